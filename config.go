@@ -1,0 +1,224 @@
+package firn
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// A ClockKind says how a generator reads time.
+type ClockKind uint8
+
+const (
+	// Steady reads the wall clock at the start and counts on with the monotonic
+	// clock, so it never goes back. It follows a wall that is persistently ahead
+	// within seconds, and slows down by a sixteenth while the wall is behind.
+	Steady ClockKind = iota
+	// Wall reads the wall clock for each id, as the classic generators do.
+	// What happens when it goes back is for [Config.Rollback] to say.
+	Wall
+	// Virtual reads no clock: the tick advances when its sequence is used up.
+	Virtual
+)
+
+// String returns the name [ParseClock] reads.
+func (k ClockKind) String() string {
+	switch k {
+	case Wall:
+		return "wall"
+	case Virtual:
+		return "virtual"
+	default:
+		return "steady"
+	}
+}
+
+// ParseClock reads "steady", "wall" or "virtual"; errors match [ErrSyntax].
+func ParseClock(text string) (ClockKind, error) {
+	for _, k := range []ClockKind{Steady, Wall, Virtual} {
+		if text == k.String() {
+			return k, nil
+		}
+	}
+	return Steady, NewSyntaxError("clock", text, "steady, wall and virtual are allowed")
+}
+
+// A SequenceStart says where the sequence begins in a new tick.
+type SequenceStart uint8
+
+const (
+	// StartCarry goes on from the last sequence, and begins at a random one, so
+	// that ids made one a tick spread evenly over shards taken modulo N.
+	StartCarry SequenceStart = iota
+	// StartZero begins at 0, as the classic generators do: ids made one a tick
+	// are then all divisible by the length of the sequence.
+	StartZero
+	// StartRandom begins at random below [Config.StartBelow].
+	StartRandom
+)
+
+// String returns the name [ParseSequenceStart] reads.
+func (s SequenceStart) String() string {
+	switch s {
+	case StartZero:
+		return "zero"
+	case StartRandom:
+		return "random"
+	default:
+		return "carry"
+	}
+}
+
+// ParseSequenceStart reads "carry", "zero" or "random"; errors match [ErrSyntax].
+func ParseSequenceStart(text string) (SequenceStart, error) {
+	for _, s := range []SequenceStart{StartCarry, StartZero, StartRandom} {
+		if text == s.String() {
+			return s, nil
+		}
+	}
+	return StartCarry, NewSyntaxError("sequence start", text, "carry, zero and random are allowed")
+}
+
+// Config is what [New] makes a generator of. Its zero value is a generator of
+// worker 0 in the default layout on a steady clock.
+type Config struct {
+	// Layout of the ids. Default: [DefaultLayout].
+	Layout Layout
+
+	// Worker and Datacenter numbers, from 0 to what the layout's fields hold.
+	// Two generators of one pool with equal numbers make equal ids: have the
+	// numbers leased (package lease) unless something else keeps them apart.
+	Worker, Datacenter int64
+
+	// Clock is where time comes from. Default: [Steady].
+	Clock ClockKind
+
+	// Rollback is what is tried, in order, when a [Wall] clock goes back.
+	// Default: refuse. Only allowed with Wall.
+	Rollback Rollback
+
+	// Ahead bounds how far ids may run ahead of the clock: the sequence of later
+	// ticks is used when a burst has used up this one's. It also hides steps back
+	// of a Wall clock that are smaller. At most 8760h; negative means none.
+	//
+	// Default: 10ms with Steady; none with Wall, as [History] needs it; no bound
+	// with Virtual, where a positive Ahead makes it read the clock once a tick.
+	Ahead time.Duration
+
+	// From is when a Virtual clock starts. Default: the present.
+	From time.Time
+
+	// Start says where the sequence begins in a new tick. Default: [StartCarry].
+	Start SequenceStart
+	// StartBelow bounds [StartRandom]: begin below this number, at most the
+	// length of the sequence. The rest of the sequence is what a burst has left
+	// in its first tick. Default: half the sequence.
+	StartBelow int64
+
+	// Switch is called by the policy [SwitchWorker] for another worker, to be
+	// used from tick from on; the generator does not lock meanwhile. Required if
+	// the chain has that policy. Package lease provides it.
+	Switch func(ctx context.Context, from Tick) (Grant, error)
+
+	// Retired, if set, is called when the generator has left a worker for the
+	// next, through Switch or Replace, with the last tick that ids of the old one
+	// may carry. It must not call the generator.
+	Retired func(old, next int64, last Tick)
+
+	// Time is where time is read from. Default: [SystemTime].
+	Time TimeSource
+	// Random is a source of 64 random bits for Start, called under a lock.
+	// Default: math/rand/v2.
+	Random func() uint64
+}
+
+// A Grant is the right to issue ids of one worker with times after one tick
+// and through another, and no others: the interval a lease gives.
+type Grant struct {
+	Worker  int64
+	After   Tick // the fence before: nothing at or below is issued; -1 if all may be
+	Through Tick // the fence: nothing above is issued
+}
+
+const (
+	defaultAhead = 10 * time.Millisecond
+	maxAhead     = 8760 * time.Hour
+)
+
+// check fills in defaults and reports every impossible setting at once.
+func (cfg *Config) check() error {
+	if cfg.Layout.IsZero() {
+		cfg.Layout = DefaultLayout()
+	}
+	if cfg.Time == nil {
+		cfg.Time = SystemTime()
+	}
+	if cfg.Random == nil {
+		cfg.Random = rand.Uint64
+	}
+	l := cfg.Layout
+	where := "layout " + l.Bits()
+	var errs []error
+	bound := func(what string, value, least, greatest int64, where string) {
+		if value < least || value > greatest {
+			errs = append(errs, NewRangeError(what, value, least, greatest, where))
+		}
+	}
+	bound("worker", cfg.Worker, 0, l.MaxWorker(), where)
+	bound("datacenter", cfg.Datacenter, 0, l.MaxDatacenter(), where)
+	bound("clock", int64(cfg.Clock), 0, int64(Virtual), "Steady, Wall or Virtual")
+	bound("sequence start", int64(cfg.Start), 0, int64(StartRandom), "StartCarry, StartZero or StartRandom")
+	if cfg.Ahead > maxAhead {
+		errs = append(errs, &RangeError{What: "ahead", Value: cfg.Ahead.String(), Min: "0", Max: maxAhead.String()})
+	}
+	if cfg.StartBelow == 0 {
+		cfg.StartBelow = l.MaxSequence()/2 + 1
+	}
+	bound("start below", cfg.StartBelow, 1, saturatingAdd(l.MaxSequence(), 1), "sequence of "+where)
+	if len(cfg.Rollback) > 0 && cfg.Clock != Wall {
+		errs = append(errs, NewSyntaxError("rollback chain for clock "+cfg.Clock.String(), cfg.Rollback.String(),
+			"that clock never goes back; choose clock wall or no rollback"))
+	}
+	errs = append(errs, cfg.Rollback.check())
+	if cfg.Rollback.find(policyHistory).kind != 0 && cfg.Ahead > 0 {
+		errs = append(errs, &RangeError{
+			What: "ahead", Value: cfg.Ahead.String(), Min: "0", Max: "0",
+			Where: "the policy history goes tick by tick with the clock",
+		})
+	}
+	if cfg.Rollback.find(policySwitch).kind != 0 && cfg.Switch == nil {
+		errs = append(errs, NewSyntaxError("rollback chain without other workers", cfg.Rollback.String(),
+			"the policy switch needs Config.Switch, which a lease provides"))
+	}
+	return errors.Join(errs...)
+}
+
+// aheadNanos returns the lead in ns as the core wants it.
+func (cfg *Config) aheadNanos() int64 {
+	switch {
+	case cfg.Ahead > 0:
+		return int64(cfg.Ahead)
+	case cfg.Ahead == 0 && cfg.Clock == Steady:
+		return int64(defaultAhead)
+	case cfg.Ahead == 0 && cfg.Clock == Virtual:
+		return -1
+	default:
+		return 0
+	}
+}
+
+// checkGrant reports a grant that does not fit the layout.
+func checkGrant(l Layout, g Grant) error {
+	if g.Worker < 0 || g.Worker > l.MaxWorker() {
+		return NewRangeError("worker", g.Worker, 0, l.MaxWorker(), "layout "+l.Bits())
+	}
+	if g.After < -1 || g.After > l.MaxTick() {
+		return NewRangeError("tick that worker's fence stands at", int64(g.After), -1, int64(l.MaxTick()), "layout "+l.Bits())
+	}
+	return nil
+}
+
+// unbounded is the fence of a worker that is not leased.
+const unbounded = Tick(math.MaxInt64)

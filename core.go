@@ -1,0 +1,367 @@
+package firn
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// A core is what a generator decides with: state and a clock reading in, a
+// decision out. It has no clock, lock or goroutine of its own, and whatever it
+// refuses leaves it as it was.
+//
+// It counts in positions: tick << sequenceBits | sequence. Its rules, from
+// which uniqueness follows:
+//
+//   - only positions in [floor, ceiling) are issued, the interval its grant
+//     allows;
+//   - without a history pos only grows, so no position is issued twice;
+//   - with a history pos may return to an earlier tick, but only to the first
+//     position of it above every one used, which the history knows or denies
+//     to know.
+type core struct {
+	layout  Layout
+	clock   ClockKind
+	ahead   int64 // ns that ids may run ahead of the clock; -1 with Virtual: no bound
+	chain   Rollback
+	start   SequenceStart
+	below   uint64 // bound of a random start
+	random  func() uint64
+	history history
+
+	worker         int64
+	floor, ceiling uint64
+	pos            uint64 // the next position
+	high           uint64 // the position above every one issued; 0: none yet
+	cur            Tick   // with a history: the tick pos belongs to, -1: none yet
+
+	seen   Tick  // the highest tick of the clock acted on, -1: none yet
+	seenAt int64 // its reading in Unix ns
+	drift  bool  // the policy ahead has served and the clock has not caught up
+}
+
+type action uint8
+
+const (
+	actFail action = iota
+	actIssue
+	actWait   // until the clock shows decision.until
+	actSwitch // worker, then ask again
+)
+
+// A decision is a core's answer.
+type decision struct {
+	act   action
+	err   error  // actFail
+	until int64  // actWait: Unix ns
+	first uint64 // actIssue: the first position
+	count uint64 // actIssue: how many, at least 1
+
+	// With actIssue and open, positions from pos up to limit may be issued
+	// without asking, while the clock reads from opens to closes (Unix ns).
+	open          bool
+	limit         uint64
+	opens, closes int64
+}
+
+// An attempt is how far one call has come along the chain of policies.
+type attempt struct {
+	policy   int
+	tries    int
+	switched bool
+	why      string
+}
+
+// reset puts the core under a grant. With ordered, nothing it issues from now
+// on sorts before what it has issued.
+func (c *core) reset(g Grant, ordered bool) {
+	floor := uint64(g.After+1) << c.layout.sequence
+	if ordered && c.high > 0 {
+		// The next tick, not the next position: within one tick ids sort by
+		// worker first, and the new worker may be the smaller.
+		floor = max(floor, uint64(c.tickOf(c.high-1)+1)<<c.layout.sequence)
+	}
+	carried := c.pos & mask(c.layout.sequence)
+	if c.high == 0 && c.random != nil {
+		carried = c.random() & mask(c.layout.sequence)
+	}
+	c.worker, c.floor, c.high, c.cur, c.drift = g.Worker, floor, 0, -1, false
+	c.ceiling = 0
+	c.extend(g.Through)
+	c.pos = carried // below every floor's tick or carried into it by enter
+	if c.clock == Virtual {
+		c.pos = floor
+		if c.start == StartCarry {
+			c.pos |= carried
+		}
+	}
+	if !ordered {
+		c.seen, c.seenAt = -1, 0
+	}
+	c.history.clear()
+}
+
+// extend raises the ceiling to the end of tick through; it never lowers it.
+func (c *core) extend(through Tick) {
+	through = min(through, c.layout.MaxTick())
+	c.ceiling = max(c.ceiling, uint64(through+1)<<c.layout.sequence)
+}
+
+// last returns the last tick that ids may have been issued in under the
+// grant: the one before the floor when there were none.
+func (c *core) last() Tick {
+	if c.high == 0 {
+		return c.tickOf(c.floor) - 1
+	}
+	return c.tickOf(c.high - 1)
+}
+
+func (c *core) tickOf(position uint64) Tick    { return Tick(position >> c.layout.sequence) }
+func (c *core) endOf(tick Tick) uint64         { return uint64(tick+1) << c.layout.sequence }
+func (c *core) startOf(tick Tick) uint64       { return uint64(tick) << c.layout.sequence }
+func (c *core) plusAhead(now int64) (at int64) { return saturatingAdd(now, max(c.ahead, 0)) }
+
+func saturatingAdd(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// step decides about n ids at a reading of the clock in Unix ns.
+func (c *core) step(now int64, n uint64, a *attempt) decision {
+	if c.clock == Virtual {
+		return c.stepVirtual(now, n)
+	}
+	tick, ok := c.layout.tickAt(now)
+	switch {
+	case !ok:
+		return c.exhausted()
+	case c.seen < 0 && tick < 0:
+		return decision{err: epochAhead(c.layout, now)}
+	case tick < c.seen:
+		return c.rolledBack(now, tick, n, a)
+	}
+	return c.serve(now, tick, n)
+}
+
+// epochAhead is the error for a clock that reads before the epoch.
+func epochAhead(l Layout, now int64) error {
+	return &RangeError{
+		What: "epoch", Value: stamp(l.Epoch()), Min: stamp(minEpoch), Max: stamp(time.Unix(0, now)),
+		Where: "the epoch lies in the future of the clock: put the clock right or choose an earlier epoch",
+	}
+}
+
+func (c *core) exhausted() decision {
+	return decision{err: &TimeExhaustedError{Layout: c.layout, End: c.layout.End()}}
+}
+
+// ended is the refusal to issue at or above the ceiling.
+func (c *core) ended() decision {
+	fence := c.tickOf(c.ceiling) - 1
+	if fence >= c.layout.MaxTick() {
+		return c.exhausted()
+	}
+	return decision{err: &FenceError{Worker: c.worker, Tick: fence, Fence: c.layout.Time(fence)}}
+}
+
+// serve decides when the clock reads no earlier than before.
+func (c *core) serve(now int64, tick Tick, n uint64) decision {
+	if c.history.kept() && tick < c.cur { // the policy ahead went past the clock
+		if d, ok := c.countOn(tick, n); ok {
+			return d
+		}
+		return decision{act: actWait, until: c.layout.nanos(max(tick+1, c.cur-c.chain.find(policyAhead).ticks))}
+	}
+	pos, cur := c.pos, c.cur
+	if c.history.kept() {
+		if tick != c.cur {
+			pos, cur = c.entry(tick), tick
+		}
+	} else if pos < c.startOf(tick) {
+		pos = c.enter(tick)
+	}
+	pos = max(pos, c.floor)
+	if pos >= c.ceiling {
+		return c.ended()
+	}
+	limit := c.endOf(tick)
+	if reach, ok := c.layout.tickAt(c.plusAhead(now)); !ok {
+		limit = c.ceiling
+	} else if reach > tick {
+		limit = c.endOf(reach)
+	}
+	limit = min(limit, c.ceiling)
+	if pos >= limit {
+		if c.drift {
+			if d, ok := c.countOn(tick, n); ok {
+				return d
+			}
+			return decision{act: actWait, until: c.layout.nanos(c.tickOf(pos) - c.chain.find(policyAhead).ticks)}
+		}
+		return decision{act: actWait, until: c.layout.nanos(c.tickOf(pos)) - max(c.ahead, 0)}
+	}
+	if c.history.kept() && cur != c.cur {
+		c.history.record(c.cur, c.pos)
+	}
+	c.cur, c.seen, c.seenAt, c.drift = cur, tick, now, false
+	d := c.issue(pos, limit, n)
+	d.open, d.opens, d.closes = true, c.layout.nanos(tick), c.layout.nanos(tick+1)
+	if tick == c.layout.MaxTick() {
+		d.closes = saturatingAdd(d.opens, c.layout.unit)
+	}
+	return d
+}
+
+// issue takes up to n positions from pos, below limit.
+func (c *core) issue(pos, limit, n uint64) decision {
+	count := min(n, limit-pos)
+	c.pos = pos + count
+	c.high = max(c.high, c.pos)
+	return decision{act: actIssue, first: pos, count: count, limit: limit}
+}
+
+// enter returns the position at which a tick that nothing is used of begins.
+func (c *core) enter(tick Tick) uint64 {
+	switch c.start {
+	case StartZero:
+		return c.startOf(tick)
+	case StartRandom:
+		return c.startOf(tick) + c.random()%c.below
+	default:
+		return c.startOf(tick) | c.pos&mask(c.layout.sequence)
+	}
+}
+
+// entry returns the first unused position of a tick as the history has it. Of
+// a tick it knows nothing about it gives the position above all used ones.
+func (c *core) entry(tick Tick) uint64 {
+	used, written, known := c.history.lookup(tick, c.highTick())
+	switch {
+	case !known:
+		return max(c.high, c.startOf(tick))
+	case written:
+		return used
+	default:
+		return c.enter(tick)
+	}
+}
+
+func (c *core) highTick() Tick {
+	if c.high == 0 {
+		return -1
+	}
+	return c.tickOf(c.high - 1)
+}
+
+// rolledBack decides when the clock reads a tick below one it showed before.
+func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
+	if c.ahead > 0 { // a small step back disappears in the lead
+		reach, _ := c.layout.tickAt(c.plusAhead(now))
+		if limit := min(c.endOf(max(reach, -1)), c.ceiling); max(c.pos, c.floor) < limit {
+			return c.issue(max(c.pos, c.floor), limit, n)
+		}
+	}
+	for ; a.policy < len(c.chain); a.policy++ {
+		switch p := c.chain[a.policy]; p.kind {
+		case policyWait:
+			caughtUp := c.layout.nanos(c.seen)
+			if caughtUp-now <= int64(p.max) && a.tries < p.tries {
+				a.tries++
+				return decision{act: actWait, until: caughtUp}
+			}
+			a.why = fmt.Sprintf("%s could not serve after %d tries", p, a.tries)
+		case policyHistory:
+			if d, ok := c.resume(now, tick, n); ok {
+				return d
+			}
+			a.why = p.String() + " does not reach back that far"
+		case policyAhead:
+			if d, ok := c.countOn(tick, n); ok {
+				return d
+			}
+			a.why = p.String() + " is used up"
+		case policySwitch:
+			if !a.switched {
+				a.switched = true
+				return decision{act: actSwitch}
+			}
+		}
+	}
+	return decision{err: &ClockBackError{
+		By: time.Duration(c.seenAt - now), Now: time.Unix(0, now).UTC(), Last: time.Unix(0, c.seenAt).UTC(), Why: a.why,
+	}}
+}
+
+// resume accepts the clock's earlier time and goes on in the unused part of
+// its tick, if the history knows it.
+func (c *core) resume(now int64, tick Tick, n uint64) (decision, bool) {
+	if tick < 0 || c.startOf(tick) < c.floor {
+		return decision{}, false
+	}
+	if tick != c.cur {
+		c.history.record(c.cur, c.pos) // early, but right: it is recorded again when left
+		if _, _, known := c.history.lookup(tick, c.highTick()); !known {
+			return decision{}, false
+		}
+		c.pos, c.cur = c.entry(tick), tick
+	}
+	c.seen, c.seenAt, c.drift = tick, now, false
+	return c.serve(now, tick, n), true
+}
+
+// countOn serves from the last position on, ignoring the clock, as far ahead
+// of it as the policy ahead allows.
+func (c *core) countOn(tick Tick, n uint64) (decision, bool) {
+	most := tick + c.chain.find(policyAhead).ticks
+	if most < tick || most > c.layout.MaxTick() { // an overflow, or more than there are
+		most = c.layout.MaxTick()
+	}
+	if most < 0 {
+		return decision{}, false
+	}
+	pos, limit := max(c.pos, c.floor), c.endOf(most)
+	if c.history.kept() {
+		// Tick by tick, since each may be used in part.
+		cur := c.cur
+		for pos >= c.endOf(cur) {
+			cur++
+			if cur > most {
+				return decision{}, false
+			}
+			pos = c.entry(cur)
+		}
+		limit = min(limit, c.endOf(cur))
+		if pos < min(limit, c.ceiling) && cur != c.cur {
+			c.history.record(c.cur, c.pos)
+			c.cur = cur
+		}
+	}
+	limit = min(limit, c.ceiling)
+	if pos >= limit {
+		return decision{}, false
+	}
+	c.drift = true
+	return c.issue(pos, limit, n), true
+}
+
+// stepVirtual decides without a clock, or with one as a bound.
+func (c *core) stepVirtual(now int64, n uint64) decision {
+	pos := max(c.pos, c.floor)
+	if pos >= c.ceiling {
+		return c.ended()
+	}
+	limit := c.ceiling
+	if c.ahead >= 0 {
+		if reach, ok := c.layout.tickAt(c.plusAhead(now)); ok {
+			limit = min(limit, c.endOf(max(reach, -1)))
+		}
+	}
+	if pos >= limit {
+		return decision{act: actWait, until: c.layout.nanos(c.tickOf(pos)) - max(c.ahead, 0)}
+	}
+	d := c.issue(pos, limit, n)
+	d.open, d.opens, d.closes = true, math.MinInt64, math.MaxInt64
+	return d
+}

@@ -1,0 +1,128 @@
+package firn
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The sentinels a caller branches on with [errors.Is]. Where an error carries
+// numbers it is one of the types below, whose Is matches its sentinel.
+var (
+	// ErrSyntax is matched by every *[SyntaxError]: text that is not an id, layout, epoch or policy.
+	ErrSyntax = errors.New("firn: malformed text")
+	// ErrRange is matched by every *[RangeError]: a value that does not fit its field or limit.
+	ErrRange = errors.New("firn: value out of range")
+	// ErrClockBack is matched by every *[ClockBackError]: the clock went back and no policy could serve the call.
+	ErrClockBack = errors.New("firn: clock moved back")
+	// ErrFence is matched by every *[FenceError]: the lease ends before the time the next id would carry.
+	ErrFence = errors.New("firn: fence reached")
+	// ErrTimeExhausted is matched by every *[TimeExhaustedError]: the layout has no ticks left.
+	ErrTimeExhausted = errors.New("firn: time exhausted")
+	// ErrClosed is returned after Close.
+	ErrClosed = errors.New("firn: closed")
+)
+
+// A SyntaxError reports text that could not be read.
+type SyntaxError struct {
+	What   string // what was expected, such as "base58 id" or "layout"
+	Text   string // the text as given, cut to a bounded length
+	Reason string // why it was refused and what would be allowed
+}
+
+// maxQuoted bounds how much of a refused text an error repeats.
+const maxQuoted = 64
+
+// NewSyntaxError returns a *[SyntaxError] that repeats at most 64 bytes of text.
+func NewSyntaxError(what, text, reason string) *SyntaxError {
+	if len(text) > maxQuoted {
+		text = text[:maxQuoted] + "…"
+	}
+	return &SyntaxError{What: what, Text: text, Reason: reason}
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("%q is no %s: %s", e.Text, e.What, e.Reason)
+}
+
+// Is reports whether target is [ErrSyntax].
+func (e *SyntaxError) Is(target error) bool { return target == ErrSyntax }
+
+// A RangeError reports a value outside what its field can hold.
+type RangeError struct {
+	What  string // the field, such as "worker" or "datacenter"
+	Value string // the value as given
+	Min   string // the least allowed value
+	Max   string // the greatest allowed value
+	Where string // what sets the limit, such as "layout 41/0/10/12"; may be empty
+}
+
+// NewRangeError returns a *[RangeError] for integers.
+func NewRangeError(what string, value, least, greatest int64, where string) *RangeError {
+	return &RangeError{
+		What: what, Value: fmt.Sprint(value), Min: fmt.Sprint(least), Max: fmt.Sprint(greatest), Where: where,
+	}
+}
+
+func (e *RangeError) Error() string {
+	s := fmt.Sprintf("%s %s is out of range: %s to %s are allowed", e.What, e.Value, e.Min, e.Max)
+	if e.Where != "" {
+		s += " (" + e.Where + ")"
+	}
+	return s
+}
+
+// Is reports whether target is [ErrRange].
+func (e *RangeError) Is(target error) bool { return target == ErrRange }
+
+// A ClockBackError reports that the clock reads earlier than it did before,
+// and that no rollback policy could serve the call. The generator stays usable.
+type ClockBackError struct {
+	By   time.Duration // how far the clock is behind its highest reading
+	Now  time.Time     // what it reads
+	Last time.Time     // the highest reading acted on
+	Why  string        // why the last policy tried could not serve, may be empty
+}
+
+func (e *ClockBackError) Error() string {
+	s := fmt.Sprintf("clock moved back by %v: it reads %s after %s", e.By, stamp(e.Now), stamp(e.Last))
+	if e.Why != "" {
+		s += "; " + e.Why
+	}
+	return s
+}
+
+// Is reports whether target is [ErrClockBack].
+func (e *ClockBackError) Is(target error) bool { return target == ErrClockBack }
+
+// A FenceError reports that no id may be issued above the fence: the lease has
+// not been renewed in time. Once it is renewed, the generator goes on.
+type FenceError struct {
+	Worker int64
+	Fence  time.Time // the start of the last tick that may be issued
+	Tick   Tick      // that tick
+}
+
+func (e *FenceError) Error() string {
+	return fmt.Sprintf("fence of worker %d reached at %s: ids go on when the lease is renewed", e.Worker, stamp(e.Fence))
+}
+
+// Is reports whether target is [ErrFence].
+func (e *FenceError) Is(target error) bool { return target == ErrFence }
+
+// A TimeExhaustedError reports that a layout's time field has run out.
+type TimeExhaustedError struct {
+	Layout Layout
+	End    time.Time // the first moment the time field cannot hold
+}
+
+func (e *TimeExhaustedError) Error() string {
+	return fmt.Sprintf("layout %s ran out of time at %s: use more time bits, a longer unit or a later epoch",
+		e.Layout, stamp(e.End))
+}
+
+// Is reports whether target is [ErrTimeExhausted].
+func (e *TimeExhaustedError) Is(target error) bool { return target == ErrTimeExhausted }
+
+// stamp is how errors write a moment.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

@@ -1,0 +1,466 @@
+package firn
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Generator makes the ids of one worker. Its methods may be called from any
+// number of goroutines; an id asked for after another was received is greater,
+// except across a step of the clock that the policy history or switch served.
+//
+// The usual call is one clock reading and one atomic addition: the state is one
+// word, the next position, which only grows. Everything else — a new tick,
+// waiting, a clock that went back, the fence — is decided by the core under a
+// lock, which the usual call never takes.
+type Generator struct {
+	cell     atomic.Pointer[cell]
+	clock    ClockKind
+	system   bool // Time is the machine's own: read it without a call through the interface
+	time     TimeSource
+	switchTo func(ctx context.Context, from Tick) (Grant, error)
+	retired  func(old, next int64, last Tick)
+	layout   Layout
+	dc       int64
+
+	mu        sync.Mutex // guards all below
+	core      core
+	steady    steady
+	closed    bool
+	switching chan struct{} // closed when a switch under way has ended; nil if none is
+}
+
+// A cell is what callers share while one worker is used: the word they count
+// with, and how far it may be used without asking the core. Another worker has
+// a cell of its own, so that nobody composes one worker's position with the
+// other's number.
+//
+// Why no position is issued twice from the word: while it is open it only
+// grows, and limit only grows too. A caller reads limit first and adds after;
+// it issues only what lies below the limit it read. The core takes the word
+// back by swapping in sealed, and takes as used min(word, limit) — whatever
+// callers issued lies below that, since the limit they read was this one or a
+// smaller. (Read after the addition, the limit could be a newer one, above a
+// position that the core has counted as unused meanwhile.)
+type cell struct {
+	_    [64]byte
+	word atomic.Uint64 // the hot word stays alone on its cache line
+	_    [56]byte
+
+	limit         atomic.Uint64
+	opens, closes atomic.Int64 // clock readings between which the word may be used
+	composer
+}
+
+// sealed marks a word out of use: above every limit, and far enough from the
+// end that additions cannot wrap it.
+const sealed = uint64(1) << 63
+
+// maxTake bounds the ids one addition takes, and with it how far a word can
+// run past its limit.
+const maxTake = 1 << 30
+
+// New returns a generator of the worker in cfg, which nobody else may use.
+//
+// So that a restart makes no id a second time, it starts just above the times
+// an earlier life can have reached, provided that the clock has not gone back
+// in between: one tick and Ahead from now. A leased generator ([NewLeased])
+// needs no such proviso. Errors match [ErrRange] or [ErrSyntax] and name every
+// mistake.
+func New(cfg Config) (*Generator, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	after := Tick(-1)
+	if cfg.Clock == Virtual {
+		if cfg.From.IsZero() {
+			cfg.From = cfg.Time.Wall()
+		}
+		start, err := cfg.Layout.Tick(cfg.From)
+		if err != nil {
+			return nil, err
+		}
+		after = start - 1
+	} else {
+		now := cfg.Time.Wall().UnixNano()
+		tick, ok := cfg.Layout.tickAt(saturatingAdd(now, cfg.aheadNanos()))
+		switch {
+		case !ok:
+			return nil, &TimeExhaustedError{Layout: cfg.Layout, End: cfg.Layout.End()}
+		case now < cfg.Layout.epoch:
+			return nil, epochAhead(cfg.Layout, now)
+		}
+		after = tick
+	}
+	return newGenerator(cfg, Grant{Worker: cfg.Worker, After: after, Through: unbounded}), nil
+}
+
+// NewLeased returns a generator that issues what grant allows, and fails with
+// a *[FenceError] beyond, until [Generator.Extend] moves the fence.
+// [Config.Worker] is ignored. With a Steady clock behind the grant's interval
+// it starts where that begins and slows down until the clock has caught up.
+func NewLeased(cfg Config, grant Grant) (*Generator, error) {
+	cfg.Worker = grant.Worker
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if err := checkGrant(cfg.Layout, grant); err != nil {
+		return nil, err
+	}
+	if cfg.Clock == Virtual {
+		if cfg.From.IsZero() {
+			cfg.From = cfg.Time.Wall()
+		}
+		start, err := cfg.Layout.Tick(cfg.From)
+		if err != nil {
+			return nil, err
+		}
+		grant.After = max(grant.After, start-1)
+	}
+	return newGenerator(cfg, grant), nil
+}
+
+func newGenerator(cfg Config, grant Grant) *Generator {
+	g := &Generator{
+		clock: cfg.Clock, time: cfg.Time, switchTo: cfg.Switch, retired: cfg.Retired,
+		layout: cfg.Layout, dc: cfg.Datacenter,
+		core: core{
+			layout: cfg.Layout, clock: cfg.Clock, ahead: cfg.aheadNanos(), chain: cfg.Rollback,
+			start: cfg.Start, below: uint64(cfg.StartBelow), random: cfg.Random, seen: -1,
+		},
+	}
+	_, g.system = cfg.Time.(systemTime)
+	if p := cfg.Rollback.find(policyHistory); p.kind != 0 {
+		g.core.history = newHistory(p.ticks)
+	}
+	mono, wall := int64(cfg.Time.Monotonic()), cfg.Time.Wall().UnixNano()
+	if grant.Through != unbounded { // see NewLeased
+		wall = max(wall, cfg.Layout.nanos(grant.After+1))
+	}
+	g.steady = startSteady(mono, wall)
+	g.install(grant, false)
+	return g
+}
+
+// read returns the reading that a cell's opens and closes are compared with:
+// monotonic for Steady, Unix ns for Wall, nothing for Virtual.
+func (g *Generator) read() int64 {
+	switch {
+	case g.clock == Virtual:
+		return 0
+	case g.clock == Wall && g.system:
+		return time.Now().UnixNano()
+	case g.clock == Wall:
+		return g.time.Wall().UnixNano()
+	case g.system:
+		return int64(time.Since(started))
+	default:
+		return int64(g.time.Monotonic())
+	}
+}
+
+// Next returns the next id. It waits while a burst has used up the sequence
+// and Ahead, and as long as a policy of [Config.Rollback] says. Errors:
+// *[ClockBackError], *[FenceError], *[TimeExhaustedError], [ErrClosed] and
+// what [Config.Switch] returned; after any of them the generator stays usable
+// (except closed). Every error comes with the id 0.
+func (g *Generator) Next() (ID, error) {
+	c := g.cell.Load()
+	if now := g.read(); now < c.closes.Load() && now >= c.opens.Load() {
+		limit := c.limit.Load()
+		if p := c.word.Add(1) - 1; p < limit {
+			return c.id(p), nil
+		}
+	}
+	return g.nextSlowly(context.Background())
+}
+
+// NextContext is [Generator.Next] for callers whose wait should end with ctx;
+// the error is then [context.Cause] of it. An id at hand is returned even if
+// ctx has ended.
+func (g *Generator) NextContext(ctx context.Context) (ID, error) {
+	c := g.cell.Load()
+	if now := g.read(); now < c.closes.Load() && now >= c.opens.Load() {
+		limit := c.limit.Load()
+		if p := c.word.Add(1) - 1; p < limit {
+			return c.id(p), nil
+		}
+	}
+	return g.nextSlowly(ctx)
+}
+
+func (g *Generator) nextSlowly(ctx context.Context) (ID, error) {
+	run, err := g.takeSlowly(ctx, 1)
+	if err != nil {
+		return 0, err
+	}
+	return run.id(run.first), nil
+}
+
+// Take takes up to n ids at once and returns them as a run: n of them if the
+// sequence, Ahead and the fence allow that now, fewer if not, at least one. It
+// is one atomic operation however large n is. Errors are those of Next, and a
+// *[RangeError] for n below 1.
+func (g *Generator) Take(ctx context.Context, n int) (Run, error) {
+	if n < 1 {
+		return Run{}, NewRangeError("number of ids", int64(n), 1, math.MaxInt64, "")
+	}
+	count := uint64(min(n, maxTake))
+	c := g.cell.Load()
+	if now := g.read(); now < c.closes.Load() && now >= c.opens.Load() {
+		limit := c.limit.Load()
+		if p := c.word.Add(count) - count; p < limit {
+			return Run{first: p, count: min(count, limit-p), composer: c.composer}, nil
+		}
+	}
+	return g.takeSlowly(ctx, count)
+}
+
+// Fill fills ids, waiting as Next does where they do not fit at once. It
+// returns how many it has filled, and why not all.
+func (g *Generator) Fill(ctx context.Context, ids []ID) (int, error) {
+	filled := 0
+	for filled < len(ids) {
+		run, err := g.Take(ctx, len(ids)-filled)
+		if err != nil {
+			return filled, err
+		}
+		run.write(ids[filled:])
+		filled += run.Len()
+	}
+	return filled, nil
+}
+
+// takeSlowly asks the core, and waits and switches as it says.
+func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
+	var a attempt
+	for {
+		c, d, wait, busy := g.decide(n, &a)
+		var err error
+		switch {
+		case d.act == actIssue:
+			return Run{first: d.first, count: d.count, composer: c.composer}, nil
+		case d.act == actWait:
+			err = g.time.Sleep(ctx, wait)
+		case d.act == actSwitch && busy != nil:
+			select {
+			case <-busy:
+			case <-ctx.Done():
+				err = context.Cause(ctx)
+			}
+		case d.act == actSwitch:
+			g.switchWorker(ctx, &a)
+		default:
+			err = d.err
+		}
+		if err != nil {
+			return Run{}, err
+		}
+	}
+}
+
+// decide takes the word back, asks the core and opens the word again if it may
+// be. For actSwitch, busy is the switch already under way; if it is nil the
+// caller must carry out one.
+func (g *Generator) decide(n uint64, a *attempt) (c *cell, d decision, wait time.Duration, busy chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c = g.cell.Load()
+	g.collect(c)
+	if g.closed {
+		return c, decision{err: ErrClosed}, 0, nil
+	}
+	now := g.now()
+	d = g.core.step(now, n, a)
+	switch d.act {
+	case actIssue:
+		g.publish(c, d)
+	case actWait:
+		wait = time.Duration(d.until - now)
+	case actSwitch:
+		busy = g.switching
+		if busy != nil {
+			a.switched = false // another's attempt, not this call's
+		} else {
+			g.switching = make(chan struct{})
+		}
+	case actFail:
+	}
+	return c, d, wait, busy
+}
+
+// now reads the clock for the core, in Unix ns.
+func (g *Generator) now() int64 {
+	switch {
+	case g.clock == Steady:
+		mono := int64(g.time.Monotonic())
+		if g.steady.due(mono) {
+			g.steady.look(mono, g.time.Wall().UnixNano())
+		}
+		return g.steady.at(mono)
+	case g.clock == Virtual && g.core.ahead < 0:
+		return 0
+	default:
+		return g.time.Wall().UnixNano()
+	}
+}
+
+// collect seals the word and tells the core how far it was used.
+func (g *Generator) collect(c *cell) {
+	if word := c.word.Swap(sealed); word < sealed {
+		g.core.pos = min(word, c.limit.Load())
+		g.core.high = max(g.core.high, g.core.pos)
+	}
+}
+
+// publish opens the word for use without the core, unless that could break the
+// rules a cell relies on: then every call asks the core until it no longer
+// would.
+func (g *Generator) publish(c *cell, d decision) {
+	if !d.open || g.core.pos < g.core.high || d.limit < c.limit.Load() {
+		return
+	}
+	opens, closes := d.opens, d.closes
+	if g.clock == Steady {
+		opens, closes = math.MinInt64, min(g.steady.when(closes), g.steady.next)
+	}
+	c.limit.Store(d.limit)
+	c.opens.Store(opens)
+	c.closes.Store(closes)
+	c.word.Store(g.core.pos)
+}
+
+// install puts the generator under another grant.
+func (g *Generator) install(grant Grant, ordered bool) {
+	g.core.reset(grant, ordered)
+	c := &cell{composer: newComposer(g.layout, g.dc, grant.Worker)}
+	c.word.Store(sealed)
+	c.closes.Store(math.MinInt64)
+	g.cell.Store(c)
+}
+
+// switchWorker carries out the policy switch; the caller has set g.switching.
+func (g *Generator) switchWorker(ctx context.Context, a *attempt) {
+	g.mu.Lock()
+	from := Tick(0)
+	if tick, ok := g.layout.tickAt(g.now()); ok && tick > 0 {
+		from = tick
+	}
+	g.mu.Unlock()
+
+	grant, err := g.switchTo(ctx, from)
+	if err == nil {
+		err = checkGrant(g.layout, grant)
+	}
+
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(g.switching)
+	g.switching = nil
+	switch {
+	case err != nil:
+		a.why = "switch: " + err.Error()
+	case g.closed:
+		// The grant is unused; whoever closed the generator gives it back.
+	default:
+		g.replace(grant, false)
+	}
+}
+
+func (g *Generator) replace(grant Grant, ordered bool) {
+	g.collect(g.cell.Load())
+	worker, last := g.core.worker, g.core.last()
+	g.install(grant, ordered)
+	if g.retired != nil {
+		g.retired(worker, grant.Worker, last)
+	}
+}
+
+// Extend moves the fence of worker forward to tick through: a renewed lease. A
+// fence never moves back. The error is a *[RangeError] if the generator has
+// another worker now, and [ErrClosed] after Stop.
+func (g *Generator) Extend(worker int64, through Tick) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return ErrClosed
+	}
+	if worker != g.core.worker {
+		return NewRangeError("worker", worker, g.core.worker, g.core.worker, "the generator has another worker now")
+	}
+	g.core.extend(through)
+	return nil
+}
+
+// Replace goes on under another grant, without callers noticing: ids from now
+// on are greater than those before. [Config.Retired] is told about the old
+// worker. Errors: *[RangeError], [ErrClosed].
+func (g *Generator) Replace(grant Grant) error {
+	if err := checkGrant(g.layout, grant); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return ErrClosed
+	}
+	g.replace(grant, true)
+	return nil
+}
+
+// Stop ends the generator: once it returns, no further id is issued, and calls
+// fail with [ErrClosed]. It returns the worker in use and the last tick ids of
+// it may carry. Later calls return the same.
+func (g *Generator) Stop() (worker int64, last Tick) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.collect(g.cell.Load())
+	g.closed = true
+	return g.core.worker, g.core.last()
+}
+
+// A State is what a generator shows of itself.
+type State struct {
+	Worker int64
+	Last   Tick // the last tick that ids may carry so far
+	Fence  Tick // no id is issued above
+}
+
+// State returns a snapshot, for metrics and logs.
+func (g *Generator) State() State {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := State{Worker: g.core.worker, Last: g.core.last(), Fence: g.core.tickOf(g.core.ceiling) - 1}
+	c := g.cell.Load()
+	if word := c.word.Load(); word < sealed {
+		s.Last = max(s.Last, g.core.tickOf(min(word, c.limit.Load())-1))
+	}
+	return s
+}
+
+// Layout returns the layout of the ids.
+func (g *Generator) Layout() Layout { return g.layout }
+
+// Now returns the tick that the generator's clock shows, which may lie before
+// the epoch (negative) or at most at the layout's last tick. With a Virtual
+// clock it is the tick of the next id.
+func (g *Generator) Now() Tick {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.clock == Virtual {
+		g.collect(g.cell.Load())
+		return g.core.tickOf(max(g.core.pos, g.core.floor))
+	}
+	tick, _ := g.layout.tickAt(g.now())
+	return tick
+}
+
+// String describes the generator for logs.
+func (g *Generator) String() string {
+	s := g.State()
+	return fmt.Sprintf("generator of worker %d, layout %s, clock %s", s.Worker, g.layout, g.clock)
+}

@@ -1,0 +1,235 @@
+package firn
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"time"
+)
+
+// An Order says which of the fields below the time stands higher.
+type Order uint8
+
+const (
+	// WorkerThenSequence is the classic order: time, datacenter, worker, sequence.
+	WorkerThenSequence Order = iota
+	// SequenceThenWorker is Sonyflake's order: time, sequence, datacenter, worker.
+	SequenceThenWorker
+)
+
+// String returns the name [ParseLayout] reads.
+func (o Order) String() string {
+	if o == SequenceThenWorker {
+		return "sequence-worker"
+	}
+	return "worker-sequence"
+}
+
+// A Layout says how the 63 bits of an id are divided, what one tick lasts and
+// when ticks began. It is a small comparable value; two equal layouts read
+// every id alike. The zero Layout is not valid: get one from [DefaultLayout],
+// [ParseLayout] or [NewLayout]. Its methods may be called concurrently.
+type Layout struct {
+	epoch                              int64 // Unix nanoseconds
+	unit                               int64 // nanoseconds, at least 1
+	time, datacenter, worker, sequence uint8 // bits
+	order                              Order
+}
+
+// LayoutConfig is what [NewLayout] makes a layout of.
+type LayoutConfig struct {
+	// Bits per field. TimeBits is at least 1, the others may be 0; the sum is at most 63.
+	TimeBits, DatacenterBits, WorkerBits, SequenceBits int
+	// Unit is the length of a tick, at least a nanosecond. Default: 1ms.
+	Unit time.Duration
+	// Epoch is when tick 0 begins, between the years 1678 and 2261.
+	// Default: 2025-01-01T00:00:00Z.
+	Epoch time.Time
+	// Order of the fields below the time. Default: [WorkerThenSequence].
+	Order Order
+}
+
+const (
+	maxBits     = 63
+	defaultUnit = time.Millisecond
+)
+
+// The epochs that Unix nanoseconds can hold, rounded inwards to whole years.
+var (
+	minEpoch     = time.Date(1678, 1, 1, 0, 0, 0, 0, time.UTC)
+	maxEpoch     = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC).Add(-1)
+	defaultEpoch = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// NewLayout checks cfg and returns its layout. The error names every mistake
+// at once; each is a *[RangeError] or says which bits do not fit.
+func NewLayout(cfg LayoutConfig) (Layout, error) {
+	if cfg.Unit == 0 {
+		cfg.Unit = defaultUnit
+	}
+	if cfg.Epoch.IsZero() {
+		cfg.Epoch = defaultEpoch
+	}
+	return newLayout(cfg)
+}
+
+// newLayout is NewLayout without defaults, for text in which a unit of 0 was
+// written down and must be refused.
+func newLayout(cfg LayoutConfig) (Layout, error) {
+	text := fmt.Sprintf("%d/%d/%d/%d", cfg.TimeBits, cfg.DatacenterBits, cfg.WorkerBits, cfg.SequenceBits)
+	var errs []error
+	field := func(what string, value, least int) {
+		if value < least || value > maxBits {
+			errs = append(errs, NewRangeError(what+" bits", int64(value), int64(least), maxBits, "layout "+text))
+		}
+	}
+	field("time", cfg.TimeBits, 1)
+	field("datacenter", cfg.DatacenterBits, 0)
+	field("worker", cfg.WorkerBits, 0)
+	field("sequence", cfg.SequenceBits, 0)
+	if sum := cfg.TimeBits + cfg.DatacenterBits + cfg.WorkerBits + cfg.SequenceBits; len(errs) == 0 && sum > maxBits {
+		errs = append(errs, &RangeError{
+			What: "layout " + text + " with its sum of bits", Value: fmt.Sprint(sum), Min: "1", Max: "63",
+			Where: "at most 63 bits fit beside the sign",
+		})
+	}
+	if cfg.Unit < 1 {
+		errs = append(errs, &RangeError{What: "unit", Value: cfg.Unit.String(), Min: "1ns", Max: "2562047h"})
+	}
+	if cfg.Epoch.Before(minEpoch) || cfg.Epoch.After(maxEpoch) {
+		errs = append(errs, &RangeError{
+			What: "epoch", Value: stamp(cfg.Epoch), Min: stamp(minEpoch), Max: stamp(maxEpoch),
+		})
+	}
+	if cfg.Order > SequenceThenWorker {
+		errs = append(errs, NewRangeError("order", int64(cfg.Order), 0, 1, ""))
+	}
+	if len(errs) > 0 {
+		return Layout{}, errors.Join(errs...)
+	}
+	return Layout{
+		epoch: cfg.Epoch.UnixNano(), unit: int64(cfg.Unit),
+		time: uint8(cfg.TimeBits), datacenter: uint8(cfg.DatacenterBits),
+		worker: uint8(cfg.WorkerBits), sequence: uint8(cfg.SequenceBits),
+		order: cfg.Order,
+	}, nil
+}
+
+// config is the inverse of NewLayout.
+func (l Layout) config() LayoutConfig {
+	return LayoutConfig{
+		TimeBits: int(l.time), DatacenterBits: int(l.datacenter), WorkerBits: int(l.worker), SequenceBits: int(l.sequence),
+		Unit: l.Unit(), Epoch: l.Epoch(), Order: l.order,
+	}
+}
+
+// WithUnit returns the layout with another unit, at least a nanosecond.
+func (l Layout) WithUnit(unit time.Duration) (Layout, error) {
+	c := l.config()
+	c.Unit = unit
+	return newLayout(c)
+}
+
+// WithEpoch returns the layout with another epoch.
+func (l Layout) WithEpoch(epoch time.Time) (Layout, error) {
+	c := l.config()
+	c.Epoch = epoch
+	return newLayout(c)
+}
+
+// IsZero reports whether l is the zero Layout, which is not valid.
+func (l Layout) IsZero() bool { return l.unit == 0 }
+
+// TimeBits returns the width of the time field.
+func (l Layout) TimeBits() int { return int(l.time) }
+
+// DatacenterBits returns the width of the datacenter field.
+func (l Layout) DatacenterBits() int { return int(l.datacenter) }
+
+// WorkerBits returns the width of the worker field.
+func (l Layout) WorkerBits() int { return int(l.worker) }
+
+// SequenceBits returns the width of the sequence field.
+func (l Layout) SequenceBits() int { return int(l.sequence) }
+
+// Unit returns how long a tick lasts.
+func (l Layout) Unit() time.Duration { return time.Duration(l.unit) }
+
+// Epoch returns when tick 0 begins, in UTC.
+func (l Layout) Epoch() time.Time { return time.Unix(0, l.epoch).UTC() }
+
+// Order returns the order of the fields below the time.
+func (l Layout) Order() Order { return l.order }
+
+// MaxTick returns the last tick.
+func (l Layout) MaxTick() Tick { return Tick(mask(l.time)) }
+
+// MaxDatacenter returns the greatest datacenter number; the least is 0.
+func (l Layout) MaxDatacenter() int64 { return int64(mask(l.datacenter)) }
+
+// MaxWorker returns the greatest worker number; the least is 0.
+func (l Layout) MaxWorker() int64 { return int64(mask(l.worker)) }
+
+// MaxSequence returns the greatest sequence number within a tick.
+func (l Layout) MaxSequence() int64 { return int64(mask(l.sequence)) }
+
+// MaxID returns the greatest id the layout can make.
+func (l Layout) MaxID() ID {
+	return ID(mask(l.time + l.datacenter + l.worker + l.sequence))
+}
+
+// IDsPerSecond returns how many ids one worker can make in a second.
+func (l Layout) IDsPerSecond() float64 {
+	return (float64(l.MaxSequence()) + 1) * float64(time.Second) / float64(l.unit)
+}
+
+// Parts are the fields of an id.
+type Parts struct {
+	Tick       Tick
+	Datacenter int64
+	Worker     int64
+	Sequence   int64
+}
+
+// Compose returns the id with the given parts, or a *[RangeError] per part
+// that does not fit its field.
+func (l Layout) Compose(p Parts) (ID, error) {
+	var errs []error
+	field := func(what string, value int64, width uint8) {
+		if greatest := int64(mask(width)); value < 0 || value > greatest {
+			errs = append(errs, NewRangeError(what, value, 0, greatest, "layout "+l.Bits()))
+		}
+	}
+	field("tick", int64(p.Tick), l.time)
+	field("datacenter", p.Datacenter, l.datacenter)
+	field("worker", p.Worker, l.worker)
+	field("sequence", p.Sequence, l.sequence)
+	if len(errs) > 0 {
+		return 0, errors.Join(errs...)
+	}
+	c := newComposer(l, p.Datacenter, p.Worker)
+	return c.id(uint64(p.Tick)<<l.sequence | uint64(p.Sequence)), nil
+}
+
+// Decompose returns the parts of id, or a *[RangeError] when id is negative
+// or wider than the layout.
+func (l Layout) Decompose(id ID) (Parts, error) {
+	if id < 0 || id > l.MaxID() {
+		return Parts{}, NewRangeError("id", int64(id), 0, int64(l.MaxID()),
+			fmt.Sprintf("layout %s has %d bits", l.Bits(), bits.Len64(uint64(l.MaxID()))))
+	}
+	u := uint64(id)
+	p := Parts{Tick: Tick(u >> (l.datacenter + l.worker + l.sequence))}
+	if l.order == WorkerThenSequence {
+		p.Sequence = int64(u & mask(l.sequence))
+		u >>= l.sequence
+	} else {
+		p.Sequence = int64(u >> (l.datacenter + l.worker) & mask(l.sequence))
+	}
+	p.Worker = int64(u & mask(l.worker))
+	p.Datacenter = int64(u >> l.worker & mask(l.datacenter))
+	return p, nil
+}
+
+// mask returns a number of width low bits set; width is at most 63.
+func mask(width uint8) uint64 { return 1<<width - 1 }

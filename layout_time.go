@@ -1,0 +1,172 @@
+package firn
+
+import (
+	"math"
+	"math/bits"
+	"time"
+)
+
+// A Tick is the value of a time field: whole units since the layout's epoch.
+type Tick int64
+
+// latest is where times saturate: layouts with many time bits and a long unit
+// reach further than [time.Time] can.
+var latest = time.Unix(1<<62, 0).UTC()
+
+// Time returns when a tick begins, in UTC. Ticks so late that [time.Time]
+// cannot hold them (some 146 billion years on) give the last moment it can.
+func (l Layout) Time(tick Tick) time.Time {
+	negative := tick < 0
+	count := uint64(tick)
+	if negative {
+		count = -count
+	}
+	hi, lo := bits.Mul64(count, uint64(l.unit))
+	if hi >= uint64(time.Second) { // the quotient below would not fit 64 bits
+		return latest
+	}
+	sec, nsec := bits.Div64(hi, lo, uint64(time.Second))
+	if sec >= 1<<62 {
+		return latest
+	}
+	if negative {
+		return time.Unix(-int64(sec), l.epoch-int64(nsec)).UTC()
+	}
+	return time.Unix(int64(sec)+l.epoch/int64(time.Second), l.epoch%int64(time.Second)+int64(nsec)).UTC()
+}
+
+// Tick returns the tick that contains t: a *[RangeError] when t is before the
+// epoch, a *[TimeExhaustedError] when it is after the last tick.
+func (l Layout) Tick(t time.Time) (Tick, error) {
+	tick, exact, ok := l.tickOf(t)
+	_ = exact
+	switch {
+	case ok:
+		return tick, nil
+	case tick < 0:
+		return 0, &RangeError{
+			What: "time", Value: stamp(t), Min: stamp(l.Epoch()), Max: stamp(l.Last()),
+			Where: "the epoch and the last moment of layout " + l.Bits(),
+		}
+	default:
+		return 0, &TimeExhaustedError{Layout: l, End: l.End()}
+	}
+}
+
+// tickOf returns the tick that contains t and whether t is its very beginning.
+// Without ok, t lies before the epoch (tick -1) or past the last tick (MaxTick).
+func (l Layout) tickOf(t time.Time) (tick Tick, exact, ok bool) {
+	epoch := l.Epoch()
+	if t.Before(epoch) {
+		return -1, false, false
+	}
+	// Seconds differ by less than 2^64, as both are 64-bit: the difference is
+	// right modulo 2^64 even where the subtraction wraps.
+	sec := uint64(t.Unix()) - uint64(epoch.Unix())
+	nsec := int64(t.Nanosecond()) - int64(epoch.Nanosecond())
+	if nsec < 0 {
+		sec, nsec = sec-1, nsec+int64(time.Second)
+	}
+	hi, lo := bits.Mul64(sec, uint64(time.Second))
+	lo, carry := bits.Add64(lo, uint64(nsec), 0)
+	hi += carry
+	if hi >= uint64(l.unit) {
+		return l.MaxTick(), false, false
+	}
+	quotient, rest := bits.Div64(hi, lo, uint64(l.unit))
+	if quotient > uint64(l.MaxTick()) {
+		return l.MaxTick(), false, false
+	}
+	return Tick(quotient), rest == 0, true
+}
+
+// First returns the first moment the layout can express: its epoch.
+func (l Layout) First() time.Time { return l.Epoch() }
+
+// Last returns when the last tick begins.
+func (l Layout) Last() time.Time { return l.Time(l.MaxTick()) }
+
+// End returns the first moment after the last tick: when the layout has run out.
+func (l Layout) End() time.Time {
+	last := l.Last()
+	if last.Equal(latest) {
+		return latest
+	}
+	return last.Add(l.Unit())
+}
+
+// Moment returns the smallest and the largest id of the tick that contains t,
+// over all datacenters, workers and sequences. Errors are those of [Layout.Tick].
+func (l Layout) Moment(t time.Time) (lo, hi ID, err error) {
+	tick, err := l.Tick(t)
+	if err != nil {
+		return 0, 0, err
+	}
+	lo, hi = l.bounds(tick, tick)
+	return lo, hi, nil
+}
+
+// Span returns the smallest and the largest id whose time lies at or after
+// from and before to, for queries by time on a column of ids:
+//
+//	WHERE id BETWEEN lo AND hi
+//
+// A from before the epoch and a to past the end are cut to what the layout can
+// express. The error is a *[RangeError] when no tick begins in between.
+func (l Layout) Span(from, to time.Time) (lo, hi ID, err error) {
+	first, exact, ok := l.tickOf(from)
+	switch {
+	case ok && !exact:
+		first++
+	case !ok && first < 0:
+		first = 0
+	case !ok:
+		first++ // past the end: an empty span
+	}
+	last, exact, ok := l.tickOf(to)
+	if ok && exact || last < 0 {
+		last--
+	}
+	if first > last {
+		return 0, 0, &RangeError{
+			What: "span from " + stamp(from) + " to", Value: stamp(to),
+			Min: "a tick of " + l.Unit().String() + " later", Max: stamp(l.End()),
+			Where: "no tick of layout " + l.Bits() + " begins in between",
+		}
+	}
+	lo, hi = l.bounds(first, last)
+	return lo, hi, nil
+}
+
+// bounds returns the smallest id of tick first and the largest of tick last.
+func (l Layout) bounds(first, last Tick) (lo, hi ID) {
+	shift := l.datacenter + l.worker + l.sequence
+	return ID(uint64(first) << shift), ID(uint64(last)<<shift | mask(shift))
+}
+
+// tickAt returns the tick that contains a time in Unix nanoseconds; negative
+// before the epoch, not ok past the last tick.
+func (l Layout) tickAt(ns int64) (tick Tick, ok bool) {
+	unit := uint64(l.unit)
+	if ns < l.epoch { // the differences are below 2^64 and right when taken unsigned
+		return -1 - Tick((uint64(l.epoch)-uint64(ns)-1)/unit&mask(maxBits)), true
+	}
+	q := (uint64(ns) - uint64(l.epoch)) / unit
+	if q > uint64(l.MaxTick()) {
+		return l.MaxTick(), false
+	}
+	return Tick(q), true
+}
+
+// nanos returns when a tick begins in Unix nanoseconds, at most the greatest
+// int64 (the year 2262).
+func (l Layout) nanos(tick Tick) int64 {
+	hi, lo := bits.Mul64(uint64(tick), uint64(l.unit))
+	if hi > 0 || lo > uint64(math.MaxInt64)-uint64(l.epoch) && l.epoch >= 0 {
+		return math.MaxInt64
+	}
+	if sum := lo + uint64(l.epoch); l.epoch >= 0 || lo < uint64(-l.epoch) || sum <= math.MaxInt64 {
+		return int64(sum)
+	}
+	return math.MaxInt64
+}

@@ -1,0 +1,71 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The sentinels a caller branches on with [errors.Is].
+var (
+	// ErrLost: the worker belongs to another now.
+	ErrLost = errors.New("lease: worker lost")
+	// ErrFull is matched by *[FullError]: every worker of the pool is held.
+	ErrFull = errors.New("lease: pool full")
+	// ErrPool is matched by *[PoolError]: the pool has another layout.
+	ErrPool = errors.New("lease: pool with another layout")
+	// ErrClock is matched by *[ClockError]: the clock here is wrong.
+	ErrClock = errors.New("lease: wrong clock")
+	// ErrForeign: the store holds something else under a key of the pool.
+	ErrForeign = errors.New("lease: foreign content")
+)
+
+// A PoolError reports that a pool was made with another layout than the one
+// that wants to join, which would make duplicates.
+type PoolError struct {
+	Pool       string
+	Have, Want string // the pool's layout, and the one that wants to join
+}
+
+func (e *PoolError) Error() string {
+	return fmt.Sprintf("pool %q has layout %s, not %s: use its layout, or another pool", e.Pool, e.Have, e.Want)
+}
+
+// Is reports whether target is [ErrPool].
+func (e *PoolError) Is(target error) bool { return target == ErrPool }
+
+// A FullError reports that every worker of a pool is held.
+type FullError struct {
+	Pool    string
+	Workers int64     // how many the pool has, all of them held
+	Next    time.Time // when the first fence passes
+}
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("pool %q is full: all %d workers are held; the next is free after %s, unless its holder renews it",
+		e.Pool, e.Workers, e.Next.UTC().Format(time.RFC3339Nano))
+}
+
+// Is reports whether target is [ErrFull].
+func (e *FullError) Is(target error) bool { return target == ErrFull }
+
+// A ClockError reports that the clock here and that of the others differ by
+// more than the tolerance. Nothing was written.
+type ClockError struct {
+	Here, There time.Time
+	Whose       string // whose clock There is
+	Tolerance   time.Duration
+}
+
+func (e *ClockError) Error() string {
+	word, by := "ahead of", e.Here.Sub(e.There)
+	if by < 0 {
+		word, by = "behind", -by
+	}
+	return fmt.Sprintf("the clock here is %v %s %s: %s here, %s there, %v are tolerated; set the clock right",
+		by.Round(time.Millisecond), word, e.Whose,
+		e.Here.UTC().Format(time.RFC3339Nano), e.There.UTC().Format(time.RFC3339Nano), e.Tolerance)
+}
+
+// Is reports whether target is [ErrClock].
+func (e *ClockError) Is(target error) bool { return target == ErrClock }

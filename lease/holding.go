@@ -1,0 +1,213 @@
+package lease
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+)
+
+// Renew implements [Source]. Errors: [ErrLost], *[ClockError] and the store's;
+// after any but ErrLost the held grant stands.
+func (s *Slots) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {
+	if _, ok := s.cfg.Store.(store.Clock); ok {
+		if err := s.checkClock(ctx, Pool{}); err != nil {
+			return held, err
+		}
+	}
+	// A second round is for a revision that turned out to be another one of
+	// ours: an earlier write whose answer was lost, or an older one restored.
+	for range 2 {
+		h, err := s.holding(held.Worker)
+		if err != nil {
+			return held, err
+		}
+		fence := max(h.fence, ask.fence(held.After, s.cfg.Layout))
+		revision, err := s.write(ctx, held.Worker, h.revision, fence, h.since, false)
+		if err == nil {
+			s.keep(held.Worker, holding{revision: revision, fence: fence, since: h.since})
+			held.Through = max(held.Through, fence)
+			return held, nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return held, fmt.Errorf("lease: renew worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err)
+		}
+		if err := s.examine(ctx, held.Worker); err != nil {
+			return held, err
+		}
+	}
+	return held, fmt.Errorf("lease: renew worker %d of pool %q: %w: its slot changed twice meanwhile",
+		held.Worker, s.cfg.Pool, store.ErrUnavailable)
+}
+
+// Look implements [Source]: it reads the slot. One that vanished is written
+// anew with its fence; one that is another's is [ErrLost].
+func (s *Slots) Look(ctx context.Context, held firn.Grant) error {
+	return s.examine(ctx, held.Worker)
+}
+
+// Release implements [Source]: it moves the fence back to last, so that the
+// worker may be taken again as soon as that has passed. If the store cannot be
+// reached the slot stays until its fence has passed, and the error says so.
+func (s *Slots) Release(ctx context.Context, held firn.Grant, last firn.Tick) error {
+	for range 2 {
+		h, err := s.holding(held.Worker)
+		if err != nil {
+			return nil // it is another's already: there is nothing to give back
+		}
+		fence := min(max(last, held.After), h.fence)
+		_, err = s.write(ctx, held.Worker, h.revision, fence, h.since, true)
+		if err == nil {
+			s.forget(held.Worker)
+			return nil
+		}
+		if errors.Is(err, store.ErrConflict) {
+			err = s.examine(ctx, held.Worker)
+			if errors.Is(err, ErrLost) {
+				return nil
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("lease: release worker %d of pool %q (it stays held until its fence, %s): %w",
+				held.Worker, s.cfg.Pool, s.cfg.Layout.Time(h.fence).Format(time.RFC3339Nano), err)
+		}
+	}
+	return fmt.Errorf("lease: release worker %d of pool %q: %w: its slot changed twice meanwhile",
+		held.Worker, s.cfg.Pool, store.ErrUnavailable)
+}
+
+func (s *Slots) holding(worker int64) (holding, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h, ok := s.held[worker]
+	if !ok {
+		return h, fmt.Errorf("%w: worker %d of pool %q", ErrLost, worker, s.cfg.Pool)
+	}
+	return h, nil
+}
+
+func (s *Slots) keep(worker int64, h holding) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held[worker] = h
+}
+
+func (s *Slots) forget(worker int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.held, worker)
+}
+
+// examine reads a held slot and acts on what it finds: nil when it is ours,
+// with the revision known now, or written anew.
+func (s *Slots) examine(ctx context.Context, worker int64) error {
+	h, err := s.holding(worker)
+	if err != nil {
+		return err
+	}
+	key := slotKey(s.cfg.Pool, s.cfg.Layout, s.cfg.Datacenter, worker)
+	entry, err := s.cfg.Store.Get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return s.reassert(ctx, worker, h)
+	}
+	if err != nil {
+		return fmt.Errorf("lease: look at worker %d of pool %q: %w", worker, s.cfg.Pool, err)
+	}
+	if entry.Revision == h.revision {
+		return nil
+	}
+	var slot Slot
+	if err := slot.read(entry); err != nil {
+		return err
+	}
+	if slot.Owner != s.token || slot.Free {
+		s.forget(worker)
+		return fmt.Errorf("%w: worker %d of pool %q was taken by %s", ErrLost, worker, s.cfg.Pool, slot.holder())
+	}
+	// Ours, by a write whose answer was lost, or an older one that the store
+	// has gone back to. Nobody else has had the slot in between, as far as the
+	// store knows; the fence confirmed to us stays in force, and the next
+	// renewal writes it or more.
+	h.revision = entry.Revision
+	s.keep(worker, h)
+	return nil
+}
+
+// reassert writes a slot that vanished anew: with the fence confirmed to us and
+// no later one, and only if nobody was quicker.
+func (s *Slots) reassert(ctx context.Context, worker int64, h holding) error {
+	revision, err := s.write(ctx, worker, 0, h.fence, h.since, false)
+	switch {
+	case err == nil:
+		h.revision = revision
+		s.keep(worker, h)
+		return s.remake(ctx)
+	case errors.Is(err, store.ErrConflict):
+		return fmt.Errorf("lease: re-assert worker %d of pool %q: %w: somebody wrote its slot meanwhile",
+			worker, s.cfg.Pool, store.ErrUnavailable)
+	default:
+		return fmt.Errorf("lease: re-assert worker %d of pool %q: %w", worker, s.cfg.Pool, err)
+	}
+}
+
+// remake writes the record of a pool whose slots vanished, not open yet if
+// newcomers must wait for the other holders.
+func (s *Slots) remake(ctx context.Context) error {
+	_, err := s.cfg.Store.Get(ctx, poolKey(s.cfg.Pool))
+	if errors.Is(err, store.ErrNotFound) {
+		_, err = s.makePool(ctx, Pool{})
+		if errors.Is(err, errAgain) {
+			err = nil // written, or the next look or newcomer will
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("lease: re-assert pool %q: %w", s.cfg.Pool, err)
+	}
+	return nil
+}
+
+// write writes a slot and finds out whether it was applied: nil for yes,
+// [store.ErrConflict] for no. Any other error leaves it open; whoever holds the
+// slot learns it at the next look.
+func (s *Slots) write(ctx context.Context, worker int64, old store.Revision, fence firn.Tick, since time.Time, free bool) (store.Revision, error) {
+	s.mu.Lock()
+	s.writes++
+	n := s.writes
+	s.mu.Unlock()
+	value, err := encode(slotRecord{
+		Fence: fence, Until: s.cfg.Layout.Time(fence), Free: free,
+		Owner: s.token, Write: n, Host: s.cfg.Host, PID: s.cfg.PID,
+		Since: since, At: s.cfg.Time.Wall().UTC(),
+	})
+	if err != nil {
+		return 0, err
+	}
+	key := slotKey(s.cfg.Pool, s.cfg.Layout, s.cfg.Datacenter, worker)
+	revision, err := s.cfg.Store.CompareAndSwap(ctx, key, old, value)
+	if err == nil || store.Unapplied(err) {
+		return revision, err
+	}
+	for try := range maxReadBacks {
+		if try > 0 {
+			if s.pause(ctx, try) != nil {
+				break
+			}
+		}
+		entry, readErr := s.cfg.Store.Get(ctx, key)
+		switch {
+		case readErr == nil && bytes.Equal(entry.Value, value):
+			return entry.Revision, nil
+		case readErr == nil && entry.Revision != old:
+			// Another write came between: ours can never be applied any more.
+			return 0, fmt.Errorf("%w: %w", store.ErrConflict, err)
+		case readErr == nil, errors.Is(readErr, store.ErrNotFound):
+			// Not applied so far. It may be yet, so nothing can be concluded.
+			return 0, err
+		}
+	}
+	return 0, err
+}

@@ -1,0 +1,395 @@
+// Package lease gives a generator a worker that nobody has to hand out, and
+// keeps it: safely beside any number of other processes, whatever their clocks,
+// crashes and networks do.
+//
+//	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
+//	...
+//	defer l.Close(ctx)
+//	id, err := l.Next()
+//
+// A lease is a promise about the times inside the ids, not about when they are
+// made: a slot in the store holds a fence, the holder may issue ids with times
+// up to it and no later, and only moving the fence by compare-and-swap grants
+// more. See [Slots] for the protocol and docs/protocol.md for the argument.
+//
+// What it does not see: a virtual machine cloned with the process in it. The
+// twins issue the same ids until the first of them looks at its slot.
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// Config is what [Open] makes a lease of.
+type Config struct {
+	// Slots says where and as what to join. Layout, Datacenter, Time and Random
+	// are taken from Generator.
+	Slots SlotsConfig
+
+	// Generator says how ids are made. Worker is ignored: it is leased.
+	Generator firn.Config
+
+	// Window is how far the fence is kept ahead: how long the store may be away
+	// without anybody noticing, and how long a crashed holder's worker stays
+	// unused. It is renewed at half. Rounded up to whole units. Default: 5m.
+	Window time.Duration
+	// Look is how often the holder reads its slot. Default: 3s, at most a
+	// quarter of Window.
+	Look time.Duration
+
+	// Log receives what an operator should know. Default: nothing.
+	Log *slog.Logger
+}
+
+const (
+	defaultLook = 3 * time.Second
+	maxWindow   = 30 * 24 * time.Hour
+	// callTimeout bounds one exchange with the store in the background.
+	callTimeout = 10 * time.Second
+)
+
+// A Lease is a generator with a worker kept for it in the background. Its
+// methods may be called concurrently.
+type Lease struct {
+	source Source
+	gen    *firn.Generator
+	cfg    Config
+	window firn.Tick
+
+	mu      sync.Mutex // guards all below; never held while waiting
+	grant   firn.Grant // of the worker in use
+	left    []farewell // workers left, to be released
+	state   State
+	spare   map[int64]firn.Grant // granted for a switch that is not installed yet
+	closing bool
+
+	cancel context.CancelFunc
+	done   chan struct{}
+	closed sync.Once
+	err    error // of Close
+}
+
+type farewell struct {
+	grant firn.Grant
+	last  firn.Tick
+}
+
+// A State is what a lease shows of itself.
+type State struct {
+	Worker   int64
+	Fence    firn.Tick
+	Until    time.Time     // the fence as a time
+	Left     time.Duration // from the present to the fence: how long the store may stay away
+	Renewals int64         // fences moved forward
+	Losses   int64         // workers taken by others
+	Switches int64         // workers left for another because the clock went back
+	Errors   int64         // exchanges with the store that failed
+	Last     error         // the latest of them, nil after one that succeeded
+}
+
+// Open joins the pool, takes a worker and keeps it until Close. Its context
+// bounds only the joining. Errors are those of [Slots.Acquire] and impossible
+// settings.
+func Open(ctx context.Context, cfg Config) (*Lease, error) {
+	g := &cfg.Generator
+	if g.Layout.IsZero() {
+		g.Layout = firn.DefaultLayout()
+	}
+	cfg.Slots.Layout, cfg.Slots.Datacenter = g.Layout, g.Datacenter
+	cfg.Slots.Time, cfg.Slots.Random = g.Time, g.Random
+	slots, err := NewSlots(cfg.Slots)
+	if err != nil {
+		return nil, err
+	}
+	return Keep(ctx, slots, cfg)
+}
+
+// Keep is [Open] over any source of workers; cfg.Slots is ignored.
+func Keep(ctx context.Context, source Source, cfg Config) (*Lease, error) {
+	l, err := start(ctx, source, cfg)
+	if err != nil {
+		return nil, err
+	}
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	l.cancel = cancel
+	go l.run(background)
+	return l, nil
+}
+
+// start acquires and makes the generator; nothing runs in the background yet.
+func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
+	g := &cfg.Generator
+	if g.Layout.IsZero() {
+		g.Layout = firn.DefaultLayout()
+	}
+	if g.Time == nil {
+		g.Time = firn.SystemTime()
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Window == 0 {
+		cfg.Window = defaultWindow
+	}
+	if cfg.Window < 0 || cfg.Window > maxWindow {
+		return nil, &firn.RangeError{What: "window", Value: cfg.Window.String(), Min: "1ns", Max: maxWindow.String()}
+	}
+	if cfg.Look < 0 {
+		return nil, &firn.RangeError{What: "look", Value: cfg.Look.String(), Min: "1ns", Max: maxWindow.String()}
+	}
+	unit := g.Layout.Unit()
+	window := firn.Tick(cfg.Window/unit) + 1
+	if cfg.Look == 0 {
+		cfg.Look = defaultLook
+	}
+	if unit < cfg.Window {
+		cfg.Look = min(cfg.Look, cfg.Window/4)
+	}
+	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, done: make(chan struct{})}
+	g.Switch, g.Retired = l.switchWorker, l.retired
+
+	// Mistakes in the settings are found before the store is touched.
+	check := *g
+	check.Worker = 0
+	if _, err := firn.NewLeased(check, firn.Grant{After: -1, Through: 0}); err != nil {
+		return nil, err
+	}
+	now, err := g.Layout.Tick(g.Time.Wall())
+	if err != nil {
+		return nil, err
+	}
+	ask := Ask{Now: now, From: now, Window: window}
+	if g.Clock == firn.Virtual && !g.From.IsZero() {
+		if ask.From, err = g.Layout.Tick(g.From); err != nil {
+			return nil, err
+		}
+	}
+	if l.grant, err = source.Acquire(ctx, ask); err != nil {
+		return nil, err
+	}
+	if l.gen, err = firn.NewLeased(*g, l.grant); err != nil {
+		return nil, errors.Join(err, source.Release(ctx, l.grant, l.grant.After))
+	}
+	cfg.Log.Info("worker leased", "worker", l.grant.Worker, "fence", l.fenceTime(l.grant))
+	if first := g.Layout.Time(l.grant.After + 1); first.Sub(g.Time.Wall()) > time.Second {
+		cfg.Log.Warn("ids carry times ahead of the clock until it has caught up", "from", first)
+	}
+	return l, nil
+}
+
+// Generator returns the generator, for as long as the lease is open.
+func (l *Lease) Generator() *firn.Generator { return l.gen }
+
+// Next is [firn.Generator.Next].
+func (l *Lease) Next() (firn.ID, error) { return l.gen.Next() }
+
+// Fill is [firn.Generator.Fill].
+func (l *Lease) Fill(ctx context.Context, ids []firn.ID) (int, error) { return l.gen.Fill(ctx, ids) }
+
+// State returns a snapshot.
+func (l *Lease) State() State {
+	g := l.gen.State()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.state
+	s.Worker, s.Fence = g.Worker, g.Fence
+	s.Until = l.cfg.Generator.Layout.Time(g.Fence)
+	s.Left = s.Until.Sub(l.cfg.Generator.Time.Wall())
+	return s
+}
+
+// Close ends issuing and gives the worker back; once it returns, no id is
+// issued. Ctx bounds the exchange with the store: if that fails, the error
+// says so and the worker stays unused until its fence. It may be called twice.
+func (l *Lease) Close(ctx context.Context) error {
+	l.closed.Do(func() {
+		l.mu.Lock()
+		l.closing = true
+		l.mu.Unlock()
+		l.cancel()
+		<-l.done
+		l.err = l.leave(ctx)
+	})
+	return l.err
+}
+
+// leave stops the generator and releases all that is held.
+func (l *Lease) leave(ctx context.Context) error {
+	worker, last := l.gen.Stop()
+	l.mu.Lock()
+	goodbyes := l.left
+	l.left = nil
+	grant := l.grant
+	for _, unused := range l.spare {
+		if unused.Worker != worker {
+			goodbyes = append(goodbyes, farewell{unused, unused.After})
+		} else {
+			grant = unused
+		}
+	}
+	l.mu.Unlock()
+	if grant.Worker == worker {
+		goodbyes = append(goodbyes, farewell{grant, last})
+	}
+	var errs []error
+	for _, f := range goodbyes {
+		if err := l.source.Release(ctx, f.grant, f.last); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		l.cfg.Log.Info("worker released", "worker", f.grant.Worker)
+	}
+	return errors.Join(errs...)
+}
+
+// run keeps the worker until ctx ends.
+func (l *Lease) run(ctx context.Context) {
+	defer close(l.done)
+	for {
+		if err := l.cfg.Generator.Time.Sleep(ctx, l.cfg.Look); err != nil {
+			return
+		}
+		l.turn(ctx)
+	}
+}
+
+// turn does what is due: it releases workers left, renews the fence at half
+// the window, else looks at the slot, and takes another worker for a lost one.
+func (l *Lease) turn(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	l.mu.Lock()
+	goodbyes, held := l.left, l.grant
+	l.left = nil
+	l.mu.Unlock()
+	for _, f := range goodbyes {
+		if err := l.source.Release(ctx, f.grant, f.last); err != nil {
+			l.failed("release a worker left", f.grant.Worker, err)
+		}
+	}
+	ask := l.ask()
+	var err error
+	if held.Through-max(ask.Now, ask.From) <= l.window/2 {
+		held, err = l.source.Renew(ctx, held, ask)
+		if err == nil {
+			l.renewed(held)
+			return
+		}
+	} else {
+		err = l.source.Look(ctx, held)
+	}
+	switch {
+	case err == nil:
+		l.mu.Lock()
+		l.state.Last = nil
+		l.mu.Unlock()
+	case errors.Is(err, ErrLost):
+		l.takeOther(ctx, held, ask, err)
+	case ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded):
+		l.failed("keep the worker", held.Worker, err)
+	}
+}
+
+// ask returns what the holder wants now. The clock of a Virtual generator is
+// the wall's, and it goes on from where it is.
+func (l *Lease) ask() Ask {
+	from := l.gen.Now()
+	now := from
+	if g := &l.cfg.Generator; g.Clock == firn.Virtual {
+		if tick, err := g.Layout.Tick(g.Time.Wall()); err == nil {
+			now = tick
+		}
+	}
+	return Ask{Now: now, From: max(from, now), Window: l.window}
+}
+
+func (l *Lease) renewed(held firn.Grant) {
+	l.mu.Lock()
+	l.state.Renewals++
+	l.state.Last = nil
+	if l.grant.Worker == held.Worker {
+		l.grant = held
+	}
+	l.mu.Unlock()
+	if err := l.gen.Extend(held.Worker, held.Through); err != nil {
+		// The generator is between two workers, or closed: the fence it has
+		// stands, and the next turn asks for the worker it has then.
+		l.cfg.Log.Debug("renewed a worker not in use", "worker", held.Worker, "error", err)
+	}
+	l.cfg.Log.Debug("fence moved", "worker", held.Worker, "fence", l.fenceTime(held))
+}
+
+// takeOther replaces a lost worker. Until it succeeds the generator goes on up
+// to its fence, which is its own for good.
+func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause error) {
+	l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)
+	l.mu.Lock()
+	l.state.Losses++
+	l.state.Last = cause
+	l.mu.Unlock()
+	grant, err := l.source.Acquire(ctx, ask)
+	if err != nil {
+		l.failed("take another worker", lost.Worker, err)
+		return
+	}
+	l.mu.Lock()
+	l.spare[grant.Worker] = grant
+	l.mu.Unlock()
+	if err := l.gen.Replace(grant); err != nil {
+		l.failed("go on with another worker", grant.Worker, err)
+	}
+}
+
+// switchWorker is [firn.Config.Switch].
+func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, error) {
+	l.mu.Lock()
+	closing := l.closing
+	l.mu.Unlock()
+	if closing {
+		return firn.Grant{}, firn.ErrClosed
+	}
+	grant, err := l.source.Acquire(ctx, Ask{Now: from, From: from, Window: l.window})
+	if err != nil {
+		l.failed("switch worker", l.gen.State().Worker, err)
+		return firn.Grant{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state.Switches++
+	l.spare[grant.Worker] = grant
+	l.cfg.Log.Warn("the clock went back, switching worker", "worker", grant.Worker, "fence", l.fenceTime(grant))
+	return grant, nil
+}
+
+// retired is [firn.Config.Retired]: the generator has left a worker for one
+// that stands in spare.
+func (l *Lease) retired(old, worker int64, last firn.Tick) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.grant.Worker == old {
+		l.left = append(l.left, farewell{l.grant, last})
+	}
+	if grant, ok := l.spare[worker]; ok {
+		l.grant = grant
+		delete(l.spare, worker)
+	}
+}
+
+func (l *Lease) failed(what string, worker int64, err error) {
+	l.mu.Lock()
+	l.state.Errors++
+	l.state.Last = err
+	l.mu.Unlock()
+	l.cfg.Log.Warn("could not "+what, "worker", worker, "error", err)
+}
+
+func (l *Lease) fenceTime(g firn.Grant) string {
+	return fmt.Sprint(l.cfg.Generator.Layout.Time(g.Through).Format(time.RFC3339Nano))
+}

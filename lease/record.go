@@ -1,0 +1,175 @@
+package lease
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+)
+
+// What a pool keeps in the store, as small readable JSON:
+//
+//	firn/POOL/pool           the layout, and whether workers are granted yet
+//	firn/POOL/slot/DC/WORKER a slot: its fence, and who holds it
+//
+// Ticks are strings, since some tools lose integers above 2^53.
+
+// maxPoolName keeps keys readable.
+const maxPoolName = 64
+
+// CheckPool returns an error for a pool name that is not 1 to 64 letters,
+// digits, dots, dashes and underscores.
+func CheckPool(pool string) error {
+	if pool == "" || len(pool) > maxPoolName {
+		return firn.NewSyntaxError("pool name", pool, fmt.Sprintf("it has %d characters, 1 to %d are allowed", len(pool), maxPoolName))
+	}
+	for _, r := range pool {
+		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_", r) {
+			return firn.NewSyntaxError("pool name", pool, fmt.Sprintf("%q is not allowed: letters, digits, dot, dash and underscore are", r))
+		}
+	}
+	return nil
+}
+
+func poolPrefix(pool string) string { return "firn/" + pool + "/" }
+func poolKey(pool string) string    { return poolPrefix(pool) + "pool" }
+
+// slotKey pads the numbers so that keys list in order.
+func slotKey(pool string, layout firn.Layout, datacenter, worker int64) string {
+	width := func(greatest int64) int { return len(fmt.Sprint(greatest)) }
+	return fmt.Sprintf("%sslot/%0*d/%0*d", poolPrefix(pool),
+		width(layout.MaxDatacenter()), datacenter, width(layout.MaxWorker()), worker)
+}
+
+// poolRecord is the value of a pool's key.
+type poolRecord struct {
+	Layout string    `json:"layout"`
+	Made   time.Time `json:"made"`
+	// Open says that workers are granted; until then newcomers wait for holders
+	// of an earlier life to re-assert theirs.
+	Open bool `json:"open"`
+	// Floor stands for the fence of slots that do not exist: -1, or in a strict
+	// pool a tick ahead of all that an earlier life can have issued.
+	Floor firn.Tick `json:"floor,string"`
+}
+
+// slotRecord is the value of a slot's key. Owner and Write together are never
+// written twice, so equal bytes are the same write.
+type slotRecord struct {
+	Fence firn.Tick `json:"fence,string"`
+	Until time.Time `json:"until"` // the fence as a time
+	Free  bool      `json:"free,omitempty"`
+	Owner string    `json:"owner"`
+	Write uint64    `json:"write"`
+	Host  string    `json:"host,omitempty"`
+	PID   int       `json:"pid,omitempty"`
+	Since time.Time `json:"since"` // when the owner took it
+	At    time.Time `json:"at"`    // the owner's clock at this write
+}
+
+func encode(record any) ([]byte, error) {
+	b, err := json.Marshal(record)
+	if err != nil {
+		return nil, fmt.Errorf("lease: encode record: %w", err)
+	}
+	return b, nil
+}
+
+func decode(e store.Entry, record any) error {
+	if err := json.Unmarshal(e.Value, record); err != nil {
+		return fmt.Errorf("%w: key %q does not hold a record of Firn's: %w; use another pool, or remove the key",
+			ErrForeign, e.Key, err)
+	}
+	return nil
+}
+
+// A Slot is a worker as the store records it.
+type Slot struct {
+	Datacenter, Worker int64
+	Fence              firn.Tick // no id of the worker has been or may be issued with a later time
+	Until              time.Time // the fence as a time
+	Free               bool      // given back by its last owner
+	Owner              string    // the random token of the process that wrote it last
+	Host               string
+	PID                int
+	Since              time.Time // when the owner took it
+	At                 time.Time // the owner's clock when it wrote last
+
+	revision store.Revision
+}
+
+// A Pool is a set of generators whose ids must never collide, as the store
+// records it.
+type Pool struct {
+	Name   string
+	Layout firn.Layout
+	Made   time.Time
+	Open   bool
+	Floor  firn.Tick
+	Slots  []Slot // in order; workers never used have none
+
+	revision store.Revision
+}
+
+// Inspect reads a pool; an error that is [store.ErrNotFound] says that nobody
+// has joined it yet. It writes nothing.
+func Inspect(ctx context.Context, s store.Store, pool string) (Pool, error) {
+	if err := CheckPool(pool); err != nil {
+		return Pool{}, err
+	}
+	entries, err := s.List(ctx, poolPrefix(pool))
+	if err != nil {
+		return Pool{}, fmt.Errorf("lease: read pool %q: %w", pool, err)
+	}
+	p, found, err := readPool(pool, entries)
+	if err == nil && !found {
+		err = fmt.Errorf("lease: pool %q: %w", pool, store.ErrNotFound)
+	}
+	return p, err
+}
+
+// readPool makes a pool of its entries. Found is false when its record is
+// missing; slots are read all the same if layout tells their fields.
+func readPool(name string, entries []store.Entry) (p Pool, found bool, err error) {
+	p.Name = name
+	for _, e := range entries {
+		rest := strings.TrimPrefix(e.Key, poolPrefix(name))
+		if rest == "pool" {
+			var r poolRecord
+			if err := decode(e, &r); err != nil {
+				return p, false, err
+			}
+			layout, err := firn.ParseLayout(r.Layout)
+			if err != nil {
+				return p, false, fmt.Errorf("%w: key %q: %w", ErrForeign, e.Key, err)
+			}
+			p.Layout, p.Made, p.Open, p.Floor, p.revision = layout, r.Made, r.Open, r.Floor, e.Revision
+			found = true
+			continue
+		}
+		var s Slot
+		if n, err := fmt.Sscanf(rest, "slot/%d/%d", &s.Datacenter, &s.Worker); n != 2 || err != nil {
+			continue // a key of a later version, not ours to judge
+		}
+		if err := s.read(e); err != nil {
+			return p, false, err
+		}
+		p.Slots = append(p.Slots, s)
+	}
+	return p, found, nil
+}
+
+func (s *Slot) read(e store.Entry) error {
+	var r slotRecord
+	if err := decode(e, &r); err != nil {
+		return err
+	}
+	s.Fence, s.Until, s.Free, s.Owner = r.Fence, r.Until, r.Free, r.Owner
+	s.Host, s.PID, s.Since, s.At = r.Host, r.PID, r.Since, r.At
+	s.revision = e.Revision
+	return nil
+}

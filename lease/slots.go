@@ -1,0 +1,376 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+)
+
+// SlotsConfig is what [NewSlots] makes a [Source] of.
+type SlotsConfig struct {
+	// Store is where the pool is kept.
+	Store store.Store
+	// Pool is its name. Default: "default".
+	Pool string
+	// Layout of the pool. Default: [firn.DefaultLayout]. All who join must have the same.
+	Layout firn.Layout
+	// Datacenter is the number under which workers are taken.
+	Datacenter int64
+
+	// Pinned, if set, is the only worker to take.
+	Pinned *int64
+	// PinnedAhead says what to do while the fence of the pinned worker lies
+	// ahead, as it does after a crash: take it at once and issue times above
+	// the fence, which lie ahead of the clock. Otherwise Acquire waits until
+	// the fence has passed, as long as its context lasts.
+	PinnedAhead bool
+
+	// Tolerance is how far the clock here may differ from the store's, or lie
+	// behind that of the other holders. Default: 10s.
+	Tolerance time.Duration
+	// Grace is how long a pool made anew grants nothing, so that holders of an
+	// earlier life, before the store was wiped, can re-assert their slots; more
+	// than a look. Default: 5s, and none in a store that is embedded. Negative: none.
+	Grace time.Duration
+	// Strict makes a new pool start above every time that an earlier life can
+	// have issued if its windows were no longer than StrictAhead: safe even for
+	// holders that were paused or cut off meanwhile. Ids then carry times that
+	// far ahead of the clock until it catches up.
+	Strict bool
+	// StrictAhead is how far ahead a strict pool starts. Default: 5m plus Tolerance.
+	StrictAhead time.Duration
+
+	// Time is read for the wall clock and waited on. Default: [firn.SystemTime].
+	Time firn.TimeSource
+	// Random draws tokens, slots and backoff. Default: math/rand/v2.
+	Random func() uint64
+	// Host and PID are recorded for operators; nothing depends on them.
+	// Default: this process's.
+	Host string
+	PID  int
+}
+
+// Slots is Firn's lease protocol over a store: a [Source] that never grants a
+// tick of a worker twice.
+//
+// A slot holds a fence. To grant or renew, the fence is moved from F to F' by
+// compare-and-swap, and the grant is (F, F']. Compare-and-swap orders all moves
+// of one slot, so the intervals are disjoint; no clock, time-out or network
+// takes part in that argument. A write whose answer was lost is read back
+// before anything is granted.
+//
+// Its methods may be called concurrently.
+type Slots struct {
+	cfg   SlotsConfig
+	token string
+
+	mu     sync.Mutex // guards all below; never held while waiting
+	writes uint64
+	held   map[int64]holding
+}
+
+// A holding is what is known of a slot held here.
+type holding struct {
+	revision store.Revision
+	fence    firn.Tick // the highest that was confirmed
+	since    time.Time
+}
+
+const (
+	defaultTolerance = 10 * time.Second
+	defaultGrace     = 5 * time.Second
+	defaultWindow    = 5 * time.Minute
+
+	// maxTries bounds how often Acquire reads the pool anew after a conflict or
+	// a lost answer.
+	maxTries = 64
+	// maxReadBacks bounds how often a lost answer is asked after.
+	maxReadBacks = 4
+	// backoff is the mean wait after the first conflict; it doubles up to maxBackoff.
+	backoff    = 2 * time.Millisecond
+	maxBackoff = 250 * time.Millisecond
+)
+
+// NewSlots checks cfg and returns a source over its store. It does not touch
+// the store yet.
+func NewSlots(cfg SlotsConfig) (*Slots, error) {
+	if cfg.Pool == "" {
+		cfg.Pool = "default"
+	}
+	if cfg.Layout.IsZero() {
+		cfg.Layout = firn.DefaultLayout()
+	}
+	if cfg.Tolerance == 0 {
+		cfg.Tolerance = defaultTolerance
+	}
+	if cfg.StrictAhead == 0 {
+		cfg.StrictAhead = defaultWindow + cfg.Tolerance
+	}
+	if embedded, ok := cfg.Store.(store.Embedded); cfg.Grace == 0 && !(ok && embedded.Embedded()) {
+		cfg.Grace = defaultGrace
+	}
+	if cfg.Time == nil {
+		cfg.Time = firn.SystemTime()
+	}
+	if cfg.Random == nil {
+		cfg.Random = rand.Uint64
+	}
+	if cfg.PID == 0 {
+		cfg.PID = os.Getpid()
+	}
+	if cfg.Host == "" {
+		// A host without a name is no reason not to make ids.
+		if host, err := os.Hostname(); err == nil {
+			cfg.Host = host
+		}
+	}
+	var errs []error
+	if cfg.Store == nil {
+		errs = append(errs, firn.NewSyntaxError("store", "", "SlotsConfig.Store is required"))
+	}
+	errs = append(errs, CheckPool(cfg.Pool))
+	if d, most := cfg.Datacenter, cfg.Layout.MaxDatacenter(); d < 0 || d > most {
+		errs = append(errs, firn.NewRangeError("datacenter", d, 0, most, "layout "+cfg.Layout.Bits()))
+	}
+	if cfg.Pinned != nil {
+		if w, most := *cfg.Pinned, cfg.Layout.MaxWorker(); w < 0 || w > most {
+			errs = append(errs, firn.NewRangeError("worker", w, 0, most, "layout "+cfg.Layout.Bits()))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return &Slots{
+		cfg:   cfg,
+		token: fmt.Sprintf("%016x%016x", cfg.Random(), cfg.Random()),
+		held:  map[int64]holding{},
+	}, nil
+}
+
+// Acquire implements [Source]: it joins the pool, making it if it is new, and
+// claims the slot idle longest. Errors: *[PoolError], *[FullError],
+// *[ClockError], [ErrForeign], *[firn.TimeExhaustedError], and the store's.
+func (s *Slots) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+	var last error
+	for try := range maxTries {
+		if try > 0 {
+			if err := s.pause(ctx, try); err != nil {
+				return firn.Grant{}, errors.Join(err, last)
+			}
+		}
+		pool, err := s.join(ctx)
+		if err == nil {
+			err = s.checkClock(ctx, pool)
+		}
+		if errors.Is(err, errAgain) {
+			last = err
+			continue
+		}
+		if err != nil {
+			return firn.Grant{}, err
+		}
+		if ask.Now >= s.cfg.Layout.MaxTick() {
+			return firn.Grant{}, &firn.TimeExhaustedError{Layout: s.cfg.Layout, End: s.cfg.Layout.End()}
+		}
+		slot, err := s.pick(ctx, pool, &ask)
+		if err != nil && !errors.Is(err, errAgain) {
+			return firn.Grant{}, err
+		}
+		if err == nil {
+			var grant firn.Grant
+			if grant, err = s.claim(ctx, pool, slot, ask); err == nil {
+				return grant, nil
+			}
+		}
+		if !errors.Is(err, errAgain) {
+			return firn.Grant{}, err
+		}
+		last = err
+	}
+	return firn.Grant{}, fmt.Errorf("lease: no slot of pool %q after %d tries: %w", s.cfg.Pool, maxTries, last)
+}
+
+// errAgain marks what reading the pool anew may mend.
+var errAgain = errors.New("others were quicker")
+
+// pause waits before another try: exponential, with jitter.
+func (s *Slots) pause(ctx context.Context, try int) error {
+	d := min(backoff<<min(try-1, 16), maxBackoff)
+	d = d/2 + time.Duration(s.cfg.Random()%uint64(d))
+	if err := s.cfg.Time.Sleep(ctx, d); err != nil {
+		return fmt.Errorf("lease: join pool %q: %w", s.cfg.Pool, err)
+	}
+	return nil
+}
+
+// join reads the pool, makes it if there is none, waits out its grace and
+// checks its layout.
+func (s *Slots) join(ctx context.Context) (Pool, error) {
+	entries, err := s.cfg.Store.List(ctx, poolPrefix(s.cfg.Pool))
+	if err != nil {
+		return Pool{}, fmt.Errorf("lease: join pool %q: %w", s.cfg.Pool, err)
+	}
+	pool, found, err := readPool(s.cfg.Pool, entries)
+	if err != nil {
+		return Pool{}, err
+	}
+	if !found {
+		if pool, err = s.makePool(ctx, pool); err != nil {
+			return Pool{}, err
+		}
+	}
+	if pool.Layout != s.cfg.Layout {
+		return Pool{}, &PoolError{Pool: s.cfg.Pool, Have: pool.Layout.String(), Want: s.cfg.Layout.String()}
+	}
+	if pool.Open {
+		return pool, nil
+	}
+	// Whoever finds the pool not open waits the whole grace by its own
+	// monotonic clock: no two clocks are compared.
+	if err := s.cfg.Time.Sleep(ctx, s.cfg.Grace); err != nil {
+		return Pool{}, fmt.Errorf("lease: wait %v for earlier holders of new pool %q: %w", s.cfg.Grace, s.cfg.Pool, err)
+	}
+	if err := s.writePool(ctx, pool.revision, poolRecord{
+		Layout: pool.Layout.String(), Made: pool.Made, Open: true, Floor: pool.Floor,
+	}); err != nil {
+		return Pool{}, err
+	}
+	return Pool{}, errAgain // read who came back meanwhile
+}
+
+// makePool writes the record of a pool that has none. Slots may be there all
+// the same, where a store lost one key and not the others.
+func (s *Slots) makePool(ctx context.Context, pool Pool) (Pool, error) {
+	record := poolRecord{
+		Layout: s.cfg.Layout.String(), Made: s.cfg.Time.Wall().UTC(), Open: s.cfg.Grace <= 0, Floor: -1,
+	}
+	if s.cfg.Strict {
+		floor, err := s.cfg.Layout.Tick(record.Made.Add(s.cfg.StrictAhead))
+		if err != nil {
+			return pool, err
+		}
+		record.Floor = floor
+	}
+	if err := s.writePool(ctx, 0, record); err != nil {
+		return pool, err
+	}
+	return pool, errAgain
+}
+
+// writePool writes the pool's record, or says errAgain when another did or it
+// is not known: reading it anew tells.
+func (s *Slots) writePool(ctx context.Context, old store.Revision, record poolRecord) error {
+	value, err := encode(record)
+	if err != nil {
+		return err
+	}
+	_, err = s.cfg.Store.CompareAndSwap(ctx, poolKey(s.cfg.Pool), old, value)
+	switch {
+	case err == nil || errors.Is(err, store.ErrConflict):
+		return nil
+	case errors.Is(err, store.ErrRefused) || ctx.Err() != nil:
+		return fmt.Errorf("lease: write pool %q: %w", s.cfg.Pool, err)
+	default:
+		return fmt.Errorf("lease: write pool %q: %w: %w", s.cfg.Pool, errAgain, err)
+	}
+}
+
+// checkClock compares the wall clock with the store's, where it has one, else
+// with what the holders wrote down.
+func (s *Slots) checkClock(ctx context.Context, pool Pool) error {
+	if clock, ok := s.cfg.Store.(store.Clock); ok {
+		before := s.cfg.Time.Monotonic()
+		there, err := clock.Now(ctx)
+		if err != nil {
+			return fmt.Errorf("lease: read the store's clock: %w", err)
+		}
+		took := s.cfg.Time.Monotonic() - before
+		here := s.cfg.Time.Wall().Add(-took / 2) // the answer is about half a round trip old
+		if offset := here.Sub(there); offset.Abs() > s.cfg.Tolerance+took/2 {
+			return &ClockError{Here: here, There: there, Whose: "the store's", Tolerance: s.cfg.Tolerance}
+		}
+		return nil
+	}
+	here := s.cfg.Time.Wall()
+	if there, ok := clockOfOthers(pool); ok && there.Sub(here) > s.cfg.Tolerance {
+		return &ClockError{Here: here, There: there, Whose: "that of most holders in pool " + s.cfg.Pool, Tolerance: s.cfg.Tolerance}
+	}
+	return nil
+}
+
+// pick returns the slot to claim, waiting for a pinned one if it must.
+func (s *Slots) pick(ctx context.Context, pool Pool, ask *Ask) (Slot, error) {
+	if s.cfg.Pinned == nil {
+		slot, ok := choose(pool, s.cfg.Datacenter, ask.Now, s.cfg.Random)
+		if !ok {
+			return slot, &FullError{Pool: s.cfg.Pool, Workers: pool.Layout.MaxWorker() + 1, Next: nextFree(pool, s.cfg.Datacenter)}
+		}
+		return slot, nil
+	}
+	slot := Slot{Datacenter: s.cfg.Datacenter, Worker: *s.cfg.Pinned, Fence: pool.Floor}
+	for _, known := range pool.Slots {
+		if known.Datacenter == slot.Datacenter && known.Worker == slot.Worker {
+			slot = known
+		}
+	}
+	if slot.revision == 0 || slot.Fence < ask.Now || s.cfg.PinnedAhead {
+		return slot, nil
+	}
+	return slot, s.waitFor(ctx, slot, ask)
+}
+
+// waitFor waits until the fence of a pinned slot has passed and moves ask to
+// that time. It returns errAgain, since the holder may renew meanwhile.
+func (s *Slots) waitFor(ctx context.Context, slot Slot, ask *Ask) error {
+	passed := s.cfg.Layout.Time(slot.Fence + 1)
+	if d := passed.Sub(s.cfg.Time.Wall()); d > 0 {
+		if err := s.cfg.Time.Sleep(ctx, d); err != nil {
+			return fmt.Errorf("lease: worker %d of pool %q is held by %s until %s, if not renewed; waited for it: %w",
+				slot.Worker, s.cfg.Pool, slot.holder(), slot.Until.UTC().Format(time.RFC3339Nano), err)
+		}
+	}
+	if tick, err := s.cfg.Layout.Tick(s.cfg.Time.Wall()); err == nil {
+		ask.Now, ask.From = max(ask.Now, tick), max(ask.From, tick)
+	}
+	return errAgain
+}
+
+// holder names who holds a slot, for people.
+func (s Slot) holder() string {
+	if s.Host == "" {
+		return "process " + s.Owner
+	}
+	return fmt.Sprintf("process %d on %s", s.PID, s.Host)
+}
+
+// claim moves the slot's fence forward and so takes it.
+func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.Grant, error) {
+	after := max(slot.Fence, pool.Floor)
+	fence := ask.fence(after, s.cfg.Layout)
+	if fence <= after {
+		return firn.Grant{}, &firn.TimeExhaustedError{Layout: s.cfg.Layout, End: s.cfg.Layout.End()}
+	}
+	since := s.cfg.Time.Wall().UTC()
+	revision, err := s.write(ctx, slot.Worker, slot.revision, fence, since, false)
+	switch {
+	case err == nil:
+	case !errors.Is(err, store.ErrRefused) && ctx.Err() == nil:
+		// Another was quicker, or it is not known whether the claim was applied,
+		// or will be. Nothing has been issued under it, so another slot is as
+		// good; at worst this one stays unused until its fence.
+		return firn.Grant{}, fmt.Errorf("%w: %w", errAgain, err)
+	default:
+		return firn.Grant{}, fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err)
+	}
+	s.mu.Lock()
+	s.held[slot.Worker] = holding{revision: revision, fence: fence, since: since}
+	s.mu.Unlock()
+	return firn.Grant{Worker: slot.Worker, After: after, Through: fence}, nil
+}

@@ -1,0 +1,72 @@
+package lease
+
+import (
+	"context"
+
+	"github.com/firn-id/firn"
+)
+
+// A Source hands out workers. [Slots] is Firn's own, over a store. Implement it
+// to bring numbers from elsewhere — an orchestrator, a registry of your own —
+// and have [Keep] do the rest; a number that is simply given is [Fixed].
+//
+// The promise that uniqueness rests on: of all grants of one worker that a
+// Source and its likes in other processes ever give, no two allow the same
+// tick, except that a renewed grant contains the one it renews.
+type Source interface {
+	// Acquire grants a worker that nobody uses, through at least ask.From.
+	Acquire(ctx context.Context, ask Ask) (firn.Grant, error)
+
+	// Renew moves the fence of held forward to ask.From plus ask.Window, or
+	// leaves it where it is further on, and returns the renewed grant. An error
+	// that is [ErrLost] says that the worker belongs to another; after any other
+	// the held grant still stands as it was.
+	Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error)
+
+	// Look makes sure that held still stands, and mends what can be mended. An
+	// error that is [ErrLost] says that the worker belongs to another.
+	Look(ctx context.Context, held firn.Grant) error
+
+	// Release gives held back; no id above tick last was issued under it, and
+	// none will be.
+	Release(ctx context.Context, held firn.Grant, last firn.Tick) error
+}
+
+// An Ask is what a holder wants of a [Source].
+type Ask struct {
+	Now    firn.Tick // what the holder's clock shows
+	From   firn.Tick // the tick that it would issue next, usually Now
+	Window firn.Tick // how many ticks beyond From it would like
+}
+
+// fence returns the tick up to which a grant that begins after a tick should
+// reach, within the layout.
+func (a Ask) fence(after firn.Tick, layout firn.Layout) firn.Tick {
+	from := max(a.Now, a.From, after+1)
+	if from > layout.MaxTick()-a.Window {
+		return layout.MaxTick()
+	}
+	return from + a.Window
+}
+
+// Fixed is a [Source] of one number that the caller answers for: nobody else
+// may use it. It has no fence.
+type Fixed int64
+
+// Acquire grants the worker from ask.From on, for ever.
+func (f Fixed) Acquire(_ context.Context, ask Ask) (firn.Grant, error) {
+	return firn.Grant{Worker: int64(f), After: max(ask.From-1, -1), Through: endless}, nil
+}
+
+// Renew returns held.
+func (f Fixed) Renew(_ context.Context, held firn.Grant, _ Ask) (firn.Grant, error) {
+	return held, nil
+}
+
+// Look does nothing.
+func (f Fixed) Look(context.Context, firn.Grant) error { return nil }
+
+// Release does nothing.
+func (f Fixed) Release(context.Context, firn.Grant, firn.Tick) error { return nil }
+
+const endless = firn.Tick(firn.MaxID)

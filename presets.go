@@ -1,0 +1,88 @@
+package firn
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Preset is a layout in known use, by name.
+type Preset struct {
+	Name   string
+	Layout Layout
+	Remark string
+}
+
+// DefaultLayout returns the preset "firn": 41/0/10/12, one millisecond, from
+// 2025-01-01, that is 1,024 workers until 2094.
+func DefaultLayout() Layout { return preset(41, 0, 10, 12, defaultUnit, defaultEpoch) }
+
+func preset(timeBits, datacenter, worker, sequence uint8, unit time.Duration, epoch time.Time) Layout {
+	return Layout{
+		time: timeBits, datacenter: datacenter, worker: worker, sequence: sequence,
+		unit: int64(unit), epoch: epoch.UnixNano(),
+	}
+}
+
+// Presets returns the layouts known by name. The preset "ich" has free worker
+// bits: "ich:9" gives 9 to the worker and the other 13 of 22 to the sequence.
+func Presets() []Preset {
+	ms := func(unix int64) time.Time { return time.UnixMilli(unix) }
+	date := func(year, month, day int) time.Time {
+		return time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
+	}
+	sonyflake := preset(39, 0, 16, 8, 10*time.Millisecond, date(2014, 9, 1))
+	sonyflake.order = SequenceThenWorker
+	twitter := preset(41, 0, 10, 12, time.Millisecond, ms(1288834974657))
+	return []Preset{
+		{"firn", DefaultLayout(), "the default: 1,024 workers"},
+		{"classic", preset(41, 5, 5, 12, time.Millisecond, ms(1286726400000)), "datacenter and worker apart"},
+		{"twitter", twitter, "Twitter, X, bwmarrin with its epoch"},
+		{"leaf", twitter, "Meituan Leaf"},
+		{"discord", preset(42, 5, 5, 12, time.Millisecond, ms(1420070400000)), "datacenter = worker, worker = process"},
+		{"instagram", preset(41, 0, 13, 10, time.Millisecond, ms(1314220021721)), "worker = shard"},
+		{"sonyflake", sonyflake, "sequence above worker"},
+		{"mastodon", preset(47, 0, 0, 16, time.Millisecond, ms(0)), "time and sequence only"},
+		{"uid-generator", preset(28, 0, 22, 13, time.Second, date(2016, 5, 20).Add(-8*time.Hour)), "Baidu's defaults"},
+		{"ich", ichLayout(10), "worker bits are free, as in ich:9"},
+		{"js53", preset(41, 0, 5, 7, time.Millisecond, defaultEpoch), "below 2^53: exact as a JavaScript number"},
+	}
+}
+
+// ichBits is what worker and sequence share in the ich preset.
+const ichBits = 22
+
+func ichLayout(worker uint8) Layout {
+	return preset(41, 0, worker, ichBits-worker, time.Millisecond, time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))
+}
+
+// lookupPreset finds a preset by name; found is false when name is no preset's.
+func lookupPreset(name string) (l Layout, found bool, err error) {
+	if bits, ok := strings.CutPrefix(name, "ich:"); ok {
+		n, err := strconv.ParseUint(bits, 10, 8)
+		if err != nil || n > ichBits {
+			return Layout{}, true, NewSyntaxError("layout", name, fmt.Sprintf("ich takes 0 to %d worker bits", ichBits))
+		}
+		return ichLayout(uint8(n)), true, nil
+	}
+	for _, p := range Presets() {
+		if p.Name == name {
+			return p.Layout, true, nil
+		}
+	}
+	return Layout{}, false, nil
+}
+
+// Name returns the name of the first preset that equals l, or "".
+func (l Layout) Name() string {
+	for _, p := range Presets() {
+		if p.Layout == l {
+			return p.Name
+		}
+	}
+	if l.worker <= ichBits && l == ichLayout(l.worker) {
+		return fmt.Sprintf("ich:%d", l.worker)
+	}
+	return ""
+}

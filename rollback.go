@@ -1,0 +1,233 @@
+package firn
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Policy is one published remedy for a wall clock that goes back. Make one
+// with [Refuse], [Wait], [History], [RunAhead] or [SwitchWorker].
+type Policy struct {
+	kind  policyKind
+	max   time.Duration // wait
+	tries int           // wait
+	ticks Tick          // history, ahead
+}
+
+type policyKind uint8
+
+const (
+	policyRefuse policyKind = iota + 1
+	policyWait
+	policyHistory
+	policyAhead
+	policySwitch
+)
+
+// A Rollback is an ordered chain of policies: the first that can serve the
+// call does. A chain in which none can ends in a *[ClockBackError], as does
+// the empty one.
+type Rollback []Policy
+
+// The policies' defaults.
+const (
+	DefaultWait      = 500 * time.Millisecond
+	DefaultWaitTries = 2
+	DefaultHistory   = 2000
+	// MaxHistory bounds what [History] keeps: 16 bytes a tick.
+	MaxHistory = 1 << 20
+)
+
+// Refuse ends the chain: the call fails with a *[ClockBackError] that says how
+// far the clock went back. The generator stays usable. Order is kept.
+func Refuse() Policy { return Policy{kind: policyRefuse} }
+
+// Wait sleeps until the clock has caught up, if that is at most limit away, up
+// to tries times a call. Order is kept. Defaults: 500ms, 2 tries.
+func Wait(limit time.Duration, tries int) Policy {
+	return Policy{kind: policyWait, max: limit, tries: tries}
+}
+
+// History keeps, for the last ticks in use, how much of each one's sequence is
+// used, and goes on in the unused part of the tick the clock went back to.
+// Ids stay unique but go back in time with the clock: order is lost across the
+// step. It needs Ahead to be 0. Default: 2,000 ticks.
+func History(ticks int) Policy { return Policy{kind: policyHistory, ticks: Tick(ticks)} }
+
+// RunAhead ignores the clock and counts on from the last tick while that is at
+// most the given number of ticks ahead of the clock. Order is kept.
+func RunAhead(ticks int64) Policy { return Policy{kind: policyAhead, ticks: Tick(ticks)} }
+
+// SwitchWorker takes another worker, through [Config.Switch], and goes on with
+// the clock's time. Order is lost across the step.
+func SwitchWorker() Policy { return Policy{kind: policySwitch} }
+
+// String returns the policy as [ParseRollback] reads it.
+func (p Policy) String() string {
+	switch p.kind {
+	case policyRefuse:
+		return "refuse"
+	case policyWait:
+		return fmt.Sprintf("wait %v %d", p.max, p.tries)
+	case policyHistory:
+		return fmt.Sprintf("history %d", p.ticks)
+	case policyAhead:
+		return fmt.Sprintf("ahead %d", p.ticks)
+	case policySwitch:
+		return "switch"
+	default:
+		return "none"
+	}
+}
+
+// String returns the chain as [ParseRollback] reads it.
+func (r Rollback) String() string {
+	parts := make([]string, len(r))
+	for i, p := range r {
+		parts[i] = p.String()
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ParseRollback reads a chain of policies separated by commas:
+//
+//	wait [LIMIT [TRIES]], history [TICKS], ahead TICKS, switch, refuse
+//
+// as in "wait 500ms, history 2000, switch, refuse". The empty text is the
+// empty chain, which refuses. Errors match [ErrSyntax] or [ErrRange] and name
+// every mistake at once.
+func ParseRollback(text string) (Rollback, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	var (
+		chain Rollback
+		errs  []error
+	)
+	for part := range strings.SplitSeq(text, ",") {
+		p, err := parsePolicy(strings.TrimSpace(part))
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		chain = append(chain, p)
+	}
+	errs = append(errs, chain.check())
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return chain, nil
+}
+
+func parsePolicy(text string) (Policy, error) {
+	const want = "wait [LIMIT [TRIES]], history [TICKS], ahead TICKS, switch and refuse are allowed"
+	words := strings.Fields(text)
+	bad := func(reason string) (Policy, error) {
+		return Policy{}, NewSyntaxError("rollback policy", text, reason)
+	}
+	if len(words) == 0 {
+		return bad(want)
+	}
+	name, args := words[0], words[1:]
+	most := map[string]int{"refuse": 0, "switch": 0, "wait": 2, "history": 1, "ahead": 1}
+	limit, known := most[name]
+	if !known {
+		return bad(want)
+	}
+	if len(args) > limit {
+		return bad(fmt.Sprintf("%s takes at most %d settings; %s", name, limit, want))
+	}
+	number := func(i int, otherwise int64) (int64, error) {
+		if i >= len(args) {
+			return otherwise, nil
+		}
+		return strconv.ParseInt(args[i], 10, 64)
+	}
+	switch name {
+	case "refuse":
+		return Refuse(), nil
+	case "switch":
+		return SwitchWorker(), nil
+	case "wait":
+		d, err := DefaultWait, error(nil)
+		if len(args) > 0 {
+			d, err = time.ParseDuration(args[0])
+		}
+		if err != nil {
+			return bad("LIMIT is a duration, as in wait 500ms")
+		}
+		tries, err := number(1, DefaultWaitTries)
+		if err != nil || tries > maxWaitTries {
+			return bad(fmt.Sprintf("TRIES is a number from 1 to %d, as in wait 500ms 2", maxWaitTries))
+		}
+		return Wait(d, int(tries)), nil
+	case "history":
+		n, err := number(0, DefaultHistory)
+		if err != nil || n > MaxHistory {
+			return bad(fmt.Sprintf("TICKS is a number from 1 to %d, as in history 2000", MaxHistory))
+		}
+		return History(int(n)), nil
+	default:
+		if len(args) == 0 {
+			return bad("say how many ticks, as in ahead 1000")
+		}
+		n, err := number(0, 0)
+		if err != nil {
+			return bad("TICKS is a number, as in ahead 1000")
+		}
+		return RunAhead(n), nil
+	}
+}
+
+const maxWaitTries = 1000
+
+// check reports every impossible setting of the chain.
+func (r Rollback) check() error {
+	var errs []error
+	seen := map[policyKind]bool{}
+	for i, p := range r {
+		where := "rollback policy " + p.String()
+		switch p.kind {
+		case policyRefuse:
+			if i < len(r)-1 {
+				errs = append(errs, NewSyntaxError("rollback chain", r.String(), "refuse ends a chain: nothing after it is ever tried"))
+			}
+		case policyWait:
+			if p.max <= 0 || p.max > time.Hour {
+				errs = append(errs, &RangeError{What: "wait", Value: p.max.String(), Min: "1ns", Max: "1h", Where: where})
+			}
+			if p.tries < 1 || p.tries > maxWaitTries {
+				errs = append(errs, NewRangeError("wait tries", int64(p.tries), 1, maxWaitTries, where))
+			}
+		case policyHistory:
+			if p.ticks < 1 || p.ticks > MaxHistory {
+				errs = append(errs, NewRangeError("history ticks", int64(p.ticks), 1, MaxHistory, where))
+			}
+		case policyAhead:
+			if p.ticks < 1 {
+				errs = append(errs, NewRangeError("ahead ticks", int64(p.ticks), 1, int64(MaxID), where))
+			}
+		case policySwitch:
+		default:
+			errs = append(errs, NewSyntaxError("rollback policy", "", "make one with Refuse, Wait, History, RunAhead or SwitchWorker"))
+		}
+		if seen[p.kind] {
+			errs = append(errs, NewSyntaxError("rollback chain", r.String(), "each policy may stand in a chain once"))
+		}
+		seen[p.kind] = true
+	}
+	return errors.Join(errs...)
+}
+
+// find returns the chain's policy of a kind, or the zero Policy.
+func (r Rollback) find(kind policyKind) Policy {
+	for _, p := range r {
+		if p.kind == kind {
+			return p
+		}
+	}
+	return Policy{}
+}

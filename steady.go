@@ -1,0 +1,88 @@
+package firn
+
+import "time"
+
+// A steady clock reads the wall clock once and counts on with the monotonic
+// clock, so it never goes back. It looks at the wall clock again once a second:
+//
+//   - the wall persistently ahead (the machine was suspended, or its clock was
+//     put right): it steps forward, after [steadyPatience] looks in a row;
+//   - the wall behind (its clock was set back, or was wrong at the start): it
+//     runs slower by one part in [steadySlowing] until the wall has caught up.
+//
+// It is a pure value: readings go in, time comes out.
+type steady struct {
+	mono int64 // the monotonic reading, in ns, at which the clock showed
+	time int64 // this time, in Unix ns
+	slow bool  // whether it runs slower since then
+
+	next    int64 // the monotonic reading of the next look at the wall
+	ahead   int   // looks in a row that found the wall ahead
+	nearest int64 // the least lead of the wall among them, in ns
+}
+
+const (
+	steadyLook     = int64(time.Second)
+	steadyPatience = 3
+	// steadySlack is how far the two clocks may differ without anything being
+	// done: more than the jitter of two readings, less than anybody minds.
+	steadySlack   = int64(2 * time.Millisecond)
+	steadySlowing = 16
+)
+
+// startSteady starts the clock at a time, given the monotonic reading of now.
+func startSteady(mono, at int64) steady {
+	return steady{mono: mono, time: at, next: mono + steadyLook}
+}
+
+// at returns the time at a monotonic reading not before the last look.
+func (s *steady) at(mono int64) int64 {
+	d := mono - s.mono
+	if s.slow {
+		d -= d / steadySlowing
+	}
+	return s.time + d
+}
+
+// when returns the first monotonic reading at which the clock shows t or more.
+func (s *steady) when(t int64) int64 {
+	d := t - s.time
+	if d <= 0 {
+		return s.mono
+	}
+	if s.slow {
+		// d = m - m/16 rounded down; the estimate is at most a step off.
+		m := d + d/(steadySlowing-1)
+		for m-m/steadySlowing >= d {
+			m--
+		}
+		for m-m/steadySlowing < d {
+			m++
+		}
+		d = m
+	}
+	return s.mono + d
+}
+
+// due reports whether the wall should be looked at.
+func (s *steady) due(mono int64) bool { return mono >= s.next }
+
+// look corrects the clock, given both readings of the present.
+func (s *steady) look(mono, wall int64) {
+	now := s.at(mono)
+	s.mono, s.time, s.next = mono, now, mono+steadyLook
+	lead := wall - now
+	s.slow = lead < -steadySlack
+	if lead <= steadySlack {
+		s.ahead = 0
+		return
+	}
+	if s.ahead == 0 || lead < s.nearest {
+		s.nearest = lead
+	}
+	s.ahead++
+	if s.ahead >= steadyPatience {
+		s.time += s.nearest
+		s.ahead = 0
+	}
+}

@@ -1,0 +1,85 @@
+package sqlstore
+
+import (
+	"errors"
+
+	"github.com/firn-id/firn/store"
+)
+
+// A Dialect is what differs between databases: [SQLite].
+type Dialect struct {
+	name     string
+	embedded bool
+
+	probe, create, get, insert, update, list string
+
+	missing  func(err error) bool            // whether err says the table does not exist
+	classify func(err error) (error, string) // the kind of err as store tells them apart, and a way out
+}
+
+// String returns the dialect's name.
+func (d Dialect) String() string { return d.name }
+
+// SQLite is the dialect of a file that several processes on one host share.
+// Open it with a busy timeout, since its writers take turns. Which error means
+// what is told by the driver's method Code() int, as modernc.org/sqlite has it.
+var SQLite = Dialect{
+	name:     "sqlite",
+	embedded: true,
+	probe:    `SELECT rev FROM ` + Table + ` LIMIT 0`,
+	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
+		k TEXT PRIMARY KEY, v BLOB NOT NULL, rev INTEGER NOT NULL) WITHOUT ROWID`,
+	get:    `SELECT v, rev FROM ` + Table + ` WHERE k = ?`,
+	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES (?, ?, ?) ON CONFLICT (k) DO NOTHING`,
+	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ?`,
+	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? ORDER BY k`,
+
+	missing:  func(err error) bool { return sqliteCode(err) == sqliteError },
+	classify: classifySQLite,
+}
+
+// SQLite's primary result codes, https://www.sqlite.org/rescode.html.
+const (
+	sqliteError    = 1
+	sqlitePerm     = 3
+	sqliteBusy     = 5
+	sqliteLocked   = 6
+	sqliteReadonly = 8
+	sqliteIOErr    = 10
+	sqliteCorrupt  = 11
+	sqliteFull     = 13
+	sqliteCantOpen = 14
+	sqliteAuth     = 23
+	sqliteNotADB   = 26
+)
+
+// sqliteCode returns the primary result code in err, or 0.
+func sqliteCode(err error) int {
+	var coded interface{ Code() int }
+	if errors.As(err, &coded) {
+		return coded.Code() & 0xff
+	}
+	return 0
+}
+
+// classifySQLite calls refused only what no retry can have applied.
+func classifySQLite(err error) (kind error, hint string) {
+	switch sqliteCode(err) {
+	case sqliteBusy, sqliteLocked:
+		return store.ErrUnavailable, "another process holds the file locked: end it or try again"
+	case sqliteFull:
+		return store.ErrUnavailable, "free space on its disk"
+	case sqliteIOErr:
+		return store.ErrUnavailable, "reading or writing the file went wrong: check its disk"
+	case sqliteCantOpen:
+		return store.ErrUnavailable, "the path must be a file in a folder that exists and may be written"
+	case sqliteReadonly, sqlitePerm, sqliteAuth:
+		return store.ErrRefused, "the file and its folder must be writable"
+	case sqliteCorrupt, sqliteNotADB:
+		return store.ErrRefused, "the file is damaged or no SQLite database: move it away, or name another path"
+	case sqliteError:
+		return store.ErrRefused, "the table " + Table + " is not one of Firn's"
+	default:
+		return nil, ""
+	}
+}

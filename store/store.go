@@ -1,0 +1,120 @@
+// Package store is the one thing Firn asks of a coordination store: a
+// linearizable map of registers. Leases, segments and sequences are written
+// once, above it; a backend is a page of code, accepted by the conformance
+// suite in storetest.
+//
+// Backends: memstore (this process), sqlstore (database/sql). Write your own by
+// implementing [Store] and running storetest.Run against the real server.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A Revision identifies one write of one key, for ever: a backend never uses
+// it for that key again, not even after the key was deleted, the store wiped or
+// an older copy of it restored. (So where the engine has no such number it is
+// drawn at random.) 0 stands for a key that does not exist.
+type Revision int64
+
+// An Entry is a key with its value and the revision that wrote it.
+type Entry struct {
+	Key      string
+	Value    []byte
+	Revision Revision
+}
+
+// A Store is a linearizable map of registers: every call takes effect at one
+// moment between its start and its end, the same for all clients. Calls may be
+// made concurrently and return when ctx ends.
+type Store interface {
+	// Get returns the entry of key, or an error that is [ErrNotFound].
+	Get(ctx context.Context, key string) (Entry, error)
+
+	// CompareAndSwap writes value if the revision of key is still old; with old
+	// 0, if key does not exist. It returns the new revision.
+	//
+	// There are three outcomes. Nil: applied, and durable. An error that is
+	// [ErrConflict] or [ErrRefused]: certainly not applied, see [Unapplied]. Any
+	// other error, those of ctx included: unknown. The write may have been
+	// applied, or may be applied later still; read back before relying on either.
+	CompareAndSwap(ctx context.Context, key string, old Revision, value []byte) (Revision, error)
+
+	// List returns the entries whose keys begin with prefix, sorted by key.
+	List(ctx context.Context, prefix string) ([]Entry, error)
+
+	// Close gives back what the store holds. Calls after it fail with
+	// [ErrUnavailable].
+	Close() error
+}
+
+// A Clock is a store that has a clock of its own, which all its clients can
+// compare theirs with.
+type Clock interface {
+	Now(ctx context.Context) (time.Time, error)
+}
+
+// An Embedded store lives on this host and keeps what it acknowledged, so that
+// a pool made anew in it need not wait for holders from an earlier life.
+type Embedded interface {
+	Embedded() bool
+}
+
+// The errors of a Store, to be asked for with [errors.Is].
+var (
+	// ErrNotFound: the key does not exist.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict: not applied, since the key has another revision, or exists.
+	ErrConflict = errors.New("conflict")
+	// ErrRefused: not applied and never will be as things stand: no permission,
+	// read-only, a key or a value out of bounds, foreign content.
+	ErrRefused = errors.New("refused")
+	// ErrUnavailable: the store could not be reached, is locked, full or closed.
+	ErrUnavailable = errors.New("unavailable")
+)
+
+// Unapplied reports whether err, from CompareAndSwap, says that the write
+// certainly has not been and will not be applied.
+func Unapplied(err error) bool {
+	return errors.Is(err, ErrConflict) || errors.Is(err, ErrRefused)
+}
+
+// Bounds of keys and values, the same for all backends.
+const (
+	MaxKeyBytes   = 512
+	MaxValueBytes = 64 << 10
+)
+
+// CheckKey returns an [ErrRefused] for a key that is empty, longer than
+// [MaxKeyBytes] or not printable UTF-8. Every backend calls it.
+func CheckKey(key string) error {
+	switch {
+	case key == "":
+		return fmt.Errorf("store: %w: the key is empty", ErrRefused)
+	case len(key) > MaxKeyBytes:
+		return fmt.Errorf("store: %w: a key of %d bytes, at most %d are allowed", ErrRefused, len(key), MaxKeyBytes)
+	case !utf8.ValidString(key):
+		return fmt.Errorf("store: %w: key %q is not UTF-8", ErrRefused, key)
+	}
+	for _, r := range key {
+		if !unicode.IsPrint(r) {
+			return fmt.Errorf("store: %w: key %q has the unprintable character %U", ErrRefused, key, r)
+		}
+	}
+	return nil
+}
+
+// CheckValue returns an [ErrRefused] for a value above [MaxValueBytes]. Every
+// backend calls it.
+func CheckValue(key string, value []byte) error {
+	if len(value) > MaxValueBytes {
+		return fmt.Errorf("store: %w: a value of %d bytes for key %q, at most %d are allowed",
+			ErrRefused, len(value), key, MaxValueBytes)
+	}
+	return nil
+}
