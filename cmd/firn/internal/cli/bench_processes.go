@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/idset"
+	"github.com/firn-id/firn/lease"
+)
+
+// newEmit is what the processes of a benchmark run: it writes every id it makes
+// to standard output, as eight big-endian bytes.
+func newEmit() *cobra.Command {
+	var (
+		flags generatorFlags
+		l     = load{processes: 1}
+	)
+	cmd := &cobra.Command{
+		Use:    "emit",
+		Short:  "Write ids as eight bytes each, for bench --processes",
+		Hidden: true,
+		Args:   noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := l.check(); err != nil {
+				return usage(err)
+			}
+			cfg, err := flags.config(cmd.ErrOrStderr())
+			if err != nil {
+				return usage(err)
+			}
+			var (
+				mu       sync.Mutex
+				out      = bufio.NewWriterSize(cmd.OutOrStdout(), 1<<20)
+				writeErr error
+			)
+			err = withLease(cmd.Context(), flags.store, cfg, func(leased *lease.Lease) error {
+				_, _, err := drive(cmd.Context(), l, leased.Fill, func(ids []firn.ID) {
+					bytes := make([]byte, 0, 8*len(ids))
+					for _, id := range ids {
+						bytes = binary.BigEndian.AppendUint64(bytes, uint64(id))
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					if _, err := out.Write(bytes); err != nil {
+						writeErr = err
+					}
+				})
+				return err
+			})
+			return errors.Join(err, writeErr, out.Flush())
+		},
+	}
+	flags.add(cmd, 10*time.Second)
+	l.add(cmd)
+	return cmd
+}
+
+// benchProcesses runs several emitters on one store.
+func benchProcesses(ctx context.Context, flags generatorFlags, l load, r *report) error {
+	if flags.store == "memory:" {
+		return usage(errors.New("--processes need a store that they can share; memory: is each one's own"))
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program to run it again: %w", err)
+	}
+	args := []string{
+		"emit", "--store", flags.store, "--pool", flags.pool, "--layout", flags.layout, "--unit", flags.unit, "--epoch", flags.epoch,
+		"--datacenter", fmt.Sprint(flags.datacenter), "--clock", flags.clock, "--rollback", flags.rollback,
+		"--start", flags.start, "--ahead", flags.ahead.String(), "--window", flags.window.String(),
+		"--callers", fmt.Sprint(l.callers), "--batch", fmt.Sprint(l.batch), "--duration", l.duration.String(),
+	}
+	if flags.worker >= 0 {
+		return usage(errors.New("--worker gives all processes the same worker: leave it out"))
+	}
+	var (
+		set   idset.Set
+		group sync.WaitGroup
+		errs  = make([]error, l.processes)
+		ids   = make([]int64, l.processes)
+	)
+	start := time.Now()
+	for i := range l.processes {
+		group.Go(func() { ids[i], errs[i] = collect(ctx, self, args, &set, l.verify) })
+	}
+	group.Wait()
+	var total int64
+	for _, n := range ids {
+		total += n
+	}
+	r.finish(&set, total, time.Since(start))
+	return errors.Join(errs...)
+}
+
+// collect runs one emitter and reads its ids.
+func collect(ctx context.Context, program string, args []string, set *idset.Set, verify bool) (ids int64, err error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stderr = os.Stderr
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	in := bufio.NewReaderSize(pipe, 1<<20)
+	raw, batch := make([]byte, 8*keptAtOnce), make([]firn.ID, 0, keptAtOnce)
+	var readErr error
+	for readErr == nil {
+		var n int
+		n, readErr = io.ReadFull(in, raw)
+		batch = batch[:0]
+		for at := 0; at+8 <= n; at += 8 {
+			batch = append(batch, firn.ID(binary.BigEndian.Uint64(raw[at:])))
+		}
+		ids += int64(len(batch))
+		if verify {
+			set.Add(batch)
+		}
+	}
+	if errors.Is(readErr, io.EOF) || errors.Is(readErr, io.ErrUnexpectedEOF) {
+		readErr = nil
+	}
+	return ids, errors.Join(readErr, cmd.Wait())
+}

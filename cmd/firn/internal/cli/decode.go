@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
+)
+
+func newDecode() *cobra.Command {
+	var (
+		flags  layoutFlags
+		format string
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "decode ID…",
+		Short: "Take ids apart and draw their bits",
+		Long: `decode says what is in ids, as their layout has it. Ids may be written in any
+encoding; where several fit, the first is taken that gives a time not far in the
+future, and the others are named. - reads ids from standard input, one a line.`,
+		Example: `  firn decode 1541815603606036480 --layout twitter
+  firn decode 1414362783486840832 --layout classic --json
+  firn next -n 3 | firn decode -`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(errors.New("decode needs an id, or - to read them from standard input"))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			layout, err := flags.parse()
+			if err != nil {
+				return usage(err)
+			}
+			if format != "" && format != "readable" {
+				if _, err := firn.ParseEncoding(format); err != nil {
+					return usage(fmt.Errorf("%w; so is readable", err))
+				}
+			}
+			out := bufio.NewWriter(cmd.OutOrStdout())
+			count := 0
+			show := func(text string) error {
+				r, err := decode.Text(text, format, layout, time.Now())
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return json.NewEncoder(out).Encode(r)
+				}
+				if count++; count > 1 {
+					fmt.Fprintln(out)
+				}
+				explain(out, text, layout, r)
+				return nil
+			}
+			return errors.Join(eachID(args, cmd.InOrStdin(), show), out.Flush())
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&format, "format", "", "how the ids are written (default: told from the text)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	return cmd
+}
+
+// eachID calls do for each id named on the command line or read from stdin.
+// One that fails does not keep the others from being shown.
+func eachID(args []string, stdin io.Reader, do func(string) error) error {
+	var errs []error
+	for _, arg := range args {
+		if arg != "-" {
+			errs = append(errs, do(arg))
+			continue
+		}
+		lines := bufio.NewScanner(stdin)
+		for n := 1; lines.Scan(); n++ {
+			text := strings.TrimSpace(lines.Text())
+			if text == "" {
+				continue
+			}
+			if err := do(text); err != nil {
+				errs = append(errs, fmt.Errorf("line %d: %w", n, err))
+			}
+		}
+		if err := lines.Err(); err != nil {
+			errs = append(errs, fmt.Errorf("standard input: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// explain writes what is in an id, for people.
+func explain(out io.Writer, text string, l firn.Layout, r decode.Result) {
+	fmt.Fprintf(out, "%s\n\n%s\n", text, draw(l, r))
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(out, "%-11s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	if r.Encoding != firn.Decimal.String() {
+		line("id", "%d", r.ID)
+	}
+	line("time", "%s", r.Time.Format("2006-01-02T15:04:05.999999999Z07:00"))
+	line("tick", "%d of %v since %s", r.Tick, l.Unit(), l.Epoch().Format(time.RFC3339Nano))
+	for _, f := range fields(l, r) {
+		if f.value != "" {
+			line(f.name, "%s of 0 to %d", f.value, f.greatest)
+		}
+	}
+	if s, err := l.Readable(r.ID); err == nil {
+		line("readable", "%s", s)
+	}
+	line("layout", "%s", describe(l))
+	if r.Encoding == firn.Decimal.String() {
+		return
+	}
+	line("read as", "%s", r.Encoding)
+	for _, other := range r.Others {
+		line("", "(as %s it would be %d: --format %s)", other.Encoding, other.ID, other.Encoding)
+	}
+}
+
+// describe names a layout with its bits.
+func describe(l firn.Layout) string {
+	if name := l.Name(); name != "" {
+		return name + ", " + l.Bits()
+	}
+	return l.String()
+}

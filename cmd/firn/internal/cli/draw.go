@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
+)
+
+// a field is a run of bits with a name, as the drawing shows it.
+type field struct {
+	name, short string
+	width       int
+	value       string
+	greatest    int64
+}
+
+// fields returns the fields of a layout from high to low.
+func fields(l firn.Layout, r decode.Result) []field {
+	machine := []field{
+		{"datacenter", "dc", l.DatacenterBits(), fmt.Sprint(r.Datacenter), l.MaxDatacenter()},
+		{"worker", "wkr", l.WorkerBits(), fmt.Sprint(r.Worker), l.MaxWorker()},
+	}
+	sequence := field{"sequence", "seq", l.SequenceBits(), fmt.Sprint(r.Sequence), l.MaxSequence()}
+	all := []field{{"time", "t", l.TimeBits(), "", 0}}
+	if l.Order() == firn.SequenceThenWorker {
+		all = append(append(all, sequence), machine...)
+	} else {
+		all = append(append(all, machine...), sequence)
+	}
+	have := all[:0]
+	for _, f := range all {
+		if f.width > 0 {
+			have = append(have, f)
+		}
+	}
+	return have
+}
+
+// draw writes the bits of an id, field by field, and the fields' names under
+// them:
+//
+//	0 00010011101000001010100111001101110110101 00010 00001 000000000000
+//	+ └───────────────── time ────────────────┘ └dc─┘ └wkr┘ └─sequence─┘
+func draw(l firn.Layout, r decode.Result) string {
+	all := fields(l, r)
+	used := 0
+	for _, f := range all {
+		used += f.width
+	}
+	text := fmt.Sprintf("%064b", uint64(r.ID))
+	bits, names := []string{text[:1]}, []string{"+"}
+	if spare := 63 - used; spare > 0 {
+		bits, names = append(bits, text[1:1+spare]), append(names, bracket(spare, "unused", "–"))
+	}
+	at := 64 - used
+	for _, f := range all {
+		bits = append(bits, text[at:at+f.width])
+		names = append(names, bracket(f.width, f.name, f.short))
+		at += f.width
+	}
+	return strings.Join(bits, " ") + "\n" + strings.TrimRight(strings.Join(names, " "), " ") + "\n"
+}
+
+// bracket draws a brace of a width with the name in it, or the short one, or none.
+func bracket(width int, name, short string) string {
+	if width == 1 {
+		return "╵"
+	}
+	inner := width - 2
+	for _, label := range []string{" " + name + " ", name, short, ""} {
+		if n := len([]rune(label)); n <= inner {
+			left := (inner - n) / 2
+			return "└" + strings.Repeat("─", left) + label + strings.Repeat("─", inner-n-left) + "┘"
+		}
+	}
+	return "└┘"
+}

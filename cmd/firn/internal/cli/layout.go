@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
+)
+
+// layoutInfo is what a layout can do, as --json prints it.
+type layoutInfo struct {
+	Name         string    `json:"name,omitempty"`
+	Layout       string    `json:"layout"`
+	Bits         string    `json:"bits"`
+	Unit         string    `json:"unit"`
+	Epoch        time.Time `json:"epoch"`
+	Order        string    `json:"order"`
+	First        time.Time `json:"first"`
+	Last         time.Time `json:"last"`
+	RanOut       bool      `json:"ran_out"`
+	NotBegun     bool      `json:"not_begun"`
+	Datacenters  uint64    `json:"datacenters"`
+	Workers      uint64    `json:"workers"`
+	IDsPerTick   uint64    `json:"ids_per_tick"`
+	IDsPerSecond float64   `json:"ids_per_second"`
+	MaxID        firn.ID   `json:"max_id"`
+	Span         *idSpan   `json:"span,omitempty"`
+}
+
+// idSpan is the ids of a moment or a span of time.
+type idSpan struct {
+	From     time.Time `json:"from"`
+	To       time.Time `json:"to"` // exclusive
+	Smallest firn.ID   `json:"smallest"`
+	Largest  firn.ID   `json:"largest"`
+}
+
+func newLayout() *cobra.Command {
+	var (
+		flags     layoutFlags
+		at, until string
+		asJSON    bool
+	)
+	cmd := &cobra.Command{
+		Use:   "layout [LAYOUT]",
+		Short: "Show what a layout can do, or list the presets",
+		Long: `layout shows what a layout can do: its first and last moment, workers and ids per
+second. With --at it gives the smallest and the largest id of a moment, with
+--until too those of a span, for queries by time. Without LAYOUT it lists the
+presets.`,
+		Example: `  firn layout
+  firn layout uid-generator
+  firn layout 39/4/8/12 --unit 10ms --epoch 2026-01-01
+  firn layout firn --at 2026-11-20T22:15:03Z --until 2026-11-21T00:00:00Z`,
+		Args: func(cmd *cobra.Command, args []string) error { return usage(cobra.MaximumNArgs(1)(cmd, args)) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			named := len(args) == 1
+			if named && cmd.Flags().Changed("layout") {
+				return usage(errors.New("name the layout once: as the argument or with --layout"))
+			}
+			if named {
+				flags.layout = args[0]
+			}
+			named = named || cmd.Flags().Changed("layout") || flags.unit != "" || flags.epoch != "" || at != "" || until != ""
+			if !named {
+				return listPresets(cmd.OutOrStdout(), asJSON)
+			}
+			l, err := flags.parse()
+			if err != nil {
+				return usage(err)
+			}
+			info := inform(l, time.Now())
+			if info.Span, err = span(l, at, until); err != nil {
+				return usage(err)
+			}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(info)
+			}
+			showLayout(cmd.OutOrStdout(), l, info)
+			return nil
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&at, "at", "", "show the smallest and largest id of this moment: RFC 3339, a date, Unix milliseconds, or now")
+	cmd.Flags().StringVar(&until, "until", "", "with --at: of the span up to this moment, not included")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func inform(l firn.Layout, now time.Time) layoutInfo {
+	return layoutInfo{
+		Name: l.Name(), Layout: l.String(), Bits: l.Bits(), Unit: l.Unit().String(), Epoch: l.Epoch(),
+		Order: l.Order().String(), First: l.First(), Last: l.Last(),
+		RanOut: !now.Before(l.End()), NotBegun: now.Before(l.First()),
+		Datacenters: uint64(l.MaxDatacenter()) + 1, Workers: uint64(l.MaxWorker()) + 1,
+		IDsPerTick: uint64(l.MaxSequence()) + 1, IDsPerSecond: l.IDsPerSecond(), MaxID: l.MaxID(),
+	}
+}
+
+func listPresets(out io.Writer, asJSON bool) error {
+	now := time.Now()
+	if asJSON {
+		var all []layoutInfo
+		for _, p := range firn.Presets() {
+			info := inform(p.Layout, now)
+			info.Name = p.Name
+			all = append(all, info)
+		}
+		return json.NewEncoder(out).Encode(all)
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "PRESET\tBITS\tUNIT\tEPOCH\tUNTIL\tWORKERS\tIDS/S EACH\tREMARK")
+	for _, p := range firn.Presets() {
+		l, until := p.Layout, p.Layout.Last().Format("2006")
+		if !now.Before(l.End()) {
+			until = "ran out " + l.End().Format(time.DateOnly)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%v\t%s\t%s\t%s\t%s\t%s\n", p.Name, l.Bits(), l.Unit(),
+			l.Epoch().Format(time.DateOnly), until,
+			thousands((l.MaxDatacenter()+1)*(l.MaxWorker()+1)), thousands(int64(l.IDsPerSecond())), p.Remark)
+	}
+	fmt.Fprintln(table)
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "Bits are time/datacenter/worker/sequence. More about one: firn layout NAME")
+	return err
+}
+
+// moment reads a time as ParseEpoch does, or "now".
+func moment(text string) (time.Time, error) {
+	if text == "now" {
+		return time.Now(), nil
+	}
+	t, err := firn.ParseEpoch(text)
+	var syntax *firn.SyntaxError
+	if errors.As(err, &syntax) {
+		syntax.What = "time"
+	}
+	return t, err
+}
+
+// span returns the ids of the moment at, or of the time from it until another.
+func span(l firn.Layout, at, until string) (*idSpan, error) {
+	if at == "" && until == "" {
+		return nil, nil
+	}
+	if at == "" {
+		return nil, errors.New("--until needs --at, where the span begins")
+	}
+	from, err := moment(at)
+	if err != nil {
+		return nil, err
+	}
+	if until == "" {
+		lo, hi, err := l.Moment(from)
+		if err != nil {
+			return nil, err
+		}
+		begin := lo.Time(l)
+		return &idSpan{From: begin, To: begin.Add(l.Unit()), Smallest: lo, Largest: hi}, nil
+	}
+	to, err := moment(until)
+	if err != nil {
+		return nil, err
+	}
+	lo, hi, err := l.Span(from, to)
+	if err != nil {
+		return nil, err
+	}
+	return &idSpan{From: from.UTC(), To: to.UTC(), Smallest: lo, Largest: hi}, nil
+}
+
+func showLayout(out io.Writer, l firn.Layout, info layoutInfo) {
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(out, "%-12s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(out, "%s\n\n%s\n", describe(l), draw(l, decode.Result{}))
+	switch {
+	case info.RanOut:
+		fmt.Fprintf(out, "This layout ran out on %s: its time field is used up since %s, and no id can be\n"+
+			"made with it any more. Use more time bits, a longer unit or a later epoch.\n\n",
+			l.End().Format(time.DateOnly), l.End().Format(time.RFC3339Nano))
+	case info.NotBegun:
+		fmt.Fprintf(out, "This layout begins in the future: no id can be made with it before %s.\n\n",
+			l.First().Format(time.RFC3339Nano))
+	}
+	line("first", "%s", l.First().Format(time.RFC3339Nano))
+	line("last", "%s  (%s)", l.Last().Format(time.RFC3339Nano), age(l))
+	line("unit", "%v", l.Unit())
+	if l.DatacenterBits() > 0 {
+		line("datacenters", "%s", thousands(l.MaxDatacenter()+1))
+	}
+	line("workers", "%s", thousands(l.MaxWorker()+1))
+	line("ids", "%s a tick, %s a second, of each worker", thousands(l.MaxSequence()+1), thousands(int64(l.IDsPerSecond())))
+	line("largest id", "%d", l.MaxID())
+	if l.MaxID() < 1<<53 {
+		line("", "below 2^53: exact as a JavaScript number")
+	}
+	if s := info.Span; s != nil {
+		fmt.Fprintf(out, "\nids from %s until %s\n", s.From.Format(time.RFC3339Nano), s.To.Format(time.RFC3339Nano))
+		line("smallest", "%d", s.Smallest)
+		line("largest", "%d", s.Largest)
+		line("in SQL", "WHERE id BETWEEN %d AND %d", s.Smallest, s.Largest)
+	}
+}
+
+// age tells how long a layout lasts.
+func age(l firn.Layout) string {
+	years := l.Last().Sub(l.First()).Hours() / 24 / 365.2425
+	if years > 290 { // a Duration holds no more
+		years = float64(l.Last().Unix()-l.First().Unix()) / 86400 / 365.2425
+	}
+	switch {
+	case years < 2:
+		return fmt.Sprintf("%.1f days", years*365.2425)
+	case years < 20:
+		return fmt.Sprintf("%.1f years", years)
+	}
+	return fmt.Sprintf("%.0f years", years)
+}
+
+// thousands writes a count for people.
+func thousands(n int64) string {
+	text := fmt.Sprint(n)
+	var b strings.Builder
+	for i, digit := range text {
+		if i > 0 && (len(text)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(digit)
+	}
+	return b.String()
+}

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
+	"github.com/firn-id/firn/lease"
+)
+
+// closeTimeout bounds giving a worker back.
+const closeTimeout = 5 * time.Second
+
+func newNext() *cobra.Command {
+	var (
+		flags  generatorFlags
+		n      int64
+		format string
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "next",
+		Short: "Make ids on this machine, safe beside other processes",
+		Long: `next makes ids on this machine. It leases a worker from the store, so that any
+number of processes that share the store never make the same id, and gives it
+back when done.`,
+		Example: `  firn next
+  firn next -n 5 --format base58
+  firn next --layout sonyflake --pool flakes`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if n < 1 {
+				return usage(firn.NewRangeError("number of ids, -n", n, 1, int64(firn.MaxID), ""))
+			}
+			cfg, err := flags.config(cmd.ErrOrStderr())
+			if err != nil {
+				return usage(err)
+			}
+			w, err := newWriter(format, cfg.Generator.Layout)
+			if err != nil {
+				return usage(err)
+			}
+			return withLease(cmd.Context(), flags.store, cfg, func(l *lease.Lease) error {
+				if asJSON {
+					return writeJSON(cmd.Context(), cmd.OutOrStdout(), l, n, w)
+				}
+				return writeLines(cmd.Context(), cmd.OutOrStdout(), l, n, w)
+			})
+		},
+	}
+	flags.add(cmd, 2*time.Second)
+	cmd.Flags().Int64VarP(&n, "n", "n", 1, "how many")
+	cmd.Flags().StringVar(&format, "format", "decimal", formatHelp)
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"ids":["…"]}`)
+	return cmd
+}
+
+// withLease runs do with a worker leased, and gives it back.
+func withLease(ctx context.Context, store string, cfg lease.Config, do func(*lease.Lease) error) (err error) {
+	s, err := storeurl.Open(ctx, store)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	cfg.Slots.Store = s
+	l, err := lease.Open(ctx, cfg)
+	if err != nil {
+		return misuse(hint(err))
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		err = errors.Join(err, l.Close(ctx))
+	}()
+	return do(l)
+}
+
+// hint adds the flag that helps.
+func hint(err error) error {
+	if errors.Is(err, lease.ErrPool) {
+		return fmt.Errorf("%w (flag --pool)", err)
+	}
+	return err
+}
+
+// chunk is how many ids are made and written at once.
+const chunk = 4096
+
+// chunks makes n ids and hands them on in order, in pieces.
+func chunks(ctx context.Context, l *lease.Lease, n int64, do func([]firn.ID) error) error {
+	ids := make([]firn.ID, min(n, chunk))
+	for n > 0 {
+		filled, err := l.Fill(ctx, ids[:min(n, int64(len(ids)))])
+		if doErr := do(ids[:filled]); doErr != nil {
+			return doErr
+		}
+		if err != nil {
+			return err
+		}
+		n -= int64(filled)
+		if n > 0 && ctx.Err() != nil {
+			return fmt.Errorf("stopped with %d ids to go: %w", n, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+func writeLines(ctx context.Context, out io.Writer, l *lease.Lease, n int64, w writer) error {
+	var line []byte
+	buffered := bufio.NewWriterSize(out, 64<<10)
+	return chunks(ctx, l, n, func(ids []firn.ID) (err error) {
+		for _, id := range ids {
+			if line, err = w.append(line[:0], id); err != nil {
+				return err
+			}
+			if _, err := buffered.Write(append(line, '\n')); err != nil {
+				return err
+			}
+		}
+		return buffered.Flush()
+	})
+}
+
+func writeJSON(ctx context.Context, out io.Writer, l *lease.Lease, n int64, w writer) error {
+	buffered := bufio.NewWriterSize(out, 64<<10)
+	line := []byte(`{"ids":[`)
+	err := chunks(ctx, l, n, func(ids []firn.ID) (err error) {
+		for _, id := range ids {
+			if line, err = w.append(append(line, '"'), id); err != nil {
+				return err
+			}
+			if _, err := buffered.Write(append(line, '"')); err != nil {
+				return err
+			}
+			line = append(line[:0], ',')
+		}
+		return buffered.Flush()
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := buffered.WriteString("]}\n"); err != nil {
+		return err
+	}
+	return buffered.Flush()
+}

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/firn-id/firn/cmd/firn/internal/server"
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
+)
+
+const defaultHTTP = "127.0.0.1:7070"
+
+func newServe() *cobra.Command {
+	var (
+		flags      generatorFlags
+		configFile string
+		http       string
+		logFormat  string
+	)
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve ids over HTTP",
+		Long: `serve issues ids over HTTP until it is interrupted; then it lets requests under
+way end and gives its workers back. Without a configuration file, namespaces are
+made on first use and share one generator, which the flags describe.`,
+		Example: `  firn serve
+  firn serve --config firn.yaml --http 0.0.0.0:7070
+  curl -X POST 'http://127.0.0.1:7070/v1/ids/orders?count=3'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := newLog(cmd, logFormat, flags.verbose)
+			if err != nil {
+				return usage(err)
+			}
+			base, err := flags.config(cmd.ErrOrStderr())
+			if err != nil {
+				return usage(err)
+			}
+			var cfg server.Config
+			if configFile != "" {
+				if err := onlyOutsideConfig(cmd.Flags()); err != nil {
+					return usage(err)
+				}
+				if cfg, err = server.ReadConfig(configFile); err != nil {
+					return err
+				}
+			}
+			storeURL := pick(cmd.Flags(), "store", flags.store, cfg.Store)
+			address := pick(cmd.Flags(), "http", http, cfg.Listen.HTTP)
+
+			ctx := cmd.Context()
+			s, err := storeurl.Open(ctx, storeURL)
+			if err != nil {
+				return err
+			}
+			// The port first: a server that cannot listen need not take a worker.
+			listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+			if err != nil {
+				return errors.Join(fmt.Errorf("listen on --http %s: %w", address, err), s.Close())
+			}
+			srv, err := server.New(ctx, cfg, base, s, log)
+			if err != nil {
+				return errors.Join(misuse(hint(err)), listener.Close(), s.Close())
+			}
+			log.Info("serving", "http", "http://"+listener.Addr().String(), "store", storeurl.Redact(storeURL), "version", currentVersion().Version)
+			return errors.Join(srv.Serve(ctx, listener), srv.Close(), s.Close())
+		},
+	}
+	flags.add(cmd, 5*time.Minute)
+	cmd.Flags().StringVar(&configFile, "config", "", "YAML file with namespaces (see docs/server.md)")
+	cmd.Flags().StringVar(&http, "http", defaultHTTP, "address of the HTTP interface")
+	cmd.Flags().StringVar(&logFormat, "log", "text", "form of the log on standard error: text or json")
+	return cmd
+}
+
+// newLog returns the log on standard error.
+func newLog(cmd *cobra.Command, format string, verbose bool) (*slog.Logger, error) {
+	options := &slog.HandlerOptions{}
+	if verbose {
+		options.Level = slog.LevelDebug
+	}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), options)), nil
+	default:
+		return nil, fmt.Errorf("--log %q: text and json are allowed", format)
+	}
+}
+
+// pick returns a flag's value if it was given, else the file's if it has one,
+// else the flag's default.
+func pick(flags *pflag.FlagSet, name, flag, file string) string {
+	if flags.Changed(name) || file == "" {
+		return flag
+	}
+	return file
+}
+
+// onlyOutsideConfig refuses flags that a configuration file says per namespace.
+func onlyOutsideConfig(flags *pflag.FlagSet) error {
+	var given []string
+	for _, name := range []string{
+		"layout", "unit", "epoch", "pool", "worker", "worker-ahead", "datacenter",
+		"clock", "rollback", "ahead", "start", "window",
+	} {
+		if flags.Changed(name) {
+			given = append(given, "--"+name)
+		}
+	}
+	if len(given) > 0 {
+		return fmt.Errorf("%s: with --config these are settings of its namespaces", strings.Join(given, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+// Package decode reads ids in any text form and says what is in them: the same
+// for the command line and the server.
+package decode
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// A Result is an id taken apart. Its JSON form is the same everywhere; 64-bit
+// numbers that may pass 2^53 are strings.
+type Result struct {
+	ID         firn.ID   `json:"id"`
+	Layout     string    `json:"layout"` // the preset's name, or the textual form
+	Time       time.Time `json:"time"`
+	Tick       firn.Tick `json:"tick,string"`
+	Datacenter int64     `json:"datacenter"`
+	Worker     int64     `json:"worker"`
+	Sequence   int64     `json:"sequence"`
+
+	// How the text was read, and in which other ways it could have been.
+	Encoding string         `json:"-"`
+	Others   []firn.Reading `json:"-"`
+}
+
+// plausible is how far an id's time may lie ahead for it to be taken as meant.
+const plausible = 366 * 24 * time.Hour
+
+// Text reads text as an id of a layout. Encoding is the name of one, "readable"
+// or empty; then of all encodings that fit the text the first is taken whose
+// time is not far in the future of now.
+func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, error) {
+	if encoding == "readable" {
+		return readable(text, layout)
+	}
+	if encoding != "" {
+		e, err := firn.ParseEncoding(encoding)
+		if err != nil {
+			return Result{}, fmt.Errorf("%w; so is readable", err)
+		}
+		id, err := e.Parse(text)
+		if err != nil {
+			return Result{}, err
+		}
+		return ID(id, e.String(), layout)
+	}
+	readings := firn.Readings(text)
+	if len(readings) == 0 {
+		if r, err := readable(text, layout); err == nil || errors.Is(err, firn.ErrRange) {
+			return r, err
+		}
+		_, err := firn.ParseID(text)
+		return Result{}, fmt.Errorf("%w; nor is it one in any other encoding, nor a readable id", err)
+	}
+	best := 0
+	for i, r := range readings {
+		if p, err := layout.Decompose(r.ID); err == nil && layout.Time(p.Tick).Before(now.Add(plausible)) && p.Tick > 0 {
+			best = i
+			break
+		}
+	}
+	chosen := readings[best]
+	result, err := ID(chosen.ID, chosen.Encoding.String(), layout)
+	if chosen.Encoding != firn.Decimal { // digits alone are decimal: nothing to point out
+		result.Others = append(readings[:best:best], readings[best+1:]...)
+	}
+	return result, err
+}
+
+func readable(text string, layout firn.Layout) (Result, error) {
+	id, err := layout.ParseReadable(text)
+	if err != nil {
+		return Result{}, err
+	}
+	return ID(id, "readable", layout)
+}
+
+// ID takes an id apart that was written in the named encoding.
+func ID(id firn.ID, encoding string, layout firn.Layout) (Result, error) {
+	p, err := layout.Decompose(id)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{
+		ID: id, Layout: Label(layout), Time: layout.Time(p.Tick), Tick: p.Tick,
+		Datacenter: p.Datacenter, Worker: p.Worker, Sequence: p.Sequence, Encoding: encoding,
+	}, nil
+}
+
+// Label names a layout: by its preset, else by its textual form.
+func Label(l firn.Layout) string {
+	if name := l.Name(); name != "" {
+		return name
+	}
+	return l.String()
+}
