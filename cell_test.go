@@ -1,0 +1,68 @@
+package firn
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// opened reports whether callers may use the word without asking the core.
+func (g *Generator) opened() bool { return g.cell.Load().word.Load() < sealed }
+
+// scriptedTime is a clock that shows what it is told.
+type scriptedTime struct{ at time.Time }
+
+func (s *scriptedTime) Wall() time.Time          { return s.at }
+func (s *scriptedTime) Monotonic() time.Duration { return 0 }
+func (s *scriptedTime) Sleep(_ context.Context, d time.Duration) error {
+	s.at = s.at.Add(d)
+	return nil
+}
+
+// The word may only be open where callers who overshoot, or who read the limit
+// long ago, can reach nothing that was used: never in a region gone back to.
+func TestTheWordIsSealedUntilTheClockHasCaughtUp(t *testing.T) {
+	const back = 50 * time.Millisecond
+	for name, cfg := range map[string]Config{
+		"history": {Rollback: Rollback{History(1000)}},
+		"ahead":   {Rollback: Rollback{RunAhead(1000)}},
+		"lead":    {Ahead: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := &scriptedTime{at: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+			cfg.Clock, cfg.Time = Wall, clock
+			g, err := New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			next := func() {
+				t.Helper()
+				if _, err := g.Next(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			next()
+			for range 100 {
+				clock.at = clock.at.Add(time.Millisecond)
+				next()
+			}
+			if !g.opened() {
+				t.Fatal("the word is sealed while the clock runs as it should")
+			}
+			front := clock.at
+			clock.at = clock.at.Add(-back)
+			for clock.at.Before(front) {
+				next()
+				if g.opened() {
+					t.Fatalf("the word is open with the clock %v behind what it showed", front.Sub(clock.at))
+				}
+				clock.at = clock.at.Add(time.Millisecond)
+			}
+			clock.at = clock.at.Add(time.Millisecond)
+			next()
+			if !g.opened() {
+				t.Error("the word stays sealed after the clock has caught up")
+			}
+		})
+	}
+}

@@ -1,0 +1,572 @@
+package firn_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+func newGenerator(t *testing.T, cfg firn.Config) *firn.Generator {
+	t.Helper()
+	g, err := firn.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestIDsIncreaseAndCarryTheirParts(t *testing.T) {
+	clock := newFakeTime()
+	l := mustLayout("41/5/5/12")
+	g := newGenerator(t, firn.Config{Layout: l, Worker: 17, Datacenter: 3, Time: clock})
+	var last firn.ID
+	for range 10_000 {
+		id, err := g.Next()
+		if err != nil || id <= last {
+			t.Fatalf("id %d after %d, %v", id, last, err)
+		}
+		if p := parts(l, id); p.Worker != 17 || p.Datacenter != 3 {
+			t.Fatalf("parts %+v", p)
+		}
+		last = id
+	}
+}
+
+func TestTimeRunsAheadByAheadAndNoMore(t *testing.T) {
+	for _, ahead := range []time.Duration{-1, 5 * time.Millisecond, 0} {
+		clock := newFakeTime()
+		l := mustLayout("41/0/10/3")
+		g := newGenerator(t, firn.Config{Layout: l, Time: clock, Ahead: ahead})
+		most := max(ahead, 0)
+		if ahead == 0 {
+			most = 10 * time.Millisecond // the default of a steady clock
+		}
+		for range 1000 {
+			id, err := g.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lead := id.Time(l).Sub(clock.Wall()); lead > most {
+				t.Fatalf("ahead %v: an id %v ahead of the clock", ahead, lead)
+			}
+		}
+		if clock.slept < 1000/8*time.Millisecond-20*time.Millisecond {
+			t.Errorf("ahead %v: 1000 ids at 8 a tick took %v", ahead, clock.slept)
+		}
+	}
+}
+
+func TestARestartMakesNoIDAgainWhileTheClockDoesNotGoBack(t *testing.T) {
+	clock := newFakeTime()
+	seen := map[firn.ID]bool{}
+	for range 50 {
+		g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/10/4"), Time: clock, Start: firn.StartZero})
+		for range 300 {
+			id, err := g.Next()
+			if err != nil || seen[id] {
+				t.Fatalf("id %d again, %v", id, err)
+			}
+			seen[id] = true
+		}
+	}
+}
+
+func TestLowTrafficIDsSpreadOverShards(t *testing.T) {
+	for start, even := range map[firn.SequenceStart]bool{firn.StartCarry: false, firn.StartZero: true, firn.StartRandom: false} {
+		clock := newFakeTime()
+		g := newGenerator(t, firn.Config{Time: clock, Start: start})
+		var shards [8]int
+		for range 4000 {
+			clock.pass(50 * time.Millisecond)
+			id, err := g.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			shards[id%8]++
+		}
+		least, most := slices.Min(shards[:]), slices.Max(shards[:])
+		if even && shards[0] != 4000 {
+			t.Errorf("%v: %v, want all in one shard, as the classic generators have it", start, shards)
+		}
+		if !even && (least < 350 || most > 650) {
+			t.Errorf("%v: %v, want about 500 in each", start, shards)
+		}
+	}
+}
+
+func TestNothingIsIssuedAboveTheFence(t *testing.T) {
+	clock := newFakeTime()
+	l := mustLayout("41/0/10/4")
+	now, err := l.Tick(clock.Wall())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence := now + 100
+	g, err := firn.NewLeased(firn.Config{Layout: l, Time: clock}, firn.Grant{Worker: 5, After: now - 1, Through: fence})
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for {
+		id, err := g.Next()
+		var reached *firn.FenceError
+		if errors.As(err, &reached) {
+			if !errors.Is(err, firn.ErrFence) || reached.Tick != fence || reached.Worker != 5 {
+				t.Errorf("%+v, want fence %d of worker 5", reached, fence)
+			}
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tick := id.Tick(l); tick > fence {
+			t.Fatalf("an id of tick %d, the fence is %d", tick, fence)
+		}
+		count++
+	}
+	if count < 100*16 { // the sequence begins at random, so the first tick is partial
+		t.Errorf("%d ids up to the fence", count)
+	}
+	if err := g.Extend(5, fence+1); err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]firn.ID, 17)
+	n, err := g.Fill(context.Background(), ids)
+	if n != 16 || !errors.Is(err, firn.ErrFence) {
+		t.Errorf("one tick more gave %d ids, %v; want 16 and the fence", n, err)
+	}
+	if err := g.Extend(6, fence+10); !errors.Is(err, firn.ErrRange) {
+		t.Errorf("extending a worker that is not in use: %v", err)
+	}
+}
+
+func TestALeapBeyondTheFenceIsForgottenWhenTheClockReturns(t *testing.T) {
+	clock := newFakeTime()
+	l := firn.DefaultLayout()
+	now, err := l.Tick(clock.Wall())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := firn.NewLeased(firn.Config{Clock: firn.Wall, Time: clock}, firn.Grant{After: now, Through: now + 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock.step(24 * 365 * time.Hour)
+	if _, err := g.Next(); !errors.Is(err, firn.ErrFence) {
+		t.Errorf("a year ahead: %v", err)
+	}
+	clock.step(-24 * 365 * time.Hour)
+	if _, err := g.Next(); err != nil {
+		t.Errorf("back again: %v; nothing was issued ahead, so nothing went back", err)
+	}
+}
+
+func TestTheEndOfTheLayoutIsAnErrorThatSaysWhen(t *testing.T) {
+	clock := newFakeTime()
+	l, err := mustLayout("8/0/10/2").WithEpoch(noon.Add(-200 * time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := newGenerator(t, firn.Config{Layout: l, Time: clock})
+	for range 1000 {
+		id, err := g.Next()
+		var end *firn.TimeExhaustedError
+		if errors.As(err, &end) {
+			if !end.End.Equal(l.End()) || !errors.Is(err, firn.ErrTimeExhausted) {
+				t.Errorf("%v, want the end at %v", err, l.End())
+			}
+			clock.pass(time.Second)
+			if _, err := firn.New(firn.Config{Layout: l, Time: clock}); !errors.Is(err, firn.ErrTimeExhausted) {
+				t.Errorf("a new generator: %v", err)
+			}
+			return
+		}
+		if err != nil || id > l.MaxID() {
+			t.Fatalf("id %d, %v", id, err)
+		}
+	}
+	t.Error("a layout of 256 ticks never ended")
+}
+
+func TestAnEpochInTheFutureIsRefused(t *testing.T) {
+	l, err := firn.DefaultLayout().WithEpoch(noon.Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []firn.ClockKind{firn.Steady, firn.Wall, firn.Virtual} {
+		if _, err := firn.New(firn.Config{Layout: l, Clock: kind, Time: newFakeTime()}); !errors.Is(err, firn.ErrRange) {
+			t.Errorf("clock %v: %v", kind, err)
+		}
+	}
+}
+
+func TestWorkersOutOfRangeAreRefusedWithTheRange(t *testing.T) {
+	for _, cfg := range []firn.Config{{Worker: -1}, {Worker: 1024}, {Datacenter: 1}, {Ahead: 9000 * time.Hour}, {Clock: 9}, {Start: 9}, {StartBelow: 9999}} {
+		_, err := firn.New(cfg)
+		if !errors.Is(err, firn.ErrRange) {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+	_, err := firn.New(firn.Config{Worker: 1024})
+	const want = "worker 1024 is out of range: 0 to 1023 are allowed (layout 41/0/10/12)"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+func TestAVirtualClockAdvancesWithTheSequence(t *testing.T) {
+	clock := newFakeTime()
+	l := mustLayout("41/0/10/3")
+	g := newGenerator(t, firn.Config{Layout: l, Clock: firn.Virtual, From: noon.Add(-time.Hour), Time: clock, Start: firn.StartZero})
+	for i := range 100 {
+		id, err := g.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := noon.Add(-time.Hour + time.Duration(i/8)*time.Millisecond)
+		if got := id.Time(l); !got.Equal(want) {
+			t.Fatalf("id %d at %v, want %v", i, got, want)
+		}
+		clock.step(-time.Minute) // it is not looked at
+	}
+	bounded := newGenerator(t, firn.Config{Layout: l, Clock: firn.Virtual, Ahead: time.Second, Time: newFakeTime()})
+	last := firn.ID(0)
+	for range 9000 {
+		id, err := bounded.Next()
+		if err != nil || id <= last {
+			t.Fatal(id, last, err)
+		}
+		last = id
+	}
+	if lead := last.Time(l).Sub(noon); lead < time.Second || lead > 1130*time.Millisecond {
+		t.Errorf("9000 ids at 8 a tick with a second allowed ahead ended %v after the start", lead)
+	}
+}
+
+func TestASteadyClockNeverGoesBackAndFollowsAResumedMachine(t *testing.T) {
+	clock := newFakeTime()
+	l := firn.DefaultLayout()
+	g := newGenerator(t, firn.Config{Time: clock})
+	var last firn.ID
+	next := func() {
+		t.Helper()
+		id, err := g.Next()
+		if err != nil || id <= last {
+			t.Fatalf("id %d after %d, %v", id, last, err)
+		}
+		last = id
+	}
+	next()
+	clock.step(-time.Hour) // set back: unnoticed, but for slowing down
+	for range 100 {
+		clock.pass(100 * time.Millisecond)
+		next()
+	}
+	if lead := last.Time(l).Sub(clock.Wall()); lead > time.Hour-400*time.Millisecond || lead < time.Hour-time.Second {
+		t.Errorf("after 10s at 15/16 of the speed the clock is %v ahead, want about 3599.4s", lead)
+	}
+	clock.step(3 * time.Hour) // a machine resumed after hours
+	for range 40 {
+		clock.pass(100 * time.Millisecond)
+		next()
+	}
+	if lag := clock.Wall().Sub(last.Time(l)); lag > 100*time.Millisecond || lag < -20*time.Millisecond {
+		t.Errorf("4s after the machine was resumed ids are %v behind", lag)
+	}
+	clock.step(time.Hour) // a spike that is put right again
+	clock.pass(time.Second)
+	next()
+	clock.step(-time.Hour)
+	for range 100 {
+		clock.pass(100 * time.Millisecond)
+		next()
+	}
+	if lead := last.Time(l).Sub(clock.Wall()); lead > time.Second {
+		t.Errorf("a short spike of the wall clock took the steady one along by %v", lead)
+	}
+}
+
+func TestTakeAndRunsGiveWhatNextWould(t *testing.T) {
+	for _, text := range []string{"41/0/10/4", "39/0/16/8,unit=10ms,epoch=2014-09-01,order=sequence-worker", "63/0/0/0", "41/0/0/22"} {
+		l := mustLayout(text)
+		one := newGenerator(t, firn.Config{Layout: l, Clock: firn.Virtual, From: noon, Time: newFakeTime(), Start: firn.StartZero})
+		many := newGenerator(t, firn.Config{Layout: l, Clock: firn.Virtual, From: noon, Time: newFakeTime(), Start: firn.StartZero})
+		for _, n := range []int{1, 2, 15, 16, 17, 100, 1} {
+			run, err := many.Take(context.Background(), n)
+			if err != nil || run.Len() != n {
+				t.Fatalf("take %d: %d, %v", n, run.Len(), err)
+			}
+			filled := run.AppendTo(nil)
+			i := 0
+			for id := range run.All() {
+				want, err := one.Next()
+				if err != nil || id != want || run.At(i) != want || filled[i] != want {
+					t.Fatalf("layout %s, id %d of %d: %d, %d, %d, want %d, %v", text, i, n, id, run.At(i), filled[i], want, err)
+				}
+				i++
+			}
+			ids := make([]firn.ID, n)
+			if _, err := many.Fill(context.Background(), ids); err != nil {
+				t.Fatal(err)
+			}
+			for i, id := range ids {
+				if want, err := one.Next(); err != nil || id != want {
+					t.Fatalf("layout %s, filled id %d of %d: %d, want %d, %v", text, i, n, id, want, err)
+				}
+			}
+		}
+	}
+	g := newGenerator(t, firn.Config{})
+	for _, n := range []int{0, -1} {
+		if _, err := g.Take(context.Background(), n); !errors.Is(err, firn.ErrRange) {
+			t.Errorf("take %d: %v", n, err)
+		}
+	}
+}
+
+func TestIDsGoOnIncreasingUnderAnotherWorker(t *testing.T) {
+	clock := newFakeTime()
+	l := mustLayout("41/0/10/12")
+	now, err := l.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := map[int64]firn.Tick{}
+	g, err := firn.NewLeased(firn.Config{Layout: l, Time: clock, Retired: func(old, next int64, last firn.Tick) {
+		if next != old-1 {
+			t.Errorf("left worker %d for %d", old, next)
+		}
+		left[old] = last
+	}}, firn.Grant{Worker: 900, After: now, Through: l.MaxTick()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := firn.ID(0)
+	for worker := int64(899); worker > 800; worker-- { // smaller ones, which sort lower within a tick
+		for range 3 {
+			id, err := g.Next()
+			if err != nil || id <= last {
+				t.Fatalf("id %+v after %+v, %v", parts(l, id), parts(l, last), err)
+			}
+			last = id
+		}
+		if err := g.Replace(firn.Grant{Worker: worker, After: now, Through: l.MaxTick()}); err != nil {
+			t.Fatal(err)
+		}
+		if left[worker+1] < last.Tick(l) {
+			t.Fatalf("worker %d is said to have been left at tick %d, its last id has %d", worker+1, left[worker+1], last.Tick(l))
+		}
+	}
+}
+
+func TestWaitingEndsWithTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/10/0,unit=1h"), Time: &blockedTime{newFakeTime()}})
+	boom := errors.New("boom")
+	done := make(chan error)
+	go func() {
+		_, err := g.NextContext(ctx)
+		done <- err
+	}()
+	cancel(boom)
+	if err := <-done; !errors.Is(err, boom) {
+		t.Errorf("%v, want the cause", err)
+	}
+}
+
+// blockedTime sleeps until the context ends.
+type blockedTime struct{ *fakeTime }
+
+func (b *blockedTime) Sleep(ctx context.Context, _ time.Duration) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func TestStopIsFinalAndKnowsTheLastTick(t *testing.T) {
+	l := mustLayout("41/0/10/12")
+	for range 20 {
+		g := newGenerator(t, firn.Config{Layout: l, Worker: 3})
+		var highest atomic.Int64
+		var group sync.WaitGroup
+		for range 4 {
+			group.Go(func() {
+				for {
+					id, err := g.Next()
+					if errors.Is(err, firn.ErrClosed) {
+						return
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for tick := int64(id.Tick(l)); ; {
+						old := highest.Load()
+						if tick <= old || highest.CompareAndSwap(old, tick) {
+							break
+						}
+					}
+				}
+			})
+		}
+		for highest.Load() == 0 { // until they are at it
+			if g.State().Worker != 3 {
+				t.Fatal("another worker")
+			}
+		}
+		worker, last := g.Stop()
+		group.Wait()
+		if worker != 3 || int64(last) < highest.Load() {
+			t.Errorf("stopped worker %d at tick %d, but an id of tick %d was issued", worker, last, highest.Load())
+		}
+		if w, l := g.Stop(); w != worker || l != last {
+			t.Error("a second Stop says something else")
+		}
+		if err := g.Replace(firn.Grant{}); !errors.Is(err, firn.ErrClosed) {
+			t.Errorf("replace after Stop: %v", err)
+		}
+	}
+}
+
+// TestConcurrentCallersShareNoID lets callers of every kind run against
+// renewals, handovers, and a clock that steps back and forth.
+func TestConcurrentCallersShareNoID(t *testing.T) {
+	chains := map[string]firn.Rollback{
+		"wait":    {firn.Wait(time.Second, 10)},
+		"history": {firn.History(64), firn.RunAhead(1 << 40)},
+		"ahead":   {firn.RunAhead(1 << 40)},
+		"switch":  {firn.SwitchWorker()},
+		"steady":  nil,
+	}
+	for name, chain := range chains {
+		t.Run(name, func(t *testing.T) { shareNoID(t, chain) })
+	}
+}
+
+func shareNoID(t *testing.T, chain firn.Rollback) {
+	clock := newFakeTime()
+	l := mustLayout("41/0/12/3")
+	cfg := firn.Config{Layout: l, Time: clock, Rollback: chain}
+	if chain != nil {
+		cfg.Clock = firn.Wall
+	}
+	now, err := l.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var workers atomic.Int64
+	granted := func(from firn.Tick) firn.Grant {
+		return firn.Grant{Worker: workers.Add(1), After: from - 1, Through: l.MaxTick()}
+	}
+	cfg.Switch = func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+		if workers.Load() > 4000 {
+			return firn.Grant{}, errors.New("no worker left")
+		}
+		return granted(from), nil
+	}
+	g, err := firn.NewLeased(cfg, granted(now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var (
+		group, others sync.WaitGroup
+		stop          atomic.Bool
+		all           = make([][]firn.ID, 6)
+	)
+	others.Go(func() {
+		random := rand.New(rand.NewPCG(1, 2))
+		for !stop.Load() {
+			clock.pass(time.Duration(random.IntN(500)) * time.Microsecond)
+			if chain != nil && random.IntN(8) == 0 {
+				clock.step(time.Duration(random.IntN(20)-10) * time.Millisecond)
+			}
+			if s := g.State(); random.IntN(64) == 0 {
+				if err := g.Extend(s.Worker, s.Fence); err != nil && !errors.Is(err, firn.ErrRange) {
+					t.Error(err)
+				}
+			}
+			if random.IntN(2000) == 0 && workers.Load() < 3000 {
+				if err := g.Replace(granted(g.Now())); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	for i := range all {
+		group.Go(func() {
+			random := rand.New(rand.NewPCG(3, uint64(i)))
+			buffer := make([]firn.ID, 20)
+			for range 20_000 {
+				n, err := 0, error(nil)
+				if i%2 == 0 {
+					n = 1
+					buffer[0], err = g.Next()
+				} else {
+					n, err = g.Fill(context.Background(), buffer[:1+random.IntN(len(buffer))])
+				}
+				if err != nil {
+					if !errors.Is(err, firn.ErrClockBack) {
+						t.Error(err)
+						return
+					}
+					continue
+				}
+				all[i] = append(all[i], buffer[:n]...)
+			}
+		})
+	}
+	group.Wait()
+	stop.Store(true)
+	others.Wait()
+	ids := slices.Concat(all...)
+	slices.Sort(ids)
+	if len(ids) < 50_000 {
+		t.Errorf("only %d ids", len(ids))
+	}
+	for i := 1; i < len(ids); i++ {
+		if ids[i] == ids[i-1] {
+			t.Fatalf("id %d (%+v) was issued twice", ids[i], parts(l, ids[i]))
+		}
+	}
+}
+
+func TestAReceivedIDIsBelowEveryLaterOne(t *testing.T) {
+	g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/10/5")})
+	var received atomic.Int64
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 5000 {
+				before := received.Load()
+				id, err := g.Next()
+				if err != nil || int64(id) <= before {
+					t.Errorf("id %d, though %d had been received, %v", id, before, err)
+					return
+				}
+				for old := received.Load(); int64(id) > old && !received.CompareAndSwap(old, int64(id)); old = received.Load() {
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestNextDoesNotAllocate(t *testing.T) {
+	g := newGenerator(t, firn.Config{})
+	ids := make([]firn.ID, 64)
+	for name, f := range map[string]func(){
+		"Next": func() { _, _ = g.Next() },
+		"Fill": func() { _, _ = g.Fill(context.Background(), ids) },
+		"Take": func() { _, _ = g.Take(context.Background(), 64) },
+	} {
+		if n := testing.AllocsPerRun(10_000, f); n != 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}

@@ -1,0 +1,344 @@
+package firn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// bench of one generator on a wall clock under the test's control.
+type rig struct {
+	t       *testing.T
+	time    *fakeTime
+	gen     *firn.Generator
+	layout  firn.Layout
+	seen    map[firn.ID]bool
+	last    firn.ID
+	workers int64
+}
+
+func newRig(t *testing.T, layout, chain string, start firn.SequenceStart) *rig {
+	t.Helper()
+	r := &rig{t: t, time: newFakeTime(), layout: mustLayout(layout), seen: map[firn.ID]bool{}}
+	rollback, err := firn.ParseRollback(chain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.gen, err = firn.New(firn.Config{
+		Layout: r.layout, Clock: firn.Wall, Rollback: rollback, Start: start, Time: r.time,
+		Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+			if r.workers == r.layout.MaxWorker() {
+				return firn.Grant{}, errors.New("no worker left")
+			}
+			r.workers++
+			return firn.Grant{Worker: r.workers, After: from - 1, Through: r.layout.MaxTick()}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.take(1) // the first id waits for the tick after the start
+	return r
+}
+
+// take makes n ids, or returns the error; it fails on a duplicate.
+func (r *rig) take(n int) error {
+	r.t.Helper()
+	ids := make([]firn.ID, n)
+	n, err := r.gen.Fill(context.Background(), ids)
+	for _, id := range ids[:n] {
+		if r.seen[id] {
+			r.t.Fatalf("id %d (%+v) was issued twice", id, parts(r.layout, id))
+		}
+		r.seen[id] = true
+		r.last = id
+	}
+	return err
+}
+
+func parts(l firn.Layout, id firn.ID) firn.Parts {
+	p, err := l.Decompose(id)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+var steps = []time.Duration{time.Millisecond, 500 * time.Millisecond, 2 * time.Second, time.Hour}
+
+func TestRefuseSaysHowFarTheClockWentBackAndStaysUsable(t *testing.T) {
+	for _, by := range steps {
+		r := newRig(t, "41/0/4/6", "refuse", firn.StartCarry)
+		before := r.last
+		r.time.step(-by)
+		err := r.take(1)
+		var back *firn.ClockBackError
+		if !errors.As(err, &back) || !errors.Is(err, firn.ErrClockBack) || back.By != by {
+			t.Fatalf("after %v back: %v, want a ClockBackError by as much", by, err)
+		}
+		r.time.step(by)
+		if err := r.take(1); err != nil || r.last <= before {
+			t.Errorf("after the clock came back: id %d after %d, %v", r.last, before, err)
+		}
+	}
+}
+
+func TestWaitSleepsUntilTheClockHasCaughtUp(t *testing.T) {
+	for _, by := range steps {
+		r := newRig(t, "41/0/4/6", "wait 500ms 2", firn.StartCarry)
+		before, slept := r.last, r.time.slept
+		r.time.step(-by)
+		err := r.take(1)
+		if by > 500*time.Millisecond {
+			if !errors.Is(err, firn.ErrClockBack) || r.time.slept != slept {
+				t.Errorf("%v back: %v after sleeping %v, want a refusal without", by, err, r.time.slept-slept)
+			}
+			continue
+		}
+		if err != nil || r.last <= before || r.time.slept-slept != by {
+			t.Errorf("%v back: slept %v, id %d after %d, %v", by, r.time.slept-slept, r.last, before, err)
+		}
+	}
+}
+
+func TestWaitGivesUpAfterItsTries(t *testing.T) {
+	r := newRig(t, "41/0/4/6", "wait 500ms 2", firn.StartCarry)
+	r.time.step(-time.Millisecond)
+	stuck := &stuckTime{fakeTime: r.time}
+	gen, err := firn.New(firn.Config{Layout: r.layout, Clock: firn.Wall, Time: stuck, Rollback: firn.Rollback{firn.Wait(time.Second, 2)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.time.pass(time.Second)
+	if _, err := gen.Next(); err != nil {
+		t.Fatal(err)
+	}
+	r.time.step(-10 * time.Millisecond)
+	if _, err := gen.Next(); !errors.Is(err, firn.ErrClockBack) || stuck.sleeps != 2 {
+		t.Errorf("a clock that stands still while it sleeps: %v after %d sleeps, want a refusal after 2", err, stuck.sleeps)
+	}
+}
+
+// stuckTime does not move while somebody sleeps.
+type stuckTime struct {
+	*fakeTime
+	sleeps int
+}
+
+func (s *stuckTime) Sleep(context.Context, time.Duration) error { s.sleeps++; return nil }
+
+func TestHistoryGoesBackWithTheClockAndReusesNothing(t *testing.T) {
+	for _, by := range steps {
+		r := newRig(t, "41/0/4/6", "history 1000, refuse", firn.StartZero)
+		for range 900 { // a history of ticks in part used, some skipped
+			r.time.pass(time.Duration(1+rand.IntN(2)) * time.Millisecond)
+			if err := r.take(rand.IntN(40)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.time.step(-by)
+		err := r.take(1)
+		if by > time.Second {
+			if !errors.Is(err, firn.ErrClockBack) {
+				t.Errorf("%v back, beyond the history: %v", by, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%v back: %v", by, err)
+		}
+		if got := r.last.Time(r.layout); by > 100*time.Millisecond && got.After(r.time.Wall()) {
+			t.Errorf("%v back: the id's time is %v, the clock's %v", by, got, r.time.Wall())
+		}
+		for range 3000 { // through all that was used before, and on
+			r.time.pass(time.Millisecond)
+			if err := r.take(rand.IntN(64)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestAheadCountsOnWithoutTheClock(t *testing.T) {
+	for _, by := range steps {
+		r := newRig(t, "41/0/4/3", "ahead 1000, refuse", firn.StartCarry)
+		before := r.last
+		r.time.step(-by)
+		err := r.take(20) // more than a tick holds
+		if by > time.Second {
+			if !errors.Is(err, firn.ErrClockBack) {
+				t.Errorf("%v back with 1000 ticks allowed: %v", by, err)
+			}
+			continue
+		}
+		if err != nil || r.last <= before {
+			t.Errorf("%v back: id %d after %d, %v", by, r.last, before, err)
+		}
+	}
+}
+
+func TestSwitchTakesAnotherWorkerAndTheClocksTime(t *testing.T) {
+	for _, by := range steps {
+		r := newRig(t, "41/0/4/6", "switch, refuse", firn.StartCarry)
+		r.time.step(-by)
+		if err := r.take(1); err != nil {
+			t.Fatal(err)
+		}
+		if p := parts(r.layout, r.last); p.Worker != 1 {
+			t.Errorf("%v back: worker %d, want another than 0", by, p.Worker)
+		}
+		if got := r.last.Time(r.layout); !got.Equal(r.time.Wall().Truncate(time.Millisecond)) {
+			t.Errorf("%v back: id at %v, clock at %v", by, got, r.time.Wall())
+		}
+	}
+}
+
+func TestAChainUsesTheFirstPolicyThatCanServe(t *testing.T) {
+	r := newRig(t, "41/0/4/6", "wait 500ms, history 2000, switch, refuse", firn.StartCarry)
+	for range 3000 {
+		r.time.pass(time.Millisecond)
+		if err := r.take(5); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slept := r.time.slept
+	r.time.step(-100 * time.Millisecond)
+	if err := r.take(1); err != nil || r.time.slept == slept || r.workers != 0 {
+		t.Errorf("100ms back: %v, slept %v, switched to %d; want it waited out", err, r.time.slept-slept, r.workers)
+	}
+	slept = r.time.slept
+	r.time.step(-time.Second)
+	if err := r.take(1); err != nil || r.time.slept != slept || r.workers != 0 {
+		t.Errorf("1s back: %v, slept %v, switched to %d; want the history", err, r.time.slept-slept, r.workers)
+	}
+	r.time.step(-time.Hour)
+	if err := r.take(1); err != nil || r.workers != 1 {
+		t.Errorf("1h back: %v, switched to %d; want another worker", err, r.workers)
+	}
+	for range 15 { // until there are no workers left
+		r.time.step(-time.Hour)
+		if err := r.take(1); err != nil {
+			if !errors.Is(err, firn.ErrClockBack) || r.workers != r.layout.MaxWorker() {
+				t.Errorf("with worker %d: %v", r.workers, err)
+			}
+			return
+		}
+	}
+	t.Error("switched more often than there are workers")
+}
+
+// ordered are the chains that promise increasing ids whatever the clock does.
+var (
+	ordered   = []string{"", "refuse", "wait 500ms", "wait 1h 3, refuse", "ahead 50", "wait 5ms, ahead 100000"}
+	unordered = []string{
+		"history 16", "history 2000", "history 3, ahead 7", "ahead 7, history 64", "switch",
+		"wait 2ms, history 32, switch, refuse", "history 64, ahead 100000", "wait 1ms 1, ahead 5, history 16, switch",
+	}
+)
+
+// TestNoHistoryOfTheClockMakesADuplicate is the promise, over random histories:
+// steps back of every size, again while the last is not caught up, while the
+// sequence is used up, jumps forward, and laps of the history.
+func TestNoHistoryOfTheClockMakesADuplicate(t *testing.T) {
+	for _, chain := range append(append([]string{}, ordered...), unordered...) {
+		for _, start := range []firn.SequenceStart{firn.StartCarry, firn.StartZero, firn.StartRandom} {
+			t.Run(fmt.Sprintf("%s/%s", chain, start), func(t *testing.T) {
+				for seed := range uint64(60) {
+					playHistory(t, chain, start, rand.New(rand.NewPCG(seed, 7)), seed)
+				}
+			})
+		}
+	}
+}
+
+func playHistory(t *testing.T, chain string, start firn.SequenceStart, random *rand.Rand, seed uint64) {
+	r := newRig(t, "41/0/6/3", chain, start)
+	keepsOrder := false
+	for _, c := range ordered {
+		keepsOrder = keepsOrder || c == chain
+	}
+	for step := range 400 {
+		switch random.IntN(12) {
+		case 0:
+			r.time.step(-time.Duration(random.IntN(20)) * time.Millisecond)
+		case 1:
+			r.time.step(-steps[random.IntN(len(steps))])
+		case 2:
+			r.time.step(time.Duration(random.IntN(200)) * time.Millisecond)
+		case 3:
+			r.time.step(steps[random.IntN(len(steps))])
+		default:
+			r.time.pass(time.Duration(random.IntN(3000)) * time.Microsecond)
+		}
+		before := r.last
+		err := r.take(random.IntN(20))
+		if err != nil && !errors.Is(err, firn.ErrClockBack) {
+			t.Fatalf("seed %d step %d: %v", seed, step, err)
+		}
+		if keepsOrder && r.last < before {
+			t.Fatalf("seed %d step %d: id %d after %d", seed, step, r.last, before)
+		}
+	}
+}
+
+func FuzzClockHistory(f *testing.F) {
+	f.Add([]byte{1, 200, 3, 9, 250, 17, 3}, uint8(3))
+	f.Fuzz(func(t *testing.T, script []byte, which uint8) {
+		all := append(append([]string{}, ordered...), unordered...)
+		r := newRig(t, "41/0/6/3", all[int(which)%len(all)], firn.SequenceStart(which%3))
+		if len(script) > 500 {
+			script = script[:500]
+		}
+		for _, b := range script {
+			switch {
+			case b < 100:
+				r.time.pass(time.Duration(b) * 100 * time.Microsecond)
+			case b < 180:
+				r.time.step(-time.Duration(b-99) * time.Millisecond)
+			case b < 230:
+				r.time.step(time.Duration(b-179) * time.Millisecond)
+			case b < 240:
+				r.time.step(-time.Duration(b-229) * time.Second)
+			}
+			if err := r.take(int(b) % 20); err != nil && !errors.Is(err, firn.ErrClockBack) {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestAnImpossibleChainIsRefusedWithEveryMistake(t *testing.T) {
+	for _, text := range []string{
+		"sleep", "wait x", "wait 500ms 0", "wait -1s", "history 0", "history 99999999999", "history x", "ahead", "ahead -5",
+		"refuse, wait", "wait, wait", "switch 3", "wait 500ms,", "wait 1s 2 3", "wait 9999h",
+	} {
+		if r, err := firn.ParseRollback(text); err == nil {
+			t.Errorf("%q was read as %v", text, r)
+		} else if !errors.Is(err, firn.ErrSyntax) && !errors.Is(err, firn.ErrRange) {
+			t.Errorf("%q: %v matches no sentinel", text, err)
+		}
+	}
+	for _, cfg := range []firn.Config{
+		{Rollback: firn.Rollback{firn.Refuse()}},
+		{Clock: firn.Wall, Rollback: firn.Rollback{firn.SwitchWorker()}},
+		{Clock: firn.Wall, Rollback: firn.Rollback{firn.History(10)}, Ahead: time.Second},
+		{Clock: firn.Wall, Rollback: firn.Rollback{{}}},
+	} {
+		if _, err := firn.New(cfg); err == nil {
+			t.Errorf("%+v made a generator", cfg)
+		}
+	}
+}
+
+func TestAChainIsPrintedAsItIsRead(t *testing.T) {
+	const text = "wait 500ms 2, history 2000, ahead 7, switch, refuse"
+	r, err := firn.ParseRollback("wait, history, ahead 7, switch, refuse")
+	if err != nil || r.String() != text {
+		t.Errorf("%q, %v", r, err)
+	}
+}
