@@ -1,0 +1,66 @@
+# Firn's chores. `make` alone lists them.
+
+PACKAGES := ./... ./cmd/firn/... ./bench/...
+LINTER   := v2.15.0
+FUZZTIME ?= 10s
+
+.PHONY: help
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+.PHONY: test
+test: ## run all tests of all modules
+	go test $(PACKAGES)
+
+.PHONY: race
+race: ## run them under the race detector (needs a C compiler, installed if missing)
+	scripts/need-gcc
+	CGO_ENABLED=1 go test -race $(PACKAGES)
+
+.PHONY: build
+build: ## build the binary as bin/firn
+	CGO_ENABLED=0 go build -trimpath -o bin/firn ./cmd/firn
+
+.PHONY: fmt
+fmt: ## format the code
+	gofmt -w $$(git ls-files '*.go')
+
+.PHONY: fmt-check
+fmt-check: ## fail if code is not formatted
+	@files=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$files" || { echo "not formatted:"; echo "$$files"; exit 1; }
+
+.PHONY: vet
+vet: ## run go vet
+	go vet $(PACKAGES)
+
+.PHONY: lint
+lint: .tools/golangci-lint-$(LINTER) ## run the linter, installed into .tools
+	scripts/lint .tools/golangci-lint-$(LINTER)
+
+.tools/golangci-lint-$(LINTER):
+	GOWORK=off GOBIN=$(CURDIR)/.tools go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINTER)
+	mv .tools/golangci-lint $@
+
+.PHONY: fuzz
+fuzz: ## fuzz every target for FUZZTIME each
+	scripts/fuzz $(FUZZTIME)
+
+.PHONY: bench
+bench: ## measure Firn beside other generators
+	go test -run '^$$' -bench . -benchmem ./bench
+
+.PHONY: stress
+stress: ## crash loops and many processes, as the binary meets them
+	go test -count=1 -run 'Killed|Thousand' ./cmd/firn/... -args -full
+
+.PHONY: tidy
+tidy: ## tidy the go.mod files of all modules
+	scripts/tidy
+
+.PHONY: offwork
+offwork: ## build and test each module as if published, without the workspace
+	scripts/offwork
+
+.PHONY: ci
+ci: ## what CI runs
+	.ci/run
