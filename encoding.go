@@ -13,6 +13,7 @@ import (
 // without leading zeros; [Encoding.Parse] reads both.
 type Encoding uint8
 
+// The encodings.
 const (
 	Decimal Encoding = iota
 	Hex              // lower case

@@ -10,11 +10,10 @@ import (
 
 // fakeTime is a machine's time under a test's control: sleeping moves it.
 type fakeTime struct {
-	mu     sync.Mutex
-	mono   time.Duration
-	wall   time.Time
-	slept  time.Duration
-	frozen bool // the monotonic clock stands still, as in a suspended machine
+	mu    sync.Mutex
+	mono  time.Duration
+	wall  time.Time
+	slept time.Duration
 }
 
 // noon is well within the default layout.

@@ -75,7 +75,7 @@ func New(cfg Config) (*Generator, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	after := Tick(-1)
+	var after Tick
 	if cfg.Clock == Virtual {
 		if cfg.From.IsZero() {
 			cfg.From = cfg.Time.Wall()

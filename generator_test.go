@@ -503,9 +503,11 @@ func shareNoID(t *testing.T, chain firn.Rollback) {
 			random := rand.New(rand.NewPCG(3, uint64(i)))
 			buffer := make([]firn.ID, 20)
 			for range 20_000 {
-				n, err := 0, error(nil)
+				var (
+					n   = 1
+					err error
+				)
 				if i%2 == 0 {
-					n = 1
 					buffer[0], err = g.Next()
 				} else {
 					n, err = g.Fill(context.Background(), buffer[:1+random.IntN(len(buffer))])

@@ -113,7 +113,7 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 	if cfg.StrictAhead == 0 {
 		cfg.StrictAhead = defaultWindow + cfg.Tolerance
 	}
-	if embedded, ok := cfg.Store.(store.Embedded); cfg.Grace == 0 && !(ok && embedded.Embedded()) {
+	if embedded, ok := cfg.Store.(store.Embedded); cfg.Grace == 0 && (!ok || !embedded.Embedded()) {
 		cfg.Grace = defaultGrace
 	}
 	if cfg.Time == nil {

@@ -55,7 +55,7 @@ const (
 	maxBackoff = 250 * time.Millisecond
 )
 
-// ErrSource: the source broke its contract, by filling nothing without an error
+// ErrSource says that the source broke its contract, by filling nothing without an error
 // or more than it was given.
 var ErrSource = errors.New("prefetch: broken source")
 

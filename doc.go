@@ -1,0 +1,20 @@
+// Package firn makes unique, time-ordered 64-bit ids, as Twitter's snowflake
+// and its many descendants do.
+//
+//	g, err := firn.New(firn.Config{Worker: 7})
+//	id, err := g.Next()
+//
+// A [Layout] says how an id's 63 bits are divided into time, datacenter, worker
+// and sequence; [ParseLayout] knows the usual ones by name. A [Generator] makes
+// the ids of one worker from a steady clock, or from the wall clock with a
+// [Rollback] chain for when that goes back. An [ID] is a plain integer with
+// text forms that sort.
+//
+// What the package assumes and cannot check: that no two generators of one pool
+// have the same worker number. Package lease hands numbers out so that this
+// holds whatever clocks, crashes and networks do; without it the number is
+// yours to answer for.
+//
+// When not to use it: for ids that must not tell when they were made, or that
+// must be without gaps, or greater than every earlier one across processes.
+package firn

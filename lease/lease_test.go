@@ -1,0 +1,631 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+// machine is a host's time under a test's control: sleeping moves it.
+type machine struct {
+	mu   sync.Mutex
+	mono time.Duration
+	wall time.Time
+}
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func newMachine() *machine { return &machine{wall: noon} }
+
+func (m *machine) Wall() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.wall
+}
+
+func (m *machine) Monotonic() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mono
+}
+
+func (m *machine) Sleep(ctx context.Context, d time.Duration) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	m.pass(d)
+	return nil
+}
+
+func (m *machine) pass(d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mono += d
+	m.wall = m.wall.Add(d)
+}
+
+// world is several processes over one store, on one machine unless said
+// otherwise, with every id they make.
+type world struct {
+	t     *testing.T
+	time  *machine
+	mem   *memstore.Store
+	store *storetest.Faulty
+	seed  uint64
+	ids   map[firn.ID]string
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, time: newMachine(), mem: memstore.New(nil), ids: map[firn.ID]string{}}
+	w.store = storetest.NewFaulty(w.mem)
+	return w
+}
+
+func (w *world) config(change ...func(*Config)) Config {
+	w.seed++
+	random := rand.New(rand.NewPCG(w.seed, 1))
+	cfg := Config{
+		Slots:     SlotsConfig{Store: w.store, Host: "host", PID: 1},
+		Generator: firn.Config{Time: w.time, Random: random.Uint64},
+		Window:    time.Minute,
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	return cfg
+}
+
+// try starts a process whose background work the test drives with turn.
+func (w *world) try(change ...func(*Config)) (*Lease, error) {
+	cfg := w.config(change...)
+	cfg.Slots.Layout, cfg.Slots.Datacenter = cfg.Generator.Layout, cfg.Generator.Datacenter
+	cfg.Slots.Time, cfg.Slots.Random = cfg.Generator.Time, cfg.Generator.Random
+	slots, err := NewSlots(cfg.Slots)
+	if err != nil {
+		return nil, err
+	}
+	l, err := start(context.Background(), slots, cfg)
+	if err == nil {
+		l.cancel = func() {}
+		close(l.done)
+	}
+	return l, err
+}
+
+func (w *world) start(change ...func(*Config)) *Lease {
+	w.t.Helper()
+	l, err := w.try(change...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return l
+}
+
+// take makes n ids and fails on one that was made before by anyone.
+func (w *world) take(l *Lease, n int) error {
+	w.t.Helper()
+	ids := make([]firn.ID, n)
+	n, err := l.Fill(context.Background(), ids)
+	for _, id := range ids[:n] {
+		if by, ok := w.ids[id]; ok {
+			w.t.Fatalf("id %d was made by %s and by %s", id, by, l.gen)
+		}
+		w.ids[id] = l.gen.String()
+	}
+	return err
+}
+
+func (w *world) mustTake(l *Lease, n int) {
+	w.t.Helper()
+	if err := w.take(l, n); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func small(c *Config) { c.Generator.Layout = layout("41/0/1/12") }
+
+func layout(text string) firn.Layout {
+	l, err := firn.ParseLayout(text)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+func TestEveryProcessHoldsAnotherWorker(t *testing.T) {
+	w := newWorld(t)
+	workers := map[int64]bool{}
+	for range 1024 {
+		l := w.start()
+		if workers[l.State().Worker] {
+			t.Fatalf("worker %d twice", l.State().Worker)
+		}
+		workers[l.State().Worker] = true
+		w.mustTake(l, 3)
+	}
+	_, err := w.try()
+	var full *FullError
+	if !errors.As(err, &full) || !errors.Is(err, ErrFull) || full.Workers != 1024 || full.Next.Before(w.time.Wall()) {
+		t.Errorf("a 1025th process: %v", err)
+	}
+}
+
+func TestNeverUsedWorkersAreChosenAtRandom(t *testing.T) {
+	first := map[int64]bool{}
+	for seed := range uint64(20) {
+		w := newWorld(t)
+		w.seed = seed * 100
+		first[w.start().State().Worker] = true
+	}
+	if len(first) < 15 {
+		t.Errorf("20 first processes of 20 pools took only %d different workers", len(first))
+	}
+}
+
+func TestTheSlotIdleLongestIsTakenFirst(t *testing.T) {
+	w := newWorld(t)
+	tiny := func(c *Config) { c.Generator.Layout = layout("41/0/5/12") }
+	order := map[int64]int{}
+	for i := range 32 {
+		l := w.start(tiny)
+		order[l.State().Worker] = i
+		w.mustTake(l, 1)
+		if err := l.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		w.time.pass(time.Second)
+	}
+	for i := range 32 {
+		got := order[w.start(tiny).State().Worker]
+		if got >= i+fewOldest {
+			t.Errorf("taker %d got the slot left as number %d, not one of the %d idle longest", i, got, fewOldest)
+		}
+	}
+}
+
+func TestAReleasedWorkerIsFreeAtOnceAndItsIDsStayUnique(t *testing.T) {
+	w := newWorld(t)
+	one := func(c *Config) { c.Generator.Layout = layout("41/0/0/12") }
+	for range 50 {
+		l := w.start(one)
+		w.mustTake(l, 5000)
+		if err := l.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(context.Background()); err != nil {
+			t.Errorf("closing twice: %v", err)
+		}
+		if _, err := l.Next(); !errors.Is(err, firn.ErrClosed) {
+			t.Errorf("an id after Close: %v", err)
+		}
+		w.time.pass(15 * time.Millisecond) // the lead that ids were ahead of the clock
+	}
+}
+
+func TestACrashedHoldersWorkerComesBackAfterItsFence(t *testing.T) {
+	w := newWorld(t)
+	one := func(c *Config) { c.Generator.Layout = layout("41/0/0/12") }
+	crashed := w.start(one)
+	w.mustTake(crashed, 10)
+	if _, err := w.try(one); !errors.Is(err, ErrFull) {
+		t.Fatalf("before the fence: %v", err)
+	}
+	w.time.pass(time.Minute + 2*time.Millisecond)
+	heir := w.start(one)
+	w.mustTake(heir, 10_000)
+	if err := w.take(crashed, 1); !errors.Is(err, firn.ErrFence) {
+		t.Errorf("the crashed one, come back: %v, want its fence", err)
+	}
+}
+
+func TestRenewalKeepsAHolderGoingWithOneWriteAHalfWindow(t *testing.T) {
+	w := newWorld(t)
+	l := w.start()
+	before := w.store.Counts() // Inspect below reads past the counting store
+	for range 400 { // 20 minutes in looks of 3 seconds
+		w.time.pass(3 * time.Second)
+		l.turn(context.Background())
+		w.mustTake(l, 2)
+		p, err := Inspect(context.Background(), w.mem, "default")
+		if err != nil || p.Slots[0].Fence != l.State().Fence {
+			t.Fatalf("the generator's fence is %d, the store's %d, %v", l.State().Fence, p.Slots[0].Fence, err)
+		}
+	}
+	after := w.store.Counts()
+	writes, reads := after.CompareAndSwap-before.CompareAndSwap, after.Get-before.Get
+	if writes < 34 || writes > 41 || reads+writes > 402 {
+		t.Errorf("20 minutes with a window of one: %d writes and %d reads, want one write in 30 to 33 seconds and one exchange a look", writes, reads)
+	}
+	if s := l.State(); s.Renewals != int64(writes) || s.Left <= 20*time.Second || s.Last != nil {
+		t.Errorf("state %+v", s)
+	}
+}
+
+func TestAnOutageIsSurvivedUpToTheFenceAndEndsByItself(t *testing.T) {
+	w := newWorld(t)
+	l := w.start()
+	w.store.SetDown(true)
+	start := w.time.Wall()
+	fence := l.State().Until
+	for w.time.Wall().Before(fence.Add(-3 * time.Second)) {
+		w.time.pass(time.Second)
+		l.turn(context.Background())
+		w.mustTake(l, 1)
+	}
+	if got := w.time.Wall().Sub(start); got < 50*time.Second {
+		t.Errorf("survived %v of outage with a window of a minute", got)
+	}
+	w.time.pass(5 * time.Second)
+	l.turn(context.Background())
+	if err := w.take(l, 1); !errors.Is(err, firn.ErrFence) {
+		t.Errorf("after the fence: %v", err)
+	}
+	if s := l.State(); s.Errors == 0 || s.Last == nil || s.Left > 0 {
+		t.Errorf("state in the outage: %+v", s)
+	}
+	w.store.SetDown(false)
+	l.turn(context.Background())
+	w.mustTake(l, 100)
+}
+
+func TestAStolenSlotIsLeftForAnotherWithoutCallersNoticing(t *testing.T) {
+	w := newWorld(t)
+	l := w.start()
+	worker := l.State().Worker
+	w.mustTake(l, 100)
+	// A thief with a clock far ahead, that nothing holds back.
+	thief := w.start(func(c *Config) {
+		fast := newMachine()
+		fast.wall = noon.Add(2 * time.Minute)
+		c.Generator.Time = fast
+		c.Slots.Pinned = &worker
+	})
+	w.mustTake(thief, 100)
+	w.mustTake(l, 100) // still within its own interval
+	l.turn(context.Background())
+	w.mustTake(l, 100)
+	if s := l.State(); s.Worker == worker || s.Losses != 1 {
+		t.Errorf("after the theft: %+v, want another worker than %d", s, worker)
+	}
+	w.mustTake(thief, 100)
+	w.time.pass(3 * time.Second)
+	l.turn(context.Background()) // the farewell to a slot that is not its own any more
+	if s := l.State(); s.Errors != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestAWipedStoreIsReassertedAtTheNextLook(t *testing.T) {
+	w := newWorld(t)
+	shared := func(c *Config) { small(c); c.Slots.Grace = 5 * time.Second }
+	a := w.start(shared)
+	b := w.start(shared)
+	w.mustTake(a, 10)
+	w.mustTake(b, 10)
+	w.mem.Restore(nil)
+	a.turn(context.Background())
+	w.mustTake(a, 10)
+	// A newcomer finds the pool new, and waits; b comes back meanwhile.
+	cfg := w.config(shared)
+	cfg.Slots.Layout, cfg.Slots.Random = cfg.Generator.Layout, cfg.Generator.Random
+	cfg.Slots.Time = &interrupted{machine: w.time, at: 5 * time.Second, do: func() { b.turn(context.Background()) }}
+	slots, err := NewSlots(cfg.Slots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := start(context.Background(), slots, cfg); !errors.Is(err, ErrFull) {
+		t.Errorf("a newcomer after the wipe: %v, want a full pool: both holders are still there", err)
+	}
+	p, err := Inspect(context.Background(), w.mem, "default")
+	if err != nil || len(p.Slots) != 2 || !p.Open {
+		t.Errorf("the pool after the wipe: %+v, %v", p, err)
+	}
+	w.mustTake(b, 10)
+}
+
+// interrupted does something in the middle of one long sleep.
+type interrupted struct {
+	*machine
+	at time.Duration
+	do func()
+}
+
+func (i *interrupted) Sleep(ctx context.Context, d time.Duration) error {
+	if d >= i.at && i.do != nil {
+		do := i.do
+		i.do = nil
+		do()
+	}
+	return i.machine.Sleep(ctx, d)
+}
+
+func TestAStrictPoolStartsAboveAllThatWasIssuedBefore(t *testing.T) {
+	w := newWorld(t)
+	one := func(c *Config) {
+		c.Generator.Layout = layout("41/0/0/12")
+		c.Slots.Strict = true
+		c.Slots.StrictAhead = 70 * time.Second
+	}
+	paused := w.start(one) // it never looks again
+	w.mustTake(paused, 10)
+	w.mem.Restore(nil)
+	other := w.start(one)
+	for range 60 {
+		w.time.pass(time.Second)
+		w.mustTake(other, 50)
+		if err := w.take(paused, 50); err != nil && !errors.Is(err, firn.ErrFence) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestARestoredSnapshotDoesNotLoseAHolder(t *testing.T) {
+	w := newWorld(t)
+	one := func(c *Config) { c.Generator.Layout = layout("41/0/0/12") }
+	l := w.start(one)
+	old := w.mem.Snapshot()
+	for range 15 {
+		w.time.pass(3 * time.Second)
+		l.turn(context.Background())
+		w.mustTake(l, 10)
+	}
+	if l.State().Renewals == 0 {
+		t.Fatal("no renewal to lose")
+	}
+	w.mem.Restore(old) // the last renewals are lost
+	l.turn(context.Background())
+	w.time.pass(30 * time.Second)
+	l.turn(context.Background())
+	w.mustTake(l, 10)
+	if _, err := w.try(one); !errors.Is(err, ErrFull) {
+		t.Errorf("the restored slot looks free to a newcomer after the holder looked: %v", err)
+	}
+}
+
+func TestALostAnswerIsReadBack(t *testing.T) {
+	for _, outcome := range []storetest.Outcome{storetest.FailApplied, storetest.FailUnapplied, storetest.FailLate} {
+		for target := 1; target <= 6; target++ {
+			t.Run(fmt.Sprintf("outcome %v of write %d", outcome, target), func(t *testing.T) {
+				w := newWorld(t)
+				four := func(c *Config) { c.Generator.Layout = layout("41/0/2/12") }
+				w.store.Script = func(c storetest.Call) storetest.Outcome {
+					if c.Op == storetest.OpCompareAndSwap && c.N == target {
+						return outcome
+					}
+					return storetest.Pass
+				}
+				a := w.start(four)
+				b := w.start(four)
+				for range 60 {
+					w.time.pass(3 * time.Second)
+					a.turn(context.Background())
+					b.turn(context.Background())
+					w.mustTake(a, 20)
+					w.mustTake(b, 20)
+				}
+				if err := errors.Join(a.Close(context.Background()), b.Close(context.Background())); err != nil {
+					t.Error(err)
+				}
+				w.time.pass(time.Second)
+				c := w.start(four)
+				w.mustTake(c, 20)
+			})
+		}
+	}
+}
+
+func TestAPoolRemembersItsLayout(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	_, err := w.try(func(c *Config) { c.Generator.Layout = layout("sonyflake") })
+	var other *PoolError
+	if !errors.As(err, &other) || !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "41/0/10/12") || !strings.Contains(err.Error(), "39/0/16/8") {
+		t.Errorf("%v, want an error that names both layouts", err)
+	}
+}
+
+func TestAWrongClockIsRefusedBeforeAnythingIsWritten(t *testing.T) {
+	for _, off := range []time.Duration{time.Hour, -time.Hour, 11 * time.Second} {
+		w := newWorld(t)
+		timed := &clockStore{Faulty: w.store, now: func() time.Time { return w.time.Wall() }}
+		l := w.start(func(c *Config) { c.Slots.Store = timed })
+		before := w.store.Counts()
+		wrong := newMachine()
+		wrong.wall = noon.Add(off)
+		_, err := w.try(func(c *Config) { c.Slots.Store = timed; c.Generator.Time = wrong })
+		var clock *ClockError
+		if !errors.As(err, &clock) || !errors.Is(err, ErrClock) || !clock.Here.Equal(wrong.wall) || !clock.There.Equal(w.time.Wall()) {
+			t.Errorf("%v off: %v", off, err)
+		}
+		if after := w.store.Counts(); after.CompareAndSwap != before.CompareAndSwap {
+			t.Errorf("%v off: it wrote", off)
+		}
+		// A holder whose wall clock goes wrong does not move its fence.
+		w.time.pass(40 * time.Second)
+		timed.now = func() time.Time { return w.time.Wall().Add(-off) }
+		fence := l.State().Fence
+		l.turn(context.Background())
+		if s := l.State(); s.Fence != fence || !errors.Is(s.Last, ErrClock) {
+			t.Errorf("renewal with a clock %v off: fence %d after %d, %v", off, s.Fence, fence, s.Last)
+		}
+	}
+}
+
+// clockStore is a store with a clock.
+type clockStore struct {
+	*storetest.Faulty
+	now func() time.Time
+}
+
+func (c *clockStore) Now(context.Context) (time.Time, error) { return c.now(), nil }
+
+func TestWithoutAStoresClockTheOtherHoldersTell(t *testing.T) {
+	w := newWorld(t)
+	for range 3 {
+		w.start()
+	}
+	late := newMachine()
+	late.wall = noon.Add(-time.Hour)
+	if _, err := w.try(func(c *Config) { c.Generator.Time = late }); !errors.Is(err, ErrClock) {
+		t.Errorf("an hour behind the others: %v", err)
+	}
+}
+
+func TestAPinnedWorkerWaitsForItsFenceOrGoesAheadOfIt(t *testing.T) {
+	for _, ahead := range []bool{false, true} {
+		w := newWorld(t)
+		pinned := int64(7)
+		pin := func(c *Config) { c.Slots.Pinned = &pinned; c.Slots.PinnedAhead = ahead }
+		crashed := w.start(pin)
+		w.mustTake(crashed, 10)
+		fence := crashed.State().Until
+		restarted := w.start(pin)
+		w.mustTake(restarted, 10_000)
+		if first, err := restarted.Next(); err != nil || !first.Time(firn.DefaultLayout()).After(fence) {
+			t.Errorf("ahead %v: an id at %v, the fence of its worker was %v, %v", ahead, first.Time(firn.DefaultLayout()), fence, err)
+		}
+		if restarted.State().Worker != 7 {
+			t.Errorf("worker %d", restarted.State().Worker)
+		}
+		if waited := w.time.Wall().After(fence); waited == ahead {
+			t.Errorf("ahead %v: waited %v", ahead, waited)
+		}
+	}
+	w := newWorld(t)
+	worker := int64(1024)
+	if _, err := w.try(func(c *Config) { c.Slots.Pinned = &worker }); !errors.Is(err, firn.ErrRange) {
+		t.Errorf("pinned to worker 1024: %v", err)
+	}
+}
+
+func TestThePolicySwitchTakesASlotOfTheStoreAndGivesTheOldOneBack(t *testing.T) {
+	w := newWorld(t)
+	l := w.start(func(c *Config) {
+		c.Generator.Clock = firn.Wall
+		c.Generator.Rollback = firn.Rollback{firn.SwitchWorker()}
+	})
+	first := l.State().Worker
+	for range 10 {
+		w.time.pass(time.Millisecond)
+		w.mustTake(l, 100)
+	}
+	w.time.mu.Lock()
+	w.time.wall = w.time.wall.Add(-5 * time.Second)
+	w.time.mu.Unlock()
+	w.mustTake(l, 100)
+	s := l.State()
+	if s.Worker == first || s.Switches != 1 {
+		t.Fatalf("%+v after worker %d", s, first)
+	}
+	w.time.pass(3 * time.Second)
+	l.turn(context.Background())
+	p, err := Inspect(context.Background(), w.mem, "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, slot := range p.Slots {
+		if slot.Free != (slot.Worker == first) {
+			t.Errorf("slot of worker %d: free %v", slot.Worker, slot.Free)
+		}
+	}
+	if err := l.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestForeignContentIsRefusedWithItsKey(t *testing.T) {
+	for _, key := range []string{"firn/default/pool", "firn/default/slot/0/0007"} {
+		w := newWorld(t)
+		if key != "firn/default/pool" {
+			w.start()
+		}
+		w.mem.Delete(key)
+		if _, err := w.mem.CompareAndSwap(context.Background(), key, 0, []byte("not ours")); err != nil {
+			t.Fatal(err)
+		}
+		_, err := w.try()
+		if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
+
+func TestImpossibleSettingsAreRefusedBeforeTheStoreIsTouched(t *testing.T) {
+	w := newWorld(t)
+	for name, change := range map[string]func(*Config){
+		"pool":       func(c *Config) { c.Slots.Pool = "a/b" },
+		"long pool":  func(c *Config) { c.Slots.Pool = strings.Repeat("x", 65) },
+		"window":     func(c *Config) { c.Window = -time.Second },
+		"look":       func(c *Config) { c.Look = -1 },
+		"datacenter": func(c *Config) { c.Generator.Datacenter = 1 },
+		"rollback":   func(c *Config) { c.Generator.Rollback = firn.Rollback{firn.Refuse()} },
+		"store":      func(c *Config) { c.Slots.Store = nil },
+		"epoch": func(c *Config) {
+			l, err := firn.DefaultLayout().WithEpoch(noon.Add(time.Hour))
+			if err != nil {
+				panic(err)
+			}
+			c.Generator.Layout = l
+		},
+	} {
+		if _, err := w.try(change); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	if c := w.store.Counts(); c.CompareAndSwap+c.Get+c.List != 0 {
+		t.Errorf("the store was touched: %+v", c)
+	}
+}
+
+func TestALeaseKeepsAndClosesInTheBackground(t *testing.T) {
+	mem := memstore.New(nil)
+	l, err := Open(context.Background(), Config{Slots: SlotsConfig{Store: mem}, Window: 40 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[firn.ID]bool{}
+	for l.State().Renewals < 5 { // by the machine's own time
+		id, err := l.Next()
+		if err != nil && !errors.Is(err, firn.ErrFence) { // a slow machine may miss so short a window
+			t.Fatal(err)
+		}
+		if err == nil && seen[id] {
+			t.Fatalf("id %d twice", id)
+		}
+		seen[id] = err == nil
+	}
+	if err := l.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	p, err := Inspect(context.Background(), mem, "default")
+	if err != nil || len(p.Slots) != 1 || !p.Slots[0].Free {
+		t.Errorf("after Close: %+v, %v", p, err)
+	}
+}
+
+func TestAnOwnSourceOfWorkersIsKept(t *testing.T) {
+	l, err := Keep(context.Background(), Fixed(42), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := l.Next()
+	if err != nil || id.Worker(firn.DefaultLayout()) != 42 {
+		t.Errorf("id %d, %v", id, err)
+	}
+	if err := l.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if _, err := Inspect(context.Background(), memstore.New(nil), "default"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("inspect an empty store: %v", err)
+	}
+}
