@@ -32,13 +32,17 @@ func (o Order) String() string {
 type Layout struct {
 	epoch                              int64 // Unix nanoseconds
 	unit                               int64 // nanoseconds, at least 1
-	time, datacenter, worker, sequence uint8 // bits
+	time, datacenter, worker, sequence uint8 // bits; time without the sign's
 	order                              Order
+	unsigned                           bool // one more time bit stands in the sign's place: see signTaken
 }
 
 // LayoutConfig is what [NewLayout] makes a layout of.
 type LayoutConfig struct {
-	// Bits per field. TimeBits is at least 1, the others may be 0; the sum is at most 63.
+	// Bits per field. TimeBits is at least 1, the others may be 0; the sum is at
+	// most 63. Two published layouts of 64 bits are let through, Discord's
+	// 42/5/5/12 and Instagram's 41/0/13/10: their topmost time bit stands in the
+	// sign's place and stays 0, so that they last half as long as it seems.
 	TimeBits, DatacenterBits, WorkerBits, SequenceBits int
 	// Unit is the length of a tick, at least a nanosecond. Default: 1ms.
 	Unit time.Duration
@@ -87,9 +91,11 @@ func newLayout(cfg LayoutConfig) (Layout, error) {
 	field("datacenter", cfg.DatacenterBits, 0)
 	field("worker", cfg.WorkerBits, 0)
 	field("sequence", cfg.SequenceBits, 0)
-	if sum := cfg.TimeBits + cfg.DatacenterBits + cfg.WorkerBits + cfg.SequenceBits; len(errs) == 0 && sum > maxBits {
+	sum := cfg.TimeBits + cfg.DatacenterBits + cfg.WorkerBits + cfg.SequenceBits
+	unsigned := cfg.signTaken()
+	if len(errs) == 0 && sum > maxBits && !unsigned {
 		errs = append(errs, &RangeError{
-			What: "layout " + text + " with its sum of bits", Value: fmt.Sprint(sum), Min: "1", Max: "63",
+			What: "sum of bits of layout " + text + ",", Value: fmt.Sprint(sum), Min: "1", Max: "63",
 			Where: "at most 63 bits fit beside the sign",
 		})
 	}
@@ -107,18 +113,33 @@ func newLayout(cfg LayoutConfig) (Layout, error) {
 	if len(errs) > 0 {
 		return Layout{}, errors.Join(errs...)
 	}
+	if unsigned {
+		cfg.TimeBits--
+	}
 	return Layout{
-		epoch: cfg.Epoch.UnixNano(), unit: int64(cfg.Unit),
+		unsigned: unsigned,
+		epoch:    cfg.Epoch.UnixNano(), unit: int64(cfg.Unit),
 		time: uint8(cfg.TimeBits), datacenter: uint8(cfg.DatacenterBits),
 		worker: uint8(cfg.WorkerBits), sequence: uint8(cfg.SequenceBits),
 		order: cfg.Order,
 	}, nil
 }
 
+// signTaken reports whether the bits are those of a published layout that
+// counts on the 64th. Any other sum of 64 is taken for a mistake.
+func (cfg LayoutConfig) signTaken() bool {
+	switch [4]int{cfg.TimeBits, cfg.DatacenterBits, cfg.WorkerBits, cfg.SequenceBits} {
+	case [4]int{42, 5, 5, 12}, [4]int{41, 0, 13, 10}: // Discord, Instagram
+		return true
+	default:
+		return false
+	}
+}
+
 // config is the inverse of NewLayout.
 func (l Layout) config() LayoutConfig {
 	return LayoutConfig{
-		TimeBits: int(l.time), DatacenterBits: int(l.datacenter), WorkerBits: int(l.worker), SequenceBits: int(l.sequence),
+		TimeBits: l.TimeBits(), DatacenterBits: int(l.datacenter), WorkerBits: int(l.worker), SequenceBits: int(l.sequence),
 		Unit: l.Unit(), Epoch: l.Epoch(), Order: l.order,
 	}
 }
@@ -141,7 +162,12 @@ func (l Layout) WithEpoch(epoch time.Time) (Layout, error) {
 func (l Layout) IsZero() bool { return l.unit == 0 }
 
 // TimeBits returns the width of the time field.
-func (l Layout) TimeBits() int { return int(l.time) }
+func (l Layout) TimeBits() int {
+	if l.unsigned {
+		return int(l.time) + 1
+	}
+	return int(l.time)
+}
 
 // DatacenterBits returns the width of the datacenter field.
 func (l Layout) DatacenterBits() int { return int(l.datacenter) }

@@ -118,7 +118,7 @@ func ParseEpoch(text string) (time.Time, error) {
 
 // Bits returns the bits of time/datacenter/worker/sequence, as in "41/0/10/12".
 func (l Layout) Bits() string {
-	return fmt.Sprintf("%d/%d/%d/%d", l.time, l.datacenter, l.worker, l.sequence)
+	return fmt.Sprintf("%d/%d/%d/%d", l.TimeBits(), l.datacenter, l.worker, l.sequence)
 }
 
 // String returns the textual form: the bits, followed by unit, epoch and order

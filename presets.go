@@ -34,14 +34,18 @@ func Presets() []Preset {
 	}
 	sonyflake := preset(39, 0, 16, 8, 10*time.Millisecond, date(2014, 9, 1))
 	sonyflake.order = SequenceThenWorker
+	discord := preset(41, 5, 5, 12, time.Millisecond, ms(1420070400000))
+	discord.unsigned = true
+	instagram := preset(40, 0, 13, 10, time.Millisecond, ms(1314220021721))
+	instagram.unsigned = true
 	twitter := preset(41, 0, 10, 12, time.Millisecond, ms(1288834974657))
 	return []Preset{
 		{"firn", DefaultLayout(), "the default: 1,024 workers"},
 		{"classic", preset(41, 5, 5, 12, time.Millisecond, ms(1286726400000)), "datacenter and worker apart"},
 		{"twitter", twitter, "Twitter, X, bwmarrin with its epoch"},
 		{"leaf", twitter, "Meituan Leaf"},
-		{"discord", preset(42, 5, 5, 12, time.Millisecond, ms(1420070400000)), "datacenter = worker, worker = process"},
-		{"instagram", preset(41, 0, 13, 10, time.Millisecond, ms(1314220021721)), "worker = shard"},
+		{"discord", discord, "datacenter = worker, worker = process"},
+		{"instagram", instagram, "worker = shard"},
 		{"sonyflake", sonyflake, "sequence above worker"},
 		{"mastodon", preset(47, 0, 0, 16, time.Millisecond, ms(0)), "time and sequence only"},
 		{"uid-generator", preset(28, 0, 22, 13, time.Second, date(2016, 5, 20).Add(-8*time.Hour)), "Baidu's defaults"},

@@ -74,7 +74,8 @@ var (
 	// ErrRefused: not applied and never will be as things stand: no permission,
 	// read-only, a key or a value out of bounds, foreign content.
 	ErrRefused = errors.New("refused")
-	// ErrUnavailable: the store could not be reached, is locked, full or closed.
+	// ErrUnavailable: the store could not be reached, is locked, full, damaged or
+	// closed. Of a write this is the third outcome.
 	ErrUnavailable = errors.New("unavailable")
 )
 
@@ -82,6 +83,17 @@ var (
 // certainly has not been and will not be applied.
 func Unapplied(err error) bool {
 	return errors.Is(err, ErrConflict) || errors.Is(err, ErrRefused)
+}
+
+// ContextError returns nil while ctx lasts. Afterwards it returns an error that
+// is both ctx.Err() and context.Cause(ctx), as a backend answers a call whose
+// context has ended: the one is what callers ask for, the other says why.
+func ContextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if err == nil || errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }
 
 // Bounds of keys and values, the same for all backends.

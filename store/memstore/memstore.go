@@ -33,7 +33,7 @@ func New(random func() int64) *Store {
 }
 
 func (s *Store) open(ctx context.Context, op, key string) error {
-	if err := context.Cause(ctx); err != nil {
+	if err := store.ContextError(ctx); err != nil {
 		return fmt.Errorf("memstore: %s %q: %w", op, key, err)
 	}
 	if s.closed {

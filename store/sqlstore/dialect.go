@@ -13,7 +13,7 @@ type Dialect struct {
 
 	probe, create, get, insert, update, list string
 
-	missing  func(err error) bool            // whether err says the table does not exist
+	missing  func(err error) bool            // whether err may say that the table does not exist
 	classify func(err error) (error, string) // the kind of err as store tells them apart, and a way out
 }
 
@@ -26,7 +26,7 @@ func (d Dialect) String() string { return d.name }
 var SQLite = Dialect{
 	name:     "sqlite",
 	embedded: true,
-	probe:    `SELECT rev FROM ` + Table + ` LIMIT 0`,
+	probe:    `SELECT k, v, rev FROM ` + Table + ` LIMIT 0`,
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k TEXT PRIMARY KEY, v BLOB NOT NULL, rev INTEGER NOT NULL) WITHOUT ROWID`,
 	get:    `SELECT v, rev FROM ` + Table + ` WHERE k = ?`,
@@ -62,7 +62,10 @@ func sqliteCode(err error) int {
 	return 0
 }
 
-// classifySQLite calls refused only what no retry can have applied.
+// classifySQLite calls refused only what is certainly not applied: errors that
+// SQLite finds before it writes. Each of our statements is a transaction of its
+// own, so sqliteError, from parsing it, is one. A damaged page may be met
+// anywhere, in taking back a write too, so sqliteCorrupt is not.
 func classifySQLite(err error) (kind error, hint string) {
 	switch sqliteCode(err) {
 	case sqliteBusy, sqliteLocked:
@@ -73,12 +76,14 @@ func classifySQLite(err error) (kind error, hint string) {
 		return store.ErrUnavailable, "reading or writing the file went wrong: check its disk"
 	case sqliteCantOpen:
 		return store.ErrUnavailable, "the path must be a file in a folder that exists and may be written"
+	case sqliteCorrupt:
+		return store.ErrUnavailable, "the file is damaged: restore or repair it, or name another path"
 	case sqliteReadonly, sqlitePerm, sqliteAuth:
 		return store.ErrRefused, "the file and its folder must be writable"
-	case sqliteCorrupt, sqliteNotADB:
-		return store.ErrRefused, "the file is damaged or no SQLite database: move it away, or name another path"
+	case sqliteNotADB:
+		return store.ErrRefused, "the file is no SQLite database: move it away, or name another path"
 	case sqliteError:
-		return store.ErrRefused, "the table " + Table + " is not one of Firn's"
+		return store.ErrRefused, "the table " + Table + " is not one of Firn's: rename it, or name another path"
 	default:
 		return nil, ""
 	}

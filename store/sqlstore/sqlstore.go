@@ -30,23 +30,34 @@ type Store struct {
 }
 
 // New returns a store in db, making its table if there is none. It does not
-// write when the table exists. Close closes db.
+// write when the table exists. Close closes db. The error is
+// [store.ErrRefused] when there is a table of that name which is not Firn's.
 func New(ctx context.Context, db *sql.DB, dialect Dialect) (*Store, error) {
 	s := &Store{db: db, dialect: dialect}
-	rows, err := db.QueryContext(ctx, dialect.probe)
-	if err == nil {
-		err = errors.Join(rows.Err(), rows.Close())
-	}
+	err := s.probe(ctx)
 	if err == nil {
 		return s, nil
 	}
 	if !dialect.missing(err) {
-		return nil, s.wrap("open table", Table, err)
+		return nil, s.wrap(ctx, "open table", Table, err)
 	}
 	if _, err := db.ExecContext(ctx, dialect.create); err != nil {
-		return nil, s.wrap("make table", Table, err)
+		return nil, s.wrap(ctx, "make table", Table, err)
+	}
+	// A table that was there with other columns looked missing, and was left alone.
+	if err := s.probe(ctx); err != nil {
+		return nil, s.wrap(ctx, "open table", Table, err)
 	}
 	return s, nil
+}
+
+// probe asks for the table's columns and no row.
+func (s *Store) probe(ctx context.Context) error {
+	rows, err := s.db.QueryContext(ctx, s.dialect.probe)
+	if err != nil {
+		return err
+	}
+	return errors.Join(rows.Err(), rows.Close())
 }
 
 // Get implements [store.Store].
@@ -60,7 +71,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 		return store.Entry{}, fmt.Errorf("sqlstore: get %q: %w", key, store.ErrNotFound)
 	}
 	if err != nil {
-		return store.Entry{}, s.wrap("get", key, err)
+		return store.Entry{}, s.wrap(ctx, "get", key, err)
 	}
 	return e, nil
 }
@@ -87,11 +98,11 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 		result, err = s.db.ExecContext(ctx, s.dialect.update, value, revision, key, old)
 	}
 	if err != nil {
-		return 0, s.wrap("compare-and-swap", key, err)
+		return 0, s.wrap(ctx, "compare-and-swap", key, err)
 	}
 	changed, err := result.RowsAffected()
 	if err != nil {
-		return 0, s.wrap("compare-and-swap", key, err)
+		return 0, s.wrap(ctx, "compare-and-swap", key, err)
 	}
 	if changed == 0 {
 		return 0, fmt.Errorf("sqlstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
@@ -106,20 +117,20 @@ const afterAll = "\U0010FFFF"
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
 	rows, err := s.db.QueryContext(ctx, s.dialect.list, prefix, prefix+afterAll)
 	if err != nil {
-		return nil, s.wrap("list", prefix, err)
+		return nil, s.wrap(ctx, "list", prefix, err)
 	}
 	var list []store.Entry
 	for rows.Next() {
 		var e store.Entry
 		if err := rows.Scan(&e.Key, &e.Value, &e.Revision); err != nil {
-			return nil, s.wrap("list", prefix, errors.Join(err, rows.Close()))
+			return nil, s.wrap(ctx, "list", prefix, errors.Join(err, rows.Close()))
 		}
 		if strings.HasPrefix(e.Key, prefix) { // where the collation is laxer than ours
 			list = append(list, e)
 		}
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return nil, s.wrap("list", prefix, err)
+		return nil, s.wrap(ctx, "list", prefix, err)
 	}
 	return list, nil
 }
@@ -127,7 +138,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 // Close closes the database.
 func (s *Store) Close() error {
 	if err := s.db.Close(); err != nil {
-		return s.wrap("close", Table, err)
+		return s.wrap(context.Background(), "close", Table, err)
 	}
 	return nil
 }
@@ -135,17 +146,34 @@ func (s *Store) Close() error {
 // Embedded implements [store.Embedded].
 func (s *Store) Embedded() bool { return s.dialect.embedded }
 
-// wrap says where an error came from and what kind it is.
-func (s *Store) wrap(op, key string, err error) error {
+// wrap says where an error came from and what kind it is, and that ctx ended if
+// it did: drivers tell that each in their own way.
+func (s *Store) wrap(ctx context.Context, op, key string, err error) error {
 	kind, hint := s.dialect.classify(err)
-	switch {
-	case kind == nil && errors.Is(err, sql.ErrConnDone), err.Error() == "sql: database is closed":
-		kind = store.ErrUnavailable
-	case kind == nil:
+	if kind == nil && (errors.Is(err, sql.ErrConnDone) || err.Error() == "sql: database is closed") {
+		kind = store.ErrUnavailable // database/sql exports no such error
+	}
+	if kind == nil || !errors.Is(kind, store.ErrRefused) { // what is refused is certain, whatever ctx says
+		err = withEnd(ctx, err)
+	}
+	if kind == nil {
 		return fmt.Errorf("sqlstore: %s %q: %w", op, key, err)
 	}
 	if hint != "" {
 		hint = " (" + hint + ")"
 	}
 	return fmt.Errorf("sqlstore: %s %q: %w: %w%s", op, key, kind, err, hint)
+}
+
+// withEnd adds to err how ctx ended, if it has.
+func withEnd(ctx context.Context, err error) error {
+	ended := store.ContextError(ctx)
+	switch {
+	case ended == nil:
+		return err
+	case err.Error() == ctx.Err().Error():
+		return ended
+	default:
+		return fmt.Errorf("%w: %w", ended, err)
+	}
 }

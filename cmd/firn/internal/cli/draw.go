@@ -50,7 +50,10 @@ func draw(l firn.Layout, r decode.Result) string {
 		used += f.width
 	}
 	text := fmt.Sprintf("%064b", uint64(r.ID))
-	bits, names := []string{text[:1]}, []string{"+"}
+	var bits, names []string
+	if used < 64 { // else the time field reaches into the sign's place
+		bits, names = []string{text[:1]}, []string{"+"}
+	}
 	if spare := 63 - used; spare > 0 {
 		bits, names = append(bits, text[1:1+spare]), append(names, bracket(spare, "unused", "–"))
 	}

@@ -1,0 +1,117 @@
+package storeurl
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	_ "modernc.org/sqlite" // the driver "sqlite": pure Go, so the binary needs no C
+
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/sqlstore"
+)
+
+// busyMillis is how long a call waits for others on the same file, or less if
+// its context ends sooner. Writes take a few milliseconds, so this is a queue of
+// thousands.
+const busyMillis = 10_000
+
+// sqliteStore names its file in errors, which the driver leaves out.
+type sqliteStore struct {
+	*sqlstore.Store
+	path string
+}
+
+// openSQLite opens a file that other processes may have open too.
+func openSQLite(ctx context.Context, path string) (store.Store, error) {
+	if path == "" {
+		return nil, errors.New("store sqlite: has no path: write sqlite:PATH, as in sqlite:/var/lib/firn/firn.db")
+	}
+	s := &sqliteStore{path: path}
+	if err := usable(path); err != nil {
+		return nil, s.name(err)
+	}
+	db, err := sql.Open("sqlite", dsn(path))
+	if err != nil {
+		return nil, s.name(err)
+	}
+	db.SetMaxOpenConns(1) // within a process, queue here rather than at the file's lock
+	if s.Store, err = sqlstore.New(ctx, db, sqlstore.SQLite); err != nil {
+		return nil, errors.Join(s.name(err), s.name(db.Close()))
+	}
+	return s, nil
+}
+
+// dsn returns what the driver opens path by.
+//
+// The journal is a write-ahead log, and each commit is synced: a fence that was
+// confirmed must survive a loss of power, or a later process could be granted
+// times already used.
+func dsn(path string) string {
+	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: url.Values{
+		"_pragma": {
+			fmt.Sprintf("busy_timeout(%d)", busyMillis),
+			"journal_mode(WAL)",
+			"synchronous(FULL)",
+		},
+		"_txlock": {"immediate"},
+	}.Encode()}
+	return u.String()
+}
+
+// usable looks for what SQLite would only call "unable to open database file",
+// and makes the folder.
+func usable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return fmt.Errorf("make its folder: %w; name a path that may be written", err)
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("%w; name a path that may be written", err)
+	case info.IsDir():
+		return errors.New("it is a directory: name a file in it, as in sqlite:" + filepath.Join(path, "firn.db"))
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("it is no regular file (%s): name another path", info.Mode().Type())
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("%w; the file must be writable", err)
+	}
+	return f.Close()
+}
+
+func (s *sqliteStore) name(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("store sqlite:%s: %w", s.path, err)
+}
+
+// Get implements [store.Store].
+func (s *sqliteStore) Get(ctx context.Context, key string) (store.Entry, error) {
+	entry, err := s.Store.Get(ctx, key)
+	return entry, s.name(err)
+}
+
+// CompareAndSwap implements [store.Store].
+func (s *sqliteStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+	revision, err := s.Store.CompareAndSwap(ctx, key, old, value)
+	return revision, s.name(err)
+}
+
+// List implements [store.Store].
+func (s *sqliteStore) List(ctx context.Context, prefix string) ([]store.Entry, error) {
+	list, err := s.Store.List(ctx, prefix)
+	return list, s.name(err)
+}
+
+// Close implements [store.Store].
+func (s *sqliteStore) Close() error { return s.name(s.Store.Close()) }

@@ -1,0 +1,68 @@
+package firn_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn"
+)
+
+func TestReadingsPutTheLikeliestFirst(t *testing.T) {
+	const (
+		dec, hex, b32, b36, b58 = firn.Decimal, firn.Hex, firn.Base32, firn.Base36, firn.Base58
+		b62, b64, b64url, b2    = firn.Base62, firn.Base64, firn.Base64URL, firn.Base2
+	)
+	for _, c := range []struct {
+		claim string
+		text  string
+		want  []firn.Encoding
+	}{
+		{"nothing reads no text", "", nil},
+		{"nothing reads a space", "12 34", nil},
+		{"nothing reads text that is too long", strings.Repeat("1", 64), nil},
+		{"base2 may be long", strings.Repeat("1", 63), []firn.Encoding{b2}},
+		{"digits are decimal first; to base58 a 1 in front is a zero, so it is last",
+			"1234", []firn.Encoding{dec, hex, b32, b36, b62, b64, b58}},
+		{"digits are decimal before encodings of just that width",
+			"12345678901", []firn.Encoding{dec, b62, b64, hex, b32, b36}},
+		{"nineteen digits are decimal only", "1414362783486840832", []firn.Encoding{dec}},
+		{"0x is hex only", "0x13a0c5e2b0401000", []firn.Encoding{hex}},
+		{"0X is hex only", "0X1F", []firn.Encoding{hex}},
+		{"0x that hex cannot read is not hex", "0xyz", []firn.Encoding{b64, b32, b36, b62}},
+		{"sixteen hex digits are hex", "13a0c5e2b0401000", []firn.Encoding{hex}},
+		{"a hyphen is base64", "a-b", []firn.Encoding{b64}},
+		{"an underscore is base64", "a_b", []firn.Encoding{b64}},
+		{"a hyphen at full width is base64 if it begins low", "0-_Abcdefg8", []firn.Encoding{b64}},
+		{"a hyphen at full width is base64url if it begins low there", "B-_Abcdefg8", []firn.Encoding{b64url}},
+		{"thirteen lower-case letters are base36 before Crockford", "0a1b2c3d4e5f6", []firn.Encoding{b36, b32, hex}},
+		{"Crockford in the wrong case is before hex of another width", "1a2b3c4d5e6f1", []firn.Encoding{b36, b32, hex}},
+		{"thirteen upper-case letters are Crockford before base36", "0A1B2C3D4E5F6", []firn.Encoding{b32, b36, hex}},
+		{"letters that Crockford misreads rank last", "I6J", []firn.Encoding{b62, b64, b32, b36}},
+	} {
+		t.Run(c.claim, func(t *testing.T) {
+			var got []firn.Encoding
+			for _, r := range firn.Readings(c.text) {
+				got = append(got, r.Encoding)
+				if id, err := r.Encoding.Parse(c.text); id != r.ID || err != nil {
+					t.Errorf("reading %v, but %v.Parse gives %d, %v", r, r.Encoding, id, err)
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("Readings(%q) = %v, want %v", c.text, got, c.want)
+			}
+		})
+	}
+}
+
+func TestReadingsHoldWhatAnEncodingWrote(t *testing.T) {
+	for _, id := range []firn.ID{0, 1, 1414362783486840832, firn.MaxID} {
+		for _, e := range firn.Encodings() {
+			for _, text := range []string{e.Fixed(id), e.Compact(id)} {
+				if !slices.Contains(firn.Readings(text), firn.Reading{Encoding: e, ID: id}) {
+					t.Errorf("%v wrote %d as %q, which reads as %v", e, id, text, firn.Readings(text))
+				}
+			}
+		}
+	}
+}

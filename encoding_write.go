@@ -1,0 +1,186 @@
+package firn
+
+import (
+	"encoding/binary"
+	"strconv"
+)
+
+// Fixed returns the form with leading zeros, [Encoding.Width] characters.
+//
+// No generator makes a negative id. One that a program made itself has no text
+// in any encoding: Fixed, Compact and their Append forms then return
+// "negative(-5)", which no Parse reads. The exception is the compact decimal,
+// -5, as everybody writes it; [Decimal] refuses to read it back as well.
+func (e Encoding) Fixed(id ID) string {
+	var buf form
+	if i := e.write(&buf, id); i >= 0 {
+		return string(buf[i:])
+	}
+	return string(e.appendOdd(nil, id, false))
+}
+
+// Compact returns the form without leading zeros, a single zero digit for the
+// id 0. In [Base64URL] it is what Fixed returns.
+func (e Encoding) Compact(id ID) string {
+	var buf form
+	if i := e.write(&buf, id); i >= 0 {
+		return string(buf[e.significant(&buf, i):])
+	}
+	return string(e.appendOdd(nil, id, true))
+}
+
+// AppendFixed appends what Fixed returns to dst, and does not allocate when
+// dst has room.
+func (e Encoding) AppendFixed(dst []byte, id ID) []byte {
+	var buf form
+	if i := e.write(&buf, id); i >= 0 {
+		return append(dst, buf[i:]...)
+	}
+	return e.appendOdd(dst, id, false)
+}
+
+// AppendCompact appends what Compact returns to dst, and does not allocate when
+// dst has room.
+func (e Encoding) AppendCompact(dst []byte, id ID) []byte {
+	var buf form
+	if i := e.write(&buf, id); i >= 0 {
+		return append(dst, buf[e.significant(&buf, i):]...)
+	}
+	return e.appendOdd(dst, id, true)
+}
+
+// form is room for the widest form, written at its end.
+type form [64]byte
+
+// significant returns where the compact form begins when the fixed one begins at i.
+func (e Encoding) significant(buf *form, i int) int {
+	if e == Base64URL { // its A is as much a part of the bytes as any letter
+		return i
+	}
+	for zero := schemes[e].zero; i < len(buf)-1 && buf[i] == zero; {
+		i++
+	}
+	return i
+}
+
+// write puts the fixed-width form at the end of buf and returns where it
+// begins, or -1 when there is none: for a negative id and what is no encoding.
+//
+// What costs is the chain of divisions, each waiting for the one before. So a
+// number is first cut into parts of few digits, whose chains the processor runs
+// side by side; a constant radix makes multiplications of the divisions.
+func (e Encoding) write(buf *form, id ID) int {
+	if id < 0 {
+		return -1
+	}
+	u := uint64(id)
+	switch e {
+	case Decimal:
+		write10(buf, u)
+		return 45
+	case Hex:
+		shifts(buf[48:], u, 4, digits36)
+		return 48
+	case Base32:
+		shifts(buf[51:], u, 5, digits32)
+		return 51
+	case Base36:
+		write36(buf, u)
+		return 51
+	case Base58:
+		write58(buf, u)
+		return 53
+	case Base62:
+		write62(buf, u)
+		return 53
+	case Base64:
+		shifts(buf[53:], u, 6, digits64)
+		return 53
+	case Base64URL:
+		// Eleven characters hold 66 bits: two zeros follow the 64 of the bytes.
+		buf[63] = digits64URL[u<<2&63]
+		shifts(buf[53:63], u>>4, 6, digits64URL)
+		return 53
+	case Base2:
+		shifts(buf[1:], u, 1, "01")
+		return 1
+	}
+	return -1
+}
+
+func write10(buf *form, u uint64) {
+	const part = 1e8
+	high := u / part
+	top := uint32(high / part)
+	buf[45] = '0' + byte(top/100)
+	buf[46] = '0' + byte(top/10%10)
+	buf[47] = '0' + byte(top%10)
+	binary.LittleEndian.PutUint64(buf[48:], eight(uint32(high%part)))
+	binary.LittleEndian.PutUint64(buf[56:], eight(uint32(u%part)))
+}
+
+// eight returns the eight decimal digits of n < 10^8 as characters, the first
+// in the lowest byte. It halves the number three times, working on all parts of
+// a word at once; the reciprocals 5243/2^19 of 100 and 103/2^10 of 10 are exact
+// below 10^4 and 10^2, which the tests try one by one.
+func eight(n uint32) uint64 {
+	fours := uint64(n/1e4) | uint64(n%1e4)<<32
+	hundreds := fours * 5243 >> 19 & 0x0000007f_0000007f
+	twos := hundreds | (fours-hundreds*100)<<16
+	tens := twos * 103 >> 10 & 0x000f_000f_000f_000f
+	return tens | (twos-tens*10)<<8 + 0x30303030_30303030
+}
+
+func write36(buf *form, u uint64) {
+	const part = 36 * 36 * 36 * 36 * 36 * 36
+	high := u / part
+	buf[51] = digits36[high/part]
+	divisions(buf[52:58], uint32(high%part), 36, digits36)
+	divisions(buf[58:], uint32(u%part), 36, digits36)
+}
+
+func write58(buf *form, u uint64) {
+	const part = 58 * 58 * 58 * 58 * 58
+	high := u / part
+	buf[53] = digits58[high/part]
+	divisions(buf[54:59], uint32(high%part), 58, digits58)
+	divisions(buf[59:], uint32(u%part), 58, digits58)
+}
+
+func write62(buf *form, u uint64) {
+	const part = 62 * 62 * 62 * 62 * 62
+	high := u / part
+	buf[53] = digits62[high/part]
+	divisions(buf[54:59], uint32(high%part), 62, digits62)
+	divisions(buf[59:], uint32(u%part), 62, digits62)
+}
+
+// divisions fills buf with the low digits of n. It is small enough to be
+// inlined, where the compiler sees radix as the constant it is.
+func divisions(buf []byte, n, radix uint32, digits string) {
+	for i := len(buf) - 1; i >= 0; i-- {
+		buf[i] = digits[n%radix]
+		n /= radix
+	}
+}
+
+// shifts is divisions for a radix of 1<<bits.
+func shifts(buf []byte, u uint64, bits uint, digits string) {
+	for i := len(buf) - 1; i >= 0; i-- {
+		buf[i] = digits[u&(1<<bits-1)]
+		u >>= bits
+	}
+}
+
+// appendOdd appends the text of what has no form.
+func (e Encoding) appendOdd(dst []byte, id ID, compact bool) []byte {
+	if e >= encodings {
+		dst = append(dst, "encoding("...)
+		return append(strconv.AppendUint(dst, uint64(e), 10), ')')
+	}
+	if e == Decimal && compact {
+		return strconv.AppendInt(dst, int64(id), 10)
+	}
+	dst = append(dst, "negative("...)
+	return append(strconv.AppendInt(dst, int64(id), 10), ')')
+}
