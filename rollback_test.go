@@ -90,7 +90,7 @@ func TestRefuseSaysHowFarTheClockWentBackAndStaysUsable(t *testing.T) {
 
 func TestWaitSleepsUntilTheClockHasCaughtUp(t *testing.T) {
 	for _, by := range steps {
-		r := newRig(t, "41/0/4/6", "wait 500ms 2", firn.StartCarry)
+		r := newRig(t, "41/0/4/6", "wait 500ms 2", firn.StartZero)
 		before, slept := r.last, r.time.slept
 		r.time.step(-by)
 		err := r.take(1)
@@ -107,7 +107,7 @@ func TestWaitSleepsUntilTheClockHasCaughtUp(t *testing.T) {
 }
 
 func TestWaitGivesUpAfterItsTries(t *testing.T) {
-	r := newRig(t, "41/0/4/6", "wait 500ms 2", firn.StartCarry)
+	r := newRig(t, "41/0/4/6", "wait 500ms 2", firn.StartZero)
 	r.time.step(-time.Millisecond)
 	stuck := &stuckTime{fakeTime: r.time}
 	gen, err := firn.New(firn.Config{Layout: r.layout, Clock: firn.Wall, Time: stuck, Rollback: firn.Rollback{firn.Wait(time.Second, 2)}})
@@ -199,7 +199,7 @@ func TestSwitchTakesAnotherWorkerAndTheClocksTime(t *testing.T) {
 }
 
 func TestAChainUsesTheFirstPolicyThatCanServe(t *testing.T) {
-	r := newRig(t, "41/0/4/6", "wait 500ms, history 2000, switch, refuse", firn.StartCarry)
+	r := newRig(t, "41/0/4/6", "wait 500ms, history 2000, switch, refuse", firn.StartZero)
 	for range 3000 {
 		r.time.pass(time.Millisecond)
 		if err := r.take(5); err != nil {

@@ -232,7 +232,7 @@ func TestRenewalKeepsAHolderGoingWithOneWriteAHalfWindow(t *testing.T) {
 	w := newWorld(t)
 	l := w.start()
 	before := w.store.Counts() // Inspect below reads past the counting store
-	for range 400 { // 20 minutes in looks of 3 seconds
+	for range 400 {            // 20 minutes in looks of 3 seconds
 		w.time.pass(3 * time.Second)
 		l.turn(context.Background())
 		w.mustTake(l, 2)

@@ -1,0 +1,87 @@
+package memstore_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+func TestItIsAStore(t *testing.T) {
+	storetest.Run(t, storetest.Factory{
+		Open:   func(*testing.T) store.Store { return memstore.New(nil) },
+		Delete: func(_ *testing.T, s store.Store, key string) { s.(*memstore.Store).Delete(key) },
+	})
+}
+
+func put(t *testing.T, s store.Store, key string, old store.Revision, value string) store.Revision {
+	t.Helper()
+	revision, err := s.CompareAndSwap(context.Background(), key, old, []byte(value))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revision
+}
+
+func TestARestoredSnapshotIsAsItWasAndGivesNoRevisionAgain(t *testing.T) {
+	ctx := context.Background()
+	s := memstore.New(nil)
+	first := put(t, s, "k", 0, "first")
+	snapshot := s.Snapshot()
+	second := put(t, s, "k", first, "second")
+	put(t, s, "other", 0, "")
+	s.Restore(snapshot)
+	if e, err := s.Get(ctx, "k"); err != nil || string(e.Value) != "first" || e.Revision != first {
+		t.Errorf("got %q of %d, %v", e.Value, e.Revision, err)
+	}
+	if _, err := s.Get(ctx, "other"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a key made later is still there: %v", err)
+	}
+	again := put(t, s, "k", first, "again")
+	if again == second {
+		t.Error("the revision of a write that was undone came back")
+	}
+	s.Restore(snapshot)
+	if e, err := s.Get(ctx, "k"); err != nil || string(e.Value) != "first" {
+		t.Errorf("restored for a second time: %q, %v", e.Value, err)
+	}
+	s.Restore(nil)
+	if list, err := s.List(ctx, ""); err != nil || len(list) != 0 {
+		t.Errorf("wiped: %v, %v", list, err)
+	}
+	put(t, s, "k", 0, "anew")
+}
+
+func TestTheSameSeedGivesTheSameRevisions(t *testing.T) {
+	run := func() (revisions [3]store.Revision) {
+		s := memstore.New(rand.New(rand.NewPCG(7, 7)).Int64)
+		for i := range revisions {
+			var old store.Revision
+			if i > 0 {
+				old = revisions[i-1]
+			}
+			revisions[i] = put(t, s, "k", old, "")
+		}
+		return revisions
+	}
+	if a, b := run(), run(); a != b {
+		t.Errorf("%v, then %v", a, b)
+	}
+}
+
+func TestARevisionIsNeverZero(t *testing.T) {
+	if put(t, memstore.New(func() int64 { return 0 }), "k", 0, "") == 0 {
+		t.Error("zero would stand for a key that does not exist")
+	}
+}
+
+func TestItIsEmbedded(t *testing.T) {
+	var s store.Embedded = memstore.New(nil)
+	if !s.Embedded() {
+		t.Error("a new pool would wait for holders there cannot be")
+	}
+}
