@@ -50,8 +50,8 @@ bench: ## measure Firn beside other generators
 	go test -run '^$$' -bench . -benchmem ./bench
 
 .PHONY: stress
-stress: ## crash loops and many processes, as the binary meets them
-	go test -count=1 -run 'Killed|Thousand' ./cmd/firn/... -args -full
+stress: build ## the published stress: 100 callers for 30 seconds into one set, three ways
+	scripts/stress bin/firn
 
 .PHONY: tidy
 tidy: ## tidy the go.mod files of all modules

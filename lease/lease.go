@@ -171,7 +171,7 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 			return nil, err
 		}
 	}
-	if l.grant, err = source.Acquire(ctx, ask); err != nil {
+	if l.grant, err = l.acquire(ctx, ask); err != nil {
 		return nil, err
 	}
 	if l.gen, err = firn.NewLeased(*g, l.grant); err != nil {
@@ -182,6 +182,37 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 		cfg.Log.Warn("ids carry times ahead of the clock until it has caught up", "from", first)
 	}
 	return l, nil
+}
+
+// maxCatchUps bounds how often a first grant that came late is renewed at once.
+const maxCatchUps = 8
+
+// acquire takes a worker with more than half a window left. Behind a queue of
+// writers a claim may take longer than a short window lasts, and its fence was
+// chosen before it was sent; then it is renewed at once, with as much more
+// window as the store was slow.
+func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+	g := &l.cfg.Generator
+	started := g.Time.Monotonic()
+	grant, err := l.source.Acquire(ctx, ask)
+	for range maxCatchUps {
+		if err != nil {
+			return grant, err
+		}
+		if now, err := g.Layout.Tick(g.Time.Wall()); err == nil {
+			ask.Now, ask.From = max(ask.Now, now), max(ask.From, now)
+		}
+		if grant.Through-ask.From > l.window/2 {
+			return grant, nil
+		}
+		took := g.Time.Monotonic() - started
+		started += took
+		ask.Window = l.window + firn.Tick(2*took/g.Layout.Unit())
+		if grant, err = l.source.Renew(ctx, grant, ask); errors.Is(err, ErrLost) {
+			grant, err = l.source.Acquire(ctx, ask)
+		}
+	}
+	return grant, err
 }
 
 // Generator returns the generator, for as long as the lease is open.

@@ -278,6 +278,22 @@ func TestAnOutageIsSurvivedUpToTheFenceAndEndsByItself(t *testing.T) {
 	w.mustTake(l, 100)
 }
 
+func TestAClaimThatCameLateIsRenewedBeforeItIsUsed(t *testing.T) {
+	w := newWorld(t)
+	slow := map[int]bool{2: true, 3: true} // the claim and the first renewal; 1 is the pool's record
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpCompareAndSwap && slow[c.N] {
+			w.time.pass(90 * time.Second) // longer than the window
+		}
+		return storetest.Pass
+	}
+	l := w.start()
+	w.mustTake(l, 10)
+	if s := l.State(); s.Left < 30*time.Second {
+		t.Errorf("%v left after joining", s.Left)
+	}
+}
+
 func TestAStolenSlotIsLeftForAnotherWithoutCallersNoticing(t *testing.T) {
 	w := newWorld(t)
 	l := w.start()

@@ -160,7 +160,7 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 func (s *Slots) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	var last error
 	for try := range maxTries {
-		if try > 0 {
+		if try > 0 && !errors.Is(last, errMade) {
 			if err := s.pause(ctx, try); err != nil {
 				return firn.Grant{}, errors.Join(err, last)
 			}
@@ -197,8 +197,12 @@ func (s *Slots) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	return firn.Grant{}, fmt.Errorf("lease: no slot of pool %q after %d tries: %w", s.cfg.Pool, maxTries, last)
 }
 
-// errAgain marks what reading the pool anew may mend.
-var errAgain = errors.New("others were quicker")
+// errAgain marks what reading the pool anew may mend, errMade what does so at
+// once: the pool's record was written.
+var (
+	errAgain = errors.New("others were quicker")
+	errMade  = fmt.Errorf("the pool was made: %w", errAgain)
+)
 
 // pause waits before another try: exponential, with jitter.
 func (s *Slots) pause(ctx context.Context, try int) error {
@@ -242,7 +246,7 @@ func (s *Slots) join(ctx context.Context) (Pool, error) {
 	}); err != nil {
 		return Pool{}, err
 	}
-	return Pool{}, errAgain // read who came back meanwhile
+	return Pool{}, errMade // read who came back meanwhile
 }
 
 // makePool writes the record of a pool that has none. Slots may be there all
@@ -261,7 +265,7 @@ func (s *Slots) makePool(ctx context.Context, pool Pool) (Pool, error) {
 	if err := s.writePool(ctx, 0, record); err != nil {
 		return pool, err
 	}
-	return pool, errAgain
+	return pool, errMade
 }
 
 // writePool writes the pool's record, or says errAgain when another did or it

@@ -96,20 +96,39 @@ const chunk = 4096
 // chunks makes n ids and hands them on in order, in pieces.
 func chunks(ctx context.Context, l *lease.Lease, n int64, do func([]firn.ID) error) error {
 	ids := make([]firn.ID, min(n, chunk))
+	var waited time.Duration // since the last id
 	for n > 0 {
 		filled, err := l.Fill(ctx, ids[:min(n, int64(len(ids)))])
 		if doErr := do(ids[:filled]); doErr != nil {
 			return doErr
 		}
-		if err != nil {
+		n -= int64(filled)
+		if err = awaitRenewal(ctx, err, &waited); err != nil {
 			return err
 		}
-		n -= int64(filled)
 		if n > 0 && ctx.Err() != nil {
 			return fmt.Errorf("stopped with %d ids to go: %w", n, context.Cause(ctx))
 		}
 	}
 	return nil
+}
+
+// maxFenceWait bounds how long a command waits for its lease to be renewed.
+const maxFenceWait = 30 * time.Second
+
+// awaitRenewal waits a little if err is that the fence was reached: the store
+// may be slow. It returns the error if that has lasted too long, and any other.
+func awaitRenewal(ctx context.Context, err error, waited *time.Duration) error {
+	if err == nil {
+		*waited = 0
+		return nil
+	}
+	if !errors.Is(err, firn.ErrFence) || *waited >= maxFenceWait {
+		return err
+	}
+	const pause = 20 * time.Millisecond
+	*waited += pause
+	return firn.SystemTime().Sleep(ctx, pause)
 }
 
 func writeLines(ctx context.Context, out io.Writer, l *lease.Lease, n int64, w writer) error {

@@ -5,6 +5,7 @@ package decode
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -47,6 +48,10 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 		}
 		return ID(id, e.String(), layout)
 	}
+	if negative(text) { // which base64 could read, its digits include the dash
+		_, err := firn.ParseID(text)
+		return Result{}, err
+	}
 	readings := firn.Readings(text)
 	if len(readings) == 0 {
 		if r, err := readable(text, layout); err == nil || errors.Is(err, firn.ErrRange) {
@@ -68,6 +73,12 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 		result.Others = append(readings[:best:best], readings[best+1:]...)
 	}
 	return result, err
+}
+
+// negative reports whether text is a negative decimal number.
+func negative(text string) bool {
+	digits, dash := strings.CutPrefix(text, "-")
+	return dash && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
 func readable(text string, layout firn.Layout) (Result, error) {

@@ -97,8 +97,18 @@ func ReadConfig(path string) (Config, error) {
 	return cfg, errors.Join(errs...)
 }
 
-// line says where in the file the value of a key stands.
+// line says where in the file the value of a key stands, or of the one above it
+// where it is missing.
 func line(source []byte, keys []string) string {
+	for ; len(keys) > 0; keys = keys[:len(keys)-1] {
+		if at := lineOf(source, keys); at != "" {
+			return at
+		}
+	}
+	return ""
+}
+
+func lineOf(source []byte, keys []string) string {
 	path, err := yaml.PathString("$." + strings.Join(keys, "."))
 	if err != nil {
 		return ""

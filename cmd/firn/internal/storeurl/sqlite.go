@@ -3,6 +3,7 @@ package storeurl
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
-	_ "modernc.org/sqlite" // the driver "sqlite": pure Go, so the binary needs no C
+	"modernc.org/sqlite" // pure Go, so the binary needs no C
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/sqlstore"
@@ -36,10 +37,11 @@ func openSQLite(ctx context.Context, path string) (store.Store, error) {
 	if err := usable(path); err != nil {
 		return nil, s.name(err)
 	}
-	db, err := sql.Open("sqlite", dsn(path))
+	base, err := sqlite.NewConnector(dsn(path))
 	if err != nil {
 		return nil, s.name(err)
 	}
+	db := sql.OpenDB(connector{base})
 	db.SetMaxOpenConns(1) // within a process, queue here rather than at the file's lock
 	if s.Store, err = sqlstore.New(ctx, db, sqlstore.SQLite); err != nil {
 		return nil, errors.Join(s.name(err), s.name(db.Close()))
@@ -48,20 +50,43 @@ func openSQLite(ctx context.Context, path string) (store.Store, error) {
 }
 
 // dsn returns what the driver opens path by.
+func dsn(path string) string {
+	path = filepath.Clean(path) // what begins with // would be taken for a host
+	if !filepath.IsAbs(path) {
+		path = "./" + path // or :memory: would be no file, and shared with nobody
+	}
+	u := url.URL{
+		Scheme:   "file",
+		Opaque:   (&url.URL{Path: path}).EscapedPath(),
+		RawQuery: url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", busyMillis)}}.Encode(),
+	}
+	return u.String()
+}
+
+// connector sets each connection up. The driver could, but would wait for a
+// locked file without looking at the context.
+type connector struct{ driver.Connector }
+
+// Connect implements [driver.Connector].
 //
 // The journal is a write-ahead log, and each commit is synced: a fence that was
 // confirmed must survive a loss of power, or a later process could be granted
 // times already used.
-func dsn(path string) string {
-	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: url.Values{
-		"_pragma": {
-			fmt.Sprintf("busy_timeout(%d)", busyMillis),
-			"journal_mode(WAL)",
-			"synchronous(FULL)",
-		},
-		"_txlock": {"immediate"},
-	}.Encode()}
-	return u.String()
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	execer, ok := conn.(driver.ExecerContext)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("%T cannot be set up", conn), conn.Close())
+	}
+	for _, pragma := range []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL"} {
+		if _, err := execer.ExecContext(ctx, pragma, nil); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
+	return conn, nil
 }
 
 // usable looks for what SQLite would only call "unable to open database file",
@@ -81,11 +106,10 @@ func usable(path string) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("it is no regular file (%s): name another path", info.Mode().Type())
 	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
+	if err := access(path); err != nil {
 		return fmt.Errorf("%w; the file must be writable", err)
 	}
-	return f.Close()
+	return nil
 }
 
 func (s *sqliteStore) name(err error) error {

@@ -1,0 +1,384 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/idset"
+	"github.com/firn-id/firn/cmd/firn/internal/server"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// newServer serves over a memory store.
+func newServer(t *testing.T, cfg server.Config) (*server.Server, *httptest.Server) {
+	t.Helper()
+	s, err := server.New(t.Context(), cfg, lease.Config{}, memstore.New(nil), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewServer(s.Handler())
+	t.Cleanup(func() {
+		h.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, h
+}
+
+// ask makes a request and returns status and body.
+func ask(t *testing.T, h *httptest.Server, method, path, accept string) (int, string, http.Header) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, h.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if accept != "" {
+		req.Header.Set("Accept", accept)
+	}
+	answer, err := h.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := answer.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body), answer.Header
+}
+
+func TestIDsComeInTheFormAskedFor(t *testing.T) {
+	_, h := newServer(t, server.Config{})
+	for _, method := range []string{"GET", "POST"} {
+		status, body, header := ask(t, h, method, "/v1/ids/orders?count=3", "")
+		var answer struct {
+			Namespace string
+			IDs       []firn.ID
+		}
+		if err := json.Unmarshal([]byte(body), &answer); err != nil || status != 200 || answer.Namespace != "orders" || len(answer.IDs) != 3 {
+			t.Errorf("%s: %d %s, %v", method, status, body, err)
+		}
+		if answer.IDs[0] >= answer.IDs[1] || !strings.Contains(body, `"ids":["`) {
+			t.Errorf("%s: %s", method, body)
+		}
+		if header.Get("Cache-Control") != "no-store" || header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %v", method, header)
+		}
+	}
+	for path, encoding := range map[string]firn.Encoding{
+		"?format=base62": firn.Base62, "?format=hex": firn.Hex, "": firn.Decimal, "?format=base64url": firn.Base64URL, "?format=decimal": firn.Decimal,
+	} {
+		status, body, _ := ask(t, h, "POST", "/v1/ids/orders"+path, "text/plain")
+		if id, err := encoding.Parse(strings.TrimSuffix(body, "\n")); status != 200 || err != nil || id < 1<<50 {
+			t.Errorf("%q: %d %q, %v", path, status, body, err)
+		}
+	}
+	if _, body, _ := ask(t, h, "POST", "/v1/ids/orders?numbers=true", ""); strings.Contains(body, `["`) || !json.Valid([]byte(body)) {
+		t.Errorf("numbers: %s", body)
+	}
+	if _, body, _ := ask(t, h, "POST", "/v1/ids/orders?format=readable", "text/html, text/plain;q=0.5"); !strings.Contains(body, "-w") {
+		t.Errorf("readable: %s", body)
+	}
+}
+
+func TestBadRequestsGetTheirStatusAndAReason(t *testing.T) {
+	_, h := newServer(t, server.Config{Limits: server.Limits{Batch: 1000}})
+	for _, c := range []struct {
+		method, path string
+		status       int
+		code, words  string
+	}{
+		{"POST", "/v1/ids/orders?count=0", 400, "bad_count", "from 1 to 1000"},
+		{"POST", "/v1/ids/orders?count=-1", 400, "bad_count", "-1"},
+		{"POST", "/v1/ids/orders?count=", 400, "bad_count", "from 1"},
+		{"POST", "/v1/ids/orders?count=1.5", 400, "bad_count", "1.5"},
+		{"POST", "/v1/ids/orders?count=99999999999999999999", 400, "bad_count", "99999999999999999999"},
+		{"POST", "/v1/ids/orders?count=1001", 413, "batch_too_large", "limit of 1000"},
+		{"POST", "/v1/ids/orders?format=roman", 400, "bad_format", "base58"},
+		{"POST", "/v1/ids/orders?numbers=maybe", 400, "bad_request", "maybe"},
+		{"POST", "/v1/ids/orders?numbers=true&format=hex", 400, "bad_format", "hex"},
+		{"POST", "/v1/ids/a%20b", 400, "bad_request", "namespace name"},
+		{"POST", "/v1/ids/" + strings.Repeat("x", 65), 400, "bad_request", "65"},
+		{"DELETE", "/v1/ids/orders", 405, "method_not_allowed", "GET, POST"},
+		{"HEAD", "/v1/ids/orders", 405, "", ""},
+		{"POST", "/v1/namespaces", 405, "method_not_allowed", "GET"},
+		{"GET", "/v1/nothing", 404, "not_found", "/v1/nothing"},
+		{"GET", "/v1/ids/", 404, "not_found", "/v1/ids/"},
+		{"GET", "/v1/namespaces/none", 404, "unknown_namespace", "first use"},
+		{"GET", "/v1/decode/xyz!", 400, "bad_id", "xyz!"},
+		{"GET", "/v1/decode/-1", 400, "bad_id", "-1"},
+		{"GET", "/v1/decode/7?layout=nosuch", 400, "bad_layout", "twitter"},
+		{"GET", "/v1/decode/7?unit=0s", 400, "bad_layout", "1ns"},
+		{"GET", "/v1/decode/7?namespace=none", 404, "unknown_namespace", "none"},
+		{"GET", "/v1/decode/7?namespace=x&layout=firn", 400, "bad_request", "not both"},
+		{"GET", "/v1/pools/none/workers", 404, "not_found", "none"},
+		{"GET", "/v1/pools/a%2Fb/workers", 400, "bad_request", "pool name"},
+	} {
+		status, body, _ := ask(t, h, c.method, c.path, "")
+		var answer struct {
+			Error struct{ Code, Message string }
+		}
+		err := json.Unmarshal([]byte(body), &answer)
+		if c.method == "HEAD" {
+			err = nil
+		}
+		if status != c.status || err != nil || answer.Error.Code != c.code || !strings.Contains(answer.Error.Message, c.words) {
+			t.Errorf("%s %s: %d %s, want %d %s with %q", c.method, c.path, status, body, c.status, c.code, c.words)
+		}
+	}
+}
+
+func TestANewNamespaceSharesTheGeneratorAndItsIDs(t *testing.T) {
+	_, h := newServer(t, server.Config{})
+	var set idset.Set
+	var group sync.WaitGroup
+	for _, name := range []string{"a", "b", "c", "d"} {
+		group.Go(func() {
+			for range 50 {
+				_, body, _ := ask(t, h, "POST", "/v1/ids/"+name+"?count=100", "text/plain")
+				for line := range strings.Lines(body) {
+					id, err := firn.ParseID(strings.TrimSpace(line))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					set.Add([]firn.ID{id})
+				}
+			}
+		})
+	}
+	group.Wait()
+	if set.Added() != 20_000 || set.Duplicates() != 0 {
+		t.Errorf("%d ids, %d duplicates", set.Added(), set.Duplicates())
+	}
+	_, body, _ := ask(t, h, "GET", "/v1/namespaces", "")
+	var list struct {
+		Namespaces []struct {
+			Namespace, Kind, Pool, Layout, Clock string
+			Left                                 float64 `json:"fence_seconds"`
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &list); err != nil || len(list.Namespaces) != 4 {
+		t.Fatalf("%s, %v", body, err)
+	}
+	if n := list.Namespaces[0]; n.Namespace != "a" || n.Kind != "snowflake" || n.Pool != "default" || n.Layout != "firn" || n.Clock != "steady" || n.Left < 200 {
+		t.Errorf("%+v", n)
+	}
+}
+
+func TestWhatItMakesItDecodes(t *testing.T) {
+	_, h := newServer(t, server.Config{})
+	_, id, _ := ask(t, h, "POST", "/v1/ids/orders?format=base58", "text/plain")
+	status, body, _ := ask(t, h, "GET", "/v1/decode/"+strings.TrimSpace(id)+"?namespace=orders", "")
+	if status != 200 || !strings.Contains(body, `"layout":"firn"`) || !strings.Contains(body, `"tick":"`) {
+		t.Errorf("%d %s", status, body)
+	}
+	_, body, _ = ask(t, h, "GET", "/v1/decode/1541815603606036480?layout=twitter", "")
+	if want := `{"id":"1541815603606036480","layout":"twitter","time":"2022-06-28T16:07:40.105Z","tick":"367597485448","datacenter":0,"worker":378,"sequence":0}` + "\n"; body != want {
+		t.Errorf("%s, want %s", body, want)
+	}
+	status, body, _ = ask(t, h, "GET", "/v1/pools/default/workers", "")
+	if status != 200 || !strings.Contains(body, `"state":"held"`) || !strings.Contains(body, `"workers":1024`) {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+func TestHealthAndMetrics(t *testing.T) {
+	s, h := newServer(t, server.Config{})
+	for _, path := range []string{"/livez", "/readyz", "/"} {
+		if status, body, _ := ask(t, h, "GET", path, ""); status != 200 {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	ask(t, h, "POST", "/v1/ids/orders?count=7", "")
+	_, body, _ := ask(t, h, "GET", "/metrics", "")
+	for _, want := range []string{`firn_ids_total{namespace="orders"} 7`, `firn_lease_fence_seconds{pool="default"} 2`, `firn_http_requests_total{route="/v1/ids/{namespace}",status="200"} 1`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	status, body, header := ask(t, h, "POST", "/v1/ids/orders", "")
+	if status != 503 || header.Get("Retry-After") == "" || !strings.Contains(body, "shutting_down") {
+		t.Errorf("after Close: %d %s", status, body)
+	}
+}
+
+func TestAConfigurationDeclaresTheNamespaces(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "firn.yaml")
+	write(t, path, `
+store: "memory:"
+listen: {http: 127.0.0.1:0}
+namespaces:
+  orders: {layout: firn}
+  users:  {}
+  legacy: {pool: legacy, layout: twitter, clock: wall, rollback: [wait 500ms, history 2000, switch, refuse]}
+  flakes: {pool: flakes, layout: sonyflake, ahead: 1s, worker: 9}
+  custom: {pool: custom, layout: 39/4/8/12, unit: 10ms, epoch: 2026-01-01, datacenter: 3}
+limits: {batch: 50}
+`)
+	cfg, err := server.ReadConfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, h := newServer(t, cfg)
+	for name, want := range map[string]string{
+		"orders": `"layout":"firn"`, "users": `"pool":"default"`, "legacy": `"clock":"wall"`, "flakes": `"worker":9`, "custom": `"layout":"39/4/8/12,unit=10ms,epoch=2026-01-01T00:00:00Z"`,
+	} {
+		if status, body, _ := ask(t, h, "POST", "/v1/ids/"+name+"?count=50", ""); status != 200 {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+		if _, body, _ := ask(t, h, "GET", "/v1/namespaces/"+name, ""); !strings.Contains(body, want) {
+			t.Errorf("%s: %s lacks %s", name, body, want)
+		}
+	}
+	if status, body, _ := ask(t, h, "POST", "/v1/ids/other", ""); status != 404 || !strings.Contains(body, "not in the configuration") {
+		t.Errorf("an undeclared namespace: %d %s", status, body)
+	}
+	if status, _, _ := ask(t, h, "POST", "/v1/ids/orders?count=51", ""); status != 413 {
+		t.Errorf("above the file's limit: %d", status)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAMistakeInTheConfigurationNamesFileLineAndKey(t *testing.T) {
+	for text, want := range map[string][]string{
+		"stroe: x":                                            {"[1:1]", "stroe", "allowed are", "namespaces"},
+		"namespaces:\n  a: {layuot: firn}":                    {"[2:", "layuot", "rollback"},
+		"namespaces:\n  a: {layout: 41/9/9/9}":                {"line 2", "namespaces.a.layout", "at most 63"},
+		"namespaces:\n  a:\n    clock: sundial":               {"line 3", "namespaces.a.clock", "steady, wall and virtual"},
+		"namespaces:\n  a: {worker: 5000}":                    {"line 2", "namespaces.a.worker", "0 to 1023"},
+		"namespaces:\n  a: {worker: many}":                    {"[2:", "many"},
+		"namespaces:\n  a: {datacenter: 1}":                   {"namespaces.a.datacenter", "0 to 0"},
+		"namespaces:\n  a: {clock: wall, rollback: [pray]}":   {"namespaces.a.rollback", "wait [LIMIT"},
+		"namespaces:\n  a: {ahead: soon}":                     {"namespaces.a.ahead", "500ms"},
+		"namespaces:\n  a: {kind: uuid}":                      {"namespaces.a.kind", "snowflake"},
+		"namespaces:\n  a: {unit: 0}":                         {"namespaces.a.unit", "1ns"},
+		"namespaces:\n  a: {epoch: 2025}":                     {"namespaces.a.epoch", "2025-01-01"},
+		"namespaces:\n  a/b: {}":                              {"namespaces.a/b", "namespace name"},
+		"namespaces:\n  a: {}\n  b: {layout: twitter}":        {"line 3", "pool default is shared with namespace a"},
+		"limits: {batch: -1}":                                 {"limits.batch", "-1"},
+		"namespaces: [":                                       {"[1:"},
+		"namespaces:\n  a: {layout: x, clock: y, worker: -1}": {"namespaces.a.layout", "namespaces.a.clock", "namespaces.a.worker"},
+	} {
+		path := filepath.Join(t.TempDir(), "firn.yaml")
+		write(t, path, text)
+		_, err := server.ReadConfig(path)
+		if err == nil {
+			t.Errorf("%q was accepted", text)
+			continue
+		}
+		for _, w := range append(want, path) {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%q: %v\nlacks %q", text, err, w)
+			}
+		}
+	}
+	if _, err := server.ReadConfig(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml") {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// gatedTime holds short sleeps, those of callers who wait for the clock, until
+// the gate is opened.
+type gatedTime struct {
+	firn.TimeSource
+	entered chan struct{}
+	gate    chan struct{}
+	once    sync.Once
+	armed   atomic.Bool
+}
+
+func (g *gatedTime) Sleep(ctx context.Context, d time.Duration) error {
+	if d < 100*time.Millisecond && g.armed.Load() {
+		g.once.Do(func() { close(g.entered) })
+		<-g.gate
+	}
+	return g.TimeSource.Sleep(ctx, d)
+}
+
+func TestRequestsUnderWayEndBeforeWorkersAreGivenBack(t *testing.T) {
+	layout, err := firn.ParseLayout("41/0/10/2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gated := &gatedTime{TimeSource: firn.SystemTime(), entered: make(chan struct{}), gate: make(chan struct{})}
+	base := lease.Config{Generator: firn.Config{Layout: layout, Time: gated}}
+	store := memstore.New(nil)
+	s, err := server.New(t.Context(), server.Config{}, base, store, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gated.armed.Store(true)
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, listener) }()
+	url := "http://" + listener.Addr().String()
+	answered := make(chan string, 1)
+	go func() { // more ids than may run ahead of the clock: it must wait
+		answer, err := http.Post(url+"/v1/ids/orders?count=200", "", nil)
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		defer answer.Body.Close()
+		answered <- answer.Status
+	}()
+	<-gated.entered
+	stop()
+	for { // until it takes no new connections
+		answer, err := http.Get(url + "/livez")
+		if err != nil {
+			break
+		}
+		answer.Body.Close()
+	}
+	select {
+	case err := <-served:
+		t.Fatalf("it stopped serving with a request under way: %v", err)
+	default:
+	}
+	close(gated.gate)
+	if status := <-answered; status != "200 OK" {
+		t.Errorf("the request under way: %s", status)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	p, err := lease.Inspect(t.Context(), store, "default")
+	if err != nil || !p.Slots[0].Free {
+		t.Errorf("the worker after Close: %+v, %v", p.Slots, err)
+	}
+}

@@ -1,0 +1,138 @@
+package storeurl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn/store"
+)
+
+// made is the content of a file of ours with n keys in it.
+func made(t *testing.T, n int) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "firn.db")
+	s := open(t, path)
+	for i := range n {
+		put(t, s, "key "+strings.Repeat("k", i), 0, strings.Repeat("v", 1000))
+	}
+	if err := s.Close(); err != nil { // brings the log into the file
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func TestABadFileIsNamedWithAWayOutAndLeftAlone(t *testing.T) {
+	header := made(t, 1)
+	garbage := bytes.Clone(header)
+	for i := 100; i < len(garbage); i++ {
+		garbage[i] = 0xA5
+	}
+	for _, test := range []struct {
+		name    string
+		content []byte
+		want    string
+		is      error
+	}{
+		{"text", []byte(strings.Repeat("dear diary\n", 1000)), "no SQLite database", store.ErrRefused},
+		{"a short text", []byte("hi"), "no SQLite database", store.ErrRefused},
+		{"a good header and garbage", garbage, "damaged", store.ErrUnavailable},
+	} {
+		path := filepath.Join(t.TempDir(), "firn.db")
+		if err := os.WriteFile(path, test.content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(context.Background(), "sqlite:"+path)
+		if !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, want %q and the path", test.name, err, test.want)
+		}
+		after, err := os.ReadFile(path)
+		if err != nil || !bytes.Equal(after, test.content) {
+			t.Errorf("%s: the file was changed, %v", test.name, err)
+		}
+	}
+}
+
+func TestAnEmptyFileIsANewStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "firn.db")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	put(t, open(t, path), "k", 0, "v")
+}
+
+func TestWhatIsNoFileIsNotOpened(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for url, want := range map[string]string{
+		"sqlite:":                             "no path",
+		"sqlite:" + dir:                       "directory",
+		"sqlite:" + os.DevNull:                "no regular file",
+		"sqlite:" + filepath.Join(file, "db"): filepath.Join(file, "db"), // below a file
+	} {
+		if _, err := Open(context.Background(), url); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), url) {
+			t.Errorf("%s: %v, want %q", url, err, want)
+		}
+	}
+}
+
+func TestAPageDamagedLaterIsNamed(t *testing.T) {
+	content := made(t, 100)
+	// All pages but the first, which has the schema, so that it opens.
+	for i := 4096; i < len(content); i++ {
+		content[i] = 0xA5
+	}
+	path := filepath.Join(t.TempDir(), "firn.db")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, path)
+	_, get := s.Get(context.Background(), "key ")
+	_, list := s.List(context.Background(), "")
+	_, write := s.CompareAndSwap(context.Background(), "key ", 0, nil)
+	for _, err := range []error{get, list, write} {
+		if !errors.Is(err, store.ErrUnavailable) || store.Unapplied(err) ||
+			!strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("a damaged page: %v", err)
+		}
+	}
+}
+
+func TestATableOfThatNameWhichIsNotOursIsRefused(t *testing.T) {
+	for _, table := range []string{
+		"CREATE TABLE firn_registers (id INTEGER, name TEXT)",
+		"CREATE TABLE firn_registers (k TEXT PRIMARY KEY, v BLOB)",
+		"CREATE TABLE firn_registers (k TEXT PRIMARY KEY, rev INTEGER)",
+		"CREATE TABLE firn_registers (v BLOB, rev INTEGER)",
+		"CREATE VIEW firn_registers AS SELECT 1 AS id",
+	} {
+		path := filepath.Join(t.TempDir(), "firn.db")
+		db := raw(t, path, table)
+		_, err := Open(context.Background(), "sqlite:"+path)
+		if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "not one of Firn's") || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", table, err)
+		}
+		var sql string
+		if err := db.QueryRow("SELECT sql FROM sqlite_schema").Scan(&sql); err != nil || sql != table {
+			t.Errorf("%s: it is %q now, %v", table, sql, err)
+		}
+	}
+	// With our columns, but not our key: seen at the first write.
+	path := filepath.Join(t.TempDir(), "firn.db")
+	raw(t, path, "CREATE TABLE firn_registers (k TEXT, v BLOB, rev INTEGER)")
+	_, err := open(t, path).CompareAndSwap(context.Background(), "k", 0, nil)
+	if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), path) {
+		t.Errorf("a table without a key: %v", err)
+	}
+}

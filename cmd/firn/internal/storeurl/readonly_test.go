@@ -1,0 +1,103 @@
+//go:build unix
+
+package storeurl
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// asNobody has a child do a job without the rights of root, who may write what
+// is read-only. The test binary is copied to where nobody can run it.
+func asNobody(t *testing.T, dir, job, path string) (string, error) {
+	t.Helper()
+	binary := filepath.Join(dir, "test-binary")
+	copyFile(t, os.Args[0], binary)
+	cmd := start(job, path)
+	cmd.Path, cmd.Dir = binary, dir
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	out, err := cmd.CombinedOutput()
+	if _, ended := err.(*exec.ExitError); err != nil && !ended {
+		t.Fatal(err)
+	}
+	return string(out), err
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAReadOnlyFileOrFolderIsNamedWithAWayOut(t *testing.T) {
+	dir, err := os.MkdirTemp("", "firn-readonly") // t.TempDir's parents keep nobody out of it, where they are made so
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, test := range []struct {
+		name         string
+		folder, file os.FileMode
+		job          string
+		ok           bool
+		want         string
+	}{
+		{"all may be written", 0o777, 0o666, "count", true, ""},
+		{"a read-only file", 0o777, 0o444, "open", false, "writable"},
+		{"a file that may not be read", 0o777, 0o000, "open", false, "writable"},
+		{"a read-only folder", 0o555, 0o666, "count", false, "writ"},
+		{"a folder that may not be entered", 0o000, 0o666, "open", false, "may be written"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			folder := filepath.Join(dir, strings.ReplaceAll(test.name, " ", "-"))
+			path := filepath.Join(folder, "firn.db")
+			if err := os.Mkdir(folder, 0o777); err != nil {
+				t.Fatal(err)
+			}
+			before := made(t, 1)
+			if err := os.WriteFile(path, before, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for name, mode := range map[string]os.FileMode{path: test.file, folder: test.folder} {
+				if err := os.Chmod(name, mode); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out, err := asNobody(t, dir, test.job, path)
+			if (err == nil) != test.ok || !strings.Contains(out, test.want) || !test.ok && !strings.Contains(out, path) {
+				t.Errorf("%v: %s", err, out)
+			}
+			t.Logf("%s", out)
+			if err := os.Chmod(folder, 0o777); err != nil { // so that it can be removed
+				t.Fatal(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,282 @@
+package storeurl
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/sqlstore"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+// childVariable makes the test binary do a job on a file, in a process of its
+// own: "job path". Its standard output is for the parent, its exit status too.
+const childVariable = "FIRN_STOREURL_CHILD"
+
+func TestMain(m *testing.M) {
+	if job, path, ok := strings.Cut(os.Getenv(childVariable), " "); ok {
+		if err := child(job, path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+const eachChild = 25
+
+func child(job, path string) error {
+	ctx := context.Background()
+	s, err := Open(ctx, "sqlite:"+path)
+	if err != nil || job == "open" {
+		return err
+	}
+	for i := 0; job == "forever" || i < eachChild; i++ {
+		n, err := increment(ctx, s)
+		if err != nil {
+			return err
+		}
+		if job == "forever" {
+			fmt.Println(n) // acknowledged
+		}
+	}
+	return s.Close()
+}
+
+// increment adds one to the counter, and returns what it is now.
+func increment(ctx context.Context, s store.Store) (int, error) {
+	for {
+		e, err := s.Get(ctx, "counter")
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return 0, err
+		}
+		n := 0
+		if err == nil {
+			if n, err = strconv.Atoi(string(e.Value)); err != nil {
+				return 0, err
+			}
+		}
+		_, err = s.CompareAndSwap(ctx, "counter", e.Revision, []byte(strconv.Itoa(n+1)))
+		if !errors.Is(err, store.ErrConflict) {
+			return n + 1, err
+		}
+	}
+}
+
+func start(job, path string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"="+job+" "+path)
+	return cmd
+}
+
+func open(t *testing.T, path string) *sqliteStore {
+	t.Helper()
+	s, err := Open(context.Background(), "sqlite:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s.(*sqliteStore)
+}
+
+func put(t *testing.T, s store.Store, key string, old store.Revision, value string) store.Revision {
+	t.Helper()
+	revision, err := s.CompareAndSwap(context.Background(), key, old, []byte(value))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revision
+}
+
+// raw opens a file without Firn.
+func raw(t *testing.T, path string, statements ...string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", dsn(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, statement := range statements {
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	return db
+}
+
+func TestASQLiteFileIsAStore(t *testing.T) {
+	storetest.Run(t, storetest.Factory{
+		Open: func(t *testing.T) store.Store { return open(t, filepath.Join(t.TempDir(), "firn.db")) },
+		Another: func(t *testing.T, s store.Store) store.Store {
+			return open(t, s.(*sqliteStore).path)
+		},
+		Delete: func(t *testing.T, s store.Store, key string) {
+			db := raw(t, s.(*sqliteStore).path)
+			if _, err := db.Exec("DELETE FROM "+sqlstore.Table+" WHERE k = ?", key); err != nil {
+				t.Fatal(err)
+			}
+		},
+	})
+}
+
+func TestWhatWasWrittenIsThereAfterReopening(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "made", "on", "the way", "firn.db")
+	s := open(t, path)
+	revision := put(t, s, "k", 0, "v")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e, err := open(t, path).Get(context.Background(), "k")
+	if err != nil || string(e.Value) != "v" || e.Revision != revision {
+		t.Errorf("%q of %d, %v", e.Value, e.Revision, err)
+	}
+}
+
+func TestAFileMayHaveAnyName(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{":memory:", "a b.db", "a?b=c.db", "a%20b.db", "a#b.db", "relative/a@b.db", ".//x.db", "//" + t.TempDir() + "/x.db"} {
+		put(t, open(t, name), "k", 0, name)
+		if _, err := os.Stat(name); err != nil {
+			t.Error(err)
+		}
+		if e, err := open(t, name).Get(context.Background(), "k"); err != nil || string(e.Value) != name {
+			t.Errorf("%q: a second handle got %q, %v", name, e.Value, err)
+		}
+	}
+}
+
+func TestManyProcessesLoseNoWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "firn.db") // they race to make it, too
+	const processes = 12
+	var group sync.WaitGroup
+	for range processes {
+		group.Go(func() {
+			if out, err := start("count", path).CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+	group.Wait()
+	e, err := open(t, path).Get(context.Background(), "counter")
+	if want := strconv.Itoa(processes * eachChild); err != nil || string(e.Value) != want {
+		t.Errorf("counted to %q, %v; want %s", e.Value, err, want)
+	}
+}
+
+func TestAProcessKilledWhileWritingLeavesTheFileWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "firn.db")
+	for round := range 8 {
+		cmd := start("forever", path)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines, last := bufio.NewScanner(out), 0
+		for i := 0; lines.Scan(); i++ {
+			if last, err = strconv.Atoi(lines.Text()); err != nil {
+				t.Fatal(err)
+			}
+			if i == 5+7*round {
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := cmd.Wait(); err == nil {
+			t.Fatal("the process ended by itself")
+		}
+		s := open(t, path)
+		n, err := increment(context.Background(), s)
+		// One more than was acknowledged may have been applied.
+		if err != nil || n != last+1 && n != last+2 {
+			t.Errorf("round %d: counted to %d, %v, after %d was acknowledged", round, n, err, last)
+		}
+		var check string
+		if err := raw(t, path).QueryRow("PRAGMA integrity_check").Scan(&check); err != nil || check != "ok" {
+			t.Errorf("round %d: %s, %v", round, check, err)
+		}
+	}
+}
+
+func TestALockedFileIsWaitedForAsLongAsTheContextLasts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "firn.db")
+	s := open(t, path)
+	revision := put(t, s, "k", 0, "v")
+	lock := raw(t, path, "BEGIN IMMEDIATE")
+
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	_, err := s.CompareAndSwap(ctx, "k", revision, []byte("w"))
+	if !errors.Is(err, context.DeadlineExceeded) || store.Unapplied(err) || !strings.Contains(err.Error(), path) {
+		t.Errorf("a locked file: %v", err)
+	}
+	if waited := time.Since(begun); waited > 5*time.Second {
+		t.Errorf("waited %v with a deadline of 50 ms", waited)
+	}
+	if _, err := s.Get(context.Background(), "k"); err != nil {
+		t.Errorf("reading beside a writer: %v", err)
+	}
+	if _, err := lock.Exec("COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "k", revision, "w")
+}
+
+func TestAnExclusivelyLockedFileIsNotOpened(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "firn.db")
+	raw(t, path, "PRAGMA journal_mode = DELETE", "PRAGMA locking_mode = EXCLUSIVE", "CREATE TABLE x (y)")
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	_, err := Open(ctx, "sqlite:"+path)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v", err)
+	}
+	if waited := time.Since(begun); waited > 5*time.Second {
+		t.Errorf("waited %v with a deadline of 50 ms", waited)
+	}
+}
+
+func TestAFullFileSaysSoAndKeepsWhatItHas(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "firn.db")
+	revision := put(t, open(t, path), "k", 0, "v")
+	db := raw(t, path, "PRAGMA max_page_count = 5")
+	inner, err := sqlstore.New(context.Background(), db, sqlstore.SQLite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sqliteStore{Store: inner, path: path}
+	_, err = s.CompareAndSwap(context.Background(), "big", 0, make([]byte, store.MaxValueBytes))
+	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "free space") {
+		t.Errorf("a full file: %v", err)
+	}
+	if _, err := s.Get(context.Background(), "big"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("what did not fit: %v", err)
+	}
+	put(t, s, "k", revision, "w")
+}

@@ -1,0 +1,79 @@
+package storeurl_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
+)
+
+func TestAPasswordNeverComesBack(t *testing.T) {
+	for _, test := range []struct{ url, want string }{
+		{"redis://user:s3cret@host:6379/0", "redis://…@host:6379/0"},
+		{"redis://:s3cret@host:6379", "redis://…@host:6379"},
+		{"redis://:s3/cret@host:6379", "redis://…@host:6379"},
+		{"redis://:s3#cret@host:6379", "redis://…@host:6379"},
+		{"redis://:s3?cret@host:6379", "redis://…@host:6379"},
+		{"redis://:s3@cret@host:6379", "redis://…@host:6379"},
+		{"redis://:s3%zzcret@host:6379", "redis://…@host:6379"},
+		{"redis://:s3 cret@host", "redis://…@host"},
+		{"redis://:s3\ncret@host", "redis://…@host"},
+		{"redis:s3cret@host", "redis:…@host"},
+		{"s3cret@host", "…@host"},
+		{"s3cret@host:6379", "…@host:6379"},
+		{"postgres://u@h/db?password=s3cret", "postgres://…@h/db?…"},
+		{"postgres://u@h/db?a=b@c&password=s3cret", "postgres://…@c&…"},
+		{"postgres://h/db?s3cret", "postgres://h/db?…"},
+		{"postgres:host=h password=s3cret", "postgres:host=…"},
+		{"mysql://u:s3cret@tcp(h:3306)/db?tls=true", "mysql://…@tcp(h:3306)/db?…"},
+		{"redis://user:s3cret", "redis://…"},
+		{"redis://:s3cret", "redis://…"},
+		{"password=s3cret host=h:1", "password=…"},
+		{"etcd://a:2379,b:2379", "etcd://a:2379,b:2379"},
+		{"redis://host:6379/0", "redis://host:6379/0"},
+		{"redis:host", "redis:host"},
+		{"memory:", "memory:"},
+		{"", ""},
+		{":", ":"},
+		{"sqlite:/a@b/c?d=e.db", "sqlite:/a@b/c?d=e.db"}, // a path, which has none
+	} {
+		if got := storeurl.Redact(test.url); got != test.want {
+			t.Errorf("%q: %q, want %q", test.url, got, test.want)
+		}
+		if strings.HasPrefix(test.url, "sqlite:") || test.url == "memory:" {
+			continue
+		}
+		_, err := storeurl.Open(context.Background(), test.url)
+		if err == nil || strings.Contains(err.Error(), "cret") || !strings.Contains(err.Error(), storeurl.Supported) {
+			t.Errorf("%q: opened with %v", test.url, err)
+		}
+	}
+}
+
+func FuzzRedactKeepsNothingBeforeTheLastAt(f *testing.F) {
+	for _, seed := range []string{"", "s3cret", ":12/34", "u:a?b=c&d", "//x:y", "a b"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, secret string) {
+		for _, url := range []string{"redis://:" + secret + "@host:1/0", "redis:" + secret + "@host:1/0"} {
+			got := storeurl.Redact(url)
+			if got != "redis://…@host:1/0" && got != "redis:…@host:1/0" {
+				t.Errorf("%q: %q", url, got)
+			}
+		}
+	})
+}
+
+func TestMemoryTakesNothingElse(t *testing.T) {
+	s, err := storeurl.Open(context.Background(), "memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := storeurl.Open(context.Background(), "memory:x"); err == nil {
+		t.Error("memory:x was opened")
+	}
+}
