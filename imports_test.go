@@ -1,0 +1,87 @@
+package firn_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestTheRootModuleRequiresNothing holds the promise that importing the library
+// adds nothing to a build: no requirement, not even for tests; the root package
+// imports only the standard library; and arrows point one way.
+func TestTheRootModuleRequiresNothing(t *testing.T) {
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{"require", "replace", "exclude", "toolchain"} {
+		if strings.Contains(string(mod), word) {
+			t.Errorf("go.mod has a line with %q", word)
+		}
+	}
+	if _, err := os.Stat("go.sum"); err == nil {
+		t.Error("there is a go.sum")
+	}
+	const root = "github.com/firn-id/firn"
+	allowed := map[string][]string{ // by folder, beside the standard library
+		".":               {root},
+		"store":           {root},
+		"store/memstore":  {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},
+		"store/sqlstore":  {root, root + "/store", root + "/store/sqlstore"},
+		"store/storetest": {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},
+		"lease":           {root, root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/lease"},
+		"prefetch":        {root, root + "/prefetch"},
+	}
+	files := 0
+	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (path == "cmd" || path == "bench" || path == "testdata" || strings.HasPrefix(path, ".") && path != ".") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		files++
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		folder := filepath.ToSlash(filepath.Dir(path))
+		list, known := allowed[folder]
+		if !known {
+			t.Errorf("%s: say in this test what the folder may import", folder)
+		}
+		for _, spec := range file.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			first, _, _ := strings.Cut(name, "/")
+			standard := !strings.Contains(first, ".")
+			permitted := standard
+			for _, p := range list {
+				permitted = permitted || p == name
+			}
+			if !permitted {
+				t.Errorf("%s imports %s", path, name)
+			}
+			if folder == "." && !standard && !strings.HasSuffix(path, "_test.go") {
+				t.Errorf("%s: the root package imports %s", path, name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 30 {
+		t.Errorf("only %d files were looked at", files)
+	}
+}
