@@ -48,7 +48,7 @@ func positional(alphabet string, n *big.Int, width int) string {
 func wantFixed(e firn.Encoding, id firn.ID) string {
 	b := id.Bytes()
 	padded := append(make([]byte, 2), b[:]...)
-	text := ""
+	var text string
 	switch e {
 	case firn.Base64URL:
 		return base64.RawURLEncoding.EncodeToString(b[:])

@@ -198,7 +198,7 @@ func (s *Server) ids(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) decode(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	layout := firn.DefaultLayout()
+	var layout firn.Layout
 	if name := query.Get("namespace"); name != "" {
 		if query.Has("layout") || query.Has("unit") || query.Has("epoch") {
 			return badRequest("bad_request", "give a namespace, or a layout with unit and epoch, not both")

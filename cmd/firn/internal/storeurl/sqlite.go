@@ -10,17 +10,19 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"modernc.org/sqlite" // pure Go, so the binary needs no C
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/sqlstore"
 )
 
-// busyMillis is how long a call waits for others on the same file, or less if
+// busyTimeout is how long a call waits for others on the same file, or less if
 // its context ends sooner. Writes take a few milliseconds, so this is a queue of
 // thousands.
-const busyMillis = 10_000
+const busyTimeout = 10 * time.Second
 
 // sqliteStore names its file in errors, which the driver leaves out.
 type sqliteStore struct {
@@ -58,7 +60,7 @@ func dsn(path string) string {
 	u := url.URL{
 		Scheme:   "file",
 		Opaque:   (&url.URL{Path: path}).EscapedPath(),
-		RawQuery: url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", busyMillis)}}.Encode(),
+		RawQuery: url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds())}}.Encode(),
 	}
 	return u.String()
 }
@@ -82,11 +84,32 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, errors.Join(fmt.Errorf("%T cannot be set up", conn), conn.Close())
 	}
 	for _, pragma := range []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL"} {
-		if _, err := execer.ExecContext(ctx, pragma, nil); err != nil {
+		if err := patiently(ctx, func() error {
+			_, err := execer.ExecContext(ctx, pragma, nil)
+			return err
+		}); err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}
 	}
 	return conn, nil
+}
+
+// patiently does what SQLite does without its busy timeout: the first processes
+// on a new file may meet in turning its log on, and then all but one are told at
+// once that it is busy (about one start in 300, of 16 at the same moment).
+func patiently(ctx context.Context, do func() error) error {
+	for begun := time.Now(); ; {
+		err := do()
+		var failed *sqlite.Error
+		if !errors.As(err, &failed) || failed.Code()&0xff != sqlite3.SQLITE_BUSY || time.Since(begun) >= busyTimeout {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 // usable looks for what SQLite would only call "unable to open database file",
