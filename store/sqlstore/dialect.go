@@ -14,7 +14,7 @@ type Dialect struct {
 	probe, create, get, insert, update, list string
 
 	missing  func(err error) bool            // whether err may say that the table does not exist
-	classify func(err error) (error, string) // the kind of err as store tells them apart, and a way out
+	classify func(err error) (string, error) // a way out, and the kind of err as store tells them apart
 }
 
 // String returns the dialect's name.
@@ -66,25 +66,25 @@ func sqliteCode(err error) int {
 // SQLite finds before it writes. Each of our statements is a transaction of its
 // own, so sqliteError, from parsing it, is one. A damaged page may be met
 // anywhere, in taking back a write too, so sqliteCorrupt is not.
-func classifySQLite(err error) (kind error, hint string) {
+func classifySQLite(err error) (hint string, kind error) {
 	switch sqliteCode(err) {
 	case sqliteBusy, sqliteLocked:
-		return store.ErrUnavailable, "another process holds the file locked: end it or try again"
+		return "another process holds the file locked: end it or try again", store.ErrUnavailable
 	case sqliteFull:
-		return store.ErrUnavailable, "free space on its disk"
+		return "free space on its disk", store.ErrUnavailable
 	case sqliteIOErr:
-		return store.ErrUnavailable, "reading or writing the file went wrong: check its disk"
+		return "reading or writing the file went wrong: check its disk", store.ErrUnavailable
 	case sqliteCantOpen:
-		return store.ErrUnavailable, "the path must be a file in a folder that exists and may be written"
+		return "the path must be a file in a folder that exists and may be written", store.ErrUnavailable
 	case sqliteCorrupt:
-		return store.ErrUnavailable, "the file is damaged: restore or repair it, or name another path"
+		return "the file is damaged: restore or repair it, or name another path", store.ErrUnavailable
 	case sqliteReadonly, sqlitePerm, sqliteAuth:
-		return store.ErrRefused, "the file and its folder must be writable"
+		return "the file and its folder must be writable", store.ErrRefused
 	case sqliteNotADB:
-		return store.ErrRefused, "the file is no SQLite database: move it away, or name another path"
+		return "the file is no SQLite database: move it away, or name another path", store.ErrRefused
 	case sqliteError:
-		return store.ErrRefused, "the table " + Table + " is not one of Firn's: rename it, or name another path"
+		return "the table " + Table + " is not one of Firn's: rename it, or name another path", store.ErrRefused
 	default:
-		return nil, ""
+		return "", nil
 	}
 }

@@ -149,7 +149,7 @@ func (s *Store) Embedded() bool { return s.dialect.embedded }
 // wrap says where an error came from and what kind it is, and that ctx ended if
 // it did: drivers tell that each in their own way.
 func (s *Store) wrap(ctx context.Context, op, key string, err error) error {
-	kind, hint := s.dialect.classify(err)
+	hint, kind := s.dialect.classify(err)
 	if kind == nil && (errors.Is(err, sql.ErrConnDone) || err.Error() == "sql: database is closed") {
 		kind = store.ErrUnavailable // database/sql exports no such error
 	}

@@ -98,7 +98,7 @@ func TestOnlyWhatIsCertainlyNotAppliedIsRefused(t *testing.T) {
 		for _, old := range []store.Revision{0, 1} {
 			_, err = s.CompareAndSwap(context.Background(), "the key", old, nil)
 			refused, unavailable := errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrUnavailable)
-			if refused != (test.kind == store.ErrRefused) || unavailable != (test.kind == store.ErrUnavailable) ||
+			if refused != errors.Is(test.kind, store.ErrRefused) || unavailable != errors.Is(test.kind, store.ErrUnavailable) ||
 				store.Unapplied(err) != refused || errors.Is(err, store.ErrConflict) {
 				t.Errorf("code %d: %v, want it to be %v alone", test.code, err, test.kind)
 			}

@@ -3,7 +3,7 @@
 package storeurl
 
 import (
-	"io"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,19 +12,20 @@ import (
 	"testing"
 )
 
+// binary is the copy of the test binary that those without rights can run.
+const binary = "test-binary"
+
 // asNobody has a child do a job without the rights of root, who may write what
-// is read-only. The test binary is copied to where nobody can run it.
+// is read-only.
 func asNobody(t *testing.T, dir, job, path string) (string, error) {
 	t.Helper()
-	binary := filepath.Join(dir, "test-binary")
-	copyFile(t, os.Args[0], binary)
 	cmd := start(job, path)
-	cmd.Path, cmd.Dir = binary, dir
+	cmd.Path, cmd.Dir = filepath.Join(dir, binary), dir
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
 	out, err := cmd.CombinedOutput()
-	if _, ended := err.(*exec.ExitError); err != nil && !ended {
+	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
 	return string(out), err
@@ -32,19 +33,11 @@ func asNobody(t *testing.T, dir, job, path string) (string, error) {
 
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
-	in, err := os.Open(from)
+	content, err := os.ReadFile(from)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
+	if err := os.WriteFile(to, content, 0o755); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -59,6 +52,10 @@ func TestAReadOnlyFileOrFolderIsNamedWithAWayOut(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	copyFile(t, os.Args[0], filepath.Join(dir, binary))
 	for _, test := range []struct {
 		name         string
 		folder, file os.FileMode
@@ -73,9 +70,6 @@ func TestAReadOnlyFileOrFolderIsNamedWithAWayOut(t *testing.T) {
 		{"a folder that may not be entered", 0o000, 0o666, "open", false, "may be written"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if err := os.Chmod(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
 			folder := filepath.Join(dir, strings.ReplaceAll(test.name, " ", "-"))
 			path := filepath.Join(folder, "firn.db")
 			if err := os.Mkdir(folder, 0o777); err != nil {
@@ -94,7 +88,6 @@ func TestAReadOnlyFileOrFolderIsNamedWithAWayOut(t *testing.T) {
 			if (err == nil) != test.ok || !strings.Contains(out, test.want) || !test.ok && !strings.Contains(out, path) {
 				t.Errorf("%v: %s", err, out)
 			}
-			t.Logf("%s", out)
 			if err := os.Chmod(folder, 0o777); err != nil { // so that it can be removed
 				t.Fatal(err)
 			}

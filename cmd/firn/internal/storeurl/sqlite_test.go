@@ -184,6 +184,35 @@ func TestManyProcessesLoseNoWrite(t *testing.T) {
 	}
 }
 
+func TestANewFileMayBeOpenedByManyAtOnce(t *testing.T) {
+	for range 40 {
+		path := filepath.Join(t.TempDir(), "firn.db")
+		begin := make(chan struct{})
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				<-begin
+				s, err := Open(context.Background(), "sqlite:"+path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := increment(context.Background(), s); err != nil {
+					t.Error(err)
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		close(begin)
+		group.Wait()
+		if e, err := open(t, path).Get(context.Background(), "counter"); err != nil || string(e.Value) != "8" {
+			t.Fatalf("counted to %q, %v", e.Value, err)
+		}
+	}
+}
+
 func TestAProcessKilledWhileWritingLeavesTheFileWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "firn.db")
 	for round := range 8 {
