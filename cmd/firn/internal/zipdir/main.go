@@ -6,6 +6,7 @@ import (
 	"archive/zip"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 )
 
@@ -26,5 +27,25 @@ func run(args []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	w := zip.NewWriter(out)
-	return errors.Join(w.AddFS(os.DirFS(args[0])), w.Close())
+	return errors.Join(addFiles(w, os.DirFS(args[0])), w.Close())
+}
+
+// addFiles adds the files and, unlike zip.Writer.AddFS, no entries for folders,
+// which a module's zip must not have.
+func addFiles(w *zip.Writer, from fs.FS) error {
+	return fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(from, name)
+		if err != nil {
+			return err
+		}
+		entry, err := w.Create(name)
+		if err != nil {
+			return err
+		}
+		_, err = entry.Write(content)
+		return err
+	})
 }
