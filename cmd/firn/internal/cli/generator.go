@@ -50,6 +50,7 @@ func (f *generatorFlags) add(cmd *cobra.Command, window time.Duration) {
 	flags.StringVar(&f.store, "store", defaultStore(), "store that workers are leased from: sqlite:PATH or memory:")
 	flags.StringVar(&f.pool, "pool", "default", "pool whose ids must never collide; all who join have one layout")
 	flags.Int64Var(&f.worker, "worker", -1, "take this worker and no other (default: the one idle longest)")
+	flags.Lookup("worker").DefValue = "0" // the help says in words what -1 stands for
 	flags.BoolVar(&f.pinnedAhead, "worker-ahead", false, "with --worker: do not wait until its fence has passed, issue times above it")
 	flags.Int64Var(&f.datacenter, "datacenter", 0, "datacenter number, in layouts that have one")
 	flags.StringVar(&f.clock, "clock", "steady", "where time comes from: steady, wall or virtual")
