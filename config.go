@@ -195,6 +195,11 @@ func (cfg *Config) check() error {
 	return errors.Join(errs...)
 }
 
+// Lead returns how far ids may run ahead of the clock under cfg: Ahead, or its
+// default. It is 0 for a Virtual clock without a bound, which has no clock to
+// be ahead of.
+func (cfg Config) Lead() time.Duration { return time.Duration(max(cfg.aheadNanos(), 0)) }
+
 // aheadNanos returns the lead in ns as the core wants it.
 func (cfg *Config) aheadNanos() int64 {
 	switch {

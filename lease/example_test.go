@@ -39,7 +39,7 @@ func Example() {
 type ordinals struct{ number int64 }
 
 func (o ordinals) Acquire(_ context.Context, ask lease.Ask) (firn.Grant, error) {
-	return firn.Grant{Worker: o.number, After: ask.From, Through: firn.Tick(firn.MaxID)}, nil
+	return firn.Grant{Worker: o.number, After: ask.From - 1, Through: firn.Tick(firn.MaxID)}, nil
 }
 
 func (o ordinals) Renew(_ context.Context, held firn.Grant, _ lease.Ask) (firn.Grant, error) {

@@ -166,6 +166,9 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 		return nil, err
 	}
 	ask := Ask{Now: now, From: now, Window: window}
+	if lead, err := g.Layout.Tick(g.Time.Wall().Add(g.Lead())); err == nil {
+		ask.From = min(lead+1, g.Layout.MaxTick())
+	}
 	if g.Clock == firn.Virtual && !g.From.IsZero() {
 		if ask.From, err = g.Layout.Tick(g.From); err != nil {
 			return nil, err

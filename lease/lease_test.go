@@ -220,7 +220,7 @@ func TestACrashedHoldersWorkerComesBackAfterItsFence(t *testing.T) {
 	if _, err := w.try(one); !errors.Is(err, ErrFull) {
 		t.Fatalf("before the fence: %v", err)
 	}
-	w.time.pass(time.Minute + 2*time.Millisecond)
+	w.time.pass(time.Minute + 20*time.Millisecond) // the window and the lead
 	heir := w.start(one)
 	w.mustTake(heir, 10_000)
 	if err := w.take(crashed, 1); !errors.Is(err, firn.ErrFence) {
@@ -626,6 +626,18 @@ func TestALeaseKeepsAndClosesInTheBackground(t *testing.T) {
 	p, err := Inspect(context.Background(), mem, "default")
 	if err != nil || len(p.Slots) != 1 || !p.Slots[0].Free {
 		t.Errorf("after Close: %+v, %v", p, err)
+	}
+}
+
+func TestAFixedWorkerRestartedAtOnceMakesNoIDAgain(t *testing.T) {
+	w := newWorld(t)
+	for range 30 {
+		cfg := w.config(func(c *Config) { c.Generator.Layout = layout("41/0/10/6"); c.Generator.Start = firn.StartZero })
+		l, err := start(context.Background(), Fixed(5), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.mustTake(l, 1000)
 	}
 }
 

@@ -35,7 +35,7 @@ type Source interface {
 // An Ask is what a holder wants of a [Source].
 type Ask struct {
 	Now    firn.Tick // what the holder's clock shows
-	From   firn.Tick // the tick that it would issue next, usually Now
+	From   firn.Tick // the tick that it would issue next; of a new holder, the first that no earlier life on this clock can have used
 	Window firn.Tick // how many ticks beyond From it would like
 }
 
@@ -50,7 +50,8 @@ func (a Ask) fence(after firn.Tick, layout firn.Layout) firn.Tick {
 }
 
 // Fixed is a [Source] of one number that the caller answers for: nobody else
-// may use it. It has no fence.
+// may use it. It has no fence; a restart makes no id again as long as the clock
+// has not gone back in between.
 type Fixed int64
 
 // Acquire grants the worker from ask.From on, for ever.
