@@ -251,6 +251,32 @@ func TestRenewalKeepsAHolderGoingWithOneWriteAHalfWindow(t *testing.T) {
 	}
 }
 
+func TestAStoreThatIsNotToBeHadIsAnErrorAtOnce(t *testing.T) {
+	for _, key := range []string{"firn/default/pool", "firn/default/slot"} {
+		w := newWorld(t)
+		locked := &lockedStore{Faulty: w.store, key: key}
+		_, err := w.try(func(c *Config) { c.Slots.Store = locked })
+		if !errors.Is(err, store.ErrUnavailable) || locked.tries != 1 {
+			t.Errorf("%s: %v after %d tries; each may have waited for seconds", key, err, locked.tries)
+		}
+	}
+}
+
+// lockedStore can be read and not written, as a database that another holds locked.
+type lockedStore struct {
+	*storetest.Faulty
+	key   string
+	tries int
+}
+
+func (l *lockedStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+	if strings.HasPrefix(key, l.key) {
+		l.tries++
+		return 0, store.ErrUnavailable
+	}
+	return l.Faulty.CompareAndSwap(ctx, key, old, value)
+}
+
 func TestAnOutageIsSurvivedUpToTheFenceAndEndsByItself(t *testing.T) {
 	w := newWorld(t)
 	l := w.start()

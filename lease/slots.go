@@ -279,11 +279,18 @@ func (s *Slots) writePool(ctx context.Context, old store.Revision, record poolRe
 	switch {
 	case err == nil || errors.Is(err, store.ErrConflict):
 		return nil
-	case errors.Is(err, store.ErrRefused) || ctx.Err() != nil:
-		return fmt.Errorf("lease: write pool %q: %w", s.cfg.Pool, err)
-	default:
+	case mayRetry(ctx, err):
 		return fmt.Errorf("lease: write pool %q: %w: %w", s.cfg.Pool, errAgain, err)
+	default:
+		return fmt.Errorf("lease: write pool %q: %w", s.cfg.Pool, err)
 	}
+}
+
+// mayRetry reports whether joining goes on after a write that was not applied
+// as far as is known: not when the store refused it, or has already waited as
+// long as it does and is not to be had.
+func mayRetry(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrUnavailable)
 }
 
 // checkClock compares the wall clock with the store's, where it has one, else
@@ -365,7 +372,7 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 	revision, err := s.write(ctx, slot.Worker, slot.revision, fence, since, false)
 	switch {
 	case err == nil:
-	case !errors.Is(err, store.ErrRefused) && ctx.Err() == nil:
+	case mayRetry(ctx, err):
 		// Another was quicker, or it is not known whether the claim was applied,
 		// or will be. Nothing has been issued under it, so another slot is as
 		// good; at worst this one stays unused until its fence.
