@@ -63,10 +63,11 @@ type world struct {
 	store *storetest.Faulty
 	seed  uint64
 	ids   map[firn.ID]string
+	ticks map[[2]int64]*Lease // which lease has used a tick of a worker
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, time: newMachine(), mem: memstore.New(nil), ids: map[firn.ID]string{}}
+	w := &world{t: t, time: newMachine(), mem: memstore.New(nil), ids: map[firn.ID]string{}, ticks: map[[2]int64]*Lease{}}
 	w.store = storetest.NewFaulty(w.mem)
 	return w
 }
@@ -111,7 +112,8 @@ func (w *world) start(change ...func(*Config)) *Lease {
 	return l
 }
 
-// take makes n ids and fails on one that was made before by anyone.
+// take makes n ids and fails on one that was made before by anyone, or in a tick
+// in which another lease has made some of that worker: grants are disjoint.
 func (w *world) take(l *Lease, n int) error {
 	w.t.Helper()
 	ids := make([]firn.ID, n)
@@ -121,6 +123,11 @@ func (w *world) take(l *Lease, n int) error {
 			w.t.Fatalf("id %d was made by %s and by %s", id, by, l.gen)
 		}
 		w.ids[id] = l.gen.String()
+		used := [2]int64{id.Worker(l.gen.Layout()), int64(id.Tick(l.gen.Layout()))}
+		if other := w.ticks[used]; other != nil && other != l {
+			w.t.Fatalf("two leases have used tick %d of worker %d", used[1], used[0])
+		}
+		w.ticks[used] = l
 	}
 	return err
 }
@@ -393,15 +400,15 @@ func (i *interrupted) Sleep(ctx context.Context, d time.Duration) error {
 
 func TestAStrictPoolStartsAboveAllThatWasIssuedBefore(t *testing.T) {
 	w := newWorld(t)
-	one := func(c *Config) {
-		c.Generator.Layout = layout("41/0/0/12")
-		c.Slots.Strict = true
-		c.Slots.StrictAhead = 70 * time.Second
+	one := func(c *Config) { c.Generator.Layout = layout("41/0/0/12") }
+	strict := func(c *Config) {
+		one(c)
+		c.Slots.Strict, c.Slots.StrictAhead = true, 70*time.Second
 	}
 	paused := w.start(one) // it never looks again
 	w.mustTake(paused, 10)
 	w.mem.Restore(nil)
-	other := w.start(one)
+	other := w.start(strict)
 	for range 60 {
 		w.time.pass(time.Second)
 		w.mustTake(other, 50)

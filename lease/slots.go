@@ -42,7 +42,8 @@ type SlotsConfig struct {
 	// Strict makes a new pool start above every time that an earlier life can
 	// have issued if its windows were no longer than StrictAhead: safe even for
 	// holders that were paused or cut off meanwhile. Ids then carry times that
-	// far ahead of the clock until it catches up.
+	// far ahead of the clock until it catches up; a pool that is lost again before
+	// that has issued further ahead than this allows for.
 	Strict bool
 	// StrictAhead is how far ahead a strict pool starts. Default: 5m plus Tolerance.
 	StrictAhead time.Duration
