@@ -49,6 +49,7 @@ const (
 	sqliteCorrupt  = 11
 	sqliteFull     = 13
 	sqliteCantOpen = 14
+	sqliteProtocol = 15
 	sqliteAuth     = 23
 	sqliteNotADB   = 26
 )
@@ -68,7 +69,7 @@ func sqliteCode(err error) int {
 // anywhere, in taking back a write too, so sqliteCorrupt is not.
 func classifySQLite(err error) (hint string, kind error) {
 	switch sqliteCode(err) {
-	case sqliteBusy, sqliteLocked:
+	case sqliteBusy, sqliteLocked, sqliteProtocol: // the last: a log's locks were always taken
 		return "another process holds the file locked: end it or try again", store.ErrUnavailable
 	case sqliteFull:
 		return "free space on its disk", store.ErrUnavailable

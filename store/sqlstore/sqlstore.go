@@ -4,9 +4,9 @@
 //	db, err := sql.Open("sqlite", "file:firn.db?_pragma=busy_timeout(10000)")
 //	s, err := sqlstore.New(ctx, db, sqlstore.SQLite)
 //
-// Everything is in one table, made on first use, of keys, values and
-// revisions. Each write is one statement, so no transaction spans two round
-// trips.
+// Everything is in one table of keys, values and revisions, made on first use,
+// and made anew where it is missing later. Each write is one statement, so no
+// transaction spans two round trips.
 package sqlstore
 
 import (
@@ -34,21 +34,38 @@ type Store struct {
 // [store.ErrRefused] when there is a table of that name which is not Firn's.
 func New(ctx context.Context, db *sql.DB, dialect Dialect) (*Store, error) {
 	s := &Store{db: db, dialect: dialect}
-	err := s.probe(ctx)
-	if err == nil {
-		return s, nil
-	}
-	if !dialect.missing(err) {
-		return nil, s.wrap(ctx, "open table", Table, err)
-	}
-	if _, err := db.ExecContext(ctx, dialect.create); err != nil {
-		return nil, s.wrap(ctx, "make table", Table, err)
-	}
-	// A table that was there with other columns looked missing, and was left alone.
-	if err := s.probe(ctx); err != nil {
+	if err := s.prepare(ctx); err != nil {
 		return nil, s.wrap(ctx, "open table", Table, err)
 	}
 	return s, nil
+}
+
+// prepare makes the table if there is none.
+func (s *Store) prepare(ctx context.Context) error {
+	err := s.probe(ctx)
+	if err == nil || !s.dialect.missing(err) {
+		return err
+	}
+	if _, err := s.db.ExecContext(ctx, s.dialect.create); err != nil {
+		return fmt.Errorf("make it: %w", err)
+	}
+	// A table that was there with other columns looked missing, and was left alone.
+	return s.probe(ctx)
+}
+
+// withTable does what needs the table. Where the table is missing, it makes it
+// and tries once more: a database that was wiped under its users is an empty
+// store to them, in which they write anew what they hold. A statement that
+// found no table was not applied, so a second try is no second write.
+func (s *Store) withTable(ctx context.Context, do func() error) error {
+	err := do()
+	if err == nil || !s.dialect.missing(err) {
+		return err
+	}
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	return do()
 }
 
 // probe asks for the table's columns and no row.
@@ -66,7 +83,9 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 		return store.Entry{}, err
 	}
 	e := store.Entry{Key: key}
-	err := s.db.QueryRowContext(ctx, s.dialect.get, key).Scan(&e.Value, &e.Revision)
+	err := s.withTable(ctx, func() error {
+		return s.db.QueryRowContext(ctx, s.dialect.get, key).Scan(&e.Value, &e.Revision)
+	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return store.Entry{}, fmt.Errorf("sqlstore: get %q: %w", key, store.ErrNotFound)
 	}
@@ -88,16 +107,15 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 		value = []byte{} // a nil slice would be written as NULL
 	}
 	revision := store.Revision(rand.Int64() | 1) // never 0
-	var (
-		result sql.Result
-		err    error
-	)
-	if old == 0 {
-		result, err = s.db.ExecContext(ctx, s.dialect.insert, key, value, revision)
-	} else {
-		result, err = s.db.ExecContext(ctx, s.dialect.update, value, revision, key, old)
+	statement, args := s.dialect.insert, []any{key, value, revision}
+	if old != 0 {
+		statement, args = s.dialect.update, []any{value, revision, key, old}
 	}
-	if err != nil {
+	var result sql.Result
+	if err := s.withTable(ctx, func() (err error) {
+		result, err = s.db.ExecContext(ctx, statement, args...)
+		return err
+	}); err != nil {
 		return 0, s.wrap(ctx, "compare-and-swap", key, err)
 	}
 	changed, err := result.RowsAffected()
@@ -115,24 +133,32 @@ const afterAll = "\U0010FFFF"
 
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
+	var list []store.Entry
+	if err := s.withTable(ctx, func() (err error) {
+		list, err = s.rows(ctx, prefix)
+		return err
+	}); err != nil {
+		return nil, s.wrap(ctx, "list", prefix, err)
+	}
+	return list, nil
+}
+
+func (s *Store) rows(ctx context.Context, prefix string) ([]store.Entry, error) {
 	rows, err := s.db.QueryContext(ctx, s.dialect.list, prefix, prefix+afterAll)
 	if err != nil {
-		return nil, s.wrap(ctx, "list", prefix, err)
+		return nil, err
 	}
 	var list []store.Entry
 	for rows.Next() {
 		var e store.Entry
 		if err := rows.Scan(&e.Key, &e.Value, &e.Revision); err != nil {
-			return nil, s.wrap(ctx, "list", prefix, errors.Join(err, rows.Close()))
+			return nil, errors.Join(err, rows.Close())
 		}
 		if strings.HasPrefix(e.Key, prefix) { // where the collation is laxer than ours
 			list = append(list, e)
 		}
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return nil, s.wrap(ctx, "list", prefix, err)
-	}
-	return list, nil
+	return list, errors.Join(rows.Err(), rows.Close())
 }
 
 // Close closes the database.

@@ -79,6 +79,7 @@ func TestOnlyWhatIsCertainlyNotAppliedIsRefused(t *testing.T) {
 		{11, store.ErrUnavailable, "damaged"},
 		{13, store.ErrUnavailable, "free space"},
 		{14, store.ErrUnavailable, "folder"},
+		{15, store.ErrUnavailable, "locked"},
 		{19, nil, ""}, // a constraint, which our table has not
 		{23, store.ErrRefused, "writable"},
 		{26, store.ErrRefused, "no SQLite database"},
@@ -202,5 +203,39 @@ func TestATableThatLooksMissingAfterItWasMadeIsForeign(t *testing.T) {
 	}), sqlstore.SQLite)
 	if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), sqlstore.Table) || probes != 2 {
 		t.Errorf("%v after %d probes", err, probes)
+	}
+}
+
+func TestATableThatVanishedIsMadeAnewAndTheCallAnswered(t *testing.T) {
+	ctx := context.Background()
+	for name, test := range map[string]struct {
+		call func(*sqlstore.Store) error
+		want error
+	}{
+		"get":                    {func(s *sqlstore.Store) error { _, err := s.Get(ctx, "k"); return err }, store.ErrNotFound},
+		"list":                   {func(s *sqlstore.Store) error { _, err := s.List(ctx, ""); return err }, nil},
+		"create":                 {func(s *sqlstore.Store) error { _, err := s.CompareAndSwap(ctx, "k", 0, nil); return err }, nil},
+		"write over what it had": {func(s *sqlstore.Store) error { _, err := s.CompareAndSwap(ctx, "k", 7, nil); return err }, store.ErrConflict},
+	} {
+		there, made := true, 0
+		s, err := sqlstore.New(ctx, open(t, func(_ context.Context, statement string) (int64, error) {
+			switch {
+			case strings.HasPrefix(statement, "CREATE"):
+				there = true
+				made++
+			case !there:
+				return 0, coded(1)
+			case strings.HasPrefix(statement, "INSERT"):
+				return 1, nil
+			}
+			return 0, nil
+		}), sqlstore.SQLite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		there = false
+		if err := test.call(s); !errors.Is(err, test.want) || made != 1 {
+			t.Errorf("%s: %v, want %v, after the table was made %d times", name, err, test.want, made)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package storeurl
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"modernc.org/sqlite" // pure Go, so the binary needs no C
-	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/sqlstore"
@@ -43,8 +41,10 @@ func openSQLite(ctx context.Context, path string) (store.Store, error) {
 	if err != nil {
 		return nil, s.name(err)
 	}
-	db := sql.OpenDB(connector{base})
-	db.SetMaxOpenConns(1) // within a process, queue here rather than at the file's lock
+	db := sql.OpenDB(connector{base, path})
+	// Within a process, queue here rather than at the file's lock. More than one
+	// would also break how a connection to a replaced file is closed, see conn.
+	db.SetMaxOpenConns(1)
 	if s.Store, err = sqlstore.New(ctx, db, sqlstore.SQLite); err != nil {
 		return nil, errors.Join(s.name(err), s.name(db.Close()))
 	}
@@ -65,72 +65,25 @@ func dsn(path string) string {
 	return u.String()
 }
 
-// connector sets each connection up. The driver could, but would wait for a
-// locked file without looking at the context.
-type connector struct{ driver.Connector }
-
-// Connect implements [driver.Connector].
-//
-// The journal is a write-ahead log, and each commit is synced: a fence that was
-// confirmed must survive a loss of power, or a later process could be granted
-// times already used.
-func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := c.Connector.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	execer, ok := conn.(driver.ExecerContext)
-	if !ok {
-		return nil, errors.Join(fmt.Errorf("%T cannot be set up", conn), conn.Close())
-	}
-	for _, pragma := range []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL"} {
-		if err := patiently(ctx, func() error {
-			_, err := execer.ExecContext(ctx, pragma, nil)
-			return err
-		}); err != nil {
-			return nil, errors.Join(err, conn.Close())
-		}
-	}
-	return conn, nil
-}
-
-// patiently does what SQLite does without its busy timeout: the first processes
-// on a new file may meet in turning its log on, and then all but one are told at
-// once that it is busy (about one start in 300, of 16 at the same moment).
-func patiently(ctx context.Context, do func() error) error {
-	for begun := time.Now(); ; {
-		err := do()
-		var failed *sqlite.Error
-		if !errors.As(err, &failed) || failed.Code()&0xff != sqlite3.SQLITE_BUSY || time.Since(begun) >= busyTimeout {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(time.Millisecond):
-		}
-	}
-}
-
 // usable looks for what SQLite would only call "unable to open database file",
-// and makes the folder.
+// and makes the folder. What it finds, nothing was written for.
 func usable(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return fmt.Errorf("make its folder: %w; name a path that may be written", err)
+			return fmt.Errorf("%w: make its folder: %w; name a path that may be written", store.ErrUnavailable, err)
 		}
 		return nil
 	case err != nil:
-		return fmt.Errorf("%w; name a path that may be written", err)
+		return fmt.Errorf("%w: %w; name a path that may be written", store.ErrUnavailable, err)
 	case info.IsDir():
-		return errors.New("it is a directory: name a file in it, as in sqlite:" + filepath.Join(path, "firn.db"))
+		return fmt.Errorf("%w: it is a directory: name a file in it, as in sqlite:%s", store.ErrRefused, filepath.Join(path, "firn.db"))
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("it is no regular file (%s): name another path", info.Mode().Type())
+		return fmt.Errorf("%w: it is no regular file (%s): name another path", store.ErrRefused, info.Mode().Type())
 	}
 	if err := access(path); err != nil {
-		return fmt.Errorf("%w; the file must be writable", err)
+		return fmt.Errorf("%w: %w; the file must be writable", store.ErrRefused, err)
 	}
 	return nil
 }

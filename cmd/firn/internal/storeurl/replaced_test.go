@@ -1,0 +1,105 @@
+//go:build unix
+
+package storeurl
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"modernc.org/sqlite"
+
+	"github.com/firn-id/firn/store"
+)
+
+// remove takes a database away, with its log or without.
+func remove(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAFileThatWasRemovedOrReplacedIsNoticedAtTheNextCall(t *testing.T) {
+	ctx := context.Background()
+	for name, replace := range map[string]func(t *testing.T, path string){
+		"removed":              func(t *testing.T, path string) { remove(t, path) },
+		"removed with its log": func(t *testing.T, path string) { remove(t, path, path+"-wal", path+"-shm") },
+		"removed with its folder": func(t *testing.T, path string) {
+			if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"replaced by another": func(t *testing.T, path string) {
+			if err := os.WriteFile(path+".new", made(t, 3), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			remove(t, path+"-wal", path+"-shm")
+			if err := os.Rename(path+".new", path); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "folder", "firn.db")
+			s := open(t, path)
+			revision := put(t, s, "counter", 0, "1000")
+			replace(t, path)
+			if e, err := s.Get(ctx, "counter"); !errors.Is(err, store.ErrNotFound) {
+				t.Fatalf("it still reads %q from what is gone, %v", e.Value, err)
+			}
+			if _, err := s.CompareAndSwap(ctx, "counter", revision, []byte("1001")); !errors.Is(err, store.ErrConflict) {
+				t.Fatalf("a write over what is gone: %v", err)
+			}
+			// It and other processes have one store again.
+			for round := range 3 {
+				if out, err := start("count", path).CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+				n, err := increment(ctx, s)
+				if want := (round + 1) * (eachChild + 1); err != nil || n != want {
+					t.Fatalf("round %d: counted to %d, %v, want %s", round, n, err, strconv.Itoa(want))
+				}
+			}
+		})
+	}
+}
+
+func TestAWriteToAFileThatWentMeanwhileIsNotAcknowledged(t *testing.T) {
+	ctx := context.Background()
+	path := filepath.Join(t.TempDir(), "firn.db")
+	base, err := sqlite.NewConnector(dsn(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := connector{base, path}.Connect(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := opened.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	c := opened.(*conn)
+	if _, err := c.ExecContext(ctx, "CREATE TABLE a (b)", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ResetSession(ctx); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, path)
+	_, err = c.ExecContext(ctx, "INSERT INTO a VALUES (1)", nil)
+	if !errors.Is(err, store.ErrUnavailable) || store.Unapplied(err) || errors.Is(err, driver.ErrBadConn) {
+		t.Errorf("a write to what is gone: %v, want the third outcome, and no second try", err)
+	}
+	if err := c.ResetSession(ctx); !errors.Is(err, driver.ErrBadConn) {
+		t.Errorf("the connection would be used again: %v", err)
+	}
+}

@@ -1,0 +1,136 @@
+package storeurl
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/firn-id/firn/store"
+)
+
+// connector sets each connection up. The driver could, but would wait for a
+// locked file without looking at the context.
+type connector struct {
+	driver.Connector
+	path string
+}
+
+// Connect implements [driver.Connector].
+//
+// The journal is a write-ahead log, and each commit is synced: a fence that was
+// confirmed must survive a loss of power, or a later process could be granted
+// times already used. A process that opens, lists, writes twice and closes
+// syncs 6 times with the log and 10 with a truncated journal. With syncs of 5 ms
+// that was 37 ms against 60; with 10 ms and 16 processes at a time, the journal
+// had one in 200 still locked out after [busyTimeout], and the log none.
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	if err := usable(c.path); err != nil { // the file may be another than at the start
+		return nil, err
+	}
+	before, err := os.Stat(c.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	}
+	opened, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	inner, ok := opened.(sqliteConn)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("%T cannot be set up", opened), opened.Close())
+	}
+	for _, pragma := range []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL"} {
+		if err := patiently(ctx, func() error {
+			_, err := inner.ExecContext(ctx, pragma, nil)
+			return err
+		}); err != nil {
+			return nil, errors.Join(err, inner.Close())
+		}
+	}
+	file, err := os.Stat(c.path)
+	if err != nil || before != nil && !os.SameFile(before, file) {
+		return nil, errors.Join(errReplaced, err, inner.Close())
+	}
+	return &conn{sqliteConn: inner, path: c.path, file: file}, nil
+}
+
+// errReplaced is what a write ends with that may have gone to a file which is
+// no longer there.
+var errReplaced = fmt.Errorf("%w: the file was removed or replaced meanwhile: end what uses it before doing so", store.ErrUnavailable)
+
+// sqliteConn is what database/sql asks of the driver's connections.
+type sqliteConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.Pinger
+	driver.QueryerContext
+	driver.SessionResetter
+	driver.Validator
+}
+
+// conn is a connection that is good for as long as its path names the file it
+// has open. With a log, SQLite would go on for ever with a file that was removed
+// or replaced, and acknowledge each write to it: a holder would renew its slot
+// where nobody looks, and never see who else was granted that worker.
+//
+// database/sql closes a bad connection before it opens the next, and there is
+// one at a time. That order matters: closing any handle on a file, as the logs
+// of both may be, drops the locks that this process has on it through others.
+type conn struct {
+	sqliteConn
+	path string
+	file fs.FileInfo
+}
+
+// replaced reports whether the path names another file by now, or none.
+func (c *conn) replaced() bool {
+	now, err := os.Stat(c.path)
+	return err != nil || !os.SameFile(now, c.file)
+}
+
+// ResetSession implements [driver.SessionResetter]: it comes before each use of
+// a connection but its first.
+func (c *conn) ResetSession(ctx context.Context) error {
+	if c.replaced() {
+		return driver.ErrBadConn // so that another is opened, by the path
+	}
+	return c.sqliteConn.ResetSession(ctx)
+}
+
+// ExecContext implements [driver.ExecerContext]. It looks again after the
+// write, and does not answer [driver.ErrBadConn], upon which database/sql would
+// write a second time.
+func (c *conn) ExecContext(ctx context.Context, statement string, args []driver.NamedValue) (driver.Result, error) {
+	result, err := c.sqliteConn.ExecContext(ctx, statement, args)
+	if err == nil && c.replaced() {
+		return nil, errReplaced
+	}
+	return result, err
+}
+
+// patiently does what SQLite does without its busy timeout: the first processes
+// on a new file may meet in turning its log on, and then all but one are told at
+// once that it is busy (about one start in 300, of 16 at the same moment).
+func patiently(ctx context.Context, do func() error) error {
+	for begun := time.Now(); ; {
+		err := do()
+		var failed *sqlite.Error
+		if !errors.As(err, &failed) || failed.Code()&0xff != sqlite3.SQLITE_BUSY || time.Since(begun) >= busyTimeout {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
