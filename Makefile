@@ -9,12 +9,14 @@ help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 .PHONY: test
-test: ## run all tests of all modules
+test: ## run all tests of all modules (installs the servers they start)
+	scripts/need-servers
 	go test $(PACKAGES)
 
 .PHONY: race
 race: ## run them under the race detector (needs a C compiler, installed if missing)
 	scripts/need-gcc
+	scripts/need-servers
 	CGO_ENABLED=1 go test -race $(PACKAGES)
 
 .PHONY: build

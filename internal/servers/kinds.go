@@ -1,0 +1,190 @@
+package servers
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Redis starts a Redis that keeps every write (append-only file, synced), with
+// args added to its command line.
+func Redis(t testing.TB, args ...string) *Server {
+	t.Helper()
+	return start(t, kind{
+		name: "redis", program: "redis-server",
+		args: func(s *Server) []string {
+			return append([]string{"--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.dir,
+				"--save", "", "--appendonly", "yes", "--appendfsync", "always"}, args...)
+		},
+		ready: func(s *Server) error {
+			for _, arg := range args {
+				if arg == "--tls-port" || arg == "--requirepass" {
+					return s.answers()
+				}
+			}
+			return s.says("PING\r\n", "+PONG")
+		},
+	})
+}
+
+// Sentinel starts a Redis Sentinel that watches primary under a name.
+func Sentinel(t testing.TB, name string, primary *Server) *Server {
+	t.Helper()
+	return start(t, kind{
+		name: "redis-sentinel", program: "redis-server",
+		prepare: func(s *Server) error {
+			return os.WriteFile(s.Path("sentinel.conf"), fmt.Appendf(nil,
+				"sentinel monitor %s 127.0.0.1 %d 1\nsentinel down-after-milliseconds %s 1000\nsentinel failover-timeout %s 2000\n",
+				name, primary.port, name, name), 0o644)
+		},
+		args: func(s *Server) []string {
+			return []string{s.Path("sentinel.conf"), "--sentinel", "--bind", "127.0.0.1", "--port", strconv.Itoa(s.port)}
+		},
+		ready: func(s *Server) error { return s.says("PING\r\n", "+PONG") },
+	})
+}
+
+// MariaDB starts a MariaDB whose user root has no password.
+func MariaDB(t testing.TB, args ...string) *Server {
+	t.Helper()
+	return start(t, kind{
+		name: "mariadb", program: firstOf("mariadbd", "/usr/sbin/mariadbd"), user: "mysql",
+		prepare: func(s *Server) error {
+			return s.run("mariadb-install-db", "--no-defaults", "--datadir="+s.Path("data"),
+				"--auth-root-authentication-method=normal", "--skip-test-db", "--innodb-log-file-size=8M")
+		},
+		args: func(s *Server) []string {
+			return append([]string{"--no-defaults", "--datadir=" + s.Path("data"), "--bind-address=127.0.0.1",
+				"--port=" + strconv.Itoa(s.port), "--socket=" + s.Path("s.sock"), "--pid-file=" + s.Path("m.pid"),
+				"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=8M", "--max-connections=600"}, args...)
+		},
+		ready: func(s *Server) error {
+			return s.run("mariadb-admin", "--no-defaults", "--user=root", "--protocol=tcp", "--host=127.0.0.1", "--port="+strconv.Itoa(s.port), "ping")
+		},
+	})
+}
+
+// Postgres starts a PostgreSQL whose user postgres needs no password.
+func Postgres(t testing.TB, args ...string) *Server {
+	t.Helper()
+	bin := postgresBin()
+	return start(t, kind{
+		name: "postgres", program: filepath.Join(bin, "postgres"), user: "postgres",
+		prepare: func(s *Server) error {
+			return s.run(filepath.Join(bin, "initdb"), "-D", s.Path("data"), "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C")
+		},
+		args: func(s *Server) []string {
+			return append([]string{"-D", s.Path("data"), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-k", s.dir,
+				"-c", "max_connections=400"}, args...)
+		},
+		ready: func(s *Server) error {
+			return s.run(filepath.Join(bin, "pg_isready"), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port))
+		},
+	})
+}
+
+// postgresBin is where the newest version has its programs.
+func postgresBin() string {
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if err != nil || len(found) == 0 {
+		return "" // then they are in the path, or missing
+	}
+	return found[len(found)-1]
+}
+
+// Etcd starts an etcd of one member.
+func Etcd(t testing.TB, args ...string) *Server {
+	t.Helper()
+	peer := FreePort(t)
+	return start(t, kind{
+		name: "etcd", program: "etcd",
+		args: func(s *Server) []string {
+			client := "http://" + s.Addr()
+			peers := "http://127.0.0.1:" + strconv.Itoa(peer)
+			return append([]string{"--name", "n1", "--data-dir", s.Path("data"), "--log-level", "error",
+				"--listen-client-urls", client, "--advertise-client-urls", client,
+				"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "n1=" + peers}, args...)
+		},
+		ready: func(s *Server) error {
+			cmd := exec.Command("etcdctl", "--endpoints", s.Addr(), "endpoint", "health")
+			cmd.Env = append(os.Environ(), "ETCDCTL_API=3")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+			return nil
+		},
+	})
+}
+
+// ZooKeeper starts a ZooKeeper of one server.
+func ZooKeeper(t testing.TB) *Server {
+	t.Helper()
+	return start(t, kind{
+		name: "zookeeper", program: "java",
+		prepare: func(s *Server) error {
+			if _, err := os.Stat("/usr/share/java/zookeeper.jar"); err != nil {
+				return fmt.Errorf("%w: run scripts/need-servers", err)
+			}
+			return nil
+		},
+		args: func(s *Server) []string {
+			config := s.Path("zoo.cfg")
+			settings := strings.Join([]string{
+				"tickTime=500", "dataDir=" + s.Path("data"), "clientPort=" + strconv.Itoa(s.port),
+				"clientPortAddress=127.0.0.1", "4lw.commands.whitelist=*", "admin.enableServer=false", "maxClientCnxns=0", "",
+			}, "\n")
+			if err := os.WriteFile(config, []byte(settings), 0o644); err != nil {
+				s.t.Error(err)
+			}
+			return []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", "/etc/zookeeper/conf:/usr/share/java/*", "-Dzookeeper.log.dir=" + s.dir,
+				"org.apache.zookeeper.server.quorum.QuorumPeerMain", config}
+		},
+		ready: func(s *Server) error { return s.says("ruok", "imok") },
+	})
+}
+
+func firstOf(name, path string) string {
+	if _, err := exec.LookPath(name); err != nil {
+		return path
+	}
+	return name
+}
+
+// Nowhere is an address on loopback where nobody answers.
+func Nowhere(t testing.TB) string {
+	t.Helper()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(FreePort(t)))
+}
+
+// Silent is an address on loopback where somebody accepts connections and says nothing.
+func Silent(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			if err := c.SetDeadline(time.Now().Add(time.Hour)); err != nil {
+				return
+			}
+		}
+	}()
+	return l.Addr().String()
+}

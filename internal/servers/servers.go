@@ -1,0 +1,302 @@
+// Package servers starts real coordination stores for tests, each on a free
+// loopback port with data of its own, and stops them when the test ends.
+//
+// The programs come from the system's packages; scripts/need-servers installs
+// them on Debian. Where one is missing the test is skipped, and with CI=true it
+// fails.
+package servers
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A Server is a running server that can be hurt. Its methods are for one
+// goroutine and end the test when they fail.
+type Server struct {
+	t    testing.TB
+	kind kind
+	dir  string
+	port int
+
+	cmd    *exec.Cmd
+	exited chan struct{}
+	output *bytes.Buffer
+	guard  io.Writer // when it closes without a word, the server is killed
+}
+
+// A kind is what differs between servers.
+type kind struct {
+	name    string
+	program string // looked up in the path, or absolute
+	user    string // whom it runs as when the test is root's
+	// prepare makes what is needed once in the server's folder.
+	prepare func(s *Server) error
+	args    func(s *Server) []string
+	// ready is nil once the server answers.
+	ready func(s *Server) error
+}
+
+const (
+	startTimeout = 60 * time.Second
+	startTries   = 3 // a free port may be taken by another in between
+	pollEvery    = 20 * time.Millisecond
+)
+
+// start starts a server and arranges for its end.
+func start(t testing.TB, k kind) *Server {
+	t.Helper()
+	if _, err := exec.LookPath(k.program); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s is not installed: run scripts/need-servers", k.name)
+		}
+		t.Skipf("%s is not installed: run scripts/need-servers, or make test", k.name)
+	}
+	dir, err := os.MkdirTemp("", "firn-"+k.name+"-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &Server{t: t, kind: k, dir: dir}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.own(dir); err != nil {
+		t.Fatal(err)
+	}
+	s.port = FreePort(t)
+	if k.prepare != nil {
+		if err := k.prepare(s); err != nil {
+			t.Fatalf("prepare %s: %v", k.name, err)
+		}
+	}
+	for try := 1; ; try++ {
+		err := s.launch()
+		if err == nil {
+			break
+		}
+		if try == startTries {
+			t.Fatalf("start %s: %v", k.name, err)
+		}
+		s.port = FreePort(t)
+	}
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// FreePort returns a loopback port that nobody listens on at the moment.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// own gives path to the user the server runs as.
+func (s *Server) own(path string) error {
+	attr, err := s.credentials()
+	if err != nil || attr.Credential == nil {
+		return err
+	}
+	return os.Chown(path, int(attr.Credential.Uid), int(attr.Credential.Gid))
+}
+
+// credentials are those of the kind's user when the test is root's, since some
+// servers refuse to be.
+func (s *Server) credentials() (*syscall.SysProcAttr, error) {
+	attr := &syscall.SysProcAttr{Setpgid: true} // an interrupt at the terminal is not for it
+	if s.kind.user == "" || os.Getuid() != 0 {
+		return attr, nil
+	}
+	u, err := user.Lookup(s.kind.user)
+	if err != nil {
+		return nil, err
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return attr, nil
+}
+
+// run runs a program to its end as the server's user.
+func (s *Server) run(program string, args ...string) error {
+	cmd := exec.Command(program, args...)
+	cmd.Dir = s.dir
+	var err error
+	if cmd.SysProcAttr, err = s.credentials(); err != nil {
+		return err
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", program, err, out)
+	}
+	return nil
+}
+
+func (s *Server) launch() error {
+	s.cmd = exec.Command(s.kind.program, s.kind.args(s)...)
+	s.cmd.Dir = s.dir
+	s.output = &bytes.Buffer{}
+	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
+	s.cmd.WaitDelay = time.Second
+	var err error
+	if s.cmd.SysProcAttr, err = s.credentials(); err != nil {
+		return err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	if s.guard, err = guard(s.cmd.Process.Pid); err != nil {
+		return err
+	}
+	exited := make(chan struct{})
+	s.exited = exited
+	go func() {
+		_ = s.cmd.Wait() // how it ended is in its output
+		close(exited)
+	}()
+	ready := s.kind.ready
+	if ready == nil {
+		ready = (*Server).answers
+	}
+	deadline := time.Now().Add(startTimeout)
+	for {
+		err := ready(s)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-s.exited:
+			s.dismiss()
+			return fmt.Errorf("it ended: %s", tail(s.output.Bytes()))
+		case <-time.After(pollEvery):
+		}
+		if time.Now().After(deadline) {
+			s.Kill()
+			return fmt.Errorf("not ready after %v: %w: %s", startTimeout, err, tail(s.output.Bytes()))
+		}
+	}
+}
+
+func tail(b []byte) []byte {
+	return b[max(0, len(b)-2000):]
+}
+
+// guard starts a process that kills pid when this one ends in whatever way: its
+// input ends then. A word on its input dismisses it.
+func guard(pid int) (io.Writer, error) {
+	cmd := exec.Command("sh", "-c", "read _ && exit; kill -9 "+strconv.Itoa(pid))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	w, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { _ = cmd.Wait() }()
+	return w, nil
+}
+
+func (s *Server) dismiss() {
+	if _, err := io.WriteString(s.guard, "done\n"); err != nil { // its Wait closes the pipe
+		s.t.Errorf("dismiss the guard of %s: %v", s.kind.name, err)
+	}
+}
+
+// answers is nil once something listens.
+func (s *Server) answers() error {
+	c, err := net.DialTimeout("tcp", s.Addr(), time.Second)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
+// says is nil once the server answers a line with something that begins with want.
+func (s *Server) says(line, want string) error {
+	c, err := net.DialTimeout("tcp", s.Addr(), time.Second)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(c, line); err != nil {
+		return err
+	}
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(c, got); err != nil {
+		return err
+	}
+	if string(got) != want {
+		return fmt.Errorf("it answers %q, not %q", got, want)
+	}
+	return nil
+}
+
+// Port is the port on 127.0.0.1 where clients are served.
+func (s *Server) Port() int { return s.port }
+
+// Addr is host and port.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// Path names a file in the server's folder, which goes when the test ends.
+func (s *Server) Path(name string) string { return filepath.Join(s.dir, name) }
+
+// Kill ends the server at once, as a loss of power would, apart from what the
+// operating system had not written yet. It may be called twice.
+func (s *Server) Kill() {
+	select {
+	case <-s.exited:
+		return
+	default:
+	}
+	s.signal(syscall.SIGKILL)
+	<-s.exited
+	s.dismiss()
+}
+
+// Restart starts the server again after [Server.Kill], where it was and with
+// the data it had kept.
+func (s *Server) Restart() {
+	s.t.Helper()
+	if err := s.launch(); err != nil {
+		s.t.Fatalf("restart %s: %v", s.kind.name, err)
+	}
+}
+
+// Pause stops the server in its tracks: it accepts connections and answers nothing.
+func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
+
+// Resume ends a pause.
+func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(sig syscall.Signal) {
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.t.Errorf("%s: %v: %v", s.kind.name, sig, err)
+	}
+}
