@@ -3,8 +3,9 @@
 // once, above it; a backend is a page of code, accepted by the conformance
 // suite in storetest.
 //
-// Backends: memstore (this process), sqlstore (database/sql). Write your own by
-// implementing [Store] and running storetest.Run against the real server.
+// Backends: memstore (this process), sqlstore (database/sql), and in modules of
+// their own redisstore, etcdstore and zkstore. Write your own by implementing
+// [Store] and running storetest.Run against the real server.
 package store
 
 import (
@@ -63,6 +64,15 @@ type Clock interface {
 // a pool made anew in it need not wait for holders from an earlier life.
 type Embedded interface {
 	Embedded() bool
+}
+
+// A Settler is a store that may lose what it acknowledged when a server fails,
+// since replicas are brought up to date afterwards. Settle returns nil once all
+// that was written and read through this handle before it is also where it
+// survives that, as far as the store can tell; else it says why not. What should
+// not be lost is settled before anything is built on it.
+type Settler interface {
+	Settle(ctx context.Context) error
 }
 
 // The errors of a Store, to be asked for with [errors.Is].

@@ -1,0 +1,244 @@
+package redisstore_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/redisstore"
+	"github.com/firn-id/firn/store"
+)
+
+func contains(text, part string) bool { return strings.Contains(text, part) }
+
+// try opens a store and writes to it.
+func try(url string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	s, err := redisstore.Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	_, err = s.CompareAndSwap(ctx, "k", 0, []byte("v"))
+	return errors.Join(err, s.Close())
+}
+
+// expect wants an error of a kind that says all words and no password.
+func expect(t *testing.T, what string, err, kind error, words ...string) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Errorf("%s: %v, want %v", what, err, kind)
+		return
+	}
+	for _, word := range words {
+		if !contains(err.Error(), word) {
+			t.Errorf("%s: %q does not say %q", what, err, word)
+		}
+	}
+	if contains(err.Error(), "geheim") {
+		t.Errorf("%s: %q has the password", what, err)
+	}
+}
+
+func TestBadServersAreNamedWithAWayOut(t *testing.T) {
+	t.Parallel()
+	open := servers.Redis(t)
+	closed := servers.Redis(t, "--requirepass", "geheim")
+	replica := servers.Redis(t, "--replicaof", "127.0.0.1 "+strconv.Itoa(open.Port()))
+	full := servers.Redis(t, "--maxmemory", "1", "--maxmemory-policy", "noeviction")
+	foreign := servers.Redis(t)
+	ctx := context.Background()
+	if err := raw(t, foreign.Addr()).Set(ctx, "firn", "diary", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := raw(t, foreign.Addr()).ZAdd(ctx, "members", member("diary")).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := raw(t, open.Addr()).Do(ctx, "ACL", "SETUSER", "reader", "on", ">geheim", "~*", "+info", "+zrangebylex").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := raw(t, open.Addr()).Do(ctx, "ACL", "SETUSER", "stranger", "on", ">geheim", "~other", "+@all").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		what, url string
+		kind      error
+		words     []string
+	}{
+		{"no password", "redis://" + closed.Addr(), store.ErrRefused, []string{"wants a password"}},
+		{"a wrong password", "redis://:geheimer@" + closed.Addr(), store.ErrRefused, []string{"check user and password"}},
+		{"a user who may only read", "redis://reader:geheim@" + open.Addr(), store.ErrRefused, []string{"the user needs"}},
+		{"a user without the key", "redis://stranger:geheim@" + open.Addr(), store.ErrRefused, []string{"the user needs"}},
+		{"no such database", "redis://" + open.Addr() + "/99", store.ErrRefused, []string{"number of a database"}},
+		{"a replica", "redis://" + replica.Addr(), store.ErrRefused, []string{"name the primary"}},
+		{"a full server", "redis://" + full.Addr(), store.ErrRefused, []string{"raise maxmemory"}},
+		{"a key of another type", "redis://" + foreign.Addr(), store.ErrRefused, []string{"?key=NAME"}},
+		{"no server", "redis://:geheim@" + servers.Nowhere(t), store.ErrUnavailable, []string{"refused"}},
+		{"a silent server", "redis://:geheim@" + servers.Silent(t), store.ErrUnavailable, nil},
+		{"no cluster", "redis://" + open.Addr() + "?cluster=true", store.ErrRefused, []string{"no cluster"}},
+		{"no Sentinel", "redis://" + open.Addr() + "?master=main", store.ErrUnavailable, []string{"Sentinel"}},
+		{"TLS to a server without", "rediss://" + open.Addr(), store.ErrUnavailable, []string{"redis:// instead"}},
+	} {
+		expect(t, test.what, try(test.url), test.kind, test.words...)
+	}
+	s, err := redisstore.Open(ctx, "redis://"+foreign.Addr()+"?key=members")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	_, err = s.List(ctx, "")
+	expect(t, "a foreign member", err, store.ErrRefused, "diary", "not one of Firn's")
+}
+
+// authority writes a certificate for 127.0.0.1 that signs itself, and its key.
+func authority(t *testing.T, dir string) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = dir+"/cert.pem", dir+"/key.pem"
+	for name, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "EC PRIVATE KEY", Bytes: encoded}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	cert, key := authority(t, t.TempDir())
+	other, _ := authority(t, t.TempDir())
+	port := strconv.Itoa(servers.FreePort(t))
+	servers.Redis(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert)
+	addr := "127.0.0.1:" + port
+	pair := "&tls_cert=" + cert + "&tls_key=" + key
+	if err := try("rediss://" + addr + "?tls_ca=" + cert + pair); err != nil {
+		t.Errorf("with the right certificates: %v", err)
+	}
+	expect(t, "an unknown authority", try("rediss://"+addr), store.ErrUnavailable, "tls_ca")
+	expect(t, "another authority", try("rediss://"+addr+"?tls_ca="+other), store.ErrUnavailable, "tls_ca")
+	expect(t, "another name", try("rediss://"+addr+"?tls_server_name=redis.example&tls_ca="+cert+pair), store.ErrUnavailable, "tls_server_name")
+	expect(t, "no TLS", try("redis://"+addr), store.ErrUnavailable, "rediss://")
+}
+
+func TestBadURLs(t *testing.T) {
+	t.Parallel()
+	for url, word := range map[string]string{
+		"http://h":                           "begins with",
+		"redis://":                           "names no host",
+		"redis://:geheim@":                   "names no host",
+		"redis://h,/0":                       "names no host",
+		"redis://geheim@h":                   "USER:PASSWORD",
+		"redis://:ge%zzheim@h":               "escaped",
+		"redis://:geheim@h:port":             "port",
+		"redis://h:0":                        "port",
+		"redis://h:70000":                    "port",
+		"redis://::1":                        "brackets",
+		"redis://h/name":                     "number",
+		"redis://h/-1":                       "number",
+		"redis://a,b/1":                      "database 0",
+		"redis://a/1?cluster=true":           "database 0",
+		"redis://h?colour=red":               "no setting colour",
+		"redis://h?key=":                     "needs one value",
+		"redis://h?key=a&key=b":              "needs one value",
+		"redis://h?replicas=many":            "number",
+		"redis://h?replicas=-1":              "number",
+		"redis://h?cluster=perhaps":          "neither true nor false",
+		"redis://h?cluster=true&master=main": "exclude",
+		"redis://h?tls_ca=x":                 "rediss://",
+		"rediss://h?tls_ca=/nowhere":         "/nowhere",
+		"rediss://h?tls_ca=/dev/null":        "no certificate",
+		"rediss://h?tls_cert=/nowhere":       "nowhere",
+		"redis://h?%zz":                      "NAME=VALUE",
+	} {
+		_, err := redisstore.Open(context.Background(), url)
+		expect(t, url, err, store.ErrRefused, word)
+	}
+}
+
+func TestExamine(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for _, test := range []struct {
+		what string
+		args []string
+		want map[string]store.Verdict
+		says string
+	}{
+		{"a durable server", nil, map[string]store.Verdict{"persistence": store.Good, "eviction": store.Good, "replicas": store.Good}, "nothing acknowledged is lost"},
+		{"one that syncs each second", []string{"--appendfsync", "everysec"}, map[string]store.Verdict{"persistence": store.Doubtful}, "everysec"},
+		{"one that keeps nothing", []string{"--appendonly", "no"}, map[string]store.Verdict{"persistence": store.Bad}, "a restart forgets"},
+		{"one with snapshots", []string{"--appendonly", "no", "--save", "60 1000"}, map[string]store.Verdict{"persistence": store.Bad}, "60 1000"},
+		{"one that evicts", []string{"--maxmemory-policy", "allkeys-lru"}, map[string]store.Verdict{"eviction": store.Bad}, "firn may go"},
+		{"one that tells nothing", []string{"--rename-command", "CONFIG", ""}, map[string]store.Verdict{"persistence": store.Doubtful, "eviction": store.Doubtful}, "not told"},
+	} {
+		s := open(t, "redis://"+servers.Redis(t, test.args...).Addr())
+		findings, err := s.Examine(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := ""
+		for _, f := range findings {
+			all += f.String() + "\n"
+			if want, ok := test.want[f.Subject]; ok && f.Verdict != want {
+				t.Errorf("%s: %v, want %v: %v", test.what, f.Verdict, want, f)
+			}
+			if (f.Verdict == store.Good) != (f.Advice == "") {
+				t.Errorf("%s: %v has advice %q", test.what, f.Verdict, f.Advice)
+			}
+		}
+		if len(findings) != 3 || !contains(all, test.says) {
+			t.Errorf("%s: %s", test.what, all)
+		}
+	}
+	primary := servers.Redis(t)
+	early := open(t, "redis://"+primary.Addr())
+	replica := servers.Redis(t, "--replicaof", "127.0.0.1 "+strconv.Itoa(primary.Port()))
+	linked(t, raw(t, replica.Addr()))
+	for _, test := range []struct {
+		what string
+		s    *redisstore.Store
+		want store.Verdict
+	}{
+		{"opened before there was a replica", early, store.Doubtful},
+		{"opened beside a replica", open(t, "redis://"+primary.Addr()), store.Good},
+		{"that wants two", open(t, "redis://"+primary.Addr()+"?replicas=2"), store.Bad},
+		{"on a replica", open(t, "redis://"+replica.Addr()), store.Bad},
+	} {
+		findings, err := test.s.Examine(ctx)
+		if err != nil || findings[2].Verdict != test.want {
+			t.Errorf("a store %s: %v, %v", test.what, findings, err)
+		}
+	}
+}
+
+func member(text string) redis.Z { return redis.Z{Member: text} }

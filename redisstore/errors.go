@@ -1,0 +1,94 @@
+package redisstore
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/firn-id/firn/store"
+)
+
+// wrap says where an error came from and what kind it is.
+func (s *Store) wrap(op, key string, err error) error {
+	kind, hint := classify(err)
+	switch {
+	case errors.Is(err, kind):
+		return fmt.Errorf("redisstore: %s %q: %w", op, key, err)
+	case hint == "":
+		return fmt.Errorf("redisstore: %s %q: %w: %w", op, key, kind, err)
+	default:
+		return fmt.Errorf("redisstore: %s %q: %w: %w (%s)", op, key, kind, err, hint)
+	}
+}
+
+// replies are the errors that a server answers, by how they begin, with a kind
+// and a way out. All but the first group say that the command was not run: a
+// script's first write is where they are found, or before it.
+var replies = []struct {
+	begins string
+	kind   error
+	hint   string
+}{
+	{"LOADING", store.ErrUnavailable, "it is reading its data: try again"},
+	{"BUSY", store.ErrUnavailable, "another script keeps it busy"},
+	{"CLUSTERDOWN", store.ErrUnavailable, "the cluster has no server for this key"},
+	{"MASTERDOWN", store.ErrUnavailable, "its primary is away"},
+	{"TRYAGAIN", store.ErrUnavailable, "the key is being moved: try again"},
+	{"UNKILLABLE", store.ErrUnavailable, ""},
+	{"ERR max number of clients", store.ErrUnavailable, "raise maxclients"},
+
+	{"NOAUTH", store.ErrRefused, "it wants a password: redis://:PASSWORD@HOST"},
+	{"WRONGPASS", store.ErrRefused, "check user and password"},
+	{"ERR invalid password", store.ErrRefused, "check the password"},
+	{"ERR Client sent AUTH", store.ErrRefused, "it has no password: leave it out of the URL"},
+	{"ERR AUTH", store.ErrRefused, "it has no password or no such user: check the URL"},
+	{"NOPERM", store.ErrRefused, "the user needs: +zrangebylex +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key"},
+	{"READONLY", store.ErrRefused, "it is a replica: name the primary, or Sentinels and ?master=NAME"},
+	{"WRONGTYPE", store.ErrRefused, "the key holds something else: name another with ?key=NAME"},
+	{"OOM", store.ErrRefused, "its memory is full: raise maxmemory"},
+	{"MISCONF", store.ErrRefused, "it cannot write to its disk: see its log"},
+	{"NOREPLICAS", store.ErrRefused, "it has fewer replicas than min-replicas-to-write"},
+	{"ERR DB index", store.ErrRefused, "the URL ends in the number of a database, as redis://HOST:6379/0"},
+	{"ERR invalid DB index", store.ErrRefused, "the URL ends in the number of a database, as redis://HOST:6379/0"},
+	{"ERR SELECT is not allowed in cluster mode", store.ErrRefused, "a cluster has database 0 only"},
+	{"ERR unknown command", store.ErrRefused, "it does not know a command that Firn needs, or it was renamed"},
+	{"ERR This instance has cluster support disabled", store.ErrRefused, "it is no cluster: leave out ?cluster=true, and name one host"},
+	{"MOVED", store.ErrRefused, "it belongs to a cluster: add ?cluster=true"},
+	{"CROSSSLOT", store.ErrRefused, ""},
+	{"DENIED", store.ErrRefused, "it runs in protected mode: it needs a password, or to be reached over loopback"},
+}
+
+// classify says what kind an error is, and a way out of it if one is known.
+// What is not known to be refused is unavailable: the third outcome of a write.
+func classify(err error) (kind error, hint string) {
+	var reply redis.Error
+	var header tls.RecordHeaderError
+	var unknown x509.UnknownAuthorityError
+	var host x509.HostnameError
+	switch {
+	case errors.Is(err, store.ErrRefused):
+		return store.ErrRefused, ""
+	case errors.As(err, &header):
+		return store.ErrUnavailable, "it does not speak TLS: use redis:// instead of rediss://"
+	case errors.As(err, &unknown):
+		return store.ErrUnavailable, "its certificate is signed by nobody known here: name the authority's with ?tls_ca=FILE"
+	case errors.As(err, &host):
+		return store.ErrUnavailable, "its certificate is for another name: use that, or ?tls_server_name=NAME"
+	case strings.Contains(err.Error(), "redis: all sentinels specified in configuration are unreachable"):
+		return store.ErrUnavailable, "no Sentinel answers, or none knows ?master=NAME"
+	case errors.As(err, &reply):
+		text := strings.TrimPrefix(reply.Error(), "ERR Error running script")
+		for _, r := range replies {
+			if strings.HasPrefix(text, r.begins) {
+				return r.kind, r.hint
+			}
+		}
+	case strings.Contains(err.Error(), "EOF"), strings.Contains(err.Error(), "reset by peer"):
+		return store.ErrUnavailable, "if it speaks TLS only, use rediss://"
+	}
+	return store.ErrUnavailable, ""
+}

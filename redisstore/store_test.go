@@ -1,0 +1,317 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/redisstore"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+func open(t *testing.T, url string) *redisstore.Store {
+	t.Helper()
+	s, err := redisstore.Open(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// raw is a client for what an operator would do.
+func raw(t *testing.T, addr string) *redis.Client {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: addr})
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// factory makes stores at a URL without settings, each in a key of its own.
+func factory(url string, operator redis.Cmdable) storetest.Factory {
+	var (
+		mu   sync.Mutex
+		made int
+		keys = map[store.Store]string{}
+	)
+	another := func(t *testing.T, key string) store.Store {
+		s := open(t, url+"?key="+key)
+		mu.Lock()
+		defer mu.Unlock()
+		keys[s] = key
+		return s
+	}
+	return storetest.Factory{
+		Open: func(t *testing.T) store.Store {
+			made++
+			return another(t, fmt.Sprint("set", made))
+		},
+		Another: func(t *testing.T, s store.Store) store.Store { return another(t, keys[s]) },
+		Delete: func(t *testing.T, s store.Store, key string) {
+			n, err := operator.ZRemRangeByLex(context.Background(), keys[s], "["+key+"\x00", "("+key+"\x01").Result()
+			if err != nil || n != 1 {
+				t.Fatalf("deleted %d registers %q, %v", n, key, err)
+			}
+		},
+	}
+}
+
+func TestConformanceOnOneServer(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	operator := redis.NewClient(&redis.Options{Addr: server.Addr(), DB: 3})
+	t.Cleanup(func() { operator.Close() })
+	storetest.Run(t, factory("redis://"+server.Addr()+"/3", operator))
+}
+
+// cluster starts a cluster of two servers, with half of the keys each.
+func cluster(t *testing.T) (addrs [2]string) {
+	t.Helper()
+	ctx := context.Background()
+	for i := range addrs {
+		s := servers.Redis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
+		addrs[i] = s.Addr()
+		c := raw(t, addrs[i])
+		if err := c.ClusterAddSlotsRange(ctx, i*8192, i*8192+8191).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 {
+			_, port, _ := strings.Cut(addrs[0], ":")
+			if err := c.ClusterMeet(ctx, "127.0.0.1", port).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, addr := range addrs {
+		c := raw(t, addr)
+		await(t, "the cluster to agree", func() bool {
+			info, err := c.ClusterInfo(ctx).Result()
+			return err == nil && contains(info, "cluster_state:ok") && contains(info, "cluster_known_nodes:2")
+		})
+	}
+	return addrs
+}
+
+func TestConformanceOnACluster(t *testing.T) {
+	t.Parallel()
+	addrs := cluster(t)
+	operator := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs[:]})
+	t.Cleanup(func() { operator.Close() })
+	storetest.Run(t, factory("redis://"+addrs[0]+","+addrs[1], operator))
+	s := open(t, "redis://"+addrs[1]+"?cluster=true&key=alone")
+	if _, err := s.CompareAndSwap(context.Background(), "k", 0, nil); err != nil {
+		t.Errorf("one host of a cluster: %v", err)
+	}
+	// A client that is not told of the cluster works or says so, as the key has it.
+	refused := 0
+	for i := range 20 {
+		s := open(t, fmt.Sprintf("redis://%s?key=key%d", addrs[0], i))
+		if _, err := s.Get(context.Background(), "k"); errors.Is(err, store.ErrRefused) && contains(err.Error(), "cluster=true") {
+			refused++
+		}
+	}
+	if refused < 3 || refused > 17 {
+		t.Errorf("%d of 20 keys are said to be on the other server of two", refused)
+	}
+}
+
+func TestSentinelsLeadToThePrimaryAndToTheNextOne(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	primary := servers.Redis(t)
+	replica := servers.Redis(t, "--replicaof", "127.0.0.1 "+strconv.Itoa(primary.Port()))
+	linked(t, raw(t, replica.Addr()))
+	sentinel := servers.Sentinel(t, "main", primary)
+	s := open(t, "redis://"+sentinel.Addr()+"/0?master=main")
+	revision, err := s.CompareAndSwap(ctx, "k", 0, []byte("before"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Settle(ctx); err != nil {
+		t.Fatalf("a replica is there: %v", err)
+	}
+	watcher := raw(t, sentinel.Addr())
+	await(t, "the Sentinel to know the replica", func() bool {
+		n, err := watcher.Do(ctx, "sentinel", "replicas", "main").Slice()
+		return err == nil && len(n) == 1
+	})
+	primary.Kill()
+	await(t, "the failover", func() bool {
+		_, err := s.CompareAndSwap(ctx, "k", revision, []byte("after"))
+		return err == nil
+	})
+	if e, err := s.Get(ctx, "k"); err != nil || string(e.Value) != "after" {
+		t.Errorf("%q, %v", e.Value, err)
+	}
+}
+
+// linked waits until a replica has all that its primary had.
+func linked(t *testing.T, replica *redis.Client) {
+	t.Helper()
+	await(t, "the replica to be linked", func() bool {
+		info, err := replica.Info(context.Background(), "replication").Result()
+		return err == nil && contains(info, "master_link_status:up")
+	})
+}
+
+func TestSettleWaitsForAReplicaAndSaysWhenThereIsNone(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	primary := servers.Redis(t)
+	alone := open(t, "redis://"+primary.Addr())
+	if err := alone.Settle(ctx); err != nil {
+		t.Errorf("without replicas there is nothing to wait for: %v", err)
+	}
+	replica := servers.Redis(t, "--replicaof", "127.0.0.1 "+strconv.Itoa(primary.Port()))
+	linked(t, raw(t, replica.Addr()))
+	writer, s := open(t, "redis://"+primary.Addr()), open(t, "redis://"+primary.Addr())
+	if _, err := writer.CompareAndSwap(ctx, "k", 0, []byte("v")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Settle(ctx); err != nil {
+		t.Fatalf("with a replica: %v", err)
+	}
+	replica.Pause()
+	if _, err := writer.CompareAndSwap(ctx, "other", 0, []byte("v")); err != nil {
+		t.Fatalf("a write does not wait: %v", err)
+	}
+	// Written through another connection, and yet it is waited for.
+	if err := s.Settle(ctx); !errors.Is(err, store.ErrUnavailable) || !contains(err.Error(), "0 of the 1 replicas") {
+		t.Errorf("a stopped replica: %v", err)
+	}
+	replica.Resume()
+	await(t, "the replica to catch up", func() bool { return s.Settle(ctx) == nil })
+}
+
+func TestWhatWasAcknowledgedSurvivesKill(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	s := open(t, "redis://"+server.Addr())
+	ctx, cancel := context.WithCancel(context.Background())
+	var (
+		acknowledged, unknown atomic.Int64
+		group                 sync.WaitGroup
+	)
+	for w := range 4 {
+		group.Go(func() {
+			key := fmt.Sprint("counter", w)
+			for ctx.Err() == nil {
+				e, err := s.Get(context.Background(), key)
+				if err != nil && !errors.Is(err, store.ErrNotFound) {
+					continue
+				}
+				_, err = s.CompareAndSwap(context.Background(), key, e.Revision, []byte(next(e.Value)))
+				switch {
+				case err == nil:
+					acknowledged.Add(1)
+				case !store.Unapplied(err):
+					unknown.Add(1)
+				default:
+					t.Errorf("a writer alone: %v", err)
+				}
+			}
+		})
+	}
+	for range 5 {
+		before := acknowledged.Load()
+		await(t, "writes", func() bool { return acknowledged.Load() > before+100 })
+		server.Kill()
+		server.Restart()
+	}
+	cancel()
+	group.Wait()
+	var list []store.Entry
+	await(t, "the client to dial again", func() (ok bool) {
+		var err error
+		list, err = s.List(context.Background(), "counter")
+		return err == nil && len(list) == 4
+	})
+	var total int64
+	for _, e := range list {
+		n, err := strconv.ParseInt(string(e.Value), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += n
+	}
+	if a, u := acknowledged.Load(), unknown.Load(); total < a || total > a+u {
+		t.Errorf("counted to %d: %d were acknowledged and %d left open", total, a, u)
+	}
+}
+
+func next(value []byte) string {
+	n, err := strconv.Atoi(string(value))
+	if err != nil {
+		n = 0 // not there yet
+	}
+	return strconv.Itoa(n + 1)
+}
+
+func TestASilentServerHoldsNobodyBeyondTheContext(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	s := open(t, "redis://"+server.Addr())
+	server.Pause()
+	cause := errors.New("changed my mind")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	time.AfterFunc(50*time.Millisecond, func() { cancel(cause) })
+	started := time.Now()
+	_, err := s.CompareAndSwap(ctx, "k", 0, []byte("v"))
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) || time.Since(started) > 2*time.Second {
+		t.Errorf("after %v: %v", time.Since(started), err)
+	}
+	server.Resume()
+	await(t, "the server to answer again", func() bool {
+		_, err := s.Get(context.Background(), "other")
+		return errors.Is(err, store.ErrNotFound)
+	})
+}
+
+func TestAWriteRepeatedOnTheWayIsOneWrite(t *testing.T) {
+	t.Parallel()
+	// The same command a second time, as a client or a proxy might send it.
+	server := servers.Redis(t)
+	ctx := context.Background()
+	s := open(t, "redis://"+server.Addr())
+	revision, err := s.CompareAndSwap(ctx, "k", 0, []byte("v"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	operator := raw(t, server.Addr())
+	again, err := redisstore.Script.Run(ctx, operator, []string{"firn"}, "k", "", fmt.Sprintf("%016x", uint64(revision)), "v").Int()
+	if err != nil || again != 1 {
+		t.Errorf("repeated: %d, %v", again, err)
+	}
+	if n, err := operator.ZCard(ctx, "firn").Result(); err != nil || n != 1 {
+		t.Errorf("%d registers, %v", n, err)
+	}
+}
+
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !done() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited for %s in vain", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
