@@ -36,6 +36,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"store/storetest":  {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},
 		"lease":            {root, root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/lease"},
 		"prefetch":         {root, root + "/prefetch"},
+		"internal/hosturl": {root + "/internal/hosturl"},
 		"internal/servers": {root + "/internal/servers"},
 	}
 	modules := map[string]bool{"cmd": true, "bench": true, "redisstore": true, "etcdstore": true, "zkstore": true}

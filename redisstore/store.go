@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -222,6 +223,9 @@ func (s *Store) Close() error {
 	return nil
 }
 
+// atOnce is how far two timers for the same deadline may fire apart.
+const atOnce = 50 * time.Millisecond
+
 // await makes a call that ends with ctx. The client looks at a deadline but not
 // at a cancellation while it waits for an answer; what is left behind then ends
 // with its own time-out.
@@ -247,7 +251,9 @@ func await[T any](ctx context.Context, s *Store, call func() (T, error)) (T, err
 	}()
 	select {
 	case a := <-answers:
-		if a.err != nil && errors.Is(a.err, context.DeadlineExceeded) && ctx.Err() != nil {
+		var timeout net.Error
+		if deadline, ok := ctx.Deadline(); ok && errors.As(a.err, &timeout) && timeout.Timeout() && time.Until(deadline) < atOnce {
+			<-ctx.Done() // the client gave the connection the same deadline, and that was quicker
 			return none, store.ContextError(ctx)
 		}
 		return a.value, a.err

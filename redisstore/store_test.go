@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,7 +45,7 @@ func raw(t *testing.T, addr string) *redis.Client {
 }
 
 // factory makes stores at a URL without settings, each in a key of its own.
-func factory(url string, operator redis.Cmdable) storetest.Factory {
+func factory(url string, operator redis.Cmdable, all ...*servers.Server) storetest.Factory {
 	var (
 		mu   sync.Mutex
 		made int
@@ -71,6 +70,24 @@ func factory(url string, operator redis.Cmdable) storetest.Factory {
 				t.Fatalf("deleted %d registers %q, %v", n, key, err)
 			}
 		},
+		Restart: func(*testing.T, store.Store) {
+			for _, server := range all {
+				server.Kill()
+			}
+			for _, server := range all {
+				server.Restart()
+			}
+		},
+		Pause: func(*testing.T, store.Store) func() {
+			for _, server := range all {
+				server.Pause()
+			}
+			return func() {
+				for _, server := range all {
+					server.Resume()
+				}
+			}
+		},
 	}
 }
 
@@ -79,16 +96,17 @@ func TestConformanceOnOneServer(t *testing.T) {
 	server := servers.Redis(t)
 	operator := redis.NewClient(&redis.Options{Addr: server.Addr(), DB: 3})
 	t.Cleanup(func() { operator.Close() })
-	storetest.Run(t, factory("redis://"+server.Addr()+"/3", operator))
+	storetest.Run(t, factory("redis://"+server.Addr()+"/3", operator, server))
 }
 
 // cluster starts a cluster of two servers, with half of the keys each.
-func cluster(t *testing.T) (addrs [2]string) {
+func cluster(t *testing.T) (addrs [2]string, all []*servers.Server) {
 	t.Helper()
 	ctx := context.Background()
 	for i := range addrs {
 		s := servers.Redis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
 		addrs[i] = s.Addr()
+		all = append(all, s)
 		c := raw(t, addrs[i])
 		if err := c.ClusterAddSlotsRange(ctx, i*8192, i*8192+8191).Err(); err != nil {
 			t.Fatal(err)
@@ -107,15 +125,15 @@ func cluster(t *testing.T) (addrs [2]string) {
 			return err == nil && contains(info, "cluster_state:ok") && contains(info, "cluster_known_nodes:2")
 		})
 	}
-	return addrs
+	return addrs, all
 }
 
 func TestConformanceOnACluster(t *testing.T) {
 	t.Parallel()
-	addrs := cluster(t)
+	addrs, all := cluster(t)
 	operator := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs[:]})
 	t.Cleanup(func() { operator.Close() })
-	storetest.Run(t, factory("redis://"+addrs[0]+","+addrs[1], operator))
+	storetest.Run(t, factory("redis://"+addrs[0]+","+addrs[1], operator, all...))
 	s := open(t, "redis://"+addrs[1]+"?cluster=true&key=alone")
 	if _, err := s.CompareAndSwap(context.Background(), "k", 0, nil); err != nil {
 		t.Errorf("one host of a cluster: %v", err)
@@ -199,90 +217,6 @@ func TestSettleWaitsForAReplicaAndSaysWhenThereIsNone(t *testing.T) {
 	}
 	replica.Resume()
 	await(t, "the replica to catch up", func() bool { return s.Settle(ctx) == nil })
-}
-
-func TestWhatWasAcknowledgedSurvivesKill(t *testing.T) {
-	t.Parallel()
-	server := servers.Redis(t)
-	s := open(t, "redis://"+server.Addr())
-	ctx, cancel := context.WithCancel(context.Background())
-	var (
-		acknowledged, unknown atomic.Int64
-		group                 sync.WaitGroup
-	)
-	for w := range 4 {
-		group.Go(func() {
-			key := fmt.Sprint("counter", w)
-			for ctx.Err() == nil {
-				e, err := s.Get(context.Background(), key)
-				if err != nil && !errors.Is(err, store.ErrNotFound) {
-					continue
-				}
-				_, err = s.CompareAndSwap(context.Background(), key, e.Revision, []byte(next(e.Value)))
-				switch {
-				case err == nil:
-					acknowledged.Add(1)
-				case !store.Unapplied(err):
-					unknown.Add(1)
-				default:
-					t.Errorf("a writer alone: %v", err)
-				}
-			}
-		})
-	}
-	for range 5 {
-		before := acknowledged.Load()
-		await(t, "writes", func() bool { return acknowledged.Load() > before+100 })
-		server.Kill()
-		server.Restart()
-	}
-	cancel()
-	group.Wait()
-	var list []store.Entry
-	await(t, "the client to dial again", func() (ok bool) {
-		var err error
-		list, err = s.List(context.Background(), "counter")
-		return err == nil && len(list) == 4
-	})
-	var total int64
-	for _, e := range list {
-		n, err := strconv.ParseInt(string(e.Value), 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		total += n
-	}
-	if a, u := acknowledged.Load(), unknown.Load(); total < a || total > a+u {
-		t.Errorf("counted to %d: %d were acknowledged and %d left open", total, a, u)
-	}
-}
-
-func next(value []byte) string {
-	n, err := strconv.Atoi(string(value))
-	if err != nil {
-		n = 0 // not there yet
-	}
-	return strconv.Itoa(n + 1)
-}
-
-func TestASilentServerHoldsNobodyBeyondTheContext(t *testing.T) {
-	t.Parallel()
-	server := servers.Redis(t)
-	s := open(t, "redis://"+server.Addr())
-	server.Pause()
-	cause := errors.New("changed my mind")
-	ctx, cancel := context.WithCancelCause(context.Background())
-	time.AfterFunc(50*time.Millisecond, func() { cancel(cause) })
-	started := time.Now()
-	_, err := s.CompareAndSwap(ctx, "k", 0, []byte("v"))
-	if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) || time.Since(started) > 2*time.Second {
-		t.Errorf("after %v: %v", time.Since(started), err)
-	}
-	server.Resume()
-	await(t, "the server to answer again", func() bool {
-		_, err := s.Get(context.Background(), "other")
-		return errors.Is(err, store.ErrNotFound)
-	})
 }
 
 func TestAWriteRepeatedOnTheWayIsOneWrite(t *testing.T) {

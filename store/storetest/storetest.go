@@ -32,6 +32,15 @@ type Factory struct {
 	// Delete removes a key that exists from s, as an operator would. Nil leaves
 	// out what is claimed of keys deleted and made again.
 	Delete func(t *testing.T, s store.Store, key string)
+
+	// Restart ends the server that s speaks to as a loss of power would, and
+	// starts it again with the data that it kept. Nil leaves out what is claimed
+	// of that.
+	Restart func(t *testing.T, s store.Store)
+
+	// Pause has the server that s speaks to accept connections and answer
+	// nothing, until resume is called. Nil leaves out what is claimed of that.
+	Pause func(t *testing.T, s store.Store) (resume func())
 }
 
 // Run tests stores made by f for all that [store.Store] promises, each claim in
@@ -76,10 +85,14 @@ var claims = []claim{
 	{"several handles lose no write", several, countersByHandle},
 	{"a write is seen by other handles at once", several, visible},
 	{"a deleted key's revisions never come back", deletes, recreated},
+	{"what was acknowledged survives a restart", restarts, restarted},
+	{"a silent server holds nobody beyond the context", pauses, paused},
 }
 
-func several(f Factory) bool { return f.Another != nil }
-func deletes(f Factory) bool { return f.Delete != nil }
+func several(f Factory) bool  { return f.Another != nil }
+func deletes(f Factory) bool  { return f.Delete != nil }
+func restarts(f Factory) bool { return f.Restart != nil }
+func pauses(f Factory) bool   { return f.Pause != nil }
 
 func mustClose(t *testing.T, s store.Store) {
 	t.Helper()

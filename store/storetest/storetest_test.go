@@ -21,6 +21,20 @@ type handle struct {
 	*memstore.Store
 	mu     sync.Mutex
 	closed bool
+	silent chan struct{} // while it is not nil, calls wait for it to be closed
+}
+
+// answer waits while the store is silent, as long as ctx lasts.
+func (h *handle) answer(ctx context.Context) {
+	h.mu.Lock()
+	silent := h.silent
+	h.mu.Unlock()
+	if silent != nil {
+		select {
+		case <-silent:
+		case <-ctx.Done():
+		}
+	} // the store in memory sees for itself that ctx has ended
 }
 
 func (h *handle) Close() error {
@@ -40,11 +54,13 @@ func (h *handle) gone() error {
 }
 
 func (h *handle) Get(ctx context.Context, key string) (store.Entry, error) {
+	h.answer(ctx)
 	e, err := h.Store.Get(ctx, key)
 	return e, errors.Join(err, h.gone())
 }
 
 func (h *handle) List(ctx context.Context, prefix string) ([]store.Entry, error) {
+	h.answer(ctx)
 	list, err := h.Store.List(ctx, prefix)
 	return list, errors.Join(err, h.gone())
 }
@@ -53,21 +69,42 @@ func (h *handle) CompareAndSwap(ctx context.Context, key string, old store.Revis
 	if err := h.gone(); err != nil {
 		return 0, err
 	}
+	h.answer(ctx)
 	return h.Store.CompareAndSwap(ctx, key, old, value)
 }
 
 // memory is a factory of stores in good order, each wrapped by wrap.
 func memory(wrap func(store.Store) store.Store) storetest.Factory {
 	inner := map[store.Store]*memstore.Store{}
+	handles := map[store.Store]*handle{}
 	open := func(m *memstore.Store) store.Store {
-		s := wrap(&handle{Store: m})
-		inner[s] = m
+		h := &handle{Store: m}
+		s := wrap(h)
+		inner[s], handles[s] = m, h
 		return s
 	}
 	return storetest.Factory{
 		Open:    func(*testing.T) store.Store { return open(memstore.New(nil)) },
 		Another: func(_ *testing.T, s store.Store) store.Store { return open(inner[s]) },
 		Delete:  func(_ *testing.T, s store.Store, key string) { inner[s].Delete(key) },
+		Restart: func(_ *testing.T, s store.Store) {
+			if b, ok := s.(*broken); ok && b.restart != nil {
+				b.restart(inner[s])
+			}
+		},
+		Pause: func(_ *testing.T, s store.Store) func() {
+			h, silent := handles[s], make(chan struct{})
+			set := func(c chan struct{}) {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				h.silent = c
+			}
+			set(silent)
+			return func() {
+				set(nil)
+				close(silent)
+			}
+		},
 	}
 }
 
@@ -82,6 +119,8 @@ type broken struct {
 	get  func(s store.Store, key string) (store.Entry, error)
 	swap func(s store.Store, key string, old store.Revision, value []byte) (store.Revision, error)
 	list func(s store.Store, prefix string) ([]store.Entry, error)
+
+	restart func(*memstore.Store)
 }
 
 func (b *broken) Get(ctx context.Context, key string) (store.Entry, error) {
@@ -229,6 +268,20 @@ var faults = map[string]func() *broken{
 			return e, err
 		}}
 	},
+	"a restart forgets": func() *broken {
+		return &broken{restart: func(m *memstore.Store) { m.Restore(nil) }}
+	},
+	"a restart goes back to an older copy": func() *broken {
+		var older memstore.Snapshot
+		return &broken{restart: func(m *memstore.Store) {
+			now := m.Snapshot()
+			m.Restore(older)
+			older = now
+		}}
+	},
+	"a call does not look at its context": func() *broken {
+		return &broken{get: func(s store.Store, key string) (store.Entry, error) { return s.Get(bg, key) }}
+	},
 	"an absent key is empty": func() *broken {
 		return &broken{get: func(s store.Store, key string) (store.Entry, error) {
 			e, err := s.Get(bg, key)
@@ -246,6 +299,7 @@ const faultVariable = "FIRN_STORETEST_FAULT"
 // below has it do so; it has nothing to say otherwise.
 func TestABrokenStore(t *testing.T) {
 	if fault, ok := faults[os.Getenv(faultVariable)]; ok {
+		storetest.LosePatience()
 		storetest.Run(t, memory(func(s store.Store) store.Store {
 			b := fault()
 			b.Store = s

@@ -1,0 +1,67 @@
+package etcdstore
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/firn-id/firn/store"
+)
+
+// wrap says where an error came from and what kind it is.
+func (s *Store) wrap(op, key string, err error) error {
+	kind, hint := classify(err)
+	switch {
+	case errors.Is(err, kind):
+		return fmt.Errorf("etcdstore: %s %q: %w", op, key, err)
+	case hint == "":
+		return fmt.Errorf("etcdstore: %s %q: %w: %w", op, key, kind, err)
+	default:
+		return fmt.Errorf("etcdstore: %s %q: %w: %w (%s)", op, key, kind, err, hint)
+	}
+}
+
+// classify says what kind an error is, and a way out of it if one is known.
+// Refused is only what the server answers before it proposes a write.
+func classify(err error) (kind error, hint string) {
+	text := err.Error()
+	switch {
+	case errors.Is(err, store.ErrRefused):
+		return store.ErrRefused, ""
+	case is(err, rpctypes.ErrAuthFailed):
+		return store.ErrRefused, "check user and password"
+	case is(err, rpctypes.ErrUserEmpty):
+		return store.ErrRefused, "it wants a user: etcd://USER:PASSWORD@HOST"
+	case is(err, rpctypes.ErrAuthNotEnabled):
+		return store.ErrRefused, "it has no users: leave USER:PASSWORD out of the URL"
+	case is(err, rpctypes.ErrPermissionDenied):
+		return store.ErrRefused, "grant the user's role readwrite on the prefix: etcdctl role grant-permission ROLE readwrite --prefix=true PREFIX"
+	case is(err, rpctypes.ErrNoSpace):
+		return store.ErrRefused, "its quota is used up: compact, defragment and disarm the alarm, or raise --quota-backend-bytes"
+	case is(err, rpctypes.ErrRequestTooLarge):
+		return store.ErrRefused, "raise --max-request-bytes"
+	case is(err, rpctypes.ErrNoLeader), is(err, rpctypes.ErrLeaderChanged):
+		return store.ErrUnavailable, "most of its members must be up and see each other"
+	case strings.Contains(text, "first record does not look like a TLS handshake"),
+		strings.Contains(text, "authentication handshake failed: EOF"):
+		return store.ErrUnavailable, "it does not speak TLS: leave out tls=true"
+	case strings.Contains(text, "certificate signed by unknown authority"):
+		return store.ErrUnavailable, "name the authority's certificate with tls_ca=FILE"
+	case strings.Contains(text, "certificate is valid for"), strings.Contains(text, "cannot validate certificate"):
+		return store.ErrUnavailable, "its certificate is for another name: use that, or tls_server_name=NAME"
+	case strings.Contains(text, "error reading server preface"):
+		return store.ErrUnavailable, "if it speaks TLS, add ?tls=true"
+	case status.Code(err) == codes.Unimplemented:
+		return store.ErrRefused, "it is no etcd v3"
+	default:
+		return store.ErrUnavailable, ""
+	}
+}
+
+// is tells etcd's errors by their text: the client and the server each have a
+// type of their own for them.
+func is(err, target error) bool { return strings.Contains(err.Error(), target.Error()) }

@@ -1,0 +1,75 @@
+package etcdstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/firn-id/firn/store"
+)
+
+// Examine implements [store.Examined]: how many members vote and answer, and
+// whether there is an alarm.
+func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
+	members, err := call(ctx, s, func(ctx context.Context) (*clientv3.MemberListResponse, error) {
+		return s.client.MemberList(ctx)
+	})
+	if err != nil {
+		return nil, s.wrap("examine", s.prefix, err)
+	}
+	voters, healthy := 0, 0
+	var silent, alarms []string
+	for _, m := range members.Members {
+		if m.IsLearner {
+			continue
+		}
+		voters++
+		status, err := s.status(ctx, m.ClientURLs)
+		switch {
+		case err != nil:
+			silent = append(silent, m.Name)
+		default:
+			healthy++
+			alarms = append(alarms, status.Errors...)
+		}
+	}
+	quorum := store.Finding{Subject: "quorum", Says: fmt.Sprintf("%d of %d members answer", healthy, voters)}
+	switch {
+	case healthy < voters:
+		quorum.Verdict = store.Doubtful
+		quorum.Advice = fmt.Sprintf("start %s; it goes on as long as %d do", strings.Join(silent, ", "), voters/2+1)
+		if healthy < voters/2+1 {
+			quorum.Verdict = store.Bad
+		}
+	case voters == 1:
+		quorum.Verdict = store.Doubtful
+		quorum.Advice = "with three, one may fail; while this one is away, holders last until their fences"
+	case voters%2 == 0:
+		quorum.Verdict = store.Doubtful
+		quorum.Advice = fmt.Sprintf("%d members stand no more failures than %d", voters, voters-1)
+	}
+	alarm := store.Finding{Subject: "alarms", Says: "none"}
+	if len(alarms) > 0 {
+		alarm.Verdict = store.Bad
+		alarm.Says = strings.Join(alarms, "; ")
+		alarm.Advice = "see etcdctl alarm list; NOSPACE refuses all writes until the space is freed and the alarm disarmed"
+	}
+	return []store.Finding{quorum, alarm}, nil
+}
+
+// status asks a member at whichever of its addresses answers.
+func (s *Store) status(ctx context.Context, addresses []string) (*clientv3.StatusResponse, error) {
+	err := fmt.Errorf("%w: it has no address", store.ErrUnavailable)
+	for _, address := range addresses {
+		var status *clientv3.StatusResponse
+		bounded, cancel := context.WithTimeout(ctx, dialTimeout)
+		status, err = s.client.Status(bounded, address)
+		cancel()
+		if err == nil {
+			return status, nil
+		}
+	}
+	return nil, err
+}

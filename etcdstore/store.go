@@ -1,0 +1,184 @@
+// Package etcdstore is a [store.Store] in etcd v3.
+//
+//	s, err := etcdstore.Open(ctx, "etcd://10.0.0.5:2379,10.0.0.6:2379/shop")
+//	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
+//
+// A register is a key of etcd's; its value is the register's revision, a line
+// feed and the register's value. Look with: etcdctl get --prefix firn/.
+//
+// The revision is drawn at random, since etcd's own begin anew when a cluster
+// is, and go back when an older snapshot is restored. A write compares it on the
+// server, by the range of values that begin with it.
+//
+// What etcd acknowledged, a majority has on disk. It has no clock to compare
+// with.
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/firn-id/firn/store"
+)
+
+// Store is a [store.Store] in an etcd. Make one with [Open] or [New]. It is
+// [store.Examined] too.
+type Store struct {
+	client *clientv3.Client
+	prefix string
+	closed atomic.Bool
+}
+
+// callTimeout bounds a call whose context does not end earlier: the client
+// itself tries for much longer.
+const callTimeout = 10 * time.Second
+
+// New returns a store over client, which Close closes, whose keys all begin with
+// prefix. It reads once, to say what is wrong at once.
+func New(ctx context.Context, client *clientv3.Client, prefix string) (*Store, error) {
+	s := &Store{client: client, prefix: prefix}
+	if _, err := s.read(ctx, prefix+" ", clientv3.WithCountOnly(), clientv3.WithPrefix()); err != nil {
+		return nil, s.wrap("open", prefix, err)
+	}
+	return s, nil
+}
+
+// What separates the revision from the value, and the byte after it.
+const (
+	separator      = "\n"
+	afterSeparator = "\v"
+	revisionSize   = 16
+)
+
+func digits(r store.Revision) string { return fmt.Sprintf("%0*x", revisionSize, uint64(r)) }
+
+func (s *Store) parse(key, value []byte) (store.Entry, error) {
+	head, rest, ok := strings.Cut(string(value), separator)
+	revision, err := strconv.ParseUint(head, 16, 64)
+	if !ok || err != nil || len(head) != revisionSize {
+		return store.Entry{}, fmt.Errorf("%w: the value of key %q was not written by Firn: use another prefix, or remove it", store.ErrRefused, key)
+	}
+	return store.Entry{Key: strings.TrimPrefix(string(key), s.prefix), Value: []byte(rest), Revision: store.Revision(revision)}, nil
+}
+
+// Get implements [store.Store].
+func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
+	if err := store.CheckKey(key); err != nil {
+		return store.Entry{}, err
+	}
+	list, err := s.read(ctx, s.prefix+key)
+	if err != nil {
+		return store.Entry{}, s.wrap("get", key, err)
+	}
+	if len(list) == 0 {
+		return store.Entry{}, fmt.Errorf("etcdstore: get %q: %w", key, store.ErrNotFound)
+	}
+	return list[0], nil
+}
+
+// List implements [store.Store].
+func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
+	options := []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByKey, clientv3.SortAscend)}
+	from := s.prefix + prefix
+	if from == "" {
+		from, options[0] = "\x00", clientv3.WithFromKey() // all keys
+	}
+	list, err := s.read(ctx, from, options...)
+	if err != nil {
+		return nil, s.wrap("list", prefix, err)
+	}
+	return list, nil
+}
+
+func (s *Store) read(ctx context.Context, key string, options ...clientv3.OpOption) ([]store.Entry, error) {
+	answer, err := call(ctx, s, func(ctx context.Context) (*clientv3.GetResponse, error) {
+		return s.client.Get(ctx, key, options...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]store.Entry, len(answer.Kvs))
+	for i, kv := range answer.Kvs {
+		if list[i], err = s.parse(kv.Key, kv.Value); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// CompareAndSwap implements [store.Store].
+func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+	if err := store.CheckKey(key); err != nil {
+		return 0, err
+	}
+	if err := store.CheckValue(key, value); err != nil {
+		return 0, err
+	}
+	name := s.prefix + key
+	condition := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(name), "=", 0)}
+	if old != 0 {
+		// Not there, it would compare as empty, which lies before the range.
+		condition = []clientv3.Cmp{
+			clientv3.Compare(clientv3.Value(name), ">", digits(old)),
+			clientv3.Compare(clientv3.Value(name), "<", digits(old)+afterSeparator),
+		}
+	}
+	revision := store.Revision(rand.Int64() | 1) // never 0
+	answer, err := call(ctx, s, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		return s.client.Txn(ctx).If(condition...).
+			Then(clientv3.OpPut(name, digits(revision)+separator+string(value))).Commit()
+	})
+	if err != nil {
+		return 0, s.wrap("compare-and-swap", key, err)
+	}
+	if !answer.Succeeded {
+		return 0, fmt.Errorf("etcdstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
+	}
+	return revision, nil
+}
+
+// Close closes the client. It may be called twice.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	if err := s.client.Close(); err != nil && !errors.Is(err, context.Canceled) {
+		return s.wrap("close", s.prefix, err)
+	}
+	return nil
+}
+
+// call makes a call that ends with ctx, or after callTimeout.
+func call[T any](ctx context.Context, s *Store, do func(context.Context) (T, error)) (T, error) {
+	var none T
+	if err := store.ContextError(ctx); err != nil {
+		return none, err
+	}
+	if s.closed.Load() {
+		return none, fmt.Errorf("%w: the store is closed", store.ErrUnavailable)
+	}
+	bounded, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	answer, err := do(bounded)
+	switch {
+	case err == nil:
+		return answer, nil
+	case ctx.Err() != nil:
+		if kind, _ := classify(err); errors.Is(kind, store.ErrRefused) {
+			return none, err // which is certain, whatever ctx says
+		}
+		return none, store.ContextError(ctx)
+	case bounded.Err() != nil:
+		return none, fmt.Errorf("%w: no answer within %v: %w", store.ErrUnavailable, callTimeout, err)
+	default:
+		return none, err
+	}
+}

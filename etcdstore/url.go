@@ -1,0 +1,86 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/firn-id/firn/internal/hosturl"
+	"github.com/firn-id/firn/store"
+)
+
+// Open returns a store in the etcd that a URL names. No error repeats the
+// password.
+//
+//	etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/PREFIX][?SETTINGS]
+//
+// Keys begin with PREFIX and a slash, if there is one. Settings:
+//
+//	tls=true               it speaks TLS
+//	tls_ca=FILE            certificates of who may sign the servers'
+//	tls_cert=FILE          a certificate to show, with its tls_key=FILE
+//	tls_server_name=NAME   the name in the servers' certificates, if not the hosts'
+func Open(ctx context.Context, text string) (*Store, error) {
+	cfg, prefix, err := parseURL(text)
+	if err != nil {
+		return nil, fmt.Errorf("etcdstore: %w: %w", store.ErrRefused, err)
+	}
+	client, err := clientv3.New(cfg) // speaks to the server only to log in
+	if err != nil {
+		return nil, (&Store{}).wrap("open", prefix, err)
+	}
+	s, err := New(ctx, client, prefix)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return s, nil
+}
+
+const (
+	dialTimeout = 5 * time.Second
+	// keepAlive is how often a silent connection is asked after, and how long the
+	// answer may take: a holder notices within a look or two.
+	keepAlive   = 5 * time.Second
+	defaultPort = "2379"
+)
+
+func failFast(ctx context.Context, method string, request, answer any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	return invoke(ctx, method, request, answer, cc, append(options, grpc.WaitForReady(false))...)
+}
+
+func parseURL(text string) (clientv3.Config, string, error) {
+	u := hosturl.Parse(text, defaultPort)
+	if u.Scheme != "etcd" {
+		u.Fail(errors.New("a URL begins with etcd://"))
+	}
+	cfg := clientv3.Config{
+		Username: u.User, Password: u.Password,
+		DialTimeout: dialTimeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAlive,
+		Logger: zap.NewNop(), // errors are returned
+	}
+	cfg.TLS = u.TLS(u.Bool("tls"), "tls=true")
+	scheme := "http://"
+	if cfg.TLS != nil {
+		scheme = "https://"
+	}
+	// Else a call waits for a connection for as long as its context lasts, and
+	// does not say why there is none. A write is repeated only if it was not sent.
+	cfg.MaxUnaryRetries = uint(len(u.Hosts)) + 2
+	cfg.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(failFast)}
+	for _, host := range u.Hosts {
+		cfg.Endpoints = append(cfg.Endpoints, scheme+host)
+	}
+	prefix := u.Path
+	if prefix != "" {
+		prefix += "/"
+		if err := store.CheckKey(prefix); err != nil {
+			u.Fail(err)
+		}
+	}
+	return cfg, prefix, u.Err()
+}

@@ -1,0 +1,183 @@
+// Package hosturl reads the URLs of stores that several hosts may serve, which
+// net/url does not take, and never repeats a password.
+//
+//	SCHEME://[[USER]:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/PATH][?NAME=VALUE[&...]]
+package hosturl
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A URL is what one says. Its methods that read settings take them out and
+// collect what is wrong; [URL.Err] tells it, and which settings nobody read.
+type URL struct {
+	Scheme         string
+	User, Password string
+	Hosts          []string // each HOST:PORT
+	Path           string   // without the slash before it
+
+	settings map[string][]string
+	known    []string
+	errs     []error
+}
+
+// Parse reads a URL. Hosts without a port get defaultPort. Nothing is returned
+// but by the URL's Err, so that all mistakes are told at once.
+func Parse(text, defaultPort string) *URL {
+	u := &URL{}
+	scheme, rest, _ := strings.Cut(text, "://")
+	u.Scheme = scheme
+	rest, query, _ := strings.Cut(rest, "?")
+	// At the last @, since a password may have been left unescaped.
+	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
+		u.login(rest[:i])
+		rest = rest[i+1:]
+	}
+	hosts, path, _ := strings.Cut(rest, "/")
+	for host := range strings.SplitSeq(hosts, ",") {
+		u.host(host, defaultPort)
+	}
+	var err error
+	if u.Path, err = url.PathUnescape(path); err != nil {
+		u.Fail(errors.New("a % in what follows the host is not followed by two hexadecimal digits"))
+	}
+	if u.settings, err = url.ParseQuery(query); err != nil {
+		u.Fail(errors.New("the settings after ? are NAME=VALUE, joined by & and escaped as in any URL"))
+	}
+	return u
+}
+
+func (u *URL) login(text string) {
+	user, password, ok := strings.Cut(text, ":")
+	var err1, err2 error
+	u.User, err1 = url.PathUnescape(user)
+	u.Password, err2 = url.PathUnescape(password)
+	if !ok || err1 != nil || err2 != nil || strings.ContainsAny(text, "@/") {
+		u.Fail(errors.New("what stands before @ is USER:PASSWORD or :PASSWORD, with the characters @ : / ? # % escaped as in %40"))
+	}
+}
+
+func (u *URL) host(host, defaultPort string) {
+	name, port, err := net.SplitHostPort(host)
+	switch {
+	case host == "":
+		u.Fail(fmt.Errorf("it names no host, as in %s://127.0.0.1:%s", u.Scheme, defaultPort))
+		return
+	case strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]"):
+		name, port = host[1:len(host)-1], defaultPort
+	case !strings.Contains(host, ":"):
+		name, port = host, defaultPort
+	case err != nil || name == "":
+		u.Fail(errors.New("a host is HOST or HOST:PORT, an IPv6 address in brackets")) // what it is instead may be a password
+		return
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		u.Fail(fmt.Errorf("the port of host %q is not a number from 1 to 65535", name))
+		return
+	}
+	u.Hosts = append(u.Hosts, net.JoinHostPort(name, port))
+}
+
+// Fail adds to what is wrong. A nil error adds nothing.
+func (u *URL) Fail(err error) {
+	if err != nil {
+		u.errs = append(u.errs, err)
+	}
+}
+
+// Setting takes a setting, "" if it is not there.
+func (u *URL) Setting(name string) string {
+	u.known = append(u.known, name)
+	values, ok := u.settings[name]
+	delete(u.settings, name)
+	if ok && (len(values) != 1 || values[0] == "") {
+		u.Fail(fmt.Errorf("setting %s needs one value", name))
+		return ""
+	}
+	if !ok {
+		return ""
+	}
+	return values[0]
+}
+
+// Bool takes a setting that is true or false, false if it is not there.
+func (u *URL) Bool(name string) bool {
+	text := u.Setting(name)
+	if text == "" {
+		return false
+	}
+	value, err := strconv.ParseBool(text)
+	if err != nil {
+		u.Fail(fmt.Errorf("%s=%s is neither true nor false", name, text))
+	}
+	return value
+}
+
+// Int takes a setting that is a whole number from least to most; ok is false if
+// it is not there.
+func (u *URL) Int(name string, least, most int) (value int, ok bool) {
+	text := u.Setting(name)
+	if text == "" {
+		return 0, false
+	}
+	value, err := strconv.Atoi(text)
+	if err != nil || value < least || value > most {
+		u.Fail(fmt.Errorf("%s=%s is not a number from %d to %d", name, text, least, most))
+	}
+	return value, true
+}
+
+// TLS takes the settings tls_ca, tls_cert, tls_key and tls_server_name. They
+// are mistakes where TLS is not spoken; then it returns nil.
+func (u *URL) TLS(spoken bool, how string) *tls.Config {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	ca, cert, key := u.Setting("tls_ca"), u.Setting("tls_cert"), u.Setting("tls_key")
+	config.ServerName = u.Setting("tls_server_name")
+	if !spoken {
+		if ca != "" || cert != "" || key != "" || config.ServerName != "" {
+			u.Fail(fmt.Errorf("settings that begin with tls_ are for %s", how))
+		}
+		return nil
+	}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		config.RootCAs = x509.NewCertPool()
+		if err == nil && !config.RootCAs.AppendCertsFromPEM(pem) {
+			err = fmt.Errorf("%s has no certificate in PEM form", ca)
+		}
+		if err != nil {
+			u.Fail(fmt.Errorf("tls_ca: %w", err))
+		}
+	}
+	if cert != "" || key != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			u.Fail(fmt.Errorf("tls_cert and tls_key: %w", err))
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config
+}
+
+// Err returns all that is wrong, settings that nobody took among it.
+func (u *URL) Err() error {
+	errs := u.errs
+	slices.Sort(u.known)
+	for _, name := range slices.Sorted(maps.Keys(u.settings)) {
+		if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") != "" {
+			name = "of that name" // it may be what follows a ? in a password
+		}
+		errs = append(errs, fmt.Errorf("there is no setting %s: %s are", name, strings.Join(slices.Compact(u.known), ", ")))
+	}
+	return errors.Join(errs...)
+}

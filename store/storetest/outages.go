@@ -1,0 +1,145 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/store"
+)
+
+var (
+	// patience bounds how long the suite waits for what a store should do by itself.
+	patience = 30 * time.Second
+	// short is how long a call to a silent server is given.
+	short = 200 * time.Millisecond
+)
+
+// until waits for something that needs no more than time.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %v for %s", patience, what)
+		}
+	}
+}
+
+// restarted lets writers count, each alone on its key, while the server is
+// ended and started again. Whatever was acknowledged must be there after; what
+// was left open may be; what was said not to be applied must not.
+func restarted(t *testing.T, f Factory, s store.Store) {
+	const writers, restarts, between = 4, 3, 50
+	var (
+		group                 sync.WaitGroup
+		stop                  atomic.Bool
+		acknowledged, unknown [writers]atomic.Int64
+		writes                atomic.Int64
+	)
+	for w := range writers {
+		group.Go(func() {
+			key := fmt.Sprint("counter/", w)
+			for !stop.Load() {
+				ctx, cancel := context.WithTimeout(context.Background(), patience)
+				e, err := s.Get(ctx, key)
+				if err == nil || errors.Is(err, store.ErrNotFound) {
+					n, _ := strconv.Atoi(string(e.Value)) // nothing there counts as none
+					_, err = s.CompareAndSwap(ctx, key, e.Revision, []byte(strconv.Itoa(n+1)))
+					switch {
+					case err == nil:
+						acknowledged[w].Add(1)
+						writes.Add(1)
+					case store.Unapplied(err):
+						// Only an earlier write of its own, left open, can have come between.
+						if unknown[w].Load() == 0 {
+							t.Errorf("the only writer of %q: %v", key, err)
+						}
+					default:
+						unknown[w].Add(1)
+					}
+				}
+				cancel()
+			}
+		})
+	}
+	for range restarts {
+		before := writes.Load()
+		until(t, "writes", func() bool { return writes.Load() >= before+between })
+		f.Restart(t, s)
+	}
+	before := writes.Load()
+	until(t, "writes after the last restart", func() bool { return writes.Load() >= before+between })
+	stop.Store(true)
+	group.Wait()
+	for w := range writers {
+		key := fmt.Sprint("counter/", w)
+		e, err := s.Get(context.Background(), key)
+		if err != nil {
+			t.Errorf("get %q after restarts: %v", key, err)
+			continue
+		}
+		n, err := strconv.ParseInt(string(e.Value), 10, 64)
+		if a, u := acknowledged[w].Load(), unknown[w].Load(); err != nil || n < a || n > a+u {
+			t.Errorf("%q counted to %q: %d writes were acknowledged and %d left open", key, e.Value, a, u)
+		}
+	}
+}
+
+// paused calls a server that says nothing: each call ends with its context,
+// which is no answer, and the store is good again when the server is.
+func paused(t *testing.T, f Factory, s store.Store) {
+	revision := put(t, s, "k", 0, "before")
+	resume := f.Pause(t, s)
+	var resumed sync.Once
+	defer resumed.Do(resume)
+	why := errors.New("the reason given")
+	calls := map[Op]func(context.Context) error{
+		OpGet:  func(ctx context.Context) error { _, err := s.Get(ctx, "k"); return err },
+		OpList: func(ctx context.Context) error { _, err := s.List(ctx, ""); return err },
+		OpCompareAndSwap: func(ctx context.Context) error {
+			_, err := s.CompareAndSwap(ctx, "k", revision, []byte("after"))
+			return err
+		},
+	}
+	for op, call := range calls {
+		for _, canceled := range []bool{false, true} {
+			ctx, cancel := context.WithTimeout(context.Background(), short)
+			if canceled {
+				c, end := context.WithCancelCause(context.Background())
+				time.AfterFunc(short, func() { end(why) })
+				ctx = c
+			}
+			answer := make(chan error, 1)
+			go func() { answer <- call(ctx) }()
+			select {
+			case err := <-answer:
+				want := context.DeadlineExceeded
+				if canceled {
+					want = why
+				}
+				if !errors.Is(err, want) || store.Unapplied(err) || errors.Is(err, store.ErrNotFound) {
+					t.Errorf("%v of a silent server: %v, want %v", op, err, want)
+				}
+			case <-time.After(10 * short):
+				t.Errorf("%v of a silent server still waits long after its context has ended", op)
+			}
+			cancel()
+		}
+	}
+	resumed.Do(resume)
+	until(t, "the store to be good again", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		e, err := s.Get(ctx, "k")
+		if err != nil {
+			return false
+		}
+		_, err = s.CompareAndSwap(ctx, "k", e.Revision, []byte("again"))
+		return err == nil
+	})
+}
