@@ -1,6 +1,7 @@
 # Firn's chores. `make` alone lists them.
 
-PACKAGES := ./... ./cmd/firn/... ./bench/...
+MODULES  := redisstore etcdstore zkstore cmd/firn bench
+PACKAGES := ./... $(MODULES:%=./%/...)
 LINTER   := v2.15.0
 FUZZTIME ?= 500000x
 

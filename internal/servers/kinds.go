@@ -145,7 +145,7 @@ func ZooKeeper(t testing.TB) *Server {
 			return []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", "/etc/zookeeper/conf:/usr/share/java/*", "-Dzookeeper.log.dir=" + s.dir,
 				"org.apache.zookeeper.server.quorum.QuorumPeerMain", config}
 		},
-		ready: func(s *Server) error { return s.says("ruok", "imok") },
+		ready: func(s *Server) error { return s.says("srvr", "Zookeeper version") },
 	})
 }
 

@@ -1,91 +1,60 @@
 package sqlstore
 
 import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
 
 	"github.com/firn-id/firn/store"
 )
 
-// A Dialect is what differs between databases: [SQLite].
+// A Dialect is what differs between databases: [SQLite], [MySQL] (MariaDB too)
+// and [Postgres].
 type Dialect struct {
 	name     string
 	embedded bool
 
 	probe, create, get, insert, update, list string
 
+	// now asks for the database's clock, as microseconds since 1970; empty where
+	// that is the clock of this host.
+	now string
+
 	missing  func(err error) bool            // whether err may say that the table does not exist
 	classify func(err error) (string, error) // a way out, and the kind of err as store tells them apart
+	examine  func(ctx context.Context, db *sql.DB) ([]store.Finding, error)
 }
 
 // String returns the dialect's name.
 func (d Dialect) String() string { return d.name }
 
-// SQLite is the dialect of a file that several processes on one host share.
-// Open it with a busy timeout, since its writers take turns. Which error means
-// what is told by the driver's method Code() int, as modernc.org/sqlite has it.
-var SQLite = Dialect{
-	name:     "sqlite",
-	embedded: true,
-	probe:    `SELECT k, v, rev FROM ` + Table + ` LIMIT 0`,
-	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
-		k TEXT PRIMARY KEY, v BLOB NOT NULL, rev INTEGER NOT NULL) WITHOUT ROWID`,
-	get:    `SELECT v, rev FROM ` + Table + ` WHERE k = ?`,
-	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES (?, ?, ?) ON CONFLICT (k) DO NOTHING`,
-	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ?`,
-	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? ORDER BY k`,
+// Schema is the statement that makes the table, for accounts that may not make
+// tables themselves. Whoever only uses it needs to select, insert and update.
+func (d Dialect) Schema() string { return d.create }
 
-	missing:  func(err error) bool { return sqliteCode(err) == sqliteError },
-	classify: classifySQLite,
+// callTimeout bounds a call to a database on another host whose context does
+// not end earlier. SQLite has its busy timeout.
+const callTimeout = 10 * time.Second
+
+// bound bounds ctx, unless the database is embedded.
+func (d Dialect) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d.embedded {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, callTimeout,
+		fmt.Errorf("%w: no answer within %v", store.ErrUnavailable, callTimeout))
 }
 
-// SQLite's primary result codes, https://www.sqlite.org/rescode.html.
-const (
-	sqliteError    = 1
-	sqlitePerm     = 3
-	sqliteBusy     = 5
-	sqliteLocked   = 6
-	sqliteReadonly = 8
-	sqliteIOErr    = 10
-	sqliteCorrupt  = 11
-	sqliteFull     = 13
-	sqliteCantOpen = 14
-	sqliteProtocol = 15
-	sqliteAuth     = 23
-	sqliteNotADB   = 26
-)
-
-// sqliteCode returns the primary result code in err, or 0.
-func sqliteCode(err error) int {
-	var coded interface{ Code() int }
-	if errors.As(err, &coded) {
-		return coded.Code() & 0xff
-	}
-	return 0
-}
-
-// classifySQLite calls refused only what is certainly not applied: errors that
-// SQLite finds before it writes. Each of our statements is a transaction of its
-// own, so sqliteError, from parsing it, is one. A damaged page may be met
-// anywhere, in taking back a write too, so sqliteCorrupt is not.
-func classifySQLite(err error) (hint string, kind error) {
-	switch sqliteCode(err) {
-	case sqliteBusy, sqliteLocked, sqliteProtocol: // the last: a log's locks were always taken
-		return "another process holds the file locked: end it or try again", store.ErrUnavailable
-	case sqliteFull:
-		return "free space on its disk", store.ErrUnavailable
-	case sqliteIOErr:
-		return "reading or writing the file went wrong: check its disk", store.ErrUnavailable
-	case sqliteCantOpen:
-		return "the path must be a file in a folder that exists and may be written", store.ErrUnavailable
-	case sqliteCorrupt:
-		return "the file is damaged: restore or repair it, or name another path", store.ErrUnavailable
-	case sqliteReadonly, sqlitePerm, sqliteAuth:
-		return "the file and its folder must be writable", store.ErrRefused
-	case sqliteNotADB:
-		return "the file is no SQLite database: move it away, or name another path", store.ErrRefused
-	case sqliteError:
-		return "the table " + Table + " is not one of Firn's: rename it, or name another path", store.ErrRefused
-	default:
-		return "", nil
-	}
+// unreachable reports whether err is about the connection and not from the
+// database: the third outcome of a write.
+func unreachable(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(err.Error(), "invalid connection")
 }

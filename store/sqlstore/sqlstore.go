@@ -1,12 +1,17 @@
 // Package sqlstore is a [store.Store] over database/sql. The caller opens the
 // database and so picks the driver; the package needs none:
 //
-//	db, err := sql.Open("sqlite", "file:firn.db?_pragma=busy_timeout(10000)")
-//	s, err := sqlstore.New(ctx, db, sqlstore.SQLite)
+//	db, err := sql.Open("pgx", "postgres://firn@10.0.0.5/shop")
+//	s, err := sqlstore.New(ctx, db, sqlstore.Postgres)
 //
 // Everything is in one table of keys, values and revisions, made on first use,
-// and made anew where it is missing later. Each write is one statement, so no
-// transaction spans two round trips.
+// and made anew where it is missing later. Each write is one statement that
+// commits by itself, and each read another. On one primary that is linearizable
+// at every level of isolation: a write looks at the row as it is and locks it, and
+// a read begins after its call has.
+//
+// Reads from a replica are not, so db must reach the primary alone. What it
+// acknowledged survives as its settings have it: [store.Examined] tells.
 package sqlstore
 
 import (
@@ -16,6 +21,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"time"
 
 	"github.com/firn-id/firn/store"
 )
@@ -32,12 +38,18 @@ type Store struct {
 // New returns a store in db, making its table if there is none. It does not
 // write when the table exists. Close closes db. The error is
 // [store.ErrRefused] when there is a table of that name which is not Firn's.
-func New(ctx context.Context, db *sql.DB, dialect Dialect) (*Store, error) {
+//
+// The store is a [*Store]; over a database on another host it is a
+// [store.Clock] and [store.Examined] too.
+func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) {
 	s := &Store{db: db, dialect: dialect}
-	if err := s.prepare(ctx); err != nil {
-		return nil, s.wrap(ctx, "open table", Table, err)
+	if err := s.call(ctx, "open table", Table, s.prepare); err != nil {
+		return nil, err
 	}
-	return s, nil
+	if dialect.now == "" {
+		return s, nil
+	}
+	return &remote{s}, nil
 }
 
 // prepare makes the table if there is none.
@@ -46,11 +58,23 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err == nil || !s.dialect.missing(err) {
 		return err
 	}
-	if _, err := s.db.ExecContext(ctx, s.dialect.create); err != nil {
-		return fmt.Errorf("make it: %w", err)
+	_, makeErr := s.db.ExecContext(ctx, s.dialect.create)
+	// A table that was there with other columns looked missing, and was left
+	// alone; one that others made at the same moment may be an error, and is there.
+	if err := s.probe(ctx); err == nil || makeErr == nil {
+		return err
 	}
-	// A table that was there with other columns looked missing, and was left alone.
-	return s.probe(ctx)
+	return fmt.Errorf("make it: %w; if the account may not, have it made by one that may: %s", makeErr, s.dialect.create)
+}
+
+// call makes a call within its bounds and says what went wrong.
+func (s *Store) call(ctx context.Context, op, key string, do func(context.Context) error) error {
+	bounded, cancel := s.dialect.bound(ctx)
+	defer cancel()
+	if err := do(bounded); err != nil {
+		return s.wrap(bounded, op, key, err)
+	}
+	return nil
 }
 
 // withTable does what needs the table. Where the table is missing, it makes it
@@ -83,14 +107,12 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 		return store.Entry{}, err
 	}
 	e := store.Entry{Key: key}
-	err := s.withTable(ctx, func() error {
-		return s.db.QueryRowContext(ctx, s.dialect.get, key).Scan(&e.Value, &e.Revision)
-	})
-	if errors.Is(err, sql.ErrNoRows) {
-		return store.Entry{}, fmt.Errorf("sqlstore: get %q: %w", key, store.ErrNotFound)
-	}
-	if err != nil {
-		return store.Entry{}, s.wrap(ctx, "get", key, err)
+	if err := s.call(ctx, "get", key, func(ctx context.Context) error {
+		return s.withTable(ctx, func() error {
+			return s.db.QueryRowContext(ctx, s.dialect.get, key).Scan(&e.Value, &e.Revision)
+		})
+	}); err != nil {
+		return store.Entry{}, err
 	}
 	return e, nil
 }
@@ -111,16 +133,17 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 	if old != 0 {
 		statement, args = s.dialect.update, []any{value, revision, key, old}
 	}
-	var result sql.Result
-	if err := s.withTable(ctx, func() (err error) {
-		result, err = s.db.ExecContext(ctx, statement, args...)
-		return err
+	var changed int64
+	if err := s.call(ctx, "compare-and-swap", key, func(ctx context.Context) error {
+		return s.withTable(ctx, func() error {
+			result, err := s.db.ExecContext(ctx, statement, args...)
+			if err == nil {
+				changed, err = result.RowsAffected()
+			}
+			return err
+		})
 	}); err != nil {
-		return 0, s.wrap(ctx, "compare-and-swap", key, err)
-	}
-	changed, err := result.RowsAffected()
-	if err != nil {
-		return 0, s.wrap(ctx, "compare-and-swap", key, err)
+		return 0, err
 	}
 	if changed == 0 {
 		return 0, fmt.Errorf("sqlstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
@@ -134,13 +157,13 @@ const afterAll = "\U0010FFFF"
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
 	var list []store.Entry
-	if err := s.withTable(ctx, func() (err error) {
-		list, err = s.rows(ctx, prefix)
-		return err
-	}); err != nil {
-		return nil, s.wrap(ctx, "list", prefix, err)
-	}
-	return list, nil
+	err := s.call(ctx, "list", prefix, func(ctx context.Context) error {
+		return s.withTable(ctx, func() (err error) {
+			list, err = s.rows(ctx, prefix)
+			return err
+		})
+	})
+	return list, err
 }
 
 func (s *Store) rows(ctx context.Context, prefix string) ([]store.Entry, error) {
@@ -175,6 +198,9 @@ func (s *Store) Embedded() bool { return s.dialect.embedded }
 // wrap says where an error came from and what kind it is, and that ctx ended if
 // it did: drivers tell that each in their own way.
 func (s *Store) wrap(ctx context.Context, op, key string, err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("sqlstore: %s %q: %w", op, key, store.ErrNotFound)
+	}
 	hint, kind := s.dialect.classify(err)
 	if kind == nil && (errors.Is(err, sql.ErrConnDone) || err.Error() == "sql: database is closed") {
 		kind = store.ErrUnavailable // database/sql exports no such error
@@ -202,4 +228,25 @@ func withEnd(ctx context.Context, err error) error {
 	default:
 		return fmt.Errorf("%w: %w", ended, err)
 	}
+}
+
+// remote is a store in a database on another host, which has a clock of its own.
+type remote struct{ *Store }
+
+// Now implements [store.Clock].
+func (r *remote) Now(ctx context.Context) (time.Time, error) {
+	var micros int64
+	err := r.call(ctx, "read the time of", r.dialect.name, func(ctx context.Context) error {
+		return r.db.QueryRowContext(ctx, r.dialect.now).Scan(&micros)
+	})
+	return time.UnixMicro(micros), err
+}
+
+// Examine implements [store.Examined].
+func (r *remote) Examine(ctx context.Context) (found []store.Finding, err error) {
+	err = r.call(ctx, "examine", r.dialect.name, func(ctx context.Context) (err error) {
+		found, err = r.dialect.examine(ctx, r.db)
+		return err
+	})
+	return found, err
 }

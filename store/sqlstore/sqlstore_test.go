@@ -209,13 +209,13 @@ func TestATableThatLooksMissingAfterItWasMadeIsForeign(t *testing.T) {
 func TestATableThatVanishedIsMadeAnewAndTheCallAnswered(t *testing.T) {
 	ctx := context.Background()
 	for name, test := range map[string]struct {
-		call func(*sqlstore.Store) error
+		call func(store.Store) error
 		want error
 	}{
-		"get":                    {func(s *sqlstore.Store) error { _, err := s.Get(ctx, "k"); return err }, store.ErrNotFound},
-		"list":                   {func(s *sqlstore.Store) error { _, err := s.List(ctx, ""); return err }, nil},
-		"create":                 {func(s *sqlstore.Store) error { _, err := s.CompareAndSwap(ctx, "k", 0, nil); return err }, nil},
-		"write over what it had": {func(s *sqlstore.Store) error { _, err := s.CompareAndSwap(ctx, "k", 7, nil); return err }, store.ErrConflict},
+		"get":                    {func(s store.Store) error { _, err := s.Get(ctx, "k"); return err }, store.ErrNotFound},
+		"list":                   {func(s store.Store) error { _, err := s.List(ctx, ""); return err }, nil},
+		"create":                 {func(s store.Store) error { _, err := s.CompareAndSwap(ctx, "k", 0, nil); return err }, nil},
+		"write over what it had": {func(s store.Store) error { _, err := s.CompareAndSwap(ctx, "k", 7, nil); return err }, store.ErrConflict},
 	} {
 		there, made := true, 0
 		s, err := sqlstore.New(ctx, open(t, func(_ context.Context, statement string) (int64, error) {

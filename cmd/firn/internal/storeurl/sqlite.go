@@ -24,9 +24,12 @@ const busyTimeout = 10 * time.Second
 
 // sqliteStore names its file in errors, which the driver leaves out.
 type sqliteStore struct {
-	*sqlstore.Store
+	store.Store
 	path string
 }
+
+// Embedded implements [store.Embedded].
+func (s *sqliteStore) Embedded() bool { return true }
 
 // openSQLite opens a file that other processes may have open too.
 func openSQLite(ctx context.Context, path string) (store.Store, error) {

@@ -1,0 +1,155 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/firn-id/firn/store"
+)
+
+// MySQL is the dialect of MySQL and MariaDB, with the engine InnoDB. Which
+// error means what is told by the text of the driver's error, "Error 1146
+// (42S02): ...", as go-sql-driver/mysql has it: its type has no method to ask.
+var MySQL = Dialect{
+	name:  "mysql",
+	probe: `SELECT k, v, rev FROM ` + Table + ` LIMIT 0`,
+	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
+		k VARBINARY(512) NOT NULL PRIMARY KEY, v MEDIUMBLOB NOT NULL, rev BIGINT NOT NULL) ENGINE=InnoDB`,
+	get: `SELECT v, rev FROM ` + Table + ` WHERE k = ?`,
+	// IGNORE says how many rows were made, whatever the driver takes affected to
+	// mean. It would let too long a value be cut, but values are bounded before.
+	insert: `INSERT IGNORE INTO ` + Table + ` (k, v, rev) VALUES (?, ?, ?)`,
+	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ?`,
+	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? ORDER BY k`,
+	now:    `SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)`,
+
+	missing:  func(err error) bool { return mysqlCode(err) == 1146 },
+	classify: classifyMySQL,
+	examine:  examineMySQL,
+}
+
+// mysqlCode returns the number in err, or 0.
+func mysqlCode(err error) int {
+	for ; err != nil; err = errors.Unwrap(err) {
+		var code int
+		if n, scanErr := fmt.Sscanf(err.Error(), "Error %d", &code); n == 1 && scanErr == nil {
+			return code
+		}
+	}
+	return 0
+}
+
+// classifyMySQL tells the numbers of
+// https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html apart.
+func classifyMySQL(err error) (hint string, kind error) {
+	switch mysqlCode(err) {
+	case 0:
+		if unreachable(err) {
+			return "", store.ErrUnavailable
+		}
+		return "", nil
+	case 1044, 1045, 1698, 1130, 1251:
+		return "check user, password, and from which hosts it may come", store.ErrRefused
+	case 1046, 1049:
+		return "there is no such database: make it, or name another", store.ErrRefused
+	case 1142, 1143, 1227, 1370:
+		return "the account needs SELECT, INSERT and UPDATE on " + Table + ", and CREATE if the table is to be made", store.ErrRefused
+	case 1290, 1792, 1836, 1223:
+		return "it is a replica, or read-only: name the primary", store.ErrRefused
+	case 1054, 1366, 1264, 1406, 1347, 1356:
+		return "the table " + Table + " is not one of Firn's: rename it, or name another database", store.ErrRefused
+	case 1021, 1114, 3675:
+		return "free space on its disk", store.ErrUnavailable
+	case 1040, 1203, 1226:
+		return "it has no connection left: raise max_connections, or close some", store.ErrUnavailable
+	case 1053, 1077, 1079, 3169:
+		return "it is shutting down: try again", store.ErrUnavailable
+	case 1205, 1213, 1317, 1969, 3024, 1158, 1159, 1160, 1161, 1152, 1184, 1047, 1927:
+		return "", store.ErrUnavailable // locks, time-outs, lost connections, a cluster without quorum
+	default:
+		return "", nil
+	}
+}
+
+func examineMySQL(ctx context.Context, db *sql.DB) ([]store.Finding, error) {
+	variables := map[string]string{}
+	rows, err := db.QueryContext(ctx, `SHOW GLOBAL VARIABLES WHERE Variable_name IN
+		('innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'read_only', 'transaction_isolation', 'tx_isolation')`)
+	if err != nil {
+		return nil, err
+	}
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, errors.Join(err, rows.Close())
+		}
+		variables[name] = value
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return nil, err
+	}
+	var engine string
+	if err := db.QueryRowContext(ctx, `SELECT COALESCE(engine, '') FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?`, Table).
+		Scan(&engine); err != nil {
+		return nil, err
+	}
+	may, err := mysqlMay(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	flush, binlog := variables["innodb_flush_log_at_trx_commit"], variables["sync_binlog"]
+	says := "engine " + engine + ", innodb_flush_log_at_trx_commit " + flush
+	durable := engine == "InnoDB" && flush == "1"
+	if variables["log_bin"] == "ON" {
+		says += ", sync_binlog " + binlog
+		durable = durable && binlog == "1"
+	}
+	isolation := variables["transaction_isolation"]
+	if isolation == "" {
+		isolation = variables["tx_isolation"]
+	}
+	return []store.Finding{
+		durability(durable, says, "set engine InnoDB, innodb_flush_log_at_trx_commit 1 and sync_binlog 1, or use a strict pool"),
+		isolated(strings.ToLower(strings.ReplaceAll(isolation, "-", " "))),
+		privileges(may["SELECT"], may["INSERT"], may["UPDATE"]),
+		primary(variables["read_only"] == "ON"),
+		mysqlReplicas(ctx, db),
+	}, nil
+}
+
+// mysqlMay asks which of what Firn needs the account was granted, where it
+// tells: for the table, its database or everything.
+func mysqlMay(ctx context.Context, db *sql.DB) (map[string]bool, error) {
+	may := map[string]bool{}
+	rows, err := db.QueryContext(ctx, `SELECT privilege_type FROM information_schema.user_privileges
+		UNION SELECT privilege_type FROM information_schema.schema_privileges WHERE DATABASE() LIKE table_schema
+		UNION SELECT privilege_type FROM information_schema.table_privileges WHERE table_schema = DATABASE() AND table_name = ?`, Table)
+	if err != nil {
+		return nil, err
+	}
+	for rows.Next() {
+		var privilege string
+		if err := rows.Scan(&privilege); err != nil {
+			return nil, errors.Join(err, rows.Close())
+		}
+		may[privilege] = true
+	}
+	return may, errors.Join(rows.Err(), rows.Close())
+}
+
+// mysqlReplicas counts the connections that replicas read the log through, as
+// far as the account may see them.
+func mysqlReplicas(ctx context.Context, db *sql.DB) store.Finding {
+	var replicas, semi int
+	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'`).Scan(&replicas); err != nil {
+		return store.Finding{Subject: "replicas", Verdict: store.Doubtful, Says: "not told", Advice: "grant PROCESS to have them counted"}
+	}
+	var name, value string
+	if err := db.QueryRowContext(ctx, `SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_master_status'`).Scan(&name, &value); err == nil && value == "ON" {
+		semi = 1
+	}
+	return standbysOf(replicas, semi == 1, "semi-synchronous replication")
+}

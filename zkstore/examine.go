@@ -1,0 +1,72 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn/store"
+)
+
+// askTimeout bounds how long each server is waited for.
+const askTimeout = 2 * time.Second
+
+// Examine implements [store.Examined]: it asks each server named in the URL
+// what it is, by the command srvr, which servers answer unless told otherwise.
+func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
+	if _, err := call(ctx, s, func() (struct{}, error) { return struct{}{}, s.sync() }); err != nil {
+		return nil, wrap("examine", s.root, err)
+	}
+	var silent, modes []string
+	for _, server := range s.servers {
+		mode, err := ask(ctx, server)
+		if err != nil {
+			silent = append(silent, server)
+			continue
+		}
+		modes = append(modes, mode)
+	}
+	f := store.Finding{Subject: "ensemble", Says: fmt.Sprintf("%d of the %d servers named answer (%s)", len(modes), len(s.servers), strings.Join(modes, ", "))}
+	switch {
+	case len(silent) > 0:
+		f.Verdict = store.Doubtful
+		f.Advice = "start " + strings.Join(silent, ", ") + ", or see that 4lw.commands.whitelist has srvr; most must be up"
+	case slices.Contains(modes, "standalone"):
+		f.Verdict = store.Doubtful
+		f.Advice = "with three, one may fail; while this one is away, holders last until their fences"
+	case len(s.servers) < 3:
+		f.Verdict = store.Doubtful
+		f.Advice = "name all servers of the ensemble, so that another is found when these fail"
+	}
+	return []store.Finding{f}, nil
+}
+
+// ask asks a server which part it plays in its ensemble.
+func ask(ctx context.Context, server string) (mode string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var dialer net.Dialer
+	c, err := dialer.DialContext(ctx, "tcp", server)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(c, "srvr"); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(io.LimitReader(c, 64<<10))
+	for line := range strings.Lines(string(answer)) {
+		if mode, ok := strings.CutPrefix(line, "Mode: "); ok {
+			return strings.TrimSpace(mode), nil
+		}
+	}
+	return "", errors.Join(err, fmt.Errorf("it answers %.100q", answer))
+}

@@ -1,0 +1,349 @@
+// Package zkstore is a [store.Store] in ZooKeeper.
+//
+//	s, err := zkstore.Open(ctx, "zookeeper://10.0.0.5:2181,10.0.0.6:2181/shop")
+//	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
+//
+// A register is a znode; its data is the register's revision, a line feed and
+// the register's value. The slashes of a key separate levels. Look with zkCli:
+// ls -R /firn, get /firn/default/slot/0/0017.
+//
+// Nothing is ephemeral: a lease rests on its fence, not on a session, and a
+// session that is lost is just followed by another.
+//
+// ZooKeeper's own versions count from 0 for each znode that is made, so they
+// come back; the revision is drawn at random. A write reads the znode, sees that
+// the revision is the one to be replaced, and sets the data of that version. (An
+// older copy of all data, restored in the very moment between the two and with a
+// write as the same version of that znode, would go unnoticed.) A read is
+// preceded by a sync, since servers other than the leader may be behind.
+//
+// What ZooKeeper acknowledged, a majority has on disk. It has no clock to
+// compare with. The names of the znodes on one level must fit in a packet of
+// 1 MB (jute.maxbuffer), which is some 30,000 of Firn's.
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/firn-id/firn/store"
+)
+
+// Store is a [store.Store] in a ZooKeeper. Make one with [Open]. It is
+// [store.Examined] too.
+type Store struct {
+	conn    *zk.Conn
+	servers []string
+	root    string // the path that all are below, without a slash at its end
+	acl     []zk.ACL
+
+	flights chan struct{} // one for each call under way
+	closed  atomic.Bool
+}
+
+const (
+	// callTimeout bounds a call whose context does not end earlier: without a
+	// connection the client waits for one.
+	callTimeout = 10 * time.Second
+	// maxFlights bounds calls under way, those left behind by their contexts too.
+	maxFlights = 256
+	// maxReads bounds the reads of one listing under way.
+	maxReads = 64
+
+	revisionSize = 16
+)
+
+func encode(r store.Revision, value []byte) []byte {
+	return append(fmt.Appendf(nil, "%0*x\n", revisionSize, uint64(r)), value...)
+}
+
+// A znode that is only there for others below it has no data, and is no register.
+func parse(key string, data []byte) (store.Entry, error) {
+	head, rest, ok := strings.Cut(string(data), "\n")
+	revision, err := strconv.ParseUint(head, 16, 64)
+	if !ok || err != nil || len(head) != revisionSize {
+		return store.Entry{}, fmt.Errorf("%w: the znode of key %q was not written by Firn: use another path, or remove it", store.ErrRefused, key)
+	}
+	return store.Entry{Key: key, Value: []byte(rest), Revision: store.Revision(revision)}, nil
+}
+
+// Get implements [store.Store].
+func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
+	if err := store.CheckKey(key); err != nil {
+		return store.Entry{}, err
+	}
+	e, err := call(ctx, s, func() (store.Entry, error) {
+		if err := s.sync(); err != nil {
+			return store.Entry{}, err
+		}
+		e, _, err := s.read(key)
+		return e, err
+	})
+	if err != nil {
+		return store.Entry{}, wrap("get", key, err)
+	}
+	return e, nil
+}
+
+// sync has the server that this handle speaks to catch up with the leader.
+func (s *Store) sync() error {
+	_, err := s.conn.Sync("/") // the path does not matter
+	return err
+}
+
+// read reads a znode as far as the server it asks has it. A register that is
+// not there is [store.ErrNotFound], also where its znode is, whose version it
+// returns then.
+func (s *Store) read(key string) (store.Entry, *zk.Stat, error) {
+	data, stat, err := s.conn.Get(s.path(key))
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return store.Entry{}, nil, store.ErrNotFound
+	case err != nil:
+		return store.Entry{}, nil, err
+	case len(data) == 0:
+		return store.Entry{}, stat, store.ErrNotFound
+	}
+	e, err := parse(key, data)
+	return e, stat, err
+}
+
+// CompareAndSwap implements [store.Store].
+func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+	if err := store.CheckKey(key); err != nil {
+		return 0, err
+	}
+	if err := store.CheckValue(key, value); err != nil {
+		return 0, err
+	}
+	revision := store.Revision(rand.Int64() | 1) // never 0
+	data := encode(revision, value)
+	_, err := call(ctx, s, func() (struct{}, error) {
+		if old == 0 {
+			return struct{}{}, s.create(key, data)
+		}
+		return struct{}{}, s.replace(key, old, data)
+	})
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		return 0, fmt.Errorf("zkstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
+	case err != nil:
+		return 0, wrap("compare-and-swap", key, err)
+	}
+	return revision, nil
+}
+
+// replace writes a register that has revision old. The read may be behind, which
+// the version finds out; only that it may be behind a revision that was seen
+// already makes it ask the leader and look again.
+func (s *Store) replace(key string, old store.Revision, data []byte) error {
+	e, stat, err := s.read(key)
+	if err == nil && e.Revision != old || errors.Is(err, store.ErrNotFound) {
+		if err := s.sync(); err != nil {
+			return err
+		}
+		e, stat, err = s.read(key)
+	}
+	switch {
+	case errors.Is(err, store.ErrNotFound), err == nil && e.Revision != old:
+		return store.ErrConflict
+	case err != nil:
+		return err
+	}
+	return s.set(key, data, stat.Version)
+}
+
+// set writes data over that of a version.
+func (s *Store) set(key string, data []byte, version int32) error {
+	_, err := s.conn.Set(s.path(key), data, version)
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
+		return store.ErrConflict
+	}
+	return err
+}
+
+// create writes a register that is not there, making the levels above it.
+func (s *Store) create(key string, data []byte) error {
+	path := s.path(key)
+	_, err := s.conn.Create(path, data, 0, s.acl)
+	if errors.Is(err, zk.ErrNoNode) {
+		if err := s.makeAbove(path); err != nil {
+			return err
+		}
+		_, err = s.conn.Create(path, data, 0, s.acl)
+	}
+	if !errors.Is(err, zk.ErrNodeExists) {
+		return err
+	}
+	// A register, or a level that others stand below.
+	if err := s.sync(); err != nil {
+		return err
+	}
+	_, stat, err := s.read(key)
+	switch {
+	case err == nil:
+		return store.ErrConflict
+	case !errors.Is(err, store.ErrNotFound):
+		return err
+	case stat == nil: // it went meanwhile; it was there when we were to create it
+		return store.ErrConflict
+	}
+	return s.set(key, data, stat.Version)
+}
+
+// makeAbove makes the levels above a path that are missing.
+func (s *Store) makeAbove(path string) error {
+	for i := 1; i < len(path); i++ {
+		if path[i] != '/' {
+			continue
+		}
+		if _, err := s.conn.Create(path[:i], nil, 0, s.acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			return err
+		}
+	}
+	return nil
+}
+
+// List implements [store.Store].
+func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
+	list, err := call(ctx, s, func() ([]store.Entry, error) {
+		if err := s.sync(); err != nil {
+			return nil, err
+		}
+		w := walk{Store: s, prefix: prefix, reads: make(chan struct{}, maxReads)}
+		w.below(levelOf(prefix))
+		w.group.Wait()
+		return w.found, errors.Join(w.errs...)
+	})
+	if err != nil {
+		return nil, wrap("list", prefix, err)
+	}
+	slices.SortFunc(list, func(a, b store.Entry) int { return strings.Compare(a.Key, b.Key) })
+	return list, nil
+}
+
+// A walk reads what is below a level, many znodes at a time.
+type walk struct {
+	*Store
+	prefix string
+	reads  chan struct{}
+	group  sync.WaitGroup
+
+	mu    sync.Mutex
+	found []store.Entry
+	errs  []error
+}
+
+// below reads the level named by a key that ends with a slash, or all.
+func (w *walk) below(level string) {
+	path := w.root + "/"
+	if level != "" {
+		path = w.path(strings.TrimSuffix(level, "/"))
+	}
+	names, _, err := w.conn.Children(strings.TrimSuffix(path, "/") + rootSlash(path))
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		w.fail(err)
+		return
+	}
+	for _, name := range names {
+		segment, ok := unescape(name)
+		key := level + segment
+		// What is another's below the root is passed over.
+		if !ok || !strings.HasPrefix(key, w.prefix) && !strings.HasPrefix(w.prefix, key+"/") {
+			continue
+		}
+		w.reads <- struct{}{}
+		w.group.Go(func() {
+			stat := w.one(key)
+			<-w.reads
+			if stat != nil && stat.NumChildren > 0 {
+				w.below(key + "/")
+			}
+		})
+	}
+}
+
+// rootSlash is what remains of the path "/" when its slash is trimmed.
+func rootSlash(path string) string {
+	if path == "/" {
+		return "/"
+	}
+	return ""
+}
+
+// one reads one znode, which may have gone meanwhile.
+func (w *walk) one(key string) *zk.Stat {
+	e, stat, err := w.read(key)
+	if err == nil && strings.HasPrefix(key, w.prefix) {
+		w.mu.Lock()
+		w.found = append(w.found, e)
+		w.mu.Unlock()
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		w.fail(err)
+	}
+	return stat
+}
+
+func (w *walk) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.errs = append(w.errs[:0], err) // they are likely all the same
+}
+
+// Close ends the session. It may be called twice.
+func (s *Store) Close() error {
+	if !s.closed.Swap(true) {
+		s.conn.Close()
+	}
+	return nil
+}
+
+// call makes calls that end with ctx, or after callTimeout; the client has no
+// such thing. What is left behind then ends with the connection.
+func call[T any](ctx context.Context, s *Store, do func() (T, error)) (T, error) {
+	var none T
+	if err := store.ContextError(ctx); err != nil {
+		return none, err
+	}
+	if s.closed.Load() {
+		return none, fmt.Errorf("%w: the store is closed", store.ErrUnavailable)
+	}
+	late := time.NewTimer(callTimeout)
+	defer late.Stop()
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, 1)
+	select {
+	case s.flights <- struct{}{}:
+		go func() {
+			value, err := do()
+			<-s.flights
+			answers <- answer{value, err}
+		}()
+	case <-ctx.Done():
+		return none, store.ContextError(ctx)
+	case <-late.C:
+		return none, fmt.Errorf("%w: %d calls wait for an answer", store.ErrUnavailable, maxFlights)
+	}
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-ctx.Done():
+		return none, store.ContextError(ctx)
+	case <-late.C:
+		return none, fmt.Errorf("%w: no answer within %v", store.ErrUnavailable, callTimeout)
+	}
+}

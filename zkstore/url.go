@@ -1,0 +1,68 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/firn-id/firn/internal/hosturl"
+	"github.com/firn-id/firn/store"
+)
+
+// Open returns a store in the ZooKeeper that a URL names. No error repeats the
+// password.
+//
+//	zookeeper://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/PATH]
+//
+// All znodes are below PATH, which is made at the first write. With a user they
+// are made for that user only (scheme digest).
+func Open(ctx context.Context, text string) (*Store, error) {
+	u := hosturl.Parse(text, defaultPort)
+	if u.Scheme != "zookeeper" {
+		u.Fail(errors.New("a URL begins with zookeeper://"))
+	}
+	if u.Path != "" {
+		if err := store.CheckKey(u.Path); err != nil || strings.Contains("/"+u.Path+"/", "//") {
+			u.Fail(errors.Join(err, fmt.Errorf("path /%s has a level without a name, or begins or ends with a slash too many", u.Path)))
+		}
+	}
+	if err := u.Err(); err != nil {
+		return nil, fmt.Errorf("zkstore: %w: %w", store.ErrRefused, err)
+	}
+	conn, _, err := zk.Connect(u.Hosts, sessionTimeout, zk.WithLogger(silent{}), zk.WithEventCallback(func(zk.Event) {}))
+	if err != nil {
+		return nil, wrap("open", u.Path, err)
+	}
+	s := &Store{conn: conn, servers: u.Hosts, acl: zk.WorldACL(zk.PermAll), flights: make(chan struct{}, maxFlights)}
+	if u.Path != "" {
+		s.root = (&Store{}).path(u.Path)
+	}
+	_, err = call(ctx, s, func() (struct{}, error) {
+		if u.User != "" {
+			s.acl = zk.AuthACL(zk.PermAll)
+			if err := conn.AddAuth("digest", []byte(u.User+":"+u.Password)); err != nil {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, s.sync()
+	})
+	if err != nil {
+		return nil, errors.Join(wrap("open", u.Path, err), s.Close())
+	}
+	return s, nil
+}
+
+const (
+	// sessionTimeout is also how long a silent server is believed in.
+	sessionTimeout = 5 * time.Second
+	defaultPort    = "2181"
+)
+
+// silent keeps the client from writing to standard error; its errors are returned.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
