@@ -8,6 +8,7 @@ package servers
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -295,8 +297,43 @@ func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
 // Resume ends a pause.
 func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
 
+// signal signals the server and, after it, the processes it started.
 func (s *Server) signal(sig syscall.Signal) {
+	children := descendants(s.cmd.Process.Pid)
 	if err := s.cmd.Process.Signal(sig); err != nil {
 		s.t.Errorf("%s: %v: %v", s.kind.name, sig, err)
 	}
+	for _, pid := range children {
+		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			s.t.Errorf("%s: %v to its process %d: %v", s.kind.name, sig, pid, err)
+		}
+	}
+}
+
+// descendants returns the processes below one, as /proc has them.
+func descendants(parent int) []int {
+	below := map[int][]int{}
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return nil
+	}
+	for _, name := range stats {
+		stat, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		// PID (NAME) STATE PARENT ...; the name may have anything in it.
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		pid, err1 := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		ppid, err2 := strconv.Atoi(fields[1])
+		if err1 == nil && err2 == nil {
+			below[ppid] = append(below[ppid], pid)
+		}
+	}
+	var all []int
+	for next := below[parent]; len(next) > 0; next = next[1:] {
+		all = append(all, next[0])
+		next = append(next, below[next[0]]...)
+	}
+	return all
 }

@@ -3,11 +3,8 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"strings"
 	"time"
 
@@ -51,10 +48,15 @@ func (d Dialect) bound(ctx context.Context) (context.Context, context.CancelFunc
 		fmt.Errorf("%w: no answer within %v", store.ErrUnavailable, callTimeout))
 }
 
-// unreachable reports whether err is about the connection and not from the
-// database: the third outcome of a write.
-func unreachable(err error) bool {
-	var network net.Error
-	return errors.As(err, &network) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(err.Error(), "invalid connection")
+// unanswered says what kind an error is that is not from the database: about the
+// connection to it, and so the third outcome of a write.
+func unanswered(err error) (hint string, kind error) {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "", nil
+	case strings.Contains(err.Error(), "TLS"):
+		return "it does not speak TLS: leave that out of the URL", store.ErrUnavailable
+	default:
+		return "", store.ErrUnavailable
+	}
 }

@@ -47,10 +47,7 @@ func mysqlCode(err error) int {
 func classifyMySQL(err error) (hint string, kind error) {
 	switch mysqlCode(err) {
 	case 0:
-		if unreachable(err) {
-			return "", store.ErrUnavailable
-		}
-		return "", nil
+		return unanswered(err)
 	case 1044, 1045, 1698, 1130, 1251:
 		return "check user, password, and from which hosts it may come", store.ErrRefused
 	case 1046, 1049:

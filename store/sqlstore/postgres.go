@@ -43,10 +43,7 @@ func sqlState(err error) string {
 func classifyPostgres(err error) (hint string, kind error) {
 	switch state := sqlState(err); state {
 	case "":
-		if unreachable(err) {
-			return "", store.ErrUnavailable
-		}
-		return "", nil
+		return unanswered(err)
 	case "28P01", "28000":
 		return "check user, password and pg_hba.conf", store.ErrRefused
 	case "3D000":

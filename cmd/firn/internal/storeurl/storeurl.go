@@ -5,18 +5,60 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/firn-id/firn/etcdstore"
+	"github.com/firn-id/firn/redisstore"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/zkstore"
 )
 
 // Supported says which URLs Open takes, for messages and help.
-const Supported = "memory: and sqlite:PATH"
+const Supported = "memory:, sqlite:PATH, redis://, rediss://, mysql://, postgres://, etcd:// and zookeeper://"
+
+// openers open the stores of other hosts.
+var openers = map[string]func(ctx context.Context, url string) (store.Store, error){
+	"redis":      openRedis,
+	"rediss":     openRedis,
+	"etcd":       openAs(etcdstore.Open),
+	"zookeeper":  openAs(zkstore.Open),
+	"mysql":      openMySQL,
+	"postgres":   openPostgres,
+	"postgresql": openPostgres,
+}
+
+// quietRedis keeps the Redis client from writing to standard error, for the whole
+// program; its errors are returned.
+var quietRedis = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+func openRedis(ctx context.Context, url string) (store.Store, error) {
+	quietRedis()
+	return openAs(redisstore.Open)(ctx, url)
+}
+
+// openAs keeps a failed open from being a store that is not nil.
+func openAs[S store.Store](open func(context.Context, string) (S, error)) func(context.Context, string) (store.Store, error) {
+	return func(ctx context.Context, url string) (store.Store, error) {
+		s, err := open(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+}
 
 // Open opens the store of a URL. Its errors, and those of the store, name the
 // store and repeat no password in the URL.
 func Open(ctx context.Context, text string) (store.Store, error) {
 	scheme, rest, ok := strings.Cut(text, ":")
+	open := openers[scheme]
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("store %q has no scheme: %s are supported, as in sqlite:%[1]s", Redact(text), Supported)
@@ -26,9 +68,16 @@ func Open(ctx context.Context, text string) (store.Store, error) {
 		return nil, fmt.Errorf("store %q: memory: takes nothing after the colon", Redact(text))
 	case scheme == "sqlite":
 		return openSQLite(ctx, rest)
-	default:
+	case open == nil:
 		return nil, fmt.Errorf("store %q: unknown scheme: %s are supported", Redact(text), Supported)
+	case !strings.HasPrefix(rest, "//"):
+		return nil, fmt.Errorf("store %q: write %s://HOST", Redact(text), scheme)
 	}
+	s, err := open(ctx, text)
+	if err != nil {
+		return nil, fmt.Errorf("store %q: %w", Redact(text), err)
+	}
+	return s, nil
 }
 
 // Redact returns a store URL without what may be a password, for people to

@@ -1,0 +1,83 @@
+package storeurl
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/firn-id/firn/internal/hosturl"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/sqlstore"
+)
+
+const (
+	dialTimeout = 5 * time.Second
+	// maxConns bounds connections: a lease needs one, sequences a few.
+	maxConns = 16
+	// connLife has connections follow a database that moved behind its name.
+	connLife = time.Minute
+)
+
+// openSQL makes a store of a database on another host.
+func openSQL(ctx context.Context, db *sql.DB, dialect sqlstore.Dialect) (store.Store, error) {
+	db.SetMaxOpenConns(maxConns)
+	db.SetMaxIdleConns(maxConns)
+	db.SetConnMaxLifetime(connLife)
+	s, err := sqlstore.New(ctx, db, dialect)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return s, nil
+}
+
+// openMySQL opens mysql://USER:PASSWORD@HOST[:PORT]/DATABASE[?SETTINGS], with
+// tls=true and tls_ca, tls_cert, tls_key and tls_server_name as settings.
+func openMySQL(ctx context.Context, text string) (store.Store, error) {
+	u := hosturl.Parse(text, "3306")
+	database := strings.TrimSuffix(u.Path, "/")
+	if database == "" {
+		u.Fail(errors.New("it names no database, as in mysql://USER:PASSWORD@HOST/DATABASE"))
+	}
+	if len(u.Hosts) > 1 {
+		u.Fail(errors.New("it names more than one host: name the primary, or what leads to it"))
+	}
+	cfg := mysql.NewConfig()
+	cfg.User, cfg.Passwd, cfg.Net, cfg.DBName = u.User, u.Password, "tcp", database
+	cfg.TLS = u.TLS(u.Bool("tls"), "tls=true")
+	if err := u.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrRefused, err)
+	}
+	cfg.Addr, cfg.Timeout = u.Hosts[0], dialTimeout
+	cfg.InterpolateParams = true // one round trip a statement
+	cfg.Logger = &mysql.NopLogger{}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return openSQL(ctx, sql.OpenDB(connector), sqlstore.MySQL)
+}
+
+// openPostgres opens what libpq does by such a URL, several hosts and its
+// settings, environment and password file included.
+func openPostgres(ctx context.Context, text string) (store.Store, error) {
+	cfg, err := pgx.ParseConfig(text)
+	if err != nil {
+		// Its text quotes the URL, with what it takes for the password left out.
+		return nil, fmt.Errorf("%w: it is no URL that PostgreSQL takes: postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full; a password with one of @ : / ? # %% is escaped as in %%40", store.ErrRefused)
+	}
+	if cfg.RuntimeParams["application_name"] == "" {
+		cfg.RuntimeParams["application_name"] = "firn"
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = dialTimeout
+	}
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip a statement, through poolers too
+	return openSQL(ctx, stdlib.OpenDB(*cfg), sqlstore.Postgres)
+}

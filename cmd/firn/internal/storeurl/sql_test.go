@@ -1,0 +1,293 @@
+package storeurl
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/sqlstore"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+// A database is a server with databases in it.
+type database struct {
+	name   string // of the scheme
+	server *servers.Server
+	driver string
+	admin  string // its account, as in a URL
+	key    string // a placeholder
+}
+
+func (d database) url(login, name string) string {
+	return d.name + "://" + login + "@" + d.server.Addr() + "/" + name
+}
+
+// raw runs a statement as an operator would.
+func (d database) raw(t *testing.T, name, statement string, args ...any) {
+	t.Helper()
+	source := d.url(d.admin, name)
+	if d.driver == "mysql" {
+		source = "root@tcp(" + d.server.Addr() + ")/" + name
+	}
+	db, err := sql.Open(d.driver, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(statement, args...); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func mariadb(t *testing.T, args ...string) database {
+	return database{"mysql", servers.MariaDB(t, args...), "mysql", "root:", "?"}
+}
+
+func postgres(t *testing.T, args ...string) database {
+	return database{"postgres", servers.Postgres(t, args...), "pgx", "postgres:", "$1"}
+}
+
+// both runs a test on either database.
+func both(t *testing.T, test func(t *testing.T, d database)) {
+	t.Parallel()
+	t.Run("mariadb", func(t *testing.T) {
+		t.Parallel()
+		d := mariadb(t)
+		d.raw(t, "", "CREATE DATABASE mysql_like")
+		test(t, d)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, postgres(t))
+	})
+}
+
+// fresh makes a database and returns its name.
+func (d database) fresh(t *testing.T, name string) string {
+	t.Helper()
+	d.raw(t, "", "CREATE DATABASE "+name)
+	return name
+}
+
+func TestSQLConformance(t *testing.T) {
+	both(t, func(t *testing.T, d database) {
+		made, names := 0, map[store.Store]string{}
+		another := func(t *testing.T, name string) store.Store {
+			s, err := Open(context.Background(), d.url(d.admin, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			names[s] = name
+			return s
+		}
+		storetest.Run(t, storetest.Factory{
+			Open: func(t *testing.T) store.Store {
+				made++
+				return another(t, d.fresh(t, fmt.Sprint("test", made)))
+			},
+			Another: func(t *testing.T, s store.Store) store.Store { return another(t, names[s]) },
+			Delete: func(t *testing.T, s store.Store, key string) {
+				d.raw(t, names[s], "DELETE FROM "+sqlstore.Table+" WHERE k = "+d.key, key)
+			},
+			Restart: func(*testing.T, store.Store) {
+				d.server.Kill()
+				d.server.Restart()
+			},
+			Pause: func(*testing.T, store.Store) func() {
+				d.server.Pause()
+				return d.server.Resume
+			},
+		})
+	})
+}
+
+func TestManyOpenAnEmptyDatabaseAtOnce(t *testing.T) {
+	both(t, func(t *testing.T, d database) {
+		for round := range 5 {
+			name := d.fresh(t, fmt.Sprint("empty", round))
+			var group sync.WaitGroup
+			for i := range 12 {
+				group.Go(func() {
+					s, err := Open(context.Background(), d.url(d.admin, name))
+					if err != nil {
+						t.Errorf("open: %v", err)
+						return
+					}
+					if _, err := s.CompareAndSwap(context.Background(), fmt.Sprint("k", i), 0, nil); err != nil {
+						t.Errorf("write: %v", err)
+					}
+					if err := s.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			group.Wait()
+		}
+	})
+}
+
+func TestATableDroppedUnderItsUsersIsAnEmptyStore(t *testing.T) {
+	both(t, func(t *testing.T, d database) {
+		ctx := context.Background()
+		name := d.fresh(t, "dropped")
+		s, err := Open(ctx, d.url(d.admin, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		revision, err := s.CompareAndSwap(ctx, "k", 0, []byte("v"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.raw(t, name, "DROP TABLE "+sqlstore.Table)
+		if _, err := s.CompareAndSwap(ctx, "k", revision, nil); !errors.Is(err, store.ErrConflict) {
+			t.Errorf("a write over what is gone: %v", err)
+		}
+		if _, err := s.CompareAndSwap(ctx, "k", 0, nil); err != nil {
+			t.Errorf("a write anew: %v", err)
+		}
+	})
+}
+
+// expect wants an error of a kind that says all words and no password.
+func expect(t *testing.T, what string, err, kind error, words ...string) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Errorf("%s: %v, want %v", what, err, kind)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%s: %q does not say %q", what, err, word)
+		}
+	}
+	if strings.Contains(err.Error(), "geheim") {
+		t.Errorf("%s: %q has the password", what, err)
+	}
+}
+
+// try opens a store and writes to it.
+func try(url string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	s, err := Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	_, err = s.CompareAndSwap(ctx, "k", 0, []byte("v"))
+	return errors.Join(err, s.Close())
+}
+
+func TestMySQLErrorsNameAWayOut(t *testing.T) {
+	t.Parallel()
+	d := mariadb(t)
+	d.fresh(t, "shop")
+	d.fresh(t, "made")
+	for _, statement := range []string{
+		"CREATE USER firn@'%' IDENTIFIED BY 'geheim'", "GRANT SELECT, INSERT, UPDATE ON shop.* TO firn@'%'", "GRANT SELECT, INSERT, UPDATE ON made.* TO firn@'%'",
+		"CREATE USER reader@'%' IDENTIFIED BY 'geheim'", "GRANT SELECT ON made.* TO reader@'%'",
+	} {
+		d.raw(t, "made", statement)
+	}
+	d.raw(t, "made", sqlstore.MySQL.Schema())
+	if err := try(d.url("firn:geheim", "made")); err != nil {
+		t.Errorf("a table made by another: %v", err)
+	}
+	expect(t, "no right to make the table", try(d.url("firn:geheim", "shop")), store.ErrRefused, "CREATE TABLE", "have it made")
+	expect(t, "a reader", try(d.url("reader:geheim", "made")), store.ErrRefused, "SELECT, INSERT and UPDATE")
+	expect(t, "a wrong password", try(d.url("firn:geheimer", "made")), store.ErrRefused, "check user, password")
+	expect(t, "no such database", try(d.url("root:", "nothing")), store.ErrRefused, "no such database")
+	expect(t, "no database", try(d.url("root:", "")), store.ErrRefused, "names no database")
+	expect(t, "two hosts", try("mysql://u:geheim@a,b/c"), store.ErrRefused, "one host")
+	expect(t, "no server", try("mysql://u:geheim@"+servers.Nowhere(t)+"/c"), store.ErrUnavailable, "refused")
+	expect(t, "TLS to a server without", try(d.url("root:", "made")+"?tls=true"), store.ErrUnavailable, "TLS")
+	d.raw(t, "made", "CREATE DATABASE foreigner")
+	d.raw(t, "foreigner", "CREATE TABLE "+sqlstore.Table+" (id INT, name TEXT)")
+	expect(t, "a foreign table", try(d.url("root:", "foreigner")), store.ErrRefused, "not one of Firn's")
+	d.raw(t, "", "SET GLOBAL read_only = 1")
+	expect(t, "a replica", try(d.url("firn:geheim", "made")), store.ErrRefused, "name the primary")
+}
+
+func TestPostgresErrorsNameAWayOut(t *testing.T) {
+	t.Parallel()
+	d := postgres(t)
+	d.fresh(t, "shop")
+	d.fresh(t, "made")
+	d.raw(t, "made", sqlstore.Postgres.Schema())
+	for _, statement := range []string{
+		"CREATE USER firn PASSWORD 'geheim'", "GRANT SELECT, INSERT, UPDATE ON firn_registers TO firn",
+		"CREATE USER reader PASSWORD 'geheim'", "GRANT SELECT ON firn_registers TO reader",
+	} {
+		d.raw(t, "made", statement)
+	}
+	if err := try(d.url("firn:geheim", "made")); err != nil {
+		t.Errorf("a table made by another: %v", err)
+	}
+	expect(t, "no right to make the table", try(d.url("firn:geheim", "shop")), store.ErrRefused, "CREATE TABLE", "have it made")
+	expect(t, "a reader", try(d.url("reader:geheim", "made")), store.ErrRefused, "SELECT, INSERT and UPDATE")
+	expect(t, "no such user", try(d.url("nobody:geheim", "made")), store.ErrRefused, "check user, password")
+	expect(t, "no such database", try(d.url("postgres:", "nothing")), store.ErrRefused, "no such database")
+	expect(t, "no server", try("postgres://u:geheim@"+servers.Nowhere(t)+"/c"), store.ErrUnavailable, "refused")
+	expect(t, "TLS to a server without", try(d.url("postgres:", "made")+"?sslmode=require"), store.ErrUnavailable, "TLS")
+	expect(t, "no URL", try("postgres://u:ge heim%zz@h/c"), store.ErrRefused, "no URL that PostgreSQL takes")
+	expect(t, "a replica", try(d.url("postgres:", "made")+"?default_transaction_read_only=on"), store.ErrRefused, "name the primary")
+	d.fresh(t, "foreigner")
+	d.raw(t, "foreigner", "CREATE TABLE "+sqlstore.Table+" (id INT, name TEXT)")
+	expect(t, "a foreign table", try(d.url("postgres:", "foreigner")), store.ErrRefused, "not one of Firn's")
+}
+
+func TestSQLExamine(t *testing.T) {
+	both(t, func(t *testing.T, d database) {
+		ctx := context.Background()
+		name := d.fresh(t, "examined")
+		s, err := Open(ctx, d.url(d.admin, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		examine := func() map[string]store.Finding {
+			found, err := s.(store.Examined).Examine(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bySubject := map[string]store.Finding{}
+			for _, f := range found {
+				bySubject[f.Subject] = f
+			}
+			return bySubject
+		}
+		for subject, f := range examine() {
+			if f.Verdict != store.Good || f.Subject != subject {
+				t.Errorf("a server as it comes: %v", f)
+			}
+		}
+		if d.driver == "mysql" {
+			d.raw(t, "", "SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+		} else {
+			d.raw(t, "", "ALTER DATABASE "+name+" SET synchronous_commit = off")
+			s.Close()
+			if s, err = Open(ctx, d.url(d.admin, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if f := examine()["durability"]; f.Verdict != store.Bad || f.Advice == "" {
+			t.Errorf("a server that does not wait for its disk: %v", f)
+		}
+		if len(examine()) != 5 {
+			t.Errorf("%v", examine())
+		}
+		now, err := s.(store.Clock).Now(ctx)
+		if d := time.Since(now).Abs(); err != nil || d > time.Second {
+			t.Errorf("its clock is %v off, %v", d, err)
+		}
+	})
+}
