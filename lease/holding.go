@@ -126,6 +126,9 @@ func (s *Slots) examine(ctx context.Context, worker int64) error {
 	}
 	if slot.Owner != s.token || slot.Free {
 		s.forget(worker)
+		if slot.Free {
+			return fmt.Errorf("%w: worker %d of pool %q was taken back, or given back by another that had taken it", ErrLost, worker, s.cfg.Pool)
+		}
 		return fmt.Errorf("%w: worker %d of pool %q was taken by %s", ErrLost, worker, s.cfg.Pool, slot.holder())
 	}
 	// Ours, by a write whose answer was lost, or an older one that the store

@@ -30,7 +30,7 @@ import (
 // Config is what [Open] makes a lease of.
 type Config struct {
 	// Slots says where and as what to join. Layout, Datacenter, Time and Random
-	// are taken from Generator.
+	// are taken from Generator, Log from Log if it has none.
 	Slots SlotsConfig
 
 	// Generator says how ids are made. Worker is ignored: it is leased.
@@ -104,6 +104,9 @@ func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	}
 	cfg.Slots.Layout, cfg.Slots.Datacenter = g.Layout, g.Datacenter
 	cfg.Slots.Time, cfg.Slots.Random = g.Time, g.Random
+	if cfg.Slots.Log == nil {
+		cfg.Slots.Log = cfg.Log
+	}
 	slots, err := NewSlots(cfg.Slots)
 	if err != nil {
 		return nil, err

@@ -690,3 +690,86 @@ func TestAnOwnSourceOfWorkersIsKept(t *testing.T) {
 		t.Errorf("inspect an empty store: %v", err)
 	}
 }
+
+// settler is a store with replicas, which confirm or do not.
+type settler struct {
+	store.Store
+	err     error
+	settled int
+}
+
+func (s *settler) Settle(context.Context) error { s.settled++; return s.err }
+
+func TestAClaimIsSettledBeforeItIsUsedAndGivenBackIfItCannotBe(t *testing.T) {
+	w := newWorld(t)
+	s := &settler{Store: w.store, err: fmt.Errorf("%w: no replica", store.ErrUnavailable)}
+	_, err := w.try(func(c *Config) { c.Slots.Store = s })
+	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "no replica") || s.settled != 1 {
+		t.Fatalf("%v after %d settlings", err, s.settled)
+	}
+	p, err := Inspect(context.Background(), w.mem, "default")
+	if err != nil || len(p.Slots) != 1 || !p.Slots[0].Free || p.Slots[0].Fence >= must(p.Layout.Tick(w.time.Wall())) {
+		t.Fatalf("the slot was not given back: %+v, %v", p.Slots, err)
+	}
+	s.err = nil
+	l := w.start(func(c *Config) { c.Slots.Store = s })
+	w.mustTake(l, 10)
+	settled := s.settled
+	w.time.pass(3 * time.Minute)
+	l.turn(context.Background()) // renews
+	if l.State().Renewals != 1 || s.settled != settled {
+		t.Errorf("%d renewals, settled %d times more", l.State().Renewals, s.settled-settled)
+	}
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func TestAnOperatorTakesASlotBack(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	l := w.start()
+	w.mustTake(l, 10)
+	worker, fence := l.State().Worker, l.State().Fence
+	slot, err := TakeBack(ctx, w.store, "default", 0, worker, time.Time{})
+	if err != nil || !slot.Free || slot.Fence != fence || slot.Host != "host" {
+		t.Fatalf("%+v, %v", slot, err)
+	}
+	l.turn(ctx)
+	if l.State().Worker == worker || l.State().Losses != 1 {
+		t.Errorf("the holder goes on with it: %+v", l.State())
+	}
+	w.mustTake(l, 10)
+
+	crashed := w.start()
+	w.mustTake(crashed, 10)
+	worker = crashed.State().Worker
+	last := w.time.wall.Add(time.Second)
+	slot, err = TakeBack(ctx, w.store, "default", 0, worker, last)
+	if err != nil || slot.Until.After(last) {
+		t.Fatalf("%+v, %v", slot, err)
+	}
+	w.time.pass(2 * time.Second)
+	next := w.start(func(c *Config) { c.Slots.Pinned = &worker })
+	w.mustTake(next, 10)
+
+	for _, test := range []struct {
+		pool               string
+		datacenter, worker int64
+		want               error
+	}{
+		{"none", 0, 1, store.ErrNotFound},
+		{"default", 1, 1, firn.ErrRange},
+		{"default", 0, 1024, firn.ErrRange},
+		{"default", 0, -1, firn.ErrRange},
+		{"a b", 0, 1, firn.ErrSyntax},
+	} {
+		if _, err := TakeBack(ctx, w.store, test.pool, test.datacenter, test.worker, time.Time{}); !errors.Is(err, test.want) {
+			t.Errorf("%+v: %v", test, err)
+		}
+	}
+}

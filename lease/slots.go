@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -52,6 +53,8 @@ type SlotsConfig struct {
 	Time firn.TimeSource
 	// Random draws tokens, slots and backoff. Default: math/rand/v2.
 	Random func() uint64
+	// Log receives what keeps a newcomer waiting. Default: nothing.
+	Log *slog.Logger
 	// Host and PID are recorded for operators; nothing depends on them.
 	// Default: this process's.
 	Host string
@@ -123,6 +126,9 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 	if cfg.Random == nil {
 		cfg.Random = rand.Uint64
 	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
 	if cfg.PID == 0 {
 		cfg.PID = os.Getpid()
 	}
@@ -150,10 +156,14 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 	}
 	return &Slots{
 		cfg:   cfg,
-		token: fmt.Sprintf("%016x%016x", cfg.Random(), cfg.Random()),
+		token: newToken(cfg.Random),
 		held:  map[int64]holding{},
 	}, nil
 }
+
+// newToken draws what tells a process from all others. Its host name and process
+// id do not: containers have the same ones.
+func newToken(random func() uint64) string { return fmt.Sprintf("%016x%016x", random(), random()) }
 
 // Acquire implements [Source]: it joins the pool, making it if it is new, and
 // claims the slot idle longest. Errors: *[PoolError], *[FullError],
@@ -236,6 +246,9 @@ func (s *Slots) join(ctx context.Context) (Pool, error) {
 	}
 	if pool.Open {
 		return pool, nil
+	}
+	if s.cfg.Grace > 0 {
+		s.cfg.Log.Info("the pool is new: waiting for holders of an earlier life", "pool", s.cfg.Pool, "for", s.cfg.Grace)
 	}
 	// Whoever finds the pool not open waits the whole grace by its own
 	// monotonic clock: no two clocks are compared.
@@ -343,6 +356,7 @@ func (s *Slots) pick(ctx context.Context, pool Pool, ask *Ask) (Slot, error) {
 func (s *Slots) waitFor(ctx context.Context, slot Slot, ask *Ask) error {
 	passed := s.cfg.Layout.Time(slot.Fence + 1)
 	if d := passed.Sub(s.cfg.Time.Wall()); d > 0 {
+		s.cfg.Log.Info("waiting for the fence of a pinned worker", "worker", slot.Worker, "pool", s.cfg.Pool, "holder", slot.holder(), "for", d)
 		if err := s.cfg.Time.Sleep(ctx, d); err != nil {
 			return fmt.Errorf("lease: worker %d of pool %q is held by %s until %s, if not renewed; waited for it: %w",
 				slot.Worker, s.cfg.Pool, slot.holder(), slot.Until.UTC().Format(time.RFC3339Nano), err)
@@ -381,8 +395,34 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 	default:
 		return firn.Grant{}, fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err)
 	}
+	if err := s.settle(ctx); err != nil {
+		return firn.Grant{}, errors.Join(
+			fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err),
+			s.unclaim(ctx, slot.Worker, revision, after, since))
+	}
 	s.mu.Lock()
 	s.held[slot.Worker] = holding{revision: revision, fence: fence, since: since}
 	s.mu.Unlock()
 	return firn.Grant{Worker: slot.Worker, After: after, Through: fence}, nil
+}
+
+// settle waits until a claim is where a failover does not lose it, if the store
+// is one that may. A renewal that is lost so is made good by the next: half a
+// window is left.
+func (s *Slots) settle(ctx context.Context) error {
+	if settler, ok := s.cfg.Store.(store.Settler); ok {
+		return settler.Settle(ctx)
+	}
+	return nil
+}
+
+// unclaim gives back a slot under which nothing was issued. It does so in a time
+// of its own, as what is wrong may be that ctx has ended.
+func (s *Slots) unclaim(ctx context.Context, worker int64, revision store.Revision, after firn.Tick, since time.Time) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	if _, err := s.write(ctx, worker, revision, after, since, true); err != nil && !errors.Is(err, store.ErrConflict) {
+		return fmt.Errorf("lease: give worker %d of pool %q back: %w", worker, s.cfg.Pool, err)
+	}
+	return nil
 }

@@ -79,6 +79,8 @@ processes, takes them apart, and serves them over HTTP.
   firn decode ID          what is in an id
   firn layout             the layouts it knows
   firn serve              an issuing service on http://127.0.0.1:7070
+  firn workers            who holds which worker
+  firn doctor             what is wrong with the clock or the store
 
 Every flag can come from the environment: --store as FIRN_STORE, and so on.`,
 		SilenceErrors: true,
@@ -88,7 +90,7 @@ Every flag can come from the environment: --store as FIRN_STORE, and so on.`,
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
-	root.AddCommand(newNext(), newDecode(), newLayout(), newServe(), newBench(), newEmit(), newVersion())
+	root.AddCommand(newNext(), newDecode(), newLayout(), newServe(), newWorkers(), newDoctor(), newBench(), newEmit(), newVersion())
 	root.InitDefaultCompletionCmd()
 	return root
 }

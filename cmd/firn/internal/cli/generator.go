@@ -32,10 +32,20 @@ func (f *layoutFlags) parse() (firn.Layout, error) {
 	return decode.Layout(f.layout, f.unit, f.epoch)
 }
 
+// storeFlags name a pool in a store.
+type storeFlags struct {
+	store, pool string
+}
+
+func (f *storeFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.store, "store", defaultStore(), "store that workers are leased from, as sqlite:PATH or redis://HOST (see docs/stores.md)")
+	cmd.Flags().StringVar(&f.pool, "pool", "default", "pool whose ids must never collide; all who join have one layout")
+}
+
 // generatorFlags say how ids are made, and where the worker comes from.
 type generatorFlags struct {
 	layoutFlags
-	store, pool          string
+	storeFlags
 	worker               int64
 	datacenter           int64
 	clock, rollback      string
@@ -47,8 +57,7 @@ type generatorFlags struct {
 func (f *generatorFlags) add(cmd *cobra.Command, window time.Duration) {
 	f.layoutFlags.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.store, "store", defaultStore(), "store that workers are leased from: sqlite:PATH or memory:")
-	flags.StringVar(&f.pool, "pool", "default", "pool whose ids must never collide; all who join have one layout")
+	f.storeFlags.add(cmd)
 	flags.Int64Var(&f.worker, "worker", -1, "take this worker and no other (default: the one idle longest)")
 	flags.Lookup("worker").DefValue = "0" // the help says in words what -1 stands for
 	flags.BoolVar(&f.pinnedAhead, "worker-ahead", false, "with --worker: do not wait until its fence has passed, issue times above it")
@@ -84,8 +93,11 @@ func (f *generatorFlags) config(stderr io.Writer) (lease.Config, error) {
 	} else if f.worker != -1 {
 		errs = append(errs, firn.NewRangeError("worker", f.worker, 0, layout.MaxWorker(), "layout "+layout.Bits()))
 	}
-	if f.verbose {
+	switch {
+	case f.verbose:
 		cfg.Log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	case isTerminal(stderr):
+		cfg.Slots.Log = slog.New(&waiting{stderr}) // or nothing would be seen for seconds
 	}
 	return cfg, errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,8 +12,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/firn-id/firn/cmd/firn/internal/examine"
 	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
+	"github.com/firn-id/firn/store"
 )
 
 const defaultHTTP = "127.0.0.1:7070"
@@ -69,6 +72,7 @@ made on first use and share one generator, which the flags describe.`,
 			if err != nil {
 				return errors.Join(misuse(hint(err)), listener.Close(), s.Close())
 			}
+			warn(ctx, s, log)
 			log.Info("serving", "http", "http://"+listener.Addr().String(), "store", storeurl.Redact(storeURL), "version", currentVersion().Version)
 			return errors.Join(srv.Serve(ctx, listener), srv.Close(), s.Close())
 		},
@@ -78,6 +82,19 @@ made on first use and share one generator, which the flags describe.`,
 	cmd.Flags().StringVar(&http, "http", defaultHTTP, "address of the HTTP interface")
 	cmd.Flags().StringVar(&logFormat, "log", "text", "form of the log on standard error: text or json")
 	return cmd
+}
+
+// warn logs what firn doctor would find not to be good about the store.
+func warn(ctx context.Context, s store.Store, log *slog.Logger) {
+	findings, err := examine.Store(ctx, s)
+	if err != nil {
+		log.Warn("the store could not be examined", "error", err)
+	}
+	for _, f := range findings {
+		if f.Verdict != store.Good {
+			log.Warn(f.String(), "verdict", f.Verdict)
+		}
+	}
 }
 
 // newLog returns the log on standard error.

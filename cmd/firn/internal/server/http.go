@@ -12,7 +12,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
-	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/cmd/firn/internal/slots"
 	"github.com/firn-id/firn/store"
 )
 
@@ -222,42 +222,10 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request) error {
 	return answerJSON(w, http.StatusOK, result)
 }
 
-// poolSlot is a slot as the interface shows it.
-type poolSlot struct {
-	Datacenter int64     `json:"datacenter"`
-	Worker     int64     `json:"worker"`
-	State      string    `json:"state"` // held, idle (its fence has passed) or free (given back)
-	Fence      firn.Tick `json:"fence,string"`
-	Until      time.Time `json:"until"`
-	Host       string    `json:"host"`
-	PID        int       `json:"pid"`
-	Since      time.Time `json:"since"`
-}
-
 func (s *Server) workers(w http.ResponseWriter, r *http.Request) error {
-	name := r.PathValue("pool")
-	p, err := lease.Inspect(r.Context(), s.store, name)
+	pool, err := slots.Read(r.Context(), s.store, r.PathValue("pool"))
 	if err != nil {
 		return err
 	}
-	answer := struct {
-		Pool    string     `json:"pool"`
-		Layout  string     `json:"layout"`
-		Workers uint64     `json:"workers"`
-		Slots   []poolSlot `json:"slots"`
-	}{Pool: name, Layout: p.Layout.String(), Workers: uint64(p.Layout.MaxWorker()) + 1, Slots: []poolSlot{}}
-	for _, slot := range p.Slots {
-		state := "held"
-		switch {
-		case slot.Free:
-			state = "free"
-		case slot.Until.Before(time.Now()):
-			state = "idle"
-		}
-		answer.Slots = append(answer.Slots, poolSlot{
-			Datacenter: slot.Datacenter, Worker: slot.Worker, State: state, Fence: slot.Fence, Until: slot.Until,
-			Host: slot.Host, PID: slot.PID, Since: slot.Since,
-		})
-	}
-	return answerJSON(w, http.StatusOK, answer)
+	return answerJSON(w, http.StatusOK, pool)
 }

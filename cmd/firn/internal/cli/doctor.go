@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/cmd/firn/internal/examine"
+	"github.com/firn-id/firn/cmd/firn/internal/server"
+	"github.com/firn-id/firn/cmd/firn/internal/slots"
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
+	"github.com/firn-id/firn/store"
+)
+
+// A doctorReport is what firn doctor --json prints.
+type doctorReport struct {
+	Store    string         `json:"store"`
+	Findings []findingShown `json:"findings"`
+}
+
+type findingShown struct {
+	Subject string `json:"subject"`
+	Verdict string `json:"verdict"`
+	Says    string `json:"says"`
+	Advice  string `json:"advice,omitempty"`
+}
+
+func newDoctor() *cobra.Command {
+	var (
+		flags      storeFlags
+		configFile string
+		asJSON     bool
+	)
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what is wrong with the clock, the store or the configuration",
+		Long: `doctor opens the store and says how long a read takes, how far its clock and the
+one here are apart, whether its settings keep what it acknowledged, and how full
+the pool is. What is not good comes with what to do about it. It writes nothing but
+the table that a database must have.
+
+It exits with status 1 when something is bad.`,
+		Example: `  firn doctor --store redis://127.0.0.1:6379/0
+  firn doctor --config firn.yaml`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			url := flags.store
+			if configFile != "" {
+				cfg, err := server.ReadConfig(configFile)
+				if err != nil {
+					return err
+				}
+				url = pick(cmd.Flags(), "store", flags.store, cfg.Store)
+			}
+			ctx, end := patient(cmd.Context())
+			defer end()
+			s, err := storeurl.Open(ctx, url)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.Close()) }()
+			findings, err := examine.Store(ctx, s)
+			if err != nil {
+				return err
+			}
+			pool, err := slots.Read(ctx, s, flags.pool)
+			switch {
+			case err == nil:
+				findings = append(findings, fullness(pool))
+			case !errors.Is(err, store.ErrNotFound):
+				return misuse(err)
+			}
+			r := doctorReport{Store: storeurl.Redact(url)}
+			bad := 0
+			for _, f := range findings {
+				r.Findings = append(r.Findings, findingShown{f.Subject, f.Verdict.String(), f.Says, f.Advice})
+				if f.Verdict == store.Bad {
+					bad++
+				}
+			}
+			if asJSON {
+				err = json.NewEncoder(cmd.OutOrStdout()).Encode(r)
+			} else {
+				err = showReport(cmd.OutOrStdout(), r)
+			}
+			if err == nil && bad > 0 {
+				err = fmt.Errorf("%d of %d findings are bad", bad, len(findings))
+			}
+			return err
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&configFile, "config", "", "check this configuration too, and examine its store")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func showReport(out io.Writer, r doctorReport) error {
+	fmt.Fprintf(out, "store %s\n\n", r.Store)
+	for _, f := range r.Findings {
+		fmt.Fprintf(out, "%-8s  %-11s %s\n", f.Verdict, f.Subject, f.Says)
+		if f.Advice != "" {
+			fmt.Fprintf(out, "%-8s  %-11s → %s\n", "", "", f.Advice)
+		}
+	}
+	_, err := fmt.Fprintln(out)
+	return err
+}
+
+// fullness says how many workers of a pool are left.
+func fullness(p slots.Pool) store.Finding {
+	var live int64
+	for _, s := range p.Slots {
+		if s.State != slots.Idle {
+			live++
+		}
+	}
+	f := store.Finding{Subject: "pool", Says: fmt.Sprintf("%s: %s of %s workers are held", p.Pool, thousands(live), thousands(p.Workers))}
+	switch left := p.Workers - live; {
+	case left == 0:
+		f.Verdict, f.Advice = store.Bad, "newcomers are refused until a fence passes: use a layout with more workers, or shorter windows"
+	case left*10 < p.Workers:
+		f.Verdict, f.Advice = store.Doubtful, "fewer than a tenth are left: use a layout with more workers, or shorter windows"
+	}
+	return f
+}

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/cmd/firn/internal/slots"
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
+)
+
+func newWorkers() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "workers",
+		Short: "Show who holds which worker, or take one back",
+		Long: `workers shows the slots of a pool: each worker that was ever held, by whom, since
+when, and until when its fence lets ids be issued. Nothing is written.`,
+		Example: `  firn workers --store redis://127.0.0.1:6379/0
+  firn workers list --pool payments --json
+  firn workers release 17`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage(fmt.Errorf("%q: list and release are what workers can do", args[0]))
+			}
+			return nil
+		},
+	}
+	list := newWorkersList()
+	cmd.RunE = list.RunE
+	cmd.Flags().AddFlagSet(list.Flags())
+	cmd.AddCommand(list, newWorkersRelease())
+	return cmd
+}
+
+func newWorkersList() *cobra.Command {
+	var (
+		flags  storeFlags
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the slots of a pool",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			ctx, end := patient(cmd.Context())
+			defer end()
+			s, err := storeurl.Open(ctx, flags.store)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.Close()) }()
+			pool, err := slots.Read(ctx, s, flags.pool)
+			switch {
+			case errors.Is(err, store.ErrNotFound):
+				return fmt.Errorf("nobody has joined pool %q in store %s yet", flags.pool, storeurl.Redact(flags.store))
+			case err != nil:
+				return misuse(err)
+			case asJSON:
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(pool)
+			}
+			return showSlots(cmd.OutOrStdout(), pool)
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// storePatience bounds the commands that look at a store once.
+const storePatience = 30 * time.Second
+
+func patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, storePatience)
+}
+
+// seconds is RFC 3339 in UTC to the second.
+const seconds = "2006-01-02T15:04:05Z"
+
+func showSlots(out io.Writer, p slots.Pool) error {
+	counts := map[string]int64{}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "WORKER\tSTATE\tUNTIL\tHOLDER\tSINCE")
+	several := false
+	for _, s := range p.Slots {
+		several = several || s.Datacenter != 0
+	}
+	for _, s := range p.Slots {
+		counts[s.State]++
+		worker := strconv.FormatInt(s.Worker, 10)
+		if several {
+			worker = fmt.Sprintf("%d/%d", s.Datacenter, s.Worker)
+		}
+		until := "no id yet"
+		if s.Fence >= 0 {
+			until = fmt.Sprintf("%s (%s)", s.Until.UTC().Format(seconds), fromNow(s.Until.Sub(p.Clock)))
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", worker, s.State, until, holder(s), s.Since.UTC().Format(seconds))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	used := int64(len(p.Slots))
+	_, err := fmt.Fprintf(out, "\npool %s, layout %s: %d live, %d idle, %d given back, %d ahead of the clock, %s never used\n",
+		p.Pool, p.Layout, counts[slots.Live], counts[slots.Idle], counts[slots.Given], counts[slots.Ahead], thousands(p.Workers-used))
+	return err
+}
+
+func holder(s slots.Slot) string {
+	if s.Host == "" {
+		return s.Owner
+	}
+	return fmt.Sprintf("%s pid %d", s.Host, s.PID)
+}
+
+// fromNow says how far off a moment is, roughly.
+func fromNow(d time.Duration) string {
+	size := d.Abs().Round(time.Second).String()
+	if days := int(d.Abs().Hours() / 24); days > 1 {
+		size = fmt.Sprintf("%d days", days)
+	}
+	if d < 0 {
+		return size + " ago"
+	}
+	return "in " + size
+}
+
+func newWorkersRelease() *cobra.Command {
+	var (
+		flags      storeFlags
+		datacenter int64
+		gone       bool
+	)
+	cmd := &cobra.Command{
+		Use:   "release WORKER",
+		Short: "Take a worker away from its holder",
+		Long: `release takes a worker away from its holder, which goes on with another at its next
+look. The fence stays, so nothing is issued twice, and the worker is granted again
+once that has passed: release is safe whether the holder lives or not.
+
+With --holder-is-gone you answer for it that the holder has ended and that its
+clock was right. Then the fence is moved back to now, or rather ten seconds ahead,
+and the worker is granted again after that. If you are wrong, ids are made twice.`,
+		Example: `  firn workers release 17 --store redis://127.0.0.1:6379/0`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage(errors.New("name one worker, as in firn workers release 17"))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			worker, err := strconv.ParseInt(args[0], 10, 64)
+			if err != nil {
+				return usage(fmt.Errorf("worker %q is not a number", args[0]))
+			}
+			ctx, end := patient(cmd.Context())
+			defer end()
+			s, err := storeurl.Open(ctx, flags.store)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.Close()) }()
+			var last time.Time
+			if gone {
+				if last, err = lastPossible(ctx, s); err != nil {
+					return err
+				}
+			}
+			slot, err := lease.TakeBack(ctx, s, flags.pool, datacenter, worker, last)
+			if err != nil {
+				return misuse(err)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "worker %d of pool %s was taken back; it is granted again after %s\n",
+				slot.Worker, flags.pool, slot.Until.UTC().Format(time.RFC3339))
+			return err
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().Int64Var(&datacenter, "datacenter", 0, "datacenter number of the worker")
+	cmd.Flags().BoolVar(&gone, "holder-is-gone", false, "move the fence back: its holder has ended for certain, and its clock was right")
+	return cmd
+}
+
+// lastPossible is a time that no id of a holder that has ended is beyond, if its
+// clock was within the tolerance and it issued no further ahead of it than that.
+func lastPossible(ctx context.Context, s store.Store) (time.Time, error) {
+	const tolerance = 10 * time.Second
+	now := time.Now()
+	if clock, ok := s.(store.Clock); ok {
+		var err error
+		if now, err = clock.Now(ctx); err != nil {
+			return now, err
+		}
+	}
+	return now.Add(tolerance), nil
+}

@@ -1,0 +1,90 @@
+// Package slots shows the slots of a pool to people and programs.
+package slots
+
+import (
+	"context"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
+)
+
+// The states of a slot.
+const (
+	Live  = "live"  // its fence lies ahead: its holder may issue ids
+	Idle  = "idle"  // its fence has passed: it may be granted
+	Given = "given" // given back, and granted again once its fence has passed
+	Ahead = "ahead" // its holder's clock is ahead of the clock here by more than is tolerated
+)
+
+// tolerance is what a holder's clock may be ahead by: the default of a lease.
+const tolerance = 10 * time.Second
+
+// A Slot is a slot as the interfaces show it.
+type Slot struct {
+	Datacenter int64     `json:"datacenter"`
+	Worker     int64     `json:"worker"`
+	State      string    `json:"state"`
+	Fence      firn.Tick `json:"fence,string"`
+	Until      time.Time `json:"until"`
+	Host       string    `json:"host,omitempty"`
+	PID        int       `json:"pid,omitempty"`
+	Since      time.Time `json:"since"`
+	Seen       time.Time `json:"seen"`
+	Owner      string    `json:"owner"`
+}
+
+// A Pool is a pool as the interfaces show it.
+type Pool struct {
+	Pool    string    `json:"pool"`
+	Layout  string    `json:"layout"`
+	Made    time.Time `json:"made"`
+	Open    bool      `json:"open"`
+	Clock   time.Time `json:"clock"` // what the states are seen by
+	Workers int64     `json:"workers"`
+	Slots   []Slot    `json:"slots"`
+}
+
+// Read reads a pool, and the store's clock if it has one.
+func Read(ctx context.Context, s store.Store, name string) (Pool, error) {
+	p, err := lease.Inspect(ctx, s, name)
+	if err != nil {
+		return Pool{}, err
+	}
+	now := time.Now()
+	if clock, ok := s.(store.Clock); ok {
+		if now, err = clock.Now(ctx); err != nil {
+			return Pool{}, err
+		}
+	}
+	pool := Pool{
+		Pool: p.Name, Layout: p.Layout.String(), Made: p.Made, Open: p.Open, Clock: now.UTC(),
+		Workers: (p.Layout.MaxDatacenter() + 1) * (p.Layout.MaxWorker() + 1), Slots: make([]Slot, len(p.Slots)),
+	}
+	if p.Layout.Name() != "" {
+		pool.Layout = p.Layout.Name()
+	}
+	for i, slot := range p.Slots {
+		pool.Slots[i] = Describe(slot, now)
+	}
+	return pool, nil
+}
+
+// Describe shows a slot as it is by a clock.
+func Describe(slot lease.Slot, now time.Time) Slot {
+	state := Idle
+	switch {
+	case slot.Until.Before(now):
+	case slot.At.Sub(now) > tolerance:
+		state = Ahead
+	case slot.Free:
+		state = Given
+	default:
+		state = Live
+	}
+	return Slot{
+		Datacenter: slot.Datacenter, Worker: slot.Worker, State: state, Fence: slot.Fence, Until: slot.Until,
+		Host: slot.Host, PID: slot.PID, Since: slot.Since, Seen: slot.At, Owner: slot.Owner,
+	}
+}

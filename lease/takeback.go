@@ -1,0 +1,74 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+)
+
+// TakeBack takes a slot away from its holder, as an operator may want to. The
+// holder leaves it at its next look, for another worker. The fence stays where
+// it is, so nothing is issued twice, and the worker is granted again once that
+// has passed.
+//
+// With gone, the operator answers for it that the holder has ended and had made
+// no id with a time later than that: then the fence is moved back to it, if it
+// lies further ahead. Were that wrong, ids would be made twice. The zero time
+// leaves the fence alone.
+//
+// It returns the slot as it is then. Errors: [store.ErrNotFound] when there is no
+// such pool or slot, [store.ErrConflict] when the holder wrote it meanwhile, and
+// the store's.
+func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worker int64, gone time.Time) (Slot, error) {
+	p, err := Inspect(ctx, s, pool)
+	if err != nil {
+		return Slot{}, err
+	}
+	if most := p.Layout.MaxDatacenter(); datacenter < 0 || datacenter > most {
+		return Slot{}, firn.NewRangeError("datacenter", datacenter, 0, most, "layout "+p.Layout.Bits())
+	}
+	if most := p.Layout.MaxWorker(); worker < 0 || worker > most {
+		return Slot{}, firn.NewRangeError("worker", worker, 0, most, "layout "+p.Layout.Bits())
+	}
+	for _, slot := range p.Slots {
+		if slot.Datacenter == datacenter && slot.Worker == worker {
+			return slot.takeBack(ctx, s, p, gone)
+		}
+	}
+	return Slot{}, fmt.Errorf("lease: worker %d of pool %q: %w: it was never used", worker, pool, store.ErrNotFound)
+}
+
+func (slot Slot) takeBack(ctx context.Context, s store.Store, p Pool, gone time.Time) (Slot, error) {
+	if !gone.IsZero() {
+		tick, err := p.Layout.Tick(gone)
+		if err != nil {
+			return slot, err
+		}
+		slot.Fence = min(slot.Fence, tick)
+	}
+	now := time.Now().UTC()
+	// Host and process are those of whom it was taken from: who looks is told.
+	record := slotRecord{
+		Fence: slot.Fence, Until: p.Layout.Time(slot.Fence), Free: true,
+		Owner: newToken(rand.Uint64), Write: 1, Host: slot.Host, PID: slot.PID, Since: slot.Since, At: now,
+	}
+	value, err := encode(record)
+	if err != nil {
+		return slot, err
+	}
+	key := slotKey(p.Name, p.Layout, slot.Datacenter, slot.Worker)
+	revision, err := s.CompareAndSwap(ctx, key, slot.revision, value)
+	if errors.Is(err, store.ErrConflict) {
+		return slot, fmt.Errorf("lease: take back worker %d of pool %q: %w: its holder wrote it meanwhile, try again", slot.Worker, p.Name, store.ErrConflict)
+	}
+	if err != nil {
+		return slot, fmt.Errorf("lease: take back worker %d of pool %q: %w", slot.Worker, p.Name, err)
+	}
+	err = slot.read(store.Entry{Key: key, Value: value, Revision: revision})
+	return slot, err
+}
