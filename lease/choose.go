@@ -19,8 +19,7 @@ const fewOldest = 8
 const reuseAbove = 4096
 
 // choose picks the slot to claim: pure, so that it can be checked by itself.
-// The slot of a worker never used has the pool's floor as its fence and
-// revision 0. Ok is false when every worker is held at tick now.
+// The slot of a worker never used has the fence -1 and revision 0. Ok is false when every worker is held at tick now.
 func choose(p Pool, datacenter int64, now firn.Tick, random func() uint64) (chosen Slot, ok bool) {
 	var used, idle []Slot
 	for _, s := range p.Slots {
@@ -35,7 +34,7 @@ func choose(p Pool, datacenter int64, now firn.Tick, random func() uint64) (chos
 	neverUsed := p.Layout.MaxWorker() + 1 - int64(len(used))
 	if neverUsed > 0 && (len(used) < reuseAbove || len(idle) == 0) {
 		worker := nthUnused(used, int64(random()%uint64(neverUsed)))
-		return Slot{Datacenter: datacenter, Worker: worker, Fence: p.Floor}, true
+		return Slot{Datacenter: datacenter, Worker: worker, Fence: -1}, true
 	}
 	if len(idle) == 0 {
 		return Slot{}, false

@@ -12,23 +12,24 @@ var (
 	ErrLost = errors.New("lease: worker lost")
 	// ErrFull is matched by *[FullError]: every worker of the pool is held.
 	ErrFull = errors.New("lease: pool full")
-	// ErrPool is matched by *[PoolError]: the pool has another layout.
-	ErrPool = errors.New("lease: pool with another layout")
+	// ErrPool is matched by *[PoolError]: the pool has another layout, or is
+	// strict in another way.
+	ErrPool = errors.New("lease: pool with other settings")
 	// ErrClock is matched by *[ClockError]: the clock here is wrong.
 	ErrClock = errors.New("lease: wrong clock")
 	// ErrForeign: the store holds something else under a key of the pool.
 	ErrForeign = errors.New("lease: foreign content")
 )
 
-// A PoolError reports that a pool was made with another layout than the one
-// that wants to join, which would make duplicates.
+// A PoolError reports that a pool was made with another layout, or another
+// strict wait, than the one that wants to join, which would make duplicates.
 type PoolError struct {
 	Pool       string
-	Have, Want string // the pool's layout, and the one that wants to join
+	Have, Want string // what the pool has, and what wants to join
 }
 
 func (e *PoolError) Error() string {
-	return fmt.Sprintf("pool %q has layout %s, not %s: use its layout, or another pool", e.Pool, e.Have, e.Want)
+	return fmt.Sprintf("pool %q has %s, not %s: use that too, or another pool", e.Pool, e.Have, e.Want)
 }
 
 // Is reports whether target is [ErrPool].

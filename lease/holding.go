@@ -26,7 +26,14 @@ func (s *Slots) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant
 		if err != nil {
 			return held, err
 		}
-		fence := max(h.fence, ask.fence(held.After, s.cfg.Layout))
+		if err := s.ended(held.Worker, h); err != nil {
+			return held, err
+		}
+		fence, err := s.bounded(ask.fence(held.After, s.cfg.Layout))
+		if err != nil {
+			return held, err
+		}
+		fence = max(h.fence, fence)
 		revision, err := s.write(ctx, held.Worker, h.revision, fence, h.since, false)
 		if err == nil {
 			s.keep(held.Worker, holding{revision: revision, fence: fence, since: h.since})
@@ -42,6 +49,17 @@ func (s *Slots) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant
 	}
 	return held, fmt.Errorf("lease: renew worker %d of pool %q: %w: its slot changed twice meanwhile",
 		held.Worker, s.cfg.Pool, store.ErrUnavailable)
+}
+
+// bounded returns a fence that is no further ahead of the clock than newcomers
+// to a strict pool wait, but for the tolerance. A generator that runs ahead of its
+// clock further than that waits at its fence.
+func (s *Slots) bounded(fence firn.Tick) (firn.Tick, error) {
+	if s.cfg.Strict == 0 {
+		return fence, nil
+	}
+	most, err := s.cfg.Layout.Tick(s.cfg.Time.Wall().Add(s.cfg.Strict - s.cfg.Tolerance))
+	return min(fence, most), err
 }
 
 // Look implements [Source]: it reads the slot. One that vanished is written
@@ -109,9 +127,18 @@ func (s *Slots) examine(ctx context.Context, worker int64) error {
 	if err != nil {
 		return err
 	}
+	if err := s.ended(worker, h); err != nil {
+		return err
+	}
 	key := slotKey(s.cfg.Pool, s.cfg.Layout, s.cfg.Datacenter, worker)
 	entry, err := s.cfg.Store.Get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
+		if now, tickErr := s.cfg.Layout.Tick(s.cfg.Time.Wall()); tickErr != nil || h.fence < now {
+			// Another may have been granted the worker since, and the store have
+			// forgotten that too.
+			s.forget(worker)
+			return fmt.Errorf("%w: worker %d of pool %q: its slot has vanished after its fence", ErrLost, worker, s.cfg.Pool)
+		}
 		return s.reassert(ctx, worker, h)
 	}
 	if err != nil {
@@ -138,6 +165,21 @@ func (s *Slots) examine(ctx context.Context, worker int64) error {
 	h.revision = entry.Revision
 	s.keep(worker, h)
 	return nil
+}
+
+// ended gives a worker up in a strict pool once its fence has passed, by any
+// clock within the tolerance: another may have been granted it since, whatever the
+// store says by now. It has to be claimed anew, and so outwaited.
+func (s *Slots) ended(worker int64, h holding) error {
+	if s.cfg.Strict == 0 {
+		return nil
+	}
+	if now, err := s.cfg.Layout.Tick(s.cfg.Time.Wall().Add(s.cfg.Tolerance)); err == nil && h.fence > now {
+		return nil
+	}
+	s.forget(worker)
+	return fmt.Errorf("%w: worker %d of pool %q: its fence has passed, or will within the tolerance, and the pool is strict",
+		ErrLost, worker, s.cfg.Pool)
 }
 
 // reassert writes a slot that vanished anew: with the fence confirmed to us and

@@ -111,7 +111,31 @@ func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := slots.outlasts(cfg); err != nil {
+		return nil, err
+	}
 	return Keep(ctx, slots, cfg)
+}
+
+// outlasts refuses a strict wait that is shorter than what a holder may issue
+// beyond the present.
+func (s *Slots) outlasts(cfg Config) error {
+	if s.cfg.Strict == 0 {
+		return nil
+	}
+	if cfg.Generator.Clock == firn.Virtual {
+		return firn.NewSyntaxError("clock", "virtual", "in a strict pool ids follow a clock: steady and wall are allowed")
+	}
+	window := cfg.Window
+	if window == 0 {
+		window = defaultWindow
+	}
+	unit := cfg.Generator.Layout.Unit()
+	if least := window + cfg.Generator.Lead() + s.cfg.Tolerance + 2*unit; s.cfg.Strict < least {
+		return &firn.RangeError{What: "strict wait", Value: s.cfg.Strict.String(), Min: least.String(), Max: (2 * maxWindow).String(),
+			Where: "window, lead and tolerance together"}
+	}
+	return nil
 }
 
 // Keep is [Open] over any source of workers; cfg.Slots is ignored.
@@ -300,6 +324,7 @@ func (l *Lease) run(ctx context.Context) {
 // turn does what is due: it releases workers left, renews the fence at half
 // the window, else looks at the slot, and takes another worker for a lost one.
 func (l *Lease) turn(ctx context.Context) {
+	background := ctx
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	l.mu.Lock()
@@ -328,7 +353,7 @@ func (l *Lease) turn(ctx context.Context) {
 		l.state.Last = nil
 		l.mu.Unlock()
 	case errors.Is(err, ErrLost):
-		l.takeOther(ctx, held, ask, err)
+		l.takeOther(background, held, ask, err)
 	case ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded):
 		l.failed("keep the worker", held.Worker, err)
 	}
@@ -371,6 +396,9 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	l.state.Losses++
 	l.state.Last = cause
 	l.mu.Unlock()
+	// In a strict pool a claim waits. There is nothing to look after meanwhile.
+	ctx, cancel := context.WithTimeout(ctx, callTimeout+l.cfg.Slots.Strict)
+	defer cancel()
 	grant, err := l.source.Acquire(ctx, ask)
 	if err != nil {
 		l.failed("take another worker", lost.Worker, err)

@@ -95,6 +95,9 @@ func (w *world) try(change ...func(*Config)) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := slots.outlasts(cfg); err != nil {
+		return nil, err
+	}
 	l, err := start(context.Background(), slots, cfg)
 	if err == nil {
 		l.cancel = func() {}
@@ -398,22 +401,55 @@ func (i *interrupted) Sleep(ctx context.Context, d time.Duration) error {
 	return i.machine.Sleep(ctx, d)
 }
 
-func TestAStrictPoolStartsAboveAllThatWasIssuedBefore(t *testing.T) {
+func TestAStrictClaimOutwaitsAHolderThatTheStoreHasForgotten(t *testing.T) {
 	w := newWorld(t)
-	one := func(c *Config) { c.Generator.Layout = layout("41/0/0/12") }
 	strict := func(c *Config) {
-		one(c)
-		c.Slots.Strict, c.Slots.StrictAhead = true, 70*time.Second
+		c.Generator.Layout = layout("41/0/0/12")
+		c.Window = time.Minute
+		c.Slots.Strict = 75 * time.Second
 	}
-	paused := w.start(one) // it never looks again
+	paused := w.start(strict) // it never looks again
 	w.mustTake(paused, 10)
+	fence := paused.State().Until
 	w.mem.Restore(nil)
+	begun := w.time.Wall()
 	other := w.start(strict)
+	if waited := w.time.Wall().Sub(begun); waited < 75*time.Second || w.time.Wall().Before(fence) {
+		t.Errorf("it waited %v, until %v; the other's fence is %v", waited, w.time.Wall(), fence)
+	}
 	for range 60 {
 		w.time.pass(time.Second)
 		w.mustTake(other, 50)
 		if err := w.take(paused, 50); err != nil && !errors.Is(err, firn.ErrFence) {
 			t.Fatal(err)
+		}
+	}
+	if ahead := other.State().Until.Sub(w.time.Wall()); ahead > time.Minute+time.Second {
+		t.Errorf("its ids run ahead: the fence is %v off", ahead)
+	}
+}
+
+func TestAStrictPoolTakesOnlyTheStrict(t *testing.T) {
+	w := newWorld(t)
+	strict := func(d time.Duration) func(*Config) {
+		return func(c *Config) { c.Window, c.Slots.Strict = time.Minute, d }
+	}
+	w.mustTake(w.start(), 10)
+	w.mustTake(w.start(strict(80*time.Second)), 10) // turns it on
+	for _, d := range []time.Duration{0, 90 * time.Second} {
+		var other *PoolError
+		if _, err := w.try(strict(d)); !errors.As(err, &other) || !strings.Contains(err.Error(), "strict wait 1m20s, not") {
+			t.Errorf("strict wait %v: %v", d, err)
+		}
+	}
+	w.mustTake(w.start(strict(80*time.Second)), 10)
+	for _, change := range []func(*Config){
+		strict(time.Minute), // no longer than the window
+		strict(-1),
+		func(c *Config) { strict(80 * time.Second)(c); c.Generator.Clock = firn.Virtual },
+	} {
+		if _, err := w.try(change); !errors.Is(err, firn.ErrRange) && !errors.Is(err, firn.ErrSyntax) {
+			t.Errorf("an impossible strict wait: %v", err)
 		}
 	}
 }
@@ -771,5 +807,20 @@ func TestAnOperatorTakesASlotBack(t *testing.T) {
 		if _, err := TakeBack(ctx, w.store, test.pool, test.datacenter, test.worker, time.Time{}); !errors.Is(err, test.want) {
 			t.Errorf("%+v: %v", test, err)
 		}
+	}
+}
+
+func TestASlotThatVanishedAfterItsFenceIsNotReasserted(t *testing.T) {
+	w := newWorld(t)
+	one := func(c *Config) { c.Generator.Layout = layout("41/0/0/12") }
+	stopped := w.start(one)
+	w.mustTake(stopped, 10)
+	w.time.pass(61 * time.Second)
+	next := w.start(one) // has it by now, and the store forgets that
+	w.mustTake(next, 10)
+	w.mem.Restore(nil)
+	stopped.turn(context.Background())
+	if s := stopped.State(); s.Losses != 1 {
+		t.Errorf("it goes on with a worker that was granted to another: %+v", s)
 	}
 }

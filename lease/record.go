@@ -52,9 +52,8 @@ type poolRecord struct {
 	// Open says that workers are granted; until then newcomers wait for holders
 	// of an earlier life to re-assert theirs.
 	Open bool `json:"open"`
-	// Floor stands for the fence of slots that do not exist: -1, or in a strict
-	// pool a tick ahead of all that an earlier life can have issued.
-	Floor firn.Tick `json:"floor,string"`
+	// Strict is how long a claim waits before it is used, as a duration.
+	Strict string `json:"strict,omitempty"`
 }
 
 // slotRecord is the value of a slot's key. Owner and Write together are never
@@ -109,8 +108,8 @@ type Pool struct {
 	Layout firn.Layout
 	Made   time.Time
 	Open   bool
-	Floor  firn.Tick
-	Slots  []Slot // in order; workers never used have none
+	Strict time.Duration // how long a claim waits before it is used
+	Slots  []Slot        // in order; workers never used have none
 
 	revision store.Revision
 }
@@ -147,7 +146,12 @@ func readPool(name string, entries []store.Entry) (p Pool, found bool, err error
 			if err != nil {
 				return p, false, fmt.Errorf("%w: key %q: %w", ErrForeign, e.Key, err)
 			}
-			p.Layout, p.Made, p.Open, p.Floor, p.revision = layout, r.Made, r.Open, r.Floor, e.Revision
+			if r.Strict != "" {
+				if p.Strict, err = time.ParseDuration(r.Strict); err != nil {
+					return p, false, fmt.Errorf("%w: key %q: %w", ErrForeign, e.Key, err)
+				}
+			}
+			p.Layout, p.Made, p.Open, p.revision = layout, r.Made, r.Open, e.Revision
 			found = true
 			continue
 		}

@@ -40,14 +40,13 @@ type SlotsConfig struct {
 	// earlier life, before the store was wiped, can re-assert their slots; more
 	// than a look. Default: 5s, and none in a store that is embedded. Negative: none.
 	Grace time.Duration
-	// Strict makes a new pool start above every time that an earlier life can
-	// have issued if its windows were no longer than StrictAhead: safe even for
-	// holders that were paused or cut off meanwhile. Ids then carry times that
-	// far ahead of the clock until it catches up; a pool that is lost again before
-	// that has issued further ahead than this allows for.
-	Strict bool
-	// StrictAhead is how far ahead a strict pool starts. Default: 5m plus Tolerance.
-	StrictAhead time.Duration
+	// Strict has a claim wait that long before anything is issued under it, and
+	// then look whether it still stands: safe even where the store has lost a claim
+	// (wiped, set back to an older copy, failed over) whose holder was paused or cut
+	// off and so does not know. It must be no less than the longest window of the
+	// pool, its generators' lead and Tolerance together, and all who join must have
+	// the same; the pool remembers it. Zero: no such wait.
+	Strict time.Duration
 
 	// Time is read for the wall clock and waited on. Default: [firn.SystemTime].
 	Time firn.TimeSource
@@ -114,9 +113,6 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 	if cfg.Tolerance == 0 {
 		cfg.Tolerance = defaultTolerance
 	}
-	if cfg.StrictAhead == 0 {
-		cfg.StrictAhead = defaultWindow + cfg.Tolerance
-	}
 	if embedded, ok := cfg.Store.(store.Embedded); cfg.Grace == 0 && (!ok || !embedded.Embedded()) {
 		cfg.Grace = defaultGrace
 	}
@@ -143,6 +139,9 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 		errs = append(errs, firn.NewSyntaxError("store", "", "SlotsConfig.Store is required"))
 	}
 	errs = append(errs, CheckPool(cfg.Pool))
+	if cfg.Strict < 0 || cfg.Strict > 2*maxWindow {
+		errs = append(errs, &firn.RangeError{What: "strict wait", Value: cfg.Strict.String(), Min: "0s", Max: (2 * maxWindow).String()})
+	}
 	if d, most := cfg.Datacenter, cfg.Layout.MaxDatacenter(); d < 0 || d > most {
 		errs = append(errs, firn.NewRangeError("datacenter", d, 0, most, "layout "+cfg.Layout.Bits()))
 	}
@@ -242,7 +241,14 @@ func (s *Slots) join(ctx context.Context) (Pool, error) {
 		}
 	}
 	if pool.Layout != s.cfg.Layout {
-		return Pool{}, &PoolError{Pool: s.cfg.Pool, Have: pool.Layout.String(), Want: s.cfg.Layout.String()}
+		return Pool{}, &PoolError{Pool: s.cfg.Pool, Have: "layout " + pool.Layout.String(), Want: s.cfg.Layout.String()}
+	}
+	if pool.Strict != s.cfg.Strict && (pool.Strict != 0 || !pool.Open) {
+		return Pool{}, &PoolError{Pool: s.cfg.Pool, Have: "the strict wait " + pool.Strict.String(), Want: s.cfg.Strict.String()}
+	}
+	if pool.Strict != s.cfg.Strict {
+		// Strictness is turned on by the first who has it, for all who join later.
+		return Pool{}, s.rewrite(ctx, pool)
 	}
 	if pool.Open {
 		return pool, nil
@@ -255,28 +261,30 @@ func (s *Slots) join(ctx context.Context) (Pool, error) {
 	if err := s.cfg.Time.Sleep(ctx, s.cfg.Grace); err != nil {
 		return Pool{}, fmt.Errorf("lease: wait %v for earlier holders of new pool %q: %w", s.cfg.Grace, s.cfg.Pool, err)
 	}
-	if err := s.writePool(ctx, pool.revision, poolRecord{
-		Layout: pool.Layout.String(), Made: pool.Made, Open: true, Floor: pool.Floor,
-	}); err != nil {
-		return Pool{}, err
+	return Pool{}, s.rewrite(ctx, pool)
+}
+
+// rewrite writes the record of a pool anew, open and as strict as this process
+// is. It returns errMade where it succeeds: who came back meanwhile is to be read.
+func (s *Slots) rewrite(ctx context.Context, pool Pool) error {
+	if err := s.writePool(ctx, pool.revision, s.record(pool.Made, true)); err != nil {
+		return err
 	}
-	return Pool{}, errMade // read who came back meanwhile
+	return errMade
+}
+
+func (s *Slots) record(made time.Time, open bool) poolRecord {
+	r := poolRecord{Layout: s.cfg.Layout.String(), Made: made, Open: open}
+	if s.cfg.Strict > 0 {
+		r.Strict = s.cfg.Strict.String()
+	}
+	return r
 }
 
 // makePool writes the record of a pool that has none. Slots may be there all
 // the same, where a store lost one key and not the others.
 func (s *Slots) makePool(ctx context.Context, pool Pool) (Pool, error) {
-	record := poolRecord{
-		Layout: s.cfg.Layout.String(), Made: s.cfg.Time.Wall().UTC(), Open: s.cfg.Grace <= 0, Floor: -1,
-	}
-	if s.cfg.Strict {
-		floor, err := s.cfg.Layout.Tick(record.Made.Add(s.cfg.StrictAhead))
-		if err != nil {
-			return pool, err
-		}
-		record.Floor = floor
-	}
-	if err := s.writePool(ctx, 0, record); err != nil {
+	if err := s.writePool(ctx, 0, s.record(s.cfg.Time.Wall().UTC(), s.cfg.Grace <= 0)); err != nil {
 		return pool, err
 	}
 	return pool, errMade
@@ -339,7 +347,7 @@ func (s *Slots) pick(ctx context.Context, pool Pool, ask *Ask) (Slot, error) {
 		}
 		return slot, nil
 	}
-	slot := Slot{Datacenter: s.cfg.Datacenter, Worker: *s.cfg.Pinned, Fence: pool.Floor}
+	slot := Slot{Datacenter: s.cfg.Datacenter, Worker: *s.cfg.Pinned, Fence: -1}
 	for _, known := range pool.Slots {
 		if known.Datacenter == slot.Datacenter && known.Worker == slot.Worker {
 			slot = known
@@ -378,7 +386,14 @@ func (s Slot) holder() string {
 
 // claim moves the slot's fence forward and so takes it.
 func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.Grant, error) {
-	after := max(slot.Fence, pool.Floor)
+	after := slot.Fence
+	if s.cfg.Strict > 0 {
+		start, err := s.cfg.Layout.Tick(s.cfg.Time.Wall().Add(s.cfg.Strict))
+		if err != nil {
+			return firn.Grant{}, err
+		}
+		after = max(after, start)
+	}
 	fence := ask.fence(after, s.cfg.Layout)
 	if fence <= after {
 		return firn.Grant{}, &firn.TimeExhaustedError{Layout: s.cfg.Layout, End: s.cfg.Layout.End()}
@@ -395,15 +410,34 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 	default:
 		return firn.Grant{}, fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err)
 	}
-	if err := s.settle(ctx); err != nil {
+	s.keep(slot.Worker, holding{revision: revision, fence: fence, since: since})
+	err = s.settle(ctx)
+	if err == nil && s.cfg.Strict > 0 {
+		err = s.outwait(ctx, slot.Worker)
+	}
+	switch {
+	case err == nil:
+		return firn.Grant{Worker: slot.Worker, After: after, Through: fence}, nil
+	case errors.Is(err, ErrLost):
+		return firn.Grant{}, fmt.Errorf("%w: %w", errAgain, err)
+	default:
+		// Nothing was issued under it.
 		return firn.Grant{}, errors.Join(
 			fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err),
-			s.unclaim(ctx, slot.Worker, revision, after, since))
+			s.unclaim(ctx, firn.Grant{Worker: slot.Worker, After: slot.Fence, Through: fence}))
 	}
-	s.mu.Lock()
-	s.held[slot.Worker] = holding{revision: revision, fence: fence, since: since}
-	s.mu.Unlock()
-	return firn.Grant{Worker: slot.Worker, After: after, Through: fence}, nil
+}
+
+// outwait waits until whoever may have held the worker by a claim that the store
+// has lost has reached its fence, and then looks whether this one still stands.
+// The look comes after the wait, so that a claim lost meanwhile is noticed, and
+// one that is lost later has begun its window at the look, not before.
+func (s *Slots) outwait(ctx context.Context, worker int64) error {
+	s.cfg.Log.Info("a strict pool: waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", s.cfg.Strict)
+	if err := s.cfg.Time.Sleep(ctx, s.cfg.Strict); err != nil {
+		return fmt.Errorf("wait %v, as the pool is strict: %w", s.cfg.Strict, err)
+	}
+	return s.examine(ctx, worker)
 }
 
 // settle waits until a claim is where a failover does not lose it, if the store
@@ -418,11 +452,8 @@ func (s *Slots) settle(ctx context.Context) error {
 
 // unclaim gives back a slot under which nothing was issued. It does so in a time
 // of its own, as what is wrong may be that ctx has ended.
-func (s *Slots) unclaim(ctx context.Context, worker int64, revision store.Revision, after firn.Tick, since time.Time) error {
+func (s *Slots) unclaim(ctx context.Context, g firn.Grant) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
-	if _, err := s.write(ctx, worker, revision, after, since, true); err != nil && !errors.Is(err, store.ErrConflict) {
-		return fmt.Errorf("lease: give worker %d of pool %q back: %w", worker, s.cfg.Pool, err)
-	}
-	return nil
+	return s.Release(ctx, g, g.After)
 }

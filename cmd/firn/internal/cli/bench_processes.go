@@ -78,7 +78,7 @@ func benchProcesses(ctx context.Context, flags generatorFlags, l load, r *report
 	args := []string{
 		"emit", "--store", flags.store, "--pool", flags.pool, "--layout", flags.layout, "--unit", flags.unit, "--epoch", flags.epoch,
 		"--datacenter", fmt.Sprint(flags.datacenter), "--clock", flags.clock, "--rollback", flags.rollback,
-		"--start", flags.start, "--ahead", flags.ahead.String(), "--window", flags.window.String(),
+		"--start", flags.start, "--ahead", flags.ahead.String(), "--window", flags.window.String(), "--strict", flags.strict.String(),
 		"--callers", fmt.Sprint(l.callers), "--batch", fmt.Sprint(l.batch), "--duration", l.duration.String(),
 	}
 	if flags.worker >= 0 {

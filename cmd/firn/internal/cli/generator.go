@@ -51,6 +51,7 @@ type generatorFlags struct {
 	clock, rollback      string
 	start                string
 	ahead, window        time.Duration
+	strict               time.Duration
 	pinnedAhead, verbose bool
 }
 
@@ -67,6 +68,7 @@ func (f *generatorFlags) add(cmd *cobra.Command, window time.Duration) {
 	flags.DurationVar(&f.ahead, "ahead", 0, "how far ids may run ahead of the clock; negative: not at all (default: 10ms with clock steady)")
 	flags.StringVar(&f.start, "start", "carry", "where the sequence begins in a new tick: carry, zero or random")
 	flags.DurationVar(&f.window, "window", window, "how far the fence is kept ahead: the store outage that is survived")
+	flags.DurationVar(&f.strict, "strict", 0, "how long a claim waits before it is used, so that not even a store that forgot its holders makes a duplicate: the longest window of the pool and 10s at least; all who join need the same (default: no wait)")
 	flags.BoolVar(&f.verbose, "verbose", false, "log what the lease does to standard error")
 }
 
@@ -82,7 +84,7 @@ func (f *generatorFlags) config(stderr io.Writer) (lease.Config, error) {
 	start, err := firn.ParseSequenceStart(f.start)
 	errs = append(errs, err)
 	cfg := lease.Config{
-		Slots: lease.SlotsConfig{Pool: f.pool, PinnedAhead: f.pinnedAhead},
+		Slots: lease.SlotsConfig{Pool: f.pool, PinnedAhead: f.pinnedAhead, Strict: f.strict},
 		Generator: firn.Config{
 			Layout: layout, Datacenter: f.datacenter, Clock: clock, Rollback: rollback, Ahead: f.ahead, Start: start,
 		},

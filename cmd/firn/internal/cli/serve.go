@@ -127,7 +127,7 @@ func onlyOutsideConfig(flags *pflag.FlagSet) error {
 	var given []string
 	for _, name := range []string{
 		"layout", "unit", "epoch", "pool", "worker", "worker-ahead", "datacenter",
-		"clock", "rollback", "ahead", "start", "window",
+		"clock", "rollback", "ahead", "start", "window", "strict",
 	} {
 		if flags.Changed(name) {
 			given = append(given, "--"+name)

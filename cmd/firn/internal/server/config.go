@@ -47,6 +47,7 @@ type Namespace struct {
 	Ahead      string   `yaml:"ahead"`
 	Start      string   `yaml:"start"`
 	Window     string   `yaml:"window"`
+	Strict     string   `yaml:"strict"`
 	Worker     *int64   `yaml:"worker"`
 	Datacenter int64    `yaml:"datacenter"`
 }
@@ -59,7 +60,7 @@ const (
 
 // keys lists what each level of the file allows, for messages.
 const keysHelp = "at the top: store, listen, namespaces, limits; under listen: http; under limits: batch; " +
-	"in a namespace: kind, pool, layout, unit, epoch, clock, rollback, ahead, start, window, worker, datacenter"
+	"in a namespace: kind, pool, layout, unit, epoch, clock, rollback, ahead, start, window, strict, worker, datacenter"
 
 // ReadConfig reads and checks a file. An error names file, line and key, and
 // what would be allowed; all impossible values are reported at once.
@@ -169,6 +170,9 @@ func (n Namespace) check() map[string]error {
 	if n.Window != "" {
 		_, found["window"] = parseDuration("window", n.Window)
 	}
+	if n.Strict != "" {
+		_, found["strict"] = parseDuration("strict", n.Strict)
+	}
 	for key, err := range found {
 		if err == nil {
 			delete(found, key)
@@ -205,8 +209,8 @@ func (n Namespace) generatorSettings() string {
 	if n.Worker != nil {
 		worker = fmt.Sprint(*n.Worker)
 	}
-	return fmt.Sprintf("layout %s unit %q epoch %q clock %q rollback %q ahead %q start %q window %q worker %s datacenter %d",
-		n.layout(), n.Unit, n.Epoch, n.Clock, n.Rollback, n.Ahead, n.Start, n.Window, worker, n.Datacenter)
+	return fmt.Sprintf("layout %s unit %q epoch %q clock %q rollback %q ahead %q start %q window %q strict %q worker %s datacenter %d",
+		n.layout(), n.Unit, n.Epoch, n.Clock, n.Rollback, n.Ahead, n.Start, n.Window, n.Strict, worker, n.Datacenter)
 }
 
 func (n Namespace) layout() string {
@@ -249,6 +253,10 @@ func (n Namespace) Lease() (lease.Config, error) {
 	}
 	if n.Window != "" {
 		cfg.Window, err = parseDuration("window", n.Window)
+		keep(err)
+	}
+	if n.Strict != "" {
+		cfg.Slots.Strict, err = parseDuration("strict", n.Strict)
 		keep(err)
 	}
 	return cfg, errors.Join(errs...)

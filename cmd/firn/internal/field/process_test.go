@@ -1,0 +1,302 @@
+package field
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
+)
+
+const (
+	window = 2 * time.Second
+	look   = 100 * time.Millisecond
+	grace  = 10 * look
+	// tolerance of a strict pool: all clocks here are one.
+	tolerance = 200 * time.Millisecond
+	// pace is how often a process makes an id: less than a tick apart, so that
+	// two that share a worker make the same.
+	pace = 250 * time.Microsecond
+)
+
+// skewed is the system's time with a wall clock that is off by what a test says.
+type skewed struct {
+	firn.TimeSource
+	offset atomic.Int64
+}
+
+func (s *skewed) Wall() time.Time {
+	return s.TimeSource.Wall().Add(time.Duration(s.offset.Load()))
+}
+
+// A world is all processes of one pool, and what they made.
+type world struct {
+	t      *testing.T
+	b      *backend
+	pool   string
+	strict bool
+
+	mu        sync.Mutex
+	processes []*process
+}
+
+// A process makes ids as fast as pace lets it, with a lease of its own over a
+// handle of its own.
+type process struct {
+	lease *lease.Lease
+	time  *skewed
+	stop  chan struct{}
+	done  chan struct{}
+
+	mu      sync.Mutex // guards all below
+	ids     []firn.ID
+	errs    map[string]int
+	slowest time.Duration
+}
+
+// twoWorkers is a layout in which collisions are likely: two workers, and few ids
+// a tick.
+var twoWorkers = func() firn.Layout {
+	l, err := firn.ParseLayout("41/0/1/12")
+	if err != nil {
+		panic(err)
+	}
+	return l
+}()
+
+func (w *world) config(s store.Store, clock *skewed) lease.Config {
+	cfg := lease.Config{
+		// All have one host name and process id, as containers may.
+		Slots: lease.SlotsConfig{Store: s, Pool: w.pool, Grace: grace, Host: "web", PID: 1},
+		Generator: firn.Config{
+			Layout: twoWorkers, Time: clock, Start: firn.StartZero,
+		},
+		Window: window, Look: look,
+	}
+	if w.strict {
+		cfg.Slots.Tolerance, cfg.Slots.Strict = tolerance, window+tolerance+50*time.Millisecond
+	}
+	return cfg
+}
+
+// try joins the pool, with a clock that is off; change may have its say.
+func (w *world) try(offset time.Duration, change ...func(*lease.Config)) (*process, error) {
+	return w.over(w.b.open(w.t), offset, change...)
+}
+
+func (w *world) over(s store.Store, offset time.Duration, change ...func(*lease.Config)) (*process, error) {
+	p := &process{time: &skewed{TimeSource: firn.SystemTime()}, stop: make(chan struct{}), done: make(chan struct{}), errs: map[string]int{}}
+	p.time.offset.Store(int64(offset))
+	cfg := w.config(s, p.time)
+	for _, c := range change {
+		c(&cfg)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	var err error
+	if p.lease, err = lease.Open(ctx, cfg); err != nil {
+		return nil, err
+	}
+	go p.run()
+	w.mu.Lock()
+	w.processes = append(w.processes, p)
+	w.mu.Unlock()
+	return p, nil
+}
+
+func (w *world) start(change ...func(*lease.Config)) *process {
+	w.t.Helper()
+	p, err := w.try(0, change...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+func (p *process) run() {
+	defer close(p.done)
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.stop:
+			return
+		case <-tick.C:
+		}
+		begun := time.Now()
+		id, err := p.lease.Next()
+		took := time.Since(begun)
+		p.mu.Lock()
+		p.slowest = max(p.slowest, took)
+		if err != nil {
+			p.errs[kind(err)]++
+		} else {
+			p.ids = append(p.ids, id)
+		}
+		p.mu.Unlock()
+	}
+}
+
+// kind names the documented error that err is.
+func kind(err error) string {
+	for _, known := range []error{firn.ErrFence, firn.ErrClockBack, firn.ErrClosed} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	return "undocumented: " + err.Error()
+}
+
+func (p *process) made() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.ids)
+}
+
+func (p *process) failures() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	copied := map[string]int{}
+	for name, n := range p.errs {
+		copied[name] = n
+	}
+	return copied
+}
+
+// makes waits until a process has made n more ids.
+func (w *world) makes(p *process, n int) {
+	w.t.Helper()
+	for deadline, want := time.Now().Add(30*time.Second), p.made()+n; p.made() < want; time.Sleep(look / 10) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("a process makes no ids: %v, %+v", p.failures(), p.lease.State())
+		}
+	}
+}
+
+// until waits for something that needs no more than time.
+func (w *world) until(what string, done func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(look / 10) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("waited for %s in vain", what)
+		}
+	}
+}
+
+// crash ends a process without a farewell: it makes no more ids, and what it
+// does in the background has no store any more.
+func (p *process) crash(s interface{ cut() }) {
+	p.end()
+	s.cut()
+}
+
+// end ends the making of ids.
+func (p *process) end() {
+	select {
+	case <-p.stop:
+	default:
+		close(p.stop)
+	}
+	<-p.done
+}
+
+// close ends a process in good order.
+func (w *world) close(p *process) {
+	p.end()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := p.lease.Close(ctx); err != nil && !errors.Is(err, errCut) {
+		w.t.Errorf("close: %v", err)
+	}
+}
+
+// count ends all processes and counts the ids that were made more than once, and
+// the errors that are in no documentation.
+func (w *world) count() (ids, duplicates int) {
+	w.mu.Lock()
+	all := w.processes
+	w.mu.Unlock()
+	seen := map[firn.ID]bool{}
+	for _, p := range all {
+		w.close(p)
+		for name := range p.failures() {
+			if name[:min(len(name), 12)] == "undocumented" {
+				w.t.Error(name)
+			}
+		}
+		last := firn.ID(-1)
+		for _, id := range p.ids {
+			if seen[id] {
+				duplicates++
+			}
+			seen[id] = true
+			if id < last && p.lease.State().Losses == 0 {
+				w.t.Errorf("a process made %d after %d", id, last)
+			}
+			last = id
+			ids++
+		}
+	}
+	return ids, duplicates
+}
+
+// A line is a store that can be cut off, as by a partition that only one process
+// is behind.
+type line struct {
+	store.Store
+	gone atomic.Bool
+}
+
+var errCut = fmt.Errorf("%w: cut off", store.ErrUnavailable)
+
+func (l *line) cut()  { l.gone.Store(true) }
+func (l *line) mend() { l.gone.Store(false) }
+
+func (l *line) Get(ctx context.Context, key string) (store.Entry, error) {
+	if l.gone.Load() {
+		return store.Entry{}, errCut
+	}
+	return l.Store.Get(ctx, key)
+}
+
+func (l *line) List(ctx context.Context, prefix string) ([]store.Entry, error) {
+	if l.gone.Load() {
+		return nil, errCut
+	}
+	return l.Store.List(ctx, prefix)
+}
+
+func (l *line) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+	if l.gone.Load() {
+		return 0, errCut
+	}
+	return l.Store.CompareAndSwap(ctx, key, old, value)
+}
+
+// clockedLine is a line to a store with a clock.
+type clockedLine struct {
+	*line
+	clock store.Clock
+}
+
+func (l *clockedLine) Now(ctx context.Context) (time.Time, error) {
+	if l.gone.Load() {
+		return time.Time{}, errCut
+	}
+	return l.clock.Now(ctx)
+}
+
+// onLine opens a store behind a line.
+func (b *backend) onLine(t *testing.T) (store.Store, *line) {
+	l := &line{Store: b.open(t)}
+	if clock, ok := l.Store.(store.Clock); ok {
+		return &clockedLine{l, clock}, l
+	}
+	return l, l
+}
