@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	if err := u.Err(); err != nil {
 		return nil, fmt.Errorf("zkstore: %w: %w", store.ErrRefused, err)
 	}
-	conn, _, err := zk.Connect(u.Hosts, sessionTimeout, zk.WithLogger(silent{}), zk.WithEventCallback(func(zk.Event) {}))
+	conn, _, err := zk.Connect(u.Hosts, sessionTimeout, zk.WithLogger(silent{}), zk.WithEventCallback(func(zk.Event) {}), zk.WithDialer(dial))
 	if err != nil {
 		return nil, wrap("open", u.Path, err)
 	}
@@ -61,6 +62,11 @@ const (
 	sessionTimeout = 5 * time.Second
 	defaultPort    = "2181"
 )
+
+// dial waits longer than the client would, a second: many may come at once.
+func dial(network, address string, _ time.Duration) (net.Conn, error) {
+	return net.DialTimeout(network, address, sessionTimeout)
+}
 
 // silent keeps the client from writing to standard error; its errors are returned.
 type silent struct{}

@@ -62,7 +62,7 @@ func MariaDB(t testing.TB, args ...string) *Server {
 		args: func(s *Server) []string {
 			return append([]string{"--no-defaults", "--datadir=" + s.Path("data"), "--bind-address=127.0.0.1",
 				"--port=" + strconv.Itoa(s.port), "--socket=" + s.Path("s.sock"), "--pid-file=" + s.Path("m.pid"),
-				"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=8M", "--max-connections=600"}, args...)
+				"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=8M", "--max-connections=1200"}, args...)
 		},
 		ready: func(s *Server) error {
 			return s.run("mariadb-admin", "--no-defaults", "--user=root", "--protocol=tcp", "--host=127.0.0.1", "--port="+strconv.Itoa(s.port), "ping")
@@ -81,7 +81,7 @@ func Postgres(t testing.TB, args ...string) *Server {
 		},
 		args: func(s *Server) []string {
 			return append([]string{"-D", s.Path("data"), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-k", s.dir,
-				"-c", "max_connections=400"}, args...)
+				"-c", "max_connections=1200"}, args...)
 		},
 		ready: func(s *Server) error {
 			return s.run(filepath.Join(bin, "pg_isready"), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port))

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql"
 	"github.com/go-zookeeper/zk"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/redis/go-redis/v9"
@@ -41,7 +40,7 @@ type backend struct {
 
 var makers = []struct {
 	name string
-	make func(t *testing.T) *backend
+	make func(t testing.TB) *backend
 }{
 	{"SQLite", onSQLite}, {"Redis", onRedis}, {"MariaDB", onMariaDB}, {"PostgreSQL", onPostgres}, {"etcd", onEtcd}, {"ZooKeeper", onZooKeeper},
 }
@@ -78,7 +77,7 @@ func (b *backend) dump(t *testing.T) []store.Entry {
 // stored is a value as Redis, etcd and ZooKeeper keep it.
 func stored(e store.Entry) string { return fmt.Sprintf("%016x\n%s", uint64(e.Revision), e.Value) }
 
-func check(t *testing.T, err error) {
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -110,22 +109,22 @@ func onSQL(b *backend, db *sql.DB, placeholders string) {
 	}
 }
 
-func connect(t *testing.T, driver, source string) *sql.DB {
+func connect(t testing.TB, driver, source string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(driver, source)
 	check(t, err)
-	t.Cleanup(func() { check(t, db.Close()) })
+	t.Cleanup(func() { _ = db.Close() }) // the server may have been killed under it
 	return db
 }
 
-func onSQLite(t *testing.T) *backend {
+func onSQLite(t testing.TB) *backend {
 	file := filepath.Join(t.TempDir(), "firn.db")
 	b := &backend{url: "sqlite:" + file}
 	onSQL(b, connect(t, "sqlite", "file:"+file+"?_pragma=busy_timeout(10000)"), "?, ?, ?")
 	return b
 }
 
-func onMariaDB(t *testing.T) *backend {
+func onMariaDB(t testing.TB) *backend {
 	s := servers.MariaDB(t)
 	_, err := connect(t, "mysql", "root@tcp("+s.Addr()+")/").Exec("CREATE DATABASE firn")
 	check(t, err)
@@ -135,7 +134,7 @@ func onMariaDB(t *testing.T) *backend {
 	return b
 }
 
-func onPostgres(t *testing.T) *backend {
+func onPostgres(t testing.TB) *backend {
 	s := servers.Postgres(t)
 	b := &backend{url: "postgres://postgres:@" + s.Addr() + "/postgres", clock: true}
 	b.serve(s)
@@ -143,7 +142,7 @@ func onPostgres(t *testing.T) *backend {
 	return b
 }
 
-func onRedis(t *testing.T) *backend {
+func onRedis(t testing.TB) *backend {
 	ctx := context.Background()
 	s := servers.Redis(t)
 	b := &backend{url: "redis://" + s.Addr(), clock: true}
@@ -167,7 +166,7 @@ func onRedis(t *testing.T) *backend {
 	return b
 }
 
-func onEtcd(t *testing.T) *backend {
+func onEtcd(t testing.TB) *backend {
 	ctx := context.Background()
 	s := servers.Etcd(t)
 	b := &backend{url: "etcd://" + s.Addr()}
@@ -193,7 +192,7 @@ func onEtcd(t *testing.T) *backend {
 	return b
 }
 
-func onZooKeeper(t *testing.T) *backend {
+func onZooKeeper(t testing.TB) *backend {
 	s := servers.ZooKeeper(t)
 	b := &backend{url: "zookeeper://" + s.Addr() + "/test"}
 	b.serve(s)

@@ -236,7 +236,8 @@ func (w *world) count() (ids, duplicates int) {
 				duplicates++
 			}
 			seen[id] = true
-			if id < last && p.lease.State().Losses == 0 {
+			// Another worker's times may lie behind, and its number below.
+			if s := p.lease.State(); id < last && s.Losses == 0 && s.Switches == 0 {
 				w.t.Errorf("a process made %d after %d", id, last)
 			}
 			last = id

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/lease"
@@ -32,6 +34,9 @@ func TestMain(m *testing.M) {
 	}
 	// The backends wait for clocks and fences, not for processors.
 	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	if err := mysql.SetLogger(&mysql.NopLogger{}); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())

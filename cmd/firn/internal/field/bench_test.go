@@ -1,0 +1,76 @@
+package field
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
+	"github.com/firn-id/firn/lease"
+)
+
+// BenchmarkLease times what a lease does with each store.
+func BenchmarkLease(b *testing.B) {
+	for _, m := range makers {
+		b.Run(m.name, func(b *testing.B) {
+			backend := m.make(b)
+			ctx := context.Background()
+			s, err := storeurl.Open(ctx, backend.url)
+			check(b, err)
+			defer s.Close()
+			slots := joining(b, s, "default")
+			b.Run("take and give back", func(b *testing.B) {
+				for b.Loop() {
+					grant, err := slots.Acquire(ctx, ask(b))
+					check(b, err)
+					check(b, slots.Release(ctx, grant, grant.After))
+				}
+			})
+			held, err := slots.Acquire(ctx, ask(b))
+			check(b, err)
+			b.Run("renew", func(b *testing.B) {
+				for b.Loop() {
+					next := ask(b)
+					held, err = slots.Renew(ctx, held, next)
+					check(b, err)
+				}
+			})
+			b.Run("look", func(b *testing.B) {
+				for b.Loop() {
+					check(b, slots.Look(ctx, held))
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkNextWhileTheStoreIs times a call with the store there and away: it is
+// not on the path of an id.
+func BenchmarkNextWhileTheStoreIs(b *testing.B) {
+	backend := onRedis(b)
+	ctx := context.Background()
+	s, err := storeurl.Open(ctx, backend.url)
+	check(b, err)
+	defer s.Close()
+	// A layout that is not at its cap, so that calls do not wait for ticks.
+	wide, err := firn.ParseLayout("41/0/0/22")
+	check(b, err)
+	l, err := lease.Open(ctx, lease.Config{
+		Slots: lease.SlotsConfig{Store: s, Grace: -1}, Generator: firn.Config{Layout: wide}, Look: 10 * time.Millisecond,
+	})
+	check(b, err)
+	next := func(b *testing.B) {
+		for b.Loop() {
+			if _, err := l.Next(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.Run("there", next)
+	backend.kill()
+	b.Run("away", next)
+	backend.back()
+	b.Run("there again", next)
+	check(b, l.Close(ctx))
+}
