@@ -14,10 +14,8 @@ import (
 // Renew implements [Source]. Errors: [ErrLost], *[ClockError] and the store's;
 // after any but ErrLost the held grant stands.
 func (s *Slots) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {
-	if _, ok := s.cfg.Store.(store.Clock); ok {
-		if err := s.checkClock(ctx, Pool{}); err != nil {
-			return held, err
-		}
+	if err := s.checkClock(ctx); err != nil {
+		return held, err
 	}
 	// A second round is for a revision that turned out to be another one of
 	// ours: an earlier write whose answer was lost, or an older one restored.

@@ -743,7 +743,18 @@ func TestAClaimIsSettledBeforeItIsUsedAndGivenBackIfItCannotBe(t *testing.T) {
 	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "no replica") || s.settled != 1 {
 		t.Fatalf("%v after %d settlings", err, s.settled)
 	}
+	// The slot was not there before: it stays unused until its fence.
 	p, err := Inspect(context.Background(), w.mem, "default")
+	if err != nil || len(p.Slots) != 1 || p.Slots[0].Free {
+		t.Fatalf("%+v, %v", p.Slots, err)
+	}
+	w.time.pass(2 * time.Minute)
+	pinned := p.Slots[0].Worker
+	if _, err := w.try(func(c *Config) { c.Slots.Store, c.Slots.Pinned = s, &pinned }); !errors.Is(err, store.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	// One that was there is given back.
+	p, err = Inspect(context.Background(), w.mem, "default")
 	if err != nil || len(p.Slots) != 1 || !p.Slots[0].Free || p.Slots[0].Fence >= must(p.Layout.Tick(w.time.Wall())) {
 		t.Fatalf("the slot was not given back: %+v, %v", p.Slots, err)
 	}
@@ -823,4 +834,59 @@ func TestASlotThatVanishedAfterItsFenceIsNotReasserted(t *testing.T) {
 	if s := stopped.State(); s.Losses != 1 {
 		t.Errorf("it goes on with a worker that was granted to another: %+v", s)
 	}
+}
+
+// wiping is a store that is wiped just before a claim arrives.
+type wiping struct {
+	store.Store
+	at   string
+	wipe func()
+}
+
+func (w *wiping) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+	if strings.HasPrefix(key, w.at) && w.wipe != nil {
+		wipe := w.wipe
+		w.wipe = nil
+		wipe()
+	}
+	return w.Store.CompareAndSwap(ctx, key, old, value)
+}
+
+func TestAClaimInAStoreWipedMeanwhileWaitsForTheOthers(t *testing.T) {
+	w := newWorld(t)
+	one := func(c *Config) { c.Generator.Layout = layout("41/0/0/12"); c.Slots.Grace = 5 * time.Second }
+	// The pool is there, and nobody in it. Another is granted its only worker
+	// after this one has read that, and then the store is wiped.
+	first := w.start(one)
+	if err := first.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	w.mem.Delete("firn/default/slot/0/0")
+	var other *Lease
+	slow := &wiping{Store: w.store, at: "firn/default/slot/", wipe: func() {
+		other = w.start(one)
+		w.mustTake(other, 10)
+		w.mem.Restore(nil)
+	}}
+	cfg := w.config(one)
+	cfg.Slots.Store, cfg.Slots.Layout, cfg.Slots.Random = slow, cfg.Generator.Layout, cfg.Generator.Random
+	cfg.Slots.Time = &interrupted{machine: w.time, at: 5 * time.Second, do: func() { other.turn(context.Background()) }}
+	slots, err := NewSlots(cfg.Slots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := start(context.Background(), slots, cfg); !errors.Is(err, ErrFull) {
+		t.Errorf("the late claim: %v, want a full pool", err)
+	}
+	// The claim stands, unused, until its fence: the holder leaves the worker, ends
+	// its own interval, and has a worker again after.
+	w.mustTake(other, 10)
+	for range 40 {
+		w.time.pass(3 * time.Second)
+		other.turn(context.Background())
+		if err := w.take(other, 10); err != nil && !errors.Is(err, firn.ErrFence) {
+			t.Fatal(err)
+		}
+	}
+	w.mustTake(other, 10)
 }

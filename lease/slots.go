@@ -175,10 +175,7 @@ func (s *Slots) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 				return firn.Grant{}, errors.Join(err, last)
 			}
 		}
-		pool, err := s.join(ctx)
-		if err == nil {
-			err = s.checkClock(ctx, pool)
-		}
+		pool, err := s.joinOnTime(ctx)
 		if errors.Is(err, errAgain) {
 			last = err
 			continue
@@ -205,6 +202,24 @@ func (s *Slots) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 		last = err
 	}
 	return firn.Grant{}, fmt.Errorf("lease: no slot of pool %q after %d tries: %w", s.cfg.Pool, maxTries, last)
+}
+
+// joinOnTime joins and compares clocks, at the same time where the store has one.
+func (s *Slots) joinOnTime(ctx context.Context) (Pool, error) {
+	if _, ok := s.cfg.Store.(store.Clock); !ok {
+		pool, err := s.join(ctx)
+		if err == nil {
+			err = s.checkOthers(pool)
+		}
+		return pool, err
+	}
+	checked := make(chan error, 1)
+	go func() { checked <- s.checkClock(ctx) }()
+	pool, err := s.join(ctx)
+	if clockErr := <-checked; clockErr != nil {
+		return pool, clockErr
+	}
+	return pool, err
 }
 
 // errAgain marks what reading the pool anew may mend, errMade what does so at
@@ -315,22 +330,27 @@ func mayRetry(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrUnavailable)
 }
 
-// checkClock compares the wall clock with the store's, where it has one, else
-// with what the holders wrote down.
-func (s *Slots) checkClock(ctx context.Context, pool Pool) error {
-	if clock, ok := s.cfg.Store.(store.Clock); ok {
-		before := s.cfg.Time.Monotonic()
-		there, err := clock.Now(ctx)
-		if err != nil {
-			return fmt.Errorf("lease: read the store's clock: %w", err)
-		}
-		took := s.cfg.Time.Monotonic() - before
-		here := s.cfg.Time.Wall().Add(-took / 2) // the answer is about half a round trip old
-		if offset := here.Sub(there); offset.Abs() > s.cfg.Tolerance+took/2 {
-			return &ClockError{Here: here, There: there, Whose: "the store's", Tolerance: s.cfg.Tolerance}
-		}
+// checkClock compares the wall clock with the store's, if it has one.
+func (s *Slots) checkClock(ctx context.Context) error {
+	clock, ok := s.cfg.Store.(store.Clock)
+	if !ok {
 		return nil
 	}
+	before := s.cfg.Time.Monotonic()
+	there, err := clock.Now(ctx)
+	if err != nil {
+		return fmt.Errorf("lease: read the store's clock: %w", err)
+	}
+	took := s.cfg.Time.Monotonic() - before
+	here := s.cfg.Time.Wall().Add(-took / 2) // the answer is about half a round trip old
+	if offset := here.Sub(there); offset.Abs() > s.cfg.Tolerance+took/2 {
+		return &ClockError{Here: here, There: there, Whose: "the store's", Tolerance: s.cfg.Tolerance}
+	}
+	return nil
+}
+
+// checkOthers compares the wall clock with what the holders wrote down.
+func (s *Slots) checkOthers(pool Pool) error {
 	here := s.cfg.Time.Wall()
 	if there, ok := clockOfOthers(pool); ok && there.Sub(here) > s.cfg.Tolerance {
 		return &ClockError{Here: here, There: there, Whose: "that of most holders in pool " + s.cfg.Pool, Tolerance: s.cfg.Tolerance}
@@ -415,17 +435,25 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 	if err == nil && s.cfg.Strict > 0 {
 		err = s.outwait(ctx, slot.Worker)
 	}
+	if err == nil && slot.revision == 0 && s.cfg.Grace > 0 {
+		err = s.samePool(ctx, pool)
+	}
 	switch {
 	case err == nil:
 		return firn.Grant{Worker: slot.Worker, After: after, Through: fence}, nil
 	case errors.Is(err, ErrLost):
 		return firn.Grant{}, fmt.Errorf("%w: %w", errAgain, err)
-	default:
-		// Nothing was issued under it.
-		return firn.Grant{}, errors.Join(
-			fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err),
-			s.unclaim(ctx, firn.Grant{Worker: slot.Worker, After: slot.Fence, Through: fence}))
 	}
+	if !errors.Is(err, errAgain) {
+		err = fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err)
+	}
+	if slot.revision == 0 {
+		// Giving it back would say that nobody has used it, which is not known of
+		// a store that may have been wiped. It stays unused until the fence.
+		s.forget(slot.Worker)
+		return firn.Grant{}, err
+	}
+	return firn.Grant{}, errors.Join(err, s.unclaim(ctx, firn.Grant{Worker: slot.Worker, After: slot.Fence, Through: fence}))
 }
 
 // outwait waits until whoever may have held the worker by a claim that the store
@@ -438,6 +466,20 @@ func (s *Slots) outwait(ctx context.Context, worker int64) error {
 		return fmt.Errorf("wait %v, as the pool is strict: %w", s.cfg.Strict, err)
 	}
 	return s.examine(ctx, worker)
+}
+
+// samePool makes sure that a slot which was not there was created in the pool
+// that was read, and not in a store wiped since, where its grace is to be waited
+// out first: another may have been granted the worker in between.
+func (s *Slots) samePool(ctx context.Context, pool Pool) error {
+	entry, err := s.cfg.Store.Get(ctx, poolKey(s.cfg.Pool))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if entry.Revision != pool.revision { // 0 if it is gone
+		return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)
+	}
+	return nil
 }
 
 // settle waits until a claim is where a failover does not lose it, if the store

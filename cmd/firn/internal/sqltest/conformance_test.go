@@ -1,0 +1,92 @@
+package sqltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/sqlstore"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+// factory makes stores in databases of their own, through a driver set so.
+func (e engine) factory(settings string, outages bool) storetest.Factory {
+	names := map[store.Store]string{}
+	made := 0
+	open := func(t *testing.T, name string) store.Store {
+		s, err := e.open(e.source(e.admin(), name, settings))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[s] = name
+		return s
+	}
+	f := storetest.Factory{
+		Open: func(t *testing.T) store.Store {
+			made++
+			return open(t, e.fresh(t, fmt.Sprintf("t%d_%d", made, time.Now().UnixNano())))
+		},
+		Another: func(t *testing.T, s store.Store) store.Store { return open(t, names[s]) },
+		Delete: func(t *testing.T, s store.Store, key string) {
+			db := e.connect(t, e.source(e.admin(), names[s], ""))
+			if _, err := db.Exec("DELETE FROM "+sqlstore.Table+" WHERE k = "+e.key, key); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	if outages {
+		f.Restart = func(*testing.T, store.Store) {
+			e.Kill()
+			e.Restart()
+		}
+		f.Pause = func(t *testing.T, s store.Store) func() {
+			e.Pause()
+			silent(t, s)
+			return e.Resume
+		}
+	}
+	return f
+}
+
+// silent waits until a server that was told to stop does: its threads get there
+// one by one.
+func silent(t *testing.T, s store.Store) {
+	t.Helper()
+	for range 100 {
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		_, err := s.Get(ctx, "k")
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) {
+			return
+		}
+	}
+	t.Fatal("a paused server goes on to answer")
+}
+
+// TestConformance runs the suite as a driver comes, outages included, and with
+// each setting that changes how statements and answers travel or what a
+// statement sees of others.
+func TestConformance(t *testing.T) {
+	settings := map[string][]string{
+		"mysql": {
+			"", "interpolateParams=true", "clientFoundRows=true", "charset=utf8mb3", "charset=latin1&interpolateParams=true",
+			"charset=utf8mb3&interpolateParams=true", "parseTime=true&multiStatements=true",
+			"tx_isolation=%27SERIALIZABLE%27", "tx_isolation=%27READ-COMMITTED%27",
+			"sql_mode=%27ANSI%2CNO_BACKSLASH_ESCAPES%27&interpolateParams=true", "sql_mode=%27%27",
+		},
+		"pgx": {
+			"", "default_query_exec_mode=exec", "default_query_exec_mode=simple_protocol", "default_query_exec_mode=cache_describe",
+			"default_transaction_isolation=serializable", "default_transaction_isolation=repeatable%20read",
+		},
+	}
+	both(t, func(t *testing.T, e engine) {
+		for _, setting := range settings[e.driver] {
+			t.Run(setting, func(t *testing.T) {
+				storetest.Run(t, e.factory(setting, setting == ""))
+			})
+		}
+	})
+}
