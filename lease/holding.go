@@ -158,9 +158,22 @@ func (s *Slots) examine(ctx context.Context, worker int64) error {
 	}
 	// Ours, by a write whose answer was lost, or an older one that the store
 	// has gone back to. Nobody else has had the slot in between, as far as the
-	// store knows; the fence confirmed to us stays in force, and the next
-	// renewal writes it or more.
+	// store knows; the fence confirmed to us stays in force.
 	h.revision = entry.Revision
+	s.keep(worker, h)
+	if slot.Fence >= h.fence {
+		return nil
+	}
+	// An older one: until the store has the fence again that others must not
+	// pass, the slot would look idle too early.
+	revision, err := s.write(ctx, worker, h.revision, h.fence, h.since, false)
+	if errors.Is(err, store.ErrConflict) {
+		err = fmt.Errorf("%w: somebody wrote its slot meanwhile", store.ErrUnavailable)
+	}
+	if err != nil {
+		return fmt.Errorf("lease: restore the fence of worker %d of pool %q: %w", worker, s.cfg.Pool, err)
+	}
+	h.revision = revision
 	s.keep(worker, h)
 	return nil
 }

@@ -468,7 +468,12 @@ func TestARestoredSnapshotDoesNotLoseAHolder(t *testing.T) {
 		t.Fatal("no renewal to lose")
 	}
 	w.mem.Restore(old) // the last renewals are lost
+	fence := l.State().Fence
 	l.turn(context.Background())
+	p, err := Inspect(context.Background(), w.mem, "default")
+	if err != nil || p.Slots[0].Fence < fence {
+		t.Errorf("after a look the store has the fence %d, which others must not pass before %d, %v", p.Slots[0].Fence, fence, err)
+	}
 	w.time.pass(30 * time.Second)
 	l.turn(context.Background())
 	w.mustTake(l, 10)

@@ -433,7 +433,12 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 	s.keep(slot.Worker, holding{revision: revision, fence: fence, since: since})
 	err = s.settle(ctx)
 	if err == nil && s.cfg.Strict > 0 {
-		err = s.outwait(ctx, slot.Worker)
+		if err = s.outwait(ctx, slot.Worker); err == nil {
+			// The write may have taken long: the wait counts from its end.
+			var waited firn.Tick
+			waited, err = s.cfg.Layout.Tick(s.cfg.Time.Wall())
+			after = max(after, waited-1)
+		}
 	}
 	if err == nil && slot.revision == 0 && s.cfg.Grace > 0 {
 		err = s.samePool(ctx, pool)

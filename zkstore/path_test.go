@@ -10,7 +10,7 @@ import (
 
 // FuzzPath holds that paths are what ZooKeeper lets be paths, and lead back.
 func FuzzPath(f *testing.F) {
-	for _, key := range []string{"a/b", "", "/", "//", ".", "a/../b", "%", "%41", "zookeeper", "雪", "😀", "\U0002FA1D", "\ue000", "\ufff0", "\uf900"} {
+	for _, key := range []string{"a/b", "", "/", "//", ".", "a/../b", "%", "%41", "%@", "%@0000000000000001", "zookeeper", "雪", "😀", "\U0002FA1D", "\ue000", "\ufff0", "\uf900"} {
 		f.Add(key)
 	}
 	f.Fuzz(func(t *testing.T, key string) {
@@ -26,7 +26,7 @@ func FuzzPath(f *testing.F) {
 				t.Errorf("%q has %q, which does not lead back", path, name)
 			}
 			segments = append(segments, segment)
-			if name == "" || name == "." || name == ".." || name == "zookeeper" || !utf8.ValidString(name) {
+			if name == "" || name == "." || name == ".." || name == "zookeeper" || strings.HasPrefix(name, markerPrefix) || !utf8.ValidString(name) {
 				t.Errorf("%q of %q is no name", name, key)
 			}
 			for _, r := range name {

@@ -11,11 +11,20 @@
 // session that is lost is just followed by another.
 //
 // ZooKeeper's own versions count from 0 for each znode that is made, so they
-// come back; the revision is drawn at random. A write reads the znode, sees that
-// the revision is the one to be replaced, and sets the data of that version. (An
-// older copy of all data, restored in the very moment between the two and with a
-// write as the same version of that znode, would go unnoticed.) A read is
-// preceded by a sync, since servers other than the leader may be behind.
+// come back; the revision is drawn at random. Below each register's znode is a
+// marker, a znode without data that is named after the revision ("%@" and its
+// digits). A write reads the znode, sees that the revision is the one to be
+// replaced, and in one transaction sets the data of that version, deletes the
+// marker of the old revision and creates that of the new one. The version finds
+// whatever else was written to this znode, operators' writes included; the marker
+// finds a znode that was deleted and made anew meanwhile, or restored, and has
+// come to the same version. A register set or restored by hand has no marker, and
+// gets one at the next write. Delete a register with deleteall.
+//
+// A read is preceded by a sync, since servers other than the leader may be
+// behind. ZooKeeper answers it without asking a majority: a leader that was cut
+// off, and has not noticed yet (syncLimit ticks), may answer with what was
+// overwritten since. A write that relies on such a read is a conflict.
 //
 // What ZooKeeper acknowledged, a majority has on disk. It has no clock to
 // compare with. The names of the znodes on one level must fit in a packet of
@@ -59,6 +68,8 @@ const (
 	maxFlights = 256
 	// maxReads bounds the reads of one listing under way.
 	maxReads = 64
+	// maxSwaps bounds how often a write is tried whose marker has to be made first.
+	maxSwaps = 5
 
 	revisionSize = 16
 )
@@ -82,7 +93,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Entry{}, err
 	}
-	e, err := call(ctx, s, func() (store.Entry, error) {
+	e, err := call(ctx, s, func(context.Context) (store.Entry, error) {
 		if err := s.sync(); err != nil {
 			return store.Entry{}, err
 		}
@@ -127,12 +138,12 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 		return 0, err
 	}
 	revision := store.Revision(rand.Int64() | 1) // never 0
-	data := encode(revision, value)
-	_, err := call(ctx, s, func() (struct{}, error) {
+	_, err := call(ctx, s, func(ctx context.Context) (struct{}, error) {
+		w := write{Store: s, key: key, path: s.path(key), old: old, revision: revision, data: encode(revision, value)}
 		if old == 0 {
-			return struct{}{}, s.create(key, data)
+			return struct{}{}, w.create(ctx)
 		}
-		return struct{}{}, s.replace(key, old, data)
+		return struct{}{}, w.replace(ctx)
 	})
 	switch {
 	case errors.Is(err, store.ErrConflict):
@@ -143,85 +154,14 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 	return revision, nil
 }
 
-// replace writes a register that has revision old. The read may be behind, which
-// the version finds out; only that it may be behind a revision that was seen
-// already makes it ask the leader and look again.
-func (s *Store) replace(key string, old store.Revision, data []byte) error {
-	e, stat, err := s.read(key)
-	if err == nil && e.Revision != old || errors.Is(err, store.ErrNotFound) {
-		if err := s.sync(); err != nil {
-			return err
-		}
-		e, stat, err = s.read(key)
-	}
-	switch {
-	case errors.Is(err, store.ErrNotFound), err == nil && e.Revision != old:
-		return store.ErrConflict
-	case err != nil:
-		return err
-	}
-	return s.set(key, data, stat.Version)
-}
-
-// set writes data over that of a version.
-func (s *Store) set(key string, data []byte, version int32) error {
-	_, err := s.conn.Set(s.path(key), data, version)
-	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
-		return store.ErrConflict
-	}
-	return err
-}
-
-// create writes a register that is not there, making the levels above it.
-func (s *Store) create(key string, data []byte) error {
-	path := s.path(key)
-	_, err := s.conn.Create(path, data, 0, s.acl)
-	if errors.Is(err, zk.ErrNoNode) {
-		if err := s.makeAbove(path); err != nil {
-			return err
-		}
-		_, err = s.conn.Create(path, data, 0, s.acl)
-	}
-	if !errors.Is(err, zk.ErrNodeExists) {
-		return err
-	}
-	// A register, or a level that others stand below.
-	if err := s.sync(); err != nil {
-		return err
-	}
-	_, stat, err := s.read(key)
-	switch {
-	case err == nil:
-		return store.ErrConflict
-	case !errors.Is(err, store.ErrNotFound):
-		return err
-	case stat == nil: // it went meanwhile; it was there when we were to create it
-		return store.ErrConflict
-	}
-	return s.set(key, data, stat.Version)
-}
-
-// makeAbove makes the levels above a path that are missing.
-func (s *Store) makeAbove(path string) error {
-	for i := 1; i < len(path); i++ {
-		if path[i] != '/' {
-			continue
-		}
-		if _, err := s.conn.Create(path[:i], nil, 0, s.acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
-			return err
-		}
-	}
-	return nil
-}
-
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	list, err := call(ctx, s, func() ([]store.Entry, error) {
+	list, err := call(ctx, s, func(ctx context.Context) ([]store.Entry, error) {
 		if err := s.sync(); err != nil {
 			return nil, err
 		}
 		w := walk{Store: s, prefix: prefix, reads: make(chan struct{}, maxReads)}
-		w.below(levelOf(prefix))
+		w.below(ctx, levelOf(prefix))
 		w.group.Wait()
 		return w.found, errors.Join(w.errs...)
 	})
@@ -245,7 +185,7 @@ type walk struct {
 }
 
 // below reads the level named by a key that ends with a slash, or all.
-func (w *walk) below(level string) {
+func (w *walk) below(ctx context.Context, level string) {
 	path := w.root + "/"
 	if level != "" {
 		path = w.path(strings.TrimSuffix(level, "/"))
@@ -256,9 +196,13 @@ func (w *walk) below(level string) {
 		return
 	}
 	for _, name := range names {
+		if err := store.ContextError(ctx); err != nil { // nobody waits any more
+			w.fail(err)
+			return
+		}
 		segment, ok := unescape(name)
 		key := level + segment
-		// What is another's below the root is passed over.
+		// Markers, and what is another's below the root, are passed over.
 		if !ok || !strings.HasPrefix(key, w.prefix) && !strings.HasPrefix(w.prefix, key+"/") {
 			continue
 		}
@@ -266,11 +210,17 @@ func (w *walk) below(level string) {
 		w.group.Go(func() {
 			stat := w.one(key)
 			<-w.reads
-			if stat != nil && stat.NumChildren > 0 {
-				w.below(key + "/")
+			if stat != nil && !onlyMarker(stat) {
+				w.below(ctx, key+"/")
 			}
 		})
 	}
+}
+
+// onlyMarker reports whether there is nothing below a znode but its marker, if
+// that. One child that came in the same transaction as the data is the marker.
+func onlyMarker(stat *zk.Stat) bool {
+	return stat.NumChildren == 0 || stat.NumChildren == 1 && stat.DataLength > 0 && stat.Pzxid == stat.Mzxid
 }
 
 // rootSlash is what remains of the path "/" when its slash is trimmed.
@@ -310,8 +260,9 @@ func (s *Store) Close() error {
 }
 
 // call makes calls that end with ctx, or after callTimeout; the client has no
-// such thing. What is left behind then ends with the connection.
-func call[T any](ctx context.Context, s *Store, do func() (T, error)) (T, error) {
+// such thing. The context of do ends when nobody waits for it any more; a request
+// left behind then ends with the connection, and no other follows it.
+func call[T any](ctx context.Context, s *Store, do func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := store.ContextError(ctx); err != nil {
 		return none, err
@@ -326,10 +277,12 @@ func call[T any](ctx context.Context, s *Store, do func() (T, error)) (T, error)
 		err   error
 	}
 	answers := make(chan answer, 1)
+	awaited, leave := context.WithCancel(ctx)
+	defer leave()
 	select {
 	case s.flights <- struct{}{}:
 		go func() {
-			value, err := do()
+			value, err := do(awaited)
 			<-s.flights
 			answers <- answer{value, err}
 		}()

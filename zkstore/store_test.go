@@ -59,9 +59,7 @@ func TestConformance(t *testing.T) {
 		},
 		Another: func(t *testing.T, s store.Store) store.Store { return another(t, paths[s]) },
 		Delete: func(t *testing.T, s store.Store, key string) {
-			if err := operator.Delete(paths[s]+"/"+key, -1); err != nil {
-				t.Fatal(err)
-			}
+			deleteAll(t, operator, paths[s]+"/"+key)
 		},
 		Restart: func(*testing.T, store.Store) {
 			server.Kill()

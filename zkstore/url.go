@@ -42,7 +42,7 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	if u.Path != "" {
 		s.root = (&Store{}).path(u.Path)
 	}
-	_, err = call(ctx, s, func() (struct{}, error) {
+	_, err = call(ctx, s, func(context.Context) (struct{}, error) {
 		if u.User != "" {
 			s.acl = zk.AuthACL(zk.PermAll)
 			if err := conn.AddAuth("digest", []byte(u.User+":"+u.Password)); err != nil {

@@ -57,11 +57,12 @@ func MariaDB(t testing.TB, args ...string) *Server {
 		name: "mariadb", program: firstOf("mariadbd", "/usr/sbin/mariadbd"), user: "mysql",
 		prepare: func(s *Server) error {
 			return s.run("mariadb-install-db", "--no-defaults", "--datadir="+s.Path("data"),
-				"--auth-root-authentication-method=normal", "--skip-test-db", "--innodb-log-file-size=8M")
+				"--auth-root-authentication-method=normal", "--skip-test-db", "--innodb-log-file-size=8M", "--tmpdir="+s.dir)
 		},
 		args: func(s *Server) []string {
 			return append([]string{"--no-defaults", "--datadir=" + s.Path("data"), "--bind-address=127.0.0.1",
 				"--port=" + strconv.Itoa(s.port), "--socket=" + s.Path("s.sock"), "--pid-file=" + s.Path("m.pid"),
+				"--tmpdir=" + s.dir, // one that starts removes what others have in a shared folder
 				"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=8M", "--max-connections=1200"}, args...)
 		},
 		ready: func(s *Server) error {

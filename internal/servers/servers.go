@@ -291,8 +291,37 @@ func (s *Server) Restart() {
 	}
 }
 
-// Pause stops the server in its tracks: it accepts connections and answers nothing.
-func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
+// Pause stops the server in its tracks: it accepts connections and answers
+// nothing. It returns once all its threads stand still.
+func (s *Server) Pause() {
+	s.signal(syscall.SIGSTOP)
+	for deadline := time.Now().Add(startTimeout); !s.stopped(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Errorf("%s does not stop", s.kind.name)
+			return
+		}
+	}
+}
+
+// stopped reports whether all threads of the server and its processes are.
+func (s *Server) stopped() bool {
+	for _, pid := range append(descendants(s.cmd.Process.Pid), s.cmd.Process.Pid) {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if err != nil {
+			return false
+		}
+		for _, name := range threads {
+			stat, err := os.ReadFile(name)
+			if err != nil {
+				continue // it has ended
+			}
+			if state := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))[0]; state != "T" && state != "Z" {
+				return false
+			}
+		}
+	}
+	return true
+}
 
 // Resume ends a pause.
 func (s *Server) Resume() { s.signal(syscall.SIGCONT) }

@@ -23,7 +23,12 @@ type Dialect struct {
 	// that is the clock of this host.
 	now string
 
+	// fit returns an error that is [store.ErrRefused] where sessions are set so
+	// that the store would not keep its contract. Nil: there is no such setting.
+	fit func(ctx context.Context, db *sql.DB) error
+
 	missing  func(err error) bool            // whether err may say that the table does not exist
+	undone   func(err error) bool            // whether err says that a statement lost to others and was taken back. Nil: never
 	classify func(err error) (string, error) // a way out, and the kind of err as store tells them apart
 	examine  func(ctx context.Context, db *sql.DB) ([]store.Finding, error)
 }
@@ -53,6 +58,8 @@ func (d Dialect) bound(ctx context.Context) (context.Context, context.CancelFunc
 func unanswered(err error) (hint string, kind error) {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "", nil
+	case errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrUnavailable): // of our own, or of what dials
 		return "", nil
 	case strings.Contains(err.Error(), "TLS"):
 		return "it does not speak TLS: leave that out of the URL", store.ErrUnavailable

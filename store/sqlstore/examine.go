@@ -16,7 +16,7 @@ func durability(good bool, says, advice string) store.Finding {
 }
 
 func isolated(level string) store.Finding {
-	return store.Finding{Subject: "isolation", Says: level + ": each statement is a transaction of its own, so any level does"}
+	return store.Finding{Subject: "isolation", Says: level + ": each statement is a transaction of its own, so this level does"}
 }
 
 func privileges(read, insert, update bool) store.Finding {

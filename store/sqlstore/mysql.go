@@ -26,7 +26,9 @@ var MySQL = Dialect{
 	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? ORDER BY k`,
 	now:    `SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)`,
 
+	fit:      fitMySQL,
 	missing:  func(err error) bool { return mysqlCode(err) == 1146 },
+	undone:   func(err error) bool { return mysqlCode(err) == 1213 }, // a deadlock; in a cluster, a race lost to another member
 	classify: classifyMySQL,
 	examine:  examineMySQL,
 }
@@ -64,17 +66,19 @@ func classifyMySQL(err error) (hint string, kind error) {
 		return "it has no connection left: raise max_connections, or close some", store.ErrUnavailable
 	case 1053, 1077, 1079, 3169:
 		return "it is shutting down: try again", store.ErrUnavailable
-	case 1205, 1213, 1317, 1969, 3024, 1158, 1159, 1160, 1161, 1152, 1184, 1047, 1927:
+	case 1020, 1205, 1213, 1317, 1969, 3024, 1158, 1159, 1160, 1161, 1152, 1184, 1047, 1927, 3101, 4031:
 		return "", store.ErrUnavailable // locks, time-outs, lost connections, a cluster without quorum
 	default:
 		return "", nil
 	}
 }
 
-func examineMySQL(ctx context.Context, db *sql.DB) ([]store.Finding, error) {
+// mysqlVariables returns what is set for a session, by its server or its driver.
+// Of two names for the isolation, by version, one is left.
+func mysqlVariables(ctx context.Context, db *sql.DB) (map[string]string, error) {
 	variables := map[string]string{}
-	rows, err := db.QueryContext(ctx, `SHOW GLOBAL VARIABLES WHERE Variable_name IN
-		('innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'read_only', 'transaction_isolation', 'tx_isolation')`)
+	rows, err := db.QueryContext(ctx, `SHOW SESSION VARIABLES WHERE Variable_name IN ('autocommit', 'innodb_flush_log_at_trx_commit',
+		'sync_binlog', 'log_bin', 'read_only', 'transaction_isolation', 'tx_isolation')`)
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +87,34 @@ func examineMySQL(ctx context.Context, db *sql.DB) ([]store.Finding, error) {
 		if err := rows.Scan(&name, &value); err != nil {
 			return nil, errors.Join(err, rows.Close())
 		}
+		if name == "tx_isolation" {
+			name = "transaction_isolation"
+		}
 		variables[name] = value
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+	return variables, errors.Join(rows.Err(), rows.Close())
+}
+
+// fitMySQL refuses sessions whose writes would be acknowledged and never
+// committed, as a server may have it for all, and those that would see what is
+// not committed: it may still be undone, and who read it back took it for done.
+func fitMySQL(ctx context.Context, db *sql.DB) error {
+	variables, err := mysqlVariables(ctx, db)
+	if err != nil {
+		return err
+	}
+	if variables["autocommit"] == "OFF" {
+		return fmt.Errorf("%w: autocommit is off, so that no write would be committed: set autocommit=1 for the driver or the server", store.ErrRefused)
+	}
+	if variables["transaction_isolation"] == "READ-UNCOMMITTED" {
+		return fmt.Errorf("%w: transaction_isolation is READ-UNCOMMITTED, which shows writes that may yet be undone: set READ-COMMITTED or above", store.ErrRefused)
+	}
+	return nil
+}
+
+func examineMySQL(ctx context.Context, db *sql.DB) ([]store.Finding, error) {
+	variables, err := mysqlVariables(ctx, db)
+	if err != nil {
 		return nil, err
 	}
 	var engine string
@@ -104,13 +133,9 @@ func examineMySQL(ctx context.Context, db *sql.DB) ([]store.Finding, error) {
 		says += ", sync_binlog " + binlog
 		durable = durable && binlog == "1"
 	}
-	isolation := variables["transaction_isolation"]
-	if isolation == "" {
-		isolation = variables["tx_isolation"]
-	}
 	return []store.Finding{
 		durability(durable, says, "set engine InnoDB, innodb_flush_log_at_trx_commit 1 and sync_binlog 1, or use a strict pool"),
-		isolated(strings.ToLower(strings.ReplaceAll(isolation, "-", " "))),
+		isolated(strings.ToLower(strings.ReplaceAll(variables["transaction_isolation"], "-", " "))),
 		privileges(may["SELECT"], may["INSERT"], may["UPDATE"]),
 		primary(variables["read_only"] == "ON"),
 		mysqlReplicas(ctx, db),

@@ -23,6 +23,7 @@ var Postgres = Dialect{
 	now:    `SELECT (extract(epoch from clock_timestamp()) * 1000000)::bigint`,
 
 	missing:  func(err error) bool { return sqlState(err) == "42P01" },
+	undone:   undonePostgres,
 	classify: classifyPostgres,
 	examine:  examinePostgres,
 }
@@ -34,6 +35,13 @@ func sqlState(err error) string {
 		return coded.SQLState()
 	}
 	return ""
+}
+
+// undonePostgres tells a statement that was rolled back since others were at the
+// same row. Above read committed that is what the loser of every race is told.
+func undonePostgres(err error) bool {
+	state := sqlState(err)
+	return state == "40001" || state == "40P01"
 }
 
 // classifyPostgres tells the codes of
@@ -62,13 +70,11 @@ func classifyPostgres(err error) (hint string, kind error) {
 		return "it has no connection left: raise max_connections, or close some", store.ErrUnavailable
 	case "57P01", "57P02", "57P03":
 		return "it is starting or shutting down: try again", store.ErrUnavailable
-	case "57014":
-		return "", store.ErrUnavailable // canceled, by us or by statement_timeout
 	default:
 		switch {
 		case strings.HasPrefix(state, "40"), strings.HasPrefix(state, "08"), strings.HasPrefix(state, "53"),
-			strings.HasPrefix(state, "55"), strings.HasPrefix(state, "58"):
-			return "", store.ErrUnavailable
+			strings.HasPrefix(state, "55"), strings.HasPrefix(state, "57"), strings.HasPrefix(state, "58"):
+			return "", store.ErrUnavailable // taken back, cut off, locked, canceled, or its disk
 		}
 		return "", nil
 	}

@@ -7,10 +7,17 @@
 // Everything is in one table of keys, values and revisions, made on first use,
 // and made anew where it is missing later. Each write is one statement that
 // commits by itself, and each read another. On one primary that is linearizable
-// at every level of isolation: a write looks at the row as it is and locks it, and
-// a read begins after its call has.
+// at every level of isolation from read committed up: a write locks the row and
+// looks at it as it is then, or is taken back and tried again where the level
+// has it look at an older one; and a read begins after its call has, so it sees
+// what was acknowledged before. A session that does not commit by itself, or
+// reads what is not committed, is refused.
 //
-// Reads from a replica are not, so db must reach the primary alone. What it
+// It is not with reads from a replica, which may be behind, so db must reach the
+// primary alone. Nor is it with reads from another member of a Galera cluster,
+// unless wsrep_sync_wait is set; of two writes there one is still taken back. A
+// failover to a replica that is brought up to date afterwards forgets what was
+// acknowledged last: a slot could be granted twice. What a single server
 // acknowledged survives as its settings have it: [store.Examined] tells.
 package sqlstore
 
@@ -37,7 +44,9 @@ type Store struct {
 
 // New returns a store in db, making its table if there is none. It does not
 // write when the table exists. Close closes db. The error is
-// [store.ErrRefused] when there is a table of that name which is not Firn's.
+// [store.ErrRefused] when there is a table of that name which is not Firn's, or
+// when sessions are set so that a write would not be committed or a read would
+// see what is not; it asks one session, and the others of db must be set alike.
 //
 // The store is a [*Store]; over a database on another host it is a
 // [store.Clock] and [store.Examined] too.
@@ -45,6 +54,11 @@ func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) 
 	s := &Store{db: db, dialect: dialect}
 	if err := s.call(ctx, "open table", Table, s.prepare); err != nil {
 		return nil, err
+	}
+	if dialect.fit != nil {
+		if err := s.call(ctx, "open table", Table, func(ctx context.Context) error { return dialect.fit(ctx, db) }); err != nil {
+			return nil, err
+		}
 	}
 	if dialect.now == "" {
 		return s, nil
@@ -82,14 +96,30 @@ func (s *Store) call(ctx context.Context, op, key string, do func(context.Contex
 // store to them, in which they write anew what they hold. A statement that
 // found no table was not applied, so a second try is no second write.
 func (s *Store) withTable(ctx context.Context, do func() error) error {
-	err := do()
+	err := s.persist(ctx, do)
 	if err == nil || !s.dialect.missing(err) {
 		return err
 	}
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	return do()
+	return s.persist(ctx, do)
+}
+
+// undoneTries is how often a statement is tried that others undo. The next try
+// sees what they wrote, and so nearly always ends in a conflict or an answer.
+const undoneTries = 10
+
+// persist does a statement anew that was taken back since others were at the
+// same row, which certainly has changed nothing. Where that is how a database
+// says that a race was lost, the next try says so in our words.
+func (s *Store) persist(ctx context.Context, do func() error) error {
+	for try := 1; ; try++ {
+		err := do()
+		if err == nil || s.dialect.undone == nil || !s.dialect.undone(err) || try == undoneTries || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // probe asks for the table's columns and no row.

@@ -73,12 +73,10 @@ func TestConformance(t *testing.T) {
 	settings := map[string][]string{
 		"mysql": {
 			"", "interpolateParams=true", "clientFoundRows=true", "charset=utf8mb3", "charset=latin1&interpolateParams=true",
-			"charset=utf8mb3&interpolateParams=true", "parseTime=true&multiStatements=true",
-			"tx_isolation=%27SERIALIZABLE%27", "tx_isolation=%27READ-COMMITTED%27",
-			"sql_mode=%27ANSI%2CNO_BACKSLASH_ESCAPES%27&interpolateParams=true", "sql_mode=%27%27",
+			"tx_isolation=%27SERIALIZABLE%27", "sql_mode=%27ANSI%2CNO_BACKSLASH_ESCAPES%27&interpolateParams=true",
 		},
 		"pgx": {
-			"", "default_query_exec_mode=exec", "default_query_exec_mode=simple_protocol", "default_query_exec_mode=cache_describe",
+			"", "default_query_exec_mode=exec", "default_query_exec_mode=simple_protocol",
 			"default_transaction_isolation=serializable", "default_transaction_isolation=repeatable%20read",
 		},
 	}

@@ -92,7 +92,7 @@ func (e engine) fresh(t *testing.T, name string) string {
 	return name
 }
 
-// open makes a store of a database, closed when the test ends.
+// open makes a store of a database.
 func (e engine) open(source string) (store.Store, error) {
 	db, err := sql.Open(e.driver, source)
 	if err != nil {
@@ -109,6 +109,7 @@ func (e engine) open(source string) (store.Store, error) {
 	return s, nil
 }
 
+// mustOpen makes a store of a database, closed when the test ends.
 func (e engine) mustOpen(t *testing.T, source string) store.Store {
 	t.Helper()
 	s, err := e.open(source)

@@ -1,0 +1,173 @@
+package sqltest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/sqlstore"
+)
+
+// account makes an account with the password that may use a table in database,
+// but not make one.
+func (e engine) account(t *testing.T, name, database string) {
+	t.Helper()
+	if e.driver == "mysql" {
+		e.raw(t, database, "CREATE USER "+name+"@'%' IDENTIFIED BY '"+password+"'",
+			"GRANT SELECT, INSERT, UPDATE ON "+database+".* TO "+name+"@'%'")
+		return
+	}
+	e.raw(t, database, "CREATE USER "+name+" PASSWORD '"+password+"'",
+		"ALTER DEFAULT PRIVILEGES GRANT SELECT, INSERT, UPDATE ON TABLES TO "+name)
+}
+
+func TestWhoMayNotComeInIsRefused(t *testing.T) {
+	both(t, func(t *testing.T, e engine) {
+		name := e.fresh(t, "shop")
+		e.account(t, "firn", name)
+		if e.driver == "pgx" { // it trusts everybody as it comes
+			rules := "host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
+			if err := os.WriteFile(e.Path("data/pg_hba.conf"), []byte(rules), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			e.raw(t, "", "SELECT pg_reload_conf()")
+		}
+		refused := func(what, source string, words ...string) {
+			t.Helper()
+			_, err := e.open(source)
+			expect(t, what, err, store.ErrRefused, words...)
+		}
+		until(t, "the rules to be read", func() bool {
+			_, err := e.open(e.source("firn:"+password+"er", name, ""))
+			return err != nil && !strings.Contains(err.Error(), "CREATE TABLE")
+		})
+		refused("a wrong password", e.source("firn:"+password+"er", name, ""), "password")
+		refused("no such account", e.source("nobody:"+password, name, ""), "check user, password")
+		refused("no such database", e.source(e.admin(), "nothing", ""), "no such database", "nothing")
+		refused("an account that may not make the table", e.source("firn:"+password, name, ""), e.dialect.Schema())
+		e.raw(t, name, e.dialect.Schema())
+		if err := e.try(e.source("firn:"+password, name, "")); err != nil {
+			t.Errorf("once the table was made by another: %v", err)
+		}
+	})
+}
+
+func TestAForeignTableOfThatNameIsRefused(t *testing.T) {
+	both(t, func(t *testing.T, e engine) {
+		name := e.fresh(t, "foreign_one")
+		e.raw(t, name, "CREATE TABLE "+sqlstore.Table+" (id INT, name TEXT)")
+		_, err := e.open(e.source(e.admin(), name, ""))
+		expect(t, "other columns", err, store.ErrRefused, sqlstore.Table, "not one of Firn's")
+	})
+}
+
+func TestAReplicaReadsAndRefusesToWrite(t *testing.T) {
+	both(t, func(t *testing.T, e engine) {
+		name := e.fresh(t, "shop")
+		e.account(t, "firn", name)
+		e.raw(t, name, e.dialect.Schema())
+		source := e.source("firn:"+password, name, "")
+		revision := put(t, e.mustOpen(t, source), "k", 0, "v")
+		if e.driver == "mysql" {
+			e.raw(t, "", "SET GLOBAL read_only = 1")
+		} else {
+			e.Kill()
+			if err := os.WriteFile(e.Path("data/standby.signal"), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			e.Restart()
+		}
+		s := e.mustOpen(t, source)
+		if got, err := s.Get(context.Background(), "k"); err != nil || got.Revision != revision {
+			t.Errorf("reading it: %v, %v", got, err)
+		}
+		for _, old := range []store.Revision{0, revision} {
+			_, err := s.CompareAndSwap(context.Background(), "k", old, nil)
+			expect(t, "a replica", err, store.ErrRefused, "name the primary")
+		}
+	})
+}
+
+func TestASessionThatMayOnlyReadIsRefused(t *testing.T) {
+	both(t, func(t *testing.T, e engine) {
+		name := e.fresh(t, "shop")
+		e.mustOpen(t, e.source(e.admin(), name, ""))
+		setting := "tx_read_only=1"
+		if e.driver == "pgx" {
+			setting = "default_transaction_read_only=on"
+		}
+		expect(t, setting, e.try(e.source(e.admin(), name, setting)), store.ErrRefused, "name the primary")
+		_, err := e.open(e.source(e.admin(), e.fresh(t, "another"), setting))
+		expect(t, setting+" and no table", err, store.ErrRefused, "name the primary")
+	})
+}
+
+func TestARowLockedByAnotherIsWaitedForAndThenLeftOpen(t *testing.T) {
+	both(t, func(t *testing.T, e engine) {
+		name := e.fresh(t, "shop")
+		setting := "innodb_lock_wait_timeout=1"
+		if e.driver == "pgx" {
+			setting = "lock_timeout=300"
+		}
+		s := e.mustOpen(t, e.source(e.admin(), name, setting))
+		revision := put(t, s, "k", 0, "v")
+		tx, err := e.connect(t, e.source(e.admin(), name, "")).Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec("SELECT v FROM " + sqlstore.Table + " FOR UPDATE"); err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.CompareAndSwap(context.Background(), "k", revision, []byte("w"))
+		expect(t, "a locked row", err, store.ErrUnavailable)
+		if got, err := s.Get(context.Background(), "k"); err != nil || string(got.Value) != "v" {
+			t.Errorf("reading beside the lock: %q, %v", got.Value, err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		_, err = s.CompareAndSwap(ctx, "k", revision, []byte("w"))
+		expect(t, "a locked row and a deadline", err, context.DeadlineExceeded)
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		// A write that was left open may still have come to the row.
+		got, err := s.Get(context.Background(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.CompareAndSwap(context.Background(), "k", got.Revision, []byte("x"))
+		if err != nil && !errors.Is(err, store.ErrConflict) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAServerWithoutConnectionsLeftIsUnavailable(t *testing.T) {
+	t.Parallel()
+	for _, e := range []engine{mariadb(t, "--max-connections=10"), postgres(t, "-c", "max_connections=10", "-c", "superuser_reserved_connections=1")} {
+		name := e.fresh(t, "shop")
+		e.raw(t, name, e.dialect.Schema())
+		e.account(t, "firn", name)
+		db := e.connect(t, e.source(e.admin(), name, ""))
+		db.SetMaxIdleConns(50)
+		var err error
+		for i := 0; err == nil && i < 50; i++ { // until there is none left
+			_, err = db.Conn(context.Background())
+		}
+		expect(t, e.dialect.String(), e.try(e.source("firn:"+password, name, "")), store.ErrUnavailable, "max_connections")
+	}
+}
+
+// until waits for something that needs no more than time.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/firn-id/firn/store"
+)
+
+// A write is one compare-and-swap on its way. The context of its methods ends
+// when nobody waits for it any more.
+type write struct {
+	*Store
+	key, path     string
+	old, revision store.Revision
+	data          []byte
+}
+
+// markerPrefix begins the names of markers. No segment is escaped to such a name.
+const markerPrefix = "%@"
+
+// marker is the path of the marker that the register has at a revision; for 0,
+// of a znode that is no register yet, but a level that others stand below.
+func (w *write) marker(r store.Revision) string {
+	return fmt.Sprintf("%s/%s%0*x", w.path, markerPrefix, revisionSize, uint64(r))
+}
+
+// create writes a register that is not there, making the levels above it.
+func (w *write) create(ctx context.Context) error {
+	ops := []any{
+		&zk.CreateRequest{Path: w.path, Data: w.data, Acl: w.acl},
+		&zk.CreateRequest{Path: w.marker(w.revision), Acl: w.acl},
+	}
+	err := w.transact(ctx, ops...)
+	if errors.Is(err, zk.ErrNoNode) {
+		if err := w.makeAbove(); err != nil {
+			return err
+		}
+		err = w.transact(ctx, ops...)
+	}
+	if errors.Is(err, zk.ErrNodeExists) {
+		return w.replace(ctx) // a register, or a level
+	}
+	return err
+}
+
+// makeAbove makes the levels above the register that are missing.
+func (w *write) makeAbove() error {
+	for i := 1; i < len(w.path); i++ {
+		if w.path[i] != '/' {
+			continue
+		}
+		if _, err := w.conn.Create(w.path[:i], nil, 0, w.acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			return err
+		}
+	}
+	return nil
+}
+
+// replace writes a znode that is there and has revision old. What it reads may
+// be behind; the version finds that out. Only that it may be behind a revision
+// seen already, or a znode, makes it ask the leader and look again.
+func (w *write) replace(ctx context.Context) error {
+	stat, err := w.look()
+	if errors.Is(err, store.ErrConflict) {
+		if err := w.sync(); err != nil {
+			return err
+		}
+		stat, err = w.look()
+	}
+	for range maxSwaps {
+		if err != nil {
+			return err
+		}
+		swapErr := w.transact(ctx,
+			&zk.SetDataRequest{Path: w.path, Data: w.data, Version: stat.Version},
+			&zk.DeleteRequest{Path: w.marker(w.old), Version: -1},
+			&zk.CreateRequest{Path: w.marker(w.revision), Acl: w.acl},
+		)
+		if !errors.Is(swapErr, zk.ErrBadVersion) && !errors.Is(swapErr, zk.ErrNoNode) {
+			return swapErr
+		}
+		// Either the revision is another now, which the next look finds, since the
+		// server has caught up with the transaction that failed. Or the data was
+		// written by hand: the old revision once more, or one without a marker.
+		if stat, err = w.look(); err == nil && errors.Is(swapErr, zk.ErrNoNode) {
+			stat, err = w.mark(ctx, stat.Version)
+		}
+	}
+	return fmt.Errorf("%w: it is written by hand again and again", store.ErrUnavailable)
+}
+
+// look reads the znode, and is [store.ErrConflict] if its revision is not old.
+func (w *write) look() (*zk.Stat, error) {
+	e, stat, err := w.read(w.key)
+	switch {
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		return nil, err
+	case stat == nil, e.Revision != w.old:
+		return nil, store.ErrConflict
+	}
+	return stat, nil
+}
+
+// mark makes the missing marker of a znode that was found to have revision old,
+// and looks again: should the znode have been made anew right before, then the
+// marker is one too many, which does no harm, and the revision is another.
+func (w *write) mark(ctx context.Context, version int32) (*zk.Stat, error) {
+	err := w.transact(ctx,
+		&zk.CheckVersionRequest{Path: w.path, Version: version},
+		&zk.CreateRequest{Path: w.marker(w.old), Acl: w.acl},
+	)
+	switch {
+	case err == nil, errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
+		return w.look()
+	default:
+		return nil, err
+	}
+}
+
+// transact makes all changes or none, unless nobody waits for them any more. Its
+// error is that of the first change that could not be made.
+func (w *write) transact(ctx context.Context, ops ...any) error {
+	if err := store.ContextError(ctx); err != nil {
+		return err
+	}
+	_, err := w.conn.Multi(ops...)
+	return err
+}
