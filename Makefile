@@ -48,6 +48,10 @@ lint: .tools/golangci-lint-$(LINTER) ## run the linter, installed into .tools
 fuzz: ## fuzz every target, FUZZTIME (as 500000x, 10s) each
 	scripts/fuzz $(FUZZTIME)
 
+.PHONY: model
+model: ## check the model of the lease protocol, and that it misses no guard
+	model/check
+
 .PHONY: bench
 bench: ## measure Firn beside other generators
 	go test -run '^$$' -bench . -benchmem ./bench

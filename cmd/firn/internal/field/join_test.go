@@ -102,10 +102,13 @@ func TestAThousandJoinAtOnce(t *testing.T) {
 				workers     = map[int64]bool{}
 			)
 			handles := make([]store.Store, many)
+			opening := make(chan struct{}, 32) // what is timed is joining, not connecting
 			for i := range handles {
 				ready.Add(1)
 				done.Go(func() {
+					opening <- struct{}{}
 					inner, err := storeurl.Open(ctx, b.url)
+					<-opening
 					if err != nil {
 						t.Errorf("client %d: %v", i, err)
 						ready.Done()
