@@ -14,7 +14,7 @@ import (
 
 // wrap says where an error came from and what kind it is.
 func (s *Store) wrap(op, key string, err error) error {
-	kind, hint := classify(err)
+	hint, kind := classify(err)
 	switch {
 	case errors.Is(err, kind):
 		return fmt.Errorf("etcdstore: %s %q: %w", op, key, err)
@@ -27,38 +27,38 @@ func (s *Store) wrap(op, key string, err error) error {
 
 // classify says what kind an error is, and a way out of it if one is known.
 // Refused is only what the server answers before it proposes a write.
-func classify(err error) (kind error, hint string) {
+func classify(err error) (hint string, kind error) {
 	text := err.Error()
 	switch {
 	case errors.Is(err, store.ErrRefused):
-		return store.ErrRefused, ""
+		return "", store.ErrRefused
 	case is(err, rpctypes.ErrAuthFailed):
-		return store.ErrRefused, "check user and password"
+		return "check user and password", store.ErrRefused
 	case is(err, rpctypes.ErrUserEmpty):
-		return store.ErrRefused, "it wants a user: etcd://USER:PASSWORD@HOST"
+		return "it wants a user: etcd://USER:PASSWORD@HOST", store.ErrRefused
 	case is(err, rpctypes.ErrAuthNotEnabled):
-		return store.ErrRefused, "it has no users: leave USER:PASSWORD out of the URL"
+		return "it has no users: leave USER:PASSWORD out of the URL", store.ErrRefused
 	case is(err, rpctypes.ErrPermissionDenied):
-		return store.ErrRefused, "grant the user's role readwrite on the prefix: etcdctl role grant-permission ROLE readwrite --prefix=true PREFIX"
+		return "grant the user's role readwrite on the prefix: etcdctl role grant-permission ROLE readwrite --prefix=true PREFIX", store.ErrRefused
 	case is(err, rpctypes.ErrNoSpace):
-		return store.ErrRefused, "its quota is used up: compact, defragment and disarm the alarm, or raise --quota-backend-bytes"
+		return "its quota is used up: compact, defragment and disarm the alarm, or raise --quota-backend-bytes", store.ErrRefused
 	case is(err, rpctypes.ErrRequestTooLarge):
-		return store.ErrRefused, "raise --max-request-bytes"
+		return "raise --max-request-bytes", store.ErrRefused
 	case is(err, rpctypes.ErrNoLeader), is(err, rpctypes.ErrLeaderChanged):
-		return store.ErrUnavailable, "most of its members must be up and see each other"
+		return "most of its members must be up and see each other", store.ErrUnavailable
 	case strings.Contains(text, "first record does not look like a TLS handshake"),
 		strings.Contains(text, "authentication handshake failed: EOF"):
-		return store.ErrUnavailable, "it does not speak TLS: leave out tls=true"
+		return "it does not speak TLS: leave out tls=true", store.ErrUnavailable
 	case strings.Contains(text, "certificate signed by unknown authority"):
-		return store.ErrUnavailable, "name the authority's certificate with tls_ca=FILE"
+		return "name the authority's certificate with tls_ca=FILE", store.ErrUnavailable
 	case strings.Contains(text, "certificate is valid for"), strings.Contains(text, "cannot validate certificate"):
-		return store.ErrUnavailable, "its certificate is for another name: use that, or tls_server_name=NAME"
+		return "its certificate is for another name: use that, or tls_server_name=NAME", store.ErrUnavailable
 	case strings.Contains(text, "error reading server preface"):
-		return store.ErrUnavailable, "if it speaks TLS, add ?tls=true"
+		return "if it speaks TLS, add ?tls=true", store.ErrUnavailable
 	case status.Code(err) == codes.Unimplemented:
-		return store.ErrRefused, "it is no etcd v3"
+		return "it is no etcd v3", store.ErrRefused
 	default:
-		return store.ErrUnavailable, ""
+		return "", store.ErrUnavailable
 	}
 }
 

@@ -172,7 +172,7 @@ func call[T any](ctx context.Context, s *Store, do func(context.Context) (T, err
 	case err == nil:
 		return answer, nil
 	case ctx.Err() != nil:
-		if kind, _ := classify(err); errors.Is(kind, store.ErrRefused) {
+		if _, kind := classify(err); errors.Is(kind, store.ErrRefused) {
 			return none, err // which is certain, whatever ctx says
 		}
 		return none, store.ContextError(ctx)

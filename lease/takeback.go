@@ -43,32 +43,32 @@ func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worke
 	return Slot{}, fmt.Errorf("lease: worker %d of pool %q: %w: it was never used", worker, pool, store.ErrNotFound)
 }
 
-func (slot Slot) takeBack(ctx context.Context, s store.Store, p Pool, gone time.Time) (Slot, error) {
+func (s Slot) takeBack(ctx context.Context, in store.Store, p Pool, gone time.Time) (Slot, error) {
 	if !gone.IsZero() {
 		tick, err := p.Layout.Tick(gone)
 		if err != nil {
-			return slot, err
+			return s, err
 		}
-		slot.Fence = min(slot.Fence, tick)
+		s.Fence = min(s.Fence, tick)
 	}
 	now := time.Now().UTC()
 	// Host and process are those of whom it was taken from: who looks is told.
 	record := slotRecord{
-		Fence: slot.Fence, Until: p.Layout.Time(slot.Fence), Free: true,
-		Owner: newToken(rand.Uint64), Write: 1, Host: slot.Host, PID: slot.PID, Since: slot.Since, At: now,
+		Fence: s.Fence, Until: p.Layout.Time(s.Fence), Free: true,
+		Owner: newToken(rand.Uint64), Write: 1, Host: s.Host, PID: s.PID, Since: s.Since, At: now,
 	}
 	value, err := encode(record)
 	if err != nil {
-		return slot, err
+		return s, err
 	}
-	key := slotKey(p.Name, p.Layout, slot.Datacenter, slot.Worker)
-	revision, err := s.CompareAndSwap(ctx, key, slot.revision, value)
+	key := slotKey(p.Name, p.Layout, s.Datacenter, s.Worker)
+	revision, err := in.CompareAndSwap(ctx, key, s.revision, value)
 	if errors.Is(err, store.ErrConflict) {
-		return slot, fmt.Errorf("lease: take back worker %d of pool %q: %w: its holder wrote it meanwhile, try again", slot.Worker, p.Name, store.ErrConflict)
+		return s, fmt.Errorf("lease: take back worker %d of pool %q: %w: its holder wrote it meanwhile, try again", s.Worker, p.Name, store.ErrConflict)
 	}
 	if err != nil {
-		return slot, fmt.Errorf("lease: take back worker %d of pool %q: %w", slot.Worker, p.Name, err)
+		return s, fmt.Errorf("lease: take back worker %d of pool %q: %w", s.Worker, p.Name, err)
 	}
-	err = slot.read(store.Entry{Key: key, Value: value, Revision: revision})
-	return slot, err
+	err = s.read(store.Entry{Key: key, Value: value, Revision: revision})
+	return s, err
 }

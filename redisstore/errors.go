@@ -14,7 +14,7 @@ import (
 
 // wrap says where an error came from and what kind it is.
 func (s *Store) wrap(op, key string, err error) error {
-	kind, hint := classify(err)
+	hint, kind := classify(err)
 	switch {
 	case errors.Is(err, kind):
 		return fmt.Errorf("redisstore: %s %q: %w", op, key, err)
@@ -64,31 +64,31 @@ var replies = []struct {
 
 // classify says what kind an error is, and a way out of it if one is known.
 // What is not known to be refused is unavailable: the third outcome of a write.
-func classify(err error) (kind error, hint string) {
+func classify(err error) (hint string, kind error) {
 	var reply redis.Error
 	var header tls.RecordHeaderError
 	var unknown x509.UnknownAuthorityError
 	var host x509.HostnameError
 	switch {
 	case errors.Is(err, store.ErrRefused):
-		return store.ErrRefused, ""
+		return "", store.ErrRefused
 	case errors.As(err, &header):
-		return store.ErrUnavailable, "it does not speak TLS: use redis:// instead of rediss://"
+		return "it does not speak TLS: use redis:// instead of rediss://", store.ErrUnavailable
 	case errors.As(err, &unknown):
-		return store.ErrUnavailable, "its certificate is signed by nobody known here: name the authority's with ?tls_ca=FILE"
+		return "its certificate is signed by nobody known here: name the authority's with ?tls_ca=FILE", store.ErrUnavailable
 	case errors.As(err, &host):
-		return store.ErrUnavailable, "its certificate is for another name: use that, or ?tls_server_name=NAME"
+		return "its certificate is for another name: use that, or ?tls_server_name=NAME", store.ErrUnavailable
 	case strings.Contains(err.Error(), "redis: all sentinels specified in configuration are unreachable"):
-		return store.ErrUnavailable, "no Sentinel answers, or none knows ?master=NAME"
+		return "no Sentinel answers, or none knows ?master=NAME", store.ErrUnavailable
 	case errors.As(err, &reply):
 		text := strings.TrimPrefix(reply.Error(), "ERR Error running script")
 		for _, r := range replies {
 			if strings.HasPrefix(text, r.begins) {
-				return r.kind, r.hint
+				return r.hint, r.kind
 			}
 		}
 	case strings.Contains(err.Error(), "EOF"), strings.Contains(err.Error(), "reset by peer"):
-		return store.ErrUnavailable, "if it speaks TLS only, use rediss://"
+		return "if it speaks TLS only, use rediss://", store.ErrUnavailable
 	}
-	return store.ErrUnavailable, ""
+	return "", store.ErrUnavailable
 }

@@ -11,7 +11,7 @@ import (
 
 // wrap says where an error came from and what kind it is.
 func wrap(op, key string, err error) error {
-	kind, hint := classify(err)
+	hint, kind := classify(err)
 	switch {
 	case errors.Is(err, kind):
 		return fmt.Errorf("zkstore: %s %q: %w", op, key, err)
@@ -24,19 +24,19 @@ func wrap(op, key string, err error) error {
 
 // classify says what kind an error is, and a way out of it if one is known.
 // Refused is only what the server finds before it writes.
-func classify(err error) (kind error, hint string) {
+func classify(err error) (hint string, kind error) {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return store.ErrNotFound, ""
+		return "", store.ErrNotFound
 	case errors.Is(err, store.ErrRefused):
-		return store.ErrRefused, ""
+		return "", store.ErrRefused
 	case errors.Is(err, zk.ErrNoAuth):
-		return store.ErrRefused, "the znodes are another user's: zookeeper://USER:PASSWORD@HOST, or another path"
+		return "the znodes are another user's: zookeeper://USER:PASSWORD@HOST, or another path", store.ErrRefused
 	case errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.ErrInvalidACL):
-		return store.ErrRefused, "check user and password"
+		return "check user and password", store.ErrRefused
 	case errors.Is(err, zk.ErrNoServer):
-		return store.ErrUnavailable, "none of its servers could be reached"
+		return "none of its servers could be reached", store.ErrUnavailable
 	default:
-		return store.ErrUnavailable, ""
+		return "", store.ErrUnavailable
 	}
 }

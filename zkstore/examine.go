@@ -55,7 +55,7 @@ func ask(ctx context.Context, server string) (mode string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // what was said was read
 	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
 		return "", err
 	}

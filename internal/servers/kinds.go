@@ -181,7 +181,7 @@ func Silent(t testing.TB) string {
 			if err != nil {
 				return
 			}
-			defer c.Close()
+			t.Cleanup(func() { _ = c.Close() })
 			if err := c.SetDeadline(time.Now().Add(time.Hour)); err != nil {
 				return
 			}

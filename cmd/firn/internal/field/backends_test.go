@@ -25,7 +25,8 @@ import (
 type backend struct {
 	name  string
 	url   string
-	clock bool // the store has one of its own
+	one   string // what the URL is followed by to have one connection only
+	clock bool   // the store has one of its own
 
 	// kill ends the server, back starts it again; hang has it answer nothing, go
 	// on ends that. Nil where there is no server.
@@ -128,7 +129,7 @@ func onMariaDB(t testing.TB) *backend {
 	s := servers.MariaDB(t)
 	_, err := connect(t, "mysql", "root@tcp("+s.Addr()+")/").Exec("CREATE DATABASE firn")
 	check(t, err)
-	b := &backend{url: "mysql://root:@" + s.Addr() + "/firn", clock: true}
+	b := &backend{url: "mysql://root:@" + s.Addr() + "/firn", one: "?connections=1", clock: true}
 	b.serve(s)
 	onSQL(b, connect(t, "mysql", "root@tcp("+s.Addr()+")/firn"), "?, ?, ?")
 	return b
@@ -136,7 +137,7 @@ func onMariaDB(t testing.TB) *backend {
 
 func onPostgres(t testing.TB) *backend {
 	s := servers.Postgres(t)
-	b := &backend{url: "postgres://postgres:@" + s.Addr() + "/postgres", clock: true}
+	b := &backend{url: "postgres://postgres:@" + s.Addr() + "/postgres", one: "?connections=1", clock: true}
 	b.serve(s)
 	onSQL(b, connect(t, "pgx", b.url), "$1, $2, $3")
 	return b

@@ -107,7 +107,7 @@ func TestAThousandJoinAtOnce(t *testing.T) {
 				ready.Add(1)
 				done.Go(func() {
 					opening <- struct{}{}
-					inner, err := storeurl.Open(ctx, b.url)
+					inner, err := storeurl.Open(ctx, b.url+b.one)
 					<-opening
 					if err != nil {
 						t.Errorf("client %d: %v", i, err)

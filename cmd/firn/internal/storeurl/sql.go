@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,16 +20,16 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	// maxConns bounds connections: a lease needs one, sequences a few.
+	// maxConns bounds connections, unless the URL does: a lease uses two at most.
 	maxConns = 16
 	// connLife has connections follow a database that moved behind its name.
 	connLife = time.Minute
 )
 
 // openSQL makes a store of a database on another host.
-func openSQL(ctx context.Context, db *sql.DB, dialect sqlstore.Dialect) (store.Store, error) {
-	db.SetMaxOpenConns(maxConns)
-	db.SetMaxIdleConns(maxConns)
+func openSQL(ctx context.Context, db *sql.DB, dialect sqlstore.Dialect, connections int) (store.Store, error) {
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
 	db.SetConnMaxLifetime(connLife)
 	s, err := sqlstore.New(ctx, db, dialect)
 	if err != nil {
@@ -38,7 +39,8 @@ func openSQL(ctx context.Context, db *sql.DB, dialect sqlstore.Dialect) (store.S
 }
 
 // openMySQL opens mysql://USER:PASSWORD@HOST[:PORT]/DATABASE[?SETTINGS], with
-// tls=true and tls_ca, tls_cert, tls_key and tls_server_name as settings.
+// connections=N (at most), tls=true and tls_ca, tls_cert, tls_key and
+// tls_server_name as settings.
 func openMySQL(ctx context.Context, text string) (store.Store, error) {
 	u := hosturl.Parse(text, "3306")
 	database := strings.TrimSuffix(u.Path, "/")
@@ -47,6 +49,10 @@ func openMySQL(ctx context.Context, text string) (store.Store, error) {
 	}
 	if len(u.Hosts) > 1 {
 		u.Fail(errors.New("it names more than one host: name the primary, or what leads to it"))
+	}
+	connections, ok := u.Int("connections", 1, 1000)
+	if !ok {
+		connections = maxConns
 	}
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Passwd, cfg.Net, cfg.DBName = u.User, u.Password, "tcp", database
@@ -61,11 +67,11 @@ func openMySQL(ctx context.Context, text string) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openSQL(ctx, sql.OpenDB(connector), sqlstore.MySQL)
+	return openSQL(ctx, sql.OpenDB(connector), sqlstore.MySQL, connections)
 }
 
 // openPostgres opens what libpq does by such a URL, several hosts and its
-// settings, environment and password file included.
+// settings, environment and password file included; connections=N is ours.
 func openPostgres(ctx context.Context, text string) (store.Store, error) {
 	cfg, err := pgx.ParseConfig(text)
 	if err != nil {
@@ -78,6 +84,13 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = dialTimeout
 	}
+	connections := maxConns
+	if text, ok := cfg.RuntimeParams["connections"]; ok {
+		if connections, err = strconv.Atoi(text); err != nil || connections < 1 || connections > 1000 {
+			return nil, fmt.Errorf("%w: connections=%s is not a number from 1 to 1000", store.ErrRefused, text)
+		}
+		delete(cfg.RuntimeParams, "connections") // which the server does not know
+	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip a statement, through poolers too
-	return openSQL(ctx, stdlib.OpenDB(*cfg), sqlstore.Postgres)
+	return openSQL(ctx, stdlib.OpenDB(*cfg), sqlstore.Postgres, connections)
 }
