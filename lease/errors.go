@@ -29,7 +29,7 @@ type PoolError struct {
 }
 
 func (e *PoolError) Error() string {
-	return fmt.Sprintf("pool %q has %s, not %s: use that too, or another pool", e.Pool, e.Have, e.Want)
+	return fmt.Sprintf("pool %q has %s, not %s: use that of the pool, or another pool", e.Pool, e.Have, e.Want)
 }
 
 // Is reports whether target is [ErrPool].

@@ -3,6 +3,7 @@ package field
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -203,16 +204,16 @@ func onZooKeeper(t testing.TB) *backend {
 	var remove func(t *testing.T, name string)
 	remove = func(t *testing.T, name string) {
 		names, _, err := c.Children(name)
-		if err == zk.ErrNoNode {
+		if errors.Is(err, zk.ErrNoNode) {
 			return
 		}
 		check(t, err)
 		for _, child := range names {
 			remove(t, path.Join(name, child))
 		}
-		if err := c.Delete(name, -1); err == zk.ErrNotEmpty { // a holder was quicker
+		if err := c.Delete(name, -1); errors.Is(err, zk.ErrNotEmpty) { // a holder was quicker
 			remove(t, name)
-		} else if err != zk.ErrNoNode {
+		} else if !errors.Is(err, zk.ErrNoNode) {
 			check(t, err)
 		}
 	}
@@ -224,12 +225,12 @@ func onZooKeeper(t testing.TB) *backend {
 			name := "/test/" + e.Key
 			for i := 1; i < len(name); i++ {
 				if name[i] == '/' {
-					if _, err := c.Create(name[:i], nil, 0, zk.WorldACL(zk.PermAll)); err != zk.ErrNodeExists {
+					if _, err := c.Create(name[:i], nil, 0, zk.WorldACL(zk.PermAll)); !errors.Is(err, zk.ErrNodeExists) {
 						check(t, err)
 					}
 				}
 			}
-			if _, err := c.Create(name, []byte(stored(e)), 0, zk.WorldACL(zk.PermAll)); err == zk.ErrNodeExists {
+			if _, err := c.Create(name, []byte(stored(e)), 0, zk.WorldACL(zk.PermAll)); errors.Is(err, zk.ErrNodeExists) {
 				_, err = c.Set(name, []byte(stored(e)), -1)
 				check(t, err)
 			} else {
