@@ -1,0 +1,120 @@
+//go:build !race
+
+// A thousand clients of each kind are more than the race detector's memory is
+// for; the matrix runs under it.
+
+package field
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
+)
+
+// TestAThousandJoinAtOnce has a thousand processes with clients of their own take
+// workers of one pool at the same moment, and then fills the pool.
+func TestAThousandJoinAtOnce(t *testing.T) {
+	const many = 1000
+	table := "| store | calls without contention | s to the last of 1,000 | conflicts, median | most |\n| --- | --- | --- | --- | --- |\n"
+	for _, m := range makers {
+		t.Run(m.name, func(t *testing.T) { // one after the other, as they are timed
+			b := m.make(t)
+			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+			defer cancel()
+			_, err := joining(t, b.open(t), "default").Acquire(ctx, ask(t)) // makes the pool
+			check(t, err)
+			s, calm := count(b.open(t))
+			_, err = joining(t, s, "default").Acquire(ctx, ask(t))
+			check(t, err)
+			if calls := calm.reads.Load() + calm.writes.Load(); calls > 3 || calm.writes.Load() != 1 {
+				t.Errorf("%d round trips to take a worker without contention, %d of them writes", calls, calm.writes.Load())
+			}
+			var (
+				ready, done sync.WaitGroup
+				mu          sync.Mutex
+				begin       = make(chan struct{})
+				conflicts   []int64
+				workers     = map[int64]bool{}
+			)
+			handles := make([]store.Store, many)
+			opening := make(chan struct{}, 32) // what is timed is joining, not connecting
+			for i := range handles {
+				ready.Add(1)
+				done.Go(func() {
+					opening <- struct{}{}
+					inner, err := storeurl.Open(ctx, b.url+b.one)
+					<-opening
+					if err != nil {
+						t.Errorf("client %d: %v", i, err)
+						ready.Done()
+						return
+					}
+					handles[i] = inner
+					_, err = inner.Get(ctx, "connects")
+					if err != nil && !errors.Is(err, store.ErrNotFound) {
+						t.Errorf("client %d: %v", i, err)
+					}
+					s, c := count(inner)
+					slots := joining(t, s, "default")
+					ready.Done()
+					<-begin
+					grant, err := slots.Acquire(ctx, ask(t))
+					if err != nil {
+						t.Errorf("process %d: %v", i, err)
+						return
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					if workers[grant.Worker] {
+						t.Errorf("worker %d was granted twice", grant.Worker)
+					}
+					workers[grant.Worker] = true
+					conflicts = append(conflicts, c.conflicts.Load())
+				})
+			}
+			ready.Wait()
+			begun := time.Now()
+			close(begin)
+			done.Wait()
+			took := time.Since(begun)
+			for _, s := range handles {
+				if s != nil {
+					check(t, s.Close())
+				}
+			}
+			slices.Sort(conflicts)
+			if len(conflicts) != many {
+				t.Fatalf("%d of %d hold a worker", len(conflicts), many)
+			}
+			if median := conflicts[many/2]; median > 5 {
+				t.Errorf("%d conflicts in the median", median)
+			}
+			table += fmt.Sprintf("| %s | %d reads, %d write, %d clock | %.1f | %d | %d |\n", m.name, calm.reads.Load(), calm.writes.Load(), calm.clock.Load(), took.Seconds(), conflicts[many/2], conflicts[many-1])
+
+			// 1,002 are held. The last 22 fill it, and then it says so.
+			rest := b.open(t)
+			for range 22 {
+				_, err := joining(t, rest, "default").Acquire(ctx, ask(t))
+				check(t, err)
+			}
+			var full *lease.FullError
+			_, err = joining(t, rest, "default").Acquire(ctx, ask(t))
+			if !errors.As(err, &full) || full.Workers != 1024 || time.Until(full.Next) < 3*time.Minute {
+				t.Errorf("beyond 1,024: %v", err)
+			}
+		})
+	}
+	t.Log("\n" + table)
+	if file := os.Getenv("FIRN_JOIN"); file != "" {
+		check(t, os.WriteFile(file, []byte(table), 0o644))
+	}
+}
