@@ -47,7 +47,8 @@ func classify(err error) (hint string, kind error) {
 	case is(err, rpctypes.ErrNoLeader), is(err, rpctypes.ErrLeaderChanged):
 		return "most of its members must be up and see each other", store.ErrUnavailable
 	case strings.Contains(text, "first record does not look like a TLS handshake"),
-		strings.Contains(text, "authentication handshake failed: EOF"):
+		strings.Contains(text, "authentication handshake failed") && // it hangs up, nicely or not
+			(strings.Contains(text, "EOF") || strings.Contains(text, "connection reset by peer")):
 		return "it does not speak TLS: leave out tls=true", store.ErrUnavailable
 	case strings.Contains(text, "certificate signed by unknown authority"):
 		return "name the authority's certificate with tls_ca=FILE", store.ErrUnavailable

@@ -178,3 +178,31 @@ func TestAWriteNobodyWaitsForIsNotBegun(t *testing.T) {
 		t.Errorf("%d writes were sent", n)
 	}
 }
+
+func TestAReadIsDoneAgainOverTheNextConnection(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := servers.ZooKeeper(t)
+	between := newProxy(t, server.Addr())
+	s := open(t, "zookeeper://"+between.addr())
+	if _, err := s.CompareAndSwap(ctx, "k", 0, []byte("v")); err != nil {
+		t.Fatal(err)
+	}
+	for name, read := range map[string]func() error{
+		"get":  func() error { _, err := s.Get(ctx, "k"); return err },
+		"list": func() error { _, err := s.List(ctx, ""); return err },
+	} {
+		var once sync.Once
+		between.setHold(func(op int32) {
+			if op == getData {
+				once.Do(func() {
+					between.setCut(true)
+					between.setCut(false)
+				})
+			}
+		})
+		if err := read(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

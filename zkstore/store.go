@@ -68,6 +68,8 @@ const (
 	maxFlights = 256
 	// maxReads bounds the reads of one listing under way.
 	maxReads = 64
+	// maxLooks bounds how often a read is tried whose connection is lost under it.
+	maxLooks = 3
 	// maxSwaps bounds how often a write is tried whose marker has to be made first.
 	maxSwaps = 5
 
@@ -93,7 +95,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Entry{}, err
 	}
-	e, err := call(ctx, s, func(context.Context) (store.Entry, error) {
+	e, err := look(ctx, s, func(context.Context) (store.Entry, error) {
 		if err := s.sync(); err != nil {
 			return store.Entry{}, err
 		}
@@ -156,7 +158,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	list, err := call(ctx, s, func(ctx context.Context) ([]store.Entry, error) {
+	list, err := look(ctx, s, func(ctx context.Context) ([]store.Entry, error) {
 		if err := s.sync(); err != nil {
 			return nil, err
 		}
@@ -257,6 +259,20 @@ func (s *Store) Close() error {
 		s.conn.Close()
 	}
 	return nil
+}
+
+// look is call for what only reads: if the connection is lost under it, then it
+// is done again over the next one.
+func look[T any](ctx context.Context, s *Store, do func(context.Context) (T, error)) (T, error) {
+	return call(ctx, s, func(ctx context.Context) (T, error) {
+		for tried := 1; ; tried++ {
+			value, err := do(ctx)
+			lost := errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired)
+			if !lost || tried == maxLooks || s.closed.Load() || store.ContextError(ctx) != nil {
+				return value, err
+			}
+		}
+	})
 }
 
 // call makes calls that end with ctx, or after callTimeout; the client has no
