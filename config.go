@@ -14,7 +14,8 @@ type ClockKind uint8
 const (
 	// Steady reads the wall clock at the start and counts on with the monotonic
 	// clock, so it never goes back. It follows a wall that is persistently ahead
-	// within seconds, and slows down by a sixteenth while the wall is behind.
+	// within seconds. While the wall is behind, it falls back as far as nothing has
+	// been issued yet and slows down by a sixteenth.
 	Steady ClockKind = iota
 	// Wall reads the wall clock for each id, as the classic generators do.
 	// What happens when it goes back is for [Config.Rollback] to say.

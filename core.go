@@ -116,6 +116,16 @@ func (c *core) last() Tick {
 	return c.tickOf(c.high - 1)
 }
 
+// used returns the earliest time, in Unix ns, that a clock which never goes back
+// may show: that of the last decision to issue, or of the grant's begin.
+func (c *core) used() int64 {
+	used := c.layout.nanos(c.tickOf(c.floor))
+	if c.seen >= 0 {
+		used = max(used, c.seenAt)
+	}
+	return used
+}
+
 func (c *core) tickOf(position uint64) Tick    { return Tick(position >> c.layout.sequence) }
 func (c *core) endOf(tick Tick) uint64         { return uint64(tick+1) << c.layout.sequence }
 func (c *core) startOf(tick Tick) uint64       { return uint64(tick) << c.layout.sequence }

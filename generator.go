@@ -247,11 +247,7 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 		case d.act == actWait:
 			err = g.time.Sleep(ctx, wait)
 		case d.act == actSwitch && busy != nil:
-			select {
-			case <-busy:
-			case <-ctx.Done():
-				err = context.Cause(ctx)
-			}
+			err = g.await(ctx, busy)
 		case d.act == actSwitch:
 			g.switchWorker(ctx, &a)
 		default:
@@ -260,6 +256,22 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 		if err != nil {
 			return Run{}, err
 		}
+	}
+}
+
+// await waits until done is closed, or ctx ends. A simulated time source brings a
+// way to wait of its own.
+func (g *Generator) await(ctx context.Context, done <-chan struct{}) error {
+	if s, ok := g.time.(interface {
+		Wait(context.Context, <-chan struct{}) error
+	}); ok {
+		return s.Wait(ctx, done)
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -299,7 +311,7 @@ func (g *Generator) now() int64 {
 	case g.clock == Steady:
 		mono := int64(g.time.Monotonic())
 		if g.steady.due(mono) {
-			g.steady.look(mono, g.time.Wall().UnixNano())
+			g.steady.look(mono, g.time.Wall().UnixNano(), g.core.used())
 		}
 		return g.steady.at(mono)
 	case g.clock == Virtual && g.core.ahead < 0:
@@ -454,6 +466,10 @@ func (g *Generator) Now() Tick {
 	if g.clock == Virtual {
 		g.collect(g.cell.Load())
 		return g.core.tickOf(max(g.core.pos, g.core.floor))
+	}
+	if g.clock == Steady {
+		// A fence is chosen by this: it must not follow an error that is over.
+		g.steady.retreat(int64(g.time.Monotonic()), g.time.Wall().UnixNano(), g.core.used())
 	}
 	tick, _ := g.layout.tickAt(g.now())
 	return tick

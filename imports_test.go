@@ -29,15 +29,18 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 	}
 	const root = "github.com/firn-id/firn"
 	allowed := map[string][]string{ // by folder, beside the standard library
-		".":                {root},
-		"store":            {root, root + "/store"},
-		"store/memstore":   {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},
-		"store/sqlstore":   {root, root + "/store", root + "/store/sqlstore"},
-		"store/storetest":  {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},
-		"lease":            {root, root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/lease"},
-		"prefetch":         {root, root + "/prefetch"},
-		"internal/hosturl": {root + "/internal/hosturl"},
-		"internal/servers": {root + "/internal/servers"},
+		".":                   {root},
+		"store":               {root, root + "/store"},
+		"store/memstore":      {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},
+		"store/sqlstore":      {root, root + "/store", root + "/store/sqlstore"},
+		"store/storetest":     {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},
+		"lease":               {root, root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/lease"},
+		"prefetch":            {root, root + "/internal/turns", root + "/prefetch"},
+		"internal/sim":        {root, root + "/lease", root + "/prefetch", root + "/store", root + "/internal/turns"},
+		"internal/sim/search": {root + "/internal/sim"},
+		"internal/turns":      {},
+		"internal/hosturl":    {root + "/internal/hosturl"},
+		"internal/servers":    {root + "/internal/servers"},
 	}
 	modules := map[string]bool{"cmd": true, "bench": true, "redisstore": true, "etcdstore": true, "zkstore": true}
 	files := 0

@@ -8,7 +8,8 @@ import "time"
 //   - the wall persistently ahead (the machine was suspended, or its clock was
 //     put right): it steps forward, after [steadyPatience] looks in a row;
 //   - the wall behind (its clock was set back, or was wrong at the start): it
-//     runs slower by one part in [steadySlowing] until the wall has caught up.
+//     falls back as far as no id has been issued yet, and from there runs slower
+//     by one part in [steadySlowing] until the wall has caught up.
 //
 // It is a pure value: readings go in, time comes out.
 type steady struct {
@@ -67,8 +68,20 @@ func (s *steady) when(t int64) int64 {
 // due reports whether the wall should be looked at.
 func (s *steady) due(mono int64) bool { return mono >= s.next }
 
-// look corrects the clock, given both readings of the present.
-func (s *steady) look(mono, wall int64) {
+// retreat puts a clock that is ahead of the wall back to it, but not below a time
+// that has been used. A clock that once followed the wall into a wrong year so
+// comes back with it, unless ids were issued there.
+func (s *steady) retreat(mono, wall, used int64) {
+	now := s.at(mono)
+	if now-wall > steadySlack && now > used {
+		s.mono, s.time, s.slow = mono, max(wall, used), false
+	}
+}
+
+// look corrects the clock, given both readings of the present and the time of the
+// last id, below which it does not go.
+func (s *steady) look(mono, wall, used int64) {
+	s.retreat(mono, wall, used)
 	now := s.at(mono)
 	s.mono, s.time, s.next = mono, now, mono+steadyLook
 	lead := wall - now

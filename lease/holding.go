@@ -20,7 +20,7 @@ func (s *Slots) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant
 	// A second round is for a revision that turned out to be another one of
 	// ours: an earlier write whose answer was lost, or an older one restored.
 	for range 2 {
-		h, err := s.holding(held.Worker)
+		h, err := s.holding(held)
 		if err != nil {
 			return held, err
 		}
@@ -34,14 +34,14 @@ func (s *Slots) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant
 		fence = max(h.fence, fence)
 		revision, err := s.write(ctx, held.Worker, h.revision, fence, h.since, false)
 		if err == nil {
-			s.keep(held.Worker, holding{revision: revision, fence: fence, since: h.since})
+			s.keep(held.Worker, holding{revision: revision, after: h.after, fence: fence, since: h.since})
 			held.Through = max(held.Through, fence)
 			return held, nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
 			return held, fmt.Errorf("lease: renew worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err)
 		}
-		if err := s.examine(ctx, held.Worker); err != nil {
+		if err := s.examine(ctx, held); err != nil {
 			return held, err
 		}
 	}
@@ -63,26 +63,30 @@ func (s *Slots) bounded(fence firn.Tick) (firn.Tick, error) {
 // Look implements [Source]: it reads the slot. One that vanished is written
 // anew with its fence; one that is another's is [ErrLost].
 func (s *Slots) Look(ctx context.Context, held firn.Grant) error {
-	return s.examine(ctx, held.Worker)
+	return s.examine(ctx, held)
 }
 
 // Release implements [Source]: it moves the fence back to last, so that the
 // worker may be taken again as soon as that has passed. If the store cannot be
 // reached the slot stays until its fence has passed, and the error says so.
 func (s *Slots) Release(ctx context.Context, held firn.Grant, last firn.Tick) error {
+	return s.giveBack(ctx, held, max(last, held.After))
+}
+
+// giveBack moves the fence of a slot held back to a tick.
+func (s *Slots) giveBack(ctx context.Context, held firn.Grant, fence firn.Tick) error {
 	for range 2 {
-		h, err := s.holding(held.Worker)
+		h, err := s.holding(held)
 		if err != nil {
-			return nil // it is another's already: there is nothing to give back
+			return nil // it is another's already, or ours by another claim: there is nothing to give back
 		}
-		fence := min(max(last, held.After), h.fence)
-		_, err = s.write(ctx, held.Worker, h.revision, fence, h.since, true)
+		_, err = s.write(ctx, held.Worker, h.revision, min(fence, h.fence), h.since, true)
 		if err == nil {
 			s.forget(held.Worker)
 			return nil
 		}
 		if errors.Is(err, store.ErrConflict) {
-			err = s.examine(ctx, held.Worker)
+			err = s.examine(ctx, held)
 			if errors.Is(err, ErrLost) {
 				return nil
 			}
@@ -96,12 +100,15 @@ func (s *Slots) Release(ctx context.Context, held firn.Grant, last firn.Tick) er
 		held.Worker, s.cfg.Pool, store.ErrUnavailable)
 }
 
-func (s *Slots) holding(worker int64) (holding, error) {
+// holding returns what is known of the slot that a grant rests on. A worker that
+// was lost and claimed again is another holding: what is left to do for the
+// earlier one must not touch it.
+func (s *Slots) holding(held firn.Grant) (holding, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, ok := s.held[worker]
-	if !ok {
-		return h, fmt.Errorf("%w: worker %d of pool %q", ErrLost, worker, s.cfg.Pool)
+	h, ok := s.held[held.Worker]
+	if !ok || h.after != held.After {
+		return h, fmt.Errorf("%w: worker %d of pool %q", ErrLost, held.Worker, s.cfg.Pool)
 	}
 	return h, nil
 }
@@ -112,6 +119,16 @@ func (s *Slots) keep(worker int64, h holding) {
 	s.held[worker] = h
 }
 
+// begins moves the start of a grant forward.
+func (s *Slots) begins(worker int64, after firn.Tick) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h, ok := s.held[worker]; ok {
+		h.after = after
+		s.held[worker], s.starts[worker] = h, after
+	}
+}
+
 func (s *Slots) forget(worker int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,11 +137,12 @@ func (s *Slots) forget(worker int64) {
 
 // examine reads a held slot and acts on what it finds: nil when it is ours,
 // with the revision known now, or written anew.
-func (s *Slots) examine(ctx context.Context, worker int64) error {
-	h, err := s.holding(worker)
+func (s *Slots) examine(ctx context.Context, held firn.Grant) error {
+	h, err := s.holding(held)
 	if err != nil {
 		return err
 	}
+	worker := held.Worker
 	if err := s.ended(worker, h); err != nil {
 		return err
 	}

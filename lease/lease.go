@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/turns"
 )
 
 // Config is what [Open] makes a lease of.
@@ -130,6 +131,12 @@ func (s *Slots) outlasts(cfg Config) error {
 	if window == 0 {
 		window = defaultWindow
 	}
+	// A holder gives a worker up a tolerance before its fence, and renews between a
+	// half and a quarter of the window before it.
+	if least := 4 * s.cfg.Tolerance; window < least {
+		return &firn.RangeError{What: "window", Value: window.String(), Min: least.String(), Max: maxWindow.String(),
+			Where: "in a strict pool it must be four times the tolerance"}
+	}
 	unit := cfg.Generator.Layout.Unit()
 	if least := window + cfg.Generator.Lead() + s.cfg.Tolerance + 2*unit; s.cfg.Strict < least {
 		return &firn.RangeError{What: "strict wait", Value: s.cfg.Strict.String(), Min: least.String(), Max: (2 * maxWindow).String(),
@@ -146,7 +153,7 @@ func Keep(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l.cancel = cancel
-	go l.run(background)
+	turns.Go(l.cfg.Generator.Time, func() { l.run(background) })
 	return l, nil
 }
 
@@ -275,8 +282,7 @@ func (l *Lease) Close(ctx context.Context) error {
 		l.closing = true
 		l.mu.Unlock()
 		l.cancel()
-		<-l.done
-		l.err = l.leave(ctx)
+		l.err = errors.Join(turns.Wait(context.WithoutCancel(ctx), l.cfg.Generator.Time, l.done), l.leave(ctx))
 	})
 	return l.err
 }
@@ -325,7 +331,7 @@ func (l *Lease) run(ctx context.Context) {
 // the window, else looks at the slot, and takes another worker for a lost one.
 func (l *Lease) turn(ctx context.Context) {
 	background := ctx
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, callTimeout)
 	defer cancel()
 	l.mu.Lock()
 	goodbyes, held := l.left, l.grant
@@ -397,7 +403,7 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	l.state.Last = cause
 	l.mu.Unlock()
 	// In a strict pool a claim waits. There is nothing to look after meanwhile.
-	ctx, cancel := context.WithTimeout(ctx, callTimeout+l.cfg.Slots.Strict)
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, callTimeout+l.cfg.Slots.Strict)
 	defer cancel()
 	grant, err := l.source.Acquire(ctx, ask)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 )
 
@@ -30,7 +31,7 @@ type SlotsConfig struct {
 	// PinnedAhead says what to do while the fence of the pinned worker lies
 	// ahead, as it does after a crash: take it at once and issue times above
 	// the fence, which lie ahead of the clock. Otherwise Acquire waits until
-	// the fence has passed, as long as its context lasts.
+	// the fence has passed, as long as its context lasts. Not in a strict pool.
 	PinnedAhead bool
 
 	// Tolerance is how far the clock here may differ from the store's, or lie
@@ -45,7 +46,8 @@ type SlotsConfig struct {
 	// (wiped, set back to an older copy, failed over) whose holder was paused or cut
 	// off and so does not know. It must be no less than the longest window of the
 	// pool, its generators' lead and Tolerance together, and all who join must have
-	// the same; the pool remembers it. Zero: no such wait.
+	// the same; the pool remembers it. Windows are then four times Tolerance at
+	// least. Zero: no such wait.
 	Strict time.Duration
 
 	// Time is read for the wall clock and waited on. Default: [firn.SystemTime].
@@ -77,11 +79,13 @@ type Slots struct {
 	mu     sync.Mutex // guards all below; never held while waiting
 	writes uint64
 	held   map[int64]holding
+	starts map[int64]firn.Tick // where the latest claim of a worker here began
 }
 
 // A holding is what is known of a slot held here.
 type holding struct {
 	revision store.Revision
+	after    firn.Tick // the start of the grant; no two claims of a worker here have the same
 	fence    firn.Tick // the highest that was confirmed
 	since    time.Time
 }
@@ -150,13 +154,16 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 			errs = append(errs, firn.NewRangeError("worker", w, 0, most, "layout "+cfg.Layout.Bits()))
 		}
 	}
+	if cfg.Strict > 0 && cfg.PinnedAhead {
+		errs = append(errs, firn.NewSyntaxError("worker", "taken ahead of its fence", "in a strict pool no id may carry a time ahead: wait for the fence"))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	return &Slots{
 		cfg:   cfg,
 		token: newToken(cfg.Random),
-		held:  map[int64]holding{},
+		held:  map[int64]holding{}, starts: map[int64]firn.Tick{},
 	}, nil
 }
 
@@ -169,8 +176,8 @@ func newToken(random func() uint64) string { return fmt.Sprintf("%016x%016x", ra
 // *[ClockError], [ErrForeign], *[firn.TimeExhaustedError], and the store's.
 func (s *Slots) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	var last error
-	for try := range maxTries {
-		if try > 0 && !errors.Is(last, errMade) {
+	for try := 0; try < maxTries; try++ {
+		if try > 0 && !errors.Is(last, errMade) && !errors.Is(last, errHeld) {
 			if err := s.pause(ctx, try); err != nil {
 				return firn.Grant{}, errors.Join(err, last)
 			}
@@ -183,6 +190,7 @@ func (s *Slots) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 		if err != nil {
 			return firn.Grant{}, err
 		}
+		ask = s.present(ask)
 		if ask.Now >= s.cfg.Layout.MaxTick() {
 			return firn.Grant{}, &firn.TimeExhaustedError{Layout: s.cfg.Layout, End: s.cfg.Layout.End()}
 		}
@@ -199,6 +207,9 @@ func (s *Slots) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 		if !errors.Is(err, errAgain) {
 			return firn.Grant{}, err
 		}
+		if errors.Is(err, errHeld) {
+			try = 0 // its holder may renew for ever; the wait ends with ctx
+		}
 		last = err
 	}
 	return firn.Grant{}, fmt.Errorf("lease: no slot of pool %q after %d tries: %w", s.cfg.Pool, maxTries, last)
@@ -213,19 +224,29 @@ func (s *Slots) joinOnTime(ctx context.Context) (Pool, error) {
 		}
 		return pool, err
 	}
-	checked := make(chan error, 1)
-	go func() { checked <- s.checkClock(ctx) }()
+	var clockErr error
+	checked := make(chan struct{})
+	turns.Go(s.cfg.Time, func() {
+		defer close(checked)
+		clockErr = s.checkClock(ctx)
+	})
 	pool, err := s.join(ctx)
-	if clockErr := <-checked; clockErr != nil {
+	// The check ends with ctx by itself; waiting for less would be a race.
+	if waitErr := turns.Wait(context.WithoutCancel(ctx), s.cfg.Time, checked); waitErr != nil {
+		return pool, waitErr
+	}
+	if clockErr != nil {
 		return pool, clockErr
 	}
 	return pool, err
 }
 
-// errAgain marks what reading the pool anew may mend, errMade what does so at
-// once: the pool's record was written.
+// errAgain marks what reading the pool anew may mend. What does so at once is
+// errMade: the pool's record was written; and errHeld: the fence of a pinned worker
+// was waited for.
 var (
 	errAgain = errors.New("others were quicker")
+	errHeld  = fmt.Errorf("its fence was waited for: %w", errAgain)
 	errMade  = fmt.Errorf("the pool was made: %w", errAgain)
 )
 
@@ -380,7 +401,7 @@ func (s *Slots) pick(ctx context.Context, pool Pool, ask *Ask) (Slot, error) {
 }
 
 // waitFor waits until the fence of a pinned slot has passed and moves ask to
-// that time. It returns errAgain, since the holder may renew meanwhile.
+// that time. It returns errHeld, since the holder may renew meanwhile.
 func (s *Slots) waitFor(ctx context.Context, slot Slot, ask *Ask) error {
 	passed := s.cfg.Layout.Time(slot.Fence + 1)
 	if d := passed.Sub(s.cfg.Time.Wall()); d > 0 {
@@ -390,10 +411,18 @@ func (s *Slots) waitFor(ctx context.Context, slot Slot, ask *Ask) error {
 				slot.Worker, s.cfg.Pool, slot.holder(), slot.Until.UTC().Format(time.RFC3339Nano), err)
 		}
 	}
-	if tick, err := s.cfg.Layout.Tick(s.cfg.Time.Wall()); err == nil {
-		ask.Now, ask.From = max(ask.Now, tick), max(ask.From, tick)
+	*ask = s.present(*ask)
+	return errHeld
+}
+
+// present returns what was asked some time ago as it would be asked now: a pool's
+// grace, a queue of writers and a fence may have been waited for since.
+func (s *Slots) present(ask Ask) Ask {
+	if tick, err := s.cfg.Layout.Tick(s.cfg.Time.Wall()); err == nil && tick > ask.Now {
+		ask.Now, ask.From = tick, ask.From+(tick-ask.Now)
 	}
-	return errAgain
+	ask.From = min(ask.From, s.cfg.Layout.MaxTick())
+	return ask
 }
 
 // holder names who holds a slot, for people.
@@ -406,17 +435,16 @@ func (s Slot) holder() string {
 
 // claim moves the slot's fence forward and so takes it.
 func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.Grant, error) {
-	after := slot.Fence
-	if s.cfg.Strict > 0 {
-		start, err := s.cfg.Layout.Tick(s.cfg.Time.Wall().Add(s.cfg.Strict))
-		if err != nil {
-			return firn.Grant{}, err
-		}
-		after = max(after, start)
+	after, err := s.start(slot, ask)
+	if err != nil {
+		return firn.Grant{}, err
 	}
 	fence := ask.fence(after, s.cfg.Layout)
 	if fence <= after {
 		return firn.Grant{}, &firn.TimeExhaustedError{Layout: s.cfg.Layout, End: s.cfg.Layout.End()}
+	}
+	if s.cfg.Strict > 0 { // see bounded: what is claimed begins after the wait
+		fence = min(fence, after+firn.Tick((s.cfg.Strict-s.cfg.Tolerance)/s.cfg.Layout.Unit()))
 	}
 	since := s.cfg.Time.Wall().UTC()
 	revision, err := s.write(ctx, slot.Worker, slot.revision, fence, since, false)
@@ -430,23 +458,13 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 	default:
 		return firn.Grant{}, fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err)
 	}
-	s.keep(slot.Worker, holding{revision: revision, fence: fence, since: since})
-	err = s.settle(ctx)
-	if err == nil && s.cfg.Strict > 0 {
-		if err = s.outwait(ctx, slot.Worker); err == nil {
-			// The write may have taken long: the wait counts from its end.
-			var waited firn.Tick
-			waited, err = s.cfg.Layout.Tick(s.cfg.Time.Wall())
-			after = max(after, waited-1)
-		}
+	grant := firn.Grant{Worker: slot.Worker, After: after, Through: fence}
+	h := holding{revision: revision, after: after, fence: fence, since: since}
+	s.keep(slot.Worker, h)
+	if err = s.confirm(ctx, pool, slot, &grant); err == nil {
+		return grant, nil
 	}
-	if err == nil && slot.revision == 0 && s.cfg.Grace > 0 {
-		err = s.samePool(ctx, pool)
-	}
-	switch {
-	case err == nil:
-		return firn.Grant{Worker: slot.Worker, After: after, Through: fence}, nil
-	case errors.Is(err, ErrLost):
+	if errors.Is(err, ErrLost) {
 		return firn.Grant{}, fmt.Errorf("%w: %w", errAgain, err)
 	}
 	if !errors.Is(err, errAgain) {
@@ -458,19 +476,80 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 		s.forget(slot.Worker)
 		return firn.Grant{}, err
 	}
-	return firn.Grant{}, errors.Join(err, s.unclaim(ctx, firn.Grant{Worker: slot.Worker, After: slot.Fence, Through: fence}))
+	return firn.Grant{}, errors.Join(err, s.unclaim(ctx, grant, slot.Fence))
+}
+
+// start returns the tick after which a claim of a slot begins: its fence, or later.
+func (s *Slots) start(slot Slot, ask Ask) (firn.Tick, error) {
+	after := slot.Fence
+	if slot.revision == 0 && s.cfg.Grace > 0 {
+		// The store may have been wiped, and the worker have had a holder who is gone.
+		after = max(after, ask.From-1)
+	}
+	if s.cfg.Strict > 0 {
+		outwaited, err := s.cfg.Layout.Tick(s.cfg.Time.Wall().Add(s.cfg.Strict))
+		if err != nil {
+			return 0, err
+		}
+		after = max(after, outwaited)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before, ok := s.starts[slot.Worker]; ok {
+		after = max(after, before+1) // see holding
+	}
+	s.starts[slot.Worker] = after
+	return after, nil
+}
+
+// confirm makes sure, after a claim was written, that what it rests on holds.
+func (s *Slots) confirm(ctx context.Context, pool Pool, slot Slot, grant *firn.Grant) error {
+	if err := s.settle(ctx); err != nil {
+		return err
+	}
+	if s.cfg.Strict > 0 {
+		if err := s.outwait(ctx, *grant); err != nil {
+			return err
+		}
+		// The write may have taken long: the wait counts from its end.
+		waited, err := s.cfg.Layout.Tick(s.cfg.Time.Wall())
+		if err != nil {
+			return err
+		}
+		if grant.After < waited-1 {
+			grant.After = waited - 1
+			s.begins(grant.Worker, grant.After)
+		}
+	}
+	if slot.revision == 0 && s.cfg.Grace > 0 {
+		return s.samePool(ctx, pool)
+	}
+	return nil
 }
 
 // outwait waits until whoever may have held the worker by a claim that the store
-// has lost has reached its fence, and then looks whether this one still stands.
-// The look comes after the wait, so that a claim lost meanwhile is noticed, and
+// has lost has reached its fence, and then looks whether this one still stands as
+// it was written. The look comes after the wait, so that a claim lost meanwhile is
+// noticed — it is not written anew, since others may have claimed in between — and
 // one that is lost later has begun its window at the look, not before.
-func (s *Slots) outwait(ctx context.Context, worker int64) error {
+func (s *Slots) outwait(ctx context.Context, held firn.Grant) error {
 	s.cfg.Log.Info("a strict pool: waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", s.cfg.Strict)
 	if err := s.cfg.Time.Sleep(ctx, s.cfg.Strict); err != nil {
 		return fmt.Errorf("wait %v, as the pool is strict: %w", s.cfg.Strict, err)
 	}
-	return s.examine(ctx, worker)
+	h, err := s.holding(held)
+	if err != nil {
+		return err
+	}
+	entry, err := s.cfg.Store.Get(ctx, slotKey(s.cfg.Pool, s.cfg.Layout, s.cfg.Datacenter, held.Worker))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if entry.Revision != h.revision { // 0 if it is gone
+		s.forget(held.Worker)
+		return fmt.Errorf("%w: worker %d of pool %q: its slot changed while the claim waited", ErrLost, held.Worker, s.cfg.Pool)
+	}
+	return nil
 }
 
 // samePool makes sure that a slot which was not there was created in the pool
@@ -499,8 +578,8 @@ func (s *Slots) settle(ctx context.Context) error {
 
 // unclaim gives back a slot under which nothing was issued. It does so in a time
 // of its own, as what is wrong may be that ctx has ended.
-func (s *Slots) unclaim(ctx context.Context, g firn.Grant) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+func (s *Slots) unclaim(ctx context.Context, g firn.Grant, fence firn.Tick) error {
+	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), s.cfg.Time, callTimeout)
 	defer cancel()
-	return s.Release(ctx, g, g.After)
+	return s.giveBack(ctx, g, fence)
 }

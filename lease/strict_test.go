@@ -78,7 +78,9 @@ func TestNoLossOfAStoreMakesADuplicateInAStrictPool(t *testing.T) {
 			case 1:
 				losses++
 				if n := len(copies); n > 0 && random.IntN(3) > 0 {
-					w.mem.Restore(copies[random.IntN(n)])
+					at := random.IntN(n)
+					w.mem.Restore(copies[at])
+					copies = copies[:at+1]
 				} else {
 					w.mem.Restore(nil)
 				}

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/turns"
 )
 
 // A Source makes ids. [firn.Generator] and lease.Lease are sources.
@@ -44,6 +45,8 @@ type Config[T any] struct {
 	MaxAge time.Duration
 	// Time is read for MaxAge and waited on after a failure. Default: [firn.SystemTime].
 	Time firn.TimeSource
+	// Random draws how long that wait is. Default: math/rand/v2.
+	Random func() uint64
 }
 
 const (
@@ -65,7 +68,6 @@ type Buffer[T any] struct {
 	cfg    Config[T]
 	cancel context.CancelFunc
 	done   chan struct{}
-	wake   chan struct{} // holds one token when the buffer wants filling
 
 	mu      sync.Mutex // guards all below; never held while waiting
 	ring    []T
@@ -73,6 +75,7 @@ type Buffer[T any] struct {
 	head    int
 	count   int
 	changed chan struct{} // closed when waiters should look again; nil without any
+	idle    chan struct{} // closed when the buffer wants filling; nil while it is being filled
 	err     error         // of the latest attempt to fill, nil if it filled
 	state   State
 	closed  bool
@@ -116,16 +119,15 @@ func New[T any](cfg Config[T]) (*Buffer[T], error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	b := &Buffer[T]{
-		cfg: cfg, cancel: cancel, done: make(chan struct{}), wake: make(chan struct{}, 1),
-		ring: make([]T, cfg.Size),
+	if cfg.Random == nil {
+		cfg.Random = rand.Uint64
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	b := &Buffer[T]{cfg: cfg, cancel: cancel, done: make(chan struct{}), ring: make([]T, cfg.Size)}
 	if cfg.MaxAge > 0 {
 		b.made = make([]time.Duration, cfg.Size)
 	}
-	b.wake <- struct{}{}
-	go b.run(ctx)
+	turns.Go(cfg.Time, func() { b.run(ctx) })
 	return b, nil
 }
 
@@ -159,11 +161,9 @@ func (b *Buffer[T]) Next(ctx context.Context) (T, error) {
 		}
 		changed := b.changed
 		b.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
+		if err := turns.Wait(ctx, b.cfg.Time, changed); err != nil {
 			var none T
-			return none, context.Cause(ctx)
+			return none, err
 		}
 	}
 }
@@ -209,7 +209,7 @@ func (b *Buffer[T]) Close() {
 	b.notify()
 	b.mu.Unlock()
 	b.cancel()
-	<-b.done
+	_ = turns.Wait(context.Background(), b.cfg.Time, b.done) // that context does not end
 }
 
 // pop takes the oldest id that is not too old, and asks for more below the
@@ -222,11 +222,9 @@ func (b *Buffer[T]) pop() (id T, ok bool) {
 		id, ok = b.ring[b.head], true
 		b.drop()
 	}
-	if b.count <= b.cfg.Refill {
-		select {
-		case b.wake <- struct{}{}:
-		default: // asked already
-		}
+	if b.count <= b.cfg.Refill && b.idle != nil {
+		close(b.idle)
+		b.idle = nil
 	}
 	return id, ok
 }
@@ -263,32 +261,38 @@ func (b *Buffer[T]) run(ctx context.Context) {
 	defer close(b.done)
 	scratch := make([]T, b.cfg.Size)
 	failures := 0
-	for {
-		select {
-		case <-b.wake:
-		case <-ctx.Done():
-			return
-		}
-		for b.wants() && ctx.Err() == nil {
-			if b.fill(ctx, scratch) {
-				failures = 0
-				continue
-			}
-			failures++
-			d := min(minBackoff<<min(failures-1, 16), maxBackoff)
-			d = d/2 + rand.N(d)
-			if b.cfg.Time.Sleep(ctx, d) != nil {
+	for ctx.Err() == nil {
+		if idle := b.rest(); idle != nil {
+			if turns.Wait(ctx, b.cfg.Time, idle) != nil {
 				return
 			}
+			continue
+		}
+		if b.fill(ctx, scratch) {
+			failures = 0
+			continue
+		}
+		failures++
+		d := min(minBackoff<<min(failures-1, 16), maxBackoff)
+		d = d/2 + time.Duration(b.cfg.Random()%uint64(d))
+		if b.cfg.Time.Sleep(ctx, d) != nil {
+			return
 		}
 	}
 }
 
-// wants reports whether the buffer should be filled.
-func (b *Buffer[T]) wants() bool {
+// rest returns nil if the buffer should be filled, else what is closed when it
+// should.
+func (b *Buffer[T]) rest() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.count <= b.cfg.Refill && !b.closed
+	if b.count <= b.cfg.Refill {
+		return nil
+	}
+	if b.idle == nil {
+		b.idle = make(chan struct{})
+	}
+	return b.idle
 }
 
 // fill asks the source once for as much as fits and reports whether it made

@@ -24,6 +24,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -216,7 +217,11 @@ func (s *Store) rows(ctx context.Context, prefix string) ([]store.Entry, error) 
 
 // Close closes the database.
 func (s *Store) Close() error {
-	if err := s.db.Close(); err != nil {
+	err := s.db.Close()
+	if errors.Is(err, driver.ErrBadConn) {
+		return nil // a connection that the server had ended already
+	}
+	if err != nil {
 		return s.wrap(context.Background(), "close", Table, err)
 	}
 	return nil

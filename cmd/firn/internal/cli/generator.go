@@ -53,12 +53,17 @@ type generatorFlags struct {
 	ahead, window        time.Duration
 	strict               time.Duration
 	pinnedAhead, verbose bool
+	windowed             func() bool // whether --window was given
 }
+
+// strictWindow is the least window in a strict pool: four tolerances.
+const strictWindow = 40 * time.Second
 
 func (f *generatorFlags) add(cmd *cobra.Command, window time.Duration) {
 	f.layoutFlags.add(cmd)
 	flags := cmd.Flags()
 	f.storeFlags.add(cmd)
+	f.windowed = func() bool { return flags.Changed("window") }
 	flags.Int64Var(&f.worker, "worker", -1, "take this worker and no other (default: the one idle longest)")
 	flags.Lookup("worker").DefValue = "0" // the help says in words what -1 stands for
 	flags.BoolVar(&f.pinnedAhead, "worker-ahead", false, "with --worker: do not wait until its fence has passed, issue times above it")
@@ -67,7 +72,7 @@ func (f *generatorFlags) add(cmd *cobra.Command, window time.Duration) {
 	flags.StringVar(&f.rollback, "rollback", "", `with --clock wall, what is tried when it goes back, as "wait 500ms, history 2000, switch, refuse"`)
 	flags.DurationVar(&f.ahead, "ahead", 0, "how far ids may run ahead of the clock; negative: not at all (default: 10ms with clock steady)")
 	flags.StringVar(&f.start, "start", "carry", "where the sequence begins in a new tick: carry, zero or random")
-	flags.DurationVar(&f.window, "window", window, "how far the fence is kept ahead: the store outage that is survived")
+	flags.DurationVar(&f.window, "window", window, "how far the fence is kept ahead: the store outage that is survived; 40s at least with --strict")
 	flags.DurationVar(&f.strict, "strict", 0, "how long a claim waits before it is used, so that not even a store that forgot its holders makes a duplicate: the longest window of the pool and 10s at least; all who join need the same (default: no wait)")
 	flags.BoolVar(&f.verbose, "verbose", false, "log what the lease does to standard error")
 }
@@ -83,6 +88,9 @@ func (f *generatorFlags) config(stderr io.Writer) (lease.Config, error) {
 	errs = append(errs, err)
 	start, err := firn.ParseSequenceStart(f.start)
 	errs = append(errs, err)
+	if f.strict > 0 && !f.windowed() {
+		f.window = max(f.window, strictWindow)
+	}
 	cfg := lease.Config{
 		Slots: lease.SlotsConfig{Pool: f.pool, PinnedAhead: f.pinnedAhead, Strict: f.strict},
 		Generator: firn.Config{

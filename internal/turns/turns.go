@@ -1,0 +1,53 @@
+// Package turns starts and blocks what runs in the background, so that a
+// simulation can decide who goes on when. In a program these are goroutines,
+// channels and timers; where the [firn.TimeSource] at hand is a [Scheduler]
+// too, it is asked instead.
+//
+// What uses this package waits through it or through the time source, never
+// with a lock held, and on nothing else: then one seed replays all of it.
+package turns
+
+import (
+	"context"
+	"time"
+)
+
+// A Scheduler owns the order in which things happen.
+type Scheduler interface {
+	// Go runs do beside the caller.
+	Go(do func())
+	// Wait returns nil once done is closed, or the cause of ctx if that ends first.
+	Wait(ctx context.Context, done <-chan struct{}) error
+	// WithTimeout is [context.WithTimeout].
+	WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
+}
+
+// Go runs do beside the caller.
+func Go(timeSource any, do func()) {
+	if s, ok := timeSource.(Scheduler); ok {
+		s.Go(do)
+		return
+	}
+	go do()
+}
+
+// Wait returns nil once done is closed, or the cause of ctx if that ends first.
+func Wait(ctx context.Context, timeSource any, done <-chan struct{}) error {
+	if s, ok := timeSource.(Scheduler); ok {
+		return s.Wait(ctx, done)
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// WithTimeout is [context.WithTimeout] by the clock of a simulation, if it is one.
+func WithTimeout(ctx context.Context, timeSource any, d time.Duration) (context.Context, context.CancelFunc) {
+	if s, ok := timeSource.(Scheduler); ok {
+		return s.WithTimeout(ctx, d)
+	}
+	return context.WithTimeout(ctx, d)
+}

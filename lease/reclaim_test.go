@@ -1,0 +1,176 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// slots returns a source over the world's store, and what to ask it for.
+func (w *world) slots(t *testing.T, change ...func(*SlotsConfig)) (*Slots, func() Ask) {
+	t.Helper()
+	cfg := SlotsConfig{Store: w.store, Layout: layout("41/0/0/12"), Time: w.time, Host: "host", PID: 1}
+	for _, c := range change {
+		c(&cfg)
+	}
+	s, err := NewSlots(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, func() Ask {
+		now, err := cfg.Layout.Tick(w.time.Wall())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Ask{Now: now, From: now + 1, Window: firn.Tick(time.Minute / cfg.Layout.Unit())}
+	}
+}
+
+// fence reads worker 0 as the store has it.
+func (w *world) fence() firn.Tick {
+	w.t.Helper()
+	p, err := Inspect(context.Background(), w.mem, "default")
+	if err != nil || len(p.Slots) != 1 {
+		w.t.Fatal(p, err)
+	}
+	return p.Slots[0].Fence
+}
+
+// TestTheEndOfALostClaimDoesNotTouchALaterClaimOfTheSameWorker: a process that
+// lost a worker and was granted it again still has the farewell of the first grant
+// to say.
+func TestTheEndOfALostClaimDoesNotTouchALaterClaimOfTheSameWorker(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	first, err := s.Acquire(ctx, ask())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TakeBack(ctx, w.mem, "default", 0, 0, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Look(ctx, first); !errors.Is(err, ErrLost) {
+		t.Fatalf("after the slot was taken back: %v", err)
+	}
+	w.time.pass(2 * time.Minute)
+	second, err := s.Acquire(ctx, ask())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.After == second.After {
+		t.Errorf("two claims begin after %d", first.After)
+	}
+	if err := s.Release(ctx, first, first.After); err != nil {
+		t.Errorf("the farewell of the first claim: %v", err)
+	}
+	if got := w.fence(); got != second.Through {
+		t.Errorf("the fence stands at %d, want %d, that of the second claim", got, second.Through)
+	}
+	if _, err := s.Renew(ctx, first, ask()); !errors.Is(err, ErrLost) {
+		t.Errorf("a renewal of the first claim: %v", err)
+	}
+	if err := s.Look(ctx, first); !errors.Is(err, ErrLost) {
+		t.Errorf("a look at the first claim: %v", err)
+	}
+	if err := s.Look(ctx, second); err != nil {
+		t.Errorf("a look at the second claim: %v", err)
+	}
+}
+
+// TestAWorkerThatNobodyKnowsOfBeginsAtThePresent: the store may have forgotten a
+// holder that is gone, which used ticks up to the present.
+func TestAWorkerThatNobodyKnowsOfBeginsAtThePresent(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	s, ask := w.slots(t, func(c *SlotsConfig) { c.Grace = defaultGrace })
+	asked := ask()
+	got, err := s.Acquire(ctx, asked) // waits out the grace of the new pool
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := ask(); got.After < now.From-1 || now.Now-asked.Now < firn.Tick(defaultGrace/time.Millisecond) {
+		t.Errorf("granted from %d, asked for %d on, after the grace it is %d", got.After+1, asked.From, now.From)
+	}
+}
+
+// TestAPinnedWorkerIsWaitedForAsLongAsTheContextLasts: its holder may renew more
+// often than any number of tries.
+func TestAPinnedWorkerIsWaitedForAsLongAsTheContextLasts(t *testing.T) {
+	w := newWorld(t)
+	holder, ask := w.slots(t)
+	held, err := holder.Acquire(context.Background(), ask())
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker, waits := int64(0), 0
+	ctx, cancel := context.WithCancelCause(context.Background())
+	enough := errors.New("waited long enough")
+	newcomer, _ := w.slots(t, func(c *SlotsConfig) {
+		c.Pinned = &worker
+		c.Time = &during{machine: w.time, do: func() {
+			if waits++; waits == 4*4*maxTries { // during has four parts of a wait
+				cancel(enough)
+			}
+			if held, err = holder.Renew(context.Background(), held, ask()); err != nil {
+				t.Error(err)
+			}
+		}}
+	})
+	if _, err := newcomer.Acquire(ctx, ask()); !errors.Is(err, enough) {
+		t.Errorf("after %d waits: %v", waits, err)
+	}
+}
+
+func strictly(c *SlotsConfig) { c.Tolerance, c.Strict = 5*time.Second, 80*time.Second }
+
+// TestAStrictClaimThatVanishesInItsWaitIsMadeAnew: others may have claimed after
+// it vanished, and have waited less.
+func TestAStrictClaimThatVanishesInItsWaitIsMadeAnew(t *testing.T) {
+	w := newWorld(t)
+	waits := 0
+	s, ask := w.slots(t, strictly, func(c *SlotsConfig) {
+		c.Time = &during{machine: w.time, do: func() {
+			if waits++; waits == 2 { // in the middle of the first claim's wait
+				w.mem.Restore(nil)
+			}
+		}}
+	})
+	began := w.time.Wall()
+	if _, err := s.Acquire(context.Background(), ask()); err != nil {
+		t.Fatal(err)
+	}
+	if took := w.time.Wall().Sub(began); took < 160*time.Second {
+		t.Errorf("granted after %v; the claim that stands has waited less than 80s", took)
+	}
+}
+
+// TestAStrictClaimIsBoundedHoweverLateItComes: one that took long asks for more of
+// a window, but none may reach further than newcomers wait.
+func TestAStrictClaimIsBoundedHoweverLateItComes(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t, strictly)
+	asked := ask()
+	asked.Window *= 10
+	got, err := s.Acquire(context.Background(), asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reach := s.cfg.Layout.Time(got.Through).Sub(w.time.Wall()); reach > 75*time.Second {
+		t.Errorf("its fence is %v ahead; newcomers wait 80s, with a tolerance of 5s", reach)
+	}
+}
+
+func TestAStrictPoolRefusesWhatItCannotKeep(t *testing.T) {
+	worker := int64(0)
+	if _, err := NewSlots(SlotsConfig{Store: newWorld(t).store, Strict: time.Minute, Pinned: &worker, PinnedAhead: true}); !errors.Is(err, firn.ErrSyntax) {
+		t.Errorf("a pinned worker ahead of its fence: %v", err)
+	}
+	_, err := newWorld(t).try(func(c *Config) { c.Window, c.Slots.Strict = 30*time.Second, time.Minute })
+	if !errors.Is(err, firn.ErrRange) {
+		t.Errorf("a window of 30s with a tolerance of 10s: %v", err)
+	}
+}
