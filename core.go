@@ -1,6 +1,7 @@
 package firn
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -33,6 +34,7 @@ type core struct {
 	floor, ceiling uint64
 	pos            uint64 // the next position
 	high           uint64 // the position above every one issued; 0: none yet
+	behind         uint64 // the tick above every one issued before this grant; 0: none was
 	cur            Tick   // with a history: the tick pos belongs to, -1: none yet
 
 	seen   Tick  // the highest tick of the clock acted on, -1: none yet
@@ -76,10 +78,13 @@ type attempt struct {
 // on sorts before what it has issued.
 func (c *core) reset(g Grant, ordered bool) {
 	floor := uint64(g.After+1) << c.layout.sequence
-	if ordered && c.high > 0 {
+	if c.high > 0 {
 		// The next tick, not the next position: within one tick ids sort by
 		// worker first, and the new worker may be the smaller.
-		floor = max(floor, uint64(c.tickOf(c.high-1)+1)<<c.layout.sequence)
+		c.behind = uint64(c.tickOf(c.high-1)+1) << c.layout.sequence
+	}
+	if ordered {
+		floor = max(floor, c.behind)
 	}
 	carried := c.pos & mask(c.layout.sequence)
 	if c.high == 0 && c.random != nil {
@@ -224,8 +229,15 @@ func (c *core) serve(now int64, tick Tick, n uint64) decision {
 	return d
 }
 
+// errOutside would be a mistake in this file. It is checked all the same: an id
+// outside of the grant may be somebody else's.
+var errOutside = errors.New("firn: internal error: an id outside of the lease was about to be issued")
+
 // issue takes up to n positions from pos, below limit.
 func (c *core) issue(pos, limit, n uint64) decision {
+	if pos < c.floor || limit > c.ceiling {
+		return decision{err: errOutside}
+	}
 	count := min(n, limit-pos)
 	c.pos = pos + count
 	c.high = max(c.high, c.pos)
@@ -335,12 +347,16 @@ func (c *core) countOn(tick Tick, n uint64) (decision, bool) {
 	if c.history.kept() {
 		// Tick by tick, since each may be used in part.
 		cur := c.cur
+		if cur < 0 { // nothing was issued under this grant
+			cur = c.tickOf(c.floor)
+			pos = max(c.entry(cur), c.floor)
+		}
 		for pos >= c.endOf(cur) {
 			cur++
 			if cur > most {
 				return decision{}, false
 			}
-			pos = c.entry(cur)
+			pos = max(c.entry(cur), c.floor)
 		}
 		limit = min(limit, c.endOf(cur))
 		if pos < min(limit, c.ceiling) && cur != c.cur {

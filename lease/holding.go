@@ -17,6 +17,10 @@ func (s *Slots) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant
 	if err := s.checkClock(ctx); err != nil {
 		return held, err
 	}
+	ask, err := s.present(ask)
+	if err != nil {
+		return held, err
+	}
 	// A second round is for a revision that turned out to be another one of
 	// ours: an earlier write whose answer was lost, or an older one restored.
 	for range 2 {

@@ -203,7 +203,10 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	if lead, err := g.Layout.Tick(g.Time.Wall().Add(g.Lead())); err == nil {
 		ask.From = min(lead+1, g.Layout.MaxTick())
 	}
-	if g.Clock == firn.Virtual && !g.From.IsZero() {
+	if g.Clock == firn.Virtual {
+		if g.From.IsZero() {
+			g.From = g.Layout.Time(now) // and not what the clock shows when the claim is made
+		}
 		if ask.From, err = g.Layout.Tick(g.From); err != nil {
 			return nil, err
 		}
@@ -365,17 +368,15 @@ func (l *Lease) turn(ctx context.Context) {
 	}
 }
 
-// ask returns what the holder wants now. The clock of a Virtual generator is
-// the wall's, and it goes on from where it is.
+// ask returns what the holder wants now: to go on from where it is, or from the
+// present if that is later.
 func (l *Lease) ask() Ask {
-	from := l.gen.Now()
-	now := from
-	if g := &l.cfg.Generator; g.Clock == firn.Virtual {
-		if tick, err := g.Layout.Tick(g.Time.Wall()); err == nil {
-			now = tick
-		}
+	last := l.gen.State().Last
+	now := l.gen.Now()
+	if tick, err := l.cfg.Generator.Layout.Tick(l.cfg.Generator.Time.Wall()); err == nil {
+		now = tick
 	}
-	return Ask{Now: now, From: max(from, now), Window: l.window}
+	return Ask{Now: now, From: max(last+1, now), Window: l.window}
 }
 
 func (l *Lease) renewed(held firn.Grant) {

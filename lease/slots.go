@@ -187,14 +187,16 @@ func (s *Slots) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 			last = err
 			continue
 		}
+		if err == nil {
+			ask, err = s.present(ask)
+		}
 		if err != nil {
 			return firn.Grant{}, err
 		}
-		ask = s.present(ask)
 		if ask.Now >= s.cfg.Layout.MaxTick() {
 			return firn.Grant{}, &firn.TimeExhaustedError{Layout: s.cfg.Layout, End: s.cfg.Layout.End()}
 		}
-		slot, err := s.pick(ctx, pool, &ask)
+		slot, err := s.pick(ctx, pool, ask)
 		if err != nil && !errors.Is(err, errAgain) {
 			return firn.Grant{}, err
 		}
@@ -380,7 +382,7 @@ func (s *Slots) checkOthers(pool Pool) error {
 }
 
 // pick returns the slot to claim, waiting for a pinned one if it must.
-func (s *Slots) pick(ctx context.Context, pool Pool, ask *Ask) (Slot, error) {
+func (s *Slots) pick(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
 	if s.cfg.Pinned == nil {
 		slot, ok := choose(pool, s.cfg.Datacenter, ask.Now, s.cfg.Random)
 		if !ok {
@@ -397,12 +399,11 @@ func (s *Slots) pick(ctx context.Context, pool Pool, ask *Ask) (Slot, error) {
 	if slot.revision == 0 || slot.Fence < ask.Now || s.cfg.PinnedAhead {
 		return slot, nil
 	}
-	return slot, s.waitFor(ctx, slot, ask)
+	return slot, s.waitFor(ctx, slot)
 }
 
-// waitFor waits until the fence of a pinned slot has passed and moves ask to
-// that time. It returns errHeld, since the holder may renew meanwhile.
-func (s *Slots) waitFor(ctx context.Context, slot Slot, ask *Ask) error {
+// waitFor waits until the fence of a pinned slot has passed. It returns errHeld, since the holder may renew meanwhile.
+func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
 	passed := s.cfg.Layout.Time(slot.Fence + 1)
 	if d := passed.Sub(s.cfg.Time.Wall()); d > 0 {
 		s.cfg.Log.Info("waiting for the fence of a pinned worker", "worker", slot.Worker, "pool", s.cfg.Pool, "holder", slot.holder(), "for", d)
@@ -411,18 +412,22 @@ func (s *Slots) waitFor(ctx context.Context, slot Slot, ask *Ask) error {
 				slot.Worker, s.cfg.Pool, slot.holder(), slot.Until.UTC().Format(time.RFC3339Nano), err)
 		}
 	}
-	*ask = s.present(*ask)
 	return errHeld
 }
 
 // present returns what was asked some time ago as it would be asked now: a pool's
-// grace, a queue of writers and a fence may have been waited for since.
-func (s *Slots) present(ask Ask) Ask {
-	if tick, err := s.cfg.Layout.Tick(s.cfg.Time.Wall()); err == nil && tick > ask.Now {
+// grace, a queue of writers and a fence may have been waited for since. If the clock
+// was far ahead then and has been put right, the fence must not follow it.
+func (s *Slots) present(ask Ask) (Ask, error) {
+	wall := s.cfg.Time.Wall()
+	if then := s.cfg.Layout.Time(ask.Now); then.Sub(wall) > s.cfg.Tolerance {
+		return ask, &ClockError{Here: then, There: wall, Whose: "itself a moment later", Tolerance: s.cfg.Tolerance}
+	}
+	if tick, err := s.cfg.Layout.Tick(wall); err == nil && tick > ask.Now {
 		ask.Now, ask.From = tick, ask.From+(tick-ask.Now)
 	}
 	ask.From = min(ask.From, s.cfg.Layout.MaxTick())
-	return ask
+	return ask, nil
 }
 
 // holder names who holds a slot, for people.

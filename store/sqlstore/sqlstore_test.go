@@ -239,3 +239,30 @@ func TestATableThatVanishedIsMadeAnewAndTheCallAnswered(t *testing.T) {
 		}
 	}
 }
+
+// partings is answers over connections that end as the error says.
+type partings struct {
+	answers
+	err error
+}
+
+func (p partings) Connect(context.Context) (driver.Conn, error) { return p, nil }
+func (p partings) Close() error                                 { return p.err }
+
+func TestConnectionsThatTheServerEndedAreNoErrorOfClose(t *testing.T) {
+	broken := errors.New("disk full")
+	for _, test := range []struct{ parting, want error }{
+		{nil, nil},
+		{driver.ErrBadConn, nil},
+		{broken, broken},
+	} {
+		p := partings{func(context.Context, string) (int64, error) { return 0, nil }, test.parting}
+		s, err := sqlstore.New(context.Background(), sql.OpenDB(p), sqlstore.SQLite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); !errors.Is(err, test.want) {
+			t.Errorf("a connection closed with %v: %v, want %v", test.parting, err, test.want)
+		}
+	}
+}

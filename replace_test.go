@@ -1,0 +1,89 @@
+package firn_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// TestNothingIsIssuedOutsideOfAGrantThatCameWhileTheClockWasBack: the first thing
+// asked of a new grant may be to count on, with nothing issued to count on from.
+func TestNothingIsIssuedOutsideOfAGrantThatCameWhileTheClockWasBack(t *testing.T) {
+	l := mustLayout("41/0/3/5,unit=1s")
+	for _, chain := range []firn.Rollback{
+		{firn.History(8), firn.RunAhead(500)},
+		{firn.RunAhead(500), firn.History(8)},
+		{firn.History(8)},
+		{firn.RunAhead(500)},
+	} {
+		clock := newFakeTime()
+		now, err := l.Tick(clock.Wall())
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.Wall, Rollback: chain, Time: clock},
+			firn.Grant{Worker: 1, After: now - 1, Through: now + 60})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, err := g.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock.step(-10 * time.Second)
+		if err := g.Replace(firn.Grant{Worker: 2, After: now + 4, Through: now + 30}); err != nil {
+			t.Fatal(err)
+		}
+		made := 0
+		for range 300 {
+			id, err := g.Next()
+			if errors.Is(err, firn.ErrClockBack) || errors.Is(err, firn.ErrFence) {
+				clock.pass(time.Second)
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tick := id.Tick(l); id.Worker(l) != 2 || tick < now+5 || tick > now+30 || id <= last {
+				t.Fatalf("%v: id %d of worker %d, tick %d; granted are %d to %d", chain, id, id.Worker(l), tick, now+5, now+30)
+			}
+			last = id
+			made++
+		}
+		if made < 50 {
+			t.Errorf("%v: only %d ids", chain, made)
+		}
+	}
+}
+
+// TestIDsIncreaseOverSeveralReplacements: also where nothing was issued in between.
+func TestIDsIncreaseOverSeveralReplacements(t *testing.T) {
+	l := mustLayout("41/0/3/5,unit=1s")
+	clock := newFakeTime()
+	now, err := l.Tick(clock.Wall())
+	if err != nil {
+		t.Fatal(err)
+	}
+	grant := func(worker int64) firn.Grant { return firn.Grant{Worker: worker, After: now - 1, Through: now + 60} }
+	g, err := firn.NewLeased(firn.Config{Layout: l, Time: clock}, grant(5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := g.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, worker := range []int64{6, 0} {
+		if err := g.Replace(grant(worker)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after, err := g.Next(); err != nil || after <= before {
+		t.Errorf("id %d of worker %d after %d of worker %d: %v", after, after.Worker(l), before, before.Worker(l), err)
+	}
+	if got := g.State().Last; got != now+1 {
+		t.Errorf("the id carries tick %d, want %d", got, now+1)
+	}
+}
