@@ -14,10 +14,11 @@ import (
 // Renew implements [Source]. Errors: [ErrLost], *[ClockError] and the store's;
 // after any but ErrLost the held grant stands.
 func (s *Slots) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {
-	if err := s.checkClock(ctx); err != nil {
+	checked, err := s.checkClock(ctx)
+	if err != nil {
 		return held, err
 	}
-	ask, err := s.present(ask)
+	ask, err = s.present(ask, checked)
 	if err != nil {
 		return held, err
 	}

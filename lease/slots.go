@@ -182,13 +182,13 @@ func (s *Slots) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 				return firn.Grant{}, errors.Join(err, last)
 			}
 		}
-		pool, err := s.joinOnTime(ctx)
+		pool, checked, err := s.joinOnTime(ctx)
 		if errors.Is(err, errAgain) {
 			last = err
 			continue
 		}
 		if err == nil {
-			ask, err = s.present(ask)
+			ask, err = s.present(ask, checked)
 		}
 		if err != nil {
 			return firn.Grant{}, err
@@ -218,29 +218,33 @@ func (s *Slots) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 }
 
 // joinOnTime joins and compares clocks, at the same time where the store has one.
-func (s *Slots) joinOnTime(ctx context.Context) (Pool, error) {
+func (s *Slots) joinOnTime(ctx context.Context) (Pool, reading, error) {
 	if _, ok := s.cfg.Store.(store.Clock); !ok {
 		pool, err := s.join(ctx)
+		here := s.read()
 		if err == nil {
-			err = s.checkOthers(pool)
+			err = s.checkOthers(pool, here)
 		}
-		return pool, err
+		return pool, here, err
 	}
-	var clockErr error
+	var (
+		here     reading
+		clockErr error
+	)
 	checked := make(chan struct{})
 	turns.Go(s.cfg.Time, func() {
 		defer close(checked)
-		clockErr = s.checkClock(ctx)
+		here, clockErr = s.checkClock(ctx)
 	})
 	pool, err := s.join(ctx)
 	// The check ends with ctx by itself; waiting for less would be a race.
 	if waitErr := turns.Wait(context.WithoutCancel(ctx), s.cfg.Time, checked); waitErr != nil {
-		return pool, waitErr
+		return pool, here, waitErr
 	}
 	if clockErr != nil {
-		return pool, clockErr
+		return pool, here, clockErr
 	}
-	return pool, err
+	return pool, here, err
 }
 
 // errAgain marks what reading the pool anew may mend. What does so at once is
@@ -353,30 +357,38 @@ func mayRetry(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrUnavailable)
 }
 
-// checkClock compares the wall clock with the store's, if it has one.
-func (s *Slots) checkClock(ctx context.Context) error {
+// A reading is what both clocks showed at one moment.
+type reading struct {
+	wall time.Time
+	mono time.Duration
+}
+
+func (s *Slots) read() reading { return reading{s.cfg.Time.Wall(), s.cfg.Time.Monotonic()} }
+
+// checkClock compares the wall clock with the store's, if it has one, and returns
+// what was compared.
+func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 	clock, ok := s.cfg.Store.(store.Clock)
 	if !ok {
-		return nil
+		return s.read(), nil
 	}
 	before := s.cfg.Time.Monotonic()
 	there, err := clock.Now(ctx)
 	if err != nil {
-		return fmt.Errorf("lease: read the store's clock: %w", err)
+		return reading{}, fmt.Errorf("lease: read the store's clock: %w", err)
 	}
-	took := s.cfg.Time.Monotonic() - before
-	here := s.cfg.Time.Wall().Add(-took / 2) // the answer is about half a round trip old
-	if offset := here.Sub(there); offset.Abs() > s.cfg.Tolerance+took/2 {
-		return &ClockError{Here: here, There: there, Whose: "the store's", Tolerance: s.cfg.Tolerance}
+	here := s.read()
+	took := here.mono - before
+	if offset := here.wall.Add(-took / 2).Sub(there); offset.Abs() > s.cfg.Tolerance+took/2 { // the answer is about half a round trip old
+		return here, &ClockError{Here: here.wall, There: there, Whose: "the store's", Tolerance: s.cfg.Tolerance}
 	}
-	return nil
+	return here, nil
 }
 
 // checkOthers compares the wall clock with what the holders wrote down.
-func (s *Slots) checkOthers(pool Pool) error {
-	here := s.cfg.Time.Wall()
-	if there, ok := clockOfOthers(pool); ok && there.Sub(here) > s.cfg.Tolerance {
-		return &ClockError{Here: here, There: there, Whose: "that of most holders in pool " + s.cfg.Pool, Tolerance: s.cfg.Tolerance}
+func (s *Slots) checkOthers(pool Pool, here reading) error {
+	if there, ok := clockOfOthers(pool); ok && there.Sub(here.wall) > s.cfg.Tolerance {
+		return &ClockError{Here: here.wall, There: there, Whose: "that of most holders in pool " + s.cfg.Pool, Tolerance: s.cfg.Tolerance}
 	}
 	return nil
 }
@@ -416,10 +428,11 @@ func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
 }
 
 // present returns what was asked some time ago as it would be asked now: a pool's
-// grace, a queue of writers and a fence may have been waited for since. If the clock
-// was far ahead then and has been put right, the fence must not follow it.
-func (s *Slots) present(ask Ask) (Ask, error) {
-	wall := s.cfg.Time.Wall()
+// grace, a queue of writers and a fence may have been waited for since. What the
+// present is follows from a reading that was found right, however the wall clock
+// steps: if it was far ahead when this was asked, the fence must not follow it.
+func (s *Slots) present(ask Ask, checked reading) (Ask, error) {
+	wall := checked.wall.Add(s.cfg.Time.Monotonic() - checked.mono)
 	if then := s.cfg.Layout.Time(ask.Now); then.Sub(wall) > s.cfg.Tolerance {
 		return ask, &ClockError{Here: then, There: wall, Whose: "itself a moment later", Tolerance: s.cfg.Tolerance}
 	}

@@ -1,0 +1,11 @@
+// Package sim plays histories of many processes with the real generators,
+// leases and buffers, in virtual time: clocks that step, drift and stand still,
+// processes that crash, pause and come back, a network that loses, delays and
+// reorders, a store that is away, stale, wiped or set back. A seed determines
+// everything; every id is compared with all others.
+//
+//	go run ./internal/sim/search -seeds 10000          # search
+//	go run ./internal/sim/search -seed 4711 -trace     # replay one history
+//
+// What it holds Firn to in each [Regime] is what docs/protocol.md promises.
+package sim

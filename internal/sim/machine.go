@@ -1,0 +1,183 @@
+package sim
+
+import (
+	"context"
+	"time"
+)
+
+// A machine is one process and the host it runs on, with a clock of its own. It
+// is the [firn.TimeSource] of what runs there, and its [turns.Scheduler].
+type machine struct {
+	w    *world
+	id   int
+	name string
+
+	// The clock shows base plus what has gone by since from, a little faster or slower.
+	base, from int64
+	ppm        int64
+	mono       int64 // of the monotonic clock, which has the same rate, at from
+
+	frozen int64 // until then nothing runs here
+	thawed *task // the one that stood still in the middle of a step
+	cut    int64 // until then the store cannot be reached from here
+
+	tasks []*task
+	life  *life
+	lives int
+	made  int // ids
+	proc  process
+}
+
+func newMachine(w *world, id int) *machine {
+	m := &machine{w: w, id: id, name: string(rune('A' + id))}
+	r := stream(w.Seed, uint64(streamFaults)<<32|uint64(id))
+	spread := int64(w.plan.skew)
+	m.base = noon.UnixNano() + r.Int64N(2*spread+1) - spread
+	m.ppm = r.Int64N(2*w.plan.drift+1) - w.plan.drift
+	m.proc = newProcess(w.plan.process, m)
+	return m
+}
+
+func (m *machine) scaled(d int64) int64 { return d + d/1_000_000*m.ppm + d%1_000_000*m.ppm/1_000_000 }
+
+// advance moves the moment that readings count from to the present.
+func (m *machine) advance() {
+	d := m.scaled(m.w.now - m.from)
+	m.base += d
+	m.mono += d
+	m.from = m.w.now
+}
+
+func (m *machine) wall() int64      { return m.base + m.scaled(m.w.now-m.from) }
+func (m *machine) monotonic() int64 { return m.mono + m.scaled(m.w.now-m.from) }
+
+// Wall implements [firn.TimeSource].
+func (m *machine) Wall() time.Time {
+	m.tick()
+	return time.Unix(0, m.wall())
+}
+
+// Monotonic implements [firn.TimeSource].
+func (m *machine) Monotonic() time.Duration {
+	m.tick()
+	return time.Duration(m.monotonic())
+}
+
+// tick makes a clock reading take time. Now and then it is more: the process
+// stands still before it acts on what it read, or, where it holds no lock, others
+// of its goroutines go on first.
+func (m *machine) tick() {
+	w, t := m.w, m.w.running
+	w.now += int64(w.latencies.Uint64() & 63)
+	if t == nil {
+		return
+	}
+	loose := t.loose
+	t.loose = false
+	switch {
+	case w.faults.strikes(atClock):
+		d := w.faults.duration(maxPause)
+		w.trace.say(m, "stands still for %v, having read its clock", time.Duration(d))
+		m.freeze(d)
+		m.thawed = t
+		t.at(m.frozen)
+		t.wait(context.Background(), nil)
+		m.thawed = nil
+	case loose && !w.quiet && w.latencies.Uint64()&15 == 0:
+		t.at(w.now + w.latencies.Int64N(int64(5*time.Millisecond)))
+		t.wait(context.Background(), nil)
+	}
+}
+
+// Sleep implements [firn.TimeSource].
+func (m *machine) Sleep(ctx context.Context, d time.Duration) error {
+	t := m.w.running
+	until := m.monotonic() + max(int64(d), 0)
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		left := until - m.monotonic()
+		if left <= 0 {
+			return nil
+		}
+		t.at(m.w.now + left - left/1_000_000*m.ppm + 1 + m.w.latencies.Int64N(50_000))
+		t.wait(ctx, nil)
+	}
+}
+
+// Go implements [turns.Scheduler].
+func (m *machine) Go(do func()) { m.spawn("background", do) }
+
+// Wait implements [turns.Scheduler].
+func (m *machine) Wait(ctx context.Context, done <-chan struct{}) error {
+	for {
+		select {
+		case <-done:
+			return nil
+		default:
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		m.w.running.wait(ctx, done)
+	}
+}
+
+// WithTimeout implements [turns.Scheduler].
+func (m *machine) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	inner, cancel := context.WithCancel(ctx)
+	bounded := &timeout{Context: inner}
+	until := m.monotonic() + int64(d)
+	var look func()
+	look = func() {
+		switch left := until - m.monotonic(); {
+		case inner.Err() != nil:
+		case left > 0: // the machine stood still
+			m.w.after(left+1, look)
+		default:
+			bounded.passed = true
+			cancel()
+			m.notice()
+		}
+	}
+	m.w.after(int64(d)+1, look)
+	return bounded, cancel
+}
+
+type timeout struct {
+	context.Context
+	passed bool
+}
+
+func (t *timeout) Err() error {
+	if t.passed {
+		return context.DeadlineExceeded
+	}
+	return t.Context.Err()
+}
+
+// freeze keeps everything here from running for a time; clocks go on.
+func (m *machine) freeze(d int64) { m.frozen = max(m.frozen, m.w.now+d) }
+
+// suspend is freeze with a monotonic clock that stands still meanwhile.
+func (m *machine) suspend(d int64) {
+	before := max(m.frozen, m.w.now)
+	m.freeze(d)
+	m.advance()
+	m.mono -= m.scaled(m.frozen - before)
+}
+
+// stepClock sets the wall clock forward or back.
+func (m *machine) stepClock(by int64) {
+	m.advance()
+	m.base += by
+}
+
+// mend puts everything right that is wrong with the machine.
+func (m *machine) mend() {
+	m.advance()
+	m.base = noon.UnixNano() + m.w.now
+	m.ppm = 0
+	m.cut = 0
+}

@@ -1,0 +1,270 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
+)
+
+// A Finding is something that must not be.
+type Finding struct {
+	Kind string // duplicate, overlap, interval, order, error, progress, grant, settings
+	Text string
+	Step int
+}
+
+// A Result is what became of a history.
+type Result struct {
+	Seed       uint64
+	Regime     Regime
+	Plan       string
+	Steps      int
+	IDs        int
+	Duplicates int
+	Faults     int
+	Lived      time.Duration // virtual
+	Finding    *Finding      // the first, nil if there is none
+	Story      []string      // with Options.Trace
+}
+
+// An oracle knows all ids and all grants, and compares.
+type oracle struct {
+	w          *world
+	seen       *table
+	ids        int
+	duplicates int
+	finding    *Finding
+	grants     map[worker][]owned
+	highest    map[worker]firn.Tick // that an id carries
+}
+
+type worker struct{ datacenter, number int64 }
+
+type owned struct {
+	interval
+	l *life
+}
+
+func newOracle(w *world) oracle {
+	return oracle{w: w, seen: newTable(), grants: map[worker][]owned{}, highest: map[worker]firn.Tick{}}
+}
+
+func (o *oracle) stopped() bool { return o.finding != nil && !o.w.Count }
+
+func (o *oracle) find(kind string, m *machine, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	o.w.trace.say(m, "FOUND %s: %s", kind, text)
+	if o.finding != nil {
+		return
+	}
+	if m != nil {
+		text = m.name + ": " + text
+	}
+	o.finding = &Finding{Kind: kind, Text: text, Step: o.w.steps}
+}
+
+func (o *oracle) result() Result {
+	return Result{
+		Seed: o.w.Seed, Regime: o.w.plan.regime, Plan: o.w.plan.String(), Steps: o.w.steps, IDs: o.ids, Duplicates: o.duplicates,
+		Faults: o.w.faults.count, Lived: time.Duration(o.w.now), Finding: o.finding, Story: o.w.trace.lines(),
+	}
+}
+
+// id compares an id with all others, and with the grants of its life.
+func (o *oracle) id(l *life, id firn.ID) {
+	o.ids++
+	l.m.made++
+	if !o.seen.add(uint64(id)) {
+		o.duplicates++
+		o.find("duplicate", l.m, "id %s was issued before", o.show(id))
+	}
+	if o.w.trace.on {
+		o.w.trace.say(l.m, "id %s", o.show(id))
+	}
+	layout := o.w.plan.layout
+	tick, number := id.Tick(layout), id.Worker(layout)
+	key := worker{id.Datacenter(layout), number}
+	if tick > o.highest[key] {
+		o.highest[key] = tick
+	}
+	if l.grants == nil {
+		return
+	}
+	list := l.grants[number]
+	for i := len(list) - 1; i >= 0; i-- {
+		if g := list[i]; tick > g.after && tick <= g.through {
+			return
+		}
+	}
+	o.find("interval", l.m, "id %s lies in no interval granted: %v", o.show(id), list)
+}
+
+func (o *oracle) show(id firn.ID) string {
+	l := o.w.plan.layout
+	return fmt.Sprintf("%d (worker %d, tick %d, sequence %d)", id, id.Worker(l), id.Tick(l), id.Sequence(l))
+}
+
+func (o *oracle) granted(l *life, g firn.Grant) {
+	o.w.trace.say(l.m, "is granted worker %d, ticks %d to %d (now %d)", g.Worker, g.After+1, g.Through, o.w.trueTick())
+	o.own(l, g.Worker, interval{g.After, g.Through}, "granted")
+	l.grants[g.Worker] = append(l.grants[g.Worker], interval{g.After, g.Through})
+}
+
+func (o *oracle) renewed(l *life, held, g firn.Grant) {
+	if g.Worker != held.Worker || g.After != held.After || g.Through < held.Through {
+		o.find("grant", l.m, "%+v renewed as %+v", held, g)
+	}
+	if g.Through == held.Through {
+		return
+	}
+	o.w.trace.say(l.m, "worker %d is renewed to tick %d (now %d)", g.Worker, g.Through, o.w.trueTick())
+	o.own(l, g.Worker, interval{held.Through, g.Through}, "renewed")
+	l.grants[g.Worker] = append(l.grants[g.Worker], interval{held.Through, g.Through})
+}
+
+// own notes an interval and compares it with all others of the worker. Where a
+// wiped store is trusted after a grace, what the dead had is granted again.
+func (o *oracle) own(l *life, number int64, own interval, how string) {
+	key := worker{0, number}
+	if f := o.w.plan.layout.MaxDatacenter(); f > 0 {
+		return // told apart by ids only
+	}
+	if r := o.w.plan.regime; r != Reasserted {
+		for _, other := range o.grants[key] {
+			if max(other.after, own.after) < min(other.through, own.through) && other.l != l {
+				o.find("overlap", l.m, "worker %d is %s for ticks %d to %d, and process %s (life %d) has it for %d to %d",
+					number, how, own.after+1, own.through, other.l.m.name, other.l.number, other.after+1, other.through)
+			}
+		}
+	}
+	o.grants[key] = append(o.grants[key], owned{own, l})
+}
+
+// released cuts what a life may issue off after tick last: its generator has
+// ended, or has left the worker for good.
+func (o *oracle) released(l *life, g firn.Grant, last firn.Tick) {
+	o.w.trace.say(l.m, "gives back worker %d after tick %d", g.Worker, last)
+	cut := func(i interval) interval { return interval{i.after, min(i.through, max(last, i.after))} }
+	key := worker{0, g.Worker}
+	for i, other := range o.grants[key] {
+		if other.l == l && other.through > last && other.after >= g.After {
+			o.grants[key][i].interval = cut(other.interval)
+		}
+	}
+}
+
+// documented are the errors that callers are told about.
+var documented = []error{
+	firn.ErrFence, firn.ErrClockBack, firn.ErrClosed, firn.ErrTimeExhausted, firn.ErrRange,
+	lease.ErrFull, lease.ErrClock, lease.ErrLost,
+	store.ErrUnavailable, store.ErrConflict, store.ErrRefused,
+}
+
+func (o *oracle) documented(m *machine, err error) {
+	if err == nil {
+		return
+	}
+	text := err.Error()
+	if strings.Contains(text, "context deadline exceeded") || strings.Contains(text, "context canceled") {
+		return
+	}
+	for _, known := range documented {
+		if errors.Is(err, known) {
+			return
+		}
+	}
+	o.find("error", m, "an error that is not documented: %v", err)
+}
+
+// stuck judges a process that made no id since the faults have ended.
+func (o *oracle) stuck(m *machine) {
+	l := m.life
+	if l == nil {
+		return // it had left when the faults ended
+	}
+	var back *firn.ClockBackError
+	switch err := l.last; {
+	case errors.Is(err, lease.ErrFull), errors.Is(l.refused, lease.ErrFull):
+		// There are more processes than workers.
+	case l.pinned && o.w.store.fence(int64(m.id)) >= o.w.trueTick():
+		// Another has the worker that it is pinned to, or it has claimed that
+		// itself ahead of its clock, and waits.
+	case errors.As(err, &back) && back.By > time.Minute:
+		// A wall clock that was far ahead before it was put right: refused until then.
+	case l.most.Tick(o.w.plan.layout) > o.w.trueTick()+firn.Tick(time.Second/o.w.plan.layout.Unit()) && l.most >= 0:
+		// Its ids are ahead of the clock, which was ahead once; it waits for that.
+	case l.virtual && o.w.plan.mean[hourStep]+o.w.plan.mean[leap]+o.w.plan.mean[forwardStep] > 0:
+		// It began at what a wrong clock showed, and waits for that time.
+	case o.w.plan.maySpoil() && (err == nil || errors.Is(err, firn.ErrFence) || errors.Is(err, lease.ErrClock)):
+	case o.w.plan.maySpoil() && l.kept != nil && l.kept.State().Left > 2*o.w.plan.window:
+	default:
+		o.find("progress", m, "makes no id any more, its latest error: %v, why it got no worker: %v (%s)", err, l.refused, l.config)
+	}
+}
+
+// lost returns a slot that newcomers cannot have although its fence lies further
+// ahead than its ids account for.
+func (o *oracle) lost() (lease.Slot, bool) {
+	w := o.w
+	p, err := lease.Inspect(context.Background(), direct{w.store}, pool)
+	if err != nil {
+		o.find("progress", nil, "the pool cannot be read: %v", err)
+		return lease.Slot{}, false
+	}
+	window := firn.Tick(2*w.plan.window/w.plan.layout.Unit()) + 2
+	for _, slot := range p.Slots {
+		if slot.Fence >= w.trueTick() && slot.Fence > o.highest[worker{slot.Datacenter, slot.Worker}]+window && slot.Host != newcomer {
+			return slot, true
+		}
+	}
+	return lease.Slot{}, false
+}
+
+// maySpoil reports whether a clock far ahead can have moved fences there: it has
+// nothing to be compared with.
+func (p *plan) maySpoil() bool {
+	return !p.clock && p.mean[leap]+p.mean[hourStep]+p.mean[forwardStep] > 0
+}
+
+// A table is a set of ids.
+type table struct {
+	slots []uint64
+	count int
+}
+
+func newTable() *table { return &table{slots: make([]uint64, 1<<12)} }
+
+// add reports whether the id was not there.
+func (t *table) add(id uint64) bool {
+	if 4*t.count >= 3*len(t.slots) {
+		old := t.slots
+		t.slots = make([]uint64, 4*len(old))
+		for _, each := range old {
+			if each != 0 {
+				*t.place(each - 1) = each
+			}
+		}
+	}
+	p := t.place(id)
+	if *p != 0 {
+		return false
+	}
+	*p = id + 1
+	t.count++
+	return true
+}
+
+func (t *table) place(id uint64) *uint64 {
+	mask := uint64(len(t.slots) - 1)
+	for i := (id * 0x9e3779b97f4a7c15) >> 20 & mask; ; i = (i + 1) & mask {
+		if t.slots[i] == 0 || t.slots[i] == id+1 {
+			return &t.slots[i]
+		}
+	}
+}

@@ -1,0 +1,436 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/prefetch"
+	"github.com/firn-id/firn/store"
+)
+
+const (
+	pool     = "p"
+	newcomer = "newcomer" // the host of those who come after everybody has left
+)
+
+// A process is what runs on a machine: one life after the other.
+type process interface {
+	// run is the main task of a life.
+	run(l *life)
+	// leave has the present life end as it should, soon.
+	leave(l *life)
+}
+
+// A life is a process from its start to its end.
+type life struct {
+	m       *machine
+	number  int
+	asked   bool // to leave
+	left    chan struct{}
+	kept    *lease.Lease // nil until it has one
+	pinned  bool
+	refused error // why it got no worker when it asked last
+	last    error // the latest error of a call for ids, nil after one that succeeded
+
+	grants  map[int64][]interval // by worker
+	virtual bool                 // its clock is
+	ordered bool                 // ids asked for after another are greater
+	most    firn.ID              // the greatest returned
+	closed  bool                 // it has given everything back, or is about to
+	config  string
+}
+
+// An interval is what a grant allows.
+type interval struct{ after, through firn.Tick }
+
+func newProcess(kind string, m *machine) process {
+	if kind == "rival" {
+		return &rival{m: m}
+	}
+	return &firnProcess{m: m}
+}
+
+// begin starts a life, unless one is going on.
+func (m *machine) begin() {
+	if m.life != nil || m.w.ending {
+		return
+	}
+	l := m.newLife()
+	m.spawn("main", func() {
+		m.proc.run(l)
+		if m.life == l {
+			m.life = nil
+		}
+	})
+}
+
+func (m *machine) newLife() *life {
+	m.lives++
+	m.life = &life{m: m, number: m.lives, left: make(chan struct{}), grants: map[int64][]interval{}, most: -1}
+	return m.life
+}
+
+// crash ends the life where it is; another begins after a time.
+func (m *machine) crash(later int64, same bool) {
+	m.w.trace.say(m, "crashes")
+	m.kill()
+	m.frozen = 0
+	m.life = nil
+	if f, ok := m.proc.(*firnProcess); ok && !same {
+		f.pinned = nil
+	}
+	m.w.after(later, func() { m.begin() })
+}
+
+// retire asks the life to end.
+func (m *machine) retire() {
+	if l := m.life; l != nil && !l.asked {
+		l.asked = true
+		m.proc.leave(l)
+		close(l.left)
+		m.notice()
+	}
+}
+
+// firnProcess runs Firn as a program that embeds it does.
+type firnProcess struct {
+	m      *machine
+	pinned *int64 // an identity that outlives a crash
+}
+
+func (f *firnProcess) random() *rand.Rand { return f.m.w.library }
+
+// settings draws what the program was configured to.
+func (f *firnProcess) settings(l *life) lease.Config {
+	w, r := f.m.w, f.m.w.choices
+	p := &w.plan
+	c := lease.Config{Window: p.window, Look: p.look}
+	g := &c.Generator
+	g.Layout, g.Time, g.Random = p.layout, f.m, f.random().Uint64
+	g.Datacenter = r.Int64N(p.layout.MaxDatacenter() + 1)
+	g.Start = pick(r, firn.StartCarry, firn.StartCarry, firn.StartZero, firn.StartRandom)
+	l.ordered, l.virtual, l.pinned = true, false, false
+	switch n := r.IntN(10); {
+	case n < 4:
+		g.Ahead = pick(r, 0, 0, -1, time.Second, maxLead)
+		if p.regime == Reasserted {
+			g.Ahead = pick[time.Duration](r, 0, -1)
+		}
+	case n < 9 || p.strict > 0 || p.regime == Reasserted:
+		g.Clock = firn.Wall
+		g.Rollback = pick(r, chains...)
+		for _, policy := range g.Rollback {
+			switch policy.String()[:3] {
+			case "his", "swi":
+				l.ordered = false
+			}
+		}
+		if r.IntN(4) == 0 && l.ordered && p.regime != Reasserted {
+			g.Ahead = pick(r, 10*time.Millisecond, maxLead)
+		}
+	default:
+		g.Clock, l.virtual = firn.Virtual, true
+		g.Ahead = pick(r, 0, time.Second)
+	}
+	c.Slots = lease.SlotsConfig{
+		Store: client{f.m}, Pool: pool, Layout: p.layout, Datacenter: g.Datacenter,
+		Tolerance: p.tolerance, Grace: p.grace, Strict: p.strict,
+		Time: f.m, Random: g.Random, Host: "host", PID: 1, // containers are all alike
+	}
+	if p.clock {
+		c.Slots.Store = clocked{client{f.m}}
+	}
+	if worker := int64(f.m.id); worker <= p.layout.MaxWorker() && r.IntN(8) == 0 {
+		f.pinned = &worker // nobody else is told to have it
+	}
+	if f.pinned != nil && r.IntN(2) == 0 && !w.quiet {
+		c.Slots.Pinned, l.pinned = f.pinned, true
+		c.Slots.PinnedAhead = r.IntN(2) == 0 && p.regime != Reasserted && p.strict == 0 // it takes over
+	}
+	return c
+}
+
+// chains are the remedies for a wall clock that goes back, each alone and some together.
+var chains = []firn.Rollback{
+	nil,
+	{firn.Refuse()},
+	{firn.Wait(500*time.Millisecond, 2)},
+	{firn.History(64)},
+	{firn.History(2000)},
+	{firn.RunAhead(50)},
+	{firn.SwitchWorker()},
+	{firn.Wait(time.Second, 3), firn.History(64), firn.SwitchWorker(), firn.Refuse()},
+	{firn.History(8), firn.RunAhead(500)},
+	{firn.RunAhead(5), firn.Wait(30*time.Second, 2)},
+}
+
+func (f *firnProcess) run(l *life) {
+	w := f.m.w
+	for !l.asked {
+		cfg := f.settings(l)
+		l.config = describe(&cfg)
+		w.trace.say(f.m, "starts: %s", l.config)
+		slots, err := lease.NewSlots(cfg.Slots)
+		if err != nil {
+			w.oracle.find("settings", f.m, "%v", err)
+			return
+		}
+		ctx, cancel := f.m.WithTimeout(context.Background(), 2*time.Minute)
+		kept, err := lease.Keep(ctx, &watched{slots, l}, cfg)
+		cancel()
+		if err != nil {
+			l.last = err
+			w.trace.say(f.m, "cannot start: %v", err)
+			w.oracle.documented(f.m, err)
+			f.rest(l, seldom(w.choices, 5*time.Second))
+			continue
+		}
+		l.last, l.kept = nil, kept
+		f.live(l, kept)
+	}
+}
+
+// live issues ids until it is time to leave, and then closes.
+func (f *firnProcess) live(l *life, kept *lease.Lease) {
+	w := f.m.w
+	others := w.choices.IntN(3)
+	for range others {
+		f.m.spawn("caller", func() { f.call(l, kept, nil) })
+	}
+	var buffer *prefetch.Buffer[firn.ID]
+	if w.choices.IntN(4) == 0 {
+		var err error
+		buffer, err = prefetch.New(prefetch.Config[firn.ID]{
+			Source: kept, Size: 1 + w.choices.IntN(12), Refill: -1, Time: f.m, Random: f.random().Uint64,
+		})
+		if err != nil { // a refill of -1 is refused
+			buffer, err = prefetch.New(prefetch.Config[firn.ID]{
+				Source: kept, Size: 8, MaxAge: pick(w.choices, 0, time.Minute), Time: f.m, Random: f.random().Uint64,
+			})
+		}
+		if err != nil {
+			w.oracle.find("settings", f.m, "%v", err)
+		}
+	}
+	f.call(l, kept, buffer)
+	if buffer != nil && w.choices.IntN(2) == 0 {
+		buffer.Close()
+	}
+	f.close(l)
+	if buffer != nil {
+		buffer.Close()
+	}
+}
+
+// close gives the worker back, once.
+func (f *firnProcess) close(l *life) {
+	if l.closed {
+		return
+	}
+	l.closed = true
+	w := f.m.w
+	ctx, cancel := f.m.WithTimeout(context.Background(), 30*time.Second)
+	err := l.kept.Close(ctx)
+	cancel()
+	w.trace.say(f.m, "has left: %v", err)
+	w.oracle.documented(f.m, err)
+	if _, err := l.kept.Next(); !errors.Is(err, firn.ErrClosed) {
+		w.oracle.find("order", f.m, "Next after Close: %v", err)
+	}
+}
+
+// call asks for ids as callers do, until it is time to leave.
+func (f *firnProcess) call(l *life, kept *lease.Lease, buffer *prefetch.Buffer[firn.ID]) {
+	w := f.m.w
+	gen := kept.Generator()
+	var ids [16]firn.ID
+	for !l.asked {
+		for range 1 + w.choices.IntN(6) {
+			if l.asked {
+				return
+			}
+			w.steps++
+			n := w.choices.IntN(8)
+			// The first reading of these calls is made without a lock.
+			w.running.loose = n < 7 && !l.virtual
+			switch {
+			case n < 4:
+				before := l.most
+				id, err := gen.Next()
+				f.got(l, before, err, id)
+			case n < 5:
+				before := l.most
+				ctx, cancel := f.m.WithTimeout(context.Background(), time.Duration(w.choices.Int64N(int64(time.Second))))
+				id, err := gen.NextContext(ctx)
+				cancel()
+				f.got(l, before, err, id)
+			case n < 7:
+				before := l.most
+				run, err := gen.Take(context.Background(), 1+w.choices.IntN(len(ids)))
+				f.got(l, before, err, run.AppendTo(ids[:0])...)
+			case buffer != nil:
+				if id, ok := buffer.TryNext(); ok {
+					w.oracle.id(l, id)
+				}
+			default:
+				before := l.most
+				ctx, cancel := f.m.WithTimeout(context.Background(), time.Second)
+				n, err := kept.Fill(ctx, ids[:1+w.choices.IntN(len(ids))])
+				cancel()
+				f.got(l, before, nil, ids[:n]...)
+				f.failed(l, err)
+			}
+			w.running.loose = false
+		}
+		f.rest(l, seldom(w.choices, w.plan.think))
+	}
+}
+
+// rest waits for a time, or until it is time to leave.
+func (f *firnProcess) rest(l *life, d int64) {
+	if l.asked {
+		return
+	}
+	t := f.m.w.running
+	t.at(f.m.w.now + d)
+	t.wait(context.Background(), l.left)
+}
+
+// got compares what a call returned. It began when before was the greatest id.
+func (f *firnProcess) got(l *life, before firn.ID, err error, ids ...firn.ID) {
+	o := &f.m.w.oracle
+	f.failed(l, err)
+	if err != nil {
+		for _, id := range ids {
+			if id != 0 {
+				o.find("error", f.m, "id %d together with the error %v", id, err)
+			}
+		}
+		return
+	}
+	for _, id := range ids {
+		if l.ordered && id <= before {
+			o.find("order", f.m, "id %s after %s", o.show(id), o.show(before))
+		}
+		before = id
+		o.id(l, id)
+	}
+	l.most = max(l.most, before)
+}
+
+func (f *firnProcess) failed(l *life, err error) {
+	l.last = err
+	if err != nil {
+		f.m.w.trace.say(f.m, "%v", err)
+		f.m.w.oracle.documented(f.m, err)
+	}
+}
+
+// leave sees to it that the lease is closed even if whoever uses it waits for a
+// clock, for hours perhaps.
+func (f *firnProcess) leave(l *life) {
+	f.m.spawn("end", func() {
+		t := f.m.w.running
+		t.at(f.m.w.now + int64(20*time.Second))
+		t.wait(context.Background(), nil)
+		if l.kept != nil {
+			f.close(l)
+		}
+		if f.m.life == l {
+			f.m.life = nil
+		}
+	})
+}
+
+// watched tells the oracle what a source grants.
+type watched struct {
+	*lease.Slots
+	l *life
+}
+
+func (s *watched) Acquire(ctx context.Context, ask lease.Ask) (firn.Grant, error) {
+	g, err := s.Slots.Acquire(ctx, ask)
+	s.l.refused = err
+	if err == nil {
+		s.l.m.w.oracle.granted(s.l, g)
+	}
+	return g, err
+}
+
+func (s *watched) Renew(ctx context.Context, held firn.Grant, ask lease.Ask) (firn.Grant, error) {
+	g, err := s.Slots.Renew(ctx, held, ask)
+	if err == nil {
+		s.l.m.w.oracle.renewed(s.l, held, g)
+	} else if !errors.Is(err, lease.ErrLost) && g != held {
+		s.l.m.w.oracle.find("grant", s.l.m, "a renewal that failed returned another grant: %v", err)
+	}
+	return g, err
+}
+
+func (s *watched) Release(ctx context.Context, held firn.Grant, last firn.Tick) error {
+	s.l.m.w.oracle.released(s.l, held, last)
+	return s.Slots.Release(ctx, held, last)
+}
+
+// takeAll has newcomers take every worker there is, after everybody has left.
+func (m *machine) takeAll() {
+	w := m.w
+	if m.proc == nil || w.plan.process != "firn" {
+		return
+	}
+	p := &w.plan
+	done := false
+	m.kill() // it may have been asked to leave while it waited for a worker
+	l := m.newLife()
+	m.spawn("newcomer", func() {
+		defer func() { done = true }()
+		for datacenter := range p.layout.MaxDatacenter() + 1 {
+			for range p.layout.MaxWorker() + 1 {
+				c := lease.SlotsConfig{
+					Store: client{m}, Pool: pool, Layout: p.layout, Datacenter: datacenter,
+					Tolerance: p.tolerance, Grace: p.grace, Strict: p.strict, Time: m, Random: w.library.Uint64, Host: newcomer, PID: 1,
+				}
+				slots, err := lease.NewSlots(c)
+				if err != nil {
+					w.oracle.find("settings", m, "%v", err)
+					return
+				}
+				now, err := p.layout.Tick(m.Wall())
+				if err != nil {
+					w.oracle.find("settings", m, "%v", err)
+					return
+				}
+				var g firn.Grant
+				for range 3 {
+					g, err = (&watched{slots, l}).Acquire(context.Background(), lease.Ask{Now: now, From: now, Window: 1 << 20})
+					if err == nil || !errors.Is(err, store.ErrUnavailable) {
+						break
+					}
+				}
+				if err != nil {
+					slot, lost := w.oracle.lost()
+					if w.plan.maySpoil() {
+						lost = !errors.Is(err, lease.ErrFull) && !errors.Is(err, lease.ErrClock)
+					}
+					if lost || !errors.Is(err, lease.ErrFull) && !w.plan.maySpoil() {
+						w.oracle.find("progress", m, "worker %d of datacenter %d is lost for ever: %v", slot.Worker, slot.Datacenter, err)
+					}
+					return
+				}
+				w.trace.say(m, "a newcomer has worker %d", g.Worker)
+			}
+		}
+	})
+	for i := 0; !done && !w.oracle.stopped() && i < 1_000_000; i++ {
+		if !w.step() {
+			break
+		}
+	}
+	if !done && !w.oracle.stopped() {
+		w.oracle.find("progress", m, "newcomers do not get on")
+	}
+}

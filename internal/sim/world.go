@@ -1,0 +1,231 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// noon is when every history begins.
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// A world is one history. It runs on one goroutine at a time: whatever happens
+// is an event in its queue or code that runs until it waits.
+type world struct {
+	Options
+	plan  plan
+	trace *trace
+
+	now      int64 // true time, in ns since noon; no process sees it
+	events   queue
+	steps    int
+	machines []*machine
+	store    *register
+	oracle   oracle
+	quiet    bool // the faults are over
+	ending   bool // nobody comes any more
+
+	latencies, choices, library *rand.Rand
+	faults                      faults
+	running                     *task
+}
+
+// The streams of random numbers that a seed begins: one for each purpose, so
+// that a fault left out does not change everything else.
+const (
+	streamPlan = iota + 1
+	streamLatency
+	streamChoices
+	streamLibrary
+	streamFaults
+)
+
+func stream(seed, purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, purpose)) }
+
+// Run plays one history and returns what was found.
+func Run(o Options) Result {
+	w := &world{
+		Options:   o.filled(),
+		latencies: stream(o.Seed, streamLatency), choices: stream(o.Seed, streamChoices), library: stream(o.Seed, streamLibrary),
+	}
+	w.trace = newTrace(w)
+	w.plan = draw(w.Options)
+	w.store = newRegister(w)
+	w.oracle = newOracle(w)
+	w.trace.say(nil, "%v", &w.plan)
+	for i := range w.plan.machines {
+		m := newMachine(w, i)
+		w.machines = append(w.machines, m)
+		w.after(w.between(0, 3*time.Second), func() { m.begin() })
+	}
+	w.faults.begin(w)
+	w.play(w.Steps)
+	if !w.oracle.stopped() {
+		w.settle()
+	}
+	for _, m := range w.machines {
+		m.kill()
+	}
+	return w.oracle.result()
+}
+
+// play lets things happen until that many steps are done, or a finding ends it.
+func (w *world) play(steps int) {
+	for end := w.steps + steps; w.steps < end && !w.oracle.stopped(); {
+		if !w.step() {
+			w.oracle.find("progress", nil, "nothing is left to happen")
+			return
+		}
+	}
+}
+
+// pass lets a time go by.
+func (w *world) pass(d time.Duration) {
+	over := false
+	w.after(int64(d), func() { over = true })
+	for !over && !w.oracle.stopped() {
+		w.step()
+	}
+}
+
+func (w *world) step() bool {
+	e, ok := w.events.pop()
+	if !ok {
+		return false
+	}
+	w.now = max(w.now, e.at)
+	w.steps++
+	switch {
+	case e.task == nil:
+		e.do()
+	case e.task.turn == e.turn:
+		e.task.wake()
+	default:
+		w.steps-- // the task went on before, for another reason
+	}
+	return true
+}
+
+// settle ends the faults and checks that everything goes on: nobody is stuck for
+// ever, no slot is lost for ever.
+func (w *world) settle() {
+	w.quiet = true
+	w.trace.say(nil, "the faults end; clocks are put right")
+	w.store.mend()
+	for _, m := range w.machines {
+		m.mend()
+	}
+	p := &w.plan
+	w.pass(3*p.window + 2*p.strict + 2*p.grace + 2*maxPause + time.Minute)
+	before := make([]int, len(w.machines))
+	for i, m := range w.machines {
+		before[i] = m.made
+	}
+	w.pass(p.window + p.strict + 2*p.grace + 2*time.Minute)
+	for i, m := range w.machines {
+		if m.made == before[i] && !w.oracle.stopped() {
+			w.oracle.stuck(m)
+		}
+	}
+	w.ending = true
+	for _, m := range w.machines {
+		m.retire()
+	}
+	w.pass(3*p.window + 2*p.strict + 2*p.grace + time.Minute)
+	if !w.oracle.stopped() {
+		w.machines[0].takeAll()
+	}
+}
+
+// after has do happen some time from now.
+func (w *world) after(d int64, do func()) { w.events.push(event{at: w.now + max(d, 0), do: do}) }
+
+// between draws a duration.
+func (w *world) between(least, most time.Duration) int64 {
+	return int64(least) + w.latencies.Int64N(int64(most-least)+1)
+}
+
+// seldom draws a duration with a mean: mostly shorter, now and then much longer.
+func seldom(r *rand.Rand, mean time.Duration) int64 {
+	return int64(min(float64(mean)*r.ExpFloat64(), math.MaxInt64/4))
+}
+
+func (w *world) clock() string { return fmt.Sprintf("%12.6f", float64(w.now)/1e9) }
+
+// trueTick is the tick of the true time.
+func (w *world) trueTick() firn.Tick {
+	tick, err := w.plan.layout.Tick(noon.Add(time.Duration(w.now)))
+	if err != nil {
+		return 0
+	}
+	return tick
+}
+
+// An event is something that happens at a time: a task goes on, or do.
+type event struct {
+	at    int64
+	order uint64
+	task  *task
+	turn  uint64
+	do    func()
+}
+
+// A queue gives events in order of time, and those of one moment as they came.
+type queue struct {
+	heap  []event
+	order uint64
+}
+
+func (q *queue) push(e event) {
+	q.order++
+	e.order = q.order
+	h := append(q.heap, e)
+	i := len(h) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !e.before(&h[up]) {
+			break
+		}
+		h[i] = h[up]
+		i = up
+	}
+	h[i] = e
+	q.heap = h
+}
+
+func (q *queue) pop() (event, bool) {
+	h := q.heap
+	if len(h) == 0 {
+		return event{}, false
+	}
+	first := h[0]
+	e := h[len(h)-1]
+	h[len(h)-1] = event{}
+	h = h[:len(h)-1]
+	q.heap = h
+	if len(h) == 0 {
+		return first, true
+	}
+	i := 0
+	for {
+		down := 2*i + 1
+		if down >= len(h) {
+			break
+		}
+		if down+1 < len(h) && h[down+1].before(&h[down]) {
+			down++
+		}
+		if !h[down].before(&e) {
+			break
+		}
+		h[i] = h[down]
+		i = down
+	}
+	h[i] = e
+	return first, true
+}
+
+func (e *event) before(f *event) bool { return e.at < f.at || e.at == f.at && e.order < f.order }
