@@ -10,6 +10,7 @@ import (
 type faults struct {
 	w      *world
 	count  int
+	kinds  [kinds]int
 	strike [kinds]*rand.Rand // one stream each: leaving one out leaves the others alone
 	detail [kinds]*rand.Rand
 	last   kind
@@ -50,7 +51,19 @@ func (f *faults) strikes(k kind) bool {
 func (f *faults) next(k kind) bool {
 	f.count++
 	f.last = k
-	return !f.w.Skip[f.count]
+	if f.w.Skip[f.count] {
+		return false
+	}
+	f.kinds[k]++
+	return true
+}
+
+func (f *faults) happened() int {
+	n := 0
+	for _, each := range f.kinds {
+		n += each
+	}
+	return n
 }
 
 // duration draws how long the latest fault lasts: mostly short.

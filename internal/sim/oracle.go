@@ -27,10 +27,14 @@ type Result struct {
 	Steps      int
 	IDs        int
 	Duplicates int
-	Faults     int
+	Machines   int
+	Faults     int           // how many happened
+	Kinds      [kinds]int    // and of what kinds
 	Lived      time.Duration // virtual
 	Finding    *Finding      // the first, nil if there is none
 	Story      []string      // with Options.Trace
+
+	numbers int // of faults, those left out included
 }
 
 // An oracle knows all ids and all grants, and compares.
@@ -72,7 +76,7 @@ func (o *oracle) find(kind string, m *machine, format string, args ...any) {
 func (o *oracle) result() Result {
 	return Result{
 		Seed: o.w.Seed, Regime: o.w.plan.regime, Plan: o.w.plan.String(), Steps: o.w.steps, IDs: o.ids, Duplicates: o.duplicates,
-		Faults: o.w.faults.count, Lived: time.Duration(o.w.now), Finding: o.finding, Story: o.w.trace.lines(),
+		Machines: len(o.w.machines), Faults: o.w.faults.happened(), numbers: o.w.faults.count, Kinds: o.w.faults.kinds, Lived: time.Duration(o.w.now), Finding: o.finding, Story: o.w.trace.lines(),
 	}
 }
 
@@ -80,12 +84,10 @@ func (o *oracle) result() Result {
 func (o *oracle) id(l *life, id firn.ID) {
 	o.ids++
 	l.m.made++
+	o.w.trace.id(l.m, id)
 	if !o.seen.add(uint64(id)) {
 		o.duplicates++
 		o.find("duplicate", l.m, "id %s was issued before", o.show(id))
-	}
-	if o.w.trace.on {
-		o.w.trace.say(l.m, "id %s", o.show(id))
 	}
 	layout := o.w.plan.layout
 	tick, number := id.Tick(layout), id.Worker(layout)
@@ -185,8 +187,8 @@ func (o *oracle) documented(m *machine, err error) {
 // stuck judges a process that made no id since the faults have ended.
 func (o *oracle) stuck(m *machine) {
 	l := m.life
-	if l == nil {
-		return // it had left when the faults ended
+	if l == nil || o.w.Rival {
+		return // it had left when the faults ended; or it is not what is to be judged
 	}
 	var back *firn.ClockBackError
 	switch err := l.last; {

@@ -186,7 +186,7 @@ func (f *firnProcess) run(l *life) {
 			l.last = err
 			w.trace.say(f.m, "cannot start: %v", err)
 			w.oracle.documented(f.m, err)
-			f.rest(l, seldom(w.choices, 5*time.Second))
+			f.m.rest(l, seldom(w.choices, 5*time.Second))
 			continue
 		}
 		l.last, l.kept = nil, kept
@@ -286,17 +286,17 @@ func (f *firnProcess) call(l *life, kept *lease.Lease, buffer *prefetch.Buffer[f
 			}
 			w.running.loose = false
 		}
-		f.rest(l, seldom(w.choices, w.plan.think))
+		f.m.rest(l, seldom(w.choices, w.plan.think))
 	}
 }
 
 // rest waits for a time, or until it is time to leave.
-func (f *firnProcess) rest(l *life, d int64) {
+func (m *machine) rest(l *life, d int64) {
 	if l.asked {
 		return
 	}
-	t := f.m.w.running
-	t.at(f.m.w.now + d)
+	t := m.w.running
+	t.at(m.w.now + d)
 	t.wait(context.Background(), l.left)
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/lease"
 )
 
@@ -11,6 +12,12 @@ type trace struct {
 	w     *world
 	on    bool
 	story []string
+
+	// Ids that one process made one after the other, not told yet.
+	made        int
+	by          *machine
+	first, last firn.ID
+	when        string
 }
 
 func newTrace(w *world) *trace { return &trace{w: w, on: w.Trace} }
@@ -19,14 +26,47 @@ func (t *trace) say(m *machine, format string, args ...any) {
 	if !t.on {
 		return
 	}
+	t.flush()
+	t.tell(t.now(), m, fmt.Sprintf(format, args...))
+}
+
+func (t *trace) now() string { return fmt.Sprintf("%s %7d", t.w.clock(), t.w.steps) }
+
+func (t *trace) tell(when string, m *machine, text string) {
 	who := "-"
 	if m != nil {
 		who = m.name
 	}
-	t.story = append(t.story, fmt.Sprintf("%s %6d %s  %s", t.w.clock(), t.w.steps, who, fmt.Sprintf(format, args...)))
+	t.story = append(t.story, fmt.Sprintf("%s %s  %s", when, who, text))
 }
 
-func (t *trace) lines() []string { return t.story }
+// id tells of an id, together with those that went before.
+func (t *trace) id(m *machine, id firn.ID) {
+	if !t.on {
+		return
+	}
+	if t.made == 0 || t.by != m || id.Worker(t.w.plan.layout) != t.last.Worker(t.w.plan.layout) || id < t.last {
+		t.flush()
+		t.by, t.first, t.when = m, id, t.now()
+	}
+	t.made++
+	t.last = id
+}
+
+func (t *trace) flush() {
+	switch {
+	case t.made == 1:
+		t.tell(t.when, t.by, "issues "+t.w.oracle.show(t.first))
+	case t.made > 1:
+		t.tell(t.when, t.by, fmt.Sprintf("issues %d ids, %s to %s", t.made, t.w.oracle.show(t.first), t.w.oracle.show(t.last)))
+	}
+	t.made = 0
+}
+
+func (t *trace) lines() []string {
+	t.flush()
+	return t.story
+}
 
 func describe(c *lease.Config) string {
 	g := &c.Generator

@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"maps"
+	"time"
+)
+
+// Shrink looks for a smaller history that ends in the same kind of finding: fewer
+// processes, fewer kinds of faults, fewer faults. It returns the options that play
+// it, and what became of it. The search ends when nothing can be left out any more,
+// or after a time.
+func Shrink(o Options, limit time.Duration) (Options, Result) {
+	o = o.filled()
+	o.Trace, o.Count = false, false
+	best := Run(o)
+	if best.Finding == nil {
+		return o, best
+	}
+	s := &shrinking{options: o, best: best, until: time.Now().Add(limit)}
+	for s.smaller() {
+	}
+	return s.options, s.best
+}
+
+type shrinking struct {
+	options Options
+	best    Result
+	until   time.Time
+}
+
+// try plays a history and keeps it if it is found wanting in the same way.
+func (s *shrinking) try(change func(*Options)) bool {
+	if time.Now().After(s.until) {
+		return false
+	}
+	o := s.options
+	o.Without = append([]string(nil), o.Without...)
+	o.Skip = maps.Clone(o.Skip)
+	change(&o)
+	r := Run(o)
+	if r.Finding == nil || r.Finding.Kind != s.best.Finding.Kind {
+		return false
+	}
+	s.options, s.best = o, r
+	return true
+}
+
+// smaller goes through all that might be left out once, and reports whether
+// anything was.
+func (s *shrinking) smaller() bool {
+	any := false
+	if at := s.best.Finding.Step; at < s.options.Steps {
+		any = s.try(func(o *Options) { o.Steps = at }) || any
+	}
+	for n := 1; n < s.best.Machines; n++ {
+		if s.try(func(o *Options) { o.Machines = n }) {
+			any = true
+			break
+		}
+	}
+	left := map[string]bool{}
+	for _, name := range s.options.Without {
+		left[name] = true
+	}
+	for k := range kinds {
+		if !left[k.String()] && s.best.Kinds[k] > 0 {
+			any = s.try(func(o *Options) { o.Without = append(o.Without, k.String()) }) || any
+		}
+	}
+	return s.fewer() || any
+}
+
+// fewer leaves out single faults: first large parts of them, then small ones.
+func (s *shrinking) fewer() bool {
+	any := false
+	for part := (s.best.numbers + 1) / 2; part > 0; part /= 2 {
+		for from := 1; from <= s.best.numbers; from += part {
+			new := 0
+			any = s.try(func(o *Options) {
+				if o.Skip == nil {
+					o.Skip = map[int]bool{}
+				}
+				for n := from; n < from+part; n++ {
+					if !o.Skip[n] {
+						o.Skip[n] = true
+						new++
+					}
+				}
+			}) && new > 0 || any
+		}
+	}
+	return any
+}

@@ -1,0 +1,183 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// histories is how many are played in a test; the race detector makes each
+// fifteen times as slow, and one goroutine runs at a time.
+const histories = 240
+
+// playAll plays histories on all cores and reports what was found.
+func playAll(t *testing.T, seeds []uint64, o Options) (results []Result) {
+	t.Helper()
+	results = make([]Result, len(seeds))
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(seeds); i = int(next.Add(1)) - 1 {
+				o := o
+				o.Seed = seeds[i]
+				results[i] = Run(o)
+			}
+		})
+	}
+	all.Wait()
+	return results
+}
+
+func fixed(n int) []uint64 {
+	seeds := make([]uint64, n)
+	for i := range seeds {
+		seeds[i] = uint64(i)
+	}
+	return seeds
+}
+
+// TestNothingIsFound plays a fixed set of histories and some that nobody has
+// played before. On a failure it tells a small history that fails so.
+func TestNothingIsFound(t *testing.T) {
+	n := histories
+	if raced {
+		n /= 24
+	}
+	seeds := fixed(n)
+	for range n / 4 {
+		seeds = append(seeds, rand.Uint64()>>16)
+	}
+	steps, ids := 0, 0
+	for _, r := range playAll(t, seeds, Options{}) {
+		steps += r.Steps
+		ids += r.IDs
+		if r.Finding == nil {
+			continue
+		}
+		o, _ := Shrink(Options{Seed: r.Seed, Regime: r.Regime}, 10*time.Second)
+		o.Trace = true
+		small := Run(o)
+		story := small.Story[max(0, len(small.Story)-80):]
+		t.Fatalf("seed %d, step %d: %s: %s\n  %s\nAgain: go run ./internal/sim/search -seed %d -regime %s -trace\nA smaller one:\n  %s\n  %s",
+			r.Seed, r.Finding.Step, r.Finding.Kind, r.Finding.Text, r.Plan, r.Seed, r.Regime, small.Plan, strings.Join(story, "\n  "))
+	}
+	if steps < 10_000*len(seeds) || ids < 5_000*len(seeds) {
+		t.Errorf("only %d steps and %d ids in %d histories", steps, ids, len(seeds))
+	}
+}
+
+// TestWhatIsNotPromisedIsFound: where the store loses what it acknowledged, under
+// processes that crash and pause, only strict pools are safe.
+func TestWhatIsNotPromisedIsFound(t *testing.T) {
+	found := map[string]int{}
+	for _, r := range playAll(t, fixed(40), Options{Regime: Unprotected}) {
+		if r.Finding != nil {
+			found[r.Finding.Kind]++
+		}
+	}
+	if found["duplicate"]+found["overlap"] < 5 {
+		t.Errorf("in 40 histories without protection were found: %v", found)
+	}
+}
+
+func TestTheUsualDesignRepeatsItself(t *testing.T) {
+	stricken, ids := 0, 0
+	for _, r := range playAll(t, fixed(60), Options{Regime: Durable, Rival: true, Count: true}) {
+		ids += r.IDs
+		if r.Duplicates > 0 {
+			stricken++
+		}
+	}
+	if stricken < 20 || stricken == 60 || ids < 500_000 {
+		t.Errorf("duplicates in %d of 60 histories, with %d ids", stricken, ids)
+	}
+}
+
+// TestTheUsualDesignIsRightWithoutFaults: else the comparison would not be fair.
+func TestTheUsualDesignIsRightWithoutFaults(t *testing.T) {
+	o := Options{Regime: Strict, Rival: true, Count: true, Without: kindNames[:]}
+	for _, r := range playAll(t, fixed(60), o) {
+		if r.Duplicates > 0 || r.Faults > 0 {
+			t.Errorf("seed %d: %d duplicates and %d faults", r.Seed, r.Duplicates, r.Faults)
+		}
+	}
+}
+
+func TestASeedDeterminesEverything(t *testing.T) {
+	for seed := range uint64(6) {
+		o := Options{Seed: seed, Steps: 2000, Trace: true}
+		once, again := Run(o), Run(o)
+		if !reflect.DeepEqual(once, again) {
+			for i := range once.Story {
+				if i >= len(again.Story) || once.Story[i] != again.Story[i] {
+					t.Fatalf("seed %d: the stories part at line %d: %s", seed, i, once.Story[i])
+				}
+			}
+			t.Fatalf("seed %d: %+v and %+v", seed, once, again)
+		}
+		if len(once.Story) < 100 {
+			t.Errorf("seed %d: a story of %d lines", seed, len(once.Story))
+		}
+		o.Trace = false
+		silent := Run(o)
+		if silent.Steps != once.Steps || silent.IDs != once.IDs {
+			t.Errorf("seed %d: another history without its story: %d steps, not %d", seed, silent.Steps, once.Steps)
+		}
+	}
+}
+
+func TestEveryFaultHappens(t *testing.T) {
+	var happened [kinds]int
+	for _, r := range playAll(t, fixed(45), Options{Steps: 3000}) {
+		for k, n := range r.Kinds {
+			happened[k] += n
+		}
+	}
+	for k, n := range happened {
+		if n == 0 {
+			t.Errorf("%v never happened", kind(k))
+		}
+	}
+}
+
+func TestAFailureIsMadeSmaller(t *testing.T) {
+	for seed := range uint64(20) {
+		o := Options{Seed: seed, Regime: Unprotected}
+		r := Run(o)
+		if r.Finding == nil {
+			continue
+		}
+		small, s := Shrink(o, 20*time.Second)
+		if s.Finding == nil || s.Finding.Kind != r.Finding.Kind {
+			t.Fatalf("seed %d: %v became %v", seed, r.Finding, s.Finding)
+		}
+		if s.Finding.Step > r.Finding.Step || s.Faults > r.Faults || s.Machines > r.Machines {
+			t.Errorf("seed %d: %d steps, %d faults, %d processes became %d, %d, %d",
+				seed, r.Finding.Step, r.Faults, r.Machines, s.Finding.Step, s.Faults, s.Machines)
+		}
+		if again := Run(small); !reflect.DeepEqual(again.Finding, s.Finding) {
+			t.Errorf("seed %d: played again, the smaller history ends in %v", seed, again.Finding)
+		}
+		return
+	}
+	t.Fatal("nothing was found to make smaller")
+}
+
+func BenchmarkSteps(b *testing.B) {
+	steps, ids := 0, 0
+	seed := uint64(0)
+	for b.Loop() {
+		r := Run(Options{Seed: seed})
+		steps += r.Steps
+		ids += r.IDs
+		seed++
+	}
+	b.ReportMetric(float64(steps)/b.Elapsed().Seconds(), "steps/s")
+	b.ReportMetric(float64(ids)/b.Elapsed().Seconds(), "ids/s")
+}
