@@ -352,7 +352,7 @@ func (c *core) countOn(tick Tick, n uint64) (decision, bool) {
 			pos = max(c.entry(cur), c.floor)
 		}
 		for pos >= c.endOf(cur) {
-			cur++
+			cur = max(cur+1, c.history.oldest(c.highTick()))
 			if cur > most {
 				return decision{}, false
 			}

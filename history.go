@@ -38,12 +38,15 @@ func (h *history) record(tick Tick, until uint64) {
 	}
 }
 
+// oldest returns the first tick that is known of, given the highest ever used.
+func (h *history) oldest(high Tick) Tick { return high - Tick(len(h.ring)) + 1 }
+
 // lookup returns the first unused position of a tick, given that the highest
 // tick ever used is high. Known is false when the ring has been lapped there:
 // then nothing about the tick can be told. Written is false for a tick that
 // was skipped: all of it is unused.
 func (h *history) lookup(tick, high Tick) (until uint64, written, known bool) {
-	if !h.kept() || tick < 0 || high-tick >= Tick(len(h.ring)) {
+	if !h.kept() || tick < 0 || tick < h.oldest(high) {
 		return 0, false, false
 	}
 	u := h.ring[tick%Tick(len(h.ring))]

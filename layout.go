@@ -102,10 +102,8 @@ func newLayout(cfg LayoutConfig) (Layout, error) {
 	if cfg.Unit < 1 {
 		errs = append(errs, &RangeError{What: "unit", Value: cfg.Unit.String(), Min: "1ns", Max: "2562047h"})
 	}
-	if cfg.Epoch.Before(minEpoch) || cfg.Epoch.After(maxEpoch) {
-		errs = append(errs, &RangeError{
-			What: "epoch", Value: stamp(cfg.Epoch), Min: stamp(minEpoch), Max: stamp(maxEpoch),
-		})
+	if err := checkEpoch(cfg.Epoch); err != nil {
+		errs = append(errs, err)
 	}
 	if cfg.Order > SequenceThenWorker {
 		errs = append(errs, NewRangeError("order", int64(cfg.Order), 0, 1, ""))

@@ -97,8 +97,28 @@ func ParseUnit(text string) (time.Duration, error) {
 
 // ParseEpoch reads the moment tick 0 begins: RFC 3339
 // ("2016-05-20T00:00:00+08:00"), a date in UTC ("2025-01-01") or Unix
-// milliseconds ("1288834974657"). Errors match [ErrSyntax].
+// milliseconds ("1288834974657"). Errors match [ErrSyntax], or [ErrRange] for a
+// moment that no layout can begin at.
 func ParseEpoch(text string) (time.Time, error) {
+	t, err := parseEpoch(text)
+	if err == nil {
+		err = checkEpoch(t)
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	return t, nil
+}
+
+// checkEpoch refuses moments that nanoseconds do not reach.
+func checkEpoch(epoch time.Time) error {
+	if epoch.Before(minEpoch) || epoch.After(maxEpoch) {
+		return &RangeError{What: "epoch", Value: stamp(epoch), Min: stamp(minEpoch), Max: stamp(maxEpoch)}
+	}
+	return nil
+}
+
+func parseEpoch(text string) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return t.UTC(), nil
 	}

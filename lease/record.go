@@ -156,15 +156,27 @@ func readPool(name string, entries []store.Entry) (p Pool, found bool, err error
 			continue
 		}
 		var s Slot
-		if n, err := fmt.Sscanf(rest, "slot/%d/%d", &s.Datacenter, &s.Worker); n != 2 || err != nil {
-			continue // a key of a later version, not ours to judge
+		if n, err := fmt.Sscanf(rest, "slot/%d/%d", &s.Datacenter, &s.Worker); n != 2 || err != nil || !p.has(e.Key, s) {
+			continue // a key of somebody else, not ours to judge
 		}
 		if err := s.read(e); err != nil {
 			return p, false, err
 		}
+		if l := p.Layout; !l.IsZero() && (s.Fence < -1 || s.Fence > l.MaxTick()) {
+			err := firn.NewRangeError("fence", int64(s.Fence), -1, int64(l.MaxTick()), "layout "+l.Bits())
+			return p, false, fmt.Errorf("%w: key %q: %w; use another pool, or remove the key", ErrForeign, e.Key, err)
+		}
 		p.Slots = append(p.Slots, s)
 	}
 	return p, found, nil
+}
+
+// has reports whether a key is one of the slots of the pool's layout: not a number
+// beyond its bits, nor one written in another way. The pool's record comes before
+// its slots; where it is missing nothing can be told.
+func (p *Pool) has(key string, s Slot) bool {
+	return p.Layout.IsZero() || key == slotKey(p.Name, p.Layout, s.Datacenter, s.Worker) &&
+		s.Datacenter <= p.Layout.MaxDatacenter() && s.Worker <= p.Layout.MaxWorker()
 }
 
 func (s *Slot) read(e store.Entry) error {

@@ -1,0 +1,45 @@
+package redisstore
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn/store"
+)
+
+// FuzzMember reads what anybody may have put into the sorted set.
+func FuzzMember(f *testing.F) {
+	f.Add("firn/p/pool" + endOfKey + "00000000000000ff\n{}")
+	f.Add("firn/p/pool" + endOfKey + "zz000000000000ff\n{}")
+	f.Add("plain")
+	f.Add(endOfKey)
+	f.Fuzz(func(t *testing.T, member string) {
+		e, err := parse(member)
+		if err != nil {
+			if !errors.Is(err, store.ErrRefused) {
+				t.Fatalf("%v is not told as what it is", err)
+			}
+			return
+		}
+		if again := e.Key + endOfKey + digits(e.Revision) + "\n" + string(e.Value); !strings.EqualFold(again, member) {
+			t.Fatalf("%q was read as %+v, which is written %q", member, e, again)
+		}
+	})
+}
+
+// FuzzURL: an error does not repeat the password, and what is accepted has a host.
+func FuzzURL(f *testing.F) {
+	for _, text := range []string{
+		"redis://:secret@127.0.0.1:6379/0", "rediss://u:secret@h,h2:6379/3?sentinel=main", "redis://h/99999999999999999999",
+		"redis://h:0", "redis://", "redis://:secret@h/%zz?x=%zz", "redis://h?cluster=maybe", "http://h", "",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		options, _, err := parseURL(text)
+		if err == nil && len(options.Addrs) == 0 {
+			t.Fatalf("%q was accepted, with no host", text)
+		}
+	})
+}
