@@ -118,6 +118,10 @@ func (f *faults) happen(k kind) {
 		w.trace.say(nil, "the store is away for %v", time.Duration(d))
 		w.store.down = max(w.store.down, w.now+d)
 	case wipe:
+		if r.IntN(3) == 0 {
+			w.store.ambush = true
+			return
+		}
 		w.trace.say(nil, "the store is wiped")
 		w.store.setTo(nil)
 	case restore:

@@ -16,6 +16,7 @@ type machine struct {
 	base, from int64
 	ppm        int64
 	mono       int64 // of the monotonic clock, which has the same rate, at from
+	asleep     int64 // until then the monotonic clock stands still
 
 	frozen int64 // until then nothing runs here
 	thawed *task // the one that stood still in the middle of a step
@@ -42,14 +43,15 @@ func (m *machine) scaled(d int64) int64 { return d + d/1_000_000*m.ppm + d%1_000
 
 // advance moves the moment that readings count from to the present.
 func (m *machine) advance() {
-	d := m.scaled(m.w.now - m.from)
-	m.base += d
-	m.mono += d
+	m.base, m.mono = m.wall(), m.monotonic()
 	m.from = m.w.now
 }
 
-func (m *machine) wall() int64      { return m.base + m.scaled(m.w.now-m.from) }
-func (m *machine) monotonic() int64 { return m.mono + m.scaled(m.w.now-m.from) }
+func (m *machine) wall() int64 { return m.base + m.scaled(m.w.now-m.from) }
+
+func (m *machine) monotonic() int64 {
+	return m.mono + m.scaled(max(m.w.now-max(m.from, m.asleep), 0))
+}
 
 // Wall implements [firn.TimeSource].
 func (m *machine) Wall() time.Time {
@@ -162,10 +164,9 @@ func (m *machine) freeze(d int64) { m.frozen = max(m.frozen, m.w.now+d) }
 
 // suspend is freeze with a monotonic clock that stands still meanwhile.
 func (m *machine) suspend(d int64) {
-	before := max(m.frozen, m.w.now)
-	m.freeze(d)
 	m.advance()
-	m.mono -= m.scaled(m.frozen - before)
+	m.freeze(d)
+	m.asleep = m.frozen
 }
 
 // stepClock sets the wall clock forward or back.

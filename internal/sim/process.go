@@ -38,9 +38,10 @@ type life struct {
 
 	grants  map[int64][]interval // by worker
 	virtual bool                 // its clock is
-	ordered bool                 // ids asked for after another are greater
-	most    firn.ID              // the greatest returned
-	closed  bool                 // it has given everything back, or is about to
+	steady  bool
+	ordered bool    // ids asked for after another are greater
+	most    firn.ID // the greatest returned
+	closed  bool    // it has given everything back, or is about to
 	config  string
 }
 
@@ -113,9 +114,10 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	g.Layout, g.Time, g.Random = p.layout, f.m, f.random().Uint64
 	g.Datacenter = r.Int64N(p.layout.MaxDatacenter() + 1)
 	g.Start = pick(r, firn.StartCarry, firn.StartCarry, firn.StartZero, firn.StartRandom)
-	l.ordered, l.virtual, l.pinned = true, false, false
+	l.ordered, l.virtual, l.steady, l.pinned = true, false, false, false
 	switch n := r.IntN(10); {
 	case n < 4:
+		l.steady = true
 		g.Ahead = pick(r, 0, 0, -1, time.Second, maxLead)
 		if p.regime == Reasserted {
 			g.Ahead = pick[time.Duration](r, 0, -1)
@@ -327,6 +329,9 @@ func (f *firnProcess) failed(l *life, err error) {
 	if err != nil {
 		f.m.w.trace.say(f.m, "%v", err)
 		f.m.w.oracle.documented(f.m, err)
+		if l.steady && errors.Is(err, firn.ErrClockBack) {
+			f.m.w.oracle.find("error", f.m, "a steady clock that went back: %v", err)
+		}
 	}
 }
 

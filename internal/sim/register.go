@@ -22,6 +22,7 @@ type register struct {
 	revisions int64 // never used again, whatever happens to the entries
 	down      int64 // away until then
 	past      []version
+	ambush    bool // the store is wiped when the next slot is about to be created
 }
 
 // A version is what the store held from a time on.
@@ -103,7 +104,7 @@ func (s *register) fence(worker int64) firn.Tick {
 }
 
 // mend ends all that is wrong.
-func (s *register) mend() { s.down = 0 }
+func (s *register) mend() { s.down, s.ambush = 0, false }
 
 func (s *register) get(entries []store.Entry, key string) (store.Entry, error) {
 	i, ok := find(entries, key)
@@ -192,6 +193,11 @@ func (c client) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 		return 0, fmt.Errorf("the simulated store: %w", store.ErrRefused)
 	}
 	return ask(ctx, c.m, key, false, func([]store.Entry) (store.Revision, error) {
+		if w.store.ambush && old == 0 && strings.Contains(key, "/slot/") {
+			w.store.ambush = false
+			w.trace.say(nil, "the store is wiped")
+			w.store.setTo(nil)
+		}
 		revision, err := w.store.swap(key, old, value)
 		w.trace.say(c.m, "write %s over revision %d: revision %d, %v: %s", key, old, revision, err, value)
 		return revision, err

@@ -64,9 +64,12 @@ func (t *task) wake() {
 	if t.ended || t.killed {
 		return
 	}
-	if m.frozen > m.w.now && m.thawed != t {
-		// Whoever stood still in the middle of a step ends that first.
-		m.w.events.push(event{at: m.frozen + 1 + m.w.latencies.Int64N(1000), task: t, turn: t.turn})
+	if m.frozen > m.w.now {
+		at := m.frozen
+		if t != m.thawed { // who stood still in the middle of a step ends that first
+			at += 1 + m.w.latencies.Int64N(1000)
+		}
+		m.w.events.push(event{at: at, task: t, turn: t.turn})
 		return
 	}
 	before := m.w.running

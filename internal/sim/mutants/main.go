@@ -1,0 +1,193 @@
+// Command mutants makes small wrong changes to the protocol, one at a time, and
+// counts how many histories the simulator needs to find each. The sources stay as
+// they are: the changed files stand in an overlay of the build.
+//
+//	go run ./internal/sim/mutants            # all, as a table
+//	go run ./internal/sim/mutants -only 3,7  # some of them
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn/internal/sim"
+)
+
+// A mutant is a wrong change.
+type mutant struct {
+	name   string
+	regime sim.Regime // in which it shows
+	edits  []edit
+	// harmless says why nothing is to be found; empty: it must be.
+	harmless string
+}
+
+// An edit replaces a text that stands once in a file, by its path below the module.
+type edit struct{ file, old, new string }
+
+var (
+	only   = flag.String("only", "", "the numbers of the mutants to try, as 3,7 (default: all)")
+	within = flag.Int("within", 2000, "how many histories may be needed to find one")
+	spared = flag.Int("spared", 500, "how many histories to play with one that is harmless")
+)
+
+func main() {
+	flag.Parse()
+	if err := run(); err != nil {
+		fmt.Fprintf(os.Stderr, "mutants: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	chosen, err := choose(*only)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "firn-mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	fmt.Printf("| # | wrong change | regime | histories needed | found as |\n| --: | --- | --- | --: | --- |\n")
+	var wrong []string
+	for i, m := range mutants {
+		if !chosen[i+1] {
+			continue
+		}
+		found, err := m.play(dir)
+		if err != nil {
+			return fmt.Errorf("%d, %s: %w", i+1, m.name, err)
+		}
+		fmt.Printf("| %d | %s | %s | %s | %s |\n", i+1, m.name, m.regime, found.needed(), found.as(m))
+		if found.it != (m.harmless == "") {
+			wrong = append(wrong, m.name)
+		}
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("not as expected: %s", strings.Join(wrong, "; "))
+	}
+	return nil
+}
+
+func choose(only string) (map[int]bool, error) {
+	chosen := map[int]bool{}
+	for i := range mutants {
+		chosen[i+1] = only == ""
+	}
+	if only == "" {
+		return chosen, nil
+	}
+	for _, text := range strings.Split(only, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > len(mutants) {
+			return nil, fmt.Errorf("-only %q: %q is no number from 1 to %d", only, text, len(mutants))
+		}
+		chosen[n] = true
+	}
+	return chosen, nil
+}
+
+// What became of a mutant.
+type outcome struct {
+	it     bool // was found
+	seed   int
+	kind   string
+	played int
+}
+
+func (o outcome) needed() string {
+	if !o.it {
+		return fmt.Sprintf("none in %d", o.played)
+	}
+	return fmt.Sprint(o.seed + 1)
+}
+
+func (o outcome) as(m mutant) string {
+	if !o.it && m.harmless != "" {
+		return "harmless: " + m.harmless
+	}
+	return o.kind
+}
+
+var finding = regexp.MustCompile(`(?m)^seed (\d+), step \d+: (\w+): `)
+
+// play builds the search with the mutant in it and lets it search.
+func (m mutant) play(dir string) (outcome, error) {
+	overlay, err := m.overlay(dir)
+	if err != nil {
+		return outcome{}, err
+	}
+	binary := filepath.Join(dir, "search")
+	if out, err := exec.Command("go", "build", "-overlay", overlay, "-o", binary, "./internal/sim/search").CombinedOutput(); err != nil {
+		return outcome{}, fmt.Errorf("build: %w\n%s", err, out)
+	}
+	o := outcome{played: *within}
+	if m.harmless != "" {
+		o.played = *spared
+	}
+	// One history at a time, so that the first that fails is the first there is.
+	search := exec.Command(binary, "-regime", string(m.regime), "-seeds", fmt.Sprint(o.played), "-shrink", "0", "-cores", "1")
+	search.WaitDelay = time.Second
+	out, err := search.CombinedOutput()
+	match := finding.FindSubmatch(out)
+	var exit *exec.ExitError
+	switch {
+	case match != nil:
+		o.it, o.kind = true, string(match[2])
+		o.seed, err = strconv.Atoi(string(match[1]))
+		return o, err
+	case err == nil:
+		return o, nil
+	case errors.As(err, &exit) && strings.Contains(string(out), "panic"):
+		o.it, o.kind = true, "panic"
+		return o, nil
+	default:
+		return o, fmt.Errorf("search: %w\n%s", err, out)
+	}
+}
+
+// overlay writes the changed files, and says which they replace.
+func (m mutant) overlay(dir string) (string, error) {
+	changed := map[string]string{}
+	for _, e := range m.edits {
+		text, ok := changed[e.file]
+		if !ok {
+			source, err := os.ReadFile(filepath.FromSlash(e.file))
+			if err != nil {
+				return "", fmt.Errorf("%w: run this in the folder of the module", err)
+			}
+			text = string(source)
+		}
+		if n := strings.Count(text, e.old); n != 1 {
+			return "", fmt.Errorf("the text to change stands %d times in %s, not once: %s", n, e.file, e.old)
+		}
+		changed[e.file] = strings.Replace(text, e.old, e.new, 1)
+	}
+	replace := map[string]string{}
+	for file, text := range changed {
+		path, err := filepath.Abs(filepath.FromSlash(file))
+		if err != nil {
+			return "", err
+		}
+		replace[path] = filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(replace[path], []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	b, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, b, 0o600)
+}
