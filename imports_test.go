@@ -37,6 +37,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"lease":               {root, root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/lease"},
 		"prefetch":            {root, root + "/internal/turns", root + "/prefetch"},
 		"objectid":            {root, root + "/objectid"},
+		"serial":              {root, root + "/serial"},
 		"internal/sim":        {root, root + "/lease", root + "/prefetch", root + "/store", root + "/internal/turns"},
 		"internal/sim/search": {root + "/internal/sim"},
 		"internal/turns":      {},
