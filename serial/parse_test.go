@@ -57,6 +57,16 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+func TestEveryDayOfTwoCenturiesIsRead(t *testing.T) {
+	f := mustNew(t, serial.Config{Layout: mustLayout(t, "40/0/0/0,unit=1s,epoch=1900-01-01")})
+	for day := firn.ID(0); day < 201*365; day++ {
+		text := mustText(t, f, day*24*60*60)
+		if id, err := f.Parse(text); id != day*24*60*60 || err != nil {
+			t.Fatalf("%s is read as %d, %v", text, id, err)
+		}
+	}
+}
+
 func TestATimeBetweenTwoTicksIsNoSerial(t *testing.T) {
 	f := mustNew(t, serial.Config{Layout: mustLayout(t, "sonyflake")}) // 10ms
 	const good = "20261120141503120" + "0000000" + "042" + "00017"
