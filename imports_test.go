@@ -38,6 +38,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"prefetch":            {root, root + "/internal/turns", root + "/prefetch"},
 		"objectid":            {root, root + "/objectid"},
 		"serial":              {root, root + "/serial"},
+		"prefixed":            {root, root + "/prefixed", root + "/objectid"},
 		"internal/sim":        {root, root + "/lease", root + "/prefetch", root + "/store", root + "/internal/turns"},
 		"internal/sim/search": {root + "/internal/sim"},
 		"internal/turns":      {},
