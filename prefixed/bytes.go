@@ -2,7 +2,6 @@ package prefixed
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -31,12 +30,16 @@ var worth = func() (table [256]byte) {
 	return table
 }()
 
+// maxBytes bounds what is read.
+const maxBytes = 1024
+
 // width returns how many digits n bytes have.
 func width(n int) int { return n/5*8 + (n%5*8+4)/5 }
 
 // Bytes returns the bytes of an id after the prefix and an underscore, such as
 // id[:] of a UUID or an object id: as one big-endian number, in base32 of the
-// width that so many bytes have, 8/5 of their number rounded up.
+// width that so many bytes have, 8/5 of their number rounded up. More than 1024
+// bytes, and none, give a text that nothing reads.
 func (p Prefix) Bytes(id []byte) string {
 	return string(p.AppendBytes(make([]byte, 0, len(p.text)+1+width(len(id))), id))
 }
@@ -73,17 +76,14 @@ func group(out, id []byte) {
 // ParseBytes reads what Bytes wrote of n bytes, its letters in either case, I
 // and L as 1 and O as 0. Errors: a *[firn.SyntaxError] that says what is wrong:
 // another prefix, naming both, the length, which character, or bits beyond the
-// bytes; a *[firn.RangeError] for n below 1.
+// bytes; a *[firn.RangeError] for n that is not from 1 to 1024.
 //
 //	b, err := users.ParseBytes(text, 16)
 //	if err != nil { … }
 //	id := uuid.UUID(b)
 func (p Prefix) ParseBytes(text string, n int) ([]byte, error) {
-	if n < 1 {
-		return nil, firn.NewRangeError("number of bytes", int64(n), 1, math.MaxInt32, "of an id")
-	}
-	if n > len(text) { // spares overflows; the length is wrong
-		n = len(text) + 1
+	if n < 1 || n > maxBytes {
+		return nil, firn.NewRangeError("number of bytes", int64(n), 1, maxBytes, "of an id with a prefix")
 	}
 	rest, err := p.cut(text, width(n))
 	if err != nil {
