@@ -162,8 +162,8 @@ func TestWhileTheClockIsBackABurstGoesOnByASecondASecond(t *testing.T) {
 	last := fill(t, g, objectid.ID{}, 1)
 	clock.step(-time.Hour)
 	clock.pass(time.Second)
-	last = fill(t, g, last, 5<<24) // five seconds' worth, of which two are at hand
-	if ahead := last.Time().Sub(noon); ahead > 5*time.Second || clock.slept < 2*time.Second || clock.slept > 4*time.Second {
+	last = fill(t, g, last, 3<<24) // three seconds' worth, of which two are at hand and one has passed
+	if ahead := last.Time().Sub(noon); ahead > 3*time.Second || clock.slept < 900*time.Millisecond || clock.slept > 2*time.Second {
 		t.Errorf("ids are %v ahead after %v of waiting", ahead, clock.slept)
 	}
 }
