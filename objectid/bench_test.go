@@ -1,0 +1,118 @@
+package objectid_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/firn-id/firn/objectid"
+)
+
+// The results go where the compiler cannot drop them.
+var (
+	benchID    objectid.ID
+	benchText  string
+	benchBytes []byte
+)
+
+// Above 60 ns an id nothing waits; quicker than that, Next reaches the
+// 16,777,216 ids a second that the counter has room for, and waits.
+func BenchmarkNext(b *testing.B) {
+	g := mustNew(b, objectid.Config{})
+	b.ReportAllocs()
+	for b.Loop() {
+		id, err := g.Next()
+		if err != nil {
+			b.Fatal(err)
+		}
+		benchID = id
+	}
+}
+
+func BenchmarkNextParallel(b *testing.B) {
+	g := mustNew(b, objectid.Config{})
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := g.Next(); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
+
+// BenchmarkNextUncapped changes generators before the counter is used up: what
+// a call itself costs.
+func BenchmarkNextUncapped(b *testing.B) {
+	g := mustNew(b, objectid.Config{})
+	b.ReportAllocs()
+	for i := 1; b.Loop(); i++ {
+		if i&(1<<23-1) == 0 {
+			g = mustNew(b, objectid.Config{})
+		}
+		id, err := g.Next()
+		if err != nil {
+			b.Fatal(err)
+		}
+		benchID = id
+	}
+}
+
+func BenchmarkFill1024(b *testing.B) {
+	ids := make([]objectid.ID, 1024)
+	g := mustNew(b, objectid.Config{})
+	b.ReportAllocs()
+	for i := 1; b.Loop(); i++ {
+		if i&(1<<13-1) == 0 {
+			g = mustNew(b, objectid.Config{})
+		}
+		if _, err := g.Fill(context.Background(), ids); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1024, "ns/id")
+}
+
+func BenchmarkString(b *testing.B) {
+	id := mustParse(b, known)
+	b.ReportAllocs()
+	for b.Loop() {
+		benchText = id.String()
+	}
+}
+
+func BenchmarkAppendText(b *testing.B) {
+	id := mustParse(b, known)
+	b.ReportAllocs()
+	for b.Loop() {
+		benchBytes, _ = id.AppendText(benchBytes[:0])
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		id, err := objectid.Parse(known)
+		if err != nil {
+			b.Fatal(err)
+		}
+		benchID = id
+	}
+}
+
+func BenchmarkMarshalJSON(b *testing.B) {
+	id := mustParse(b, known)
+	b.ReportAllocs()
+	for b.Loop() {
+		benchBytes, _ = id.MarshalJSON()
+	}
+}
+
+func BenchmarkUnmarshalJSON(b *testing.B) {
+	text := []byte(`"` + known + `"`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := benchID.UnmarshalJSON(text); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package objectid_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/objectid"
+)
+
+// counting returns a source of randomness that makes counters begin at start.
+func counting(start uint64) func() uint64 { return func() uint64 { return start << 40 } }
+
+func mustNew(t testing.TB, cfg objectid.Config) *objectid.Generator {
+	t.Helper()
+	g, err := objectid.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func mustNext(t testing.TB, g *objectid.Generator) objectid.ID {
+	t.Helper()
+	id, err := g.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// fill makes n ids, checks that they increase from above last, and returns the last.
+func fill(t testing.TB, g *objectid.Generator, last objectid.ID, n int) objectid.ID {
+	t.Helper()
+	ids := make([]objectid.ID, min(n, 1<<16))
+	for ; n > 0; n -= len(ids) {
+		ids = ids[:min(n, len(ids))]
+		if got, err := g.Fill(context.Background(), ids); got != len(ids) || err != nil {
+			t.Fatalf("filled %d, %v", got, err)
+		}
+		check := ids
+		if n > 1<<20 { // the race detector would take minutes
+			check = []objectid.ID{ids[0], ids[len(ids)-1]}
+		}
+		for _, id := range check {
+			if id.Compare(last) <= 0 {
+				t.Fatalf("%s follows %s", id, last)
+			}
+			last = id
+		}
+	}
+	return last
+}
+
+func TestAnIDHasTheClocksSecondTheGeneratorsBytesAndACounter(t *testing.T) {
+	clock := newFakeTime()
+	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0xabcdef)})
+	a, b := mustNext(t, g), mustNext(t, g)
+	clock.pass(1500 * time.Millisecond)
+	c := mustNext(t, g)
+	if a.Counter() != 0xabcdef || b.Counter() != 0xabcdf0 || c.Counter() != 0xabcdf1 {
+		t.Errorf("counters are %x, %x, %x", a.Counter(), b.Counter(), c.Counter())
+	}
+	if !a.Time().Equal(noon) || !b.Time().Equal(noon) || !c.Time().Equal(noon.Add(time.Second)) {
+		t.Errorf("times are %v, %v, %v", a.Time(), b.Time(), c.Time())
+	}
+	if a.Unique() != c.Unique() {
+		t.Errorf("unique bytes are %x and %x", a.Unique(), c.Unique())
+	}
+}
+
+func TestGeneratorsDrawTheirBytesAndCounters(t *testing.T) {
+	clock := newFakeTime()
+	a, b := mustNext(t, mustNew(t, objectid.Config{Time: clock})), mustNext(t, mustNew(t, objectid.Config{Time: clock}))
+	if a.Unique() == b.Unique() || a.Counter() == b.Counter() {
+		t.Errorf("two generators made %s and %s", a, b)
+	}
+}
+
+func TestACounterThatComesRoundRunsASecondAhead(t *testing.T) {
+	clock := newFakeTime()
+	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0xffffff)})
+	a, b := mustNext(t, g), mustNext(t, g)
+	if a.Counter() != 0xffffff || b.Counter() != 0 || !b.Time().Equal(noon.Add(time.Second)) {
+		t.Errorf("%s (%v) follows %s", b, b.Time(), a)
+	}
+	clock.pass(time.Second)
+	if c := mustNext(t, g); c.Counter() != 1 || !c.Time().Equal(noon.Add(time.Second)) {
+		t.Errorf("a second later comes %s (%v)", c, c.Time())
+	}
+}
+
+func TestACounterThatComesRoundBetweenSecondsDoesNotRunAhead(t *testing.T) {
+	clock := newFakeTime()
+	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0xffffff)})
+	mustNext(t, g)
+	clock.pass(5 * time.Second)
+	if id := mustNext(t, g); !id.Time().Equal(noon.Add(5 * time.Second)) {
+		t.Errorf("%s was made at %v", id, id.Time())
+	}
+}
+
+func TestIDsAreAtMostOneSecondAheadHoweverManyAreMade(t *testing.T) {
+	clock := newFakeTime()
+	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0xfffff0)})
+	var last objectid.ID
+	for range 10 { // 42 million: 2.5 seconds' worth
+		last = fill(t, g, last, 4<<20)
+		if ahead := last.Time().Sub(clock.Wall()); ahead > time.Second {
+			t.Fatalf("%s is %v ahead", last, ahead)
+		}
+	}
+	if p, made := last.Parts(), uint64(0xfffff0+10<<22-1); uint64(p.Seconds)<<24|uint64(p.Counter) != uint64(noon.Unix())<<24+made {
+		t.Errorf("%s is the last id: some were left out", last)
+	}
+	if clock.slept < time.Second || clock.slept > 2*time.Second {
+		t.Errorf("the callers slept for %v", clock.slept)
+	}
+}
+
+func TestAWaitEndsWithItsContext(t *testing.T) {
+	g := mustNew(t, objectid.Config{Time: newFakeTime(), Unique: []byte("12345")})
+	ctx, cancel := context.WithCancelCause(context.Background())
+	gone := errors.New("gone")
+	cancel(gone)
+	if id, err := g.NextContext(ctx); !errors.Is(err, gone) || !id.IsZero() {
+		t.Errorf("NextContext = %s, %v", id, err)
+	}
+	if n, err := g.Fill(ctx, make([]objectid.ID, 3)); n != 0 || !errors.Is(err, gone) {
+		t.Errorf("Fill = %d, %v", n, err)
+	}
+	if first := mustNext(t, g); first.Compare(mustNext(t, g)) >= 0 {
+		t.Error("afterwards ids do not increase")
+	}
+}
+
+func TestWhileTheClockIsBackTheTimePartStandsStill(t *testing.T) {
+	clock := newFakeTime()
+	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0)})
+	last := fill(t, g, objectid.ID{}, 10)
+	clock.step(-time.Hour)
+	for range 3600 {
+		clock.pass(time.Second)
+		if last = fill(t, g, last, 10); last.Time().After(noon) {
+			t.Fatalf("%s was made at %v", last, last.Time())
+		}
+	}
+	clock.pass(time.Second)
+	if last = fill(t, g, last, 10); !last.Time().Equal(noon.Add(time.Second)) {
+		t.Errorf("when the clock has caught up, %s was made at %v", last, last.Time())
+	}
+}
+
+func TestWhileTheClockIsBackABurstGoesOnByASecondASecond(t *testing.T) {
+	clock := newFakeTime()
+	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0)})
+	last := fill(t, g, objectid.ID{}, 1)
+	clock.step(-time.Hour)
+	clock.pass(time.Second)
+	last = fill(t, g, last, 3<<24) // three seconds' worth, of which two are at hand and one has passed
+	if ahead := last.Time().Sub(noon); ahead > 3*time.Second || clock.slept < 900*time.Millisecond || clock.slept > 2*time.Second {
+		t.Errorf("ids are %v ahead after %v of waiting", ahead, clock.slept)
+	}
+}
+
+func TestAClockSetForwardIsFollowed(t *testing.T) {
+	clock := newFakeTime()
+	g := mustNew(t, objectid.Config{Time: clock})
+	mustNext(t, g)
+	clock.step(time.Hour)
+	clock.pass(100 * time.Millisecond)
+	if id := mustNext(t, g); !id.Time().Equal(noon.Add(time.Hour)) {
+		t.Errorf("%s was made at %v", id, id.Time())
+	}
+}
+
+func TestAGeneratorWithGivenBytesMakesNoIDOfItsPredecessor(t *testing.T) {
+	clock := newFakeTime()
+	seen := objectid.ID{}
+	for life := range 5 {
+		g := mustNew(t, objectid.Config{Time: clock, Unique: objectid.Historic([3]byte{1, 2, 3}, 0x0405), Random: counting(0xffff00)})
+		seen = fill(t, g, seen, 1000) // runs a second ahead
+		if five := seen.Unique(); five != [5]byte{1, 2, 3, 4, 5} || seen.Process() != 0x0405 {
+			t.Fatalf("the five bytes are %x", five)
+		}
+		if ahead := seen.Time().Sub(clock.Wall()); ahead > time.Second {
+			t.Errorf("life %d is %v ahead", life, ahead)
+		}
+	}
+	if clock.slept > 10*time.Second {
+		t.Errorf("five lives waited for %v", clock.slept)
+	}
+}
+
+func TestNewRefusesWhatCannotBe(t *testing.T) {
+	early, late := newFakeTime(), newFakeTime()
+	early.wall = time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC)
+	late.wall = time.Date(2106, 2, 7, 6, 28, 16, 0, time.UTC)
+	for _, c := range []struct {
+		claim    string
+		cfg      objectid.Config
+		sentinel error
+		want     string
+	}{
+		{"four bytes", objectid.Config{Unique: make([]byte, 4)}, firn.ErrRange, "number of unique bytes 4 is out of range: 5 to 5"},
+		{"a clock before 1970", objectid.Config{Time: early}, firn.ErrRange, "clock's time 1969-12-31"},
+		{"a clock past the end", objectid.Config{Time: late}, firn.ErrTimeExhausted, "end at 2106-02-07T06:28:16.000Z"},
+		{"every mistake is named", objectid.Config{Time: early, Unique: make([]byte, 6)}, firn.ErrRange, "unique bytes 6"},
+	} {
+		g, err := objectid.New(c.cfg)
+		if g != nil || !errors.Is(err, c.sentinel) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.claim, err, c.want)
+		}
+	}
+}
+
+func TestTheLastSecondIsUsedAndNoneAfter(t *testing.T) {
+	clock := newFakeTime()
+	clock.wall = time.Date(2106, 2, 7, 6, 28, 15, 0, time.UTC)
+	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0xfffffe)})
+	a, b := mustNext(t, g), mustNext(t, g)
+	if a.Parts().Seconds != 1<<32-1 || b.Counter() != 0xffffff {
+		t.Errorf("the last ids are %s, %s", a, b)
+	}
+	for range 2 {
+		if id, err := g.Next(); !errors.Is(err, firn.ErrTimeExhausted) || !id.IsZero() {
+			t.Errorf("after the last id comes %s, %v", id, err)
+		}
+		clock.pass(time.Second)
+	}
+}
+
+// TestIDsAreUniqueAndIncreaseWhateverTheClockDoes has callers on all sides while the
+// clock jumps about and the counter comes round.
+func TestIDsAreUniqueAndIncreaseWhateverTheClockDoes(t *testing.T) {
+	clock := newFakeTime()
+	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0xfff000)})
+	const callers, each = 8, 20_000
+	all := make([][]objectid.ID, callers)
+	var wg sync.WaitGroup
+	for c := range callers {
+		wg.Go(func() {
+			for i := range each {
+				if i%64 == c {
+					clock.step(time.Duration(i%7-3) * time.Second)
+				}
+				if i%16 == c {
+					clock.pass(30 * time.Millisecond)
+				}
+				var batch [5]objectid.ID
+				n := 1
+				if i%5 == 0 {
+					n = len(batch)
+				}
+				var err error
+				if n == 1 {
+					batch[0], err = g.Next()
+				} else {
+					_, err = g.Fill(context.Background(), batch[:])
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				all[c] = append(all[c], batch[:n]...)
+			}
+		})
+	}
+	wg.Wait()
+	seen := make(map[objectid.ID]bool)
+	for c, ids := range all {
+		if !slices.IsSortedFunc(ids, objectid.ID.Compare) {
+			t.Errorf("the ids of caller %d do not increase", c)
+		}
+		for _, id := range ids {
+			if seen[id] {
+				t.Fatalf("%s was made twice", id)
+			}
+			seen[id] = true
+		}
+	}
+}
+
+func TestNextDoesNotAllocate(t *testing.T) {
+	g := mustNew(t, objectid.Config{})
+	if n := testing.AllocsPerRun(1000, func() { mustNext(t, g) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

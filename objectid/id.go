@@ -1,0 +1,183 @@
+package objectid
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/firn-id/firn"
+)
+
+// An ID is a MongoDB ObjectID. Ids sort by time, bytewise and as text.
+//
+// As JSON, as text and in fmt and slog it is 24 lower-case hexadecimal digits;
+// in database/sql too; as binary its twelve bytes, id[:]. An ID is a plain
+// value: use it as a map key, compare it with ==.
+type ID [12]byte
+
+const (
+	maxSecond  = 1<<32 - 1
+	maxCounter = 1<<24 - 1
+	width      = 24 // of the text
+)
+
+// Parse reads 24 hexadecimal digits of either case. The error is a
+// *[firn.SyntaxError] that says what is wrong: the length, or which character at which
+// position (in bytes, from 1). Parse allocates for errors only.
+func Parse(text string) (ID, error) { return parse(text) }
+
+// parse is generic so that bytes from JSON or a database need no copy.
+func parse[T string | []byte](text T) (ID, error) {
+	var id ID
+	if len(text) != width {
+		return ID{}, refuse(string(text))
+	}
+	for i := range id {
+		high, low := nibbles[text[2*i]], nibbles[text[2*i+1]]
+		if high|low > 0x0f {
+			return ID{}, refuse(string(text))
+		}
+		id[i] = high<<4 | low
+	}
+	return id, nil
+}
+
+// nibbles holds what a byte is worth as a hexadecimal digit, 0xff if it is none.
+var nibbles = func() (table [256]byte) {
+	for i := range table {
+		table[i] = 0xff
+	}
+	for i := range byte(10) {
+		table['0'+i] = i
+	}
+	for i := range byte(6) {
+		table['a'+i], table['A'+i] = 10+i, 10+i
+	}
+	return table
+}()
+
+// refuse returns the error for a text that parse could not read.
+func refuse(text string) error {
+	const what = "object id"
+	for at := range len(text) {
+		if nibbles[text[at]] > 0x0f {
+			return firn.NewSyntaxError(what, text, fmt.Sprintf("%s at position %d is no hexadecimal digit", character(text[at:]), at+1))
+		}
+	}
+	if text == "" {
+		return firn.NewSyntaxError(what, text, "it is empty")
+	}
+	return firn.NewSyntaxError(what, text, fmt.Sprintf("it has %d digits, an object id has %d", len(text), width))
+}
+
+// character names the first character of text.
+func character(text string) string {
+	if r, size := utf8.DecodeRuneInString(text); r != utf8.RuneError || size > 1 {
+		return fmt.Sprintf("%q", r)
+	}
+	return fmt.Sprintf("byte 0x%02x", text[0])
+}
+
+// String returns the 24 lower-case hexadecimal digits.
+func (id ID) String() string {
+	var text [width]byte
+	hex.Encode(text[:], id[:])
+	return string(text[:])
+}
+
+// Parts are the fields of an id.
+type Parts struct {
+	Seconds uint32  // since 1970-01-01, without leap seconds: until February 2106
+	Unique  [5]byte // the generator's own, or its machine and process
+	Counter uint32  // below 2^24
+}
+
+// Compose returns the id with the given parts, or a *[firn.RangeError] for a
+// counter of more than 24 bits.
+func Compose(p Parts) (ID, error) {
+	if p.Counter > maxCounter {
+		return ID{}, firn.NewRangeError("counter", int64(p.Counter), 0, maxCounter, "object ids have 24 bits for it")
+	}
+	return compose(uint64(p.Seconds)<<24|uint64(p.Counter), join(p.Unique)), nil
+}
+
+// compose returns the id at a position: seconds<<24 | counter, the number a
+// generator counts in.
+func compose(position, unique uint64) (id ID) {
+	binary.BigEndian.PutUint64(id[:8], position>>24<<32|unique>>8)
+	binary.BigEndian.PutUint32(id[8:], uint32(unique<<24|position&maxCounter))
+	return id
+}
+
+// join returns five bytes as a number.
+func join(b [5]byte) uint64 {
+	return uint64(b[0])<<32 | uint64(binary.BigEndian.Uint32(b[1:]))
+}
+
+// Parts takes the id apart. Every id has parts.
+func (id ID) Parts() Parts {
+	return Parts{Seconds: id.seconds(), Unique: id.Unique(), Counter: id.Counter()}
+}
+
+func (id ID) seconds() uint32 { return binary.BigEndian.Uint32(id[:4]) }
+
+// Time returns when the id was made, in UTC, in whole seconds.
+func (id ID) Time() time.Time { return time.Unix(int64(id.seconds()), 0).UTC() }
+
+// Unique returns the five bytes that tell generators apart.
+func (id ID) Unique() [5]byte { return [5]byte(id[4:9]) }
+
+// Machine returns the first three of the five bytes: in the historic form the
+// machine, otherwise random.
+func (id ID) Machine() [3]byte { return [3]byte(id[4:7]) }
+
+// Process returns the last two of the five bytes: in the historic form the
+// process id, otherwise random.
+func (id ID) Process() uint16 { return binary.BigEndian.Uint16(id[7:9]) }
+
+// Counter returns the counter, below 2^24.
+func (id ID) Counter() uint32 { return binary.BigEndian.Uint32(id[8:]) & maxCounter }
+
+// IsZero reports whether id is the zero ID, which no generator makes; tags as
+// json:",omitzero" leave it out.
+func (id ID) IsZero() bool { return id == ID{} }
+
+// Compare returns -1, 0 or +1 as id sorts before, with or after other: as
+// slices.SortFunc wants it.
+func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
+
+// Span returns the smallest and the largest id whose time lies at or after from
+// and before to, for queries by time:
+//
+//	{_id: {$gte: lo, $lte: hi}}
+//
+// Times outside 1970 to February 2106 are cut to what ids can express. The
+// error is a *[firn.RangeError] when no second begins in between.
+func Span(from, to time.Time) (lo, hi ID, err error) {
+	first, last := max(begins(from), 0), min(begins(to)-1, maxSecond)
+	if first > last {
+		return ID{}, ID{}, &firn.RangeError{
+			What: "span from " + stamp(from) + " to", Value: stamp(to), Min: "a second later", Max: stamp(end),
+			Where: "no second of object ids begins in between",
+		}
+	}
+	const all = 1<<40 - 1
+	return compose(uint64(first)<<24, 0), compose(uint64(last)<<24|maxCounter, all), nil
+}
+
+// begins returns the first Unix second that begins at or after t.
+func begins(t time.Time) int64 {
+	if t.Nanosecond() > 0 {
+		return t.Unix() + 1
+	}
+	return t.Unix()
+}
+
+// end is the first moment that ids cannot express.
+var end = time.Unix(maxSecond+1, 0)
+
+// stamp is how errors write a moment.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

@@ -1,0 +1,99 @@
+package objectid
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/firn-id/firn"
+)
+
+// MarshalJSON implements [json.Marshaler]: the 24 digits as a string.
+func (id ID) MarshalJSON() ([]byte, error) {
+	text := append(make([]byte, 0, width+2), '"')
+	return append(hex.AppendEncode(text, id[:]), '"'), nil
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. It reads the digits as a string,
+// and MongoDB's extended JSON, {"$oid": "…"}; null leaves id as it is, as
+// encoding/json has it for all types. For anything else the error is a
+// *[firn.SyntaxError] and id is unchanged.
+func (id *ID) UnmarshalJSON(text []byte) error {
+	if n := len(text); n == width+2 && text[0] == '"' && text[n-1] == '"' {
+		if parsed, err := parse(text[1 : n-1]); err == nil {
+			*id = parsed
+			return nil
+		}
+	}
+	if string(text) == "null" {
+		return nil
+	}
+	plain, err := plainJSON(text)
+	if err == nil {
+		err = id.UnmarshalText([]byte(plain))
+	}
+	if err != nil {
+		reason := `24 hexadecimal digits in a string or in {"$oid": "…"} are allowed`
+		var bad *firn.SyntaxError
+		if errors.As(err, &bad) {
+			reason = bad.Reason + "; " + reason
+		}
+		return firn.NewSyntaxError("object id in JSON", string(text), reason)
+	}
+	return nil
+}
+
+// plainJSON returns the string that is text, or that its only member $oid is.
+func plainJSON(text []byte) (plain string, err error) {
+	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) {
+		return plain, json.Unmarshal(text, &plain)
+	}
+	var object map[string]string // names are matched exactly, unlike those of a struct
+	if err := json.Unmarshal(text, &object); err != nil {
+		return "", err
+	}
+	plain, found := object["$oid"]
+	if !found || len(object) != 1 {
+		return "", errors.New("not $oid alone")
+	}
+	return plain, nil
+}
+
+// MarshalText implements [encoding.TextMarshaler], for map keys, XML, flags and
+// YAML: the 24 digits.
+func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
+
+// AppendText implements [encoding.TextAppender]: it appends the 24 digits to b,
+// and does not allocate when b has room.
+func (id ID) AppendText(b []byte) ([]byte, error) { return hex.AppendEncode(b, id[:]), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler]: it reads what [Parse]
+// does, with the same errors, on which id is unchanged.
+func (id *ID) UnmarshalText(text []byte) error {
+	parsed, err := parse(text)
+	if err == nil {
+		*id = parsed
+	}
+	return err
+}
+
+// MarshalBinary implements [encoding.BinaryMarshaler], and so serves
+// encoding/gob: the twelve bytes.
+func (id ID) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
+
+// AppendBinary implements [encoding.BinaryAppender]: it appends the twelve
+// bytes to b.
+func (id ID) AppendBinary(b []byte) ([]byte, error) { return append(b, id[:]...), nil }
+
+// UnmarshalBinary implements [encoding.BinaryUnmarshaler]: it reads twelve
+// bytes. The error is a *[firn.SyntaxError] for another length; id is unchanged then.
+func (id *ID) UnmarshalBinary(b []byte) error {
+	if len(b) != len(id) {
+		return firn.NewSyntaxError("binary object id", fmt.Sprintf("%x", b[:min(len(b), 64)]),
+			fmt.Sprintf("it has %d bytes, an object id has %d", len(b), len(id)))
+	}
+	*id = ID(b)
+	return nil
+}

@@ -1,0 +1,94 @@
+package serial
+
+import "github.com/firn-id/firn"
+
+// A Check says which check digits end a serial. They are of the digits after
+// the prefix; the prefix itself is compared. Each check finds some typing errors
+// with certainty. Any other slips through once in 10 times or in 97, unless it
+// makes a field too great.
+type Check uint8
+
+const (
+	// NoCheck is no check digits.
+	NoCheck Check = iota
+	// Luhn is one digit, as on bank cards (ISO/IEC 7812-1): it finds any one
+	// wrong digit, and any two neighbours swapped except 09 for 90 and back.
+	Luhn
+	// Mod97 is the two digits of ISO/IEC 7064 MOD 97-10, as in an IBAN: it finds any
+	// one wrong digit and any two neighbours swapped. The digits with the check
+	// have the remainder 1 when divided by 97.
+	Mod97
+
+	checks // how many there are
+)
+
+// String returns the name [ParseCheck] reads.
+func (c Check) String() string {
+	switch c {
+	case Luhn:
+		return "luhn"
+	case Mod97:
+		return "mod97"
+	default:
+		return "none"
+	}
+}
+
+// ParseCheck reads "none", "luhn" or "mod97"; the error is a *[firn.SyntaxError].
+func ParseCheck(text string) (Check, error) {
+	for c := range checks {
+		if text == c.String() {
+			return c, nil
+		}
+	}
+	return NoCheck, firn.NewSyntaxError("check of serials", text, "none, luhn and mod97 are allowed")
+}
+
+// digits returns how many check digits there are.
+func (c Check) digits() int {
+	switch c {
+	case Luhn:
+		return 1
+	case Mod97:
+		return 2
+	default:
+		return 0
+	}
+}
+
+// of returns the check of decimal digits, as a number of [Check.digits] digits.
+func (c Check) of(digits []byte) uint64 {
+	switch c {
+	case Luhn:
+		return luhn(digits)
+	case Mod97:
+		return mod97(digits)
+	default:
+		return 0
+	}
+}
+
+func luhn(digits []byte) uint64 {
+	sum := uint64(0)
+	for i, digit := range digits {
+		d := uint64(digit - '0')
+		if (len(digits)-i)&1 == 1 { // every other digit counts double, the last one first
+			if d *= 2; d > 9 {
+				d -= 9
+			}
+		}
+		sum += d
+	}
+	return (10 - sum%10) % 10
+}
+
+func mod97(digits []byte) uint64 {
+	n := uint64(0)
+	for _, digit := range digits {
+		if n >= 1e18 { // one more digit would not fit
+			n %= 97
+		}
+		n = n*10 + uint64(digit-'0')
+	}
+	return 98 - n%97*100%97
+}

@@ -1,0 +1,178 @@
+package serial
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// Config is what [New] makes a format of. All who write or read the same
+// serials must have an equal one: nothing in a serial tells them apart.
+type Config struct {
+	// Layout of the ids. Default: [firn.DefaultLayout].
+	Layout firn.Layout
+	// Width is how many characters a serial has, prefix and check digits
+	// included; at most 64. Zeros after the time fill it up. Default: 32.
+	Width int
+	// Prefix is what serials begin with: ASCII letters and digits. Default: none.
+	Prefix string
+	// Zone is whose clocks the time is read off. Default, and the best choice: UTC;
+	// time.FixedZone("UTC+8", 8*60*60) and the like are as good. A zone that sets
+	// its clocks back within the times of the layout, as for summer time, is refused: an hour
+	// that comes twice would make one serial of two ids. A named zone without
+	// that works until its government decides otherwise. time.Local is refused,
+	// since it is not the same on all machines.
+	Zone *time.Location
+	// Check says which digits at the end guard against typing errors. Default: [NoCheck].
+	Check Check
+}
+
+const (
+	defaultWidth = 32
+	maxWidth     = 64
+	clockDigits  = len("yyyyMMddHHmmss")
+	lastYear     = 9999
+)
+
+// A Format writes and reads serials. Its methods may be called concurrently.
+type Format struct {
+	layout   firn.Layout
+	prefix   string
+	width    int
+	decimals int     // of the second: 3, or as many more as tell ticks apart
+	fill     int     // zeros between time and fields
+	fields   []field // those the layout has, in its order
+	zone     zone
+	location *time.Location
+	check    Check
+}
+
+// A field is a part of the id below its time.
+type field struct {
+	name   string
+	digits int
+	max    int64
+}
+
+// of returns where p holds the field.
+func (f *field) of(p *firn.Parts) *int64 {
+	switch f.name {
+	case "datacenter":
+		return &p.Datacenter
+	case "worker":
+		return &p.Worker
+	default:
+		return &p.Sequence
+	}
+}
+
+// New checks cfg and returns its format. The error names every mistake at once:
+// a *[firn.RangeError] for a width that does not fit, with the least that does, for a
+// check that is none, and for a zone further from UTC than a day; a
+// *[firn.SyntaxError] for a prefix with other characters and a zone that cannot be used.
+func New(cfg Config) (*Format, error) {
+	if cfg.Layout.IsZero() {
+		cfg.Layout = firn.DefaultLayout()
+	}
+	if cfg.Width == 0 {
+		cfg.Width = defaultWidth
+	}
+	if cfg.Zone == nil {
+		cfg.Zone = time.UTC
+	}
+	f := &Format{
+		layout: cfg.Layout, prefix: cfg.Prefix, width: cfg.Width, decimals: decimals(cfg.Layout),
+		fields: fields(cfg.Layout), location: cfg.Zone, check: cfg.Check,
+	}
+	var errs []error
+	if i := strings.IndexFunc(cfg.Prefix, func(r rune) bool { return !letterOrDigit(r) }); i >= 0 {
+		errs = append(errs, firn.NewSyntaxError("prefix of serials", cfg.Prefix,
+			fmt.Sprintf("ASCII letters and digits are allowed, position %d has another", i+1)))
+	}
+	if cfg.Check >= checks {
+		errs = append(errs, firn.NewRangeError("check", int64(cfg.Check), 0, int64(checks-1), "NoCheck, Luhn or Mod97"))
+	}
+	var err error
+	if f.zone, err = newZone(cfg.Zone, cfg.Layout); err != nil {
+		errs = append(errs, err)
+	}
+	least := f.least()
+	switch f.fill = cfg.Width - least; {
+	case len(cfg.Prefix) > maxWidth:
+		errs = append(errs, firn.NewRangeError("length of prefix", int64(len(cfg.Prefix)), 0, int64(maxWidth-least+len(cfg.Prefix)),
+			fmt.Sprintf("serials have at most %d characters", maxWidth)))
+	case f.fill < 0 || cfg.Width > maxWidth:
+		errs = append(errs, firn.NewRangeError("width", int64(cfg.Width), int64(least), maxWidth,
+			fmt.Sprintf("%s, layout %s", f.pattern(0), cfg.Layout.Bits())))
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return f, nil
+}
+
+func letterOrDigit(r rune) bool {
+	return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+}
+
+// least returns the width without any fill.
+func (f *Format) least() int {
+	n := len(f.prefix) + clockDigits + f.decimals + f.check.digits()
+	for _, field := range f.fields {
+		n += field.digits
+	}
+	return n
+}
+
+// decimals returns how many decimals of a second tell every tick exactly, at
+// least the three of the milliseconds.
+func decimals(l firn.Layout) int {
+	digits := 3
+	for step := int64(time.Millisecond); digits < 9 && (int64(l.Unit())%step != 0 || int64(l.Epoch().Nanosecond())%step != 0); step /= 10 {
+		digits++
+	}
+	return digits
+}
+
+// fields returns the fields below the time that the layout has, in its order.
+func fields(l firn.Layout) []field {
+	all := []field{
+		{name: "datacenter", max: l.MaxDatacenter()},
+		{name: "worker", max: l.MaxWorker()},
+		{name: "sequence", max: l.MaxSequence()},
+	}
+	if l.Order() == firn.SequenceThenWorker {
+		all = []field{all[2], all[0], all[1]}
+	}
+	for i := range all {
+		all[i].digits = len(strconv.FormatInt(all[i].max, 10))
+	}
+	return slices.DeleteFunc(all, func(f field) bool { return f.max == 0 })
+}
+
+// Layout returns the layout of the ids.
+func (f *Format) Layout() firn.Layout { return f.layout }
+
+// Width returns how many characters a serial has.
+func (f *Format) Width() int { return f.width }
+
+// String returns the pattern of the format, such as
+// PAYyyyyMMddHHmmssSSS0000wwwwssssc: the prefix, the time, S and f for its
+// milliseconds and what is finer, 0 for the fill, d(atacenter), w(orker),
+// s(equence), c(heck).
+func (f *Format) String() string { return f.pattern(f.fill) }
+
+func (f *Format) pattern(fill int) string {
+	var b strings.Builder
+	b.WriteString(f.prefix + "yyyyMMddHHmmssSSS" + strings.Repeat("f", f.decimals-3) + strings.Repeat("0", fill))
+	for _, field := range f.fields {
+		b.WriteString(strings.Repeat(field.name[:1], field.digits))
+	}
+	b.WriteString(strings.Repeat("c", f.check.digits()))
+	return b.String()
+}

@@ -1,0 +1,308 @@
+package serial_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata" // the zones below, wherever the tests run
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/serial"
+)
+
+func mustLayout(t testing.TB, text string) firn.Layout {
+	t.Helper()
+	l, err := firn.ParseLayout(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func mustZone(t testing.TB, name string) *time.Location {
+	t.Helper()
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return zone
+}
+
+func mustNew(t testing.TB, cfg serial.Config) *serial.Format {
+	t.Helper()
+	f, err := serial.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func mustText(t testing.TB, f *serial.Format, id firn.ID) string {
+	t.Helper()
+	text, err := f.Text(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+var eight = time.FixedZone("UTC+8", 8*60*60)
+
+// classicID was made at 2021-06-17T13:32:45.173Z in datacenter 2 by worker 1,
+// sequence 0: a published worked example.
+const classicID = firn.ID(1414362783486840832)
+
+func TestASerialIsTheTimeThenTheFields(t *testing.T) {
+	classic := mustLayout(t, "classic")
+	for _, c := range []struct {
+		claim   string
+		cfg     serial.Config
+		pattern string
+		want    string
+	}{
+		{"32 digits by default", serial.Config{Layout: classic},
+			"yyyyMMddHHmmssSSS0000000ddwwssss", "20210617133245173" + "0000000" + "02" + "01" + "0000"},
+		{"as wide as need be", serial.Config{Layout: classic, Width: 25},
+			"yyyyMMddHHmmssSSSddwwssss", "20210617133245173" + "02" + "01" + "0000"},
+		{"a zone of one offset", serial.Config{Layout: classic, Width: 25, Zone: eight},
+			"yyyyMMddHHmmssSSSddwwssss", "20210617213245173" + "02" + "01" + "0000"},
+		{"a prefix takes from the fill", serial.Config{Layout: classic, Prefix: "Tx7"},
+			"Tx7yyyyMMddHHmmssSSS0000ddwwssss", "Tx7" + "20210617133245173" + "0000" + "02" + "01" + "0000"},
+		{"a Luhn digit", serial.Config{Layout: classic, Check: serial.Luhn},
+			"yyyyMMddHHmmssSSS000000ddwwssssc", "20210617133245173" + "000000" + "02" + "01" + "0000" + "9"},
+		{"two digits of MOD 97-10", serial.Config{Layout: classic, Check: serial.Mod97, Prefix: "P"},
+			"PyyyyMMddHHmmssSSS0000ddwwsssscc", "P" + "20210617133245173" + "0000" + "02" + "01" + "0000" + "38"},
+	} {
+		f := mustNew(t, c.cfg)
+		if f.String() != c.pattern {
+			t.Errorf("%s: the pattern is %s, want %s", c.claim, f, c.pattern)
+		}
+		if got := mustText(t, f, classicID); got != c.want {
+			t.Errorf("%s: %s, want %s", c.claim, got, c.want)
+		}
+		if got, err := f.Parse(c.want); got != classicID || err != nil {
+			t.Errorf("%s: read as %d, %v", c.claim, got, err)
+		}
+		if len(c.want) != f.Width() || f.Layout() != classic {
+			t.Errorf("%s: width %d, layout %s", c.claim, f.Width(), f.Layout())
+		}
+	}
+}
+
+func TestFieldsStandInTheLayoutsOrder(t *testing.T) {
+	sonyflake := mustLayout(t, "sonyflake")
+	id, err := sonyflake.Compose(firn.Parts{Tick: 38_000_000_007, Worker: 65535, Sequence: 12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := mustNew(t, serial.Config{Layout: sonyflake, Width: 25})
+	if got := mustText(t, f, id); got != sonyflake.Time(38_000_000_007).Format("20060102150405")+"070"+"012"+"65535" {
+		t.Errorf("%s in %s", got, f)
+	}
+}
+
+func TestTicksShorterThanAMillisecondHaveMoreDecimals(t *testing.T) {
+	for layout, want := range map[string]string{
+		"50/0/4/8,unit=1us":               "yyyyMMddHHmmssSSSfffwwsss",
+		"56/0/0/7,unit=100ns":             "yyyyMMddHHmmssSSSffffsss",
+		"53/0/4/6,unit=250us":             "yyyyMMddHHmmssSSSffwwss",
+		"30/0/16/17,unit=1s":              "yyyyMMddHHmmssSSSwwwwwssssss",
+		"62/0/1/0,unit=1ns":               "yyyyMMddHHmmssSSSffffffw",
+		"41/0/10/12,unit=1ms":             "yyyyMMddHHmmssSSSwwwwssss",
+		"40/0/0/0,order=sequence-worker":  "yyyyMMddHHmmssSSS",
+		"39/0/16/8,order=sequence-worker": "yyyyMMddHHmmssSSSssswwwww",
+		"39/4/12/8,order=sequence-worker": "yyyyMMddHHmmssSSSsssddwwww",
+		"41/0/10/12,unit=1500us":          "yyyyMMddHHmmssSSSfwwwwssss",
+		"41/0/10/12,epoch=1420070400000":  "yyyyMMddHHmmssSSSwwwwssss",
+	} {
+		if f := mustNew(t, serial.Config{Layout: mustLayout(t, layout), Width: len(want)}); f.String() != want {
+			t.Errorf("layout %s has the serials %s, want %s", layout, f, want)
+		}
+	}
+}
+
+func TestNewRefusesWhatDoesNotFit(t *testing.T) {
+	for _, c := range []struct {
+		claim    string
+		cfg      serial.Config
+		sentinel error
+		want     string
+	}{
+		{"the least width is named", serial.Config{Width: 20}, firn.ErrRange,
+			"width 20 is out of range: 25 to 64 are allowed (yyyyMMddHHmmssSSSwwwwssss, layout 41/0/10/12)"},
+		{"prefix and check count", serial.Config{Width: 28, Prefix: "AB", Check: serial.Mod97}, firn.ErrRange, "width 28 is out of range: 29 to 64"},
+		{"a width below 0", serial.Config{Width: -1}, firn.ErrRange, "width -1"},
+		{"a width of more than 64", serial.Config{Width: 65}, firn.ErrRange, "width 65 is out of range: 25 to 64"},
+		{"an endless prefix", serial.Config{Prefix: strings.Repeat("A", 5000)}, firn.ErrRange, "length of prefix 5000 is out of range: 0 to 39"},
+		{"a prefix with a hyphen", serial.Config{Prefix: "AB-"}, firn.ErrSyntax, "position 3 has another"},
+		{"a prefix with a digit that is not ASCII", serial.Config{Prefix: "٣"}, firn.ErrSyntax, "position 1 has another"},
+		{"a check that is none", serial.Config{Check: 3}, firn.ErrRange, "check 3 is out of range: 0 to 2"},
+		{"a zone with summer time", serial.Config{Zone: mustZone(t, "Europe/Berlin")}, firn.ErrSyntax,
+			`"Europe/Berlin" is no zone of serials: it sets its clock back at 2025-10-26T01:00:00Z`},
+		{"a zone that had summer time in the layout's years", serial.Config{Zone: mustZone(t, "Asia/Shanghai"), Layout: mustLayout(t, "41/0/10/12,epoch=1980-01-01")},
+			firn.ErrSyntax, "it sets its clock back at 1986-09-13T"},
+		{"the machine's zone", serial.Config{Zone: time.Local}, firn.ErrSyntax, "it is not the same on all machines"},
+		{"a day off", serial.Config{Zone: time.FixedZone("far", 24*60*60)}, firn.ErrRange, "offset in seconds 86400 is out of range"},
+		{"a day off to the west", serial.Config{Zone: time.FixedZone("far", -24*60*60)}, firn.ErrRange, "offset in seconds -86400"},
+		{"every mistake is named", serial.Config{Zone: time.Local, Prefix: "-", Width: 3, Check: 9}, firn.ErrRange, "position 1 has another"},
+	} {
+		f, err := serial.New(c.cfg)
+		if f != nil || !errors.Is(err, c.sentinel) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.claim, err, c.want)
+		}
+		if err != nil && len(err.Error()) > 1000 {
+			t.Errorf("%s: the error has %d bytes", c.claim, len(err.Error()))
+		}
+	}
+}
+
+// randomFormat returns a format of any layout there is.
+func randomFormat(t testing.TB, r *rand.Rand) *serial.Format {
+	t.Helper()
+	for {
+		cfg := firn.LayoutConfig{
+			TimeBits: 1 + r.IntN(50), DatacenterBits: r.IntN(8), WorkerBits: r.IntN(20), SequenceBits: r.IntN(24),
+			Unit:  []time.Duration{1, 7, 100, time.Microsecond, 1500 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, time.Second, time.Hour}[r.IntN(9)],
+			Epoch: time.Unix(r.Int64N(4e9)-2e9, r.Int64N(1e9)),
+			Order: firn.Order(r.IntN(2)),
+		}
+		l, err := firn.NewLayout(cfg)
+		if err != nil {
+			continue
+		}
+		f, err := serial.New(serial.Config{
+			Layout: l, Width: 50 + r.IntN(15), Prefix: []string{"", "P", "20", "Tx9"}[r.IntN(4)],
+			Zone: []*time.Location{nil, time.UTC, eight, time.FixedZone("", -12345)}[r.IntN(4)], Check: serial.Check(r.IntN(3)),
+		})
+		if err != nil {
+			t.Fatalf("layout %s: %v", l, err)
+		}
+		return f
+	}
+}
+
+func TestEveryIDComesBackAndSerialsSortAsIDs(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 2000 {
+		f := randomFormat(t, r)
+		l := f.Layout()
+		before, beforeID := "", firn.ID(0)
+		for i := range 20 {
+			id := firn.ID(r.Uint64() & uint64(l.MaxID()))
+			switch i {
+			case 0:
+				id = 0
+			case 1:
+				id = l.MaxID()
+			case 2:
+				id = max(beforeID-1, 0)
+			}
+			text, err := f.Text(id)
+			if err != nil {
+				if l.Time(id.Tick(l)).Year() < 9999 {
+					t.Fatalf("seed %d: %s of layout %s has no serial: %v", seed, id, l, err)
+				}
+				continue
+			}
+			if len(text) != f.Width() {
+				t.Fatalf("seed %d: %s has %d characters, want %d", seed, text, len(text), f.Width())
+			}
+			got, err := f.Parse(text)
+			if got != id || err != nil {
+				t.Fatalf("seed %d: %s of layout %s is written %s and read %d, %v", seed, id, l, text, got, err)
+			}
+			p, err := f.Parts(text)
+			want, _ := l.Decompose(id)
+			if p.ID != id || p.Parts != want || !p.Time.Equal(l.Time(want.Tick)) || err != nil {
+				t.Fatalf("seed %d: the parts of %s are %+v, %v", seed, text, p, err)
+			}
+			if before != "" && (text < before) != (id < beforeID) {
+				t.Fatalf("seed %d: %s is %s, %s is %s", seed, id, text, beforeID, before)
+			}
+			before, beforeID = text, id
+		}
+	}
+}
+
+func TestAZoneThatOnlyEverWentForwardIsUnambiguous(t *testing.T) {
+	// Nepal went forward by a quarter of an hour at the end of 1985.
+	l := mustLayout(t, "41/0/10/12,epoch=1985-01-01")
+	zone := mustZone(t, "Asia/Kathmandu")
+	f := mustNew(t, serial.Config{Layout: l, Width: 25, Zone: zone})
+	set := time.Date(1985, 12, 31, 18, 30, 0, 0, time.UTC) // midnight became 00:15
+	before := ""
+	for _, c := range []struct {
+		at   time.Time
+		want string
+	}{
+		{l.First(), "19850101053000000"},
+		{set.Add(-time.Millisecond), "19851231235959999"},
+		{set, "19860101001500000"},
+		{set.Add(30 * 365 * 24 * time.Hour), set.Add(30*365*24*time.Hour).In(zone).Format("20060102150405") + "000"},
+	} {
+		lo, hi, err := l.Moment(c.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := mustText(t, f, lo)
+		if got, err := f.Parse(text); !strings.HasPrefix(text, c.want) || text <= before || got != lo || err != nil {
+			t.Errorf("at %v: %s, read as %d, %v, want %d", c.at, text, got, err, lo)
+		}
+		before = mustText(t, f, hi)
+		p, err := f.Parts(before)
+		if !p.Time.Equal(c.at) || p.Time.Location() != zone || err != nil {
+			t.Errorf("%s was made at %v, %v, want %v", before, p.Time, err, c.at)
+		}
+	}
+	if id, err := f.Parse("19860101000730000" + "00010001"); !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "set forward past its time") {
+		t.Errorf("a time that was skipped is read as %d, %v", id, err)
+	}
+}
+
+func TestAZoneWithoutSummerTimeSinceTheEpochWorks(t *testing.T) {
+	shanghai := mustNew(t, serial.Config{Zone: mustZone(t, "Asia/Shanghai")})
+	fixed := mustNew(t, serial.Config{Zone: eight})
+	for _, id := range []firn.ID{0, 1 << 40, 1<<62 + 12345, firn.MaxID} {
+		if a, b := mustText(t, shanghai, id), mustText(t, fixed, id); a != b {
+			t.Errorf("%d is %s and %s", id, a, b)
+		}
+	}
+}
+
+func TestTextRefusesIDsOfAnotherLayoutAndFarTimes(t *testing.T) {
+	f := mustNew(t, serial.Config{Layout: mustLayout(t, "40/0/0/12"), Prefix: "P"})
+	for _, id := range []firn.ID{-1, 1 << 52, firn.MaxID} {
+		text, err := f.Text(id)
+		if text != "" || !errors.Is(err, firn.ErrRange) {
+			t.Errorf("%d is %q, %v, want ErrRange", id, text, err)
+		}
+		if b, err := f.Append([]byte("x"), id); string(b) != "x" || err == nil {
+			t.Errorf("%d is appended as %q, %v", id, b, err)
+		}
+	}
+	far := mustNew(t, serial.Config{Layout: mustLayout(t, "50/0/0/12")})
+	lo, _, err := far.Layout().Moment(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := mustText(t, far, lo); !strings.HasPrefix(got, "99991231235959000") {
+		t.Errorf("the last second is %s", got)
+	}
+	if text, err := far.Text(lo + 1000<<12); text != "" || !errors.Is(err, firn.ErrRange) || !strings.Contains(err.Error(), "the year 9999") {
+		t.Errorf("the year 10000 is %q, %v", text, err)
+	}
+}
+
+func TestAppendAndParseDoNotAllocate(t *testing.T) {
+	f := mustNew(t, serial.Config{Prefix: "PAY", Check: serial.Mod97, Zone: eight})
+	b, text := make([]byte, 0, 64), mustText(t, f, 1<<60)
+	if n := testing.AllocsPerRun(100, func() {
+		b, _ = f.Append(b[:0], 1<<60)
+		_, _ = f.Parse(text)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
