@@ -36,6 +36,9 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"store/storetest":  {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},
 		"lease":            {root, root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/lease"},
 		"prefetch":         {root, root + "/prefetch"},
+		"veil":             {root, root + "/veil", root + "/internal/ff1"},
+		"objectid":         {root, root + "/objectid"},
+		"internal/ff1":     {root + "/internal/ff1"},
 		"internal/hosturl": {root + "/internal/hosturl"},
 		"internal/servers": {root + "/internal/servers"},
 	}
