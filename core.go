@@ -56,6 +56,7 @@ type decision struct {
 	act   action
 	err   error  // actFail
 	until int64  // actWait: Unix ns
+	tried bool   // actWait: it is one of the tries of the policy wait
 	first uint64 // actIssue: the first position
 	count uint64 // actIssue: how many, at least 1
 
@@ -291,7 +292,7 @@ func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
 			caughtUp := c.layout.nanos(c.seen)
 			if caughtUp-now <= int64(p.max) && a.tries < p.tries {
 				a.tries++
-				return decision{act: actWait, until: caughtUp}
+				return decision{act: actWait, until: caughtUp, tried: true}
 			}
 			a.why = fmt.Sprintf("%s could not serve after %d tries", p, a.tries)
 		case policyHistory:

@@ -2,6 +2,7 @@ package firn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -56,9 +57,10 @@ type cell struct {
 	composer
 }
 
-// sealed marks a word out of use: above every limit, and far enough from the
-// end that additions cannot wrap it.
-const sealed = uint64(1) << 63
+// sealed marks a word out of use. Limits go up to 1<<63, where a layout without
+// worker bits ends, and additions may run past them: it lies far above both, and
+// far enough from the end that additions cannot wrap it.
+const sealed = uint64(3) << 62
 
 // maxTake bounds the ids one addition takes, and with it how far a word can
 // run past its limit.
@@ -68,8 +70,10 @@ const maxTake = 1 << 30
 //
 // So that a restart makes no id a second time, it starts just above the times
 // an earlier life can have reached, provided that the clock has not gone back
-// in between: one tick and Ahead from now. A leased generator ([NewLeased])
-// needs no such proviso. Errors match [ErrRange] or [ErrSyntax] and name every
+// in between: one tick and Ahead from now. A Virtual clock without a bound
+// (Ahead 0) may have run ahead any distance, and one with From begins there each
+// time: neither is safe across restarts. A leased generator ([NewLeased]) needs no
+// such proviso. Errors match [ErrRange] or [ErrSyntax] and name every
 // mistake.
 func New(cfg Config) (*Generator, error) {
 	if err := cfg.check(); err != nil {
@@ -78,7 +82,7 @@ func New(cfg Config) (*Generator, error) {
 	var after Tick
 	if cfg.Clock == Virtual {
 		if cfg.From.IsZero() {
-			cfg.From = cfg.Time.Wall()
+			cfg.From = cfg.Time.Wall().Add(cfg.Lead() + cfg.Layout.Unit())
 		}
 		start, err := cfg.Layout.Tick(cfg.From)
 		if err != nil {
@@ -244,8 +248,10 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 		switch {
 		case d.act == actIssue:
 			return Run{first: d.first, count: d.count, composer: c.composer}, nil
+		case d.act == actWait && d.tried:
+			err = g.sleep(ctx, wait)
 		case d.act == actWait:
-			err = g.time.Sleep(ctx, wait)
+			err = g.time.Sleep(ctx, min(wait, longestWait)) // and ask again
 		case d.act == actSwitch && busy != nil:
 			err = g.await(ctx, busy)
 		case d.act == actSwitch:
@@ -257,6 +263,26 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 			return Run{}, err
 		}
 	}
+}
+
+// longestWait is how long a caller sleeps before it looks again: at the clock, which
+// may have been put right, and whether the generator has ended.
+const longestWait = time.Second
+
+// sleep waits the whole time, but no longer than the generator lasts.
+func (g *Generator) sleep(ctx context.Context, d time.Duration) error {
+	for ; d > longestWait; d -= longestWait {
+		if err := g.time.Sleep(ctx, longestWait); err != nil {
+			return err
+		}
+		g.mu.Lock()
+		closed := g.closed
+		g.mu.Unlock()
+		if closed {
+			return ErrClosed
+		}
+	}
+	return g.time.Sleep(ctx, d)
 }
 
 // await waits until done is closed, or ctx ends. A simulated time source brings a
@@ -364,15 +390,22 @@ func (g *Generator) switchWorker(ctx context.Context, a *attempt) {
 	}
 	g.mu.Unlock()
 
-	grant, err := g.switchTo(ctx, from)
-	if err == nil {
+	var grant Grant
+	err := errors.New("the source of workers panicked")
+	defer func() { // also if switchTo panics: others wait for its end
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		close(g.switching)
+		g.switching = nil
+		g.switched(grant, err, a)
+	}()
+	if grant, err = g.switchTo(ctx, from); err == nil {
 		err = checkGrant(g.layout, grant)
 	}
+}
 
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	close(g.switching)
-	g.switching = nil
+// switched goes on after a switch, with its worker or without.
+func (g *Generator) switched(grant Grant, err error, a *attempt) {
 	switch {
 	case err != nil:
 		a.why = "switch: " + err.Error()

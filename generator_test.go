@@ -236,7 +236,8 @@ func TestAVirtualClockAdvancesWithTheSequence(t *testing.T) {
 		}
 		clock.step(-time.Minute) // it is not looked at
 	}
-	bounded := newGenerator(t, firn.Config{Layout: l, Clock: firn.Virtual, Ahead: time.Second, Time: newFakeTime()})
+	bounded := newGenerator(t, firn.Config{Layout: l, Clock: firn.Virtual, Ahead: time.Second, Time: clock})
+	begun := clock.Wall()
 	last := firn.ID(0)
 	for range 9000 {
 		id, err := bounded.Next()
@@ -245,8 +246,12 @@ func TestAVirtualClockAdvancesWithTheSequence(t *testing.T) {
 		}
 		last = id
 	}
-	if lead := last.Time(l).Sub(noon); lead < time.Second || lead > 1130*time.Millisecond {
-		t.Errorf("9000 ids at 8 a tick with a second allowed ahead ended %v after the start", lead)
+	// It begins a second and a tick from now, above what an earlier life can have reached.
+	if after := last.Time(l).Sub(begun); after < 2*time.Second || after > 2130*time.Millisecond {
+		t.Errorf("9000 ids at 8 a tick with a second allowed ahead ended %v after the start", after)
+	}
+	if lead := last.Time(l).Sub(clock.Wall()); lead < 990*time.Millisecond || lead > time.Second {
+		t.Errorf("with a second allowed ahead they are %v ahead", lead)
 	}
 }
 

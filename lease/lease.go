@@ -21,6 +21,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,7 +53,9 @@ type Config struct {
 
 const (
 	defaultLook = 3 * time.Second
-	maxWindow   = 30 * 24 * time.Hour
+	// minWindow is less than any store takes to be asked twice.
+	minWindow = 100 * time.Millisecond
+	maxWindow = 30 * 24 * time.Hour
 	// callTimeout bounds one exchange with the store in the background.
 	callTimeout = 10 * time.Second
 )
@@ -108,6 +112,9 @@ func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	if cfg.Slots.Log == nil {
 		cfg.Slots.Log = cfg.Log
 	}
+	if cfg.Slots.Pinned != nil && switches(g.Rollback) {
+		return nil, errNoOther
+	}
 	slots, err := NewSlots(cfg.Slots)
 	if err != nil {
 		return nil, err
@@ -145,6 +152,18 @@ func (s *Slots) outlasts(cfg Config) error {
 	return nil
 }
 
+// switches reports whether a chain takes another worker when the clock goes back.
+func switches(chain firn.Rollback) bool {
+	for _, policy := range chain {
+		if policy == firn.SwitchWorker() {
+			return true
+		}
+	}
+	return false
+}
+
+var errNoOther = firn.NewSyntaxError("rollback", "switch", "the worker is fixed, so there is no other to switch to: leave out switch, or the worker")
+
 // Keep is [Open] over any source of workers; cfg.Slots is ignored.
 func Keep(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	l, err := start(ctx, source, cfg)
@@ -172,8 +191,9 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	if cfg.Window == 0 {
 		cfg.Window = defaultWindow
 	}
-	if cfg.Window < 0 || cfg.Window > maxWindow {
-		return nil, &firn.RangeError{What: "window", Value: cfg.Window.String(), Min: "1ns", Max: maxWindow.String()}
+	if cfg.Window < minWindow || cfg.Window > maxWindow {
+		return nil, &firn.RangeError{What: "window", Value: cfg.Window.String(), Min: minWindow.String(), Max: maxWindow.String(),
+			Where: "it is renewed when half of it is left"}
 	}
 	if cfg.Look < 0 {
 		return nil, &firn.RangeError{What: "look", Value: cfg.Look.String(), Min: "1ns", Max: maxWindow.String()}
@@ -183,13 +203,14 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	if cfg.Look == 0 {
 		cfg.Look = defaultLook
 	}
-	if unit < cfg.Window {
-		cfg.Look = min(cfg.Look, cfg.Window/4)
-	}
+	cfg.Look = min(cfg.Look, max(cfg.Window, unit)/4)
 	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, done: make(chan struct{})}
 	g.Switch, g.Retired = l.switchWorker, l.retired
 
 	// Mistakes in the settings are found before the store is touched.
+	if _, fixed := source.(Fixed); fixed && switches(g.Rollback) {
+		return nil, errNoOther
+	}
 	check := *g
 	check.Worker = 0
 	if _, err := firn.NewLeased(check, firn.Grant{After: -1, Through: 0}); err != nil {
@@ -248,8 +269,11 @@ func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 		took := g.Time.Monotonic() - started
 		started += took
 		ask.Window = l.window + firn.Tick(2*took/g.Layout.Unit())
-		if grant, err = l.source.Renew(ctx, grant, ask); errors.Is(err, ErrLost) {
+		held := grant
+		if grant, err = l.source.Renew(ctx, held, ask); errors.Is(err, ErrLost) {
 			grant, err = l.source.Acquire(ctx, ask)
+		} else if err != nil {
+			return grant, errors.Join(err, l.source.Release(context.WithoutCancel(ctx), held, held.After))
 		}
 	}
 	return grant, err
@@ -406,7 +430,7 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	// In a strict pool a claim waits. There is nothing to look after meanwhile.
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, callTimeout+l.cfg.Slots.Strict)
 	defer cancel()
-	grant, err := l.source.Acquire(ctx, ask)
+	grant, err := l.other(ctx, ask)
 	if err != nil {
 		l.failed("take another worker", lost.Worker, err)
 		return
@@ -419,6 +443,32 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	}
 }
 
+// other acquires a worker beside the one in use. What a source hands out twice is
+// not used, nor what comes when the lease has ended.
+func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
+	grant, err := l.source.Acquire(ctx, ask)
+	if err != nil {
+		return firn.Grant{}, err
+	}
+	l.mu.Lock()
+	closing := l.closing
+	twice := false
+	for _, held := range append(slices.Collect(maps.Values(l.spare)), l.grant) {
+		twice = twice || held.Worker == grant.Worker && grant.After < held.Through && held.After < grant.Through
+	}
+	l.mu.Unlock()
+	switch {
+	case twice:
+		// Not given back: that would end the grant in use.
+		return firn.Grant{}, fmt.Errorf("lease: the source granted worker %d a second time, from tick %d on", grant.Worker, grant.After+1)
+	case closing:
+		ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), l.cfg.Generator.Time, callTimeout)
+		defer cancel()
+		return firn.Grant{}, errors.Join(firn.ErrClosed, l.source.Release(ctx, grant, grant.After))
+	}
+	return grant, nil
+}
+
 // switchWorker is [firn.Config.Switch].
 func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, error) {
 	l.mu.Lock()
@@ -427,7 +477,7 @@ func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, e
 	if closing {
 		return firn.Grant{}, firn.ErrClosed
 	}
-	grant, err := l.source.Acquire(ctx, Ask{Now: from, From: from, Window: l.window})
+	grant, err := l.other(ctx, Ask{Now: from, From: from, Window: l.window})
 	if err != nil {
 		l.failed("switch worker", l.gen.State().Worker, err)
 		return firn.Grant{}, err

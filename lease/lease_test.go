@@ -435,6 +435,11 @@ func TestAStrictPoolTakesOnlyTheStrict(t *testing.T) {
 		return func(c *Config) { c.Window, c.Slots.Strict = time.Minute, d }
 	}
 	w.mustTake(w.start(), 10)
+	var live *PoolError
+	if _, err := w.try(strict(80 * time.Second)); !errors.As(err, &live) || !strings.Contains(err.Error(), "1 holders without a strict wait") {
+		t.Errorf("beside a holder that is not strict: %v", err)
+	}
+	w.time.pass(2 * time.Minute)
 	w.mustTake(w.start(strict(80*time.Second)), 10) // turns it on
 	for _, d := range []time.Duration{0, 90 * time.Second} {
 		var other *PoolError
@@ -679,7 +684,7 @@ func TestImpossibleSettingsAreRefusedBeforeTheStoreIsTouched(t *testing.T) {
 
 func TestALeaseKeepsAndClosesInTheBackground(t *testing.T) {
 	mem := memstore.New(nil)
-	l, err := Open(context.Background(), Config{Slots: SlotsConfig{Store: mem}, Window: 40 * time.Millisecond})
+	l, err := Open(context.Background(), Config{Slots: SlotsConfig{Store: mem}, Window: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

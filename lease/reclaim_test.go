@@ -174,3 +174,102 @@ func TestAStrictPoolRefusesWhatItCannotKeep(t *testing.T) {
 		t.Errorf("a window of 30s with a tolerance of 10s: %v", err)
 	}
 }
+
+// twice is a source that has one worker and hands it out again and again.
+type twice struct{ Fixed }
+
+func TestAWorkerHandedOutTwiceIsNotUsedTwice(t *testing.T) {
+	clock := newMachine()
+	cfg := Config{Generator: firn.Config{Time: clock, Clock: firn.Wall, Rollback: firn.Rollback{firn.History(64), firn.SwitchWorker()}}}
+	if _, err := Keep(context.Background(), Fixed(3), cfg); !errors.Is(err, firn.ErrSyntax) {
+		t.Errorf("a fixed worker with the policy switch: %v", err)
+	}
+	l, err := start(context.Background(), twice{3}, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.cancel = func() {}
+	close(l.done)
+	seen := map[firn.ID]bool{}
+	refused := 0
+	for i := range 3000 {
+		switch {
+		case i%100 == 50:
+			clock.wall = clock.wall.Add(-300 * time.Millisecond)
+		default:
+			clock.pass(5 * time.Millisecond)
+		}
+		id, err := l.Next()
+		if errors.Is(err, firn.ErrClockBack) {
+			refused++
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[id] {
+			t.Fatalf("id %d twice", id)
+		}
+		seen[id] = true
+	}
+	if refused == 0 || len(seen) < 300 {
+		t.Errorf("%d refused, %d ids", refused, len(seen))
+	}
+	if err := l.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAPinnedWorkerHasNoOtherToSwitchTo: it would wait for its own fence, for ever.
+func TestAPinnedWorkerHasNoOtherToSwitchTo(t *testing.T) {
+	worker := int64(0)
+	_, err := Open(context.Background(), Config{
+		Slots:     SlotsConfig{Store: newWorld(t).store, Pinned: &worker},
+		Generator: firn.Config{Clock: firn.Wall, Rollback: firn.Rollback{firn.SwitchWorker()}},
+	})
+	if !errors.Is(err, firn.ErrSyntax) {
+		t.Errorf("accepted: %v", err)
+	}
+}
+
+// TestAWorkerThatComesAfterTheEndIsGivenBack: a switch may be under way when the
+// lease is closed.
+func TestAWorkerThatComesAfterTheEndIsGivenBack(t *testing.T) {
+	w := newWorld(t)
+	l := w.start(small)
+	l.mu.Lock()
+	l.closing = true
+	l.mu.Unlock()
+	if g, err := l.other(context.Background(), l.ask()); !errors.Is(err, firn.ErrClosed) {
+		t.Errorf("%+v, %v", g, err)
+	}
+	p, err := Inspect(context.Background(), w.mem, "default")
+	if err != nil || len(p.Slots) != 2 {
+		t.Fatal(p, err)
+	}
+	for _, s := range p.Slots {
+		if s.Worker != l.State().Worker && !s.Free {
+			t.Errorf("worker %d was left behind: %+v", s.Worker, s)
+		}
+	}
+}
+
+// TestALookIsNeverRarerThanTheWindowAllows: also where the window is a tick or less.
+func TestALookIsNeverRarerThanTheWindowAllows(t *testing.T) {
+	for _, test := range []struct {
+		layout string
+		want   time.Duration
+	}{
+		{"41/0/10/12", 25 * time.Millisecond}, {"41/0/10/12,unit=100ms", 25 * time.Millisecond},
+		{"32/0/10/12,unit=1s", 250 * time.Millisecond}, {"20/0/10/12,unit=1h", defaultLook},
+	} {
+		w := newWorld(t)
+		l := w.start(func(c *Config) {
+			c.Generator.Layout = layout(test.layout)
+			c.Window = minWindow
+		})
+		if l.cfg.Look != test.want {
+			t.Errorf("layout %s, window %v: a look every %v, want %v", test.layout, minWindow, l.cfg.Look, test.want)
+		}
+	}
+}

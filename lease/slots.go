@@ -289,7 +289,12 @@ func (s *Slots) join(ctx context.Context) (Pool, error) {
 		return Pool{}, &PoolError{Pool: s.cfg.Pool, Have: "the strict wait " + pool.Strict.String(), Want: s.cfg.Strict.String()}
 	}
 	if pool.Strict != s.cfg.Strict {
-		// Strictness is turned on by the first who has it, for all who join later.
+		// Strictness is turned on by the first who has it, for all who join later. Those
+		// who hold workers by now know nothing of it: their windows may be longer.
+		if n, last := s.live(pool); n > 0 {
+			return Pool{}, &PoolError{Pool: s.cfg.Pool, Want: "the strict wait " + s.cfg.Strict.String(),
+				Have: fmt.Sprintf("%d holders without a strict wait, until %s at the latest", n, last.Format(time.RFC3339))}
+		}
 		return Pool{}, s.rewrite(ctx, pool)
 	}
 	if pool.Open {
@@ -304,6 +309,23 @@ func (s *Slots) join(ctx context.Context) (Pool, error) {
 		return Pool{}, fmt.Errorf("lease: wait %v for earlier holders of new pool %q: %w", s.cfg.Grace, s.cfg.Pool, err)
 	}
 	return Pool{}, s.rewrite(ctx, pool)
+}
+
+// live counts the slots whose fence has not passed, and says when the last one will.
+func (s *Slots) live(pool Pool) (n int, last time.Time) {
+	now, err := s.cfg.Layout.Tick(s.cfg.Time.Wall())
+	if err != nil {
+		return 0, last // not reached: the clock was read when this was asked
+	}
+	for _, slot := range pool.Slots {
+		if slot.Fence >= now {
+			n++
+			if end := s.cfg.Layout.Time(slot.Fence + 1); end.After(last) {
+				last = end
+			}
+		}
+	}
+	return n, last
 }
 
 // rewrite writes the record of a pool anew, open and as strict as this process

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -149,7 +150,7 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	if worker := int64(f.m.id); worker <= p.layout.MaxWorker() && r.IntN(8) == 0 {
 		f.pinned = &worker // nobody else is told to have it
 	}
-	if f.pinned != nil && r.IntN(2) == 0 && !w.quiet {
+	if f.pinned != nil && r.IntN(2) == 0 && !w.quiet && !slices.Contains(g.Rollback, firn.SwitchWorker()) {
 		c.Slots.Pinned, l.pinned = f.pinned, true
 		c.Slots.PinnedAhead = r.IntN(2) == 0 && p.regime != Reasserted && p.strict == 0 // it takes over
 	}

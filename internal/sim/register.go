@@ -22,7 +22,7 @@ type register struct {
 	revisions int64 // never used again, whatever happens to the entries
 	down      int64 // away until then
 	past      []version
-	ambush    bool // the store is wiped when the next slot is about to be created
+	ambush    bool // the store is wiped when what is about to be created is there already
 }
 
 // A version is what the store held from a time on.
@@ -193,10 +193,12 @@ func (c client) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 		return 0, fmt.Errorf("the simulated store: %w", store.ErrRefused)
 	}
 	return ask(ctx, c.m, key, false, func([]store.Entry) (store.Revision, error) {
-		if w.store.ambush && old == 0 && strings.Contains(key, "/slot/") {
-			w.store.ambush = false
-			w.trace.say(nil, "the store is wiped")
-			w.store.setTo(nil)
+		if w.store.ambush && old == 0 {
+			if _, there := find(w.store.entries, key); there {
+				w.store.ambush = false
+				w.trace.say(nil, "the store is wiped")
+				w.store.setTo(nil)
+			}
 		}
 		revision, err := w.store.swap(key, old, value)
 		w.trace.say(c.m, "write %s over revision %d: revision %d, %v: %s", key, old, revision, err, value)

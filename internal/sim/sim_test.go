@@ -157,9 +157,8 @@ func TestAFailureIsMadeSmaller(t *testing.T) {
 		if s.Finding == nil || s.Finding.Kind != r.Finding.Kind {
 			t.Fatalf("seed %d: %v became %v", seed, r.Finding, s.Finding)
 		}
-		if s.Finding.Step > r.Finding.Step || s.Faults > r.Faults || s.Machines > r.Machines {
-			t.Errorf("seed %d: %d steps, %d faults, %d processes became %d, %d, %d",
-				seed, r.Finding.Step, r.Faults, r.Machines, s.Finding.Step, s.Faults, s.Machines)
+		if s.Faults >= r.Faults || s.Machines > r.Machines {
+			t.Errorf("seed %d: %d faults, %d processes became %d, %d", seed, r.Faults, r.Machines, s.Faults, s.Machines)
 		}
 		if again := Run(small); !reflect.DeepEqual(again.Finding, s.Finding) {
 			t.Errorf("seed %d: played again, the smaller history ends in %v", seed, again.Finding)

@@ -1,0 +1,94 @@
+package firn_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// TestNothingIsRepeatedAtTheEndOfAllBits: in layouts without worker bits the last
+// positions lie beside 2^63, and callers' additions run past it.
+func TestNothingIsRepeatedAtTheEndOfAllBits(t *testing.T) {
+	for _, text := range []string{"mastodon", "62/0/0/1", "63/0/0/0", "41/0/0/22", "40/0/1/22"} {
+		l := mustLayout(text)
+		for _, n := range []int{1, 7, 1000, 1 << 30} {
+			g := newGenerator(t, firn.Config{
+				Layout: l, Clock: firn.Virtual, From: l.Time(l.MaxTick() - 2), Start: firn.StartZero, Time: newFakeTime(),
+			})
+			last, made := firn.ID(-1), int64(0)
+			var err error
+			for range 300_000 {
+				var run firn.Run
+				if run, err = g.Take(context.Background(), n); err != nil {
+					break
+				}
+				if run.At(0) <= last {
+					t.Fatalf("%s, %d at a time: id %d after %d", text, n, run.At(0), last)
+				}
+				last = run.At(run.Len() - 1)
+				made += int64(run.Len())
+			}
+			want := 3 * (l.MaxSequence() + 1)
+			if int64(n)*300_000 < want {
+				continue // it would take long
+			}
+			if !errors.Is(err, firn.ErrTimeExhausted) || made != want {
+				t.Errorf("%s, %d at a time: %d ids of %d, and then %v", text, n, made, want, err)
+			}
+			for range 5 { // further calls change nothing
+				if id, err := g.Next(); !errors.Is(err, firn.ErrTimeExhausted) {
+					t.Fatalf("%s: id %d after the end, %v", text, id, err)
+				}
+			}
+		}
+	}
+}
+
+// TestAWaitEndsWithTheGenerator: nobody waits an hour for one that has ended.
+func TestAWaitEndsWithTheGenerator(t *testing.T) {
+	clock := newFakeTime()
+	var g *firn.Generator
+	g = newGenerator(t, firn.Config{Layout: mustLayout("30/0/10/2,unit=1h"), Time: &stopping{clock, func() { g.Stop() }}})
+	begun := clock.Wall()
+	if id, err := g.Next(); !errors.Is(err, firn.ErrClosed) || clock.Wall().Sub(begun) > 3*time.Second {
+		t.Errorf("id %d, %v, after %v", id, err, clock.Wall().Sub(begun))
+	}
+}
+
+// stopping is a time in which something happens while somebody sleeps.
+type stopping struct {
+	*fakeTime
+	do func()
+}
+
+func (s *stopping) Sleep(ctx context.Context, d time.Duration) error {
+	s.do()
+	return s.fakeTime.Sleep(ctx, d)
+}
+
+// TestAWaitFollowsTheClock: a machine that was suspended while somebody waits for
+// a grant to begin finds that time has come when its clock has caught up.
+func TestAWaitFollowsTheClock(t *testing.T) {
+	clock := newFakeTime()
+	l := mustLayout("41/0/3/5,unit=1s")
+	now, err := l.Tick(clock.Wall())
+	if err != nil {
+		t.Fatal(err)
+	}
+	slept := 0
+	g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.Wall, Time: &stopping{clock, func() {
+		if slept++; slept == 3 {
+			clock.step(time.Hour)
+		}
+	}}}, firn.Grant{After: now + 1800, Through: now + 7200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := clock.Monotonic()
+	if id, err := g.Next(); err != nil || clock.Monotonic()-begun > 5*time.Second {
+		t.Errorf("id %d, %v, after %v", id, err, clock.Monotonic()-begun)
+	}
+}
