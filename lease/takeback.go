@@ -70,5 +70,6 @@ func (s Slot) takeBack(ctx context.Context, in store.Store, p Pool, gone time.Ti
 		return s, fmt.Errorf("lease: take back worker %d of pool %q: %w", s.Worker, p.Name, err)
 	}
 	err = s.read(store.Entry{Key: key, Value: value, Revision: revision})
+	s.date(p.Layout)
 	return s, err
 }

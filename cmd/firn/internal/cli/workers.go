@@ -23,7 +23,8 @@ func newWorkers() *cobra.Command {
 		Use:   "workers",
 		Short: "Show who holds which worker, or take one back",
 		Long: `workers shows the slots of a pool: each worker that was ever held, by whom, since
-when, and until when its fence lets ids be issued. Nothing is written.`,
+when, and when it is free again unless renewed: when the tick of its fence has ended.
+Nothing is written.`,
 		Example: `  firn workers --store redis://127.0.0.1:6379/0
   firn workers list --pool payments --json
   firn workers release 17`,
@@ -85,6 +86,11 @@ func patient(ctx context.Context) (context.Context, context.CancelFunc) {
 // seconds is RFC 3339 in UTC to the second.
 const seconds = "2006-01-02T15:04:05Z"
 
+// freeAt writes when a slot is free: the next whole second, since it is not before.
+func freeAt(t time.Time) string {
+	return t.UTC().Add(time.Second - 1).Format(seconds)
+}
+
 func showSlots(out io.Writer, p slots.Pool) error {
 	counts := map[string]int64{}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -101,7 +107,7 @@ func showSlots(out io.Writer, p slots.Pool) error {
 		}
 		until := "no id yet"
 		if s.Fence >= 0 {
-			until = fmt.Sprintf("%s (%s)", s.Until.UTC().Format(seconds), fromNow(s.Until.Sub(p.Clock)))
+			until = fmt.Sprintf("%s (%s)", freeAt(s.Until), fromNow(s.Until.Sub(p.Clock)))
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", worker, s.State, until, holder(s), s.Since.UTC().Format(seconds))
 	}
@@ -178,8 +184,8 @@ and the worker is granted again after that. If you are wrong, ids are made twice
 			if err != nil {
 				return misuse(err)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "worker %d of pool %s was taken back; it is granted again after %s\n",
-				slot.Worker, flags.pool, slot.Until.UTC().Format(time.RFC3339))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "worker %d of pool %s was taken back; it is free at %s\n",
+				slot.Worker, flags.pool, freeAt(slot.Until))
 			return err
 		},
 	}

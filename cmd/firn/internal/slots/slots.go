@@ -27,7 +27,7 @@ type Slot struct {
 	Worker     int64     `json:"worker"`
 	State      string    `json:"state"`
 	Fence      firn.Tick `json:"fence,string"`
-	Until      time.Time `json:"until"`
+	Until      time.Time `json:"until"` // when the tick of its fence has ended
 	Host       string    `json:"host,omitempty"`
 	PID        int       `json:"pid,omitempty"`
 	Since      time.Time `json:"since"`
@@ -75,7 +75,7 @@ func Read(ctx context.Context, s store.Store, name string) (Pool, error) {
 func Describe(slot lease.Slot, now time.Time) Slot {
 	state := Idle
 	switch {
-	case slot.Until.Before(now):
+	case !slot.Until.After(now):
 	case slot.At.Sub(now) > tolerance:
 		state = Ahead
 	case slot.Free:
