@@ -650,6 +650,32 @@ func TestForeignContentIsRefusedWithItsKey(t *testing.T) {
 	}
 }
 
+func TestASlotWithoutAFenceOrAnOwnerOrWithAnImpossibleOneIsForeign(t *testing.T) {
+	ctx := context.Background()
+	const key = "firn/default/slot/0/0007"
+	worker := int64(7)
+	for _, value := range []string{
+		`{}`, `null`, `{"fence":null,"owner":"x"}`, `{"fence":"5"}`, `{"owner":"x"}`, `{"fence":"5","owner":""}`,
+		`{"fence":"9223372036854775807","owner":"x"}`, `{"fence":"-2","owner":"x"}`,
+	} {
+		w := newWorld(t)
+		w.start()
+		w.mem.Delete(key)
+		if _, err := w.mem.CompareAndSwap(ctx, key, 0, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+		_, joined := w.try()
+		_, pinned := w.try(func(c *Config) { c.Slots.Pinned = &worker })
+		_, inspected := Inspect(ctx, w.store, "default")
+		_, taken := TakeBack(ctx, w.store, "default", 0, worker, time.Time{})
+		for _, err := range []error{joined, pinned, inspected, taken} {
+			if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), key) {
+				t.Errorf("%s: %v", value, err)
+			}
+		}
+	}
+}
+
 func TestAWorkerIsFreeWhenTheTickOfItsFenceHasEnded(t *testing.T) {
 	hours := func(c *Config) {
 		c.Generator.Layout = layout("41/0/0/22,unit=1h")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -180,10 +181,18 @@ func (p *Pool) has(key string, s Slot) bool {
 		s.Datacenter <= p.Layout.MaxDatacenter() && s.Worker <= p.Layout.MaxWorker()
 }
 
+// noFence is below any fence, and so is what a record has that names none.
+const noFence firn.Tick = math.MinInt64
+
 func (s *Slot) read(e store.Entry) error {
-	var r slotRecord
+	r := slotRecord{Fence: noFence}
 	if err := decode(e, &r); err != nil {
 		return err
+	}
+	// Without either it would pass for a slot that is idle, whoever holds it.
+	if r.Fence == noFence || r.Owner == "" {
+		return fmt.Errorf("%w: key %q does not hold a slot of Firn's: it names no fence, or no owner; use another pool, or remove the key",
+			ErrForeign, e.Key)
 	}
 	s.Fence, s.Until, s.Free, s.Owner = r.Fence, r.Until, r.Free, r.Owner
 	s.Host, s.PID, s.Since, s.At = r.Host, r.PID, r.Since, r.At

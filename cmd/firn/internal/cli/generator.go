@@ -126,8 +126,12 @@ func defaultStore() string {
 	return "sqlite:" + filepath.Join(state, "firn", "firn.db")
 }
 
-// misuse marks as wrong usage what a flag's value is to blame for.
+// misuse marks as wrong usage what a flag's value is to blame for, and not what
+// somebody has put into the store.
 func misuse(err error) error {
+	if errors.Is(err, lease.ErrForeign) {
+		return err
+	}
 	if errors.Is(err, firn.ErrSyntax) || errors.Is(err, firn.ErrRange) {
 		return usage(err)
 	}

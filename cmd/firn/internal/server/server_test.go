@@ -145,6 +145,30 @@ func TestBadRequestsGetTheirStatusAndAReason(t *testing.T) {
 	}
 }
 
+func TestForeignContentOfTheStoreIsNoFaultOfTheRequest(t *testing.T) {
+	mem := memstore.New(nil)
+	for key, value := range map[string]string{
+		"firn/other/pool": `{"layout":"41/0/10/12","open":true}`, "firn/other/slot/0/0007": `{"fence":"9223372036854775807","owner":"x"}`,
+	} {
+		if _, err := mem.CompareAndSwap(t.Context(), key, 0, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := server.New(t.Context(), server.Config{}, lease.Config{Slots: lease.SlotsConfig{Grace: -1}}, mem, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewServer(s.Handler())
+	defer h.Close()
+	status, body, _ := ask(t, h, "GET", "/v1/pools/other/workers", "")
+	if status != 500 || !strings.Contains(body, `"internal"`) || !strings.Contains(body, "firn/other/slot/0/0007") {
+		t.Errorf("%d %s", status, body)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestANewNamespaceSharesTheGeneratorAndItsIDs(t *testing.T) {
 	_, h := newServer(t, server.Config{})
 	var set idset.Set
