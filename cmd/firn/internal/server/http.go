@@ -217,7 +217,11 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request) error {
 			return badRequest("bad_layout", "%v", err)
 		}
 	}
-	result, err := decode.Text(r.PathValue("id"), query.Get("format"), layout, time.Now())
+	format := query.Get("format")
+	if err := decode.CheckFormat(format); err != nil {
+		return badRequest("bad_format", "%v", err)
+	}
+	result, err := decode.Text(r.PathValue("id"), format, layout, time.Now())
 	if err != nil {
 		return badRequest("bad_id", "%v", err)
 	}

@@ -124,6 +124,8 @@ func TestBadRequestsGetTheirStatusAndAReason(t *testing.T) {
 		{"GET", "/v1/namespaces/none", 404, "unknown_namespace", "first use"},
 		{"GET", "/v1/decode/xyz!", 400, "bad_id", "xyz!"},
 		{"GET", "/v1/decode/-1", 400, "bad_id", "-1"},
+		{"GET", "/v1/decode/1?format=nope", 400, "bad_format", "nope"},
+		{"GET", "/v1/decode/xyz!?format=base58", 400, "bad_id", "xyz!"},
 		{"GET", "/v1/decode/7?layout=nosuch", 400, "bad_layout", "twitter"},
 		{"GET", "/v1/decode/7?unit=0s", 400, "bad_layout", "1ns"},
 		{"GET", "/v1/decode/7?namespace=none", 404, "unknown_namespace", "none"},
