@@ -122,7 +122,7 @@ func fullness(p slots.Pool) store.Finding {
 	switch left := p.Workers - live; {
 	case left == 0:
 		f.Verdict, f.Advice = store.Bad, "newcomers are refused until a fence passes: use a layout with more workers, or shorter windows"
-	case left*10 < p.Workers:
+	case left < (p.Workers+9)/10: // ten times as many might overflow
 		f.Verdict, f.Advice = store.Doubtful, "fewer than a tenth are left: use a layout with more workers, or shorter windows"
 	}
 	return f
