@@ -64,7 +64,7 @@ presets.`,
 		Args: func(cmd *cobra.Command, args []string) error { return usage(cobra.MaximumNArgs(1)(cmd, args)) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			named := len(args) == 1
-			if named && cmd.Flags().Changed("layout") {
+			if named && given(cmd.Flags(), "layout") {
 				return usage(errors.New("name the layout once: as the argument or with --layout"))
 			}
 			if named {

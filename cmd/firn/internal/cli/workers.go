@@ -52,9 +52,12 @@ func newWorkersList() *cobra.Command {
 		Short: "List the slots of a pool",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := flags.checkPool(); err != nil {
+				return usage(err)
+			}
 			ctx, end := patient(cmd.Context())
 			defer end()
-			s, err := storeurl.Open(ctx, flags.store)
+			s, err := flags.open(ctx, "")
 			if err != nil {
 				return err
 			}
@@ -167,9 +170,12 @@ and the worker is granted again after that. If you are wrong, ids are made twice
 			if err != nil {
 				return usage(fmt.Errorf("worker %q is not a number", args[0]))
 			}
+			if err := flags.checkPool(); err != nil {
+				return usage(err)
+			}
 			ctx, end := patient(cmd.Context())
 			defer end()
-			s, err := storeurl.Open(ctx, flags.store)
+			s, err := flags.open(ctx, "")
 			if err != nil {
 				return err
 			}
