@@ -120,6 +120,9 @@ func fullness(p slots.Pool) store.Finding {
 		}
 	}
 	f := store.Finding{Subject: "pool", Says: fmt.Sprintf("%s: %s of %s workers are held", p.Pool, thousands(live), thousands(p.Workers))}
+	if p.Strict != "" {
+		f.Says += "; it is strict: a claim waits " + p.Strict
+	}
 	switch left := p.Workers - live; {
 	case left == 0:
 		f.Verdict, f.Advice = store.Bad, "newcomers are refused until a fence passes: use a layout with more workers, or shorter windows"

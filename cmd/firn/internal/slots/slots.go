@@ -41,7 +41,8 @@ type Pool struct {
 	Layout  string    `json:"layout"`
 	Made    time.Time `json:"made"`
 	Open    bool      `json:"open"`
-	Clock   time.Time `json:"clock"` // what the states are seen by
+	Strict  string    `json:"strict,omitempty"` // how long a claim waits before it is used
+	Clock   time.Time `json:"clock"`            // what the states are seen by
 	Workers int64     `json:"workers"`
 	Slots   []Slot    `json:"slots"`
 }
@@ -64,6 +65,9 @@ func Read(ctx context.Context, s store.Store, name string) (Pool, error) {
 	}
 	if p.Layout.Name() != "" {
 		pool.Layout = p.Layout.Name()
+	}
+	if p.Strict > 0 {
+		pool.Strict = p.Strict.String()
 	}
 	for i, slot := range p.Slots {
 		pool.Slots[i] = Describe(slot, now)
