@@ -26,10 +26,10 @@ func newNext() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "next",
-		Short: "Make ids on this machine, safe beside other processes",
+		Short: "Make ids on this machine, safe beside others on the same store",
 		Long: `next makes ids on this machine. It leases a worker from the store, so that any
 number of processes that share the store never make the same id, and gives it
-back when done.`,
+back when done. The store is a file of this user unless --store says otherwise.`,
 		Example: `  firn next
   firn next -n 5 --format base58
   firn next --layout sonyflake --pool flakes`,
