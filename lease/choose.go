@@ -59,15 +59,16 @@ func nthUnused(used []Slot, n int64) int64 {
 	return n
 }
 
-// nextFree returns the earliest fence of a datacenter's slots.
+// nextFree returns when the first of a datacenter's slots is free: when the tick of
+// its fence has ended.
 func nextFree(p Pool, datacenter int64) time.Time {
-	var first Slot
+	var next time.Time
 	for _, s := range p.Slots {
-		if s.Datacenter == datacenter && (first.Until.IsZero() || s.Fence < first.Fence) {
-			first = s
+		if s.Datacenter == datacenter && (next.IsZero() || s.Until.Before(next)) {
+			next = s.Until
 		}
 	}
-	return first.Until
+	return next
 }
 
 // clockOfOthers returns the median of when the held slots were written, by

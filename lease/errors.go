@@ -39,11 +39,11 @@ func (e *PoolError) Is(target error) bool { return target == ErrPool }
 type FullError struct {
 	Pool    string
 	Workers int64     // how many the pool has, all of them held
-	Next    time.Time // when the first fence passes
+	Next    time.Time // when the tick of the first fence has ended
 }
 
 func (e *FullError) Error() string {
-	return fmt.Sprintf("pool %q is full: all %d workers are held; the next is free after %s, unless its holder renews it",
+	return fmt.Sprintf("pool %q is full: all %d workers are held; the next is free at %s, unless its holder renews it",
 		e.Pool, e.Workers, e.Next.UTC().Format(time.RFC3339Nano))
 }
 

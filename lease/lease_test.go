@@ -655,6 +655,71 @@ func TestForeignContentIsRefusedWithItsKey(t *testing.T) {
 	}
 }
 
+func TestASlotWithoutAFenceOrAnOwnerOrWithAnImpossibleOneIsForeign(t *testing.T) {
+	ctx := context.Background()
+	const key = "firn/default/slot/0/0007"
+	worker := int64(7)
+	for _, value := range []string{
+		`{}`, `null`, `{"fence":null,"owner":"x"}`, `{"fence":"5"}`, `{"owner":"x"}`, `{"fence":"5","owner":""}`,
+		`{"fence":"9223372036854775807","owner":"x"}`, `{"fence":"-2","owner":"x"}`,
+	} {
+		w := newWorld(t)
+		w.start()
+		w.mem.Delete(key)
+		if _, err := w.mem.CompareAndSwap(ctx, key, 0, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+		_, joined := w.try()
+		_, pinned := w.try(func(c *Config) { c.Slots.Pinned = &worker })
+		_, inspected := Inspect(ctx, w.store, "default")
+		_, taken := TakeBack(ctx, w.store, "default", 0, worker, time.Time{})
+		for _, err := range []error{joined, pinned, inspected, taken} {
+			if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), key) {
+				t.Errorf("%s: %v", value, err)
+			}
+		}
+	}
+}
+
+func TestAWorkerIsFreeWhenTheTickOfItsFenceHasEnded(t *testing.T) {
+	hours := func(c *Config) {
+		c.Generator.Layout = layout("41/0/0/22,unit=1h")
+		c.Generator.Clock = firn.Wall
+		c.Window = time.Minute
+	}
+	w := newWorld(t)
+	w.time.pass(43 * time.Minute)
+	w.start(hours)
+	_, err := w.try(hours)
+	pool := must(Inspect(context.Background(), w.store, "default"))
+	held := pool.Slots[0]
+	free := pool.Layout.Time(held.Fence + 1)
+	var full *FullError
+	if !errors.As(err, &full) || !full.Next.Equal(free) || !held.Until.Equal(free) {
+		t.Fatalf("%v, and the slot is held until %v; it is free at %v", err, held.Until, free)
+	}
+	w.time.pass(free.Sub(w.time.Wall()) - 1)
+	if _, err := w.try(hours); !errors.Is(err, ErrFull) {
+		t.Errorf("just before: %v", err)
+	}
+	w.time.pass(1)
+	w.start(hours)
+}
+
+func TestTheLastFenceOfALayoutEndsWithIt(t *testing.T) {
+	for _, text := range []string{"41/0/10/12", "63/0/0/0", "1/0/62/0,unit=2562047h"} {
+		l := layout(text)
+		s := Slot{Fence: l.MaxTick()}
+		if s.date(l); !s.Until.Equal(l.End()) {
+			t.Errorf("%s: %v, not %v", text, s.Until, l.End())
+		}
+		s.Fence = -1
+		if s.date(l); !s.Until.Equal(l.Epoch()) {
+			t.Errorf("%s: %v, not %v", text, s.Until, l.Epoch())
+		}
+	}
+}
+
 func TestImpossibleSettingsAreRefusedBeforeTheStoreIsTouched(t *testing.T) {
 	w := newWorld(t)
 	for name, change := range map[string]func(*Config){
@@ -807,7 +872,7 @@ func TestAnOperatorTakesASlotBack(t *testing.T) {
 	worker = crashed.State().Worker
 	last := w.time.wall.Add(time.Second)
 	slot, err = TakeBack(ctx, w.store, "default", 0, worker, last)
-	if err != nil || slot.Until.After(last) {
+	if err != nil || slot.Fence != must(l.Generator().Layout().Tick(last)) || !slot.Until.Equal(last.Add(time.Millisecond)) {
 		t.Fatalf("%+v, %v", slot, err)
 	}
 	w.time.pass(2 * time.Second)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -60,7 +61,7 @@ type poolRecord struct {
 // written twice, so equal bytes are the same write.
 type slotRecord struct {
 	Fence firn.Tick `json:"fence,string"`
-	Until time.Time `json:"until"` // the fence as a time
+	Until time.Time `json:"until"` // when the tick of the fence begins, for people who read the record
 	Free  bool      `json:"free,omitempty"`
 	Owner string    `json:"owner"`
 	Write uint64    `json:"write"`
@@ -90,7 +91,7 @@ func decode(e store.Entry, record any) error {
 type Slot struct {
 	Datacenter, Worker int64
 	Fence              firn.Tick // no id of the worker has been or may be issued with a later time
-	Until              time.Time // the fence as a time
+	Until              time.Time // when the tick of the fence has ended: it may be granted again from then on
 	Free               bool      // given back by its last owner
 	Owner              string    // the random token of the process that wrote it last
 	Host               string
@@ -166,6 +167,7 @@ func readPool(name string, entries []store.Entry) (p Pool, found bool, err error
 			err := firn.NewRangeError("fence", int64(s.Fence), -1, int64(l.MaxTick()), "layout "+l.Bits())
 			return p, false, fmt.Errorf("%w: key %q: %w; use another pool, or remove the key", ErrForeign, e.Key, err)
 		}
+		s.date(p.Layout)
 		p.Slots = append(p.Slots, s)
 	}
 	return p, found, nil
@@ -179,13 +181,34 @@ func (p *Pool) has(key string, s Slot) bool {
 		s.Datacenter <= p.Layout.MaxDatacenter() && s.Worker <= p.Layout.MaxWorker()
 }
 
+// noFence is below any fence, and so is what a record has that names none.
+const noFence firn.Tick = math.MinInt64
+
 func (s *Slot) read(e store.Entry) error {
-	var r slotRecord
+	r := slotRecord{Fence: noFence}
 	if err := decode(e, &r); err != nil {
 		return err
+	}
+	// Without either it would pass for a slot that is idle, whoever holds it.
+	if r.Fence == noFence || r.Owner == "" {
+		return fmt.Errorf("%w: key %q does not hold a slot of Firn's: it names no fence, or no owner; use another pool, or remove the key",
+			ErrForeign, e.Key)
 	}
 	s.Fence, s.Until, s.Free, s.Owner = r.Fence, r.Until, r.Free, r.Owner
 	s.Host, s.PID, s.Since, s.At = r.Host, r.PID, r.Since, r.At
 	s.revision = e.Revision
 	return nil
+}
+
+// date says when the slot is free, by the layout of its pool: at the end of the tick
+// of its fence, which may be long after its beginning, that the record has. Without
+// a layout it can only be told from that.
+func (s *Slot) date(l firn.Layout) {
+	switch {
+	case l.IsZero():
+	case s.Fence >= l.MaxTick():
+		s.Until = l.End()
+	default:
+		s.Until = l.Time(s.Fence + 1)
+	}
 }

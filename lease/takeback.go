@@ -70,5 +70,50 @@ func (s Slot) takeBack(ctx context.Context, in store.Store, p Pool, gone time.Ti
 		return s, fmt.Errorf("lease: take back worker %d of pool %q: %w", s.Worker, p.Name, err)
 	}
 	err = s.read(store.Entry{Key: key, Value: value, Revision: revision})
+	s.date(p.Layout)
 	return s, err
+}
+
+// Relax makes a strict pool one that is not: claims are used at once again, and
+// those join that are not strict. It returns the strict wait that the pool had; zero
+// if it was not strict, and then nothing is written.
+//
+// Nothing is issued twice by it: the slots and their fences stay as they are, and
+// whoever holds one goes on as it began, until it is restarted. But the pool is then
+// as safe as any other, and no safer: what a store forgets, claims no longer outwait.
+// A process that is strict still makes the pool strict again as it joins, or takes
+// another worker: end those first, or restart them without.
+//
+// Errors: [store.ErrNotFound] when there is no such pool, [store.ErrConflict] when its
+// record was written meanwhile, [ErrForeign], and the store's. It may be called
+// again after any of them.
+func Relax(ctx context.Context, s store.Store, pool string) (time.Duration, error) {
+	if err := CheckPool(pool); err != nil {
+		return 0, err
+	}
+	e, err := s.Get(ctx, poolKey(pool))
+	if err != nil {
+		return 0, fmt.Errorf("lease: relax pool %q: %w", pool, err)
+	}
+	p, _, err := readPool(pool, []store.Entry{e})
+	if err != nil || p.Strict == 0 {
+		return 0, err
+	}
+	var record poolRecord
+	if err := decode(e, &record); err != nil {
+		return 0, err
+	}
+	record.Strict = ""
+	value, err := encode(record)
+	if err != nil {
+		return 0, err
+	}
+	_, err = s.CompareAndSwap(ctx, e.Key, e.Revision, value)
+	if errors.Is(err, store.ErrConflict) {
+		err = fmt.Errorf("%w: it was written meanwhile, try again", store.ErrConflict)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("lease: relax pool %q: %w", pool, err)
+	}
+	return p.Strict, nil
 }

@@ -30,6 +30,7 @@ type load struct {
 // The bounds of a benchmark.
 const (
 	maxCallers   = 10_000
+	maxBatch     = 1_000_000
 	maxProcesses = 64
 	maxDuration  = time.Hour
 )
@@ -49,7 +50,7 @@ func (l *load) check() error {
 		}
 	}
 	bound("--callers", l.callers, maxCallers)
-	bound("--batch", l.batch, 1_000_000)
+	bound("--batch", l.batch, maxBatch)
 	bound("--processes", l.processes, maxProcesses)
 	if l.duration <= 0 || l.duration > maxDuration {
 		errs = append(errs, &firn.RangeError{What: "--duration", Value: l.duration.String(), Min: "1ns", Max: maxDuration.String()})
@@ -112,7 +113,7 @@ processes goes into one exact set; a duplicate is an error.`,
 				err = benchProcesses(cmd.Context(), flags, l, &r)
 			default:
 				r.Target = "generator in this process"
-				err = benchHere(cmd.Context(), flags.store, cfg, l, &r)
+				err = benchHere(cmd.Context(), &flags.storeFlags, cfg, l, &r)
 			}
 			if err != nil {
 				return err
@@ -210,9 +211,9 @@ func drive(ctx context.Context, l load, fill func(context.Context, []firn.ID) (i
 // keptAtOnce is how many ids a caller gathers before it puts them into the set.
 const keptAtOnce = 1024
 
-func benchHere(ctx context.Context, store string, cfg lease.Config, l load, r *report) error {
+func benchHere(ctx context.Context, flags *storeFlags, cfg lease.Config, l load, r *report) error {
 	var set idset.Set
-	return withLease(ctx, store, cfg, func(leased *lease.Lease) error {
+	return withLease(ctx, flags, cfg, func(leased *lease.Lease) error {
 		g := leased.Generator()
 		fill := g.Fill
 		if l.batch == 1 {

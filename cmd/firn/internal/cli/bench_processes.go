@@ -44,7 +44,7 @@ func newEmit() *cobra.Command {
 				out      = bufio.NewWriterSize(cmd.OutOrStdout(), 1<<20)
 				writeErr error
 			)
-			err = withLease(cmd.Context(), flags.store, cfg, func(leased *lease.Lease) error {
+			err = withLease(cmd.Context(), &flags.storeFlags, cfg, func(leased *lease.Lease) error {
 				_, _, err := drive(cmd.Context(), l, leased.Fill, func(ids []firn.ID) {
 					bytes := make([]byte, 0, 8*len(ids))
 					for _, id := range ids {
@@ -68,6 +68,9 @@ func newEmit() *cobra.Command {
 
 // benchProcesses runs several emitters on one store.
 func benchProcesses(ctx context.Context, flags generatorFlags, l load, r *report) error {
+	if err := flags.resolve(""); err != nil {
+		return err
+	}
 	if flags.store == "memory:" {
 		return usage(errors.New("--processes need a store that they can share; memory: is each one's own"))
 	}

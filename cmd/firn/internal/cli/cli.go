@@ -12,7 +12,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // The exit statuses.
@@ -60,7 +59,11 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case errors.Is(err, errSilent), errors.Is(err, syscall.EPIPE):
 		return exitError
 	case errors.Is(err, errUsage), strings.HasPrefix(err.Error(), "unknown command"):
-		fmt.Fprintf(stderr, "firn: %v\nTry: %s --help\n", err, cmd.CommandPath())
+		fmt.Fprintf(stderr, "firn: %v\n", err)
+		if names := suspects(cmd.Flags(), err.Error()); len(names) > 0 {
+			fmt.Fprintf(stderr, "Set in the environment: %s\n", strings.Join(names, ", "))
+		}
+		fmt.Fprintf(stderr, "Try: %s --help\n", cmd.CommandPath())
 		return exitUsage
 	default:
 		fmt.Fprintf(stderr, "firn: %v\n", err)
@@ -82,36 +85,57 @@ processes, takes them apart, and serves them over HTTP.
   firn workers            who holds which worker
   firn doctor             what is wrong with the clock or the store
 
-Every flag can come from the environment: --store as FIRN_STORE, and so on.`,
+Every flag can come from the environment: --store as FIRN_STORE, and so on. The
+command line wins over a configuration file, and that over the environment.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			return usage(fromEnvironment(cmd.Flags()))
 		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(flagError(err)) })
 	root.AddCommand(newNext(), newDecode(), newLayout(), newServe(), newWorkers(), newDoctor(), newBench(), newEmit(), newVersion())
 	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			onlyItsCommands(cmd)
+		}
+	}
+	root.SetHelpCommand(newHelp())
 	return root
 }
 
-// fromEnvironment sets the flags not given on the command line from FIRN_….
-func fromEnvironment(flags *pflag.FlagSet) error {
-	var errs []error
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Changed || f.Name == "help" {
-			return
+// onlyItsCommands has a command that only has others refuse what is none of them;
+// cobra would show its help and call that success.
+func onlyItsCommands(cmd *cobra.Command) {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		names = append(names, sub.Name())
+	}
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usage(fmt.Errorf("%s %q: %s are allowed", cmd.Name(), args[0], strings.Join(names, ", ")))
 		}
-		name := "FIRN_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		value, ok := os.LookupEnv(name)
-		if !ok {
-			return
-		}
-		if err := flags.Set(f.Name, value); err != nil {
-			errs = append(errs, fmt.Errorf("environment variable %s: %w", name, err))
-		}
-	})
-	return errors.Join(errs...)
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+}
+
+// newHelp is cobra's help, but that an unknown topic is wrong usage.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:              "help [COMMAND]",
+		Short:            "Help about a command",
+		PersistentPreRun: func(*cobra.Command, []string) {}, // what the environment sets is not for it
+		RunE: func(cmd *cobra.Command, args []string) error {
+			topic, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return usage(fmt.Errorf("help %s: there is no such command", strings.Join(args, " ")))
+			}
+			topic.InitDefaultHelpFlag()
+			return topic.Help()
+		},
+	}
 }
 
 // noArgs refuses arguments as wrong usage.

@@ -41,10 +41,8 @@ future, and the others are named. - reads ids from standard input, one a line.`,
 			if err != nil {
 				return usage(err)
 			}
-			if format != "" && format != "readable" {
-				if _, err := firn.ParseEncoding(format); err != nil {
-					return usage(fmt.Errorf("%w; so is readable", err))
-				}
+			if err := decode.CheckFormat(format); err != nil {
+				return usage(err)
 			}
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			count := 0

@@ -47,17 +47,18 @@ It exits with status 1 when something is bad.`,
   firn doctor --config firn.yaml`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			url := flags.store
+			if err := flags.checkPool(); err != nil {
+				return usage(err)
+			}
+			var cfg server.Config
 			if configFile != "" {
-				cfg, err := server.ReadConfig(configFile)
-				if err != nil {
+				if cfg, err = server.ReadConfig(configFile); err != nil {
 					return err
 				}
-				url = pick(cmd.Flags(), "store", flags.store, cfg.Store)
 			}
 			ctx, end := patient(cmd.Context())
 			defer end()
-			s, err := storeurl.Open(ctx, url)
+			s, err := flags.open(ctx, cfg.Store)
 			if err != nil {
 				return err
 			}
@@ -73,7 +74,7 @@ It exits with status 1 when something is bad.`,
 			case !errors.Is(err, store.ErrNotFound):
 				return misuse(err)
 			}
-			r := doctorReport{Store: storeurl.Redact(url)}
+			r := doctorReport{Store: storeurl.Redact(flags.store)}
 			bad := 0
 			for _, f := range findings {
 				r.Findings = append(r.Findings, findingShown{f.Subject, f.Verdict.String(), f.Says, f.Advice})
@@ -119,10 +120,13 @@ func fullness(p slots.Pool) store.Finding {
 		}
 	}
 	f := store.Finding{Subject: "pool", Says: fmt.Sprintf("%s: %s of %s workers are held", p.Pool, thousands(live), thousands(p.Workers))}
+	if p.Strict != "" {
+		f.Says += "; it is strict: a claim waits " + p.Strict
+	}
 	switch left := p.Workers - live; {
 	case left == 0:
 		f.Verdict, f.Advice = store.Bad, "newcomers are refused until a fence passes: use a layout with more workers, or shorter windows"
-	case left*10 < p.Workers:
+	case left < (p.Workers+9)/10: // ten times as many might overflow
 		f.Verdict, f.Advice = store.Doubtful, "fewer than a tenth are left: use a layout with more workers, or shorter windows"
 	}
 	return f

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -32,16 +30,6 @@ func (f *layoutFlags) parse() (firn.Layout, error) {
 	return decode.Layout(f.layout, f.unit, f.epoch)
 }
 
-// storeFlags name a pool in a store.
-type storeFlags struct {
-	store, pool string
-}
-
-func (f *storeFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.store, "store", defaultStore(), "store that workers are leased from, as sqlite:PATH or redis://HOST (see docs/stores.md)")
-	cmd.Flags().StringVar(&f.pool, "pool", "default", "pool whose ids must never collide; all who join have one layout")
-}
-
 // generatorFlags say how ids are made, and where the worker comes from.
 type generatorFlags struct {
 	layoutFlags
@@ -53,7 +41,6 @@ type generatorFlags struct {
 	ahead, window        time.Duration
 	strict               time.Duration
 	pinnedAhead, verbose bool
-	windowed             func() bool // whether --window was given
 }
 
 // strictWindow is the least window in a strict pool: four tolerances.
@@ -63,7 +50,6 @@ func (f *generatorFlags) add(cmd *cobra.Command, window time.Duration) {
 	f.layoutFlags.add(cmd)
 	flags := cmd.Flags()
 	f.storeFlags.add(cmd)
-	f.windowed = func() bool { return flags.Changed("window") }
 	flags.Int64Var(&f.worker, "worker", -1, "take this worker and no other (default: the one idle longest)")
 	flags.Lookup("worker").DefValue = "0" // the help says in words what -1 stands for
 	flags.BoolVar(&f.pinnedAhead, "worker-ahead", false, "with --worker: do not wait until its fence has passed, issue times above it")
@@ -81,14 +67,14 @@ func (f *generatorFlags) add(cmd *cobra.Command, window time.Duration) {
 func (f *generatorFlags) config(stderr io.Writer) (lease.Config, error) {
 	var errs []error
 	layout, err := f.parse()
-	errs = append(errs, err)
+	errs = append(errs, err, f.checkPool())
 	clock, err := firn.ParseClock(f.clock)
 	errs = append(errs, err)
 	rollback, err := firn.ParseRollback(f.rollback)
 	errs = append(errs, err)
 	start, err := firn.ParseSequenceStart(f.start)
 	errs = append(errs, err)
-	if f.strict > 0 && !f.windowed() {
+	if f.strict > 0 && !f.flags.Changed("window") {
 		f.window = max(f.window, strictWindow)
 	}
 	cfg := lease.Config{
@@ -100,7 +86,7 @@ func (f *generatorFlags) config(stderr io.Writer) (lease.Config, error) {
 	}
 	if f.worker >= 0 {
 		cfg.Slots.Pinned = &f.worker
-	} else if f.worker != -1 {
+	} else if f.flags.Changed("worker") {
 		errs = append(errs, firn.NewRangeError("worker", f.worker, 0, layout.MaxWorker(), "layout "+layout.Bits()))
 	}
 	switch {
@@ -112,22 +98,12 @@ func (f *generatorFlags) config(stderr io.Writer) (lease.Config, error) {
 	return cfg, errors.Join(errs...)
 }
 
-// defaultStore is a SQLite file in the user's state folder, as the XDG base
-// directory specification has it.
-func defaultStore() string {
-	state := os.Getenv("XDG_STATE_HOME")
-	if state == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			home = os.TempDir()
-		}
-		state = filepath.Join(home, ".local", "state")
-	}
-	return "sqlite:" + filepath.Join(state, "firn", "firn.db")
-}
-
-// misuse marks as wrong usage what a flag's value is to blame for.
+// misuse marks as wrong usage what a flag's value is to blame for, and not what
+// somebody has put into the store.
 func misuse(err error) error {
+	if errors.Is(err, lease.ErrForeign) {
+		return err
+	}
 	if errors.Is(err, firn.ErrSyntax) || errors.Is(err, firn.ErrRange) {
 		return usage(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -63,7 +64,7 @@ presets.`,
 		Args: func(cmd *cobra.Command, args []string) error { return usage(cobra.MaximumNArgs(1)(cmd, args)) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			named := len(args) == 1
-			if named && cmd.Flags().Changed("layout") {
+			if named && given(cmd.Flags(), "layout") {
 				return usage(errors.New("name the layout once: as the argument or with --layout"))
 			}
 			if named {
@@ -125,7 +126,7 @@ func listPresets(out io.Writer, asJSON bool) error {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%v\t%s\t%s\t%s\t%s\t%s\n", p.Name, l.Bits(), l.Unit(),
 			l.Epoch().Format(time.DateOnly), until,
-			thousands((l.MaxDatacenter()+1)*(l.MaxWorker()+1)), thousands(int64(l.IDsPerSecond())), p.Remark)
+			thousands((l.MaxDatacenter()+1)*(l.MaxWorker()+1)), rate(l.IDsPerSecond()), p.Remark)
 	}
 	fmt.Fprintln(table)
 	if err := table.Flush(); err != nil {
@@ -200,7 +201,7 @@ func showLayout(out io.Writer, l firn.Layout, info layoutInfo) {
 		line("datacenters", "%s", thousands(l.MaxDatacenter()+1))
 	}
 	line("workers", "%s", thousands(l.MaxWorker()+1))
-	line("ids", "%s a tick, %s a second, of each worker", thousands(l.MaxSequence()+1), thousands(int64(l.IDsPerSecond())))
+	line("ids", "%s a tick, %s a second, of each worker", thousands(l.MaxSequence()+1), rate(l.IDsPerSecond()))
 	line("largest id", "%d", l.MaxID())
 	if l.MaxID() < 1<<53 {
 		line("", "below 2^53: exact as a JavaScript number")
@@ -229,8 +230,12 @@ func age(l firn.Layout) string {
 }
 
 // thousands writes a count for people.
-func thousands(n int64) string {
-	text := fmt.Sprint(n)
+func thousands(n int64) string { return grouped(fmt.Sprint(n)) }
+
+// rate writes how many there are a second. That may be more than an int64 holds.
+func rate(perSecond float64) string { return grouped(fmt.Sprintf("%.0f", math.Trunc(perSecond))) }
+
+func grouped(text string) string {
 	var b strings.Builder
 	for i, digit := range text {
 		if i > 0 && (len(text)-i)%3 == 0 {

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/lease"
 )
 
@@ -27,10 +26,10 @@ func newNext() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "next",
-		Short: "Make ids on this machine, safe beside other processes",
+		Short: "Make ids on this machine, safe beside others on the same store",
 		Long: `next makes ids on this machine. It leases a worker from the store, so that any
 number of processes that share the store never make the same id, and gives it
-back when done.`,
+back when done. The store is a file of this user unless --store says otherwise.`,
 		Example: `  firn next
   firn next -n 5 --format base58
   firn next --layout sonyflake --pool flakes`,
@@ -47,7 +46,7 @@ back when done.`,
 			if err != nil {
 				return usage(err)
 			}
-			return withLease(cmd.Context(), flags.store, cfg, func(l *lease.Lease) error {
+			return withLease(cmd.Context(), &flags.storeFlags, cfg, func(l *lease.Lease) error {
 				if asJSON {
 					return writeJSON(cmd.Context(), cmd.OutOrStdout(), l, n, w)
 				}
@@ -63,8 +62,8 @@ back when done.`,
 }
 
 // withLease runs do with a worker leased, and gives it back.
-func withLease(ctx context.Context, store string, cfg lease.Config, do func(*lease.Lease) error) (err error) {
-	s, err := storeurl.Open(ctx, store)
+func withLease(ctx context.Context, flags *storeFlags, cfg lease.Config, do func(*lease.Lease) error) (err error) {
+	s, err := flags.open(ctx, "")
 	if err != nil {
 		return err
 	}

@@ -55,25 +55,27 @@ made on first use and share one generator, which the flags describe.`,
 					return err
 				}
 			}
-			storeURL := pick(cmd.Flags(), "store", flags.store, cfg.Store)
-			address := pick(cmd.Flags(), "http", http, cfg.Listen.HTTP)
+			address, err := pickAddress(cmd.Flags(), http, cfg.Listen.HTTP)
+			if err != nil {
+				return usage(err)
+			}
 
 			ctx := cmd.Context()
-			s, err := storeurl.Open(ctx, storeURL)
+			s, err := flags.open(ctx, cfg.Store)
 			if err != nil {
 				return err
 			}
 			// The port first: a server that cannot listen need not take a worker.
 			listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 			if err != nil {
-				return errors.Join(fmt.Errorf("listen on --http %s: %w", address, err), s.Close())
+				return errors.Join(fmt.Errorf("listen on %s: %w", address, err), s.Close())
 			}
 			srv, err := server.New(ctx, cfg, base, s, log)
 			if err != nil {
 				return errors.Join(misuse(hint(err)), listener.Close(), s.Close())
 			}
 			warn(ctx, s, log)
-			log.Info("serving", "http", "http://"+listener.Addr().String(), "store", storeurl.Redact(storeURL), "version", currentVersion().Version)
+			log.Info("serving", "http", "http://"+listener.Addr().String(), "store", storeurl.Redact(flags.store), "version", currentVersion().Version)
 			return errors.Join(srv.Serve(ctx, listener), srv.Close(), s.Close())
 		},
 	}
@@ -113,28 +115,31 @@ func newLog(cmd *cobra.Command, format string, verbose bool) (*slog.Logger, erro
 	}
 }
 
-// pick returns a flag's value if it was given, else the file's if it has one,
-// else the flag's default.
-func pick(flags *pflag.FlagSet, name, flag, file string) string {
-	if flags.Changed(name) || file == "" {
-		return flag
+// pickAddress returns the address to listen on: that of the command line, else of the
+// configuration file, which has been checked, else of the environment, else the default.
+func pickAddress(flags *pflag.FlagSet, flag, file string) (string, error) {
+	if file != "" && !given(flags, "http") {
+		return file, nil
 	}
-	return file
+	if err := server.CheckAddress(flag); err != nil {
+		return "", fmt.Errorf("%s: %w", origin(flags, "http"), err)
+	}
+	return flag, nil
 }
 
 // onlyOutsideConfig refuses flags that a configuration file says per namespace.
 func onlyOutsideConfig(flags *pflag.FlagSet) error {
-	var given []string
+	var names []string
 	for _, name := range []string{
 		"layout", "unit", "epoch", "pool", "worker", "worker-ahead", "datacenter",
 		"clock", "rollback", "ahead", "start", "window", "strict",
 	} {
 		if flags.Changed(name) {
-			given = append(given, "--"+name)
+			names = append(names, origin(flags, name))
 		}
 	}
-	if len(given) > 0 {
-		return fmt.Errorf("%s: with --config these are settings of its namespaces", strings.Join(given, ", "))
+	if len(names) > 0 {
+		return fmt.Errorf("%s: with --config these are settings of its namespaces; leave them out", strings.Join(names, ", "))
 	}
 	return nil
 }

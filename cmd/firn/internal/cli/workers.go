@@ -21,15 +21,17 @@ import (
 func newWorkers() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workers",
-		Short: "Show who holds which worker, or take one back",
+		Short: "Show who holds which worker, take one back, or end a strict pool",
 		Long: `workers shows the slots of a pool: each worker that was ever held, by whom, since
-when, and until when its fence lets ids be issued. Nothing is written.`,
+when, and when it is free again unless renewed: when the tick of its fence has ended.
+Nothing is written.`,
 		Example: `  firn workers --store redis://127.0.0.1:6379/0
   firn workers list --pool payments --json
-  firn workers release 17`,
+  firn workers release 17
+  firn workers relax --pool payments`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage(fmt.Errorf("%q: list and release are what workers can do", args[0]))
+				return usage(fmt.Errorf("%q: list, release and relax are what workers can do", args[0]))
 			}
 			return nil
 		},
@@ -37,7 +39,7 @@ when, and until when its fence lets ids be issued. Nothing is written.`,
 	list := newWorkersList()
 	cmd.RunE = list.RunE
 	cmd.Flags().AddFlagSet(list.Flags())
-	cmd.AddCommand(list, newWorkersRelease())
+	cmd.AddCommand(list, newWorkersRelease(), newWorkersRelax())
 	return cmd
 }
 
@@ -51,9 +53,12 @@ func newWorkersList() *cobra.Command {
 		Short: "List the slots of a pool",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := flags.checkPool(); err != nil {
+				return usage(err)
+			}
 			ctx, end := patient(cmd.Context())
 			defer end()
-			s, err := storeurl.Open(ctx, flags.store)
+			s, err := flags.open(ctx, "")
 			if err != nil {
 				return err
 			}
@@ -61,7 +66,7 @@ func newWorkersList() *cobra.Command {
 			pool, err := slots.Read(ctx, s, flags.pool)
 			switch {
 			case errors.Is(err, store.ErrNotFound):
-				return fmt.Errorf("nobody has joined pool %q in store %s yet", flags.pool, storeurl.Redact(flags.store))
+				return nobodyJoined(flags)
 			case err != nil:
 				return misuse(err)
 			case asJSON:
@@ -75,6 +80,10 @@ func newWorkersList() *cobra.Command {
 	return cmd
 }
 
+func nobodyJoined(flags storeFlags) error {
+	return fmt.Errorf("nobody has joined pool %q in store %s yet", flags.pool, storeurl.Redact(flags.store))
+}
+
 // storePatience bounds the commands that look at a store once.
 const storePatience = 30 * time.Second
 
@@ -84,6 +93,11 @@ func patient(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // seconds is RFC 3339 in UTC to the second.
 const seconds = "2006-01-02T15:04:05Z"
+
+// freeAt writes when a slot is free: the next whole second, since it is not before.
+func freeAt(t time.Time) string {
+	return t.UTC().Add(time.Second - 1).Format(seconds)
+}
 
 func showSlots(out io.Writer, p slots.Pool) error {
 	counts := map[string]int64{}
@@ -101,7 +115,7 @@ func showSlots(out io.Writer, p slots.Pool) error {
 		}
 		until := "no id yet"
 		if s.Fence >= 0 {
-			until = fmt.Sprintf("%s (%s)", s.Until.UTC().Format(seconds), fromNow(s.Until.Sub(p.Clock)))
+			until = fmt.Sprintf("%s (%s)", freeAt(s.Until), fromNow(s.Until.Sub(p.Clock)))
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", worker, s.State, until, holder(s), s.Since.UTC().Format(seconds))
 	}
@@ -109,8 +123,12 @@ func showSlots(out io.Writer, p slots.Pool) error {
 		return err
 	}
 	used := int64(len(p.Slots))
-	_, err := fmt.Fprintf(out, "\npool %s, layout %s: %d live, %d idle, %d given back, %d ahead of the clock, %s never used\n",
-		p.Pool, p.Layout, counts[slots.Live], counts[slots.Idle], counts[slots.Given], counts[slots.Ahead], thousands(p.Workers-used))
+	strict := ""
+	if p.Strict != "" {
+		strict = fmt.Sprintf(", strict (a claim waits %s)", p.Strict)
+	}
+	_, err := fmt.Fprintf(out, "\npool %s, layout %s%s: %d live, %d idle, %d given back, %d ahead of the clock, %s never used\n",
+		p.Pool, p.Layout, strict, counts[slots.Live], counts[slots.Idle], counts[slots.Given], counts[slots.Ahead], thousands(p.Workers-used))
 	return err
 }
 
@@ -161,9 +179,12 @@ and the worker is granted again after that. If you are wrong, ids are made twice
 			if err != nil {
 				return usage(fmt.Errorf("worker %q is not a number", args[0]))
 			}
+			if err := flags.checkPool(); err != nil {
+				return usage(err)
+			}
 			ctx, end := patient(cmd.Context())
 			defer end()
-			s, err := storeurl.Open(ctx, flags.store)
+			s, err := flags.open(ctx, "")
 			if err != nil {
 				return err
 			}
@@ -178,14 +199,57 @@ and the worker is granted again after that. If you are wrong, ids are made twice
 			if err != nil {
 				return misuse(err)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "worker %d of pool %s was taken back; it is granted again after %s\n",
-				slot.Worker, flags.pool, slot.Until.UTC().Format(time.RFC3339))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "worker %d of pool %s was taken back; it is free at %s\n",
+				slot.Worker, flags.pool, freeAt(slot.Until))
 			return err
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().Int64Var(&datacenter, "datacenter", 0, "datacenter number of the worker")
 	cmd.Flags().BoolVar(&gone, "holder-is-gone", false, "move the fence back: its holder has ended for certain, and its clock was right")
+	return cmd
+}
+
+func newWorkersRelax() *cobra.Command {
+	var flags storeFlags
+	cmd := &cobra.Command{
+		Use:   "relax",
+		Short: "End the strict wait of a pool",
+		Long: `relax makes a pool that is strict one that is not: claims are used at once again, and
+processes without --strict may join. Nothing is issued twice by it, but the pool is
+then as safe as any other: what the store forgets, claims no longer outwait.
+
+Who holds a worker goes on as it began, until it is restarted. A process that still
+has --strict makes the pool strict again as it joins, or takes another worker: end
+those first, or restart them without.`,
+		Example: `  firn workers relax --pool payments --store redis://127.0.0.1:6379/0`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := flags.checkPool(); err != nil {
+				return usage(err)
+			}
+			ctx, end := patient(cmd.Context())
+			defer end()
+			s, err := flags.open(ctx, "")
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.Close()) }()
+			had, err := lease.Relax(ctx, s, flags.pool)
+			switch {
+			case errors.Is(err, store.ErrNotFound):
+				return nobodyJoined(flags)
+			case err != nil:
+				return misuse(err)
+			case had == 0:
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "pool %s is not strict\n", flags.pool)
+			default:
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "pool %s is no longer strict; a claim waited %v\n", flags.pool, had)
+			}
+			return err
+		},
+	}
+	flags.add(cmd)
 	return cmd
 }
 

@@ -38,9 +38,12 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 		return readable(text, layout)
 	}
 	if encoding != "" {
+		if err := CheckFormat(encoding); err != nil {
+			return Result{}, err
+		}
 		e, err := firn.ParseEncoding(encoding)
 		if err != nil {
-			return Result{}, fmt.Errorf("%w; so is readable", err)
+			return Result{}, err
 		}
 		id, err := e.Parse(text)
 		if err != nil {
@@ -73,6 +76,18 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 		result.Others = append(readings[:best:best], readings[best+1:]...)
 	}
 	return result, err
+}
+
+// CheckFormat returns an error for what is neither a name of an encoding, "readable"
+// nor empty.
+func CheckFormat(format string) error {
+	if format == "" || format == "readable" {
+		return nil
+	}
+	if _, err := firn.ParseEncoding(format); err != nil {
+		return fmt.Errorf("%w; so is readable", err)
+	}
+	return nil
 }
 
 // negative reports whether text is a negative decimal number.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -82,6 +83,9 @@ func ReadConfig(path string) (Config, error) {
 			errs = append(errs, fmt.Errorf("configuration %s: %s%s: %w", path, line(source, keys), strings.Join(keys, "."), err))
 		}
 	}
+	if cfg.Listen.HTTP != "" {
+		report(CheckAddress(cfg.Listen.HTTP), "listen", "http")
+	}
 	if b := cfg.Limits.Batch; b < 0 || b > maxBatch {
 		report(firn.NewRangeError("batch", int64(b), 1, maxBatch, ""), "limits", "batch")
 	}
@@ -96,6 +100,15 @@ func ReadConfig(path string) (Config, error) {
 		}
 	}
 	return cfg, errors.Join(errs...)
+}
+
+// CheckAddress refuses an address without a port: the system would choose one, and
+// for an empty address, as of a variable that is not set, listen on all interfaces.
+func CheckAddress(address string) error {
+	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+		return firn.NewSyntaxError("address to listen on", address, "write HOST:PORT, as in 127.0.0.1:7070, or :7070 for all interfaces")
+	}
+	return nil
 }
 
 // line says where in the file the value of a key stands, or of the one above it

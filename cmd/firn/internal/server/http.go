@@ -13,6 +13,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/slots"
+	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store"
 )
 
@@ -133,6 +134,7 @@ func classify(err error) *httpError {
 		status, code = http.StatusServiceUnavailable, "time_exhausted"
 	case errors.Is(err, firn.ErrClosed):
 		status, code = http.StatusServiceUnavailable, "shutting_down"
+	case errors.Is(err, lease.ErrForeign): // whatever is wrong with it, the request is not to blame
 	case errors.Is(err, store.ErrUnavailable):
 		status, code = http.StatusServiceUnavailable, "store_unavailable"
 	case errors.Is(err, firn.ErrSyntax), errors.Is(err, firn.ErrRange):
@@ -215,7 +217,11 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request) error {
 			return badRequest("bad_layout", "%v", err)
 		}
 	}
-	result, err := decode.Text(r.PathValue("id"), query.Get("format"), layout, time.Now())
+	format := query.Get("format")
+	if err := decode.CheckFormat(format); err != nil {
+		return badRequest("bad_format", "%v", err)
+	}
+	result, err := decode.Text(r.PathValue("id"), format, layout, time.Now())
 	if err != nil {
 		return badRequest("bad_id", "%v", err)
 	}

@@ -124,6 +124,8 @@ func TestBadRequestsGetTheirStatusAndAReason(t *testing.T) {
 		{"GET", "/v1/namespaces/none", 404, "unknown_namespace", "first use"},
 		{"GET", "/v1/decode/xyz!", 400, "bad_id", "xyz!"},
 		{"GET", "/v1/decode/-1", 400, "bad_id", "-1"},
+		{"GET", "/v1/decode/1?format=nope", 400, "bad_format", "nope"},
+		{"GET", "/v1/decode/xyz!?format=base58", 400, "bad_id", "xyz!"},
 		{"GET", "/v1/decode/7?layout=nosuch", 400, "bad_layout", "twitter"},
 		{"GET", "/v1/decode/7?unit=0s", 400, "bad_layout", "1ns"},
 		{"GET", "/v1/decode/7?namespace=none", 404, "unknown_namespace", "none"},
@@ -142,6 +144,30 @@ func TestBadRequestsGetTheirStatusAndAReason(t *testing.T) {
 		if status != c.status || err != nil || answer.Error.Code != c.code || !strings.Contains(answer.Error.Message, c.words) {
 			t.Errorf("%s %s: %d %s, want %d %s with %q", c.method, c.path, status, body, c.status, c.code, c.words)
 		}
+	}
+}
+
+func TestForeignContentOfTheStoreIsNoFaultOfTheRequest(t *testing.T) {
+	mem := memstore.New(nil)
+	for key, value := range map[string]string{
+		"firn/other/pool": `{"layout":"41/0/10/12","open":true}`, "firn/other/slot/0/0007": `{"fence":"9223372036854775807","owner":"x"}`,
+	} {
+		if _, err := mem.CompareAndSwap(t.Context(), key, 0, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := server.New(t.Context(), server.Config{}, lease.Config{Slots: lease.SlotsConfig{Grace: -1}}, mem, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewServer(s.Handler())
+	defer h.Close()
+	status, body, _ := ask(t, h, "GET", "/v1/pools/other/workers", "")
+	if status != 500 || !strings.Contains(body, `"internal"`) || !strings.Contains(body, "firn/other/slot/0/0007") {
+		t.Errorf("%d %s", status, body)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

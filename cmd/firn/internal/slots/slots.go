@@ -27,7 +27,7 @@ type Slot struct {
 	Worker     int64     `json:"worker"`
 	State      string    `json:"state"`
 	Fence      firn.Tick `json:"fence,string"`
-	Until      time.Time `json:"until"`
+	Until      time.Time `json:"until"` // when the tick of its fence has ended
 	Host       string    `json:"host,omitempty"`
 	PID        int       `json:"pid,omitempty"`
 	Since      time.Time `json:"since"`
@@ -41,7 +41,8 @@ type Pool struct {
 	Layout  string    `json:"layout"`
 	Made    time.Time `json:"made"`
 	Open    bool      `json:"open"`
-	Clock   time.Time `json:"clock"` // what the states are seen by
+	Strict  string    `json:"strict,omitempty"` // how long a claim waits before it is used
+	Clock   time.Time `json:"clock"`            // what the states are seen by
 	Workers int64     `json:"workers"`
 	Slots   []Slot    `json:"slots"`
 }
@@ -65,6 +66,9 @@ func Read(ctx context.Context, s store.Store, name string) (Pool, error) {
 	if p.Layout.Name() != "" {
 		pool.Layout = p.Layout.Name()
 	}
+	if p.Strict > 0 {
+		pool.Strict = p.Strict.String()
+	}
 	for i, slot := range p.Slots {
 		pool.Slots[i] = Describe(slot, now)
 	}
@@ -75,7 +79,7 @@ func Read(ctx context.Context, s store.Store, name string) (Pool, error) {
 func Describe(slot lease.Slot, now time.Time) Slot {
 	state := Idle
 	switch {
-	case slot.Until.Before(now):
+	case !slot.Until.After(now):
 	case slot.At.Sub(now) > tolerance:
 		state = Ahead
 	case slot.Free:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -58,7 +57,7 @@ func openMySQL(ctx context.Context, text string) (store.Store, error) {
 	cfg.User, cfg.Passwd, cfg.Net, cfg.DBName = u.User, u.Password, "tcp", database
 	cfg.TLS = u.TLS(u.Bool("tls"), "tls=true")
 	if err := u.Err(); err != nil {
-		return nil, fmt.Errorf("%w: %w", store.ErrRefused, err)
+		return nil, urlErrorf("%w: %w", store.ErrRefused, err)
 	}
 	cfg.Addr, cfg.Timeout = u.Hosts[0], dialTimeout
 	cfg.InterpolateParams = true // one round trip a statement
@@ -76,7 +75,7 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 	cfg, err := pgx.ParseConfig(text)
 	if err != nil {
 		// Its text quotes the URL, with what it takes for the password left out.
-		return nil, fmt.Errorf("%w: it is no URL that PostgreSQL takes: postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full; a password with one of @ : / ? # %% is escaped as in %%40", store.ErrRefused)
+		return nil, urlErrorf("%w: it is no URL that PostgreSQL takes: postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full; a password with one of @ : / ? # %% is escaped as in %%40", store.ErrRefused)
 	}
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "firn"
@@ -87,7 +86,7 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 	connections := maxConns
 	if text, ok := cfg.RuntimeParams["connections"]; ok {
 		if connections, err = strconv.Atoi(text); err != nil || connections < 1 || connections > 1000 {
-			return nil, fmt.Errorf("%w: connections=%s is not a number from 1 to 1000", store.ErrRefused, text)
+			return nil, urlErrorf("%w: connections=%s is not a number from 1 to 1000", store.ErrRefused, text)
 		}
 		delete(cfg.RuntimeParams, "connections") // which the server does not know
 	}

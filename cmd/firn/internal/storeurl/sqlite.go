@@ -34,7 +34,7 @@ func (s *sqliteStore) Embedded() bool { return true }
 // openSQLite opens a file that other processes may have open too.
 func openSQLite(ctx context.Context, path string) (store.Store, error) {
 	if path == "" {
-		return nil, errors.New("store sqlite: has no path: write sqlite:PATH, as in sqlite:/var/lib/firn/firn.db")
+		return nil, urlErrorf("store sqlite: has no path: write sqlite:PATH, as in sqlite:/var/lib/firn/firn.db")
 	}
 	s := &sqliteStore{path: path}
 	if err := usable(path); err != nil {

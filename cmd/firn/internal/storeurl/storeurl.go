@@ -3,6 +3,7 @@ package storeurl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -54,24 +55,37 @@ func openAs[S store.Store](open func(context.Context, string) (S, error)) func(c
 	}
 }
 
+// ErrURL: the text is no URL of a store, whatever runs where.
+var ErrURL = errors.New("no store URL")
+
+// A urlError is an error that is [ErrURL] and does not say so in words.
+type urlError struct{ error }
+
+func (urlError) Is(target error) bool { return target == ErrURL }
+func (e urlError) Unwrap() error      { return e.error }
+
+func urlErrorf(format string, args ...any) error { return urlError{fmt.Errorf(format, args...)} }
+
 // Open opens the store of a URL. Its errors, and those of the store, name the
-// store and repeat no password in the URL.
+// store and repeat no password in the URL. Text that can be no store is [ErrURL].
 func Open(ctx context.Context, text string) (store.Store, error) {
 	scheme, rest, ok := strings.Cut(text, ":")
 	open := openers[scheme]
 	switch {
+	case text == "":
+		return nil, urlErrorf("the store's URL is empty: %s are supported, as in sqlite:/var/lib/firn/firn.db", Supported)
 	case !ok:
-		return nil, fmt.Errorf("store %q has no scheme: %s are supported, as in sqlite:%[1]s", Redact(text), Supported)
+		return nil, urlErrorf("store %q has no scheme: %s are supported, as in sqlite:%[1]s", Redact(text), Supported)
 	case scheme == "memory" && rest == "":
 		return memstore.New(nil), nil
 	case scheme == "memory":
-		return nil, fmt.Errorf("store %q: memory: takes nothing after the colon", Redact(text))
+		return nil, urlErrorf("store %q: memory: takes nothing after the colon", Redact(text))
 	case scheme == "sqlite":
 		return openSQLite(ctx, rest)
 	case open == nil:
-		return nil, fmt.Errorf("store %q: unknown scheme: %s are supported", Redact(text), Supported)
+		return nil, urlErrorf("store %q: unknown scheme: %s are supported", Redact(text), Supported)
 	case !strings.HasPrefix(rest, "//"):
-		return nil, fmt.Errorf("store %q: write %s://HOST", Redact(text), scheme)
+		return nil, urlErrorf("store %q: write %s://HOST", Redact(text), scheme)
 	}
 	s, err := open(ctx, text)
 	if err != nil {

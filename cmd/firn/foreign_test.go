@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
+)
+
+// TestForeignContentIsAFailureThatNamesItsKey puts what Firn never writes under keys
+// of a pool: no command may take it for wrong usage, nor for a slot.
+func TestForeignContentIsAFailureThatNamesItsKey(t *testing.T) {
+	const (
+		pool = `{"layout":"41/0/10/12","open":true}`
+		slot = "firn/default/slot/0/0007"
+	)
+	for _, test := range []struct{ poolValue, slotValue, key string }{
+		{pool, `{}`, slot},
+		{pool, `{"fence":"9223372036854775807","owner":"x"}`, slot},
+		{pool, `not ours`, slot},
+		{`{"layout":"41/6/6/12"}`, `{"fence":"1","owner":"x"}`, "firn/default/pool"},
+	} {
+		url := "sqlite:" + filepath.Join(t.TempDir(), "firn.db")
+		s, err := storeurl.Open(context.Background(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key, value := range map[string]string{"firn/default/pool": test.poolValue, slot: test.slotValue} {
+			if _, err := s.CompareAndSwap(context.Background(), key, 0, []byte(value)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range []string{"next", "next --worker 7", "workers", "workers --json", "workers release 7", "workers release 8", "doctor"} {
+			cmd := exec.Command("firn", append(strings.Fields(args), "--store", url)...)
+			cmd.Env = os.Environ()
+			out, _ := cmd.CombinedOutput() // the status is looked at below
+			if status := cmd.ProcessState.ExitCode(); status != 1 || strings.Contains(string(out), "Try:") || !strings.Contains(string(out), test.key) {
+				t.Errorf("%s: firn %s exits with %d: %s", test.slotValue, args, status, out)
+			}
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// environment is the annotation of a flag that has its value from there.
+const environment = "firn_environment"
+
+// variable names the environment variable of a flag.
+func variable(flag string) string {
+	return "FIRN_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// fromEnvironment sets the flags not given on the command line from FIRN_….
+func fromEnvironment(flags *pflag.FlagSet) error {
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed || f.Name == "help" {
+			return
+		}
+		value, ok := os.LookupEnv(variable(f.Name))
+		if !ok {
+			return
+		}
+		if err := flags.Set(f.Name, value); err != nil {
+			errs = append(errs, fmt.Errorf("environment variable %w", unreadable(f, variable(f.Name), variable(f.Name)+"=", value)))
+			return
+		}
+		errs = append(errs, flags.SetAnnotation(f.Name, environment, []string{variable(f.Name)}))
+	})
+	return errors.Join(errs...)
+}
+
+// byEnvironment reports whether a flag has its value from the environment.
+func byEnvironment(f *pflag.Flag) bool { return f != nil && len(f.Annotations[environment]) > 0 }
+
+// given reports whether a flag stands on the command line.
+func given(flags *pflag.FlagSet, name string) bool {
+	return flags.Changed(name) && !byEnvironment(flags.Lookup(name))
+}
+
+// origin names a flag as whoever gave it did.
+func origin(flags *pflag.FlagSet, name string) string {
+	if byEnvironment(flags.Lookup(name)) {
+		return "environment variable " + variable(name)
+	}
+	return "--" + name
+}
+
+// suspects names the environment variables whose values an error repeats, and not
+// their names: who reads it may not know that they are set.
+func suspects(flags *pflag.FlagSet, text string) (names []string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := variable(f.Name)
+		if byEnvironment(f) && !strings.Contains(text, name) &&
+			(strings.Contains(text, os.Getenv(name)) || strings.Contains(text, f.Value.String())) {
+			names = append(names, name)
+		}
+	})
+	return names
+}
+
+// flagError says of a flag's value that cannot be read what would be allowed; other
+// errors of flags stay as they are.
+func flagError(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	f := invalid.GetFlag()
+	name := "--" + f.Name
+	if f.Name == f.Shorthand {
+		name = "-" + f.Name
+	}
+	assign := name + " "
+	if f.NoOptDefVal != "" {
+		assign = name + "="
+	}
+	return unreadable(f, name, assign, invalid.GetValue())
+}
+
+// unreadable is the error about a value that is not of its flag's type. Assign is how
+// an example begins.
+func unreadable(f *pflag.Flag, name, assign, value string) error {
+	kind, allowed, example := wanted(f)
+	if len(value) > 64 {
+		value = value[:64] + "…"
+	}
+	return fmt.Errorf("%s %q is no %s: %s, as in %s%s", name, value, kind, allowed, assign, example)
+}
+
+// wanted says what a flag takes.
+func wanted(f *pflag.Flag) (kind, allowed, example string) {
+	const duration = "duration"
+	switch f.Name {
+	case "n":
+		return "number of ids", "1 to 9223372036854775807 are allowed", "5"
+	case "worker", "datacenter":
+		return f.Name + " number", "whole numbers from 0 to what the layout has are allowed (see firn layout)", "0"
+	case "callers":
+		return "number of callers", fmt.Sprintf("1 to %d are allowed", maxCallers), "100"
+	case "batch":
+		return "number of ids", fmt.Sprintf("1 to %d are allowed", maxBatch), "100"
+	case "processes":
+		return "number of processes", fmt.Sprintf("1 to %d are allowed", maxProcesses), "4"
+	case "ahead":
+		return duration, "up to 8760h, or a negative one for not at all", "10ms"
+	case "window":
+		return duration, "up to 720h", "5m"
+	case "strict":
+		return duration, "up to 1440h, or 0 for no wait", "5m10s"
+	case "duration":
+		return duration, "up to 1h", "30s"
+	}
+	if f.Value.Type() == "bool" {
+		return "truth value", "true and false are allowed", "true"
+	}
+	return "value of type " + f.Value.Type(), "leave it out for its default", f.DefValue
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// session runs firn in a folder of its own, without a home but the one it is given.
+func session(t *testing.T) func(environment []string, args ...string) (status int, output string) {
+	folder := t.TempDir()
+	var clean []string
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); name != "HOME" && name != "XDG_STATE_HOME" && !strings.HasPrefix(name, "FIRN_") {
+			clean = append(clean, variable)
+		}
+	}
+	for name, text := range map[string]string{
+		"store.yaml": "store: sqlite:file.db\n",
+		"bad.yaml":   "store: memory:x\n",
+		"http.yaml":  "store: 'memory:'\nlisten: {http: '127.0.0.1:99999'}\n",
+		"port.yaml":  "listen: {http: '127.0.0.1:'}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func(environment []string, args ...string) (int, string) {
+		cmd := exec.CommandContext(t.Context(), "firn", args...)
+		cmd.Dir, cmd.Env = folder, append(clean[:len(clean):len(clean)], environment...)
+		out, _ := cmd.CombinedOutput() // the status says whether it failed
+		return cmd.ProcessState.ExitCode(), string(out)
+	}
+}
+
+func TestWrongUsageExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
+	run := session(t)
+	const (
+		number = `is no number of ids: 1 to 9223372036854775807 are allowed, as in `
+		hostly = `is no address to listen on: write HOST:PORT, as in 127\.0\.0\.1:7070`
+	)
+	for _, test := range []struct{ environment, args, want string }{
+		// what a flag's value is not
+		{"", "next -n 99999999999999999999", `-n "99999999999999999999" ` + number + `-n 5\n`},
+		{"", "next --n=", `-n "" ` + number + `-n 5\n`},
+		{"FIRN_N=x", "next", `environment variable FIRN_N "x" ` + number + `FIRN_N=5\n`},
+		{"", "next --worker 1e3", `--worker "1e3" is no worker number: whole numbers from 0 .*, as in --worker 0\n`},
+		{"", "next --worker -1", `worker -1 is out of range: 0 to 1023 are allowed`},
+		{"", "next --ahead=", `--ahead "" is no duration: up to 8760h, .*, as in --ahead 10ms\n`},
+		{"", "next --window 99999999h", `--window "99999999h" is no duration: up to 720h, as in --window 5m\n`},
+		{"FIRN_WINDOW=", "next", `environment variable FIRN_WINDOW "" is no duration: up to 720h, as in FIRN_WINDOW=5m\n`},
+		{"", "next --json=maybe", `--json "maybe" is no truth value: true and false are allowed, as in --json=true\n`},
+		{"", "bench --callers ten", `--callers "ten" is no number of callers: 1 to 10000 are allowed, as in --callers 100\n`},
+
+		// which variable it comes from
+		{"FIRN_WORKER=1024", "next --store memory:", `worker 1024 is out of range.*\nSet in the environment: FIRN_WORKER\n`},
+		{"FIRN_LAYOUT=nosuch", "next", `"nosuch" is no layout: .*\nSet in the environment: FIRN_LAYOUT\n`},
+		{"FIRN_LAYOUT=twitter", "serve --config store.yaml", `^firn: environment variable FIRN_LAYOUT: with --config these are settings of its namespaces`},
+		{"", "serve --config store.yaml --layout twitter", `^firn: --layout: with --config these are settings of its namespaces`},
+
+		// the empty pool
+		{"", "next --pool=", `--pool: "" is no pool name`},
+		{"FIRN_POOL=", "next", `environment variable FIRN_POOL: "" is no pool name`},
+		{"FIRN_POOL=", "workers", `environment variable FIRN_POOL: "" is no pool name`},
+		{"FIRN_POOL=", "doctor", `environment variable FIRN_POOL: "" is no pool name`},
+		{"", "workers release 1 --pool=", `--pool: "" is no pool name`},
+
+		// what is no store
+		{"", "next --store=", `the store's URL is empty: .*, as in sqlite:/`},
+		{"FIRN_STORE=", "workers", `environment variable FIRN_STORE: the store's URL is empty`},
+		{"FIRN_STORE=bogus://:geheim@x", "doctor", `environment variable FIRN_STORE: store "bogus://…@x": unknown scheme: memory:, `},
+		{"", "next --store memory:foo", `memory: takes nothing after the colon`},
+		{"", "serve --config bad.yaml --store memory:foo", `store "memory:foo": memory: takes nothing`},
+		{"", "next --store sqlite:", `has no path: write sqlite:PATH`},
+		{"", "next --store redis:host", `write redis://HOST`},
+		{"", "next --store mysql://host", `names no database`},
+		{"", "next --store postgres://host:x", `it is no URL that PostgreSQL takes`},
+		{"", "next", `no home directory for the default store: .*; give --store, as in --store sqlite:/`},
+		{"HOME=", "bench --processes 2 --duration 1ms", `no home directory`},
+		{"HOME=relative", "next", `"relative" is no absolute path; give --store`},
+		{"XDG_STATE_HOME=relative", "workers", `no home directory`},
+
+		// where a server would listen
+		{"", "serve --http=", `--http: "" ` + hostly},
+		{"FIRN_HTTP=", "serve", `environment variable FIRN_HTTP: "" ` + hostly},
+		{"", "serve --http 127.0.0.1:", `--http: "127.0.0.1:" ` + hostly},
+		{"", "serve --http :", `--http: ":" ` + hostly},
+		{"", "serve --http 7070", `--http: "7070" ` + hostly},
+
+		{"", "completion tcsh", `completion "tcsh": bash, fish, powershell, zsh are allowed`},
+		{"", "help bogus", `help bogus: there is no such command`},
+		{"", "help workers bogus", `help workers bogus: there is no such command`},
+	} {
+		var environment []string
+		if test.environment != "" {
+			environment = []string{test.environment}
+		}
+		status, out := run(environment, strings.Fields(test.args)...)
+		if status != 2 || !regexp.MustCompile(test.want).MatchString(out) || !strings.Contains(out, "\nTry: firn") ||
+			strings.Contains(out, "strconv") || strings.Contains(out, "geheim") {
+			t.Errorf("%s firn %s exits with %d:\n%s", test.environment, test.args, status, out)
+		}
+	}
+}
+
+func TestTheCommandLineWinsOverTheFileAndThatOverTheEnvironment(t *testing.T) {
+	run := session(t)
+	for _, test := range []struct {
+		environment, args string
+		status            int
+		want              string
+	}{
+		{"FIRN_STORE=bogus://x", "doctor --config store.yaml", 0, `^store sqlite:file\.db\n`},
+		{"FIRN_STORE=sqlite:env.db", "doctor --config http.yaml --store sqlite:line.db", 0, `^store sqlite:line\.db\n`},
+		{"FIRN_STORE=sqlite:env.db", "doctor --config port.yaml", 1, `line 1: listen\.http: "127\.0\.0\.1:" is no address`},
+		{"FIRN_STORE=sqlite:env.db", "doctor", 0, `^store sqlite:env\.db\n`},
+		{"FIRN_STORE=memory:", "serve --config bad.yaml", 1, `^firn: configuration: store "memory:x": memory: takes nothing`},
+		{"FIRN_HTTP=", "serve --config http.yaml", 1, `listen on 127\.0\.0\.1:99999`},
+		{"FIRN_HTTP=127.0.0.1:99998", "serve --store memory:", 1, `listen on 127\.0\.0\.1:99998`},
+		{"FIRN_HTTP=127.0.0.1:99998", "serve --config http.yaml --http 127.0.0.1:99997", 1, `listen on 127\.0\.0\.1:99997`},
+		{"FIRN_LAYOUT=twitter", "layout js53", 0, `^js53, `},
+	} {
+		status, out := run([]string{test.environment}, strings.Fields(test.args)...)
+		if status != test.status || !regexp.MustCompile(test.want).MatchString(out) || strings.Contains(out, "Try:") {
+			t.Errorf("%s firn %s exits with %d:\n%s", test.environment, test.args, status, out)
+		}
+	}
+}
+
+func TestTheDefaultStoreIsInTheStateFolderOfItsUser(t *testing.T) {
+	run, home := session(t), t.TempDir()
+	for _, test := range []struct {
+		environment []string
+		want        string
+	}{
+		{[]string{"HOME=" + home}, home + "/.local/state/firn/firn.db"},
+		{[]string{"HOME=" + home, "XDG_STATE_HOME="}, home + "/.local/state/firn/firn.db"},
+		{[]string{"HOME=" + home, "XDG_STATE_HOME=relative"}, home + "/.local/state/firn/firn.db"},
+		{[]string{"XDG_STATE_HOME=" + home}, home + "/firn/firn.db"},
+	} {
+		status, out := run(test.environment, "doctor")
+		if status != 0 || !strings.HasPrefix(out, "store sqlite:"+test.want+"\n") {
+			t.Errorf("%v: %d\n%s", test.environment, status, out)
+		}
+	}
+	for _, args := range []string{"next --help", "help", "help workers release", "completion bash", "next --store memory:"} {
+		if status, out := run(nil, strings.Fields(args)...); status != 0 {
+			t.Errorf("without a home, firn %s exits with %d:\n%s", args, status, out)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+func TestAPoolThatIsRelaxedTakesThoseThatAreNotStrict(t *testing.T) {
+	ctx := context.Background()
+	strict := func(c *Config) { c.Window, c.Slots.Strict = time.Minute, 80*time.Second }
+	w := newWorld(t)
+	held := w.start(strict)
+	w.mustTake(held, 10)
+	before := must(Inspect(ctx, w.store, "default"))
+	if _, err := w.try(); !errors.Is(err, ErrPool) {
+		t.Fatalf("before: %v", err)
+	}
+	if had, err := Relax(ctx, w.store, "default"); err != nil || had != 80*time.Second {
+		t.Fatalf("%v, %v", had, err)
+	}
+	after := must(Inspect(ctx, w.store, "default"))
+	if after.Strict != 0 || after.Layout != before.Layout || !after.Made.Equal(before.Made) || after.Open != before.Open || len(after.Slots) != len(before.Slots) {
+		t.Errorf("%+v became %+v", before, after)
+	}
+
+	begun := w.time.Wall()
+	other := w.start()
+	if waited := w.time.Wall().Sub(begun); waited > time.Second {
+		t.Errorf("a claim waits %v", waited)
+	}
+	for range 60 { // both go on and are renewed
+		w.time.pass(time.Second)
+		for _, l := range []*Lease{held, other} {
+			l.turn(ctx)
+			w.mustTake(l, 10)
+		}
+	}
+
+	writes := w.store.Counts().CompareAndSwap
+	if had, err := Relax(ctx, w.store, "default"); err != nil || had != 0 || w.store.Counts().CompareAndSwap != writes {
+		t.Errorf("again: %v, %v, and %d writes", had, err, w.store.Counts().CompareAndSwap-writes)
+	}
+	w.mustTake(w.start(strict), 10)
+	if p := must(Inspect(ctx, w.store, "default")); p.Strict != 80*time.Second {
+		t.Errorf("one that is strict joined, and the pool waits %v", p.Strict)
+	}
+}
+
+func TestRelaxingAPoolTellsWhatKeptItFromThat(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	w.start(func(c *Config) { c.Window, c.Slots.Strict = time.Minute, 80*time.Second })
+	if _, err := Relax(ctx, w.store, "none"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a pool that is not: %v", err)
+	}
+	for outcome, applied := range map[storetest.Outcome]bool{
+		storetest.Refuse: false, storetest.FailUnapplied: false, storetest.FailApplied: true,
+	} {
+		copied := w.mem.Snapshot()
+		w.store.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Op == storetest.OpCompareAndSwap {
+				return outcome
+			}
+			return storetest.Pass
+		}
+		_, err := Relax(ctx, w.store, "default")
+		w.store.Script = nil
+		if relaxed := must(Inspect(ctx, w.store, "default")).Strict == 0; err == nil || relaxed != applied {
+			t.Errorf("%v: %v, and relaxed is %v", outcome, err, relaxed)
+		}
+		if _, err := Relax(ctx, w.store, "default"); err != nil || must(Inspect(ctx, w.store, "default")).Strict != 0 {
+			t.Errorf("%v, and again: %v", outcome, err)
+		}
+		w.mem.Restore(copied)
+	}
+
+	// somebody else writes the record between reading it and writing it
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpCompareAndSwap {
+			e := must(w.mem.Get(ctx, c.Key))
+			must(w.mem.CompareAndSwap(ctx, c.Key, e.Revision, e.Value))
+		}
+		return storetest.Pass
+	}
+	if _, err := Relax(ctx, w.store, "default"); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("another write in between: %v", err)
+	}
+}
