@@ -12,6 +12,9 @@ var (
 	ErrLost = errors.New("lease: worker lost")
 	// ErrFull is matched by *[FullError]: every worker of the pool is held.
 	ErrFull = errors.New("lease: pool full")
+	// ErrOverlap comes with ErrLost where another was granted ticks that are held
+	// here too: the store has forgotten this grant. Nothing more may be issued under it.
+	ErrOverlap = errors.New("lease: granted twice by a store that forgot")
 	// ErrPool is matched by *[PoolError]: the pool has another layout, or is
 	// strict in another way.
 	ErrPool = errors.New("lease: pool with other settings")

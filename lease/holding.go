@@ -36,11 +36,12 @@ func (s *Slots) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant
 		if err != nil {
 			return held, err
 		}
-		fence = max(h.fence, fence)
-		revision, err := s.write(ctx, held.Worker, h.revision, fence, h.since, false)
+		known := h.revision
+		h.fence = max(h.fence, fence)
+		h.revision, err = s.write(ctx, held.Worker, known, h, false)
 		if err == nil {
-			s.keep(held.Worker, holding{revision: revision, after: h.after, fence: fence, since: h.since})
-			held.Through = max(held.Through, fence)
+			s.keep(held.Worker, h)
+			held.Through = max(held.Through, h.fence)
 			return held, nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
@@ -85,7 +86,9 @@ func (s *Slots) giveBack(ctx context.Context, held firn.Grant, fence firn.Tick) 
 		if err != nil {
 			return nil // it is another's already, or ours by another claim: there is nothing to give back
 		}
-		_, err = s.write(ctx, held.Worker, h.revision, min(fence, h.fence), h.since, true)
+		until := h.fence
+		h.fence = min(fence, h.fence)
+		_, err = s.write(ctx, held.Worker, h.revision, h, true)
 		if err == nil {
 			s.forget(held.Worker)
 			return nil
@@ -98,7 +101,7 @@ func (s *Slots) giveBack(ctx context.Context, held firn.Grant, fence firn.Tick) 
 		}
 		if err != nil {
 			return fmt.Errorf("lease: release worker %d of pool %q (it stays held until its fence, %s): %w",
-				held.Worker, s.cfg.Pool, s.cfg.Layout.Time(h.fence).Format(time.RFC3339Nano), err)
+				held.Worker, s.cfg.Pool, s.cfg.Layout.Time(until).Format(time.RFC3339Nano), err)
 		}
 	}
 	return fmt.Errorf("lease: release worker %d of pool %q: %w: its slot changed twice meanwhile",
@@ -174,6 +177,10 @@ func (s *Slots) examine(ctx context.Context, held firn.Grant) error {
 	}
 	if slot.Owner != s.token || slot.Free {
 		s.forget(worker)
+		if slot.after != noFence && slot.after < h.fence {
+			return fmt.Errorf("%w: %w: worker %d of pool %q was claimed by %s from tick %d on, and is held here up to tick %d",
+				ErrLost, ErrOverlap, worker, s.cfg.Pool, slot.holder(), slot.after+1, h.fence)
+		}
 		if slot.Free {
 			return fmt.Errorf("%w: worker %d of pool %q was taken back, or given back by another that had taken it", ErrLost, worker, s.cfg.Pool)
 		}
@@ -189,7 +196,7 @@ func (s *Slots) examine(ctx context.Context, held firn.Grant) error {
 	}
 	// An older one: until the store has the fence again that others must not
 	// pass, the slot would look idle too early.
-	revision, err := s.write(ctx, worker, h.revision, h.fence, h.since, false)
+	revision, err := s.write(ctx, worker, h.revision, h, false)
 	if errors.Is(err, store.ErrConflict) {
 		err = fmt.Errorf("%w: somebody wrote its slot meanwhile", store.ErrUnavailable)
 	}
@@ -219,7 +226,7 @@ func (s *Slots) ended(worker int64, h holding) error {
 // reassert writes a slot that vanished anew: with the fence confirmed to us and
 // no later one, and only if nobody was quicker.
 func (s *Slots) reassert(ctx context.Context, worker int64, h holding) error {
-	revision, err := s.write(ctx, worker, 0, h.fence, h.since, false)
+	revision, err := s.write(ctx, worker, 0, h, false)
 	switch {
 	case err == nil:
 		h.revision = revision
@@ -252,15 +259,15 @@ func (s *Slots) remake(ctx context.Context) error {
 // write writes a slot and finds out whether it was applied: nil for yes,
 // [store.ErrConflict] for no. Any other error leaves it open; whoever holds the
 // slot learns it at the next look.
-func (s *Slots) write(ctx context.Context, worker int64, old store.Revision, fence firn.Tick, since time.Time, free bool) (store.Revision, error) {
+func (s *Slots) write(ctx context.Context, worker int64, old store.Revision, h holding, free bool) (store.Revision, error) {
 	s.mu.Lock()
 	s.writes++
 	n := s.writes
 	s.mu.Unlock()
 	value, err := encode(slotRecord{
-		Fence: fence, Until: s.cfg.Layout.Time(fence), Free: free,
+		After: h.after, Fence: h.fence, Until: s.cfg.Layout.Time(h.fence), Free: free,
 		Owner: s.token, Write: n, Host: s.cfg.Host, PID: s.cfg.PID,
-		Since: since, At: s.cfg.Time.Wall().UTC(),
+		Since: h.since, At: s.cfg.Time.Wall().UTC(),
 	})
 	if err != nil {
 		return 0, err

@@ -420,9 +420,12 @@ func (l *Lease) renewed(held firn.Grant) {
 }
 
 // takeOther replaces a lost worker. Until it succeeds the generator goes on up
-// to its fence, which is its own for good.
+// to its fence, which is its own for good, unless the store has granted it again.
 func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause error) {
 	l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)
+	if errors.Is(cause, ErrOverlap) {
+		l.halt(lost)
+	}
 	l.mu.Lock()
 	l.state.Losses++
 	l.state.Last = cause
@@ -440,6 +443,16 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	l.mu.Unlock()
 	if err := l.gen.Replace(grant); err != nil {
 		l.failed("go on with another worker", grant.Worker, err)
+	}
+}
+
+// halt ends issuing under a grant at once.
+func (l *Lease) halt(lost firn.Grant) {
+	if l.gen.State().Worker != lost.Worker {
+		return // it has another one already
+	}
+	if err := l.gen.Replace(firn.Grant{Worker: lost.Worker, After: lost.Through, Through: lost.Through}); err != nil {
+		l.failed("stop using a worker", lost.Worker, err)
 	}
 }
 

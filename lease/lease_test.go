@@ -953,9 +953,11 @@ func TestAClaimInAStoreWipedMeanwhileWaitsForTheOthers(t *testing.T) {
 	if _, err := start(context.Background(), slots, cfg); !errors.Is(err, ErrFull) {
 		t.Errorf("the late claim: %v, want a full pool", err)
 	}
-	// The claim stands, unused, until its fence: the holder leaves the worker, ends
-	// its own interval, and has a worker again after.
-	w.mustTake(other, 10)
+	// The claim stands, unused, until its fence. The holder cannot know that it is
+	// unused: it stops at once, and has a worker again after.
+	if err := w.take(other, 10); !errors.Is(err, firn.ErrFence) || !errors.Is(other.State().Last, ErrFull) {
+		t.Errorf("the holder whose ticks were granted again: %v, state %+v", err, other.State())
+	}
 	for range 40 {
 		w.time.pass(3 * time.Second)
 		other.turn(context.Background())

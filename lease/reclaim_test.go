@@ -273,3 +273,28 @@ func TestALookIsNeverRarerThanTheWindowAllows(t *testing.T) {
 		}
 	}
 }
+
+// TestAHolderWhoseTicksWereGrantedAgainStopsAtOnce: it could not protect them any
+// more if the store forgot the other claim too.
+func TestAHolderWhoseTicksWereGrantedAgainStopsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.seed = 3
+	l := w.start(small)
+	w.mustTake(l, 10)
+	s, ask := w.slots(t, func(c *SlotsConfig) { c.Layout, c.Pinned = l.gen.Layout(), &l.grant.Worker })
+	w.mem.Delete(slotKey("default", l.gen.Layout(), 0, l.grant.Worker))
+	g, err := s.Acquire(context.Background(), ask())
+	if err != nil || g.Worker != l.grant.Worker {
+		t.Fatal(g, err)
+	}
+	lost := l.grant.Worker
+	l.turn(context.Background())
+	if state := l.State(); state.Worker == lost || state.Losses != 1 {
+		t.Errorf("it goes on with the worker: %+v", state)
+	}
+	w.time.pass(time.Second)
+	w.mustTake(l, 100)
+	if err := l.source.Look(context.Background(), firn.Grant{Worker: lost, After: l.grant.After}); !errors.Is(err, ErrLost) {
+		t.Errorf("a look at what was lost: %v", err)
+	}
+}

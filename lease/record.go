@@ -60,6 +60,7 @@ type poolRecord struct {
 // slotRecord is the value of a slot's key. Owner and Write together are never
 // written twice, so equal bytes are the same write.
 type slotRecord struct {
+	After firn.Tick `json:"after,string"` // the owner may issue from the next tick on
 	Fence firn.Tick `json:"fence,string"`
 	Until time.Time `json:"until"` // when the tick of the fence begins, for people who read the record
 	Free  bool      `json:"free,omitempty"`
@@ -99,6 +100,7 @@ type Slot struct {
 	Since              time.Time // when the owner took it
 	At                 time.Time // the owner's clock when it wrote last
 
+	after    firn.Tick // after which the owner's claim begins
 	revision store.Revision
 }
 
@@ -185,7 +187,7 @@ func (p *Pool) has(key string, s Slot) bool {
 const noFence firn.Tick = math.MinInt64
 
 func (s *Slot) read(e store.Entry) error {
-	r := slotRecord{Fence: noFence}
+	r := slotRecord{Fence: noFence, After: noFence}
 	if err := decode(e, &r); err != nil {
 		return err
 	}
@@ -194,7 +196,7 @@ func (s *Slot) read(e store.Entry) error {
 		return fmt.Errorf("%w: key %q does not hold a slot of Firn's: it names no fence, or no owner; use another pool, or remove the key",
 			ErrForeign, e.Key)
 	}
-	s.Fence, s.Until, s.Free, s.Owner = r.Fence, r.Until, r.Free, r.Owner
+	s.after, s.Fence, s.Until, s.Free, s.Owner = r.After, r.Fence, r.Until, r.Free, r.Owner
 	s.Host, s.PID, s.Since, s.At = r.Host, r.PID, r.Since, r.At
 	s.revision = e.Revision
 	return nil

@@ -486,8 +486,8 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 	if s.cfg.Strict > 0 { // see bounded: what is claimed begins after the wait
 		fence = min(fence, after+firn.Tick((s.cfg.Strict-s.cfg.Tolerance)/s.cfg.Layout.Unit()))
 	}
-	since := s.cfg.Time.Wall().UTC()
-	revision, err := s.write(ctx, slot.Worker, slot.revision, fence, since, false)
+	h := holding{after: after, fence: fence, since: s.cfg.Time.Wall().UTC()}
+	h.revision, err = s.write(ctx, slot.Worker, slot.revision, h, false)
 	switch {
 	case err == nil:
 	case mayRetry(ctx, err):
@@ -499,7 +499,6 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 		return firn.Grant{}, fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err)
 	}
 	grant := firn.Grant{Worker: slot.Worker, After: after, Through: fence}
-	h := holding{revision: revision, after: after, fence: fence, since: since}
 	s.keep(slot.Worker, h)
 	if err = s.confirm(ctx, pool, slot, &grant); err == nil {
 		return grant, nil

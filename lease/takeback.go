@@ -54,7 +54,7 @@ func (s Slot) takeBack(ctx context.Context, in store.Store, p Pool, gone time.Ti
 	now := time.Now().UTC()
 	// Host and process are those of whom it was taken from: who looks is told.
 	record := slotRecord{
-		Fence: s.Fence, Until: p.Layout.Time(s.Fence), Free: true,
+		After: s.Fence, Fence: s.Fence, Until: p.Layout.Time(s.Fence), Free: true,
 		Owner: newToken(rand.Uint64), Write: 1, Host: s.Host, PID: s.PID, Since: s.Since, At: now,
 	}
 	value, err := encode(record)

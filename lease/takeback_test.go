@@ -45,6 +45,12 @@ func TestAPoolThatIsRelaxedTakesThoseThatAreNotStrict(t *testing.T) {
 	if had, err := Relax(ctx, w.store, "default"); err != nil || had != 0 || w.store.Counts().CompareAndSwap != writes {
 		t.Errorf("again: %v, %v, and %d writes", had, err, w.store.Counts().CompareAndSwap-writes)
 	}
+	for _, l := range []*Lease{held, other} {
+		if err := l.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.time.pass(time.Second)
 	w.mustTake(w.start(strict), 10)
 	if p := must(Inspect(ctx, w.store, "default")); p.Strict != 80*time.Second {
 		t.Errorf("one that is strict joined, and the pool waits %v", p.Strict)

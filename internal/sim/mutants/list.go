@@ -35,7 +35,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a slot given back forgets its fence", regime: sim.Durable,
-		edits: []edit{{"lease/holding.go", "min(fence, h.fence), h.since, true)", "-1, h.since, true)"}},
+		edits: []edit{{"lease/holding.go", "h.fence = min(fence, h.fence)\n", "h.fence = -1\n"}},
 	},
 	{
 		name: "a slot is given back a tick before its last", regime: sim.Durable,
@@ -70,15 +70,15 @@ var mutants = []mutant{
 	},
 	{
 		name: "a renewal may lower the fence", regime: sim.Durable,
-		edits: []edit{{"lease/holding.go", "		fence = max(h.fence, fence)\n", ""}},
+		edits: []edit{{"lease/holding.go", "h.fence = max(h.fence, fence)", "h.fence = fence"}},
 	},
 	{
 		name: "a claim writes over whatever is there", regime: sim.Durable,
 		edits: []edit{{
-			"lease/slots.go", "	revision, err := s.write(ctx, slot.Worker, slot.revision, fence, since, false)\n",
+			"lease/slots.go", "	h.revision, err = s.write(ctx, slot.Worker, slot.revision, h, false)\n",
 			"	there, err := s.cfg.Store.Get(ctx, slotKey(s.cfg.Pool, s.cfg.Layout, s.cfg.Datacenter, slot.Worker))\n" +
 				"	if err != nil {\n		there.Revision = slot.revision\n	}\n" +
-				"	revision, err := s.write(ctx, slot.Worker, there.Revision, fence, since, false)\n",
+				"	h.revision, err = s.write(ctx, slot.Worker, there.Revision, h, false)\n",
 		}},
 	},
 	{
@@ -146,13 +146,17 @@ var mutants = []mutant{
 		edits: []edit{{"lease/holding.go", "return s.reassert(ctx, worker, h)", "return nil"}},
 	},
 	{
+		name: "who finds its ticks granted to another goes on", regime: sim.Reasserted,
+		edits: []edit{{"lease/lease.go", "if errors.Is(cause, ErrOverlap) {", "if cause == nil {"}},
+	},
+	{
 		name: "re-assertion does not compare", regime: sim.Reasserted,
 		harmless: "within the grace there is nobody to compare with; in a strict pool the other looks before it begins",
 		edits: []edit{{
-			"lease/holding.go", "	revision, err := s.write(ctx, worker, 0, h.fence, h.since, false)\n",
+			"lease/holding.go", "	revision, err := s.write(ctx, worker, 0, h, false)\n",
 			"	there, err := s.cfg.Store.Get(ctx, slotKey(s.cfg.Pool, s.cfg.Layout, s.cfg.Datacenter, worker))\n" +
 				"	if err != nil {\n		there.Revision = 0\n	}\n" +
-				"	revision, err := s.write(ctx, worker, there.Revision, h.fence, h.since, false)\n",
+				"	revision, err := s.write(ctx, worker, there.Revision, h, false)\n",
 		}},
 	},
 	{

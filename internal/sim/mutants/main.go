@@ -57,7 +57,11 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() {
+		if err := os.RemoveAll(dir); err != nil {
+			fmt.Fprintf(os.Stderr, "mutants: %v\n", err)
+		}
+	}()
 	fmt.Printf("| # | wrong change | regime | histories needed | found as |\n| --: | --- | --- | --: | --- |\n")
 	var wrong []string
 	for i, m := range mutants {
