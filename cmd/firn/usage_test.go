@@ -58,8 +58,9 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 		// which variable it comes from
 		{"FIRN_WORKER=1024", "next --store memory:", `worker 1024 is out of range.*\nSet in the environment: FIRN_WORKER\n`},
 		{"FIRN_LAYOUT=nosuch", "next", `"nosuch" is no layout: .*\nSet in the environment: FIRN_LAYOUT\n`},
-		{"FIRN_LAYOUT=twitter", "serve --config store.yaml", `^firn: environment variable FIRN_LAYOUT: with --config these are settings of its namespaces`},
-		{"", "serve --config store.yaml --layout twitter", `^firn: --layout: with --config these are settings of its namespaces`},
+		{"FIRN_LAYOUT=twitter", "serve --config store.yaml", `^firn: environment variable FIRN_LAYOUT: with a configuration \(--config\) these are settings of its namespaces`},
+		{"", "serve --config store.yaml --layout twitter", `^firn: --layout: with a configuration \(--config\) these are settings of its namespaces`},
+		{"FIRN_CONFIG=store.yaml", "serve --layout twitter", `^firn: --layout: with a configuration \(environment variable FIRN_CONFIG\) these are`},
 
 		// the empty pool
 		{"", "next --pool=", `--pool: "" is no pool name`},
@@ -118,9 +119,10 @@ func TestTheCommandLineWinsOverTheFileAndThatOverTheEnvironment(t *testing.T) {
 		{"FIRN_STORE=sqlite:env.db", "doctor --config port.yaml", 1, `line 1: listen\.http: "127\.0\.0\.1:" is no address`},
 		{"FIRN_STORE=sqlite:env.db", "doctor", 0, `^store sqlite:env\.db\n`},
 		{"FIRN_STORE=memory:", "serve --config bad.yaml", 1, `^firn: configuration: store "memory:x": memory: takes nothing`},
-		{"FIRN_HTTP=", "serve --config http.yaml", 1, `listen on 127\.0\.0\.1:99999`},
-		{"FIRN_HTTP=127.0.0.1:99998", "serve --store memory:", 1, `listen on 127\.0\.0\.1:99998`},
-		{"FIRN_HTTP=127.0.0.1:99998", "serve --config http.yaml --http 127.0.0.1:99997", 1, `listen on 127\.0\.0\.1:99997`},
+		{"FIRN_HTTP=", "serve --config http.yaml", 1, `listen on 127\.0\.0\.1:99999 \(listen.http in the configuration\)`},
+		{"FIRN_CONFIG=nosuch.yaml", "doctor", 1, `^firn: environment variable FIRN_CONFIG: configuration: open nosuch\.yaml`},
+		{"FIRN_HTTP=127.0.0.1:99998", "serve --store memory:", 1, `listen on 127\.0\.0\.1:99998 \(environment variable FIRN_HTTP\)`},
+		{"FIRN_HTTP=127.0.0.1:99998", "serve --config http.yaml --http 127.0.0.1:99997", 1, `listen on 127\.0\.0\.1:99997 \(--http\)`},
 		{"FIRN_LAYOUT=twitter", "layout js53", 0, `^js53, `},
 	} {
 		status, out := run([]string{test.environment}, strings.Fields(test.args)...)

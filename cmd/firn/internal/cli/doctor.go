@@ -52,7 +52,7 @@ It exits with status 1 when something is bad.`,
 			}
 			var cfg server.Config
 			if configFile != "" {
-				if cfg, err = server.ReadConfig(configFile); err != nil {
+				if cfg, err = readConfig(cmd.Flags(), configFile); err != nil {
 					return err
 				}
 			}

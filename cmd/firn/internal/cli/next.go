@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,10 +84,15 @@ func withLease(ctx context.Context, flags *storeFlags, cfg lease.Config, do func
 
 // hint adds the flag that helps.
 func hint(err error) error {
-	if errors.Is(err, lease.ErrPool) {
+	var pool *lease.PoolError
+	switch {
+	case !errors.As(err, &pool):
+		return err
+	case strings.HasPrefix(pool.Have, "the strict wait "):
+		return fmt.Errorf("%w (flags --strict and --pool; firn workers relax ends a strict pool)", err)
+	default:
 		return fmt.Errorf("%w (flag --pool)", err)
 	}
-	return err
 }
 
 // chunk is how many ids are made and written at once.

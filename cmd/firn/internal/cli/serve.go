@@ -51,11 +51,11 @@ made on first use and share one generator, which the flags describe.`,
 				if err := onlyOutsideConfig(cmd.Flags()); err != nil {
 					return usage(err)
 				}
-				if cfg, err = server.ReadConfig(configFile); err != nil {
+				if cfg, err = readConfig(cmd.Flags(), configFile); err != nil {
 					return err
 				}
 			}
-			address, err := pickAddress(cmd.Flags(), http, cfg.Listen.HTTP)
+			address, from, err := pickAddress(cmd.Flags(), http, cfg.Listen.HTTP)
 			if err != nil {
 				return usage(err)
 			}
@@ -68,7 +68,7 @@ made on first use and share one generator, which the flags describe.`,
 			// The port first: a server that cannot listen need not take a worker.
 			listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 			if err != nil {
-				return errors.Join(fmt.Errorf("listen on %s: %w", address, err), s.Close())
+				return errors.Join(fmt.Errorf("listen on %s (%s): %w", address, from, err), s.Close())
 			}
 			srv, err := server.New(ctx, cfg, base, s, log)
 			if err != nil {
@@ -117,14 +117,25 @@ func newLog(cmd *cobra.Command, format string, verbose bool) (*slog.Logger, erro
 
 // pickAddress returns the address to listen on: that of the command line, else of the
 // configuration file, which has been checked, else of the environment, else the default.
-func pickAddress(flags *pflag.FlagSet, flag, file string) (string, error) {
+// From says which it was.
+func pickAddress(flags *pflag.FlagSet, flag, file string) (address, from string, err error) {
 	if file != "" && !given(flags, "http") {
-		return file, nil
+		return file, "listen.http in the configuration", nil
 	}
+	from = origin(flags, "http")
 	if err := server.CheckAddress(flag); err != nil {
-		return "", fmt.Errorf("%s: %w", origin(flags, "http"), err)
+		return "", from, fmt.Errorf("%s: %w", from, err)
 	}
-	return flag, nil
+	return flag, from, nil
+}
+
+// readConfig reads a configuration file; its path may come from the environment too.
+func readConfig(flags *pflag.FlagSet, path string) (server.Config, error) {
+	cfg, err := server.ReadConfig(path)
+	if err != nil && byEnvironment(flags.Lookup("config")) {
+		err = fmt.Errorf("%s: %w", origin(flags, "config"), err)
+	}
+	return cfg, err
 }
 
 // onlyOutsideConfig refuses flags that a configuration file says per namespace.
@@ -139,7 +150,8 @@ func onlyOutsideConfig(flags *pflag.FlagSet) error {
 		}
 	}
 	if len(names) > 0 {
-		return fmt.Errorf("%s: with --config these are settings of its namespaces; leave them out", strings.Join(names, ", "))
+		return fmt.Errorf("%s: with a configuration (%s) these are settings of its namespaces; leave them out",
+			strings.Join(names, ", "), origin(flags, "config"))
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func openAs[S store.Store](open func(context.Context, string) (S, error)) func(c
 	}
 }
 
-// ErrURL: the text is no URL of a store, whatever runs where.
+// ErrURL says that the text is no URL of a store, whatever runs where.
 var ErrURL = errors.New("no store URL")
 
 // A urlError is an error that is [ErrURL] and does not say so in words.
