@@ -90,7 +90,7 @@ type farewell struct {
 type State struct {
 	Worker   int64
 	Fence    firn.Tick
-	Until    time.Time     // the fence as a time
+	Until    time.Time     // when the tick of the fence has ended
 	Left     time.Duration // from the present to the fence: how long the store may stay away
 	Renewals int64         // fences moved forward
 	Losses   int64         // workers taken by others
@@ -295,7 +295,7 @@ func (l *Lease) State() State {
 	defer l.mu.Unlock()
 	s := l.state
 	s.Worker, s.Fence = g.Worker, g.Fence
-	s.Until = l.cfg.Generator.Layout.Time(g.Fence)
+	s.Until = endOf(g.Fence, l.cfg.Generator.Layout)
 	s.Left = s.Until.Sub(l.cfg.Generator.Time.Wall())
 	return s
 }

@@ -586,13 +586,13 @@ func TestAPinnedWorkerWaitsForItsFenceOrGoesAheadOfIt(t *testing.T) {
 		fence := crashed.State().Until
 		restarted := w.start(pin)
 		w.mustTake(restarted, 10_000)
-		if first, err := restarted.Next(); err != nil || !first.Time(firn.DefaultLayout()).After(fence) {
+		if first, err := restarted.Next(); err != nil || first.Time(firn.DefaultLayout()).Before(fence) {
 			t.Errorf("ahead %v: an id at %v, the fence of its worker was %v, %v", ahead, first.Time(firn.DefaultLayout()), fence, err)
 		}
 		if restarted.State().Worker != 7 {
 			t.Errorf("worker %d", restarted.State().Worker)
 		}
-		if waited := w.time.Wall().After(fence); waited == ahead {
+		if waited := !w.time.Wall().Before(fence); waited == ahead {
 			t.Errorf("ahead %v: waited %v", ahead, waited)
 		}
 	}

@@ -206,11 +206,15 @@ func (s *Slot) read(e store.Entry) error {
 // of its fence, which may be long after its beginning, that the record has. Without
 // a layout it can only be told from that.
 func (s *Slot) date(l firn.Layout) {
-	switch {
-	case l.IsZero():
-	case s.Fence >= l.MaxTick():
-		s.Until = l.End()
-	default:
-		s.Until = l.Time(s.Fence + 1)
+	if !l.IsZero() {
+		s.Until = endOf(s.Fence, l)
 	}
+}
+
+// endOf is when a tick has ended.
+func endOf(tick firn.Tick, l firn.Layout) time.Time {
+	if tick >= l.MaxTick() {
+		return l.End()
+	}
+	return l.Time(tick + 1)
 }
