@@ -523,7 +523,8 @@ func (s *Slots) start(slot Slot, ask Ask) (firn.Tick, error) {
 	after := slot.Fence
 	if slot.revision == 0 && s.cfg.Grace > 0 {
 		// The store may have been wiped, and the worker have had a holder who is gone.
-		after = max(after, ask.From-1)
+		// Ids that run further ahead of the clock than this have run there elsewhere.
+		after = max(after, min(ask.From-1, ask.Now+firn.Tick(s.cfg.Tolerance/s.cfg.Layout.Unit())))
 	}
 	if s.cfg.Strict > 0 {
 		outwaited, err := s.cfg.Layout.Tick(s.cfg.Time.Wall().Add(s.cfg.Strict))

@@ -139,7 +139,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a worker that nobody knows of begins at the first tick", regime: sim.Reasserted,
-		edits: []edit{{"lease/slots.go", "after = max(after, ask.From-1)", "after = max(after, -1)"}},
+		edits: []edit{{"lease/slots.go", "after = max(after, min(ask.From-1, ask.Now+firn.Tick(s.cfg.Tolerance/s.cfg.Layout.Unit())))", "after = max(after, -1)"}},
 	},
 	{
 		name: "holders do not write anew what vanished", regime: sim.Reasserted,

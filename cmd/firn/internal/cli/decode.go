@@ -18,6 +18,7 @@ import (
 func newDecode() *cobra.Command {
 	var (
 		flags  layoutFlags
+		as     kindFlags
 		format string
 		asJSON bool
 	)
@@ -26,10 +27,13 @@ func newDecode() *cobra.Command {
 		Short: "Take ids apart and draw their bits",
 		Long: `decode says what is in ids, as their layout has it. Ids may be written in any
 encoding; where several fit, the first is taken that gives a time not far in the
-future, and the others are named. - reads ids from standard input, one a line.`,
+future, and the others are named. UUIDs, ObjectIDs, serials of 32 digits and ids with
+a prefix are known by their form. - reads ids from standard input, one a line.`,
 		Example: `  firn decode 1541815603606036480 --layout twitter
   firn decode 1414362783486840832 --layout classic --json
-  firn next -n 3 | firn decode -`,
+  firn next -n 3 | firn decode -
+  firn decode 507f1f77bcf86cd799439011
+  firn decode --kind serial --prefix PAY --check luhn PAY20261121092742220000032733111`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage(errors.New("decode needs an id, or - to read them from standard input"))
@@ -44,12 +48,33 @@ future, and the others are named. - reads ids from standard input, one a line.`,
 			if err := decode.CheckFormat(format); err != nil {
 				return usage(err)
 			}
+			if as.kind == "" && as.prefix != "" {
+				return usage(errors.New("--prefix is for --kind serial; other prefixes are found by themselves"))
+			}
+			serials, err := as.serial(layout)
+			if err != nil && as.kind == "serial" {
+				return usage(err)
+			}
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			count := 0
 			show := func(text string) error {
-				r, err := decode.Text(text, format, layout, time.Now())
+				t, rest, thing := decode.Thing{}, text, as.kind != "" && as.kind != "snowflake"
+				var err error
+				switch {
+				case thing:
+					t, err = decode.As(as.kind, text, serials)
+				case as.kind == "" && format == "":
+					t, rest, thing, err = decode.Kind(text, serials)
+				}
+				var r decode.Result
+				if err == nil && !thing {
+					r, err = decode.Text(rest, format, layout, time.Now())
+				}
 				if err != nil {
 					return err
+				}
+				if asJSON && thing {
+					return json.NewEncoder(out).Encode(t)
 				}
 				if asJSON {
 					return json.NewEncoder(out).Encode(r)
@@ -57,13 +82,20 @@ future, and the others are named. - reads ids from standard input, one a line.`,
 				if count++; count > 1 {
 					fmt.Fprintln(out)
 				}
-				explain(out, text, layout, r)
+				if thing {
+					explainThing(out, text, t)
+				} else {
+					explain(out, text, layout, r)
+				}
 				return nil
 			}
 			return errors.Join(eachID(args, cmd.InOrStdin(), show), out.Flush())
 		},
 	}
 	flags.add(cmd)
+	cmd.Flags().StringVar(&as.kind, "kind", "", "what they are: snowflake, uuid, objectid or serial (default: told from the text)")
+	cmd.Flags().StringVar(&as.prefix, "prefix", "", "with --kind serial: what serials begin with")
+	as.addSerial(cmd)
 	cmd.Flags().StringVar(&format, "format", "", "how the ids are written (default: told from the text)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	return cmd
@@ -93,6 +125,18 @@ func eachID(args []string, stdin io.Reader, do func(string) error) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// explainThing writes what is in an id that is no 64-bit one, for people.
+func explainThing(out io.Writer, text string, t decode.Thing) {
+	fmt.Fprintf(out, "%s\n\n%-11s %s\n", text, "kind", t.Kind)
+	for _, f := range t.Fields {
+		value := fmt.Sprint(f.Value)
+		if at, ok := f.Value.(time.Time); ok {
+			value = at.Format("2006-01-02T15:04:05.999999999Z07:00")
+		}
+		fmt.Fprintf(out, "%-11s %s\n", f.Name, value)
+	}
 }
 
 // explain writes what is in an id, for people.

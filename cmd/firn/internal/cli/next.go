@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -21,6 +19,7 @@ const closeTimeout = 5 * time.Second
 func newNext() *cobra.Command {
 	var (
 		flags  generatorFlags
+		as     kindFlags
 		n      int64
 		format string
 		asJSON bool
@@ -33,28 +32,46 @@ number of processes that share the store never make the same id, and gives it
 back when done. The store is a file of this user unless --store says otherwise.`,
 		Example: `  firn next
   firn next -n 5 --format base58
-  firn next --layout sonyflake --pool flakes`,
+  firn next --layout sonyflake --pool flakes
+  firn next --prefix ord
+  firn next --kind uuid
+  firn next --kind serial --prefix PAY --check luhn`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if n < 1 {
 				return usage(firn.NewRangeError("number of ids, -n", n, 1, int64(firn.MaxID), ""))
 			}
+			k, err := parseKind(as.kind)
+			if err == nil {
+				err = as.unused(cmd, k)
+			}
+			if err != nil {
+				return usage(err)
+			}
+			p := newPrinter(cmd.OutOrStdout(), asJSON)
+			if !k.leased {
+				if err := as.wide(cmd.Context(), k, n, p); err != nil {
+					return err
+				}
+				return p.end()
+			}
 			cfg, err := flags.config(cmd.ErrOrStderr())
 			if err != nil {
 				return usage(err)
 			}
-			w, err := newWriter(format, cfg.Generator.Layout)
+			write, err := as.appender(k, format, cfg.Generator.Layout)
 			if err != nil {
 				return usage(err)
 			}
 			return withLease(cmd.Context(), &flags.storeFlags, cfg, func(l *lease.Lease) error {
-				if asJSON {
-					return writeJSON(cmd.Context(), cmd.OutOrStdout(), l, n, w)
+				if err := leased(cmd.Context(), l, n, p, write); err != nil {
+					return err
 				}
-				return writeLines(cmd.Context(), cmd.OutOrStdout(), l, n, w)
+				return p.end()
 			})
 		},
 	}
+	as.add(cmd)
 	flags.add(cmd, 2*time.Second)
 	cmd.Flags().Int64VarP(&n, "n", "n", 1, "how many")
 	cmd.Flags().StringVar(&format, "format", "decimal", formatHelp)
@@ -134,44 +151,4 @@ func awaitRenewal(ctx context.Context, err error, waited *time.Duration) error {
 	const pause = 20 * time.Millisecond
 	*waited += pause
 	return firn.SystemTime().Sleep(ctx, pause)
-}
-
-func writeLines(ctx context.Context, out io.Writer, l *lease.Lease, n int64, w writer) error {
-	var line []byte
-	buffered := bufio.NewWriterSize(out, 64<<10)
-	return chunks(ctx, l, n, func(ids []firn.ID) (err error) {
-		for _, id := range ids {
-			if line, err = w.append(line[:0], id); err != nil {
-				return err
-			}
-			if _, err := buffered.Write(append(line, '\n')); err != nil {
-				return err
-			}
-		}
-		return buffered.Flush()
-	})
-}
-
-func writeJSON(ctx context.Context, out io.Writer, l *lease.Lease, n int64, w writer) error {
-	buffered := bufio.NewWriterSize(out, 64<<10)
-	line := []byte(`{"ids":[`)
-	err := chunks(ctx, l, n, func(ids []firn.ID) (err error) {
-		for _, id := range ids {
-			if line, err = w.append(append(line, '"'), id); err != nil {
-				return err
-			}
-			if _, err := buffered.Write(append(line, '"')); err != nil {
-				return err
-			}
-			line = append(line[:0], ',')
-		}
-		return buffered.Flush()
-	})
-	if err != nil {
-		return err
-	}
-	if _, err := buffered.WriteString("]}\n"); err != nil {
-		return err
-	}
-	return buffered.Flush()
 }

@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/objectid"
+	"github.com/firn-id/firn/prefixed"
+	"github.com/firn-id/firn/serial"
+)
+
+// kindHelp lists the kinds that firn next makes.
+const kindHelp = "snowflake, uuid (version 7), uuid4, objectid or serial (32 digits that begin with the time)"
+
+// A kind is what firn next makes, and how.
+type kind struct {
+	name   string
+	leased bool // it is made of the ids of a leased worker
+}
+
+var kinds = []kind{{"snowflake", true}, {"uuid", false}, {"uuid7", false}, {"uuid4", false}, {"objectid", false}, {"serial", true}}
+
+func parseKind(name string) (kind, error) {
+	for _, k := range kinds {
+		if k.name == name {
+			return k, nil
+		}
+	}
+	return kind{}, firn.NewSyntaxError("kind", name, kindHelp+" are allowed")
+}
+
+// kindFlags say what is made of ids, or beside them.
+type kindFlags struct {
+	kind, prefix string
+	width        int
+	check, zone  string
+}
+
+func (f *kindFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.kind, "kind", "snowflake", kindHelp)
+	flags.StringVar(&f.prefix, "prefix", "", "what ids begin with: ord makes ord_…, in fixed-width base32 that sorts; with --kind serial it takes part of the width")
+	f.addSerial(cmd)
+}
+
+func (f *kindFlags) addSerial(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.IntVar(&f.width, "width", 0, "with serial: how many characters, prefix and check included (default: 32)")
+	flags.StringVar(&f.check, "check", "none", "with serial: check digits at the end: none, luhn (one) or mod97 (two, ISO 7064)")
+	flags.StringVar(&f.zone, "zone", "UTC", "with serial: whose clocks the time is read off, as UTC or +08:00")
+}
+
+// serial returns the format that the flags ask for.
+func (f *kindFlags) serial(layout firn.Layout) (*serial.Format, error) {
+	check, err := serial.ParseCheck(f.check)
+	zone, zoneErr := parseZone(f.zone)
+	if err := errors.Join(err, zoneErr); err != nil {
+		return nil, err
+	}
+	return serial.New(serial.Config{Layout: layout, Width: f.width, Prefix: f.prefix, Zone: zone, Check: check})
+}
+
+// parseZone reads UTC, an offset as +08:00, or the name of a zone.
+func parseZone(text string) (*time.Location, error) {
+	if at, err := time.Parse("-07:00", text); err == nil {
+		name, offset := at.Zone()
+		if name == "" {
+			name = text
+		}
+		return time.FixedZone("UTC"+text, offset), nil
+	}
+	if text == "" || strings.EqualFold(text, "local") {
+		return nil, firn.NewSyntaxError("zone", text, "write UTC, an offset as +08:00, or a name as Asia/Shanghai; it must be the same on all machines")
+	}
+	zone, err := time.LoadLocation(text)
+	if err != nil {
+		return nil, firn.NewSyntaxError("zone", text, "write UTC, an offset as +08:00, or a name as Asia/Shanghai")
+	}
+	return zone, nil
+}
+
+// unused refuses flags that say nothing about the kind: a typing error, or a
+// misunderstanding.
+func (f *kindFlags) unused(cmd *cobra.Command, k kind) error {
+	var errs []error
+	refuse := func(where string, names ...string) {
+		for _, name := range names {
+			if given(cmd.Flags(), name) {
+				errs = append(errs, fmt.Errorf("--%s goes with %s, not with --kind %s", name, where, k.name))
+			}
+		}
+	}
+	if k.name != "serial" {
+		refuse("--kind serial", "width", "check", "zone")
+	}
+	if k.name != "snowflake" {
+		refuse("--kind snowflake", "format")
+	}
+	if !k.leased {
+		refuse("--kind snowflake and serial", "store", "pool", "layout", "unit", "epoch", "worker", "worker-ahead", "datacenter",
+			"clock", "rollback", "ahead", "start", "window", "strict")
+	}
+	if k.name == "snowflake" && f.prefix != "" && given(cmd.Flags(), "format") {
+		errs = append(errs, errors.New("--prefix has an encoding of its own: leave out --format"))
+	}
+	return errors.Join(errs...)
+}
+
+// wide makes n ids that need no lease.
+func (f *kindFlags) wide(ctx context.Context, k kind, n int64, p *printer) error {
+	var prefix *prefixed.Prefix
+	if f.prefix != "" {
+		parsed, err := prefixed.New(f.prefix)
+		if err != nil {
+			return usage(err)
+		}
+		prefix = &parsed
+	}
+	next, err := wideSource(ctx, k)
+	if err != nil {
+		return err
+	}
+	for made := range n {
+		if made%chunk == chunk-1 {
+			if err := p.flush(); err != nil {
+				return err
+			}
+			if ctx.Err() != nil {
+				return fmt.Errorf("stopped with %d ids to go: %w", n-made, context.Cause(ctx))
+			}
+		}
+		id, text, err := next()
+		if err != nil {
+			return err
+		}
+		if err := p.add(func(dst []byte) ([]byte, error) {
+			if prefix != nil {
+				return prefix.AppendBytes(dst, id), nil
+			}
+			return append(dst, text...), nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wideSource returns what makes the ids of a kind, as bytes and in their usual form.
+func wideSource(ctx context.Context, k kind) (func() (id []byte, text string, err error), error) {
+	switch k.name {
+	case "objectid":
+		g, err := objectid.New(objectid.Config{})
+		if err != nil {
+			return nil, err
+		}
+		return func() ([]byte, string, error) {
+			id, err := g.NextContext(ctx)
+			return id[:], id.String(), err
+		}, nil
+	default:
+		made := uuid.NewV7
+		if k.name == "uuid4" {
+			made = uuid.NewRandom
+		}
+		return func() ([]byte, string, error) {
+			id, err := made()
+			return id[:], id.String(), err
+		}, nil
+	}
+}
+
+// appender returns how the ids of a leased worker are written.
+func (f *kindFlags) appender(k kind, format string, layout firn.Layout) (func(dst []byte, id firn.ID) ([]byte, error), error) {
+	switch {
+	case k.name == "serial":
+		s, err := f.serial(layout)
+		if err != nil {
+			return nil, err
+		}
+		return s.Append, nil
+	case f.prefix != "":
+		prefix, err := prefixed.New(f.prefix)
+		if err != nil {
+			return nil, err
+		}
+		return func(dst []byte, id firn.ID) ([]byte, error) { return prefix.AppendID(dst, id), nil }, nil
+	default:
+		w, err := newWriter(format, layout)
+		if err != nil {
+			return nil, err
+		}
+		return w.append, nil
+	}
+}
+
+// leased makes n ids of a leased worker.
+func leased(ctx context.Context, l *lease.Lease, n int64, p *printer, write func([]byte, firn.ID) ([]byte, error)) error {
+	return chunks(ctx, l, n, func(ids []firn.ID) error {
+		for _, id := range ids {
+			if err := p.add(func(dst []byte) ([]byte, error) { return write(dst, id) }); err != nil {
+				return err
+			}
+		}
+		return p.flush()
+	})
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/veil"
+)
+
+// keyVariable holds keys where there is no file for them.
+const keyVariable = "FIRN_VEIL_KEYS"
+
+// veilFlags say with what ids are veiled. Keys never stand on a command line, where
+// others on the machine see them.
+type veilFlags struct {
+	keyFile, namespace string
+	bits, versionBits  int
+	format             string
+}
+
+func (f *veilFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.keyFile, "key-file", "", "file with lines VERSION:KEY, a key being 16, 24 or 32 bytes in hex or base64 (default: the content of "+keyVariable+")")
+	flags.StringVar(&f.namespace, "namespace", "", "what the ids are of, as orders: veils of one namespace are unlike those of another")
+	flags.IntVar(&f.bits, "bits", veil.DefaultBits, "width of veils in bits: 53 for JavaScript numbers, 20 to 63 else")
+	flags.IntVar(&f.versionBits, "version-bits", 0, "how many of them carry the version of the key: needed for more than one key")
+	flags.StringVar(&f.format, "format", "decimal", formatHelp)
+}
+
+func (f *veilFlags) cipher() (*veil.Cipher, error) {
+	text, source := os.Getenv(keyVariable), "environment variable "+keyVariable
+	if f.keyFile != "" {
+		b, err := os.ReadFile(f.keyFile)
+		if err != nil {
+			return nil, fmt.Errorf("key file: %w", err)
+		}
+		text, source = string(b), "key file "+f.keyFile
+	} else if text == "" {
+		return nil, usage(fmt.Errorf(
+			"no key: give --key-file FILE, or the keys in %s; a new one: echo \"1:$(openssl rand -hex 32)\" > order.key", keyVariable))
+	}
+	keys, err := veil.ParseKeys(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
+	}
+	c, err := veil.New(veil.Config{Keys: keys, Bits: f.bits, VersionBits: f.versionBits, Namespace: f.namespace})
+	if err != nil {
+		return nil, usage(err)
+	}
+	return c, nil
+}
+
+func newVeil() *cobra.Command {
+	return veiling("veil", "Hide the order and number of ids behind a key", `veil turns ids into numbers of the same width that tell nothing about when and how
+many were made, by FF1 of NIST SP 800-38G. unveil turns them back, with the key.
+Ids come as arguments, or one a line on standard input with -.`,
+		`  echo "1:$(openssl rand -hex 32)" > order.key
+  firn veil --key-file order.key 249807960190540619
+  firn next -n 3 | firn veil --key-file order.key - | firn unveil --key-file order.key -`, (*veil.Cipher).Veil)
+}
+
+func newUnveil() *cobra.Command {
+	return veiling("unveil", "Turn veiled ids back into ids", `unveil undoes firn veil, with the same key, namespace and width. Every number
+of the width unveils into some id: whether that was ever made, look up.`,
+		"  firn unveil --key-file order.key 1234567890123456789", (*veil.Cipher).Unveil)
+}
+
+func veiling(name, short, long, example string, do func(*veil.Cipher, firn.ID) (firn.ID, error)) *cobra.Command {
+	var f veilFlags
+	cmd := &cobra.Command{
+		Use: name + " ID…", Short: short, Long: long, Example: example,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(fmt.Errorf("%s needs an id, or - to read them from standard input", name))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e, err := firn.ParseEncoding(f.format)
+			if err != nil {
+				return usage(err)
+			}
+			c, err := f.cipher()
+			if err != nil {
+				return err
+			}
+			out := bufio.NewWriter(cmd.OutOrStdout())
+			var line []byte
+			show := func(text string) error {
+				id, err := e.Parse(text)
+				if err != nil {
+					return err
+				}
+				if id, err = do(c, id); err != nil {
+					return err
+				}
+				if e == firn.Decimal {
+					line = e.AppendCompact(line[:0], id)
+				} else {
+					line = e.AppendFixed(line[:0], id)
+				}
+				_, err = out.Write(append(line, '\n'))
+				return err
+			}
+			return errors.Join(eachID(args, cmd.InOrStdin(), show), out.Flush())
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
