@@ -52,6 +52,14 @@ fuzz: ## fuzz every target, FUZZTIME (as 500000x, 10s) each
 model: ## check the model of the lease protocol, and that it misses no guard
 	model/check
 
+.PHONY: simulate
+simulate: ## play 10,000 histories of faults with the real generators and leases
+	go run ./internal/sim/search -seeds 10000
+
+.PHONY: mutants
+mutants: ## check that the simulator finds wrong changes of the protocol
+	go run ./internal/sim/mutants
+
 .PHONY: bench
 bench: ## measure Firn beside other generators
 	go test -run '^$$' -bench . -benchmem ./bench
