@@ -58,7 +58,7 @@ simulate: ## play 10,000 histories of faults with the real generators and leases
 
 .PHONY: mutants
 mutants: ## check that the simulator finds wrong changes of the protocol
-	go run ./internal/sim/mutants
+	go run ./internal/sim/mutants $(QUICK)
 
 .PHONY: bench
 bench: ## measure Firn beside other generators
