@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/turns"
@@ -48,8 +47,11 @@ func (s *Sequence) try() bool {
 		if err := s.all.cfg.Time.Sleep(context.Background(), d); err != nil {
 			return s.fail(err)
 		}
+	}
+	if s.pace.crowd > 0 {
 		s.counter.read = false // it was written meanwhile, as a rule
 	}
+	defer func() { s.pace.ended = s.all.cfg.Time.Monotonic() }()
 	ctx, cancel := turns.WithTimeout(context.Background(), s.all.cfg.Time, s.all.cfg.Timeout)
 	defer cancel()
 	looked := !s.counter.read
@@ -96,21 +98,24 @@ func (s *Sequence) look(ctx context.Context) error {
 	began := s.all.cfg.Time.Monotonic()
 	entry, err := s.all.cfg.Store.Get(ctx, s.key)
 	var last int64
+	var by string
 	switch {
 	case err == nil:
-		if last, err = decode(entry); err != nil {
+		if last, by, err = decode(entry); err != nil {
 			return err
 		}
 	case !errors.Is(err, store.ErrNotFound):
 		return err
 	}
-	s.pace.took(s.all.cfg.Time.Monotonic() - began)
-	own := entry.Revision == s.counter.revision
-	if s.counter.learn(last, entry.Revision) && !own {
-		return s.setBack()
+	now := s.all.cfg.Time.Monotonic()
+	s.pace.took(now - began)
+	known := entry.Revision == s.counter.revision
+	if known {
+		by = s.all.token // at least nobody else has written since
 	}
-	if own {
-		s.pace.alone()
+	s.pace.see(now, by, by == s.all.token)
+	if s.counter.learn(last, entry.Revision) && !known {
+		return s.setBack()
 	}
 	return s.strict()
 }
@@ -179,7 +184,6 @@ func (s *Sequence) write(ctx context.Context, last int64) (applied bool, err err
 	revision, err := s.all.cfg.Store.CompareAndSwap(ctx, s.key, s.counter.revision, value)
 	switch {
 	case errors.Is(err, store.ErrConflict):
-		s.pace.conflict(s.all.cfg.Time.Monotonic())
 		return false, s.again(err, func(state *State) { state.Conflicts++ })
 	case store.Unapplied(err):
 		return false, err
@@ -203,6 +207,7 @@ func (s *Sequence) write(ctx context.Context, last int64) (applied bool, err err
 		}
 	}
 	s.tries = 0
+	s.pace.wins++
 	s.count(func(state *State) { state.Additions++ })
 	return true, nil
 }
@@ -280,45 +285,3 @@ func (s *Sequence) explain(ctx context.Context, op string, err error) error {
 		return fmt.Errorf("sequence %q: %s: %w: %w", s.name, op, store.ErrUnavailable, err)
 	}
 }
-
-// A pace keeps processes that add to one record from each other's feet. The one
-// that wrote last knows the revision and would win every race, so while there
-// are others all wait at random, winners too, and read before they write.
-type pace struct {
-	level int           // the wait is up to so many doublings of a trip
-	trip  time.Duration // the mean time of a call of the store
-	met   time.Duration // when the latest conflict was
-}
-
-const (
-	maxLevel = 6
-	minTrip  = 50 * time.Microsecond
-	maxTrip  = 20 * time.Millisecond
-	// forgetAfter is when a conflict says nothing any more about who else is there.
-	forgetAfter = time.Second
-)
-
-// delay returns how long to wait before an addition.
-func (p *pace) delay(now time.Duration, random func() uint64) time.Duration {
-	if p.level == 0 {
-		return 0
-	}
-	if now-p.met > forgetAfter {
-		p.level = 0
-		return 0
-	}
-	return time.Duration(random() % uint64(p.unit()<<p.level))
-}
-
-func (p *pace) unit() time.Duration { return min(max(p.trip, minTrip), maxTrip) }
-
-// took learns how long a call of the store takes.
-func (p *pace) took(d time.Duration) { p.trip += (d - p.trip) / 8 }
-
-// conflict notes that another was quicker.
-func (p *pace) conflict(now time.Duration) {
-	p.level, p.met = min(p.level+1, maxLevel), now
-}
-
-// alone notes that nobody wrote since the latest addition here.
-func (p *pace) alone() { p.level = max(p.level-1, 0) }

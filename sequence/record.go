@@ -53,11 +53,10 @@ func encode(r record) ([]byte, error) {
 	return b, nil
 }
 
-// decode returns what a record says was used last.
-func decode(e store.Entry) (int64, error) {
+// decode returns what a record says was used last, and who wrote it.
+func decode(e store.Entry) (last int64, by string, err error) {
 	var r record
-	err := json.Unmarshal(e.Value, &r)
-	var last int64
+	err = json.Unmarshal(e.Value, &r)
 	if err == nil && r.Last == "" {
 		err = errors.New("it has no last")
 	}
@@ -67,7 +66,7 @@ func decode(e store.Entry) (int64, error) {
 		}
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%w: key %q does not hold a record of a sequence: %w; use another name, or remove the key", ErrForeign, e.Key, err)
+		return 0, "", fmt.Errorf("%w: key %q does not hold a record of a sequence: %w; use another name, or remove the key", ErrForeign, e.Key, err)
 	}
-	return last, nil
+	return last, r.By, nil
 }
