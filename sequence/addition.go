@@ -37,9 +37,7 @@ func (s *Sequence) run() {
 // try makes one attempt at an addition for all who wait. It returns false when
 // nobody does: then another run begins with the next request.
 func (s *Sequence) try() bool {
-	// Callers that were answered just now come back at once, if they are let.
-	// Without this the first one has an addition for itself.
-	runtime.Gosched()
+	s.crowd()
 	if !s.gather() {
 		return false
 	}
@@ -78,6 +76,26 @@ func (s *Sequence) try() bool {
 	}
 	s.answer(last)
 	return true
+}
+
+// maxYields bounds how often crowd lets others go first.
+const maxYields = 16
+
+// crowd lets callers that can run ask before the addition is sent, as long as
+// more of them do. Those that were answered just now come back at once, and
+// would find the addition gone with the first of them.
+func (s *Sequence) crowd() {
+	before := -1
+	for range maxYields {
+		s.mu.Lock()
+		now := len(s.waiting)
+		s.mu.Unlock()
+		if now == before {
+			return
+		}
+		before = now
+		runtime.Gosched()
+	}
 }
 
 // gather takes all who wait into the batch, and those out who left. It returns
