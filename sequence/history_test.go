@@ -215,8 +215,8 @@ func TestProcessesShareTheStoreFairly(t *testing.T) {
 		fair := sum * sum / squares / float64(crowd) // Jain's index: 1 is even
 		t.Logf("%d processes: %d additions in 10000 trips, %.1f calls of the store each, fairness %.3f, least %d of mean %.0f, slowest %v",
 			crowd, additions, float64(tries)/float64(additions), fair, least, sum/float64(crowd), slowest)
-		if len(h.errs) > 0 {
-			t.Errorf("%d processes: %v", crowd, h.errs)
+		if len(h.errs) > 0 || fair < 0.97 || slowest > time.Duration(crowd)*40*h.trip {
+			t.Errorf("%d processes: fairness %.3f, slowest %v, errors: %v", crowd, fair, slowest, h.errs)
 		}
 	}
 }

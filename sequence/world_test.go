@@ -26,6 +26,7 @@ type world struct {
 	trip   time.Duration // the mean time of a call of the store
 	chaos  bool          // calls of the store go wrong
 	away   bool          // the store is
+	hung   bool          // it answers nothing
 	tasks  []*task
 	active *task
 }
@@ -237,6 +238,9 @@ func travel[T any](ctx context.Context, c *client, do func() (T, error)) (value 
 	}
 	if w.away {
 		return none, fmt.Errorf("connect: %w", store.ErrUnavailable)
+	}
+	if w.hung {
+		fault = 5
 	}
 	switch fault {
 	case 1: // the call is lost, and that is noticed
