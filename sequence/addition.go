@@ -14,9 +14,12 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// maxTries bounds how often an addition is tried in vain, for conflicts and lost
-// answers, before those who wait for it are sent away.
-const maxTries = 256
+const (
+	// maxConflicts bounds how often an addition meets one that was quicker before
+	// those who wait for it are sent away, and maxLost how often its answer is lost.
+	maxConflicts = 1024
+	maxLost      = 16
+)
 
 // run makes additions as long as somebody waits.
 //
@@ -52,8 +55,7 @@ func (s *Sequence) try() bool {
 	defer func() { s.pace.ended = s.all.cfg.Time.Monotonic() }()
 	ctx, cancel := turns.WithTimeout(context.Background(), s.all.cfg.Time, s.all.cfg.Timeout)
 	defer cancel()
-	looked := !s.counter.read
-	if looked {
+	if !s.counter.read {
 		if err := s.look(ctx); err != nil {
 			return s.fail(s.explain(ctx, "read", err))
 		}
@@ -62,7 +64,7 @@ func (s *Sequence) try() bool {
 		}
 	}
 	last := s.counter.share(s.batch)
-	if s.refuse(looked) {
+	if s.refuse() {
 		return true
 	}
 	if s.counter.revision == 0 || last != s.counter.last {
@@ -165,24 +167,20 @@ func (s *Sequence) strict() error {
 	return &SetBackError{Name: s.name, Found: firn.ID(s.counter.last), Known: firn.ID(s.counter.high)}
 }
 
-// refuse sends away whose request does not fit, once the record was looked at.
-// It returns true if nothing is left to add.
-func (s *Sequence) refuse(looked bool) bool {
+// refuse sends away whose request does not fit, now or ever, since a counter
+// never goes back. It returns true if nothing is left to add.
+func (s *Sequence) refuse() bool {
 	fits := false
 	for i, r := range s.batch {
 		fits = fits || r.fits
-		switch {
-		case r.fits || !s.counter.exhausted(r):
-		case !looked:
-			s.counter.read = false // it may have been set back on purpose
-			return true
-		default:
-			r.err = &ExhaustedError{
-				Name: s.name, Want: r.n, Left: max(s.counter.max-s.counter.base(), 0), Max: s.all.cfg.Max,
-			}
-			close(r.done)
-			s.batch[i] = nil
+		if r.fits || !s.counter.exhausted(r) {
+			continue
 		}
+		r.err = &ExhaustedError{
+			Name: s.name, Want: r.n, Left: max(s.counter.max-s.counter.base(), 0), Max: s.all.cfg.Max,
+		}
+		close(r.done)
+		s.batch[i] = nil
 	}
 	s.batch = slices.DeleteFunc(s.batch, func(r *request) bool { return r == nil })
 	return !fits
@@ -202,6 +200,7 @@ func (s *Sequence) write(ctx context.Context, last int64) (applied bool, err err
 	revision, err := s.all.cfg.Store.CompareAndSwap(ctx, s.key, s.counter.revision, value)
 	switch {
 	case errors.Is(err, store.ErrConflict):
+		s.conflicts++
 		return false, s.again(err, func(state *State) { state.Conflicts++ })
 	case store.Unapplied(err):
 		return false, err
@@ -212,6 +211,7 @@ func (s *Sequence) write(ctx context.Context, last int64) (applied bool, err err
 			return false, err // away: it may yet be applied, as a gap
 		}
 		if readErr != nil || !bytes.Equal(entry.Value, value) {
+			s.lost++
 			return false, s.again(err, func(state *State) { state.Lost++ })
 		}
 		revision = entry.Revision
@@ -224,7 +224,7 @@ func (s *Sequence) write(ctx context.Context, last int64) (applied bool, err err
 			return false, err // what may be forgotten is given to nobody
 		}
 	}
-	s.tries = 0
+	s.conflicts, s.lost = 0, 0
 	s.pace.wins++
 	s.count(func(state *State) { state.Additions++ })
 	return true, nil
@@ -235,10 +235,10 @@ func (s *Sequence) write(ctx context.Context, last int64) (applied bool, err err
 func (s *Sequence) again(err error, note func(*State)) error {
 	s.counter.read = false
 	s.count(note)
-	if s.tries++; s.tries < maxTries {
+	if s.conflicts < maxConflicts && s.lost < maxLost {
 		return nil
 	}
-	return fmt.Errorf("%w: tried %d times in vain: %w", store.ErrUnavailable, s.tries, err)
+	return fmt.Errorf("%w: others were quicker %d times, and %d answers were lost: %v", store.ErrUnavailable, s.conflicts, s.lost, err)
 }
 
 func (s *Sequence) count(note func(*State)) {
@@ -273,7 +273,7 @@ func (s *Sequence) answer(last int64) {
 // fail sends the whole batch away, and not those who came after the attempt
 // began: they have one of their own.
 func (s *Sequence) fail(err error) bool {
-	s.tries = 0
+	s.conflicts, s.lost = 0, 0
 	failed := int64(len(s.batch))
 	for i, r := range s.batch {
 		r.err = err

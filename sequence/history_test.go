@@ -220,3 +220,44 @@ func TestProcessesShareTheStoreFairly(t *testing.T) {
 		}
 	}
 }
+
+// TestABusyProcessLetsOthersIn has one come to a process that was alone and
+// writes without a pause: one as near to the store, and one much further away.
+func TestABusyProcessLetsOthersIn(t *testing.T) {
+	for seed := range uint64(20) {
+		h := newHistory(t, seed)
+		busy := h.start(sequence.Config{})
+		done := false
+		for range 4 {
+			busy.Go(func() {
+				for !done {
+					if err := h.call(busy, 0, time.Hour); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		come := func(at, away, patience time.Duration) {
+			h.after(at, func() {
+				newcomer := h.start(sequence.Config{})
+				newcomer.client.away = away
+				newcomer.Go(func() {
+					begin := h.now
+					if err := h.call(newcomer, 1, time.Hour); err != nil {
+						t.Error(err)
+					}
+					if took := time.Duration(h.now - begin); took > patience {
+						t.Errorf("seed %d: a newcomer waited %v", seed, took)
+					}
+				})
+			})
+		}
+		come(time.Second, 0, 500*time.Millisecond)
+		come(10*time.Second, 4*time.Millisecond, 10*time.Second)
+		h.after(30*time.Second, func() { done = true })
+		h.run()
+		if state := busy.txn.State(); state.Additions < 27_000 {
+			t.Errorf("seed %d: %d additions in 30000 trips", seed, state.Additions)
+		}
+	}
+}

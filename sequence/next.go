@@ -25,8 +25,9 @@ type Sequence struct {
 	counter counter
 	pace    pace
 	batch   []*request // those whom the next addition is for, in order of arrival
-	tries   int        // in vain since the latest addition
 	writes  uint64
+
+	conflicts, lost int // since the latest addition
 }
 
 // A State is what a sequence shows of itself.

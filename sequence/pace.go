@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"math/bits"
 	"slices"
 	"time"
 )
@@ -12,7 +13,8 @@ import (
 //   - while others were seen to write, everyone, winners too, lets a random time
 //     pass between attempts, longer the more others there are, and reads first;
 //   - who saw nobody and is kept busy makes a short break now and then, in which
-//     another gets in and so is seen.
+//     another gets in and so is seen; some breaks are much longer, for one that
+//     is further from the store.
 type pace struct {
 	trip  time.Duration // the mean time of a call of the store
 	ended time.Duration // when the latest attempt did
@@ -32,8 +34,11 @@ const (
 	// forgetAfter is when having seen another says nothing any more.
 	forgetAfter = time.Second
 	// minBout and maxBout are how many additions are made from one break to the
-	// next; a break of two trips after 64 costs three parts in a hundred.
-	minBout, maxBout = 16, 64
+	// next. A break is 6 trips in the mean, which after 128 are five parts in a
+	// hundred.
+	minBout, maxBout = 16, 128
+	// maxStretch is how often a break can be doubled.
+	maxStretch = 5
 )
 
 // delay returns how long to wait before an attempt.
@@ -54,10 +59,14 @@ func (p *pace) delay(now time.Duration, random func() uint64) time.Duration {
 		p.wins = 0
 	case p.wins >= p.bout:
 		p.wins, p.bout = 0, min(2*p.bout, maxBout)
-		return 2 * unit
+		return 2 * unit << stretch(random())
 	}
 	return 0
 }
+
+// stretch draws how often a break is doubled: each number is half as likely as
+// the one before.
+func stretch(chance uint64) int { return min(bits.TrailingZeros64(chance), maxStretch) }
 
 // took learns how long a call of the store takes.
 func (p *pace) took(d time.Duration) { p.trip += (d - p.trip) / 8 }

@@ -206,6 +206,7 @@ type client struct {
 	*memstore.Store
 	p     *process
 	calls int
+	away  time.Duration // how much longer each way takes
 }
 
 // Get implements [store.Store].
@@ -230,9 +231,9 @@ func travel[T any](ctx context.Context, c *client, do func() (T, error)) (value 
 	back, lost := make(chan struct{}), make(chan struct{})
 	arrive := func() {
 		value, answer = do()
-		w.after(w.some(w.trip/2), func() { close(back) })
+		w.after(w.some(w.trip/2)+c.away, func() { close(back) })
 	}
-	there, fault := w.some(w.trip/2), 0
+	there, fault := w.some(w.trip/2)+c.away, 0
 	if w.chaos {
 		fault = w.random.IntN(24)
 	}
