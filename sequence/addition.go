@@ -170,20 +170,16 @@ func (s *Sequence) strict() error {
 // refuse sends away whose request does not fit, now or ever, since a counter
 // never goes back. It returns true if nothing is left to add.
 func (s *Sequence) refuse() bool {
-	fits := false
-	for i, r := range s.batch {
-		fits = fits || r.fits
+	s.dismiss(func(r *request) bool {
 		if r.fits || !s.counter.exhausted(r) {
-			continue
+			return false
 		}
 		r.err = &ExhaustedError{
 			Name: s.name, Want: r.n, Left: max(s.counter.max-s.counter.base(), 0), Max: s.all.cfg.Max,
 		}
-		close(r.done)
-		s.batch[i] = nil
-	}
-	s.batch = slices.DeleteFunc(s.batch, func(r *request) bool { return r == nil })
-	return !fits
+		return true
+	})
+	return len(s.batch) == 0
 }
 
 // write makes the record say what is used last, and finds out whether it was
@@ -238,7 +234,7 @@ func (s *Sequence) again(err error, note func(*State)) error {
 	if s.conflicts < maxConflicts && s.lost < maxLost {
 		return nil
 	}
-	return fmt.Errorf("%w: others were quicker %d times, and %d answers were lost: %v", store.ErrUnavailable, s.conflicts, s.lost, err)
+	return fmt.Errorf("%w: others were quicker %d times, and %d answers were lost: %s", store.ErrUnavailable, s.conflicts, s.lost, err.Error())
 }
 
 func (s *Sequence) count(note func(*State)) {
@@ -251,41 +247,44 @@ func (s *Sequence) count(note func(*State)) {
 // others stays for the next.
 func (s *Sequence) answer(last int64) {
 	served, issued := int64(0), int64(0)
-	for i, r := range s.batch {
-		if !r.fits {
-			continue
-		}
-		if r.n > 0 {
+	for _, r := range s.batch {
+		if r.fits && r.n > 0 {
 			served++
 			issued += r.got
 		}
-		close(r.done)
-		s.batch[i] = nil
 	}
-	s.batch = slices.DeleteFunc(s.batch, func(r *request) bool { return r == nil })
 	s.count(func(state *State) {
 		state.Last, state.Err = firn.ID(last), nil
 		state.Served += served
 		state.Issued += issued
 	})
+	s.dismiss(func(r *request) bool { return r.fits })
 }
 
 // fail sends the whole batch away, and not those who came after the attempt
 // began: they have one of their own.
 func (s *Sequence) fail(err error) bool {
 	s.conflicts, s.lost = 0, 0
-	failed := int64(len(s.batch))
-	for i, r := range s.batch {
-		r.err = err
-		close(r.done)
-		s.batch[i] = nil
-	}
-	s.batch = s.batch[:0]
 	s.count(func(state *State) {
 		state.Err = err
-		state.Failures += failed
+		state.Failures += int64(len(s.batch))
+	})
+	s.dismiss(func(r *request) bool {
+		r.err = err
+		return true
 	})
 	return true
+}
+
+// dismiss takes those out of the batch who are done, and lets their callers go on.
+func (s *Sequence) dismiss(done func(*request) bool) {
+	s.batch = slices.DeleteFunc(s.batch, func(r *request) bool {
+		if !done(r) {
+			return false
+		}
+		close(r.done)
+		return true
+	})
 }
 
 // explain says what went wrong with the store, and that it is away if it is not
@@ -296,7 +295,7 @@ func (s *Sequence) explain(ctx context.Context, op string, err error) error {
 	case errors.Is(err, ErrForeign), errors.Is(err, ErrSetBack), errors.Is(err, store.ErrRefused):
 		return fmt.Errorf("sequence %q: %s: %w", s.name, op, err)
 	case ctx.Err() != nil:
-		return fmt.Errorf("sequence %q: %s: %w: no answer within %v: %v", s.name, op, store.ErrUnavailable, s.all.cfg.Timeout, err)
+		return fmt.Errorf("sequence %q: %s: %w: no answer within %v: %s", s.name, op, store.ErrUnavailable, s.all.cfg.Timeout, err.Error())
 	case errors.Is(err, store.ErrUnavailable):
 		return fmt.Errorf("sequence %q: %s: %w", s.name, op, err)
 	default:

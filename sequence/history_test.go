@@ -176,11 +176,11 @@ func TestAHistoryIsReplayedByItsSeed(t *testing.T) {
 // TestProcessesShareTheStoreFairly counts what each gets out of a crowd, and how
 // long the slowest call took.
 func TestProcessesShareTheStoreFairly(t *testing.T) {
-	for _, crowd := range []int{2, 4, 16, 64} {
+	for _, crowd := range fairCrowds {
 		h := newHistory(t, uint64(crowd))
 		served := make([]int, crowd)
 		slowest := time.Duration(0)
-		end := int64(10 * time.Second)
+		end := int64(fairTime)
 		var programs []*program
 		for i := range crowd {
 			p := h.start(sequence.Config{})
@@ -213,8 +213,8 @@ func TestProcessesShareTheStoreFairly(t *testing.T) {
 			tries += p.client.calls
 		}
 		fair := sum * sum / squares / float64(crowd) // Jain's index: 1 is even
-		t.Logf("%d processes: %d additions in 10000 trips, %.1f calls of the store each, fairness %.3f, least %d of mean %.0f, slowest %v",
-			crowd, additions, float64(tries)/float64(additions), fair, least, sum/float64(crowd), slowest)
+		t.Logf("%d processes: %d additions in %d trips, %.1f calls of the store each, fairness %.3f, least %d of mean %.0f, slowest %v",
+			crowd, additions, end/int64(h.trip), float64(tries)/float64(additions), fair, least, sum/float64(crowd), slowest)
 		if len(h.errs) > 0 || fair < 0.97 || slowest > time.Duration(crowd)*40*h.trip {
 			t.Errorf("%d processes: fairness %.3f, slowest %v, errors: %v", crowd, fair, slowest, h.errs)
 		}
@@ -224,7 +224,7 @@ func TestProcessesShareTheStoreFairly(t *testing.T) {
 // TestABusyProcessLetsOthersIn has one come to a process that was alone and
 // writes without a pause: one as near to the store, and one much further away.
 func TestABusyProcessLetsOthersIn(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(busySeeds) {
 		h := newHistory(t, seed)
 		busy := h.start(sequence.Config{})
 		done := false

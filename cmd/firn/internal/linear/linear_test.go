@@ -20,7 +20,7 @@ import (
 const (
 	processes = 3
 	callers   = 6
-	successes = 60 // of each caller
+	successes = 40 // of each caller
 	// cutEvery is how many calls of all callers there are from one cut
 	// connection to the next.
 	cutEvery = 60
@@ -107,6 +107,26 @@ func (h *history) check(least int) {
 		h.t.Errorf("only %d calls, want %d", len(h.calls), least)
 	}
 	h.t.Logf("%d calls; errors: %v", len(h.calls), h.errs)
+}
+
+// TestTheCheckerRefuses has histories that cannot be.
+func TestTheCheckerRefuses(t *testing.T) {
+	for _, test := range []struct {
+		what string
+		b    porcupine.Operation // beside one that took 1 and 2 from 0 to 10
+		want porcupine.CheckResult
+	}{
+		{"a later one above", porcupine.Operation{Input: taking(1), Output: int64(3), Call: 11, Return: 12}, porcupine.Ok},
+		{"with a gap", porcupine.Operation{Input: taking(1), Output: int64(30), Call: 11, Return: 12}, porcupine.Ok},
+		{"an id of both", porcupine.Operation{Input: taking(1), Output: int64(2), Call: 5, Return: 12}, porcupine.Illegal},
+		{"a later one below", porcupine.Operation{Input: taking(1), Output: int64(0), Call: 11, Return: 12}, porcupine.Illegal},
+	} {
+		a := porcupine.Operation{Input: taking(2), Output: int64(1), Call: 0, Return: 10}
+		test.b.ClientId = 1
+		if got := porcupine.CheckOperationsTimeout(model, []porcupine.Operation{a, test.b}, time.Minute); got != test.want {
+			t.Errorf("%s: %v, want %v", test.what, got, test.want)
+		}
+	}
 }
 
 // callAll has so many callers of a sequence ask until each succeeded so often.
