@@ -10,4 +10,4 @@ const (
 	fairTime  = 10 * time.Second
 )
 
-var fairCrowds = []int{2, 4, 16, 64}
+var fairCrowds = []int{1, 2, 4, 16, 64}
