@@ -37,8 +37,9 @@ const (
 	// next. A break is 6 trips in the mean, which after 128 are five parts in a
 	// hundred.
 	minBout, maxBout = 16, 128
-	// maxStretch is how often a break can be doubled.
+	// maxStretch is how often a break can be doubled, as long as it stays below maxBreak.
 	maxStretch = 5
+	maxBreak   = 100 * time.Millisecond
 )
 
 // delay returns how long to wait before an attempt.
@@ -59,7 +60,7 @@ func (p *pace) delay(now time.Duration, random func() uint64) time.Duration {
 		p.wins = 0
 	case p.wins >= p.bout:
 		p.wins, p.bout = 0, min(2*p.bout, maxBout)
-		return 2 * unit << stretch(random())
+		return max(min(2*unit<<stretch(random()), maxBreak), 2*unit)
 	}
 	return 0
 }
