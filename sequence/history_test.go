@@ -22,7 +22,8 @@ type history struct {
 	t     *testing.T
 	calls []order.Call
 	errs  map[string]int
-	left  int // callers that have more to ask
+	asked int // callers so far
+	whose map[int]*program
 }
 
 // A program is a process with its sequence.
@@ -90,8 +91,9 @@ func (h *history) note(err error) {
 // callers have a process ask for ids so many times, several at once.
 func (h *history) callers(p *program, callers, times int) {
 	for range callers {
-		h.left++
-		who := h.left
+		h.asked++
+		who := h.asked
+		h.whose[who] = p
 		p.Go(func() {
 			for range times {
 				patience := time.Hour
@@ -107,7 +109,7 @@ func (h *history) callers(p *program, callers, times int) {
 }
 
 func newHistory(t *testing.T, seed uint64) *history {
-	return &history{world: newWorld(seed), t: t, errs: map[string]int{}}
+	return &history{world: newWorld(seed), t: t, errs: map[string]int{}, whose: map[int]*program{}}
 }
 
 // TestIdsIncreaseInRealTimeWhateverFails plays histories of processes that crash
@@ -154,6 +156,52 @@ func TestIdsIncreaseInRealTimeWhateverFails(t *testing.T) {
 	t.Logf("%d calls; errors: %v", calls, errs)
 	if calls < 100**seeds || errs[store.ErrUnavailable.Error()] == 0 || errs[context.DeadlineExceeded.Error()] == 0 {
 		t.Error("too little happened")
+	}
+}
+
+// TestAProcessNeverGoesBackInAForgetfulStore has the store wiped and set back,
+// and looks at what each process received by itself.
+func TestAProcessNeverGoesBackInAForgetfulStore(t *testing.T) {
+	setBacks := int64(0)
+	for seed := range uint64(*seeds) {
+		h := newHistory(t, seed)
+		h.chaos = true
+		var programs []*program
+		for range 3 {
+			p := h.start(sequence.Config{Timeout: 50 * time.Millisecond})
+			programs = append(programs, p)
+			h.callers(p, 4, 40)
+		}
+		older := h.store.Snapshot()
+		for at := time.Duration(0); at < 400*time.Millisecond; at += h.some(40 * time.Millisecond) {
+			do := h.random.IntN(3)
+			h.after(at, func() {
+				switch do {
+				case 0:
+					older = h.store.Snapshot()
+				case 1:
+					h.store.Restore(older)
+				default:
+					h.store.Restore(nil)
+				}
+			})
+		}
+		h.run()
+		for _, p := range programs {
+			var own []order.Call
+			for _, c := range h.calls {
+				if h.whose[c.Who] == p {
+					own = append(own, c)
+				}
+			}
+			if err := order.Check(own); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			setBacks += p.txn.State().SetBacks
+		}
+	}
+	if setBacks < int64(*seeds) {
+		t.Errorf("the store was found set back %d times only", setBacks)
 	}
 }
 
