@@ -36,6 +36,8 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"store/storetest":      {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},
 		"lease":                {root, root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/lease"},
 		"prefetch":             {root, root + "/internal/turns", root + "/prefetch"},
+		"sequence":             {root, root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/internal/order", root + "/lease", root + "/sequence"},
+		"internal/order":       {root + "/internal/order"},
 		"objectid":             {root, root + "/objectid"},
 		"serial":               {root, root + "/serial"},
 		"prefixed":             {root, root + "/prefixed", root + "/objectid"},

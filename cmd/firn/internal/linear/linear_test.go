@@ -1,0 +1,205 @@
+package linear
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/firn-id/firn/internal/order"
+	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store"
+)
+
+const (
+	processes = 3
+	callers   = 6
+	successes = 40 // of each caller
+	// cutEvery is how many calls of all callers there are from one cut
+	// connection to the next.
+	cutEvery = 60
+)
+
+// A history is what the callers of all processes received.
+type history struct {
+	t       *testing.T
+	started time.Time
+	count   atomic.Int64 // calls, failed ones included
+
+	mu    sync.Mutex
+	calls []order.Call
+	errs  map[string]int
+}
+
+func newHistory(t *testing.T) *history {
+	return &history{t: t, started: time.Now(), errs: map[string]int{}}
+}
+
+func (h *history) now() int64 { return int64(time.Since(h.started)) }
+
+// call asks for one id or several, and takes down what came.
+func (h *history) call(s *sequence.Sequence, who int, n int64) error {
+	// Some have no patience, and leave while their addition is on its way.
+	patience := 10 * time.Second
+	if rand.IntN(10) == 0 {
+		patience = time.Duration(rand.IntN(2000)) * time.Microsecond
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	h.count.Add(1)
+	begin := h.now()
+	first, err := s.Take(ctx, n)
+	h.note(order.Call{Begin: begin, End: h.now(), First: int64(first), N: n, Who: who}, err)
+	return err
+}
+
+func (h *history) note(c order.Call, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case err == nil:
+		h.calls = append(h.calls, c)
+	case errors.Is(err, store.ErrUnavailable):
+		h.errs["unavailable"]++
+	case errors.Is(err, context.DeadlineExceeded):
+		h.errs["impatient"]++
+	default:
+		h.t.Errorf("an undocumented error: %v", err)
+	}
+}
+
+// A taking is the input of the model: how many ids were asked for.
+type taking int64
+
+// model is a counter that may leave out what it likes: all that is promised is
+// that ids increase.
+var model = porcupine.Model{
+	Init: func() any { return int64(0) },
+	Step: func(state, input, output any) (bool, any) {
+		last, _ := state.(int64)
+		first, _ := output.(int64)
+		n, _ := input.(taking)
+		return first > last, first + int64(n) - 1
+	},
+	DescribeOperation: func(input, output any) string { return fmt.Sprintf("take %v: %v", input, output) },
+}
+
+// check looks whether the history can be.
+func (h *history) check(least int) {
+	h.t.Helper()
+	operations := make([]porcupine.Operation, len(h.calls))
+	for i, c := range h.calls {
+		operations[i] = porcupine.Operation{ClientId: c.Who, Input: taking(c.N), Call: c.Begin, Output: c.First, Return: c.End}
+	}
+	if got := porcupine.CheckOperationsTimeout(model, operations, time.Minute); got != porcupine.Ok {
+		h.t.Errorf("Porcupine says of %d calls: %v", len(operations), got)
+	}
+	if err := order.Check(h.calls); err != nil {
+		h.t.Error(err)
+	}
+	if len(h.calls) < least {
+		h.t.Errorf("only %d calls, want %d", len(h.calls), least)
+	}
+	h.t.Logf("%d calls; errors: %v", len(h.calls), h.errs)
+}
+
+// TestTheCheckerRefuses has histories that cannot be.
+func TestTheCheckerRefuses(t *testing.T) {
+	for _, test := range []struct {
+		what string
+		b    porcupine.Operation // beside one that took 1 and 2 from 0 to 10
+		want porcupine.CheckResult
+	}{
+		{"a later one above", porcupine.Operation{Input: taking(1), Output: int64(3), Call: 11, Return: 12}, porcupine.Ok},
+		{"with a gap", porcupine.Operation{Input: taking(1), Output: int64(30), Call: 11, Return: 12}, porcupine.Ok},
+		{"an id of both", porcupine.Operation{Input: taking(1), Output: int64(2), Call: 5, Return: 12}, porcupine.Illegal},
+		{"a later one below", porcupine.Operation{Input: taking(1), Output: int64(0), Call: 11, Return: 12}, porcupine.Illegal},
+	} {
+		a := porcupine.Operation{Input: taking(2), Output: int64(1), Call: 0, Return: 10}
+		test.b.ClientId = 1
+		if got := porcupine.CheckOperationsTimeout(model, []porcupine.Operation{a, test.b}, time.Minute); got != test.want {
+			t.Errorf("%s: %v, want %v", test.what, got, test.want)
+		}
+	}
+}
+
+// callAll has so many callers of a sequence ask until each succeeded so often.
+func (h *history) callAll(group *sync.WaitGroup, s *sequence.Sequence, first int) {
+	for i := range callers {
+		group.Go(func() {
+			deadline := time.Now().Add(time.Minute)
+			for done := 0; done < successes; {
+				switch err := h.call(s, first+i, 1+rand.Int64N(3)); {
+				case err == nil:
+					done++
+				case time.Now().After(deadline):
+					h.t.Errorf("a caller got %d of %d: %v", done, successes, err)
+					return
+				case errors.Is(err, store.ErrUnavailable):
+					time.Sleep(2 * time.Millisecond) // what anyone would do
+				}
+			}
+		})
+	}
+}
+
+// TestLinearizable has processes take ids from real stores while their
+// connections are cut and the server is killed and comes back.
+func TestLinearizable(t *testing.T) {
+	for _, m := range makers {
+		t.Run(m.name, func(t *testing.T) {
+			backend := m.make(t)
+			h := newHistory(t)
+			var group sync.WaitGroup
+			var proxies []*proxy
+			for i := range processes {
+				addr := ""
+				if backend.server != nil {
+					p := newProxy(t, backend.server.Addr())
+					proxies = append(proxies, p)
+					addr = p.addr()
+				}
+				h.callAll(&group, open(t, backend.url(addr), sequence.Config{Timeout: 5 * time.Second}), i*callers)
+			}
+			over := make(chan struct{})
+			go func() { group.Wait(); close(over) }()
+			if backend.server != nil {
+				h.hurt(backend, proxies, over)
+			}
+			<-over
+			h.check(processes * callers * successes)
+		})
+	}
+}
+
+// hurt cuts connections all the time, and kills the server once in the middle.
+func (h *history) hurt(b *backend, proxies []*proxy, over <-chan struct{}) {
+	next, killed := int64(cutEvery), false
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+		}
+		if count := h.count.Load(); count >= next {
+			proxies[rand.IntN(len(proxies))].cut()
+			next = count + cutEvery
+		}
+		h.mu.Lock()
+		half := len(h.calls) > processes*callers*successes/2
+		h.mu.Unlock()
+		if half && !killed {
+			killed = true
+			b.server.Kill()
+			b.server.Restart()
+		}
+	}
+}

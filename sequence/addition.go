@@ -1,0 +1,304 @@
+package sequence
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/turns"
+	"github.com/firn-id/firn/store"
+)
+
+const (
+	// maxConflicts bounds how often an addition meets one that was quicker before
+	// those who wait for it are sent away, and maxLost how often its answer is lost.
+	maxConflicts = 1024
+	maxLost      = 16
+)
+
+// run makes additions as long as somebody waits.
+//
+// Why ids increase in real time: compare-and-swap orders all additions of one
+// record, and each begins where the one before it ended. A request gets its
+// share from an addition that was sent after the request came, so it lies
+// behind all additions that were acknowledged before, whoever made them. An
+// addition whose answer was lost is used only once the record was seen to be
+// exactly what it wrote; otherwise it is made anew from what the record is now.
+// That the earlier one still arrives late is a gap at most: one of the two finds
+// another revision than it expects.
+func (s *Sequence) run() {
+	for s.try() {
+	}
+	s.all.end()
+}
+
+// try makes one attempt at an addition for all who wait. It returns false when
+// nobody does: then another run begins with the next request.
+func (s *Sequence) try() bool {
+	s.crowd()
+	if !s.gather() {
+		return false
+	}
+	if d := s.pace.delay(s.all.cfg.Time.Monotonic(), s.all.cfg.Random); d > 0 {
+		if err := s.all.cfg.Time.Sleep(context.Background(), d); err != nil {
+			return s.fail(err)
+		}
+	}
+	if s.pace.crowd > 0 {
+		s.counter.read = false // it was written meanwhile, as a rule
+	}
+	defer func() { s.pace.ended = s.all.cfg.Time.Monotonic() }()
+	ctx, cancel := turns.WithTimeout(context.Background(), s.all.cfg.Time, s.all.cfg.Timeout)
+	defer cancel()
+	if !s.counter.read {
+		if err := s.look(ctx); err != nil {
+			return s.fail(s.explain(ctx, "read", err))
+		}
+		if !s.gather() { // who came meanwhile came before the addition
+			return false
+		}
+	}
+	last := s.counter.share(s.batch)
+	if s.refuse() {
+		return true
+	}
+	if s.counter.revision == 0 || last != s.counter.last {
+		applied, err := s.write(ctx, last)
+		if err != nil {
+			return s.fail(s.explain(ctx, "add", err))
+		}
+		if !applied {
+			return true
+		}
+	}
+	s.answer(last)
+	return true
+}
+
+// maxYields bounds how often crowd lets others go first.
+const maxYields = 16
+
+// crowd lets callers that can run ask before the addition is sent, as long as
+// more of them do. Those that were answered just now come back at once, and
+// would find the addition gone with the first of them.
+func (s *Sequence) crowd() {
+	before := -1
+	for range maxYields {
+		s.mu.Lock()
+		now := len(s.waiting)
+		s.mu.Unlock()
+		if now == before {
+			return
+		}
+		before = now
+		runtime.Gosched()
+	}
+}
+
+// gather takes all who wait into the batch, and those out who left. It returns
+// false, and ends the run, if none is left.
+func (s *Sequence) gather() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.batch = append(s.batch, s.waiting...)
+	clear(s.waiting)
+	s.waiting = s.waiting[:0]
+	s.batch = slices.DeleteFunc(s.batch, func(r *request) bool { return r.left })
+	s.running = len(s.batch) > 0
+	return s.running
+}
+
+// look reads the record.
+func (s *Sequence) look(ctx context.Context) error {
+	began := s.all.cfg.Time.Monotonic()
+	entry, err := s.all.cfg.Store.Get(ctx, s.key)
+	var last int64
+	var by string
+	switch {
+	case err == nil:
+		if last, by, err = decode(entry); err != nil {
+			return err
+		}
+	case !errors.Is(err, store.ErrNotFound):
+		return err
+	}
+	now := s.all.cfg.Time.Monotonic()
+	s.pace.took(now - began)
+	known := entry.Revision == s.counter.revision
+	if known {
+		by = s.all.token // at least nobody else has written since
+	}
+	s.pace.see(now, by, by == s.all.token)
+	if s.counter.learn(last, entry.Revision) && !known {
+		return s.setBack()
+	}
+	return s.strict()
+}
+
+// setBack notes that the record lies below what is known.
+func (s *Sequence) setBack() error {
+	s.mu.Lock()
+	s.state.SetBacks++
+	s.mu.Unlock()
+	if err := s.strict(); err != nil {
+		return err
+	}
+	s.all.cfg.Log.Warn("a sequence was set back, raising it above what is known here: ids that only others know of may be made again",
+		"sequence", s.name, "found", s.counter.last, "known", s.counter.high)
+	return nil
+}
+
+// strict returns an error while the record lies below what is known, that is
+// not to be raised without being asked, and nobody in the batch asks.
+func (s *Sequence) strict() error {
+	if !s.all.cfg.Strict || !s.counter.setBack() {
+		return nil
+	}
+	for _, r := range s.batch {
+		if r.least >= s.counter.high {
+			return nil
+		}
+	}
+	return &SetBackError{Name: s.name, Found: firn.ID(s.counter.last), Known: firn.ID(s.counter.high)}
+}
+
+// refuse sends away whose request does not fit, now or ever, since a counter
+// never goes back. It returns true if nothing is left to add.
+func (s *Sequence) refuse() bool {
+	s.dismiss(func(r *request) bool {
+		if r.fits || !s.counter.exhausted(r) {
+			return false
+		}
+		r.err = &ExhaustedError{
+			Name: s.name, Want: r.n, Left: max(s.counter.max-s.counter.base(), 0), Max: s.all.cfg.Max,
+		}
+		return true
+	})
+	return len(s.batch) == 0
+}
+
+// write makes the record say what is used last, and finds out whether it was
+// applied. It returns false if the addition is to be made anew.
+func (s *Sequence) write(ctx context.Context, last int64) (applied bool, err error) {
+	s.writes++
+	value, err := encode(record{
+		Last: strconv.FormatInt(last, 10), By: s.all.token, Write: s.writes, At: s.all.cfg.Time.Wall().UTC(),
+	})
+	if err != nil {
+		return false, err
+	}
+	began := s.all.cfg.Time.Monotonic()
+	revision, err := s.all.cfg.Store.CompareAndSwap(ctx, s.key, s.counter.revision, value)
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		s.conflicts++
+		return false, s.again(err, func(state *State) { state.Conflicts++ })
+	case store.Unapplied(err):
+		return false, err
+	case err != nil:
+		s.counter.read = false
+		entry, readErr := s.all.cfg.Store.Get(ctx, s.key)
+		if readErr != nil && !errors.Is(readErr, store.ErrNotFound) {
+			return false, err // away: it may yet be applied, as a gap
+		}
+		if readErr != nil || !bytes.Equal(entry.Value, value) {
+			s.lost++
+			return false, s.again(err, func(state *State) { state.Lost++ })
+		}
+		revision = entry.Revision
+		s.count(func(state *State) { state.Lost++ })
+	}
+	s.pace.took(s.all.cfg.Time.Monotonic() - began)
+	s.counter.learn(last, revision)
+	if settler, ok := s.all.cfg.Store.(store.Settler); ok {
+		if err := settler.Settle(ctx); err != nil {
+			return false, err // what may be forgotten is given to nobody
+		}
+	}
+	s.conflicts, s.lost = 0, 0
+	s.pace.wins++
+	s.count(func(state *State) { state.Additions++ })
+	return true, nil
+}
+
+// again has the addition be made anew from what the record is now, unless that
+// was tried often enough.
+func (s *Sequence) again(err error, note func(*State)) error {
+	s.counter.read = false
+	s.count(note)
+	if s.conflicts < maxConflicts && s.lost < maxLost {
+		return nil
+	}
+	return fmt.Errorf("%w: others were quicker %d times, and %d answers were lost: %s", store.ErrUnavailable, s.conflicts, s.lost, err.Error())
+}
+
+func (s *Sequence) count(note func(*State)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	note(&s.state)
+}
+
+// answer hands out the shares of an addition. Who did not fit in beside the
+// others stays for the next.
+func (s *Sequence) answer(last int64) {
+	served, issued := int64(0), int64(0)
+	for _, r := range s.batch {
+		if r.fits && r.n > 0 {
+			served++
+			issued += r.got
+		}
+	}
+	s.count(func(state *State) {
+		state.Last, state.Err = firn.ID(last), nil
+		state.Served += served
+		state.Issued += issued
+	})
+	s.dismiss(func(r *request) bool { return r.fits })
+}
+
+// fail sends the whole batch away, and not those who came after the attempt
+// began: they have one of their own.
+func (s *Sequence) fail(err error) bool {
+	s.conflicts, s.lost = 0, 0
+	s.count(func(state *State) {
+		state.Err = err
+		state.Failures += int64(len(s.batch))
+	})
+	s.dismiss(func(r *request) bool {
+		r.err = err
+		return true
+	})
+	return true
+}
+
+// dismiss takes those out of the batch who are done, and lets their callers go on.
+func (s *Sequence) dismiss(done func(*request) bool) {
+	s.batch = slices.DeleteFunc(s.batch, func(r *request) bool {
+		if !done(r) {
+			return false
+		}
+		close(r.done)
+		return true
+	})
+}
+
+// explain says what went wrong with the store, and that it is away if it is not
+// known to have refused.
+func (s *Sequence) explain(ctx context.Context, op string, err error) error {
+	s.counter.read = false
+	switch {
+	case errors.Is(err, ErrForeign), errors.Is(err, ErrSetBack), errors.Is(err, store.ErrRefused):
+		return fmt.Errorf("sequence %q: %s: %w", s.name, op, err)
+	case ctx.Err() != nil:
+		return fmt.Errorf("sequence %q: %s: %w: no answer within %v: %s", s.name, op, store.ErrUnavailable, s.all.cfg.Timeout, err.Error())
+	case errors.Is(err, store.ErrUnavailable):
+		return fmt.Errorf("sequence %q: %s: %w", s.name, op, err)
+	default:
+		return fmt.Errorf("sequence %q: %s: %w: %w", s.name, op, store.ErrUnavailable, err)
+	}
+}

@@ -1,0 +1,79 @@
+package sequence
+
+import (
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+)
+
+// A counter is what is known of a record. It decides who gets which ids, and
+// does nothing itself.
+type counter struct {
+	start, max int64
+
+	read     bool           // revision and last are worth a try; else the record is read first
+	revision store.Revision // 0: there is no record
+	last     int64          // what the record says was used last; 0 without one
+	high     int64          // the highest last that any record was seen to have
+}
+
+// learn takes in what the record is now. It reports whether ids are forgotten
+// that were known before. What was not acknowledged but seen counts as known.
+func (c *counter) learn(last int64, revision store.Revision) (setBack bool) {
+	c.read, c.last, c.revision = true, last, revision
+	c.high = max(c.high, last)
+	return c.last < c.high
+}
+
+// base is the id after which the next addition begins.
+func (c *counter) base() int64 {
+	if c.revision == 0 {
+		return max(c.high, c.start-1)
+	}
+	return max(c.high, c.last)
+}
+
+// setBack reports whether the record lies below what is known.
+func (c *counter) setBack() bool { return c.last < c.high }
+
+// A request is one call that waits.
+type request struct {
+	n      int64 // how many ids it wants; 0 for a raise
+	partly bool  // fewer will do
+	least  int64 // where the counter is raised to before
+
+	left bool          // its caller has gone; guarded by the sequence's mu
+	done chan struct{} // closed once the rest is set
+
+	fits  bool // it takes part in the addition under way
+	first firn.ID
+	got   int64
+	err   error
+}
+
+// share divides what follows the base among a batch, in its order, and returns
+// what is used last then. Requests that do not fit are left out, and none is
+// larger than what is left, so nothing can wrap.
+func (c *counter) share(batch []*request) int64 {
+	last := c.base()
+	for _, r := range batch {
+		last = max(last, r.least)
+		left := max(c.max-last, 0)
+		r.got = r.n
+		if r.partly {
+			r.got = min(r.n, left)
+		}
+		r.fits = r.got <= left && (r.got > 0 || r.n == 0)
+		if r.fits && r.got > 0 {
+			r.first = firn.ID(last + 1)
+			last += r.got
+		}
+	}
+	return last
+}
+
+// exhausted reports whether a request could not be served even alone: not just
+// since others before it took what was left, for their addition may yet fail.
+func (c *counter) exhausted(r *request) bool {
+	left := max(c.max-c.base(), 0)
+	return left < r.n && (!r.partly || left == 0)
+}

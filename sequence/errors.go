@@ -1,0 +1,53 @@
+package sequence
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/firn-id/firn"
+)
+
+// The sentinels a caller branches on with [errors.Is]. A store that cannot be
+// reached is store.ErrUnavailable, and a call after Close is [firn.ErrClosed].
+var (
+	// ErrExhausted is matched by every *[ExhaustedError]: the ids asked for do not fit below the maximum.
+	ErrExhausted = errors.New("sequence: exhausted")
+	// ErrSetBack is matched by every *[SetBackError]: the store has forgotten ids that this process knows of.
+	ErrSetBack = errors.New("sequence: set back")
+	// ErrForeign: the store holds something else under the key of the sequence.
+	ErrForeign = errors.New("sequence: foreign content")
+)
+
+// An ExhaustedError reports that a call asked for more ids than are left. It
+// took none, so that a smaller call may still succeed.
+type ExhaustedError struct {
+	Name string  // the sequence
+	Want int64   // how many ids were asked for
+	Left int64   // how many there were
+	Max  firn.ID // the greatest id allowed
+}
+
+func (e *ExhaustedError) Error() string {
+	return fmt.Sprintf("sequence %q has %d ids left up to %d, not %d: ask for fewer, raise Max (at most %d), or use another name",
+		e.Name, e.Left, int64(e.Max), e.Want, int64(firn.MaxID))
+}
+
+// Is reports whether target is [ErrExhausted].
+func (e *ExhaustedError) Is(target error) bool { return target == ErrExhausted }
+
+// A SetBackError reports that the record of a sequence has vanished or lies
+// below what this process has seen of it, and that Config.Strict forbids to
+// raise it. Nothing was written.
+type SetBackError struct {
+	Name  string
+	Found firn.ID // what the record says was used last; 0 without a record
+	Known firn.ID // what this process knows was used last
+}
+
+func (e *SetBackError) Error() string {
+	return fmt.Sprintf("sequence %q was set back: the store says %d was used last, and %d was: find the greatest id that anybody received, and raise the sequence to it",
+		e.Name, int64(e.Found), int64(e.Known))
+}
+
+// Is reports whether target is [ErrSetBack].
+func (e *SetBackError) Is(target error) bool { return target == ErrSetBack }

@@ -1,0 +1,181 @@
+package sequence
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/turns"
+	"github.com/firn-id/firn/store"
+)
+
+// A Sequence makes strictly increasing ids. Get one from [Sequences.Name]. Its
+// methods may be called concurrently.
+type Sequence struct {
+	all       *Sequences
+	name, key string
+
+	mu      sync.Mutex // guards what follows; never held while waiting
+	waiting []*request // in order of arrival, not in an addition yet
+	running bool       // an addition is under way, and who makes it looks for more
+	state   State
+
+	// What follows belongs to whoever makes additions, while running.
+	counter counter
+	pace    pace
+	batch   []*request // those whom the next addition is for, in order of arrival
+	writes  uint64
+
+	conflicts, lost int // since the latest addition
+}
+
+// A State is what a sequence shows of itself.
+type State struct {
+	Last      firn.ID // the greatest id known to be used; 0 before the first look
+	Additions int64   // that the store acknowledged
+	Served    int64   // calls that got ids
+	Issued    int64   // ids they got
+	Conflicts int64   // additions in vain, since another process was quicker
+	Lost      int64   // answers that were lost and looked for
+	SetBacks  int64   // times the record was found below what was known
+	Failures  int64   // calls that failed with the store
+	Waiting   int     // calls that wait for the next addition
+	Err       error   // of the latest addition, nil if it was made
+}
+
+// Batch is the mean number of calls that shared an addition.
+func (s State) Batch() float64 {
+	if s.Additions == 0 {
+		return 0
+	}
+	return float64(s.Served) / float64(s.Additions)
+}
+
+// maxWaiting bounds how many calls wait for one addition.
+const maxWaiting = 1 << 16
+
+func newSequence(all *Sequences, name string) *Sequence {
+	return &Sequence{
+		all: all, name: name, key: keyPrefix + name,
+		counter: counter{start: int64(all.cfg.Start), max: int64(all.cfg.Max)},
+	}
+}
+
+// String returns the name.
+func (s *Sequence) String() string { return s.name }
+
+// Next returns the next id: greater than every one that anybody had received
+// when it was called. It waits for the addition under way and then for its own.
+//
+// Errors: the cause of ctx; *[ExhaustedError]; *[SetBackError]; [ErrForeign];
+// [firn.ErrClosed]; and the store's, store.ErrUnavailable or store.ErrRefused.
+// A call that failed may have used ids up, which nobody gets then.
+func (s *Sequence) Next(ctx context.Context) (firn.ID, error) {
+	r := request{n: 1}
+	if err := s.ask(ctx, &r); err != nil {
+		return 0, err
+	}
+	return r.first, nil
+}
+
+// Take returns the first of n ids in a row, all of them the caller's, as INCRBY
+// does. Errors are those of [Sequence.Next], and a *[firn.RangeError] for n < 1.
+func (s *Sequence) Take(ctx context.Context, n int64) (first firn.ID, err error) {
+	if n < 1 {
+		return 0, fmt.Errorf("sequence %q: %w", s.name, firn.NewRangeError("n", n, 1, int64(s.all.cfg.Max), "ids to take"))
+	}
+	r := request{n: n}
+	if err := s.ask(ctx, &r); err != nil {
+		return 0, err
+	}
+	return r.first, nil
+}
+
+// Fill fills dst with ids in a row and returns how many there were. Where fewer
+// are left than dst holds it fills the front, and says so with an
+// *[ExhaustedError]; other errors are those of [Sequence.Next], with none filled.
+func (s *Sequence) Fill(ctx context.Context, dst []firn.ID) (int, error) {
+	if len(dst) == 0 {
+		return 0, nil
+	}
+	r := request{n: int64(len(dst)), partly: true}
+	if err := s.ask(ctx, &r); err != nil {
+		return 0, err
+	}
+	for i := range dst[:r.got] {
+		dst[i] = r.first + firn.ID(i)
+	}
+	if r.got < r.n {
+		return int(r.got), &ExhaustedError{Name: s.name, Want: r.n, Left: r.got, Max: s.all.cfg.Max}
+	}
+	return len(dst), nil
+}
+
+// Raise has all ids that are asked for after it be greater than last: for a
+// table that has ids already, and for a store that has forgotten some. A
+// sequence that is further than that stays where it is. Errors are those of
+// [Sequence.Next], and a *[firn.RangeError] for a last that is negative or above Max.
+func (s *Sequence) Raise(ctx context.Context, last firn.ID) error {
+	if last < 0 || last > s.all.cfg.Max {
+		return fmt.Errorf("sequence %q: %w", s.name, firn.NewRangeError("last", int64(last), 0, int64(s.all.cfg.Max), "up to Max"))
+	}
+	return s.ask(ctx, &request{least: int64(last)})
+}
+
+// State returns a snapshot, for metrics.
+func (s *Sequence) State() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.state
+	state.Waiting = len(s.waiting)
+	return state
+}
+
+// ask waits until a request was answered.
+func (s *Sequence) ask(ctx context.Context, r *request) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	r.done = make(chan struct{})
+	if err := s.join(r); err != nil {
+		return err
+	}
+	if err := turns.Wait(ctx, s.all.cfg.Time, r.done); err != nil && !s.leave(r) {
+		return err
+	}
+	return r.err
+}
+
+// join puts a request behind those that wait, and begins to add if nobody does.
+func (s *Sequence) join(r *request) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case len(s.waiting) == maxWaiting:
+		return fmt.Errorf("sequence %q: %w: %d calls wait already: ask for several ids at once", s.name, store.ErrUnavailable, maxWaiting)
+	case s.running && s.all.closed.Load(), !s.running && !s.all.begin():
+		return fmt.Errorf("sequence %q: %w", s.name, firn.ErrClosed)
+	}
+	s.waiting = append(s.waiting, r)
+	if !s.running {
+		s.running = true
+		turns.Go(s.all.cfg.Time, s.run)
+	}
+	return nil
+}
+
+// leave takes a caller out whose context has ended. What is being added for it
+// becomes a gap: nobody else may have asked for it in time. It reports whether
+// the request had been answered before, which stands then.
+func (s *Sequence) leave(r *request) (answered bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-r.done:
+		return true
+	default:
+		r.left = true
+		return false
+	}
+}

@@ -1,0 +1,13 @@
+//go:build !race
+
+package sequence_test
+
+import "time"
+
+// How much is played; under the race detector, which is slow, less.
+const (
+	busySeeds = 8
+	fairTime  = 10 * time.Second
+)
+
+var fairCrowds = []int{1, 2, 4, 16, 64}

@@ -1,0 +1,92 @@
+package sequence
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+)
+
+// A pace keeps processes that add to one record out of each other's way, and
+// fair. Whoever wrote last knows the revision and needs one trip for the next
+// write, all others two: left alone it would win every race. So
+//
+//   - while others were seen to write, everyone, winners too, lets a random time
+//     pass between attempts, longer the more others there are, and reads first;
+//   - who saw nobody and is kept busy makes a short break now and then, in which
+//     another gets in and so is seen; some breaks are much longer, for one that
+//     is further from the store.
+type pace struct {
+	trip  time.Duration // the mean time of a call of the store
+	ended time.Duration // when the latest attempt did
+	seen  []string      // who had written, at the latest looks: a token, or empty for this process
+	met   time.Duration // when another was seen
+	crowd int           // how many others were
+	wins  int           // additions since the latest break
+	bout  int           // how many there may be before the next one
+}
+
+const (
+	minTrip = 50 * time.Microsecond
+	maxTrip = 20 * time.Millisecond
+	// maxSeen bounds how many others are told apart. More than that meet more
+	// conflicts.
+	maxSeen = 16
+	// forgetAfter is when having seen another says nothing any more.
+	forgetAfter = time.Second
+	// minBout and maxBout are how many additions are made from one break to the
+	// next. A break is 6 trips in the mean, which after 128 are five parts in a
+	// hundred.
+	minBout, maxBout = 16, 128
+	// maxStretch is how often a break can be doubled, as long as it stays below maxBreak.
+	maxStretch = 5
+	maxBreak   = 100 * time.Millisecond
+)
+
+// delay returns how long to wait before an attempt.
+func (p *pace) delay(now time.Duration, random func() uint64) time.Duration {
+	if now-p.met > forgetAfter {
+		p.seen, p.crowd = p.seen[:0], 0
+	}
+	unit := min(max(p.trip, minTrip), maxTrip)
+	since := now - p.ended
+	if p.crowd > 0 {
+		return max(time.Duration(random()%uint64(2*unit*time.Duration(p.crowd)))-since, 0)
+	}
+	if p.bout == 0 {
+		p.bout = minBout
+	}
+	switch {
+	case since > 2*unit: // there was a break
+		p.wins = 0
+	case p.wins >= p.bout:
+		p.wins, p.bout = 0, min(2*p.bout, maxBout)
+		return max(min(2*unit<<stretch(random()), maxBreak), 2*unit)
+	}
+	return 0
+}
+
+// stretch draws how often a break is doubled: each number is half as likely as
+// the one before.
+func stretch(chance uint64) int { return min(bits.TrailingZeros64(chance), maxStretch) }
+
+// took learns how long a call of the store takes.
+func (p *pace) took(d time.Duration) { p.trip += (d - p.trip) / 8 }
+
+// see takes down who had written the record when it was read.
+func (p *pace) see(now time.Duration, by string, own bool) {
+	if own {
+		by = ""
+	} else {
+		p.met, p.bout = now, minBout
+	}
+	if len(p.seen) == maxSeen {
+		p.seen = append(p.seen[:0], p.seen[1:]...)
+	}
+	p.seen = append(p.seen, by)
+	p.crowd = 0
+	for i, one := range p.seen {
+		if one != "" && !slices.Contains(p.seen[:i], one) {
+			p.crowd++
+		}
+	}
+}

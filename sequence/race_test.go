@@ -1,0 +1,12 @@
+//go:build race
+
+package sequence_test
+
+import "time"
+
+const (
+	busySeeds = 2
+	fairTime  = 3 * time.Second
+)
+
+var fairCrowds = []int{2, 16}

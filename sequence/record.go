@@ -1,0 +1,72 @@
+package sequence
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+)
+
+// What a sequence keeps in the store is one small readable record:
+//
+//	firn/sequence/NAME  {"last":"1042","by":"9f86d081884c7d65","write":17,"at":"2026-11-21T09:00:00Z"}
+//
+// Last is a string, since some tools lose integers above 2^53. Only last means
+// anything to others. By and Write together are never written twice, so equal
+// bytes are the same write: that is how an answer that was lost is found again.
+type record struct {
+	Last  string    `json:"last"`
+	By    string    `json:"by"`    // the random token of the process that wrote it
+	Write uint64    `json:"write"` // counts the writes of that process
+	At    time.Time `json:"at"`    // its clock at this write, for operators
+}
+
+const keyPrefix = "firn/sequence/"
+
+// maxName keeps keys readable.
+const maxName = 64
+
+// CheckName returns an error for a name that is not 1 to 64 letters, digits,
+// dots, dashes and underscores: the rule that pools have too.
+func CheckName(name string) error {
+	if name == "" || len(name) > maxName {
+		return firn.NewSyntaxError("sequence name", name, fmt.Sprintf("it has %d characters, 1 to %d are allowed", len(name), maxName))
+	}
+	for _, r := range name {
+		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_", r) {
+			return firn.NewSyntaxError("sequence name", name, fmt.Sprintf("%q is not allowed: letters, digits, dot, dash and underscore are", r))
+		}
+	}
+	return nil
+}
+
+func encode(r record) ([]byte, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode record: %w", err)
+	}
+	return b, nil
+}
+
+// decode returns what a record says was used last, and who wrote it.
+func decode(e store.Entry) (last int64, by string, err error) {
+	var r record
+	err = json.Unmarshal(e.Value, &r)
+	if err == nil && r.Last == "" {
+		err = errors.New("it has no last")
+	}
+	if err == nil {
+		if last, err = strconv.ParseInt(r.Last, 10, 64); err == nil && last < 0 {
+			err = firn.NewRangeError("last", last, 0, int64(firn.MaxID), "ids have 63 bits and no sign")
+		}
+	}
+	if err != nil {
+		return 0, "", fmt.Errorf("%w: key %q does not hold a record of a sequence: %w; use another name, or remove the key", ErrForeign, e.Key, err)
+	}
+	return last, r.By, nil
+}

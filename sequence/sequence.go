@@ -1,0 +1,192 @@
+// Package sequence makes ids that increase strictly over all processes, in
+// real time: an id asked for after another was received, by anyone anywhere,
+// is greater.
+//
+//	all, err := sequence.Open(sequence.Config{Store: s})
+//	...
+//	defer all.Close(ctx)
+//	txn, err := all.Name("txn")
+//	id, err := txn.Next(ctx)
+//
+// Every id comes from an addition in the store that was made after it was asked
+// for. Calls that come while an addition is under way share the next one, so
+// that throughput grows with load while each call waits for one or two. There is
+// nothing to live on while the store is away: then calls fail, by design. What
+// fails may leave gaps and never repeats an id.
+//
+// Use it for versions of transactions and for messages that are to be in order.
+// Where ids need only be unique a generator over a lease makes one without the
+// store; where order within one process is enough, that is strictly
+// increasing too.
+//
+// Not checked: that all processes use one store and one name for it, and that
+// the store keeps what it acknowledged. What is done when it turns out not to
+// have is at Config.Strict.
+package sequence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/turns"
+	"github.com/firn-id/firn/store"
+)
+
+// Config is what [Open] makes sequences of.
+type Config struct {
+	// Store is where the sequences are kept. Required; it is not closed.
+	Store store.Store
+	// Start is the first id of a sequence that has no record yet. Default: 1.
+	Start firn.ID
+	// Max is the greatest id. Default: [firn.MaxID].
+	Max firn.ID
+	// Strict refuses ids, with [ErrSetBack], when the record of a sequence has
+	// vanished or lies below what this process has seen of it, as in a store that
+	// was wiped or set back to an older copy, until [Sequence.Raise] has put it
+	// right. Otherwise this process raises the record above what it has seen
+	// itself, and logs a warning. It never makes an id twice or goes back either
+	// way; but ids that only other processes have seen may be made again.
+	Strict bool
+	// Timeout bounds an attempt at an addition, so that nobody waits for ever in
+	// a store that does not answer: calls fail after at most twice that. At least
+	// 1ms. Default: 5s.
+	Timeout time.Duration
+	// Time is read and waited on. Default: [firn.SystemTime].
+	Time firn.TimeSource
+	// Random draws a token and backoff. It is called concurrently. Default: math/rand/v2.
+	Random func() uint64
+	// Log receives what an operator should know. Default: nothing.
+	Log *slog.Logger
+}
+
+const defaultTimeout = 5 * time.Second
+
+// filled returns cfg with its defaults, or an error that names every
+// impossible setting.
+func (cfg Config) filled() (Config, error) {
+	if cfg.Start == 0 {
+		cfg.Start = 1
+	}
+	if cfg.Max == 0 {
+		cfg.Max = firn.MaxID
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	if cfg.Time == nil {
+		cfg.Time = firn.SystemTime()
+	}
+	if cfg.Random == nil {
+		cfg.Random = rand.Uint64
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	var errs []error
+	if cfg.Store == nil {
+		errs = append(errs, firn.NewSyntaxError("store", "", "Config.Store is required"))
+	}
+	if cfg.Max < 1 {
+		errs = append(errs, firn.NewRangeError("max", int64(cfg.Max), 1, int64(firn.MaxID), "ids of a sequence"))
+	} else if cfg.Start < 1 || cfg.Start > cfg.Max {
+		errs = append(errs, firn.NewRangeError("start", int64(cfg.Start), 1, int64(cfg.Max), "up to Max"))
+	}
+	if cfg.Timeout < time.Millisecond {
+		errs = append(errs, &firn.RangeError{What: "timeout", Value: cfg.Timeout.String(), Min: "1ms", Max: "2562047h"})
+	}
+	return cfg, errors.Join(errs...)
+}
+
+// Sequences are the sequences of one store. Make them with [Open]. Its methods
+// may be called concurrently.
+type Sequences struct {
+	cfg   Config
+	token string
+
+	closed atomic.Bool // set with mu held
+
+	mu     sync.Mutex // guards all below; never held while waiting
+	names  map[string]*Sequence
+	active int           // sequences with an addition under way
+	idle   chan struct{} // closed when there is none any more; nil unless Close waits
+}
+
+// Open checks cfg and returns the sequences of its store. It does not touch the
+// store yet.
+func Open(cfg Config) (*Sequences, error) {
+	cfg, err := cfg.filled()
+	if err != nil {
+		return nil, err
+	}
+	return &Sequences{cfg: cfg, token: fmt.Sprintf("%016x", cfg.Random()), names: map[string]*Sequence{}}, nil
+}
+
+// Name returns the sequence of a name, always the same one. It does not touch
+// the store: the record is read or made at the first call for an id. A name
+// stays in memory, without a goroutine, until the program ends. The error is
+// that of [CheckName], or [firn.ErrClosed].
+func (a *Sequences) Name(name string) (*Sequence, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed.Load() {
+		return nil, fmt.Errorf("sequence %q: %w", name, firn.ErrClosed)
+	}
+	s, ok := a.names[name]
+	if !ok {
+		s = newSequence(a, name)
+		a.names[name] = s
+	}
+	return s, nil
+}
+
+// Close lets calls fail that come from now on, with [firn.ErrClosed], and waits
+// until those that came before are served or ctx ends. It may be called twice,
+// and concurrently. The store stays open.
+func (a *Sequences) Close(ctx context.Context) error {
+	a.mu.Lock()
+	a.closed.Store(true)
+	if a.active == 0 {
+		a.mu.Unlock()
+		return nil
+	}
+	if a.idle == nil {
+		a.idle = make(chan struct{})
+	}
+	idle := a.idle
+	a.mu.Unlock()
+	if err := turns.Wait(ctx, a.cfg.Time, idle); err != nil {
+		return fmt.Errorf("sequence: close, with additions under way: %w", err)
+	}
+	return nil
+}
+
+// begin counts a sequence that begins to add, unless they are closed.
+func (a *Sequences) begin() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed.Load() {
+		return false
+	}
+	a.active++
+	return true
+}
+
+func (a *Sequences) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.active--
+	if a.active == 0 && a.idle != nil {
+		close(a.idle)
+		a.idle = nil
+	}
+}

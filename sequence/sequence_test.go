@@ -1,0 +1,530 @@
+package sequence_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+var background = context.Background()
+
+const key = "firn/sequence/txn"
+
+// open returns a sequence over s, as a process of its own would have.
+func open(t *testing.T, s store.Store, cfg sequence.Config) *sequence.Sequence {
+	t.Helper()
+	cfg.Store = s
+	all, err := sequence.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	txn, err := all.Name("txn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return txn
+}
+
+// want takes an id.
+func want(t *testing.T, s *sequence.Sequence, id firn.ID) {
+	t.Helper()
+	if got, err := s.Next(background); got != id || err != nil {
+		t.Errorf("the next id is %d, %v, want %d", got, err, id)
+	}
+}
+
+// fails wants an error of a kind that says all words.
+func fails(t *testing.T, what string, err, kind error, words ...string) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Errorf("%s: %v, want %v", what, err, kind)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%s: %q does not say %q", what, err, word)
+		}
+	}
+}
+
+func TestIdsAreInARow(t *testing.T) {
+	s := memstore.New(nil)
+	txn := open(t, s, sequence.Config{})
+	want(t, txn, 1)
+	if first, err := txn.Take(background, 10); first != 2 || err != nil {
+		t.Errorf("ten ids from %d, %v, want from 2", first, err)
+	}
+	ids := make([]firn.ID, 3)
+	if n, err := txn.Fill(background, ids); n != 3 || err != nil || fmt.Sprint(ids) != "[12 13 14]" {
+		t.Errorf("filled %d with %v, %v", n, ids, err)
+	}
+	if n, err := txn.Fill(background, nil); n != 0 || err != nil {
+		t.Errorf("filled nothing with %d, %v", n, err)
+	}
+	want(t, open(t, s, sequence.Config{Start: 1000}), 15)
+	want(t, txn, 16)
+	if err := txn.Raise(background, 99); err != nil {
+		t.Error(err)
+	}
+	if err := txn.Raise(background, 50); err != nil {
+		t.Error(err)
+	}
+	want(t, txn, 100)
+	state := txn.State()
+	if state.Last != 100 || state.Served != 5 || state.Issued != 16 || state.Conflicts != 1 || state.Err != nil || state.Batch() == 0 {
+		t.Errorf("%+v", state)
+	}
+	entry, err := s.Get(background, key)
+	if err != nil || !bytes.HasPrefix(entry.Value, []byte(`{"last":"100","by":"`)) {
+		t.Errorf("the record is %s, %v", entry.Value, err)
+	}
+	if txn.String() != "txn" {
+		t.Error(txn)
+	}
+}
+
+func TestASequenceBeginsAtStart(t *testing.T) {
+	want(t, open(t, memstore.New(nil), sequence.Config{Start: 1000}), 1000)
+}
+
+func TestNamesAreThoseOfPools(t *testing.T) {
+	all, err := sequence.Open(sequence.Config{Store: memstore.New(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"txn", "Order_2026.eu-1", "", "a/b", "ä", "a b", "%00", "\x00", strings.Repeat("x", 64), strings.Repeat("x", 65)} {
+		_, err := all.Name(name)
+		if (err == nil) != (lease.CheckPool(name) == nil) {
+			t.Errorf("%q: %v, a pool: %v", name, err, lease.CheckPool(name))
+		}
+		if err != nil {
+			fails(t, name, err, firn.ErrSyntax, "sequence name", "allowed")
+		}
+	}
+	one, _ := all.Name("txn")
+	if two, _ := all.Name("txn"); one != two {
+		t.Error("one name has two sequences")
+	}
+}
+
+func TestImpossibleSettingsAreNamedAtOnce(t *testing.T) {
+	_, err := sequence.Open(sequence.Config{Start: 11, Max: 10, Timeout: 1})
+	fails(t, "settings", err, firn.ErrRange, "Config.Store is required", "start 11", "1 to 10", "timeout 1ns")
+	_, err = sequence.Open(sequence.Config{Store: memstore.New(nil), Max: -1})
+	fails(t, "settings", err, firn.ErrRange, "max -1")
+	_, err = sequence.Open(sequence.Config{Store: memstore.New(nil), Start: -1})
+	fails(t, "settings", err, firn.ErrRange, "start -1")
+}
+
+func TestBadArguments(t *testing.T) {
+	s := memstore.New(nil)
+	txn := open(t, s, sequence.Config{Max: 10})
+	for _, n := range []int64{0, -1, -1 << 63} {
+		_, err := txn.Take(background, n)
+		fails(t, "take", err, firn.ErrRange, fmt.Sprint(n), `"txn"`)
+	}
+	fails(t, "raise", txn.Raise(background, -1), firn.ErrRange, "-1")
+	fails(t, "raise", txn.Raise(background, 11), firn.ErrRange, "11", "10")
+	ended, cancel := context.WithCancelCause(background)
+	cancel(errors.New("gone home"))
+	if _, err := txn.Next(ended); err == nil || err.Error() != "gone home" {
+		t.Errorf("with an ended context: %v", err)
+	}
+	if _, err := s.Get(background, key); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("bad calls touched the store: %v", err)
+	}
+}
+
+func TestWhatDoesNotFitTakesNothing(t *testing.T) {
+	for _, maximum := range []firn.ID{10, firn.MaxID} {
+		txn := open(t, memstore.New(nil), sequence.Config{Max: maximum})
+		if err := txn.Raise(background, maximum-5); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int64{6, int64(maximum), int64(firn.MaxID)} {
+			_, err := txn.Take(background, n)
+			fails(t, "too many", err, sequence.ErrExhausted, "5 ids left", fmt.Sprint(n))
+		}
+		if first, err := txn.Take(background, 2); first != maximum-4 || err != nil {
+			t.Errorf("%d, %v", first, err)
+		}
+		ids := make([]firn.ID, 9)
+		n, err := txn.Fill(background, ids)
+		if n != 3 || ids[0] != maximum-2 || ids[2] != maximum || ids[3] != 0 {
+			t.Errorf("filled %d: %v", n, ids)
+		}
+		fails(t, "a partial fill", err, sequence.ErrExhausted, "3 ids left")
+		if n, err := txn.Fill(background, ids); n != 0 || !errors.Is(err, sequence.ErrExhausted) {
+			t.Errorf("filled %d, %v of nothing", n, err)
+		}
+		id, err := txn.Next(background)
+		fails(t, "the end", err, sequence.ErrExhausted, "0 ids left", "Max")
+		if id != 0 {
+			t.Errorf("an id %d with an error", id)
+		}
+		if state := txn.State(); state.Last != maximum || state.Failures != 0 {
+			t.Errorf("%+v", state)
+		}
+	}
+}
+
+func TestARecordAboveMaxIsExhausted(t *testing.T) {
+	s := memstore.New(nil)
+	if err := open(t, s, sequence.Config{}).Raise(background, firn.MaxID); err != nil {
+		t.Fatal(err)
+	}
+	_, err := open(t, s, sequence.Config{Max: 10}).Take(background, 1)
+	fails(t, "above Max", err, sequence.ErrExhausted, "0 ids left up to 10")
+}
+
+func TestForeignRecords(t *testing.T) {
+	for _, value := range []string{
+		``, `diary`, `17`, `null`, `[]`, `{}`, `{"last":17}`, `{"last":"-1"}`, `{"last":"many"}`, `{"last":"9223372036854775808"}`,
+		`{"layout":"41/0/10/12"}`, "{\"last\":\"1\"}\x00",
+	} {
+		s := memstore.New(nil)
+		if _, err := s.CompareAndSwap(background, key, 0, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := open(t, s, sequence.Config{}).Next(background)
+		fails(t, value, err, sequence.ErrForeign, key, "remove the key")
+		if entry, err := s.Get(background, key); err != nil || string(entry.Value) != value {
+			t.Errorf("%s became %s, %v", value, entry.Value, err)
+		}
+	}
+	s := memstore.New(nil)
+	if _, err := s.CompareAndSwap(background, key, 0, []byte(`{"last":"9"}`)); err != nil {
+		t.Fatal(err)
+	}
+	want(t, open(t, s, sequence.Config{}), 10) // as an operator may write it
+}
+
+func TestAStoreThatIsAwayFailsCallsAtOnce(t *testing.T) {
+	f := storetest.NewFaulty(memstore.New(nil))
+	txn := open(t, f, sequence.Config{})
+	f.SetDown(true)
+	_, err := txn.Next(background)
+	fails(t, "away from the start", err, store.ErrUnavailable, `sequence "txn"`)
+	f.SetDown(false)
+	want(t, txn, 1)
+	f.SetDown(true)
+	_, err = txn.Next(background)
+	fails(t, "away later", err, store.ErrUnavailable, `sequence "txn"`)
+	if state := txn.State(); state.Failures != 2 || !errors.Is(state.Err, store.ErrUnavailable) {
+		t.Errorf("%+v", state)
+	}
+	f.SetDown(false)
+	want(t, txn, 2)
+}
+
+func TestARefusalIsHandedOn(t *testing.T) {
+	f := storetest.NewFaulty(memstore.New(nil))
+	f.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpCompareAndSwap && c.N == 1 {
+			return storetest.Refuse
+		}
+		return storetest.Pass
+	}
+	txn := open(t, f, sequence.Config{})
+	_, err := txn.Next(background)
+	fails(t, "refused", err, store.ErrRefused)
+	if errors.Is(err, store.ErrUnavailable) {
+		t.Error(err)
+	}
+	want(t, txn, 1)
+}
+
+func TestLostAnswers(t *testing.T) {
+	for _, test := range []struct {
+		outcome storetest.Outcome
+		reads   bool // they are lost as well
+		ids     []firn.ID
+	}{
+		{storetest.FailApplied, false, []firn.ID{1, 2, 3}},
+		{storetest.FailUnapplied, false, []firn.ID{1, 2, 3}},
+		// Whichever of the two arrives first has its ids; the other changes nothing.
+		{storetest.FailLate, false, []firn.ID{1, 3, 4}},
+		{storetest.FailApplied, true, []firn.ID{1, 0, 3}},
+		{storetest.FailUnapplied, true, []firn.ID{1, 0, 2}},
+	} {
+		f := storetest.NewFaulty(memstore.New(nil))
+		f.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Op == storetest.OpCompareAndSwap && c.N == 2 || test.reads && c.Op == storetest.OpGet && c.N == 2 {
+				return test.outcome
+			}
+			return storetest.Pass
+		}
+		txn := open(t, f, sequence.Config{})
+		for i, id := range test.ids {
+			if id == 0 {
+				_, err := txn.Next(background)
+				fails(t, "with the read lost as well", err, store.ErrUnavailable, storetest.ErrAnswerLost.Error())
+				continue
+			}
+			if got, err := txn.Next(background); got != id || err != nil {
+				t.Errorf("%v, reads lost %t: id %d is %d, %v, want %d", test.outcome, test.reads, i, got, err, id)
+			}
+		}
+	}
+}
+
+func TestEndlessConflictsEnd(t *testing.T) {
+	f := storetest.NewFaulty(memstore.New(nil))
+	f.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpCompareAndSwap {
+			return storetest.FailUnapplied
+		}
+		return storetest.Pass
+	}
+	_, err := open(t, f, sequence.Config{}).Next(background)
+	fails(t, "a store that loses every write", err, store.ErrUnavailable, "16 answers were lost")
+}
+
+func TestAWipedOrOlderStoreIsRaised(t *testing.T) {
+	s := memstore.New(nil)
+	var log bytes.Buffer
+	txn := open(t, s, sequence.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	want(t, txn, 1)
+	older := s.Snapshot()
+	if _, err := txn.Take(background, 99); err != nil {
+		t.Fatal(err)
+	}
+	s.Restore(older)
+	want(t, txn, 101)
+	s.Restore(nil)
+	want(t, txn, 102)
+	s.Delete(key)
+	want(t, txn, 103)
+	if state := txn.State(); state.SetBacks != 3 || strings.Count(log.String(), "set back") != 3 || !strings.Contains(log.String(), "found=1 known=100") {
+		t.Errorf("%+v\n%s", state, &log)
+	}
+	// A process that knows nothing begins anew, until one that does writes.
+	s.Restore(nil)
+	newcomer := open(t, s, sequence.Config{})
+	want(t, newcomer, 1)
+	want(t, txn, 104)
+	want(t, newcomer, 105)
+}
+
+func TestAStrictSequenceRefusesToBeSetBack(t *testing.T) {
+	for _, wiped := range []bool{false, true} {
+		s := memstore.New(nil)
+		txn := open(t, s, sequence.Config{Strict: true})
+		want(t, txn, 1)
+		older := s.Snapshot()
+		if _, err := txn.Take(background, 99); err != nil {
+			t.Fatal(err)
+		}
+		if wiped {
+			older = nil
+		}
+		s.Restore(older)
+		for range 2 {
+			_, err := txn.Next(background)
+			fails(t, "set back", err, sequence.ErrSetBack, "100 was", "raise")
+			var back *sequence.SetBackError
+			if !errors.As(err, &back) || back.Known != 100 || back.Found != firn.ID(len(older)) {
+				t.Errorf("%+v", back)
+			}
+		}
+		fails(t, "raised too little", txn.Raise(background, 99), sequence.ErrSetBack)
+		if now := s.Snapshot(); fmt.Sprint(now) != fmt.Sprint(older) && len(now) != 0 {
+			t.Error("a refusal wrote")
+		}
+		if err := txn.Raise(background, 200); err != nil {
+			t.Error(err)
+		}
+		want(t, txn, 201)
+	}
+}
+
+// lossy is a store with replicas, which can be behind.
+type lossy struct {
+	*memstore.Store
+	behind error
+}
+
+func (l *lossy) Settle(context.Context) error { return l.behind }
+
+func TestWhatMayBeForgottenIsGivenToNobody(t *testing.T) {
+	s := &lossy{Store: memstore.New(nil)}
+	txn := open(t, s, sequence.Config{})
+	want(t, txn, 1)
+	s.behind = fmt.Errorf("%w: no replica confirmed", store.ErrUnavailable)
+	_, err := txn.Next(background)
+	fails(t, "not settled", err, store.ErrUnavailable, "replica")
+	s.behind = nil
+	want(t, txn, 3)
+}
+
+func TestAfterCloseCallsFail(t *testing.T) {
+	all, err := sequence.Open(sequence.Config{Store: memstore.New(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	txn, _ := all.Name("txn")
+	want(t, txn, 1)
+	for range 2 {
+		if err := all.Close(background); err != nil {
+			t.Error(err)
+		}
+	}
+	_, err = txn.Next(background)
+	fails(t, "closed", err, firn.ErrClosed, `"txn"`)
+	_, err = all.Name("other")
+	fails(t, "closed", err, firn.ErrClosed)
+}
+
+// The tests below are in virtual time: a call of the store takes about 1ms.
+
+func TestCallersShareAnAdditionInOrderOfArrival(t *testing.T) {
+	h := newHistory(t, 1)
+	p := h.start(sequence.Config{})
+	want := func(after time.Duration, id firn.ID) {
+		h.after(after, func() {
+			p.Go(func() {
+				if got, err := p.txn.Next(background); got != id || err != nil {
+					t.Errorf("who came after %v has %d, %v, want %d", after, got, err, id)
+				}
+			})
+		})
+	}
+	want(0, 1) // reads and writes, and is alone
+	for i := range 50 {
+		want(5*time.Millisecond+time.Duration(i)*10*time.Microsecond, firn.ID(2+i))
+	}
+	h.run()
+	if state := p.txn.State(); state.Additions != 3 || state.Served != 51 || p.client.calls != 4 {
+		t.Errorf("%+v, %d calls of the store: want the first caller, then one, then 49 together", state, p.client.calls)
+	}
+}
+
+func TestWhoLeavesHarmsNobody(t *testing.T) {
+	h := newHistory(t, 1)
+	p := h.start(sequence.Config{})
+	var got []firn.ID
+	call := func(after, patience time.Duration) {
+		h.after(after, func() {
+			p.Go(func() {
+				ctx, cancel := p.WithTimeout(background, patience)
+				defer cancel()
+				id, err := p.txn.Next(ctx)
+				if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				got = append(got, id)
+			})
+		})
+	}
+	call(0, time.Second)
+	call(10*time.Millisecond, 100*time.Microsecond) // leaves with its addition on the way
+	call(10*time.Millisecond+50*time.Microsecond, time.Second)
+	call(10*time.Millisecond+60*time.Microsecond, 100*time.Microsecond) // leaves before its own
+	call(10*time.Millisecond+70*time.Microsecond, time.Second)
+	h.run()
+	if fmt.Sprint(got) != "[1 0 0 3 4]" {
+		t.Errorf("ids %v: want one gap, of the addition that was on its way", got)
+	}
+}
+
+func TestNobodyWaitsForEverInASilentStore(t *testing.T) {
+	h := newHistory(t, 1)
+	h.hung = true
+	p := h.start(sequence.Config{Timeout: time.Second})
+	for i := range 20 {
+		h.after(time.Duration(i)*100*time.Millisecond, func() {
+			p.Go(func() {
+				begin := h.now
+				_, err := p.txn.Next(background)
+				fails(t, "no answer", err, store.ErrUnavailable, "within 1s")
+				if took := time.Duration(h.now - begin); took > 2*time.Second+time.Millisecond {
+					t.Errorf("a call waited %v", took)
+				}
+			})
+		})
+	}
+	h.run()
+}
+
+func TestCloseWaitsForWhatIsUnderWay(t *testing.T) {
+	h := newHistory(t, 1)
+	p := h.start(sequence.Config{})
+	served := 0
+	for range 3 {
+		p.Go(func() {
+			if _, err := p.txn.Next(background); err != nil {
+				t.Error(err)
+			}
+			served++
+		})
+	}
+	h.after(500*time.Microsecond, func() {
+		p.Go(func() {
+			ctx, cancel := p.WithTimeout(background, time.Microsecond)
+			defer cancel()
+			fails(t, "an impatient close", p.all.Close(ctx), context.DeadlineExceeded, "under way")
+			_, err := p.txn.Next(background)
+			fails(t, "closing", err, firn.ErrClosed)
+			if served > 0 {
+				t.Error("that was too late")
+			}
+			if err := p.all.Close(background); err != nil || h.now < int64(time.Millisecond) {
+				t.Errorf("closed after %v: %v", time.Duration(h.now), err)
+			}
+		})
+	})
+	h.run()
+	if served != 3 {
+		t.Errorf("%d of 3 callers were served", served)
+	}
+}
+
+func TestIdleNamesHaveNoGoroutine(t *testing.T) {
+	h := newHistory(t, 1)
+	p := h.start(sequence.Config{})
+	for i := range 1000 {
+		p.Go(func() {
+			s, err := p.all.Name(fmt.Sprint("name", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if id, err := s.Next(background); id != 1 || err != nil {
+				t.Error(id, err)
+			}
+		})
+	}
+	h.run()
+	if h.notice(); len(h.tasks) != 0 {
+		t.Errorf("%d goroutines are left", len(h.tasks))
+	}
+}
+
+func TestASmallerRequestFitsBesideATooLargeOne(t *testing.T) {
+	h := newHistory(t, 1)
+	p := h.start(sequence.Config{Max: 10})
+	got := map[string]string{}
+	for _, n := range []int64{8, 5, 2, 1} {
+		p.Go(func() {
+			first, err := p.txn.Take(background, n)
+			got[fmt.Sprint(n)] = fmt.Sprint(first, errors.Is(err, sequence.ErrExhausted))
+		})
+	}
+	h.run()
+	for n, way := range map[string]string{"8": "1 false", "5": "0 true", "2": "9 false", "1": "0 true"} {
+		if got[n] != way {
+			t.Errorf("%s ids: %s, want %s", n, got[n], way)
+		}
+	}
+}
