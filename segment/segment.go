@@ -190,8 +190,8 @@ type Segments struct {
 	closing bool
 	idle    chan struct{} // closed when the last worker has ended after closing
 
-	closed sync.Once
-	err    error // of Close
+	closed chan struct{} // when Close is done
+	err    error         // of Close; set before closed is closed
 }
 
 // Open checks cfg and returns segments without any name. It does not touch the
@@ -202,7 +202,7 @@ func Open(cfg Config) (*Segments, error) {
 		return nil, err
 	}
 	s := &Segments{
-		cfg: cfg, source: cfg.Source, empty: emptyCell(), names: map[string]*Name{}, idle: make(chan struct{}),
+		cfg: cfg, source: cfg.Source, empty: emptyCell(), names: map[string]*Name{}, idle: make(chan struct{}), closed: make(chan struct{}),
 		limits: limits{minStep: cfg.MinStep, maxStep: cfg.MaxStep, target: cfg.Target, chain: cfg.Chain},
 	}
 	if s.source == nil {
@@ -326,19 +326,25 @@ func (s *Segments) dequeue() *Name {
 // what could not be given back is never issued by anyone, and the error says
 // so. It may be called twice.
 func (s *Segments) Close(ctx context.Context) error {
-	s.closed.Do(func() {
-		s.mu.Lock()
-		s.closing = true
-		if s.workers == 0 {
-			close(s.idle)
+	s.mu.Lock()
+	again := s.closing
+	s.closing = true
+	if !again && s.workers == 0 {
+		close(s.idle)
+	}
+	s.mu.Unlock()
+	if again {
+		if err := turns.Wait(ctx, s.cfg.Time, s.closed); err != nil {
+			return err
 		}
-		s.mu.Unlock()
-		late := turns.Wait(ctx, s.cfg.Time, s.idle)
-		s.cancel()
-		if late != nil {
-			late = fmt.Errorf("segment: wait for fetches under way, whose ids stay unused: %w", late)
-		}
-		s.err = errors.Join(late, s.giveBack(ctx))
-	})
+		return s.err
+	}
+	defer close(s.closed)
+	late := turns.Wait(ctx, s.cfg.Time, s.idle)
+	s.cancel()
+	if late != nil {
+		late = fmt.Errorf("segment: wait for fetches under way, whose ids stay unused: %w", late)
+	}
+	s.err = errors.Join(late, s.giveBack(ctx))
 	return s.err
 }
