@@ -38,6 +38,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"prefetch":             {root, root + "/internal/turns", root + "/prefetch"},
 		"sequence":             {root, root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/internal/order", root + "/lease", root + "/sequence"},
 		"internal/order":       {root + "/internal/order"},
+		"segment":              {root, root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/segment", root + "/prefetch"},
 		"objectid":             {root, root + "/objectid"},
 		"serial":               {root, root + "/serial"},
 		"prefixed":             {root, root + "/prefixed", root + "/objectid"},

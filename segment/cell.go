@@ -1,0 +1,108 @@
+package segment
+
+import (
+	"sync/atomic"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+)
+
+// A cell is a range that callers take from: each adds to its word, and what it
+// claimed by that is its own if it lies below end.
+//
+// Why no id is issued twice: the word begins at the range's first id and grows
+// until it has passed end, so no two additions claim the same; from then on it
+// is never below end again. A cell serves one range and is never filled anew, so
+// a caller that was stopped between reading the pointer and adding finds it used
+// up, not full of other ids. Why ids do not go back: the next range is
+// installed after the word was seen past end, so whatever was claimed here was
+// claimed before anything there.
+type cell struct {
+	_    [64]byte
+	word atomic.Uint64 // the hot word stays alone on its cache line
+	_    [56]byte
+
+	// mark is where callers look whether a range is to be fetched; at most end.
+	// It is a hint, and nothing depends on when a caller sees it.
+	mark     atomic.Uint64
+	stride   uint64
+	end      uint64 // one above the last id
+	first    uint64
+	due      uint64 // from here on the next range should be at hand
+	revision store.Revision
+}
+
+// sealed marks a word out of use: not below any end, and so far from wrapping
+// that callers cannot add up to it. (One addition adds at most maxTake *
+// maxStride = 2^40, and none is made to a cell known to be used up but by
+// callers of Next, of maxStride.)
+const sealed = uint64(1) << 63
+
+const (
+	// maxTake bounds the ids that one addition claims.
+	maxTake = 1 << 20
+	// maxStride bounds the stride.
+	maxStride = 1 << 20
+)
+
+// newCell returns a cell of r whose next range is due when the fraction ahead of
+// its ids is left.
+func newCell(r Range, ahead float64) *cell {
+	c := &cell{
+		first: uint64(r.First), end: uint64(r.Last()) + 1, stride: uint64(r.Stride), revision: r.revision,
+	}
+	used := min(int64(float64(r.Count)*(1-ahead)), r.Count-1)
+	c.due = c.first + uint64(used)*c.stride
+	c.word.Store(c.first)
+	c.mark.Store(c.due)
+	return c
+}
+
+// emptyCell returns a cell that is used up.
+func emptyCell() *cell {
+	c := &cell{stride: 1}
+	c.word.Store(sealed)
+	return c
+}
+
+// count returns how many ids lie in [from, end).
+func (c *cell) count(from uint64) int64 {
+	if from >= c.end {
+		return 0
+	}
+	return int64((c.end-from-1)/c.stride + 1)
+}
+
+// rest returns what has not been claimed. It may be claimed meanwhile.
+func (c *cell) rest() Range {
+	return c.from(c.word.Load())
+}
+
+// seal ends the use of the cell and returns what had not been claimed.
+func (c *cell) seal() Range {
+	return c.from(c.word.Swap(sealed))
+}
+
+func (c *cell) from(word uint64) Range {
+	count := c.count(word)
+	if count == 0 {
+		return Range{}
+	}
+	return Range{First: firn.ID(word), Count: count, Stride: int64(c.stride), revision: c.revision}
+}
+
+// used returns how many ids have been claimed.
+func (c *cell) used() int64 { return c.count(c.first) - c.count(c.word.Load()) }
+
+// claim takes up to n ids, n at most maxTake. There are none once the cell is
+// used up.
+func (c *cell) claim(n uint64) Range {
+	if c.word.Load() >= c.end {
+		return Range{}
+	}
+	add := n * c.stride
+	p := c.word.Add(add) - add
+	r := c.from(p)
+	r.Count = min(r.Count, int64(n))
+	return r
+}

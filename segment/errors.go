@@ -1,0 +1,61 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/firn-id/firn"
+)
+
+// The sentinels a caller branches on with [errors.Is].
+var (
+	// ErrExhausted is matched by *[ExhaustedError]: the name has no ids left.
+	ErrExhausted = errors.New("segment: ids exhausted")
+	// ErrStripe is matched by *[StripeError]: the name has another stripe.
+	ErrStripe = errors.New("segment: name with another stripe")
+	// ErrForeign: the store holds something else under the key of a name.
+	ErrForeign = errors.New("segment: foreign content")
+	// ErrOrder: a range was dropped, since it does not begin above all that this
+	// process has issued, or overlaps one that it holds.
+	ErrOrder = errors.New("segment: range out of order")
+	// ErrSource: a [Source] broke its contract, by a range that is none.
+	ErrSource = errors.New("segment: broken source")
+)
+
+// An ExhaustedError reports that the counter of a name has passed the last id
+// allowed.
+type ExhaustedError struct {
+	Name string
+	Next uint64  // the next id would be this one
+	Max  firn.ID // the last allowed
+}
+
+func (e *ExhaustedError) Error() string {
+	return fmt.Sprintf("segment: ids of %q are exhausted: the next would be %d, %d is the last allowed; raise Max or use another name",
+		e.Name, e.Next, int64(e.Max))
+}
+
+// Is reports whether target is [ErrExhausted].
+func (e *ExhaustedError) Is(target error) bool { return target == ErrExhausted }
+
+// A Stripe is the ids that leave the remainder Offset when divided by Stride.
+type Stripe struct {
+	Offset, Stride int64
+}
+
+// String returns the stripe as "offset 1 of stride 2".
+func (s Stripe) String() string { return fmt.Sprintf("offset %d of stride %d", s.Offset, s.Stride) }
+
+// A StripeError reports that a name's ids are of another stripe in the store
+// than here, which would make duplicates.
+type StripeError struct {
+	Name       string
+	Have, Want Stripe // what the store has, and what is set here
+}
+
+func (e *StripeError) Error() string {
+	return fmt.Sprintf("segment: %q has %v, not %v: set that of the store, or use another name", e.Name, e.Have, e.Want)
+}
+
+// Is reports whether target is [ErrStripe].
+func (e *StripeError) Is(target error) bool { return target == ErrStripe }

@@ -1,0 +1,439 @@
+package segment
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/turns"
+)
+
+// A Name is the ids of one name. Its methods may be called concurrently; an id
+// asked for after another was received is greater. (Among several processes
+// there is no such order: each issues its own ranges.)
+//
+// The usual call is one atomic addition. Once most of the range is used up, one
+// caller starts fetching the next; only where ids run out first does a caller
+// wait.
+type Name struct {
+	cell atomic.Pointer[cell]
+	all  *Segments
+	name string
+
+	mu       sync.Mutex    // guards all below; never held while waiting
+	chain    []Range       // fetched ahead: ascending, disjoint, above floor
+	floor    firn.ID       // no range at or below it is used any more
+	asked    firn.ID       // what the latest fetch was to begin above
+	spent    int64         // ids issued from earlier cells
+	pace     pace          // its step is 0 until the first fetch
+	fetching bool          // a fetch is under way or queued
+	changed  chan struct{} // closed when waiters should look again; nil without any
+	closed   bool
+
+	err       error         // of the latest fetch, nil if it brought a range
+	inRow     int           // fetches that failed since one succeeded
+	notBefore time.Duration // after an error, no further fetch until then
+	fetches   int64
+	failures  int64
+	dropped   int64
+	waits     int64
+}
+
+// A State is what a name shows of itself.
+type State struct {
+	Name   string
+	Left   int64         // ids at hand
+	Lasts  time.Duration // how long they last at the present rate, at most some 292 years
+	Rate   float64       // ids issued per second of late
+	Issued int64
+	Step   int64 // ids the next fetch asks for
+	Ranges int   // fetched ahead, beside the one in use
+	Depth  int   // how many of them are wanted
+
+	Fetches  int64 // ended, well or not
+	Failures int64 // those that brought no range
+	Dropped  int64 // ranges dropped for their order
+	Waits    int64 // calls that found no id at hand
+	Err      error // of the latest fetch, nil if it brought a range
+}
+
+// String returns the name.
+func (n *Name) String() string { return n.name }
+
+// Next returns the next id. With one at hand it does not wait; else it waits for
+// the fetch that all callers share, and fails if that fails: with
+// *[ExhaustedError], *[StripeError], [ErrForeign], [ErrOrder], [ErrSource], the
+// store's error or [firn.ErrClosed]. After any but the last the name stays
+// usable, and the store is asked again after a short pause.
+func (n *Name) Next() (firn.ID, error) {
+	c := n.cell.Load()
+	stride, mark := c.stride, c.mark.Load() // before the addition, which nothing overtakes
+	p := c.word.Add(stride) - stride
+	if p < mark {
+		return firn.ID(p), nil
+	}
+	return n.nextSlowly(context.Background(), c, p)
+}
+
+// NextContext is [Name.Next] for callers whose wait should end with ctx; the
+// error is then [context.Cause] of it. An id at hand is returned even if ctx has
+// ended.
+func (n *Name) NextContext(ctx context.Context) (firn.ID, error) {
+	c := n.cell.Load()
+	stride, mark := c.stride, c.mark.Load() // before the addition, which nothing overtakes
+	p := c.word.Add(stride) - stride
+	if p < mark {
+		return firn.ID(p), nil
+	}
+	return n.nextSlowly(ctx, c, p)
+}
+
+// nextSlowly issues what a caller has claimed at or above the mark, if it lies
+// in the range.
+func (n *Name) nextSlowly(ctx context.Context, c *cell, p uint64) (firn.ID, error) {
+	if p < c.end {
+		n.look(c)
+		return firn.ID(p), nil
+	}
+	r, err := n.takeSlowly(ctx, 1)
+	return r.First, err
+}
+
+// Take takes up to count ids at once, at least one, and returns them as a range: fewer
+// than count where a range ends. It is one atomic operation however large count
+// is. Errors are those of Next, and a *[firn.RangeError] for a count below 1.
+func (n *Name) Take(ctx context.Context, count int) (Range, error) {
+	if count < 1 {
+		return Range{}, firn.NewRangeError("number of ids", int64(count), 1, math.MaxInt64, "")
+	}
+	want := uint64(min(count, maxTake))
+	c := n.cell.Load()
+	if r := c.claim(want); r.Count > 0 {
+		if uint64(r.Last()) >= c.mark.Load() {
+			n.look(c)
+		}
+		r.revision = 0
+		return r, nil
+	}
+	return n.takeSlowly(ctx, want)
+}
+
+// Fill fills ids, waiting as Next does where they do not fit at once. It returns
+// how many it has filled, and why not all.
+func (n *Name) Fill(ctx context.Context, ids []firn.ID) (int, error) {
+	filled := 0
+	for filled < len(ids) {
+		r, err := n.Take(ctx, len(ids)-filled)
+		if err != nil {
+			return filled, err
+		}
+		r.write(ids[filled:])
+		filled += r.Len()
+	}
+	return filled, nil
+}
+
+// takeSlowly takes from the next range, or waits for one.
+func (n *Name) takeSlowly(ctx context.Context, count uint64) (Range, error) {
+	var r Range
+	err := n.wait(ctx, func() bool {
+		r = n.take(count)
+		return r.Count > 0
+	})
+	r.revision = 0
+	return r, err
+}
+
+// take takes up to count ids from the cell, or else from the chain, which then
+// becomes the cell. The caller holds mu.
+func (n *Name) take(count uint64) Range {
+	c := n.cell.Load()
+	if r := c.claim(count); r.Count > 0 {
+		return r
+	}
+	if len(n.chain) == 0 {
+		c.word.Store(sealed) // callers that add in vain never bring it near its end
+		return Range{}
+	}
+	next := newCell(n.chain[0], n.all.cfg.Ahead)
+	n.chain = slices.Delete(n.chain, 0, 1)
+	r := next.claim(count) // before others see it, so that this caller cannot come away empty
+	n.floor = firn.ID(next.end - 1)
+	n.spent += c.count(c.first)
+	n.cell.Store(next)
+	return r
+}
+
+// wait returns nil once ready does, which is called with mu held. Until then it
+// waits for the fetch under way, or a new one, and fails if that fails.
+func (n *Name) wait(ctx context.Context, ready func() bool) error {
+	for first, failures := true, int64(0); ; first = false {
+		changed, fetch, err := n.try(ready, first, &failures)
+		if fetch {
+			n.all.enqueue(n)
+		}
+		if changed == nil {
+			return err
+		}
+		if err := turns.Wait(ctx, n.all.cfg.Time, changed); err != nil {
+			return err
+		}
+	}
+}
+
+// try asks ready once. If it is not, and may become so, changed is what to wait
+// for; else err is the outcome. Failures is how many there had been when the call
+// began to wait.
+func (n *Name) try(ready func() bool, first bool, failures *int64) (changed chan struct{}, fetch bool, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, false, firn.ErrClosed
+	}
+	if ready() {
+		return nil, n.decide(), nil
+	}
+	now := n.all.cfg.Time.Monotonic()
+	if first {
+		*failures = n.failures
+		n.waits++
+		if n.changed == nil && n.pace.step > 0 && n.err == nil {
+			n.pace.starved(n.all.limits)
+		}
+	}
+	if n.err != nil && (n.failures != *failures || !n.fetching && now < n.notBefore) {
+		return nil, false, n.err
+	}
+	if n.changed == nil {
+		n.changed = make(chan struct{})
+	}
+	return n.changed, n.decide(), nil
+}
+
+// look starts a fetch if one is due.
+func (n *Name) look(c *cell) {
+	n.mu.Lock()
+	fetch := n.cell.Load() == c && n.decide()
+	n.mu.Unlock()
+	if fetch {
+		n.all.enqueue(n)
+	}
+}
+
+// decide reports whether the caller is to fetch a range, and sets where the next
+// caller looks. The caller holds mu.
+func (n *Name) decide() bool {
+	c := n.cell.Load()
+	word := min(c.word.Load(), c.end)
+	mark, wanted := c.end, n.depth()
+	if word < c.due {
+		mark = c.due
+		wanted--
+	}
+	fetch := false
+	if !n.closed && !n.fetching && len(n.chain) < wanted {
+		if n.err != nil && n.all.cfg.Time.Monotonic() < n.notBefore {
+			// In an outage callers look again and again, the more often the fewer
+			// ids are left, and the last of them always.
+			mark = min(mark, word+max(c.stride, (c.end-word)/16))
+		} else {
+			n.fetching, fetch = true, true
+		}
+	}
+	c.mark.Store(mark)
+	return fetch
+}
+
+func (n *Name) depth() int { return max(n.pace.depth, 1) }
+
+// issued returns how many ids have been issued. The caller holds mu.
+func (n *Name) issued() int64 { return n.spent + n.cell.Load().used() }
+
+// above returns the greatest id held or issued. The caller holds mu.
+func (n *Name) above() firn.ID {
+	if len(n.chain) > 0 {
+		return n.chain[len(n.chain)-1].Last()
+	}
+	return n.floor
+}
+
+// ask returns what to fetch now.
+func (n *Name) ask() Ask {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := n.all.cfg.Time.Monotonic()
+	if n.pace.step == 0 {
+		n.pace.start(now, n.all.limits)
+	} else {
+		n.pace.measure(now, n.issued(), n.all.limits)
+	}
+	n.asked = n.above()
+	return Ask{Step: n.pace.step, Above: n.asked}
+}
+
+// fetched takes in what a fetch brought, wakes all who wait, and reports whether
+// to fetch again.
+func (n *Name) fetched(r Range, err error) bool {
+	n.mu.Lock()
+	n.fetching = false
+	n.fetches++
+	if err == nil {
+		err = n.accept(r)
+	}
+	wasFailing := n.inRow > 0
+	if n.err = err; err != nil {
+		n.failures++
+		n.inRow++
+		d := min(backoff<<min(n.inRow-1, 16), maxBackoff)
+		n.notBefore = n.all.cfg.Time.Monotonic() + d/2 + time.Duration(n.all.cfg.Random()%uint64(d))
+	} else {
+		n.inRow = 0
+	}
+	left := n.left()
+	fetch := n.decide()
+	n.notify()
+	n.mu.Unlock()
+
+	switch log := n.all.cfg.Log; {
+	case err != nil && !wasFailing: // the first of a row: an outage is told once a name
+		log.Warn("no range could be fetched", "name", n.name, "left", left, "error", err)
+	case err != nil:
+		log.Debug("again no range could be fetched", "name", n.name, "left", left, "error", err)
+	case wasFailing:
+		log.Info("ranges can be fetched again", "name", n.name, "range", r.String())
+	default:
+		log.Debug("range fetched", "name", n.name, "range", r.String())
+	}
+	return fetch
+}
+
+// accept puts a range in its place in the chain, if it begins above all that was
+// issued and overlaps no other. The caller holds mu.
+func (n *Name) accept(r Range) error {
+	if n.closed {
+		return firn.ErrClosed
+	}
+	if r.Stride == 0 {
+		r.Stride = 1
+	}
+	if err := r.check(); err != nil {
+		return fmt.Errorf("segment: fetch a range of %q: %w", n.name, err)
+	}
+	whole := r
+	if r = r.upTo(n.all.cfg.Max); r.Count == 0 {
+		return &ExhaustedError{Name: n.name, Next: uint64(whole.First), Max: n.all.cfg.Max}
+	}
+	at := 0
+	for at < len(n.chain) && n.chain[at].First < r.First {
+		at++
+	}
+	switch {
+	case r.First <= n.floor && n.floor > n.asked:
+		n.dropped++ // it was on its way when Raise was called; the next will be above
+		return nil
+	case r.First <= n.floor:
+		n.dropped++
+		return fmt.Errorf("%w: %v of %q was dropped: ids up to %d are issued or in use", ErrOrder, whole, n.name, n.floor)
+	case at > 0 && n.chain[at-1].Last() >= r.First:
+		n.dropped++
+		return fmt.Errorf("%w: %v of %q was dropped: it overlaps %v, which is held", ErrOrder, whole, n.name, n.chain[at-1])
+	case at < len(n.chain) && r.Last() >= n.chain[at].First:
+		n.dropped++
+		return fmt.Errorf("%w: %v of %q was dropped: it overlaps %v, which is held", ErrOrder, whole, n.name, n.chain[at])
+	}
+	n.chain = slices.Insert(n.chain, at, r)
+	return nil
+}
+
+// notify wakes all who wait. The caller holds mu.
+func (n *Name) notify() {
+	if n.changed != nil {
+		close(n.changed)
+		n.changed = nil
+	}
+}
+
+// left returns how many ids are at hand. The caller holds mu.
+func (n *Name) left() int64 {
+	left := n.cell.Load().rest().Count
+	for _, r := range n.chain {
+		left += r.Count
+	}
+	return left
+}
+
+// Raise sees to it that ids from now on are not below least, as for a counter
+// that takes over from another: what is held below is dropped, and the counter
+// in the store is raised. It returns when that has been done; errors are those
+// of Next. Other processes go on with the ranges they hold.
+func (n *Name) Raise(ctx context.Context, least firn.ID) error {
+	if least < 0 || least > n.all.cfg.Max {
+		return firn.NewRangeError("least id", int64(least), 0, int64(n.all.cfg.Max), "")
+	}
+	n.mu.Lock()
+	c := n.cell.Load()
+	if rest := c.rest(); rest.Count > 0 && rest.First < least {
+		n.spent += c.count(c.first) - c.seal().Count
+		n.cell.Store(n.all.empty)
+	}
+	n.floor = max(n.floor, least-1)
+	n.chain = slices.DeleteFunc(n.chain, func(r Range) bool { return r.First < least })
+	n.mu.Unlock()
+	return n.wait(ctx, func() bool { return n.left() > 0 })
+}
+
+// State returns a snapshot, for metrics.
+func (n *Name) State() State {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := State{
+		Name: n.name, Left: n.left(), Issued: n.issued(), Step: n.pace.step, Ranges: len(n.chain), Depth: n.depth(),
+		Fetches: n.fetches, Failures: n.failures, Dropped: n.dropped, Waits: n.waits, Err: n.err,
+		Lasts: math.MaxInt64,
+	}
+	if s.Step == 0 {
+		s.Step = n.all.cfg.MinStep
+	} else {
+		s.Rate = n.pace.rate(n.all.cfg.Time.Monotonic(), s.Issued)
+	}
+	if lasts := float64(s.Left) / s.Rate * float64(time.Second); lasts < math.MaxInt64 {
+		s.Lasts = time.Duration(lasts)
+	}
+	return s
+}
+
+// stop ends issuing, wakes all who wait, and returns the unused end of what was
+// fetched last: the last range, and those before it that it follows without a
+// gap.
+func (n *Name) stop() Range {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed = true
+	c := n.cell.Load()
+	rest := c.seal()
+	n.spent += c.count(c.first) - rest.Count
+	n.cell.Store(n.all.empty)
+	n.notify()
+	held := n.chain
+	if rest.Count > 0 {
+		held = slices.Insert(held, 0, rest)
+	}
+	n.chain = nil
+	if len(held) == 0 {
+		return Range{}
+	}
+	unused := held[len(held)-1]
+	for _, r := range slices.Backward(held[:len(held)-1]) {
+		if r.Stride != unused.Stride || r.Last()+firn.ID(r.Stride) != unused.First {
+			break
+		}
+		unused.First = r.First
+		unused.Count += r.Count
+	}
+	return unused
+}

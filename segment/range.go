@@ -1,0 +1,91 @@
+package segment
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+)
+
+// A Range is Count ids, from First on, Stride apart. It is a small value; the
+// zero Range is empty.
+type Range struct {
+	First  firn.ID
+	Count  int64
+	Stride int64
+
+	revision store.Revision // of the write that this range came from, for giving it back
+}
+
+// Len returns how many ids the range holds.
+func (r Range) Len() int { return int(r.Count) }
+
+// Last returns the greatest id of a range that is not empty.
+func (r Range) Last() firn.ID { return r.First + firn.ID((r.Count-1)*r.Stride) }
+
+// All iterates over the ids in order.
+func (r Range) All() iter.Seq[firn.ID] {
+	return func(yield func(firn.ID) bool) {
+		id := r.First
+		for range r.Count {
+			if !yield(id) {
+				return
+			}
+			id += firn.ID(r.Stride)
+		}
+	}
+}
+
+// AppendTo appends the ids to dst in order.
+func (r Range) AppendTo(dst []firn.ID) []firn.ID {
+	for id := range r.All() {
+		dst = append(dst, id)
+	}
+	return dst
+}
+
+// String returns the range as "1 to 1000", with the stride if it is not 1.
+func (r Range) String() string {
+	switch {
+	case r.Count < 1:
+		return "no ids"
+	case r.Stride == 1:
+		return fmt.Sprintf("%d to %d", r.First, r.Last())
+	default:
+		return fmt.Sprintf("%d to %d by %d", r.First, r.Last(), r.Stride)
+	}
+}
+
+// write writes the ids to the front of dst, which is long enough.
+func (r Range) write(dst []firn.ID) {
+	id := r.First
+	for i := range dst[:r.Count] {
+		dst[i] = id
+		id += firn.ID(r.Stride)
+	}
+}
+
+// check returns an [ErrSource] for what is no range of ids.
+func (r Range) check() error {
+	switch {
+	case r.First < 0:
+		return fmt.Errorf("%w: a range from %d, which is no id", ErrSource, r.First)
+	case r.Stride < 1 || r.Stride > maxStride:
+		return fmt.Errorf("%w: a range of stride %d, 1 to %d are allowed", ErrSource, r.Stride, maxStride)
+	case r.Count < 1 || r.Count-1 > int64(firn.MaxID-r.First)/r.Stride:
+		return fmt.Errorf("%w: a range of %d ids from %d, which is empty or ends above %d", ErrSource, r.Count, r.First, firn.MaxID)
+	}
+	return nil
+}
+
+// upTo returns the part of a range that is not above last.
+func (r Range) upTo(last firn.ID) Range {
+	if r.First > last {
+		return Range{}
+	}
+	if further := int64(last-r.First) / r.Stride; further < r.Count-1 { // one more would not fit a whole 2^63
+		r.Count, r.revision = further+1, 0
+	}
+	return r
+}

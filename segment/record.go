@@ -1,0 +1,104 @@
+package segment
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+)
+
+// What the store keeps of a name, under firn/segment:NAME, as small readable
+// JSON. (A pool's keys are firn/POOL/…, and pool names have no colon.) Only
+// next, offset and stride mean anything; the rest is for people, and with
+// writer and write equal bytes are the same write.
+type record struct {
+	Next   string    `json:"next"` // the next range begins here; a string, since some tools lose integers above 2^53
+	Offset int64     `json:"offset"`
+	Stride int64     `json:"stride"`
+	Step   int64     `json:"step"` // how many ids the write took, negative for those it gave back
+	Writer string    `json:"writer"`
+	Write  uint64    `json:"write"`
+	Host   string    `json:"host,omitempty"`
+	PID    int       `json:"pid,omitempty"`
+	At     time.Time `json:"at"` // the writer's clock
+}
+
+const (
+	keyPrefix = "firn/segment:"
+	// maxName keeps keys readable.
+	maxName = 64
+	// maxNext bounds the next id, which may lie above the last: by a stride.
+	maxNext = uint64(math.MaxInt64) + maxStride
+)
+
+// Key returns the key under which a store keeps the counter of name.
+func Key(name string) string { return keyPrefix + name }
+
+// CheckName returns an error for a name that is not 1 to 64 letters, digits,
+// dots, dashes and underscores: the rule for pools.
+func CheckName(name string) error {
+	if name == "" || len(name) > maxName {
+		return firn.NewSyntaxError("segment name", name, fmt.Sprintf("it has %d bytes, 1 to %d are allowed", len(name), maxName))
+	}
+	for _, r := range name {
+		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_", r) {
+			return firn.NewSyntaxError("segment name", name, fmt.Sprintf("%q is not allowed: letters, digits, dot, dash and underscore are", r))
+		}
+	}
+	return nil
+}
+
+// A counter is what a record says.
+type counter struct {
+	next   uint64
+	stripe Stripe
+}
+
+// readCounter reads a record. The error is an [ErrForeign].
+func readCounter(e store.Entry) (counter, error) {
+	foreign := func(why error) (counter, error) {
+		return counter{}, fmt.Errorf("%w: key %q does not hold a counter of Firn's: %w; use another name, or remove the key", ErrForeign, e.Key, why)
+	}
+	var r record
+	if err := json.Unmarshal(e.Value, &r); err != nil {
+		return foreign(err)
+	}
+	c := counter{stripe: Stripe{Offset: r.Offset, Stride: r.Stride}}
+	if err := c.stripe.check(); err != nil {
+		return foreign(err)
+	}
+	next, err := strconv.ParseUint(r.Next, 10, 64)
+	switch {
+	case err != nil:
+		return foreign(firn.NewSyntaxError("next id", r.Next, "it is a decimal number in quotes"))
+	case next > maxNext:
+		return foreign(&firn.RangeError{What: "next id", Value: r.Next, Min: "0", Max: strconv.FormatUint(maxNext, 10)})
+	case next%uint64(r.Stride) != uint64(r.Offset):
+		return foreign(firn.NewSyntaxError("next id", r.Next, "it is not of "+c.stripe.String()))
+	}
+	c.next = next
+	return c, nil
+}
+
+// check returns an error for a stripe that is none.
+func (s Stripe) check() error {
+	if s.Stride < 1 || s.Stride > maxStride {
+		return firn.NewRangeError("stride", s.Stride, 1, maxStride, "")
+	}
+	if s.Offset < 0 || s.Offset >= s.Stride {
+		return firn.NewRangeError("offset", s.Offset, 0, s.Stride-1, "below the stride")
+	}
+	return nil
+}
+
+// from returns the least id of the stripe that is not below least, which is at
+// most 2^63.
+func (s Stripe) from(least uint64) uint64 {
+	stride := uint64(s.Stride)
+	return least + (uint64(s.Offset)+stride-least%stride)%stride
+}

@@ -1,0 +1,350 @@
+// Package segment makes ids from ranges of a counter in a store: small numbers
+// that grow, one counter a name, issued from memory.
+//
+//	s, err := segment.Open(segment.Config{Store: store})
+//	...
+//	defer s.Close(ctx)
+//	orders, err := s.Name("orders")
+//	id, err := orders.Next()
+//
+// A process moves the counter of a name forward by a step, by compare-and-swap,
+// and issues the ids between from memory. Before they are used up it fetches the
+// next range in the background; the step follows the demand, so that a range
+// lasts for about a quarter of an hour, and so long may the store be away. Ids
+// of one process grow; those of several interleave by ranges. A process that
+// ends without Close leaves a gap.
+//
+// What it relies on: that the store does not forget. Where the store was wiped
+// or an older copy of it restored, ids that other processes issued since then
+// may be issued again; see docs/segments.md, and Config.Start for the way out.
+// Do not use it where nobody may see how many ids there are (veil them), nor
+// where ids of several processes must be in the order of their making.
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/turns"
+	"github.com/firn-id/firn/store"
+)
+
+// Config is what [Open] works with. It applies to all names.
+type Config struct {
+	// Store keeps the counters. Required, unless there is a Source.
+	Store store.Store
+	// Source hands out ranges instead of the Store; Start, Offset and Stride are
+	// its own business then.
+	Source Source
+
+	// MinStep and MaxStep bound how many ids are fetched at once, and so how many
+	// a crash can lose for each range held. Defaults: 1,000 and 1,000,000.
+	MinStep, MaxStep int64
+	// Target is how long a range should last at the present demand. Default: 15m.
+	Target time.Duration
+	// Ahead is the fraction of a range that is left when the next is fetched,
+	// above 0 to 1: with Target, how long the store may be away. Default: 0.8.
+	Ahead float64
+	// Chain is how many ranges a burst may have fetched ahead, 1 to 64. Default: 8.
+	Chain int
+
+	// Start is the least id, and the first of a name that the store does not know.
+	// A counter that stands below it is raised. Default: 1.
+	Start firn.ID
+	// Max is the last id. All processes of a name should have the same. Default:
+	// [firn.MaxID].
+	Max firn.ID
+	// Offset and Stride make the ids those that leave the remainder Offset when
+	// divided by Stride, up to 1,048,576: so that stores that know nothing of each
+	// other serve one name. The store remembers them with each name. Default: all
+	// ids.
+	Offset, Stride int64
+
+	// Fetches is how many fetches may be under way at once, 1 to 1,024. Default: 16.
+	Fetches int
+	// MaxNames is how many names there may be. Default: 1,048,576.
+	MaxNames int
+
+	// Time is read for the demand and waited on. Default: [firn.SystemTime].
+	Time firn.TimeSource
+	// Random draws tokens and backoff; it is called by several goroutines.
+	// Default: math/rand/v2.
+	Random func() uint64
+	// Log receives what an operator should know. Default: nothing.
+	Log *slog.Logger
+}
+
+const (
+	defaultMinStep  = 1000
+	defaultMaxStep  = 1_000_000
+	defaultTarget   = 15 * time.Minute
+	defaultAhead    = 0.8
+	defaultChain    = 8
+	defaultFetches  = 16
+	defaultMaxNames = 1 << 20
+
+	maxStep    = 1 << 40
+	maxTarget  = 30 * 24 * time.Hour
+	maxChain   = 64
+	maxFetches = 1024
+	// callTimeout bounds one fetch.
+	callTimeout = 10 * time.Second
+)
+
+// check fills in the defaults and names every mistake.
+func (c *Config) check() error {
+	var errs []error
+	if (c.Store == nil) == (c.Source == nil) {
+		errs = append(errs, firn.NewSyntaxError("source", "", "one of Config.Store and Config.Source is required"))
+	}
+	if c.MinStep == 0 {
+		c.MinStep = defaultMinStep
+		if c.MaxStep > 0 {
+			c.MinStep = min(c.MinStep, c.MaxStep)
+		}
+	}
+	if c.MaxStep == 0 {
+		c.MaxStep = max(defaultMaxStep, c.MinStep)
+	}
+	if c.MinStep < 1 || c.MinStep > maxStep {
+		errs = append(errs, firn.NewRangeError("least step", c.MinStep, 1, maxStep, ""))
+	} else if c.MaxStep < c.MinStep || c.MaxStep > maxStep {
+		errs = append(errs, firn.NewRangeError("greatest step", c.MaxStep, c.MinStep, maxStep, "not below the least step"))
+	}
+	if c.Target == 0 {
+		c.Target = defaultTarget
+	}
+	if c.Target < time.Millisecond || c.Target > maxTarget {
+		errs = append(errs, &firn.RangeError{What: "target", Value: c.Target.String(), Min: "1ms", Max: maxTarget.String()})
+	}
+	if c.Ahead == 0 {
+		c.Ahead = defaultAhead
+	}
+	if !(c.Ahead > 0 && c.Ahead <= 1) { // so that NaN is refused too
+		errs = append(errs, &firn.RangeError{What: "ahead", Value: fmt.Sprint(c.Ahead), Min: "above 0", Max: "1"})
+	}
+	whole := func(what string, value *int, standard, most int) {
+		if *value == 0 {
+			*value = standard
+		}
+		if *value < 1 || *value > most {
+			errs = append(errs, firn.NewRangeError(what, int64(*value), 1, int64(most), ""))
+		}
+	}
+	whole("chain", &c.Chain, defaultChain, maxChain)
+	whole("fetches", &c.Fetches, defaultFetches, maxFetches)
+	whole("number of names", &c.MaxNames, defaultMaxNames, 1<<30)
+	if c.Start == 0 {
+		c.Start = 1
+	}
+	if c.Max == 0 {
+		c.Max = firn.MaxID
+	}
+	if c.Max < 0 {
+		errs = append(errs, firn.NewRangeError("last id", int64(c.Max), 1, int64(firn.MaxID), ""))
+	} else if c.Start < 0 || c.Start > c.Max {
+		errs = append(errs, firn.NewRangeError("first id", int64(c.Start), 0, int64(c.Max), "not above the last"))
+	}
+	if c.Stride == 0 {
+		c.Stride = 1
+	}
+	if err := (Stripe{Offset: c.Offset, Stride: c.Stride}).check(); err != nil {
+		errs = append(errs, err)
+	}
+	if c.Time == nil {
+		c.Time = firn.SystemTime()
+	}
+	if c.Random == nil {
+		c.Random = rand.Uint64
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return errors.Join(errs...)
+}
+
+// Segments is any number of names over one source of ranges. Its methods may be
+// called concurrently. A name costs nothing but memory, below 1 KiB, while
+// nobody asks for its ids: there are goroutines only for fetches under way.
+type Segments struct {
+	cfg    Config
+	source Source
+	limits limits
+	empty  *cell
+	start  func() // starts a goroutine that fetches what is queued
+	cancel context.CancelFunc
+
+	mu      sync.RWMutex // guards all below; never held while waiting
+	names   map[string]*Name
+	queue   []*Name // whose fetches wait for a free place
+	workers int
+	closing bool
+	idle    chan struct{} // closed when the last worker has ended after closing
+
+	closed chan struct{} // when Close is done
+	err    error         // of Close; set before closed is closed
+}
+
+// Open checks cfg and returns segments without any name. It does not touch the
+// store: names are read when their first id is asked for. The error names every
+// impossible setting.
+func Open(cfg Config) (*Segments, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	s := &Segments{
+		cfg: cfg, source: cfg.Source, empty: emptyCell(), names: map[string]*Name{}, idle: make(chan struct{}), closed: make(chan struct{}),
+		limits: limits{minStep: cfg.MinStep, maxStep: cfg.MaxStep, target: cfg.Target, chain: cfg.Chain},
+	}
+	if s.source == nil {
+		s.source = newCounters(&s.cfg)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	s.start = func() { turns.Go(s.cfg.Time, func() { s.work(ctx) }) }
+	return s, nil
+}
+
+// Name returns the ids of name, the same each time. It does not touch the
+// store. Errors: *[firn.SyntaxError] for a name that is not 1 to 64 letters,
+// digits, dots, dashes and underscores, *[firn.RangeError] for one name too
+// many, [firn.ErrClosed].
+func (s *Segments) Name(name string) (*Name, error) {
+	s.mu.RLock()
+	n := s.names[name]
+	s.mu.RUnlock()
+	if n != nil {
+		return n, nil
+	}
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch n := s.names[name]; {
+	case n != nil:
+		return n, nil
+	case s.closing:
+		return nil, firn.ErrClosed
+	case len(s.names) >= s.cfg.MaxNames:
+		return nil, firn.NewRangeError("number of names", int64(len(s.names))+1, 1, int64(s.cfg.MaxNames), "Config.MaxNames")
+	}
+	n = &Name{all: s, name: name, floor: -1}
+	n.cell.Store(s.empty)
+	s.names[name] = n
+	return n, nil
+}
+
+// Next is [Name.NextContext] of name: a look into a map more. Errors are those
+// of Name too.
+func (s *Segments) Next(ctx context.Context, name string) (firn.ID, error) {
+	n, err := s.Name(name)
+	if err != nil {
+		return 0, err
+	}
+	return n.NextContext(ctx)
+}
+
+// All iterates over the names there are at its start, in order.
+func (s *Segments) All() iter.Seq[*Name] {
+	return func(yield func(*Name) bool) {
+		for _, n := range s.sorted() {
+			if !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Segments) sorted() []*Name {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	list := make([]*Name, 0, len(s.names))
+	for _, name := range slices.Sorted(maps.Keys(s.names)) {
+		list = append(list, s.names[name])
+	}
+	return list
+}
+
+// enqueue has a range fetched for n.
+func (s *Segments) enqueue(n *Name) {
+	s.mu.Lock()
+	start := !s.closing && s.workers < s.cfg.Fetches
+	if !s.closing {
+		s.queue = append(s.queue, n)
+	}
+	if start {
+		s.workers++
+	}
+	s.mu.Unlock()
+	if start {
+		s.start()
+	}
+}
+
+// work fetches what is queued, until nothing is.
+func (s *Segments) work(ctx context.Context) {
+	for n := s.dequeue(); n != nil; n = s.dequeue() {
+		limited, cancel := turns.WithTimeout(ctx, s.cfg.Time, callTimeout)
+		r, err := s.source.Fetch(limited, n.name, n.ask())
+		cancel()
+		if n.fetched(r, err) {
+			s.enqueue(n)
+		}
+	}
+}
+
+// dequeue returns whose range to fetch next; nil ends the worker.
+func (s *Segments) dequeue() *Name {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 || s.closing {
+		s.queue = nil
+		if s.workers--; s.workers == 0 && s.closing {
+			close(s.idle)
+		}
+		return nil
+	}
+	n := s.queue[0]
+	s.queue[0] = nil
+	s.queue = s.queue[1:]
+	return n
+}
+
+// Close ends issuing and gives unused ids back where they are still the newest
+// of their name; once it returns, no id is issued. It first waits for fetches
+// under way, so that what they bring is given back too. Ctx bounds all of this;
+// what could not be given back is never issued by anyone, and the error says
+// so. It may be called twice.
+func (s *Segments) Close(ctx context.Context) error {
+	s.mu.Lock()
+	again := s.closing
+	s.closing = true
+	if !again && s.workers == 0 {
+		close(s.idle)
+	}
+	s.mu.Unlock()
+	if again {
+		if err := turns.Wait(ctx, s.cfg.Time, s.closed); err != nil {
+			return err
+		}
+		return s.err
+	}
+	defer close(s.closed)
+	late := turns.Wait(ctx, s.cfg.Time, s.idle)
+	s.cancel()
+	if late != nil {
+		late = fmt.Errorf("segment: wait for fetches under way, whose ids stay unused: %w", late)
+	}
+	s.err = errors.Join(late, s.giveBack(ctx))
+	return s.err
+}

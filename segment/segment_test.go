@@ -1,0 +1,541 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+func TestIDsBeginAtTheStartAndLeaveNoGap(t *testing.T) {
+	for _, stripe := range []segment.Stripe{{Offset: 0, Stride: 1}, {Offset: 2, Stride: 5}, {Offset: 0, Stride: 7}} {
+		w := newWorld(t, 1)
+		n := w.orders(steps(10, 80), func(c *segment.Config) { c.Offset, c.Stride = stripe.Offset, stripe.Stride })
+		want := firn.ID(stripe.Offset)
+		if want < 1 {
+			want += firn.ID(stripe.Stride)
+		}
+		for range 1000 {
+			id, err := n.Next()
+			if err != nil || id != want {
+				t.Fatalf("%v: id %d, %v, want %d", stripe, id, err, want)
+			}
+			want += firn.ID(stripe.Stride)
+			w.stage.now += time.Second
+		}
+		if s := n.State(); s.Issued != 1000 {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+func TestTheNextRangeIsThereBeforeTheCurrentOneEnds(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders()
+	for range 50_000 {
+		w.mustTake(n, 10)
+		w.stage.settle() // fetching keeps pace
+		w.stage.now += time.Second
+	}
+	if s := n.State(); s.Waits != 1 || s.Failures != 0 {
+		t.Errorf("callers waited %d times, want only for the first range: %+v", s.Waits, s)
+	}
+}
+
+func TestTheStepFollowsTheDemandBothWays(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders()
+	demand := func(perSecond int, d time.Duration) segment.State {
+		for end := w.stage.now + d; w.stage.now < end; {
+			for left := perSecond * 10; left > 0; {
+				r, err := n.Take(context.Background(), left)
+				if err != nil {
+					t.Fatal(err)
+				}
+				left -= r.Len()
+			}
+			w.stage.now += 10 * time.Second
+			w.stage.settle()
+		}
+		return n.State()
+	}
+	for _, c := range []struct {
+		perSecond   int
+		least, most int64
+	}{
+		{100, 85_000, 95_000}, // 900 s
+		{5, 4_400, 4_600},
+		{20, 17_000, 19_000},
+		{5_000, 1_000_000, 1_000_000}, // the greatest step
+		{1, 1_000, 1_000},             // the least
+	} {
+		s := demand(c.perSecond, 50*time.Hour*max(1, time.Duration(20/c.perSecond)))
+		if s.Step < c.least || s.Step > c.most {
+			t.Errorf("at %d a second the step is %d, want %d to %d", c.perSecond, s.Step, c.least, c.most)
+		}
+		if s.Rate < 0.9*float64(c.perSecond) || s.Rate > 1.1*float64(c.perSecond) {
+			t.Errorf("at %d a second the rate is said to be %.1f", c.perSecond, s.Rate)
+		}
+		if lasts := time.Duration(float64(s.Left) / float64(c.perSecond) * float64(time.Second)); s.Lasts < lasts*9/10 || s.Lasts > lasts*11/10 {
+			t.Errorf("at %d a second %d ids last for %v, %v are said", c.perSecond, s.Left, lasts, s.Lasts)
+		}
+		if s.Waits > 1+20 {
+			t.Errorf("callers waited %d times", s.Waits)
+		}
+	}
+}
+
+func TestABurstThatOutrunsFetchingGrowsTheChainUntilItIsOver(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders(steps(1000, 1000))
+	for range 20 {
+		w.mustTake(n, 1000) // nothing is fetched but while a caller waits
+		w.stage.now += time.Millisecond
+	}
+	w.stage.settle()
+	s := n.State()
+	if s.Depth != 8 || s.Ranges < 7 {
+		t.Fatalf("after a burst: %+v", s)
+	}
+	waits := s.Waits
+	for range 4 { // the same burst finds what it needs
+		w.mustTake(n, 1000)
+	}
+	if s := n.State(); s.Waits != waits {
+		t.Errorf("a burst within the chain waited: %+v", s)
+	}
+	for range 30_000 {
+		w.mustTake(n, 1)
+		w.stage.now += time.Second
+		w.stage.settle()
+	}
+	if s := n.State(); s.Depth != 1 || s.Ranges > 1 {
+		t.Errorf("long after the burst: %+v", s)
+	}
+}
+
+func TestUnusedIDsAreGivenBack(t *testing.T) {
+	w := newWorld(t, 1)
+	for i := range 20 {
+		s := w.open(steps(100, 1000), func(c *segment.Config) { c.Ahead = 1 })
+		n := w.name(s, "orders")
+		if last := w.mustTake(n, 37+i); last != firn.ID(len(w.seen["orders"])) {
+			t.Fatalf("after %d ids the last is %d", len(w.seen["orders"]), last)
+		}
+		if i%2 == 0 {
+			w.stage.settle() // a range fetched ahead is given back with the rest of the first
+		}
+		w.close(s)
+		w.close(s)
+		if _, err := n.Next(); !errors.Is(err, firn.ErrClosed) {
+			t.Fatalf("after Close: %v", err)
+		}
+		if _, err := s.Name("orders2"); !errors.Is(err, firn.ErrClosed) {
+			t.Fatalf("after Close: %v", err)
+		}
+	}
+}
+
+func TestOnlyTheNewestRangesAreGivenBack(t *testing.T) {
+	w := newWorld(t, 1)
+	a, b := w.open(steps(100, 100)), w.open(steps(100, 100))
+	w.mustTake(w.name(a, "orders"), 10) // 1 to 100
+	w.mustTake(w.name(b, "orders"), 10) // 101 to 200
+	w.close(a)
+	if last := w.mustTake(w.orders(steps(100, 100)), 1); last != 201 {
+		t.Errorf("%d was issued next, want 201: what another has gone on from stays as it is", last)
+	}
+	w.close(b)
+	// The counter stands at 301. Of ranges that are not in a row the last goes back.
+	c := w.open(steps(100, 100), func(c *segment.Config) { c.Ahead = 1 })
+	n := w.name(c, "orders")
+	w.stage.settle()
+	w.mustTake(n, 1) // 301 to 400
+	ahead := w.stage.tasks
+	w.stage.tasks = nil
+	d := w.orders(steps(100, 100))
+	w.mustTake(d, 1) // 401 to 500
+	w.stage.tasks = ahead
+	w.stage.settle() // 501 to 600
+	if s := n.State(); s.Ranges != 1 {
+		t.Fatalf("%+v", s)
+	}
+	w.close(c)
+	if last := w.mustTake(w.orders(steps(100, 100)), 1); last != 501 {
+		t.Errorf("%d was issued next, want 501", last)
+	}
+}
+
+func TestGivingBackMayFailInAnyWay(t *testing.T) {
+	for _, outcome := range []storetest.Outcome{storetest.FailApplied, storetest.FailUnapplied, storetest.FailLate, storetest.Refuse} {
+		w := newWorld(t, 1)
+		s := w.open(steps(100, 100))
+		w.mustTake(w.name(s, "orders"), 10)
+		w.mustTake(w.name(s, "users"), 10)
+		w.store.Script = func(storetest.Call) storetest.Outcome { return outcome }
+		if err := s.Close(context.Background()); err == nil {
+			t.Errorf("%v: no error", outcome)
+		}
+		w.store.Script = nil
+		for range 5 {
+			w.mustTake(w.orders(steps(100, 100)), 150)
+		}
+	}
+}
+
+func TestAnAnswerLostIsReadBack(t *testing.T) {
+	for _, outcome := range []storetest.Outcome{storetest.FailApplied, storetest.FailUnapplied, storetest.FailLate} {
+		w := newWorld(t, 1)
+		w.store.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Op == storetest.OpCompareAndSwap && c.N%2 == 1 {
+				return outcome
+			}
+			return storetest.Pass
+		}
+		n := w.orders(steps(100, 100))
+		if last := w.mustTake(n, 1000); last != 1000 {
+			t.Errorf("%v: %d ids up to %d, want no gap", outcome, 1000, last)
+		}
+		if s := n.State(); s.Failures != 0 {
+			t.Errorf("%v: %+v", outcome, s)
+		}
+	}
+}
+
+func TestAStormOfConflictsIsOutwaited(t *testing.T) {
+	w := newWorld(t, 1)
+	rival := w.orders(func(c *segment.Config) {
+		c.Store = w.mem
+		c.MinStep, c.MaxStep = 10, 10
+	})
+	storm := 30
+	n := w.orders(func(c *segment.Config) {
+		c.Store = before{w.mem, func() {
+			if storm > 0 {
+				storm--
+				w.mustTake(rival, 10)
+				w.stage.settle()
+			}
+		}}
+	})
+	w.mustTake(n, 10)
+	if w.stage.now == 0 {
+		t.Error("it never waited between tries")
+	}
+	storm = math.MaxInt
+	started := w.stage.now
+	_, err := w.take(n, 2000)
+	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "64 tries") {
+		t.Errorf("in an endless storm: %v", err)
+	}
+	if took := w.stage.now - started; took > time.Minute {
+		t.Errorf("it gave up after %v", took)
+	}
+	storm = 0
+	w.stage.now += time.Second
+	w.mustTake(n, 2000)
+}
+
+func TestAnOutageIsSurvivedAsLongAsIDsLast(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders()
+	for range 10_000 {
+		w.mustTake(n, 100)
+		w.stage.now += time.Second
+		w.stage.settle()
+	}
+	w.store.SetDown(true)
+	promised := n.State().Lasts
+	if promised < 12*time.Minute {
+		t.Errorf("ids are said to last for %v, want at least four fifths of a quarter of an hour", promised)
+	}
+	began := w.stage.now
+	var err error
+	for err == nil {
+		_, err = w.take(n, 100)
+		w.stage.now += time.Second
+		w.stage.settle()
+	}
+	if !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("at the end: %v", err)
+	}
+	if lasted := w.stage.now - began; lasted < promised*95/100 || lasted > promised*105/100 {
+		t.Errorf("ids lasted for %v, %v were promised", lasted, promised)
+	}
+	s := n.State()
+	if s.Left != 0 || s.Err == nil || s.Failures == 0 || s.Failures > 500 {
+		t.Errorf("in the outage: %+v", s)
+	}
+	w.store.SetDown(false)
+	w.stage.now += time.Second
+	w.mustTake(n, 1000)
+	if s := n.State(); s.Err != nil {
+		t.Errorf("after the outage: %+v", s)
+	}
+}
+
+func TestAShortOutageIsOverBeforeAnybodyWaits(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders()
+	for i := range 20_000 {
+		w.store.SetDown(i%3000 > 2500) // 500 s every 3,000 s
+		if _, err := w.take(n, 50); err != nil {
+			t.Fatalf("after %v: %v, %+v", w.stage.now, err, n.State())
+		}
+		w.stage.now += time.Second
+		w.stage.settle()
+	}
+	if s := n.State(); s.Waits != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestStripesLetIndependentStoresServeOneName(t *testing.T) {
+	seen := map[firn.ID]int64{}
+	for offset := range int64(3) {
+		w := newWorld(t, uint64(offset))
+		n := w.orders(steps(10, 100), func(c *segment.Config) { c.Offset, c.Stride = offset, 3 })
+		for range 50 {
+			w.mustTake(n, 7)
+		}
+		for id := range w.seen["orders"] {
+			if other, ok := seen[id]; ok {
+				t.Fatalf("id %d of offsets %d and %d", id, other, offset)
+			}
+			seen[id] = offset
+		}
+		_, err := w.take(w.orders(), 1)
+		var stripe *segment.StripeError
+		if !errors.As(err, &stripe) || !errors.Is(err, segment.ErrStripe) || stripe.Have.Offset != offset {
+			t.Errorf("another stripe: %v", err)
+		}
+	}
+}
+
+func TestTheLastIDIsIssuedAndNoneAfterIt(t *testing.T) {
+	for _, c := range []struct {
+		start, last    firn.ID
+		offset, stride int64
+		want           int
+	}{
+		{firn.MaxID - 99, firn.MaxID, 0, 1, 100},
+		{firn.MaxID, firn.MaxID, 0, 1, 1},
+		{firn.MaxID - 99, firn.MaxID, 7, 10, 10},
+		{firn.MaxID - 3, firn.MaxID, 0, 1 << 20, 0},
+		{firn.MaxID - 1<<30, firn.MaxID, 5, 1 << 20, 1024},
+		{1, 53, 0, 1, 53},
+		{1, 1, 0, 1, 1},
+	} {
+		for _, step := range []int64{1, 7, 1000, 1 << 40} {
+			w := newWorld(t, uint64(step))
+			change := func(cfg *segment.Config) {
+				cfg.Start, cfg.Max, cfg.Offset, cfg.Stride = c.start, c.last, c.offset, c.stride
+			}
+			n := w.orders(steps(step, step), change)
+			var err error
+			for range 100 {
+				if _, err = w.take(n, 17); err != nil {
+					break
+				}
+			}
+			var exhausted *segment.ExhaustedError
+			for range 3 {
+				if !errors.As(err, &exhausted) || !errors.Is(err, segment.ErrExhausted) || exhausted.Max != c.last {
+					t.Fatalf("%+v step %d: %v", c, step, err)
+				}
+				w.stage.now += time.Second
+				_, err = w.take(n, 1<<21)
+			}
+			if got := len(w.seen["orders"]); got != c.want && c.want < 1024 {
+				t.Errorf("%+v step %d: %d ids", c, step, got)
+			}
+			if _, err := w.take(w.orders(steps(step, step), change), 1); !errors.Is(err, segment.ErrExhausted) {
+				t.Errorf("%+v step %d: another process: %v", c, step, err)
+			}
+		}
+	}
+}
+
+func TestAStoreThatWasSetBackDoesNotSetThisProcessBack(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders(steps(100, 100))
+	w.mustTake(n, 150)
+	old := w.mem.Snapshot()
+	w.mustTake(n, 500)
+	for i := range 10 {
+		if i%2 == 0 {
+			w.mem.Restore(old)
+		} else {
+			w.mem.Restore(nil)
+		}
+		w.mustTake(n, 430) // checks that none is issued twice, nor out of order
+	}
+	// One that comes later goes on above, since the counter was raised.
+	w.mustTake(w.orders(), 1)
+	// And Start raises it for all.
+	w.mem.Restore(nil)
+	id, err := w.orders(func(c *segment.Config) { c.Start = 50_000 }).Next()
+	if err != nil || id != 50_000 {
+		t.Errorf("%d, %v", id, err)
+	}
+	if id, err := w.orders().Next(); err != nil || id != 51_000 {
+		t.Errorf("%d, %v", id, err)
+	}
+}
+
+func TestRaiseMovesOnAndOnlyForward(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.open(steps(100, 100))
+	n := w.name(s, "orders")
+	ctx := context.Background()
+	w.mustTake(n, 30)
+	for _, c := range []struct{ least, next firn.ID }{
+		{20, 31}, // behind already
+		{32, 32}, // within the range in use: that is dropped, and the next begins there or above
+		{5000, 5000},
+		{4000, 5001},
+	} {
+		if err := n.Raise(ctx, c.least); err != nil {
+			t.Fatal(err)
+		}
+		if last := w.mustTake(n, 1); last < c.next || last > c.next+150 {
+			t.Errorf("raised to %d, the next is %d", c.least, last)
+		}
+	}
+	if err := n.Raise(ctx, -1); !errors.Is(err, firn.ErrRange) {
+		t.Error(err)
+	}
+	if err := n.Raise(ctx, firn.MaxID); err != nil {
+		t.Error(err)
+	}
+	if id := w.mustTake(n, 1); id != firn.MaxID {
+		t.Error(id)
+	}
+	if err := n.Raise(ctx, firn.MaxID); !errors.Is(err, segment.ErrExhausted) {
+		t.Error(err)
+	}
+}
+
+func TestWhatWasFetchedBeforeTheCounterWasRaisedIsNotUsed(t *testing.T) {
+	w := newWorld(t, 1)
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	var n *segment.Name
+	fetches := 0
+	n = w.orders(func(c *segment.Config) {
+		c.Store = before{w.mem, func() {
+			if fetches++; fetches == 4 { // the write of the second range, which has been decided on
+				if err := n.Raise(ended, 9000); !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			}
+		}}
+	})
+	w.mustTake(n, 1)
+	w.mustTake(n, 500) // past the mark
+	w.stage.settle()
+	if id := w.mustTake(n, 1); id < 9000 {
+		t.Errorf("%d after raising to 9000", id)
+	}
+	if s := n.State(); s.Dropped != 1 || s.Failures != 0 {
+		t.Errorf("%+v", s)
+	}
+	if id := w.mustTake(w.orders(), 1); id < 9000 {
+		t.Errorf("%d elsewhere after raising to 9000", id)
+	}
+}
+
+func TestForeignContentIsRefusedAndLeftAsItIs(t *testing.T) {
+	for _, content := range []string{
+		``, `null`, `[]`, `7`, `{}`, `{"fence":"12"}`, `{"next":1001,"stride":1}`,
+		`{"next":"1001","offset":0,"stride":0}`, `{"next":"1001","offset":1,"stride":1}`, `{"next":"1001","offset":-1,"stride":5}`,
+		`{"next":"1001","offset":2,"stride":5}`, `{"next":"-1","stride":1}`, `{"next":"18446744073709551615","stride":1}`,
+		`{"next":"1001","offset":0,"stride":2097152}`, `{"next":" 1","stride":1}`, `{"next":"1e3","stride":1}`,
+	} {
+		w := newWorld(t, 1)
+		if _, err := w.mem.CompareAndSwap(context.Background(), segment.Key("orders"), 0, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := w.take(w.orders(), 1)
+		if !errors.Is(err, segment.ErrForeign) || !strings.Contains(err.Error(), "firn/segment:orders") {
+			t.Errorf("%s: %v", content, err)
+		}
+		if e, err := w.mem.Get(context.Background(), segment.Key("orders")); err != nil || string(e.Value) != content {
+			t.Errorf("%s became %s, %v", content, e.Value, err)
+		}
+	}
+}
+
+func TestMistakesAreNamedAllAtOnce(t *testing.T) {
+	_, err := segment.Open(segment.Config{
+		MinStep: -1, Target: -time.Second, Ahead: math.NaN(), Chain: 65, Start: 7, Max: 6, Offset: 4, Stride: 4, Fetches: -1, MaxNames: -1,
+	})
+	for _, word := range []string{"source", "least step", "target", "ahead", "chain", "fetches", "names", "first id", "offset"} {
+		if err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("%q is not named in: %v", word, err)
+		}
+	}
+	w := newWorld(t, 1)
+	for _, change := range []func(*segment.Config){
+		func(c *segment.Config) { c.MinStep, c.MaxStep = 10, 9 },
+		func(c *segment.Config) { c.MaxStep = -5 },
+		func(c *segment.Config) { c.MinStep = 1 << 41 },
+		func(c *segment.Config) { c.Stride = 1<<20 + 1 },
+		func(c *segment.Config) { c.Stride = -1 },
+		func(c *segment.Config) { c.Start = -1 },
+		func(c *segment.Config) { c.Max = -1 },
+		func(c *segment.Config) { c.Ahead = 1.5 },
+	} {
+		cfg := segment.Config{Store: w.store}
+		change(&cfg)
+		if _, err := segment.Open(cfg); !errors.Is(err, firn.ErrRange) {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+	for _, change := range []func(*segment.Config){
+		func(c *segment.Config) { c.MinStep = 5_000_000 },
+		func(c *segment.Config) { c.MaxStep = 10 },
+	} {
+		cfg := segment.Config{Store: w.store}
+		change(&cfg)
+		if _, err := segment.Open(cfg); err != nil {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}
+
+func TestNamesFollowTheRuleOfPools(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.open(func(c *segment.Config) { c.MaxNames = 3 })
+	for _, name := range []string{"", strings.Repeat("x", 65), "a/b", "a b", "a:b", "ä", "\x00", "a\n"} {
+		if _, err := s.Next(context.Background(), name); !errors.Is(err, firn.ErrSyntax) {
+			t.Errorf("name %q: %v", name, err)
+		}
+	}
+	for _, name := range []string{"A.b-c_9", strings.Repeat("x", 64), "slot"} {
+		if id, err := s.Next(context.Background(), name); err != nil || id != 1 {
+			t.Errorf("name %q: %d, %v", name, id, err)
+		}
+	}
+	if _, err := s.Name("fourth"); !errors.Is(err, firn.ErrRange) {
+		t.Errorf("one name too many: %v", err)
+	}
+	var names []string
+	for n := range s.All() {
+		names = append(names, n.String())
+	}
+	if fmt.Sprint(names) != fmt.Sprint([]string{"A.b-c_9", "slot", strings.Repeat("x", 64)}) {
+		t.Errorf("%q", names)
+	}
+	if _, err := w.orders().Take(context.Background(), 0); !errors.Is(err, firn.ErrRange) {
+		t.Errorf("no ids: %v", err)
+	}
+}

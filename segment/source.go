@@ -1,0 +1,38 @@
+package segment
+
+import (
+	"context"
+
+	"github.com/firn-id/firn"
+)
+
+// A Source hands out ranges of ids. The one behind [Config.Store] keeps a
+// counter in a store; another may ask a table or a service that is there
+// already.
+type Source interface {
+	// Fetch returns a range of about ask.Step ids of name, which it has given
+	// to nobody else and never will. What it returns is final: a range that may
+	// or may not have been granted, because an answer was lost, is an error and is
+	// not granted again. It returns soon after ctx ends. For one name only one call
+	// is made at a time.
+	Fetch(ctx context.Context, name string, ask Ask) (Range, error)
+}
+
+// An Ask is what a range is wanted for.
+type Ask struct {
+	// Step is how many ids are wanted. The range says how many there are.
+	Step int64
+	// Above is the greatest id that the process has of this name so far, -1
+	// without any. A source that can begins above it, even if its counter was
+	// set back; a range that begins below what was issued is dropped.
+	Above firn.ID
+}
+
+// A Returner is a [Source] that takes unused ids back.
+type Returner interface {
+	// Return gives back the end of what was fetched last for name; it is never
+	// issued here any more, whatever the outcome. The error is nil also where the
+	// ids stay unused because another range has been handed out since; given
+	// says which.
+	Return(ctx context.Context, name string, unused Range) (given bool, err error)
+}
