@@ -160,7 +160,7 @@ func (s *Sequence) strict() error {
 		return nil
 	}
 	for _, r := range s.batch {
-		if r.least >= s.counter.high {
+		if r.n == 0 && r.least >= s.counter.high {
 			return nil
 		}
 	}
@@ -174,9 +174,8 @@ func (s *Sequence) refuse() bool {
 		if r.fits || !s.counter.exhausted(r) {
 			return false
 		}
-		r.err = &ExhaustedError{
-			Name: s.name, Want: r.n, Left: max(s.counter.max-s.counter.base(), 0), Max: s.all.cfg.Max,
-		}
+		from := max(s.counter.base(), r.least)
+		r.err = &ExhaustedError{Name: s.name, Want: r.n, Left: s.counter.room(from, r), Max: firn.ID(s.counter.end(from, r))}
 		return true
 	})
 	return len(s.batch) == 0

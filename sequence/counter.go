@@ -40,6 +40,7 @@ type request struct {
 	n      int64 // how many ids it wants; 0 for a raise
 	partly bool  // fewer will do
 	least  int64 // where the counter is raised to before
+	block  int64 // all ids are of one block of so many; 0: of any
 
 	left bool          // its caller has gone; guarded by the sequence's mu
 	done chan struct{} // closed once the rest is set
@@ -56,14 +57,18 @@ type request struct {
 func (c *counter) share(batch []*request) int64 {
 	last := c.base()
 	for _, r := range batch {
-		last = max(last, r.least)
-		left := max(c.max-last, 0)
+		from := max(last, r.least)
+		left := c.room(from, r)
 		r.got = r.n
 		if r.partly {
 			r.got = min(r.n, left)
 		}
 		r.fits = r.got <= left && (r.got > 0 || r.n == 0)
-		if r.fits && r.got > 0 {
+		if !r.fits {
+			continue
+		}
+		last = from
+		if r.got > 0 {
 			r.first = firn.ID(last + 1)
 			last += r.got
 		}
@@ -71,9 +76,22 @@ func (c *counter) share(batch []*request) int64 {
 	return last
 }
 
+// room is how many ids a request may have above one.
+func (c *counter) room(last int64, r *request) int64 { return max(c.end(last, r)-last, 0) }
+
+// end is the greatest id that a request may have above one.
+func (c *counter) end(last int64, r *request) int64 {
+	if r.block == 0 {
+		return c.max
+	}
+	// The last of last's own block. If last is that there is no room: the next
+	// block is for whoever asks for it.
+	return min(c.max, last-last%r.block+(r.block-1))
+}
+
 // exhausted reports whether a request could not be served even alone: not just
 // since others before it took what was left, for their addition may yet fail.
 func (c *counter) exhausted(r *request) bool {
-	left := max(c.max-c.base(), 0)
+	left := c.room(max(c.base(), r.least), r)
 	return left < r.n && (!r.partly || left == 0)
 }

@@ -24,7 +24,7 @@ type ExhaustedError struct {
 	Name string  // the sequence
 	Want int64   // how many ids were asked for
 	Left int64   // how many there were
-	Max  firn.ID // the greatest id allowed
+	Max  firn.ID // the greatest id allowed: Config.Max, or the end of a block
 }
 
 func (e *ExhaustedError) Error() string {

@@ -92,6 +92,31 @@ func (s *Sequence) Take(ctx context.Context, n int64) (first firn.ID, err error)
 	return r.first, nil
 }
 
+// TakeIn is Take of ids that are greater than above and all of one block: from
+// k×block to k×block + block − 1 for some k. The block is that of above, or a later one
+// in which the sequence is already. If n are not left in it, that is an
+// *[ExhaustedError], and the sequence stays where it is. So counters that begin anew, in each
+// day for instance, share one sequence: see package numbering.
+func (s *Sequence) TakeIn(ctx context.Context, n int64, above firn.ID, block int64) (first firn.ID, err error) {
+	most := int64(s.all.cfg.Max)
+	switch {
+	case block < 1:
+		err = firn.NewRangeError("block", block, 1, most, "ids of a block")
+	case n < 1 || n > block:
+		err = firn.NewRangeError("n", n, 1, block, "ids to take of a block")
+	case above < 0 || above > s.all.cfg.Max:
+		err = firn.NewRangeError("above", int64(above), 0, most, "up to Max")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("sequence %q: %w", s.name, err)
+	}
+	r := request{n: n, least: int64(above), block: block}
+	if err := s.ask(ctx, &r); err != nil {
+		return 0, err
+	}
+	return r.first, nil
+}
+
 // Fill fills dst with ids in a row and returns how many there were. Where fewer
 // are left than dst holds it fills the front, and says so with an
 // *[ExhaustedError]; other errors are those of [Sequence.Next], with none filled.

@@ -1,0 +1,243 @@
+package numbering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store"
+)
+
+// A Counter is a strictly increasing sequence over all processes, as
+// [sequence.Sequence] is.
+type Counter interface {
+	// TakeIn returns the first of n ids in a row that are greater than above and
+	// than all that anybody had received, all within one block: ids from k×block to
+	// k×block + block − 1 for some k. Where so many are not left in the block that the
+	// counter is in, that is [sequence.ErrExhausted].
+	TakeIn(ctx context.Context, n int64, above firn.ID, block int64) (firn.ID, error)
+}
+
+// Config is what [New] makes a [Format] of. Template and Counter are required.
+type Config struct {
+	// Template is how numbers look. In braces stand {n:WIDTH}, the number in its
+	// period with leading zeros (once, WIDTH up to 10), and parts of the date, alone
+	// or several at once: {yyyy}, {yy}, {MM}, {dd}, {yyyyMMdd}, {yyyy-MM}. The finest
+	// of them is the period after which numbers begin at 1 again; without any they
+	// go on for ever. All else is taken as it stands.
+	Template string
+	// Zone is whose calendar it is. Default: UTC.
+	Zone *time.Location
+	// Counter counts. Everybody who uses it for numbers must have the same template.
+	Counter Counter
+	// Time is whose clock says which period it is. Default: [firn.SystemTime].
+	Time firn.TimeSource
+	// Clock, if set, corrects Time to the clock of a store once a minute, so that a
+	// period begins when it does there.
+	Clock store.Clock
+}
+
+// A Format makes and reads business numbers. Make one with [New]; its methods may be
+// called concurrently.
+type Format struct {
+	cfg    Config
+	pieces []piece
+	period period
+	width  int
+	block  int64 // ids of the counter in one period
+
+	mu        sync.Mutex
+	offset    time.Duration // of the store's clock
+	corrected time.Duration // when, by the monotonic clock
+	known     bool
+}
+
+// ErrExhausted: all numbers of the period are used up.
+var ErrExhausted = errors.New("numbering: no number left in this period")
+
+// recheck is how long the offset of a store's clock is relied on.
+const recheck = time.Minute
+
+// New checks cfg. Errors match [firn.ErrSyntax] and say what would be allowed.
+func New(cfg Config) (*Format, error) {
+	if cfg.Counter == nil {
+		return nil, firn.NewSyntaxError("counter", "", "Config.Counter is required")
+	}
+	pieces, p, err := parse(cfg.Template)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Zone == nil {
+		cfg.Zone = time.UTC
+	}
+	if cfg.Time == nil {
+		cfg.Time = firn.SystemTime()
+	}
+	f := &Format{cfg: cfg, pieces: pieces, period: p, block: 1}
+	for _, each := range pieces {
+		f.width += each.width
+	}
+	for range f.width {
+		f.block *= 10
+	}
+	return f, nil
+}
+
+// String returns the template.
+func (f *Format) String() string { return f.cfg.Template }
+
+// Next returns the next number. Errors: [ErrExhausted], a *[firn.RangeError] if the
+// clock shows no year from 1 to 9999, and those of the counter and of its clock.
+func (f *Format) Next(ctx context.Context) (string, error) {
+	all, err := f.Take(ctx, 1)
+	if err != nil {
+		return "", err
+	}
+	return all[0], nil
+}
+
+// Take returns n numbers in a row, all of one period: none if so many are not left.
+// N below 1 or above what a period has is a *[firn.RangeError]; else errors are
+// those of Next.
+func (f *Format) Take(ctx context.Context, n int) ([]string, error) {
+	if n < 1 || int64(n) > f.block-1 {
+		return nil, firn.NewRangeError("how many numbers", int64(n), 1, f.block-1, "template "+f.cfg.Template)
+	}
+	now, err := f.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if y := now.Year(); y < 1 || y > 9999 {
+		return nil, firn.NewRangeError("year of the clock", int64(y), 1, 9999, "")
+	}
+	first, err := f.cfg.Counter.TakeIn(ctx, int64(n), firn.ID(f.period.index(now)*f.block), f.block)
+	if errors.Is(err, sequence.ErrExhausted) {
+		return nil, fmt.Errorf("%w: %q has %d numbers in a %s: %w", ErrExhausted, f.cfg.Template, f.block-1, f.period, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	texts := make([]string, n)
+	for i := range texts {
+		if texts[i], err = f.text(first + firn.ID(i)); err != nil {
+			return nil, err
+		}
+	}
+	return texts, nil
+}
+
+// now reads the clock, as the store's clock has it if there is one.
+func (f *Format) now(ctx context.Context) (time.Time, error) {
+	wall := f.cfg.Time.Wall()
+	if f.cfg.Clock == nil {
+		return wall.In(f.cfg.Zone), nil
+	}
+	mono := f.cfg.Time.Monotonic()
+	f.mu.Lock()
+	fresh, offset := f.known && mono-f.corrected < recheck, f.offset
+	f.mu.Unlock()
+	if !fresh {
+		there, err := f.cfg.Clock.Now(ctx)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("numbering: read the store's clock: %w", err)
+		}
+		after := f.cfg.Time.Monotonic()
+		wall = f.cfg.Time.Wall()
+		offset = there.Add((after - mono) / 2).Sub(wall) // the answer is about half a round trip old
+		f.mu.Lock()
+		f.offset, f.corrected, f.known = offset, after, true
+		f.mu.Unlock()
+	}
+	return wall.Add(offset).In(f.cfg.Zone), nil
+}
+
+// text writes an id of the counter.
+func (f *Format) text(id firn.ID) (string, error) {
+	// Dates are written in UTC, where every day has a midnight.
+	at, ok := f.period.begins(int64(id)/f.block, time.UTC)
+	number := int64(id) % f.block
+	if !ok || number == 0 {
+		return "", fmt.Errorf("numbering: %d is no number of template %q: the counter is used for something else too", id, f.cfg.Template)
+	}
+	var b strings.Builder
+	for _, p := range f.pieces {
+		switch {
+		case p.width > 0:
+			fmt.Fprintf(&b, "%0*d", p.width, number)
+		case p.layout != "":
+			b.WriteString(at.Format(p.layout))
+		default:
+			b.WriteString(p.literal)
+		}
+	}
+	return b.String(), nil
+}
+
+// A Number is what a text says.
+type Number struct {
+	Begins time.Time // of its period, in the format's zone; zero if numbers never begin anew
+	N      int64     // from 1
+}
+
+// Parse reads what Next wrote. A two-digit year is of the present century. The error
+// is a *[firn.SyntaxError].
+func (f *Format) Parse(text string) (Number, error) {
+	refuse := func(format string, args ...any) (Number, error) {
+		return Number{}, firn.NewSyntaxError("number of "+f.cfg.Template, text, fmt.Sprintf(format, args...))
+	}
+	var n Number
+	y, m, d := int64(0), int64(1), int64(1)
+	rest := text
+	for _, p := range f.pieces {
+		width := max(p.width, len(p.layout), len(p.literal))
+		if len(rest) < width {
+			return refuse("it is too short")
+		}
+		part := rest[:width]
+		rest = rest[width:]
+		if p.literal != "" {
+			if part != p.literal {
+				return refuse("%q is wanted where it has %q", p.literal, part)
+			}
+			continue
+		}
+		value, err := strconv.ParseInt(part, 10, 64)
+		if err != nil || strings.Trim(part, "0123456789") != "" {
+			return refuse("digits are wanted where it has %q", part)
+		}
+		switch p.layout {
+		case "2006":
+			y = value
+		case "06":
+			y = int64(f.cfg.Time.Wall().In(f.cfg.Zone).Year()/100*100) + value
+		case "01":
+			m = value
+		case "02":
+			d = value
+		default:
+			n.N = value
+		}
+	}
+	if rest != "" {
+		return refuse("%q follows it", rest)
+	}
+	if n.N == 0 {
+		return refuse("numbers begin at 1")
+	}
+	if f.period == ever {
+		return n, nil
+	}
+	index := map[period]int64{year: y, month: y*100 + m, day: y*10_000 + m*100 + d}[f.period]
+	at, ok := f.period.begins(index, f.cfg.Zone)
+	if !ok {
+		return refuse("it has no such date")
+	}
+	n.Begins = at
+	return n, nil
+}

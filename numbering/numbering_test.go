@@ -1,0 +1,290 @@
+package numbering_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/numbering"
+	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+// clock is a time source that a test sets.
+type clock struct {
+	firn.TimeSource
+	mu sync.Mutex
+	at time.Time
+}
+
+func newClock(at string) *clock {
+	t, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		panic(err)
+	}
+	return &clock{TimeSource: firn.SystemTime(), at: t}
+}
+
+func (c *clock) Wall() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+// process is a format over a counter of its own in a store that all share.
+func process(t *testing.T, s *storetest.Faulty, cfg numbering.Config) *numbering.Format {
+	t.Helper()
+	all, err := sequence.Open(sequence.Config{Store: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Counter, err = all.Name("orders"); err != nil {
+		t.Fatal(err)
+	}
+	f, err := numbering.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func newStore() *storetest.Faulty { return storetest.NewFaulty(memstore.New(nil)) }
+
+func next(t *testing.T, f *numbering.Format) string {
+	t.Helper()
+	text, err := f.Next(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestNumbersBeginAnewInEachPeriod(t *testing.T) {
+	for _, test := range []struct {
+		template string
+		step     time.Duration
+		want     []string
+	}{
+		{"ORD{yyyyMMdd}-{n:6}", 9 * time.Hour, []string{
+			"ORD20261130-000001", "ORD20261130-000002", "ORD20261201-000001", "ORD20261201-000002", "ORD20261201-000003", "ORD20261202-000001",
+		}},
+		{"{n:3}/{yyyy-MM}", 20 * 24 * time.Hour, []string{"001/2026-11", "001/2026-12", "001/2027-01", "002/2027-01", "001/2027-02", "001/2027-03"}},
+		{"R{yy}.{n:2}", 200 * 24 * time.Hour, []string{"R26.01", "R27.01", "R28.01", "R28.02", "R29.01", "R29.02"}},
+		{"INV-{n:4}", 1000 * time.Hour, []string{"INV-0001", "INV-0002", "INV-0003"}},
+		{"{dd}.{MM}.{yyyy} {n:1}", 24 * time.Hour, []string{"30.11.2026 1", "01.12.2026 1", "02.12.2026 1"}},
+	} {
+		c := newClock("2026-11-30T08:00:00Z")
+		f := process(t, newStore(), numbering.Config{Template: test.template, Time: c})
+		for i, want := range test.want {
+			got := next(t, f)
+			if got != want {
+				t.Errorf("%s: number %d is %s, want %s", test.template, i, got, want)
+			}
+			n, err := f.Parse(got)
+			if err != nil || n.N < 1 || test.template != "INV-{n:4}" && n.Begins.After(c.Wall()) {
+				t.Errorf("%s is read as %+v, %v", got, n, err)
+			}
+			c.pass(test.step)
+		}
+	}
+}
+
+// TestAPeriodChangesOnceForAll: whoever is behind goes on in the new one, and
+// yesterday's numbers never come again.
+func TestAPeriodChangesOnceForAll(t *testing.T) {
+	s := newStore()
+	early, late := newClock("2026-11-20T23:59:58+08:00"), newClock("2026-11-20T23:59:50+08:00")
+	zone := time.FixedZone("UTC+8", 8*60*60)
+	a := process(t, s, numbering.Config{Template: "{yyyyMMdd}{n:3}", Zone: zone, Time: early})
+	b := process(t, s, numbering.Config{Template: "{yyyyMMdd}{n:3}", Zone: zone, Time: late})
+	want := []string{"20261120001", "20261120002", "20261121001", "20261121002", "20261121003"}
+	got := []string{next(t, a), next(t, b)}
+	early.pass(3 * time.Second) // midnight here, and not yet there
+	got = append(got, next(t, a), next(t, b))
+	late.pass(time.Minute)
+	if got = append(got, next(t, b)); strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// ahead is a store whose clock is an hour ahead of everybody's.
+type ahead struct{ at *clock }
+
+func (a ahead) Now(context.Context) (time.Time, error) { return a.at.Wall().Add(time.Hour), nil }
+
+func TestAStoresClockSaysWhenAPeriodBegins(t *testing.T) {
+	c := newClock("2026-11-20T23:30:00Z")
+	f := process(t, newStore(), numbering.Config{Template: "{yyyyMMdd}{n:3}", Time: c, Clock: ahead{c}})
+	if got := next(t, f); got != "20261121001" {
+		t.Errorf("got %s; it is tomorrow in the store", got)
+	}
+}
+
+func TestAFullPeriodIsAnErrorAndTheNextGoesOn(t *testing.T) {
+	c := newClock("2026-12-31T12:00:00Z")
+	f := process(t, newStore(), numbering.Config{Template: "{yyyy}-{n:1}", Time: c})
+	if _, err := f.Take(context.Background(), 8); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := f.Take(context.Background(), 2); !errors.Is(err, numbering.ErrExhausted) {
+		t.Errorf("%v, %v", all, err)
+	}
+	if got := next(t, f); got != "2026-9" {
+		t.Errorf("after a call that did not fit: %s", got)
+	}
+	for range 3 {
+		if text, err := f.Next(context.Background()); !errors.Is(err, numbering.ErrExhausted) || !strings.Contains(err.Error(), "has 9 numbers in a year") {
+			t.Errorf("%s, %v", text, err)
+		}
+	}
+	c.pass(24 * time.Hour)
+	if got := next(t, f); got != "2027-1" {
+		t.Errorf("in the next year: %s", got)
+	}
+}
+
+// TestNoNumberComesTwice: several processes with clocks that differ, days that
+// change, and a store that loses answers.
+func TestNoNumberComesTwice(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	s := newStore()
+	s.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpCompareAndSwap && c.N%5 == 0 {
+			return []storetest.Outcome{storetest.FailApplied, storetest.FailUnapplied}[c.N/5%2]
+		}
+		return storetest.Pass
+	}
+	seen := map[string]bool{}
+	last := ""
+	clocks := make([]*clock, 4)
+	formats := make([]*numbering.Format, 4)
+	for i := range formats {
+		clocks[i] = newClock(fmt.Sprintf("2026-11-20T12:%02d:00Z", 10*i))
+		formats[i] = process(t, s, numbering.Config{Template: "{yyyyMMdd}{n:6}", Time: clocks[i]})
+	}
+	for range 3000 {
+		i := random.IntN(len(formats))
+		for _, c := range clocks {
+			c.pass(time.Duration(random.IntN(10)) * time.Minute)
+		}
+		all, err := formats[i].Take(context.Background(), 1+random.IntN(3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range all {
+			if seen[text] || text <= last {
+				t.Fatalf("%s after %s", text, last)
+			}
+			seen[text], last = true, text
+		}
+	}
+	if len(seen) < 5000 || last < "20261128" {
+		t.Errorf("%d numbers, the last is %s", len(seen), last)
+	}
+}
+
+func TestTemplatesAndTextsThatAreNone(t *testing.T) {
+	counter := &counting{}
+	for _, template := range []string{
+		"", "x", "{n:0}", "{n:11}", "{n:}", "{n}", "{n:6", "n:6}", "{n:6}{n:6}", "{n:6}{MM}", "{n:6}{yyyydd}", "{n:6}{yyyy}{yyyy}", "{n:6}{yyyyMMyy}",
+		"{n:6}{HH}", "{n:6}{}", "{n:+6}", "{n:06}", strings.Repeat("x", 300) + "{n:6}",
+	} {
+		if f, err := numbering.New(numbering.Config{Template: template, Counter: counter}); !errors.Is(err, firn.ErrSyntax) {
+			t.Errorf("%q was read as %v, %v", template, f, err)
+		}
+	}
+	if _, err := numbering.New(numbering.Config{Template: "{n:6}"}); !errors.Is(err, firn.ErrSyntax) {
+		t.Errorf("without a counter: %v", err)
+	}
+	f, err := numbering.New(numbering.Config{Template: "A{yyyyMMdd}-{n:4}", Counter: counter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"", "A20261121-000", "A20261121-00001", "B20261121-0001", "A20261321-0001", "A20261131-0001", "A20260229-0001", "A2026112x-0001",
+		"A20261121-0000", "A20261121_0001", "A20261121-+001", "A00000000-0001",
+	} {
+		if n, err := f.Parse(text); !errors.Is(err, firn.ErrSyntax) {
+			t.Errorf("%q was read as %+v, %v", text, n, err)
+		}
+	}
+	for _, n := range []int{0, -1, 10_000} {
+		if all, err := f.Take(context.Background(), n); !errors.Is(err, firn.ErrRange) {
+			t.Errorf("%d numbers: %v, %v", n, all, err)
+		}
+	}
+}
+
+// counting is a counter that somebody uses for something else.
+type counting struct{ id firn.ID }
+
+func (c *counting) TakeIn(_ context.Context, n int64, _ firn.ID, _ int64) (firn.ID, error) {
+	c.id += firn.ID(n)
+	return c.id, nil
+}
+
+func TestACounterOfSomethingElseIsNoticed(t *testing.T) {
+	f, err := numbering.New(numbering.Config{Template: "{yyyyMMdd}{n:4}", Counter: &counting{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := f.Next(context.Background()); err == nil || !strings.Contains(err.Error(), "used for something else") {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+func FuzzTemplate(f *testing.F) {
+	for _, text := range []string{"ORD{yyyyMMdd}-{n:6}", "{n:3}/{yyyy-MM}", "R{yy}.{n:2}", "{n:1}", "{{n:2}}", "}{"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, template string) {
+		c := newClock("2026-11-30T08:00:00Z")
+		counter := within{}
+		format, err := numbering.New(numbering.Config{Template: template, Counter: counter, Time: c})
+		if err != nil {
+			if !errors.Is(err, firn.ErrSyntax) {
+				t.Fatalf("%q: %v", template, err)
+			}
+			return
+		}
+		text, err := format.Next(context.Background())
+		if err != nil {
+			t.Fatalf("%q: %v", template, err)
+		}
+		if n, err := format.Parse(text); err != nil || n.N != 1 {
+			t.Fatalf("%q makes %q, which is read as %+v, %v", template, text, n, err)
+		}
+	})
+}
+
+// within is a counter that begins each block.
+type within struct{}
+
+func (within) TakeIn(_ context.Context, _ int64, above firn.ID, _ int64) (firn.ID, error) {
+	return above + 1, nil
+}
+
+func BenchmarkNext(b *testing.B) {
+	f, err := numbering.New(numbering.Config{Template: "ORD{yyyyMMdd}-{n:6}", Counter: within{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := f.Next(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package numbering
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// A piece is a literal, a part of the date or the number.
+type piece struct {
+	literal string
+	layout  string // of package time, for a part of the date
+	width   int    // for the number
+}
+
+// A period is how long numbers go on before they begin at 1 again.
+type period int
+
+const (
+	ever period = iota
+	year
+	month
+	day
+)
+
+func (p period) String() string { return [...]string{"all time", "year", "month", "day"}[p] }
+
+// dateFields are the parts of a date that a template may have.
+var dateFields = []struct {
+	name, layout string
+	period       period
+}{
+	{"yyyy", "2006", year}, {"yy", "06", year}, {"MM", "01", month}, {"dd", "02", day},
+}
+
+const (
+	maxTemplate = 200
+	// maxWidth is such that the number and a day in front of it fit 63 bits.
+	maxWidth = 10
+)
+
+// parse reads a template.
+func parse(text string) (pieces []piece, p period, err error) {
+	refuse := func(format string, args ...any) error {
+		return firn.NewSyntaxError("template", text, fmt.Sprintf(format, args...))
+	}
+	if len(text) > maxTemplate {
+		return nil, 0, refuse("it has %d characters, up to %d are allowed", len(text), maxTemplate)
+	}
+	has := map[period]bool{}
+	numbers := 0
+	for rest := text; rest != ""; {
+		before, after, found := strings.Cut(rest, "{")
+		if strings.Contains(before, "}") {
+			return nil, 0, refuse("there is a } without a { before it")
+		}
+		if before != "" {
+			pieces = append(pieces, piece{literal: before})
+		}
+		if !found {
+			break
+		}
+		field, after, closed := strings.Cut(after, "}")
+		if !closed {
+			return nil, 0, refuse("a { is not closed")
+		}
+		rest = after
+		if width, ok := strings.CutPrefix(field, "n:"); ok {
+			n := 0
+			if _, err := fmt.Sscanf(width, "%d", &n); err != nil || fmt.Sprint(n) != width || n < 1 || n > maxWidth {
+				return nil, 0, refuse("{%s}: a width from 1 to %d is wanted, as in {n:6}", field, maxWidth)
+			}
+			pieces = append(pieces, piece{width: n})
+			numbers++
+			continue
+		}
+		parts, periods, ok := parseDate(field)
+		if !ok {
+			return nil, 0, refuse("{%s} is none of {n:WIDTH}, {yyyy}, {yy}, {MM}, {dd} or several of these, as in {yyyyMMdd}", field)
+		}
+		pieces = append(pieces, parts...)
+		for _, each := range periods {
+			if has[each] {
+				return nil, 0, refuse("it has the %s twice", each)
+			}
+			has[each] = true
+			p = max(p, each)
+		}
+	}
+	if numbers != 1 {
+		return nil, 0, refuse("it has %d numbers, one is wanted, as in {n:6}", numbers)
+	}
+	for each := year; each < p; each++ {
+		if !has[each] {
+			return nil, 0, refuse("it has the %s and not the %s: numbers would repeat themselves", p, each)
+		}
+	}
+	return pieces, p, nil
+}
+
+// parseDate reads the fields of a date and what may stand between them.
+func parseDate(text string) (pieces []piece, periods []period, ok bool) {
+	for text != "" {
+		found := false
+		for _, f := range dateFields {
+			if rest, has := strings.CutPrefix(text, f.name); has {
+				pieces = append(pieces, piece{layout: f.layout})
+				periods = append(periods, f.period)
+				text, found = rest, true
+				break
+			}
+		}
+		if found {
+			continue
+		}
+		if !strings.ContainsRune("-./_ ", rune(text[0])) {
+			return nil, nil, false
+		}
+		pieces = append(pieces, piece{literal: text[:1]})
+		text = text[1:]
+	}
+	return pieces, periods, len(periods) > 0
+}
+
+// index numbers the periods so that later ones have greater numbers: 20261121 for
+// a day, 202611 for a month, 2026 for a year.
+func (p period) index(at time.Time) int64 {
+	y, m, d := at.Date()
+	switch p {
+	case day:
+		return int64(y)*10_000 + int64(m)*100 + int64(d)
+	case month:
+		return int64(y)*100 + int64(m)
+	case year:
+		return int64(y)
+	default:
+		return 0
+	}
+}
+
+// begins is when a period begins; ok is false for a number that is none.
+func (p period) begins(index int64, zone *time.Location) (at time.Time, ok bool) {
+	y, m, d := index, int64(1), int64(1)
+	switch p {
+	case day:
+		y, m, d = index/10_000, index/100%100, index%100
+	case month:
+		y, m = index/100, index%100
+	case year:
+	default:
+		return time.Time{}, index == 0
+	}
+	at = time.Date(int(y), time.Month(m), int(d), 0, 0, 0, 0, zone)
+	// Noon is there in every zone; midnight is not on some days.
+	noon := time.Date(int(y), time.Month(m), int(d), 12, 0, 0, 0, zone)
+	return at, p.index(noon) == index && m >= 1 && m <= 12
+}
