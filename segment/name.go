@@ -37,7 +37,7 @@ type Name struct {
 
 	err       error         // of the latest fetch, nil if it brought a range
 	inRow     int           // fetches that failed since one succeeded
-	notBefore time.Duration // no further fetch until then
+	notBefore time.Duration // after an error, no further fetch until then
 	fetches   int64
 	failures  int64
 	dropped   int64
@@ -237,7 +237,7 @@ func (n *Name) decide() bool {
 	}
 	fetch := false
 	if !n.closed && !n.fetching && len(n.chain) < wanted {
-		if n.all.cfg.Time.Monotonic() < n.notBefore {
+		if n.err != nil && n.all.cfg.Time.Monotonic() < n.notBefore {
 			// In an outage callers look again and again, the more often the fewer
 			// ids are left, and the last of them always.
 			mark = min(mark, word+max(c.stride, (c.end-word)/16))
@@ -292,7 +292,7 @@ func (n *Name) fetched(r Range, err error) bool {
 		d := min(backoff<<min(n.inRow-1, 16), maxBackoff)
 		n.notBefore = n.all.cfg.Time.Monotonic() + d/2 + time.Duration(n.all.cfg.Random()%uint64(d))
 	} else {
-		n.inRow, n.notBefore = 0, 0
+		n.inRow = 0
 	}
 	left := n.left()
 	fetch := n.decide()

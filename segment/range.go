@@ -84,8 +84,8 @@ func (r Range) upTo(last firn.ID) Range {
 	if r.First > last {
 		return Range{}
 	}
-	if most := int64(last-r.First)/r.Stride + 1; most < r.Count {
-		r.Count, r.revision = most, 0
+	if further := int64(last-r.First) / r.Stride; further < r.Count-1 { // one more would not fit a whole 2^63
+		r.Count, r.revision = further+1, 0
 	}
 	return r
 }

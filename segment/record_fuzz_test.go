@@ -1,0 +1,69 @@
+package segment
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+)
+
+// FuzzRecord reads what anybody may have put under the key of a name. Whatever
+// is accepted is a counter from which a range follows, or the end of the ids.
+func FuzzRecord(f *testing.F) {
+	for _, value := range []string{
+		`{"next":"1001","offset":0,"stride":1,"step":1000,"writer":"5ad1","write":1,"host":"h","pid":4711,"at":"2026-11-20T12:00:00Z"}`,
+		`{"next":"9223372036854775808","stride":1}`, `{"next":"9223372036855824383","offset":1048575,"stride":1048576}`,
+		`{"next":"0","offset":0,"stride":7}`, `{"next":"","stride":1}`, `{"next":"+1","stride":1}`, `null`, `[]`, ``,
+	} {
+		f.Add([]byte(value), int64(-1), int64(1000))
+	}
+	f.Fuzz(func(t *testing.T, value []byte, above, step int64) {
+		entry := store.Entry{Key: Key("orders"), Value: value, Revision: 1}
+		now, err := readCounter(entry)
+		if err != nil {
+			if !errors.Is(err, ErrForeign) {
+				t.Fatalf("%v is not told as what it is", err)
+			}
+			return
+		}
+		cfg := Config{Store: nothing{}, Offset: now.stripe.Offset, Stride: now.stripe.Stride}
+		if err := cfg.check(); err != nil {
+			t.Fatalf("a stripe that no process can have: %v", err)
+		}
+		c := newCounters(&cfg)
+		ask := Ask{Above: firn.ID(max(above, -1)), Step: min(max(step, 1), maxStep)}
+		m, err := c.advance("orders", entry, ask)
+		if errors.Is(err, ErrExhausted) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := m.grant
+		if err := r.check(); err != nil {
+			t.Fatal(err)
+		}
+		if uint64(r.First) < now.next || r.First <= ask.Above || r.First < 1 || r.Count > ask.Step || int64(r.First)%r.Stride != now.stripe.Offset {
+			t.Fatalf("%v of %+v, asked for %+v", r, now, ask)
+		}
+		entry.Value = m.value
+		after, err := readCounter(entry)
+		if err != nil {
+			t.Fatalf("what was written cannot be read: %v", err)
+		}
+		if after.next != uint64(r.Last())+uint64(r.Stride) || after.stripe != now.stripe {
+			t.Fatalf("%+v after %v", after, r)
+		}
+		if after.next <= math.MaxInt64 {
+			again, err := c.advance("orders", entry, Ask{Above: -1, Step: 1})
+			if err != nil || again.grant.First <= r.Last() {
+				t.Fatalf("%v after %v, %v", again.grant, r, err)
+			}
+		}
+	})
+}
+
+// nothing is a store that is never asked.
+type nothing struct{ store.Store }

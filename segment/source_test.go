@@ -1,0 +1,160 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/store"
+)
+
+// sourceFunc is a source that is a function.
+type sourceFunc func(ctx context.Context, name string, ask segment.Ask) (segment.Range, error)
+
+func (f sourceFunc) Fetch(ctx context.Context, name string, ask segment.Ask) (segment.Range, error) {
+	return f(ctx, name, ask)
+}
+
+// listed is a source that hands out the ranges of a list in turn.
+func listed(ranges ...segment.Range) sourceFunc {
+	return func(context.Context, string, segment.Ask) (segment.Range, error) {
+		if len(ranges) == 0 {
+			return segment.Range{}, fmt.Errorf("the list is used up: %w", store.ErrUnavailable)
+		}
+		r := ranges[0]
+		ranges = ranges[1:]
+		return r, nil
+	}
+}
+
+func TestARangeThatArrivesLateIsSortedInOrDropped(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders(func(c *segment.Config) {
+		c.Ahead = 1
+		c.Source = listed(
+			segment.Range{First: 40, Count: 5},
+			segment.Range{First: 11, Count: 10},                  // below what is in use: dropped
+			segment.Range{First: 40, Count: 5, Stride: 1},        // the same again: dropped
+			segment.Range{First: 44, Count: 9},                   // overlaps what is in use: dropped
+			segment.Range{First: 100, Count: 3},                  // held
+			segment.Range{First: 60, Count: 3, Stride: 2},        // sorted in before it
+			segment.Range{First: 62, Count: 1},                   // overlaps what is held
+			segment.Range{First: 57, Count: 5},                   // overlaps what is held
+			segment.Range{First: 50, Count: 100},                 // overlaps what is held
+			segment.Range{First: 200, Count: 1, Stride: 1 << 20}, // held
+		)
+	})
+	var ids []firn.ID
+	id, err := n.Next()
+	for ; err == nil && id < 43; id, err = n.Next() {
+		ids = append(ids, id)
+	}
+	ids = append(ids, id)
+	for range 40 { // fetched while nobody waits
+		w.stage.now += time.Second
+		if n.State().Ranges == 0 {
+			_ = n.Raise(context.Background(), 45) // looks whether a fetch is due
+		}
+		w.stage.settle()
+	}
+	for {
+		w.stage.now += time.Second
+		if id, err = n.Next(); err != nil {
+			break
+		}
+		ids = append(ids, id)
+	}
+	if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, segment.ErrOrder) {
+		t.Error(err)
+	}
+	for i, id := range ids[1:] {
+		if id <= ids[i] {
+			t.Errorf("%d after %d", id, ids[i])
+		}
+	}
+	t.Log(ids)
+	if s := n.State(); s.Dropped < 3 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestTwoServersWhoseCountersAreApart is what made another client go from 40 back
+// to 11: two servers, each with a counter of its own stripe.
+func TestTwoServersWhoseCountersAreApart(t *testing.T) {
+	for seed := range uint64(50) {
+		w := newWorld(t, seed)
+		counters := []firn.ID{1, 40_000} // odd, even
+		n := w.orders(func(c *segment.Config) {
+			c.Source = sourceFunc(func(context.Context, string, segment.Ask) (segment.Range, error) {
+				server := w.stage.random.IntN(2)
+				r := segment.Range{First: counters[server], Count: 1000, Stride: 2}
+				counters[server] += 2000
+				return r, nil
+			})
+		})
+		issued := 0
+		for range 2000 {
+			// note fails on an id below the last
+			if _, err := w.take(n, 50); err == nil {
+				issued += 50
+			} else if !errors.Is(err, segment.ErrOrder) {
+				t.Fatal(err)
+			}
+			w.stage.now += 100 * time.Millisecond
+		}
+		if s := n.State(); issued < 50_000 || s.Dropped == 0 {
+			t.Errorf("seed %d: %d ids, %+v", seed, issued, s)
+		}
+	}
+}
+
+func TestABrokenSourceIsAnError(t *testing.T) {
+	for _, r := range []segment.Range{
+		{}, {First: -1, Count: 1}, {First: 1}, {First: 1, Count: -1}, {First: 1, Count: 1, Stride: -1},
+		{First: firn.MaxID, Count: 2}, {First: 1, Count: 1 << 62, Stride: 4}, {First: 1, Count: 1, Stride: 1 << 21},
+		{First: 0, Count: -1 << 63},
+	} {
+		w := newWorld(t, 1)
+		n := w.orders(func(c *segment.Config) { c.Source = listed(r) })
+		if id, err := n.Next(); !errors.Is(err, segment.ErrSource) || id != 0 {
+			t.Errorf("%+v: %d, %v", r, id, err)
+		}
+	}
+	w := newWorld(t, 1)
+	n := w.orders(func(c *segment.Config) {
+		c.Source = listed(segment.Range{First: 0, Count: 3, Stride: 5}, segment.Range{First: 18, Count: 5}, segment.Range{First: 23, Count: 1})
+		c.Max = 20
+	})
+	for _, want := range []firn.ID{0, 5, 10, 18, 19, 20} {
+		if id, err := n.Next(); err != nil || id != want {
+			t.Errorf("%d, %v, want %d", id, err, want)
+		}
+	}
+	if _, err := n.Next(); !errors.Is(err, segment.ErrExhausted) {
+		t.Errorf("above Max: %v", err)
+	}
+}
+
+func TestAFailingSourceIsAskedAfterAPauseAndNotInALoop(t *testing.T) {
+	w := newWorld(t, 1)
+	calls := 0
+	n := w.orders(func(c *segment.Config) {
+		c.Source = sourceFunc(func(context.Context, string, segment.Ask) (segment.Range, error) {
+			calls++
+			return segment.Range{}, store.ErrUnavailable
+		})
+	})
+	for range 100_000 {
+		if _, err := n.Next(); !errors.Is(err, store.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		w.stage.now += time.Millisecond
+	}
+	if calls < 200 || calls > 1000 {
+		t.Errorf("%d calls in 100 s", calls)
+	}
+}
