@@ -36,6 +36,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"store/storetest":      {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},
 		"lease":                {root, root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/lease"},
 		"prefetch":             {root, root + "/internal/turns", root + "/prefetch"},
+		"segment":              {root, root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/segment", root + "/prefetch"},
 		"objectid":             {root, root + "/objectid"},
 		"serial":               {root, root + "/serial"},
 		"prefixed":             {root, root + "/prefixed", root + "/objectid"},

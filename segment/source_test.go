@@ -76,7 +76,9 @@ func TestARangeThatArrivesLateIsSortedInOrDropped(t *testing.T) {
 			t.Errorf("%d after %d", id, ids[i])
 		}
 	}
-	t.Log(ids)
+	if want := "[40 41 42 43 60 62 64 100 101 102]"; fmt.Sprint(ids) != want {
+		t.Errorf("issued %v, want %s", ids, want)
+	}
 	if s := n.State(); s.Dropped < 3 {
 		t.Errorf("%+v", s)
 	}
@@ -85,7 +87,7 @@ func TestARangeThatArrivesLateIsSortedInOrDropped(t *testing.T) {
 // TestTwoServersWhoseCountersAreApart is what made another client go from 40 back
 // to 11: two servers, each with a counter of its own stripe.
 func TestTwoServersWhoseCountersAreApart(t *testing.T) {
-	for seed := range uint64(50) {
+	for seed := range uint64(20) {
 		w := newWorld(t, seed)
 		counters := []firn.ID{1, 40_000} // odd, even
 		n := w.orders(func(c *segment.Config) {
@@ -97,7 +99,7 @@ func TestTwoServersWhoseCountersAreApart(t *testing.T) {
 			})
 		})
 		issued := 0
-		for range 2000 {
+		for range 1000 {
 			// note fails on an id below the last
 			if _, err := w.take(n, 50); err == nil {
 				issued += 50
@@ -106,7 +108,7 @@ func TestTwoServersWhoseCountersAreApart(t *testing.T) {
 			}
 			w.stage.now += 100 * time.Millisecond
 		}
-		if s := n.State(); issued < 50_000 || s.Dropped == 0 {
+		if s := n.State(); issued < 25_000 || s.Dropped == 0 {
 			t.Errorf("seed %d: %d ids, %+v", seed, issued, s)
 		}
 	}
