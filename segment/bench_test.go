@@ -2,18 +2,21 @@ package segment_test
 
 import (
 	"context"
-	"math"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store/memstore"
 )
 
+// benchName returns a name whose range outlasts any benchmark.
 func benchName(b *testing.B) *segment.Name {
 	b.Helper()
-	s, err := segment.Open(segment.Config{Store: memstore.New(nil), MinStep: 1 << 32})
+	s, err := segment.Open(segment.Config{Store: memstore.New(nil), MinStep: 1 << 40})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -34,46 +37,91 @@ type hot struct {
 	_ [56]byte
 }
 
-// BenchmarkNext measures an id beside the least that one could cost: an atomic
-// addition.
+// BenchmarkNext measures an id beside the least that it could cost, an atomic
+// addition. Under "ratio" both take turns, so that what else the machine does
+// meets both: x is the median of the quotients.
 func BenchmarkNext(b *testing.B) {
-	b.Run("bare", func(b *testing.B) {
-		word := new(hot)
-		for b.Loop() {
+	word, n := new(hot), benchName(b)
+	add := func(times int) {
+		for range times {
 			word.n.Add(1)
 		}
-	})
-	b.Run("id", func(b *testing.B) {
-		n := benchName(b)
-		b.ReportAllocs()
-		for b.Loop() {
+	}
+	next := func(times int) {
+		for range times {
 			if _, err := n.Next(); err != nil {
-				b.Fatal(err)
+				b.Error(err)
 			}
 		}
-	})
-	b.Run("bare/2", func(b *testing.B) {
-		word := new(hot)
-		b.SetParallelism(1)
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				word.n.Add(1)
+	}
+	for _, goroutines := range []string{"1 goroutine", "2 goroutines"} {
+		// run spreads the calls over the goroutines and returns how long they took.
+		run := func(call func(times int), times int) time.Duration {
+			if goroutines == "1 goroutine" {
+				started := time.Now()
+				call(times)
+				return time.Since(started)
 			}
-		})
-	})
-	b.Run("id/2", func(b *testing.B) {
-		n := benchName(b)
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				if _, err := n.Next(); err != nil {
-					b.Error(err)
-				}
+			var group sync.WaitGroup
+			started := time.Now()
+			for range 2 {
+				group.Go(func() { call(times / 2) })
 			}
+			group.Wait()
+			return time.Since(started)
+		}
+		b.Run(goroutines+"/add", func(b *testing.B) { run(add, b.N) })
+		b.Run(goroutines+"/next", func(b *testing.B) {
+			b.ReportAllocs()
+			run(next, b.N)
 		})
-	})
+		b.Run(goroutines+"/ratio", func(b *testing.B) {
+			const slice = 200_000
+			var quotients []float64
+			for done := 0; done < b.N; done += slice {
+				quotients = append(quotients, float64(run(next, slice))/float64(run(add, slice)))
+			}
+			slices.Sort(quotients)
+			b.ReportMetric(quotients[len(quotients)/2], "x")
+			b.ReportMetric(0, "ns/op") // of both together: says nothing
+		})
+	}
 }
 
-var _ = math.MaxInt
-var _ = context.Background
-var _ firn.ID
+func BenchmarkNextByName(b *testing.B) {
+	s, err := segment.Open(segment.Config{Store: memstore.New(nil), MinStep: 1 << 40})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Next(ctx, "orders"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkFill1024(b *testing.B) {
+	n := benchName(b)
+	ids := make([]firn.ID, 1024)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := n.Fill(context.Background(), ids); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1024, "ns/id")
+}
+
+// BenchmarkNames reports what a name costs in memory: idle, and with a range in
+// use and another ahead.
+func BenchmarkNames(b *testing.B) {
+	for name, use := range map[string]bool{"idle": false, "used": true} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				b.ReportMetric(hundredThousand(b, use), "B/name")
+			}
+		})
+	}
+}

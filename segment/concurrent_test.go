@@ -308,11 +308,8 @@ func hundredThousand(t testing.TB, use bool) float64 {
 			}
 		}
 	}
-	for range 10_000 { // fetches under way end
-		if runtime.NumGoroutine() <= goroutines {
-			break
-		}
-		runtime.Gosched()
+	for end := time.Now().Add(20 * time.Second); runtime.NumGoroutine() > goroutines && time.Now().Before(end); {
+		runtime.Gosched() // until fetches under way have ended
 	}
 	if now := runtime.NumGoroutine(); now > goroutines {
 		t.Errorf("%d goroutines for %d idle names", now-goroutines, names)

@@ -410,17 +410,6 @@ func TestRaiseMovesOnAndOnlyForward(t *testing.T) {
 			t.Errorf("raised to %d, the next is %d", c.least, last)
 		}
 	}
-	// A fetch on its way when the counter is raised brings nothing that is used.
-	w.mustTake(n, 50) // past the mark: the fetch is started but has not acted
-	if err := n.Raise(ctx, 9000); err != nil {
-		t.Fatal(err)
-	}
-	if id := w.mustTake(n, 1); id < 9000 {
-		t.Errorf("%d after raising to 9000", id)
-	}
-	if id := w.mustTake(w.orders(), 1); id < 9000 {
-		t.Errorf("%d elsewhere after raising to 9000", id)
-	}
 	if err := n.Raise(ctx, -1); !errors.Is(err, firn.ErrRange) {
 		t.Error(err)
 	}
@@ -432,6 +421,35 @@ func TestRaiseMovesOnAndOnlyForward(t *testing.T) {
 	}
 	if err := n.Raise(ctx, firn.MaxID); !errors.Is(err, segment.ErrExhausted) {
 		t.Error(err)
+	}
+}
+
+func TestWhatWasFetchedBeforeTheCounterWasRaisedIsNotUsed(t *testing.T) {
+	w := newWorld(t, 1)
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	var n *segment.Name
+	fetches := 0
+	n = w.orders(func(c *segment.Config) {
+		c.Store = before{w.mem, func() {
+			if fetches++; fetches == 4 { // the write of the second range, which has been decided on
+				if err := n.Raise(ended, 9000); !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			}
+		}}
+	})
+	w.mustTake(n, 1)
+	w.mustTake(n, 500) // past the mark
+	w.stage.settle()
+	if id := w.mustTake(n, 1); id < 9000 {
+		t.Errorf("%d after raising to 9000", id)
+	}
+	if s := n.State(); s.Dropped != 1 || s.Failures != 0 {
+		t.Errorf("%+v", s)
+	}
+	if id := w.mustTake(w.orders(), 1); id < 9000 {
+		t.Errorf("%d elsewhere after raising to 9000", id)
 	}
 }
 
