@@ -40,7 +40,6 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"internal/order":       {root + "/internal/order"},
 		"segment":              {root, root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/segment", root + "/prefetch"},
 		"numbering":            {root, root + "/numbering", root + "/sequence", root + "/store", root + "/store/memstore", root + "/store/storetest"},
-		"segment":              {root, root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/segment", root + "/prefetch"},
 		"objectid":             {root, root + "/objectid"},
 		"serial":               {root, root + "/serial"},
 		"prefixed":             {root, root + "/prefixed", root + "/objectid"},
