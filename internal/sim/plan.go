@@ -184,6 +184,10 @@ func draw(o Options) plan {
 		p.skew = p.tolerance / 4
 		p.strict = p.window + maxLead + p.tolerance + 2*p.layout.Unit()
 	}
+	if o.Regime == Counted { // each of its steps costs several exchanges with the store
+		p.machines = 1 + p.machines/3
+		p.think *= 4
+	}
 	p.faults(r, o, swarm)
 	if o.Machines > 0 {
 		p.machines = min(p.machines, o.Machines)
