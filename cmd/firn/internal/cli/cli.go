@@ -94,7 +94,7 @@ command line wins over a configuration file, and that over the environment.`,
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(flagError(err)) })
-	root.AddCommand(newNext(), newDecode(), newVeil(), newUnveil(), newLayout(), newServe(), newWorkers(), newDoctor(), newBench(), newEmit(), newVersion())
+	root.AddCommand(newNext(), newDecode(), newVeil(), newUnveil(), newLayout(), newServe(), newWorkers(), newDoctor(), newImport(), newBench(), newEmit(), newVersion())
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
