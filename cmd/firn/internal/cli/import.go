@@ -115,7 +115,10 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", storeurl.Redact(f.from), err)
 	}
+	looking := newProgress(cmd, "looked at")
+	options.Progress = looking.at
 	plan, err := takeover.Make(cmd.Context(), s, counters, tokens, options)
+	looking.end()
 	if err != nil {
 		return fmt.Errorf("nothing was taken over:\n%w", err)
 	}
@@ -128,9 +131,9 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 		if err := f.keepYAML(report.YAML); err != nil {
 			return err
 		}
-		p := progress{out: cmd.ErrOrStderr(), all: len(plan.Rows), begun: time.Now(), shown: isTerminal(cmd.ErrOrStderr())}
-		err := plan.Apply(cmd.Context(), s, p.at)
-		p.end()
+		writing := newProgress(cmd, "took over")
+		err := plan.Apply(cmd.Context(), s, writing.at)
+		writing.end()
 		if err != nil {
 			return err
 		}
@@ -313,19 +316,24 @@ const (
 // A progress tells a person at a terminal how far a long command is.
 type progress struct {
 	out   io.Writer
-	all   int
+	does  string
 	begun time.Time
 	last  time.Time
 	shown bool
 }
 
-func (p *progress) at(done int) {
+func newProgress(cmd *cobra.Command, does string) *progress {
+	out := cmd.ErrOrStderr()
+	return &progress{out: out, does: does, begun: time.Now(), shown: isTerminal(out)}
+}
+
+func (p *progress) at(done, all int) {
 	now := time.Now()
 	if !p.shown || now.Sub(p.begun) < progressAfter || now.Sub(p.last) < progressEvery {
 		return
 	}
 	p.last = now
-	fmt.Fprintf(p.out, "\r%s of %s names", thousands(int64(done)), thousands(int64(p.all)))
+	fmt.Fprintf(p.out, "\r%s %s of %s names", p.does, thousands(int64(done)), thousands(int64(all)))
 }
 
 // end makes place for what follows.

@@ -41,6 +41,8 @@ type Options struct {
 	Margin int64
 	// Rename has the name here of those that are to have another.
 	Rename map[string]string
+	// Progress is told how many names have been looked at. May be nil.
+	Progress func(done, all int)
 }
 
 // What happened to a name, or would.
@@ -82,6 +84,9 @@ func Make(ctx context.Context, s store.Store, counters []Foreign, tokens []Token
 	}
 	var errs []error
 	for i := range p.Rows {
+		if o.Progress != nil {
+			o.Progress(i, len(p.Rows))
+		}
 		r := &p.Rows[i]
 		if err := r.aim(o.Margin); err != nil {
 			errs = append(errs, err)
@@ -182,14 +187,16 @@ func first(s segment.Stripe, least firn.ID) uint64 {
 	return n + (uint64(s.Offset)+stride-n%stride)%stride
 }
 
-// Apply writes what is planned, tells progress how far it is, and sees to it that the
+// Apply writes what is planned, tells progress, if there is one, how far it is, and sees to it that the
 // store keeps it. It can be called again, as can Make, whatever became of it.
-func (p *Plan) Apply(ctx context.Context, s store.Store, progress func(done int)) error {
+func (p *Plan) Apply(ctx context.Context, s store.Store, progress func(done, all int)) error {
 	for i := range p.Rows {
 		if err := p.Rows[i].apply(ctx, s); err != nil {
 			return fmt.Errorf("%w; %d of %d names were taken over, doing it again is safe", err, i, len(p.Rows))
 		}
-		progress(i + 1)
+		if progress != nil {
+			progress(i+1, len(p.Rows))
+		}
 	}
 	if settler, ok := s.(store.Settler); ok {
 		limited, cancel := context.WithTimeout(ctx, callTimeout)
