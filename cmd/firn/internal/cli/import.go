@@ -71,8 +71,8 @@ import may run twice. All is checked before anything is written, and nothing is
 written to the tables. What firn serve needs to serve the names is printed as YAML,
 or written to a new file by --config.
 
-Stop %[3]s first: a node of it that fetches again passes the margin, and then ids
-are issued twice. To have both issue at once, use the live source instead: see
+Stop %[3]s first: a node of it that goes on fetching passes the margin, and then
+ids are issued twice. To have both issue at once, use the live source instead: see
 docs/segments.md.
 
 Give a URL with a password in FIRN_FROM: others on the machine see command lines.`, from.word, from.tables, from.name),
@@ -87,7 +87,6 @@ Give a URL with a password in FIRN_FROM: others on the machine see command lines
 	flags.Int64Var(&f.margin, "margin", -1, "how far above max_id to go on")
 	flags.Lookup("margin").DefValue = "the step of each row"
 	flags.StringArrayVar(&f.rename, "rename", nil, "another name for one, as OLD=NEW; may be given again")
-	flags.Lookup("rename").DefValue = ""
 	flags.StringVar(&f.config, "config", "", "write the YAML to this file, which must be new")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "write nothing, and show what would be")
 	flags.BoolVar(&f.asJSON, "json", false, "print JSON")
@@ -230,7 +229,7 @@ type importReport struct {
 
 func (r importReport) write(out io.Writer, from system, config string) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "NAME\tIN %s\tMAX_ID\tSTEP\tSTRIPE\tWAS\tNOW\t\n", strings.ToUpper(from.word))
+	fmt.Fprintf(table, "NAME\tIN %s\tMAX_ID\tSTEP\tSTRIPE\tWAS\tNOW\tOUTCOME\n", strings.ToUpper(from.word))
 	counts := map[string]int{}
 	for _, row := range r.Rows {
 		was := "-"
@@ -248,16 +247,16 @@ func (r importReport) write(out io.Writer, from system, config string) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%s names: %s %s, %s %s, %s %s.\n", thousands(int64(len(r.Rows))),
+	fmt.Fprintf(out, "\nNames: %s %s, %s %s, %s %s.\n",
 		thousands(int64(counts[takeover.Taken])), takeover.Taken, thousands(int64(counts[takeover.Raised])), takeover.Raised,
 		thousands(int64(counts[takeover.Above])), takeover.Above)
 	if r.DryRun {
 		fmt.Fprintln(out, "This was a dry run: nothing was written.")
 	}
 	if r.Skipped > 0 {
-		fmt.Fprintf(out, "%d rows of %s were left out: they are for a biz_type that %s does not have.\n", r.Skipped, tinyid.TokenTable, tinyid.Table)
+		fmt.Fprintf(out, "Left out: %s of the tokens in %s, for a biz_type that %s does not have.\n", thousands(int64(r.Skipped)), tinyid.TokenTable, tinyid.Table)
 	}
-	fmt.Fprintf(out, "%s must be stopped before ids are issued here: a node of it that fetches again passes the\nmargin. For both at once there is the live source, see docs/segments.md.\n", from.name)
+	fmt.Fprintf(out, "%s must be stopped before ids are issued here: a node of it that goes on fetching passes the\nmargin. For both at once there is the live source, see docs/segments.md.\n", from.name)
 	if config != "" && !r.DryRun {
 		_, err := fmt.Fprintf(out, "The configuration for firn serve is in %s.\n", config)
 		return err
