@@ -84,6 +84,7 @@ processes, takes them apart, and serves them over HTTP.
   firn serve              an issuing service on http://127.0.0.1:7070
   firn workers            who holds which worker
   firn doctor             what is wrong with the clock or the store
+  firn import leaf        go on where Leaf, or TinyId, stands
 
 Every flag can come from the environment: --store as FIRN_STORE, and so on. The
 command line wins over a configuration file, and that over the environment.`,

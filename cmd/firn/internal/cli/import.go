@@ -206,14 +206,14 @@ func (f *importFlags) keepYAML(text string) (err error) {
 		if have, readErr := os.ReadFile(f.config); readErr == nil && bytes.Equal(have, []byte(text)) {
 			return nil
 		}
-		return fmt.Errorf("configuration %s is there already and is not overwritten; nothing was taken over: name another file", f.config)
+		return fmt.Errorf("%s: %s is there already and is not overwritten; nothing was taken over: name another file", origin(f.flags, "config"), f.config)
 	}
 	if err != nil {
-		return fmt.Errorf("configuration: %w; nothing was taken over", err)
+		return fmt.Errorf("%s: %w; nothing was taken over", origin(f.flags, "config"), err)
 	}
 	_, err = io.WriteString(file, text)
 	if err = errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("configuration: %w; nothing was taken over", errors.Join(err, os.Remove(f.config)))
+		return fmt.Errorf("%s: %w; nothing was taken over", origin(f.flags, "config"), errors.Join(err, os.Remove(f.config)))
 	}
 	return nil
 }
