@@ -46,7 +46,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"objectid":             {root, root + "/objectid"},
 		"serial":               {root, root + "/serial"},
 		"prefixed":             {root, root + "/prefixed", root + "/objectid"},
-		"internal/sim":         {root, root + "/lease", root + "/prefetch", root + "/store", root + "/internal/turns"},
+		"internal/sim":         {root, root + "/lease", root + "/prefetch", root + "/segment", root + "/sequence", root + "/store", root + "/internal/turns"},
 		"internal/sim/search":  {root + "/internal/sim"},
 		"internal/turns":       {},
 		"internal/hosturl":     {root + "/internal/hosturl"},

@@ -58,7 +58,7 @@ type Format struct {
 	known     bool
 }
 
-// ErrExhausted: all numbers of the period are used up.
+// ErrExhausted says that all numbers of the period are used up.
 var ErrExhausted = errors.New("numbering: no number left in this period")
 
 // recheck is how long the offset of a store's clock is relied on.

@@ -39,7 +39,7 @@ type hot struct {
 
 // BenchmarkNext measures an id beside the least that it could cost, an atomic
 // addition. Under "ratio" both take turns, so that what else the machine does
-// meets both: x is the median of the quotients.
+// meets both: x is the median of the quotients, beside the medians of both.
 func BenchmarkNext(b *testing.B) {
 	word, n := new(hot), benchName(b)
 	add := func(times int) {
@@ -76,13 +76,17 @@ func BenchmarkNext(b *testing.B) {
 			run(next, b.N)
 		})
 		b.Run(goroutines+"/ratio", func(b *testing.B) {
-			const slice = 200_000
-			var quotients []float64
+			const slice = 1_000_000
+			var adds, nexts, quotients []float64
 			for done := 0; done < b.N; done += slice {
-				quotients = append(quotients, float64(run(next, slice))/float64(run(add, slice)))
+				nexts = append(nexts, float64(run(next, slice))/slice)
+				adds = append(adds, float64(run(add, slice))/slice)
+				quotients = append(quotients, nexts[len(nexts)-1]/adds[len(adds)-1])
 			}
-			slices.Sort(quotients)
-			b.ReportMetric(quotients[len(quotients)/2], "x")
+			for unit, values := range map[string][]float64{"x": quotients, "ns/add": adds, "ns/next": nexts} {
+				slices.Sort(values)
+				b.ReportMetric(values[len(values)/2], unit)
+			}
 			b.ReportMetric(0, "ns/op") // of both together: says nothing
 		})
 	}

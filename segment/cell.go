@@ -32,10 +32,10 @@ type cell struct {
 	revision store.Revision
 }
 
-// sealed marks a word out of use: not below any end, and so far from wrapping
-// that callers cannot add up to it. (One addition adds at most maxTake *
-// maxStride = 2^40, and none is made to a cell known to be used up but by
-// callers of Next, of maxStride.)
+// sealed marks a word out of use: not below any end, and far from wrapping. An
+// addition to a used-up cell is that of a caller of Next, at most maxStride, or of
+// a claim that was under way, at most maxTake * maxStride = 2^40; and each such
+// caller goes on to take, which sets the word of a used-up cell back to sealed.
 const sealed = uint64(1) << 63
 
 const (

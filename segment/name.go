@@ -104,9 +104,9 @@ func (n *Name) nextSlowly(ctx context.Context, c *cell, p uint64) (firn.ID, erro
 	return r.First, err
 }
 
-// Take takes up to count ids at once, at least one, and returns them as a range: fewer
-// than count where a range ends. It is one atomic operation however large count
-// is. Errors are those of Next, and a *[firn.RangeError] for a count below 1.
+// Take takes up to count ids at once, at least one, and returns them as a range:
+// fewer than count where a range ends, and at most 1,048,576. It is one atomic
+// addition however large count is. Errors are those of Next, and a *[firn.RangeError] for a count below 1.
 func (n *Name) Take(ctx context.Context, count int) (Range, error) {
 	if count < 1 {
 		return Range{}, firn.NewRangeError("number of ids", int64(count), 1, math.MaxInt64, "")
@@ -401,7 +401,9 @@ func (n *Name) State() State {
 	} else {
 		s.Rate = n.pace.rate(n.all.cfg.Time.Monotonic(), s.Issued)
 	}
-	if lasts := float64(s.Left) / s.Rate * float64(time.Second); lasts < math.MaxInt64 {
+	if s.Left == 0 {
+		s.Lasts = 0
+	} else if lasts := float64(s.Left) / s.Rate * float64(time.Second); lasts < math.MaxInt64 {
 		s.Lasts = time.Duration(lasts)
 	}
 	return s

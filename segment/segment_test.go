@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 	"testing"
@@ -210,6 +211,22 @@ func TestAnAnswerLostIsReadBack(t *testing.T) {
 	}
 }
 
+func TestARangeThatWasReadBackIsGivenBackAsAnyOther(t *testing.T) {
+	w := newWorld(t, 1)
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpCompareAndSwap && c.N == 1 {
+			return storetest.FailApplied
+		}
+		return storetest.Pass
+	}
+	s := w.open()
+	w.mustTake(w.name(s, "orders"), 7)
+	w.close(s)
+	if id := w.mustTake(w.orders(), 1); id != 8 {
+		t.Errorf("%d was issued next, want 8", id)
+	}
+}
+
 func TestAStormOfConflictsIsOutwaited(t *testing.T) {
 	w := newWorld(t, 1)
 	rival := w.orders(func(c *segment.Config) {
@@ -366,7 +383,8 @@ func TestTheLastIDIsIssuedAndNoneAfterIt(t *testing.T) {
 
 func TestAStoreThatWasSetBackDoesNotSetThisProcessBack(t *testing.T) {
 	w := newWorld(t, 1)
-	n := w.orders(steps(100, 100))
+	var log strings.Builder
+	n := w.orders(steps(100, 100), func(c *segment.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	w.mustTake(n, 150)
 	old := w.mem.Snapshot()
 	w.mustTake(n, 500)
@@ -377,6 +395,11 @@ func TestAStoreThatWasSetBackDoesNotSetThisProcessBack(t *testing.T) {
 			w.mem.Restore(nil)
 		}
 		w.mustTake(n, 430) // checks that none is issued twice, nor out of order
+	}
+	for _, words := range []string{"stands below", "has no counter"} {
+		if !strings.Contains(log.String(), words) {
+			t.Errorf("%q was not logged:\n%s", words, &log)
+		}
 	}
 	// One that comes later goes on above, since the counter was raised.
 	w.mustTake(w.orders(), 1)

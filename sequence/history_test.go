@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-var seeds = flag.Int("seeds", 150, "how many histories to play")
+var seeds = flag.Int("seeds", someSeeds, "how many histories to play")
 
 // A history is what the callers of all processes received.
 type history struct {

@@ -6,6 +6,7 @@ import "time"
 
 // How much is played; under the race detector, which is slow, less.
 const (
+	someSeeds = 150
 	busySeeds = 8
 	fairTime  = 10 * time.Second
 )

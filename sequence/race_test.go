@@ -5,6 +5,7 @@ package sequence_test
 import "time"
 
 const (
+	someSeeds = 30
 	busySeeds = 2
 	fairTime  = 3 * time.Second
 )

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/segment"
@@ -18,9 +19,9 @@ const importPassword = "geheim"
 
 // foreignDatabase makes a database of a name, filled by statements, and returns its URL,
 // with a password.
-func foreignDatabase(t *testing.T, server *servers.Server, name string, statements ...string) string {
+func foreignDatabase(t *testing.T, at *servers.Server, name string, statements ...string) string {
 	t.Helper()
-	base := "mysql://root:@" + server.Addr() + "/"
+	base := "mysql://root:@" + at.Addr() + "/"
 	for i, statement := range append([]string{
 		"CREATE DATABASE " + name,
 		"GRANT SELECT ON " + name + ".* TO reader@'%' IDENTIFIED BY '" + importPassword + "'",
@@ -40,7 +41,7 @@ func foreignDatabase(t *testing.T, server *servers.Server, name string, statemen
 			t.Fatal(err)
 		}
 	}
-	return "mysql://reader:" + importPassword + "@" + server.Addr() + "/" + name
+	return "mysql://reader:" + importPassword + "@" + at.Addr() + "/" + name
 }
 
 // The tables as their projects make and fill them.
@@ -76,10 +77,10 @@ type imported struct {
 // TestImportTakesOverCounters plays whole takeovers from a real database.
 func TestImportTakesOverCounters(t *testing.T) {
 	t.Parallel()
-	server := servers.MariaDB(t)
-	leafURL := foreignDatabase(t, server, "leaf", leafAlloc, leafSeed)
-	tinyURL := foreignDatabase(t, server, "tiny", tinyIDInfo, tinyIDToken, tinyIDSeeds, tinyIDTokens)
-	sql := func(name, statement string) { change(t, server, name, statement) }
+	database := servers.MariaDB(t)
+	leafURL := foreignDatabase(t, database, "leaf", leafAlloc, leafSeed)
+	tinyURL := foreignDatabase(t, database, "tiny", tinyIDInfo, tinyIDToken, tinyIDSeeds, tinyIDTokens)
+	sql := func(name, statement string) { change(t, database, name, statement) }
 	run := session(t)
 	file := filepath.Join(t.TempDir(), "folder", "firn.db")
 	store := "sqlite:" + file
@@ -109,6 +110,12 @@ func TestImportTakesOverCounters(t *testing.T) {
 	step(leafURL, "leaf", 0, "2001  taken over")
 	step(leafURL, "leaf", 0, "  2001  2001  already above")
 	step(leafURL, "leaf --margin 0", 0, "  2001  2001  already above")
+	served := filepath.Join(t.TempDir(), "leaf.yaml")
+	step(leafURL, "leaf --config "+served, 0)
+	cfg, err := server.ReadConfig(served)
+	if n := cfg.Namespaces["leaf-segment-test"]; err != nil || cfg.Store != store || n.Kind != "segment" || n.MinStep != 2000 {
+		t.Errorf("firn serve reads %+v, %v", cfg, err)
+	}
 	sql("leaf", "UPDATE leaf_alloc SET max_id = 10001")
 	step(leafURL, "leaf --dry-run", 0, "  2001  12001  raised again")
 	step(leafURL, "leaf --margin 5", 0, "  2001  10006  raised again")
@@ -145,7 +152,7 @@ func TestImportTakesOverCounters(t *testing.T) {
 	}
 
 	// names that cannot be are told together, before anything is written
-	bad := foreignDatabase(t, server, "bad", leafAlloc, `INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('fine', 1, 1), ('a b', 5, 1), ('shop:orders', 5, 1)`)
+	bad := foreignDatabase(t, database, "bad", leafAlloc, `INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('fine', 1, 1), ('a b', 5, 1), ('shop:orders', 5, 1)`)
 	step(bad, "leaf", 1, `"a b" is no segment name`, `"shop:orders" is no segment name`, "--rename OLD=NEW", "nothing was taken over")
 	store = "sqlite:" + file
 	absent(t, store, "fine")
@@ -167,9 +174,9 @@ func TestImportTakesOverCounters(t *testing.T) {
 	step(strings.Replace(leafURL, importPassword, "falsch", 1), "leaf", 1, "Access denied")
 }
 
-func change(t *testing.T, server *servers.Server, name, statement string) {
+func change(t *testing.T, at *servers.Server, name, statement string) {
 	t.Helper()
-	db, err := storeurl.OpenMySQL("mysql://root:@" + server.Addr() + "/" + name)
+	db, err := storeurl.OpenMySQL("mysql://root:@" + at.Addr() + "/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}

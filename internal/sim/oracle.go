@@ -45,7 +45,8 @@ type oracle struct {
 	duplicates int
 	finding    *Finding
 	grants     map[worker][]owned
-	highest    map[worker]firn.Tick // that an id carries
+	highest    map[worker]firn.Tick   // that an id carries
+	sequenced  [sequenceNames]firn.ID // the greatest id that anybody had
 }
 
 type worker struct{ datacenter, number int64 }
@@ -105,6 +106,17 @@ func (o *oracle) id(l *life, id firn.ID) {
 		}
 	}
 	o.find("interval", l.m, "id %s lies in no interval granted: %v", o.show(id), list)
+}
+
+// counted compares an id of a counter with all others of it.
+func (o *oracle) counted(l *life, what string, number uint64, id firn.ID) {
+	o.ids++
+	l.m.made++
+	o.w.trace.say(l.m, "%s: id %d", what, id)
+	if !o.seen.add(number<<56 | uint64(id)) {
+		o.duplicates++
+		o.find("duplicate", l.m, "%s: id %d was issued before", what, id)
+	}
 }
 
 func (o *oracle) show(id firn.ID) string {

@@ -23,13 +23,16 @@ const (
 	// Strict means that the pool is strict and clocks agree to within the tolerance. The
 	// store loses what it likes, processes and the network do as they like.
 	Strict Regime = "strict"
+	// Counted means segments and sequences over a store that keeps what it acknowledged,
+	// under all other faults.
+	Counted Regime = "counted"
 	// Unprotected is Strict in a pool that is not: duplicates are expected. A
 	// search that finds none there would be blind.
 	Unprotected Regime = "unprotected"
 )
 
 // Regimes are those in which nothing must be found.
-var Regimes = []Regime{Durable, Reasserted, Strict}
+var Regimes = []Regime{Durable, Reasserted, Strict, Counted}
 
 // Options say which history to play.
 type Options struct {
@@ -96,6 +99,8 @@ var kindsOf = map[Regime][]kind{
 	Durable: {backStep, forwardStep, hourStep, leap, suspend, pause, atClock, crash, leave, cutOff, outage, slow,
 		lostRequest, lostAnswer, refused, stale, takeBack},
 	Reasserted: {leave, wipe},
+	Counted: {backStep, forwardStep, hourStep, leap, suspend, pause, atClock, crash, leave, cutOff, outage, slow,
+		lostRequest, lostAnswer, refused, stale},
 	Strict: {backStep, forwardStep, suspend, pause, atClock, crash, leave, cutOff, outage, slow,
 		lostRequest, lostAnswer, refused, wipe, restore, evict, takeBack},
 }
@@ -140,6 +145,9 @@ var layouts = []string{
 func draw(o Options) plan {
 	r := stream(o.Seed, streamPlan)
 	p := plan{regime: o.Regime, process: "firn"}
+	if o.Regime == Counted {
+		p.process = "counting"
+	}
 	if o.Rival {
 		p.process = "rival"
 	}
@@ -160,7 +168,7 @@ func draw(o Options) plan {
 	p.skew = pick(r, 100*time.Millisecond, p.tolerance/4)
 	swarm := 0.6
 	switch o.Regime {
-	case Durable:
+	case Durable, Counted:
 		p.skew = pick(r, 100*time.Millisecond, p.tolerance/4, time.Minute)
 		p.drift = pick[int64](r, 0, 500, 50_000)
 		p.grace = pick(r, -1, p.grace)
@@ -175,6 +183,10 @@ func draw(o Options) plan {
 		p.tolerance = p.window / time.Duration(5+r.IntN(5))
 		p.skew = p.tolerance / 4
 		p.strict = p.window + maxLead + p.tolerance + 2*p.layout.Unit()
+	}
+	if o.Regime == Counted { // each of its steps costs several exchanges with the store
+		p.machines = 1 + p.machines/3
+		p.think *= 4
 	}
 	p.faults(r, o, swarm)
 	if o.Machines > 0 {

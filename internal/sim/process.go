@@ -50,8 +50,11 @@ type life struct {
 type interval struct{ after, through firn.Tick }
 
 func newProcess(kind string, m *machine) process {
-	if kind == "rival" {
+	switch kind {
+	case "rival":
 		return &rival{m: m}
+	case "counting":
+		return &counting{m: m}
 	}
 	return &firnProcess{m: m}
 }

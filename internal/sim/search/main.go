@@ -21,7 +21,7 @@ var (
 	from   = flag.Uint64("from", 0, "the seed of the first")
 	lasts  = flag.Duration("for", 0, "play for so long instead, as 2h")
 	seed   = flag.Int64("seed", -1, "play this one only")
-	regime = flag.String("regime", "", "durable, reasserted, strict or unprotected (default: the first three in turn)")
+	regime = flag.String("regime", "", "durable, reasserted, strict, counted or unprotected (default: the first four in turn)")
 	steps  = flag.Int("steps", 10_000, "what happens in a history before its faults end")
 	cores  = flag.Int("cores", runtime.GOMAXPROCS(0), "how many histories to play at a time")
 	story  = flag.Bool("trace", false, "tell the story, with -seed")
@@ -51,9 +51,9 @@ func main() {
 
 func check() error {
 	switch sim.Regime(*regime) {
-	case "", sim.Durable, sim.Reasserted, sim.Strict, sim.Unprotected:
+	case "", sim.Durable, sim.Reasserted, sim.Strict, sim.Counted, sim.Unprotected:
 	default:
-		return fmt.Errorf("-regime %q: durable, reasserted, strict and unprotected are known", *regime)
+		return fmt.Errorf("-regime %q: durable, reasserted, strict, counted and unprotected are known", *regime)
 	}
 	switch {
 	case *steps < 1:

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/zone"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/objectid"
 	"github.com/firn-id/firn/prefixed"
@@ -61,30 +60,11 @@ func (f *kindFlags) addSerial(cmd *cobra.Command) {
 // serial returns the format that the flags ask for.
 func (f *kindFlags) serial(layout firn.Layout) (*serial.Format, error) {
 	check, err := serial.ParseCheck(f.check)
-	zone, zoneErr := parseZone(f.zone)
+	at, zoneErr := zone.Parse(f.zone)
 	if err := errors.Join(err, zoneErr); err != nil {
 		return nil, err
 	}
-	return serial.New(serial.Config{Layout: layout, Width: f.width, Prefix: f.prefix, Zone: zone, Check: check})
-}
-
-// parseZone reads UTC, an offset as +08:00, or the name of a zone.
-func parseZone(text string) (*time.Location, error) {
-	if at, err := time.Parse("-07:00", text); err == nil {
-		name, offset := at.Zone()
-		if name == "" {
-			name = text
-		}
-		return time.FixedZone("UTC"+text, offset), nil
-	}
-	if text == "" || strings.EqualFold(text, "local") {
-		return nil, firn.NewSyntaxError("zone", text, "write UTC, an offset as +08:00, or a name as Asia/Shanghai; it must be the same on all machines")
-	}
-	zone, err := time.LoadLocation(text)
-	if err != nil {
-		return nil, firn.NewSyntaxError("zone", text, "write UTC, an offset as +08:00, or a name as Asia/Shanghai")
-	}
-	return zone, nil
+	return serial.New(serial.Config{Layout: layout, Width: f.width, Prefix: f.prefix, Zone: at, Check: check})
 }
 
 // unused refuses flags that say nothing about the kind: a typing error, or a

@@ -20,7 +20,6 @@ import (
 const (
 	processes = 3
 	callers   = 6
-	successes = 40 // of each caller
 	// cutEvery is how many calls of all callers there are from one cut
 	// connection to the next.
 	cutEvery = 60

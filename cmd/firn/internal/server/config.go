@@ -38,7 +38,9 @@ type Limits struct {
 
 // Namespace is the settings of one namespace; what is empty has its default.
 type Namespace struct {
-	Kind       string   `yaml:"kind"` // snowflake
+	Kind string `yaml:"kind"` // one of kindKeys; default: snowflake
+
+	// Snowflake and serial.
 	Pool       string   `yaml:"pool"`
 	Layout     string   `yaml:"layout"`
 	Unit       string   `yaml:"unit"`
@@ -51,6 +53,25 @@ type Namespace struct {
 	Strict     string   `yaml:"strict"`
 	Worker     *int64   `yaml:"worker"`
 	Datacenter int64    `yaml:"datacenter"`
+
+	// Serial, and zone also number.
+	Width int    `yaml:"width"`
+	Check string `yaml:"check"`
+	Zone  string `yaml:"zone"`
+	// Segment, and from also sequence.
+	MinStep int64   `yaml:"min_step"`
+	MaxStep int64   `yaml:"max_step"`
+	Target  string  `yaml:"target"`
+	From    firn.ID `yaml:"from"`
+	Offset  int64   `yaml:"offset"`
+	Stride  int64   `yaml:"stride"`
+	// Number.
+	Template string `yaml:"template"`
+	// Uuid.
+	Version int `yaml:"version"`
+
+	Veil   *Veil  `yaml:"veil"`   // of 64-bit kinds
+	Prefix string `yaml:"prefix"` // of all but numbers
 }
 
 const (
@@ -61,7 +82,10 @@ const (
 
 // keys lists what each level of the file allows, for messages.
 const keysHelp = "at the top: store, listen, namespaces, limits; under listen: http; under limits: batch; " +
-	"in a namespace: kind, pool, layout, unit, epoch, clock, rollback, ahead, start, window, strict, worker, datacenter"
+	"in a namespace: kind (snowflake, serial, segment, sequence, number, uuid, objectid); " +
+	"pool, layout, unit, epoch, clock, rollback, ahead, start, window, strict, worker, datacenter; width, check, zone; " +
+	"min_step, max_step, target, from, offset, stride; template; version; veil, prefix; " +
+	"under veil: key_file, key_env, bits, version_bits"
 
 // ReadConfig reads and checks a file. An error names file, line and key, and
 // what would be allowed; all impossible values are reported at once.
@@ -147,8 +171,12 @@ func checkNamespace(name string) error {
 // check returns the mistakes by key.
 func (n Namespace) check() map[string]error {
 	found := map[string]error{}
-	if n.Kind != "" && n.Kind != "snowflake" {
-		found["kind"] = firn.NewSyntaxError("kind", n.Kind, "snowflake is allowed")
+	n.checkKind(found)
+	defer func() {
+		maps.DeleteFunc(found, func(_ string, err error) bool { return err == nil })
+	}()
+	if keys := kindKeys[n.kind()]; !slices.Contains(keys, "pool") {
+		return found // no generator
 	}
 	if n.Pool != "" {
 		found["pool"] = lease.CheckPool(n.Pool)
@@ -186,11 +214,6 @@ func (n Namespace) check() map[string]error {
 	if n.Strict != "" {
 		_, found["strict"] = parseDuration("strict", n.Strict)
 	}
-	for key, err := range found {
-		if err == nil {
-			delete(found, key)
-		}
-	}
 	return found
 }
 
@@ -206,7 +229,7 @@ func parseDuration(what, text string) (time.Duration, error) {
 // of its pool: they share one generator.
 func (n Namespace) agrees(name string, all map[string]Namespace) (key string, err error) {
 	for _, other := range slices.Sorted(maps.Keys(all)) {
-		if other >= name || all[other].pool() != n.pool() {
+		if other >= name || !n.generated() || !all[other].generated() || all[other].pool() != n.pool() {
 			continue
 		}
 		if mine, theirs := n.generatorSettings(), all[other].generatorSettings(); mine != theirs {
@@ -216,6 +239,9 @@ func (n Namespace) agrees(name string, all map[string]Namespace) (key string, er
 	}
 	return "", nil
 }
+
+// generated reports whether ids come from a pool's generator.
+func (n Namespace) generated() bool { return slices.Contains(kindKeys[n.kind()], "pool") }
 
 func (n Namespace) generatorSettings() string {
 	worker := "any"

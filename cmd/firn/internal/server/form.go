@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -14,10 +15,11 @@ type form struct {
 	readable bool
 	numbers  bool
 	text     bool
+	given    bool // format or numbers was asked for
 }
 
 func parseForm(format, numbers, accept string) (form, error) {
-	f := form{encoding: firn.Decimal, compact: true}
+	f := form{encoding: firn.Decimal, compact: true, given: format != "" || numbers != ""}
 	switch format {
 	case "", "decimal":
 	case "readable":
@@ -66,7 +68,11 @@ func (f form) contentType() string {
 
 // body writes the whole answer, so that one that cannot be written is an error
 // and not half an answer.
-func (f form) body(namespace string, layout firn.Layout, ids []firn.ID) ([]byte, error) {
+func (f form) body(namespace string, layout firn.Layout, made batch) ([]byte, error) {
+	if made.texts != nil {
+		return f.texts(namespace, made.texts)
+	}
+	ids := made.ids
 	b := make([]byte, 0, 64+len(ids)*24)
 	if !f.text {
 		b = append(b, `{"namespace":"`...)
@@ -99,6 +105,18 @@ func (f form) body(namespace string, layout firn.Layout, ids []firn.ID) ([]byte,
 		b = append(b, "]}\n"...)
 	}
 	return b, nil
+}
+
+// texts writes ids that are texts already.
+func (f form) texts(namespace string, texts []string) ([]byte, error) {
+	if f.text {
+		return []byte(strings.Join(texts, "\n") + "\n"), nil
+	}
+	b, err := json.Marshal(struct {
+		Namespace string   `json:"namespace"`
+		IDs       []string `json:"ids"`
+	}{namespace, texts})
+	return append(b, '\n'), err
 }
 
 func (f form) append(b []byte, layout firn.Layout, id firn.ID) ([]byte, error) {

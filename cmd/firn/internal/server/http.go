@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,9 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/slots"
 	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/numbering"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
 )
 
@@ -130,6 +134,13 @@ func classify(err error) *httpError {
 		status, code = http.StatusServiceUnavailable, "fence_reached"
 	case errors.Is(err, firn.ErrClockBack):
 		status, code = http.StatusServiceUnavailable, "clock_back"
+	case errors.Is(err, segment.ErrExhausted), errors.Is(err, sequence.ErrExhausted), errors.Is(err, numbering.ErrExhausted):
+		status, code = http.StatusServiceUnavailable, "exhausted"
+	case errors.Is(err, sequence.ErrSetBack):
+		status, code = http.StatusServiceUnavailable, "set_back"
+	case errors.Is(err, context.DeadlineExceeded):
+		status, code = http.StatusServiceUnavailable, "timed_out"
+	case errors.Is(err, segment.ErrForeign), errors.Is(err, sequence.ErrForeign): // as below
 	case errors.Is(err, firn.ErrTimeExhausted):
 		status, code = http.StatusServiceUnavailable, "time_exhausted"
 	case errors.Is(err, firn.ErrClosed):
@@ -183,11 +194,17 @@ func (s *Server) ids(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if form.given && !ns.settings.numeric() {
+		return badRequest("bad_format", "the ids of namespace %s, of kind %s, have one form: leave out format and numbers", ns.name, ns.settings.kind())
+	}
+	if form.readable && (!ns.settings.generated() || ns.settings.Veil != nil) {
+		return badRequest("bad_format", "the ids of namespace %s have no time in them that could be read", ns.name)
+	}
 	ids, err := s.generate(r.Context(), ns, count)
 	if err != nil {
 		return err
 	}
-	body, err := form.body(ns.name, ns.pool.layout, ids)
+	body, err := form.body(ns.name, ns.layout(), ids)
 	if err != nil {
 		return err
 	}
@@ -209,7 +226,10 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		layout = ns.pool.layout
+		if !ns.settings.generated() || ns.settings.Veil != nil {
+			return badRequest("bad_request", "the ids of namespace %s, of kind %s, cannot be taken apart here", ns.name, ns.state().Kind)
+		}
+		layout = ns.layout()
 	} else {
 		ns := Namespace{Layout: query.Get("layout"), Unit: query.Get("unit"), Epoch: query.Get("epoch")}
 		var err error

@@ -4,38 +4,45 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/decode"
 )
 
-// namespaceState is a namespace as the interface shows it.
+// namespaceState is a namespace as the interface shows it: what its kind has.
 type namespaceState struct {
-	Namespace string    `json:"namespace"`
-	Kind      string    `json:"kind"`
-	Pool      string    `json:"pool"`
-	Layout    string    `json:"layout"`
-	Clock     string    `json:"clock"`
-	Worker    int64     `json:"worker"`
-	Fence     firn.Tick `json:"fence,string"`
-	Until     time.Time `json:"until"`
-	Left      float64   `json:"fence_seconds"`
-	Renewals  int64     `json:"renewals"`
-	Losses    int64     `json:"losses"`
-	Error     string    `json:"error,omitempty"` // of the latest exchange with the store
+	Namespace string `json:"namespace"`
+	Kind      string `json:"kind"`
+	Pool      string `json:"pool,omitempty"`
+	Layout    string `json:"layout,omitempty"`
+	Clock     string `json:"clock,omitempty"`
+	*leaseState
+	Segment  *segmentState  `json:"segment,omitempty"`
+	Sequence *sequenceState `json:"sequence,omitempty"`
+	Template string         `json:"template,omitempty"`
+	Prefix   string         `json:"prefix,omitempty"`
+	Veil     string         `json:"veil,omitempty"`
+	Error    string         `json:"error,omitempty"` // of the latest exchange with the store
+}
+
+type segmentState struct {
+	Left    int64   `json:"left,string"`   // ids at hand
+	Lasts   float64 `json:"lasts_seconds"` // at the present demand: how long the store may be away
+	Step    int64   `json:"step"`
+	Ranges  int     `json:"ranges"` // fetched ahead
+	Fetches int64   `json:"fetches"`
+	Waits   int64   `json:"waits"`
+}
+
+type sequenceState struct {
+	Last      firn.ID `json:"last"`
+	Additions int64   `json:"additions"`
+	Issued    int64   `json:"issued"`
+	Batch     float64 `json:"calls_per_addition"`
 }
 
 func (n *namespace) state() namespaceState {
-	s := n.pool.lease.State()
-	state := namespaceState{
-		Namespace: n.name, Kind: "snowflake", Pool: n.pool.name, Layout: decode.Label(n.pool.layout),
-		Clock: n.pool.clock.String(), Worker: s.Worker, Fence: s.Fence, Until: s.Until,
-		Left: s.Left.Seconds(), Renewals: s.Renewals, Losses: s.Losses,
-	}
-	if s.Last != nil {
-		state.Error = s.Last.Error()
-	}
+	state := namespaceState{Namespace: n.name, Kind: n.settings.kind(), Prefix: n.settings.Prefix}
+	n.source.state(&state)
 	return state
 }
 

@@ -54,9 +54,10 @@ type Server struct {
 
 // A namespace is a named source of ids.
 type namespace struct {
-	name   string
-	pool   *pool
-	issued prometheus.Counter
+	name     string
+	settings Namespace
+	source   source
+	issued   prometheus.Counter
 }
 
 // A pool is a leased generator that namespaces share.
@@ -86,17 +87,11 @@ func New(ctx context.Context, cfg Config, base lease.Config, s store.Store, log 
 		return srv, nil
 	}
 	for name, ns := range cfg.Namespaces {
-		p, ok := srv.pools[ns.pool()]
-		if !ok {
-			leased, err := ns.Lease()
-			if err == nil {
-				p, err = srv.open(ctx, leased)
-			}
-			if err != nil {
-				return nil, errors.Join(fmt.Errorf("namespace %s: %w", name, err), srv.Close())
-			}
+		made, err := srv.source(ctx, name, ns)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("namespace %s: %w", name, err), srv.Close())
 		}
-		srv.add(name, p)
+		srv.add(name, ns, made)
 	}
 	return srv, nil
 }
@@ -117,8 +112,8 @@ func (s *Server) open(ctx context.Context, cfg lease.Config) (*pool, error) {
 	return p, nil
 }
 
-func (s *Server) add(name string, p *pool) *namespace {
-	ns := &namespace{name: name, pool: p, issued: s.metrics.issued.WithLabelValues(name)}
+func (s *Server) add(name string, settings Namespace, made source) *namespace {
+	ns := &namespace{name: name, settings: settings, source: made, issued: s.metrics.issued.WithLabelValues(name)}
 	s.namespaces[name] = ns
 	return ns
 }
@@ -153,20 +148,25 @@ func (s *Server) lookup(name string, create bool) (*namespace, error) {
 			errUnknown, name, maxDynamic)
 	}
 	for _, p := range s.pools {
-		return s.add(name, p), nil
+		return s.add(name, Namespace{}, leased{p}), nil
 	}
 	return nil, fmt.Errorf("%w %q: the server has no pool", errUnknown, name)
 }
 
-// generate is the one path on which ids are issued: n of them to the end of
-// dst. Either all n are returned or none.
-func (s *Server) generate(ctx context.Context, ns *namespace, n int) ([]firn.ID, error) {
-	ids := make([]firn.ID, n)
-	if _, err := ns.pool.lease.Fill(ctx, ids); err != nil {
-		return nil, err
+// generate is the one path on which ids are issued. Either all n are returned or
+// none.
+func (s *Server) generate(ctx context.Context, ns *namespace, n int) (batch, error) {
+	if !ns.settings.generated() { // it may wait for a store; a generator fails at its fence
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, longest)
+		defer cancel()
+	}
+	b, err := ns.source.take(ctx, n)
+	if err != nil {
+		return batch{}, err
 	}
 	ns.issued.Add(float64(n))
-	return ids, nil
+	return b, nil
 }
 
 // ready returns nil when every pool can issue.
@@ -227,6 +227,9 @@ func (s *Server) Close() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var errs []error
+	for _, ns := range s.namespaces {
+		errs = append(errs, ns.source.close(ctx))
+	}
 	for _, p := range s.pools {
 		errs = append(errs, p.lease.Close(ctx))
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -62,6 +63,106 @@ func ask(t *testing.T, h *httptest.Server, method, path, accept string) (int, st
 		t.Fatal(err)
 	}
 	return answer.StatusCode, string(body), answer.Header
+}
+
+func TestEveryKindIsServed(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "order.key")
+	if err := os.WriteFile(key, []byte("1:000102030405060708090a0b0c0d0e0f\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("USER_KEYS", "3:000102030405060708090a0b0c0d0e0f")
+	path := filepath.Join(t.TempDir(), "firn.yaml")
+	if err := os.WriteFile(path, []byte(`
+namespaces:
+  plain:    {}
+  orders:   {layout: firn, veil: {key_file: `+key+`}}
+  short:    {kind: segment, min_step: 10, max_step: 100, target: 1m, from: 500}
+  striped:  {kind: segment, offset: 1, stride: 4}
+  hidden:   {kind: segment, veil: {key_env: USER_KEYS, bits: 53}}
+  txn:      {kind: sequence}
+  invoices: {kind: number, template: "INV{yyyy}-{n:5}", zone: "+08:00"}
+  sessions: {kind: uuid}
+  random:   {kind: uuid, version: 4}
+  objects:  {kind: objectid}
+  pays:     {kind: serial, prefix: PAY, check: luhn}
+  carts:    {prefix: cart}
+  visits:   {kind: uuid, prefix: visit}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := server.ReadConfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, h := newServer(t, cfg)
+	for name, want := range map[string]string{
+		"plain": `"\d{18,19}"`, "orders": `"\d+"`, "short": `"50\d"`, "striped": `"\d+"`, "hidden": `"\d{1,16}"`, "txn": `"[123]"`,
+		"invoices": `"INV20\d\d-0000[123]"`, "sessions": `"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"`,
+		"random":  `"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"`,
+		"objects": `"[0-9a-f]{24}"`, "pays": `"PAY20\d{27}"`, "carts": `"cart_[0-9A-Z]{13}"`, "visits": `"visit_[0-9A-Z]{26}"`,
+	} {
+		status, body, _ := ask(t, h, "POST", "/v1/ids/"+name+"?count=3", "")
+		if status != 200 || !regexp.MustCompile(`^\{"namespace":"`+name+`","ids":\[`+want+`,`+want+`,`+want+`\]\}\n$`).MatchString(body) {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+		status, body, _ = ask(t, h, "GET", "/v1/namespaces/"+name, "")
+		if status != 200 || !strings.Contains(body, `"namespace":"`+name+`","kind":"`) || strings.Contains(body, `"error"`) {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+		status, body, _ = ask(t, h, "POST", "/v1/ids/"+name, "text/plain")
+		if status != 200 || strings.Count(body, "\n") != 1 {
+			t.Errorf("%s: %d %q", name, status, body)
+		}
+	}
+	for path, want := range map[string]string{
+		"/v1/ids/sessions?format=hex":       "bad_format",
+		"/v1/ids/carts?numbers=true":        "bad_format",
+		"/v1/ids/txn?format=readable":       "bad_format",
+		"/v1/ids/orders?format=readable":    "bad_format",
+		"/v1/decode/1?namespace=txn":        "bad_request",
+		"/v1/decode/1?namespace=orders":     "bad_request",
+		"/v1/ids/nobody":                    "unknown_namespace",
+		"/v1/ids/invoices?count=100000":     "bad_request",
+		"/v1/decode/1?namespace=plain&x=1":  `"layout":"firn"`,
+		"/v1/ids/txn?format=base58&count=2": `"ids":["1`,
+	} {
+		if _, body, _ := ask(t, h, "GET", path, ""); !strings.Contains(body, want) {
+			t.Errorf("%s: %s, want %s", path, body, want)
+		}
+	}
+	if status, body, _ := ask(t, h, "GET", "/readyz", ""); status != 200 {
+		t.Errorf("readyz: %d %s", status, body)
+	}
+}
+
+func TestMistakesInKindsAreNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		"{kind: uuidx}":                             `"uuidx" is no kind: number, objectid, segment, sequence, serial, snowflake, uuid are allowed`,
+		"{kind: uuid, version: 5}":                  "UUID version 5 is out of range",
+		"{kind: uuid, layout: firn}":                "a namespace of kind uuid has no layout: it has version, prefix",
+		"{kind: sequence, min_step: 5}":             "a namespace of kind sequence has no min_step",
+		"{kind: sequence, from: -5}":                "ids are not negative",
+		"{kind: segment, min_step: 5, max_step: 4}": "greatest step 4 is out of range",
+		"{kind: segment, offset: 4, stride: 4}":     "offset 4 is out of range",
+		"{kind: segment, target: soon}":             `"soon" is no target`,
+		"{kind: number}":                            `"" is no template`,
+		`{kind: number, template: "{n:6}{MM}"}`:     "the month and not the year",
+		"{kind: serial, width: 5}":                  "width 5 is out of range",
+		"{kind: serial, check: md5}":                `"md5" is no`,
+		"{kind: serial, zone: Local}":               "must be the same on all machines",
+		"{prefix: Ord}":                             `"Ord" is no prefix`,
+		"{veil: {bits: 63}}":                        "a key is needed",
+		"{veil: {key_file: a, key_env: b}}":         "not both",
+		"{template: x}":                             "a namespace of kind snowflake has no template",
+	} {
+		path := filepath.Join(t.TempDir(), "firn.yaml")
+		if err := os.WriteFile(path, []byte("namespaces:\n  a: "+text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := server.ReadConfig(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
 }
 
 func TestIDsComeInTheFormAskedFor(t *testing.T) {
@@ -303,7 +404,7 @@ func TestAMistakeInTheConfigurationNamesFileLineAndKey(t *testing.T) {
 		"namespaces:\n  a: {datacenter: 1}":                   {"namespaces.a.datacenter", "0 to 0"},
 		"namespaces:\n  a: {clock: wall, rollback: [pray]}":   {"namespaces.a.rollback", "wait [LIMIT"},
 		"namespaces:\n  a: {ahead: soon}":                     {"namespaces.a.ahead", "500ms"},
-		"namespaces:\n  a: {kind: uuid}":                      {"namespaces.a.kind", "snowflake"},
+		"namespaces:\n  a: {kind: uuidx}":                     {"namespaces.a.kind", "snowflake"},
 		"namespaces:\n  a: {unit: 0}":                         {"namespaces.a.unit", "1ns"},
 		"namespaces:\n  a: {epoch: 2025}":                     {"namespaces.a.epoch", "2025-01-01"},
 		"namespaces:\n  a/b: {}":                              {"namespaces.a/b", "namespace name"},

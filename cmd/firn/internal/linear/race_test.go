@@ -1,0 +1,7 @@
+//go:build race
+
+package linear
+
+// successes is how often each caller succeeds: less often under the race detector,
+// which makes Porcupine slow.
+const successes = 12

@@ -1,0 +1,201 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
+	"github.com/firn-id/firn/cmd/firn/internal/zone"
+	"github.com/firn-id/firn/numbering"
+	"github.com/firn-id/firn/prefixed"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/serial"
+	"github.com/firn-id/firn/veil"
+)
+
+// Veil says with what the ids of a namespace are veiled. Keys stand in a file, or in
+// an environment variable, never in the configuration.
+type Veil struct {
+	KeyFile     string `yaml:"key_file"`
+	KeyEnv      string `yaml:"key_env"`
+	Bits        int    `yaml:"bits"`
+	VersionBits int    `yaml:"version_bits"`
+}
+
+// generatorKeys are the settings of kinds that are made by a leased generator.
+var generatorKeys = []string{
+	"pool", "layout", "unit", "epoch", "clock", "rollback", "ahead", "start", "window", "strict", "worker", "datacenter",
+}
+
+// kindKeys are the settings that each kind has, beside kind.
+var kindKeys = map[string][]string{
+	"snowflake": append([]string{"veil", "prefix"}, generatorKeys...),
+	"serial":    append([]string{"prefix", "width", "check", "zone"}, generatorKeys...),
+	"segment":   {"veil", "prefix", "min_step", "max_step", "target", "from", "offset", "stride"},
+	"sequence":  {"veil", "prefix", "from"},
+	"number":    {"template", "zone"},
+	"uuid":      {"version", "prefix"},
+	"objectid":  {"prefix"},
+}
+
+func (n Namespace) kind() string {
+	if n.Kind == "" {
+		return "snowflake"
+	}
+	return n.Kind
+}
+
+func (n Namespace) version() int {
+	if n.Version == 0 {
+		return 7
+	}
+	return n.Version
+}
+
+// given are the keys that are set.
+func (n Namespace) given() []string {
+	set := map[string]bool{
+		"pool": n.Pool != "", "layout": n.Layout != "", "unit": n.Unit != "", "epoch": n.Epoch != "", "clock": n.Clock != "",
+		"rollback": n.Rollback != nil, "ahead": n.Ahead != "", "start": n.Start != "", "window": n.Window != "", "strict": n.Strict != "",
+		"worker": n.Worker != nil, "datacenter": n.Datacenter != 0,
+		"veil": n.Veil != nil, "prefix": n.Prefix != "", "width": n.Width != 0, "check": n.Check != "", "zone": n.Zone != "",
+		"min_step": n.MinStep != 0, "max_step": n.MaxStep != 0, "target": n.Target != "", "from": n.From != 0,
+		"offset": n.Offset != 0, "stride": n.Stride != 0, "template": n.Template != "", "version": n.Version != 0,
+	}
+	maps.DeleteFunc(set, func(_ string, given bool) bool { return !given })
+	return slices.Sorted(maps.Keys(set))
+}
+
+// checkKind adds the mistakes that have to do with the kind.
+func (n Namespace) checkKind(found map[string]error) {
+	keys, ok := kindKeys[n.kind()]
+	if !ok {
+		found["kind"] = firn.NewSyntaxError("kind", n.Kind, strings.Join(slices.Sorted(maps.Keys(kindKeys)), ", ")+" are allowed")
+		return
+	}
+	for _, key := range n.given() {
+		if !slices.Contains(keys, key) {
+			found[key] = fmt.Errorf("a namespace of kind %s has no %s: it has %s", n.kind(), key, strings.Join(keys, ", "))
+		}
+	}
+	var err error
+	switch n.kind() {
+	case "serial":
+		_, err = n.serial()
+	case "segment":
+		_, err = n.segment()
+	case "sequence":
+		if n.From < 0 {
+			err = firn.NewRangeError("from", int64(n.From), 1, int64(firn.MaxID), "")
+		}
+	case "number":
+		_, err = n.number()
+	case "uuid":
+		_, err = newUUIDs(n.version())
+	}
+	if err != nil {
+		found["kind"] = errors.Join(found["kind"], err)
+	}
+	if n.Prefix != "" && n.kind() != "serial" {
+		if _, err := prefixed.New(n.Prefix); err != nil {
+			found["prefix"] = err
+		}
+	}
+	if n.Veil != nil && n.Veil.KeyFile == "" && n.Veil.KeyEnv == "" {
+		found["veil"] = errors.New("a key is needed: key_file: FILE, or key_env: VARIABLE")
+	}
+	if n.Veil != nil && n.Veil.KeyFile != "" && n.Veil.KeyEnv != "" {
+		found["veil"] = errors.New("give key_file or key_env, not both")
+	}
+}
+
+// numeric reports whether ids are numbers, which may be written in many ways.
+func (n Namespace) numeric() bool {
+	return n.Prefix == "" && slices.Contains([]string{"snowflake", "segment", "sequence"}, n.kind())
+}
+
+// layout is that of a namespace whose ids have one; else the default, in which
+// nobody takes them apart.
+func (n *namespace) layout() firn.Layout {
+	switch s := n.source.(type) {
+	case leased:
+		return s.pool.layout
+	case serials:
+		return s.pool.layout
+	}
+	return firn.DefaultLayout()
+}
+
+// serial returns the format of a serial namespace.
+func (n Namespace) serial() (*serial.Format, error) {
+	layout, err := decode.Layout(n.layout(), n.Unit, n.Epoch)
+	if err != nil {
+		return nil, err
+	}
+	cfg := serial.Config{Layout: layout, Width: n.Width, Prefix: n.Prefix}
+	if n.Check != "" {
+		if cfg.Check, err = serial.ParseCheck(n.Check); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Zone, err = zone.Parse(n.Zone); err != nil {
+		return nil, err
+	}
+	return serial.New(cfg)
+}
+
+// segment returns the settings of a segment namespace, but for its store.
+func (n Namespace) segment() (cfg segment.Config, err error) {
+	cfg = segment.Config{MinStep: n.MinStep, MaxStep: n.MaxStep, Start: n.From, Offset: n.Offset, Stride: n.Stride}
+	if n.Target != "" {
+		if cfg.Target, err = parseDuration("target", n.Target); err != nil {
+			return cfg, err
+		}
+	}
+	check := cfg
+	check.Source = noRanges{}
+	_, err = segment.Open(check)
+	return cfg, err
+}
+
+// noRanges is a source that is not asked.
+type noRanges struct{ segment.Source }
+
+// number returns the settings of a number namespace, but for its counter.
+func (n Namespace) number() (cfg numbering.Config, err error) {
+	cfg = numbering.Config{Template: n.Template, Time: firn.SystemTime()}
+	if cfg.Zone, err = zone.Parse(n.Zone); err != nil {
+		return cfg, err
+	}
+	check := cfg
+	check.Counter = (*sequence.Sequence)(nil)
+	_, err = numbering.New(check)
+	return cfg, err
+}
+
+// cipher reads the keys.
+func (v *Veil) cipher(namespace string) (*veil.Cipher, error) {
+	text, source := os.Getenv(v.KeyEnv), "environment variable "+v.KeyEnv
+	if v.KeyFile != "" {
+		b, err := os.ReadFile(v.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("veil: key file: %w", err)
+		}
+		text, source = string(b), "key file "+v.KeyFile
+	}
+	keys, err := veil.ParseKeys(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
+	}
+	return veil.New(veil.Config{Keys: keys, Bits: v.Bits, VersionBits: v.VersionBits, Namespace: namespace})
+}
+
+// longest keeps a request from holding the server while a store is away.
+const longest = 10 * time.Second
