@@ -22,12 +22,17 @@ type storeFlags struct {
 }
 
 func (f *storeFlags) add(cmd *cobra.Command) {
+	f.addStore(cmd, "store that workers are leased from, as sqlite:PATH or redis://HOST (see docs/stores.md)")
+	f.flags.StringVar(&f.pool, "pool", "default", "pool whose ids must never collide; all who join have one layout")
+}
+
+// addStore is add for commands that know no pool.
+func (f *storeFlags) addStore(cmd *cobra.Command, usage string) {
 	f.flags = cmd.Flags()
-	f.flags.StringVar(&f.store, "store", "", "store that workers are leased from, as sqlite:PATH or redis://HOST (see docs/stores.md)")
+	f.flags.StringVar(&f.store, "store", "", usage)
 	if url, err := defaultStore(); err == nil {
 		f.flags.Lookup("store").DefValue = url // for the help; whether there is one matters when it is needed
 	}
-	f.flags.StringVar(&f.pool, "pool", "default", "pool whose ids must never collide; all who join have one layout")
 }
 
 // checkPool refuses a pool name that is none; the empty one is, too: an unset

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -41,6 +42,30 @@ func openSQL(ctx context.Context, db *sql.DB, dialect sqlstore.Dialect, connecti
 // connections=N (at most), tls=true and tls_ca, tls_cert, tls_key and
 // tls_server_name as settings.
 func openMySQL(ctx context.Context, text string) (store.Store, error) {
+	db, connections, err := mysqlDatabase(text)
+	if err != nil {
+		return nil, err
+	}
+	return openSQL(ctx, db, sqlstore.MySQL, connections)
+}
+
+// OpenMySQL opens the database of a mysql:// URL as it is, not as a store. It
+// connects when it is first used. Its errors repeat no password in the URL; text
+// that can be no such URL is [ErrURL].
+func OpenMySQL(text string) (*sql.DB, error) {
+	scheme, _, _ := strings.Cut(text, "://")
+	if scheme != "mysql" {
+		return nil, urlErrorf("%q is no URL of a MySQL or MariaDB: write mysql://USER:PASSWORD@HOST:PORT/DATABASE", Redact(text))
+	}
+	db, connections, err := mysqlDatabase(text)
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", Redact(text), err)
+	}
+	db.SetMaxOpenConns(connections)
+	return db, nil
+}
+
+func mysqlDatabase(text string) (db *sql.DB, connections int, err error) {
 	u := hosturl.Parse(text, "3306")
 	database := strings.TrimSuffix(u.Path, "/")
 	if database == "" {
@@ -57,16 +82,16 @@ func openMySQL(ctx context.Context, text string) (store.Store, error) {
 	cfg.User, cfg.Passwd, cfg.Net, cfg.DBName = u.User, u.Password, "tcp", database
 	cfg.TLS = u.TLS(u.Bool("tls"), "tls=true")
 	if err := u.Err(); err != nil {
-		return nil, urlErrorf("%w: %w", store.ErrRefused, err)
+		return nil, 0, urlErrorf("%w: %w", store.ErrRefused, err)
 	}
 	cfg.Addr, cfg.Timeout = u.Hosts[0], dialTimeout
 	cfg.InterpolateParams = true // one round trip a statement
 	cfg.Logger = &mysql.NopLogger{}
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return openSQL(ctx, sql.OpenDB(connector), sqlstore.MySQL, connections)
+	return sql.OpenDB(connector), connections, nil
 }
 
 // openPostgres opens what libpq does by such a URL, several hosts and its

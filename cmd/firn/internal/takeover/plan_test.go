@@ -1,0 +1,171 @@
+package takeover_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/takeover"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+// counters returns n of them, as TinyId might have.
+func counters(n int) (list []takeover.Foreign) {
+	for i := range n {
+		list = append(list, takeover.Foreign{
+			Name: fmt.Sprintf("name%03d", i), MaxID: firn.ID(1000 * i), Next: int64(1000*i + 1), Step: 100,
+			Stripe: segment.Stripe{Offset: int64(i % 3), Stride: 3},
+		})
+	}
+	return list
+}
+
+func plan(t *testing.T, s store.Store, list []takeover.Foreign, o takeover.Options) *takeover.Plan {
+	t.Helper()
+	p, err := takeover.Make(t.Context(), s, list, nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestATakeoverThatBreaksOffIsDoneAgain(t *testing.T) {
+	s := storetest.NewFaulty(memstore.New(nil))
+	list := counters(20)
+	p := plan(t, s, list, takeover.Options{Margin: 0})
+	s.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Key == segment.Key("name007") && c.Op == storetest.OpCompareAndSwap {
+			return storetest.Refuse
+		}
+		return storetest.Pass
+	}
+	told := 0
+	err := p.Apply(t.Context(), s, func(done, all int) {
+		if told++; done != told || all != 20 {
+			t.Errorf("%d of %d is told after %d", done, all, told)
+		}
+	})
+	if !errors.Is(err, store.ErrRefused) {
+		t.Error(err)
+	}
+	says(t, "broken off", err, `"name007"`, "7 of 20 names were taken over, doing it again is safe")
+	s.Script = nil
+	looked := 0
+	p = plan(t, s, list, takeover.Options{Margin: 0, Progress: func(int, int) { looked++ }})
+	if err := p.Apply(t.Context(), s, nil); err != nil || looked != 20 {
+		t.Errorf("%v, %d were looked at", err, looked)
+	}
+	for i, r := range p.Rows {
+		outcome := takeover.Taken
+		if i < 7 {
+			outcome = takeover.Above
+		}
+		// the least id of the stripe above max_id, which is granted
+		if r.Outcome != outcome || r.Now <= uint64(r.MaxID) || r.Now > uint64(r.MaxID)+3 || r.Now%3 != uint64(i%3) {
+			t.Errorf("%+v", r)
+		}
+		if c, err := segment.ReadCounter(t.Context(), s, r.Here); err != nil || c.Next != r.Now {
+			t.Errorf("%s: %+v, %v, want %d", r.Here, c, err, r.Now)
+		}
+	}
+}
+
+func TestACounterThatMovesMeanwhileIsNotLowered(t *testing.T) {
+	s := memstore.New(nil)
+	list := counters(1)
+	p := plan(t, s, list, takeover.Options{Margin: -1})
+	if p.Rows[0].Now != 102 {
+		t.Errorf("%+v", p.Rows[0])
+	}
+	if _, err := segment.RaiseCounter(t.Context(), s, "name000", 9000, list[0].Stripe); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Apply(t.Context(), s, nil); err != nil || p.Rows[0].Now != 9000 {
+		t.Errorf("%+v, %v", p.Rows[0], err)
+	}
+}
+
+func TestAllMistakesAreToldBeforeAnythingIsWritten(t *testing.T) {
+	s := storetest.NewFaulty(memstore.New(nil))
+	if _, err := s.CompareAndSwap(t.Context(), segment.Key("name001"), 0, []byte("foreign")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := segment.RaiseCounter(t.Context(), s, "name002", 1, segment.Stripe{Stride: 1}); err != nil {
+		t.Fatal(err)
+	}
+	writes := s.Counts().CompareAndSwap
+	list := counters(4)
+	list[3].MaxID, list[3].Next = firn.MaxID, -1
+	_, err := takeover.Make(t.Context(), s, list, nil, takeover.Options{})
+	says(t, "mistakes", err, "name001", `"name002" has offset 0 of stride 1, not offset 2 of stride 3`, `"name003" stands at 9223372036854775807`)
+	for i := range 50 {
+		list = append(list, takeover.Foreign{Name: fmt.Sprintf("a %d", i), Stripe: segment.Stripe{Stride: 1}})
+	}
+	_, err = takeover.Make(t.Context(), s, list, nil, takeover.Options{})
+	says(t, "names", err, `"a 0"`, `"a 19"`, "and 30 more", "--rename OLD=NEW")
+	s.SetDown(true)
+	if _, err := takeover.Make(t.Context(), s, counters(2), nil, takeover.Options{}); !errors.Is(err, store.ErrUnavailable) {
+		t.Error(err)
+	}
+	if n := s.Counts().CompareAndSwap; n != writes {
+		t.Errorf("%d writes", n-writes)
+	}
+}
+
+// forgetful is a store that may lose what it acknowledged.
+type forgetful struct{ store.Store }
+
+func (forgetful) Settle(context.Context) error { return errors.New("no replica has it") }
+
+func TestAStoreThatMayForgetIsAnError(t *testing.T) {
+	s := forgetful{memstore.New(nil)}
+	says(t, "settle", plan(t, s, counters(1), takeover.Options{}).Apply(t.Context(), s, nil), "no replica has it", "do it again")
+}
+
+func TestTheConfigurationIsReadBackAsItIsMeant(t *testing.T) {
+	var list []takeover.Foreign
+	for _, name := range []string{"true", "No", "null", "1", "1.5", "0x1", "-", "---", "_", ".", "a.b", "orders", "Orders", "1e3", "n", "2026-11-21"} {
+		list = append(list, takeover.Foreign{Name: name, Step: 3, Stripe: segment.Stripe{Offset: 1, Stride: 7}})
+	}
+	p, err := takeover.Make(t.Context(), memstore.New(nil), list, []takeover.Token{
+		{SHA256: strings.Repeat("0", 64), Of: []string{"gone"}}, {SHA256: strings.Repeat("1", 64), Of: []string{"true", "gone", "1"}},
+	}, takeover.Options{Rename: map[string]string{"true": "false"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const url = "sqlite:/a \"b\" \\c: {d} #e\tä.db"
+	var have struct {
+		Store      string
+		Namespaces map[string]struct {
+			Kind    string
+			MinStep int64 `yaml:"min_step"`
+			Offset  int64
+			Stride  int64
+		}
+		Tokens []struct {
+			Name, SHA256 string
+			Namespaces   []string
+		}
+	}
+	text := p.YAML("tinyid", url)
+	if err := yaml.UnmarshalWithOptions(text, &have, yaml.Strict()); err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	if have.Store != url || len(have.Namespaces) != len(list) || p.Skipped() != 2 || len(have.Tokens) != 1 ||
+		have.Tokens[0].SHA256 != strings.Repeat("1", 64) || strings.Join(have.Tokens[0].Namespaces, " ") != "false 1" {
+		t.Errorf("%+v", have)
+	}
+	for _, r := range p.Rows {
+		if n := have.Namespaces[r.Here]; n.Kind != "segment" || n.MinStep != 1 || n.Offset != 1 || n.Stride != 7 {
+			t.Errorf("%q: %+v", r.Here, n)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package takeover
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/segment/leaf"
+	"github.com/firn-id/firn/segment/tinyid"
+)
+
+// FromLeaf reads what Leaf has.
+func FromLeaf(ctx context.Context, db *sql.DB) ([]Foreign, []Token, error) {
+	rows, err := leaf.Read(ctx, db)
+	if err != nil {
+		return nil, nil, err
+	}
+	var list []Foreign
+	for _, r := range rows {
+		list = append(list, Foreign{Name: r.Tag, MaxID: r.MaxID, Next: int64(r.MaxID), Step: r.Step, Stripe: segment.Stripe{Stride: 1}})
+	}
+	return list, nil, empty(leaf.Table, len(list))
+}
+
+// FromTinyID reads what TinyId has.
+func FromTinyID(ctx context.Context, db *sql.DB) ([]Foreign, []Token, error) {
+	rows, err := tinyid.Read(ctx, db)
+	if err != nil {
+		return nil, nil, err
+	}
+	var list []Foreign
+	for _, r := range rows {
+		f := Foreign{Name: r.Type, MaxID: r.MaxID, Next: -1, Step: r.Step, Stripe: r.Stripe()}
+		if r.MaxID < math.MaxInt64 {
+			f.Next = int64(r.MaxID) + 1 // max_id itself is granted
+		}
+		list = append(list, f)
+	}
+	if err := empty(tinyid.Table, len(list)); err != nil {
+		return nil, nil, err
+	}
+	read, err := tinyid.ReadTokens(ctx, db)
+	if err != nil {
+		return nil, nil, err
+	}
+	var tokens []Token
+	at := map[string]int{}
+	for _, t := range read {
+		sum := hex.EncodeToString(t.SHA256[:])
+		i, known := at[sum]
+		if !known {
+			i = len(tokens)
+			at[sum] = i
+			tokens = append(tokens, Token{SHA256: sum})
+		}
+		if !slices.Contains(tokens[i].Of, t.Type) {
+			tokens[i].Of = append(tokens[i].Of, t.Type)
+		}
+	}
+	return list, tokens, nil
+}
+
+func empty(table string, rows int) error {
+	if rows == 0 {
+		return fmt.Errorf("table %s is empty: there is nothing to take over", table)
+	}
+	return nil
+}

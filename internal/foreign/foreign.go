@@ -1,0 +1,165 @@
+// Package foreign reads tables that another system made, in a MySQL or MariaDB, and
+// trusts nothing that it finds there.
+package foreign
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/firn-id/firn"
+)
+
+const (
+	// maxRows bounds what is read into memory: as many as segments may have names.
+	maxRows = 1 << 20
+	// maxMistakes bounds an error that names every mistake.
+	maxMistakes = 20
+)
+
+// Check returns an error unless the database in use has the table with these
+// columns. Of names there is no case.
+func Check(ctx context.Context, db *sql.DB, table string, columns ...string) error {
+	var database sql.NullString
+	if err := db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {
+		return err
+	}
+	have := map[string]bool{}
+	err := each(ctx, db, "SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = ?",
+		[]any{table}, func(cells []sql.NullString) { have[strings.ToLower(cells[0].String)] = true })
+	if err != nil {
+		return err
+	}
+	if len(have) == 0 {
+		return fmt.Errorf("database %q has no table %s that this account may read: name the database that has it, or grant SELECT on it",
+			database.String, table)
+	}
+	var missing []string
+	for _, column := range columns {
+		if !have[column] {
+			missing = append(missing, column)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("table %s of database %q has no column %s: it is another table of that name, or of an unknown version",
+			table, database.String, strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// A Row is a row as text. Its methods take columns by their place in the query,
+// and collect what is wrong.
+type Row struct {
+	cells   []sql.NullString
+	columns []string
+	named   string
+	errs    []error
+}
+
+// Read calls read with each row of table, in order of the column order, and
+// returns all that the rows' methods found wrong.
+func Read(ctx context.Context, db *sql.DB, table, order string, columns []string, read func(r *Row)) error {
+	query := "SELECT " + strings.Join(columns, ", ") + " FROM " + table + " ORDER BY " + order
+	return collect(ctx, db, query, nil, table, columns, read)
+}
+
+// Where is Read of the rows whose column has a value.
+func Where(ctx context.Context, db *sql.DB, table, column, value string, columns []string, read func(r *Row)) error {
+	query := "SELECT " + strings.Join(columns, ", ") + " FROM " + table + " WHERE " + column + " = ?"
+	return collect(ctx, db, query, []any{value}, table, columns, read)
+}
+
+func collect(ctx context.Context, db *sql.DB, query string, args []any, table string, columns []string, read func(r *Row)) error {
+	var errs []error
+	mistakes, rows := 0, 0
+	err := each(ctx, db, query, args, func(cells []sql.NullString) {
+		rows++
+		r := Row{cells: cells, columns: columns}
+		read(&r)
+		for _, err := range r.errs {
+			if mistakes++; mistakes <= maxMistakes {
+				errs = append(errs, fmt.Errorf("table %s, row %s: %w", table, r.name(rows), err))
+			}
+		}
+	})
+	if mistakes > maxMistakes {
+		errs = append(errs, fmt.Errorf("and %d more", mistakes-maxMistakes))
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+// each reads all rows as text: what a driver makes of a column is its own business.
+func each(ctx context.Context, db *sql.DB, query string, args []any, read func(cells []sql.NullString)) (err error) {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	cells := make([]sql.NullString, len(columns))
+	into := make([]any, len(columns))
+	for i := range cells {
+		into[i] = &cells[i]
+	}
+	for n := 0; rows.Next(); n++ {
+		if n == maxRows {
+			return fmt.Errorf("there are more than %d rows, which is as many as are read", maxRows)
+		}
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		read(cells)
+	}
+	return rows.Err()
+}
+
+// Name has errors of this row begin with the text of column i.
+func (r *Row) Name(i int) string {
+	r.named = r.Text(i)
+	return r.named
+}
+
+func (r *Row) name(number int) string {
+	if r.named == "" {
+		return strconv.Itoa(number)
+	}
+	return strconv.Quote(r.named)
+}
+
+// Text returns column i, which must not be NULL.
+func (r *Row) Text(i int) string {
+	if !r.cells[i].Valid {
+		r.Fail(fmt.Errorf("%s is NULL: give it a value", r.columns[i]))
+	}
+	return r.cells[i].String
+}
+
+// Optional returns column i, "" where it is NULL.
+func (r *Row) Optional(i int) string { return r.cells[i].String }
+
+// Whole returns column i, which must be a whole number from least to most.
+func (r *Row) Whole(i int, least, most int64) int64 {
+	text := r.Text(i)
+	if !r.cells[i].Valid {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange), err == nil && (n < least || n > most):
+		r.Fail(&firn.RangeError{What: r.columns[i], Value: text, Min: strconv.FormatInt(least, 10), Max: strconv.FormatInt(most, 10)})
+	case err != nil:
+		r.Fail(firn.NewSyntaxError("whole number", text, r.columns[i]+" must be one"))
+	default:
+		return n
+	}
+	return 0
+}
+
+// Fail adds to what is wrong.
+func (r *Row) Fail(err error) { r.errs = append(r.errs, err) }
