@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -234,6 +235,10 @@ func checkConfig(t *testing.T, path, store string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := server.ReadConfig(path); err != nil {
+		t.Errorf("firn serve does not read it: %v", err)
+	}
+	text = bytes.ReplaceAll(text, []byte("\n# tokens:\n# "), []byte("\ntokens:\n"))
 	type namespace struct {
 		Kind    string
 		MinStep int64 `yaml:"min_step"`

@@ -1,6 +1,7 @@
 package takeover_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -155,7 +156,7 @@ func TestTheConfigurationIsReadBackAsItIsMeant(t *testing.T) {
 			Namespaces   []string
 		}
 	}
-	text := p.YAML("tinyid", url)
+	text := bytes.ReplaceAll(p.YAML("tinyid", url), []byte("\n# tokens:\n# "), []byte("\ntokens:\n"))
 	if err := yaml.UnmarshalWithOptions(text, &have, yaml.Strict()); err != nil {
 		t.Fatalf("%v:\n%s", err, text)
 	}
