@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -100,22 +101,31 @@ func start(t testing.TB, k kind) *Server {
 	return s
 }
 
+// Ports for servers lie below those that the system gives to connections (32768 and
+// up on Linux), one of which could otherwise take the port of a server that is to be
+// started again.
+const (
+	firstPort = 15_000
+	endOfPort = 32_000
+)
+
 // FreePort returns a loopback port that nobody listens on at the moment.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	var last error
+	for range 100 {
+		port := firstPort + rand.IntN(endOfPort-firstPort)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			err = l.Close()
+		}
+		if err == nil {
+			return port
+		}
+		last = err
 	}
-	_, text, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(text)
-	if err := errors.Join(err, l.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return port
+	t.Fatalf("no free port from %d to %d was found: %v", firstPort, endOfPort-1, last)
+	return 0
 }
 
 // own gives path to the user the server runs as.
