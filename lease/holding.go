@@ -55,17 +55,6 @@ func (s *Slots) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant
 		held.Worker, s.cfg.Pool, store.ErrUnavailable)
 }
 
-// bounded returns a fence that is no further ahead of the clock than newcomers
-// to a strict pool wait, but for the tolerance. A generator that runs ahead of its
-// clock further than that waits at its fence.
-func (s *Slots) bounded(fence firn.Tick) (firn.Tick, error) {
-	if s.cfg.Strict == 0 {
-		return fence, nil
-	}
-	most, err := s.cfg.Layout.Tick(s.cfg.Time.Wall().Add(s.cfg.Strict - s.cfg.Tolerance))
-	return min(fence, most), err
-}
-
 // Look implements [Source]: it reads the slot. One that vanished is written
 // anew with its fence; one that is another's is [ErrLost].
 func (s *Slots) Look(ctx context.Context, held firn.Grant) error {
@@ -206,21 +195,6 @@ func (s *Slots) examine(ctx context.Context, held firn.Grant) error {
 	h.revision = revision
 	s.keep(worker, h)
 	return nil
-}
-
-// ended gives a worker up in a strict pool once its fence has passed, by any
-// clock within the tolerance: another may have been granted it since, whatever the
-// store says by now. It has to be claimed anew, and so outwaited.
-func (s *Slots) ended(worker int64, h holding) error {
-	if s.cfg.Strict == 0 {
-		return nil
-	}
-	if now, err := s.cfg.Layout.Tick(s.cfg.Time.Wall().Add(s.cfg.Tolerance)); err == nil && h.fence > now {
-		return nil
-	}
-	s.forget(worker)
-	return fmt.Errorf("%w: worker %d of pool %q: its fence has passed, or will within the tolerance, and the pool is strict",
-		ErrLost, worker, s.cfg.Pool)
 }
 
 // reassert writes a slot that vanished anew: with the fence confirmed to us and

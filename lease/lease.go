@@ -125,33 +125,6 @@ func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	return Keep(ctx, slots, cfg)
 }
 
-// outlasts refuses a strict wait that is shorter than what a holder may issue
-// beyond the present.
-func (s *Slots) outlasts(cfg Config) error {
-	if s.cfg.Strict == 0 {
-		return nil
-	}
-	if cfg.Generator.Clock == firn.Virtual {
-		return firn.NewSyntaxError("clock", "virtual", "in a strict pool ids follow a clock: steady and wall are allowed")
-	}
-	window := cfg.Window
-	if window == 0 {
-		window = defaultWindow
-	}
-	// A holder gives a worker up a tolerance before its fence, and renews between a
-	// half and a quarter of the window before it.
-	if least := 4 * s.cfg.Tolerance; window < least {
-		return &firn.RangeError{What: "window", Value: window.String(), Min: least.String(), Max: maxWindow.String(),
-			Where: "in a strict pool it must be four times the tolerance"}
-	}
-	unit := cfg.Generator.Layout.Unit()
-	if least := window + cfg.Generator.Lead() + s.cfg.Tolerance + 2*unit; s.cfg.Strict < least {
-		return &firn.RangeError{What: "strict wait", Value: s.cfg.Strict.String(), Min: least.String(), Max: (2 * maxWindow).String(),
-			Where: "window, lead and tolerance together"}
-	}
-	return nil
-}
-
 // switches reports whether a chain takes another worker when the clock goes back.
 func switches(chain firn.Rollback) bool {
 	for _, policy := range chain {

@@ -19,22 +19,9 @@ import (
 //
 // Ticks are strings, since some tools lose integers above 2^53.
 
-// maxPoolName keeps keys readable.
-const maxPoolName = 64
-
 // CheckPool returns an error for a pool name that is not 1 to 64 letters,
 // digits, dots, dashes and underscores.
-func CheckPool(pool string) error {
-	if pool == "" || len(pool) > maxPoolName {
-		return firn.NewSyntaxError("pool name", pool, fmt.Sprintf("it has %d characters, 1 to %d are allowed", len(pool), maxPoolName))
-	}
-	for _, r := range pool {
-		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_", r) {
-			return firn.NewSyntaxError("pool name", pool, fmt.Sprintf("%q is not allowed: letters, digits, dot, dash and underscore are", r))
-		}
-	}
-	return nil
-}
+func CheckPool(pool string) error { return store.CheckName("pool", pool) }
 
 func poolPrefix(pool string) string { return "firn/" + pool + "/" }
 func poolKey(pool string) string    { return poolPrefix(pool) + "pool" }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -30,8 +29,6 @@ type record struct {
 
 const (
 	keyPrefix = "firn/segment:"
-	// maxName keeps keys readable.
-	maxName = 64
 	// maxNext bounds the next id, which may lie above the last: by a stride.
 	maxNext = uint64(math.MaxInt64) + maxStride
 )
@@ -41,17 +38,7 @@ func Key(name string) string { return keyPrefix + name }
 
 // CheckName returns an error for a name that is not 1 to 64 letters, digits,
 // dots, dashes and underscores: the rule for pools.
-func CheckName(name string) error {
-	if name == "" || len(name) > maxName {
-		return firn.NewSyntaxError("segment name", name, fmt.Sprintf("it has %d bytes, 1 to %d are allowed", len(name), maxName))
-	}
-	for _, r := range name {
-		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_", r) {
-			return firn.NewSyntaxError("segment name", name, fmt.Sprintf("%q is not allowed: letters, digits, dot, dash and underscore are", r))
-		}
-	}
-	return nil
-}
+func CheckName(name string) error { return store.CheckName("segment", name) }
 
 // A counter is what a record says.
 type counter struct {

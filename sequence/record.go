@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -28,22 +27,9 @@ type record struct {
 
 const keyPrefix = "firn/sequence/"
 
-// maxName keeps keys readable.
-const maxName = 64
-
 // CheckName returns an error for a name that is not 1 to 64 letters, digits,
 // dots, dashes and underscores: the rule that pools have too.
-func CheckName(name string) error {
-	if name == "" || len(name) > maxName {
-		return firn.NewSyntaxError("sequence name", name, fmt.Sprintf("it has %d characters, 1 to %d are allowed", len(name), maxName))
-	}
-	for _, r := range name {
-		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_", r) {
-			return firn.NewSyntaxError("sequence name", name, fmt.Sprintf("%q is not allowed: letters, digits, dot, dash and underscore are", r))
-		}
-	}
-	return nil
-}
+func CheckName(name string) error { return store.CheckName("sequence", name) }
 
 func encode(r record) ([]byte, error) {
 	b, err := json.Marshal(r)

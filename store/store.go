@@ -12,9 +12,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/firn-id/firn"
 )
 
 // A Revision identifies one write of one key, for ever: a backend never uses
@@ -126,6 +129,28 @@ func CheckKey(key string) error {
 	for _, r := range key {
 		if !unicode.IsPrint(r) {
 			return fmt.Errorf("store: %w: key %q has the unprintable character %U", ErrRefused, key, r)
+		}
+	}
+	return nil
+}
+
+// maxName keeps keys readable.
+const maxName = 64
+
+// nameCharacters can stand in the key of every backend, in a path and in a file of
+// settings.
+const nameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
+
+// CheckName returns a *[firn.SyntaxError] for a name, of a pool or a counter, that is
+// not 1 to 64 letters, digits, dots, dashes and underscores. What says what it is a name of.
+func CheckName(what, name string) error {
+	what += " name"
+	if name == "" || len(name) > maxName {
+		return firn.NewSyntaxError(what, name, fmt.Sprintf("it has %d bytes, 1 to %d are allowed", len(name), maxName))
+	}
+	for _, r := range name {
+		if !strings.ContainsRune(nameCharacters, r) {
+			return firn.NewSyntaxError(what, name, fmt.Sprintf("%q is not allowed: letters, digits, dot, dash and underscore are", r))
 		}
 	}
 	return nil

@@ -76,7 +76,7 @@ var mutants = []mutant{
 	{
 		name: "a claim writes over whatever is there", regime: sim.Durable,
 		edits: []edit{{
-			"lease/slots.go", "	h.revision, err = s.write(ctx, slot.Worker, slot.revision, h, false)\n",
+			"lease/claim.go", "	h.revision, err = s.write(ctx, slot.Worker, slot.revision, h, false)\n",
 			"	there, err := s.cfg.Store.Get(ctx, slotKey(s.cfg.Pool, s.cfg.Layout, s.cfg.Datacenter, slot.Worker))\n" +
 				"	if err != nil {\n		there.Revision = slot.revision\n	}\n" +
 				"	h.revision, err = s.write(ctx, slot.Worker, there.Revision, h, false)\n",
@@ -84,7 +84,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a claim does not begin after the fence it found", regime: sim.Durable,
-		edits: []edit{{"lease/slots.go", "	after := slot.Fence\n", "	after := firn.Tick(-1)\n"}},
+		edits: []edit{{"lease/claim.go", "	after := slot.Fence\n", "	after := firn.Tick(-1)\n"}},
 	},
 	{
 		name: "slots are claimed before their fence has passed", regime: sim.Durable,
@@ -92,11 +92,11 @@ var mutants = []mutant{
 	},
 	{
 		name: "the wrong-clock guard is gone", regime: sim.Durable,
-		edits: []edit{{"lease/slots.go", "	if !ok {\n		return s.read(), nil\n", "	if !ok || clock != nil {\n		return s.read(), nil\n"}},
+		edits: []edit{{"lease/clock.go", "	if !ok {\n		return s.read(), nil\n", "	if !ok || clock != nil {\n		return s.read(), nil\n"}},
 	},
 	{
 		name: "a fence follows a clock that has been put right", regime: sim.Durable,
-		edits: []edit{{"lease/slots.go", "then.Sub(wall) > s.cfg.Tolerance", "then.Sub(wall) > 1<<62"}},
+		edits: []edit{{"lease/clock.go", "then.Sub(wall) > s.cfg.Tolerance", "then.Sub(wall) > 1<<62"}},
 	},
 	{
 		name: "the end of a lost claim touches a later one of the same worker", regime: sim.Durable,
@@ -132,15 +132,15 @@ var mutants = []mutant{
 	},
 	{
 		name: "the grace of a new pool is not waited out", regime: sim.Reasserted,
-		edits: []edit{{"lease/slots.go", "s.cfg.Time.Sleep(ctx, s.cfg.Grace)", "s.cfg.Time.Sleep(ctx, 0)"}},
+		edits: []edit{{"lease/join.go", "s.cfg.Time.Sleep(ctx, s.cfg.Grace)", "s.cfg.Time.Sleep(ctx, 0)"}},
 	},
 	{
 		name: "a slot made in a store wiped meanwhile is used", regime: sim.Reasserted,
-		edits: []edit{{"lease/slots.go", "		return s.samePool(ctx, pool)\n", "		return nil\n"}},
+		edits: []edit{{"lease/claim.go", "		return s.samePool(ctx, pool)\n", "		return nil\n"}},
 	},
 	{
 		name: "a worker that nobody knows of begins at the first tick", regime: sim.Reasserted,
-		edits: []edit{{"lease/slots.go", "after = max(after, min(ask.From-1, ask.Now+firn.Tick(s.cfg.Tolerance/s.cfg.Layout.Unit())))", "after = max(after, -1)"}},
+		edits: []edit{{"lease/claim.go", "after = max(after, min(ask.From-1, ask.Now+firn.Tick(s.cfg.Tolerance/s.cfg.Layout.Unit())))", "after = max(after, -1)"}},
 	},
 	{
 		name: "holders do not write anew what vanished", regime: sim.Reasserted,
@@ -162,29 +162,29 @@ var mutants = []mutant{
 	},
 	{
 		name: "a strict claim does not wait", regime: sim.Strict,
-		edits: []edit{{"lease/slots.go", "s.cfg.Time.Sleep(ctx, s.cfg.Strict)", "s.cfg.Time.Sleep(ctx, 0)"}},
+		edits: []edit{{"lease/strict.go", "s.cfg.Time.Sleep(ctx, s.cfg.Strict)", "s.cfg.Time.Sleep(ctx, 0)"}},
 	},
 	{
 		name: "a strict claim is not looked at after its wait", regime: sim.Strict,
-		edits: []edit{{"lease/slots.go", "if entry.Revision != h.revision { // 0 if it is gone\n		s.forget", "if entry.Revision == -1 && h.fence == 0 {\n		s.forget"}},
+		edits: []edit{{"lease/strict.go", "if entry.Revision != h.revision { // 0 if it is gone\n		s.forget", "if entry.Revision == -1 && h.fence == 0 {\n		s.forget"}},
 	},
 	{
 		name: "a strict claim that vanished is written anew", regime: sim.Strict,
-		edits: []edit{{"lease/slots.go", "	if entry.Revision != h.revision { // 0 if it is gone\n		s.forget(held.Worker)\n", "	if entry.Revision == 0 {\n		return s.reassert(ctx, held.Worker, h)\n	}\n	if entry.Revision != h.revision {\n		s.forget(held.Worker)\n"}},
+		edits: []edit{{"lease/strict.go", "	if entry.Revision != h.revision { // 0 if it is gone\n		s.forget(held.Worker)\n", "	if entry.Revision == 0 {\n		return s.reassert(ctx, held.Worker, h)\n	}\n	if entry.Revision != h.revision {\n		s.forget(held.Worker)\n"}},
 	},
 	{
 		name: "a strict holder goes on after its fence", regime: sim.Strict, slow: true,
-		edits: []edit{{"lease/holding.go", "	if s.cfg.Strict == 0 {\n		return nil\n	}\n	if now", "	if s.cfg.Strict >= 0 {\n		return nil\n	}\n	if now"}},
+		edits: []edit{{"lease/strict.go", "	if s.cfg.Strict == 0 {\n		return nil\n	}\n	if now", "	if s.cfg.Strict >= 0 {\n		return nil\n	}\n	if now"}},
 	},
 	{
 		name: "a strict claim that came late reaches further than newcomers wait", regime: sim.Strict,
-		edits: []edit{{"lease/slots.go", "if s.cfg.Strict > 0 { // see bounded", "if s.cfg.Strict < 0 { // see bounded"}},
+		edits: []edit{{"lease/claim.go", "if s.cfg.Strict > 0 { // see bounded", "if s.cfg.Strict < 0 { // see bounded"}},
 	},
 	{
 		name: "a strict claim begins at what it found, not after its wait", regime: sim.Strict,
 		edits: []edit{
-			{"lease/slots.go", "		after = max(after, outwaited)\n", "		_ = outwaited\n"},
-			{"lease/slots.go", "		if grant.After < waited-1 {\n", "		if grant.After < -1 {\n"},
+			{"lease/claim.go", "		after = max(after, outwaited)\n", "		_ = outwaited\n"},
+			{"lease/claim.go", "		if grant.After < waited-1 {\n", "		if grant.After < -1 {\n"},
 		},
 	},
 }
