@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/faketime"
 )
 
 // TestNothingIsRepeatedAtTheEndOfAllBits: in layouts without worker bits the last
@@ -60,13 +61,13 @@ func TestAWaitEndsWithTheGenerator(t *testing.T) {
 
 // stopping is a time in which something happens while somebody sleeps.
 type stopping struct {
-	*fakeTime
+	*faketime.Time
 	do func()
 }
 
 func (s *stopping) Sleep(ctx context.Context, d time.Duration) error {
 	s.do()
-	return s.fakeTime.Sleep(ctx, d)
+	return s.Time.Sleep(ctx, d)
 }
 
 // TestAWaitFollowsTheClock: a machine that was suspended while somebody waits for
@@ -81,7 +82,7 @@ func TestAWaitFollowsTheClock(t *testing.T) {
 	slept := 0
 	g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.Wall, Time: &stopping{clock, func() {
 		if slept++; slept == 3 {
-			clock.step(time.Hour)
+			clock.Step(time.Hour)
 		}
 	}}}, firn.Grant{After: now + 1800, Through: now + 7200})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/faketime"
 )
 
 // FuzzGenerator plays a script of what clocks, callers and leases do to one
@@ -28,7 +29,7 @@ func FuzzGenerator(f *testing.F) {
 // scripted is a generator that a script is played to.
 type scripted struct {
 	t       *testing.T
-	time    *fakeTime
+	time    *faketime.Time
 	gen     *firn.Generator
 	layout  firn.Layout
 	grants  map[int64][]firn.Grant
@@ -111,13 +112,13 @@ func (s *scripted) do(what byte, arg int64) {
 		ids := make([]firn.ID, arg%20)
 		s.next(func() ([]firn.ID, error) { n, err := s.gen.Fill(context.Background(), ids); return ids[:n], err })
 	case 4:
-		s.time.step(-time.Duration(arg) * unit)
+		s.time.Step(-time.Duration(arg) * unit)
 	case 5:
-		s.time.step(-time.Duration(arg) * unit / 7)
+		s.time.Step(-time.Duration(arg) * unit / 7)
 	case 6:
-		s.time.step(time.Duration(arg) * unit)
+		s.time.Step(time.Duration(arg) * unit)
 	case 7, 8:
-		s.time.pass(time.Duration(arg) * unit / 5)
+		s.time.Pass(time.Duration(arg) * unit / 5)
 	case 9:
 		s.through += firn.Tick(arg)
 		s.grants[s.worker] = append(s.grants[s.worker], firn.Grant{Worker: s.worker, After: s.grants[s.worker][0].After, Through: s.through})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/faketime"
 )
 
 func newGenerator(t *testing.T, cfg firn.Config) *firn.Generator {
@@ -57,8 +58,8 @@ func TestTimeRunsAheadByAheadAndNoMore(t *testing.T) {
 				t.Fatalf("ahead %v: an id %v ahead of the clock", ahead, lead)
 			}
 		}
-		if clock.slept < 1000/8*time.Millisecond-20*time.Millisecond {
-			t.Errorf("ahead %v: 1000 ids at 8 a tick took %v", ahead, clock.slept)
+		if clock.Slept() < 1000/8*time.Millisecond-20*time.Millisecond {
+			t.Errorf("ahead %v: 1000 ids at 8 a tick took %v", ahead, clock.Slept())
 		}
 	}
 }
@@ -84,7 +85,7 @@ func TestLowTrafficIDsSpreadOverShards(t *testing.T) {
 		g := newGenerator(t, firn.Config{Time: clock, Start: start})
 		var shards [8]int
 		for range 4000 {
-			clock.pass(50 * time.Millisecond)
+			clock.Pass(50 * time.Millisecond)
 			id, err := g.Next()
 			if err != nil {
 				t.Fatal(err)
@@ -158,11 +159,11 @@ func TestALeapBeyondTheFenceIsForgottenWhenTheClockReturns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock.step(24 * 365 * time.Hour)
+	clock.Step(24 * 365 * time.Hour)
 	if _, err := g.Next(); !errors.Is(err, firn.ErrFence) {
 		t.Errorf("a year ahead: %v", err)
 	}
-	clock.step(-24 * 365 * time.Hour)
+	clock.Step(-24 * 365 * time.Hour)
 	if _, err := g.Next(); err != nil {
 		t.Errorf("back again: %v; nothing was issued ahead, so nothing went back", err)
 	}
@@ -182,7 +183,7 @@ func TestTheEndOfTheLayoutIsAnErrorThatSaysWhen(t *testing.T) {
 			if !end.End.Equal(l.End()) || !errors.Is(err, firn.ErrTimeExhausted) {
 				t.Errorf("%v, want the end at %v", err, l.End())
 			}
-			clock.pass(time.Second)
+			clock.Pass(time.Second)
 			if _, err := firn.New(firn.Config{Layout: l, Time: clock}); !errors.Is(err, firn.ErrTimeExhausted) {
 				t.Errorf("a new generator: %v", err)
 			}
@@ -234,7 +235,7 @@ func TestAVirtualClockAdvancesWithTheSequence(t *testing.T) {
 		if got := id.Time(l); !got.Equal(want) {
 			t.Fatalf("id %d at %v, want %v", i, got, want)
 		}
-		clock.step(-time.Minute) // it is not looked at
+		clock.Step(-time.Minute) // it is not looked at
 	}
 	bounded := newGenerator(t, firn.Config{Layout: l, Clock: firn.Virtual, Ahead: time.Second, Time: clock})
 	begun := clock.Wall()
@@ -269,28 +270,28 @@ func TestASteadyClockNeverGoesBackAndFollowsAResumedMachine(t *testing.T) {
 		last = id
 	}
 	next()
-	clock.step(-time.Hour) // set back: unnoticed, but for slowing down
+	clock.Step(-time.Hour) // set back: unnoticed, but for slowing down
 	for range 100 {
-		clock.pass(100 * time.Millisecond)
+		clock.Pass(100 * time.Millisecond)
 		next()
 	}
 	if lead := last.Time(l).Sub(clock.Wall()); lead > time.Hour-400*time.Millisecond || lead < time.Hour-2*time.Second {
 		t.Errorf("after 10s at 15/16 of the speed, and less where no id was asked for, the clock is %v ahead, want about 3598.5s", lead)
 	}
-	clock.step(3 * time.Hour) // a machine resumed after hours
+	clock.Step(3 * time.Hour) // a machine resumed after hours
 	for range 40 {
-		clock.pass(100 * time.Millisecond)
+		clock.Pass(100 * time.Millisecond)
 		next()
 	}
 	if lag := clock.Wall().Sub(last.Time(l)); lag > 100*time.Millisecond || lag < -20*time.Millisecond {
 		t.Errorf("4s after the machine was resumed ids are %v behind", lag)
 	}
-	clock.step(time.Hour) // a spike that is put right again
-	clock.pass(time.Second)
+	clock.Step(time.Hour) // a spike that is put right again
+	clock.Pass(time.Second)
 	next()
-	clock.step(-time.Hour)
+	clock.Step(-time.Hour)
 	for range 100 {
-		clock.pass(100 * time.Millisecond)
+		clock.Pass(100 * time.Millisecond)
 		next()
 	}
 	if lead := last.Time(l).Sub(clock.Wall()); lead > time.Second {
@@ -317,9 +318,9 @@ func TestASteadyClockComesBackFromAWrongYearInWhichNothingWasIssued(t *testing.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock.step(year)
+	clock.Step(year)
 	for range 10 { // it follows, and meets the fence
-		clock.pass(time.Second)
+		clock.Pass(time.Second)
 		if _, err = g.Next(); err != nil && !errors.Is(err, firn.ErrFence) {
 			t.Fatal(err)
 		}
@@ -327,7 +328,7 @@ func TestASteadyClockComesBackFromAWrongYearInWhichNothingWasIssued(t *testing.T
 	if !errors.Is(err, firn.ErrFence) {
 		t.Fatalf("ten seconds after the leap: %v", err)
 	}
-	clock.step(-year)
+	clock.Step(-year)
 	if got, want := g.Now(), now(); got != want {
 		t.Errorf("the clock shows %v, the wall %v", l.Time(got), l.Time(want))
 	}
@@ -335,8 +336,8 @@ func TestASteadyClockComesBackFromAWrongYearInWhichNothingWasIssued(t *testing.T
 	if err != nil || second <= first || second.Tick(l) != now() {
 		t.Errorf("after the leap was undone: %v, at %v, after %v: %v", second, second.Time(l), first.Time(l), err)
 	}
-	clock.step(-time.Minute) // ids were issued here: no further back
-	clock.pass(10 * time.Second)
+	clock.Step(-time.Minute) // ids were issued here: no further back
+	clock.Pass(10 * time.Second)
 	third, err := g.Next()
 	if err != nil || third <= second || third.Time(l).Sub(second.Time(l)) > time.Second {
 		t.Errorf("after a step back by a minute: %v after %v: %v", third.Time(l), second.Time(l), err)
@@ -432,7 +433,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 }
 
 // blockedTime sleeps until the context ends.
-type blockedTime struct{ *fakeTime }
+type blockedTime struct{ *faketime.Time }
 
 func (b *blockedTime) Sleep(ctx context.Context, _ time.Duration) error {
 	<-ctx.Done()
@@ -532,9 +533,9 @@ func shareNoID(t *testing.T, chain firn.Rollback) {
 	others.Go(func() {
 		random := rand.New(rand.NewPCG(1, 2))
 		for !stop.Load() {
-			clock.pass(time.Duration(random.IntN(500)) * time.Microsecond)
+			clock.Pass(time.Duration(random.IntN(500)) * time.Microsecond)
 			if chain != nil && random.IntN(8) == 0 {
-				clock.step(time.Duration(random.IntN(20)-10) * time.Millisecond)
+				clock.Step(time.Duration(random.IntN(20)-10) * time.Millisecond)
 			}
 			if s := g.State(); random.IntN(64) == 0 {
 				if err := g.Extend(s.Worker, s.Fence); err != nil && !errors.Is(err, firn.ErrRange) {

@@ -29,12 +29,13 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 	}
 	const root = "github.com/firn-id/firn"
 	allowed := map[string][]string{ // by folder, beside the standard library
-		".":                    {root},
+		".":                    {root, root + "/internal/faketime"},
+		"internal/faketime":    {},
 		"store":                {root, root + "/store"},
 		"store/memstore":       {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},
 		"store/sqlstore":       {root, root + "/store", root + "/store/sqlstore"},
 		"store/storetest":      {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},
-		"lease":                {root, root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/lease"},
+		"lease":                {root, root + "/internal/faketime", root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/lease"},
 		"prefetch":             {root, root + "/internal/turns", root + "/prefetch"},
 		"sequence":             {root, root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/internal/order", root + "/lease", root + "/sequence"},
 		"internal/order":       {root + "/internal/order"},
@@ -43,7 +44,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"segment/tinyid":       {root, root + "/store", root + "/internal/foreign", root + "/segment"},
 		"internal/foreign":     {root},
 		"numbering":            {root, root + "/numbering", root + "/sequence", root + "/store", root + "/store/memstore", root + "/store/storetest"},
-		"objectid":             {root, root + "/objectid"},
+		"objectid":             {root, root + "/internal/faketime", root + "/objectid"},
 		"serial":               {root, root + "/serial"},
 		"prefixed":             {root, root + "/prefixed", root + "/objectid"},
 		"internal/sim":         {root, root + "/lease", root + "/prefetch", root + "/segment", root + "/sequence", root + "/store", root + "/internal/turns"},

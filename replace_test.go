@@ -32,7 +32,7 @@ func TestNothingIsIssuedOutsideOfAGrantThatCameWhileTheClockWasBack(t *testing.T
 		if err != nil {
 			t.Fatal(err)
 		}
-		clock.step(-10 * time.Second)
+		clock.Step(-10 * time.Second)
 		if err := g.Replace(firn.Grant{Worker: 2, After: now + 4, Through: now + 30}); err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func TestNothingIsIssuedOutsideOfAGrantThatCameWhileTheClockWasBack(t *testing.T
 		for range 300 {
 			id, err := g.Next()
 			if errors.Is(err, firn.ErrClockBack) || errors.Is(err, firn.ErrFence) {
-				clock.pass(time.Second)
+				clock.Pass(time.Second)
 				continue
 			}
 			if err != nil {

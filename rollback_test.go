@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/faketime"
 )
 
 // bench of one generator on a wall clock under the test's control.
 type rig struct {
 	t       *testing.T
-	time    *fakeTime
+	time    *faketime.Time
 	gen     *firn.Generator
 	layout  firn.Layout
 	seen    map[firn.ID]bool
@@ -75,13 +76,13 @@ func TestRefuseSaysHowFarTheClockWentBackAndStaysUsable(t *testing.T) {
 	for _, by := range steps {
 		r := newRig(t, "41/0/4/6", "refuse", firn.StartCarry)
 		before := r.last
-		r.time.step(-by)
+		r.time.Step(-by)
 		err := r.take(1)
 		var back *firn.ClockBackError
 		if !errors.As(err, &back) || !errors.Is(err, firn.ErrClockBack) || back.By != by {
 			t.Fatalf("after %v back: %v, want a ClockBackError by as much", by, err)
 		}
-		r.time.step(by)
+		r.time.Step(by)
 		if err := r.take(1); err != nil || r.last <= before {
 			t.Errorf("after the clock came back: id %d after %d, %v", r.last, before, err)
 		}
@@ -91,34 +92,34 @@ func TestRefuseSaysHowFarTheClockWentBackAndStaysUsable(t *testing.T) {
 func TestWaitSleepsUntilTheClockHasCaughtUp(t *testing.T) {
 	for _, by := range steps {
 		r := newRig(t, "41/0/4/6", "wait 500ms 2", firn.StartZero)
-		before, slept := r.last, r.time.slept
-		r.time.step(-by)
+		before, slept := r.last, r.time.Slept()
+		r.time.Step(-by)
 		err := r.take(1)
 		if by > 500*time.Millisecond {
-			if !errors.Is(err, firn.ErrClockBack) || r.time.slept != slept {
-				t.Errorf("%v back: %v after sleeping %v, want a refusal without", by, err, r.time.slept-slept)
+			if !errors.Is(err, firn.ErrClockBack) || r.time.Slept() != slept {
+				t.Errorf("%v back: %v after sleeping %v, want a refusal without", by, err, r.time.Slept()-slept)
 			}
 			continue
 		}
-		if err != nil || r.last <= before || r.time.slept-slept != by {
-			t.Errorf("%v back: slept %v, id %d after %d, %v", by, r.time.slept-slept, r.last, before, err)
+		if err != nil || r.last <= before || r.time.Slept()-slept != by {
+			t.Errorf("%v back: slept %v, id %d after %d, %v", by, r.time.Slept()-slept, r.last, before, err)
 		}
 	}
 }
 
 func TestWaitGivesUpAfterItsTries(t *testing.T) {
 	r := newRig(t, "41/0/4/6", "wait 500ms 2", firn.StartZero)
-	r.time.step(-time.Millisecond)
-	stuck := &stuckTime{fakeTime: r.time}
+	r.time.Step(-time.Millisecond)
+	stuck := &stuckTime{Time: r.time}
 	gen, err := firn.New(firn.Config{Layout: r.layout, Clock: firn.Wall, Time: stuck, Rollback: firn.Rollback{firn.Wait(time.Second, 2)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.time.pass(time.Second)
+	r.time.Pass(time.Second)
 	if _, err := gen.Next(); err != nil {
 		t.Fatal(err)
 	}
-	r.time.step(-10 * time.Millisecond)
+	r.time.Step(-10 * time.Millisecond)
 	if _, err := gen.Next(); !errors.Is(err, firn.ErrClockBack) || stuck.sleeps != 2 {
 		t.Errorf("a clock that stands still while it sleeps: %v after %d sleeps, want a refusal after 2", err, stuck.sleeps)
 	}
@@ -126,7 +127,7 @@ func TestWaitGivesUpAfterItsTries(t *testing.T) {
 
 // stuckTime does not move while somebody sleeps.
 type stuckTime struct {
-	*fakeTime
+	*faketime.Time
 	sleeps int
 }
 
@@ -136,12 +137,12 @@ func TestHistoryGoesBackWithTheClockAndReusesNothing(t *testing.T) {
 	for _, by := range steps {
 		r := newRig(t, "41/0/4/6", "history 1000, refuse", firn.StartZero)
 		for range 900 { // a history of ticks in part used, some skipped
-			r.time.pass(time.Duration(1+rand.IntN(2)) * time.Millisecond)
+			r.time.Pass(time.Duration(1+rand.IntN(2)) * time.Millisecond)
 			if err := r.take(rand.IntN(40)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		r.time.step(-by)
+		r.time.Step(-by)
 		err := r.take(1)
 		if by > time.Second {
 			if !errors.Is(err, firn.ErrClockBack) {
@@ -156,7 +157,7 @@ func TestHistoryGoesBackWithTheClockAndReusesNothing(t *testing.T) {
 			t.Errorf("%v back: the id's time is %v, the clock's %v", by, got, r.time.Wall())
 		}
 		for range 3000 { // through all that was used before, and on
-			r.time.pass(time.Millisecond)
+			r.time.Pass(time.Millisecond)
 			if err := r.take(rand.IntN(64)); err != nil {
 				t.Fatal(err)
 			}
@@ -168,7 +169,7 @@ func TestAheadCountsOnWithoutTheClock(t *testing.T) {
 	for _, by := range steps {
 		r := newRig(t, "41/0/4/3", "ahead 1000, refuse", firn.StartCarry)
 		before := r.last
-		r.time.step(-by)
+		r.time.Step(-by)
 		err := r.take(20) // more than a tick holds
 		if by > time.Second {
 			if !errors.Is(err, firn.ErrClockBack) {
@@ -185,7 +186,7 @@ func TestAheadCountsOnWithoutTheClock(t *testing.T) {
 func TestSwitchTakesAnotherWorkerAndTheClocksTime(t *testing.T) {
 	for _, by := range steps {
 		r := newRig(t, "41/0/4/6", "switch, refuse", firn.StartCarry)
-		r.time.step(-by)
+		r.time.Step(-by)
 		if err := r.take(1); err != nil {
 			t.Fatal(err)
 		}
@@ -201,27 +202,27 @@ func TestSwitchTakesAnotherWorkerAndTheClocksTime(t *testing.T) {
 func TestAChainUsesTheFirstPolicyThatCanServe(t *testing.T) {
 	r := newRig(t, "41/0/4/6", "wait 500ms, history 2000, switch, refuse", firn.StartZero)
 	for range 3000 {
-		r.time.pass(time.Millisecond)
+		r.time.Pass(time.Millisecond)
 		if err := r.take(5); err != nil {
 			t.Fatal(err)
 		}
 	}
-	slept := r.time.slept
-	r.time.step(-100 * time.Millisecond)
-	if err := r.take(1); err != nil || r.time.slept == slept || r.workers != 0 {
-		t.Errorf("100ms back: %v, slept %v, switched to %d; want it waited out", err, r.time.slept-slept, r.workers)
+	slept := r.time.Slept()
+	r.time.Step(-100 * time.Millisecond)
+	if err := r.take(1); err != nil || r.time.Slept() == slept || r.workers != 0 {
+		t.Errorf("100ms back: %v, slept %v, switched to %d; want it waited out", err, r.time.Slept()-slept, r.workers)
 	}
-	slept = r.time.slept
-	r.time.step(-time.Second)
-	if err := r.take(1); err != nil || r.time.slept != slept || r.workers != 0 {
-		t.Errorf("1s back: %v, slept %v, switched to %d; want the history", err, r.time.slept-slept, r.workers)
+	slept = r.time.Slept()
+	r.time.Step(-time.Second)
+	if err := r.take(1); err != nil || r.time.Slept() != slept || r.workers != 0 {
+		t.Errorf("1s back: %v, slept %v, switched to %d; want the history", err, r.time.Slept()-slept, r.workers)
 	}
-	r.time.step(-time.Hour)
+	r.time.Step(-time.Hour)
 	if err := r.take(1); err != nil || r.workers != 1 {
 		t.Errorf("1h back: %v, switched to %d; want another worker", err, r.workers)
 	}
 	for range 15 { // until there are no workers left
-		r.time.step(-time.Hour)
+		r.time.Step(-time.Hour)
 		if err := r.take(1); err != nil {
 			if !errors.Is(err, firn.ErrClockBack) || r.workers != r.layout.MaxWorker() {
 				t.Errorf("with worker %d: %v", r.workers, err)
@@ -265,15 +266,15 @@ func playHistory(t *testing.T, chain string, start firn.SequenceStart, random *r
 	for step := range 400 {
 		switch random.IntN(12) {
 		case 0:
-			r.time.step(-time.Duration(random.IntN(20)) * time.Millisecond)
+			r.time.Step(-time.Duration(random.IntN(20)) * time.Millisecond)
 		case 1:
-			r.time.step(-steps[random.IntN(len(steps))])
+			r.time.Step(-steps[random.IntN(len(steps))])
 		case 2:
-			r.time.step(time.Duration(random.IntN(200)) * time.Millisecond)
+			r.time.Step(time.Duration(random.IntN(200)) * time.Millisecond)
 		case 3:
-			r.time.step(steps[random.IntN(len(steps))])
+			r.time.Step(steps[random.IntN(len(steps))])
 		default:
-			r.time.pass(time.Duration(random.IntN(3000)) * time.Microsecond)
+			r.time.Pass(time.Duration(random.IntN(3000)) * time.Microsecond)
 		}
 		before := r.last
 		err := r.take(random.IntN(20))
@@ -297,13 +298,13 @@ func FuzzClockHistory(f *testing.F) {
 		for _, b := range script {
 			switch {
 			case b < 100:
-				r.time.pass(time.Duration(b) * 100 * time.Microsecond)
+				r.time.Pass(time.Duration(b) * 100 * time.Microsecond)
 			case b < 180:
-				r.time.step(-time.Duration(b-99) * time.Millisecond)
+				r.time.Step(-time.Duration(b-99) * time.Millisecond)
 			case b < 230:
-				r.time.step(time.Duration(b-179) * time.Millisecond)
+				r.time.Step(time.Duration(b-179) * time.Millisecond)
 			case b < 240:
-				r.time.step(-time.Duration(b-229) * time.Second)
+				r.time.Step(-time.Duration(b-229) * time.Second)
 			}
 			if err := r.take(int(b) % 20); err != nil && !errors.Is(err, firn.ErrClockBack) {
 				t.Fatal(err)

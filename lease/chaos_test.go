@@ -59,7 +59,7 @@ func playFaults(t *testing.T, seed uint64, errored map[string]int) int {
 	var players []player
 	join := func() {
 		m := newMachine()
-		m.wall = now.Add(time.Duration(random.IntN(60_000)-30_000) * time.Millisecond)
+		m.Set(now.Add(time.Duration(random.IntN(60_000)-30_000) * time.Millisecond))
 		w.time = m
 		l, err := w.try(func(c *Config) {
 			c.Generator.Layout = l
@@ -102,14 +102,12 @@ func playFaults(t *testing.T, seed uint64, errored map[string]int) int {
 			}
 			leave(i)
 		case 3:
-			p.machine.mu.Lock()
-			p.machine.wall = p.machine.wall.Add(time.Duration(random.IntN(180_000)-90_000) * time.Millisecond)
-			p.machine.mu.Unlock()
+			p.machine.Step(time.Duration(random.IntN(180_000)-90_000) * time.Millisecond)
 		case 4, 5:
 			d := time.Duration(random.IntN(6000)) * time.Millisecond
 			now = now.Add(d)
 			for _, each := range players {
-				each.machine.pass(d)
+				each.machine.Pass(d)
 			}
 		case 6, 7, 8:
 			p.lease.turn(context.Background())
@@ -131,7 +129,7 @@ func playFaults(t *testing.T, seed uint64, errored map[string]int) int {
 		if g := p.lease.cfg.Generator; g.Clock != firn.Steady {
 			continue // a wall clock may be behind for as long as it likes
 		}
-		p.machine.pass(5 * time.Minute)
+		p.machine.Pass(5 * time.Minute)
 		if err := revive(p); err != nil && !errors.Is(err, ErrFull) {
 			t.Errorf("seed %d: process %d of %d does not come back: %v", seed, i, len(players), err)
 		}

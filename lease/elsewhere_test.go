@@ -54,7 +54,7 @@ func TestElsewhereAFastClockStealsFromALivingHolder(t *testing.T) {
 	holder := w.start(one)
 	w.mustTake(holder, 100)
 	fast := newMachine()
-	fast.wall = w.time.Wall().Add(time.Hour)
+	fast.Set(w.time.Wall().Add(time.Hour))
 	thief := w.start(one, func(c *Config) { c.Generator.Time = fast })
 	for range 40 {
 		thief.turn(context.Background())
@@ -62,12 +62,12 @@ func TestElsewhereAFastClockStealsFromALivingHolder(t *testing.T) {
 		if err := w.take(holder, 100); err != nil && !errors.Is(err, firn.ErrFence) {
 			t.Fatal(err)
 		}
-		w.time.pass(3 * time.Second)
-		fast.pass(3 * time.Second)
+		w.time.Pass(3 * time.Second)
+		fast.Pass(3 * time.Second)
 	}
 	// Paused until long after its fence, and on at once.
-	w.time.pass(2 * time.Hour)
-	fast.pass(2 * time.Hour)
+	w.time.Pass(2 * time.Hour)
+	fast.Pass(2 * time.Hour)
 	thief.turn(context.Background())
 	w.mustTake(thief, 100)
 	if err := w.take(holder, 100); !errors.Is(err, firn.ErrFence) {
@@ -84,14 +84,14 @@ func TestElsewhereRecycledBeforeTheNextHeartbeat(t *testing.T) {
 	late := w.start(one, func(c *Config) { c.Window, c.Look = 5*time.Second, 20*time.Second })
 	for range 5 {
 		w.mustTake(late, 50)
-		w.time.pass(6 * time.Second)
+		w.time.Pass(6 * time.Second)
 		next := w.start(one, func(c *Config) { c.Window = 5 * time.Second })
 		w.mustTake(next, 50)
 		if err := w.take(late, 50); !errors.Is(err, firn.ErrFence) {
 			t.Fatalf("it issues beyond its fence: %v", err)
 		}
 		late.turn(context.Background()) // finds it lost, and the pool full
-		w.time.pass(6 * time.Second)
+		w.time.Pass(6 * time.Second)
 		late.turn(context.Background())
 	}
 	if cfg := late.cfg; cfg.Look > cfg.Window/2 {
@@ -135,7 +135,7 @@ func TestElsewhereARegistryWithoutOwners(t *testing.T) {
 	one := func(c *Config) { c.Generator.Layout = layout("41/0/0/12") }
 	first := w.start(one)
 	w.mustTake(first, 10)
-	w.time.pass(2 * time.Minute)
+	w.time.Pass(2 * time.Minute)
 	second := w.start(one) // same host, same process id
 	w.mustTake(second, 10)
 	fence := second.State().Fence

@@ -6,53 +6,22 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/faketime"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/storetest"
 )
 
-// machine is a host's time under a test's control: sleeping moves it.
-type machine struct {
-	mu   sync.Mutex
-	mono time.Duration
-	wall time.Time
-}
+// machine is the time of one machine.
+type machine = faketime.Time
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func newMachine() *machine { return &machine{wall: noon} }
-
-func (m *machine) Wall() time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.wall
-}
-
-func (m *machine) Monotonic() time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.mono
-}
-
-func (m *machine) Sleep(ctx context.Context, d time.Duration) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	m.pass(d)
-	return nil
-}
-
-func (m *machine) pass(d time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.mono += d
-	m.wall = m.wall.Add(d)
-}
+func newMachine() *machine { return faketime.New(noon) }
 
 // world is several processes over one store, on one machine unless said
 // otherwise, with every id they make.
@@ -193,7 +162,7 @@ func TestTheSlotIdleLongestIsTakenFirst(t *testing.T) {
 		if err := l.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		w.time.pass(time.Second)
+		w.time.Pass(time.Second)
 	}
 	for i := range 32 {
 		got := order[w.start(tiny).State().Worker]
@@ -218,7 +187,7 @@ func TestAReleasedWorkerIsFreeAtOnceAndItsIDsStayUnique(t *testing.T) {
 		if _, err := l.Next(); !errors.Is(err, firn.ErrClosed) {
 			t.Errorf("an id after Close: %v", err)
 		}
-		w.time.pass(15 * time.Millisecond) // the lead that ids were ahead of the clock
+		w.time.Pass(15 * time.Millisecond) // the lead that ids were ahead of the clock
 	}
 }
 
@@ -230,7 +199,7 @@ func TestACrashedHoldersWorkerComesBackAfterItsFence(t *testing.T) {
 	if _, err := w.try(one); !errors.Is(err, ErrFull) {
 		t.Fatalf("before the fence: %v", err)
 	}
-	w.time.pass(time.Minute + 20*time.Millisecond) // the window and the lead
+	w.time.Pass(time.Minute + 20*time.Millisecond) // the window and the lead
 	heir := w.start(one)
 	w.mustTake(heir, 10_000)
 	if err := w.take(crashed, 1); !errors.Is(err, firn.ErrFence) {
@@ -243,7 +212,7 @@ func TestRenewalKeepsAHolderGoingWithOneWriteAHalfWindow(t *testing.T) {
 	l := w.start()
 	before := w.store.Counts() // Inspect below reads past the counting store
 	for range 400 {            // 20 minutes in looks of 3 seconds
-		w.time.pass(3 * time.Second)
+		w.time.Pass(3 * time.Second)
 		l.turn(context.Background())
 		w.mustTake(l, 2)
 		p, err := Inspect(context.Background(), w.mem, "default")
@@ -294,14 +263,14 @@ func TestAnOutageIsSurvivedUpToTheFenceAndEndsByItself(t *testing.T) {
 	start := w.time.Wall()
 	fence := l.State().Until
 	for w.time.Wall().Before(fence.Add(-3 * time.Second)) {
-		w.time.pass(time.Second)
+		w.time.Pass(time.Second)
 		l.turn(context.Background())
 		w.mustTake(l, 1)
 	}
 	if got := w.time.Wall().Sub(start); got < 50*time.Second {
 		t.Errorf("survived %v of outage with a window of a minute", got)
 	}
-	w.time.pass(5 * time.Second)
+	w.time.Pass(5 * time.Second)
 	l.turn(context.Background())
 	if err := w.take(l, 1); !errors.Is(err, firn.ErrFence) {
 		t.Errorf("after the fence: %v", err)
@@ -319,7 +288,7 @@ func TestAClaimThatCameLateIsRenewedBeforeItIsUsed(t *testing.T) {
 	slow := map[int]bool{2: true, 3: true} // the claim and the first renewal; 1 is the pool's record
 	w.store.Script = func(c storetest.Call) storetest.Outcome {
 		if c.Op == storetest.OpCompareAndSwap && slow[c.N] {
-			w.time.pass(90 * time.Second) // longer than the window
+			w.time.Pass(90 * time.Second) // longer than the window
 		}
 		return storetest.Pass
 	}
@@ -338,7 +307,7 @@ func TestAStolenSlotIsLeftForAnotherWithoutCallersNoticing(t *testing.T) {
 	// A thief with a clock far ahead, that nothing holds back.
 	thief := w.start(func(c *Config) {
 		fast := newMachine()
-		fast.wall = noon.Add(2 * time.Minute)
+		fast.Set(noon.Add(2 * time.Minute))
 		c.Generator.Time = fast
 		c.Slots.Pinned = &worker
 	})
@@ -350,7 +319,7 @@ func TestAStolenSlotIsLeftForAnotherWithoutCallersNoticing(t *testing.T) {
 		t.Errorf("after the theft: %+v, want another worker than %d", s, worker)
 	}
 	w.mustTake(thief, 100)
-	w.time.pass(3 * time.Second)
+	w.time.Pass(3 * time.Second)
 	l.turn(context.Background()) // the farewell to a slot that is not its own any more
 	if s := l.State(); s.Errors != 0 {
 		t.Errorf("%+v", s)
@@ -418,7 +387,7 @@ func TestAStrictClaimOutwaitsAHolderThatTheStoreHasForgotten(t *testing.T) {
 		t.Errorf("it waited %v, until %v; the other's fence is %v", waited, w.time.Wall(), fence)
 	}
 	for range 60 {
-		w.time.pass(time.Second)
+		w.time.Pass(time.Second)
 		w.mustTake(other, 50)
 		if err := w.take(paused, 50); err != nil && !errors.Is(err, firn.ErrFence) {
 			t.Fatal(err)
@@ -439,7 +408,7 @@ func TestAStrictPoolTakesOnlyTheStrict(t *testing.T) {
 	if _, err := w.try(strict(80 * time.Second)); !errors.As(err, &live) || !strings.Contains(err.Error(), "1 holders without a strict wait") {
 		t.Errorf("beside a holder that is not strict: %v", err)
 	}
-	w.time.pass(2 * time.Minute)
+	w.time.Pass(2 * time.Minute)
 	w.mustTake(w.start(strict(80*time.Second)), 10) // turns it on
 	for _, d := range []time.Duration{0, 90 * time.Second} {
 		var other *PoolError
@@ -465,7 +434,7 @@ func TestARestoredSnapshotDoesNotLoseAHolder(t *testing.T) {
 	l := w.start(one)
 	old := w.mem.Snapshot()
 	for range 15 {
-		w.time.pass(3 * time.Second)
+		w.time.Pass(3 * time.Second)
 		l.turn(context.Background())
 		w.mustTake(l, 10)
 	}
@@ -479,7 +448,7 @@ func TestARestoredSnapshotDoesNotLoseAHolder(t *testing.T) {
 	if err != nil || p.Slots[0].Fence < fence {
 		t.Errorf("after a look the store has the fence %d, which others must not pass before %d, %v", p.Slots[0].Fence, fence, err)
 	}
-	w.time.pass(30 * time.Second)
+	w.time.Pass(30 * time.Second)
 	l.turn(context.Background())
 	w.mustTake(l, 10)
 	if _, err := w.try(one); !errors.Is(err, ErrFull) {
@@ -502,7 +471,7 @@ func TestALostAnswerIsReadBack(t *testing.T) {
 				a := w.start(four)
 				b := w.start(four)
 				for range 60 {
-					w.time.pass(3 * time.Second)
+					w.time.Pass(3 * time.Second)
 					a.turn(context.Background())
 					b.turn(context.Background())
 					w.mustTake(a, 20)
@@ -511,7 +480,7 @@ func TestALostAnswerIsReadBack(t *testing.T) {
 				if err := errors.Join(a.Close(context.Background()), b.Close(context.Background())); err != nil {
 					t.Error(err)
 				}
-				w.time.pass(time.Second)
+				w.time.Pass(time.Second)
 				c := w.start(four)
 				w.mustTake(c, 20)
 			})
@@ -536,17 +505,17 @@ func TestAWrongClockIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		l := w.start(func(c *Config) { c.Slots.Store = timed })
 		before := w.store.Counts()
 		wrong := newMachine()
-		wrong.wall = noon.Add(off)
+		wrong.Set(noon.Add(off))
 		_, err := w.try(func(c *Config) { c.Slots.Store = timed; c.Generator.Time = wrong })
 		var clock *ClockError
-		if !errors.As(err, &clock) || !errors.Is(err, ErrClock) || !clock.Here.Equal(wrong.wall) || !clock.There.Equal(w.time.Wall()) {
+		if !errors.As(err, &clock) || !errors.Is(err, ErrClock) || !clock.Here.Equal(wrong.Wall()) || !clock.There.Equal(w.time.Wall()) {
 			t.Errorf("%v off: %v", off, err)
 		}
 		if after := w.store.Counts(); after.CompareAndSwap != before.CompareAndSwap {
 			t.Errorf("%v off: it wrote", off)
 		}
 		// A holder whose wall clock goes wrong does not move its fence.
-		w.time.pass(40 * time.Second)
+		w.time.Pass(40 * time.Second)
 		timed.now = func() time.Time { return w.time.Wall().Add(-off) }
 		fence := l.State().Fence
 		l.turn(context.Background())
@@ -570,7 +539,7 @@ func TestWithoutAStoresClockTheOtherHoldersTell(t *testing.T) {
 		w.start()
 	}
 	late := newMachine()
-	late.wall = noon.Add(-time.Hour)
+	late.Set(noon.Add(-time.Hour))
 	if _, err := w.try(func(c *Config) { c.Generator.Time = late }); !errors.Is(err, ErrClock) {
 		t.Errorf("an hour behind the others: %v", err)
 	}
@@ -611,18 +580,16 @@ func TestThePolicySwitchTakesASlotOfTheStoreAndGivesTheOldOneBack(t *testing.T) 
 	})
 	first := l.State().Worker
 	for range 10 {
-		w.time.pass(time.Millisecond)
+		w.time.Pass(time.Millisecond)
 		w.mustTake(l, 100)
 	}
-	w.time.mu.Lock()
-	w.time.wall = w.time.wall.Add(-5 * time.Second)
-	w.time.mu.Unlock()
+	w.time.Step(-5 * time.Second)
 	w.mustTake(l, 100)
 	s := l.State()
 	if s.Worker == first || s.Switches != 1 {
 		t.Fatalf("%+v after worker %d", s, first)
 	}
-	w.time.pass(3 * time.Second)
+	w.time.Pass(3 * time.Second)
 	l.turn(context.Background())
 	p, err := Inspect(context.Background(), w.mem, "default")
 	if err != nil {
@@ -688,7 +655,7 @@ func TestAWorkerIsFreeWhenTheTickOfItsFenceHasEnded(t *testing.T) {
 		c.Window = time.Minute
 	}
 	w := newWorld(t)
-	w.time.pass(43 * time.Minute)
+	w.time.Pass(43 * time.Minute)
 	w.start(hours)
 	_, err := w.try(hours)
 	pool := must(Inspect(context.Background(), w.store, "default"))
@@ -698,11 +665,11 @@ func TestAWorkerIsFreeWhenTheTickOfItsFenceHasEnded(t *testing.T) {
 	if !errors.As(err, &full) || !full.Next.Equal(free) || !held.Until.Equal(free) {
 		t.Fatalf("%v, and the slot is held until %v; it is free at %v", err, held.Until, free)
 	}
-	w.time.pass(free.Sub(w.time.Wall()) - 1)
+	w.time.Pass(free.Sub(w.time.Wall()) - 1)
 	if _, err := w.try(hours); !errors.Is(err, ErrFull) {
 		t.Errorf("just before: %v", err)
 	}
-	w.time.pass(1)
+	w.time.Pass(1)
 	w.start(hours)
 }
 
@@ -823,7 +790,7 @@ func TestAClaimIsSettledBeforeItIsUsedAndGivenBackIfItCannotBe(t *testing.T) {
 	if err != nil || len(p.Slots) != 1 || p.Slots[0].Free {
 		t.Fatalf("%+v, %v", p.Slots, err)
 	}
-	w.time.pass(2 * time.Minute)
+	w.time.Pass(2 * time.Minute)
 	pinned := p.Slots[0].Worker
 	if _, err := w.try(func(c *Config) { c.Slots.Store, c.Slots.Pinned = s, &pinned }); !errors.Is(err, store.ErrUnavailable) {
 		t.Fatal(err)
@@ -837,7 +804,7 @@ func TestAClaimIsSettledBeforeItIsUsedAndGivenBackIfItCannotBe(t *testing.T) {
 	l := w.start(func(c *Config) { c.Slots.Store = s })
 	w.mustTake(l, 10)
 	settled := s.settled
-	w.time.pass(3 * time.Minute)
+	w.time.Pass(3 * time.Minute)
 	l.turn(context.Background()) // renews
 	if l.State().Renewals != 1 || s.settled != settled {
 		t.Errorf("%d renewals, settled %d times more", l.State().Renewals, s.settled-settled)
@@ -870,12 +837,12 @@ func TestAnOperatorTakesASlotBack(t *testing.T) {
 	crashed := w.start()
 	w.mustTake(crashed, 10)
 	worker = crashed.State().Worker
-	last := w.time.wall.Add(time.Second)
+	last := w.time.Wall().Add(time.Second)
 	slot, err = TakeBack(ctx, w.store, "default", 0, worker, last)
 	if err != nil || slot.Fence != must(l.Generator().Layout().Tick(last)) || !slot.Until.Equal(last.Add(time.Millisecond)) {
 		t.Fatalf("%+v, %v", slot, err)
 	}
-	w.time.pass(2 * time.Second)
+	w.time.Pass(2 * time.Second)
 	next := w.start(func(c *Config) { c.Slots.Pinned = &worker })
 	w.mustTake(next, 10)
 
@@ -901,7 +868,7 @@ func TestASlotThatVanishedAfterItsFenceIsNotReasserted(t *testing.T) {
 	one := func(c *Config) { c.Generator.Layout = layout("41/0/0/12") }
 	stopped := w.start(one)
 	w.mustTake(stopped, 10)
-	w.time.pass(61 * time.Second)
+	w.time.Pass(61 * time.Second)
 	next := w.start(one) // has it by now, and the store forgets that
 	w.mustTake(next, 10)
 	w.mem.Restore(nil)
@@ -959,7 +926,7 @@ func TestAClaimInAStoreWipedMeanwhileWaitsForTheOthers(t *testing.T) {
 		t.Errorf("the holder whose ticks were granted again: %v, state %+v", err, other.State())
 	}
 	for range 40 {
-		w.time.pass(3 * time.Second)
+		w.time.Pass(3 * time.Second)
 		other.turn(context.Background())
 		if err := w.take(other, 10); err != nil && !errors.Is(err, firn.ErrFence) {
 			t.Fatal(err)

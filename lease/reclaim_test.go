@@ -56,7 +56,7 @@ func TestTheEndOfALostClaimDoesNotTouchALaterClaimOfTheSameWorker(t *testing.T) 
 	if err := s.Look(ctx, first); !errors.Is(err, ErrLost) {
 		t.Fatalf("after the slot was taken back: %v", err)
 	}
-	w.time.pass(2 * time.Minute)
+	w.time.Pass(2 * time.Minute)
 	second, err := s.Acquire(ctx, ask())
 	if err != nil {
 		t.Fatal(err)
@@ -193,9 +193,9 @@ func TestAWorkerHandedOutTwiceIsNotUsedTwice(t *testing.T) {
 	seen := map[firn.ID]bool{}
 	refused := 0
 	for i := range 3000 {
-		clock.pass(5 * time.Millisecond)
+		clock.Pass(5 * time.Millisecond)
 		if i%100 == 50 {
-			clock.wall = clock.wall.Add(-300 * time.Millisecond)
+			clock.Step(-300 * time.Millisecond)
 		}
 		id, err := l.Next()
 		if errors.Is(err, firn.ErrClockBack) {
@@ -290,7 +290,7 @@ func TestAHolderWhoseTicksWereGrantedAgainStopsAtOnce(t *testing.T) {
 	if state := l.State(); state.Worker == lost || state.Losses != 1 {
 		t.Errorf("it goes on with the worker: %+v", state)
 	}
-	w.time.pass(time.Second)
+	w.time.Pass(time.Second)
 	w.mustTake(l, 100)
 	if err := l.source.Look(context.Background(), firn.Grant{Worker: lost, After: l.grant.After}); !errors.Is(err, ErrLost) {
 		t.Errorf("a look at what was lost: %v", err)

@@ -85,7 +85,7 @@ func TestNoLossOfAStoreMakesADuplicateInAStrictPool(t *testing.T) {
 					w.mem.Restore(nil)
 				}
 			case 2, 3:
-				w.time.pass(time.Duration(random.IntN(6000)) * time.Millisecond)
+				w.time.Pass(time.Duration(random.IntN(6000)) * time.Millisecond)
 			case 4, 5, 6:
 				if depth < 3 && !busy[l] {
 					busy[l] = true

@@ -34,7 +34,7 @@ func TestAPoolThatIsRelaxedTakesThoseThatAreNotStrict(t *testing.T) {
 		t.Errorf("a claim waits %v", waited)
 	}
 	for range 60 { // both go on and are renewed
-		w.time.pass(time.Second)
+		w.time.Pass(time.Second)
 		for _, l := range []*Lease{held, other} {
 			l.turn(ctx)
 			w.mustTake(l, 10)
@@ -50,7 +50,7 @@ func TestAPoolThatIsRelaxedTakesThoseThatAreNotStrict(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.time.pass(time.Second)
+	w.time.Pass(time.Second)
 	w.mustTake(w.start(strict), 10)
 	if p := must(Inspect(ctx, w.store, "default")); p.Strict != 80*time.Second {
 		t.Errorf("one that is strict joined, and the pool waits %v", p.Strict)

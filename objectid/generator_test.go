@@ -10,8 +10,13 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/faketime"
 	"github.com/firn-id/firn/objectid"
 )
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func newFakeTime() *faketime.Time { return faketime.New(noon) }
 
 // counting returns a source of randomness that makes counters begin at start.
 func counting(start uint64) func() uint64 { return func() uint64 { return start << 40 } }
@@ -61,7 +66,7 @@ func TestAnIDHasTheClocksSecondTheGeneratorsBytesAndACounter(t *testing.T) {
 	clock := newFakeTime()
 	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0xabcdef)})
 	a, b := mustNext(t, g), mustNext(t, g)
-	clock.pass(1500 * time.Millisecond)
+	clock.Pass(1500 * time.Millisecond)
 	c := mustNext(t, g)
 	if a.Counter() != 0xabcdef || b.Counter() != 0xabcdf0 || c.Counter() != 0xabcdf1 {
 		t.Errorf("counters are %x, %x, %x", a.Counter(), b.Counter(), c.Counter())
@@ -89,7 +94,7 @@ func TestACounterThatComesRoundRunsASecondAhead(t *testing.T) {
 	if a.Counter() != 0xffffff || b.Counter() != 0 || !b.Time().Equal(noon.Add(time.Second)) {
 		t.Errorf("%s (%v) follows %s", b, b.Time(), a)
 	}
-	clock.pass(time.Second)
+	clock.Pass(time.Second)
 	if c := mustNext(t, g); c.Counter() != 1 || !c.Time().Equal(noon.Add(time.Second)) {
 		t.Errorf("a second later comes %s (%v)", c, c.Time())
 	}
@@ -99,7 +104,7 @@ func TestACounterThatComesRoundBetweenSecondsDoesNotRunAhead(t *testing.T) {
 	clock := newFakeTime()
 	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0xffffff)})
 	mustNext(t, g)
-	clock.pass(5 * time.Second)
+	clock.Pass(5 * time.Second)
 	if id := mustNext(t, g); !id.Time().Equal(noon.Add(5 * time.Second)) {
 		t.Errorf("%s was made at %v", id, id.Time())
 	}
@@ -118,8 +123,8 @@ func TestIDsAreAtMostOneSecondAheadHoweverManyAreMade(t *testing.T) {
 	if p, made := last.Parts(), uint64(0xfffff0+10<<22-1); uint64(p.Seconds)<<24|uint64(p.Counter) != uint64(noon.Unix())<<24+made {
 		t.Errorf("%s is the last id: some were left out", last)
 	}
-	if clock.slept < time.Second || clock.slept > 2*time.Second {
-		t.Errorf("the callers slept for %v", clock.slept)
+	if clock.Slept() < time.Second || clock.Slept() > 2*time.Second {
+		t.Errorf("the callers slept for %v", clock.Slept())
 	}
 }
 
@@ -143,14 +148,14 @@ func TestWhileTheClockIsBackTheTimePartStandsStill(t *testing.T) {
 	clock := newFakeTime()
 	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0)})
 	last := fill(t, g, objectid.ID{}, 10)
-	clock.step(-time.Hour)
+	clock.Step(-time.Hour)
 	for range 3600 {
-		clock.pass(time.Second)
+		clock.Pass(time.Second)
 		if last = fill(t, g, last, 10); last.Time().After(noon) {
 			t.Fatalf("%s was made at %v", last, last.Time())
 		}
 	}
-	clock.pass(time.Second)
+	clock.Pass(time.Second)
 	if last = fill(t, g, last, 10); !last.Time().Equal(noon.Add(time.Second)) {
 		t.Errorf("when the clock has caught up, %s was made at %v", last, last.Time())
 	}
@@ -160,11 +165,11 @@ func TestWhileTheClockIsBackABurstGoesOnByASecondASecond(t *testing.T) {
 	clock := newFakeTime()
 	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0)})
 	last := fill(t, g, objectid.ID{}, 1)
-	clock.step(-time.Hour)
-	clock.pass(time.Second)
+	clock.Step(-time.Hour)
+	clock.Pass(time.Second)
 	last = fill(t, g, last, 3<<24) // three seconds' worth, of which two are at hand and one has passed
-	if ahead := last.Time().Sub(noon); ahead > 3*time.Second || clock.slept < 900*time.Millisecond || clock.slept > 2*time.Second {
-		t.Errorf("ids are %v ahead after %v of waiting", ahead, clock.slept)
+	if ahead := last.Time().Sub(noon); ahead > 3*time.Second || clock.Slept() < 900*time.Millisecond || clock.Slept() > 2*time.Second {
+		t.Errorf("ids are %v ahead after %v of waiting", ahead, clock.Slept())
 	}
 }
 
@@ -172,8 +177,8 @@ func TestAClockSetForwardIsFollowed(t *testing.T) {
 	clock := newFakeTime()
 	g := mustNew(t, objectid.Config{Time: clock})
 	mustNext(t, g)
-	clock.step(time.Hour)
-	clock.pass(100 * time.Millisecond)
+	clock.Step(time.Hour)
+	clock.Pass(100 * time.Millisecond)
 	if id := mustNext(t, g); !id.Time().Equal(noon.Add(time.Hour)) {
 		t.Errorf("%s was made at %v", id, id.Time())
 	}
@@ -192,15 +197,15 @@ func TestAGeneratorWithGivenBytesMakesNoIDOfItsPredecessor(t *testing.T) {
 			t.Errorf("life %d is %v ahead", life, ahead)
 		}
 	}
-	if clock.slept > 10*time.Second {
-		t.Errorf("five lives waited for %v", clock.slept)
+	if clock.Slept() > 10*time.Second {
+		t.Errorf("five lives waited for %v", clock.Slept())
 	}
 }
 
 func TestNewRefusesWhatCannotBe(t *testing.T) {
 	early, late := newFakeTime(), newFakeTime()
-	early.wall = time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC)
-	late.wall = time.Date(2106, 2, 7, 6, 28, 16, 0, time.UTC)
+	early.Set(time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC))
+	late.Set(time.Date(2106, 2, 7, 6, 28, 16, 0, time.UTC))
 	for _, c := range []struct {
 		claim    string
 		cfg      objectid.Config
@@ -221,7 +226,7 @@ func TestNewRefusesWhatCannotBe(t *testing.T) {
 
 func TestTheLastSecondIsUsedAndNoneAfter(t *testing.T) {
 	clock := newFakeTime()
-	clock.wall = time.Date(2106, 2, 7, 6, 28, 15, 0, time.UTC)
+	clock.Set(time.Date(2106, 2, 7, 6, 28, 15, 0, time.UTC))
 	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0xfffffe)})
 	a, b := mustNext(t, g), mustNext(t, g)
 	if a.Parts().Seconds != 1<<32-1 || b.Counter() != 0xffffff {
@@ -231,7 +236,7 @@ func TestTheLastSecondIsUsedAndNoneAfter(t *testing.T) {
 		if id, err := g.Next(); !errors.Is(err, firn.ErrTimeExhausted) || !id.IsZero() {
 			t.Errorf("after the last id comes %s, %v", id, err)
 		}
-		clock.pass(time.Second)
+		clock.Pass(time.Second)
 	}
 }
 
@@ -247,10 +252,10 @@ func TestIDsAreUniqueAndIncreaseWhateverTheClockDoes(t *testing.T) {
 		wg.Go(func() {
 			for i := range each {
 				if i%64 == c {
-					clock.step(time.Duration(i%7-3) * time.Second)
+					clock.Step(time.Duration(i%7-3) * time.Second)
 				}
 				if i%16 == c {
-					clock.pass(30 * time.Millisecond)
+					clock.Pass(30 * time.Millisecond)
 				}
 				var batch [5]objectid.ID
 				n := 1

@@ -49,7 +49,7 @@ func FuzzShare(f *testing.F) {
 	f.Add(int64(20), int64(10), int64(1), int64(1), int64(1), int64(5))
 	f.Fuzz(func(t *testing.T, last, most, a, b, c, least int64) {
 		if last < 0 || most < 1 || least < 0 || least > most || a < 1 || b < 1 || c < 1 {
-			t.Skip()
+			return // no request and no counter is like that
 		}
 		s := counter{start: 1, max: most}
 		s.learn(last, 1)

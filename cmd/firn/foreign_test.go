@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,7 +41,11 @@ func TestForeignContentIsAFailureThatNamesItsKey(t *testing.T) {
 		for _, args := range []string{"next", "next --worker 7", "workers", "workers --json", "workers release 7", "workers release 8", "doctor"} {
 			cmd := exec.Command("firn", append(strings.Fields(args), "--store", url)...)
 			cmd.Env = os.Environ()
-			out, _ := cmd.CombinedOutput() // the status is looked at below
+			out, err := cmd.CombinedOutput()
+			var exit *exec.ExitError
+			if err != nil && !errors.As(err, &exit) {
+				t.Fatalf("firn %s: %v", args, err)
+			}
 			if status := cmd.ProcessState.ExitCode(); status != 1 || strings.Contains(string(out), "Try:") || !strings.Contains(string(out), test.key) {
 				t.Errorf("%s: firn %s exits with %d: %s", test.slotValue, args, status, out)
 			}

@@ -56,7 +56,7 @@ func FuzzParseRepeatsNoPassword(f *testing.F) {
 	f.Add("ge/he?im#%zz")
 	f.Fuzz(func(t *testing.T, secret string) {
 		if len(secret) < 4 || strings.Contains("USER:PASSWORD or :PASSWORD, with the characters @ : / ? # % escaped as in %40", secret) {
-			t.Skip("it may stand in any message")
+			return // it may stand in any message
 		}
 		u := hosturl.Parse("redis://user:"+strings.NewReplacer("/", "%2F", "?", "%3F", "@", "%40", "%", "%25", ":", "%3A").Replace(secret)+"@host", "1")
 		if err := u.Err(); err != nil || u.Password != secret {

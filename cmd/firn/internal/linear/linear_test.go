@@ -81,10 +81,10 @@ type taking int64
 var model = porcupine.Model{
 	Init: func() any { return int64(0) },
 	Step: func(state, input, output any) (bool, any) {
-		last, _ := state.(int64)
-		first, _ := output.(int64)
-		n, _ := input.(taking)
-		return first > last, first + int64(n) - 1
+		last, isLast := state.(int64)
+		first, isFirst := output.(int64)
+		n, isCount := input.(taking)
+		return isLast && isFirst && isCount && first > last, first + int64(n) - 1
 	},
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("take %v: %v", input, output) },
 }
@@ -141,7 +141,7 @@ func (h *history) callAll(group *sync.WaitGroup, s *sequence.Sequence, first int
 					h.t.Errorf("a caller got %d of %d: %v", done, successes, err)
 					return
 				case errors.Is(err, store.ErrUnavailable):
-					time.Sleep(2 * time.Millisecond) // what anyone would do
+					time.Sleep(2 * time.Millisecond) // a client while its server is away; nothing rests on how long
 				}
 			}
 		})

@@ -174,7 +174,9 @@ func (h *history) live(c *child, first, callers, enough int) {
 				h.note(order.Call{Begin: begin, End: h.now(), First: id, N: n, Who: first + i}, nil)
 				mu.Lock()
 				if received++; received == enough {
-					_ = c.cmd.Process.Kill()
+					if err := c.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+						h.t.Errorf("kill a child: %v", err)
+					}
 				}
 				mu.Unlock()
 			}
@@ -182,7 +184,10 @@ func (h *history) live(c *child, first, callers, enough int) {
 	}
 	group.Wait()
 	<-c.dead
-	_ = c.cmd.Wait() // it was killed
+	var exit *exec.ExitError
+	if err := c.cmd.Wait(); err != nil && !errors.As(err, &exit) { // it was killed
+		h.t.Errorf("a child that was killed: %v", err)
+	}
 	if text := c.stderr.String(); text != "" {
 		h.t.Logf("a child says: %.500s", text)
 	}
