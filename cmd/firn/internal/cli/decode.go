@@ -58,7 +58,7 @@ a prefix are known by their form. - reads ids from standard input, one a line.`,
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			count := 0
 			show := func(text string) error {
-				t, rest, thing := decode.Thing{}, text, as.kind != "" && as.kind != "snowflake"
+				t, rest, thing := decode.Contents{}, text, as.kind != "" && as.kind != "snowflake"
 				var err error
 				switch {
 				case thing:
@@ -83,7 +83,7 @@ a prefix are known by their form. - reads ids from standard input, one a line.`,
 					fmt.Fprintln(out)
 				}
 				if thing {
-					explainThing(out, text, t)
+					explainContents(out, text, t)
 				} else {
 					explain(out, text, layout, r)
 				}
@@ -127,8 +127,8 @@ func eachID(args []string, stdin io.Reader, do func(string) error) error {
 	return errors.Join(errs...)
 }
 
-// explainThing writes what is in an id that is no 64-bit one, for people.
-func explainThing(out io.Writer, text string, t decode.Thing) {
+// explainContents writes what is in an id that is no 64-bit one, for people.
+func explainContents(out io.Writer, text string, t decode.Contents) {
 	fmt.Fprintf(out, "%s\n\n%-11s %s\n", text, "kind", t.Kind)
 	for _, f := range t.Fields {
 		value := fmt.Sprint(f.Value)

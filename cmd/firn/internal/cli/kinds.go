@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/wideid"
 	"github.com/firn-id/firn/cmd/firn/internal/zone"
 	"github.com/firn-id/firn/lease"
-	"github.com/firn-id/firn/objectid"
 	"github.com/firn-id/firn/prefixed"
 	"github.com/firn-id/firn/serial"
 )
@@ -104,7 +103,7 @@ func (f *kindFlags) wide(ctx context.Context, k kind, n int64, p *printer) error
 		}
 		prefix = &parsed
 	}
-	next, err := wideSource(ctx, k)
+	next, err := wideSource(k)
 	if err != nil {
 		return err
 	}
@@ -117,7 +116,7 @@ func (f *kindFlags) wide(ctx context.Context, k kind, n int64, p *printer) error
 				return fmt.Errorf("stopped with %d ids to go: %w", n-made, context.Cause(ctx))
 			}
 		}
-		id, text, err := next()
+		id, text, err := next(ctx)
 		if err != nil {
 			return err
 		}
@@ -133,27 +132,15 @@ func (f *kindFlags) wide(ctx context.Context, k kind, n int64, p *printer) error
 	return nil
 }
 
-// wideSource returns what makes the ids of a kind, as bytes and in their usual form.
-func wideSource(ctx context.Context, k kind) (func() (id []byte, text string, err error), error) {
+// wideSource returns what makes the ids of a kind.
+func wideSource(k kind) (wideid.Next, error) {
 	switch k.name {
 	case "objectid":
-		g, err := objectid.New(objectid.Config{})
-		if err != nil {
-			return nil, err
-		}
-		return func() ([]byte, string, error) {
-			id, err := g.NextContext(ctx)
-			return id[:], id.String(), err
-		}, nil
+		return wideid.ObjectID()
+	case "uuid4":
+		return wideid.UUID(4)
 	default:
-		made := uuid.NewV7
-		if k.name == "uuid4" {
-			made = uuid.NewRandom
-		}
-		return func() ([]byte, string, error) {
-			id, err := made()
-			return id[:], id.String(), err
-		}, nil
+		return wideid.UUID(7)
 	}
 }
 

@@ -4,11 +4,11 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/keys"
 	"github.com/firn-id/firn/veil"
 )
 
@@ -33,22 +33,14 @@ func (f *veilFlags) add(cmd *cobra.Command) {
 }
 
 func (f *veilFlags) cipher() (*veil.Cipher, error) {
-	text, source := os.Getenv(keyVariable), "environment variable "+keyVariable
-	if f.keyFile != "" {
-		b, err := os.ReadFile(f.keyFile)
-		if err != nil {
-			return nil, fmt.Errorf("key file: %w", err)
-		}
-		text, source = string(b), "key file "+f.keyFile
-	} else if text == "" {
-		return nil, usage(fmt.Errorf(
-			"no key: give --key-file FILE, or the keys in %s; a new one: echo \"1:$(openssl rand -hex 32)\" > order.key", keyVariable))
+	all, err := keys.Read(f.keyFile, keyVariable)
+	if errors.Is(err, keys.ErrNone) {
+		return nil, usage(fmt.Errorf("no key: give --key-file FILE, or the keys in %s; a new one: echo \"1:$(openssl rand -hex 32)\" > order.key", keyVariable))
 	}
-	keys, err := veil.ParseKeys(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", source, err)
+		return nil, err
 	}
-	c, err := veil.New(veil.Config{Keys: keys, Bits: f.bits, VersionBits: f.versionBits, Namespace: f.namespace})
+	c, err := veil.New(veil.Config{Keys: all, Bits: f.bits, VersionBits: f.versionBits, Namespace: f.namespace})
 	if err != nil {
 		return nil, usage(err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/firn-id/firn/serial"
 )
 
-// A Thing is what is in an id of a kind other than 64 bits.
-type Thing struct {
+// Contents are what is in an id of a kind other than 64 bits.
+type Contents struct {
 	Kind   string
 	Fields []Field
 }
@@ -29,7 +29,7 @@ type Field struct {
 }
 
 // MarshalJSON writes the kind and then the fields, in their order.
-func (t Thing) MarshalJSON() ([]byte, error) {
+func (t Contents) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("{")
 	for i, f := range append([]Field{{"kind", t.Kind}}, t.Fields...) {
@@ -49,7 +49,7 @@ func (t Thing) MarshalJSON() ([]byte, error) {
 // Kind takes apart what by its form is no 64-bit id: a UUID, an ObjectID, a serial
 // of s, or one of these with a prefix. A 64-bit id with a prefix comes back
 // without it, as rest. Found is false if text is none of them.
-func Kind(text string, s *serial.Format) (t Thing, rest string, found bool, err error) {
+func Kind(text string, s *serial.Format) (t Contents, rest string, found bool, err error) {
 	switch {
 	case strings.Count(text, "-") == 4 && len(text) >= 36:
 		t, err = ofUUID(text)
@@ -63,11 +63,11 @@ func Kind(text string, s *serial.Format) (t Thing, rest string, found bool, err 
 	case strings.Contains(text, "_"):
 		return withPrefix(text)
 	}
-	return Thing{}, text, false, nil
+	return Contents{}, text, false, nil
 }
 
 // As takes a text apart as one of a kind; 64-bit kinds are not for here.
-func As(kind, text string, s *serial.Format) (Thing, error) {
+func As(kind, text string, s *serial.Format) (Contents, error) {
 	switch kind {
 	case "uuid":
 		return ofUUID(text)
@@ -76,7 +76,7 @@ func As(kind, text string, s *serial.Format) (Thing, error) {
 	case "serial":
 		return ofSerial(text, s)
 	default:
-		return Thing{}, firn.NewSyntaxError("kind", kind, "snowflake, uuid, objectid and serial are allowed")
+		return Contents{}, firn.NewSyntaxError("kind", kind, "snowflake, uuid, objectid and serial are allowed")
 	}
 }
 
@@ -85,16 +85,16 @@ func isHex(text string) bool {
 	return err == nil
 }
 
-func ofUUID(text string) (Thing, error) {
+func ofUUID(text string) (Contents, error) {
 	id, err := uuid.Parse(text)
 	if err != nil {
-		return Thing{}, firn.NewSyntaxError("UUID", text, "32 hex digits in groups of 8-4-4-4-12 are wanted")
+		return Contents{}, firn.NewSyntaxError("UUID", text, "32 hex digits in groups of 8-4-4-4-12 are wanted")
 	}
 	return uuidFields(id), nil
 }
 
-func uuidFields(id uuid.UUID) Thing {
-	t := Thing{"uuid", []Field{{"id", id.String()}, {"version", int(id.Version())}, {"variant", id.Variant().String()}}}
+func uuidFields(id uuid.UUID) Contents {
+	t := Contents{"uuid", []Field{{"id", id.String()}, {"version", int(id.Version())}, {"variant", id.Variant().String()}}}
 	switch id.Version() {
 	case 7:
 		t.Fields = append(t.Fields, Field{"time", uuidTime(id)})
@@ -114,70 +114,70 @@ func uuidTime(id uuid.UUID) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-func ofObjectID(text string) (Thing, error) {
+func ofObjectID(text string) (Contents, error) {
 	id, err := objectid.Parse(text)
 	if err != nil {
-		return Thing{}, err
+		return Contents{}, err
 	}
 	return objectIDFields(id), nil
 }
 
-func objectIDFields(id objectid.ID) Thing {
+func objectIDFields(id objectid.ID) Contents {
 	unique := id.Unique()
 	machine := id.Machine()
-	return Thing{"objectid", []Field{
+	return Contents{"objectid", []Field{
 		{"id", id.String()}, {"time", id.Time()}, {"unique", hex.EncodeToString(unique[:])}, {"counter", id.Counter()},
 		// The same five bytes as the historic form has them.
 		{"machine", hex.EncodeToString(machine[:])}, {"process", id.Process()},
 	}}
 }
 
-func ofSerial(text string, s *serial.Format) (Thing, error) {
+func ofSerial(text string, s *serial.Format) (Contents, error) {
 	p, err := s.Parse(text)
 	if err != nil {
-		return Thing{}, fmt.Errorf("%w (serials look like %v; --prefix, --check, --zone, --width and --layout say otherwise)", err, s)
+		return Contents{}, fmt.Errorf("%w (serials look like %v; --prefix, --check, --zone, --width and --layout say otherwise)", err, s)
 	}
 	parts, err := s.Parts(text)
 	if err != nil {
-		return Thing{}, err
+		return Contents{}, err
 	}
-	return Thing{"serial", []Field{
+	return Contents{"serial", []Field{
 		{"id", p.String()}, {"time", parts.Time}, {"tick", fmt.Sprint(int64(parts.Tick))},
 		{"datacenter", parts.Datacenter}, {"worker", parts.Worker}, {"sequence", parts.Sequence},
 	}}, nil
 }
 
 // withPrefix tells by its width what follows a prefix.
-func withPrefix(text string) (t Thing, rest string, found bool, err error) {
+func withPrefix(text string) (t Contents, rest string, found bool, err error) {
 	p, rest, err := prefixed.Split(text)
 	if err != nil {
-		return Thing{}, text, false, nil //nolint:nilerr // no prefix, so it is read as something else
+		return Contents{}, text, false, nil //nolint:nilerr // no prefix, so it is read as something else
 	}
 	switch len(rest) {
 	case len(firn.Base32.Fixed(0)):
 		id, err := p.ParseID(text)
-		return Thing{}, id.String(), false, err
+		return Contents{}, id.String(), false, err
 	case len(p.Bytes(make([]byte, 16))) - len(p.String()) - 1:
 		b, err := p.ParseBytes(text, 16)
 		if err != nil {
-			return Thing{}, "", true, err
+			return Contents{}, "", true, err
 		}
 		return prefixOf(p, uuidFields(uuid.UUID(b))), "", true, nil
 	case len(p.Bytes(make([]byte, 12))) - len(p.String()) - 1:
 		b, err := p.ParseBytes(text, 12)
 		if err != nil {
-			return Thing{}, "", true, err
+			return Contents{}, "", true, err
 		}
 		return prefixOf(p, objectIDFields(objectid.ID(b))), "", true, nil
 	}
 	if len(text) == len(firn.Base64URL.Fixed(0)) && len(firn.Readings(text)) > 0 {
-		return Thing{}, text, false, nil // an id in base64url may have the character too
+		return Contents{}, text, false, nil // an id in base64url may have the character too
 	}
-	return Thing{}, "", true, firn.NewSyntaxError("id with a prefix", text,
+	return Contents{}, "", true, firn.NewSyntaxError("id with a prefix", text,
 		fmt.Sprintf("%d characters follow the prefix; 13 (64 bits), 20 (an ObjectID) or 26 (a UUID) are wanted", len(rest)))
 }
 
-func prefixOf(p prefixed.Prefix, t Thing) Thing {
+func prefixOf(p prefixed.Prefix, t Contents) Contents {
 	t.Fields = append([]Field{{"prefix", p.String()}}, t.Fields...)
 	return t
 }

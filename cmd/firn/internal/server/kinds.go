@@ -4,13 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
+	"github.com/firn-id/firn/cmd/firn/internal/keys"
+	"github.com/firn-id/firn/cmd/firn/internal/wideid"
 	"github.com/firn-id/firn/cmd/firn/internal/zone"
 	"github.com/firn-id/firn/numbering"
 	"github.com/firn-id/firn/prefixed"
@@ -98,7 +99,7 @@ func (n Namespace) checkKind(found map[string]error) {
 	case "number":
 		_, err = n.number()
 	case "uuid":
-		_, err = newUUIDs(n.version())
+		_, err = wideid.UUID(n.version())
 	}
 	if err != nil {
 		found["kind"] = errors.Join(found["kind"], err)
@@ -182,19 +183,11 @@ func (n Namespace) number() (cfg numbering.Config, err error) {
 
 // cipher reads the keys.
 func (v *Veil) cipher(namespace string) (*veil.Cipher, error) {
-	text, source := os.Getenv(v.KeyEnv), "environment variable "+v.KeyEnv
-	if v.KeyFile != "" {
-		b, err := os.ReadFile(v.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("veil: key file: %w", err)
-		}
-		text, source = string(b), "key file "+v.KeyFile
-	}
-	keys, err := veil.ParseKeys(text)
+	all, err := keys.Read(v.KeyFile, v.KeyEnv)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", source, err)
+		return nil, fmt.Errorf("veil: %w", err)
 	}
-	return veil.New(veil.Config{Keys: keys, Bits: v.Bits, VersionBits: v.VersionBits, Namespace: namespace})
+	return veil.New(veil.Config{Keys: all, Bits: v.Bits, VersionBits: v.VersionBits, Namespace: namespace})
 }
 
 // longest keeps a request from holding the server while a store is away.

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
+	"github.com/firn-id/firn/cmd/firn/internal/wideid"
 	"github.com/firn-id/firn/numbering"
-	"github.com/firn-id/firn/objectid"
 	"github.com/firn-id/firn/prefixed"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/sequence"
@@ -180,40 +178,20 @@ func (s *numbers) state(state *namespaceState) {
 }
 
 // local makes ids that need no store.
-type local struct {
-	next func(ctx context.Context) (id []byte, text string, err error)
-}
-
-func newUUIDs(version int) (local, error) {
-	made := map[int]func() (uuid.UUID, error){4: uuid.NewRandom, 7: uuid.NewV7}[version]
-	if made == nil {
-		return local{}, firn.NewRangeError("UUID version", int64(version), 4, 7, "4 and 7 are made")
-	}
-	return local{func(context.Context) ([]byte, string, error) {
-		id, err := made()
-		return id[:], id.String(), err
-	}}, nil
-}
-
-func newObjectIDs() (local, error) {
-	g, err := objectid.New(objectid.Config{})
-	if err != nil {
-		return local{}, err
-	}
-	return local{func(ctx context.Context) ([]byte, string, error) {
-		id, err := g.NextContext(ctx)
-		return id[:], id.String(), err
-	}}, nil
-}
+type local struct{ next wideid.Next }
 
 func (l local) take(ctx context.Context, n int) (batch, error) {
+	return l.written(ctx, n, func(_ []byte, text string) string { return text })
+}
+
+func (l local) written(ctx context.Context, n int, write func(id []byte, text string) string) (batch, error) {
 	b := batch{texts: make([]string, n)}
 	for i := range b.texts {
-		_, text, err := l.next(ctx)
+		id, text, err := l.next(ctx)
 		if err != nil {
 			return batch{}, err
 		}
-		b.texts[i] = text
+		b.texts[i] = write(id, text)
 	}
 	return b, nil
 }
@@ -254,15 +232,7 @@ type withPrefix struct {
 
 func (p withPrefix) take(ctx context.Context, n int) (batch, error) {
 	if l, ok := p.source.(local); ok {
-		b := batch{texts: make([]string, n)}
-		for i := range b.texts {
-			id, _, err := l.next(ctx)
-			if err != nil {
-				return batch{}, err
-			}
-			b.texts[i] = p.prefix.Bytes(id)
-		}
-		return b, nil
+		return l.written(ctx, n, func(id []byte, _ string) string { return p.prefix.Bytes(id) })
 	}
 	b, err := p.source.take(ctx, n)
 	if err != nil {
@@ -310,9 +280,11 @@ func (s *Server) source(ctx context.Context, name string, ns Namespace) (made so
 			return newNumbers(name, sequence.Config{Store: s.store, Log: s.log.With("namespace", name)}, cfg)
 		}
 	case "uuid":
-		made, err = newUUIDs(ns.version())
+		next, nextErr := wideid.UUID(ns.version())
+		made, err = local{next}, nextErr
 	case "objectid":
-		made, err = newObjectIDs()
+		next, nextErr := wideid.ObjectID()
+		made, err = local{next}, nextErr
 	default:
 		err = fmt.Errorf("%w: %s", errKind, ns.Kind)
 	}

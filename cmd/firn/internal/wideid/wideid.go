@@ -1,0 +1,40 @@
+// Package wideid makes ids of more than 64 bits, which need no store.
+package wideid
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/objectid"
+)
+
+// Next makes an id: its bytes, and the text that it usually has. It may be called
+// concurrently.
+type Next func(ctx context.Context) (id []byte, text string, err error)
+
+// UUID returns what makes UUIDs of a version, 4 or 7; for another the error is a
+// *[firn.RangeError].
+func UUID(version int) (Next, error) {
+	made := map[int]func() (uuid.UUID, error){4: uuid.NewRandom, 7: uuid.NewV7}[version]
+	if made == nil {
+		return nil, firn.NewRangeError("UUID version", int64(version), 4, 7, "4 and 7 are made")
+	}
+	return func(context.Context) ([]byte, string, error) {
+		id, err := made()
+		return id[:], id.String(), err
+	}, nil
+}
+
+// ObjectID returns what makes MongoDB's ids, with five random bytes of its own.
+func ObjectID() (Next, error) {
+	g, err := objectid.New(objectid.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) ([]byte, string, error) {
+		id, err := g.NextContext(ctx)
+		return id[:], id.String(), err
+	}, nil
+}
