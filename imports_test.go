@@ -43,7 +43,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"segment/leaf":         {root, root + "/store", root + "/internal/foreign", root + "/segment"},
 		"segment/tinyid":       {root, root + "/store", root + "/internal/foreign", root + "/segment"},
 		"internal/foreign":     {root},
-		"numbering":            {root, root + "/numbering", root + "/sequence", root + "/store", root + "/store/memstore", root + "/store/storetest"},
+		"numbering":            {root, root + "/internal/faketime", root + "/numbering", root + "/sequence", root + "/store", root + "/store/memstore", root + "/store/storetest"},
 		"objectid":             {root, root + "/internal/faketime", root + "/objectid"},
 		"serial":               {root, root + "/serial"},
 		"prefixed":             {root, root + "/prefixed", root + "/objectid"},

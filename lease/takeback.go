@@ -81,8 +81,9 @@ func (s Slot) takeBack(ctx context.Context, in store.Store, p Pool, gone time.Ti
 // Nothing is issued twice by it: the slots and their fences stay as they are, and
 // whoever holds one goes on as it began, until it is restarted. But the pool is then
 // as safe as any other, and no safer: what a store forgets, claims no longer outwait.
-// A process that is strict still makes the pool strict again as it joins, or takes
-// another worker: end those first, or restart them without.
+// A process that is strict still is refused as it joins, or needs another worker,
+// while anybody holds one, and makes the pool strict again when nobody does: end those
+// first, or restart them without.
 //
 // Errors: [store.ErrNotFound] when there is no such pool, [store.ErrConflict] when its
 // record was written meanwhile, [ErrForeign], and the store's. It may be called

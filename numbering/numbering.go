@@ -52,10 +52,8 @@ type Format struct {
 	width  int
 	block  int64 // ids of the counter in one period
 
-	mu        sync.Mutex
-	offset    time.Duration // of the store's clock
-	corrected time.Duration // when, by the monotonic clock
-	known     bool
+	mu     sync.Mutex
+	latest comparison
 }
 
 // ErrExhausted says that all numbers of the period are used up.
@@ -134,27 +132,42 @@ func (f *Format) Take(ctx context.Context, n int) ([]string, error) {
 
 // now reads the clock, as the store's clock has it if there is one.
 func (f *Format) now(ctx context.Context) (time.Time, error) {
-	wall := f.cfg.Time.Wall()
+	wall, mono := f.cfg.Time.Wall(), f.cfg.Time.Monotonic()
 	if f.cfg.Clock == nil {
 		return wall.In(f.cfg.Zone), nil
 	}
-	mono := f.cfg.Time.Monotonic()
 	f.mu.Lock()
-	fresh, offset := f.known && mono-f.corrected < recheck, f.offset
+	latest := f.latest
 	f.mu.Unlock()
-	if !fresh {
+	if !latest.holds(wall, mono) {
 		there, err := f.cfg.Clock.Now(ctx)
 		if err != nil {
 			return time.Time{}, fmt.Errorf("numbering: read the store's clock: %w", err)
 		}
 		after := f.cfg.Time.Monotonic()
 		wall = f.cfg.Time.Wall()
-		offset = there.Add((after - mono) / 2).Sub(wall) // the answer is about half a round trip old
+		// The answer is about half a round trip old.
+		latest = comparison{known: true, wall: wall, mono: after, offset: there.Add((after - mono) / 2).Sub(wall)}
 		f.mu.Lock()
-		f.offset, f.corrected, f.known = offset, after, true
+		f.latest = latest
 		f.mu.Unlock()
 	}
-	return wall.Add(offset).In(f.cfg.Zone), nil
+	return wall.Add(latest.offset).In(f.cfg.Zone), nil
+}
+
+// A comparison of the wall clock with the store's, and when it was made.
+type comparison struct {
+	known  bool
+	wall   time.Time
+	mono   time.Duration
+	offset time.Duration
+}
+
+// holds reports whether the comparison is good for a reading: it was made not long ago,
+// and the wall clock has not been set, nor the machine suspended, since.
+func (c comparison) holds(wall time.Time, mono time.Duration) bool {
+	passed := mono - c.mono
+	return c.known && passed < recheck && (wall.Sub(c.wall)-passed).Abs() < time.Second
 }
 
 // text writes an id of the counter.

@@ -6,42 +6,23 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/faketime"
 	"github.com/firn-id/firn/numbering"
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/storetest"
 )
 
-// clock is a time source that a test sets.
-type clock struct {
-	firn.TimeSource
-	mu sync.Mutex
-	at time.Time
-}
-
-func newClock(at string) *clock {
+func newClock(at string) *faketime.Time {
 	t, err := time.Parse(time.RFC3339, at)
 	if err != nil {
 		panic(err)
 	}
-	return &clock{TimeSource: firn.SystemTime(), at: t}
-}
-
-func (c *clock) Wall() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *clock) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
+	return faketime.New(t)
 }
 
 // process is a format over a counter of its own in a store that all share.
@@ -97,7 +78,7 @@ func TestNumbersBeginAnewInEachPeriod(t *testing.T) {
 			if err != nil || n.N < 1 || test.template != "INV-{n:4}" && n.Begins.After(c.Wall()) {
 				t.Errorf("%s is read as %+v, %v", got, n, err)
 			}
-			c.pass(test.step)
+			c.Pass(test.step)
 		}
 	}
 }
@@ -112,16 +93,16 @@ func TestAPeriodChangesOnceForAll(t *testing.T) {
 	b := process(t, s, numbering.Config{Template: "{yyyyMMdd}{n:3}", Zone: zone, Time: late})
 	want := []string{"20261120001", "20261120002", "20261121001", "20261121002", "20261121003"}
 	got := []string{next(t, a), next(t, b)}
-	early.pass(3 * time.Second) // midnight here, and not yet there
+	early.Pass(3 * time.Second) // midnight here, and not yet there
 	got = append(got, next(t, a), next(t, b))
-	late.pass(time.Minute)
+	late.Pass(time.Minute)
 	if got = append(got, next(t, b)); strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
 // ahead is a store whose clock is an hour ahead of everybody's.
-type ahead struct{ at *clock }
+type ahead struct{ at *faketime.Time }
 
 func (a ahead) Now(context.Context) (time.Time, error) { return a.at.Wall().Add(time.Hour), nil }
 
@@ -131,6 +112,36 @@ func TestAStoresClockSaysWhenAPeriodBegins(t *testing.T) {
 	if got := next(t, f); got != "20261121001" {
 		t.Errorf("got %s; it is tomorrow in the store", got)
 	}
+}
+
+// TestAClockThatIsSetDoesNotChangeThePeriod: the store's clock is asked again.
+func TestAClockThatIsSetDoesNotChangeThePeriod(t *testing.T) {
+	c := faketime.New(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	there := &steady{at: c}
+	f := process(t, newStore(), numbering.Config{Template: "{yyyyMMdd}{n:3}", Time: c, Clock: there})
+	got := []string{next(t, f)}
+	c.Step(20 * time.Hour) // tomorrow here, not there
+	got = append(got, next(t, f), next(t, f))
+	c.Pass(30 * time.Second)
+	got = append(got, next(t, f))
+	if want := "20261120001 20261120002 20261120003 20261120004"; strings.Join(got, " ") != want || there.asked != 2 {
+		t.Errorf("got %v, want %s; the store's clock was asked %d times, want 2", got, want, there.asked)
+	}
+	c.Pass(2 * time.Minute)
+	if next(t, f); there.asked != 3 {
+		t.Errorf("the store's clock was asked %d times after two minutes", there.asked)
+	}
+}
+
+// steady is a store's clock that nobody sets.
+type steady struct {
+	at    *faketime.Time
+	asked int
+}
+
+func (s *steady) Now(context.Context) (time.Time, error) {
+	s.asked++
+	return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(s.at.Monotonic()), nil
 }
 
 func TestAFullPeriodIsAnErrorAndTheNextGoesOn(t *testing.T) {
@@ -150,7 +161,7 @@ func TestAFullPeriodIsAnErrorAndTheNextGoesOn(t *testing.T) {
 			t.Errorf("%s, %v", text, err)
 		}
 	}
-	c.pass(24 * time.Hour)
+	c.Pass(24 * time.Hour)
 	if got := next(t, f); got != "2027-1" {
 		t.Errorf("in the next year: %s", got)
 	}
@@ -169,7 +180,7 @@ func TestNoNumberComesTwice(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	last := ""
-	clocks := make([]*clock, 4)
+	clocks := make([]*faketime.Time, 4)
 	formats := make([]*numbering.Format, 4)
 	for i := range formats {
 		clocks[i] = newClock(fmt.Sprintf("2026-11-20T12:%02d:00Z", 10*i))
@@ -178,7 +189,7 @@ func TestNoNumberComesTwice(t *testing.T) {
 	for range 3000 {
 		i := random.IntN(len(formats))
 		for _, c := range clocks {
-			c.pass(time.Duration(random.IntN(10)) * time.Minute)
+			c.Pass(time.Duration(random.IntN(10)) * time.Minute)
 		}
 		all, err := formats[i].Take(context.Background(), 1+random.IntN(3))
 		if err != nil {

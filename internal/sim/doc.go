@@ -1,5 +1,5 @@
 // Package sim plays histories of many processes with the real generators,
-// leases and buffers, in virtual time: clocks that step, drift and stand still,
+// leases, buffers, segments and sequences, in virtual time: clocks that step, drift and stand still,
 // processes that crash, pause and come back, a network that loses, delays and
 // reorders, a store that is away, stale, wiped or set back. A seed determines
 // everything; every id is compared with all others.

@@ -220,8 +220,9 @@ processes without --strict may join. Nothing is issued twice by it, but the pool
 then as safe as any other: what the store forgets, claims no longer outwait.
 
 Who holds a worker goes on as it began, until it is restarted. A process that still
-has --strict makes the pool strict again as it joins, or takes another worker: end
-those first, or restart them without.`,
+has --strict is refused when it joins, or needs another worker, while anybody holds
+one, and makes the pool strict again when nobody does: end those first, or restart
+them without.`,
 		Example: `  firn workers relax --pool payments --store redis://127.0.0.1:6379/0`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
