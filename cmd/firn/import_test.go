@@ -10,7 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/firn-id/firn/cmd/firn/internal/server"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/segment"
@@ -113,7 +113,7 @@ func TestImportTakesOverCounters(t *testing.T) {
 	step(leafURL, "leaf --margin 0", 0, "  2001  2001  already above")
 	served := filepath.Join(t.TempDir(), "leaf.yaml")
 	step(leafURL, "leaf --config "+served, 0)
-	cfg, err := server.ReadConfig(served)
+	cfg, err := settings.Read(served)
 	if n := cfg.Namespaces["leaf-segment-test"]; err != nil || cfg.Store != store || n.Kind != "segment" || n.MinStep != 2000 {
 		t.Errorf("firn serve reads %+v, %v", cfg, err)
 	}
@@ -235,7 +235,7 @@ func checkConfig(t *testing.T, path, store string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := server.ReadConfig(path); err != nil {
+	if _, err := settings.Read(path); err != nil {
 		t.Errorf("firn serve does not read it: %v", err)
 	}
 	text = bytes.ReplaceAll(text, []byte("\n# tokens:\n# "), []byte("\ntokens:\n"))

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn/cmd/firn/internal/examine"
-	"github.com/firn-id/firn/cmd/firn/internal/server"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/slots"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/store"
@@ -50,7 +50,7 @@ It exits with status 1 when something is bad.`,
 			if err := flags.checkPool(); err != nil {
 				return usage(err)
 			}
-			var cfg server.Config
+			var cfg settings.Config
 			if configFile != "" {
 				if cfg, err = readConfig(cmd.Flags(), configFile); err != nil {
 					return err

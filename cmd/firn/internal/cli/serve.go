@@ -14,6 +14,7 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/examine"
 	"github.com/firn-id/firn/cmd/firn/internal/server"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/store"
 )
@@ -46,7 +47,7 @@ made on first use and share one generator, which the flags describe.`,
 			if err != nil {
 				return usage(err)
 			}
-			var cfg server.Config
+			var cfg settings.Config
 			if configFile != "" {
 				if err := onlyOutsideConfig(cmd.Flags()); err != nil {
 					return usage(err)
@@ -123,15 +124,15 @@ func pickAddress(flags *pflag.FlagSet, flag, file string) (address, from string,
 		return file, "listen.http in the configuration", nil
 	}
 	from = origin(flags, "http")
-	if err := server.CheckAddress(flag); err != nil {
+	if err := settings.CheckAddress(flag); err != nil {
 		return "", from, fmt.Errorf("%s: %w", from, err)
 	}
 	return flag, from, nil
 }
 
 // readConfig reads a configuration file; its path may come from the environment too.
-func readConfig(flags *pflag.FlagSet, path string) (server.Config, error) {
-	cfg, err := server.ReadConfig(path)
+func readConfig(flags *pflag.FlagSet, path string) (settings.Config, error) {
+	cfg, err := settings.Read(path)
 	if err != nil && byEnvironment(flags.Lookup("config")) {
 		err = fmt.Errorf("%s: %w", origin(flags, "config"), err)
 	}

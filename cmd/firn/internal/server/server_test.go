@@ -20,12 +20,13 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/idset"
 	"github.com/firn-id/firn/cmd/firn/internal/server"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store/memstore"
 )
 
 // newServer serves over a memory store.
-func newServer(t *testing.T, cfg server.Config) (*server.Server, *httptest.Server) {
+func newServer(t *testing.T, cfg settings.Config) (*server.Server, *httptest.Server) {
 	t.Helper()
 	s, err := server.New(t.Context(), cfg, lease.Config{}, memstore.New(nil), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -90,7 +91,7 @@ namespaces:
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := server.ReadConfig(path)
+	cfg, err := settings.Read(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,38 +136,8 @@ namespaces:
 	}
 }
 
-func TestMistakesInKindsAreNamed(t *testing.T) {
-	for text, want := range map[string]string{
-		"{kind: uuidx}":                             `"uuidx" is no kind: number, objectid, segment, sequence, serial, snowflake, uuid are allowed`,
-		"{kind: uuid, version: 5}":                  "UUID version 5 is out of range",
-		"{kind: uuid, layout: firn}":                "a namespace of kind uuid has no layout: it has version, prefix",
-		"{kind: sequence, min_step: 5}":             "a namespace of kind sequence has no min_step",
-		"{kind: sequence, from: -5}":                "ids are not negative",
-		"{kind: segment, min_step: 5, max_step: 4}": "greatest step 4 is out of range",
-		"{kind: segment, offset: 4, stride: 4}":     "offset 4 is out of range",
-		"{kind: segment, target: soon}":             `"soon" is no target`,
-		"{kind: number}":                            `"" is no template`,
-		`{kind: number, template: "{n:6}{MM}"}`:     "the month and not the year",
-		"{kind: serial, width: 5}":                  "width 5 is out of range",
-		"{kind: serial, check: md5}":                `"md5" is no`,
-		"{kind: serial, zone: Local}":               "must be the same on all machines",
-		"{prefix: Ord}":                             `"Ord" is no prefix`,
-		"{veil: {bits: 63}}":                        "a key is needed",
-		"{veil: {key_file: a, key_env: b}}":         "not both",
-		"{template: x}":                             "a namespace of kind snowflake has no template",
-	} {
-		path := filepath.Join(t.TempDir(), "firn.yaml")
-		if err := os.WriteFile(path, []byte("namespaces:\n  a: "+text+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := server.ReadConfig(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v, want %q", text, err, want)
-		}
-	}
-}
-
 func TestIDsComeInTheFormAskedFor(t *testing.T) {
-	_, h := newServer(t, server.Config{})
+	_, h := newServer(t, settings.Config{})
 	for _, method := range []string{"GET", "POST"} {
 		status, body, header := ask(t, h, method, "/v1/ids/orders?count=3", "")
 		var answer struct {
@@ -200,7 +171,7 @@ func TestIDsComeInTheFormAskedFor(t *testing.T) {
 }
 
 func TestBadRequestsGetTheirStatusAndAReason(t *testing.T) {
-	_, h := newServer(t, server.Config{Limits: server.Limits{Batch: 1000}})
+	_, h := newServer(t, settings.Config{Limits: settings.Limits{Batch: 1000}})
 	for _, c := range []struct {
 		method, path string
 		status       int
@@ -257,7 +228,7 @@ func TestForeignContentOfTheStoreIsNoFaultOfTheRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := server.New(t.Context(), server.Config{}, lease.Config{Slots: lease.SlotsConfig{Grace: -1}}, mem, slog.New(slog.DiscardHandler))
+	s, err := server.New(t.Context(), settings.Config{}, lease.Config{Slots: lease.SlotsConfig{Grace: -1}}, mem, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +244,7 @@ func TestForeignContentOfTheStoreIsNoFaultOfTheRequest(t *testing.T) {
 }
 
 func TestANewNamespaceSharesTheGeneratorAndItsIDs(t *testing.T) {
-	_, h := newServer(t, server.Config{})
+	_, h := newServer(t, settings.Config{})
 	var set idset.Set
 	var group sync.WaitGroup
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -311,7 +282,7 @@ func TestANewNamespaceSharesTheGeneratorAndItsIDs(t *testing.T) {
 }
 
 func TestWhatItMakesItDecodes(t *testing.T) {
-	_, h := newServer(t, server.Config{})
+	_, h := newServer(t, settings.Config{})
 	_, id, _ := ask(t, h, "POST", "/v1/ids/orders?format=base58", "text/plain")
 	status, body, _ := ask(t, h, "GET", "/v1/decode/"+strings.TrimSpace(id)+"?namespace=orders", "")
 	if status != 200 || !strings.Contains(body, `"layout":"firn"`) || !strings.Contains(body, `"tick":"`) {
@@ -328,7 +299,7 @@ func TestWhatItMakesItDecodes(t *testing.T) {
 }
 
 func TestHealthAndMetrics(t *testing.T) {
-	s, h := newServer(t, server.Config{})
+	s, h := newServer(t, settings.Config{})
 	for _, path := range []string{"/livez", "/readyz", "/"} {
 		if status, body, _ := ask(t, h, "GET", path, ""); status != 200 {
 			t.Errorf("%s: %d %s", path, status, body)
@@ -336,7 +307,7 @@ func TestHealthAndMetrics(t *testing.T) {
 	}
 	ask(t, h, "POST", "/v1/ids/orders?count=7", "")
 	_, body, _ := ask(t, h, "GET", "/metrics", "")
-	for _, want := range []string{`firn_ids_total{namespace="orders"} 7`, `firn_lease_fence_seconds{pool="default"} `, `firn_http_requests_total{route="/v1/ids/{namespace}",status="200"} 1`} {
+	for _, want := range []string{`firn_ids_total{namespace="orders"} 7`, `firn_lease_fence_seconds{pool="default"} `, `firn_requests_total{code="ok",namespace="orders",protocol="http"} 1`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("metrics lack %s", want)
 		}
@@ -363,7 +334,7 @@ namespaces:
   custom: {pool: custom, layout: 39/4/8/12, unit: 10ms, epoch: 2026-01-01, datacenter: 3}
 limits: {batch: 50}
 `)
-	cfg, err := server.ReadConfig(path)
+	cfg, err := settings.Read(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -393,44 +364,6 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-func TestAMistakeInTheConfigurationNamesFileLineAndKey(t *testing.T) {
-	for text, want := range map[string][]string{
-		"stroe: x":                                            {"[1:1]", "stroe", "allowed are", "namespaces"},
-		"namespaces:\n  a: {layuot: firn}":                    {"[2:", "layuot", "rollback"},
-		"namespaces:\n  a: {layout: 41/9/9/9}":                {"line 2", "namespaces.a.layout", "at most 63"},
-		"namespaces:\n  a:\n    clock: sundial":               {"line 3", "namespaces.a.clock", "steady, wall and virtual"},
-		"namespaces:\n  a: {worker: 5000}":                    {"line 2", "namespaces.a.worker", "0 to 1023"},
-		"namespaces:\n  a: {worker: many}":                    {"[2:", "many"},
-		"namespaces:\n  a: {datacenter: 1}":                   {"namespaces.a.datacenter", "0 to 0"},
-		"namespaces:\n  a: {clock: wall, rollback: [pray]}":   {"namespaces.a.rollback", "wait [LIMIT"},
-		"namespaces:\n  a: {ahead: soon}":                     {"namespaces.a.ahead", "500ms"},
-		"namespaces:\n  a: {kind: uuidx}":                     {"namespaces.a.kind", "snowflake"},
-		"namespaces:\n  a: {unit: 0}":                         {"namespaces.a.unit", "1ns"},
-		"namespaces:\n  a: {epoch: 2025}":                     {"namespaces.a.epoch", "2025-01-01"},
-		"namespaces:\n  a/b: {}":                              {"namespaces.a/b", "namespace name"},
-		"namespaces:\n  a: {}\n  b: {layout: twitter}":        {"line 3", "pool default is shared with namespace a"},
-		"limits: {batch: -1}":                                 {"limits.batch", "-1"},
-		"namespaces: [":                                       {"[1:"},
-		"namespaces:\n  a: {layout: x, clock: y, worker: -1}": {"namespaces.a.layout", "namespaces.a.clock", "namespaces.a.worker"},
-	} {
-		path := filepath.Join(t.TempDir(), "firn.yaml")
-		write(t, path, text)
-		_, err := server.ReadConfig(path)
-		if err == nil {
-			t.Errorf("%q was accepted", text)
-			continue
-		}
-		for _, w := range append(want, path) {
-			if !strings.Contains(err.Error(), w) {
-				t.Errorf("%q: %v\nlacks %q", text, err, w)
-			}
-		}
-	}
-	if _, err := server.ReadConfig(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml") {
-		t.Errorf("a file that is not there: %v", err)
-	}
-}
-
 // gatedTime holds short sleeps, those of callers who wait for the clock, until
 // the gate is opened.
 type gatedTime struct {
@@ -457,7 +390,7 @@ func TestRequestsUnderWayEndBeforeWorkersAreGivenBack(t *testing.T) {
 	gated := &gatedTime{TimeSource: firn.SystemTime(), entered: make(chan struct{}), gate: make(chan struct{})}
 	base := lease.Config{Generator: firn.Config{Layout: layout, Time: gated}}
 	store := memstore.New(nil)
-	s, err := server.New(t.Context(), server.Config{}, base, store, slog.New(slog.DiscardHandler))
+	s, err := server.New(t.Context(), settings.Config{}, base, store, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package server
+package settings
 
 import (
 	"errors"
@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
@@ -46,14 +45,16 @@ var kindKeys = map[string][]string{
 	"objectid":  {"prefix"},
 }
 
-func (n Namespace) kind() string {
+// KindName returns the kind.
+func (n Namespace) KindName() string {
 	if n.Kind == "" {
 		return "snowflake"
 	}
 	return n.Kind
 }
 
-func (n Namespace) version() int {
+// UUIDVersion returns the version of UUIDs: 7, unless another is set.
+func (n Namespace) UUIDVersion() int {
 	if n.Version == 0 {
 		return 7
 	}
@@ -76,35 +77,35 @@ func (n Namespace) given() []string {
 
 // checkKind adds the mistakes that have to do with the kind.
 func (n Namespace) checkKind(found map[string]error) {
-	keys, ok := kindKeys[n.kind()]
+	keys, ok := kindKeys[n.KindName()]
 	if !ok {
 		found["kind"] = firn.NewSyntaxError("kind", n.Kind, strings.Join(slices.Sorted(maps.Keys(kindKeys)), ", ")+" are allowed")
 		return
 	}
 	for _, key := range n.given() {
 		if !slices.Contains(keys, key) {
-			found[key] = fmt.Errorf("a namespace of kind %s has no %s: it has %s", n.kind(), key, strings.Join(keys, ", "))
+			found[key] = fmt.Errorf("a namespace of kind %s has no %s: it has %s", n.KindName(), key, strings.Join(keys, ", "))
 		}
 	}
 	var err error
-	switch n.kind() {
+	switch n.KindName() {
 	case "serial":
-		_, err = n.serial()
+		_, err = n.SerialSettings()
 	case "segment":
-		_, err = n.segment()
+		_, err = n.SegmentSettings()
 	case "sequence":
 		if n.From < 0 {
 			err = firn.NewRangeError("from", int64(n.From), 1, int64(firn.MaxID), "")
 		}
 	case "number":
-		_, err = n.number()
+		_, err = n.NumberSettings()
 	case "uuid":
-		_, err = wideid.UUID(n.version())
+		_, err = wideid.UUID(n.UUIDVersion())
 	}
 	if err != nil {
 		found["kind"] = errors.Join(found["kind"], err)
 	}
-	if n.Prefix != "" && n.kind() != "serial" {
+	if n.Prefix != "" && n.KindName() != "serial" {
 		if _, err := prefixed.New(n.Prefix); err != nil {
 			found["prefix"] = err
 		}
@@ -117,26 +118,14 @@ func (n Namespace) checkKind(found map[string]error) {
 	}
 }
 
-// numeric reports whether ids are numbers, which may be written in many ways.
-func (n Namespace) numeric() bool {
-	return n.Prefix == "" && slices.Contains([]string{"snowflake", "segment", "sequence"}, n.kind())
+// Numeric reports whether ids are numbers, which may be written in many ways.
+func (n Namespace) Numeric() bool {
+	return n.Prefix == "" && slices.Contains([]string{"snowflake", "segment", "sequence"}, n.KindName())
 }
 
-// layout is that of a namespace whose ids have one; else the default, in which
-// nobody takes them apart.
-func (n *namespace) layout() firn.Layout {
-	switch s := n.source.(type) {
-	case leased:
-		return s.pool.layout
-	case serials:
-		return s.pool.layout
-	}
-	return firn.DefaultLayout()
-}
-
-// serial returns the format of a serial namespace.
-func (n Namespace) serial() (*serial.Format, error) {
-	layout, err := decode.Layout(n.layout(), n.Unit, n.Epoch)
+// SerialSettings returns the format of a serial namespace.
+func (n Namespace) SerialSettings() (*serial.Format, error) {
+	layout, err := decode.Layout(n.LayoutText(), n.Unit, n.Epoch)
 	if err != nil {
 		return nil, err
 	}
@@ -152,8 +141,8 @@ func (n Namespace) serial() (*serial.Format, error) {
 	return serial.New(cfg)
 }
 
-// segment returns the settings of a segment namespace, but for its store.
-func (n Namespace) segment() (cfg segment.Config, err error) {
+// SegmentSettings returns the settings of a segment namespace, but for its store.
+func (n Namespace) SegmentSettings() (cfg segment.Config, err error) {
 	cfg = segment.Config{MinStep: n.MinStep, MaxStep: n.MaxStep, Start: n.From, Offset: n.Offset, Stride: n.Stride}
 	if n.Target != "" {
 		if cfg.Target, err = parseDuration("target", n.Target); err != nil {
@@ -169,8 +158,8 @@ func (n Namespace) segment() (cfg segment.Config, err error) {
 // noRanges is a source that is not asked.
 type noRanges struct{ segment.Source }
 
-// number returns the settings of a number namespace, but for its counter.
-func (n Namespace) number() (cfg numbering.Config, err error) {
+// NumberSettings returns the settings of a number namespace, but for its counter.
+func (n Namespace) NumberSettings() (cfg numbering.Config, err error) {
 	cfg = numbering.Config{Template: n.Template, Time: firn.SystemTime()}
 	if cfg.Zone, err = zone.Parse(n.Zone); err != nil {
 		return cfg, err
@@ -181,14 +170,11 @@ func (n Namespace) number() (cfg numbering.Config, err error) {
 	return cfg, err
 }
 
-// cipher reads the keys.
-func (v *Veil) cipher(namespace string) (*veil.Cipher, error) {
+// Cipher reads the keys and returns the permutation of a namespace.
+func (v *Veil) Cipher(namespace string) (*veil.Cipher, error) {
 	all, err := keys.Read(v.KeyFile, v.KeyEnv)
 	if err != nil {
 		return nil, fmt.Errorf("veil: %w", err)
 	}
 	return veil.New(veil.Config{Keys: all, Bits: v.Bits, VersionBits: v.VersionBits, Namespace: namespace})
 }
-
-// longest keeps a request from holding the server while a store is away.
-const longest = 10 * time.Second

@@ -1,4 +1,4 @@
-package server
+package settings
 
 import (
 	"os"
@@ -22,7 +22,7 @@ func FuzzConfig(f *testing.F) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := ReadConfig(path)
+		cfg, err := Read(path)
 		if err != nil {
 			if !strings.Contains(err.Error(), path) {
 				t.Fatalf("%q: %v does not name the file", text, err)

@@ -1,49 +1,34 @@
-package server
+package issuing
 
-import (
-	"net/http"
+import "github.com/prometheus/client_golang/prometheus"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-)
-
-// metrics is what the server counts, under /metrics.
+// metrics is what the service counts.
 type metrics struct {
-	registry *prometheus.Registry
 	issued   *prometheus.CounterVec
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 }
 
-func newMetrics() *metrics {
+func newMetrics(to *prometheus.Registry) *metrics {
 	m := &metrics{
-		registry: prometheus.NewRegistry(),
 		issued: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "firn_ids_total", Help: "Ids issued.",
 		}, []string{"namespace"}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "firn_http_requests_total", Help: "HTTP requests by route and status.",
-		}, []string{"route", "status"}),
+			Name: "firn_requests_total",
+			Help: "Requests for ids by namespace, protocol and code: ok, or that of the error. Without a namespace: those that did not come to one.",
+		}, []string{"namespace", "protocol", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "firn_http_request_seconds", Help: "How long HTTP requests took, by route.",
-			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
-		}, []string{"route"}),
+			Name: "firn_request_seconds", Help: "How long requests took by protocol; resp: those of a pipeline together.",
+			Buckets: []float64{.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
+		}, []string{"protocol"}),
 	}
-	m.registry.MustRegister(m.issued, m.requests, m.seconds,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	to.MustRegister(m.issued, m.requests, m.seconds)
 	return m
 }
 
-// watch registers what is read from the server's leases when asked for.
-func (m *metrics) watch(s *Server) { m.registry.MustRegister(leaseCollector{s}) }
-
-func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
-}
-
-// leaseCollector shows the state of the leases.
-type leaseCollector struct{ server *Server }
+// collector shows the state of leases.
+type collector struct{ service *Service }
 
 func describeLease(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, []string{"pool"}, nil)
@@ -59,17 +44,15 @@ var (
 )
 
 // Describe implements [prometheus.Collector].
-func (leaseCollector) Describe(to chan<- *prometheus.Desc) {
+func (collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descWorker, descFence, descRenewals, descLosses, descSwitches, descErrors} {
 		to <- d
 	}
 }
 
 // Collect implements [prometheus.Collector].
-func (c leaseCollector) Collect(to chan<- prometheus.Metric) {
-	c.server.mu.RLock()
-	defer c.server.mu.RUnlock()
-	for _, p := range c.server.pools {
+func (c collector) Collect(to chan<- prometheus.Metric) {
+	for _, p := range c.service.now.Load().pools {
 		s := p.lease.State()
 		gauge := func(d *prometheus.Desc, v float64) {
 			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, p.name)

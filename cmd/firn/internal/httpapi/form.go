@@ -1,4 +1,4 @@
-package server
+package httpapi
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
 // A form is how ids are written in an answer.
@@ -19,6 +21,9 @@ type form struct {
 }
 
 func parseForm(format, numbers, accept string) (form, error) {
+	if format == "" && numbers == "" && accept == "" {
+		return form{encoding: firn.Decimal, compact: true}, nil
+	}
 	f := form{encoding: firn.Decimal, compact: true, given: format != "" || numbers != ""}
 	switch format {
 	case "", "decimal":
@@ -27,19 +32,19 @@ func parseForm(format, numbers, accept string) (form, error) {
 	default:
 		e, err := firn.ParseEncoding(format)
 		if err != nil {
-			return f, badRequest("bad_format", "%v; so is readable", err)
+			return f, failure.BadRequest("bad_format", "%v; so is readable", err)
 		}
 		f.encoding, f.compact = e, false
 	}
 	if numbers != "" {
 		on, err := strconv.ParseBool(numbers)
 		if err != nil {
-			return f, badRequest("bad_request", "numbers=%q is neither true nor false", numbers)
+			return f, failure.BadRequest("bad_request", "numbers=%q is neither true nor false", numbers)
 		}
 		f.numbers = on
 	}
 	if f.numbers && (f.encoding != firn.Decimal || f.readable) {
-		return f, badRequest("bad_format", "numbers=true goes with decimal ids, not with format=%s", format)
+		return f, failure.BadRequest("bad_format", "numbers=true goes with decimal ids, not with format=%s", format)
 	}
 	f.text = wantsText(accept)
 	return f, nil
@@ -59,21 +64,33 @@ func wantsText(accept string) bool {
 	return false
 }
 
-func (f form) contentType() string {
+func (f form) contentType() []string {
 	if f.text {
-		return "text/plain; charset=utf-8"
+		return typeText
 	}
-	return "application/json"
+	return typeJSON
+}
+
+// fits refuses a form that the ids of a namespace cannot have.
+func (f form) fits(ns *issuing.Namespace) error {
+	if f.given && !ns.Numeric() {
+		return failure.BadRequest("bad_format", "the ids of namespace %s, of kind %s, have one form: leave out format and numbers", ns.Name(), ns.Kind())
+	}
+	if _, ok := ns.Layout(); f.readable && !ok {
+		return failure.BadRequest("bad_format", "the ids of namespace %s have no time in them that could be read", ns.Name())
+	}
+	return nil
 }
 
 // body writes the whole answer, so that one that cannot be written is an error
 // and not half an answer.
-func (f form) body(namespace string, layout firn.Layout, made batch) ([]byte, error) {
-	if made.texts != nil {
-		return f.texts(namespace, made.texts)
+func (f form) body(b []byte, ns *issuing.Namespace, made *issuing.Batch) ([]byte, error) {
+	namespace := ns.Name()
+	if !ns.Numeric() {
+		return f.texts(b, namespace, made.Texts)
 	}
-	ids := made.ids
-	b := make([]byte, 0, 64+len(ids)*24)
+	ids := made.IDs
+	layout, _ := ns.Layout()
 	if !f.text {
 		b = append(b, `{"namespace":"`...)
 		b = append(b, namespace...) // its characters need no escaping
@@ -108,15 +125,18 @@ func (f form) body(namespace string, layout firn.Layout, made batch) ([]byte, er
 }
 
 // texts writes ids that are texts already.
-func (f form) texts(namespace string, texts []string) ([]byte, error) {
+func (f form) texts(b []byte, namespace string, texts []string) ([]byte, error) {
 	if f.text {
-		return []byte(strings.Join(texts, "\n") + "\n"), nil
+		for _, text := range texts {
+			b = append(append(b, text...), '\n')
+		}
+		return b, nil
 	}
-	b, err := json.Marshal(struct {
+	whole, err := json.Marshal(struct {
 		Namespace string   `json:"namespace"`
 		IDs       []string `json:"ids"`
 	}{namespace, texts})
-	return append(b, '\n'), err
+	return append(append(b, whole...), '\n'), err
 }
 
 func (f form) append(b []byte, layout firn.Layout, id firn.ID) ([]byte, error) {

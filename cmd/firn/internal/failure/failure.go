@@ -1,0 +1,92 @@
+// Package failure gives every error that a request can end with its code and its
+// status, once for all protocols.
+package failure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/numbering"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store"
+)
+
+// A Failure is an error as a client is to see it. The status is that of HTTP; other
+// protocols have theirs from it.
+type Failure struct {
+	Status  int
+	Code    string        // a stable word for programs: lower case, with underscores
+	Message string        // for people: the value, the limit and the way out
+	Retry   time.Duration // when asking again makes sense; 0: it does not
+}
+
+func (f *Failure) Error() string { return f.Message }
+
+// New returns a failure.
+func New(status int, code, format string, args ...any) *Failure {
+	return &Failure{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// BadRequest returns a failure for which the request is to blame.
+func BadRequest(code, format string, args ...any) *Failure {
+	return New(http.StatusBadRequest, code, format, args...)
+}
+
+// retry is when a server that cannot issue now is worth another try.
+const retry = time.Second
+
+// Of returns what a client is told of err: err itself or what it wraps if that is a
+// Failure, else what the library's errors mean.
+func Of(err error) *Failure {
+	var f *Failure
+	if errors.As(err, &f) {
+		return f
+	}
+	status, code := classify(err)
+	f = &Failure{Status: status, Code: code, Message: err.Error()}
+	if status == http.StatusServiceUnavailable {
+		f.Retry = retry
+	}
+	return f
+}
+
+func classify(err error) (status int, code string) {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return http.StatusNotFound, "not_found"
+	case errors.Is(err, firn.ErrFence):
+		return http.StatusServiceUnavailable, "fence_reached"
+	case errors.Is(err, firn.ErrClockBack):
+		return http.StatusServiceUnavailable, "clock_back"
+	case errors.Is(err, segment.ErrExhausted), errors.Is(err, sequence.ErrExhausted), errors.Is(err, numbering.ErrExhausted):
+		return http.StatusServiceUnavailable, "exhausted"
+	case errors.Is(err, sequence.ErrSetBack):
+		return http.StatusServiceUnavailable, "set_back"
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusServiceUnavailable, "timed_out"
+	case errors.Is(err, context.Canceled):
+		return statusGone, "canceled"
+	case errors.Is(err, segment.ErrForeign), errors.Is(err, sequence.ErrForeign), errors.Is(err, lease.ErrForeign):
+		// Whatever is wrong with the store's content, the request is not to blame.
+		return http.StatusInternalServerError, "internal"
+	case errors.Is(err, firn.ErrTimeExhausted):
+		return http.StatusServiceUnavailable, "time_exhausted"
+	case errors.Is(err, firn.ErrClosed):
+		return http.StatusServiceUnavailable, "shutting_down"
+	case errors.Is(err, store.ErrUnavailable):
+		return http.StatusServiceUnavailable, "store_unavailable"
+	case errors.Is(err, firn.ErrSyntax), errors.Is(err, firn.ErrRange):
+		return http.StatusBadRequest, "bad_request"
+	}
+	return http.StatusInternalServerError, "internal"
+}
+
+// statusGone is what logs and metrics show for a client that did not wait: nobody
+// receives it. (The number is nginx's.)
+const statusGone = 499

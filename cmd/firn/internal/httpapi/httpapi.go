@@ -1,0 +1,255 @@
+// Package httpapi is the HTTP and JSON interface of the server.
+package httpapi
+
+import (
+	"encoding/json"
+	"log/slog"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+)
+
+// maxBody bounds what a request may bring; nothing in it is read.
+const maxBody = 64 << 10
+
+// maxKept bounds the memory that is kept for another answer.
+const maxKept = 1 << 20
+
+// API is the interface. Make one with [New].
+type API struct {
+	service *issuing.Service
+	front   *issuing.Front
+	log     *slog.Logger
+	answers sync.Pool // of *answer
+}
+
+// An answer is the memory of one, to be used again.
+type answer struct {
+	batch issuing.Batch
+	body  []byte
+}
+
+// New returns the interface to a service.
+func New(s *issuing.Service, log *slog.Logger) *API {
+	return &API{
+		service: s, front: s.Front(issuing.HTTP), log: log,
+		answers: sync.Pool{New: func() any { return new(answer) }},
+	}
+}
+
+// Register adds the interface's requests to a mux.
+func (a *API) Register(mux *http.ServeMux) {
+	route := func(pattern string, methods string, h func(http.ResponseWriter, *http.Request) error) {
+		mux.Handle(pattern, a.handle(strings.Split(methods, ", "), h))
+	}
+	// Asking for ids has an effect, so there is no HEAD for it.
+	const read = "GET, HEAD"
+	route("/v1/ids/{namespace}", "GET, POST", a.ids)
+	route("/v1/decode/{id}", read, a.decode)
+	route("/v1/namespaces", read, a.listNamespaces)
+	route("/v1/namespaces/{namespace}", read, a.oneNamespace)
+	route("/v1/pools/{pool}/workers", read, a.workers)
+	route("/livez", read, func(w http.ResponseWriter, _ *http.Request) error { return plain(w, "ok\n") })
+	route("/readyz", read, func(w http.ResponseWriter, _ *http.Request) error {
+		if err := a.service.Ready(); err != nil {
+			return err
+		}
+		return plain(w, "ok\n")
+	})
+}
+
+// handle checks the method and answers the error.
+func (a *API) handle(methods []string, h func(http.ResponseWriter, *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Cache-Control"] = noStore
+		if r.ContentLength != 0 {
+			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		}
+		var err error
+		if slices.Contains(methods, r.Method) {
+			err = h(w, r)
+		} else {
+			allowed := strings.Join(methods, ", ")
+			w.Header().Set("Allow", allowed)
+			err = a.front.Refuse(failure.New(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not allowed here: %s", r.Method, allowed))
+		}
+		if err != nil {
+			status := Fail(w, err)
+			a.log.Debug("request failed", "method", r.Method, "path", r.URL.Path, "status", status, "error", err)
+		}
+	})
+}
+
+// Header values that are the same in every answer, to be shared.
+var (
+	noStore  = []string{"no-store"}
+	typeJSON = []string{"application/json"}
+	typeText = []string{"text/plain; charset=utf-8"}
+)
+
+// Fail answers an error in the one form that all have.
+func Fail(w http.ResponseWriter, err error) (status int) {
+	told := failure.Of(err)
+	if told.Retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(told.Retry.Seconds()))))
+	}
+	if told.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	var body struct {
+		Error struct {
+			Code    string `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	body.Error.Code, body.Error.Message = told.Code, told.Message
+	// The connection may be gone; then there is nobody to tell.
+	_ = answerJSON(w, told.Status, body)
+	return told.Status
+}
+
+func answerJSON(w http.ResponseWriter, status int, body any) error {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	w.Header()["Content-Type"] = typeJSON
+	w.WriteHeader(status)
+	// A failed write means that the client has gone.
+	_, _ = w.Write(append(b, '\n'))
+	return nil
+}
+
+func plain(w http.ResponseWriter, text string) error {
+	w.Header()["Content-Type"] = typeText
+	_, _ = w.Write([]byte(text)) // as above
+	return nil
+}
+
+// caller returns who makes the request.
+func (a *API) caller(r *http.Request) (*access.Caller, error) {
+	var token string
+	if header := r.Header["Authorization"]; len(header) > 0 {
+		scheme, secret, _ := strings.Cut(header[0], " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return nil, a.front.Refuse(failure.New(http.StatusUnauthorized, "unauthorized", "write Authorization: Bearer TOKEN"))
+		}
+		token = strings.TrimSpace(secret)
+	}
+	return a.front.Identify(access.Credentials{Token: token})
+}
+
+// ids answers ids.
+func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
+	start := time.Now()
+	defer func() { a.front.Observe(time.Since(start)) }()
+	caller, err := a.caller(r)
+	if err != nil {
+		return err
+	}
+	count, form, err := a.parse(r)
+	if err != nil {
+		return a.front.Refuse(err)
+	}
+	ns, err := a.front.Find(caller, r.PathValue("namespace"))
+	if err != nil {
+		return err
+	}
+	if err := form.fits(ns); err != nil {
+		return a.front.Refuse(err)
+	}
+	made := a.answers.Get().(*answer)
+	defer a.keep(made)
+	if err := a.front.Issue(r.Context(), caller, ns, count, &made.batch); err != nil {
+		return err
+	}
+	if made.body, err = form.body(made.body[:0], ns, &made.batch); err != nil {
+		return a.front.Refuse(err)
+	}
+	header := w.Header()
+	header["Content-Type"] = form.contentType()
+	header["Content-Length"] = []string{strconv.Itoa(len(made.body))}
+	// A failed write means that the client has gone; its ids are a gap.
+	_, _ = w.Write(made.body)
+	return nil
+}
+
+func (a *API) keep(made *answer) {
+	if cap(made.body) <= maxKept {
+		a.answers.Put(made)
+	}
+}
+
+// parse returns what a request for ids asks for.
+func (a *API) parse(r *http.Request) (count int, f form, err error) {
+	count = 1
+	if r.URL.RawQuery == "" {
+		f, err = parseForm("", "", r.Header.Get("Accept"))
+		return count, f, err
+	}
+	query := r.URL.Query()
+	if query.Has("count") {
+		text := query.Get("count")
+		if count, err = strconv.Atoi(text); err != nil {
+			return 0, f, failure.BadRequest("bad_count", "count %q is no number from 1 to %d", text, a.front.Limit())
+		}
+	}
+	f, err = parseForm(query.Get("format"), query.Get("numbers"), r.Header.Get("Accept"))
+	return count, f, err
+}
+
+func (a *API) decode(w http.ResponseWriter, r *http.Request) error {
+	caller, err := a.caller(r)
+	if err != nil {
+		return err
+	}
+	query := r.URL.Query()
+	result, err := a.front.Decode(caller, issuing.DecodeRequest{
+		ID: r.PathValue("id"), Format: query.Get("format"), Namespace: query.Get("namespace"),
+		Layout: query.Get("layout"), Unit: query.Get("unit"), Epoch: query.Get("epoch"),
+	})
+	if err != nil {
+		return err
+	}
+	return answerJSON(w, http.StatusOK, result)
+}
+
+func (a *API) listNamespaces(w http.ResponseWriter, r *http.Request) error {
+	caller, err := a.caller(r)
+	if err != nil {
+		return err
+	}
+	return answerJSON(w, http.StatusOK, map[string]any{"namespaces": a.front.List(caller)})
+}
+
+func (a *API) oneNamespace(w http.ResponseWriter, r *http.Request) error {
+	caller, err := a.caller(r)
+	if err != nil {
+		return err
+	}
+	state, err := a.front.State(caller, r.PathValue("namespace"))
+	if err != nil {
+		return err
+	}
+	return answerJSON(w, http.StatusOK, state)
+}
+
+func (a *API) workers(w http.ResponseWriter, r *http.Request) error {
+	caller, err := a.caller(r)
+	if err != nil {
+		return err
+	}
+	pool, err := a.front.Slots(r.Context(), caller, r.PathValue("pool"))
+	if err != nil {
+		return err
+	}
+	return answerJSON(w, http.StatusOK, pool)
+}

@@ -1,0 +1,176 @@
+package issuing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/cmd/firn/internal/wideid"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/prefixed"
+	"github.com/firn-id/firn/sequence"
+)
+
+// A builder makes a snapshot of settings, of what the old one has as far as that has
+// not changed.
+type builder struct {
+	service *Service
+	old     *snapshot
+	made    *snapshot
+}
+
+func (b *builder) build(ctx context.Context, cfg settings.Config) error {
+	if len(cfg.Namespaces) == 0 {
+		return b.onFirstUse(ctx)
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
+		if err := b.add(ctx, name, cfg.Namespaces[name]); err != nil {
+			return fmt.Errorf("namespace %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// onFirstUse prepares for namespaces that are made when they are asked for.
+func (b *builder) onFirstUse(ctx context.Context) error {
+	if p := b.old.dynamic; p != nil {
+		b.made.dynamic = p
+		b.made.pools[p.name] = p
+		b.made.namespaces = b.old.namespaces
+		return nil
+	}
+	p, err := b.service.open(ctx, b.service.base, "")
+	if err != nil {
+		return err
+	}
+	b.made.dynamic = p
+	b.made.pools[p.name] = p
+	return nil
+}
+
+func (b *builder) add(ctx context.Context, name string, set settings.Namespace) error {
+	made, err := b.base(ctx, name, set)
+	if err != nil {
+		return err
+	}
+	ns := b.service.namespace(name, set, made)
+	b.made.namespaces[name] = ns // from here on it is closed if building fails
+	if set.KindName() == "serial" {
+		format, err := set.SerialSettings()
+		if err != nil {
+			return err
+		}
+		ns.texts = &written{ns.numbers, format.Text}
+		return nil
+	}
+	if set.Veil != nil {
+		cipher, err := set.Veil.Cipher(name)
+		if err != nil {
+			return err
+		}
+		ns.numbers = veiled{ns.numbers, cipher}
+		ns.cipher = cipher
+	}
+	if set.Prefix != "" {
+		prefix, err := prefixed.New(set.Prefix)
+		if err != nil {
+			return err
+		}
+		ns.setPrefix(prefix)
+	}
+	return nil
+}
+
+// base returns what makes the ids of a namespace, before they are veiled or written.
+func (b *builder) base(ctx context.Context, name string, set settings.Namespace) (base, error) {
+	if set.Generated() {
+		p, err := b.pool(ctx, set)
+		return leased{p}, err
+	}
+	if was := b.old.namespaces[name]; was != nil && reflect.DeepEqual(bare(was.settings), bare(set)) {
+		return was.base, nil
+	}
+	log := b.service.log.With("namespace", name)
+	switch set.KindName() {
+	case "segment":
+		cfg, err := set.SegmentSettings()
+		if err != nil {
+			return nil, err
+		}
+		cfg.Store, cfg.Log = b.service.store, log
+		return newSegments(name, cfg)
+	case "sequence":
+		return newSequences(name, sequence.Config{Store: b.service.store, Start: set.From, Log: log})
+	case "number":
+		cfg, err := set.NumberSettings()
+		if err != nil {
+			return nil, err
+		}
+		return newNumbers(name, sequence.Config{Store: b.service.store, Log: log}, cfg)
+	case "uuid":
+		next, err := wideid.UUID(set.UUIDVersion())
+		return &local{next}, err
+	case "objectid":
+		next, err := wideid.ObjectID()
+		return &local{next}, err
+	}
+	return nil, fmt.Errorf("%w: %s", errKind, set.Kind)
+}
+
+// errKind is a mistake of this file: a namespace that passed the check has a kind.
+var errKind = errors.New("no such kind")
+
+// bare is what the source of a namespace depends on.
+func bare(set settings.Namespace) settings.Namespace {
+	set.Veil, set.Prefix = nil, ""
+	return set
+}
+
+// pool returns the pool of a namespace.
+func (b *builder) pool(ctx context.Context, set settings.Namespace) (*pool, error) {
+	name, key := set.PoolName(), set.GeneratorSettings()
+	if p := b.made.pools[name]; p != nil {
+		return p, nil
+	}
+	was := b.old.pools[name]
+	if was != nil && was.settings == key {
+		b.made.pools[name] = was
+		return was, nil
+	}
+	if was != nil && (set.Worker != nil || was.pinned) {
+		return nil, fmt.Errorf("pool %s: settings of a pool with a fixed worker cannot change while it is in use: "+
+			"start the server anew, or leave out worker", name)
+	}
+	cfg, err := set.Lease()
+	if err != nil {
+		return nil, err
+	}
+	p, err := b.service.open(ctx, cfg, key)
+	if err != nil {
+		return nil, err
+	}
+	b.made.pools[name] = p
+	return p, nil
+}
+
+// open takes a worker.
+func (s *Service) open(ctx context.Context, cfg lease.Config, key string) (*pool, error) {
+	cfg.Slots.Store = s.store
+	name := cfg.Slots.Pool
+	if name == "" {
+		name = settings.DefaultPool
+	}
+	cfg.Log = s.log.With("pool", name)
+	l, err := lease.Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &pool{
+		name: name, settings: key, pinned: cfg.Slots.Pinned != nil,
+		lease: l, layout: l.Generator().Layout(), clock: cfg.Generator.Clock,
+	}, nil
+}

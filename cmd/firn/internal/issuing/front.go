@@ -1,0 +1,222 @@
+package issuing
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/cmd/firn/internal/slots"
+)
+
+// A Protocol is one that ids are asked for with; metrics tell them apart.
+type Protocol uint8
+
+// The protocols.
+const (
+	HTTP Protocol = iota
+	RPC
+	RESP
+	Leaf
+	TinyID
+	CosID
+	protocols // how many there are
+)
+
+func (p Protocol) String() string {
+	return [...]string{"http", "rpc", "resp", "leaf", "tinyid", "cosid"}[p]
+}
+
+// A Front is the service as one protocol uses it. Requests and their errors are
+// counted; how long they take only the protocol knows, and says with Observe. Errors
+// are or wrap what [failure.Of] knows.
+type Front struct {
+	service  *Service
+	protocol Protocol
+	seconds  prometheus.Observer
+}
+
+// Front returns the service for a protocol.
+func (s *Service) Front(p Protocol) *Front {
+	return &Front{service: s, protocol: p, seconds: s.metrics.seconds.WithLabelValues(p.String())}
+}
+
+// Observe records how long a request took, or several that came at once.
+func (f *Front) Observe(d time.Duration) { f.seconds.Observe(d.Seconds()) }
+
+// Refuse counts a request that failed before it came to a namespace, as one that could
+// not be read, and returns what the client is told.
+func (f *Front) Refuse(err error) *failure.Failure { return f.failed("", err) }
+
+func (f *Front) failed(namespace string, err error) *failure.Failure {
+	told := failure.Of(err)
+	f.service.metrics.requests.WithLabelValues(namespace, f.protocol.String(), told.Code).Inc()
+	return told
+}
+
+// Identify returns who makes a request.
+func (f *Front) Identify(c access.Credentials) (*access.Caller, error) {
+	caller, err := f.service.now.Load().access.Identify(c)
+	if err != nil {
+		return nil, f.failed("", err)
+	}
+	return caller, nil
+}
+
+// Find returns the namespace of that name if the caller may use it; it is made where
+// namespaces are made on first use.
+func (f *Front) Find(caller *access.Caller, name string) (*Namespace, error) {
+	if !caller.May(name) {
+		return nil, f.failed("", denied(caller, name))
+	}
+	ns, err := f.service.find(name, true)
+	if err != nil {
+		return nil, f.failed("", err)
+	}
+	return ns, nil
+}
+
+func denied(caller *access.Caller, name string) error {
+	return failure.New(http.StatusForbidden, "forbidden", "%s may not use namespace %q", caller.Name(), name)
+}
+
+// Issue fills b with count ids of a namespace that was found for the caller: all, or
+// none and why.
+func (f *Front) Issue(ctx context.Context, caller *access.Caller, ns *Namespace, count int, b *Batch) error {
+	if err := f.issue(ctx, caller, ns, count, b); err != nil {
+		return f.failed(ns.name, err)
+	}
+	ns.answered[f.protocol].Inc()
+	ns.issued.Add(float64(count))
+	return nil
+}
+
+func (f *Front) issue(ctx context.Context, _ *access.Caller, ns *Namespace, count int, b *Batch) error {
+	if err := f.checkCount(count); err != nil {
+		return err
+	}
+	err := ns.take(ctx, count, b)
+	if err == nil || !errors.Is(err, firn.ErrClosed) {
+		return err
+	}
+	// A configuration that came into force meanwhile has closed it: the namespace
+	// that has its place now answers.
+	if now := f.service.now.Load().namespaces[ns.name]; now != nil && now != ns {
+		return now.take(ctx, count, b)
+	}
+	return err
+}
+
+// Limit returns how many ids a request may ask for.
+func (f *Front) Limit() int { return f.service.now.Load().batch }
+
+func (f *Front) checkCount(count int) error {
+	limit := f.Limit()
+	switch {
+	case count < 1:
+		return failure.BadRequest("bad_count", "count %d is out of range: it is a number from 1 to %d", count, limit)
+	case count > limit:
+		return failure.New(http.StatusRequestEntityTooLarge, "batch_too_large",
+			"count %d is above the limit of %d ids in one answer: ask several times", count, limit)
+	}
+	return nil
+}
+
+// State returns the state of a namespace that the caller may use.
+func (f *Front) State(caller *access.Caller, name string) (State, error) {
+	if !caller.May(name) {
+		return State{}, f.failed("", denied(caller, name))
+	}
+	ns, err := f.service.find(name, false)
+	if err != nil {
+		return State{}, f.failed("", err)
+	}
+	return ns.State(), nil
+}
+
+// List returns the states of all namespaces that the caller may use, by name.
+func (f *Front) List(caller *access.Caller) []State {
+	all := f.service.now.Load().namespaces
+	states := []State{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if caller.May(name) {
+			states = append(states, all[name].State())
+		}
+	}
+	return states
+}
+
+// Slots returns the slots of a pool, as the store has them.
+func (f *Front) Slots(ctx context.Context, _ *access.Caller, pool string) (slots.Pool, error) {
+	p, err := slots.Read(ctx, f.service.store, pool)
+	if err != nil {
+		return p, f.failed("", err)
+	}
+	return p, nil
+}
+
+// A DecodeRequest says what is to be taken apart, and by what: the layout of a
+// namespace, or one that is described. All texts may be empty but ID.
+type DecodeRequest struct {
+	ID, Format          string
+	Namespace           string
+	Layout, Unit, Epoch string
+}
+
+// Decode takes an id apart.
+func (f *Front) Decode(caller *access.Caller, r DecodeRequest) (decode.Result, error) {
+	result, err := f.decode(caller, r)
+	if err != nil {
+		return result, f.failed("", err)
+	}
+	return result, nil
+}
+
+func (f *Front) decode(caller *access.Caller, r DecodeRequest) (decode.Result, error) {
+	layout, err := f.layout(caller, r)
+	if err != nil {
+		return decode.Result{}, err
+	}
+	if err := decode.CheckFormat(r.Format); err != nil {
+		return decode.Result{}, failure.BadRequest("bad_format", "%v", err)
+	}
+	result, err := decode.Text(r.ID, r.Format, layout, time.Now())
+	if err != nil {
+		return decode.Result{}, failure.BadRequest("bad_id", "%v", err)
+	}
+	return result, nil
+}
+
+func (f *Front) layout(caller *access.Caller, r DecodeRequest) (layout firn.Layout, err error) {
+	if r.Namespace == "" {
+		described := settings.Namespace{Layout: r.Layout}
+		if layout, err = decode.Layout(described.LayoutText(), r.Unit, r.Epoch); err != nil {
+			return layout, failure.BadRequest("bad_layout", "%v", err)
+		}
+		return layout, nil
+	}
+	if r.Layout != "" || r.Unit != "" || r.Epoch != "" {
+		return layout, failure.BadRequest("bad_request", "give a namespace, or a layout with unit and epoch, not both")
+	}
+	if !caller.May(r.Namespace) {
+		return layout, denied(caller, r.Namespace)
+	}
+	ns, err := f.service.find(r.Namespace, false)
+	if err != nil {
+		return layout, err
+	}
+	layout, ok := ns.Layout()
+	if !ok {
+		return layout, failure.BadRequest("bad_request", "the ids of namespace %s, of kind %s, cannot be taken apart here", ns.name, ns.Kind())
+	}
+	return layout, nil
+}

@@ -1,0 +1,250 @@
+package issuing
+
+import (
+	"context"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/wideid"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/numbering"
+	"github.com/firn-id/firn/prefixed"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/veil"
+)
+
+// A base is where the ids of a namespace come from. Bases are compared by identity.
+type base interface {
+	// state adds what is to be seen of it.
+	state(*State)
+	// close ends it; no id is made after it returns.
+	close(ctx context.Context) error
+}
+
+// numbers makes ids that are numbers.
+type numbers interface {
+	// fill fills ids, or says why not.
+	fill(ctx context.Context, ids []firn.ID) error
+}
+
+// texts makes ids that are texts.
+type texts interface {
+	// take returns n ids, or none and why.
+	take(ctx context.Context, n int) ([]string, error)
+}
+
+// longest keeps a request from holding the server while a store is away. A generator
+// needs none: it fails at its fence.
+const longest = 10 * time.Second
+
+// ended is a context for which only what is at hand is taken.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// A pool is a leased generator that namespaces share.
+type pool struct {
+	name     string
+	settings string // those it was made of
+	pinned   bool
+	lease    *lease.Lease
+	layout   firn.Layout
+	clock    firn.ClockKind
+}
+
+// leased makes ids of a pool.
+type leased struct{ pool *pool }
+
+func (l leased) fill(ctx context.Context, ids []firn.ID) error {
+	_, err := l.pool.lease.Fill(ctx, ids)
+	return err
+}
+
+func (l leased) state(s *State)            { l.pool.show(s) }
+func (leased) close(context.Context) error { return nil } // the service closes its pools
+
+// written writes ids as texts.
+type written struct {
+	numbers numbers
+	write   func(firn.ID) (string, error)
+}
+
+func (w *written) take(ctx context.Context, n int) ([]string, error) {
+	ids := make([]firn.ID, n)
+	if err := w.numbers.fill(ctx, ids); err != nil {
+		return nil, err
+	}
+	out := make([]string, n)
+	for i, id := range ids {
+		var err error
+		if out[i], err = w.write(id); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// segments makes ids from ranges of a counter.
+type segments struct {
+	all  *segment.Segments
+	name *segment.Name
+}
+
+func newSegments(name string, cfg segment.Config) (*segments, error) {
+	all, err := segment.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	n, err := all.Name(name)
+	return &segments{all, n}, err
+}
+
+func (s *segments) fill(ctx context.Context, ids []firn.ID) error {
+	// The usual request is served from memory and needs no timer.
+	n, err := s.name.Fill(ended, ids)
+	if err == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	_, err = s.name.Fill(ctx, ids[n:])
+	return err
+}
+
+func (s *segments) state(state *State) {
+	st := s.name.State()
+	state.Segment = &SegmentState{Left: st.Left, Lasts: st.Lasts.Seconds(), Step: st.Step, Ranges: st.Ranges, Fetches: st.Fetches, Waits: st.Waits}
+	if st.Err != nil {
+		state.Error = st.Err.Error()
+	}
+}
+
+func (s *segments) close(ctx context.Context) error { return s.all.Close(ctx) }
+
+// sequences makes strictly increasing ids.
+type sequences struct {
+	all *sequence.Sequences
+	one *sequence.Sequence
+}
+
+func newSequences(name string, cfg sequence.Config) (*sequences, error) {
+	all, err := sequence.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	one, err := all.Name(name)
+	return &sequences{all, one}, err
+}
+
+func (s *sequences) fill(ctx context.Context, ids []firn.ID) error {
+	first, err := s.consecutive(ctx, len(ids))
+	if err != nil {
+		return err
+	}
+	for i := range ids {
+		ids[i] = first + firn.ID(i)
+	}
+	return nil
+}
+
+// consecutive takes n ids in a row and returns the first.
+func (s *sequences) consecutive(ctx context.Context, n int) (firn.ID, error) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	return s.one.Take(ctx, int64(n))
+}
+
+func (s *sequences) state(state *State) {
+	st := s.one.State()
+	state.Sequence = &SequenceState{Last: st.Last, Additions: st.Additions, Issued: st.Issued, Batch: st.Batch()}
+	if st.Err != nil {
+		state.Error = st.Err.Error()
+	}
+}
+
+func (s *sequences) close(ctx context.Context) error { return s.all.Close(ctx) }
+
+// businessNumbers makes texts with a number in them, over a sequence.
+type businessNumbers struct {
+	counter *sequences
+	format  *numbering.Format
+}
+
+func newNumbers(name string, counter sequence.Config, cfg numbering.Config) (*businessNumbers, error) {
+	s, err := newSequences(name, counter)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Counter = s.one
+	cfg.Clock, _ = counter.Store.(store.Clock)
+	f, err := numbering.New(cfg)
+	return &businessNumbers{s, f}, err
+}
+
+func (s *businessNumbers) take(ctx context.Context, n int) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	return s.format.Take(ctx, n)
+}
+
+func (s *businessNumbers) state(state *State) {
+	s.counter.state(state)
+	state.Template = s.format.String()
+}
+
+func (s *businessNumbers) close(ctx context.Context) error { return s.counter.close(ctx) }
+
+// local makes ids that need no store.
+type local struct{ next wideid.Next }
+
+func (l *local) take(ctx context.Context, n int) ([]string, error) {
+	return l.written(ctx, n, func(_ []byte, text string) string { return text })
+}
+
+func (l *local) written(ctx context.Context, n int, write func(id []byte, text string) string) ([]string, error) {
+	out := make([]string, n)
+	for i := range out {
+		id, text, err := l.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = write(id, text)
+	}
+	return out, nil
+}
+
+func (*local) state(*State)                {}
+func (*local) close(context.Context) error { return nil }
+
+// localPrefixed writes the bytes of local ids behind a prefix.
+type localPrefixed struct {
+	local  *local
+	prefix prefixed.Prefix
+}
+
+func (p *localPrefixed) take(ctx context.Context, n int) ([]string, error) {
+	return p.local.written(ctx, n, func(id []byte, _ string) string { return p.prefix.Bytes(id) })
+}
+
+// veiled hides the order of ids.
+type veiled struct {
+	numbers
+	cipher *veil.Cipher
+}
+
+func (v veiled) fill(ctx context.Context, ids []firn.ID) error {
+	if err := v.numbers.fill(ctx, ids); err != nil {
+		return err
+	}
+	for i, id := range ids {
+		var err error
+		if ids[i], err = v.cipher.Veil(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

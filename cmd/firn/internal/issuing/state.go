@@ -1,0 +1,73 @@
+package issuing
+
+import (
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
+)
+
+// State is a namespace as its clients are shown it: what its kind has.
+type State struct {
+	Namespace string `json:"namespace"`
+	Kind      string `json:"kind"`
+	Pool      string `json:"pool,omitempty"`
+	Layout    string `json:"layout,omitempty"`
+	Clock     string `json:"clock,omitempty"`
+	*LeaseState
+	Segment  *SegmentState  `json:"segment,omitempty"`
+	Sequence *SequenceState `json:"sequence,omitempty"`
+	Template string         `json:"template,omitempty"`
+	Prefix   string         `json:"prefix,omitempty"`
+	Veil     string         `json:"veil,omitempty"`
+	Error    string         `json:"error,omitempty"` // of the latest exchange with the store
+}
+
+// LeaseState is that of the pool's worker.
+type LeaseState struct {
+	Worker   int64     `json:"worker"`
+	Fence    firn.Tick `json:"fence,string"`
+	Until    time.Time `json:"until"`
+	Left     float64   `json:"fence_seconds"`
+	Renewals int64     `json:"renewals"`
+	Losses   int64     `json:"losses"`
+}
+
+// SegmentState is that of ranges.
+type SegmentState struct {
+	Left    int64   `json:"left,string"`   // ids at hand
+	Lasts   float64 `json:"lasts_seconds"` // at the present demand: how long the store may be away
+	Step    int64   `json:"step"`
+	Ranges  int     `json:"ranges"` // fetched ahead
+	Fetches int64   `json:"fetches"`
+	Waits   int64   `json:"waits"`
+}
+
+// SequenceState is that of a counter in the store.
+type SequenceState struct {
+	Last      firn.ID `json:"last"`
+	Additions int64   `json:"additions"`
+	Issued    int64   `json:"issued"`
+	Batch     float64 `json:"calls_per_addition"`
+}
+
+// State returns a snapshot.
+func (n *Namespace) State() State {
+	s := State{Namespace: n.name, Kind: n.Kind(), Prefix: n.settings.Prefix}
+	n.base.state(&s)
+	if n.cipher != nil {
+		s.Veil = n.cipher.String()
+	}
+	return s
+}
+
+func (p *pool) show(state *State) {
+	s := p.lease.State()
+	state.Pool, state.Layout, state.Clock = p.name, decode.Label(p.layout), p.clock.String()
+	state.LeaseState = &LeaseState{
+		Worker: s.Worker, Fence: s.Fence, Until: s.Until, Left: s.Left.Seconds(), Renewals: s.Renewals, Losses: s.Losses,
+	}
+	if s.Last != nil {
+		state.Error = s.Last.Error()
+	}
+}

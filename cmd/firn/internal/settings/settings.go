@@ -1,0 +1,134 @@
+// Package settings reads what a server is to serve, from its configuration file, and
+// makes of it the settings of the library.
+package settings
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/firn-id/firn"
+)
+
+// Config is what a server serves, as the configuration file has it.
+type Config struct {
+	Store      string               `yaml:"store"`
+	Listen     Listen               `yaml:"listen"`
+	Namespaces map[string]Namespace `yaml:"namespaces"`
+	Limits     Limits               `yaml:"limits"`
+}
+
+// Listen says on which addresses.
+type Listen struct {
+	HTTP string `yaml:"http"`
+	RESP string `yaml:"resp"`
+}
+
+// Limits bounds requests.
+type Limits struct {
+	Batch int `yaml:"batch"` // ids in one answer; default 100,000
+}
+
+// MaxBatch returns how many ids one answer may have.
+func (l Limits) MaxBatch() int {
+	if l.Batch == 0 {
+		return defaultBatch
+	}
+	return l.Batch
+}
+
+// DefaultPool is the pool of generators for which none is named.
+const DefaultPool = "default"
+
+const (
+	defaultBatch = 100_000
+	maxBatch     = 10_000_000
+)
+
+// keys lists what each level of the file allows, for messages.
+const keysHelp = "at the top: store, listen, namespaces, limits; under listen: http, resp; under limits: batch; " +
+	"in a namespace: kind (snowflake, serial, segment, sequence, number, uuid, objectid); " +
+	"pool, layout, unit, epoch, clock, rollback, ahead, start, window, strict, worker, datacenter; width, check, zone; " +
+	"min_step, max_step, target, from, offset, stride; template; version; veil, prefix; " +
+	"under veil: key_file, key_env, bits, version_bits"
+
+// Read reads and checks a file. An error names file, line and key, and
+// what would be allowed; all impossible values are reported at once.
+func Read(path string) (Config, error) {
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("configuration: %w", err)
+	}
+	var cfg Config
+	if len(bytes.TrimSpace(source)) > 0 {
+		if err := yaml.UnmarshalWithOptions(source, &cfg, yaml.Strict()); err != nil {
+			return Config{}, fmt.Errorf("configuration %s:\n%s\nallowed are, %s",
+				path, strings.TrimSpace(yaml.FormatError(err, false, true)), keysHelp)
+		}
+	}
+	var errs []error
+	report := func(err error, keys ...string) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("configuration %s: %s%s: %w", path, line(source, keys), strings.Join(keys, "."), err))
+		}
+	}
+	if cfg.Listen.HTTP != "" {
+		report(CheckAddress(cfg.Listen.HTTP), "listen", "http")
+	}
+	if cfg.Listen.RESP != "" {
+		report(CheckAddress(cfg.Listen.RESP), "listen", "resp")
+	}
+	if b := cfg.Limits.Batch; b < 0 || b > maxBatch {
+		report(firn.NewRangeError("batch", int64(b), 1, maxBatch, ""), "limits", "batch")
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
+		report(CheckName(name), "namespaces", name)
+		ns := cfg.Namespaces[name]
+		for key, err := range ns.check() {
+			report(err, "namespaces", name, key)
+		}
+		if key, err := ns.agrees(name, cfg.Namespaces); err != nil {
+			report(err, "namespaces", name, key)
+		}
+	}
+	return cfg, errors.Join(errs...)
+}
+
+// CheckAddress refuses an address without a port: the system would choose one, and
+// for an empty address, as of a variable that is not set, listen on all interfaces.
+func CheckAddress(address string) error {
+	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+		return firn.NewSyntaxError("address to listen on", address, "write HOST:PORT, as in 127.0.0.1:7070, or :7070 for all interfaces")
+	}
+	return nil
+}
+
+// line says where in the file the value of a key stands, or of the one above it
+// where it is missing.
+func line(source []byte, keys []string) string {
+	for ; len(keys) > 0; keys = keys[:len(keys)-1] {
+		if at := lineOf(source, keys); at != "" {
+			return at
+		}
+	}
+	return ""
+}
+
+func lineOf(source []byte, keys []string) string {
+	path, err := yaml.PathString("$." + strings.Join(keys, "."))
+	if err != nil {
+		return ""
+	}
+	node, err := path.ReadNode(bytes.NewReader(source))
+	if err != nil || node == nil || node.GetToken() == nil {
+		return ""
+	}
+	return fmt.Sprintf("line %d: ", node.GetToken().Position.Line)
+}

@@ -1,0 +1,85 @@
+package settings_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+)
+
+func TestMistakesInKindsAreNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		"{kind: uuidx}":                             `"uuidx" is no kind: number, objectid, segment, sequence, serial, snowflake, uuid are allowed`,
+		"{kind: uuid, version: 5}":                  "UUID version 5 is out of range",
+		"{kind: uuid, layout: firn}":                "a namespace of kind uuid has no layout: it has version, prefix",
+		"{kind: sequence, min_step: 5}":             "a namespace of kind sequence has no min_step",
+		"{kind: sequence, from: -5}":                "ids are not negative",
+		"{kind: segment, min_step: 5, max_step: 4}": "greatest step 4 is out of range",
+		"{kind: segment, offset: 4, stride: 4}":     "offset 4 is out of range",
+		"{kind: segment, target: soon}":             `"soon" is no target`,
+		"{kind: number}":                            `"" is no template`,
+		`{kind: number, template: "{n:6}{MM}"}`:     "the month and not the year",
+		"{kind: serial, width: 5}":                  "width 5 is out of range",
+		"{kind: serial, check: md5}":                `"md5" is no`,
+		"{kind: serial, zone: Local}":               "must be the same on all machines",
+		"{prefix: Ord}":                             `"Ord" is no prefix`,
+		"{veil: {bits: 63}}":                        "a key is needed",
+		"{veil: {key_file: a, key_env: b}}":         "not both",
+		"{template: x}":                             "a namespace of kind snowflake has no template",
+	} {
+		path := filepath.Join(t.TempDir(), "firn.yaml")
+		if err := os.WriteFile(path, []byte("namespaces:\n  a: "+text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := settings.Read(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestAMistakeInTheConfigurationNamesFileLineAndKey(t *testing.T) {
+	for text, want := range map[string][]string{
+		"stroe: x":                                            {"[1:1]", "stroe", "allowed are", "namespaces"},
+		"namespaces:\n  a: {layuot: firn}":                    {"[2:", "layuot", "rollback"},
+		"namespaces:\n  a: {layout: 41/9/9/9}":                {"line 2", "namespaces.a.layout", "at most 63"},
+		"namespaces:\n  a:\n    clock: sundial":               {"line 3", "namespaces.a.clock", "steady, wall and virtual"},
+		"namespaces:\n  a: {worker: 5000}":                    {"line 2", "namespaces.a.worker", "0 to 1023"},
+		"namespaces:\n  a: {worker: many}":                    {"[2:", "many"},
+		"namespaces:\n  a: {datacenter: 1}":                   {"namespaces.a.datacenter", "0 to 0"},
+		"namespaces:\n  a: {clock: wall, rollback: [pray]}":   {"namespaces.a.rollback", "wait [LIMIT"},
+		"namespaces:\n  a: {ahead: soon}":                     {"namespaces.a.ahead", "500ms"},
+		"namespaces:\n  a: {kind: uuidx}":                     {"namespaces.a.kind", "snowflake"},
+		"namespaces:\n  a: {unit: 0}":                         {"namespaces.a.unit", "1ns"},
+		"namespaces:\n  a: {epoch: 2025}":                     {"namespaces.a.epoch", "2025-01-01"},
+		"namespaces:\n  a/b: {}":                              {"namespaces.a/b", "namespace name"},
+		"namespaces:\n  a: {}\n  b: {layout: twitter}":        {"line 3", "pool default is shared with namespace a"},
+		"limits: {batch: -1}":                                 {"limits.batch", "-1"},
+		"namespaces: [":                                       {"[1:"},
+		"namespaces:\n  a: {layout: x, clock: y, worker: -1}": {"namespaces.a.layout", "namespaces.a.clock", "namespaces.a.worker"},
+	} {
+		path := filepath.Join(t.TempDir(), "firn.yaml")
+		write(t, path, text)
+		_, err := settings.Read(path)
+		if err == nil {
+			t.Errorf("%q was accepted", text)
+			continue
+		}
+		for _, w := range append(want, path) {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%q: %v\nlacks %q", text, err, w)
+			}
+		}
+	}
+	if _, err := settings.Read(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml") {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
