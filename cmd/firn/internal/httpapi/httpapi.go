@@ -39,10 +39,7 @@ type answer struct {
 
 // New returns the interface to a service.
 func New(s *issuing.Service, log *slog.Logger) *API {
-	return &API{
-		service: s, front: s.Front(issuing.HTTP), log: log,
-		answers: sync.Pool{New: func() any { return new(answer) }},
-	}
+	return &API{service: s, front: s.Front(issuing.HTTP), log: log}
 }
 
 // Register adds the interface's requests to a mux.
@@ -166,7 +163,10 @@ func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
 	if err := form.fits(ns); err != nil {
 		return a.front.Refuse(err)
 	}
-	made := a.answers.Get().(*answer)
+	made, ok := a.answers.Get().(*answer)
+	if !ok {
+		made = new(answer)
+	}
 	defer a.keep(made)
 	if err := a.front.Issue(r.Context(), caller, ns, count, &made.batch); err != nil {
 		return err
