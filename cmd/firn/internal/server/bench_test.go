@@ -1,0 +1,59 @@
+package server_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"testing"
+
+	"github.com/firn-id/firn/cmd/firn/internal/server"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// nowhere is a client that reads nothing.
+type nowhere struct{ header http.Header }
+
+func (n nowhere) Header() http.Header         { return n.header }
+func (n nowhere) Write(b []byte) (int, error) { return len(b), nil }
+func (n nowhere) WriteHeader(int)             {}
+
+// BenchmarkIDs is what the server adds to a request: its cost beside that of net/http.
+func BenchmarkIDs(b *testing.B) {
+	cfg := settings.Config{Namespaces: map[string]settings.Namespace{
+		"orders": {Layout: "41/0/0/22"}, // more ids a millisecond than can be asked for
+		"items":  {Kind: "segment"},
+	}}
+	s, err := server.New(b.Context(), cfg, lease.Config{}, memstore.New(nil), slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	for _, c := range []struct {
+		namespace, accept string
+		count             int
+	}{
+		{"orders", "application/json", 1}, {"items", "application/json", 1},
+		{"orders", "application/json", 1000}, {"orders", "text/plain", 1000}, {"items", "text/plain", 1000},
+	} {
+		b.Run(fmt.Sprintf("%s/%s/%d", c.namespace, c.accept, c.count), func(b *testing.B) {
+			target := "/v1/ids/" + c.namespace
+			if c.count > 1 {
+				target += fmt.Sprintf("?count=%d", c.count)
+			}
+			r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, target, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			r.Header.Set("Accept", c.accept)
+			w := nowhere{http.Header{}}
+			h := s.Handler()
+			b.ReportAllocs()
+			for b.Loop() {
+				h.ServeHTTP(w, r)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*c.count), "ns/id")
+		})
+	}
+}
