@@ -16,6 +16,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
+	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
 	"github.com/firn-id/firn/store"
 )
 
@@ -71,7 +72,14 @@ made on first use and share one generator, which the flags describe.`,
 			if err != nil {
 				return errors.Join(fmt.Errorf("listen on %s (%s): %w", address, from, err), s.Close())
 			}
-			srv, err := server.New(ctx, cfg, base, s, log)
+			traces, err := telemetry.Start(ctx, currentVersion().Version, log)
+			if err != nil {
+				return errors.Join(usage(err), listener.Close(), s.Close())
+			}
+			defer stopTraces(ctx, traces, log)
+			srv, err := server.New(ctx, server.Config{
+				Settings: cfg, Base: base, Store: s, Log: log, Traces: traces, Version: currentVersion().Version,
+			})
 			if err != nil {
 				return errors.Join(misuse(hint(err)), listener.Close(), s.Close())
 			}
@@ -85,6 +93,15 @@ made on first use and share one generator, which the flags describe.`,
 	cmd.Flags().StringVar(&http, "http", defaultHTTP, "address of the HTTP interface")
 	cmd.Flags().StringVar(&logFormat, "log", "text", "form of the log on standard error: text or json")
 	return cmd
+}
+
+// stopTraces sends what spans are left, for a bounded time.
+func stopTraces(ctx context.Context, traces *telemetry.Traces, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if err := traces.Stop(ctx); err != nil {
+		log.Warn("the last traces were not sent", "error", err)
+	}
 }
 
 // warn logs what firn doctor would find not to be good about the store.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
@@ -92,6 +94,9 @@ func denied(caller *access.Caller, name string) error {
 // Issue fills b with count ids of a namespace that was found for the caller: all, or
 // none and why.
 func (f *Front) Issue(ctx context.Context, caller *access.Caller, ns *Namespace, count int, b *Batch) error {
+	if f.service.traced {
+		trace.SpanFromContext(ctx).SetAttributes(attribute.String("firn.namespace", ns.name), attribute.Int("firn.count", count))
+	}
 	if err := f.issue(ctx, caller, ns, count, b); err != nil {
 		return f.failed(ns.name, err)
 	}

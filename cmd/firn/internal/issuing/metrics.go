@@ -27,44 +27,88 @@ func newMetrics(to *prometheus.Registry) *metrics {
 	return m
 }
 
-// collector shows the state of leases.
+// collector shows the state of what issues.
 type collector struct{ service *Service }
 
-func describeLease(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, []string{"pool"}, nil)
+func describe(label, name, help string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, []string{label}, nil)
 }
 
 var (
-	descWorker   = describeLease("firn_lease_worker", "The worker in use.")
-	descFence    = describeLease("firn_lease_fence_seconds", "Seconds until the fence: how long the store may stay away.")
-	descRenewals = describeLease("firn_lease_renewals_total", "Fences moved forward.")
-	descLosses   = describeLease("firn_lease_losses_total", "Workers taken by others.")
-	descSwitches = describeLease("firn_lease_switches_total", "Workers left for another because the clock went back.")
-	descErrors   = describeLease("firn_lease_errors_total", "Exchanges with the store that failed.")
+	descReady    = prometheus.NewDesc("firn_ready", "1 while every pool can issue, else 0.", nil, nil)
+	descWorker   = describe("pool", "firn_lease_worker", "The worker in use.")
+	descFence    = describe("pool", "firn_lease_fence_seconds", "Seconds until the fence: how long the store may stay away.")
+	descRenewals = describe("pool", "firn_lease_renewals_total", "Fences moved forward.")
+	descLosses   = describe("pool", "firn_lease_losses_total", "Workers taken by others.")
+	descSwitches = describe("pool", "firn_lease_switches_total", "Workers left for another because the clock went back.")
+	descErrors   = describe("pool", "firn_lease_errors_total", "Exchanges with the store that failed.")
+
+	descLeft     = describe("namespace", "firn_segment_left", "Ids at hand.")
+	descLasts    = describe("namespace", "firn_segment_lasts_seconds", "How long they last at the present demand: how long the store may stay away.")
+	descFill     = describe("namespace", "firn_segment_fill", "Ids at hand as a part of what one fetch asks for; above 1 with ranges fetched ahead.")
+	descStep     = describe("namespace", "firn_segment_step", "Ids that the next fetch asks for.")
+	descFetches  = describe("namespace", "firn_segment_fetches_total", "Fetches of ranges that have ended.")
+	descFailures = describe("namespace", "firn_segment_failures_total", "Fetches that brought no range.")
+	descWaits    = describe("namespace", "firn_segment_waits_total", "Requests that found no id at hand.")
+
+	descAdditions = describe("namespace", "firn_sequence_additions_total", "Additions in the store.")
+	descCalls     = describe("namespace", "firn_sequence_issued_total", "Ids made of them.")
 )
 
 // Describe implements [prometheus.Collector].
 func (collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descWorker, descFence, descRenewals, descLosses, descSwitches, descErrors} {
+	for _, d := range []*prometheus.Desc{
+		descReady, descWorker, descFence, descRenewals, descLosses, descSwitches, descErrors,
+		descLeft, descLasts, descFill, descStep, descFetches, descFailures, descWaits, descAdditions, descCalls,
+	} {
 		to <- d
 	}
 }
 
 // Collect implements [prometheus.Collector].
 func (c collector) Collect(to chan<- prometheus.Metric) {
-	for _, p := range c.service.now.Load().pools {
-		s := p.lease.State()
-		gauge := func(d *prometheus.Desc, v float64) {
-			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, p.name)
-		}
-		counter := func(d *prometheus.Desc, v int64) {
-			to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), p.name)
-		}
-		gauge(descWorker, float64(s.Worker))
-		gauge(descFence, s.Left.Seconds())
-		counter(descRenewals, s.Renewals)
-		counter(descLosses, s.Losses)
-		counter(descSwitches, s.Switches)
-		counter(descErrors, s.Errors)
+	gauge := func(d *prometheus.Desc, v float64, label ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, label...)
 	}
+	counter := func(d *prometheus.Desc, v int64, label ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), label...)
+	}
+	ready := 1.0
+	if c.service.Ready() != nil {
+		ready = 0
+	}
+	gauge(descReady, ready)
+	now := c.service.now.Load()
+	for _, p := range now.pools {
+		s := p.lease.State()
+		gauge(descWorker, float64(s.Worker), p.name)
+		gauge(descFence, s.Left.Seconds(), p.name)
+		counter(descRenewals, s.Renewals, p.name)
+		counter(descLosses, s.Losses, p.name)
+		counter(descSwitches, s.Switches, p.name)
+		counter(descErrors, s.Errors, p.name)
+	}
+	for name, ns := range now.namespaces {
+		switch b := ns.base.(type) {
+		case *segments:
+			s := b.name.State()
+			gauge(descLeft, float64(s.Left), name)
+			gauge(descLasts, s.Lasts.Seconds(), name)
+			gauge(descFill, float64(s.Left)/float64(s.Step), name)
+			gauge(descStep, float64(s.Step), name)
+			counter(descFetches, s.Fetches, name)
+			counter(descFailures, s.Failures, name)
+			counter(descWaits, s.Waits, name)
+		case *sequences:
+			b.show(counter, name)
+		case *businessNumbers:
+			b.counter.show(counter, name)
+		}
+	}
+}
+
+func (s *sequences) show(counter func(d *prometheus.Desc, v int64, label ...string), name string) {
+	state := s.one.State()
+	counter(descAdditions, state.Additions, name)
+	counter(descCalls, state.Issued, name)
 }

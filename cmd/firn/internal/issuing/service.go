@@ -39,6 +39,7 @@ type Config struct {
 	Store    store.Store // remains the caller's
 	Log      *slog.Logger
 	Registry *prometheus.Registry // receives the metrics
+	Traced   bool                 // requests come with spans, which are told what was asked for
 }
 
 // Service issues ids. Its methods may be called concurrently. Make one with [Open].
@@ -47,6 +48,7 @@ type Service struct {
 	log     *slog.Logger
 	base    lease.Config
 	metrics *metrics
+	traced  bool
 
 	mu       sync.Mutex // held while now is changed
 	now      atomic.Pointer[snapshot]
@@ -64,7 +66,7 @@ type snapshot struct {
 
 // Open takes a worker for every pool that the settings name. Close gives them back.
 func Open(ctx context.Context, cfg Config) (*Service, error) {
-	s := &Service{store: cfg.Store, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry)}
+	s := &Service{store: cfg.Store, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced}
 	s.now.Store(&snapshot{})
 	if err := s.Apply(ctx, cfg.Settings); err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ func BenchmarkIDs(b *testing.B) {
 		"orders": {Layout: "41/0/0/22"}, // more ids a millisecond than can be asked for
 		"items":  {Kind: "segment"},
 	}}
-	s, err := server.New(b.Context(), cfg, lease.Config{}, memstore.New(nil), slog.New(slog.DiscardHandler))
+	s, err := server.New(b.Context(), server.Config{Settings: cfg, Base: lease.Config{}, Store: memstore.New(nil), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

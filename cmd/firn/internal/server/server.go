@@ -19,6 +19,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store"
 )
@@ -41,19 +42,44 @@ type Server struct {
 	http     http.Handler
 }
 
-// New takes a worker for every pool that cfg names; base is the lease of the
-// pool that namespaces made on first use share, if cfg names none. The store
-// remains the caller's. Close gives the workers back.
-func New(ctx context.Context, cfg settings.Config, base lease.Config, s store.Store, log *slog.Logger) (*Server, error) {
+// Config is what New works with.
+type Config struct {
+	Settings settings.Config
+	// Base is the lease of the pool that namespaces made on first use share, if the
+	// settings name none.
+	Base    lease.Config
+	Store   store.Store // remains the caller's
+	Log     *slog.Logger
+	Traces  *telemetry.Traces // nil: there are none
+	Version string
+}
+
+// New takes a worker for every pool that the settings name. Close gives them back.
+func New(ctx context.Context, cfg Config) (*Server, error) {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	service, err := issuing.Open(ctx, issuing.Config{Settings: cfg, Base: base, Store: s, Log: log, Registry: registry})
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build(cfg.Version))
+	if cfg.Traces == nil {
+		cfg.Traces = telemetry.Off()
+	}
+	service, err := issuing.Open(ctx, issuing.Config{
+		Settings: cfg.Settings, Base: cfg.Base, Store: telemetry.Watch(cfg.Store, registry, cfg.Traces.Tracer()),
+		Log: cfg.Log, Registry: registry, Traced: cfg.Traces.On(),
+	})
 	if err != nil {
 		return nil, err
 	}
-	srv := &Server{service: service, registry: registry, log: log}
-	srv.http = srv.routes()
+	srv := &Server{service: service, registry: registry, log: cfg.Log}
+	srv.http = cfg.Traces.Handler(srv.routes())
 	return srv, nil
+}
+
+// build shows the version.
+func build(version string) prometheus.Collector {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "firn_build_info", Help: "1, with the version.", ConstLabels: prometheus.Labels{"version": version},
+	})
+	g.Set(1)
+	return g
 }
 
 // index is what the root answers.

@@ -28,7 +28,7 @@ import (
 // newServer serves over a memory store.
 func newServer(t *testing.T, cfg settings.Config) (*server.Server, *httptest.Server) {
 	t.Helper()
-	s, err := server.New(t.Context(), cfg, lease.Config{}, memstore.New(nil), slog.New(slog.DiscardHandler))
+	s, err := server.New(t.Context(), server.Config{Settings: cfg, Base: lease.Config{}, Store: memstore.New(nil), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestForeignContentOfTheStoreIsNoFaultOfTheRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := server.New(t.Context(), settings.Config{}, lease.Config{Slots: lease.SlotsConfig{Grace: -1}}, mem, slog.New(slog.DiscardHandler))
+	s, err := server.New(t.Context(), server.Config{Settings: settings.Config{}, Base: lease.Config{Slots: lease.SlotsConfig{Grace: -1}}, Store: mem, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,7 +390,7 @@ func TestRequestsUnderWayEndBeforeWorkersAreGivenBack(t *testing.T) {
 	gated := &gatedTime{TimeSource: firn.SystemTime(), entered: make(chan struct{}), gate: make(chan struct{})}
 	base := lease.Config{Generator: firn.Config{Layout: layout, Time: gated}}
 	store := memstore.New(nil)
-	s, err := server.New(t.Context(), settings.Config{}, base, store, slog.New(slog.DiscardHandler))
+	s, err := server.New(t.Context(), server.Config{Settings: settings.Config{}, Base: base, Store: store, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,96 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	metrics "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// Traces are where spans go. The zero value is not usable; see [Start].
+type Traces struct {
+	provider trace.TracerProvider
+	stop     func(context.Context) error
+}
+
+// Off returns traces that go nowhere and cost next to nothing.
+func Off() *Traces {
+	return &Traces{provider: noop.NewTracerProvider(), stop: func(context.Context) error { return nil }}
+}
+
+// Start sends traces where OpenTelemetry's environment variables say, over HTTP:
+// OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, with
+// OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME and the others of its specification. Without an
+// endpoint there are none.
+func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, error) {
+	endpoint := os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") + os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")
+	if endpoint == "" || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
+		return Off(), nil
+	}
+	switch exporter := os.Getenv("OTEL_TRACES_EXPORTER"); exporter {
+	case "", "otlp":
+	case "none":
+		return Off(), nil
+	default:
+		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER=%s: otlp and none are allowed", exporter)
+	}
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
+		if protocol := os.Getenv(name); protocol != "" && protocol != "http/protobuf" {
+			return nil, fmt.Errorf("%s=%s: http/protobuf is allowed (collectors take it on port 4318)", name, protocol)
+		}
+	}
+	exporter, err := otlptracehttp.New(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("traces: %w", err)
+	}
+	about, err := resource.New(ctx,
+		resource.WithAttributes(semconv.ServiceName("firn"), semconv.ServiceVersion(version)),
+		resource.WithHost(), resource.WithFromEnv()) // the environment has the last word
+	if err != nil {
+		return nil, fmt.Errorf("traces: %w", err)
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces could not be sent", "error", err) }))
+	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))
+	return &Traces{provider: provider, stop: provider.Shutdown}, nil
+}
+
+// On reports whether spans go anywhere.
+func (t *Traces) On() bool {
+	_, off := t.provider.(noop.TracerProvider)
+	return !off
+}
+
+// Tracer returns the tracer of the server's own spans.
+func (t *Traces) Tracer() trace.Tracer { return t.provider.Tracer("github.com/firn-id/firn/cmd/firn") }
+
+// Handler returns h with a span for every request but those of probes and scrapers, as
+// part of the trace that the request names.
+func (t *Traces) Handler(h http.Handler) http.Handler {
+	if !t.On() {
+		return h
+	}
+	return otelhttp.NewHandler(h, "http",
+		otelhttp.WithTracerProvider(t.provider),
+		otelhttp.WithMeterProvider(metrics.NewMeterProvider()),
+		otelhttp.WithPropagators(propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})),
+		otelhttp.WithFilter(func(r *http.Request) bool {
+			return r.URL.Path != "/livez" && r.URL.Path != "/readyz" && r.URL.Path != "/metrics"
+		}),
+	)
+}
+
+// Stop sends what is left.
+func (t *Traces) Stop(ctx context.Context) error { return t.stop(ctx) }
