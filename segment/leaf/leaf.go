@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -41,16 +42,20 @@ type Row struct {
 	Updated     time.Time // to the second; zero if the table does not say
 }
 
-// Read returns the rows, in the order of their tags. An error names every
-// mistake that it found: no such table, columns that are missing, NULL where a value
-// must be, numbers that are none or out of bounds.
-func Read(ctx context.Context, db *sql.DB) ([]Row, error) {
+// Read returns the rows, in the order of their tags, but those of the tags except,
+// whatever they hold. An error names every mistake that it found: no such table,
+// columns that are missing, NULL where a value must be, numbers that are none or out
+// of bounds.
+func Read(ctx context.Context, db *sql.DB, except ...string) ([]Row, error) {
 	if err := foreign.Check(ctx, db, Table, "biz_tag", "max_id", "step", "description", "update_time"); err != nil {
 		return nil, fmt.Errorf("leaf: %w", err)
 	}
 	var list []Row
 	columns := []string{"biz_tag", "max_id", "step", "description", "UNIX_TIMESTAMP(update_time)"}
 	err := foreign.Read(ctx, db, Table, "biz_tag", columns, func(r *foreign.Row) {
+		if slices.Contains(except, r.Optional(0)) {
+			return
+		}
 		row := Row{
 			Tag: r.Name(0), MaxID: firn.ID(r.Whole(1, 0, math.MaxInt64)), Step: r.Whole(2, 1, math.MaxInt32),
 			Description: r.Optional(3),

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/foreign"
@@ -55,15 +56,20 @@ func (r Row) Stripe() segment.Stripe { return segment.Stripe{Offset: r.Remainder
 // columns are what a Row is read from, in its order.
 var columns = []string{"id", "biz_type", "begin_id", "max_id", "step", "delta", "remainder", "version"}
 
-// Read returns the rows, in the order of their types. An error names every
-// mistake that it found: no such table, columns that are missing, NULL where a value
-// must be, numbers that are none or out of bounds.
-func Read(ctx context.Context, db *sql.DB) ([]Row, error) {
+// Read returns the rows, in the order of their types, but those of the types except,
+// whatever they hold. An error names every mistake that it found: no such table,
+// columns that are missing, NULL where a value must be, numbers that are none or out
+// of bounds.
+func Read(ctx context.Context, db *sql.DB, except ...string) ([]Row, error) {
 	if err := foreign.Check(ctx, db, Table, columns...); err != nil {
 		return nil, fmt.Errorf("tinyid: %w", err)
 	}
 	var list []Row
-	err := foreign.Read(ctx, db, Table, "biz_type", columns, func(r *foreign.Row) { list = append(list, readRow(r)) })
+	err := foreign.Read(ctx, db, Table, "biz_type", columns, func(r *foreign.Row) {
+		if !slices.Contains(except, r.Optional(1)) {
+			list = append(list, readRow(r))
+		}
+	})
 	if err != nil {
 		return nil, fmt.Errorf("tinyid: %w", err)
 	}

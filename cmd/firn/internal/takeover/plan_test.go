@@ -170,3 +170,19 @@ func TestTheConfigurationIsReadBackAsItIsMeant(t *testing.T) {
 		}
 	}
 }
+
+func TestASystemThatGoesOnIsNoticed(t *testing.T) {
+	s := memstore.New(nil)
+	list := counters(40)
+	p := plan(t, s, list, takeover.Options{Margin: 0})
+	if err := p.Moved(list); err != nil {
+		t.Error(err)
+	}
+	for i := range list {
+		list[i].MaxID += 100
+	}
+	says(t, "all moved", p.Moved(list), `"name007" has moved from 7000 to 7100`, "and 20 more")
+	if err := p.Moved(nil); err != nil {
+		t.Errorf("rows that are gone: %v", err)
+	}
+}

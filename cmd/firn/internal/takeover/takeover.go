@@ -152,7 +152,7 @@ func (r *Row) aim(margin int64) error {
 		margin = r.Step
 	}
 	if r.Next < 0 || int64(r.MaxID) > math.MaxInt64-margin {
-		return fmt.Errorf("%q stands at %d, and %d above that there are no ids left: %d is the last; give a smaller --margin, or leave its row out",
+		return fmt.Errorf("%q stands at %d, and %d above that there are no ids left: %d is the last; give a smaller --margin, or leave it out by --skip",
 			r.Name, int64(r.MaxID), margin, int64(firn.MaxID))
 	}
 	r.Least = firn.ID(max(int64(r.MaxID)+margin, r.Next))
@@ -216,6 +216,22 @@ func (r *Row) apply(ctx context.Context, s store.Store) error {
 		r.Now = now.Next // others may have moved it meanwhile
 	}
 	return err
+}
+
+// Moved returns an error that names the counters that their system has moved since
+// they were read, as which it says what they are now. It has to be stopped then.
+func (p *Plan) Moved(now []Foreign) error {
+	at := map[string]firn.ID{}
+	for _, c := range now {
+		at[c.Name] = c.MaxID
+	}
+	var errs []error
+	for _, r := range p.Rows {
+		if id, ok := at[r.Name]; ok && id != r.MaxID {
+			errs = append(errs, fmt.Errorf("%q has moved from %d to %d since it was read", r.Name, int64(r.MaxID), int64(id)))
+		}
+	}
+	return errors.Join(few(errs)...)
 }
 
 // Skipped counts what tokens open that is no counter here.
