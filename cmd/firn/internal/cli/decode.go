@@ -59,9 +59,9 @@ a prefix are known by their form. - reads ids from standard input, one a line.`,
 				return usage(errors.New("--prefix is for --kind serial; other prefixes are found by themselves"))
 			}
 			serials, err := as.serial(layout)
-			if err != nil && as.kind == "serial" {
+			if err != nil && (as.kind == "serial" || as.aboutSerials(cmd)) {
 				return usage(err)
-			}
+			} // else there are layouts that no serials of the usual width have room for
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			count := 0
 			show := func(text string) error {
