@@ -55,6 +55,7 @@ func tables(t *testing.T) func(t *testing.T, statements ...string) *sql.DB {
 func open(t *testing.T, server *servers.Server, name string, settings ...string) *sql.DB {
 	t.Helper()
 	cfg := mysql.NewConfig()
+	cfg.Logger = &mysql.NopLogger{} // of connections that are cut, which tests see themselves
 	cfg.Params = map[string]string{}
 	for _, setting := range settings {
 		before, after, _ := strings.Cut(setting, "=")
