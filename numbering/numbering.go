@@ -30,7 +30,7 @@ type Config struct {
 	// period with leading zeros (once, WIDTH up to 10), and parts of the date, alone
 	// or several at once: {yyyy}, {yy}, {MM}, {dd}, {yyyyMMdd}, {yyyy-MM}. The finest
 	// of them is the period after which numbers begin at 1 again; without any they
-	// go on for ever. All else is taken as it stands.
+	// go on for ever. All else is taken as it stands, if it can be printed.
 	Template string
 	// Zone is whose calendar it is. Default: UTC.
 	Zone *time.Location
@@ -39,7 +39,9 @@ type Config struct {
 	// Time is whose clock says which period it is. Default: [firn.SystemTime].
 	Time firn.TimeSource
 	// Clock, if set, corrects Time to the clock of a store once a minute, so that a
-	// period begins when it does there.
+	// period begins when it does there. Without it one process whose clock is ahead
+	// takes all others with it: the counter goes to the period that it shows, and stays
+	// there until that has passed.
 	Clock store.Clock
 }
 
