@@ -76,12 +76,10 @@ const (
 )
 
 // Make makes a plan and writes nothing. The error names what must be put right
-// before anything is taken over, mistakes of all rows at once.
+// before anything is taken over, mistakes of all rows at once; there is no plan then.
 func Make(ctx context.Context, s store.Store, counters []Foreign, tokens []Token, o Options) (*Plan, error) {
 	p := &Plan{Tokens: tokens}
-	if err := p.name(counters, o.Rename); err != nil {
-		return nil, err
-	}
+	unnamed := p.name(counters, o.Rename)
 	var errs []error
 	for i := range p.Rows {
 		if o.Progress != nil {
@@ -97,10 +95,13 @@ func Make(ctx context.Context, s store.Store, counters []Foreign, tokens []Token
 		case errors.Is(err, segment.ErrForeign), errors.Is(err, segment.ErrStripe):
 			errs = append(errs, err)
 		case err != nil: // the store is away
-			return nil, errors.Join(append(few(errs), err)...)
+			return nil, errors.Join(unnamed, errors.Join(few(errs)...), err)
 		}
 	}
-	return p, errors.Join(few(errs)...)
+	if err := errors.Join(unnamed, errors.Join(few(errs)...)); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // few cuts a list of mistakes to a readable length.
@@ -141,7 +142,7 @@ func (p *Plan) name(counters []Foreign, rename map[string]string) error {
 	}
 	errs = few(errs)
 	if refused > 0 {
-		errs = append(errs, errors.New("nothing was written: name each anew by --rename OLD=NEW"))
+		errs = append(errs, errors.New("name each of them anew by --rename OLD=NEW, or leave it out by --skip"))
 	}
 	return errors.Join(errs...)
 }
