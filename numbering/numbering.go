@@ -30,7 +30,7 @@ type Config struct {
 	// period with leading zeros (once, WIDTH up to 10), and parts of the date, alone
 	// or several at once: {yyyy}, {yy}, {MM}, {dd}, {yyyyMMdd}, {yyyy-MM}. The finest
 	// of them is the period after which numbers begin at 1 again; without any they
-	// go on for ever. All else is taken as it stands.
+	// go on for ever. All else is taken as it stands, if it can be printed.
 	Template string
 	// Zone is whose calendar it is. Default: UTC.
 	Zone *time.Location
@@ -39,7 +39,9 @@ type Config struct {
 	// Time is whose clock says which period it is. Default: [firn.SystemTime].
 	Time firn.TimeSource
 	// Clock, if set, corrects Time to the clock of a store once a minute, so that a
-	// period begins when it does there.
+	// period begins when it does there. Without it one process whose clock is ahead
+	// takes all others with it: the counter goes to the period that it shows, and stays
+	// there until that has passed.
 	Clock store.Clock
 }
 
@@ -100,12 +102,15 @@ func (f *Format) Next(ctx context.Context) (string, error) {
 	return all[0], nil
 }
 
+// MaxTake is how many numbers [Format.Take] returns at most.
+const MaxTake = 1 << 20
+
 // Take returns n numbers in a row, all of one period: none if so many are not left.
-// N below 1 or above what a period has is a *[firn.RangeError]; else errors are
-// those of Next.
+// N below 1, above [MaxTake] or above what a period has is a *[firn.RangeError]; else
+// errors are those of Next.
 func (f *Format) Take(ctx context.Context, n int) ([]string, error) {
-	if n < 1 || int64(n) > f.block-1 {
-		return nil, firn.NewRangeError("how many numbers", int64(n), 1, f.block-1, "template "+f.cfg.Template)
+	if most := min(f.block-1, MaxTake); n < 1 || int64(n) > most {
+		return nil, firn.NewRangeError("how many numbers", int64(n), 1, most, "template "+f.cfg.Template)
 	}
 	now, err := f.now(ctx)
 	if err != nil {
@@ -132,7 +137,7 @@ func (f *Format) Take(ctx context.Context, n int) ([]string, error) {
 
 // now reads the clock, as the store's clock has it if there is one.
 func (f *Format) now(ctx context.Context) (time.Time, error) {
-	wall, mono := f.cfg.Time.Wall(), f.cfg.Time.Monotonic()
+	wall, mono := f.wall(), f.cfg.Time.Monotonic()
 	if f.cfg.Clock == nil {
 		return wall.In(f.cfg.Zone), nil
 	}
@@ -145,7 +150,7 @@ func (f *Format) now(ctx context.Context) (time.Time, error) {
 			return time.Time{}, fmt.Errorf("numbering: read the store's clock: %w", err)
 		}
 		after := f.cfg.Time.Monotonic()
-		wall = f.cfg.Time.Wall()
+		wall = f.wall()
 		// The answer is about half a round trip old.
 		latest = comparison{known: true, wall: wall, mono: after, offset: there.Add((after - mono) / 2).Sub(wall)}
 		f.mu.Lock()
@@ -154,6 +159,10 @@ func (f *Format) now(ctx context.Context) (time.Time, error) {
 	}
 	return wall.Add(latest.offset).In(f.cfg.Zone), nil
 }
+
+// wall reads the wall clock and nothing else: two times that have a monotonic part
+// too are subtracted by that, and do not tell that the clock was set in between.
+func (f *Format) wall() time.Time { return f.cfg.Time.Wall().Round(0) }
 
 // A comparison of the wall clock with the store's, and when it was made.
 type comparison struct {

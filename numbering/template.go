@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/firn-id/firn"
 )
@@ -47,7 +49,14 @@ func parse(text string) (pieces []piece, p period, err error) {
 		return firn.NewSyntaxError("template", text, fmt.Sprintf(format, args...))
 	}
 	if len(text) > maxTemplate {
-		return nil, 0, refuse("it has %d characters, up to %d are allowed", len(text), maxTemplate)
+		return nil, 0, refuse("it has %d bytes, up to %d are allowed", len(text), maxTemplate)
+	}
+	if !utf8.ValidString(text) {
+		return nil, 0, refuse("it is not UTF-8")
+	}
+	if i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
+		r, _ := utf8.DecodeRuneInString(text[i:])
+		return nil, 0, refuse("it has the unprintable character %U", r)
 	}
 	has := map[period]bool{}
 	numbers := 0
@@ -152,8 +161,26 @@ func (p period) begins(index int64, zone *time.Location) (at time.Time, ok bool)
 	default:
 		return time.Time{}, index == 0
 	}
-	at = time.Date(int(y), time.Month(m), int(d), 0, 0, 0, 0, zone)
-	// Noon is there in every zone; midnight is not on some days.
+	// Noon is there in every zone; midnight is not on some days, and twice on others.
 	noon := time.Date(int(y), time.Month(m), int(d), 12, 0, 0, 0, zone)
-	return at, p.index(noon) == index && m >= 1 && m <= 12
+	if p.index(noon) != index || m < 1 || m > 12 {
+		return time.Time{}, false
+	}
+	at = time.Date(int(y), time.Month(m), int(d), 0, 0, 0, 0, zone)
+	begins, ends := at.ZoneBounds()
+	if p.index(at) < index { // the clock was set forward past midnight: the day begins with that
+		at = ends
+	} else if earlier := begins.Add(-1); !begins.IsZero() && p.index(earlier) == index {
+		// It was set back past midnight, which so came before that too.
+		if first := time.Date(int(y), time.Month(m), int(d), 0, 0, 0, 0, zoneOf(earlier)); first.Before(begins) {
+			at = first.In(zone)
+		}
+	}
+	return at, true
+}
+
+// zoneOf is the offset that a time has, for all times.
+func zoneOf(at time.Time) *time.Location {
+	name, offset := at.Zone()
+	return time.FixedZone(name, offset)
 }

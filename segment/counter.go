@@ -53,7 +53,11 @@ func RaiseCounter(ctx context.Context, s store.Store, name string, least firn.ID
 	if least < 0 {
 		return Counter{}, firn.NewRangeError("least id", int64(least), 0, math.MaxInt64, "")
 	}
-	c := newCounters(&cfg)
+	return newCounters(&cfg).raise(ctx, name, uint64(least))
+}
+
+// raise is [RaiseCounter] for a least of up to 2^63.
+func (c *counters) raise(ctx context.Context, name string, least uint64) (Counter, error) {
 	var last error
 	for try := range maxTries {
 		if try > 0 {
@@ -61,21 +65,21 @@ func RaiseCounter(ctx context.Context, s store.Store, name string, least firn.ID
 				return Counter{}, fmt.Errorf("segment: raise the counter of %q: %w (%w)", name, err, last)
 			}
 		}
-		now, revision, err := lookUp(ctx, s, name)
+		now, revision, err := lookUp(ctx, c.store, name)
 		switch {
 		case err != nil && !errors.Is(err, store.ErrNotFound):
 			return Counter{}, err
 		case err == nil && now.Stripe != c.stripe:
 			return Counter{}, &StripeError{Name: name, Have: now.Stripe, Want: c.stripe}
-		case err == nil && now.Next >= uint64(least):
+		case err == nil && now.Next >= least:
 			return now, nil // also where an earlier write was applied, whose answer was lost
 		}
-		raised := Counter{Next: c.stripe.from(uint64(least)), Stripe: c.stripe}
+		raised := Counter{Next: c.stripe.from(least), Stripe: c.stripe}
 		value, err := c.encode(raised.Next, 0)
 		if err != nil {
 			return Counter{}, err
 		}
-		_, err = s.CompareAndSwap(ctx, Key(name), revision, value)
+		_, err = c.store.CompareAndSwap(ctx, Key(name), revision, value)
 		switch {
 		case err == nil:
 			return raised, nil

@@ -367,26 +367,6 @@ func (n *Name) left() int64 {
 	return left
 }
 
-// Raise sees to it that ids from now on are not below least, as for a counter
-// that takes over from another: what is held below is dropped, and the counter
-// in the store is raised. It returns when that has been done; errors are those
-// of Next. Other processes go on with the ranges they hold.
-func (n *Name) Raise(ctx context.Context, least firn.ID) error {
-	if least < 0 || least > n.all.cfg.Max {
-		return firn.NewRangeError("least id", int64(least), 0, int64(n.all.cfg.Max), "")
-	}
-	n.mu.Lock()
-	c := n.cell.Load()
-	if rest := c.rest(); rest.Count > 0 && rest.First < least {
-		n.spent += c.count(c.first) - c.seal().Count
-		n.cell.Store(n.all.empty)
-	}
-	n.floor = max(n.floor, least-1)
-	n.chain = slices.DeleteFunc(n.chain, func(r Range) bool { return r.First < least })
-	n.mu.Unlock()
-	return n.wait(ctx, func() bool { return n.left() > 0 })
-}
-
 // State returns a snapshot, for metrics.
 func (n *Name) State() State {
 	n.mu.Lock()

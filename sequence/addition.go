@@ -52,22 +52,24 @@ func (s *Sequence) try() bool {
 	if s.pace.crowd > 0 {
 		s.counter.read = false // it was written meanwhile, as a rule
 	}
-	defer func() { s.pace.ended = s.all.cfg.Time.Monotonic() }()
 	ctx, cancel := turns.WithTimeout(context.Background(), s.all.cfg.Time, s.all.cfg.Timeout)
 	defer cancel()
 	if !s.counter.read {
-		if err := s.look(ctx); err != nil {
+		err := s.look(ctx)
+		s.ended()
+		if err != nil {
 			return s.fail(s.explain(ctx, "read", err))
 		}
 		if !s.gather() { // who came meanwhile came before the addition
-			return false
+			return false // and from here on all may be another run's
 		}
 	}
+	defer s.ended()
 	last := s.counter.share(s.batch)
 	if s.refuse() {
 		return true
 	}
-	if s.counter.revision == 0 || last != s.counter.last {
+	if s.counter.revision == 0 || last != s.counter.last || s.raising() {
 		applied, err := s.write(ctx, last)
 		if err != nil {
 			return s.fail(s.explain(ctx, "add", err))
@@ -78,6 +80,16 @@ func (s *Sequence) try() bool {
 	}
 	s.answer(last)
 	return true
+}
+
+// ended notes when an attempt ended.
+func (s *Sequence) ended() { s.pace.ended = s.all.cfg.Time.Monotonic() }
+
+// raising reports whether the batch has a raise. One is written even where it
+// changes nothing: the record may have been set back since it was read, and only a
+// write finds out.
+func (s *Sequence) raising() bool {
+	return slices.ContainsFunc(s.batch, func(r *request) bool { return r.n == 0 })
 }
 
 // maxYields bounds how often crowd lets others go first.

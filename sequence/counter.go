@@ -86,7 +86,11 @@ func (c *counter) end(last int64, r *request) int64 {
 	}
 	// The last of last's own block. If last is that there is no room: the next
 	// block is for whoever asks for it.
-	return min(c.max, last-last%r.block+(r.block-1))
+	begins := last - last%r.block
+	if c.max-begins < r.block-1 { // the block's end may be above 2^63
+		return c.max
+	}
+	return begins + r.block - 1
 }
 
 // exhausted reports whether a request could not be served even alone: not just

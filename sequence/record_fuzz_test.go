@@ -44,16 +44,17 @@ func FuzzRecord(f *testing.F) {
 // FuzzShare divides what is left among requests of any size: nobody gets an id
 // above the maximum, or one that another gets.
 func FuzzShare(f *testing.F) {
-	f.Add(int64(0), int64(10), int64(3), int64(8), int64(2), int64(0))
-	f.Add(int64(1<<63-3), int64(1<<63-1), int64(1), int64(1<<63-1), int64(1), int64(1<<63-1))
-	f.Add(int64(20), int64(10), int64(1), int64(1), int64(1), int64(5))
-	f.Fuzz(func(t *testing.T, last, most, a, b, c, least int64) {
-		if last < 0 || most < 1 || least < 0 || least > most || a < 1 || b < 1 || c < 1 {
+	f.Add(int64(0), int64(10), int64(3), int64(8), int64(2), int64(0), int64(4))
+	f.Add(int64(1<<63-3), int64(1<<63-1), int64(1), int64(1<<63-1), int64(1), int64(1<<63-1), int64(1<<63-1))
+	f.Add(int64(1<<63-6), int64(1<<63-1), int64(1), int64(2), int64(10), int64(0), int64(10_000_000_000))
+	f.Add(int64(20), int64(10), int64(1), int64(1), int64(1), int64(5), int64(1))
+	f.Fuzz(func(t *testing.T, last, most, a, b, c, least, block int64) {
+		if last < 0 || most < 1 || least < 0 || least > most || a < 1 || b < 1 || c < 1 || block < 1 {
 			return // no request and no counter is like that
 		}
 		s := counter{start: 1, max: most}
 		s.learn(last, 1)
-		batch := []*request{{n: a}, {n: b, partly: true}, {least: least}, {n: c}}
+		batch := []*request{{n: a}, {n: b, partly: true}, {least: least}, {n: c}, {n: c, block: block}}
 		end := s.share(batch)
 		at := last
 		for _, r := range batch {
@@ -65,7 +66,10 @@ func FuzzShare(f *testing.F) {
 				t.Fatalf("%+v after %d, up to %d", r, at, most)
 			}
 			at += r.got
-			if s.exhausted(r) {
+			if r.block > 0 && int64(r.first)/block != at/block {
+				t.Fatalf("%+v is of two blocks", r)
+			}
+			if r.block == 0 && s.exhausted(r) { // the others may have moved it on to another block
 				t.Fatalf("%+v was served and is exhausted", r)
 			}
 		}

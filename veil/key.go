@@ -15,6 +15,9 @@ import (
 // length, versions that clash. No such error repeats any of the key.
 var ErrKey = errors.New("unusable key")
 
+// maxMistakes bounds how many lines an error names.
+const maxMistakes = 10
+
 // MaxVersion is the greatest version of a key.
 const MaxVersion = 999_999_999
 
@@ -64,16 +67,17 @@ func newKey(version int, key []byte) (Key, error) {
 // VERSION is a whole number from 0 to [MaxVersion], KEY the 16, 24 or 32 bytes
 // in hex, in either case, or base64, either alphabet, padded or not. What
 // consists of hex digits only is read as hex. Empty lines are skipped, and so
-// is all from a # to the end of a line. The error matches [ErrKey] and names
-// each line that is wrong; it repeats nothing of what stands there but a version.
+// is all from a # to the end of a line, and a byte order mark at the beginning. The
+// error matches [ErrKey] and names the lines that are wrong, the first ten of them; it
+// repeats nothing of what stands there but a version.
 func ParseKeys(text string) ([]Key, error) {
 	var (
 		keys []Key
 		errs []error
 	)
 	seen := map[int]int{} // line by version
-	number := 0
-	for line := range strings.Lines(text) {
+	number, mistakes := 0, 0
+	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
 		number++
 		line, _, _ = strings.Cut(line, "#")
 		if line = strings.TrimSpace(line); line == "" {
@@ -84,7 +88,9 @@ func ParseKeys(text string) ([]Key, error) {
 			err = keyError("version %d stands in line %d already", key.version, earlier)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("line %d: %w", number, err))
+			if mistakes++; mistakes <= maxMistakes {
+				errs = append(errs, fmt.Errorf("line %d: %w", number, err))
+			}
 			continue
 		}
 		seen[key.version] = number
@@ -92,6 +98,9 @@ func ParseKeys(text string) ([]Key, error) {
 	}
 	if len(keys) == 0 && len(errs) == 0 {
 		errs = append(errs, keyError("there is none: a line VERSION:HEX is wanted, such as 1: and 64 hex digits"))
+	}
+	if mistakes > maxMistakes {
+		errs = append(errs, keyError("and %d more lines: it is no file of keys", mistakes-maxMistakes))
 	}
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("veil: %w", errors.Join(errs...))

@@ -42,6 +42,7 @@ func TestKeysAreReadFromText(t *testing.T) {
 		{"comments and empty lines", "# keys\n\n  # more\n1:" + hex32 + " # since May: a3\n", "[key 1 (AES-256)]"},
 		{"base64", "1:" + base64.StdEncoding.EncodeToString(material), "[key 1 (AES-256)]"},
 		{"base64url", "1:" + base64.RawURLEncoding.EncodeToString(material), "[key 1 (AES-256)]"},
+		{"a byte order mark", "\ufeff1:" + hex32, "[key 1 (AES-256)]"},
 		{"leading zeros", "001:" + hex32, "[key 1 (AES-256)]"},
 		{"several versions in any order", "1:" + hex32 + "\n10:" + hex16 + "\n2:" + hex24,
 			"[key 1 (AES-256) key 10 (AES-128) key 2 (AES-192)]"},
@@ -185,4 +186,11 @@ func FuzzParseKeys(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAFileThatIsNoneOfKeysIsToldInFewLines(t *testing.T) {
+	_, err := veil.ParseKeys(strings.Repeat("some other file\n", 10_000))
+	if !errors.Is(err, veil.ErrKey) || strings.Count(err.Error(), "\n") != 10 || !strings.Contains(err.Error(), "and 9990 more lines") {
+		t.Error(err)
+	}
 }

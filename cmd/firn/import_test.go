@@ -165,7 +165,16 @@ func TestImportTakesOverCounters(t *testing.T) {
 	sql("bad", "UPDATE leaf_alloc SET step = -1")
 	step(bad, "leaf", 1, `row "a b": step -1 is out of range`, `row "fine": step -1`)
 	sql("bad", "DELETE FROM leaf_alloc")
-	step(bad, "leaf", 1, "table leaf_alloc is empty")
+	step(bad, "leaf", 1, "table leaf_alloc has no row to take over")
+
+	// what nobody needs any more is left out, whatever its row holds
+	sql("bad", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('zero', 1, 0), ('', 5, 1), ('a=b', 5, 1), ('top', 9223372036854775807, 1)")
+	step(bad, "leaf", 1, `row "zero": step 0 is out of range`)
+	step(bad, "leaf --skip zero --rename =none --rename a=b=ab", 1, `"top" stands at 9223372036854775807`, "leave it out by --skip")
+	step(bad, "leaf --skip zero --skip topp --rename =none --rename a=b=ab", 1, `"topp" is to be skipped, but table leaf_alloc has no such row`)
+	step(bad, "leaf --skip zero --skip top --rename =none --rename a=b=ab", 0, "2 taken over", "  none: {", "  ab: {")
+	absent(t, store, "zero")
+	absent(t, store, "top")
 
 	// into a store whose URL has a password
 	sql("tiny", "CREATE DATABASE firn")

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/foreign"
@@ -55,15 +56,20 @@ func (r Row) Stripe() segment.Stripe { return segment.Stripe{Offset: r.Remainder
 // columns are what a Row is read from, in its order.
 var columns = []string{"id", "biz_type", "begin_id", "max_id", "step", "delta", "remainder", "version"}
 
-// Read returns the rows, in the order of their types. An error names every
-// mistake that it found: no such table, columns that are missing, NULL where a value
-// must be, numbers that are none or out of bounds.
-func Read(ctx context.Context, db *sql.DB) ([]Row, error) {
+// Read returns the rows, in the order of their types, but those of the types except,
+// whatever they hold. An error names every mistake that it found: no such table,
+// columns that are missing, NULL where a value must be, numbers that are none or out
+// of bounds.
+func Read(ctx context.Context, db *sql.DB, except ...string) ([]Row, error) {
 	if err := foreign.Check(ctx, db, Table, columns...); err != nil {
 		return nil, fmt.Errorf("tinyid: %w", err)
 	}
 	var list []Row
-	err := foreign.Read(ctx, db, Table, "biz_type", columns, func(r *foreign.Row) { list = append(list, readRow(r)) })
+	err := foreign.Read(ctx, db, Table, "biz_type", columns, func(r *foreign.Row) {
+		if !slices.Contains(except, r.Optional(1)) {
+			list = append(list, readRow(r))
+		}
+	})
 	if err != nil {
 		return nil, fmt.Errorf("tinyid: %w", err)
 	}
@@ -122,9 +128,9 @@ type Source struct {
 
 // Fetch implements [segment.Source]. A name without a row is an error that is
 // [store.ErrNotFound]. Why no id is granted twice: the update is one statement that
-// applies only to the row as it was read, whose version grows with each, and a
-// range is returned only after it was acknowledged. Where that answer was lost,
-// the range is a gap.
+// applies only to the row as it was read, whose version grows with each, the
+// counter is seen to stand where the range ends, and the range is returned only after
+// the commit was acknowledged. Where that answer was lost, the range is a gap.
 func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (segment.Range, error) {
 	of, ok := s.Types[name]
 	if !ok {
@@ -153,22 +159,45 @@ func (s *Source) fetch(ctx context.Context, of string, ask segment.Ask) (segment
 		if err != nil {
 			return segment.Range{}, err
 		}
-		// Without a transaction around it: then a read that is older than the update
+		// The row was read outside the transaction: that it may be older than the update
 		// does no harm, since the update compares.
-		result, err := s.DB.ExecContext(ctx, "UPDATE tiny_id_info SET max_id = ?, update_time = now(), version = version + 1 "+
-			"WHERE id = ? AND max_id = ? AND version = ? AND biz_type = ?", end, row.ID, int64(row.MaxID), row.Version, row.Type)
+		moved, err := s.move(ctx, row, end)
 		if err != nil {
 			return segment.Range{}, err
 		}
-		changed, err := result.RowsAffected()
-		if err != nil {
-			return segment.Range{}, err
-		}
-		if changed == 1 {
+		if moved {
 			return grant, nil
 		}
 	}
 	return segment.Range{}, fmt.Errorf("%w: %d tries, others were quicker each time", store.ErrUnavailable, maxTries)
+}
+
+// move moves the counter of a row, unless another has moved it since the row was
+// read. It looks whether the counter is there then: a server that is not strict writes
+// the greatest number that a column holds in the place of a greater one, again
+// and again.
+func (s *Source) move(ctx context.Context, row Row, to int64) (moved bool, err error) {
+	tx, err := s.DB.BeginTx(ctx, nil)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = tx.Rollback() }() // nothing to do after the commit
+	result, err := tx.ExecContext(ctx, "UPDATE tiny_id_info SET max_id = ?, update_time = now(), version = version + 1 "+
+		"WHERE id = ? AND max_id = ? AND version = ? AND biz_type = ?", to, row.ID, int64(row.MaxID), row.Version, row.Type)
+	if err != nil {
+		return false, err
+	}
+	if changed, err := result.RowsAffected(); err != nil || changed != 1 {
+		return false, err
+	}
+	var stands int64
+	if err := tx.QueryRowContext(ctx, "SELECT max_id FROM tiny_id_info WHERE id = ?", row.ID).Scan(&stands); err != nil {
+		return false, err
+	}
+	if stands != to {
+		return false, fmt.Errorf("table %s: max_id is %d where %d was written: its column does not hold that, make it a BIGINT", Table, stands, to)
+	}
+	return true, tx.Commit()
 }
 
 // row reads the one row of a type.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 )
+
+// decodable are the kinds that decode can be told; all without one.
+var decodable = []string{"", "snowflake", "uuid", "objectid", "serial"}
 
 func newDecode() *cobra.Command {
 	var (
@@ -48,13 +52,16 @@ a prefix are known by their form. - reads ids from standard input, one a line.`,
 			if err := decode.CheckFormat(format); err != nil {
 				return usage(err)
 			}
+			if !slices.Contains(decodable, as.kind) {
+				return usage(firn.NewSyntaxError("kind", as.kind, "snowflake, uuid, objectid and serial are allowed"))
+			}
 			if as.kind == "" && as.prefix != "" {
 				return usage(errors.New("--prefix is for --kind serial; other prefixes are found by themselves"))
 			}
 			serials, err := as.serial(layout)
-			if err != nil && as.kind == "serial" {
+			if err != nil && (as.kind == "serial" || as.aboutSerials(cmd)) {
 				return usage(err)
-			}
+			} // else there are layouts that no serials of the usual width have room for
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			count := 0
 			show := func(text string) error {
@@ -120,7 +127,10 @@ func eachID(args []string, stdin io.Reader, do func(string) error) error {
 				errs = append(errs, fmt.Errorf("line %d: %w", n, err))
 			}
 		}
-		if err := lines.Err(); err != nil {
+		switch err := lines.Err(); {
+		case errors.Is(err, bufio.ErrTooLong):
+			errs = append(errs, fmt.Errorf("standard input: a line has more than %d bytes: one id a line is wanted", bufio.MaxScanTokenSize))
+		case err != nil:
 			errs = append(errs, fmt.Errorf("standard input: %w", err))
 		}
 	}

@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,7 +27,7 @@ import (
 type system struct {
 	word, name string // as in a command, and as its makers write it
 	tables     string
-	read       func(context.Context, *sql.DB) ([]takeover.Foreign, []takeover.Token, error)
+	read       func(ctx context.Context, db *sql.DB, except ...string) ([]takeover.Foreign, []takeover.Token, error)
 }
 
 var (
@@ -55,7 +52,7 @@ type importFlags struct {
 	storeFlags
 	from, config   string
 	margin         int64
-	rename         []string
+	rename, skip   []string
 	dryRun, asJSON bool
 }
 
@@ -87,6 +84,7 @@ Give a URL with a password in FIRN_FROM: others on the machine see command lines
 	flags.Int64Var(&f.margin, "margin", -1, "how far above max_id to go on")
 	flags.Lookup("margin").DefValue = "the step of each row"
 	flags.StringArrayVar(&f.rename, "rename", nil, "another name for one, as OLD=NEW; may be given again")
+	flags.StringArrayVar(&f.skip, "skip", nil, "leave this name out, whatever its row holds; may be given again")
 	flags.StringVar(&f.config, "config", "", "write the YAML to this file, which must be new")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "write nothing, and show what would be")
 	flags.BoolVar(&f.asJSON, "json", false, "print JSON")
@@ -110,7 +108,7 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	counters, tokens, err := from.read(ctx, db)
+	counters, tokens, err := from.read(ctx, db, f.skip...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", storeurl.Redact(f.from), err)
 	}
@@ -125,6 +123,7 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 	if storeurl.Redact(url) != url {
 		url = ""
 	}
+	var moved error
 	report := importReport{From: from.word, DryRun: f.dryRun, Rows: plan.Rows, YAML: string(plan.YAML(from.word, url)), Skipped: plan.Skipped()}
 	if !f.dryRun {
 		if err := f.keepYAML(report.YAML); err != nil {
@@ -136,11 +135,25 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 		if err != nil {
 			return err
 		}
+		moved = f.moved(cmd.Context(), db, from, plan)
 	}
 	if f.asJSON {
-		return report.writeJSON(cmd.OutOrStdout())
+		return errors.Join(report.writeJSON(cmd.OutOrStdout()), moved)
 	}
-	return report.write(cmd.OutOrStdout(), from, f.config)
+	return errors.Join(report.write(cmd.OutOrStdout(), from, f.config), moved)
+}
+
+// moved looks once more at what was taken over: a system that was not stopped may
+// show itself by that.
+func (f *importFlags) moved(ctx context.Context, db *sql.DB, from system, plan *takeover.Plan) error {
+	now, _, err := from.read(ctx, db, f.skip...)
+	if err != nil {
+		return fmt.Errorf("all names were taken over; whether %s goes on could not be seen: %s: %w", from.name, storeurl.Redact(f.from), err)
+	}
+	if err := plan.Moved(now); err != nil {
+		return fmt.Errorf("%s is still running: stop it, and do this again before ids are issued here:\n%w", from.name, err)
+	}
+	return nil
 }
 
 // options reads what stands on the command line, all mistakes at once.
@@ -151,12 +164,14 @@ func (f *importFlags) options() (takeover.Options, error) {
 		errs = append(errs, firn.NewRangeError(origin(f.flags, "margin"), f.margin, 0, int64(firn.MaxID), ""))
 	}
 	for _, text := range f.rename {
-		before, after, ok := strings.Cut(text, "=")
-		_, twice := o.Rename[before]
-		switch {
-		case !ok || before == "" || after == "":
+		at := strings.LastIndexByte(text, '=') // an old name may have one, or be empty
+		if at < 0 || at == len(text)-1 {
 			errs = append(errs, firn.NewSyntaxError("renaming", text, "write --rename OLD=NEW"))
-		case twice:
+			continue
+		}
+		before, after := text[:at], text[at+1:]
+		_, twice := o.Rename[before]
+		if twice {
 			errs = append(errs, fmt.Errorf("--rename %q is given twice", before))
 		}
 		o.Rename[before] = after
@@ -216,94 +231,6 @@ func (f *importFlags) keepYAML(text string) (err error) {
 		return fmt.Errorf("%s: %w; nothing was taken over", origin(f.flags, "config"), errors.Join(err, os.Remove(f.config)))
 	}
 	return nil
-}
-
-// importReport is what import prints.
-type importReport struct {
-	From    string
-	DryRun  bool
-	Rows    []takeover.Row
-	YAML    string
-	Skipped int // openings of tokens for names without a counter
-}
-
-func (r importReport) write(out io.Writer, from system, config string) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "NAME\tIN %s\tMAX_ID\tSTEP\tSTRIPE\tWAS\tNOW\tOUTCOME\n", strings.ToUpper(from.word))
-	counts := map[string]int{}
-	for _, row := range r.Rows {
-		was := "-"
-		if row.Was != nil {
-			was = strconv.FormatUint(row.Was.Next, 10)
-		}
-		stripe := "-"
-		if row.Stripe.Stride > 1 {
-			stripe = fmt.Sprintf("%d of %d", row.Stripe.Offset, row.Stripe.Stride)
-		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\t%d\t%s\n",
-			row.Here, printable(row.Name), int64(row.MaxID), row.Step, stripe, was, row.Now, row.Outcome)
-		counts[row.Outcome]++
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "\nNames: %s %s, %s %s, %s %s.\n",
-		thousands(int64(counts[takeover.Taken])), takeover.Taken, thousands(int64(counts[takeover.Raised])), takeover.Raised,
-		thousands(int64(counts[takeover.Above])), takeover.Above)
-	if r.DryRun {
-		fmt.Fprintln(out, "This was a dry run: nothing was written.")
-	}
-	if r.Skipped > 0 {
-		fmt.Fprintf(out, "Left out: %s of the tokens in %s, for a biz_type that %s does not have.\n", thousands(int64(r.Skipped)), tinyid.TokenTable, tinyid.Table)
-	}
-	fmt.Fprintf(out, "%s must be stopped before ids are issued here: a node of it that goes on fetching passes the\nmargin. For both at once there is the live source, see docs/segments.md.\n", from.name)
-	if config != "" && !r.DryRun {
-		_, err := fmt.Fprintf(out, "The configuration for firn serve is in %s.\n", config)
-		return err
-	}
-	_, err := fmt.Fprintf(out, "\n%s", r.YAML)
-	return err
-}
-
-// printable keeps what a foreign table has from steering a terminal.
-func printable(name string) string {
-	if q := strconv.Quote(name); q != `"`+name+`"` || strings.ContainsAny(name, " \t") || name == "" {
-		return q
-	}
-	return name
-}
-
-type importRowShown struct {
-	Name    string `json:"name"`
-	Foreign string `json:"foreign_name"`
-	MaxID   string `json:"max_id"` // ids in quotes, as everywhere
-	Step    int64  `json:"step"`
-	Offset  int64  `json:"offset"`
-	Stride  int64  `json:"stride"`
-	Was     string `json:"was,omitempty"`
-	Now     string `json:"now"`
-	Outcome string `json:"outcome"`
-}
-
-func (r importReport) writeJSON(out io.Writer) error {
-	shown := struct {
-		From    string           `json:"from"`
-		DryRun  bool             `json:"dry_run"`
-		Names   []importRowShown `json:"names"`
-		Skipped int              `json:"tokens_left_out"`
-		YAML    string           `json:"configuration"`
-	}{r.From, r.DryRun, []importRowShown{}, r.Skipped, r.YAML}
-	for _, row := range r.Rows {
-		s := importRowShown{
-			Name: row.Here, Foreign: row.Name, MaxID: row.MaxID.String(), Step: row.Step, Offset: row.Stripe.Offset,
-			Stride: row.Stripe.Stride, Now: strconv.FormatUint(row.Now, 10), Outcome: row.Outcome,
-		}
-		if row.Was != nil {
-			s.Was = strconv.FormatUint(row.Was.Next, 10)
-		}
-		shown.Names = append(shown.Names, s)
-	}
-	return json.NewEncoder(out).Encode(shown)
 }
 
 const (

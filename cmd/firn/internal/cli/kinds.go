@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -54,6 +55,11 @@ func (f *kindFlags) addSerial(cmd *cobra.Command) {
 	flags.IntVar(&f.width, "width", 0, "with serial: how many characters, prefix and check included (default: 32)")
 	flags.StringVar(&f.check, "check", "none", "with serial: check digits at the end: none, luhn (one) or mod97 (two, ISO 7064)")
 	flags.StringVar(&f.zone, "zone", "UTC", "with serial: whose clocks the time is read off, as UTC or +08:00")
+}
+
+// aboutSerials reports whether a flag was given that says how serials look.
+func (f *kindFlags) aboutSerials(cmd *cobra.Command) bool {
+	return slices.ContainsFunc([]string{"width", "check", "zone"}, func(name string) bool { return given(cmd.Flags(), name) })
 }
 
 // serial returns the format that the flags ask for.

@@ -33,6 +33,9 @@ func (f *veilFlags) add(cmd *cobra.Command) {
 }
 
 func (f *veilFlags) cipher() (*veil.Cipher, error) {
+	if f.bits > veil.DefaultBits { // veil.New allows 64, of which half are no ids
+		return nil, usage(firn.NewRangeError("--bits", int64(f.bits), 20, veil.DefaultBits, "63 for an id, 53 for JavaScript"))
+	}
 	all, err := keys.Read(f.keyFile, keyVariable)
 	if errors.Is(err, keys.ErrNone) {
 		return nil, usage(fmt.Errorf("no key: give --key-file FILE, or the keys in %s; a new one: echo \"1:$(openssl rand -hex 32)\" > order.key", keyVariable))

@@ -47,7 +47,7 @@ func (t Contents) MarshalJSON() ([]byte, error) {
 }
 
 // Kind takes apart what by its form is no 64-bit id: a UUID, an ObjectID, a serial
-// of s, or one of these with a prefix. A 64-bit id with a prefix comes back
+// of s (nil: none is known), or one of these with a prefix. A 64-bit id with a prefix comes back
 // without it, as rest. Found is false if text is none of them.
 func Kind(text string, s *serial.Format) (t Contents, rest string, found bool, err error) {
 	switch {
@@ -57,7 +57,7 @@ func Kind(text string, s *serial.Format) (t Contents, rest string, found bool, e
 	case len(text) == 24 && isHex(text):
 		t, err = ofObjectID(text)
 		return t, "", true, err
-	case len(text) > 20 && strings.Trim(text, "0123456789") == "" && strings.Trim(text, "01") != "":
+	case s != nil && len(text) > 20 && strings.Trim(text, "0123456789") == "" && strings.Trim(text, "01") != "":
 		t, err = ofSerial(text, s)
 		return t, "", true, err
 	case strings.Contains(text, "_"):

@@ -5,6 +5,7 @@ package keys
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/firn-id/firn/veil"
@@ -20,7 +21,7 @@ func Read(file, variable string) ([]veil.Key, error) {
 	text, place := os.Getenv(variable), "environment variable "+variable
 	switch {
 	case file != "":
-		b, err := os.ReadFile(file)
+		b, err := read(file)
 		if err != nil {
 			return nil, fmt.Errorf("key file: %w", err)
 		}
@@ -33,4 +34,20 @@ func Read(file, variable string) ([]veil.Key, error) {
 		return nil, fmt.Errorf("%s: %w", place, err)
 	}
 	return all, nil
+}
+
+// maxBytes is room for hundreds of keys. What is larger is another file.
+const maxBytes = 64 << 10
+
+func read(file string) (text []byte, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	text, err = io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err == nil && len(text) > maxBytes {
+		return nil, fmt.Errorf("%s is larger than %d bytes: it is no file of keys", file, maxBytes)
+	}
+	return text, err
 }

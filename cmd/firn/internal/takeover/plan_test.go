@@ -170,3 +170,34 @@ func TestTheConfigurationIsReadBackAsItIsMeant(t *testing.T) {
 		}
 	}
 }
+
+func TestASystemThatGoesOnIsNoticed(t *testing.T) {
+	s := memstore.New(nil)
+	list := counters(40)
+	p := plan(t, s, list, takeover.Options{Margin: 0})
+	if err := p.Moved(list); err != nil {
+		t.Error(err)
+	}
+	for i := range list {
+		list[i].MaxID += 100
+	}
+	says(t, "all moved", p.Moved(list), `"name007" has moved from 7000 to 7100`, "and 20 more")
+	if err := p.Moved(nil); err != nil {
+		t.Errorf("rows that are gone: %v", err)
+	}
+}
+
+func TestAllMistakesOfAPlanAreToldAtOnce(t *testing.T) {
+	s := memstore.New(nil)
+	if _, err := s.CompareAndSwap(t.Context(), segment.Key("name004"), 0, []byte("something else")); err != nil {
+		t.Fatal(err)
+	}
+	list := counters(6)
+	list[1].Name = "a b"
+	list[2].MaxID, list[2].Next = firn.MaxID, -1
+	p, err := takeover.Make(t.Context(), s, list, nil, takeover.Options{Rename: map[string]string{"nosuch": "x"}})
+	says(t, "a plan", err, `"a b" is no segment name`, `--rename "nosuch"`, "--rename OLD=NEW", `"name002" stands at 9223372036854775807`, "firn/segment:name004")
+	if p != nil {
+		t.Errorf("a plan with mistakes: %+v", p)
+	}
+}

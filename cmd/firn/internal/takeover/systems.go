@@ -4,19 +4,24 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/firn-id/firn/internal/foreign"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/segment/leaf"
 	"github.com/firn-id/firn/segment/tinyid"
 )
 
-// FromLeaf reads what Leaf has.
-func FromLeaf(ctx context.Context, db *sql.DB) ([]Foreign, []Token, error) {
-	rows, err := leaf.Read(ctx, db)
+// FromLeaf reads what Leaf has, but the names except.
+func FromLeaf(ctx context.Context, db *sql.DB, except ...string) ([]Foreign, []Token, error) {
+	rows, err := leaf.Read(ctx, db, except...)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := have(ctx, db, leaf.Table, "biz_tag", except); err != nil {
 		return nil, nil, err
 	}
 	var list []Foreign
@@ -26,10 +31,13 @@ func FromLeaf(ctx context.Context, db *sql.DB) ([]Foreign, []Token, error) {
 	return list, nil, empty(leaf.Table, len(list))
 }
 
-// FromTinyID reads what TinyId has.
-func FromTinyID(ctx context.Context, db *sql.DB) ([]Foreign, []Token, error) {
-	rows, err := tinyid.Read(ctx, db)
+// FromTinyID reads what TinyId has, but the names except.
+func FromTinyID(ctx context.Context, db *sql.DB, except ...string) ([]Foreign, []Token, error) {
+	rows, err := tinyid.Read(ctx, db, except...)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := have(ctx, db, tinyid.Table, "biz_type", except); err != nil {
 		return nil, nil, err
 	}
 	var list []Foreign
@@ -64,9 +72,25 @@ func FromTinyID(ctx context.Context, db *sql.DB) ([]Foreign, []Token, error) {
 	return list, tokens, nil
 }
 
+// have returns an error that names each of names that has no row in table.
+func have(ctx context.Context, db *sql.DB, table, column string, names []string) error {
+	var errs []error
+	for _, name := range names {
+		found := false
+		err := foreign.Where(ctx, db, table, column, name, []string{column}, func(*foreign.Row) { found = true })
+		switch {
+		case err != nil:
+			return err
+		case !found:
+			errs = append(errs, fmt.Errorf("%q is to be skipped, but table %s has no such row", name, table))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 func empty(table string, rows int) error {
 	if rows == 0 {
-		return fmt.Errorf("table %s is empty: there is nothing to take over", table)
+		return fmt.Errorf("table %s has no row to take over", table)
 	}
 	return nil
 }

@@ -52,9 +52,15 @@ func tables(t *testing.T) func(t *testing.T, statements ...string) *sql.DB {
 	}
 }
 
-func open(t *testing.T, server *servers.Server, name string) *sql.DB {
+func open(t *testing.T, server *servers.Server, name string, settings ...string) *sql.DB {
 	t.Helper()
 	cfg := mysql.NewConfig()
+	cfg.Logger = &mysql.NopLogger{} // of connections that are cut, which tests see themselves
+	cfg.Params = map[string]string{}
+	for _, setting := range settings {
+		before, after, _ := strings.Cut(setting, "=")
+		cfg.Params[before] = after
+	}
 	cfg.User, cfg.Net, cfg.Addr, cfg.DBName = "root", "tcp", server.Addr(), name
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {

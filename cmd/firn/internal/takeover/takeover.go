@@ -76,12 +76,10 @@ const (
 )
 
 // Make makes a plan and writes nothing. The error names what must be put right
-// before anything is taken over, mistakes of all rows at once.
+// before anything is taken over, mistakes of all rows at once; there is no plan then.
 func Make(ctx context.Context, s store.Store, counters []Foreign, tokens []Token, o Options) (*Plan, error) {
 	p := &Plan{Tokens: tokens}
-	if err := p.name(counters, o.Rename); err != nil {
-		return nil, err
-	}
+	unnamed := p.name(counters, o.Rename)
 	var errs []error
 	for i := range p.Rows {
 		if o.Progress != nil {
@@ -97,10 +95,13 @@ func Make(ctx context.Context, s store.Store, counters []Foreign, tokens []Token
 		case errors.Is(err, segment.ErrForeign), errors.Is(err, segment.ErrStripe):
 			errs = append(errs, err)
 		case err != nil: // the store is away
-			return nil, errors.Join(append(few(errs), err)...)
+			return nil, errors.Join(unnamed, errors.Join(few(errs)...), err)
 		}
 	}
-	return p, errors.Join(few(errs)...)
+	if err := errors.Join(unnamed, errors.Join(few(errs)...)); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // few cuts a list of mistakes to a readable length.
@@ -141,7 +142,7 @@ func (p *Plan) name(counters []Foreign, rename map[string]string) error {
 	}
 	errs = few(errs)
 	if refused > 0 {
-		errs = append(errs, errors.New("nothing was written: name each anew by --rename OLD=NEW"))
+		errs = append(errs, errors.New("name each of them anew by --rename OLD=NEW, or leave it out by --skip"))
 	}
 	return errors.Join(errs...)
 }
@@ -152,7 +153,7 @@ func (r *Row) aim(margin int64) error {
 		margin = r.Step
 	}
 	if r.Next < 0 || int64(r.MaxID) > math.MaxInt64-margin {
-		return fmt.Errorf("%q stands at %d, and %d above that there are no ids left: %d is the last; give a smaller --margin, or leave its row out",
+		return fmt.Errorf("%q stands at %d, and %d above that there are no ids left: %d is the last; give a smaller --margin, or leave it out by --skip",
 			r.Name, int64(r.MaxID), margin, int64(firn.MaxID))
 	}
 	r.Least = firn.ID(max(int64(r.MaxID)+margin, r.Next))
@@ -216,6 +217,22 @@ func (r *Row) apply(ctx context.Context, s store.Store) error {
 		r.Now = now.Next // others may have moved it meanwhile
 	}
 	return err
+}
+
+// Moved returns an error that names the counters that their system has moved since
+// they were read, as which it says what they are now. It has to be stopped then.
+func (p *Plan) Moved(now []Foreign) error {
+	at := map[string]firn.ID{}
+	for _, c := range now {
+		at[c.Name] = c.MaxID
+	}
+	var errs []error
+	for _, r := range p.Rows {
+		if id, ok := at[r.Name]; ok && id != r.MaxID {
+			errs = append(errs, fmt.Errorf("%q has moved from %d to %d since it was read", r.Name, int64(r.MaxID), int64(id)))
+		}
+	}
+	return errors.Join(few(errs)...)
 }
 
 // Skipped counts what tokens open that is no counter here.

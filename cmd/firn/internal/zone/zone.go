@@ -2,11 +2,18 @@
 package zone
 
 import (
+	"slices"
 	"strings"
 	"time"
+	_ "time/tzdata" // for machines without zones: a bare container, Windows
 
 	"github.com/firn-id/firn"
 )
+
+const day = 24 * 60 * 60
+
+// ofTheMachine are the names of whatever zone a machine is set to.
+var ofTheMachine = []string{"local", "localtime", "posixrules"}
 
 // Parse reads UTC, which the empty text is too, an offset as +08:00, or the name of a
 // zone as Asia/Shanghai. Local is refused, since it is not the same on all machines.
@@ -16,11 +23,12 @@ func Parse(text string) (*time.Location, error) {
 		return time.UTC, nil
 	}
 	if at, err := time.Parse("-07:00", text); err == nil {
-		_, offset := at.Zone()
-		return time.FixedZone("UTC"+text, offset), nil
+		if _, offset := at.Zone(); -day < offset && offset < day {
+			return time.FixedZone("UTC"+text, offset), nil
+		}
 	}
 	const wanted = "write UTC, an offset as +08:00, or a name as Asia/Shanghai"
-	if strings.EqualFold(text, "local") {
+	if slices.Contains(ofTheMachine, strings.ToLower(text)) {
 		return nil, firn.NewSyntaxError("zone", text, wanted+"; it must be the same on all machines")
 	}
 	at, err := time.LoadLocation(text)

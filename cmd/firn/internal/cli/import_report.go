@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/firn-id/firn/cmd/firn/internal/takeover"
+	"github.com/firn-id/firn/segment/tinyid"
+)
+
+// importReport is what import prints.
+type importReport struct {
+	From    string
+	DryRun  bool
+	Rows    []takeover.Row
+	YAML    string
+	Skipped int // openings of tokens for names without a counter
+}
+
+func (r importReport) write(out io.Writer, from system, config string) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "NAME\tIN %s\tMAX_ID\tSTEP\tSTRIPE\tWAS\tNOW\tOUTCOME\n", strings.ToUpper(from.word))
+	counts := map[string]int{}
+	for _, row := range r.Rows {
+		was := "-"
+		if row.Was != nil {
+			was = strconv.FormatUint(row.Was.Next, 10)
+		}
+		stripe := "-"
+		if row.Stripe.Stride > 1 {
+			stripe = fmt.Sprintf("%d of %d", row.Stripe.Offset, row.Stripe.Stride)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\t%d\t%s\n",
+			row.Here, printable(row.Name), int64(row.MaxID), row.Step, stripe, was, row.Now, row.Outcome)
+		counts[row.Outcome]++
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nNames: %s %s, %s %s, %s %s.\n",
+		thousands(int64(counts[takeover.Taken])), takeover.Taken, thousands(int64(counts[takeover.Raised])), takeover.Raised,
+		thousands(int64(counts[takeover.Above])), takeover.Above)
+	if r.DryRun {
+		fmt.Fprintln(out, "This was a dry run: nothing was written.")
+	}
+	if r.Skipped > 0 {
+		fmt.Fprintf(out, "Left out: %s of the tokens in %s, for a biz_type that was not taken over.\n", thousands(int64(r.Skipped)), tinyid.TokenTable)
+	}
+	fmt.Fprintf(out, "%s must be stopped before ids are issued here: a node of it that goes on fetching passes the\nmargin. For both at once there is the live source, see docs/segments.md.\n", from.name)
+	if config != "" && !r.DryRun {
+		_, err := fmt.Fprintf(out, "The configuration for firn serve is in %s.\n", config)
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\n%s", r.YAML)
+	return err
+}
+
+// printable keeps what a foreign table has from steering a terminal.
+func printable(name string) string {
+	if q := strconv.Quote(name); q != `"`+name+`"` || strings.ContainsAny(name, " \t") || name == "" {
+		return q
+	}
+	return name
+}
+
+type importRowShown struct {
+	Name    string `json:"name"`
+	Foreign string `json:"foreign_name"`
+	MaxID   string `json:"max_id"` // ids in quotes, as everywhere
+	Step    int64  `json:"step"`
+	Offset  int64  `json:"offset"`
+	Stride  int64  `json:"stride"`
+	Was     string `json:"was,omitempty"`
+	Now     string `json:"now"`
+	Outcome string `json:"outcome"`
+}
+
+func (r importReport) writeJSON(out io.Writer) error {
+	shown := struct {
+		From    string           `json:"from"`
+		DryRun  bool             `json:"dry_run"`
+		Names   []importRowShown `json:"names"`
+		Skipped int              `json:"tokens_left_out"`
+		YAML    string           `json:"configuration"`
+	}{r.From, r.DryRun, []importRowShown{}, r.Skipped, r.YAML}
+	for _, row := range r.Rows {
+		s := importRowShown{
+			Name: row.Here, Foreign: row.Name, MaxID: row.MaxID.String(), Step: row.Step, Offset: row.Stripe.Offset,
+			Stride: row.Stripe.Stride, Now: strconv.FormatUint(row.Now, 10), Outcome: row.Outcome,
+		}
+		if row.Was != nil {
+			s.Was = strconv.FormatUint(row.Was.Next, 10)
+		}
+		shown.Names = append(shown.Names, s)
+	}
+	return json.NewEncoder(out).Encode(shown)
+}
