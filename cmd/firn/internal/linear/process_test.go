@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	places      = 2   // processes at once
-	generations = 8   // how often each is started
-	each        = 4   // callers of a process
-	most        = 100 // calls that it answers
+	places      = 2                 // processes at once
+	generations = 8                 // how often each is started
+	each        = 4                 // callers of a process
+	most        = successes * 5 / 2 // calls that it answers
 )
 
 // childStore tells a child of the test which store to use.
