@@ -62,6 +62,7 @@ func (f *kindFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.kind, "kind", "snowflake", kindHelp)
 	flags.StringVar(&f.prefix, "prefix", "", "what ids begin with: ord makes ord_…, in fixed-width base32 that sorts; with --kind serial it takes part of the width")
 	f.addSerial(cmd)
+	flags.Lookup("zone").Usage = "with serial and number: whose clocks and calendar the time is read off, as UTC or +08:00"
 	f.counter.add(cmd)
 }
 
@@ -69,7 +70,7 @@ func (f *kindFlags) addSerial(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntVar(&f.width, "width", 0, "with serial: how many characters, prefix and check included (default: 32)")
 	flags.StringVar(&f.check, "check", "none", "with serial: check digits at the end: none, luhn (one) or mod97 (two, ISO 7064)")
-	flags.StringVar(&f.zone, "zone", "UTC", "with serial and number: whose clocks and calendar the time is read off, as UTC or +08:00")
+	flags.StringVar(&f.zone, "zone", "UTC", "with serial: whose clocks the time is read off, as UTC or +08:00")
 }
 
 // serial returns the format that the flags ask for.
@@ -118,7 +119,7 @@ func (f *kindFlags) unused(cmd *cobra.Command, k kind) error {
 	if k.name == "number" && given(cmd.Flags(), "prefix") {
 		errs = append(errs, errors.New("--prefix: write it into the --template"))
 	}
-	if f.prefix != "" && given(cmd.Flags(), "format") {
+	if f.prefix != "" && given(cmd.Flags(), "format") && len(errs) == 0 {
 		errs = append(errs, errors.New("--prefix has an encoding of its own: leave out --format"))
 	}
 	return errors.Join(errs...)
