@@ -98,7 +98,7 @@ const (
 func complain(err error) {
 	which := other
 	switch {
-	case errors.Is(err, store.ErrUnavailable):
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded): // a server that is slow to come back
 		which = unavailable
 	case errors.Is(err, context.Canceled):
 		which = ended
