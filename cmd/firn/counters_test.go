@@ -84,7 +84,7 @@ func TestKilledWhileCountingItGoesOnAbove(t *testing.T) {
 			t.Parallel()
 			state := t.TempDir()
 			last := firn.ID(0)
-			for range 40 {
+			for range 30 {
 				ids := counting(t, state, kind, 1+rand.IntN(20_000), syscall.SIGKILL)
 				// A kill loses no more than was fetched at once, and what is in the pipe has been read.
 				if gap := ids[0] - last - 1; gap > lost+4096 {
@@ -114,7 +114,7 @@ func TestAnInterruptedSegmentGivesTheRestBack(t *testing.T) {
 // TestManyCommandsCountTogether has short commands count one name each kind, sixteen at a
 // time.
 func TestManyCommandsCountTogether(t *testing.T) {
-	const commands = 160
+	const commands = 80
 	for _, kind := range []string{"segment", "sequence", "number"} {
 		t.Run(kind, func(t *testing.T) {
 			state := t.TempDir()
