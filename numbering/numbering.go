@@ -175,7 +175,7 @@ func (f *Format) text(id firn.ID) (string, error) {
 	// Dates are written in UTC, where every day has a midnight.
 	at, ok := f.period.begins(int64(id)/f.block, time.UTC)
 	number := int64(id) % f.block
-	if !ok || number == 0 {
+	if !ok || number == 0 || at.Year() > 9999 { // a counter of wider numbers looks like one of the year 20261
 		return "", fmt.Errorf("numbering: %d is no number of template %q: the counter is used for something else too", id, f.cfg.Template)
 	}
 	var b strings.Builder

@@ -148,8 +148,7 @@ func (p period) index(at time.Time) int64 {
 	}
 }
 
-// begins is when a period begins; ok is false for a number that is none, as one of a
-// year that would be written with five digits.
+// begins is when a period begins; ok is false for a number that is none.
 func (p period) begins(index int64, zone *time.Location) (at time.Time, ok bool) {
 	y, m, d := index, int64(1), int64(1)
 	switch p {
@@ -164,5 +163,5 @@ func (p period) begins(index int64, zone *time.Location) (at time.Time, ok bool)
 	at = time.Date(int(y), time.Month(m), int(d), 0, 0, 0, 0, zone)
 	// Noon is there in every zone; midnight is not on some days.
 	noon := time.Date(int(y), time.Month(m), int(d), 12, 0, 0, 0, zone)
-	return at, p.index(noon) == index && m >= 1 && m <= 12 && y >= 1 && y <= 9999
+	return at, p.index(noon) == index && m >= 1 && m <= 12
 }
