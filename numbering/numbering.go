@@ -121,7 +121,7 @@ func (f *Format) Take(ctx context.Context, n int) ([]string, error) {
 	}
 	first, err := f.cfg.Counter.TakeIn(ctx, int64(n), firn.ID(f.period.index(now)*f.block), f.block)
 	if errors.Is(err, sequence.ErrExhausted) {
-		return nil, fmt.Errorf("%w: %q has %d numbers in a %s: %w", ErrExhausted, f.cfg.Template, f.block-1, f.period, err)
+		return nil, fmt.Errorf("%w: %q has %d numbers in %s: %w", ErrExhausted, f.cfg.Template, f.block-1, f.period.each(), err)
 	}
 	if err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (f *Format) text(id firn.ID) (string, error) {
 	// Dates are written in UTC, where every day has a midnight.
 	at, ok := f.period.begins(int64(id)/f.block, time.UTC)
 	number := int64(id) % f.block
-	if !ok || number == 0 {
+	if !ok || number == 0 || at.Year() > 9999 { // a counter of wider numbers looks like one of the year 20261
 		return "", fmt.Errorf("numbering: %d is no number of template %q: the counter is used for something else too", id, f.cfg.Template)
 	}
 	var b strings.Builder

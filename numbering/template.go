@@ -29,6 +29,14 @@ const (
 
 func (p period) String() string { return [...]string{"all time", "year", "month", "day"}[p] }
 
+// each says how often numbers begin at 1 again.
+func (p period) each() string {
+	if p == ever {
+		return "all"
+	}
+	return "a " + p.String()
+}
+
 // dateFields are the parts of a date that a template may have.
 var dateFields = []struct {
 	name, layout string

@@ -1,10 +1,15 @@
-// Command report runs the benchmarks several times in one go and prints the
-// medians as a Markdown table. Run it at the repository's top.
+// Command report runs benchmarks several times in one go and prints the medians as
+// a Markdown table: of the generators, or of what its argument names. Run it at the
+// repository's top.
+//
+//	go run ./bench/report             # Firn's generator beside others
+//	go run ./bench/report segments    # segments under full demand, on real stores
 package main
 
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,26 +18,47 @@ import (
 	"strings"
 )
 
-const runs = "5"
-
 func main() {
-	if err := run(); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
-	cmd := exec.Command("go", "test", "-run", "^$", "-bench", ".", "-benchmem", "-benchtime", "300ms", "-count", runs, "./bench")
+func run(args []string) error {
+	switch {
+	case len(args) == 0:
+		return generators()
+	case len(args) == 1 && args[0] == "segments":
+		return segments()
+	default:
+		return fmt.Errorf("%q: nothing, for the generators, and segments are allowed", args)
+	}
+}
+
+// measure runs the benchmarks of a package.
+func measure(pkg, benchmarks string, flags ...string) (*figures, error) {
+	cmd := exec.Command("go", append(append([]string{"test", "-run", "^$", "-bench", benchmarks}, flags...), pkg)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
+		return nil, fmt.Errorf("%s: %w\n%s", cmd, err, out)
 	}
 	table := read(out)
+	if len(table.names) == 0 {
+		return nil, fmt.Errorf("%s: no figures in\n%s", cmd, out)
+	}
+	return table, nil
+}
+
+func generators() error {
+	table, err := measure("./bench", ".", "-benchmem", "-benchtime", "300ms", "-count", "5")
+	if err != nil {
+		return err
+	}
 	floor := table.median("Floor/time.Since", "ns/op")
 	if floor == 0 {
-		return fmt.Errorf("no figure for time.Since in\n%s", out)
+		return errors.New("no figure for time.Since")
 	}
 	fmt.Println("| | ns an id | × time.Since | two goroutines | two ÷ one | allocs | cores busy |")
 	fmt.Println("| --- | --- | --- | --- | --- | --- | --- |")

@@ -103,6 +103,14 @@ func wanted(f *pflag.Flag) (kind, allowed, example string) {
 		return "number of ids", "1 to 9223372036854775807 are allowed", "5"
 	case "worker", "datacenter":
 		return f.Name + " number", "whole numbers from 0 to what the layout has are allowed (see firn layout)", "0"
+	case "first":
+		return "id", "1 to 9223372036854775807 are allowed", "1"
+	case "step":
+		return "number of ids", fmt.Sprintf("1 to %d are allowed", int64(maxStep)), "1000"
+	case "stride":
+		return "stride", fmt.Sprintf("1 to %d are allowed", maxStride), "2"
+	case "offset":
+		return "offset", "whole numbers from 0, below the stride, are allowed", "1"
 	case "callers":
 		return "number of callers", fmt.Sprintf("1 to %d are allowed", maxCallers), "100"
 	case "batch":

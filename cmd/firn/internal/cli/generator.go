@@ -60,7 +60,7 @@ func (f *generatorFlags) add(cmd *cobra.Command, window time.Duration) {
 	flags.StringVar(&f.start, "start", "carry", "where the sequence begins in a new tick: carry, zero or random")
 	flags.DurationVar(&f.window, "window", window, "how far the fence is kept ahead: the store outage that is survived; 40s at least with --strict")
 	flags.DurationVar(&f.strict, "strict", 0, "how long a claim waits before it is used, so that not even a store that forgot its holders makes a duplicate: the longest window of the pool and 10s at least; all who join need the same (default: no wait)")
-	flags.BoolVar(&f.verbose, "verbose", false, "log what the lease does to standard error")
+	flags.BoolVar(&f.verbose, "verbose", false, "log to standard error what the lease, or the counter, does")
 }
 
 // config returns the lease the flags ask for, but for its store.
@@ -91,11 +91,19 @@ func (f *generatorFlags) config(stderr io.Writer) (lease.Config, error) {
 	}
 	switch {
 	case f.verbose:
-		cfg.Log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		cfg.Log = f.log(stderr)
 	case isTerminal(stderr):
 		cfg.Slots.Log = slog.New(&waiting{stderr}) // or nothing would be seen for seconds
 	}
 	return cfg, errors.Join(errs...)
+}
+
+// log is where what happens is told with --verbose; nil without.
+func (f *generatorFlags) log(stderr io.Writer) *slog.Logger {
+	if !f.verbose {
+		return nil
+	}
+	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 // misuse marks as wrong usage what a flag's value is to blame for, and not what

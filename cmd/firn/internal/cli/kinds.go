@@ -11,21 +11,33 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/wideid"
 	"github.com/firn-id/firn/cmd/firn/internal/zone"
-	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/prefixed"
 	"github.com/firn-id/firn/serial"
 )
 
 // kindHelp lists the kinds that firn next makes.
-const kindHelp = "snowflake, uuid (version 7), uuid4, objectid or serial (32 digits that begin with the time)"
+const kindHelp = "snowflake, uuid (version 7), uuid4, objectid or serial (32 digits that begin with the time); " +
+	"or, counted in the store under a --name, segment, sequence or number"
 
 // A kind is what firn next makes, and how.
 type kind struct {
-	name   string
-	leased bool // it is made of the ids of a leased worker
+	name string
+	from material
 }
 
-var kinds = []kind{{"snowflake", true}, {"uuid", false}, {"uuid7", false}, {"uuid4", false}, {"objectid", false}, {"serial", true}}
+// material is what ids of a kind are made of.
+type material int
+
+const (
+	fromNothing material = iota // that others share
+	fromLease                   // of a worker
+	fromCounter                 // in the store
+)
+
+var kinds = []kind{
+	{"snowflake", fromLease}, {"uuid", fromNothing}, {"uuid7", fromNothing}, {"uuid4", fromNothing}, {"objectid", fromNothing},
+	{"serial", fromLease}, {"segment", fromCounter}, {"sequence", fromCounter}, {"number", fromCounter},
+}
 
 func parseKind(name string) (kind, error) {
 	for _, k := range kinds {
@@ -41,6 +53,7 @@ type kindFlags struct {
 	kind, prefix string
 	width        int
 	check, zone  string
+	counter      counterFlags
 }
 
 func (f *kindFlags) add(cmd *cobra.Command) {
@@ -48,6 +61,8 @@ func (f *kindFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.kind, "kind", "snowflake", kindHelp)
 	flags.StringVar(&f.prefix, "prefix", "", "what ids begin with: ord makes ord_…, in fixed-width base32 that sorts; with --kind serial it takes part of the width")
 	f.addSerial(cmd)
+	flags.Lookup("zone").Usage = "with serial and number: whose clocks and calendar the time is read off, as UTC or +08:00"
+	f.counter.add(cmd)
 }
 
 func (f *kindFlags) addSerial(cmd *cobra.Command) {
@@ -70,33 +85,6 @@ func (f *kindFlags) serial(layout firn.Layout) (*serial.Format, error) {
 		return nil, err
 	}
 	return serial.New(serial.Config{Layout: layout, Width: f.width, Prefix: f.prefix, Zone: at, Check: check})
-}
-
-// unused refuses flags that say nothing about the kind: a typing error, or a
-// misunderstanding.
-func (f *kindFlags) unused(cmd *cobra.Command, k kind) error {
-	var errs []error
-	refuse := func(where string, names ...string) {
-		for _, name := range names {
-			if given(cmd.Flags(), name) {
-				errs = append(errs, fmt.Errorf("--%s goes with %s, not with --kind %s", name, where, k.name))
-			}
-		}
-	}
-	if k.name != "serial" {
-		refuse("--kind serial", "width", "check", "zone")
-	}
-	if k.name != "snowflake" {
-		refuse("--kind snowflake", "format")
-	}
-	if !k.leased {
-		refuse("--kind snowflake and serial", "store", "pool", "layout", "unit", "epoch", "worker", "worker-ahead", "datacenter",
-			"clock", "rollback", "ahead", "start", "window", "strict")
-	}
-	if k.name == "snowflake" && f.prefix != "" && given(cmd.Flags(), "format") {
-		errs = append(errs, errors.New("--prefix has an encoding of its own: leave out --format"))
-	}
-	return errors.Join(errs...)
 }
 
 // wide makes n ids that need no lease.
@@ -150,8 +138,11 @@ func wideSource(k kind) (wideid.Next, error) {
 	}
 }
 
-// appender returns how the ids of a leased worker are written.
-func (f *kindFlags) appender(k kind, format string, layout firn.Layout) (func(dst []byte, id firn.ID) ([]byte, error), error) {
+// An appender appends an id as it is to be written.
+type appender func(dst []byte, id firn.ID) ([]byte, error)
+
+// appender returns how the ids of a kind that are numbers are written.
+func (f *kindFlags) appender(k kind, format string, layout firn.Layout) (appender, error) {
 	switch {
 	case k.name == "serial":
 		s, err := f.serial(layout)
@@ -170,13 +161,16 @@ func (f *kindFlags) appender(k kind, format string, layout firn.Layout) (func(ds
 		if err != nil {
 			return nil, err
 		}
+		if w.readable && k.from == fromCounter {
+			return nil, fmt.Errorf("--format readable writes the time of an id; those of --kind %s have none", k.name)
+		}
 		return w.append, nil
 	}
 }
 
-// leased makes n ids of a leased worker.
-func leased(ctx context.Context, l *lease.Lease, n int64, p *printer, write func([]byte, firn.ID) ([]byte, error)) error {
-	return chunks(ctx, l, n, func(ids []firn.ID) error {
+// writeIDs makes n ids and writes them.
+func writeIDs(ctx context.Context, from filler, n int64, p *printer, write appender) error {
+	return chunks(ctx, from, n, func(ids []firn.ID) error {
 		for _, id := range ids {
 			if err := p.add(func(dst []byte) ([]byte, error) { return write(dst, id) }); err != nil {
 				return err

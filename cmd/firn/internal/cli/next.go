@@ -29,13 +29,18 @@ func newNext() *cobra.Command {
 		Short: "Make ids on this machine, safe beside others on the same store",
 		Long: `next makes ids on this machine. It leases a worker from the store, so that any
 number of processes that share the store never make the same id, and gives it
-back when done. The store is a file of this user unless --store says otherwise.`,
+back when done. Segments, sequences and business numbers are counted in the
+store instead, under a name. The store is a file of this user unless --store
+says otherwise.`,
 		Example: `  firn next
   firn next -n 5 --format base58
   firn next --layout sonyflake --pool flakes
   firn next --prefix ord
   firn next --kind uuid
-  firn next --kind serial --prefix PAY --check luhn`,
+  firn next --kind serial --prefix PAY --check luhn
+  firn next --kind segment --name orders
+  firn next --kind sequence --name txn -n 100
+  firn next --kind number --name bills --template 'INV{yyyy}-{n:5}' --zone +08:00`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if n < 1 {
@@ -49,11 +54,18 @@ back when done. The store is a file of this user unless --store says otherwise.`
 				return usage(err)
 			}
 			p := newPrinter(cmd.OutOrStdout(), asJSON)
-			if !k.leased {
+			if k.from == fromNothing {
 				if err := as.wide(cmd.Context(), k, n, p); err != nil {
 					return err
 				}
 				return p.end()
+			}
+			if k.from == fromCounter {
+				c, err := as.counted(cmd, k, n, format, flags.log(cmd.ErrOrStderr()))
+				if err != nil {
+					return usage(err)
+				}
+				return withCounter(cmd.Context(), &flags.storeFlags, c, p)
 			}
 			cfg, err := flags.config(cmd.ErrOrStderr())
 			if err != nil {
@@ -64,7 +76,7 @@ back when done. The store is a file of this user unless --store says otherwise.`
 				return usage(err)
 			}
 			return withLease(cmd.Context(), &flags.storeFlags, cfg, func(l *lease.Lease) error {
-				if err := leased(cmd.Context(), l, n, p, write); err != nil {
+				if err := writeIDs(cmd.Context(), l, n, p, write); err != nil {
 					return err
 				}
 				return p.end()
@@ -77,6 +89,19 @@ back when done. The store is a file of this user unless --store says otherwise.`
 	cmd.Flags().StringVar(&format, "format", "decimal", formatHelp)
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"ids":["…"]}`)
 	return cmd
+}
+
+// withCounter makes ids of a counter in the store.
+func withCounter(ctx context.Context, flags *storeFlags, c counted, p *printer) (err error) {
+	s, err := flags.open(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := c.make(ctx, s, p); err != nil {
+		return err
+	}
+	return p.end()
 }
 
 // withLease runs do with a worker leased, and gives it back.
@@ -115,12 +140,17 @@ func hint(err error) error {
 // chunk is how many ids are made and written at once.
 const chunk = 4096
 
+// A filler makes ids: as many as fit, or fewer and why.
+type filler interface {
+	Fill(ctx context.Context, ids []firn.ID) (int, error)
+}
+
 // chunks makes n ids and hands them on in order, in pieces.
-func chunks(ctx context.Context, l *lease.Lease, n int64, do func([]firn.ID) error) error {
+func chunks(ctx context.Context, from filler, n int64, do func([]firn.ID) error) error {
 	ids := make([]firn.ID, min(n, chunk))
 	var waited time.Duration // since the last id
 	for n > 0 {
-		filled, err := l.Fill(ctx, ids[:min(n, int64(len(ids)))])
+		filled, err := from.Fill(ctx, ids[:min(n, int64(len(ids)))])
 		if doErr := do(ids[:filled]); doErr != nil {
 			return doErr
 		}

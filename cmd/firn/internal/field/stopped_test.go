@@ -26,7 +26,11 @@ const (
 // TestMain lets tests run this test binary as a process of its own.
 func TestMain(m *testing.M) {
 	if url := os.Getenv(childStore); url != "" {
-		if err := child(url, os.Getenv(childPool)); err != nil {
+		run := func() error { return child(url, os.Getenv(childPool)) }
+		if settings := os.Getenv(childSegment); settings != "" {
+			run = func() error { return issue(url, settings) }
+		}
+		if err := run(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

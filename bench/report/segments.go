@@ -1,0 +1,29 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// segments prints what full-speed demand on segments makes of callers and store.
+func segments() error {
+	table, err := measure("./cmd/firn/internal/field", "Segment", "-benchtime", "5x", "-count", "3", "-timeout", "20m")
+	if err != nil {
+		return err
+	}
+	fmt.Println("| store | settings | callers | million ids a second | calls that waited | writes a second | writes in a target |")
+	fmt.Println("| --- | --- | --- | --- | --- | --- | --- |")
+	for _, name := range table.names {
+		parts := strings.Split(name, "/")
+		if len(parts) != 4 {
+			return fmt.Errorf("%q is no figure of segments", name)
+		}
+		target := "–"
+		if table.has2(name, "writes/target") {
+			target = fmt.Sprintf("%.1f", table.median(name, "writes/target"))
+		}
+		fmt.Printf("| %s | %s | %s | %.1f | %.5f %% | %.1f | %s |\n", parts[1], parts[2], parts[3],
+			table.median(name, "Mids/s"), table.median(name, "waits/million")/1e4, table.median(name, "writes/s"), target)
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package field
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
+	"github.com/firn-id/firn/segment"
+)
+
+// demandTarget is how long a range should last where the store is to be asked once in
+// that time: short, so that a run has many of them.
+const demandTarget = time.Second
+
+// demands are the settings that are measured. Roomy is what an operator with such a
+// demand sets: a step that may be as large as the demand of the target. Default are the
+// default settings, whose greatest step is used up in milliseconds. Of tight ones the store
+// cannot fetch as many as callers would take.
+var demands = []struct {
+	name string
+	cfg  segment.Config
+}{
+	{"roomy", segment.Config{Target: demandTarget, MaxStep: 1 << 40}},
+	{"default", segment.Config{}},
+	{"tight", segment.Config{MaxStep: 1000}},
+}
+
+// BenchmarkSegment has callers ask for ids as fast as they can, for a second an
+// iteration, and reports how many of a million calls found no id at hand and waited for
+// the store, how often that was written, and how many ids a second there were.
+func BenchmarkSegment(b *testing.B) {
+	for _, m := range makers {
+		if m.name != "Redis" && m.name != "MariaDB" {
+			continue
+		}
+		b.Run(m.name, func(b *testing.B) {
+			backend := m.make(b)
+			s, err := storeurl.Open(context.Background(), backend.url)
+			check(b, err)
+			b.Cleanup(func() { check(b, s.Close()) })
+			for _, d := range demands {
+				for _, callers := range []int{2, 64} {
+					b.Run(fmt.Sprintf("%s/%d", d.name, callers), func(b *testing.B) {
+						cfg := d.cfg
+						cfg.Store = s
+						all, err := segment.Open(cfg)
+						check(b, err)
+						name, err := all.Name(fmt.Sprintf("%s-%d", d.name, callers))
+						check(b, err)
+						sustain(b, name, callers, cfg.Target)
+						check(b, all.Close(context.Background()))
+					})
+				}
+			}
+		})
+	}
+}
+
+// sustain has callers ask without a pause, until the step has settled and b.N seconds
+// from then on.
+func sustain(b *testing.B, name *segment.Name, callers int, target time.Duration) {
+	var stop atomic.Bool
+	var group sync.WaitGroup
+	for range callers {
+		group.Go(func() {
+			for !stop.Load() {
+				if _, err := name.Next(); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	settle(name)
+	b.ResetTimer()
+	before, began := name.State(), time.Now()
+	time.Sleep(time.Duration(b.N) * time.Second)
+	after, took := name.State(), time.Since(began)
+	stop.Store(true)
+	b.StopTimer()
+	group.Wait()
+	calls := float64(after.Issued - before.Issued)
+	writes := float64(after.Fetches-before.Fetches) / took.Seconds()
+	b.ReportMetric(float64(after.Waits-before.Waits)/calls*1e6, "waits/million")
+	b.ReportMetric(calls/took.Seconds()/1e6, "Mids/s")
+	b.ReportMetric(writes, "writes/s")
+	if target > 0 {
+		b.ReportMetric(writes*target.Seconds(), "writes/target")
+	}
+	b.ReportMetric(0, "ns/op") // it is a second
+}
+
+// settle waits until the step does not grow any more: each fetch may multiply it by
+// four.
+func settle(name *segment.Name) {
+	for last := int64(0); ; {
+		time.Sleep(2 * demandTarget)
+		s := name.State()
+		if s.Step < last+last/4 {
+			return
+		}
+		last = s.Step
+	}
+}

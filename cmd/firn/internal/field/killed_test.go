@@ -1,0 +1,139 @@
+package field
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/segment"
+)
+
+// places are the processes that are there at once: how long each waits from call to
+// call, and at most how many it makes. The slow ones hold ranges that the others have long
+// gone past.
+var places = []struct {
+	pace  time.Duration
+	calls int
+}{{0, 1500}, {0, 1500}, {200 * time.Microsecond, 500}, {2 * time.Millisecond, 100}}
+
+// lives is how often each is started.
+const lives = 10
+
+// A ledger is what all processes of a segment issued.
+type ledger struct {
+	t *testing.T
+
+	mu       sync.Mutex
+	ranges   []segment.Range
+	calls    int
+	failures map[string]int
+}
+
+// add takes down what a process issued, and checks that it did not go back.
+func (l *ledger) add(i *issuer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := map[int]segment.Range{}
+	for _, c := range i.calls {
+		if before, ok := last[c.who]; ok && c.ids.First <= before.Last() {
+			l.t.Errorf("a process issued %v after %v", c.ids, before)
+		}
+		last[c.who] = c.ids
+		l.ranges = append(l.ranges, c.ids)
+		l.calls++
+	}
+	for _, text := range i.failures {
+		which, _, _ := strings.Cut(text, ": ")
+		if which != unavailable && which != ended {
+			l.t.Errorf("an undocumented error: %s", text)
+		}
+		l.failures[which]++
+	}
+}
+
+// check returns the greatest id, and fails if two ranges have an id in common.
+func (l *ledger) check() (greatest segment.Range) {
+	l.t.Helper()
+	slices.SortFunc(l.ranges, func(a, b segment.Range) int { return cmp.Compare(a.First, b.First) })
+	for i, r := range l.ranges {
+		if i > 0 && l.ranges[i-1].Last() >= r.First {
+			l.t.Errorf("%v and %v were issued", l.ranges[i-1], r)
+		}
+	}
+	return l.ranges[len(l.ranges)-1]
+}
+
+// TestKilledAndRestartedSegmentsIssueNoIDTwice kills processes with SIGKILL while
+// they issue ids of one name, each time at another moment, and starts others in
+// their place; some may close. Meanwhile the server is killed and started again,
+// twice.
+func TestKilledAndRestartedSegmentsIssueNoIDTwice(t *testing.T) {
+	for _, m := range makers {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			b := m.make(t)
+			all := &ledger{t: t, failures: map[string]int{}}
+			over := time.Now().Add(time.Minute)
+			total := len(places) * lives
+			ended := make(chan bool, total) // killed, of each life
+			var group sync.WaitGroup
+			for _, place := range places {
+				group.Go(func() {
+					for done := 0; done < lives; {
+						kill := rand.IntN(4) > 0
+						ok, err := live(b.url, all, place.pace, 1+rand.IntN(place.calls), kill)
+						if err == nil && !ok && time.Now().After(over) {
+							err = fmt.Errorf("after %d lives the store is not reached any more", done)
+						}
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if ok {
+							done++
+							ended <- kill
+						}
+					}
+				})
+			}
+			go func() { group.Wait(); close(ended) }()
+			count, killed := 0, 0
+			for kill := range ended {
+				count++
+				if kill {
+					killed++
+				}
+				if b.kill != nil && (count == total/3 || count == total*2/3) {
+					b.kill()
+					b.back()
+				}
+			}
+			greatest := all.check()
+			counter, err := segment.ReadCounter(context.Background(), b.open(t), "orders")
+			check(t, err)
+			if counter.Next <= uint64(greatest.Last()) {
+				t.Errorf("the counter stands at %d, below %d, which was issued", counter.Next, greatest.Last())
+			}
+			t.Logf("%d calls of %d processes, %d of them killed, up to %d; failed calls: %v", all.calls, count, killed, greatest.Last(), all.failures)
+		})
+	}
+}
+
+// live starts a process and ends it after so many calls. It returns false if the
+// process ended before, since the server was away when it started.
+func live(url string, all *ledger, pace time.Duration, calls int, kill bool) (ok bool, err error) {
+	i, err := startIssuer(url, plan{name: "orders", stride: 1, step: 20, most: 500, target: 20 * time.Millisecond, pace: pace, callers: 2})
+	if err != nil {
+		return false, err
+	}
+	ok = i.until(func(made []issued, _ []string) bool { return len(made) >= calls })
+	err = i.end(kill || !ok)
+	all.add(i)
+	return ok, err
+}
