@@ -70,7 +70,8 @@ GET  /livez /readyz /metrics         health, readiness, Prometheus
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	httpapi.New(s.service, s.log).Register(mux)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
+	front := s.service.Front(issuing.HTTP)
+	mux.Handle("GET /metrics", guarded(front, promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte(index)) // a failed write means that the client has gone
@@ -78,7 +79,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		httpapi.Fail(w, failure.New(http.StatusNotFound, "not_found", "there is nothing at %s; GET / lists what there is", r.URL.Path))
 	})
-	return mux
+	return bounded(front, mux)
 }
 
 // Handler returns the HTTP interface.
@@ -103,6 +104,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
+	s.warnExposed(listener.Addr())
 	failed := make(chan error, 1)
 	go func() { failed <- h.Serve(listener) }()
 	select {
