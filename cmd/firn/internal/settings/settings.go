@@ -127,3 +127,14 @@ func lineOf(source []byte, keys []string) string {
 	}
 	return fmt.Sprintf("line %d: ", node.GetToken().Position.Line)
 }
+
+// KeyFiles returns the files with veil keys that the configuration names.
+func (c Config) KeyFiles() []string {
+	files := map[string]bool{}
+	for _, ns := range c.Namespaces {
+		if ns.Veil != nil && ns.Veil.KeyFile != "" {
+			files[ns.Veil.KeyFile] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(files))
+}
