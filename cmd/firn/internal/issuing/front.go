@@ -173,8 +173,12 @@ func (f *Front) State(caller *access.Caller, name string) (State, error) {
 
 // List returns the states of all namespaces that the caller may use, by name.
 func (f *Front) List(caller *access.Caller) []State {
-	all := f.service.now.Load().namespaces
 	states := []State{}
+	caller, err := f.Current(caller)
+	if err != nil {
+		return states // none, to somebody who is no caller any more
+	}
+	all := f.service.now.Load().namespaces
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if caller.May(name) {
 			states = append(states, all[name].State())

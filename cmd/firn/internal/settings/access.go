@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
@@ -57,7 +56,7 @@ func (t Token) sum() (*[sha256.Size]byte, error) {
 	b, err := hex.DecodeString(t.SHA256)
 	if err != nil || len(b) != sha256.Size {
 		// What stands there may be the secret itself, so it is not repeated.
-		return nil, fmt.Errorf("this is no SHA-256: write the 64 hex digits that firn token prints, or firn token --hash for a secret that you have")
+		return nil, errors.New("this is no SHA-256: write the 64 hex digits that firn token prints, or firn token --hash for a secret that you have")
 	}
 	sum := [sha256.Size]byte(b)
 	if sum == sha256.Sum256(nil) {
@@ -121,18 +120,4 @@ func checkTokenName(name string) error {
 		err = firn.NewSyntaxError("token name", name, "it is what callers without a token are called")
 	}
 	return err
-}
-
-// hidePasswords leaves out what stands between // and @ in a line, as in the URL of a
-// store beside a mistake.
-func hidePasswords(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		from := strings.Index(line, "://")
-		to := strings.LastIndexByte(line, '@')
-		if from >= 0 && to > from {
-			lines[i] = line[:from+3] + "…" + line[to:]
-		}
-	}
-	return strings.Join(lines, "\n")
 }

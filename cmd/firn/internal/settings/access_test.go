@@ -59,9 +59,10 @@ func TestMistakesInAccessAndLimitsAreNamed(t *testing.T) {
 	}
 }
 
-func TestAMistakeBesideTheStoreDoesNotShowItsPassword(t *testing.T) {
+func TestAMistakeDoesNotShowTheSecretsBesideIt(t *testing.T) {
 	for _, text := range []string{
 		"store: redis://:geheim@127.0.0.1:6379/0\nstroe: x\n", "store: mysql://u:gehe@im@h/db\nlisten: [1]\n", "strore: redis://:geheim@h/0",
+		"tokens:\n  - {name: a, sha256: geheim, admni: true}\n", "tokens:\n  - {name: a, 'sha256' : \"geheim\", admni: true}\n", "tokens:\n  - name: a\n    sha256: geheim\n    admni: true\n",
 	} {
 		_, err := settings.Parse("firn.yaml", []byte(text))
 		if err == nil || strings.Contains(err.Error(), "gehe") || strings.Contains(err.Error(), "im@") {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -65,7 +66,7 @@ func Parse(path string, source []byte) (Config, error) {
 	if len(bytes.TrimSpace(source)) > 0 {
 		if err := yaml.UnmarshalWithOptions(source, &cfg, yaml.Strict()); err != nil {
 			return Config{}, fmt.Errorf("configuration %s:\n%s\nallowed are, %s",
-				path, hidePasswords(strings.TrimSpace(yaml.FormatError(err, false, true))), keysHelp)
+				path, withoutSecrets(yaml.FormatError(err, false, true)), keysHelp)
 		}
 	}
 	var errs []error
@@ -94,6 +95,27 @@ func Parse(path string, source []byte) (Config, error) {
 		}
 	}
 	return cfg, errors.Join(errs...)
+}
+
+// hash matches the value of a token, which may be the secret itself by mistake.
+var hash = regexp.MustCompile(`(sha256["']?\s*:\s*)[^\s,}\]]+`)
+
+// withoutSecrets returns the message about a mistake with the line that has it, and
+// without what must not come into a log: the lines around it, passwords in URLs, and
+// what tokens are known by.
+func withoutSecrets(message string) string {
+	var kept []string
+	for i, line := range strings.Split(strings.TrimSpace(message), "\n") {
+		if i > 0 && !strings.HasPrefix(line, ">") && strings.TrimSpace(line) != "^" {
+			continue
+		}
+		from, to := strings.Index(line, "://"), strings.LastIndexByte(line, '@')
+		if from >= 0 && to > from {
+			line = line[:from+3] + "…" + line[to:]
+		}
+		kept = append(kept, hash.ReplaceAllString(line, "${1}…"))
+	}
+	return strings.Join(kept, "\n")
 }
 
 // CheckAddress refuses an address without a port: the system would choose one, and
