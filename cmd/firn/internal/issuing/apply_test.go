@@ -174,7 +174,7 @@ namespaces:
 			})
 		}
 	}
-	for i := 1; i <= 25; i++ {
+	for i := 1; i <= 15; i++ {
 		write(key, one+[]string{"", two}[i%2])
 		if err := s.Apply(t.Context(), config(t, text(i))); err != nil {
 			t.Errorf("configuration %d: %v", i, err)
