@@ -16,6 +16,8 @@ import (
 // again: what was wrong may have been the store, or a file that it names.
 const retryLooks = 15
 
+const triedAgain = "tried again"
+
 // A Watch says when the files that a server serves by are looked at again.
 type Watch struct {
 	Config string           // path of the configuration; empty without one
@@ -63,7 +65,7 @@ func (f *follower) look(ctx context.Context) {
 		case changed:
 			f.reload(ctx, "changed")
 		case f.failed != nil && f.since >= retryLooks:
-			f.reload(ctx, "tried again")
+			f.reload(ctx, triedAgain)
 		}
 	}
 	if s.certificates != nil {
@@ -121,7 +123,7 @@ func (f *follower) reload(ctx context.Context, cause string) {
 	if err != nil {
 		s.metrics.reloads.WithLabelValues(resultFailed).Inc()
 		s.metrics.successful.Set(0)
-		if f.failed == nil || f.failed.Error() != err.Error() || cause == "SIGHUP" {
+		if cause != triedAgain || f.failed.Error() != err.Error() { // once, and not every half minute
 			s.told("configuration", cause, err)
 		}
 		f.failed = err

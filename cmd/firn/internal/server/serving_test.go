@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,6 +30,8 @@ type serving struct {
 	file string // of the configuration
 	// turn has the server look for changes, and returns when that is done.
 	turn func()
+	// once has it look once, after something was done.
+	once func(do func())
 	// hangup has it read everything again.
 	hangup func()
 	stop   func()
@@ -70,7 +73,20 @@ func serve(t *testing.T, text string, change ...func(*server.Server)) *serving {
 	return serveFile(t, file, change...)
 }
 
+// serveOn is serve on another address.
+func serveOn(t *testing.T, addr, text string) *serving {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "firn.yaml")
+	write(t, file, text)
+	return serveAt(t, addr, file)
+}
+
 func serveFile(t *testing.T, file string, change ...func(*server.Server)) *serving {
+	t.Helper()
+	return serveAt(t, "127.0.0.1:0", file, change...)
+}
+
+func serveAt(t *testing.T, addr, file string, change ...func(*server.Server)) *serving {
 	t.Helper()
 	cfg, err := settings.Read(file)
 	if err != nil {
@@ -84,7 +100,7 @@ func serveFile(t *testing.T, file string, change ...func(*server.Server)) *servi
 	for _, c := range change {
 		c(s)
 	}
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +119,8 @@ func serveFile(t *testing.T, file string, change ...func(*server.Server)) *servi
 			ticks <- time.Time{}
 		}
 	}
-	v.hangup = func() { hangups <- os.Interrupt; ticks <- time.Time{} }
+	v.once = func(do func()) { do(); ticks <- time.Time{} }
+	v.hangup = func() { hangups <- syscall.SIGHUP; ticks <- time.Time{} }
 	v.stop = sync.OnceFunc(func() {
 		cancel()
 		<-followed
