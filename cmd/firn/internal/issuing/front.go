@@ -2,7 +2,6 @@ package issuing
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -79,66 +78,10 @@ func (f *Front) Find(caller *access.Caller, name string) (*Namespace, error) {
 // Issue fills b with count ids of a namespace that was found for the caller: all, or
 // none and why. Ids are numbers or texts as [Namespace.Numeric] says of ns.
 func (f *Front) Issue(ctx context.Context, caller *access.Caller, ns *Namespace, count int, b *Batch) error {
-	if !f.service.now.Load().access.Knows(caller) {
-		// It was found under settings that are no longer in force.
-		if err := f.may(caller, ns.name); err != nil {
-			return err
-		}
-		var err error
-		if caller, err = f.Current(caller); err != nil {
-			return err
-		}
-	}
-	if err := f.issue(ctx, caller, ns, count, b); err != nil {
+	if err := f.checkCount(count); err != nil {
 		return f.failed(ns.name, err)
 	}
-	ns.answered[f.protocol].Inc()
-	ns.issued.Add(float64(count))
-	return nil
-}
-
-func (f *Front) issue(ctx context.Context, caller *access.Caller, ns *Namespace, count int, b *Batch) error {
-	if err := f.checkCount(count); err != nil {
-		return err
-	}
-	if err := caller.Take(count); err != nil {
-		return err
-	}
-	if err := ns.admit(count); err != nil {
-		caller.Return(count)
-		return err
-	}
-	if err := f.take(ctx, ns, count, b); err != nil {
-		caller.Return(count)
-		ns.giveBack(count)
-		return err
-	}
-	return nil
-}
-
-// take takes ids of a namespace, or of the one that has its place meanwhile: a
-// configuration that came into force may have closed it.
-func (f *Front) take(ctx context.Context, ns *Namespace, count int, b *Batch) error {
-	for {
-		err := ns.take(ctx, count, b)
-		if err == nil || !errors.Is(err, firn.ErrClosed) {
-			return err
-		}
-		next := f.service.now.Load().namespaces[ns.name]
-		switch {
-		case next == ns:
-			return err // the end of the service
-		case next == nil:
-			return undeclared(ns.name)
-		case next.Numeric() != ns.Numeric():
-			// The caller expects ids of the other form, and has checked that they fit.
-			changed := failure.New(http.StatusServiceUnavailable, "namespace_changed",
-				"namespace %s was changed while the request was under way: ask again", ns.name)
-			changed.Retry = time.Second
-			return changed
-		}
-		ns = next
-	}
+	return f.serve(caller, ns, count, func(ns *Namespace) (int, error) { return count, ns.take(ctx, count, b) })
 }
 
 // Limit returns how many ids a request may ask for.
