@@ -1,30 +1,220 @@
 // Package access says who asks, and what they may.
+//
+// A [Book] is made of the configuration and replaced with it. Whoever keeps a [Caller]
+// for longer than a request, as for a connection, asks [Book.Current] before each: a
+// token that is no longer in the configuration ends there and then.
 package access
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/x509"
+	"net/http"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/rate"
+)
+
+// Config says who may do what, checked.
+type Config struct {
+	Tokens      []Token
+	Anonymous   []string // patterns of namespaces that callers without a token may use
+	OpenMetrics bool     // metrics are shown to anyone
+}
+
+// A Token is a caller: who has its secret, or a certificate with its name.
+type Token struct {
+	Name        string
+	SHA256      *[sha256.Size]byte // of the secret; nil without one
+	Certificate string             // a common name or SAN; empty without one
+	Namespaces  []string           // patterns
+	Admin       bool               // may look at pools and metrics
+	Rate        rate.Rate          // zero: no limit
+}
 
 // Credentials are what a request says about who makes it.
 type Credentials struct {
 	Token string // the secret; empty without one
-	Local bool   // the connection has both its ends on this machine
+	Local bool   // nothing but this machine is at either end: see [Local]
+	// Certificate is the client's, verified against the configured authorities in the
+	// handshake; nil without one.
+	Certificate *x509.Certificate
+	From        string // the client's address, for the audit log
 }
 
-// A Book knows the callers there are.
-type Book struct{ anyone *Caller }
-
-// Open returns a book in which everyone may do everything.
-func Open() *Book { return &Book{anyone: &Caller{name: "anonymous", all: true}} }
-
-// Identify returns the caller with these credentials.
-func (b *Book) Identify(Credentials) (*Caller, error) { return b.anyone, nil }
-
-// A Caller is who makes a request, as far as the server knows. All methods may be
-// called concurrently.
-type Caller struct {
-	name string
-	all  bool
+// A Book knows the callers there are. Its methods may be called concurrently.
+type Book struct {
+	config Config
+	// bySecret has for key a digest of the secret's hash with a salt of this process:
+	// a map compares keys byte by byte, and how long that takes would else tell how
+	// much of a stored hash an attempt has in common with it.
+	bySecret      map[[sha256.Size]byte]*identity
+	salt          [sha256.Size]byte
+	byCertificate map[string]*identity
+	byName        map[string]*identity
+	anonymous     *identity // of callers without credentials; nil where there are none
+	local         *identity // of those on this machine, where nothing is configured
 }
 
-// Name returns the name of the caller's token, "anonymous" without one.
-func (c *Caller) Name() string { return c.name }
+// An identity is who a caller can be.
+type identity struct {
+	name      string
+	sum       [sha256.Size]byte
+	may       patterns
+	admin     bool
+	anonymous bool
+	bucket    *rate.Bucket // nil without a limit
+	order     int          // in the configuration
+}
 
-// May reports whether the caller may use a namespace.
-func (c *Caller) May(_ string) bool { return c.all }
+// NewBook returns the book of a configuration that has been checked. What a caller in
+// old has used of its rate counts in the new book, if the rate has not changed; old may
+// be nil. Now is a monotonic clock.
+func NewBook(cfg Config, old *Book, now func() time.Duration) *Book {
+	b := &Book{
+		config:   cfg,
+		bySecret: map[[sha256.Size]byte]*identity{}, byCertificate: map[string]*identity{}, byName: map[string]*identity{},
+	}
+	_, _ = rand.Read(b.salt[:]) // never fails
+	for i, t := range cfg.Tokens {
+		id := &identity{name: t.Name, may: newPatterns(t.Namespaces), admin: t.Admin, order: i, bucket: old.bucket(t)}
+		if id.bucket == nil && !t.Rate.IsZero() {
+			id.bucket = rate.NewBucket(t.Rate, now)
+		}
+		b.byName[t.Name] = id
+		if t.SHA256 != nil {
+			id.sum = *t.SHA256
+			b.bySecret[b.salted(id.sum)] = id
+		}
+		if t.Certificate != "" {
+			b.byCertificate[t.Certificate] = id
+		}
+	}
+	switch {
+	case len(cfg.Anonymous) > 0:
+		b.anonymous = &identity{name: anonymous, may: newPatterns(cfg.Anonymous), anonymous: true}
+	case len(cfg.Tokens) == 0:
+		b.local = &identity{name: "local", may: patterns{all: true}, admin: true}
+	}
+	return b
+}
+
+const anonymous = "anonymous"
+
+// bucket returns the bucket of a token whose name and rate have not changed.
+func (b *Book) bucket(t Token) *rate.Bucket {
+	if b == nil {
+		return nil
+	}
+	if id := b.byName[t.Name]; id != nil && id.bucket != nil && id.bucket.Rate() == t.Rate {
+		return id.bucket
+	}
+	return nil
+}
+
+func (b *Book) salted(sum [sha256.Size]byte) [sha256.Size]byte {
+	var both [2 * sha256.Size]byte
+	copy(both[:], b.salt[:])
+	copy(both[sha256.Size:], sum[:])
+	return sha256.Sum256(both[:])
+}
+
+// Config returns what the book was made of.
+func (b *Book) Config() Config { return b.config }
+
+// OpenMetrics reports whether metrics are shown to anyone.
+func (b *Book) OpenMetrics() bool { return b.config.OpenMetrics }
+
+// LocalOnly reports whether only callers on this machine are served: nothing is said
+// about others.
+func (b *Book) LocalOnly() bool { return b.local != nil }
+
+// Identify returns the caller with these credentials. A wrong token is an error even
+// where none is needed; where no tokens are configured at all, none can be wrong,
+// and it is as if there were none.
+func (b *Book) Identify(c Credentials) (*Caller, error) {
+	p := proof{local: c.Local, certificate: c.Certificate}
+	if c.Token != "" {
+		p.secret, p.sum = true, sha256.Sum256([]byte(c.Token))
+	}
+	return b.identify(p, c.From)
+}
+
+func (b *Book) identify(p proof, from string) (*Caller, error) {
+	id, err := b.find(p)
+	if err != nil {
+		return nil, err
+	}
+	return &Caller{book: b, is: id, proof: p, from: from}, nil
+}
+
+func (b *Book) find(p proof) (*identity, error) {
+	if p.secret && len(b.config.Tokens) > 0 {
+		id := b.bySecret[b.salted(p.sum)]
+		// That the digests agree says it; the comparison costs nothing and does not
+		// rest on it.
+		if id == nil || subtle.ConstantTimeCompare(id.sum[:], p.sum[:]) != 1 {
+			return nil, unauthorized("the token is not known here: it was never in the configuration, or was taken out of it")
+		}
+		return id, nil
+	}
+	if p.certificate != nil {
+		if id := b.certified(p.certificate); id != nil {
+			if now := time.Now(); now.After(p.certificate.NotAfter) {
+				return nil, unauthorized("the certificate of %s ended on %s", id.name, p.certificate.NotAfter.UTC().Format(time.RFC3339))
+			}
+			return id, nil
+		}
+	}
+	switch {
+	case b.anonymous != nil:
+		return b.anonymous, nil
+	case b.local != nil && p.local:
+		return b.local, nil
+	case b.local != nil:
+		return nil, unauthorized("the server serves only callers on its own machine (under the name localhost or 127.0.0.1, without a proxy) as long as its configuration names no others: " +
+			"it needs tokens (firn token makes one), or anonymous: [\"*\"] for everyone")
+	case p.certificate != nil:
+		return nil, unauthorized("no token in the configuration has the certificate of %q", p.certificate.Subject.CommonName)
+	}
+	return nil, unauthorized("a token is needed: Authorization: Bearer TOKEN over HTTP, AUTH TOKEN over the Redis protocol")
+}
+
+// certified returns the first identity in the configuration that has a name of a
+// certificate.
+func (b *Book) certified(c *x509.Certificate) (found *identity) {
+	look := func(name string) {
+		if id := b.byCertificate[name]; name != "" && id != nil && (found == nil || id.order < found.order) {
+			found = id
+		}
+	}
+	if len(b.byCertificate) == 0 {
+		return nil
+	}
+	look(c.Subject.CommonName)
+	for _, name := range c.DNSNames {
+		look(name)
+	}
+	for _, uri := range c.URIs {
+		look(uri.String())
+	}
+	return found
+}
+
+// Current returns the caller as this book knows it: the same one if the book has not
+// been replaced since. An error says that it is no caller any more.
+func (b *Book) Current(c *Caller) (*Caller, error) {
+	if c.book == b {
+		return c, nil
+	}
+	return b.identify(c.proof, c.from)
+}
+
+func unauthorized(format string, args ...any) error {
+	return failure.New(http.StatusUnauthorized, "unauthorized", format, args...)
+}
+
+// Knows reports whether the caller was identified with this book.
+func (b *Book) Knows(c *Caller) bool { return c.book == b }

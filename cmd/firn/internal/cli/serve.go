@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,8 +87,11 @@ made on first use and share one generator, which the flags describe.`,
 				return errors.Join(misuse(hint(err)), listener.Close(), s.Close())
 			}
 			warn(ctx, s, log)
-			log.Info("serving", "http", "http://"+listener.Addr().String(), "store", storeurl.Redact(flags.store), "version", currentVersion().Version)
-			return errors.Join(srv.Serve(ctx, listener), srv.Close(), s.Close())
+			log.Info("serving", "http", srv.Scheme()+"://"+listener.Addr().String(), "store", storeurl.Redact(flags.store), "version", currentVersion().Version)
+			following := follow(ctx, srv, configFile)
+			err = srv.Serve(ctx, listener)
+			following() // before Close: nothing is applied after it
+			return errors.Join(err, srv.Close(), s.Close())
 		},
 	}
 	flags.add(cmd, 5*time.Minute)
@@ -101,6 +107,32 @@ func stopTraces(ctx context.Context, traces *telemetry.Traces, log *slog.Logger)
 	defer cancel()
 	if err := traces.Stop(ctx); err != nil {
 		log.Warn("the last traces were not sent", "error", err)
+	}
+}
+
+// lookEvery is how often files are looked at for changes; a change counts when it was
+// seen twice.
+const lookEvery = 2 * time.Second
+
+// follow has the server follow its configuration until the function it returns is called.
+// Without a configuration a hangup ends the process, as it does other programs.
+func follow(ctx context.Context, srv *server.Server, config string) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ticker := time.NewTicker(lookEvery)
+	hangup := make(chan os.Signal, 1)
+	if config != "" {
+		signal.Notify(hangup, syscall.SIGHUP)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		srv.Follow(ctx, server.Watch{Config: config, Ticks: ticker.C, Hangup: hangup})
+	}()
+	return func() {
+		cancel()
+		<-done
+		ticker.Stop()
+		signal.Stop(hangup)
 	}
 }
 

@@ -57,7 +57,10 @@ func Of(err error) *Failure {
 }
 
 func classify(err error) (status int, code string) {
+	var tooLong *http.MaxBytesError
 	switch {
+	case errors.As(err, &tooLong):
+		return http.StatusRequestEntityTooLarge, "body_too_large"
 	case errors.Is(err, store.ErrNotFound):
 		return http.StatusNotFound, "not_found"
 	case errors.Is(err, firn.ErrFence):

@@ -12,13 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
-
-// maxBody bounds what a request may bring; nothing in it is read.
-const maxBody = 64 << 10
 
 // maxKept bounds the memory that is kept for another answer.
 const maxKept = 1 << 20
@@ -67,9 +63,6 @@ func (a *API) Register(mux *http.ServeMux) {
 func (a *API) handle(methods []string, h func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["Cache-Control"] = noStore
-		if r.ContentLength != 0 {
-			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		}
 		var err error
 		if slices.Contains(methods, r.Method) {
 			err = h(w, r)
@@ -131,24 +124,11 @@ func plain(w http.ResponseWriter, text string) error {
 	return nil
 }
 
-// caller returns who makes the request.
-func (a *API) caller(r *http.Request) (*access.Caller, error) {
-	var token string
-	if header := r.Header["Authorization"]; len(header) > 0 {
-		scheme, secret, _ := strings.Cut(header[0], " ")
-		if !strings.EqualFold(scheme, "Bearer") {
-			return nil, a.front.Refuse(failure.New(http.StatusUnauthorized, "unauthorized", "write Authorization: Bearer TOKEN"))
-		}
-		token = strings.TrimSpace(secret)
-	}
-	return a.front.Identify(access.Credentials{Token: token})
-}
-
 // ids answers ids.
 func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
 	start := time.Now()
 	defer func() { a.front.Observe(time.Since(start)) }()
-	caller, err := a.caller(r)
+	caller, err := a.front.Caller(r)
 	if err != nil {
 		return err
 	}
@@ -207,7 +187,7 @@ func (a *API) parse(r *http.Request) (count int, f form, err error) {
 }
 
 func (a *API) decode(w http.ResponseWriter, r *http.Request) error {
-	caller, err := a.caller(r)
+	caller, err := a.front.Caller(r)
 	if err != nil {
 		return err
 	}
@@ -223,7 +203,7 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) listNamespaces(w http.ResponseWriter, r *http.Request) error {
-	caller, err := a.caller(r)
+	caller, err := a.front.Caller(r)
 	if err != nil {
 		return err
 	}
@@ -231,7 +211,7 @@ func (a *API) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) oneNamespace(w http.ResponseWriter, r *http.Request) error {
-	caller, err := a.caller(r)
+	caller, err := a.front.Caller(r)
 	if err != nil {
 		return err
 	}
@@ -243,7 +223,7 @@ func (a *API) oneNamespace(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) workers(w http.ResponseWriter, r *http.Request) error {
-	caller, err := a.caller(r)
+	caller, err := a.front.Caller(r)
 	if err != nil {
 		return err
 	}

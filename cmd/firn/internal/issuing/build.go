@@ -40,7 +40,6 @@ func (b *builder) onFirstUse(ctx context.Context) error {
 	if p := b.old.dynamic; p != nil {
 		b.made.dynamic = p
 		b.made.pools[p.name] = p
-		b.made.namespaces = b.old.namespaces
 		return nil
 	}
 	p, err := b.service.open(ctx, b.service.base, "")
@@ -57,7 +56,7 @@ func (b *builder) add(ctx context.Context, name string, set settings.Namespace) 
 	if err != nil {
 		return err
 	}
-	ns := b.service.namespace(name, set, made)
+	ns := b.service.namespace(name, set, made, b.made.limits)
 	b.made.namespaces[name] = ns // from here on it is closed if building fails
 	if set.KindName() == "serial" {
 		format, err := set.SerialSettings()

@@ -2,7 +2,6 @@ package issuing
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -65,20 +64,11 @@ func (f *Front) failed(namespace string, err error) *failure.Failure {
 	return told
 }
 
-// Identify returns who makes a request.
-func (f *Front) Identify(c access.Credentials) (*access.Caller, error) {
-	caller, err := f.service.now.Load().access.Identify(c)
-	if err != nil {
-		return nil, f.failed("", err)
-	}
-	return caller, nil
-}
-
 // Find returns the namespace of that name if the caller may use it; it is made where
 // namespaces are made on first use.
 func (f *Front) Find(caller *access.Caller, name string) (*Namespace, error) {
-	if !caller.May(name) {
-		return nil, f.failed("", denied(caller, name))
+	if err := f.may(caller, name); err != nil {
+		return nil, err
 	}
 	ns, err := f.service.find(name, true)
 	if err != nil {
@@ -87,42 +77,23 @@ func (f *Front) Find(caller *access.Caller, name string) (*Namespace, error) {
 	return ns, nil
 }
 
-func denied(caller *access.Caller, name string) error {
-	return failure.New(http.StatusForbidden, "forbidden", "%s may not use namespace %q", caller.Name(), name)
-}
-
 // Issue fills b with count ids of a namespace that was found for the caller: all, or
-// none and why.
+// none and why. Ids are numbers or texts as [Namespace.Numeric] says of ns.
 func (f *Front) Issue(ctx context.Context, caller *access.Caller, ns *Namespace, count int, b *Batch) error {
 	if f.service.traced {
 		trace.SpanFromContext(ctx).SetAttributes(attribute.String("firn.namespace", ns.name), attribute.Int("firn.count", count))
 	}
-	if err := f.issue(ctx, caller, ns, count, b); err != nil {
+	if err := f.checkCount(count); err != nil {
 		return f.failed(ns.name, err)
 	}
-	ns.answered[f.protocol].Inc()
-	ns.issued.Add(float64(count))
-	return nil
-}
-
-func (f *Front) issue(ctx context.Context, _ *access.Caller, ns *Namespace, count int, b *Batch) error {
-	if err := f.checkCount(count); err != nil {
-		return err
-	}
-	err := ns.take(ctx, count, b)
-	if err == nil || !errors.Is(err, firn.ErrClosed) {
-		return err
-	}
-	// A configuration that came into force meanwhile has closed it: the namespace
-	// that has its place now answers.
-	if now := f.service.now.Load().namespaces[ns.name]; now != nil && now != ns {
-		return now.take(ctx, count, b)
-	}
-	return err
+	return f.serve(caller, ns, count, func(ns *Namespace) (int, error) { return count, ns.take(ctx, count, b) })
 }
 
 // Limit returns how many ids a request may ask for.
-func (f *Front) Limit() int { return f.service.now.Load().batch }
+func (f *Front) Limit() int { return f.service.now.Load().limits.MaxBatch() }
+
+// MaxBody returns how many bytes a request may bring.
+func (f *Front) MaxBody() int { return f.service.now.Load().limits.MaxBody() }
 
 func (f *Front) checkCount(count int) error {
 	limit := f.Limit()
@@ -138,8 +109,8 @@ func (f *Front) checkCount(count int) error {
 
 // State returns the state of a namespace that the caller may use.
 func (f *Front) State(caller *access.Caller, name string) (State, error) {
-	if !caller.May(name) {
-		return State{}, f.failed("", denied(caller, name))
+	if err := f.may(caller, name); err != nil {
+		return State{}, err
 	}
 	ns, err := f.service.find(name, false)
 	if err != nil {
@@ -150,8 +121,12 @@ func (f *Front) State(caller *access.Caller, name string) (State, error) {
 
 // List returns the states of all namespaces that the caller may use, by name.
 func (f *Front) List(caller *access.Caller) []State {
-	all := f.service.now.Load().namespaces
 	states := []State{}
+	caller, err := f.Current(caller)
+	if err != nil {
+		return states // none, to somebody who is no caller any more
+	}
+	all := f.service.now.Load().namespaces
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if caller.May(name) {
 			states = append(states, all[name].State())
@@ -160,8 +135,11 @@ func (f *Front) List(caller *access.Caller) []State {
 	return states
 }
 
-// Slots returns the slots of a pool, as the store has them.
-func (f *Front) Slots(ctx context.Context, _ *access.Caller, pool string) (slots.Pool, error) {
+// Slots returns the slots of a pool, as the store has them, to an administrator.
+func (f *Front) Slots(ctx context.Context, caller *access.Caller, pool string) (slots.Pool, error) {
+	if err := f.Admin(caller, "pools"); err != nil {
+		return slots.Pool{}, err
+	}
 	p, err := slots.Read(ctx, f.service.store, pool)
 	if err != nil {
 		return p, f.failed("", err)
@@ -179,15 +157,20 @@ type DecodeRequest struct {
 
 // Decode takes an id apart.
 func (f *Front) Decode(caller *access.Caller, r DecodeRequest) (decode.Result, error) {
-	result, err := f.decode(caller, r)
+	if r.Namespace != "" {
+		if err := f.may(caller, r.Namespace); err != nil {
+			return decode.Result{}, err
+		}
+	}
+	result, err := f.decode(r)
 	if err != nil {
 		return result, f.failed("", err)
 	}
 	return result, nil
 }
 
-func (f *Front) decode(caller *access.Caller, r DecodeRequest) (decode.Result, error) {
-	layout, err := f.layout(caller, r)
+func (f *Front) decode(r DecodeRequest) (decode.Result, error) {
+	layout, err := f.layout(r)
 	if err != nil {
 		return decode.Result{}, err
 	}
@@ -201,7 +184,7 @@ func (f *Front) decode(caller *access.Caller, r DecodeRequest) (decode.Result, e
 	return result, nil
 }
 
-func (f *Front) layout(caller *access.Caller, r DecodeRequest) (layout firn.Layout, err error) {
+func (f *Front) layout(r DecodeRequest) (layout firn.Layout, err error) {
 	if r.Namespace == "" {
 		described := settings.Namespace{Layout: r.Layout}
 		if layout, err = decode.Layout(described.LayoutText(), r.Unit, r.Epoch); err != nil {
@@ -211,9 +194,6 @@ func (f *Front) layout(caller *access.Caller, r DecodeRequest) (layout firn.Layo
 	}
 	if r.Layout != "" || r.Unit != "" || r.Epoch != "" {
 		return layout, failure.BadRequest("bad_request", "give a namespace, or a layout with unit and epoch, not both")
-	}
-	if !caller.May(r.Namespace) {
-		return layout, denied(caller, r.Namespace)
 	}
 	ns, err := f.service.find(r.Namespace, false)
 	if err != nil {

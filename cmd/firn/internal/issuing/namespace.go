@@ -6,13 +6,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/rate"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/prefixed"
 	"github.com/firn-id/firn/veil"
 )
 
 // A Namespace is a named source of ids. It may have been replaced since it was found;
-// [Front.Issue] sees to that.
+// [Front.Issue] sees to that. It is found anew for each request: one that is kept would
+// go on with settings that are no longer in force.
 type Namespace struct {
 	name     string
 	settings settings.Namespace
@@ -23,9 +26,10 @@ type Namespace struct {
 
 	issued   prometheus.Counter
 	answered [protocols]prometheus.Counter
+	bucket   *rate.Bucket // nil without a limit
 }
 
-func (s *Service) namespace(name string, set settings.Namespace, made base) *Namespace {
+func (s *Service) namespace(name string, set settings.Namespace, made base, limits settings.Limits) *Namespace {
 	ns := &Namespace{name: name, settings: set, base: made, issued: s.metrics.issued.WithLabelValues(name)}
 	ns.numbers, _ = made.(numbers)
 	if ns.numbers == nil {
@@ -33,6 +37,14 @@ func (s *Service) namespace(name string, set settings.Namespace, made base) *Nam
 	}
 	for p := range protocols {
 		ns.answered[p] = s.metrics.requests.WithLabelValues(name, p.String(), "ok")
+	}
+	if limit := limits.RateOf(name); !limit.IsZero() {
+		// What was used of the rate stays used, if only other settings have changed.
+		if was := s.now.Load().namespaces[name]; was != nil && was.bucket != nil && was.bucket.Rate() == limit {
+			ns.bucket = was.bucket
+		} else {
+			ns.bucket = rate.NewBucket(limit, s.clock)
+		}
 	}
 	return ns
 }
@@ -44,6 +56,25 @@ func (n *Namespace) setPrefix(prefix prefixed.Prefix) {
 		return
 	}
 	n.texts = &written{n.numbers, func(id firn.ID) (string, error) { return prefix.ID(id), nil }}
+}
+
+// admit takes n ids of the rate, or says why not.
+func (n *Namespace) admit(count int) error {
+	if n.bucket == nil {
+		return nil
+	}
+	wait, ok := n.bucket.Take(count)
+	if ok {
+		return nil
+	}
+	return access.Limited("namespace "+n.name, n.bucket.Rate().String(), count, wait)
+}
+
+// giveBack returns ids to the rate that were admitted and not issued.
+func (n *Namespace) giveBack(count int) {
+	if n.bucket != nil {
+		n.bucket.Return(count)
+	}
 }
 
 // Name returns the name.

@@ -9,13 +9,16 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/audit"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/lease"
@@ -40,6 +43,9 @@ type Config struct {
 	Log      *slog.Logger
 	Registry *prometheus.Registry // receives the metrics
 	Traced   bool                 // requests come with spans, which are told what was asked for
+	Audit    *audit.Log           // receives denials; default: one to Log
+	// Monotonic is the clock of rates; default: the system's.
+	Monotonic func() time.Duration
 }
 
 // Service issues ids. Its methods may be called concurrently. Make one with [Open].
@@ -49,8 +55,12 @@ type Service struct {
 	base    lease.Config
 	metrics *metrics
 	traced  bool
+	audit   *audit.Log
+	clock   func() time.Duration
 
-	mu       sync.Mutex // held while now is changed
+	applying sync.Mutex // held while settings are applied, which may take long, and before mu
+	closed   bool       // guarded by applying
+	mu       sync.Mutex // held for the moment in which now is changed
 	now      atomic.Pointer[snapshot]
 	draining atomic.Bool
 }
@@ -60,13 +70,19 @@ type snapshot struct {
 	namespaces map[string]*Namespace
 	pools      map[string]*pool
 	dynamic    *pool // of namespaces made on first use; nil where all are declared
-	batch      int   // ids in one answer
+	limits     settings.Limits
 	access     *access.Book
 }
 
 // Open takes a worker for every pool that the settings name. Close gives them back.
 func Open(ctx context.Context, cfg Config) (*Service, error) {
-	s := &Service{store: cfg.Store, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced}
+	if cfg.Monotonic == nil {
+		cfg.Monotonic = firn.SystemTime().Monotonic
+	}
+	if cfg.Audit == nil {
+		cfg.Audit = audit.New(cfg.Log, cfg.Monotonic)
+	}
+	s := &Service{store: cfg.Store, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, clock: cfg.Monotonic}
 	s.now.Store(&snapshot{})
 	if err := s.Apply(ctx, cfg.Settings); err != nil {
 		return nil, err
@@ -77,22 +93,45 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 
 // Apply serves what cfg says from now on, without a gap: requests under way are
 // answered, by what there was or what there is. What has not changed goes on as it is.
-// After an error everything is as it was.
+// What cannot change while it is served is refused. After an error everything is as it
+// was. The context bounds how long it waits for workers.
 func (s *Service) Apply(ctx context.Context, cfg settings.Config) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	if s.closed {
+		return fmt.Errorf("the service has ended: %w", firn.ErrClosed)
+	}
 	old := s.now.Load()
+	if err := old.allows(cfg); err != nil {
+		return err
+	}
 	b := builder{service: s, old: old, made: &snapshot{
-		namespaces: map[string]*Namespace{}, pools: map[string]*pool{}, batch: cfg.Limits.MaxBatch(), access: access.Open(),
+		namespaces: map[string]*Namespace{}, pools: map[string]*pool{}, limits: cfg.Limits, access: old.access,
 	}}
+	if who := cfg.Access(); old.access == nil || !reflect.DeepEqual(who, old.access.Config()) {
+		b.made.access = access.NewBook(who, old.access, s.clock)
+	}
 	if err := b.build(ctx, cfg); err != nil {
 		return errors.Join(err, s.release(b.made, old))
 	}
-	s.now.Store(b.made)
-	if err := s.release(old, b.made); err != nil {
+	if err := s.release(s.install(&b), b.made); err != nil {
 		s.log.Warn("the configuration is in force; what it no longer needs was not given back", "error", err)
 	}
 	return nil
+}
+
+// install puts what was built in force and returns what was until then.
+func (s *Service) install(b *builder) (old *snapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old = s.now.Load()
+	if b.made.dynamic != nil {
+		for name := range old.namespaces { // those made while this was built, too
+			b.made.namespaces[name] = s.namespace(name, settings.Namespace{}, leased{b.made.dynamic}, b.made.limits)
+		}
+	}
+	s.now.Store(b.made)
+	return old
 }
 
 // release closes what is in from and not in kept.
@@ -129,7 +168,7 @@ func (s *Service) find(name string, create bool) (*Namespace, error) {
 		return ns, nil
 	}
 	if now.dynamic == nil {
-		return nil, unknown("unknown namespace %q: it is not in the configuration; GET /v1/namespaces lists those that are", name)
+		return nil, undeclared(name)
 	}
 	if err := settings.CheckName(name); err != nil {
 		return nil, err
@@ -148,17 +187,21 @@ func (s *Service) create(name string) (*Namespace, error) {
 	case now.namespaces[name] != nil:
 		return now.namespaces[name], nil
 	case now.dynamic == nil:
-		return nil, unknown("unknown namespace %q: it is not in the configuration; GET /v1/namespaces lists those that are", name)
+		return nil, undeclared(name)
 	case len(now.namespaces) >= maxDynamic:
 		return nil, unknown("unknown namespace %q: %d namespaces were made on first use, which is the limit; name yours in a configuration file",
 			name, maxDynamic)
 	}
 	next := *now
 	next.namespaces = maps.Clone(now.namespaces)
-	ns := s.namespace(name, settings.Namespace{}, leased{now.dynamic})
+	ns := s.namespace(name, settings.Namespace{}, leased{now.dynamic}, now.limits)
 	next.namespaces[name] = ns
 	s.now.Store(&next)
 	return ns, nil
+}
+
+func undeclared(name string) error {
+	return unknown("unknown namespace %q: it is not in the configuration; GET /v1/namespaces lists those that are", name)
 }
 
 func unknown(format string, args ...any) error {
@@ -185,6 +228,9 @@ func notReady(why string) error {
 	return f
 }
 
+// LocalOnly reports whether only callers on this machine are served.
+func (s *Service) LocalOnly() bool { return s.now.Load().access.LocalOnly() }
+
 // Drain makes Ready say that the service is about to end, so that load balancers look
 // elsewhere. Ids are issued until Close.
 func (s *Service) Drain() { s.draining.Store(true) }
@@ -192,7 +238,8 @@ func (s *Service) Drain() { s.draining.Store(true) }
 // Close gives workers and ranges back; no id is issued after it returns. It may be
 // called again.
 func (s *Service) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.applying.Lock()
+	defer s.applying.Unlock()
+	s.closed = true
 	return s.release(s.now.Load(), &snapshot{})
 }

@@ -2,6 +2,7 @@ package issuing
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -100,7 +101,10 @@ func newSegments(name string, cfg segment.Config) (*segments, error) {
 		return nil, err
 	}
 	n, err := all.Name(name)
-	return &segments{all, n}, err
+	if err != nil {
+		return nil, errors.Join(err, all.Close(ended))
+	}
+	return &segments{all, n}, nil
 }
 
 func (s *segments) fill(ctx context.Context, ids []firn.ID) error {
@@ -137,7 +141,10 @@ func newSequences(name string, cfg sequence.Config) (*sequences, error) {
 		return nil, err
 	}
 	one, err := all.Name(name)
-	return &sequences{all, one}, err
+	if err != nil {
+		return nil, errors.Join(err, all.Close(ended))
+	}
+	return &sequences{all, one}, nil
 }
 
 func (s *sequences) fill(ctx context.Context, ids []firn.ID) error {
@@ -182,7 +189,10 @@ func newNumbers(name string, counter sequence.Config, cfg numbering.Config) (*bu
 	cfg.Counter = s.one
 	cfg.Clock, _ = counter.Store.(store.Clock)
 	f, err := numbering.New(cfg)
-	return &businessNumbers{s, f}, err
+	if err != nil {
+		return nil, errors.Join(err, s.close(ended))
+	}
+	return &businessNumbers{s, f}, nil
 }
 
 func (s *businessNumbers) take(ctx context.Context, n int) ([]string, error) {

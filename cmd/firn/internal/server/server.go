@@ -4,17 +4,24 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/audit"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
@@ -24,22 +31,37 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Time-outs, so that slow clients cannot hold the server.
-const (
-	headerTimeout = 5 * time.Second
-	readTimeout   = 10 * time.Second
-	writeTimeout  = 60 * time.Second
-	idleTimeout   = 2 * time.Minute
-	drainTimeout  = 15 * time.Second
-	maxHeader     = 16 << 10
-)
+// timeouts are such that slow clients cannot hold the server.
+type timeouts struct {
+	header time.Duration // of a handshake, and of reading the head of a request
+	read   time.Duration // of reading a request
+	write  time.Duration // from there to the last byte of its answer
+	idle   time.Duration // between requests
+	drain  time.Duration // of requests under way at the end
+	ping   time.Duration // after which a silent HTTP/2 connection is asked for life, and for its answer
+}
+
+var defaultTimeouts = timeouts{
+	header: 5 * time.Second, read: 10 * time.Second, write: 60 * time.Second, idle: 2 * time.Minute, drain: 15 * time.Second, ping: 15 * time.Second,
+}
+
+const maxHeader = 16 << 10
 
 // Server issues ids over the network. Make one with [New].
 type Server struct {
-	service  *issuing.Service
-	registry *prometheus.Registry
-	log      *slog.Logger
-	http     http.Handler
+	service      *issuing.Service
+	registry     *prometheus.Registry
+	metrics      *metrics
+	log          *slog.Logger
+	audit        *audit.Log
+	auditFile    *audit.File   // nil where the log has the audit log
+	certificates *certificates // nil without TLS
+	http         http.Handler
+	timeouts     timeouts
+
+	applying       sync.Mutex // held while a configuration is applied
+	cfg            atomic.Pointer[settings.Config]
+	maxConnections atomic.Int64
 }
 
 // Config is what New works with.
@@ -55,22 +77,44 @@ type Config struct {
 }
 
 // New takes a worker for every pool that the settings name. Close gives them back.
-func New(ctx context.Context, cfg Config) (*Server, error) {
+func New(ctx context.Context, c Config) (*Server, error) {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build(cfg.Version))
-	if cfg.Traces == nil {
-		cfg.Traces = telemetry.Off()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build(c.Version))
+	if c.Traces == nil {
+		c.Traces = telemetry.Off()
 	}
-	service, err := issuing.Open(ctx, issuing.Config{
-		Settings: cfg.Settings, Base: cfg.Base, Store: telemetry.Watch(cfg.Store, registry, cfg.Traces.Tracer()),
-		Log: cfg.Log, Registry: registry, Traced: cfg.Traces.On(),
+	cfg, log := c.Settings, c.Log
+	s := &Server{registry: registry, metrics: newMetrics(registry), log: log, timeouts: defaultTimeouts}
+	s.cfg.Store(&cfg)
+	s.maxConnections.Store(int64(cfg.Limits.MaxConnections()))
+	if cfg.TLS != nil {
+		var err error
+		if s.certificates, err = newCertificates(*cfg.TLS, log, s.metrics, time.Now); err != nil {
+			return nil, err
+		}
+		registry.MustRegister(s.metrics.tlsReloads, s.metrics.notAfter)
+	}
+	records := log.With("log", "audit")
+	if cfg.Audit.File != "" {
+		var err error
+		s.auditFile, err = audit.OpenFile(cfg.Audit.File, func(err error) { log.Error("a record of the audit log could not be written", "error", err) })
+		if err != nil {
+			return nil, err
+		}
+		records = slog.New(slog.NewJSONHandler(s.auditFile, nil))
+	}
+	s.audit = audit.New(records, firn.SystemTime().Monotonic)
+	var err error
+	s.service, err = issuing.Open(ctx, issuing.Config{
+		Settings: cfg, Base: c.Base, Store: telemetry.Watch(c.Store, registry, c.Traces.Tracer()),
+		Log: log, Registry: registry, Audit: s.audit, Traced: c.Traces.On(),
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.closeAudit())
 	}
-	srv := &Server{service: service, registry: registry, log: cfg.Log}
-	srv.http = cfg.Traces.Handler(srv.routes())
-	return srv, nil
+	s.inForce()
+	s.http = c.Traces.Handler(s.routes())
+	return s, nil
 }
 
 // build shows the version.
@@ -96,7 +140,8 @@ GET  /livez /readyz /metrics         health, readiness, Prometheus
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	httpapi.New(s.service, s.log).Register(mux)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
+	front := s.service.Front(issuing.HTTP)
+	mux.Handle("GET /metrics", guarded(front, promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte(index)) // a failed write means that the client has gone
@@ -104,15 +149,27 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		httpapi.Fail(w, failure.New(http.StatusNotFound, "not_found", "there is nothing at %s; GET / lists what there is", r.URL.Path))
 	})
-	return mux
+	return bounded(front, mux)
 }
 
 // Handler returns the HTTP interface.
 func (s *Server) Handler() http.Handler { return s.http }
 
-// Apply serves what cfg says from now on; see [issuing.Service.Apply].
-func (s *Server) Apply(ctx context.Context, cfg settings.Config) error {
-	return s.service.Apply(ctx, cfg)
+// Scheme returns that of the HTTP interface: http, or https with TLS.
+func (s *Server) Scheme() string {
+	if s.certificates != nil {
+		return "https"
+	}
+	return "http"
+}
+
+// TLS returns the settings of a listener that is encrypted, nil without TLS in the
+// configuration. Serve uses them by itself; others bound the time of the handshake.
+func (s *Server) TLS() *tls.Config {
+	if s.certificates == nil {
+		return nil
+	}
+	return s.certificates.config()
 }
 
 // Serve answers requests on listener until ctx ends; then it lets those under
@@ -122,15 +179,24 @@ func (s *Server) Apply(ctx context.Context, cfg settings.Config) error {
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	h := &http.Server{
 		Handler:           s.http,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
+		ReadHeaderTimeout: s.timeouts.header,
+		ReadTimeout:       s.timeouts.read,
+		WriteTimeout:      s.timeouts.write,
+		IdleTimeout:       s.timeouts.idle,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		HTTP2:             &http.HTTP2Config{SendPingTimeout: s.timeouts.ping, PingTimeout: s.timeouts.ping, WriteByteTimeout: s.timeouts.ping},
+		ErrorLog:          log.New(serverErrors{s}, "", 0),
 	}
+	s.warnExposed(listener.Addr())
+	bounded := s.Bound(listener, "http", httpGoodbye)
 	failed := make(chan error, 1)
-	go func() { failed <- h.Serve(listener) }()
+	go func() {
+		if h.TLSConfig = s.TLS(); h.TLSConfig == nil {
+			failed <- h.Serve(bounded)
+			return
+		}
+		failed <- h.ServeTLS(bounded, "", "") // the files are those of the configuration
+	}()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve http: %w", err)
@@ -138,11 +204,11 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	}
 	s.service.Drain()
 	s.log.Info("shutting down: no new connections, requests under way end first")
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeouts.drain)
 	defer cancel()
 	err := h.Shutdown(drain)
 	if err != nil {
-		err = fmt.Errorf("requests still under way after %v were cut off: %w", drainTimeout, errors.Join(err, h.Close()))
+		err = fmt.Errorf("requests still under way after %v were cut off: %w", s.timeouts.drain, errors.Join(err, h.Close()))
 	}
 	if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
@@ -151,4 +217,27 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 }
 
 // Close gives the workers back; no id is issued after it returns.
-func (s *Server) Close() error { return s.service.Close() }
+func (s *Server) Close() error { return errors.Join(s.service.Close(), s.closeAudit()) }
+
+func (s *Server) closeAudit() error {
+	s.audit.Close()
+	if s.auditFile == nil {
+		return nil
+	}
+	return s.auditFile.Close()
+}
+
+// serverErrors receives what net/http has to say. A client's certificate that is
+// refused is a denial, which else nobody would write down; the rest is noise of clients
+// that leave.
+type serverErrors struct{ server *Server }
+
+func (e serverErrors) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	if rest, found := strings.CutPrefix(text, "http: TLS handshake error from "); found && strings.Contains(rest, "certificate") {
+		from, why, _ := strings.Cut(rest, ": ")
+		e.server.audit.Denied("", from, "tls", why)
+	}
+	e.server.log.Debug(text)
+	return len(line), nil
+}

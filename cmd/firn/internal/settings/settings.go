@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,6 +24,12 @@ type Config struct {
 	Listen     Listen               `yaml:"listen"`
 	Namespaces map[string]Namespace `yaml:"namespaces"`
 	Limits     Limits               `yaml:"limits"`
+	Tokens     []Token              `yaml:"tokens"`
+	Anonymous  []string             `yaml:"anonymous"` // patterns of namespaces that need no token
+	// AnonymousMetrics shows /metrics to anyone.
+	AnonymousMetrics bool  `yaml:"anonymous_metrics"`
+	TLS              *TLS  `yaml:"tls"`
+	Audit            Audit `yaml:"audit"`
 }
 
 // Listen says on which addresses.
@@ -31,29 +38,13 @@ type Listen struct {
 	RESP string `yaml:"resp"`
 }
 
-// Limits bounds requests.
-type Limits struct {
-	Batch int `yaml:"batch"` // ids in one answer; default 100,000
-}
-
-// MaxBatch returns how many ids one answer may have.
-func (l Limits) MaxBatch() int {
-	if l.Batch == 0 {
-		return defaultBatch
-	}
-	return l.Batch
-}
-
 // DefaultPool is the pool of generators for which none is named.
 const DefaultPool = "default"
 
-const (
-	defaultBatch = 100_000
-	maxBatch     = 10_000_000
-)
-
 // keys lists what each level of the file allows, for messages.
-const keysHelp = "at the top: store, listen, namespaces, limits; under listen: http, resp; under limits: batch; " +
+const keysHelp = "at the top: store, listen, namespaces, limits, tokens, anonymous, anonymous_metrics, tls, audit; under listen: http, resp; " +
+	"under limits: batch, body, connections, rate; in a token: name, sha256, certificate, namespaces, admin, rate; " +
+	"under tls: cert, key, client_ca, client_auth; under audit: file; " +
 	"in a namespace: kind (snowflake, serial, segment, sequence, number, uuid, objectid); " +
 	"pool, layout, unit, epoch, clock, rollback, ahead, start, window, strict, worker, datacenter; width, check, zone; " +
 	"min_step, max_step, target, from, offset, stride; template; version; veil, prefix; " +
@@ -66,11 +57,16 @@ func Read(path string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", err)
 	}
+	return Parse(path, source)
+}
+
+// Parse is [Read] of a file's content.
+func Parse(path string, source []byte) (Config, error) {
 	var cfg Config
 	if len(bytes.TrimSpace(source)) > 0 {
 		if err := yaml.UnmarshalWithOptions(source, &cfg, yaml.Strict()); err != nil {
 			return Config{}, fmt.Errorf("configuration %s:\n%s\nallowed are, %s",
-				path, strings.TrimSpace(yaml.FormatError(err, false, true)), keysHelp)
+				path, withoutSecrets(yaml.FormatError(err, false, true)), keysHelp)
 		}
 	}
 	var errs []error
@@ -85,9 +81,9 @@ func Read(path string) (Config, error) {
 	if cfg.Listen.RESP != "" {
 		report(CheckAddress(cfg.Listen.RESP), "listen", "resp")
 	}
-	if b := cfg.Limits.Batch; b < 0 || b > maxBatch {
-		report(firn.NewRangeError("batch", int64(b), 1, maxBatch, ""), "limits", "batch")
-	}
+	cfg.Limits.check(cfg.Namespaces, report)
+	cfg.checkAccess(report)
+	cfg.TLS.check(report)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
 		report(CheckName(name), "namespaces", name)
 		ns := cfg.Namespaces[name]
@@ -99,6 +95,27 @@ func Read(path string) (Config, error) {
 		}
 	}
 	return cfg, errors.Join(errs...)
+}
+
+// hash matches the value of a token, which may be the secret itself by mistake.
+var hash = regexp.MustCompile(`(sha256["']?\s*:\s*)[^\s,}\]]+`)
+
+// withoutSecrets returns the message about a mistake with the line that has it, and
+// without what must not come into a log: the lines around it, passwords in URLs, and
+// what tokens are known by.
+func withoutSecrets(message string) string {
+	var kept []string
+	for i, line := range strings.Split(strings.TrimSpace(message), "\n") {
+		if i > 0 && !strings.HasPrefix(line, ">") && strings.TrimSpace(line) != "^" {
+			continue
+		}
+		from, to := strings.Index(line, "://"), strings.LastIndexByte(line, '@')
+		if from >= 0 && to > from {
+			line = line[:from+3] + "…" + line[to:]
+		}
+		kept = append(kept, hash.ReplaceAllString(line, "${1}…"))
+	}
+	return strings.Join(kept, "\n")
 }
 
 // CheckAddress refuses an address without a port: the system would choose one, and
@@ -131,4 +148,15 @@ func lineOf(source []byte, keys []string) string {
 		return ""
 	}
 	return fmt.Sprintf("line %d: ", node.GetToken().Position.Line)
+}
+
+// KeyFiles returns the files with veil keys that the configuration names.
+func (c Config) KeyFiles() []string {
+	files := map[string]bool{}
+	for _, ns := range c.Namespaces {
+		if ns.Veil != nil && ns.Veil.KeyFile != "" {
+			files[ns.Veil.KeyFile] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(files))
 }

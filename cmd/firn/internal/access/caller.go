@@ -1,0 +1,85 @@
+package access
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"net/http"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+)
+
+// A Caller is who makes a request, as far as the server knows. All methods may be
+// called concurrently.
+type Caller struct {
+	book  *Book
+	is    *identity
+	proof proof
+	from  string
+}
+
+// A proof is what a caller was identified by, without the secret.
+type proof struct {
+	secret, local bool
+	sum           [sha256.Size]byte
+	certificate   *x509.Certificate
+}
+
+// Name returns the name of the caller's token; "anonymous" or "local" without one.
+func (c *Caller) Name() string { return c.is.name }
+
+// From returns the caller's address, as the front end gave it.
+func (c *Caller) From() string { return c.from }
+
+// May reports whether the caller may use a namespace.
+func (c *Caller) May(namespace string) bool { return c.is.may.match(namespace) }
+
+// Admin reports whether the caller may look at pools and metrics.
+func (c *Caller) Admin() bool { return c.is.admin }
+
+// Take takes n ids of the caller's rate, or says why not.
+func (c *Caller) Take(n int) error {
+	if c.is.bucket == nil {
+		return nil
+	}
+	wait, ok := c.is.bucket.Take(n)
+	if ok {
+		return nil
+	}
+	return Limited("token "+c.is.name, c.is.bucket.Rate().String(), n, wait)
+}
+
+// Return gives back ids that were taken and not issued.
+func (c *Caller) Return(n int) {
+	if c.is.bucket != nil {
+		c.is.bucket.Return(n)
+	}
+}
+
+// Limited is the failure of a request that a rate holds back.
+func Limited(who, rate string, n int, wait time.Duration) error {
+	f := failure.New(http.StatusTooManyRequests, "rate_limited",
+		"%s has used up its rate of %s: the request for %d ids is served in %v", who, rate, n, wait.Round(time.Millisecond))
+	f.Retry = wait
+	return f
+}
+
+// Denied is the failure of a caller who may not use a namespace: one without a token
+// is asked for one.
+func (c *Caller) Denied(namespace string) error {
+	if c.is.anonymous {
+		return unauthorized("namespace %q needs a token: Authorization: Bearer TOKEN over HTTP, AUTH TOKEN over the Redis protocol", namespace)
+	}
+	return failure.New(http.StatusForbidden, "forbidden", "token %s may not use namespace %q: its namespaces are in the configuration of the server", c.is.name, namespace)
+}
+
+// CheckAdmin returns a failure unless the caller may look at pools and metrics.
+func (c *Caller) CheckAdmin(what string) error {
+	switch {
+	case c.is.admin:
+		return nil
+	case c.is.anonymous:
+		return unauthorized("%s needs a token with admin: true", what)
+	}
+	return failure.New(http.StatusForbidden, "forbidden", "%s needs a token with admin: true, which %s has not", what, c.is.name)
+}

@@ -1,0 +1,75 @@
+package access
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+)
+
+// OfRequest returns the credentials that an HTTP request carries, of whatever protocol
+// is spoken over it: the Bearer token, the verified certificate, and whether the
+// request comes from this machine.
+func OfRequest(r *http.Request) (Credentials, error) {
+	c := Credentials{Local: local(r), From: r.RemoteAddr}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		c.Certificate = r.TLS.VerifiedChains[0][0]
+	}
+	header := r.Header["Authorization"]
+	if len(header) == 0 {
+		return c, nil
+	}
+	scheme, secret, _ := strings.Cut(header[0], " ")
+	c.Token = strings.TrimSpace(secret)
+	if len(header) > 1 || !strings.EqualFold(scheme, "Bearer") || c.Token == "" {
+		return c, failure.New(http.StatusUnauthorized, "unauthorized", "write Authorization: Bearer TOKEN, once")
+	}
+	return c, nil
+}
+
+// Local reports whether both ends of a connection are on this machine's loopback.
+func Local(local, remote net.Addr) bool { return loopback(local) && loopback(remote) }
+
+func loopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// forwarded are the headers by which a proxy says that it is one.
+var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Via"}
+
+// local reports whether a request comes from this machine, as far as that can be seen.
+// A proxy here would make all the world local: its headers, and a Host that is not of
+// this machine, give it away. The latter also stops web pages that point a name of
+// theirs to 127.0.0.1.
+func local(r *http.Request) bool {
+	here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok || !loopback(here) {
+		return false
+	}
+	there, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !there.Addr().Unmap().IsLoopback() {
+		return false
+	}
+	for _, name := range forwarded {
+		if len(r.Header[name]) > 0 {
+			return false
+		}
+	}
+	return loopbackHost(r.Host)
+}
+
+// loopbackHost reports whether a Host header names this machine.
+func loopbackHost(host string) bool {
+	name := host
+	if bare, _, err := net.SplitHostPort(host); err == nil {
+		name = bare
+	}
+	if strings.EqualFold(name, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(strings.Trim(name, "[]"))
+	return err == nil && addr.Unmap().IsLoopback()
+}

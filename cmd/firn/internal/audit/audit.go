@@ -1,0 +1,118 @@
+// Package audit writes down who was denied what, and what was done to the server.
+//
+// Its records are part of the interface: their messages and fields do not change.
+//
+//	denied   who, from, what, why          and repeated, if records like it were left out
+//	done     what, outcome; why on failure
+//	omitted  records                       of denials beyond what one interval may have
+package audit
+
+import (
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	// interval is that in which a denial is written once and then counted.
+	interval = 10 * time.Second
+	// maxKinds bounds the denials that are told apart in an interval, and with them the
+	// records that a flood of wrong tokens from many addresses makes.
+	maxKinds = 200
+)
+
+// A Log receives records. Its methods may be called concurrently. Make one with [New].
+type Log struct {
+	to  *slog.Logger
+	now func() time.Duration
+
+	mu      sync.Mutex
+	since   time.Duration // when the interval began
+	repeats map[denial]int
+	omitted int
+}
+
+// A denial is what makes two of them alike.
+type denial struct{ who, from, what, why string }
+
+// New returns a log that writes to a logger; now is a monotonic clock.
+func New(to *slog.Logger, now func() time.Duration) *Log {
+	return &Log{to: to, now: now, since: now(), repeats: map[denial]int{}}
+}
+
+// Denied records that a request was refused: of whom ("" where that is not known), from
+// which address, what was asked for and why it was refused. Those alike but for the
+// port are counted for ten seconds after the first.
+func (l *Log) Denied(who, from, what, why string) {
+	if host, _, err := net.SplitHostPort(from); err == nil {
+		from = host // every connection has another port
+	}
+	d := denial{who, from, what, why}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.turn()
+	if n, known := l.repeats[d]; known {
+		l.repeats[d] = n + 1
+		return
+	}
+	if len(l.repeats) >= maxKinds {
+		l.omitted++
+		return
+	}
+	l.repeats[d] = 0
+	l.write(d, 0)
+}
+
+// Done records an administrative action and how it ended.
+func (l *Log) Done(what string, err error, details ...any) {
+	if err != nil {
+		l.to.Warn("done", append([]any{"what", what, "outcome", "failed", "why", err.Error()}, details...)...)
+		return
+	}
+	l.to.Info("done", append([]any{"what", what, "outcome", "ok"}, details...)...)
+}
+
+// Flush writes the counts of an interval that is over. Called now and then, it bounds
+// how long they wait for the next denial.
+func (l *Log) Flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.turn()
+}
+
+// Close writes the counts that are left.
+func (l *Log) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end()
+}
+
+// turn begins a new interval if the present one is over.
+func (l *Log) turn() {
+	if now := l.now(); now-l.since >= interval {
+		l.end()
+		l.since = now
+	}
+}
+
+func (l *Log) end() {
+	for d, n := range l.repeats {
+		if n > 0 {
+			l.write(d, n)
+		}
+	}
+	clear(l.repeats)
+	if l.omitted > 0 {
+		l.to.Warn("omitted", "records", l.omitted)
+		l.omitted = 0
+	}
+}
+
+func (l *Log) write(d denial, repeated int) {
+	fields := []any{"who", d.who, "from", d.from, "what", d.what, "why", d.why}
+	if repeated > 0 {
+		fields = append(fields, "repeated", repeated)
+	}
+	l.to.Warn("denied", fields...)
+}

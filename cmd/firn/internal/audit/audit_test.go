@@ -1,0 +1,84 @@
+package audit_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/audit"
+)
+
+func newLog(t *testing.T) (l *audit.Log, pass func(time.Duration), lines func() []string) {
+	t.Helper()
+	var out bytes.Buffer
+	var now time.Duration
+	to := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	l = audit.New(to, func() time.Duration { return now })
+	return l, func(d time.Duration) { now += d }, func() []string {
+		text := strings.TrimSpace(out.String())
+		out.Reset()
+		if text == "" {
+			return nil
+		}
+		return strings.Split(text, "\n")
+	}
+}
+
+func TestARepeatedDenialIsWrittenOnceAndCounted(t *testing.T) {
+	l, pass, lines := newLog(t)
+	for port := range 1000 {
+		l.Denied("shop", fmt.Sprintf("10.0.0.7:%d", port), "namespace users", "forbidden")
+	}
+	const first = `level=WARN msg=denied who=shop from=10.0.0.7 what="namespace users" why=forbidden`
+	if got := lines(); len(got) != 1 || got[0] != first {
+		t.Errorf("%q", got)
+	}
+	pass(9 * time.Second)
+	l.Flush()
+	if got := lines(); got != nil {
+		t.Errorf("too early: %q", got)
+	}
+	pass(time.Second)
+	l.Flush()
+	if got := lines(); len(got) != 1 || got[0] != first+" repeated=999" {
+		t.Errorf("%q", got)
+	}
+	l.Denied("shop", "10.0.0.7:1", "namespace users", "forbidden")
+	l.Denied("shop", "10.0.0.7:2", "namespace users", "forbidden")
+	l.Close()
+	if got := lines(); len(got) != 2 || got[1] != first+" repeated=1" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestAFloodFromManyAddressesIsBounded(t *testing.T) {
+	l, pass, lines := newLog(t)
+	for i := range 100_000 {
+		l.Denied("", fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255), "token", "unknown")
+	}
+	pass(10 * time.Second)
+	l.Flush()
+	got := lines()
+	if len(got) != 201 || got[200] != "level=WARN msg=omitted records=99800" {
+		t.Errorf("%d records, the last %q", len(got), got[len(got)-1])
+	}
+}
+
+func TestActionsAreWrittenEach(t *testing.T) {
+	l, _, lines := newLog(t)
+	l.Done("reload", nil, "file", "firn.yaml")
+	l.Done("reload", errors.New("line 3: no"))
+	if got := lines(); len(got) != 2 || got[0] != "level=INFO msg=done what=reload outcome=ok file=firn.yaml" ||
+		got[1] != `level=WARN msg=done what=reload outcome=failed why="line 3: no"` {
+		t.Errorf("%q", got)
+	}
+}

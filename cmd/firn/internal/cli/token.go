@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+)
+
+// maxSecret bounds what is read as a secret.
+const maxSecret = 4096
+
+// A tokenMade is what firn token --json prints.
+type tokenMade struct {
+	Name       string   `json:"name"`
+	Secret     string   `json:"secret,omitempty"`
+	SHA256     string   `json:"sha256"`
+	Namespaces []string `json:"namespaces,omitempty"`
+	Admin      bool     `json:"admin,omitempty"`
+}
+
+func newToken() *cobra.Command {
+	var (
+		made   tokenMade
+		hash   bool
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Make a token for the configuration of a server",
+		Long: `token makes a secret of 32 random bytes and prints it, once, with the line for tokens
+in the configuration, which has its SHA-256 only. With --hash it reads a secret that
+exists already from standard input, and prints the line alone.`,
+		Example: `  firn token --name shop --namespaces 'orders,user-*'
+  firn token --name prometheus --admin
+  printf %s "$OLD" | firn token --name old --hash`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			secret := access.NewSecret()
+			if hash {
+				var err error
+				if secret, err = readSecret(cmd.InOrStdin()); err != nil {
+					return err
+				}
+			} else {
+				made.Secret = secret
+			}
+			made.SHA256 = access.Hash(secret)
+			if made.Admin && !cmd.Flags().Changed("namespaces") {
+				made.Namespaces = nil
+			}
+			if _, err := settings.Parse("", []byte("tokens:\n"+made.line())); err != nil {
+				_, why, _ := strings.Cut(err.Error(), "tokens[0]") // without a file's name and line
+				return usage(errors.New(strings.TrimLeft(why, ".: ")))
+			}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(made)
+			}
+			return made.show(cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVar(&made.Name, "name", "token", "what it is called in the configuration and in logs")
+	cmd.Flags().StringSliceVar(&made.Namespaces, "namespaces", []string{"*"}, "what it opens: names, or patterns as order-*; none with --admin alone")
+	cmd.Flags().BoolVar(&made.Admin, "admin", false, "let it look at pools and metrics")
+	cmd.Flags().BoolVar(&hash, "hash", false, "read the secret from standard input")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// readSecret reads one line.
+func readSecret(from io.Reader) (string, error) {
+	line, err := bufio.NewReader(io.LimitReader(from, maxSecret+1)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("the secret on standard input: %w", err)
+	}
+	line = strings.TrimRight(line, "\r\n")
+	if line == "" || len(line) > maxSecret {
+		return "", fmt.Errorf("the secret on standard input has %d characters: 1 to %d are allowed", len(line), maxSecret)
+	}
+	return line, nil
+}
+
+// line returns the token as it stands in the configuration.
+func (t tokenMade) line() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "  - {name: %s, sha256: %q", strconv.Quote(t.Name), t.SHA256)
+	if len(t.Namespaces) > 0 {
+		quoted := make([]string, len(t.Namespaces))
+		for i, n := range t.Namespaces {
+			quoted[i] = strconv.Quote(n)
+		}
+		fmt.Fprintf(&b, ", namespaces: [%s]", strings.Join(quoted, ", "))
+	}
+	if t.Admin {
+		b.WriteString(", admin: true")
+	}
+	return b.String() + "}\n"
+}
+
+func (t tokenMade) show(out io.Writer) error {
+	if t.Secret != "" {
+		fmt.Fprintf(out, "# the secret, for the client: it is shown this once\n%s\n\n", t.Secret)
+	}
+	_, err := fmt.Fprintf(out, "# for the configuration of the server\ntokens:\n%s", t.line())
+	return err
+}

@@ -1,0 +1,419 @@
+package issuing_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/idset"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// config reads a configuration.
+func config(t *testing.T, text string) settings.Config {
+	t.Helper()
+	cfg, err := settings.Parse("firn.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// opened is a service over a store, closed at the end of the test.
+func opened(t *testing.T, st store.Store, text string, change ...func(*issuing.Config)) *issuing.Service {
+	t.Helper()
+	cfg := issuing.Config{Settings: config(t, text), Store: st, Log: slog.New(slog.DiscardHandler), Registry: prometheus.NewRegistry()}
+	for _, c := range change {
+		c(&cfg)
+	}
+	s, err := issuing.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// local is the caller on this machine.
+func local(t *testing.T, f *issuing.Front) *access.Caller {
+	t.Helper()
+	caller, err := f.Identify(access.Credentials{Local: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return caller
+}
+
+// take asks for ids as a front end does.
+func take(t *testing.T, f *issuing.Front, caller *access.Caller, name string, n int, b *issuing.Batch) error {
+	ns, err := f.Find(caller, name)
+	if err != nil {
+		return err
+	}
+	return f.Issue(t.Context(), caller, ns, n, b)
+}
+
+// goroutines waits until no more than n run, and returns how many do.
+func goroutines(n int) int {
+	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > n && time.Now().Before(deadline); {
+		runtime.Gosched()
+	}
+	return runtime.NumGoroutine()
+}
+
+// seen is what callers of a namespace were given.
+type seen struct {
+	name  string
+	mu    sync.Mutex
+	set   idset.Set
+	texts map[string]bool
+	last  atomic.Int64 // of a sequence
+	bad   atomic.Int64
+}
+
+func (s *seen) add(b *issuing.Batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set.Add(b.IDs)
+	for _, text := range b.Texts {
+		if s.texts[text] {
+			s.bad.Add(1)
+		}
+		s.texts[text] = true
+	}
+}
+
+func TestApplyUnderLoadFailsNoRequestAndRepeatsNoID(t *testing.T) {
+	before := runtime.NumGoroutine()
+	folder := t.TempDir()
+	key := filepath.Join(folder, "keys")
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const one, two = "1:000102030405060708090a0b0c0d0e0f\n", "2:0f0e0d0c0b0a09080706050403020100\n"
+	write(key, one)
+	// What changes: the pool's generator, steps, another's presence, a prefix.
+	text := func(i int) string {
+		return fmt.Sprintf(`
+namespaces:
+  orders: {ahead: %dms}
+  users:  {ahead: %[1]dms}
+  fixed:  {pool: fixed}
+  veiled: {pool: fixed, veil: {key_file: %q, bits: 63, version_bits: 2}}
+  items:  {kind: segment, min_step: %d, max_step: 100000}
+  same:   {kind: segment}
+  txn:    {kind: sequence, from: %d}
+  bills:  {kind: number, template: "B{yyyy}-{n:9}"}
+  visits: {kind: uuid, prefix: %s}
+%s
+`, 10+i%2, key, 10+i%3, 1+i%2, []string{"visit", "call"}[i%2], []string{"", "  extra: {kind: segment}"}[i%2])
+	}
+	mem := memstore.New(nil)
+	s := opened(t, mem, text(0))
+	f := s.Front(issuing.RESP)
+	caller := local(t, f)
+	all := map[string]*seen{}
+	for _, name := range []string{"orders", "users", "fixed", "veiled", "items", "same", "txn", "bills", "visits"} {
+		all[name] = &seen{name: name, texts: map[string]bool{}}
+	}
+	all["users"] = all["orders"] // of one pool: never equal
+	stop := make(chan struct{})
+	var group sync.WaitGroup
+	var requests atomic.Int64
+	for name, got := range all {
+		for range 1 + len(name)%2 { // two of some
+			group.Go(func() {
+				var b issuing.Batch
+				for n := 0; ; n++ {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					greatest := got.last.Load()
+					if err := take(t, f, caller, name, 1+n%7, &b); err != nil {
+						t.Errorf("%s: %v", name, err)
+						return
+					}
+					requests.Add(1)
+					if name == "txn" {
+						if int64(b.IDs[0]) <= greatest {
+							t.Errorf("a sequence gave %d after %d", b.IDs[0], greatest)
+						}
+						last := int64(b.IDs[len(b.IDs)-1])
+						for was := got.last.Load(); was < last && !got.last.CompareAndSwap(was, last); was = got.last.Load() {
+						}
+					}
+					got.add(&b)
+				}
+			})
+		}
+	}
+	for i := 1; i <= 15; i++ {
+		write(key, one+[]string{"", two}[i%2])
+		if err := s.Apply(t.Context(), config(t, text(i))); err != nil {
+			t.Errorf("configuration %d: %v", i, err)
+		}
+		for goal := requests.Load() + 200; requests.Load() < goal && !t.Failed(); {
+			runtime.Gosched()
+		}
+	}
+	close(stop)
+	group.Wait()
+	for name, got := range all {
+		if got.set.Duplicates() != 0 || got.bad.Load() != 0 || got.set.Added()+int64(len(got.texts)) == 0 {
+			t.Errorf("%s: %d ids, %d duplicates", name, got.set.Added()+int64(len(got.texts)), got.set.Duplicates()+got.bad.Load())
+		}
+	}
+	t.Logf("%d requests, %d ids of orders", requests.Load(), all["orders"].set.Added())
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := goroutines(before); n > before {
+		t.Errorf("%d goroutines, %d before", n, before)
+	}
+	for _, pool := range []string{"default", "fixed"} {
+		p, err := lease.Inspect(t.Context(), mem, pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, slot := range p.Slots {
+			if !slot.Free {
+				t.Errorf("pool %s: worker %d was not given back", pool, slot.Worker)
+			}
+		}
+	}
+}
+
+func TestAConfigurationThatCannotBeServedLeavesEverythingAsItWas(t *testing.T) {
+	mem := memstore.New(nil)
+	s := opened(t, mem, "namespaces:\n  orders: {}\n  items: {kind: segment}\n  txn: {kind: sequence}\nlimits: {batch: 7}\n")
+	f := s.Front(issuing.HTTP)
+	caller := local(t, f)
+	var b issuing.Batch
+	for _, name := range []string{"orders", "items", "txn"} {
+		if err := take(t, f, caller, name, 1, &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, workers := runtime.NumGoroutine(), live(t, mem, "default")
+	for text, want := range map[string]string{
+		// a new pool and a new segment first, then what fails: they are given back
+		"{a: {kind: segment}, b: {pool: other}, orders: {}, z: {veil: {key_file: /nowhere/key}}}": "namespace z: ",
+		"{b: {pool: other}, orders: {layout: twitter}}":                                           "layout",
+		"{items: {kind: sequence}}":                                                               "namespaces.items: kind cannot change from segment to sequence",
+		"{txn: {kind: segment}}":                                                                  "namespaces.txn: kind cannot change from sequence to segment",
+		"{orders: {pool: other}}":                                                                 "namespaces.orders: pool cannot change from default to other",
+		"{items: {kind: segment, offset: 1, stride: 2}}":                                          "namespaces.items: offset cannot change from 0 to 1",
+		"{items: {kind: segment, stride: 2}}":                                                     "namespaces.items: stride cannot change from 1 to 2",
+		"{orders: {worker: 5}}":                                                                   "settings of a pool with a fixed worker cannot change",
+	} {
+		err := s.Apply(t.Context(), config(t, "namespaces: "+text+"\nlimits: {batch: 5}\nanonymous: [x]\n"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+		if f.Limit() != 7 {
+			t.Errorf("%s: the limit is %d", text, f.Limit())
+		}
+		for _, name := range []string{"orders", "items", "txn"} {
+			if err := take(t, f, caller, name, 3, &b); err != nil {
+				t.Errorf("%s: then %s: %v", text, name, err)
+			}
+		}
+	}
+	if n := goroutines(before); n > before {
+		t.Errorf("%d goroutines, %d before", n, before)
+	}
+	if now := live(t, mem, "default"); now != workers {
+		t.Errorf("%d workers are held, %d before", now, workers)
+	}
+	if n := live(t, mem, "other"); n != 0 {
+		t.Errorf("%d workers of a pool that is not served are held", n)
+	}
+}
+
+// live returns how many workers of a pool are held.
+func live(t *testing.T, st store.Store, pool string) (n int) {
+	t.Helper()
+	p, err := lease.Inspect(t.Context(), st, pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, slot := range p.Slots {
+		if !slot.Free {
+			n++
+		}
+	}
+	return n
+}
+
+func TestANamespaceThatIsTakenOutIsUnknownAtOnce(t *testing.T) {
+	s := opened(t, memstore.New(nil), "namespaces: {orders: {}, items: {kind: segment}}")
+	f := s.Front(issuing.HTTP)
+	caller := local(t, f)
+	ns, err := f.Find(caller, "items")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(t.Context(), config(t, "namespaces: {orders: {}}")); err != nil {
+		t.Fatal(err)
+	}
+	var b issuing.Batch
+	if err := f.Issue(t.Context(), caller, ns, 1, &b); failure.Of(err).Code != "unknown_namespace" {
+		t.Errorf("a request that found it before: %v", err)
+	}
+	if _, err := f.Find(caller, "items"); failure.Of(err).Code != "unknown_namespace" {
+		t.Error(err)
+	}
+}
+
+func TestARequestUnderWayIsAnsweredInTheFormThatItExpects(t *testing.T) {
+	s := opened(t, memstore.New(nil), "namespaces: {orders: {ahead: 10ms}}")
+	f := s.Front(issuing.HTTP)
+	caller := local(t, f)
+	ns, err := f.Find(caller, "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b issuing.Batch
+	for _, ahead := range []string{"20ms", "30ms"} { // two configurations later
+		if err := s.Apply(t.Context(), config(t, "namespaces: {orders: {ahead: "+ahead+"}}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Issue(t.Context(), caller, ns, 2, &b); err != nil || len(b.IDs) != 2 {
+		t.Errorf("%v, %v", b, err)
+	}
+	if err := s.Apply(t.Context(), config(t, "namespaces: {orders: {ahead: 40ms, prefix: ord}}")); err != nil {
+		t.Fatal(err)
+	}
+	err = f.Issue(t.Context(), caller, ns, 2, &b)
+	if told := failure.Of(err); told.Code != "namespace_changed" || told.Retry != time.Second {
+		t.Errorf("%v", err)
+	}
+	if err := take(t, f, caller, "orders", 2, &b); err != nil || len(b.Texts) != 2 || len(b.IDs) != 0 {
+		t.Errorf("%v, %v", b, err)
+	}
+}
+
+// slowStore holds the first write of a pool, and those behind it, until the gate opens.
+type slowStore struct {
+	*memstore.Store
+	prefix  string
+	entered chan struct{}
+	gate    chan struct{}
+	once    sync.Once
+}
+
+func (s *slowStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+	if strings.HasPrefix(key, s.prefix) {
+		s.once.Do(func() { close(s.entered) })
+		<-s.gate
+	}
+	return s.Store.CompareAndSwap(ctx, key, old, value)
+}
+
+func TestRequestsAreServedWhileAConfigurationWaitsForTheStore(t *testing.T) {
+	slow := &slowStore{Store: memstore.New(nil), prefix: "firn/other/", entered: make(chan struct{}), gate: make(chan struct{})}
+	s := opened(t, slow, "limits: {batch: 10}")
+	f := s.Front(issuing.HTTP)
+	caller := local(t, f)
+	applied := make(chan error, 1)
+	go func() { applied <- s.Apply(t.Context(), config(t, "namespaces: {a: {}, b: {pool: other}}")) }()
+	<-slow.entered
+	var b issuing.Batch
+	for _, name := range []string{"a", "new"} { // one is made on first use meanwhile
+		if err := take(t, f, caller, name, 3, &b); err != nil {
+			t.Error(err)
+		}
+	}
+	close(slow.gate)
+	if err := <-applied; err != nil {
+		t.Fatal(err)
+	}
+	if err := take(t, f, caller, "b", 3, &b); err != nil {
+		t.Error(err)
+	}
+	if _, err := f.Find(caller, "new"); failure.Of(err).Code != "unknown_namespace" {
+		t.Error(err)
+	}
+}
+
+func TestNamespacesMadeOnFirstUseOutliveAConfigurationWithoutThem(t *testing.T) {
+	s := opened(t, memstore.New(nil), "limits: {batch: 10}")
+	f := s.Front(issuing.HTTP)
+	caller := local(t, f)
+	var b issuing.Batch
+	if err := take(t, f, caller, "mine", 10, &b); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(t.Context(), config(t, "limits: {batch: 20, rate: {mine: 15/s}}")); err != nil {
+		t.Fatal(err)
+	}
+	if err := take(t, f, caller, "mine", 20, &b); err != nil {
+		t.Errorf("above a second's worth: %v", err)
+	}
+	if err := take(t, f, caller, "mine", 1, &b); failure.Of(err).Status != 429 {
+		t.Errorf("in debt: %v", err)
+	}
+	if list := f.List(caller); len(list) != 1 || list[0].Namespace != "mine" {
+		t.Errorf("%+v", list)
+	}
+}
+
+func TestNothingIsAppliedAfterTheEnd(t *testing.T) {
+	mem := memstore.New(nil)
+	s := opened(t, mem, "namespaces: {a: {}}")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(t.Context(), config(t, "namespaces: {a: {ahead: 1s}}")); !errors.Is(err, firn.ErrClosed) {
+		t.Error(err)
+	}
+	if n := live(t, mem, "default"); n != 0 {
+		t.Errorf("%d workers are held", n)
+	}
+}
+
+// lines is a log to be looked at.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}

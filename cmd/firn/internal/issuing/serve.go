@@ -1,0 +1,74 @@
+package issuing
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+)
+
+// serve is the path of every request for ids, in whatever form they are taken: what the
+// caller may now, the rates of token and namespace, a configuration that comes into
+// force meanwhile, the counts. Take takes up to count ids of the namespace it is given,
+// and returns how many; it may be called again, with another one.
+func (f *Front) serve(caller *access.Caller, ns *Namespace, count int, take func(*Namespace) (int, error)) error {
+	if !f.service.now.Load().access.Knows(caller) {
+		// It was found under settings that are no longer in force.
+		if err := f.may(caller, ns.name); err != nil {
+			return err
+		}
+		var err error
+		if caller, err = f.Current(caller); err != nil {
+			return err
+		}
+	}
+	if err := caller.Take(count); err != nil {
+		return f.failed(ns.name, err)
+	}
+	if err := ns.admit(count); err != nil {
+		caller.Return(count)
+		return f.failed(ns.name, err)
+	}
+	issued, err := f.take(ns, take)
+	if issued < count { // what was not issued does not count
+		caller.Return(count - issued)
+		ns.giveBack(count - issued)
+	}
+	if err != nil {
+		return f.failed(ns.name, err)
+	}
+	ns.answered[f.protocol].Inc()
+	ns.issued.Add(float64(issued))
+	return nil
+}
+
+// take takes ids of a namespace, or of the one that has its place meanwhile: a
+// configuration that came into force may have closed it.
+func (f *Front) take(ns *Namespace, take func(*Namespace) (int, error)) (issued int, err error) {
+	for {
+		issued, err = take(ns)
+		switch {
+		case err == nil:
+			return issued, nil
+		case !errors.Is(err, firn.ErrClosed):
+			return 0, err
+		}
+		next := f.service.now.Load().namespaces[ns.name]
+		switch {
+		case next == ns:
+			return 0, err // the end of the service
+		case next == nil:
+			return 0, undeclared(ns.name)
+		case next.Numeric() != ns.Numeric():
+			// The caller expects ids of the other form, and has checked that they fit.
+			changed := failure.New(http.StatusServiceUnavailable, "namespace_changed",
+				"namespace %s was changed while the request was under way: ask again", ns.name)
+			changed.Retry = time.Second
+			return 0, changed
+		}
+		ns = next
+	}
+}

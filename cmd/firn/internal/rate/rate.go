@@ -1,0 +1,104 @@
+// Package rate bounds how many ids are issued in a time.
+//
+// It is a bucket of its own, not golang.org/x/time/rate, because there a request above
+// the burst can never be served. Here every request is served as long as there is no
+// debt, and what it takes too much is paid off by those that come after it: the rate
+// holds in the long run, and a batch larger than a second's worth comes through.
+package rate
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// maxPerSecond bounds rates; above it there is less than a nanosecond for an id.
+const maxPerSecond = 1_000_000_000
+
+// A Rate is so many ids in such a time. The zero Rate is no limit.
+type Rate struct {
+	Count int64
+	Per   time.Duration // a second, a minute or an hour
+}
+
+var units = []struct {
+	name string
+	per  time.Duration
+}{{"s", time.Second}, {"m", time.Minute}, {"h", time.Hour}}
+
+const wanted = "write ids in a time, as in 50000/s, 600/m or 10/h, at most 1000000000/s"
+
+// Parse reads a rate as 50000/s, 600/m or 10/h.
+func Parse(text string) (Rate, error) {
+	count, unit, _ := strings.Cut(text, "/")
+	n, err := strconv.ParseInt(count, 10, 64)
+	for _, u := range units {
+		if u.name == unit && err == nil && n > 0 && n <= maxPerSecond*int64(u.per/time.Second) {
+			return Rate{n, u.per}, nil
+		}
+	}
+	return Rate{}, firn.NewSyntaxError("rate", text, wanted)
+}
+
+// IsZero reports whether there is no limit.
+func (r Rate) IsZero() bool { return r.Count == 0 }
+
+// String returns the rate as Parse reads it.
+func (r Rate) String() string {
+	for _, u := range units {
+		if u.per == r.Per {
+			return strconv.FormatInt(r.Count, 10) + "/" + u.name
+		}
+	}
+	return "none"
+}
+
+// longestDebt keeps the arithmetic from overflowing; no request gets that far but one
+// of millions of ids at a few an hour.
+const longestDebt = 10 * 365 * 24 * time.Hour
+
+// cost returns the time that n ids take at the rate.
+func (r Rate) cost(n int64) int64 {
+	return int64(math.Min(math.Round(float64(n)*float64(r.Per)/float64(r.Count)), float64(longestDebt)))
+}
+
+// A Bucket holds back what is above a rate. It is full at first: as much as the rate
+// allows in its unit may come at once. Its methods may be called concurrently.
+type Bucket struct {
+	rate Rate
+	now  func() time.Duration // monotonic
+	// paid is the time up to which the ids that were taken use up the rate.
+	paid atomic.Int64
+}
+
+// NewBucket returns a bucket of a rate that is not zero; now is a monotonic clock.
+func NewBucket(r Rate, now func() time.Duration) *Bucket {
+	b := &Bucket{rate: r, now: now}
+	b.paid.Store(int64(now()))
+	return b
+}
+
+// Rate returns the rate.
+func (b *Bucket) Rate() Rate { return b.rate }
+
+// Take takes n ids, or returns how long it lasts until another request is served. A
+// request is served when there is one id left, however many it asks for.
+func (b *Bucket) Take(n int) (wait time.Duration, ok bool) {
+	now, one, cost := int64(b.now()), b.rate.cost(1), b.rate.cost(int64(n))
+	for {
+		paid := b.paid.Load()
+		if early := paid + one - int64(b.rate.Per) - now; early > 0 {
+			return time.Duration(early), false
+		}
+		if b.paid.CompareAndSwap(paid, max(paid, now)+cost) {
+			return 0, true
+		}
+	}
+}
+
+// Return gives back n ids that were taken and not issued.
+func (b *Bucket) Return(n int) { b.paid.Add(-b.rate.cost(int64(n))) }

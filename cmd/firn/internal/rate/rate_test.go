@@ -1,0 +1,120 @@
+package rate_test
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/rate"
+)
+
+func TestRatesAreReadAndWritten(t *testing.T) {
+	for _, text := range []string{"1/s", "50000/s", "600/m", "10/h", "1000000000/s"} {
+		r, err := rate.Parse(text)
+		if err != nil || r.String() != text || r.IsZero() {
+			t.Errorf("%s: %v, %v", text, r, err)
+		}
+	}
+	for _, text := range []string{"", "5", "0/s", "-1/s", "1.5/s", "5/", "5/d", "5/s/s", "x/s", "1000000001/s", "99999999999999999999/s"} {
+		if _, err := rate.Parse(text); err == nil || !strings.Contains(err.Error(), "as in 50000/s") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// clock is a monotonic clock that stands until it is moved.
+type clock struct{ at atomic.Int64 }
+
+func (c *clock) now() time.Duration   { return time.Duration(c.at.Load()) }
+func (c *clock) pass(d time.Duration) { c.at.Add(int64(d)) }
+
+func TestABucketHoldsTheRate(t *testing.T) {
+	var c clock
+	b := rate.NewBucket(rate.Rate{Count: 1000, Per: time.Second}, c.now)
+	for i := range 1000 {
+		if _, ok := b.Take(1); !ok {
+			t.Fatalf("id %d of the first second was held back", i)
+		}
+	}
+	if wait, ok := b.Take(1); ok || wait != time.Millisecond {
+		t.Errorf("after a second's worth: %v, %v", wait, ok)
+	}
+	for range 5000 { // steps of 0.7 ms: 3.5 s
+		c.pass(700 * time.Microsecond)
+		b.Take(1)
+	}
+	// 3500 ids were earned, all were asked for.
+	if wait, ok := b.Take(1); ok || wait > time.Millisecond {
+		t.Errorf("in the long run: %v, %v", wait, ok)
+	}
+	c.pass(time.Hour) // no more than a second's worth is kept
+	if _, ok := b.Take(1000); !ok {
+		t.Error("a rested bucket is full")
+	}
+	if _, ok := b.Take(1); ok {
+		t.Error("a rested bucket has more than a second's worth")
+	}
+}
+
+func TestABatchAboveTheRateComesThroughAndIsPaidOff(t *testing.T) {
+	var c clock
+	b := rate.NewBucket(rate.Rate{Count: 10, Per: time.Second}, c.now)
+	if _, ok := b.Take(105); !ok {
+		t.Fatal("a batch above the rate was held back for ever")
+	}
+	wait, ok := b.Take(1)
+	if ok || wait != 9600*time.Millisecond {
+		t.Errorf("the debt of 95 ids and the next: %v, %v", wait, ok)
+	}
+	c.pass(wait - 1)
+	if _, ok := b.Take(1); ok {
+		t.Error("served before it said")
+	}
+	c.pass(1)
+	if _, ok := b.Take(1); !ok {
+		t.Error("not served when it said")
+	}
+	b.Return(1)
+	if _, ok := b.Take(1); !ok {
+		t.Error("what was returned is gone")
+	}
+}
+
+func TestTheLargestBatchAtTheLowestRateDoesNotOverflow(t *testing.T) {
+	var c clock
+	b := rate.NewBucket(rate.Rate{Count: 1, Per: time.Hour}, c.now)
+	b.Take(10_000_000)
+	if wait, ok := b.Take(10_000_000); ok || wait < time.Hour {
+		t.Errorf("%v, %v", wait, ok)
+	}
+}
+
+func TestConcurrentCallersTakeNoMoreThanThereIs(t *testing.T) {
+	var c clock
+	b := rate.NewBucket(rate.Rate{Count: 5000, Per: time.Second}, c.now)
+	var taken atomic.Int64
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 2000 {
+				if _, ok := b.Take(1); ok {
+					taken.Add(1)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if taken.Load() != 5000 {
+		t.Errorf("%d ids of 5000", taken.Load())
+	}
+}
+
+func BenchmarkTake(b *testing.B) {
+	started := time.Now()
+	bucket := rate.NewBucket(rate.Rate{Count: 1_000_000_000, Per: time.Second}, func() time.Duration { return time.Since(started) })
+	for b.Loop() {
+		bucket.Take(1)
+	}
+}

@@ -1,0 +1,79 @@
+package server
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics is what the server as a process counts.
+type metrics struct {
+	connections *openConnections
+	refused     *prometheus.CounterVec
+	reloads     *prometheus.CounterVec
+	successful  prometheus.Gauge
+	succeeded   prometheus.Gauge
+	tlsReloads  *prometheus.CounterVec
+	notAfter    prometheus.Gauge
+}
+
+func newMetrics(to *prometheus.Registry) *metrics {
+	m := &metrics{
+		connections: &openConnections{of: map[string]*atomic.Int64{}},
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "firn_connections_refused_total", Help: "Connections above the limit, by listener.",
+		}, []string{"listener"}),
+		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "firn_config_reloads_total", Help: "Configurations read again, by result: ok or failed.",
+		}, []string{"result"}),
+		successful: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "firn_config_last_reload_successful", Help: "1 if the configuration in force is what the file says, 0 if that could not be served.",
+		}),
+		succeeded: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "firn_config_last_reload_success_timestamp_seconds", Help: "When the configuration in force was read.",
+		}),
+		tlsReloads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "firn_tls_reloads_total", Help: "Certificates read again, by result: ok or failed.",
+		}, []string{"result"}),
+		notAfter: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "firn_tls_certificate_not_after_timestamp_seconds", Help: "When the server's certificate ends.",
+		}),
+	}
+	for _, result := range []string{resultOK, resultFailed} {
+		m.reloads.WithLabelValues(result)
+	}
+	to.MustRegister(m.connections, m.refused, m.reloads, m.successful, m.succeeded)
+	return m
+}
+
+const (
+	resultOK     = "ok"
+	resultFailed = "failed"
+)
+
+// openConnections shows how many connections listeners have.
+type openConnections struct {
+	mu sync.Mutex
+	of map[string]*atomic.Int64
+}
+
+var descConnections = prometheus.NewDesc("firn_connections", "Connections that are open, by listener.", []string{"listener"}, nil)
+
+func (o *openConnections) add(listener string, open *atomic.Int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.of[listener] = open
+}
+
+// Describe implements [prometheus.Collector].
+func (*openConnections) Describe(to chan<- *prometheus.Desc) { to <- descConnections }
+
+// Collect implements [prometheus.Collector].
+func (o *openConnections) Collect(to chan<- prometheus.Metric) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for listener, open := range o.of {
+		to <- prometheus.MustNewConstMetric(descConnections, prometheus.GaugeValue, float64(open.Load()), listener)
+	}
+}

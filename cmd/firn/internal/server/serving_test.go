@@ -1,0 +1,190 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/server"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// A serving is a server with a listener of its own, and its log.
+type serving struct {
+	*server.Server
+	addr string
+	log  *records
+	file string // of the configuration
+	// turn has the server look for changes, and returns when that is done.
+	turn func()
+	// once has it look once, after something was done.
+	once func(do func())
+	// hangup has it read everything again.
+	hangup func()
+	stop   func()
+}
+
+// records is a log that can be read while it is written.
+type records struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (r *records) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.buf.Write(p)
+}
+
+func (r *records) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.buf.String()
+}
+
+// has says that the log lacks something.
+func (r *records) has(t *testing.T, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(r.String(), w) {
+			t.Errorf("the log lacks %s:\n%s", w, r.String())
+		}
+	}
+}
+
+// serve starts a server with a configuration in a file.
+func serve(t *testing.T, text string, change ...func(*server.Server)) *serving {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "firn.yaml")
+	write(t, file, text)
+	return serveFile(t, file, change...)
+}
+
+// serveOn is serve on another address.
+func serveOn(t *testing.T, addr, text string) *serving {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "firn.yaml")
+	write(t, file, text)
+	return serveAt(t, addr, file)
+}
+
+func serveFile(t *testing.T, file string, change ...func(*server.Server)) *serving {
+	t.Helper()
+	return serveAt(t, "127.0.0.1:0", file, change...)
+}
+
+func serveAt(t *testing.T, addr, file string, change ...func(*server.Server)) *serving {
+	t.Helper()
+	cfg, err := settings.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &records{}
+	s, err := server.New(t.Context(), server.Config{Settings: cfg, Base: lease.Config{}, Store: memstore.New(nil), Log: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range change {
+		c(s)
+	}
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served, followed := make(chan error, 1), make(chan struct{})
+	ticks, hangups := make(chan time.Time), make(chan os.Signal)
+	go func() { served <- s.Serve(ctx, listener) }()
+	go func() {
+		defer close(followed)
+		s.Follow(ctx, server.Watch{Config: file, Ticks: ticks, Hangup: hangups})
+	}()
+	v := &serving{Server: s, addr: listener.Addr().String(), log: out, file: file}
+	// What is sent is taken when what went before is done.
+	v.turn = func() {
+		for range 3 {
+			ticks <- time.Time{}
+		}
+	}
+	v.once = func(do func()) { do(); ticks <- time.Time{} }
+	v.hangup = func() { hangups <- syscall.SIGHUP; ticks <- time.Time{} }
+	v.stop = sync.OnceFunc(func() {
+		cancel()
+		<-followed
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(v.stop)
+	return v
+}
+
+// get asks with a client and returns status and body.
+func get(t *testing.T, c *http.Client, url, token string) (int, string) {
+	t.Helper()
+	status, body, err := try(t, c, url, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, body
+}
+
+func try(t *testing.T, c *http.Client, url, token string) (int, string, error) {
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := c.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(body), err
+}
+
+// fresh is a client whose connections end with the test.
+func fresh(t *testing.T) *http.Client {
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
+}
+
+// descriptors returns how many file descriptors are open, where the system tells.
+func descriptors() int {
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 0
+	}
+	return len(all)
+}
+
+// settles waits until a number is at most what it was.
+func settles(t *testing.T, what string, was int, now func() int) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); now() > was; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Errorf("%d %s, %d before", now(), what, was)
+			return
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package server
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+)
+
+const (
+	// endsSoon is how long before its end a certificate is warned of, once in
+	// warnEvery.
+	endsSoon  = 14 * 24 * time.Hour
+	warnEvery = 24 * time.Hour
+)
+
+// certificates are what connections are encrypted with. They are read again when their
+// files change: connections that there are go on with what they began with.
+type certificates struct {
+	log     *slog.Logger
+	metrics *metrics
+	wall    func() time.Time
+
+	current atomic.Pointer[identity]
+	mu      sync.Mutex // held while current is changed
+	files   watched    // guarded by mu
+	warned  time.Time  // when the end was last warned of; guarded by mu
+}
+
+// An identity is the content of the files at a time.
+type identity struct {
+	from   settings.TLS
+	digest [sha256.Size]byte // of the files, as they were before they were read
+	config *tls.Config
+	leaf   *x509.Certificate
+}
+
+func newCertificates(set settings.TLS, log *slog.Logger, m *metrics, wall func() time.Time) (*certificates, error) {
+	c := &certificates{log: log, metrics: m, wall: wall}
+	id, err := c.read(set)
+	if err != nil {
+		return nil, err
+	}
+	c.replace(id)
+	return c, nil
+}
+
+// files are those that an identity is read from.
+func files(set settings.TLS) []string {
+	all := []string{set.Cert, set.Key}
+	if set.ClientCA != "" {
+		all = append(all, set.ClientCA)
+	}
+	return all
+}
+
+// config is that of a listener. Each connection begins with the identity of its time.
+func (c *certificates) config() *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		NextProtos:         []string{"h2", "http/1.1"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current.Load().config, nil },
+	}
+}
+
+// read reads the files, and refuses what no client could accept.
+func (c *certificates) read(set settings.TLS) (*identity, error) {
+	sum := digest(files(set)...)
+	pair, err := tls.LoadX509KeyPair(set.Cert, set.Key)
+	if err != nil {
+		return nil, fmt.Errorf("tls: cert %s, key %s: %w", set.Cert, set.Key, err)
+	}
+	leaf := pair.Leaf
+	switch now := c.wall(); {
+	case now.After(leaf.NotAfter):
+		return nil, fmt.Errorf("tls: cert %s ended on %s, and it is %s: put a new one in its place",
+			set.Cert, leaf.NotAfter.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	case now.Before(leaf.NotBefore):
+		return nil, fmt.Errorf("tls: cert %s begins on %s, and it is %s: wait, or set the clock right",
+			set.Cert, leaf.NotBefore.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	config := &tls.Config{
+		MinVersion:   tls.VersionTLS12,
+		NextProtos:   []string{"h2", "http/1.1"},
+		Certificates: []tls.Certificate{pair},
+	}
+	if set.ClientCA != "" {
+		if config.ClientCAs, err = readAuthorities(set.ClientCA); err != nil {
+			return nil, err
+		}
+		config.ClientAuth = tls.VerifyClientCertIfGiven
+		if set.RequireClient() {
+			config.ClientAuth = tls.RequireAndVerifyClientCert
+		}
+	}
+	return &identity{from: set, digest: sum, config: config, leaf: leaf}, nil
+}
+
+var errNoCertificates = errors.New("there is no certificate in it, in PEM")
+
+func readAuthorities(file string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("tls: client_ca: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("tls: client_ca %s: %w", file, errNoCertificates)
+	}
+	return pool, nil
+}
+
+// replace puts other files in force.
+func (c *certificates) replace(id *identity) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.files.settle(id.digest)
+	c.install(id)
+}
+
+func (c *certificates) install(id *identity) {
+	c.current.Store(id)
+	c.metrics.notAfter.Set(float64(id.leaf.NotAfter.Unix()))
+	c.warned = time.Time{}
+	c.warn()
+}
+
+// warn says that the certificate ends soon, or has ended.
+func (c *certificates) warn() {
+	id, now := c.current.Load(), c.wall()
+	left := id.leaf.NotAfter.Sub(now)
+	if left > endsSoon || now.Sub(c.warned) < warnEvery {
+		return
+	}
+	c.warned = now
+	if left <= 0 {
+		c.log.Error("the certificate has ended: clients refuse it", "cert", id.from.Cert, "not_after", id.leaf.NotAfter.UTC())
+		return
+	}
+	c.log.Warn("the certificate ends soon", "cert", id.from.Cert, "not_after", id.leaf.NotAfter.UTC())
+}
+
+// refresh reads the files again if they have changed, or at any rate. What is wrong
+// with new ones is said once; the old stay in force.
+func (c *certificates) refresh(always bool) (changed bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.warn()
+	set := c.current.Load().from
+	if !c.files.changed(digest(files(set)...)) && !always {
+		return false, nil
+	}
+	id, err := c.read(set)
+	if err != nil {
+		c.metrics.tlsReloads.WithLabelValues(resultFailed).Inc()
+		return true, fmt.Errorf("%w; the certificate until now, which ends on %s, stays in force", err, c.current.Load().leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+	c.metrics.tlsReloads.WithLabelValues(resultOK).Inc()
+	c.install(id)
+	return true, nil
+}
+
+// digest returns one of the content of files; what cannot be read has one too.
+func digest(files ...string) [sha256.Size]byte {
+	contents := make([][]byte, len(files))
+	for i, file := range files {
+		var err error
+		if contents[i], err = os.ReadFile(file); err != nil {
+			contents[i] = []byte(err.Error())
+		}
+	}
+	return digestOf(contents...)
+}
+
+func digestOf(contents ...[]byte) [sha256.Size]byte {
+	h := sha256.New()
+	for _, content := range contents {
+		sum := sha256.Sum256(content)
+		h.Write(sum[:])
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// watched tells when the content of files has changed and is complete. A file that is
+// being written is seen half; so a change counts only when it is seen twice. The
+// content is compared and not the time of change, which may be coarse, and says
+// nothing when a symbolic link on the way turns to another folder.
+type watched struct{ inForce, seen [sha256.Size]byte }
+
+// changed reports, once, that the content is new and was the same at the last look.
+func (w *watched) changed(now [sha256.Size]byte) bool {
+	twice := now == w.seen
+	w.seen = now
+	if now == w.inForce || !twice {
+		return false
+	}
+	w.inForce = now
+	return true
+}
+
+// settle says that this content is known.
+func (w *watched) settle(now [sha256.Size]byte) { w.inForce, w.seen = now, now }

@@ -1,0 +1,245 @@
+package server_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/server"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+func tlsKeys(folder, more string) string {
+	return fmt.Sprintf("tls: {cert: %s, key: %s%s}\n", filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem"), more)
+}
+
+func TestHTTPSWithHTTP2(t *testing.T) {
+	ca, folder := newAuthority(t, "ca"), t.TempDir()
+	cert, key := ca.valid("server", 7)
+	into(t, folder, cert, key)
+	v := serve(t, "namespaces: {orders: {}}\n"+tlsKeys(folder, "")+"tokens:\n  - {name: shop, sha256: "+access.Hash("s3cret")+", namespaces: [orders]}\n")
+	client, url := ca.client("", ""), "https://"+v.addr+"/v1/ids/orders"
+	if status, body := get(t, client, url, "s3cret"); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, _ := get(t, client, url, ""); status != 401 {
+		t.Error(status)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+v.addr+"/livez", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.ProtoMajor != 2 || answer.TLS.Version != tls.VersionTLS13 {
+		t.Errorf("%s over %s", answer.Proto, tls.VersionName(answer.TLS.Version))
+	}
+	for version, want := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true} {
+		c := ca.client("", "")
+		transport, ok := c.Transport.(*http.Transport)
+		if !ok {
+			t.Fatal("no transport")
+		}
+		transport.TLSClientConfig.MaxVersion = version
+		if _, _, err := try(t, c, "https://"+v.addr+"/livez", ""); (err == nil) != want {
+			t.Errorf("%s: %v", tls.VersionName(version), err)
+		}
+	}
+	if status, body := get(t, fresh(t), "http://"+v.addr+"/livez", ""); status != 400 || !strings.Contains(body, "HTTPS") {
+		t.Errorf("without encryption: %d %s", status, body)
+	}
+}
+
+func TestClientCertificatesStandForTokens(t *testing.T) {
+	ca, other, folder := newAuthority(t, "ca"), newAuthority(t, "other"), t.TempDir()
+	cert, key := ca.valid("server", 7)
+	into(t, folder, cert, key)
+	write(t, filepath.Join(folder, "ca.pem"), ca.pem)
+	good, goodKey := ca.valid("shop.example.org", 8)
+	unknown, unknownKey := ca.valid("mallory", 9)
+	foreign, foreignKey := other.valid("shop.example.org", 10)
+	ended, endedKey := ca.issue("shop.example.org", 11, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour))
+	for auth, bare := range map[string]int{"require": 0, "optional": 200} {
+		v := serve(t, "namespaces: {orders: {}, users: {}}\n"+
+			tlsKeys(folder, ", client_ca: "+filepath.Join(folder, "ca.pem")+", client_auth: "+auth)+
+			"tokens:\n  - {name: shop, certificate: shop.example.org, namespaces: [orders]}\n"+
+			"  - {name: pay, sha256: "+access.Hash("p")+", namespaces: ['*']}\n")
+		url := "https://" + v.addr + "/v1/ids/"
+		with := ca.client(good, goodKey)
+		if status, body := get(t, with, url+"orders", ""); status != 200 {
+			t.Errorf("%s: %d %s", auth, status, body)
+		}
+		if status, body := get(t, with, url+"users", ""); status != 403 || !strings.Contains(body, "shop") {
+			t.Errorf("%s: %d %s", auth, status, body)
+		}
+		if status, body := get(t, with, url+"users", "p"); status != 200 {
+			t.Errorf("%s, a token beside it: %d %s", auth, status, body)
+		}
+		if status, body := get(t, ca.client(unknown, unknownKey), url+"orders", ""); status != 401 || !strings.Contains(body, "mallory") {
+			t.Errorf("%s: %d %s", auth, status, body)
+		}
+		if status, _, err := try(t, ca.client("", ""), url+"orders", "p"); status != bare || (err == nil) != (bare == 200) {
+			t.Errorf("%s, none: %d %v", auth, status, err)
+		}
+		for what, c := range map[string]*http.Client{"of another authority": ca.client(foreign, foreignKey), "ended": ca.client(ended, endedKey)} {
+			if status, _, err := try(t, c, url+"orders", "p"); err == nil {
+				t.Errorf("%s, %s: %d %v", auth, what, status, err)
+			}
+		}
+		v.stop()
+		v.log.has(t, "msg=denied log=audit who=\"\" from=127.0.0.1 what=tls", "expired", "unknown authority")
+	}
+}
+
+// serial returns that of the certificate with which a server answers on a new
+// connection.
+func serial(t *testing.T, ca *authority, addr string) int64 {
+	t.Helper()
+	answer, err := ca.client("", "").Get("https://" + addr + "/livez")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	return answer.TLS.PeerCertificates[0].SerialNumber.Int64()
+}
+
+func TestCertificatesAreReadAgainWithoutLosingConnections(t *testing.T) {
+	ca, folder := newAuthority(t, "ca"), t.TempDir()
+	cert, key := ca.valid("server", 1)
+	into(t, folder, cert, key)
+	v := serve(t, "namespaces: {orders: {}}\n"+tlsKeys(folder, "")+"anonymous: ['*']\nanonymous_metrics: true\n")
+	kept := ca.client("", "")
+	var used []int64
+	ask := func() {
+		t.Helper()
+		answer, err := kept.Get("https://" + v.addr + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		used = append(used, answer.TLS.PeerCertificates[0].SerialNumber.Int64())
+	}
+	ask()
+	v.turn()
+	now := func(want int64) {
+		t.Helper()
+		v.turn()
+		ask()
+		if got := serial(t, ca, v.addr); got != want {
+			t.Errorf("certificate %d, want %d", got, want)
+		}
+	}
+	// A new pair, but first one half of it: as a look between two writes sees it.
+	second, secondKey := ca.valid("server", 2)
+	write(t, filepath.Join(folder, "cert.pem"), second)
+	now(1)
+	v.log.has(t, "private key does not match public key", "stays in force")
+	write(t, filepath.Join(folder, "key.pem"), secondKey)
+	now(2)
+	for text, want := range map[string]string{"": "failed to find any PEM data", "nonsense": "failed to find any PEM data", second[:len(second)/2]: "failed to find"} {
+		write(t, filepath.Join(folder, "cert.pem"), text)
+		now(2)
+		v.log.has(t, want)
+	}
+	ended, endedKey := ca.issue("server", 3, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour))
+	into(t, folder, ended, endedKey)
+	now(2)
+	v.log.has(t, "ended on")
+	early, earlyKey := ca.issue("server", 4, time.Now().Add(time.Hour), time.Now().Add(2*time.Hour))
+	into(t, folder, early, earlyKey)
+	now(2)
+	v.log.has(t, "begins on")
+	if err := os.Remove(filepath.Join(folder, "key.pem")); err != nil {
+		t.Fatal(err)
+	}
+	now(2)
+	v.log.has(t, "no such file")
+	said := strings.Count(v.log.String(), "not in force: certificates")
+	v.turn()
+	if again := strings.Count(v.log.String(), "not in force: certificates"); again != said {
+		t.Errorf("the same fault was said %d times more", again-said)
+	}
+	soon, soonKey := ca.issue("server", 5, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+	into(t, folder, soon, soonKey)
+	now(5)
+	v.log.has(t, "the certificate ends soon")
+	_, metrics := get(t, kept, "https://"+v.addr+"/metrics", "")
+	for _, want := range []string{`firn_tls_reloads_total{result="ok"} 2`, `firn_tls_reloads_total{result="failed"} `, "firn_tls_certificate_not_after_timestamp_seconds 1."} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+	for _, s := range used {
+		if s != 1 {
+			t.Errorf("the connection that was there was not kept: certificates %v", used)
+			break
+		}
+	}
+}
+
+func TestACertificateThatEndsWhileItIsInForceIsSaid(t *testing.T) {
+	ca, folder := newAuthority(t, "ca"), t.TempDir()
+	cert, key := ca.valid("server", 1)
+	into(t, folder, cert, key)
+	now := make(chan time.Time, 1)
+	now <- time.Now()
+	v := serve(t, "namespaces: {orders: {}}\n"+tlsKeys(folder, ""), func(s *server.Server) {
+		s.SetWall(func() time.Time { at := <-now; now <- at; return at })
+	})
+	for _, c := range []struct {
+		pass time.Duration
+		soon int
+		over int
+	}{{0, 0, 0}, {80 * 24 * time.Hour, 1, 0}, {time.Hour, 1, 0}, {24 * time.Hour, 2, 0}, {10 * 24 * time.Hour, 2, 1}, {time.Hour, 2, 1}} {
+		now <- (<-now).Add(c.pass)
+		v.turn()
+		soon, over := strings.Count(v.log.String(), "the certificate ends soon"), strings.Count(v.log.String(), "the certificate has ended")
+		if soon != c.soon || over != c.over {
+			t.Errorf("after %v more: said %d and %d times, want %d and %d", c.pass, soon, over, c.soon, c.over)
+		}
+	}
+}
+
+func TestAServerDoesNotStartWithCertificatesThatNobodyAccepts(t *testing.T) {
+	ca, folder := newAuthority(t, "ca"), t.TempDir()
+	ended, endedKey := ca.issue("server", 3, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour))
+	good, goodKey := ca.valid("server", 4)
+	for what, c := range map[string]struct{ cert, key, more, want string }{
+		"ended":     {ended, endedKey, "", "cert.pem ended on"},
+		"other key": {good, endedKey, "", "private key does not match"},
+		"no key":    {good, "", "", "failed to find any PEM data"},
+		"no CA":     {good, goodKey, ", client_ca: " + filepath.Join(folder, "none"), "client_ca: open"},
+		"no PEM":    {good, goodKey, ", client_ca: " + filepath.Join(folder, "key.pem"), "no certificate in it"},
+		"no folder": {good, goodKey, ", client_ca: " + folder, "is a directory"},
+		"no audit":  {good, goodKey, "}\naudit: {file: " + filepath.Join(folder, "none", "audit.log"), "audit: open"},
+	} {
+		into(t, folder, c.cert, c.key)
+		cfg, err := settings.Parse("firn.yaml", []byte(tlsKeys(folder, c.more)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mem := memstore.New(nil)
+		s, err := server.New(t.Context(), server.Config{Settings: cfg, Base: lease.Config{}, Store: mem, Log: slog.New(slog.DiscardHandler)})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", what, err, c.want)
+		}
+		if err == nil {
+			_ = s.Close()
+		}
+		if all, err := mem.List(t.Context(), ""); err != nil || len(all) != 0 {
+			t.Errorf("%s: a worker was taken first: %v, %v", what, all, err)
+		}
+	}
+}

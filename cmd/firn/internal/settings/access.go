@@ -1,0 +1,123 @@
+package settings
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/rate"
+)
+
+// Token is a caller that the server knows.
+type Token struct {
+	Name        string   `yaml:"name"`
+	SHA256      string   `yaml:"sha256"`      // of the secret, in hex
+	Certificate string   `yaml:"certificate"` // a common name, DNS name or URI of a client certificate
+	Namespaces  []string `yaml:"namespaces"`  // patterns
+	Admin       bool     `yaml:"admin"`       // may look at pools and metrics
+	Rate        string   `yaml:"rate"`        // ids, as 1000/s
+}
+
+// Audit says where denied requests and administrative actions are written down.
+type Audit struct {
+	File string `yaml:"file"` // default: the log
+}
+
+// reporter receives a mistake and the keys that lead to it.
+type reporter func(err error, keys ...string)
+
+// Access returns what the configuration, which has been checked, says of callers.
+func (c Config) Access() access.Config {
+	out := access.Config{Anonymous: c.Anonymous, OpenMetrics: c.AnonymousMetrics}
+	for _, t := range c.Tokens {
+		token := access.Token{Name: t.Name, Certificate: t.Certificate, Namespaces: t.Namespaces, Admin: t.Admin}
+		token.SHA256, _ = t.sum()         // checked
+		token.Rate, _ = parseRate(t.Rate) // checked
+		out.Tokens = append(out.Tokens, token)
+	}
+	return out
+}
+
+func parseRate(text string) (rate.Rate, error) {
+	if text == "" {
+		return rate.Rate{}, nil
+	}
+	return rate.Parse(text)
+}
+
+// sum returns the hash of the secret; nil without one.
+func (t Token) sum() (*[sha256.Size]byte, error) {
+	if t.SHA256 == "" {
+		return nil, nil
+	}
+	b, err := hex.DecodeString(t.SHA256)
+	if err != nil || len(b) != sha256.Size {
+		// What stands there may be the secret itself, so it is not repeated.
+		return nil, errors.New("this is no SHA-256: write the 64 hex digits that firn token prints, or firn token --hash for a secret that you have")
+	}
+	sum := [sha256.Size]byte(b)
+	if sum == sha256.Sum256(nil) {
+		return nil, errors.New("this is the SHA-256 of nothing: the secret was empty when it was made")
+	}
+	return &sum, nil
+}
+
+// checkAccess reports the mistakes in what is said of callers.
+func (c Config) checkAccess(report reporter) {
+	for i, pattern := range c.Anonymous {
+		report(access.CheckPattern(pattern), fmt.Sprintf("anonymous[%d]", i))
+	}
+	names, sums, certificates := map[string]bool{}, map[[sha256.Size]byte]string{}, map[string]string{}
+	for i, t := range c.Tokens {
+		at := fmt.Sprintf("tokens[%d]", i)
+		report(checkTokenName(t.Name), at, "name")
+		if t.Name != "" && names[t.Name] {
+			report(fmt.Errorf("there is another token of the name %q", t.Name), at, "name")
+		}
+		names[t.Name] = true
+		sum, err := t.sum()
+		report(err, at, "sha256")
+		if sum != nil {
+			if other := sums[*sum]; other != "" {
+				report(fmt.Errorf("this is the secret of token %s too: one secret, one token", other), at, "sha256")
+			}
+			sums[*sum] = t.Name
+		}
+		if t.Certificate != "" {
+			if other := certificates[t.Certificate]; other != "" {
+				report(fmt.Errorf("%q stands for token %s too", t.Certificate, other), at, "certificate")
+			}
+			certificates[t.Certificate] = t.Name
+			if c.TLS == nil || c.TLS.ClientCA == "" {
+				report(errors.New("certificates of clients are looked at only with tls.client_ca"), at, "certificate")
+			}
+		}
+		if t.SHA256 == "" && t.Certificate == "" {
+			report(errors.New("a token has sha256 (firn token makes one), or certificate"), at)
+		}
+		if len(t.Namespaces) == 0 && !t.Admin {
+			report(errors.New("a token without namespaces opens nothing: write namespaces: [\"*\"] for all of them, or admin: true for pools and metrics"), at)
+		}
+		for j, pattern := range t.Namespaces {
+			report(access.CheckPattern(pattern), at, fmt.Sprintf("namespaces[%d]", j))
+		}
+		_, err = parseRate(t.Rate)
+		report(err, at, "rate")
+	}
+}
+
+// checkTokenName refuses names that could not stand in a log, or that other callers have.
+func checkTokenName(name string) error {
+	err := CheckName(name)
+	var syntax *firn.SyntaxError
+	if errors.As(err, &syntax) {
+		syntax.What = "token name"
+	}
+	if err == nil && (name == "anonymous" || name == "local") {
+		err = firn.NewSyntaxError("token name", name, "it is what callers without a token are called")
+	}
+	return err
+}

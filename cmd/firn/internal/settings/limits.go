@@ -1,0 +1,81 @@
+package settings
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/rate"
+)
+
+// Limits bounds requests.
+type Limits struct {
+	Batch       int               `yaml:"batch"`       // ids in one answer; default 100,000
+	Body        int               `yaml:"body"`        // bytes of a request; default 65,536
+	Connections int               `yaml:"connections"` // of each listener; default 10,000
+	Rate        map[string]string `yaml:"rate"`        // ids of each namespace, by pattern, as 50000/s
+}
+
+const (
+	defaultBatch       = 100_000
+	maxBatch           = 10_000_000
+	defaultBody        = 64 << 10
+	minBody            = 1 << 10
+	maxBody            = 16 << 20
+	defaultConnections = 10_000
+	maxConnections     = 1_000_000
+)
+
+// MaxBatch returns how many ids one answer may have.
+func (l Limits) MaxBatch() int { return given(l.Batch, defaultBatch) }
+
+// MaxBody returns how many bytes a request may bring.
+func (l Limits) MaxBody() int { return given(l.Body, defaultBody) }
+
+// MaxConnections returns how many connections a listener has at a time.
+func (l Limits) MaxConnections() int { return given(l.Connections, defaultConnections) }
+
+func given(n, otherwise int) int {
+	if n == 0 {
+		return otherwise
+	}
+	return n
+}
+
+// RateOf returns the rate of a namespace, zero without a limit. Its name goes before
+// patterns, and of those the longest, the first in the order of letters if there are
+// several.
+func (l Limits) RateOf(namespace string) rate.Rate {
+	text, best := l.Rate[namespace], ""
+	if text == "" {
+		for _, pattern := range slices.Sorted(maps.Keys(l.Rate)) {
+			if len(pattern) > len(best) && strings.Contains(pattern, "*") && access.Match(pattern, namespace) {
+				best = pattern
+			}
+		}
+		text = l.Rate[best]
+	}
+	r, _ := parseRate(text) // checked
+	return r
+}
+
+func (l Limits) check(namespaces map[string]Namespace, report reporter) {
+	bounded := func(key string, value, low, high int) {
+		if value != 0 && (value < low || value > high) {
+			report(firn.NewRangeError(key, int64(value), int64(low), int64(high), ""), "limits", key)
+		}
+	}
+	bounded("batch", l.Batch, 1, maxBatch)
+	bounded("body", l.Body, minBody, maxBody)
+	bounded("connections", l.Connections, 1, maxConnections)
+	for _, pattern := range slices.Sorted(maps.Keys(l.Rate)) {
+		report(access.CheckPattern(pattern), "limits", "rate", pattern)
+		_, err := rate.Parse(l.Rate[pattern])
+		report(err, "limits", "rate", pattern)
+		if _, known := namespaces[pattern]; !known && len(namespaces) > 0 && !strings.Contains(pattern, "*") {
+			report(firn.NewSyntaxError("namespace of this configuration", pattern, "write the name of one, or a pattern as order-*"), "limits", "rate", pattern)
+		}
+	}
+}
