@@ -68,6 +68,14 @@ bench: ## measure Firn beside other generators
 stress: build ## the published stress: 100 callers for 30 seconds into one set, three ways
 	scripts/stress bin/firn
 
+.PHONY: proto
+proto: ## make the code of proto/ anew (the tools are installed into .tools)
+	scripts/proto
+
+.PHONY: proto-check
+proto-check: ## fail if the code of proto/ is not what is committed
+	scripts/proto -check
+
 .PHONY: tidy
 tidy: ## tidy the go.mod files of all modules
 	scripts/tidy
