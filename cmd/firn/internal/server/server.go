@@ -18,6 +18,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store"
@@ -39,6 +40,7 @@ type Server struct {
 	registry *prometheus.Registry
 	log      *slog.Logger
 	http     http.Handler
+	rpc      *rpc.API
 }
 
 // New takes a worker for every pool that cfg names; base is the lease of the
@@ -51,7 +53,7 @@ func New(ctx context.Context, cfg settings.Config, base lease.Config, s store.St
 	if err != nil {
 		return nil, err
 	}
-	srv := &Server{service: service, registry: registry, log: log}
+	srv := &Server{service: service, registry: registry, log: log, rpc: rpc.New(service, log)}
 	srv.http = srv.routes()
 	return srv, nil
 }
@@ -64,12 +66,15 @@ GET  /v1/decode/{id}                 what is in an id; ?namespace= or ?layout=&u
 GET  /v1/namespaces                  settings and state; /v1/namespaces/{namespace} of one
 GET  /v1/pools/{pool}/workers        the slots of a pool
 GET  /livez /readyz /metrics         health, readiness, Prometheus
+
+gRPC, gRPC-Web and Connect on the same address: service firn.v1.IDService, with reflection and health.
 `
 
 // routes joins what is served over HTTP.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	httpapi.New(s.service, s.log).Register(mux)
+	s.rpc.Register(mux)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -101,6 +106,8 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
+		Protocols:         protocols(),
+		HTTP2:             http2(),
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
@@ -111,6 +118,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.service.Drain()
+	s.rpc.Drain()
 	s.log.Info("shutting down: no new connections, requests under way end first")
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
@@ -122,6 +130,28 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		err = errors.Join(err, served)
 	}
 	return err
+}
+
+// protocols are those of one port. Clients of gRPC speak HTTP/2 from the first byte
+// where there is no TLS to agree on it.
+func protocols() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	p.SetHTTP2(true)
+	p.SetUnencryptedHTTP2(true)
+	return p
+}
+
+// http2 bounds what a connection may hold, and ends those whose other end has gone.
+func http2() *http.HTTP2Config {
+	return &http.HTTP2Config{
+		MaxConcurrentStreams:          250,
+		MaxReceiveBufferPerConnection: 1 << 20,
+		MaxReceiveBufferPerStream:     64 << 10,
+		SendPingTimeout:               30 * time.Second,
+		PingTimeout:                   15 * time.Second,
+		WriteByteTimeout:              30 * time.Second,
+	}
 }
 
 // Close gives the workers back; no id is issued after it returns.

@@ -1,0 +1,125 @@
+// Package rpc is the server's firn.v1.IDService over gRPC, gRPC-Web and Connect, with
+// reflection and the standard health service. It is served beside HTTP and JSON, on one
+// address: HTTP/2 in clear text or over TLS for gRPC, HTTP/1.1 too for the others.
+package rpc
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+
+	"connectrpc.com/connect"
+	"connectrpc.com/grpcreflect"
+
+	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+)
+
+// maxMessage bounds what a request may bring, after it is decompressed too.
+const maxMessage = 64 << 10
+
+// API is the interface. Make one with [New].
+type API struct {
+	service *issuing.Service
+	front   *issuing.Front
+	log     *slog.Logger
+
+	ending  context.Context // done when streams are to end
+	end     context.CancelFunc
+	streams chan struct{} // holds an element for every stream of ids
+	watches chan struct{} // and for every one of health
+
+	memory sync.Pool // of *memory
+}
+
+// The bounds of what is open at a time, over all connections: each costs a goroutine
+// and some buffers.
+const (
+	maxStreams = 1000
+	maxWatches = 1000
+)
+
+// New returns the interface to a service.
+func New(s *issuing.Service, log *slog.Logger) *API {
+	a := &API{
+		service: s, front: s.Front(issuing.RPC), log: log,
+		streams: make(chan struct{}, maxStreams), watches: make(chan struct{}, maxWatches),
+	}
+	a.ending, a.end = context.WithCancel(context.Background())
+	return a
+}
+
+// Register adds the interface's requests to a mux.
+func (a *API) Register(mux *http.ServeMux) {
+	limits := connect.WithHandlerOptions(
+		connect.WithReadMaxBytes(maxMessage),
+		// Requests may be compressed; answers never are: runs say the same in less
+		// space than gzip, and for less than a thousandth of its time.
+		connect.WithCompressMinBytes(math.MaxInt),
+	)
+	path, ids := firnv1connect.NewIDServiceHandler(a, limits, connect.WithRequestGate(a.identify))
+	mux.Handle(path, uncached(ids))
+	mux.Handle(firnv1connect.IDServiceGenerateStreamProcedure, uncached(steered(ids)))
+	a.registerHealth(mux, limits)
+	reflector := grpcreflect.NewStaticReflector(firnv1connect.IDServiceName, healthService)
+	mux.Handle(grpcreflect.NewHandlerV1(reflector, limits))
+	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, limits))
+}
+
+// Drain ends streams, with an error after which a client asks another server. Requests
+// that have one answer are answered.
+func (a *API) Drain() { a.end() }
+
+// uncached keeps what lies between from answering in the server's place.
+func uncached(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Cache-Control"] = noStore
+		h.ServeHTTP(w, r)
+	})
+}
+
+var noStore = []string{"no-store"}
+
+// A caller is who makes a request, and how that was said.
+type caller struct {
+	*access.Caller
+	credentials access.Credentials
+}
+
+type callerKey struct{}
+
+// identify finds out who makes a request, before any of its content is read.
+func (a *API) identify(ctx context.Context, _ connect.Spec, _ connect.Peer, header http.Header) (context.Context, error) {
+	credentials, err := credentialsIn(header)
+	if err != nil {
+		return nil, a.fail(ctx, a.front.Refuse(err))
+	}
+	known, err := a.front.Identify(credentials)
+	if err != nil {
+		return nil, a.fail(ctx, err)
+	}
+	return context.WithValue(ctx, callerKey{}, caller{known, credentials}), nil
+}
+
+// callerIn returns whom identify has found.
+func callerIn(ctx context.Context) caller {
+	c, _ := ctx.Value(callerKey{}).(caller) // the gate lets nobody by without one
+	return c
+}
+
+func credentialsIn(header http.Header) (access.Credentials, error) {
+	given := header["Authorization"]
+	if len(given) == 0 {
+		return access.Credentials{}, nil
+	}
+	scheme, token, _ := strings.Cut(given[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return access.Credentials{}, failure.New(http.StatusUnauthorized, "unauthorized", "write authorization: Bearer TOKEN")
+	}
+	return access.Credentials{Token: strings.TrimSpace(token)}, nil
+}

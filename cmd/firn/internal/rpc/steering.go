@@ -1,0 +1,99 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// stall is how long a client may leave a message of a stream untaken.
+	stall = 30 * time.Second
+	// hurry is the same while the server shuts down, within its time for that.
+	hurry = 5 * time.Second
+	// moves is how often a deadline is moved: oftener would cost more than the ids.
+	moves = time.Second
+)
+
+// steering moves the deadlines of a stream, which would else end with the time that the
+// server gives to one answer.
+type steering struct {
+	control *http.ResponseController
+	unhook  func() bool
+	next    time.Time // when the deadline is worth moving again
+	begun   bool      // a deadline was moved before, for the first message
+
+	mu    sync.Mutex // guards below; held while the deadlines are moved
+	hurry bool
+	over  bool // the response may not be touched any more
+}
+
+type controlKey struct{}
+
+// steered lets handlers move their deadlines, with steer.
+func steered(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), controlKey{}, http.NewResponseController(w))))
+	})
+}
+
+// steer returns the steering of a stream, which its handler releases. When the
+// server shuts down a client that takes nothing has less time.
+func (a *API) steer(ctx context.Context) (*steering, error) {
+	control, ok := ctx.Value(controlKey{}).(*http.ResponseController)
+	if !ok {
+		return nil, fmt.Errorf("the deadlines of this stream cannot be moved")
+	}
+	s := &steering{control: control}
+	if err := s.extend(); err != nil {
+		return nil, err
+	}
+	s.unhook = context.AfterFunc(a.ending, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.hurry = true
+		if !s.over {
+			// Without effect the deadline before holds.
+			_ = s.control.SetWriteDeadline(time.Now().Add(hurry))
+		}
+	})
+	return s, nil
+}
+
+// extend gives the client time to take what is sent next.
+func (s *steering) extend() error {
+	now := time.Now()
+	if now.Before(s.next) {
+		return nil
+	}
+	if s.begun {
+		s.next = now.Add(moves)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hurry {
+		return nil
+	}
+	if err := s.control.SetWriteDeadline(now.Add(stall)); err != nil {
+		return fmt.Errorf("move the deadline of a stream: %w", err)
+	}
+	if s.begun { // after the first message, before which the rest of the request is read
+		// HTTP/1.1 keeps reading, to see the client go: its deadline for the request
+		// would end the stream.
+		if err := s.control.SetReadDeadline(time.Time{}); err != nil {
+			return fmt.Errorf("move the deadline of a stream: %w", err)
+		}
+	}
+	s.begun = true
+	return nil
+}
+
+// release ends the steering, before the handler returns.
+func (s *steering) release() {
+	s.unhook()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+}
