@@ -8,6 +8,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/firnv1"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
@@ -66,13 +67,13 @@ func (a *API) Generate(ctx context.Context, r *connect.Request[firnv1.GenerateRe
 }
 
 // issue fills m's batch.
-func (a *API) issue(ctx context.Context, from caller, namespace string, count int, form firnv1.Form, m *memory) error {
-	ns, err := a.front.Find(from.Caller, namespace)
+func (a *API) issue(ctx context.Context, from *access.Caller, namespace string, count int, form firnv1.Form, m *memory) error {
+	ns, err := a.front.Find(from, namespace)
 	if err != nil {
 		return err
 	}
 	m.batch.Compact = form == firnv1.Form_FORM_RUNS
-	return a.front.Issue(ctx, from.Caller, ns, count, &m.batch)
+	return a.front.Issue(ctx, from, ns, count, &m.batch)
 }
 
 // write fills m's answer from its batch.

@@ -5,11 +5,13 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math"
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpcreflect"
@@ -34,7 +36,8 @@ type API struct {
 	streams chan struct{} // holds an element for every stream of ids
 	watches chan struct{} // and for every one of health
 
-	memory sync.Pool // of *memory
+	stall, hurry time.Duration // see steering
+	memory       sync.Pool     // of *memory
 }
 
 // The bounds of what is open at a time, over all connections: each costs a goroutine
@@ -49,6 +52,7 @@ func New(s *issuing.Service, log *slog.Logger) *API {
 	a := &API{
 		service: s, front: s.Front(issuing.RPC), log: log,
 		streams: make(chan struct{}, maxStreams), watches: make(chan struct{}, maxWatches),
+		stall: stall, hurry: hurry,
 	}
 	a.ending, a.end = context.WithCancel(context.Background())
 	return a
@@ -63,8 +67,7 @@ func (a *API) Register(mux *http.ServeMux) {
 		connect.WithCompressMinBytes(math.MaxInt),
 	)
 	path, ids := firnv1connect.NewIDServiceHandler(a, limits, connect.WithRequestGate(a.identify))
-	mux.Handle(path, uncached(ids))
-	mux.Handle(firnv1connect.IDServiceGenerateStreamProcedure, uncached(steered(ids)))
+	mux.Handle(path, exchanged(ids))
 	a.registerHealth(mux, limits)
 	reflector := grpcreflect.NewStaticReflector(firnv1connect.IDServiceName, healthService)
 	mux.Handle(grpcreflect.NewHandlerV1(reflector, limits))
@@ -75,51 +78,58 @@ func (a *API) Register(mux *http.ServeMux) {
 // that have one answer are answered.
 func (a *API) Drain() { a.end() }
 
-// uncached keeps what lies between from answering in the server's place.
-func uncached(h http.Handler) http.Handler {
+// An exchange is what a request and its answer are to net/http.
+type exchange struct {
+	response http.ResponseWriter
+	request  *http.Request
+}
+
+type (
+	exchangeKey struct{}
+	callerKey   struct{}
+)
+
+// exchanged lets what is called further down see its exchange.
+func exchanged(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["Cache-Control"] = noStore
-		h.ServeHTTP(w, r)
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, exchange{w, r})))
 	})
 }
 
 var noStore = []string{"no-store"}
 
-// A caller is who makes a request, and how that was said.
-type caller struct {
-	*access.Caller
-	credentials access.Credentials
-}
-
-type callerKey struct{}
+// errNoExchange is a mistake of this package: all that is registered is exchanged.
+var errNoExchange = errors.New("a request without its exchange")
 
 // identify finds out who makes a request, before any of its content is read.
-func (a *API) identify(ctx context.Context, _ connect.Spec, _ connect.Peer, header http.Header) (context.Context, error) {
-	credentials, err := credentialsIn(header)
-	if err != nil {
-		return nil, a.fail(ctx, a.front.Refuse(err))
+func (a *API) identify(ctx context.Context, _ connect.Spec, _ connect.Peer, _ http.Header) (context.Context, error) {
+	e, ok := ctx.Value(exchangeKey{}).(exchange)
+	if !ok {
+		return nil, a.fail(ctx, errNoExchange)
 	}
-	known, err := a.front.Identify(credentials)
+	caller, err := a.caller(e.request)
 	if err != nil {
 		return nil, a.fail(ctx, err)
 	}
-	return context.WithValue(ctx, callerKey{}, caller{known, credentials}), nil
+	return context.WithValue(ctx, callerKey{}, caller), nil
 }
 
 // callerIn returns whom identify has found.
-func callerIn(ctx context.Context) caller {
-	c, _ := ctx.Value(callerKey{}).(caller) // the gate lets nobody by without one
+func callerIn(ctx context.Context) *access.Caller {
+	c, _ := ctx.Value(callerKey{}).(*access.Caller) // the gate lets nobody by without one
 	return c
 }
 
-func credentialsIn(header http.Header) (access.Credentials, error) {
-	given := header["Authorization"]
-	if len(given) == 0 {
-		return access.Credentials{}, nil
+// caller returns who makes a request.
+func (a *API) caller(r *http.Request) (*access.Caller, error) {
+	var token string
+	if header := r.Header["Authorization"]; len(header) > 0 {
+		scheme, secret, _ := strings.Cut(header[0], " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return nil, a.front.Refuse(failure.New(http.StatusUnauthorized, "unauthorized", "write authorization: Bearer TOKEN"))
+		}
+		token = strings.TrimSpace(secret)
 	}
-	scheme, token, _ := strings.Cut(given[0], " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return access.Credentials{}, failure.New(http.StatusUnauthorized, "unauthorized", "write authorization: Bearer TOKEN")
-	}
-	return access.Credentials{Token: strings.TrimSpace(token)}, nil
+	return a.front.Identify(access.Credentials{Token: token})
 }

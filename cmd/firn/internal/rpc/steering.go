@@ -21,6 +21,7 @@ const (
 // server gives to one answer.
 type steering struct {
 	control *http.ResponseController
+	stall   time.Duration
 	unhook  func() bool
 	next    time.Time // when the deadline is worth moving again
 	begun   bool      // a deadline was moved before, for the first message
@@ -30,23 +31,14 @@ type steering struct {
 	over  bool // the response may not be touched any more
 }
 
-type controlKey struct{}
-
-// steered lets handlers move their deadlines, with steer.
-func steered(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), controlKey{}, http.NewResponseController(w))))
-	})
-}
-
 // steer returns the steering of a stream, which its handler releases. When the
 // server shuts down a client that takes nothing has less time.
 func (a *API) steer(ctx context.Context) (*steering, error) {
-	control, ok := ctx.Value(controlKey{}).(*http.ResponseController)
+	e, ok := ctx.Value(exchangeKey{}).(exchange)
 	if !ok {
-		return nil, fmt.Errorf("the deadlines of this stream cannot be moved")
+		return nil, errNoExchange
 	}
-	s := &steering{control: control}
+	s := &steering{control: http.NewResponseController(e.response), stall: a.stall}
 	if err := s.extend(); err != nil {
 		return nil, err
 	}
@@ -56,7 +48,7 @@ func (a *API) steer(ctx context.Context) (*steering, error) {
 		s.hurry = true
 		if !s.over {
 			// Without effect the deadline before holds.
-			_ = s.control.SetWriteDeadline(time.Now().Add(hurry))
+			_ = s.control.SetWriteDeadline(time.Now().Add(a.hurry))
 		}
 	})
 	return s, nil
@@ -76,7 +68,7 @@ func (s *steering) extend() error {
 	if s.hurry {
 		return nil
 	}
-	if err := s.control.SetWriteDeadline(now.Add(stall)); err != nil {
+	if err := s.control.SetWriteDeadline(now.Add(s.stall)); err != nil {
 		return fmt.Errorf("move the deadline of a stream: %w", err)
 	}
 	if s.begun { // after the first message, before which the rest of the request is read

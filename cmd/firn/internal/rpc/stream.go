@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/firn-id/firn/cmd/firn/firnv1"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
@@ -20,8 +21,6 @@ const (
 	// client is allowed: at once, and in a row without a batch.
 	longestPause = 5 * time.Second
 	longestWait  = time.Minute
-	// recheck is how often a stream asks whether its client is still allowed to.
-	recheck = time.Second
 )
 
 // GenerateStream answers batch after batch. The client's flow control says when the
@@ -43,22 +42,14 @@ func (a *API) GenerateStream(ctx context.Context, r *connect.Request[firnv1.Gene
 
 	m := a.remember()
 	defer a.keep(m)
-	from := callerIn(ctx)
-	checked := time.Now()
+	from := callerIn(ctx) // who lost its token meanwhile gets no further batch: Front sees to it
 	for left > 0 {
-		now := time.Now()
-		if now.Sub(checked) > recheck {
-			// The configuration may have changed: a token that was taken back ends here.
-			checked = now
-			if from.Caller, err = a.front.Identify(from.credentials); err != nil {
-				return a.fail(ctx, err)
-			}
-		}
 		n := int(min(left, int64(batch)))
+		start := time.Now()
 		if err := a.issuePaced(ctx, s, from, r.Msg, n, m); err != nil {
 			return a.fail(ctx, err)
 		}
-		a.front.Observe(time.Since(now))
+		a.front.Observe(time.Since(start))
 		if err := s.extend(); err != nil {
 			return a.fail(ctx, a.front.Refuse(err))
 		}
@@ -90,7 +81,7 @@ func (a *API) plan(r *firnv1.GenerateStreamRequest) (total int64, batch int, err
 
 // issuePaced fills m's batch, and waits where the client is ahead of the rate it is
 // allowed: a load of millions goes on at that rate.
-func (a *API) issuePaced(ctx context.Context, s *steering, from caller, r *firnv1.GenerateStreamRequest, n int, m *memory) error {
+func (a *API) issuePaced(ctx context.Context, s *steering, from *access.Caller, r *firnv1.GenerateStreamRequest, n int, m *memory) error {
 	for waited := time.Duration(0); ; {
 		if a.ending.Err() != nil {
 			return a.front.Refuse(shuttingDown())
