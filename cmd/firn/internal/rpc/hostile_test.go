@@ -128,13 +128,15 @@ func TestHostileRequestsGetTheProtocolsOwnError(t *testing.T) {
 	}
 }
 
-// settle returns the number of goroutines, once it no longer falls below most.
-func settle(most int) (n int) {
-	for range 400 {
-		if n = runtime.NumGoroutine(); n <= most {
-			return n
-		}
+// settle returns the number of goroutines once it is not above most, or has not changed
+// for a while.
+func settle(most int) int {
+	n := runtime.NumGoroutine()
+	for same := 0; n > most && same < 50; same++ {
 		time.Sleep(10 * time.Millisecond)
+		if now := runtime.NumGoroutine(); now != n {
+			n, same = now, 0
+		}
 	}
 	return n
 }
