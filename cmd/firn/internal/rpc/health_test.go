@@ -154,9 +154,9 @@ func TestShuttingDownEndsStreamsAndAnswersRequests(t *testing.T) {
 	}
 	select {
 	case a := <-answered:
-		t.Errorf("answered before the store was: %v", a)
+		t.Fatalf("answered before the store was: %v", a)
 	case err := <-stopped:
-		t.Errorf("stopped with a request under way: %v", err)
+		t.Fatalf("stopped with a request under way: %v", err)
 	default:
 	}
 	close(hold)

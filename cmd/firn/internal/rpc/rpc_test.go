@@ -3,6 +3,7 @@ package rpc_test
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -75,6 +76,14 @@ func TestEveryKindIsServedInBothForms(t *testing.T) {
 					}
 					seen[id] = true
 				}
+				if namespace == "flakes" || namespace == "striped" { // neighbours lie apart
+					stride := map[string]int64{"flakes": 1 << 16, "striped": 4}[namespace]
+					for _, id := range ids {
+						if a, b := number64(t, id), number64(t, ids[0]); (a-b)%stride != 0 {
+							t.Fatalf("%s, %s: %d and %d are not a multiple of %d apart", namespace, name, a, b, stride)
+						}
+					}
+				}
 				expected := want.runs
 				if expected == few && name == "list" {
 					expected = number
@@ -95,6 +104,15 @@ func TestEveryKindIsServedInBothForms(t *testing.T) {
 	if err != nil || len(answer.GetIds()) != 1 {
 		t.Errorf("%v, %v", answer, err)
 	}
+}
+
+func number64(t *testing.T, id string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func TestErrorsHaveTheirCodeAndTheWordOfAllProtocols(t *testing.T) {

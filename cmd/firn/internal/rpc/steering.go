@@ -13,8 +13,6 @@ const (
 	stall = 30 * time.Second
 	// hurry is the same while the server shuts down, within its time for that.
 	hurry = 5 * time.Second
-	// moves is how often a deadline is moved: oftener would cost more than the ids.
-	moves = time.Second
 )
 
 // steering moves the deadlines of a stream, which would else end with the time that the
@@ -24,7 +22,6 @@ type steering struct {
 	stall   time.Duration
 	unhook  func() bool
 	next    time.Time // when the deadline is worth moving again
-	begun   bool      // a deadline was moved before, for the first message
 
 	mu    sync.Mutex // guards below; held while the deadlines are moved
 	hurry bool
@@ -60,9 +57,7 @@ func (s *steering) extend() error {
 	if now.Before(s.next) {
 		return nil
 	}
-	if s.begun {
-		s.next = now.Add(moves)
-	}
+	s.next = now.Add(s.stall / 8) // oftener would cost more than the ids
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hurry {
@@ -71,14 +66,6 @@ func (s *steering) extend() error {
 	if err := s.control.SetWriteDeadline(now.Add(s.stall)); err != nil {
 		return fmt.Errorf("move the deadline of a stream: %w", err)
 	}
-	if s.begun { // after the first message, before which the rest of the request is read
-		// HTTP/1.1 keeps reading, to see the client go: its deadline for the request
-		// would end the stream.
-		if err := s.control.SetReadDeadline(time.Time{}); err != nil {
-			return fmt.Errorf("move the deadline of a stream: %w", err)
-		}
-	}
-	s.begun = true
 	return nil
 }
 

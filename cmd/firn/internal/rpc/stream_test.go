@@ -96,9 +96,10 @@ func TestAStreamHasAsManyIDsAsAskedFor(t *testing.T) {
 // TestAStreamOutlivesTheTimeOfAnAnswer reads slowly, for longer than the server gives
 // to a request and to an answer.
 func TestAStreamOutlivesTheTimeOfAnAnswer(t *testing.T) {
-	_, h := newAPI(t, func(s *http.Server) {
+	api, h := newAPI(t, func(s *http.Server) {
 		s.ReadTimeout, s.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond
 	})
+	api.SetStall(400 * time.Millisecond)
 	for name, options := range map[string][]connect.ClientOption{"connect over HTTP/1.1": nil, "gRPC-Web over HTTP/1.1": {connect.WithGRPCWeb()}} {
 		client := firnv1connect.NewIDServiceClient(h.Client(), h.URL, options...)
 		// Messages of 80 KB do not all fit into the buffers between.
