@@ -12,12 +12,14 @@ help: ## list the targets
 .PHONY: test
 test: ## run all tests of all modules (installs the servers they start)
 	scripts/need-servers
+	scripts/need-grpcurl
 	go test $(PACKAGES)
 
 .PHONY: race
 race: ## run them under the race detector (needs a C compiler, installed if missing)
 	scripts/need-gcc
 	scripts/need-servers
+	scripts/need-grpcurl
 	CGO_ENABLED=1 go test -race $(PACKAGES)
 
 .PHONY: build
