@@ -33,7 +33,7 @@ type grpcLoad struct {
 	clients   []firnv1.IDServiceClient
 	next      atomic.Uint32
 	streams   chan grpc.ServerStreamingClient[firnv1.GenerateResponse] // those that nobody reads now
-	answers   sync.Pool                                               // of *firnv1.GenerateResponse
+	answers   sync.Pool                                                // of *firnv1.GenerateResponse
 }
 
 // benchGRPC asks a server for ids over gRPC.

@@ -91,7 +91,7 @@ func TestHostileRequestsGetTheProtocolsOwnError(t *testing.T) {
 		"gRPC-Web, text form":         {"Generate", "application/grpc-web-text", "", []byte("AAAA"), "415"},
 	} {
 		for _, client := range both {
-			req, err := http.NewRequest("POST", "http://"+s.address+"/firn.v1.IDService/"+c.path, bytes.NewReader(c.body))
+			req, err := http.NewRequest(http.MethodPost, "http://"+s.address+"/firn.v1.IDService/"+c.path, bytes.NewReader(c.body))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -168,7 +168,7 @@ func FuzzRequest(f *testing.F) {
 	before := runtime.NumGoroutine()
 	f.Fuzz(func(t *testing.T, kind uint8, body []byte) {
 		path, contentType := paths[int(kind)%len(paths)], types[int(kind)/len(paths)%len(types)]
-		r := httptest.NewRequest("POST", path, bytes.NewReader(body))
+		r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
 		r.ProtoMajor, r.ProtoMinor, r.Proto = 2, 0, "HTTP/2.0"
 		r.Header.Set("Content-Type", contentType)
 		if kind&0x80 != 0 {
@@ -179,7 +179,7 @@ func FuzzRequest(f *testing.F) {
 		s.Handler().ServeHTTP(sink{w}, r)
 		answer := w.Result()
 		grpcs := strings.HasPrefix(contentType, "application/grpc")
-		if answer.StatusCode >= 500 && answer.StatusCode != 501 || grpcs && answer.StatusCode != 200 {
+		if answer.StatusCode >= 500 && answer.StatusCode != http.StatusNotImplemented || grpcs && answer.StatusCode != http.StatusOK {
 			t.Errorf("%s, %s: %d, %q", path, contentType, answer.StatusCode, w.Body)
 		}
 		if n := runtime.NumGoroutine(); n > before+50 {
