@@ -205,3 +205,33 @@ func await(t *testing.T, what string, reached func() bool) {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
+
+// TestARequestThatNeverComesWholeEnds sends a beginning and then nothing.
+func TestARequestThatNeverComesWholeEnds(t *testing.T) {
+	_, h := newAPI(t, func(s *http.Server) { s.ReadTimeout = 200 * time.Millisecond })
+	for _, client := range []*http.Client{h.Client(), h2c(t)} {
+		for path, contentType := range map[string]string{
+			"/firn.v1.IDService/Generate":       "application/grpc",
+			"/firn.v1.IDService/GenerateStream": "application/grpc-web+proto",
+			"/firn.v1.IDService/Decode":         "application/json",
+			"/grpc.health.v1.Health/Watch":      "application/grpc",
+			"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": "application/grpc",
+		} {
+			body, hold := io.Pipe()
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+path, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", contentType)
+			answer, err := client.Do(req)
+			if err == nil {
+				_, err = io.Copy(io.Discard, answer.Body)
+				answer.Body.Close()
+			}
+			if errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v", path, err)
+			}
+			hold.Close()
+		}
+	}
+}
