@@ -22,8 +22,12 @@ import (
 
 const grpcTarget = "write grpc://HOST:PORT or grpc://HOST:PORT/NAMESPACE (grpcs:// for TLS), ?stream=true for one stream a caller, ?form=list for ids one by one"
 
-// maxConnections bounds the connections of a benchmark: one carries many callers.
-const maxConnections = 4
+const (
+	// maxConnections bounds the connections of a benchmark: one carries many callers.
+	maxConnections = 4
+	// maxStreams is how many streams a server has at most.
+	maxStreams = 1000
+)
 
 // A grpcLoad asks a server for ids over gRPC.
 type grpcLoad struct {
@@ -55,6 +59,9 @@ func benchGRPC(ctx context.Context, target string, l load, r *report) (err error
 		default:
 			return usage(firn.NewSyntaxError("target", target, grpcTarget))
 		}
+	}
+	if g.stream && l.callers > maxStreams {
+		return usage(firn.NewRangeError("--callers with ?stream=true", int64(l.callers), 1, maxStreams, ""))
 	}
 	secure := insecure.NewCredentials()
 	if u.Scheme == "grpcs" {

@@ -211,10 +211,10 @@ func TestARequestThatNeverComesWholeEnds(t *testing.T) {
 	_, h := newAPI(t, func(s *http.Server) { s.ReadTimeout = 200 * time.Millisecond })
 	for _, client := range []*http.Client{h.Client(), h2c(t)} {
 		for path, contentType := range map[string]string{
-			"/firn.v1.IDService/Generate":       "application/grpc",
-			"/firn.v1.IDService/GenerateStream": "application/grpc-web+proto",
-			"/firn.v1.IDService/Decode":         "application/json",
-			"/grpc.health.v1.Health/Watch":      "application/grpc",
+			"/firn.v1.IDService/Generate":                               "application/grpc",
+			"/firn.v1.IDService/GenerateStream":                         "application/grpc-web+proto",
+			"/firn.v1.IDService/Decode":                                 "application/json",
+			"/grpc.health.v1.Health/Watch":                              "application/grpc",
 			"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": "application/grpc",
 		} {
 			body, hold := io.Pipe()
