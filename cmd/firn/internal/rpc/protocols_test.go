@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
 	"runtime"
 	"strings"
@@ -192,10 +193,20 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			}
 		}
 	}
+	descriptors := func() int {
+		open, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Logf("file descriptors are not counted here: %v", err)
+		}
+		return len(open)
+	}
 	use()
-	before := settle(0)
+	before, opened := settle(0), descriptors()
 	for range 20 {
 		use()
+	}
+	if now := descriptors(); now > opened+3 {
+		t.Errorf("%d file descriptors, %d before", now, opened)
 	}
 	if after := settle(before + 5); after > before+5 {
 		stacks := make([]byte, 1<<20)

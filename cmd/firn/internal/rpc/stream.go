@@ -8,7 +8,6 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/firn-id/firn/cmd/firn/firnv1"
-	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
@@ -46,7 +45,9 @@ func (a *API) GenerateStream(ctx context.Context, r *connect.Request[firnv1.Gene
 	for left > 0 {
 		n := int(min(left, int64(batch)))
 		start := time.Now()
-		if err := a.issuePaced(ctx, s, from, r.Msg, n, m); err != nil {
+		if err := a.paced(ctx, s, func() error {
+			return a.issue(ctx, from, r.Msg.GetNamespace(), n, r.Msg.GetForm(), m)
+		}); err != nil {
 			return a.fail(ctx, err)
 		}
 		a.front.Observe(time.Since(start))
@@ -79,14 +80,14 @@ func (a *API) plan(r *firnv1.GenerateStreamRequest) (total int64, batch int, err
 	return total, batch, nil
 }
 
-// issuePaced fills m's batch, and waits where the client is ahead of the rate it is
-// allowed: a load of millions goes on at that rate.
-func (a *API) issuePaced(ctx context.Context, s *steering, from *access.Caller, r *firnv1.GenerateStreamRequest, n int, m *memory) error {
+// paced calls issue until it succeeds, and waits where the client is ahead of the rate
+// it is allowed: a load of millions goes on at that rate.
+func (a *API) paced(ctx context.Context, s *steering, issue func() error) error {
 	for waited := time.Duration(0); ; {
 		if a.ending.Err() != nil {
 			return a.front.Refuse(shuttingDown())
 		}
-		err := a.issue(ctx, from, r.GetNamespace(), n, r.GetForm(), m)
+		err := issue()
 		if err == nil {
 			return nil
 		}
@@ -103,11 +104,11 @@ func (a *API) issuePaced(ctx context.Context, s *steering, from *access.Caller, 
 		select {
 		case <-timer.C:
 		case <-a.ending.Done():
+			timer.Stop()
 		case <-ctx.Done():
 			timer.Stop()
 			return a.front.Refuse(context.Cause(ctx))
 		}
-		timer.Stop()
 	}
 }
 

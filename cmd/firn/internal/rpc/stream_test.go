@@ -235,3 +235,25 @@ func TestARequestThatNeverComesWholeEnds(t *testing.T) {
 		}
 	}
 }
+
+func TestThereIsABoundOnStreams(t *testing.T) {
+	api, h := newAPI(t, func(*http.Server) {})
+	client := firnv1connect.NewIDServiceClient(h2c(t), h.URL, connect.WithGRPC())
+	ask := func() error {
+		s, err := client.GenerateStream(t.Context(), connect.NewRequest(&firnv1.GenerateStreamRequest{Namespace: "users", Total: proto.Int64(1)}))
+		if err != nil {
+			return err
+		}
+		for s.Receive() {
+		}
+		return errors.Join(s.Err(), s.Close())
+	}
+	api.Occupy(true)
+	if err := ask(); connect.CodeOf(err) != connect.CodeResourceExhausted {
+		t.Error(err)
+	}
+	api.Occupy(false)
+	if err := ask(); err != nil {
+		t.Error(err)
+	}
+}
