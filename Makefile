@@ -12,12 +12,14 @@ help: ## list the targets
 .PHONY: test
 test: ## run all tests of all modules (installs the servers they start)
 	scripts/need-servers
+	scripts/need-grpcurl
 	go test $(PACKAGES)
 
 .PHONY: race
 race: ## run them under the race detector (needs a C compiler, installed if missing)
 	scripts/need-gcc
 	scripts/need-servers
+	scripts/need-grpcurl
 	CGO_ENABLED=1 go test -race $(PACKAGES)
 
 .PHONY: build
@@ -67,6 +69,14 @@ bench: ## measure Firn beside other generators
 .PHONY: stress
 stress: build ## the published stress: 100 callers for 30 seconds into one set, three ways
 	scripts/stress bin/firn
+
+.PHONY: proto
+proto: ## make the code of proto/ anew (the tools are installed into .tools)
+	scripts/proto
+
+.PHONY: proto-check
+proto-check: ## fail if the code of proto/ is not what is committed
+	scripts/proto -check
 
 .PHONY: tidy
 tidy: ## tidy the go.mod files of all modules

@@ -363,6 +363,18 @@ func TestTakeAndRunsGiveWhatNextWould(t *testing.T) {
 				}
 				i++
 			}
+			i = 0
+			for s := range run.Stretches() {
+				for j := range s.Count {
+					if id := s.First + firn.ID(j)*s.Stride; id != filled[i] || id.Tick(l) != s.First.Tick(l) {
+						t.Fatalf("layout %s, id %d of %d: %d in stretch %+v, want %d", text, i, n, id, s, filled[i])
+					}
+					i++
+				}
+			}
+			if i != n {
+				t.Fatalf("layout %s: %d ids in the stretches of a run of %d", text, i, n)
+			}
 			ids := make([]firn.ID, n)
 			if _, err := many.Fill(context.Background(), ids); err != nil {
 				t.Fatal(err)

@@ -41,18 +41,46 @@ func (r Run) AppendTo(dst []ID) []ID {
 	return dst
 }
 
-// write writes the ids to the front of dst, which is long enough. Within a
-// tick ids are an arithmetic progression, so it composes once a tick.
-func (r *Run) write(dst []ID) {
-	step := ID(1) << (r.seqShift & 63)
-	for done := uint64(0); done < r.count; {
-		position := r.first + done
-		n := min(r.count-done, r.seqMask-position&r.seqMask+1)
-		id := r.id(position)
-		for i := range dst[done : done+n] {
-			dst[done+uint64(i)] = id
-			id += step
+// A Stretch is Count ids from First on, Stride apart: what a run has within one
+// tick. Stride is 1 where the sequence is the lowest field.
+type Stretch struct {
+	First  ID
+	Count  int
+	Stride ID
+}
+
+// Stretches iterates over the run in order, in as many stretches as it has
+// ticks: a way to keep or send many ids in little space. The ids of the
+// stretches are those of [Run.All].
+func (r Run) Stretches() iter.Seq[Stretch] {
+	return func(yield func(Stretch) bool) {
+		for done := uint64(0); done < r.count; {
+			s := r.stretch(done)
+			if !yield(s) {
+				return
+			}
+			done += uint64(s.Count)
 		}
-		done += n
+	}
+}
+
+// stretch returns the ids from index i on that are of the tick of the first.
+func (r *Run) stretch(i uint64) Stretch {
+	position := r.first + i
+	n := min(r.count-i, r.seqMask-position&r.seqMask+1)
+	return Stretch{First: r.id(position), Count: int(n), Stride: ID(1) << (r.seqShift & 63)}
+}
+
+// write writes the ids to the front of dst, which is long enough. It composes
+// once a tick.
+func (r *Run) write(dst []ID) {
+	for done := uint64(0); done < r.count; {
+		s := r.stretch(done)
+		id := s.First
+		for i := range dst[done : done+uint64(s.Count)] {
+			dst[done+uint64(i)] = id
+			id += s.Stride
+		}
+		done += uint64(s.Count)
 	}
 }

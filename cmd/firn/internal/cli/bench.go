@@ -85,8 +85,9 @@ func newBench() *cobra.Command {
 		Use:   "bench [TARGET]",
 		Short: "Measure the generator here, or a running server, and check for duplicates",
 		Long: `bench measures how fast ids are made: here, in one process or several that share
-the store, or by the server at TARGET, as http://127.0.0.1:7070 or
-http://127.0.0.1:7070/NAMESPACE. With --verify every id of all callers and
+the store, or by the server at TARGET, as http://127.0.0.1:7070,
+http://127.0.0.1:7070/NAMESPACE, or the same with grpc:// (and ?stream=true for
+one stream a caller). With --verify every id of all callers and
 processes goes into one exact set; a duplicate is an error.`,
 		Example: `  firn bench --layout 41/0/0/22 --pool bench-wide
   firn bench --verify --callers 100 --duration 30s
@@ -105,6 +106,9 @@ processes goes into one exact set; a duplicate is an error.`,
 			switch {
 			case len(args) == 1 && l.processes > 1:
 				return usage(errors.New("--processes are for a benchmark here, not for one of a server"))
+			case len(args) == 1 && strings.HasPrefix(args[0], "grpc"):
+				r.Target = args[0]
+				err = benchGRPC(cmd.Context(), args[0], l, &r)
 			case len(args) == 1:
 				r.Target = args[0]
 				err = benchHTTP(cmd.Context(), args[0], l, &r)

@@ -99,13 +99,21 @@ func (n *Namespace) Layout() (layout firn.Layout, ok bool) {
 type Batch struct {
 	IDs   []firn.ID
 	Texts []string
+
+	// Compact asks for numbers as Stretches where they come so; then IDs is empty.
+	Compact   bool
+	Stretches []firn.Stretch
 }
 
 // take fills b with n ids, or says why not; then b's content is undefined.
 func (n *Namespace) take(ctx context.Context, count int, b *Batch) (err error) {
-	b.IDs, b.Texts = b.IDs[:0], b.Texts[:0]
+	b.IDs, b.Texts, b.Stretches = b.IDs[:0], b.Texts[:0], b.Stretches[:0]
 	if n.texts != nil {
 		b.Texts, err = n.texts.take(ctx, count)
+		return err
+	}
+	if from, ok := n.numbers.(stretched); ok && b.Compact {
+		b.Stretches, err = from.stretches(ctx, count, b.Stretches)
 		return err
 	}
 	if cap(b.IDs) < count {

@@ -7,13 +7,15 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 )
 
 // bounded refuses requests that bring more than they may. Nothing that is asked of the
-// server needs much; what is declared too long is refused before it is read.
+// server needs much; what is declared too long is refused before it is read. RPCs bound
+// their messages themselves, and say so in the way of their protocol.
 func bounded(front *issuing.Front, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength != 0 {
+		if r.ContentLength != 0 && !rpc.Owns(r.URL.Path) {
 			limit := front.MaxBody()
 			if r.ContentLength > int64(limit) {
 				w.Header().Set("Connection", "close") // the rest is not worth reading

@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -286,7 +288,17 @@ func TestMetricsAreForAdministratorsAndHealthForAll(t *testing.T) {
 func TestAServerThatOthersReachSaysThatItRefusesThem(t *testing.T) {
 	for text, want := range map[string]bool{"namespaces: {orders: {}}\n": true, "anonymous: ['*']\n": false} {
 		v := serveOn(t, "0.0.0.0:0", text)
-		v.turn()
+		_, port, err := net.SplitHostPort(v.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.Get("http://127.0.0.1:" + port + "/livez") // answered only after it was said
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := answer.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
 		if got := strings.Contains(v.log.String(), "requests from other machines are refused"); got != want {
 			t.Errorf("%q: %v", text, v.log)
 		}

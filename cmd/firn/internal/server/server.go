@@ -25,6 +25,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
 	"github.com/firn-id/firn/lease"
@@ -57,6 +58,7 @@ type Server struct {
 	auditFile    *audit.File   // nil where the log has the audit log
 	certificates *certificates // nil without TLS
 	http         http.Handler
+	rpc          *rpc.API
 	timeouts     timeouts
 
 	applying       sync.Mutex // held while a configuration is applied
@@ -113,6 +115,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		return nil, errors.Join(err, s.closeAudit())
 	}
 	s.inForce()
+	s.rpc = rpc.New(s.service, log)
 	s.http = c.Traces.Handler(s.routes())
 	return s, nil
 }
@@ -134,12 +137,15 @@ GET  /v1/decode/{id}                 what is in an id; ?namespace= or ?layout=&u
 GET  /v1/namespaces                  settings and state; /v1/namespaces/{namespace} of one
 GET  /v1/pools/{pool}/workers        the slots of a pool
 GET  /livez /readyz /metrics         health, readiness, Prometheus
+
+gRPC, gRPC-Web and Connect on the same address: service firn.v1.IDService, with reflection and health.
 `
 
 // routes joins what is served over HTTP.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	httpapi.New(s.service, s.log).Register(mux)
+	s.rpc.Register(mux)
 	front := s.service.Front(issuing.HTTP)
 	mux.Handle("GET /metrics", guarded(front, promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -184,7 +190,8 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		WriteTimeout:      s.timeouts.write,
 		IdleTimeout:       s.timeouts.idle,
 		MaxHeaderBytes:    maxHeader,
-		HTTP2:             &http.HTTP2Config{SendPingTimeout: s.timeouts.ping, PingTimeout: s.timeouts.ping, WriteByteTimeout: s.timeouts.ping},
+		Protocols:         protocols(),
+		HTTP2:             http2(s.timeouts.ping),
 		ErrorLog:          log.New(serverErrors{s}, "", 0),
 	}
 	s.warnExposed(listener.Addr())
@@ -203,6 +210,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.service.Drain()
+	s.rpc.Drain()
 	s.log.Info("shutting down: no new connections, requests under way end first")
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeouts.drain)
 	defer cancel()
@@ -214,6 +222,28 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		err = errors.Join(err, served)
 	}
 	return err
+}
+
+// protocols are those of one port. Clients of gRPC speak HTTP/2 from the first byte
+// where there is no TLS to agree on it.
+func protocols() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	p.SetHTTP2(true)
+	p.SetUnencryptedHTTP2(true)
+	return p
+}
+
+// http2 bounds what a connection may hold, and ends those whose other end has gone.
+func http2(ping time.Duration) *http.HTTP2Config {
+	return &http.HTTP2Config{
+		MaxConcurrentStreams:          250,
+		MaxReceiveBufferPerConnection: 1 << 20,
+		MaxReceiveBufferPerStream:     64 << 10,
+		SendPingTimeout:               ping,
+		PingTimeout:                   ping,
+		WriteByteTimeout:              ping,
+	}
 }
 
 // Close gives the workers back; no id is issued after it returns.

@@ -1,0 +1,81 @@
+package firnv1connect_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+
+	"connectrpc.com/connect"
+
+	"github.com/firn-id/firn/cmd/firn/firnv1"
+	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
+	"github.com/firn-id/firn/cmd/firn/internal/server"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// serve stands for firn serve.
+func serve() (url string, stop func()) {
+	users := settings.Namespace{Kind: "segment"}
+	s, err := server.New(context.Background(), server.Config{Settings: settings.Config{Namespaces: map[string]settings.Namespace{"users": users}}, Base: lease.Config{}, Store: memstore.New(nil), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		panic(err)
+	}
+	h := httptest.NewServer(s.Handler())
+	return h.URL, func() {
+		h.Close()
+		if err := s.Close(); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func ExampleNewIDServiceClient() {
+	url, stop := serve() // as http://127.0.0.1:7070
+	defer stop()
+
+	client := firnv1connect.NewIDServiceClient(http.DefaultClient, url)
+	count := int32(3)
+	request := connect.NewRequest(&firnv1.GenerateRequest{Namespace: "users", Count: &count})
+	request.Header().Set("Authorization", "Bearer TOKEN") // where the server wants one
+	answer, err := client.Generate(context.Background(), request)
+	if err != nil {
+		fmt.Println(connect.CodeOf(err), err)
+		return
+	}
+	fmt.Println(answer.Msg.GetIds())
+	// Output: [1 2 3]
+}
+
+// A stream answers millions of ids. In runs a thousand of them are some 20 bytes.
+func ExampleIDServiceClient_generateStream() {
+	url, stop := serve()
+	defer stop()
+
+	client := firnv1connect.NewIDServiceClient(http.DefaultClient, url)
+	total := int64(1_000_000)
+	stream, err := client.GenerateStream(context.Background(), connect.NewRequest(&firnv1.GenerateStreamRequest{
+		Namespace: "users", Total: &total, Form: firnv1.Form_FORM_RUNS,
+	}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ids := 0
+	for stream.Receive() {
+		for _, run := range stream.Msg().GetRuns() {
+			for id, n := run.GetFirst(), run.GetCount(); n > 0; id, n = id+run.GetStride(), n-1 {
+				ids++ // here is the id
+			}
+		}
+		ids += len(stream.Msg().GetIds()) // of namespaces whose ids do not come in runs
+	}
+	if err := stream.Err(); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(ids)
+	// Output: 1000000
+}

@@ -1,0 +1,64 @@
+package rpc
+
+import (
+	"context"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/firn-id/firn/cmd/firn/firnv1"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+)
+
+// Decode takes an id apart.
+func (a *API) Decode(ctx context.Context, r *connect.Request[firnv1.DecodeRequest]) (*connect.Response[firnv1.DecodeResponse], error) {
+	asked := r.Msg
+	result, err := a.front.Decode(callerIn(ctx), issuing.DecodeRequest{
+		ID: asked.GetId(), Format: asked.GetFormat(), Namespace: asked.GetNamespace(),
+		Layout: asked.GetLayout(), Unit: asked.GetUnit(), Epoch: asked.GetEpoch(),
+	})
+	if err != nil {
+		return nil, a.fail(ctx, err)
+	}
+	return connect.NewResponse(&firnv1.DecodeResponse{
+		Id: int64(result.ID), Layout: result.Layout, Time: timestamppb.New(result.Time), Tick: int64(result.Tick),
+		Datacenter: result.Datacenter, Worker: result.Worker, Sequence: result.Sequence,
+	}), nil
+}
+
+// ListNamespaces answers the states of namespaces.
+func (a *API) ListNamespaces(ctx context.Context, _ *connect.Request[firnv1.ListNamespacesRequest]) (*connect.Response[firnv1.ListNamespacesResponse], error) {
+	answer := &firnv1.ListNamespacesResponse{}
+	for _, s := range a.front.List(callerIn(ctx)) {
+		answer.Namespaces = append(answer.Namespaces, namespace(s))
+	}
+	return connect.NewResponse(answer), nil
+}
+
+func namespace(s issuing.State) *firnv1.Namespace {
+	n := &firnv1.Namespace{
+		Name: s.Namespace, Kind: s.Kind, Layout: s.Layout, Clock: s.Clock,
+		Template: s.Template, Prefix: s.Prefix, Veil: s.Veil, Error: s.Error,
+	}
+	if l := s.LeaseState; l != nil {
+		n.Lease = &firnv1.Lease{
+			Pool: s.Pool, Worker: l.Worker, Fence: int64(l.Fence), Until: timestamppb.New(l.Until),
+			Left: seconds(l.Left), Renewals: l.Renewals, Losses: l.Losses,
+		}
+	}
+	if g := s.Segment; g != nil {
+		n.Segment = &firnv1.Segment{
+			Left: g.Left, Lasts: seconds(g.Lasts), Step: g.Step, Ranges: int32(g.Ranges), Fetches: g.Fetches, Waits: g.Waits,
+		}
+	}
+	if q := s.Sequence; q != nil {
+		n.Sequence = &firnv1.Sequence{Last: int64(q.Last), Additions: q.Additions, Issued: q.Issued, RequestsPerAddition: q.Batch}
+	}
+	return n
+}
+
+func seconds(s float64) *durationpb.Duration {
+	return durationpb.New(time.Duration(s * float64(time.Second)))
+}

@@ -1,0 +1,102 @@
+package rpc
+
+import (
+	"context"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/firnv1"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+)
+
+// maxKept bounds the ids whose memory is kept for another answer.
+const maxKept = 128 << 10
+
+// memory is that of an answer, to be used again.
+type memory struct {
+	batch  issuing.Batch
+	answer firnv1.GenerateResponse // of streams
+	runs   []*firnv1.Run           // as many as there ever were in an answer
+}
+
+func (a *API) remember() *memory {
+	if m, ok := a.memory.Get().(*memory); ok {
+		return m
+	}
+	return new(memory)
+}
+
+func (a *API) keep(m *memory) {
+	if max(cap(m.batch.IDs), cap(m.batch.Stretches), cap(m.batch.Texts), cap(m.answer.Ids), cap(m.runs)) <= maxKept {
+		a.memory.Put(m)
+	}
+}
+
+// Generate answers ids.
+func (a *API) Generate(ctx context.Context, r *connect.Request[firnv1.GenerateRequest]) (*connect.Response[firnv1.GenerateResponse], error) {
+	start := time.Now()
+	defer func() { a.front.Observe(time.Since(start)) }()
+	m := a.remember()
+	defer a.keep(m)
+	count := 1
+	if r.Msg.Count != nil {
+		count = int(*r.Msg.Count)
+	}
+	if err := a.issue(ctx, callerIn(ctx), r.Msg.GetNamespace(), count, r.Msg.GetForm(), m); err != nil {
+		return nil, a.fail(ctx, err)
+	}
+	// The library writes the message after this returns, so m cannot lend its memory.
+	answer := &firnv1.GenerateResponse{}
+	switch {
+	case len(m.batch.Stretches) > 0:
+		answer.Runs = make([]*firnv1.Run, len(m.batch.Stretches))
+		made := make([]firnv1.Run, len(m.batch.Stretches))
+		for i, s := range m.batch.Stretches {
+			answer.Runs[i] = &made[i]
+			write(&made[i], s)
+		}
+	case len(m.batch.IDs) > 0:
+		answer.Ids = appendIDs(make([]int64, 0, len(m.batch.IDs)), m.batch.IDs)
+	default:
+		answer.Texts = append([]string(nil), m.batch.Texts...)
+	}
+	return connect.NewResponse(answer), nil
+}
+
+// issue fills m's batch.
+func (a *API) issue(ctx context.Context, from *access.Caller, namespace string, count int, form firnv1.Form, m *memory) error {
+	ns, err := a.front.Find(from, namespace)
+	if err != nil {
+		return err
+	}
+	m.batch.Compact = form == firnv1.Form_FORM_RUNS
+	return a.front.Issue(ctx, from, ns, count, &m.batch)
+}
+
+// write fills m's answer from its batch.
+func (m *memory) write() *firnv1.GenerateResponse {
+	for len(m.runs) < len(m.batch.Stretches) {
+		m.runs = append(m.runs, new(firnv1.Run))
+	}
+	for i, s := range m.batch.Stretches {
+		write(m.runs[i], s)
+	}
+	m.answer.Runs = m.runs[:len(m.batch.Stretches)]
+	m.answer.Ids = appendIDs(m.answer.Ids[:0], m.batch.IDs)
+	m.answer.Texts = m.batch.Texts
+	return &m.answer
+}
+
+func write(r *firnv1.Run, s firn.Stretch) {
+	r.First, r.Count, r.Stride = int64(s.First), int32(s.Count), int64(s.Stride)
+}
+
+func appendIDs(to []int64, ids []firn.ID) []int64 {
+	for _, id := range ids {
+		to = append(to, int64(id))
+	}
+	return to
+}

@@ -1,0 +1,93 @@
+package rpc
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"connectrpc.com/connect"
+	health "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+)
+
+// healthService is the name of the standard health service. Everyone may ask it: what
+// probes a server has no token.
+const healthService = "grpc.health.v1.Health"
+
+// look is how often a watch looks at the server's health.
+const look = time.Second
+
+func (a *API) registerHealth(mux *http.ServeMux, options connect.HandlerOption) {
+	const path = "/" + healthService + "/"
+	mux.Handle(path+"Check", exchanged(connect.NewUnaryHandler(path+"Check", a.check, options)))
+	mux.Handle(path+"List", exchanged(connect.NewUnaryHandler(path+"List", a.list, options)))
+	mux.Handle(path+"Watch", exchanged(connect.NewServerStreamHandler(path+"Watch", a.watch, options)))
+}
+
+// status is that of a service: of all, of that which issues ids, or of one that is not here.
+func (a *API) status(service string) health.HealthCheckResponse_ServingStatus {
+	switch {
+	case service != "" && service != firnv1connect.IDServiceName && service != healthService:
+		return health.HealthCheckResponse_SERVICE_UNKNOWN
+	case a.ending.Err() != nil || a.service.Ready() != nil:
+		return health.HealthCheckResponse_NOT_SERVING
+	default:
+		return health.HealthCheckResponse_SERVING
+	}
+}
+
+func (a *API) check(ctx context.Context, r *connect.Request[health.HealthCheckRequest]) (*connect.Response[health.HealthCheckResponse], error) {
+	status := a.status(r.Msg.GetService())
+	if status == health.HealthCheckResponse_SERVICE_UNKNOWN {
+		return nil, a.fail(ctx, failure.New(http.StatusNotFound, "unknown_service",
+			"unknown service %q: there are %q, %s and %s", r.Msg.GetService(), "", firnv1connect.IDServiceName, healthService))
+	}
+	return connect.NewResponse(&health.HealthCheckResponse{Status: status}), nil
+}
+
+func (a *API) list(context.Context, *connect.Request[health.HealthListRequest]) (*connect.Response[health.HealthListResponse], error) {
+	answer := &health.HealthListResponse{Statuses: map[string]*health.HealthCheckResponse{}}
+	for _, service := range []string{"", firnv1connect.IDServiceName, healthService} {
+		answer.Statuses[service] = &health.HealthCheckResponse{Status: a.status(service)}
+	}
+	return connect.NewResponse(answer), nil
+}
+
+// watch answers the status now, and whenever it has changed. When the server shuts down
+// the last is that it does not serve.
+func (a *API) watch(ctx context.Context, r *connect.Request[health.HealthCheckRequest], to *connect.ServerStream[health.HealthCheckResponse]) error {
+	if !enter(a.watches) {
+		return a.fail(ctx, busy(maxWatches, "watches of health"))
+	}
+	defer leave(a.watches)
+	s, err := a.steer(ctx)
+	if err != nil {
+		return a.fail(ctx, err)
+	}
+	defer s.release()
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	told := health.HealthCheckResponse_UNKNOWN
+	for {
+		if err := s.extend(); err != nil {
+			return a.fail(ctx, err)
+		}
+		if now := a.status(r.Msg.GetService()); now != told {
+			told = now
+			if err := to.Send(&health.HealthCheckResponse{Status: now}); err != nil {
+				return err // the client has gone
+			}
+		}
+		if a.ending.Err() != nil {
+			return a.fail(ctx, shuttingDown())
+		}
+		select {
+		case <-ticker.C:
+		case <-a.ending.Done():
+		case <-ctx.Done():
+			return a.fail(ctx, context.Cause(ctx))
+		}
+	}
+}

@@ -1,0 +1,126 @@
+// Package rpc is the server's firn.v1.IDService over gRPC, gRPC-Web and Connect, with
+// reflection and the standard health service. It is served beside HTTP and JSON, on one
+// address: HTTP/2 in clear text or over TLS for gRPC, HTTP/1.1 too for the others.
+package rpc
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+	"connectrpc.com/grpcreflect"
+
+	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+)
+
+// maxMessage bounds what a request may bring, after it is decompressed too.
+const maxMessage = 64 << 10
+
+// API is the interface. Make one with [New].
+type API struct {
+	service *issuing.Service
+	front   *issuing.Front
+	log     *slog.Logger
+
+	ending  context.Context // done when streams are to end
+	end     context.CancelFunc
+	streams chan struct{} // holds an element for every stream of ids
+	watches chan struct{} // and for every one of health
+
+	stall, hurry time.Duration // see steering
+	memory       sync.Pool     // of *memory
+}
+
+// The bounds of what is open at a time, over all connections: each costs a goroutine
+// and some buffers.
+const (
+	maxStreams = 1000
+	maxWatches = 1000
+)
+
+// New returns the interface to a service.
+func New(s *issuing.Service, log *slog.Logger) *API {
+	a := &API{
+		service: s, front: s.Front(issuing.RPC), log: log,
+		streams: make(chan struct{}, maxStreams), watches: make(chan struct{}, maxWatches),
+		stall: stall, hurry: hurry,
+	}
+	a.ending, a.end = context.WithCancel(context.Background())
+	return a
+}
+
+// Register adds the interface's requests to a mux.
+func (a *API) Register(mux *http.ServeMux) {
+	limits := connect.WithHandlerOptions(
+		connect.WithReadMaxBytes(maxMessage),
+		// Requests may be compressed; answers never are: runs say the same in less
+		// space than gzip, and for less than a thousandth of its time.
+		connect.WithCompressMinBytes(math.MaxInt),
+	)
+	path, ids := firnv1connect.NewIDServiceHandler(a, limits, connect.WithRequestGate(a.identify))
+	mux.Handle(path, exchanged(ids))
+	a.registerHealth(mux, limits)
+	reflector := grpcreflect.NewStaticReflector(firnv1connect.IDServiceName, healthService)
+	mux.Handle(grpcreflect.NewHandlerV1(reflector, limits))
+	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, limits))
+}
+
+// Owns reports whether a path is that of an RPC.
+func Owns(path string) bool {
+	return strings.HasPrefix(path, "/firn.v1.") || strings.HasPrefix(path, "/grpc.")
+}
+
+// Drain ends streams, with an error after which a client asks another server. Requests
+// that have one answer are answered.
+func (a *API) Drain() { a.end() }
+
+// An exchange is what a request and its answer are to net/http.
+type exchange struct {
+	response http.ResponseWriter
+	request  *http.Request
+}
+
+type (
+	exchangeKey struct{}
+	callerKey   struct{}
+)
+
+// exchanged lets what is called further down see its exchange.
+func exchanged(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Cache-Control"] = noStore
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, exchange{w, r})))
+	})
+}
+
+var noStore = []string{"no-store"}
+
+// errNoExchange is a mistake of this package: all that is registered is exchanged.
+var errNoExchange = errors.New("a request without its exchange")
+
+// identify finds out who makes a request, before any of its content is read.
+func (a *API) identify(ctx context.Context, _ connect.Spec, _ connect.Peer, _ http.Header) (context.Context, error) {
+	e, ok := ctx.Value(exchangeKey{}).(exchange)
+	if !ok {
+		return nil, a.fail(ctx, errNoExchange)
+	}
+	caller, err := a.front.Caller(e.request)
+	if err != nil {
+		return nil, a.fail(ctx, err)
+	}
+	return context.WithValue(ctx, callerKey{}, caller), nil
+}
+
+// callerIn returns whom identify has found.
+func callerIn(ctx context.Context) *access.Caller {
+	c, _ := ctx.Value(callerKey{}).(*access.Caller) // the gate lets nobody by without one
+	return c
+}

@@ -1,0 +1,137 @@
+package rpc
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/firn-id/firn/cmd/firn/firnv1"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+)
+
+const (
+	// maxTotal bounds a stream, so that none lasts for ever by mistake.
+	maxTotal = 1_000_000_000
+	// usualBatch is how many ids a message has if the client does not say.
+	usualBatch = 1000
+	// longestPause and longestWait bound how long a stream waits for the rate that its
+	// client is allowed: at once, and in a row without a batch.
+	longestPause = 5 * time.Second
+	longestWait  = time.Minute
+)
+
+// GenerateStream answers batch after batch. The client's flow control says when the
+// next is made.
+func (a *API) GenerateStream(ctx context.Context, r *connect.Request[firnv1.GenerateStreamRequest], to *connect.ServerStream[firnv1.GenerateResponse]) error {
+	left, batch, err := a.plan(r.Msg)
+	if err != nil {
+		return a.fail(ctx, a.front.Refuse(err))
+	}
+	if !enter(a.streams) {
+		return a.fail(ctx, a.front.Refuse(busy(maxStreams, "streams of ids")))
+	}
+	defer leave(a.streams)
+	s, err := a.steer(ctx)
+	if err != nil {
+		return a.fail(ctx, a.front.Refuse(err))
+	}
+	defer s.release()
+
+	m := a.remember()
+	defer a.keep(m)
+	from := callerIn(ctx) // who lost its token meanwhile gets no further batch: Front sees to it
+	for left > 0 {
+		n := int(min(left, int64(batch)))
+		start := time.Now()
+		if err := a.paced(ctx, s, func() error {
+			return a.issue(ctx, from, r.Msg.GetNamespace(), n, r.Msg.GetForm(), m)
+		}); err != nil {
+			return a.fail(ctx, err)
+		}
+		a.front.Observe(time.Since(start))
+		if err := s.extend(); err != nil {
+			return a.fail(ctx, a.front.Refuse(err))
+		}
+		if err := to.Send(m.write()); err != nil {
+			return err // the client has gone or takes nothing; these ids are a gap
+		}
+		left -= int64(n)
+	}
+	return nil
+}
+
+// plan returns how many ids a stream has in all and at once.
+func (a *API) plan(r *firnv1.GenerateStreamRequest) (total int64, batch int, err error) {
+	total, batch = maxTotal, min(usualBatch, a.front.Limit())
+	if r.Total != nil {
+		total = *r.Total
+	}
+	if r.Batch != nil {
+		batch = int(*r.Batch)
+	}
+	if total < 1 || total > maxTotal {
+		return 0, 0, failure.BadRequest("bad_count", "total %d is out of range: it is a number from 1 to %d", total, int64(maxTotal))
+	}
+	if batch < 1 {
+		return 0, 0, failure.BadRequest("bad_count", "batch %d is out of range: it is a number from 1 to %d", batch, a.front.Limit())
+	}
+	return total, batch, nil
+}
+
+// paced calls issue until it succeeds, and waits where the client is ahead of the rate
+// it is allowed: a load of millions goes on at that rate.
+func (a *API) paced(ctx context.Context, s *steering, issue func() error) error {
+	for waited := time.Duration(0); ; {
+		if a.ending.Err() != nil {
+			return a.front.Refuse(shuttingDown())
+		}
+		err := issue()
+		if err == nil {
+			return nil
+		}
+		told := failure.Of(err)
+		if told.Status != http.StatusTooManyRequests || told.Retry <= 0 || waited >= longestWait {
+			return err
+		}
+		if err := s.extend(); err != nil {
+			return a.front.Refuse(err)
+		}
+		pause := min(told.Retry, longestPause)
+		waited += pause
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-a.ending.Done():
+			timer.Stop()
+		case <-ctx.Done():
+			timer.Stop()
+			return a.front.Refuse(context.Cause(ctx))
+		}
+	}
+}
+
+func shuttingDown() error {
+	f := failure.New(http.StatusServiceUnavailable, "shutting_down", "the server is shutting down; the ids sent so far are valid: ask another server for the rest")
+	f.Retry = time.Second
+	return f
+}
+
+func busy(most int, what string) error {
+	f := failure.New(http.StatusTooManyRequests, "too_many_streams", "%d %s are open, which is the limit", most, what)
+	f.Retry = time.Second
+	return f
+}
+
+// enter takes a place if one is free.
+func enter(places chan struct{}) bool {
+	select {
+	case places <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func leave(places chan struct{}) { <-places }
