@@ -386,6 +386,66 @@ func TestNamespacesMadeOnFirstUseOutliveAConfigurationWithoutThem(t *testing.T) 
 	}
 }
 
+func TestNamespacesMadeWhileAConfigurationIsAppliedAreKept(t *testing.T) {
+	s := opened(t, memstore.New(nil), "limits: {batch: 10}")
+	f := s.Front(issuing.HTTP)
+	caller := local(t, f)
+	const names = 2000
+	var made atomic.Bool
+	var group sync.WaitGroup
+	group.Go(func() {
+		defer made.Store(true)
+		var b issuing.Batch
+		for i := range names {
+			if err := take(t, f, caller, fmt.Sprint("n", i), 1, &b); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for i := 0; !made.Load(); i++ {
+		if err := s.Apply(t.Context(), config(t, fmt.Sprintf("limits: {batch: %d}", 10+i%2))); err != nil {
+			t.Error(err)
+		}
+	}
+	group.Wait()
+	if n := len(f.List(caller)); n != names {
+		t.Errorf("%d namespaces of %d", n, names)
+	}
+}
+
+func TestWhatHasNotChangedGoesOnAsItIs(t *testing.T) {
+	s := opened(t, memstore.New(nil), "namespaces: {orders: {}, items: {kind: segment}, txn: {kind: sequence}}")
+	f := s.Front(issuing.HTTP)
+	caller := local(t, f)
+	state := func(name string) issuing.State {
+		t.Helper()
+		var b issuing.Batch
+		if err := take(t, f, caller, name, 1, &b); err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.State(caller, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	worker := state("orders").Worker
+	state("items")
+	state("txn")
+	if err := s.Apply(t.Context(), config(t, "namespaces: {orders: {prefix: ord}, items: {kind: segment}, txn: {kind: sequence}, more: {}}")); err != nil {
+		t.Fatal(err)
+	}
+	if now := state("orders").Worker; now != worker {
+		t.Errorf("worker %d, and %d before", now, worker)
+	}
+	if st := state("items").Segment; st.Fetches != 1 {
+		t.Errorf("%+v", st)
+	}
+	if st := state("txn").Sequence; st.Issued != 2 {
+		t.Errorf("%+v", st)
+	}
+}
+
 func TestNothingIsAppliedAfterTheEnd(t *testing.T) {
 	mem := memstore.New(nil)
 	s := opened(t, mem, "namespaces: {a: {}}")
