@@ -364,6 +364,55 @@ func TestRequestsAreServedWhileAConfigurationWaitsForTheStore(t *testing.T) {
 	}
 }
 
+// brokenStore refuses the writes of a pool, applied or not.
+type brokenStore struct {
+	*memstore.Store
+	prefix  string
+	applies bool
+}
+
+func (s *brokenStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+	if !strings.HasPrefix(key, s.prefix) {
+		return s.Store.CompareAndSwap(ctx, key, old, value)
+	}
+	if s.applies {
+		if _, err := s.Store.CompareAndSwap(ctx, key, old, value); err != nil {
+			return 0, err
+		}
+	}
+	return 0, fmt.Errorf("the answer was lost: %w", store.ErrUnavailable)
+}
+
+func TestAStoreThatFailsLeavesTheOldInForce(t *testing.T) {
+	for _, applies := range []bool{false, true} {
+		broken := &brokenStore{Store: memstore.New(nil), prefix: "firn/other/", applies: applies}
+		s := opened(t, broken, "namespaces: {orders: {}}")
+		f := s.Front(issuing.HTTP)
+		caller := local(t, f)
+		before := runtime.NumGoroutine()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		err := s.Apply(ctx, config(t, "namespaces: {orders: {}, new: {pool: other}}"))
+		cancel()
+		if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "namespace new: ") {
+			t.Errorf("%v", err)
+		}
+		var b issuing.Batch
+		if err := take(t, f, caller, "orders", 5, &b); err != nil {
+			t.Error(err)
+		}
+		if n := goroutines(before); n > before {
+			t.Errorf("%d goroutines, %d before", n, before)
+		}
+		broken.prefix = "none"
+		if err := s.Apply(t.Context(), config(t, "namespaces: {orders: {}, new: {pool: other}}")); err != nil {
+			t.Error(err)
+		}
+		if err := take(t, f, caller, "new", 5, &b); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestNamespacesMadeOnFirstUseOutliveAConfigurationWithoutThem(t *testing.T) {
 	s := opened(t, memstore.New(nil), "limits: {batch: 10}")
 	f := s.Front(issuing.HTTP)
