@@ -206,7 +206,7 @@ func (b *Book) certified(c *x509.Certificate) (found *identity) {
 // Current returns the caller as this book knows it: the same one if the book has not
 // been replaced since. An error says that it is no caller any more.
 func (b *Book) Current(c *Caller) (*Caller, error) {
-	if c.book == b {
+	if b.Knows(c) {
 		return c, nil
 	}
 	return b.identify(c.proof, c.from)
@@ -216,5 +216,7 @@ func unauthorized(format string, args ...any) error {
 	return failure.New(http.StatusUnauthorized, "unauthorized", format, args...)
 }
 
-// Knows reports whether the caller was identified with this book.
-func (b *Book) Knows(c *Caller) bool { return c.book == b }
+// Knows reports whether the caller was identified with this book, by what is still good.
+func (b *Book) Knows(c *Caller) bool {
+	return c.book == b && (c.proof.certificate == nil || !time.Now().After(c.proof.certificate.NotAfter))
+}

@@ -144,6 +144,15 @@ func TestACertificateStandsForAToken(t *testing.T) {
 	if _, err := b.Identify(access.Credentials{Certificate: unknown}); status(err) != 401 || !strings.Contains(err.Error(), "mallory") {
 		t.Errorf("%v", err)
 	}
+	kept := &x509.Certificate{NotAfter: later, Subject: pkix.Name{CommonName: "Both"}}
+	caller, err := b.Identify(access.Credentials{Certificate: kept})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept.NotAfter = time.Now().Add(-time.Second) // as time goes by
+	if _, err := b.Current(caller); status(err) != 401 {
+		t.Errorf("a caller that is kept for longer than its certificate: %v", err)
+	}
 	ended := &x509.Certificate{NotAfter: time.Now().Add(-time.Second), Subject: pkix.Name{CommonName: "Both"}}
 	if _, err := b.Identify(access.Credentials{Certificate: ended}); status(err) != 401 || !strings.Contains(err.Error(), "ended on") {
 		t.Errorf("on a connection that outlives it: %v", err)

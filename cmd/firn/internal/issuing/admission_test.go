@@ -87,8 +87,8 @@ func TestATokenThatIsTakenOutEndsOnOpenConnections(t *testing.T) {
 
 func TestRatesHoldForNamespacesAndTokens(t *testing.T) {
 	var now atomic.Int64
-	text := "namespaces: {orders: {}, users: {}, free: {}}\ntokens:\n" + token("shop", "s", "namespaces: ['*'], rate: 100/s") + token("pay", "p", "namespaces: ['*']") +
-		"limits: {batch: 1000, rate: {orders: 50/s, user*: 10/m}}\n"
+	text := "namespaces: {orders: {}, users: {}, free: {}, few: {kind: number, template: 'F{yyyy}{n:1}'}}\ntokens:\n" + token("shop", "s", "namespaces: ['*'], rate: 100/s") + token("pay", "p", "namespaces: ['*']") +
+		"limits: {batch: 1000, rate: {orders: 50/s, user*: 10/m, few: 50/s}}\n"
 	s := opened(t, memstore.New(nil), text, func(c *issuing.Config) { c.Monotonic = func() time.Duration { return time.Duration(now.Load()) } })
 	f := s.Front(issuing.HTTP)
 	shop, err := f.Identify(access.Credentials{Token: "s"})
@@ -143,4 +143,10 @@ func TestRatesHoldForNamespacesAndTokens(t *testing.T) {
 		}
 	}
 	ok(shop, "orders", 50)
+	for range 10 {
+		if err := take(t, f, shop, "few", 50, &b); failure.Of(err).Status != 400 {
+			t.Error(err)
+		}
+	}
+	ok(shop, "free", 50)
 }

@@ -364,6 +364,55 @@ func TestRequestsAreServedWhileAConfigurationWaitsForTheStore(t *testing.T) {
 	}
 }
 
+// brokenStore refuses the writes of a pool, applied or not.
+type brokenStore struct {
+	*memstore.Store
+	prefix  string
+	applies bool
+}
+
+func (s *brokenStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+	if !strings.HasPrefix(key, s.prefix) {
+		return s.Store.CompareAndSwap(ctx, key, old, value)
+	}
+	if s.applies {
+		if _, err := s.Store.CompareAndSwap(ctx, key, old, value); err != nil {
+			return 0, err
+		}
+	}
+	return 0, fmt.Errorf("the answer was lost: %w", store.ErrUnavailable)
+}
+
+func TestAStoreThatFailsLeavesTheOldInForce(t *testing.T) {
+	for _, applies := range []bool{false, true} {
+		broken := &brokenStore{Store: memstore.New(nil), prefix: "firn/other/", applies: applies}
+		s := opened(t, broken, "namespaces: {orders: {}}")
+		f := s.Front(issuing.HTTP)
+		caller := local(t, f)
+		before := runtime.NumGoroutine()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		err := s.Apply(ctx, config(t, "namespaces: {orders: {}, new: {pool: other}}"))
+		cancel()
+		if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "namespace new: ") {
+			t.Errorf("%v", err)
+		}
+		var b issuing.Batch
+		if err := take(t, f, caller, "orders", 5, &b); err != nil {
+			t.Error(err)
+		}
+		if n := goroutines(before); n > before {
+			t.Errorf("%d goroutines, %d before", n, before)
+		}
+		broken.prefix = "none"
+		if err := s.Apply(t.Context(), config(t, "namespaces: {orders: {}, new: {pool: other}}")); err != nil {
+			t.Error(err)
+		}
+		if err := take(t, f, caller, "new", 5, &b); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestNamespacesMadeOnFirstUseOutliveAConfigurationWithoutThem(t *testing.T) {
 	s := opened(t, memstore.New(nil), "limits: {batch: 10}")
 	f := s.Front(issuing.HTTP)
@@ -383,6 +432,66 @@ func TestNamespacesMadeOnFirstUseOutliveAConfigurationWithoutThem(t *testing.T) 
 	}
 	if list := f.List(caller); len(list) != 1 || list[0].Namespace != "mine" {
 		t.Errorf("%+v", list)
+	}
+}
+
+func TestNamespacesMadeWhileAConfigurationIsAppliedAreKept(t *testing.T) {
+	s := opened(t, memstore.New(nil), "limits: {batch: 10}")
+	f := s.Front(issuing.HTTP)
+	caller := local(t, f)
+	const names = 2000
+	var made atomic.Bool
+	var group sync.WaitGroup
+	group.Go(func() {
+		defer made.Store(true)
+		var b issuing.Batch
+		for i := range names {
+			if err := take(t, f, caller, fmt.Sprint("n", i), 1, &b); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for i := 0; !made.Load(); i++ {
+		if err := s.Apply(t.Context(), config(t, fmt.Sprintf("limits: {batch: %d}", 10+i%2))); err != nil {
+			t.Error(err)
+		}
+	}
+	group.Wait()
+	if n := len(f.List(caller)); n != names {
+		t.Errorf("%d namespaces of %d", n, names)
+	}
+}
+
+func TestWhatHasNotChangedGoesOnAsItIs(t *testing.T) {
+	s := opened(t, memstore.New(nil), "namespaces: {orders: {}, items: {kind: segment}, txn: {kind: sequence}}")
+	f := s.Front(issuing.HTTP)
+	caller := local(t, f)
+	state := func(name string) issuing.State {
+		t.Helper()
+		var b issuing.Batch
+		if err := take(t, f, caller, name, 1, &b); err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.State(caller, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	worker := state("orders").Worker
+	state("items")
+	state("txn")
+	if err := s.Apply(t.Context(), config(t, "namespaces: {orders: {prefix: ord}, items: {kind: segment}, txn: {kind: sequence}, more: {}}")); err != nil {
+		t.Fatal(err)
+	}
+	if now := state("orders").Worker; now != worker {
+		t.Errorf("worker %d, and %d before", now, worker)
+	}
+	if st := state("items").Segment; st.Fetches != 1 {
+		t.Errorf("%+v", st)
+	}
+	if st := state("txn").Sequence; st.Issued != 2 {
+		t.Errorf("%+v", st)
 	}
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -116,7 +117,11 @@ var errEmpty = errors.New("the file is empty, which would open the server to nam
 func (f *follower) reload(ctx context.Context, cause string) {
 	s := f.server
 	f.since = 0
-	err := f.apply(ctx)
+	sum, err := f.apply(ctx)
+	details := []any{"file", f.path}
+	if sum != "" {
+		details = append(details, "sha256", sum) // says which of many versions it was
+	}
 	if ctx.Err() != nil {
 		return // the end of the server is no fault of the file
 	}
@@ -124,7 +129,7 @@ func (f *follower) reload(ctx context.Context, cause string) {
 		s.metrics.reloads.WithLabelValues(resultFailed).Inc()
 		s.metrics.successful.Set(0)
 		if cause != triedAgain || f.failed.Error() != err.Error() { // once, and not every half minute
-			s.told("configuration", cause, err)
+			s.told("configuration", cause, err, details...)
 		}
 		f.failed = err
 		return
@@ -132,17 +137,23 @@ func (f *follower) reload(ctx context.Context, cause string) {
 	f.failed = nil
 	s.inForce()
 	s.metrics.reloads.WithLabelValues(resultOK).Inc()
-	s.told("configuration", cause, nil)
+	s.told("configuration", cause, nil, details...)
 }
 
-func (f *follower) apply(ctx context.Context) error {
+// apply reads the file and serves it. It returns the SHA-256 of what it has read.
+func (f *follower) apply(ctx context.Context) (sum string, err error) {
 	source, err := os.ReadFile(f.path)
 	if err != nil {
-		return fmt.Errorf("configuration: %w", err)
+		return "", fmt.Errorf("configuration: %w", err)
 	}
+	sum = fmt.Sprintf("%x", sha256.Sum256(source))
 	if len(bytes.TrimSpace(source)) == 0 {
-		return fmt.Errorf("configuration %s: %w", f.path, errEmpty)
+		return sum, fmt.Errorf("configuration %s: %w", f.path, errEmpty)
 	}
+	return sum, f.serve(ctx, source)
+}
+
+func (f *follower) serve(ctx context.Context, source []byte) error {
 	cfg, err := settings.Parse(f.path, source)
 	if err != nil {
 		return err
@@ -164,13 +175,14 @@ func (f *follower) apply(ctx context.Context) error {
 }
 
 // told logs how reading something again ended.
-func (s *Server) told(what, cause string, err error) {
-	s.audit.Done("reload "+what, err, "cause", cause)
+func (s *Server) told(what, cause string, err error, details ...any) {
+	details = append([]any{"cause", cause}, details...)
+	s.audit.Done("reload "+what, err, details...)
 	if err != nil {
-		s.log.Error("not in force: "+what, "cause", cause, "error", err)
+		s.log.Error("not in force: "+what, append(details, "error", err)...)
 		return
 	}
-	s.log.Info("in force: "+what, "cause", cause)
+	s.log.Info("in force: "+what, details...)
 }
 
 // inForce shows that the configuration in force is the one of the file.

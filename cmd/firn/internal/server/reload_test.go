@@ -239,11 +239,14 @@ func TestAFileThatIsBeingWrittenIsNotTakenHalf(t *testing.T) {
 	v := serve(t, "namespaces: {orders: {}}\ntokens:\n  - {name: a, sha256: "+access.Hash("a")+", namespaces: ['*']}\n")
 	v.turn()
 	// At one look the first half is there, which would be a good configuration without tokens.
+	client := fresh(t)
 	v.once(func() { write(t, v.file, "namespaces: {orders: {}, users: {}}\n") })
+	if status, _ := get(t, client, "http://"+v.addr+"/v1/ids/orders", ""); status != 401 {
+		t.Errorf("half a file came into force: %d", status)
+	}
 	v.once(func() {
 		write(t, v.file, "namespaces: {orders: {}, users: {}}\ntokens:\n  - {name: b, sha256: "+access.Hash("b")+", namespaces: ['*']}\n")
 	})
-	client := fresh(t)
 	if status, _ := get(t, client, "http://"+v.addr+"/v1/ids/orders", ""); status != 401 {
 		t.Errorf("half a file came into force: %d", status)
 	}

@@ -42,7 +42,7 @@ func ends(t *testing.T, what string, c net.Conn) string {
 		t.Fatal(err)
 	}
 	text, err := io.ReadAll(c)
-	if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("%s: the server holds the connection", what)
 	}
 	return string(text)

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+)
+
+// TestAServerFollowsItsConfiguration sends a real process what an operator does.
+func TestAServerFollowsItsConfiguration(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "firn.yaml")
+	configure := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte("store: 'memory:'\nlisten: {http: '127.0.0.1:0'}\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	token := func(secret, rest string) string {
+		return "tokens: [{name: shop, sha256: " + access.Hash(secret) + ", namespaces: " + rest + "}]\n"
+	}
+	configure("namespaces: {orders: {}, users: {}}\n" + token("geheim", "[orders]"))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := firnCommand(ctx, folder, "serve", "--config", file)
+	cmd.Stderr = nil
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(log)
+	until := func(words string) string {
+		t.Helper()
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), "geheim") {
+				t.Errorf("a secret is in the log: %s", lines.Text())
+			}
+			if strings.Contains(lines.Text(), words) {
+				return lines.Text()
+			}
+		}
+		t.Fatalf("the log ended without %q", words)
+		return ""
+	}
+	url := regexp.MustCompile(`http://[0-9.:]+`).FindString(until("msg=serving"))
+	ask := func(name, secret string, want int) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/ids/"+name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+secret)
+		answer, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := answer.Body.Close(); err != nil || answer.StatusCode != want {
+			t.Errorf("%s: %s, %v, want %d", name, answer.Status, err, want)
+		}
+	}
+	ask("orders", "geheim", 200)
+	ask("users", "geheim", 403)
+	ask("orders", "geheim2", 401)
+
+	configure("namespaces: {orders: {}, users: {}}\n" + token("geheim", "['*']"))
+	until(`msg="in force: configuration" cause=changed`) // without a signal
+	ask("users", "geheim", 200)
+
+	configure("namespaces: {orders: {}, users: {}}\n" + token("geheim", "nonsense"))
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	until(`msg="not in force: configuration" cause=SIGHUP`)
+	ask("users", "geheim", 200)
+
+	configure("namespaces: {orders: {}, users: {}}\n" + token("other", "['*']"))
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	until(`msg="in force: configuration" cause=SIGHUP`)
+	ask("users", "geheim", 401)
+	ask("users", "other", 200)
+
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	until("worker released")
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
