@@ -68,11 +68,16 @@ func (n *Namespace) Layout() (layout firn.Layout, ok bool) {
 type Batch struct {
 	IDs   []firn.ID
 	Texts []string
+	// Consecutive asks for ids in a row. IDs then has the first and the last only.
+	Consecutive bool
 }
 
 // take fills b with n ids, or says why not; then b's content is undefined.
 func (n *Namespace) take(ctx context.Context, count int, b *Batch) (err error) {
 	b.IDs, b.Texts = b.IDs[:0], b.Texts[:0]
+	if b.Consecutive {
+		return n.takeRow(ctx, count, b)
+	}
 	if n.texts != nil {
 		b.Texts, err = n.texts.take(ctx, count)
 		return err

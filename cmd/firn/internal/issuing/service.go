@@ -60,6 +60,7 @@ type snapshot struct {
 	dynamic    *pool // of namespaces made on first use; nil where all are declared
 	batch      int   // ids in one answer
 	access     *access.Book
+	generation uint64 // grows with every change
 }
 
 // Open takes a worker for every pool that the settings name. Close gives them back.
@@ -82,6 +83,7 @@ func (s *Service) Apply(ctx context.Context, cfg settings.Config) error {
 	old := s.now.Load()
 	b := builder{service: s, old: old, made: &snapshot{
 		namespaces: map[string]*Namespace{}, pools: map[string]*pool{}, batch: cfg.Limits.MaxBatch(), access: access.Open(),
+		generation: old.generation + 1,
 	}}
 	if err := b.build(ctx, cfg); err != nil {
 		return errors.Join(err, s.release(b.made, old))
@@ -155,6 +157,7 @@ func (s *Service) create(name string) (*Namespace, error) {
 	next.namespaces = maps.Clone(now.namespaces)
 	ns := s.namespace(name, settings.Namespace{}, leased{now.dynamic})
 	next.namespaces[name] = ns
+	next.generation++
 	s.now.Store(&next)
 	return ns, nil
 }

@@ -1,0 +1,145 @@
+package respapi
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/resp"
+)
+
+// A session is what a client has said about itself, and who that makes it.
+type session struct {
+	version    resp.Version
+	name       string // CLIENT SETNAME
+	library    string // CLIENT SETINFO
+	libVersion string
+
+	local      bool           // both ends of the connection are on this machine
+	token      string         // of the latest AUTH that was accepted
+	caller     *access.Caller // nil: a stranger
+	generation uint64         // of the service when caller was identified
+	queue      *queue         // between MULTI and EXEC, else nil
+}
+
+// identify finds out who the client is by what it has said so far.
+func (c *conn) identify() {
+	c.generation = c.server.front.Generation()
+	caller, err := c.server.front.Identify(access.Credentials{Token: c.token, Local: c.local})
+	if err != nil {
+		caller = nil // it is told when it asks for something
+	}
+	c.caller = caller
+}
+
+// renew identifies the client again if what is served has changed since: its token may
+// have been revoked.
+func (c *conn) renew() {
+	if c.generation != c.server.front.Generation() {
+		c.identify()
+	}
+}
+
+// authenticate takes a client for whom a token says it is, or leaves everything as it is.
+func (c *conn) authenticate(token []byte) error {
+	credentials := access.Credentials{Token: string(token), Local: c.local}
+	generation := c.server.front.Generation()
+	caller, err := c.server.front.Identify(credentials)
+	if err != nil {
+		return err
+	}
+	c.token, c.caller, c.generation = credentials.Token, caller, generation
+	return nil
+}
+
+// do answers a command that came run times in a row: more than once only INCR.
+func (c *conn) do(args [][]byte, run int) {
+	if isIncrement(args) && c.caller != nil && c.queue == nil {
+		c.increment(args[1], run)
+		return
+	}
+	for range run {
+		c.one(args)
+	}
+}
+
+// one answers one command.
+func (c *conn) one(args [][]byte) {
+	known, ok := c.server.table.find(args[0])
+	switch {
+	case !ok && crossProtocol(args[0]):
+		// A browser that was made to send a form here: it is not to be answered.
+		c.server.cfg.Log.Warn("a connection was closed that speaks HTTP to the Redis protocol's port", "remote", c.net.RemoteAddr())
+		c.end(errHTTP)
+		return
+	case c.caller == nil && (!ok || !known.stranger):
+		c.server.front.Refuse(failure.New(http.StatusUnauthorized, "unauthorized", "no token was given"))
+		c.fail("NOAUTH Authentication required.")
+		return
+	case !ok:
+		c.refuse(unknownCommand(args))
+		return
+	case !known.takes(len(args)):
+		c.refuse(fmt.Sprintf("ERR wrong number of arguments for '%s' command", known.name))
+		return
+	case c.queue != nil && !known.atOnce:
+		c.enqueue(args)
+		return
+	}
+	known.answer(c, args)
+}
+
+// refuse answers a command that is wrong in itself, and counts it.
+func (c *conn) refuse(text string) {
+	c.server.front.Refuse(failure.BadRequest("bad_request", "%s", text))
+	c.fail(text)
+}
+
+// fail answers an error.
+func (c *conn) fail(text string) {
+	if c.queue != nil {
+		c.queue.broken = true
+	}
+	c.out = resp.AppendError(c.out, text)
+}
+
+// failed answers an error of the service, which has counted it.
+func (c *conn) failed(err error) { c.fail(errorText(failure.Of(err))) }
+
+// errorText begins an error with the word that makes clients do the right thing.
+func errorText(f *failure.Failure) string {
+	switch {
+	case f.Status == http.StatusUnauthorized:
+		return "NOAUTH Authentication required."
+	case f.Status == http.StatusForbidden:
+		return "NOPERM " + f.Message
+	case f.Retry > 0:
+		return "TRYAGAIN " + f.Code + ": " + f.Message
+	}
+	return "ERR " + f.Code + ": " + f.Message
+}
+
+func badProtocol(err error) error { return failure.BadRequest("bad_request", "%v", err) }
+
+// crossProtocol reports what a line of HTTP begins with that somebody may have made a
+// browser send, as in Redis.
+func crossProtocol(word []byte) bool {
+	return bytes.EqualFold(word, []byte("post")) || bytes.EqualFold(word, []byte("host:"))
+}
+
+// shown bounds what an error repeats of a command.
+const shown = 128
+
+func unknownCommand(args [][]byte) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "ERR unknown command '%.*s', with args beginning with: ", shown, args[0])
+	for rest, left := args[1:], shown; len(rest) > 0 && left > 0; rest = rest[1:] {
+		text := rest[0][:min(left, len(rest[0]))]
+		fmt.Fprintf(&b, "'%s' ", text)
+		left -= len(text) + 3
+	}
+	return b.String()
+}
