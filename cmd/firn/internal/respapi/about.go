@@ -123,8 +123,8 @@ func (c *conn) info(args [][]byte) {
 		ready = "no"
 	}
 	sections := []struct{ name, text string }{
-		{"Server", fmt.Sprintf("redis_version:%s\r\nredis_mode:standalone\r\nserver_name:firn\r\nfirn_version:%s\r\nfirn_ready:%s\r\nos:%s\r\narch_bits:%d\r\nuptime_in_seconds:%d\r\nuptime_in_days:%d\r\n",
-			compatible, c.server.cfg.Version, ready, runtime.GOOS, strconv.IntSize, uptime, uptime/86400)},
+		{"Server", fmt.Sprintf("redis_version:%s\r\nredis_mode:standalone\r\nserver_name:firn\r\nfirn_ready:%s\r\nos:%s\r\narch_bits:%d\r\nuptime_in_seconds:%d\r\nuptime_in_days:%d\r\n",
+			compatible, ready, runtime.GOOS, strconv.IntSize, uptime, uptime/86400)},
 		{"Clients", fmt.Sprintf("connected_clients:%d\r\nmaxclients:%d\r\n", c.server.connections(), c.server.limit.Load())},
 		{"Persistence", "loading:0\r\n"},
 		{"Stats", fmt.Sprintf("total_connections_received:%d\r\ntotal_commands_processed:%d\r\n", c.server.lastID.Load(), c.server.commands.Load())},

@@ -83,7 +83,9 @@ func (t *table) find(name []byte) (*command, bool) {
 }
 
 // is reports whether an argument is a word, in any case.
-func is(arg []byte, word string) bool { return len(arg) == len(word) && strings.EqualFold(string(arg), word) }
+func is(arg []byte, word string) bool {
+	return len(arg) == len(word) && strings.EqualFold(string(arg), word)
+}
 
 func (c *conn) ok() { c.out = append(c.out, "+OK\r\n"...) }
 

@@ -140,4 +140,3 @@ func (c *conn) decode(args [][]byte) {
 	number("worker", r.Worker)
 	number("sequence", r.Sequence)
 }
-

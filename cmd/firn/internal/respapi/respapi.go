@@ -53,7 +53,6 @@ type Config struct {
 	Service  *issuing.Service
 	Log      *slog.Logger
 	Registry *prometheus.Registry // receives the metrics
-	Version  string               // of Firn, for people
 
 	// Connections bounds how many there are at once. Default: 10,000.
 	Connections int

@@ -18,6 +18,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/respapi"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store"
@@ -39,6 +40,7 @@ type Server struct {
 	registry *prometheus.Registry
 	log      *slog.Logger
 	http     http.Handler
+	resp     *respapi.Server
 }
 
 // New takes a worker for every pool that cfg names; base is the lease of the
@@ -53,6 +55,9 @@ func New(ctx context.Context, cfg settings.Config, base lease.Config, s store.St
 	}
 	srv := &Server{service: service, registry: registry, log: log}
 	srv.http = srv.routes()
+	srv.resp = respapi.New(respapi.Config{
+		Service: service, Log: log, Registry: registry, Connections: cfg.Limits.Connections,
+	})
 	return srv, nil
 }
 
@@ -86,15 +91,47 @@ func (s *Server) Handler() http.Handler { return s.http }
 
 // Apply serves what cfg says from now on; see [issuing.Service.Apply].
 func (s *Server) Apply(ctx context.Context, cfg settings.Config) error {
-	return s.service.Apply(ctx, cfg)
+	if err := s.service.Apply(ctx, cfg); err != nil {
+		return err
+	}
+	s.resp.SetConnections(cfg.Limits.Connections)
+	return nil
 }
 
-// Serve answers requests on listener until ctx ends; then it lets those under
-// way end, up to a bound, and returns. Workers are given back by Close only
-// after that: the other order would let a newcomer issue beside the last
+// Listeners are what a server answers on. It closes them.
+type Listeners struct {
+	HTTP net.Listener
+	RESP net.Listener // nil for none
+}
+
+// Close closes them where they are not served.
+func (l Listeners) Close() error {
+	var errs []error
+	for _, one := range []net.Listener{l.HTTP, l.RESP} {
+		if one != nil {
+			errs = append(errs, one.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// A front answers on a listener, as [http.Server] does.
+type front struct {
+	name     string
+	listener net.Listener
+	server   interface {
+		Serve(net.Listener) error
+		Shutdown(context.Context) error
+		Close() error
+	}
+}
+
+// Serve answers requests on the listeners until ctx ends or one of them fails; then it
+// lets those under way end, up to a bound, and returns. Workers are given back by Close
+// only after that: the other order would let a newcomer issue beside the last
 // requests.
-func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	h := &http.Server{
+func (s *Server) Serve(ctx context.Context, on Listeners) error {
+	fronts := []front{{"http", on.HTTP, &http.Server{
 		Handler:           s.http,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
@@ -102,21 +139,43 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}}}
+	if on.RESP != nil {
+		fronts = append(fronts, front{"resp", on.RESP, s.resp})
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- h.Serve(listener) }()
-	select {
-	case err := <-failed:
-		return fmt.Errorf("serve http: %w", err)
-	case <-ctx.Done():
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, len(fronts))
+	for _, f := range fronts {
+		go func() {
+			ended <- f.serve(ctx)
+			stop() // without one of them the others are not to go on as if nothing were
+		}()
 	}
+	<-ctx.Done()
 	s.service.Drain()
 	s.log.Info("shutting down: no new connections, requests under way end first")
+	var errs []error
+	for range fronts {
+		errs = append(errs, <-ended)
+	}
+	return errors.Join(errs...)
+}
+
+// serve returns when ctx has ended, and what was asked for before is answered.
+func (f front) serve(ctx context.Context) error {
+	failed := make(chan error, 1)
+	go func() { failed <- f.server.Serve(f.listener) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve %s: %w", f.name, errors.Join(err, f.server.Close()))
+	case <-ctx.Done():
+	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
-	err := h.Shutdown(drain)
+	err := f.server.Shutdown(drain)
 	if err != nil {
-		err = fmt.Errorf("requests still under way after %v were cut off: %w", drainTimeout, errors.Join(err, h.Close()))
+		err = fmt.Errorf("%s requests still under way after %v were cut off: %w", f.name, drainTimeout, errors.Join(err, f.server.Close()))
 	}
 	if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
@@ -125,4 +184,4 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 }
 
 // Close gives the workers back; no id is issued after it returns.
-func (s *Server) Close() error { return s.service.Close() }
+func (s *Server) Close() error { return errors.Join(s.resp.Close(), s.service.Close()) }

@@ -28,12 +28,16 @@ type Config struct {
 // Listen says on which addresses.
 type Listen struct {
 	HTTP string `yaml:"http"`
-	RESP string `yaml:"resp"`
+	RESP string `yaml:"resp"` // or Off
 }
+
+// Off stands for no address.
+const Off = "off"
 
 // Limits bounds requests.
 type Limits struct {
-	Batch int `yaml:"batch"` // ids in one answer; default 100,000
+	Batch       int `yaml:"batch"`       // ids in one answer; default 100,000
+	Connections int `yaml:"connections"` // of the Redis protocol; default 10,000
 }
 
 // MaxBatch returns how many ids one answer may have.
@@ -50,10 +54,12 @@ const DefaultPool = "default"
 const (
 	defaultBatch = 100_000
 	maxBatch     = 10_000_000
+
+	maxConnections = 1_000_000
 )
 
 // keys lists what each level of the file allows, for messages.
-const keysHelp = "at the top: store, listen, namespaces, limits; under listen: http, resp; under limits: batch; " +
+const keysHelp = "at the top: store, listen, namespaces, limits; under listen: http, resp; under limits: batch, connections; " +
 	"in a namespace: kind (snowflake, serial, segment, sequence, number, uuid, objectid); " +
 	"pool, layout, unit, epoch, clock, rollback, ahead, start, window, strict, worker, datacenter; width, check, zone; " +
 	"min_step, max_step, target, from, offset, stride; template; version; veil, prefix; " +
@@ -82,11 +88,14 @@ func Read(path string) (Config, error) {
 	if cfg.Listen.HTTP != "" {
 		report(CheckAddress(cfg.Listen.HTTP), "listen", "http")
 	}
-	if cfg.Listen.RESP != "" {
+	if cfg.Listen.RESP != "" && cfg.Listen.RESP != Off {
 		report(CheckAddress(cfg.Listen.RESP), "listen", "resp")
 	}
 	if b := cfg.Limits.Batch; b < 0 || b > maxBatch {
 		report(firn.NewRangeError("batch", int64(b), 1, maxBatch, ""), "limits", "batch")
+	}
+	if n := cfg.Limits.Connections; n < 0 || n > maxConnections {
+		report(firn.NewRangeError("number of connections", int64(n), 1, maxConnections, ""), "limits", "connections")
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
 		report(CheckName(name), "namespaces", name)
