@@ -191,9 +191,6 @@ func TestNothingIsAllocatedForAPipeline(t *testing.T) {
 		if n := copy(c.space(), in); !c.received(n) || c.filled != 0 {
 			t.Fatal(c.filled, c.err)
 		}
-		if !c.rest() {
-			t.Fatal(c.err)
-		}
 	}
 	each() // what is made once
 	if n := testing.AllocsPerRun(200, each); n >= 1 {
