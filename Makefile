@@ -10,14 +10,16 @@ help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 .PHONY: test
-test: ## run all tests of all modules (installs the servers they start)
+test: ## run all tests of all modules (installs the servers and clients they start)
 	scripts/need-servers
+	scripts/need-clients
 	go test $(PACKAGES)
 
 .PHONY: race
 race: ## run them under the race detector (needs a C compiler, installed if missing)
 	scripts/need-gcc
 	scripts/need-servers
+	scripts/need-clients
 	CGO_ENABLED=1 go test -race $(PACKAGES)
 
 .PHONY: build
