@@ -66,6 +66,12 @@ mutants: ## check that the simulator finds wrong changes of the protocol
 bench: ## measure Firn beside other generators
 	go test -run '^$$' -bench . -benchmem ./bench
 
+.PHONY: bench-resp
+bench-resp: build ## measure INCR of Firn beside that of redis-server, by redis-benchmark (a minute or two)
+	scripts/need-servers
+	scripts/need-clients
+	go run ./bench/resp
+
 .PHONY: stress
 stress: build ## the published stress: 100 callers for 30 seconds into one set, three ways
 	scripts/stress bin/firn

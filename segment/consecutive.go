@@ -15,10 +15,6 @@ const MaxConsecutive = maxTake
 // used up by others, or too short, before it gives up.
 const maxRows = 16
 
-// ErrNotConsecutive: ids in a row are asked for where there are none: of a name
-// with a stride, or of a [Source] whose ranges are shorter than what it is asked for.
-var ErrNotConsecutive = errors.New("segment: no consecutive ids")
-
 // Consecutive takes count ids in a row, 1 to [MaxConsecutive], and returns them as
 // a range of stride 1: for callers that add count to a counter and reckon from the
 // last. All of them, or none and why.

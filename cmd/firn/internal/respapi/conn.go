@@ -184,7 +184,7 @@ func (c *conn) consume() (read, commands int) {
 		buf := c.in[read:c.filled]
 		args, n, err := c.parser.Parse(buf, limits)
 		if err != nil {
-			c.server.front.Refuse(badProtocol(err))
+			c.count(badProtocol(err))
 			c.out = resp.AppendError(c.out, "ERR "+err.Error())
 			c.closing, c.err = true, err
 			break

@@ -135,10 +135,7 @@ func TestAClientThatDoesNotReadIsDroppedAndOthersGoOn(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
-	for { // until it is dropped: until then its name is in the list
-		if strings.Contains(other.ask("INFO clients"), "connected_clients:1\r\n") {
-			break
-		}
+	for !strings.Contains(other.ask("INFO clients"), "connected_clients:1\r\n") { // until it is dropped
 		time.Sleep(10 * time.Millisecond)
 	}
 }

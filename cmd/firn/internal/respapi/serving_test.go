@@ -3,9 +3,11 @@ package respapi_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -159,8 +161,7 @@ func (c *client) ended() {
 }
 
 func isTimeout(err error) bool {
-	timeout, ok := err.(net.Error)
-	return ok && timeout.Timeout()
+	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 func TestEveryCommandIsAnswered(t *testing.T) {

@@ -76,7 +76,7 @@ func (c *conn) one(args [][]byte) {
 		c.end(errHTTP)
 		return
 	case c.caller == nil && (!ok || !known.stranger):
-		c.server.front.Refuse(failure.New(http.StatusUnauthorized, "unauthorized", "no token was given"))
+		c.count(failure.New(http.StatusUnauthorized, "unauthorized", "no token was given"))
 		c.fail("NOAUTH Authentication required.")
 		return
 	case !ok:
@@ -94,9 +94,13 @@ func (c *conn) one(args [][]byte) {
 
 // refuse answers a command that is wrong in itself, and counts it.
 func (c *conn) refuse(text string) {
-	c.server.front.Refuse(failure.BadRequest("bad_request", "%s", text))
+	c.count(failure.BadRequest("bad_request", "%s", text))
 	c.fail(text)
 }
+
+// count counts a request that failed before it came to a namespace, and is answered in
+// words of Redis.
+func (c *conn) count(err error) { _ = c.server.front.Refuse(err) }
 
 // fail answers an error.
 func (c *conn) fail(text string) {

@@ -68,15 +68,16 @@ func (c *conn) arm(at time.Time) bool {
 func (c *conn) wake() { _ = c.net.SetReadDeadline(past) } // fails where the connection has ended
 
 // woken looks at what time it is.
-func (c *conn) woken() bool {
+func (c *conn) woken() {
 	c.hot = false
 	due := c.due()
 	if !due.IsZero() && !time.Now().Before(due) {
-		c.end(errUnfinished)
+		why := errUnfinished
 		if c.partial.IsZero() {
-			c.err = errStranger
+			why = errStranger
 		}
-		return false
+		c.end(why)
+		return
 	}
-	return c.arm(due)
+	c.arm(due)
 }
