@@ -1,6 +1,7 @@
 package respapi
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -59,11 +60,11 @@ func newConn(s *Server, nc net.Conn) *conn {
 // serve answers until the client or the server ends the connection.
 func (c *conn) serve() {
 	defer c.server.gone(c)
-	c.prepare()
-	switch tcp, ok := c.net.(*net.TCPConn); {
-	case ok && directly:
+	if err := c.prepare(); err != nil {
+		c.end(err)
+	} else if tcp, ok := c.net.(*net.TCPConn); ok && directly {
 		c.serveDirectly(tcp)
-	default:
+	} else {
 		c.serveAny()
 	}
 	if err := c.net.Close(); err != nil && c.err == nil {
@@ -73,13 +74,22 @@ func (c *conn) serve() {
 	c.server.cfg.Log.Debug("connection ended", "protocol", "resp", "client", c.id, "remote", c.net.RemoteAddr(), "reason", c.err)
 }
 
-// prepare sets what a connection of its kind has. A failure shows when it is used.
-func (c *conn) prepare() {
-	if tcp, ok := c.net.(*net.TCPConn); ok {
-		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: keepAliveCount})
+// prepare makes a connection ready to be read from.
+func (c *conn) prepare() error {
+	switch kind := c.net.(type) {
+	case *net.TCPConn:
+		// A failure shows when the connection is used.
+		_ = kind.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: keepAliveCount})
+	case interface{ HandshakeContext(context.Context) error }: // of TLS
+		ctx, cancel := context.WithTimeout(c.server.ctx, c.server.cfg.ReadTimeout)
+		defer cancel()
+		if err := kind.HandshakeContext(ctx); err != nil {
+			return err
+		}
 	}
 	c.local = loopback(c.net.LocalAddr()) && loopback(c.net.RemoteAddr())
 	c.identify()
+	return nil
 }
 
 func loopback(a net.Addr) bool {

@@ -80,11 +80,12 @@ func (s *Server) play(in []byte, piece func() int) string {
 
 // inTurn answers the same commands in the most obvious way: read at once, and each on
 // its own, whatever the one before was.
-func (s *Server) inTurn(in []byte) string {
+func (s *Server) inTurn(t testing.TB, in []byte) string {
+	t.Helper()
 	var out strings.Builder
 	var p resp.Parser
 	c := newConn(s, &tape{})
-	c.prepare()
+	prepare(t, c)
 	c.space()
 	for in = bytes.Clone(in); !c.closing; {
 		args, n, err := p.Parse(in, callerLimits)
@@ -123,7 +124,7 @@ func FuzzConnection(f *testing.F) {
 		}
 		random := rand.New(rand.NewPCG(seed, 0))
 		got := open(t, counted).play(in, func() int { return random.IntN(64) })
-		want := open(t, counted).inTurn(in)
+		want := open(t, counted).inTurn(t, in)
 		if got != want {
 			t.Fatalf("%q:\n%q\nin turn:\n%q", in, got, want)
 		}
@@ -148,7 +149,7 @@ func TestAStrangerIsToldToSayWhoItIs(t *testing.T) {
 	} {
 		on := &tape{}
 		c := newConn(s, on)
-		c.prepare()
+		prepare(t, c)
 		c.caller = nil
 		c.filled = copy(c.space(), say)
 		c.consume()
@@ -161,7 +162,7 @@ func TestAStrangerIsToldToSayWhoItIs(t *testing.T) {
 func TestWhoAClientIsIsAskedAgainAfterAChange(t *testing.T) {
 	s := open(t, counted)
 	c := newConn(s, &tape{})
-	c.prepare()
+	prepare(t, c)
 	c.caller = nil
 	c.renew()
 	if c.caller != nil {
@@ -185,7 +186,7 @@ func TestNothingIsAllocatedForAPipeline(t *testing.T) {
 		"PING\r\n*4\r\n$9\r\nFIRN.NEXT\r\n$5\r\nitems\r\n$5\r\nCOUNT\r\n$3\r\n100\r\n")
 	on := &tape{}
 	c := newConn(s, on)
-	c.prepare()
+	prepare(t, c)
 	each := func() {
 		on.out.Reset()
 		if n := copy(c.space(), in); !c.received(n) || c.filled != 0 {
@@ -195,6 +196,13 @@ func TestNothingIsAllocatedForAPipeline(t *testing.T) {
 	each() // what is made once
 	if n := testing.AllocsPerRun(200, each); n >= 1 {
 		t.Errorf("%v allocations for 66 commands", n)
+	}
+}
+
+func prepare(t testing.TB, c *conn) {
+	t.Helper()
+	if err := c.prepare(); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -208,7 +216,7 @@ func BenchmarkPipeline(b *testing.B) {
 				in := []byte(strings.Repeat("*2\r\n$4\r\nINCR\r\n$6\r\n"+ns+"\r\n", size))
 				on := &tape{}
 				c := newConn(s, on)
-				c.prepare()
+				prepare(b, c)
 				b.ReportAllocs()
 				for b.Loop() {
 					on.out.Reset()

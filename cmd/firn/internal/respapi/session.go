@@ -28,11 +28,16 @@ type session struct {
 // identify finds out who the client is by what it has said so far.
 func (c *conn) identify() {
 	c.generation = c.server.front.Generation()
-	caller, err := c.server.front.Identify(access.Credentials{Token: c.token, Local: c.local})
+	caller, err := c.server.front.Identify(c.credentials(c.token))
 	if err != nil {
 		caller = nil // it is told when it asks for something
 	}
 	c.caller = caller
+}
+
+// credentials are all that is known of the client, with a token.
+func (c *conn) credentials(token string) access.Credentials {
+	return access.Credentials{Token: token, Local: c.local}
 }
 
 // renew identifies the client again if what is served has changed since: its token may
@@ -45,13 +50,12 @@ func (c *conn) renew() {
 
 // authenticate takes a client for whom a token says it is, or leaves everything as it is.
 func (c *conn) authenticate(token []byte) error {
-	credentials := access.Credentials{Token: string(token), Local: c.local}
-	generation := c.server.front.Generation()
-	caller, err := c.server.front.Identify(credentials)
+	secret, generation := string(token), c.server.front.Generation()
+	caller, err := c.server.front.Identify(c.credentials(secret))
 	if err != nil {
 		return err
 	}
-	c.token, c.caller, c.generation = credentials.Token, caller, generation
+	c.token, c.caller, c.generation = secret, caller, generation
 	return nil
 }
 
