@@ -142,7 +142,11 @@ func pickAddress(flags *pflag.FlagSet, name, flag, file string) (address, error)
 	if name == "resp" && flag == settings.Off {
 		return address{flag, from}, nil
 	}
-	if err := settings.CheckAddress(flag); err != nil {
+	err := settings.CheckAddress(flag)
+	switch {
+	case err != nil && name == "resp":
+		return address{}, fmt.Errorf("%s: %w; off for none", from, err)
+	case err != nil:
 		return address{}, fmt.Errorf("%s: %w", from, err)
 	}
 	return address{flag, from}, nil
