@@ -26,7 +26,8 @@ const maxRows = 16
 // count ids at least, whatever MaxStep is.
 //
 // Errors are those of [Name.Next], [ErrNotConsecutive], and *[firn.RangeError]
-// for a count out of range. It waits as [Name.NextContext] does.
+// for a count out of range. It waits as [Name.NextContext] does; with a context that
+// has ended it takes what is at hand, or starts nothing.
 func (n *Name) Consecutive(ctx context.Context, count int) (Range, error) {
 	if count < 1 || count > MaxConsecutive {
 		return Range{}, firn.NewRangeError("number of consecutive ids", int64(count), 1, MaxConsecutive, "")
@@ -65,6 +66,9 @@ func (n *Name) rowSlowly(ctx context.Context, count int64) (Range, error) {
 		fetches int64
 		tries   int
 	)
+	if ctx.Err() != nil {
+		return n.rowAtHand(ctx, count)
+	}
 	n.mu.Lock()
 	n.rows++
 	n.row = max(n.row, count)
@@ -93,9 +97,30 @@ func (n *Name) rowSlowly(ctx context.Context, count int64) (Range, error) {
 	return r, errors.Join(err, short)
 }
 
-// wantsRow reports whether callers wait for a longer range than there is room to
-// fetch otherwise. The caller holds mu.
-func (n *Name) wantsRow() bool { return n.rows > 0 && len(n.chain) < maxChain }
+// rowAtHand takes consecutive ids without waiting.
+func (n *Name) rowAtHand(ctx context.Context, count int64) (Range, error) {
+	n.mu.Lock()
+	var r Range
+	fetch := false
+	err := context.Cause(ctx)
+	if n.closed {
+		err = firn.ErrClosed
+	} else if r = n.takeRow(count); r.Count > 0 {
+		fetch, err = n.decide(), nil
+	}
+	n.mu.Unlock()
+	if fetch {
+		n.all.enqueue(n)
+	}
+	r.revision = 0
+	return r, err
+}
+
+// wantsRow reports whether callers wait for a longer row than is held. Those for whom
+// one has come may not have woken yet. The caller holds mu.
+func (n *Name) wantsRow() bool {
+	return n.rows > 0 && len(n.chain) < maxChain && n.cell.Load().rest().Count < n.row && n.findRow(n.row) < 0
+}
 
 // takeRow takes consecutive ids from the cell, or else from the first ranges of
 // the chain that are long enough together; what lies before is dropped. The caller
@@ -105,18 +130,27 @@ func (n *Name) takeRow(count int64) Range {
 	if r := c.claimRow(uint64(count)); r.Count > 0 {
 		return r
 	}
-	for i := 0; i < len(n.chain); {
-		run, next := n.join(i)
-		if run.Stride == 1 && run.Count >= count {
-			return n.startRow(c, i, run, next, uint64(count))
-		}
-		i = next
+	if i := n.findRow(count); i >= 0 {
+		return n.startRow(c, i, uint64(count))
 	}
 	return Range{}
 }
 
-// startRow makes run, the chain from i to next, the cell, and takes from it.
-func (n *Name) startRow(c *cell, i int, run Range, next int, count uint64) Range {
+// findRow returns where in the chain count ids in a row begin; -1 for nowhere.
+func (n *Name) findRow(count int64) int {
+	for i := 0; i < len(n.chain); {
+		run, next := n.join(i)
+		if run.Stride == 1 && run.Count >= count {
+			return i
+		}
+		i = next
+	}
+	return -1
+}
+
+// startRow makes the ranges that are joined at i the cell, and takes from it.
+func (n *Name) startRow(c *cell, i int, count uint64) Range {
+	run, next := n.join(i)
 	rest := c.seal()
 	n.spent += c.count(c.first) - rest.Count
 	if i == 0 && rest.Count > 0 && follows(rest, run) {

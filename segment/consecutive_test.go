@@ -116,6 +116,29 @@ func (s *stingy) Fetch(context.Context, string, segment.Ask) (segment.Range, err
 	return r, nil
 }
 
+func TestAContextThatHasEndedTakesARowAtHandAndStartsNothing(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.open(steps(10, 10))
+	n := w.name(s, "orders")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := n.Consecutive(ended, 5); !errors.Is(err, context.Canceled) || n.State().Waits != 0 {
+		t.Errorf("with nothing at hand: %v, %+v", err, n.State())
+	}
+	w.row(n, 8)
+	w.stage.settle() // two ids are left, and the next ten follow
+	if r, err := n.Consecutive(ended, 5); err != nil || r.First != 9 || r.Len() != 5 {
+		t.Errorf("over the end of a range: %v, %v", r, err)
+	}
+	if _, err := n.Consecutive(ended, 50); !errors.Is(err, context.Canceled) {
+		t.Errorf("with too little at hand: %v", err)
+	}
+	w.close(s)
+	if _, err := n.Consecutive(ended, 5); !errors.Is(err, firn.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
 func TestShortRangesWithoutAGapAreJoined(t *testing.T) {
 	w := newWorld(t, 1)
 	n := w.orders(func(c *segment.Config) { c.Source = &stingy{} })
@@ -124,6 +147,9 @@ func TestShortRangesWithoutAGapAreJoined(t *testing.T) {
 	}
 	if r := w.row(n, 3); r.First != 96 {
 		t.Errorf("%v", r)
+	}
+	if s := n.State(); s.Fetches > 12 {
+		t.Errorf("more was fetched than needed: %+v", s)
 	}
 }
 

@@ -77,6 +77,7 @@ type Server struct {
 	limit     atomic.Int64
 	lastID    atomic.Int64
 	commands  atomic.Int64 // answered
+	warned    atomic.Int64 // after started, when HTTP was last warned of
 	refused   prometheus.Counter
 	scratches sync.Pool // of *scratch
 

@@ -3,8 +3,10 @@ package respapi
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
@@ -21,6 +23,7 @@ type session struct {
 	local      bool           // both ends of the connection are on this machine
 	token      string         // of the latest AUTH that was accepted
 	caller     *access.Caller // nil: a stranger
+	strange    time.Time      // since when it is one
 	generation uint64         // of the service when caller was identified
 	queue      *queue         // between MULTI and EXEC, else nil
 }
@@ -29,8 +32,10 @@ type session struct {
 func (c *conn) identify() {
 	c.generation = c.server.front.Generation()
 	caller, err := c.server.front.Identify(c.credentials(c.token))
-	if err != nil {
-		caller = nil // it is told when it asks for something
+	if err != nil { // it is told when it asks for something
+		if caller = nil; c.caller != nil || c.strange.IsZero() {
+			c.strange = time.Now()
+		}
 	}
 	c.caller = caller
 }
@@ -76,7 +81,7 @@ func (c *conn) one(args [][]byte) {
 	switch {
 	case !ok && crossProtocol(args[0]):
 		// A browser that was made to send a form here: it is not to be answered.
-		c.server.cfg.Log.Warn("a connection was closed that speaks HTTP to the Redis protocol's port", "remote", c.net.RemoteAddr())
+		c.server.warnOfHTTP(c.net.RemoteAddr())
 		c.end(errHTTP)
 		return
 	case c.caller == nil && (!ok || !known.stranger):
@@ -136,6 +141,14 @@ func badProtocol(err error) error { return failure.BadRequest("bad_request", "%v
 // browser send, as in Redis.
 func crossProtocol(word []byte) bool {
 	return bytes.EqualFold(word, []byte("post")) || bytes.EqualFold(word, []byte("host:"))
+}
+
+// warnOfHTTP tells the operator, once a minute at most.
+func (s *Server) warnOfHTTP(remote net.Addr) {
+	now, last := time.Since(s.started)+time.Minute, s.warned.Load()
+	if int64(now)-last >= int64(time.Minute) && s.warned.CompareAndSwap(last, int64(now)) {
+		s.cfg.Log.Warn("a connection was closed that speaks HTTP to the Redis protocol's port; somebody may have made a browser do so", "remote", remote)
+	}
 }
 
 // shown bounds what an error repeats of a command.

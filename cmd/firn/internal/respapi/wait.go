@@ -43,7 +43,7 @@ func (c *conn) due() time.Time {
 	case !c.partial.IsZero():
 		return c.partial.Add(c.server.cfg.ReadTimeout)
 	case c.caller == nil:
-		return c.since.Add(c.server.cfg.ReadTimeout)
+		return c.strange.Add(c.server.cfg.ReadTimeout)
 	case c.hot && c.fd != noFD:
 		return c.used.Add(hotLook)
 	}
