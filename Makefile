@@ -10,9 +10,10 @@ help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 .PHONY: test
-test: ## run all tests of all modules (installs the servers they start)
+test: ## run all tests of all modules (installs the servers and clients they start)
 	scripts/need-servers
 	scripts/need-grpcurl
+	scripts/need-clients
 	go test $(PACKAGES)
 
 .PHONY: race
@@ -20,6 +21,7 @@ race: ## run them under the race detector (needs a C compiler, installed if miss
 	scripts/need-gcc
 	scripts/need-servers
 	scripts/need-grpcurl
+	scripts/need-clients
 	CGO_ENABLED=1 go test -race $(PACKAGES)
 
 .PHONY: build
@@ -65,6 +67,12 @@ mutants: ## check that the simulator finds wrong changes of the protocol
 .PHONY: bench
 bench: ## measure Firn beside other generators
 	go test -run '^$$' -bench . -benchmem ./bench
+
+.PHONY: bench-resp
+bench-resp: build ## measure INCR of Firn beside that of redis-server, by redis-benchmark (a minute or two)
+	scripts/need-servers
+	scripts/need-clients
+	go run ./bench/resp
 
 .PHONY: stress
 stress: build ## the published stress: 100 callers for 30 seconds into one set, three ways

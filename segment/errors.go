@@ -20,6 +20,9 @@ var (
 	ErrOrder = errors.New("segment: range out of order")
 	// ErrSource: a [Source] broke its contract, by a range that is none.
 	ErrSource = errors.New("segment: broken source")
+	// ErrNotConsecutive: ids in a row are asked for where there are none: of a name
+	// with a stride, or of a [Source] whose ranges are shorter than what it is asked for.
+	ErrNotConsecutive = errors.New("segment: no consecutive ids")
 )
 
 // An ExhaustedError reports that the counter of a name has passed the last id

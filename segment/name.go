@@ -34,6 +34,8 @@ type Name struct {
 	fetching bool          // a fetch is under way or queued
 	changed  chan struct{} // closed when waiters should look again; nil without any
 	closed   bool
+	rows     int   // callers who wait for consecutive ids
+	row      int64 // the most that one of them wants
 
 	err       error         // of the latest fetch, nil if it brought a range
 	inRow     int           // fetches that failed since one succeeded
@@ -236,7 +238,7 @@ func (n *Name) decide() bool {
 		wanted--
 	}
 	fetch := false
-	if !n.closed && !n.fetching && len(n.chain) < wanted {
+	if !n.closed && !n.fetching && (len(n.chain) < wanted || n.wantsRow()) {
 		if n.err != nil && n.all.cfg.Time.Monotonic() < n.notBefore {
 			// In an outage callers look again and again, the more often the fewer
 			// ids are left, and the last of them always.
@@ -273,7 +275,7 @@ func (n *Name) ask() Ask {
 		n.pace.measure(now, n.issued(), n.all.limits)
 	}
 	n.asked = n.above()
-	return Ask{Step: n.pace.step, Above: n.asked}
+	return Ask{Step: max(n.pace.step, n.row), Above: n.asked}
 }
 
 // fetched takes in what a fetch brought, wakes all who wait, and reports whether

@@ -22,6 +22,7 @@ func session(t *testing.T) func(environment []string, args ...string) (status in
 		"store.yaml": "store: sqlite:file.db\n",
 		"bad.yaml":   "store: memory:x\n",
 		"http.yaml":  "store: 'memory:'\nlisten: {http: '127.0.0.1:99999'}\n",
+		"resp.yaml":  "store: 'memory:'\nlisten: {http: '127.0.0.1:0', resp: '127.0.0.1:99996'}\n",
 		"port.yaml":  "listen: {http: '127.0.0.1:'}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
@@ -90,6 +91,9 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 		{"", "serve --http 127.0.0.1:", `--http: "127.0.0.1:" ` + hostly},
 		{"", "serve --http :", `--http: ":" ` + hostly},
 		{"", "serve --http 7070", `--http: "7070" ` + hostly},
+		{"", "serve --http off", `--http: "off" ` + hostly},
+		{"", "serve --resp=", `--resp: "" ` + hostly + `.*; off for none`},
+		{"FIRN_RESP=7071", "serve", `environment variable FIRN_RESP: "7071" ` + hostly},
 
 		{"", "completion tcsh", `completion "tcsh": bash, fish, powershell, zsh are allowed`},
 		{"", "help bogus", `help bogus: there is no such command`},
@@ -121,6 +125,9 @@ func TestTheCommandLineWinsOverTheFileAndThatOverTheEnvironment(t *testing.T) {
 		{"FIRN_STORE=memory:", "serve --config bad.yaml", 1, `^firn: configuration: store "memory:x": memory: takes nothing`},
 		{"FIRN_HTTP=", "serve --config http.yaml", 1, `listen on 127\.0\.0\.1:99999 \(listen.http in the configuration\)`},
 		{"FIRN_CONFIG=nosuch.yaml", "doctor", 1, `^firn: environment variable FIRN_CONFIG: configuration: open nosuch\.yaml`},
+		{"FIRN_RESP=127.0.0.1:99998", "serve --store memory: --http 127.0.0.1:0", 1, `listen on 127\.0\.0\.1:99998 \(environment variable FIRN_RESP\)`},
+		{"FIRN_RESP=127.0.0.1:99998", "serve --config resp.yaml", 1, `listen on 127\.0\.0\.1:99996 \(listen.resp in the configuration\)`},
+		{"FIRN_RESP=off", "serve --store memory: --http 127.0.0.1:99998", 1, `listen on 127\.0\.0\.1:99998 \(--http\)`},
 		{"FIRN_HTTP=127.0.0.1:99998", "serve --store memory:", 1, `listen on 127\.0\.0\.1:99998 \(environment variable FIRN_HTTP\)`},
 		{"FIRN_HTTP=127.0.0.1:99998", "serve --config http.yaml --http 127.0.0.1:99997", 1, `listen on 127\.0\.0\.1:99997 \(--http\)`},
 		{"FIRN_LAYOUT=twitter", "layout js53", 0, `^js53, `},

@@ -31,7 +31,7 @@ func serve(t *testing.T) string {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ctx, listener) }()
+	go func() { served <- srv.Serve(ctx, server.Listeners{HTTP: listener}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-served; err != nil {

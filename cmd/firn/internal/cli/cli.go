@@ -76,7 +76,7 @@ func newRoot() *cobra.Command {
 		Use:   "firn",
 		Short: "Unique ids for distributed systems",
 		Long: `firn makes unique, time-ordered 64-bit ids, safely beside any number of other
-processes, takes them apart, and serves them over HTTP.
+processes, takes them apart, and serves them over HTTP and the Redis protocol.
 
   firn next -n 5          five ids, made here
   firn decode ID          what is in an id

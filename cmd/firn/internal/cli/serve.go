@@ -23,24 +23,28 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-const defaultHTTP = "127.0.0.1:7070"
+const (
+	defaultHTTP = "127.0.0.1:7070"
+	defaultRESP = "127.0.0.1:7071"
+)
 
 func newServe() *cobra.Command {
 	var (
 		flags      generatorFlags
 		configFile string
-		http       string
+		http, resp string
 		logFormat  string
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve ids over HTTP",
-		Long: `serve issues ids over HTTP until it is interrupted; then it lets requests under
-way end and gives its workers back. Without a configuration file, namespaces are
+		Short: "Serve ids over HTTP and the Redis protocol",
+		Long: `serve issues ids until it is interrupted; then it lets requests under way end
+and gives its workers back. Without a configuration file, namespaces are
 made on first use and share one generator, which the flags describe.`,
 		Example: `  firn serve
   firn serve --config firn.yaml --http 0.0.0.0:7070
-  curl -X POST 'http://127.0.0.1:7070/v1/ids/orders?count=3'`,
+  curl -X POST 'http://127.0.0.1:7070/v1/ids/orders?count=3'
+  redis-cli -p 7071 INCR orders`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := newLog(cmd, logFormat, flags.verbose)
@@ -60,7 +64,11 @@ made on first use and share one generator, which the flags describe.`,
 					return err
 				}
 			}
-			address, from, err := pickAddress(cmd.Flags(), http, cfg.Listen.HTTP)
+			onHTTP, err := pickAddress(cmd.Flags(), "http", http, cfg.Listen.HTTP)
+			if err != nil {
+				return usage(err)
+			}
+			onRESP, err := pickAddress(cmd.Flags(), "resp", resp, cfg.Listen.RESP)
 			if err != nil {
 				return usage(err)
 			}
@@ -70,26 +78,30 @@ made on first use and share one generator, which the flags describe.`,
 			if err != nil {
 				return err
 			}
-			// The port first: a server that cannot listen need not take a worker.
-			listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+			// The ports first: a server that cannot listen need not take a worker.
+			listeners, err := listen(ctx, onHTTP, onRESP)
 			if err != nil {
-				return errors.Join(fmt.Errorf("listen on %s (%s): %w", address, from, err), s.Close())
+				return errors.Join(err, s.Close())
 			}
 			traces, err := telemetry.Start(ctx, currentVersion().Version, log)
 			if err != nil {
-				return errors.Join(usage(err), listener.Close(), s.Close())
+				return errors.Join(usage(err), listeners.Close(), s.Close())
 			}
 			defer stopTraces(ctx, traces, log)
 			srv, err := server.New(ctx, server.Config{
 				Settings: cfg, Base: base, Store: s, Log: log, Traces: traces, Version: currentVersion().Version,
 			})
 			if err != nil {
-				return errors.Join(misuse(hint(err)), listener.Close(), s.Close())
+				return errors.Join(misuse(hint(err)), listeners.Close(), s.Close())
 			}
 			warn(ctx, s, log)
-			log.Info("serving", "http", srv.Scheme()+"://"+listener.Addr().String(), "store", storeurl.Redact(flags.store), "version", currentVersion().Version)
+			attrs := []any{"http", srv.Scheme() + "://" + listeners.HTTP.Addr().String()}
+			if listeners.RESP != nil {
+				attrs = append(attrs, "resp", srv.RedisScheme()+"://"+listeners.RESP.Addr().String())
+			}
+			log.Info("serving", append(attrs, "store", storeurl.Redact(flags.store), "version", currentVersion().Version)...)
 			following := follow(ctx, srv, configFile)
-			err = srv.Serve(ctx, listener)
+			err = srv.Serve(ctx, listeners)
 			following() // before Close: nothing is applied after it
 			return errors.Join(err, srv.Close(), s.Close())
 		},
@@ -97,6 +109,7 @@ made on first use and share one generator, which the flags describe.`,
 	flags.add(cmd, 5*time.Minute)
 	cmd.Flags().StringVar(&configFile, "config", "", "YAML file with namespaces (see docs/server.md)")
 	cmd.Flags().StringVar(&http, "http", defaultHTTP, "address of the HTTP interface")
+	cmd.Flags().StringVar(&resp, "resp", defaultRESP, "address of the Redis protocol interface; off for none")
 	cmd.Flags().StringVar(&logFormat, "log", "text", "form of the log on standard error: text or json")
 	return cmd
 }
@@ -165,18 +178,48 @@ func newLog(cmd *cobra.Command, format string, verbose bool) (*slog.Logger, erro
 	}
 }
 
+// An address is one to listen on, and who said so.
+type address struct{ text, from string }
+
 // pickAddress returns the address to listen on: that of the command line, else of the
 // configuration file, which has been checked, else of the environment, else the default.
-// From says which it was.
-func pickAddress(flags *pflag.FlagSet, flag, file string) (address, from string, err error) {
-	if file != "" && !given(flags, "http") {
-		return file, "listen.http in the configuration", nil
+func pickAddress(flags *pflag.FlagSet, name, flag, file string) (address, error) {
+	if file != "" && !given(flags, name) {
+		return address{file, "listen." + name + " in the configuration"}, nil
 	}
-	from = origin(flags, "http")
-	if err := settings.CheckAddress(flag); err != nil {
-		return "", from, fmt.Errorf("%s: %w", from, err)
+	from := origin(flags, name)
+	if name == "resp" && flag == settings.Off {
+		return address{flag, from}, nil
 	}
-	return flag, from, nil
+	err := settings.CheckAddress(flag)
+	switch {
+	case err != nil && name == "resp":
+		return address{}, fmt.Errorf("%s: %w; off for none", from, err)
+	case err != nil:
+		return address{}, fmt.Errorf("%s: %w", from, err)
+	}
+	return address{flag, from}, nil
+}
+
+// listen takes the ports.
+func listen(ctx context.Context, onHTTP, onRESP address) (on server.Listeners, err error) {
+	take := func(a address) net.Listener {
+		if err != nil || a.text == settings.Off {
+			return nil
+		}
+		l, failed := (&net.ListenConfig{}).Listen(ctx, "tcp", a.text)
+		if failed != nil {
+			err = fmt.Errorf("listen on %s (%s): %w", a.text, a.from, failed)
+			return nil
+		}
+		return l
+	}
+	on.HTTP = take(onHTTP)
+	on.RESP = take(onRESP)
+	if err != nil {
+		return on, errors.Join(err, on.Close())
+	}
+	return on, nil
 }
 
 // readConfig reads a configuration file; its path may come from the environment too.

@@ -84,6 +84,8 @@ func classify(err error) (status int, code string) {
 		return http.StatusServiceUnavailable, "shutting_down"
 	case errors.Is(err, store.ErrUnavailable):
 		return http.StatusServiceUnavailable, "store_unavailable"
+	case errors.Is(err, segment.ErrNotConsecutive):
+		return http.StatusBadRequest, "not_consecutive"
 	case errors.Is(err, firn.ErrSyntax), errors.Is(err, firn.ErrRange):
 		return http.StatusBadRequest, "bad_request"
 	}

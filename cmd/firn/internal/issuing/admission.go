@@ -17,6 +17,17 @@ func (f *Front) Identify(c access.Credentials) (*access.Caller, error) {
 	return caller, nil
 }
 
+// Lookup is Identify for protocols in which a client may say later who it is: that it is
+// nobody yet is neither counted nor written down. [Front.Denied] does that.
+func (f *Front) Lookup(c access.Credentials) (*access.Caller, error) {
+	return f.service.now.Load().access.Identify(c)
+}
+
+// Denied counts and writes down that somebody was refused, and returns what they are told.
+func (f *Front) Denied(c access.Credentials, err error) *failure.Failure {
+	return f.denied("", c.From, f.protocol.String(), err)
+}
+
 // Caller returns who makes an HTTP request, of whatever protocol is spoken over it.
 func (f *Front) Caller(r *http.Request) (*access.Caller, error) {
 	c, err := access.OfRequest(r)

@@ -59,8 +59,12 @@ func (f *Front) Observe(d time.Duration) { f.seconds.Observe(d.Seconds()) }
 func (f *Front) Refuse(err error) *failure.Failure { return f.failed("", err) }
 
 func (f *Front) failed(namespace string, err error) *failure.Failure {
+	return f.failedAll(namespace, 1, err)
+}
+
+func (f *Front) failedAll(namespace string, requests int, err error) *failure.Failure {
 	told := failure.Of(err)
-	f.service.metrics.requests.WithLabelValues(namespace, f.protocol.String(), told.Code).Inc()
+	f.service.metrics.requests.WithLabelValues(namespace, f.protocol.String(), told.Code).Add(float64(requests))
 	return told
 }
 
@@ -86,7 +90,7 @@ func (f *Front) Issue(ctx context.Context, caller *access.Caller, ns *Namespace,
 	if err := f.checkCount(count); err != nil {
 		return f.failed(ns.name, err)
 	}
-	return f.serve(caller, ns, count, func(ns *Namespace) (int, error) { return count, ns.take(ctx, count, b) })
+	return f.serve(caller, ns, 1, count, func(ns *Namespace) (int, error) { return count, ns.take(ctx, count, b) })
 }
 
 // Limit returns how many ids a request may ask for.
@@ -94,6 +98,9 @@ func (f *Front) Limit() int { return f.service.now.Load().limits.MaxBatch() }
 
 // MaxBody returns how many bytes a request may bring.
 func (f *Front) MaxBody() int { return f.service.now.Load().limits.MaxBody() }
+
+// MaxConnections returns how many connections a listener may have.
+func (f *Front) MaxConnections() int { return f.service.now.Load().limits.MaxConnections() }
 
 func (f *Front) checkCount(count int) error {
 	limit := f.Limit()

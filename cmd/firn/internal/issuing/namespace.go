@@ -103,11 +103,17 @@ type Batch struct {
 	// Compact asks for numbers as Stretches where they come so; then IDs is empty.
 	Compact   bool
 	Stretches []firn.Stretch
+
+	// Consecutive asks for ids in a row. IDs then has the first and the last only.
+	Consecutive bool
 }
 
 // take fills b with n ids, or says why not; then b's content is undefined.
 func (n *Namespace) take(ctx context.Context, count int, b *Batch) (err error) {
 	b.IDs, b.Texts, b.Stretches = b.IDs[:0], b.Texts[:0], b.Stretches[:0]
+	if b.Consecutive {
+		return n.takeRow(ctx, count, b)
+	}
 	if n.texts != nil {
 		b.Texts, err = n.texts.take(ctx, count)
 		return err

@@ -13,8 +13,9 @@ import (
 // serve is the path of every request for ids, in whatever form they are taken: what the
 // caller may now, the rates of token and namespace, a configuration that comes into
 // force meanwhile, the counts. Take takes up to count ids of the namespace it is given,
-// and returns how many; it may be called again, with another one.
-func (f *Front) serve(caller *access.Caller, ns *Namespace, count int, take func(*Namespace) (int, error)) error {
+// and returns how many; it may be called again, with another one. The count is that of all
+// ids of so many requests, which are answered alike.
+func (f *Front) serve(caller *access.Caller, ns *Namespace, requests, count int, take func(*Namespace) (int, error)) error {
 	if !f.service.now.Load().access.Knows(caller) {
 		// It was found under settings that are no longer in force.
 		if err := f.may(caller, ns.name); err != nil {
@@ -26,11 +27,11 @@ func (f *Front) serve(caller *access.Caller, ns *Namespace, count int, take func
 		}
 	}
 	if err := caller.Take(count); err != nil {
-		return f.failed(ns.name, err)
+		return f.failedAll(ns.name, requests, err)
 	}
 	if err := ns.admit(count); err != nil {
 		caller.Return(count)
-		return f.failed(ns.name, err)
+		return f.failedAll(ns.name, requests, err)
 	}
 	issued, err := f.take(ns, take)
 	if issued < count { // what was not issued does not count
@@ -38,9 +39,9 @@ func (f *Front) serve(caller *access.Caller, ns *Namespace, count int, take func
 		ns.giveBack(count - issued)
 	}
 	if err != nil {
-		return f.failed(ns.name, err)
+		return f.failedAll(ns.name, requests, err)
 	}
-	ns.answered[f.protocol].Inc()
+	ns.answered[f.protocol].Add(float64(requests))
 	ns.issued.Add(float64(issued))
 	return nil
 }

@@ -72,6 +72,7 @@ type snapshot struct {
 	dynamic    *pool // of namespaces made on first use; nil where all are declared
 	limits     settings.Limits
 	access     *access.Book
+	generation uint64 // grows with every change
 }
 
 // Open takes a worker for every pool that the settings name. Close gives them back.
@@ -107,6 +108,7 @@ func (s *Service) Apply(ctx context.Context, cfg settings.Config) error {
 	}
 	b := builder{service: s, old: old, made: &snapshot{
 		namespaces: map[string]*Namespace{}, pools: map[string]*pool{}, limits: cfg.Limits, access: old.access,
+		generation: old.generation + 1,
 	}}
 	if who := cfg.Access(); old.access == nil || !reflect.DeepEqual(who, old.access.Config()) {
 		b.made.access = access.NewBook(who, old.access, s.clock)
@@ -196,6 +198,7 @@ func (s *Service) create(name string) (*Namespace, error) {
 	next.namespaces = maps.Clone(now.namespaces)
 	ns := s.namespace(name, settings.Namespace{}, leased{now.dynamic}, now.limits)
 	next.namespaces[name] = ns
+	next.generation++
 	s.now.Store(&next)
 	return ns, nil
 }

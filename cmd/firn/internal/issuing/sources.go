@@ -119,6 +119,18 @@ func (s *segments) fill(ctx context.Context, ids []firn.ID) error {
 	return err
 }
 
+// consecutive takes n ids in a row and returns the first.
+func (s *segments) consecutive(ctx context.Context, n int) (firn.ID, error) {
+	r, err := s.name.Consecutive(ended, n) // as above
+	if err == nil {
+		return r.First, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	r, err = s.name.Consecutive(ctx, n)
+	return r.First, err
+}
+
 func (s *segments) state(state *State) {
 	st := s.name.State()
 	state.Segment = &SegmentState{Left: st.Left, Lasts: st.Lasts.Seconds(), Step: st.Step, Ranges: st.Ranges, Fetches: st.Fetches, Waits: st.Waits}

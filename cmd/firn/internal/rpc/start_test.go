@@ -55,7 +55,7 @@ func startOver(t testing.TB, config string, s store.Store) *started {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ctx, listener) }()
+	go func() { served <- srv.Serve(ctx, server.Listeners{HTTP: listener}) }()
 	stopped := false
 	st := &started{Server: srv, address: listener.Addr().String()}
 	st.stop = func() error {

@@ -68,6 +68,11 @@ type countedConn struct {
 	closed atomic.Bool
 }
 
+// Counted returns the connection itself, for those who serve its descriptor. It is
+// closed here.
+func (c *countedConn) Counted() net.Conn { return c.Conn }
+
+// Close closes the connection.
 func (c *countedConn) Close() error {
 	err := c.Conn.Close()
 	if c.closed.CompareAndSwap(false, true) {

@@ -6,12 +6,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
-	"log"
 	"log/slog"
-	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +21,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/respapi"
 	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
@@ -59,6 +56,7 @@ type Server struct {
 	certificates *certificates // nil without TLS
 	http         http.Handler
 	rpc          *rpc.API
+	resp         *respapi.Server
 	timeouts     timeouts
 
 	applying       sync.Mutex // held while a configuration is applied
@@ -116,6 +114,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	}
 	s.inForce()
 	s.rpc = rpc.New(s.service, log)
+	s.resp = respapi.New(respapi.Config{Service: s.service, Log: log})
 	s.http = c.Traces.Handler(s.routes())
 	return s, nil
 }
@@ -169,6 +168,14 @@ func (s *Server) Scheme() string {
 	return "http"
 }
 
+// RedisScheme returns that of the Redis protocol: redis, or rediss with TLS.
+func (s *Server) RedisScheme() string {
+	if s.certificates != nil {
+		return "rediss"
+	}
+	return "redis"
+}
+
 // TLS returns the settings of a listener that is encrypted, nil without TLS in the
 // configuration. Serve uses them by itself; others bound the time of the handshake.
 func (s *Server) TLS() *tls.Config {
@@ -178,76 +185,8 @@ func (s *Server) TLS() *tls.Config {
 	return s.certificates.config()
 }
 
-// Serve answers requests on listener until ctx ends; then it lets those under
-// way end, up to a bound, and returns. Workers are given back by Close only
-// after that: the other order would let a newcomer issue beside the last
-// requests.
-func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	h := &http.Server{
-		Handler:           s.http,
-		ReadHeaderTimeout: s.timeouts.header,
-		ReadTimeout:       s.timeouts.read,
-		WriteTimeout:      s.timeouts.write,
-		IdleTimeout:       s.timeouts.idle,
-		MaxHeaderBytes:    maxHeader,
-		Protocols:         protocols(),
-		HTTP2:             http2(s.timeouts.ping),
-		ErrorLog:          log.New(serverErrors{s}, "", 0),
-	}
-	s.warnExposed(listener.Addr())
-	bounded := s.Bound(listener, "http", httpGoodbye)
-	failed := make(chan error, 1)
-	go func() {
-		if h.TLSConfig = s.TLS(); h.TLSConfig == nil {
-			failed <- h.Serve(bounded)
-			return
-		}
-		failed <- h.ServeTLS(bounded, "", "") // the files are those of the configuration
-	}()
-	select {
-	case err := <-failed:
-		return fmt.Errorf("serve http: %w", err)
-	case <-ctx.Done():
-	}
-	s.service.Drain()
-	s.rpc.Drain()
-	s.log.Info("shutting down: no new connections, requests under way end first")
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeouts.drain)
-	defer cancel()
-	err := h.Shutdown(drain)
-	if err != nil {
-		err = fmt.Errorf("requests still under way after %v were cut off: %w", s.timeouts.drain, errors.Join(err, h.Close()))
-	}
-	if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	return err
-}
-
-// protocols are those of one port. Clients of gRPC speak HTTP/2 from the first byte
-// where there is no TLS to agree on it.
-func protocols() *http.Protocols {
-	p := new(http.Protocols)
-	p.SetHTTP1(true)
-	p.SetHTTP2(true)
-	p.SetUnencryptedHTTP2(true)
-	return p
-}
-
-// http2 bounds what a connection may hold, and ends those whose other end has gone.
-func http2(ping time.Duration) *http.HTTP2Config {
-	return &http.HTTP2Config{
-		MaxConcurrentStreams:          250,
-		MaxReceiveBufferPerConnection: 1 << 20,
-		MaxReceiveBufferPerStream:     64 << 10,
-		SendPingTimeout:               ping,
-		PingTimeout:                   ping,
-		WriteByteTimeout:              ping,
-	}
-}
-
 // Close gives the workers back; no id is issued after it returns.
-func (s *Server) Close() error { return errors.Join(s.service.Close(), s.closeAudit()) }
+func (s *Server) Close() error { return errors.Join(s.resp.Close(), s.service.Close(), s.closeAudit()) }
 
 func (s *Server) closeAudit() error {
 	s.audit.Close()
@@ -255,19 +194,4 @@ func (s *Server) closeAudit() error {
 		return nil
 	}
 	return s.auditFile.Close()
-}
-
-// serverErrors receives what net/http has to say. A client's certificate that is
-// refused is a denial, which else nobody would write down; the rest is noise of clients
-// that leave.
-type serverErrors struct{ server *Server }
-
-func (e serverErrors) Write(line []byte) (int, error) {
-	text := strings.TrimSpace(string(line))
-	if rest, found := strings.CutPrefix(text, "http: TLS handshake error from "); found && strings.Contains(rest, "certificate") {
-		from, why, _ := strings.Cut(rest, ": ")
-		e.server.audit.Denied("", from, "tls", why)
-	}
-	e.server.log.Debug(text)
-	return len(line), nil
 }

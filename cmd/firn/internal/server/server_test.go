@@ -401,7 +401,7 @@ func TestRequestsUnderWayEndBeforeWorkersAreGivenBack(t *testing.T) {
 	gated.armed.Store(true)
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx, listener) }()
+	go func() { served <- s.Serve(ctx, server.Listeners{HTTP: listener}) }()
 	url := "http://" + listener.Addr().String()
 	answered := make(chan string, 1)
 	go func() { // more ids than may run ahead of the clock: it must wait

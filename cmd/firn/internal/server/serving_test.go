@@ -25,9 +25,10 @@ import (
 // A serving is a server with a listener of its own, and its log.
 type serving struct {
 	*server.Server
-	addr string
-	log  *records
-	file string // of the configuration
+	addr  string
+	redis string
+	log   *records
+	file  string // of the configuration
 	// turn has the server look for changes, and returns when that is done.
 	turn func()
 	// once has it look once, after something was done.
@@ -104,15 +105,19 @@ func serveAt(t *testing.T, addr, file string, change ...func(*server.Server)) *s
 	if err != nil {
 		t.Fatal(err)
 	}
+	redis, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	served, followed := make(chan error, 1), make(chan struct{})
 	ticks, hangups := make(chan time.Time), make(chan os.Signal)
-	go func() { served <- s.Serve(ctx, listener) }()
+	go func() { served <- s.Serve(ctx, server.Listeners{HTTP: listener, RESP: redis}) }()
 	go func() {
 		defer close(followed)
 		s.Follow(ctx, server.Watch{Config: file, Ticks: ticks, Hangup: hangups})
 	}()
-	v := &serving{Server: s, addr: listener.Addr().String(), log: out, file: file}
+	v := &serving{Server: s, addr: listener.Addr().String(), redis: redis.Addr().String(), log: out, file: file}
 	// What is sent is taken when what went before is done.
 	v.turn = func() {
 		for range 3 {

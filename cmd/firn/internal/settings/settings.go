@@ -35,8 +35,11 @@ type Config struct {
 // Listen says on which addresses.
 type Listen struct {
 	HTTP string `yaml:"http"`
-	RESP string `yaml:"resp"`
+	RESP string `yaml:"resp"` // or Off
 }
+
+// Off stands for no address.
+const Off = "off"
 
 // DefaultPool is the pool of generators for which none is named.
 const DefaultPool = "default"
@@ -78,7 +81,7 @@ func Parse(path string, source []byte) (Config, error) {
 	if cfg.Listen.HTTP != "" {
 		report(CheckAddress(cfg.Listen.HTTP), "listen", "http")
 	}
-	if cfg.Listen.RESP != "" {
+	if cfg.Listen.RESP != "" && cfg.Listen.RESP != Off {
 		report(CheckAddress(cfg.Listen.RESP), "listen", "resp")
 	}
 	cfg.Limits.check(cfg.Namespaces, report)

@@ -55,6 +55,8 @@ func TestAMistakeInTheConfigurationNamesFileLineAndKey(t *testing.T) {
 		"namespaces:\n  a: {epoch: 2025}":                     {"namespaces.a.epoch", "2025-01-01"},
 		"namespaces:\n  a/b: {}":                              {"namespaces.a/b", "namespace name"},
 		"namespaces:\n  a: {}\n  b: {layout: twitter}":        {"line 3", "pool default is shared with namespace a"},
+		"limits: {connections: -1}":                           {"limits.connections", "-1", "1000000"},
+		"listen: {resp: 7071}":                                {"line 1", "listen.resp", "7071"},
 		"limits: {batch: -1}":                                 {"limits.batch", "-1"},
 		"namespaces: [":                                       {"[1:"},
 		"namespaces:\n  a: {layout: x, clock: y, worker: -1}": {"namespaces.a.layout", "namespaces.a.clock", "namespaces.a.worker"},
@@ -81,5 +83,16 @@ func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestAListenerMayBeOff(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "firn.yaml")
+	if err := os.WriteFile(path, []byte("listen: {resp: off}\nlimits: {connections: 7}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := settings.Read(path)
+	if err != nil || cfg.Listen.RESP != settings.Off || cfg.Limits.Connections != 7 {
+		t.Errorf("%+v, %v", cfg, err)
 	}
 }

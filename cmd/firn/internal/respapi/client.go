@@ -1,0 +1,128 @@
+package respapi
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/resp"
+)
+
+// client answers CLIENT.
+func (c *conn) client(args [][]byte) {
+	sub, rest := args[1], args[2:]
+	for _, k := range clientCommands {
+		if !is(sub, k.name) {
+			continue
+		}
+		if len(rest) < k.least || len(rest) > k.most {
+			c.wrongArguments(args)
+			return
+		}
+		k.answer(c, rest)
+		return
+	}
+	c.unknownSubcommand(args)
+}
+
+// clientCommands is what there is of CLIENT, with the least and most arguments. What
+// would change nothing here is accepted, as clients send it when they connect.
+var clientCommands = []struct {
+	name        string
+	least, most int
+	answer      func(c *conn, args [][]byte)
+}{
+	{"setinfo", 2, 2, (*conn).clientSetInfo},
+	{"setname", 1, 1, (*conn).clientSetName},
+	{"getname", 0, 0, func(c *conn, _ [][]byte) { c.textOrNull(c.name) }},
+	{"id", 0, 0, func(c *conn, _ [][]byte) { c.out = resp.AppendInt(c.out, c.id) }},
+	{"info", 0, 0, (*conn).clientShow},
+	{"list", 0, 16, (*conn).clientShow}, // others are nobody's business
+	{"no-evict", 1, 1, (*conn).clientSwitch},
+	{"no-touch", 1, 1, (*conn).clientSwitch},
+	{"reply", 1, 1, (*conn).clientReply},
+	{"tracking", 1, 16, (*conn).clientTracking},
+	{"getredir", 0, 0, func(c *conn, _ [][]byte) { c.out = resp.AppendInt(c.out, -1) }},
+}
+
+func (c *conn) textOrNull(text string) {
+	if text == "" {
+		c.out = resp.AppendNull(c.out, c.version)
+		return
+	}
+	c.out = resp.AppendBulk(c.out, text)
+}
+
+// maxClientText bounds what a client may say about itself.
+const maxClientText = 256
+
+// plain reports whether a text can stand in the line that shows a client.
+func plain(text []byte) bool {
+	for _, b := range text {
+		if b <= ' ' || b > '~' {
+			return false
+		}
+	}
+	return len(text) <= maxClientText
+}
+
+func (c *conn) badName() {
+	c.refuse("ERR Client names cannot contain spaces, newlines or special characters.")
+}
+
+func (c *conn) clientSetName(args [][]byte) {
+	if !plain(args[0]) {
+		c.badName()
+		return
+	}
+	c.name = string(args[0])
+	c.ok()
+}
+
+func (c *conn) clientSetInfo(args [][]byte) {
+	if !plain(args[1]) {
+		c.refuse("ERR " + string(args[0][:min(len(args[0]), shown)]) + " cannot contain spaces, newlines or special characters.")
+		return
+	}
+	switch {
+	case is(args[0], "lib-name"):
+		c.library = string(args[1])
+	case is(args[0], "lib-ver"):
+		c.libVersion = string(args[1])
+	default:
+		c.refuse("ERR Unrecognized option '" + string(args[0][:min(len(args[0]), shown)]) + "'")
+		return
+	}
+	c.ok()
+}
+
+// clientShow answers the line that shows this connection.
+func (c *conn) clientShow([][]byte) {
+	now := time.Now()
+	line := fmt.Sprintf("id=%d addr=%v laddr=%v name=%s age=%d idle=0 db=0 user=%s lib-name=%s lib-ver=%s resp=%d\n",
+		c.id, c.net.RemoteAddr(), c.net.LocalAddr(), c.name, int(now.Sub(c.since).Seconds()), c.caller.Name(), c.library, c.libVersion, c.version)
+	c.out = resp.AppendBulk(c.out, line)
+}
+
+func (c *conn) clientSwitch(args [][]byte) {
+	if !is(args[0], "on") && !is(args[0], "off") {
+		c.syntaxError()
+		return
+	}
+	c.ok()
+}
+
+func (c *conn) clientReply(args [][]byte) {
+	if !is(args[0], "on") {
+		c.refuse("ERR CLIENT REPLY " + string(args[0][:min(len(args[0]), shown)]) + " is not supported: an id that nobody reads is of no use")
+		return
+	}
+	c.ok()
+}
+
+func (c *conn) clientTracking(args [][]byte) {
+	if !is(args[0], "off") {
+		c.refuse("ERR CLIENT TRACKING ON is not supported: no answer is ever the same again")
+		return
+	}
+	c.ok()
+}

@@ -1,0 +1,266 @@
+package respapi
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/resp"
+)
+
+// A conn is a connection, the goroutine that serves it, and what its client has said.
+type conn struct {
+	server *Server
+	net    net.Conn
+	fd     uintptr // while the descriptor may be used as it is; else noFD
+	id     int64
+	since  time.Time
+	err    error // why it ends
+
+	*scratch // nil while nothing has come
+
+	used    time.Time // when it was last answered
+	partial time.Time // when an unfinished command came; zero without one
+	armed   time.Time // when the reader is woken at the latest; zero: never
+	closing bool      // after what is written
+	hot     bool      // it asks again and again
+
+	session
+}
+
+const noFD = ^uintptr(0)
+
+// scratch is the memory that commands are read into and answered in. It is lent to a
+// connection while it has some.
+type scratch struct {
+	in     []byte
+	filled int // of in
+	out    []byte
+	parser resp.Parser
+	batch  issuing.Batch
+	row    issuing.Batch
+}
+
+func newScratch() *scratch {
+	s := &scratch{in: make([]byte, bufferSize)}
+	s.row.Consecutive = true
+	return s
+}
+
+func newConn(s *Server, nc net.Conn) *conn {
+	c := &conn{server: s, net: nc, fd: noFD, id: s.lastID.Add(1), since: time.Now()}
+	c.version = resp.V2
+	return c
+}
+
+// serve answers until the client or the server ends the connection.
+func (c *conn) serve() {
+	defer c.server.gone(c)
+	if err := c.prepare(); err != nil {
+		c.end(err)
+	} else if tcp := tcpOf(c.net); tcp != nil && directly {
+		c.serveDirectly(tcp)
+	} else {
+		c.serveAny()
+	}
+	if err := c.net.Close(); err != nil && c.err == nil {
+		c.err = err
+	}
+	c.release()
+	c.server.cfg.Log.Debug("connection ended", "protocol", "resp", "client", c.id, "remote", c.net.RemoteAddr(), "reason", c.err)
+}
+
+// prepare makes a connection ready to be read from.
+func (c *conn) prepare() error {
+	encrypted, ok := c.net.(*tls.Conn)
+	inner := c.net
+	if ok {
+		inner = encrypted.NetConn()
+	}
+	if tcp := tcpOf(inner); tcp != nil {
+		// A failure shows when the connection is used.
+		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: keepAliveCount})
+	}
+	if ok {
+		ctx, cancel := context.WithTimeout(c.server.ctx, c.server.cfg.ReadTimeout)
+		defer cancel()
+		if err := encrypted.HandshakeContext(ctx); err != nil {
+			return err
+		}
+		if chains := encrypted.ConnectionState().VerifiedChains; len(chains) > 0 {
+			c.certificate = chains[0][0]
+		}
+	}
+	c.local = access.Local(c.net.LocalAddr(), c.net.RemoteAddr())
+	c.identify()
+	return nil
+}
+
+// tcpOf returns a connection that is TCP and nothing above it, be it counted, else nil.
+func tcpOf(c net.Conn) *net.TCPConn {
+	if counted, ok := c.(interface{ Counted() net.Conn }); ok {
+		c = counted.Counted()
+	}
+	tcp, _ := c.(*net.TCPConn)
+	return tcp
+}
+
+// serveAny serves any connection, as one with TLS.
+func (c *conn) serveAny() {
+	var one [1]byte // so that a connection that waits holds no buffers
+	for !c.closing && c.rest() {
+		into := one[:]
+		if c.scratch != nil {
+			into = c.space()
+		}
+		n, err := c.net.Read(into)
+		if n > 0 {
+			if c.scratch == nil {
+				c.space()[0] = one[0]
+			}
+			if !c.received(n) {
+				return
+			}
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, os.ErrDeadlineExceeded) && !c.server.draining.Load():
+			c.woken()
+		default:
+			c.end(err)
+			return
+		}
+	}
+}
+
+// space returns where to read to: room for a byte at least.
+func (c *conn) space() []byte {
+	if c.scratch == nil {
+		c.scratch, _ = c.server.scratches.Get().(*scratch)
+		if c.scratch == nil {
+			c.scratch = newScratch()
+		}
+	}
+	if c.filled == len(c.in) {
+		// A parser refuses a command before the buffer is as large as it may become.
+		grown := make([]byte, min(4*len(c.in), maxBuffer))
+		copy(grown, c.in)
+		c.in = grown
+	}
+	return c.in[c.filled:]
+}
+
+// release gives the memory back.
+func (c *conn) release() {
+	s := c.scratch
+	c.scratch = nil
+	if s == nil || len(s.in) > bufferSize || cap(s.out) > 2*flushAt || cap(s.batch.IDs) > maxKept {
+		return
+	}
+	s.filled, s.out, s.batch.Texts = 0, s.out[:0], nil
+	s.parser.Reset()
+	c.server.scratches.Put(s)
+}
+
+// received answers n bytes more that have come, and reports whether to go on.
+func (c *conn) received(n int) bool {
+	start := time.Now()
+	c.hot = start.Sub(c.used) < hotFor
+	c.filled += n
+	read, commands := c.consume()
+	if len(c.out) > 0 && !c.flush() {
+		return false
+	}
+	if c.closing {
+		return false
+	}
+	copy(c.in, c.in[read:c.filled])
+	c.filled -= read
+	switch {
+	case c.filled == 0:
+		c.partial = time.Time{}
+	case read > 0 || c.partial.IsZero():
+		c.partial = start
+	}
+	c.used = time.Now()
+	if commands > 0 {
+		c.server.front.Observe(c.used.Sub(start))
+		c.server.commands.Add(int64(commands))
+	}
+	return true
+}
+
+// consume answers the commands in the buffer, and returns how many bytes they had, and
+// how many they were.
+func (c *conn) consume() (read, commands int) {
+	c.renew()
+	for read < c.filled && !c.closing {
+		limits := callerLimits
+		if c.caller == nil {
+			limits = strangerLimits
+		}
+		buf := c.in[read:c.filled]
+		args, n, err := c.parser.Parse(buf, limits)
+		if err != nil {
+			c.count(badProtocol(err))
+			c.out = resp.AppendError(c.out, "ERR "+err.Error())
+			c.closing, c.err = true, err
+			break
+		}
+		if n == 0 {
+			break
+		}
+		read += n
+		if len(args) == 0 {
+			continue
+		}
+		run := 1
+		if isIncrement(args) && buf[0] == '*' {
+			// The same command again needs no parser.
+			for same := buf[:n]; run < maxRun && len(buf) >= 2*n && string(buf[n:2*n]) == string(same); run++ {
+				buf = buf[n:]
+			}
+			read += (run - 1) * n
+		}
+		c.do(args, run)
+		commands += run
+		if len(c.out) >= flushAt && !c.flush() {
+			break
+		}
+	}
+	return read, commands
+}
+
+// flush writes the answers there are. A client that does not read them for too long is
+// dropped.
+func (c *conn) flush() bool {
+	b := c.out
+	c.out = c.out[:0]
+	if c.fd != noFD {
+		if b = b[writeNow(c.fd, b):]; len(b) == 0 {
+			return true
+		}
+	}
+	err := c.net.SetWriteDeadline(time.Now().Add(c.server.cfg.WriteTimeout))
+	if err == nil {
+		_, err = c.net.Write(b)
+	}
+	if err != nil {
+		c.end(err)
+	}
+	return err == nil
+}
+
+// end notes why the connection ends.
+func (c *conn) end(err error) {
+	c.closing = true
+	if c.err == nil && !errors.Is(err, io.EOF) {
+		c.err = err
+	}
+}

@@ -1,0 +1,112 @@
+//go:build unix
+
+package respapi
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+)
+
+// directly says that TCP connections are served on their descriptors.
+const directly = true
+
+// finalRounds bounds what is read of a connection when the server ends.
+const finalRounds = 16
+
+// serveDirectly serves a connection on its descriptor, which is not blocking: the
+// runtime wakes the goroutine, and needs a buffer only then.
+//
+// After a read that did not fill the buffer nothing more is there, and the runtime
+// wakes us at the next event: the usual second read, that finds nothing, is saved while
+// the connection is busy. An end of the stream that came together with the last bytes
+// causes no event of its own, so a busy connection is woken once a second to look, and
+// others look at once.
+func (c *conn) serveDirectly(tcp *net.TCPConn) {
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		c.end(err)
+		return
+	}
+	ready := c.ready
+	for !c.closing {
+		err := raw.Read(ready)
+		c.fd = noFD
+		switch {
+		case err == nil: // it ends
+		case c.server.draining.Load():
+			if err := raw.Control(c.finish); err != nil {
+				c.end(err)
+			}
+			c.end(errDraining)
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			c.woken()
+		default:
+			c.end(err)
+		}
+	}
+}
+
+// ready answers what has come. It returns true at the end of the connection, false to
+// wait for more.
+func (c *conn) ready(fd uintptr) bool {
+	c.fd = fd
+	for {
+		space := c.space()
+		n, err := readNow(fd, space)
+		switch {
+		case n > 0:
+			if !c.received(n) {
+				return true
+			}
+			if n < len(space) && c.hot || c.server.draining.Load() {
+				return !c.rest() // when the server ends, the wait does at once
+			}
+		case errors.Is(err, syscall.EAGAIN):
+			return !c.rest()
+		default:
+			c.end(err)
+			return true
+		}
+	}
+}
+
+// finish answers what a client has sent before the server ends.
+func (c *conn) finish(fd uintptr) {
+	c.fd = fd
+	for range finalRounds {
+		n, err := readNow(fd, c.space())
+		if err != nil || !c.received(n) {
+			break
+		}
+	}
+	c.fd = noFD
+}
+
+// readNow reads what is there.
+func readNow(fd uintptr, to []byte) (int, error) {
+	for {
+		n, err := syscall.Read(int(fd), to)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return 0, err
+		case n == 0:
+			return 0, io.EOF
+		default:
+			return n, nil
+		}
+	}
+}
+
+// writeNow writes as much as there is room for. Errors show when the rest is written.
+func writeNow(fd uintptr, b []byte) int {
+	for {
+		n, err := syscall.Write(int(fd), b)
+		if !errors.Is(err, syscall.EINTR) {
+			return max(n, 0)
+		}
+	}
+}

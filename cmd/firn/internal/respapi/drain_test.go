@@ -1,0 +1,102 @@
+package respapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+)
+
+func TestWhatWasSentBeforeTheEndIsAnswered(t *testing.T) {
+	s, _, address := serve(t, kinds)
+	idle, half := dial(t, address), dial(t, address)
+	idle.ask("PING")
+	half.ask("PING")
+	half.send("*2\r\n$4\r\nINCR\r\n")
+	const clients, each = 20, 500
+	busy := make([]*client, clients)
+	for i := range busy {
+		busy[i] = dial(t, address)
+		busy[i].ask("PING")
+		busy[i].send(strings.Repeat(fmt.Sprintf(incr, 5, "items"), each)) // it is on this machine, so it has arrived
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+	seen := map[int64]bool{}
+	for _, c := range busy {
+		for range each {
+			seen[c.number()] = true
+		}
+		c.ended()
+	}
+	if len(seen) != clients*each {
+		t.Errorf("%d ids, want %d", len(seen), clients*each)
+	}
+	idle.ended()
+	half.ended()
+}
+
+func TestAReloadLosesNoConnection(t *testing.T) {
+	_, service, address := serve(t, kinds)
+	c := dial(t, address)
+	if got := c.ask("INCR items"); got != ":1" {
+		t.Fatal(got)
+	}
+	changed := settings.Config{Namespaces: map[string]settings.Namespace{"items": {Kind: "segment"}, "more": {Kind: "sequence"}}}
+	if err := service.Apply(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	for say, want := range map[string]string{"INCR items": ":2", "INCR more": ":1"} {
+		if got := c.ask(say); got != want {
+			t.Errorf("%s after the reload: %s", say, got)
+		}
+	}
+	if got := c.ask("INCR txn"); !strings.HasPrefix(got, "-ERR unknown_namespace: ") {
+		t.Error(got)
+	}
+}
+
+func TestAClosedServiceSaysSoInsteadOfIDs(t *testing.T) {
+	_, service, address := serve(t, kinds)
+	c := dial(t, address)
+	c.ask("INCR items")
+	if err := service.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, say := range []string{"INCR items", "INCR orders", "INCRBY txn 5", "FIRN.NEXT orders COUNT 3"} {
+		if got := c.ask(say); !strings.HasPrefix(got, "-TRYAGAIN shutting_down: ") {
+			t.Errorf("%s: %s", say, got)
+		}
+	}
+	c.send(strings.Repeat("INCR items\r\n", 3) + strings.Repeat(fmt.Sprintf(incr, 5, "items"), 3))
+	for range 6 {
+		if got := c.line(); !strings.HasPrefix(got, "-TRYAGAIN shutting_down: ") {
+			t.Errorf("%s", got)
+		}
+	}
+}
+
+func TestCloseCutsConnectionsOff(t *testing.T) {
+	s, _, address := serve(t, kinds)
+	c := dial(t, address)
+	c.ask("PING")
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.lines.ReadByte(); err == nil || !errors.Is(err, io.EOF) && isTimeout(err) {
+		t.Errorf("after Close: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,222 @@
+// Package respapi is the Redis protocol interface of the server: RESP2 and RESP3 with
+// pipelining, so that every Redis client is one of Firn's.
+//
+// Each connection is a goroutine that reads what has come, answers all commands in it
+// and writes the answers at once. A connection that waits holds no buffers. Commands
+// that repeat each other in a pipeline, as INCR of one namespace, are answered with ids
+// taken in one go.
+package respapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/resp"
+)
+
+// Bounds on what a connection may cost.
+const (
+	// keepAlive is how often a silent peer is asked whether it is there; after
+	// keepAliveCount questions without an answer it is not.
+	keepAlive      = 30 * time.Second
+	keepAliveCount = 4
+
+	bufferSize = 16 << 10 // read at once
+	flushAt    = 64 << 10 // of answers, before further commands are looked at
+	maxRun     = 1024     // equal commands that are answered in one go
+	maxKept    = 1 << 14  // ids whose memory is kept for the next commands
+)
+
+// The limits of a command before and after its client is known, as in Redis.
+var (
+	strangerLimits = resp.Limits{Args: 10, Bulk: 16 << 10, Command: 64 << 10}
+	callerLimits   = resp.Limits{Args: 1024, Bulk: 32 << 10, Command: 64 << 10}
+)
+
+// maxBuffer lets a parser see that a command is too long.
+const maxBuffer = 64<<10 + 64
+
+// Config is what [New] works with.
+type Config struct {
+	Service *issuing.Service
+	Log     *slog.Logger
+
+	// ReadTimeout bounds how long a command may be on its way, and how long a
+	// client may take to say who it is. Default: 10s.
+	ReadTimeout time.Duration
+	// WriteTimeout is for how long a client may leave its answers unread. Default: 10s.
+	WriteTimeout time.Duration
+}
+
+const (
+	defaultReadTimeout  = 10 * time.Second
+	defaultWriteTimeout = 10 * time.Second
+)
+
+// Server is the interface. Make one with [New]. Its methods may be called concurrently.
+type Server struct {
+	cfg       Config
+	front     *issuing.Front
+	table     *table
+	started   time.Time
+	lastID    atomic.Int64
+	commands  atomic.Int64 // answered
+	warned    atomic.Int64 // after started, when HTTP was last warned of
+	scratches sync.Pool    // of *scratch
+
+	ctx      context.Context // of requests; ends with Close
+	cancel   context.CancelFunc
+	draining atomic.Bool
+
+	mu        sync.Mutex // guards all below
+	listeners map[net.Listener]struct{}
+	conns     map[*conn]struct{}
+	group     sync.WaitGroup // a member for each of conns
+}
+
+// New returns the interface to a service. Close ends it.
+func New(cfg Config) *Server {
+	if cfg.ReadTimeout == 0 {
+		cfg.ReadTimeout = defaultReadTimeout
+	}
+	if cfg.WriteTimeout == 0 {
+		cfg.WriteTimeout = defaultWriteTimeout
+	}
+	s := &Server{
+		cfg: cfg, front: cfg.Service.Front(issuing.RESP), table: newTable(), started: time.Now(),
+		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Serve answers on listener, which it closes, until Shutdown or Close; then it returns
+// nil at once.
+func (s *Server) Serve(listener net.Listener) error {
+	if !s.begin(listener) {
+		return listener.Close()
+	}
+	defer s.end(listener)
+	var pause time.Duration
+	for {
+		c, err := listener.Accept()
+		switch {
+		case err == nil:
+			pause = 0
+			s.accept(c)
+		case s.draining.Load():
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("serve the redis protocol: %w", err)
+		default:
+			// As for want of file descriptors: those there are go on.
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			s.cfg.Log.Warn("no connection could be accepted; it is tried again", "protocol", "resp", "error", err, "pause", pause)
+			select {
+			case <-time.After(pause):
+			case <-s.ctx.Done():
+			}
+		}
+	}
+}
+
+// begin takes note of a listener, unless there is to be none any more.
+func (s *Server) begin(listener net.Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining.Load() {
+		return false
+	}
+	s.listeners[listener] = struct{}{}
+	return true
+}
+
+func (s *Server) end(listener net.Listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, open := s.listeners[listener]; open {
+		delete(s.listeners, listener)
+		_ = listener.Close() // it has failed already
+	}
+}
+
+// TooMany is what Redis says, and clients know, before it closes a connection that is
+// above the limit.
+const TooMany = "-ERR max number of clients reached\r\n"
+
+// accept starts the goroutine of a connection.
+func (s *Server) accept(nc net.Conn) {
+	s.mu.Lock()
+	if s.draining.Load() {
+		s.mu.Unlock()
+		_ = nc.Close() // nothing was read from it or is owed to it
+		return
+	}
+	c := newConn(s, nc)
+	s.conns[c] = struct{}{}
+	s.group.Add(1)
+	s.mu.Unlock()
+	go c.serve()
+}
+
+// gone forgets a connection that has ended.
+func (s *Server) gone(c *conn) {
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+	s.group.Done()
+}
+
+func (s *Server) connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
+// Shutdown closes the listeners and ends each connection once all that it has sent so
+// far is answered. It returns when all have ended, or the error of ctx.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.drain()
+	done := make(chan struct{})
+	go func() { s.group.Wait(); close(done) }()
+	select {
+	case <-done:
+		return err
+	case <-ctx.Done():
+		return errors.Join(err, context.Cause(ctx))
+	}
+}
+
+func (s *Server) drain() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.draining.Store(true)
+	var errs []error
+	for l := range s.listeners {
+		delete(s.listeners, l)
+		errs = append(errs, l.Close())
+	}
+	for c := range s.conns {
+		c.wake()
+	}
+	return errors.Join(errs...)
+}
+
+// Close closes the listeners and cuts all connections off. It may be called again.
+func (s *Server) Close() error {
+	err := s.drain()
+	s.cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		_ = c.net.Close() // its goroutine finds out and ends
+	}
+	return err
+}

@@ -1,0 +1,65 @@
+package respapi_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/respapi"
+)
+
+func TestOverTLSItIsTheSame(t *testing.T) {
+	s, _, _ := serve(t, kinds, func(c *respapi.Config) { c.ReadTimeout = 500 * time.Millisecond })
+	certified := httptest.NewTLSServer(nil)
+	defer certified.Close()
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() {
+		served <- s.Serve(tls.NewListener(plain, &tls.Config{Certificates: certified.TLS.Certificates}))
+	}()
+
+	silent := dial(t, plain.Addr().String()) // without a handshake
+	c, err := tls.Dial("tcp", plain.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"PING\r\n", "P", "ING\r\n", strings.Repeat("PING\r\n", 5000)} {
+		if _, err := io.WriteString(c, text); err != nil {
+			t.Fatal(err)
+		}
+		want := strings.Repeat("+PONG\r\n", strings.Count(text, "\n"))
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
+			t.Fatalf("%.20q: %.40q, %v", text, got, err)
+		}
+	}
+	silent.ended()
+	if _, err := fmt.Fprint(c, "INCR items\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	var reply [4]byte
+	if _, err := io.ReadFull(c, reply[:]); err != nil || string(reply[:]) != ":1\r\n" {
+		t.Errorf("an idle connection: %q, %v", reply, err)
+	}
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n, err := c.Read(reply[:]); err == nil {
+		t.Errorf("after the end: %q", reply[:n])
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}

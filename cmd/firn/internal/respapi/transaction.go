@@ -1,0 +1,77 @@
+package respapi
+
+import (
+	"slices"
+
+	"github.com/firn-id/firn/cmd/firn/internal/resp"
+)
+
+// Bounds on what may stand between MULTI and EXEC.
+const (
+	maxQueue      = 4096
+	maxQueueBytes = 256 << 10
+)
+
+// A queue is the commands after MULTI. Client libraries send pipelines so; ids need no
+// transactions, and commands of others may come between these.
+type queue struct {
+	commands [][][]byte
+	bytes    int
+	broken   bool // EXEC is to fail
+}
+
+func (c *conn) multi([][]byte) {
+	if c.queue != nil {
+		c.refuse("ERR MULTI calls can not be nested")
+		return
+	}
+	c.queue = &queue{}
+	c.ok()
+}
+
+// enqueue keeps a command for EXEC.
+func (c *conn) enqueue(args [][]byte) {
+	q := c.queue
+	for _, a := range args {
+		q.bytes += len(a)
+	}
+	if len(q.commands) == maxQueue || q.bytes > maxQueueBytes {
+		q.commands = nil
+		c.refuse("ERR too many commands after MULTI: 4096, of 262144 bytes together, are allowed")
+		return
+	}
+	kept := make([][]byte, len(args))
+	for i, a := range args {
+		kept[i] = slices.Clone(a)
+	}
+	q.commands = append(q.commands, kept)
+	c.out = resp.AppendSimple(c.out, "QUEUED")
+}
+
+func (c *conn) exec([][]byte) {
+	q := c.queue
+	c.queue = nil
+	switch {
+	case q == nil:
+		c.refuse("ERR EXEC without MULTI")
+	case q.broken:
+		c.fail("EXECABORT Transaction discarded because of previous errors.")
+	default:
+		c.out = resp.AppendArray(c.out, len(q.commands))
+		for _, args := range q.commands {
+			c.one(args)
+			if !c.room() {
+				return
+			}
+		}
+	}
+}
+
+func (c *conn) discard([][]byte) {
+	if c.queue == nil {
+		c.refuse("ERR DISCARD without MULTI")
+		return
+	}
+	c.queue = nil
+	c.ok()
+}

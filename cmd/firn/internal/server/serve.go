@@ -1,0 +1,158 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/respapi"
+)
+
+// Listeners are what a server answers on. It closes them.
+type Listeners struct {
+	HTTP net.Listener
+	RESP net.Listener // nil for none
+}
+
+// Close closes them where they are not served.
+func (l Listeners) Close() error {
+	var errs []error
+	for _, one := range []net.Listener{l.HTTP, l.RESP} {
+		if one != nil {
+			errs = append(errs, one.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// A front answers on a listener, as [http.Server] does.
+type front struct {
+	name     string
+	listener net.Listener
+	server   interface {
+		Serve(net.Listener) error
+		Shutdown(context.Context) error
+		Close() error
+	}
+}
+
+// Serve answers requests on the listeners until ctx ends or one of them fails; then it
+// lets those under way end, up to a bound, and returns. Workers are given back by Close
+// only after that: the other order would let a newcomer issue beside the last
+// requests.
+func (s *Server) Serve(ctx context.Context, on Listeners) error {
+	fronts := []front{{"http", s.Bound(on.HTTP, "http", httpGoodbye), &httpFront{http.Server{
+		Handler:           s.http,
+		ReadHeaderTimeout: s.timeouts.header,
+		ReadTimeout:       s.timeouts.read,
+		WriteTimeout:      s.timeouts.write,
+		IdleTimeout:       s.timeouts.idle,
+		MaxHeaderBytes:    maxHeader,
+		Protocols:         protocols(),
+		HTTP2:             http2(s.timeouts.ping),
+		TLSConfig:         s.TLS(),
+		ErrorLog:          log.New(serverErrors{s}, "", 0),
+	}}}}
+	s.warnExposed(on.HTTP.Addr())
+	if on.RESP != nil {
+		bounded := s.Bound(on.RESP, "resp", []byte(respapi.TooMany))
+		if config := s.TLS(); config != nil {
+			bounded = tls.NewListener(bounded, config)
+		}
+		fronts = append(fronts, front{"resp", bounded, s.resp})
+		s.warnExposed(on.RESP.Addr())
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, len(fronts))
+	for _, f := range fronts {
+		go func() {
+			ended <- f.serve(ctx, s.timeouts.drain)
+			stop() // without one of them the others are not to go on as if nothing were
+		}()
+	}
+	<-ctx.Done()
+	s.service.Drain()
+	s.rpc.Drain()
+	s.log.Info("shutting down: no new connections, requests under way end first")
+	var errs []error
+	for range fronts {
+		errs = append(errs, <-ended)
+	}
+	return errors.Join(errs...)
+}
+
+// serve returns when ctx has ended, and what was asked for before is answered.
+func (f front) serve(ctx context.Context, longest time.Duration) error {
+	failed := make(chan error, 1)
+	go func() { failed <- f.server.Serve(f.listener) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve %s: %w", f.name, errors.Join(err, f.server.Close()))
+	case <-ctx.Done():
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), longest)
+	defer cancel()
+	err := f.server.Shutdown(drain)
+	if err != nil {
+		err = fmt.Errorf("%s requests still under way after %v were cut off: %w", f.name, longest, errors.Join(err, f.server.Close()))
+	}
+	if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
+
+// httpFront is a server that is encrypted where it is so configured.
+type httpFront struct{ http.Server }
+
+// Serve answers on a listener.
+func (h *httpFront) Serve(on net.Listener) error {
+	if h.TLSConfig == nil {
+		return h.Server.Serve(on)
+	}
+	return h.ServeTLS(on, "", "") // the files are those of the configuration
+}
+
+// protocols are those of one port. Clients of gRPC speak HTTP/2 from the first byte
+// where there is no TLS to agree on it.
+func protocols() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	p.SetHTTP2(true)
+	p.SetUnencryptedHTTP2(true)
+	return p
+}
+
+// http2 bounds what a connection may hold, and ends those whose other end has gone.
+func http2(ping time.Duration) *http.HTTP2Config {
+	return &http.HTTP2Config{
+		MaxConcurrentStreams:          250,
+		MaxReceiveBufferPerConnection: 1 << 20,
+		MaxReceiveBufferPerStream:     64 << 10,
+		SendPingTimeout:               ping,
+		PingTimeout:                   ping,
+		WriteByteTimeout:              ping,
+	}
+}
+
+// serverErrors receives what net/http has to say. A client's certificate that is
+// refused is a denial, which else nobody would write down; the rest is noise of clients
+// that leave.
+type serverErrors struct{ server *Server }
+
+func (e serverErrors) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	if rest, found := strings.CutPrefix(text, "http: TLS handshake error from "); found && strings.Contains(rest, "certificate") {
+		from, why, _ := strings.Cut(rest, ": ")
+		e.server.audit.Denied("", from, "tls", why)
+	}
+	e.server.log.Debug(text)
+	return len(line), nil
+}

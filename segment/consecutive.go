@@ -1,0 +1,181 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/firn-id/firn"
+)
+
+// MaxConsecutive bounds the ids that one call of [Name.Consecutive] returns.
+const MaxConsecutive = maxTake
+
+// maxRows bounds how often a call of Consecutive finds what was fetched for it
+// used up by others, or too short, before it gives up.
+const maxRows = 16
+
+// Consecutive takes count ids in a row, 1 to [MaxConsecutive], and returns them as
+// a range of stride 1: for callers that add count to a counter and reckon from the
+// last. All of them, or none and why.
+//
+// They come from one range, or from several that follow each other without a gap.
+// What is left of the range in use and too short is not issued any more, so that
+// ids of a process still grow: calls with a count in the order of the least step
+// leave many gaps. Where no range at hand is long enough, the next fetch asks for
+// count ids at least, whatever MaxStep is.
+//
+// Errors are those of [Name.Next], [ErrNotConsecutive], and *[firn.RangeError]
+// for a count out of range. It waits as [Name.NextContext] does; with a context that
+// has ended it takes what is at hand, or starts nothing.
+func (n *Name) Consecutive(ctx context.Context, count int) (Range, error) {
+	if count < 1 || count > MaxConsecutive {
+		return Range{}, firn.NewRangeError("number of consecutive ids", int64(count), 1, MaxConsecutive, "")
+	}
+	if stride := n.all.cfg.Stride; stride != 1 {
+		return Range{}, fmt.Errorf("%w: those of %q are %d apart", ErrNotConsecutive, n.name, stride)
+	}
+	c := n.cell.Load()
+	if r := c.claimRow(uint64(count)); r.Count > 0 {
+		if uint64(r.Last()) >= c.mark.Load() {
+			n.look(c)
+		}
+		r.revision = 0
+		return r, nil
+	}
+	return n.rowSlowly(ctx, int64(count))
+}
+
+// claimRow takes n consecutive ids, or none. Where others are quicker after the
+// look at what is left, the few that it claimed are a gap.
+func (c *cell) claimRow(n uint64) Range {
+	if word := c.word.Load(); c.stride != 1 || word >= c.end || c.end-word < n {
+		return Range{}
+	}
+	if r := c.claim(n); uint64(r.Count) == n {
+		return r
+	}
+	return Range{}
+}
+
+// rowSlowly takes consecutive ids from ranges fetched ahead, or waits for one.
+func (n *Name) rowSlowly(ctx context.Context, count int64) (Range, error) {
+	var (
+		r       Range
+		short   error
+		fetches int64
+		tries   int
+	)
+	if ctx.Err() != nil {
+		return n.rowAtHand(ctx, count)
+	}
+	n.mu.Lock()
+	n.rows++
+	n.row = max(n.row, count)
+	fetches = n.fetches
+	n.mu.Unlock()
+	err := n.wait(ctx, func() bool {
+		if r = n.takeRow(count); r.Count > 0 {
+			return true
+		}
+		if n.fetches != fetches {
+			fetches = n.fetches
+			tries++
+		}
+		if tries >= maxRows || len(n.chain) >= maxChain {
+			short = fmt.Errorf("%w: %d of %q were asked for, and %d ranges that were fetched are too short or were used up by others; ask for fewer",
+				ErrNotConsecutive, count, n.name, tries)
+		}
+		return short != nil
+	})
+	n.mu.Lock()
+	if n.rows--; n.rows == 0 {
+		n.row = 0
+	}
+	n.mu.Unlock()
+	r.revision = 0
+	return r, errors.Join(err, short)
+}
+
+// rowAtHand takes consecutive ids without waiting.
+func (n *Name) rowAtHand(ctx context.Context, count int64) (Range, error) {
+	n.mu.Lock()
+	var r Range
+	fetch := false
+	err := context.Cause(ctx)
+	if n.closed {
+		err = firn.ErrClosed
+	} else if r = n.takeRow(count); r.Count > 0 {
+		fetch, err = n.decide(), nil
+	}
+	n.mu.Unlock()
+	if fetch {
+		n.all.enqueue(n)
+	}
+	r.revision = 0
+	return r, err
+}
+
+// wantsRow reports whether callers wait for a longer row than is held. Those for whom
+// one has come may not have woken yet. The caller holds mu.
+func (n *Name) wantsRow() bool {
+	return n.rows > 0 && len(n.chain) < maxChain && n.cell.Load().rest().Count < n.row && n.findRow(n.row) < 0
+}
+
+// takeRow takes consecutive ids from the cell, or else from the first ranges of
+// the chain that are long enough together; what lies before is dropped. The caller
+// holds mu.
+func (n *Name) takeRow(count int64) Range {
+	c := n.cell.Load()
+	if r := c.claimRow(uint64(count)); r.Count > 0 {
+		return r
+	}
+	if i := n.findRow(count); i >= 0 {
+		return n.startRow(c, i, uint64(count))
+	}
+	return Range{}
+}
+
+// findRow returns where in the chain count ids in a row begin; -1 for nowhere.
+func (n *Name) findRow(count int64) int {
+	for i := 0; i < len(n.chain); {
+		run, next := n.join(i)
+		if run.Stride == 1 && run.Count >= count {
+			return i
+		}
+		i = next
+	}
+	return -1
+}
+
+// startRow makes the ranges that are joined at i the cell, and takes from it.
+func (n *Name) startRow(c *cell, i int, count uint64) Range {
+	run, next := n.join(i)
+	rest := c.seal()
+	n.spent += c.count(c.first) - rest.Count
+	if i == 0 && rest.Count > 0 && follows(rest, run) {
+		run.First, run.Count = rest.First, run.Count+rest.Count
+	}
+	made := newCell(run, n.all.cfg.Ahead)
+	n.chain = append(n.chain[:0], n.chain[next:]...)
+	r := made.claim(count) // before others see it, so that this caller cannot come away empty
+	n.floor = firn.ID(made.end - 1)
+	n.cell.Store(made)
+	return r
+}
+
+// join returns the range i of the chain with those that follow it without a gap,
+// and the index of the one after them.
+func (n *Name) join(i int) (run Range, next int) {
+	run = n.chain[i]
+	for next = i + 1; next < len(n.chain) && follows(run, n.chain[next]); next++ {
+		run.Count += n.chain[next].Count
+		run.revision = n.chain[next].revision
+	}
+	return run, next
+}
+
+// follows reports whether b goes on where a ends.
+func follows(a, b Range) bool {
+	return a.Stride == b.Stride && a.Last() < b.First && int64(b.First-a.Last()) == a.Stride
+}

@@ -1,0 +1,216 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// row takes ids in a row and notes them.
+func (w *world) row(n *segment.Name, count int) segment.Range {
+	w.t.Helper()
+	r, err := n.Consecutive(context.Background(), count)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if r.Len() != count || r.Stride != 1 {
+		w.t.Fatalf("%d in a row: %v", count, r)
+	}
+	for id := range r.All() {
+		w.note(n, id)
+	}
+	return r
+}
+
+func TestConsecutiveIDsAreInARowWhateverTheStep(t *testing.T) {
+	for seed := range uint64(200) {
+		w := newWorld(t, seed)
+		a := w.orders(steps(10, 80))
+		b := w.orders(steps(10, 80)) // another process, whose ranges lie between
+		for range 100 {
+			n := a
+			if w.stage.random.IntN(3) == 0 {
+				n = b
+			}
+			switch w.stage.random.IntN(4) {
+			case 0:
+				w.row(n, 1+w.stage.random.IntN(8))
+			case 1:
+				w.row(n, 1+w.stage.random.IntN(500))
+			case 2:
+				w.mustTake(n, 1+w.stage.random.IntN(60))
+			default:
+				w.stage.settle()
+			}
+		}
+	}
+}
+
+func TestConsecutiveIDsOfOneProcessLeaveNoGap(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders(steps(10, 10))
+	last := firn.ID(0)
+	for _, count := range []int{3, 4, 5, 100, 1, 9, 10, 11, 25} {
+		w.stage.settle()
+		r := w.row(n, count)
+		if r.First != last+1 && count <= 10 {
+			t.Errorf("%d in a row after %d: %v", count, last, r)
+		}
+		last = r.Last()
+	}
+}
+
+func TestUnusedIDsAreGivenBackAfterConsecutiveOnes(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.open(steps(10, 10))
+	n := w.name(s, "orders")
+	w.row(n, 4)
+	r := w.row(n, 15)
+	w.stage.settle()
+	w.close(s)
+	if next := w.orders(steps(10, 10)); true {
+		if id := w.row(next, 1).First; id != r.Last()+1 {
+			t.Errorf("after Close the store goes on at %d, want %d", id, r.Last()+1)
+		}
+	}
+}
+
+func TestConsecutiveIDsAreRefusedWhereThereAreNone(t *testing.T) {
+	w := newWorld(t, 1)
+	for _, count := range []int{0, -1, segment.MaxConsecutive + 1, math.MaxInt} {
+		if _, err := w.orders().Consecutive(t.Context(), count); !errors.Is(err, firn.ErrRange) {
+			t.Errorf("%d: %v", count, err)
+		}
+	}
+	striped := w.name(w.open(func(c *segment.Config) { c.Offset, c.Stride = 1, 4 }), "striped")
+	if _, err := striped.Consecutive(t.Context(), 2); !errors.Is(err, segment.ErrNotConsecutive) {
+		t.Errorf("of a stride: %v", err)
+	}
+	end := w.name(w.open(steps(10, 10), func(c *segment.Config) { c.Max = 25 }), "end")
+	w.row(end, 20)
+	if r, err := end.Consecutive(t.Context(), 6); !errors.Is(err, segment.ErrExhausted) {
+		t.Errorf("beyond the last id: %v, %v", r, err)
+	}
+	w.row(end, 5)
+	short := w.orders(func(c *segment.Config) { c.Source = &stingy{gap: 1} })
+	if r, err := short.Consecutive(t.Context(), 50); !errors.Is(err, segment.ErrNotConsecutive) {
+		t.Errorf("of a source with short ranges: %v, %v", r, err)
+	}
+	if id, err := short.Next(); err != nil || id < 1 {
+		t.Errorf("afterwards: %d, %v", id, err)
+	}
+}
+
+// stingy is a source of ranges of 10 ids, whatever it is asked for, gap apart.
+type stingy struct{ next, gap firn.ID }
+
+func (s *stingy) Fetch(context.Context, string, segment.Ask) (segment.Range, error) {
+	r := segment.Range{First: s.next + 1, Count: 10, Stride: 1}
+	s.next += 10 + s.gap
+	return r, nil
+}
+
+func TestAContextThatHasEndedTakesARowAtHandAndStartsNothing(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.open(steps(10, 10))
+	n := w.name(s, "orders")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := n.Consecutive(ended, 5); !errors.Is(err, context.Canceled) || n.State().Waits != 0 {
+		t.Errorf("with nothing at hand: %v, %+v", err, n.State())
+	}
+	w.row(n, 8)
+	w.stage.settle() // two ids are left, and the next ten follow
+	if r, err := n.Consecutive(ended, 5); err != nil || r.First != 9 || r.Len() != 5 {
+		t.Errorf("over the end of a range: %v, %v", r, err)
+	}
+	if _, err := n.Consecutive(ended, 50); !errors.Is(err, context.Canceled) {
+		t.Errorf("with too little at hand: %v", err)
+	}
+	w.close(s)
+	if _, err := n.Consecutive(ended, 5); !errors.Is(err, firn.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+func TestShortRangesWithoutAGapAreJoined(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders(func(c *segment.Config) { c.Source = &stingy{} })
+	if r := w.row(n, 95); r.First != 1 {
+		t.Errorf("%v", r)
+	}
+	if r := w.row(n, 3); r.First != 96 {
+		t.Errorf("%v", r)
+	}
+	if s := n.State(); s.Fetches > 12 {
+		t.Errorf("more was fetched than needed: %+v", s)
+	}
+}
+
+func TestACallerInARowFailsWithTheStoreAndNobodyLosesIDs(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders(steps(10, 10))
+	w.row(n, 2)
+	w.stage.settle()
+	w.store.SetDown(true)
+	if _, err := n.Consecutive(t.Context(), 1000); err == nil {
+		t.Error("no error without a store")
+	}
+	if id := w.mustTake(n, 1); id != 3 {
+		t.Errorf("the next id is %d, want 3", id)
+	}
+}
+
+func TestConsecutiveCallersBesideOthers(t *testing.T) {
+	s, err := segment.Open(segment.Config{Store: memstore.New(nil), MinStep: 100, MaxStep: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := s.Name("orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	seen := map[firn.ID]bool{}
+	var group sync.WaitGroup
+	for worker := range 8 {
+		group.Go(func() {
+			last := firn.ID(0)
+			for i := range 400 {
+				var r segment.Range
+				var err error
+				if worker%2 == 0 {
+					r, err = n.Consecutive(t.Context(), 1+i%40)
+				} else {
+					r, err = n.Take(t.Context(), 1+i%7)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if r.First <= last {
+					t.Errorf("%v after %d", r, last)
+				}
+				last = r.Last()
+				mu.Lock()
+				for id := range r.All() {
+					if seen[id] {
+						t.Errorf("id %d a second time", id)
+					}
+					seen[id] = true
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
