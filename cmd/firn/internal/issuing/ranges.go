@@ -54,15 +54,19 @@ func (f *Front) takeRange(ctx context.Context, _ *access.Caller, ns *Namespace, 
 	if want < 1 || want > maxRange {
 		return segment.Range{}, failure.BadRequest("bad_count", "a range of %d ids: from 1 to %d are allowed", want, maxRange)
 	}
-	r, err := ns.takeRange(ctx, want)
-	if err == nil || !errors.Is(err, firn.ErrClosed) {
-		return r, err
+	for {
+		r, err := ns.takeRange(ctx, want)
+		if err == nil || !errors.Is(err, firn.ErrClosed) {
+			return r, err
+		}
+		// A configuration that came into force meanwhile has closed it: the namespace
+		// that has its place now answers.
+		now := f.service.now.Load().namespaces[ns.name]
+		if now == nil || now == ns {
+			return r, err
+		}
+		ns = now
 	}
-	// As in issue: a configuration that came into force meanwhile has closed it.
-	if now := f.service.now.Load().namespaces[ns.name]; now != nil && now != ns {
-		return now.takeRange(ctx, want)
-	}
-	return r, err
 }
 
 func (n *Namespace) takeRange(ctx context.Context, want int) (segment.Range, error) {
