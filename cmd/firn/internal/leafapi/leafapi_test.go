@@ -1,7 +1,6 @@
 package leafapi_test
 
 import (
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -41,7 +40,7 @@ func serve(t *testing.T, s store.Store, namespaces map[string]settings.Namespace
 	return service, mux
 }
 
-func ask(t *testing.T, h http.Handler, method, path string, header ...string) (answer *http.Response, body string) {
+func ask(t *testing.T, h http.Handler, method, path string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)
 	for i := 0; i < len(header); i += 2 {
@@ -49,12 +48,7 @@ func ask(t *testing.T, h http.Handler, method, path string, header ...string) (a
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	answer = w.Result()
-	b, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer, string(b)
+	return w
 }
 
 var all = map[string]settings.Namespace{
@@ -111,32 +105,33 @@ func TestAnswersAreThoseOfLeaf(t *testing.T) {
 		{"GET", "/decodeSnowflakeId?snowflakeId=1&namespace=none", 404, js, `.*"status":404,.*`, "unknown_namespace"},
 		{"GET", "/decodeSnowflakeId?snowflakeId=1&namespace=txn", 400, js, `.*"status":400,.*`, "bad_request"},
 	} {
-		answer, body := ask(t, h, c.method, c.path)
-		if answer.StatusCode != c.status || !regexp.MustCompile(`^`+c.want+`$`).MatchString(body) {
-			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, answer.StatusCode, body, c.status, c.want)
+		answer := ask(t, h, c.method, c.path)
+		body := answer.Body.String()
+		if answer.Code != c.status || !regexp.MustCompile(`^`+c.want+`$`).MatchString(body) {
+			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, answer.Code, body, c.status, c.want)
 		}
-		if typ := answer.Header.Get("Content-Type"); c.typ != "" && typ != c.typ {
+		if typ := answer.Header().Get("Content-Type"); c.typ != "" && typ != c.typ {
 			t.Errorf("%s %s: type %s", c.method, c.path, typ)
 		}
-		if code := answer.Header.Get("Firn-Error"); code != c.code {
+		if code := answer.Header().Get("Firn-Error"); code != c.code {
 			t.Errorf("%s %s: code %s", c.method, c.path, code)
 		}
 	}
-	if _, body := ask(t, h, "GET", "/api/segment/get/orders"); body != "4" {
+	if body := ask(t, h, "GET", "/api/segment/get/orders").Body.String(); body != "4" {
 		t.Errorf("after bad requests: %s", body)
 	}
-	if answer, _ := ask(t, h, "GET", "/api/segment/get/orders", "Accept", "application/json, application/*+json"); answer.Header.Get("Content-Type") != js {
-		t.Errorf("for those who accept only JSON: %v", answer.Header)
+	if answer := ask(t, h, "GET", "/api/segment/get/orders", "Accept", "application/json, application/*+json"); answer.Header().Get("Content-Type") != js {
+		t.Errorf("for those who accept only JSON: %v", answer.Header())
 	}
-	if answer, _ := ask(t, h, "GET", "/api/segment/get/orders", "Authorization", "Basic eDp5"); answer.StatusCode != 401 {
-		t.Errorf("another scheme than Bearer: %d", answer.StatusCode)
+	if answer := ask(t, h, "GET", "/api/segment/get/orders", "Authorization", "Basic eDp5"); answer.Code != http.StatusUnauthorized {
+		t.Errorf("another scheme than Bearer: %d", answer.Code)
 	}
 }
 
 // TestIDsOfLeafsLayoutAreTakenApartAsTheyWereMade on this very server.
 func TestIDsOfLeafsLayoutAreTakenApartAsTheyWereMade(t *testing.T) {
 	_, h := serve(t, memstore.New(nil), all)
-	_, text := ask(t, h, "GET", "/api/snowflake/get/flake")
+	text := ask(t, h, "GET", "/api/snowflake/get/flake").Body.String()
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +140,7 @@ func TestIDsOfLeafsLayoutAreTakenApartAsTheyWereMade(t *testing.T) {
 	if age := time.Since(made); age < -time.Minute || age > time.Minute {
 		t.Errorf("%d was made at %v", id, made)
 	}
-	_, body := ask(t, h, "GET", "/decodeSnowflakeId?snowflakeId="+text)
+	body := ask(t, h, "GET", "/decodeSnowflakeId?snowflakeId="+text).Body.String()
 	want := `{"timestamp":"` + strconv.FormatInt(made.UnixMilli(), 10) + `(` + made.UTC().Add(8*time.Hour).Format("2006-01-02 15:04:05.000") +
 		`)","sequenceId":"` + strconv.FormatInt(id&4095, 10) + `","workerId":"` + strconv.FormatInt(id>>12&1023, 10) + `"}`
 	if body != want {
@@ -159,17 +154,18 @@ func TestAFailureIsNeverAnID(t *testing.T) {
 	service, h := serve(t, s, all)
 	check := func(path, message, code, retry string) {
 		t.Helper()
-		answer, body := ask(t, h, "GET", path)
-		if answer.StatusCode != 500 || !strings.Contains(body, `"message":"`+message+`"`) ||
-			answer.Header.Get("Firn-Error") != code || answer.Header.Get("Retry-After") != retry {
-			t.Errorf("%s: %d %v %s", path, answer.StatusCode, answer.Header, body)
+		answer := ask(t, h, "GET", path)
+		body := answer.Body.String()
+		if answer.Code != http.StatusInternalServerError || !strings.Contains(body, `"message":"`+message+`"`) ||
+			answer.Header().Get("Firn-Error") != code || answer.Header().Get("Retry-After") != retry {
+			t.Errorf("%s: %d %v %s", path, answer.Code, answer.Header(), body)
 		}
 	}
 	s.SetDown(true)
 	check("/api/segment/get/orders", "Result{id=-3, status=EXCEPTION}", "store_unavailable", "1")
 	check("/api/segment/get/txn", "Result{id=-3, status=EXCEPTION}", "store_unavailable", "1")
-	if answer, body := ask(t, h, "GET", "/api/snowflake/get/flake"); answer.StatusCode != 200 || len(body) != 19 {
-		t.Errorf("a snowflake needs no store: %d %s", answer.StatusCode, body)
+	if answer := ask(t, h, "GET", "/api/snowflake/get/flake"); answer.Code != http.StatusOK || answer.Body.Len() != 19 {
+		t.Errorf("a snowflake needs no store: %d %s", answer.Code, answer.Body)
 	}
 	s.SetDown(false)
 	if err := service.Close(); err != nil {

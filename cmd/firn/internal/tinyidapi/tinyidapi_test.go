@@ -55,7 +55,7 @@ func open(t *testing.T, s store.Store, cfg settings.Config) (*issuing.Service, h
 }
 
 // ask makes a request; a body is a form.
-func ask(t *testing.T, h http.Handler, method, path, body string) *http.Response {
+func ask(t *testing.T, h http.Handler, method, path, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	var content io.Reader = http.NoBody
 	if body != "" {
@@ -67,16 +67,7 @@ func ask(t *testing.T, h http.Handler, method, path, body string) *http.Response
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	return w.Result()
-}
-
-func text(t *testing.T, answer *http.Response) string {
-	t.Helper()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(body)
+	return w
 }
 
 // TestAnswersAreThoseOfTinyID asks one server in this order.
@@ -118,13 +109,13 @@ func TestAnswersAreThoseOfTinyID(t *testing.T) {
 			`{"data":null,"code":6,"message":"the ids of namespace uuids, of kind uuid, are no numbers"}`, "bad_format"},
 	} {
 		answer := ask(t, h, c.method, c.path, c.body)
-		if got := text(t, answer); answer.StatusCode != 200 || got != c.want {
-			t.Errorf("%s %s %q: %d %s, want %s", c.method, c.path, c.body, answer.StatusCode, got, c.want)
+		if got := answer.Body.String(); answer.Code != http.StatusOK || got != c.want {
+			t.Errorf("%s %s %q: %d %s, want %s", c.method, c.path, c.body, answer.Code, got, c.want)
 		}
-		if typ, code := answer.Header.Get("Content-Type"), answer.Header.Get("Firn-Error"); typ != c.typ || code != c.code {
+		if typ, code := answer.Header().Get("Content-Type"), answer.Header().Get("Firn-Error"); typ != c.typ || code != c.code {
 			t.Errorf("%s %s: type %q and code %q, want %q and %q", c.method, c.path, typ, code, c.typ, c.code)
 		}
-		if cached := answer.Header.Get("Cache-Control"); cached != "no-store" {
+		if cached := answer.Header().Get("Cache-Control"); cached != "no-store" {
 			t.Errorf("%s %s may be cached: %q", c.method, c.path, cached)
 		}
 	}
@@ -134,7 +125,7 @@ func TestAnswersAreThoseOfTinyID(t *testing.T) {
 func TestABatchIsCapped(t *testing.T) {
 	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces(), Limits: settings.Limits{Batch: 50}})
 	for _, size := range []string{"50", "51", "2147483647"} {
-		got := text(t, ask(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=test&batchSize="+size, ""))
+		got := ask(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=test&batchSize="+size, "").Body.String()
 		if n := strings.Count(got, ",") + 1; n != 50 {
 			t.Errorf("batchSize=%s answers %d ids", size, n)
 		}
@@ -144,7 +135,7 @@ func TestABatchIsCapped(t *testing.T) {
 // TestARangeIsBounded, however great the step of a namespace is.
 func TestARangeIsBounded(t *testing.T) {
 	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces()})
-	if got := text(t, ask(t, h, "GET", "/tinyid/id/nextSegmentIdSimple?bizType=wide", "")); got != "0,209715,1048576,1,0" {
+	if got := ask(t, h, "GET", "/tinyid/id/nextSegmentIdSimple?bizType=wide", "").Body.String(); got != "0,209715,1048576,1,0" {
 		t.Error(got)
 	}
 }
@@ -168,11 +159,11 @@ func TestWhatDoesNotComeToTinyIDsCodeHasSpringsError(t *testing.T) {
 		{"GET", "/", "", 404, ``},
 	} {
 		answer := ask(t, h, c.method, c.path, c.body)
-		if got := text(t, answer); answer.StatusCode != c.status || !strings.Contains(got, c.word) {
-			t.Errorf("%s %s: %d %s, want %d with %s", c.method, c.path, answer.StatusCode, got, c.status, c.word)
+		if got := answer.Body.String(); answer.Code != c.status || !strings.Contains(got, c.word) {
+			t.Errorf("%s %s: %d %s, want %d with %s", c.method, c.path, answer.Code, got, c.status, c.word)
 		}
 	}
-	if got := text(t, ask(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=test", "")); got != "1" {
+	if got := ask(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=test", "").Body.String(); got != "1" {
 		t.Errorf("after bad requests: %q", got)
 	}
 }
@@ -182,7 +173,7 @@ func TestWhatDoesNotComeToTinyIDsCodeHasSpringsError(t *testing.T) {
 func TestAnyPrefixWillDo(t *testing.T) {
 	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces()})
 	for i, prefix := range []string{"/tinyid", "/gateway/tinyid", "/a/b/c/tinyid", "/ids", "", "/v1/tinyid"} {
-		if got := text(t, ask(t, h, "POST", prefix+"/id/nextIdSimple?token=x&bizType=test", "")); got != strconv.Itoa(i+1) {
+		if got := ask(t, h, "POST", prefix+"/id/nextIdSimple?token=x&bizType=test", "").Body.String(); got != strconv.Itoa(i+1) {
 			t.Errorf("%s: %q", prefix, got)
 		}
 	}
@@ -242,13 +233,13 @@ func TestServersOfOneStoreShareNoID(t *testing.T) {
 		h := servers[i%3]
 		var ids []int64
 		if i%4 == 3 {
-			id, err := strconv.ParseInt(text(t, ask(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=test", "")), 10, 64)
+			id, err := strconv.ParseInt(ask(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=test", "").Body.String(), 10, 64)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ids = append(ids, id)
 		} else {
-			r := readSpan(t, text(t, ask(t, h, "GET", "/tinyid/id/nextSegmentIdSimple?bizType=test", "")))
+			r := readSpan(t, ask(t, h, "GET", "/tinyid/id/nextSegmentIdSimple?bizType=test", "").Body.String())
 			for id := r.current + 1; id <= r.max; id++ {
 				ids = append(ids, id)
 			}
@@ -260,7 +251,7 @@ func TestServersOfOneStoreShareNoID(t *testing.T) {
 			seen[id] = true
 		}
 		// Of a sequence, ranges grow whichever server is asked.
-		r := readSpan(t, text(t, ask(t, h, "GET", "/tinyid/id/nextSegmentIdSimple?bizType=txn", "")))
+		r := readSpan(t, ask(t, h, "GET", "/tinyid/id/nextSegmentIdSimple?bizType=txn", "").Body.String())
 		if r.current < before {
 			t.Fatalf("a range from %d after one up to %d", r.current, before)
 		}
@@ -288,7 +279,7 @@ func TestRangesGoOnWhileTheConfigurationChanges(t *testing.T) {
 	for range 4 {
 		clients.Go(func() {
 			for range 200 {
-				answer := text(t, ask(t, h, "POST", "/tinyid/id/nextSegmentIdSimple?token=x&bizType=test", ""))
+				answer := ask(t, h, "POST", "/tinyid/id/nextSegmentIdSimple?token=x&bizType=test", "").Body.String()
 				if answer == "" {
 					t.Error("a range was refused")
 					continue
@@ -313,12 +304,12 @@ func TestRangesGoOnWhileTheConfigurationChanges(t *testing.T) {
 // TestWithoutAConfigurationABizTypeIsASnowflake, which has no ranges.
 func TestWithoutAConfigurationABizTypeIsASnowflake(t *testing.T) {
 	_, h := open(t, memstore.New(nil), settings.Config{})
-	got := text(t, ask(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=anything&token=x", ""))
+	got := ask(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=anything&token=x", "").Body.String()
 	if id, err := strconv.ParseInt(got, 10, 64); err != nil || id < 1<<50 {
 		t.Errorf("%q, %v", got, err)
 	}
 	answer := ask(t, h, "GET", "/tinyid/id/nextSegmentIdSimple?bizType=anything&token=x", "")
-	if got := text(t, answer); got != "" || answer.Header.Get("Firn-Error") != "no_ranges" {
-		t.Errorf("%q, %v", got, answer.Header)
+	if got := answer.Body.String(); got != "" || answer.Header().Get("Firn-Error") != "no_ranges" {
+		t.Errorf("%q, %v", got, answer.Header())
 	}
 }
