@@ -23,7 +23,7 @@ func TestGuidesForMigratingSayWhatWorks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		commands := 0
+		commands, environment := 0, []string{"FIRN_STORE=sqlite:" + filepath.Join(t.TempDir(), "firn.db")}
 		for _, match := range block.FindAllStringSubmatch(string(guide), -1) {
 			language, text := match[1], match[2]
 			for _, l := range quotedLayout.FindAllStringSubmatch(text, -1) {
@@ -48,7 +48,7 @@ func TestGuidesForMigratingSayWhatWorks(t *testing.T) {
 						continue
 					}
 					commands++
-					if status, out := run(nil, words[1:]...); status != 0 {
+					if status, out := run(environment, words[1:]...); status != 0 {
 						t.Errorf("%s: %s exits with %d: %s", name, line, status, out)
 					}
 				}
