@@ -97,5 +97,8 @@ func (s *segments) takeRange(ctx context.Context, n int) (segment.Range, error) 
 
 func (s *sequences) takeRange(ctx context.Context, n int) (segment.Range, error) {
 	first, err := s.consecutive(ctx, n)
-	return segment.Range{First: first, Count: int64(n), Stride: 1}, err
+	if err != nil {
+		return segment.Range{}, err
+	}
+	return segment.Range{First: first, Count: int64(n), Stride: 1}, nil
 }
