@@ -81,13 +81,13 @@ func Note(w http.ResponseWriter, told *failure.Failure) {
 	if told.Retry > 0 {
 		w.Header()["Retry-After"] = []string{strconv.Itoa(int(math.Ceil(told.Retry.Seconds())))}
 	}
-	if told.Status == http.StatusUnauthorized {
-		w.Header()["Www-Authenticate"] = []string{"Bearer"}
-	}
 }
 
 // Fail answers a failed request; exception is the name of a Java class, and may be empty.
 func Fail(w http.ResponseWriter, r *http.Request, status int, exception, message string) {
+	if status == http.StatusUnauthorized {
+		w.Header()["Www-Authenticate"] = []string{"Bearer"}
+	}
 	// The fields in their order.
 	answer(w, status, TypeJSON, JSON(struct {
 		Timestamp int64  `json:"timestamp"` // Unix milliseconds
