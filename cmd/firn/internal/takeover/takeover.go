@@ -271,11 +271,10 @@ func (p *Plan) YAML(system, storeURL string) []byte {
 			continue
 		}
 		if !wrote {
-			// As a comment: firn serve does not check tokens yet, and would refuse the key.
-			b.WriteString("# The tokens. firn serve checks none yet: keep it where only those who may can reach it.\n# tokens:\n")
+			b.WriteString("# The secrets are those that clients have already: here are only their SHA-256.\ntokens:\n")
 			wrote = true
 		}
-		fmt.Fprintf(&b, "#   - {name: %s-%d, sha256: \"%s\", namespaces: [%s]}\n", system, i+1, t.SHA256, strings.Join(of, ", "))
+		fmt.Fprintf(&b, "  - {name: %s-%d, sha256: \"%s\", namespaces: [%s]}\n", system, i+1, t.SHA256, strings.Join(of, ", "))
 	}
 	return []byte(b.String())
 }
