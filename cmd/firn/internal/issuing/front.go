@@ -84,13 +84,18 @@ func (f *Front) Find(caller *access.Caller, name string) (*Namespace, error) {
 // Issue fills b with count ids of a namespace that was found for the caller: all, or
 // none and why. Ids are numbers or texts as [Namespace.Numeric] says of ns.
 func (f *Front) Issue(ctx context.Context, caller *access.Caller, ns *Namespace, count int, b *Batch) error {
-	if f.service.traced {
-		trace.SpanFromContext(ctx).SetAttributes(attribute.String("firn.namespace", ns.name), attribute.Int("firn.count", count))
-	}
+	f.traced(ctx, ns, count)
 	if err := f.checkCount(count); err != nil {
 		return f.failed(ns.name, err)
 	}
 	return f.serve(caller, ns, 1, count, func(ns *Namespace) (int, error) { return count, ns.take(ctx, count, b) })
+}
+
+// traced tells the span of a request what was asked for.
+func (f *Front) traced(ctx context.Context, ns *Namespace, count int) {
+	if f.service.traced {
+		trace.SpanFromContext(ctx).SetAttributes(attribute.String("firn.namespace", ns.name), attribute.Int("firn.count", count))
+	}
 }
 
 // Limit returns how many ids a request may ask for.

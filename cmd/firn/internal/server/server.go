@@ -21,10 +21,12 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/leafapi"
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
 	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
+	"github.com/firn-id/firn/cmd/firn/internal/tinyidapi"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store"
 )
@@ -136,6 +138,8 @@ GET  /v1/decode/{id}                 what is in an id; ?namespace= or ?layout=&u
 GET  /v1/namespaces                  settings and state; /v1/namespaces/{namespace} of one
 GET  /v1/pools/{pool}/workers        the slots of a pool
 GET  /livez /readyz /metrics         health, readiness, Prometheus
+GET  /api/segment/get/{key}          as Leaf: also /api/snowflake/get/{key}, /decodeSnowflakeId?snowflakeId=
+POST /tinyid/id/nextId?bizType=&token=  as TinyId: also nextIdSimple, nextSegmentId, nextSegmentIdSimple
 
 gRPC, gRPC-Web and Connect on the same address: service firn.v1.IDService, with reflection and health.
 `
@@ -147,13 +151,18 @@ func (s *Server) routes() http.Handler {
 	s.rpc.Register(mux)
 	front := s.service.Front(issuing.HTTP)
 	mux.Handle("GET /metrics", guarded(front, promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})))
+	leaf, tinyid := leafapi.New(s.service, time.Local, s.log), tinyidapi.New(s.service, s.log)
+	leaf.Register(mux)
+	tinyid.Register(mux)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte(index)) // a failed write means that the client has gone
 	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+	nothing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpapi.Fail(w, failure.New(http.StatusNotFound, "not_found", "there is nothing at %s; GET / lists what there is", r.URL.Path))
 	})
+	// Clients of Leaf and TinyId may put any prefix before their paths.
+	mux.Handle("/", leaf.Prefixed(tinyid.Prefixed(nothing)))
 	return bounded(front, mux)
 }
 

@@ -288,7 +288,7 @@ func (p *Plan) YAML(system, storeURL string) []byte {
 			continue
 		}
 		if !wrote {
-			b.WriteString("tokens:\n")
+			b.WriteString("# The secrets are those that clients have already: here are only their SHA-256.\ntokens:\n")
 			wrote = true
 		}
 		fmt.Fprintf(&b, "  - {name: %s-%d, sha256: \"%s\", namespaces: [%s]}\n", system, i+1, t.SHA256, strings.Join(of, ", "))

@@ -1,0 +1,86 @@
+package issuing
+
+import (
+	"context"
+
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/segment"
+)
+
+// ranged is a base whose ids may be taken as ranges.
+type ranged interface {
+	// takeRange takes up to n consecutive ids of its stripe, at least one.
+	takeRange(ctx context.Context, n int) (segment.Range, error)
+}
+
+// defaultStep is how many ids a range has where the settings say nothing.
+const defaultStep = 1000
+
+// maxRange bounds a range: it is what a segment takes at once.
+const maxRange = 1 << 20
+
+// Step returns how many ids a client should be given that takes ranges of the
+// namespace and issues them itself, from 1 to 1,048,576: the least step of a segment,
+// which is what an operator set as the size of a range, and the ids that a client may
+// lose when it ends.
+func (n *Namespace) Step() int {
+	switch s := n.settings; {
+	case s.MinStep > 0:
+		return int(min(s.MinStep, maxRange))
+	case s.MaxStep > 0:
+		return int(min(s.MaxStep, defaultStep))
+	}
+	return defaultStep
+}
+
+// Range takes up to want ids of a namespace that was found for the caller, at least one,
+// as one range that the caller issues itself: fewer where what a segment has in memory
+// ends. They count as issued. Only segments and sequences have ranges, and neither if
+// veiled or prefixed. Ranges of a segment grow on one server, those of a sequence on all.
+func (f *Front) Range(ctx context.Context, caller *access.Caller, ns *Namespace, want int) (r segment.Range, err error) {
+	f.traced(ctx, ns, want)
+	if want < 1 || want > maxRange {
+		return r, f.failed(ns.name, failure.BadRequest("bad_count", "a range of %d ids: from 1 to %d are allowed", want, maxRange))
+	}
+	err = f.serve(caller, ns, 1, want, func(ns *Namespace) (int, error) {
+		var err error
+		r, err = ns.takeRange(ctx, want)
+		return int(r.Count), err
+	})
+	return r, err
+}
+
+func (n *Namespace) takeRange(ctx context.Context, want int) (segment.Range, error) {
+	from, ok := n.base.(ranged)
+	if !ok || n.texts != nil || n.cipher != nil {
+		what := "of kind " + n.Kind()
+		switch {
+		case n.cipher != nil:
+			what = "veiled"
+		case ok:
+			what = "written with a prefix"
+		}
+		return segment.Range{}, failure.BadRequest("no_ranges",
+			"the ids of namespace %s are %s and cannot be handed out as ranges: a plain segment or sequence can; ask for single ids", n.name, what)
+	}
+	return from.takeRange(ctx, want)
+}
+
+func (s *segments) takeRange(ctx context.Context, n int) (segment.Range, error) {
+	r, err := s.name.Take(ended, n) // from memory, as in fill
+	if err == nil {
+		return r, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	return s.name.Take(ctx, n)
+}
+
+func (s *sequences) takeRange(ctx context.Context, n int) (segment.Range, error) {
+	first, err := s.consecutive(ctx, n)
+	if err != nil {
+		return segment.Range{}, err
+	}
+	return segment.Range{First: first, Count: int64(n), Stride: 1}, nil
+}

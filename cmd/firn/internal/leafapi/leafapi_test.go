@@ -1,0 +1,176 @@
+package leafapi_test
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/leafapi"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+func serve(t *testing.T, s store.Store, namespaces map[string]settings.Namespace) (*issuing.Service, http.Handler) {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	cfg := issuing.Config{Settings: settings.Config{Namespaces: namespaces, Anonymous: []string{"*"}}, Store: s, Log: log, Registry: prometheus.NewRegistry()}
+	service, err := issuing.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := service.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	mux := http.NewServeMux()
+	api := leafapi.New(service, time.FixedZone("", 8*60*60), log)
+	api.Register(mux)
+	mux.Handle("/", api.Prefixed(http.NotFoundHandler()))
+	return service, mux
+}
+
+func ask(t *testing.T, h http.Handler, method, path string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+var all = map[string]settings.Namespace{
+	"orders":     {Kind: "segment", MinStep: 10},
+	"order.item": {Kind: "segment", MinStep: 10},
+	"txn":        {Kind: "sequence"},
+	"flake":      {Layout: "leaf"},
+	"sony":       {Layout: "sonyflake", Pool: "sony"},
+	"carts":      {Kind: "segment", Prefix: "cart"},
+}
+
+func TestAnswersAreThoseOfLeaf(t *testing.T) {
+	_, h := serve(t, memstore.New(nil), all)
+	const plain, js = "text/plain;charset=UTF-8", "application/json;charset=UTF-8"
+	failed := func(code int, path string) string {
+		return `\{"timestamp":\d{13},"status":500,"error":"Internal Server Error","exception":"com\.sankuai\.inf\.leaf\.server\.exception\.LeafServerException",` +
+			`"message":"Result\{id=` + strconv.Itoa(code) + `, status=EXCEPTION\}","path":"` + path + `"\}`
+	}
+	for _, c := range []struct {
+		method, path string
+		status       int
+		typ, want    string
+		code         string
+	}{
+		{"GET", "/api/segment/get/orders", 200, plain, `1`, ""},
+		{"POST", "/api/segment/get/orders/", 200, plain, `2`, ""},
+		{"DELETE", "/gateway/leaf/api/segment/get/orders", 200, plain, `3`, ""},
+		{"GET", "/api/segment/get/order.item", 200, plain, `1`, ""},
+		{"GET", "/api/segment/get/txn", 200, plain, `1`, ""},
+		{"GET", "/api/snowflake/get/flake", 200, plain, `\d{19}`, ""},
+		{"GET", "/gw/api/snowflake/get/flake", 200, plain, `\d{19}`, ""},
+		{"GET", "/api/segment/get/none", 500, js, failed(-2, "/api/segment/get/none"), "unknown_namespace"},
+		{"GET", "/api/segment/get/flake", 500, js, failed(-2, "/api/segment/get/flake"), "wrong_kind"},
+		{"GET", "/api/segment/get/carts", 500, js, failed(-2, "/api/segment/get/carts"), "wrong_kind"},
+		{"GET", "/api/snowflake/get/orders", 500, js, failed(-2, "/api/snowflake/get/orders"), "wrong_kind"},
+		{"GET", "/api/snowflake/get/none", 500, js, failed(-2, "/api/snowflake/get/none"), "unknown_namespace"},
+		{"GET", "/api/segment/get/a%20b%3C", 500, js, failed(-2, "/api/segment/get/a b<"), "unknown_namespace"},
+		{"OPTIONS", "/api/segment/get/orders", 405, js, `.*"status":405,.*`, ""},
+		{"GET", "/api/segment/get/", 404, "", `.*\n`, ""},
+		{"GET", "/api/segment/get", 404, "", `.*\n`, ""},
+		{"GET", "/api/segment/get/a/b", 404, "", `.*\n`, ""},
+		{"GET", "/cache", 404, "", `.*\n`, ""},
+
+		{"GET", "/decodeSnowflakeId?snowflakeId=1169786042799259000", 200, js,
+			`\{"timestamp":"1567733700834\(2019-09-06 09:35:00\.834\)","sequenceId":"3448","workerId":"39"\}`, ""},
+		{"GET", "/gw/decodeSnowflakeId?snowflakeId=0", 200, js,
+			`\{"timestamp":"1288834974657\(2010-11-04 09:42:54\.657\)","sequenceId":"0","workerId":"0"\}`, ""},
+		{"GET", "/decodeSnowflakeId?snowflakeId=0&namespace=sony", 200, js,
+			`\{"timestamp":"1409529600000\(2014-09-01 08:00:00\.000\)","sequenceId":"0","workerId":"0"\}`, ""},
+		{"GET", "/decodeSnowflakeId?snowflakeId=abc", 200, js, `\{"errorMsg":"snowflake Id反解析发生异常!"\}`, "bad_id"},
+		{"GET", "/decodeSnowflakeId?snowflakeId=", 200, js, `\{"errorMsg":"snowflake Id反解析发生异常!"\}`, "bad_id"},
+		{"GET", "/decodeSnowflakeId?snowflakeId=9223372036854775808", 200, js, `\{"errorMsg":"snowflake Id反解析发生异常!"\}`, "bad_id"},
+		{"GET", "/decodeSnowflakeId", 400, js, `\{"timestamp":\d+,"status":400,"error":"Bad Request",.*`, "bad_request"},
+		{"GET", "/decodeSnowflakeId?snowflakeId=1&namespace=none", 404, js, `.*"status":404,.*`, "unknown_namespace"},
+		{"GET", "/decodeSnowflakeId?snowflakeId=1&namespace=txn", 400, js, `.*"status":400,.*`, "bad_request"},
+	} {
+		answer := ask(t, h, c.method, c.path)
+		body := answer.Body.String()
+		if answer.Code != c.status || !regexp.MustCompile(`^`+c.want+`$`).MatchString(body) {
+			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, answer.Code, body, c.status, c.want)
+		}
+		if typ := answer.Header().Get("Content-Type"); c.typ != "" && typ != c.typ {
+			t.Errorf("%s %s: type %s", c.method, c.path, typ)
+		}
+		if code := answer.Header().Get("Firn-Error"); code != c.code {
+			t.Errorf("%s %s: code %s", c.method, c.path, code)
+		}
+	}
+	if body := ask(t, h, "GET", "/api/segment/get/orders").Body.String(); body != "4" {
+		t.Errorf("after bad requests: %s", body)
+	}
+	if answer := ask(t, h, "GET", "/api/segment/get/orders", "Accept", "application/json, application/*+json"); answer.Header().Get("Content-Type") != js {
+		t.Errorf("for those who accept only JSON: %v", answer.Header())
+	}
+	if answer := ask(t, h, "GET", "/api/segment/get/orders", "Authorization", "Basic eDp5"); answer.Code != http.StatusUnauthorized {
+		t.Errorf("another scheme than Bearer: %d", answer.Code)
+	}
+}
+
+// TestIDsOfLeafsLayoutAreTakenApartAsTheyWereMade on this very server.
+func TestIDsOfLeafsLayoutAreTakenApartAsTheyWereMade(t *testing.T) {
+	_, h := serve(t, memstore.New(nil), all)
+	text := ask(t, h, "GET", "/api/snowflake/get/flake").Body.String()
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := time.UnixMilli(id>>22 + 1288834974657)
+	if age := time.Since(made); age < -time.Minute || age > time.Minute {
+		t.Errorf("%d was made at %v", id, made)
+	}
+	body := ask(t, h, "GET", "/decodeSnowflakeId?snowflakeId="+text).Body.String()
+	want := `{"timestamp":"` + strconv.FormatInt(made.UnixMilli(), 10) + `(` + made.UTC().Add(8*time.Hour).Format("2006-01-02 15:04:05.000") +
+		`)","sequenceId":"` + strconv.FormatInt(id&4095, 10) + `","workerId":"` + strconv.FormatInt(id>>12&1023, 10) + `"}`
+	if body != want {
+		t.Errorf("%s, want %s", body, want)
+	}
+}
+
+// TestAFailureIsNeverAnID: with the store away, and after the end.
+func TestAFailureIsNeverAnID(t *testing.T) {
+	s := storetest.NewFaulty(memstore.New(nil))
+	service, h := serve(t, s, all)
+	check := func(path, message, code, retry string) {
+		t.Helper()
+		answer := ask(t, h, "GET", path)
+		body := answer.Body.String()
+		if answer.Code != http.StatusInternalServerError || !strings.Contains(body, `"message":"`+message+`"`) ||
+			answer.Header().Get("Firn-Error") != code || answer.Header().Get("Retry-After") != retry {
+			t.Errorf("%s: %d %v %s", path, answer.Code, answer.Header(), body)
+		}
+	}
+	s.SetDown(true)
+	check("/api/segment/get/orders", "Result{id=-3, status=EXCEPTION}", "store_unavailable", "1")
+	check("/api/segment/get/txn", "Result{id=-3, status=EXCEPTION}", "store_unavailable", "1")
+	if answer := ask(t, h, "GET", "/api/snowflake/get/flake"); answer.Code != http.StatusOK || answer.Body.Len() != 19 {
+		t.Errorf("a snowflake needs no store: %d %s", answer.Code, answer.Body)
+	}
+	s.SetDown(false)
+	if err := service.Close(); err != nil {
+		t.Error(err)
+	}
+	check("/api/segment/get/orders", "Result{id=-1, status=EXCEPTION}", "shutting_down", "1")
+	check("/api/snowflake/get/flake", "Result{id=-1, status=EXCEPTION}", "shutting_down", "1")
+}

@@ -1,0 +1,102 @@
+package tinyidapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/springboot"
+	"github.com/firn-id/firn/segment"
+)
+
+const (
+	begin = `{"data":`
+	end   = `,"code":200,"message":""}`
+)
+
+// appendIDs appends the answer with ids.
+func appendIDs(b []byte, ids []firn.ID, simple bool) []byte {
+	if !simple {
+		b = append(append(b, begin...), '[')
+	}
+	for i, id := range ids {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(id), 10)
+	}
+	if !simple {
+		b = append(append(b, ']'), end...)
+	}
+	return b
+}
+
+// A tinySegment is a range as TinyId's client has it: the ids above current up to max
+// that leave the remainder when divided by delta. Having come to loading, the client asks for the
+// next.
+type tinySegment struct{ max, loading, current, delta, remainder int64 }
+
+// newSegment describes r, which has an id; ids begin at 1.
+//
+// The client begins at current + delta if current leaves the remainder, else at the next
+// id above current that does. So current is the id before the first, as in a range of a
+// table that has always been aligned; where that is negative, it is 0, whence the client
+// finds the first.
+func newSegment(r segment.Range) tinySegment {
+	s := tinySegment{
+		max: int64(r.Last()), current: max(int64(r.First)-r.Stride, 0),
+		delta: r.Stride, remainder: int64(r.First) % r.Stride,
+	}
+	// A fifth of the way. The original multiplies 32-bit numbers, which overflow for
+	// ranges above 107,374,182 ids.
+	s.loading = s.current + (s.max-s.current)/5
+	return s
+}
+
+func (s tinySegment) append(b []byte, simple bool) []byte {
+	if simple {
+		for i, n := range [...]int64{s.current, s.loading, s.max, s.delta, s.remainder} {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = strconv.AppendInt(b, n, 10)
+		}
+		return b
+	}
+	b = append(b, begin...)
+	b = strconv.AppendInt(append(b, `{"maxId":`...), s.max, 10)
+	b = strconv.AppendInt(append(b, `,"loadingId":`...), s.loading, 10)
+	b = strconv.AppendInt(append(b, `,"currentId":`...), s.current, 10)
+	b = strconv.AppendInt(append(b, `,"delta":`...), s.delta, 10)
+	b = strconv.AppendInt(append(b, `,"remainder":`...), s.remainder, 10)
+	return append(append(b, '}'), end...)
+}
+
+// The codes of failures.
+const (
+	tokenError  = 5
+	systemError = 6
+)
+
+// failed appends the answer of a failure: empty if simple.
+func failed(b []byte, asked request, bizType string, told *failure.Failure) []byte {
+	if asked.simple {
+		return b
+	}
+	code, message := systemError, told.Message
+	switch {
+	case told.Status == http.StatusUnauthorized, told.Status == http.StatusForbidden:
+		code, message = tokenError, "token is error"
+	case told.Code == "unknown_namespace":
+		message = "can not find biztype:" + bizType
+		if asked.ids {
+			message = "error query segmentId: " + message
+		}
+	}
+	return append(b, springboot.JSON(struct {
+		Data    *struct{} `json:"data"`
+		Code    int       `json:"code"`
+		Message string    `json:"message"`
+	}{nil, code, message})...)
+}

@@ -1,0 +1,209 @@
+// Package tinyidapi answers clients of TinyId, Didi's issuing service, as its server
+// does: a bizType is a namespace, the token is the caller's.
+package tinyidapi
+
+import (
+	"errors"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/springboot"
+)
+
+// API is the interface. Make one with [New].
+type API struct {
+	front    *issuing.Front
+	log      *slog.Logger
+	requests map[string]request // by the path's end
+	answers  sync.Pool          // of *answer
+}
+
+// A request is asked for by the end of its path.
+type request struct {
+	ids    bool // single ids, else a range
+	simple bool // the answer is a text, empty for failures; else JSON
+}
+
+// An answer is the memory of one, to be used again.
+type answer struct {
+	batch issuing.Batch
+	body  []byte
+}
+
+// maxKept bounds the memory that is kept for another answer.
+const maxKept = 1 << 20
+
+// New returns the interface to a service.
+func New(s *issuing.Service, log *slog.Logger) *API {
+	return &API{front: s.Front(issuing.TinyID), log: log, requests: map[string]request{
+		"/id/nextId": {ids: true}, "/id/nextIdSimple": {ids: true, simple: true},
+		"/id/nextSegmentId": {}, "/id/nextSegmentIdSimple": {simple: true},
+	}}
+}
+
+// Register adds the interface's requests to a mux, at the path that TinyId has by default
+// and that its client always asks for.
+func (a *API) Register(mux *http.ServeMux) {
+	h := a.Prefixed(http.NotFoundHandler())
+	for path := range a.requests {
+		mux.Handle("/tinyid"+path, h)
+		mux.Handle("/tinyid"+path+"/{$}", h)
+	}
+}
+
+// Prefixed answers the interface's requests behind any prefix of the path, as
+// /gateway/tinyid/id/nextId, and has next answer all else: the client's setting may name
+// a gateway with a path, and the server's another context path.
+func (a *API) Prefixed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked, ok := a.requests[lastTwo(strings.TrimSuffix(r.URL.Path, "/"))]; ok {
+			a.serve(w, r, asked)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// lastTwo returns the last two parts of a path, as /id/nextId; empty without two.
+func lastTwo(path string) string {
+	last := strings.LastIndexByte(path, '/')
+	if last < 0 {
+		return ""
+	}
+	if before := strings.LastIndexByte(path[:last], '/'); before >= 0 {
+		return path[before:]
+	}
+	return ""
+}
+
+// serve answers a request. It has status 200 whatever becomes of it, but for what does not
+// come as far as TinyId's own code.
+func (a *API) serve(w http.ResponseWriter, r *http.Request, asked request) {
+	start := time.Now()
+	defer func() { a.front.Observe(time.Since(start)) }()
+	if !springboot.Accepts(w, r) {
+		return
+	}
+	p, err := a.parse(r, asked)
+	if err != nil {
+		told := a.front.Refuse(err)
+		springboot.Note(w, told)
+		exception := ""
+		if told.Code == "bad_count" {
+			exception = "org.springframework.web.method.annotation.MethodArgumentTypeMismatchException"
+		}
+		springboot.Fail(w, r, told.Status, exception, told.Message)
+		return
+	}
+	made, ok := a.answers.Get().(*answer)
+	if !ok {
+		made = new(answer)
+	}
+	defer a.keep(made)
+	if made.body, err = a.issue(r, asked, p, made); err != nil {
+		told := failure.Of(err)
+		a.log.Debug("request failed", "method", r.Method, "path", r.URL.Path, "code", told.Code, "error", err)
+		springboot.Note(w, told)
+		made.body = failed(made.body[:0], asked, p.bizType, told)
+	}
+	contentType := springboot.TypeJSON
+	if asked.simple {
+		contentType = springboot.TextType(r)
+	}
+	springboot.Answer(w, contentType, made.body)
+}
+
+func (a *API) keep(made *answer) {
+	if cap(made.body) <= maxKept {
+		a.answers.Put(made)
+	}
+}
+
+// parameters are what a request says.
+type parameters struct {
+	bizType, token string
+	count          int // may be 0 or negative: then no id is wanted
+}
+
+// parse reads the parameters, of the query or of a form.
+func (a *API) parse(r *http.Request, asked request) (parameters, error) {
+	query := r.URL.Query()
+	if r.ContentLength != 0 {
+		// Parts of a form that cannot be read are passed over, as there.
+		var huge *http.MaxBytesError
+		if err := r.ParseForm(); errors.As(err, &huge) {
+			return parameters{}, failure.New(http.StatusRequestEntityTooLarge, "too_large", "the form is longer than %d bytes", huge.Limit)
+		}
+	}
+	p := parameters{bizType: first(query, r.PostForm, "bizType"), token: first(query, r.PostForm, "token"), count: 1}
+	text := strings.TrimSpace(first(query, r.PostForm, "batchSize"))
+	if !asked.ids || text == "" {
+		return p, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return p, failure.BadRequest("bad_count", "batchSize %q is no number from %d to %d", text, math.MinInt32, math.MaxInt32)
+	}
+	p.count = min(int(n), a.front.Limit())
+	return p, nil
+}
+
+// first returns the value of a key that comes first.
+func first(query, form url.Values, key string) string {
+	if query.Has(key) {
+		return query.Get(key)
+	}
+	return form.Get(key)
+}
+
+// caller returns who makes the request: who has the token, else as with Firn's own.
+func (a *API) caller(r *http.Request, token string) (*access.Caller, error) {
+	if token == "" {
+		return a.front.Caller(r)
+	}
+	c, _ := access.OfRequest(r) // the token stands where TinyId has it, whatever the header says
+	c.Token = token
+	return a.front.Identify(c)
+}
+
+// issue returns the body of an answer, over that of the one before.
+func (a *API) issue(r *http.Request, asked request, p parameters, made *answer) ([]byte, error) {
+	b := made.body[:0]
+	if p.bizType == "" {
+		return b, a.front.Refuse(failure.New(http.StatusForbidden, "forbidden", "bizType is missing or empty"))
+	}
+	caller, err := a.caller(r, p.token)
+	if err != nil {
+		return b, err
+	}
+	ns, err := a.front.Find(caller, p.bizType)
+	if err != nil {
+		return b, err
+	}
+	if !asked.ids {
+		taken, err := a.front.Range(r.Context(), caller, ns, ns.Step())
+		if err != nil {
+			return b, err
+		}
+		return newSegment(taken).append(b, asked.simple), nil
+	}
+	if !ns.Numeric() {
+		return b, a.front.Refuse(failure.BadRequest("bad_format", "the ids of namespace %s, of kind %s, are no numbers", ns.Name(), ns.Kind()))
+	}
+	made.batch.IDs = made.batch.IDs[:0]
+	if p.count > 0 {
+		if err := a.front.Issue(r.Context(), caller, ns, p.count, &made.batch); err != nil {
+			return b, err
+		}
+	}
+	return appendIDs(b, made.batch.IDs, asked.simple), nil
+}
