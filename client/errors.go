@@ -93,7 +93,7 @@ func (e *Error) sentinel() error {
 func (e *Error) away() bool {
 	switch e.Status {
 	case 0:
-		return true
+		return !errors.Is(e.Err, errBehind)
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		return true
 	case http.StatusServiceUnavailable:

@@ -10,7 +10,6 @@ import (
 // A form is how ids of a type stand in an answer.
 type form[T firn.ID | string] struct {
 	numbers bool
-	line    int // the most bytes of one, with its line break
 	read    func(line []byte) (T, error)
 	// above returns how many ids there may be from one to another above it.
 	above func(from, to T) int64
@@ -19,11 +18,11 @@ type form[T firn.ID | string] struct {
 const (
 	maxDigits = 19  // of an id
 	maxText   = 256 // bytes of an id that is a text
+	maxLine   = maxText + 1
 )
 
 var numbers = form[firn.ID]{
 	numbers: true,
-	line:    maxDigits + 1,
 	read: func(line []byte) (firn.ID, error) {
 		if len(line) == 0 || len(line) > maxDigits {
 			return 0, notANumber(line)
@@ -52,7 +51,6 @@ func notANumber(line []byte) error {
 }
 
 var texts = form[string]{
-	line: maxText + 1,
 	read: func(line []byte) (string, error) {
 		if len(line) == 0 || len(line) > maxText {
 			return "", fmt.Errorf("%w: an id of %d bytes, 1 to %d are allowed", ErrAnswer, len(line), maxText)

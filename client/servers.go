@@ -111,7 +111,7 @@ const (
 	// minBackoff is the mean wait after a first failure; it doubles up to
 	// maxBackoff, which bounds how long recovery goes unnoticed.
 	minBackoff = 100 * time.Millisecond
-	maxBackoff = 5 * time.Second
+	maxBackoff = 2 * time.Second
 	// maxRetryAfter bounds what a server may ask for.
 	maxRetryAfter = time.Minute
 )

@@ -93,8 +93,7 @@ func (s *source[T]) ask(ctx context.Context, one *server, dst []T, k kind) (int,
 		gap := s.n.form.above(latest, s.last)
 		if !k.ranks || skips == maxSkips || gap < 0 || gap > maxGap {
 			// Where ids carry their time the server's will be greater soon.
-			return 0, &Error{Server: one.address, Err: errors.Join(errBehind,
-				fmt.Errorf("%v is not above %v, which was had here before", latest, s.last))}
+			return 0, &Error{Server: one.address, Err: fmt.Errorf("%w: %v is not above %v, which was had here before (Buffer.AnyOrder takes them)", errBehind, latest, s.last)}
 		}
 		if gap > 0 {
 			got, err = s.request(ctx, one, make([]T, min(gap, int64(s.batch))))

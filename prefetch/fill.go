@@ -46,7 +46,7 @@ func (b *Buffer[T]) run(ctx context.Context) {
 		} else {
 			scratch = nil
 		}
-		if b.put(ids, err) {
+		if b.put(ids, n < room, err) {
 			failures = 0
 			continue
 		}
@@ -63,10 +63,11 @@ func (b *Buffer[T]) look() (room int, idle <-chan struct{}) {
 	defer b.mu.Unlock()
 	if b.wanting() {
 		b.pace.measure(b.cfg.Time.Monotonic(), b.state.Issued, b.cfg.limits())
-		if b.wanting() { // still, if the buffer is to be smaller
-			b.state.Fills++
-			return b.pace.size - b.count, nil
-		}
+	}
+	// Asked anew, since the buffer may be smaller from now on.
+	if b.wanting() || b.partly && b.count < b.pace.size {
+		b.state.Fills++
+		return b.pace.size - b.count, nil
 	}
 	if b.idle == nil {
 		b.idle = make(chan struct{})
@@ -87,13 +88,15 @@ func (b *Buffer[T]) ask(ctx context.Context, dst []T) (int, error) {
 	return n, err
 }
 
-// put takes in what the source made and reports whether it made anything.
-func (b *Buffer[T]) put(ids []T, err error) bool {
+// put takes in what the source made, all or only a part of what was wanted, and
+// reports whether it made anything.
+func (b *Buffer[T]) put(ids []T, partly bool, err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return false
 	}
+	b.partly = partly && err == nil
 	if len(ids) > 0 {
 		made := batch[T]{ids: ids}
 		if b.cfg.MaxAge > 0 {

@@ -87,6 +87,7 @@ type Buffer[T any] struct {
 	made    time.Duration // when that was made, if MaxAge is set
 	queue   []batch[T]    // the batches after it
 	count   int           // ids in all of them
+	partly  bool          // the source made fewer than was wanted: the rest is asked for at once
 	pace    pace
 	changed chan struct{} // closed when waiters should look again; nil without any
 	idle    chan struct{} // closed when the buffer wants filling; nil while it is being filled
