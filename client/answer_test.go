@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -42,6 +43,21 @@ func raw(t *testing.T, answer string) *httptest.Server {
 	return s
 }
 
+// impatient returns a client, and a context that ends when it asks a second time
+// for ids, whatever the time.
+func impatient(t *testing.T, cfg client.Config) (*client.Client, context.Context) {
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	var asked atomic.Int64
+	cfg.Wait = time.Minute
+	cfg.Hooks.Request = func(r client.Request) {
+		if r.Count > 0 && asked.Add(1) == 2 {
+			cancel()
+		}
+	}
+	return newClient(t, cfg), ctx
+}
+
 func TestAnAnswerThatIsNotTheIDsAskedForGivesNone(t *testing.T) {
 	const text = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n"
 	whole := func(body string) string { return fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", text, len(body), body) }
@@ -72,8 +88,8 @@ func TestAnAnswerThatIsNotTheIDsAskedForGivesNone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			broken, good := raw(t, test.answer), httptest.NewServer(&fake{kind: "snowflake", next: 70})
 			t.Cleanup(good.Close)
-			alone := newClient(t, client.Config{Servers: []string{broken.URL}, Wait: 50 * time.Millisecond})
-			got, err := ids(t, alone, "orders").Take(t.Context(), 3)
+			alone, ctx := impatient(t, client.Config{Servers: []string{broken.URL}})
+			got, err := ids(t, alone, "orders").Take(ctx, 3)
 			if len(got) > 0 || !errors.Is(err, client.ErrUnavailable) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), broken.URL) {
 				t.Errorf("%v, %v", got, err)
 			}
@@ -83,7 +99,8 @@ func TestAnAnswerThatIsNotTheIDsAskedForGivesNone(t *testing.T) {
 			if strings.ContainsAny(err.Error(), "\n\x07") {
 				t.Errorf("foreign text spoils a log: %q", err)
 			}
-			if _, err := ids(t, alone, "orders").Next(t.Context()); !errors.Is(err, client.ErrUnavailable) {
+			alone, ctx = impatient(t, client.Config{Servers: []string{broken.URL}})
+			if _, err := ids(t, alone, "orders").Next(ctx); !errors.Is(err, client.ErrUnavailable) {
 				t.Errorf("%v", err)
 			}
 			both := newClient(t, client.Config{
@@ -123,8 +140,8 @@ func TestTheTokenGoesToTheServersAloneAndNotWithARedirect(t *testing.T) {
 
 	follows := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}
 	for _, own := range []*http.Client{nil, follows} {
-		c := newClient(t, client.Config{Servers: []string{redirecting.URL}, Token: "geheim", HTTP: own, Wait: 50 * time.Millisecond})
-		_, err := ids(t, c, "orders").Fresh(t.Context())
+		c, ctx := impatient(t, client.Config{Servers: []string{redirecting.URL}, Token: "geheim", HTTP: own})
+		_, err := ids(t, c, "orders").Fresh(ctx)
 		if !errors.Is(err, client.ErrAnswer) || strings.Contains(err.Error(), "geheim") || strayed.Load() > 0 {
 			t.Errorf("%v; %d requests strayed", err, strayed.Load())
 		}
@@ -148,7 +165,7 @@ func TestTLSIsCheckedAgainstTheAuthoritiesGiven(t *testing.T) {
 	pool.AddCert(server.Certificate())
 	c := newClient(t, client.Config{Servers: []string{server.URL}, TLS: &tls.Config{RootCAs: pool}})
 	nextIs(t, ids(t, c, "orders"), 1, 500)
-	c = newClient(t, client.Config{Servers: []string{server.URL}, Wait: 50 * time.Millisecond})
+	c = newClient(t, client.Config{Servers: []string{server.URL}, Wait: time.Second})
 	var unknown x509.UnknownAuthorityError
 	if _, err := ids(t, c, "orders").Next(t.Context()); !errors.Is(err, client.ErrUnavailable) || !errors.As(err, &unknown) {
 		t.Errorf("%v", err)
@@ -181,7 +198,7 @@ func TestAProxyIsUsedIfTheCallersClientHasOneAndItsErrorsAreNoIDs(t *testing.T) 
 		transport := &http.Transport{Proxy: http.ProxyURL(via)}
 		t.Cleanup(transport.CloseIdleConnections)
 		c := newClient(t, client.Config{
-			Servers: []string{"http://ids.invalid"}, HTTP: &http.Client{Transport: transport}, Wait: 100 * time.Millisecond,
+			Servers: []string{"http://ids.invalid"}, HTTP: &http.Client{Transport: transport}, Wait: time.Second,
 		})
 		_, err = ids(t, c, "orders").Next(t.Context())
 		switch {

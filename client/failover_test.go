@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -79,8 +80,8 @@ func TestAServerThatFailsIsLeftAndReturnedToWhenItAnswers(t *testing.T) {
 			orders := ids(t, c, "orders")
 			nextIs(t, orders, 1, 2)
 			synctest.Wait()
-			if a.ids != 1 || b.ids != 0 {
-				t.Errorf("%s: a was asked %d times and b %d, and it is the first that is asked", name, a.ids, b.ids)
+			if a.seen().ids != 1 || b.seen().ids != 0 {
+				t.Errorf("%s: a was asked %d times and b %d, and it is the first that is asked", name, a.seen().ids, b.seen().ids)
 			}
 			a.set(func(f *fake) { fail(f, true) })
 			nextIs(t, orders, 3, 8)
@@ -88,12 +89,12 @@ func TestAServerThatFailsIsLeftAndReturnedToWhenItAnswers(t *testing.T) {
 			if s := c.State().Servers; s[0].Up || s[0].Err == nil || !s[1].Up || s[0].Server != "http://a" {
 				t.Errorf("%s: %+v", name, s)
 			}
-			began, probes := time.Now(), a.probes
+			began, probes := time.Now(), a.seen().probes
 			for time.Since(began) < time.Hour {
 				time.Sleep(time.Minute)
 				orders.Next(t.Context())
 			}
-			if n := a.probes - probes; name == "draining" && (n < 3600/4 || n > 3600) {
+			if n := a.seen().probes - probes; name == "draining" && (n < 3600/4 || n > 3600) {
 				t.Errorf("%s: probed %d times in an hour", name, n)
 			}
 			a.set(func(f *fake) { fail(f, false); f.next = 2_000_000 })
@@ -107,10 +108,10 @@ func TestAServerThatFailsIsLeftAndReturnedToWhenItAnswers(t *testing.T) {
 			if id, err := orders.Next(t.Context()); id < 2_000_000 || err != nil {
 				t.Errorf("%s: it did not return to the server: %d, %v", name, id, err)
 			}
+			c.Close()
 			if want := []string{"http://a false", "http://a true"}; fmt.Sprint(told) != fmt.Sprint(want) {
 				t.Errorf("%s: hooks were told %v, want %v", name, told, want)
 			}
-			c.Close()
 		})
 	}
 }
@@ -179,8 +180,8 @@ func TestAnOutageOfAllServersGoesUnnoticedWhileTheBufferLasts(t *testing.T) {
 		if err := work(time.Minute); err != nil {
 			t.Errorf("after the outage: %v", err)
 		}
-		if a.probes != 4 {
-			t.Errorf("%d probes found a server that was away 4 times", a.probes)
+		if a.seen().probes != 4 {
+			t.Errorf("%d probes found a server that was away 4 times", a.seen().probes)
 		}
 	})
 }
@@ -273,6 +274,58 @@ func TestCloseEndsAllThatWaitsAndLeavesNothingBehind(t *testing.T) {
 			t.Error("an id after Close")
 		}
 	})
+}
+
+func TestAServerThatIsReadyAndDoesNotAnswerIsAskedMoreAndMoreSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &fake{kind: "snowflake", status: 503, code: "shutting_down"}
+		c := newClient(t, network{"a": a}.config())
+		if _, err := ids(t, c, "orders").Next(t.Context()); !errors.Is(err, client.ErrUnavailable) {
+			t.Error(err)
+		}
+		time.Sleep(time.Hour)
+		if n := a.seen().ids; n > 3600 || n < 3600/4 {
+			t.Errorf("asked %d times in an hour", n)
+		}
+	})
+}
+
+// lingering is a transport on which everything but asking for ids takes its time to
+// end; that fails at once, if it is to.
+type lingering struct{ fails bool }
+
+func (l lingering) RoundTrip(r *http.Request) (*http.Response, error) {
+	if l.fails && r.Method == "POST" {
+		return nil, errRefused
+	}
+	<-r.Context().Done()
+	time.Sleep(time.Second)
+	return nil, r.Context().Err()
+}
+
+func TestCloseWaitsForCallsAndProbesUnderWay(t *testing.T) {
+	for _, probed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newClient(t, client.Config{
+				Servers: []string{"http://a"}, HTTP: &http.Client{Transport: lingering{probed}}, Timeout: time.Minute,
+			})
+			orders, ended := ids(t, c, "orders"), false
+			go func() {
+				_, err := orders.Take(context.Background(), 1)
+				if ended = true; !errors.Is(err, firn.ErrClosed) {
+					t.Error(err)
+				}
+			}()
+			time.Sleep(time.Second) // the first probe is under way by then
+			began := time.Now()
+			c.Close()
+			took := time.Since(began)
+			synctest.Wait()
+			if !ended || took != time.Second {
+				t.Errorf("probed: %v; it had ended: %v, after %v", probed, ended, took)
+			}
+		})
+	}
 }
 
 func TestWhatLiesInTheBufferAtCloseIsNotIssued(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,9 +37,22 @@ type fake struct {
 	hangs  bool          // it takes requests and does not answer
 	held   chan struct{} // if set, answers wait until it is closed
 
-	ids, asked, probes int // requests: for ids, about the namespace, for readiness
+	counted
+	tokens []string
+}
+
+// counted are the requests that a fake has had.
+type counted struct {
+	ids, asked, probes int // for ids, about the namespace, for readiness
 	counts             []int
-	tokens             []string
+}
+
+func (f *fake) seen() counted {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.counted
+	c.counts = slices.Clone(c.counts)
+	return c
 }
 
 func (f *fake) set(change func(f *fake)) {

@@ -35,6 +35,11 @@ func TestIDsDoNotGoBackWhenTheServerChanges(t *testing.T) {
 		last := growing(t, orders, 0, 20)
 		a.set(func(f *fake) { f.down = true })
 		time.AfterFunc(time.Second, func() { b.set(func(f *fake) { f.next = 1_000_005 }) }) // as its clock goes on
+		time.AfterFunc(time.Second/2, func() {
+			if s := c.State().Servers[1]; !s.Up {
+				t.Errorf("a server that answers was left: %+v", s)
+			}
+		})
 		last = growing(t, orders, last, 100)
 		if s := orders.State(); s.Dropped == 0 || last > 1_002_000 {
 			t.Errorf("%+v, last %d", s, last)
@@ -57,9 +62,9 @@ func TestSegmentsOfAnotherServerAreSkippedUpToTheIDsHadAndTheServerIsKept(t *tes
 		}
 		a.set(func(f *fake) { f.down, f.next = false, 2_000 })
 		time.Sleep(time.Minute)
-		asked := a.ids
+		asked := a.seen().ids
 		growing(t, users, last, 100)
-		if a.ids != asked {
+		if a.seen().ids != asked {
 			t.Error("it went back to a server with other ranges, though its own answers")
 		}
 		if s := users.State(); s.Dropped < 2_999_000 {

@@ -47,7 +47,7 @@ func TestWhatLastsIsReturnedAtOnceAndNotAskedForEver(t *testing.T) {
 				}
 			}
 			time.Sleep(time.Hour)
-			if n := a.ids + b.ids; n > 4 {
+			if n := a.seen().ids + b.seen().ids; n > 4 {
 				t.Errorf("%d: %d requests in an hour in which nobody asked", status, n)
 			}
 			a.set(func(f *fake) { f.status = 0 })
@@ -82,8 +82,8 @@ func TestALimitIsWaitedForIfItIsShortAndElseToldWithItsTime(t *testing.T) {
 		if _, err := orders.Next(t.Context()); !errors.Is(err, client.ErrLimited) || time.Since(began) != 5*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		if a.ids != 2 || b.ids != 0 {
-			t.Errorf("%d requests, and %d at another server to get around the limit", a.ids, b.ids)
+		if a.seen().ids != 2 || b.seen().ids != 0 {
+			t.Errorf("%d requests, and %d at another server to get around the limit", a.seen().ids, b.seen().ids)
 		}
 		a.set(func(f *fake) { f.status = 0 })
 		time.Sleep(30 * time.Second)
@@ -105,8 +105,8 @@ func TestAServerThatGivesFewerAtOnceIsAskedForFewer(t *testing.T) {
 		c := newClient(t, cfg)
 		orders := ids(t, c, "orders")
 		nextIs(t, orders, 1, 20_000)
-		if slices.Max(a.counts[5:]) > 300 {
-			t.Errorf("asked for %v", a.counts)
+		if slices.Max(a.seen().counts[5:]) > 300 {
+			t.Errorf("asked for %v", a.seen().counts)
 		}
 		if _, err := orders.Take(t.Context(), 301); !errors.Is(err, client.ErrRequest) || !strings.Contains(err.Error(), "413 batch_too_large") {
 			t.Errorf("%v", err)
@@ -134,8 +134,8 @@ func TestKindsThatPromiseOrderAreNotBuffered(t *testing.T) {
 			if _, err := txn.Next(t.Context()); !errors.Is(err, client.ErrKind) || !errors.As(err, &e) || e.Kind != kind || !strings.Contains(err.Error(), "with Take or Fresh") {
 				t.Errorf("%v", err)
 			}
-			if a.ids != 0 {
-				t.Errorf("%d requests for ids", a.ids)
+			if a.seen().ids != 0 {
+				t.Errorf("%d requests for ids", a.seen().ids)
 			}
 			if got, err := txn.Take(t.Context(), 3); err != nil || !slices.Equal(got, []string{"1", "2", "3"}) {
 				t.Errorf("%v, %v", got, err)
@@ -178,10 +178,10 @@ func TestAKindThatMayNotBeReadIsBufferedOnlyIfThatIsSaid(t *testing.T) {
 		if _, err := ids(t, c, "orders").Next(t.Context()); !errors.Is(err, client.ErrDenied) || !strings.Contains(err.Error(), "AnyKind") {
 			t.Errorf("%v", err)
 		}
-		asked := a.asked
+		asked := a.seen().asked
 		nextIs(t, ids(t, c, "any"), 1, 100)
-		if a.asked != asked+1 {
-			t.Errorf("asked %d times for what is denied", a.asked-asked)
+		if a.seen().asked != asked+1 {
+			t.Errorf("asked %d times for what is denied", a.seen().asked-asked)
 		}
 	})
 }
@@ -198,7 +198,7 @@ func TestTextsAreToldFromNumbers(t *testing.T) {
 			if _, err := numbers.Next(t.Context()); !errors.Is(err, client.ErrKind) || !strings.Contains(err.Error(), "Client.Texts") {
 				t.Errorf("%s: %v", a.kind, err)
 			}
-			a.next = 100_000
+			a.set(func(f *fake) { f.next = 100_000 })
 			began := time.Now()
 			if _, err := numbers.Take(t.Context(), 1); !errors.Is(err, client.ErrKind) || !strings.Contains(err.Error(), "Client.Texts") || time.Since(began) > 0 {
 				t.Errorf("%s: %v after %v", a.kind, err, time.Since(began))

@@ -147,3 +147,25 @@ func TestFillSaysHowFarItCame(t *testing.T) {
 		b.Close()
 	})
 }
+
+func TestASourceThatGivesFewAtOnceFillsTheBufferAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &counter{fail: func(int) (int, error) { return 10, nil }}
+		b := newBuffer(t, prefetch.Config[int64]{Source: source, Size: 100, Refill: 50})
+		synctest.Wait()
+		if s := b.State(); s.Buffered != 100 || s.Fills != 10 {
+			t.Errorf("%+v", s)
+		}
+		draw(t, b, 49, time.Second)
+		synctest.Wait()
+		if s := b.State(); s.Fills != 10 {
+			t.Errorf("filled above the mark: %+v", s)
+		}
+		draw(t, b, 1, time.Second)
+		synctest.Wait()
+		if s := b.State(); s.Buffered != 100 || s.Fills != 15 {
+			t.Errorf("%+v", s)
+		}
+		b.Close()
+	})
+}
