@@ -77,6 +77,7 @@ func TestAnAnswerThatIsNotTheIDsAskedForGivesNone(t *testing.T) {
 		"html":                    {strings.Replace(whole("1\n2\n3\n"), "text/plain", "text/html", 1), `it is "text/html; charset=utf-8", not text/plain`, true},
 		"no type":                 {"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n1\n2\n3\n", "not text/plain", true},
 		"too big":                 {whole(strings.Repeat("1", 10_000)), "longer than the 771 bytes", true},
+		"from a cache":            {strings.Replace(whole("1\n2\n3\n"), "Connection", "Age: 7\r\nConnection", 1), "it is 7 seconds old, from a cache", true},
 		"no answer":               {"", "EOF", false},
 		"no HTTP":                 {"SSH-2.0-OpenSSH_9.2\r\n", "malformed HTTP", false},
 		"an error of a proxy":     {"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 9\r\n\r\n<h1>502\n\x07", "502 Bad Gateway: <h1>502", false},
@@ -184,8 +185,8 @@ func TestAProxyIsUsedIfTheCallersClientHasOneAndItsErrorsAreNoIDs(t *testing.T) 
 		want  string
 	}{
 		"good":            {httputil.NewSingleHostReverseProxy(target), ""},
-		"asks for a name": {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(407) }), "407 Proxy Authentication Required"},
-		"down behind":     {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no upstream", 502) }), "502 Bad Gateway: no upstream"},
+		"asks for a name": {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusProxyAuthRequired) }), "407 Proxy Authentication Required"},
+		"down behind":     {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no upstream", http.StatusBadGateway) }), "502 Bad Gateway: no upstream"},
 		"its own page":    {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>blocked</html>") }), "text/html; charset=utf-8\", not application/json"},
 	} {
 		t.Setenv("HTTP_PROXY", "http://127.0.0.1:1") // not asked: only what the caller gives

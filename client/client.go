@@ -126,6 +126,7 @@ func (c *Client) enter(ctx context.Context) (calling context.Context, leave func
 // begins after it, and nothing of the client runs when it returns. It may be
 // called twice, and concurrently.
 func (c *Client) Close() {
+	c.end(firn.ErrClosed) // first, so that no server is blamed for what is cut off here
 	c.mu.Lock()
 	c.closed = true
 	var group sync.WaitGroup
@@ -136,7 +137,6 @@ func (c *Client) Close() {
 		group.Go(n.close)
 	}
 	c.mu.Unlock()
-	c.end(firn.ErrClosed)
 	group.Wait()
 	c.calls.Wait()
 	c.probes.Wait() // after all that could begin one

@@ -131,7 +131,7 @@ func (e *UnavailableError) Error() string {
 	if e.Err == nil {
 		return s + ": none has answered yet"
 	}
-	return s + ": " + strings.ReplaceAll(e.Err.Error(), "\n", "; ")
+	return s + ": " + e.Err.Error()
 }
 
 // Is reports whether target is [ErrUnavailable].
@@ -139,6 +139,19 @@ func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailab
 
 // Unwrap returns why not.
 func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// several are the errors of several servers, on one line.
+type several []error
+
+func (s several) Error() string {
+	texts := make([]string, len(s))
+	for i, err := range s {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (s several) Unwrap() []error { return s }
 
 // lasts reports whether there is no use in asking again soon.
 func lasts(err error) bool {

@@ -45,6 +45,7 @@ func (c *Client) exchange(ctx context.Context, one *server, x exchange) error {
 		return &Error{Server: one.address, Err: err}
 	}
 	req.Header.Set("User-Agent", "firn-client")
+	req.Header.Set("Cache-Control", "no-store")
 	req.Header.Set("Accept-Encoding", "identity") // ids hardly shrink, and what unpacks has no length
 	if x.accept != "" {
 		req.Header.Set("Accept", x.accept)
@@ -80,6 +81,10 @@ func (c *Client) exchange(ctx context.Context, one *server, x exchange) error {
 	}
 	if err != nil {
 		return &Error{Server: one.address, Status: answer.StatusCode, Err: transport(ctx, err)}
+	}
+	if age := answer.Header.Get("Age"); age != "" && age != "0" {
+		return &Error{Server: one.address, Status: answer.StatusCode,
+			Err: fmt.Errorf("%w: it is %s seconds old, from a cache, and others may have had it", ErrAnswer, shown(age))}
 	}
 	if x.accept != "" {
 		kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))

@@ -295,7 +295,7 @@ func TestAServerThatIsReadyAndDoesNotAnswerIsAskedMoreAndMoreSeldom(t *testing.T
 type lingering struct{ fails bool }
 
 func (l lingering) RoundTrip(r *http.Request) (*http.Response, error) {
-	if l.fails && r.Method == "POST" {
+	if l.fails && r.Method == http.MethodPost {
 		return nil, errRefused
 	}
 	<-r.Context().Done()

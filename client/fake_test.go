@@ -96,7 +96,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		count, err := strconv.Atoi(r.URL.Query().Get("count"))
 		f.counts = append(f.counts, count)
 		switch {
-		case err != nil || r.Method != "POST" || r.Header.Get("Accept") != "text/plain":
+		case err != nil || r.Method != http.MethodPost || r.Header.Get("Accept") != "text/plain":
 			refuse(400, "bad_request")
 		case f.status != 0:
 			refuse(f.status, f.code)

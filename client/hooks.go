@@ -3,8 +3,9 @@ package client
 import "time"
 
 // Hooks are called as things happen, for metrics. They are called by callers of
-// Next and Take and in the background, concurrently, and must return soon. None is
-// called for an id that was at hand; [Client.State] counts those.
+// Next and Take and in the background, concurrently; they must return soon, and not
+// call Close. None is called for an id that was at hand: [Client.State] counts
+// those.
 type Hooks struct {
 	// Request is called after each request to a server.
 	Request func(Request)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 )
 
@@ -39,7 +40,7 @@ func (n *Namespace[T]) askKind(ctx context.Context) (kind, error) {
 		note:      n.failed,
 		ask: func(ctx context.Context, one *server) error {
 			return n.client.observed(ctx, one, n.name, 0, exchange{
-				method: "GET", path: "/v1/namespaces/" + n.name, accept: "application/json", token: true, most: maxMessage,
+				method: http.MethodGet, path: "/v1/namespaces/" + n.name, accept: "application/json", token: true, most: maxMessage,
 				read: func(body []byte) error {
 					if err := json.Unmarshal(body, &told); err != nil || told.Kind == "" {
 						return fmt.Errorf("%w: it does not say of what kind %q is: %s", ErrAnswer, n.name, shown(string(body)))

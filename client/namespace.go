@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -153,7 +154,7 @@ func (n *Namespace[T]) ask(ctx context.Context, dst []T) error {
 // request asks one server for as many ids as dst holds.
 func (n *Namespace[T]) request(ctx context.Context, one *server, dst []T) error {
 	return n.client.observed(ctx, one, n.name, len(dst), exchange{
-		method: "POST", path: "/v1/ids/" + n.name + "?count=" + strconv.Itoa(len(dst)),
+		method: http.MethodPost, path: "/v1/ids/" + n.name + "?count=" + strconv.Itoa(len(dst)),
 		accept: "text/plain", token: true, most: len(dst) * maxLine,
 		read: func(body []byte) error { return n.form.fill(dst, body) },
 	})

@@ -21,10 +21,16 @@ type question struct {
 func (c *Client) persist(ctx context.Context, q question, until time.Duration) error {
 	for try := 1; ; try++ {
 		changed, err := c.pass(ctx, q)
-		if err == nil || lasts(err) || context.Cause(ctx) != nil {
+		if err == nil || lasts(err) {
 			return err
 		}
-		q.note(err)
+		cause := context.Cause(ctx)
+		if cause == nil || !errors.Is(err, cause) {
+			q.note(err)
+		}
+		if cause != nil {
+			return cause
+		}
 		if changed != nil {
 			select {
 			case <-changed:
@@ -49,7 +55,7 @@ func (c *Client) persist(ctx context.Context, q question, until time.Duration) e
 func (c *Client) pass(ctx context.Context, q question) (changed <-chan struct{}, err error) {
 	list, changed, err := c.servers.present(q.first)
 	var lasting error
-	var errs []error
+	var errs several
 	for i, one := range list {
 		err := c.attempt(ctx, q, one, len(list)-i)
 		switch {
@@ -69,7 +75,7 @@ func (c *Client) pass(ctx context.Context, q question) (changed <-chan struct{},
 	case lasting != nil:
 		return nil, lasting
 	case list != nil:
-		return nil, errors.Join(errs...)
+		return nil, errs
 	default:
 		return changed, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -44,7 +45,7 @@ func newServers(addresses []string, random func() uint64) *servers {
 func (s *servers) present(first *server) (list []*server, changed <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var errs []error
+	var errs several
 	for _, one := range s.all {
 		switch {
 		case one.left:
@@ -61,7 +62,7 @@ func (s *servers) present(first *server) (list []*server, changed <-chan struct{
 	if s.changed == nil {
 		s.changed = make(chan struct{})
 	}
-	return nil, s.changed, errors.Join(errs...)
+	return nil, s.changed, errs
 }
 
 // note counts a request and its outcome, and whether the server itself answered.
@@ -112,7 +113,8 @@ const (
 	// maxBackoff, which bounds how long recovery goes unnoticed.
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 2 * time.Second
-	// maxRetryAfter bounds what a server may ask for.
+	// maxRetryAfter bounds what a server may ask for that limits the rate. A server
+	// that fails may ask for maxBackoff: others may be well before.
 	maxRetryAfter = time.Minute
 )
 
@@ -121,22 +123,21 @@ const (
 func (c *Client) backoff(failures int, err error) time.Duration {
 	d := min(minBackoff<<min(failures-1, 16), maxBackoff)
 	d = d/2 + time.Duration(c.cfg.Random()%uint64(d))
-	return max(d, retryAfter(err))
-}
-
-// retryAfter returns how long the server that err is of asks to be left alone.
-func retryAfter(err error) time.Duration {
 	var e *Error
-	if errors.As(err, &e) {
-		return min(e.RetryAfter, maxRetryAfter)
+	switch {
+	case !errors.As(err, &e):
+		return d
+	case errors.Is(e, ErrLimited):
+		return max(d, min(e.RetryAfter, maxRetryAfter))
+	default:
+		return max(d, min(e.RetryAfter, maxBackoff))
 	}
-	return 0
 }
 
 // leave leaves a server that failed until it answers a probe. It is called within
 // calls that Close waits for.
 func (c *Client) leave(one *server, err error) {
-	if !c.servers.leave(one, c.cfg.Time.Monotonic(), err) {
+	if c.life.Err() != nil || !c.servers.leave(one, c.cfg.Time.Monotonic(), err) {
 		return
 	}
 	c.cfg.Log.Warn("server left", "server", one.address, "error", err)
@@ -179,7 +180,7 @@ func (s *servers) failuresOf(one *server) int {
 func (c *Client) probe(one *server) error {
 	ctx, cancel := context.WithTimeoutCause(c.life, c.cfg.Timeout, noAnswer(c.cfg.Timeout))
 	defer cancel()
-	err := c.exchange(ctx, one, exchange{method: "GET", path: "/readyz", most: maxMessage})
+	err := c.exchange(ctx, one, exchange{method: http.MethodGet, path: "/readyz", most: maxMessage})
 	var e *Error
 	if errors.As(err, &e) && e.Status >= 400 && e.Status < 500 {
 		return nil

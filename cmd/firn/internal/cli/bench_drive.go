@@ -73,7 +73,7 @@ func drive(ctx context.Context, l load, every int, fill func(context.Context, []
 				}
 				buffer = buffer[:len(buffer)+n]
 				mine.ids += int64(n)
-				if err != nil && !(ctx.Err() != nil && errors.Is(err, context.Cause(ctx))) {
+				if ended := ctx.Err() != nil && errors.Is(err, context.Cause(ctx)); err != nil && !ended {
 					failed = err
 					cancel()
 				}
