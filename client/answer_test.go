@@ -112,6 +112,33 @@ func TestAnAnswerThatIsNotTheIDsAskedForGivesNone(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatComesToAHaltIsGivenUpAndTheServerLeft(t *testing.T) {
+	behind, good := &fake{kind: "snowflake", next: 1}, httptest.NewServer(&fake{kind: "snowflake", next: 70})
+	t.Cleanup(good.Close)
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			behind.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain")
+		fmt.Fprint(w, "1\n2\n")
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			t.Error(err)
+		}
+		<-r.Context().Done() // until the client has gone
+	}))
+	t.Cleanup(slow.Close)
+	left := make(chan error, 10)
+	c := newClient(t, client.Config{
+		Servers: []string{slow.URL, good.URL}, Random: func() uint64 { return 1 }, Timeout: 300 * time.Millisecond, Wait: time.Minute,
+		Hooks: client.Hooks{Server: func(_ string, err error) { left <- err }},
+	})
+	nextIs(t, ids(t, c, "orders"), 70, 5)
+	if err := <-left; err == nil || !strings.Contains(err.Error(), "no answer within 300ms") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestNumbersThatDoNotFitAreRefused(t *testing.T) {
 	for _, number := range []string{"-1", "+1", "9223372036854775808", "18446744073709551617", "1e3", "0x1", "00000000000000000001"} {
 		s := raw(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s\n", len(number)+1, number))
