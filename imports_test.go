@@ -36,6 +36,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"store/sqlstore":       {root, root + "/store", root + "/store/sqlstore"},
 		"store/storetest":      {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},
 		"lease":                {root, root + "/internal/faketime", root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/lease"},
+		"client":               {root, root + "/client", root + "/prefetch", root + "/store"},
 		"prefetch":             {root, root + "/internal/turns", root + "/prefetch"},
 		"sequence":             {root, root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/internal/order", root + "/lease", root + "/sequence"},
 		"internal/order":       {root + "/internal/order"},

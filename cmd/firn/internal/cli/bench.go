@@ -2,19 +2,15 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/idset"
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/lease"
 )
 
@@ -22,15 +18,22 @@ import (
 type load struct {
 	callers   int
 	batch     int
+	pipeline  int
 	processes int
 	duration  time.Duration
 	verify    bool
+	buffered  bool
+	tokenFile string
 }
+
+// size is how many ids a call takes.
+func (l load) size() int { return l.batch * max(l.pipeline, 1) }
 
 // The bounds of a benchmark.
 const (
 	maxCallers   = 10_000
 	maxBatch     = 1_000_000
+	maxPipeline  = 10_000
 	maxProcesses = 64
 	maxDuration  = time.Hour
 )
@@ -52,27 +55,14 @@ func (l *load) check() error {
 	bound("--callers", l.callers, maxCallers)
 	bound("--batch", l.batch, maxBatch)
 	bound("--processes", l.processes, maxProcesses)
+	bound("--pipeline", max(l.pipeline, 1), maxPipeline)
+	if l.pipeline < 0 {
+		errs = append(errs, firn.NewRangeError("--pipeline", int64(l.pipeline), 1, maxPipeline, ""))
+	}
 	if l.duration <= 0 || l.duration > maxDuration {
 		errs = append(errs, &firn.RangeError{What: "--duration", Value: l.duration.String(), Min: "1ns", Max: maxDuration.String()})
 	}
 	return errors.Join(errs...)
-}
-
-// report is what a benchmark found.
-type report struct {
-	Target     string        `json:"target"`
-	Callers    int           `json:"callers"`
-	Processes  int           `json:"processes"`
-	Batch      int           `json:"batch"`
-	Seconds    float64       `json:"seconds"`
-	IDs        int64         `json:"ids"`
-	PerSecond  float64       `json:"ids_per_second"`
-	Nanos      float64       `json:"ns_per_id"`
-	Verified   bool          `json:"verified"`
-	Duplicates int64         `json:"duplicates"`
-	Examples   []firn.ID     `json:"examples,omitempty"`
-	Median     time.Duration `json:"median_ns,omitempty"`
-	P99        time.Duration `json:"p99_ns,omitempty"`
 }
 
 func newBench() *cobra.Command {
@@ -85,14 +75,24 @@ func newBench() *cobra.Command {
 		Use:   "bench [TARGET]",
 		Short: "Measure the generator here, or a running server, and check for duplicates",
 		Long: `bench measures how fast ids are made: here, in one process or several that share
-the store, or by the server at TARGET, as http://127.0.0.1:7070,
-http://127.0.0.1:7070/NAMESPACE, or the same with grpc:// (and ?stream=true for
-one stream a caller). With --verify every id of all callers and
+the store, or by the server at TARGET:
+
+  http://HOST:PORT/NAMESPACE    firn serve, each call a request; --buffered: calls
+  https://…                     take from the buffer of the Go client
+  redis://HOST:PORT/KEY         INCR, of firn serve or of Redis; --pipeline
+  rediss://…
+  grpc://HOST:PORT/NAMESPACE    each call a request; ?stream=true: one stream a caller
+  grpcs://…
+
+Without a namespace it is "bench". A token is read from --token-file, or from the
+environment variable FIRN_TOKEN. With --verify every id of all callers and
 processes goes into one exact set; a duplicate is an error.`,
 		Example: `  firn bench --layout 41/0/0/22 --pool bench-wide
   firn bench --verify --callers 100 --duration 30s
   firn bench --verify --callers 100 --duration 30s --processes 4
-  firn bench --verify --callers 100 --duration 30s http://127.0.0.1:7070`,
+  firn bench --verify --callers 100 --batch 100 http://127.0.0.1:7070
+  firn bench --buffered http://127.0.0.1:7070/orders
+  firn bench --callers 50 --pipeline 16 redis://127.0.0.1:7071/orders`,
 		Args: func(cmd *cobra.Command, args []string) error { return usage(cobra.MaximumNArgs(1)(cmd, args)) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := l.check(); err != nil {
@@ -102,16 +102,15 @@ processes goes into one exact set; a duplicate is an error.`,
 			if err != nil {
 				return usage(err)
 			}
-			r := report{Callers: l.callers, Processes: l.processes, Batch: l.batch, Verified: l.verify}
+			r := report{Callers: l.callers, Processes: l.processes, Batch: l.batch, Pipeline: l.pipeline, Buffered: l.buffered, Verified: l.verify}
 			switch {
 			case len(args) == 1 && l.processes > 1:
 				return usage(errors.New("--processes are for a benchmark here, not for one of a server"))
-			case len(args) == 1 && strings.HasPrefix(args[0], "grpc"):
-				r.Target = args[0]
-				err = benchGRPC(cmd.Context(), args[0], l, &r)
 			case len(args) == 1:
-				r.Target = args[0]
-				err = benchHTTP(cmd.Context(), args[0], l, &r)
+				r.Target = storeurl.Redact(args[0])
+				err = benchTarget(cmd.Context(), args[0], l, &r)
+			case l.pipeline != 0 || l.buffered || l.tokenFile != "":
+				return usage(errors.New("--pipeline, --buffered and --token-file are for a benchmark of a server: give its URL"))
 			case l.processes > 1:
 				r.Target = "generators of several processes"
 				err = benchProcesses(cmd.Context(), flags, l, &r)
@@ -121,9 +120,6 @@ processes goes into one exact set; a duplicate is an error.`,
 			}
 			if err != nil {
 				return err
-			}
-			if r.IDs > 0 {
-				r.PerSecond, r.Nanos = float64(r.IDs)/r.Seconds, r.Seconds*1e9/float64(r.IDs)
 			}
 			if err := r.print(cmd.OutOrStdout(), asJSON); err != nil {
 				return err
@@ -140,80 +136,13 @@ processes goes into one exact set; a duplicate is an error.`,
 	flags.add(cmd, 10*time.Second)
 	l.add(cmd)
 	cmd.Flags().IntVar(&l.processes, "processes", 1, "processes that share the store, each with its own worker")
+	cmd.Flags().IntVar(&l.pipeline, "pipeline", 0, "commands sent at once, to redis:// (default 1)")
+	cmd.Flags().BoolVar(&l.buffered, "buffered", false, "take from the Go client's buffer, of http://")
+	cmd.Flags().StringVar(&l.tokenFile, "token-file", "", "file with the token that a server wants")
 	cmd.Flags().BoolVar(&l.verify, "verify", false, "put every id into one set and fail on a duplicate")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
-
-func (r report) print(out io.Writer, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(out).Encode(r)
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s ids in %.2f s from %s: %s a second, %.1f ns each\n",
-		thousands(r.IDs), r.Seconds, r.Target, thousands(int64(r.PerSecond)), r.Nanos)
-	fmt.Fprintf(&b, "%d callers in each of %d processes, %d ids a call\n", r.Callers, r.Processes, r.Batch)
-	if r.P99 > 0 {
-		fmt.Fprintf(&b, "a call took %v in the median, %v at the 99th percentile\n", r.Median, r.P99)
-	}
-	if r.Verified {
-		fmt.Fprintf(&b, "%d duplicates\n", r.Duplicates)
-	}
-	_, err := io.WriteString(out, b.String())
-	return err
-}
-
-// finish notes what the set found.
-func (r *report) finish(set *idset.Set, ids int64, took time.Duration) {
-	r.IDs, r.Seconds = ids, took.Seconds()
-	if r.Verified {
-		r.IDs, r.Duplicates, r.Examples = set.Added(), set.Duplicates(), set.Examples()
-	}
-}
-
-// drive lets callers fill their buffers from fill until the time is over, and
-// hands what each made to keep.
-func drive(ctx context.Context, l load, fill func(context.Context, []firn.ID) (int, error), keep func([]firn.ID)) (ids int64, took time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, l.duration)
-	defer cancel()
-	var (
-		stop  atomic.Bool
-		total atomic.Int64
-		mu    sync.Mutex
-		errs  []error
-		group sync.WaitGroup
-	)
-	context.AfterFunc(ctx, func() { stop.Store(true) })
-	start := time.Now()
-	for range l.callers {
-		group.Go(func() {
-			size, made := max(l.batch, keptAtOnce), int64(0)
-			defer func() { total.Add(made) }() // counting together would cost more than an id
-			buffer := make([]firn.ID, 0, size+l.batch)
-			for !stop.Load() {
-				n, err := fill(ctx, buffer[len(buffer):len(buffer)+l.batch])
-				buffer = buffer[:len(buffer)+n]
-				made += int64(n)
-				if err != nil && ctx.Err() == nil {
-					mu.Lock()
-					errs = append(errs, err)
-					mu.Unlock()
-					cancel()
-				}
-				if len(buffer) >= size {
-					keep(buffer)
-					buffer = buffer[:0]
-				}
-			}
-			keep(buffer)
-		})
-	}
-	group.Wait()
-	return total.Load(), time.Since(start), errors.Join(errs...)
-}
-
-// keptAtOnce is how many ids a caller gathers before it puts them into the set.
-const keptAtOnce = 1024
 
 func benchHere(ctx context.Context, flags *storeFlags, cfg lease.Config, l load, r *report) error {
 	var set idset.Set
@@ -230,12 +159,8 @@ func benchHere(ctx context.Context, flags *storeFlags, cfg lease.Config, l load,
 				return 1, nil
 			}
 		}
-		ids, took, err := drive(ctx, l, fill, func(ids []firn.ID) {
-			if l.verify {
-				set.Add(ids)
-			}
-		})
-		r.finish(&set, ids, took)
+		found, err := drive(ctx, l, seldom, fill, l.into(&set))
+		r.finish(&set, found)
 		return err
 	})
 }

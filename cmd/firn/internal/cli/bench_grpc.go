@@ -3,13 +3,12 @@ package cli
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -17,10 +16,9 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/firnv1"
-	"github.com/firn-id/firn/cmd/firn/internal/idset"
 )
 
-const grpcTarget = "write grpc://HOST:PORT or grpc://HOST:PORT/NAMESPACE (grpcs:// for TLS), ?stream=true for one stream a caller, ?form=list for ids one by one"
+const grpcForm = "write grpc://HOST:PORT or grpc://HOST:PORT/NAMESPACE (grpcs:// for TLS), ?stream=true for one stream a caller, ?form=list for ids one by one"
 
 const (
 	// maxConnections bounds the connections of a benchmark: one carries many callers.
@@ -29,88 +27,101 @@ const (
 	maxStreams = 1000
 )
 
-// A grpcLoad asks a server for ids over gRPC.
+// A grpcLoad asks firn serve over gRPC.
 type grpcLoad struct {
 	namespace string
-	stream    bool
 	form      firnv1.Form
+	conns     []*grpc.ClientConn
 	clients   []firnv1.IDServiceClient
 	next      atomic.Uint32
-	streams   chan grpc.ServerStreamingClient[firnv1.GenerateResponse] // those that nobody reads now
+	end       context.CancelFunc                                       // of the streams
+	streams   chan grpc.ServerStreamingClient[firnv1.GenerateResponse] // those that nobody reads now; nil: there are none
 	answers   sync.Pool                                                // of *firnv1.GenerateResponse
 }
 
-// benchGRPC asks a server for ids over gRPC.
-func benchGRPC(ctx context.Context, target string, l load, r *report) (err error) {
-	u, err := url.Parse(target)
-	if err != nil || (u.Scheme != "grpc" && u.Scheme != "grpcs") || u.Host == "" {
-		return usage(firn.NewSyntaxError("target", target, grpcTarget))
+func grpcTarget(text string, l load) (_ target, err error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil {
+		return nil, usage(firn.NewSyntaxError("target", "…", grpcForm))
 	}
-	g := &grpcLoad{namespace: strings.Trim(u.Path, "/"), form: firnv1.Form_FORM_RUNS}
+	if l.pipeline != 0 || l.buffered {
+		return nil, usage(errors.New("--pipeline is for redis:// and --buffered for http://; over gRPC --batch asks for many ids at once"))
+	}
+	g := &grpcLoad{namespace: strings.Trim(u.Path, "/"), form: firnv1.Form_FORM_RUNS, end: func() {}}
 	if g.namespace == "" {
-		g.namespace = "bench"
+		g.namespace = defaultNamespace
 	}
+	stream := false
 	for key, values := range u.Query() {
 		switch {
 		case key == "stream" && values[0] == "true":
-			g.stream = true
+			stream = true
 		case key == "form" && values[0] == "list":
 			g.form = firnv1.Form_FORM_LIST
 		default:
-			return usage(firn.NewSyntaxError("target", target, grpcTarget))
+			return nil, usage(firn.NewSyntaxError("target", text, grpcForm))
 		}
 	}
-	if g.stream && l.callers > maxStreams {
-		return usage(firn.NewRangeError("--callers with ?stream=true", int64(l.callers), 1, maxStreams, ""))
+	if stream && l.callers > maxStreams {
+		return nil, usage(firn.NewRangeError("--callers with ?stream=true", int64(l.callers), 1, maxStreams, ""))
 	}
-	secure := insecure.NewCredentials()
+	token, err := readToken(l.tokenFile)
+	if err != nil {
+		return nil, err
+	}
+	options := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
 	if u.Scheme == "grpcs" {
-		secure = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12})
+		options[0] = grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12}))
+	}
+	if token != "" {
+		options = append(options, grpc.WithPerRPCCredentials(bearer(token)))
 	}
 	for range min(l.callers, maxConnections) {
-		conn, err := grpc.NewClient(u.Host, grpc.WithTransportCredentials(secure))
+		conn, err := grpc.NewClient(u.Host, options...)
 		if err != nil {
-			return err
+			return nil, errors.Join(err, g.close())
 		}
-		defer func() { err = closeBody(conn, err) }()
+		g.conns = append(g.conns, conn)
 		g.clients = append(g.clients, firnv1.NewIDServiceClient(conn))
 	}
-	var (
-		set     idset.Set
-		mu      sync.Mutex
-		samples []time.Duration
-	)
-	ask := g.once
-	if g.stream {
-		streaming, cancel := context.WithCancel(ctx) // outlives the callers' time, as in benchHTTP
-		defer cancel()
-		if err := g.open(streaming, l); err != nil {
-			return err
+	if stream {
+		if err := g.open(l); err != nil {
+			return nil, errors.Join(err, g.close())
 		}
-		ask = g.receive
 	}
-	fill := func(ctx context.Context, ids []firn.ID) (int, error) {
-		start := time.Now()
-		n, err := ask(context.WithoutCancel(ctx), ids)
-		took := time.Since(start)
-		mu.Lock()
-		if len(samples) < maxSamples {
-			samples = append(samples, took)
-		}
-		mu.Unlock()
-		return n, err
+	return g, nil
+}
+
+// bearer is a token, sent with every call.
+type bearer string
+
+// GetRequestMetadata implements [credentials.PerRPCCredentials].
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + string(b)}, nil
+}
+
+// RequireTransportSecurity implements [credentials.PerRPCCredentials]: whoever writes
+// grpc:// has chosen, as with http://.
+func (bearer) RequireTransportSecurity() bool { return false }
+
+// fill asks for ids. A request under way when the time is over is finished, as over
+// HTTP.
+func (g *grpcLoad) fill(ctx context.Context, ids []firn.ID) (int, error) {
+	if g.streams != nil {
+		return g.receive(ids)
 	}
-	ids, took, err := drive(ctx, l, fill, func(ids []firn.ID) {
-		if l.verify {
-			set.Add(ids)
-		}
-	})
-	r.finish(&set, ids, took)
-	if len(samples) > 0 {
-		slices.Sort(samples)
-		r.Median, r.P99 = samples[len(samples)/2], samples[len(samples)*99/100]
+	return g.once(context.WithoutCancel(ctx), ids)
+}
+
+func (g *grpcLoad) every() int { return always }
+
+func (g *grpcLoad) close() error {
+	g.end()
+	var errs []error
+	for _, conn := range g.conns {
+		errs = append(errs, conn.Close())
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 func (g *grpcLoad) client() firnv1.IDServiceClient {
@@ -128,7 +139,9 @@ func (g *grpcLoad) once(ctx context.Context, ids []firn.ID) (int, error) {
 }
 
 // open opens a stream for every caller.
-func (g *grpcLoad) open(ctx context.Context, l load) error {
+func (g *grpcLoad) open(l load) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	g.end = cancel
 	g.streams = make(chan grpc.ServerStreamingClient[firnv1.GenerateResponse], l.callers)
 	batch := int32(l.batch)
 	for range l.callers {
@@ -142,7 +155,7 @@ func (g *grpcLoad) open(ctx context.Context, l load) error {
 }
 
 // receive takes the next message of a stream.
-func (g *grpcLoad) receive(_ context.Context, ids []firn.ID) (int, error) {
+func (g *grpcLoad) receive(ids []firn.ID) (int, error) {
 	stream := <-g.streams // there are as many as callers
 	defer func() { g.streams <- stream }()
 	answer, ok := g.answers.Get().(*firnv1.GenerateResponse)

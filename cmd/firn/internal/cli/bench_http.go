@@ -1,111 +1,103 @@
 package cli
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"slices"
+	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/idset"
+	"github.com/firn-id/firn/client"
 )
 
-// maxSamples bounds how many call durations are kept for the percentiles.
-const maxSamples = 5_000_000
+// benchTimeout bounds a request.
+const benchTimeout = 5 * time.Second
 
-// benchHTTP asks a server for ids.
-func benchHTTP(ctx context.Context, target string, l load, r *report) error {
-	u, err := url.Parse(target)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return usage(firn.NewSyntaxError("target", target, "write http://HOST:PORT or http://HOST:PORT/NAMESPACE"))
+// httpServer is firn serve, asked through the Go client.
+type httpServer struct {
+	client    *client.Client
+	transport *http.Transport
+	ids       *client.Namespace[firn.ID]
+	buffered  bool
+}
+
+func httpTarget(text string, l load) (target, error) {
+	if l.pipeline != 0 {
+		return nil, usage(errors.New("--pipeline is for redis://; over HTTP --batch asks for many ids at once"))
 	}
-	namespace := strings.Trim(u.Path, "/")
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" {
+		return nil, usage(firn.NewSyntaxError("target", "…", "write http://HOST:PORT or http://HOST:PORT/NAMESPACE; a token comes from --token-file"))
+	}
+	prefix, namespace := "", strings.Trim(u.Path, "/")
+	if at := strings.LastIndexByte(namespace, '/'); at >= 0 {
+		prefix, namespace = "/"+namespace[:at], namespace[at+1:]
+	}
 	if namespace == "" {
-		namespace = "bench"
+		namespace = defaultNamespace
 	}
-	request := (&url.URL{
-		Scheme: u.Scheme, Host: u.Host, Path: "/v1/ids/" + namespace, RawQuery: fmt.Sprintf("count=%d", l.batch),
-	}).String()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: l.callers}}
-	defer client.CloseIdleConnections()
-	var (
-		set     idset.Set
-		mu      sync.Mutex
-		samples []time.Duration
-	)
-	fill := func(ctx context.Context, ids []firn.ID) (int, error) {
-		start := time.Now()
-		// A request under way when the time is over is finished, so that its ids
-		// count: the server has issued them.
-		n, err := fetch(context.WithoutCancel(ctx), client, request, ids)
-		took := time.Since(start)
-		mu.Lock()
-		if len(samples) < maxSamples {
-			samples = append(samples, took)
-		}
-		mu.Unlock()
-		return n, err
+	token, err := readToken(l.tokenFile)
+	if err != nil {
+		return nil, err
 	}
-	ids, took, err := drive(ctx, l, fill, func(ids []firn.ID) {
-		if l.verify {
-			set.Add(ids)
-		}
+	t := &httpServer{buffered: l.buffered, transport: &http.Transport{MaxIdleConnsPerHost: l.callers}}
+	t.client, err = client.New(client.Config{
+		Servers: []string{u.Scheme + "://" + u.Host + prefix}, Token: token, HTTP: &http.Client{Transport: t.transport},
+		Timeout: benchTimeout, Wait: benchTimeout, Buffer: client.Buffer{Max: 1 << 20},
 	})
-	r.finish(&set, ids, took)
-	if len(samples) > 0 {
-		slices.Sort(samples)
-		r.Median, r.P99 = samples[len(samples)/2], samples[len(samples)*99/100]
+	if err != nil {
+		return nil, usage(err)
 	}
-	return err
+	if t.ids, err = t.client.IDs(namespace); err != nil {
+		return nil, usage(errors.Join(err, t.close()))
+	}
+	return t, nil
 }
 
-// fetch asks for len(ids) ids.
-func fetch(ctx context.Context, client *http.Client, request string, ids []firn.ID) (n int, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, request, nil)
-	if err != nil {
-		return 0, err
+// readToken reads the token of a server; like keys it does not stand on a command
+// line.
+func readToken(file string) (string, error) {
+	if file == "" {
+		return strings.TrimSpace(os.Getenv("FIRN_TOKEN")), nil
 	}
-	req.Header.Set("Accept", "text/plain")
-	answer, err := client.Do(req)
+	text, err := os.ReadFile(file)
 	if err != nil {
-		return 0, err
+		return "", fmt.Errorf("token: %w", err)
 	}
-	defer func() { err = closeBody(answer.Body, err) }()
-	if answer.StatusCode != http.StatusOK {
-		text, err := io.ReadAll(io.LimitReader(answer.Body, 4096))
+	return strings.TrimSpace(string(text)), nil
+}
+
+func (t *httpServer) fill(ctx context.Context, ids []firn.ID) (int, error) {
+	switch {
+	case t.buffered && len(ids) == 1:
+		id, err := t.ids.Next(ctx)
 		if err != nil {
-			return 0, fmt.Errorf("%s: %s: %w", request, answer.Status, err)
+			return 0, err
 		}
-		return 0, fmt.Errorf("%s: %s: %s", request, answer.Status, strings.TrimSpace(string(text)))
+		ids[0] = id
+		return 1, nil
+	case t.buffered:
+		return t.ids.Fill(ctx, ids)
 	}
-	lines := bufio.NewScanner(answer.Body)
-	for lines.Scan() {
-		if n == len(ids) {
-			return n, fmt.Errorf("%s: more than the %d ids asked for", request, n)
-		}
-		if ids[n], err = firn.ParseID(lines.Text()); err != nil {
-			return n, fmt.Errorf("%s: %w", request, err)
-		}
-		n++
-	}
-	if err := lines.Err(); err != nil {
-		return n, err
-	}
-	if n < len(ids) {
-		return n, fmt.Errorf("%s: %d ids, not the %d asked for", request, n, len(ids))
-	}
-	return n, nil
+	// A request under way when the time is over is finished, so that its ids
+	// count: the server has issued them.
+	taken, err := t.ids.Take(context.WithoutCancel(ctx), len(ids))
+	return copy(ids, taken), err
 }
 
-func closeBody(body io.Closer, err error) error {
-	if closeErr := body.Close(); err == nil {
-		return closeErr
+func (t *httpServer) every() int {
+	if t.buffered {
+		return seldom
 	}
-	return err
+	return always
+}
+
+func (t *httpServer) close() error {
+	t.client.Close()
+	t.transport.CloseIdleConnections()
+	return nil
 }

@@ -45,7 +45,7 @@ func newEmit() *cobra.Command {
 				writeErr error
 			)
 			err = withLease(cmd.Context(), &flags.storeFlags, cfg, func(leased *lease.Lease) error {
-				_, _, err := drive(cmd.Context(), l, leased.Fill, func(ids []firn.ID) {
+				_, err := drive(cmd.Context(), l, seldom, leased.Fill, func(ids []firn.ID) {
 					bytes := make([]byte, 0, 8*len(ids))
 					for _, id := range ids {
 						bytes = binary.BigEndian.AppendUint64(bytes, uint64(id))
@@ -102,7 +102,7 @@ func benchProcesses(ctx context.Context, flags generatorFlags, l load, r *report
 	for _, n := range ids {
 		total += n
 	}
-	r.finish(&set, total, time.Since(start))
+	r.finish(&set, found{ids: total, took: time.Since(start)})
 	return errors.Join(errs...)
 }
 

@@ -115,6 +115,8 @@ func wanted(f *pflag.Flag) (kind, allowed, example string) {
 		return "number of callers", fmt.Sprintf("1 to %d are allowed", maxCallers), "100"
 	case "batch":
 		return "number of ids", fmt.Sprintf("1 to %d are allowed", maxBatch), "100"
+	case "pipeline":
+		return "number of commands", fmt.Sprintf("1 to %d are allowed", maxPipeline), "16"
 	case "margin":
 		return "number of ids", "whole numbers from 0 are allowed", "100000"
 	case "processes":

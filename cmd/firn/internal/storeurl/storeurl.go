@@ -31,16 +31,16 @@ var openers = map[string]func(ctx context.Context, url string) (store.Store, err
 	"postgresql": openPostgres,
 }
 
-// quietRedis keeps the Redis client from writing to standard error, for the whole
+// QuietRedis keeps the Redis client from writing to standard error, for the whole
 // program; its errors are returned.
-var quietRedis = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
+var QuietRedis = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
 
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
 func openRedis(ctx context.Context, url string) (store.Store, error) {
-	quietRedis()
+	QuietRedis()
 	return openAs(redisstore.Open)(ctx, url)
 }
 

@@ -1,0 +1,205 @@
+package client
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+)
+
+// Config is what [New] makes a client of. Only Servers is required.
+type Config struct {
+	// Servers are the addresses of 1 to 64 servers over one store, as
+	// "http://10.0.0.1:7070" or "https://ids.example.org/firn". Redirects are not
+	// followed.
+	Servers []string
+	// Token is sent to these servers, as Bearer. Over http it can be read on the
+	// way. Default: none is sent.
+	Token string
+	// TLS is for https addresses. It cannot stand beside HTTP. Default: the
+	// system's authorities.
+	TLS *tls.Config
+	// HTTP sends the requests: for a proxy, a transport of your own, traces.
+	// Default: one of the client's own, which knows no proxy and ends with it.
+	HTTP *http.Client
+
+	// Timeout bounds one request, 1ms to 1m. A server that takes longer is left: too
+	// short, and a busy server is taken for a dead one. Default: 2s.
+	Timeout time.Duration
+	// Wait bounds how long a call waits for ids that are not at hand, beside its
+	// context, 1ms to 1h. Default: 5s.
+	Wait time.Duration
+	// Buffer is the buffer of a namespace that is not in Buffers.
+	Buffer Buffer
+	// Buffers are those of certain namespaces, by name.
+	Buffers map[string]Buffer
+
+	// Hooks are called for metrics. Default: none.
+	Hooks Hooks
+	// Log is told when a server is left and returned to. Default: nothing is logged.
+	Log *slog.Logger
+	// Time is waited on and read for durations. Default: [firn.SystemTime].
+	Time firn.TimeSource
+	// Random draws the order of the servers and how long waits are. Default: math/rand/v2.
+	Random func() uint64
+}
+
+// A Buffer is the settings of a namespace's buffer.
+type Buffer struct {
+	// Min is how many ids it holds at least, Max at most, 1 to 1,048,576. Default:
+	// 100 and 100,000; and Min is at most Max.
+	Min, Max int
+	// Target is how long the ids at hand are to last, at the demand of late; it is
+	// refilled when a quarter is used up. So long, less that quarter, may all
+	// servers be away. The longer, the older an id may be when it is issued, and
+	// the more ids are lost at Close. 1ms to 24h. Default: 1m.
+	Target time.Duration
+	// MaxAge drops ids that have lain in the buffer for longer. It costs Next a
+	// reading of the clock. Default: none.
+	MaxAge time.Duration
+	// AnyKind buffers a namespace of whatever kind, also one whose kind the token
+	// may not read. Ids of a sequence then are no longer greater than all that
+	// others had before.
+	AnyKind bool
+	// AnyOrder takes ids as they come. By default those that are not above the one
+	// before, as after a change of servers, are dropped where the kind's ids grow.
+	// Set it for segments where one address stands for several servers, as of a load
+	// balancer: their ranges interleave, and most ids would be dropped.
+	AnyOrder bool
+}
+
+const (
+	maxServers     = 64
+	maxNamespaces  = 10_000
+	maxToken       = 4096
+	defaultTimeout = 2 * time.Second
+	maxTimeout     = time.Minute
+	defaultWait    = 5 * time.Second
+	maxWait        = time.Hour
+	defaultMin     = 100
+	defaultMax     = 100_000
+	limitMax       = 1 << 20
+	defaultTarget  = time.Minute
+	maxTarget      = 24 * time.Hour
+)
+
+// complete puts defaults in the place of what is not set, and returns all that is
+// impossible.
+func (cfg *Config) complete() error {
+	var errs []error
+	errs = append(errs, cfg.addresses()...)
+	if len(cfg.Token) > maxToken {
+		errs = append(errs, firn.NewRangeError("length of the token", int64(len(cfg.Token)), 0, maxToken, "bytes"))
+	}
+	if strings.ContainsFunc(cfg.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		errs = append(errs, errors.New("the token has characters other than visible ASCII, as a line break at its end"))
+	}
+	if cfg.TLS != nil && cfg.HTTP != nil {
+		errs = append(errs, errors.New("set TLS or HTTP, not both: the transport of HTTP has a TLSClientConfig of its own"))
+	}
+	errs = append(errs,
+		duration("time-out", &cfg.Timeout, defaultTimeout, maxTimeout),
+		duration("wait", &cfg.Wait, defaultWait, maxWait),
+		cfg.Buffer.complete("buffer"))
+	cfg.Buffers = maps.Clone(cfg.Buffers)
+	for _, name := range slices.Sorted(maps.Keys(cfg.Buffers)) {
+		b := cfg.Buffers[name]
+		errs = append(errs, checkName(name), b.complete(fmt.Sprintf("buffer of %q", name)))
+		cfg.Buffers[name] = b
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Time == nil {
+		cfg.Time = firn.SystemTime()
+	}
+	if cfg.Random == nil {
+		cfg.Random = rand.Uint64
+	}
+	return errors.Join(errs...)
+}
+
+// addresses brings the addresses into one form, without a slash at the end.
+func (cfg *Config) addresses() (errs []error) {
+	if n := len(cfg.Servers); n < 1 || n > maxServers {
+		errs = append(errs, firn.NewRangeError("number of servers", int64(n), 1, maxServers, "Config.Servers"))
+	}
+	cfg.Servers = slices.Clone(cfg.Servers)
+	for i, text := range cfg.Servers {
+		address, err := address(text)
+		if err == nil && slices.Contains(cfg.Servers[:i], address) {
+			err = fmt.Errorf("server %s is there twice", address)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		cfg.Servers[i] = address
+	}
+	return errs
+}
+
+// address checks one. What may be a password is not repeated.
+func address(text string) (string, error) {
+	shown := text
+	if strings.Contains(text, "@") {
+		shown = "…"
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Opaque != "" {
+		return "", firn.NewSyntaxError("server address", shown, "write http://HOST:PORT or https://HOST:PORT, and a path if it has one")
+	}
+	if u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		return "", firn.NewSyntaxError("server address", shown, "it has a user, a query or a fragment; the token stands in Config.Token")
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// checkName refuses what cannot be a namespace, nor stand in a path.
+func checkName(name string) error {
+	if name == "." || name == ".." {
+		return firn.NewSyntaxError("namespace name", name, "a path cannot hold it")
+	}
+	return store.CheckName("namespace", name)
+}
+
+func (b *Buffer) complete(what string) error {
+	if b.Max == 0 {
+		b.Max = max(defaultMax, min(b.Min, limitMax))
+	}
+	if b.Min == 0 {
+		b.Min = min(defaultMin, b.Max)
+	}
+	var errs []error
+	if b.Max < 1 || b.Max > limitMax {
+		errs = append(errs, firn.NewRangeError("most ids", int64(b.Max), 1, limitMax, what))
+	} else if b.Min < 1 || b.Min > b.Max {
+		errs = append(errs, firn.NewRangeError("least ids", int64(b.Min), 1, int64(b.Max), what))
+	}
+	errs = append(errs, duration("target of the "+what, &b.Target, defaultTarget, maxTarget))
+	if b.MaxAge < 0 {
+		errs = append(errs, &firn.RangeError{What: "max age", Value: b.MaxAge.String(), Min: "0s", Max: "2562047h", Where: what})
+	}
+	return errors.Join(errs...)
+}
+
+// duration puts a default, and refuses what is not from 1ms to most.
+func duration(what string, d *time.Duration, usual, most time.Duration) error {
+	if *d == 0 {
+		*d = usual
+	}
+	if *d < time.Millisecond || *d > most {
+		return &firn.RangeError{What: what, Value: d.String(), Min: "1ms", Max: most.String()}
+	}
+	return nil
+}

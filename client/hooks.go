@@ -1,0 +1,27 @@
+package client
+
+import "time"
+
+// Hooks are called as things happen, for metrics. They are called by callers of
+// Next and Take and in the background, concurrently; they must return soon, and not
+// call Close. None is called for an id that was at hand: [Client.State] counts
+// those.
+type Hooks struct {
+	// Request is called after each request to a server.
+	Request func(Request)
+	// Server is called when a server is left (err says why) and when it is back
+	// (err is nil).
+	Server func(server string, err error)
+	// Waited is called when a call of Next or Fill that found too few ids at hand
+	// has ended. Err is what it returned.
+	Waited func(namespace string, waited time.Duration, err error)
+}
+
+// A Request is one that a server has answered, or not.
+type Request struct {
+	Server    string
+	Namespace string
+	Count     int // ids asked for; 0 for a question about the namespace
+	Took      time.Duration
+	Err       error // nil if it brought them
+}

@@ -1,0 +1,87 @@
+package client
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/firn-id/firn"
+)
+
+// A form is how ids of a type stand in an answer.
+type form[T firn.ID | string] struct {
+	numbers bool
+	read    func(line []byte) (T, error)
+	// above returns how many ids there may be from one to another above it.
+	above func(from, to T) int64
+}
+
+const (
+	maxDigits = 19  // of an id
+	maxText   = 256 // bytes of an id that is a text
+	maxLine   = maxText + 1
+)
+
+var numbers = form[firn.ID]{
+	numbers: true,
+	read: func(line []byte) (firn.ID, error) {
+		if len(line) == 0 || len(line) > maxDigits {
+			return 0, notANumber(line)
+		}
+		var n uint64
+		for _, c := range line {
+			if c < '0' || c > '9' {
+				return 0, notANumber(line)
+			}
+			n = n*10 + uint64(c-'0')
+		}
+		if n > uint64(firn.MaxID) {
+			return 0, notANumber(line)
+		}
+		return firn.ID(n), nil
+	},
+	above: func(from, to firn.ID) int64 { return int64(to - from) },
+}
+
+// notANumber tells ids of another kind from what is no id at all.
+func notANumber(line []byte) error {
+	if _, err := texts.read(line); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: the id %q is no number of 63 bits; ids that are texts are had with Client.Texts", ErrKind, shown(string(line)))
+}
+
+var texts = form[string]{
+	read: func(line []byte) (string, error) {
+		if len(line) == 0 || len(line) > maxText {
+			return "", fmt.Errorf("%w: an id of %d bytes, 1 to %d are allowed", ErrAnswer, len(line), maxText)
+		}
+		for _, c := range line {
+			if c <= ' ' || c > '~' {
+				return "", fmt.Errorf("%w: %q is no id: visible ASCII characters are", ErrAnswer, shown(string(line)))
+			}
+		}
+		// Each by itself: one that is kept for long shall not keep the others.
+		return string(line), nil
+	},
+	above: func(string, string) int64 { return 0 },
+}
+
+// fill reads an answer that must hold exactly as many ids as dst, a line each.
+// Without the last line break it has been cut off, perhaps within a number.
+func (f form[T]) fill(dst []T, body []byte) error {
+	for i := range dst {
+		end := bytes.IndexByte(body, '\n')
+		if end < 0 {
+			return fmt.Errorf("%w: it ends after %d of the %d ids asked for", ErrAnswer, i, len(dst))
+		}
+		var err error
+		if dst[i], err = f.read(body[:end]); err != nil {
+			return err
+		}
+		body = body[end+1:]
+	}
+	if len(body) > 0 {
+		return fmt.Errorf("%w: there is more after the %d ids asked for", ErrAnswer, len(dst))
+	}
+	return nil
+}

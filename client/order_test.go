@@ -1,0 +1,92 @@
+package client_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/client"
+)
+
+// growing takes ids and fails if one is not above the one before.
+func growing(t *testing.T, n *client.Namespace[firn.ID], last firn.ID, count int) firn.ID {
+	t.Helper()
+	for range count {
+		id, err := n.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id <= last {
+			t.Fatalf("%d after %d", id, last)
+		}
+		last = id
+	}
+	return last
+}
+
+func TestIDsDoNotGoBackWhenTheServerChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := &fake{kind: "snowflake", next: 1_000_000}, &fake{kind: "snowflake", next: 1_000}
+		cfg := network{"a": a, "b": b}.config()
+		cfg.Buffer = client.Buffer{Min: 10, Max: 10}
+		c := newClient(t, cfg)
+		orders := ids(t, c, "orders")
+		last := growing(t, orders, 0, 20)
+		a.set(func(f *fake) { f.down = true })
+		time.AfterFunc(time.Second, func() { b.set(func(f *fake) { f.next = 1_000_005 }) }) // as its clock goes on
+		time.AfterFunc(time.Second/2, func() {
+			if s := c.State().Servers[1]; !s.Up {
+				t.Errorf("a server that answers was left: %+v", s)
+			}
+		})
+		last = growing(t, orders, last, 100)
+		if s := orders.State(); s.Dropped == 0 || last > 1_002_000 {
+			t.Errorf("%+v, last %d", s, last)
+		}
+	})
+}
+
+func TestSegmentsOfAnotherServerAreSkippedUpToTheIDsHadAndTheServerIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := &fake{kind: "segment", next: 3_000_000}, &fake{kind: "segment", next: 1}
+		cfg := network{"a": a, "b": b}.config()
+		cfg.Buffer = client.Buffer{Min: 10, Max: 10}
+		c := newClient(t, cfg)
+		users := ids(t, c, "users")
+		last := growing(t, users, 0, 20)
+		a.set(func(f *fake) { f.down = true })
+		last = growing(t, users, last, 20)
+		if last > 3_000_100 {
+			t.Errorf("more was skipped than was needed: up to %d", last)
+		}
+		a.set(func(f *fake) { f.down, f.next = false, 2_000 })
+		time.Sleep(time.Minute)
+		asked := a.seen().ids
+		growing(t, users, last, 100)
+		if a.seen().ids != asked {
+			t.Error("it went back to a server with other ranges, though its own answers")
+		}
+		if s := users.State(); s.Dropped < 2_999_000 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestIDsAreTakenAsTheyComeWhereThatIsSaidOrTheyDoNotGrow(t *testing.T) {
+	for name, a := range map[string]*fake{
+		"any order": {kind: "segment", next: 1000},
+		"veiled":    {kind: "snowflake", next: 1000, more: `,"veil":"63 bits"`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := network{"a": a}.config()
+			cfg.Buffer = client.Buffer{Min: 10, Max: 10, AnyOrder: name == "any order"}
+			c := newClient(t, cfg)
+			users := ids(t, c, "users")
+			nextIs(t, users, 1000, 1)
+			a.set(func(f *fake) { f.next = 1 })
+			nextIs(t, users, 1001, 9)
+			nextIs(t, users, 1, 10)
+		})
+	}
+}

@@ -1,0 +1,279 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/client"
+)
+
+func TestWhatLastsIsReturnedAtOnceAndNotAskedForEver(t *testing.T) {
+	for status, want := range map[int]error{
+		404: client.ErrUnknownNamespace, 401: client.ErrDenied, 403: client.ErrDenied, 400: client.ErrRequest, 405: client.ErrRequest,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a := &fake{kind: "snowflake", next: 1, status: status, code: "the_code"}
+			b := &fake{kind: "snowflake", next: 1, status: status, code: "the_code"}
+			cfg := network{"a": a, "b": b}.config()
+			cfg.Wait = time.Hour
+			c := newClient(t, cfg)
+			orders := ids(t, c, "orders")
+			began := time.Now()
+			_, err := orders.Next(t.Context())
+			_, err2 := orders.Take(t.Context(), 7)
+			for _, err := range []error{err, err2} {
+				var e *client.Error
+				if !errors.Is(err, want) || errors.Is(err, client.ErrUnavailable) || !errors.As(err, &e) || e.Status != status || e.Code != "the_code" ||
+					!strings.HasPrefix(e.Server, "http://") || !strings.HasPrefix(err.Error(), `client: ids of "orders": http://`) {
+					t.Errorf("%d: %v", status, err)
+				}
+			}
+			if time.Since(began) != 0 {
+				t.Errorf("%d: it took %v", status, time.Since(began))
+			}
+			if s := c.State().Servers; !s[0].Up || !s[1].Up {
+				t.Errorf("%d: servers that answered were left: %+v", status, s)
+			}
+			for range 1000 { // the same, without a request each
+				if _, err := orders.Next(t.Context()); !errors.Is(err, want) {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Hour)
+			if n := a.seen().ids + b.seen().ids; n > 4 {
+				t.Errorf("%d: %d requests in an hour in which nobody asked", status, n)
+			}
+			a.set(func(f *fake) { f.status = 0 })
+			nextIs(t, orders, 1, 1000)
+		})
+	}
+}
+
+func TestANamespaceThatOneServerDoesNotKnowYetIsHadFromAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &fake{kind: "snowflake", status: 404, code: "unknown_namespace"}
+		c := newClient(t, network{"a": a, "b": {kind: "snowflake", next: 1}}.config())
+		nextIs(t, ids(t, c, "orders"), 1, 500)
+	})
+}
+
+func TestALimitIsWaitedForIfItIsShortAndElseToldWithItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limited := func(retry string) func(f *fake) {
+			return func(f *fake) { f.status, f.code, f.header = 429, "rate_limited", http.Header{"Retry-After": {retry}} }
+		}
+		a, b := &fake{kind: "snowflake", next: 1}, &fake{kind: "snowflake", next: 1}
+		limited("30")(a)
+		c := newClient(t, network{"a": a, "b": b}.config())
+		orders := ids(t, c, "orders")
+		began := time.Now()
+		_, err := orders.Take(t.Context(), 1)
+		var e *client.Error
+		if !errors.Is(err, client.ErrLimited) || !errors.As(err, &e) || e.RetryAfter != 30*time.Second || time.Since(began) > 0 {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if _, err := orders.Next(t.Context()); !errors.Is(err, client.ErrLimited) || time.Since(began) != 5*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if a.seen().ids != 2 || b.seen().ids != 0 {
+			t.Errorf("%d requests, and %d at another server to get around the limit", a.seen().ids, b.seen().ids)
+		}
+		a.set(func(f *fake) { f.status = 0 })
+		time.Sleep(30 * time.Second)
+		nextIs(t, orders, 1, 10)
+		began = time.Now()
+		limited("2")(a)
+		time.AfterFunc(time.Second, func() { a.set(func(f *fake) { f.status = 0 }) })
+		if _, err := orders.Take(t.Context(), 1); err != nil || time.Since(began) != 2*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
+func TestAServerThatGivesFewerAtOnceIsAskedForFewer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &fake{kind: "segment", next: 1, batch: 300}
+		cfg := network{"a": a}.config()
+		cfg.Buffer.Min = 5000
+		c := newClient(t, cfg)
+		orders := ids(t, c, "orders")
+		nextIs(t, orders, 1, 20_000)
+		if slices.Max(a.seen().counts[5:]) > 300 {
+			t.Errorf("asked for %v", a.seen().counts)
+		}
+		if _, err := orders.Take(t.Context(), 301); !errors.Is(err, client.ErrRequest) || !strings.Contains(err.Error(), "413 batch_too_large") {
+			t.Errorf("%v", err)
+		}
+		for _, count := range []int{0, -1, 10_000_001} {
+			if _, err := orders.Take(t.Context(), count); !errors.Is(err, firn.ErrRange) {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
+func TestKindsThatPromiseOrderAreNotBuffered(t *testing.T) {
+	for _, kind := range []string{"sequence", "number"} {
+		synctest.Test(t, func(t *testing.T) {
+			a := &fake{kind: kind, next: 1}
+			cfg := network{"a": a}.config()
+			cfg.Buffers = map[string]client.Buffer{"any": {AnyKind: true}}
+			c := newClient(t, cfg)
+			txn, err := c.Texts("txn")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var e *client.KindError
+			if _, err := txn.Next(t.Context()); !errors.Is(err, client.ErrKind) || !errors.As(err, &e) || e.Kind != kind || !strings.Contains(err.Error(), "with Take or Fresh") {
+				t.Errorf("%v", err)
+			}
+			if a.seen().ids != 0 {
+				t.Errorf("%d requests for ids", a.seen().ids)
+			}
+			if got, err := txn.Take(t.Context(), 3); err != nil || !slices.Equal(got, []string{"1", "2", "3"}) {
+				t.Errorf("%v, %v", got, err)
+			}
+			if got, err := txn.Fresh(t.Context()); err != nil || got != "4" {
+				t.Errorf("%v, %v", got, err)
+			}
+			anyKind, err := c.Texts("any")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := anyKind.Next(t.Context()); err != nil || got != "5" {
+				t.Errorf("%v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestANamespaceMadeOnFirstUseIsLookedAtBeforeItsIDsAreIssued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, network{"a": {made: "snowflake", next: 1}}.config())
+		orders := ids(t, c, "orders")
+		nextIs(t, orders, 1, 10)
+		if s := orders.State(); s.Kind != "snowflake" {
+			t.Errorf("%+v", s)
+		}
+		c = newClient(t, network{"a": {made: "sequence", next: 1}}.config())
+		if id, err := ids(t, c, "txn").Next(t.Context()); !errors.Is(err, client.ErrKind) {
+			t.Errorf("%d, %v", id, err)
+		}
+	})
+}
+
+func TestAKindThatMayNotBeReadIsBufferedOnlyIfThatIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &fake{kind: "snowflake", next: 1, denies: true}
+		cfg := network{"a": a}.config()
+		cfg.Buffers = map[string]client.Buffer{"any": {AnyKind: true, Min: 5, Max: 5}}
+		c := newClient(t, cfg)
+		if _, err := ids(t, c, "orders").Next(t.Context()); !errors.Is(err, client.ErrDenied) || !strings.Contains(err.Error(), "AnyKind") {
+			t.Errorf("%v", err)
+		}
+		asked := a.seen().asked
+		nextIs(t, ids(t, c, "any"), 1, 100)
+		if a.seen().asked != asked+1 {
+			t.Errorf("asked %d times for what is denied", a.seen().asked-asked)
+		}
+	})
+}
+
+func TestTextsAreToldFromNumbers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, a := range []*fake{
+			{kind: "uuid", text: "01a1fd70-6396-740a-9e46-"},
+			{kind: "serial", text: "20261121092742191"},
+			{kind: "snowflake", text: "ord_", more: `,"prefix":"ord"`},
+		} {
+			c := newClient(t, network{"a": a}.config())
+			numbers := ids(t, c, "x")
+			if _, err := numbers.Next(t.Context()); !errors.Is(err, client.ErrKind) || !strings.Contains(err.Error(), "Client.Texts") {
+				t.Errorf("%s: %v", a.kind, err)
+			}
+			a.set(func(f *fake) { f.next = 100_000 })
+			began := time.Now()
+			if _, err := numbers.Take(t.Context(), 1); !errors.Is(err, client.ErrKind) || !strings.Contains(err.Error(), "Client.Texts") || time.Since(began) > 0 {
+				t.Errorf("%s: %v after %v", a.kind, err, time.Since(began))
+			}
+			texts, err := c.Texts("x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 1000 {
+				if _, err := texts.Next(t.Context()); err != nil {
+					t.Fatalf("%s: %d: %v", a.kind, i, err)
+				}
+			}
+			c.Close()
+		}
+	})
+}
+
+func TestIDsThatLayTooLongAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := network{"a": {kind: "snowflake", next: 1}}.config()
+		cfg.Buffer = client.Buffer{Min: 10, Max: 10, MaxAge: time.Minute}
+		c := newClient(t, cfg)
+		orders := ids(t, c, "orders")
+		nextIs(t, orders, 1, 1)
+		time.Sleep(2 * time.Minute)
+		nextIs(t, orders, 11, 1)
+		if s := orders.State(); s.Expired != 9 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestHooksAreToldOfRequestsAndWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := network{"a": {kind: "snowflake", next: 1}}.config()
+		var requests []client.Request
+		waits := 0
+		cfg.Hooks.Request = func(r client.Request) { requests = append(requests, r) }
+		cfg.Hooks.Waited = func(namespace string, _ time.Duration, err error) {
+			if waits++; namespace != "orders" || err != nil {
+				t.Errorf("%s, %v", namespace, err)
+			}
+		}
+		c := newClient(t, cfg)
+		orders := ids(t, c, "orders")
+		nextIs(t, orders, 1, 20)
+		synctest.Wait()
+		want := []client.Request{{Server: "http://a", Namespace: "orders"}, {Server: "http://a", Namespace: "orders", Count: 100}}
+		if !slices.Equal(requests, want) || waits != 1 {
+			t.Errorf("%+v, %d waits", requests, waits)
+		}
+		if _, ok := orders.TryNext(); !ok {
+			t.Error("none at hand")
+		}
+		s := c.State()
+		if len(s.Namespaces) != 1 || s.Namespaces[0].Issued != 21 || s.Namespaces[0].Buffered != 79 || s.Servers[0].Requests != 2 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestAnOutageOfOneNamespaceDoesNotTouchAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &fake{kind: "segment", next: 1}
+		c := newClient(t, network{"a": a}.config())
+		nextIs(t, ids(t, c, "orders"), 1, 5)
+		a.set(func(f *fake) { f.status, f.code = 503, "exhausted" })
+		_, err := ids(t, c, "users").Next(context.Background())
+		if !errors.Is(err, client.ErrUnavailable) || !strings.Contains(err.Error(), "503 exhausted: as the test has it") {
+			t.Errorf("%v", err)
+		}
+		if s := c.State().Servers[0]; !s.Up {
+			t.Errorf("%+v", s)
+		}
+		nextIs(t, ids(t, c, "orders"), 6, 5)
+	})
+}

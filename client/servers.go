@@ -1,0 +1,194 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A server is one address, as the client has found it.
+type server struct {
+	address string
+
+	// Guarded by servers.mu.
+	left     bool          // it failed, and has not answered a probe since
+	failures int           // in a row, of requests and probes
+	err      error         // of the latest, nil if it was good
+	since    time.Duration // when it was left
+	requests int64
+	failed   int64
+}
+
+// servers are all of a client, in the order in which they are asked.
+type servers struct {
+	mu      sync.Mutex // never held while waiting
+	all     []*server
+	changed chan struct{} // closed when one is back; nil unless somebody waits
+}
+
+func newServers(addresses []string, random func() uint64) *servers {
+	all := make([]*server, len(addresses))
+	for i, address := range addresses {
+		j := int(random() % uint64(i+1)) // the shuffle of Fisher and Yates, as it is built up
+		all[i] = all[j]
+		all[j] = &server{address: address}
+	}
+	return &servers{all: all}
+}
+
+// present returns those that have not been left, first before the others. Where
+// there is none, err says why, and changed is closed once there is one.
+func (s *servers) present(first *server) (list []*server, changed <-chan struct{}, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs several
+	for _, one := range s.all {
+		switch {
+		case one.left:
+			errs = append(errs, one.err)
+		case one == first:
+			list = slices.Insert(list, 0, one)
+		default:
+			list = append(list, one)
+		}
+	}
+	if len(list) > 0 {
+		return list, nil, nil
+	}
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	return nil, s.changed, errs
+}
+
+// note counts a request and its outcome, and whether the server itself answered.
+func (s *servers) note(one *server, err error, answered bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one.requests++
+	one.err = err
+	if err != nil {
+		one.failed++
+	}
+	if answered {
+		one.failures = 0
+	}
+}
+
+// leave marks a server as left, and reports whether it was not before.
+func (s *servers) leave(one *server, now time.Duration, err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one.left {
+		return false
+	}
+	one.left, one.since, one.err = true, now, err
+	one.failures++ // and a probe that succeeds does not reset it: only a request does
+	return true
+}
+
+// probed takes in what a probe found, and reports the failures in a row.
+func (s *servers) probed(one *server, err error) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		one.failures++
+		one.err = err
+		return one.failures
+	}
+	one.left = false
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+	return one.failures
+}
+
+const (
+	// minBackoff is the mean wait after a first failure; it doubles up to
+	// maxBackoff, which bounds how long recovery goes unnoticed.
+	minBackoff = 100 * time.Millisecond
+	maxBackoff = 2 * time.Second
+	// maxRetryAfter bounds what a server may ask for that limits the rate. A server
+	// that fails may ask for maxBackoff: others may be well before.
+	maxRetryAfter = time.Minute
+)
+
+// backoff returns how long to wait after so many failures in a row, and not less
+// than a server asks for.
+func (c *Client) backoff(failures int, err error) time.Duration {
+	d := min(minBackoff<<min(failures-1, 16), maxBackoff)
+	d = d/2 + time.Duration(c.cfg.Random()%uint64(d))
+	var e *Error
+	switch {
+	case !errors.As(err, &e):
+		return d
+	case errors.Is(e, ErrLimited):
+		return max(d, min(e.RetryAfter, maxRetryAfter))
+	default:
+		return max(d, min(e.RetryAfter, maxBackoff))
+	}
+}
+
+// leave leaves a server that failed until it answers a probe. It is called within
+// calls that Close waits for.
+func (c *Client) leave(one *server, err error) {
+	if c.life.Err() != nil || !c.servers.leave(one, c.cfg.Time.Monotonic(), err) {
+		return
+	}
+	c.cfg.Log.Warn("server left", "server", one.address, "error", err)
+	if c.cfg.Hooks.Server != nil {
+		c.cfg.Hooks.Server(one.address, err)
+	}
+	c.probes.Go(func() { c.returnTo(one, err) })
+}
+
+// returnTo probes a server, after longer and longer waits, until it answers.
+func (c *Client) returnTo(one *server, err error) {
+	failures := c.servers.failuresOf(one)
+	for {
+		if c.cfg.Time.Sleep(c.life, c.backoff(failures, err)) != nil {
+			return
+		}
+		if err = c.probe(one); c.life.Err() != nil {
+			return
+		}
+		failures = c.servers.probed(one, err)
+		if err == nil {
+			break
+		}
+		c.cfg.Log.Debug("server does not answer yet", "server", one.address, "error", err)
+	}
+	c.cfg.Log.Info("server is back", "server", one.address)
+	if c.cfg.Hooks.Server != nil {
+		c.cfg.Hooks.Server(one.address, nil)
+	}
+}
+
+func (s *servers) failuresOf(one *server) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return one.failures
+}
+
+// probe asks a server whether it is ready. Whatever is no failure of a server
+// counts as an answer: readiness may be hidden from those without a right to it.
+func (c *Client) probe(one *server) error {
+	ctx, cancel := context.WithTimeoutCause(c.life, c.cfg.Timeout, noAnswer(c.cfg.Timeout))
+	defer cancel()
+	err := c.exchange(ctx, one, exchange{method: http.MethodGet, path: "/readyz", most: maxMessage})
+	var e *Error
+	if errors.As(err, &e) && e.Status >= 400 && e.Status < 500 {
+		return nil
+	}
+	return err
+}
+
+// noAnswer is the cause of a request that took too long.
+func noAnswer(d time.Duration) error {
+	return fmt.Errorf("no answer within %v: %w", d, context.DeadlineExceeded)
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn/internal/servers"
+)
+
+// benched is what a benchmark prints as JSON.
+type benched struct {
+	Target     string `json:"target"`
+	IDs        int64  `json:"ids"`
+	Duplicates int64  `json:"duplicates"`
+	Verified   bool   `json:"verified"`
+	Timed      int64  `json:"calls_timed"`
+	Median     int64  `json:"median_ns"`
+	P99        int64  `json:"p99_ns"`
+	P999       int64  `json:"p999_ns"`
+	Max        int64  `json:"max_ns"`
+}
+
+func TestBenchMeasuresGeneratorsAndServers(t *testing.T) {
+	run := session(t)
+	var http string
+	for address := range serving(t, 1) {
+		http = address
+	}
+	redis := servers.Redis(t, "--requirepass", "geheim")
+	atRedis := fmt.Sprintf("redis://:geheim@%s", redis.Addr())
+	for _, args := range []string{
+		"--store memory:",
+		"--store memory: --batch 100",
+		http + "/orders",
+		http + "/orders --batch 1000",
+		http + "/orders --buffered",
+		http + "/orders --buffered --batch 10",
+		http + "/txn",
+		atRedis,
+		atRedis + "/other --pipeline 16",
+	} {
+		status, out := run(nil, strings.Fields("bench --duration 200ms --callers 3 --verify --json "+args)...)
+		var b benched
+		if err := json.Unmarshal([]byte(out), &b); err != nil || status != 0 {
+			t.Errorf("firn bench %s exits with %d: %s", args, status, out)
+			continue
+		}
+		if b.IDs == 0 || b.Duplicates != 0 || !b.Verified || b.Timed == 0 || b.Median > b.P99 || b.P99 > b.P999 || b.P999 > b.Max || b.Max == 0 ||
+			strings.Contains(out, "geheim") {
+			t.Errorf("firn bench %s: %s", args, out)
+		}
+	}
+	status, out := run(nil, "bench", "--duration", "50ms", "--pipeline", "4", atRedis)
+	if want := `(?s)ids in .* s from redis://…@127.* a second.*4 ids a call, 4 commands at once\na call took .* in the median, .* at the 99th percentile, .* at the 99.9th`; status != 0 || !regexp.MustCompile(want).MatchString(out) {
+		t.Errorf("%d: %s", status, out)
+	}
+}
+
+func TestBenchSaysWhatIsWrongWithATarget(t *testing.T) {
+	run := session(t)
+	var http string
+	for address := range serving(t, 1) {
+		http = address
+	}
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("geheim\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		args   string
+		status int
+		want   string
+	}{
+		{"ftp://127.0.0.1:7070", 2, `"ftp://127.0.0.1:7070" is no target: write grpc://, grpcs://, http://, https://, redis://, rediss:// with HOST:PORT`},
+		{"127.0.0.1:7070", 2, `is no target: write grpc://`},
+		{"--buffered grpc://h", 2, `--buffered for http://`},
+		{"grpc://u:geheim@h", 2, `is no target: write grpc://HOST:PORT`},
+		{"http://u:geheim@h", 2, `is no target: write http://HOST:PORT`},
+		{"http://h/a/%20", 2, `is no namespace name`},
+		{"--pipeline 2 http://h", 2, `--pipeline is for redis://`},
+		{"--batch 2 redis://h", 2, `INCR gives one id: --pipeline`},
+		{"--buffered redis://h", 2, `--buffered and --token-file are for http://`},
+		{"redis://:geheim@h:x", 2, `target "redis://…@h:x": the port of host "h"`},
+		{"redis://a,b", 2, `one host is measured`},
+		{"--pipeline -1 redis://h", 2, `--pipeline -1 is out of range: 1 to 10000`},
+		{"--pipeline many redis://h", 2, `--pipeline "many" is no number of commands: 1 to 10000`},
+		{"--buffered", 2, `for a benchmark of a server: give its URL`},
+		{"--processes 2 " + http, 2, `--processes are for a benchmark here`},
+		{"--token-file nosuch " + http, 1, `token: open nosuch`},
+		{"--token-file " + token + " " + http + "/nosuch", 1, `404 unknown_namespace: unknown namespace "nosuch"`},
+		{"--buffered " + http + "/txn", 1, `namespace "txn" is of kind sequence`},
+		{http + "/visits", 1, `ids that are texts are had with Client.Texts`},
+		{"http://127.0.0.1:1", 1, `http://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused`},
+		{"redis://127.0.0.1:1", 1, `INCR bench: dial tcp 127.0.0.1:1: connect: connection refused`},
+	} {
+		status, out := run(nil, strings.Fields("bench --duration 100ms "+test.args)...)
+		if status != test.status || !strings.Contains(out, test.want) || strings.Contains(out, "geheim") || (status == 2) != strings.Contains(out, "Try: firn bench") {
+			t.Errorf("firn bench %s exits with %d: %s", test.args, status, out)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/idset"
+)
+
+// report is what a benchmark found. Durations are of calls, each of batch ids
+// times pipeline.
+type report struct {
+	Target     string        `json:"target"`
+	Callers    int           `json:"callers"`
+	Processes  int           `json:"processes"`
+	Batch      int           `json:"batch"`
+	Pipeline   int           `json:"pipeline,omitempty"`
+	Buffered   bool          `json:"buffered,omitempty"`
+	Seconds    float64       `json:"seconds"`
+	IDs        int64         `json:"ids"`
+	PerSecond  float64       `json:"ids_per_second"`
+	Nanos      float64       `json:"ns_per_id"`
+	Verified   bool          `json:"verified"`
+	Duplicates int64         `json:"duplicates"`
+	Examples   []firn.ID     `json:"examples,omitempty"`
+	Timed      int64         `json:"calls_timed,omitempty"`
+	Median     time.Duration `json:"median_ns,omitempty"`
+	P99        time.Duration `json:"p99_ns,omitempty"`
+	P999       time.Duration `json:"p999_ns,omitempty"`
+	Max        time.Duration `json:"max_ns,omitempty"`
+}
+
+// finish notes what was found.
+func (r *report) finish(set *idset.Set, f found) {
+	r.IDs, r.Seconds = f.ids, f.took.Seconds()
+	if r.Verified {
+		r.IDs, r.Duplicates, r.Examples = set.Added(), set.Duplicates(), set.Examples()
+	}
+	if r.IDs > 0 {
+		r.PerSecond, r.Nanos = float64(r.IDs)/r.Seconds, r.Seconds*1e9/float64(r.IDs)
+	}
+	r.Timed = f.calls.Total()
+	r.Median, r.P99, r.P999, r.Max = f.calls.Quantile(0.5), f.calls.Quantile(0.99), f.calls.Quantile(0.999), f.calls.Max()
+}
+
+func (r report) print(out io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(out).Encode(r)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s ids in %.2f s from %s: %s a second, %.1f ns each\n",
+		thousands(r.IDs), r.Seconds, r.Target, thousands(int64(r.PerSecond)), r.Nanos)
+	fmt.Fprintf(&b, "%d callers in each of %d processes, %d ids a call", r.Callers, r.Processes, r.Batch*max(r.Pipeline, 1))
+	if r.Buffered {
+		b.WriteString(", from a buffer")
+	}
+	if r.Pipeline > 0 {
+		fmt.Fprintf(&b, ", %d commands at once", r.Pipeline)
+	}
+	b.WriteByte('\n')
+	if r.Timed > 0 {
+		fmt.Fprintf(&b, "a call took %v in the median, %v at the 99th percentile, %v at the 99.9th, %v at most (%s timed)\n",
+			r.Median, r.P99, r.P999, r.Max, thousands(r.Timed))
+	}
+	if r.Verified {
+		fmt.Fprintf(&b, "%d duplicates\n", r.Duplicates)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}

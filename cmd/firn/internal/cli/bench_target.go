@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/idset"
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
+)
+
+// A target is a running server that a benchmark asks for ids.
+type target interface {
+	// fill fills ids with what one call gives. Callers share it.
+	fill(ctx context.Context, ids []firn.ID) (int, error)
+	// every says which calls are worth to be timed: seldom or always.
+	every() int
+	close() error
+}
+
+// targets open a target, by the scheme of its URL. Errors in the URL or about the
+// load are wrong usage, and repeat no password.
+var targets = map[string]func(url string, l load) (target, error){
+	"http":   httpTarget,
+	"https":  httpTarget,
+	"grpc":   grpcTarget,
+	"grpcs":  grpcTarget,
+	"redis":  redisTarget,
+	"rediss": redisTarget,
+}
+
+// defaultNamespace is what is asked for if a URL does not say.
+const defaultNamespace = "bench"
+
+// benchTarget asks a server for ids.
+func benchTarget(ctx context.Context, url string, l load, r *report) (err error) {
+	scheme, _, _ := strings.Cut(url, "://")
+	open := targets[scheme]
+	if open == nil {
+		return usage(firn.NewSyntaxError("target", storeurl.Redact(url),
+			"write "+strings.Join(slices.Sorted(maps.Keys(targets)), "://, ")+":// with HOST:PORT, and /NAMESPACE if it is not "+defaultNamespace))
+	}
+	t, err := open(url, l)
+	if err != nil {
+		return err
+	}
+	var set idset.Set
+	found, err := drive(ctx, l, t.every(), t.fill, l.into(&set))
+	r.finish(&set, found)
+	return errors.Join(err, t.close())
+}

@@ -1,0 +1,136 @@
+package prefetch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/firn-id/firn/internal/turns"
+)
+
+// wanting reports whether the buffer should be filled. The caller holds mu.
+func (b *Buffer[T]) wanting() bool {
+	// In proportion, and never so that a small buffer is refilled at every id.
+	return b.count <= min(b.cfg.Refill*b.pace.size/b.cfg.Size, b.pace.size-1)
+}
+
+// notify wakes all who wait. The caller holds mu.
+func (b *Buffer[T]) notify() {
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
+}
+
+// run fills the buffer whenever it is asked to.
+func (b *Buffer[T]) run(ctx context.Context) {
+	defer close(b.done)
+	var scratch []T
+	failures := 0
+	for ctx.Err() == nil {
+		room, idle := b.look()
+		if idle != nil {
+			if turns.Wait(ctx, b.cfg.Time, idle) != nil {
+				return
+			}
+			continue
+		}
+		if len(scratch) < room {
+			scratch = make([]T, room)
+		}
+		n, err := b.ask(ctx, scratch[:room])
+		ids := scratch[:n:n]
+		if n < len(scratch)/2 {
+			ids = slices.Clone(ids) // rather than keep the room of many for few
+		} else {
+			scratch = nil
+		}
+		if b.put(ids, n < room, err) {
+			failures = 0
+			continue
+		}
+		failures++
+		if b.rest(ctx, failures) != nil {
+			return
+		}
+	}
+}
+
+// look returns how many ids are wanted, or else what is closed when some are.
+func (b *Buffer[T]) look() (room int, idle <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.wanting() {
+		b.pace.measure(b.cfg.Time.Monotonic(), b.state.Issued, b.cfg.limits())
+	}
+	// Asked anew, since the buffer may be smaller from now on.
+	if b.wanting() || b.partly && b.count < b.pace.size {
+		b.state.Fills++
+		return b.pace.size - b.count, nil
+	}
+	if b.idle == nil {
+		b.idle = make(chan struct{})
+	}
+	return 0, b.idle
+}
+
+// ask asks the source once, and holds it to its contract. What came with an
+// error is used all the same.
+func (b *Buffer[T]) ask(ctx context.Context, dst []T) (int, error) {
+	n, err := b.cfg.Source.Fill(ctx, dst)
+	switch {
+	case n < 0 || n > len(dst):
+		return 0, fmt.Errorf("%w: it says it filled %d of %d", ErrSource, n, len(dst))
+	case n == 0 && err == nil:
+		return 0, fmt.Errorf("%w: it filled nothing and gave no error", ErrSource)
+	}
+	return n, err
+}
+
+// put takes in what the source made, all or only a part of what was wanted, and
+// reports whether it made anything.
+func (b *Buffer[T]) put(ids []T, partly bool, err error) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return false
+	}
+	b.partly = partly && err == nil
+	if len(ids) > 0 {
+		made := batch[T]{ids: ids}
+		if b.cfg.MaxAge > 0 {
+			made.made = b.cfg.Time.Monotonic()
+		}
+		b.queue = append(b.queue, made)
+		b.count += len(ids)
+		b.err = nil // the rest is asked for next, and fails by itself if it must
+	} else {
+		b.err = err
+		b.state.Failures++
+		b.paused = b.cfg.Pause > 0
+	}
+	b.notify()
+	return len(ids) > 0
+}
+
+// rest leaves the source alone after a failure, as long as it should be; its
+// error says that the buffer is closed.
+func (b *Buffer[T]) rest(ctx context.Context, failures int) error {
+	d := b.cfg.Pause
+	if d == 0 {
+		d = min(minBackoff<<min(failures-1, 16), maxBackoff)
+	}
+	if err := b.cfg.Time.Sleep(ctx, d/2+time.Duration(b.cfg.Random()%uint64(d))); err != nil {
+		return err
+	}
+	if b.cfg.Pause == 0 {
+		return nil
+	}
+	b.mu.Lock()
+	b.paused = false
+	idle := make(chan struct{})
+	b.idle = idle // closed by the next call that finds the buffer wanting
+	b.mu.Unlock()
+	return turns.Wait(ctx, b.cfg.Time, idle)
+}
