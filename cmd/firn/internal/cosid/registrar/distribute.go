@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store"
@@ -20,6 +21,7 @@ type request struct {
 	total int // numbers there are by the bits asked for
 	limit int // and at most here
 	now   int64
+	read  time.Duration // when now was, on the monotonic clock
 	tries int
 
 	claimed bool // this call has tried to make the instance the holder of the number below
@@ -60,6 +62,7 @@ func (r *Registrar) Distribute(ctx context.Context, of Instance, bits int, guard
 	q.limit = min(q.total, r.cfg.MaxMachines)
 	var state State
 	err := r.try(ctx, "find a machine number for instance", of, func() (err error) {
+		q.read = r.cfg.Time.Monotonic()
 		if q.now, err = r.now(ctx); err != nil {
 			return err
 		}
@@ -194,6 +197,10 @@ func (r *Registrar) hold(ctx context.Context, q *request, p place, id int, m mac
 	}
 	if err := r.settle(ctx); err != nil {
 		return State{}, err
+	}
+	if waited := (r.cfg.Time.Monotonic() - q.read).Milliseconds(); !q.Stable && waited > q.guard/2 {
+		// The stamp is so old that another may have the number at any moment.
+		return State{}, fmt.Errorf("%w: it took %d ms to give number %d, more than half the safe-guard time", store.ErrUnavailable, waited, id)
 	}
 	r.tell(q, id, before)
 	return State{Machine: id, Stamp: m.Stamp}, nil
