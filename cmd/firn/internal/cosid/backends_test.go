@@ -55,11 +55,11 @@ func TestSeveralServersOverRealStores(t *testing.T) {
 			counters(t, fronts)
 			// One that is started later knows all of it.
 			later := front(t, url)
-			if r, body := ask(later, distribute(3)); r.StatusCode != 200 {
-				t.Errorf("a later server: %d %s", r.StatusCode, body)
+			if r, body := ask(later, distribute(3)); r.Code != http.StatusOK {
+				t.Errorf("a later server: %d %s", r.Code, body)
 			}
-			if r, body := ask(later, "PATCH /machines/shop?instanceId=i5&stable=false&safeGuardDuration=PT5M"); r.StatusCode != 200 {
-				t.Errorf("a guard by a later server: %d %s", r.StatusCode, body)
+			if r, body := ask(later, "PATCH /machines/shop?instanceId=i5&stable=false&safeGuardDuration=PT5M"); r.Code != http.StatusOK {
+				t.Errorf("a guard by a later server: %d %s", r.Code, body)
 			}
 		})
 	}
@@ -82,8 +82,8 @@ func numbers(t *testing.T, fronts []http.Handler) {
 			wait.Go(func() {
 				r, body := ask(fronts[(i+k)%len(fronts)], distribute(i))
 				var got struct{ MachineID int }
-				if err := json.Unmarshal([]byte(body), &got); err != nil || r.StatusCode != 200 {
-					t.Errorf("instance %d: %d %s", i, r.StatusCode, body)
+				if err := json.Unmarshal([]byte(body), &got); err != nil || r.Code != http.StatusOK {
+					t.Errorf("instance %d: %d %s", i, r.Code, body)
 					return
 				}
 				mu.Lock()
@@ -108,8 +108,8 @@ func numbers(t *testing.T, fronts []http.Handler) {
 			seen[id] = i
 		}
 	}
-	if r, body := ask(fronts[0], distribute(instances)); short(r.StatusCode, body) != "400 M-01" {
-		t.Errorf("one too many: %d %s", r.StatusCode, body)
+	if r, body := ask(fronts[0], distribute(instances)); short(r.Code, body) != "400 M-01" {
+		t.Errorf("one too many: %d %s", r.Code, body)
 	}
 }
 
@@ -123,13 +123,13 @@ func counters(t *testing.T, fronts []http.Handler) {
 	for i := range ranges {
 		wait.Go(func() {
 			f := fronts[i%len(fronts)]
-			if r, body := ask(f, "POST /segments/distributor/shop/orders?offset=0&step=10"); r.StatusCode != 200 {
-				t.Errorf("%d %s", r.StatusCode, body)
+			if r, body := ask(f, "POST /segments/distributor/shop/orders?offset=0&step=10"); r.Code != http.StatusOK {
+				t.Errorf("%d %s", r.Code, body)
 			}
 			r, body := ask(f, "PATCH /segments/shop/orders?step="+strconv.Itoa(step))
 			most, err := strconv.Atoi(body)
-			if err != nil || r.StatusCode != 200 {
-				t.Errorf("%d %s", r.StatusCode, body)
+			if err != nil || r.Code != http.StatusOK {
+				t.Errorf("%d %s", r.Code, body)
 				return
 			}
 			mu.Lock()
