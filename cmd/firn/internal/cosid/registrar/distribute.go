@@ -101,53 +101,58 @@ func (r *Registrar) distribute(ctx context.Context, q *request) (State, error) {
 		}
 		// It was lost: another has it, or the place was never followed up.
 	}
-	v, err := r.turn(ctx, q.Namespace)
-	if err != nil {
+	v := r.view(q.Namespace)
+	if err := wait(ctx, v.turns); err != nil {
 		return State{}, err
 	}
-	defer func() { v.turn <- struct{}{} }()
+	defer func() { v.turns <- struct{}{} }()
 	id, err = r.find(ctx, q, v)
 	if err != nil {
 		return State{}, err
 	}
+	defer r.picked(v, id)
 	return r.take(ctx, q, p, id)
 }
 
-// find returns a number that was free when it was read.
+// find returns a number that was free when it was read. It is busy until the caller has
+// taken it, or has not.
 func (r *Registrar) find(ctx context.Context, q *request, v *view) (int, error) {
-	fresh := false
-	if !r.current(v) {
-		if err := r.load(ctx, q.Namespace, v); err != nil {
+	since := q.read - viewLasts
+	for {
+		if err := r.load(ctx, q.Namespace, v, since); err != nil {
 			return 0, err
 		}
-		fresh = true
-	}
-	for {
-		of := r.candidates(v, q)
-		if len(of) == 0 && fresh {
-			return 0, &OverflowError{Namespace: q.Namespace, Instance: q.Name, Total: q.limit, Own: -1}
-		}
-		if len(of) == 0 {
-			if err := r.load(ctx, q.Namespace, v); err != nil {
+		for {
+			id, ok, pending := r.pick(v, q)
+			if !ok && since == q.read && pending {
+				return 0, fmt.Errorf("others are about to have the last numbers: %w", store.ErrConflict)
+			}
+			if !ok && since == q.read {
+				found, err := r.reclaim(ctx, q, v)
+				if err != nil {
+					return 0, err
+				}
+				if found {
+					continue
+				}
+				return 0, &OverflowError{Namespace: q.Namespace, Instance: q.Name, Total: q.limit, Own: -1}
+			}
+			if !ok {
+				break // perhaps there is one by now
+			}
+			m, err := r.machine(ctx, q.Namespace, id)
+			if err == nil && m.free(q) {
+				return id, nil
+			}
+			if err == nil {
+				r.note(q.Namespace, id, m) // it is no candidate any more
+			}
+			r.picked(v, id)
+			if err != nil {
 				return 0, err
 			}
-			fresh = true
-			continue
 		}
-		// Servers that look at once at the best take turns in losing it; so after a
-		// conflict they spread.
-		at := 0
-		if q.tries > 0 {
-			at = int(r.cfg.Random() % uint64(min(len(of), 4<<min(q.tries, 8))))
-		}
-		m, err := r.machine(ctx, q.Namespace, of[at])
-		if err != nil {
-			return 0, err
-		}
-		if m.free(q) {
-			return of[at], nil
-		}
-		r.note(q.Namespace, of[at], m) // it is no candidate any more
+		since = q.read
 	}
 }
 
@@ -218,10 +223,45 @@ func (r *Registrar) tell(q *request, id int, before machine) {
 	}
 }
 
+// reclaim frees numbers that are held by a name whose place says another: what a server
+// left that ended at an unlucky moment. It is the last resort, and looks at some at a time.
+//
+// It takes none from an instance. Whoever is given a number writes its place before it reads
+// the machine, and again after it has written it: if the place, read after the machine, says
+// another number, then nobody was given this one, and who is about to be will find it
+// changed, or makes this write find that.
+func (r *Registrar) reclaim(ctx context.Context, q *request, v *view) (found bool, err error) {
+	for _, id := range r.unyielding(v, q) {
+		m, err := r.machine(ctx, q.Namespace, id)
+		if err != nil {
+			return found, err
+		}
+		if !m.Held {
+			r.note(q.Namespace, id, m)
+			found = true
+			continue
+		}
+		p, err := r.place(ctx, q.Namespace, m.Instance)
+		if err != nil {
+			return found, err
+		}
+		if has, ok := p.Machines[m.Instance]; ok && has == id {
+			continue
+		}
+		m.Held, m.Stable = false, false
+		if m, err = r.setMachine(ctx, q.Namespace, id, m); err != nil {
+			return found, err
+		}
+		r.note(q.Namespace, id, m)
+		found = true
+	}
+	return found, nil
+}
+
 // giveBack frees the number that this call held while another gave the instance a
 // different one; only as this call wrote it, since that other may hold it again by now.
 // Should it fail, the number is free after the safe-guard time, that of a stable
-// instance when someone asks for one under the same name.
+// instance when numbers run out: see reclaim.
 func (r *Registrar) giveBack(ctx context.Context, q *request) {
 	m := q.held
 	q.claimed = false

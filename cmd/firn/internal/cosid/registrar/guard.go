@@ -50,7 +50,8 @@ func (r *Registrar) Guard(ctx context.Context, of Instance, guard int64) error {
 // have been alive until now. One that was handed out as stable is given back for
 // good by an instance that is not: the way to free the number of one that is gone.
 // Errors: *[NotFoundError], *[ClockError], [ErrForeign] and the store's. It is no error
-// if another instance has the number by now.
+// if another instance has the number by now. A Distribute for the same instance at the same
+// time may come before it or after; the protocol does not tell two processes of one name apart.
 func (r *Registrar) Revert(ctx context.Context, of Instance) error {
 	if err := check(of, Forever); err != nil {
 		return err

@@ -119,6 +119,18 @@ func TestAStableNumberIsNobodyElses(t *testing.T) {
 	d.gives(instance("b"), 1, fiveMinutes, 0)
 }
 
+func TestANumberThatNoPlacePointsToIsReclaimedWhenNumbersRunOut(t *testing.T) {
+	s := memstore.New(nil)
+	orphan := []byte(`{"instance":"a","held":true,"stable":true,"stamp":1}`)
+	if _, err := s.CompareAndSwap(ctx, "firn/cosid:shop/machine/00000001", 0, orphan); err != nil {
+		t.Fatal(err)
+	}
+	d := desk{open(t, s, faketime.New(start)), t}
+	d.gives(stable("b"), 1, registrar.Forever, 0)
+	d.gives(stable("c"), 1, registrar.Forever, 1)
+	d.refuses(stable("d"), 1, registrar.Forever, registrar.ErrOverflow)
+}
+
 func TestThoseWhoNeverGiveWayTakeNobodysPlace(t *testing.T) {
 	clock := faketime.New(start)
 	d := desk{open(t, memstore.New(nil), clock), t}
