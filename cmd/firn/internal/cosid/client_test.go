@@ -2,6 +2,7 @@ package cosid_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -83,7 +84,7 @@ func replay(t *testing.T, addr, file string, want []string) {
 			t.Fatalf("%s: %v", line, err)
 		}
 		body, err := io.ReadAll(r.Body)
-		if err != nil {
+		if err := errors.Join(err, r.Body.Close()); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
 		if got := short(r.StatusCode, string(body)); got != want {
