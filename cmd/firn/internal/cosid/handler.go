@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
 	"github.com/firn-id/firn/segment"
@@ -64,14 +63,14 @@ func (h *handler) route(mux *http.ServeMux, operation, path string, by methods) 
 	}
 	allow := strings.Join(allowed, ", ")
 	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-		began := time.Now()
+		began := h.cfg.Time.Monotonic()
 		status := http.StatusOK
 		if f := h.serve(w, r, by, allow); f != nil {
 			status = f.status
 			f.write(w)
 			h.tell(r, f)
 		}
-		h.cfg.Observe(operation, status, time.Since(began))
+		h.cfg.Observe(operation, status, h.cfg.Time.Monotonic()-began)
 	})
 }
 
