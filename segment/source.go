@@ -6,6 +6,22 @@ import (
 	"github.com/firn-id/firn"
 )
 
+// NewSource returns the source that [Open] puts over cfg.Store, for those who hand
+// ranges on as they are: a range has as many ids as were asked for, up to Max, where
+// the last may have fewer. Of the settings, those of the counter count: Store, Start,
+// Max, Offset, Stride; and Time, Random and Log. Its Fetch may be called concurrently
+// for one name too. Errors of Fetch: *[ExhaustedError], *[StripeError], [ErrForeign]
+// and the store's.
+func NewSource(cfg Config) (Source, error) {
+	if cfg.Source != nil {
+		return nil, firn.NewSyntaxError("source", "", "Config.Source is a source already")
+	}
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	return newCounters(&cfg), nil
+}
+
 // A Source hands out ranges of ids. The one behind [Config.Store] keeps a
 // counter in a store; another may ask a table or a service that is there
 // already.

@@ -10,6 +10,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
 )
 
 // sourceFunc is a source that is a function.
@@ -158,5 +159,52 @@ func TestAFailingSourceIsAskedAfterAPauseAndNotInALoop(t *testing.T) {
 	}
 	if calls < 200 || calls > 1000 {
 		t.Errorf("%d calls in 100 s", calls)
+	}
+}
+
+func TestASourceOfItsOwnSharesTheCounterWithNames(t *testing.T) {
+	ctx := context.Background()
+	s := memstore.New(nil)
+	source, err := segment.NewSource(segment.Config{Store: s, Max: 1_000_050})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := segment.Open(segment.Config{Store: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetch := func(step int64) segment.Range {
+		t.Helper()
+		r, err := source.Fetch(ctx, "orders", segment.Ask{Step: step, Above: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := fetch(7); r.First != 1 || r.Last() != 7 {
+		t.Errorf("the first range is %v", r)
+	}
+	if id, err := all.Next(ctx, "orders"); err != nil || id != 8 {
+		t.Errorf("the next id is %d, %v", id, err)
+	}
+	if err := all.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if r := fetch(1_000_000); r.First != 9 || r.Count != 1_000_000 {
+		t.Errorf("the range after what was given back is %v", r)
+	}
+	if r := fetch(100); r.Last() != 1_000_050 || r.Count != 42 {
+		t.Errorf("the last range is %v", r)
+	}
+	if _, err := source.Fetch(ctx, "orders", segment.Ask{Step: 1, Above: -1}); !errors.Is(err, segment.ErrExhausted) {
+		t.Errorf("after the last there is %v", err)
+	}
+}
+
+func TestASourceNeedsAStore(t *testing.T) {
+	for _, cfg := range []segment.Config{{}, {Source: listed()}, {Source: listed(), Store: memstore.New(nil)}} {
+		if _, err := segment.NewSource(cfg); !errors.Is(err, firn.ErrSyntax) {
+			t.Errorf("the error is %v", err)
+		}
 	}
 }

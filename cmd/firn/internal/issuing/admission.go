@@ -66,6 +66,10 @@ func (f *Front) may(caller *access.Caller, name string) error {
 	return nil
 }
 
+// Allow returns an error unless the caller may use a name, be it that of a namespace or
+// of something else that the store keeps.
+func (f *Front) Allow(caller *access.Caller, name string) error { return f.may(caller, name) }
+
 // Admin returns an error unless the caller may do what is for administrators.
 func (f *Front) Admin(caller *access.Caller, what string) error {
 	caller, err := f.Current(caller)

@@ -58,6 +58,21 @@ func (f *Front) Observe(d time.Duration) { f.seconds.Observe(d.Seconds()) }
 // not be read, and returns what the client is told.
 func (f *Front) Refuse(err error) *failure.Failure { return f.failed("", err) }
 
+// Answered counts a request that was for no namespace, by the status of its answer as
+// HTTP has it. Those that were refused to somebody are counted already.
+func (f *Front) Answered(status int) {
+	code := "ok"
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return
+	case status >= http.StatusInternalServerError:
+		code = "internal"
+	case status >= http.StatusBadRequest:
+		code = "bad_request"
+	}
+	f.service.metrics.requests.WithLabelValues("", f.protocol.String(), code).Inc()
+}
+
 func (f *Front) failed(namespace string, err error) *failure.Failure {
 	return f.failedAll(namespace, 1, err)
 }

@@ -107,8 +107,9 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	}
 	s.audit = audit.New(records, firn.SystemTime().Monotonic)
 	var err error
+	watched := telemetry.Watch(c.Store, registry, c.Traces.Tracer())
 	s.service, err = issuing.Open(ctx, issuing.Config{
-		Settings: cfg, Base: c.Base, Store: telemetry.Watch(c.Store, registry, c.Traces.Tracer()),
+		Settings: cfg, Base: c.Base, Store: watched,
 		Log: log, Registry: registry, Audit: s.audit, Traced: c.Traces.On(),
 	})
 	if err != nil {
@@ -117,7 +118,11 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	s.inForce()
 	s.rpc = rpc.New(s.service, log)
 	s.resp = respapi.New(respapi.Config{Service: s.service, Log: log})
-	s.http = c.Traces.Handler(s.routes())
+	routes, err := s.routes(watched)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.http = c.Traces.Handler(routes)
 	return s, nil
 }
 
@@ -140,12 +145,13 @@ GET  /v1/pools/{pool}/workers        the slots of a pool
 GET  /livez /readyz /metrics         health, readiness, Prometheus
 GET  /api/segment/get/{key}          as Leaf: also /api/snowflake/get/{key}, /decodeSnowflakeId?snowflakeId=
 POST /tinyid/id/nextId?bizType=&token=  as TinyId: also nextIdSimple, nextSegmentId, nextSegmentIdSimple
+     /machines/ /segments/ /ids      as CosId's proxy server, where it is configured
 
 gRPC, gRPC-Web and Connect on the same address: service firn.v1.IDService, with reflection and health.
 `
 
 // routes joins what is served over HTTP.
-func (s *Server) routes() http.Handler {
+func (s *Server) routes(st store.Store) (http.Handler, error) {
 	mux := http.NewServeMux()
 	httpapi.New(s.service, s.log).Register(mux)
 	s.rpc.Register(mux)
@@ -161,9 +167,12 @@ func (s *Server) routes() http.Handler {
 	nothing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpapi.Fail(w, failure.New(http.StatusNotFound, "not_found", "there is nothing at %s; GET / lists what there is", r.URL.Path))
 	})
+	if err := s.registerCosID(mux, st, nothing); err != nil {
+		return nil, err
+	}
 	// Clients of Leaf and TinyId may put any prefix before their paths.
 	mux.Handle("/", leaf.Prefixed(tinyid.Prefixed(nothing)))
-	return bounded(front, mux)
+	return bounded(front, mux), nil
 }
 
 // Handler returns the HTTP interface.

@@ -26,6 +26,8 @@ type Config struct {
 	Limits     Limits               `yaml:"limits"`
 	Tokens     []Token              `yaml:"tokens"`
 	Anonymous  []string             `yaml:"anonymous"` // patterns of namespaces that need no token
+	// CosID serves the requests of CosId's proxy server too.
+	CosID bool `yaml:"cosid"`
 	// AnonymousMetrics shows /metrics to anyone.
 	AnonymousMetrics bool  `yaml:"anonymous_metrics"`
 	TLS              *TLS  `yaml:"tls"`
@@ -45,7 +47,7 @@ const Off = "off"
 const DefaultPool = "default"
 
 // keys lists what each level of the file allows, for messages.
-const keysHelp = "at the top: store, listen, namespaces, limits, tokens, anonymous, anonymous_metrics, tls, audit; under listen: http, resp; " +
+const keysHelp = "at the top: store, listen, namespaces, limits, tokens, anonymous, anonymous_metrics, tls, audit, cosid; under listen: http, resp; " +
 	"under limits: batch, body, connections, rate; in a token: name, sha256, certificate, namespaces, admin, rate; " +
 	"under tls: cert, key, client_ca, client_auth; under audit: file; " +
 	"in a namespace: kind (snowflake, serial, segment, sequence, number, uuid, objectid); " +

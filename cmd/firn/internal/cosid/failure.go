@@ -1,0 +1,127 @@
+package cosid
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/store"
+)
+
+// The error codes of CosId's proxy.
+const (
+	codeOverflow = "M-01" // no machine number left
+	codeNotFound = "M-02" // the instance has none
+	codeLost     = "M-03" // another has it
+	codeOther    = "500"  // bad arguments, with status 400 or 500, and all else
+)
+
+// A failure is how a request failed, as the client is told.
+type failure struct {
+	status int
+	code   string
+	msg    string
+	retry  time.Duration // when to try again; 0: not said
+}
+
+func (f *failure) Error() string { return f.msg }
+
+// unreadable is for a parameter that is missing or cannot be read: the original answers
+// with status 500.
+func unreadable(format string, args ...any) *failure {
+	return &failure{status: http.StatusInternalServerError, code: codeOther, msg: fmt.Sprintf(format, args...)}
+}
+
+// refused is for a parameter out of bounds.
+func refused(format string, args ...any) *failure {
+	return &failure{status: http.StatusBadRequest, code: codeOther, msg: fmt.Sprintf(format, args...)}
+}
+
+// failureOf returns what a client is told of an error.
+func failureOf(err error) *failure {
+	var f *failure
+	var denied *Denied
+	f1 := func(status int, code string) *failure { return &failure{status: status, code: code, msg: err.Error()} }
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.As(err, &denied):
+		return denied.failure()
+	case errors.Is(err, registrar.ErrOverflow):
+		return f1(http.StatusBadRequest, codeOverflow)
+	case errors.Is(err, registrar.ErrNotFound):
+		return f1(http.StatusBadRequest, codeNotFound)
+	case errors.Is(err, registrar.ErrLost):
+		return f1(http.StatusBadRequest, codeLost)
+	case errors.Is(err, ErrUnknownName), errors.Is(err, segment.ErrExhausted), errors.Is(err, segment.ErrStripe),
+		errors.Is(err, firn.ErrRange), errors.Is(err, firn.ErrSyntax):
+		return f1(http.StatusBadRequest, codeOther)
+	case errors.Is(err, segment.ErrForeign), errors.Is(err, registrar.ErrForeign), errors.Is(err, store.ErrRefused):
+		return f1(http.StatusInternalServerError, codeOther)
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, registrar.ErrClock), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		f = f1(http.StatusServiceUnavailable, codeOther)
+		f.retry = time.Second
+		return f
+	default:
+		return f1(http.StatusInternalServerError, codeOther)
+	}
+}
+
+func (e *Denied) failure() *failure {
+	f := &failure{status: e.Status, msg: e.Reason, retry: e.RetryAfter}
+	switch f.status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
+	default:
+		f.status = http.StatusForbidden
+	}
+	f.code = strconv.Itoa(f.status)
+	return f
+}
+
+// write answers with the original's form of an error.
+func (f *failure) write(w http.ResponseWriter) {
+	if f.retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.retry.Seconds()))))
+	}
+	if f.status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	writeJSON(w, f.status, struct {
+		Code   string   `json:"code"`
+		Msg    string   `json:"msg"`
+		Errors []string `json:"errors"`
+	}{f.code, f.msg, []string{}})
+}
+
+// writeJSON answers with a body as Jackson writes it: no line end, no escapes for HTML.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil { // of the types here none fails
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	writeBody(w, status, "application/json", bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+}
+
+func writeBody(w http.ResponseWriter, status int, contentType string, body []byte) {
+	h := w.Header()
+	if contentType != "" {
+		h.Set("Content-Type", contentType)
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	// A client that has gone does not hear this either.
+	_, _ = w.Write(body)
+}

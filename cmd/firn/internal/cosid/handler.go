@@ -1,0 +1,135 @@
+package cosid
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
+	"github.com/firn-id/firn/segment"
+)
+
+// handler has what the requests work on.
+type handler struct {
+	cfg      Config
+	machines *registrar.Registrar
+	segments segment.Source
+}
+
+// Handler returns the handler of all paths of CosId's proxy: /machines/, /segments/ and
+// /ids. Mount it at these, or below a prefix that is stripped off. Its calls are bounded
+// by Config.Timeout; how large a request may be is the server's business, and
+// bodies are not read.
+func Handler(cfg Config) (http.Handler, error) {
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("cosid: %w", err)
+	}
+	h := &handler{cfg: cfg}
+	var err error
+	if h.machines, err = cfg.machines(); err != nil {
+		return nil, err
+	}
+	h.segments, err = segment.NewSource(segment.Config{Store: cfg.Store, Time: cfg.Time, Log: cfg.Log})
+	if err != nil {
+		return nil, fmt.Errorf("cosid: %w", err)
+	}
+	mux := http.NewServeMux()
+	h.route(mux, "machines", "/machines/{namespace}", methods{
+		http.MethodPost: h.distribute, http.MethodPatch: h.guard, http.MethodDelete: h.revert,
+	})
+	h.route(mux, "segments", "/segments/distributor/{namespace}/{name}", methods{http.MethodPost: h.createSegment})
+	h.route(mux, "segments", "/segments/{namespace}/{name}", methods{http.MethodPatch: h.nextMaxID})
+	if cfg.Issue != nil {
+		h.route(mux, "ids", "/ids", methods{http.MethodGet: h.id})
+		h.route(mux, "ids", "/ids/{name}", methods{http.MethodGet: h.id})
+		h.route(mux, "ids", "/ids/as-string", methods{http.MethodGet: h.idAsString})
+		h.route(mux, "ids", "/ids/as-string/{name}", methods{http.MethodGet: h.idAsString})
+	}
+	h.route(mux, "other", "/", methods{})
+	return mux, nil
+}
+
+// methods are what a path can be asked for.
+type methods map[string]func(w http.ResponseWriter, r *http.Request) error
+
+// route serves a path.
+func (h *handler) route(mux *http.ServeMux, operation, path string, by methods) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
+		if by[method] != nil {
+			allowed = append(allowed, method)
+		}
+	}
+	allow := strings.Join(allowed, ", ")
+	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		began := h.cfg.Time.Monotonic()
+		status := http.StatusOK
+		if f := h.serve(w, r, by, allow); f != nil {
+			status = f.status
+			f.write(w)
+			h.tell(r, f)
+		}
+		h.cfg.Observe(operation, status, h.cfg.Time.Monotonic()-began)
+	})
+}
+
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, by methods, allow string) *failure {
+	do := by[r.Method]
+	switch {
+	case len(by) == 0:
+		return &failure{status: http.StatusNotFound, code: codeOther, msg: fmt.Sprintf("nothing is at %q: /machines/{namespace}, /segments/… and /ids are", clip(r.URL.Path))}
+	case do == nil:
+		w.Header().Set("Allow", allow)
+		return &failure{status: http.StatusMethodNotAllowed, code: codeOther, msg: fmt.Sprintf("method %s is not for this path: %s is", clip(r.Method), allow)}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), h.cfg.Timeout)
+	defer cancel()
+	if err := do(w, r.WithContext(ctx)); err != nil {
+		return failureOf(err)
+	}
+	return nil
+}
+
+// tell logs what went wrong: what a client did at a low level, what the server suffers
+// from at a higher one. Machine numbers that run out or are lost are an operator's business.
+func (h *handler) tell(r *http.Request, f *failure) {
+	log := h.cfg.Log.With("method", r.Method, "path", r.URL.Path, "status", f.status, "code", f.code, "error", f.msg)
+	switch {
+	case r.Context().Err() != nil:
+		log.Debug("CosId request given up by its client")
+	case f.code == codeOverflow, f.code == codeLost, f.status == http.StatusServiceUnavailable:
+		log.Warn("CosId request failed")
+	default:
+		log.Debug("CosId request refused")
+	}
+}
+
+// name returns the Firn name of the path's parts, if the client may use it; only then is
+// it told what is wrong with its parameters.
+func (h *handler) name(r *http.Request, p *params, parts ...string) (string, error) {
+	path := &params{}
+	for i, part := range parts {
+		parts[i] = r.PathValue(part)
+		path.check(part, parts[i])
+	}
+	if path.err != nil {
+		return "", path.err
+	}
+	name := FirnName(parts...)
+	if err := h.allow(r, name); err != nil {
+		return "", err
+	}
+	if p.err != nil {
+		return "", p.err
+	}
+	return name, nil
+}
+
+// allow returns a *Denied for any error of the hook's.
+func (h *handler) allow(r *http.Request, name string) error {
+	if err := h.cfg.Allow(r, name); err != nil {
+		return denied(err)
+	}
+	return nil
+}

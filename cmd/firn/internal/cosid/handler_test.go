@@ -1,0 +1,334 @@
+package cosid_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/cosid"
+	"github.com/firn-id/firn/internal/faketime"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+var start = time.UnixMilli(1795260245263)
+
+// config is a configuration whose clock stands still.
+func config() cosid.Config {
+	var mu sync.Mutex
+	issued := map[string]int{}
+	return cosid.Config{
+		Store: memstore.New(nil), Time: faketime.New(start),
+		Issue: func(_ context.Context, name string) (string, error) {
+			switch name {
+			case "nope":
+				return "", fmt.Errorf("%w: %q", cosid.ErrUnknownName, name)
+			case "uuid":
+				return "0197b6d8-0000-7000-8000-000000000000", nil
+			case "down":
+				return "", errors.New("out of order")
+			case "limited":
+				return "", &cosid.Denied{Status: http.StatusTooManyRequests, Reason: "too many", RetryAfter: 1500 * time.Millisecond}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			issued[name]++
+			return fmt.Sprint(issued[name]), nil
+		},
+	}
+}
+
+func serve(t testing.TB, cfg cosid.Config) http.Handler {
+	t.Helper()
+	h, err := cosid.Handler(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// ask returns the answer to a request written as "GET /path", and its body.
+func ask(h http.Handler, request string) (*httptest.ResponseRecorder, string) {
+	method, target, _ := strings.Cut(request, " ")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, target, nil))
+	return w, w.Body.String()
+}
+
+const machine = "/machines/ns1?"
+
+// exchanges are in order, on one server. What ends in … is the beginning of the body.
+var exchanges = []struct {
+	request string
+	status  int
+	body    string
+}{
+	{"POST " + machine + "machineBit=1&instanceId=a:1&stable=false&safeGuardDuration=PT5M", 200, `{"machineId":0,"lastTimeStamp":1795260245263}`},
+	{"POST " + machine + "machineBit=1&instanceId=a:1&stable=false&safeGuardDuration=PT5M", 200, `{"machineId":0,"lastTimeStamp":1795260245263}`},
+	{"POST " + machine + "machineBit=1&instanceId=b:1&stable=true&safeGuardDuration=PT5M", 200, `{"machineId":1,"lastTimeStamp":1795260245263}`},
+	{"POST " + machine + "machineBit=1&instanceId=c:1&stable=false&safeGuardDuration=PT5M", 400, `{"code":"M-01","msg":"no machine number of \"ns1\" is left for instance \"c:1\": all 2 are held; more machine bits, or giving back those of instances that are gone, make room","errors":[]}`},
+	{"POST " + machine + "machineBit=1&instanceId=c:1&stable=false&safeGuardDuration=PT2562047788015H12M55.807S", 400, `{"code":"M-01",…`},
+	{"PATCH " + machine + "instanceId=a:1&stable=false&safeGuardDuration=PT5M", 200, ``},
+	{"PATCH " + machine + "instanceId=zz:1&stable=false&safeGuardDuration=PT5M", 400, `{"code":"M-02","msg":"instance \"zz:1\" has no machine number in \"ns1\": it has to ask for one","errors":[]}`},
+	{"DELETE " + machine + "instanceId=zz:1&stable=false", 400, `{"code":"M-02",…`},
+	{"DELETE " + machine + "instanceId=a:1&stable=false", 200, ``},
+	{"DELETE " + machine + "instanceId=a:1&stable=false", 400, `{"code":"M-02",…`},
+	{"PATCH " + machine + "instanceId=a:1&stable=false&safeGuardDuration=PT5M", 400, `{"code":"M-02",…`},
+	{"DELETE " + machine + "instanceId=b:1&stable=true", 200, ``},
+	{"POST " + machine, 500, `{"code":"500","msg":"parameter machineBit is missing","errors":[]}`},
+	{"POST " + machine + "machineBit=x&instanceId=a:1&stable=false&safeGuardDuration=PT5M", 500, `{"code":"500","msg":"parameter machineBit is \"x\", not a whole number of 32 bits","errors":[]}`},
+	{"POST " + machine + "machineBit=&instanceId=a:1&stable=false&safeGuardDuration=PT5M", 500, `{"code":"500",…`},
+	{"POST " + machine + "machineBit=99999999999&instanceId=a:1&stable=false&safeGuardDuration=PT5M", 500, `{"code":"500",…`},
+	{"POST " + machine + "machineBit=0&instanceId=a:1&stable=false&safeGuardDuration=PT5M", 400, `{"code":"500","msg":"machineBit is 0; 1 to 31 are allowed","errors":[]}`},
+	{"POST " + machine + "machineBit=-1&instanceId=a:1&stable=false&safeGuardDuration=PT5M", 400, `{"code":"500",…`},
+	{"POST " + machine + "machineBit=32&instanceId=a:1&stable=false&safeGuardDuration=PT5M", 400, `{"code":"500",…`},
+	{"POST " + machine + "machineBit=31&instanceId=d:1&stable=false&safeGuardDuration=PT5M", 200, `{"machineId":0,"lastTimeStamp":1795260245263}`},
+	{"POST " + machine + "machineBit=5&instanceId=&stable=false&safeGuardDuration=PT5M", 400, `{"code":"500","msg":"parameter instanceId is empty","errors":[]}`},
+	{"POST " + machine + "machineBit=5&instanceId=" + strings.Repeat("x", 256) + "&stable=false&safeGuardDuration=PT5M", 400, `{"code":"500","msg":"parameter instanceId has 256 bytes, at most 255 are allowed","errors":[]}`},
+	{"POST " + machine + "machineBit=5&instanceId=%ff&stable=false&safeGuardDuration=PT5M", 400, `{"code":"500","msg":"parameter instanceId is \"\\xff\", not UTF-8","errors":[]}`},
+	{"POST " + machine + "machineBit=5&instanceId=%zz&stable=false&safeGuardDuration=PT5M", 500, `{"code":"500",…`},
+	{"POST " + machine + "machineBit=5&instanceId=d:1&stable=maybe&safeGuardDuration=PT5M", 500, `{"code":"500","msg":"parameter stable is \"maybe\", neither true nor false","errors":[]}`},
+	{"POST " + machine + "machineBit=5&instanceId=e:1&stable=yes&safeGuardDuration=PT5M", 200, `{"machineId":2,"lastTimeStamp":1795260245263}`},
+	{"POST " + machine + "machineBit=5&instanceId=d:1&stable=false&safeGuardDuration=5m", 500, `{"code":"500",…`},
+	{"POST " + machine + "machineBit=5&instanceId=d:1&stable=false&safeGuardDuration=", 500, `{"code":"500",…`},
+	{"POST " + machine + "machineBit=5&instanceId=d:1&stable=false&safeGuardDuration=PT9223372036854775807S", 500, `{"code":"500",…`},
+	{"POST " + machine + "machineBit=5&instanceId=d:1&stable=false&safeGuardDuration=PT0S", 400, `{"code":"500","msg":"parameter safeGuardDuration is 0 ms; at least 1 is needed, and five minutes, PT5M, are usual","errors":[]}`},
+	{"POST " + machine + "machineBit=5&instanceId=d:1&stable=false&safeGuardDuration=PT-5M", 400, `{"code":"500",…`},
+	{"POST /machines/%E4%B8%AD%20x?machineBit=2&instanceId=%E4%B8%AD&stable=false&safeGuardDuration=PT5M", 200, `{"machineId":0,"lastTimeStamp":1795260245263}`},
+	{"POST /machines/" + strings.Repeat("n", 256) + "?machineBit=2&instanceId=a&stable=false&safeGuardDuration=PT5M", 400, `{"code":"500",…`},
+	{"GET /machines/ns1", 405, `{"code":"500","msg":"method GET is not for this path: POST, PATCH, DELETE is","errors":[]}`},
+	{"POST /machines", 404, `{"code":"500",…`},
+	{"POST /machines/", 404, `{"code":"500",…`},
+	{"POST /machines/a/b", 404, `{"code":"500",…`},
+
+	{"POST /segments/distributor/ns1/seg?offset=0&step=100", 200, ``},
+	{"POST /segments/distributor/ns1/seg?offset=50&step=100", 200, ``},
+	{"PATCH /segments/ns1/seg?step=100", 200, `100`},
+	{"PATCH /segments/ns1/seg?step=1", 200, `101`},
+	{"POST /segments/distributor/ns1/seg?offset=0&step=100", 200, ``},
+	{"PATCH /segments/ns1/seg?step=7", 200, `108`},
+	{"PATCH /segments/ns1/fresh?step=7", 200, `7`},
+	{"POST /segments/distributor/ns1/off?offset=50&step=100", 200, ``},
+	{"PATCH /segments/ns1/off?step=10", 200, `60`},
+	{"PATCH /segments/ns1/seg?step=%2B2", 200, `110`},
+	{"PATCH /segments/ns1/seg?step=0", 400, `{"code":"500","msg":"step is 0; 1 to 1099511627776 are allowed","errors":[]}`},
+	{"PATCH /segments/ns1/seg?step=-5", 400, `{"code":"500",…`},
+	{"PATCH /segments/ns1/seg?step=9223372036854775807", 400, `{"code":"500",…`},
+	{"PATCH /segments/ns1/seg?step=9223372036854775808", 500, `{"code":"500",…`},
+	{"PATCH /segments/ns1/seg?step=x", 500, `{"code":"500",…`},
+	{"PATCH /segments/ns1/seg", 500, `{"code":"500","msg":"parameter step is missing","errors":[]}`},
+	{"PATCH /segments/ns1/seg?step=1", 200, `111`},
+	{"POST /segments/distributor/ns1/neg?offset=-1&step=100", 400, `{"code":"500","msg":"offset is -1; 0 to 9223372036854775806 are allowed","errors":[]}`},
+	{"POST /segments/distributor/ns1/st0?offset=0&step=0", 400, `{"code":"500",…`},
+	{"POST /segments/distributor/ns1/st1?step=10", 500, `{"code":"500",…`},
+	{"POST /segments/distributor/ns1/end?offset=9223372036854775800&step=10", 200, ``},
+	{"PATCH /segments/ns1/end?step=5", 200, `9223372036854775805`},
+	{"PATCH /segments/ns1/end?step=5", 400, `{"code":"500",…`},
+	{"GET /segments/ns1/seg", 405, `{"code":"500",…`},
+	{"GET /segments/distributor/ns1/seg", 405, `{"code":"500",…`},
+	{"PATCH /segments/ns1/", 404, `{"code":"500",…`},
+
+	{"GET /ids", 200, `1`},
+	{"GET /ids/orders", 200, `1`},
+	{"GET /ids/as-string", 200, `2`},
+	{"GET /ids/as-string/orders", 200, `2`},
+	{"GET /ids/__share__", 200, `3`},
+	{"GET /ids/nope", 400, `{"code":"500","msg":"issue an id of \"nope\": unknown name: \"nope\"","errors":[]}`},
+	{"GET /ids/as-string/nope", 400, `{"code":"500",…`},
+	{"GET /ids/down", 500, `{"code":"500","msg":"issue an id of \"down\": out of order","errors":[]}`},
+	{"GET /ids/limited", 429, `{"code":"429","msg":"too many","errors":[]}`},
+	{"GET /ids/uuid", 400, `{"code":"500","msg":"id \"0197b6d8-0000-7000-8000-000000000000\" is no number of 64 bits: ask for it at /ids/as-string","errors":[]}`},
+	{"GET /ids/as-string/uuid", 200, `0197b6d8-0000-7000-8000-000000000000`},
+	{"POST /ids", 405, `{"code":"500",…`},
+	{"HEAD /ids/orders", 405, `{"code":"500",…`},
+	{"GET /ids/", 404, `{"code":"500",…`},
+	{"GET /ids/a/b", 404, `{"code":"500",…`},
+	{"GET /", 404, `{"code":"500",…`},
+}
+
+func TestExchangesAreThoseOfTheOriginal(t *testing.T) {
+	h := serve(t, config())
+	for _, e := range exchanges {
+		r, body := ask(h, e.request)
+		begin, partly := strings.CutSuffix(e.body, "…")
+		fits := body == e.body
+		if partly {
+			fits = strings.HasPrefix(body, begin) && strings.HasSuffix(body, `,"errors":[]}`)
+		}
+		if r.Code != e.status || !fits {
+			t.Errorf("%s: %d %s\nwant %d %s", e.request, r.Code, body, e.status, e.body)
+		}
+		want := "application/json"
+		switch {
+		case body == "":
+			want = ""
+		case e.status == 200 && strings.HasPrefix(e.request, "GET /ids/as-string"):
+			want = "text/plain;charset=UTF-8"
+		}
+		if got := r.Header().Get("Content-Type"); got != want {
+			t.Errorf("%s: Content-Type %q, not %q", e.request, got, want)
+		}
+		if got := r.Header().Get("Content-Length"); got != fmt.Sprint(len(body)) {
+			t.Errorf("%s: Content-Length %q of %d bytes", e.request, got, len(body))
+		}
+	}
+}
+
+func TestAccessIsAskedForByFirnsName(t *testing.T) {
+	cfg := config()
+	var names []string
+	cfg.Allow = func(r *http.Request, name string) error {
+		names = append(names, name)
+		switch r.Header.Get("Authorization") {
+		case "":
+			return &cosid.Denied{Status: http.StatusUnauthorized, Reason: "a token is needed"}
+		default:
+			return errors.New("not yours")
+		}
+	}
+	h := serve(t, cfg)
+	for request, name := range map[string]string{
+		"POST " + machine + "machineBit=bad": "ns1",
+		"PATCH /segments/ns1/seg?step=1":     "ns1.seg",
+		"POST /segments/distributor/ns1/s@1": "cosid--ns1.s_401",
+		"GET /ids/orders":                    "orders",
+		"GET /ids/as-string":                 "__share__",
+	} {
+		names = nil
+		r, body := ask(h, request)
+		if r.Code != http.StatusUnauthorized || body != `{"code":"401","msg":"a token is needed","errors":[]}` || r.Header().Get("WWW-Authenticate") != "Bearer" {
+			t.Errorf("%s without a token: %d %s", request, r.Code, body)
+		}
+		if len(names) != 1 || names[0] != name {
+			t.Errorf("%s asks for %q, not %q", request, names, name)
+		}
+		method, target, _ := strings.Cut(request, " ")
+		with := httptest.NewRequest(method, target, nil)
+		with.Header.Set("Authorization", "Bearer x")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, with)
+		if w.Code != http.StatusForbidden || w.Body.String() != `{"code":"403","msg":"not yours","errors":[]}` {
+			t.Errorf("%s with a token: %d %s", request, w.Code, w.Body)
+		}
+	}
+}
+
+func TestAStoreThatIsAwayIsA503(t *testing.T) {
+	cfg := config()
+	faulty := storetest.NewFaulty(cfg.Store)
+	cfg.Store = faulty
+	var seen []string
+	cfg.Observe = func(operation string, status int, _ time.Duration) {
+		seen = append(seen, fmt.Sprint(operation, status))
+	}
+	h := serve(t, cfg)
+	faulty.SetDown(true)
+	for _, request := range []string{
+		"POST " + machine + "machineBit=1&instanceId=a:1&stable=false&safeGuardDuration=PT5M",
+		"PATCH " + machine + "instanceId=a:1&stable=false&safeGuardDuration=PT5M",
+		"DELETE " + machine + "instanceId=a:1&stable=false",
+		"POST /segments/distributor/ns1/seg?offset=0&step=1",
+		"PATCH /segments/ns1/seg?step=1",
+	} {
+		r, body := ask(h, request)
+		if r.Code != http.StatusServiceUnavailable || r.Header().Get("Retry-After") != "1" || !strings.HasPrefix(body, `{"code":"500","msg":"`) {
+			t.Errorf("%s: %d %s", request, r.Code, body)
+		}
+	}
+	faulty.SetDown(false)
+	if r, body := ask(h, "PATCH /segments/ns1/seg?step=1"); r.Code != http.StatusOK || body != "1" {
+		t.Errorf("after the outage: %d %s", r.Code, body)
+	}
+	if got := fmt.Sprint(seen); got != "[machines503 machines503 machines503 segments503 segments503 segments200]" {
+		t.Errorf("observed %s", got)
+	}
+}
+
+func TestACounterIsSharedWithFirnsOwnSegments(t *testing.T) {
+	cfg := config()
+	h := serve(t, cfg)
+	if r, body := ask(h, "POST /segments/distributor/shop/orders?offset=0&step=10"); r.Code != http.StatusOK {
+		t.Fatal(body)
+	}
+	own, err := segment.Open(segment.Config{Store: cfg.Store, MinStep: 5, MaxStep: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := own.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	seen := map[int64]bool{}
+	take := func(from, to int64) {
+		for id := from; id <= to; id++ {
+			if seen[id] {
+				t.Errorf("id %d twice", id)
+			}
+			seen[id] = true
+		}
+	}
+	for range 20 {
+		r, body := ask(h, "PATCH /segments/shop/orders?step=10")
+		var most int64
+		if _, err := fmt.Sscan(body, &most); err != nil || r.Code != http.StatusOK {
+			t.Fatal(r.Code, body)
+		}
+		take(most-9, most)
+		for range 7 {
+			id, err := own.Next(context.Background(), "shop.orders")
+			if err != nil {
+				t.Fatal(err)
+			}
+			take(int64(id), int64(id))
+		}
+	}
+}
+
+func TestACounterWithAStripeIsRefused(t *testing.T) {
+	cfg := config()
+	if _, err := segment.RaiseCounter(context.Background(), cfg.Store, "shop.odd", 1, segment.Stripe{Offset: 1, Stride: 2}); err != nil {
+		t.Fatal(err)
+	}
+	h := serve(t, cfg)
+	for _, request := range []string{"POST /segments/distributor/shop/odd?offset=0&step=10", "PATCH /segments/shop/odd?step=10"} {
+		if r, body := ask(h, request); r.Code != http.StatusBadRequest || !strings.Contains(body, "offset 1 of stride 2") {
+			t.Errorf("%s: %d %s", request, r.Code, body)
+		}
+	}
+}
+
+func TestBelowAPrefix(t *testing.T) {
+	s := httptest.NewServer(http.StripPrefix("/cosid", serve(t, config())))
+	defer s.Close()
+	r, err := http.Get(s.URL + "/cosid/ids/as-string/a%2Fb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if body, err := io.ReadAll(r.Body); err != nil || r.StatusCode != http.StatusOK || string(body) != "1" {
+		t.Errorf("%d %s %v", r.StatusCode, body, err)
+	}
+}
+
+func TestConfigurationMistakesAreNamed(t *testing.T) {
+	for _, cfg := range []cosid.Config{
+		{},
+		{Store: memstore.New(nil), MaxStep: -1},
+		{Store: memstore.New(nil), Timeout: -1},
+		{Store: memstore.New(nil), MaxMachines: 1 << 21},
+		{Store: memstore.New(nil), Tolerance: -1},
+	} {
+		if _, err := cosid.Handler(cfg); err == nil {
+			t.Errorf("no error for %+v", cfg)
+		}
+	}
+}

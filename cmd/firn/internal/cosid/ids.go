@@ -1,0 +1,50 @@
+package cosid
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+)
+
+// id serves GET /ids and /ids/{name}: the next id, as a number.
+func (h *handler) id(w http.ResponseWriter, r *http.Request) error {
+	id, err := h.issue(r)
+	if err != nil {
+		return err
+	}
+	if _, err := strconv.ParseInt(id, 10, 64); err != nil {
+		return refused("id %q is no number of 64 bits: ask for it at /ids/as-string", clip(id))
+	}
+	writeBody(w, http.StatusOK, "application/json", []byte(id))
+	return nil
+}
+
+// idAsString serves GET /ids/as-string and /ids/as-string/{name}: the next id, as text.
+func (h *handler) idAsString(w http.ResponseWriter, r *http.Request) error {
+	id, err := h.issue(r)
+	if err != nil {
+		return err
+	}
+	writeBody(w, http.StatusOK, "text/plain;charset=UTF-8", []byte(id))
+	return nil
+}
+
+func (h *handler) issue(r *http.Request) (string, error) {
+	name := r.PathValue("name")
+	if name == "" {
+		name = h.cfg.Share
+	}
+	p := &params{}
+	if p.check("name", name); p.err != nil {
+		return "", p.err
+	}
+	name = FirnName(name)
+	if err := h.allow(r, name); err != nil {
+		return "", err
+	}
+	id, err := h.cfg.Issue(r.Context(), name)
+	if err != nil {
+		return "", fmt.Errorf("issue an id of %q: %w", name, err)
+	}
+	return id, nil
+}

@@ -1,0 +1,75 @@
+package cosid
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
+)
+
+// denied makes an error of Allow's one that the client is told.
+func denied(err error) error {
+	var d *Denied
+	if errors.As(err, &d) {
+		return d
+	}
+	return &Denied{Status: http.StatusForbidden, Reason: err.Error()}
+}
+
+// instance returns who a request of machines is about.
+func (h *handler) instance(r *http.Request, p *params) (registrar.Instance, error) {
+	of := registrar.Instance{Name: p.instance("instanceId"), Stable: p.boolean("stable")}
+	namespace, err := h.name(r, p, "namespace")
+	of.Namespace = namespace
+	return of, err
+}
+
+// distribute serves POST /machines/{namespace}.
+func (h *handler) distribute(w http.ResponseWriter, r *http.Request) error {
+	p := paramsOf(r)
+	bits, guard := int(p.integer("machineBit", 32)), p.duration("safeGuardDuration")
+	if bits < 1 || bits > registrar.MaxBits {
+		p.fail(refused("machineBit is %d; 1 to %d are allowed", bits, registrar.MaxBits))
+	}
+	of, err := h.instance(r, p)
+	if err != nil {
+		return err
+	}
+	got, err := h.machines.Distribute(r.Context(), of, bits, guard)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, struct {
+		MachineID     int   `json:"machineId"`
+		LastTimeStamp int64 `json:"lastTimeStamp"`
+	}{got.Machine, got.Stamp})
+	return nil
+}
+
+// guard serves PATCH /machines/{namespace}.
+func (h *handler) guard(w http.ResponseWriter, r *http.Request) error {
+	p := paramsOf(r)
+	guard := p.duration("safeGuardDuration")
+	of, err := h.instance(r, p)
+	if err != nil {
+		return err
+	}
+	if err := h.machines.Guard(r.Context(), of, guard); err != nil {
+		return err
+	}
+	writeBody(w, http.StatusOK, "", nil)
+	return nil
+}
+
+// revert serves DELETE /machines/{namespace}.
+func (h *handler) revert(w http.ResponseWriter, r *http.Request) error {
+	of, err := h.instance(r, paramsOf(r))
+	if err != nil {
+		return err
+	}
+	if err := h.machines.Revert(r.Context(), of); err != nil {
+		return err
+	}
+	writeBody(w, http.StatusOK, "", nil)
+	return nil
+}

@@ -1,0 +1,104 @@
+package cosid
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// params are the parameters of one request's query; a form in the body counts for nothing,
+// as in the original. The first mistake is kept.
+type params struct {
+	values url.Values
+	err    *failure
+}
+
+func paramsOf(r *http.Request) *params {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	p := &params{values: values}
+	if err != nil {
+		p.fail(unreadable("the query cannot be read: %v", err))
+	}
+	return p
+}
+
+func (p *params) fail(f *failure) {
+	if p.err == nil {
+		p.err = f
+	}
+}
+
+// text returns a parameter that has to be there, though it may be empty.
+func (p *params) text(name string) string {
+	all, ok := p.values[name]
+	if !ok {
+		p.fail(unreadable("parameter %s is missing", name))
+		return ""
+	}
+	return all[0]
+}
+
+// integer returns a whole number of so many bits.
+func (p *params) integer(name string, bits int) int64 {
+	text := p.text(name)
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, bits)
+	if err != nil {
+		p.fail(unreadable("parameter %s is %q, not a whole number of %d bits", name, clip(text), bits))
+	}
+	return n
+}
+
+// boolean returns a truth value, in one of the words that Spring takes.
+func (p *params) boolean(name string) bool {
+	text := p.text(name)
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "true", "on", "yes", "1":
+		return true
+	case "false", "off", "no", "0":
+		return false
+	}
+	p.fail(unreadable("parameter %s is %q, neither true nor false", name, clip(text)))
+	return false
+}
+
+// duration returns a safe-guard time in milliseconds.
+func (p *params) duration(name string) int64 {
+	ms, err := ParseDuration(p.text(name))
+	switch {
+	case err != nil:
+		p.fail(unreadable("parameter %s: %v", name, err))
+	case ms < 1:
+		// With none, or less than none, everyone's machine number would be anyone's.
+		p.fail(refused("parameter %s is %d ms; at least 1 is needed, and five minutes, PT5M, are usual", name, ms))
+	}
+	return ms
+}
+
+// instance returns the name of an instance.
+func (p *params) instance(name string) string {
+	text := p.text(name)
+	p.check("parameter "+name, text)
+	return text
+}
+
+// check refuses names that are no names.
+func (p *params) check(what, text string) {
+	switch {
+	case text == "":
+		p.fail(refused("%s is empty", what))
+	case len(text) > maxRawName:
+		p.fail(refused("%s has %d bytes, at most %d are allowed", what, len(text), maxRawName))
+	case !utf8.ValidString(text):
+		p.fail(refused("%s is %q, not UTF-8", what, text))
+	}
+}
+
+// clip keeps what is repeated in a message short.
+func clip(text string) string {
+	if len(text) > 40 {
+		return strings.ToValidUTF8(text[:40], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,61 @@
+package registrar_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/internal/faketime"
+	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+// before runs do once, before the n-th write of an instance's place.
+func before(n int, do func()) func(storetest.Call) storetest.Outcome {
+	return func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpCompareAndSwap && strings.Contains(c.Key, "/instance/") {
+			if n--; n == 0 {
+				do()
+			}
+		}
+		return storetest.Pass
+	}
+}
+
+// TestAServerThatStoodStillDoesNotGiveANumberThatIsAnothers stops a server between
+// making an instance the holder and saying so, while others go on.
+func TestAServerThatStoodStillDoesNotGiveANumberThatIsAnothers(t *testing.T) {
+	clock, s := faketime.New(start), memstore.New(nil)
+	faulty := storetest.NewFaulty(s)
+	slow, other := desk{open(t, faulty, clock), t}, desk{open(t, s, clock), t}
+	other.gives(stable("kept"), 1, fiveMinutes, 0)
+	faulty.Script = before(2, func() {
+		clock.Pass(6 * time.Minute)
+		other.gives(instance("b"), 1, fiveMinutes, 1)
+	})
+	if got, err := slow.Distribute(ctx, instance("a"), 1, fiveMinutes); err == nil {
+		t.Errorf("a is given %d, which b has", got.Machine)
+	}
+}
+
+func TestAStampIsNotOldWhenItIsGiven(t *testing.T) {
+	clock := faketime.New(start)
+	faulty := storetest.NewFaulty(memstore.New(nil))
+	d := desk{open(t, faulty, clock), t}
+	faulty.Script = before(2, func() { clock.Pass(6 * time.Minute) })
+	if got := d.gives(instance("a"), 10, fiveMinutes, 0); got.Stamp < start.Add(6*time.Minute).UnixMilli() {
+		t.Errorf("the stamp is %d ms old", clock.Wall().UnixMilli()-got.Stamp)
+	}
+}
+
+// TestGivingBackDoesNotTakeWhatIsGivenAnew lets an instance ask another server while it
+// gives its number back.
+func TestGivingBackDoesNotTakeWhatIsGivenAnew(t *testing.T) {
+	clock, s := faketime.New(start), memstore.New(nil)
+	faulty := storetest.NewFaulty(s)
+	one, two := desk{open(t, faulty, clock), t}, desk{open(t, s, clock), t}
+	one.gives(instance("a"), 10, fiveMinutes, 0)
+	faulty.Script = before(1, func() { two.gives(instance("a"), 10, fiveMinutes, 0) })
+	one.reverts(instance("a"), nil)
+	two.guards(instance("a"), nil)
+}

@@ -1,0 +1,81 @@
+package registrar
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The sentinels a caller branches on with [errors.Is].
+var (
+	// ErrOverflow is matched by *[OverflowError]: no machine number is to be had.
+	ErrOverflow = errors.New("no machine number left")
+	// ErrNotFound is matched by *[NotFoundError]: the instance has no number.
+	ErrNotFound = errors.New("instance without a machine number")
+	// ErrLost is matched by *[LostError]: another instance has the number now.
+	ErrLost = errors.New("machine number lost")
+	// ErrClock is matched by *[ClockError]: the clocks of server and store differ.
+	ErrClock = errors.New("clocks differ")
+	// ErrForeign: the store has something else under a key of the registrar's.
+	ErrForeign = errors.New("foreign content")
+)
+
+// An OverflowError reports that all machine numbers of a namespace are in use.
+type OverflowError struct {
+	Namespace, Instance string
+	Total               int // how many numbers there are for this instance
+	Own                 int // the number that the instance has, too great for so many; -1 without one
+}
+
+func (e *OverflowError) Error() string {
+	if e.Own >= 0 {
+		return fmt.Sprintf("instance %q of %q has machine number %d, which is not below %d: ask with more machine bits, or give it back first",
+			e.Instance, e.Namespace, e.Own, e.Total)
+	}
+	return fmt.Sprintf("no machine number of %q is left for instance %q: all %d are held; more machine bits, or giving back those of instances that are gone, make room",
+		e.Namespace, e.Instance, e.Total)
+}
+
+// Is reports whether target is [ErrOverflow].
+func (e *OverflowError) Is(target error) bool { return target == ErrOverflow }
+
+// A NotFoundError reports that an instance has no machine number: it never had one, or
+// gave it back.
+type NotFoundError struct{ Namespace, Instance string }
+
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("instance %q has no machine number in %q: it has to ask for one", e.Instance, e.Namespace)
+}
+
+// Is reports whether target is [ErrNotFound].
+func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
+
+// A LostError reports that an instance was silent for so long that another has its
+// number now.
+type LostError struct {
+	Namespace, Instance string
+	Machine             int
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("machine number %d, which instance %q of %q had, is another's now: stop making ids and ask for a new one",
+		e.Machine, e.Instance, e.Namespace)
+}
+
+// Is reports whether target is [ErrLost].
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+// A ClockError reports that the store's clock and this server's are too far apart
+// for either to be trusted.
+type ClockError struct {
+	Store, Server time.Time
+	Tolerance     time.Duration
+}
+
+func (e *ClockError) Error() string {
+	return fmt.Sprintf("the store's clock shows %s and this server's %s, more than %v apart: set them right",
+		e.Store.UTC().Format(time.RFC3339Nano), e.Server.UTC().Format(time.RFC3339Nano), e.Tolerance)
+}
+
+// Is reports whether target is [ErrClock].
+func (e *ClockError) Is(target error) bool { return target == ErrClock }

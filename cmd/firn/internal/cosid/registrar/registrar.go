@@ -1,0 +1,174 @@
+package registrar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+)
+
+// Forever is a safe-guard time that never ends, in milliseconds.
+const Forever = math.MaxInt64
+
+// MaxBits is the most machine bits that can be asked for.
+const MaxBits = 31
+
+// Config is what [New] works with.
+type Config struct {
+	// Store keeps all state. Required. One that is a [store.Clock] gives the time too,
+	// and one that is a [store.Settler] is waited for before a number is handed out.
+	Store store.Store
+	// Time gives the time where the store does not, and is waited on. Default:
+	// [firn.SystemTime].
+	Time firn.TimeSource
+	// Tolerance is how far the clocks of store and server may be apart. Default: 10s.
+	Tolerance time.Duration
+	// MaxMachines is how many numbers a namespace may have in use, whatever the bits
+	// asked for, up to 1,048,576: a client that names itself anew each time would
+	// otherwise fill the store. Default: 65,536.
+	MaxMachines int
+	// Random draws waits and choices; it is called by several goroutines. Default:
+	// math/rand/v2.
+	Random func() uint64
+	// Log receives what an operator should know. Default: nothing.
+	Log *slog.Logger
+}
+
+const (
+	defaultTolerance   = 10 * time.Second
+	defaultMaxMachines = 1 << 16
+	mostMachines       = 1 << 20
+
+	// maxTries bounds how often a call begins anew after a conflict, and maxFaults
+	// after the store failed to answer.
+	maxTries  = 32
+	maxFaults = 4
+	// backoff is the mean wait before the second try; it doubles up to maxBackoff.
+	backoff    = 2 * time.Millisecond
+	maxBackoff = 250 * time.Millisecond
+)
+
+func (c *Config) check() error {
+	var errs []error
+	if c.Store == nil {
+		errs = append(errs, firn.NewSyntaxError("store", "", "Config.Store is required"))
+	}
+	if c.Time == nil {
+		c.Time = firn.SystemTime()
+	}
+	if c.Tolerance == 0 {
+		c.Tolerance = defaultTolerance
+	}
+	if c.Tolerance < 0 {
+		errs = append(errs, &firn.RangeError{What: "tolerance", Value: c.Tolerance.String(), Min: "0s", Max: "any"})
+	}
+	if c.MaxMachines == 0 {
+		c.MaxMachines = defaultMaxMachines
+	}
+	if c.MaxMachines < 1 || c.MaxMachines > mostMachines {
+		errs = append(errs, firn.NewRangeError("number of machines", int64(c.MaxMachines), 1, mostMachines, ""))
+	}
+	if c.Random == nil {
+		c.Random = rand.Uint64
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return errors.Join(errs...)
+}
+
+// A Registrar hands out machine numbers. Its methods may be called concurrently and
+// return soon after their context ends. Make one with [New].
+type Registrar struct {
+	cfg Config
+
+	mu    sync.Mutex // guards views; never held while waiting
+	views map[string]*view
+}
+
+// New returns a registrar. It asks nothing of the store yet.
+func New(cfg Config) (*Registrar, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	return &Registrar{cfg: cfg, views: map[string]*view{}}, nil
+}
+
+// An Instance is who asks. Its name is what tells it from others of its namespace,
+// which is a name by [store.CheckName].
+type Instance struct {
+	Namespace, Name string
+	// Stable instances keep their number for ever, also while they are away.
+	Stable bool
+}
+
+// A State is a machine number and when its holder was last heard of.
+type State struct {
+	Machine int
+	// Stamp is in Unix milliseconds by the registrar's clock, and not below any that
+	// was given with this number before. Ids of this number may only be made with
+	// later times.
+	Stamp int64
+}
+
+// now returns the time by which all is decided, in Unix milliseconds.
+func (r *Registrar) now(ctx context.Context) (int64, error) {
+	clock, ok := r.cfg.Store.(store.Clock)
+	if !ok {
+		return r.cfg.Time.Wall().UnixMilli(), nil
+	}
+	now, err := clock.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if wall := r.cfg.Time.Wall(); now.Sub(wall).Abs() > r.cfg.Tolerance {
+		return 0, &ClockError{Store: now, Server: wall, Tolerance: r.cfg.Tolerance}
+	}
+	return now.UnixMilli(), nil
+}
+
+// try calls once until it succeeds or fails for good. All it does can be done again:
+// an answer of the store that was lost is looked for, not assumed.
+func (r *Registrar) try(ctx context.Context, what string, of Instance, once func() error) error {
+	var last error
+	faults := 0
+	for try := range maxTries {
+		if try > 0 {
+			d := min(backoff<<min(try-1, 16), maxBackoff)
+			if err := r.cfg.Time.Sleep(ctx, d/2+time.Duration(r.cfg.Random()%uint64(d))); err != nil {
+				return fmt.Errorf("%s %q of %q: %w (%w)", what, of.Name, of.Namespace, err, last)
+			}
+		}
+		err := once()
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, ErrOverflow), errors.Is(err, ErrNotFound), errors.Is(err, ErrLost):
+			return err
+		case errors.Is(err, store.ErrConflict):
+		case errors.Is(err, store.ErrRefused), errors.Is(err, ErrForeign), errors.Is(err, ErrClock), ctx.Err() != nil:
+			return fmt.Errorf("%s %q of %q: %w", what, of.Name, of.Namespace, err)
+		default:
+			if faults++; faults > maxFaults {
+				return fmt.Errorf("%s %q of %q: %w", what, of.Name, of.Namespace, err)
+			}
+		}
+		last = err
+	}
+	return fmt.Errorf("%s %q of %q: %w: %d tries, others were quicker each time (%w)", what, of.Name, of.Namespace, store.ErrUnavailable, maxTries, last)
+}
+
+// settle returns once what was written survives the loss of a server of the store.
+func (r *Registrar) settle(ctx context.Context) error {
+	if settler, ok := r.cfg.Store.(store.Settler); ok {
+		return settler.Settle(ctx)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package cosid
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/store"
+)
+
+// step returns how many ids a client wants at once.
+func (h *handler) step(p *params) int64 {
+	step := p.integer("step", 64)
+	if step < 1 || step > h.cfg.MaxStep {
+		p.fail(refused("step is %d; 1 to %d are allowed", step, h.cfg.MaxStep))
+	}
+	return step
+}
+
+// createSegment serves POST /segments/distributor/{namespace}/{name}: it makes the counter
+// where there is none, so that the first id is the one after offset.
+func (h *handler) createSegment(w http.ResponseWriter, r *http.Request) error {
+	p := paramsOf(r)
+	offset := p.integer("offset", 64)
+	h.step(p)
+	if offset < 0 || offset >= int64(firn.MaxID) {
+		p.fail(refused("offset is %d; 0 to %d are allowed", offset, int64(firn.MaxID)-1))
+	}
+	name, err := h.name(r, p, "namespace", "name")
+	if err != nil {
+		return err
+	}
+	if err := h.create(r.Context(), name, offset); err != nil {
+		return err
+	}
+	writeBody(w, http.StatusOK, "", nil)
+	return nil
+}
+
+func (h *handler) create(ctx context.Context, name string, offset int64) error {
+	whole := segment.Stripe{Stride: 1}
+	now, err := segment.ReadCounter(ctx, h.cfg.Store, name)
+	switch {
+	case err == nil && now.Stripe != whole:
+		return &segment.StripeError{Name: name, Have: now.Stripe, Want: whole}
+	case err == nil || !errors.Is(err, store.ErrNotFound):
+		return err
+	}
+	// Of two who make it at once with different offsets, the greater counts.
+	_, err = segment.RaiseCounter(ctx, h.cfg.Store, name, firn.ID(offset+1), whole)
+	return err
+}
+
+// nextMaxID serves PATCH /segments/{namespace}/{name}: it takes step ids and answers
+// with the greatest. A counter that is not there is made, and begins with 1.
+func (h *handler) nextMaxID(w http.ResponseWriter, r *http.Request) error {
+	p := paramsOf(r)
+	step := h.step(p)
+	name, err := h.name(r, p, "namespace", "name")
+	if err != nil {
+		return err
+	}
+	got, err := h.segments.Fetch(r.Context(), name, segment.Ask{Step: step, Above: -1})
+	if err != nil {
+		return err
+	}
+	if got.Count < step {
+		// The client would take the ids before the range for its own.
+		return &segment.ExhaustedError{Name: name, Next: uint64(got.Last()) + 1, Max: firn.MaxID}
+	}
+	writeBody(w, http.StatusOK, "application/json", strconv.AppendInt(nil, int64(got.Last()), 10))
+	return nil
+}

@@ -1,0 +1,104 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/cosid"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/store"
+)
+
+// cosidPaths are those of CosId's proxy server.
+var cosidPaths = []string{"/machines/", "/segments/", "/ids", "/ids/"}
+
+// registerCosID adds what clients of CosId's proxy server ask for. Its names are no
+// namespaces that a configuration declares, so a configuration has to ask for it.
+func (s *Server) registerCosID(mux *http.ServeMux, st store.Store, nothing http.Handler) error {
+	d := &distributor{front: s.service.Front(issuing.CosID)}
+	h, err := cosid.Handler(cosid.Config{Store: st, Issue: d.issue, Allow: d.allow, Observe: d.observe, Log: s.log})
+	if err != nil {
+		return err
+	}
+	served := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		cfg := s.cfg.Load()
+		if !cfg.CosID && len(cfg.Namespaces) > 0 {
+			nothing.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), asked{}, &asked{request: r})))
+	})
+	for _, path := range cosidPaths {
+		mux.Handle(path, served)
+	}
+	return nil
+}
+
+// A distributor has CosId's requests take the path of all others.
+type distributor struct{ front *issuing.Front }
+
+// asked is what is known of a request while it is served.
+type asked struct {
+	request *http.Request
+	caller  *access.Caller
+}
+
+// allow finds out who makes a request, and whether they may use a name.
+func (d *distributor) allow(r *http.Request, name string) error {
+	caller, err := d.front.Caller(r)
+	if err == nil {
+		err = d.front.Allow(caller, name)
+	}
+	if err != nil {
+		return told(err)
+	}
+	if a, ok := r.Context().Value(asked{}).(*asked); ok {
+		a.caller = caller
+	}
+	return nil
+}
+
+// errUnasked is a mistake of this file: ids are issued only to those who were allowed.
+var errUnasked = errors.New("nobody was asked for")
+
+func (d *distributor) issue(ctx context.Context, name string) (string, error) {
+	a, ok := ctx.Value(asked{}).(*asked)
+	if !ok || a.caller == nil {
+		return "", errUnasked
+	}
+	ns, err := d.front.Find(a.caller, name)
+	if err != nil {
+		return "", told(err)
+	}
+	var b issuing.Batch
+	if err := d.front.Issue(ctx, a.caller, ns, 1, &b); err != nil {
+		return "", told(err)
+	}
+	if ns.Numeric() {
+		return b.IDs[0].String(), nil
+	}
+	return b.Texts[0], nil
+}
+
+// told says an error as CosId does.
+func told(err error) error {
+	switch f := failure.Of(err); f.Status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
+		return &cosid.Denied{Status: f.Status, Reason: f.Message, RetryAfter: f.Retry}
+	case http.StatusNotFound:
+		return errors.Join(cosid.ErrUnknownName, err)
+	}
+	return err
+}
+
+// observe counts requests that issue no ids here; the others are counted where they do.
+func (d *distributor) observe(operation string, status int, took time.Duration) {
+	d.front.Observe(took)
+	if operation != "ids" {
+		d.front.Answered(status)
+	}
+}

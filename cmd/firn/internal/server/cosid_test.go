@@ -1,0 +1,73 @@
+package server_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestCosIDIsServedWhereItIsConfigured(t *testing.T) {
+	const segments = "namespaces: {__share__: {kind: segment}, orders: {}, visits: {kind: uuid}}\n"
+	v := serve(t, segments+"cosid: true\n")
+	do := func(method, path string) (int, string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+v.addr+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := fresh(t).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(body)
+	}
+	for _, step := range []struct {
+		method, path string
+		status       int
+		want         string
+	}{
+		{"POST", "/machines/shop?machineBit=10&instanceId=a:1&stable=false&safeGuardDuration=PT5M", 200, `{"machineId":0,"lastTimeStamp":`},
+		{"POST", "/segments/distributor/shop/order?offset=0&step=100", 201, ""},
+		{"PATCH", "/segments/shop/order?step=100", 200, "100"},
+		{"GET", "/ids", 200, "1"},
+		{"GET", "/ids/as-string/orders", 200, "2"},
+		{"GET", "/ids/visits", 400, "no number"},
+		{"GET", "/ids/nobody", 400, `"code"`},
+	} {
+		status, body := do(step.method, step.path)
+		if status/100 != step.status/100 || !strings.HasPrefix(body, step.want) && !strings.Contains(body, step.want) {
+			t.Errorf("%s %s: %d %s", step.method, step.path, status, body)
+		}
+	}
+	_, metrics := do("GET", "/metrics")
+	for _, want := range []string{
+		`firn_ids_total{namespace="orders"} 1`, `firn_requests_total{code="ok",namespace="",protocol="cosid"} 3`,
+		`firn_requests_total{code="ok",namespace="orders",protocol="cosid"} 1`,
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+	// A token opens the names of its patterns.
+	write(t, v.file, segments+"cosid: true\nanonymous: [\"shop.*\"]\n")
+	v.hangup()
+	if status, body := do("PATCH", "/segments/shop/order?step=100"); status != 200 || body != "200" {
+		t.Errorf("a name that is open: %d %s", status, body)
+	}
+	for _, path := range []string{"/segments/other/order?step=100", "/machines/shops?instanceId=a:1&stable=false&safeGuardDuration=PT5M"} {
+		if status, body := do("PATCH", path); status != 401 || !strings.Contains(body, "token") {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	write(t, v.file, segments)
+	v.hangup()
+	if status, body := do("GET", "/ids"); status != 404 || !strings.Contains(body, "there is nothing at /ids") {
+		t.Errorf("where it is not configured: %d %s", status, body)
+	}
+}
