@@ -102,7 +102,7 @@ func run(rounds int, duration time.Duration) (err error) {
 		return err
 	}
 	defer stopBare()
-	stopFirn, err := start(firnAt, exec.Command(firn, "serve", "--store", "memory:", "--config", config, "--http", firnAt))
+	stopFirn, err := start(firnAt, exec.Command(firn, "serve", "--store", "memory:", "--config", config, "--http", firnAt, "--resp", "off"))
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func start(address string, cmd *exec.Cmd, env ...string) (stop func(), err error
 	go func() { ended <- cmd.Wait() }()
 	stop = func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
-		<-ended
+		_ = <-ended // by the signal
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		conn, err := net.DialTimeout("tcp", address, time.Second)
