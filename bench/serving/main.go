@@ -171,11 +171,12 @@ func start(address string, cmd *exec.Cmd, env ...string) (stop func(), err error
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	var outcome error
+	go func() { outcome = cmd.Wait(); close(ended) }()
 	stop = func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
-		_ = <-ended // by the signal
+		<-ended
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		conn, err := net.DialTimeout("tcp", address, time.Second)
@@ -183,8 +184,8 @@ func start(address string, cmd *exec.Cmd, env ...string) (stop func(), err error
 			return stop, conn.Close()
 		}
 		select {
-		case err := <-ended:
-			return nil, fmt.Errorf("%s: %w\n%s", cmd, err, said.String())
+		case <-ended:
+			return nil, fmt.Errorf("%s: %w\n%s", cmd, outcome, said.String())
 		case <-time.After(20 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
