@@ -88,22 +88,18 @@ made on first use and share one generator, which the flags describe.`,
 				return errors.Join(usage(err), listeners.Close(), s.Close())
 			}
 			defer stopTraces(ctx, traces, log)
-			srv, err := server.New(ctx, server.Config{
+			err = server.Start(ctx, server.Config{
 				Settings: cfg, Base: base, Store: s, Log: log, Traces: traces, Version: currentVersion().Version,
+			}, listeners, func(srv *server.Server) func() {
+				warn(ctx, s, log)
+				attrs := []any{"http", srv.Scheme() + "://" + listeners.HTTP.Addr().String()}
+				if listeners.RESP != nil {
+					attrs = append(attrs, "resp", srv.RedisScheme()+"://"+listeners.RESP.Addr().String())
+				}
+				log.Info("serving", append(attrs, "store", storeurl.Redact(flags.store), "version", currentVersion().Version)...)
+				return follow(ctx, srv, configFile)
 			})
-			if err != nil {
-				return errors.Join(misuse(hint(err)), listeners.Close(), s.Close())
-			}
-			warn(ctx, s, log)
-			attrs := []any{"http", srv.Scheme() + "://" + listeners.HTTP.Addr().String()}
-			if listeners.RESP != nil {
-				attrs = append(attrs, "resp", srv.RedisScheme()+"://"+listeners.RESP.Addr().String())
-			}
-			log.Info("serving", append(attrs, "store", storeurl.Redact(flags.store), "version", currentVersion().Version)...)
-			following := follow(ctx, srv, configFile)
-			err = srv.Serve(ctx, listeners)
-			following() // before Close: nothing is applied after it
-			return errors.Join(err, srv.Close(), s.Close())
+			return errors.Join(misuse(hint(err)), s.Close())
 		},
 	}
 	flags.add(cmd, 5*time.Minute)

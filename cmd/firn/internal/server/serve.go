@@ -42,13 +42,48 @@ type front struct {
 	}
 }
 
+// Start serves from the first moment: until the workers are taken, which may have to wait
+// for others, clients are told that the server is starting. Then opened is called; what it
+// returns is called when no more requests are taken, before workers are given back. Start
+// returns as [Server.Serve] does, with the server closed, and the listeners.
+func Start(ctx context.Context, c Config, on Listeners, opened func(*Server) (ending func())) error {
+	s, err := prepare(c)
+	if err != nil {
+		return errors.Join(err, on.Close())
+	}
+	ending := func() {}
+	err = s.serve(ctx, on, func(ctx context.Context) error {
+		if err := s.open(ctx, c); err != nil {
+			return err
+		}
+		ending = opened(s)
+		return nil
+	})
+	ending()
+	return errors.Join(err, s.Close())
+}
+
 // Serve answers requests on the listeners until ctx ends or one of them fails; then it
 // lets those under way end, up to a bound, and returns. Workers are given back by Close
 // only after that: the other order would let a newcomer issue beside the last
 // requests.
 func (s *Server) Serve(ctx context.Context, on Listeners) error {
-	fronts := []front{{"http", s.Bound(on.HTTP, "http", httpGoodbye), &httpFront{http.Server{
-		Handler:           s.http,
+	return s.serve(ctx, on, nil)
+}
+
+// serve is Serve, for a server that is opened meanwhile or, with nil, is open.
+func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 2)
+	begin := func(f front) {
+		go func() {
+			ended <- f.serve(ctx, s.timeouts.drain)
+			stop() // without one of them the others are not to go on as if nothing were
+		}()
+	}
+	begin(front{"http", s.Bound(on.HTTP, "http", httpGoodbye), &httpFront{http.Server{
+		Handler:           s.Handler(),
 		ReadHeaderTimeout: s.timeouts.header,
 		ReadTimeout:       s.timeouts.read,
 		WriteTimeout:      s.timeouts.write,
@@ -58,31 +93,34 @@ func (s *Server) Serve(ctx context.Context, on Listeners) error {
 		HTTP2:             http2(s.timeouts.ping),
 		TLSConfig:         s.TLS(),
 		ErrorLog:          log.New(serverErrors{s}, "", 0),
-	}}}}
-	s.warnExposed(on.HTTP.Addr())
+	}}})
+	running := 1
+	bounded := on.RESP
 	if on.RESP != nil {
-		bounded := s.Bound(on.RESP, "resp", []byte(respapi.TooMany))
+		bounded = s.Bound(on.RESP, "resp", []byte(respapi.TooMany))
 		if config := s.TLS(); config != nil {
 			bounded = tls.NewListener(bounded, config)
 		}
-		fronts = append(fronts, front{"resp", bounded, s.resp})
-		s.warnExposed(on.RESP.Addr())
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	ended := make(chan error, len(fronts))
-	for _, f := range fronts {
-		go func() {
-			ended <- f.serve(ctx, s.timeouts.drain)
-			stop() // without one of them the others are not to go on as if nothing were
-		}()
+	if err := s.openWhile(ctx, on.RESP, bounded, open); err != nil {
+		stop()
+		if on.RESP != nil {
+			err = errors.Join(err, on.RESP.Close())
+		}
+		return errors.Join(err, <-ended)
+	}
+	s.warnExposed(on.HTTP.Addr())
+	if on.RESP != nil {
+		s.warnExposed(on.RESP.Addr())
+		begin(front{"resp", bounded, s.resp})
+		running++
 	}
 	<-ctx.Done()
 	s.service.Drain()
 	s.rpc.Drain()
 	s.log.Info("shutting down: no new connections, requests under way end first")
 	var errs []error
-	for range fronts {
+	for range running {
 		errs = append(errs, <-ended)
 	}
 	return errors.Join(errs...)

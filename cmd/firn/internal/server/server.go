@@ -49,16 +49,18 @@ const maxHeader = 16 << 10
 
 // Server issues ids over the network. Make one with [New].
 type Server struct {
-	service      *issuing.Service
+	// Nil until the server is open.
+	service *issuing.Service
+	rpc     *rpc.API
+	resp    *respapi.Server
+
 	registry     *prometheus.Registry
 	metrics      *metrics
 	log          *slog.Logger
 	audit        *audit.Log
 	auditFile    *audit.File   // nil where the log has the audit log
 	certificates *certificates // nil without TLS
-	http         http.Handler
-	rpc          *rpc.API
-	resp         *respapi.Server
+	http         atomic.Pointer[http.Handler]
 	timeouts     timeouts
 
 	applying       sync.Mutex // held while a configuration is applied
@@ -80,15 +82,25 @@ type Config struct {
 
 // New takes a worker for every pool that the settings name. Close gives them back.
 func New(ctx context.Context, c Config) (*Server, error) {
+	s, err := prepare(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.open(ctx, c); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// prepare returns a server that can answer that it is starting.
+func prepare(c Config) (*Server, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build(c.Version))
-	if c.Traces == nil {
-		c.Traces = telemetry.Off()
-	}
 	cfg, log := c.Settings, c.Log
 	s := &Server{registry: registry, metrics: newMetrics(registry), log: log, timeouts: defaultTimeouts}
 	s.cfg.Store(&cfg)
 	s.maxConnections.Store(int64(cfg.Limits.MaxConnections()))
+	s.answerWith(http.HandlerFunc(starting))
 	if cfg.TLS != nil {
 		var err error
 		if s.certificates, err = newCertificates(*cfg.TLS, log, s.metrics, time.Now); err != nil {
@@ -106,24 +118,40 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		records = slog.New(slog.NewJSONHandler(s.auditFile, nil))
 	}
 	s.audit = audit.New(records, firn.SystemTime().Monotonic)
-	var err error
-	watched := telemetry.Watch(c.Store, registry, c.Traces.Tracer())
+	return s, nil
+}
+
+// open takes the workers, from when on the server issues. After an error it is to be
+// closed.
+func (s *Server) open(ctx context.Context, c Config) (err error) {
+	if c.Traces == nil {
+		c.Traces = telemetry.Off()
+	}
+	watched := telemetry.Watch(c.Store, s.registry, c.Traces.Tracer())
 	s.service, err = issuing.Open(ctx, issuing.Config{
-		Settings: cfg, Base: c.Base, Store: watched,
-		Log: log, Registry: registry, Audit: s.audit, Traced: c.Traces.On(),
+		Settings: c.Settings, Base: c.Base, Store: watched,
+		Log: s.log, Registry: s.registry, Audit: s.audit, Traced: c.Traces.On(),
 	})
 	if err != nil {
-		return nil, errors.Join(err, s.closeAudit())
+		return err
 	}
 	s.inForce()
-	s.rpc = rpc.New(s.service, log)
-	s.resp = respapi.New(respapi.Config{Service: s.service, Log: log})
+	s.rpc = rpc.New(s.service, s.log)
+	s.resp = respapi.New(respapi.Config{Service: s.service, Log: s.log})
 	routes, err := s.routes(watched)
 	if err != nil {
-		return nil, errors.Join(err, s.Close())
+		return err
 	}
-	s.http = c.Traces.Handler(routes)
-	return s, nil
+	s.answerWith(c.Traces.Handler(routes))
+	return nil
+}
+
+// answerWith has a handler answer what comes from now on.
+func (s *Server) answerWith(h http.Handler) { s.http.Store(&h) }
+
+// Handler returns the HTTP interface.
+func (s *Server) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.http.Load()).ServeHTTP(w, r) })
 }
 
 // build shows the version.
@@ -175,9 +203,6 @@ func (s *Server) routes(st store.Store) (http.Handler, error) {
 	return bounded(front, mux), nil
 }
 
-// Handler returns the HTTP interface.
-func (s *Server) Handler() http.Handler { return s.http }
-
 // Scheme returns that of the HTTP interface: http, or https with TLS.
 func (s *Server) Scheme() string {
 	if s.certificates != nil {
@@ -204,7 +229,16 @@ func (s *Server) TLS() *tls.Config {
 }
 
 // Close gives the workers back; no id is issued after it returns.
-func (s *Server) Close() error { return errors.Join(s.resp.Close(), s.service.Close(), s.closeAudit()) }
+func (s *Server) Close() error {
+	var errs []error
+	if s.resp != nil {
+		errs = append(errs, s.resp.Close())
+	}
+	if s.service != nil {
+		errs = append(errs, s.service.Close())
+	}
+	return errors.Join(append(errs, s.closeAudit())...)
+}
 
 func (s *Server) closeAudit() error {
 	s.audit.Close()

@@ -1,0 +1,143 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn/cmd/firn/internal/server"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// A slowStore answers once the gate is open.
+type slowStore struct {
+	store.Store
+	gate chan struct{}
+	err  error
+}
+
+// Embedded spares a new pool its wait for earlier holders.
+func (s *slowStore) Embedded() bool { return true }
+
+func (s *slowStore) List(ctx context.Context, prefix string) ([]store.Entry, error) {
+	if err := s.wait(ctx); err != nil {
+		return nil, err
+	}
+	return s.Store.List(ctx, prefix)
+}
+
+func (s *slowStore) Get(ctx context.Context, key string) (store.Entry, error) {
+	if err := s.wait(ctx); err != nil {
+		return store.Entry{}, err
+	}
+	return s.Store.Get(ctx, key)
+}
+
+func (s *slowStore) wait(ctx context.Context) error {
+	select {
+	case <-s.gate:
+		return s.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func TestAServerThatIsStartingSaysSo(t *testing.T) {
+	slow := &slowStore{Store: memstore.New(nil), gate: make(chan struct{})}
+	on := server.Listeners{HTTP: listen(t), RESP: listen(t)}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	opened, ending := make(chan struct{}), make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		ended <- server.Start(ctx, server.Config{Store: slow, Log: slog.New(slog.DiscardHandler)}, on, func(*server.Server) func() {
+			close(opened)
+			return func() { close(ending) }
+		})
+	}()
+	client := fresh(t)
+	ask := func(path string) (int, string, http.Header) {
+		t.Helper()
+		answer, err := client.Get("http://" + on.HTTP.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(body), answer.Header
+	}
+	if status, body, _ := ask("/livez"); status != 200 || body != "ok\n" {
+		t.Errorf("livez: %d %s", status, body)
+	}
+	for _, path := range []string{"/readyz", "/v1/ids/orders", "/metrics"} {
+		if status, body, header := ask(path); status != 503 || !strings.Contains(body, `"code":"starting"`) || header.Get("Retry-After") != "1" {
+			t.Errorf("%s: %d %s %v", path, status, body, header)
+		}
+	}
+	for range 3 {
+		c := dial(t, on.RESP.Addr().String())
+		if got := say(t, c, "PING"); !strings.HasPrefix(got, "-LOADING the server is starting") {
+			t.Errorf("PING: %s", got)
+		}
+	}
+	silent := dial(t, on.RESP.Addr().String()) // holds nobody up
+	close(slow.gate)
+	<-opened
+	if got := ends(t, "one that said nothing", silent); got != "" {
+		t.Errorf("one that said nothing heard %q", got)
+	}
+	if got := say(t, dial(t, on.RESP.Addr().String()), "INCR orders"); !strings.HasPrefix(got, ":") {
+		t.Errorf("INCR: %s", got)
+	}
+	if status, body, _ := ask("/v1/ids/orders"); status != 200 {
+		t.Errorf("ids: %d %s", status, body)
+	}
+	stop()
+	<-ending
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAServerThatCannotStartEnds(t *testing.T) {
+	wrong := errors.New("the store is on fire")
+	slow := &slowStore{Store: memstore.New(nil), gate: make(chan struct{}), err: wrong}
+	close(slow.gate)
+	for name, on := range map[string]server.Listeners{"both": {HTTP: listen(t), RESP: listen(t)}, "http": {HTTP: listen(t)}} {
+		err := server.Start(t.Context(), server.Config{Store: slow, Log: slog.New(slog.DiscardHandler)}, on, func(*server.Server) func() {
+			t.Errorf("%s: opened", name)
+			return func() {}
+		})
+		if !errors.Is(err, wrong) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := on.Close(); err == nil {
+			t.Errorf("%s: the listeners were left open", name)
+		}
+	}
+}
+
+func TestAServerThatIsToldToEndWhileItStartsEnds(t *testing.T) {
+	slow := &slowStore{Store: memstore.New(nil), gate: make(chan struct{})}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	on := server.Listeners{HTTP: listen(t), RESP: listen(t)}
+	go func() {
+		ended <- server.Start(ctx, server.Config{Store: slow, Log: slog.New(slog.DiscardHandler)}, on, func(*server.Server) func() { return func() {} })
+	}()
+	if got := say(t, dial(t, on.RESP.Addr().String()), "PING"); !strings.HasPrefix(got, "-LOADING") {
+		t.Errorf("PING: %s", got)
+	}
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+}
