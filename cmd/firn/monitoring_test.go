@@ -1,10 +1,16 @@
 package main
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -93,25 +99,33 @@ func TestDashboardAndAlertsNameMetricsThatThereAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv, err := server.New(t.Context(), server.Config{
-		Settings: settings.Config{Namespaces: map[string]settings.Namespace{"orders": {}, "users": {Kind: "segment"}, "txn": {Kind: "sequence"}}},
-		Store:    s, Log: slog.New(slog.DiscardHandler), Version: "v9",
-	})
-	if err != nil {
+	certified := httptest.NewTLSServer(nil) // for its certificate
+	defer certified.Close()
+	on := server.Listeners{HTTP: loopback(t), RESP: loopback(t)}
+	ctx, stop := context.WithCancel(t.Context())
+	opened, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- server.Start(ctx, server.Config{
+			Settings: settings.Config{
+				Namespaces: map[string]settings.Namespace{"orders": {}, "users": {Kind: "segment"}, "txn": {Kind: "sequence"}},
+				TLS:        pemFiles(t, certified.TLS.Certificates[0]),
+			},
+			Store: s, Log: slog.New(slog.DiscardHandler), Version: "v9",
+		}, on, func(*server.Server) func() { close(opened); return func() {} })
+	}()
+	select {
+	case <-opened:
+	case err := <-ended:
 		t.Fatal(err)
 	}
-	h := httptest.NewServer(srv.Handler())
 	defer func() {
-		h.Close()
-		if err := srv.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := s.Close(); err != nil {
+		stop()
+		if err := errors.Join(<-ended, s.Close()); err != nil {
 			t.Error(err)
 		}
 	}()
 	get := func(path string) string {
-		answer, err := http.Get(h.URL + path)
+		answer, err := certified.Client().Get("https://" + on.HTTP.Addr().String() + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,4 +157,31 @@ func TestDashboardAndAlertsNameMetricsThatThereAre(t *testing.T) {
 			t.Errorf("%s is not in /metrics", name)
 		}
 	}
+}
+
+func loopback(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// pemFiles writes a certificate and its key to files.
+func pemFiles(t *testing.T, pair tls.Certificate) *settings.TLS {
+	t.Helper()
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := &settings.TLS{Cert: filepath.Join(t.TempDir(), "cert.pem"), Key: filepath.Join(t.TempDir(), "key.pem")}
+	for path, block := range map[string]*pem.Block{
+		to.Cert: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, to.Key: {Type: "PRIVATE KEY", Bytes: key},
+	} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
 }
