@@ -17,18 +17,6 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
 )
 
-// number reads an integer reply.
-func (c *client) number() int64 {
-	c.t.Helper()
-	line := c.line()
-	if line[0] != ':' {
-		c.t.Fatalf("%s is no integer", line)
-	}
-	return int64(atoi(c.t, line[1:]))
-}
-
-const incr = "*2\r\n$4\r\nINCR\r\n$%d\r\n%s\r\n"
-
 func TestRepliesOfAPipelineAreInTheOrderOfItsCommands(t *testing.T) {
 	_, _, address := serve(t, kinds)
 	c := dial(t, address)

@@ -140,6 +140,18 @@ func (c *client) reply() string {
 	return strings.Join(all, " ")
 }
 
+// number reads an integer reply.
+func (c *client) number() int64 {
+	c.t.Helper()
+	line := c.line()
+	if line[0] != ':' {
+		c.t.Fatalf("%s is no integer", line)
+	}
+	return int64(atoi(c.t, line[1:]))
+}
+
+const incr = "*2\r\n$4\r\nINCR\r\n$%d\r\n%s\r\n"
+
 func atoi(t testing.TB, text string) int {
 	t.Helper()
 	n := 0

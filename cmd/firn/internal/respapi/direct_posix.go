@@ -1,0 +1,35 @@
+//go:build unix && !linux
+
+package respapi
+
+import (
+	"errors"
+	"io"
+	"syscall"
+)
+
+// readNow reads what is there.
+func readNow(fd uintptr, to []byte) (int, error) {
+	for {
+		n, err := syscall.Read(int(fd), to)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return 0, err
+		case n == 0:
+			return 0, io.EOF
+		default:
+			return n, nil
+		}
+	}
+}
+
+// writeNow writes as much as there is room for. Errors show when the rest is written.
+func writeNow(fd uintptr, b []byte) int {
+	for {
+		n, err := syscall.Write(int(fd), b)
+		if !errors.Is(err, syscall.EINTR) {
+			return max(n, 0)
+		}
+	}
+}
