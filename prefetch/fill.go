@@ -12,7 +12,7 @@ import (
 // wanting reports whether the buffer should be filled. The caller holds mu.
 func (b *Buffer[T]) wanting() bool {
 	// In proportion, and never so that a small buffer is refilled at every id.
-	return b.count <= min(b.cfg.Refill*b.pace.size/b.cfg.Size, b.pace.size-1)
+	return b.count <= min(b.cfg.Refill*b.size()/b.cfg.Size, b.size()-1)
 }
 
 // notify wakes all who wait. The caller holds mu.
@@ -62,12 +62,12 @@ func (b *Buffer[T]) look() (room int, idle <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.wanting() {
-		b.pace.measure(b.cfg.Time.Monotonic(), b.state.Issued, b.cfg.limits())
+		b.supply.Measure(b.cfg.Time.Monotonic(), b.state.Issued, b.cfg.limits())
 	}
 	// Asked anew, since the buffer may be smaller from now on.
-	if b.wanting() || b.partly && b.count < b.pace.size {
+	if b.wanting() || b.partly && b.count < b.size() {
 		b.state.Fills++
-		return b.pace.size - b.count, nil
+		return b.size() - b.count, nil
 	}
 	if b.idle == nil {
 		b.idle = make(chan struct{})

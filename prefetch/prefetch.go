@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/demand"
 	"github.com/firn-id/firn/internal/turns"
 )
 
@@ -88,7 +89,7 @@ type Buffer[T any] struct {
 	queue   []batch[T]    // the batches after it
 	count   int           // ids in all of them
 	partly  bool          // the source made fewer than was wanted: the rest is asked for at once
-	pace    pace
+	supply  demand.Supply
 	changed chan struct{} // closed when waiters should look again; nil without any
 	idle    chan struct{} // closed when the buffer wants filling; nil while it is being filled
 	err     error         // of the latest attempt to fill, nil if it filled
@@ -124,7 +125,7 @@ func New[T any](cfg Config[T]) (*Buffer[T], error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &Buffer[T]{cfg: cfg, cancel: cancel, done: make(chan struct{})}
-	b.pace.start(cfg.Time.Monotonic(), cfg.limits())
+	b.supply.Start(cfg.Time.Monotonic(), cfg.limits())
 	turns.Go(cfg.Time, func() { b.run(ctx) })
 	return b, nil
 }
@@ -172,17 +173,20 @@ func (cfg *Config[T]) complete() error {
 	return errors.Join(errs...)
 }
 
-func (cfg *Config[T]) limits() limits {
-	return limits{least: cfg.MinSize, most: cfg.Size, target: cfg.Target}
+func (cfg *Config[T]) limits() demand.Limits {
+	return demand.Limits{Least: int64(cfg.MinSize), Most: int64(cfg.Size), Target: cfg.Target}
 }
+
+// size is how many ids the buffer is to hold now; cfg.Size bounds it.
+func (b *Buffer[T]) size() int { return int(b.supply.Size) }
 
 // State returns a snapshot, for metrics.
 func (b *Buffer[T]) State() State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.state
-	s.Buffered, s.Size, s.Err = b.count, b.pace.size, b.err
-	s.Lasts = b.pace.lasts(b.cfg.Time.Monotonic(), s.Issued, b.count)
+	s.Buffered, s.Size, s.Err = b.count, b.size(), b.err
+	s.Lasts = b.supply.Lasts(b.cfg.Time.Monotonic(), s.Issued, int64(b.count))
 	return s
 }
 

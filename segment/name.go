@@ -30,7 +30,7 @@ type Name struct {
 	floor    firn.ID       // no range at or below it is used any more
 	asked    firn.ID       // what the latest fetch was to begin above
 	spent    int64         // ids issued from earlier cells
-	pace     pace          // its step is 0 until the first fetch
+	pace     pace          // its size is 0 until the first fetch
 	fetching bool          // a fetch is under way or queued
 	changed  chan struct{} // closed when waiters should look again; nil without any
 	closed   bool
@@ -204,7 +204,7 @@ func (n *Name) try(ready func() bool, first bool, failures *int64) (changed chan
 	if first {
 		*failures = n.failures
 		n.waits++
-		if n.changed == nil && n.pace.step > 0 && n.err == nil {
+		if n.changed == nil && n.pace.Size > 0 && n.err == nil {
 			n.pace.starved(n.all.limits)
 		}
 	}
@@ -269,13 +269,13 @@ func (n *Name) ask() Ask {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := n.all.cfg.Time.Monotonic()
-	if n.pace.step == 0 {
+	if n.pace.Size == 0 {
 		n.pace.start(now, n.all.limits)
 	} else {
 		n.pace.measure(now, n.issued(), n.all.limits)
 	}
 	n.asked = n.above()
-	return Ask{Step: max(n.pace.step, n.row), Above: n.asked}
+	return Ask{Step: max(n.pace.Size, n.row), Above: n.asked}
 }
 
 // fetched takes in what a fetch brought, wakes all who wait, and reports whether
@@ -374,14 +374,14 @@ func (n *Name) State() State {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := State{
-		Name: n.name, Left: n.left(), Issued: n.issued(), Step: n.pace.step, Ranges: len(n.chain), Depth: n.depth(),
+		Name: n.name, Left: n.left(), Issued: n.issued(), Step: n.pace.Size, Ranges: len(n.chain), Depth: n.depth(),
 		Fetches: n.fetches, Failures: n.failures, Dropped: n.dropped, Waits: n.waits, Err: n.err,
 		Lasts: math.MaxInt64,
 	}
 	if s.Step == 0 {
 		s.Step = n.all.cfg.MinStep
 	} else {
-		s.Rate = n.pace.rate(n.all.cfg.Time.Monotonic(), s.Issued)
+		s.Rate = n.pace.Rate(n.all.cfg.Time.Monotonic(), s.Issued)
 	}
 	if s.Left == 0 {
 		s.Lasts = 0

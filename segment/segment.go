@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/demand"
 	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 )
@@ -203,7 +204,7 @@ func Open(cfg Config) (*Segments, error) {
 	}
 	s := &Segments{
 		cfg: cfg, source: cfg.Source, empty: emptyCell(), names: map[string]*Name{}, idle: make(chan struct{}), closed: make(chan struct{}),
-		limits: limits{minStep: cfg.MinStep, maxStep: cfg.MaxStep, target: cfg.Target, chain: cfg.Chain},
+		limits: limits{demand.Limits{Least: cfg.MinStep, Most: cfg.MaxStep, Target: cfg.Target}, cfg.Chain},
 	}
 	if s.source == nil {
 		s.source = newCounters(&s.cfg)
