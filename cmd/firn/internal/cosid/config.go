@@ -60,8 +60,9 @@ type Config struct {
 	// that of the machine namespace, the segment or the ids as Firn has it, see [FirnName].
 	// Default: everything is allowed.
 	Allow func(r *http.Request, name string) error
-	// Observe is told of each request served: "machines", "segments", "ids" or "other",
-	// and the status. It is called by many goroutines. Default: nobody is.
+	// Observe is told of each request served: "machines", "segments", "ids" or, of one that
+	// came to none of these, "other"; and the status, which is 400 of all that was the client's fault and is
+	// answered otherwise. It is called by many goroutines. Default: nobody is.
 	Observe func(operation string, status int, took time.Duration)
 	// Log receives what an operator should know. Default: nothing.
 	Log *slog.Logger

@@ -65,6 +65,12 @@ func (f *Front) Answered(status int) {
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return
+	case status == http.StatusMethodNotAllowed:
+		code = "method_not_allowed"
+	case status == http.StatusTooManyRequests:
+		code = "rate_limited"
+	case status == http.StatusServiceUnavailable:
+		code = "store_unavailable"
 	case status >= http.StatusInternalServerError:
 		code = "internal"
 	case status >= http.StatusBadRequest:

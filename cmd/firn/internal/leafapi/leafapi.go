@@ -66,9 +66,11 @@ func (a *API) Prefixed(next http.Handler) http.Handler {
 		case strings.HasSuffix(path[:cut], snowflakePath):
 			a.serve(w, r, key, snowflakeMode)
 		case strings.HasSuffix(path, decodePath):
-			if springboot.Accepts(w, r) {
-				a.decode(w, r)
+			if !springboot.Accepts(w, r) {
+				a.front.Answered(http.StatusMethodNotAllowed)
+				return
 			}
+			a.decode(w, r)
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -124,6 +126,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, key string, m mode) 
 	start := time.Now()
 	defer func() { a.front.Observe(time.Since(start)) }()
 	if !springboot.Accepts(w, r) {
+		a.front.Answered(http.StatusMethodNotAllowed)
 		return
 	}
 	var room [20]byte
