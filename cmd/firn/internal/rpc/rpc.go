@@ -87,7 +87,8 @@ func (a *API) Drain() { a.end() }
 type exchange struct {
 	response http.ResponseWriter
 	request  *http.Request
-	counted  bool // Front has counted it, or will
+	counted  bool   // Front has counted it, or will
+	release  func() // called when the answer is written; may be nil
 }
 
 type (
@@ -100,9 +101,26 @@ func exchanged(h http.Handler) func(http.ResponseWriter, *http.Request) *exchang
 	return func(w http.ResponseWriter, r *http.Request) *exchange {
 		w.Header()["Cache-Control"] = noStore
 		e := &exchange{response: w, request: r}
+		defer e.end()
 		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e)))
 		return e
 	}
+}
+
+func (e *exchange) end() {
+	if e.release != nil {
+		e.release()
+	}
+}
+
+// holding has release be called when the answer is written.
+func holding(ctx context.Context, release func()) {
+	e, ok := ctx.Value(exchangeKey{}).(*exchange)
+	if !ok { // as in tests: it is not written
+		release()
+		return
+	}
+	e.release = release
 }
 
 // plain is exchanged for requests that are not counted.
@@ -116,7 +134,8 @@ func plain(h http.Handler) http.Handler {
 func (a *API) counted(h http.Handler) http.Handler {
 	serve := exchanged(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if e := serve(w, r); !e.counted {
+		e := serve(w, r)
+		if !e.counted {
 			_ = a.front.Refuse(errUnread) // the library has told the client
 		}
 	})

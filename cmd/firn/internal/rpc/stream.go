@@ -57,6 +57,7 @@ func (a *API) GenerateStream(ctx context.Context, r *connect.Request[firnv1.Gene
 		if err := to.Send(m.write()); err != nil {
 			return err // the client has gone or takes nothing; these ids are a gap
 		}
+		m.batch.Release()
 		left -= int64(n)
 	}
 	return nil

@@ -124,6 +124,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, asked request) {
 }
 
 func (a *API) keep(made *answer) {
+	made.batch.Release()
 	if cap(made.body) <= maxKept {
 		a.answers.Put(made)
 	}
