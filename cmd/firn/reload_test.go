@@ -101,3 +101,39 @@ func TestAServerFollowsItsConfiguration(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A hangup that comes while the server starts, as of a rotation of logs, ends nothing.
+func TestAHangupWhileAServerStartsIsNoEnd(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "firn.yaml")
+	if err := os.WriteFile(file, []byte("store: 'memory:'\nlisten: {http: '127.0.0.1:0', resp: 'off'}\nnamespaces: {orders: {strict: 1h}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := firnCommand(ctx, folder, "serve", "--config", file)
+	cmd.Stderr = nil
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(log)
+	for lines.Scan() && !strings.Contains(lines.Text(), "a strict pool: waiting") {
+		continue
+	}
+	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM} {
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for lines.Scan() { // to the end of the log, before Wait closes it
+		continue
+	}
+	_ = cmd.Wait() // it had not started, which is an error
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signaled() {
+		t.Errorf("it was ended by a signal: %v", cmd.ProcessState)
+	}
+}

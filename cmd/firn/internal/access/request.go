@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
@@ -38,7 +39,7 @@ func loopback(a net.Addr) bool {
 }
 
 // forwarded are the headers by which a proxy says that it is one.
-var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Via"}
+var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Server", "X-Real-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Via"}
 
 // local reports whether a request comes from this machine, as far as that can be seen.
 // A proxy here would make all the world local: its headers, and a Host that is not of
@@ -58,7 +59,26 @@ func local(r *http.Request) bool {
 			return false
 		}
 	}
-	return loopbackHost(r.Host)
+	return loopbackHost(r.Host) && !foreignPage(r)
+}
+
+// foreignPage reports whether a browser makes the request for a page of another origin.
+// It may not read the answer, but the request would have had its effect: any page could
+// use up ids, or make namespaces, at whoever looks at it.
+func foreignPage(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "same-origin", "none": // the server's own page, or an address that was typed
+		return false
+	case "":
+	default:
+		return true
+	}
+	origin := r.Header.Get("Origin") // what older browsers say, of all but reading
+	if origin == "" {
+		return false
+	}
+	from, err := url.Parse(origin)
+	return err != nil || !strings.EqualFold(from.Host, r.Host)
 }
 
 // loopbackHost reports whether a Host header names this machine.

@@ -45,6 +45,17 @@ func TestARequestIsLocalOnlyWithoutAProxy(t *testing.T) {
 		"a name like it":  {func(r *http.Request) { r.Host = "127.0.0.1.example" }, false},
 		"no name":         {func(r *http.Request) { r.Host = "" }, false},
 		"a public number": {func(r *http.Request) { r.Host = "10.0.0.1:7070" }, false},
+		"a page's form":   {func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, false},
+		"a page's image":  {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, false},
+		"of this site":    {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") }, false},
+		"a frame's form":  {func(r *http.Request) { r.Header.Set("Origin", "null") }, false},
+		"another port":    {func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:8080") }, false},
+		"typed":           {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none") }, true},
+		"its own page": {func(r *http.Request) {
+			r.Header.Set("Sec-Fetch-Site", "same-origin")
+			r.Header.Set("Origin", "http://127.0.0.1:7070")
+		}, true},
+		"an old browser's own page": {func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:7070") }, true},
 	} {
 		got, err := access.OfRequest(request(t, c.change))
 		if err != nil || got.Local != c.want {

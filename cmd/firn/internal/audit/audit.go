@@ -10,6 +10,7 @@ package audit
 import (
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"time"
 )
@@ -20,6 +21,11 @@ const (
 	// maxKinds bounds the denials that are told apart in an interval, and with them the
 	// records that a flood of wrong tokens from many addresses makes.
 	maxKinds = 200
+	// maxOfOne is how many of them may be of one address, so that it does not take the
+	// place of what others are denied.
+	maxOfOne = 50
+	// maxText bounds a field: a name that somebody asks for may be as long as a request.
+	maxText = 256
 )
 
 // A Log receives records. Its methods may be called concurrently. Make one with [New].
@@ -30,6 +36,7 @@ type Log struct {
 	mu      sync.Mutex
 	since   time.Duration // when the interval began
 	repeats map[denial]int
+	kinds   map[string]int // of denials, by address
 	omitted int
 }
 
@@ -38,7 +45,7 @@ type denial struct{ who, from, what, why string }
 
 // New returns a log that writes to a logger; now is a monotonic clock.
 func New(to *slog.Logger, now func() time.Duration) *Log {
-	return &Log{to: to, now: now, since: now(), repeats: map[denial]int{}}
+	return &Log{to: to, now: now, since: now(), repeats: map[denial]int{}, kinds: map[string]int{}}
 }
 
 // Denied records that a request was refused: of whom ("" where that is not known), from
@@ -48,7 +55,7 @@ func (l *Log) Denied(who, from, what, why string) {
 	if host, _, err := net.SplitHostPort(from); err == nil {
 		from = host // every connection has another port
 	}
-	d := denial{who, from, what, why}
+	d := denial{who, from, short(what), short(why)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.turn()
@@ -56,11 +63,12 @@ func (l *Log) Denied(who, from, what, why string) {
 		l.repeats[d] = n + 1
 		return
 	}
-	if len(l.repeats) >= maxKinds {
+	if len(l.repeats) >= maxKinds || l.kinds[from] >= maxOfOne {
 		l.omitted++
 		return
 	}
 	l.repeats[d] = 0
+	l.kinds[from]++
 	l.write(d, 0)
 }
 
@@ -103,10 +111,19 @@ func (l *Log) end() {
 		}
 	}
 	clear(l.repeats)
+	clear(l.kinds)
 	if l.omitted > 0 {
 		l.to.Warn("omitted", "records", l.omitted)
 		l.omitted = 0
 	}
+}
+
+// short cuts a text that is too long.
+func short(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
 func (l *Log) write(d denial, repeated int) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/firn-id/firn/cmd/firn/internal/audit"
 )
@@ -70,6 +71,31 @@ func TestAFloodFromManyAddressesIsBounded(t *testing.T) {
 	got := lines()
 	if len(got) != 201 || got[200] != "level=WARN msg=omitted records=99800" {
 		t.Errorf("%d records, the last %q", len(got), got[len(got)-1])
+	}
+}
+
+func TestOneAddressCannotHideTheDenialsOfOthers(t *testing.T) {
+	l, _, lines := newLog(t)
+	for i := range 1000 {
+		l.Denied("anonymous", "10.0.0.7:1", fmt.Sprintf("namespace n%d", i), "forbidden")
+	}
+	lines()
+	l.Denied("", "10.0.0.8:1", "http", "unknown")
+	if got := lines(); len(got) != 1 || !strings.Contains(got[0], "10.0.0.8") {
+		t.Errorf("%q", got)
+	}
+	l.Close()
+	if got := lines(); len(got) != 1 || got[0] != "level=WARN msg=omitted records=950" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestALongNameDoesNotFillTheLog(t *testing.T) {
+	l, _, lines := newLog(t)
+	name := strings.Repeat("é", 30_000)
+	l.Denied("shop", "10.0.0.7:1", "namespace "+name, "token shop may not use "+name)
+	if got := lines(); len(got) != 1 || len(got[0]) > 700 || !strings.Contains(got[0], "namespace éé") || !utf8.ValidString(got[0]) || strings.Contains(got[0], `\x`) {
+		t.Errorf("%d bytes: %.300q", len(got[0]), got)
 	}
 }
 

@@ -63,6 +63,11 @@ made on first use and share one generator, which the flags describe.`,
 				if cfg, err = readConfig(cmd.Flags(), configFile); err != nil {
 					return err
 				}
+				// From here to the end: also before the file is followed, and while
+				// workers are given back, a hangup is no end.
+				hangup := make(chan os.Signal, 1)
+				signal.Notify(hangup, syscall.SIGHUP)
+				defer signal.Stop(hangup)
 			}
 			onHTTP, err := pickAddress(cmd.Flags(), "http", http, cfg.Listen.HTTP)
 			if err != nil {

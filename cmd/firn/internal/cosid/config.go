@@ -60,8 +60,13 @@ type Config struct {
 	// that of the machine namespace, the segment or the ids as Firn has it, see [FirnName].
 	// Default: everything is allowed.
 	Allow func(r *http.Request, name string) error
-	// Observe is told of each request served: "machines", "segments", "ids" or "other",
-	// and the status. It is called by many goroutines. Default: nobody is.
+	// Take is called before a range of so many ids is handed out of a segment that Allow has
+	// let the client use, and returns an error, as *[Denied] with 429, if that is too many now.
+	// Done is called when it is known whether it was. Default: there is no limit.
+	Take func(r *http.Request, name string, ids int64) (done func(handedOut bool), err error)
+	// Observe is told of each request served: "machines", "segments", "ids" or, of one that
+	// came to none of these, "other"; and the status, which is 400 of all that was the client's fault and is
+	// answered otherwise. It is called by many goroutines. Default: nobody is.
 	Observe func(operation string, status int, took time.Duration)
 	// Log receives what an operator should know. Default: nothing.
 	Log *slog.Logger
@@ -94,6 +99,9 @@ func (c *Config) check() error {
 	}
 	if c.Allow == nil {
 		c.Allow = func(*http.Request, string) error { return nil }
+	}
+	if c.Take == nil {
+		c.Take = func(*http.Request, string, int64) (func(bool), error) { return func(bool) {}, nil }
 	}
 	if c.Observe == nil {
 		c.Observe = func(string, int, time.Duration) {}

@@ -31,6 +31,12 @@ type failure struct {
 	code   string
 	msg    string
 	retry  time.Duration // when to try again; 0: not said
+
+	// counted is the status that the failure is counted by, if another: what is the
+	// client's fault is no failure of the server's, whatever the original answers.
+	counted int
+	// early: the request did not come to what it asks for.
+	early bool
 }
 
 func (f *failure) Error() string { return f.msg }
@@ -38,7 +44,7 @@ func (f *failure) Error() string { return f.msg }
 // unreadable is for a parameter that is missing or cannot be read: the original answers
 // with status 500.
 func unreadable(format string, args ...any) *failure {
-	return &failure{status: http.StatusInternalServerError, code: codeOther, msg: fmt.Sprintf(format, args...)}
+	return &failure{status: http.StatusInternalServerError, code: codeOther, msg: fmt.Sprintf(format, args...), counted: http.StatusBadRequest}
 }
 
 // refused is for a parameter out of bounds.

@@ -1,6 +1,7 @@
 package cosid
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -64,13 +65,16 @@ func (h *handler) route(mux *http.ServeMux, operation, path string, by methods) 
 	allow := strings.Join(allowed, ", ")
 	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		began := h.cfg.Time.Monotonic()
-		status := http.StatusOK
+		status, of := http.StatusOK, operation
 		if f := h.serve(w, r, by, allow); f != nil {
-			status = f.status
+			status = cmp.Or(f.counted, f.status)
+			if f.early {
+				of = "other"
+			}
 			f.write(w)
 			h.tell(r, f)
 		}
-		h.cfg.Observe(operation, status, h.cfg.Time.Monotonic()-began)
+		h.cfg.Observe(of, status, h.cfg.Time.Monotonic()-began)
 	})
 }
 
@@ -78,10 +82,10 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, by methods, allo
 	do := by[r.Method]
 	switch {
 	case len(by) == 0:
-		return &failure{status: http.StatusNotFound, code: codeOther, msg: fmt.Sprintf("nothing is at %q: /machines/{namespace}, /segments/… and /ids are", clip(r.URL.Path))}
+		return &failure{status: http.StatusNotFound, early: true, code: codeOther, msg: fmt.Sprintf("nothing is at %q: /machines/{namespace}, /segments/… and /ids are", clip(r.URL.Path))}
 	case do == nil:
 		w.Header().Set("Allow", allow)
-		return &failure{status: http.StatusMethodNotAllowed, code: codeOther, msg: fmt.Sprintf("method %s is not for this path: %s is", clip(r.Method), allow)}
+		return &failure{status: http.StatusMethodNotAllowed, early: true, code: codeOther, msg: fmt.Sprintf("method %s is not for this path: %s is", clip(r.Method), allow)}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), h.cfg.Timeout)
 	defer cancel()

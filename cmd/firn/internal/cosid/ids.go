@@ -36,6 +36,7 @@ func (h *handler) issue(r *http.Request) (string, error) {
 	}
 	p := &params{}
 	if p.check("name", name); p.err != nil {
+		p.err.early = true
 		return "", p.err
 	}
 	name = FirnName(name)

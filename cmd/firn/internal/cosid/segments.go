@@ -63,7 +63,12 @@ func (h *handler) nextMaxID(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	done, err := h.cfg.Take(r, name, step)
+	if err != nil {
+		return denied(err)
+	}
 	got, err := h.segments.Fetch(r.Context(), name, segment.Ask{Step: step, Above: -1})
+	done(err == nil && got.Count >= step)
 	if err != nil {
 		return err
 	}

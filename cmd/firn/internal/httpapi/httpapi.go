@@ -163,6 +163,7 @@ func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) keep(made *answer) {
+	made.batch.Release()
 	if cap(made.body) <= maxKept {
 		a.answers.Put(made)
 	}

@@ -526,3 +526,22 @@ func (l *lines) String() string {
 	defer l.mu.Unlock()
 	return l.buf.String()
 }
+
+// Without namespaces in the configuration those that are served go on, made on first use: they
+// must not become of another kind by that.
+func TestAConfigurationWithoutNamespacesDoesNotChangeTheirKind(t *testing.T) {
+	for text, want := range map[string]string{
+		"namespaces: {orders: {kind: segment}}":                      "namespaces.orders: kind cannot change from segment to snowflake",
+		"namespaces: {orders: {pool: other}}":                        "namespaces.orders: pool cannot change from other to default",
+		"namespaces: {orders: {veil: {key_env: KEYS}}}":              "namespaces.orders: veil cannot",
+		"namespaces: {a: {kind: uuid}, orders: {}}":                  "namespaces.a: kind",
+		"namespaces: {orders: {prefix: ord}, users: {layout: firn}}": "",
+	} {
+		t.Setenv("KEYS", "1:000102030405060708090a0b0c0d0e0f")
+		s := opened(t, memstore.New(nil), text)
+		err := s.Apply(t.Context(), config(t, "limits: {batch: 20}"))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}

@@ -163,7 +163,7 @@ func (s *Service) open(ctx context.Context, cfg lease.Config, key string) (*pool
 	if name == "" {
 		name = settings.DefaultPool
 	}
-	cfg.Log = s.log.With("pool", name)
+	cfg.Log, cfg.Slots.Log = s.log.With("pool", name), s.log // slots say their pool themselves
 	l, err := lease.Open(ctx, cfg)
 	if err != nil {
 		return nil, err

@@ -6,18 +6,19 @@ import (
 	"slices"
 
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/veil"
 )
 
 // allows refuses settings in which a namespace that is served would begin to repeat its
 // ids: segments and sequences count in places of their own, stripes of one counter
 // overlap, and the ids of two pools may be equal.
 func (s *snapshot) allows(cfg settings.Config) error {
-	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
-		was := s.namespaces[name]
-		if was == nil {
-			continue
+	for _, name := range slices.Sorted(maps.Keys(s.namespaces)) {
+		now, declared := cfg.Namespaces[name]
+		if !declared && len(cfg.Namespaces) > 0 {
+			continue // it is taken out; without any it would go on as one made on first use
 		}
-		old, now := was.settings, cfg.Namespaces[name]
+		old := s.namespaces[name].settings
 		fixed := func(key string, old, now any) error {
 			if old == now {
 				return nil
@@ -33,6 +34,9 @@ func (s *snapshot) allows(cfg settings.Config) error {
 				return err
 			}
 		}
+		if err := fixed("veil", veilForm(old.Veil), veilForm(now.Veil)); err != nil {
+			return err
+		}
 		if err := fixed("offset", old.Offset, now.Offset); err != nil {
 			return err
 		}
@@ -41,4 +45,17 @@ func (s *snapshot) allows(cfg settings.Config) error {
 		}
 	}
 	return nil
+}
+
+// veilForm says which numbers ids are mapped to which: with more, fewer or other bits, or
+// none, a later id may be what an earlier one was veiled as. Keys may change.
+func veilForm(v *settings.Veil) string {
+	if v == nil {
+		return "none"
+	}
+	bits := v.Bits
+	if bits == 0 {
+		bits = veil.DefaultBits
+	}
+	return fmt.Sprintf("bits %d with version_bits %d", bits, v.VersionBits)
 }

@@ -65,6 +65,12 @@ func (f *Front) Answered(status int) {
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return
+	case status == http.StatusMethodNotAllowed:
+		code = "method_not_allowed"
+	case status == http.StatusTooManyRequests:
+		code = "rate_limited"
+	case status == http.StatusServiceUnavailable:
+		code = "store_unavailable"
 	case status >= http.StatusInternalServerError:
 		code = "internal"
 	case status >= http.StatusBadRequest:
@@ -97,13 +103,22 @@ func (f *Front) Find(caller *access.Caller, name string) (*Namespace, error) {
 }
 
 // Issue fills b with count ids of a namespace that was found for the caller: all, or
-// none and why. Ids are numbers or texts as [Namespace.Numeric] says of ns.
+// none and why. Ids are numbers or texts as [Namespace.Numeric] says of ns. The caller releases b.
 func (f *Front) Issue(ctx context.Context, caller *access.Caller, ns *Namespace, count int, b *Batch) error {
 	f.traced(ctx, ns, count)
 	if err := f.checkCount(count); err != nil {
 		return f.failed(ns.name, err)
 	}
-	return f.serve(caller, ns, 1, count, func(ns *Namespace) (int, error) { return count, ns.take(ctx, count, b) })
+	err := f.serve(caller, ns, 1, count, func(ns *Namespace) (int, error) {
+		if err := f.service.room.hold(ctx, ns, count, b); err != nil {
+			return 0, err
+		}
+		return count, ns.take(ctx, count, b)
+	})
+	if err != nil {
+		b.Release()
+	}
+	return err
 }
 
 // traced tells the span of a request what was asked for.

@@ -106,6 +106,9 @@ type Batch struct {
 
 	// Consecutive asks for ids in a row. IDs then has the first and the last only.
 	Consecutive bool
+
+	from *room // of what it holds; see Release
+	held int64
 }
 
 // take fills b with n ids, or says why not; then b's content is undefined.

@@ -2,6 +2,7 @@ package issuing
 
 import (
 	"context"
+	"math"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
@@ -49,6 +50,34 @@ func (f *Front) Range(ctx context.Context, caller *access.Caller, ns *Namespace,
 		return int(r.Count), err
 	})
 	return r, err
+}
+
+// Charge counts ids against the rates that the service does not issue itself, but a front end
+// hands out of the store to a caller who may use the name: against those of the caller, and
+// of a namespace that is served by that name. Done is called when it is known whether they
+// were. An error is not counted as a request.
+func (f *Front) Charge(caller *access.Caller, name string, ids int64) (done func(handedOut bool), err error) {
+	count := int(min(ids, math.MaxInt))
+	if err := caller.Take(count); err != nil {
+		return nil, err
+	}
+	ns := f.service.now.Load().namespaces[name]
+	if ns == nil {
+		ns = &Namespace{} // without a rate
+	}
+	if err := ns.admit(count); err != nil {
+		caller.Return(count)
+		return nil, err
+	}
+	return func(handedOut bool) {
+		switch {
+		case !handedOut:
+			caller.Return(count)
+			ns.giveBack(count)
+		case ns.issued != nil:
+			ns.issued.Add(float64(ids))
+		}
+	}, nil
 }
 
 func (n *Namespace) takeRange(ctx context.Context, want int) (segment.Range, error) {

@@ -57,6 +57,7 @@ type Service struct {
 	traced  bool
 	audit   *audit.Log
 	clock   func() time.Duration
+	room    *room
 
 	applying sync.Mutex // held while settings are applied, which may take long, and before mu
 	closed   bool       // guarded by applying
@@ -83,7 +84,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Audit == nil {
 		cfg.Audit = audit.New(cfg.Log, cfg.Monotonic)
 	}
-	s := &Service{store: cfg.Store, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, clock: cfg.Monotonic}
+	s := &Service{store: cfg.Store, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, clock: cfg.Monotonic, room: newRoom()}
 	s.now.Store(&snapshot{})
 	if err := s.Apply(ctx, cfg.Settings); err != nil {
 		return nil, err

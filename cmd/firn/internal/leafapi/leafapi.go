@@ -66,9 +66,11 @@ func (a *API) Prefixed(next http.Handler) http.Handler {
 		case strings.HasSuffix(path[:cut], snowflakePath):
 			a.serve(w, r, key, snowflakeMode)
 		case strings.HasSuffix(path, decodePath):
-			if springboot.Accepts(w, r) {
-				a.decode(w, r)
+			if !springboot.Accepts(w, r) {
+				a.front.Answered(http.StatusMethodNotAllowed)
+				return
 			}
+			a.decode(w, r)
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -124,6 +126,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, key string, m mode) 
 	start := time.Now()
 	defer func() { a.front.Observe(time.Since(start)) }()
 	if !springboot.Accepts(w, r) {
+		a.front.Answered(http.StatusMethodNotAllowed)
 		return
 	}
 	var room [20]byte
@@ -153,7 +156,7 @@ func (a *API) next(r *http.Request, key string, m mode, b []byte) ([]byte, error
 	if !ok {
 		batch = new(issuing.Batch)
 	}
-	defer a.batches.Put(batch)
+	defer a.batches.Put(batch) // one id holds nothing that would be released
 	if err := a.front.Issue(r.Context(), caller, ns, 1, batch); err != nil {
 		return b, err
 	}

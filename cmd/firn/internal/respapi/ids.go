@@ -100,6 +100,8 @@ func (c *conn) next(args [][]byte) {
 		c.failed(err)
 		return
 	}
+	batch := &c.batch // the connection may give its memory back
+	defer batch.Release()
 	c.out = resp.AppendArray(c.out, int(count))
 	for _, id := range c.batch.IDs {
 		c.out = resp.AppendInt(c.out, int64(id))

@@ -10,6 +10,8 @@ import (
 const (
 	maxQueue      = 4096
 	maxQueueBytes = 256 << 10
+	// maxQueueArgs bounds the arguments, which cost memory when they are empty too.
+	maxQueueArgs = 4 * maxQueue
 )
 
 // A queue is the commands after MULTI. Client libraries send pipelines so; ids need no
@@ -17,6 +19,7 @@ const (
 type queue struct {
 	commands [][][]byte
 	bytes    int
+	args     int
 	broken   bool // EXEC is to fail
 }
 
@@ -32,12 +35,13 @@ func (c *conn) multi([][]byte) {
 // enqueue keeps a command for EXEC.
 func (c *conn) enqueue(args [][]byte) {
 	q := c.queue
+	q.args += len(args)
 	for _, a := range args {
 		q.bytes += len(a)
 	}
-	if len(q.commands) == maxQueue || q.bytes > maxQueueBytes {
+	if len(q.commands) == maxQueue || q.bytes > maxQueueBytes || q.args > maxQueueArgs {
 		q.commands = nil
-		c.refuse("ERR too many commands after MULTI: 4096, of 262144 bytes together, are allowed")
+		c.refuse("ERR too many commands after MULTI: 4096, of 16384 arguments and 262144 bytes together, are allowed")
 		return
 	}
 	kept := make([][]byte, len(args))

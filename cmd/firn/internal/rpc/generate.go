@@ -30,6 +30,7 @@ func (a *API) remember() *memory {
 }
 
 func (a *API) keep(m *memory) {
+	m.batch.Release()
 	if max(cap(m.batch.IDs), cap(m.batch.Stretches), cap(m.batch.Texts), cap(m.answer.Ids), cap(m.runs)) <= maxKept {
 		a.memory.Put(m)
 	}
@@ -49,6 +50,7 @@ func (a *API) Generate(ctx context.Context, r *connect.Request[firnv1.GenerateRe
 		return nil, a.fail(ctx, err)
 	}
 	// The library writes the message after this returns, so m cannot lend its memory.
+	holding(ctx, m.batch.Detach())
 	answer := &firnv1.GenerateResponse{}
 	switch {
 	case len(m.batch.Stretches) > 0:

@@ -21,9 +21,9 @@ const look = time.Second
 
 func (a *API) registerHealth(mux *http.ServeMux, options connect.HandlerOption) {
 	const path = "/" + healthService + "/"
-	mux.Handle(path+"Check", exchanged(connect.NewUnaryHandler(path+"Check", a.check, options)))
-	mux.Handle(path+"List", exchanged(connect.NewUnaryHandler(path+"List", a.list, options)))
-	mux.Handle(path+"Watch", exchanged(connect.NewServerStreamHandler(path+"Watch", a.watch, options)))
+	mux.Handle(path+"Check", plain(connect.NewUnaryHandler(path+"Check", a.check, options)))
+	mux.Handle(path+"List", plain(connect.NewUnaryHandler(path+"List", a.list, options)))
+	mux.Handle(path+"Watch", plain(connect.NewServerStreamHandler(path+"Watch", a.watch, options)))
 }
 
 // status is that of a service: of all, of that which issues ids, or of one that is not here.

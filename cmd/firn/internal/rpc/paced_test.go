@@ -41,7 +41,7 @@ func TestAStreamWaitsForItsRate(t *testing.T) {
 		defer service.Close()
 		a := New(service, slog.New(slog.DiscardHandler))
 		w := &deadlines{ResponseWriter: httptest.NewRecorder()}
-		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), exchangeKey{}, exchange{response: w}))
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), exchangeKey{}, &exchange{response: w}))
 		s, err := a.steer(ctx)
 		if err != nil {
 			t.Fatal(err)

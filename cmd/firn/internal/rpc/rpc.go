@@ -18,6 +18,7 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
@@ -66,7 +67,7 @@ func (a *API) Register(mux *http.ServeMux) {
 		connect.WithCompressMinBytes(math.MaxInt),
 	)
 	path, ids := firnv1connect.NewIDServiceHandler(a, limits, connect.WithRequestGate(a.identify))
-	mux.Handle(path, exchanged(ids))
+	mux.Handle(path, a.counted(ids))
 	a.registerHealth(mux, limits)
 	reflector := grpcreflect.NewStaticReflector(firnv1connect.IDServiceName, healthService)
 	mux.Handle(grpcreflect.NewHandlerV1(reflector, limits))
@@ -86,6 +87,8 @@ func (a *API) Drain() { a.end() }
 type exchange struct {
 	response http.ResponseWriter
 	request  *http.Request
+	counted  bool   // Front has counted it, or will
+	release  func() // called when the answer is written; may be nil
 }
 
 type (
@@ -93,13 +96,52 @@ type (
 	callerKey   struct{}
 )
 
-// exchanged lets what is called further down see its exchange.
-func exchanged(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// exchanged lets what is called further down see its exchange, which it returns.
+func exchanged(h http.Handler) func(http.ResponseWriter, *http.Request) *exchange {
+	return func(w http.ResponseWriter, r *http.Request) *exchange {
 		w.Header()["Cache-Control"] = noStore
-		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, exchange{w, r})))
+		e := &exchange{response: w, request: r}
+		defer e.end()
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e)))
+		return e
+	}
+}
+
+func (e *exchange) end() {
+	if e.release != nil {
+		e.release()
+	}
+}
+
+// holding has release be called when the answer is written.
+func holding(ctx context.Context, release func()) {
+	e, ok := ctx.Value(exchangeKey{}).(*exchange)
+	if !ok { // as in tests: it is not written
+		release()
+		return
+	}
+	e.release = release
+}
+
+// plain is exchanged for requests that are not counted.
+func plain(h http.Handler) http.Handler {
+	serve := exchanged(h)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(w, r) })
+}
+
+// counted is exchanged for those that are: some do not come to a method, as their message
+// cannot be read or is too long.
+func (a *API) counted(h http.Handler) http.Handler {
+	serve := exchanged(h)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e := serve(w, r)
+		if !e.counted {
+			_ = a.front.Refuse(errUnread) // the library has told the client
+		}
 	})
 }
+
+var errUnread = failure.BadRequest("bad_request", "the request cannot be read")
 
 var noStore = []string{"no-store"}
 
@@ -108,19 +150,23 @@ var errNoExchange = errors.New("a request without its exchange")
 
 // identify finds out who makes a request, before any of its content is read.
 func (a *API) identify(ctx context.Context, _ connect.Spec, _ connect.Peer, _ http.Header) (context.Context, error) {
-	e, ok := ctx.Value(exchangeKey{}).(exchange)
+	e, ok := ctx.Value(exchangeKey{}).(*exchange)
 	if !ok {
 		return nil, a.fail(ctx, errNoExchange)
 	}
 	caller, err := a.front.Caller(e.request)
 	if err != nil {
+		e.counted = true
 		return nil, a.fail(ctx, err)
 	}
 	return context.WithValue(ctx, callerKey{}, caller), nil
 }
 
-// callerIn returns whom identify has found.
+// callerIn returns whom identify has found, to a method, which begins with it.
 func callerIn(ctx context.Context) *access.Caller {
+	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		e.counted = true // by the method
+	}
 	c, _ := ctx.Value(callerKey{}).(*access.Caller) // the gate lets nobody by without one
 	return c
 }

@@ -31,7 +31,7 @@ type steering struct {
 // steer returns the steering of a stream, which its handler releases. When the
 // server shuts down a client that takes nothing has less time.
 func (a *API) steer(ctx context.Context) (*steering, error) {
-	e, ok := ctx.Value(exchangeKey{}).(exchange)
+	e, ok := ctx.Value(exchangeKey{}).(*exchange)
 	if !ok {
 		return nil, errNoExchange
 	}

@@ -25,6 +25,7 @@ const (
 // GenerateStream answers batch after batch. The client's flow control says when the
 // next is made.
 func (a *API) GenerateStream(ctx context.Context, r *connect.Request[firnv1.GenerateStreamRequest], to *connect.ServerStream[firnv1.GenerateResponse]) error {
+	from := callerIn(ctx) // who lost its token meanwhile gets no further batch: Front sees to it
 	left, batch, err := a.plan(r.Msg)
 	if err != nil {
 		return a.fail(ctx, a.front.Refuse(err))
@@ -41,7 +42,6 @@ func (a *API) GenerateStream(ctx context.Context, r *connect.Request[firnv1.Gene
 
 	m := a.remember()
 	defer a.keep(m)
-	from := callerIn(ctx) // who lost its token meanwhile gets no further batch: Front sees to it
 	for left > 0 {
 		n := int(min(left, int64(batch)))
 		start := time.Now()
@@ -57,6 +57,7 @@ func (a *API) GenerateStream(ctx context.Context, r *connect.Request[firnv1.Gene
 		if err := to.Send(m.write()); err != nil {
 			return err // the client has gone or takes nothing; these ids are a gap
 		}
+		m.batch.Release()
 		left -= int64(n)
 	}
 	return nil

@@ -20,7 +20,7 @@ var cosidPaths = []string{"/machines/", "/segments/", "/ids", "/ids/"}
 // namespaces that a configuration declares, so a configuration has to ask for it.
 func (s *Server) registerCosID(mux *http.ServeMux, st store.Store, nothing http.Handler) error {
 	d := &distributor{front: s.service.Front(issuing.CosID)}
-	h, err := cosid.Handler(cosid.Config{Store: st, Issue: d.issue, Allow: d.allow, Observe: d.observe, Log: s.log})
+	h, err := cosid.Handler(cosid.Config{Store: st, Issue: d.issue, Allow: d.allow, Take: d.take, Observe: d.observe, Log: s.log})
 	if err != nil {
 		return err
 	}
@@ -60,6 +60,18 @@ func (d *distributor) allow(r *http.Request, name string) error {
 		a.caller = caller
 	}
 	return nil
+}
+
+// take takes ids that are handed out as a range from the rates.
+func (d *distributor) take(r *http.Request, name string, ids int64) (done func(handedOut bool), err error) {
+	a, ok := r.Context().Value(asked{}).(*asked)
+	if !ok || a.caller == nil {
+		return nil, errUnasked
+	}
+	if done, err = d.front.Charge(a.caller, name, ids); err != nil {
+		return nil, told(err)
+	}
+	return done, nil
 }
 
 // errUnasked is a mistake of this file: ids are issued only to those who were allowed.

@@ -5,7 +5,52 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 )
+
+// A client of CosId takes ids too, as ranges.
+func TestRangesOfCosIDCountAgainstRates(t *testing.T) {
+	v := serve(t, "cosid: true\nlimits: {rate: {shop.slow: 10/h}}\nnamespaces: {shop.slow: {kind: segment}, orders: {}}\n"+
+		"tokens:\n  - {name: a, sha256: "+access.Hash("a")+", namespaces: ['*'], rate: 100/h}\n"+
+		"  - {name: b, sha256: "+access.Hash("b")+", namespaces: ['*'], admin: true}\n")
+	do := func(path, token string) (int, http.Header) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, "http://"+v.addr+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		answer, err := fresh(t).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode, answer.Header
+	}
+	for _, step := range []struct {
+		path, token string
+		want        int
+	}{
+		{"/segments/shop/order?step=100", "a", 200},
+		{"/segments/shop/order?step=1", "a", 429},
+		{"/segments/shop/order?step=100", "b", 200}, // without a rate
+		{"/segments/shop/order?step=1", "b", 200},
+		{"/segments/shop/slow?step=11", "b", 200},
+		{"/segments/shop/slow?step=1", "b", 429},
+	} {
+		status, header := do(step.path, step.token)
+		if status != step.want || (status == 429) != (header.Get("Retry-After") != "") {
+			t.Errorf("%s of %s: %d %v", step.path, step.token, status, header)
+		}
+	}
+	_, metrics := get(t, fresh(t), "http://"+v.addr+"/metrics", "b")
+	for _, want := range []string{`firn_ids_total{namespace="shop.slow"} 11`, `firn_requests_total{code="rate_limited",namespace="",protocol="cosid"} 2`} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+}
 
 func TestCosIDIsServedWhereItIsConfigured(t *testing.T) {
 	const segments = "namespaces: {__share__: {kind: segment}, orders: {}, visits: {kind: uuid}}\n"

@@ -69,7 +69,7 @@ func Read(path string) (Config, error) {
 func Parse(path string, source []byte) (Config, error) {
 	var cfg Config
 	if len(bytes.TrimSpace(source)) > 0 {
-		if err := yaml.UnmarshalWithOptions(source, &cfg, yaml.Strict()); err != nil {
+		if err := unmarshal(source, &cfg); err != nil {
 			return Config{}, fmt.Errorf("configuration %s:\n%s\nallowed are, %s",
 				path, withoutSecrets(yaml.FormatError(err, false, true)), keysHelp)
 		}
@@ -100,6 +100,20 @@ func Parse(path string, source []byte) (Config, error) {
 		}
 	}
 	return cfg, errors.Join(errs...)
+}
+
+// errYAML is a text at which the parser gave up.
+var errYAML = errors.New("this cannot be read as YAML")
+
+// unmarshal reads YAML. The library panics at some texts that are none: in a server that
+// follows its file they are to be a mistake like others.
+func unmarshal(source []byte, cfg *Config) (err error) {
+	defer func() {
+		if why := recover(); why != nil {
+			err = fmt.Errorf("%w (%v)", errYAML, why)
+		}
+	}()
+	return yaml.UnmarshalWithOptions(source, cfg, yaml.Strict())
 }
 
 // hash matches the value of a token, which may be the secret itself by mistake.
@@ -143,7 +157,12 @@ func line(source []byte, keys []string) string {
 	return ""
 }
 
-func lineOf(source []byte, keys []string) string {
+func lineOf(source []byte, keys []string) (at string) {
+	defer func() {
+		if recover() != nil { // as in unmarshal
+			at = ""
+		}
+	}()
 	path, err := yaml.PathString("$." + strings.Join(keys, "."))
 	if err != nil {
 		return ""

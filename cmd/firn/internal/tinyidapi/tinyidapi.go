@@ -91,6 +91,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, asked request) {
 	start := time.Now()
 	defer func() { a.front.Observe(time.Since(start)) }()
 	if !springboot.Accepts(w, r) {
+		a.front.Answered(http.StatusMethodNotAllowed)
 		return
 	}
 	p, err := a.parse(r, asked)
@@ -123,6 +124,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, asked request) {
 }
 
 func (a *API) keep(made *answer) {
+	made.batch.Release()
 	if cap(made.body) <= maxKept {
 		a.answers.Put(made)
 	}
@@ -141,7 +143,7 @@ func (a *API) parse(r *http.Request, asked request) (parameters, error) {
 		// Parts of a form that cannot be read are passed over, as there.
 		var huge *http.MaxBytesError
 		if err := r.ParseForm(); errors.As(err, &huge) {
-			return parameters{}, failure.New(http.StatusRequestEntityTooLarge, "too_large", "the form is longer than %d bytes", huge.Limit)
+			return parameters{}, failure.New(http.StatusRequestEntityTooLarge, "body_too_large", "the form is longer than %d bytes", huge.Limit)
 		}
 	}
 	p := parameters{bizType: first(query, r.PostForm, "bizType"), token: first(query, r.PostForm, "token"), count: 1}
@@ -200,10 +202,10 @@ func (a *API) issue(r *http.Request, asked request, p parameters, made *answer) 
 		return b, a.front.Refuse(failure.BadRequest("bad_format", "the ids of namespace %s, of kind %s, are no numbers", ns.Name(), ns.Kind()))
 	}
 	made.batch.IDs = made.batch.IDs[:0]
-	if p.count > 0 {
-		if err := a.front.Issue(r.Context(), caller, ns, p.count, &made.batch); err != nil {
-			return b, err
-		}
+	if p.count <= 0 {
+		a.front.Answered(http.StatusOK) // nothing was asked for
+	} else if err := a.front.Issue(r.Context(), caller, ns, p.count, &made.batch); err != nil {
+		return b, err
 	}
 	return appendIDs(b, made.batch.IDs, asked.simple), nil
 }

@@ -1,0 +1,242 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+)
+
+const (
+	// retryLooks is after how many looks a configuration that could not be served is tried
+	// again: what was wrong may have been the store, or a file that it names.
+	retryLooks = 15
+	// attended is how long the follower waits for a configuration to come into force
+	// before it looks for other changes meanwhile.
+	attended = time.Second
+)
+
+const triedAgain = "tried again"
+
+// A Watch says when the files that a server serves by are looked at again.
+type Watch struct {
+	Config string           // path of the configuration; empty without one
+	Ticks  <-chan time.Time // when to look for changes: every few seconds
+	Hangup <-chan os.Signal // when to read everything again
+}
+
+// Follow serves what the configuration and the files named in it say, as they change,
+// until ctx ends. What cannot be read or served leaves what there is in force, and is
+// logged with the reason. A configuration may have to wait for a worker; one that is newer
+// takes its place then.
+func (s *Server) Follow(ctx context.Context, w Watch) {
+	f := follower{server: s, path: w.Config}
+	for {
+		var ended <-chan outcome // of the attempt that is under way
+		if f.attempt != nil {
+			ended = f.attempt.ended
+		}
+		select {
+		case <-ctx.Done():
+			f.abandon(ctx)
+			return
+		case <-w.Ticks:
+			f.look(ctx)
+		case <-w.Hangup:
+			f.again(ctx)
+		case out := <-ended:
+			f.finish(ctx, out)
+		}
+	}
+}
+
+type follower struct {
+	server  *Server
+	path    string
+	files   watched
+	known   bool     // files were settled once
+	failed  error    // of the last configuration, nil if that is in force
+	since   int      // looks since it failed
+	attempt *attempt // to bring one into force; nil if none is under way
+}
+
+// An attempt is a configuration on its way into force.
+type attempt struct {
+	cause  string
+	cancel context.CancelFunc
+	ended  chan outcome // receives one
+}
+
+// An outcome is how an attempt ended.
+type outcome struct {
+	sum      string   // the SHA-256 of the file; empty if it could not be read
+	contents [][]byte // of it and of the files that it names, if it is in force
+	err      error
+}
+
+// look reads what has changed.
+func (f *follower) look(ctx context.Context) {
+	s := f.server
+	s.audit.Flush()
+	if f.path != "" {
+		f.since++
+		changed := f.files.changed(f.digest())
+		switch {
+		case changed && !f.known:
+			f.known = true
+			f.start(ctx)
+		case changed:
+			f.reload(ctx, "changed")
+		case f.attempt == nil && f.failed != nil && f.since >= retryLooks:
+			f.reload(ctx, triedAgain)
+		}
+	}
+	if s.certificates != nil {
+		if changed, err := s.certificates.refresh(false); changed {
+			s.told("certificates", "changed", err)
+		}
+	}
+}
+
+// start looks whether the file has changed since the server read it, at its start.
+func (f *follower) start(ctx context.Context) {
+	cfg, err := settings.Read(f.path)
+	if err != nil || !reflect.DeepEqual(cfg, f.server.settings()) {
+		f.reload(ctx, "changed")
+	}
+}
+
+// again reads everything.
+func (f *follower) again(ctx context.Context) {
+	s := f.server
+	if s.auditFile != nil {
+		if err := s.auditFile.Reopen(); err != nil {
+			s.log.Error("the audit log goes on in the file until now", "error", err)
+		}
+	}
+	if f.path == "" {
+		s.log.Info("SIGHUP: there is no configuration file to read again")
+		return
+	}
+	f.known = true
+	f.files.settle(f.digest())
+	f.reload(ctx, "SIGHUP")
+	if s.certificates != nil {
+		if _, err := s.certificates.refresh(true); err != nil {
+			s.told("certificates", "SIGHUP", err)
+		}
+	}
+}
+
+// digest returns one of all that a configuration is made of but the certificates.
+func (f *follower) digest() [32]byte {
+	return digest(append([]string{f.path}, f.server.settings().KeyFiles()...)...)
+}
+
+var errEmpty = errors.New("the file is empty, which would open the server to namespaces of any name: it may not have been written yet")
+
+// reload reads the configuration and serves it, in the place of one that is not in force
+// yet. It returns when that is done, or after a while.
+func (f *follower) reload(ctx context.Context, cause string) {
+	f.abandon(ctx)
+	f.since = 0
+	applying, cancel := context.WithCancel(ctx)
+	a := &attempt{cause: cause, cancel: cancel, ended: make(chan outcome, 1)}
+	f.attempt = a
+	go func() { a.ended <- f.apply(applying) }()
+	timer := time.NewTimer(attended)
+	defer timer.Stop()
+	select {
+	case out := <-a.ended:
+		f.finish(ctx, out)
+	case <-timer.C:
+		f.server.metrics.successful.Set(0)
+		f.server.log.Info("a configuration is made ready; the one until now is in force meanwhile", "cause", cause, "file", f.path)
+	}
+}
+
+// abandon ends an attempt that is under way, and waits for that.
+func (f *follower) abandon(ctx context.Context) {
+	if f.attempt == nil {
+		return
+	}
+	f.attempt.cancel()
+	out := <-f.attempt.ended
+	if out.err == nil { // it was quicker
+		f.finish(ctx, out)
+		return
+	}
+	f.attempt = nil
+	f.server.log.Info("given up for a newer one, or the end: configuration", "file", f.path, "sha256", out.sum)
+}
+
+// finish takes in how an attempt ended.
+func (f *follower) finish(ctx context.Context, out outcome) {
+	s, a := f.server, f.attempt
+	a.cancel()
+	f.attempt = nil
+	details := []any{"file", f.path}
+	if out.sum != "" {
+		details = append(details, "sha256", out.sum) // says which of many versions it was
+	}
+	if ctx.Err() != nil {
+		return // the end of the server is no fault of the file
+	}
+	if out.err != nil {
+		s.metrics.reloads.WithLabelValues(resultFailed).Inc()
+		s.metrics.successful.Set(0)
+		if a.cause != triedAgain || f.failed.Error() != out.err.Error() { // once, and not every half minute
+			s.told("configuration", a.cause, out.err, details...)
+		}
+		f.failed = out.err
+		return
+	}
+	f.failed = nil
+	f.files.settle(digestOf(out.contents...))
+	s.inForce()
+	s.metrics.reloads.WithLabelValues(resultOK).Inc()
+	s.told("configuration", a.cause, nil, details...)
+}
+
+// apply reads the file and serves it. Of the follower it reads what does not change.
+func (f *follower) apply(ctx context.Context) (out outcome) {
+	source, err := os.ReadFile(f.path)
+	if err != nil {
+		out.err = fmt.Errorf("configuration: %w", err)
+		return out
+	}
+	out.sum = fmt.Sprintf("%x", sha256.Sum256(source))
+	if len(bytes.TrimSpace(source)) == 0 {
+		out.err = fmt.Errorf("configuration %s: %w", f.path, errEmpty)
+		return out
+	}
+	out.contents, out.err = f.serve(ctx, source)
+	return out
+}
+
+// serve serves a configuration, and returns what it is made of.
+func (f *follower) serve(ctx context.Context, source []byte) (contents [][]byte, err error) {
+	cfg, err := settings.Parse(f.path, source)
+	if err != nil {
+		return nil, err
+	}
+	// Before the keys are read: what changes from here on is a change at the next look.
+	contents = append(contents, source)
+	for _, file := range cfg.KeyFiles() {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("configuration %s: key file: %w", f.path, err)
+		}
+		contents = append(contents, content)
+	}
+	if err := f.server.Apply(ctx, cfg); err != nil {
+		return nil, fmt.Errorf("configuration %s: %w", f.path, err)
+	}
+	return contents, nil
+}

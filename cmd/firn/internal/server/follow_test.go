@@ -1,0 +1,43 @@
+package server_test
+
+import (
+	"testing"
+
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+)
+
+// A worker may have to be waited for, for minutes. That must not keep a token in force which
+// is taken out meanwhile, nor a file that was wrong.
+func TestAConfigurationThatWaitsForAWorkerGivesWayToANewerOne(t *testing.T) {
+	tokens := func(names ...string) string {
+		text := "tokens:\n"
+		for _, n := range names {
+			text += "  - {name: " + n + ", sha256: " + access.Hash(n) + ", namespaces: ['*']}\n"
+		}
+		return text
+	}
+	v := serve(t, "namespaces: {orders: {}}\n"+tokens("a", "b"))
+	v.turn()
+	const waits = "namespaces: {orders: {}, later: {pool: later, strict: 1h}}\n"
+	client := fresh(t)
+	for name, look := range map[string]func(){"changed": v.turn, "SIGHUP": v.hangup} {
+		write(t, v.file, waits+tokens("a", "b"))
+		look()
+		v.log.has(t, `msg="a configuration is made ready; the one until now is in force meanwhile" cause=`+name)
+		if status, body := get(t, client, "http://"+v.addr+"/v1/ids/orders", "b"); status != 200 {
+			t.Errorf("%d %s", status, body)
+		}
+		write(t, v.file, "namespaces: {orders: {}}\n"+tokens("a"))
+		look()
+		if status, _ := get(t, client, "http://"+v.addr+"/v1/ids/orders", "b"); status != 401 {
+			t.Errorf("%s: a token that was taken out is in force: %d", name, status)
+		}
+		write(t, v.file, "namespaces: {orders: {}}\n"+tokens("a", "b"))
+		look()
+		if status, _ := get(t, client, "http://"+v.addr+"/v1/ids/orders", "b"); status != 200 {
+			t.Error(status)
+		}
+	}
+	write(t, v.file, waits+tokens("a"))
+	v.turn() // the server ends while it waits
+}
