@@ -1,16 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -64,12 +61,15 @@ type reader struct {
 	replace *strings.Replacer // the addresses in the documents
 }
 
-// newReader starts the server as the README says, with the addresses from the environment
-// (others may have those that are the default), and returns a reader that has
-// the tools of tests at hand.
+// newReader returns a reader who has the tools of tests at hand, and the command as bin/firn
+// and on the path.
 func newReader(t *testing.T) *reader {
 	t.Helper()
 	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	firn, err := exec.LookPath("firn")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,8 +79,10 @@ func newReader(t *testing.T) *reader {
 		t.Fatal(err)
 	}
 	for name, path := range map[string]string{
+		"bin/firn":     firn,
 		"bin/python3":  "/usr/bin/python3", // Debian's, whose packages it sees
 		"bin/grpcurl":  filepath.Join(root, ".tools/grpcurl-v*"),
+		"proto":        filepath.Join(root, "proto"),
 		"node_modules": filepath.Join(root, ".tools/clients/node_modules"),
 	} {
 		if there, err := filepath.Glob(path); err == nil && len(there) > 0 {
@@ -100,65 +102,36 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// serve runs a command line that serves until the test ends.
+// serve runs a command line that serves until the test ends, with the addresses from the
+// environment: others may have those that are the default.
 func (r *reader) serve(line string) {
 	r.t.Helper()
 	line, _, _ = strings.Cut(line, "#")
 	words := strings.Fields(line)
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Dir, cmd.Env = r.root, append(r.clean, "FIRN_HTTP=127.0.0.1:0", "FIRN_RESP=127.0.0.1:0")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go run has the server as a child
-	log, err := cmd.StderrPipe()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		r.t.Fatal(err)
-	}
-	addresses := regexp.MustCompile(`msg=serving http=http://(\S+) resp=redis://127\.0\.0\.1:(\d+)`)
-	found, ended := make(chan []string, 1), make(chan struct{})
-	var all bytes.Buffer // read once ended is closed
-	go func() {
-		defer close(ended)
-		for lines := bufio.NewScanner(log); lines.Scan(); {
-			all.WriteString(lines.Text() + "\n")
-			if m := addresses.FindStringSubmatch(lines.Text()); m != nil {
-				found <- m
-			}
-		}
-	}()
-	r.t.Cleanup(func() {
-		// As Ctrl-C does, to all of the group.
-		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
-			r.t.Error(err)
-		}
-		<-ended
-		var exit *exec.ExitError // go run says 1 when it was interrupted, whatever its child says
-		if err := cmd.Wait(); err != nil && !errors.As(err, &exit) || !strings.Contains(all.String(), "worker released") {
-			r.t.Errorf("%s: %v: %s", line, err, all.String())
-		}
-	})
-	select {
-	case m := <-found:
-		r.replace = strings.NewReplacer("127.0.0.1:7070", m[1], "-p 7071", "-p "+m[2], "port=7071", "port="+m[2], "port: 7071", "port: "+m[2])
-	case <-ended:
-		r.t.Fatalf("%s ends: %s", line, all.String())
-	}
+	http, resp := serveUntilTheEnd(r.t, cmd)
+	r.replace = strings.NewReplacer("127.0.0.1:7070", "127.0.0.1:"+http, "127.0.0.1:7071", "127.0.0.1:"+resp,
+		"-p 7071", "-p "+resp, "port=7071", "port="+resp, "port: 7071", "port: "+resp)
 }
 
 // types returns what a snippet prints: of a program, which is saved as its first line says,
 // and of lines for the shell.
 func (r *reader) types(s snippet) string {
 	r.t.Helper()
-	text := r.replace.Replace(s.text)
+	text := s.text
+	if r.replace != nil {
+		text = r.replace.Replace(text)
+	}
 	folder := r.folder
 	environment := r.clean
 	m := howToRun.FindStringSubmatch(text)
 	switch {
 	case m == nil && s.language != "sh":
 		r.t.Fatalf("%s: the first line of the %s does not say how it is run:\n%s", s.at, s.language, text)
-	case m == nil:
+	case m == nil && strings.Contains(text, "go run ./"):
 		folder = r.root
+	case m == nil:
 	case s.language == "go":
 		// As if the file were in the checkout, which is not to be touched.
 		folder = r.root
@@ -172,7 +145,7 @@ func (r *reader) types(s snippet) string {
 	ctx, cancel := context.WithTimeout(r.t.Context(), clientTimeout)
 	defer cancel()
 	found := exec.CommandContext(ctx, "sh", "-c", "command -v "+program)
-	found.Env = environment
+	found.Dir, found.Env = folder, environment
 	needClient(r.t, found.Run() == nil, program)
 	cmd := exec.CommandContext(ctx, "sh", "-e", "-c", text)
 	cmd.Dir, cmd.Env = folder, environment
