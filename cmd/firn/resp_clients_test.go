@@ -56,7 +56,8 @@ func serveUntilTheEnd(t *testing.T, cmd *exec.Cmd) (http, resp string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	addresses := regexp.MustCompile(`msg=serving http=http://127\.0\.0\.1:(\d+) resp=redis://127\.0\.0\.1:(\d+)`)
+	// In a log as text or as JSON, in clear or with TLS.
+	addresses := regexp.MustCompile(`serving\W+http\W+https?://127\.0\.0\.1:(\d+)\W+resp\W+rediss?://127\.0\.0\.1:(\d+)`)
 	found := make(chan []string, 1)
 	ended := make(chan struct{})
 	var all strings.Builder // read once ended is closed
