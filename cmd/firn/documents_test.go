@@ -61,7 +61,12 @@ func TestTheCommandsOfTheRPCPageAreAnswered(t *testing.T) {
 	joined := strings.NewReplacer("\\\n", " ", "firn serve &\n", "")
 	answered := map[string]int{}
 	for _, s := range snippets(t, "docs/rpc.md", "## Try it") {
-		if s.language != "sh" || strings.Contains(s.text, "grpc_tools") { // which Debian does not have
+		switch {
+		case s.language == "go":
+			newIDs(t, s, r.types(s), 3, had)
+			answered["go"]++
+			continue
+		case s.language != "sh" || strings.Contains(s.text, "grpc_tools"): // which Debian does not have
 			continue
 		}
 		for _, line := range strings.Split(strings.TrimSpace(joined.Replace(s.text)), "\n") {
@@ -77,7 +82,7 @@ func TestTheCommandsOfTheRPCPageAreAnswered(t *testing.T) {
 			}
 		}
 	}
-	if answered["curl"] != 1 || answered["grpcurl"] != 1 {
+	if answered["curl"] != 1 || answered["grpcurl"] != 1 || answered["go"] != 2 {
 		t.Errorf("what was tried: %v", answered)
 	}
 }
