@@ -19,12 +19,8 @@ import (
 // clientTimeout bounds what a client of others may take.
 const clientTimeout = 2 * time.Minute
 
-// startServer runs firn serve as its users do, and returns the Redis protocol's address
-// once it answers there. The test fails if it does not end well.
-func startServer(t *testing.T) (port string) {
-	t.Helper()
-	config := filepath.Join(t.TempDir(), "firn.yaml")
-	if err := os.WriteFile(config, []byte(`
+// forClients is what clients of others are tried with.
+const forClients = `
 store: "memory:"
 listen: {http: "127.0.0.1:0", resp: "127.0.0.1:0"}
 namespaces:
@@ -32,11 +28,27 @@ namespaces:
   items:  {kind: segment}
   txn:    {kind: sequence}
   uid:    {kind: uuid}
-`), 0o600); err != nil {
+`
+
+// startServer runs firn serve as its users do, and returns the Redis protocol's port
+// once it answers there. The test fails if it does not end well.
+func startServer(t *testing.T) (port string) {
+	t.Helper()
+	config := filepath.Join(t.TempDir(), "firn.yaml")
+	if err := os.WriteFile(config, []byte(forClients), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("firn", "serve", "--config", config)
 	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir())
+	_, port = serveUntilTheEnd(t, cmd)
+	return port
+}
+
+// serveUntilTheEnd starts a server and returns its ports once it serves. At the end of the
+// test it is interrupted, as by Ctrl-C with all of its process group, and must have given its workers back.
+func serveUntilTheEnd(t *testing.T, cmd *exec.Cmd) (http, resp string) {
+	t.Helper()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go run has the server as a child
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -44,34 +56,37 @@ namespaces:
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	address := regexp.MustCompile(`msg=serving .*resp=redis://127\.0\.0\.1:(\d+)`)
-	found := make(chan string, 1)
+	// In a log as text or as JSON, in clear or with TLS.
+	addresses := regexp.MustCompile(`serving\W+http\W+https?://127\.0\.0\.1:(\d+)\W+resp\W+rediss?://127\.0\.0\.1:(\d+)`)
+	found := make(chan []string, 1)
 	ended := make(chan struct{})
 	var all strings.Builder // read once ended is closed
 	go func() {
 		defer close(ended)
 		for lines := bufio.NewScanner(log); lines.Scan(); {
 			fmt.Fprintln(&all, lines.Text())
-			if m := address.FindStringSubmatch(lines.Text()); m != nil {
-				found <- m[1]
+			if m := addresses.FindStringSubmatch(lines.Text()); m != nil {
+				found <- m
 			}
 		}
 	}()
 	t.Cleanup(func() {
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
 			t.Error(err)
 		}
 		<-ended
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("firn serve: %v: %s", err, all.String())
+		err := cmd.Wait()
+		if goRun := filepath.Base(cmd.Path) == "go"; err != nil && !goRun || !strings.Contains(all.String(), "worker released") {
+			t.Errorf("%s: %v: %s", cmd, err, all.String()) // go run exits with 1 whenever it is interrupted
 		}
 	})
 	select {
-	case port = <-found:
+	case m := <-found:
+		return m[1], m[2]
 	case <-ended:
-		t.Fatal("firn serve ended")
+		t.Fatalf("%s ended: %s", cmd, all.String())
+		return "", ""
 	}
-	return port
 }
 
 // needClient skips the test, or fails it where CI=true, if a client is not there.

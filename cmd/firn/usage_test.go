@@ -95,6 +95,8 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 		{"", "serve --resp=", `--resp: "" ` + hostly + `.*; off for none`},
 		{"FIRN_RESP=7071", "serve", `environment variable FIRN_RESP: "7071" ` + hostly},
 
+		{"", "next 5", `^firn: firn next takes no arguments, but got "5": for that many ids write -n 5\n`},
+		{"", "serve orders", `^firn: firn serve takes no arguments, but got "orders"\n`},
 		{"", "completion tcsh", `completion "tcsh": bash, fish, powershell, zsh are allowed`},
 		{"", "help bogus", `help bogus: there is no such command`},
 		{"", "help workers bogus", `help workers bogus: there is no such command`},

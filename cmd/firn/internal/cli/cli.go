@@ -76,7 +76,7 @@ func newRoot() *cobra.Command {
 		Use:   "firn",
 		Short: "Unique ids for distributed systems",
 		Long: `firn makes unique, time-ordered 64-bit ids, safely beside any number of other
-processes, takes them apart, and serves them over HTTP and the Redis protocol.
+processes, takes them apart, and serves them over HTTP, gRPC and the Redis protocol.
 
   firn next -n 5          five ids, made here
   firn decode ID          what is in an id
@@ -142,5 +142,12 @@ func newHelp() *cobra.Command {
 
 // noArgs refuses arguments as wrong usage.
 func noArgs(cmd *cobra.Command, args []string) error {
-	return usage(cobra.NoArgs(cmd, args))
+	switch {
+	case len(args) == 0 || cmd.HasSubCommands():
+		return usage(cobra.NoArgs(cmd, args))
+	case cmd.Flags().Lookup("n") != nil && strings.Trim(args[0], "0123456789") == "":
+		return usage(fmt.Errorf("%s takes no arguments, but got %q: for that many ids write -n %[2]s", cmd.CommandPath(), args[0]))
+	default:
+		return usage(fmt.Errorf("%s takes no arguments, but got %q", cmd.CommandPath(), args[0]))
+	}
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -37,7 +39,7 @@ func newServe() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve ids over HTTP and the Redis protocol",
+		Short: "Serve ids over HTTP, gRPC and the Redis protocol",
 		Long: `serve issues ids until it is interrupted; then it lets requests under way end
 and gives its workers back. Without a configuration file, namespaces are
 made on first use and share one generator, which the flags describe.`,
@@ -102,6 +104,9 @@ made on first use and share one generator, which the flags describe.`,
 					attrs = append(attrs, "resp", srv.RedisScheme()+"://"+listeners.RESP.Addr().String())
 				}
 				log.Info("serving", append(attrs, "store", storeurl.Redact(flags.store), "version", currentVersion().Version)...)
+				if configFile == "" && logFormat == "text" && isTerminal(cmd.ErrOrStderr()) {
+					suggest(cmd.ErrOrStderr(), listeners)
+				}
 				return follow(ctx, srv, configFile)
 			})
 			return errors.Join(misuse(hint(err)), s.Close())
@@ -109,10 +114,32 @@ made on first use and share one generator, which the flags describe.`,
 	}
 	flags.add(cmd, 5*time.Minute)
 	cmd.Flags().StringVar(&configFile, "config", "", "YAML file with namespaces (see docs/server.md)")
-	cmd.Flags().StringVar(&http, "http", defaultHTTP, "address of the HTTP interface")
-	cmd.Flags().StringVar(&resp, "resp", defaultRESP, "address of the Redis protocol interface; off for none")
+	cmd.Flags().StringVar(&http, "http", defaultHTTP, "address of HTTP and gRPC")
+	cmd.Flags().StringVar(&resp, "resp", defaultRESP, "address of the Redis protocol; off for none")
 	cmd.Flags().StringVar(&logFormat, "log", "text", "form of the log on standard error: text or json")
 	return cmd
+}
+
+// suggest tells a person at a terminal what to try from another. It is for a server
+// without a configuration: there are no tokens and no TLS, and every namespace is there.
+func suggest(w io.Writer, on server.Listeners) {
+	fmt.Fprintf(w, "\nTry, in another terminal (Ctrl-C here ends the server):\n  curl http://%s/v1/ids/orders\n", local(on.HTTP.Addr()))
+	if on.RESP != nil {
+		host, port, err := net.SplitHostPort(local(on.RESP.Addr()))
+		if err == nil {
+			fmt.Fprintf(w, "  redis-cli -h %s -p %s INCR orders\n", host, port)
+		}
+	}
+	fmt.Fprintln(w)
+}
+
+// local is where this machine reaches a listener, which may listen on all interfaces.
+func local(a net.Addr) string {
+	at, ok := a.(*net.TCPAddr)
+	if !ok || !at.IP.IsUnspecified() {
+		return a.String()
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))
 }
 
 // stopTraces sends what spans are left, for a bounded time.
@@ -209,7 +236,11 @@ func listen(ctx context.Context, onHTTP, onRESP address) (on server.Listeners, e
 			return nil
 		}
 		l, failed := (&net.ListenConfig{}).Listen(ctx, "tcp", a.text)
-		if failed != nil {
+		switch {
+		case errors.Is(failed, syscall.EADDRINUSE):
+			err = fmt.Errorf("listen on %s (%s): %w: end the program that listens there, or give another address", a.text, a.from, failed)
+			return nil
+		case failed != nil:
 			err = fmt.Errorf("listen on %s (%s): %w", a.text, a.from, failed)
 			return nil
 		}

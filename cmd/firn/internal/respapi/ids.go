@@ -83,7 +83,7 @@ func (c *conn) next(args [][]byte) {
 	count := int64(1)
 	if len(args) > 2 {
 		if len(args) != 4 || !is(args[2], "count") {
-			c.syntaxError()
+			c.refuse("ERR syntax error: write FIRN.NEXT name, or FIRN.NEXT name COUNT n")
 			return
 		}
 		var ok bool

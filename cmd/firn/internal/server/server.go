@@ -166,16 +166,17 @@ func build(version string) prometheus.Collector {
 // index is what the root answers.
 const index = `Firn issues unique ids.
 
-POST /v1/ids/{namespace}?count=N     ids (GET too); ?format=base62, ?numbers=true, Accept: text/plain
-GET  /v1/decode/{id}                 what is in an id; ?namespace= or ?layout=&unit=&epoch=, ?format=
-GET  /v1/namespaces                  settings and state; /v1/namespaces/{namespace} of one
-GET  /v1/pools/{pool}/workers        the slots of a pool
-GET  /livez /readyz /metrics         health, readiness, Prometheus
-GET  /api/segment/get/{key}          as Leaf: also /api/snowflake/get/{key}, /decodeSnowflakeId?snowflakeId=
-POST /tinyid/id/nextId?bizType=&token=  as TinyId: also nextIdSimple, nextSegmentId, nextSegmentIdSimple
-     /machines/ /segments/ /ids      as CosId's proxy server, where it is configured
+POST /v1/ids/{namespace}?count=N      ids (GET too); &format=base62, &numbers=true; Accept: text/plain
+GET  /v1/decode/{id}                  what is in an id; ?namespace= or ?layout=&unit=&epoch=, &format=
+GET  /v1/namespaces                   settings and state; /v1/namespaces/{namespace} of one
+GET  /v1/pools/{pool}/workers         the slots of a pool
+GET  /livez /readyz /metrics          health, readiness, Prometheus
+GET  /api/segment/get/{key}           as Leaf: also /api/snowflake/get/{key}, /decodeSnowflakeId?snowflakeId=
+POST /tinyid/id/nextId?bizType=&token=   as TinyId: also nextIdSimple, nextSegmentId, nextSegmentIdSimple
+     /machines/ /segments/ /ids       as CosId's proxy server, where it is configured, or nothing is
 
-gRPC, gRPC-Web and Connect on the same address: service firn.v1.IDService, with reflection and health.
+The same over gRPC, gRPC-Web and Connect on this address: service firn.v1.IDService, with reflection and health.
+INCR {namespace} and FIRN.NEXT {namespace} COUNT n over the protocol of Redis, on a port of its own (by default 7071).
 `
 
 // routes joins what is served over HTTP.

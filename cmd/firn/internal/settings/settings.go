@@ -47,13 +47,17 @@ const Off = "off"
 const DefaultPool = "default"
 
 // keys lists what each level of the file allows, for messages.
-const keysHelp = "at the top: store, listen, namespaces, limits, tokens, anonymous, anonymous_metrics, tls, audit, cosid; under listen: http, resp; " +
-	"under limits: batch, body, connections, rate; in a token: name, sha256, certificate, namespaces, admin, rate; " +
-	"under tls: cert, key, client_ca, client_auth; under audit: file; " +
-	"in a namespace: kind (snowflake, serial, segment, sequence, number, uuid, objectid); " +
-	"pool, layout, unit, epoch, clock, rollback, ahead, start, window, strict, worker, datacenter; width, check, zone; " +
-	"min_step, max_step, target, from, offset, stride; template; version; veil, prefix; " +
-	"under veil: key_file, key_env, bits, version_bits"
+const keysHelp = `allowed are
+  at the top: store, listen, namespaces, limits, tokens, anonymous, anonymous_metrics, tls, audit, cosid
+  in listen: {http, resp}
+  in namespaces: {NAME: {…}}: kind (snowflake, serial, segment, sequence, number, uuid, objectid), prefix, veil, and as the kind is
+    pool, layout, unit, epoch, clock, rollback, ahead, start, window, strict, worker, datacenter; width, check, zone;
+    min_step, max_step, target, from, offset, stride; template; version
+  in veil: {key_file, key_env, bits, version_bits}
+  in limits: {batch, body, connections, rate: {NAME: …}}
+  in tokens: [{name, sha256, certificate, namespaces, admin, rate}]
+  in tls: {cert, key, client_ca, client_auth}
+  in audit: {file}`
 
 // Read reads and checks a file. An error names file, line and key, and
 // what would be allowed; all impossible values are reported at once.
@@ -70,8 +74,11 @@ func Parse(path string, source []byte) (Config, error) {
 	var cfg Config
 	if len(bytes.TrimSpace(source)) > 0 {
 		if err := unmarshal(source, &cfg); err != nil {
-			return Config{}, fmt.Errorf("configuration %s:\n%s\nallowed are, %s",
-				path, withoutSecrets(yaml.FormatError(err, false, true)), keysHelp)
+			help := keysHelp
+			if syntax := new(yaml.SyntaxError); errors.As(err, &syntax) {
+				help = "this is no YAML: what belongs together is indented by the same number of spaces, and never by tabs"
+			}
+			return Config{}, fmt.Errorf("configuration %s:\n%s\n%s", path, withoutSecrets(yaml.FormatError(err, false, true)), help)
 		}
 	}
 	var errs []error

@@ -58,7 +58,10 @@ func TestAMistakeInTheConfigurationNamesFileLineAndKey(t *testing.T) {
 		"limits: {connections: -1}":                           {"limits.connections", "-1", "1000000"},
 		"listen: {resp: 7071}":                                {"line 1", "listen.resp", "7071"},
 		"limits: {batch: -1}":                                 {"limits.batch", "-1"},
-		"namespaces: [":                                       {"[1:"},
+		"namespaces: [":                                       {"[1:", "this is no YAML"},
+		"namespaces:\n\ta: {}":                                {"[2:1]", "never by tabs"},
+		"namespaces: [orders]":                                {"[1:", "in namespaces: {NAME: {…}}: kind"},
+		"listen: 0.0.0.0:7070":                                {"[1:", "in listen: {http, resp}"},
 		"namespaces:\n  a: {layout: x, clock: y, worker: -1}": {"namespaces.a.layout", "namespaces.a.clock", "namespaces.a.worker"},
 	} {
 		path := filepath.Join(t.TempDir(), "firn.yaml")

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestTheReadmesCommandsDoWhatTheySay types those that need no server.
+func TestTheReadmesCommandsDoWhatTheySay(t *testing.T) {
+	r := newReader(t)
+	first, _, _ := strings.Cut(snippets(t, "README.md", "# Firn")[0].text, "\n")
+	out := r.types(snippet{"README.md", "sh", first})
+	newIDs(t, snippet{"README.md", "sh", first}, out, 5, map[string]bool{})
+
+	commands := snippets(t, "README.md", "## On the command line")[0]
+	for _, line := range strings.Split(strings.TrimSpace(commands.text), "\n") {
+		if out := r.types(snippet{commands.at, "sh", line}); out == "" && !strings.Contains(line, " > ") {
+			t.Errorf("%s prints nothing", line)
+		}
+	}
+	if out := r.types(snippet{commands.at, "sh", "wc -l < ids.txt"}); strings.TrimSpace(out) != "1000000" {
+		t.Errorf("ids.txt has %s lines", out)
+	}
+}
+
+// TestTheProgramsOfTheRedisPageHaveIDs runs the programs that are whole there, and the session.
+func TestTheProgramsOfTheRedisPageHaveIDs(t *testing.T) {
+	r := newReader(t)
+	r.serve("firn serve")
+	had := map[string]bool{}
+	run := 0
+	for _, s := range snippets(t, "docs/redis.md", "## From your language") {
+		if s.language != "java" { // its library is not in any registry that tests use
+			newIDs(t, s, r.types(s), 4, had)
+			run++
+		}
+	}
+	if run != 4 {
+		t.Errorf("%d programs were run", run)
+	}
+	for _, s := range snippets(t, "docs/redis.md", "# The Redis protocol") {
+		if s.language != "console" {
+			continue
+		}
+		for _, m := range regexp.MustCompile(`(?m)^\$ (redis-cli .*)$`).FindAllStringSubmatch(s.text, -1) {
+			count := 1
+			if strings.Contains(m[1], "COUNT 3") {
+				count = 3
+			}
+			newIDs(t, s, r.types(snippet{s.at, "sh", m[1]}), count, had)
+		}
+	}
+}
+
+// TestTheCommandsOfTheRPCPageAreAnswered types what is to be tried.
+func TestTheCommandsOfTheRPCPageAreAnswered(t *testing.T) {
+	r := newReader(t)
+	r.serve("firn serve")
+	had := map[string]bool{}
+	joined := strings.NewReplacer("\\\n", " ", "firn serve &\n", "")
+	answered := map[string]int{}
+	for _, s := range snippets(t, "docs/rpc.md", "## Try it") {
+		switch {
+		case s.language == "go":
+			newIDs(t, s, r.types(s), 3, had)
+			answered["go"]++
+			continue
+		case s.language != "sh" || strings.Contains(s.text, "grpc_tools"): // which Debian does not have
+			continue
+		}
+		for _, line := range strings.Split(strings.TrimSpace(joined.Replace(s.text)), "\n") {
+			out := r.types(snippet{s.at, "sh", line})
+			switch program, _, _ := strings.Cut(line, " "); {
+			case strings.Contains(line, `"count":3`):
+				newIDs(t, s, out, 3, had)
+				answered[program]++
+			case strings.Contains(line, "Health/Check") && !strings.Contains(out, `"SERVING"`),
+				strings.HasSuffix(line, " list") && !strings.Contains(out, "firn.v1.IDService"),
+				strings.Contains(line, "GenerateStream") && !strings.Contains(out, `"runs"`):
+				t.Errorf("%s: %s", line, out)
+			}
+		}
+	}
+	if answered["curl"] != 1 || answered["grpcurl"] != 1 || answered["go"] != 2 {
+		t.Errorf("what was tried: %v", answered)
+	}
+}

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn/cmd/firn/internal/server"
+)
+
+func TestWhatIsSuggestedCanBeReachedFromThisMachine(t *testing.T) {
+	listen := func(address string) net.Listener {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		return l
+	}
+	port := func(l net.Listener) string {
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return port
+	}
+	all, loopback := listen(":0"), listen("127.0.0.1:0")
+	for _, test := range []struct {
+		on   server.Listeners
+		want []string
+	}{
+		{server.Listeners{HTTP: all}, []string{"  curl http://127.0.0.1:" + port(all) + "/v1/ids/orders\n"}},
+		{server.Listeners{HTTP: all, RESP: loopback}, []string{"  curl http://127.0.0.1:", "  redis-cli -h 127.0.0.1 -p " + port(loopback) + " INCR orders\n"}},
+	} {
+		var out strings.Builder
+		suggest(&out, test.on)
+		for _, want := range test.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%q, want %q", out.String(), want)
+			}
+		}
+		if got := strings.Contains(out.String(), "redis-cli"); got != (test.on.RESP != nil) {
+			t.Errorf("%q", out.String())
+		}
+	}
+}
+
+func TestAPortInUseSaysWhatToDo(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	_, err = listen(t.Context(), address{"127.0.0.1:0", "--http"}, address{taken.Addr().String(), "--resp"})
+	want := "listen on " + taken.Addr().String() + " (--resp): "
+	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "end the program that listens there, or give another address") {
+		t.Errorf("%v, want %s…", err, want)
+	}
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A snippet is a block of code in a document.
+type snippet struct{ at, language, text string }
+
+// snippets returns the blocks of code under a heading of a document, up to the next
+// heading of the same or a higher level.
+func snippets(t *testing.T, document, heading string) []snippet {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []snippet
+	var inside, open bool
+	level := strings.Index(heading, " ")
+	for line := range strings.Lines(string(text)) {
+		fence, isFence := strings.CutPrefix(strings.TrimRight(line, "\n"), "```")
+		hashes := len(line) - len(strings.TrimLeft(line, "#"))
+		switch {
+		case isFence && !open:
+			open = true
+			if inside {
+				found = append(found, snippet{document + ", " + heading, fence, ""})
+			}
+		case isFence:
+			open = false
+		case open && inside:
+			found[len(found)-1].text += line
+		case !open && hashes > 0 && strings.HasPrefix(line[hashes:], " ") && hashes <= level:
+			inside = strings.TrimSpace(line) == heading
+		}
+	}
+	if len(found) == 0 {
+		t.Fatalf("%s has no code under %q", document, heading)
+	}
+	return found
+}
+
+// howToRun is the first line of a program in a document: the file it is, the command that
+// runs it, and, after a comma, where or with what.
+var howToRun = regexp.MustCompile(`^(?:<\?php )?(?://|#) ([\w/]+\.\w+): ([^,\n]+)`)
+
+// A reader types what documents say, in a folder that is a checkout of this repository.
+type reader struct {
+	t       *testing.T
+	folder  string // for the files it makes
+	root    string // of the repository
+	clean   []string
+	replace *strings.Replacer // the addresses in the documents
+}
+
+// newReader returns a reader who has the tools of tests at hand, and the command as bin/firn
+// and on the path.
+func newReader(t *testing.T) *reader {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	firn, err := exec.LookPath("firn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reader{t: t, folder: t.TempDir(), root: root}
+	bin := filepath.Join(r.folder, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range map[string]string{
+		"bin/firn":     firn,
+		"bin/python3":  "/usr/bin/python3", // Debian's, whose packages it sees
+		"bin/grpcurl":  filepath.Join(root, ".tools/grpcurl-v*"),
+		"proto":        filepath.Join(root, "proto"),
+		"node_modules": filepath.Join(root, ".tools/clients/node_modules"),
+	} {
+		if there, err := filepath.Glob(path); err == nil && len(there) > 0 {
+			if err := os.Symlink(there[len(there)-1], filepath.Join(r.folder, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, variable := range os.Environ() {
+		switch name, _, _ := strings.Cut(variable, "="); {
+		case name == "PATH", name == "GOWORK", name == "XDG_STATE_HOME", strings.HasPrefix(name, "FIRN_"), strings.HasSuffix(strings.ToLower(name), "_proxy"):
+		default:
+			r.clean = append(r.clean, variable)
+		}
+	}
+	r.clean = append(r.clean, "PATH="+bin+":"+os.Getenv("PATH"), "XDG_STATE_HOME="+r.folder, "NO_PROXY=127.0.0.1")
+	return r
+}
+
+// serve runs a command line that serves until the test ends, with the addresses from the
+// environment: others may have those that are the default.
+func (r *reader) serve(line string) {
+	r.t.Helper()
+	line, _, _ = strings.Cut(line, "#")
+	words := strings.Fields(line)
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Dir, cmd.Env = r.root, append(r.clean, "FIRN_HTTP=127.0.0.1:0", "FIRN_RESP=127.0.0.1:0")
+	http, resp := serveUntilTheEnd(r.t, cmd)
+	r.replace = strings.NewReplacer("127.0.0.1:7070", "127.0.0.1:"+http, "127.0.0.1:7071", "127.0.0.1:"+resp,
+		"-p 7071", "-p "+resp, "port=7071", "port="+resp, "port: 7071", "port: "+resp)
+}
+
+// types returns what a snippet prints: of a program, which is saved as its first line says,
+// and of lines for the shell.
+func (r *reader) types(s snippet) string {
+	r.t.Helper()
+	text := s.text
+	if r.replace != nil {
+		text = r.replace.Replace(text)
+	}
+	folder := r.folder
+	environment := r.clean
+	m := howToRun.FindStringSubmatch(text)
+	switch {
+	case m == nil && s.language != "sh":
+		r.t.Fatalf("%s: the first line of the %s does not say how it is run:\n%s", s.at, s.language, text)
+	case m == nil && strings.Contains(text, "go run ./"):
+		folder = r.root
+	case m == nil:
+	case s.language == "go":
+		// As if the file were in the checkout, which is not to be touched.
+		folder = r.root
+		environment = append(environment, "GOFLAGS=-overlay="+r.overlay(m[1], text))
+		text = m[2]
+	default:
+		r.save(m[1], text)
+		text = m[2]
+	}
+	program, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	ctx, cancel := context.WithTimeout(r.t.Context(), clientTimeout)
+	defer cancel()
+	found := exec.CommandContext(ctx, "sh", "-c", "command -v "+program)
+	found.Dir, found.Env = folder, environment
+	needClient(r.t, found.Run() == nil, program)
+	cmd := exec.CommandContext(ctx, "sh", "-e", "-c", text)
+	cmd.Dir, cmd.Env = folder, environment
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		r.t.Errorf("%s: %v: %s%s\n%s", s.at, err, out, &said, text)
+	}
+	return string(out)
+}
+
+// save writes a file and returns its path.
+func (r *reader) save(name, text string) string {
+	r.t.Helper()
+	path := filepath.Join(r.folder, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	return path
+}
+
+// overlay returns the file that shows a file to the go command in the checkout.
+func (r *reader) overlay(name, text string) string {
+	r.t.Helper()
+	return r.save("overlay.json", `{"Replace": {"`+filepath.Join(r.root, name)+`": "`+r.save(name, text)+`"}}`)
+}
