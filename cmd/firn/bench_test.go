@@ -23,6 +23,8 @@ type benched struct {
 	P99        int64  `json:"p99_ns"`
 	P999       int64  `json:"p999_ns"`
 	Max        int64  `json:"max_ns"`
+	Slow       *int64 `json:"calls_over_50ms"`
+	Unbegun    int64  `json:"calls_not_begun"`
 }
 
 func TestBenchMeasuresGeneratorsAndServers(t *testing.T) {
@@ -43,6 +45,10 @@ func TestBenchMeasuresGeneratorsAndServers(t *testing.T) {
 		http + "/txn",
 		atRedis,
 		atRedis + "/other --pipeline 16",
+		http + "/orders --rate 500/s",
+		http + "/orders --rate 500/s --buffered",
+		atRedis + "/paced --rate 500/s --pipeline 4",
+		strings.Replace(http, "http://", "grpc://", 1) + "/orders --rate 500/s",
 	} {
 		status, out := run(nil, strings.Fields("bench --duration 200ms --callers 3 --verify --json "+args)...)
 		var b benched
@@ -50,13 +56,23 @@ func TestBenchMeasuresGeneratorsAndServers(t *testing.T) {
 			t.Errorf("firn bench %s exits with %d: %s", args, status, out)
 			continue
 		}
-		if b.IDs == 0 || b.Duplicates != 0 || !b.Verified || b.Timed == 0 || b.Median > b.P99 || b.P99 > b.P999 || b.P999 > b.Max || b.Max == 0 ||
+		if b.IDs == 0 || b.Duplicates != 0 || !b.Verified || b.Timed == 0 || b.Median > b.P99 || b.P99 > b.P999 || b.P999 > b.Max || b.Max == 0 || b.Slow == nil ||
+			strings.Contains(args, "--rate") && b.Timed != 100 ||
 			strings.Contains(out, "geheim") {
 			t.Errorf("firn bench %s: %s", args, out)
 		}
 	}
 	status, out := run(nil, "bench", "--duration", "50ms", "--pipeline", "4", atRedis)
-	if want := `(?s)ids in .* s from redis://…@127.* a second.*4 ids a call, 4 commands at once\na call took .* in the median, .* at the 99th percentile, .* at the 99.9th`; status != 0 || !regexp.MustCompile(want).MatchString(out) {
+	if want := `(?s)ids in .* s from redis://…@127.* a second.*4 ids a call, 4 commands at once\na call took .* in the median, .* at the 99th percentile, .* at the 99.9th.*took longer than 50ms`; status != 0 || !regexp.MustCompile(want).MatchString(out) {
+		t.Errorf("%d: %s", status, out)
+	}
+}
+
+func TestBenchSaysWhenTheRateWasNotReached(t *testing.T) {
+	run := session(t)
+	redis := servers.Redis(t)
+	status, out := run(nil, "bench", "--duration", "100ms", "--rate", "1000000/s", "redis://"+redis.Addr())
+	if want := `1 ids a call, 1000000/s calls due\n(?s).*\(100,000 timed\).*\n[0-9,]+ of them were due and not begun`; status != 0 || !regexp.MustCompile(want).MatchString(out) {
 		t.Errorf("%d: %s", status, out)
 	}
 }
@@ -89,6 +105,11 @@ func TestBenchSaysWhatIsWrongWithATarget(t *testing.T) {
 		{"redis://a,b", 2, `one host is measured`},
 		{"--pipeline -1 redis://h", 2, `--pipeline -1 is out of range: 1 to 10000`},
 		{"--pipeline many redis://h", 2, `--pipeline "many" is no number of commands: 1 to 10000`},
+		{"--rate 10/s", 2, `--rate, --pipeline, --buffered and --token-file are for a benchmark of a server: give its URL`},
+		{"--rate 10 " + http, 2, `"10" is no rate of calls (--rate): write calls in a time, as in 5000/s or 600/m, at most 1000000/s`},
+		{"--rate 2000000/s " + http, 2, `at most 1000000/s`},
+		{"--rate 10/s grpc://h?stream=true", 2, `--rate is for requests: a server fills a stream as fast as it is read`},
+		{"--rate 10/s redis://127.0.0.1:1", 1, `INCR bench: dial tcp 127.0.0.1:1: connect: connection refused`},
 		{"--buffered", 2, `for a benchmark of a server: give its URL`},
 		{"--processes 2 " + http, 2, `--processes are for a benchmark here`},
 		{"--token-file nosuch " + http, 1, `token: open nosuch`},

@@ -19,35 +19,50 @@ import (
 	"github.com/firn-id/firn/internal/servers"
 )
 
-// A served is a process of firn serve, with an address that it keeps.
+// A served is a process of firn serve, with addresses that it keeps.
 type served struct {
 	t       *testing.T
 	folder  string
 	address string
+	resp    string // or off
 	cmd     *exec.Cmd
 }
 
-// serving starts count servers over one store.
+// serving starts count servers over one store, that answer over HTTP.
 func serving(t *testing.T, count int) map[string]*served {
-	folder := t.TempDir()
-	config := fmt.Sprintf("store: sqlite:%s\nnamespaces: {orders: {}, txn: {kind: sequence}, visits: {kind: uuid, prefix: visit}}\n", filepath.Join(folder, "firn.db"))
-	if err := os.WriteFile(filepath.Join(folder, "firn.yaml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	folder := configured(t, "namespaces: {orders: {}, txn: {kind: sequence}, visits: {kind: uuid, prefix: visit}}", "sqlite:firn.db")
 	all := map[string]*served{}
 	for len(all) < count {
-		s := &served{t: t, folder: folder, address: fmt.Sprintf("127.0.0.1:%d", servers.FreePort(t))}
-		s.start()
-		t.Cleanup(s.kill)
+		s := startServed(t, folder, "off")
 		all["http://"+s.address] = s
 	}
 	return all
 }
 
+// configured returns a folder with a configuration in it.
+func configured(t *testing.T, namespaces, store string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	store = strings.Replace(store, "sqlite:", "sqlite:"+folder+"/", 1)
+	if err := os.WriteFile(filepath.Join(folder, "firn.yaml"), []byte("store: "+store+"\n"+namespaces+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// startServed starts a server with the configuration in a folder, until the test ends.
+func startServed(t *testing.T, folder, resp string) *served {
+	t.Helper()
+	s := &served{t: t, folder: folder, address: fmt.Sprintf("127.0.0.1:%d", servers.FreePort(t)), resp: resp}
+	s.start()
+	t.Cleanup(s.kill)
+	return s
+}
+
 // start starts the process and returns once it serves.
 func (s *served) start() {
 	s.t.Helper()
-	s.cmd = firnCommand(context.Background(), s.folder, "serve", "--config", filepath.Join(s.folder, "firn.yaml"), "--http", s.address, "--resp", "off")
+	s.cmd = firnCommand(context.Background(), s.folder, "serve", "--config", filepath.Join(s.folder, "firn.yaml"), "--http", s.address, "--resp", s.resp)
 	s.cmd.Stderr = nil
 	log, err := s.cmd.StderrPipe()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/idset"
+	"github.com/firn-id/firn/cmd/firn/internal/rate"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/lease"
 )
@@ -24,6 +25,7 @@ type load struct {
 	verify    bool
 	buffered  bool
 	tokenFile string
+	rate      rate.Rate // of calls, all callers together; zero: one after the other
 }
 
 // size is how many ids a call takes.
@@ -69,6 +71,7 @@ func newBench() *cobra.Command {
 	var (
 		flags  generatorFlags
 		l      load
+		pace   string
 		asJSON bool
 	)
 	cmd := &cobra.Command{
@@ -84,6 +87,11 @@ the store, or by the server at TARGET:
   grpc://HOST:PORT/NAMESPACE    each call a request; ?stream=true: one stream a caller
   grpcs://…
 
+Each caller calls as soon as it was answered. With --rate calls to a server begin on
+schedule, whether or not those before are answered, and are timed from when they were
+due: what clients see that do not wait for each other. Give enough --callers for the
+calls that are under way at a time.
+
 Without a namespace it is "bench". A token is read from --token-file, or from the
 environment variable FIRN_TOKEN. With --verify every id of all callers and
 processes goes into one exact set; a duplicate is an error.`,
@@ -92,25 +100,32 @@ processes goes into one exact set; a duplicate is an error.`,
   firn bench --verify --callers 100 --duration 30s --processes 4
   firn bench --verify --callers 100 --batch 100 http://127.0.0.1:7070
   firn bench --buffered http://127.0.0.1:7070/orders
+  firn bench --callers 50 --rate 20000/s grpc://127.0.0.1:7070/orders
   firn bench --callers 50 --pipeline 16 redis://127.0.0.1:7071/orders`,
 		Args: func(cmd *cobra.Command, args []string) error { return usage(cobra.MaximumNArgs(1)(cmd, args)) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := l.check(); err != nil {
 				return usage(err)
 			}
+			if pace != "" {
+				var err error
+				if l.rate, err = parseCallRate(pace); err != nil {
+					return usage(err)
+				}
+			}
 			cfg, err := flags.config(cmd.ErrOrStderr())
 			if err != nil {
 				return usage(err)
 			}
-			r := report{Callers: l.callers, Processes: l.processes, Batch: l.batch, Pipeline: l.pipeline, Buffered: l.buffered, Verified: l.verify}
+			r := report{Callers: l.callers, Processes: l.processes, Batch: l.batch, Pipeline: l.pipeline, Rate: pace, Buffered: l.buffered, Verified: l.verify}
 			switch {
 			case len(args) == 1 && l.processes > 1:
 				return usage(errors.New("--processes are for a benchmark here, not for one of a server"))
 			case len(args) == 1:
 				r.Target = storeurl.Redact(args[0])
 				err = benchTarget(cmd.Context(), args[0], l, &r)
-			case l.pipeline != 0 || l.buffered || l.tokenFile != "":
-				return usage(errors.New("--pipeline, --buffered and --token-file are for a benchmark of a server: give its URL"))
+			case l.pipeline != 0 || l.buffered || l.tokenFile != "" || pace != "":
+				return usage(errors.New("--rate, --pipeline, --buffered and --token-file are for a benchmark of a server: give its URL"))
 			case l.processes > 1:
 				r.Target = "generators of several processes"
 				err = benchProcesses(cmd.Context(), flags, l, &r)
@@ -137,6 +152,7 @@ processes goes into one exact set; a duplicate is an error.`,
 	l.add(cmd)
 	cmd.Flags().IntVar(&l.processes, "processes", 1, "processes that share the store, each with its own worker")
 	cmd.Flags().IntVar(&l.pipeline, "pipeline", 0, "commands sent at once, to redis:// (default 1)")
+	cmd.Flags().StringVar(&pace, "rate", "", "calls of all callers in a time, as 5000/s, timed from when they were due (default one after the other)")
 	cmd.Flags().BoolVar(&l.buffered, "buffered", false, "take from the Go client's buffer, of http://")
 	cmd.Flags().StringVar(&l.tokenFile, "token-file", "", "file with the token that a server wants")
 	cmd.Flags().BoolVar(&l.verify, "verify", false, "put every id into one set and fail on a duplicate")

@@ -14,9 +14,29 @@ import (
 
 // found is what callers have found together.
 type found struct {
-	ids   int64
-	took  time.Duration
-	calls latency.Histogram // of how long calls took
+	ids     int64
+	took    time.Duration
+	calls   latency.Histogram // of how long calls took
+	slow    int64             // of these, those that took longer than slowCall
+	unbegun int64             // of these, those that were due and found no caller
+}
+
+// slowCall is what somebody notices who waits for an id.
+const slowCall = 50 * time.Millisecond
+
+// add counts a call that was timed.
+func (f *found) add(took time.Duration) {
+	f.calls.Add(took)
+	if took > slowCall {
+		f.slow++
+	}
+}
+
+// merge adds what another has found.
+func (f *found) merge(other *found) {
+	f.ids += other.ids
+	f.calls.Merge(&other.calls)
+	f.slow += other.slow
 }
 
 const (
@@ -41,58 +61,82 @@ func (l load) into(set *idset.Set) func([]firn.ID) {
 	}
 }
 
-// drive lets callers fill their buffers from fill until the time is over, times
-// one of every so many calls, and hands what each made to keep.
-func drive(ctx context.Context, l load, every int, fill func(context.Context, []firn.ID) (int, error), keep func([]firn.ID)) (found, error) {
+// A fill fills ids, as one call of what is measured does, and returns how many it filled.
+type fill func(ctx context.Context, ids []firn.ID) (int, error)
+
+// drive lets callers fill their buffers from fill until the time is over, times one of
+// every so many calls, and hands what each made to keep.
+func drive(ctx context.Context, l load, every int, f fill, keep func([]firn.ID)) (all found, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.duration, errTimeOver)
 	defer cancel()
-	var (
-		stop  atomic.Bool
-		mu    sync.Mutex
-		all   found
-		first error // the others say the same, or were ended by it
-		group sync.WaitGroup
-	)
+	var stop atomic.Bool
 	context.AfterFunc(ctx, func() { stop.Store(true) })
 	start := time.Now()
+	all, err = l.each(ctx, f, keep, func(ctx context.Context, c *caller) error {
+		for call := 0; !stop.Load(); call++ {
+			var began time.Time
+			timed := call%every == 0
+			if timed {
+				began = time.Now()
+			}
+			if err := c.call(ctx); err != nil {
+				return err
+			}
+			if timed {
+				c.found.add(time.Since(began))
+			}
+		}
+		return nil
+	})
+	all.took = time.Since(start)
+	return all, err
+}
+
+// A caller calls, and counts for itself: counting together would cost more than an id.
+type caller struct {
+	fill   fill
+	keep   func([]firn.ID)
+	size   int // of a call
+	buffer []firn.ID
+	found  found
+}
+
+// call makes one call.
+func (c *caller) call(ctx context.Context) error {
+	n, err := c.fill(ctx, c.buffer[len(c.buffer):len(c.buffer)+c.size])
+	c.buffer = c.buffer[:len(c.buffer)+n]
+	c.found.ids += int64(n)
+	if len(c.buffer)+c.size > cap(c.buffer) {
+		c.keep(c.buffer)
+		c.buffer = c.buffer[:0]
+	}
+	return err
+}
+
+// each runs loop in every caller. It returns what they found together, and the first
+// error: the others say the same, or were ended by it. That the context has ended is
+// none.
+func (l load) each(ctx context.Context, f fill, keep func([]firn.ID), loop func(context.Context, *caller) error) (all found, first error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		mu    sync.Mutex
+		group sync.WaitGroup
+	)
 	for range l.callers {
 		group.Go(func() {
-			size := max(l.size(), keptAtOnce)
-			buffer := make([]firn.ID, 0, size+l.size())
-			var mine found // counting together would cost more than an id
-			var failed error
-			for call := 0; !stop.Load() && failed == nil; call++ {
-				var began time.Time
-				timed := call%every == 0
-				if timed {
-					began = time.Now()
-				}
-				n, err := fill(ctx, buffer[len(buffer):len(buffer)+l.size()])
-				if timed && err == nil {
-					mine.calls.Add(time.Since(began))
-				}
-				buffer = buffer[:len(buffer)+n]
-				mine.ids += int64(n)
-				if ended := ctx.Err() != nil && errors.Is(err, context.Cause(ctx)); err != nil && !ended {
-					failed = err
-					cancel()
-				}
-				if len(buffer) >= size {
-					keep(buffer)
-					buffer = buffer[:0]
-				}
-			}
-			keep(buffer)
+			c := &caller{fill: f, keep: keep, size: l.size(), buffer: make([]firn.ID, 0, max(l.size(), keptAtOnce)+l.size())}
+			err := loop(ctx, c)
+			keep(c.buffer)
 			mu.Lock()
 			defer mu.Unlock()
-			all.ids += mine.ids
-			all.calls.Merge(&mine.calls)
-			if first == nil {
-				first = failed
+			all.merge(&c.found)
+			if ended := ctx.Err() != nil && errors.Is(err, context.Cause(ctx)); err != nil && !ended && first == nil {
+				first = err
+				cancel()
 			}
 		})
 	}
 	group.Wait()
-	all.took = time.Since(start)
 	return all, first
 }

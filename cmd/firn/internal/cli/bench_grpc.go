@@ -65,6 +65,9 @@ func grpcTarget(text string, l load) (_ target, err error) {
 	if stream && l.callers > maxStreams {
 		return nil, usage(firn.NewRangeError("--callers with ?stream=true", int64(l.callers), 1, maxStreams, ""))
 	}
+	if stream && !l.rate.IsZero() {
+		return nil, usage(errors.New("--rate is for requests: a server fills a stream as fast as it is read"))
+	}
 	token, err := readToken(l.tokenFile)
 	if err != nil {
 		return nil, err

@@ -19,6 +19,7 @@ type report struct {
 	Processes  int           `json:"processes"`
 	Batch      int           `json:"batch"`
 	Pipeline   int           `json:"pipeline,omitempty"`
+	Rate       string        `json:"rate,omitempty"`
 	Buffered   bool          `json:"buffered,omitempty"`
 	Seconds    float64       `json:"seconds"`
 	IDs        int64         `json:"ids"`
@@ -32,6 +33,8 @@ type report struct {
 	P99        time.Duration `json:"p99_ns,omitempty"`
 	P999       time.Duration `json:"p999_ns,omitempty"`
 	Max        time.Duration `json:"max_ns,omitempty"`
+	Slow       int64         `json:"calls_over_50ms"`
+	Unbegun    int64         `json:"calls_not_begun,omitempty"`
 }
 
 // finish notes what was found.
@@ -43,7 +46,7 @@ func (r *report) finish(set *idset.Set, f found) {
 	if r.IDs > 0 {
 		r.PerSecond, r.Nanos = float64(r.IDs)/r.Seconds, r.Seconds*1e9/float64(r.IDs)
 	}
-	r.Timed = f.calls.Total()
+	r.Timed, r.Slow, r.Unbegun = f.calls.Total(), f.slow, f.unbegun
 	r.Median, r.P99, r.P999, r.Max = f.calls.Quantile(0.5), f.calls.Quantile(0.99), f.calls.Quantile(0.999), f.calls.Max()
 }
 
@@ -61,10 +64,17 @@ func (r report) print(out io.Writer, asJSON bool) error {
 	if r.Pipeline > 0 {
 		fmt.Fprintf(&b, ", %d commands at once", r.Pipeline)
 	}
+	if r.Rate != "" {
+		fmt.Fprintf(&b, ", %s calls due", r.Rate)
+	}
 	b.WriteByte('\n')
 	if r.Timed > 0 {
-		fmt.Fprintf(&b, "a call took %v in the median, %v at the 99th percentile, %v at the 99.9th, %v at most (%s timed)\n",
-			r.Median, r.P99, r.P999, r.Max, thousands(r.Timed))
+		fmt.Fprintf(&b, "a call took %v in the median, %v at the 99th percentile, %v at the 99.9th, %v at most (%s timed); %s took longer than %v\n",
+			r.Median, r.P99, r.P999, r.Max, thousands(r.Timed), thousands(r.Slow), slowCall)
+	}
+	if r.Unbegun > 0 {
+		fmt.Fprintf(&b, "%s of them were due and not begun when the time was over, and count as long as they had waited: more --callers, or a lower --rate\n",
+			thousands(r.Unbegun))
 	}
 	if r.Verified {
 		fmt.Fprintf(&b, "%d duplicates\n", r.Duplicates)

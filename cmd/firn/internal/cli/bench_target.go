@@ -47,8 +47,15 @@ func benchTarget(ctx context.Context, url string, l load, r *report) (err error)
 	if err != nil {
 		return err
 	}
-	var set idset.Set
-	found, err := drive(ctx, l, t.every(), t.fill, l.into(&set))
+	var (
+		set   idset.Set
+		found found
+	)
+	if l.rate.IsZero() {
+		found, err = drive(ctx, l, t.every(), t.fill, l.into(&set))
+	} else {
+		found, err = driveAt(ctx, l, t.fill, l.into(&set))
+	}
 	r.finish(&set, found)
 	return errors.Join(err, t.close())
 }

@@ -126,7 +126,7 @@ func listPresets(out io.Writer, asJSON bool) error {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%v\t%s\t%s\t%s\t%s\t%s\n", p.Name, l.Bits(), l.Unit(),
 			l.Epoch().Format(time.DateOnly), until,
-			thousands((l.MaxDatacenter()+1)*(l.MaxWorker()+1)), rate(l.IDsPerSecond()), p.Remark)
+			thousands((l.MaxDatacenter()+1)*(l.MaxWorker()+1)), perSecond(l.IDsPerSecond()), p.Remark)
 	}
 	fmt.Fprintln(table)
 	if err := table.Flush(); err != nil {
@@ -201,7 +201,7 @@ func showLayout(out io.Writer, l firn.Layout, info layoutInfo) {
 		line("datacenters", "%s", thousands(l.MaxDatacenter()+1))
 	}
 	line("workers", "%s", thousands(l.MaxWorker()+1))
-	line("ids", "%s a tick, %s a second, of each worker", thousands(l.MaxSequence()+1), rate(l.IDsPerSecond()))
+	line("ids", "%s a tick, %s a second, of each worker", thousands(l.MaxSequence()+1), perSecond(l.IDsPerSecond()))
 	line("largest id", "%d", l.MaxID())
 	if l.MaxID() < 1<<53 {
 		line("", "below 2^53: exact as a JavaScript number")
@@ -232,8 +232,8 @@ func age(l firn.Layout) string {
 // thousands writes a count for people.
 func thousands(n int64) string { return grouped(fmt.Sprint(n)) }
 
-// rate writes how many there are a second. That may be more than an int64 holds.
-func rate(perSecond float64) string { return grouped(fmt.Sprintf("%.0f", math.Trunc(perSecond))) }
+// perSecond writes how many there are a second. That may be more than an int64 holds.
+func perSecond(n float64) string { return grouped(fmt.Sprintf("%.0f", math.Trunc(n))) }
 
 func grouped(text string) string {
 	var b strings.Builder

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/rate"
+)
+
+// maxCallRate bounds --rate: it is more than the callers of one process can make.
+const maxCallRate = 1_000_000
+
+// parseCallRate reads how many calls are to be made in a time.
+func parseCallRate(text string) (rate.Rate, error) {
+	r, err := rate.Parse(text)
+	if err != nil || float64(r.Count) > maxCallRate*r.Per.Seconds() {
+		return r, firn.NewSyntaxError("rate of calls (--rate)", text, "write calls in a time, as in 5000/s or 600/m, at most 1000000/s")
+	}
+	return r, nil
+}
+
+// A schedule says when calls are due, at a rate that does not depend on how long they
+// take: callers of a real server do not wait for each other. Who measures from the
+// moment in which a call was due counts the time for which it waited for a caller
+// that was held up, and a server that stands still for a second is seen by all calls of that
+// second, not by one of each caller.
+type schedule struct {
+	rate  rate.Rate
+	start time.Time
+	until time.Duration // calls are due before
+	due   chan time.Time
+	next  int64 // the first that was not handed out; to be read once due is closed
+}
+
+func newSchedule(r rate.Rate, start time.Time, until time.Duration) *schedule {
+	return &schedule{rate: r, start: start, until: until, due: make(chan time.Time)}
+}
+
+// at returns when call n is due, from the start.
+func (s *schedule) at(n int64) time.Duration {
+	return time.Duration(float64(n) * float64(s.rate.Per) / float64(s.rate.Count))
+}
+
+// run hands calls out as they are due, until ctx ends or none is left.
+func (s *schedule) run(ctx context.Context) {
+	defer close(s.due)
+	for ; s.at(s.next) < s.until; s.next++ {
+		at := s.start.Add(s.at(s.next))
+		sleepUntil(at)
+		select {
+		case s.due <- at:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// unbegun adds the calls that were due by the end and found no caller, as ones that took
+// as long as they had waited by then: at the least they would have taken that.
+func (s *schedule) unbegun(end time.Time, f *found) {
+	for n := s.next; s.at(n) < s.until; n++ {
+		waited := end.Sub(s.start.Add(s.at(n)))
+		if waited < 0 {
+			return // an error ended the benchmark before it was due
+		}
+		f.add(waited)
+		f.unbegun++
+	}
+}
+
+// driveAt is drive with calls that begin as they are due by the rate of l, and are timed
+// from then. Each caller makes one before, so that connections are there.
+func driveAt(ctx context.Context, l load, f fill, keep func([]firn.ID)) (found, error) {
+	first, err := l.each(ctx, f, keep, func(ctx context.Context, c *caller) error { return c.call(ctx) })
+	if err != nil {
+		return first, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, l.duration, errTimeOver)
+	defer cancel()
+	start := time.Now()
+	s := newSchedule(l.rate, start, l.duration)
+	var handing sync.WaitGroup
+	handing.Go(func() { s.run(ctx) })
+	all, err := l.each(ctx, f, keep, func(ctx context.Context, c *caller) error {
+		for {
+			select {
+			case at, more := <-s.due:
+				if !more {
+					return nil
+				}
+				if err := c.call(ctx); err != nil {
+					return err
+				}
+				c.found.add(time.Since(at))
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	})
+	cancel()
+	handing.Wait()
+	all.took = time.Since(start)
+	all.ids += first.ids
+	s.unbegun(start.Add(min(all.took, l.duration)), &all)
+	return all, err
+}
