@@ -113,6 +113,7 @@ made on first use and share one generator, which the flags describe.`,
 		},
 	}
 	flags.add(cmd, 5*time.Minute)
+	cmd.Flags().Lookup("verbose").Usage = "log requests over HTTP and gRPC that failed too, and why connections of the Redis protocol ended"
 	cmd.Flags().StringVar(&configFile, "config", "", "YAML file with namespaces (see docs/server.md)")
 	cmd.Flags().StringVar(&http, "http", defaultHTTP, "address of HTTP and gRPC")
 	cmd.Flags().StringVar(&resp, "resp", defaultRESP, "address of the Redis protocol; off for none")

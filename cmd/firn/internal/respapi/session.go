@@ -151,7 +151,7 @@ func crossProtocol(word []byte) bool {
 func (s *Server) warnOfHTTP(remote net.Addr) {
 	now, last := time.Since(s.started)+time.Minute, s.warned.Load()
 	if int64(now)-last >= int64(time.Minute) && s.warned.CompareAndSwap(last, int64(now)) {
-		s.cfg.Log.Warn("a connection was closed that speaks HTTP to the Redis protocol's port; somebody may have made a browser do so", "remote", remote)
+		s.cfg.Log.Warn("a connection was closed that speaks HTTP to the Redis protocol's port: HTTP has a port of its own; or somebody has made a browser do so", "remote", remote)
 	}
 }
 
