@@ -97,7 +97,11 @@ func (e *Error) away() bool {
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		return true
 	case http.StatusServiceUnavailable:
-		return e.Code == "" || e.Code == "shutting_down" || e.Code == "not_ready"
+		switch e.Code {
+		case "", "starting", "shutting_down", "not_ready", "too_many_connections":
+			return true
+		}
+		return false
 	case http.StatusOK: // it broke off
 		return !errors.Is(e.Err, ErrAnswer) && !errors.Is(e.Err, ErrKind)
 	default:

@@ -339,3 +339,22 @@ func TestWhatLiesInTheBufferAtCloseIsNotIssued(t *testing.T) {
 		}
 	})
 }
+
+// A server that starts has no ids for anybody: it is probed until it has, not asked.
+func TestAServerThatStartsIsLeft(t *testing.T) {
+	for code, up := range map[string]bool{"starting": false, "too_many_connections": false, "overloaded": true, "fence_reached": true} {
+		synctest.Test(t, func(t *testing.T) {
+			net := network{"a": {kind: "snowflake", status: 503, code: code}, "b": {kind: "snowflake", next: 1}}
+			c := newClient(t, net.config())
+			orders := ids(t, c, "orders")
+			for range 20 {
+				if _, err := orders.Fresh(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if asked := net["a"].seen().ids; asked == 0 || asked > 1 != up {
+				t.Errorf("%s: asked %d times", code, asked)
+			}
+		})
+	}
+}

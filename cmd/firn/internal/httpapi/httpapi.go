@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -176,7 +177,11 @@ func (a *API) parse(r *http.Request) (count int, f form, err error) {
 		f, err = parseForm("", "", r.Header.Get("Accept"))
 		return count, f, err
 	}
-	query := r.URL.Query()
+	// What cannot be read is not passed over: it may have been the count.
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return 0, f, failure.BadRequest("bad_request", "the query cannot be read: %v", err)
+	}
 	if query.Has("count") {
 		text := query.Get("count")
 		if count, err = strconv.Atoi(text); err != nil {

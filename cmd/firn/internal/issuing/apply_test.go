@@ -545,3 +545,44 @@ func TestAConfigurationWithoutNamespacesDoesNotChangeTheirKind(t *testing.T) {
 		}
 	}
 }
+
+// pairedStore has each of two namespaces wait for the other, when ranges are given back.
+type pairedStore struct {
+	*memstore.Store
+	closing atomic.Bool
+	both    sync.WaitGroup
+}
+
+func (s *pairedStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+	if s.closing.Load() && strings.HasPrefix(key, "firn/segment:") {
+		s.both.Done()
+		met := make(chan struct{})
+		go func() { s.both.Wait(); close(met) }()
+		select {
+		case <-met:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	return s.Store.CompareAndSwap(ctx, key, old, value)
+}
+
+// There is one time for all; where the store is slow, one after the other would not end in it.
+func TestNamespacesGiveBackTogether(t *testing.T) {
+	st := &pairedStore{Store: memstore.New(nil)}
+	s := opened(t, st, "namespaces: {a: {kind: segment}, b: {kind: segment}}")
+	f := s.Front(issuing.HTTP)
+	caller := local(t, f)
+	var b issuing.Batch
+	for _, name := range []string{"a", "b"} {
+		if err := take(t, f, caller, name, 1, &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st.both.Add(2)
+	st.closing.Store(true)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	st.closing.Store(false)
+}

@@ -33,6 +33,9 @@ const maxDynamic = 10_000
 // given back.
 const closeTimeout = 5 * time.Second
 
+// closingAtOnce is how many of them are asked of the store at once.
+const closingAtOnce = 16
+
 // Config is what Open works with.
 type Config struct {
 	Settings settings.Config
@@ -149,19 +152,44 @@ func (s *Service) release(from, kept *snapshot) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	var errs []error
+	together := closing{places: make(chan struct{}, closingAtOnce)}
 	for _, ns := range from.namespaces {
 		if !used[ns.base] {
 			used[ns.base] = true
-			errs = append(errs, ns.base.close(ctx))
+			together.do(ctx, ns.base.close)
 		}
 	}
 	for _, p := range from.pools {
 		if !pools[p] {
-			errs = append(errs, p.lease.Close(ctx))
+			together.do(ctx, p.lease.Close)
 		}
 	}
-	return errors.Join(errs...)
+	return together.wait()
+}
+
+// A closing gives back what many hold at once: they have one time for it together.
+type closing struct {
+	places chan struct{}
+	group  sync.WaitGroup
+	mu     sync.Mutex
+	errs   []error // guarded by mu
+}
+
+func (c *closing) do(ctx context.Context, end func(context.Context) error) {
+	c.places <- struct{}{}
+	c.group.Go(func() {
+		defer func() { <-c.places }()
+		if err := end(ctx); err != nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.errs = append(c.errs, err)
+		}
+	})
+}
+
+func (c *closing) wait() error {
+	c.group.Wait()
+	return errors.Join(c.errs...)
 }
 
 // find returns a namespace, and makes it where that is allowed and wanted.

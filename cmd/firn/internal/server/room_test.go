@@ -35,7 +35,7 @@ func TestTheRoomOfLargeAnswersIsGivenBack(t *testing.T) {
 		}
 		defer answer.Body.Close()
 		n, err := io.Copy(io.Discard, answer.Body)
-		if answer.StatusCode != 200 || n < count {
+		if answer.StatusCode != http.StatusOK || n < count {
 			return fmt.Errorf("%s, %d bytes, %w", answer.Status, n, err)
 		}
 		return err

@@ -183,6 +183,8 @@ func TestBadRequestsGetTheirStatusAndAReason(t *testing.T) {
 		{"POST", "/v1/ids/orders?count=1.5", 400, "bad_count", "1.5"},
 		{"POST", "/v1/ids/orders?count=99999999999999999999", 400, "bad_count", "99999999999999999999"},
 		{"POST", "/v1/ids/orders?count=1001", 413, "batch_too_large", "limit of 1000"},
+		{"POST", "/v1/ids/orders?count=1;count=5", 400, "bad_request", "semicolon"},
+		{"POST", "/v1/ids/orders?count=%5", 400, "bad_request", "%5"},
 		{"POST", "/v1/ids/orders?format=roman", 400, "bad_format", "base58"},
 		{"POST", "/v1/ids/orders?numbers=maybe", 400, "bad_request", "maybe"},
 		{"POST", "/v1/ids/orders?numbers=true&format=hex", 400, "bad_format", "hex"},
