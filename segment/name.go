@@ -140,6 +140,12 @@ func (n *Name) Fill(ctx context.Context, ids []firn.ID) (int, error) {
 	return filled, nil
 }
 
+// Prepare returns once an id is at hand: for callers to come that shall not wait, or not
+// be promised what is not to be had. It is counted as a call that waits. Errors are those of NextContext.
+func (n *Name) Prepare(ctx context.Context) error {
+	return n.wait(ctx, func() bool { return n.left() > 0 })
+}
+
 // takeSlowly takes from the next range, or waits for one.
 func (n *Name) takeSlowly(ctx context.Context, count uint64) (Range, error) {
 	var r Range

@@ -12,6 +12,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/wideid"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/prefixed"
+	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/sequence"
 )
 
@@ -90,7 +91,8 @@ func (b *builder) base(ctx context.Context, name string, set settings.Namespace)
 		p, err := b.pool(ctx, set)
 		return leased{p}, err
 	}
-	if was := b.old.namespaces[name]; was != nil && reflect.DeepEqual(bare(was.settings), bare(set)) {
+	was := b.old.namespaces[name]
+	if was != nil && reflect.DeepEqual(bare(was.settings), bare(set)) {
 		return was.base, nil
 	}
 	log := b.service.log.With("namespace", name)
@@ -101,7 +103,7 @@ func (b *builder) base(ctx context.Context, name string, set settings.Namespace)
 			return nil, err
 		}
 		cfg.Store, cfg.Log = b.service.store, log
-		return newSegments(name, cfg)
+		return b.segments(ctx, was, name, cfg)
 	case "sequence":
 		return newSequences(name, sequence.Config{Store: b.service.store, Start: set.From, Log: log})
 	case "number":
@@ -118,6 +120,26 @@ func (b *builder) base(ctx context.Context, name string, set settings.Namespace)
 		return &local{next}, err
 	}
 	return nil, fmt.Errorf("%w: %s", errKind, set.Kind)
+}
+
+// segments returns ranges of a namespace, which has ids at hand if the one that it is to
+// replace has: who asks for them shall not wait for the store, nor be refused because it
+// is away.
+func (b *builder) segments(ctx context.Context, was *Namespace, name string, cfg segment.Config) (base, error) {
+	made, err := newSegments(name, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if was == nil {
+		return made, nil
+	}
+	if old, ok := was.base.(*segments); !ok || old.name.State().Left == 0 {
+		return made, nil
+	}
+	if err := made.name.Prepare(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("no range could be fetched by the new settings: %w", err), made.close(ended))
+	}
+	return made, nil
 }
 
 // errKind is a mistake of this file: a namespace that passed the check has a kind.

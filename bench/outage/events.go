@@ -1,0 +1,116 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// An event is something that no request should notice.
+type event struct {
+	name   string
+	happen func() error
+}
+
+// away is how long the store is.
+const away = 3 * time.Second
+
+func events(s *server, redis *process) []event {
+	return []event{
+		{"nothing", func() error { return nil }},
+		{"the store stands still for 3 s", func() error {
+			if err := redis.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+				return err
+			}
+			time.Sleep(away)
+			return redis.cmd.Process.Signal(syscall.SIGCONT)
+		}},
+		{"the store is killed, and restarted after 3 s", func() error {
+			if err := redis.kill(); err != nil {
+				return err
+			}
+			time.Sleep(away)
+			return redis.start()
+		}},
+		{"a namespace is added, another changed", func() error { return s.reload(false) }},
+		{"the settings of generator and ranges are changed", func() error { return s.reload(true) }},
+		{"the worker is taken away", s.handOver},
+	}
+}
+
+// reload has the server follow another configuration, several times.
+func (s *server) reload(all bool) error {
+	for range 3 {
+		if all {
+			s.version++
+		}
+		s.extra++
+		if err := s.configure(); err != nil {
+			return err
+		}
+		seen := s.log.count(inForce)
+		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			return err
+		}
+		if err := wait("the new configuration is in force", func() bool { return s.log.count(inForce) > seen }); err != nil {
+			return errors.Join(err, errors.New(s.log.String()))
+		}
+	}
+	return nil
+}
+
+// inForce is what the server says of a new configuration.
+const inForce = `msg="in force: configuration"`
+
+// handOver takes the server's worker away and waits until it has another.
+func (s *server) handOver() error {
+	worker, err := s.worker()
+	if err != nil {
+		return err
+	}
+	out, err := exec.Command(s.firn, "workers", "release", strconv.FormatInt(worker, 10), "--store", s.store).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("firn workers release %d: %w: %s", worker, err, out)
+	}
+	var failed error
+	err = wait("the server takes another worker", func() bool {
+		var now int64
+		now, failed = s.worker()
+		return failed != nil || now != worker
+	})
+	return errors.Join(failed, err)
+}
+
+// worker returns the worker in use.
+func (s *server) worker() (int64, error) {
+	answer, err := http.Get("http://" + s.address + "/v1/namespaces/orders")
+	if err != nil {
+		return 0, err
+	}
+	var state struct {
+		Worker *int64 `json:"worker"`
+	}
+	err = json.NewDecoder(answer.Body).Decode(&state)
+	if err := errors.Join(err, answer.Body.Close()); err != nil {
+		return 0, err
+	}
+	if state.Worker == nil {
+		return 0, fmt.Errorf("GET /v1/namespaces/orders: %s, and no worker", answer.Status)
+	}
+	return *state.Worker, nil
+}
+
+// wait polls for a state.
+func wait(what string, is func() bool) error {
+	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not within 30 s: %s", what)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A target is what a load is put on.
+type target struct{ protocol, kind, url string }
+
+// A result is what firn bench prints.
+type result struct {
+	PerSecond float64       `json:"ids_per_second"` // and calls: each takes one
+	Timed     int64         `json:"calls_timed"`
+	Median    time.Duration `json:"median_ns"`
+	P99       time.Duration `json:"p99_ns"`
+	P999      time.Duration `json:"p999_ns"`
+	Max       time.Duration `json:"max_ns"`
+	Slow      int64         `json:"calls_over_50ms"`
+	Unbegun   int64         `json:"calls_not_begun"`
+}
+
+// merge returns medians of rounds, and the greatest of the greatest.
+func merge(rounds []result) (m result) {
+	median := func(of func(result) time.Duration) time.Duration {
+		values := make([]time.Duration, len(rounds))
+		for i, r := range rounds {
+			values[i] = of(r)
+		}
+		slices.Sort(values)
+		return values[len(values)/2]
+	}
+	rates := make([]float64, len(rounds))
+	for i, r := range rounds {
+		rates[i] = r.PerSecond
+		m.Timed += r.Timed
+		m.Slow += r.Slow
+		m.Max = max(m.Max, r.Max)
+	}
+	slices.Sort(rates)
+	m.PerSecond = rates[len(rates)/2]
+	m.Median = median(func(r result) time.Duration { return r.Median })
+	m.P99 = median(func(r result) time.Duration { return r.P99 })
+	m.P999 = median(func(r result) time.Duration { return r.P999 })
+	return m
+}
+
+// bench puts a load on a target, with a rate of calls or, if that is 0, one call after the
+// other. A call that fails is an error.
+func (s *server) bench(t target, set settings, rate int) (r result, err error) {
+	args := []string{"bench", "--json", "--callers", strconv.Itoa(set.callers), "--duration", set.duration.String(), t.url}
+	if rate > 0 {
+		args = append(args, "--rate", fmt.Sprintf("%d/s", rate))
+	}
+	out, err := exec.Command(s.firn, args...).Output()
+	if err != nil {
+		var failed *exec.ExitError
+		if errors.As(err, &failed) {
+			err = fmt.Errorf("%w: %s", err, failed.Stderr)
+		}
+		return r, fmt.Errorf("firn %s: %w", strings.Join(args, " "), err)
+	}
+	return r, json.Unmarshal(out, &r)
+}
+
+// during puts a load on all targets, has something happen meanwhile, and returns what the
+// loads found and how late a timer was.
+func during(set settings, s *server, targets []target, happen func() error) (found []result, late time.Duration, err error) {
+	var (
+		loads sync.WaitGroup
+		errs  = make([]error, len(targets)+1)
+	)
+	found = make([]result, len(targets))
+	stop := timer()
+	for i, t := range targets {
+		loads.Go(func() { found[i], errs[i] = s.bench(t, set, set.rate) })
+	}
+	time.Sleep(set.duration / 4) // in the middle of the load
+	errs[len(targets)] = happen()
+	loads.Wait()
+	return found, stop(), errors.Join(errs...)
+}
+
+// timer sleeps a millisecond at a time until the function that it returns is called, which
+// says by how much a sleep was too long: so long the machine had no processor for this
+// program, and may have had none for the server and its load.
+func timer() (stop func() time.Duration) {
+	ctx, cancel := context.WithCancel(context.Background())
+	late := make(chan time.Duration)
+	go func() {
+		var most time.Duration
+		for ctx.Err() == nil {
+			began := time.Now()
+			time.Sleep(time.Millisecond)
+			most = max(most, time.Since(began)-time.Millisecond)
+		}
+		late <- most
+	}()
+	return func() time.Duration { cancel(); return <-late }
+}

@@ -1,0 +1,134 @@
+// Command outage measures how long requests to firn serve take: at half the load that it
+// can bear, and while its store is away, its configuration is reloaded and its worker is
+// taken by another. Run it at the repository's top; it needs redis-server and four minutes.
+//
+//	go run ./bench/outage
+//
+// Calls begin on schedule and are timed from when they were due (firn bench --rate), so
+// that a halt is seen by all calls of its time.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// settings are those of a run.
+type settings struct {
+	callers  int
+	duration time.Duration // of each measurement
+	rate     int           // of each of the loads while something happens, in calls a second
+	rounds   int
+}
+
+func main() {
+	var s settings
+	flag.IntVar(&s.callers, "callers", 32, "callers of a load")
+	flag.DurationVar(&s.duration, "duration", 8*time.Second, "of each measurement, at least 6s")
+	flag.IntVar(&s.rate, "rate", 300, "calls a second of each of the six loads while something happens")
+	flag.IntVar(&s.rounds, "rounds", 3, "how often everything is measured: medians of what can be borne and of quantiles, the greatest of the greatest")
+	flag.Parse()
+	if s.duration < 6*time.Second || s.rounds < 1 || s.callers < 1 || s.rate < 1 {
+		fmt.Fprintln(os.Stderr, "outage: -duration is 6s at least; -rounds, -callers and -rate are 1 at least")
+		os.Exit(2)
+	}
+	if err := run(os.Stdout, s); err != nil {
+		fmt.Fprintln(os.Stderr, "outage:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out io.Writer, s settings) (err error) {
+	dir, err := os.MkdirTemp("", "firn-outage-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	firn := filepath.Join(dir, "firn")
+	if out, err := exec.Command("go", "build", "-trimpath", "-o", firn, "./cmd/firn").CombinedOutput(); err != nil {
+		return fmt.Errorf("build: %w\n%s", err, out)
+	}
+	redis, err := startRedis(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, redis.end()) }()
+	server, err := startServer(dir, firn, redis.address)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.end()) }()
+	if err := saturation(out, s, server); err != nil {
+		return err
+	}
+	return happenings(out, s, server, redis)
+}
+
+// saturation finds out how much each protocol can bear, and how long calls take at half of
+// it.
+func saturation(out io.Writer, s settings, server *server) error {
+	fmt.Fprintf(out, "One snowflake id a call, %d callers; medians of %d\n\n", s.callers, s.rounds)
+	fmt.Fprintln(out, "| protocol | calls a second | at half of that: median | p99 | p99.9 | greatest | calls > 50 ms |")
+	fmt.Fprintln(out, "| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+	for _, t := range server.targets("orders") {
+		var full, half []result
+		for range s.rounds {
+			most, err := server.bench(t, s, 0)
+			if err != nil {
+				return err
+			}
+			at, err := server.bench(t, s, int(most.PerSecond/2))
+			if err != nil {
+				return err
+			}
+			full, half = append(full, most), append(half, at)
+		}
+		m := merge(half)
+		fmt.Fprintf(out, "| %s | %.0f | %v | %v | %v | %v | %d of %d |\n", t.protocol, merge(full).PerSecond,
+			short(m.Median), short(m.P99), short(m.P999), short(m.Max), m.Slow, m.Timed)
+	}
+	fmt.Fprintln(out)
+	return nil
+}
+
+// happenings measures all protocols and kinds at a moderate rate at once, while something
+// happens.
+func happenings(out io.Writer, s settings, server *server, redis *process) error {
+	fmt.Fprintf(out, "Six loads at once, each of %d calls a second; the greatest of %d, and how late a timer was meanwhile that has nothing to do with it\n\n", s.rate, s.rounds)
+	fmt.Fprintln(out, "| what happens | protocol | kind | p99.9 | greatest | calls > 50 ms | a timer |")
+	fmt.Fprintln(out, "| --- | --- | --- | ---: | ---: | ---: | ---: |")
+	targets := append(server.targets("orders"), server.targets("items")...)
+	for _, e := range events(server, redis) {
+		results := make([][]result, len(targets))
+		var late time.Duration
+		for range s.rounds {
+			found, timer, err := during(s, server, targets, e.happen)
+			if err != nil {
+				return fmt.Errorf("%s: %w", e.name, err)
+			}
+			late = max(late, timer)
+			for i, r := range found {
+				results[i] = append(results[i], r)
+			}
+		}
+		for i, t := range targets {
+			m := merge(results[i])
+			fmt.Fprintf(out, "| %s | %s | %s | %v | %v | %d of %d | %v |\n", e.name, t.protocol, t.kind, short(m.P999), short(m.Max), m.Slow, m.Timed, short(late))
+		}
+	}
+	return nil
+}
+
+// short rounds a duration to what is worth to be printed.
+func short(d time.Duration) time.Duration {
+	if d < time.Millisecond {
+		return d.Round(10 * time.Microsecond)
+	}
+	return d.Round(100 * time.Microsecond)
+}
