@@ -29,6 +29,9 @@ type Watch struct {
 	Config string           // path of the configuration; empty without one
 	Ticks  <-chan time.Time // when to look for changes: every few seconds
 	Hangup <-chan os.Signal // when to read everything again
+	// Looked receives after each of these, once what was found is in force, refused or
+	// waits. Nil: nobody wants to know.
+	Looked chan<- struct{}
 }
 
 // Follow serves what the configuration and the files named in it say, as they change,
@@ -48,11 +51,23 @@ func (s *Server) Follow(ctx context.Context, w Watch) {
 			return
 		case <-w.Ticks:
 			f.look(ctx)
+			w.looked(ctx)
 		case <-w.Hangup:
 			f.again(ctx)
+			w.looked(ctx)
 		case out := <-ended:
 			f.finish(ctx, out)
 		}
+	}
+}
+
+func (w Watch) looked(ctx context.Context) {
+	if w.Looked == nil {
+		return
+	}
+	select {
+	case w.Looked <- struct{}{}:
+	case <-ctx.Done():
 	}
 }
 

@@ -226,7 +226,7 @@ func TestWhatFailedForAnotherReasonThanTheFileIsTriedAgain(t *testing.T) {
 	v.turn()
 	v.log.has(t, "key file")
 	write(t, key, "1:000102030405060708090a0b0c0d0e0f\n")
-	for range 5 { // of three looks each
+	for range 8 { // of two looks each
 		v.turn()
 	}
 	v.log.has(t, `msg="in force: configuration" cause="tried again"`)

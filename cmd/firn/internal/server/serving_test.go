@@ -111,21 +111,26 @@ func serveAt(t *testing.T, addr, file string, change ...func(*server.Server)) *s
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	served, followed := make(chan error, 1), make(chan struct{})
-	ticks, hangups := make(chan time.Time), make(chan os.Signal)
+	ticks, hangups, looked := make(chan time.Time), make(chan os.Signal), make(chan struct{})
 	go func() { served <- s.Serve(ctx, server.Listeners{HTTP: listener, RESP: redis}) }()
 	go func() {
 		defer close(followed)
-		s.Follow(ctx, server.Watch{Config: file, Ticks: ticks, Hangup: hangups})
+		s.Follow(ctx, server.Watch{Config: file, Ticks: ticks, Hangup: hangups, Looked: looked})
 	}()
 	v := &serving{Server: s, addr: listener.Addr().String(), redis: redis.Addr().String(), log: out, file: file}
-	// What is sent is taken when what went before is done.
-	v.turn = func() {
-		for range 3 {
-			ticks <- time.Time{}
-		}
+	look := func() {
+		ticks <- time.Time{}
+		<-looked
 	}
-	v.once = func(do func()) { do(); ticks <- time.Time{} }
-	v.hangup = func() { hangups <- syscall.SIGHUP; ticks <- time.Time{} }
+	v.turn = func() {
+		look()
+		look()
+	}
+	v.once = func(do func()) { do(); look() }
+	v.hangup = func() {
+		hangups <- syscall.SIGHUP
+		<-looked
+	}
 	v.stop = sync.OnceFunc(func() {
 		cancel()
 		<-followed
