@@ -172,7 +172,7 @@ func (s *Server) routes(st store.Store) (http.Handler, error) {
 	}
 	// Clients of Leaf and TinyId may put any prefix before their paths.
 	mux.Handle("/", leaf.Prefixed(tinyid.Prefixed(nothing)))
-	return bounded(front, mux), nil
+	return crowded(front, bounded(front, mux)), nil
 }
 
 // Handler returns the HTTP interface.
