@@ -3,8 +3,6 @@ package server
 import (
 	"net"
 	"net/http"
-	"sync/atomic"
-	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
@@ -26,30 +24,6 @@ func bounded(front *issuing.Front, next http.Handler) http.Handler {
 				return
 			}
 			r.Body = http.MaxBytesReader(w, r.Body, int64(limit))
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// crowded refuses requests when as many are under way as there may be connections: over
-// HTTP/2 one connection carries hundreds, whose answers it need not take. Those that ask
-// for the health of the server have as many places of their own.
-func crowded(front *issuing.Front, next http.Handler) http.Handler {
-	var asked, probed atomic.Int64
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		under := &asked
-		switch r.URL.Path {
-		case "/livez", "/readyz", "/metrics":
-			under = &probed
-		}
-		n, limit := under.Add(1), front.MaxConnections()
-		defer under.Add(-1)
-		if n > int64(limit) {
-			f := failure.New(http.StatusServiceUnavailable, "overloaded",
-				"%d requests are under way, which is the limit (limits.connections): try again, or another server", limit)
-			f.Retry = time.Second
-			httpapi.Fail(w, front.Refuse(f))
-			return
 		}
 		next.ServeHTTP(w, r)
 	})
