@@ -174,7 +174,7 @@ func (b *Book) find(p proof) (*identity, error) {
 	case b.local != nil && p.local:
 		return b.local, nil
 	case b.local != nil:
-		return nil, unauthorized("the server serves only callers on its own machine (under the name localhost or 127.0.0.1, without a proxy) as long as its configuration names no others: " +
+		return nil, unauthorized("the server serves only callers on its own machine (under the name localhost or 127.0.0.1, without a proxy, and not for web pages of other origins) as long as its configuration names no others: " +
 			"it needs tokens (firn token makes one), or anonymous: [\"*\"] for everyone")
 	case p.certificate != nil:
 		return nil, unauthorized("no token in the configuration has the certificate of %q", p.certificate.Subject.CommonName)

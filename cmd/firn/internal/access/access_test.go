@@ -269,3 +269,17 @@ func BenchmarkIdentify(b *testing.B) {
 		}
 	}
 }
+
+// A name may be as long as a request, and looking for a pattern in it would be work for nothing.
+func TestANameThatNoNamespaceHasIsNotLookedForInPatterns(t *testing.T) {
+	b := book(access.Config{Tokens: []access.Token{{Name: "shop", SHA256: sum("s3cret"), Namespaces: []string{"a*a"}}}})
+	c, err := b.Identify(access.Credentials{Token: "s3cret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for length, want := range map[int]bool{64: true, 65: false, 60_000: false} {
+		if c.May(strings.Repeat("a", length)) != want {
+			t.Errorf("%d letters", length)
+		}
+	}
+}

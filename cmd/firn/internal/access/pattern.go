@@ -76,6 +76,9 @@ func (p *patterns) match(name string) bool {
 	if p.all || p.exact[name] {
 		return true
 	}
+	if len(name) > maxPattern {
+		return false // nor is it the name of anything
+	}
 	for _, glob := range p.globs {
 		if Match(glob, name) {
 			return true

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
 	"github.com/firn-id/firn/segment"
@@ -16,6 +18,37 @@ type handler struct {
 	cfg      Config
 	machines *registrar.Registrar
 	segments segment.Source
+
+	mu   sync.Mutex // guards said
+	said map[string]*saying
+}
+
+// A saying is what was logged of a code of failures.
+type saying struct {
+	last    time.Duration // monotonic
+	omitted int           // since then
+}
+
+// sayEvery is how often failures of a code are logged: as many clients as there are ask again
+// and again while the store is away.
+const sayEvery = 10 * time.Second
+
+// say reports whether a failure is to be logged, and how many before it were not.
+func (h *handler) say(code string) (omitted int, ok bool) {
+	now := h.cfg.Time.Monotonic()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.said[code]
+	if s == nil { // there are three
+		h.said[code] = &saying{last: now}
+		return 0, true
+	}
+	if now-s.last < sayEvery {
+		s.omitted++
+		return 0, false
+	}
+	omitted, s.last, s.omitted = s.omitted, now, 0
+	return omitted, true
 }
 
 // Handler returns the handler of all paths of CosId's proxy: /machines/, /segments/ and
@@ -26,7 +59,7 @@ func Handler(cfg Config) (http.Handler, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("cosid: %w", err)
 	}
-	h := &handler{cfg: cfg}
+	h := &handler{cfg: cfg, said: map[string]*saying{}}
 	var err error
 	if h.machines, err = cfg.machines(); err != nil {
 		return nil, err
@@ -103,7 +136,11 @@ func (h *handler) tell(r *http.Request, f *failure) {
 	case r.Context().Err() != nil:
 		log.Debug("CosId request given up by its client")
 	case f.code == codeOverflow, f.code == codeLost, f.status == http.StatusServiceUnavailable:
-		log.Warn("CosId request failed")
+		if omitted, ok := h.say(f.code); ok {
+			log.Warn("CosId request failed", "omitted", omitted)
+		} else {
+			log.Debug("CosId request failed")
+		}
 	default:
 		log.Debug("CosId request refused")
 	}

@@ -247,8 +247,9 @@ func (s *Service) Ready() error {
 	}
 	for _, p := range s.now.Load().pools {
 		if st := p.lease.State(); st.Left < 0 {
-			return notReady(fmt.Sprintf("pool %s: the fence of worker %d passed at %s and could not be moved: %v",
-				p.name, st.Worker, st.Until.Format(time.RFC3339Nano), st.Last))
+			// Everyone may ask: the error has the address of the store.
+			return notReady(fmt.Sprintf("pool %s: the fence of worker %d passed at %s and could not be moved: the log and the state of the namespaces say why",
+				p.name, st.Worker, st.Until.Format(time.RFC3339Nano)))
 		}
 	}
 	return nil

@@ -74,9 +74,10 @@ func (a *API) Register(mux *http.ServeMux) {
 	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, limits))
 }
 
-// Owns reports whether a path is that of an RPC.
+// Owns reports whether a path is that of an RPC: a service and a method, and nothing behind
+// them, as in a path of another system with a prefix that looks like a service.
 func Owns(path string) bool {
-	return strings.HasPrefix(path, "/firn.v1.") || strings.HasPrefix(path, "/grpc.")
+	return (strings.HasPrefix(path, "/firn.v1.") || strings.HasPrefix(path, "/grpc.")) && strings.Count(path, "/") == 2
 }
 
 // Drain ends streams, with an error after which a client asks another server. Requests

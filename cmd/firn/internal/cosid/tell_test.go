@@ -1,0 +1,35 @@
+package cosid_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/internal/faketime"
+)
+
+// A store that is away is said, but not once for each request of many clients.
+func TestTheLogIsNotFloodedWhileTheStoreIsAway(t *testing.T) {
+	var out bytes.Buffer
+	clock := faketime.New(start)
+	cfg := config()
+	cfg.Time, cfg.Log = clock, slog.New(slog.NewTextHandler(&out, nil))
+	cfg.Issue = func(context.Context, string) (string, error) { return "", context.DeadlineExceeded }
+	h := serve(t, cfg)
+	for round := range 3 {
+		for i := range 1000 {
+			ask(h, fmt.Sprintf("GET /ids/n%d", i))
+		}
+		if n := strings.Count(out.String(), "CosId request failed"); n != round+1 {
+			t.Errorf("said %d times in %d rounds", n, round+1)
+		}
+		clock.Pass(10 * time.Second)
+	}
+	if !strings.Contains(out.String(), "omitted=999") {
+		t.Errorf("what was left out is not said: %s", out.String())
+	}
+}

@@ -1,0 +1,42 @@
+package issuing_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// awayStore can be away, and says where it was looked for.
+type awayStore struct {
+	*memstore.Store
+	away atomic.Bool
+}
+
+func (s *awayStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+	if s.away.Load() {
+		return 0, fmt.Errorf("%w: dial tcp 10.1.2.3:6379: connection refused", store.ErrUnavailable)
+	}
+	return s.Store.CompareAndSwap(ctx, key, old, value)
+}
+
+// Readiness is shown to everyone: where the store stands is in the log, and with the state of
+// the namespaces for those who may see it.
+func TestReadinessDoesNotSayWhereTheStoreIs(t *testing.T) {
+	st := &awayStore{Store: memstore.New(nil)}
+	s := opened(t, st, "namespaces: {orders: {window: 100ms}}")
+	st.away.Store(true)
+	err := s.Ready()
+	for ; err == nil; err = s.Ready() { // until the fence has passed
+		runtime.Gosched()
+	}
+	if !strings.Contains(err.Error(), "pool default: the fence of worker") || strings.Contains(err.Error(), "10.1.2.3") {
+		t.Error(err)
+	}
+	st.away.Store(false)
+}
