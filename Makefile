@@ -74,6 +74,11 @@ bench-resp: build ## measure INCR of Firn beside that of redis-server, by redis-
 	scripts/need-clients
 	go run ./bench/resp
 
+.PHONY: bench-outage
+bench-outage: ## measure how long calls take at half load, and while store, configuration and worker change (eight minutes)
+	scripts/need-servers
+	go run ./bench/outage
+
 .PHONY: stress
 stress: build ## the published stress: 100 callers for 30 seconds into one set, three ways
 	scripts/stress bin/firn

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,6 +72,38 @@ func (s *server) bench(t target, set settings, rate int) (r result, err error) {
 		return r, fmt.Errorf("firn %s: %w", strings.Join(args, " "), err)
 	}
 	return r, json.Unmarshal(out, &r)
+}
+
+// seconds finds, in the metrics of the server, how many requests of a protocol took up to
+// 50 ms, and how many there were.
+var seconds = regexp.MustCompile(`firn_request_seconds_(?:bucket\{protocol="(\w+)",le="0.05"\}|count\{protocol="(\w+)"\}) (\d+)`)
+
+// slow returns how many requests took longer than 50 ms in the server, by protocol: from when
+// a request was read until its answer was made.
+func (s *server) slow() (map[string]int, error) {
+	answer, err := http.Get("http://" + s.address + "/metrics")
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(answer.Body)
+	if err := errors.Join(err, answer.Body.Close()); err != nil {
+		return nil, err
+	}
+	names := map[string]string{"http": "HTTP", "resp": "RESP", "rpc": "gRPC"}
+	slow := map[string]int{}
+	for _, m := range seconds.FindAllStringSubmatch(string(text), -1) {
+		n, err := strconv.Atoi(m[3])
+		if err != nil {
+			return nil, err
+		}
+		slow[names[m[1]]] -= n
+		slow[names[m[2]]] += n
+	}
+	delete(slow, "") // the other of the two, and other protocols
+	if len(slow) != len(names) {
+		return nil, fmt.Errorf("GET /metrics: %s, and no firn_request_seconds of three protocols", answer.Status)
+	}
+	return slow, nil
 }
 
 // during puts a load on all targets, has something happen meanwhile, and returns what the

@@ -136,7 +136,15 @@ func startServer(dir, firn, redis string) (*server, error) {
 	}
 	s.program, s.log = firn, &journal{}
 	s.args = []string{"serve", "--config", s.config, "--http", s.address, "--resp", s.resp}
-	return s, s.start()
+	if err := s.start(); err != nil {
+		return nil, err
+	}
+	// It listens before it has a worker, which in a store where nobody was before takes a
+	// few seconds.
+	if err := wait("the server serves", func() bool { return s.log.count("msg=serving") > 0 }); err != nil {
+		return nil, errors.Join(err, errors.New(s.log.String()), s.kill())
+	}
+	return s, nil
 }
 
 // configure writes the configuration. The window is short, so that fences are moved
