@@ -50,30 +50,38 @@ func local(r *http.Request) bool {
 	if !ok || !loopback(here) {
 		return false
 	}
-	there, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !there.Addr().Unmap().IsLoopback() {
+	if !strings.HasPrefix(r.RemoteAddr, "127.0.0.1:") { // the usual one, of a server: nobody else writes it
+		there, err := netip.ParseAddrPort(r.RemoteAddr)
+		if err != nil || !there.Addr().Unmap().IsLoopback() {
+			return false
+		}
+	}
+	if !loopbackHost(r.Host) {
 		return false
+	}
+	if len(r.Header) == 0 {
+		return true
 	}
 	for _, name := range forwarded {
 		if len(r.Header[name]) > 0 {
 			return false
 		}
 	}
-	return loopbackHost(r.Host) && !foreignPage(r)
+	return !foreignPage(r)
 }
 
 // foreignPage reports whether a browser makes the request for a page of another origin.
 // It may not read the answer, but the request would have had its effect: any page could
 // use up ids, or make namespaces, at whoever looks at it.
 func foreignPage(r *http.Request) bool {
-	switch r.Header.Get("Sec-Fetch-Site") {
+	switch first(r.Header["Sec-Fetch-Site"]) {
 	case "same-origin", "none": // the server's own page, or an address that was typed
 		return false
 	case "":
 	default:
 		return true
 	}
-	origin := r.Header.Get("Origin") // what older browsers say, of all but reading
+	origin := first(r.Header["Origin"]) // what older browsers say, of all but reading
 	if origin == "" {
 		return false
 	}
@@ -81,8 +89,19 @@ func foreignPage(r *http.Request) bool {
 	return err != nil || !strings.EqualFold(from.Host, r.Host)
 }
 
+// first returns the first value of a header, whose name is in its canonical form.
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}
+
 // loopbackHost reports whether a Host header names this machine.
 func loopbackHost(host string) bool {
+	if bare, port, _ := strings.Cut(host, ":"); (bare == "127.0.0.1" || bare == "localhost") && strings.Trim(port, "0123456789") == "" {
+		return true // as nearly all of them say
+	}
 	name := host
 	if bare, _, err := net.SplitHostPort(host); err == nil {
 		name = bare

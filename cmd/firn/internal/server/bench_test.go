@@ -1,9 +1,12 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/firn-id/firn/cmd/firn/internal/server"
@@ -47,6 +50,12 @@ func BenchmarkIDs(b *testing.B) {
 				b.Fatal(err)
 			}
 			r.Header.Set("Accept", c.accept)
+			r.RemoteAddr, r.Host = "127.0.0.1:9", "127.0.0.1"
+			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}))
+			answer := httptest.NewRecorder()
+			if s.Handler().ServeHTTP(answer, r); answer.Code != http.StatusOK {
+				b.Fatal(answer.Body)
+			}
 			w := nowhere{http.Header{}}
 			h := s.Handler()
 			b.ReportAllocs()
