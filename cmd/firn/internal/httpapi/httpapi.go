@@ -20,6 +20,10 @@ import (
 // maxKept bounds the memory that is kept for another answer.
 const maxKept = 1 << 20
 
+// buffered is how long an answer may be whose length net/http finds by itself, at less
+// cost.
+const buffered = 2 << 10
+
 // API is the interface. Make one with [New].
 type API struct {
 	service *issuing.Service
@@ -157,7 +161,9 @@ func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
 	}
 	header := w.Header()
 	header["Content-Type"] = form.contentType()
-	header["Content-Length"] = []string{strconv.Itoa(len(made.body))}
+	if len(made.body) > buffered {
+		header["Content-Length"] = []string{strconv.Itoa(len(made.body))}
+	}
 	// A failed write means that the client has gone; its ids are a gap.
 	_, _ = w.Write(made.body)
 	return nil
