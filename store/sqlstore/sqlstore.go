@@ -218,10 +218,11 @@ func (s *Store) rows(ctx context.Context, prefix string) ([]store.Entry, error) 
 // Close closes the database.
 func (s *Store) Close() error {
 	err := s.db.Close()
-	if errors.Is(err, driver.ErrBadConn) {
-		return nil // a connection that the server had ended already
-	}
 	if err != nil {
+		_, kind := s.dialect.classify(err)
+		if errors.Is(err, driver.ErrBadConn) || errors.Is(kind, store.ErrUnavailable) && !s.dialect.embedded {
+			return nil // a connection that the server had ended already, and that cannot be told of the end
+		}
 		return s.wrap(context.Background(), "close", Table, err)
 	}
 	return nil
