@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -14,6 +15,21 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 )
+
+// serveLogged starts a server by a configuration, and returns it with the lines of its log.
+func serveLogged(ctx context.Context, t *testing.T, folder, file string) (*exec.Cmd, *bufio.Scanner) {
+	t.Helper()
+	cmd := firnCommand(ctx, folder, "serve", "--config", file)
+	cmd.Stderr = nil
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, bufio.NewScanner(log)
+}
 
 // TestAServerFollowsItsConfiguration sends a real process what an operator does.
 func TestAServerFollowsItsConfiguration(t *testing.T) {
@@ -31,16 +47,7 @@ func TestAServerFollowsItsConfiguration(t *testing.T) {
 	configure("namespaces: {orders: {}, users: {}}\n" + token("geheim", "[orders]"))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := firnCommand(ctx, folder, "serve", "--config", file)
-	cmd.Stderr = nil
-	log, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(log)
+	cmd, lines := serveLogged(ctx, t, folder, file)
 	until := func(words string) string {
 		t.Helper()
 		for lines.Scan() {
@@ -111,16 +118,7 @@ func TestAHangupWhileAServerStartsIsNoEnd(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := firnCommand(ctx, folder, "serve", "--config", file)
-	cmd.Stderr = nil
-	log, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(log)
+	cmd, lines := serveLogged(ctx, t, folder, file)
 	for lines.Scan() && !strings.Contains(lines.Text(), "a strict pool: waiting") {
 		continue
 	}

@@ -18,15 +18,7 @@ func (r *Registrar) Guard(ctx context.Context, of Instance, guard int64) error {
 		if err != nil {
 			return err
 		}
-		p, err := r.place(ctx, of.Namespace, of.Name)
-		if err != nil {
-			return err
-		}
-		id, ok := p.Machines[of.Name]
-		if !ok {
-			return &NotFoundError{Namespace: of.Namespace, Instance: of.Name}
-		}
-		m, err := r.machine(ctx, of.Namespace, id)
+		_, id, m, err := r.pointedTo(ctx, of)
 		switch {
 		case err != nil:
 			return err
@@ -62,15 +54,7 @@ func (r *Registrar) Revert(ctx context.Context, of Instance) error {
 		if err != nil {
 			return err
 		}
-		p, err := r.place(ctx, of.Namespace, of.Name)
-		if err != nil {
-			return err
-		}
-		id, ok := p.Machines[of.Name]
-		if !ok {
-			return &NotFoundError{Namespace: of.Namespace, Instance: of.Name}
-		}
-		m, err := r.machine(ctx, of.Namespace, id)
+		p, id, m, err := r.pointedTo(ctx, of)
 		if err != nil {
 			return err
 		}

@@ -111,6 +111,21 @@ func (r *Registrar) place(ctx context.Context, namespace, instance string) (plac
 	return readPlace(e)
 }
 
+// pointedTo reads the place of an instance, and the machine that it points to, which may
+// be another's by now. Where it points to none that is a *[NotFoundError].
+func (r *Registrar) pointedTo(ctx context.Context, of Instance) (place, int, machine, error) {
+	p, err := r.place(ctx, of.Namespace, of.Name)
+	if err != nil {
+		return p, 0, machine{}, err
+	}
+	id, ok := p.Machines[of.Name]
+	if !ok {
+		return p, 0, machine{}, &NotFoundError{Namespace: of.Namespace, Instance: of.Name}
+	}
+	m, err := r.machine(ctx, of.Namespace, id)
+	return p, id, m, err
+}
+
 // setMachine writes m over the revision it was read with, and returns it with its new one.
 func (r *Registrar) setMachine(ctx context.Context, namespace string, id int, m machine) (machine, error) {
 	value, err := json.Marshal(m)
