@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -80,6 +81,7 @@ made on first use and share one generator, which the flags describe.`,
 				return usage(err)
 			}
 
+			defer runtime.KeepAlive(ballast())
 			ctx := cmd.Context()
 			s, err := flags.open(ctx, cfg.Store)
 			if err != nil {
