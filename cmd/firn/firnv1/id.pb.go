@@ -82,7 +82,7 @@ func (Form) EnumDescriptor() ([]byte, []int) {
 
 type GenerateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 1 to 64 letters, digits, dots, dashes, underscores, colons or slashes.
+	// 1 to 64 letters, digits, dots, dashes and underscores.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// How many ids, from 1 to the server's limit, which is 100,000 unless configured.
 	// 1 if it is not set.

@@ -83,11 +83,17 @@ func into(t *testing.T, folder, cert, key string) {
 	write(t, filepath.Join(folder, "key.pem"), key)
 }
 
+// roots are those of who trusts it.
+func (a *authority) roots() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	return pool
+}
+
 // client returns one that trusts the authority, and shows a certificate if it has one.
 func (a *authority) client(cert, key string) *http.Client {
 	a.t.Helper()
-	config := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS10}
-	config.RootCAs.AddCert(a.cert)
+	config := &tls.Config{RootCAs: a.roots(), MinVersion: tls.VersionTLS10}
 	if cert != "" {
 		pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
 		if err != nil {

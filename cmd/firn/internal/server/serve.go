@@ -52,8 +52,12 @@ func Start(ctx context.Context, c Config, on Listeners, opened func(*Server) (en
 		return errors.Join(err, on.Close())
 	}
 	ending := func() {}
-	err = s.serve(ctx, on, func(ctx context.Context) error {
-		if err := s.open(ctx, c); err != nil {
+	err = s.serve(ctx, on, func(opening context.Context) error {
+		if err := s.open(opening, c); err != nil {
+			if ctx.Err() != nil {
+				s.log.Info("ended while it was starting, as it was told to", "error", err)
+				return nil
+			}
 			return err
 		}
 		ending = opened(s)
@@ -82,6 +86,10 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 			stop() // without one of them the others are not to go on as if nothing were
 		}()
 	}
+	var overHTTP *tls.Config
+	if s.certificates != nil {
+		overHTTP = s.certificates.overHTTP()
+	}
 	begin(front{"http", s.Bound(on.HTTP, "http", httpGoodbye), &httpFront{http.Server{
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: s.timeouts.header,
@@ -91,18 +99,18 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 		MaxHeaderBytes:    maxHeader,
 		Protocols:         protocols(),
 		HTTP2:             http2(s.timeouts.ping),
-		TLSConfig:         s.TLS(),
+		TLSConfig:         overHTTP,
 		ErrorLog:          log.New(serverErrors{s}, "", 0),
 	}}})
 	running := 1
 	bounded := on.RESP
 	if on.RESP != nil {
 		bounded = s.Bound(on.RESP, "resp", []byte(respapi.TooMany))
-		if config := s.TLS(); config != nil {
-			bounded = tls.NewListener(bounded, config)
+		if s.certificates != nil {
+			bounded = tls.NewListener(bounded, s.certificates.overRedis())
 		}
 	}
-	if err := s.openWhile(ctx, on.RESP, bounded, open); err != nil {
+	if err := s.openWhile(ctx, on.RESP, bounded, open); err != nil || s.service == nil {
 		stop()
 		if on.RESP != nil {
 			err = errors.Join(err, on.RESP.Close())

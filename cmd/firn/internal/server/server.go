@@ -4,7 +4,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -218,15 +217,6 @@ func (s *Server) RedisScheme() string {
 		return "rediss"
 	}
 	return "redis"
-}
-
-// TLS returns the settings of a listener that is encrypted, nil without TLS in the
-// configuration. Serve uses them by itself; others bound the time of the handshake.
-func (s *Server) TLS() *tls.Config {
-	if s.certificates == nil {
-		return nil
-	}
-	return s.certificates.config()
 }
 
 // Close gives the workers back; no id is issued after it returns.

@@ -39,7 +39,8 @@ type certificates struct {
 type identity struct {
 	from   settings.TLS
 	digest [sha256.Size]byte // of the files, as they were before they were read
-	config *tls.Config
+	http   *tls.Config
+	redis  *tls.Config
 	leaf   *x509.Certificate
 }
 
@@ -62,14 +63,25 @@ func files(set settings.TLS) []string {
 	return all
 }
 
-// config is that of a listener. Each connection begins with the identity of its time.
-func (c *certificates) config() *tls.Config {
+// overHTTP is the configuration of a listener for HTTP, overRedis of one for the Redis
+// protocol, which has no name among those that are negotiated. Each connection begins
+// with the identity of its time.
+func (c *certificates) overHTTP() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		NextProtos:         []string{"h2", "http/1.1"},
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current.Load().config, nil },
+		NextProtos:         httpProtocols(),
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current.Load().http, nil },
 	}
 }
+
+func (c *certificates) overRedis() *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current.Load().redis, nil },
+	}
+}
+
+func httpProtocols() []string { return []string{"h2", "http/1.1"} }
 
 // read reads the files, and refuses what no client could accept.
 func (c *certificates) read(set settings.TLS) (*identity, error) {
@@ -89,7 +101,6 @@ func (c *certificates) read(set settings.TLS) (*identity, error) {
 	}
 	config := &tls.Config{
 		MinVersion:   tls.VersionTLS12,
-		NextProtos:   []string{"h2", "http/1.1"},
 		Certificates: []tls.Certificate{pair},
 	}
 	if set.ClientCA != "" {
@@ -101,7 +112,9 @@ func (c *certificates) read(set settings.TLS) (*identity, error) {
 			config.ClientAuth = tls.RequireAndVerifyClientCert
 		}
 	}
-	return &identity{from: set, digest: sum, config: config, leaf: leaf}, nil
+	http := config.Clone()
+	http.NextProtos = httpProtocols()
+	return &identity{from: set, digest: sum, http: http, redis: config, leaf: leaf}, nil
 }
 
 var errNoCertificates = errors.New("there is no certificate in it, in PEM")

@@ -62,6 +62,24 @@ func TestHTTPSWithHTTP2(t *testing.T) {
 	}
 }
 
+func TestProtocolsAreNegotiatedWhereTheyAreServed(t *testing.T) {
+	ca, folder := newAuthority(t, "ca"), t.TempDir()
+	cert, key := ca.valid("server", 7)
+	into(t, folder, cert, key)
+	v := serve(t, "namespaces: {orders: {}}\n"+tlsKeys(folder, ""))
+	for addr, want := range map[string]string{v.addr: "h2", v.redis: ""} {
+		c, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: ca.roots(), NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12})
+		if err != nil {
+			t.Errorf("%s: %v", addr, err)
+			continue
+		}
+		if got := c.ConnectionState().NegotiatedProtocol; got != want {
+			t.Errorf("%s: %q, want %q", addr, got, want)
+		}
+		_ = c.Close()
+	}
+}
+
 func TestClientCertificatesStandForTokens(t *testing.T) {
 	ca, other, folder := newAuthority(t, "ca"), newAuthority(t, "other"), t.TempDir()
 	cert, key := ca.valid("server", 7)
