@@ -69,10 +69,15 @@ bench: ## measure Firn beside other generators
 	go test -run '^$$' -bench . -benchmem ./bench
 
 .PHONY: bench-resp
-bench-resp: build ## measure INCR of Firn beside that of redis-server, by redis-benchmark (a minute or two)
+bench-resp: build ## measure INCR of Firn beside that of redis-server, by redis-benchmark (three minutes)
 	scripts/need-servers
 	scripts/need-clients
 	go run ./bench/resp
+
+.PHONY: bench-serving
+bench-serving: ## measure HTTP by wrk and gRPC by h2load, beside a bare handler (three minutes)
+	scripts/need-clients
+	go run ./bench/serving
 
 .PHONY: bench-outage
 bench-outage: ## measure how long calls take at half load, and while store, configuration and worker change (eight minutes)

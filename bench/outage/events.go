@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/firn-id/firn/bench/internal/program"
 	"net/http"
 	"os/exec"
 	"strconv"
@@ -20,22 +21,22 @@ type event struct {
 // away is how long the store is.
 const away = 3 * time.Second
 
-func events(s *server, redis *process) []event {
+func events(s *server, redis *program.Program) []event {
 	return []event{
 		{"nothing", func() error { return nil }},
 		{"the store stands still for 3 s", func() error {
-			if err := redis.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+			if err := redis.Signal(syscall.SIGSTOP); err != nil {
 				return err
 			}
 			time.Sleep(away)
-			return redis.cmd.Process.Signal(syscall.SIGCONT)
+			return redis.Signal(syscall.SIGCONT)
 		}},
 		{"the store is killed, and restarted after 3 s", func() error {
-			if err := redis.kill(); err != nil {
+			if err := redis.Kill(); err != nil {
 				return err
 			}
 			time.Sleep(away)
-			return redis.start()
+			return redis.Start()
 		}},
 		{"a namespace is added, another changed", func() error { return s.reload(false) }},
 		{"the settings of generator and ranges are changed", func() error { return s.reload(true) }},
@@ -53,12 +54,12 @@ func (s *server) reload(all bool) error {
 		if err := s.configure(); err != nil {
 			return err
 		}
-		seen := s.log.count(inForce)
-		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		seen := s.Log.Count(inForce)
+		if err := s.Signal(syscall.SIGHUP); err != nil {
 			return err
 		}
-		if err := wait("the new configuration is in force", func() bool { return s.log.count(inForce) > seen }); err != nil {
-			return errors.Join(err, errors.New(s.log.String()))
+		if err := wait("the new configuration is in force", func() bool { return s.Log.Count(inForce) > seen }); err != nil {
+			return errors.Join(err, errors.New(s.Log.String()))
 		}
 	}
 	return nil
@@ -88,7 +89,7 @@ func (s *server) handOver() error {
 
 // worker returns the worker in use.
 func (s *server) worker() (int64, error) {
-	answer, err := http.Get("http://" + s.address + "/v1/namespaces/orders")
+	answer, err := http.Get("http://" + s.Address + "/v1/namespaces/orders")
 	if err != nil {
 		return 0, err
 	}

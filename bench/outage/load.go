@@ -81,7 +81,7 @@ var seconds = regexp.MustCompile(`firn_request_seconds_(?:bucket\{protocol="(\w+
 // slow returns how many requests took longer than 50 ms in the server, by protocol: from when
 // a request was read until its answer was made.
 func (s *server) slow() (map[string]int, error) {
-	answer, err := http.Get("http://" + s.address + "/metrics")
+	answer, err := http.Get("http://" + s.Address + "/metrics")
 	if err != nil {
 		return nil, err
 	}

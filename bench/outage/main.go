@@ -12,10 +12,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"github.com/firn-id/firn/bench/internal/program"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -53,20 +52,24 @@ func run(out io.Writer, s settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	firn := filepath.Join(dir, "firn")
-	if out, err := exec.Command("go", "build", "-trimpath", "-o", firn, "./cmd/firn").CombinedOutput(); err != nil {
-		return fmt.Errorf("build: %w\n%s", err, out)
-	}
-	redis, err := startRedis(dir)
+	firn, err := program.BuildFirn(dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, redis.end()) }()
-	server, err := startServer(dir, firn, redis.address)
+	// It keeps every write.
+	redis, err := program.Redis(dir, "--save", "", "--appendonly", "yes", "--appendfsync", "always")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, server.end()) }()
+	if err := redis.Start(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, redis.End()) }()
+	server, err := startServer(dir, firn, redis.Address)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.End()) }()
 	if s.only == "" {
 		if err := saturation(out, s, server); err != nil {
 			return err
@@ -104,7 +107,7 @@ func saturation(out io.Writer, s settings, server *server) error {
 
 // happenings measures all protocols and kinds at a moderate rate at once, while something
 // happens.
-func happenings(out io.Writer, s settings, server *server, redis *process) error {
+func happenings(out io.Writer, s settings, server *server, redis *program.Program) error {
 	fmt.Fprintf(out, "Six loads at once, each of %d calls a second; medians of %d, and the greatest of all.\n", s.rate, s.rounds)
 	fmt.Fprintln(out, "In the server: requests of the protocol that took longer than 50 ms there. A timer: how late one was meanwhile that has nothing to do with it.")
 	fmt.Fprintln(out, "\n| what happens | protocol | kind | p99.9 | greatest | calls > 50 ms | in the server | a timer |")

@@ -6,7 +6,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/csv"
 	"errors"
 	"flag"
@@ -16,12 +15,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
+
+	"github.com/firn-id/firn/bench/internal/program"
 )
 
 func main() {
@@ -39,22 +37,28 @@ func main() {
 
 // config has namespaces of both kinds that the usual INCR is for.
 const config = `store: "memory:"
-listen: {http: "127.0.0.1:0", resp: "127.0.0.1:0"}
+listen: {http: "127.0.0.1:0"}
 namespaces:
   orders: {layout: firn}
   items:  {kind: segment}
 `
 
 // A target is one side of the comparison.
-type target struct{ name, port, key string }
+type target struct {
+	name   string
+	server *program.Program
+	key    string
+}
 
 // A result is what redis-benchmark says.
 type result struct{ perSecond, p50, p99 float64 }
 
-var pipelines = []struct {
-	depth int
-	least float64 // of redis-server's rate
-}{{1, 0.8}, {16, 1}, {64, 1}}
+// loads are what is measured. With one thread, as usual, redis-benchmark itself is what is
+// busy all the time where pipelines are long.
+var loads = []struct {
+	pipeline, threads int
+	least             float64 // of redis-server's rate
+}{{1, 1, 0.8}, {16, 1, 1}, {64, 1, 1}, {16, 2, 1}, {64, 2, 1}}
 
 func measure(out io.Writer, firn string, rounds, clients int, seconds float64, check bool) (err error) {
 	dir, err := os.MkdirTemp("", "firn-bench-resp")
@@ -62,27 +66,27 @@ func measure(out io.Writer, firn string, rounds, clients int, seconds float64, c
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	redis, stop, err := startRedis(dir)
+	redis, err := startRedis(dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stop()) }()
-	port, stopFirn, err := startFirn(dir, firn)
+	defer func() { err = errors.Join(err, redis.End()) }()
+	server, err := startFirn(dir, firn)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stopFirn()) }()
+	defer func() { err = errors.Join(err, server.End()) }()
 
-	targets := []target{{"redis-server", redis, "orders"}, {"firn snowflake", port, "orders"}, {"firn segment", port, "items"}}
+	targets := []target{{"redis-server", redis, "orders"}, {"firn snowflake", server, "orders"}, {"firn segment", server, "items"}}
 	fmt.Fprintf(out, "INCR by redis-benchmark, %d connections; median of %d rounds (least to most)\n\n", clients, rounds)
-	fmt.Fprintln(out, "| pipeline | server | requests a second | of redis-server | p50 ms | p99 ms |\n| ---: | --- | ---: | ---: | ---: | ---: |")
+	fmt.Fprintln(out, "| pipeline | threads | server | requests a second | of redis-server | p50 ms | p99 ms |\n| ---: | ---: | --- | ---: | ---: | ---: | ---: |")
 	var missed []string
-	for _, p := range pipelines {
+	for _, p := range loads {
 		results := make([][]result, len(targets))
-		count, enough := 20_000*p.depth, 0 // to warm up, and to see how many are enough
+		count, enough := 20_000*p.pipeline, 0 // to warm up, and to see how many are enough
 		for round := -1; round < rounds; round++ {
 			for i, t := range targets {
-				r, err := benchmark(t, clients, p.depth, count)
+				r, err := benchmark(t, clients, p.pipeline, p.threads, count)
 				if err != nil {
 					return err
 				}
@@ -90,7 +94,8 @@ func measure(out io.Writer, firn string, rounds, clients int, seconds float64, c
 					results[i] = append(results[i], r)
 				}
 				if round < 0 && i == 0 {
-					enough = int(r.perSecond * seconds)
+					// With threads it looks only every quarter of a second whether it is done.
+					enough = int(r.perSecond * seconds * float64(2*p.threads-1))
 				}
 			}
 			count = max(count, enough)
@@ -100,10 +105,10 @@ func measure(out io.Writer, firn string, rounds, clients int, seconds float64, c
 			rates := median(results[i], rate)
 			least := slices.MinFunc(results[i], byRate)
 			most := slices.MaxFunc(results[i], byRate)
-			fmt.Fprintf(out, "| %d | %s | %.0f (%.0f to %.0f) | %.2f | %.2f | %.2f |\n", p.depth, t.name, rates, least.perSecond, most.perSecond, rates/base,
+			fmt.Fprintf(out, "| %d | %d | %s | %.0f (%.0f to %.0f) | %.2f | %.2f | %.2f |\n", p.pipeline, p.threads, t.name, rates, least.perSecond, most.perSecond, rates/base,
 				median(results[i], func(r result) float64 { return r.p50 }), median(results[i], func(r result) float64 { return r.p99 }))
 			if rates < p.least*base {
-				missed = append(missed, fmt.Sprintf("%s at pipeline %d: %.2f, at least %.1f is wanted", t.name, p.depth, rates/base, p.least))
+				missed = append(missed, fmt.Sprintf("%s at pipeline %d with %d threads: %.2f, at least %.1f is wanted", t.name, p.pipeline, p.threads, rates/base, p.least))
 			}
 		}
 	}
@@ -127,9 +132,16 @@ func median(results []result, of func(result) float64) float64 {
 }
 
 // benchmark runs redis-benchmark once.
-func benchmark(t target, clients, pipeline, count int) (result, error) {
-	cmd := exec.Command("redis-benchmark", "-p", t.port, "-c", strconv.Itoa(clients), "-P", strconv.Itoa(pipeline),
-		"-n", strconv.Itoa(count), "--csv", "INCR", t.key)
+func benchmark(t target, clients, pipeline, threads, count int) (result, error) {
+	_, port, err := net.SplitHostPort(t.server.Address)
+	if err != nil {
+		return result{}, err
+	}
+	args := []string{"-p", port, "-c", strconv.Itoa(clients), "-P", strconv.Itoa(pipeline), "-n", strconv.Itoa(count), "--csv"}
+	if threads > 1 {
+		args = append(args, "--threads", strconv.Itoa(threads))
+	}
+	cmd := exec.Command("redis-benchmark", append(args, "INCR", t.key)...)
 	out, err := cmd.Output()
 	if err != nil {
 		return result{}, fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, out)
@@ -152,64 +164,28 @@ func benchmark(t target, clients, pipeline, count int) (result, error) {
 	return r, err
 }
 
-// start starts a program, and returns how to end it.
-func start(cmd *exec.Cmd) (stop func() error, err error) {
-	if err := cmd.Start(); err != nil {
+// startRedis starts a redis-server that keeps nothing, as its own benchmarks have it.
+func startRedis(dir string) (*program.Program, error) {
+	p, err := program.Redis(dir, "--save", "", "--appendonly", "no")
+	if err != nil {
 		return nil, err
 	}
-	return func() error {
-		return errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait())
-	}, nil
+	return p, p.Start()
 }
 
-// startRedis starts a redis-server that keeps nothing, as its own benchmarks have it.
-func startRedis(dir string) (port string, stop func() error, err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	_, port, err = net.SplitHostPort(l.Addr().String())
-	if err := errors.Join(err, l.Close()); err != nil {
-		return "", nil, err
-	}
-	stop, err = start(exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port, "--dir", dir, "--save", "", "--appendonly", "no"))
-	if err != nil {
-		return "", nil, err
-	}
-	for range 100 {
-		c, dialed := net.Dial("tcp", "127.0.0.1:"+port)
-		if dialed == nil {
-			return port, stop, c.Close()
-		}
-		err = dialed
-		time.Sleep(50 * time.Millisecond)
-	}
-	return "", nil, errors.Join(err, stop())
-}
-
-// startFirn starts the server, and returns its port for the Redis protocol.
-func startFirn(dir, firn string) (port string, stop func() error, err error) {
+// startFirn starts the server; its address is that of the Redis protocol.
+func startFirn(dir, firn string) (*program.Program, error) {
 	path := filepath.Join(dir, "firn.yaml")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	cmd := exec.Command(firn, "serve", "--config", path)
-	log, err := cmd.StderrPipe()
+	address, err := program.FreeAddress()
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	stop, err = start(cmd)
-	if err != nil {
-		return "", nil, fmt.Errorf("%w (make build makes it)", err)
+	p := &program.Program{Address: address, Path: firn, Says: program.Serving, Args: []string{"serve", "--config", path, "--resp", address}}
+	if err := p.Start(); err != nil {
+		return nil, fmt.Errorf("%w (make build makes it)", err)
 	}
-	address := regexp.MustCompile(`resp=redis://127\.0\.0\.1:(\d+)`)
-	lines := bufio.NewScanner(log)
-	for lines.Scan() {
-		if m := address.FindStringSubmatch(lines.Text()); m != nil {
-			// Wait wants what follows to be read.
-			go func() { _, _ = io.Copy(io.Discard, log) }()
-			return m[1], stop, nil
-		}
-	}
-	return "", nil, errors.Join(errors.New("firn serve ended"), stop())
+	return p, nil
 }

@@ -1,14 +1,12 @@
 // Command serving measures firn serve over HTTP beside a bare net/http handler, each
-// driven by wrk in turn, and prints medians and ratios. Run it at the repository's top;
-// it needs wrk and two minutes.
+// driven by wrk in turn, and over gRPC by h2load, and prints medians and ratios. Run it at
+// the repository's top; it needs wrk, h2load (Debian: nghttp2-client) and three minutes.
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,8 +15,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/firn-id/firn/bench/internal/program"
 )
 
 // bareAddress, in the environment, makes this program the handler to compare with.
@@ -61,15 +60,16 @@ func bare(address string) error {
 	return server.ListenAndServe()
 }
 
-// A row is something measured: requests by connections to a path of one of the servers.
+// A row is something measured.
 type row struct {
-	name        string
-	path        string
-	text        bool
-	connections int
-	ids         int // in an answer; 0: it is the handler to compare with
-	perSecond   []float64
+	name      string
+	ids       int // in an answer; 0: it is the handler to compare with
+	load      load
+	perSecond []float64
 }
+
+// A load drives a server for a time and returns requests a second.
+type load func(time.Duration) (float64, error)
 
 func run(rounds int, duration time.Duration) (err error) {
 	dir, err := os.MkdirTemp("", "firn-serving-")
@@ -77,46 +77,33 @@ func run(rounds int, duration time.Duration) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	firn := filepath.Join(dir, "firn")
-	if out, err := exec.Command("go", "build", "-trimpath", "-o", firn, "./cmd/firn").CombinedOutput(); err != nil {
-		return fmt.Errorf("build: %w\n%s", err, out)
-	}
-	config := filepath.Join(dir, "firn.yaml")
-	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {
-		return err
-	}
-	self, err := os.Executable()
+	bare, err := startBare()
 	if err != nil {
 		return err
 	}
-	bareAt, err := freeAddress()
+	defer func() { err = errors.Join(err, bare.Kill()) }()
+	firn, err := startFirn(dir)
 	if err != nil {
 		return err
 	}
-	firnAt, err := freeAddress()
+	defer func() { err = errors.Join(err, firn.End()) }()
+	connect, grpc, err := requests(dir)
 	if err != nil {
 		return err
 	}
-	stopBare, err := start(bareAt, exec.Command(self), bareAddress+"="+bareAt)
-	if err != nil {
-		return err
-	}
-	defer stopBare()
-	stopFirn, err := start(firnAt, exec.Command(firn, "serve", "--store", "memory:", "--config", config, "--http", firnAt, "--resp", "off"))
-	if err != nil {
-		return err
-	}
-	defer stopFirn()
+	constant, server := "http://"+bare.Address+"/", "http://"+firn.Address
 	rows := []*row{
-		{name: "net/http, a constant", path: "http://" + bareAt + "/", connections: 32},
-		{name: "one snowflake id, JSON", path: "http://" + firnAt + "/v1/ids/orders", connections: 32, ids: 1},
-		{name: "one segment id, JSON", path: "http://" + firnAt + "/v1/ids/users", connections: 32, ids: 1},
-		{name: "1,000 snowflake ids, text", path: "http://" + firnAt + "/v1/ids/wide?count=1000", text: true, connections: 8, ids: 1000},
-		{name: "1,000 segment ids, text", path: "http://" + firnAt + "/v1/ids/users?count=1000", text: true, connections: 8, ids: 1000},
+		{name: "net/http, a constant", load: wrk(32, constant)},
+		{name: "one snowflake id, JSON", ids: 1, load: wrk(32, server+"/v1/ids/orders")},
+		{name: "one segment id, JSON", ids: 1, load: wrk(32, server+"/v1/ids/users")},
+		{name: "1,000 snowflake ids, text", ids: 1000, load: wrk(8, server+"/v1/ids/wide?count=1000", "-H", "Accept: text/plain")},
+		{name: "1,000 segment ids, text", ids: 1000, load: wrk(8, server+"/v1/ids/users?count=1000", "-H", "Accept: text/plain")},
+		{name: "1,000 snowflake ids, runs, Connect", ids: 1000, load: wrk(32, server+generate, "-s", connect)},
+		{name: "1,000 snowflake ids, runs, gRPC", ids: 1000, load: h2load(2, 100, server+generate, grpc)},
 	}
 	for range rounds {
 		for _, r := range rows {
-			perSecond, err := wrk(r, duration)
+			perSecond, err := r.load(duration)
 			if err != nil {
 				return err
 			}
@@ -136,61 +123,91 @@ func run(rounds int, duration time.Duration) (err error) {
 	return nil
 }
 
-func median(v []float64) float64 { return slices.Sorted(slices.Values(v))[len(v)/2] }
-
-var rate = regexp.MustCompile(`Requests/sec:\s+([0-9.]+)`)
-
-// wrk drives a row and returns requests a second. Answers other than 2xx are an error.
-func wrk(r *row, duration time.Duration) (float64, error) {
-	args := []string{"-t1", fmt.Sprintf("-c%d", r.connections), "-d" + strconv.Itoa(int(duration.Seconds())) + "s"}
-	if r.text {
-		args = append(args, "-H", "Accept: text/plain")
-	}
-	out, err := exec.Command("wrk", append(args, r.path)...).CombinedOutput()
-	found := rate.FindSubmatch(out)
-	if err != nil || found == nil || strings.Contains(string(out), "Non-2xx") {
-		return 0, fmt.Errorf("wrk %s: %w\n%s", r.path, err, out)
-	}
-	return strconv.ParseFloat(string(found[1]), 64)
-}
-
-// freeAddress returns an address on loopback where nothing listens.
-func freeAddress() (string, error) {
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+// startBare starts this program again, as the handler to compare with.
+func startBare() (*program.Program, error) {
+	self, err := os.Executable()
 	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}
-
-// start runs a server and waits until it listens.
-func start(address string, cmd *exec.Cmd, env ...string) (stop func(), err error) {
-	cmd.Env = append(os.Environ(), env...)
-	var said strings.Builder
-	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	ended := make(chan struct{})
-	var outcome error
-	go func() { outcome = cmd.Wait(); close(ended) }()
-	stop = func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
-		<-ended
+	address, err := program.FreeAddress()
+	if err != nil {
+		return nil, err
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		conn, err := net.DialTimeout("tcp", address, time.Second)
-		if err == nil {
-			return stop, conn.Close()
+	p := &program.Program{Address: address, Path: self, Env: []string{bareAddress + "=" + address}}
+	return p, p.Start()
+}
+
+// startFirn builds and starts the server.
+func startFirn(dir string) (*program.Program, error) {
+	firn, err := program.BuildFirn(dir)
+	if err != nil {
+		return nil, err
+	}
+	config := filepath.Join(dir, "firn.yaml")
+	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {
+		return nil, err
+	}
+	address, err := program.FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	p := &program.Program{
+		Address: address, Path: firn, Says: program.Serving,
+		Args: []string{"serve", "--store", "memory:", "--config", config, "--http", address, "--resp", "off"},
+	}
+	return p, p.Start()
+}
+
+// generate is the path of a call for ids.
+const generate = "/firn.v1.IDService/Generate"
+
+// message asks for 1,000 ids of namespace wide as runs: fields 1 to 3 of GenerateRequest.
+var message = []byte("\x0a\x04wide\x10\xe8\x07\x18\x02")
+
+// requests writes what the load generators read: a script for wrk that posts the message
+// as Connect has it, and for h2load the message with gRPC's five bytes before it.
+func requests(dir string) (connect, grpc string, err error) {
+	connect, grpc = filepath.Join(dir, "connect.lua"), filepath.Join(dir, "grpc.bin")
+	var bytes strings.Builder
+	for _, b := range message {
+		fmt.Fprintf(&bytes, "\\%03d", b)
+	}
+	script := fmt.Sprintf("wrk.method = 'POST'\nwrk.body = '%s'\nwrk.headers['Content-Type'] = 'application/proto'\n", bytes.String())
+	framed := append([]byte{0, 0, 0, 0, byte(len(message))}, message...)
+	return connect, grpc, errors.Join(os.WriteFile(connect, []byte(script), 0o600), os.WriteFile(grpc, framed, 0o600))
+}
+
+func median(v []float64) float64 { return slices.Sorted(slices.Values(v))[len(v)/2] }
+
+var (
+	wrkRate    = regexp.MustCompile(`Requests/sec:\s+([0-9.]+)`)
+	h2loadRate = regexp.MustCompile(`finished in [^,]*, ([0-9.]+) req/s`)
+	h2loadData = regexp.MustCompile(`\([1-9]\d*\) data`) // calls that fail answer without any
+	h2loadBad  = regexp.MustCompile(`[1-9]\d* (failed|errored|timeout)`)
+)
+
+// wrk drives HTTP/1.1. Answers other than 2xx are an error.
+func wrk(connections int, url string, more ...string) load {
+	return func(d time.Duration) (float64, error) {
+		args := append([]string{"-t1", fmt.Sprintf("-c%d", connections), "-d" + strconv.Itoa(int(d.Seconds())) + "s"}, more...)
+		out, err := exec.Command("wrk", append(args, url)...).CombinedOutput()
+		found := wrkRate.FindSubmatch(out)
+		if err != nil || found == nil || strings.Contains(string(out), "Non-2xx") {
+			return 0, fmt.Errorf("wrk %s: %w\n%s", url, err, out)
 		}
-		select {
-		case <-ended:
-			return nil, fmt.Errorf("%s: %w\n%s", cmd, outcome, said.String())
-		case <-time.After(20 * time.Millisecond):
+		return strconv.ParseFloat(string(found[1]), 64)
+	}
+}
+
+// h2load drives gRPC: connections with so many calls at once each.
+func h2load(connections, calls int, url, body string) load {
+	return func(d time.Duration) (float64, error) {
+		out, err := exec.Command("h2load", "-c", strconv.Itoa(connections), "-m", strconv.Itoa(calls), "-D", strconv.Itoa(int(d.Seconds())),
+			"-d", body, "-H", "content-type: application/grpc", "-H", "te: trailers", url).CombinedOutput()
+		found := h2loadRate.FindSubmatch(out)
+		if err != nil || found == nil || !h2loadData.Match(out) || h2loadBad.Match(out) {
+			return 0, fmt.Errorf("h2load %s: %w\n%s", url, err, out)
 		}
-		if time.Now().After(deadline) {
-			stop()
-			return nil, fmt.Errorf("%s does not listen on %s: %w\n%s", cmd, address, err, said.String())
-		}
+		return strconv.ParseFloat(string(found[1]), 64)
 	}
 }
