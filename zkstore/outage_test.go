@@ -86,7 +86,7 @@ func TestAStoreOutlivesItsSession(t *testing.T) {
 	ctx := context.Background()
 	server := servers.ZooKeeper(t)
 	between := newProxy(t, server.Addr())
-	s := open(t, "zookeeper://"+between.addr()+"/shop")
+	s := open(t, "zookeeper://"+between.Addr()+"/shop")
 	revision, err := s.CompareAndSwap(ctx, "k", 0, []byte("v"))
 	if err != nil {
 		t.Fatal(err)
@@ -95,13 +95,13 @@ func TestAStoreOutlivesItsSession(t *testing.T) {
 	if len(before) != 1 {
 		t.Fatalf("sessions %q, want one", before)
 	}
-	between.setCut(true)
+	between.Refuse(true)
 	for deadline := time.Now().Add(30 * time.Second); len(sessions(t, server)) > 0; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the session does not expire")
 		}
 	}
-	between.setCut(false)
+	between.Refuse(false)
 	good(t, s)
 	if after := sessions(t, server); len(after) != 1 || after[0] == before[0] {
 		t.Errorf("session %q, then %q; want another", before, after)
@@ -138,7 +138,7 @@ func TestAWriteNobodyWaitsForIsNotBegun(t *testing.T) {
 	t.Parallel()
 	server := servers.ZooKeeper(t)
 	between := newProxy(t, server.Addr())
-	s := open(t, "zookeeper://"+between.addr())
+	s := open(t, "zookeeper://"+between.Addr())
 	revision, err := s.CompareAndSwap(context.Background(), "k", 0, []byte("before"))
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestAReadIsDoneAgainOverTheNextConnection(t *testing.T) {
 	ctx := context.Background()
 	server := servers.ZooKeeper(t)
 	between := newProxy(t, server.Addr())
-	s := open(t, "zookeeper://"+between.addr())
+	s := open(t, "zookeeper://"+between.Addr())
 	if _, err := s.CompareAndSwap(ctx, "k", 0, []byte("v")); err != nil {
 		t.Fatal(err)
 	}
@@ -196,8 +196,7 @@ func TestAReadIsDoneAgainOverTheNextConnection(t *testing.T) {
 		between.setHold(func(op int32) {
 			if op == getData {
 				once.Do(func() {
-					between.setCut(true)
-					between.setCut(false)
+					between.Cut()
 				})
 			}
 		})

@@ -54,7 +54,7 @@ func TestAWriteOnItsWayDoesNotHitWhatWasWrittenMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			between := newProxy(t, server.Addr())
 			path := "/" + strings.ReplaceAll(name, " ", "-")
-			slow, other := open(t, "zookeeper://"+between.addr()+path), open(t, "zookeeper://"+server.Addr()+path)
+			slow, other := open(t, "zookeeper://"+between.Addr()+path), open(t, "zookeeper://"+server.Addr()+path)
 			first, err := slow.CompareAndSwap(ctx, "k", 0, []byte("first"))
 			if err != nil {
 				t.Fatal(err)

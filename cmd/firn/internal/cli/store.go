@@ -44,6 +44,21 @@ func (f *storeFlags) checkPool() error {
 	return nil
 }
 
+// onPool does something with the store of a pool, within a bounded time.
+func (f *storeFlags) onPool(ctx context.Context, do func(context.Context, store.Store) error) (err error) {
+	if err := f.checkPool(); err != nil {
+		return usage(err)
+	}
+	ctx, end := patient(ctx)
+	defer end()
+	s, err := f.open(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return do(ctx, s)
+}
+
 // open opens the store that the command line names, else a configuration file, else
 // the environment, else the default one. It leaves its URL in f.store.
 func (f *storeFlags) open(ctx context.Context, file string) (store.Store, error) {

@@ -52,27 +52,19 @@ func newWorkersList() *cobra.Command {
 		Use:   "list",
 		Short: "List the slots of a pool",
 		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if err := flags.checkPool(); err != nil {
-				return usage(err)
-			}
-			ctx, end := patient(cmd.Context())
-			defer end()
-			s, err := flags.open(ctx, "")
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, s.Close()) }()
-			pool, err := slots.Read(ctx, s, flags.pool)
-			switch {
-			case errors.Is(err, store.ErrNotFound):
-				return nobodyJoined(flags)
-			case err != nil:
-				return misuse(err)
-			case asJSON:
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(pool)
-			}
-			return showSlots(cmd.OutOrStdout(), pool)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return flags.onPool(cmd.Context(), func(ctx context.Context, s store.Store) error {
+				pool, err := slots.Read(ctx, s, flags.pool)
+				switch {
+				case errors.Is(err, store.ErrNotFound):
+					return nobodyJoined(flags)
+				case err != nil:
+					return misuse(err)
+				case asJSON:
+					return json.NewEncoder(cmd.OutOrStdout()).Encode(pool)
+				}
+				return showSlots(cmd.OutOrStdout(), pool)
+			})
 		},
 	}
 	flags.add(cmd)
@@ -174,34 +166,27 @@ and the worker is granted again after that. If you are wrong, ids are made twice
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			worker, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil {
 				return usage(fmt.Errorf("worker %q is not a number", args[0]))
 			}
-			if err := flags.checkPool(); err != nil {
-				return usage(err)
-			}
-			ctx, end := patient(cmd.Context())
-			defer end()
-			s, err := flags.open(ctx, "")
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, s.Close()) }()
-			var last time.Time
-			if gone {
-				if last, err = lastPossible(ctx, s); err != nil {
-					return err
+			return flags.onPool(cmd.Context(), func(ctx context.Context, s store.Store) error {
+				var last time.Time
+				if gone {
+					var err error
+					if last, err = lastPossible(ctx, s); err != nil {
+						return err
+					}
 				}
-			}
-			slot, err := lease.TakeBack(ctx, s, flags.pool, datacenter, worker, last)
-			if err != nil {
-				return misuse(err)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "worker %d of pool %s was taken back; it is free at %s\n",
-				slot.Worker, flags.pool, freeAt(slot.Until))
-			return err
+				slot, err := lease.TakeBack(ctx, s, flags.pool, datacenter, worker, last)
+				if err != nil {
+					return misuse(err)
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "worker %d of pool %s was taken back; it is free at %s\n",
+					slot.Worker, flags.pool, freeAt(slot.Until))
+				return err
+			})
 		},
 	}
 	flags.add(cmd)
@@ -225,29 +210,21 @@ one, and makes the pool strict again when nobody does: end those first, or resta
 them without.`,
 		Example: `  firn workers relax --pool payments --store redis://127.0.0.1:6379/0`,
 		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if err := flags.checkPool(); err != nil {
-				return usage(err)
-			}
-			ctx, end := patient(cmd.Context())
-			defer end()
-			s, err := flags.open(ctx, "")
-			if err != nil {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return flags.onPool(cmd.Context(), func(ctx context.Context, s store.Store) error {
+				had, err := lease.Relax(ctx, s, flags.pool)
+				switch {
+				case errors.Is(err, store.ErrNotFound):
+					return nobodyJoined(flags)
+				case err != nil:
+					return misuse(err)
+				case had == 0:
+					_, err = fmt.Fprintf(cmd.OutOrStdout(), "pool %s is not strict\n", flags.pool)
+				default:
+					_, err = fmt.Fprintf(cmd.OutOrStdout(), "pool %s is no longer strict; a claim waited %v\n", flags.pool, had)
+				}
 				return err
-			}
-			defer func() { err = errors.Join(err, s.Close()) }()
-			had, err := lease.Relax(ctx, s, flags.pool)
-			switch {
-			case errors.Is(err, store.ErrNotFound):
-				return nobodyJoined(flags)
-			case err != nil:
-				return misuse(err)
-			case had == 0:
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "pool %s is not strict\n", flags.pool)
-			default:
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "pool %s is no longer strict; a claim waited %v\n", flags.pool, had)
-			}
-			return err
+			})
 		},
 	}
 	flags.add(cmd)

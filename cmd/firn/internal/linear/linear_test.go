@@ -13,6 +13,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/firn-id/firn/internal/order"
+	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
 )
@@ -156,13 +157,13 @@ func TestLinearizable(t *testing.T) {
 			backend := m.make(t)
 			h := newHistory(t)
 			var group sync.WaitGroup
-			var proxies []*proxy
+			var proxies []*servers.Proxy
 			for i := range processes {
 				addr := ""
 				if backend.server != nil {
-					p := newProxy(t, backend.server.Addr())
+					p := servers.NewProxy(t, backend.server.Addr(), nil)
 					proxies = append(proxies, p)
-					addr = p.addr()
+					addr = p.Addr()
 				}
 				h.callAll(&group, open(t, backend.url(addr), sequence.Config{Timeout: 5 * time.Second}), i*callers)
 			}
@@ -178,7 +179,7 @@ func TestLinearizable(t *testing.T) {
 }
 
 // hurt cuts connections all the time, and kills the server once in the middle.
-func (h *history) hurt(b *backend, proxies []*proxy, over <-chan struct{}) {
+func (h *history) hurt(b *backend, proxies []*servers.Proxy, over <-chan struct{}) {
 	next, killed := int64(cutEvery), false
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -189,7 +190,7 @@ func (h *history) hurt(b *backend, proxies []*proxy, over <-chan struct{}) {
 		case <-tick.C:
 		}
 		if count := h.count.Load(); count >= next {
-			proxies[rand.IntN(len(proxies))].cut()
+			proxies[rand.IntN(len(proxies))].Cut()
 			next = count + cutEvery
 		}
 		h.mu.Lock()

@@ -1,0 +1,95 @@
+package servers
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// A Proxy stands between a client and its server, and cuts connections. Its methods may be
+// called concurrently.
+type Proxy struct {
+	listener net.Listener
+	server   string
+	forward  func(server io.Writer, client io.Reader)
+
+	mu      sync.Mutex
+	conns   []net.Conn
+	refuses bool
+}
+
+// NewProxy stands before a server until the test ends. What comes from a client goes on by
+// forward, until it returns; with nil as it is.
+func NewProxy(t testing.TB, server string, forward func(server io.Writer, client io.Reader)) *Proxy {
+	t.Helper()
+	if forward == nil {
+		forward = func(server io.Writer, client io.Reader) { _, _ = io.Copy(server, client) } // until it is cut
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{listener: l, server: server, forward: forward}
+	go p.serve()
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		p.Refuse(true)
+	})
+	return p
+}
+
+// Addr returns where clients connect to.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+func (p *Proxy) serve() {
+	for {
+		c, err := p.listener.Accept()
+		if err != nil {
+			return // the test is over
+		}
+		go p.join(c)
+	}
+}
+
+func (p *Proxy) join(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp", p.server)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	p.mu.Lock()
+	refuses := p.refuses
+	p.conns = append(p.conns, client, server)
+	p.mu.Unlock()
+	if refuses {
+		return
+	}
+	go func() {
+		defer client.Close()
+		_, _ = io.Copy(client, server) // it ends when either side does
+	}()
+	p.forward(server, client)
+}
+
+// Cut ends all connections, with whatever is on its way through them: some requests never
+// arrive, and some answers.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		_ = c.Close() // it may be closed already
+	}
+	p.conns = nil
+}
+
+// Refuse ends all connections, and those that come, until it is called with false.
+func (p *Proxy) Refuse(all bool) {
+	p.mu.Lock()
+	p.refuses = all
+	p.mu.Unlock()
+	p.Cut()
+}
