@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/firn-id/firn/bench/internal/program"
 	"net/http"
 	"os/exec"
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/firn-id/firn/bench/internal/program"
 )
 
 // An event is something that no request should notice.

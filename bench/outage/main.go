@@ -12,11 +12,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"github.com/firn-id/firn/bench/internal/program"
 	"io"
 	"os"
 	"strings"
 	"time"
+
+	"github.com/firn-id/firn/bench/internal/program"
 )
 
 // settings are those of a run.

@@ -54,13 +54,14 @@ func (p *Proxy) serve() {
 	}
 }
 
+// join passes on what two sides say. That a connection cannot be closed means that it is.
 func (p *Proxy) join(client net.Conn) {
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	server, err := net.Dial("tcp", p.server)
 	if err != nil {
 		return
 	}
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	p.mu.Lock()
 	refuses := p.refuses
 	p.conns = append(p.conns, client, server)
@@ -69,8 +70,8 @@ func (p *Proxy) join(client net.Conn) {
 		return
 	}
 	go func() {
-		defer client.Close()
 		_, _ = io.Copy(client, server) // it ends when either side does
+		_ = client.Close()
 	}()
 	p.forward(server, client)
 }
