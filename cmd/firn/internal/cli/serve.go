@@ -31,18 +31,22 @@ const (
 	defaultRESP = "127.0.0.1:7071"
 )
 
+// longestLinger bounds how long an end may be put off.
+const longestLinger = 10 * time.Minute
+
 func newServe() *cobra.Command {
 	var (
 		flags      generatorFlags
 		configFile string
 		http, resp string
 		logFormat  string
+		linger     time.Duration
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve ids over HTTP, gRPC and the Redis protocol",
-		Long: `serve issues ids until it is interrupted; then it lets requests under way end
-and gives its workers back. Without a configuration file, namespaces are
+		Long: `serve issues ids until it is interrupted; then it answers a moment longer, lets requests
+under way end and gives its workers back. Interrupted again it ends at once. Without a configuration file, namespaces are
 made on first use and share one generator, which the flags describe.`,
 		Example: `  firn serve
   firn serve --config firn.yaml --http 0.0.0.0:7070
@@ -53,6 +57,9 @@ made on first use and share one generator, which the flags describe.`,
 			log, err := newLog(cmd, logFormat, flags.verbose)
 			if err != nil {
 				return usage(err)
+			}
+			if linger < 0 || linger > longestLinger {
+				return usage(fmt.Errorf("%s: %v is not from 0s to %v", origin(cmd.Flags(), "linger"), linger, longestLinger))
 			}
 			base, err := flags.config(cmd.ErrOrStderr())
 			if err != nil {
@@ -84,7 +91,11 @@ made on first use and share one generator, which the flags describe.`,
 			defer runtime.KeepAlive(ballast())
 			ctx := cmd.Context()
 			s, err := flags.open(ctx, cfg.Store)
-			if err != nil {
+			switch {
+			case err != nil && ctx.Err() != nil:
+				log.Info("ended before the store was open, as it was told to", "error", err)
+				return nil
+			case err != nil:
 				return err
 			}
 			// The ports first: a server that cannot listen need not take a worker.
@@ -98,7 +109,7 @@ made on first use and share one generator, which the flags describe.`,
 			}
 			defer stopTraces(ctx, traces, log)
 			err = server.Start(ctx, server.Config{
-				Settings: cfg, Base: base, Store: s, Log: log, Traces: traces, Version: currentVersion().Version,
+				Settings: cfg, Base: base, Store: s, Log: log, Traces: traces, Version: currentVersion().Version, Linger: linger,
 			}, listeners, func(srv *server.Server) func() {
 				warn(ctx, s, log)
 				attrs := []any{"http", srv.Scheme() + "://" + listeners.HTTP.Addr().String()}
@@ -119,6 +130,7 @@ made on first use and share one generator, which the flags describe.`,
 	cmd.Flags().StringVar(&configFile, "config", "", "YAML file with namespaces (see docs/server.md)")
 	cmd.Flags().StringVar(&http, "http", defaultHTTP, "address of HTTP and gRPC")
 	cmd.Flags().StringVar(&resp, "resp", defaultRESP, "address of the Redis protocol; off for none")
+	cmd.Flags().DurationVar(&linger, "linger", time.Second, "how long to go on answering, not ready any more, when told to end: as balancers need to notice")
 	cmd.Flags().StringVar(&logFormat, "log", "text", "form of the log on standard error: text or json")
 	return cmd
 }

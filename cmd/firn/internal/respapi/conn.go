@@ -130,10 +130,33 @@ func (c *conn) serveAny() {
 		}
 		switch {
 		case err == nil:
-		case errors.Is(err, os.ErrDeadlineExceeded) && !c.server.draining.Load():
-			c.woken()
-		default:
+		case !errors.Is(err, os.ErrDeadlineExceeded):
 			c.end(err)
+		case c.server.draining.Load():
+			c.finishAny()
+			c.end(errDraining)
+		default:
+			c.woken()
+		}
+	}
+}
+
+// finishAny answers what a client has sent before the server ends: what comes at once when
+// it is read.
+func (c *conn) finishAny() {
+	for rounds := 0; rounds < finalRounds && !c.closing; rounds++ {
+		until := time.Now().Add(finalWait)
+		err := c.net.SetReadDeadline(until)
+		if err != nil {
+			return
+		}
+		n, err := c.net.Read(c.space())
+		if n > 0 && !c.received(n) {
+			return
+		}
+		// Whoever wakes all connections when the server ends may come later than that
+		// is seen here, and end a read before its time.
+		if err != nil && (!errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Before(until)) {
 			return
 		}
 	}

@@ -12,9 +12,6 @@ import (
 // directly says that TCP connections are served on their descriptors.
 const directly = true
 
-// finalRounds bounds what is read of a connection when the server ends.
-const finalRounds = 16
-
 // serveDirectly serves a connection on its descriptor, which is not blocking: the
 // runtime wakes the goroutine, and needs a buffer only then.
 //

@@ -63,3 +63,54 @@ func TestOverTLSItIsTheSame(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestOverTLSWhatWasSentBeforeTheEndIsAnswered(t *testing.T) {
+	s, _, _ := serve(t, kinds)
+	certified := httptest.NewTLSServer(nil)
+	defer certified.Close()
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() {
+		served <- s.Serve(tls.NewListener(plain, &tls.Config{Certificates: certified.TLS.Certificates}))
+	}()
+	const clients, each = 20, 500
+	command := fmt.Sprintf(incr, 5, "items")
+	busy := make([]*tls.Conn, clients)
+	for i := range busy {
+		c, err := tls.Dial("tcp", plain.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, command); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1<<10)); err != nil { // it is served, and waits for more
+			t.Fatal(err)
+		}
+		busy[i] = c
+	}
+	for _, c := range busy {
+		if _, err := io.WriteString(c, strings.Repeat(command, each)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for i, c := range busy {
+		all, err := io.ReadAll(c)
+		if got := strings.Count(string(all), "\r\n"); got != each {
+			t.Errorf("client %d has %d replies of %d: %v", i, got, each, err)
+		}
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}

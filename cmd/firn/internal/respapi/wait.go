@@ -10,6 +10,10 @@ const (
 	hotFor = 10 * time.Millisecond
 	// hotLook is how often such a connection is looked at for its end; see serveDirectly.
 	hotLook = time.Second
+	// finalRounds bounds how often a connection is read from when the server ends, and
+	// finalWait how long it may take each time to find what has come.
+	finalRounds = 16
+	finalWait   = 20 * time.Millisecond
 )
 
 // Why the server ends a connection.

@@ -67,8 +67,9 @@ func Start(ctx context.Context, c Config, on Listeners, opened func(*Server) (en
 	return errors.Join(err, s.Close())
 }
 
-// Serve answers requests on the listeners until ctx ends or one of them fails; then it
-// lets those under way end, up to a bound, and returns. Workers are given back by Close
+// Serve answers requests on the listeners until ctx ends or one of them fails. When ctx
+// has ended it answers for a while longer, not ready any more, so that what has come already is answered
+// and nobody is sent here; then it lets requests under way end, up to a bound, and returns. Workers are given back by Close
 // only after that: the other order would let a newcomer issue beside the last
 // requests.
 func (s *Server) Serve(ctx context.Context, on Listeners) error {
@@ -79,11 +80,14 @@ func (s *Server) Serve(ctx context.Context, on Listeners) error {
 func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	taking, refuse := context.WithCancel(context.WithoutCancel(ctx)) // ends when no more is taken
+	defer refuse()
 	ended := make(chan error, 2)
 	begin := func(f front) {
 		go func() {
-			ended <- f.serve(ctx, s.timeouts.drain)
-			stop() // without one of them the others are not to go on as if nothing were
+			ended <- f.serve(taking, s.timeouts.drain)
+			refuse() // without one of them the others are not to go on as if nothing were
+			stop()
 		}()
 	}
 	var overHTTP *tls.Config
@@ -111,7 +115,7 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 		}
 	}
 	if err := s.openWhile(ctx, on.RESP, bounded, open); err != nil || s.service == nil {
-		stop()
+		refuse()
 		if on.RESP != nil {
 			err = errors.Join(err, on.RESP.Close())
 		}
@@ -124,14 +128,32 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 		running++
 	}
 	<-ctx.Done()
+	s.lingering.Store(true)
 	s.service.Drain()
 	s.rpc.Drain()
+	s.linger(taking)
 	s.log.Info("shutting down: no new connections, requests under way end first")
+	refuse()
 	var errs []error
 	for range running {
 		errs = append(errs, <-ended)
 	}
 	return errors.Join(errs...)
+}
+
+// linger waits until balancers and clients may have noticed that the server is not ready,
+// and all is answered that had come before that. Without one of the fronts it ends.
+func (s *Server) linger(taking context.Context) {
+	if s.timeouts.linger <= 0 || taking.Err() != nil {
+		return
+	}
+	s.log.Info("told to end: not ready any more, and still answering", "for", s.timeouts.linger)
+	timer := time.NewTimer(s.timeouts.linger)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-taking.Done():
+	}
 }
 
 // serve returns when ctx has ended, and what was asked for before is answered.

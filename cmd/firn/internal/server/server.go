@@ -36,7 +36,8 @@ type timeouts struct {
 	read   time.Duration // of reading a request
 	write  time.Duration // from there to the last byte of its answer
 	idle   time.Duration // between requests
-	drain  time.Duration // of requests under way at the end
+	linger time.Duration // from being told to end until no more is taken
+	drain  time.Duration // of requests under way after that
 	ping   time.Duration // after which a silent HTTP/2 connection is asked for life, and for its answer
 }
 
@@ -61,6 +62,7 @@ type Server struct {
 	certificates *certificates // nil without TLS
 	http         atomic.Pointer[http.Handler]
 	timeouts     timeouts
+	lingering    atomic.Bool // from when it is told to end
 
 	applying       sync.Mutex // held while a configuration is applied
 	cfg            atomic.Pointer[settings.Config]
@@ -77,6 +79,9 @@ type Config struct {
 	Log     *slog.Logger
 	Traces  *telemetry.Traces // nil: there are none
 	Version string
+	// Linger is how long the server goes on answering after it is told to end, not
+	// ready any more, so that balancers and clients turn to others meanwhile.
+	Linger time.Duration
 }
 
 // New takes a worker for every pool that the settings name. Close gives them back.
@@ -97,6 +102,7 @@ func prepare(c Config) (*Server, error) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build(c.Version))
 	cfg, log := c.Settings, c.Log
 	s := &Server{registry: registry, metrics: newMetrics(registry), log: log, timeouts: defaultTimeouts}
+	s.timeouts.linger = c.Linger
 	s.cfg.Store(&cfg)
 	s.maxConnections.Store(int64(cfg.Limits.MaxConnections()))
 	s.answerWith(http.HandlerFunc(starting))
@@ -150,7 +156,14 @@ func (s *Server) answerWith(h http.Handler) { s.http.Store(&h) }
 
 // Handler returns the HTTP interface.
 func (s *Server) Handler() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.http.Load()).ServeHTTP(w, r) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Clients of HTTP/1 make another connection then, to another server if a balancer
+		// chooses. With HTTP/2 it would end the connection for what is on its way.
+		if s.lingering.Load() && r.ProtoMajor == 1 {
+			w.Header().Set("Connection", "close")
+		}
+		(*s.http.Load()).ServeHTTP(w, r)
+	})
 }
 
 // build shows the version.
