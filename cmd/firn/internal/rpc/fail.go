@@ -20,24 +20,46 @@ const domain = "firn"
 // protocols have for it in an ErrorInfo, and with a RetryInfo if asking again makes sense.
 // Front has counted it.
 func (a *API) fail(ctx context.Context, err error) *connect.Error {
-	told := failure.Of(err)
-	out := connect.NewError(codeOf(ctx, told), told)
-	a.detail(out, &errdetails.ErrorInfo{Reason: told.Code, Domain: domain})
-	if told.Retry > 0 {
-		a.detail(out, &errdetails.RetryInfo{RetryDelay: durationpb.New(told.Retry)})
+	out, lacks := told(ctx, err)
+	if lacks != nil {
+		a.log.Debug("an error is told without its details", "error", lacks)
 	}
 	a.log.Debug("request failed", "protocol", "rpc", "code", out.Code().String(), "error", err)
 	return out
 }
 
-func (a *API) detail(to *connect.Error, message proto.Message) {
-	d, err := connect.NewErrorDetail(message)
-	if err != nil { // a message that is not valid UTF-8, say: the error is told without
-		a.log.Debug("an error is told without a detail", "error", err)
-		return
+// told returns an error as a client is told it, and why it lacks details, if it does: they
+// cannot have text that is not UTF-8.
+func told(ctx context.Context, err error) (out *connect.Error, lacks error) {
+	f := failure.Of(err)
+	out = connect.NewError(codeOf(ctx, f), f)
+	details := []proto.Message{&errdetails.ErrorInfo{Reason: f.Code, Domain: domain}}
+	if f.Retry > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(f.Retry)})
 	}
-	to.AddDetail(d)
+	for _, message := range details {
+		d, err := connect.NewErrorDetail(message)
+		if err != nil {
+			lacks = errors.Join(lacks, err)
+			continue
+		}
+		out.AddDetail(d)
+	}
+	return out, lacks
 }
+
+// Fail answers a request that is refused before it comes to a method, in the way of its
+// protocol. It reports whether that is one of ours; if not, nothing is answered.
+func Fail(w http.ResponseWriter, r *http.Request, err error) bool {
+	if !Owns(r.URL.Path) || !errorWriter.IsSupported(r) {
+		return false
+	}
+	out, _ := told(r.Context(), err) // without details it says enough
+	_ = errorWriter.Write(w, r, out) // a failed write means that the client has gone
+	return true
+}
+
+var errorWriter = connect.NewErrorWriter()
 
 // codeOf returns the code that has the meaning of a failure's HTTP status.
 func codeOf(ctx context.Context, f *failure.Failure) connect.Code {

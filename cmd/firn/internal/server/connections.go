@@ -1,9 +1,11 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +33,10 @@ type connectionLimit struct {
 
 	open atomic.Int64
 	said atomic.Int64 // when the log last said so, in Unix nanoseconds
+
+	deaf   atomic.Bool
+	closed chan struct{}
+	once   sync.Once // for closed
 }
 
 // Accept returns the next connection that is within the limit.
@@ -38,6 +44,9 @@ func (l *connectionLimit) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
+			if l.deaf.Load() {
+				<-l.closed
+			}
 			return nil, err
 		}
 		if n := l.open.Add(1); n <= int64(l.max()) {
@@ -46,6 +55,25 @@ func (l *connectionLimit) Accept() (net.Conn, error) {
 		l.open.Add(-1)
 		l.refuse(c)
 	}
+}
+
+// deafen takes no more connections, which whoever accepts them does not see until Close.
+func (l *connectionLimit) deafen() error {
+	l.deaf.Store(true)
+	if err := l.Listener.Close(); !errors.Is(err, net.ErrClosed) { // as it is where it failed
+		return err
+	}
+	return nil
+}
+
+// Close closes the listener.
+func (l *connectionLimit) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	err := l.Listener.Close()
+	if l.deaf.Load() && errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
 }
 
 func (l *connectionLimit) refuse(c net.Conn) {
@@ -88,15 +116,15 @@ var httpGoodbye = func() []byte {
 		len(body), body)
 }()
 
-// Bound returns a listener with the limit of connections that the configuration has,
+// bound returns a listener with the limit of connections that the configuration has,
 // which may change. Goodbye is what one that is too many is told in the protocol of the
 // listener; it is left out under TLS. The name is that in metrics, once for each.
-func (s *Server) Bound(listener net.Listener, name string, goodbye []byte) net.Listener {
+func (s *Server) bound(listener net.Listener, name string, goodbye []byte) *connectionLimit {
 	if s.certificates != nil {
 		goodbye = nil
 	}
 	l := &connectionLimit{
-		Listener: listener, name: name, goodbye: goodbye, log: s.log, refused: s.metrics.refused.WithLabelValues(name),
+		Listener: listener, name: name, goodbye: goodbye, log: s.log, refused: s.metrics.refused.WithLabelValues(name), closed: make(chan struct{}),
 		max: func() int { return int(s.maxConnections.Load()) },
 	}
 	s.metrics.connections.add(name, &l.open)

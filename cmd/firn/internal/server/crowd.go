@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
-	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
@@ -81,7 +80,7 @@ func crowded(front *issuing.Front, next http.Handler) http.Handler {
 			f := failure.New(http.StatusServiceUnavailable, "overloaded",
 				"as many requests are under way, or three quarters of them from one address, as there may be, which is %d (limits.connections): try again, or another server", limit)
 			f.Retry = time.Second
-			httpapi.Fail(w, front.Refuse(f))
+			fail(w, r, front.Refuse(f))
 			return
 		}
 		defer under.leave(place)

@@ -94,7 +94,8 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	if s.certificates != nil {
 		overHTTP = s.certificates.overHTTP()
 	}
-	begin(front{"http", s.Bound(on.HTTP, "http", httpGoodbye), &httpFront{http.Server{
+	doors := []*connectionLimit{s.bound(on.HTTP, "http", httpGoodbye)}
+	begin(front{"http", doors[0], &httpFront{http.Server{
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: s.timeouts.header,
 		ReadTimeout:       s.timeouts.read,
@@ -109,7 +110,8 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	running := 1
 	bounded := on.RESP
 	if on.RESP != nil {
-		bounded = s.Bound(on.RESP, "resp", []byte(respapi.TooMany))
+		doors = append(doors, s.bound(on.RESP, "resp", []byte(respapi.TooMany)))
+		bounded = doors[1]
 		if s.certificates != nil {
 			bounded = tls.NewListener(bounded, s.certificates.overRedis())
 		}
@@ -129,26 +131,30 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	}
 	<-ctx.Done()
 	s.lingering.Store(true)
+	s.log.Info("told to end: not ready any more, and still answering", "for", s.timeouts.linger)
 	s.service.Drain()
 	s.rpc.Drain()
-	s.linger(taking)
+	s.linger(taking, s.timeouts.linger)
 	s.log.Info("shutting down: no new connections, requests under way end first")
-	refuse()
 	var errs []error
+	for _, d := range doors {
+		errs = append(errs, d.deafen())
+	}
+	s.linger(taking, min(s.timeouts.linger, settle))
+	refuse()
 	for range running {
 		errs = append(errs, <-ended)
 	}
 	return errors.Join(errs...)
 }
 
-// linger waits until balancers and clients may have noticed that the server is not ready,
-// and all is answered that had come before that. Without one of the fronts it ends.
-func (s *Server) linger(taking context.Context) {
-	if s.timeouts.linger <= 0 || taking.Err() != nil {
-		return
-	}
-	s.log.Info("told to end: not ready any more, and still answering", "for", s.timeouts.linger)
-	timer := time.NewTimer(s.timeouts.linger)
+// settle is how long requests of the last connections are answered after no more are taken:
+// when net/http is told to end it drops what it is just reading.
+const settle = 200 * time.Millisecond
+
+// linger goes on answering for a while. Without one of the fronts it ends.
+func (s *Server) linger(taking context.Context, while time.Duration) {
+	timer := time.NewTimer(while)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
+	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 )
 
 // starting answers while workers are taken.
@@ -23,7 +24,14 @@ func starting(w http.ResponseWriter, r *http.Request) {
 	}
 	f := failure.New(http.StatusServiceUnavailable, "starting", "the server is starting: it takes its workers")
 	f.Retry = time.Second
-	httpapi.Fail(w, f)
+	fail(w, r, f)
+}
+
+// fail answers what is refused before it comes to who serves it, in the way of its protocol.
+func fail(w http.ResponseWriter, r *http.Request, err error) {
+	if !rpc.Fail(w, r, err) {
+		httpapi.Fail(w, err)
+	}
 }
 
 // loading is what Redis says while it starts, and clients know.

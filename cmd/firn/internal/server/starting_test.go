@@ -9,6 +9,15 @@ import (
 	"strings"
 	"testing"
 
+	"connectrpc.com/connect"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	health "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/firn-id/firn/cmd/firn/firnv1"
+	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
 	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -81,6 +90,19 @@ func TestAServerThatIsStartingSaysSo(t *testing.T) {
 		if status, body, header := ask(path); status != 503 || !strings.Contains(body, `"code":"starting"`) || header.Get("Retry-After") != "1" {
 			t.Errorf("%s: %d %s %v", path, status, body, header)
 		}
+	}
+	ids := firnv1connect.NewIDServiceClient(client, "http://"+on.HTTP.Addr().String())
+	if _, err := ids.Generate(t.Context(), connect.NewRequest(&firnv1.GenerateRequest{Namespace: "orders"})); connect.CodeOf(err) != connect.CodeUnavailable || !strings.Contains(err.Error(), "is starting") {
+		t.Errorf("over Connect: %v", err)
+	}
+	conn, err := grpc.NewClient("passthrough:///"+on.HTTP.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = health.NewHealthClient(conn).Check(t.Context(), &health.HealthCheckRequest{})
+	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "is starting") {
+		t.Errorf("over gRPC: %v", err)
 	}
 	for range 3 {
 		c := dial(t, on.RESP.Addr().String())

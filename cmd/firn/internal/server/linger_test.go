@@ -1,0 +1,80 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/server"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// The server would answer for another hour, but that one of its fronts fails.
+func TestToldToEndAServerAnswersAndIsNotReady(t *testing.T) {
+	on := server.Listeners{HTTP: listen(t), RESP: listen(t)}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	opened, ended := make(chan struct{}), make(chan error, 1)
+	log := &records{}
+	go func() {
+		ended <- server.Start(ctx, server.Config{
+			Store: memstore.New(nil), Log: slog.New(slog.NewTextHandler(log, nil)), Linger: time.Hour,
+		}, on, func(*server.Server) func() { close(opened); return func() {} })
+	}()
+	<-opened
+	url, client := "http://"+on.HTTP.Addr().String(), fresh(t)
+	ask := func(path string) (int, string, bool) {
+		t.Helper()
+		answer, err := client.Get(url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(body), answer.Close
+	}
+	redis := dial(t, on.RESP.Addr().String())
+	if status, body, closes := ask("/readyz"); status != 200 || closes {
+		t.Errorf("before: %d %s", status, body)
+	}
+	stop()
+	for { // told is not yet noticed
+		status, body, closes := ask("/readyz")
+		if status == 200 {
+			continue
+		}
+		if status != 503 || !strings.Contains(body, "shutting") || !closes {
+			t.Errorf("readyz: %d %s, closes the connection: %t", status, body, closes)
+		}
+		break
+	}
+	for range 3 {
+		if status, body, closes := ask("/v1/ids/orders"); status != 200 || !closes {
+			t.Errorf("ids: %d %s, closes the connection: %t", status, body, closes)
+		}
+	}
+	for _, c := range []net.Conn{redis, dial(t, on.RESP.Addr().String())} {
+		if got := say(t, c, "INCR orders"); !strings.HasPrefix(got, ":") {
+			t.Errorf("INCR: %s", got)
+		}
+	}
+	if err := on.HTTP.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("it ended with %v", err)
+	}
+	log.has(t, "told to end: not ready any more, and still answering", "worker released")
+	if _, err := http.Get(url + "/livez"); err == nil {
+		t.Error("it answers after its end")
+	}
+}
