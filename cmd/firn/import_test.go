@@ -124,7 +124,7 @@ func TestImportTakesOverCounters(t *testing.T) {
 
 	// TinyId: stripes, tokens and a file
 	config := filepath.Join(t.TempDir(), "firn.yaml")
-	step(tinyURL, "tinyid --dry-run --config "+config, 0, "test_odd", "1 of 2", "100001  taken over",
+	step(tinyURL, "tinyid --dry-run --config "+config, 0, "test_odd", "1 of 2", "100002  taken over", "100003  taken over",
 		"Left out: 1 of the tokens in tiny_id_token", `sha256: "`+tokenSHA256+`", namespaces: [test, test_odd]`)
 	if _, err := os.Stat(config); err == nil {
 		t.Error("a dry run wrote the configuration")
@@ -135,8 +135,8 @@ func TestImportTakesOverCounters(t *testing.T) {
 	step(tinyURL, "tinyid --config "+config, 0, "Names: 0 taken over, 0 raised again, 2 already above.")
 	step(tinyURL, "tinyid --rename test=probe --config "+config, 1, "is there already and is not overwritten; nothing was taken over")
 	checkConfig(t, config, store)
-	issues(t, store, "test", segment.Stripe{Stride: 1}, 100_001)
-	issues(t, store, "test_odd", segment.Stripe{Offset: 1, Stride: 2}, 100_001)
+	issues(t, store, "test", segment.Stripe{Stride: 1}, 100_002)
+	issues(t, store, "test_odd", segment.Stripe{Offset: 1, Stride: 2}, 100_003)
 	step(tinyURL, "tinyid --rename test_odd=test --rename test=x", 1, `"test" has offset 0 of stride 1, not offset 1 of stride 2`)
 	step(tinyURL, "tinyid --rename test_odd=test", 1, `"test" and "test_odd" would both be "test" here`)
 	step(tinyURL, "tinyid --rename nosuch=test2", 1, `--rename "nosuch": the table has no such row`)
@@ -147,7 +147,7 @@ func TestImportTakesOverCounters(t *testing.T) {
 	var shown imported
 	out := step(tinyURL, "tinyid --json --margin 200000", 0)
 	if err := json.Unmarshal([]byte(out), &shown); err != nil || len(shown.Names) != 2 || shown.DryRun ||
-		shown.Names[1].Now != "200001" || shown.Names[1].Outcome != "raised again" || shown.Names[1].Was == "" {
+		shown.Names[1].Now != "200003" || shown.Names[1].Outcome != "raised again" || shown.Names[1].Was == "" {
 		t.Errorf("%v:\n%s", err, out)
 	}
 

@@ -152,11 +152,11 @@ func (r *Row) aim(margin int64) error {
 	if margin < 0 {
 		margin = r.Step
 	}
-	if r.Next < 0 || int64(r.MaxID) > math.MaxInt64-margin {
+	if r.Next < 0 || r.Next > math.MaxInt64-margin {
 		return fmt.Errorf("%q stands at %d, and %d above that there are no ids left: %d is the last; give a smaller --margin, or leave it out by --skip",
 			r.Name, int64(r.MaxID), margin, int64(firn.MaxID))
 	}
-	r.Least = firn.ID(max(int64(r.MaxID)+margin, r.Next))
+	r.Least = firn.ID(r.Next + margin)
 	return nil
 }
 
