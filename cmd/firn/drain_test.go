@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -56,8 +57,11 @@ func TestRequestsThatHadComeAreAnsweredWhenTheServerEnds(t *testing.T) {
 			return err
 		}
 		defer answer.Body.Close()
-		if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != 200 {
-			return fmt.Errorf("%s, %v", answer.Status, err)
+		if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+			return err
+		}
+		if answer.StatusCode != http.StatusOK {
+			return errors.New(answer.Status)
 		}
 		return nil
 	}

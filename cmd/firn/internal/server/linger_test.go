@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -74,7 +73,8 @@ func TestToldToEndAServerAnswersAndIsNotReady(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 	log.has(t, "told to end: not ready any more, and still answering", "worker released")
-	if _, err := http.Get(url + "/livez"); err == nil {
-		t.Error("it answers after its end")
+	if c, err := net.Dial("tcp", on.RESP.Addr().String()); err == nil {
+		_ = c.Close()
+		t.Error("it listens after its end")
 	}
 }
