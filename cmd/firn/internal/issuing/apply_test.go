@@ -364,6 +364,41 @@ func TestRequestsAreServedWhileAConfigurationWaitsForTheStore(t *testing.T) {
 	}
 }
 
+// meetingStore holds the first write of each of some pools until all have come to theirs.
+type meetingStore struct {
+	*memstore.Store
+	missing atomic.Int64
+	met     chan struct{}
+	seen    sync.Map // pools by prefix
+}
+
+func (s *meetingStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+	pool, _, _ := strings.Cut(strings.TrimPrefix(key, "firn/"), "/")
+	if _, again := s.seen.LoadOrStore(pool, true); !again && s.missing.Add(-1) == 0 {
+		close(s.met)
+	}
+	select {
+	case <-s.met:
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	return s.Store.CompareAndSwap(ctx, key, old, value)
+}
+
+func TestPoolsAreOpenedTogether(t *testing.T) {
+	meeting := &meetingStore{Store: memstore.New(nil), met: make(chan struct{})}
+	meeting.missing.Store(4)
+	s := opened(t, meeting, "namespaces: {a: {pool: a}, b: {pool: b}, c: {pool: c}, d: {pool: d}, again: {pool: a}}")
+	f := s.Front(issuing.HTTP)
+	caller := local(t, f)
+	var b issuing.Batch
+	for _, name := range []string{"a", "b", "c", "d", "again"} {
+		if err := take(t, f, caller, name, 3, &b); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // brokenStore refuses the writes of a pool, applied or not.
 type brokenStore struct {
 	*memstore.Store

@@ -7,6 +7,9 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/wideid"
@@ -27,6 +30,9 @@ type builder struct {
 func (b *builder) build(ctx context.Context, cfg settings.Config) error {
 	if len(cfg.Namespaces) == 0 {
 		return b.onFirstUse(ctx)
+	}
+	if err := b.openPools(ctx, cfg.Namespaces); err != nil {
+		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
 		if err := b.add(ctx, name, cfg.Namespaces[name]); err != nil {
@@ -88,8 +94,7 @@ func (b *builder) add(ctx context.Context, name string, set settings.Namespace) 
 // base returns what makes the ids of a namespace, before they are veiled or written.
 func (b *builder) base(ctx context.Context, name string, set settings.Namespace) (base, error) {
 	if set.Generated() {
-		p, err := b.pool(ctx, set)
-		return leased{p}, err
+		return leased{b.made.pools[set.PoolName()]}, nil
 	}
 	was := b.old.namespaces[name]
 	if was != nil && reflect.DeepEqual(bare(was.settings), bare(set)) {
@@ -151,15 +156,41 @@ func bare(set settings.Namespace) settings.Namespace {
 	return set
 }
 
-// pool returns the pool of a namespace.
-func (b *builder) pool(ctx context.Context, set settings.Namespace) (*pool, error) {
-	name, key := set.PoolName(), set.GeneratorSettings()
-	if p := b.made.pools[name]; p != nil {
-		return p, nil
+// poolsAtOnce bounds how many pools are opened together: each may wait for seconds.
+const poolsAtOnce = 32
+
+// openPools opens the pools that namespaces need and that are not open, together. A failure
+// of one ends the others.
+func (b *builder) openPools(ctx context.Context, namespaces map[string]settings.Namespace) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(poolsAtOnce)
+	var mu sync.Mutex // guards b.made.pools, while there are several
+	asked := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(namespaces)) {
+		set := namespaces[name]
+		if !set.Generated() || asked[set.PoolName()] {
+			continue
+		}
+		asked[set.PoolName()] = true
+		group.Go(func() error {
+			p, err := b.openPool(ctx, set)
+			if err != nil {
+				return fmt.Errorf("namespace %s: %w", name, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			b.made.pools[p.name] = p
+			return nil
+		})
 	}
+	return group.Wait()
+}
+
+// openPool returns the pool of a namespace: the one that is open, or another.
+func (b *builder) openPool(ctx context.Context, set settings.Namespace) (*pool, error) {
+	name, key := set.PoolName(), set.GeneratorSettings()
 	was := b.old.pools[name]
 	if was != nil && was.settings == key {
-		b.made.pools[name] = was
 		return was, nil
 	}
 	if was != nil && (set.Worker != nil || was.pinned) {
@@ -170,12 +201,7 @@ func (b *builder) pool(ctx context.Context, set settings.Namespace) (*pool, erro
 	if err != nil {
 		return nil, err
 	}
-	p, err := b.service.open(ctx, cfg, key)
-	if err != nil {
-		return nil, err
-	}
-	b.made.pools[name] = p
-	return p, nil
+	return b.service.open(ctx, cfg, key)
 }
 
 // open takes a worker.
