@@ -96,6 +96,10 @@ func (c *Client) attempt(ctx context.Context, q question, one *server, others in
 	err := q.ask(asking, one)
 	var e *Error
 	away := errors.As(err, &e) && e.away()
+	if away && context.Cause(ctx) != nil {
+		// Others are told of it who wait for the server, and their contexts go on.
+		err = &Error{Server: one.address, Err: noAnswer((c.cfg.Time.Monotonic() - start).Round(time.Millisecond))}
+	}
 	if early := asking.Err() != nil && c.cfg.Time.Monotonic()-start < c.cfg.Timeout/4; early {
 		return err // who gave up so soon learnt nothing about the server
 	}

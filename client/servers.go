@@ -188,7 +188,8 @@ func (c *Client) probe(one *server) error {
 	return err
 }
 
-// noAnswer is the cause of a request that took too long.
+// noAnswer is the cause of a request that took too long. It is no end of a context
+// to [errors.Is]: the caller's has not ended.
 func noAnswer(d time.Duration) error {
-	return fmt.Errorf("no answer within %v: %w", d, context.DeadlineExceeded)
+	return fmt.Errorf("no answer within %v", d)
 }
