@@ -9,7 +9,7 @@ import (
 // A question is what is asked of one server after another until one answers.
 type question struct {
 	namespace string
-	first     *server // asked first, if it is there; may be nil
+	first     *server // asked first, if it is there, whatever it answered last; may be nil
 	// ask asks one server. Its error is an *[Error] or the cause of ctx.
 	ask func(ctx context.Context, one *server) error
 	// note is told of every pass that brought nothing.
@@ -53,7 +53,7 @@ func (c *Client) persist(ctx context.Context, q question, until time.Duration) e
 // other server answers: settings reach servers one after another. If none is
 // there, changed is closed once one is.
 func (c *Client) pass(ctx context.Context, q question) (changed <-chan struct{}, err error) {
-	list, changed, err := c.servers.present(q.first)
+	list, changed, err := c.servers.present(q, c.cfg.Time.Monotonic())
 	var lasting error
 	var errs several
 	for i, one := range list {
@@ -103,9 +103,12 @@ func (c *Client) attempt(ctx context.Context, q question, one *server, others in
 	if early := asking.Err() != nil && c.cfg.Time.Monotonic()-start < c.cfg.Timeout/4; early {
 		return err // who gave up so soon learnt nothing about the server
 	}
-	c.servers.note(one, err, !away)
-	if away {
+	c.servers.note(one, q.namespace, err, !away)
+	switch {
+	case away:
 		c.leave(one, err)
+	case err != nil && !errors.Is(err, ErrLimited) && !errors.Is(err, ErrRequest):
+		c.refused(one, q.namespace, err)
 	}
 	return err
 }
