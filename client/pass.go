@@ -84,6 +84,9 @@ func (c *Client) pass(ctx context.Context, q question) (changed <-chan struct{},
 // attempt asks one server, and leaves it if it is not there. Others is how many
 // there are to ask, this one among them.
 func (c *Client) attempt(ctx context.Context, q question, one *server, others int) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause // nothing would be sent, and nothing learnt about the server
+	}
 	limit := c.cfg.Timeout
 	if deadline, ok := ctx.Deadline(); ok && others > 1 {
 		// A caller in a hurry shall reach a second server. A deadline is one of the
@@ -96,15 +99,16 @@ func (c *Client) attempt(ctx context.Context, q question, one *server, others in
 	err := q.ask(asking, one)
 	var e *Error
 	away := errors.As(err, &e) && e.away()
+	took := c.cfg.Time.Monotonic() - start
+	early := asking.Err() != nil && took < c.cfg.Timeout/4
 	if away && context.Cause(ctx) != nil {
 		// Others are told of it who wait for the server, and their contexts go on.
-		err = &Error{Server: one.address, Err: noAnswer((c.cfg.Time.Monotonic() - start).Round(time.Millisecond))}
-	}
-	if early := asking.Err() != nil && c.cfg.Time.Monotonic()-start < c.cfg.Timeout/4; early {
-		return err // who gave up so soon learnt nothing about the server
+		err = &Error{Server: one.address, Err: noAnswer(took.Round(time.Millisecond))}
 	}
 	c.servers.note(one, q.namespace, err, !away)
 	switch {
+	case away && early:
+		c.doubt(one)
 	case away:
 		c.leave(one, err)
 	case err != nil && !errors.Is(err, ErrLimited) && !errors.Is(err, ErrRequest):

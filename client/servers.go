@@ -19,6 +19,8 @@ type server struct {
 	failures int           // in a row, of requests and probes
 	err      error         // of the latest, nil if it was good
 	since    time.Duration // when it was left
+	early    int           // requests in a row that were given up early; at maxEarly it is in doubt
+	probed   bool          // for being in doubt
 	requests int64
 	failed   int64
 	retries  map[string]retry // by namespace, of which a client has maxNamespaces at most
@@ -55,7 +57,7 @@ func (s *servers) present(q question, now time.Duration) (list []*server, change
 			errs = append(errs, one.err)
 		case one == q.first:
 			list = slices.Insert(list, 0, one)
-		case s.refuses(one, q.namespace, now):
+		case one.early >= maxEarly, s.refuses(one, q.namespace, now):
 			late = append(late, one)
 		default:
 			list = append(list, one)
@@ -82,7 +84,7 @@ func (s *servers) note(one *server, namespace string, err error, answered bool) 
 		delete(one.retries, namespace)
 	}
 	if answered {
-		one.failures = 0
+		one.failures, one.early = 0, 0
 	}
 }
 
@@ -107,7 +109,7 @@ func (s *servers) probed(one *server, err error) int {
 		one.err = err
 		return one.failures
 	}
-	one.left = false
+	one.left, one.early = false, 0
 	if s.changed != nil {
 		close(s.changed)
 		s.changed = nil
