@@ -32,7 +32,8 @@ func TestAServerThatServesSomeNamespacesIsReturnedToAndOneThatServesNoneIsNot(t 
 
 func TestAServerThatRefusesANamespaceIsAskedForItAfterTheOthersAndNowAndThenFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := &fake{kind: "snowflake", next: 1, past: "orders", unready: "not_ready"}, &fake{kind: "snowflake", next: 1_000_000}
+		a := &fake{kind: "snowflake", next: 1, past: "orders", unready: "not_ready", delay: time.Millisecond}
+		b := &fake{kind: "snowflake", next: 1_000_000}
 		c := newClient(t, network{"a": a, "b": b}.config())
 		orders, users := ids(t, c, "orders"), ids(t, c, "users")
 		fresh := func(n *client.Namespace[firn.ID]) (fromB bool) {
