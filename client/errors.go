@@ -98,7 +98,7 @@ func (e *Error) away() bool {
 		return true
 	case http.StatusServiceUnavailable:
 		switch e.Code {
-		case "", "starting", "shutting_down", "not_ready", "too_many_connections":
+		case "", "starting", "shutting_down", "too_many_connections":
 			return true
 		}
 		return false

@@ -109,7 +109,12 @@ func transport(ctx context.Context, err error) error {
 	}
 	var e *url.Error
 	if errors.As(err, &e) {
-		return e.Err
+		err = e.Err
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		// Time-outs of packages net and http match what a caller takes for the end of
+		// its own context, which goes on.
+		return errors.New(err.Error())
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/client"
@@ -22,20 +23,23 @@ import (
 type fake struct {
 	mu sync.Mutex
 
-	kind   string // of every namespace; "" for one that is made on first use, of kind made
-	made   string
-	more   string // of the answer about the namespace
-	next   int64  // the next id
-	batch  int    // the most ids at once, 0 for any
-	text   string // what stands before an id
-	status int    // of answers about ids, 0 for 200; with code and header
-	code   string
-	header http.Header
-	denies bool          // says nothing about namespaces
-	drains bool          // answers shutting_down to everything
-	down   bool          // nobody listens
-	hangs  bool          // it takes requests and does not answer
-	held   chan struct{} // if set, answers wait until it is closed
+	kind    string // of every namespace; "" for one that is made on first use, of kind made
+	made    string
+	more    string // of the answer about the namespace
+	next    int64  // the next id
+	batch   int    // the most ids at once, 0 for any
+	text    string // what stands before an id
+	status  int    // of answers about ids, 0 for 200; with code and header
+	code    string
+	header  http.Header
+	denies  bool          // says nothing about namespaces
+	drains  bool          // answers shutting_down to everything
+	unready string        // the code of answers about readiness, "" for ready
+	past    string        // the namespace whose pool is past its fence, "" for none
+	delay   time.Duration // before answers
+	down    bool          // nobody listens
+	hangs   bool          // it takes requests and does not answer
+	held    chan struct{} // if set, answers wait until it is closed
 
 	counted
 	tokens []string
@@ -44,6 +48,7 @@ type fake struct {
 // counted are the requests that a fake has had.
 type counted struct {
 	ids, asked, probes int // for ids, about the namespace, for readiness
+	refused            int // for ids of the namespace that is past its fence
 	counts             []int
 }
 
@@ -75,8 +80,11 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/readyz":
 		f.probes++
-		if f.drains {
-			refuse(503, "not_ready")
+		switch {
+		case f.drains:
+			refuse(503, "shutting_down")
+		case f.unready != "":
+			refuse(503, f.unready)
 		}
 	case f.drains:
 		refuse(503, "shutting_down")
@@ -96,6 +104,9 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		count, err := strconv.Atoi(r.URL.Query().Get("count"))
 		f.counts = append(f.counts, count)
 		switch {
+		case f.past != "" && r.URL.Path == "/v1/ids/"+f.past:
+			f.refused++
+			refuse(503, "fence_reached")
 		case err != nil || r.Method != http.MethodPost || r.Header.Get("Accept") != "text/plain":
 			refuse(400, "bad_request")
 		case f.status != 0:
@@ -128,8 +139,14 @@ var errRefused = errors.New("connection refused")
 func (n network) RoundTrip(r *http.Request) (*http.Response, error) {
 	f := n[r.URL.Host]
 	f.mu.Lock()
-	down, hangs, held := f.down, f.hangs, f.held
+	down, hangs, held, delay := f.down, f.hangs, f.held, f.delay
 	f.mu.Unlock()
+	if delay > 0 {
+		select {
+		case <-time.After(delay):
+		case <-r.Context().Done():
+		}
+	}
 	if held != nil {
 		select {
 		case <-held:

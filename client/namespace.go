@@ -40,8 +40,9 @@ func (n *Namespace[T]) String() string { return n.name }
 
 // Next returns the next id. One at hand is returned at once, even if ctx has
 // ended. Else Next waits for the request that all callers share, as long as ctx
-// and [Config.Wait] allow. The error then is the cause of ctx, or matches
-// [ErrLimited] or else [ErrUnavailable]. What lasts is returned as soon as a
+// and [Config.Wait] allow. If ctx ends first, and only then, the error matches its
+// cause; if all servers had been asked in vain by then it matches why, too. Else it
+// matches [ErrLimited] or else [ErrUnavailable]. What lasts is returned as soon as a
 // server says so: [ErrUnknownNamespace], [ErrDenied], [ErrRequest], [ErrKind]; for
 // about a second other callers get it too, and then servers are asked again.
 // After Close it is [firn.ErrClosed].

@@ -9,7 +9,7 @@ import (
 // A question is what is asked of one server after another until one answers.
 type question struct {
 	namespace string
-	first     *server // asked first, if it is there; may be nil
+	first     *server // asked first, if it is there, whatever it answered last; may be nil
 	// ask asks one server. Its error is an *[Error] or the cause of ctx.
 	ask func(ctx context.Context, one *server) error
 	// note is told of every pass that brought nothing.
@@ -53,7 +53,7 @@ func (c *Client) persist(ctx context.Context, q question, until time.Duration) e
 // other server answers: settings reach servers one after another. If none is
 // there, changed is closed once one is.
 func (c *Client) pass(ctx context.Context, q question) (changed <-chan struct{}, err error) {
-	list, changed, err := c.servers.present(q.first)
+	list, changed, err := c.servers.present(q, c.cfg.Time.Monotonic())
 	var lasting error
 	var errs several
 	for i, one := range list {
@@ -84,6 +84,9 @@ func (c *Client) pass(ctx context.Context, q question) (changed <-chan struct{},
 // attempt asks one server, and leaves it if it is not there. Others is how many
 // there are to ask, this one among them.
 func (c *Client) attempt(ctx context.Context, q question, one *server, others int) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause // nothing would be sent, and nothing learnt about the server
+	}
 	limit := c.cfg.Timeout
 	if deadline, ok := ctx.Deadline(); ok && others > 1 {
 		// A caller in a hurry shall reach a second server. A deadline is one of the
@@ -96,12 +99,20 @@ func (c *Client) attempt(ctx context.Context, q question, one *server, others in
 	err := q.ask(asking, one)
 	var e *Error
 	away := errors.As(err, &e) && e.away()
-	if early := asking.Err() != nil && c.cfg.Time.Monotonic()-start < c.cfg.Timeout/4; early {
-		return err // who gave up so soon learnt nothing about the server
+	took := c.cfg.Time.Monotonic() - start
+	early := asking.Err() != nil && took < c.cfg.Timeout/4
+	if away && context.Cause(ctx) != nil {
+		// Others are told of it who wait for the server, and their contexts go on.
+		err = &Error{Server: one.address, Err: noAnswer(took.Round(time.Millisecond))}
 	}
-	c.servers.note(one, err, !away)
-	if away {
+	c.servers.note(one, q.namespace, err, !away)
+	switch {
+	case away && early:
+		c.doubt(one)
+	case away:
 		c.leave(one, err)
+	case err != nil && !errors.Is(err, ErrLimited) && !errors.Is(err, ErrRequest):
+		c.refused(one, q.namespace, err)
 	}
 	return err
 }

@@ -19,8 +19,11 @@ type server struct {
 	failures int           // in a row, of requests and probes
 	err      error         // of the latest, nil if it was good
 	since    time.Duration // when it was left
+	early    int           // requests in a row that were given up early; at maxEarly it is in doubt
+	probed   bool          // for being in doubt
 	requests int64
 	failed   int64
+	retries  map[string]retry // by namespace, of which a client has maxNamespaces at most
 }
 
 // servers are all of a client, in the order in which they are asked.
@@ -40,23 +43,27 @@ func newServers(addresses []string, random func() uint64) *servers {
 	return &servers{all: all}
 }
 
-// present returns those that have not been left, first before the others. Where
-// there is none, err says why, and changed is closed once there is one.
-func (s *servers) present(first *server) (list []*server, changed <-chan struct{}, err error) {
+// present returns those that have not been left, first before the others, and those
+// behind them that are hardly to be hoped for. Where there is none, err says why, and
+// changed is closed once there is one.
+func (s *servers) present(q question, now time.Duration) (list []*server, changed <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var late []*server
 	var errs several
 	for _, one := range s.all {
 		switch {
 		case one.left:
 			errs = append(errs, one.err)
-		case one == first:
+		case one == q.first:
 			list = slices.Insert(list, 0, one)
+		case one.early >= maxEarly, s.refuses(one, q.namespace, now):
+			late = append(late, one)
 		default:
 			list = append(list, one)
 		}
 	}
-	if len(list) > 0 {
+	if list = append(list, late...); len(list) > 0 {
 		return list, nil, nil
 	}
 	if s.changed == nil {
@@ -66,16 +73,18 @@ func (s *servers) present(first *server) (list []*server, changed <-chan struct{
 }
 
 // note counts a request and its outcome, and whether the server itself answered.
-func (s *servers) note(one *server, err error, answered bool) {
+func (s *servers) note(one *server, namespace string, err error, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one.requests++
 	one.err = err
 	if err != nil {
 		one.failed++
+	} else {
+		delete(one.retries, namespace)
 	}
 	if answered {
-		one.failures = 0
+		one.failures, one.early = 0, 0
 	}
 }
 
@@ -100,7 +109,7 @@ func (s *servers) probed(one *server, err error) int {
 		one.err = err
 		return one.failures
 	}
-	one.left = false
+	one.left, one.early = false, 0
 	if s.changed != nil {
 		close(s.changed)
 		s.changed = nil
@@ -175,20 +184,22 @@ func (s *servers) failuresOf(one *server) int {
 	return one.failures
 }
 
-// probe asks a server whether it is ready. Whatever is no failure of a server
-// counts as an answer: readiness may be hidden from those without a right to it.
+// probe asks a server whether it is there. Whatever is no failure of a server counts
+// as an answer: readiness may be hidden from those without a right to it, and one that
+// is not ready for want of one pool has ids of others.
 func (c *Client) probe(one *server) error {
 	ctx, cancel := context.WithTimeoutCause(c.life, c.cfg.Timeout, noAnswer(c.cfg.Timeout))
 	defer cancel()
 	err := c.exchange(ctx, one, exchange{method: http.MethodGet, path: "/readyz", most: maxMessage})
 	var e *Error
-	if errors.As(err, &e) && e.Status >= 400 && e.Status < 500 {
+	if errors.As(err, &e) && (e.Status >= 400 && e.Status < 500 || e.Status == http.StatusServiceUnavailable && !e.away()) {
 		return nil
 	}
 	return err
 }
 
-// noAnswer is the cause of a request that took too long.
+// noAnswer is the cause of a request that took too long. It is no end of a context
+// to [errors.Is]: the caller's has not ended.
 func noAnswer(d time.Duration) error {
-	return fmt.Errorf("no answer within %v: %w", d, context.DeadlineExceeded)
+	return fmt.Errorf("no answer within %v", d)
 }

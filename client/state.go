@@ -15,11 +15,11 @@ type State struct {
 // A ServerState is a server as the client has found it.
 type ServerState struct {
 	Server   string
-	Up       bool          // it is asked; else it is probed
+	Up       bool          // it is asked, if perhaps after others; else it is probed
 	Down     time.Duration // for how long it has not been, 0 if it is
 	Requests int64         // for ids or about namespaces
-	Failed   int64
-	Err      error // of the latest request or probe, nil if it was good
+	Failed   int64         // of these, also those that the caller gave up
+	Err      error         // of the latest request or probe, nil if it was good
 }
 
 // A NamespaceState is a namespace and its buffer.

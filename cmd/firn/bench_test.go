@@ -117,6 +117,7 @@ func TestBenchSaysWhatIsWrongWithATarget(t *testing.T) {
 		{"--buffered " + http + "/txn", 1, `namespace "txn" is of kind sequence`},
 		{http + "/visits", 1, `ids that are texts are had with Client.Texts`},
 		{"http://127.0.0.1:1", 1, `http://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused`},
+		{"--buffered http://127.0.0.1:1", 1, `no ids were made in the time given: http://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused`},
 		{"redis://127.0.0.1:1", 1, `INCR bench: dial tcp 127.0.0.1:1: connect: connection refused`},
 	} {
 		status, out := run(nil, strings.Fields("bench --duration 100ms "+test.args)...)

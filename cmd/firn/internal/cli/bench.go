@@ -40,6 +40,9 @@ const (
 	maxDuration  = time.Hour
 )
 
+// errNoIDs is the outcome of a benchmark that measured nothing.
+var errNoIDs = errors.New("no ids were made in the time given")
+
 func (l *load) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntVar(&l.callers, "callers", 1, "concurrent callers in each process")
@@ -143,7 +146,7 @@ processes goes into one exact set; a duplicate is an error.`,
 			case r.Duplicates > 0:
 				return fmt.Errorf("%d duplicates among %d ids, the first: %v", r.Duplicates, r.IDs, r.Examples)
 			case r.IDs == 0:
-				return errors.New("no ids were made in the time given")
+				return errNoIDs
 			}
 			return nil
 		},

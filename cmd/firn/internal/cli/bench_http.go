@@ -89,6 +89,8 @@ func (t *httpServer) fill(ctx context.Context, ids []firn.ID) (int, error) {
 	return copy(ids, taken), err
 }
 
+func (t *httpServer) latest() error { return t.ids.State().Err }
+
 func (t *httpServer) every() int {
 	if t.buffered {
 		return seldom

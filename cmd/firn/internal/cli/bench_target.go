@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -19,6 +20,13 @@ type target interface {
 	// every says which calls are worth to be timed: seldom or always.
 	every() int
 	close() error
+}
+
+// A background is a target that may ask its server in the background: the time can be
+// over before any call has told why there are no ids.
+type background interface {
+	// latest returns the error of the latest request, nil if there is none.
+	latest() error
 }
 
 // targets open a target, by the scheme of its URL. Errors in the URL or about the
@@ -57,5 +65,10 @@ func benchTarget(ctx context.Context, url string, l load, r *report) (err error)
 		found, err = driveAt(ctx, l, t.fill, l.into(&set))
 	}
 	r.finish(&set, found)
+	if b, ok := t.(background); ok && err == nil && r.IDs == 0 {
+		if why := b.latest(); why != nil {
+			err = fmt.Errorf("%w: %w", errNoIDs, why)
+		}
+	}
 	return errors.Join(err, t.close())
 }

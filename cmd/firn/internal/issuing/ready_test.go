@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -38,5 +39,20 @@ func TestReadinessDoesNotSayWhereTheStoreIs(t *testing.T) {
 	if !strings.Contains(err.Error(), "pool default: the fence of worker") || strings.Contains(err.Error(), "10.1.2.3") {
 		t.Error(err)
 	}
+	if code := failure.Of(err).Code; code != "not_ready" {
+		t.Errorf("%s: %v", code, err)
+	}
 	st.away.Store(false)
+}
+
+// Clients return to a server that cannot issue from one pool, and not to one that is about to end.
+func TestReadinessTellsTheEndFromAPoolThatCannotIssue(t *testing.T) {
+	s := opened(t, memstore.New(nil), "namespaces: {orders: {}}")
+	if err := s.Ready(); err != nil {
+		t.Error(err)
+	}
+	s.Drain()
+	if f := failure.Of(s.Ready()); f.Status != 503 || f.Code != "shutting_down" || f.Retry == 0 {
+		t.Errorf("%+v", f)
+	}
 }

@@ -243,20 +243,22 @@ func unknown(format string, args ...any) error {
 // Ready returns nil when every pool can issue.
 func (s *Service) Ready() error {
 	if s.draining.Load() {
-		return notReady("shutting down")
+		return notReady("shutting_down", "the server is shutting down")
 	}
 	for _, p := range s.now.Load().pools {
 		if st := p.lease.State(); st.Left < 0 {
 			// Everyone may ask: the error has the address of the store.
-			return notReady(fmt.Sprintf("pool %s: the fence of worker %d passed at %s and could not be moved: the log and the state of the namespaces say why",
+			return notReady("not_ready", fmt.Sprintf("pool %s: the fence of worker %d passed at %s and could not be moved: the log and the state of the namespaces say why",
 				p.name, st.Worker, st.Until.Format(time.RFC3339Nano)))
 		}
 	}
 	return nil
 }
 
-func notReady(why string) error {
-	f := failure.New(http.StatusServiceUnavailable, "not_ready", "%s", why)
+// notReady says why by a code, too: a client returns to a server that cannot issue from
+// one pool, for what it has of others, and keeps away from one that ends.
+func notReady(code, why string) error {
+	f := failure.New(http.StatusServiceUnavailable, code, "%s", why)
 	f.Retry = time.Second
 	return f
 }
