@@ -75,6 +75,8 @@ type Lease struct {
 	spare   map[int64]firn.Grant // granted for a switch that is not installed yet
 	closing bool
 
+	told ending // of the background's
+
 	cancel context.CancelFunc
 	done   chan struct{}
 	closed sync.Once
@@ -215,6 +217,7 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	if first := g.Layout.Time(l.grant.After + 1); first.Sub(g.Time.Wall()) > time.Second {
 		cfg.Log.Warn("ids carry times ahead of the clock until it has caught up", "from", first)
 	}
+	l.tellEnd()
 	return l, nil
 }
 
@@ -330,6 +333,7 @@ func (l *Lease) run(ctx context.Context) {
 // turn does what is due: it releases workers left, renews the fence at half
 // the window, else looks at the slot, and takes another worker for a lost one.
 func (l *Lease) turn(ctx context.Context) {
+	l.tellEnd()
 	background := ctx
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, callTimeout)
 	defer cancel()

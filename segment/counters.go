@@ -110,8 +110,8 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 		}
 		last = err
 	}
-	return Range{}, fmt.Errorf("segment: fetch a range of %q: %w: %d tries, others were quicker each time (%w)",
-		name, store.ErrUnavailable, maxTries, last)
+	return Range{}, fmt.Errorf("segment: fetch a range of %q: %d tries, others were quicker each time: %w (%w)",
+		name, maxTries, store.ErrUnavailable, last)
 }
 
 // advance decides what to write over entry, which is empty for a name that the

@@ -245,7 +245,7 @@ func (s *Sequence) again(err error, note func(*State)) error {
 	if s.conflicts < maxConflicts && s.lost < maxLost {
 		return nil
 	}
-	return fmt.Errorf("%w: others were quicker %d times, and %d answers were lost: %s", store.ErrUnavailable, s.conflicts, s.lost, err.Error())
+	return fmt.Errorf("others were quicker %d times, and %d answers were lost: %w: %s", s.conflicts, s.lost, store.ErrUnavailable, err.Error())
 }
 
 func (s *Sequence) count(note func(*State)) {
@@ -258,6 +258,7 @@ func (s *Sequence) count(note func(*State)) {
 // others stays for the next.
 func (s *Sequence) answer(last int64) {
 	served, issued := int64(0), int64(0)
+	wasFailing := false
 	for _, r := range s.batch {
 		if r.fits && r.n > 0 {
 			served++
@@ -265,10 +266,14 @@ func (s *Sequence) answer(last int64) {
 		}
 	}
 	s.count(func(state *State) {
+		wasFailing = state.Err != nil
 		state.Last, state.Err = firn.ID(last), nil
 		state.Served += served
 		state.Issued += issued
 	})
+	if wasFailing {
+		s.all.cfg.Log.Info("a sequence makes ids again", "sequence", s.name, "last", last)
+	}
 	s.dismiss(func(r *request) bool { return r.fits })
 }
 
@@ -276,10 +281,17 @@ func (s *Sequence) answer(last int64) {
 // began: they have one of their own.
 func (s *Sequence) fail(err error) bool {
 	s.conflicts, s.lost = 0, 0
+	wasFailing := false
 	s.count(func(state *State) {
+		wasFailing = state.Err != nil
 		state.Err = err
 		state.Failures += int64(len(s.batch))
 	})
+	if wasFailing {
+		s.all.cfg.Log.Debug("again a sequence could make no ids", "sequence", s.name, "error", err)
+	} else { // the first of a row: an outage is told once a sequence
+		s.all.cfg.Log.Warn("a sequence could make no ids", "sequence", s.name, "error", err)
+	}
 	s.dismiss(func(r *request) bool {
 		r.err = err
 		return true
@@ -306,7 +318,7 @@ func (s *Sequence) explain(ctx context.Context, op string, err error) error {
 	case errors.Is(err, ErrForeign), errors.Is(err, ErrSetBack), errors.Is(err, store.ErrRefused):
 		return fmt.Errorf("sequence %q: %s: %w", s.name, op, err)
 	case ctx.Err() != nil:
-		return fmt.Errorf("sequence %q: %s: %w: no answer within %v: %s", s.name, op, store.ErrUnavailable, s.all.cfg.Timeout, err.Error())
+		return fmt.Errorf("sequence %q: %s: no answer within %v: %w: %s", s.name, op, s.all.cfg.Timeout, store.ErrUnavailable, err.Error())
 	case errors.Is(err, store.ErrUnavailable):
 		return fmt.Errorf("sequence %q: %s: %w", s.name, op, err)
 	default:

@@ -178,7 +178,7 @@ func (s *Sequence) join(r *request) error {
 	defer s.mu.Unlock()
 	switch {
 	case len(s.waiting) == maxWaiting:
-		return fmt.Errorf("sequence %q: %w: %d calls wait already: ask for several ids at once", s.name, store.ErrUnavailable, maxWaiting)
+		return fmt.Errorf("sequence %q: %d calls wait already: ask for several ids at once: %w", s.name, maxWaiting, store.ErrUnavailable)
 	case s.running && s.all.closed.Load(), !s.running && !s.all.begin():
 		return fmt.Errorf("sequence %q: %w", s.name, firn.ErrClosed)
 	}

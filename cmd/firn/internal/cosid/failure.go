@@ -13,6 +13,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
+	told "github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store"
 )
@@ -31,6 +32,7 @@ type failure struct {
 	code   string
 	msg    string
 	retry  time.Duration // when to try again; 0: not said
+	cause  error         // what msg was made of, for the log; nil without
 
 	// counted is the status that the failure is counted by, if another: what is the
 	// client's fault is no failure of the server's, whatever the original answers.
@@ -56,7 +58,9 @@ func refused(format string, args ...any) *failure {
 func failureOf(err error) *failure {
 	var f *failure
 	var denied *Denied
-	f1 := func(status int, code string) *failure { return &failure{status: status, code: code, msg: err.Error()} }
+	f1 := func(status int, code string) *failure {
+		return &failure{status: status, code: code, msg: told.Words(err), cause: err}
+	}
 	switch {
 	case errors.As(err, &f):
 		return f

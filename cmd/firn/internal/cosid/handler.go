@@ -131,7 +131,11 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, by methods, allo
 // tell logs what went wrong: what a client did at a low level, what the server suffers
 // from at a higher one. Machine numbers that run out or are lost are an operator's business.
 func (h *handler) tell(r *http.Request, f *failure) {
-	log := h.cfg.Log.With("method", r.Method, "path", r.URL.Path, "status", f.status, "code", f.code, "error", f.msg)
+	why := f.msg
+	if f.cause != nil {
+		why = f.cause.Error()
+	}
+	log := h.cfg.Log.With("method", r.Method, "path", r.URL.Path, "status", f.status, "code", f.code, "error", why)
 	switch {
 	case r.Context().Err() != nil:
 		log.Debug("CosId request given up by its client")

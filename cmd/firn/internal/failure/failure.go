@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -24,9 +27,19 @@ type Failure struct {
 	Code    string        // a stable word for programs: lower case, with underscores
 	Message string        // for people: the value, the limit and the way out
 	Retry   time.Duration // when asking again makes sense; 0: it does not
+
+	cause error // what the message was made of; nil without
 }
 
 func (f *Failure) Error() string { return f.Message }
+
+// LogValue implements [slog.LogValuer]: the log has what clients are not told.
+func (f *Failure) LogValue() slog.Value {
+	if f.cause != nil {
+		return slog.StringValue(f.cause.Error())
+	}
+	return slog.StringValue(f.Message)
+}
 
 // New returns a failure.
 func New(status int, code, format string, args ...any) *Failure {
@@ -49,11 +62,51 @@ func Of(err error) *Failure {
 		return f
 	}
 	status, code := classify(err)
-	f = &Failure{Status: status, Code: code, Message: err.Error()}
+	f = &Failure{Status: status, Code: code, Message: Words(err), cause: err}
 	if status == http.StatusServiceUnavailable {
 		f.Retry = retry
 	}
 	return f
+}
+
+// backend is where the words of a store begin, as in redisstore: get "key".
+var backend = regexp.MustCompile(`\b(?:redis|sql|etcd|zk|mem)?store: `)
+
+// Words returns the text of an error as everyone may read it: without what the store, or
+// the way to it, said, in which there are addresses, users and keys.
+func Words(err error) string {
+	text := err.Error()
+	at := backend.FindStringIndex(text)
+	if at != nil {
+		text = text[:at[0]]
+	}
+	var why string
+	switch {
+	case errors.Is(err, store.ErrUnavailable):
+		// Our own words stand before that of the kind of error, a driver's behind it.
+		text, _, _ = strings.Cut(text, store.ErrUnavailable.Error())
+		why = "the store is unavailable"
+	case errors.Is(err, store.ErrRefused):
+		text, _, _ = strings.Cut(text, store.ErrRefused.Error())
+		why = "the store refused"
+	case at != nil && errors.Is(err, store.ErrNotFound):
+		why = store.ErrNotFound.Error()
+	case at != nil && errors.Is(err, context.DeadlineExceeded):
+		why = "no answer of the store in time"
+	case at != nil:
+		why = "the store failed"
+	default:
+		return text
+	}
+	return strings.TrimSuffix(text, ": ") + separator(text) + why
+}
+
+// separator stands between a text, if there is any, and what follows it.
+func separator(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": "
 }
 
 func classify(err error) (status int, code string) {

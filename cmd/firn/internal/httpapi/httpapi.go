@@ -56,12 +56,21 @@ func (a *API) Register(mux *http.ServeMux) {
 	route("/v1/namespaces/{namespace}", read, a.oneNamespace)
 	route("/v1/pools/{pool}/workers", read, a.workers)
 	route("/livez", read, func(w http.ResponseWriter, _ *http.Request) error { return plain(w, "ok\n") })
-	route("/readyz", read, func(w http.ResponseWriter, _ *http.Request) error {
-		if err := a.service.Ready(); err != nil {
-			return err
-		}
-		return plain(w, "ok\n")
-	})
+	route("/readyz", read, a.ready)
+}
+
+// ready answers whether ids can be had, of all namespaces that are named. Where they can, but
+// not of all namespaces, the answer says which.
+func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
+	names := r.URL.Query()["namespace"]
+	if err := a.service.Ready(names...); err != nil {
+		return err
+	}
+	text := "ok\n"
+	if lacking := a.service.Lacking(); lacking != "" && len(names) == 0 {
+		text += "but not " + lacking + "\n"
+	}
+	return plain(w, text)
 }
 
 // handle checks the method and answers the error.

@@ -1,6 +1,10 @@
 package issuing
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"maps"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // metrics is what the service counts.
 type metrics struct {
@@ -35,7 +39,8 @@ func describe(label, name, help string) *prometheus.Desc {
 }
 
 var (
-	descReady    = prometheus.NewDesc("firn_ready", "1 while every pool can issue, else 0.", nil, nil)
+	descReady    = prometheus.NewDesc("firn_ready", "1 while any namespace can issue, else 0: what /readyz answers.", nil, nil)
+	descAble     = describe("namespace", "firn_namespace_ready", "1 while the namespace can issue, as far as is known, else 0.")
 	descWorker   = describe("pool", "firn_lease_worker", "The worker in use.")
 	descFence    = describe("pool", "firn_lease_fence_seconds", "Seconds until the fence: how long the store may stay away.")
 	descRenewals = describe("pool", "firn_lease_renewals_total", "Fences moved forward.")
@@ -58,7 +63,7 @@ var (
 // Describe implements [prometheus.Collector].
 func (collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descReady, descWorker, descFence, descRenewals, descLosses, descSwitches, descErrors,
+		descReady, descAble, descWorker, descFence, descRenewals, descLosses, descSwitches, descErrors,
 		descLeft, descLasts, descFill, descStep, descFetches, descFailures, descWaits, descAdditions, descCalls,
 	} {
 		to <- d
@@ -88,7 +93,13 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		counter(descSwitches, s.Switches, p.name)
 		counter(descErrors, s.Errors, p.name)
 	}
+	cannot := now.unable(maps.Keys(now.namespaces))
 	for name, ns := range now.namespaces {
+		able := 1.0
+		if cannot[name] != nil {
+			able = 0
+		}
+		gauge(descAble, able, name)
 		switch b := ns.base.(type) {
 		case *segments:
 			s := b.name.State()

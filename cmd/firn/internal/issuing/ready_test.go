@@ -2,47 +2,352 @@ package issuing_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"runtime"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
+	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// awayStore can be away, and says where it was looked for.
+// awayStore can be away, for writes or altogether, and says where it was looked for. It
+// has a clock.
 type awayStore struct {
-	*memstore.Store
-	away atomic.Bool
+	standingStore
+	away, writes atomic.Bool // writes: only those fail
+	calls        atomic.Int64
+}
+
+func newAway() *awayStore {
+	return &awayStore{standingStore: standingStore{Store: memstore.New(nil)}}
+}
+
+func (s *awayStore) look(ctx context.Context, write bool) error {
+	s.calls.Add(1)
+	if s.away.Load() && (write || !s.writes.Load()) {
+		return fmt.Errorf("redisstore: swap %q: %w: dial tcp 10.1.2.3:6379: connection refused", "key", store.ErrUnavailable)
+	}
+	return s.pass(ctx)
+}
+
+func (s *awayStore) Get(ctx context.Context, key string) (store.Entry, error) {
+	if err := s.look(ctx, false); err != nil {
+		return store.Entry{}, err
+	}
+	return s.Store.Get(ctx, key)
 }
 
 func (s *awayStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
-	if s.away.Load() {
-		return 0, fmt.Errorf("%w: dial tcp 10.1.2.3:6379: connection refused", store.ErrUnavailable)
+	if err := s.look(ctx, true); err != nil {
+		return 0, err
 	}
 	return s.Store.CompareAndSwap(ctx, key, old, value)
 }
 
-// Readiness is shown to everyone: where the store stands is in the log, and with the state of
-// the namespaces for those who may see it.
-func TestReadinessDoesNotSayWhereTheStoreIs(t *testing.T) {
-	st := &awayStore{Store: memstore.New(nil)}
-	s := opened(t, st, "namespaces: {orders: {window: 100ms}}")
-	st.away.Store(true)
-	err := s.Ready()
-	for ; err == nil; err = s.Ready() { // until the fence has passed
-		runtime.Gosched()
+func (s *awayStore) Now(ctx context.Context) (time.Time, error) {
+	return time.Now(), s.look(ctx, false)
+}
+
+// in2030 runs a test by a clock that moves only when everything waits, after the epochs of layouts.
+func in2030(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)))
+		test(t)
+	})
+}
+
+const counters = `
+  txn: {kind: sequence}
+  items: {kind: segment, min_step: 10, max_step: 20}
+  bills: {kind: number, template: "B{yyyyMMdd}{n:6}"}
+`
+
+// unready asserts that the service is not ready for namespaces, with words for everyone.
+func unready(t *testing.T, s *issuing.Service, words []string, names ...string) {
+	t.Helper()
+	err := s.Ready(names...)
+	if err == nil || failure.Of(err).Code != "not_ready" || failure.Of(err).Status != 503 || failure.Of(err).Retry == 0 {
+		t.Errorf("%q: %v", names, err)
+		return
 	}
-	if !strings.Contains(err.Error(), "pool default: the fence of worker") || strings.Contains(err.Error(), "10.1.2.3") {
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%q: %q is missing in %q", names, w, err)
+		}
+	}
+	if strings.Contains(err.Error(), "10.1.2.3") {
+		t.Errorf("%q: %q says where the store is", names, err)
+	}
+}
+
+func ready(t *testing.T, s *issuing.Service, names ...string) {
+	t.Helper()
+	if err := s.Ready(names...); err != nil {
+		t.Errorf("%q: %v", names, err)
+	}
+}
+
+// fails has requests of namespaces fail, of a caller who is patient or not.
+func fails(t *testing.T, s *issuing.Service, patience time.Duration, names ...string) {
+	t.Helper()
+	f := s.Front(issuing.HTTP)
+	caller := local(t, f)
+	for _, name := range names {
+		ns, err := f.Find(caller, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		var b issuing.Batch
+		if err := f.Issue(ctx, caller, ns, 1, &b); err == nil {
+			t.Errorf("%s: an id without the store", name)
+		} else if strings.Contains(err.Error(), "10.1.2.3") {
+			t.Errorf("%s: %q says where the store is", name, err)
+		}
+		cancel()
+	}
+}
+
+// TestAServerThatCannotIssueIsNotReadyUntilItCanAgain has the store fail in every way for
+// namespaces that live on it alone. Nobody asks for ids until the service is ready again.
+func TestAServerThatCannotIssueIsNotReadyUntilItCanAgain(t *testing.T) {
+	for what, c := range map[string]struct {
+		patience    time.Duration
+		begin, over func(*awayStore)
+	}{
+		"away": {time.Minute,
+			func(s *awayStore) { s.away.Store(true) }, func(s *awayStore) { s.away.Store(false) }},
+		"taking no writes": {time.Minute,
+			func(s *awayStore) { s.writes.Store(true); s.away.Store(true) }, func(s *awayStore) { s.away.Store(false) }},
+		"standing still": {time.Minute, (*awayStore).hold, (*awayStore).release},
+		// Each request ends before it is known that the store does not answer.
+		"standing still, and nobody waits for it": {time.Second, (*awayStore).hold, (*awayStore).release},
+	} {
+		t.Run(what, func(t *testing.T) {
+			in2030(t, func(t *testing.T) {
+				st := newAway()
+				s := opened(t, st, "namespaces:"+counters)
+				ready(t, s) // nothing is known of the store yet
+				c.begin(st)
+				fails(t, s, c.patience, "txn", "items", "bills")
+				time.Sleep(20 * time.Second) // until what was begun has failed too
+				for range 3 {
+					began := time.Now()
+					unready(t, s, []string{`txn: sequence "txn": `, `items: `, `bills: `, "the store is unavailable"})
+					unready(t, s, []string{"bills"}, "bills", "txn")
+					if took := time.Since(began); took > 0 {
+						t.Errorf("it took %v", took)
+					}
+					time.Sleep(11 * time.Second)
+				}
+				c.over(st)
+				time.Sleep(11 * time.Second) // for the looks under way, and the next
+				ready(t, s)
+				ready(t, s, "txn", "items", "bills")
+				if s.Lacking() != "" {
+					t.Error(s.Lacking())
+				}
+				calls := st.calls.Load()
+				time.Sleep(time.Minute)
+				if more := st.calls.Load() - calls; more != 0 {
+					t.Errorf("%d calls of a store that is well", more)
+				}
+				f := s.Front(issuing.HTTP)
+				var b issuing.Batch
+				for _, name := range []string{"txn", "bills"} { // the looks used up nothing
+					err := take(t, f, local(t, f), name, 1, &b)
+					if got := fmt.Sprint(b.IDs, b.Texts); err != nil || !strings.HasSuffix(strings.TrimRight(got, "[] "), "1") {
+						t.Errorf("%s: %s, %v", name, got, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Those who share a store shall not all leave their balancer because one kind of ids needs it.
+func TestAServerThatCanIssueSomethingIsReady(t *testing.T) {
+	in2030(t, func(t *testing.T) {
+		st := newAway()
+		registry := prometheus.NewRegistry()
+		s := opened(t, st, "namespaces:\n  orders: {window: 1m}\n  carts: {window: 1m}"+counters, func(cfg *issuing.Config) { cfg.Registry = registry })
+		gauge := func(name, want string) {
+			t.Helper()
+			families, err := registry.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range families {
+				for _, m := range f.GetMetric() {
+					if f.GetName() != name {
+						continue
+					}
+					for _, l := range m.GetLabel() {
+						got = append(got, l.GetValue())
+					}
+					got = append(got, fmt.Sprint(m.GetGauge().GetValue()))
+				}
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s is %q, want %q", name, got, want)
+			}
+		}
+		st.away.Store(true)
+		fails(t, s, time.Minute, "txn", "items")
+		ready(t, s)
+		ready(t, s, "orders", "carts", "bills")
+		unready(t, s, []string{"txn: "}, "orders", "txn")
+		if got := s.Lacking(); !strings.HasPrefix(got, "items: ") || !strings.Contains(got, "; txn: ") || strings.Contains(got, "10.1.2.3") {
+			t.Error(got)
+		}
+		if err := s.Ready("orders", "nobody"); failure.Of(err).Code != "unknown_namespace" {
+			t.Error(err)
+		}
+		gauge("firn_namespace_ready", "bills 1 carts 1 items 0 orders 1 txn 0")
+
+		time.Sleep(2 * time.Minute) // past the fence
+		ready(t, s)                 // nobody has asked for bills
+		unready(t, s, []string{"carts, orders: pool default: the fence of worker "}, "orders", "carts")
+		gauge("firn_ready", "1")
+		fails(t, s, time.Minute, "bills")
+		unready(t, s, []string{"no namespace can issue: ", "carts, orders: pool default: the fence of worker ", "; txn: ", "the log"})
+		gauge("firn_ready", "0")
+
+		st.away.Store(false)
+		time.Sleep(10 * time.Second)
+		ready(t, s, "orders", "carts", "txn", "items", "bills")
+		gauge("firn_ready", "1")
+		s.Drain()
+		for _, err := range []error{s.Ready(), s.Ready("orders")} {
+			if failure.Of(err).Code != "shutting_down" {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// Before anything was asked for there is the pool that namespaces would be made of.
+func TestReadinessWithoutDeclaredNamespacesIsThatOfTheirPool(t *testing.T) {
+	in2030(t, func(t *testing.T) {
+		st := newAway()
+		s := opened(t, st, "{}")
+		ready(t, s)
+		ready(t, s, "orders")
+		st.away.Store(true)
+		time.Sleep(10 * time.Minute)
+		unready(t, s, []string{"pool default: the fence of worker "})
+		unready(t, s, []string{"pool default: the fence of worker "}, "orders")
+		fails(t, s, time.Minute, "orders")
+		unready(t, s, []string{"orders: pool default: the fence of worker "})
+		st.away.Store(false)
+		time.Sleep(10 * time.Second)
+		ready(t, s)
+	})
+}
+
+// Ids that run ahead of the clock come to the fence before the clock does.
+func TestAPoolWhoseIDsAreUsedUpCannotIssue(t *testing.T) {
+	in2030(t, func(t *testing.T) {
+		st := newAway()
+		s := opened(t, st, "namespaces: {orders: {clock: virtual, layout: 41/0/21/1, window: 1m}}\nlimits: {batch: 200000}")
+		st.away.Store(true)
+		time.Sleep(10 * time.Second) // a renewal is not due, but the slot was looked at
+		f := s.Front(issuing.HTTP)
+		var b issuing.Batch
+		if err := take(t, f, local(t, f), "orders", 200_000, &b); failure.Of(err).Code != "fence_reached" {
+			t.Fatal(err)
+		}
+		unready(t, s, []string{"orders: pool default: the ids up to the fence of worker"})
+		st.away.Store(false)
+		time.Sleep(time.Minute)
+		ready(t, s)
+	})
+}
+
+func TestALayoutThatRanOutOfTimeIsToldAsSuch(t *testing.T) {
+	in2030(t, func(t *testing.T) {
+		s := opened(t, newAway(), `namespaces: {orders: {layout: 34/0/10/12, epoch: "2029-06-17", window: 1m}}`)
+		ready(t, s)
+		time.Sleep(24 * time.Hour)
+		unready(t, s, []string{"orders: pool default: layout 34/0/10/12", "ran out of time at 2030-01-0"})
+	})
+}
+
+// A service ends while a store is looked at that does not answer.
+func TestLooksAtTheStoreEndWithTheService(t *testing.T) {
+	in2030(t, func(t *testing.T) {
+		st := newAway()
+		s := opened(t, st, "namespaces: {bills: {kind: number, template: 'B{n:6}'}}")
+		st.away.Store(true)
+		fails(t, s, time.Minute, "bills")
+		st.hold()
+		st.away.Store(false)
+		unready(t, s, nil) // and its clock is read
+		time.Sleep(100 * time.Millisecond)
+		began := time.Now()
+		if err := s.Close(); err != nil || time.Since(began) > 0 {
+			t.Errorf("%v, after %v", err, time.Since(began))
+		}
+		st.release()
+	})
+}
+
+// TestRedisStopsAndGoesOn is the same with a real store.
+func TestRedisStopsAndGoesOn(t *testing.T) {
+	redis := servers.Redis(t)
+	st, err := storeurl.Open(t.Context(), "redis://"+redis.Addr()+"/0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var log lines
+	s := opened(t, st, "namespaces:"+counters, func(cfg *issuing.Config) { cfg.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	redis.Pause()
+	f := s.Front(issuing.HTTP)
+	caller := local(t, f)
+	failed := make(chan error)
+	for _, name := range []string{"txn", "items", "bills"} {
+		go func() {
+			var b issuing.Batch
+			failed <- take(t, f, caller, name, 1, &b)
+		}()
+	}
+	for range 3 {
+		if err := <-failed; err == nil || strings.Contains(err.Error(), "127.0.0.1") || failure.Of(err).Status != 503 {
+			t.Error(err)
+		}
+	}
+	unready(t, s, []string{"txn: ", "items: ", "bills: "})
+	for _, line := range []string{"a sequence could make no ids", "no range could be fetched", "no number can be made"} {
+		if !strings.Contains(log.String(), line) {
+			t.Errorf("the log lacks %q", line)
+		}
+	}
+	redis.Resume()
+	for err = errors.New("not asked yet"); err != nil && t.Context().Err() == nil; err = s.Ready("txn", "items", "bills") {
+		time.Sleep(10 * time.Millisecond)
+	}
+	var b issuing.Batch
+	if err := take(t, f, caller, "bills", 1, &b); err != nil {
 		t.Error(err)
 	}
-	if code := failure.Of(err).Code; code != "not_ready" {
-		t.Errorf("%s: %v", code, err)
-	}
-	st.away.Store(false)
 }
 
 // Clients return to a server that cannot issue from one pool, and not to one that is about to end.

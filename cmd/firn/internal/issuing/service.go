@@ -240,29 +240,6 @@ func unknown(format string, args ...any) error {
 	return failure.New(http.StatusNotFound, "unknown_namespace", format, args...)
 }
 
-// Ready returns nil when every pool can issue.
-func (s *Service) Ready() error {
-	if s.draining.Load() {
-		return notReady("shutting_down", "the server is shutting down")
-	}
-	for _, p := range s.now.Load().pools {
-		if st := p.lease.State(); st.Left < 0 {
-			// Everyone may ask: the error has the address of the store.
-			return notReady("not_ready", fmt.Sprintf("pool %s: the fence of worker %d passed at %s and could not be moved: the log and the state of the namespaces say why",
-				p.name, st.Worker, st.Until.Format(time.RFC3339Nano)))
-		}
-	}
-	return nil
-}
-
-// notReady says why by a code, too: a client returns to a server that cannot issue from
-// one pool, for what it has of others, and keeps away from one that ends.
-func notReady(code, why string) error {
-	f := failure.New(http.StatusServiceUnavailable, code, "%s", why)
-	f.Retry = time.Second
-	return f
-}
-
 // LocalOnly reports whether only callers on this machine are served.
 func (s *Service) LocalOnly() bool { return s.now.Load().access.LocalOnly() }
 

@@ -20,6 +20,9 @@ import (
 type base interface {
 	// state adds what is to be seen of it.
 	state(*State)
+	// able returns nil if it can issue, as far as is known, and else why not. It does not
+	// wait: where it is the store that failed, it has that looked at in the background.
+	able() error
 	// close ends it; no id is made after it returns.
 	close(ctx context.Context) error
 }
@@ -91,8 +94,9 @@ func (w *written) take(ctx context.Context, n int) ([]string, error) {
 
 // segments makes ids from ranges of a counter.
 type segments struct {
-	all  *segment.Segments
-	name *segment.Name
+	all     *segment.Segments
+	name    *segment.Name
+	mending mending
 }
 
 func newSegments(name string, cfg segment.Config) (*segments, error) {
@@ -104,7 +108,7 @@ func newSegments(name string, cfg segment.Config) (*segments, error) {
 	if err != nil {
 		return nil, errors.Join(err, all.Close(ended))
 	}
-	return &segments{all, n}, nil
+	return &segments{all: all, name: n, mending: mending{look: n.Prepare}}, nil
 }
 
 func (s *segments) fill(ctx context.Context, ids []firn.ID) error {
@@ -139,12 +143,15 @@ func (s *segments) state(state *State) {
 	}
 }
 
-func (s *segments) close(ctx context.Context) error { return s.all.Close(ctx) }
+func (s *segments) close(ctx context.Context) error {
+	return errors.Join(s.mending.close(ctx), s.all.Close(ctx))
+}
 
 // sequences makes strictly increasing ids.
 type sequences struct {
-	all *sequence.Sequences
-	one *sequence.Sequence
+	all     *sequence.Sequences
+	one     *sequence.Sequence
+	mending mending
 }
 
 func newSequences(name string, cfg sequence.Config) (*sequences, error) {
@@ -156,7 +163,9 @@ func newSequences(name string, cfg sequence.Config) (*sequences, error) {
 	if err != nil {
 		return nil, errors.Join(err, all.Close(ended))
 	}
-	return &sequences{all, one}, nil
+	s := &sequences{all: all, one: one}
+	s.mending.look = s.look
+	return s, nil
 }
 
 func (s *sequences) fill(ctx context.Context, ids []firn.ID) error {
@@ -185,12 +194,16 @@ func (s *sequences) state(state *State) {
 	}
 }
 
-func (s *sequences) close(ctx context.Context) error { return s.all.Close(ctx) }
+func (s *sequences) close(ctx context.Context) error {
+	return errors.Join(s.mending.close(ctx), s.all.Close(ctx))
+}
 
 // businessNumbers makes texts with a number in them, over a sequence.
 type businessNumbers struct {
 	counter *sequences
 	format  *numbering.Format
+	clock   *heardClock // nil if the store has none
+	mending mending
 }
 
 func newNumbers(name string, counter sequence.Config, cfg numbering.Config) (*businessNumbers, error) {
@@ -198,13 +211,17 @@ func newNumbers(name string, counter sequence.Config, cfg numbering.Config) (*bu
 	if err != nil {
 		return nil, err
 	}
+	made := &businessNumbers{counter: s}
+	made.mending.look = made.look
 	cfg.Counter = s.one
-	cfg.Clock, _ = counter.Store.(store.Clock)
-	f, err := numbering.New(cfg)
-	if err != nil {
+	if clock, ok := counter.Store.(store.Clock); ok {
+		made.clock = &heardClock{clock: clock, doubt: made.mending.begin, log: counter.Log}
+		cfg.Clock = made.clock
+	}
+	if made.format, err = numbering.New(cfg); err != nil {
 		return nil, errors.Join(err, s.close(ended))
 	}
-	return &businessNumbers{s, f}, nil
+	return made, nil
 }
 
 func (s *businessNumbers) take(ctx context.Context, n int) ([]string, error) {
@@ -216,9 +233,16 @@ func (s *businessNumbers) take(ctx context.Context, n int) ([]string, error) {
 func (s *businessNumbers) state(state *State) {
 	s.counter.state(state)
 	state.Template = s.format.String()
+	if s.clock != nil && state.Error == "" {
+		if err := s.clock.err(); err != nil {
+			state.Error = err.Error()
+		}
+	}
 }
 
-func (s *businessNumbers) close(ctx context.Context) error { return s.counter.close(ctx) }
+func (s *businessNumbers) close(ctx context.Context) error {
+	return errors.Join(s.mending.close(ctx), s.counter.close(ctx))
+}
 
 // local makes ids that need no store.
 type local struct{ next wideid.Next }

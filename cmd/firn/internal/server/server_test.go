@@ -131,8 +131,12 @@ namespaces:
 			t.Errorf("%s: %s, want %s", path, body, want)
 		}
 	}
-	if status, body, _ := ask(t, h, "GET", "/readyz", ""); status != 200 {
-		t.Errorf("readyz: %d %s", status, body)
+	for path, want := range map[string]int{
+		"/readyz": 200, "/readyz?namespace=txn": 200, "/readyz?namespace=txn&namespace=orders": 200, "/readyz?namespace=txn&namespace=nobody": 404,
+	} {
+		if status, body, _ := ask(t, h, "GET", path, ""); status != want || want == 200 && body != "ok\n" {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
 	}
 }
 

@@ -1,0 +1,62 @@
+package lease
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// The store has nothing against the fence of a layout that has ended, which is where it was.
+func TestTheEndOfALayoutIsToldOnceBeforeAndOnceAfter(t *testing.T) {
+	w := newWorld(t)
+	layout, err := firn.ParseLayout("34/0/10/12")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if layout, err = layout.WithEpoch(noon); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	l := w.start(func(cfg *Config) {
+		cfg.Generator.Layout = layout
+		cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	told := func(when string, level string) {
+		t.Helper()
+		l.turn(context.Background())
+		l.turn(context.Background())
+		want := 1
+		if level == "" {
+			want = 0
+		}
+		if n := strings.Count(log.String(), "out of time"); n != want || !strings.Contains(log.String(), level) {
+			t.Errorf("%s it was told %d times:\n%s", when, n, log.String())
+		}
+		log.Reset()
+	}
+	told("far from its end", "")
+	w.time.Pass(layout.End().Sub(noon) - endsSoon + time.Minute)
+	told("near its end", "level=WARN")
+	w.time.Pass(endsSoon / 2)
+	told("nearer to its end", "")
+	w.time.Pass(endsSoon)
+	told("after its end", "level=ERROR")
+	w.time.Pass(endsSoon)
+	told("long after its end", "")
+
+	w = newWorld(t)
+	w.time.Pass(layout.End().Sub(noon) - time.Hour)
+	l = w.start(func(cfg *Config) {
+		cfg.Generator.Layout = layout
+		cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	if !strings.Contains(log.String(), "level=WARN") {
+		t.Errorf("a process that begins is not warned:\n%s", log.String())
+	}
+	told("later on", "level=WARN")
+}

@@ -1,0 +1,58 @@
+package sequence_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// gone is a store that is away while it is told to be.
+type gone struct {
+	store.Store
+	away atomic.Bool
+}
+
+func (g *gone) Get(ctx context.Context, key string) (store.Entry, error) {
+	if g.away.Load() {
+		return store.Entry{}, store.ErrUnavailable
+	}
+	return g.Store.Get(ctx, key)
+}
+
+func (g *gone) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+	if g.away.Load() {
+		return 0, store.ErrUnavailable
+	}
+	return g.Store.CompareAndSwap(ctx, key, old, value)
+}
+
+func TestAnOutageIsToldOnceASequence(t *testing.T) {
+	var log bytes.Buffer
+	s := &gone{Store: memstore.New(nil)}
+	txn := open(t, s, sequence.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	for range 2 {
+		log.Reset()
+		s.away.Store(true)
+		for range 3 {
+			if id, err := txn.Next(background); err == nil {
+				t.Errorf("%d without a store", id)
+			}
+		}
+		s.away.Store(false)
+		for range 3 {
+			if _, err := txn.Next(background); err != nil {
+				t.Error(err)
+			}
+		}
+		if text := log.String(); strings.Count(text, "level=WARN") != 1 || strings.Count(text, "level=INFO") != 1 || strings.Count(text, "\n") != 2 {
+			t.Errorf("the log has\n%s", text)
+		}
+	}
+}
