@@ -11,6 +11,7 @@ import (
 	"crypto/subtle"
 	"crypto/x509"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
@@ -20,7 +21,7 @@ import (
 // Config says who may do what, checked.
 type Config struct {
 	Tokens      []Token
-	Anonymous   []string // patterns of namespaces that callers without a token may use
+	Anonymous   []string // patterns of namespaces that everyone may use, also without a token
 	OpenMetrics bool     // metrics are shown to anyone
 }
 
@@ -29,7 +30,7 @@ type Token struct {
 	Name        string
 	SHA256      *[sha256.Size]byte // of the secret; nil without one
 	Certificate string             // a common name or SAN; empty without one
-	Namespaces  []string           // patterns
+	Namespaces  []string           // patterns, beside those of Config.Anonymous
 	Admin       bool               // may look at pools and metrics
 	Rate        rate.Rate          // zero: no limit
 }
@@ -79,7 +80,8 @@ func NewBook(cfg Config, old *Book, now func() time.Duration) *Book {
 	}
 	_, _ = rand.Read(b.salt[:]) // never fails
 	for i, t := range cfg.Tokens {
-		id := &identity{name: t.Name, may: newPatterns(t.Namespaces), admin: t.Admin, order: i, bucket: old.bucket(t)}
+		// What is open to all needs no token, so that a token is no reason to refuse it.
+		id := &identity{name: t.Name, may: newPatterns(slices.Concat(t.Namespaces, cfg.Anonymous)), admin: t.Admin, order: i, bucket: old.bucket(t)}
 		if id.bucket == nil && !t.Rate.IsZero() {
 			id.bucket = rate.NewBucket(t.Rate, now)
 		}

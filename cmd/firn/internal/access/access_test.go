@@ -110,6 +110,34 @@ func TestAnonymousCallersHaveTheNamespacesThatAreSaid(t *testing.T) {
 	}
 }
 
+func TestWhatIsOpenToAllIsOpenToThoseThatAreKnown(t *testing.T) {
+	b := book(access.Config{Anonymous: []string{"public-*", "news"}, Tokens: []access.Token{
+		{Name: "shop", SHA256: sum("s"), Namespaces: []string{"orders"}},
+		{Name: "ops", Certificate: "ops", Admin: true},
+	}})
+	shop, err := b.Identify(access.Credentials{Token: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops, err := b.Identify(access.Credentials{Certificate: &x509.Certificate{NotAfter: time.Now().Add(time.Hour), Subject: pkix.Name{CommonName: "ops"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]struct{ shop, ops bool }{
+		"public-1": {true, true}, "news": {true, true}, "orders": {true, false}, "users": {false, false},
+	} {
+		if shop.May(name) != want.shop || ops.May(name) != want.ops {
+			t.Errorf("%s: shop %v, ops %v", name, shop.May(name), ops.May(name))
+		}
+	}
+	if err := shop.Denied("users"); status(err) != 403 || shop.Admin() || !ops.Admin() {
+		t.Errorf("nothing else has changed: %v", err)
+	}
+	if _, err := b.Identify(access.Credentials{Token: "wrong"}); status(err) != 401 {
+		t.Errorf("a wrong token: %v", err)
+	}
+}
+
 func TestACertificateStandsForAToken(t *testing.T) {
 	spiffe, err := url.Parse("spiffe://example.org/shop")
 	if err != nil {

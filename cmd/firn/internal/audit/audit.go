@@ -4,7 +4,8 @@
 //
 //	denied   who, from, what, why          and repeated, if records like it were left out
 //	done     what, outcome; why on failure
-//	omitted  records                       of denials beyond what one interval may have
+//	omitted  records, from                 of denials beyond what one interval may have: how
+//	                                       many, and the addresses that most of them came from
 package audit
 
 import (
@@ -19,7 +20,9 @@ const (
 	// interval is that in which a denial is written once and then counted.
 	interval = 10 * time.Second
 	// maxKinds bounds the denials that are told apart in an interval, and with them the
-	// records that a flood of wrong tokens from many addresses makes.
+	// records that a flood of wrong tokens from many addresses makes: so many of those
+	// whose name is known, and so many of others, lest what one token is denied hides
+	// that somebody tries tokens, or the other way round.
 	maxKinds = 200
 	// maxOfOne is how many of them may be of one address, so that it does not take the
 	// place of what others are denied.
@@ -35,9 +38,27 @@ type Log struct {
 
 	mu      sync.Mutex
 	since   time.Duration // when the interval began
-	repeats map[denial]int
+	named   places        // of callers whose name is known
+	unnamed places
+	omitted omitted
+}
+
+// places are those that denials have in an interval.
+type places struct {
+	repeats map[denial]int // how often each came again
 	kinds   map[string]int // of denials, by address
-	omitted int
+}
+
+func newPlaces() places { return places{repeats: map[denial]int{}, kinds: map[string]int{}} }
+
+// full reports whether no other denial from an address has a place.
+func (p places) full(from string) bool {
+	return len(p.repeats) >= maxKinds || p.kinds[from] >= maxOfOne
+}
+
+func (p places) clear() {
+	clear(p.repeats)
+	clear(p.kinds)
 }
 
 // A denial is what makes two of them alike.
@@ -45,7 +66,7 @@ type denial struct{ who, from, what, why string }
 
 // New returns a log that writes to a logger; now is a monotonic clock.
 func New(to *slog.Logger, now func() time.Duration) *Log {
-	return &Log{to: to, now: now, since: now(), repeats: map[denial]int{}, kinds: map[string]int{}}
+	return &Log{to: to, now: now, since: now(), named: newPlaces(), unnamed: newPlaces(), omitted: newOmitted()}
 }
 
 // Denied records that a request was refused: of whom ("" where that is not known), from
@@ -59,16 +80,20 @@ func (l *Log) Denied(who, from, what, why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.turn()
-	if n, known := l.repeats[d]; known {
-		l.repeats[d] = n + 1
+	p := l.named
+	if who == "" {
+		p = l.unnamed
+	}
+	if n, known := p.repeats[d]; known {
+		p.repeats[d] = n + 1
 		return
 	}
-	if len(l.repeats) >= maxKinds || l.kinds[from] >= maxOfOne {
-		l.omitted++
+	if p.full(from) {
+		l.omitted.add(from)
 		return
 	}
-	l.repeats[d] = 0
-	l.kinds[from]++
+	p.repeats[d] = 0
+	p.kinds[from]++
 	l.write(d, 0)
 }
 
@@ -105,16 +130,17 @@ func (l *Log) turn() {
 }
 
 func (l *Log) end() {
-	for d, n := range l.repeats {
-		if n > 0 {
-			l.write(d, n)
+	for _, p := range []places{l.named, l.unnamed} {
+		for d, n := range p.repeats {
+			if n > 0 {
+				l.write(d, n)
+			}
 		}
+		p.clear()
 	}
-	clear(l.repeats)
-	clear(l.kinds)
-	if l.omitted > 0 {
-		l.to.Warn("omitted", "records", l.omitted)
-		l.omitted = 0
+	if l.omitted.records > 0 {
+		l.to.Warn("omitted", "records", l.omitted.records, "from", l.omitted.most())
+		l.omitted = newOmitted()
 	}
 }
 

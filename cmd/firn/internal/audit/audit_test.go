@@ -69,7 +69,7 @@ func TestAFloodFromManyAddressesIsBounded(t *testing.T) {
 	pass(10 * time.Second)
 	l.Flush()
 	got := lines()
-	if len(got) != 201 || got[200] != "level=WARN msg=omitted records=99800" {
+	if len(got) != 201 || got[200] != "level=WARN msg=omitted records=99800 from=[]" {
 		t.Errorf("%d records, the last %q", len(got), got[len(got)-1])
 	}
 }
@@ -85,8 +85,51 @@ func TestOneAddressCannotHideTheDenialsOfOthers(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	l.Close()
-	if got := lines(); len(got) != 1 || got[0] != "level=WARN msg=omitted records=950" {
+	if got := lines(); len(got) != 1 || got[0] != "level=WARN msg=omitted records=950 from=[10.0.0.7]" {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestWhatATokenIsDeniedDoesNotHideThatOthersAreTried(t *testing.T) {
+	for _, c := range []struct{ flood, quiet string }{{"shop", ""}, {"", "shop"}} {
+		l, _, lines := newLog(t)
+		for i := range 400 {
+			l.Denied(c.flood, "10.0.0.7:1", fmt.Sprintf("namespace n%d", i), "forbidden")
+		}
+		for i := range 400 { // from everywhere, too
+			l.Denied(c.flood, fmt.Sprintf("10.0.1.%d:1", i), "http", "forbidden")
+		}
+		if got := lines(); len(got) != 200 {
+			t.Errorf("%d records of %q", len(got), c.flood)
+		}
+		for range 20 {
+			l.Denied(c.quiet, "10.0.0.7:2", "resp", "the token is not known here")
+		}
+		l.Close()
+		got := lines()
+		const want = `from=10.0.0.7 what=resp why="the token is not known here"`
+		if len(got) != 3 || !strings.HasSuffix(got[0], want) || !strings.HasSuffix(got[1], want+" repeated=19") ||
+			!strings.HasPrefix(got[2], "level=WARN msg=omitted records=600 from=") || !strings.Contains(got[2], "10.0.0.7") {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+func TestWhatIsOmittedSaysFromWhere(t *testing.T) {
+	l, _, lines := newLog(t)
+	for i := range 20_000 {
+		l.Denied("", fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255), "http", "unknown")
+		for host := range 7 {
+			if i%(host+1) == 0 {
+				l.Denied("shop", fmt.Sprintf("192.0.2.%d:1", host), fmt.Sprintf("namespace n%d", i), "forbidden")
+			}
+		}
+	}
+	l.Close()
+	got := lines()
+	last := got[len(got)-1]
+	if !strings.HasPrefix(last, "level=WARN msg=omitted ") || !strings.HasSuffix(last, ` from="[192.0.2.0 192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4]"`) {
+		t.Errorf("%q", last)
 	}
 }
 

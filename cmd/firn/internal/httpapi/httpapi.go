@@ -20,6 +20,9 @@ import (
 // maxKept bounds the memory that is kept for another answer.
 const maxKept = 1 << 20
 
+// read are the methods of what is only looked at.
+const read = "GET, HEAD"
+
 // buffered is how long an answer may be whose length net/http finds by itself, at less
 // cost.
 const buffered = 2 << 10
@@ -49,7 +52,6 @@ func (a *API) Register(mux *http.ServeMux) {
 		mux.Handle(pattern, a.handle(strings.Split(methods, ", "), h))
 	}
 	// Asking for ids has an effect, so there is no HEAD for it.
-	const read = "GET, HEAD"
 	route("/v1/ids/{namespace}", "GET, POST", a.ids)
 	route("/v1/decode/{id}", read, a.decode)
 	route("/v1/namespaces", read, a.listNamespaces)
@@ -75,20 +77,35 @@ func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
 
 // handle checks the method and answers the error.
 func (a *API) handle(methods []string, h func(http.ResponseWriter, *http.Request) error) http.Handler {
+	allowed := strings.Join(methods, ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["Cache-Control"] = noStore
 		var err error
 		if slices.Contains(methods, r.Method) {
 			err = h(w, r)
 		} else {
-			allowed := strings.Join(methods, ", ")
-			w.Header().Set("Allow", allowed)
-			err = a.front.Refuse(failure.New(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not allowed here: %s", r.Method, allowed))
+			err = a.notAllowed(w, r, allowed)
 		}
 		if err != nil {
 			status := Fail(w, err)
 			a.log.Debug("request failed", "method", r.Method, "path", r.URL.Path, "status", status, "error", err)
 		}
+	})
+}
+
+func (a *API) notAllowed(w http.ResponseWriter, r *http.Request, allowed string) error {
+	w.Header().Set("Allow", allowed)
+	return a.front.Refuse(failure.New(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not allowed here: %s", r.Method, allowed))
+}
+
+// Readable has h answer GET and HEAD, and refuses other methods as those of the interface are.
+func (a *API) Readable(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			Fail(w, a.notAllowed(w, r, read))
+			return
+		}
+		h.ServeHTTP(w, r)
 	})
 }
 

@@ -42,8 +42,8 @@ func newTable() *table {
 		{name: "firn.next", arity: -2, keys: true, flags: []string{"write"}, group: "ids", summary: "Returns ids of a namespace, of any kind.", answer: (*conn).next},
 		{name: "firn.decode", arity: 3, keys: true, flags: []string{"readonly"}, group: "ids", summary: "Takes an id apart.", answer: (*conn).decode},
 
-		{name: "auth", arity: -2, stranger: true, atOnce: true, flags: []string{"noscript", "fast", "no_auth"}, group: "connection", summary: "Says who the client is, by a token.", answer: (*conn).auth},
-		{name: "hello", arity: -1, stranger: true, atOnce: true, flags: []string{"noscript", "fast", "no_auth"}, group: "connection", summary: "Chooses the version of the protocol.", answer: (*conn).hello},
+		{name: "auth", arity: -2, stranger: true, flags: []string{"noscript", "fast", "no_auth"}, group: "connection", summary: "Says who the client is, by a token.", answer: (*conn).auth},
+		{name: "hello", arity: -1, stranger: true, flags: []string{"noscript", "fast", "no_auth"}, group: "connection", summary: "Chooses the version of the protocol.", answer: (*conn).hello},
 		{name: "ping", arity: -1, flags: []string{"fast"}, group: "connection", summary: "Answers.", answer: (*conn).ping},
 		{name: "echo", arity: 2, flags: []string{"fast"}, group: "connection", summary: "Answers with its argument.", answer: (*conn).echo},
 		{name: "select", arity: 2, flags: []string{"fast"}, group: "connection", summary: "Chooses database 0, which is the only one.", answer: (*conn).selectDB},

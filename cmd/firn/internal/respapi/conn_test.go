@@ -114,7 +114,7 @@ func FuzzConnection(f *testing.F) {
 	for _, in := range []string{
 		strings.Repeat(items, 5) + "*2\r\n$4\r\nincr\r\n$3\r\ntxn\r\n" + items + items[:20],
 		"INCRBY items 250\r\n" + items + items + "INCRBY txn 3\nINCR txn\n", "PING\r\n*1\r\nX", "FIRN.NEXT items COUNT 150\r\nQUIT\r\nPING\r\n",
-		"HELLO 3 SETNAME x\r\nCLIENT GETNAME\r\nCONFIG GET *\r\nRESET\r\n", "MULTI\r\n" + items + items + "PING\r\nEXEC\r\n", "MULTI\nFOO\nEXEC\n",
+		"MULTI\r\nHELLO 3\r\nMULTI\r\nPING\r\nEXEC x\r\nMULTI\r\nAUTH x\r\nRESET\r\nEXEC\r\n", "HELLO 3 SETNAME x\r\nCLIENT GETNAME\r\nCONFIG GET *\r\nRESET\r\n", "MULTI\r\n" + items + items + "PING\r\nEXEC\r\n", "MULTI\nFOO\nEXEC\n",
 		"COMMAND DOCS\r\nCOMMAND\r\nAUTH a b\nECHO 'x y'\n", "POST / HTTP/1.1\r\n\r\n", "FIRN.DECODE items 1\nINCR none\nINCRBY items x\nINCRBY items 99999\n",
 		strings.Repeat(items, 1030),
 	} {
@@ -158,6 +158,22 @@ func TestAStrangerIsToldToSayWhoItIs(t *testing.T) {
 		if got := string(c.out); got != want {
 			t.Errorf("%s: %q, want %q", say, got, want)
 		}
+	}
+}
+
+func TestResetGivesAStrangerNoNewTime(t *testing.T) {
+	s := open(t, counted)
+	c := newConn(s, &tape{})
+	prepare(t, c)
+	since := time.Now().Add(-time.Hour)
+	c.caller, c.strange, c.local = nil, since, false
+	if err := s.cfg.Service.Apply(t.Context(), settings.Config{Namespaces: counted.Namespaces}); err != nil { // nobody is known from elsewhere
+		t.Fatal(err)
+	}
+	c.filled = copy(c.space(), "RESET\r\n")
+	c.consume()
+	if got := string(c.out); got != "+RESET\r\n" || c.caller != nil || !c.strange.Equal(since) {
+		t.Errorf("%q, %v, a stranger since %v", got, c.caller, c.strange)
 	}
 }
 

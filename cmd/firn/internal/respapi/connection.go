@@ -121,8 +121,14 @@ func (c *conn) quit([][]byte) {
 	c.end(errQuit)
 }
 
+// reset forgets what the client has said, not what is known of the connection: a
+// certificate, and since when it is nobody's.
 func (c *conn) reset([][]byte) {
-	c.session = session{version: resp.V2, local: c.local}
+	fresh := session{version: resp.V2, local: c.local, certificate: c.certificate}
+	if c.caller == nil {
+		fresh.strange = c.strange
+	}
+	c.session = fresh
 	c.identify()
 	c.out = resp.AppendSimple(c.out, "RESET")
 }

@@ -90,13 +90,15 @@ func (c *conn) one(args [][]byte) {
 		return
 	case c.caller == nil && (!ok || !known.stranger):
 		_ = c.server.front.Denied(c.credentials(""), c.denied) // it is told in words of Redis
-		c.fail("NOAUTH Authentication required.")
+		c.reject(known, "", noAuth)
 		return
 	case !ok:
 		c.refuse(unknownCommand(args))
 		return
 	case !known.takes(len(args)):
-		c.refuse(fmt.Sprintf("ERR wrong number of arguments for '%s' command", known.name))
+		text := fmt.Sprintf("wrong number of arguments for '%s' command", known.name)
+		c.count(failure.BadRequest("bad_request", "%s", text))
+		c.reject(known, "ERR ", text)
 		return
 	case c.queue != nil && !known.atOnce:
 		c.enqueue(args)
@@ -126,11 +128,13 @@ func (c *conn) fail(text string) {
 // failed answers an error of the service, which has counted it.
 func (c *conn) failed(err error) { c.fail(errorText(failure.Of(err))) }
 
+const noAuth = "NOAUTH Authentication required."
+
 // errorText begins an error with the word that makes clients do the right thing.
 func errorText(f *failure.Failure) string {
 	switch {
 	case f.Status == http.StatusUnauthorized:
-		return "NOAUTH Authentication required."
+		return noAuth
 	case f.Status == http.StatusForbidden:
 		return "NOPERM " + f.Message
 	case f.Retry > 0:

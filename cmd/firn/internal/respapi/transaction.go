@@ -25,7 +25,10 @@ type queue struct {
 
 func (c *conn) multi([][]byte) {
 	if c.queue != nil {
+		// In Redis, too, what was begun goes on after this error, as after no other.
+		broken := c.queue.broken
 		c.refuse("ERR MULTI calls can not be nested")
+		c.queue.broken = broken
 		return
 	}
 	c.queue = &queue{}
@@ -69,6 +72,16 @@ func (c *conn) exec([][]byte) {
 			}
 		}
 	}
+}
+
+// reject answers a command that is not even kept. If it is EXEC, that ends what MULTI began,
+// and the answer is of another kind.
+func (c *conn) reject(known *command, kind, why string) {
+	if known != nil && known.name == "exec" {
+		c.queue = nil
+		kind = "EXECABORT Transaction discarded because of: "
+	}
+	c.fail(kind + why)
 }
 
 func (c *conn) discard([][]byte) {

@@ -1,9 +1,55 @@
 package respapi_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/internal/servers"
 )
+
+// own is what a server says of itself in its answer to HELLO.
+var own = regexp.MustCompile(`server \w+ version \S+ proto (:\d) id :\d+`)
+
+func TestTransactionsAreAsInRedis(t *testing.T) {
+	const secret = "a-secret-of-a-test"
+	sum := sha256.Sum256([]byte(secret))
+	_, _, firn := serve(t, settings.Config{Tokens: []settings.Token{{Name: "shop", SHA256: hex.EncodeToString(sum[:]), Namespaces: []string{"*"}}}})
+	redis := servers.Redis(t, "--requirepass", secret).Addr()
+	for _, commands := range []string{
+		"MULTI", // a stranger may not
+		"AUTH " + secret + "; MULTI; HELLO 3; PING; EXEC; PING",
+		"AUTH " + secret + "; MULTI; HELLO 3 AUTH default " + secret + " SETNAME a; CLIENT GETNAME; EXEC; CLIENT GETNAME",
+		"AUTH " + secret + "; MULTI; AUTH " + secret + "; PING; EXEC",
+		"AUTH " + secret + "; MULTI; AUTH default wrong; PING; EXEC; PING",
+		"AUTH " + secret + "; MULTI; HELLO 3; DISCARD; CLIENT GETNAME",
+		"AUTH " + secret + "; MULTI; HELLO 9; EXEC",
+		"AUTH " + secret + "; MULTI; AUTH; EXEC",
+		"AUTH " + secret + "; MULTI; PING; RESET; EXEC; AUTH " + secret + "; EXEC",
+		"AUTH " + secret + "; MULTI; RESET x; EXEC",
+		"AUTH " + secret + "; HELLO 3; MULTI; PING; RESET; AUTH " + secret + "; CLIENT GETNAME",
+		"AUTH " + secret + "; MULTI; PING; QUIT",
+		"AUTH " + secret + "; MULTI; MULTI; PING; EXEC",
+		"AUTH " + secret + "; MULTI; NOPE; MULTI; EXEC",
+		"AUTH " + secret + "; MULTI; EXEC x; EXEC",
+		"AUTH " + secret + "; MULTI; DISCARD x; EXEC; EXEC x",
+	} {
+		there, here := dial(t, redis), dial(t, firn)
+		for command := range strings.SplitSeq(commands, "; ") {
+			want, got := own.ReplaceAllString(there.ask(command), "proto $1"), own.ReplaceAllString(here.ask(command), "proto $1")
+			if got != want {
+				t.Errorf("%s, at %s: %q, Redis says %q", commands, command, got, want)
+			}
+		}
+		if strings.HasSuffix(commands, "QUIT") {
+			there.ended()
+			here.ended()
+		}
+	}
+}
 
 // Arguments cost memory also where they are empty.
 func TestATransactionOfEmptyArgumentsIsBounded(t *testing.T) {

@@ -4,30 +4,9 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 )
-
-// bounded refuses requests that bring more than they may. Nothing that is asked of the
-// server needs much; what is declared too long is refused before it is read. RPCs bound
-// their messages themselves, and say so in the way of their protocol.
-func bounded(front *issuing.Front, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength != 0 && !rpc.Owns(r.URL.Path) {
-			limit := front.MaxBody()
-			if r.ContentLength > int64(limit) {
-				w.Header().Set("Connection", "close") // the rest is not worth reading
-				httpapi.Fail(w, front.Refuse(failure.New(http.StatusRequestEntityTooLarge, "body_too_large",
-					"a request of %d bytes is above the limit of %d (limits.body)", r.ContentLength, limit)))
-				return
-			}
-			r.Body = http.MaxBytesReader(w, r.Body, int64(limit))
-		}
-		next.ServeHTTP(w, r)
-	})
-}
 
 // guarded shows metrics to administrators, and to everyone where that is configured.
 func guarded(front *issuing.Front, next http.Handler) http.Handler {

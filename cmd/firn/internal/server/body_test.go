@@ -1,11 +1,129 @@
 package server_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
+
+// overHTTP2 is a client that speaks it from the first byte.
+func overHTTP2(t *testing.T) *http.Client {
+	t.Helper()
+	c := fresh(t)
+	transport, ok := c.Transport.(*http.Transport)
+	if !ok {
+		t.Fatalf("%T", c.Transport)
+	}
+	transport.Protocols = new(http.Protocols)
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	return c
+}
+
+// A body is one whose length a client does not see, and knows how much was taken of it.
+type body struct {
+	io.Reader
+	taken atomic.Int64
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	b.taken.Add(int64(n))
+	return n, err
+}
+
+func TestABodyThatIsTooLongIsRefusedWhateverItIsSentBy(t *testing.T) {
+	v := serve(t, "namespaces: {orders: {}, items: {kind: segment}}\nlimits: {body: 100000}\n")
+	for _, c := range []struct {
+		client   *http.Client
+		protocol string
+	}{{fresh(t), "HTTP/1.1"}, {overHTTP2(t), "HTTP/2.0"}} {
+		used, connections := 0, map[string]bool{}
+		for _, path := range []string{"/v1/ids/orders", "/tinyid/id/nextId?bizType=items", "/api/segment/get/items"} {
+			for _, kind := range []string{"application/json", "application/x-www-form-urlencoded"} {
+				for _, length := range []int{1, 100_000, 100_001, 900_000} {
+					for _, declared := range []bool{true, false} {
+						what := fmt.Sprintf("%s %s %s %d %v", c.protocol, path, kind, length, declared)
+						sent := &body{Reader: strings.NewReader(strings.Repeat("a", length))}
+						ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
+							connections[i.Conn.LocalAddr().String()] = true
+						}})
+						req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+v.addr+path, sent)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if declared {
+							req.ContentLength = int64(length)
+						}
+						req.Header.Set("Content-Type", kind)
+						answer, err := c.client.Do(req)
+						if err != nil {
+							t.Fatalf("%s: %v", what, err)
+						}
+						said, err := io.ReadAll(answer.Body)
+						if err := answer.Body.Close(); err != nil {
+							t.Error(err)
+						}
+						used++
+						want, code := http.StatusOK, ""
+						if length > 100_000 {
+							want, code = http.StatusRequestEntityTooLarge, "body_too_large"
+						}
+						if err != nil || answer.StatusCode != want || !strings.Contains(string(said), code) || answer.Proto != c.protocol {
+							t.Errorf("%s: %s %d %s, %v", what, answer.Proto, answer.StatusCode, said, err)
+						}
+						// A stream whose body is not taken is reset, at which some clients forget
+						// the answer.
+						if answer.ProtoMajor == 2 && sent.taken.Load() != int64(length) {
+							t.Errorf("%s: %d bytes of the body were taken", what, sent.taken.Load())
+						}
+					}
+				}
+			}
+		}
+		if c.protocol == "HTTP/2.0" && len(connections) != 1 {
+			t.Errorf("%d requests took %d connections: one that brings too much is not to end those beside it", used, len(connections))
+		}
+	}
+}
+
+// Far too much is not worth reading, but refused all the same.
+func TestABodyThatIsFarTooLongIsNotRead(t *testing.T) {
+	v := serve(t, "namespaces: {orders: {}}\n")
+	const length = 1 << 30
+	sent := &body{Reader: io.LimitReader(zeros{}, length)}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+v.addr+"/v1/ids/orders", sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := overHTTP2(t).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusRequestEntityTooLarge || sent.taken.Load() > length/10 {
+		t.Errorf("%d after %d bytes", answer.StatusCode, sent.taken.Load())
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// Who asks for ids with a body that does not come takes none.
+func TestABodyThatDoesNotComeIsAnError(t *testing.T) {
+	v := serve(t, "namespaces: {orders: {}}\n")
+	c := dial(t, v.addr)
+	if _, err := fmt.Fprint(c, "POST /v1/ids/orders HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if text := ends(t, "chunks", c); !strings.HasPrefix(text, "HTTP/1.1 400 ") || !strings.Contains(text, `"bad_request"`) {
+		t.Errorf("%q", text)
+	}
+}
 
 // Paths of other systems may have any prefix, also one that looks like that of an RPC: what
 // they bring is bounded all the same, before anybody is asked who they are.

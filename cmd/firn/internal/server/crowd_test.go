@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -13,10 +12,7 @@ import (
 // A connection of HTTP/2 carries many requests, so a limit of connections alone is none.
 func TestRequestsUnderWayAreBoundedAsConnectionsAre(t *testing.T) {
 	v := serve(t, "limits: {connections: 3}\nnamespaces: {orders: {}}\n")
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
-	t.Cleanup(client.CloseIdleConnections)
+	client := overHTTP2(t)
 	watch := connect.NewClient[health.HealthCheckRequest, health.HealthCheckResponse](client, "http://"+v.addr+"/grpc.health.v1.Health/Watch")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -107,8 +107,16 @@ func TestRedisClientsHaveTLSAndCertificates(t *testing.T) {
 		}
 		config := transport.TLSClientConfig.Clone()
 		config.ServerName = "localhost"
-		if got := say(t, tls.Client(dial(t, v.redis), config), "INCR orders"); !strings.HasPrefix(got, want) {
+		c := tls.Client(dial(t, v.redis), config)
+		if got := say(t, c, "INCR orders"); !strings.HasPrefix(got, want) {
 			t.Errorf("%s, want %s", got, want)
+		}
+		// RESET forgets what was said; the certificate belongs to the connection.
+		if got := say(t, c, "RESET"); got != "+RESET" {
+			t.Error(got)
+		}
+		if got := say(t, c, "INCR orders"); !strings.HasPrefix(got, want) {
+			t.Errorf("after RESET: %s, want %s", got, want)
 		}
 	}
 }

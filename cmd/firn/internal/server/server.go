@@ -194,17 +194,18 @@ INCR {namespace} and FIRN.NEXT {namespace} COUNT n over the protocol of Redis, o
 // routes joins what is served over HTTP.
 func (s *Server) routes(st store.Store) (http.Handler, error) {
 	mux := http.NewServeMux()
-	httpapi.New(s.service, s.log).Register(mux)
+	api := httpapi.New(s.service, s.log)
+	api.Register(mux)
 	s.rpc.Register(mux)
 	front := s.service.Front(issuing.HTTP)
-	mux.Handle("GET /metrics", guarded(front, promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})))
+	mux.Handle("/metrics", api.Readable(guarded(front, promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))))
 	leaf, tinyid := leafapi.New(s.service, time.Local, s.log), tinyidapi.New(s.service, s.log)
 	leaf.Register(mux)
 	tinyid.Register(mux)
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+	mux.Handle("/{$}", api.Readable(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte(index)) // a failed write means that the client has gone
-	})
+	})))
 	nothing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpapi.Fail(w, failure.New(http.StatusNotFound, "not_found", "there is nothing at %s; GET / lists what there is", r.URL.Path))
 	})

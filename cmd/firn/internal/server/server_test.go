@@ -66,6 +66,28 @@ func ask(t *testing.T, h *httptest.Server, method, path, accept string) (int, st
 	return answer.StatusCode, string(body), answer.Header
 }
 
+func TestWhatIsOnlyLookedAtRefusesOtherMethods(t *testing.T) {
+	_, h := newServer(t, settings.Config{})
+	for _, path := range []string{"/", "/metrics", "/livez", "/readyz", "/v1/namespaces"} {
+		for _, method := range []string{"POST", "PUT", "DELETE", "OPTIONS"} {
+			status, body, header := ask(t, h, method, path, "")
+			if status != 405 || !strings.Contains(body, `"method_not_allowed"`) || header.Get("Allow") != "GET, HEAD" {
+				t.Errorf("%s %s: %d %s, Allow: %q", method, path, status, body, header.Get("Allow"))
+			}
+		}
+		for _, method := range []string{"GET", "HEAD"} {
+			if status, body, _ := ask(t, h, method, path, ""); status != 200 {
+				t.Errorf("%s %s: %d %s", method, path, status, body)
+			}
+		}
+	}
+	for _, path := range []string{"/metrics/", "/nothing"} {
+		if status, body, _ := ask(t, h, "POST", path, ""); status != 404 {
+			t.Errorf("POST %s: %d %s", path, status, body)
+		}
+	}
+}
+
 func TestEveryKindIsServed(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "order.key")
 	if err := os.WriteFile(key, []byte("1:000102030405060708090a0b0c0d0e0f\n"), 0o600); err != nil {

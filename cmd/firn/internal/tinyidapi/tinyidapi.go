@@ -3,7 +3,6 @@
 package tinyidapi
 
 import (
-	"errors"
 	"log/slog"
 	"math"
 	"net/http"
@@ -140,11 +139,7 @@ type parameters struct {
 func (a *API) parse(r *http.Request, asked request) (parameters, error) {
 	query := r.URL.Query()
 	if r.ContentLength != 0 {
-		// Parts of a form that cannot be read are passed over, as there.
-		var huge *http.MaxBytesError
-		if err := r.ParseForm(); errors.As(err, &huge) {
-			return parameters{}, failure.New(http.StatusRequestEntityTooLarge, "body_too_large", "the form is longer than %d bytes", huge.Limit)
-		}
+		_ = r.ParseForm() // parts of a form that cannot be read are passed over, as there
 	}
 	p := parameters{bizType: first(query, r.PostForm, "bizType"), token: first(query, r.PostForm, "token"), count: 1}
 	text := strings.TrimSpace(first(query, r.PostForm, "batchSize"))
