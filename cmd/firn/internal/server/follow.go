@@ -1,10 +1,8 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -154,8 +152,6 @@ func (f *follower) digest() [32]byte {
 	return digest(append([]string{f.path}, f.server.settings().KeyFiles()...)...)
 }
 
-var errEmpty = errors.New("the file is empty, which would open the server to namespaces of any name: it may not have been written yet")
-
 // reload reads the configuration and serves it, in the place of one that is not in force
 // yet. It returns when that is done, or after a while.
 func (f *follower) reload(ctx context.Context, cause string) {
@@ -227,10 +223,6 @@ func (f *follower) apply(ctx context.Context) (out outcome) {
 		return out
 	}
 	out.sum = fmt.Sprintf("%x", sha256.Sum256(source))
-	if len(bytes.TrimSpace(source)) == 0 {
-		out.err = fmt.Errorf("configuration %s: %w", f.path, errEmpty)
-		return out
-	}
 	out.contents, out.err = f.serve(ctx, source)
 	return out
 }

@@ -111,3 +111,16 @@ func TestALimitThatIsNotGivenHasItsDefault(t *testing.T) {
 		}
 	}
 }
+
+func TestAFileWithoutASettingIsRefused(t *testing.T) {
+	for _, text := range []string{"", " \n", "# hello\n", "---\n", "---\n# hello\n", "{}", "--- # a\n{}\n---\nstore: x\n", "...", "<<: {}"} {
+		if _, err := settings.Parse("firn.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "configuration firn.yaml: there is no setting in it") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, text := range []string{"# hello\n---\nstore: 'memory:'\n", "---\ntokens: []\n", "namespaces:\n"} {
+		if _, err := settings.Parse("firn.yaml", []byte(text)); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
