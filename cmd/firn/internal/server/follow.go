@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -111,8 +112,8 @@ func (f *follower) look(ctx context.Context) {
 		}
 	}
 	if s.certificates != nil {
-		if changed, err := s.certificates.refresh(false); changed {
-			s.told("certificates", "changed", err)
+		if cause, said, err := s.certificates.refresh(); cause != "" && !said {
+			s.told("certificates", cause, err)
 		}
 	}
 }
@@ -141,7 +142,7 @@ func (f *follower) again(ctx context.Context) {
 	f.files.settle(f.digest())
 	f.reload(ctx, "SIGHUP")
 	if s.certificates != nil {
-		if _, err := s.certificates.refresh(true); err != nil {
+		if err := s.certificates.reread(); err != nil {
 			s.told("certificates", "SIGHUP", err)
 		}
 	}
@@ -238,11 +239,15 @@ func (f *follower) serve(ctx context.Context, source []byte) (contents [][]byte,
 	for _, file := range cfg.KeyFiles() {
 		content, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("configuration %s: key file: %w", f.path, err)
+			return nil, cfg.AtKeyFile(fmt.Errorf("key file: %w", err), file)
 		}
 		contents = append(contents, content)
 	}
-	if err := f.server.Apply(ctx, cfg); err != nil {
+	err = f.server.Apply(ctx, cfg)
+	if place := new(settings.PlaceError); errors.As(err, &place) {
+		return nil, err
+	}
+	if err != nil {
 		return nil, fmt.Errorf("configuration %s: %w", f.path, err)
 	}
 	return contents, nil

@@ -53,7 +53,7 @@ func (s *Server) Apply(ctx context.Context, cfg settings.Config) error {
 	var id *identity
 	if cfg.TLS != nil && *cfg.TLS != s.certificates.current.Load().from {
 		var err error
-		if id, err = s.certificates.read(*cfg.TLS); err != nil {
+		if id, err = s.certificates.read(*cfg.TLS, cfg.At); err != nil {
 			return err
 		}
 	}

@@ -135,7 +135,7 @@ func TestABadFileLeavesTheOldInForceAndSaysWhy(t *testing.T) {
 		good + "listen: {resp: 0.0.0.0:7070}":              "listen.resp cannot change",
 		good + "audit: {file: audit.log}":                  "audit.file cannot change",
 		good + "tls: {cert: a, key: b}":                    "tls cannot change",
-		"namespaces: {orders: {veil: {key_file: /none}}}":  "key file: open /none",
+		"namespaces:\n  orders: {veil: {key_file: /none}}": "firn.yaml: line 2: namespaces.orders.veil.key_file: key file: open /none",
 		"namespaces: {orders: {layout: twitter}}":          "layout",
 	} {
 		write(t, v.file, text)

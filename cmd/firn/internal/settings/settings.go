@@ -32,6 +32,9 @@ type Config struct {
 	AnonymousMetrics bool  `yaml:"anonymous_metrics"`
 	TLS              *TLS  `yaml:"tls"`
 	Audit            Audit `yaml:"audit"`
+
+	path   string // of the file
+	source []byte // its content
 }
 
 // Listen says on which addresses.
@@ -71,10 +74,8 @@ func Read(path string) (Config, error) {
 
 // Parse is [Read] of a file's content.
 func Parse(path string, source []byte) (Config, error) {
-	var (
-		cfg  Config
-		keys map[string]any
-	)
+	var keys map[string]any
+	cfg := Config{path: path, source: source}
 	err := unmarshal(source, &cfg, yaml.Strict())
 	if err == nil {
 		err = unmarshal(source, &keys)
@@ -92,7 +93,7 @@ func Parse(path string, source []byte) (Config, error) {
 	var errs []error
 	report := func(err error, keys ...string) {
 		if err != nil {
-			errs = append(errs, fmt.Errorf("configuration %s: %s%s: %w", path, line(source, keys), strings.Join(keys, "."), err))
+			errs = append(errs, cfg.At(err, keys...))
 		}
 	}
 	if cfg.Listen.HTTP != "" {
