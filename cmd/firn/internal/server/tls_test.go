@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -118,6 +119,80 @@ func TestClientCertificatesStandForTokens(t *testing.T) {
 		}
 		v.stop()
 		v.log.has(t, "msg=denied log=audit who=\"\" from=127.0.0.1 what=tls", "expired", "unknown authority")
+	}
+}
+
+// TestRefusedClientCertificatesAreDenials: in the audit log, over each protocol alike.
+func TestRefusedClientCertificatesAreDenials(t *testing.T) {
+	ca, other, folder := newAuthority(t, "ca"), newAuthority(t, "other"), t.TempDir()
+	cert, key := ca.valid("server", 7)
+	into(t, folder, cert, key)
+	write(t, filepath.Join(folder, "ca.pem"), ca.pem)
+	pair := func(cert, key string) []tls.Certificate {
+		p, err := tls.X509KeyPair([]byte(cert), []byte(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []tls.Certificate{p}
+	}
+	foreign := pair(other.valid("shop.example.org", 10))
+	ended := pair(ca.issue("shop.example.org", 11, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)))
+	good := pair(ca.valid("shop.example.org", 8))
+	text := "namespaces: {orders: {}}\n" + tlsKeys(folder, ", client_ca: "+filepath.Join(folder, "ca.pem")) +
+		"tokens:\n  - {name: shop, certificate: shop.example.org, namespaces: [orders]}\n"
+	for name, on := range map[string]func(*serving) string{
+		"http":  func(v *serving) string { return v.addr },
+		"redis": func(v *serving) string { return v.redis },
+	} {
+		for _, c := range []struct {
+			what    string
+			certs   []tls.Certificate
+			trust   *authority
+			version uint16
+			want    string // empty: no denial
+		}{
+			{"none", nil, ca, tls.VersionTLS13, "tls: client didn't provide a certificate"},
+			{"none", nil, ca, tls.VersionTLS12, "tls: client didn't provide a certificate"},
+			{"ended", ended, ca, tls.VersionTLS13, "tls: failed to verify certificate: x509: certificate has expired"},
+			{"of another authority", foreign, ca, tls.VersionTLS12, "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
+			{"good", good, ca, tls.VersionTLS13, ""},
+			{"good, but does not trust the server", good, other, tls.VersionTLS13, ""},
+			{"good, but does not trust the server", good, other, tls.VersionTLS12, ""},
+		} {
+			v := serve(t, text)
+			dialed, err := tls.Dial("tcp", on(v), &tls.Config{
+				RootCAs: c.trust.roots(), ServerName: "127.0.0.1", MinVersion: c.version, MaxVersion: c.version,
+				GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+					if len(c.certs) == 0 {
+						return new(tls.Certificate), nil
+					}
+					return &c.certs[0], nil
+				},
+			})
+			if err == nil {
+				if c.want != "" {
+					_, _ = dialed.Read(make([]byte, 1)) // until it is refused
+				}
+				_ = dialed.Close()
+			}
+			plain, err := net.Dial("tcp", on(v))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := plain.Write([]byte("no handshake, whatever certificate\r\n")); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = plain.Read(make([]byte, 1)) // it is refused too
+			_ = plain.Close()
+			v.stop()
+			want := "msg=denied log=audit who=\"\" from=127.0.0.1 what=tls why=\"" + c.want
+			switch n := strings.Count(v.log.String(), "msg=denied"); {
+			case c.want == "" && n > 0:
+				t.Errorf("%s, %s: a denial was recorded:\n%s", name, c.what, v.log)
+			case c.want != "" && (n != 1 || !strings.Contains(v.log.String(), want)):
+				t.Errorf("%s, %s: %d denials, want one as %s:\n%s", name, c.what, n, want, v.log)
+			}
+		}
 	}
 }
 
