@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/turns"
@@ -30,19 +29,6 @@ func (s *Slots) pick(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
 		return slot, nil
 	}
 	return slot, s.waitFor(ctx, slot)
-}
-
-// waitFor waits until the fence of a pinned slot has passed. It returns errHeld, since the holder may renew meanwhile.
-func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
-	passed := s.cfg.Layout.Time(slot.Fence + 1)
-	if d := passed.Sub(s.cfg.Time.Wall()); d > 0 {
-		s.cfg.Log.Info("waiting for the fence of a pinned worker", "worker", slot.Worker, "pool", s.cfg.Pool, "holder", slot.holder(), "for", d)
-		if err := s.cfg.Time.Sleep(ctx, d); err != nil {
-			return fmt.Errorf("lease: worker %d of pool %q is held by %s until %s, if not renewed; waited for it: %w",
-				slot.Worker, s.cfg.Pool, slot.holder(), slot.Until.UTC().Format(time.RFC3339Nano), err)
-		}
-	}
-	return errHeld
 }
 
 // holder names who holds a slot, for people.

@@ -88,6 +88,7 @@ type Slot struct {
 	At                 time.Time // the owner's clock when it wrote last
 
 	after    firn.Tick // after which the owner's claim begins
+	write    uint64    // the owner's writes are numbered upward
 	revision store.Revision
 }
 
@@ -183,7 +184,7 @@ func (s *Slot) read(e store.Entry) error {
 		return fmt.Errorf("%w: key %q does not hold a slot of Firn's: it names no fence, or no owner; use another pool, or remove the key",
 			ErrForeign, e.Key)
 	}
-	s.after, s.Fence, s.Until, s.Free, s.Owner = r.After, r.Fence, r.Until, r.Free, r.Owner
+	s.after, s.Fence, s.Until, s.Free, s.Owner, s.write = r.After, r.Fence, r.Until, r.Free, r.Owner, r.Write
 	s.Host, s.PID, s.Since, s.At = r.Host, r.PID, r.Since, r.At
 	s.revision = e.Revision
 	return nil

@@ -29,8 +29,9 @@ type SlotsConfig struct {
 	Pinned *int64
 	// PinnedAhead says what to do while the fence of the pinned worker lies
 	// ahead, as it does after a crash: take it at once and issue times above
-	// the fence, which lie ahead of the clock. Otherwise Acquire waits until
-	// the fence has passed, as long as its context lasts. Not in a strict pool.
+	// the fence, which lie ahead of the clock. Otherwise Acquire waits until the fence
+	// has passed or the worker was given back, as long as its context lasts; it reads
+	// the slot every 1 to 2 seconds. Not in a strict pool.
 	PinnedAhead bool
 
 	// Tolerance is how far the clock here may differ from the store's, or lie

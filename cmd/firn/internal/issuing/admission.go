@@ -28,6 +28,14 @@ func (f *Front) Denied(c access.Credentials, err error) *failure.Failure {
 	return f.denied("", c.From, f.protocol.String(), err)
 }
 
+// DeniedTLS records that a client's certificate was refused in the handshake, if that is
+// why it failed.
+func (f *Front) DeniedTLS(from string, handshake error) {
+	if why := handshake.Error(); access.RefusesCertificate(why) {
+		f.service.audit.Denied("", from, "tls", why)
+	}
+}
+
 // Caller returns who makes an HTTP request, of whatever protocol is spoken over it.
 func (f *Front) Caller(r *http.Request) (*access.Caller, error) {
 	c, err := access.OfRequest(r)

@@ -224,7 +224,7 @@ func TestAConfigurationThatCannotBeServedLeavesEverythingAsItWas(t *testing.T) {
 	before, workers := runtime.NumGoroutine(), live(t, mem, "default")
 	for text, want := range map[string]string{
 		// a new pool and a new segment first, then what fails: they are given back
-		"{a: {kind: segment}, b: {pool: other}, orders: {}, z: {veil: {key_file: /nowhere/key}}}": "namespace z: ",
+		"{a: {kind: segment}, b: {pool: other}, orders: {}, z: {veil: {key_file: /nowhere/key}}}": "configuration firn.yaml: line 1: namespaces.z.veil.key_file: key file: open /nowhere/key",
 		"{b: {pool: other}, orders: {layout: twitter}}":                                           "layout",
 		"{items: {kind: sequence}}":                                                               "namespaces.items: kind cannot change from segment to sequence",
 		"{txn: {kind: segment}}":                                                                  "namespaces.txn: kind cannot change from sequence to segment",

@@ -35,7 +35,11 @@ func (b *builder) build(ctx context.Context, cfg settings.Config) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
-		if err := b.add(ctx, name, cfg.Namespaces[name]); err != nil {
+		err := b.add(ctx, cfg, name)
+		if place := new(settings.PlaceError); errors.As(err, &place) {
+			return err
+		}
+		if err != nil {
 			return fmt.Errorf("namespace %s: %w", name, err)
 		}
 	}
@@ -58,7 +62,8 @@ func (b *builder) onFirstUse(ctx context.Context) error {
 	return nil
 }
 
-func (b *builder) add(ctx context.Context, name string, set settings.Namespace) error {
+func (b *builder) add(ctx context.Context, cfg settings.Config, name string) error {
+	set := cfg.Namespaces[name]
 	made, err := b.base(ctx, name, set)
 	if err != nil {
 		return err
@@ -75,8 +80,11 @@ func (b *builder) add(ctx context.Context, name string, set settings.Namespace) 
 	}
 	if set.Veil != nil {
 		cipher, err := set.Veil.Cipher(name)
-		if err != nil {
-			return err
+		switch {
+		case err != nil && set.Veil.KeyFile != "":
+			return cfg.At(err, "namespaces", name, "veil", "key_file")
+		case err != nil:
+			return cfg.At(err, "namespaces", name, "veil", "key_env")
 		}
 		ns.numbers = veiled{ns.numbers, cipher}
 		ns.cipher = cipher

@@ -91,6 +91,7 @@ func (c *conn) prepare() error {
 		ctx, cancel := context.WithTimeout(c.server.ctx, c.server.cfg.ReadTimeout)
 		defer cancel()
 		if err := encrypted.HandshakeContext(ctx); err != nil {
+			c.server.front.DeniedTLS(c.net.RemoteAddr().String(), err)
 			return err
 		}
 		if chains := encrypted.ConnectionState().VerifiedChains; len(chains) > 0 {

@@ -46,7 +46,7 @@ func (t *tape) LocalAddr() net.Addr              { return &net.TCPAddr{IP: net.I
 func (t *tape) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 2), Port: 2} }
 
 // counted are namespaces whose ids are the same in every run.
-var counted = settings.Config{Anonymous: []string{"*"}, Limits: settings.Limits{Batch: 5000}, Namespaces: map[string]settings.Namespace{
+var counted = settings.Config{Anonymous: []string{"*"}, Limits: settings.Limits{Batch: new(5000)}, Namespaces: map[string]settings.Namespace{
 	"items": {Kind: "segment", MinStep: 100, MaxStep: 100}, "txn": {Kind: "sequence"},
 }}
 

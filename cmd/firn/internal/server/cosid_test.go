@@ -110,7 +110,7 @@ func TestCosIDIsServedWhereItIsConfigured(t *testing.T) {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
-	write(t, v.file, segments)
+	write(t, v.file, segments+"tokens: []\n")
 	v.hangup()
 	if status, body := do("GET", "/ids"); status != 404 || !strings.Contains(body, "there is nothing at /ids") {
 		t.Errorf("where it is not configured: %d %s", status, body)

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -113,8 +112,8 @@ func (f *follower) look(ctx context.Context) {
 		}
 	}
 	if s.certificates != nil {
-		if changed, err := s.certificates.refresh(false); changed {
-			s.told("certificates", "changed", err)
+		if cause, said, err := s.certificates.refresh(); cause != "" && !said {
+			s.told("certificates", cause, err)
 		}
 	}
 }
@@ -143,7 +142,7 @@ func (f *follower) again(ctx context.Context) {
 	f.files.settle(f.digest())
 	f.reload(ctx, "SIGHUP")
 	if s.certificates != nil {
-		if _, err := s.certificates.refresh(true); err != nil {
+		if err := s.certificates.reread(); err != nil {
 			s.told("certificates", "SIGHUP", err)
 		}
 	}
@@ -153,8 +152,6 @@ func (f *follower) again(ctx context.Context) {
 func (f *follower) digest() [32]byte {
 	return digest(append([]string{f.path}, f.server.settings().KeyFiles()...)...)
 }
-
-var errEmpty = errors.New("the file is empty, which would open the server to namespaces of any name: it may not have been written yet")
 
 // reload reads the configuration and serves it, in the place of one that is not in force
 // yet. It returns when that is done, or after a while.
@@ -227,10 +224,6 @@ func (f *follower) apply(ctx context.Context) (out outcome) {
 		return out
 	}
 	out.sum = fmt.Sprintf("%x", sha256.Sum256(source))
-	if len(bytes.TrimSpace(source)) == 0 {
-		out.err = fmt.Errorf("configuration %s: %w", f.path, errEmpty)
-		return out
-	}
 	out.contents, out.err = f.serve(ctx, source)
 	return out
 }
@@ -246,11 +239,15 @@ func (f *follower) serve(ctx context.Context, source []byte) (contents [][]byte,
 	for _, file := range cfg.KeyFiles() {
 		content, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("configuration %s: key file: %w", f.path, err)
+			return nil, cfg.AtKeyFile(fmt.Errorf("key file: %w", err), file)
 		}
 		contents = append(contents, content)
 	}
-	if err := f.server.Apply(ctx, cfg); err != nil {
+	err = f.server.Apply(ctx, cfg)
+	if place := new(settings.PlaceError); errors.As(err, &place) {
+		return nil, err
+	}
+	if err != nil {
 		return nil, fmt.Errorf("configuration %s: %w", f.path, err)
 	}
 	return contents, nil

@@ -14,8 +14,10 @@ type metrics struct {
 	reloads     *prometheus.CounterVec
 	successful  prometheus.Gauge
 	succeeded   prometheus.Gauge
-	tlsReloads  *prometheus.CounterVec
 	notAfter    prometheus.Gauge
+
+	tlsReloads    *prometheus.CounterVec
+	tlsSuccessful prometheus.Gauge
 }
 
 func newMetrics(to *prometheus.Registry) *metrics {
@@ -36,12 +38,16 @@ func newMetrics(to *prometheus.Registry) *metrics {
 		tlsReloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "firn_tls_reloads_total", Help: "Certificates read again, by result: ok or failed.",
 		}, []string{"result"}),
+		tlsSuccessful: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "firn_tls_last_reload_successful", Help: "1 if the certificates in force are those of their files, 0 if those could not be used.",
+		}),
 		notAfter: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "firn_tls_certificate_not_after_timestamp_seconds", Help: "When the server's certificate ends.",
 		}),
 	}
 	for _, result := range []string{resultOK, resultFailed} {
 		m.reloads.WithLabelValues(result)
+		m.tlsReloads.WithLabelValues(result)
 	}
 	to.MustRegister(m.connections, m.refused, m.reloads, m.successful, m.succeeded)
 	return m

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
@@ -26,7 +27,8 @@ func (s *Server) inForce() {
 
 // Apply serves what cfg says from now on, without a gap; see [issuing.Service.Apply].
 // What belongs to the process, as the store and the addresses, cannot change: such an
-// error names the key. After an error everything is as it was.
+// error names the key; nor can the last tokens go unless that is said (tokens: []). After
+// an error everything is as it was.
 func (s *Server) Apply(ctx context.Context, cfg settings.Config) error {
 	s.applying.Lock()
 	defer s.applying.Unlock()
@@ -45,10 +47,13 @@ func (s *Server) Apply(ctx context.Context, cfg settings.Config) error {
 			return fmt.Errorf("%s cannot change while the server runs: put it back, or start the server anew", fixed.key)
 		}
 	}
+	if limited(old) && !limited(cfg) && cfg.Tokens == nil {
+		return errUnlimited
+	}
 	var id *identity
 	if cfg.TLS != nil && *cfg.TLS != s.certificates.current.Load().from {
 		var err error
-		if id, err = s.certificates.read(*cfg.TLS); err != nil {
+		if id, err = s.certificates.read(*cfg.TLS, cfg.At); err != nil {
 			return err
 		}
 	}
@@ -62,5 +67,12 @@ func (s *Server) Apply(ctx context.Context, cfg settings.Config) error {
 	s.cfg.Store(&cfg)
 	return nil
 }
+
+// limited reports whether a configuration says who may have ids.
+func limited(cfg settings.Config) bool { return len(cfg.Tokens)+len(cfg.Anonymous) > 0 }
+
+// errUnlimited is a configuration that would open to all local callers what others were kept from.
+var errUnlimited = errors.New("tokens: the configuration in force has tokens or anonymous, and this one has neither, " +
+	"so that any caller on this machine might do anything: put them back, or write tokens: [] if that is meant")
 
 func (s *Server) settings() settings.Config { return *s.cfg.Load() }

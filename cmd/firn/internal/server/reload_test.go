@@ -128,15 +128,15 @@ func TestABadFileLeavesTheOldInForceAndSaysWhy(t *testing.T) {
 	for text, want := range map[string]string{
 		"namespaces: {users: {}, orders: {layout: 1/2/3}}": "namespaces.orders.layout",
 		"namespaces: {users: ":                             "namespaces",
-		"":                                                 "the file is empty",
-		" \n":                                              "the file is empty",
+		"":                                                 "there is no setting in it",
+		"# hello\n":                                        "there is no setting in it",
 		good + "store: 'memory:'":                          "store cannot change while the server runs",
 		good + "listen: {http: 0.0.0.0:7070}":              "listen.http cannot change while the server runs",
 		good + "listen: {resp: 0.0.0.0:7070}":              "listen.resp cannot change",
 		good + "audit: {file: audit.log}":                  "audit.file cannot change",
 		good + "tls: {cert: a, key: b}":                    "tls cannot change",
-		"namespaces: {orders: {veil: {key_file: /none}}}": "key file: open /none",
-		"namespaces: {orders: {layout: twitter}}":         "layout",
+		"namespaces:\n  orders: {veil: {key_file: /none}}": "firn.yaml: line 2: namespaces.orders.veil.key_file: key file: open /none",
+		"namespaces: {orders: {layout: twitter}}":          "layout",
 	} {
 		write(t, v.file, text)
 		v.turn()
@@ -163,6 +163,40 @@ func TestABadFileLeavesTheOldInForceAndSaysWhy(t *testing.T) {
 	ask("users", 200)
 	metric("firn_config_last_reload_successful 1")
 	metric(`firn_config_reloads_total{result="ok"} 1`)
+}
+
+// TestTheLastTokensGoOnlyOnPurpose: what is left of a file that was cut off opens nothing.
+func TestTheLastTokensGoOnlyOnPurpose(t *testing.T) {
+	tokens := "tokens: [{name: shop, sha256: " + access.Hash("s") + ", namespaces: ['*']}]\n"
+	for _, before := range []string{tokens, "anonymous: [orders]\n"} {
+		v := serve(t, "namespaces: {orders: {}}\n"+before)
+		v.turn()
+		client := fresh(t)
+		for text, want := range map[string]string{
+			"# hello\n": "there is no setting in it", "---\n": "there is no setting in it", "{}\n": "there is no setting in it", "": "there is no setting in it",
+			"store: \n":                                        "write tokens: []",
+			"namespaces: {orders: {}}\n":                       "write tokens: []",
+			"namespaces: {orders: {}}\ntokens:\n":              "write tokens: []",
+			"namespaces: {orders: {}}\ntokens:\nanonymous: []": "write tokens: []",
+		} {
+			write(t, v.file, text)
+			v.hangup()
+			v.log.has(t, want)
+			if status, body := get(t, client, "http://"+v.addr+"/v1/ids/other", ""); status != 401 && status != 403 {
+				t.Errorf("%q: %d %s", text, status, body)
+			}
+		}
+		write(t, v.file, "namespaces: {other: {}}\ntokens: []\n")
+		v.hangup()
+		if status, body := get(t, client, "http://"+v.addr+"/v1/ids/other", ""); status != 200 {
+			t.Errorf("without tokens on purpose: %d %s", status, body)
+		}
+		write(t, v.file, "namespaces: {more: {}}\n")
+		v.hangup()
+		if status, body := get(t, client, "http://"+v.addr+"/v1/ids/more", ""); status != 200 {
+			t.Errorf("there were no tokens to lose: %d %s", status, body)
+		}
+	}
 }
 
 func TestAHangupReadsEverythingAgain(t *testing.T) {

@@ -60,7 +60,7 @@ func TestRedisClientsSayWhoTheyAre(t *testing.T) {
 		t.Errorf("the audit log:\n%s", log)
 	}
 	// A token that is taken out ends on connections that are open.
-	write(t, v.file, text)
+	write(t, v.file, text+"tokens: []\n")
 	v.hangup()
 	write(t, v.file, text+strings.Replace(tokens, "orders", "users", 1))
 	v.hangup()

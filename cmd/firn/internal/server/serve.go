@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
 )
 
@@ -223,9 +224,10 @@ type serverErrors struct{ server *Server }
 
 func (e serverErrors) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
-	if rest, found := strings.CutPrefix(text, "http: TLS handshake error from "); found && strings.Contains(rest, "certificate") {
-		from, why, _ := strings.Cut(rest, ": ")
-		e.server.audit.Denied("", from, "tls", why)
+	if rest, found := strings.CutPrefix(text, "http: TLS handshake error from "); found {
+		if from, why, _ := strings.Cut(rest, ": "); access.RefusesCertificate(why) {
+			e.server.audit.Denied("", from, "tls", why)
+		}
 	}
 	e.server.log.Debug(text)
 	return len(line), nil

@@ -108,17 +108,17 @@ func prepare(c Config) (*Server, error) {
 	s.answerWith(http.HandlerFunc(starting))
 	if cfg.TLS != nil {
 		var err error
-		if s.certificates, err = newCertificates(*cfg.TLS, log, s.metrics, time.Now); err != nil {
+		if s.certificates, err = newCertificates(cfg, log, s.metrics, time.Now); err != nil {
 			return nil, err
 		}
-		registry.MustRegister(s.metrics.tlsReloads, s.metrics.notAfter)
+		registry.MustRegister(s.metrics.tlsReloads, s.metrics.tlsSuccessful, s.metrics.notAfter)
 	}
 	records := log.With("log", "audit")
 	if cfg.Audit.File != "" {
 		var err error
 		s.auditFile, err = audit.OpenFile(cfg.Audit.File, func(err error) { log.Error("a record of the audit log could not be written", "error", err) })
 		if err != nil {
-			return nil, err
+			return nil, cfg.At(err, "audit", "file")
 		}
 		records = slog.New(slog.NewJSONHandler(s.auditFile, nil))
 	}

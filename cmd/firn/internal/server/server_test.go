@@ -197,7 +197,7 @@ func TestIDsComeInTheFormAskedFor(t *testing.T) {
 }
 
 func TestBadRequestsGetTheirStatusAndAReason(t *testing.T) {
-	_, h := newServer(t, settings.Config{Limits: settings.Limits{Batch: 1000}})
+	_, h := newServer(t, settings.Config{Limits: settings.Limits{Batch: new(1000)}})
 	for _, c := range []struct {
 		method, path string
 		status       int

@@ -32,21 +32,33 @@ type certificates struct {
 	current atomic.Pointer[identity]
 	mu      sync.Mutex // held while current is changed
 	files   watched    // guarded by mu
+	failed  failing    // guarded by mu
 	warned  time.Time  // when the end was last warned of; guarded by mu
 }
+
+// A failing is what was wrong with the files when they were read last.
+type failing struct {
+	err    error             // nil if they are in force
+	digest [sha256.Size]byte // of the files
+	looks  int               // since then
+}
+
+// A placer adds to an error where in the configuration it stands; see [settings.Config.At].
+type placer func(err error, keys ...string) error
 
 // An identity is the content of the files at a time.
 type identity struct {
 	from   settings.TLS
+	at     placer
 	digest [sha256.Size]byte // of the files, as they were before they were read
 	http   *tls.Config
 	redis  *tls.Config
 	leaf   *x509.Certificate
 }
 
-func newCertificates(set settings.TLS, log *slog.Logger, m *metrics, wall func() time.Time) (*certificates, error) {
+func newCertificates(cfg settings.Config, log *slog.Logger, m *metrics, wall func() time.Time) (*certificates, error) {
 	c := &certificates{log: log, metrics: m, wall: wall}
-	id, err := c.read(set)
+	id, err := c.read(*cfg.TLS, cfg.At)
 	if err != nil {
 		return nil, err
 	}
@@ -84,20 +96,21 @@ func (c *certificates) overRedis() *tls.Config {
 func httpProtocols() []string { return []string{"h2", "http/1.1"} }
 
 // read reads the files, and refuses what no client could accept.
-func (c *certificates) read(set settings.TLS) (*identity, error) {
+func (c *certificates) read(set settings.TLS, at placer) (*identity, error) {
 	sum := digest(files(set)...)
 	pair, err := tls.LoadX509KeyPair(set.Cert, set.Key)
 	if err != nil {
-		return nil, fmt.Errorf("tls: cert %s, key %s: %w", set.Cert, set.Key, err)
+		return nil, at(fmt.Errorf("cert %s, key %s: %w", set.Cert, set.Key, err), "tls")
 	}
 	leaf := pair.Leaf
+	// Without the present time: the same fault is to read the same when it is found again.
 	switch now := c.wall(); {
 	case now.After(leaf.NotAfter):
-		return nil, fmt.Errorf("tls: cert %s ended on %s, and it is %s: put a new one in its place",
-			set.Cert, leaf.NotAfter.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+		return nil, at(fmt.Errorf("%s ended on %s: put a new one in its place, or set the clock right",
+			set.Cert, leaf.NotAfter.UTC().Format(time.RFC3339)), "tls", "cert")
 	case now.Before(leaf.NotBefore):
-		return nil, fmt.Errorf("tls: cert %s begins on %s, and it is %s: wait, or set the clock right",
-			set.Cert, leaf.NotBefore.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+		return nil, at(fmt.Errorf("%s begins on %s: wait, or set the clock right",
+			set.Cert, leaf.NotBefore.UTC().Format(time.RFC3339)), "tls", "cert")
 	}
 	config := &tls.Config{
 		MinVersion:   tls.VersionTLS12,
@@ -105,7 +118,7 @@ func (c *certificates) read(set settings.TLS) (*identity, error) {
 	}
 	if set.ClientCA != "" {
 		if config.ClientCAs, err = readAuthorities(set.ClientCA); err != nil {
-			return nil, err
+			return nil, at(err, "tls", "client_ca")
 		}
 		config.ClientAuth = tls.VerifyClientCertIfGiven
 		if set.RequireClient() {
@@ -114,7 +127,7 @@ func (c *certificates) read(set settings.TLS) (*identity, error) {
 	}
 	http := config.Clone()
 	http.NextProtos = httpProtocols()
-	return &identity{from: set, digest: sum, http: http, redis: config, leaf: leaf}, nil
+	return &identity{from: set, at: at, digest: sum, http: http, redis: config, leaf: leaf}, nil
 }
 
 var errNoCertificates = errors.New("there is no certificate in it, in PEM")
@@ -122,11 +135,11 @@ var errNoCertificates = errors.New("there is no certificate in it, in PEM")
 func readAuthorities(file string) (*x509.CertPool, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("tls: client_ca: %w", err)
+		return nil, err
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("tls: client_ca %s: %w", file, errNoCertificates)
+		return nil, fmt.Errorf("%s: %w", file, errNoCertificates)
 	}
 	return pool, nil
 }
@@ -141,6 +154,8 @@ func (c *certificates) replace(id *identity) {
 
 func (c *certificates) install(id *identity) {
 	c.current.Store(id)
+	c.failed = failing{}
+	c.metrics.tlsSuccessful.Set(1)
 	c.metrics.notAfter.Set(float64(id.leaf.NotAfter.Unix()))
 	c.warned = time.Time{}
 	c.warn()
@@ -161,24 +176,53 @@ func (c *certificates) warn() {
 	c.log.Warn("the certificate ends soon", "cert", id.from.Cert, "not_after", id.leaf.NotAfter.UTC())
 }
 
-// refresh reads the files again if they have changed, or at any rate. What is wrong
-// with new ones is said once; the old stay in force.
-func (c *certificates) refresh(always bool) (changed bool, err error) {
+// refresh is a look: it reads the files if they have changed, or again if they were refused
+// and retryLooks looks have passed since, as what was wrong may have been the clock. Cause is
+// empty if neither is so. What is wrong with the same files is said once; the old ones stay
+// in force.
+func (c *certificates) refresh() (cause string, said bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.warn()
-	set := c.current.Load().from
-	if !c.files.changed(digest(files(set)...)) && !always {
-		return false, nil
+	c.failed.looks++
+	was, now := c.failed, digest(files(c.current.Load().from)...)
+	switch {
+	case c.files.changed(now):
+		cause = "changed"
+	case was.err != nil && was.digest == now && was.looks >= retryLooks: // not half of other ones
+		cause = triedAgain
+	default:
+		return "", false, nil
 	}
-	id, err := c.read(set)
+	err = c.renew(now)
+	said = err != nil && was.err != nil && was.digest == now && was.err.Error() == err.Error()
+	return cause, said, err
+}
+
+// reread reads the files at any rate.
+func (c *certificates) reread() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.warn()
+	now := digest(files(c.current.Load().from)...)
+	c.files.changed(now)
+	return c.renew(now)
+}
+
+// renew reads the files, of which this is the digest, and puts them in force.
+func (c *certificates) renew(now [sha256.Size]byte) error {
+	current := c.current.Load()
+	id, err := c.read(current.from, current.at)
 	if err != nil {
+		err = fmt.Errorf("%w; the certificate until now, which ends on %s, stays in force", err, current.leaf.NotAfter.UTC().Format(time.RFC3339))
+		c.failed = failing{err: err, digest: now}
 		c.metrics.tlsReloads.WithLabelValues(resultFailed).Inc()
-		return true, fmt.Errorf("%w; the certificate until now, which ends on %s, stays in force", err, c.current.Load().leaf.NotAfter.UTC().Format(time.RFC3339))
+		c.metrics.tlsSuccessful.Set(0)
+		return err
 	}
 	c.metrics.tlsReloads.WithLabelValues(resultOK).Inc()
 	c.install(id)
-	return true, nil
+	return nil
 }
 
 // digest returns one of the content of files; what cannot be read has one too.

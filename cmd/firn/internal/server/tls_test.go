@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -121,6 +122,80 @@ func TestClientCertificatesStandForTokens(t *testing.T) {
 	}
 }
 
+// TestRefusedClientCertificatesAreDenials: in the audit log, over each protocol alike.
+func TestRefusedClientCertificatesAreDenials(t *testing.T) {
+	ca, other, folder := newAuthority(t, "ca"), newAuthority(t, "other"), t.TempDir()
+	cert, key := ca.valid("server", 7)
+	into(t, folder, cert, key)
+	write(t, filepath.Join(folder, "ca.pem"), ca.pem)
+	pair := func(cert, key string) []tls.Certificate {
+		p, err := tls.X509KeyPair([]byte(cert), []byte(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []tls.Certificate{p}
+	}
+	foreign := pair(other.valid("shop.example.org", 10))
+	ended := pair(ca.issue("shop.example.org", 11, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)))
+	good := pair(ca.valid("shop.example.org", 8))
+	text := "namespaces: {orders: {}}\n" + tlsKeys(folder, ", client_ca: "+filepath.Join(folder, "ca.pem")) +
+		"tokens:\n  - {name: shop, certificate: shop.example.org, namespaces: [orders]}\n"
+	for name, on := range map[string]func(*serving) string{
+		"http":  func(v *serving) string { return v.addr },
+		"redis": func(v *serving) string { return v.redis },
+	} {
+		for _, c := range []struct {
+			what    string
+			certs   []tls.Certificate
+			trust   *authority
+			version uint16
+			want    string // empty: no denial
+		}{
+			{"none", nil, ca, tls.VersionTLS13, "tls: client didn't provide a certificate"},
+			{"none", nil, ca, tls.VersionTLS12, "tls: client didn't provide a certificate"},
+			{"ended", ended, ca, tls.VersionTLS13, "tls: failed to verify certificate: x509: certificate has expired"},
+			{"of another authority", foreign, ca, tls.VersionTLS12, "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
+			{"good", good, ca, tls.VersionTLS13, ""},
+			{"good, but does not trust the server", good, other, tls.VersionTLS13, ""},
+			{"good, but does not trust the server", good, other, tls.VersionTLS12, ""},
+		} {
+			v := serve(t, text)
+			dialed, err := tls.Dial("tcp", on(v), &tls.Config{
+				RootCAs: c.trust.roots(), ServerName: "127.0.0.1", MinVersion: c.version, MaxVersion: c.version,
+				GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+					if len(c.certs) == 0 {
+						return new(tls.Certificate), nil
+					}
+					return &c.certs[0], nil
+				},
+			})
+			if err == nil {
+				if c.want != "" {
+					_, _ = dialed.Read(make([]byte, 1)) // until it is refused
+				}
+				_ = dialed.Close()
+			}
+			plain, err := net.Dial("tcp", on(v))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := plain.Write([]byte("no handshake, whatever certificate\r\n")); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = plain.Read(make([]byte, 1)) // it is refused too
+			_ = plain.Close()
+			v.stop()
+			want := "msg=denied log=audit who=\"\" from=127.0.0.1 what=tls why=\"" + c.want
+			switch n := strings.Count(v.log.String(), "msg=denied"); {
+			case c.want == "" && n > 0:
+				t.Errorf("%s, %s: a denial was recorded:\n%s", name, c.what, v.log)
+			case c.want != "" && (n != 1 || !strings.Contains(v.log.String(), want)):
+				t.Errorf("%s, %s: %d denials, want one as %s:\n%s", name, c.what, n, want, v.log)
+			}
+		}
+	}
+}
+
 // serial returns that of the certificate with which a server answers on a new
 // connection.
 func serial(t *testing.T, ca *authority, addr string) int64 {
@@ -207,6 +282,65 @@ func TestCertificatesAreReadAgainWithoutLosingConnections(t *testing.T) {
 	}
 }
 
+// TestACertificateThatBeginsInAMomentIsTakenThen: its authority's clock was ahead.
+func TestACertificateThatBeginsInAMomentIsTakenThen(t *testing.T) {
+	ca, folder := newAuthority(t, "ca"), t.TempDir()
+	cert, key := ca.valid("server", 1)
+	into(t, folder, cert, key)
+	clock := make(chan time.Time, 1)
+	clock <- time.Now().Add(-time.Hour)
+	v := serve(t, "namespaces: {orders: {}}\n"+tlsKeys(folder, "")+"anonymous: ['*']\nanonymous_metrics: true\n", func(s *server.Server) {
+		s.SetWall(func() time.Time { at := <-clock; clock <- at; return at })
+	})
+	shows := func(want string) {
+		t.Helper()
+		if _, body := get(t, ca.client("", ""), "https://"+v.addr+"/metrics", ""); !strings.Contains(body, "\n"+want+"\n") {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+	looks := func(n int) {
+		for range n {
+			v.once(func() {})
+		}
+	}
+	shows("firn_tls_last_reload_successful 1")
+	early, earlyKey := ca.issue("server", 2, time.Now().Add(-time.Minute), time.Now().Add(90*24*time.Hour))
+	into(t, folder, early, earlyKey)
+	looks(2 + 20*15)
+	if n := strings.Count(v.log.String(), `msg="not in force: certificates"`); n != 1 {
+		t.Errorf("the same fault was said %d times", n)
+	}
+	v.log.has(t, "line 2: tls.cert: ", "begins on")
+	shows("firn_tls_last_reload_successful 0")
+	shows(`firn_tls_reloads_total{result="failed"} 21`)
+	// Half of another pair is not taken for the one that was refused.
+	_, otherKey := ca.valid("server", 3)
+	looks(14)
+	write(t, filepath.Join(folder, "key.pem"), otherKey)
+	looks(1)
+	write(t, filepath.Join(folder, "key.pem"), earlyKey)
+	looks(1)
+	if n := strings.Count(v.log.String(), `msg="not in force: certificates"`); n != 1 {
+		t.Errorf("half of a pair was read:\n%s", v.log)
+	}
+	clock <- (<-clock).Add(time.Hour)
+	looks(15)
+	v.log.has(t, `msg="in force: certificates" cause="tried again"`)
+	if got := serial(t, ca, v.addr); got != 2 {
+		t.Errorf("certificate %d", got)
+	}
+	shows("firn_tls_last_reload_successful 1")
+	// What is wrong in another way is said.
+	ended, endedKey := ca.issue("server", 4, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour))
+	into(t, folder, ended, endedKey)
+	looks(40)
+	write(t, filepath.Join(folder, "key.pem"), otherKey)
+	looks(40)
+	if n := strings.Count(v.log.String(), `msg="not in force: certificates"`); n != 3 {
+		t.Errorf("three faults were said %d times", n)
+	}
+}
+
 func TestACertificateThatEndsWhileItIsInForceIsSaid(t *testing.T) {
 	ca, folder := newAuthority(t, "ca"), t.TempDir()
 	cert, key := ca.valid("server", 1)
@@ -233,24 +367,26 @@ func TestACertificateThatEndsWhileItIsInForceIsSaid(t *testing.T) {
 func TestAServerDoesNotStartWithCertificatesThatNobodyAccepts(t *testing.T) {
 	ca, folder := newAuthority(t, "ca"), t.TempDir()
 	ended, endedKey := ca.issue("server", 3, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour))
+	early, earlyKey := ca.issue("server", 3, time.Now().Add(time.Hour), time.Now().Add(2*time.Hour))
 	good, goodKey := ca.valid("server", 4)
 	for what, c := range map[string]struct{ cert, key, more, want string }{
-		"ended":     {ended, endedKey, "", "cert.pem ended on"},
-		"other key": {good, endedKey, "", "private key does not match"},
+		"ended":     {ended, endedKey, "", "line 2: tls.cert: " + filepath.Join(folder, "cert.pem") + " ended on"},
+		"early":     {early, earlyKey, "", "line 2: tls.cert: " + filepath.Join(folder, "cert.pem") + " begins on"},
+		"other key": {good, endedKey, "", "line 2: tls: cert " + filepath.Join(folder, "cert.pem") + ", key " + filepath.Join(folder, "key.pem") + ": tls: private key does not match"},
 		"no key":    {good, "", "", "failed to find any PEM data"},
-		"no CA":     {good, goodKey, ", client_ca: " + filepath.Join(folder, "none"), "client_ca: open"},
-		"no PEM":    {good, goodKey, ", client_ca: " + filepath.Join(folder, "key.pem"), "no certificate in it"},
+		"no CA":     {good, goodKey, ", client_ca: " + filepath.Join(folder, "none"), "line 2: tls.client_ca: open"},
+		"no PEM":    {good, goodKey, ", client_ca: " + filepath.Join(folder, "key.pem"), "line 2: tls.client_ca: " + filepath.Join(folder, "key.pem") + ": there is no certificate in it"},
 		"no folder": {good, goodKey, ", client_ca: " + folder, "is a directory"},
-		"no audit":  {good, goodKey, "}\naudit: {file: " + filepath.Join(folder, "none", "audit.log"), "audit: open"},
+		"no audit":  {good, goodKey, "}\naudit: {file: " + filepath.Join(folder, "none", "audit.log"), "line 3: audit.file: audit: open"},
 	} {
 		into(t, folder, c.cert, c.key)
-		cfg, err := settings.Parse("firn.yaml", []byte(tlsKeys(folder, c.more)))
+		cfg, err := settings.Parse("firn.yaml", []byte("# hello\n"+tlsKeys(folder, c.more)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		mem := memstore.New(nil)
 		s, err := server.New(t.Context(), server.Config{Settings: cfg, Base: lease.Config{}, Store: mem, Log: slog.New(slog.DiscardHandler)})
-		if err == nil || !strings.Contains(err.Error(), c.want) {
+		if err == nil || !strings.HasPrefix(err.Error(), "configuration firn.yaml: line ") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", what, err, c.want)
 		}
 		if err == nil {

@@ -174,7 +174,7 @@ func (n Namespace) NumberSettings() (cfg numbering.Config, err error) {
 func (v *Veil) Cipher(namespace string) (*veil.Cipher, error) {
 	all, err := keys.Read(v.KeyFile, v.KeyEnv)
 	if err != nil {
-		return nil, fmt.Errorf("veil: %w", err)
+		return nil, err
 	}
 	return veil.New(veil.Config{Keys: all, Bits: v.Bits, VersionBits: v.VersionBits, Namespace: namespace})
 }

@@ -12,9 +12,9 @@ import (
 
 // Limits bounds requests.
 type Limits struct {
-	Batch       int               `yaml:"batch"`       // ids in one answer; default 100,000
-	Body        int               `yaml:"body"`        // bytes of a request; default 65,536
-	Connections int               `yaml:"connections"` // of each listener; default 10,000
+	Batch       *int              `yaml:"batch"`       // ids in one answer; default 100,000
+	Body        *int              `yaml:"body"`        // bytes of a request; default 65,536
+	Connections *int              `yaml:"connections"` // of each listener; default 10,000
 	Rate        map[string]string `yaml:"rate"`        // ids of each namespace, by pattern, as 50000/s
 }
 
@@ -37,11 +37,11 @@ func (l Limits) MaxBody() int { return given(l.Body, defaultBody) }
 // MaxConnections returns how many connections a listener has at a time.
 func (l Limits) MaxConnections() int { return given(l.Connections, defaultConnections) }
 
-func given(n, otherwise int) int {
-	if n == 0 {
+func given(n *int, otherwise int) int {
+	if n == nil {
 		return otherwise
 	}
-	return n
+	return *n
 }
 
 // RateOf returns the rate of a namespace, zero without a limit. Its name goes before
@@ -62,9 +62,9 @@ func (l Limits) RateOf(namespace string) rate.Rate {
 }
 
 func (l Limits) check(namespaces map[string]Namespace, report reporter) {
-	bounded := func(key string, value, low, high int) {
-		if value != 0 && (value < low || value > high) {
-			report(firn.NewRangeError(key, int64(value), int64(low), int64(high), ""), "limits", key)
+	bounded := func(key string, value *int, low, high int) {
+		if value != nil && (*value < low || *value > high) {
+			report(firn.NewRangeError(key, int64(*value), int64(low), int64(high), ""), "limits", key)
 		}
 	}
 	bounded("batch", l.Batch, 1, maxBatch)

@@ -24,7 +24,7 @@ type Config struct {
 	Listen     Listen               `yaml:"listen"`
 	Namespaces map[string]Namespace `yaml:"namespaces"`
 	Limits     Limits               `yaml:"limits"`
-	Tokens     []Token              `yaml:"tokens"`
+	Tokens     []Token              `yaml:"tokens"`    // empty and not nil: none, on purpose
 	Anonymous  []string             `yaml:"anonymous"` // patterns of namespaces that need no token
 	// CosID serves the requests of CosId's proxy server too.
 	CosID bool `yaml:"cosid"`
@@ -32,6 +32,9 @@ type Config struct {
 	AnonymousMetrics bool  `yaml:"anonymous_metrics"`
 	TLS              *TLS  `yaml:"tls"`
 	Audit            Audit `yaml:"audit"`
+
+	path   string // of the file
+	source []byte // its content
 }
 
 // Listen says on which addresses.
@@ -71,20 +74,26 @@ func Read(path string) (Config, error) {
 
 // Parse is [Read] of a file's content.
 func Parse(path string, source []byte) (Config, error) {
-	var cfg Config
-	if len(bytes.TrimSpace(source)) > 0 {
-		if err := unmarshal(source, &cfg); err != nil {
-			help := keysHelp
-			if syntax := new(yaml.SyntaxError); errors.As(err, &syntax) {
-				help = "this is no YAML: what belongs together is indented by the same number of spaces, and never by tabs"
-			}
-			return Config{}, fmt.Errorf("configuration %s:\n%s\n%s", path, withoutSecrets(yaml.FormatError(err, false, true)), help)
+	var keys map[string]any
+	cfg := Config{path: path, source: source}
+	err := unmarshal(source, &cfg, yaml.Strict())
+	if err == nil {
+		err = unmarshal(source, &keys)
+	}
+	if err != nil {
+		help := keysHelp
+		if syntax := new(yaml.SyntaxError); errors.As(err, &syntax) {
+			help = "this is no YAML: what belongs together is indented by the same number of spaces, and never by tabs"
 		}
+		return Config{}, fmt.Errorf("configuration %s:\n%s\n%s", path, withoutSecrets(yaml.FormatError(err, false, true)), help)
+	}
+	if len(keys) == 0 {
+		return Config{}, fmt.Errorf("configuration %s: %w", path, errNothing)
 	}
 	var errs []error
 	report := func(err error, keys ...string) {
 		if err != nil {
-			errs = append(errs, fmt.Errorf("configuration %s: %s%s: %w", path, line(source, keys), strings.Join(keys, "."), err))
+			errs = append(errs, cfg.At(err, keys...))
 		}
 	}
 	if cfg.Listen.HTTP != "" {
@@ -112,15 +121,20 @@ func Parse(path string, source []byte) (Config, error) {
 // errYAML is a text at which the parser gave up.
 var errYAML = errors.New("this cannot be read as YAML")
 
+// errNothing is a file that says nothing. Most likely it was not written to its end; taken
+// at its word it would mean a store of its own, and ids of any name for any local caller.
+var errNothing = errors.New("there is no setting in it: it may not have been written yet; " +
+	"write one at least, as store: URL or namespaces: {NAME: {}}, or start the server without a configuration")
+
 // unmarshal reads YAML. The library panics at some texts that are none: in a server that
 // follows its file they are to be a mistake like others.
-func unmarshal(source []byte, cfg *Config) (err error) {
+func unmarshal(source []byte, into any, options ...yaml.DecodeOption) (err error) {
 	defer func() {
 		if why := recover(); why != nil {
 			err = fmt.Errorf("%w (%v)", errYAML, why)
 		}
 	}()
-	return yaml.UnmarshalWithOptions(source, cfg, yaml.Strict())
+	return yaml.UnmarshalWithOptions(source, into, options...)
 }
 
 // hash matches the value of a token, which may be the secret itself by mistake.

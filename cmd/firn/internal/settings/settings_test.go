@@ -58,6 +58,9 @@ func TestAMistakeInTheConfigurationNamesFileLineAndKey(t *testing.T) {
 		"limits: {connections: -1}":                           {"limits.connections", "-1", "1000000"},
 		"listen: {resp: 7071}":                                {"line 1", "listen.resp", "7071"},
 		"limits: {batch: -1}":                                 {"limits.batch", "-1"},
+		"limits: {batch: 0}":                                  {"line 1", "limits.batch", "0 is out of range", "1 to 10000000"},
+		"limits:\n  connections: 0":                           {"line 2", "limits.connections", "0 is out of range", "1 to 1000000"},
+		"limits:\n  body: 0":                                  {"line 2", "limits.body", "0 is out of range", "1024 to 16777216"},
 		"namespaces: [":                                       {"[1:", "this is no YAML"},
 		"namespaces:\n\ta: {}":                                {"[2:1]", "never by tabs"},
 		"namespaces: [orders]":                                {"[1:", "in namespaces: {NAME: {…}}: kind"},
@@ -95,7 +98,29 @@ func TestAListenerMayBeOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg, err := settings.Read(path)
-	if err != nil || cfg.Listen.RESP != settings.Off || cfg.Limits.Connections != 7 {
+	if err != nil || cfg.Listen.RESP != settings.Off || cfg.Limits.MaxConnections() != 7 {
 		t.Errorf("%+v, %v", cfg, err)
+	}
+}
+
+func TestALimitThatIsNotGivenHasItsDefault(t *testing.T) {
+	for _, text := range []string{"store: 'memory:'", "limits:", "limits: {batch: , rate: {a: 5/s}}"} {
+		cfg, err := settings.Parse("firn.yaml", []byte(text))
+		if l := cfg.Limits; err != nil || l.MaxBatch() != 100_000 || l.MaxBody() != 65_536 || l.MaxConnections() != 10_000 {
+			t.Errorf("%q: %d ids, %d bytes, %d connections, %v", text, l.MaxBatch(), l.MaxBody(), l.MaxConnections(), err)
+		}
+	}
+}
+
+func TestAFileWithoutASettingIsRefused(t *testing.T) {
+	for _, text := range []string{"", " \n", "# hello\n", "---\n", "---\n# hello\n", "{}", "--- # a\n{}\n---\nstore: x\n", "...", "<<: {}"} {
+		if _, err := settings.Parse("firn.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "configuration firn.yaml: there is no setting in it") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, text := range []string{"# hello\n---\nstore: 'memory:'\n", "---\ntokens: []\n", "namespaces:\n"} {
+		if _, err := settings.Parse("firn.yaml", []byte(text)); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }

@@ -200,8 +200,14 @@ func TestTracesAreOffUnlessAskedFor(t *testing.T) {
 		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER": "none"}, ""},
 		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER": "zipkin"}, "zipkin"},
 		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "4318"},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": " "}, ""},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "::bad"}, "OTEL_EXPORTER_OTLP_ENDPOINT=::bad: a URL is allowed, as http://collector:4318"},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318"}, "OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318: "},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://:4318"}, "OTEL_EXPORTER_OTLP_ENDPOINT=http://:4318: "},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "ftp://me:secret@collector"}, "OTEL_EXPORTER_OTLP_ENDPOINT=…@collector: "},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "127.0.0.1"}, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=127.0.0.1: "},
 	} {
-		for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
+		for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 			t.Setenv(name, c.set[name])
 		}
 		traces, err := telemetry.Start(t.Context(), "v9", slog.New(slog.DiscardHandler))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 
@@ -36,7 +37,7 @@ func Off() *Traces {
 // OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME and the others of its specification. Without an
 // endpoint there are none.
 func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, error) {
-	endpoint := os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") + os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")
+	variable, endpoint := endpoint()
 	if endpoint == "" || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return Off(), nil
 	}
@@ -52,6 +53,9 @@ func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, erro
 			return nil, fmt.Errorf("%s=%s: http/protobuf is allowed (collectors take it on port 4318)", name, protocol)
 		}
 	}
+	if err := checkEndpoint(variable, endpoint); err != nil {
+		return nil, err
+	}
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
@@ -65,6 +69,28 @@ func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, erro
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces could not be sent", "error", err) }))
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))
 	return &Traces{provider: provider, stop: provider.Shutdown}, nil
+}
+
+// endpoint returns where traces go, and the variable that says so: that of traces goes first.
+func endpoint() (variable, value string) {
+	for _, variable = range []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"} {
+		if value = strings.TrimSpace(os.Getenv(variable)); value != "" {
+			break
+		}
+	}
+	return variable, value
+}
+
+// checkEndpoint refuses what the exporter would pass over, and send traces to localhost.
+func checkEndpoint(variable, value string) error {
+	u, err := url.Parse(value)
+	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" {
+		return nil
+	}
+	if i := strings.LastIndexByte(value, '@'); i >= 0 {
+		value = "…" + value[i:] // a password may stand before it
+	}
+	return fmt.Errorf("%s=%s: a URL is allowed, as http://collector:4318 or https://collector:4318", variable, value)
 }
 
 // On reports whether spans go anywhere.

@@ -77,7 +77,7 @@ func ask(t *testing.T, h http.Handler, method, path, body string) *httptest.Resp
 
 // TestAnswersAreThoseOfTinyID asks one server in this order.
 func TestAnswersAreThoseOfTinyID(t *testing.T) {
-	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces(), Limits: settings.Limits{Batch: 50}})
+	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces(), Limits: settings.Limits{Batch: new(50)}})
 	const plain, js = "text/plain;charset=UTF-8", "application/json;charset=UTF-8"
 	for _, c := range []struct{ method, path, body, typ, want, code string }{
 		{"GET", "/tinyid/id/nextId?bizType=test&token=x", "", js, `{"data":[1],"code":200,"message":""}`, ""},
@@ -168,7 +168,7 @@ func TestARangeCountsAgainstTheRate(t *testing.T) {
 
 // TestABatchIsCapped at the limit, as there, and not refused.
 func TestABatchIsCapped(t *testing.T) {
-	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces(), Limits: settings.Limits{Batch: 50}})
+	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces(), Limits: settings.Limits{Batch: new(50)}})
 	for _, size := range []string{"50", "51", "2147483647"} {
 		got := ask(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=test&batchSize="+size, "").Body.String()
 		if n := strings.Count(got, ",") + 1; n != 50 {

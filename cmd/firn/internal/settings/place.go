@@ -1,0 +1,43 @@
+package settings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A PlaceError is a mistake in what a configuration says, with its place: file, line and
+// keys, as far as they are known.
+type PlaceError struct {
+	Path string // of the file; empty for a configuration of none
+	Line string // "line 3: ", or nothing
+	Keys []string
+	Err  error
+}
+
+func (e *PlaceError) Error() string {
+	text := fmt.Sprintf("%s%s: %v", e.Line, strings.Join(e.Keys, "."), e.Err)
+	if e.Path != "" {
+		text = "configuration " + e.Path + ": " + text
+	}
+	return text
+}
+
+// Unwrap returns the mistake.
+func (e *PlaceError) Unwrap() error { return e.Err }
+
+// At returns err, of what these keys say, as a *[PlaceError].
+func (c Config) At(err error, keys ...string) error {
+	return &PlaceError{Path: c.path, Line: line(c.source, keys), Keys: keys, Err: err}
+}
+
+// AtKeyFile is At for a file with veil keys: the first namespace that names it.
+func (c Config) AtKeyFile(err error, file string) error {
+	var names []string
+	for name, ns := range c.Namespaces {
+		if ns.Veil != nil && ns.Veil.KeyFile == file {
+			names = append(names, name)
+		}
+	}
+	return c.At(err, "namespaces", slices.Min(names), "veil", "key_file")
+}

@@ -1,0 +1,173 @@
+package lease
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// waited is how the wait for worker 0, pinned, went.
+type waited struct {
+	grant firn.Grant
+	took  time.Duration
+	gets  int
+	log   string
+}
+
+// waitBeside acquires worker 0 while another holds it, and has do called at every part of
+// the wait.
+func (w *world) waitBeside(t *testing.T, do func(since time.Duration)) waited {
+	t.Helper()
+	var log bytes.Buffer
+	began, gets, worker := w.time.Wall(), w.store.Counts().Get, int64(0)
+	s, ask := w.slots(t, func(c *SlotsConfig) {
+		c.Pinned = &worker
+		c.Log = slog.New(slog.NewTextHandler(&log, nil))
+		c.Time = &during{machine: w.time, do: func() { do(w.time.Wall().Sub(began)) }}
+	})
+	g, err := s.Acquire(context.Background(), ask())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return waited{g, w.time.Wall().Sub(began), w.store.Counts().Get - gets, log.String()}
+}
+
+// hold acquires worker 0, with a window of a minute.
+func (w *world) hold(t *testing.T) (*Slots, firn.Grant) {
+	t.Helper()
+	s, ask := w.slots(t)
+	g, err := s.Acquire(context.Background(), ask())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, g
+}
+
+// once calls do the first time that it is called at some time or later.
+func once(at time.Duration, do func()) func(time.Duration) {
+	return func(since time.Duration) {
+		if since >= at && do != nil {
+			do()
+			do = nil
+		}
+	}
+}
+
+func TestAPinnedWorkerThatIsGivenBackIsTakenAtOnce(t *testing.T) {
+	ctx := context.Background()
+	for name, also := range map[string]bool{"by its holder": false, "and taken and given back by a third": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			holder, held := w.hold(t)
+			third, ask := w.slots(t)
+			var last firn.Tick
+			got := w.waitBeside(t, once(10*time.Second, func() {
+				last = ask().Now - 1
+				if err := holder.Release(ctx, held, last); err != nil {
+					t.Error(err)
+				}
+				if !also {
+					return
+				}
+				g, err := third.Acquire(ctx, ask())
+				if err != nil {
+					t.Error(err)
+				}
+				last = g.After
+				if err := third.Release(ctx, g, g.After); err != nil {
+					t.Error(err)
+				}
+			}))
+			if got.took > 13*time.Second {
+				t.Errorf("given back after 10s, taken after %v", got.took)
+			}
+			if got.gets > 12 {
+				t.Errorf("%d reads in %v", got.gets, got.took)
+			}
+			if got.grant.After < last {
+				t.Errorf("granted from tick %d on, used up to %d", got.grant.After+1, last)
+			}
+		})
+	}
+}
+
+func TestWhoWaitsForAPinnedWorkerIsToldOfRenewals(t *testing.T) {
+	w := newWorld(t)
+	holder, held := w.hold(t)
+	_, ask := w.slots(t)
+	got := w.waitBeside(t, once(30*time.Second, func() {
+		var err error
+		if held, err = holder.Renew(context.Background(), held, ask()); err != nil {
+			t.Error(err)
+		}
+	}))
+	if got.took < 90*time.Second || got.took > 91*time.Second || got.grant.After != held.Through {
+		t.Errorf("granted %+v after %v; the renewed grant was %+v", got.grant, got.took, held)
+	}
+	if n := strings.Count(got.log, "\n"); n != 1 {
+		t.Errorf("%d lines in the log, want one:\n%s", n, got.log)
+	}
+}
+
+// TestWhoWaitsForAPinnedWorkerDoesNotProfitFromAStoreThatForgot: the holder goes on up to
+// its fence, and has not looked yet.
+func TestWhoWaitsForAPinnedWorkerDoesNotProfitFromAStoreThatForgot(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	before, old := w.hold(t)
+	if err := before.Release(ctx, old, old.After); err != nil {
+		t.Fatal(err)
+	}
+	older := w.mem.Snapshot()
+	for name, do := range map[string]func(){
+		"wiped":                 func() { w.mem.Restore(nil) },
+		"set back":              func() { w.mem.Restore(older) },
+		"without the slot":      func() { w.mem.Delete(slotKey("default", layout("41/0/0/12"), 0, 0)) },
+		"away for half a while": func() { w.store.SetDown(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.time.Pass(2 * time.Minute)
+			_, held := w.hold(t)
+			fail := once(10*time.Second, do)
+			mend := once(40*time.Second, func() { w.store.SetDown(false) })
+			got := w.waitBeside(t, func(since time.Duration) { fail(since); mend(since) })
+			if got.took < time.Minute || got.took > time.Minute+time.Second || got.grant.Worker != held.Worker {
+				t.Errorf("granted %+v after %v; its holder has %+v", got.grant, got.took, held)
+			}
+			want := 1
+			if name == "away for half a while" {
+				want = 2 // and no more, though many looks failed
+			}
+			if n := strings.Count(got.log, "pinned worker"); n != want {
+				t.Errorf("%d lines in the log, want %d:\n%s", n, want, got.log)
+			}
+		})
+	}
+}
+
+func TestWhoWaitsForAPinnedWorkerIsToldOfForeignContent(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	w.hold(t)
+	key, worker := slotKey("default", layout("41/0/0/12"), 0, 0), int64(0)
+	spoil := once(5*time.Second, func() {
+		w.mem.Delete(key)
+		if _, err := w.mem.CompareAndSwap(ctx, key, 0, []byte("{}")); err != nil {
+			t.Error(err)
+		}
+	})
+	began := w.time.Wall()
+	s, ask := w.slots(t, func(c *SlotsConfig) {
+		c.Pinned = &worker
+		c.Time = &during{machine: w.time, do: func() { spoil(w.time.Wall().Sub(began)) }}
+	})
+	if _, err := s.Acquire(ctx, ask()); !errors.Is(err, ErrForeign) || w.time.Wall().Sub(began) > 10*time.Second {
+		t.Errorf("after %v: %v", w.time.Wall().Sub(began), err)
+	}
+}
