@@ -243,7 +243,7 @@ func TestAServerThatCanIssueSomethingIsReady(t *testing.T) {
 func TestReadinessWithoutDeclaredNamespacesIsThatOfTheirPool(t *testing.T) {
 	in2030(t, func(t *testing.T) {
 		st := newAway()
-		s := opened(t, st, "{}")
+		s := opened(t, st, "limits: {batch: 10}")
 		ready(t, s)
 		ready(t, s, "orders")
 		st.away.Store(true)

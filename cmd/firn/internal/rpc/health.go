@@ -74,13 +74,14 @@ func (a *API) watch(ctx context.Context, r *connect.Request[health.HealthCheckRe
 		if err := s.extend(); err != nil {
 			return a.fail(ctx, err)
 		}
+		over := a.ending.Err() != nil // looked at first: from then on the status is that of the end
 		if now := a.status(r.Msg.GetService()); now != told {
 			told = now
 			if err := to.Send(&health.HealthCheckResponse{Status: now}); err != nil {
 				return err // the client has gone
 			}
 		}
-		if a.ending.Err() != nil {
+		if over {
 			return a.fail(ctx, shuttingDown())
 		}
 		select {

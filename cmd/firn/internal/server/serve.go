@@ -54,16 +54,13 @@ func Start(ctx context.Context, c Config, on Listeners, opened func(*Server) (en
 	}
 	ending := func() {}
 	err = s.serve(ctx, on, func(opening context.Context) error {
-		if err := s.open(opening, c); err != nil {
-			if ctx.Err() != nil {
-				s.log.Info("ended while it was starting, as it was told to", "error", err)
-				return nil
-			}
-			return err
+		err := s.open(opening, c)
+		if err != nil && ctx.Err() != nil {
+			s.log.Info("ended while it was starting, as it was told to", "error", err)
+			return nil
 		}
-		ending = opened(s)
-		return nil
-	})
+		return err
+	}, func() { ending = opened(s) })
 	ending()
 	return errors.Join(err, s.Close())
 }
@@ -74,11 +71,12 @@ func Start(ctx context.Context, c Config, on Listeners, opened func(*Server) (en
 // only after that: the other order would let a newcomer issue beside the last
 // requests.
 func (s *Server) Serve(ctx context.Context, on Listeners) error {
-	return s.serve(ctx, on, nil)
+	return s.serve(ctx, on, nil, func() {})
 }
 
-// serve is Serve, for a server that is opened meanwhile or, with nil, is open.
-func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Context) error) error {
+// serve is Serve, for a server that is opened meanwhile or, with nil, is open. When it is,
+// and nobody is told any more that it starts, opened is called.
+func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Context) error, opened func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	taking, refuse := context.WithCancel(context.WithoutCancel(ctx)) // ends when no more is taken
@@ -130,6 +128,7 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 		begin(front{"resp", bounded, s.resp})
 		running++
 	}
+	opened()
 	<-ctx.Done()
 	s.lingering.Store(true)
 	s.log.Info("told to end: not ready any more, and still answering", "for", s.timeouts.linger)
