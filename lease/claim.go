@@ -53,6 +53,7 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 		fence = min(fence, after+firn.Tick((s.cfg.Strict-s.cfg.Tolerance)/s.cfg.Layout.Unit()))
 	}
 	h := holding{after: after, fence: fence, since: s.cfg.Time.Wall().UTC()}
+	s.numberAbove(slot)
 	h.revision, err = s.write(ctx, slot.Worker, slot.revision, h, false)
 	switch {
 	case err == nil:

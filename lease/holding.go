@@ -230,6 +230,15 @@ func (s *Slots) remake(ctx context.Context) error {
 	return nil
 }
 
+// numberAbove has our writes be numbered above that of a slot, which ours is to replace: so
+// those of a slot go up from owner to owner, and an older copy can be told from a newer one
+// without anybody's clock.
+func (s *Slots) numberAbove(slot Slot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes = max(s.writes, slot.write)
+}
+
 // write writes a slot and finds out whether it was applied: nil for yes,
 // [store.ErrConflict] for no. Any other error leaves it open; whoever holds the
 // slot learns it at the next look.

@@ -52,7 +52,7 @@ type slotRecord struct {
 	Until time.Time `json:"until"` // when the tick of the fence begins, for people who read the record
 	Free  bool      `json:"free,omitempty"`
 	Owner string    `json:"owner"`
-	Write uint64    `json:"write"`
+	Write uint64    `json:"write"` // above that of the record it replaced
 	Host  string    `json:"host,omitempty"`
 	PID   int       `json:"pid,omitempty"`
 	Since time.Time `json:"since"` // when the owner took it
@@ -88,7 +88,7 @@ type Slot struct {
 	At                 time.Time // the owner's clock when it wrote last
 
 	after    firn.Tick // after which the owner's claim begins
-	write    uint64    // the owner's writes are numbered upward
+	write    uint64    // the writes of a slot are numbered upward
 	revision store.Revision
 }
 

@@ -55,7 +55,7 @@ func (s Slot) takeBack(ctx context.Context, in store.Store, p Pool, gone time.Ti
 	// Host and process are those of whom it was taken from: who looks is told.
 	record := slotRecord{
 		After: s.Fence, Fence: s.Fence, Until: p.Layout.Time(s.Fence), Free: true,
-		Owner: newToken(rand.Uint64), Write: 1, Host: s.Host, PID: s.PID, Since: s.Since, At: now,
+		Owner: newToken(rand.Uint64), Write: s.write + 1, Host: s.Host, PID: s.PID, Since: s.Since, At: now,
 	}
 	value, err := encode(record)
 	if err != nil {

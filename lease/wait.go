@@ -77,11 +77,7 @@ func (s *Slots) lookFor(ctx context.Context, seen Slot) (Slot, error) {
 	return found, nil
 }
 
-// writtenAfter reports whether a slot was written later than as it was seen before. The
-// writes of one owner are numbered; those of two have the clocks of both.
-func (s Slot) writtenAfter(seen Slot) bool {
-	if s.Owner == seen.Owner {
-		return s.write > seen.write
-	}
-	return !s.At.Before(seen.At)
-}
+// writtenAfter reports whether a slot was written later than as it was seen before. Each
+// write of a slot has a greater number than the one that it replaced; what was written
+// over an older copy may have a smaller one, and counts as that.
+func (s Slot) writtenAfter(seen Slot) bool { return s.write > seen.write }

@@ -151,6 +151,30 @@ func TestWhoWaitsForAPinnedWorkerDoesNotProfitFromAStoreThatForgot(t *testing.T)
 	}
 }
 
+// TestAnOlderCopyIsToldFromANewerOneWhateverTheClocksSay: the older record has the later time.
+func TestAnOlderCopyIsToldFromANewerOneWhateverTheClocksSay(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	before, ask := w.slots(t, func(c *SlotsConfig) { c.Time = &during{machine: w.time, offset: 5 * time.Second, do: func() {}} })
+	old, err := before.Acquire(ctx, ask())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := before.Release(ctx, old, old.After); err != nil {
+		t.Fatal(err)
+	}
+	older := w.mem.Snapshot()
+	w.time.Pass(time.Second)
+	_, held := w.hold(t)
+	if held.Worker != old.Worker {
+		t.Fatalf("worker %d, want %d", held.Worker, old.Worker)
+	}
+	got := w.waitBeside(t, once(10*time.Second, func() { w.mem.Restore(older) }))
+	if got.took < time.Minute || got.took > time.Minute+time.Second {
+		t.Errorf("granted %+v after %v; its holder has %+v", got.grant, got.took, held)
+	}
+}
+
 func TestWhoWaitsForAPinnedWorkerIsToldOfForeignContent(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
