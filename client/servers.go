@@ -77,7 +77,9 @@ func (s *servers) note(one *server, namespace string, err error, answered bool) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one.requests++
-	one.err = err
+	if err != nil || !one.left { // why it was left stays said until a probe is answered
+		one.err = err
+	}
 	if err != nil {
 		one.failed++
 	} else {
@@ -88,16 +90,17 @@ func (s *servers) note(one *server, namespace string, err error, answered bool) 
 	}
 }
 
-// leave marks a server as left, and reports whether it was not before.
-func (s *servers) leave(one *server, now time.Duration, err error) bool {
+// leave marks a server as left. It returns how often it failed in a row, and whether
+// it was not left before.
+func (s *servers) leave(one *server, now time.Duration, err error) (failures int, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if one.left {
-		return false
+		return one.failures, false
 	}
 	one.left, one.since, one.err = true, now, err
 	one.failures++ // and a probe that succeeds does not reset it: only a request does
-	return true
+	return one.failures, true
 }
 
 // probed takes in what a probe found, and reports the failures in a row.
@@ -127,10 +130,10 @@ const (
 	maxRetryAfter = time.Minute
 )
 
-// backoff returns how long to wait after so many failures in a row, and not less
-// than a server asks for.
+// backoff returns how long to wait after so many failures in a row, one at least, and
+// not less than a server asks for.
 func (c *Client) backoff(failures int, err error) time.Duration {
-	d := min(minBackoff<<min(failures-1, 16), maxBackoff)
+	d := min(minBackoff<<min(max(failures, 1)-1, 16), maxBackoff)
 	d = d/2 + time.Duration(c.cfg.Random()%uint64(d))
 	var e *Error
 	switch {
@@ -146,19 +149,22 @@ func (c *Client) backoff(failures int, err error) time.Duration {
 // leave leaves a server that failed until it answers a probe. It is called within
 // calls that Close waits for.
 func (c *Client) leave(one *server, err error) {
-	if c.life.Err() != nil || !c.servers.leave(one, c.cfg.Time.Monotonic(), err) {
+	if c.life.Err() != nil {
+		return
+	}
+	failures, first := c.servers.leave(one, c.cfg.Time.Monotonic(), err)
+	if !first {
 		return
 	}
 	c.cfg.Log.Warn("server left", "server", one.address, "error", err)
 	if c.cfg.Hooks.Server != nil {
 		c.cfg.Hooks.Server(one.address, err)
 	}
-	c.probes.Go(func() { c.returnTo(one, err) })
+	c.probes.Go(func() { c.returnTo(one, failures, err) })
 }
 
 // returnTo probes a server, after longer and longer waits, until it answers.
-func (c *Client) returnTo(one *server, err error) {
-	failures := c.servers.failuresOf(one)
+func (c *Client) returnTo(one *server, failures int, err error) {
 	for {
 		if c.cfg.Time.Sleep(c.life, c.backoff(failures, err)) != nil {
 			return
