@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -40,13 +41,18 @@ func (e usageError) Unwrap() error      { return e.error }
 // errSilent ends a command without a message: whoever read its output has gone.
 var errSilent = errors.New("output closed")
 
+// sameSignal is how long after a signal another is taken for the same.
+const sameSignal = time.Second
+
 // Main runs the command line and returns its exit status.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	// A closed pipe shall be an error of the write, so that leases are released.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	defer context.AfterFunc(ctx, stop)() // a second signal ends the process at once
+	// A second signal ends the process at once, but not one that is sent with the first,
+	// as by who ends a group of processes and each of them.
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(sameSignal, stop) })()
 
 	root := newRoot()
 	root.SetArgs(args)

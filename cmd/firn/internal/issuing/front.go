@@ -158,7 +158,7 @@ func (f *Front) State(caller *access.Caller, name string) (State, error) {
 	if err != nil {
 		return State{}, f.failed("", err)
 	}
-	return ns.State(), nil
+	return ns.state(caller.Admin()), nil
 }
 
 // List returns the states of all namespaces that the caller may use, by name.
@@ -171,7 +171,7 @@ func (f *Front) List(caller *access.Caller) []State {
 	all := f.service.now.Load().namespaces
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if caller.May(name) {
-			states = append(states, all[name].State())
+			states = append(states, all[name].state(caller.Admin()))
 		}
 	}
 	return states

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
@@ -348,6 +349,34 @@ func TestRedisStopsAndGoesOn(t *testing.T) {
 	if err := take(t, f, caller, "bills", 1, &b); err != nil {
 		t.Error(err)
 	}
+}
+
+// What the store said may have its address: it is for administrators.
+func TestWhatTheStoreSaidIsForAdministrators(t *testing.T) {
+	in2030(t, func(t *testing.T) {
+		st := newAway()
+		s := opened(t, st, "anonymous: ['*']\ntokens: [{name: ops, sha256: "+access.Hash("s")+", namespaces: ['*'], admin: true}]\nnamespaces:\n  orders: {window: 1m}"+counters)
+		st.away.Store(true)
+		fails(t, s, time.Minute, "txn", "items", "bills")
+		time.Sleep(10 * time.Minute)
+		f := s.Front(issuing.HTTP)
+		for token, raw := range map[string]bool{"": false, "s": true} {
+			caller, err := f.Identify(access.Credentials{Token: token})
+			if err != nil {
+				t.Fatal(err)
+			}
+			states := f.List(caller)
+			for _, state := range states {
+				one, err := f.State(caller, state.Namespace)
+				if err != nil || state.Error == "" || one.Error != state.Error || strings.Contains(state.Error, "10.1.2.3") != raw {
+					t.Errorf("%s for an administrator: %t: %q, %v", state.Namespace, raw, state.Error, err)
+				}
+			}
+			if len(states) != 4 {
+				t.Errorf("%d namespaces", len(states))
+			}
+		}
+	})
 }
 
 // Clients return to a server that cannot issue from one pool, and not to one that is about to end.

@@ -139,7 +139,7 @@ func (s *segments) state(state *State) {
 	st := s.name.State()
 	state.Segment = &SegmentState{Left: st.Left, Lasts: st.Lasts.Seconds(), Step: st.Step, Ranges: st.Ranges, Fetches: st.Fetches, Waits: st.Waits}
 	if st.Err != nil {
-		state.Error = st.Err.Error()
+		state.err = st.Err
 	}
 }
 
@@ -190,7 +190,7 @@ func (s *sequences) state(state *State) {
 	st := s.one.State()
 	state.Sequence = &SequenceState{Last: st.Last, Additions: st.Additions, Issued: st.Issued, Batch: st.Batch()}
 	if st.Err != nil {
-		state.Error = st.Err.Error()
+		state.err = st.Err
 	}
 }
 
@@ -235,7 +235,7 @@ func (s *businessNumbers) state(state *State) {
 	state.Template = s.format.String()
 	if s.clock != nil && state.Error == "" {
 		if err := s.clock.err(); err != nil {
-			state.Error = err.Error()
+			state.err = err
 		}
 	}
 }

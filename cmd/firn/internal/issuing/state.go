@@ -5,6 +5,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
 // State is a namespace as its clients are shown it: what its kind has.
@@ -21,6 +22,7 @@ type State struct {
 	Prefix   string         `json:"prefix,omitempty"`
 	Veil     string         `json:"veil,omitempty"`
 	Error    string         `json:"error,omitempty"` // of the latest exchange with the store
+	err      error          // the same
 }
 
 // LeaseState is that of the pool's worker.
@@ -51,12 +53,20 @@ type SequenceState struct {
 	Batch     float64 `json:"calls_per_addition"`
 }
 
-// State returns a snapshot.
-func (n *Namespace) State() State {
+// state returns a snapshot, for an administrator with what the store said, which may have its
+// address.
+func (n *Namespace) state(admin bool) State {
 	s := State{Namespace: n.name, Kind: n.Kind(), Prefix: n.settings.Prefix}
 	n.base.state(&s)
 	if n.cipher != nil {
 		s.Veil = n.cipher.String()
+	}
+	switch {
+	case s.err == nil:
+	case admin:
+		s.Error = s.err.Error()
+	default:
+		s.Error = failure.Words(s.err)
 	}
 	return s
 }
@@ -68,6 +78,6 @@ func (p *pool) show(state *State) {
 		Worker: s.Worker, Fence: s.Fence, Until: s.Until, Left: s.Left.Seconds(), Renewals: s.Renewals, Losses: s.Losses,
 	}
 	if s.Last != nil {
-		state.Error = s.Last.Error()
+		state.err = s.Last
 	}
 }

@@ -27,8 +27,8 @@ func (s *Server) inForce() {
 
 // Apply serves what cfg says from now on, without a gap; see [issuing.Service.Apply].
 // What belongs to the process, as the store and the addresses, cannot change: such an
-// error names the key; nor can the last tokens go unless that is said (tokens: []). After
-// an error everything is as it was.
+// error names the key; nor can the last tokens or namespaces go unless that is said
+// (tokens: [], namespaces: {}). After an error everything is as it was.
 func (s *Server) Apply(ctx context.Context, cfg settings.Config) error {
 	s.applying.Lock()
 	defer s.applying.Unlock()
@@ -49,6 +49,9 @@ func (s *Server) Apply(ctx context.Context, cfg settings.Config) error {
 	}
 	if limited(old) && !limited(cfg) && cfg.Tokens == nil {
 		return errUnlimited
+	}
+	if len(old.Namespaces) > 0 && cfg.Namespaces == nil {
+		return errUndeclared
 	}
 	var id *identity
 	if cfg.TLS != nil && *cfg.TLS != s.certificates.current.Load().from {
@@ -74,5 +77,9 @@ func limited(cfg settings.Config) bool { return len(cfg.Tokens)+len(cfg.Anonymou
 // errUnlimited is a configuration that would open to all local callers what others were kept from.
 var errUnlimited = errors.New("tokens: the configuration in force has tokens or anonymous, and this one has neither, " +
 	"so that any caller on this machine might do anything: put them back, or write tokens: [] if that is meant")
+
+// errUndeclared is a configuration that would have namespaces of any name, where only some were.
+var errUndeclared = errors.New("namespaces: the configuration in force has some, and this one none, so that any name would be made " +
+	"on first use: put them back, or write namespaces: {} if that is meant")
 
 func (s *Server) settings() settings.Config { return *s.cfg.Load() }

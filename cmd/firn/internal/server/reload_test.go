@@ -199,6 +199,22 @@ func TestTheLastTokensGoOnlyOnPurpose(t *testing.T) {
 	}
 }
 
+func TestTheLastNamespacesGoOnlyOnPurpose(t *testing.T) {
+	v := serve(t, "namespaces: {orders: {}}\n")
+	v.turn()
+	client := fresh(t)
+	for text, want := range map[string]int{"namespaces:\n": 404, "limits: {batch: 5}\n": 404, "namespaces: {}\n": 200} {
+		write(t, v.file, "namespaces: {orders: {}}\n")
+		v.hangup()
+		write(t, v.file, text)
+		v.hangup()
+		if status, body := get(t, client, "http://"+v.addr+"/v1/ids/other", ""); status != want {
+			t.Errorf("%q: %d %s", text, status, body)
+		}
+	}
+	v.log.has(t, "write namespaces: {} if that is meant")
+}
+
 func TestAHangupReadsEverythingAgain(t *testing.T) {
 	folder := t.TempDir()
 	key, records := filepath.Join(folder, "keys"), filepath.Join(folder, "audit.log")

@@ -133,13 +133,13 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	s.lingering.Store(true)
 	s.log.Info("told to end: not ready any more, and still answering", "for", s.timeouts.linger)
 	s.service.Drain()
-	s.rpc.Drain()
 	s.linger(taking, s.timeouts.linger)
 	s.log.Info("shutting down: no new connections, requests under way end first")
 	var errs []error
 	for _, d := range doors {
 		errs = append(errs, d.deafen())
 	}
+	s.rpc.Drain() // not before: a client that is to ask another server may come to this one again
 	s.linger(taking, min(s.timeouts.linger, settle))
 	refuse()
 	for range running {

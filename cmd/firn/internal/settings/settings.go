@@ -22,7 +22,7 @@ import (
 type Config struct {
 	Store      string               `yaml:"store"`
 	Listen     Listen               `yaml:"listen"`
-	Namespaces map[string]Namespace `yaml:"namespaces"`
+	Namespaces map[string]Namespace `yaml:"namespaces"` // empty and not nil: none, on purpose
 	Limits     Limits               `yaml:"limits"`
 	Tokens     []Token              `yaml:"tokens"`    // empty and not nil: none, on purpose
 	Anonymous  []string             `yaml:"anonymous"` // patterns of namespaces that need no token
