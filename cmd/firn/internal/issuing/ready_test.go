@@ -376,6 +376,7 @@ func TestWhatTheStoreSaidIsForAdministrators(t *testing.T) {
 				t.Errorf("%d namespaces", len(states))
 			}
 		}
+		st.away.Store(false) // so that the worker can be given back
 	})
 }
 
