@@ -10,6 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
+
+	"github.com/firn-id/firn/cmd/firn/firnv1"
+	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
 	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -60,6 +64,17 @@ func TestToldToEndAServerAnswersAndIsNotReady(t *testing.T) {
 		if status, body, closes := ask("/v1/ids/orders"); status != 200 || !closes {
 			t.Errorf("ids: %d %s, closes the connection: %t", status, body, closes)
 		}
+	}
+	stream, err := firnv1connect.NewIDServiceClient(client, url).GenerateStream(t.Context(), connect.NewRequest(&firnv1.GenerateStreamRequest{Namespace: "orders", Total: new(int64(5))}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := 0
+	for stream.Receive() {
+		got += len(stream.Msg().GetIds())
+	}
+	if err := errors.Join(stream.Err(), stream.Close()); err != nil || got != 5 {
+		t.Errorf("a stream: %d ids, %v", got, err)
 	}
 	for _, c := range []net.Conn{redis, dial(t, on.RESP.Addr().String())} {
 		if got := say(t, c, "INCR orders"); !strings.HasPrefix(got, ":") {
