@@ -45,9 +45,10 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve ids over HTTP, gRPC and the Redis protocol",
-		Long: `serve issues ids until it is interrupted; then it answers a moment longer, lets requests
-under way end and gives its workers back. Interrupted again it ends at once. Without a configuration file, namespaces are
-made on first use and share one generator, which the flags describe.`,
+		Long: `serve issues ids until it is interrupted; then it answers a moment longer (--linger),
+lets requests under way end and gives its workers back. Interrupted again, a second
+later or more, it ends at once. Without a configuration file, namespaces are made on
+first use and share one generator, which the flags describe.`,
 		Example: `  firn serve
   firn serve --config firn.yaml --http 0.0.0.0:7070
   curl -X POST 'http://127.0.0.1:7070/v1/ids/orders?count=3'

@@ -380,6 +380,31 @@ func TestWhatTheStoreSaidIsForAdministrators(t *testing.T) {
 	})
 }
 
+// Of what failed, the state says what readiness says.
+func TestTheStateOfANumberSaysWhatReadinessSays(t *testing.T) {
+	in2030(t, func(t *testing.T) {
+		st := newAway()
+		s := opened(t, st, "namespaces:"+counters)
+		f := s.Front(issuing.HTTP)
+		says := func(want string) {
+			t.Helper()
+			state, err := f.State(local(t, f), "bills")
+			if err != nil || !strings.Contains(state.Error, want) {
+				t.Errorf("%q, %v, want %s", state.Error, err, want)
+			}
+			unready(t, s, []string{"bills: " + want}, "bills")
+		}
+		st.writes.Store(true)
+		st.away.Store(true)
+		fails(t, s, time.Minute, "bills")
+		says(`sequence "bills"`)
+		st.writes.Store(false) // its clock fails, too
+		fails(t, s, time.Minute, "bills")
+		says(`sequence "bills"`)
+		st.away.Store(false)
+	})
+}
+
 // Clients return to a server that cannot issue from one pool, and not to one that is about to end.
 func TestReadinessTellsTheEndFromAPoolThatCannotIssue(t *testing.T) {
 	s := opened(t, memstore.New(nil), "namespaces: {orders: {}}")

@@ -138,9 +138,7 @@ func (s *segments) consecutive(ctx context.Context, n int) (firn.ID, error) {
 func (s *segments) state(state *State) {
 	st := s.name.State()
 	state.Segment = &SegmentState{Left: st.Left, Lasts: st.Lasts.Seconds(), Step: st.Step, Ranges: st.Ranges, Fetches: st.Fetches, Waits: st.Waits}
-	if st.Err != nil {
-		state.err = st.Err
-	}
+	state.err = st.Err
 }
 
 func (s *segments) close(ctx context.Context) error {
@@ -189,9 +187,7 @@ func (s *sequences) consecutive(ctx context.Context, n int) (firn.ID, error) {
 func (s *sequences) state(state *State) {
 	st := s.one.State()
 	state.Sequence = &SequenceState{Last: st.Last, Additions: st.Additions, Issued: st.Issued, Batch: st.Batch()}
-	if st.Err != nil {
-		state.err = st.Err
-	}
+	state.err = st.Err
 }
 
 func (s *sequences) close(ctx context.Context) error {
@@ -233,10 +229,8 @@ func (s *businessNumbers) take(ctx context.Context, n int) ([]string, error) {
 func (s *businessNumbers) state(state *State) {
 	s.counter.state(state)
 	state.Template = s.format.String()
-	if s.clock != nil && state.Error == "" {
-		if err := s.clock.err(); err != nil {
-			state.err = err
-		}
+	if s.clock != nil && state.err == nil {
+		state.err = s.clock.err()
 	}
 }
 

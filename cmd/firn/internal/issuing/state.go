@@ -22,7 +22,7 @@ type State struct {
 	Prefix   string         `json:"prefix,omitempty"`
 	Veil     string         `json:"veil,omitempty"`
 	Error    string         `json:"error,omitempty"` // of the latest exchange with the store
-	err      error          // the same
+	err      error          // what Error is made of
 }
 
 // LeaseState is that of the pool's worker.
@@ -77,7 +77,5 @@ func (p *pool) show(state *State) {
 	state.LeaseState = &LeaseState{
 		Worker: s.Worker, Fence: s.Fence, Until: s.Until, Left: s.Left.Seconds(), Renewals: s.Renewals, Losses: s.Losses,
 	}
-	if s.Last != nil {
-		state.err = s.Last
-	}
+	state.err = s.Last
 }
