@@ -13,28 +13,42 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
 )
 
-func TestOverTLSItIsTheSame(t *testing.T) {
-	s, _, _ := serve(t, kinds, func(c *respapi.Config) { c.ReadTimeout = 500 * time.Millisecond })
+// serveTLS has a server answer over TLS too. What Serve returns comes once that has ended.
+func serveTLS(t *testing.T, s *respapi.Server) (address string, served <-chan error) {
+	t.Helper()
 	certified := httptest.NewTLSServer(nil)
-	defer certified.Close()
+	t.Cleanup(certified.Close)
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := make(chan error, 1)
+	ended := make(chan error, 1)
 	go func() {
-		served <- s.Serve(tls.NewListener(plain, &tls.Config{Certificates: certified.TLS.Certificates}))
+		ended <- s.Serve(tls.NewListener(plain, &tls.Config{Certificates: certified.TLS.Certificates}))
 	}()
+	return plain.Addr().String(), ended
+}
 
-	silent := dial(t, plain.Addr().String()) // without a handshake
-	c, err := tls.Dial("tcp", plain.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+// dialTLS connects to it, for as long as a test has patience.
+func dialTLS(t *testing.T, address string) *tls.Conn {
+	t.Helper()
+	c, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(func() { _ = c.Close() }) // the server may have closed it
 	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+func TestOverTLSItIsTheSame(t *testing.T) {
+	s, _, _ := serve(t, kinds, func(c *respapi.Config) { c.ReadTimeout = 500 * time.Millisecond })
+	address, served := serveTLS(t, s)
+
+	silent := dial(t, address) // without a handshake
+	c := dialTLS(t, address)
 	for _, text := range []string{"PING\r\n", "P", "ING\r\n", strings.Repeat("PING\r\n", 5000)} {
 		if _, err := io.WriteString(c, text); err != nil {
 			t.Fatal(err)
@@ -66,28 +80,12 @@ func TestOverTLSItIsTheSame(t *testing.T) {
 
 func TestOverTLSWhatWasSentBeforeTheEndIsAnswered(t *testing.T) {
 	s, _, _ := serve(t, kinds)
-	certified := httptest.NewTLSServer(nil)
-	defer certified.Close()
-	plain, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() {
-		served <- s.Serve(tls.NewListener(plain, &tls.Config{Certificates: certified.TLS.Certificates}))
-	}()
+	address, served := serveTLS(t, s)
 	const clients, each = 20, 500
 	command := fmt.Sprintf(incr, 5, "items")
 	busy := make([]*tls.Conn, clients)
 	for i := range busy {
-		c, err := tls.Dial("tcp", plain.Addr().String(), &tls.Config{InsecureSkipVerify: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-			t.Fatal(err)
-		}
+		c := dialTLS(t, address)
 		if _, err := io.WriteString(c, command); err != nil {
 			t.Fatal(err)
 		}

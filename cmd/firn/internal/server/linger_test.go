@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -34,16 +33,8 @@ func TestToldToEndAServerAnswersAndIsNotReady(t *testing.T) {
 	url, client := "http://"+on.HTTP.Addr().String(), fresh(t)
 	ask := func(path string) (int, string, bool) {
 		t.Helper()
-		answer, err := client.Get(url + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer.StatusCode, string(body), answer.Close
+		a := fetch(t, client, url+path)
+		return a.status, a.body, a.closes
 	}
 	redis := dial(t, on.RESP.Addr().String())
 	if status, body, closes := ask("/readyz"); status != 200 || closes {

@@ -145,6 +145,29 @@ func serveAt(t *testing.T, addr, file string, change ...func(*server.Server)) *s
 	return v
 }
 
+// An answer is what a server said, read.
+type answer struct {
+	status int
+	body   string
+	header http.Header
+	closes bool // the connection
+}
+
+// fetch asks with a client.
+func fetch(t *testing.T, c *http.Client, url string) answer {
+	t.Helper()
+	r, err := c.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{r.StatusCode, string(body), r.Header, r.Close}
+}
+
 // get asks with a client and returns status and body.
 func get(t *testing.T, c *http.Client, url, token string) (int, string) {
 	t.Helper()

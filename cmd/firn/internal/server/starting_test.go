@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -72,16 +71,8 @@ func TestAServerThatIsStartingSaysSo(t *testing.T) {
 	client := fresh(t)
 	ask := func(path string) (int, string, http.Header) {
 		t.Helper()
-		answer, err := client.Get("http://" + on.HTTP.Addr().String() + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer.StatusCode, string(body), answer.Header
+		a := fetch(t, client, "http://"+on.HTTP.Addr().String()+path)
+		return a.status, a.body, a.header
 	}
 	if status, body, _ := ask("/livez"); status != 200 || body != "ok\n" {
 		t.Errorf("livez: %d %s", status, body)
