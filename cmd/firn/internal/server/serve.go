@@ -65,11 +65,11 @@ func Start(ctx context.Context, c Config, on Listeners, opened func(*Server) (en
 	return errors.Join(err, s.Close())
 }
 
-// Serve answers requests on the listeners until ctx ends or one of them fails. When ctx
-// has ended it answers for a while longer, not ready any more, so that what has come already is answered
-// and nobody is sent here; then it lets requests under way end, up to a bound, and returns. Workers are given back by Close
-// only after that: the other order would let a newcomer issue beside the last
-// requests.
+// Serve answers requests on the listeners until ctx ends or one of them fails. When ctx has
+// ended it answers for a while longer, not ready any more, so that what has come already is
+// answered and nobody is sent here; then it lets requests under way end, up to a bound, and
+// returns. Workers are given back by Close only after that: the other order would let a
+// newcomer issue beside the last requests.
 func (s *Server) Serve(ctx context.Context, on Listeners) error {
 	return s.serve(ctx, on, nil, func() {})
 }
