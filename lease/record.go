@@ -164,11 +164,12 @@ func readPool(name string, entries []store.Entry) (p Pool, found bool, err error
 }
 
 // has reports whether a key is one of the slots of the pool's layout: not a number
-// beyond its bits, nor one written in another way. The pool's record comes before
+// below zero or beyond its bits, nor one written in another way. The pool's record comes before
 // its slots; where it is missing nothing can be told.
 func (p *Pool) has(key string, s Slot) bool {
 	return p.Layout.IsZero() || key == slotKey(p.Name, p.Layout, s.Datacenter, s.Worker) &&
-		s.Datacenter <= p.Layout.MaxDatacenter() && s.Worker <= p.Layout.MaxWorker()
+		0 <= s.Datacenter && s.Datacenter <= p.Layout.MaxDatacenter() &&
+		0 <= s.Worker && s.Worker <= p.Layout.MaxWorker()
 }
 
 // noFence is below any fence, and so is what a record has that names none.

@@ -16,6 +16,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add(pool, "firn/p/slot/0/0372", slot)
 	f.Add(pool, "firn/p/slot/0/9999", slot)
 	f.Add(pool, "firn/p/slot/0/-1", slot)
+	f.Add(`{"layout":"40/0/0/0"}`, "firn/p/slot/0/-1", `{"fence":"0","owner":"o"}`)
 	f.Add(pool, "firn/p/slot/0", `{"fence":"-5"}`)
 	f.Add(`{"layout":"63/0/0/0"}`, "firn/p/slot/0/0", `{"fence":"9223372036854775807"}`)
 	f.Add(`null`, "firn/p/slot/0/0000", `[]`)
