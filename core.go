@@ -188,7 +188,7 @@ func (c *core) serve(now int64, tick Tick, n uint64) decision {
 		if d, ok := c.countOn(tick, n); ok {
 			return d
 		}
-		return decision{act: actWait, until: c.layout.nanos(max(tick+1, c.cur-c.chain.find(policyAhead).ticks))}
+		return c.waitToCountOn(tick, c.cur)
 	}
 	pos, cur := c.pos, c.cur
 	if c.history.kept() {
@@ -214,7 +214,7 @@ func (c *core) serve(now int64, tick Tick, n uint64) decision {
 			if d, ok := c.countOn(tick, n); ok {
 				return d
 			}
-			return decision{act: actWait, until: c.layout.nanos(c.tickOf(pos) - c.chain.find(policyAhead).ticks)}
+			return c.waitToCountOn(tick, c.tickOf(pos))
 		}
 		return decision{act: actWait, until: c.layout.nanos(c.tickOf(pos)) - max(c.ahead, 0)}
 	}
@@ -371,6 +371,12 @@ func (c *core) countOn(tick Tick, n uint64) (decision, bool) {
 	}
 	c.drift = true
 	return c.issue(pos, limit, n), true
+}
+
+// waitToCountOn waits until a tick is within what the policy ahead allows. It may be
+// that already, and all that it allows used, as the history knows: then until the next.
+func (c *core) waitToCountOn(now, tick Tick) decision {
+	return decision{act: actWait, until: c.layout.nanos(max(now+1, tick-c.chain.find(policyAhead).ticks))}
 }
 
 // stepVirtual decides without a clock, or with one as a bound.
