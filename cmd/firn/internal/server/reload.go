@@ -66,6 +66,9 @@ func (s *Server) Apply(ctx context.Context, cfg settings.Config) error {
 	if id != nil {
 		s.certificates.replace(id)
 	}
+	if s.certificates != nil {
+		s.certificates.place(cfg.At)
+	}
 	s.maxConnections.Store(int64(cfg.Limits.MaxConnections()))
 	s.cfg.Store(&cfg)
 	return nil

@@ -31,6 +31,7 @@ type certificates struct {
 
 	current atomic.Pointer[identity]
 	mu      sync.Mutex // held while current is changed
+	at      placer     // of the configuration in force; guarded by mu
 	files   watched    // guarded by mu
 	failed  failing    // guarded by mu
 	warned  time.Time  // when the end was last warned of; guarded by mu
@@ -49,7 +50,6 @@ type placer func(err error, keys ...string) error
 // An identity is the content of the files at a time.
 type identity struct {
 	from   settings.TLS
-	at     placer
 	digest [sha256.Size]byte // of the files, as they were before they were read
 	http   *tls.Config
 	redis  *tls.Config
@@ -57,7 +57,7 @@ type identity struct {
 }
 
 func newCertificates(cfg settings.Config, log *slog.Logger, m *metrics, wall func() time.Time) (*certificates, error) {
-	c := &certificates{log: log, metrics: m, wall: wall}
+	c := &certificates{log: log, metrics: m, wall: wall, at: cfg.At}
 	id, err := c.read(*cfg.TLS, cfg.At)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (c *certificates) read(set settings.TLS, at placer) (*identity, error) {
 	}
 	http := config.Clone()
 	http.NextProtos = httpProtocols()
-	return &identity{from: set, at: at, digest: sum, http: http, redis: config, leaf: leaf}, nil
+	return &identity{from: set, digest: sum, http: http, redis: config, leaf: leaf}, nil
 }
 
 var errNoCertificates = errors.New("there is no certificate in it, in PEM")
@@ -142,6 +142,14 @@ func readAuthorities(file string) (*x509.CertPool, error) {
 		return nil, fmt.Errorf("%s: %w", file, errNoCertificates)
 	}
 	return pool, nil
+}
+
+// place has later mistakes told by another configuration, in which the same files may
+// stand elsewhere.
+func (c *certificates) place(at placer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = at
 }
 
 // replace puts other files in force.
@@ -212,7 +220,7 @@ func (c *certificates) reread() error {
 // renew reads the files, of which this is the digest, and puts them in force.
 func (c *certificates) renew(now [sha256.Size]byte) error {
 	current := c.current.Load()
-	id, err := c.read(current.from, current.at)
+	id, err := c.read(current.from, c.at)
 	if err != nil {
 		err = fmt.Errorf("%w; the certificate until now, which ends on %s, stays in force", err, current.leaf.NotAfter.UTC().Format(time.RFC3339))
 		c.failed = failing{err: err, digest: now}

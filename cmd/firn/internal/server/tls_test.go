@@ -283,6 +283,19 @@ func TestCertificatesAreReadAgainWithoutLosingConnections(t *testing.T) {
 }
 
 // TestACertificateThatBeginsInAMomentIsTakenThen: its authority's clock was ahead.
+func TestWhatIsWrongWithCertificatesIsSaidOfTheConfigurationInForce(t *testing.T) {
+	ca, folder := newAuthority(t, "ca"), t.TempDir()
+	cert, key := ca.valid("server", 1)
+	into(t, folder, cert, key)
+	v := serve(t, tlsKeys(folder, "")+"namespaces: {orders: {}}\n")
+	v.turn()
+	write(t, v.file, "# Two lines\n# more.\n"+tlsKeys(folder, "")+"namespaces: {orders: {}}\n")
+	v.turn()
+	write(t, filepath.Join(folder, "cert.pem"), "nonsense")
+	v.turn()
+	v.log.has(t, "line 3: tls: cert")
+}
+
 func TestACertificateThatBeginsInAMomentIsTakenThen(t *testing.T) {
 	ca, folder := newAuthority(t, "ca"), t.TempDir()
 	cert, key := ca.valid("server", 1)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"os"
@@ -80,6 +81,9 @@ func Parse(path string, source []byte) (Config, error) {
 	if err == nil {
 		err = unmarshal(source, &keys)
 	}
+	if errors.Is(err, errSecond) {
+		return Config{}, fmt.Errorf("configuration %s: %w", path, err)
+	}
 	if err != nil {
 		help := keysHelp
 		if syntax := new(yaml.SyntaxError); errors.As(err, &syntax) {
@@ -126,15 +130,30 @@ var errYAML = errors.New("this cannot be read as YAML")
 var errNothing = errors.New("there is no setting in it: it may not have been written yet; " +
 	"write one at least, as store: URL or namespaces: {NAME: {}}, or start the server without a configuration")
 
-// unmarshal reads YAML. The library panics at some texts that are none: in a server that
-// follows its file they are to be a mistake like others.
+// errSecond is a file with settings after those that would be in force.
+var errSecond = errors.New("there are settings after a line that begins with ---, a second document in YAML: " +
+	"only one is read; remove the line, or the settings after it")
+
+// unmarshal reads YAML of one document. The library panics at some texts that are none:
+// in a server that follows its file they are to be a mistake like others.
 func unmarshal(source []byte, into any, options ...yaml.DecodeOption) (err error) {
 	defer func() {
 		if why := recover(); why != nil {
 			err = fmt.Errorf("%w (%v)", errYAML, why)
 		}
 	}()
-	return yaml.UnmarshalWithOptions(source, into, options...)
+	documents := yaml.NewDecoder(bytes.NewReader(source), options...)
+	if err := documents.Decode(into); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil // nothing is in it
+		}
+		return err
+	}
+	var second any
+	if err := documents.Decode(&second); !errors.Is(err, io.EOF) {
+		return errSecond // or what cannot be read as settings at all
+	}
+	return nil
 }
 
 // hash matches the value of a token, which may be the secret itself by mistake.

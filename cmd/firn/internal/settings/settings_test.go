@@ -113,7 +113,7 @@ func TestALimitThatIsNotGivenHasItsDefault(t *testing.T) {
 }
 
 func TestAFileWithoutASettingIsRefused(t *testing.T) {
-	for _, text := range []string{"", " \n", "# hello\n", "---\n", "---\n# hello\n", "{}", "--- # a\n{}\n---\nstore: x\n", "...", "<<: {}"} {
+	for _, text := range []string{"", " \n", "# hello\n", "---\n", "---\n# hello\n", "{}", "...", "<<: {}"} {
 		if _, err := settings.Parse("firn.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "configuration firn.yaml: there is no setting in it") {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -121,6 +121,19 @@ func TestAFileWithoutASettingIsRefused(t *testing.T) {
 	for _, text := range []string{"# hello\n---\nstore: 'memory:'\n", "---\ntokens: []\n", "namespaces:\n"} {
 		if _, err := settings.Parse("firn.yaml", []byte(text)); err != nil {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestOnlyOneDocumentMayHoldSettings(t *testing.T) {
+	for _, text := range []string{"store: redis://h\n---\nlimits: {}\n", "store: redis://h\n--- {}\n", "--- # a\n{}\n---\nstore: x\n"} {
+		if _, err := settings.Parse("firn.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "configuration firn.yaml: there are settings after a line that begins with ---") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, text := range []string{"---\nstore: redis://h\n", "# of orders\n---\nstore: redis://h\n", "store: redis://h\n---\n# no more\n", "store: redis://h\n...\n"} {
+		if cfg, err := settings.Parse("firn.yaml", []byte(text)); err != nil || cfg.Store != "redis://h" {
+			t.Errorf("%q: store %q, %v", text, cfg.Store, err)
 		}
 	}
 }
