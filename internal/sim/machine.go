@@ -94,7 +94,12 @@ func (m *machine) tick() {
 // Sleep implements [firn.TimeSource].
 func (m *machine) Sleep(ctx context.Context, d time.Duration) error {
 	t := m.w.running
-	until := m.monotonic() + max(int64(d), 0)
+	if d <= 0 {
+		// On a real machine it would look again and again, as fast as it can.
+		m.w.oracle.find("spin", m, "it waits for %v", d)
+		d = time.Millisecond
+	}
+	until := m.monotonic() + int64(d)
 	for {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -14,7 +14,7 @@ import (
 
 // A Finding is something that must not be.
 type Finding struct {
-	Kind string // duplicate, overlap, interval, order, error, progress, grant, settings
+	Kind string // duplicate, overlap, interval, order, error, progress, spin, grant, settings
 	Text string
 	Step int
 }

@@ -187,4 +187,8 @@ var mutants = []mutant{
 			{"lease/claim.go", "		if grant.After < waited-1 {\n", "		if grant.After < -1 {\n"},
 		},
 	},
+	{
+		name: "who may count no further ahead waits for a time that is over", regime: sim.Durable,
+		edits: []edit{{"core.go", "c.layout.nanos(max(now+1, tick-c.chain.find(policyAhead).ticks))", "c.layout.nanos(tick - c.chain.find(policyAhead).ticks)"}},
+	},
 }
