@@ -23,26 +23,32 @@ type Counter struct {
 // what is no name, and the store's.
 func ReadCounter(ctx context.Context, s store.Store, name string) (Counter, error) {
 	now, _, err := lookUp(ctx, s, name)
-	return now, err
+	return now.Counter, err
+}
+
+// A looked is a counter as it was found.
+type looked struct {
+	Counter
+	granted bool // its record granted a range, which may be given back
 }
 
 // lookUp returns the counter of name and the revision of its record.
-func lookUp(ctx context.Context, s store.Store, name string) (Counter, store.Revision, error) {
+func lookUp(ctx context.Context, s store.Store, name string) (looked, store.Revision, error) {
 	if err := CheckName(name); err != nil {
-		return Counter{}, 0, err
+		return looked{}, 0, err
 	}
 	entry, err := s.Get(ctx, Key(name))
 	if err != nil {
-		return Counter{}, 0, fmt.Errorf("segment: read the counter of %q: %w", name, err)
+		return looked{}, 0, fmt.Errorf("segment: read the counter of %q: %w", name, err)
 	}
 	c, err := readCounter(entry)
-	return Counter{Next: c.next, Stripe: c.stripe}, entry.Revision, err
+	return looked{Counter{Next: c.next, Stripe: c.stripe}, c.granted}, entry.Revision, err
 }
 
 // RaiseCounter sees to it that the counter of name is not below least, as for
 // taking over from another system: it makes one where there is none, and lowers none.
 // It may be called any number of times. It returns the counter as it is then.
-// Processes go on with the ranges that they hold. Errors are those of
+// Processes go on with the ranges that they hold, and give none of them back. Errors are those of
 // ReadCounter but the first, *[StripeError] where the counter has another stripe, and
 // *[firn.RangeError].
 func RaiseCounter(ctx context.Context, s store.Store, name string, least firn.ID, stripe Stripe) (Counter, error) {
@@ -71,10 +77,12 @@ func (c *counters) raise(ctx context.Context, name string, least uint64) (Counte
 			return Counter{}, err
 		case err == nil && now.Stripe != c.stripe:
 			return Counter{}, &StripeError{Name: name, Have: now.Stripe, Want: c.stripe}
-		case err == nil && now.Next >= least:
-			return now, nil // also where an earlier write was applied, whose answer was lost
+		case err == nil && now.Next >= least && !now.granted:
+			return now.Counter, nil // also where an earlier write was applied, whose answer was lost
 		}
-		raised := Counter{Next: c.stripe.from(least), Stripe: c.stripe}
+		// A counter that is further is written too: who holds its last range may give that
+		// back, to below least, as long as the record is the one that granted it.
+		raised := Counter{Next: max(now.Next, c.stripe.from(least)), Stripe: c.stripe}
 		value, err := c.encode(raised.Next, 0)
 		if err != nil {
 			return Counter{}, err

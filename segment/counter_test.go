@@ -58,6 +58,61 @@ func TestACounterIsRaisedAndNeverLowered(t *testing.T) {
 	}
 }
 
+func TestNobodyGivesARangeBackToBelowWhatACounterWasRaisedTo(t *testing.T) {
+	t.Run("by another process", func(t *testing.T) {
+		w := newWorld(t, 1)
+		early := w.open(steps(10_000, 10_000))
+		w.mustTake(w.name(early, "orders"), 10)
+		w.stage.settle()
+		raised, err := segment.RaiseCounter(t.Context(), w.mem, "orders", 5000, whole)
+		if err != nil || raised.Next != 10_001 {
+			t.Errorf("raised to %d, %v; it was further already", raised.Next, err)
+		}
+		w.close(early)
+		if id, err := w.orders(steps(100, 100)).Next(); err != nil || id < 5000 {
+			t.Errorf("the first id of a new process is %d, %v", id, err)
+		}
+	})
+	t.Run("by one that is further itself", func(t *testing.T) {
+		w := newWorld(t, 1)
+		n := w.orders(steps(100, 100), func(c *segment.Config) { c.Start = 5000 })
+		w.mustTake(n, 1)
+		w.stage.settle()
+		w.mem.Restore(nil)
+		early := w.open(steps(10_000, 10_000)) // before the counter is raised, which is a mistake
+		w.mustTake(w.name(early, "orders"), 10)
+		w.stage.settle()
+		if err := n.Raise(t.Context(), 5001); err != nil {
+			t.Fatal(err)
+		}
+		w.close(early)
+		if id, err := w.orders(steps(100, 100)).Next(); err != nil || id < 5001 {
+			t.Errorf("the first id of a new process is %d, %v", id, err)
+		}
+	})
+}
+
+func TestACounterIsRaisedOnce(t *testing.T) {
+	s := memstore.New(nil)
+	if _, err := (segment.RaiseCounter(t.Context(), s, "orders", 5000, whole)); err != nil {
+		t.Fatal(err)
+	}
+	revision := func() store.Revision {
+		e, err := s.Get(t.Context(), segment.Key("orders"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Revision
+	}
+	before := revision()
+	if _, err := segment.RaiseCounter(t.Context(), s, "orders", 5000, whole); err != nil {
+		t.Fatal(err)
+	}
+	if now := revision(); now != before {
+		t.Errorf("raised again it was written again: revision %v after %v", now, before)
+	}
+}
+
 func TestACounterThatCannotBeRaisedStays(t *testing.T) {
 	s := memstore.New(nil)
 	if _, err := s.CompareAndSwap(t.Context(), segment.Key("foreign"), 0, []byte("{}")); err != nil {

@@ -13,7 +13,7 @@ import (
 // below is dropped, and the counter in the store is raised, above all that is held
 // here too. It returns when that has been done; errors are those of Next, and a
 // *[firn.RangeError] for a least that is negative or above Max. Other processes go on
-// with the ranges they hold. A [Source] of one's own is asked only where nothing
+// with the ranges they hold, and give none of them back. A [Source] of one's own is asked only where nothing
 // is held that is not below least: raise its counter by its own means.
 func (n *Name) Raise(ctx context.Context, least firn.ID) error {
 	if least < 0 || least > n.all.cfg.Max {

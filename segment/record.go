@@ -42,8 +42,9 @@ func CheckName(name string) error { return store.CheckName("segment", name) }
 
 // A counter is what a record says.
 type counter struct {
-	next   uint64
-	stripe Stripe
+	next    uint64
+	stripe  Stripe
+	granted bool // a range, by this record
 }
 
 // readCounter reads a record. The error is an [ErrForeign].
@@ -68,7 +69,7 @@ func readCounter(e store.Entry) (counter, error) {
 	case next%uint64(r.Stride) != uint64(r.Offset):
 		return foreign(firn.NewSyntaxError("next id", r.Next, "it is not of "+c.stripe.String()))
 	}
-	c.next = next
+	c.next, c.granted = next, r.Step > 0
 	return c, nil
 }
 
