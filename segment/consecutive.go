@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/firn-id/firn"
 )
@@ -11,8 +12,8 @@ import (
 // MaxConsecutive bounds the ids that one call of [Name.Consecutive] returns.
 const MaxConsecutive = maxTake
 
-// maxRows bounds how often a call of Consecutive finds what was fetched for it
-// used up by others, or too short, before it gives up.
+// maxRows bounds how often the first of those who wait for consecutive ids finds what was
+// fetched too short, before it gives up.
 const maxRows = 16
 
 // Consecutive takes count ids in a row, 1 to [MaxConsecutive], and returns them as
@@ -58,43 +59,91 @@ func (c *cell) claimRow(n uint64) Range {
 	return Range{}
 }
 
+// A row is a caller who waits for consecutive ids. Name.mu guards it.
+type row struct {
+	count   int64
+	got     Range // none while its Count is 0
+	waits   bool  // it is in Name.rows
+	fetches int64 // how many had ended when the caller looked last
+	tries   int   // how many have ended in vain while nobody waited before this caller
+	err     error // why it is no use to wait any longer
+}
+
 // rowSlowly takes consecutive ids from ranges fetched ahead, or waits for one.
 func (n *Name) rowSlowly(ctx context.Context, count int64) (Range, error) {
-	var (
-		r       Range
-		short   error
-		fetches int64
-		tries   int
-	)
 	if ctx.Err() != nil {
 		return n.rowAtHand(ctx, count)
 	}
+	w := &row{count: count}
+	err := n.wait(ctx, func() bool { return n.rowEnds(w) })
 	n.mu.Lock()
-	n.rows++
-	n.row = max(n.row, count)
-	fetches = n.fetches
+	n.leaveRows(w)
+	r, short := w.got, w.err
 	n.mu.Unlock()
-	err := n.wait(ctx, func() bool {
-		if r = n.takeRow(count); r.Count > 0 {
-			return true
-		}
-		if n.fetches != fetches {
-			fetches = n.fetches
-			tries++
-		}
-		if tries >= maxRows || len(n.chain) >= maxChain {
-			short = fmt.Errorf("%w: %d of %q were asked for, and %d ranges that were fetched are too short or were used up by others; ask for fewer",
-				ErrNotConsecutive, count, n.name, tries)
-		}
-		return short != nil
-	})
-	n.mu.Lock()
-	if n.rows--; n.rows == 0 {
-		n.row = 0
+	if r.Count > 0 { // also for a caller who was about to leave
+		r.revision = 0
+		return r, nil
 	}
-	n.mu.Unlock()
-	r.revision = 0
-	return r, errors.Join(err, short)
+	return Range{}, errors.Join(err, short)
+}
+
+// rowEnds reports whether w need not wait any longer: it has its ids, or an error. The
+// caller holds mu.
+func (n *Name) rowEnds(w *row) bool {
+	if w.got.Count > 0 {
+		return true
+	}
+	if w.got = n.takeRow(w.count); w.got.Count > 0 {
+		return true
+	}
+	switch {
+	case n.stride > 1:
+		w.err = fmt.Errorf("%w: those of %q are %d apart", ErrNotConsecutive, n.name, n.stride)
+		return true
+	case !w.waits:
+		w.waits, w.fetches = true, n.fetches
+		n.rows = append(n.rows, w)
+		n.longest = max(n.longest, w.count)
+	case n.fetches != w.fetches && n.rows[0] == w:
+		w.tries++
+	}
+	w.fetches = n.fetches
+	if w.tries >= maxRows || len(n.chain) >= maxChain {
+		w.err = fmt.Errorf("%w: %d of %q were asked for, and %d ranges that were fetched are too short or were used up by others; ask for fewer",
+			ErrNotConsecutive, w.count, n.name, w.tries)
+	}
+	return w.err != nil
+}
+
+// serveRows gives those who wait for consecutive ids theirs, in order, before anybody
+// else comes upon a range that has just been fetched. The caller holds mu.
+func (n *Name) serveRows() {
+	served := 0
+	for _, w := range n.rows {
+		if w.got = n.takeRow(w.count); w.got.Count == 0 {
+			break
+		}
+		w.waits = false
+		served++
+	}
+	n.rows = slices.Delete(n.rows, 0, served)
+	n.longest = 0
+	for _, w := range n.rows {
+		n.longest = max(n.longest, w.count)
+	}
+}
+
+// leaveRows takes w out of those who wait, if it still does. The caller holds mu.
+func (n *Name) leaveRows(w *row) {
+	if !w.waits {
+		return
+	}
+	w.waits = false
+	i := slices.Index(n.rows, w)
+	n.rows = slices.Delete(n.rows, i, i+1)
+	if len(n.rows) == 0 {
+		n.longest = 0
+	}
 }
 
 // rowAtHand takes consecutive ids without waiting.
@@ -116,10 +165,11 @@ func (n *Name) rowAtHand(ctx context.Context, count int64) (Range, error) {
 	return r, err
 }
 
-// wantsRow reports whether callers wait for a longer row than is held. Those for whom
-// one has come may not have woken yet. The caller holds mu.
+// wantsRow reports whether callers wait for a longer row than is held, and may have it.
+// The caller holds mu.
 func (n *Name) wantsRow() bool {
-	return n.rows > 0 && len(n.chain) < maxChain && n.cell.Load().rest().Count < n.row && n.findRow(n.row) < 0
+	return len(n.rows) > 0 && n.stride <= 1 && len(n.chain) < maxChain &&
+		n.cell.Load().rest().Count < n.longest && n.findRow(n.longest) < 0
 }
 
 // takeRow takes consecutive ids from the cell, or else from the first ranges of

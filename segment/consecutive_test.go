@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 
@@ -164,6 +165,53 @@ func TestACallerInARowFailsWithTheStoreAndNobodyLosesIDs(t *testing.T) {
 	}
 	if id := w.mustTake(n, 1); id != 3 {
 		t.Errorf("the next id is %d, want 3", id)
+	}
+}
+
+func TestWhatASourceHasApartIsKnownAfterOneRange(t *testing.T) {
+	w := newWorld(t, 1)
+	calls, next := 0, firn.ID(1)
+	n := w.orders(func(c *segment.Config) {
+		c.Source = sourceFunc(func(_ context.Context, _ string, ask segment.Ask) (segment.Range, error) {
+			calls++
+			r := segment.Range{First: next, Count: ask.Step, Stride: 2}
+			next = r.Last() + 2
+			return r, nil
+		})
+	})
+	for range 6 {
+		_, err := n.Consecutive(t.Context(), 10)
+		if !errors.Is(err, segment.ErrNotConsecutive) || !strings.Contains(err.Error(), "are 2 apart") {
+			t.Fatal(err)
+		}
+		w.stage.settle()
+	}
+	if calls > 2 {
+		t.Errorf("%d ranges were fetched for a row that there never is", calls)
+	}
+}
+
+// TestWhoWaitsForARowHasTheNextRange has others use up all that is fetched before who
+// waited for it goes on.
+func TestWhoWaitsForARowHasTheNextRange(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders(steps(10, 10))
+	woken := 0
+	w.stage.waking = func() {
+		woken++
+		for n.State().Left > 0 {
+			if _, err := n.Next(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for range 20 {
+		if r, err := n.Consecutive(t.Context(), 9); err != nil || r.Len() != 9 {
+			t.Fatalf("%v, %v", r, err)
+		}
+	}
+	if woken == 0 {
+		t.Error("nobody has waited")
 	}
 }
 

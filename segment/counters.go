@@ -60,9 +60,12 @@ type move struct {
 	grant Range
 }
 
-// Fetch implements [Source]. Errors: *[ExhaustedError], *[StripeError],
-// [ErrForeign] and the store's.
+// Fetch implements [Source]. Errors: *[firn.RangeError], *[ExhaustedError],
+// *[StripeError], [ErrForeign] and the store's.
 func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, error) {
+	if ask.Step < 1 || ask.Step > maxStep {
+		return Range{}, firn.NewRangeError("step", ask.Step, 1, maxStep, "ids asked for at once")
+	}
 	key := Key(name)
 	var lost []move // whose answers were lost
 	var last error

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -34,8 +35,9 @@ type Name struct {
 	fetching bool          // a fetch is under way or queued
 	changed  chan struct{} // closed when waiters should look again; nil without any
 	closed   bool
-	rows     int   // callers who wait for consecutive ids
-	row      int64 // the most that one of them wants
+	rows     []*row // who waits for consecutive ids, in order
+	longest  int64  // no row in rows is longer; 0 without any
+	stride   int64  // of the latest range accepted, 0: none was yet
 
 	err       error         // of the latest fetch, nil if it brought a range
 	inRow     int           // fetches that failed since one succeeded
@@ -71,7 +73,8 @@ func (n *Name) String() string { return n.name }
 // the fetch that all callers share, and fails if that fails: with
 // *[ExhaustedError], *[StripeError], [ErrForeign], [ErrOrder], [ErrSource], the
 // store's error or [firn.ErrClosed]. After any but the last the name stays
-// usable, and the store is asked again after a short pause.
+// usable, and the store is asked again after a short pause; a [Source] whose ranges
+// lie above Max after about a minute.
 func (n *Name) Next() (firn.ID, error) {
 	c := n.cell.Load()
 	stride, mark := c.stride, c.mark.Load() // before the addition, which nothing overtakes
@@ -281,7 +284,7 @@ func (n *Name) ask() Ask {
 		n.pace.measure(now, n.issued(), n.all.limits)
 	}
 	n.asked = n.above()
-	return Ask{Step: max(n.pace.Size, n.row), Above: n.asked}
+	return Ask{Step: max(n.pace.Size, n.longest), Above: n.asked}
 }
 
 // fetched takes in what a fetch brought, wakes all who wait, and reports whether
@@ -290,14 +293,21 @@ func (n *Name) fetched(r Range, err error) bool {
 	n.mu.Lock()
 	n.fetching = false
 	n.fetches++
-	if err == nil {
+	granted := err == nil
+	if granted {
 		err = n.accept(r)
 	}
 	wasFailing := n.inRow > 0
+	if err == nil {
+		n.serveRows()
+	}
 	if n.err = err; err != nil {
 		n.failures++
 		n.inRow++
 		d := min(backoff<<min(n.inRow-1, 16), maxBackoff)
+		if beyond := new(ExhaustedError); granted && errors.As(err, &beyond) {
+			d = beyondPause // each try takes a range from whoever else could use it
+		}
 		n.notBefore = n.all.cfg.Time.Monotonic() + d/2 + time.Duration(n.all.cfg.Random()%uint64(d))
 	} else {
 		n.inRow = 0
@@ -355,6 +365,7 @@ func (n *Name) accept(r Range) error {
 		return fmt.Errorf("%w: %v of %q was dropped: it overlaps %v, which is held", ErrOrder, whole, n.name, n.chain[at])
 	}
 	n.chain = slices.Insert(n.chain, at, r)
+	n.stride = r.Stride
 	return nil
 }
 
@@ -396,6 +407,9 @@ func (n *Name) State() State {
 	}
 	return s
 }
+
+// beyondPause is the mean wait after a range of which nothing is up to Max.
+const beyondPause = time.Minute
 
 // stop ends issuing, wakes all who wait, and returns the unused end of what was
 // fetched last: the last range, and those before it that it follows without a

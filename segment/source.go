@@ -10,8 +10,8 @@ import (
 // ranges on as they are: a range has as many ids as were asked for, up to Max, where
 // the last may have fewer. Of the settings, those of the counter count: Store, Start,
 // Max, Offset, Stride; and Time, Random and Log. Its Fetch may be called concurrently
-// for one name too. Errors of Fetch: *[ExhaustedError], *[StripeError], [ErrForeign]
-// and the store's.
+// for one name too. Errors of Fetch: *[firn.RangeError] for a step that is not 1 to 2^40,
+// *[ExhaustedError], *[StripeError], [ErrForeign] and the store's.
 func NewSource(cfg Config) (Source, error) {
 	if cfg.Source != nil {
 		return nil, firn.NewSyntaxError("source", "", "Config.Source is a source already")

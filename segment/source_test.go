@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -159,6 +160,46 @@ func TestAFailingSourceIsAskedAfterAPauseAndNotInALoop(t *testing.T) {
 	}
 	if calls < 200 || calls > 1000 {
 		t.Errorf("%d calls in 100 s", calls)
+	}
+}
+
+func TestASourceBeyondMaxIsAskedOnceAMinute(t *testing.T) {
+	w := newWorld(t, 1)
+	calls := 0
+	n := w.orders(func(c *segment.Config) {
+		c.Max = 2000
+		c.Source = sourceFunc(func(_ context.Context, _ string, ask segment.Ask) (segment.Range, error) {
+			calls++ // it has moved on, for nothing
+			return segment.Range{First: firn.ID(1000 + 2000*calls), Count: ask.Step, Stride: 1}, nil
+		})
+	})
+	for range 600 {
+		if _, err := n.Next(); !errors.Is(err, segment.ErrExhausted) {
+			t.Fatal(err)
+		}
+		w.stage.now += time.Second
+	}
+	if calls < 5 || calls > 21 {
+		t.Errorf("%d ranges in 10 minutes", calls)
+	}
+}
+
+func TestASourceRefusesAStepThatIsNone(t *testing.T) {
+	s := memstore.New(nil)
+	source, err := segment.NewSource(segment.Config{Store: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := source.Fetch(t.Context(), "orders", segment.Ask{Step: 1000, Above: -1}); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []int64{0, -500, math.MinInt64, math.MaxInt64} {
+		if r, err := source.Fetch(t.Context(), "orders", segment.Ask{Step: step, Above: -1}); !errors.Is(err, firn.ErrRange) {
+			t.Errorf("step %d: %v, %v", step, r, err)
+		}
+	}
+	if now, err := segment.ReadCounter(t.Context(), s, "orders"); err != nil || now.Next != 1001 {
+		t.Errorf("the counter stands at %d, %v", now.Next, err)
 	}
 }
 

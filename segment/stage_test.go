@@ -24,6 +24,7 @@ var errStuck = errors.New("nobody is left to act")
 // started in the background acts when somebody waits, or when the test says so,
 // in an order that the seed decides.
 type stage struct {
+	waking func() // what others do before who has waited goes on; nil for nothing
 	random *rand.Rand
 	now    time.Duration
 	tasks  []func()
@@ -44,6 +45,11 @@ func (s *stage) Wait(ctx context.Context, done <-chan struct{}) error {
 	for {
 		select {
 		case <-done:
+			if waking := s.waking; waking != nil {
+				s.waking = nil
+				waking()
+				s.waking = waking
+			}
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -31,10 +31,16 @@ func Go(timeSource any, do func()) {
 	go do()
 }
 
-// Wait returns nil once done is closed, or the cause of ctx if that ends first.
+// Wait returns nil once done is closed, or the cause of ctx if that ends first; nil where
+// both have come to pass before it looks.
 func Wait(ctx context.Context, timeSource any, done <-chan struct{}) error {
 	if s, ok := timeSource.(Scheduler); ok {
 		return s.Wait(ctx, done)
+	}
+	select {
+	case <-done:
+		return nil
+	default:
 	}
 	select {
 	case <-done:
