@@ -77,7 +77,7 @@ func (f *kindFlags) counted(cmd *cobra.Command, k kind, n int64, format string, 
 		c.number, err = f.counter.number(flags, f.zone, n)
 		return c, errors.Join(nameErr, err)
 	}
-	c.write, formatErr = f.appender(k, format, firn.DefaultLayout())
+	c.write, formatErr = f.appender(flags, k, format, firn.DefaultLayout())
 	return c, errors.Join(nameErr, err, formatErr)
 }
 

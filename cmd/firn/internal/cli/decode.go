@@ -126,10 +126,10 @@ func (f *kindFlags) decodable(cmd *cobra.Command) error {
 func (f *kindFlags) serials(cmd *cobra.Command, layout firn.Layout) (*serial.Format, error) {
 	switch f.kind {
 	case "serial":
-		return f.serial(layout)
+		return f.serial(cmd.Flags(), layout)
 	case "":
 		f.prefix = "" // of the environment: serials that have one are not told from the text
-		s, err := f.serial(layout)
+		s, err := f.serial(cmd.Flags(), layout)
 		if err != nil && !f.aboutSerials(cmd) {
 			return nil, nil // there are layouts that no serials of the usual width have room for
 		}

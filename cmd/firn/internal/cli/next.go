@@ -68,7 +68,7 @@ says otherwise.`,
 			if err != nil {
 				return usage(err)
 			}
-			write, err := as.appender(k, format, cfg.Generator.Layout)
+			write, err := as.appender(cmd.Flags(), k, format, cfg.Generator.Layout)
 			if err != nil {
 				return usage(err)
 			}
