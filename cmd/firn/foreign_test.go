@@ -52,3 +52,30 @@ func TestForeignContentIsAFailureThatNamesItsKey(t *testing.T) {
 		}
 	}
 }
+
+// TestForeignCountersAreNamedForAnyNumberOfIDs: what is asked for is not to blame.
+func TestForeignCountersAreNamedForAnyNumberOfIDs(t *testing.T) {
+	const key = "firn/sequence/s"
+	url := "sqlite:" + filepath.Join(t.TempDir(), "firn.db")
+	s, err := storeurl.Open(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CompareAndSwap(context.Background(), key, 0, []byte(`{"last":"-5"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"sequence -n 1", "sequence -n 2", "number --template {n:3} -n 1", "number --template {n:3} -n 2"} {
+		cmd := exec.Command("firn", append(strings.Fields("next --name s --kind "+args), "--store", url)...)
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			t.Fatalf("%s: %v", args, err)
+		}
+		if status := cmd.ProcessState.ExitCode(); status != 1 || !strings.Contains(string(out), key+`" does not hold a record of a sequence: last -5 is out of range`) {
+			t.Errorf("%s exits with %d: %s", args, status, out)
+		}
+	}
+}

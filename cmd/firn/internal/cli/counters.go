@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -72,10 +74,10 @@ func (f *kindFlags) counted(cmd *cobra.Command, k kind, n int64, format string, 
 		c.sequence, err = sequence.Config{Start: firn.ID(f.counter.first), Log: log}, within("first id", f.counter.first, 1, int64(firn.MaxID))
 	default:
 		c.sequence.Log = log
-		c.number, err = f.counter.number(flags, f.zone)
+		c.number, err = f.counter.number(flags, f.zone, n)
 		return c, errors.Join(nameErr, err)
 	}
-	c.write, formatErr = f.appender(k, format, firn.DefaultLayout())
+	c.write, formatErr = f.appender(flags, k, format, firn.DefaultLayout())
 	return c, errors.Join(nameErr, err, formatErr)
 }
 
@@ -104,7 +106,7 @@ func (f *counterFlags) segment(flags *pflag.FlagSet, n int64) (segment.Config, e
 	}, err
 }
 
-func (f *counterFlags) number(flags *pflag.FlagSet, calendar string) (numbering.Config, error) {
+func (f *counterFlags) number(flags *pflag.FlagSet, calendar string, n int64) (numbering.Config, error) {
 	if !flags.Changed("template") {
 		return numbering.Config{}, errors.New("--kind number needs a --template, as in --template 'ORD{yyyyMMdd}-{n:6}'")
 	}
@@ -115,8 +117,29 @@ func (f *counterFlags) number(flags *pflag.FlagSet, calendar string) (numbering.
 	cfg := numbering.Config{Template: f.template, Zone: at}
 	check := cfg
 	check.Counter = (*sequence.Sequence)(nil) // it is not asked
-	_, err = numbering.New(check)
-	return cfg, err
+	if _, err = numbering.New(check); err != nil {
+		return numbering.Config{}, err
+	}
+	if most := perPeriod(f.template); n > most { // else some are used up before it turns out
+		return numbering.Config{}, firn.NewRangeError("number of ids, -n", n, 1, most, "template "+f.template)
+	}
+	return cfg, nil
+}
+
+// perPeriod returns how many numbers a template has in a period. The template is one
+// that [numbering.New] takes: it has {n:WIDTH} once.
+func perPeriod(template string) int64 {
+	_, after, _ := strings.Cut(template, "{n:")
+	width, _, _ := strings.Cut(after, "}")
+	digits, err := strconv.Atoi(width)
+	if err != nil {
+		panic("a template without {n:WIDTH}: " + template)
+	}
+	most := int64(1)
+	for range digits {
+		most *= 10
+	}
+	return most - 1
 }
 
 // make makes the ids, over a store, and writes them.
@@ -182,11 +205,6 @@ func stripeHint(err error) error {
 func writeNumbers(ctx context.Context, format *numbering.Format, n int64, p *printer) error {
 	for left := n; left > 0; {
 		texts, err := format.Take(ctx, int(min(left, chunk)))
-		var outOfRange *firn.RangeError
-		if left == n && errors.As(err, &outOfRange) && n > 1 { // more than a period has
-			outOfRange.What, outOfRange.Value = "number of ids, -n", fmt.Sprint(n)
-			return usage(outOfRange)
-		}
 		if err != nil {
 			return err
 		}

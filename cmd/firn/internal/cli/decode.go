@@ -14,6 +14,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
+	"github.com/firn-id/firn/serial"
 )
 
 // decodable are the kinds that decode can be told; all without one.
@@ -45,23 +46,25 @@ a prefix are known by their form. - reads ids from standard input, one a line.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			layout, err := flags.parse()
-			if err != nil {
+			if err := as.decodable(cmd); err != nil {
 				return usage(err)
 			}
-			if err := decode.CheckFormat(format); err != nil {
-				return usage(err)
+			var (
+				layout  firn.Layout
+				serials *serial.Format
+				err     error
+			)
+			if as.kind != "uuid" && as.kind != "objectid" { // which have none of what the other flags are about
+				if layout, err = flags.parse(); err != nil {
+					return usage(err)
+				}
+				if serials, err = as.serials(cmd, layout); err != nil {
+					return usage(err)
+				}
+				if err := decode.CheckFormat(format); err != nil && as.kind != "serial" {
+					return usage(err)
+				}
 			}
-			if !slices.Contains(decodable, as.kind) {
-				return usage(firn.NewSyntaxError("kind", as.kind, "snowflake, uuid, objectid and serial are allowed"))
-			}
-			if as.kind == "" && as.prefix != "" {
-				return usage(errors.New("--prefix is for --kind serial; other prefixes are found by themselves"))
-			}
-			serials, err := as.serial(layout)
-			if err != nil && (as.kind == "serial" || as.aboutSerials(cmd)) {
-				return usage(err)
-			} // else there are layouts that no serials of the usual width have room for
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			count := 0
 			show := func(text string) error {
@@ -106,6 +109,34 @@ a prefix are known by their form. - reads ids from standard input, one a line.`,
 	cmd.Flags().StringVar(&format, "format", "", "how the ids are written (default: told from the text)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	return cmd
+}
+
+// decodable checks the kind, and that the flags are about it.
+func (f *kindFlags) decodable(cmd *cobra.Command) error {
+	if _, err := parseKind(f.kind); err == nil && byEnvironment(cmd.Flags().Lookup("kind")) && !slices.Contains(decodable, f.kind) {
+		f.kind = "" // it is set for next
+	}
+	if !slices.Contains(decodable, f.kind) {
+		return firn.NewSyntaxError("kind", f.kind, "snowflake, uuid, objectid and serial are allowed")
+	}
+	return f.undecodable(cmd)
+}
+
+// serials returns what serials are like, nil if none are to be known.
+func (f *kindFlags) serials(cmd *cobra.Command, layout firn.Layout) (*serial.Format, error) {
+	switch f.kind {
+	case "serial":
+		return f.serial(cmd.Flags(), layout)
+	case "":
+		f.prefix = "" // of the environment: serials that have one are not told from the text
+		s, err := f.serial(cmd.Flags(), layout)
+		if err != nil && !f.aboutSerials(cmd) {
+			return nil, nil // there are layouts that no serials of the usual width have room for
+		}
+		return s, err
+	default:
+		return nil, nil
+	}
 }
 
 // eachID calls do for each id named on the command line or read from stdin.

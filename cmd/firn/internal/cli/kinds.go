@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/wideid"
@@ -48,6 +49,9 @@ func parseKind(name string) (kind, error) {
 	return kind{}, firn.NewSyntaxError("kind", name, kindHelp+" are allowed")
 }
 
+// serialWidth is the default of package serial.
+const serialWidth = 32
+
 // kindFlags say what is made of ids, or beside them.
 type kindFlags struct {
 	kind, prefix string
@@ -67,7 +71,7 @@ func (f *kindFlags) add(cmd *cobra.Command) {
 
 func (f *kindFlags) addSerial(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.IntVar(&f.width, "width", 0, "with serial: how many characters, prefix and check included (default: 32)")
+	flags.IntVar(&f.width, "width", serialWidth, "with serial: how many characters, prefix and check included")
 	flags.StringVar(&f.check, "check", "none", "with serial: check digits at the end: none, luhn (one) or mod97 (two, ISO 7064)")
 	flags.StringVar(&f.zone, "zone", "UTC", "with serial: whose clocks the time is read off, as UTC or +08:00")
 }
@@ -78,10 +82,14 @@ func (f *kindFlags) aboutSerials(cmd *cobra.Command) bool {
 }
 
 // serial returns the format that the flags ask for.
-func (f *kindFlags) serial(layout firn.Layout) (*serial.Format, error) {
+func (f *kindFlags) serial(flags *pflag.FlagSet, layout firn.Layout) (*serial.Format, error) {
 	check, err := serial.ParseCheck(f.check)
 	at, zoneErr := zone.Parse(f.zone)
-	if err := errors.Join(err, zoneErr); err != nil {
+	var widthErr error
+	if f.width == 0 { // which serial.New takes for the default
+		widthErr = fmt.Errorf("%s 0 is no width of serials: leave it out for the default of %d", origin(flags, "width"), serialWidth)
+	}
+	if err := errors.Join(err, zoneErr, widthErr); err != nil {
 		return nil, err
 	}
 	return serial.New(serial.Config{Layout: layout, Width: f.width, Prefix: f.prefix, Zone: at, Check: check})
@@ -142,10 +150,10 @@ func wideSource(k kind) (wideid.Next, error) {
 type appender func(dst []byte, id firn.ID) ([]byte, error)
 
 // appender returns how the ids of a kind that are numbers are written.
-func (f *kindFlags) appender(k kind, format string, layout firn.Layout) (appender, error) {
+func (f *kindFlags) appender(flags *pflag.FlagSet, k kind, format string, layout firn.Layout) (appender, error) {
 	switch {
 	case k.name == "serial":
-		s, err := f.serial(layout)
+		s, err := f.serial(flags, layout)
 		if err != nil {
 			return nil, err
 		}

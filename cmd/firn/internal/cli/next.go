@@ -55,10 +55,7 @@ says otherwise.`,
 			}
 			p := newPrinter(cmd.OutOrStdout(), asJSON)
 			if k.from == fromNothing {
-				if err := as.wide(cmd.Context(), k, n, p); err != nil {
-					return err
-				}
-				return p.end()
+				return p.ending(as.wide(cmd.Context(), k, n, p))
 			}
 			if k.from == fromCounter {
 				c, err := as.counted(cmd, k, n, format, flags.log(cmd.ErrOrStderr()))
@@ -71,15 +68,12 @@ says otherwise.`,
 			if err != nil {
 				return usage(err)
 			}
-			write, err := as.appender(k, format, cfg.Generator.Layout)
+			write, err := as.appender(cmd.Flags(), k, format, cfg.Generator.Layout)
 			if err != nil {
 				return usage(err)
 			}
 			return withLease(cmd.Context(), &flags.storeFlags, cfg, func(l *lease.Lease) error {
-				if err := writeIDs(cmd.Context(), l, n, p, write); err != nil {
-					return err
-				}
-				return p.end()
+				return p.ending(writeIDs(cmd.Context(), l, n, p, write))
 			})
 		},
 	}
@@ -87,7 +81,7 @@ says otherwise.`,
 	flags.add(cmd, 2*time.Second)
 	cmd.Flags().Int64VarP(&n, "n", "n", 1, "how many")
 	cmd.Flags().StringVar(&format, "format", "decimal", formatHelp)
-	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"ids":["…"]}`)
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"ids":["…"]}, whole even if fewer than asked for could be made`)
 	return cmd
 }
 
@@ -98,10 +92,7 @@ func withCounter(ctx context.Context, flags *storeFlags, c counted, p *printer) 
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if err := c.make(ctx, s, p); err != nil {
-		return err
-	}
-	return p.end()
+	return p.ending(withoutMax(c.make(ctx, s, p)))
 }
 
 // withLease runs do with a worker leased, and gives it back.

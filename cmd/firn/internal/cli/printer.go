@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"errors"
 	"io"
 )
 
@@ -23,10 +24,10 @@ func (p *printer) add(item func(dst []byte) ([]byte, error)) (err error) {
 	if p.asJSON {
 		p.item = append(p.item, p.comma()...)
 	}
-	p.any = true
 	if p.item, err = item(p.item); err != nil {
 		return err
 	}
+	p.any = true
 	if p.asJSON {
 		p.item = append(p.item, '"')
 	} else {
@@ -45,6 +46,22 @@ func (p *printer) comma() string {
 
 // flush hands on what was written so far.
 func (p *printer) flush() error { return p.out.Flush() }
+
+// ending ends what was printed by what returned err, and returns err. Ids printed
+// are issued: who reads them as JSON shall have them even if no more could be made.
+// If there are none, a failure prints nothing.
+func (p *printer) ending(err error) error {
+	if err == nil {
+		return p.end()
+	}
+	if !p.any {
+		return err
+	}
+	if endErr := p.end(); endErr != nil && !errors.Is(err, endErr) { // a write that failed fails again
+		return errors.Join(err, endErr)
+	}
+	return err
+}
 
 // end closes what add has opened.
 func (p *printer) end() error {

@@ -33,8 +33,9 @@ func (f *veilFlags) add(cmd *cobra.Command) {
 }
 
 func (f *veilFlags) cipher() (*veil.Cipher, error) {
-	if f.bits > veil.DefaultBits { // veil.New allows 64, of which half are no ids
-		return nil, usage(firn.NewRangeError("--bits", int64(f.bits), 20, veil.DefaultBits, "63 for an id, 53 for JavaScript"))
+	// veil.New takes 0 for the default, and allows 64, of which half are no ids.
+	if f.bits < 20 || f.bits > veil.DefaultBits {
+		return nil, usage(firn.NewRangeError("--bits", int64(f.bits), 20, veil.DefaultBits, "63 for an id, 53 for JavaScript; fewer than 20 are too few to hide in"))
 	}
 	all, err := keys.Read(f.keyFile, keyVariable)
 	if errors.Is(err, keys.ErrNone) {

@@ -63,7 +63,27 @@ func Kind(text string, s *serial.Format) (t Contents, rest string, found bool, e
 	case strings.Contains(text, "_"):
 		return withPrefix(text)
 	}
+	if err := nearMiss(text); err != nil {
+		return Contents{}, "", true, err
+	}
 	return Contents{}, text, false, nil
+}
+
+// nearMiss returns an error for hex digits, letters among them, that are more than 64
+// bits have, and nearly those of another kind.
+func nearMiss(text string) error {
+	const digits = "0123456789"
+	if strings.Trim(text, digits) == "" || strings.Trim(text, digits+"abcdefABCDEF") != "" || len(firn.Readings(text)) > 0 {
+		return nil
+	}
+	switch n := len(text); {
+	case n == 32:
+		return firn.NewSyntaxError("UUID", text, "a UUID has dashes, 8-4-4-4-12: --kind uuid reads it without")
+	case n >= 20 && n <= 28:
+		return firn.NewSyntaxError("object id", text, fmt.Sprintf("it has %d hex digits, 24 are wanted", n))
+	default:
+		return nil
+	}
 }
 
 // As takes a text apart as one of a kind; 64-bit kinds are not for here.
@@ -87,7 +107,8 @@ func isHex(text string) bool {
 
 func ofUUID(text string) (Contents, error) {
 	id, err := uuid.Parse(text)
-	if err != nil {
+	// Of 38 characters Parse takes the first and the last for braces, whatever they are.
+	if err != nil || len(text) == 38 && (text[0] != '{' || text[37] != '}') {
 		return Contents{}, firn.NewSyntaxError("UUID", text, "32 hex digits in groups of 8-4-4-4-12 are wanted")
 	}
 	return uuidFields(id), nil
@@ -151,7 +172,7 @@ func ofSerial(text string, s *serial.Format) (Contents, error) {
 func withPrefix(text string) (t Contents, rest string, found bool, err error) {
 	p, rest, err := prefixed.Split(text)
 	if err != nil {
-		return Contents{}, text, false, nil //nolint:nilerr // no prefix, so it is read as something else
+		return Contents{}, text, false, upperCase(text)
 	}
 	switch len(rest) {
 	case len(firn.Base32.Fixed(0)):
@@ -175,6 +196,18 @@ func withPrefix(text string) (t Contents, rest string, found bool, err error) {
 	}
 	return Contents{}, "", true, firn.NewSyntaxError("id with a prefix", text,
 		fmt.Sprintf("%d characters follow the prefix; 13 (64 bits), 20 (an ObjectID) or 26 (a UUID) are wanted", len(rest)))
+}
+
+// upperCase returns an error for an id whose prefix would be one in lower case; any
+// other text is read as something else.
+func upperCase(text string) error {
+	at := strings.LastIndexByte(text, '_')
+	lower := strings.ToLower(text[:at]) + text[at:]
+	_, rest, err := prefixed.Split(lower)
+	if n := len(rest); err != nil || n != 13 && n != 20 && n != 26 {
+		return nil //nolint:nilerr // it is no id in lower case either
+	}
+	return firn.NewSyntaxError("id with a prefix", text, "prefixes are in lower case, as "+lower)
 }
 
 func prefixOf(p prefixed.Prefix, t Contents) Contents {
