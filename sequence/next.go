@@ -24,6 +24,7 @@ type Sequence struct {
 	// What follows belongs to whoever makes additions, while running.
 	counter counter
 	pace    pace
+	backoff backoff
 	batch   []*request // those whom the next addition is for, in order of arrival
 	writes  uint64
 

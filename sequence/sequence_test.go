@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -281,15 +282,17 @@ func TestLostAnswers(t *testing.T) {
 }
 
 func TestEndlessConflictsEnd(t *testing.T) {
-	f := storetest.NewFaulty(memstore.New(nil))
-	f.Script = func(c storetest.Call) storetest.Outcome {
-		if c.Op == storetest.OpCompareAndSwap {
-			return storetest.FailUnapplied
+	synctest.Test(t, func(t *testing.T) {
+		f := storetest.NewFaulty(memstore.New(nil))
+		f.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Op == storetest.OpCompareAndSwap {
+				return storetest.FailUnapplied
+			}
+			return storetest.Pass
 		}
-		return storetest.Pass
-	}
-	_, err := open(t, f, sequence.Config{}).Next(background)
-	fails(t, "a store that loses every write", err, store.ErrUnavailable, "16 answers were lost")
+		_, err := open(t, f, sequence.Config{}).Next(background)
+		fails(t, "a store that loses every write", err, store.ErrUnavailable, "16 answers were lost")
+	})
 }
 
 func TestAWipedOrOlderStoreIsRaised(t *testing.T) {
