@@ -119,9 +119,12 @@ func (s *Sequence) crowd() {
 func (s *Sequence) gather() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, r := range s.waiting {
+		r.queued = false
+	}
 	s.batch = append(s.batch, s.waiting...)
 	clear(s.waiting)
-	s.waiting = s.waiting[:0]
+	s.waiting, s.gone = s.waiting[:0], 0
 	s.batch = slices.DeleteFunc(s.batch, func(r *request) bool { return r.left })
 	s.running = len(s.batch) > 0
 	return s.running
