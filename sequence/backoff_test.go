@@ -121,8 +121,10 @@ func TestWhoLeavesDuringAWaitLeavesNothingBehind(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		time.Sleep(time.Second)
+		synctest.Wait()
 		l.calls = 0
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if l.calls != 0 {
 			t.Errorf("%d calls of the store for nobody", l.calls)
 		}
