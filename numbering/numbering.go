@@ -41,7 +41,8 @@ type Config struct {
 	// Clock, if set, corrects Time to the clock of a store once a minute, so that a
 	// period begins when it does there. Without it one process whose clock is ahead
 	// takes all others with it: the counter goes to the period that it shows, and stays
-	// there until that has passed.
+	// there until that has passed. A reading may take as long as the Timeout of the
+	// counter, if that has such a method, as a [sequence.Sequence] has; else 5s.
 	Clock store.Clock
 }
 
@@ -63,6 +64,9 @@ var ErrExhausted = errors.New("numbering: no number left in this period")
 
 // recheck is how long the offset of a store's clock is relied on.
 const recheck = time.Minute
+
+// defaultTimeout is that of sequences.
+const defaultTimeout = 5 * time.Second
 
 // New checks cfg. Errors match [firn.ErrSyntax] and say what would be allowed.
 func New(cfg Config) (*Format, error) {
@@ -93,7 +97,8 @@ func New(cfg Config) (*Format, error) {
 func (f *Format) String() string { return f.cfg.Template }
 
 // Next returns the next number. Errors: [ErrExhausted], a *[firn.RangeError] if the
-// clock shows no year from 1 to 9999, and those of the counter and of its clock.
+// clock shows no year from 1 to 9999, and those of the counter and of its clock; of these,
+// [store.ErrUnavailable] if the clock does not answer in time.
 func (f *Format) Next(ctx context.Context) (string, error) {
 	all, err := f.Take(ctx, 1)
 	if err != nil {
@@ -145,7 +150,7 @@ func (f *Format) now(ctx context.Context) (time.Time, error) {
 	latest := f.latest
 	f.mu.Unlock()
 	if !latest.holds(wall, mono) {
-		there, err := f.cfg.Clock.Now(ctx)
+		there, err := f.there(ctx)
 		if err != nil {
 			return time.Time{}, fmt.Errorf("numbering: read the store's clock: %w", err)
 		}
@@ -158,6 +163,22 @@ func (f *Format) now(ctx context.Context) (time.Time, error) {
 		f.mu.Unlock()
 	}
 	return wall.Add(latest.offset).In(f.cfg.Zone), nil
+}
+
+// there reads the store's clock, with a bound, so that nobody waits for ever in a store
+// that does not answer.
+func (f *Format) there(ctx context.Context) (time.Time, error) {
+	timeout := defaultTimeout
+	if c, ok := f.cfg.Counter.(interface{ Timeout() time.Duration }); ok {
+		timeout = c.Timeout()
+	}
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	at, err := f.cfg.Clock.Now(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return at, fmt.Errorf("no answer within %v: %w: %s", timeout, store.ErrUnavailable, err.Error())
+	}
+	return at, err
 }
 
 // wall reads the wall clock and nothing else: two times that have a monotonic part

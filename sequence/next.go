@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/turns"
@@ -67,6 +68,10 @@ func newSequence(all *Sequences, name string) *Sequence {
 
 // String returns the name.
 func (s *Sequence) String() string { return s.name }
+
+// Timeout returns the Config.Timeout of the sequence, for what is to have as much patience
+// with the same store.
+func (s *Sequence) Timeout() time.Duration { return s.all.cfg.Timeout }
 
 // Next returns the next id: greater than every one that anybody had received
 // when it was called. It waits for the addition under way and then for its own.
