@@ -126,7 +126,7 @@ func (f *Format) Take(ctx context.Context, n int) ([]string, error) {
 	}
 	first, err := f.cfg.Counter.TakeIn(ctx, int64(n), firn.ID(f.period.index(now)*f.block), f.block)
 	if errors.Is(err, sequence.ErrExhausted) {
-		return nil, fmt.Errorf("%w: %q has %d numbers in %s: %w", ErrExhausted, f.cfg.Template, f.block-1, f.period.each(), err)
+		return nil, f.exhausted(err)
 	}
 	if err != nil {
 		return nil, err

@@ -192,7 +192,12 @@ func (s *Sequence) refuse() bool {
 			return false
 		}
 		from := max(s.counter.base(), r.least)
-		r.err = &ExhaustedError{Name: s.name, Want: r.n, Left: s.counter.room(from, r), Max: firn.ID(s.counter.end(from, r))}
+		end := s.counter.end(from, r)
+		exhausted := &ExhaustedError{Name: s.name, Want: r.n, Left: s.counter.room(from, r), Max: firn.ID(end)}
+		if r.block > 0 && end%r.block == r.block-1 { // and not cut off by Max
+			exhausted.Block = r.block
+		}
+		r.err = exhausted
 		return true
 	})
 	return len(s.batch) == 0

@@ -171,7 +171,11 @@ func TestWhatDoesNotFitTakesNothing(t *testing.T) {
 			t.Errorf("filled %d, %v of nothing", n, err)
 		}
 		id, err := txn.Next(background)
-		fails(t, "the end", err, sequence.ErrExhausted, "0 ids left", "Max")
+		way := "raise Max (at most 9223372036854775807), or use another name"
+		if maximum == firn.MaxID {
+			way = "use another name"
+		}
+		fails(t, "the end", err, sequence.ErrExhausted, fmt.Sprintf("0 ids left up to %d, not 1: %s", maximum, way))
 		if id != 0 {
 			t.Errorf("an id %d with an error", id)
 		}
