@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -57,6 +58,7 @@ type Format struct {
 
 	mu     sync.Mutex
 	latest comparison
+	fits   atomic.Bool // the counter was where the template has numbers
 }
 
 // ErrExhausted says that all numbers of the period are used up.
@@ -124,7 +126,11 @@ func (f *Format) Take(ctx context.Context, n int) ([]string, error) {
 	if y := now.Year(); y < 1 || y > 9999 {
 		return nil, firn.NewRangeError("year of the clock", int64(y), 1, 9999, "")
 	}
-	first, err := f.cfg.Counter.TakeIn(ctx, int64(n), firn.ID(f.period.index(now)*f.block), f.block)
+	above := firn.ID(f.period.index(now) * f.block)
+	if err := f.fit(ctx, above); err != nil {
+		return nil, err
+	}
+	first, err := f.cfg.Counter.TakeIn(ctx, int64(n), above, f.block)
 	if errors.Is(err, sequence.ErrExhausted) {
 		return nil, f.exhausted(err)
 	}
@@ -200,13 +206,47 @@ func (c comparison) holds(wall time.Time, mono time.Duration) bool {
 	return c.known && passed < recheck && (wall.Sub(c.wall)-passed).Abs() < time.Second
 }
 
+// fit looks, before the first number, whether the counter is where the template has numbers:
+// else each call in vain would use up some of those of the right template. A sequence, and
+// nothing else is known to, tells which block it is in when it is asked for a whole one, of
+// which it never gives the first id. It reads its record for that as it would to take numbers.
+func (f *Format) fit(ctx context.Context, above firn.ID) error {
+	counter, ok := f.cfg.Counter.(*sequence.Sequence)
+	if !ok || f.fits.Load() {
+		return nil
+	}
+	_, err := counter.TakeIn(ctx, f.block, above, f.block)
+	var in *sequence.ExhaustedError
+	if !errors.As(err, &in) {
+		return err
+	}
+	if in.Block == 0 { // the counter's own end is in the way, which is not where it is
+		return nil
+	}
+	if _, ok := f.begins(in.Max); !ok {
+		return f.foreign(in.Max)
+	}
+	f.fits.Store(true)
+	return nil
+}
+
+// begins is when the period of an id of the counter does; ok is false if it has none.
+func (f *Format) begins(id firn.ID) (at time.Time, ok bool) {
+	// Dates are written in UTC, where every day has a midnight.
+	at, ok = f.period.begins(int64(id)/f.block, time.UTC)
+	return at, ok && at.Year() <= 9999 // a counter of wider numbers looks like one of the year 20261
+}
+
+func (f *Format) foreign(id firn.ID) error {
+	return fmt.Errorf("numbering: %d is no number of template %q: the counter is used for something else too", id, f.cfg.Template)
+}
+
 // text writes an id of the counter.
 func (f *Format) text(id firn.ID) (string, error) {
-	// Dates are written in UTC, where every day has a midnight.
-	at, ok := f.period.begins(int64(id)/f.block, time.UTC)
+	at, ok := f.begins(id)
 	number := int64(id) % f.block
-	if !ok || number == 0 || at.Year() > 9999 { // a counter of wider numbers looks like one of the year 20261
-		return "", fmt.Errorf("numbering: %d is no number of template %q: the counter is used for something else too", id, f.cfg.Template)
+	if !ok || number == 0 {
+		return "", f.foreign(id)
 	}
 	var b strings.Builder
 	for _, p := range f.pieces {
