@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -41,7 +42,8 @@ type Config struct {
 	// Clock, if set, corrects Time to the clock of a store once a minute, so that a
 	// period begins when it does there. Without it one process whose clock is ahead
 	// takes all others with it: the counter goes to the period that it shows, and stays
-	// there until that has passed.
+	// there until that has passed. A reading may take as long as the Timeout of the
+	// counter, if that has such a method, as a [sequence.Sequence] has; else 5s.
 	Clock store.Clock
 }
 
@@ -56,6 +58,7 @@ type Format struct {
 
 	mu     sync.Mutex
 	latest comparison
+	fits   atomic.Bool // the counter was where the template has numbers
 }
 
 // ErrExhausted says that all numbers of the period are used up.
@@ -63,6 +66,9 @@ var ErrExhausted = errors.New("numbering: no number left in this period")
 
 // recheck is how long the offset of a store's clock is relied on.
 const recheck = time.Minute
+
+// defaultTimeout is that of sequences.
+const defaultTimeout = 5 * time.Second
 
 // New checks cfg. Errors match [firn.ErrSyntax] and say what would be allowed.
 func New(cfg Config) (*Format, error) {
@@ -93,7 +99,8 @@ func New(cfg Config) (*Format, error) {
 func (f *Format) String() string { return f.cfg.Template }
 
 // Next returns the next number. Errors: [ErrExhausted], a *[firn.RangeError] if the
-// clock shows no year from 1 to 9999, and those of the counter and of its clock.
+// clock shows no year from 1 to 9999, and those of the counter and of its clock; of these,
+// [store.ErrUnavailable] if the clock does not answer in time.
 func (f *Format) Next(ctx context.Context) (string, error) {
 	all, err := f.Take(ctx, 1)
 	if err != nil {
@@ -119,9 +126,13 @@ func (f *Format) Take(ctx context.Context, n int) ([]string, error) {
 	if y := now.Year(); y < 1 || y > 9999 {
 		return nil, firn.NewRangeError("year of the clock", int64(y), 1, 9999, "")
 	}
-	first, err := f.cfg.Counter.TakeIn(ctx, int64(n), firn.ID(f.period.index(now)*f.block), f.block)
+	above := firn.ID(f.period.index(now) * f.block)
+	if err := f.fit(ctx, above); err != nil {
+		return nil, err
+	}
+	first, err := f.cfg.Counter.TakeIn(ctx, int64(n), above, f.block)
 	if errors.Is(err, sequence.ErrExhausted) {
-		return nil, fmt.Errorf("%w: %q has %d numbers in %s: %w", ErrExhausted, f.cfg.Template, f.block-1, f.period.each(), err)
+		return nil, f.exhausted(err)
 	}
 	if err != nil {
 		return nil, err
@@ -145,7 +156,7 @@ func (f *Format) now(ctx context.Context) (time.Time, error) {
 	latest := f.latest
 	f.mu.Unlock()
 	if !latest.holds(wall, mono) {
-		there, err := f.cfg.Clock.Now(ctx)
+		there, err := f.there(ctx)
 		if err != nil {
 			return time.Time{}, fmt.Errorf("numbering: read the store's clock: %w", err)
 		}
@@ -158,6 +169,22 @@ func (f *Format) now(ctx context.Context) (time.Time, error) {
 		f.mu.Unlock()
 	}
 	return wall.Add(latest.offset).In(f.cfg.Zone), nil
+}
+
+// there reads the store's clock, with a bound, so that nobody waits for ever in a store
+// that does not answer.
+func (f *Format) there(ctx context.Context) (time.Time, error) {
+	timeout := defaultTimeout
+	if c, ok := f.cfg.Counter.(interface{ Timeout() time.Duration }); ok {
+		timeout = c.Timeout()
+	}
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	at, err := f.cfg.Clock.Now(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return at, fmt.Errorf("no answer within %v: %w: %s", timeout, store.ErrUnavailable, err.Error())
+	}
+	return at, err
 }
 
 // wall reads the wall clock and nothing else: two times that have a monotonic part
@@ -179,13 +206,47 @@ func (c comparison) holds(wall time.Time, mono time.Duration) bool {
 	return c.known && passed < recheck && (wall.Sub(c.wall)-passed).Abs() < time.Second
 }
 
+// fit looks, before the first number, whether the counter is where the template has numbers:
+// else each call in vain would use up some of those of the right template. A sequence, and
+// nothing else is known to, tells which block it is in when it is asked for a whole one, of
+// which it never gives the first id. It reads its record for that as it would to take numbers.
+func (f *Format) fit(ctx context.Context, above firn.ID) error {
+	counter, ok := f.cfg.Counter.(*sequence.Sequence)
+	if !ok || f.fits.Load() {
+		return nil
+	}
+	_, err := counter.TakeIn(ctx, f.block, above, f.block)
+	var in *sequence.ExhaustedError
+	if !errors.As(err, &in) {
+		return err
+	}
+	if in.Block == 0 { // the counter's own end is in the way, which is not where it is
+		return nil
+	}
+	if _, ok := f.begins(in.Max); !ok {
+		return f.foreign(in.Max)
+	}
+	f.fits.Store(true)
+	return nil
+}
+
+// begins is when the period of an id of the counter does; ok is false if it has none.
+func (f *Format) begins(id firn.ID) (at time.Time, ok bool) {
+	// Dates are written in UTC, where every day has a midnight.
+	at, ok = f.period.begins(int64(id)/f.block, time.UTC)
+	return at, ok && at.Year() <= 9999 // a counter of wider numbers looks like one of the year 20261
+}
+
+func (f *Format) foreign(id firn.ID) error {
+	return fmt.Errorf("numbering: %d is no number of template %q: the counter is used for something else too", id, f.cfg.Template)
+}
+
 // text writes an id of the counter.
 func (f *Format) text(id firn.ID) (string, error) {
-	// Dates are written in UTC, where every day has a midnight.
-	at, ok := f.period.begins(int64(id)/f.block, time.UTC)
+	at, ok := f.begins(id)
 	number := int64(id) % f.block
-	if !ok || number == 0 || at.Year() > 9999 { // a counter of wider numbers looks like one of the year 20261
-		return "", fmt.Errorf("numbering: %d is no number of template %q: the counter is used for something else too", id, f.cfg.Template)
+	if !ok || number == 0 {
+		return "", f.foreign(id)
 	}
 	var b strings.Builder
 	for _, p := range f.pieces {

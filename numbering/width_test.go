@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn/numbering"
+	"github.com/firn-id/firn/store/storetest"
 )
 
 // TestANarrowerTemplateOfOneCounterIsRefused: what a counter of wider numbers holds would be
@@ -36,5 +37,62 @@ func TestNumbersThatNeverBeginAnewEnd(t *testing.T) {
 	_, err := f.Next(context.Background())
 	if !errors.Is(err, numbering.ErrExhausted) || !strings.Contains(err.Error(), `"{n:1}" has 9 numbers in all: `) {
 		t.Error(err)
+	}
+}
+
+// TestATemplateThatIsNotTheCountersUsesNoNumberUp: whoever is mistaken may try again and again.
+func TestATemplateThatIsNotTheCountersUsesNoNumberUp(t *testing.T) {
+	c := newClock("2026-11-20T12:00:00Z")
+	for _, test := range []struct{ right, wrong, second string }{
+		{"{yyyyMMdd}-{n:3}", "{yyyyMMdd}-{n:2}", "20261120-002"}, {"{n:3}", "{n:1}", "012"}, {"{yyyy}-{n:5}", "{yyyy}-{n:4}", "2026-00002"},
+	} {
+		s := newStore()
+		right := process(t, s, numbering.Config{Template: test.right, Time: c})
+		if test.right == "{n:3}" {
+			if _, err := right.Take(t.Context(), 10); err != nil {
+				t.Fatal(err)
+			}
+		}
+		next(t, right)
+		for range 3 {
+			wrong := process(t, s, numbering.Config{Template: test.wrong, Time: c})
+			for range 3 {
+				if text, err := wrong.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "is no number of template") {
+					t.Errorf("after %s, %s makes %q, %v", test.right, test.wrong, text, err)
+				}
+			}
+		}
+		if text := next(t, right); text != test.second {
+			t.Errorf("%s after tries of %s: %s, want %s", test.right, test.wrong, text, test.second)
+		}
+	}
+}
+
+// TestLookingAtTheCounterCostsNothing: the first number takes a read and a write, the next a write.
+func TestLookingAtTheCounterCostsNothing(t *testing.T) {
+	s := newStore()
+	calls := 0
+	s.Script = func(storetest.Call) storetest.Outcome {
+		calls++
+		return storetest.Pass
+	}
+	f := process(t, s, numbering.Config{Template: "{yyyyMMdd}-{n:3}", Time: newClock("2026-11-20T12:00:00Z")})
+	for i, want := range []int{2, 3, 4} {
+		if next(t, f); calls != want {
+			t.Errorf("%d calls of the store for %d numbers, want %d", calls, i+1, want)
+		}
+	}
+}
+
+func TestAWiderTemplateTakesTheCounterWithIt(t *testing.T) {
+	c := newClock("2026-11-20T12:00:00Z")
+	s := newStore()
+	narrow := process(t, s, numbering.Config{Template: "{yyyyMMdd}-{n:2}", Time: c})
+	next(t, narrow)
+	if text := next(t, process(t, s, numbering.Config{Template: "{yyyyMMdd}-{n:3}", Time: c})); text != "20261120-001" {
+		t.Error(text)
+	}
+	if text, err := narrow.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "is no number of template") {
+		t.Errorf("%s, %v", text, err)
 	}
 }

@@ -32,6 +32,7 @@ const (
 // That the earlier one still arrives late is a gap at most: one of the two finds
 // another revision than it expects.
 func (s *Sequence) run() {
+	s.backoff = backoff{} // nobody has waited since
 	for s.try() {
 	}
 	s.all.end()
@@ -44,7 +45,8 @@ func (s *Sequence) try() bool {
 	if !s.gather() {
 		return false
 	}
-	if d := s.pace.delay(s.all.cfg.Time.Monotonic(), s.all.cfg.Random); d > 0 {
+	d := max(s.pace.delay(s.all.cfg.Time.Monotonic(), s.all.cfg.Random), s.backoff.delay())
+	if d > 0 {
 		if err := s.all.cfg.Time.Sleep(context.Background(), d); err != nil {
 			return s.fail(err)
 		}
@@ -117,9 +119,12 @@ func (s *Sequence) crowd() {
 func (s *Sequence) gather() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, r := range s.waiting {
+		r.queued = false
+	}
 	s.batch = append(s.batch, s.waiting...)
 	clear(s.waiting)
-	s.waiting = s.waiting[:0]
+	s.waiting, s.gone = s.waiting[:0], 0
 	s.batch = slices.DeleteFunc(s.batch, func(r *request) bool { return r.left })
 	s.running = len(s.batch) > 0
 	return s.running
@@ -187,7 +192,12 @@ func (s *Sequence) refuse() bool {
 			return false
 		}
 		from := max(s.counter.base(), r.least)
-		r.err = &ExhaustedError{Name: s.name, Want: r.n, Left: s.counter.room(from, r), Max: firn.ID(s.counter.end(from, r))}
+		end := s.counter.end(from, r)
+		exhausted := &ExhaustedError{Name: s.name, Want: r.n, Left: s.counter.room(from, r), Max: firn.ID(end)}
+		if r.block > 0 && end%r.block == r.block-1 { // and not cut off by Max
+			exhausted.Block = r.block
+		}
+		r.err = exhausted
 		return true
 	})
 	return len(s.batch) == 0
@@ -208,6 +218,7 @@ func (s *Sequence) write(ctx context.Context, last int64) (applied bool, err err
 	switch {
 	case errors.Is(err, store.ErrConflict):
 		s.conflicts++
+		s.backoff.conflict(s.counter.revision, s.all.cfg.Time.Monotonic(), s.all.cfg.Random)
 		return false, s.again(err, func(state *State) { state.Conflicts++ })
 	case store.Unapplied(err):
 		return false, err
@@ -219,6 +230,7 @@ func (s *Sequence) write(ctx context.Context, last int64) (applied bool, err err
 		}
 		if readErr != nil || !bytes.Equal(entry.Value, value) {
 			s.lost++
+			s.backoff.lost(s.counter.revision, s.all.cfg.Time.Monotonic(), s.all.cfg.Random)
 			return false, s.again(err, func(state *State) { state.Lost++ })
 		}
 		revision = entry.Revision
@@ -231,19 +243,24 @@ func (s *Sequence) write(ctx context.Context, last int64) (applied bool, err err
 			return false, err // what may be forgotten is given to nobody
 		}
 	}
-	s.conflicts, s.lost = 0, 0
+	s.conflicts, s.lost, s.backoff = 0, 0, backoff{}
 	s.pace.wins++
 	s.count(func(state *State) { state.Additions++ })
 	return true, nil
 }
 
 // again has the addition be made anew from what the record is now, unless that
-// was tried often enough.
+// was tried often enough, or in vain for too long.
 func (s *Sequence) again(err error, note func(*State)) error {
 	s.counter.read = false
 	s.count(note)
-	if s.conflicts < maxConflicts && s.lost < maxLost {
+	inTime := s.backoff.within(s.all.cfg.Timeout, s.all.cfg.Time.Monotonic())
+	switch {
+	case inTime && s.conflicts < maxConflicts && s.lost < maxLost:
 		return nil
+	case !inTime && s.lost == 0:
+		return fmt.Errorf("%d conflicts within %v with a record that reads as if nobody had written: reads must not be served by a replica or a cache: %w: %s",
+			s.backoff.vain, s.all.cfg.Timeout, store.ErrUnavailable, err.Error())
 	}
 	return fmt.Errorf("others were quicker %d times, and %d answers were lost: %w: %s", s.conflicts, s.lost, store.ErrUnavailable, err.Error())
 }
@@ -280,7 +297,7 @@ func (s *Sequence) answer(last int64) {
 // fail sends the whole batch away, and not those who came after the attempt
 // began: they have one of their own.
 func (s *Sequence) fail(err error) bool {
-	s.conflicts, s.lost = 0, 0
+	s.conflicts, s.lost, s.backoff = 0, 0, backoff{}
 	wasFailing := false
 	s.count(func(state *State) {
 		wasFailing = state.Err != nil

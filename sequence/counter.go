@@ -42,8 +42,9 @@ type request struct {
 	least  int64 // where the counter is raised to before
 	block  int64 // all ids are of one block of so many; 0: of any
 
-	left bool          // its caller has gone; guarded by the sequence's mu
-	done chan struct{} // closed once the rest is set
+	queued bool          // it waits for an addition; guarded by the sequence's mu
+	left   bool          // its caller has gone; guarded likewise
+	done   chan struct{} // closed once the rest is set
 
 	fits  bool // it takes part in the addition under way
 	first firn.ID

@@ -3,6 +3,7 @@ package sequence
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/firn-id/firn"
 )
@@ -21,15 +22,30 @@ var (
 // An ExhaustedError reports that a call asked for more ids than are left. It
 // took none, so that a smaller call may still succeed.
 type ExhaustedError struct {
-	Name string  // the sequence
-	Want int64   // how many ids were asked for
-	Left int64   // how many there were
-	Max  firn.ID // the greatest id allowed: Config.Max, or the end of a block
+	Name  string  // the sequence
+	Want  int64   // how many ids were asked for
+	Left  int64   // how many there were
+	Max   firn.ID // the greatest id allowed: Config.Max, or the end of a block
+	Block int64   // how many ids the block has that ends at Max; 0 if Max is Config.Max
 }
 
 func (e *ExhaustedError) Error() string {
-	return fmt.Sprintf("sequence %q has %d ids left up to %d, not %d: ask for fewer, raise Max (at most %d), or use another name",
-		e.Name, e.Left, int64(e.Max), e.Want, int64(firn.MaxID))
+	where := ""
+	var ways []string
+	if e.Left > 0 {
+		ways = append(ways, "ask for fewer")
+	}
+	if e.Block > 0 {
+		where = fmt.Sprintf(", where a block of %d ends", e.Block)
+		ways = append(ways, "go on in a later block")
+	} else {
+		if e.Max < firn.MaxID {
+			ways = append(ways, fmt.Sprintf("raise Max (at most %d)", int64(firn.MaxID)))
+		}
+		ways = append(ways, "use another name")
+	}
+	return fmt.Sprintf("sequence %q has %d ids left up to %d%s, not %d: %s",
+		e.Name, e.Left, int64(e.Max), where, e.Want, strings.Join(ways, ", or "))
 }
 
 // Is reports whether target is [ErrExhausted].

@@ -3,7 +3,9 @@ package sequence
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/turns"
@@ -18,12 +20,14 @@ type Sequence struct {
 
 	mu      sync.Mutex // guards what follows; never held while waiting
 	waiting []*request // in order of arrival, not in an addition yet
+	gone    int        // how many of those have left
 	running bool       // an addition is under way, and who makes it looks for more
 	state   State
 
 	// What follows belongs to whoever makes additions, while running.
 	counter counter
 	pace    pace
+	backoff backoff
 	batch   []*request // those whom the next addition is for, in order of arrival
 	writes  uint64
 
@@ -64,6 +68,10 @@ func newSequence(all *Sequences, name string) *Sequence {
 
 // String returns the name.
 func (s *Sequence) String() string { return s.name }
+
+// Timeout returns the Config.Timeout of the sequence, for what is to have as much patience
+// with the same store.
+func (s *Sequence) Timeout() time.Duration { return s.all.cfg.Timeout }
 
 // Next returns the next id: greater than every one that anybody had received
 // when it was called. It waits for the addition under way and then for its own.
@@ -153,7 +161,7 @@ func (s *Sequence) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := s.state
-	state.Waiting = len(s.waiting)
+	state.Waiting = len(s.waiting) - s.gone
 	return state
 }
 
@@ -177,11 +185,12 @@ func (s *Sequence) join(r *request) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case len(s.waiting) == maxWaiting:
+	case len(s.waiting)-s.gone >= maxWaiting:
 		return fmt.Errorf("sequence %q: %d calls wait already: ask for several ids at once: %w", s.name, maxWaiting, store.ErrUnavailable)
 	case s.running && s.all.closed.Load(), !s.running && !s.all.begin():
 		return fmt.Errorf("sequence %q: %w", s.name, firn.ErrClosed)
 	}
+	r.queued = true
 	s.waiting = append(s.waiting, r)
 	if !s.running {
 		s.running = true
@@ -201,6 +210,19 @@ func (s *Sequence) leave(r *request) (answered bool) {
 		return true
 	default:
 		r.left = true
+		if r.queued {
+			s.forget()
+		}
 		return false
+	}
+}
+
+// forget counts one of those that wait out, and lets go of all who left once they are the
+// half: in a store that does not answer for long they would take all the room.
+func (s *Sequence) forget() {
+	s.gone++
+	if 2*s.gone >= len(s.waiting) {
+		s.waiting = slices.DeleteFunc(s.waiting, func(r *request) bool { return r.left })
+		s.gone = 0
 	}
 }

@@ -55,8 +55,9 @@ type Config struct {
 	// way; but ids that only other processes have seen may be made again.
 	Strict bool
 	// Timeout bounds an attempt at an addition, so that nobody waits for ever in
-	// a store that does not answer: calls fail after at most twice that. At least
-	// 1ms. Default: 5s.
+	// a store that does not answer: calls fail after at most twice that. It also
+	// bounds attempts in a row that are in vain though nobody else writes, between
+	// which the waits grow. At least 1ms. Default: 5s.
 	Timeout time.Duration
 	// Time is read and waited on. Default: [firn.SystemTime].
 	Time firn.TimeSource

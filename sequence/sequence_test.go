@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -170,7 +171,11 @@ func TestWhatDoesNotFitTakesNothing(t *testing.T) {
 			t.Errorf("filled %d, %v of nothing", n, err)
 		}
 		id, err := txn.Next(background)
-		fails(t, "the end", err, sequence.ErrExhausted, "0 ids left", "Max")
+		way := "raise Max (at most 9223372036854775807), or use another name"
+		if maximum == firn.MaxID {
+			way = "use another name"
+		}
+		fails(t, "the end", err, sequence.ErrExhausted, fmt.Sprintf("0 ids left up to %d, not 1: %s", maximum, way))
 		if id != 0 {
 			t.Errorf("an id %d with an error", id)
 		}
@@ -281,15 +286,17 @@ func TestLostAnswers(t *testing.T) {
 }
 
 func TestEndlessConflictsEnd(t *testing.T) {
-	f := storetest.NewFaulty(memstore.New(nil))
-	f.Script = func(c storetest.Call) storetest.Outcome {
-		if c.Op == storetest.OpCompareAndSwap {
-			return storetest.FailUnapplied
+	synctest.Test(t, func(t *testing.T) {
+		f := storetest.NewFaulty(memstore.New(nil))
+		f.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Op == storetest.OpCompareAndSwap {
+				return storetest.FailUnapplied
+			}
+			return storetest.Pass
 		}
-		return storetest.Pass
-	}
-	_, err := open(t, f, sequence.Config{}).Next(background)
-	fails(t, "a store that loses every write", err, store.ErrUnavailable, "16 answers were lost")
+		_, err := open(t, f, sequence.Config{}).Next(background)
+		fails(t, "a store that loses every write", err, store.ErrUnavailable, "16 answers were lost")
+	})
 }
 
 func TestAWipedOrOlderStoreIsRaised(t *testing.T) {

@@ -17,7 +17,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/foreign"
@@ -34,8 +36,12 @@ const (
 const (
 	// maxDelta is the greatest stride of a segment.
 	maxDelta = 1 << 20
-	// maxTries bounds how often a counter is read anew since others were quicker.
-	maxTries = 64
+	// maxTries bounds how often a counter is read since others were quicker. The waits
+	// between stay below the 10s that a segment gives a fetch.
+	maxTries = 32
+	// backoff is the mean wait after the first try; it doubles up to maxBackoff.
+	backoff    = 2 * time.Millisecond
+	maxBackoff = 250 * time.Millisecond
 )
 
 // A Row is a row of tiny_id_info.
@@ -130,7 +136,8 @@ type Source struct {
 // [store.ErrNotFound]. Why no id is granted twice: the update is one statement that
 // applies only to the row as it was read, whose version grows with each, the
 // counter is seen to stand where the range ends, and the range is returned only after
-// the commit was acknowledged. Where that answer was lost, the range is a gap.
+// the commit was acknowledged. Where that answer was lost, the range is a gap. Where
+// others were quicker each time, in 10s at most, that is [store.ErrUnavailable].
 func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (segment.Range, error) {
 	of, ok := s.Types[name]
 	if !ok {
@@ -150,7 +157,10 @@ func (s *Source) fetch(ctx context.Context, of string, ask segment.Ask) (segment
 	case ask.Step < 1:
 		return segment.Range{}, firn.NewRangeError("step", ask.Step, 1, math.MaxInt64, "")
 	}
-	for range maxTries {
+	for try := range maxTries {
+		if err := pause(ctx, try); err != nil {
+			return segment.Range{}, err
+		}
 		row, err := s.row(ctx, of)
 		if err != nil {
 			return segment.Range{}, err
@@ -170,6 +180,16 @@ func (s *Source) fetch(ctx context.Context, of string, ask segment.Ask) (segment
 		}
 	}
 	return segment.Range{}, fmt.Errorf("%w: %d tries, others were quicker each time", store.ErrUnavailable, maxTries)
+}
+
+// pause waits before a try, but for the first: the table is the nodes' too, who are not to
+// be slowed by tries in vain. The error is the cause of ctx.
+func pause(ctx context.Context, try int) error {
+	if try == 0 {
+		return nil
+	}
+	d := min(backoff<<min(try-1, 16), maxBackoff)
+	return firn.SystemTime().Sleep(ctx, d/2+rand.N(d))
 }
 
 // move moves the counter of a row, unless another has moved it since the row was

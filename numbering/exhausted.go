@@ -1,0 +1,38 @@
+package numbering
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/firn-id/firn/sequence"
+)
+
+// An exhaustedError says of a template what its counter says of a block.
+type exhaustedError struct {
+	text  string
+	cause error // matches sequence.ErrExhausted
+}
+
+func (e *exhaustedError) Error() string   { return ErrExhausted.Error() + ": " + e.text }
+func (e *exhaustedError) Unwrap() []error { return []error{ErrExhausted, e.cause} }
+
+// exhausted says that the period has no room for the numbers asked for, and what
+// helps; the counter, which does not know of templates, would name other ways.
+func (f *Format) exhausted(cause error) error {
+	has := fmt.Sprintf("%q has %d numbers in %s", f.cfg.Template, f.block-1, f.period.each())
+	var of *sequence.ExhaustedError
+	if !errors.As(cause, &of) || of.Block == 0 { // its own end is in the way
+		return fmt.Errorf("%w: %s: %w", ErrExhausted, has, cause)
+	}
+	way := fmt.Sprintf("use a wider {n:…} than {n:%d} under another name", f.width)
+	if f.width == maxWidth {
+		way = "use another template under another name"
+	}
+	if f.period != ever {
+		way = fmt.Sprintf("wait for the next %s, or %s", f.period, way)
+	}
+	if of.Left > 0 {
+		way = "ask for fewer, or " + way
+	}
+	return &exhaustedError{fmt.Sprintf("%s: sequence %q has %d of them left, not %d: %s", has, of.Name, of.Left, of.Want, way), cause}
+}

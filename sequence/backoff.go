@@ -1,0 +1,61 @@
+package sequence
+
+import (
+	"time"
+
+	"github.com/firn-id/firn/store"
+)
+
+const (
+	// minBackoff is the mean wait after the second attempt in vain; it doubles up to
+	// maxBackoff. The first is made anew at once: as a rule it succeeds then.
+	minBackoff = 2 * time.Millisecond
+	maxBackoff = 250 * time.Millisecond
+)
+
+// A backoff keeps attempts apart that are in vain though nobody is quicker: their
+// answers are lost, or they meet a conflict at a revision at which one did before,
+// since reads come from a copy that lags behind, for instance. A conflict at
+// a new revision is not one of them: somebody did write, and a pace sees to that.
+type backoff struct {
+	vain  int            // attempts in a row
+	at    store.Revision // which the latest one expected
+	since time.Duration  // when the first one ended
+	wait  time.Duration  // how long to wait before the next one
+}
+
+// conflict notes that the record was not at a revision that was read.
+func (b *backoff) conflict(at store.Revision, now time.Duration, random func() uint64) {
+	if b.at != at {
+		*b = backoff{}
+	}
+	b.lost(at, now, random)
+}
+
+// lost notes that an answer was lost.
+func (b *backoff) lost(at store.Revision, now time.Duration, random func() uint64) {
+	if b.vain == 0 {
+		b.since = now
+	}
+	b.vain++
+	b.at = at
+	if b.vain > 1 {
+		d := min(minBackoff<<min(b.vain-2, 16), maxBackoff)
+		b.wait = d/2 + time.Duration(random()%uint64(d))
+	}
+}
+
+// within shortens the wait to what is left of a time-out for all attempts of the row.
+// It returns false if nothing is.
+func (b *backoff) within(timeout, now time.Duration) bool {
+	left := timeout - (now - b.since)
+	b.wait = min(b.wait, left)
+	return left > 0
+}
+
+// delay returns how long to wait before an attempt, once.
+func (b *backoff) delay() time.Duration {
+	d := b.wait
+	b.wait = 0
+	return d
+}

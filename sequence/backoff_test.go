@@ -1,0 +1,134 @@
+package sequence_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+// lagging is a store whose reads come from a copy, which is behind until some time.
+type lagging struct {
+	*memstore.Store
+	old   store.Entry
+	until time.Time
+	calls int
+}
+
+func (l *lagging) Get(ctx context.Context, key string) (store.Entry, error) {
+	l.calls++
+	if time.Now().Before(l.until) {
+		return l.old, nil
+	}
+	return l.Store.Get(ctx, key)
+}
+
+func (l *lagging) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+	l.calls++
+	return l.Store.CompareAndSwap(ctx, key, old, value)
+}
+
+// behind returns a store with a sequence that is at 2, and reads that are behind for d.
+func behind(t *testing.T, d time.Duration) *lagging {
+	t.Helper()
+	l := &lagging{Store: memstore.New(nil)}
+	txn := open(t, l.Store, sequence.Config{})
+	want(t, txn, 1)
+	var err error
+	if l.old, err = l.Store.Get(background, key); err != nil {
+		t.Fatal(err)
+	}
+	want(t, txn, 2)
+	l.until = time.Now().Add(d)
+	return l
+}
+
+func TestAttemptsInVainKeepADistanceThatGrows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := behind(t, time.Hour)
+		txn := open(t, l, sequence.Config{})
+		for range 2 {
+			l.calls = 0
+			began := time.Now()
+			_, err := txn.Next(background)
+			fails(t, "reads that lag", err, store.ErrUnavailable, `sequence "txn"`, "replica", "within 5s", store.ErrConflict.Error())
+			if took := time.Since(began); took < 5*time.Second || took > 5*time.Second+time.Millisecond {
+				t.Errorf("a call failed after %v, want 5s", took)
+			}
+			if l.calls < 20 || l.calls > 100 {
+				t.Errorf("%d calls of the store in 5s", l.calls)
+			}
+		}
+		l.until = time.Now()
+		want(t, txn, 3)
+	})
+}
+
+func TestReadsThatCatchUpEndTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := behind(t, 20*time.Millisecond)
+		txn := open(t, l, sequence.Config{})
+		began := time.Now()
+		want(t, txn, 3)
+		if took := time.Since(began); took > 80*time.Millisecond || l.calls > 20 {
+			t.Errorf("%d calls of the store in %v", l.calls, took)
+		}
+		began = time.Now()
+		want(t, txn, 4)
+		if took := time.Since(began); took > time.Millisecond { // a distance from the other, and no more
+			t.Errorf("the next id took %v", took)
+		}
+	})
+}
+
+func TestLostAnswersKeepADistanceThatGrows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			lost        int
+			least, most time.Duration
+		}{{1, 0, 0}, {2, time.Millisecond, 3 * time.Millisecond}, {9, 127 * time.Millisecond, 765 * time.Millisecond}} {
+			f := storetest.NewFaulty(memstore.New(nil))
+			f.Script = func(call storetest.Call) storetest.Outcome {
+				if call.Op == storetest.OpCompareAndSwap && call.N <= c.lost {
+					return storetest.FailUnapplied
+				}
+				return storetest.Pass
+			}
+			began := time.Now()
+			want(t, open(t, f, sequence.Config{}), 1)
+			if took := time.Since(began); took < c.least || took > c.most {
+				t.Errorf("%d answers were lost: it took %v, want %v to %v", c.lost, took, c.least, c.most)
+			}
+		}
+	})
+}
+
+func TestWhoLeavesDuringAWaitLeavesNothingBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := behind(t, time.Hour)
+		txn := open(t, l, sequence.Config{})
+		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_, err := txn.Next(ctx)
+		fails(t, "an impatient call", err, context.DeadlineExceeded)
+		if took := time.Since(began); took != 100*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		l.calls = 0
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if l.calls != 0 {
+			t.Errorf("%d calls of the store for nobody", l.calls)
+		}
+		l.until = time.Now()
+		want(t, txn, 3)
+	})
+}

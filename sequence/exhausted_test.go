@@ -1,0 +1,44 @@
+package sequence_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// TestWhatIsUsedUpSaysWhatHelps: a greater Max does nothing for a block, nor where it is
+// the greatest there is.
+func TestWhatIsUsedUpSaysWhatHelps(t *testing.T) {
+	const ofAll = "raise Max (at most 9223372036854775807), or use another name"
+	for _, c := range []struct {
+		max, used firn.ID
+		n, block  int64
+		want      string
+	}{
+		{100, 98, 3, 0, "2 ids left up to 100, not 3: ask for fewer, or " + ofAll},
+		{100, 100, 1, 0, "0 ids left up to 100, not 1: " + ofAll},
+		{firn.MaxID, firn.MaxID - 2, 3, 0, "2 ids left up to 9223372036854775807, not 3: ask for fewer, or use another name"},
+		{firn.MaxID, firn.MaxID, 1, 0, "0 ids left up to 9223372036854775807, not 1: use another name"},
+		{100, 58, 3, 10, "1 ids left up to 59, where a block of 10 ends, not 3: ask for fewer, or go on in a later block"},
+		{59, 59, 1, 10, "0 ids left up to 59, where a block of 10 ends, not 1: go on in a later block"},
+		{55, 55, 1, 10, "0 ids left up to 55, not 1: " + ofAll}, // Max cuts the block off
+		{firn.MaxID, firn.MaxID, 1, 10, "0 ids left up to 9223372036854775807, not 1: use another name"},
+	} {
+		txn := open(t, memstore.New(nil), sequence.Config{Max: c.max})
+		if err := txn.Raise(background, c.used); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if c.block > 0 {
+			_, err = txn.TakeIn(background, c.n, c.used, c.block)
+		} else {
+			_, err = txn.Take(background, c.n)
+		}
+		if !errors.Is(err, sequence.ErrExhausted) || err.Error() != `sequence "txn" has `+c.want {
+			t.Errorf("%v\nwant: %s", err, c.want)
+		}
+	}
+}
