@@ -34,8 +34,12 @@ type ExhaustedError struct {
 }
 
 func (e *ExhaustedError) Error() string {
-	return fmt.Sprintf("segment: ids of %q are exhausted: the next would be %d, %d is the last allowed; raise Max or use another name",
-		e.Name, e.Next, int64(e.Max))
+	way := "use another name"
+	if e.Max < firn.MaxID {
+		way = "raise Max or " + way
+	}
+	return fmt.Sprintf("segment: ids of %q are exhausted: the next would be %d, %d is the last allowed; %s",
+		e.Name, e.Next, int64(e.Max), way)
 }
 
 // Is reports whether target is [ErrExhausted].

@@ -92,7 +92,7 @@ func withCounter(ctx context.Context, flags *storeFlags, c counted, p *printer) 
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return p.ending(withoutMax(c.make(ctx, s, p)))
+	return p.ending(c.make(ctx, s, p))
 }
 
 // withLease runs do with a worker leased, and gives it back.
