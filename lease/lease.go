@@ -70,7 +70,7 @@ type Lease struct {
 
 	mu      sync.Mutex // guards all below; never held while waiting
 	grant   firn.Grant // of the worker in use
-	left    []farewell // workers left, to be released
+	left    []farewell // workers left that have not been given back yet
 	state   State
 	spare   map[int64]firn.Grant // granted for a switch that is not installed yet
 	closing bool
@@ -81,11 +81,6 @@ type Lease struct {
 	done   chan struct{}
 	closed sync.Once
 	err    error // of Close
-}
-
-type farewell struct {
-	grant firn.Grant
-	last  firn.Tick
 }
 
 // A State is what a lease shows of itself.
@@ -276,9 +271,10 @@ func (l *Lease) State() State {
 	return s
 }
 
-// Close ends issuing and gives the worker back; once it returns, no id is
-// issued. Ctx bounds the exchange with the store: if that fails, the error
-// says so and the worker stays unused until its fence. It may be called twice.
+// Close ends issuing and gives the worker back, and those left for another that
+// could not be given back before; once it returns, no id is issued. Ctx bounds the
+// exchange with the store: if that fails, the error says so and the worker stays
+// unused until its fence. It may be called twice.
 func (l *Lease) Close(ctx context.Context) error {
 	l.closed.Do(func() {
 		l.mu.Lock()
@@ -288,35 +284,6 @@ func (l *Lease) Close(ctx context.Context) error {
 		l.err = errors.Join(turns.Wait(context.WithoutCancel(ctx), l.cfg.Generator.Time, l.done), l.leave(ctx))
 	})
 	return l.err
-}
-
-// leave stops the generator and releases all that is held.
-func (l *Lease) leave(ctx context.Context) error {
-	worker, last := l.gen.Stop()
-	l.mu.Lock()
-	goodbyes := l.left
-	l.left = nil
-	grant := l.grant
-	for _, unused := range l.spare {
-		if unused.Worker != worker {
-			goodbyes = append(goodbyes, farewell{unused, unused.After})
-		} else {
-			grant = unused
-		}
-	}
-	l.mu.Unlock()
-	if grant.Worker == worker {
-		goodbyes = append(goodbyes, farewell{grant, last})
-	}
-	var errs []error
-	for _, f := range goodbyes {
-		if err := l.source.Release(ctx, f.grant, f.last); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		l.cfg.Log.Info("worker released", "worker", f.grant.Worker)
-	}
-	return errors.Join(errs...)
 }
 
 // run keeps the worker until ctx ends.
@@ -330,22 +297,23 @@ func (l *Lease) run(ctx context.Context) {
 	}
 }
 
-// turn does what is due: it releases workers left, renews the fence at half
-// the window, else looks at the slot, and takes another worker for a lost one.
+// turn does what is due: it keeps the worker, and only then gives back those left,
+// so that a store that is slow with these costs the one in use nothing.
 func (l *Lease) turn(ctx context.Context) {
 	l.tellEnd()
+	l.keep(ctx)
+	l.giveBack(ctx)
+}
+
+// keep renews the fence at half the window, else looks at the slot, and takes
+// another worker for a lost one.
+func (l *Lease) keep(ctx context.Context) {
 	background := ctx
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, callTimeout)
 	defer cancel()
 	l.mu.Lock()
-	goodbyes, held := l.left, l.grant
-	l.left = nil
+	held := l.grant
 	l.mu.Unlock()
-	for _, f := range goodbyes {
-		if err := l.source.Release(ctx, f.grant, f.last); err != nil {
-			l.failed("release a worker left", f.grant.Worker, err)
-		}
-	}
 	ask := l.ask()
 	var err error
 	if held.Through-max(ask.Now, ask.From) <= l.window/2 {
