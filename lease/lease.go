@@ -383,9 +383,6 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 		l.failed("take another worker", lost.Worker, err)
 		return
 	}
-	l.mu.Lock()
-	l.spare[grant.Worker] = grant
-	l.mu.Unlock()
 	if err := l.gen.Replace(grant); err != nil {
 		l.failed("go on with another worker", grant.Worker, err)
 	}
@@ -401,8 +398,8 @@ func (l *Lease) halt(lost firn.Grant) {
 	}
 }
 
-// other acquires a worker beside the one in use. What a source hands out twice is
-// not used, nor what comes when the lease has ended.
+// other acquires a worker beside the one in use, and puts it in spare. What a source
+// hands out twice is not used, nor what comes when the lease has ended.
 func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 	grant, err := l.source.Acquire(ctx, ask)
 	if err != nil {
@@ -413,6 +410,10 @@ func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 	twice := false
 	for _, held := range append(slices.Collect(maps.Values(l.spare)), l.grant) {
 		twice = twice || held.Worker == grant.Worker && grant.After < held.Through && held.After < grant.Through
+	}
+	if !twice && !closing {
+		// In the same breath, so that Close finds what it did not refuse.
+		l.spare[grant.Worker] = grant
 	}
 	l.mu.Unlock()
 	switch {
@@ -441,9 +442,8 @@ func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, e
 		return firn.Grant{}, err
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.state.Switches++
-	l.spare[grant.Worker] = grant
+	l.mu.Unlock()
 	l.cfg.Log.Warn("the clock went back, switching worker", "worker", grant.Worker, "fence", l.fenceTime(grant))
 	return grant, nil
 }

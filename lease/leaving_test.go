@@ -220,3 +220,21 @@ func TestAReleaseWhoseAnswerWasLostIsDoneOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestAGrantOfASwitchThatCloseOvertakesIsGivenBack: the switch has its grant, and has
+// not handed it to the generator yet.
+func TestAGrantOfASwitchThatCloseOvertakesIsGivenBack(t *testing.T) {
+	source := &leaver{give: []int64{1, 2}}
+	l, _ := switching(t, source)
+	grant, err := l.other(context.Background(), l.ask())
+	if err != nil || grant.Worker != 2 {
+		t.Fatal(grant, err)
+	}
+	if err := l.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	slices.Sort(source.released)
+	if !slices.Equal(source.released, []int64{1, 2}) {
+		t.Errorf("given back are %v", source.released)
+	}
+}
