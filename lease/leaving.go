@@ -71,27 +71,3 @@ func (l *Lease) giveBack(ctx context.Context) {
 	l.left = append(again, l.left...)
 	l.mu.Unlock()
 }
-
-// leave stops the generator and releases all that is held, or was left.
-func (l *Lease) leave(ctx context.Context) error {
-	worker, last := l.gen.Stop()
-	l.mu.Lock()
-	due := l.goodbyes()
-	grant := l.grant
-	for _, unused := range l.spare {
-		if unused.Worker != worker {
-			due = append(due, farewell{unused, unused.After})
-		} else {
-			grant = unused
-		}
-	}
-	l.mu.Unlock()
-	if grant.Worker == worker {
-		due = append(due, farewell{grant, last})
-	}
-	var errs []error
-	for _, f := range due {
-		errs = append(errs, l.release(ctx, f))
-	}
-	return errors.Join(errs...)
-}

@@ -120,8 +120,8 @@ func (b *Buffer[T]) put(ids []T, partly bool, err error) bool {
 // they only woken, what was made for them might be too old by the time they look, and
 // be made again and again. The caller holds mu.
 func (b *Buffer[T]) serve(ids []T) []T {
-	for len(ids) > 0 && b.waiters.Len() > 0 {
-		w := b.waiters.Remove(b.waiters.Front()).(*waiter[T])
+	for w := b.waiters.after; len(ids) > 0 && w != &b.waiters; w = b.waiters.after {
+		w.leave()
 		var none T
 		w.id, w.served, ids[0] = ids[0], true, none
 		ids = ids[1:]

@@ -14,7 +14,6 @@
 package prefetch
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"math"
@@ -99,7 +98,7 @@ type Buffer[T any] struct {
 	count   int           // ids in all of them
 	partly  bool          // the source made fewer than was wanted: the rest is asked for at once
 	supply  demand.Supply
-	waiters list.List     // of *waiter[T], in the order they came; the buffer is empty while there are any
+	waiters waiter[T]     // a ring, in the order they came; the buffer is empty while there are any
 	changed chan struct{} // closed when waiters should look again; nil without any
 	idle    chan struct{} // closed when the buffer wants filling; nil while it is being filled
 	err     error         // of the latest attempt to fill, nil if it filled
@@ -135,6 +134,7 @@ func New[T any](cfg Config[T]) (*Buffer[T], error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &Buffer[T]{cfg: cfg, cancel: cancel, done: make(chan struct{})}
+	b.waiters.before, b.waiters.after = &b.waiters, &b.waiters
 	b.supply.Start(cfg.Time.Monotonic(), cfg.limits())
 	turns.Go(cfg.Time, func() { b.run(ctx) })
 	return b, nil

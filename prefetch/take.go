@@ -50,11 +50,15 @@ func (b *Buffer[T]) Fill(ctx context.Context, dst []T) (int, error) {
 	return filled, nil
 }
 
-// A waiter is a call that found the buffer empty.
+// A waiter is a call that found the buffer empty, between its neighbours in a ring.
 type waiter[T any] struct {
-	id     T
-	served bool
+	id            T
+	served        bool
+	before, after *waiter[T]
 }
+
+// leave takes it out of its ring.
+func (w *waiter[T]) leave() { w.before.after, w.after.before = w.after, w.before }
 
 // wait returns the next id once there is one.
 func (b *Buffer[T]) wait(ctx context.Context) (T, error) {
@@ -65,8 +69,8 @@ func (b *Buffer[T]) wait(ctx context.Context) (T, error) {
 	}
 	b.state.Waits++
 	failures := b.state.Failures
-	w := &waiter[T]{}
-	place := b.waiters.PushBack(w)
+	w := &waiter[T]{before: b.waiters.before, after: &b.waiters}
+	w.before.after, w.after.before = w, w
 	for {
 		err := b.failure(failures)
 		if err != nil {
@@ -78,7 +82,7 @@ func (b *Buffer[T]) wait(ctx context.Context) (T, error) {
 			return w.id, nil // it is this caller's, whatever came since
 		}
 		if err != nil {
-			b.waiters.Remove(place)
+			w.leave()
 			return w.id, err
 		}
 	}
