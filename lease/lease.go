@@ -70,7 +70,7 @@ type Lease struct {
 
 	mu      sync.Mutex // guards all below; never held while waiting
 	grant   firn.Grant // of the worker in use
-	left    []farewell // workers left, to be released
+	left    []farewell // workers left that have not been given back yet
 	state   State
 	spare   map[int64]firn.Grant // granted for a switch that is not installed yet
 	closing bool
@@ -81,11 +81,6 @@ type Lease struct {
 	done   chan struct{}
 	closed sync.Once
 	err    error // of Close
-}
-
-type farewell struct {
-	grant firn.Grant
-	last  firn.Tick
 }
 
 // A State is what a lease shows of itself.
@@ -276,9 +271,10 @@ func (l *Lease) State() State {
 	return s
 }
 
-// Close ends issuing and gives the worker back; once it returns, no id is
-// issued. Ctx bounds the exchange with the store: if that fails, the error
-// says so and the worker stays unused until its fence. It may be called twice.
+// Close ends issuing and gives the worker back, and those left for another that
+// could not be given back before; once it returns, no id is issued. Ctx bounds the
+// exchange with the store: if that fails, the error says so and the worker stays
+// unused until its fence. It may be called twice.
 func (l *Lease) Close(ctx context.Context) error {
 	l.closed.Do(func() {
 		l.mu.Lock()
@@ -290,31 +286,26 @@ func (l *Lease) Close(ctx context.Context) error {
 	return l.err
 }
 
-// leave stops the generator and releases all that is held.
+// leave stops the generator and releases all that is held, or was left.
 func (l *Lease) leave(ctx context.Context) error {
 	worker, last := l.gen.Stop()
 	l.mu.Lock()
-	goodbyes := l.left
-	l.left = nil
+	due := l.goodbyes()
 	grant := l.grant
 	for _, unused := range l.spare {
 		if unused.Worker != worker {
-			goodbyes = append(goodbyes, farewell{unused, unused.After})
+			due = append(due, farewell{unused, unused.After})
 		} else {
 			grant = unused
 		}
 	}
 	l.mu.Unlock()
 	if grant.Worker == worker {
-		goodbyes = append(goodbyes, farewell{grant, last})
+		due = append(due, farewell{grant, last})
 	}
 	var errs []error
-	for _, f := range goodbyes {
-		if err := l.source.Release(ctx, f.grant, f.last); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		l.cfg.Log.Info("worker released", "worker", f.grant.Worker)
+	for _, f := range due {
+		errs = append(errs, l.release(ctx, f))
 	}
 	return errors.Join(errs...)
 }
@@ -330,22 +321,23 @@ func (l *Lease) run(ctx context.Context) {
 	}
 }
 
-// turn does what is due: it releases workers left, renews the fence at half
-// the window, else looks at the slot, and takes another worker for a lost one.
+// turn does what is due: it keeps the worker, and only then gives back those left,
+// so that a store that is slow with these costs the one in use nothing.
 func (l *Lease) turn(ctx context.Context) {
 	l.tellEnd()
+	l.keep(ctx)
+	l.giveBack(ctx)
+}
+
+// keep renews the fence at half the window, else looks at the slot, and takes
+// another worker for a lost one.
+func (l *Lease) keep(ctx context.Context) {
 	background := ctx
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, callTimeout)
 	defer cancel()
 	l.mu.Lock()
-	goodbyes, held := l.left, l.grant
-	l.left = nil
+	held := l.grant
 	l.mu.Unlock()
-	for _, f := range goodbyes {
-		if err := l.source.Release(ctx, f.grant, f.last); err != nil {
-			l.failed("release a worker left", f.grant.Worker, err)
-		}
-	}
 	ask := l.ask()
 	var err error
 	if held.Through-max(ask.Now, ask.From) <= l.window/2 {
@@ -415,9 +407,6 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 		l.failed("take another worker", lost.Worker, err)
 		return
 	}
-	l.mu.Lock()
-	l.spare[grant.Worker] = grant
-	l.mu.Unlock()
 	if err := l.gen.Replace(grant); err != nil {
 		l.failed("go on with another worker", grant.Worker, err)
 	}
@@ -433,8 +422,8 @@ func (l *Lease) halt(lost firn.Grant) {
 	}
 }
 
-// other acquires a worker beside the one in use. What a source hands out twice is
-// not used, nor what comes when the lease has ended.
+// other acquires a worker beside the one in use, and puts it in spare. What a source
+// hands out twice is not used, nor what comes when the lease has ended.
 func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 	grant, err := l.source.Acquire(ctx, ask)
 	if err != nil {
@@ -445,6 +434,10 @@ func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 	twice := false
 	for _, held := range append(slices.Collect(maps.Values(l.spare)), l.grant) {
 		twice = twice || held.Worker == grant.Worker && grant.After < held.Through && held.After < grant.Through
+	}
+	if !twice && !closing {
+		// In the same breath, so that Close finds what it did not refuse.
+		l.spare[grant.Worker] = grant
 	}
 	l.mu.Unlock()
 	switch {
@@ -473,9 +466,8 @@ func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, e
 		return firn.Grant{}, err
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.state.Switches++
-	l.spare[grant.Worker] = grant
+	l.mu.Unlock()
 	l.cfg.Log.Warn("the clock went back, switching worker", "worker", grant.Worker, "fence", l.fenceTime(grant))
 	return grant, nil
 }

@@ -28,7 +28,8 @@ type Source interface {
 	Look(ctx context.Context, held firn.Grant) error
 
 	// Release gives held back; no id above tick last was issued under it, and
-	// none will be.
+	// none will be. After an error that is not [ErrLost] it is called again with the
+	// same; what another has been granted since must not be touched by that.
 	Release(ctx context.Context, held firn.Grant, last firn.Tick) error
 }
 

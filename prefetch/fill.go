@@ -97,21 +97,37 @@ func (b *Buffer[T]) put(ids []T, partly bool, err error) bool {
 		return false
 	}
 	b.partly = partly && err == nil
-	if len(ids) > 0 {
+	b.notify()
+	if len(ids) == 0 {
+		b.err = err
+		b.state.Failures++
+		b.paused = b.cfg.Pause > 0
+		return false
+	}
+	b.err = nil // the rest is asked for next, and fails by itself if it must
+	if ids = b.serve(ids); len(ids) > 0 {
 		made := batch[T]{ids: ids}
 		if b.cfg.MaxAge > 0 {
 			made.made = b.cfg.Time.Monotonic()
 		}
 		b.queue = append(b.queue, made)
 		b.count += len(ids)
-		b.err = nil // the rest is asked for next, and fails by itself if it must
-	} else {
-		b.err = err
-		b.state.Failures++
-		b.paused = b.cfg.Pause > 0
 	}
-	b.notify()
-	return len(ids) > 0
+	return true
+}
+
+// serve hands an id to each who waits, as far as they go, and returns the rest. Were
+// they only woken, what was made for them might be too old by the time they look, and
+// be made again and again. The caller holds mu.
+func (b *Buffer[T]) serve(ids []T) []T {
+	for w := b.waiters.after; len(ids) > 0 && w != &b.waiters; w = b.waiters.after {
+		w.leave()
+		var none T
+		w.id, w.served, ids[0] = ids[0], true, none
+		ids = ids[1:]
+		b.state.Issued++
+	}
+	return ids
 }
 
 // rest leaves the source alone after a failure, as long as it should be; its

@@ -16,6 +16,7 @@ package prefetch
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -48,12 +49,14 @@ type Config[T any] struct {
 	// Refill is how many are left when the buffer is filled again, below Size;
 	// while the buffer is smaller, as much of it in proportion. Default: half of Size.
 	Refill int
-	// MaxAge drops ids that have lain in the buffer for longer. Default: none.
+	// MaxAge drops ids that have lain in the buffer for longer, counted from when the
+	// source had made them; at least 1ms. Who waits in Next or Fill when they come has
+	// one each, however late it wakes. Default: none.
 	MaxAge time.Duration
 	// Pause is for sources whose errors last, since they try again themselves what
 	// is worth it. After an error the source is then left alone for about that
-	// long, and from then on until somebody asks for an id. Default: it is asked
-	// again by itself, after 1 to 250 ms.
+	// long (half more or less), at most 24h, and from then on until somebody asks for
+	// an id. Default: it is asked again by itself, after 1 to 250 ms.
 	Pause time.Duration
 	// Time is read for MaxAge and Target, and waited on after a failure. Default:
 	// [firn.SystemTime].
@@ -70,6 +73,11 @@ const (
 	// doubles up to maxBackoff, which bounds how long recovery goes unnoticed.
 	minBackoff = time.Millisecond
 	maxBackoff = 250 * time.Millisecond
+	// minAge is more than it takes to come back for the rest of what was made.
+	minAge   = time.Millisecond
+	maxPause = 24 * time.Hour
+	// endless is what fits in a duration, in whole hours.
+	endless = math.MaxInt64 / time.Hour * time.Hour
 )
 
 // ErrSource says that the source broke its contract, by filling nothing without an error
@@ -90,6 +98,7 @@ type Buffer[T any] struct {
 	count   int           // ids in all of them
 	partly  bool          // the source made fewer than was wanted: the rest is asked for at once
 	supply  demand.Supply
+	waiters waiter[T]     // a ring, in the order they came; the buffer is empty while there are any
 	changed chan struct{} // closed when waiters should look again; nil without any
 	idle    chan struct{} // closed when the buffer wants filling; nil while it is being filled
 	err     error         // of the latest attempt to fill, nil if it filled
@@ -125,6 +134,7 @@ func New[T any](cfg Config[T]) (*Buffer[T], error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &Buffer[T]{cfg: cfg, cancel: cancel, done: make(chan struct{})}
+	b.waiters.before, b.waiters.after = &b.waiters, &b.waiters
 	b.supply.Start(cfg.Time.Monotonic(), cfg.limits())
 	turns.Go(cfg.Time, func() { b.run(ctx) })
 	return b, nil
@@ -165,12 +175,18 @@ func (cfg *Config[T]) complete() error {
 			errs = append(errs, firn.NewRangeError("refill", int64(cfg.Refill), 0, int64(cfg.Size)-1, "below the size"))
 		}
 	}
-	for what, d := range map[string]time.Duration{"max age": cfg.MaxAge, "target": cfg.Target, "pause": cfg.Pause} {
-		if d < 0 {
-			errs = append(errs, &firn.RangeError{What: what, Value: d.String(), Min: "0s", Max: "2562047h"})
-		}
+	if cfg.MaxAge != 0 {
+		errs = append(errs, within("max age", cfg.MaxAge, minAge, endless))
 	}
+	errs = append(errs, within("target", cfg.Target, 0, endless), within("pause", cfg.Pause, 0, maxPause))
 	return errors.Join(errs...)
+}
+
+func within(what string, d, least, most time.Duration) error {
+	if d < least || d > most {
+		return &firn.RangeError{What: what, Value: d.String(), Min: least.String(), Max: most.String()}
+	}
+	return nil
 }
 
 func (cfg *Config[T]) limits() demand.Limits {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -260,6 +261,163 @@ func TestImpossibleSettingsAreRefusedAllAtOnce(t *testing.T) {
 	if _, err := prefetch.New(prefetch.Config[int64]{Source: &counter{}, Size: 10, Refill: 10}); !errors.Is(err, firn.ErrRange) {
 		t.Errorf("%v", err)
 	}
+}
+
+func TestDurationsOutOfRangeAreNamedWithTheirLimits(t *testing.T) {
+	for want, change := range map[string]func(*prefetch.Config[int64]){
+		"max age 1ns is out of range: 1ms to 2562047h0m0s are allowed":       func(c *prefetch.Config[int64]) { c.MaxAge = 1 },
+		"max age 999.999µs is out of range: 1ms to 2562047h0m0s are allowed": func(c *prefetch.Config[int64]) { c.MaxAge = time.Millisecond - 1 },
+		"max age -1ns is out of range: 1ms to 2562047h0m0s are allowed":      func(c *prefetch.Config[int64]) { c.MaxAge = -1 },
+		"pause -1s is out of range: 0s to 24h0m0s are allowed":               func(c *prefetch.Config[int64]) { c.Pause = -time.Second },
+		"pause 24h0m0.000000001s is out of range: 0s to 24h0m0s are allowed": func(c *prefetch.Config[int64]) { c.Pause = 24*time.Hour + 1 },
+		"target -1s is out of range: 0s to 2562047h0m0s are allowed":         func(c *prefetch.Config[int64]) { c.Target = -time.Second },
+	} {
+		cfg := prefetch.Config[int64]{Source: &counter{}}
+		change(&cfg)
+		if _, err := prefetch.New(cfg); !errors.Is(err, firn.ErrRange) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// drawn notes how long the buffer waits after failures.
+type drawn struct {
+	firn.TimeSource
+	waits chan time.Duration
+}
+
+func (d drawn) Sleep(ctx context.Context, wait time.Duration) error {
+	d.waits <- wait
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func TestTheLongestPauseIsWaitedForAboutThatLong(t *testing.T) {
+	const longest = 24 * time.Hour
+	for random, want := range map[uint64]time.Duration{0: longest / 2, uint64(longest) - 1: longest*3/2 - 1, 1<<64 - 1: 0} {
+		waits := make(chan time.Duration, 1)
+		b := newBuffer(t, prefetch.Config[int64]{
+			Source: &counter{fail: func(int) (int, error) { return 0, errors.New("boom") }},
+			Pause:  longest, Time: drawn{firn.SystemTime(), waits}, Random: func() uint64 { return random },
+		})
+		if d := <-waits; d < longest/2 || d >= longest*3/2 || want != 0 && d != want {
+			t.Errorf("drawing %d it waits for %v, want %v", random, d, want)
+		}
+		b.Close()
+	}
+}
+
+// late is a machine under load: what waits goes on a second after it could.
+type late struct{ firn.TimeSource }
+
+func (late) Go(do func()) { go do() }
+
+func (late) Wait(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		time.Sleep(time.Second) // of virtual time
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (late) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d)
+}
+
+func TestWhoWaitsGetsIDsThoughTheyAreTooOldWhenItWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &counter{}
+		slow := sourceFunc(func(ctx context.Context, dst []int64) (int, error) {
+			time.Sleep(time.Second)
+			return source.Fill(ctx, dst)
+		})
+		b := newBuffer(t, prefetch.Config[int64]{Source: slow, Size: 10, MaxAge: time.Millisecond, Time: late{firn.SystemTime()}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		ids := make([]int64, 3)
+		if n, err := b.Fill(ctx, ids); n != 3 || err != nil || ids[0] != 1 {
+			t.Errorf("%d, %v, %v", n, ids, err)
+		}
+		if s := b.State(); s.Fills > 5 || s.Issued != 3 {
+			t.Errorf("%+v", s)
+		}
+		got := make(chan int64, 4)
+		for range cap(got) { // together they have what is made at once
+			go func() {
+				id, err := b.Next(ctx)
+				if err != nil {
+					t.Error(err)
+				}
+				got <- id
+			}()
+		}
+		seen := map[int64]bool{}
+		for range cap(got) {
+			seen[<-got] = true
+		}
+		if len(seen) != cap(got) || seen[0] {
+			t.Errorf("%v", seen)
+		}
+		b.Close()
+	})
+}
+
+func TestASourceSlowerThanTheAgeIsAskedNoMoreThanIDsAreWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &counter{}
+		slow := sourceFunc(func(ctx context.Context, dst []int64) (int, error) {
+			time.Sleep(time.Second)
+			return source.Fill(ctx, dst)
+		})
+		b := newBuffer(t, prefetch.Config[int64]{Source: slow, Size: 10, MaxAge: time.Millisecond})
+		for range 100 {
+			if _, err := b.Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+		}
+		if s := b.State(); s.Fills > 200 {
+			t.Errorf("%+v", s)
+		}
+		fills := b.State().Fills
+		time.Sleep(time.Hour)
+		if s := b.State(); s.Fills != fills {
+			t.Errorf("nobody wanted ids, and the source was asked %d times", s.Fills-fills)
+		}
+		b.Close()
+	})
+}
+
+func TestAWaiterThatIsServedAsItsContextEndsHasTheID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		give := make(chan struct{})
+		source := &counter{}
+		held := sourceFunc(func(ctx context.Context, dst []int64) (int, error) {
+			<-give
+			cancel()
+			return source.Fill(ctx, dst[:1])
+		})
+		b := newBuffer(t, prefetch.Config[int64]{Source: held, Size: 4})
+		type answer struct {
+			id  int64
+			err error
+		}
+		first, second := make(chan answer, 1), make(chan answer, 1)
+		go func() { id, err := b.Next(ctx); first <- answer{id, err} }()
+		synctest.Wait()
+		go func() { id, err := b.Next(context.Background()); second <- answer{id, err} }()
+		synctest.Wait()
+		close(give)
+		a, c := <-first, <-second
+		// Whichever the first one sees first, no id is lost and none comes twice.
+		if a.err != nil && (a.id != 0 || c != answer{1, nil}) || a.err == nil && (a.id != 1 || c != answer{2, nil}) {
+			t.Errorf("%+v, %+v", a, c)
+		}
+		b.Close()
+	})
 }
 
 func ExampleBuffer() {

@@ -16,9 +16,7 @@ func (b *Buffer[T]) Next(ctx context.Context) (T, error) {
 	if id, ok := b.TryNext(); ok {
 		return id, nil
 	}
-	var id [1]T
-	err := b.wait(ctx, id[:])
-	return id[0], err
+	return b.wait(ctx)
 }
 
 // TryNext returns the next id if one is at hand; it never waits.
@@ -41,42 +39,65 @@ func (b *Buffer[T]) Take(dst []T) int {
 func (b *Buffer[T]) Fill(ctx context.Context, dst []T) (int, error) {
 	filled := b.Take(dst)
 	for filled < len(dst) {
-		if err := b.wait(ctx, dst[filled:filled+1]); err != nil {
+		id, err := b.wait(ctx)
+		if err != nil {
 			return filled, err
 		}
+		dst[filled] = id
 		filled++
 		filled += b.Take(dst[filled:])
 	}
 	return filled, nil
 }
 
-// wait fills dst, which holds one id, once there is one.
-func (b *Buffer[T]) wait(ctx context.Context, dst []T) error {
-	first, failures := true, int64(0)
+// A waiter is a call that found the buffer empty, between its neighbours in a ring.
+type waiter[T any] struct {
+	id            T
+	served        bool
+	before, after *waiter[T]
+}
+
+// leave takes it out of its ring.
+func (w *waiter[T]) leave() { w.before.after, w.after.before = w.after, w.before }
+
+// wait returns the next id once there is one.
+func (b *Buffer[T]) wait(ctx context.Context) (T, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if id, ok := b.pop(); ok {
+		return id, nil
+	}
+	b.state.Waits++
+	failures := b.state.Failures
+	w := &waiter[T]{before: b.waiters.before, after: &b.waiters}
+	w.before.after, w.after.before = w, w
 	for {
-		b.mu.Lock()
-		if b.take(dst) == 1 {
-			b.mu.Unlock()
-			return nil
-		}
-		if first {
-			b.state.Waits++
-			first, failures = false, b.state.Failures
-		}
 		err := b.failure(failures)
 		if err != nil {
-			b.mu.Unlock()
-			return fmt.Errorf("prefetch: the buffer is empty: %w", err)
+			err = fmt.Errorf("prefetch: the buffer is empty: %w", err)
+		} else {
+			err = b.sleep(ctx)
 		}
-		if b.changed == nil {
-			b.changed = make(chan struct{})
+		if w.served {
+			return w.id, nil // it is this caller's, whatever came since
 		}
-		changed := b.changed
-		b.mu.Unlock()
-		if err := turns.Wait(ctx, b.cfg.Time, changed); err != nil {
-			return err
+		if err != nil {
+			w.leave()
+			return w.id, err
 		}
 	}
+}
+
+// sleep waits for a change, or until ctx ends. The caller holds mu, which is
+// let go meanwhile.
+func (b *Buffer[T]) sleep(ctx context.Context) error {
+	if b.changed == nil {
+		b.changed = make(chan struct{})
+	}
+	changed := b.changed
+	b.mu.Unlock()
+	defer b.mu.Lock()
+	return turns.Wait(ctx, b.cfg.Time, changed)
 }
 
 // failure returns why there is no use in waiting; nil if there is. Failures is

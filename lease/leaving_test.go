@@ -1,0 +1,240 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+// leaver is a source that notes what is given back, which fails as it is told.
+type leaver struct {
+	give     []int64 // the workers it hands out, in that order
+	asked    []int64 // to take back
+	released []int64
+	fail     func(ctx context.Context, worker int64) error
+}
+
+func (s *leaver) Acquire(_ context.Context, ask Ask) (firn.Grant, error) {
+	worker := s.give[0]
+	s.give = s.give[1:]
+	return firn.Grant{Worker: worker, After: ask.From - 1, Through: ask.From + ask.Window}, nil
+}
+
+func (s *leaver) Renew(_ context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {
+	held.Through = ask.From + ask.Window
+	return held, nil
+}
+
+func (s *leaver) Look(context.Context, firn.Grant) error { return nil }
+
+func (s *leaver) Release(ctx context.Context, held firn.Grant, _ firn.Tick) error {
+	s.asked = append(s.asked, held.Worker)
+	if s.fail != nil {
+		if err := s.fail(ctx, held.Worker); err != nil {
+			return err
+		}
+	}
+	s.released = append(s.released, held.Worker)
+	return nil
+}
+
+// switching starts a lease that takes another worker when the clock goes back.
+func switching(t *testing.T, source Source) (*Lease, *machine) {
+	t.Helper()
+	clock := newMachine()
+	l, err := start(context.Background(), source, Config{Window: time.Minute, Generator: firn.Config{
+		Layout: layout("41/0/4/3"), Time: clock, Clock: firn.Wall, Rollback: firn.Rollback{firn.SwitchWorker()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.cancel = func() {}
+	close(l.done)
+	if _, err := l.Next(); err != nil {
+		t.Fatal(err)
+	}
+	return l, clock
+}
+
+// goBack has it switch.
+func goBack(t *testing.T, l *Lease, clock *machine) {
+	t.Helper()
+	clock.Step(-10 * time.Second)
+	if _, err := l.Next(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var errAway = errors.New("the source is away")
+
+func TestAWorkerLeftIsGivenBackUntilThatSucceeds(t *testing.T) {
+	source := &leaver{give: []int64{1, 2}}
+	l, clock := switching(t, source)
+	goBack(t, l, clock)
+	source.fail = func(context.Context, int64) error { return errAway }
+	for range 3 {
+		l.turn(context.Background())
+	}
+	if s := l.State(); s.Errors != 3 || !errors.Is(s.Last, errAway) {
+		t.Errorf("%+v", s)
+	}
+	source.fail = nil
+	l.turn(context.Background())
+	l.turn(context.Background())
+	if !slices.Equal(source.asked, []int64{1, 1, 1, 1}) || !slices.Equal(source.released, []int64{1}) {
+		t.Errorf("asked to take back %v, and took %v", source.asked, source.released)
+	}
+	if err := l.Close(context.Background()); err != nil || !slices.Equal(source.released, []int64{1, 2}) {
+		t.Errorf("%v, took back %v", err, source.released)
+	}
+}
+
+func TestCloseGivesBackAWorkerLeftWhoseReleaseFailedOrSaysSo(t *testing.T) {
+	for _, how := range []string{"fails once", "is cut off by Close", "fails for good", "comes to one that is lost"} {
+		source := &leaver{give: []int64{1, 2}}
+		l, clock := switching(t, source)
+		goBack(t, l, clock)
+		ctx, cancel := context.WithCancel(context.Background())
+		source.fail = func(ctx context.Context, worker int64) error {
+			switch {
+			case worker != 1:
+				return nil
+			case how == "is cut off by Close":
+				cancel()
+				return ctx.Err()
+			case how == "comes to one that is lost":
+				return fmt.Errorf("%w: worker 1", ErrLost)
+			}
+			return errAway
+		}
+		l.turn(ctx) // the background, as Close ends it
+		cancel()
+		want := []int64{1, 2}
+		switch how {
+		case "fails for good", "comes to one that is lost":
+			want = []int64{2}
+		default:
+			source.fail = nil
+		}
+		err := l.Close(context.Background())
+		if !slices.Equal(source.released, want) || (err != nil) != (how == "fails for good") {
+			t.Errorf("the release %s: given back are %v, and Close says %v", how, source.released, err)
+		}
+		if again := l.Close(context.Background()); !errors.Is(again, err) {
+			t.Errorf("Close says %v, then %v", err, again)
+		}
+	}
+}
+
+// TestAWorkerLeftAndGrantedAgainIsNotGivenBack: a source that goes by the number
+// would end the later grant.
+func TestAWorkerLeftAndGrantedAgainIsNotGivenBack(t *testing.T) {
+	source := &leaver{give: []int64{1, 2, 1}}
+	l, clock := switching(t, source)
+	goBack(t, l, clock)
+	source.fail = func(context.Context, int64) error { return errAway } // though it took it
+	l.turn(context.Background())
+	source.fail = nil
+	l.left = append(l.left, farewell{grant: firn.Grant{Worker: 3}}) // and this one all the same
+	goBack(t, l, clock)
+	l.turn(context.Background())
+	if worker := l.State().Worker; worker != 1 || !slices.Equal(source.released, []int64{3, 2}) {
+		t.Errorf("on worker %d, given back are %v", worker, source.released)
+	}
+}
+
+func TestAWorkerLeftIsGivenUpWhenItsFenceHasFreedIt(t *testing.T) {
+	source := &leaver{give: []int64{1, 2}, fail: func(context.Context, int64) error { return errAway }}
+	l, clock := switching(t, source)
+	goBack(t, l, clock)
+	l.turn(context.Background())
+	clock.Pass(3 * time.Minute)
+	l.turn(context.Background())
+	l.turn(context.Background())
+	if !slices.Equal(source.asked, []int64{1, 1}) {
+		t.Errorf("asked to take back %v", source.asked)
+	}
+}
+
+// TestAReleaseThatHangsKeepsNeitherTheWorkerInUseNorOtherReleasesWaiting: the fence
+// is moved before it, and at the next turn the others come first.
+func TestAReleaseThatHangsKeepsNeitherTheWorkerInUseNorOtherReleasesWaiting(t *testing.T) {
+	source := &leaver{give: []int64{1, 2, 3}}
+	l, clock := switching(t, source)
+	goBack(t, l, clock)
+	goBack(t, l, clock)
+	clock.Pass(50 * time.Second) // it is to be renewed
+	renewals := l.State().Renewals
+	ctx, cancel := context.WithCancel(context.Background())
+	source.fail = func(ctx context.Context, worker int64) error {
+		if worker != 1 {
+			return nil
+		}
+		cancel() // in the place of the time limit; at the next turn it is done
+		return ctx.Err()
+	}
+	l.turn(ctx)
+	if s := l.State(); s.Renewals != renewals+1 {
+		t.Errorf("not renewed: %+v", s)
+	}
+	l.turn(context.Background())
+	if !slices.Equal(source.released, []int64{2, 1}) {
+		t.Errorf("given back are %v, asked for %v", source.released, source.asked)
+	}
+}
+
+// TestAReleaseWhoseAnswerWasLostIsDoneOnce: the slot is found free at the next try.
+func TestAReleaseWhoseAnswerWasLostIsDoneOnce(t *testing.T) {
+	for _, outcome := range []storetest.Outcome{storetest.FailApplied, storetest.FailUnapplied} {
+		w := newWorld(t)
+		l := w.start(func(c *Config) {
+			c.Generator.Clock = firn.Wall
+			c.Generator.Rollback = firn.Rollback{firn.SwitchWorker()}
+		})
+		first := l.State().Worker
+		w.mustTake(l, 100)
+		w.time.Step(-5 * time.Second)
+		w.mustTake(l, 100)
+		ctx, cancel := context.WithCancel(context.Background())
+		w.store.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Op == storetest.OpCompareAndSwap {
+				cancel() // so that it is not read back
+				return outcome
+			}
+			return storetest.Pass
+		}
+		l.turn(ctx)
+		w.store.Script = nil
+		if err := l.Close(context.Background()); err != nil {
+			t.Errorf("%v: %v", outcome, err)
+		}
+		for _, slot := range must(Inspect(context.Background(), w.mem, "default")).Slots {
+			if !slot.Free {
+				t.Errorf("%v: worker %d was left behind (the first was %d)", outcome, slot.Worker, first)
+			}
+		}
+	}
+}
+
+// TestAGrantOfASwitchThatCloseOvertakesIsGivenBack: the switch has its grant, and has
+// not handed it to the generator yet.
+func TestAGrantOfASwitchThatCloseOvertakesIsGivenBack(t *testing.T) {
+	source := &leaver{give: []int64{1, 2}}
+	l, _ := switching(t, source)
+	grant, err := l.other(context.Background(), l.ask())
+	if err != nil || grant.Worker != 2 {
+		t.Fatal(grant, err)
+	}
+	if err := l.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	slices.Sort(source.released)
+	if !slices.Equal(source.released, []int64{1, 2}) {
+		t.Errorf("given back are %v", source.released)
+	}
+}
