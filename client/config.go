@@ -187,8 +187,8 @@ func (b *Buffer) complete(what string) error {
 		errs = append(errs, firn.NewRangeError("least ids", int64(b.Min), 1, int64(b.Max), what))
 	}
 	errs = append(errs, duration("target of the "+what, &b.Target, defaultTarget, maxTarget))
-	if b.MaxAge < 0 {
-		errs = append(errs, &firn.RangeError{What: "max age", Value: b.MaxAge.String(), Min: "0s", Max: "2562047h", Where: what})
+	if b.MaxAge < 0 || b.MaxAge > 0 && b.MaxAge < time.Millisecond {
+		errs = append(errs, &firn.RangeError{What: "max age", Value: b.MaxAge.String(), Min: "1ms", Max: "2562047h", Where: what})
 	}
 	return errors.Join(errs...)
 }

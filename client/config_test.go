@@ -36,6 +36,7 @@ func TestImpossibleSettingsAreRefusedAllAtOnceAndSayWhatIsAllowed(t *testing.T) 
 		"least ids 11 is out of range: 1 to 10 are allowed (buffer)":            func(c *client.Config) { c.Buffer = client.Buffer{Min: 11, Max: 10} },
 		"least ids -1 is out of range":                                          func(c *client.Config) { c.Buffer.Min = -1 },
 		"target of the buffer 25h0m0s is out of range":                          func(c *client.Config) { c.Buffer.Target = 25 * time.Hour },
+		"max age 1ns is out of range: 1ms":                                      func(c *client.Config) { c.Buffer.MaxAge = 1 },
 		"max age -1s is out of range":                                           func(c *client.Config) { c.Buffer.MaxAge = -time.Second },
 		`most ids -1 is out of range: 1 to 1048576 are allowed (buffer of "x")`: func(c *client.Config) { c.Buffers = map[string]client.Buffer{"x": {Max: -1}} },
 		`"a/b" is no namespace name`:                                            func(c *client.Config) { c.Buffers = map[string]client.Buffer{"a/b": {}} },
