@@ -64,7 +64,7 @@ type Buffer struct {
 	// servers be away. The longer, the older an id may be when it is issued, and
 	// the more ids are lost at Close. 1ms to 24h. Default: 1m.
 	Target time.Duration
-	// MaxAge drops ids that have lain in the buffer for longer. It costs Next a
+	// MaxAge drops ids that have lain in the buffer for longer; at least 1ms. It costs Next a
 	// reading of the clock. Default: none.
 	MaxAge time.Duration
 	// AnyKind buffers a namespace of whatever kind, also one whose kind the token
