@@ -123,13 +123,25 @@ func (c *core) last() Tick {
 }
 
 // used returns the earliest time, in Unix ns, that a clock which never goes back
-// may show: that of the last decision to issue, or of the grant's begin.
-func (c *core) used() int64 {
+// may show: that of the last decision to issue, or of the grant's begin, or from
+// which on the next position may be issued. Without the last, a clock that waits
+// for it would be put back at each look, and would never show it. The next position
+// is given, as callers may have moved it.
+func (c *core) used(next uint64) int64 {
 	used := c.layout.nanos(c.tickOf(c.floor))
 	if c.seen >= 0 {
 		used = max(used, c.seenAt)
 	}
+	if c.high > 0 { // else nothing was issued under this grant, and its begin is all
+		used = max(used, c.reached(next))
+	}
 	return used
+}
+
+// reached returns from when on a position may be issued, in Unix ns: when its tick
+// begins, or Ahead before.
+func (c *core) reached(position uint64) int64 {
+	return saturatingAdd(c.layout.nanos(c.tickOf(position)), -max(c.ahead, 0))
 }
 
 func (c *core) tickOf(position uint64) Tick    { return Tick(position >> c.layout.sequence) }
@@ -138,10 +150,14 @@ func (c *core) startOf(tick Tick) uint64       { return uint64(tick) << c.layout
 func (c *core) plusAhead(now int64) (at int64) { return saturatingAdd(now, max(c.ahead, 0)) }
 
 func saturatingAdd(a, b int64) int64 {
-	if a > math.MaxInt64-b {
+	switch sum := a + b; {
+	case b >= 0 && sum < a:
 		return math.MaxInt64
+	case b < 0 && sum > a:
+		return math.MinInt64
+	default:
+		return sum
 	}
-	return a + b
 }
 
 // step decides about n ids at a reading of the clock in Unix ns.
@@ -216,7 +232,7 @@ func (c *core) serve(now int64, tick Tick, n uint64) decision {
 			}
 			return c.waitToCountOn(tick, c.tickOf(pos))
 		}
-		return decision{act: actWait, until: c.layout.nanos(c.tickOf(pos)) - max(c.ahead, 0)}
+		return decision{act: actWait, until: c.reached(pos)}
 	}
 	if c.history.kept() && cur != c.cur {
 		c.history.record(c.cur, c.pos)
@@ -392,7 +408,7 @@ func (c *core) stepVirtual(now int64, n uint64) decision {
 		}
 	}
 	if pos >= limit {
-		return decision{act: actWait, until: c.layout.nanos(c.tickOf(pos)) - max(c.ahead, 0)}
+		return decision{act: actWait, until: c.reached(pos)}
 	}
 	d := c.issue(pos, limit, n)
 	d.open, d.opens, d.closes = true, math.MinInt64, math.MaxInt64

@@ -337,7 +337,7 @@ func (g *Generator) now() int64 {
 	case g.clock == Steady:
 		mono := int64(g.time.Monotonic())
 		if g.steady.due(mono) {
-			g.steady.look(mono, g.time.Wall().UnixNano(), g.core.used())
+			g.steady.look(mono, g.time.Wall().UnixNano(), g.used())
 		}
 		return g.steady.at(mono)
 	case g.clock == Virtual && g.core.ahead < 0:
@@ -345,6 +345,16 @@ func (g *Generator) now() int64 {
 	default:
 		return g.time.Wall().UnixNano()
 	}
+}
+
+// used returns the time below which a Steady clock does not go back, in Unix ns.
+func (g *Generator) used() int64 {
+	next := g.core.pos
+	c := g.cell.Load()
+	if word := c.word.Load(); word < sealed { // the core has yet to hear of these
+		next = min(word, c.limit.Load())
+	}
+	return g.core.used(next)
 }
 
 // collect seals the word and tells the core how far it was used.
@@ -502,7 +512,7 @@ func (g *Generator) Now() Tick {
 	}
 	if g.clock == Steady {
 		// A fence is chosen by this: it must not follow an error that is over.
-		g.steady.retreat(int64(g.time.Monotonic()), g.time.Wall().UnixNano(), g.core.used())
+		g.steady.retreat(int64(g.time.Monotonic()), g.time.Wall().UnixNano(), g.used())
 	}
 	tick, _ := g.layout.tickAt(g.now())
 	return tick
