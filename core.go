@@ -297,9 +297,17 @@ func (c *core) highTick() Tick {
 // rolledBack decides when the clock reads a tick below one it showed before.
 func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
 	if c.ahead > 0 { // a small step back disappears in the lead
+		pos := max(c.pos, c.floor)
 		reach, _ := c.layout.tickAt(c.plusAhead(now))
-		if limit := min(c.endOf(max(reach, -1)), c.ceiling); max(c.pos, c.floor) < limit {
-			return c.issue(max(c.pos, c.floor), limit, n)
+		if limit := min(c.endOf(max(reach, -1)), c.ceiling); pos < limit {
+			return c.issue(pos, limit, n)
+		}
+		if saturatingAdd(c.layout.nanos(c.seen), -c.ahead) < now && !c.drift {
+			// The lead is used up. Without the step it might be too: a call would wait.
+			if pos >= c.ceiling {
+				return c.ended()
+			}
+			return decision{act: actWait, until: c.reached(pos)}
 		}
 	}
 	for ; a.policy < len(c.chain); a.policy++ {

@@ -32,12 +32,9 @@ func newRig(t *testing.T, layout, chain string, start firn.SequenceStart) *rig {
 func newRigOf(t *testing.T, layout, chain string, start firn.SequenceStart, random *rand.Rand) *rig {
 	t.Helper()
 	r := &rig{t: t, random: random, time: newFakeTime(), layout: mustLayout(layout), seen: map[firn.ID]bool{}}
-	rollback, err := firn.ParseRollback(chain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var err error
 	r.gen, err = firn.New(firn.Config{
-		Layout: r.layout, Clock: firn.Wall, Rollback: rollback, Start: start, Random: random.Uint64, Time: sleeping{r.time, t},
+		Layout: r.layout, Clock: firn.Wall, Rollback: parseChain(t, chain), Start: start, Random: random.Uint64, Time: sleeping{r.time, t},
 		Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
 			if r.workers == r.layout.MaxWorker() {
 				return firn.Grant{}, errors.New("no worker left")
@@ -51,6 +48,15 @@ func newRigOf(t *testing.T, layout, chain string, start firn.SequenceStart, rand
 	}
 	r.take(1) // the first id waits for the tick after the start
 	return r
+}
+
+func parseChain(t *testing.T, text string) firn.Rollback {
+	t.Helper()
+	chain, err := firn.ParseRollback(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chain
 }
 
 // sleeping fails a test whose generator would look again without sleeping: on a real
