@@ -109,7 +109,7 @@ func (c *core) reset(g Grant, ordered bool) {
 
 // extend raises the ceiling to the end of tick through; it never lowers it.
 func (c *core) extend(through Tick) {
-	through = min(through, c.layout.MaxTick())
+	through = min(max(through, -1), c.layout.MaxTick()) // below -1 the shift would make no fence of it
 	c.ceiling = max(c.ceiling, uint64(through+1)<<c.layout.sequence)
 }
 

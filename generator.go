@@ -437,8 +437,11 @@ func (g *Generator) replace(grant Grant, ordered bool) {
 
 // Extend moves the fence of worker forward to tick through: a renewed lease. A
 // fence never moves back. The error is a *[RangeError] if the generator has
-// another worker now, and [ErrClosed] after Stop.
+// another worker now or the tick is below -1, and [ErrClosed] after Stop.
 func (g *Generator) Extend(worker int64, through Tick) error {
+	if err := checkFence(through); err != nil {
+		return err
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
