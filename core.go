@@ -91,7 +91,7 @@ func (c *core) reset(g Grant, ordered bool) {
 	if c.high == 0 && c.random != nil {
 		carried = c.random() & mask(c.layout.sequence)
 	}
-	c.worker, c.floor, c.high, c.cur, c.drift = g.Worker, floor, 0, -1, false
+	c.worker, c.floor, c.high, c.cur = g.Worker, floor, 0, -1
 	c.ceiling = 0
 	c.extend(g.Through)
 	c.pos = carried // below every floor's tick or carried into it by enter
@@ -101,8 +101,8 @@ func (c *core) reset(g Grant, ordered bool) {
 			c.pos |= carried
 		}
 	}
-	if !ordered {
-		c.seen, c.seenAt = -1, 0
+	if !ordered { // what was shown and issued before binds no longer
+		c.behind, c.seen, c.seenAt, c.drift = 0, -1, 0, false
 	}
 	c.history.clear()
 }
