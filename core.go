@@ -67,9 +67,9 @@ type decision struct {
 	opens, closes int64
 }
 
-// An attempt is how far one call has come along the chain of policies.
+// An attempt is what one call has spent of the chain of policies. Whenever it asks
+// again it begins with the first: what could not serve then may do so now.
 type attempt struct {
-	policy   int
 	tries    int
 	switched bool
 	why      string
@@ -201,10 +201,7 @@ func (c *core) ended() decision {
 // serve decides when the clock reads no earlier than before.
 func (c *core) serve(now int64, tick Tick, n uint64) decision {
 	if c.history.kept() && tick < c.cur { // the policy ahead went past the clock
-		if d, ok := c.countOn(tick, n); ok {
-			return d
-		}
-		return c.waitToCountOn(tick, c.cur)
+		return c.goOn(tick, c.cur, n)
 	}
 	pos, cur := c.pos, c.cur
 	if c.history.kept() {
@@ -227,10 +224,7 @@ func (c *core) serve(now int64, tick Tick, n uint64) decision {
 	limit = min(limit, c.ceiling)
 	if pos >= limit {
 		if c.drift {
-			if d, ok := c.countOn(tick, n); ok {
-				return d
-			}
-			return c.waitToCountOn(tick, c.tickOf(pos))
+			return c.goOn(tick, c.tickOf(pos), n)
 		}
 		return decision{act: actWait, until: c.reached(pos)}
 	}
@@ -310,8 +304,9 @@ func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
 			return decision{act: actWait, until: c.reached(pos)}
 		}
 	}
-	for ; a.policy < len(c.chain); a.policy++ {
-		switch p := c.chain[a.policy]; p.kind {
+	var fence decision
+	for _, p := range c.chain {
+		switch p.kind {
 		case policyWait:
 			caughtUp := c.layout.nanos(c.seen)
 			if caughtUp-now <= int64(p.max) && a.tries < p.tries {
@@ -325,16 +320,20 @@ func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
 			}
 			a.why = p.String() + " does not reach back that far"
 		case policyAhead:
-			if d, ok := c.countOn(tick, n); ok {
+			d, ok := c.countOn(tick, n)
+			if ok {
 				return d
 			}
-			a.why = p.String() + " is used up"
+			fence, a.why = d, p.String()+" is used up"
 		case policySwitch:
 			if !a.switched {
 				a.switched = true
 				return decision{act: actSwitch}
 			}
 		}
+	}
+	if fence.err != nil { // the clock is not what keeps ids back
+		return fence
 	}
 	return decision{err: &ClockBackError{
 		By: time.Duration(c.seenAt - now), Now: time.Unix(0, now).UTC(), Last: time.Unix(0, c.seenAt).UTC(), Why: a.why,
@@ -359,7 +358,8 @@ func (c *core) resume(now int64, tick Tick, n uint64) (decision, bool) {
 }
 
 // countOn serves from the last position on, ignoring the clock, as far ahead
-// of it as the policy ahead allows.
+// of it as the policy ahead allows. If it does not, the decision may still say that
+// what it allows lies beyond the fence.
 func (c *core) countOn(tick Tick, n uint64) (decision, bool) {
 	most := tick + c.chain.find(policyAhead).ticks
 	if most < tick || most > c.layout.MaxTick() { // an overflow, or more than there are
@@ -389,12 +389,27 @@ func (c *core) countOn(tick Tick, n uint64) (decision, bool) {
 			c.cur = cur
 		}
 	}
-	limit = min(limit, c.ceiling)
 	if pos >= limit {
 		return decision{}, false
 	}
+	if pos >= c.ceiling {
+		return c.ended(), false
+	}
+	limit = min(limit, c.ceiling)
 	c.drift = true
 	return c.issue(pos, limit, n), true
+}
+
+// goOn counts on when the clock has caught up with what it showed before, but not with
+// the ids: next is the tick of the next.
+func (c *core) goOn(now, next Tick, n uint64) decision {
+	if max(c.pos, c.floor) >= c.ceiling {
+		return c.ended()
+	}
+	if d, ok := c.countOn(now, n); ok || d.err != nil {
+		return d
+	}
+	return c.waitToCountOn(now, next)
 }
 
 // waitToCountOn waits until a tick is within what the policy ahead allows. It may be

@@ -259,6 +259,28 @@ func TestAChainUsesTheFirstPolicyThatCanServe(t *testing.T) {
 	t.Error("switched more often than there are workers")
 }
 
+// TestTheChainBeginsAnewAfterAWait: a policy that could not serve before may do so then.
+func TestTheChainBeginsAnewAfterAWait(t *testing.T) {
+	clock := newFakeTime()
+	slept := 0
+	g := newGenerator(t, firn.Config{
+		Layout: mustLayout("41/0/6/3,unit=1s"), Clock: firn.Wall, Rollback: parseChain(t, "ahead 5, wait 20s 1"), Start: firn.StartZero,
+		Time: &stopping{clock, func() {
+			if slept++; slept == 12 {
+				clock.Step(-2 * time.Second) // once more, while the caller sleeps
+			}
+		}},
+	})
+	if _, err := g.Next(); err != nil {
+		t.Fatal(err)
+	}
+	slept = 0
+	clock.Step(-12 * time.Second)
+	if id, err := g.Next(); err != nil {
+		t.Errorf("two ticks back, with five allowed: id %d, %v", id, err)
+	}
+}
+
 // ordered are the chains that promise increasing ids whatever the clock does.
 var (
 	ordered   = []string{"", "refuse", "wait 500ms", "wait 1h 3, refuse", "ahead 50", "wait 5ms, ahead 100000"}
