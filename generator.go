@@ -249,7 +249,7 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 		case d.act == actIssue:
 			return Run{first: d.first, count: d.count, composer: c.composer}, nil
 		case d.act == actWait && d.tried:
-			err = g.sleep(ctx, wait)
+			err = g.try(ctx, wait, d.until, c)
 		case d.act == actWait:
 			err = g.time.Sleep(ctx, min(wait, longestWait)) // and ask again
 		case d.act == actSwitch && busy != nil:
@@ -269,17 +269,22 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 // may have been put right, and whether the generator has ended.
 const longestWait = time.Second
 
-// sleep waits the whole time, but no longer than the generator lasts.
-func (g *Generator) sleep(ctx context.Context, d time.Duration) error {
+// try is one of the tries of the policy wait: it sleeps the whole time, unless the clock
+// shows until before, or cell c has made way for another, whose worker need not wait.
+// It lasts no longer than the generator.
+func (g *Generator) try(ctx context.Context, d time.Duration, until int64, c *cell) error {
 	for ; d > longestWait; d -= longestWait {
 		if err := g.time.Sleep(ctx, longestWait); err != nil {
 			return err
 		}
 		g.mu.Lock()
-		closed := g.closed
+		closed, over := g.closed, g.cell.Load() != c || g.now() >= until
 		g.mu.Unlock()
-		if closed {
+		switch {
+		case closed:
 			return ErrClosed
+		case over:
+			return nil
 		}
 	}
 	return g.time.Sleep(ctx, d)
