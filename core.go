@@ -72,6 +72,7 @@ type decision struct {
 type attempt struct {
 	tries    int
 	switched bool
+	refusal  error // why the switch failed
 	why      string
 }
 
@@ -326,7 +327,12 @@ func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
 			}
 			fence, a.why = d, p.String()+" is used up"
 		case policySwitch:
-			if !a.switched {
+			switch {
+			case a.refusal != nil:
+				a.why = "switch: " + a.refusal.Error()
+			case tick < 0:
+				a.why = "no worker has ids before the epoch"
+			case !a.switched:
 				a.switched = true
 				return decision{act: actSwitch}
 			}
@@ -336,7 +342,8 @@ func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
 		return fence
 	}
 	return decision{err: &ClockBackError{
-		By: time.Duration(c.seenAt - now), Now: time.Unix(0, now).UTC(), Last: time.Unix(0, c.seenAt).UTC(), Why: a.why,
+		By: time.Duration(c.seenAt - now), Now: time.Unix(0, now).UTC(), Last: time.Unix(0, c.seenAt).UTC(),
+		Why: a.why, Switch: a.refusal,
 	}}
 }
 

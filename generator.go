@@ -169,9 +169,10 @@ func (g *Generator) read() int64 {
 
 // Next returns the next id. It waits while a burst has used up the sequence
 // and Ahead, and as long as a policy of [Config.Rollback] says. Errors:
-// *[ClockBackError], *[FenceError], *[TimeExhaustedError], [ErrClosed] and
-// what [Config.Switch] returned; after any of them the generator stays usable
-// (except closed). Every error comes with the id 0.
+// *[ClockBackError], which wraps what [Config.Switch] returned, *[FenceError],
+// *[TimeExhaustedError], *[RangeError] if the clock reads before the epoch and
+// has shown nothing later, and [ErrClosed]; after any of them the generator stays
+// usable (except closed). Every error comes with the id 0.
 func (g *Generator) Next() (ID, error) {
 	c := g.cell.Load()
 	if now := g.read(); now < c.closes.Load() && now >= c.opens.Load() {
@@ -256,6 +257,8 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 			err = g.await(ctx, busy)
 		case d.act == actSwitch:
 			g.switchWorker(ctx, &a)
+		case a.refusal != nil && ctx.Err() != nil && errors.Is(d.err, ErrClockBack):
+			err = context.Cause(ctx) // which may be all that the switch lacked
 		default:
 			err = d.err
 		}
@@ -423,7 +426,7 @@ func (g *Generator) switchWorker(ctx context.Context, a *attempt) {
 func (g *Generator) switched(grant Grant, err error, a *attempt) {
 	switch {
 	case err != nil:
-		a.why = "switch: " + err.Error()
+		a.refusal = err
 	case g.closed:
 		// The grant is unused; whoever closed the generator gives it back.
 	default:

@@ -62,7 +62,7 @@ func History(ticks int) Policy { return Policy{kind: policyHistory, ticks: Tick(
 func RunAhead(ticks int64) Policy { return Policy{kind: policyAhead, ticks: Tick(ticks)} }
 
 // SwitchWorker takes another worker, through [Config.Switch], and goes on with
-// the clock's time. Order is lost across the step.
+// the clock's time, unless that lies before the epoch. Order is lost across the step.
 func SwitchWorker() Policy { return Policy{kind: policySwitch} }
 
 // String returns the policy as [ParseRollback] reads it.
