@@ -161,6 +161,13 @@ func saturatingAdd(a, b int64) int64 {
 	}
 }
 
+func saturatingSub(a, b int64) int64 {
+	if b == math.MinInt64 { // which has no opposite
+		return saturatingAdd(saturatingAdd(a, math.MaxInt64), 1)
+	}
+	return saturatingAdd(a, -b)
+}
+
 // step decides about n ids at a reading of the clock in Unix ns.
 func (c *core) step(now int64, n uint64, a *attempt) decision {
 	if c.clock == Virtual {

@@ -152,3 +152,21 @@ func TestATryEndsWithItsWorker(t *testing.T) {
 		t.Errorf("id %d, %v, after %v", id, err, clock.Monotonic()-begun)
 	}
 }
+
+// TestAnExhaustedVirtualClockShowsTheLastTick: there is none after it to show.
+func TestAnExhaustedVirtualClockShowsTheLastTick(t *testing.T) {
+	for _, text := range []string{"1/0/0/0,unit=1h", "63/0/0/0", "41/0/6/3"} {
+		l := mustLayout(text)
+		g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.Virtual, From: l.Epoch(), Time: newFakeTime()},
+			firn.Grant{After: l.MaxTick() - 1, Through: l.MaxTick()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err == nil {
+			_, err = g.Next()
+		}
+		if got := g.Now(); !errors.Is(err, firn.ErrTimeExhausted) || got != l.MaxTick() {
+			t.Errorf("%s: after %v it shows %d, the last tick is %d", text, err, got, l.MaxTick())
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -133,7 +134,7 @@ func newGenerator(cfg Config, grant Grant) *Generator {
 		clock: cfg.Clock, time: cfg.Time, switchTo: cfg.Switch, retired: cfg.Retired,
 		layout: cfg.Layout, dc: cfg.Datacenter,
 		core: core{
-			layout: cfg.Layout, clock: cfg.Clock, ahead: cfg.aheadNanos(), chain: cfg.Rollback,
+			layout: cfg.Layout, clock: cfg.Clock, ahead: cfg.aheadNanos(), chain: slices.Clone(cfg.Rollback),
 			start: cfg.Start, below: uint64(cfg.StartBelow), random: cfg.Random, seen: -1,
 		},
 	}
@@ -513,13 +514,14 @@ func (g *Generator) Layout() Layout { return g.layout }
 
 // Now returns the tick that the generator's clock shows, which may lie before
 // the epoch (negative) or at most at the layout's last tick. With a Virtual
-// clock it is the tick of the next id.
+// clock it is the tick of the next id, or the last if there is none.
 func (g *Generator) Now() Tick {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.clock == Virtual {
 		g.collect(g.cell.Load())
-		return g.core.tickOf(max(g.core.pos, g.core.floor))
+		next := max(g.core.pos, g.core.floor)
+		return g.core.tickOf(min(next, g.core.endOf(g.layout.MaxTick())-1))
 	}
 	if g.clock == Steady {
 		// A fence is chosen by this: it must not follow an error that is over.

@@ -281,6 +281,20 @@ func TestTheChainBeginsAnewAfterAWait(t *testing.T) {
 	}
 }
 
+// TestTheChainIsTheGeneratorsOwn: what the caller does with its slice later changes nothing.
+func TestTheChainIsTheGeneratorsOwn(t *testing.T) {
+	clock, chain := newFakeTime(), parseChain(t, "ahead 1000")
+	g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/6/3"), Clock: firn.Wall, Rollback: chain, Time: clock})
+	if _, err := g.Next(); err != nil {
+		t.Fatal(err)
+	}
+	chain[0] = firn.Refuse()
+	clock.Step(-time.Millisecond)
+	if _, err := g.Next(); err != nil {
+		t.Error(err)
+	}
+}
+
 // ordered are the chains that promise increasing ids whatever the clock does.
 var (
 	ordered   = []string{"", "refuse", "wait 500ms", "wait 1h 3, refuse", "ahead 50", "wait 5ms, ahead 100000"}

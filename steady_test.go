@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/faketime"
 )
 
 // within returns a layout whose epoch lies a year before the tests' noon.
@@ -153,5 +154,23 @@ func TestASteadyClockRunsSlowerByASixteenthAtMost(t *testing.T) {
 			}
 		}
 		cancel()
+	}
+}
+
+// TestASlowSteadyClockWithTicksOfCenturies: the end of a tick may be further away than
+// 64 bits of nanoseconds count at fifteen sixteenths of the speed.
+func TestASlowSteadyClockWithTicksOfCenturies(t *testing.T) {
+	clock := faketime.New(time.Date(1975, 1, 1, 0, 0, 0, 0, time.UTC))
+	l := mustLayout("8/0/6/3,unit=2562047h,epoch=1970-01-01")
+	g, err := firn.NewLeased(firn.Config{Layout: l, Time: clock, Start: firn.StartZero}, firn.Grant{After: -1, Through: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // a look is due each time; it would hold the lock for as good as ever
+		if _, err := g.Next(); err != nil {
+			t.Fatal(err)
+		}
+		clock.Step(-time.Minute)
+		clock.Pass(1100 * time.Millisecond)
 	}
 }
