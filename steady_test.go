@@ -162,7 +162,7 @@ func TestASteadyClockRunsSlowerByASixteenthAtMost(t *testing.T) {
 func TestASlowSteadyClockWithTicksOfCenturies(t *testing.T) {
 	clock := faketime.New(time.Date(1975, 1, 1, 0, 0, 0, 0, time.UTC))
 	l := mustLayout("8/0/6/3,unit=2562047h,epoch=1970-01-01")
-	g, err := firn.NewLeased(firn.Config{Layout: l, Time: clock, Start: firn.StartZero}, firn.Grant{After: -1, Through: 10})
+	g, err := firn.NewLeased(firn.Config{Layout: l, Time: clock, Random: func() uint64 { return 0 }}, firn.Grant{After: -1, Through: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
