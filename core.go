@@ -55,7 +55,7 @@ const (
 type decision struct {
 	act   action
 	err   error  // actFail
-	until int64  // actWait: Unix ns
+	until int64  // actWait: Unix ns, or never
 	tried bool   // actWait: it is one of the tries of the policy wait
 	first uint64 // actIssue: the first position
 	count uint64 // actIssue: how many, at least 1
@@ -140,10 +140,18 @@ func (c *core) used(next uint64) int64 {
 }
 
 // reached returns from when on a position may be issued, in Unix ns: when its tick
-// begins, or Ahead before.
+// begins, or Ahead before; never if that is past what int64 can hold.
 func (c *core) reached(position uint64) int64 {
-	return saturatingAdd(c.layout.nanos(c.tickOf(position)), -max(c.ahead, 0))
+	begin := c.layout.nanos(c.tickOf(position))
+	if begin == never {
+		return never
+	}
+	return saturatingAdd(begin, -max(c.ahead, 0))
 }
+
+// never is the time of a tick that begins too late for any clock reading to show, in
+// the year 2262.
+const never = math.MaxInt64
 
 func (c *core) tickOf(position uint64) Tick    { return Tick(position >> c.layout.sequence) }
 func (c *core) endOf(tick Tick) uint64         { return uint64(tick+1) << c.layout.sequence }
@@ -317,7 +325,7 @@ func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
 		switch p.kind {
 		case policyWait:
 			caughtUp := c.layout.nanos(c.seen)
-			if caughtUp-now <= int64(p.max) && a.tries < p.tries {
+			if saturatingSub(caughtUp, now) <= int64(p.max) && a.tries < p.tries {
 				a.tries++
 				return decision{act: actWait, until: caughtUp, tried: true}
 			}
@@ -349,7 +357,7 @@ func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
 		return fence
 	}
 	return decision{err: &ClockBackError{
-		By: time.Duration(c.seenAt - now), Now: time.Unix(0, now).UTC(), Last: time.Unix(0, c.seenAt).UTC(),
+		By: time.Duration(saturatingSub(c.seenAt, now)), Now: time.Unix(0, now).UTC(), Last: time.Unix(0, c.seenAt).UTC(),
 		Why: a.why, Switch: a.refusal,
 	}}
 }

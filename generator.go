@@ -91,7 +91,7 @@ func New(cfg Config) (*Generator, error) {
 		}
 		after = start - 1
 	} else {
-		now := cfg.Time.Wall().UnixNano()
+		now := unixNanos(cfg.Time.Wall())
 		tick, ok := cfg.Layout.tickAt(saturatingAdd(now, cfg.aheadNanos()))
 		switch {
 		case !ok:
@@ -142,7 +142,7 @@ func newGenerator(cfg Config, grant Grant) *Generator {
 	if p := cfg.Rollback.find(policyHistory); p.kind != 0 {
 		g.core.history = newHistory(p.ticks)
 	}
-	mono, wall := int64(cfg.Time.Monotonic()), cfg.Time.Wall().UnixNano()
+	mono, wall := int64(cfg.Time.Monotonic()), unixNanos(cfg.Time.Wall())
 	if grant.Through != unbounded { // see NewLeased
 		wall = max(wall, cfg.Layout.nanos(grant.After+1))
 	}
@@ -152,7 +152,8 @@ func newGenerator(cfg Config, grant Grant) *Generator {
 }
 
 // read returns the reading that a cell's opens and closes are compared with:
-// monotonic for Steady, Unix ns for Wall, nothing for Virtual.
+// monotonic for Steady, Unix ns for Wall, nothing for Virtual. It is read for every
+// id: one past 2262 wraps, which at worst uses up what an open cell allows anyway.
 func (g *Generator) read() int64 {
 	switch {
 	case g.clock == Virtual:
@@ -207,7 +208,7 @@ func (g *Generator) nextSlowly(ctx context.Context) (ID, error) {
 	return run.id(run.first), nil
 }
 
-// Take takes up to n ids at once and returns them as a run: n of them if the
+// Take takes up to n ids at once, at most 1<<30, and returns them as a run: n of them if the
 // sequence, Ahead and the fence allow that now, fewer if not, at least one. It
 // is one atomic operation however large n is. Errors are those of Next, and a
 // *[RangeError] for n below 1.
@@ -327,7 +328,10 @@ func (g *Generator) decide(n uint64, a *attempt) (c *cell, d decision, wait time
 	case actIssue:
 		g.publish(c, d)
 	case actWait:
-		wait = time.Duration(d.until - now)
+		wait = time.Duration(saturatingSub(d.until, now))
+		if d.until == never { // the clock may be wrong, and put right
+			wait = longestWait
+		}
 	case actSwitch:
 		busy = g.switching
 		if busy != nil {
@@ -346,13 +350,13 @@ func (g *Generator) now() int64 {
 	case g.clock == Steady:
 		mono := int64(g.time.Monotonic())
 		if g.steady.due(mono) {
-			g.steady.look(mono, g.time.Wall().UnixNano(), g.used())
+			g.steady.look(mono, unixNanos(g.time.Wall()), g.used())
 		}
 		return g.steady.at(mono)
 	case g.clock == Virtual && g.core.ahead < 0:
 		return 0
 	default:
-		return g.time.Wall().UnixNano()
+		return unixNanos(g.time.Wall())
 	}
 }
 
@@ -525,7 +529,7 @@ func (g *Generator) Now() Tick {
 	}
 	if g.clock == Steady {
 		// A fence is chosen by this: it must not follow an error that is over.
-		g.steady.retreat(int64(g.time.Monotonic()), g.time.Wall().UnixNano(), g.used())
+		g.steady.retreat(int64(g.time.Monotonic()), unixNanos(g.time.Wall()), g.used())
 	}
 	tick, _ := g.layout.tickAt(g.now())
 	return tick

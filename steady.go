@@ -79,7 +79,7 @@ func (s *steady) due(mono int64) bool { return mono >= s.next }
 // comes back with it, unless ids were issued there.
 func (s *steady) retreat(mono, wall, used int64) {
 	now := s.at(mono)
-	if now-wall > steadySlack && now > used {
+	if saturatingSub(now, wall) > steadySlack && now > used {
 		s.mono, s.time, s.slow = mono, max(wall, used), false
 	}
 }
@@ -90,7 +90,7 @@ func (s *steady) look(mono, wall, used int64) {
 	s.retreat(mono, wall, used)
 	now := s.at(mono)
 	s.mono, s.time, s.next = mono, now, mono+steadyLook
-	lead := wall - now
+	lead := saturatingSub(wall, now)
 	s.slow = lead < -steadySlack
 	if lead <= steadySlack {
 		s.ahead = 0
