@@ -208,10 +208,10 @@ func (g *Generator) nextSlowly(ctx context.Context) (ID, error) {
 	return run.id(run.first), nil
 }
 
-// Take takes up to n ids at once, at most 1<<30, and returns them as a run: n of them if the
-// sequence, Ahead and the fence allow that now, fewer if not, at least one. It
-// is one atomic operation however large n is. Errors are those of Next, and a
-// *[RangeError] for n below 1.
+// Take takes up to n ids at once and returns them as a run: n of them if the
+// sequence, Ahead and the fence allow that now, fewer if not, at least one and at
+// most 1<<30. It is one atomic operation however large n is. Errors are those of
+// Next, and a *[RangeError] for n below 1.
 func (g *Generator) Take(ctx context.Context, n int) (Run, error) {
 	if n < 1 {
 		return Run{}, NewRangeError("number of ids", int64(n), 1, math.MaxInt64, "")
