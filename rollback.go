@@ -29,7 +29,8 @@ const (
 
 // A Rollback is an ordered chain of policies: the first that can serve the
 // call does. A chain in which none can ends in a *[ClockBackError], as does
-// the empty one.
+// the empty one, or in a *[FenceError] if it is the fence that keeps the policy
+// ahead from serving.
 type Rollback []Policy
 
 // The policies' defaults.
