@@ -140,7 +140,7 @@ type Config struct {
 type Grant struct {
 	Worker  int64
 	After   Tick // the fence before: nothing at or below is issued; -1 if all may be
-	Through Tick // the fence: nothing above is issued
+	Through Tick // the fence: nothing above is issued; -1 if nothing may be
 }
 
 const (
@@ -222,6 +222,15 @@ func checkGrant(l Layout, g Grant) error {
 	}
 	if g.After < -1 || g.After > l.MaxTick() {
 		return NewRangeError("tick that worker's fence stands at", int64(g.After), -1, int64(l.MaxTick()), "layout "+l.Bits())
+	}
+	return checkFence(g.Through)
+}
+
+// checkFence reports a tick that no fence can stand at. One beyond the layout's last
+// is none: the layout ends there.
+func checkFence(through Tick) error {
+	if through < -1 {
+		return NewRangeError("tick to move the fence to", int64(through), -1, math.MaxInt64, "-1: nothing is issued")
 	}
 	return nil
 }

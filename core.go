@@ -55,7 +55,7 @@ const (
 type decision struct {
 	act   action
 	err   error  // actFail
-	until int64  // actWait: Unix ns
+	until int64  // actWait: Unix ns, or never
 	tried bool   // actWait: it is one of the tries of the policy wait
 	first uint64 // actIssue: the first position
 	count uint64 // actIssue: how many, at least 1
@@ -67,11 +67,12 @@ type decision struct {
 	opens, closes int64
 }
 
-// An attempt is how far one call has come along the chain of policies.
+// An attempt is what one call has spent of the chain of policies. Whenever it asks
+// again it begins with the first: what could not serve then may do so now.
 type attempt struct {
-	policy   int
 	tries    int
 	switched bool
+	refusal  error // why the switch failed
 	why      string
 }
 
@@ -91,7 +92,7 @@ func (c *core) reset(g Grant, ordered bool) {
 	if c.high == 0 && c.random != nil {
 		carried = c.random() & mask(c.layout.sequence)
 	}
-	c.worker, c.floor, c.high, c.cur, c.drift = g.Worker, floor, 0, -1, false
+	c.worker, c.floor, c.high, c.cur = g.Worker, floor, 0, -1
 	c.ceiling = 0
 	c.extend(g.Through)
 	c.pos = carried // below every floor's tick or carried into it by enter
@@ -101,15 +102,15 @@ func (c *core) reset(g Grant, ordered bool) {
 			c.pos |= carried
 		}
 	}
-	if !ordered {
-		c.seen, c.seenAt = -1, 0
+	if !ordered { // what was shown and issued before binds no longer
+		c.behind, c.seen, c.seenAt, c.drift = 0, -1, 0, false
 	}
 	c.history.clear()
 }
 
 // extend raises the ceiling to the end of tick through; it never lowers it.
 func (c *core) extend(through Tick) {
-	through = min(through, c.layout.MaxTick())
+	through = min(max(through, -1), c.layout.MaxTick()) // below -1 the shift would make no fence of it
 	c.ceiling = max(c.ceiling, uint64(through+1)<<c.layout.sequence)
 }
 
@@ -123,14 +124,34 @@ func (c *core) last() Tick {
 }
 
 // used returns the earliest time, in Unix ns, that a clock which never goes back
-// may show: that of the last decision to issue, or of the grant's begin.
-func (c *core) used() int64 {
+// may show: that of the last decision to issue, or of the grant's begin, or from
+// which on the next position may be issued. Without the last, a clock that waits
+// for it would be put back at each look, and would never show it. The next position
+// is given, as callers may have moved it.
+func (c *core) used(next uint64) int64 {
 	used := c.layout.nanos(c.tickOf(c.floor))
 	if c.seen >= 0 {
 		used = max(used, c.seenAt)
 	}
+	if c.high > 0 { // else nothing was issued under this grant, and its begin is all
+		used = max(used, c.reached(next))
+	}
 	return used
 }
+
+// reached returns from when on a position may be issued, in Unix ns: when its tick
+// begins, or Ahead before; never if that is past what int64 can hold.
+func (c *core) reached(position uint64) int64 {
+	begin := c.layout.nanos(c.tickOf(position))
+	if begin == never {
+		return never
+	}
+	return saturatingAdd(begin, -max(c.ahead, 0))
+}
+
+// never is the time of a tick that begins too late for any clock reading to show, in
+// the year 2262.
+const never = math.MaxInt64
 
 func (c *core) tickOf(position uint64) Tick    { return Tick(position >> c.layout.sequence) }
 func (c *core) endOf(tick Tick) uint64         { return uint64(tick+1) << c.layout.sequence }
@@ -138,10 +159,21 @@ func (c *core) startOf(tick Tick) uint64       { return uint64(tick) << c.layout
 func (c *core) plusAhead(now int64) (at int64) { return saturatingAdd(now, max(c.ahead, 0)) }
 
 func saturatingAdd(a, b int64) int64 {
-	if a > math.MaxInt64-b {
+	switch sum := a + b; {
+	case b >= 0 && sum < a:
 		return math.MaxInt64
+	case b < 0 && sum > a:
+		return math.MinInt64
+	default:
+		return sum
 	}
-	return a + b
+}
+
+func saturatingSub(a, b int64) int64 {
+	if b == math.MinInt64 { // which has no opposite
+		return saturatingAdd(saturatingAdd(a, math.MaxInt64), 1)
+	}
+	return saturatingAdd(a, -b)
 }
 
 // step decides about n ids at a reading of the clock in Unix ns.
@@ -185,10 +217,7 @@ func (c *core) ended() decision {
 // serve decides when the clock reads no earlier than before.
 func (c *core) serve(now int64, tick Tick, n uint64) decision {
 	if c.history.kept() && tick < c.cur { // the policy ahead went past the clock
-		if d, ok := c.countOn(tick, n); ok {
-			return d
-		}
-		return c.waitToCountOn(tick, c.cur)
+		return c.goOn(tick, c.cur, n)
 	}
 	pos, cur := c.pos, c.cur
 	if c.history.kept() {
@@ -211,12 +240,9 @@ func (c *core) serve(now int64, tick Tick, n uint64) decision {
 	limit = min(limit, c.ceiling)
 	if pos >= limit {
 		if c.drift {
-			if d, ok := c.countOn(tick, n); ok {
-				return d
-			}
-			return c.waitToCountOn(tick, c.tickOf(pos))
+			return c.goOn(tick, c.tickOf(pos), n)
 		}
-		return decision{act: actWait, until: c.layout.nanos(c.tickOf(pos)) - max(c.ahead, 0)}
+		return decision{act: actWait, until: c.reached(pos)}
 	}
 	if c.history.kept() && cur != c.cur {
 		c.history.record(c.cur, c.pos)
@@ -281,16 +307,25 @@ func (c *core) highTick() Tick {
 // rolledBack decides when the clock reads a tick below one it showed before.
 func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
 	if c.ahead > 0 { // a small step back disappears in the lead
+		pos := max(c.pos, c.floor)
 		reach, _ := c.layout.tickAt(c.plusAhead(now))
-		if limit := min(c.endOf(max(reach, -1)), c.ceiling); max(c.pos, c.floor) < limit {
-			return c.issue(max(c.pos, c.floor), limit, n)
+		if limit := min(c.endOf(max(reach, -1)), c.ceiling); pos < limit {
+			return c.issue(pos, limit, n)
+		}
+		if saturatingAdd(c.layout.nanos(c.seen), -c.ahead) < now && !c.drift {
+			// The lead is used up. Without the step it might be too: a call would wait.
+			if pos >= c.ceiling {
+				return c.ended()
+			}
+			return decision{act: actWait, until: c.reached(pos)}
 		}
 	}
-	for ; a.policy < len(c.chain); a.policy++ {
-		switch p := c.chain[a.policy]; p.kind {
+	var fence decision
+	for _, p := range c.chain {
+		switch p.kind {
 		case policyWait:
 			caughtUp := c.layout.nanos(c.seen)
-			if caughtUp-now <= int64(p.max) && a.tries < p.tries {
+			if saturatingSub(caughtUp, now) <= int64(p.max) && a.tries < p.tries {
 				a.tries++
 				return decision{act: actWait, until: caughtUp, tried: true}
 			}
@@ -301,19 +336,29 @@ func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
 			}
 			a.why = p.String() + " does not reach back that far"
 		case policyAhead:
-			if d, ok := c.countOn(tick, n); ok {
+			d, ok := c.countOn(tick, n)
+			if ok {
 				return d
 			}
-			a.why = p.String() + " is used up"
+			fence, a.why = d, p.String()+" is used up"
 		case policySwitch:
-			if !a.switched {
+			switch {
+			case a.refusal != nil:
+				a.why = "switch: " + a.refusal.Error()
+			case tick < 0:
+				a.why = "no worker has ids before the epoch"
+			case !a.switched:
 				a.switched = true
 				return decision{act: actSwitch}
 			}
 		}
 	}
+	if fence.err != nil { // the clock is not what keeps ids back
+		return fence
+	}
 	return decision{err: &ClockBackError{
-		By: time.Duration(c.seenAt - now), Now: time.Unix(0, now).UTC(), Last: time.Unix(0, c.seenAt).UTC(), Why: a.why,
+		By: time.Duration(saturatingSub(c.seenAt, now)), Now: time.Unix(0, now).UTC(), Last: time.Unix(0, c.seenAt).UTC(),
+		Why: a.why, Switch: a.refusal,
 	}}
 }
 
@@ -335,7 +380,8 @@ func (c *core) resume(now int64, tick Tick, n uint64) (decision, bool) {
 }
 
 // countOn serves from the last position on, ignoring the clock, as far ahead
-// of it as the policy ahead allows.
+// of it as the policy ahead allows. If it does not, the decision may still say that
+// what it allows lies beyond the fence.
 func (c *core) countOn(tick Tick, n uint64) (decision, bool) {
 	most := tick + c.chain.find(policyAhead).ticks
 	if most < tick || most > c.layout.MaxTick() { // an overflow, or more than there are
@@ -365,12 +411,27 @@ func (c *core) countOn(tick Tick, n uint64) (decision, bool) {
 			c.cur = cur
 		}
 	}
-	limit = min(limit, c.ceiling)
 	if pos >= limit {
 		return decision{}, false
 	}
+	if pos >= c.ceiling {
+		return c.ended(), false
+	}
+	limit = min(limit, c.ceiling)
 	c.drift = true
 	return c.issue(pos, limit, n), true
+}
+
+// goOn counts on when the clock has caught up with what it showed before, but not with
+// the ids: next is the tick of the next.
+func (c *core) goOn(now, next Tick, n uint64) decision {
+	if max(c.pos, c.floor) >= c.ceiling {
+		return c.ended()
+	}
+	if d, ok := c.countOn(now, n); ok || d.err != nil {
+		return d
+	}
+	return c.waitToCountOn(now, next)
 }
 
 // waitToCountOn waits until a tick is within what the policy ahead allows. It may be
@@ -392,7 +453,7 @@ func (c *core) stepVirtual(now int64, n uint64) decision {
 		}
 	}
 	if pos >= limit {
-		return decision{act: actWait, until: c.layout.nanos(c.tickOf(pos)) - max(c.ahead, 0)}
+		return decision{act: actWait, until: c.reached(pos)}
 	}
 	d := c.issue(pos, limit, n)
 	d.open, d.opens, d.closes = true, math.MinInt64, math.MaxInt64

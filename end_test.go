@@ -93,3 +93,80 @@ func TestAWaitFollowsTheClock(t *testing.T) {
 		t.Errorf("id %d, %v, after %v", id, err, clock.Monotonic()-begun)
 	}
 }
+
+// TestATryEndsWhenTheClockHasBeenPutRight: nobody sleeps half an hour for a clock that
+// was back for three seconds.
+func TestATryEndsWhenTheClockHasBeenPutRight(t *testing.T) {
+	clock := newFakeTime()
+	slept := 0
+	g := newGenerator(t, firn.Config{
+		Layout: mustLayout("41/0/6/3"), Clock: firn.Wall, Rollback: parseChain(t, "wait 1h"), Time: &stopping{clock, func() {
+			if slept++; slept == 4 {
+				clock.Step(30 * time.Minute)
+			}
+		}},
+	})
+	if _, err := g.Next(); err != nil { // the first sleep
+		t.Fatal(err)
+	}
+	clock.Step(-30 * time.Minute)
+	begun := clock.Monotonic()
+	if id, err := g.Next(); err != nil || clock.Monotonic()-begun > 3*time.Second {
+		t.Errorf("id %d, %v, after %v", id, err, clock.Monotonic()-begun)
+	}
+}
+
+// TestATryEndsWithItsWorker: whoever waits under a worker that was left for another
+// goes on with that.
+func TestATryEndsWithItsWorker(t *testing.T) {
+	l := mustLayout("41/0/6/3,unit=1s")
+	now, err := l.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := newFakeTime()
+	var g *firn.Generator
+	slept := 0
+	g, err = firn.NewLeased(firn.Config{
+		Layout: l, Clock: firn.Wall, Rollback: parseChain(t, "wait 1h 1, switch"), Time: &stopping{clock, func() {
+			if slept++; slept == 3 {
+				clock.Step(-2 * time.Hour) // so far that another caller has it switched
+				if id, err := g.Next(); err != nil || id.Worker(l) != 2 {
+					t.Errorf("the other caller: id %d, %v", id, err)
+				}
+			}
+		}},
+		Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+			return firn.Grant{Worker: 2, After: from - 1, Through: l.MaxTick()}, nil
+		},
+	}, firn.Grant{Worker: 1, After: now - 1, Through: l.MaxTick()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Next(); err != nil {
+		t.Fatal(err)
+	}
+	clock.Step(-30 * time.Minute)
+	begun := clock.Monotonic()
+	if id, err := g.Next(); err != nil || id.Worker(l) != 2 || clock.Monotonic()-begun > 4*time.Second {
+		t.Errorf("id %d, %v, after %v", id, err, clock.Monotonic()-begun)
+	}
+}
+
+// TestAnExhaustedVirtualClockShowsTheLastTick: there is none after it to show.
+func TestAnExhaustedVirtualClockShowsTheLastTick(t *testing.T) {
+	for _, text := range []string{"1/0/0/0,unit=1h", "63/0/0/0", "41/0/6/3"} {
+		l := mustLayout(text)
+		g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.Virtual, From: l.Epoch(), Time: newFakeTime()},
+			firn.Grant{After: l.MaxTick() - 1, Through: l.MaxTick()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err == nil {
+			_, err = g.Next()
+		}
+		if got := g.Now(); !errors.Is(err, firn.ErrTimeExhausted) || got != l.MaxTick() {
+			t.Errorf("%s: after %v it shows %d, the last tick is %d", text, err, got, l.MaxTick())
+		}
+	}
+}

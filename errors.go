@@ -82,6 +82,10 @@ type ClockBackError struct {
 	Now  time.Time     // what it reads
 	Last time.Time     // the highest reading acted on
 	Why  string        // why the last policy tried could not serve, may be empty
+
+	// Switch is what [Config.Switch] returned when it was asked for another worker; nil
+	// if it was not, or gave one. It is what Unwrap returns.
+	Switch error
 }
 
 func (e *ClockBackError) Error() string {
@@ -94,6 +98,9 @@ func (e *ClockBackError) Error() string {
 
 // Is reports whether target is [ErrClockBack].
 func (e *ClockBackError) Is(target error) bool { return target == ErrClockBack }
+
+// Unwrap returns e.Switch.
+func (e *ClockBackError) Unwrap() error { return e.Switch }
 
 // A FenceError reports that no id may be issued above the fence: the lease has
 // not been renewed in time. Once it is renewed, the generator goes on.

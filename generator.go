@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -90,7 +91,7 @@ func New(cfg Config) (*Generator, error) {
 		}
 		after = start - 1
 	} else {
-		now := cfg.Time.Wall().UnixNano()
+		now := unixNanos(cfg.Time.Wall())
 		tick, ok := cfg.Layout.tickAt(saturatingAdd(now, cfg.aheadNanos()))
 		switch {
 		case !ok:
@@ -133,7 +134,7 @@ func newGenerator(cfg Config, grant Grant) *Generator {
 		clock: cfg.Clock, time: cfg.Time, switchTo: cfg.Switch, retired: cfg.Retired,
 		layout: cfg.Layout, dc: cfg.Datacenter,
 		core: core{
-			layout: cfg.Layout, clock: cfg.Clock, ahead: cfg.aheadNanos(), chain: cfg.Rollback,
+			layout: cfg.Layout, clock: cfg.Clock, ahead: cfg.aheadNanos(), chain: slices.Clone(cfg.Rollback),
 			start: cfg.Start, below: uint64(cfg.StartBelow), random: cfg.Random, seen: -1,
 		},
 	}
@@ -141,7 +142,7 @@ func newGenerator(cfg Config, grant Grant) *Generator {
 	if p := cfg.Rollback.find(policyHistory); p.kind != 0 {
 		g.core.history = newHistory(p.ticks)
 	}
-	mono, wall := int64(cfg.Time.Monotonic()), cfg.Time.Wall().UnixNano()
+	mono, wall := int64(cfg.Time.Monotonic()), unixNanos(cfg.Time.Wall())
 	if grant.Through != unbounded { // see NewLeased
 		wall = max(wall, cfg.Layout.nanos(grant.After+1))
 	}
@@ -151,7 +152,8 @@ func newGenerator(cfg Config, grant Grant) *Generator {
 }
 
 // read returns the reading that a cell's opens and closes are compared with:
-// monotonic for Steady, Unix ns for Wall, nothing for Virtual.
+// monotonic for Steady, Unix ns for Wall, nothing for Virtual. It is read for every
+// id: one past 2262 wraps, which at worst uses up what an open cell allows anyway.
 func (g *Generator) read() int64 {
 	switch {
 	case g.clock == Virtual:
@@ -169,9 +171,10 @@ func (g *Generator) read() int64 {
 
 // Next returns the next id. It waits while a burst has used up the sequence
 // and Ahead, and as long as a policy of [Config.Rollback] says. Errors:
-// *[ClockBackError], *[FenceError], *[TimeExhaustedError], [ErrClosed] and
-// what [Config.Switch] returned; after any of them the generator stays usable
-// (except closed). Every error comes with the id 0.
+// *[ClockBackError], which wraps what [Config.Switch] returned, *[FenceError],
+// *[TimeExhaustedError], *[RangeError] if the clock reads before the epoch and
+// has shown nothing later, and [ErrClosed]; after any of them the generator stays
+// usable (except closed). Every error comes with the id 0.
 func (g *Generator) Next() (ID, error) {
 	c := g.cell.Load()
 	if now := g.read(); now < c.closes.Load() && now >= c.opens.Load() {
@@ -206,9 +209,9 @@ func (g *Generator) nextSlowly(ctx context.Context) (ID, error) {
 }
 
 // Take takes up to n ids at once and returns them as a run: n of them if the
-// sequence, Ahead and the fence allow that now, fewer if not, at least one. It
-// is one atomic operation however large n is. Errors are those of Next, and a
-// *[RangeError] for n below 1.
+// sequence, Ahead and the fence allow that now, fewer if not, at least one and at
+// most 1<<30. It is one atomic operation however large n is. Errors are those of
+// Next, and a *[RangeError] for n below 1.
 func (g *Generator) Take(ctx context.Context, n int) (Run, error) {
 	if n < 1 {
 		return Run{}, NewRangeError("number of ids", int64(n), 1, math.MaxInt64, "")
@@ -249,13 +252,15 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 		case d.act == actIssue:
 			return Run{first: d.first, count: d.count, composer: c.composer}, nil
 		case d.act == actWait && d.tried:
-			err = g.sleep(ctx, wait)
+			err = g.try(ctx, wait, d.until, c)
 		case d.act == actWait:
 			err = g.time.Sleep(ctx, min(wait, longestWait)) // and ask again
 		case d.act == actSwitch && busy != nil:
 			err = g.await(ctx, busy)
 		case d.act == actSwitch:
 			g.switchWorker(ctx, &a)
+		case a.refusal != nil && ctx.Err() != nil && errors.Is(d.err, ErrClockBack):
+			err = context.Cause(ctx) // which may be all that the switch lacked
 		default:
 			err = d.err
 		}
@@ -269,17 +274,22 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 // may have been put right, and whether the generator has ended.
 const longestWait = time.Second
 
-// sleep waits the whole time, but no longer than the generator lasts.
-func (g *Generator) sleep(ctx context.Context, d time.Duration) error {
+// try is one of the tries of the policy wait: it sleeps the whole time, unless the clock
+// shows until before, or cell c has made way for another, whose worker need not wait.
+// It lasts no longer than the generator.
+func (g *Generator) try(ctx context.Context, d time.Duration, until int64, c *cell) error {
 	for ; d > longestWait; d -= longestWait {
 		if err := g.time.Sleep(ctx, longestWait); err != nil {
 			return err
 		}
 		g.mu.Lock()
-		closed := g.closed
+		closed, over := g.closed, g.cell.Load() != c || g.now() >= until
 		g.mu.Unlock()
-		if closed {
+		switch {
+		case closed:
 			return ErrClosed
+		case over:
+			return nil
 		}
 	}
 	return g.time.Sleep(ctx, d)
@@ -318,7 +328,10 @@ func (g *Generator) decide(n uint64, a *attempt) (c *cell, d decision, wait time
 	case actIssue:
 		g.publish(c, d)
 	case actWait:
-		wait = time.Duration(d.until - now)
+		wait = time.Duration(saturatingSub(d.until, now))
+		if d.until == never { // the clock may be wrong, and put right
+			wait = longestWait
+		}
 	case actSwitch:
 		busy = g.switching
 		if busy != nil {
@@ -337,14 +350,24 @@ func (g *Generator) now() int64 {
 	case g.clock == Steady:
 		mono := int64(g.time.Monotonic())
 		if g.steady.due(mono) {
-			g.steady.look(mono, g.time.Wall().UnixNano(), g.core.used())
+			g.steady.look(mono, unixNanos(g.time.Wall()), g.used())
 		}
 		return g.steady.at(mono)
 	case g.clock == Virtual && g.core.ahead < 0:
 		return 0
 	default:
-		return g.time.Wall().UnixNano()
+		return unixNanos(g.time.Wall())
 	}
+}
+
+// used returns the time below which a Steady clock does not go back, in Unix ns.
+func (g *Generator) used() int64 {
+	next := g.core.pos
+	c := g.cell.Load()
+	if word := c.word.Load(); word < sealed { // the core has yet to hear of these
+		next = min(word, c.limit.Load())
+	}
+	return g.core.used(next)
 }
 
 // collect seals the word and tells the core how far it was used.
@@ -408,7 +431,7 @@ func (g *Generator) switchWorker(ctx context.Context, a *attempt) {
 func (g *Generator) switched(grant Grant, err error, a *attempt) {
 	switch {
 	case err != nil:
-		a.why = "switch: " + err.Error()
+		a.refusal = err
 	case g.closed:
 		// The grant is unused; whoever closed the generator gives it back.
 	default:
@@ -427,8 +450,11 @@ func (g *Generator) replace(grant Grant, ordered bool) {
 
 // Extend moves the fence of worker forward to tick through: a renewed lease. A
 // fence never moves back. The error is a *[RangeError] if the generator has
-// another worker now, and [ErrClosed] after Stop.
+// another worker now or the tick is below -1, and [ErrClosed] after Stop.
 func (g *Generator) Extend(worker int64, through Tick) error {
+	if err := checkFence(through); err != nil {
+		return err
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -492,17 +518,18 @@ func (g *Generator) Layout() Layout { return g.layout }
 
 // Now returns the tick that the generator's clock shows, which may lie before
 // the epoch (negative) or at most at the layout's last tick. With a Virtual
-// clock it is the tick of the next id.
+// clock it is the tick of the next id, or the last if there is none.
 func (g *Generator) Now() Tick {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.clock == Virtual {
 		g.collect(g.cell.Load())
-		return g.core.tickOf(max(g.core.pos, g.core.floor))
+		next := max(g.core.pos, g.core.floor)
+		return g.core.tickOf(min(next, g.core.endOf(g.layout.MaxTick())-1))
 	}
 	if g.clock == Steady {
 		// A fence is chosen by this: it must not follow an error that is over.
-		g.steady.retreat(int64(g.time.Monotonic()), g.time.Wall().UnixNano(), g.core.used())
+		g.steady.retreat(int64(g.time.Monotonic()), unixNanos(g.time.Wall()), g.used())
 	}
 	tick, _ := g.layout.tickAt(g.now())
 	return tick

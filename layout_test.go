@@ -253,6 +253,26 @@ func TestASpanHoldsExactlyTheIDsOfItsTime(t *testing.T) {
 	}
 }
 
+// TestASpanPastTheEndOfAllBitsIsEmpty: the tick after the last would be negative.
+func TestASpanPastTheEndOfAllBitsIsEmpty(t *testing.T) {
+	for _, text := range []string{"63/0/0/0,unit=1ns", "63/0/0/0,unit=1us"} {
+		l := mustLayout(text)
+		last := l.Last()
+		for _, from := range []time.Time{l.End(), l.End().Add(time.Hour)} {
+			if lo, hi, err := l.Span(from, from.Add(time.Hour)); !errors.Is(err, firn.ErrRange) {
+				t.Errorf("%s, from %v: %d to %d, %v", text, from, lo, hi, err)
+			}
+		}
+		if lo, hi, err := l.Span(last, l.End().Add(time.Hour)); err != nil || lo != hi || hi != l.MaxID() {
+			t.Errorf("%s, the last tick: %d to %d, %v", text, lo, hi, err)
+		}
+	}
+	l := mustLayout("63/0/0/0,unit=1us")
+	if lo, hi, err := l.Span(l.Last().Add(1), l.End().Add(time.Hour)); !errors.Is(err, firn.ErrRange) {
+		t.Errorf("from within the last tick: %d to %d, %v", lo, hi, err)
+	}
+}
+
 func TestTheReadableFormSortsAndParsesBack(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for _, text := range []string{"firn", "classic", "sonyflake", "uid-generator", "instagram", "41/0/0/22,unit=7ms,epoch=2001-02-03T04:05:06.000000007Z"} {

@@ -115,19 +115,20 @@ func (l Layout) Moment(t time.Time) (lo, hi ID, err error) {
 // express. The error is a *[RangeError] when no tick begins in between.
 func (l Layout) Span(from, to time.Time) (lo, hi ID, err error) {
 	first, exact, ok := l.tickOf(from)
+	past := false // whether no tick begins at or after from
 	switch {
-	case ok && !exact:
-		first++
 	case !ok && first < 0:
 		first = 0
-	case !ok:
-		first++ // past the end: an empty span
+	case !ok || !exact && first == l.MaxTick():
+		past = true
+	case !exact:
+		first++
 	}
 	last, exact, ok := l.tickOf(to)
 	if ok && exact || last < 0 {
 		last--
 	}
-	if first > last {
+	if past || first > last {
 		return 0, 0, &RangeError{
 			What: "span from " + stamp(from) + " to", Value: stamp(to),
 			Min: "a tick of " + l.Unit().String() + " later", Max: stamp(l.End()),

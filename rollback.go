@@ -29,7 +29,8 @@ const (
 
 // A Rollback is an ordered chain of policies: the first that can serve the
 // call does. A chain in which none can ends in a *[ClockBackError], as does
-// the empty one.
+// the empty one, or in a *[FenceError] if it is the fence that keeps the policy
+// ahead from serving.
 type Rollback []Policy
 
 // The policies' defaults.
@@ -62,7 +63,7 @@ func History(ticks int) Policy { return Policy{kind: policyHistory, ticks: Tick(
 func RunAhead(ticks int64) Policy { return Policy{kind: policyAhead, ticks: Tick(ticks)} }
 
 // SwitchWorker takes another worker, through [Config.Switch], and goes on with
-// the clock's time. Order is lost across the step.
+// the clock's time, unless that lies before the epoch. Order is lost across the step.
 func SwitchWorker() Policy { return Policy{kind: policySwitch} }
 
 // String returns the policy as [ParseRollback] reads it.

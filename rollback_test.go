@@ -32,12 +32,9 @@ func newRig(t *testing.T, layout, chain string, start firn.SequenceStart) *rig {
 func newRigOf(t *testing.T, layout, chain string, start firn.SequenceStart, random *rand.Rand) *rig {
 	t.Helper()
 	r := &rig{t: t, random: random, time: newFakeTime(), layout: mustLayout(layout), seen: map[firn.ID]bool{}}
-	rollback, err := firn.ParseRollback(chain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var err error
 	r.gen, err = firn.New(firn.Config{
-		Layout: r.layout, Clock: firn.Wall, Rollback: rollback, Start: start, Random: random.Uint64, Time: sleeping{r.time, t},
+		Layout: r.layout, Clock: firn.Wall, Rollback: parseChain(t, chain), Start: start, Random: random.Uint64, Time: sleeping{r.time, t},
 		Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
 			if r.workers == r.layout.MaxWorker() {
 				return firn.Grant{}, errors.New("no worker left")
@@ -51,6 +48,15 @@ func newRigOf(t *testing.T, layout, chain string, start firn.SequenceStart, rand
 	}
 	r.take(1) // the first id waits for the tick after the start
 	return r
+}
+
+func parseChain(t *testing.T, text string) firn.Rollback {
+	t.Helper()
+	chain, err := firn.ParseRollback(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chain
 }
 
 // sleeping fails a test whose generator would look again without sleeping: on a real
@@ -251,6 +257,42 @@ func TestAChainUsesTheFirstPolicyThatCanServe(t *testing.T) {
 		}
 	}
 	t.Error("switched more often than there are workers")
+}
+
+// TestTheChainBeginsAnewAfterAWait: a policy that could not serve before may do so then.
+func TestTheChainBeginsAnewAfterAWait(t *testing.T) {
+	clock := newFakeTime()
+	slept := 0
+	g := newGenerator(t, firn.Config{
+		Layout: mustLayout("41/0/6/3,unit=1s"), Clock: firn.Wall, Rollback: parseChain(t, "ahead 5, wait 20s 1"), Start: firn.StartZero,
+		Time: &stopping{clock, func() {
+			if slept++; slept == 12 {
+				clock.Step(-2 * time.Second) // once more, while the caller sleeps
+			}
+		}},
+	})
+	if _, err := g.Next(); err != nil {
+		t.Fatal(err)
+	}
+	slept = 0
+	clock.Step(-12 * time.Second)
+	if id, err := g.Next(); err != nil {
+		t.Errorf("two ticks back, with five allowed: id %d, %v", id, err)
+	}
+}
+
+// TestTheChainIsTheGeneratorsOwn: what the caller does with its slice later changes nothing.
+func TestTheChainIsTheGeneratorsOwn(t *testing.T) {
+	clock, chain := newFakeTime(), parseChain(t, "ahead 1000")
+	g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/6/3"), Clock: firn.Wall, Rollback: chain, Time: clock})
+	if _, err := g.Next(); err != nil {
+		t.Fatal(err)
+	}
+	chain[0] = firn.Refuse()
+	clock.Step(-time.Millisecond)
+	if _, err := g.Next(); err != nil {
+		t.Error(err)
+	}
 }
 
 // ordered are the chains that promise increasing ids whatever the clock does.

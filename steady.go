@@ -1,6 +1,9 @@
 package firn
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // A steady clock reads the wall clock once and counts on with the monotonic
 // clock, so it never goes back. It looks at the wall clock again once a second:
@@ -42,18 +45,21 @@ func (s *steady) at(mono int64) int64 {
 	if s.slow {
 		d -= d / steadySlowing
 	}
-	return s.time + d
+	return saturatingAdd(s.time, d)
 }
 
 // when returns the first monotonic reading at which the clock shows t or more.
 func (s *steady) when(t int64) int64 {
-	d := t - s.time
+	d := saturatingSub(t, s.time)
 	if d <= 0 {
 		return s.mono
 	}
 	if s.slow {
 		// d = m - m/16 rounded down; the estimate is at most a step off.
-		m := d + d/(steadySlowing-1)
+		m := saturatingAdd(d, d/(steadySlowing-1))
+		if m == math.MaxInt64 { // centuries away: below it, no step would be near
+			return m
+		}
 		for m-m/steadySlowing >= d {
 			m--
 		}
@@ -62,7 +68,7 @@ func (s *steady) when(t int64) int64 {
 		}
 		d = m
 	}
-	return s.mono + d
+	return saturatingAdd(s.mono, d)
 }
 
 // due reports whether the wall should be looked at.
@@ -73,7 +79,7 @@ func (s *steady) due(mono int64) bool { return mono >= s.next }
 // comes back with it, unless ids were issued there.
 func (s *steady) retreat(mono, wall, used int64) {
 	now := s.at(mono)
-	if now-wall > steadySlack && now > used {
+	if saturatingSub(now, wall) > steadySlack && now > used {
 		s.mono, s.time, s.slow = mono, max(wall, used), false
 	}
 }
@@ -84,7 +90,7 @@ func (s *steady) look(mono, wall, used int64) {
 	s.retreat(mono, wall, used)
 	now := s.at(mono)
 	s.mono, s.time, s.next = mono, now, mono+steadyLook
-	lead := wall - now
+	lead := saturatingSub(wall, now)
 	s.slow = lead < -steadySlack
 	if lead <= steadySlack {
 		s.ahead = 0

@@ -2,6 +2,7 @@ package firn
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -18,6 +19,21 @@ type TimeSource interface {
 	// when that ends first.
 	Sleep(ctx context.Context, d time.Duration) error
 }
+
+// unixNanos returns a time in Unix ns: at most the greatest int64, in the year 2262,
+// and at least the least, in 1677. [time.Time.UnixNano] wraps there.
+func unixNanos(t time.Time) int64 {
+	switch {
+	case t.Before(firstNano):
+		return math.MinInt64
+	case t.After(lastNano):
+		return math.MaxInt64
+	default:
+		return t.UnixNano()
+	}
+}
+
+var firstNano, lastNano = time.Unix(0, math.MinInt64), time.Unix(0, math.MaxInt64)
 
 // SystemTime returns the machine's own time.
 func SystemTime() TimeSource { return systemTime{} }

@@ -1,0 +1,119 @@
+package firn_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// TestAFenceBelowAllTicksIsRefused: shifted into positions, a negative tick would be a
+// fence above all of them.
+func TestAFenceBelowAllTicksIsRefused(t *testing.T) {
+	l := mustLayout("41/0/6/3")
+	now, err := l.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := newFakeTime()
+	cfg := firn.Config{Layout: l, Clock: firn.Wall, Time: clock}
+	for _, through := range []firn.Tick{-2, math.MinInt64} {
+		if g, err := firn.NewLeased(cfg, firn.Grant{Worker: 1, After: now - 1, Through: through}); !errors.Is(err, firn.ErrRange) {
+			t.Errorf("%v for a fence at %d: %v", g, through, err)
+		}
+	}
+	g, err := firn.NewLeased(cfg, firn.Grant{Worker: 1, After: now - 1, Through: now + 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Extend(1, -2); !errors.Is(err, firn.ErrRange) {
+		t.Errorf("Extend to -2: %v", err)
+	}
+	if err := g.Replace(firn.Grant{Worker: 2, After: now - 1, Through: -2}); !errors.Is(err, firn.ErrRange) {
+		t.Errorf("Replace by a grant through -2: %v", err)
+	}
+	clock.Pass(time.Hour)
+	if id, err := g.Next(); !errors.Is(err, firn.ErrFence) || g.State().Fence != now+1 {
+		t.Errorf("beyond the fence: id %d, %v, %+v", id, err, g.State())
+	}
+}
+
+// TestAGrantOfNothingIssuesNothing: -1 is the fence below the first tick.
+func TestAGrantOfNothingIssuesNothing(t *testing.T) {
+	l := mustLayout("41/0/6/3")
+	g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.Wall, Time: newFakeTime()}, firn.Grant{After: -1, Through: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := g.Next(); !errors.Is(err, firn.ErrFence) {
+		t.Errorf("id %d, %v", id, err)
+	}
+}
+
+// TestAFenceReachedWhileCountingOnIsReportedAtOnce: while the clock is back, and when it
+// has caught up, what keeps ids back is the fence.
+func TestAFenceReachedWhileCountingOnIsReportedAtOnce(t *testing.T) {
+	for _, chain := range []string{
+		"ahead 1000", "ahead 1000, history 8", "history 1, ahead 1000", "wait 1s, ahead 1000, refuse", "ahead 1000, switch",
+	} {
+		l := mustLayout("41/0/6/3,unit=1s")
+		clock := newFakeTime()
+		now, err := l.Tick(noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := firn.NewLeased(firn.Config{
+			Layout: l, Clock: firn.Wall, Rollback: parseChain(t, chain), Start: firn.StartZero, Time: clock,
+			Switch: func(context.Context, firn.Tick) (firn.Grant, error) {
+				return firn.Grant{}, errors.New("no worker left")
+			},
+		}, firn.Grant{Worker: 1, After: now - 1, Through: now + 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Next(); err != nil {
+			t.Fatal(err)
+		}
+		clock.Step(-10 * time.Second)
+		if n, err := g.Fill(context.Background(), make([]firn.ID, 1000)); n != 807 || !errors.Is(err, firn.ErrFence) {
+			t.Errorf("%s: while the clock is back: %d ids, %v", chain, n, err)
+		}
+		clock.Pass(11 * time.Second)
+		if id, err := g.Next(); !errors.Is(err, firn.ErrFence) || clock.Slept() != 0 {
+			t.Errorf("%s: when it has caught up: id %d, %v, after sleeping %v", chain, id, err, clock.Slept())
+		}
+		clock.Step(-2000 * time.Second) // further than ahead allows: no renewal would help
+		if id, err := g.Next(); !errors.Is(err, firn.ErrClockBack) {
+			t.Errorf("%s: further back than ahead reaches: id %d, %v", chain, id, err)
+		}
+	}
+}
+
+// TestTheFenceIsNotTheLastWord: what stands after ahead in the chain may serve.
+func TestTheFenceIsNotTheLastWord(t *testing.T) {
+	l := mustLayout("41/0/6/3,unit=1s")
+	clock := newFakeTime()
+	now, err := l.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := firn.NewLeased(firn.Config{
+		Layout: l, Clock: firn.Wall, Rollback: parseChain(t, "ahead 1000, switch"), Time: clock,
+		Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+			return firn.Grant{Worker: 2, After: from - 1, Through: l.MaxTick()}, nil
+		},
+	}, firn.Grant{Worker: 1, After: now - 1, Through: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run, err := g.Take(context.Background(), 100); err != nil || run.Len() > 8 {
+		t.Fatalf("%d ids of one tick, %v", run.Len(), err)
+	}
+	clock.Step(-10 * time.Second)
+	if id, err := g.Next(); err != nil || id.Worker(l) != 2 {
+		t.Errorf("id %d, %v", id, err)
+	}
+}

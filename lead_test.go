@@ -1,0 +1,73 @@
+package firn_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/faketime"
+)
+
+// usedUp returns a generator with a lead of 10ms on a wall clock, all of it used by a
+// burst, and then a step back.
+func usedUp(t *testing.T, chain string, through firn.Tick, step time.Duration) (*firn.Generator, *faketime.Time, *int) {
+	t.Helper()
+	clock, switched := newFakeTime(), 0
+	l := mustLayout("41/0/6/3")
+	now, err := l.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := firn.NewLeased(firn.Config{
+		Layout: l, Clock: firn.Wall, Rollback: parseChain(t, chain), Ahead: 10 * time.Millisecond, Start: firn.StartZero,
+		Time: sleeping{clock, t},
+		Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+			switched++
+			return firn.Grant{Worker: int64(switched), After: from - 1, Through: l.MaxTick()}, nil
+		},
+	}, firn.Grant{After: now - 1, Through: now + through})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock.Pass(time.Millisecond)
+	if run, err := g.Take(context.Background(), 1000); err != nil || run.Len() != 88 {
+		t.Fatalf("%d ids of the present tick and ten more, %v", run.Len(), err)
+	}
+	clock.Step(-step)
+	return g, clock, &switched
+}
+
+// TestAStepBackSmallerThanTheLeadIsHidden: also when nothing of the lead is left.
+func TestAStepBackSmallerThanTheLeadIsHidden(t *testing.T) {
+	for _, chain := range []string{"", "refuse", "switch", "ahead 5"} {
+		for _, step := range []time.Duration{time.Millisecond, 9 * time.Millisecond} {
+			g, clock, switched := usedUp(t, chain, 1000, step)
+			id, err := g.Next()
+			if err != nil || *switched > 0 || clock.Slept() != step+time.Millisecond {
+				t.Errorf("chain %q, %v back: id %d, %v; slept %v, switched %d times", chain, step, id, err, clock.Slept(), *switched)
+			}
+		}
+	}
+}
+
+// TestAStepBackAsLargeAsTheLeadIsForTheChain: that is where it ends to be hidden.
+func TestAStepBackAsLargeAsTheLeadIsForTheChain(t *testing.T) {
+	g, _, _ := usedUp(t, "refuse", 1000, 11*time.Millisecond)
+	if id, err := g.Next(); !errors.Is(err, firn.ErrClockBack) {
+		t.Errorf("id %d, %v", id, err)
+	}
+	g, _, switched := usedUp(t, "switch", 1000, 11*time.Millisecond)
+	if _, err := g.Next(); err != nil || *switched != 1 {
+		t.Errorf("switched %d times, %v", *switched, err)
+	}
+}
+
+// TestTheFenceWithinTheLeadIsNoFaultOfTheClock: what ends the ids is the lease.
+func TestTheFenceWithinTheLeadIsNoFaultOfTheClock(t *testing.T) {
+	g, clock, _ := usedUp(t, "refuse", 11, time.Millisecond)
+	if id, err := g.Next(); !errors.Is(err, firn.ErrFence) || clock.Slept() != 0 {
+		t.Errorf("id %d, %v, after sleeping %v", id, err, clock.Slept())
+	}
+}
