@@ -114,12 +114,12 @@ func classify(err error) (status int, code string) {
 	switch {
 	case errors.As(err, &tooLong):
 		return http.StatusRequestEntityTooLarge, "body_too_large"
+	case errors.Is(err, firn.ErrClockBack): // whatever kept it from another worker
+		return http.StatusServiceUnavailable, "clock_back"
 	case errors.Is(err, store.ErrNotFound):
 		return http.StatusNotFound, "not_found"
 	case errors.Is(err, firn.ErrFence):
 		return http.StatusServiceUnavailable, "fence_reached"
-	case errors.Is(err, firn.ErrClockBack):
-		return http.StatusServiceUnavailable, "clock_back"
 	case errors.Is(err, segment.ErrExhausted), errors.Is(err, sequence.ErrExhausted), errors.Is(err, numbering.ErrExhausted):
 		return http.StatusServiceUnavailable, "exhausted"
 	case errors.Is(err, sequence.ErrSetBack):

@@ -34,7 +34,8 @@ func TestClientsAreNotToldWhatTheStoreSaid(t *testing.T) {
 		{fmt.Errorf("numbering: read the store's clock: sqlstore: read the time: dial tcp 10.1.2.3:3306: %w", context.DeadlineExceeded), "timed_out", "numbering: read the store's clock: no answer of the store in time"},
 		{fmt.Errorf("sqlstore: get %q: 10.1.2.3 said something new", "k"), "internal", "the store failed"},
 		{fmt.Errorf("pool %q: etcdstore: get %q: %w", "default", "k", store.ErrNotFound), "not_found", `pool "default": not found`},
-		{&firn.ClockBackError{Why: "switch: lease: " + away.Error()}, "clock_back", "clock moved back by 0s: it reads 0001-01-01T00:00:00.000Z after 0001-01-01T00:00:00.000Z; switch: lease: the store failed"},
+		{&firn.ClockBackError{Why: "switch: lease: " + away.Error(), Switch: fmt.Errorf("lease: %w", away)}, "clock_back", "clock moved back by 0s: it reads 0001-01-01T00:00:00.000Z after 0001-01-01T00:00:00.000Z; switch: lease: the store is unavailable"},
+		{&firn.ClockBackError{Switch: store.ErrNotFound}, "clock_back", "clock moved back by 0s: it reads 0001-01-01T00:00:00.000Z after 0001-01-01T00:00:00.000Z"},
 		{fmt.Errorf("lease: %w", &firn.FenceError{Worker: 7}), "fence_reached", "lease: fence of worker 7 reached at 0001-01-01T00:00:00.000Z: ids go on when the lease is renewed"},
 		{context.DeadlineExceeded, "timed_out", "context deadline exceeded"},
 	} {
