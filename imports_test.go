@@ -51,7 +51,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"prefixed":             {root, root + "/prefixed", root + "/objectid"},
 		"internal/sim":         {root, root + "/lease", root + "/prefetch", root + "/segment", root + "/sequence", root + "/store", root + "/internal/turns"},
 		"internal/sim/search":  {root + "/internal/sim"},
-		"internal/turns":       {},
+		"internal/turns":       {root + "/internal/turns"},
 		"internal/hosturl":     {root + "/internal/hosturl"},
 		"internal/servers":     {root + "/internal/servers"},
 		"internal/sim/mutants": {root + "/internal/sim"},
