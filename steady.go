@@ -80,7 +80,8 @@ func (s *steady) due(mono int64) bool { return mono >= s.next }
 func (s *steady) retreat(mono, wall, used int64) {
 	now := s.at(mono)
 	if saturatingSub(now, wall) > steadySlack && now > used {
-		s.mono, s.time, s.slow = mono, max(wall, used), false
+		s.mono, s.time = mono, max(wall, used)
+		s.slow = saturatingSub(s.time, wall) > steadySlack // it still has to catch up
 	}
 }
 

@@ -110,6 +110,37 @@ func (p *inPieces) Sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
+func TestLookingAtASteadyClockDoesNotKeepItInFrontOfTheWall(t *testing.T) {
+	for _, every := range []time.Duration{50 * time.Millisecond, 250 * time.Millisecond, time.Second} {
+		clock := newFakeTime()
+		l := within(t, "41/0/10/3,unit=10ms")
+		g, err := firn.New(firn.Config{Layout: l, Ahead: -1, Time: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Next(); err != nil {
+			t.Fatal(err)
+		}
+		clock.Step(-10 * time.Second)
+		begin := clock.Monotonic()
+		for looked, lead := begin, 10*time.Second; lead > 50*time.Millisecond; {
+			clock.Pass(5 * time.Millisecond)
+			if now := clock.Monotonic(); now-looked >= every {
+				looked = now
+				g.Now()
+			}
+			id, err := g.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			lead = id.Time(l).Sub(clock.Wall())
+			if past := clock.Monotonic() - begin; past > 170*time.Second {
+				t.Fatalf("looked at every %v: after %v it is still %v in front of the wall", every, past, lead)
+			}
+		}
+	}
+}
+
 // TestASteadyClockRunsSlowerByASixteenthAtMost is the promise, over random histories
 // of the wall clock.
 func TestASteadyClockRunsSlowerByASixteenthAtMost(t *testing.T) {

@@ -194,7 +194,7 @@ func (s *Sequence) refuse() bool {
 		from := max(s.counter.base(), r.least)
 		end := s.counter.end(from, r)
 		exhausted := &ExhaustedError{Name: s.name, Want: r.n, Left: s.counter.room(from, r), Max: firn.ID(end)}
-		if r.block > 0 && end%r.block == r.block-1 { // and not cut off by Max
+		if r.block > 0 && end%r.block == r.block-1 && end < int64(s.all.cfg.Max) {
 			exhausted.Block = r.block
 		}
 		r.err = exhausted

@@ -159,7 +159,7 @@ func (s *Source) fetch(ctx context.Context, of string, ask segment.Ask) (segment
 	}
 	for try := range maxTries {
 		if err := pause(ctx, try); err != nil {
-			return segment.Range{}, err
+			return segment.Range{}, fmt.Errorf("%w: %d tries, others were quicker each time: %w", store.ErrUnavailable, try, err)
 		}
 		row, err := s.row(ctx, of)
 		if err != nil {
