@@ -79,7 +79,7 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 	if slot.revision == 0 {
 		// Giving it back would say that nobody has used it, which is not known of
 		// a store that may have been wiped. It stays unused until the fence.
-		s.forget(slot.Worker)
+		s.forget(slot.Worker, grant.After)
 		return firn.Grant{}, err
 	}
 	return firn.Grant{}, errors.Join(err, s.unclaim(ctx, grant, slot.Fence))

@@ -79,7 +79,7 @@ func (s *Slots) giveBack(ctx context.Context, held firn.Grant, fence firn.Tick) 
 		h.fence = min(fence, h.fence)
 		_, err = s.write(ctx, held.Worker, h.revision, h, true)
 		if err == nil {
-			s.forget(held.Worker)
+			s.forget(held.Worker, held.After)
 			return nil
 		}
 		if errors.Is(err, store.ErrConflict) {
@@ -126,10 +126,13 @@ func (s *Slots) begins(worker int64, after firn.Tick) {
 	}
 }
 
-func (s *Slots) forget(worker int64) {
+// forget ends the holding of a worker that begins after a tick, and no later one.
+func (s *Slots) forget(worker int64, after firn.Tick) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.held, worker)
+	if s.held[worker].after == after {
+		delete(s.held, worker)
+	}
 }
 
 // examine reads a held slot and acts on what it finds: nil when it is ours,
@@ -149,7 +152,7 @@ func (s *Slots) examine(ctx context.Context, held firn.Grant) error {
 		if now, tickErr := s.cfg.Layout.Tick(s.cfg.Time.Wall()); tickErr != nil || h.fence < now {
 			// Another may have been granted the worker since, and the store have
 			// forgotten that too.
-			s.forget(worker)
+			s.forget(worker, h.after)
 			return fmt.Errorf("%w: worker %d of pool %q: its slot has vanished after its fence", ErrLost, worker, s.cfg.Pool)
 		}
 		return s.reassert(ctx, worker, h)
@@ -164,8 +167,13 @@ func (s *Slots) examine(ctx context.Context, held firn.Grant) error {
 	if err := slot.read(entry); err != nil {
 		return err
 	}
+	if slot.Owner == s.token && slot.after > h.after {
+		// Claimed again here, for a switch, whose claim may not be noted yet: it is
+		// that one's to keep, and to give back.
+		return fmt.Errorf("%w: worker %d of pool %q: it was claimed again here from tick %d on", ErrLost, worker, s.cfg.Pool, slot.after+1)
+	}
 	if slot.Owner != s.token || slot.Free {
-		s.forget(worker)
+		s.forget(worker, h.after)
 		if slot.after != noFence && slot.after < h.fence {
 			return fmt.Errorf("%w: %w: worker %d of pool %q was claimed by %s from tick %d on, and is held here up to tick %d",
 				ErrLost, ErrOverlap, worker, s.cfg.Pool, slot.holder(), slot.after+1, h.fence)

@@ -321,8 +321,9 @@ func (l *Lease) run(ctx context.Context) {
 	}
 }
 
-// turn does what is due: it keeps the worker, and only then gives back those left,
-// so that a store that is slow with these costs the one in use nothing.
+// turn does what is due: it keeps the worker, and only then gives back those left, for
+// a part of the window at most, so that a store that is slow with these does not cost the
+// one in use its fence.
 func (l *Lease) turn(ctx context.Context) {
 	l.tellEnd()
 	l.keep(ctx)

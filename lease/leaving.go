@@ -16,8 +16,7 @@ type farewell struct {
 }
 
 // goodbyes takes the workers left off the list. Those that are held again under a
-// later grant need nothing any more, and a source that goes by the number alone
-// would end that grant. The caller holds mu.
+// later grant need nothing any more. The caller holds mu.
 func (l *Lease) goodbyes() []farewell {
 	due := slices.DeleteFunc(l.left, func(f farewell) bool {
 		_, again := l.spare[f.grant.Worker]
@@ -46,7 +45,8 @@ func (l *Lease) giveBack(ctx context.Context) {
 		return
 	}
 	background := ctx
-	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, callTimeout)
+	patience := min(callTimeout, max(l.cfg.Look, l.cfg.Window/8)) // the next renewal waits for it
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, patience)
 	defer cancel()
 	var again []farewell
 	for i, f := range due {
@@ -60,7 +60,7 @@ func (l *Lease) giveBack(ctx context.Context) {
 		}
 		ended := background.Err() != nil
 		if !ended {
-			l.failed("release a worker left", f.grant.Worker, err)
+			l.unreleased(f.grant.Worker, err)
 		}
 		// A window more, for a renewal that was applied without an answer.
 		if ended || f.grant.Through >= l.ask().Now-l.window {
@@ -70,4 +70,13 @@ func (l *Lease) giveBack(ctx context.Context) {
 	l.mu.Lock()
 	l.left = append(again, l.left...)
 	l.mu.Unlock()
+}
+
+// unreleased notes that a worker left could not be given back, which says nothing of the
+// one in use.
+func (l *Lease) unreleased(worker int64, err error) {
+	l.mu.Lock()
+	l.state.Errors++
+	l.mu.Unlock()
+	l.cfg.Log.Warn("could not release a worker left", "worker", worker, "error", err)
 }

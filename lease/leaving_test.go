@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -80,7 +82,7 @@ func TestAWorkerLeftIsGivenBackUntilThatSucceeds(t *testing.T) {
 	for range 3 {
 		l.turn(context.Background())
 	}
-	if s := l.State(); s.Errors != 3 || !errors.Is(s.Last, errAway) {
+	if s := l.State(); s.Errors != 3 || s.Last != nil { // nothing is wrong with the worker in use
 		t.Errorf("%+v", s)
 	}
 	source.fail = nil
@@ -237,4 +239,52 @@ func TestAGrantOfASwitchThatCloseOvertakesIsGivenBack(t *testing.T) {
 	if !slices.Equal(source.released, []int64{1, 2}) {
 		t.Errorf("given back are %v", source.released)
 	}
+}
+
+// offset is the clock of a test in virtual time, from which the wall is as far as it says.
+type offset struct{ wall atomic.Int64 }
+
+func (o *offset) Wall() time.Time          { return time.Now().Add(time.Duration(o.wall.Load())) }
+func (o *offset) Monotonic() time.Duration { return time.Since(time.Unix(0, 0)) }
+func (o *offset) Sleep(ctx context.Context, d time.Duration) error {
+	return firn.SystemTime().Sleep(ctx, d)
+}
+
+func TestAReleaseThatHangsDoesNotCostTheWorkerInUseItsFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ends atomic.Bool
+		source := &leaver{give: []int64{1, 2}}
+		source.fail = func(ctx context.Context, worker int64) error {
+			if worker == 1 && !ends.Load() {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			return nil
+		}
+		clock := &offset{}
+		l, err := Keep(t.Context(), source, Config{Window: 10 * time.Second, Generator: firn.Config{
+			Layout: layout("41/0/4/3,epoch=1999-01-01T00:00:00Z"), Time: clock, Clock: firn.Wall, Rollback: firn.Rollback{firn.SwitchWorker()}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			ends.Store(true)
+			if err := l.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+			if len(source.asked) < 2 {
+				t.Errorf("the worker left was asked to be taken back %d times", len(source.asked))
+			}
+		}()
+		if _, err := l.Next(); err != nil {
+			t.Fatal(err)
+		}
+		clock.wall.Store(int64(-3 * time.Second))
+		for i := range 600 {
+			if _, err := l.Next(); err != nil {
+				t.Fatalf("after %v: %v", time.Duration(i)*100*time.Millisecond, err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
 }

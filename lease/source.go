@@ -29,7 +29,8 @@ type Source interface {
 
 	// Release gives held back; no id above tick last was issued under it, and
 	// none will be. After an error that is not [ErrLost] it is called again with the
-	// same; what another has been granted since must not be touched by that.
+	// same. A later grant of the same worker must not be touched by that, whoever has it,
+	// this process included: After tells grants apart.
 	Release(ctx context.Context, held firn.Grant, last firn.Tick) error
 }
 

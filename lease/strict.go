@@ -55,7 +55,7 @@ func (s *Slots) outwait(ctx context.Context, held firn.Grant) error {
 		return err
 	}
 	if entry.Revision != h.revision { // 0 if it is gone
-		s.forget(held.Worker)
+		s.forget(held.Worker, held.After)
 		return fmt.Errorf("%w: worker %d of pool %q: its slot changed while the claim waited", ErrLost, held.Worker, s.cfg.Pool)
 	}
 	return nil
@@ -82,7 +82,7 @@ func (s *Slots) ended(worker int64, h holding) error {
 	if now, err := s.cfg.Layout.Tick(s.cfg.Time.Wall().Add(s.cfg.Tolerance)); err == nil && h.fence > now {
 		return nil
 	}
-	s.forget(worker)
+	s.forget(worker, h.after)
 	return fmt.Errorf("%w: worker %d of pool %q: its fence has passed, or will within the tolerance, and the pool is strict",
 		ErrLost, worker, s.cfg.Pool)
 }

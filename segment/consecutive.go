@@ -94,6 +94,7 @@ func (n *Name) rowEnds(w *row) bool {
 		return true
 	}
 	if w.got = n.takeRow(w.count); w.got.Count > 0 {
+		n.leaveRows(w) // at once, or it would be served again
 		return true
 	}
 	switch {
@@ -116,8 +117,13 @@ func (n *Name) rowEnds(w *row) bool {
 }
 
 // serveRows gives those who wait for consecutive ids theirs, in order, before anybody
-// else comes upon a range that has just been fetched. The caller holds mu.
+// else comes upon a range that has just been fetched. Where nothing was left for others who
+// wait, they have the first look at the next range. The caller holds mu.
 func (n *Name) serveRows() {
+	if n.passed {
+		n.passed = false
+		return
+	}
 	served := 0
 	for _, w := range n.rows {
 		if w.got = n.takeRow(w.count); w.got.Count == 0 {
@@ -127,10 +133,8 @@ func (n *Name) serveRows() {
 		served++
 	}
 	n.rows = slices.Delete(n.rows, 0, served)
-	n.longest = 0
-	for _, w := range n.rows {
-		n.longest = max(n.longest, w.count)
-	}
+	n.measureRows()
+	n.passed = served > 0 && n.others > 0 && n.left() == 0
 }
 
 // leaveRows takes w out of those who wait, if it still does. The caller holds mu.
@@ -141,8 +145,16 @@ func (n *Name) leaveRows(w *row) {
 	w.waits = false
 	i := slices.Index(n.rows, w)
 	n.rows = slices.Delete(n.rows, i, i+1)
-	if len(n.rows) == 0 {
-		n.longest = 0
+	if w.count == n.longest {
+		n.measureRows()
+	}
+}
+
+// measureRows finds the longest row that is waited for. The caller holds mu.
+func (n *Name) measureRows() {
+	n.longest = 0
+	for _, w := range n.rows {
+		n.longest = max(n.longest, w.count)
 	}
 }
 

@@ -36,7 +36,9 @@ type Name struct {
 	changed  chan struct{} // closed when waiters should look again; nil without any
 	closed   bool
 	rows     []*row // who waits for consecutive ids, in order
-	longest  int64  // no row in rows is longer; 0 without any
+	longest  int64  // the longest of them; 0 without any
+	others   int    // callers who wait for ids that need not be in a row
+	passed   bool   // they found nothing left of the latest range
 	stride   int64  // of the latest range accepted, 0: none was yet
 
 	err       error         // of the latest fetch, nil if it brought a range
@@ -152,10 +154,19 @@ func (n *Name) Prepare(ctx context.Context) error {
 // takeSlowly takes from the next range, or waits for one.
 func (n *Name) takeSlowly(ctx context.Context, count uint64) (Range, error) {
 	var r Range
+	waits := false
 	err := n.wait(ctx, func() bool {
-		r = n.take(count)
+		if r = n.take(count); r.Count == 0 && !waits {
+			waits = true
+			n.others++
+		}
 		return r.Count > 0
 	})
+	if waits {
+		n.mu.Lock()
+		n.others--
+		n.mu.Unlock()
+	}
 	r.revision = 0
 	return r, err
 }

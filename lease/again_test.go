@@ -1,0 +1,102 @@
+package lease
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+)
+
+// hooked has something happen, once each, around what is done with a slot.
+type hooked struct {
+	store.Store
+	beforeWrite, afterWrite, afterRead func()
+}
+
+func (h *hooked) Get(ctx context.Context, key string) (store.Entry, error) {
+	entry, err := h.Store.Get(ctx, key)
+	h.once(key, &h.afterRead)
+	return entry, err
+}
+
+func (h *hooked) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+	h.once(key, &h.beforeWrite)
+	revision, err := h.Store.CompareAndSwap(ctx, key, old, value)
+	if err == nil {
+		h.once(key, &h.afterWrite)
+	}
+	return revision, err
+}
+
+func (h *hooked) once(key string, hook *func()) {
+	if do := *hook; do != nil && strings.Contains(key, "/slot/") {
+		*hook = nil
+		do()
+	}
+}
+
+// TestAReleaseLeavesALaterGrantOfTheSameProcessAlone: a worker left is given back after its
+// fence has passed, while a switch claims the same one again.
+func TestAReleaseLeavesALaterGrantOfTheSameProcessAlone(t *testing.T) {
+	w := newWorld(t)
+	hooks := &hooked{Store: w.mem}
+	cfg := w.config(small)
+	only := int64(1)
+	slots := func(s store.Store) *Slots {
+		c := cfg.Slots
+		c.Store, c.Layout, c.Time, c.Grace, c.Pinned = s, cfg.Generator.Layout, w.time, -1, &only
+		made, err := NewSlots(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	ask := func() Ask {
+		now, err := cfg.Generator.Layout.Tick(w.time.Wall())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Ask{Now: now, From: now, Window: 60_000}
+	}
+	ours, theirs := slots(hooks), slots(w.mem)
+	left, err := ours.Acquire(t.Context(), ask())
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := ask().Now
+	w.time.Step(2 * time.Minute)
+	var again firn.Grant
+	claimed, goOn, granted := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	hooks.beforeWrite = func() { // of the release
+		hooks.afterWrite = func() { // the claim is written, and not noted yet
+			close(claimed)
+			<-goOn
+		}
+		go func() {
+			defer close(granted)
+			var err error
+			if again, err = ours.Acquire(context.Background(), ask()); err != nil {
+				t.Error(err)
+			}
+		}()
+		<-claimed
+		hooks.afterRead = func() { // the release looks who was quicker
+			close(goOn)
+			<-granted
+		}
+	}
+	if err := ours.Release(t.Context(), left, last); err != nil {
+		t.Fatal(err)
+	}
+	if err := ours.Look(t.Context(), again); err != nil {
+		t.Errorf("the later grant: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if other, err := theirs.Acquire(ctx, ask()); err == nil && other.After < again.Through {
+		t.Errorf("another process has %+v beside %+v", other, again)
+	}
+}
