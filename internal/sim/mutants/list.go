@@ -104,7 +104,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a steady clock falls back below what was issued", regime: sim.Durable,
-		edits: []edit{{"steady.go", "max(wall, used), false", "wall, false"}},
+		edits: []edit{{"steady.go", "s.mono, s.time = mono, max(wall, used)\n", "s.mono, s.time = mono, wall\n"}},
 	},
 	{
 		name: "ids go on after the end", regime: sim.Durable,
@@ -132,7 +132,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "the grace of a new pool is not waited out", regime: sim.Reasserted,
-		edits: []edit{{"lease/join.go", "s.cfg.Time.Sleep(ctx, s.cfg.Grace)", "s.cfg.Time.Sleep(ctx, 0)"}},
+		edits: []edit{{"lease/join.go", "s.cfg.Time.Sleep(ctx, s.cfg.Grace)", "s.cfg.Time.Sleep(ctx, 1)"}},
 	},
 	{
 		name: "a slot made in a store wiped meanwhile is used", regime: sim.Reasserted,
@@ -162,7 +162,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a strict claim does not wait", regime: sim.Strict,
-		edits: []edit{{"lease/strict.go", "s.cfg.Time.Sleep(ctx, s.cfg.Strict)", "s.cfg.Time.Sleep(ctx, 0)"}},
+		edits: []edit{{"lease/strict.go", "s.cfg.Time.Sleep(ctx, s.cfg.Strict)", "s.cfg.Time.Sleep(ctx, 1)"}},
 	},
 	{
 		name: "a strict claim is not looked at after its wait", regime: sim.Strict,
@@ -170,7 +170,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a strict claim that vanished is written anew", regime: sim.Strict,
-		edits: []edit{{"lease/strict.go", "	if entry.Revision != h.revision { // 0 if it is gone\n		s.forget(held.Worker)\n", "	if entry.Revision == 0 {\n		return s.reassert(ctx, held.Worker, h)\n	}\n	if entry.Revision != h.revision {\n		s.forget(held.Worker)\n"}},
+		edits: []edit{{"lease/strict.go", "	if entry.Revision != h.revision { // 0 if it is gone\n		s.forget(held.Worker, held.After)\n", "	if entry.Revision == 0 {\n		return s.reassert(ctx, held.Worker, h)\n	}\n	if entry.Revision != h.revision {\n		s.forget(held.Worker, held.After)\n"}},
 	},
 	{
 		name: "a strict holder goes on after its fence", regime: sim.Strict, slow: true,
