@@ -1,6 +1,8 @@
 package firn_test
 
 import (
+	"context"
+	"testing"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -18,4 +20,28 @@ func mustLayout(text string) firn.Layout {
 		panic(err)
 	}
 	return l
+}
+
+// seconds has ticks of a second, with eight ids each.
+var seconds = mustLayout("41/0/6/3,unit=1s")
+
+// onLease returns a generator of worker 5 on a wall clock that shows tick now, which has
+// issued the first id of it and is granted so many ticks more.
+func onLease(t *testing.T, chain string, more firn.Tick, switchTo func(context.Context, firn.Tick) (firn.Grant, error)) (g *firn.Generator, clock *faketime.Time, now firn.Tick) {
+	t.Helper()
+	clock = newFakeTime()
+	now, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err = firn.NewLeased(firn.Config{
+		Layout: seconds, Clock: firn.Wall, Rollback: parseChain(t, chain), Start: firn.StartZero, Time: clock, Switch: switchTo,
+	}, firn.Grant{Worker: 5, After: now - 1, Through: now + more})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Next(); err != nil {
+		t.Fatal(err)
+	}
+	return g, clock, now
 }

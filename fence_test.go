@@ -59,24 +59,9 @@ func TestAFenceReachedWhileCountingOnIsReportedAtOnce(t *testing.T) {
 	for _, chain := range []string{
 		"ahead 1000", "ahead 1000, history 8", "history 1, ahead 1000", "wait 1s, ahead 1000, refuse", "ahead 1000, switch",
 	} {
-		l := mustLayout("41/0/6/3,unit=1s")
-		clock := newFakeTime()
-		now, err := l.Tick(noon)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := firn.NewLeased(firn.Config{
-			Layout: l, Clock: firn.Wall, Rollback: parseChain(t, chain), Start: firn.StartZero, Time: clock,
-			Switch: func(context.Context, firn.Tick) (firn.Grant, error) {
-				return firn.Grant{}, errors.New("no worker left")
-			},
-		}, firn.Grant{Worker: 1, After: now - 1, Through: now + 100})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := g.Next(); err != nil {
-			t.Fatal(err)
-		}
+		g, clock, _ := onLease(t, chain, 100, func(context.Context, firn.Tick) (firn.Grant, error) {
+			return firn.Grant{}, errors.New("no worker left")
+		})
 		clock.Step(-10 * time.Second)
 		if n, err := g.Fill(context.Background(), make([]firn.ID, 1000)); n != 807 || !errors.Is(err, firn.ErrFence) {
 			t.Errorf("%s: while the clock is back: %d ids, %v", chain, n, err)
@@ -94,26 +79,14 @@ func TestAFenceReachedWhileCountingOnIsReportedAtOnce(t *testing.T) {
 
 // TestTheFenceIsNotTheLastWord: what stands after ahead in the chain may serve.
 func TestTheFenceIsNotTheLastWord(t *testing.T) {
-	l := mustLayout("41/0/6/3,unit=1s")
-	clock := newFakeTime()
-	now, err := l.Tick(noon)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := firn.NewLeased(firn.Config{
-		Layout: l, Clock: firn.Wall, Rollback: parseChain(t, "ahead 1000, switch"), Time: clock,
-		Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
-			return firn.Grant{Worker: 2, After: from - 1, Through: l.MaxTick()}, nil
-		},
-	}, firn.Grant{Worker: 1, After: now - 1, Through: now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if run, err := g.Take(context.Background(), 100); err != nil || run.Len() > 8 {
-		t.Fatalf("%d ids of one tick, %v", run.Len(), err)
+	g, clock, _ := onLease(t, "ahead 1000, switch", 0, func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+		return firn.Grant{Worker: 2, After: from - 1, Through: seconds.MaxTick()}, nil
+	})
+	if run, err := g.Take(context.Background(), 100); err != nil || run.Len() != 7 {
+		t.Fatalf("%d ids of the rest of a tick, %v", run.Len(), err)
 	}
 	clock.Step(-10 * time.Second)
-	if id, err := g.Next(); err != nil || id.Worker(l) != 2 {
+	if id, err := g.Next(); err != nil || id.Worker(seconds) != 2 {
 		t.Errorf("id %d, %v", id, err)
 	}
 }

@@ -93,20 +93,7 @@ func TestIDsIncreaseOverSeveralReplacements(t *testing.T) {
 // front of the clock does not have callers wait until the clock has caught up.
 func TestCountingOnGoesOnUnderAnotherGrant(t *testing.T) {
 	for _, chain := range []string{"ahead 1000", "ahead 1000, history 8"} {
-		l := mustLayout("41/0/6/3,unit=1s")
-		clock := newFakeTime()
-		now, err := l.Tick(noon)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.Wall, Rollback: parseChain(t, chain), Start: firn.StartZero, Time: clock},
-			firn.Grant{Worker: 2, After: now - 1, Through: now + 100_000})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := g.Next(); err != nil {
-			t.Fatal(err)
-		}
+		g, clock, now := onLease(t, chain, 100_000, nil)
 		clock.Step(-10 * time.Second)
 		ids := make([]firn.ID, 800) // of 100 ticks
 		if _, err := g.Fill(context.Background(), ids); err != nil {
@@ -124,24 +111,9 @@ func TestCountingOnGoesOnUnderAnotherGrant(t *testing.T) {
 
 // TestASwitchThatIssuedNothingLeavesNothingToWaitFor: order was given up with the switch.
 func TestASwitchThatIssuedNothingLeavesNothingToWaitFor(t *testing.T) {
-	l := mustLayout("41/0/6/3,unit=1s")
-	clock := newFakeTime()
-	now, err := l.Tick(noon)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := firn.NewLeased(firn.Config{
-		Layout: l, Clock: firn.Wall, Rollback: parseChain(t, "switch"), Time: clock,
-		Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
-			return firn.Grant{Worker: 2, After: from - 1, Through: from - 1}, nil // nothing yet
-		},
-	}, firn.Grant{Worker: 1, After: now - 1, Through: now + 100_000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := g.Next(); err != nil {
-		t.Fatal(err)
-	}
+	g, clock, now := onLease(t, "switch", 100_000, func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+		return firn.Grant{Worker: 2, After: from - 1, Through: from - 1}, nil // nothing yet
+	})
 	clock.Step(-1000 * time.Second)
 	if _, err := g.Next(); !errors.Is(err, firn.ErrFence) {
 		t.Fatal(err)
@@ -149,7 +121,7 @@ func TestASwitchThatIssuedNothingLeavesNothingToWaitFor(t *testing.T) {
 	if err := g.Replace(firn.Grant{Worker: 3, After: now - 1001, Through: now - 900}); err != nil {
 		t.Fatal(err)
 	}
-	if id, err := g.Next(); err != nil || clock.Slept() != 0 || id.Tick(l) != now-1000 {
-		t.Errorf("id %d of tick %d, %v, after sleeping %v", id, id.Tick(l), err, clock.Slept())
+	if id, err := g.Next(); err != nil || clock.Slept() != 0 || id.Tick(seconds) != now-1000 {
+		t.Errorf("id %d of tick %d, %v, after sleeping %v", id, id.Tick(seconds), err, clock.Slept())
 	}
 }

@@ -58,6 +58,9 @@ func TestNobodyTakesMoreNumbersThanMemoryHolds(t *testing.T) {
 	if _, err := f.Take(t.Context(), numbering.MaxTake+1); !errors.Is(err, firn.ErrRange) {
 		t.Errorf("%v", err)
 	}
+	if got := f.PerPeriod(); got != 9_999_999_999 {
+		t.Errorf("there are %d", got)
+	}
 	if text := next(t, f); text != "0000000001" {
 		t.Errorf("the first number is %s: those that were refused are used up", text)
 	}

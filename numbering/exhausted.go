@@ -19,7 +19,7 @@ func (e *exhaustedError) Unwrap() []error { return []error{ErrExhausted, e.cause
 // exhausted says that the period has no room for the numbers asked for, and what
 // helps; the counter, which does not know of templates, would name other ways.
 func (f *Format) exhausted(cause error) error {
-	has := fmt.Sprintf("%q has %d numbers in %s", f.cfg.Template, f.block-1, f.period.each())
+	has := fmt.Sprintf("%q has %d numbers in %s", f.cfg.Template, f.PerPeriod(), f.period.each())
 	var of *sequence.ExhaustedError
 	if !errors.As(cause, &of) || of.Block == 0 { // its own end is in the way
 		return fmt.Errorf("%w: %s: %w", ErrExhausted, has, cause)

@@ -109,6 +109,9 @@ func (f *Format) Next(ctx context.Context) (string, error) {
 	return all[0], nil
 }
 
+// PerPeriod returns how many numbers there are in a period; in all, without one.
+func (f *Format) PerPeriod() int64 { return f.block - 1 }
+
 // MaxTake is how many numbers [Format.Take] returns at most.
 const MaxTake = 1 << 20
 
@@ -116,7 +119,7 @@ const MaxTake = 1 << 20
 // N below 1, above [MaxTake] or above what a period has is a *[firn.RangeError]; else
 // errors are those of Next.
 func (f *Format) Take(ctx context.Context, n int) ([]string, error) {
-	if most := min(f.block-1, MaxTake); n < 1 || int64(n) > most {
+	if most := min(f.PerPeriod(), MaxTake); n < 1 || int64(n) > most {
 		return nil, firn.NewRangeError("how many numbers", int64(n), 1, most, "template "+f.cfg.Template)
 	}
 	now, err := f.now(ctx)

@@ -23,7 +23,11 @@ func TestOnlySoManyCallsWait(t *testing.T) {
 		txn := open(t, s, sequence.Config{})
 		leaving, leave := context.WithCancel(background)
 		var all sync.WaitGroup
-		all.Go(func() { _, _ = txn.Next(background) }) // is in the addition under way, and waits for no other
+		all.Go(func() { // is in the addition under way, and waits for no other
+			if _, err := txn.Next(background); err != nil {
+				t.Error(err)
+			}
+		})
 		synctest.Wait()
 		for i := range room {
 			ctx := background

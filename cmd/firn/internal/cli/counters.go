@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -117,29 +115,14 @@ func (f *counterFlags) number(flags *pflag.FlagSet, calendar string, n int64) (n
 	cfg := numbering.Config{Template: f.template, Zone: at}
 	check := cfg
 	check.Counter = (*sequence.Sequence)(nil) // it is not asked
-	if _, err = numbering.New(check); err != nil {
+	format, err := numbering.New(check)
+	if err != nil {
 		return numbering.Config{}, err
 	}
-	if most := perPeriod(f.template); n > most { // else some are used up before it turns out
+	if most := format.PerPeriod(); n > most { // else some are used up before it turns out
 		return numbering.Config{}, firn.NewRangeError("number of ids, -n", n, 1, most, "template "+f.template)
 	}
 	return cfg, nil
-}
-
-// perPeriod returns how many numbers a template has in a period. The template is one
-// that [numbering.New] takes: it has {n:WIDTH} once.
-func perPeriod(template string) int64 {
-	_, after, _ := strings.Cut(template, "{n:")
-	width, _, _ := strings.Cut(after, "}")
-	digits, err := strconv.Atoi(width)
-	if err != nil {
-		panic("a template without {n:WIDTH}: " + template)
-	}
-	most := int64(1)
-	for range digits {
-		most *= 10
-	}
-	return most - 1
 }
 
 // make makes the ids, over a store, and writes them.
