@@ -115,12 +115,12 @@ func (s *Store) read(ctx context.Context, key string, options ...clientv3.OpOpti
 }
 
 // CompareAndSwap implements [store.Store].
-func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	if err := store.CheckKey(key); err != nil {
-		return 0, err
+		return store.Entry{}, err
 	}
 	if err := store.CheckValue(key, value); err != nil {
-		return 0, err
+		return store.Entry{}, err
 	}
 	name := s.prefix + key
 	condition := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(name), "=", 0)}
@@ -137,12 +137,12 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 			Then(clientv3.OpPut(name, digits(revision)+separator+string(value))).Commit()
 	})
 	if err != nil {
-		return 0, s.wrap("compare-and-swap", key, err)
+		return store.Entry{}, s.wrap("compare-and-swap", key, err)
 	}
 	if !answer.Succeeded {
-		return 0, fmt.Errorf("etcdstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
+		return store.Entry{}, fmt.Errorf("etcdstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
 	}
-	return revision, nil
+	return store.Entry{Key: key, Value: value, Revision: revision}, nil
 }
 
 // Close closes the client. It may be called twice.

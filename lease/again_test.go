@@ -22,7 +22,7 @@ func (h *hooked) Get(ctx context.Context, key string) (store.Entry, error) {
 	return entry, err
 }
 
-func (h *hooked) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (h *hooked) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	h.once(key, &h.beforeWrite)
 	revision, err := h.Store.CompareAndSwap(ctx, key, old, value)
 	if err == nil {

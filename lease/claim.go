@@ -111,9 +111,6 @@ func (s *Slots) start(slot Slot, ask Ask) (firn.Tick, error) {
 
 // confirm makes sure, after a claim was written, that what it rests on holds.
 func (s *Slots) confirm(ctx context.Context, pool Pool, slot Slot, grant *firn.Grant) error {
-	if err := s.settle(ctx); err != nil {
-		return err
-	}
 	if s.cfg.Strict > 0 {
 		if err := s.outwait(ctx, *grant); err != nil {
 			return err
@@ -144,16 +141,6 @@ func (s *Slots) samePool(ctx context.Context, pool Pool) error {
 	}
 	if entry.Revision != pool.revision { // 0 if it is gone
 		return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)
-	}
-	return nil
-}
-
-// settle waits until a claim is where a failover does not lose it, if the store
-// is one that may. A renewal that is lost so is made good by the next: half a
-// window is left.
-func (s *Slots) settle(ctx context.Context) error {
-	if settler, ok := s.cfg.Store.(store.Settler); ok {
-		return settler.Settle(ctx)
 	}
 	return nil
 }

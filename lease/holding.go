@@ -264,9 +264,9 @@ func (s *Slots) write(ctx context.Context, worker int64, old store.Revision, h h
 		return 0, err
 	}
 	key := slotKey(s.cfg.Pool, s.cfg.Layout, s.cfg.Datacenter, worker)
-	revision, err := s.cfg.Store.CompareAndSwap(ctx, key, old, value)
+	written, err := s.cfg.Store.CompareAndSwap(ctx, key, old, value)
 	if err == nil || store.Unapplied(err) {
-		return revision, err
+		return written.Revision, err
 	}
 	for try := range maxReadBacks {
 		if try > 0 {

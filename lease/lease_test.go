@@ -248,10 +248,10 @@ type lockedStore struct {
 	tries int
 }
 
-func (l *lockedStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (l *lockedStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	if strings.HasPrefix(key, l.key) {
 		l.tries++
-		return 0, store.ErrUnavailable
+		return store.Entry{}, store.ErrUnavailable
 	}
 	return l.Faulty.CompareAndSwap(ctx, key, old, value)
 }
@@ -885,7 +885,7 @@ type wiping struct {
 	wipe func()
 }
 
-func (w *wiping) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (w *wiping) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	if strings.HasPrefix(key, w.at) && w.wipe != nil {
 		wipe := w.wipe
 		w.wipe = nil

@@ -62,14 +62,14 @@ func (s Slot) takeBack(ctx context.Context, in store.Store, p Pool, gone time.Ti
 		return s, err
 	}
 	key := slotKey(p.Name, p.Layout, s.Datacenter, s.Worker)
-	revision, err := in.CompareAndSwap(ctx, key, s.revision, value)
+	written, err := in.CompareAndSwap(ctx, key, s.revision, value)
 	if errors.Is(err, store.ErrConflict) {
 		return s, fmt.Errorf("lease: take back worker %d of pool %q: %w: its holder wrote it meanwhile, try again", s.Worker, p.Name, store.ErrConflict)
 	}
 	if err != nil {
 		return s, fmt.Errorf("lease: take back worker %d of pool %q: %w", s.Worker, p.Name, err)
 	}
-	err = s.read(store.Entry{Key: key, Value: value, Revision: revision})
+	err = s.read(written)
 	s.date(p.Layout)
 	return s, err
 }

@@ -167,12 +167,12 @@ func (s *Store) members(ctx context.Context, from, to string) ([]store.Entry, er
 }
 
 // CompareAndSwap implements [store.Store].
-func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	if err := store.CheckKey(key); err != nil {
-		return 0, err
+		return store.Entry{}, err
 	}
 	if err := store.CheckValue(key, value); err != nil {
-		return 0, err
+		return store.Entry{}, err
 	}
 	was := ""
 	if old != 0 {
@@ -183,12 +183,15 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 		return compareAndSwap.Run(ctx, s.client, []string{s.cfg.Key}, key, was, digits(revision), value).Int()
 	})
 	if err != nil {
-		return 0, s.wrap("compare-and-swap", key, err)
+		return store.Entry{}, s.wrap("compare-and-swap", key, err)
 	}
 	if written == 0 {
-		return 0, fmt.Errorf("redisstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
+		return store.Entry{}, fmt.Errorf("redisstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
 	}
-	return revision, nil
+	if err := s.Settle(ctx); err != nil {
+		return store.Entry{}, err
+	}
+	return store.Entry{Key: key, Value: value, Revision: revision}, nil
 }
 
 // now asks for the time on the server that has the set, of a cluster too.

@@ -159,12 +159,9 @@ func TestSentinelsLeadToThePrimaryAndToTheNextOne(t *testing.T) {
 	linked(t, raw(t, replica.Addr()))
 	sentinel := servers.Sentinel(t, "main", primary)
 	s := open(t, "redis://"+sentinel.Addr()+"/0?master=main")
-	revision, err := s.CompareAndSwap(ctx, "k", 0, []byte("before"))
+	written, err := s.CompareAndSwap(ctx, "k", 0, []byte("before"))
 	if err != nil {
 		t.Fatal(err)
-	}
-	if err := s.Settle(ctx); err != nil {
-		t.Fatalf("a replica is there: %v", err)
 	}
 	watcher := raw(t, sentinel.Addr())
 	await(t, "the Sentinel to know the replica", func() bool {
@@ -173,7 +170,7 @@ func TestSentinelsLeadToThePrimaryAndToTheNextOne(t *testing.T) {
 	})
 	primary.Kill()
 	await(t, "the failover", func() bool {
-		_, err := s.CompareAndSwap(ctx, "k", revision, []byte("after"))
+		_, err := s.CompareAndSwap(ctx, "k", written.Revision, []byte("after"))
 		return err == nil
 	})
 	if e, err := s.Get(ctx, "k"); err != nil || string(e.Value) != "after" {
@@ -225,10 +222,11 @@ func TestAWriteRepeatedOnTheWayIsOneWrite(t *testing.T) {
 	server := servers.Redis(t)
 	ctx := context.Background()
 	s := open(t, "redis://"+server.Addr())
-	revision, err := s.CompareAndSwap(ctx, "k", 0, []byte("v"))
+	written, err := s.CompareAndSwap(ctx, "k", 0, []byte("v"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	revision := written.Revision
 	operator := raw(t, server.Addr())
 	again, err := redisstore.Script.Run(ctx, operator, []string{"firn"}, "k", "", fmt.Sprintf("%016x", uint64(revision)), "v").Int()
 	if err != nil || again != 1 {

@@ -95,10 +95,10 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 		if err != nil {
 			return Range{}, err
 		}
-		revision, err := c.store.CompareAndSwap(ctx, key, entry.Revision, m.value)
+		written, err := c.store.CompareAndSwap(ctx, key, entry.Revision, m.value)
 		switch {
 		case err == nil:
-			m.grant.revision = revision
+			m.grant.revision = written.Revision
 			return m.grant, nil
 		case errors.Is(err, store.ErrConflict):
 		case store.Unapplied(err):

@@ -222,7 +222,7 @@ func (b before) Get(ctx context.Context, key string) (store.Entry, error) {
 	return b.Store.Get(ctx, key)
 }
 
-func (b before) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (b before) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	b.do()
 	return b.Store.CompareAndSwap(ctx, key, old, value)
 }

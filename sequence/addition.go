@@ -214,7 +214,7 @@ func (s *Sequence) write(ctx context.Context, last int64) (applied bool, err err
 		return false, err
 	}
 	began := s.all.cfg.Time.Monotonic()
-	revision, err := s.all.cfg.Store.CompareAndSwap(ctx, s.key, s.counter.revision, value)
+	written, err := s.all.cfg.Store.CompareAndSwap(ctx, s.key, s.counter.revision, value)
 	switch {
 	case errors.Is(err, store.ErrConflict):
 		s.conflicts++
@@ -233,16 +233,11 @@ func (s *Sequence) write(ctx context.Context, last int64) (applied bool, err err
 			s.backoff.lost(s.counter.revision, s.all.cfg.Time.Monotonic(), s.all.cfg.Random)
 			return false, s.again(err, func(state *State) { state.Lost++ })
 		}
-		revision = entry.Revision
+		written = entry
 		s.count(func(state *State) { state.Lost++ })
 	}
 	s.pace.took(s.all.cfg.Time.Monotonic() - began)
-	s.counter.learn(last, revision)
-	if settler, ok := s.all.cfg.Store.(store.Settler); ok {
-		if err := settler.Settle(ctx); err != nil {
-			return false, err // what may be forgotten is given to nobody
-		}
-	}
+	s.counter.learn(last, written.Revision)
 	s.conflicts, s.lost, s.backoff = 0, 0, backoff{}
 	s.pace.wins++
 	s.count(func(state *State) { state.Additions++ })

@@ -28,7 +28,7 @@ func (l *lagging) Get(ctx context.Context, key string) (store.Entry, error) {
 	return l.Store.Get(ctx, key)
 }
 
-func (l *lagging) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (l *lagging) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	l.calls++
 	return l.Store.CompareAndSwap(ctx, key, old, value)
 }

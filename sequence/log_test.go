@@ -26,9 +26,9 @@ func (g *gone) Get(ctx context.Context, key string) (store.Entry, error) {
 	return g.Store.Get(ctx, key)
 }
 
-func (g *gone) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (g *gone) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	if g.away.Load() {
-		return 0, store.ErrUnavailable
+		return store.Entry{}, store.ErrUnavailable
 	}
 	return g.Store.CompareAndSwap(ctx, key, old, value)
 }

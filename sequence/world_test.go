@@ -215,8 +215,8 @@ func (c *client) Get(ctx context.Context, key string) (store.Entry, error) {
 }
 
 // CompareAndSwap implements [store.Store].
-func (c *client) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
-	return travel(ctx, c, func() (store.Revision, error) {
+func (c *client) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	return travel(ctx, c, func() (store.Entry, error) {
 		return c.Store.CompareAndSwap(context.Background(), key, old, value)
 	})
 }

@@ -31,6 +31,12 @@ type Entry struct {
 	Key      string
 	Value    []byte
 	Revision Revision
+	// Life names the life of the store that confirmed a write; only CompareAndSwap
+	// sets it. A store begins a new life when it may have forgotten what it
+	// confirmed: it was restarted, failed over, made anew, or restored from a copy.
+	// The name is the same for all handles, and never used again. Empty: the store
+	// has no such name.
+	Life string
 }
 
 // A Store is a linearizable map of registers: every call takes effect at one
@@ -41,13 +47,18 @@ type Store interface {
 	Get(ctx context.Context, key string) (Entry, error)
 
 	// CompareAndSwap writes value if the revision of key is still old; with old
-	// 0, if key does not exist. It returns the new revision.
+	// 0, if key does not exist. It returns the entry as written.
 	//
-	// There are three outcomes. Nil: applied, and durable. An error that is
-	// [ErrConflict] or [ErrRefused]: certainly not applied, see [Unapplied]. Any
-	// other error, those of ctx included: unknown. The write may have been
-	// applied, or may be applied later still; read back before relying on either.
-	CompareAndSwap(ctx context.Context, key string, old Revision, value []byte) (Revision, error)
+	// There are three outcomes. Nil: applied and confirmed, which means that it
+	// survives whatever the store is set up to survive. A replica that may be
+	// promoted has it, say. An error that is [ErrConflict] or [ErrRefused]: certainly
+	// not applied, see [Unapplied]. Any other error, those of ctx included: unknown.
+	// The write may have been applied, or may be applied later still; and what was
+	// applied may not survive. Only another confirmed write settles that. A read
+	// does not: it may come from a server that is about to lose what it shows.
+	//
+	// Do not call it directly: internal/register upholds this for all of Firn.
+	CompareAndSwap(ctx context.Context, key string, old Revision, value []byte) (Entry, error)
 
 	// List returns the entries whose keys begin with prefix, sorted by key.
 	List(ctx context.Context, prefix string) ([]Entry, error)
@@ -67,15 +78,6 @@ type Clock interface {
 // a pool made anew in it need not wait for holders from an earlier life.
 type Embedded interface {
 	Embedded() bool
-}
-
-// A Settler is a store that may lose what it acknowledged when a server fails,
-// since replicas are brought up to date afterwards. Settle returns nil once all
-// that was written and read through this handle before it is also where it
-// survives that, as far as the store can tell; else it says why not. What should
-// not be lost is settled before anything is built on it.
-type Settler interface {
-	Settle(ctx context.Context) error
 }
 
 // The errors of a Store, to be asked for with [errors.Is].

@@ -31,7 +31,7 @@ func TestCallsWithoutADeadlineEndWhileTheServerIsAway(t *testing.T) {
 			t.Parallel()
 			server := servers.ZooKeeper(t)
 			s := open(t, "zookeeper://"+server.Addr())
-			revision, err := s.CompareAndSwap(ctx, "k", 0, nil)
+			written, err := s.CompareAndSwap(ctx, "k", 0, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +41,7 @@ func TestCallsWithoutADeadlineEndWhileTheServerIsAway(t *testing.T) {
 			for op, call := range map[string]func() error{
 				"get":   func() error { _, err := s.Get(ctx, "k"); return err },
 				"list":  func() error { _, err := s.List(ctx, ""); return err },
-				"write": func() error { _, err := s.CompareAndSwap(ctx, "k", revision, nil); return err },
+				"write": func() error { _, err := s.CompareAndSwap(ctx, "k", written.Revision, nil); return err },
 				"new":   func() error { _, err := s.CompareAndSwap(ctx, "new", 0, nil); return err },
 			} {
 				group.Go(func() {
@@ -87,10 +87,11 @@ func TestAStoreOutlivesItsSession(t *testing.T) {
 	server := servers.ZooKeeper(t)
 	between := newProxy(t, server.Addr())
 	s := open(t, "zookeeper://"+between.Addr()+"/shop")
-	revision, err := s.CompareAndSwap(ctx, "k", 0, []byte("v"))
+	written, err := s.CompareAndSwap(ctx, "k", 0, []byte("v"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	revision := written.Revision
 	before := sessions(t, server)
 	if len(before) != 1 {
 		t.Fatalf("sessions %q, want one", before)
@@ -139,10 +140,11 @@ func TestAWriteNobodyWaitsForIsNotBegun(t *testing.T) {
 	server := servers.ZooKeeper(t)
 	between := newProxy(t, server.Addr())
 	s := open(t, "zookeeper://"+between.Addr())
-	revision, err := s.CompareAndSwap(context.Background(), "k", 0, []byte("before"))
+	written, err := s.CompareAndSwap(context.Background(), "k", 0, []byte("before"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	revision := written.Revision
 	ctx, cancel := context.WithCancel(context.Background())
 	held, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once

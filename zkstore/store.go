@@ -132,12 +132,12 @@ func (s *Store) read(key string) (store.Entry, *zk.Stat, error) {
 }
 
 // CompareAndSwap implements [store.Store].
-func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	if err := store.CheckKey(key); err != nil {
-		return 0, err
+		return store.Entry{}, err
 	}
 	if err := store.CheckValue(key, value); err != nil {
-		return 0, err
+		return store.Entry{}, err
 	}
 	revision := store.Revision(rand.Int64() | 1) // never 0
 	_, err := call(ctx, s, func(ctx context.Context) (struct{}, error) {
@@ -149,11 +149,11 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 	})
 	switch {
 	case errors.Is(err, store.ErrConflict):
-		return 0, fmt.Errorf("zkstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
+		return store.Entry{}, fmt.Errorf("zkstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
 	case err != nil:
-		return 0, wrap("compare-and-swap", key, err)
+		return store.Entry{}, wrap("compare-and-swap", key, err)
 	}
-	return revision, nil
+	return store.Entry{Key: key, Value: value, Revision: revision}, nil
 }
 
 // List implements [store.Store].

@@ -79,11 +79,11 @@ func TestALevelIsNoRegisterUntilItIsWritten(t *testing.T) {
 	s := open(t, "zookeeper://"+server.Addr())
 	write := func(key string, old store.Revision) store.Revision {
 		t.Helper()
-		revision, err := s.CompareAndSwap(ctx, key, old, []byte("of "+key))
+		e, err := s.CompareAndSwap(ctx, key, old, []byte("of "+key))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return revision
+		return e.Revision
 	}
 	keys := func(prefix string) (keys []string) {
 		t.Helper()

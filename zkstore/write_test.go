@@ -55,10 +55,11 @@ func TestAWriteOnItsWayDoesNotHitWhatWasWrittenMeanwhile(t *testing.T) {
 			between := newProxy(t, server.Addr())
 			path := "/" + strings.ReplaceAll(name, " ", "-")
 			slow, other := open(t, "zookeeper://"+between.Addr()+path), open(t, "zookeeper://"+server.Addr()+path)
-			first, err := slow.CompareAndSwap(ctx, "k", 0, []byte("first"))
+			written, err := slow.CompareAndSwap(ctx, "k", 0, []byte("first"))
 			if err != nil {
 				t.Fatal(err)
 			}
+			first := written.Revision
 			held, release := make(chan struct{}), make(chan struct{})
 			between.setHold(func(op int32) {
 				if op == setData || op == multi {
@@ -119,7 +120,8 @@ func TestARegisterWrittenByHandTakesWritesAndNoOlderRevision(t *testing.T) {
 			path := "/" + strings.ReplaceAll(name, " ", "-")
 			s := open(t, "zookeeper://"+server.Addr()+path)
 			write := func(old store.Revision) (store.Revision, error) {
-				return s.CompareAndSwap(ctx, "k", old, fmt.Append(nil, "over ", old))
+				e, err := s.CompareAndSwap(ctx, "k", old, fmt.Append(nil, "over ", old))
+				return e.Revision, err
 			}
 			first, err1 := write(0)
 			second, err2 := write(first)

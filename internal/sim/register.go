@@ -119,14 +119,14 @@ func (s *register) expired(key string) bool {
 	return ok && at <= s.w.now
 }
 
-func (s *register) swap(key string, old store.Revision, value []byte) (store.Revision, error) {
+func (s *register) swap(key string, old store.Revision, value []byte) (store.Entry, error) {
 	i, ok := find(s.entries, key)
 	var have store.Revision
 	if ok && !s.expired(key) {
 		have = s.entries[i].Revision
 	}
 	if have != old {
-		return 0, store.ErrConflict
+		return store.Entry{}, store.ErrConflict
 	}
 	delete(s.expires, key)
 	s.revisions++
@@ -138,7 +138,7 @@ func (s *register) swap(key string, old store.Revision, value []byte) (store.Rev
 		entries = slices.Insert(entries, i, e)
 	}
 	s.setTo(entries)
-	return e.Revision, nil
+	return e, nil
 }
 
 func list(entries []store.Entry, prefix string) []store.Entry {
@@ -154,7 +154,7 @@ func list(entries []store.Entry, prefix string) []store.Entry {
 type direct struct{ *register }
 
 func (s direct) Get(_ context.Context, key string) (store.Entry, error) { return s.get(s.entries, key) }
-func (s direct) CompareAndSwap(_ context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (s direct) CompareAndSwap(_ context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	return s.swap(key, old, value)
 }
 func (s direct) List(_ context.Context, prefix string) ([]store.Entry, error) {
@@ -186,13 +186,13 @@ func (c client) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 }
 
 // CompareAndSwap implements [store.Store].
-func (c client) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (c client) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	w := c.m.w
 	if w.faults.strikes(refused) {
 		w.trace.say(c.m, "write %s: refused", key)
-		return 0, fmt.Errorf("the simulated store: %w", store.ErrRefused)
+		return store.Entry{}, fmt.Errorf("the simulated store: %w", store.ErrRefused)
 	}
-	return ask(ctx, c.m, key, false, func([]store.Entry) (store.Revision, error) {
+	return ask(ctx, c.m, key, false, func([]store.Entry) (store.Entry, error) {
 		if w.store.ambush && old == 0 {
 			if _, there := find(w.store.entries, key); there {
 				w.store.ambush = false
@@ -200,9 +200,9 @@ func (c client) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 				w.store.setTo(nil)
 			}
 		}
-		revision, err := w.store.swap(key, old, value)
-		w.trace.say(c.m, "write %s over revision %d: revision %d, %v: %s", key, old, revision, err, value)
-		return revision, err
+		e, err := w.store.swap(key, old, value)
+		w.trace.say(c.m, "write %s over revision %d: revision %d, %v: %s", key, old, e.Revision, err, value)
+		return e, err
 	})
 }
 

@@ -61,24 +61,25 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 }
 
 // CompareAndSwap implements [store.Store].
-func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	if err := store.CheckKey(key); err != nil {
-		return 0, err
+		return store.Entry{}, err
 	}
 	if err := store.CheckValue(key, value); err != nil {
-		return 0, err
+		return store.Entry{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.open(ctx, "compare-and-swap", key); err != nil {
-		return 0, err
+		return store.Entry{}, err
 	}
 	if now := s.entries[key].Revision; now != old {
-		return 0, fmt.Errorf("memstore: compare-and-swap %q: %w: revision %d, not %d", key, store.ErrConflict, now, old)
+		return store.Entry{}, fmt.Errorf("memstore: compare-and-swap %q: %w: revision %d, not %d", key, store.ErrConflict, now, old)
 	}
-	revision := store.Revision(s.random() | 1) // never 0
-	s.entries[key] = store.Entry{Key: key, Value: slices.Clone(value), Revision: revision}
-	return revision, nil
+	e := store.Entry{Key: key, Value: slices.Clone(value), Revision: store.Revision(s.random() | 1)} // never 0
+	s.entries[key] = e
+	e.Value = value
+	return e, nil
 }
 
 // List implements [store.Store].

@@ -20,11 +20,11 @@ func TestItIsAStore(t *testing.T) {
 
 func put(t *testing.T, s store.Store, key string, old store.Revision, value string) store.Revision {
 	t.Helper()
-	revision, err := s.CompareAndSwap(context.Background(), key, old, []byte(value))
+	e, err := s.CompareAndSwap(context.Background(), key, old, []byte(value))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return revision
+	return e.Revision
 }
 
 func TestARestoredSnapshotIsAsItWasAndGivesNoRevisionAgain(t *testing.T) {

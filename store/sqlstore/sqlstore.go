@@ -149,12 +149,12 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 }
 
 // CompareAndSwap implements [store.Store].
-func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	if err := store.CheckKey(key); err != nil {
-		return 0, err
+		return store.Entry{}, err
 	}
 	if err := store.CheckValue(key, value); err != nil {
-		return 0, err
+		return store.Entry{}, err
 	}
 	if value == nil {
 		value = []byte{} // a nil slice would be written as NULL
@@ -174,12 +174,12 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 			return err
 		})
 	}); err != nil {
-		return 0, err
+		return store.Entry{}, err
 	}
 	if changed == 0 {
-		return 0, fmt.Errorf("sqlstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
+		return store.Entry{}, fmt.Errorf("sqlstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
 	}
-	return revision, nil
+	return store.Entry{Key: key, Value: value, Revision: revision}, nil
 }
 
 // afterAll sorts after every printable character.

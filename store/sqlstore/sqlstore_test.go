@@ -160,8 +160,8 @@ func TestAWriteThatChangesNoRowIsAConflict(t *testing.T) {
 			t.Errorf("from %d, no row: %v", old, err)
 		}
 		changed = 1
-		if r, err := s.CompareAndSwap(context.Background(), "k", old, nil); err != nil || r == 0 {
-			t.Errorf("from %d, one row: %d, %v", old, r, err)
+		if e, err := s.CompareAndSwap(context.Background(), "k", old, nil); err != nil || e.Revision == 0 {
+			t.Errorf("from %d, one row: %v, %v", old, e, err)
 		}
 	}
 }

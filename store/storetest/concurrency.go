@@ -30,9 +30,9 @@ func increment(s store.Store, key string) (store.Revision, error) {
 				return 0, err
 			}
 		}
-		revision, err := s.CompareAndSwap(ctx, key, e.Revision, []byte(strconv.Itoa(n+1)))
+		written, err := s.CompareAndSwap(ctx, key, e.Revision, []byte(strconv.Itoa(n+1)))
 		if !errors.Is(err, store.ErrConflict) {
-			return revision, err
+			return written.Revision, err
 		}
 	}
 }
@@ -100,12 +100,12 @@ func creators(t *testing.T, _ Factory, s store.Store) {
 		)
 		for i := range 8 {
 			group.Go(func() {
-				r, err := s.CompareAndSwap(ctx, key, 0, []byte(strconv.Itoa(i)))
+				e, err := s.CompareAndSwap(ctx, key, 0, []byte(strconv.Itoa(i)))
 				switch {
 				case err == nil:
 					wins.Add(1)
 					winner.Store(int64(i))
-					revision.Store(int64(r))
+					revision.Store(int64(e.Revision))
 				case !errors.Is(err, store.ErrConflict):
 					t.Errorf("create %q: %v", key, err)
 				}
@@ -133,11 +133,12 @@ func readers(t *testing.T, _ Factory, s store.Store) {
 	group.Go(func() {
 		defer acknowledged.Store(last) // lets the readers end, whatever happens
 		for i := 1; i <= last; i++ {
-			var err error
-			if revision, err = s.CompareAndSwap(ctx, "counter", revision, []byte(strconv.Itoa(i))); err != nil {
+			written, err := s.CompareAndSwap(ctx, "counter", revision, []byte(strconv.Itoa(i)))
+			if err != nil {
 				t.Errorf("write %d: %v", i, err)
 				return
 			}
+			revision = written.Revision
 			acknowledged.Store(int64(i))
 		}
 	})

@@ -147,7 +147,7 @@ func (f *Faulty) Get(ctx context.Context, key string) (store.Entry, error) {
 }
 
 // CompareAndSwap implements [store.Store].
-func (f *Faulty) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (f *Faulty) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	outcome, err := f.decide(OpCompareAndSwap, key)
 	if outcome == FailLate {
 		f.mu.Lock()
@@ -155,11 +155,11 @@ func (f *Faulty) CompareAndSwap(ctx context.Context, key string, old store.Revis
 		f.mu.Unlock()
 	}
 	if err != nil {
-		return 0, err
+		return store.Entry{}, err
 	}
 	revision, err := f.inner.CompareAndSwap(ctx, key, old, value)
 	if outcome == FailApplied {
-		return 0, lost(OpCompareAndSwap, key) // a conflict is lost on the way back as well
+		return store.Entry{}, lost(OpCompareAndSwap, key) // a conflict is lost on the way back as well
 	}
 	return revision, err
 }

@@ -104,14 +104,14 @@ func mustClose(t *testing.T, s store.Store) {
 // put writes and expects it to be applied.
 func put(t *testing.T, s store.Store, key string, old store.Revision, value string) store.Revision {
 	t.Helper()
-	revision, err := s.CompareAndSwap(context.Background(), key, old, []byte(value))
+	e, err := s.CompareAndSwap(context.Background(), key, old, []byte(value))
 	if err != nil {
 		t.Fatalf("compare-and-swap %q from %d: %v", key, old, err)
 	}
-	if revision == 0 || revision == old {
-		t.Fatalf("compare-and-swap %q from %d: revision %d", key, old, revision)
+	if e.Revision == 0 || e.Revision == old || e.Key != key || string(e.Value) != value {
+		t.Fatalf("compare-and-swap %q from %d: %+v", key, old, e)
 	}
-	return revision
+	return e.Revision
 }
 
 // conflict writes and expects it not to be applied.
@@ -198,11 +198,11 @@ func values(t *testing.T, _ Factory, s store.Store) {
 		between := put(t, s, key, first, "between")
 		holds(t, s, key, value, put(t, s, key, between, value)) // changed to it
 	}
-	revision, err := s.CompareAndSwap(context.Background(), "nil", 0, nil)
+	written, err := s.CompareAndSwap(context.Background(), "nil", 0, nil)
 	if err != nil {
 		t.Fatalf("a nil value: %v, want it taken as an empty one", err)
 	}
-	holds(t, s, "nil", "", revision)
+	holds(t, s, "nil", "", written.Revision)
 	list, err := s.List(context.Background(), "nil")
 	if err != nil || len(list) != 1 || len(list[0].Value) != 0 {
 		t.Errorf("list of an empty value: %v, %v", list, err)
@@ -212,12 +212,12 @@ func values(t *testing.T, _ Factory, s store.Store) {
 func ownership(t *testing.T, _ Factory, s store.Store) {
 	ctx := context.Background()
 	value := []byte("value")
-	revision, err := s.CompareAndSwap(ctx, "k", 0, value)
+	written, err := s.CompareAndSwap(ctx, "k", 0, value)
 	if err != nil {
 		t.Fatal(err)
 	}
 	copy(value, "XXXXX")
-	holds(t, s, "k", "value", revision)
+	holds(t, s, "k", "value", written.Revision)
 	e, err := s.Get(ctx, "k")
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func ownership(t *testing.T, _ Factory, s store.Store) {
 		t.Fatalf("list: %v, %v", list, err)
 	}
 	copy(list[0].Value, "ZZZZZ")
-	holds(t, s, "k", "value", revision)
+	holds(t, s, "k", "value", written.Revision)
 }
 
 // sorted returns keys in the order a listing has them.

@@ -65,9 +65,9 @@ func (h *handle) List(ctx context.Context, prefix string) ([]store.Entry, error)
 	return list, errors.Join(err, h.gone())
 }
 
-func (h *handle) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (h *handle) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	if err := h.gone(); err != nil {
-		return 0, err
+		return store.Entry{}, err
 	}
 	h.answer(ctx)
 	return h.Store.CompareAndSwap(ctx, key, old, value)
@@ -117,7 +117,7 @@ func TestAStoreInGoodOrderPasses(t *testing.T) {
 type broken struct {
 	store.Store
 	get  func(s store.Store, key string) (store.Entry, error)
-	swap func(s store.Store, key string, old store.Revision, value []byte) (store.Revision, error)
+	swap func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error)
 	list func(s store.Store, prefix string) ([]store.Entry, error)
 
 	restart func(*memstore.Store)
@@ -130,7 +130,7 @@ func (b *broken) Get(ctx context.Context, key string) (store.Entry, error) {
 	return b.Store.Get(ctx, key)
 }
 
-func (b *broken) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (b *broken) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	if b.swap != nil && ctx.Err() == nil {
 		return b.swap(b.Store, key, old, value)
 	}
@@ -149,7 +149,7 @@ var bg = context.Background()
 // faults are ways in which backends go wrong.
 var faults = map[string]func() *broken{
 	"create replaces": func() *broken {
-		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Revision, error) {
+		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
 			if e, err := s.Get(bg, key); err == nil && old == 0 {
 				old = e.Revision
 			}
@@ -157,7 +157,7 @@ var faults = map[string]func() *broken{
 		}}
 	},
 	"the revision is not compared": func() *broken {
-		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Revision, error) {
+		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
 			if e, err := s.Get(bg, key); err == nil && old != 0 {
 				old = e.Revision
 			}
@@ -165,7 +165,7 @@ var faults = map[string]func() *broken{
 		}}
 	},
 	"an absent key may be written from any revision": func() *broken {
-		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Revision, error) {
+		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
 			if _, err := s.Get(bg, key); errors.Is(err, store.ErrNotFound) {
 				old = 0
 			}
@@ -173,26 +173,26 @@ var faults = map[string]func() *broken{
 		}}
 	},
 	"a write of the same value changes nothing": func() *broken {
-		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Revision, error) {
+		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
 			if e, err := s.Get(bg, key); err == nil && e.Revision == old && string(e.Value) == string(value) {
-				return old, nil
+				return e, nil
 			}
 			return s.CompareAndSwap(bg, key, old, value)
 		}}
 	},
 	"a conflict is no conflict to errors.Is": func() *broken {
-		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Revision, error) {
-			revision, err := s.CompareAndSwap(bg, key, old, value)
+		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			written, err := s.CompareAndSwap(bg, key, old, value)
 			if errors.Is(err, store.ErrConflict) {
 				err = errors.New(err.Error())
 			}
-			return revision, err
+			return written, err
 		}}
 	},
 	"keys are told apart without case": func() *broken {
 		return &broken{
 			get: func(s store.Store, key string) (store.Entry, error) { return s.Get(bg, strings.ToLower(key)) },
-			swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Revision, error) {
+			swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
 				return s.CompareAndSwap(bg, strings.ToLower(key), old, value)
 			},
 		}
@@ -222,27 +222,27 @@ var faults = map[string]func() *broken{
 		}}
 	},
 	"a value ends at its first NUL": func() *broken {
-		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Revision, error) {
+		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
 			before, _, _ := strings.Cut(string(value), "\x00")
 			return s.CompareAndSwap(bg, key, old, []byte(before))
 		}}
 	},
 	"a value is made UTF-8": func() *broken {
-		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Revision, error) {
+		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
 			return s.CompareAndSwap(bg, key, old, []byte(strings.ToValidUTF8(string(value), "?")))
 		}}
 	},
 	"compare and swap are two steps": func() *broken {
-		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Revision, error) {
+		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
 			if e, err := s.Get(bg, key); err == nil && e.Revision != old || err != nil && old != 0 {
 				return s.CompareAndSwap(bg, key, old, value)
 			}
 			for {
 				runtime.Gosched() // lets another in between, which a network does by itself
 				e, _ := s.Get(bg, key)
-				revision, err := s.CompareAndSwap(bg, key, e.Revision, value)
+				written, err := s.CompareAndSwap(bg, key, e.Revision, value)
 				if !errors.Is(err, store.ErrConflict) {
-					return revision, err
+					return written, err
 				}
 			}
 		}}

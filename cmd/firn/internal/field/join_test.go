@@ -29,7 +29,7 @@ func (c *counted) List(ctx context.Context, prefix string) ([]store.Entry, error
 	return c.Store.List(ctx, prefix)
 }
 
-func (c *counted) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (c *counted) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	c.writes.Add(1)
 	r, err := c.Store.CompareAndSwap(ctx, key, old, value)
 	if errors.Is(err, store.ErrConflict) {

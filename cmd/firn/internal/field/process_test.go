@@ -273,9 +273,9 @@ func (l *line) List(ctx context.Context, prefix string) ([]store.Entry, error) {
 	return l.Store.List(ctx, prefix)
 }
 
-func (l *line) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (l *line) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	if l.gone.Load() {
-		return 0, errCut
+		return store.Entry{}, errCut
 	}
 	return l.Store.CompareAndSwap(ctx, key, old, value)
 }

@@ -330,7 +330,7 @@ type slowStore struct {
 	once    sync.Once
 }
 
-func (s *slowStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (s *slowStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	if strings.HasPrefix(key, s.prefix) {
 		s.once.Do(func() { close(s.entered) })
 		<-s.gate
@@ -372,7 +372,7 @@ type meetingStore struct {
 	seen    sync.Map // pools by prefix
 }
 
-func (s *meetingStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (s *meetingStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	pool, _, _ := strings.Cut(strings.TrimPrefix(key, "firn/"), "/")
 	if _, again := s.seen.LoadOrStore(pool, true); !again && s.missing.Add(-1) == 0 {
 		close(s.met)
@@ -380,7 +380,7 @@ func (s *meetingStore) CompareAndSwap(ctx context.Context, key string, old store
 	select {
 	case <-s.met:
 	case <-ctx.Done():
-		return 0, context.Cause(ctx)
+		return store.Entry{}, context.Cause(ctx)
 	}
 	return s.Store.CompareAndSwap(ctx, key, old, value)
 }
@@ -406,16 +406,16 @@ type brokenStore struct {
 	applies bool
 }
 
-func (s *brokenStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (s *brokenStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	if !strings.HasPrefix(key, s.prefix) {
 		return s.Store.CompareAndSwap(ctx, key, old, value)
 	}
 	if s.applies {
 		if _, err := s.Store.CompareAndSwap(ctx, key, old, value); err != nil {
-			return 0, err
+			return store.Entry{}, err
 		}
 	}
-	return 0, fmt.Errorf("the answer was lost: %w", store.ErrUnavailable)
+	return store.Entry{}, fmt.Errorf("the answer was lost: %w", store.ErrUnavailable)
 }
 
 func TestAStoreThatFailsLeavesTheOldInForce(t *testing.T) {
@@ -588,7 +588,7 @@ type pairedStore struct {
 	both    sync.WaitGroup
 }
 
-func (s *pairedStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (s *pairedStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	if s.closing.Load() && strings.HasPrefix(key, "firn/segment:") {
 		s.both.Done()
 		met := make(chan struct{})
@@ -596,7 +596,7 @@ func (s *pairedStore) CompareAndSwap(ctx context.Context, key string, old store.
 		select {
 		case <-met:
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return store.Entry{}, ctx.Err()
 		}
 	}
 	return s.Store.CompareAndSwap(ctx, key, old, value)

@@ -58,9 +58,9 @@ func (s *standingStore) Get(ctx context.Context, key string) (store.Entry, error
 	return s.Store.Get(ctx, key)
 }
 
-func (s *standingStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (s *standingStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	if err := s.pass(ctx); err != nil {
-		return 0, err
+		return store.Entry{}, err
 	}
 	return s.Store.CompareAndSwap(ctx, key, old, value)
 }

@@ -49,9 +49,9 @@ func (s *awayStore) Get(ctx context.Context, key string) (store.Entry, error) {
 	return s.Store.Get(ctx, key)
 }
 
-func (s *awayStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (s *awayStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	if err := s.look(ctx, true); err != nil {
-		return 0, err
+		return store.Entry{}, err
 	}
 	return s.Store.CompareAndSwap(ctx, key, old, value)
 }

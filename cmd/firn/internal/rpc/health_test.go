@@ -26,9 +26,9 @@ type faulty struct {
 	held atomic.Int64                  // how many wait
 }
 
-func (f *faulty) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (f *faulty) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	if f.away.Load() {
-		return 0, store.ErrUnavailable
+		return store.Entry{}, store.ErrUnavailable
 	}
 	if hold := f.hold.Load(); hold != nil && strings.Contains(key, "sequence") {
 		f.held.Add(1)
@@ -36,7 +36,7 @@ func (f *faulty) CompareAndSwap(ctx context.Context, key string, old store.Revis
 		select {
 		case <-*hold:
 		case <-ctx.Done():
-			return 0, context.Cause(ctx)
+			return store.Entry{}, context.Cause(ctx)
 		}
 	}
 	return f.Store.CompareAndSwap(ctx, key, old, value)

@@ -54,7 +54,7 @@ func TestATableDroppedUnderItsWritersIsAnEmptyStore(t *testing.T) {
 					switch {
 					case err == nil:
 						written.Add(1)
-						revision = next
+						revision = next.Revision
 					case errors.Is(err, store.ErrConflict):
 						wiped.Add(1)
 						revision = 0

@@ -137,11 +137,11 @@ func (e engine) try(source string) error {
 // put writes and expects it to be applied.
 func put(t *testing.T, s store.Store, key string, old store.Revision, value string) store.Revision {
 	t.Helper()
-	revision, err := s.CompareAndSwap(context.Background(), key, old, []byte(value))
+	e, err := s.CompareAndSwap(context.Background(), key, old, []byte(value))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return revision
+	return e.Revision
 }
 
 const password = "geheim"

@@ -144,12 +144,12 @@ func TestATableDroppedUnderItsUsersIsAnEmptyStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		revision, err := s.CompareAndSwap(ctx, "k", 0, []byte("v"))
+		written, err := s.CompareAndSwap(ctx, "k", 0, []byte("v"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		d.raw(t, name, "DROP TABLE "+sqlstore.Table)
-		if _, err := s.CompareAndSwap(ctx, "k", revision, nil); !errors.Is(err, store.ErrConflict) {
+		if _, err := s.CompareAndSwap(ctx, "k", written.Revision, nil); !errors.Is(err, store.ErrConflict) {
 			t.Errorf("a write over what is gone: %v", err)
 		}
 		if _, err := s.CompareAndSwap(ctx, "k", 0, nil); err != nil {

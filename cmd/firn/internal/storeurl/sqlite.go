@@ -105,7 +105,7 @@ func (s *sqliteStore) Get(ctx context.Context, key string) (store.Entry, error) 
 }
 
 // CompareAndSwap implements [store.Store].
-func (s *sqliteStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (s *sqliteStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	revision, err := s.Store.CompareAndSwap(ctx, key, old, value)
 	return revision, s.name(err)
 }

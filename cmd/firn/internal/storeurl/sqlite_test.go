@@ -97,11 +97,11 @@ func open(t *testing.T, path string) *sqliteStore {
 
 func put(t *testing.T, s store.Store, key string, old store.Revision, value string) store.Revision {
 	t.Helper()
-	revision, err := s.CompareAndSwap(context.Background(), key, old, []byte(value))
+	e, err := s.CompareAndSwap(context.Background(), key, old, []byte(value))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return revision
+	return e.Revision
 }
 
 // raw opens a file without Firn.

@@ -1,7 +1,6 @@
 package takeover_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -118,16 +117,6 @@ func TestAllMistakesAreToldBeforeAnythingIsWritten(t *testing.T) {
 	if n := s.Counts().CompareAndSwap; n != writes {
 		t.Errorf("%d writes", n-writes)
 	}
-}
-
-// forgetful is a store that may lose what it acknowledged.
-type forgetful struct{ store.Store }
-
-func (forgetful) Settle(context.Context) error { return errors.New("no replica has it") }
-
-func TestAStoreThatMayForgetIsAnError(t *testing.T) {
-	s := forgetful{memstore.New(nil)}
-	says(t, "settle", plan(t, s, counters(1), takeover.Options{}).Apply(t.Context(), s, nil), "no replica has it", "do it again")
 }
 
 func TestTheConfigurationIsReadBackAsItIsMeant(t *testing.T) {

@@ -188,8 +188,8 @@ func first(s segment.Stripe, least firn.ID) uint64 {
 	return n + (uint64(s.Offset)+stride-n%stride)%stride
 }
 
-// Apply writes what is planned, tells progress, if there is one, how far it is, and sees to it that the
-// store keeps it. It can be called again, as can Make, whatever became of it.
+// Apply writes what is planned, and calls progress, if there is one, after each name.
+// It can be called again, as can Make, whatever became of it.
 func (p *Plan) Apply(ctx context.Context, s store.Store, progress func(done, all int)) error {
 	for i := range p.Rows {
 		if err := p.Rows[i].apply(ctx, s); err != nil {
@@ -197,13 +197,6 @@ func (p *Plan) Apply(ctx context.Context, s store.Store, progress func(done, all
 		}
 		if progress != nil {
 			progress(i+1, len(p.Rows))
-		}
-	}
-	if settler, ok := s.(store.Settler); ok {
-		limited, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-		if err := settler.Settle(limited); err != nil {
-			return fmt.Errorf("all names were taken over, but the store may forget that: %w; do it again", err)
 		}
 	}
 	return nil

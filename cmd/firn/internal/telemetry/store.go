@@ -23,19 +23,13 @@ type watched struct {
 	tracer  trace.Tracer
 }
 
-// A store may tell time and may wait for its replicas; code above asks for that by
-// interface, so a watched store offers no more than the one within.
-type (
-	timed struct {
-		watched *watched
-		clock   store.Clock
-		offset  prometheus.Gauge
-	}
-	settled struct {
-		watched *watched
-		settler store.Settler
-	}
-)
+// A timed store is one that has a clock. Code above asks for that by interface, so a
+// watched store offers no more than the one within.
+type timed struct {
+	*watched
+	clock  store.Clock
+	offset prometheus.Gauge
+}
 
 // Watch returns the store with its calls observed: metrics go to a registry, spans to a
 // tracer, as children of those that make the calls.
@@ -51,46 +45,26 @@ func Watch(s store.Store, to *prometheus.Registry, tracer trace.Tracer) store.St
 		}, []string{"operation"}),
 	}
 	to.MustRegister(w.seconds, w.failed)
-	for _, operation := range []string{opGet, opSwap, opList, opNow, opSettle} {
+	for _, operation := range []string{opGet, opSwap, opList, opNow} {
 		w.failed.WithLabelValues(operation) // so that rates begin at 0
 	}
 	clock, tells := s.(store.Clock)
+	if !tells {
+		return w
+	}
 	t := timed{w, clock, prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "firn_clock_offset_seconds", Help: "The store's clock less this machine's, when they were last compared.",
 	})}
-	if tells {
-		to.MustRegister(t.offset)
-	}
-	settler, settles := s.(store.Settler)
-	f := settled{w, settler}
-	switch {
-	case tells && settles:
-		return struct {
-			*watched
-			timed
-			settled
-		}{w, t, f}
-	case tells:
-		return struct {
-			*watched
-			timed
-		}{w, t}
-	case settles:
-		return struct {
-			*watched
-			settled
-		}{w, f}
-	}
-	return w
+	to.MustRegister(t.offset)
+	return t
 }
 
 // The operations, as metrics and spans name them.
 const (
-	opGet    = "get"
-	opSwap   = "compare_and_swap"
-	opList   = "list"
-	opNow    = "now"
-	opSettle = "settle"
+	opGet  = "get"
+	opSwap = "compare_and_swap"
+	opList = "list"
+	opNow  = "now"
 )
 
 // observe begins a call; the function that it returns ends it.
@@ -124,7 +98,7 @@ func (w *watched) Get(ctx context.Context, key string) (store.Entry, error) {
 }
 
 // CompareAndSwap implements [store.Store].
-func (w *watched) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (w *watched) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	ctx, end := w.observe(ctx, opSwap, key)
 	r, err := w.store.CompareAndSwap(ctx, key, old, value)
 	end(err)
@@ -150,7 +124,7 @@ func (w *watched) Embedded() bool {
 
 // Now implements [store.Clock].
 func (t timed) Now(ctx context.Context) (time.Time, error) {
-	ctx, end := t.watched.observe(ctx, opNow, "")
+	ctx, end := t.observe(ctx, opNow, "")
 	start := time.Now()
 	now, err := t.clock.Now(ctx)
 	if err == nil {
@@ -159,12 +133,4 @@ func (t timed) Now(ctx context.Context) (time.Time, error) {
 	}
 	end(err)
 	return now, err
-}
-
-// Settle implements [store.Settler].
-func (s settled) Settle(ctx context.Context) error {
-	ctx, end := s.watched.observe(ctx, opSettle, "")
-	err := s.settler.Settle(ctx)
-	end(err)
-	return err
 }

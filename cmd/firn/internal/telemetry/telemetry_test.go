@@ -43,48 +43,26 @@ type withClock struct {
 
 func (w withClock) Now(context.Context) (time.Time, error) { return time.Now().Add(w.ahead), nil }
 
-type withSettling struct{ store.Store }
-
-func (withSettling) Settle(context.Context) error { return errors.New("the replica is away") }
-
-type withBoth struct {
-	withClock
-	withSettling
-	store.Store
-}
-
 func TestAWatchedStoreOffersWhatTheOneWithinDoes(t *testing.T) {
 	bare := memstore.New(nil)
 	for name, c := range map[string]struct {
-		store           store.Store
-		clock, settling bool
-	}{
-		"neither": {bare, false, false}, "clock": {withClock{bare, time.Hour}, true, false},
-		"settling": {withSettling{bare}, false, true},
-		"both":     {withBoth{withClock{nil, time.Hour}, withSettling{nil}, bare}, true, true},
-	} {
+		store store.Store
+		clock bool
+	}{"no clock": {bare, false}, "clock": {withClock{bare, time.Hour}, true}} {
 		s, registry := watched(c.store)
 		clock, tells := s.(store.Clock)
-		settler, settles := s.(store.Settler)
-		if tells != c.clock || settles != c.settling {
-			t.Errorf("%s: clock %v, settling %v", name, tells, settles)
+		if tells != c.clock {
+			t.Errorf("%s: clock %v", name, tells)
 		}
-		if tells {
-			if now, err := clock.Now(t.Context()); err != nil || time.Until(now) < 59*time.Minute {
-				t.Errorf("%s: %v, %v", name, now, err)
-			}
-			offset := gathered(t, registry, "firn_clock_offset_seconds")
-			if offset < 3590 || offset > 3610 {
-				t.Errorf("%s: offset %v", name, offset)
-			}
+		if !tells {
+			continue
 		}
-		if settles {
-			if err := settler.Settle(t.Context()); err == nil {
-				t.Errorf("%s: settled", name)
-			}
-			if failures := gathered(t, registry, "firn_store_errors_total"); failures != 1 {
-				t.Errorf("%s: %v failures", name, failures)
-			}
+		if now, err := clock.Now(t.Context()); err != nil || time.Until(now) < 59*time.Minute {
+			t.Errorf("%s: %v, %v", name, now, err)
+		}
+		offset := gathered(t, registry, "firn_clock_offset_seconds")
+		if offset < 3590 || offset > 3610 {
+			t.Errorf("%s: offset %v", name, offset)
 		}
 	}
 }

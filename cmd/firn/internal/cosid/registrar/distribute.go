@@ -200,9 +200,6 @@ func (r *Registrar) hold(ctx context.Context, q *request, p place, id int, m mac
 	if _, err := r.setPlace(ctx, q.Namespace, q.Name, p.with(q.Name, id)); err != nil {
 		return State{}, err
 	}
-	if err := r.settle(ctx); err != nil {
-		return State{}, err
-	}
 	if waited := (r.cfg.Time.Monotonic() - q.read).Milliseconds(); !q.Stable && waited > q.guard/2 {
 		// The stamp is so old that another may have the number at any moment.
 		return State{}, fmt.Errorf("%w: it took %d ms to give number %d, more than half the safe-guard time", store.ErrUnavailable, waited, id)

@@ -40,7 +40,7 @@ func (s *stepper) Get(ctx context.Context, key string) (store.Entry, error) {
 	return s.Store.Get(ctx, key)
 }
 
-func (s *stepper) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Revision, error) {
+func (s *stepper) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	s.yield()
 	return s.Store.CompareAndSwap(ctx, key, old, value)
 }

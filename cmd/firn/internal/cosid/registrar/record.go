@@ -132,7 +132,8 @@ func (r *Registrar) setMachine(ctx context.Context, namespace string, id int, m 
 	if err != nil {
 		return machine{}, fmt.Errorf("encode machine %d: %w", id, err)
 	}
-	m.revision, err = r.cfg.Store.CompareAndSwap(ctx, machineKey(namespace, id), m.revision, value)
+	written, err := r.cfg.Store.CompareAndSwap(ctx, machineKey(namespace, id), m.revision, value)
+	m.revision = written.Revision
 	return m, err
 }
 
@@ -141,7 +142,8 @@ func (r *Registrar) setPlace(ctx context.Context, namespace, instance string, p 
 	if err != nil {
 		return place{}, fmt.Errorf("encode the place of %q: %w", instance, err)
 	}
-	p.revision, err = r.cfg.Store.CompareAndSwap(ctx, placeKey(namespace, instance), p.revision, value)
+	written, err := r.cfg.Store.CompareAndSwap(ctx, placeKey(namespace, instance), p.revision, value)
+	p.revision = written.Revision
 	return p, err
 }
 

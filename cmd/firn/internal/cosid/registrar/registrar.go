@@ -22,8 +22,7 @@ const MaxBits = 31
 
 // Config is what [New] works with.
 type Config struct {
-	// Store keeps all state. Required. One that is a [store.Clock] gives the time too,
-	// and one that is a [store.Settler] is waited for before a number is handed out.
+	// Store keeps all state. Required. One that is a [store.Clock] gives the time too.
 	Store store.Store
 	// Time gives the time where the store does not, and is waited on. Default:
 	// [firn.SystemTime].
@@ -163,12 +162,4 @@ func (r *Registrar) try(ctx context.Context, what string, of Instance, once func
 		last = err
 	}
 	return fmt.Errorf("%s %q of %q: %w: %d tries, others were quicker each time (%w)", what, of.Name, of.Namespace, store.ErrUnavailable, maxTries, last)
-}
-
-// settle returns once what was written survives the loss of a server of the store.
-func (r *Registrar) settle(ctx context.Context) error {
-	if settler, ok := r.cfg.Store.(store.Settler); ok {
-		return settler.Settle(ctx)
-	}
-	return nil
 }

@@ -1,0 +1,166 @@
+// Package register writes the registers of a store for all of Firn: leases,
+// segments, sequences and foreign protocols. Nothing else calls
+// [store.Store.CompareAndSwap].
+//
+// It is the home of one rule. A write counts once the store has confirmed it. A
+// write whose outcome is unknown counts for nothing: neither a fence nor a range nor
+// a sequence moves by it. It is settled by another confirmed write over the bytes
+// that are found, never by a read. A read may come from a server that was cut off
+// and is about to lose what it shows, or that shows what its replicas do not have.
+package register
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/turns"
+	"github.com/firn-id/firn/store"
+)
+
+const (
+	// maxTries bounds how often an update meets a write that was quicker.
+	maxTries = 64
+	// maxFaults bounds how many writes of one update may end without an answer.
+	maxFaults = 4
+)
+
+// A Register is one key of a store, as one writer knows it. It is not for
+// concurrent use; a copy is another writer. Set the exported fields.
+type Register struct {
+	Store  store.Store
+	Key    string
+	Time   firn.TimeSource // waited on between tries
+	Random func() uint64   // draws how long
+	// Patience bounds each call of the store. Zero: only ctx does.
+	Patience time.Duration
+
+	known bool
+	found store.Entry // as it was read or confirmed last; revision 0: there is none
+	tried []byte      // the value of the latest write, while its outcome is unknown
+}
+
+// Known has the first try of the next update start from an entry that was read or
+// confirmed before, without reading it again.
+func (r *Register) Known(e store.Entry) { r.found, r.known = e, true }
+
+// Forget has the next update begin by reading.
+func (r *Register) Forget() { r.known = false }
+
+// Read reads the register. A key that does not exist is an entry of revision 0.
+func (r *Register) Read(ctx context.Context) (store.Entry, error) {
+	ctx, cancel := r.bound(ctx)
+	defer cancel()
+	e, err := r.Store.Get(ctx, r.Key)
+	if errors.Is(err, store.ErrNotFound) {
+		e, err = store.Entry{Key: r.Key}, nil
+	}
+	r.found, r.known = e, err == nil
+	return e, err
+}
+
+// Ours reports whether what was found is what this register wrote last, without
+// learning whether that will survive.
+func (r *Register) Ours() bool {
+	return r.known && r.tried != nil && bytes.Equal(r.found.Value, r.tried)
+}
+
+// Write writes over what is known, once. It returns the entry as confirmed. After any
+// error the register is to be read again; [store.Unapplied] tells whether the write
+// may have been applied.
+func (r *Register) Write(ctx context.Context, value []byte) (store.Entry, error) {
+	if !r.known {
+		return store.Entry{}, fmt.Errorf("register %q: %w: it was not read", r.Key, store.ErrRefused)
+	}
+	ctx, cancel := r.bound(ctx)
+	defer cancel()
+	e, err := r.Store.CompareAndSwap(ctx, r.Key, r.found.Revision, value)
+	r.known = false
+	switch {
+	case err == nil:
+		r.found, r.known, r.tried = e, true, nil
+	case !store.Unapplied(err):
+		r.tried = bytes.Clone(value)
+	}
+	return e, err
+}
+
+// Update reads the register, has decide say what to write over what was found, and
+// writes it, until a write is confirmed. Decide is called again after each
+// conflict and each unknown outcome; it may find its own write then ([Register.Ours]).
+// With a nil value it writes nothing, and Update returns what was found; but an own
+// write that is found is written again, so that it is confirmed. An error of decide
+// ends the update.
+//
+// The error is that of the last try: [store.ErrConflict] if others were quicker each
+// time, that of a read, one that is [store.ErrRefused], or an unknown outcome.
+func (r *Register) Update(ctx context.Context, decide func(found store.Entry) ([]byte, error)) (store.Entry, error) {
+	var open error // that of the latest write whose outcome is unknown
+	faults := 0
+	for b := (Backoff{Time: r.Time, Random: r.Random}); ; {
+		if !r.known {
+			if _, err := r.Read(ctx); err != nil && open != nil {
+				return store.Entry{}, fmt.Errorf("%w; reading it back: %s", open, err.Error()) // not that it was refused
+			} else if err != nil {
+				return store.Entry{}, err
+			}
+		}
+		value, err := decide(r.found)
+		switch {
+		case err != nil:
+			return store.Entry{}, err
+		case value == nil && !r.Ours():
+			return r.found, nil
+		case value == nil:
+			value = r.found.Value
+		}
+		e, err := r.Write(ctx, value)
+		if err == nil || store.Unapplied(err) && !errors.Is(err, store.ErrConflict) {
+			return e, err
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			faults++
+			open = err
+		}
+		if faults > maxFaults || b.Tries >= maxTries {
+			return store.Entry{}, err
+		}
+		if waitErr := b.Wait(ctx); waitErr != nil {
+			return store.Entry{}, errors.Join(waitErr, err)
+		}
+	}
+}
+
+func (r *Register) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.Patience == 0 {
+		return ctx, func() {}
+	}
+	return turns.WithTimeout(ctx, r.Time, r.Patience)
+}
+
+// minBackoff is the mean wait after the first try; it doubles up to maxBackoff.
+const (
+	minBackoff = 2 * time.Millisecond
+	maxBackoff = 250 * time.Millisecond
+)
+
+// A Backoff waits between tries: twice as long each time, with jitter, so that
+// those who met once do not meet again.
+type Backoff struct {
+	Time   firn.TimeSource
+	Random func() uint64
+	Tries  int // how often it has waited
+}
+
+// Next returns how long to wait now: 2 ms in the mean at first, at most 375 ms.
+func (b *Backoff) Next() time.Duration {
+	d := min(minBackoff<<min(b.Tries, 16), maxBackoff)
+	b.Tries++
+	return d/2 + time.Duration(b.Random()%uint64(d))
+}
+
+// Wait waits that long, or returns the cause of ctx.
+func (b *Backoff) Wait(ctx context.Context) error { return b.Time.Sleep(ctx, b.Next()) }
