@@ -28,7 +28,8 @@ type counts struct {
 	sequences *sequence.Sequences
 	named     [segmentNames]*segment.Name
 	ordered   [sequenceNames]*sequence.Sequence
-	top       [segmentNames]firn.ID // the greatest id that this life had
+	top       [segmentNames]firn.ID  // the greatest id that this life had
+	last      [sequenceNames]firn.ID // the same for sequences
 	ended     bool
 }
 
@@ -54,7 +55,7 @@ func (c *counting) open(l *life) (*counts, error) {
 	n := &counts{counting: c, l: l}
 	most := pick[int64](r, 4, 30, 400)
 	cfg := segment.Config{
-		Store: client{c.m}, MinStep: pick[int64](r, 1, 4, most), MaxStep: most, Target: pick(r, time.Second, 20*time.Second),
+		Store: c.m.client(), MinStep: pick[int64](r, 1, 4, most), MaxStep: most, Target: pick(r, time.Second, 20*time.Second),
 		Ahead: pick(r, 0.2, 0.8, 1.0), Chain: pick(r, 1, 3), Time: c.m, Random: w.library.Uint64,
 	}
 	cfg.MinStep = min(cfg.MinStep, most)
@@ -63,7 +64,7 @@ func (c *counting) open(l *life) (*counts, error) {
 		return nil, err
 	}
 	if n.sequences, err = sequence.Open(sequence.Config{
-		Store: client{c.m}, Timeout: pick(r, time.Second, 5*time.Second), Time: c.m, Random: w.library.Uint64,
+		Store: c.m.client(), Timeout: pick(r, time.Second, 5*time.Second), Time: c.m, Random: w.library.Uint64,
 	}); err != nil {
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func (n *counts) call() {
 				return
 			}
 		}
-		n.m.rest(n.l, seldom(w.choices, w.plan.think))
+		n.m.rest(n.l, seldom(w.choices, w.think()))
 	}
 }
 
@@ -127,6 +128,9 @@ func (n *counts) fromSegment(ctx context.Context, i int) {
 func (n *counts) fromSequence(ctx context.Context, i int) {
 	o := &n.m.w.oracle
 	before := o.sequenced[i]
+	if n.m.w.plan.regime == Forgetful {
+		before = n.last[i]
+	}
 	first, err := n.ordered[i].Take(ctx, 2)
 	n.failed(err)
 	if err != nil {
@@ -138,7 +142,7 @@ func (n *counts) fromSequence(ctx context.Context, i int) {
 	for id := first; id < first+2; id++ {
 		o.counted(n.l, fmt.Sprintf("sequence %d", i), uint64(segmentNames+i+1), id)
 	}
-	o.sequenced[i] = max(o.sequenced[i], first+1)
+	o.sequenced[i], n.last[i] = max(o.sequenced[i], first+1), max(n.last[i], first+1)
 }
 
 func (n *counts) failed(err error) {

@@ -21,6 +21,12 @@ type machine struct {
 	frozen int64 // until then nothing runs here
 	thawed *task // the one that stood still in the middle of a step
 	cut    int64 // until then the store cannot be reached from here
+	cutOff bool  // in a fork it is on the side of the old primary
+	hung   int64 // when its latest request hung
+
+	calm   int64  // when the latest disturbance of its clock, or of itself, has ended
+	most   int64  // how far its clock was ahead of the true time at most
+	before moment // what its process did last
 
 	tasks []*task
 	life  *life
@@ -165,7 +171,19 @@ func (t *timeout) Err() error {
 }
 
 // freeze keeps everything here from running for a time; clocks go on.
-func (m *machine) freeze(d int64) { m.frozen = max(m.frozen, m.w.now+d) }
+func (m *machine) freeze(d int64) {
+	m.frozen = max(m.frozen, m.w.now+d)
+	m.calm = max(m.calm, m.frozen)
+}
+
+// offset is how far the clock is ahead of the true time.
+func (m *machine) offset() int64 { return m.wall() - noon.UnixNano() - m.w.now }
+
+// disturbed notes that the clock was set.
+func (m *machine) disturbed() {
+	m.calm = max(m.calm, m.w.now)
+	m.most = max(m.most, m.offset())
+}
 
 // suspend is freeze with a monotonic clock that stands still meanwhile.
 func (m *machine) suspend(d int64) {
@@ -176,8 +194,10 @@ func (m *machine) suspend(d int64) {
 
 // stepClock sets the wall clock forward or back.
 func (m *machine) stepClock(by int64) {
+	m.most = max(m.most, m.offset()) // it may have drifted
 	m.advance()
 	m.base += by
+	m.disturbed()
 }
 
 // mend puts everything right that is wrong with the machine.
@@ -186,4 +206,5 @@ func (m *machine) mend() {
 	m.base = noon.UnixNano() + m.w.now
 	m.ppm = 0
 	m.cut = 0
+	m.disturbed()
 }
