@@ -164,7 +164,7 @@ func (f *faults) reach(m *machine, at moment, before bool, fate *fate) {
 		if !a.self {
 			struck = w.machines[f.detail[a.fault].IntN(len(w.machines))]
 		}
-		if a.delay == 0 {
+		if a.delay == 0 && w.running == nil { // else a process would crash itself in the middle
 			f.happen(a.fault, struck)
 			continue
 		}

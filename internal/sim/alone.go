@@ -33,7 +33,7 @@ func (a *alone) run(l *life) {
 		for range 1 + w.choices.IntN(6) {
 			w.steps++
 			w.running.loose = true
-			from := w.now
+			from := m.start()
 			id, err := gen.Next()
 			w.running.loose = false
 			w.oracle.waited(l, "Next", from, l.patience)

@@ -22,9 +22,9 @@ const switchPatience = 40 * time.Second
 func (l *life) bounds(c *lease.Config, p *plan) {
 	g := &c.Generator
 	unit := p.layout.Unit()
-	l.lead, l.lag = g.Lead()+2*unit, false
-	// Other callers may be quicker for a few ticks, and a small step back is waited out.
-	l.patience = 8*unit + 2*g.Lead() + slack
+	l.lead, l.lag = 2*g.Lead()+3*unit, false // a steady clock may begin ahead by as much
+	// A small step back is waited out.
+	l.patience = 2*unit + 2*g.Lead() + slack
 	for _, policy := range g.Rollback {
 		var limit string
 		var number int64
@@ -57,13 +57,27 @@ func scan(settings string, into ...any) {
 	}
 }
 
+// A start is when a call was made, and how many ids the process had made by then.
+type start struct {
+	at   int64
+	made int
+}
+
+func (m *machine) start() start { return start{m.w.now, m.made} }
+
 // waited compares how long a call took with how long it may: from when it was made, or
 // since the clock and the process were disturbed last.
-func (o *oracle) waited(l *life, what string, from int64, most time.Duration) {
+func (o *oracle) waited(l *life, what string, from start, most time.Duration) {
 	if most < 0 || o.w.Rival {
 		return
 	}
-	took := time.Duration(o.w.now - max(from, l.m.calm))
+	took := time.Duration(o.w.now - max(from.at, l.m.calm))
+	// Others of the process may have been quicker: what they had was not to be had.
+	most += time.Duration(l.m.made-from.made) * o.w.plan.layout.Unit()
+	// A clock that was ahead may have led to a grant that begins ahead, by the tolerance.
+	if p := &o.w.plan; p.strict > 0 || l.m.most > l.m.offset() {
+		most += p.tolerance + p.layout.Unit()
+	}
 	if allowed := most + most/16; took > allowed {
 		o.find("wait", l.m, "%s took %v, and may take %v (%s)", what, took, allowed, l.config)
 	}

@@ -49,6 +49,7 @@ func (m *machine) scaled(d int64) int64 { return d + d/1_000_000*m.ppm + d%1_000
 
 // advance moves the moment that readings count from to the present.
 func (m *machine) advance() {
+	m.most = max(m.most, m.offset())
 	m.base, m.mono = m.wall(), m.monotonic()
 	m.from = m.w.now
 }
@@ -194,7 +195,6 @@ func (m *machine) suspend(d int64) {
 
 // stepClock sets the wall clock forward or back.
 func (m *machine) stepClock(by int64) {
-	m.most = max(m.most, m.offset()) // it may have drifted
 	m.advance()
 	m.base += by
 	m.disturbed()

@@ -65,11 +65,11 @@ func newOracle(w *world) oracle {
 func (o *oracle) stopped() bool { return o.finding != nil && !o.w.Count }
 
 func (o *oracle) find(kind string, m *machine, format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	o.w.trace.say(m, "FOUND %s: %s", kind, text)
 	if o.finding != nil {
 		return
 	}
+	text := fmt.Sprintf(format, args...)
+	o.w.trace.say(m, "FOUND %s: %s", kind, text)
 	if m != nil {
 		text = m.name + ": " + text
 	}
@@ -220,6 +220,7 @@ func (o *oracle) stuck(m *machine) {
 	}
 	var back *firn.ClockBackError
 	switch err := l.last; {
+	case errors.Is(err, firn.ErrTimeExhausted) && o.w.plan.ended(o.w):
 	case errors.Is(err, lease.ErrFull), errors.Is(l.refused, lease.ErrFull):
 		// There are more processes than workers.
 	case l.pinned && o.w.store.fence(int64(m.id)) >= o.w.trueTick():
@@ -255,6 +256,9 @@ func (o *oracle) lost() (lease.Slot, bool) {
 	}
 	return lease.Slot{}, false
 }
+
+// ended reports whether the layout has run out of time, by a clock that is right.
+func (p *plan) ended(w *world) bool { return w.trueTick() >= p.layout.MaxTick() }
 
 // maySpoil reports whether a clock far ahead can have moved fences there: it has
 // nothing to be compared with.

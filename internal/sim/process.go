@@ -201,7 +201,7 @@ func (f *firnProcess) run(l *life) {
 		w.faults.reach(f.m, begun, true, &fate{})
 		w.faults.reach(f.m, begun, false, &fate{})
 		ctx, cancel := f.m.WithTimeout(context.Background(), joinPatience)
-		from := w.now
+		from := f.m.start()
 		kept, err := lease.Keep(ctx, source, cfg)
 		cancel()
 		w.oracle.waited(l, "joining", from, joinPatience+slack)
@@ -269,7 +269,7 @@ func (f *firnProcess) close(l *life) {
 	l.closed = true
 	w := f.m.w
 	ctx, cancel := f.m.WithTimeout(context.Background(), 30*time.Second)
-	from := w.now
+	from := f.m.start()
 	err := l.kept.Close(ctx)
 	cancel()
 	w.oracle.waited(l, "closing", from, time.Minute)
@@ -303,7 +303,7 @@ func (f *firnProcess) call(l *life, kept *lease.Lease, buffer *prefetch.Buffer[f
 // ask makes one of the calls there are for ids.
 func (f *firnProcess) ask(l *life, kept *lease.Lease, buffer *prefetch.Buffer[firn.ID], n int, ids []firn.ID) {
 	w := f.m.w
-	gen, before, from := kept.Generator(), l.most, w.now
+	gen, before, from := kept.Generator(), l.most, f.m.start()
 	switch {
 	case n < 4:
 		id, err := gen.Next()
@@ -437,7 +437,7 @@ func (s *watched) Release(ctx context.Context, held firn.Grant, last firn.Tick) 
 // takeAll has newcomers take every worker there is, after everybody has left.
 func (m *machine) takeAll() {
 	w := m.w
-	if w.plan.process != "firn" || w.plan.source != "" {
+	if w.plan.process != "firn" || w.plan.source != "" || w.plan.ended(w) {
 		return
 	}
 	p := &w.plan
