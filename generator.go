@@ -142,7 +142,7 @@ func newGenerator(cfg Config, grant Grant) *Generator {
 	if p := cfg.Rollback.find(policyHistory); p.kind != 0 {
 		g.core.history = newHistory(p.ticks)
 	}
-	mono, wall := int64(cfg.Time.Monotonic()), unixNanos(cfg.Time.Wall())
+	mono, wall := g.clocks()
 	if grant.Through != unbounded { // see NewLeased
 		wall = max(wall, cfg.Layout.nanos(grant.After+1))
 	}
@@ -344,13 +344,24 @@ func (g *Generator) decide(n uint64, a *attempt) (c *cell, d decision, wait time
 	return c, d, wait, busy
 }
 
+// clocks reads both clocks for a Steady one. The wall comes first, so that a pause of
+// the process in between leaves that clock behind the wall by as much, until it looks
+// again. The other way round it would be in front, and a process started anew on the
+// same worker, which begins at the wall, would issue what this one has issued.
+func (g *Generator) clocks() (mono, wall int64) {
+	wall = unixNanos(g.time.Wall())
+	return int64(g.time.Monotonic()), wall
+}
+
 // now reads the clock for the core, in Unix ns.
 func (g *Generator) now() int64 {
 	switch {
 	case g.clock == Steady:
 		mono := int64(g.time.Monotonic())
 		if g.steady.due(mono) {
-			g.steady.look(mono, unixNanos(g.time.Wall()), g.used())
+			var wall int64
+			mono, wall = g.clocks()
+			g.steady.look(mono, wall, g.used())
 		}
 		return g.steady.at(mono)
 	case g.clock == Virtual && g.core.ahead < 0:
@@ -483,6 +494,21 @@ func (g *Generator) Replace(grant Grant) error {
 	return nil
 }
 
+// Halt ends issuing under the grant of a worker at once: calls fail with a
+// *[FenceError] until [Generator.Replace] brings another. It is for a holder that
+// finds its ticks granted to somebody else. It reports whether the generator had
+// that worker; under another one it goes on.
+func (g *Generator) Halt(worker int64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed || worker != g.core.worker {
+		return false
+	}
+	g.collect(g.cell.Load())
+	g.core.floor = g.core.ceiling // nothing is left between them
+	return true
+}
+
 // Stop ends the generator: once it returns, no further id is issued, and calls
 // fail with [ErrClosed]. It returns the worker in use and the last tick ids of
 // it may carry. Later calls return the same.
@@ -529,7 +555,8 @@ func (g *Generator) Now() Tick {
 	}
 	if g.clock == Steady {
 		// A fence is chosen by this: it must not follow an error that is over.
-		g.steady.retreat(int64(g.time.Monotonic()), unixNanos(g.time.Wall()), g.used())
+		mono, wall := g.clocks()
+		g.steady.retreat(mono, wall, g.used())
 	}
 	tick, _ := g.layout.tickAt(g.now())
 	return tick

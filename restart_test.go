@@ -1,0 +1,92 @@
+package firn_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/faketime"
+)
+
+// A pausing time source stops for a while after each reading of a clock, as a process
+// on a busy machine may.
+type pausing struct {
+	*faketime.Time
+	pause time.Duration
+}
+
+func (p *pausing) Wall() time.Time {
+	defer p.Pass(p.pause)
+	return p.Time.Wall()
+}
+
+func (p *pausing) Monotonic() time.Duration {
+	defer p.Pass(p.pause)
+	return p.Time.Monotonic()
+}
+
+func TestARestartRepeatsNoIDWhereverThePausesFall(t *testing.T) {
+	for _, pause := range []time.Duration{0, 2 * time.Millisecond, 50 * time.Millisecond, 5 * time.Second} {
+		for _, unit := range []firn.Layout{firn.DefaultLayout(), seconds} {
+			clock := newFakeTime()
+			seen := map[firn.ID]int{}
+			for life := range 4 {
+				// Only the start is slow; after that the generator goes on as fast as it can.
+				slow := &pausing{clock, pause}
+				g, err := firn.New(firn.Config{Worker: 7, Layout: unit, Time: slow, Start: firn.StartZero})
+				if err != nil {
+					t.Fatal(err)
+				}
+				slow.pause = 0
+				for range 20_000 {
+					run, err := g.Take(context.Background(), 8)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for id := range run.All() {
+						if before, ok := seen[id]; ok {
+							t.Fatalf("%v, pauses of %v: life %d repeats %d of life %d", unit, pause, life, id, before)
+						}
+						seen[id] = life
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestAHaltedGeneratorIssuesNothingUntilItHasAnotherGrant(t *testing.T) {
+	g, clock, now := onLease(t, "", 100, nil)
+	before, err := g.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.Halt(6) {
+		t.Error("it has worker 5, and was halted for another")
+	}
+	if _, err := g.Next(); err != nil {
+		t.Errorf("halted for another worker: %v", err)
+	}
+	if !g.Halt(5) {
+		t.Fatal("not halted")
+	}
+	for range 3 {
+		var fence *firn.FenceError
+		if id, err := g.Next(); !errors.As(err, &fence) || id != 0 {
+			t.Fatalf("%d, %v", id, err)
+		}
+		clock.Pass(time.Second)
+	}
+	if err := g.Replace(firn.Grant{Worker: 9, After: now + 1, Through: now + 100}); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := g.Next(); err != nil || id <= before || id.Worker(seconds) != 9 {
+		t.Errorf("under another grant: %d after %d, %v", id, before, err)
+	}
+	g.Stop()
+	if g.Halt(9) {
+		t.Error("halted after the end")
+	}
+}
