@@ -74,9 +74,14 @@ func (o *oracle) waited(l *life, what string, from start, most time.Duration) {
 	took := time.Duration(o.w.now - max(from.at, l.m.calm))
 	// Others of the process may have been quicker: what they had was not to be had.
 	most += time.Duration(l.m.made-from.made) * o.w.plan.layout.Unit()
-	// A clock that was ahead may have led to a grant that begins ahead, by the tolerance.
-	if p := &o.w.plan; p.strict > 0 || l.m.most > l.m.offset() {
-		most += p.tolerance + p.layout.Unit()
+	// A clock that was ahead may have led to a grant that begins ahead, within what is
+	// tolerated. And of the past that a history knows all may be used.
+	if ahead := time.Duration(l.m.most - l.m.offset()); ahead > 0 {
+		p := &o.w.plan
+		if !l.lag {
+			ahead = min(ahead, 2*p.tolerance+2*p.serverSkew)
+		}
+		most += ahead + p.layout.Unit()
 	}
 	if allowed := most + most/16; took > allowed {
 		o.find("wait", l.m, "%s took %v, and may take %v (%s)", what, took, allowed, l.config)

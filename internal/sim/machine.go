@@ -203,7 +203,9 @@ func (m *machine) stepClock(by int64) {
 // mend puts everything right that is wrong with the machine.
 func (m *machine) mend() {
 	m.advance()
-	m.base = noon.UnixNano() + m.w.now
+	if m.w.plan.regime != Alone { // there it must not go back
+		m.base = noon.UnixNano() + m.w.now
+	}
 	m.ppm = 0
 	m.cut = 0
 	m.disturbed()

@@ -163,7 +163,7 @@ func (w *world) settle() {
 // there is only progress to see.
 func (w *world) think() time.Duration {
 	if w.quiet {
-		return 8 * w.plan.think
+		return min(8*w.plan.think, 5*time.Second)
 	}
 	return w.plan.think
 }
