@@ -67,6 +67,11 @@ func (p *plan) drawAim(r *rand.Rand, faults []kind) aim {
 		fault: faults[r.IntN(len(faults))], count: 1 + int(float64(16)*r.Float64()*r.Float64()),
 		before: r.IntN(2) == 0, self: r.IntN(2) == 0, delay: p.aimDelay(r),
 	}
+	if n := len(p.aims); n > 0 && r.IntN(2) == 0 { // two faults at one moment
+		last := p.aims[n-1]
+		a.at, a.count, a.before = last.at, last.count, last.before
+		return a
+	}
 	switch p.process {
 	case "counting":
 		a.at = pick(r, readCount, counted, counted)
@@ -133,7 +138,7 @@ func ownerOf(value []byte) []byte {
 }
 
 // fate is what aimed faults do to one request.
-type fate struct{ hang, lost, unconfirmed, misreport, echo bool }
+type fate struct{ hang, lost, late, unconfirmed, misreport, echo bool }
 
 // reach notes that a moment has come and has the faults strike that are aimed at it.
 func (f *faults) reach(m *machine, at moment, before bool, fate *fate) {
@@ -190,7 +195,9 @@ func (f *fate) strike(k kind) bool {
 		f.misreport = true
 	case echo:
 		f.echo = true
-	case slow, refused, stale, atClock: // they have other places where they strike
+	case slow:
+		f.late = true
+	case refused, stale, atClock: // they have other places where they strike
 	default:
 		return false
 	}

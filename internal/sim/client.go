@@ -115,7 +115,11 @@ func ask[T any](ctx context.Context, r request, do func(s *side, entries []store
 			w.trace.say(m, "the answer for %s is lost", r.key)
 			return
 		}
-		w.after(w.travel(), func() {
+		way := w.travel()
+		if r.fate.late {
+			way += w.latencies.Int64N(int64(w.plan.patience))
+		}
+		w.after(way, func() {
 			if m.cut > w.now || t.turn != turn || t.ended {
 				return
 			}

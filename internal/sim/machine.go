@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 )
 
@@ -38,11 +39,22 @@ type machine struct {
 func newMachine(w *world, id int) *machine {
 	m := &machine{w: w, id: id, name: string(rune('A' + id))}
 	r := stream(w.Seed, uint64(streamFaults)<<32|uint64(id))
-	spread := int64(w.plan.skew)
-	m.base = noon.UnixNano() + r.Int64N(2*spread+1) - spread
+	m.base = noon.UnixNano() + between(r, int64(w.plan.skew))
 	m.ppm = r.Int64N(2*w.plan.drift+1) - w.plan.drift
 	m.proc = newProcess(w.plan.process, m)
 	return m
+}
+
+// between draws from minus to plus most, both ends often.
+func between(r *rand.Rand, most int64) int64 {
+	switch n := r.Int64N(2*most+1) - most; r.IntN(4) {
+	case 0:
+		return -most
+	case 1:
+		return most
+	default:
+		return n
+	}
 }
 
 func (m *machine) scaled(d int64) int64 { return d + d/1_000_000*m.ppm + d%1_000_000*m.ppm/1_000_000 }

@@ -135,7 +135,8 @@ func drawStrict(p *plan, r *rand.Rand) {
 	p.grace = pick(r, -1, p.grace)
 	p.window = pick(r, 10*time.Second, 30*time.Second)
 	p.tolerance = p.window / time.Duration(5+r.IntN(5))
-	p.skew = p.tolerance
+	// A clock beyond the tolerance is refused, unless the way to the store hides it.
+	p.skew = pick(r, p.tolerance, p.tolerance, p.tolerance+p.patience/3)
 	p.clock = true
 	p.serverSkew = pick(r, 0, p.tolerance, p.tolerance)
 	p.async = r.IntN(2) == 0

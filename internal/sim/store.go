@@ -34,15 +34,7 @@ func newRegister(w *world) *register {
 func (s *register) newSide(entries []store.Entry) *side {
 	w := s.w
 	new := &side{w: w, name: fmt.Sprint("server ", s.lives+1)}
-	if spread := int64(w.plan.serverSkew); spread > 0 {
-		new.clock = spread
-		switch r := stream(w.Seed, streamServers<<8|uint64(s.lives)); r.IntN(3) {
-		case 0:
-			new.clock = -spread
-		case 1:
-			new.clock = r.Int64N(2*spread+1) - spread
-		}
-	}
+	new.clock = between(stream(w.Seed, streamServers<<8|uint64(s.lives)), int64(w.plan.serverSkew))
 	if w.plan.replicated {
 		new.replica = &replica{}
 	}
