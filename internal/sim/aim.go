@@ -57,6 +57,9 @@ func (a aim) String() string {
 }
 
 func (p *plan) drawAims(r *rand.Rand, faults []kind) {
+	if len(faults) == 0 {
+		return
+	}
 	for range r.IntN(4) {
 		p.aims = append(p.aims, p.drawAim(r, faults))
 	}

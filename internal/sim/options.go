@@ -62,8 +62,20 @@ func (o Options) Named(name string) (Options, error) {
 	return o, nil
 }
 
-// allows reports whether a kind of fault may happen.
-func (o *Options) allows(k kind) bool {
-	name := k.String()
-	return !slices.Contains(o.Without, name) && (len(o.Only) == 0 || slices.Contains(o.Only, name))
+// chosen are the faults of a regime from which a history draws its own.
+func (o *Options) chosen(faults []kind) []kind {
+	if len(o.Only) == 0 {
+		return faults
+	}
+	var list []kind
+	for _, k := range faults {
+		if slices.Contains(o.Only, k.String()) {
+			list = append(list, k)
+		}
+	}
+	return list
 }
+
+// allows reports whether a kind of fault may happen: what is left out of a history does
+// not change what else is drawn.
+func (o *Options) allows(k kind) bool { return !slices.Contains(o.Without, k.String()) }

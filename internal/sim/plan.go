@@ -78,6 +78,7 @@ func layoutOf(text string) firn.Layout {
 func draw(o Options) plan {
 	r := stream(o.Seed, streamPlan)
 	row := regimes[o.Regime]
+	row.faults = o.chosen(row.faults)
 	p := plan{regime: o.Regime, process: row.process, maxLead: maxLead}
 	p.small = r.IntN(2) == 0
 	p.machines = 1 + int(math.Floor(20*r.Float64()*r.Float64()))
