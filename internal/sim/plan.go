@@ -159,7 +159,6 @@ func draw(o Options) plan {
 	p.window = pick(r, 4*time.Second, 10*time.Second, 30*time.Second)
 	p.look = pick(r, 0, 0, time.Second)
 	p.tolerance = pick(r, 4*time.Second, 10*time.Second)
-	p.grace = pick(r, 5*time.Second, 8*time.Second)
 	p.clock = r.IntN(2) == 0
 	p.latency = pick(r, 300*time.Microsecond, 3*time.Millisecond, 30*time.Millisecond)
 	p.patience = pick(r, time.Second, 3*time.Second, 10*time.Second)
@@ -171,19 +170,19 @@ func draw(o Options) plan {
 	case Durable, Counted:
 		p.skew = pick(r, 100*time.Millisecond, p.tolerance/4, time.Minute)
 		p.drift = pick[int64](r, 0, 500, 50_000)
-		p.grace = pick(r, -1, p.grace)
 	case Reasserted:
 		swarm = 1
 		p.skew = 500 * time.Millisecond
 		p.drift = 20
 		p.look = pick(r, 0, time.Second)
 	case Strict:
-		p.grace = pick(r, -1, p.grace)
 		p.window = pick(r, 10*time.Second, 30*time.Second)
-		p.tolerance = p.window / time.Duration(5+r.IntN(5))
+		p.clock = true
+		p.tolerance = (p.window - p.layout.Unit()) / time.Duration(16+r.IntN(16))
 		p.skew = p.tolerance / 4
-		p.strict = p.window + maxLead + p.tolerance + 2*p.layout.Unit()
+		p.strict = p.window + maxLead + 4*p.tolerance + 2*p.layout.Unit()
 	}
+	p.grace = p.slowestLook() + 9*time.Second
 	if o.Regime == Counted { // each of its steps costs several exchanges with the store
 		p.machines = 1 + p.machines/3
 		p.think *= 4
@@ -194,6 +193,9 @@ func draw(o Options) plan {
 	}
 	return p
 }
+
+// slowestLook is by which newcomers wait.
+func (p *plan) slowestLook() time.Duration { return max(p.look, 3*time.Second) }
 
 // maxLead is the most that generators may run ahead of their clocks here.
 const maxLead = 2 * time.Second

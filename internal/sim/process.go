@@ -129,6 +129,9 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	case n < 9 || p.strict > 0 || p.regime == Reasserted:
 		g.Clock = firn.Wall
 		g.Rollback = pick(r, chains...)
+		if p.strict > 0 && slices.Contains(g.Rollback, firn.SwitchWorker()) {
+			g.Rollback = nil
+		}
 		for _, policy := range g.Rollback {
 			switch policy.String()[:3] {
 			case "his", "swi":
@@ -144,7 +147,7 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	}
 	c.Slots = lease.SlotsConfig{
 		Store: client{f.m}, Pool: pool, Layout: p.layout, Datacenter: g.Datacenter,
-		Tolerance: p.tolerance, Grace: p.grace, Strict: p.strict,
+		Tolerance: p.tolerance, Look: p.slowestLook(), Strict: p.strict,
 		Time: f.m, Random: g.Random, Host: "host", PID: 1, // containers are all alike
 	}
 	if p.clock {
@@ -401,7 +404,10 @@ func (m *machine) takeAll() {
 			for range p.layout.MaxWorker() + 1 {
 				c := lease.SlotsConfig{
 					Store: client{m}, Pool: pool, Layout: p.layout, Datacenter: datacenter,
-					Tolerance: p.tolerance, Grace: p.grace, Strict: p.strict, Time: m, Random: w.library.Uint64, Host: newcomer, PID: 1,
+					Tolerance: p.tolerance, Look: p.slowestLook(), Strict: p.strict, Time: m, Random: w.library.Uint64, Host: newcomer, PID: 1,
+				}
+				if p.clock {
+					c.Store = clocked{client{m}}
 				}
 				slots, err := lease.NewSlots(c)
 				if err != nil {
