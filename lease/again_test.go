@@ -47,7 +47,7 @@ func TestAReleaseLeavesALaterGrantOfTheSameProcessAlone(t *testing.T) {
 	only := int64(1)
 	slots := func(s store.Store) *Slots {
 		c := cfg.Slots
-		c.Store, c.Layout, c.Time, c.Grace, c.Pinned = s, cfg.Generator.Layout, w.time, -1, &only
+		c.Store, c.Layout, c.Time, c.Pinned = s, cfg.Generator.Layout, w.time, &only
 		made, err := NewSlots(c)
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 )
@@ -41,36 +42,42 @@ func (s Slot) holder() string {
 
 // claim moves the slot's fence forward and so takes it.
 func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.Grant, error) {
-	after, err := s.start(slot, ask)
+	h, err := s.begin(slot, ask)
 	if err != nil {
 		return firn.Grant{}, err
 	}
-	fence := ask.fence(after, s.cfg.Layout)
-	if fence <= after {
-		return firn.Grant{}, &firn.TimeExhaustedError{Layout: s.cfg.Layout, End: s.cfg.Layout.End()}
-	}
-	if s.cfg.Strict > 0 { // see bounded: what is claimed begins after the wait
-		fence = min(fence, after+firn.Tick((s.cfg.Strict-s.cfg.Tolerance)/s.cfg.Layout.Unit()))
-	}
-	h := holding{after: after, fence: fence, since: s.cfg.Time.Wall().UTC()}
-	s.numberAbove(slot)
-	h.revision, err = s.write(ctx, slot.Worker, slot.revision, h, false)
+	reg := s.slot(slot.Worker)
+	reg.Known(store.Entry{Key: reg.Key, Revision: slot.revision})
+	written, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
+		if found.Revision != slot.revision && !reg.Ours() {
+			return nil, errAgain // another was quicker
+		}
+		over := slot
+		if reg.Ours() {
+			if err := over.read(found); err != nil {
+				return nil, err
+			}
+		}
+		return s.encode(h, &over, false)
+	})
 	switch {
 	case err == nil:
 	case mayRetry(ctx, err):
-		// Another was quicker, or it is not known whether the claim was applied,
-		// or will be. Nothing has been issued under it, so another slot is as
-		// good; at worst this one stays unused until its fence.
+		// It is not known whether the claim was applied, or will be. Nothing has been
+		// issued under it, so another slot is as good; at worst this one stays unused
+		// until its fence.
 		return firn.Grant{}, fmt.Errorf("%w: %w", errAgain, err)
 	default:
 		return firn.Grant{}, fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err)
 	}
-	grant := firn.Grant{Worker: slot.Worker, After: after, Through: fence}
-	s.keep(slot.Worker, h)
-	if err = s.confirm(ctx, pool, slot, &grant); err == nil {
-		return grant, nil
+	s.hold(h)
+	claimed := h
+	h, err = s.confirm(ctx, reg, pool, h, written.Life, ask)
+	if err == nil {
+		return firn.Grant{Worker: h.worker, After: h.after, Through: h.fence}, nil
 	}
 	if errors.Is(err, ErrLost) {
+		s.forget(claimed)
 		return firn.Grant{}, fmt.Errorf("%w: %w", errAgain, err)
 	}
 	if !errors.Is(err, errAgain) {
@@ -79,76 +86,81 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 	if slot.revision == 0 {
 		// Giving it back would say that nobody has used it, which is not known of
 		// a store that may have been wiped. It stays unused until the fence.
-		s.forget(slot.Worker, grant.After)
+		s.forget(h)
 		return firn.Grant{}, err
 	}
-	return firn.Grant{}, errors.Join(err, s.unclaim(ctx, grant, slot.Fence))
+	return firn.Grant{}, errors.Join(err, s.unclaim(ctx, h, slot.Fence))
 }
 
-// start returns the tick after which a claim of a slot begins: its fence, or later.
-func (s *Slots) start(slot Slot, ask Ask) (firn.Tick, error) {
-	after := slot.Fence
-	if slot.revision == 0 && s.cfg.Grace > 0 {
-		// The store may have been wiped, and the worker have had a holder who is gone.
-		// Ids that run further ahead of the clock than this have run there elsewhere.
-		after = max(after, min(ask.From-1, ask.Now+firn.Tick(s.cfg.Tolerance/s.cfg.Layout.Unit())))
-	}
-	if s.cfg.Strict > 0 {
-		outwaited, err := s.cfg.Layout.Tick(s.cfg.Time.Wall().Add(s.cfg.Strict))
-		if err != nil {
-			return 0, err
-		}
-		after = max(after, outwaited)
-	}
+// begin decides what is claimed of a slot.
+func (s *Slots) begin(slot Slot, ask Ask) (holding, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	above := firn.Tick(-1)
 	if before, ok := s.starts[slot.Worker]; ok {
-		after = max(after, before+1) // see holding
+		above = before + 1 // no two claims of a worker here begin alike: see holding
 	}
-	s.starts[slot.Worker] = after
-	return after, nil
+	h, err := s.rules.claim(slot, ask, above)
+	if err == nil {
+		s.starts[slot.Worker] = h.after
+	}
+	h.since = s.cfg.Time.Wall().UTC()
+	return h, err
 }
 
-// confirm makes sure, after a claim was written, that what it rests on holds.
-func (s *Slots) confirm(ctx context.Context, pool Pool, slot Slot, grant *firn.Grant) error {
-	if s.cfg.Strict > 0 {
-		if err := s.outwait(ctx, *grant); err != nil {
-			return err
-		}
-		// The write may have taken long: the wait counts from its end.
-		waited, err := s.cfg.Layout.Tick(s.cfg.Time.Wall())
-		if err != nil {
-			return err
-		}
-		if grant.After < waited-1 {
-			grant.After = waited - 1
-			s.begins(grant.Worker, grant.After)
-		}
-	}
-	if slot.revision == 0 && s.cfg.Grace > 0 {
-		return s.samePool(ctx, pool)
-	}
-	return nil
+func (s *Slots) hold(h holding) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held[h.worker], s.starts[h.worker] = h, max(s.starts[h.worker], h.after)
 }
 
-// samePool makes sure that a slot which was not there was created in the pool
-// that was read, and not in a store wiped since, where its grace is to be waited
-// out first: another may have been granted the worker in between.
-func (s *Slots) samePool(ctx context.Context, pool Pool) error {
-	entry, err := s.cfg.Store.Get(ctx, poolKey(s.cfg.Pool))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
+// confirm makes sure, after a claim was confirmed, that what it rests on holds: the pool
+// and the life of the store, and in a strict pool that it outlasts the wait. It returns
+// the holding as it is then.
+func (s *Slots) confirm(ctx context.Context, reg *register.Register, pool Pool, h holding, life string, ask Ask) (holding, error) {
+	if s.rules.strict > 0 {
+		var err error
+		if h, err = s.outwait(ctx, reg, h, ask); err != nil {
+			return h, err
+		}
 	}
-	if entry.Revision != pool.revision { // 0 if it is gone
-		return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)
+	return h, s.unmoved(ctx, pool, life)
+}
+
+// outwait waits until whoever may have held the worker by a claim that the store
+// has lost has reached its fence, and then writes this one again over exactly what it
+// was. So a claim that was lost meanwhile is noticed — others may have claimed in
+// between — and one that is lost later has begun its window at that write, not before.
+// The clock is checked again, since the machine may have slept.
+func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, ask Ask) (holding, error) {
+	s.cfg.Log.Info("a strict pool: waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", s.cfg.Strict)
+	if err := s.cfg.Time.Sleep(ctx, s.cfg.Strict); err != nil {
+		return h, fmt.Errorf("wait %v, as the pool is strict: %w", s.cfg.Strict, err)
 	}
-	return nil
+	here, err := s.checkClock(ctx)
+	if err != nil {
+		return h, err
+	}
+	reg.Forget()
+	claimed := h
+	m, err := s.move(ctx, reg, func(found *Slot) (move, error) {
+		if found != nil && reg.Ours() {
+			found.after = claimed.after // this very update wrote it, and it is yet to be confirmed
+		}
+		return s.rules.outwaited(claimed, found, s.latest(here), ask)
+	})
+	if err != nil {
+		return h, err
+	}
+	s.forget(claimed)
+	s.hold(m.holding)
+	return m.holding, nil
 }
 
 // unclaim gives back a slot under which nothing was issued. It does so in a time
 // of its own, as what is wrong may be that ctx has ended.
-func (s *Slots) unclaim(ctx context.Context, g firn.Grant, fence firn.Tick) error {
+func (s *Slots) unclaim(ctx context.Context, h holding, fence firn.Tick) error {
 	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), s.cfg.Time, callTimeout)
 	defer cancel()
-	return s.giveBack(ctx, g, fence)
+	return s.giveBack(ctx, h, fence)
 }

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 )
 
-// A reading is what both clocks showed at one moment.
+// A reading is what both clocks showed at one moment. From a reading that was checked
+// on, time is told by the monotonic clock: the wall clock may be set meanwhile.
 type reading struct {
 	wall time.Time
 	mono time.Duration
@@ -16,24 +19,53 @@ type reading struct {
 
 func (s *Slots) read() reading { return reading{s.cfg.Time.Wall(), s.cfg.Time.Monotonic()} }
 
+// wall returns the present as it follows from a reading.
+func (s *Slots) wall(from reading) time.Time {
+	return from.wall.Add(s.cfg.Time.Monotonic() - from.mono)
+}
+
+// tick returns the present tick as it follows from a reading.
+func (s *Slots) tick(from reading) (firn.Tick, error) { return s.cfg.Layout.Tick(s.wall(from)) }
+
 // checkClock compares the wall clock with the store's, if it has one, and returns
-// what was compared.
+// what was compared. The answer may have been made at any moment of the round trip, so
+// half of that counts as if the clocks differed by it.
 func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 	clock, ok := s.cfg.Store.(store.Clock)
 	if !ok {
-		return s.read(), nil
+		return s.check(s.read()), nil
 	}
 	before := s.cfg.Time.Monotonic()
 	there, err := clock.Now(ctx)
 	if err != nil {
-		return reading{}, fmt.Errorf("lease: read the store's clock: %w", err)
+		return s.read(), fmt.Errorf("lease: read the store's clock: %w", err)
 	}
 	here := s.read()
-	took := here.mono - before
-	if offset := here.wall.Add(-took / 2).Sub(there); offset.Abs() > s.cfg.Tolerance+took/2 { // the answer is about half a round trip old
+	half := (here.mono - before) / 2
+	offset := here.wall.Add(-half).Sub(there)
+	if offset.Abs() <= s.cfg.Tolerance && offset.Abs()+half > s.cfg.Tolerance {
+		return here, fmt.Errorf("lease: %w: the store's clock took %v to answer, so that nothing within the tolerance of %v can be told of the clock here",
+			store.ErrUnavailable, 2*half, s.cfg.Tolerance)
+	}
+	if offset.Abs()+half > s.cfg.Tolerance {
 		return here, &ClockError{Here: here.wall, There: there, Whose: "the store's", Tolerance: s.cfg.Tolerance}
 	}
-	return here, nil
+	return s.check(here), nil
+}
+
+// check notes a reading that was found right.
+func (s *Slots) check(here reading) reading {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.checked = here
+	return here
+}
+
+// lastChecked returns the latest reading that was found right.
+func (s *Slots) lastChecked() reading {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.checked
 }
 
 // checkOthers compares the wall clock with what the holders wrote down.
@@ -44,12 +76,27 @@ func (s *Slots) checkOthers(pool Pool, here reading) error {
 	return nil
 }
 
+// beside checks the clock while do asks the store something else.
+func (s *Slots) beside(ctx context.Context, do func() error) (here reading, clockErr, err error) {
+	checked := make(chan struct{})
+	turns.Go(s.cfg.Time, func() {
+		defer close(checked)
+		here, clockErr = s.checkClock(ctx)
+	})
+	err = do()
+	// The check ends with ctx by itself; waiting for less would be a race.
+	if waitErr := turns.Wait(context.WithoutCancel(ctx), s.cfg.Time, checked); waitErr != nil {
+		return here, waitErr, err
+	}
+	return here, clockErr, err
+}
+
 // present returns what was asked some time ago as it would be asked now: a pool's
 // grace, a queue of writers and a fence may have been waited for since. What the
 // present is follows from a reading that was found right, however the wall clock
 // steps: if it was far ahead when this was asked, the fence must not follow it.
 func (s *Slots) present(ask Ask, checked reading) (Ask, error) {
-	wall := checked.wall.Add(s.cfg.Time.Monotonic() - checked.mono)
+	wall := s.wall(checked)
 	if then := s.cfg.Layout.Time(ask.Now); then.Sub(wall) > s.cfg.Tolerance {
 		return ask, &ClockError{Here: then, There: wall, Whose: "itself a moment later", Tolerance: s.cfg.Tolerance}
 	}

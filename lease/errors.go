@@ -13,7 +13,8 @@ var (
 	// ErrFull is matched by *[FullError]: every worker of the pool is held.
 	ErrFull = errors.New("lease: pool full")
 	// ErrOverlap comes with ErrLost where another was granted ticks that are held
-	// here too: the store has forgotten this grant. Nothing more may be issued under it.
+	// here too, or may have been: the store has forgotten this grant. Nothing more may
+	// be issued under it.
 	ErrOverlap = errors.New("lease: granted twice by a store that forgot")
 	// ErrPool is matched by *[PoolError]: the pool has another layout, or is
 	// strict in another way.

@@ -4,142 +4,139 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/firn-id/firn/internal/turns"
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store"
 )
 
-// joinOnTime joins and compares clocks, at the same time where the store has one.
-func (s *Slots) joinOnTime(ctx context.Context) (Pool, reading, error) {
-	if _, ok := s.cfg.Store.(store.Clock); !ok {
-		pool, err := s.join(ctx)
-		here := s.read()
-		if err == nil {
-			err = s.checkOthers(pool, here)
-		}
-		return pool, here, err
-	}
-	var (
-		here     reading
-		clockErr error
-	)
-	checked := make(chan struct{})
-	turns.Go(s.cfg.Time, func() {
-		defer close(checked)
-		here, clockErr = s.checkClock(ctx)
+// join lists the pool and compares clocks, and does what a newcomer has to before it may
+// claim a slot. It returns errAgain where the pool is to be listed anew.
+func (s *Slots) join(ctx context.Context) (Pool, reading, error) {
+	var entries []store.Entry
+	here, clockErr, err := s.beside(ctx, func() (err error) {
+		entries, err = s.cfg.Store.List(ctx, poolPrefix(s.cfg.Pool))
+		return err
 	})
-	pool, err := s.join(ctx)
-	// The check ends with ctx by itself; waiting for less would be a race.
-	if waitErr := turns.Wait(context.WithoutCancel(ctx), s.cfg.Time, checked); waitErr != nil {
-		return pool, here, waitErr
-	}
-	if clockErr != nil {
-		return pool, here, clockErr
-	}
-	return pool, here, err
-}
-
-// join reads the pool, makes it if there is none, waits out its grace and
-// checks its layout.
-func (s *Slots) join(ctx context.Context) (Pool, error) {
-	entries, err := s.cfg.Store.List(ctx, poolPrefix(s.cfg.Pool))
-	if err != nil {
-		return Pool{}, fmt.Errorf("lease: join pool %q: %w", s.cfg.Pool, err)
+	if err := errors.Join(clockErr, err); err != nil {
+		return Pool{}, here, fmt.Errorf("lease: join pool %q: %w", s.cfg.Pool, err)
 	}
 	pool, found, err := readPool(s.cfg.Pool, entries)
 	if err != nil {
-		return Pool{}, err
+		return pool, here, err
 	}
-	if !found {
-		if pool, err = s.makePool(ctx, pool); err != nil {
-			return Pool{}, err
+	if _, ok := s.cfg.Store.(store.Clock); !ok {
+		if err := s.checkOthers(pool, here); err != nil {
+			return pool, here, err
 		}
 	}
-	if pool.Layout != s.cfg.Layout {
-		return Pool{}, &PoolError{Pool: s.cfg.Pool, Have: "layout " + pool.Layout.String(), Want: s.cfg.Layout.String()}
-	}
-	if pool.Strict != s.cfg.Strict && (pool.Strict != 0 || !pool.Open) {
-		return Pool{}, &PoolError{Pool: s.cfg.Pool, Have: "the strict wait " + pool.Strict.String(), Want: s.cfg.Strict.String()}
-	}
-	if pool.Strict != s.cfg.Strict {
-		// Strictness is turned on by the first who has it, for all who join later. Those
-		// who hold workers by now know nothing of it: their windows may be longer.
-		if n, last := s.live(pool); n > 0 {
-			return Pool{}, &PoolError{Pool: s.cfg.Pool, Want: "the strict wait " + s.cfg.Strict.String(),
-				Have: fmt.Sprintf("%d holders without a strict wait, until %s at the latest", n, last.Format(time.RFC3339))}
-		}
-		return Pool{}, s.rewrite(ctx, pool)
-	}
-	if pool.Open {
-		return pool, nil
-	}
-	if s.cfg.Grace > 0 {
-		s.cfg.Log.Info("the pool is new: waiting for holders of an earlier life", "pool", s.cfg.Pool, "for", s.cfg.Grace)
-	}
-	// Whoever finds the pool not open waits the whole grace by its own
-	// monotonic clock: no two clocks are compared.
-	if err := s.cfg.Time.Sleep(ctx, s.cfg.Grace); err != nil {
-		return Pool{}, fmt.Errorf("lease: wait %v for earlier holders of new pool %q: %w", s.cfg.Grace, s.cfg.Pool, err)
-	}
-	return Pool{}, s.rewrite(ctx, pool)
-}
-
-// live counts the slots whose fence has not passed, and says when the last one will.
-func (s *Slots) live(pool Pool) (n int, last time.Time) {
-	now := s.cfg.Time.Wall()
-	for _, slot := range pool.Slots {
-		if !slot.Until.After(now) {
-			continue
-		}
-		n++
-		if slot.Until.After(last) {
-			last = slot.Until
-		}
-	}
-	return n, last
-}
-
-// rewrite writes the record of a pool anew, open and as strict as this process
-// is. It returns errMade where it succeeds: who came back meanwhile is to be read.
-func (s *Slots) rewrite(ctx context.Context, pool Pool) error {
-	if err := s.writePool(ctx, pool.revision, s.record(pool.Made, true)); err != nil {
-		return err
-	}
-	return errMade
-}
-
-func (s *Slots) record(made time.Time, open bool) poolRecord {
-	r := poolRecord{Layout: s.cfg.Layout.String(), Made: made, Open: open}
-	if s.cfg.Strict > 0 {
-		r.Strict = s.cfg.Strict.String()
-	}
-	return r
-}
-
-// makePool writes the record of a pool that has none. Slots may be there all
-// the same, where a store lost one key and not the others.
-func (s *Slots) makePool(ctx context.Context, pool Pool) (Pool, error) {
-	if err := s.writePool(ctx, 0, s.record(s.cfg.Time.Wall().UTC(), s.cfg.Grace <= 0)); err != nil {
-		return pool, err
-	}
-	return pool, errMade
-}
-
-// writePool writes the pool's record, or says errAgain when another did or it
-// is not known: reading it anew tells.
-func (s *Slots) writePool(ctx context.Context, old store.Revision, record poolRecord) error {
-	value, err := encode(record)
+	now, err := s.tick(here)
 	if err != nil {
+		return pool, here, err
+	}
+	s.mu.Lock()
+	s.grace = max(s.grace, pool.Grace)
+	s.mu.Unlock()
+	todo, err := s.rules.enter(pool, found, s.notices(), now, s.wall(here))
+	if err != nil || !todo.write {
+		return pool, here, err
+	}
+	if todo.wait > 0 {
+		// Each newcomer waits by its own monotonic clock: no two clocks are compared.
+		s.cfg.Log.Info("waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", todo.wait, "because", todo.why)
+		if err := s.cfg.Time.Sleep(ctx, todo.wait); err != nil {
+			return pool, here, fmt.Errorf("lease: wait %v, as %s (pool %q): %w", todo.wait, todo.why, s.cfg.Pool, err)
+		}
+	}
+	return pool, here, s.writePool(ctx, pool.revision, todo.poolRecord)
+}
+
+// maxLives bounds how often the record of a pool is written in one go, since the store
+// began another life under it.
+const maxLives = 4
+
+// writePool writes the pool's record over a revision, and again until it names the life
+// that confirmed it. It returns errMade where it succeeds: who came back meanwhile is to
+// be read. If another wrote it, that is errAgain.
+func (s *Slots) writePool(ctx context.Context, over store.Revision, record poolRecord) error {
+	reg := s.register(poolKey(s.cfg.Pool))
+	reg.Known(store.Entry{Key: reg.Key, Revision: over})
+	for range maxLives {
+		written, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
+			if found.Revision != over && !reg.Ours() {
+				return nil, errAgain
+			}
+			return encode(record)
+		})
+		if err != nil {
+			return fmt.Errorf("lease: write pool %q: %w", s.cfg.Pool, err)
+		}
+		over = written.Revision
+		var done bool
+		if record, done = s.rules.confirmedIn(record, written.Life); done {
+			return errMade
+		}
+	}
+	return fmt.Errorf("lease: write pool %q: %w: its store began another life again and again", s.cfg.Pool, store.ErrUnavailable)
+}
+
+// alarm makes newcomers wait, since the store had less than was confirmed to a holder
+// here: it may have forgotten others too.
+func (s *Slots) alarm(ctx context.Context, h holding) error {
+	reg := s.register(poolKey(s.cfg.Pool))
+	_, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
+		if found.Revision == 0 {
+			e, err := s.rules.enter(Pool{}, false, s.notices(), 0, s.cfg.Time.Wall())
+			if err != nil {
+				return nil, err
+			}
+			e.Open = false
+			return encode(e.poolRecord)
+		}
+		p := Pool{Name: s.cfg.Pool}
+		if err := p.read(found); err != nil || !p.Open {
+			return nil, err
+		}
+		record := p.record()
+		record.Open = false
+		return encode(record)
+	})
+	if err != nil {
+		return fmt.Errorf("lease: make newcomers to pool %q wait: %w", s.cfg.Pool, err)
+	}
+	s.change(h, func(h *holding) { h.alarmed = false })
+	return nil
+}
+
+// unmoved makes sure, after a claim was confirmed, that the pool is as it was when it was
+// listed: open, in the life that confirmed the claim, and not wiped or alarmed meanwhile.
+func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
+	if *pool.life != life {
+		record := pool.record()
+		record.Open, record.Life = false, &life
+		s.cfg.Log.Warn("the store has another life than the pool was opened in: it may have forgotten holders", "pool", s.cfg.Pool, "was", *pool.life, "is", life)
+		return s.writePool(ctx, pool.revision, record)
+	}
+	entry, err := s.cfg.Store.Get(ctx, poolKey(s.cfg.Pool))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	_, err = s.cfg.Store.CompareAndSwap(ctx, poolKey(s.cfg.Pool), old, value)
-	switch {
-	case err == nil || errors.Is(err, store.ErrConflict):
-		return nil
-	case mayRetry(ctx, err):
-		return fmt.Errorf("lease: write pool %q: %w: %w", s.cfg.Pool, errAgain, err)
-	default:
-		return fmt.Errorf("lease: write pool %q: %w", s.cfg.Pool, err)
+	if entry.Revision != pool.revision { // 0 if it is gone
+		return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)
 	}
+	return nil
+}
+
+// latest returns the present tick as it follows from a reading, and by the wall clock if
+// that is later: for judging whether a fence has passed, late is the safe side. It is
+// the end of the layout where that has passed.
+func (s *Slots) latest(from reading) firn.Tick {
+	wall := s.wall(from)
+	if here := s.cfg.Time.Wall(); here.After(wall) {
+		wall = here
+	}
+	tick, err := s.cfg.Layout.Tick(wall)
+	if err != nil && wall.After(s.cfg.Layout.Epoch()) {
+		return s.cfg.Layout.MaxTick()
+	}
+	return tick
 }

@@ -22,11 +22,13 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/internal/turns"
 )
 
@@ -44,7 +46,7 @@ type Config struct {
 	// unused. It is renewed at half. Rounded up to whole units. Default: 5m.
 	Window time.Duration
 	// Look is how often the holder reads its slot. Default: 3s, at most a
-	// quarter of Window.
+	// quarter of Window. It is no more than SlotsConfig.Look, whose default it is.
 	Look time.Duration
 
 	// Log receives what an operator should know. Default: nothing.
@@ -109,17 +111,21 @@ func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	if cfg.Slots.Log == nil {
 		cfg.Slots.Log = cfg.Log
 	}
-	if cfg.Slots.Pinned != nil && switches(g.Rollback) {
-		return nil, errNoOther
+	if cfg.Slots.Look == 0 {
+		cfg.Slots.Look = max(cfg.Look, 0)
 	}
 	slots, err := NewSlots(cfg.Slots)
 	if err != nil {
 		return nil, err
 	}
-	if err := slots.outlasts(cfg); err != nil {
-		return nil, err
-	}
 	return Keep(ctx, slots, cfg)
+}
+
+// A fitting source says which leases it cannot keep, and how long a newcomer may have
+// to wait besides the calls of its store.
+type fitting interface {
+	fit(cfg Config) error
+	waits() time.Duration
 }
 
 // switches reports whether a chain takes another worker when the clock goes back.
@@ -155,6 +161,9 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	if g.Time == nil {
 		g.Time = firn.SystemTime()
 	}
+	if g.Random == nil {
+		g.Random = rand.Uint64
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -180,6 +189,11 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	// Mistakes in the settings are found before the store is touched.
 	if _, fixed := source.(Fixed); fixed && switches(g.Rollback) {
 		return nil, errNoOther
+	}
+	if s, ok := source.(fitting); ok {
+		if err := s.fit(cfg); err != nil {
+			return nil, err
+		}
 	}
 	check := *g
 	check.Worker = 0
@@ -310,29 +324,36 @@ func (l *Lease) leave(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// run keeps the worker until ctx ends.
+// run keeps the worker until ctx ends. It looks again soon after a look that failed: the
+// grace of newcomers counts on that.
 func (l *Lease) run(ctx context.Context) {
 	defer close(l.done)
+	pause, again := l.cfg.Look, register.Backoff{Random: l.cfg.Generator.Random}
 	for {
-		if err := l.cfg.Generator.Time.Sleep(ctx, l.cfg.Look); err != nil {
+		if err := l.cfg.Generator.Time.Sleep(ctx, pause); err != nil {
 			return
 		}
-		l.turn(ctx)
+		if l.turn(ctx) {
+			pause, again.Tries = l.cfg.Look, 0
+		} else {
+			pause = min(l.cfg.Look, again.Next())
+		}
 	}
 }
 
 // turn does what is due: it keeps the worker, and only then gives back those left, for
-// a part of the window at most, so that a store that is slow with these does not cost the
-// one in use its fence.
-func (l *Lease) turn(ctx context.Context) {
+// no longer than a call, so that a store that is slow with these does not cost the
+// one in use its fence. It returns false if the slot is to be looked at again soon.
+func (l *Lease) turn(ctx context.Context) bool {
 	l.tellEnd()
-	l.keep(ctx)
+	looked := l.keep(ctx)
 	l.giveBack(ctx)
+	return looked
 }
 
 // keep renews the fence at half the window, else looks at the slot, and takes
 // another worker for a lost one.
-func (l *Lease) keep(ctx context.Context) {
+func (l *Lease) keep(ctx context.Context) bool {
 	background := ctx
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, callTimeout)
 	defer cancel()
@@ -345,7 +366,7 @@ func (l *Lease) keep(ctx context.Context) {
 		held, err = l.source.Renew(ctx, held, ask)
 		if err == nil {
 			l.renewed(held)
-			return
+			return true
 		}
 	} else {
 		err = l.source.Look(ctx, held)
@@ -360,6 +381,7 @@ func (l *Lease) keep(ctx context.Context) {
 	case ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded):
 		l.failed("keep the worker", held.Worker, err)
 	}
+	return err == nil || errors.Is(err, ErrLost)
 }
 
 // ask returns what the holder wants now: to go on from where it is, or from the
@@ -394,14 +416,18 @@ func (l *Lease) renewed(held firn.Grant) {
 func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause error) {
 	l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)
 	if errors.Is(cause, ErrOverlap) {
-		l.halt(lost)
+		l.gen.Halt(lost.Worker) // unless it has another one already
 	}
 	l.mu.Lock()
 	l.state.Losses++
 	l.state.Last = cause
 	l.mu.Unlock()
-	// In a strict pool a claim waits. There is nothing to look after meanwhile.
-	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, callTimeout+l.cfg.Slots.Strict)
+	// There is nothing to look after while the claim waits.
+	patience := callTimeout
+	if s, ok := l.source.(fitting); ok {
+		patience += s.waits()
+	}
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, patience)
 	defer cancel()
 	grant, err := l.other(ctx, ask)
 	if err != nil {
@@ -410,16 +436,6 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	}
 	if err := l.gen.Replace(grant); err != nil {
 		l.failed("go on with another worker", grant.Worker, err)
-	}
-}
-
-// halt ends issuing under a grant at once.
-func (l *Lease) halt(lost firn.Grant) {
-	if l.gen.State().Worker != lost.Worker {
-		return // it has another one already
-	}
-	if err := l.gen.Replace(firn.Grant{Worker: lost.Worker, After: lost.Through, Through: lost.Through}); err != nil {
-		l.failed("stop using a worker", lost.Worker, err)
 	}
 }
 
@@ -487,12 +503,17 @@ func (l *Lease) retired(old, worker int64, last firn.Tick) {
 	}
 }
 
+// failed notes that something failed. Of many in a row the first is a warning.
 func (l *Lease) failed(what string, worker int64, err error) {
 	l.mu.Lock()
 	l.state.Errors++
+	level := slog.LevelWarn
+	if l.state.Last != nil {
+		level = slog.LevelDebug
+	}
 	l.state.Last = err
 	l.mu.Unlock()
-	l.cfg.Log.Warn("could not "+what, "worker", worker, "error", err)
+	l.cfg.Log.Log(context.Background(), level, "could not "+what, "worker", worker, "error", err)
 }
 
 func (l *Lease) fenceTime(g firn.Grant) string {

@@ -45,8 +45,7 @@ func (l *Lease) giveBack(ctx context.Context) {
 		return
 	}
 	background := ctx
-	patience := min(callTimeout, max(l.cfg.Look, l.cfg.Window/8)) // the next renewal waits for it
-	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, patience)
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, defaultPatience) // the next look waits for it
 	defer cancel()
 	var again []farewell
 	for i, f := range due {

@@ -42,6 +42,21 @@ type poolRecord struct {
 	Open bool `json:"open"`
 	// Strict is how long a claim waits before it is used, as a duration.
 	Strict string `json:"strict,omitempty"`
+	// Grace is how long newcomers wait for holders to notice that the store has forgotten
+	// them: the longest that any holder takes, as a duration.
+	Grace string `json:"grace,omitempty"`
+	// Life is that of the store in which the pool is open. None: nobody has learnt it yet.
+	Life *string `json:"life,omitempty"`
+	// Settled is the latest fence of slots that were never given back which was waited for.
+	Settled firn.Tick `json:"settled,string,omitempty"`
+}
+
+// durationOf writes a duration of a record; zero is left out.
+func durationOf(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
 }
 
 // slotRecord is the value of a slot's key. Owner and Write together are never
@@ -100,9 +115,18 @@ type Pool struct {
 	Made   time.Time
 	Open   bool
 	Strict time.Duration // how long a claim waits before it is used
+	Grace  time.Duration // how long newcomers wait when the store may have forgotten holders
 	Slots  []Slot        // in order; workers never used have none
 
+	life     *string
+	settled  firn.Tick
 	revision store.Revision
+}
+
+// record is the pool's record as it was read.
+func (p *Pool) record() poolRecord {
+	return poolRecord{Layout: p.Layout.String(), Made: p.Made, Open: p.Open, Strict: durationOf(p.Strict),
+		Grace: durationOf(p.Grace), Life: p.life, Settled: p.settled}
 }
 
 // Inspect reads a pool; an error that is [store.ErrNotFound] says that nobody
@@ -129,20 +153,9 @@ func readPool(name string, entries []store.Entry) (p Pool, found bool, err error
 	for _, e := range entries {
 		rest := strings.TrimPrefix(e.Key, poolPrefix(name))
 		if rest == "pool" {
-			var r poolRecord
-			if err := decode(e, &r); err != nil {
+			if err := p.read(e); err != nil {
 				return p, false, err
 			}
-			layout, err := firn.ParseLayout(r.Layout)
-			if err != nil {
-				return p, false, fmt.Errorf("%w: key %q: %w", ErrForeign, e.Key, err)
-			}
-			if r.Strict != "" {
-				if p.Strict, err = time.ParseDuration(r.Strict); err != nil {
-					return p, false, fmt.Errorf("%w: key %q: %w", ErrForeign, e.Key, err)
-				}
-			}
-			p.Layout, p.Made, p.Open, p.revision = layout, r.Made, r.Open, e.Revision
 			found = true
 			continue
 		}
@@ -161,6 +174,31 @@ func readPool(name string, entries []store.Entry) (p Pool, found bool, err error
 		p.Slots = append(p.Slots, s)
 	}
 	return p, found, nil
+}
+
+// read takes the pool's record from its entry.
+func (p *Pool) read(e store.Entry) error {
+	var r poolRecord
+	if err := decode(e, &r); err != nil {
+		return err
+	}
+	var err error
+	if p.Layout, err = firn.ParseLayout(r.Layout); err != nil {
+		return fmt.Errorf("%w: key %q: %w", ErrForeign, e.Key, err)
+	}
+	for _, d := range []struct {
+		text string
+		to   *time.Duration
+	}{{r.Strict, &p.Strict}, {r.Grace, &p.Grace}} {
+		if d.text == "" {
+			continue
+		}
+		if *d.to, err = time.ParseDuration(d.text); err != nil {
+			return fmt.Errorf("%w: key %q: %w", ErrForeign, e.Key, err)
+		}
+	}
+	p.Made, p.Open, p.life, p.settled, p.revision = r.Made, r.Open, r.Life, r.Settled, e.Revision
+	return nil
 }
 
 // has reports whether a key is one of the slots of the pool's layout: not a number

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 )
 
@@ -37,24 +38,26 @@ type SlotsConfig struct {
 	// Tolerance is how far the clock here may differ from the store's, or lie
 	// behind that of the other holders. Default: 10s.
 	Tolerance time.Duration
-	// Grace is how long a pool made anew grants nothing, so that holders of an
-	// earlier life, before the store was wiped, can re-assert their slots; more
-	// than a look. Default: 5s, and none in a store that is embedded. Negative: none.
-	Grace time.Duration
-	// Strict has a claim wait that long before anything is issued under it, and
-	// then look whether it still stands: safe even where the store has lost a claim
+	// Look is how often its holders read their slots, at most. The pool derives from the
+	// greatest of all members how long newcomers wait where the store may have forgotten
+	// holders: a look and the calls it makes, 12s by default. Default: 3s.
+	Look time.Duration
+	// Patience bounds each call that a look makes. Default: 2s.
+	Patience time.Duration
+	// Strict has a claim wait that long before anything is issued under it, and then
+	// write it again over exactly what it was: safe even where the store has lost a claim
 	// (wiped, set back to an older copy, failed over) whose holder was paused or cut
 	// off and so does not know. It must be no less than the longest window of the
-	// pool, its generators' lead and Tolerance together, and all who join must have
-	// the same; the pool remembers it. Windows are then four times Tolerance at
-	// least. Zero: no such wait.
+	// pool, its generators' lead, four times Tolerance and two units together, and all who
+	// join must have the same; the pool remembers it. Windows are then sixteen times
+	// Tolerance and a unit at least. It needs a store with a clock. Zero: no such wait.
 	Strict time.Duration
 
 	// Time is read for the wall clock and waited on. Default: [firn.SystemTime].
 	Time firn.TimeSource
 	// Random draws tokens, slots and backoff. Default: math/rand/v2.
 	Random func() uint64
-	// Log receives what keeps a newcomer waiting. Default: nothing.
+	// Log receives what keeps a newcomer waiting, and losses of the store. Default: nothing.
 	Log *slog.Logger
 	// Host and PID are recorded for operators; nothing depends on them.
 	// Default: this process's.
@@ -74,35 +77,30 @@ type SlotsConfig struct {
 // Its methods may be called concurrently.
 type Slots struct {
 	cfg   SlotsConfig
-	token string
+	rules rules
 
-	mu     sync.Mutex // guards all below; never held while waiting
-	writes uint64
-	held   map[int64]holding
-	starts map[int64]firn.Tick // where the latest claim of a worker here began
-}
-
-// A holding is what is known of a slot held here.
-type holding struct {
-	revision store.Revision
-	after    firn.Tick // the start of the grant; no two claims of a worker here have the same
-	fence    firn.Tick // the highest that was confirmed
-	since    time.Time
+	mu      sync.Mutex // guards all below; never held while waiting
+	writes  uint64
+	held    map[int64]holding
+	starts  map[int64]firn.Tick // where the latest claim of a worker here began
+	checked reading             // the latest that was found right
+	grace   time.Duration       // the longest that the pool was seen to have
 }
 
 const (
 	defaultTolerance = 10 * time.Second
-	defaultGrace     = 5 * time.Second
 	defaultWindow    = 5 * time.Minute
+	defaultPatience  = 2 * time.Second
 
 	// maxTries bounds how often Acquire reads the pool anew after a conflict or
 	// a lost answer.
 	maxTries = 64
-	// maxReadBacks bounds how often a lost answer is asked after.
-	maxReadBacks = 4
-	// backoff is the mean wait after the first conflict; it doubles up to maxBackoff.
-	backoff    = 2 * time.Millisecond
-	maxBackoff = 250 * time.Millisecond
+	// graceCalls is how many calls may stand between the store's forgetting of a slot
+	// and its being written anew, beside a look: the end of the look under way, one that
+	// hangs, a read and a write; and half of one for waits between them.
+	graceCalls = 4.5
+
+	timeFormat = time.RFC3339Nano
 )
 
 // NewSlots checks cfg and returns a source over its store. It does not touch
@@ -117,8 +115,11 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 	if cfg.Tolerance == 0 {
 		cfg.Tolerance = defaultTolerance
 	}
-	if embedded, ok := cfg.Store.(store.Embedded); cfg.Grace == 0 && (!ok || !embedded.Embedded()) {
-		cfg.Grace = defaultGrace
+	if cfg.Look == 0 {
+		cfg.Look = defaultLook
+	}
+	if cfg.Patience == 0 {
+		cfg.Patience = defaultPatience
 	}
 	if cfg.Time == nil {
 		cfg.Time = firn.SystemTime()
@@ -154,17 +155,63 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 			errs = append(errs, firn.NewRangeError("worker", w, 0, most, "layout "+cfg.Layout.Bits()))
 		}
 	}
+	for _, d := range []struct {
+		what  string
+		value time.Duration
+	}{{"look", cfg.Look}, {"patience", cfg.Patience}, {"tolerance", cfg.Tolerance}} {
+		if d.value < 0 || d.value > maxWindow {
+			errs = append(errs, &firn.RangeError{What: d.what, Value: d.value.String(), Min: "1ns", Max: maxWindow.String()})
+		}
+	}
+	if _, ok := cfg.Store.(store.Clock); cfg.Strict > 0 && cfg.Store != nil && !ok {
+		errs = append(errs, firn.NewSyntaxError("strict wait", cfg.Strict.String(),
+			"a strict pool needs a store with a clock to compare with: Redis, MySQL or PostgreSQL"))
+	}
 	if cfg.Strict > 0 && cfg.PinnedAhead {
 		errs = append(errs, firn.NewSyntaxError("worker", "taken ahead of its fence", "in a strict pool no id may carry a time ahead: wait for the fence"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	embedded, ok := cfg.Store.(store.Embedded)
 	return &Slots{
-		cfg:   cfg,
-		token: newToken(cfg.Random),
-		held:  map[int64]holding{}, starts: map[int64]firn.Tick{},
+		cfg: cfg,
+		rules: rules{
+			layout: cfg.Layout, token: newToken(cfg.Random), tolerance: cfg.Tolerance, strict: cfg.Strict,
+			trusting: ok && embedded.Embedded(),
+		},
+		held: map[int64]holding{}, starts: map[int64]firn.Tick{},
+		checked: reading{cfg.Time.Wall(), cfg.Time.Monotonic()},
 	}, nil
+}
+
+// notices is how long a holder of this process may take to notice that the store has
+// forgotten it, and to write its slot again.
+func (s *Slots) notices() time.Duration {
+	return s.cfg.Look + time.Duration(graceCalls*float64(s.cfg.Patience))
+}
+
+// waits implements [fitting].
+func (s *Slots) waits() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cfg.Strict + 2*max(s.grace, s.notices()) // twice, should the store change its life in between
+}
+
+// fit implements [fitting].
+func (s *Slots) fit(cfg Config) error {
+	switch {
+	case s.cfg.Pinned != nil && switches(cfg.Generator.Rollback):
+		return errNoOther
+	case s.rules.strict > 0 && switches(cfg.Generator.Rollback):
+		return firn.NewSyntaxError("rollback", "switch", fmt.Sprintf("in a strict pool another worker can be used after %v only: use wait, history or ahead", s.rules.strict))
+	case s.rules.strict > 0 && cfg.Generator.Clock == firn.Virtual:
+		return firn.NewSyntaxError("clock", "virtual", "in a strict pool ids follow a clock: steady and wall are allowed")
+	case cfg.Look > s.cfg.Look:
+		return &firn.RangeError{What: "look", Value: cfg.Look.String(), Min: "1ns", Max: s.cfg.Look.String(),
+			Where: "SlotsConfig.Look, by which newcomers wait"}
+	}
+	return s.rules.covers(cfg.Window, cfg.Generator.Lead())
 }
 
 // newToken draws what tells a process from all others. Its host name and process
@@ -176,13 +223,14 @@ func newToken(random func() uint64) string { return fmt.Sprintf("%016x%016x", ra
 // *[ClockError], [ErrForeign], *[firn.TimeExhaustedError], and the store's.
 func (s *Slots) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	var last error
+	backoff := register.Backoff{Time: s.cfg.Time, Random: s.cfg.Random}
 	for try := 0; try < maxTries; try++ {
 		if try > 0 && !errors.Is(last, errMade) && !errors.Is(last, errHeld) {
-			if err := s.pause(ctx, try); err != nil {
-				return firn.Grant{}, errors.Join(err, last)
+			if err := backoff.Wait(ctx); err != nil {
+				return firn.Grant{}, fmt.Errorf("lease: join pool %q: %w", s.cfg.Pool, errors.Join(err, last))
 			}
 		}
-		pool, checked, err := s.joinOnTime(ctx)
+		pool, checked, err := s.join(ctx)
 		if errors.Is(err, errAgain) {
 			last = err
 			continue
@@ -225,16 +273,6 @@ var (
 	errHeld  = fmt.Errorf("its fence was waited for: %w", errAgain)
 	errMade  = fmt.Errorf("the pool was made: %w", errAgain)
 )
-
-// pause waits before another try: exponential, with jitter.
-func (s *Slots) pause(ctx context.Context, try int) error {
-	d := min(backoff<<min(try-1, 16), maxBackoff)
-	d = d/2 + time.Duration(s.cfg.Random()%uint64(d))
-	if err := s.cfg.Time.Sleep(ctx, d); err != nil {
-		return fmt.Errorf("lease: join pool %q: %w", s.cfg.Pool, err)
-	}
-	return nil
-}
 
 // mayRetry reports whether joining goes on after a write that was not applied
 // as far as is known: not when the store refused it, or has already waited as

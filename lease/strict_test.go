@@ -52,7 +52,8 @@ func TestNoLossOfAStoreMakesADuplicateInAStrictPool(t *testing.T) {
 		join := func(depth int) {
 			l, err := w.try(func(c *Config) {
 				c.Generator.Layout = layout("41/0/1/4,unit=1s")
-				c.Window, c.Slots.Tolerance, c.Slots.Strict = 20*time.Second, 5*time.Second, 28*time.Second
+				w.shared(c)
+				c.Window, c.Slots.Tolerance, c.Slots.Strict = 40*time.Second, 2*time.Second, 52*time.Second
 				c.Generator.Time = &during{w.time, time.Duration(random.IntN(4000)-2000) * time.Millisecond, func() { step(depth + 1) }}
 				if random.IntN(2) == 0 {
 					c.Generator.Clock, c.Generator.Rollback = firn.Wall, firn.Rollback{firn.RunAhead(500)}

@@ -2,12 +2,12 @@ package lease
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 )
 
@@ -57,15 +57,14 @@ func (s Slot) takeBack(ctx context.Context, in store.Store, p Pool, gone time.Ti
 		After: s.Fence, Fence: s.Fence, Until: p.Layout.Time(s.Fence), Free: true,
 		Owner: newToken(rand.Uint64), Write: s.write + 1, Host: s.Host, PID: s.PID, Since: s.Since, At: now,
 	}
-	value, err := encode(record)
-	if err != nil {
-		return s, err
-	}
-	key := slotKey(p.Name, p.Layout, s.Datacenter, s.Worker)
-	written, err := in.CompareAndSwap(ctx, key, s.revision, value)
-	if errors.Is(err, store.ErrConflict) {
-		return s, fmt.Errorf("lease: take back worker %d of pool %q: %w: its holder wrote it meanwhile, try again", s.Worker, p.Name, store.ErrConflict)
-	}
+	reg := register.Register{Store: in, Key: slotKey(p.Name, p.Layout, s.Datacenter, s.Worker), Time: firn.SystemTime(), Random: rand.Uint64}
+	reg.Known(store.Entry{Key: reg.Key, Revision: s.revision})
+	written, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
+		if found.Revision != s.revision && !reg.Ours() {
+			return nil, fmt.Errorf("%w: its holder wrote it meanwhile, try again", store.ErrConflict)
+		}
+		return encode(record)
+	})
 	if err != nil {
 		return s, fmt.Errorf("lease: take back worker %d of pool %q: %w", s.Worker, p.Name, err)
 	}
@@ -85,36 +84,28 @@ func (s Slot) takeBack(ctx context.Context, in store.Store, p Pool, gone time.Ti
 // while anybody holds one, and makes the pool strict again when nobody does: end those
 // first, or restart them without.
 //
-// Errors: [store.ErrNotFound] when there is no such pool, [store.ErrConflict] when its
-// record was written meanwhile, [ErrForeign], and the store's. It may be called
-// again after any of them.
+// Errors: [store.ErrNotFound] when there is no such pool, [ErrForeign], and the store's.
+// It may be called again after any of them.
 func Relax(ctx context.Context, s store.Store, pool string) (time.Duration, error) {
 	if err := CheckPool(pool); err != nil {
 		return 0, err
 	}
-	e, err := s.Get(ctx, poolKey(pool))
+	var was time.Duration
+	reg := register.Register{Store: s, Key: poolKey(pool), Time: firn.SystemTime(), Random: rand.Uint64}
+	_, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
+		p := Pool{Name: pool}
+		if found.Revision == 0 {
+			return nil, store.ErrNotFound
+		}
+		if err := p.read(found); err != nil || p.Strict == 0 {
+			return nil, err
+		}
+		record := p.record()
+		was, record.Strict = p.Strict, ""
+		return encode(record)
+	})
 	if err != nil {
 		return 0, fmt.Errorf("lease: relax pool %q: %w", pool, err)
 	}
-	p, _, err := readPool(pool, []store.Entry{e})
-	if err != nil || p.Strict == 0 {
-		return 0, err
-	}
-	var record poolRecord
-	if err := decode(e, &record); err != nil {
-		return 0, err
-	}
-	record.Strict = ""
-	value, err := encode(record)
-	if err != nil {
-		return 0, err
-	}
-	_, err = s.CompareAndSwap(ctx, e.Key, e.Revision, value)
-	if errors.Is(err, store.ErrConflict) {
-		err = fmt.Errorf("%w: it was written meanwhile, try again", store.ErrConflict)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("lease: relax pool %q: %w", pool, err)
-	}
-	return p.Strict, nil
+	return was, nil
 }

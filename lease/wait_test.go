@@ -107,10 +107,11 @@ func TestWhoWaitsForAPinnedWorkerIsToldOfRenewals(t *testing.T) {
 			t.Error(err)
 		}
 	}))
-	if got.took < 90*time.Second || got.took > 91*time.Second || got.grant.After != held.Through {
+	// Then no fence lies ahead of a slot that was not given back, and the pool is waited for.
+	if got.took < 90*time.Second+grace || got.took > 91*time.Second+grace || got.grant.After != held.Through {
 		t.Errorf("granted %+v after %v; the renewed grant was %+v", got.grant, got.took, held)
 	}
-	if n := strings.Count(got.log, "\n"); n != 1 {
+	if n := strings.Count(got.log, "pinned worker"); n != 1 {
 		t.Errorf("%d lines in the log, want one:\n%s", n, got.log)
 	}
 }
@@ -137,7 +138,7 @@ func TestWhoWaitsForAPinnedWorkerDoesNotProfitFromAStoreThatForgot(t *testing.T)
 			fail := once(10*time.Second, do)
 			mend := once(40*time.Second, func() { w.store.SetDown(false) })
 			got := w.waitBeside(t, func(since time.Duration) { fail(since); mend(since) })
-			if got.took < time.Minute || got.took > time.Minute+time.Second || got.grant.Worker != held.Worker {
+			if got.took < time.Minute || got.took > time.Minute+time.Second+grace || got.grant.Worker != held.Worker {
 				t.Errorf("granted %+v after %v; its holder has %+v", got.grant, got.took, held)
 			}
 			want := 1

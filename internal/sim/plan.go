@@ -30,7 +30,7 @@ type plan struct {
 	process  string
 	source   string // of workers; empty: the pool in the store
 
-	window, look, grace, strict, tolerance, maxLead time.Duration
+	window, look, strict, tolerance, maxLead time.Duration
 
 	skew  time.Duration // of clocks at the start
 	drift int64         // of clocks, in parts per million
@@ -113,7 +113,6 @@ func (p *plan) drawSettings(r *rand.Rand) {
 	p.window = pick(r, 4*time.Second, 10*time.Second, 30*time.Second)
 	p.look = pick(r, 0, 0, time.Second)
 	p.tolerance = pick(r, 4*time.Second, 10*time.Second)
-	p.grace = pick(r, 5*time.Second, 8*time.Second)
 	p.clock = r.IntN(2) == 0
 	p.latency = pick(r, 300*time.Microsecond, 3*time.Millisecond, 30*time.Millisecond)
 	p.patience = pick(r, time.Second, 3*time.Second, 10*time.Second)
@@ -123,8 +122,13 @@ func (p *plan) drawSettings(r *rand.Rand) {
 	p.lifeless = r.IntN(4) == 0
 }
 
-// longestLook is a look that a window allows and that is longer than the usual.
+// longestLook is the longest look that a window allows.
 func (p *plan) longestLook() time.Duration { return p.window / 4 }
+
+// slowestLook is by which newcomers wait, and grace how long at most: see
+// lease.SlotsConfig.
+func (p *plan) slowestLook() time.Duration { return max(p.look, 3*time.Second) }
+func (p *plan) grace() time.Duration       { return p.slowestLook() + 9*time.Second }
 
 // drawFaults draws how often each kind strikes: in a small world few do.
 func (p *plan) drawFaults(r *rand.Rand, faults []kind) {
@@ -185,10 +189,9 @@ func (p *plan) change(r *rand.Rand, row *regime, again uint64) {
 		case 0:
 			p.machines = 1 + r.IntN(4)
 		case 1:
-			layout := p.layout
 			p.layout = layoutOf(pick(r, smallLayouts...))
 			if p.strict > 0 {
-				p.strict += 2 * (p.layout.Unit() - layout.Unit())
+				p.strict = p.strictWait()
 			}
 		case 2:
 			p.latency = pick(r, 300*time.Microsecond, 3*time.Millisecond, 30*time.Millisecond)

@@ -141,6 +141,9 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	case n < 9 || p.strict > 0 || p.regime == Reasserted:
 		g.Clock = firn.Wall
 		g.Rollback = pick(r, chains...)
+		if p.strict > 0 && slices.Contains(g.Rollback, firn.SwitchWorker()) {
+			g.Rollback = nil
+		}
 		for _, policy := range g.Rollback {
 			switch policy.String()[:3] {
 			case "his", "swi":
@@ -156,11 +159,15 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	}
 	c.Slots = lease.SlotsConfig{
 		Store: f.m.client(), Pool: pool, Layout: p.layout, Datacenter: g.Datacenter,
-		Tolerance: p.tolerance, Grace: p.grace, Strict: p.strict, Log: c.Log,
+		Tolerance: p.tolerance, Look: p.slowestLook(), Strict: p.strict, Log: c.Log,
 		Time: f.m, Random: g.Random, Host: "host", PID: 1, // containers are all alike
 	}
-	if p.embedded {
-		c.Slots.Grace = 0
+	switch {
+	case p.regime != Reasserted || p.look == 0:
+	case r.IntN(8) == 0:
+		c.Slots.Look = p.look / 2 // less than its look: to be refused
+	case r.IntN(2) == 0: // the pool has that of the slowest
+		c.Look, c.Slots.Look = p.look/2, p.look/2
 	}
 	if worker := int64(f.m.id); worker <= p.layout.MaxWorker() && r.IntN(8) == 0 {
 		f.pinned = &worker // nobody else is told to have it
@@ -226,8 +233,16 @@ func (f *firnProcess) source(l *life, cfg *lease.Config) (lease.Source, error) {
 		return &watched{&own{f.m, l}, l}, nil
 	}
 	slots, err := lease.NewSlots(cfg.Slots)
-	return &watched{slots, l}, err
+	return &watchedSlots{watched{slots, l}, below{slots}}, err
 }
+
+// watchedSlots are watched and have what else [lease.Keep] asks slots for.
+type watchedSlots struct {
+	watched
+	below
+}
+
+type below struct{ *lease.Slots }
 
 // live issues ids until it is time to leave, and then closes.
 func (f *firnProcess) live(l *life, kept *lease.Lease) {
@@ -451,7 +466,7 @@ func (m *machine) takeAll() {
 			for range p.layout.MaxWorker() + 1 {
 				c := lease.SlotsConfig{
 					Store: m.client(), Pool: pool, Layout: p.layout, Datacenter: datacenter,
-					Tolerance: p.tolerance, Grace: p.grace, Strict: p.strict, Time: m, Random: w.library.Uint64, Host: newcomer, PID: 1,
+					Tolerance: p.tolerance, Look: p.slowestLook(), Strict: p.strict, Time: m, Random: w.library.Uint64, Host: newcomer, PID: 1,
 				}
 				slots, err := lease.NewSlots(c)
 				if err != nil {

@@ -57,7 +57,6 @@ var regimes = map[Regime]regime{
 		draw: func(p *plan, r *rand.Rand) {
 			p.skew = pick(r, 100*time.Millisecond, p.tolerance/4, time.Minute)
 			p.drift = pick[int64](r, 0, 500, 50_000)
-			p.grace = pick(r, -1, p.grace)
 			p.replicated = r.IntN(3) > 0
 			p.source = pick(r, "", "", "", "", "", "", "own")
 			if p.source == "" && r.IntN(6) == 0 {
@@ -132,9 +131,8 @@ var regimes = map[Regime]regime{
 }
 
 func drawStrict(p *plan, r *rand.Rand) {
-	p.grace = pick(r, -1, p.grace)
 	p.window = pick(r, 10*time.Second, 30*time.Second)
-	p.tolerance = p.window / time.Duration(5+r.IntN(5))
+	p.tolerance = (p.window - p.layout.Unit()) / time.Duration(16+r.IntN(16))
 	// A clock beyond the tolerance is refused, unless the way to the store hides it.
 	p.skew = pick(r, p.tolerance, p.tolerance, p.tolerance+p.patience/3)
 	p.clock = true
@@ -147,7 +145,7 @@ func drawStrict(p *plan, r *rand.Rand) {
 
 // strictWait is the shortest that is allowed.
 func (p *plan) strictWait() time.Duration {
-	return p.window + max(p.maxLead, leastLead) + p.tolerance + 2*p.layout.Unit()
+	return p.window + max(p.maxLead, leastLead) + 4*p.tolerance + 2*p.layout.Unit()
 }
 
 func drawCounting(p *plan, r *rand.Rand) {

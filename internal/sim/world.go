@@ -138,12 +138,12 @@ func (w *world) settle() {
 		m.mend()
 	}
 	p := &w.plan
-	w.pass(3*p.window + 2*p.strict + 2*p.grace + 2*maxPause + time.Minute)
+	w.pass(3*p.window + 2*p.strict + 2*p.grace() + 2*maxPause + time.Minute)
 	before := make([]int, len(w.machines))
 	for i, m := range w.machines {
 		before[i] = m.made
 	}
-	w.pass(p.window + p.strict + 2*p.grace + 2*time.Minute)
+	w.pass(p.window + p.strict + 2*p.grace() + 2*time.Minute)
 	for i, m := range w.machines {
 		if m.made == before[i] && !w.oracle.stopped() {
 			w.oracle.stuck(m)
@@ -153,7 +153,7 @@ func (w *world) settle() {
 	for _, m := range w.machines {
 		m.retire()
 	}
-	w.pass(3*p.window + 2*p.strict + 2*p.grace + time.Minute)
+	w.pass(3*p.window + 2*p.strict + 2*p.grace() + time.Minute)
 	if !w.oracle.stopped() {
 		w.machines[0].takeAll()
 	}

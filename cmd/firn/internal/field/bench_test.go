@@ -57,7 +57,7 @@ func BenchmarkNextWhileTheStoreIs(b *testing.B) {
 	wide, err := firn.ParseLayout("41/0/0/22")
 	check(b, err)
 	l, err := lease.Open(ctx, lease.Config{
-		Slots: lease.SlotsConfig{Store: s, Grace: -1}, Generator: firn.Config{Layout: wide}, Look: 10 * time.Millisecond,
+		Slots: lease.SlotsConfig{Store: s, Look: 10 * time.Millisecond, Patience: 100 * time.Millisecond}, Generator: firn.Config{Layout: wide}, Look: 10 * time.Millisecond,
 	})
 	check(b, err)
 	next := func(b *testing.B) {

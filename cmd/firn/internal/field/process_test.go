@@ -17,9 +17,8 @@ import (
 const (
 	window = 2 * time.Second
 	look   = 100 * time.Millisecond
-	grace  = 10 * look
 	// tolerance of a strict pool: all clocks here are one.
-	tolerance = 200 * time.Millisecond
+	tolerance = 100 * time.Millisecond
 	// pace is how often a process makes an id: less than a tick apart, so that
 	// two that share a worker make the same.
 	pace = 250 * time.Microsecond
@@ -73,14 +72,14 @@ var twoWorkers = func() firn.Layout {
 func (w *world) config(s store.Store, clock *skewed) lease.Config {
 	cfg := lease.Config{
 		// All have one host name and process id, as containers may.
-		Slots: lease.SlotsConfig{Store: s, Pool: w.pool, Grace: grace, Host: "web", PID: 1},
+		Slots: lease.SlotsConfig{Store: s, Pool: w.pool, Look: look, Patience: 2 * look, Host: "web", PID: 1},
 		Generator: firn.Config{
 			Layout: twoWorkers, Time: clock, Start: firn.StartZero,
 		},
 		Window: window, Look: look,
 	}
 	if w.strict {
-		cfg.Slots.Tolerance, cfg.Slots.Strict = tolerance, window+tolerance+50*time.Millisecond
+		cfg.Slots.Tolerance, cfg.Slots.Strict = tolerance, window+4*tolerance+50*time.Millisecond
 	}
 	return cfg
 }

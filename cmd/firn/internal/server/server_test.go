@@ -256,7 +256,7 @@ func TestForeignContentOfTheStoreIsNoFaultOfTheRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := server.New(t.Context(), server.Config{Settings: settings.Config{}, Base: lease.Config{Slots: lease.SlotsConfig{Grace: -1}}, Store: mem, Log: slog.New(slog.DiscardHandler)})
+	s, err := server.New(t.Context(), server.Config{Settings: settings.Config{}, Store: mem, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

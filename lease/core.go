@@ -1,0 +1,195 @@
+package lease
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// rules decide what a process does about the slots of its pool. They are pure: what
+// the store shows, the time and a wish go in; what to write, or why not, comes out.
+// They have no store, no clock and no lock. The safety argument is docs/protocol.md;
+// its steps are:
+//
+//   - A grant is (after, fence]. A claim begins at the fence it found, or later; a
+//     renewal keeps the beginning and moves the fence forward. The write is a
+//     compare-and-swap over what was found, and counts once it is confirmed.
+//   - What was confirmed to a holder is its own for good. It writes that again where
+//     the store has less, unless another may have been granted the worker since.
+//   - In a strict pool no fence lies further ahead than newcomers wait, by any two
+//     clocks that may be in use.
+type rules struct {
+	layout    firn.Layout
+	token     string
+	tolerance time.Duration
+	strict    time.Duration
+	// trusting: the store is embedded and keeps what it confirmed; only what looks
+	// set back is waited for.
+	trusting bool
+}
+
+// A holding is what was confirmed to a holder.
+type holding struct {
+	worker int64
+	after  firn.Tick // the start of the grant; no two claims of a worker here have the same
+	fence  firn.Tick
+	since  time.Time
+	// alarmed: the store had less than was confirmed, and newcomers are yet to be
+	// held off: see Slots.alarm.
+	alarmed bool
+}
+
+// A move is what a holder writes.
+type move struct {
+	holding
+	write  bool // else what was found is as it should be
+	forgot bool // the store had less than was confirmed
+}
+
+// stand decides about a slot that is held: found is what the store has, nil if nothing;
+// wish is the fence asked for, which counts if it is further than the one held.
+func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error) {
+	if r.ended(h.fence, now) {
+		return move{}, r.lost(h, "its fence has passed, or will within the margin of clocks, and the pool is strict")
+	}
+	m := move{holding: h}
+	switch {
+	case found == nil && h.fence < now:
+		// Another may have been granted the worker since, and the store have
+		// forgotten that too. It may be only the clock here that is ahead: then
+		// others may be granted what is held, and that must end at once.
+		return m, fmt.Errorf("%w: %w", ErrOverlap, r.lost(h, "its slot has vanished after its fence"))
+	case found == nil:
+		m.write, m.forgot = true, true
+	case found.Owner == r.token && found.after > h.after:
+		// Claimed again here, for a switch, by a claim that may not be noted yet.
+		return m, r.lost(h, fmt.Sprintf("it was claimed again here from tick %d on", found.after+1))
+	case found.Owner != r.token || found.Free:
+		return m, r.taken(h, found)
+	case found.Fence < h.fence:
+		// An older copy: until the store has the fence again, the slot looks idle
+		// too early.
+		m.write, m.forgot = true, true
+	default:
+		m.fence = max(h.fence, wish)
+		m.write = m.fence > h.fence
+	}
+	return m, nil
+}
+
+// taken says why a slot that has another owner, or none, is lost.
+func (r *rules) taken(h holding, found *Slot) error {
+	switch {
+	case found.after != noFence && found.after < h.fence:
+		return fmt.Errorf("%w: %w", ErrOverlap, r.lost(h, fmt.Sprintf("it was claimed by %s from tick %d on, and is held here up to tick %d",
+			found.holder(), found.after+1, h.fence)))
+	case found.Free:
+		return r.lost(h, "it was taken back, or given back by another that had taken it")
+	default:
+		return r.lost(h, "it was taken by "+found.holder())
+	}
+}
+
+func (r *rules) lost(h holding, why string) error {
+	return fmt.Errorf("%w: worker %d: %s", ErrLost, h.worker, why)
+}
+
+// leave decides what is written of a slot that is given back, with the last tick
+// used. Where it belongs to another by now, there is nothing to give back.
+func (r *rules) leave(h holding, found *Slot, last firn.Tick) move {
+	m := move{holding: h}
+	m.fence = min(h.fence, last)
+	m.write = found == nil || found.Owner == r.token && found.after <= h.after
+	return m
+}
+
+// claim decides which ticks of a free slot are claimed: those after its fence, and
+// above a tick.
+func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
+	h := holding{worker: slot.Worker, after: max(slot.Fence, above)}
+	if slot.revision == 0 && !r.trusting {
+		// The store may have forgotten a holder who is gone. Ids that run further
+		// ahead of the clock than this have run there elsewhere.
+		h.after = max(h.after, min(ask.From-1, ask.Now+r.ticks(r.tolerance)))
+	}
+	if r.strict > 0 {
+		h.after = max(h.after, ask.Now+r.ticks(r.strict)+1)
+	}
+	h.fence = ask.fence(h.after, r.layout)
+	if h.fence <= h.after {
+		return h, &firn.TimeExhaustedError{Layout: r.layout, End: r.layout.End()}
+	}
+	if r.strict > 0 {
+		h.fence = min(h.fence, h.after+r.reach())
+	}
+	return h, nil
+}
+
+// outwaited decides what a claim in a strict pool is once it was waited for: found must
+// be as it was written. It begins at the present now, if that is later.
+func (r *rules) outwaited(h holding, found *Slot, now firn.Tick, ask Ask) (move, error) {
+	if found == nil || found.Owner != r.token || found.Free || found.after != h.after {
+		return move{}, r.lost(h, "its slot changed while the claim waited")
+	}
+	m := move{holding: h, write: true}
+	m.after = max(h.after, now-1)
+	// It may be less far than what was claimed, under which nothing was issued.
+	m.fence = max(r.bounded(ask.fence(m.after, r.layout), now), m.after)
+	return m, nil
+}
+
+// margin is how far two clocks in use may differ: each is within the tolerance of its
+// server's, and two servers of a store are within it of the time.
+func (r *rules) margin() time.Duration { return 4 * r.tolerance }
+
+// reach is how far ahead of the clock a fence may lie in a strict pool, in ticks. With
+// a newcomer's wait S, a holder's window W and lead L, and the tolerance e: a fence that
+// was forgotten is at most T1 + e + W + L, by the clock of one server; a newcomer begins
+// at T2 - e + S or later, by that of another, which may be 2e behind. So W + L is at
+// most S - 4e, less a unit each for rounding.
+func (r *rules) reach() firn.Tick {
+	return max(r.ticks(r.strict-r.margin())-2, 0)
+}
+
+// bounded returns a fence that is no further ahead than that. A generator that runs
+// ahead of its clock further waits at its fence.
+func (r *rules) bounded(fence, now firn.Tick) firn.Tick {
+	if r.strict == 0 {
+		return fence
+	}
+	return min(fence, now+r.reach())
+}
+
+// ended reports whether a fence has passed in a strict pool by any clock in use:
+// another may have been granted the worker since, whatever the store says by now.
+func (r *rules) ended(fence, now firn.Tick) bool {
+	return r.strict > 0 && fence <= now+r.ticks(r.margin())+1
+}
+
+// beyond reports whether a fence lies further ahead than any holder of this strict pool
+// may have moved it: a claim that still waits, by a clock that is ahead.
+func (r *rules) beyond(fence, now firn.Tick) bool {
+	return r.strict > 0 && fence > now+r.ticks(r.strict+r.margin())+1+r.reach()
+}
+
+func (r *rules) ticks(d time.Duration) firn.Tick { return firn.Tick(d / r.layout.Unit()) }
+
+// covers returns an error for a strict wait that is too short for what a holder may
+// issue beyond the present, or a window too short to be renewed in time.
+func (r *rules) covers(window, lead time.Duration) error {
+	if r.strict == 0 {
+		return nil
+	}
+	// A worker is given up a margin before its fence, and renewed between a half and a
+	// quarter of the window before it.
+	if least := 4*r.margin() + r.layout.Unit(); window < least {
+		return &firn.RangeError{What: "window", Value: window.String(), Min: least.String(), Max: maxWindow.String(),
+			Where: "in a strict pool it must be sixteen times the tolerance of clocks and a unit"}
+	}
+	if least := window + lead + r.margin() + 2*r.layout.Unit(); r.strict < least {
+		return &firn.RangeError{What: "strict wait", Value: r.strict.String(), Min: least.String(), Max: (2 * maxWindow).String(),
+			Where: "window, lead, four times the tolerance of clocks and two units together"}
+	}
+	return nil
+}
