@@ -183,8 +183,8 @@ func (f *faults) happen(k kind, m *machine) {
 func (f *faults) step(m *machine, by time.Duration) {
 	w := f.w
 	if strict := w.plan.regime == Strict || w.plan.regime == Unprotected; strict && by.Abs() < time.Hour {
-		most := int64(w.plan.tolerance + w.plan.serverSkew)
-		offset := m.wall() + int64(by) - noon.UnixNano() - w.now
+		most := int64(w.plan.skew)
+		offset := m.offset() + int64(by) - w.store.main.clock
 		by += time.Duration(min(max(offset, -most), most) - offset)
 	}
 	w.trace.say(m, "its clock is set by %v", by)

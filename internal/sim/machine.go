@@ -39,7 +39,7 @@ type machine struct {
 func newMachine(w *world, id int) *machine {
 	m := &machine{w: w, id: id, name: string(rune('A' + id))}
 	r := stream(w.Seed, uint64(streamFaults)<<32|uint64(id))
-	m.base = noon.UnixNano() + between(r, int64(w.plan.skew))
+	m.base = noon.UnixNano() + w.store.main.clock + between(r, int64(w.plan.skew))
 	m.ppm = r.Int64N(2*w.plan.drift+1) - w.plan.drift
 	m.proc = newProcess(w.plan.process, m)
 	return m

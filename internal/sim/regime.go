@@ -134,7 +134,7 @@ func drawStrict(p *plan, r *rand.Rand) {
 	p.window = pick(r, 10*time.Second, 30*time.Second)
 	p.tolerance = (p.window - p.layout.Unit()) / time.Duration(16+r.IntN(16))
 	// A clock beyond the tolerance is refused, unless the way to the store hides it.
-	p.skew = pick(r, p.tolerance, p.tolerance, p.tolerance+p.patience/3)
+	p.skew = pick(r, p.tolerance, p.tolerance, p.tolerance+2*p.patience/3) - min(4*p.latency, p.tolerance/2)
 	p.clock = true
 	p.serverSkew = pick(r, 0, p.tolerance, p.tolerance)
 	p.async = r.IntN(2) == 0

@@ -245,6 +245,7 @@ func (s *register) fence(worker int64) firn.Tick {
 func (s *register) mend() {
 	s.down, s.ambush = 0, false
 	s.endFork()
+	s.main.clock = 0
 	s.main.attach()
 }
 
