@@ -49,6 +49,7 @@ type plan struct {
 	mean  [kinds]time.Duration // between faults; 0: none
 	often [kinds]uint64        // faults in 1<<16
 	aims  []aim
+	never [kinds]bool // they are not to strike beside others that do
 
 	again uint64 // added to the seed of what is drawn during the play
 }
@@ -165,13 +166,14 @@ func (p *plan) setRate(k kind, rate float64) {
 // leaveOut takes the faults out that are not wanted.
 func (p *plan) leaveOut(o *Options) {
 	for k := range kinds {
-		if !o.allows(k) {
+		p.never[k] = p.never[k] || !o.allows(k)
+		if p.never[k] {
 			p.mean[k], p.often[k] = 0, 0
 		}
 	}
 	aims := p.aims[:0:0]
 	for _, a := range p.aims {
-		if o.allows(a.fault) {
+		if !p.never[a.fault] {
 			aims = append(aims, a)
 		}
 	}
@@ -189,9 +191,8 @@ func (p *plan) change(r *rand.Rand, row *regime, again uint64) {
 		case 0:
 			p.machines = 1 + r.IntN(4)
 		case 1:
-			p.layout = layoutOf(pick(r, smallLayouts...))
-			if p.strict > 0 {
-				p.strict = p.strictWait()
+			if p.layout = layoutOf(pick(r, smallLayouts...)); p.strict > 0 {
+				p.setStrict(r)
 			}
 		case 2:
 			p.latency = pick(r, 300*time.Microsecond, 3*time.Millisecond, 30*time.Millisecond)
@@ -199,9 +200,7 @@ func (p *plan) change(r *rand.Rand, row *regime, again uint64) {
 		case 3:
 			p.mean[k], p.often[k] = 0, 0
 		case 4:
-			if p.regime != Reasserted { // there it depends on others which may strike
-				p.setRate(k, r.Float64())
-			}
+			p.setRate(k, r.Float64())
 		case 5:
 			if len(p.aims) > 0 {
 				a := &p.aims[r.IntN(len(p.aims))]
@@ -213,9 +212,7 @@ func (p *plan) change(r *rand.Rand, row *regime, again uint64) {
 				p.aims = append(p.aims[:0:0], p.aims[:n-1]...)
 			}
 		default:
-			if a := p.drawAim(r, row.faults); p.regime != Reasserted || p.mean[a.fault] > 0 || byStep[a.fault] {
-				p.aims = append(p.aims[:len(p.aims):len(p.aims)], a)
-			}
+			p.aims = append(p.aims[:len(p.aims):len(p.aims)], p.drawAim(r, row.faults))
 		}
 	}
 }

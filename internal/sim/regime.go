@@ -76,9 +76,9 @@ var regimes = map[Regime]regime{
 			p.replicated = r.IntN(3) == 0
 			if r.IntN(2) == 0 {
 				p.clock = true
-				p.mean[leave] = 0 // a wrong clock and a holder that is gone: only strict covers both
+				p.never[leave] = true // a wrong clock and a holder that is gone: only strict covers both
 			} else {
-				p.mean[hourStep] = 0
+				p.never[hourStep] = true
 			}
 		},
 	},
@@ -125,27 +125,29 @@ var regimes = map[Regime]regime{
 			[]kind{cutOff, outage, slow, hang, lostRequest, lostAnswer, refused, echo}, serverFaults, losses, []kind{takeBack}),
 		draw: func(p *plan, r *rand.Rand) {
 			drawStrict(p, r)
-			p.strict = 0
+			p.strict = 0 // but for this
 		},
 	},
 }
 
 func drawStrict(p *plan, r *rand.Rand) {
-	p.window = pick(r, 10*time.Second, 30*time.Second)
-	p.tolerance = (p.window - p.layout.Unit()) / time.Duration(16+r.IntN(16))
-	// A clock beyond the tolerance is refused, unless the way to the store hides it.
-	p.skew = pick(r, p.tolerance, p.tolerance, p.tolerance+2*p.patience/3) - min(4*p.latency, p.tolerance/2)
 	p.clock = true
-	p.serverSkew = pick(r, 0, p.tolerance, p.tolerance)
+	p.maxLead = pick(r, 0, maxLead)
 	p.async = r.IntN(2) == 0
 	p.replicated = r.IntN(2) == 0
-	p.maxLead = pick(r, 0, maxLead)
-	p.strict = p.strictWait()
+	p.setStrict(r)
+	p.serverSkew = pick(r, 0, p.tolerance, p.tolerance)
 }
 
-// strictWait is the shortest that is allowed.
-func (p *plan) strictWait() time.Duration {
-	return p.window + max(p.maxLead, leastLead) + 4*p.tolerance + 2*p.layout.Unit()
+// setStrict draws the settings that depend on each other in a strict pool. The wait is the
+// shortest that is allowed, the tolerance nearly the greatest.
+func (p *plan) setStrict(r *rand.Rand) {
+	unit := p.layout.Unit()
+	p.window = max(pick(r, 10*time.Second, 30*time.Second), 2*unit)
+	p.tolerance = (p.window - unit) / time.Duration(16+r.IntN(16))
+	// A clock beyond the tolerance is refused, unless the way to the store hides it.
+	p.skew = pick(r, p.tolerance, p.tolerance, p.tolerance+2*p.patience/3) - min(4*p.latency, p.tolerance/2)
+	p.strict = p.window + max(p.maxLead, leastLead) + 4*p.tolerance + 2*unit
 }
 
 func drawCounting(p *plan, r *rand.Rand) {
