@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
 )
 
 // rules decide what a process does about the slots of its pool. They are pure: what
@@ -35,6 +36,7 @@ type holding struct {
 	after  firn.Tick // the start of the grant; no two claims of a worker here have the same
 	fence  firn.Tick
 	since  time.Time
+	over   store.Revision // what the claim replaced; 0: nothing
 	// alarmed: the store had less than was confirmed, and newcomers are yet to be
 	// held off: see Slots.alarm.
 	alarmed bool
@@ -55,13 +57,13 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 	}
 	m := move{holding: h}
 	switch {
-	case found == nil && h.fence < now:
+	case (found == nil || found.revision == h.over) && h.fence < now:
 		// Another may have been granted the worker since, and the store have
 		// forgotten that too. It may be only the clock here that is ahead: then
 		// others may be granted what is held, and that must end at once.
 		return m, fmt.Errorf("%w: %w", ErrOverlap, r.lost(h, "its slot has vanished after its fence"))
-	case found == nil:
-		m.write, m.forgot = true, true
+	case found == nil, found.revision == h.over:
+		m.write, m.forgot = true, true // as before the claim, and nobody has written since
 	case found.Owner == r.token && found.after > h.after:
 		// Claimed again here, for a switch, by a claim that may not be noted yet.
 		return m, r.lost(h, fmt.Sprintf("it was claimed again here from tick %d on", found.after+1))
@@ -107,7 +109,7 @@ func (r *rules) leave(h holding, found *Slot, last firn.Tick) move {
 // claim decides which ticks of a free slot are claimed: those after its fence, and
 // above a tick.
 func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
-	h := holding{worker: slot.Worker, after: max(slot.Fence, above)}
+	h := holding{worker: slot.Worker, over: slot.revision, after: max(slot.Fence, above)}
 	if slot.revision == 0 && !r.trusting {
 		// The store may have forgotten a holder who is gone. Ids that run further
 		// ahead of the clock than this have run there elsewhere.

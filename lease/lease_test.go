@@ -870,7 +870,7 @@ func TestAClaimInAStoreWipedMeanwhileWaitsForTheOthers(t *testing.T) {
 		w.mem.Restore(nil)
 	}}
 	cfg := w.config(one)
-	cfg.Slots.Store, cfg.Slots.Layout, cfg.Slots.Random = remote{slow, w.time.Wall}, cfg.Generator.Layout, cfg.Generator.Random
+	cfg.Slots.Store, cfg.Slots.Layout, cfg.Slots.Random = remote{slow, w.time.Wall, nil}, cfg.Generator.Layout, cfg.Generator.Random
 	cfg.Slots.Time = &interrupted{machine: w.time, at: grace, do: func() { other.turn(context.Background()) }}
 	slots, err := NewSlots(cfg.Slots)
 	if err != nil {

@@ -86,7 +86,7 @@ func TestTheEndOfALostClaimDoesNotTouchALaterClaimOfTheSameWorker(t *testing.T) 
 func TestAWorkerThatNobodyKnowsOfBeginsAtThePresent(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
-	s, ask := w.slots(t, func(c *SlotsConfig) { c.Store = remote{c.Store, w.time.Wall} })
+	s, ask := w.slots(t, func(c *SlotsConfig) { c.Store = remote{c.Store, w.time.Wall, nil} })
 	asked := ask()
 	got, err := s.Acquire(ctx, asked) // waits out the grace of the new pool
 	if err != nil {
@@ -126,7 +126,7 @@ func TestAPinnedWorkerIsWaitedForAsLongAsTheContextLasts(t *testing.T) {
 }
 
 func (w *world) strictly(c *SlotsConfig) {
-	c.Store, c.Tolerance, c.Strict = remote{c.Store, w.time.Wall}, 5*time.Second, 80*time.Second
+	c.Store, c.Tolerance, c.Strict = remote{c.Store, w.time.Wall, nil}, 5*time.Second, 80*time.Second
 }
 
 // TestAStrictClaimThatVanishesInItsWaitIsMadeAnew: others may have claimed after
@@ -168,7 +168,7 @@ func TestAStrictClaimIsBoundedHoweverLateItComes(t *testing.T) {
 
 func TestAStrictPoolRefusesWhatItCannotKeep(t *testing.T) {
 	worker := int64(0)
-	if _, err := NewSlots(SlotsConfig{Store: remote{newWorld(t).store, time.Now}, Strict: time.Minute, Pinned: &worker, PinnedAhead: true}); !errors.Is(err, firn.ErrSyntax) {
+	if _, err := NewSlots(SlotsConfig{Store: remote{newWorld(t).store, time.Now, nil}, Strict: time.Minute, Pinned: &worker, PinnedAhead: true}); !errors.Is(err, firn.ErrSyntax) {
 		t.Errorf("a pinned worker ahead of its fence: %v", err)
 	}
 	if _, err := NewSlots(SlotsConfig{Store: newWorld(t).store, Strict: time.Hour}); !errors.Is(err, firn.ErrSyntax) {

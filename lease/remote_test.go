@@ -11,12 +11,29 @@ import (
 type remote struct {
 	store.Store
 	clock func() time.Time
+	life  *string // nil: it has none
+}
+
+func (r remote) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	e, err := r.Store.CompareAndSwap(ctx, key, old, value)
+	if err == nil && r.life != nil {
+		e.Life = *r.life
+	}
+	return e, err
 }
 
 func (r remote) Now(context.Context) (time.Time, error) { return r.clock(), nil }
 
 // shared has a process join over the network.
-func (w *world) shared(c *Config) { c.Slots.Store = remote{c.Slots.Store, w.time.Wall} }
+func (w *world) shared(c *Config) { c.Slots.Store = remote{c.Slots.Store, w.time.Wall, nil} }
 
 // grace is how long newcomers wait, by the defaults.
 const grace = 12 * time.Second
+
+// A skewed machine has a wall clock that is off.
+type skewed struct {
+	*machine
+	offset time.Duration
+}
+
+func (s skewed) Wall() time.Time { return s.machine.Wall().Add(s.offset) }

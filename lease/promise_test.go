@@ -1,0 +1,350 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+// What an attacker did to the store, its clocks and its holders to have ids made twice.
+
+// oneWorker has a pool of one worker over the network.
+func (w *world) oneWorker(c *Config) {
+	w.shared(c)
+	c.Generator.Layout = layout("41/0/0/12")
+}
+
+// unconfirmed has all writes of the world's store be applied from now on, and none
+// confirmed: as on a primary that was cut off from its replicas.
+func (w *world) unconfirmed() {
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpCompareAndSwap {
+			return storetest.FailApplied
+		}
+		return storetest.Pass
+	}
+}
+
+func TestAHolderCutOffWithAnOldPrimaryEndsAtItsFence(t *testing.T) {
+	w := newWorld(t)
+	holder := w.start(w.oneWorker)
+	w.mustTake(holder, 10)
+	// The store splits: the holder stays on the side that can confirm nothing.
+	other := memstore.New(nil)
+	other.Restore(w.mem.Snapshot())
+	w.unconfirmed()
+	var newcomer *Lease
+	for range 100 { // looks, two windows and more
+		w.time.Pass(3 * time.Second)
+		holder.turn(context.Background())
+		if err := w.take(holder, 10); err != nil && !errors.Is(err, firn.ErrFence) {
+			t.Fatal(err)
+		}
+		if newcomer == nil {
+			var err error
+			newcomer, err = w.try(w.oneWorker, func(c *Config) { c.Slots.Store = remote{other, w.time.Wall, nil} })
+			if err != nil && !errors.Is(err, ErrFull) {
+				t.Fatal(err)
+			}
+			continue
+		}
+		newcomer.turn(context.Background())
+		w.mustTake(newcomer, 10)
+	}
+	if newcomer == nil {
+		t.Fatal("nobody was granted the worker on the new side")
+	}
+	if holder.State().Last == nil {
+		t.Error("the holder says nothing of its renewals")
+	}
+}
+
+func TestNothingIsGrantedByAStoreThatConfirmsNothing(t *testing.T) {
+	w := newWorld(t)
+	first := w.start(w.oneWorker)
+	if err := first.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	w.time.Pass(time.Second)
+	w.unconfirmed()
+	if l, err := w.try(w.oneWorker); err == nil {
+		t.Errorf("granted %+v", l.State())
+	}
+	// Once the store confirms again, the slot is found, with a claim of nobody.
+	w.store.Script = nil
+	w.time.Pass(2 * time.Minute)
+	w.mustTake(w.start(w.oneWorker), 10)
+}
+
+func TestAWrongClockDoesNotKeepAHolderFromItsSlot(t *testing.T) {
+	w := newWorld(t)
+	clock := &skewed{machine: w.time}
+	holder := w.start(w.oneWorker, func(c *Config) { c.Generator.Time = clock })
+	w.mustTake(holder, 10)
+	clock.offset = 20 * time.Second // renewals are refused from here on
+	w.time.Pass(25 * time.Second)
+	holder.turn(context.Background())
+	if !errors.Is(holder.State().Last, ErrClock) {
+		t.Fatalf("a clock that is 20s ahead: %v", holder.State().Last)
+	}
+	w.mem.Restore(nil)
+	holder.turn(context.Background())
+	p, err := Inspect(context.Background(), w.mem, "default")
+	if err != nil || len(p.Slots) != 1 || p.Open {
+		t.Fatalf("after a wipe: %+v, %v; want its slot, in a pool that is not open", p, err)
+	}
+	if _, err := w.try(w.oneWorker); !errors.Is(err, ErrFull) {
+		t.Errorf("a newcomer: %v, want a full pool", err)
+	}
+}
+
+func TestACopyOlderThanAWindowGrantsNothingThatIsHeld(t *testing.T) {
+	w := newWorld(t)
+	holder := w.start(w.oneWorker)
+	copied := w.mem.Snapshot()
+	for range 100 {
+		w.time.Pass(3 * time.Second)
+		holder.turn(context.Background())
+		w.mustTake(holder, 10)
+	}
+	w.mem.Restore(copied) // its record says that the pool is open, and its fence has long passed
+	join := func() error {
+		_, err := w.try(w.oneWorker, func(c *Config) {
+			c.Generator.Time = &interrupted{machine: w.time, at: grace, do: func() {
+				w.time.Pass(3 * time.Second)
+				holder.turn(context.Background())
+			}}
+		})
+		return err
+	}
+	if err := join(); !errors.Is(err, ErrFull) {
+		t.Errorf("a newcomer: %v, want a full pool", err)
+	}
+	w.mustTake(holder, 10)
+}
+
+func TestASlotNeverGivenBackIsWaitedForOnce(t *testing.T) {
+	w := newWorld(t)
+	two := func(c *Config) { w.shared(c); c.Generator.Layout = layout("41/0/1/12") }
+	w.start(two) // and crashes
+	w.time.Pass(2 * time.Minute)
+	for i, want := range []time.Duration{grace, 0, 0} {
+		began := w.time.Wall()
+		l := w.start(two)
+		if took := w.time.Wall().Sub(began); took < want || took > want+time.Second {
+			t.Errorf("newcomer %d waited %v, want %v", i, took, want)
+		}
+		if err := l.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		w.time.Pass(time.Minute)
+	}
+}
+
+func TestInAnotherLifeOfTheStoreHoldersAreWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	life := "first"
+	in := func(c *Config) { w.oneWorker(c); c.Slots.Store = remote{w.store, w.time.Wall, &life} }
+	holder := w.start(in)
+	if err := holder.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	w.time.Pass(time.Second)
+	free := w.mem.Snapshot()
+	holder = w.start(in)
+	w.mustTake(holder, 10)
+	// A replica without the latest claim is promoted.
+	w.mem.Restore(free)
+	life = "second"
+	began := w.time.Wall()
+	newcomer, err := w.try(in, func(c *Config) {
+		c.Generator.Time = &interrupted{machine: w.time, at: grace, do: func() { holder.turn(context.Background()) }}
+	})
+	if took := w.time.Wall().Sub(began); took < grace {
+		t.Errorf("a newcomer was let in after %v: %v", took, err)
+	}
+	for range 60 { // one of them has the worker
+		w.time.Pass(3 * time.Second)
+		took := 0
+		for _, l := range []*Lease{holder, newcomer} {
+			if l == nil {
+				continue
+			}
+			l.turn(context.Background())
+			if err := w.take(l, 10); err == nil {
+				took++
+			} else if !errors.Is(err, firn.ErrFence) {
+				t.Fatal(err)
+			}
+		}
+		if took > 1 {
+			t.Fatal("both have it")
+		}
+	}
+	// The life is known now, and nobody waits for it again.
+	began = w.time.Wall()
+	if _, err := w.try(in); !errors.Is(err, ErrFull) || w.time.Wall().Sub(began) > time.Second {
+		t.Errorf("another newcomer: %v after %v", err, w.time.Wall().Sub(began))
+	}
+}
+
+func TestNewcomersWaitAsLongAsTheSlowestHolderTakesToNotice(t *testing.T) {
+	w := newWorld(t)
+	slow := func(c *Config) {
+		w.oneWorker(c)
+		c.Window, c.Look, c.Slots.Look = 10*time.Minute, time.Minute, time.Minute
+	}
+	holder := w.start(slow)
+	if p, err := Inspect(context.Background(), w.mem, "default"); err != nil || p.Grace < time.Minute+4*defaultPatience {
+		t.Fatalf("a look of a minute: grace %v, %v", p.Grace, err)
+	}
+	w.mustTake(holder, 10)
+	w.mem.Restore(nil)
+	// One whose looks are short joins first, and leaves: its grace would be shorter.
+	quick, err := w.try(w.oneWorker, func(c *Config) {
+		c.Generator.Time = &interrupted{machine: w.time, at: time.Second, do: func() { holder.turn(context.Background()) }}
+	})
+	if !errors.Is(err, ErrFull) {
+		t.Errorf("a newcomer: %v, %v", quick, err)
+	}
+	if _, err := w.try(w.oneWorker, func(c *Config) { c.Slots.Look, c.Look = time.Second, 10*time.Second }); !errors.Is(err, firn.ErrRange) {
+		t.Errorf("a look that newcomers do not wait for: %v", err)
+	}
+}
+
+// A hanging store answers no read until its context ends.
+type hanging struct {
+	store.Store
+	hangs bool
+	calls int
+}
+
+func (h *hanging) Get(ctx context.Context, key string) (store.Entry, error) {
+	if h.calls++; h.hangs {
+		<-ctx.Done()
+		return store.Entry{}, store.ContextError(ctx)
+	}
+	return h.Store.Get(ctx, key)
+}
+
+func TestALookThatHangsEndsAfterItsPatienceAndIsMadeAgainSoon(t *testing.T) {
+	w := newWorld(t)
+	h := &hanging{Store: w.store}
+	l := w.start(func(c *Config) { c.Slots.Store, c.Slots.Patience = h, 20*time.Millisecond })
+	h.hangs = true
+	began := time.Now()
+	if l.turn(context.Background()) {
+		t.Error("a look without an answer counts as one")
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it ended after %v", took)
+	}
+}
+
+// A slow clock answers late, with the time of when the question arrived.
+type slowClock struct {
+	remote
+	leg time.Duration
+	on  *machine
+}
+
+func (s slowClock) Now(ctx context.Context) (time.Time, error) {
+	now, err := s.remote.Now(ctx)
+	s.on.Pass(s.leg)
+	return now, err
+}
+
+func TestAClockCountsAsCheckedOnlyAsFarAsTheAnswerTells(t *testing.T) {
+	for _, c := range []struct {
+		leg, off time.Duration
+		ok       bool
+	}{
+		{0, 900 * time.Millisecond, true},
+		{0, 1100 * time.Millisecond, false},
+		{200 * time.Millisecond, 400 * time.Millisecond, true},
+		{time.Second, 900 * time.Millisecond, false}, // it may be 1.4s off
+		{4 * time.Second, 0, false},
+	} {
+		w := newWorld(t)
+		_, err := w.try(w.oneWorker, func(cfg *Config) {
+			cfg.Slots.Tolerance = time.Second
+			cfg.Slots.Store = slowClock{remote{w.store, w.time.Wall, nil}, c.leg, w.time}
+			cfg.Generator.Time = skewed{w.time, c.off}
+		})
+		if (err == nil) != c.ok {
+			t.Errorf("a clock %v off, an answer of %v: %v", c.off, c.leg, err)
+		}
+		if err != nil && !errors.Is(err, ErrClock) && !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("a clock %v off, an answer of %v: %v", c.off, c.leg, err)
+		}
+	}
+}
+
+func TestInAStrictPoolTwoClocksMayDifferByTwiceTheTolerance(t *testing.T) {
+	const tolerance = 2 * time.Second
+	for _, unit := range []string{"1ms", "1s"} {
+		for _, offsets := range [][2]time.Duration{{tolerance, -tolerance}, {-tolerance, tolerance}, {tolerance, tolerance}} {
+			w := newWorld(t)
+			strict := func(offset time.Duration) func(*Config) {
+				return func(c *Config) {
+					w.shared(c)
+					c.Generator.Layout = layout("41/0/0/8,unit=" + unit)
+					c.Generator.Time = skewed{w.time, offset}
+					c.Generator.Ahead = -1
+					c.Window, c.Slots.Tolerance = 40*time.Second, tolerance
+					c.Slots.Strict = c.Window + 4*tolerance + 2*c.Generator.Layout.Unit()
+				}
+			}
+			cutOff := w.start(strict(offsets[0])) // it never looks again
+			w.mustTake(cutOff, 10)
+			p := must(Inspect(context.Background(), w.mem, "default"))
+			w.mem.Delete(slotKey("default", p.Layout, 0, 0))
+			newcomer := w.start(strict(offsets[1]))
+			for range 400 {
+				w.time.Pass(200 * time.Millisecond)
+				w.mustTake(newcomer, 5)
+				newcomer.turn(context.Background())
+				if err := w.take(cutOff, 5); err != nil && !errors.Is(err, firn.ErrFence) {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+func TestAStrictPoolRefusesFencesBeyondItsWait(t *testing.T) {
+	w := newWorld(t)
+	strict := func(c *Config) {
+		w.shared(c)
+		c.Window, c.Slots.Tolerance, c.Slots.Strict = time.Minute, 2*time.Second, 80*time.Second
+	}
+	l := w.start(strict)
+	key := slotKey("default", l.gen.Layout(), 0, 1023)
+	far := must(encode(slotRecord{Fence: l.State().Fence + 3_600_000, Owner: "somebody"}))
+	must(w.mem.CompareAndSwap(context.Background(), key, 0, far))
+	if _, err := w.try(strict); !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "worker 1023") {
+		t.Errorf("a fence an hour ahead: %v", err)
+	}
+}
+
+func TestAHolderHaltedBesideASwitchHasAWorkerAgain(t *testing.T) {
+	w := newWorld(t)
+	l := w.start(func(c *Config) {
+		small(c)
+		c.Generator.Clock, c.Generator.Rollback = firn.Wall, firn.Rollback{firn.SwitchWorker()}
+	})
+	w.mustTake(l, 10)
+	lost := l.grant
+	w.time.Step(-time.Second)
+	w.mustTake(l, 1) // switches
+	l.gen.Halt(lost.Worker)
+	w.time.Pass(time.Second)
+	w.mustTake(l, 10)
+}
