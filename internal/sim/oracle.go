@@ -9,6 +9,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store"
 )
 
@@ -47,8 +48,9 @@ type oracle struct {
 	duplicates int
 	finding    *Finding
 	grants     map[worker][]owned
-	highest    map[worker]firn.Tick   // that an id carries
-	sequenced  [sequenceNames]firn.ID // the greatest id that anybody had
+	highest    map[worker]firn.Tick             // that an id carries
+	sequenced  [sequenceNames]firn.ID           // the greatest id that anybody had
+	raised     [segmentNames][maxStride]firn.ID // by offset: all who begin have only ids from there on
 }
 
 type worker struct{ datacenter, number int64 }
@@ -194,6 +196,7 @@ var documented = []error{
 	firn.ErrFence, firn.ErrClockBack, firn.ErrClosed, firn.ErrTimeExhausted, firn.ErrRange,
 	lease.ErrFull, lease.ErrClock, lease.ErrLost,
 	store.ErrUnavailable, store.ErrConflict, store.ErrRefused,
+	segment.ErrNotConsecutive,
 }
 
 func (o *oracle) documented(m *machine, err error) {

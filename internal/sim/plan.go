@@ -51,7 +51,8 @@ type plan struct {
 	aims  []aim
 	never [kinds]bool // they are not to strike beside others that do
 
-	again uint64 // added to the seed of what is drawn during the play
+	stride int64  // of segments
+	again  uint64 // added to the seed of what is drawn during the play
 }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }

@@ -155,4 +155,5 @@ func drawCounting(p *plan, r *rand.Rand) {
 	p.drift = pick[int64](r, 0, 500, 50_000)
 	p.machines = 1 + p.machines/3 // each of its steps costs several exchanges with the store
 	p.think *= 4
+	p.stride = pick[int64](r, 1, 1, maxStride)
 }
