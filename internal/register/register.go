@@ -62,6 +62,10 @@ func (r *Register) Read(ctx context.Context) (store.Entry, error) {
 	return e, err
 }
 
+// Unsettled reports whether the outcome of the latest write is unknown, and no write was
+// confirmed since.
+func (r *Register) Unsettled() bool { return r.tried != nil }
+
 // Ours reports whether what was found is what this register wrote last, without
 // learning whether that will survive.
 func (r *Register) Ours() bool {
@@ -141,10 +145,12 @@ func (r *Register) Update(ctx context.Context, decide func(found store.Entry) ([
 // what ended the update is that a later call was refused.
 func since(open, err error) error {
 	switch {
-	case open == nil || err == open:
+	case open == nil:
 		return err
 	case store.Unapplied(err):
 		return fmt.Errorf("%w; then: %s", open, err.Error())
+	case errors.Is(err, open):
+		return err
 	default:
 		return fmt.Errorf("%w; then: %w", open, err)
 	}

@@ -305,7 +305,7 @@ func TestAnErrorOfDecideEndsAnUpdateAndIsReturnedAsItIs(t *testing.T) {
 			}
 			return []byte("a"), nil
 		})
-		if err != mine {
+		if err == nil || err.Error() != "mine" {
 			t.Error(err)
 		}
 		w.failed(e, err, mine, false)
