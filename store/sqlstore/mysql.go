@@ -18,15 +18,22 @@ var MySQL = Dialect{
 	probe: `SELECT k, v, rev FROM ` + Table + ` LIMIT 0`,
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k VARBINARY(512) NOT NULL PRIMARY KEY, v MEDIUMBLOB NOT NULL, rev BIGINT NOT NULL) ENGINE=InnoDB`,
-	get: `SELECT v, rev FROM ` + Table + ` WHERE k = ?`,
+	get: `SELECT v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit,
 	// IGNORE says how many rows were made, whatever the driver takes affected to
 	// mean. It would let too long a value be cut, but values are bounded before.
-	insert: `INSERT IGNORE INTO ` + Table + ` (k, v, rev) VALUES (?, ?, ?)`,
-	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ?`,
-	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? ORDER BY k`,
-	now:    `SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)`,
+	insert: `INSERT IGNORE INTO ` + Table + ` (k, v, rev) SELECT ?, ?, ? FROM DUAL WHERE ` + mysqlGuard,
+	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ? AND ` + mysqlGuard,
+	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? AND ` + mysqlFit + ` ORDER BY k`,
 
-	fit:      fitMySQL,
+	swap: swapMySQL,
+	clock: func(ctx context.Context, s *Store, conn *sql.Conn) (int64, error) {
+		seen, err := vetMySQL(ctx, s, conn)
+		return seen.micros, err
+	},
+	fit: func(ctx context.Context, s *Store, conn *sql.Conn) error {
+		_, err := vetMySQL(ctx, s, conn)
+		return err
+	},
 	missing:  func(err error) bool { return mysqlCode(err) == 1146 },
 	undone:   func(err error) bool { return mysqlCode(err) == 1213 }, // a deadlock; in a cluster, a race lost to another member
 	classify: classifyMySQL,
@@ -75,9 +82,9 @@ func classifyMySQL(err error) (hint string, kind error) {
 
 // mysqlVariables returns what is set for a session, by its server or its driver.
 // Of two names for the isolation, by version, one is left.
-func mysqlVariables(ctx context.Context, db *sql.DB) (map[string]string, error) {
+func mysqlVariables(ctx context.Context, conn *sql.Conn) (map[string]string, error) {
 	variables := map[string]string{}
-	rows, err := db.QueryContext(ctx, `SHOW SESSION VARIABLES WHERE Variable_name IN ('autocommit', 'innodb_flush_log_at_trx_commit',
+	rows, err := conn.QueryContext(ctx, `SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit',
 		'sync_binlog', 'log_bin', 'read_only', 'transaction_isolation', 'tx_isolation')`)
 	if err != nil {
 		return nil, err
@@ -95,34 +102,17 @@ func mysqlVariables(ctx context.Context, db *sql.DB) (map[string]string, error) 
 	return variables, errors.Join(rows.Err(), rows.Close())
 }
 
-// fitMySQL refuses sessions whose writes would be acknowledged and never
-// committed, as a server may have it for all, and those that would see what is
-// not committed: it may still be undone, and who read it back took it for done.
-func fitMySQL(ctx context.Context, db *sql.DB) error {
-	variables, err := mysqlVariables(ctx, db)
-	if err != nil {
-		return err
-	}
-	if variables["autocommit"] == "OFF" {
-		return fmt.Errorf("%w: autocommit is off, so that no write would be committed: set autocommit=1 for the driver or the server", store.ErrRefused)
-	}
-	if variables["transaction_isolation"] == "READ-UNCOMMITTED" {
-		return fmt.Errorf("%w: transaction_isolation is READ-UNCOMMITTED, which shows writes that may yet be undone: set READ-COMMITTED or above", store.ErrRefused)
-	}
-	return nil
-}
-
-func examineMySQL(ctx context.Context, db *sql.DB) ([]store.Finding, error) {
-	variables, err := mysqlVariables(ctx, db)
+func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
+	variables, err := mysqlVariables(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
 	var engine string
-	if err := db.QueryRowContext(ctx, `SELECT COALESCE(engine, '') FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?`, Table).
+	if err := conn.QueryRowContext(ctx, `SELECT COALESCE(engine, '') FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?`, Table).
 		Scan(&engine); err != nil {
 		return nil, err
 	}
-	may, err := mysqlMay(ctx, db)
+	may, err := mysqlMay(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
@@ -138,15 +128,15 @@ func examineMySQL(ctx context.Context, db *sql.DB) ([]store.Finding, error) {
 		isolated(strings.ToLower(strings.ReplaceAll(variables["transaction_isolation"], "-", " "))),
 		privileges(may["SELECT"], may["INSERT"], may["UPDATE"]),
 		primary(variables["read_only"] == "ON"),
-		mysqlReplicas(ctx, db),
+		mysqlReplicas(ctx, conn),
 	}, nil
 }
 
 // mysqlMay asks which of what Firn needs the account was granted, where it
 // tells: for the table, its database or everything.
-func mysqlMay(ctx context.Context, db *sql.DB) (map[string]bool, error) {
+func mysqlMay(ctx context.Context, conn *sql.Conn) (map[string]bool, error) {
 	may := map[string]bool{}
-	rows, err := db.QueryContext(ctx, `SELECT privilege_type FROM information_schema.user_privileges
+	rows, err := conn.QueryContext(ctx, `SELECT privilege_type FROM information_schema.user_privileges
 		UNION SELECT privilege_type FROM information_schema.schema_privileges WHERE DATABASE() LIKE table_schema
 		UNION SELECT privilege_type FROM information_schema.table_privileges WHERE table_schema = DATABASE() AND table_name = ?`, Table)
 	if err != nil {
@@ -164,13 +154,13 @@ func mysqlMay(ctx context.Context, db *sql.DB) (map[string]bool, error) {
 
 // mysqlReplicas counts the connections that replicas read the log through, as
 // far as the account may see them.
-func mysqlReplicas(ctx context.Context, db *sql.DB) store.Finding {
+func mysqlReplicas(ctx context.Context, conn *sql.Conn) store.Finding {
 	var replicas, semi int
-	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'`).Scan(&replicas); err != nil {
+	if err := conn.QueryRowContext(ctx, `SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'`).Scan(&replicas); err != nil {
 		return store.Finding{Subject: "replicas", Verdict: store.Doubtful, Says: "not told", Advice: "grant PROCESS to have them counted"}
 	}
 	var name, value string
-	if err := db.QueryRowContext(ctx, `SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_master_status'`).Scan(&name, &value); err == nil && value == "ON" {
+	if err := conn.QueryRowContext(ctx, `SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_master_status'`).Scan(&name, &value); err == nil && value == "ON" {
 		semi = 1
 	}
 	return standbysOf(replicas, semi == 1, "semi-synchronous replication")
