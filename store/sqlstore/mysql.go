@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/firn-id/firn/store"
@@ -80,12 +81,13 @@ func classifyMySQL(err error) (hint string, kind error) {
 	}
 }
 
-// mysqlVariables returns what is set for a session, by its server or its driver.
-// Of two names for the isolation, by version, one is left.
-func mysqlVariables(ctx context.Context, conn *sql.Conn) (map[string]string, error) {
-	variables := map[string]string{}
-	rows, err := conn.QueryContext(ctx, `SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit',
-		'sync_binlog', 'log_bin', 'read_only', 'transaction_isolation', 'tx_isolation')`)
+// mysqlNames has the names that MySQL gave its settings later, as they were before.
+var mysqlNames = strings.NewReplacer("tx_isolation", "transaction_isolation", "_source", "_master", "_replica_", "_slave_")
+
+// mysqlPairs returns what a statement lists by name, whatever the version calls it.
+func mysqlPairs(ctx context.Context, conn *sql.Conn, statement string) (map[string]string, error) {
+	pairs := map[string]string{}
+	rows, err := conn.QueryContext(ctx, statement)
 	if err != nil {
 		return nil, err
 	}
@@ -94,16 +96,15 @@ func mysqlVariables(ctx context.Context, conn *sql.Conn) (map[string]string, err
 		if err := rows.Scan(&name, &value); err != nil {
 			return nil, errors.Join(err, rows.Close())
 		}
-		if name == "tx_isolation" {
-			name = "transaction_isolation"
-		}
-		variables[name] = value
+		pairs[mysqlNames.Replace(strings.ToLower(name))] = value
 	}
-	return variables, errors.Join(rows.Err(), rows.Close())
+	return pairs, errors.Join(rows.Err(), rows.Close())
 }
 
 func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
-	variables, err := mysqlVariables(ctx, conn)
+	variables, err := mysqlPairs(ctx, conn, `SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'sync_binlog',
+		'log_bin', 'read_only', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
+		'rpl_semi_sync_master_wait_for_slave_count', 'rpl_semi_sync_source_wait_for_replica_count')`)
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +114,10 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) 
 		return nil, err
 	}
 	may, err := mysqlMay(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	replicas, err := mysqlReplicas(ctx, conn, variables, may["PROCESS"])
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +133,7 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) 
 		isolated(strings.ToLower(strings.ReplaceAll(variables["transaction_isolation"], "-", " "))),
 		privileges(may["SELECT"], may["INSERT"], may["UPDATE"]),
 		primary(variables["read_only"] == "ON"),
-		mysqlReplicas(ctx, conn),
+		replicas,
 	}, nil
 }
 
@@ -152,16 +157,36 @@ func mysqlMay(ctx context.Context, conn *sql.Conn) (map[string]bool, error) {
 	return may, errors.Join(rows.Err(), rows.Close())
 }
 
-// mysqlReplicas counts the connections that replicas read the log through, as
-// far as the account may see them.
-func mysqlReplicas(ctx context.Context, conn *sql.Conn) store.Finding {
-	var replicas, semi int
-	if err := conn.QueryRowContext(ctx, `SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'`).Scan(&replicas); err != nil {
-		return store.Finding{Subject: "replicas", Verdict: store.Doubtful, Says: "not told", Advice: "grant PROCESS to have them counted"}
+// mysqlReplicas counts the replicas, of which MariaDB tells everybody, and those
+// that acknowledge writes.
+func mysqlReplicas(ctx context.Context, conn *sql.Conn, variables map[string]string, process bool) (store.Finding, error) {
+	status, err := mysqlPairs(ctx, conn, `SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Rpl_semi_sync_master_status',
+		'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_source_clients')`)
+	if err != nil {
+		return store.Finding{}, err
 	}
-	var name, value string
-	if err := conn.QueryRowContext(ctx, `SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_master_status'`).Scan(&name, &value); err == nil && value == "ON" {
-		semi = 1
+	r := replicas{setting: "semi-synchronous replication", advice: "turn on semi-synchronous replication, here and on each of them"}
+	connected, told := status["slaves_connected"]
+	switch {
+	case told:
+		r.all, err = strconv.Atoi(connected)
+	case !process:
+		return store.Finding{Subject: "replicas", Verdict: store.Doubtful, Says: "not told", Advice: "grant PROCESS to have them counted"}, nil
+	default:
+		err = conn.QueryRowContext(ctx, `SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'`).Scan(&r.all)
 	}
-	return standbysOf(replicas, semi == 1, "semi-synchronous replication")
+	if err != nil {
+		return store.Finding{}, err
+	}
+	r.behind = r.all
+	if variables["rpl_semi_sync_master_enabled"] == "ON" {
+		r.waits = 1
+		if n, err := strconv.Atoi(variables["rpl_semi_sync_master_wait_for_slave_count"]); err == nil {
+			r.waits = n
+		}
+		if n, err := strconv.Atoi(status["rpl_semi_sync_master_clients"]); err == nil && status["rpl_semi_sync_master_status"] == "ON" {
+			r.behind = max(0, r.all-n)
+		}
+	}
+	return r.finding(), nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/firn-id/firn/store"
@@ -132,14 +133,20 @@ func classifyPostgres(err error) (hint string, kind error) {
 
 func examinePostgres(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
 	var recovery bool
-	var commit, fsync, standby, isolation string
-	if err := conn.QueryRowContext(ctx, `SELECT pg_is_in_recovery(), current_setting('synchronous_commit'), current_setting('fsync'),
+	var fsync, pages, isolation string
+	r := replicas{setting: "synchronous_standby_names", advice: "list all that may be promoted in synchronous_standby_names, as in ANY 2 (a, b)"}
+	var names string
+	if err := conn.QueryRowContext(ctx, `SELECT pg_is_in_recovery(), current_setting('fsync'), current_setting('full_page_writes'),
 		current_setting('synchronous_standby_names'), current_setting('transaction_isolation')`).
-		Scan(&recovery, &commit, &fsync, &standby, &isolation); err != nil {
+		Scan(&recovery, &fsync, &pages, &names, &isolation); err != nil {
 		return nil, err
 	}
-	var standbys int
-	if err := conn.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_replication`).Scan(&standbys); err != nil {
+	r.waits = waitsFor(names)
+	// Backups and subscribers of tables read the log as well, and are never promoted.
+	if err := conn.QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE sync_state IS NULL), count(*) FILTER (WHERE sync_state = 'async')
+		FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup'
+		AND pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL)`).
+		Scan(&r.all, &r.unknown, &r.behind); err != nil {
 		return nil, err
 	}
 	var may [3]bool
@@ -148,10 +155,28 @@ func examinePostgres(ctx context.Context, conn *sql.Conn) ([]store.Finding, erro
 		return nil, err
 	}
 	return []store.Finding{
-		durability(commit != "off" && fsync == "on", "fsync "+fsync+", synchronous_commit "+commit, "set fsync on and synchronous_commit on, or use a strict pool"),
+		durability(fsync == "on" && pages == "on", "fsync "+fsync+", full_page_writes "+pages, "set both on, or use a strict pool"),
 		isolated(isolation),
 		privileges(may[0], may[1], may[2]),
 		primary(recovery),
-		standbysOf(standbys, standby != "", "synchronous_standby_names"),
+		r.finding(),
 	}, nil
+}
+
+// waitsFor returns for how many standbys a write waits, by
+// synchronous_standby_names: "a, b", "FIRST 2 (a, b, c)", "ANY 2 (a, b, c)" or "2 (a, b, c)".
+func waitsFor(names string) int {
+	if strings.TrimSpace(names) == "" {
+		return 0
+	}
+	head, _, listed := strings.Cut(names, "(")
+	words := strings.Fields(head)
+	if !listed || len(words) == 0 {
+		return 1
+	}
+	n, err := strconv.Atoi(words[len(words)-1])
+	if err != nil {
+		return 1
+	}
+	return n
 }
