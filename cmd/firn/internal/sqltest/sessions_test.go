@@ -136,3 +136,22 @@ func TestAMySQLSessionThatReadsWhatIsNotCommittedIsRefused(t *testing.T) {
 	expect(t, "by the server's", err, store.ErrRefused, "READ-COMMITTED")
 	put(t, e.mustOpen(t, e.source("root", name, "tx_isolation=%27READ-COMMITTED%27")), "k", 0, "v")
 }
+
+// The members of a Galera cluster have one life, and another than a single server.
+func TestAGaleraClusterHasOneLife(t *testing.T) {
+	t.Parallel()
+	base := servers.FreePort(t)
+	e := mariadb(t, "--wsrep-on=1", "--wsrep-provider=/usr/lib/galera/libgalera_smm.so", "--wsrep-cluster-address=gcomm://",
+		"--wsrep-new-cluster", "--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--wsrep-node-address=127.0.0.1",
+		fmt.Sprintf("--wsrep-provider-options=base_port=%d;gmcast.listen_addr=tcp://127.0.0.1:%d", base, base))
+	name := e.fresh(t, "shop")
+	got, err := e.mustOpen(t, e.source("root", name, "")).CompareAndSwap(context.Background(), "k", 0, nil)
+	var id string
+	if err := e.connect(t, e.source("root", name, "")).
+		QueryRow("SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'wsrep_cluster_state_uuid'").Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil || got.Life != "galera "+id {
+		t.Errorf("life %q, %v; want that of the cluster %s", got.Life, err, id)
+	}
+}
