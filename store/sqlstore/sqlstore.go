@@ -11,14 +11,51 @@
 // looks at it as it is then, or is taken back and tried again where the level
 // has it look at an older one; and a read begins after its call has, so it sees
 // what was acknowledged before. A session that does not commit by itself, or
-// reads what is not committed, is refused.
+// reads what is not committed, is refused, also if it became so while the store
+// was open: in MySQL each statement carries that condition.
 //
 // It is not with reads from a replica, which may be behind, so db must reach the
 // primary alone. Nor is it with reads from another member of a Galera cluster,
-// unless wsrep_sync_wait is set; of two writes there one is still taken back. A
-// failover to a replica that is brought up to date afterwards forgets what was
-// acknowledged last: a slot could be granted twice. What a single server
-// acknowledged survives as its settings have it: [store.Examined] tells.
+// unless wsrep_sync_wait is set; of two writes there one is still taken back. What
+// a single server confirmed survives as its settings have it: [store.Examined]
+// tells.
+//
+// # Replicas
+//
+// A write is confirmed once the replicas have it that the primary waits for:
+// synchronous_standby_names in PostgreSQL, semi-synchronous replication in MySQL
+// and MariaDB. Both may stop waiting and report success all the same: PostgreSQL
+// with a warning, when the wait is canceled; MySQL after its time-out, and MariaDB
+// when the statement is killed. Such a write is [store.ErrUnavailable], applied and
+// not confirmed. In MySQL that takes one more question after each write, if a primary
+// waits for replicas. PostgreSQL's warning is the driver's, and database/sql does
+// not show it; so give the dialect a function that does. With jackc/pgx:
+//
+//	cfg, err := pgx.ParseConfig(url)
+//	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
+//		if n.SeverityUnlocalized == "WARNING" {
+//			c.CustomData()["warning"] = n.Message
+//		}
+//	}
+//	dialect := sqlstore.Postgres.WithSession(func(conn any) sqlstore.Session {
+//		data := conn.(*stdlib.Conn).Conn().PgConn().CustomData()
+//		warning, _ := data["warning"].(string)
+//		delete(data, "warning")
+//		return sqlstore.Session{Warning: warning}
+//	})
+//	s, err := sqlstore.New(ctx, stdlib.OpenDB(*cfg), dialect)
+//
+// Without it no write to a PostgreSQL that waits for standbys is confirmed.
+//
+// A replica that no write waits for forgets, when it is promoted, what was confirmed
+// last. Two primaries that both answer are two stores.
+//
+// # Lives
+//
+// The life of a PostgreSQL is its timeline and when it started; of a MySQL or
+// MariaDB, its host, port and number and when it started; of a Galera cluster, its
+// state's id. An older copy brought back into a running server, by SQL or by
+// replacing a file of SQLite in place, begins none.
 package sqlstore
 
 import (
