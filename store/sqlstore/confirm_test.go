@@ -90,7 +90,7 @@ func TestAWarningOfTheWriteItselfMakesItUnconfirmed(t *testing.T) {
 		})
 		db := scripted{one, func(statement string) (oneRow, error) {
 			if strings.HasPrefix(statement, "UPDATE") {
-				return oneRow{"life", true, "on", "warning"}, nil
+				return oneRow{"0000000A00000000000000FF", 1795322518.595706, "*", "on", "warning"}, nil
 			}
 			return nil, nil
 		}}
@@ -99,7 +99,7 @@ func TestAWarningOfTheWriteItselfMakesItUnconfirmed(t *testing.T) {
 			t.Fatal(err)
 		}
 		e, err := s.CompareAndSwap(context.Background(), "k", 1, nil)
-		if (err == nil) != test.confirmed || store.Unapplied(err) || err == nil && e.Life != "life" {
+		if (err == nil) != test.confirmed || store.Unapplied(err) || err == nil && e.Life != "0000000A 1795322518.596" {
 			t.Errorf("%s: %+v, %v", test.name, e, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -33,13 +34,10 @@ var Postgres = Dialect{
 // postgresReturning has a write say which life of the server makes it, and whether
 // it waits for a standby. The life is the timeline and the server's start. A
 // write waits as it should whatever its session is set to: synchronous_commit is
-// raised until its commit, and so are the messages, or a warning that the
-// wait was cut short would not be sent.
-const postgresReturning = ` RETURNING left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) || ' ' ||
-		(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint,
-	current_setting('synchronous_standby_names') <> '',
-	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true),
-	set_config('client_min_messages', 'warning', true)`
+// on until its commit, and so are the messages, or a warning that the wait was cut
+// short would not be sent.
+const postgresReturning = ` RETURNING pg_walfile_name(pg_current_wal_insert_lsn()), date_part('epoch', pg_postmaster_start_time()),
+	current_setting('synchronous_standby_names'), set_config('synchronous_commit', 'on', true), set_config('client_min_messages', 'warning', true)`
 
 // swapPostgres takes a commit with a warning for one that is not confirmed. A wait
 // for standbys that was canceled, by a time-out or an operator, ends in a warning
@@ -50,11 +48,12 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, w write) (chang
 	if err != nil {
 		return false, "", err
 	}
-	var waits bool
+	var file, standbys string
+	var started float64
 	var set any
 	for rows.Next() {
 		changed = true
-		if err := rows.Scan(&life, &waits, &set, &set); err != nil {
+		if err := rows.Scan(&file, &started, &standbys, &set, &set); err != nil {
 			return false, "", errors.Join(err, rows.Close())
 		}
 	}
@@ -65,11 +64,12 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, w write) (chang
 	switch {
 	case warning != "":
 		return false, "", unconfirmed("the server warns: %s; see to its standbys, and to who cancels statements", warning)
-	case waits && s.dialect.ask == nil:
+	case standbys != "" && s.dialect.ask == nil:
 		return false, "", unconfirmed("the server waits for standbys, and would tell by a warning alone that it did not: " +
 			"show the driver's warnings by Postgres.WithSession")
 	}
-	return true, life, nil
+	const timeline = 8 // digits at the start of a log file's name
+	return true, fmt.Sprintf("%.*s %.3f", timeline, file, started), nil
 }
 
 func clockPostgres(ctx context.Context, _ *Store, conn *sql.Conn) (micros int64, err error) {
