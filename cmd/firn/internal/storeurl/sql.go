@@ -130,7 +130,11 @@ func keepWarning(c *pgconn.PgConn, n *pgconn.Notice) {
 }
 
 func takeWarning(conn any) sqlstore.Session {
-	data := conn.(*stdlib.Conn).Conn().PgConn().CustomData()
+	c, ok := conn.(*stdlib.Conn)
+	if !ok {
+		return sqlstore.Session{Warning: fmt.Sprintf("a %T shows no warnings", conn)}
+	}
+	data := c.Conn().PgConn().CustomData()
 	warning, _ := data[warningKey].(string)
 	delete(data, warningKey)
 	return sqlstore.Session{Warning: warning}

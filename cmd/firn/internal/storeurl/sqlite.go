@@ -48,7 +48,12 @@ func openSQLite(ctx context.Context, path string) (store.Store, error) {
 	// Within a process, queue here rather than at the file's lock. More than one
 	// would also break how a connection to a replaced file is closed, see conn.
 	db.SetMaxOpenConns(1)
-	dialect := sqlstore.SQLite.WithSession(func(c any) sqlstore.Session { return sqlstore.Session{Life: c.(*conn).life} })
+	dialect := sqlstore.SQLite.WithSession(func(c any) (seen sqlstore.Session) {
+		if c, ok := c.(*conn); ok {
+			seen.Life = c.life
+		}
+		return seen
+	})
 	if s.Store, err = sqlstore.New(ctx, db, dialect); err != nil {
 		return nil, errors.Join(s.name(err), s.name(db.Close()))
 	}
