@@ -11,7 +11,9 @@
 // server, by the range of values that begin with it.
 //
 // What etcd acknowledged, a majority has on disk. It has no clock to compare
-// with.
+// with. A life of the store is the cluster's id. It is another when a cluster is
+// made of a snapshot in the usual way, with a new --initial-cluster-token; with the
+// same names, addresses and token it is the same, and nothing tells.
 package etcdstore
 
 import (
@@ -142,7 +144,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 	if !answer.Succeeded {
 		return store.Entry{}, fmt.Errorf("etcdstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
 	}
-	return store.Entry{Key: key, Value: value, Revision: revision}, nil
+	return store.Entry{Key: key, Value: value, Revision: revision, Life: strconv.FormatUint(answer.Header.ClusterId, 16)}, nil
 }
 
 // Close closes the client. It may be called twice.

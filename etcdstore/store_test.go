@@ -207,3 +207,25 @@ func TestExamineAloneSaysSo(t *testing.T) {
 		t.Errorf("%v, %v", findings, err)
 	}
 }
+
+func TestALifeIsACluster(t *testing.T) {
+	t.Parallel()
+	life := func(server *servers.Server, key string) string {
+		t.Helper()
+		e, err := open(t, "etcd://"+server.Addr()).CompareAndSwap(context.Background(), key, 0, nil)
+		if err != nil || e.Life == "" {
+			t.Fatalf("life %q, %v", e.Life, err)
+		}
+		return e.Life
+	}
+	first := servers.Etcd(t)
+	before := life(first, "a")
+	first.Kill()
+	first.Restart()
+	if after := life(first, "b"); after != before {
+		t.Errorf("life %q, and %q after a restart, which forgets nothing", before, after)
+	}
+	if other := life(servers.Etcd(t, "--initial-cluster-token=other"), "a"); other == before {
+		t.Errorf("two clusters have the life %q", other)
+	}
+}

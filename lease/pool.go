@@ -66,7 +66,7 @@ func (r *rules) enter(p Pool, found bool, grace time.Duration, now firn.Tick, wa
 func (r *rules) mayChangeStrict(p Pool, wall time.Time) error {
 	want := "the strict wait " + r.strict.String()
 	if p.Strict != 0 || !p.Open {
-		return &PoolError{Pool: p.Name, Have: "the strict wait " + p.Strict.String(), Want: want}
+		return &PoolError{Pool: p.Name, Have: "the strict wait " + p.Strict.String(), Want: r.strict.String()}
 	}
 	n, last := 0, time.Time{}
 	for _, s := range p.Slots {

@@ -2,7 +2,6 @@ package segment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -22,27 +21,15 @@ type Counter struct {
 // [store.ErrNotFound] where there is none, [ErrForeign], *[firn.SyntaxError] for
 // what is no name, and the store's.
 func ReadCounter(ctx context.Context, s store.Store, name string) (Counter, error) {
-	now, _, err := lookUp(ctx, s, name)
-	return now.Counter, err
-}
-
-// A looked is a counter as it was found.
-type looked struct {
-	Counter
-	granted bool // its record granted a range, which may be given back
-}
-
-// lookUp returns the counter of name and the revision of its record.
-func lookUp(ctx context.Context, s store.Store, name string) (looked, store.Revision, error) {
 	if err := CheckName(name); err != nil {
-		return looked{}, 0, err
+		return Counter{}, err
 	}
 	entry, err := s.Get(ctx, Key(name))
 	if err != nil {
-		return looked{}, 0, fmt.Errorf("segment: read the counter of %q: %w", name, err)
+		return Counter{}, fmt.Errorf("segment: read the counter of %q: %w", name, err)
 	}
 	c, err := readCounter(entry)
-	return looked{Counter{Next: c.next, Stripe: c.stripe}, c.granted}, entry.Revision, err
+	return c.Counter, err
 }
 
 // RaiseCounter sees to it that the counter of name is not below least, as for
@@ -62,39 +49,30 @@ func RaiseCounter(ctx context.Context, s store.Store, name string, least firn.ID
 	return newCounters(&cfg).raise(ctx, name, uint64(least))
 }
 
-// raise is [RaiseCounter] for a least of up to 2^63.
+// raise is [RaiseCounter] for a least of up to 2^63. A counter that is further is written
+// too. Who holds its last range may give that back, to below least, as long as the record
+// is the one that granted it; and what was read may be a write that the store will lose.
 func (c *counters) raise(ctx context.Context, name string, least uint64) (Counter, error) {
-	var last error
-	for try := range maxTries {
-		if try > 0 {
-			if err := c.pause(ctx, try); err != nil {
-				return Counter{}, fmt.Errorf("segment: raise the counter of %q: %w (%w)", name, err, last)
-			}
-		}
-		now, revision, err := lookUp(ctx, c.store, name)
-		switch {
-		case err != nil && !errors.Is(err, store.ErrNotFound):
-			return Counter{}, err
-		case err == nil && now.Stripe != c.stripe:
-			return Counter{}, &StripeError{Name: name, Have: now.Stripe, Want: c.stripe}
-		case err == nil && now.Next >= least && !now.granted:
-			return now.Counter, nil // also where an earlier write was applied, whose answer was lost
-		}
-		// A counter that is further is written too: who holds its last range may give that
-		// back, to below least, as long as the record is the one that granted it.
-		raised := Counter{Next: max(now.Next, c.stripe.from(least)), Stripe: c.stripe}
-		value, err := c.encode(raised.Next, 0)
-		if err != nil {
-			return Counter{}, err
-		}
-		_, err = c.store.CompareAndSwap(ctx, Key(name), revision, value)
-		switch {
-		case err == nil:
-			return raised, nil
-		case store.Unapplied(err) && !errors.Is(err, store.ErrConflict), ctx.Err() != nil:
-			return Counter{}, fmt.Errorf("segment: raise the counter of %q: %w", name, err)
-		}
-		last = err
+	if err := CheckName(name); err != nil {
+		return Counter{}, err
 	}
-	return Counter{}, fmt.Errorf("segment: raise the counter of %q: %w: %d tries (%w)", name, store.ErrUnavailable, maxTries, last)
+	raised := Counter{Stripe: c.stripe}
+	_, err := c.register(name).Update(ctx, func(found store.Entry) ([]byte, error) {
+		raised.Next = c.stripe.from(least)
+		if found.Revision != 0 {
+			now, err := readCounter(found)
+			if err != nil {
+				return nil, err
+			}
+			if now.Stripe != c.stripe {
+				return nil, &StripeError{Name: name, Have: now.Stripe, Want: c.stripe}
+			}
+			raised.Next = max(raised.Next, now.Next)
+		}
+		return c.encode(raised.Next, 0)
+	})
+	if err != nil {
+		return Counter{}, explain("raise the counter of", name, err)
+	}
+	return raised, nil
 }

@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,17 +8,18 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 )
 
 // counters is the [Source] over a store. A range is the interval over which
-// one compare-and-swap moved the counter forward; compare-and-swap orders all
-// moves of one counter, so ranges are disjoint for as long as the store does not
-// forget.
+// one confirmed compare-and-swap moved the counter forward; compare-and-swap orders
+// all moves of one counter, so ranges are disjoint for as long as the store does not
+// forget what it confirmed.
 type counters struct {
 	store  store.Store
 	stripe Stripe
@@ -33,118 +33,119 @@ type counters struct {
 	host   string
 	pid    int
 	writes atomic.Uint64
+
+	mu   sync.Mutex                    // guards lost; never held while waiting
+	lost map[string]*register.Register // by name, after a fetch whose write may have been applied
 }
 
-const (
-	// maxTries bounds how often the counter is read anew after a conflict.
-	maxTries = 64
-	// maxLost bounds how many writes of one fetch may have lost their answers.
-	maxLost = 4
-	// backoff is the mean wait after the first conflict; it doubles up to maxBackoff.
-	backoff    = 2 * time.Millisecond
-	maxBackoff = 250 * time.Millisecond
-)
+// maxLost bounds how many names have their lost range looked for by the next fetch. Of
+// others it is a gap.
+const maxLost = 1 << 16
 
 func newCounters(cfg *Config) *counters {
 	host, _ := os.Hostname() // for people only
 	return &counters{
 		store: cfg.Store, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, start: cfg.Start, max: cfg.Max,
-		time: cfg.Time, random: cfg.Random, log: cfg.Log,
+		time: cfg.Time, random: cfg.Random, log: cfg.Log, lost: map[string]*register.Register{},
 		writer: fmt.Sprintf("%016x%016x", cfg.Random(), cfg.Random()), host: host, pid: os.Getpid(),
 	}
 }
 
-// A move is a write of a counter and the range it grants if it is applied.
-type move struct {
-	value []byte
-	grant Range
-}
-
 // Fetch implements [Source]. Errors: *[firn.RangeError], *[ExhaustedError],
 // *[StripeError], [ErrForeign] and the store's.
+//
+// A range is granted by a write that the store has confirmed, and by nothing else. One
+// that may have been applied is nobody's. If its record is found, here or by the next
+// fetch of the name, the write over it begins where the lost range began.
 func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, error) {
 	if ask.Step < 1 || ask.Step > maxStep {
 		return Range{}, firn.NewRangeError("step", ask.Step, 1, maxStep, "ids asked for at once")
 	}
-	key := Key(name)
-	var lost []move // whose answers were lost
-	var last error
-	for try := range maxTries {
-		if try > 0 {
-			if err := c.pause(ctx, try); err != nil {
-				return Range{}, fmt.Errorf("segment: fetch a range of %q: %w (%w)", name, err, last)
-			}
-		}
-		entry, err := c.store.Get(ctx, key)
-		if errors.Is(err, store.ErrNotFound) {
-			entry, err = store.Entry{}, nil
-		}
-		if err != nil {
-			return Range{}, fmt.Errorf("segment: fetch a range of %q: %w", name, err)
-		}
-		// A write is ours if the record has its very bytes: then nobody has written
-		// since, and nobody else has its range. One that has been overwritten is not
-		// found any more, and its range is a gap.
-		for _, m := range lost {
-			if bytes.Equal(entry.Value, m.value) {
-				m.grant.revision = entry.Revision
-				return m.grant, nil
-			}
-		}
-		m, err := c.advance(name, entry, ask)
-		if err != nil {
-			return Range{}, err
-		}
-		written, err := c.store.CompareAndSwap(ctx, key, entry.Revision, m.value)
-		switch {
-		case err == nil:
-			m.grant.revision = written.Revision
-			return m.grant, nil
-		case errors.Is(err, store.ErrConflict):
-		case store.Unapplied(err):
-			return Range{}, fmt.Errorf("segment: fetch a range of %q: %w", name, err)
-		default:
-			// It may be applied yet. The next try begins at what the record says
-			// then: at the same revision, so that at most one of the two is ever
-			// applied, or at a later one.
-			if lost = append(lost, m); len(lost) > maxLost {
-				return Range{}, fmt.Errorf("segment: fetch a range of %q: %w", name, err)
-			}
-		}
-		last = err
+	r := c.takeLost(name)
+	var grant Range
+	written, err := r.Update(ctx, func(found store.Entry) (value []byte, err error) {
+		grant, value, err = c.advance(name, found, r.Ours(), ask)
+		return value, err
+	})
+	if err != nil {
+		c.keepLost(name, r)
+		return Range{}, explain("fetch a range of", name, err)
 	}
-	return Range{}, fmt.Errorf("segment: fetch a range of %q: %d tries, others were quicker each time: %w (%w)",
-		name, maxTries, store.ErrUnavailable, last)
+	grant.revision = written.Revision
+	return grant, nil
 }
 
-// advance decides what to write over entry, which is empty for a name that the
-// store does not know.
-func (c *counters) advance(name string, entry store.Entry, ask Ask) (move, error) {
+func (c *counters) register(name string) *register.Register {
+	return &register.Register{Store: c.store, Key: Key(name), Time: c.time, Random: c.random}
+}
+
+// takeLost returns the register of name that knows what was lost, to one fetch only: two
+// that found the same record could both take its range.
+func (c *counters) takeLost(name string) *register.Register {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.lost[name]
+	if r == nil {
+		return c.register(name)
+	}
+	delete(c.lost, name)
+	r.Forget()
+	return r
+}
+
+// keepLost leaves a register whose latest write may have been applied to the next fetch.
+func (c *counters) keepLost(name string, r *register.Register) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.Unsettled() && len(c.lost) < maxLost {
+		c.lost[name] = r
+	}
+}
+
+// explain says what failed. That others were quicker each time is no conflict to the
+// caller: it may try again.
+func explain(what, name string, err error) error {
+	switch {
+	case errors.Is(err, ErrForeign), errors.Is(err, ErrStripe), errors.Is(err, ErrExhausted):
+		return err
+	case errors.Is(err, store.ErrConflict):
+		err = fmt.Errorf("others were quicker each time: %w (%w)", store.ErrUnavailable, err)
+	}
+	return fmt.Errorf("segment: %s %q: %w", what, name, err)
+}
+
+// advance decides what to write over entry, which has revision 0 for a name that the
+// store does not know, and which range that grants. Ours says that entry is a grant of
+// this source that was lost, so that nobody has its range.
+func (c *counters) advance(name string, entry store.Entry, ours bool, ask Ask) (grant Range, value []byte, err error) {
 	least := max(uint64(c.start), uint64(ask.Above)+1)
 	next := c.stripe.from(least)
 	if entry.Revision != 0 {
 		now, err := readCounter(entry)
 		if err != nil {
-			return move{}, err
+			return Range{}, nil, err
 		}
-		if now.stripe != c.stripe {
-			return move{}, &StripeError{Name: name, Have: now.stripe, Want: c.stripe}
+		if now.Stripe != c.stripe {
+			return Range{}, nil, &StripeError{Name: name, Have: now.Stripe, Want: c.stripe}
 		}
-		if ask.Above >= 0 && now.next <= uint64(ask.Above) {
+		if ask.Above >= 0 && now.Next <= uint64(ask.Above) {
 			c.log.Warn("the counter of a segment stands below what is held or ruled out here, and is raised",
-				"name", name, "next", now.next, "above", ask.Above)
+				"name", name, "next", now.Next, "above", ask.Above)
 		}
-		next = max(next, now.next)
+		if ours {
+			now.Next -= uint64(now.step) * uint64(c.stripe.Stride)
+		}
+		next = max(next, now.Next)
 	} else if ask.Above >= c.start {
 		c.log.Warn("the store has no counter of a segment, and gets one above what is held or ruled out here",
 			"name", name, "above", ask.Above)
 	}
 	if next > uint64(c.max) {
-		return move{}, &ExhaustedError{Name: name, Next: next, Max: c.max}
+		return Range{}, nil, &ExhaustedError{Name: name, Next: next, Max: c.max}
 	}
-	grant := Range{First: firn.ID(next), Count: ask.Step, Stride: c.stripe.Stride}.upTo(c.max)
-	value, err := c.encode(next+uint64(grant.Count)*uint64(grant.Stride), grant.Count)
-	return move{value: value, grant: grant}, err
+	grant = Range{First: firn.ID(next), Count: ask.Step, Stride: c.stripe.Stride}.upTo(c.max)
+	value, err = c.encode(next+uint64(grant.Count)*uint64(grant.Stride), grant.Count)
+	return grant, value, err
 }
 
 // Return implements [Returner]: it moves the counter back to the first unused
@@ -159,7 +160,9 @@ func (c *counters) Return(ctx context.Context, name string, unused Range) (bool,
 	if err != nil {
 		return false, err
 	}
-	_, err = c.store.CompareAndSwap(ctx, Key(name), unused.revision, value)
+	r := c.register(name)
+	r.Known(store.Entry{Key: r.Key, Revision: unused.revision})
+	_, err = r.Write(ctx, value)
 	if errors.Is(err, store.ErrConflict) {
 		return false, nil
 	}
@@ -178,10 +181,4 @@ func (c *counters) encode(next uint64, step int64) ([]byte, error) {
 		return nil, fmt.Errorf("segment: encode record: %w", err)
 	}
 	return value, nil
-}
-
-// pause waits before a further try: about backoff after the first, doubling.
-func (c *counters) pause(ctx context.Context, try int) error {
-	d := min(backoff<<min(try-1, 16), maxBackoff)
-	return c.time.Sleep(ctx, d/2+time.Duration(c.random()%uint64(d)))
 }

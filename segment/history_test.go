@@ -42,11 +42,13 @@ type history struct {
 	random    *rand.Rand
 	processes []*process
 	step      int64
+	stripe    segment.Stripe
 	busy      map[*process]bool // has a call under way
 	depth     int               // of what happens within a call of the store
 	over      bool
 	down      bool
 	faulty    bool
+	cutOff    bool // the store applies what it is asked, and nobody hears of it
 	issued    int
 }
 
@@ -60,7 +62,7 @@ func (h *history) start(i int) {
 		c.Ahead = 0.1 + 0.9*h.random.Float64()
 		c.Chain = 1 + h.random.IntN(8)
 		c.Fetches = 1 + h.random.IntN(3)
-		c.Stride, c.Offset = 3, 1
+		c.Stride, c.Offset = h.stripe.Stride, h.stripe.Offset
 	})
 	h.processes[i] = &process{actor: a, segments: s}
 }
@@ -91,6 +93,14 @@ func (h *history) act() {
 	h.busy[p] = true
 	defer func() { h.busy[p] = false }()
 	switch what := h.random.IntN(100); {
+	case what < 15 && h.stripe.Stride == 1:
+		n := h.name(p.segments, name)
+		r, err := n.Consecutive(context.Background(), 1+h.random.IntN(3*int(h.step)))
+		h.allow(err)
+		for id := range r.All() {
+			h.note(n, id)
+		}
+		h.issued += r.Len()
 	case what < 60:
 		n := h.name(p.segments, name)
 		count := 1 + h.random.IntN(3*int(h.step))
@@ -118,6 +128,8 @@ func (h *history) act() {
 	case what < 96:
 		n := h.name(p.segments, name)
 		h.allow(n.Raise(context.Background(), h.last[n]+firn.ID(h.random.IntN(200))))
+	case what < 97:
+		h.cutOff = !h.cutOff
 	case what < 98:
 		h.down = !h.down
 		h.store.SetDown(h.down)
@@ -142,7 +154,11 @@ func TestRandomHistoriesRepeatNoIDAndKeepOrder(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newWorld(t, seed)
 			h := &history{world: w, busy: map[*process]bool{}, random: w.stage.random, step: 1 + w.stage.random.Int64N(20)}
+			h.stripe = []segment.Stripe{{Offset: 0, Stride: 1}, {Offset: 1, Stride: 3}}[seed%2]
 			w.store.Script = func(storetest.Call) storetest.Outcome {
+				if h.cutOff {
+					return storetest.FailApplied
+				}
 				if h.faulty && h.random.IntN(2) == 0 {
 					return []storetest.Outcome{
 						storetest.FailApplied, storetest.FailUnapplied, storetest.FailLate, storetest.Refuse,
@@ -159,7 +175,7 @@ func TestRandomHistoriesRepeatNoIDAndKeepOrder(t *testing.T) {
 			}
 			for name, seen := range w.seen {
 				for id := range seen {
-					if id%3 != 1 {
+					if int64(id)%h.stripe.Stride != h.stripe.Offset {
 						t.Fatalf("id %d of %s is not of the stripe", id, name)
 					}
 				}
@@ -167,7 +183,7 @@ func TestRandomHistoriesRepeatNoIDAndKeepOrder(t *testing.T) {
 			total += h.issued
 			// Once all is well again, all go on.
 			h.store.SetDown(false)
-			h.down, h.faulty, h.over = false, false, true
+			h.down, h.faulty, h.cutOff, h.over = false, false, false, true
 			h.stage.now += time.Minute
 			h.stage.settle()
 			h.stage.now += time.Minute

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/internal/turns"
 )
 
@@ -315,11 +316,11 @@ func (n *Name) fetched(r Range, err error) bool {
 	if n.err = err; err != nil {
 		n.failures++
 		n.inRow++
-		d := min(backoff<<min(n.inRow-1, 16), maxBackoff)
+		pause := (&register.Backoff{Random: n.all.cfg.Random, Tries: n.inRow - 1}).Next()
 		if beyond := new(ExhaustedError); granted && errors.As(err, &beyond) {
-			d = beyondPause // each try takes a range from whoever else could use it
+			pause = beyondPause // each try takes a range from whoever else could use it
 		}
-		n.notBefore = n.all.cfg.Time.Monotonic() + d/2 + time.Duration(n.all.cfg.Random()%uint64(d))
+		n.notBefore = n.all.cfg.Time.Monotonic() + pause
 	} else {
 		n.inRow = 0
 	}
@@ -419,7 +420,7 @@ func (n *Name) State() State {
 	return s
 }
 
-// beyondPause is the mean wait after a range of which nothing is up to Max.
+// beyondPause is the wait after a range of which nothing is up to Max.
 const beyondPause = time.Minute
 
 // stop ends issuing, wakes all who wait, and returns the unused end of what was

@@ -13,8 +13,8 @@ import (
 
 // What the store keeps of a name, under firn/segment:NAME, as small readable
 // JSON. (A pool's keys are firn/POOL/…, and pool names have no colon.) Only
-// next, offset and stride mean anything; the rest is for people, and with
-// writer and write equal bytes are the same write.
+// next, offset and stride mean anything to others; with writer and write equal bytes
+// are the same write, whose step its own writer looks at; the rest is for people.
 type record struct {
 	Next   string    `json:"next"` // the next range begins here; a string, since some tools lose integers above 2^53
 	Offset int64     `json:"offset"`
@@ -42,9 +42,8 @@ func CheckName(name string) error { return store.CheckName("segment", name) }
 
 // A counter is what a record says.
 type counter struct {
-	next    uint64
-	stripe  Stripe
-	granted bool // a range, by this record
+	Counter
+	step int64
 }
 
 // readCounter reads a record. The error is an [ErrForeign].
@@ -56,8 +55,8 @@ func readCounter(e store.Entry) (counter, error) {
 	if err := json.Unmarshal(e.Value, &r); err != nil {
 		return foreign(err)
 	}
-	c := counter{stripe: Stripe{Offset: r.Offset, Stride: r.Stride}}
-	if err := c.stripe.check(); err != nil {
+	c := counter{Counter: Counter{Stripe: Stripe{Offset: r.Offset, Stride: r.Stride}}, step: r.Step}
+	if err := c.Stripe.check(); err != nil {
 		return foreign(err)
 	}
 	next, err := strconv.ParseUint(r.Next, 10, 64)
@@ -67,9 +66,9 @@ func readCounter(e store.Entry) (counter, error) {
 	case next > maxNext:
 		return foreign(&firn.RangeError{What: "next id", Value: r.Next, Min: "0", Max: strconv.FormatUint(maxNext, 10)})
 	case next%uint64(r.Stride) != uint64(r.Offset):
-		return foreign(firn.NewSyntaxError("next id", r.Next, "it is not of "+c.stripe.String()))
+		return foreign(firn.NewSyntaxError("next id", r.Next, "it is not of "+c.Stripe.String()))
 	}
-	c.next, c.granted = next, r.Step > 0
+	c.Next = next
 	return c, nil
 }
 

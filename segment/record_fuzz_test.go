@@ -28,39 +28,42 @@ func FuzzRecord(f *testing.F) {
 			}
 			return
 		}
-		cfg := Config{Store: nothing{}, Offset: now.stripe.Offset, Stride: now.stripe.Stride}
+		cfg := Config{Store: nothing{}, Offset: now.Stripe.Offset, Stride: now.Stripe.Stride}
 		if err := cfg.check(); err != nil {
 			t.Fatalf("a stripe that no process can have: %v", err)
 		}
 		c := newCounters(&cfg)
 		ask := Ask{Above: firn.ID(max(above, -1)), Step: min(max(step, 1), maxStep)}
-		m, err := c.advance("orders", entry, ask)
+		r, written, err := c.advance("orders", entry, false, ask)
 		if errors.Is(err, ErrExhausted) {
 			return
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := m.grant
 		if err := r.check(); err != nil {
 			t.Fatal(err)
 		}
-		if uint64(r.First) < now.next || r.First <= ask.Above || r.First < 1 || r.Count > ask.Step || int64(r.First)%r.Stride != now.stripe.Offset {
+		if uint64(r.First) < now.Next || r.First <= ask.Above || r.First < 1 || r.Count > ask.Step || int64(r.First)%r.Stride != now.Stripe.Offset {
 			t.Fatalf("%v of %+v, asked for %+v", r, now, ask)
 		}
-		entry.Value = m.value
+		entry.Value = written
 		after, err := readCounter(entry)
 		if err != nil {
 			t.Fatalf("what was written cannot be read: %v", err)
 		}
-		if after.next != uint64(r.Last())+uint64(r.Stride) || after.stripe != now.stripe {
+		if after.Next != uint64(r.Last())+uint64(r.Stride) || after.Stripe != now.Stripe {
 			t.Fatalf("%+v after %v", after, r)
 		}
-		if after.next <= math.MaxInt64 {
-			again, err := c.advance("orders", entry, Ask{Above: -1, Step: 1})
-			if err != nil || again.grant.First <= r.Last() {
-				t.Fatalf("%v after %v, %v", again.grant, r, err)
+		if after.Next <= math.MaxInt64 {
+			again, _, err := c.advance("orders", entry, false, Ask{Above: -1, Step: 1})
+			if err != nil || again.First <= r.Last() {
+				t.Fatalf("%v after %v, %v", again, r, err)
 			}
+		}
+		again, _, err := c.advance("orders", entry, true, ask)
+		if err != nil || again != r {
+			t.Fatalf("%v instead of %v, which was lost: %v", again, r, err)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package sequence
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,12 +26,13 @@ const (
 // record, and each begins where the one before it ended. A request gets its
 // share from an addition that was sent after the request came, so it lies
 // behind all additions that were acknowledged before, whoever made them. An
-// addition whose answer was lost is used only once the record was seen to be
-// exactly what it wrote; otherwise it is made anew from what the record is now.
+// addition counts once the store has confirmed it. If its outcome is unknown the
+// record is read: where it is still exactly what was written, the same is written
+// once more; otherwise the addition is made anew from what the record is now.
 // That the earlier one still arrives late is a gap at most: one of the two finds
 // another revision than it expects.
 func (s *Sequence) run() {
-	s.backoff = backoff{} // nobody has waited since
+	s.backoff, s.open = backoff{}, false // nobody has waited since
 	for s.try() {
 	}
 	s.all.end()
@@ -67,32 +67,25 @@ func (s *Sequence) try() bool {
 		}
 	}
 	defer s.ended()
-	last := s.counter.share(s.batch)
-	if s.refuse() {
-		return true
-	}
-	if s.counter.revision == 0 || last != s.counter.last || s.raising() {
-		applied, err := s.write(ctx, last)
-		if err != nil {
-			return s.fail(s.explain(ctx, "add", err))
-		}
-		if !applied {
+	last := s.counter.last
+	if s.open = s.open && s.record.Ours(); !s.open { // else the shares are those of the record
+		last = s.counter.share(s.batch)
+		if s.refuse() {
 			return true
 		}
 	}
-	s.answer(last)
+	confirmed, err := s.write(ctx, last)
+	if err != nil {
+		return s.fail(s.explain(ctx, "add", err))
+	}
+	if confirmed {
+		s.answer(last)
+	}
 	return true
 }
 
 // ended notes when an attempt ended.
 func (s *Sequence) ended() { s.pace.ended = s.all.cfg.Time.Monotonic() }
-
-// raising reports whether the batch has a raise. One is written even where it
-// changes nothing: the record may have been set back since it was read, and only a
-// write finds out.
-func (s *Sequence) raising() bool {
-	return slices.ContainsFunc(s.batch, func(r *request) bool { return r.n == 0 })
-}
 
 // maxYields bounds how often crowd lets others go first.
 const maxYields = 16
@@ -133,16 +126,16 @@ func (s *Sequence) gather() bool {
 // look reads the record.
 func (s *Sequence) look(ctx context.Context) error {
 	began := s.all.cfg.Time.Monotonic()
-	entry, err := s.all.cfg.Store.Get(ctx, s.key)
+	entry, err := s.record.Read(ctx)
+	if err != nil {
+		return err
+	}
 	var last int64
 	var by string
-	switch {
-	case err == nil:
+	if entry.Revision != 0 {
 		if last, by, err = decode(entry); err != nil {
 			return err
 		}
-	case !errors.Is(err, store.ErrNotFound):
-		return err
 	}
 	now := s.all.cfg.Time.Monotonic()
 	s.pace.took(now - began)
@@ -203,9 +196,9 @@ func (s *Sequence) refuse() bool {
 	return len(s.batch) == 0
 }
 
-// write makes the record say what is used last, and finds out whether it was
-// applied. It returns false if the addition is to be made anew.
-func (s *Sequence) write(ctx context.Context, last int64) (applied bool, err error) {
+// write makes the record say what is used last. It returns false if that is to be tried
+// again, from what the record is now.
+func (s *Sequence) write(ctx context.Context, last int64) (confirmed bool, err error) {
 	s.writes++
 	value, err := encode(record{
 		Last: strconv.FormatInt(last, 10), By: s.all.token, Write: s.writes, At: s.all.cfg.Time.Wall().UTC(),
@@ -214,31 +207,24 @@ func (s *Sequence) write(ctx context.Context, last int64) (applied bool, err err
 		return false, err
 	}
 	began := s.all.cfg.Time.Monotonic()
-	written, err := s.all.cfg.Store.CompareAndSwap(ctx, s.key, s.counter.revision, value)
+	written, err := s.record.Write(ctx, value)
+	now := s.all.cfg.Time.Monotonic()
 	switch {
 	case errors.Is(err, store.ErrConflict):
 		s.conflicts++
-		s.backoff.conflict(s.counter.revision, s.all.cfg.Time.Monotonic(), s.all.cfg.Random)
+		s.backoff.conflict(s.counter.revision, now, s.all.cfg.Random)
 		return false, s.again(err, func(state *State) { state.Conflicts++ })
-	case store.Unapplied(err):
+	case store.Unapplied(err), err != nil && ctx.Err() != nil:
 		return false, err
-	case err != nil:
-		s.counter.read = false
-		entry, readErr := s.all.cfg.Store.Get(ctx, s.key)
-		if readErr != nil && !errors.Is(readErr, store.ErrNotFound) {
-			return false, err // away: it may yet be applied, as a gap
-		}
-		if readErr != nil || !bytes.Equal(entry.Value, value) {
-			s.lost++
-			s.backoff.lost(s.counter.revision, s.all.cfg.Time.Monotonic(), s.all.cfg.Random)
-			return false, s.again(err, func(state *State) { state.Lost++ })
-		}
-		written = entry
-		s.count(func(state *State) { state.Lost++ })
+	case err != nil: // it may have been applied, or may be yet
+		s.open = true
+		s.lost++
+		s.backoff.lost(s.counter.revision, now, s.all.cfg.Random)
+		return false, s.again(err, func(state *State) { state.Lost++ })
 	}
-	s.pace.took(s.all.cfg.Time.Monotonic() - began)
+	s.pace.took(now - began)
 	s.counter.learn(last, written.Revision)
-	s.conflicts, s.lost, s.backoff = 0, 0, backoff{}
+	s.conflicts, s.lost, s.backoff, s.open = 0, 0, backoff{}, false
 	s.pace.wins++
 	s.count(func(state *State) { state.Additions++ })
 	return true, nil
@@ -292,7 +278,7 @@ func (s *Sequence) answer(last int64) {
 // fail sends the whole batch away, and not those who came after the attempt
 // began: they have one of their own.
 func (s *Sequence) fail(err error) bool {
-	s.conflicts, s.lost, s.backoff = 0, 0, backoff{}
+	s.conflicts, s.lost, s.backoff, s.open = 0, 0, backoff{}, false
 	wasFailing := false
 	s.count(func(state *State) {
 		wasFailing = state.Err != nil

@@ -3,20 +3,15 @@ package sequence
 import (
 	"time"
 
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
-)
-
-const (
-	// minBackoff is the mean wait after the second attempt in vain; it doubles up to
-	// maxBackoff. The first is made anew at once: as a rule it succeeds then.
-	minBackoff = 2 * time.Millisecond
-	maxBackoff = 250 * time.Millisecond
 )
 
 // A backoff keeps attempts apart that are in vain though nobody is quicker: their
 // answers are lost, or they meet a conflict at a revision at which one did before,
 // since reads come from a copy that lags behind, for instance. A conflict at
 // a new revision is not one of them: somebody did write, and a pace sees to that.
+// The first of a row is made anew at once: as a rule it succeeds then.
 type backoff struct {
 	vain  int            // attempts in a row
 	at    store.Revision // which the latest one expected
@@ -40,8 +35,7 @@ func (b *backoff) lost(at store.Revision, now time.Duration, random func() uint6
 	b.vain++
 	b.at = at
 	if b.vain > 1 {
-		d := min(minBackoff<<min(b.vain-2, 16), maxBackoff)
-		b.wait = d/2 + time.Duration(random()%uint64(d))
+		b.wait = (&register.Backoff{Random: random, Tries: b.vain - 2}).Next()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 )
@@ -15,8 +16,8 @@ import (
 // A Sequence makes strictly increasing ids. Get one from [Sequences.Name]. Its
 // methods may be called concurrently.
 type Sequence struct {
-	all       *Sequences
-	name, key string
+	all  *Sequences
+	name string
 
 	mu      sync.Mutex // guards what follows; never held while waiting
 	waiting []*request // in order of arrival, not in an addition yet
@@ -25,11 +26,13 @@ type Sequence struct {
 	state   State
 
 	// What follows belongs to whoever makes additions, while running.
+	record  register.Register
 	counter counter
 	pace    pace
 	backoff backoff
 	batch   []*request // those whom the next addition is for, in order of arrival
 	writes  uint64
+	open    bool // the outcome of the latest write is unknown; the batch has its shares
 
 	conflicts, lost int // since the latest addition
 }
@@ -41,7 +44,7 @@ type State struct {
 	Served    int64   // calls that got ids
 	Issued    int64   // ids they got
 	Conflicts int64   // additions in vain, since another process was quicker
-	Lost      int64   // answers that were lost and looked for
+	Lost      int64   // writes whose outcome was unknown
 	SetBacks  int64   // times the record was found below what was known
 	Failures  int64   // calls that failed with the store
 	Waiting   int     // calls that wait for the next addition
@@ -61,7 +64,8 @@ const maxWaiting = 1 << 16
 
 func newSequence(all *Sequences, name string) *Sequence {
 	return &Sequence{
-		all: all, name: name, key: keyPrefix + name,
+		all: all, name: name,
+		record:  register.Register{Store: all.cfg.Store, Key: keyPrefix + name, Time: all.cfg.Time, Random: all.cfg.Random},
 		counter: counter{start: int64(all.cfg.Start), max: int64(all.cfg.Max)},
 	}
 }

@@ -17,7 +17,7 @@ import (
 //
 // Last is a string, since some tools lose integers above 2^53. Only last means
 // anything to others. By and Write together are never written twice, so equal
-// bytes are the same write: that is how an answer that was lost is found again.
+// bytes are the same write: that is how one whose outcome is unknown is found again.
 type record struct {
 	Last  string    `json:"last"`
 	By    string    `json:"by"`    // the random token of the process that wrote it

@@ -357,23 +357,115 @@ func TestAStrictSequenceRefusesToBeSetBack(t *testing.T) {
 	}
 }
 
-// lossy is a store with replicas, which can be behind.
-type lossy struct {
+// cutOff is a store that applies writes, and confirms them only while it is told to: as a
+// primary whose replicas are away.
+type cutOff struct {
 	*memstore.Store
-	behind error
+	why error
 }
 
-func (l *lossy) Settle(context.Context) error { return l.behind }
+func (c *cutOff) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	e, err := c.Store.CompareAndSwap(ctx, key, old, value)
+	if err == nil && c.why != nil {
+		return store.Entry{}, c.why
+	}
+	return e, err
+}
 
 func TestWhatMayBeForgottenIsGivenToNobody(t *testing.T) {
-	s := &lossy{Store: memstore.New(nil)}
-	txn := open(t, s, sequence.Config{})
-	want(t, txn, 1)
-	s.behind = fmt.Errorf("%w: no replica confirmed", store.ErrUnavailable)
-	_, err := txn.Next(background)
-	fails(t, "not settled", err, store.ErrUnavailable, "replica")
-	s.behind = nil
-	want(t, txn, 3)
+	synctest.Test(t, func(t *testing.T) {
+		s := &cutOff{Store: memstore.New(nil)}
+		promoted := memstore.New(nil)
+		txn := open(t, s, sequence.Config{})
+		want(t, txn, 1)
+		promoted.Restore(s.Snapshot())
+		s.why = fmt.Errorf("%w: no replica confirmed", store.ErrUnavailable)
+		elsewhere := open(t, promoted, sequence.Config{})
+		for i := range 10 {
+			_, err := txn.Next(background)
+			fails(t, "not confirmed", err, store.ErrUnavailable, "replica", "16 answers")
+			fails(t, "not confirmed", txn.Raise(background, 1), store.ErrUnavailable)
+			n, err := txn.Fill(background, make([]firn.ID, 3))
+			if fails(t, "not confirmed", err, store.ErrUnavailable); n != 0 {
+				t.Errorf("%d ids of a store that confirms nothing", n)
+			}
+			_, err = open(t, s, sequence.Config{}).Next(background)
+			fails(t, "a process that begins there", err, store.ErrUnavailable)
+			want(t, elsewhere, firn.ID(2+i)) // all of them are issued there
+		}
+		s.why = nil
+		first, err := txn.Next(background)
+		if err != nil || first > 100 {
+			t.Errorf("when it confirms again: %d, %v", first, err)
+		}
+		want(t, txn, first+1)
+	})
+}
+
+// An addition that was applied, and confirmed when it was written once more, leaves no gap
+// for those who still wait; one whose callers have gone does.
+func TestAnAdditionOfUnknownOutcomeIsWrittenOnceMore(t *testing.T) {
+	for _, lost := range []int{1, 2, 9} {
+		synctest.Test(t, func(t *testing.T) {
+			f := storetest.NewFaulty(memstore.New(nil))
+			txn := open(t, f, sequence.Config{})
+			want(t, txn, 1)
+			f.Script = func(c storetest.Call) storetest.Outcome {
+				if c.Op == storetest.OpCompareAndSwap && c.N <= 1+lost {
+					return storetest.FailApplied
+				}
+				return storetest.Pass
+			}
+			if first, err := txn.Take(background, 10); err != nil || first != 2 {
+				t.Errorf("%d, %v", first, err)
+			}
+			want(t, txn, 12)
+			if s := txn.State(); s.Lost != int64(lost) || s.Additions != 3 || s.Issued != 12 {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// An addition that arrives when another was made in its place: the ids of the record that
+// is found are not those that were shared out last.
+func TestAnAdditionThatArrivesLateIsSharedOutToNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := storetest.NewFaulty(memstore.New(nil))
+		txn := open(t, f, sequence.Config{})
+		want(t, txn, 1)
+		ctx, leave := context.WithCancel(background)
+		entered := make(chan []firn.ID, 2)
+		take := func(ctx context.Context, n int) {
+			ids := make([]firn.ID, n)
+			filled, _ := txn.Fill(ctx, ids)
+			entered <- ids[:filled]
+		}
+		f.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Op == storetest.OpCompareAndSwap && c.N == 2 {
+				go take(background, 20) // is in the next addition
+				leave()                 // and who was in this one is not
+				return storetest.FailLate
+			}
+			return storetest.Pass
+		}
+		take(ctx, 5)
+		seen := map[firn.ID]bool{}
+		for range 2 {
+			for _, id := range <-entered {
+				seen[id] = true
+			}
+		}
+		next, err := txn.Next(background)
+		if err != nil || len(seen) != 20 || seen[next] {
+			t.Errorf("%d ids %v, then %d, %v", len(seen), seen, next, err)
+		}
+		for id := range seen {
+			if id > next {
+				t.Errorf("%d was issued before %d", id, next)
+			}
+		}
+	})
 }
 
 func TestAfterCloseCallsFail(t *testing.T) {

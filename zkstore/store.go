@@ -27,7 +27,10 @@
 // overwritten since. A write that relies on such a read is a conflict.
 //
 // What ZooKeeper acknowledged, a majority has on disk. It has no clock to
-// compare with. The names of the znodes on one level must fit in a packet of
+// compare with. Nor has it a name for a life of the store: an ensemble has no id,
+// and all that its answers tell, transaction numbers and the times of znodes, is
+// in the snapshot that an older copy brings back. An epoch counts elections, after
+// which nothing is missing, and goes back with the copy. The names of the znodes on one level must fit in a packet of
 // 1 MB (jute.maxbuffer), which is some 30,000 of Firn's.
 package zkstore
 

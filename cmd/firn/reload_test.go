@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 )
 
 // serveLogged starts a server by a configuration, and returns it with the lines of its log.
@@ -113,14 +114,26 @@ func TestAServerFollowsItsConfiguration(t *testing.T) {
 // be told to end then is no failure.
 func TestAHangupWhileAServerStartsIsNoEnd(t *testing.T) {
 	folder := t.TempDir()
+	url := "sqlite:" + filepath.Join(folder, "firn.db")
+	s, err := storeurl.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitedFor := `{"layout":"41/0/10/12","made":"2026-11-20T12:00:00Z","open":false,"grace":"1h","life":""}`
+	if _, err := s.CompareAndSwap(t.Context(), "firn/default/pool", 0, []byte(waitedFor)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
 	file := filepath.Join(folder, "firn.yaml")
-	if err := os.WriteFile(file, []byte("store: 'memory:'\nlisten: {http: '127.0.0.1:0', resp: 'off'}\nnamespaces: {orders: {strict: 1h}}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("store: '"+url+"'\nlisten: {http: '127.0.0.1:0', resp: 'off'}\nnamespaces: {orders: {}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd, lines := serveLogged(ctx, t, folder, file)
-	for lines.Scan() && !strings.Contains(lines.Text(), "a strict pool: waiting") {
+	for lines.Scan() && !strings.Contains(lines.Text(), "waiting for holders") {
 		continue
 	}
 	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM} {

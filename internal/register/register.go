@@ -62,6 +62,10 @@ func (r *Register) Read(ctx context.Context) (store.Entry, error) {
 	return e, err
 }
 
+// Unsettled reports whether the outcome of the latest write is unknown, and no write was
+// confirmed since.
+func (r *Register) Unsettled() bool { return r.tried != nil }
+
 // Ours reports whether what was found is what this register wrote last, without
 // learning whether that will survive.
 func (r *Register) Ours() bool {
@@ -93,19 +97,18 @@ func (r *Register) Write(ctx context.Context, value []byte) (store.Entry, error)
 // conflict and each unknown outcome; it may find its own write then ([Register.Ours]).
 // With a nil value it writes nothing, and Update returns what was found; but an own
 // write that is found is written again, so that it is confirmed. An error of decide
-// ends the update.
+// ends the update and is returned as it is.
 //
-// The error is that of the last try: [store.ErrConflict] if others were quicker each
-// time, that of a read, one that is [store.ErrRefused], or an unknown outcome.
+// Any other error is that of the last try: [store.ErrConflict] if others were quicker
+// each time, that of a read, one that is [store.ErrRefused], or an unknown outcome.
+// Once the outcome of one write is unknown, no error is [store.Unapplied].
 func (r *Register) Update(ctx context.Context, decide func(found store.Entry) ([]byte, error)) (store.Entry, error) {
 	var open error // that of the latest write whose outcome is unknown
 	faults := 0
 	for b := (Backoff{Time: r.Time, Random: r.Random}); ; {
 		if !r.known {
-			if _, err := r.Read(ctx); err != nil && open != nil {
-				return store.Entry{}, fmt.Errorf("%w; reading it back: %s", open, err.Error()) // not that it was refused
-			} else if err != nil {
-				return store.Entry{}, err
+			if _, err := r.Read(ctx); err != nil {
+				return store.Entry{}, since(open, err)
 			}
 		}
 		value, err := decide(r.found)
@@ -118,19 +121,38 @@ func (r *Register) Update(ctx context.Context, decide func(found store.Entry) ([
 			value = r.found.Value
 		}
 		e, err := r.Write(ctx, value)
-		if err == nil || store.Unapplied(err) && !errors.Is(err, store.ErrConflict) {
-			return e, err
-		}
-		if !errors.Is(err, store.ErrConflict) {
+		conflict := errors.Is(err, store.ErrConflict)
+		switch {
+		case err == nil:
+			return e, nil
+		case store.Unapplied(err) && !conflict:
+			return store.Entry{}, since(open, err)
+		case !conflict:
 			faults++
 			open = err
 		}
 		if faults > maxFaults || b.Tries >= maxTries {
-			return store.Entry{}, err
+			return store.Entry{}, since(open, err)
 		}
 		if waitErr := b.Wait(ctx); waitErr != nil {
-			return store.Entry{}, errors.Join(waitErr, err)
+			return store.Entry{}, fmt.Errorf("%w (%w)", waitErr, since(open, err))
 		}
+	}
+}
+
+// since returns what ended an update, where open is the error of an earlier write whose
+// outcome is unknown, or nil. That write may have been applied, or may be yet, even if
+// what ended the update is that a later call was refused.
+func since(open, err error) error {
+	switch {
+	case open == nil:
+		return err
+	case store.Unapplied(err):
+		return fmt.Errorf("%w; then: %s", open, err.Error())
+	case errors.Is(err, open):
+		return err
+	default:
+		return fmt.Errorf("%w; then: %w", open, err)
 	}
 }
 

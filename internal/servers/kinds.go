@@ -74,8 +74,11 @@ func MariaDB(t testing.TB, args ...string) *Server {
 // Postgres starts a PostgreSQL whose user postgres needs no password.
 func Postgres(t testing.TB, args ...string) *Server {
 	t.Helper()
-	bin := postgresBin()
-	return start(t, kind{
+	return start(t, postgresKind(postgresBin(), args...))
+}
+
+func postgresKind(bin string, args ...string) kind {
+	return kind{
 		name: "postgres", program: filepath.Join(bin, "postgres"), user: "postgres",
 		prepare: func(s *Server) error {
 			return s.run(filepath.Join(bin, "initdb"), "-D", s.Path("data"), "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C")
@@ -87,7 +90,7 @@ func Postgres(t testing.TB, args ...string) *Server {
 		ready: func(s *Server) error {
 			return s.run(filepath.Join(bin, "pg_isready"), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port))
 		},
-	})
+	}
 }
 
 // postgresBin is where the newest version has its programs.

@@ -11,10 +11,10 @@ import (
 // called concurrently.
 type Proxy struct {
 	listener net.Listener
-	server   string
 	forward  func(server io.Writer, client io.Reader)
 
 	mu      sync.Mutex
+	server  string
 	conns   []net.Conn
 	refuses bool
 }
@@ -57,7 +57,10 @@ func (p *Proxy) serve() {
 // join passes on what two sides say. That a connection cannot be closed means that it is.
 func (p *Proxy) join(client net.Conn) {
 	defer func() { _ = client.Close() }()
-	server, err := net.Dial("tcp", p.server)
+	p.mu.Lock()
+	address := p.server
+	p.mu.Unlock()
+	server, err := net.Dial("tcp", address)
 	if err != nil {
 		return
 	}
@@ -91,6 +94,14 @@ func (p *Proxy) Cut() {
 func (p *Proxy) Refuse(all bool) {
 	p.mu.Lock()
 	p.refuses = all
+	p.mu.Unlock()
+	p.Cut()
+}
+
+// Lead ends all connections, and has those that come lead to another server.
+func (p *Proxy) Lead(server string) {
+	p.mu.Lock()
+	p.server = server
 	p.mu.Unlock()
 	p.Cut()
 }

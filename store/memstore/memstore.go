@@ -20,6 +20,7 @@ type Store struct {
 	mu      sync.Mutex
 	entries map[string]store.Entry
 	random  func() int64
+	life    string
 	closed  bool
 }
 
@@ -29,7 +30,7 @@ func New(random func() int64) *Store {
 	if random == nil {
 		random = rand.Int64
 	}
-	return &Store{entries: map[string]store.Entry{}, random: random}
+	return &Store{entries: map[string]store.Entry{}, random: random, life: "first"}
 }
 
 func (s *Store) open(ctx context.Context, op, key string) error {
@@ -78,7 +79,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 	}
 	e := store.Entry{Key: key, Value: slices.Clone(value), Revision: store.Revision(s.random() | 1)} // never 0
 	s.entries[key] = e
-	e.Value = value
+	e.Value, e.Life = value, s.life
 	return e, nil
 }
 
@@ -122,7 +123,8 @@ func (s *Store) Snapshot() Snapshot {
 }
 
 // Restore puts the content back to what it was, as a restored back-up does; a
-// nil snapshot wipes the store.
+// nil snapshot wipes the store. It begins no new life: that a store was set back is
+// not always told ([Store.BeginLife]).
 func (s *Store) Restore(to Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,6 +132,14 @@ func (s *Store) Restore(to Snapshot) {
 	if s.entries == nil {
 		s.entries = map[string]store.Entry{}
 	}
+}
+
+// BeginLife begins a life of the store, under a name that it never had. Its first
+// is "first".
+func (s *Store) BeginLife(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.life = name
 }
 
 // Delete removes a key, as an eviction does.

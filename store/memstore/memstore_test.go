@@ -56,6 +56,28 @@ func TestARestoredSnapshotIsAsItWasAndGivesNoRevisionAgain(t *testing.T) {
 	put(t, s, "k", 0, "anew")
 }
 
+func TestALifeBeginsWhereATestSaysSo(t *testing.T) {
+	s := memstore.New(nil)
+	var old store.Revision
+	life := func() string {
+		e, err := s.CompareAndSwap(context.Background(), "k", old, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old = e.Revision
+		return e.Life
+	}
+	first := life()
+	s.Restore(s.Snapshot())
+	if got := life(); got != first || first == "" {
+		t.Errorf("life %q, after a copy was restored %q", first, got)
+	}
+	s.BeginLife("second")
+	if got := life(); got != "second" {
+		t.Errorf("life %q", got)
+	}
+}
+
 func TestTheSameSeedGivesTheSameRevisions(t *testing.T) {
 	run := func() (revisions [3]store.Revision) {
 		s := memstore.New(rand.New(rand.NewPCG(7, 7)).Int64)

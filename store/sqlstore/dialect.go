@@ -19,18 +19,21 @@ type Dialect struct {
 
 	probe, create, get, insert, update, list string
 
-	// now asks for the database's clock, as microseconds since 1970; empty where
-	// that is the clock of this host.
-	now string
-
-	// fit returns an error that is [store.ErrRefused] where sessions are set so
-	// that the store would not keep its contract. Nil: there is no such setting.
-	fit func(ctx context.Context, db *sql.DB) error
+	// swap runs a write on one session. It says whether a row was changed and, if
+	// so, by which life of the database; with an error that is not known.
+	swap func(ctx context.Context, s *Store, conn *sql.Conn, w write) (changed bool, life string, err error)
+	// clock reads the database's clock, as microseconds since 1970. Nil: that is
+	// the clock of this host.
+	clock func(ctx context.Context, s *Store, conn *sql.Conn) (int64, error)
+	// fit says why a read on a session found nothing: nil if there is nothing, and
+	// an error that is errUnfit if the session may not be used. Nil: all may.
+	fit func(ctx context.Context, s *Store, conn *sql.Conn) error
+	ask func(driverConn any) Session
 
 	missing  func(err error) bool            // whether err may say that the table does not exist
 	undone   func(err error) bool            // whether err says that a statement lost to others and was taken back. Nil: never
 	classify func(err error) (string, error) // a way out, and the kind of err as store tells them apart
-	examine  func(ctx context.Context, db *sql.DB) ([]store.Finding, error)
+	examine  func(ctx context.Context, conn *sql.Conn) ([]store.Finding, error)
 }
 
 // String returns the dialect's name.

@@ -35,17 +35,37 @@ func primary(readOnly bool) store.Finding {
 	return store.Finding{Subject: "role", Says: "a primary that takes writes"}
 }
 
-func standbysOf(n int, synchronous bool, setting string) store.Finding {
-	f := store.Finding{Subject: "replicas"}
+// Replicas are those that may be promoted one day, as the primary sees them.
+type replicas struct {
+	all     int
+	waits   int    // for how many of them a write waits; 0: for none
+	behind  int    // those that no write ever waits for
+	unknown int    // those of which the account may not see it
+	setting string // what has a write wait
+	advice  string // how to have it wait for all
+}
+
+func (r replicas) finding() store.Finding {
+	f := store.Finding{Subject: "replicas", Verdict: store.Bad, Says: fmt.Sprintf("%d", r.all), Advice: r.advice}
 	switch {
-	case n == 0:
-		f.Says = "none connected"
-	case synchronous:
-		f.Says = fmt.Sprintf("%d, kept up to date before a write is acknowledged (%s)", n, setting)
-	default:
+	case r.all == 0 && r.waits > 0:
+		f.Says = fmt.Sprintf("none connected, and writes wait for %d (%s): none is confirmed", r.waits, r.setting)
+		f.Advice = "start them, or turn the setting off"
+	case r.all == 0:
+		return store.Finding{Subject: f.Subject, Says: "none connected"}
+	case r.behind > 0:
+		f.Says += fmt.Sprintf(", of which %d are brought up to date afterwards: such a one, if promoted, has forgotten confirmed writes; "+
+			"two primaries that both answer are two stores", r.behind)
+	case r.unknown > 0:
 		f.Verdict = store.Doubtful
-		f.Says = fmt.Sprintf("%d, brought up to date afterwards: a failover may forget who took a worker last", n)
-		f.Advice = "turn on " + setting + ", or use a strict pool"
+		f.Says += ", and the account may not see whether writes wait for them"
+		f.Advice = "grant it pg_monitor, or ask another account"
+	case r.waits < r.all:
+		f.Verdict = store.Doubtful
+		f.Says += fmt.Sprintf(", and a write waits for %d of them (%s)", r.waits, r.setting)
+		f.Advice = "promote none but the one that has most, as automatic failover does if told so"
+	default:
+		return store.Finding{Subject: f.Subject, Says: fmt.Sprintf("%d, which have a write before it is confirmed (%s)", r.all, r.setting)}
 	}
 	return f
 }

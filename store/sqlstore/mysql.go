@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/firn-id/firn/store"
@@ -18,15 +19,22 @@ var MySQL = Dialect{
 	probe: `SELECT k, v, rev FROM ` + Table + ` LIMIT 0`,
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k VARBINARY(512) NOT NULL PRIMARY KEY, v MEDIUMBLOB NOT NULL, rev BIGINT NOT NULL) ENGINE=InnoDB`,
-	get: `SELECT v, rev FROM ` + Table + ` WHERE k = ?`,
+	get: `SELECT v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit,
 	// IGNORE says how many rows were made, whatever the driver takes affected to
 	// mean. It would let too long a value be cut, but values are bounded before.
-	insert: `INSERT IGNORE INTO ` + Table + ` (k, v, rev) VALUES (?, ?, ?)`,
-	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ?`,
-	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? ORDER BY k`,
-	now:    `SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)`,
+	insert: `INSERT IGNORE INTO ` + Table + ` (k, v, rev) SELECT ?, ?, ? FROM DUAL WHERE ` + mysqlGuard,
+	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ? AND ` + mysqlGuard,
+	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? AND ` + mysqlFit + ` ORDER BY k`,
 
-	fit:      fitMySQL,
+	swap: swapMySQL,
+	clock: func(ctx context.Context, s *Store, conn *sql.Conn) (int64, error) {
+		seen, err := vetMySQL(ctx, s, conn)
+		return seen.micros, err
+	},
+	fit: func(ctx context.Context, s *Store, conn *sql.Conn) error {
+		_, err := vetMySQL(ctx, s, conn)
+		return err
+	},
 	missing:  func(err error) bool { return mysqlCode(err) == 1146 },
 	undone:   func(err error) bool { return mysqlCode(err) == 1213 }, // a deadlock; in a cluster, a race lost to another member
 	classify: classifyMySQL,
@@ -73,12 +81,13 @@ func classifyMySQL(err error) (hint string, kind error) {
 	}
 }
 
-// mysqlVariables returns what is set for a session, by its server or its driver.
-// Of two names for the isolation, by version, one is left.
-func mysqlVariables(ctx context.Context, db *sql.DB) (map[string]string, error) {
-	variables := map[string]string{}
-	rows, err := db.QueryContext(ctx, `SHOW SESSION VARIABLES WHERE Variable_name IN ('autocommit', 'innodb_flush_log_at_trx_commit',
-		'sync_binlog', 'log_bin', 'read_only', 'transaction_isolation', 'tx_isolation')`)
+// mysqlNames has the names that MySQL gave its settings later, as they were before.
+var mysqlNames = strings.NewReplacer("tx_isolation", "transaction_isolation", "_source", "_master", "_replica_", "_slave_")
+
+// mysqlPairs returns what a statement lists by name, whatever the version calls it.
+func mysqlPairs(ctx context.Context, conn *sql.Conn, statement string) (map[string]string, error) {
+	pairs := map[string]string{}
+	rows, err := conn.QueryContext(ctx, statement)
 	if err != nil {
 		return nil, err
 	}
@@ -87,42 +96,28 @@ func mysqlVariables(ctx context.Context, db *sql.DB) (map[string]string, error) 
 		if err := rows.Scan(&name, &value); err != nil {
 			return nil, errors.Join(err, rows.Close())
 		}
-		if name == "tx_isolation" {
-			name = "transaction_isolation"
-		}
-		variables[name] = value
+		pairs[mysqlNames.Replace(strings.ToLower(name))] = value
 	}
-	return variables, errors.Join(rows.Err(), rows.Close())
+	return pairs, errors.Join(rows.Err(), rows.Close())
 }
 
-// fitMySQL refuses sessions whose writes would be acknowledged and never
-// committed, as a server may have it for all, and those that would see what is
-// not committed: it may still be undone, and who read it back took it for done.
-func fitMySQL(ctx context.Context, db *sql.DB) error {
-	variables, err := mysqlVariables(ctx, db)
-	if err != nil {
-		return err
-	}
-	if variables["autocommit"] == "OFF" {
-		return fmt.Errorf("%w: autocommit is off, so that no write would be committed: set autocommit=1 for the driver or the server", store.ErrRefused)
-	}
-	if variables["transaction_isolation"] == "READ-UNCOMMITTED" {
-		return fmt.Errorf("%w: transaction_isolation is READ-UNCOMMITTED, which shows writes that may yet be undone: set READ-COMMITTED or above", store.ErrRefused)
-	}
-	return nil
-}
-
-func examineMySQL(ctx context.Context, db *sql.DB) ([]store.Finding, error) {
-	variables, err := mysqlVariables(ctx, db)
+func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
+	variables, err := mysqlPairs(ctx, conn, `SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'sync_binlog',
+		'log_bin', 'read_only', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
+		'rpl_semi_sync_master_wait_for_slave_count', 'rpl_semi_sync_source_wait_for_replica_count')`)
 	if err != nil {
 		return nil, err
 	}
 	var engine string
-	if err := db.QueryRowContext(ctx, `SELECT COALESCE(engine, '') FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?`, Table).
+	if err := conn.QueryRowContext(ctx, `SELECT COALESCE(engine, '') FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?`, Table).
 		Scan(&engine); err != nil {
 		return nil, err
 	}
-	may, err := mysqlMay(ctx, db)
+	may, err := mysqlMay(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	replicas, err := mysqlReplicas(ctx, conn, variables, may["PROCESS"])
 	if err != nil {
 		return nil, err
 	}
@@ -138,15 +133,15 @@ func examineMySQL(ctx context.Context, db *sql.DB) ([]store.Finding, error) {
 		isolated(strings.ToLower(strings.ReplaceAll(variables["transaction_isolation"], "-", " "))),
 		privileges(may["SELECT"], may["INSERT"], may["UPDATE"]),
 		primary(variables["read_only"] == "ON"),
-		mysqlReplicas(ctx, db),
+		replicas,
 	}, nil
 }
 
 // mysqlMay asks which of what Firn needs the account was granted, where it
 // tells: for the table, its database or everything.
-func mysqlMay(ctx context.Context, db *sql.DB) (map[string]bool, error) {
+func mysqlMay(ctx context.Context, conn *sql.Conn) (map[string]bool, error) {
 	may := map[string]bool{}
-	rows, err := db.QueryContext(ctx, `SELECT privilege_type FROM information_schema.user_privileges
+	rows, err := conn.QueryContext(ctx, `SELECT privilege_type FROM information_schema.user_privileges
 		UNION SELECT privilege_type FROM information_schema.schema_privileges WHERE DATABASE() LIKE table_schema
 		UNION SELECT privilege_type FROM information_schema.table_privileges WHERE table_schema = DATABASE() AND table_name = ?`, Table)
 	if err != nil {
@@ -162,16 +157,36 @@ func mysqlMay(ctx context.Context, db *sql.DB) (map[string]bool, error) {
 	return may, errors.Join(rows.Err(), rows.Close())
 }
 
-// mysqlReplicas counts the connections that replicas read the log through, as
-// far as the account may see them.
-func mysqlReplicas(ctx context.Context, db *sql.DB) store.Finding {
-	var replicas, semi int
-	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'`).Scan(&replicas); err != nil {
-		return store.Finding{Subject: "replicas", Verdict: store.Doubtful, Says: "not told", Advice: "grant PROCESS to have them counted"}
+// mysqlReplicas counts the replicas, of which MariaDB tells everybody, and those
+// that acknowledge writes.
+func mysqlReplicas(ctx context.Context, conn *sql.Conn, variables map[string]string, process bool) (store.Finding, error) {
+	status, err := mysqlPairs(ctx, conn, `SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Rpl_semi_sync_master_status',
+		'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_source_clients')`)
+	if err != nil {
+		return store.Finding{}, err
 	}
-	var name, value string
-	if err := db.QueryRowContext(ctx, `SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_master_status'`).Scan(&name, &value); err == nil && value == "ON" {
-		semi = 1
+	r := replicas{setting: "semi-synchronous replication", advice: "turn on semi-synchronous replication, here and on each of them"}
+	connected, told := status["slaves_connected"]
+	switch {
+	case told:
+		r.all, err = strconv.Atoi(connected)
+	case !process:
+		return store.Finding{Subject: "replicas", Verdict: store.Doubtful, Says: "not told", Advice: "grant PROCESS to have them counted"}, nil
+	default:
+		err = conn.QueryRowContext(ctx, `SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'`).Scan(&r.all)
 	}
-	return standbysOf(replicas, semi == 1, "semi-synchronous replication")
+	if err != nil {
+		return store.Finding{}, err
+	}
+	r.behind = r.all
+	if variables["rpl_semi_sync_master_enabled"] == "ON" {
+		r.waits = 1
+		if n, err := strconv.Atoi(variables["rpl_semi_sync_master_wait_for_slave_count"]); err == nil {
+			r.waits = n
+		}
+		if n, err := strconv.Atoi(status["rpl_semi_sync_master_clients"]); err == nil && status["rpl_semi_sync_master_status"] == "ON" {
+			r.behind = max(0, r.all-n)
+		}
+	}
+	return r.finding(), nil
 }

@@ -1,6 +1,8 @@
 package sqlstore
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 
 	"github.com/firn-id/firn/store"
@@ -20,8 +22,15 @@ var SQLite = Dialect{
 	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ?`,
 	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? ORDER BY k`,
 
+	swap:     swapPlain,
 	missing:  func(err error) bool { return sqliteCode(err) == sqliteError },
 	classify: classifySQLite,
+}
+
+// swapPlain runs a write whose session needs no guard and no confirmation.
+func swapPlain(ctx context.Context, s *Store, conn *sql.Conn, w write) (changed bool, life string, err error) {
+	n, err := w.run(ctx, conn)
+	return n > 0, s.dialect.seen(conn).Life, err
 }
 
 // SQLite's primary result codes, https://www.sqlite.org/rescode.html.

@@ -11,14 +11,51 @@
 // looks at it as it is then, or is taken back and tried again where the level
 // has it look at an older one; and a read begins after its call has, so it sees
 // what was acknowledged before. A session that does not commit by itself, or
-// reads what is not committed, is refused.
+// reads what is not committed, is refused, also if it became so while the store
+// was open: in MySQL each statement carries that condition.
 //
 // It is not with reads from a replica, which may be behind, so db must reach the
 // primary alone. Nor is it with reads from another member of a Galera cluster,
-// unless wsrep_sync_wait is set; of two writes there one is still taken back. A
-// failover to a replica that is brought up to date afterwards forgets what was
-// acknowledged last: a slot could be granted twice. What a single server
-// acknowledged survives as its settings have it: [store.Examined] tells.
+// unless wsrep_sync_wait is set; of two writes there one is still taken back. What
+// a single server confirmed survives as its settings have it: [store.Examined]
+// tells.
+//
+// # Replicas
+//
+// A write is confirmed once the replicas have it that the primary waits for:
+// synchronous_standby_names in PostgreSQL, semi-synchronous replication in MySQL
+// and MariaDB. Both may stop waiting and report success all the same: PostgreSQL
+// with a warning, when the wait is canceled; MySQL after its time-out, and MariaDB
+// when the statement is killed. Such a write is [store.ErrUnavailable], applied and
+// not confirmed. In MySQL that takes one more question after each write, if a primary
+// waits for replicas. PostgreSQL's warning is the driver's, and database/sql does
+// not show it; so give the dialect a function that does. With jackc/pgx:
+//
+//	cfg, err := pgx.ParseConfig(url)
+//	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
+//		if n.SeverityUnlocalized == "WARNING" {
+//			c.CustomData()["warning"] = n.Message
+//		}
+//	}
+//	dialect := sqlstore.Postgres.WithSession(func(conn any) sqlstore.Session {
+//		data := conn.(*stdlib.Conn).Conn().PgConn().CustomData()
+//		warning, _ := data["warning"].(string)
+//		delete(data, "warning")
+//		return sqlstore.Session{Warning: warning}
+//	})
+//	s, err := sqlstore.New(ctx, stdlib.OpenDB(*cfg), dialect)
+//
+// Without it no write to a PostgreSQL that waits for standbys is confirmed.
+//
+// A replica that no write waits for forgets, when it is promoted, what was confirmed
+// last. Two primaries that both answer are two stores.
+//
+// # Lives
+//
+// The life of a PostgreSQL is its timeline and when it started; of a MySQL or
+// MariaDB, its host, port and number and when it started; of a Galera cluster, its
+// state's id. An older copy brought back into a running server, by SQL or by
+// replacing a file of SQLite in place, begins none.
 package sqlstore
 
 import (
@@ -29,6 +66,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn/store"
@@ -41,95 +79,31 @@ const Table = "firn_registers"
 type Store struct {
 	db      *sql.DB
 	dialect Dialect
+	primary atomic.Pointer[mysqlPrimary] // who answered last; [MySQL] only
 }
 
 // New returns a store in db, making its table if there is none. It does not
 // write when the table exists. Close closes db. The error is
 // [store.ErrRefused] when there is a table of that name which is not Firn's, or
 // when sessions are set so that a write would not be committed or a read would
-// see what is not; it asks one session, and the others of db must be set alike.
+// see what is not. A session that db opens later is refused when it is first used.
 //
 // The store is a [*Store]; over a database on another host it is a
 // [store.Clock] and [store.Examined] too.
 func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) {
 	s := &Store{db: db, dialect: dialect}
-	if err := s.call(ctx, "open table", Table, s.prepare); err != nil {
+	if err := s.onTable(ctx, "open table", Table, func(ctx context.Context, conn *sql.Conn) error {
+		if err := s.probe(ctx, conn); err != nil {
+			return err
+		}
+		return s.fit(ctx, conn)
+	}); err != nil {
 		return nil, err
 	}
-	if dialect.fit != nil {
-		if err := s.call(ctx, "open table", Table, func(ctx context.Context) error { return dialect.fit(ctx, db) }); err != nil {
-			return nil, err
-		}
-	}
-	if dialect.now == "" {
+	if dialect.clock == nil {
 		return s, nil
 	}
 	return &remote{s}, nil
-}
-
-// prepare makes the table if there is none.
-func (s *Store) prepare(ctx context.Context) error {
-	err := s.probe(ctx)
-	if err == nil || !s.dialect.missing(err) {
-		return err
-	}
-	_, makeErr := s.db.ExecContext(ctx, s.dialect.create)
-	// A table that was there with other columns looked missing, and was left
-	// alone; one that others made at the same moment may be an error, and is there.
-	if err := s.probe(ctx); err == nil || makeErr == nil {
-		return err
-	}
-	return fmt.Errorf("make it: %w; if the account may not, have it made by one that may: %s", makeErr, s.dialect.create)
-}
-
-// call makes a call within its bounds and says what went wrong.
-func (s *Store) call(ctx context.Context, op, key string, do func(context.Context) error) error {
-	bounded, cancel := s.dialect.bound(ctx)
-	defer cancel()
-	if err := do(bounded); err != nil {
-		return s.wrap(bounded, op, key, err)
-	}
-	return nil
-}
-
-// withTable does what needs the table. Where the table is missing, it makes it
-// and tries once more: a database that was wiped under its users is an empty
-// store to them, in which they write anew what they hold. A statement that
-// found no table was not applied, so a second try is no second write.
-func (s *Store) withTable(ctx context.Context, do func() error) error {
-	err := s.persist(ctx, do)
-	if err == nil || !s.dialect.missing(err) {
-		return err
-	}
-	if err := s.prepare(ctx); err != nil {
-		return err
-	}
-	return s.persist(ctx, do)
-}
-
-// undoneTries is how often a statement is tried that others undo. The next try
-// sees what they wrote, and so nearly always ends in a conflict or an answer.
-const undoneTries = 10
-
-// persist does a statement anew that was taken back since others were at the
-// same row, which certainly has changed nothing. Where that is how a database
-// says that a race was lost, the next try says so in our words.
-func (s *Store) persist(ctx context.Context, do func() error) error {
-	for try := 1; ; try++ {
-		err := do()
-		if err == nil || s.dialect.undone == nil || !s.dialect.undone(err) || try == undoneTries || ctx.Err() != nil {
-			return err
-		}
-	}
-}
-
-// probe asks for the table's columns and no row.
-func (s *Store) probe(ctx context.Context) error {
-	rows, err := s.db.QueryContext(ctx, s.dialect.probe)
-	if err != nil {
-		return err
-	}
-	return errors.Join(rows.Err(), rows.Close())
 }
 
 // Get implements [store.Store].
@@ -138,10 +112,14 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 		return store.Entry{}, err
 	}
 	e := store.Entry{Key: key}
-	if err := s.call(ctx, "get", key, func(ctx context.Context) error {
-		return s.withTable(ctx, func() error {
-			return s.db.QueryRowContext(ctx, s.dialect.get, key).Scan(&e.Value, &e.Revision)
-		})
+	if err := s.onTable(ctx, "get", key, func(ctx context.Context, conn *sql.Conn) error {
+		err := conn.QueryRowContext(ctx, s.dialect.get, key).Scan(&e.Value, &e.Revision)
+		if errors.Is(err, sql.ErrNoRows) {
+			if unfit := s.fit(ctx, conn); unfit != nil {
+				return unfit
+			}
+		}
+		return err
 	}); err != nil {
 		return store.Entry{}, err
 	}
@@ -160,26 +138,22 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 		value = []byte{} // a nil slice would be written as NULL
 	}
 	revision := store.Revision(rand.Int64() | 1) // never 0
-	statement, args := s.dialect.insert, []any{key, value, revision}
+	w := write{s.dialect.insert, []any{key, value, revision}}
 	if old != 0 {
-		statement, args = s.dialect.update, []any{value, revision, key, old}
+		w = write{s.dialect.update, []any{value, revision, key, old}}
 	}
-	var changed int64
-	if err := s.call(ctx, "compare-and-swap", key, func(ctx context.Context) error {
-		return s.withTable(ctx, func() error {
-			result, err := s.db.ExecContext(ctx, statement, args...)
-			if err == nil {
-				changed, err = result.RowsAffected()
-			}
-			return err
-		})
+	e := store.Entry{Key: key, Value: value, Revision: revision}
+	var changed bool
+	if err := s.onTable(ctx, "compare-and-swap", key, func(ctx context.Context, conn *sql.Conn) (err error) {
+		changed, e.Life, err = s.dialect.swap(ctx, s, conn, w)
+		return err
 	}); err != nil {
 		return store.Entry{}, err
 	}
-	if changed == 0 {
+	if !changed {
 		return store.Entry{}, fmt.Errorf("sqlstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
 	}
-	return store.Entry{Key: key, Value: value, Revision: revision}, nil
+	return e, nil
 }
 
 // afterAll sorts after every printable character.
@@ -188,17 +162,17 @@ const afterAll = "\U0010FFFF"
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
 	var list []store.Entry
-	err := s.call(ctx, "list", prefix, func(ctx context.Context) error {
-		return s.withTable(ctx, func() (err error) {
-			list, err = s.rows(ctx, prefix)
-			return err
-		})
+	err := s.onTable(ctx, "list", prefix, func(ctx context.Context, conn *sql.Conn) (err error) {
+		if list, err = s.rows(ctx, conn, prefix); err == nil && len(list) == 0 {
+			err = s.fit(ctx, conn)
+		}
+		return err
 	})
 	return list, err
 }
 
-func (s *Store) rows(ctx context.Context, prefix string) ([]store.Entry, error) {
-	rows, err := s.db.QueryContext(ctx, s.dialect.list, prefix, prefix+afterAll)
+func (s *Store) rows(ctx context.Context, conn *sql.Conn, prefix string) ([]store.Entry, error) {
+	rows, err := conn.QueryContext(ctx, s.dialect.list, prefix, prefix+afterAll)
 	if err != nil {
 		return nil, err
 	}
@@ -272,16 +246,17 @@ type remote struct{ *Store }
 // Now implements [store.Clock].
 func (r *remote) Now(ctx context.Context) (time.Time, error) {
 	var micros int64
-	err := r.call(ctx, "read the time of", r.dialect.name, func(ctx context.Context) error {
-		return r.db.QueryRowContext(ctx, r.dialect.now).Scan(&micros)
+	err := r.call(ctx, "read the time of", r.dialect.name, func(ctx context.Context, conn *sql.Conn) (err error) {
+		micros, err = r.dialect.clock(ctx, r.Store, conn)
+		return err
 	})
 	return time.UnixMicro(micros), err
 }
 
 // Examine implements [store.Examined].
 func (r *remote) Examine(ctx context.Context) (found []store.Finding, err error) {
-	err = r.call(ctx, "examine", r.dialect.name, func(ctx context.Context) (err error) {
-		found, err = r.dialect.examine(ctx, r.db)
+	err = r.call(ctx, "examine", r.dialect.name, func(ctx context.Context, conn *sql.Conn) (err error) {
+		found, err = r.dialect.examine(ctx, conn)
 		return err
 	})
 	return found, err

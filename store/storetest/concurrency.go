@@ -196,6 +196,54 @@ func visible(t *testing.T, f Factory, a store.Store) {
 	}
 }
 
+// lives writes through two handles in turn. Whether the store has names for its
+// lives is its own business; that both give the same is not.
+func lives(t *testing.T, f Factory, s store.Store) {
+	other := f.Another(t, s)
+	t.Cleanup(func() { mustClose(t, other) })
+	oneLife(t, s, other)
+}
+
+func livesAfter(t *testing.T, f Factory, s store.Store) {
+	other := f.Another(t, s)
+	t.Cleanup(func() { mustClose(t, other) })
+	put(t, s, "before", 0, "")
+	put(t, other, "before it as well", 0, "")
+	f.Restart(t, s)
+	for i, h := range []store.Store{s, other} {
+		until(t, "a write after the restart", func() bool {
+			_, err := h.CompareAndSwap(context.Background(), fmt.Sprint("after/", i), 0, nil)
+			return err == nil || errors.Is(err, store.ErrConflict) // with one that was left open
+		})
+	}
+	oneLife(t, s, other)
+}
+
+func oneLife(t *testing.T, handles ...store.Store) {
+	t.Helper()
+	seen := map[string]int{}
+	const each = 4 // so that a handle with several connections uses more than one
+	var mu sync.Mutex
+	for round := range 2 {
+		var group sync.WaitGroup
+		for i := range each * len(handles) {
+			group.Go(func() {
+				e, err := handles[i%len(handles)].CompareAndSwap(context.Background(), fmt.Sprint("life/", round, "/", i), 0, nil)
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				seen[e.Life]++
+			})
+		}
+		group.Wait()
+	}
+	if len(seen) != 1 {
+		t.Errorf("writes confirmed by one store name the lives %v", seen)
+	}
+}
+
 func recreated(t *testing.T, f Factory, s store.Store) {
 	seen := map[store.Revision]bool{}
 	for range 20 {

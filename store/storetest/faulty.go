@@ -53,7 +53,8 @@ type Outcome int
 const (
 	// Pass hands the call on.
 	Pass Outcome = iota
-	// FailApplied hands the call on and answers [ErrAnswerLost].
+	// FailApplied hands the call on and answers [ErrAnswerLost]: a write whose
+	// answer was lost, and likewise one that was applied and not confirmed.
 	FailApplied
 	// FailUnapplied answers [ErrAnswerLost] and does nothing.
 	FailUnapplied

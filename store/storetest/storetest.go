@@ -84,6 +84,8 @@ var claims = []claim{
 	{"readers never see a write undone", nil, readers},
 	{"several handles lose no write", several, countersByHandle},
 	{"a write is seen by other handles at once", several, visible},
+	{"all handles name one life", several, lives},
+	{"all handles name one life after a restart", func(f Factory) bool { return several(f) && restarts(f) }, livesAfter},
 	{"a deleted key's revisions never come back", deletes, recreated},
 	{"what was acknowledged survives a restart", restarts, restarted},
 	{"a silent server holds nobody beyond the context", pauses, paused},
@@ -127,8 +129,8 @@ func conflict(t *testing.T, s store.Store, key string, old store.Revision) {
 func holds(t *testing.T, s store.Store, key, value string, revision store.Revision) {
 	t.Helper()
 	e, err := s.Get(context.Background(), key)
-	if err != nil || e.Key != key || string(e.Value) != value || e.Revision != revision {
-		t.Errorf("get %q: %s, %v; want %.40q of revision %d", key, show(e), err, value, revision)
+	if err != nil || e.Key != key || string(e.Value) != value || e.Revision != revision || e.Life != "" {
+		t.Errorf("get %q: %s, %v; want %.40q of revision %d, and no life", key, show(e), err, value, revision)
 	}
 }
 
@@ -140,7 +142,7 @@ func missing(t *testing.T, s store.Store, key string) {
 }
 
 func show(e store.Entry) string {
-	return fmt.Sprintf("%q holds %.40q (%d bytes) of revision %d", e.Key, e.Value, len(e.Value), e.Revision)
+	return fmt.Sprintf("%q holds %.40q (%d bytes) of revision %d and life %q", e.Key, e.Value, len(e.Value), e.Revision, e.Life)
 }
 
 func absent(t *testing.T, _ Factory, s store.Store) {
@@ -247,7 +249,7 @@ func listed(t *testing.T, s store.Store, prefix string) []string {
 	}
 	var keys []string
 	for _, e := range list {
-		if string(e.Value) != "value of "+e.Key || e.Revision == 0 {
+		if string(e.Value) != "value of "+e.Key || e.Revision == 0 || e.Life != "" {
 			t.Errorf("list %q: %s", prefix, show(e))
 		}
 		keys = append(keys, e.Key)

@@ -268,6 +268,39 @@ var faults = map[string]func() *broken{
 			return e, err
 		}}
 	},
+	"each write names a life of its own": func() *broken {
+		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			written, err := s.CompareAndSwap(bg, key, old, value)
+			written.Life = key
+			return written, err
+		}}
+	},
+	"a read names a life": func() *broken {
+		return &broken{get: func(s store.Store, key string) (store.Entry, error) {
+			e, err := s.Get(bg, key)
+			e.Life = "first"
+			return e, err
+		}}
+	},
+	"a restart begins a life for each handle": func() *broken {
+		var restarted bool
+		b := &broken{restart: func(*memstore.Store) { restarted = true }}
+		b.swap = func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			written, err := s.CompareAndSwap(bg, key, old, value)
+			if restarted {
+				written.Life = "second"
+			}
+			return written, err
+		}
+		return b
+	},
+	"a write returns no value": func() *broken {
+		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			written, err := s.CompareAndSwap(bg, key, old, value)
+			written.Value = nil
+			return written, err
+		}}
+	},
 	"a restart forgets": func() *broken {
 		return &broken{restart: func(m *memstore.Store) { m.Restore(nil) }}
 	},

@@ -43,8 +43,9 @@ type generatorFlags struct {
 	pinnedAhead, verbose bool
 }
 
-// strictWindow is the least window in a strict pool: four tolerances.
-const strictWindow = 40 * time.Second
+// strictWindow is the default window in a strict pool. It must be sixteen tolerances and
+// a unit there, which is 160s and a little with most layouts.
+const strictWindow = 3 * time.Minute
 
 func (f *generatorFlags) add(cmd *cobra.Command, window time.Duration) {
 	f.layoutFlags.add(cmd)
@@ -58,8 +59,8 @@ func (f *generatorFlags) add(cmd *cobra.Command, window time.Duration) {
 	flags.StringVar(&f.rollback, "rollback", "", `with --clock wall, what is tried when it goes back, as "wait 500ms, history 2000, switch, refuse"`)
 	flags.DurationVar(&f.ahead, "ahead", 0, "how far ids may run ahead of the clock; negative: not at all (default: 10ms with clock steady)")
 	flags.StringVar(&f.start, "start", "carry", "where the sequence begins in a new tick: carry, zero or random")
-	flags.DurationVar(&f.window, "window", window, "how far the fence is kept ahead: the store outage that is survived; 40s at least with --strict")
-	flags.DurationVar(&f.strict, "strict", 0, "how long a claim waits before it is used, so that not even a store that forgot its holders makes a duplicate: the longest window of the pool and 10s at least; all who join need the same (default: no wait)")
+	flags.DurationVar(&f.window, "window", window, "how far the fence is kept ahead: the store outage that is survived; with --strict 3m unless it is set, 161s at least")
+	flags.DurationVar(&f.strict, "strict", 0, "how long a claim waits before it is used, so that not even a store that forgot its holders makes a duplicate: the longest window of the pool and 41s at least; all who join need the same; needs Redis, MySQL or PostgreSQL (default: no wait)")
 	flags.BoolVar(&f.verbose, "verbose", false, "log to standard error what the lease, or the counter, does")
 }
 

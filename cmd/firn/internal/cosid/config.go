@@ -19,6 +19,9 @@ const ShareName = "__share__"
 // ErrUnknownName is what an Issue answers for a name that it issues no ids of.
 var ErrUnknownName = errors.New("unknown name")
 
+// ErrNoSegment is what a Segment answers for the name of something else.
+var ErrNoSegment = errors.New("no segment")
+
 // A Denied says that a request is not served, by an Allow or an Issue.
 type Denied struct {
 	// Status is 401, 403 or 429; anything else counts as 403.
@@ -60,6 +63,11 @@ type Config struct {
 	// that of the machine namespace, the segment or the ids as Firn has it, see [FirnName].
 	// Default: everything is allowed.
 	Allow func(r *http.Request, name string) error
+	// Segment returns the least id of a segment that is served to everybody by that name, or an error
+	// that is [ErrNoSegment] where the name is that of something else: a second counter, or
+	// the bare numbers of ids that are shown in another form, would repeat ids. Default: all names are
+	// segments, from 1.
+	Segment func(name string) (least firn.ID, err error)
 	// Take is called before a range of so many ids is handed out of a segment that Allow has
 	// let the client use, and returns an error, as *[Denied] with 429, if that is too many now.
 	// Done is called when it is known whether it was. Default: there is no limit.
@@ -99,6 +107,9 @@ func (c *Config) check() error {
 	}
 	if c.Allow == nil {
 		c.Allow = func(*http.Request, string) error { return nil }
+	}
+	if c.Segment == nil {
+		c.Segment = func(string) (firn.ID, error) { return 0, nil }
 	}
 	if c.Take == nil {
 		c.Take = func(*http.Request, string, int64) (func(bool), error) { return func(bool) {}, nil }

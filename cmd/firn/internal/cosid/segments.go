@@ -20,6 +20,15 @@ func (h *handler) step(p *params) int64 {
 	return step
 }
 
+// segment returns the name of the segment that a request is for, and its least id.
+func (h *handler) segment(r *http.Request, p *params) (name string, least firn.ID, err error) {
+	if name, err = h.name(r, p, "namespace", "name"); err != nil {
+		return "", 0, err
+	}
+	least, err = h.cfg.Segment(name)
+	return name, least, err
+}
+
 // createSegment serves POST /segments/distributor/{namespace}/{name}: it makes the counter
 // where there is none, so that the first id is the one after offset.
 func (h *handler) createSegment(w http.ResponseWriter, r *http.Request) error {
@@ -29,28 +38,27 @@ func (h *handler) createSegment(w http.ResponseWriter, r *http.Request) error {
 	if offset < 0 || offset >= int64(firn.MaxID) {
 		p.fail(refused("offset is %d; 0 to %d are allowed", offset, int64(firn.MaxID)-1))
 	}
-	name, err := h.name(r, p, "namespace", "name")
+	name, least, err := h.segment(r, p)
 	if err != nil {
 		return err
 	}
-	if err := h.create(r.Context(), name, offset); err != nil {
+	if err := h.create(r.Context(), name, max(firn.ID(offset+1), least)); err != nil {
 		return err
 	}
 	writeBody(w, http.StatusOK, "", nil)
 	return nil
 }
 
-func (h *handler) create(ctx context.Context, name string, offset int64) error {
-	whole := segment.Stripe{Stride: 1}
+func (h *handler) create(ctx context.Context, name string, least firn.ID) error {
 	now, err := segment.ReadCounter(ctx, h.cfg.Store, name)
 	switch {
-	case err == nil && now.Stripe != whole:
-		return &segment.StripeError{Name: name, Have: now.Stripe, Want: whole}
-	case err == nil || !errors.Is(err, store.ErrNotFound):
+	case err == nil: // it stays where it is, once the store has confirmed that
+		least = firn.ID(min(now.Next, uint64(firn.MaxID)))
+	case !errors.Is(err, store.ErrNotFound):
 		return err
 	}
 	// Of two who make it at once with different offsets, the greater counts.
-	_, err = segment.RaiseCounter(ctx, h.cfg.Store, name, firn.ID(offset+1), whole)
+	_, err = segment.RaiseCounter(ctx, h.cfg.Store, name, least, segment.Stripe{Stride: 1})
 	return err
 }
 
@@ -59,7 +67,7 @@ func (h *handler) create(ctx context.Context, name string, offset int64) error {
 func (h *handler) nextMaxID(w http.ResponseWriter, r *http.Request) error {
 	p := paramsOf(r)
 	step := h.step(p)
-	name, err := h.name(r, p, "namespace", "name")
+	name, least, err := h.segment(r, p)
 	if err != nil {
 		return err
 	}
@@ -67,7 +75,7 @@ func (h *handler) nextMaxID(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return denied(err)
 	}
-	got, err := h.segments.Fetch(r.Context(), name, segment.Ask{Step: step, Above: -1})
+	got, err := h.segments.Fetch(r.Context(), name, segment.Ask{Step: step, Above: least - 1})
 	done(err == nil && got.Count >= step)
 	if err != nil {
 		return err

@@ -3,24 +3,29 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/cosid"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/store"
 )
 
 // cosidPaths are those of CosId's proxy server.
 var cosidPaths = []string{"/machines/", "/segments/", "/ids", "/ids/"}
 
-// registerCosID adds what clients of CosId's proxy server ask for. Its names are no
+// registerCosID adds what clients of CosId's proxy server ask for. Its names need not be
 // namespaces that a configuration declares, so a configuration has to ask for it.
 func (s *Server) registerCosID(mux *http.ServeMux, st store.Store, nothing http.Handler) error {
-	d := &distributor{front: s.service.Front(issuing.CosID)}
-	h, err := cosid.Handler(cosid.Config{Store: st, Issue: d.issue, Allow: d.allow, Take: d.take, Observe: d.observe, Log: s.log})
+	d := &distributor{front: s.service.Front(issuing.CosID), cfg: s.cfg.Load}
+	h, err := cosid.Handler(cosid.Config{
+		Store: st, Issue: d.issue, Allow: d.allow, Segment: d.segment, Take: d.take, Observe: d.observe, Log: s.log,
+	})
 	if err != nil {
 		return err
 	}
@@ -39,7 +44,10 @@ func (s *Server) registerCosID(mux *http.ServeMux, st store.Store, nothing http.
 }
 
 // A distributor has CosId's requests take the path of all others.
-type distributor struct{ front *issuing.Front }
+type distributor struct {
+	front *issuing.Front
+	cfg   func() *settings.Config
+}
 
 // asked is what is known of a request while it is served.
 type asked struct {
@@ -60,6 +68,27 @@ func (d *distributor) allow(r *http.Request, name string) error {
 		a.caller = caller
 	}
 	return nil
+}
+
+// segment returns the least id of a segment whose counter is the source of the ids of that
+// name: of a namespace that is declared as one, and shows its ids as they are; or
+// of a name that is not declared.
+func (d *distributor) segment(name string) (least firn.ID, err error) {
+	ns, declared := d.cfg().Namespaces[name]
+	is := "of kind " + ns.KindName()
+	switch {
+	case !declared:
+		return 0, nil
+	case ns.KindName() != "segment":
+	case ns.Veil != nil:
+		is += " and veiled"
+	case ns.Prefix != "":
+		is += " and written with a prefix"
+	default:
+		return ns.From, nil
+	}
+	return 0, fmt.Errorf("%w: the ids of namespace %q are %s, and are not handed out as ranges: take single ids at /ids/%s, or have a name of its own that is declared with kind: segment",
+		cosid.ErrNoSegment, name, is, name)
 }
 
 // take takes ids that are handed out as a range from the rates.

@@ -116,3 +116,63 @@ func TestCosIDIsServedWhereItIsConfigured(t *testing.T) {
 		t.Errorf("where it is not configured: %d %s", status, body)
 	}
 }
+
+// What a namespace is declared to be holds for CosId too: ranges of a counter are handed
+// out of plain segments only.
+func TestRangesOfCosIDAreThoseOfPlainSegments(t *testing.T) {
+	t.Setenv("COSID_TEST_KEYS", "3:000102030405060708090a0b0c0d0e0f")
+	v := serve(t, "cosid: true\nnamespaces:\n"+
+		"  shop.txn: {kind: sequence}\n"+
+		"  shop.codes: {kind: segment, veil: {key_env: COSID_TEST_KEYS}}\n"+
+		"  shop.short: {kind: segment, prefix: ord}\n"+
+		"  shop.flake: {}\n"+
+		"  shop.bill: {kind: number, template: 'B{yyyy}-{n:6}'}\n"+
+		"  shop.order: {kind: segment, from: 5000}\n")
+	do := func(method, path string) (int, string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+v.addr+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := fresh(t).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(body)
+	}
+	for name, is := range map[string]string{
+		"txn": "of kind sequence", "codes": "of kind segment and veiled", "short": "of kind segment and written with a prefix",
+		"flake": "of kind snowflake", "bill": "of kind number",
+	} {
+		for _, request := range []string{"POST /segments/distributor/shop/" + name + "?offset=0&step=3", "PATCH /segments/shop/" + name + "?step=3"} {
+			method, path, _ := strings.Cut(request, " ")
+			status, body := do(method, path)
+			if status != 400 || !strings.HasPrefix(body, `{"code":"500","msg":"`) || !strings.Contains(body, "shop."+name) ||
+				!strings.Contains(body, is) || !strings.Contains(body, "/ids/shop."+name) || !strings.Contains(body, "kind: segment") {
+				t.Errorf("%s: %d %s", request, status, body)
+			}
+		}
+		if status, body := do("GET", "/v1/ids/shop."+name); status != 200 {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+	}
+	for _, step := range []struct{ method, path, want string }{
+		{"PATCH", "/segments/shop/order?step=10", "5009"},
+		{"POST", "/segments/distributor/shop/order?offset=7&step=10", ""}, // it is there, and stays where it is
+		{"PATCH", "/segments/shop/order?step=10", "5019"},
+		{"POST", "/segments/distributor/shop/free?offset=7&step=10", ""},
+		{"PATCH", "/segments/shop/free?step=10", "17"}, // of no namespace that is declared
+	} {
+		if status, body := do(step.method, step.path); status/100 != 2 || body != step.want {
+			t.Errorf("%s %s: %d %s, want %s", step.method, step.path, status, body, step.want)
+		}
+	}
+	if status, body := do("GET", "/v1/ids/shop.order"); status != 200 || !strings.Contains(body, `"5020"`) {
+		t.Errorf("beside it: %d %s", status, body)
+	}
+}

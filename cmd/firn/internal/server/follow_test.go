@@ -18,7 +18,7 @@ func TestAConfigurationThatWaitsForAWorkerGivesWayToANewerOne(t *testing.T) {
 	}
 	v := serve(t, "namespaces: {orders: {}}\n"+tokens("a", "b"))
 	v.turn()
-	const waits = "namespaces: {orders: {}, later: {pool: later, strict: 1h}}\n"
+	const waits = "namespaces: {orders: {}, later: {pool: later}}\n"
 	client := fresh(t)
 	for name, look := range map[string]func(){"changed": v.turn, "SIGHUP": v.hangup} {
 		write(t, v.file, waits+tokens("a", "b"))

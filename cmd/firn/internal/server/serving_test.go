@@ -82,6 +82,9 @@ func serveOn(t *testing.T, addr, text string) *serving {
 	return serveAt(t, addr, file)
 }
 
+// waitedFor is the record of a pool whose newcomers wait for an hour.
+const waitedFor = `{"layout":"41/0/10/12","made":"2026-11-20T12:00:00Z","open":false,"grace":"1h","life":""}`
+
 func serveFile(t *testing.T, file string, change ...func(*server.Server)) *serving {
 	t.Helper()
 	return serveAt(t, "127.0.0.1:0", file, change...)
@@ -94,7 +97,11 @@ func serveAt(t *testing.T, addr, file string, change ...func(*server.Server)) *s
 		t.Fatal(err)
 	}
 	out := &records{}
-	s, err := server.New(t.Context(), server.Config{Settings: cfg, Base: lease.Config{}, Store: memstore.New(nil), Log: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	mem := memstore.New(nil)
+	if _, err := mem.CompareAndSwap(t.Context(), "firn/later/pool", 0, []byte(waitedFor)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(t.Context(), server.Config{Settings: cfg, Base: lease.Config{}, Store: mem, Log: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,8 +2,12 @@ package sqltest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
+	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store"
 )
 
@@ -26,6 +30,99 @@ func TestAMySQLSessionThatDoesNotCommitIsRefused(t *testing.T) {
 	}
 }
 
+// The server's setting counts for the sessions that come after it was changed, so
+// each of them is looked at, under a running store.
+func TestAutocommitSwitchedOffUnderARunningStoreLosesNoWrite(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t)
+	name := e.fresh(t, "shop")
+	s := e.mustOpen(t, e.source("root", name, ""))
+	written, err := s.CompareAndSwap(context.Background(), "k", 0, []byte("committed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.raw(t, "", "SET GLOBAL autocommit = 0")
+	e.endSessions(t, name)
+	for _, key := range []string{"k", "new"} {
+		old := written.Revision
+		if key == "new" {
+			old = 0
+		}
+		_, err := s.CompareAndSwap(context.Background(), key, old, []byte("never committed"))
+		expect(t, "a write on a session that does not commit", err, store.ErrRefused, "autocommit=1")
+	}
+	_, err = s.Get(context.Background(), "k")
+	expect(t, "a read of a snapshot that is never renewed", err, store.ErrRefused, "autocommit=1")
+	_, err = s.List(context.Background(), "")
+	expect(t, "such a listing", err, store.ErrRefused, "autocommit=1")
+	e.raw(t, "", "SET GLOBAL autocommit = 1")
+	if got, err := s.Get(context.Background(), "k"); err != nil || string(got.Value) != "committed" {
+		t.Errorf("once it is on again: %q, %v", got.Value, err)
+	}
+	put(t, s, "k", written.Revision, "again")
+}
+
+// endSessions ends the idle sessions in a database, so that the next ones are new.
+func (e engine) endSessions(t *testing.T, name string) {
+	t.Helper()
+	admin := e.connect(t, e.source(e.admin(), "", ""))
+	rows, err := admin.Query("SELECT id FROM information_schema.processlist WHERE db = ?", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	for _, id := range ids {
+		if _, err := admin.Exec("KILL ?", id); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A session of another server that the name leads to now is found out by the write.
+func TestAMySQLWriteNamesTheLifeOfTheServerItRanOn(t *testing.T) {
+	t.Parallel()
+	first, second := mariadb(t), mariadb(t)
+	proxy := servers.NewProxy(t, first.Addr(), nil)
+	lives := map[string]bool{}
+	for _, e := range []engine{first, second} {
+		e.fresh(t, "shop")
+	}
+	s := first.mustOpen(t, "root@tcp("+proxy.Addr()+")/shop")
+	for _, e := range []engine{first, second, first} {
+		proxy.Lead(e.Addr())
+		var got store.Entry
+		until(t, "the write to get through", func() (ok bool) {
+			old, err := s.Get(context.Background(), "k")
+			if err == nil || errors.Is(err, store.ErrNotFound) {
+				got, err = s.CompareAndSwap(context.Background(), "k", old.Revision, []byte("v"))
+			}
+			return err == nil
+		})
+		direct, err := e.mustOpen(t, e.source("root", "shop", "")).CompareAndSwap(context.Background(), fmt.Sprint(time.Now().UnixNano()), 0, nil)
+		if err != nil || got.Life == "" || got.Life != direct.Life {
+			t.Errorf("a write to %s has life %q, one that goes there directly %q, %v", e.Addr(), got.Life, direct.Life, err)
+		}
+		lives[got.Life] = true
+	}
+	if len(lives) != 2 {
+		t.Errorf("two servers have lives %v", lives)
+	}
+	before := lives
+	first.Kill()
+	first.Restart()
+	got, err := first.mustOpen(t, first.source("root", "shop", "")).CompareAndSwap(context.Background(), "after", 0, nil)
+	if err != nil || before[got.Life] {
+		t.Errorf("after a restart: life %q, which was there before, %v", got.Life, err)
+	}
+}
+
 // What is not committed yet may still be undone, by a crash for one; whoever
 // reads a write back would take it for done.
 func TestAMySQLSessionThatReadsWhatIsNotCommittedIsRefused(t *testing.T) {
@@ -38,4 +135,23 @@ func TestAMySQLSessionThatReadsWhatIsNotCommittedIsRefused(t *testing.T) {
 	_, err = e.open(e.source("root", name, ""))
 	expect(t, "by the server's", err, store.ErrRefused, "READ-COMMITTED")
 	put(t, e.mustOpen(t, e.source("root", name, "tx_isolation=%27READ-COMMITTED%27")), "k", 0, "v")
+}
+
+// The members of a Galera cluster have one life, and another than a single server.
+func TestAGaleraClusterHasOneLife(t *testing.T) {
+	t.Parallel()
+	base := servers.FreePort(t)
+	e := mariadb(t, "--wsrep-on=1", "--wsrep-provider=/usr/lib/galera/libgalera_smm.so", "--wsrep-cluster-address=gcomm://",
+		"--wsrep-new-cluster", "--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--wsrep-node-address=127.0.0.1",
+		fmt.Sprintf("--wsrep-provider-options=base_port=%d;gmcast.listen_addr=tcp://127.0.0.1:%d", base, base))
+	name := e.fresh(t, "shop")
+	got, err := e.mustOpen(t, e.source("root", name, "")).CompareAndSwap(context.Background(), "k", 0, nil)
+	var id string
+	if err := e.connect(t, e.source("root", name, "")).
+		QueryRow("SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'wsrep_cluster_state_uuid'").Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil || got.Life != "galera "+id {
+		t.Errorf("life %q, %v; want that of the cluster %s", got.Life, err, id)
+	}
 }

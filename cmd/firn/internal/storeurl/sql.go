@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/firn-id/firn/internal/hosturl"
@@ -116,5 +117,25 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 		delete(cfg.RuntimeParams, "connections") // which the server does not know
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip a statement, through poolers too
-	return openSQL(ctx, stdlib.OpenDB(*cfg), sqlstore.Postgres, connections)
+	cfg.OnNotice = keepWarning
+	return openSQL(ctx, stdlib.OpenDB(*cfg), sqlstore.Postgres.WithSession(takeWarning), connections)
+}
+
+const warningKey = "firn.warning"
+
+func keepWarning(c *pgconn.PgConn, n *pgconn.Notice) {
+	if n.SeverityUnlocalized == "WARNING" {
+		c.CustomData()[warningKey] = n.Message
+	}
+}
+
+func takeWarning(conn any) sqlstore.Session {
+	c, ok := conn.(*stdlib.Conn)
+	if !ok {
+		return sqlstore.Session{Warning: fmt.Sprintf("a %T shows no warnings", conn)}
+	}
+	data := c.Conn().PgConn().CustomData()
+	warning, _ := data[warningKey].(string)
+	delete(data, warningKey)
+	return sqlstore.Session{Warning: warning}
 }

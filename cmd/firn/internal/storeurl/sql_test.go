@@ -245,6 +245,38 @@ func TestPostgresErrorsNameAWayOut(t *testing.T) {
 	expect(t, "a foreign table", try(d.url("postgres:", "foreigner")), store.ErrRefused, "not one of Firn's")
 }
 
+// A wait for a standby that is canceled ends in success and a warning.
+func TestAPostgresWriteThatNoStandbyHasIsUnconfirmed(t *testing.T) {
+	t.Parallel()
+	d := postgres(t, "-c", "synchronous_standby_names=*", "-c", "synchronous_commit=local")
+	ctx := context.Background()
+	s, err := Open(ctx, d.url(d.admin, "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	answer := make(chan error, 1)
+	go func() {
+		_, err := s.CompareAndSwap(ctx, "k", 0, []byte("unconfirmed"))
+		answer <- err
+	}()
+	for waiting := true; waiting; {
+		select {
+		case err := <-answer:
+			if !errors.Is(err, store.ErrUnavailable) || store.Unapplied(err) || !strings.Contains(err.Error(), "canceling wait") {
+				t.Errorf("canceled: %v", err)
+			}
+			waiting = false
+		default:
+			d.raw(t, "postgres", "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+		}
+	}
+	got, err := s.Get(ctx, "k")
+	if err != nil || string(got.Value) != "unconfirmed" {
+		t.Errorf("it was not applied, so this proves nothing: %q, %v", got.Value, err)
+	}
+}
+
 func TestSQLExamine(t *testing.T) {
 	both(t, func(t *testing.T, d database) {
 		ctx := context.Background()
@@ -273,10 +305,13 @@ func TestSQLExamine(t *testing.T) {
 		if d.driver == "mysql" {
 			d.raw(t, "", "SET GLOBAL innodb_flush_log_at_trx_commit = 2")
 		} else {
-			d.raw(t, "", "ALTER DATABASE "+name+" SET synchronous_commit = off")
-			s.Close()
-			if s, err = Open(ctx, d.url(d.admin, name)); err != nil {
-				t.Fatal(err)
+			d.raw(t, "", "ALTER SYSTEM SET full_page_writes = off")
+			d.raw(t, "", "SELECT pg_reload_conf()")
+			for range 100 { // it is read in its own time
+				if examine()["durability"].Verdict != store.Good {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
 			}
 		}
 		if f := examine()["durability"]; f.Verdict != store.Bad || f.Advice == "" {

@@ -48,7 +48,13 @@ func openSQLite(ctx context.Context, path string) (store.Store, error) {
 	// Within a process, queue here rather than at the file's lock. More than one
 	// would also break how a connection to a replaced file is closed, see conn.
 	db.SetMaxOpenConns(1)
-	if s.Store, err = sqlstore.New(ctx, db, sqlstore.SQLite); err != nil {
+	dialect := sqlstore.SQLite.WithSession(func(c any) (seen sqlstore.Session) {
+		if c, ok := c.(*conn); ok {
+			seen.Life = c.life
+		}
+		return seen
+	})
+	if s.Store, err = sqlstore.New(ctx, db, dialect); err != nil {
 		return nil, errors.Join(s.name(err), s.name(db.Close()))
 	}
 	return s, nil
@@ -106,8 +112,8 @@ func (s *sqliteStore) Get(ctx context.Context, key string) (store.Entry, error) 
 
 // CompareAndSwap implements [store.Store].
 func (s *sqliteStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	revision, err := s.Store.CompareAndSwap(ctx, key, old, value)
-	return revision, s.name(err)
+	written, err := s.Store.CompareAndSwap(ctx, key, old, value)
+	return written, s.name(err)
 }
 
 // List implements [store.Store].

@@ -38,13 +38,13 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
-	opened, err := c.Connector.Connect(ctx)
+	bare, err := c.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	inner, ok := opened.(sqliteConn)
+	inner, ok := bare.(sqliteConn)
 	if !ok {
-		return nil, errors.Join(fmt.Errorf("%T cannot be set up", opened), opened.Close())
+		return nil, errors.Join(fmt.Errorf("%T cannot be set up", bare), bare.Close())
 	}
 	for _, pragma := range []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL"} {
 		if err := patiently(ctx, func() error {
@@ -54,11 +54,14 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 			return nil, errors.Join(err, inner.Close())
 		}
 	}
-	file, err := os.Stat(c.path)
-	if err != nil || before != nil && !os.SameFile(before, file) {
+	opened := &conn{sqliteConn: inner, path: c.path}
+	if opened.file, err = os.Stat(c.path); err == nil {
+		opened.life, err = lifeOf(c.path)
+	}
+	if err != nil || before != nil && !os.SameFile(before, opened.file) || opened.replaced() {
 		return nil, errors.Join(errReplaced, err, inner.Close())
 	}
-	return &conn{sqliteConn: inner, path: c.path, file: file}, nil
+	return opened, nil
 }
 
 // errReplaced is what a write ends with that may have gone to a file which is
@@ -89,6 +92,7 @@ type conn struct {
 	sqliteConn
 	path string
 	file fs.FileInfo
+	life string // that of the store in the file
 }
 
 // replaced reports whether the path names another file by now, or none.

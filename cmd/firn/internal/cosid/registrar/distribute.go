@@ -1,6 +1,7 @@
 package registrar
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -99,7 +100,12 @@ func (r *Registrar) distribute(ctx context.Context, q *request) (State, error) {
 		case id < q.limit && (!m.Held || m.Instance == q.Name):
 			return r.hold(ctx, q, p, id, m)
 		}
-		// It was lost: another has it, or the place was never followed up.
+		// It was lost: another has it, or the place was never followed up. The instance is
+		// moved away from it only once the store has confirmed that.
+		m.Instance = cmp.Or(m.Instance, q.Name) // of one that was never used
+		if _, err := r.setMachine(ctx, q.Namespace, id, m); err != nil {
+			return State{}, err
+		}
 	}
 	v := r.view(q.Namespace)
 	if err := wait(ctx, v.turns); err != nil {
@@ -225,8 +231,8 @@ func (r *Registrar) tell(q *request, id int, before machine) {
 //
 // It takes none from an instance. Whoever is given a number writes its place before it reads
 // the machine, and again after it has written it: if the place, read after the machine, says
-// another number, then nobody was given this one, and who is about to be will find it
-// changed, or makes this write find that.
+// another number, and is written once more so that the store confirms that, then nobody was
+// given this one, and who is about to be will find it changed, or makes this write find that.
 func (r *Registrar) reclaim(ctx context.Context, q *request, v *view) (found bool, err error) {
 	for _, id := range r.unyielding(v, q) {
 		m, err := r.machine(ctx, q.Namespace, id)
@@ -244,6 +250,9 @@ func (r *Registrar) reclaim(ctx context.Context, q *request, v *view) (found boo
 		}
 		if has, ok := p.Machines[m.Instance]; ok && has == id {
 			continue
+		}
+		if _, err = r.setPlace(ctx, q.Namespace, m.Instance, p); err != nil {
+			return found, err
 		}
 		m.Held, m.Stable = false, false
 		if m, err = r.setMachine(ctx, q.Namespace, id, m); err != nil {
@@ -275,7 +284,8 @@ func (r *Registrar) giveBack(ctx context.Context, q *request) {
 	r.note(q.Namespace, q.claim, m)
 }
 
-// thin drops those instances from a place that do not hold the number it says.
+// thin drops those instances from a place that do not hold the number it says, once the
+// store has confirmed that they do not: a place that no longer says a number frees it.
 func (r *Registrar) thin(ctx context.Context, q *request, p place) (place, error) {
 	thin := place{Machines: map[string]int{}, revision: p.revision}
 	for instance, id := range p.Machines {
@@ -285,6 +295,10 @@ func (r *Registrar) thin(ctx context.Context, q *request, p place) (place, error
 				return place{}, err
 			}
 			if !m.Held || m.Instance != instance {
+				m.Instance = cmp.Or(m.Instance, instance) // of one that was never used
+				if _, err := r.setMachine(ctx, q.Namespace, id, m); err != nil {
+					return place{}, err
+				}
 				continue
 			}
 		}

@@ -33,6 +33,16 @@
 // between leaves a place that points to a machine held or free, and the
 // next call goes on from there.
 //
+// # What counts
+//
+// A write counts once the store has confirmed it; a read decides nothing by itself, since
+// it may show a write that the store is about to lose. A number is given only after its
+// machine and its place were both written and confirmed, over what was read. Where what
+// one register says has another one changed, the first is written again, as it is, before:
+// a number is freed because the place says another, an instance is dropped from a place or
+// moved to another number because it does not hold the one it had. Answers that give nothing,
+// as that no number is left, need no write.
+//
 // # Clocks
 //
 // Stamps are the store's clock, where it has one, else the server's; never the

@@ -2,6 +2,7 @@ package registrar
 
 import (
 	"context"
+	"errors"
 
 	"github.com/firn-id/firn/store"
 )
@@ -55,13 +56,15 @@ func (r *Registrar) Revert(ctx context.Context, of Instance) error {
 			return err
 		}
 		p, id, m, err := r.pointedTo(ctx, of)
+		if released != 0 && (errors.Is(err, ErrNotFound) || err == nil && m.revision != released) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		if released != 0 && m.revision != released {
-			return nil
-		}
-		if m.Held && m.Instance == of.Name {
+		// Also where it is free already: that may be a write of an earlier try, which the
+		// store has not confirmed.
+		if released == 0 && m.Instance == of.Name && (m.Held || !of.Stable) {
 			m.Stamp = max(m.Stamp, now)
 			m.Held = of.Stable
 			m.Stable = of.Stable && m.Stable

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 )
 
@@ -128,23 +129,29 @@ func (r *Registrar) pointedTo(ctx context.Context, of Instance) (place, int, mac
 
 // setMachine writes m over the revision it was read with, and returns it with its new one.
 func (r *Registrar) setMachine(ctx context.Context, namespace string, id int, m machine) (machine, error) {
-	value, err := json.Marshal(m)
-	if err != nil {
-		return machine{}, fmt.Errorf("encode machine %d: %w", id, err)
-	}
-	written, err := r.cfg.Store.CompareAndSwap(ctx, machineKey(namespace, id), m.revision, value)
-	m.revision = written.Revision
+	var err error
+	m.revision, err = r.write(ctx, machineKey(namespace, id), m.revision, m)
 	return m, err
 }
 
 func (r *Registrar) setPlace(ctx context.Context, namespace, instance string, p place) (place, error) {
-	value, err := json.Marshal(p)
-	if err != nil {
-		return place{}, fmt.Errorf("encode the place of %q: %w", instance, err)
-	}
-	written, err := r.cfg.Store.CompareAndSwap(ctx, placeKey(namespace, instance), p.revision, value)
-	p.revision = written.Revision
+	var err error
+	p.revision, err = r.write(ctx, placeKey(namespace, instance), p.revision, p)
 	return p, err
+}
+
+// write writes a register once, and returns its revision when the store has confirmed it.
+// After any error the call begins anew, by reading: what it finds then, its own write or
+// another's, it writes again before anything follows from it.
+func (r *Registrar) write(ctx context.Context, key string, old store.Revision, v any) (store.Revision, error) {
+	value, err := json.Marshal(v)
+	if err != nil {
+		return 0, fmt.Errorf("encode %q: %w", key, err)
+	}
+	reg := register.Register{Store: r.cfg.Store, Key: key, Time: r.cfg.Time, Random: r.cfg.Random}
+	reg.Known(store.Entry{Key: key, Revision: old})
+	written, err := reg.Write(ctx, value)
+	return written.Revision, err
 }
 
 // with returns the place with an instance's number in it.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 )
 
@@ -49,9 +50,6 @@ const (
 	// after the store failed to answer.
 	maxTries  = 32
 	maxFaults = 4
-	// backoff is the mean wait before the second try; it doubles up to maxBackoff.
-	backoff    = 2 * time.Millisecond
-	maxBackoff = 250 * time.Millisecond
 )
 
 func (c *Config) check() error {
@@ -133,15 +131,15 @@ func (r *Registrar) now(ctx context.Context) (int64, error) {
 	return now.UnixMilli(), nil
 }
 
-// try calls once until it succeeds or fails for good. All it does can be done again:
-// an answer of the store that was lost is looked for, not assumed.
+// try calls once until it succeeds or fails for good. All it does can be done again: a
+// write whose answer was lost is made again over what is found, not assumed.
 func (r *Registrar) try(ctx context.Context, what string, of Instance, once func() error) error {
 	var last error
 	faults := 0
+	backoff := register.Backoff{Time: r.cfg.Time, Random: r.cfg.Random}
 	for try := range maxTries {
 		if try > 0 {
-			d := min(backoff<<min(try-1, 16), maxBackoff)
-			if err := r.cfg.Time.Sleep(ctx, d/2+time.Duration(r.cfg.Random()%uint64(d))); err != nil {
+			if err := backoff.Wait(ctx); err != nil {
 				return fmt.Errorf("%s %q of %q: %w (%w)", what, of.Name, of.Namespace, err, last)
 			}
 		}

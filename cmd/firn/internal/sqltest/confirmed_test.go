@@ -1,0 +1,212 @@
+package sqltest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/sqlstore"
+)
+
+// warned opens a store as the package comment of sqlstore tells those who open
+// pgx themselves.
+func (e engine) warned(t *testing.T, name, settings string) store.Store {
+	t.Helper()
+	cfg, err := pgx.ParseConfig(e.source(e.admin(), name, settings))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
+		if n.SeverityUnlocalized == "WARNING" {
+			c.CustomData()["warning"] = n.Message
+		}
+	}
+	dialect := sqlstore.Postgres.WithSession(func(conn any) sqlstore.Session {
+		data := conn.(*stdlib.Conn).Conn().PgConn().CustomData()
+		warning, _ := data["warning"].(string)
+		delete(data, "warning")
+		return sqlstore.Session{Warning: warning}
+	})
+	s, err := sqlstore.New(context.Background(), stdlib.OpenDB(*cfg), dialect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// cancelWaiting cancels, from another session, the statement that waits for a standby.
+func (e engine) cancelWaiting(t *testing.T, how string) {
+	t.Helper()
+	db := e.connect(t, e.source(e.admin(), "", ""))
+	until(t, "a write to wait for a standby", func() bool {
+		var done bool
+		err := db.QueryRow("SELECT " + how + "(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&done)
+		return err == nil && done
+	})
+}
+
+// background runs a write and returns how it ends.
+func background(s store.Store, key string, old store.Revision, value string) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.CompareAndSwap(context.Background(), key, old, []byte(value))
+		done <- err
+	}()
+	return done
+}
+
+// A wait for a standby that is cut short ends in "UPDATE 1" and a warning, and the
+// standby does not have the write: it is applied, and not confirmed.
+func TestAPostgresWriteWhoseWaitForAStandbyIsCutShortIsUnconfirmed(t *testing.T) {
+	t.Parallel()
+	e := postgres(t)
+	name := e.fresh(t, "shop")
+	s := e.warned(t, name, "")
+	revision := put(t, s, "k", 0, "before there were standbys")
+	e.raw(t, "", "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+	until(t, "the setting to be read", func() bool {
+		var names string
+		return e.connect(t, e.source(e.admin(), name, "")).QueryRow("SHOW synchronous_standby_names").Scan(&names) == nil && names == "*"
+	})
+	for i, settings := range []string{"", "client_min_messages=error", "synchronous_commit=local", "synchronous_commit=off", "default_query_exec_mode=simple_protocol"} {
+		s := e.warned(t, name, settings)
+		value := fmt.Sprint("unconfirmed ", i)
+		done := background(s, "k", revision, value)
+		e.cancelWaiting(t, "pg_cancel_backend")
+		expect(t, settings+": canceled", <-done, store.ErrUnavailable, "applied and not confirmed", "canceling wait for synchronous replication")
+		got, err := s.Get(context.Background(), "k")
+		if err != nil || string(got.Value) != value {
+			t.Fatalf("%s: read back %q, %v: it was not applied, so this proves nothing", settings, got.Value, err)
+		}
+		revision = got.Revision
+	}
+	done := background(s, "ended", 0, "")
+	e.cancelWaiting(t, "pg_terminate_backend")
+	expect(t, "an ended session", <-done, store.ErrUnavailable)
+
+	done = background(s, "k", revision, "settled")
+	servers.PostgresStandby(t, e.Server)
+	if err := <-done; err != nil {
+		t.Errorf("once a standby is there: %v", err)
+	}
+	put(t, s, "new", 0, "")
+}
+
+// Without the driver's warnings nobody can tell; so it is not said to be confirmed.
+func TestAPostgresWithStandbysIsNotConfirmedWithoutTheDriversWarnings(t *testing.T) {
+	t.Parallel()
+	e := postgres(t, "-c", "synchronous_standby_names=*", "-c", "synchronous_commit=local")
+	name := e.fresh(t, "shop")
+	s := e.mustOpen(t, e.source(e.admin(), name, ""))
+	servers.PostgresStandby(t, e.Server)
+	_, err := s.CompareAndSwap(context.Background(), "k", 0, nil)
+	expect(t, "no warnings", err, store.ErrUnavailable, "WithSession")
+	put(t, e.warned(t, name, ""), "with warnings", 0, "")
+}
+
+func TestAPostgresNamesItsLife(t *testing.T) {
+	t.Parallel()
+	e := postgres(t)
+	name := e.fresh(t, "shop")
+	standby := engine{servers.PostgresStandby(t, e.Server), e.dialect, e.driver, e.key}
+	e.account(t, "firn", name)
+	e.mustOpen(t, e.source(e.admin(), name, "")) // makes the table
+	life := func(e engine, key string) string {
+		t.Helper()
+		s := e.mustOpen(t, e.source("firn:"+password, name, ""))
+		got, err := s.CompareAndSwap(context.Background(), key, 0, nil)
+		if err != nil || got.Life == "" {
+			t.Fatalf("%q, %v", got.Life, err)
+		}
+		return got.Life
+	}
+	lives := map[string]string{}
+	seen := func(what, life string) {
+		t.Helper()
+		if before, ok := lives[life]; ok {
+			t.Errorf("%s has the life of %s: %q", what, before, life)
+		}
+		lives[life] = what
+	}
+	seen("the primary", life(e, "first"))
+	until(t, "the standby to follow", func() bool {
+		var n int
+		err := standby.connect(t, standby.source("postgres", name, "")).QueryRow("SELECT count(*) FROM " + sqlstore.Table).Scan(&n)
+		return err == nil && n == 1
+	})
+	standby.Promote()
+	until(t, "the standby to be promoted", func() bool {
+		var recovery bool
+		err := standby.connect(t, standby.source("postgres", name, "")).QueryRow("SELECT pg_is_in_recovery()").Scan(&recovery)
+		return err == nil && !recovery
+	})
+	seen("the standby that was promoted beside it", life(standby, "second"))
+	e.Kill()
+	e.Restart()
+	seen("the primary after a restart", life(e, "third"))
+}
+
+// A server that waits for a replica waits for so long, or until the statement is
+// killed, and then says yes all the same.
+func TestAMySQLWriteThatNoReplicaAcknowledgedIsUnconfirmed(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t, "--log-bin", "--server-id=1", "--rpl-semi-sync-master-enabled=1", "--rpl-semi-sync-master-timeout=600000",
+		"--binlog-format=STATEMENT") // in which a replica runs the guard too
+	replica := servers.MariaDBReplica(t, e.Server, "--server-id=2")
+	name := e.fresh(t, "shop")
+	s := e.mustOpen(t, e.source("root", name, ""))
+	revision := put(t, s, "k", 0, "confirmed")
+	readBack := func(want string) {
+		t.Helper()
+		got, err := s.Get(context.Background(), "k")
+		if err != nil || string(got.Value) != want {
+			t.Fatalf("read back %q, %v: it was not applied, so this proves nothing", got.Value, err)
+		}
+		revision = got.Revision
+	}
+
+	replica.Pause()
+	done := background(s, "k", revision, "killed")
+	admin := e.connect(t, e.source("root", "", ""))
+	until(t, "a write to wait for the replica", func() bool {
+		var id int64
+		err := admin.QueryRow("SELECT id FROM information_schema.processlist WHERE state LIKE 'Waiting for semi-sync ACK%' AND info LIKE 'UPDATE%'").Scan(&id)
+		if err == nil {
+			_, err = admin.Exec("KILL QUERY ?", id)
+		}
+		return err == nil
+	})
+	expect(t, "a killed statement", <-done, store.ErrUnavailable, "applied and not confirmed", "replica")
+	readBack("killed")
+
+	e.raw(t, "", "SET GLOBAL rpl_semi_sync_master_timeout = 200")
+	_, err := s.CompareAndSwap(context.Background(), "k", revision, []byte("timed out"))
+	expect(t, "after the time-out", err, store.ErrUnavailable, "applied and not confirmed", "replica")
+	readBack("timed out")
+	_, err = s.CompareAndSwap(context.Background(), "k", revision, []byte("not waited for"))
+	expect(t, "once it has given up", err, store.ErrUnavailable, "applied and not confirmed", "replica")
+	_, err = e.mustOpen(t, e.source("root", name, "")).CompareAndSwap(context.Background(), "other", 0, nil)
+	expect(t, "by a store that was opened since", err, store.ErrUnavailable, "applied and not confirmed")
+
+	replica.Resume()
+	until(t, "a write to be confirmed again", func() bool {
+		got, err := s.Get(context.Background(), "k")
+		if err == nil {
+			_, err = s.CompareAndSwap(context.Background(), "k", got.Revision, []byte("settled"))
+		}
+		return err == nil
+	})
+	var value string
+	db := engine{replica, e.dialect, e.driver, e.key}
+	until(t, "the replica to apply what it acknowledged", func() bool {
+		err := db.connect(t, db.source("root", name, "")).QueryRow("SELECT v FROM " + sqlstore.Table + " WHERE k = 'k'").Scan(&value)
+		return err == nil && value == "settled"
+	})
+}

@@ -1,0 +1,78 @@
+package sqltest
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store"
+)
+
+// finds waits for an examination to say a thing about replicas: they connect, and
+// settings are read, in their own time.
+func finds(t *testing.T, s store.Store, verdict store.Verdict, words string) {
+	t.Helper()
+	var last store.Finding
+	defer func() {
+		if t.Failed() {
+			t.Logf("the last was %v, %v", last.Verdict, last)
+		}
+	}()
+	until(t, verdict.String()+" replicas: "+words, func() bool {
+		found, err := s.(store.Examined).Examine(context.Background())
+		for _, f := range found {
+			if f.Subject == "replicas" {
+				last = f
+			}
+		}
+		return err == nil && last.Verdict == verdict && strings.Contains(last.Says, words) && (last.Advice == "") == (verdict == store.Good)
+	})
+}
+
+func TestStandbysOfPostgresThatNoWriteWaitsForAreBad(t *testing.T) {
+	t.Parallel()
+	e := postgres(t)
+	name := e.fresh(t, "shop")
+	s := e.mustOpen(t, e.source(e.admin(), name, ""))
+	waitFor := func(names string) {
+		t.Helper()
+		e.raw(t, "", "ALTER SYSTEM SET synchronous_standby_names = '"+names+"'", "SELECT pg_reload_conf()")
+	}
+	finds(t, s, store.Good, "none connected")
+	first := servers.PostgresStandby(t, e.Server)
+	finds(t, s, store.Bad, "1, of which 1 are brought up to date afterwards")
+	e.account(t, "firn", name)
+	e.raw(t, name, "GRANT SELECT, INSERT, UPDATE ON firn_registers TO firn")
+	finds(t, e.mustOpen(t, e.source("firn:"+password, name, "")), store.Doubtful, "may not see")
+	waitFor("*")
+	finds(t, s, store.Good, "1, which have a write before it is confirmed")
+	second := servers.PostgresStandby(t, e.Server)
+	finds(t, s, store.Doubtful, "a write waits for 1 of them")
+	waitFor("ANY 2 (*)")
+	finds(t, s, store.Good, "2, which have")
+	waitFor("nobody")
+	finds(t, s, store.Bad, "2, of which 2 are")
+	first.Kill()
+	second.Kill()
+	finds(t, s, store.Bad, "none connected, and writes wait for 1")
+}
+
+func TestReplicasOfMySQLThatNoWriteWaitsForAreBad(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t, "--log-bin", "--server-id=1")
+	name := e.fresh(t, "shop")
+	s := e.mustOpen(t, e.source("root", name, ""))
+	e.account(t, "firn", name)
+	plain := e.mustOpen(t, e.source("firn:"+password, name, ""))
+	finds(t, s, store.Good, "none connected")
+	replica := servers.MariaDBReplica(t, e.Server, "--server-id=2")
+	finds(t, s, store.Bad, "1, of which 1 are")
+	finds(t, plain, store.Bad, "1, of which 1 are")
+	e.raw(t, "", "SET GLOBAL rpl_semi_sync_master_enabled = 1")
+	on := engine{replica, e.dialect, e.driver, e.key}
+	on.raw(t, "", "STOP SLAVE", "START SLAVE") // it asks for acknowledgements as it connects
+	finds(t, s, store.Good, "1, which have")
+	servers.MariaDBReplica(t, e.Server, "--server-id=3", "--rpl-semi-sync-slave-enabled=0")
+	finds(t, s, store.Bad, "2, of which 1 are")
+}

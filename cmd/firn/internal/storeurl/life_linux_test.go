@@ -1,0 +1,35 @@
+package storeurl
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/firn-id/firn/store"
+)
+
+func TestAFileIsOneLifeUntilItIsMadeAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "firn.db")
+	s := open(t, path)
+	life := func(s store.Store, key string) string {
+		t.Helper()
+		e, err := s.CompareAndSwap(context.Background(), key, 0, nil)
+		if err != nil || e.Life == "" {
+			t.Fatalf("life %q, %v", e.Life, err)
+		}
+		return e.Life
+	}
+	first := life(s, "a")
+	if again := life(open(t, path), "b"); again != first {
+		t.Errorf("life %q, for another handle %q", first, again)
+	}
+	seen := map[string]bool{first: true}
+	for range 5 { // the file system gives the number of a removed file again
+		remove(t, path, path+"-wal", path+"-shm")
+		now := life(s, "a")
+		if seen[now] {
+			t.Errorf("the file was made anew, and has a life it had before: %q", now)
+		}
+		seen[now] = true
+	}
+}

@@ -1,0 +1,129 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/sqlstore"
+)
+
+// scripted is a database whose queries have one row or none; each write
+// changes a row.
+type scripted struct {
+	answers
+	row func(statement string) (oneRow, error)
+}
+
+func (s scripted) Connect(context.Context) (driver.Conn, error) { return s, nil }
+
+func (s scripted) QueryContext(_ context.Context, statement string, _ []driver.NamedValue) (driver.Rows, error) {
+	row, err := s.row(statement)
+	return &row, err
+}
+
+func one(context.Context, string) (int64, error) { return 1, nil }
+
+func TestAMySQLWriteIsConfirmedOnceAReplicaHasIt(t *testing.T) {
+	type primary struct {
+		life   string
+		waits  bool
+		missed int64
+	}
+	for _, test := range []struct {
+		name      string
+		after     primary
+		err       error // of asking
+		confirmed bool
+	}{
+		{"acknowledged", primary{"life", true, 7}, nil, true},
+		{"the server has given up waiting", primary{"life", false, 7}, nil, false},
+		{"a commit was not acknowledged", primary{"life", true, 8}, nil, false},
+		{"the counters begin anew", primary{"life", true, 0}, nil, false},
+		{"another server answers", primary{"other", true, 7}, nil, false},
+		{"the account may not ask any more", primary{}, numbered(1142), false},
+	} {
+		vets := 0
+		db := scripted{one, func(statement string) (oneRow, error) {
+			if !strings.Contains(statement, "@firn_life :=") {
+				return nil, nil
+			}
+			p, err := primary{"life", true, 7}, error(nil)
+			if vets++; vets > 1 {
+				p, err = test.after, test.err
+			}
+			return oneRow{int64(0), true, "READ-COMMITTED", "life", p.life, true, p.waits, p.missed}, err
+		}}
+		s, err := sqlstore.New(context.Background(), sql.OpenDB(db), sqlstore.MySQL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := s.CompareAndSwap(context.Background(), "k", 1, nil)
+		if (err == nil) != test.confirmed || err == nil && e.Life != "life" {
+			t.Errorf("%s: %+v, %v", test.name, e, err)
+		}
+		if err != nil && (store.Unapplied(err) || !errors.Is(err, store.ErrUnavailable)) {
+			t.Errorf("%s: %v, which was applied", test.name, err)
+		}
+	}
+}
+
+func TestAWarningOfTheWriteItselfMakesItUnconfirmed(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		warnings  []string // as the session is asked before and after
+		confirmed bool
+	}{
+		{"none", nil, true},
+		{"of something before it", []string{"collation version mismatch", ""}, true},
+		{"of its commit", []string{"", "canceling wait"}, false},
+	} {
+		dialect := sqlstore.Postgres.WithSession(func(any) (s sqlstore.Session) {
+			if len(test.warnings) > 0 {
+				s.Warning, test.warnings = test.warnings[0], test.warnings[1:]
+			}
+			return s
+		})
+		db := scripted{one, func(statement string) (oneRow, error) {
+			if strings.HasPrefix(statement, "UPDATE") {
+				return oneRow{"0000000A00000000000000FF", 1795322518.595706, "*", "on", "warning"}, nil
+			}
+			return nil, nil
+		}}
+		s, err := sqlstore.New(context.Background(), sql.OpenDB(db), dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := s.CompareAndSwap(context.Background(), "k", 1, nil)
+		if (err == nil) != test.confirmed || store.Unapplied(err) || err == nil && e.Life != "0000000A 1795322518.596" {
+			t.Errorf("%s: %+v, %v", test.name, e, err)
+		}
+	}
+}
+
+// A server that was restarted leaves bad connections behind, as many as were idle.
+func TestBadConnectionsArePassedOver(t *testing.T) {
+	bad := 0
+	s, err := sqlstore.New(context.Background(), open(t, func(_ context.Context, statement string) (int64, error) {
+		if strings.HasPrefix(statement, "UPDATE") && bad > 0 {
+			bad--
+			return 0, driver.ErrBadConn
+		}
+		return 1, nil
+	}), sqlstore.SQLite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad = 2
+	if _, err := s.CompareAndSwap(context.Background(), "k", 1, nil); err != nil {
+		t.Error(err)
+	}
+	bad = 1000
+	if _, err := s.CompareAndSwap(context.Background(), "k", 1, nil); !errors.Is(err, driver.ErrBadConn) || store.Unapplied(err) {
+		t.Errorf("with no end of them: %v", err)
+	}
+}

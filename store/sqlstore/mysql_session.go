@@ -1,0 +1,122 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// MySQL's settings of a session may differ from session to session: the server's
+// can be changed while it runs, and count for those that come. So each
+// statement carries a guard. A read finds nothing on a session that does not commit
+// by itself, which would show the same old state for ever, or that reads what is not
+// committed. A write changes nothing there, nor on a session that does not
+// know the life of its server yet: that is in a variable of the session, set by
+// the one statement that looks at all of this, [mysqlVet]. Whoever finds or
+// changes nothing runs that, and a write then once more. So a write remains one
+// round trip, and what it says holds for the very session it ran on, behind
+// a proxy that hands sessions on too.
+const (
+	// MariaDB executes the comments that begin with M!, MySQL those that begin
+	// with a version of its own.
+	mysqlIsolation = `/*M! @@tx_isolation */ /*!50720 @@transaction_isolation */`
+	mysqlStatus    = `/*M! information_schema */ /*!50720 performance_schema */.global_status`
+
+	mysqlFit   = `@@autocommit = 1 AND ` + mysqlIsolation + ` <> 'READ-UNCOMMITTED'`
+	mysqlGuard = mysqlFit + ` AND @firn_life = ?`
+
+	// The life of a server is who it is and when it started. Uptime counts from the
+	// start to the same moment that UNIX_TIMESTAMP() gives, so their difference
+	// is the same for all sessions, also after the clock was set. The
+	// members of a Galera cluster have one life: what one acknowledged, all have.
+	mysqlVet = `SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED), @@autocommit = 1, ` + mysqlIsolation + `,
+		COALESCE(@firn_life, ''),
+		COALESCE(@firn_life := CASE WHEN ` + mysqlFit + ` THEN
+			CASE WHEN cluster <> '' THEN CONCAT('galera ', cluster)
+			ELSE CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END END, ''),
+		/*M! @@rpl_semi_sync_master_enabled */ /*!50720 (SELECT COALESCE(MAX(variable_value = 'ON'), 0) FROM performance_schema.global_variables
+			WHERE variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')) */,
+		COALESCE(semi = 'ON', 0), COALESCE(missed, 0)
+	FROM (SELECT MAX(CASE WHEN variable_name = 'Uptime' THEN CAST(variable_value AS SIGNED) END) AS uptime,
+		MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END) AS cluster,
+		MAX(CASE WHEN variable_name LIKE '%_status' THEN variable_value END) AS semi,
+		MAX(CASE WHEN variable_name LIKE '%_no_tx' THEN CAST(variable_value AS SIGNED) END) AS missed
+		FROM ` + mysqlStatus + ` WHERE variable_name IN ('Uptime', 'wsrep_cluster_state_uuid', 'Rpl_semi_sync_master_status',
+			'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_no_tx', 'Rpl_semi_sync_source_no_tx')) AS s`
+)
+
+// A mysqlPrimary is a server as a session found it.
+type mysqlPrimary struct {
+	life   string
+	semi   bool  // it waits for a replica, as it is set
+	waits  bool  // and as it is: it gives up after a while
+	missed int64 // commits that no replica acknowledged
+}
+
+// A mysqlSession is what [mysqlVet] returns.
+type mysqlSession struct {
+	mysqlPrimary
+	micros int64  // the server's clock
+	before string // the life that the session knew already
+}
+
+// vetMySQL looks at a session, and lets it be used for writes if it is fit.
+func vetMySQL(ctx context.Context, s *Store, conn *sql.Conn) (seen mysqlSession, err error) {
+	var commits bool
+	var isolation string
+	if err := conn.QueryRowContext(ctx, mysqlVet).Scan(&seen.micros, &commits, &isolation, &seen.before, &seen.life,
+		&seen.semi, &seen.waits, &seen.missed); err != nil {
+		return seen, err
+	}
+	switch {
+	case !commits:
+		return seen, fmt.Errorf("%w: autocommit is off, so that no write would be committed: set autocommit=1 for the driver or the server", errUnfit)
+	case seen.life == "":
+		return seen, fmt.Errorf("%w: transaction_isolation is %s, which shows writes that may yet be undone: set READ-COMMITTED or above", errUnfit, isolation)
+	}
+	s.primary.Store(&seen.mysqlPrimary)
+	return seen, nil
+}
+
+// swapMySQL runs a write for the life that was seen last, and if it changes
+// nothing then looks why: unless the session had that life, once more for the
+// one that it has.
+func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, w write) (changed bool, life string, err error) {
+	primary := s.primary.Load()
+	n, err := w.run(ctx, conn, primary.life)
+	if err == nil && n == 0 {
+		seen, vetErr := vetMySQL(ctx, s, conn)
+		if vetErr != nil || seen.before == primary.life {
+			return false, "", vetErr
+		}
+		primary = &seen.mysqlPrimary
+		n, err = w.run(ctx, conn, primary.life)
+	}
+	if err != nil || n == 0 {
+		return false, "", err
+	}
+	if primary.semi {
+		if err := acknowledged(ctx, s, conn, primary); err != nil {
+			return false, "", err
+		}
+	}
+	return true, primary.life, nil
+}
+
+// acknowledged asks whether a replica has a write. The server waits for one, but
+// not for ever: after its time-out, or when the statement is killed, it says yes
+// all the same. It counts such commits before it answers. One of another
+// writer makes this one unconfirmed as well, which does no harm.
+func acknowledged(ctx context.Context, s *Store, conn *sql.Conn, before *mysqlPrimary) error {
+	now, err := vetMySQL(ctx, s, conn)
+	switch {
+	case err != nil:
+		return unconfirmed("whether a replica has it could not be asked: %s", err.Error())
+	case now.life != before.life:
+		return unconfirmed("it is another server now")
+	case !now.waits, now.missed != before.missed:
+		return unconfirmed("no replica acknowledged it within rpl_semi_sync_master_timeout: " +
+			"start a replica with semi-synchronous replication, or turn that off on the primary")
+	}
+	return nil
+}
