@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 )
@@ -81,7 +82,10 @@ func (p *plan) drawAim(r *rand.Rand, faults []kind) aim {
 	case "firn":
 		a.at = pick(r, protocol...)
 	default:
-		a.at = begun
+		a.at, a.before, a.self = begun, true, true
+		if k := pick(r, atClock, crash); r.IntN(2) == 0 && slices.Contains(faults, k) {
+			a.fault = k // what matters while a generator is made
+		}
 	}
 	return a
 }
@@ -165,6 +169,9 @@ func (f *faults) reach(m *machine, at moment, before bool, fate *fate) {
 			continue
 		}
 		w.trace.say(m, "aimed: %v", a)
+		if a.fault == atClock {
+			m.readings = 1 + f.detail[atClock].IntN(3)
+		}
 		if fate.strike(a.fault) {
 			continue
 		}

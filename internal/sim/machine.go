@@ -29,6 +29,8 @@ type machine struct {
 	most   int64  // how far its clock was ahead of the true time at most
 	before moment // what its process did last
 
+	readings int // after so many more of the clock it stands still; 0: it does not
+
 	tasks []*task
 	life  *life
 	lives int
@@ -95,9 +97,17 @@ func (m *machine) tick() {
 	}
 	loose := t.loose
 	t.loose = false
+	aimed := m.readings == 1
+	if m.readings > 0 {
+		m.readings--
+	}
 	switch {
-	case w.faults.strikes(atClock):
+	case aimed || w.faults.strikes(atClock):
+		w.faults.last = atClock
 		d := w.faults.duration(maxPause)
+		if aimed { // often it is enough to be seen, and soon over
+			d >>= w.latencies.IntN(12)
+		}
 		w.trace.say(m, "stands still for %v, having read its clock", time.Duration(d))
 		m.freeze(d)
 		m.thawed = t

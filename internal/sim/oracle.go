@@ -223,6 +223,7 @@ func (o *oracle) stuck(m *machine) {
 	}
 	var back *firn.ClockBackError
 	switch err := l.last; {
+	case o.w.plan.short && errors.Is(err, firn.ErrRange):
 	case errors.Is(err, firn.ErrTimeExhausted) && o.w.plan.ended(o.w):
 	case errors.Is(err, lease.ErrFull), errors.Is(l.refused, lease.ErrFull):
 		// There are more processes than workers.

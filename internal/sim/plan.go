@@ -32,6 +32,7 @@ type plan struct {
 
 	window, look, strict, tolerance, maxLead time.Duration
 
+	short bool          // the strict wait is too short
 	skew  time.Duration // of clocks at the start
 	drift int64         // of clocks, in parts per million
 
@@ -91,7 +92,7 @@ func draw(o Options) plan {
 	}
 	p.drawSettings(r)
 	p.drawFaults(r, row.faults)
-	if o.Regime == Reasserted || p.small {
+	if o.Regime == Reasserted || o.Regime == Alone || p.small {
 		p.drawAims(r, row.faults)
 	}
 	row.draw(&p, r)

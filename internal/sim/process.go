@@ -452,7 +452,7 @@ func (s *watched) Release(ctx context.Context, held firn.Grant, last firn.Tick) 
 // takeAll has newcomers take every worker there is, after everybody has left.
 func (m *machine) takeAll() {
 	w := m.w
-	if w.plan.process != "firn" || w.plan.source != "" || w.plan.ended(w) {
+	if w.plan.process != "firn" || w.plan.source != "" || w.plan.ended(w) || w.plan.short {
 		return
 	}
 	p := &w.plan

@@ -72,6 +72,7 @@ var regimes = map[Regime]regime{
 		draw: func(p *plan, r *rand.Rand) {
 			p.skew = 500 * time.Millisecond
 			p.drift = 20
+			p.window = pick(r, 10*time.Second, 30*time.Second, 2*time.Minute) // more than the grace, too
 			p.look = pick(r, 0, time.Second, p.longestLook())
 			p.replicated = r.IntN(3) == 0
 			if r.IntN(2) == 0 {
@@ -148,6 +149,9 @@ func (p *plan) setStrict(r *rand.Rand) {
 	// A clock beyond the tolerance is refused, unless the way to the store hides it.
 	p.skew = pick(r, p.tolerance, p.tolerance, p.tolerance+2*p.patience/3) - min(4*p.latency, p.tolerance/2)
 	p.strict = p.window + max(p.maxLead, leastLead) + 4*p.tolerance + 2*unit
+	if p.short = r.IntN(4) == 0; p.short { // to be refused
+		p.strict -= time.Duration(1+r.IntN(3)) * p.tolerance
+	}
 }
 
 func drawCounting(p *plan, r *rand.Rand) {
