@@ -164,7 +164,7 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	}
 	switch {
 	case p.regime != Reasserted || p.look == 0:
-	case r.IntN(8) == 0:
+	case r.IntN(8) == 0 && !w.quiet:
 		c.Slots.Look = p.look / 2 // less than its look: to be refused
 	case r.IntN(2) == 0: // the pool has that of the slowest
 		c.Look, c.Slots.Look = p.look/2, p.look/2
@@ -216,7 +216,7 @@ func (f *firnProcess) run(l *life) {
 			l.last = err
 			w.trace.say(f.m, "cannot start: %v", err)
 			w.oracle.documented(f.m, err)
-			f.m.rest(l, seldom(w.choices, 5*time.Second))
+			f.m.rest(l, seldom(w.choices, w.plan.retry))
 			continue
 		}
 		l.last, l.kept = nil, kept
