@@ -8,7 +8,7 @@ import "github.com/redis/go-redis/v9"
 // KEYS: the set. ARGV: how many replicas the caller knows of and since when, then
 // what the script says. They answer {0} if they wrote nothing, else
 //
-//	{1, replicas that must have it, since when, run id, replication id}
+//	{1, replicas that must have it, since when, replication id}
 //
 // The record of the replicas is the member "\treplicas N SINCE". N is how many were
 // ever attached at a time. SINCE is when an operator last lowered it, in
@@ -21,9 +21,12 @@ if not string.find(info, 'role:master', 1, true) then
   return redis.error_reply('READONLY it is a replica')
 end
 local online = 0
-for line in string.gmatch(info, 'slave%d+:[^\r\n]*') do
-  if string.find(line, 'state=online', 1, true) and not string.find(line, 'offset=0,', 1, true) then
-    online = online + 1
+local at = string.find(info, 'slave0:', 1, true) -- plain searches are ten times as quick as patterns
+if at then
+  for line in string.gmatch(string.sub(info, at), 'slave%d+:[^\r]*') do
+    if string.find(line, 'state=online', 1, true) and not string.find(line, 'offset=0,', 1, true) then
+      online = online + 1
+    end
   end
 end
 local recorded = redis.call('ZRANGEBYLEX', KEYS[1], '[\treplicas ', '(\treplicas!', 'LIMIT', 0, 1)[1]
@@ -54,8 +57,8 @@ local function keep()
   end
 end
 local function written()
-  local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  return {1, n, since, run, string.match(info, 'master_replid:(%x+)')}
+  local _, label = string.find(info, 'master_replid:', 1, true)
+  return {1, n, since, string.sub(info, label + 1, label + 40)}
 end
 `
 

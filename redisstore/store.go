@@ -60,6 +60,7 @@ type Store struct {
 
 	mu     sync.Mutex
 	latest record // the latest that this handle has seen
+	server server // the one that confirmed last
 }
 
 // New returns a store over client, which Close closes. It asks the server how it is set and

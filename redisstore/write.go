@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,44 +40,58 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 	if !a.written {
 		return store.Entry{}, fmt.Errorf("redisstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
 	}
-	return store.Entry{Key: key, Value: value, Revision: revision, Life: a.life()}, nil
+	return store.Entry{Key: key, Value: value, Revision: revision, Life: a.life}, nil
 }
 
 // An answer is that of a script.
 type answer struct {
 	written bool
 	record
-	run, replication string // the server's ids
-}
-
-// life names the life of the store. A server that is restarted has another run id; one
-// that is promoted, or was a replica in between, another replication id.
-func (a answer) life() string {
-	life := a.run + "/" + a.replication
-	if a.since > 0 {
-		life += fmt.Sprintf("/%d", a.since)
-	}
-	return life
+	replication string // the id of the server's history
+	life        string // once it is confirmed
 }
 
 func parseAnswer(cmd *redis.Cmd) (a answer, err error) {
 	list, err := cmd.Slice()
-	if err != nil {
+	if err != nil || len(list) == 1 { // {0}
 		return a, err
 	}
-	if len(list) == 1 {
-		return a, nil // {0}
-	}
-	if len(list) == 5 {
+	if len(list) == 4 {
 		n, ok1 := list[1].(int64)
 		since, ok2 := list[2].(int64)
-		run, ok3 := list[3].(string)
-		replication, ok4 := list[4].(string)
-		if ok1 && ok2 && ok3 && ok4 {
-			return answer{true, record{int(n), since}, run, replication}, nil
+		replication, ok3 := list[3].(string)
+		if ok1 && ok2 && ok3 {
+			return answer{written: true, record: record{int(n), since}, replication: replication}, nil
 		}
 	}
-	return a, fmt.Errorf("%w: applied, but INFO does not tell the server's run_id and master_replid", store.ErrUnavailable)
+	return a, fmt.Errorf("%w: the script answers %v", store.ErrUnavailable, list)
+}
+
+// A server is a process and its history. A process begins another history when it is
+// promoted, and no two processes have the same while they are primaries.
+type server struct{ run, replication string }
+
+// life names the life of the store: its server, and since when the number of replicas
+// counts. The process is asked for once for each history.
+func (s *Store) life(ctx context.Context, conn *redis.Conn, a answer) (string, error) {
+	s.mu.Lock()
+	there := s.server
+	s.mu.Unlock()
+	if there.replication != a.replication {
+		text, err := conn.Info(ctx, "server").Result()
+		if err != nil {
+			return "", err
+		}
+		there = server{parseInfo(text)["run_id"], a.replication}
+		s.mu.Lock()
+		s.server = there
+		s.mu.Unlock()
+	}
+	life := there.run + "/" + there.replication
+	if a.since > 0 {
+		life += "/" + strconv.FormatInt(a.since, 10)
+	}
+	return life, nil
 }
 
 const (
@@ -143,26 +158,23 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 	} else if err != nil || !last.written {
 		return last.answer, err
 	}
-	for id, n := last.replication, 1; ; n++ {
-		need := s.wanted(last.record)
-		same := last.after.id == id
-		switch {
-		case last.after.role != "master":
-			return last.answer, unconfirmed(errors.New("the server has become a replica"))
-		case same && last.acknowledged >= need && (s.cfg.Replicas != 0 || last.after.online <= need):
+	id := last.replication
+	for n := 1; ; n++ {
+		want, err := s.judge(last, id, n == maxRounds || time.Now().After(deadline))
+		if err != nil {
+			return last.answer, unconfirmed(err)
+		}
+		if want == confirmed {
+			last.life, err = s.life(ctx, conn, last.answer)
+			if err != nil {
+				return last.answer, unconfirmed(err)
+			}
 			return last.answer, nil
-		case last.asked >= need && last.acknowledged < need, n == maxRounds, time.Now().After(deadline):
-			return last.answer, unconfirmed(fmt.Errorf("%d of %d replicas have it after %v: start the missing ones, lower the number with firn store replicas, or wait for fewer with ?replicas=N",
-				last.acknowledged, need, s.cfg.ConfirmTimeout))
 		}
-		asked := need
-		if s.cfg.Replicas == 0 {
-			asked = max(need, last.after.online)
-		}
-		if same {
-			last, err = s.round(ctx, conn, deadline, asked, count)
+		if last.after.id == id {
+			last, err = s.round(ctx, conn, deadline, want, count)
 		} else {
-			last, err = s.round(ctx, conn, deadline, asked, script, args...)
+			last, err = s.round(ctx, conn, deadline, want, script, args...)
 			id = last.replication
 		}
 		switch {
@@ -172,6 +184,28 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 			return answer{}, unconfirmed(errors.New("it was overwritten meanwhile"))
 		}
 	}
+}
+
+// confirmed is what judge says of a write that is confirmed.
+const confirmed = -1
+
+// judge says whether a write of the history id is confirmed, else how many replicas to wait
+// for in another round; unless that was the last.
+func (s *Store) judge(r round, id string, last bool) (want int, err error) {
+	need := s.wanted(r.record)
+	if want = need; s.cfg.Replicas == 0 {
+		want = max(need, r.after.online)
+	}
+	switch {
+	case r.after.role != "master":
+		return 0, errors.New("the server has become a replica")
+	case r.acknowledged >= want && want == need && r.after.id == id:
+		return confirmed, nil
+	case last, r.asked >= want && r.acknowledged < want:
+		return 0, fmt.Errorf("%d of %d replicas have it after %v: start the missing ones, lower the number with firn store replicas, or wait for fewer with ?replicas=N",
+			r.acknowledged, want, s.cfg.ConfirmTimeout)
+	}
+	return want, nil
 }
 
 // unconfirmed is the error of a write that was applied. It has its reason in words
