@@ -107,9 +107,9 @@ func (s *Store) SetReplicas(ctx context.Context, n int) error {
 		return s.write(ctx, setReplicas, n, time.Now().UnixMicro(), run)
 	})
 	var reply redis.Error
-	switch online, ok := "", errors.As(err, &reply); {
-	case ok && redis.HasErrorPrefix(reply, "ONLINE "):
-		_, online, _ = strings.Cut(reply.Error(), " ")
+	switch {
+	case errors.As(err, &reply) && redis.HasErrorPrefix(reply, "ONLINE "):
+		online := strings.TrimPrefix(reply.Error(), "ONLINE ")
 		err = fmt.Errorf("%w: %d replicas: %s are online; stop those that are to go first", store.ErrRefused, n, online)
 	case err == nil && !a.written:
 		err = fmt.Errorf("%w: another server has become the primary meanwhile", store.ErrRefused)

@@ -107,7 +107,7 @@ func settles(t testing.TB, s *redisstore.Store, what string) {
 // recorded returns the members that record the replicas.
 func recorded(t testing.TB, addr string) []string {
 	t.Helper()
-	list, err := raw(t, addr).ZRangeByLex(context.Background(), "firn", &redis.ZRangeBy{Min: "-", Max: "[ "}).Result()
+	list, err := raw(t, addr).ZRangeArgs(context.Background(), redis.ZRangeArgs{Key: "firn", Start: "-", Stop: "[ ", ByLex: true}).Result()
 	if err != nil {
 		t.Fatal(err)
 	}
