@@ -24,9 +24,12 @@ const (
 	recordEnds   = "\treplicas!" // a blank sorts before it
 )
 
+func (r record) String() string { return fmt.Sprintf("%s%d %d", recordBegins, r.n, r.since) }
+
 func parseRecord(member string) (r record, err error) {
-	if _, err := fmt.Sscanf(member, recordBegins+"%d %d", &r.n, &r.since); err != nil {
-		return r, fmt.Errorf("%w: member %.40q is not a record of replicas: remove it", store.ErrRefused, member)
+	_, err = fmt.Sscanf(member, recordBegins+"%d %d", &r.n, &r.since)
+	if err != nil || r.n < 0 || r.since < 0 || r.String() != member {
+		return record{}, fmt.Errorf("%w: member %.40q is no record of replicas: remove it, then set the number with firn store replicas N", store.ErrRefused, member)
 	}
 	return r, nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -104,6 +106,27 @@ func TestAWriteIsConfirmedWhileTheFirstReplicaOnlyLoads(t *testing.T) {
 	confirmed(t, s, "beside a replica that waits for its data")
 	if f := verdict(t, s); f.Verdict != store.Good || !contains(f.Says, "0 recorded, 1 attached, 0 of them online") {
 		t.Errorf("%v: %v", f.Verdict, f)
+	}
+}
+
+func TestAReaderOfTheStreamIsNoReplica(t *testing.T) {
+	t.Parallel()
+	// As redis-cli --replica and programs that copy changes elsewhere: it acknowledges nothing.
+	p := primary(t)
+	reader, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if _, err := reader.Write([]byte("SYNC\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	operator := raw(t, p.Addr())
+	await(t, "it to be attached", func() bool { return contains(replicaLines(operator), "state=online,offset=0,") })
+	confirmed(t, open(t, "redis://"+p.Addr()), "beside it")
+	if got := recorded(t, p.Addr()); len(got) != 0 {
+		t.Errorf("recorded are %q", got)
 	}
 }
 
