@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// What became of a mutant.
+type fate string
+
+const (
+	unbuilt  fate = "does not compile"
+	killed   fate = "killed"
+	timedOut fate = "timed out"
+	survived fate = "survived"
+)
+
+// A bench builds groups of mutants, and runs their commands.
+type bench struct {
+	dir    string // temporary
+	module string
+	plan   plan
+	slack  time.Duration
+
+	mu    sync.Mutex
+	built map[string]*binary // by group and command
+}
+
+// A binary is a command with a group of mutants in it.
+type binary struct {
+	file  string
+	limit time.Duration // for a run of it
+}
+
+// A tried mutant.
+type verdict struct {
+	fate fate
+	by   string
+	cost time.Duration // of processors
+}
+
+// try runs the commands with the nth mutant of a group, from 1, until one fails.
+func (b *bench) try(ctx context.Context, g group, nth int) (verdict, error) {
+	v := verdict{fate: survived}
+	for _, c := range b.plan.of(g[0].src.name) {
+		bin, err := b.build(ctx, c, g)
+		if err != nil {
+			return v, err
+		}
+		r := b.run(ctx, c, bin.file, bin.limit, nth)
+		v.cost += r.cost
+		switch {
+		case ctx.Err() != nil:
+			return v, context.Cause(ctx)
+		case r.late:
+			v.fate, v.by = timedOut, c.String()
+			return v, nil
+		case r.exit != nil:
+			v.fate, v.by = killed, c.String()+": "+why(r.output)
+			return v, nil
+		}
+	}
+	return v, nil
+}
+
+// build builds a command with a group, the first time, and measures how long it takes
+// when no mutant is on: four times that it may take with one. A mutant alone is always on.
+func (b *bench) build(ctx context.Context, c command, g group) (*binary, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	of := g
+	if len(g) == 1 {
+		of = group{{src: g[0].src}} // the limit of the source as it is
+	}
+	plain, err := b.measured(ctx, c, of)
+	if err != nil || len(g) > 1 {
+		return plain, err
+	}
+	file, err := b.make(ctx, c, g)
+	return &binary{file, plain.limit}, err
+}
+
+func (b *bench) measured(ctx context.Context, c command, g group) (*binary, error) {
+	name := fmt.Sprint(c, g[0].src.name, len(g) > 1)
+	if bin := b.built[name]; bin != nil {
+		return bin, nil
+	}
+	file, err := b.make(ctx, c, g)
+	if err != nil {
+		return nil, err
+	}
+	r := b.run(ctx, c, file, time.Hour, 0)
+	if r.exit != nil {
+		return nil, fmt.Errorf("%s fails without a mutant of %s: %w\n%s", c, g[0].src.name, r.exit, r.output[max(0, len(r.output)-4000):])
+	}
+	b.built[name] = &binary{file, 4*r.elapsed + b.slack}
+	return b.built[name], nil
+}
+
+// make builds a command with a group, as an overlay of the tree.
+func (b *bench) make(ctx context.Context, c command, g group) (string, error) {
+	dir, err := os.MkdirTemp(b.dir, "group")
+	if err != nil {
+		return "", err
+	}
+	src := g[0].src
+	folder := filepath.Join(b.module, filepath.FromSlash(path.Dir(src.name)))
+	files := map[string][]byte{
+		path.Base(src.name): g.text(),
+		"zz_mutants.go":     []byte("package " + src.file.Name.Name + support),
+	}
+	replace := map[string]string{}
+	for name, text := range files {
+		replace[filepath.Join(folder, name)] = filepath.Join(dir, name)
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay, file := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "binary")
+	if err := os.WriteFile(overlay, text, 0o600); err != nil {
+		return "", err
+	}
+	args := []string{"build"}
+	if c.test {
+		args = []string{"test", "-c", "-vet=off"}
+	}
+	args = append(args, "-overlay", overlay, "-o", file, c.pkg)
+	if out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s, with mutants of %s: %w\n%s", c, src.name, err, out)
+	}
+	return file, nil
+}
+
+// The memory a mutant may have, in KiB: one that never stops growing must not take the machine with it.
+const memory = 8 << 20
+
+// A ran command.
+type ran struct {
+	exit          error
+	late          bool
+	output        []byte
+	elapsed, cost time.Duration
+}
+
+func (b *bench) run(ctx context.Context, c command, file string, limit time.Duration, nth int) ran {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	args := []string{"-c", fmt.Sprintf(`ulimit -v %d; exec "$0" "$@"`, memory), file}
+	if c.test {
+		args = append(args, "-test.short", "-test.failfast")
+	}
+	cmd := exec.CommandContext(ctx, "sh", append(args, c.args...)...)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", chooses, nth))
+	cmd.WaitDelay = time.Second
+	if c.test {
+		cmd.Dir = filepath.Join(b.module, filepath.FromSlash(c.pkg))
+	}
+	begun := time.Now()
+	out, err := cmd.CombinedOutput()
+	r := ran{exit: err, output: out, elapsed: time.Since(begun), late: errors.Is(ctx.Err(), context.DeadlineExceeded)}
+	if p := cmd.ProcessState; p != nil {
+		r.cost = p.UserTime() + p.SystemTime()
+	}
+	return r
+}
+
+// why returns the line of a failed command's output that tells most.
+func why(output []byte) string {
+	lines := bytes.Split(bytes.TrimSpace(output), []byte("\n"))
+	for _, sign := range []string{"--- FAIL: ", "panic: ", "fatal error: ", "seed "} {
+		for _, line := range lines {
+			if line := strings.TrimSpace(string(line)); strings.HasPrefix(line, sign) {
+				return squeeze(line)
+			}
+		}
+	}
+	return squeeze(string(lines[len(lines)-1]))
+}
