@@ -49,15 +49,12 @@ func groups(all []mutant) []group {
 
 // callable reports whether a function can hand on all it was called with.
 func callable(f *ast.FuncDecl) bool {
-	fields := slices.Clone(f.Type.Params.List)
+	fields := f.Type.Params.List
 	if f.Recv != nil {
-		fields = append(fields, f.Recv.List...)
+		fields = slices.Concat(fields, f.Recv.List)
 	}
 	for _, field := range fields {
 		if len(field.Names) == 0 || slices.ContainsFunc(field.Names, func(n *ast.Ident) bool { return n.Name == "_" }) {
-			return false
-		}
-		if _, generic := field.Type.(*ast.IndexExpr); generic {
 			return false
 		}
 	}
@@ -77,7 +74,7 @@ func (g group) text() []byte {
 		name := fmt.Sprintf("%sMutant%d", f.Name.Name, i+1)
 		calls[f] += fmt.Sprintf("case %d: %s; ", i+1, src.call(f, name))
 		from, to := src.at(f.Name.Pos()), src.at(f.End())
-		fmt.Fprintf(&copies, "\nfunc %s%s%s\n", src.text[src.at(f.Pos())+len("func"):from], name,
+		fmt.Fprintf(&copies, "\n%s%s%s\n", src.text[src.at(f.Pos()):from], name,
 			apply(src.text, src.at(f.Name.End()), to, m.edits))
 	}
 	var edits []edit

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -49,13 +50,13 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := o.run(ctx); err != nil {
+	if err := o.run(ctx, os.Stdout); err != nil {
 		fmt.Fprintf(os.Stderr, "mutate: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func (o options) run(ctx context.Context) (err error) {
+func (o options) run(ctx context.Context, out io.Writer) (err error) {
 	if flag.NArg() > 0 || o.files == "" || o.parallel < 1 || o.sample < 0 {
 		return errors.New("say which files with -files, in quotes; -p is at least 1: see -help")
 	}
@@ -74,7 +75,7 @@ func (o options) run(ctx context.Context) (err error) {
 	}
 	if o.show {
 		for _, m := range r.chosen {
-			o.tell(m)
+			o.tell(out, m)
 		}
 		return nil
 	}
@@ -96,16 +97,16 @@ func (o options) run(ctx context.Context) (err error) {
 		return err
 	}
 	r.bench = bench{dir: dir, module: module, plan: commands, slack: o.slack, built: map[string]*binary{}}
-	return r.all(ctx)
+	return r.all(ctx, out)
 }
 
 // tell shows a mutant.
-func (o options) tell(m mutant) {
-	fmt.Printf("%s  %s: %s\n", m.id(), m.fn, m.what)
+func (o options) tell(out io.Writer, m mutant) {
+	fmt.Fprintf(out, "%s  %s: %s\n", m.id(), m.fn, m.what)
 	if !o.diff {
 		return
 	}
 	for _, e := range m.edits {
-		fmt.Printf("\t- %s\n\t+ %s\n", m.src.text[e.from:e.to], e.text)
+		fmt.Fprintf(out, "\t- %s\n\t+ %s\n", m.src.text[e.from:e.to], e.text)
 	}
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -96,6 +98,9 @@ func (r *report) print(w io.Writer) {
 	if len(r.new) > 0 {
 		fmt.Fprintln(w, "\nsurvivors that are not listed:")
 	}
+	slices.SortFunc(r.new, func(a, b result) int {
+		return cmp.Or(strings.Compare(file(a.ID), file(b.ID)), cmp.Compare(a.at, b.at), strings.Compare(a.ID, b.ID))
+	})
 	for _, s := range r.new {
 		fmt.Fprintf(w, "  %s\n    %s\n", s.ID, s.Key)
 	}
@@ -105,6 +110,11 @@ func (r *report) print(w io.Writer) {
 	for _, key := range r.wrong {
 		fmt.Fprintf(w, "  %s\n", key)
 	}
+}
+
+func file(id string) string {
+	name, _, _ := strings.Cut(id, ":")
+	return name
 }
 
 func (r *report) err() error {

@@ -22,6 +22,7 @@ type result struct {
 	By     string  `json:"by,omitempty"`
 	Cost   float64 `json:"cost"` // seconds of processors
 	Listed string  `json:"-"`    // the reason why it was expected to survive
+	at     int     // its line
 }
 
 func (m mutant) hash() string {
@@ -67,7 +68,7 @@ func (l *ledger) find(m mutant) (result, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, ok := l.known[m.hash()]
-	r.ID, r.Key = m.id(), m.key() // the place may have moved within an equal text
+	r.ID, r.Key, r.at = m.id(), m.key(), m.line
 	return r, ok
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -61,7 +62,7 @@ func (r *run) choose(files []*source) {
 }
 
 // all tries them, several at a time, and prints what it has found.
-func (r *run) all(ctx context.Context) error {
+func (r *run) all(ctx context.Context, out io.Writer) error {
 	r.begun = time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -74,7 +75,7 @@ func (r *run) all(ctx context.Context) error {
 	for range r.parallel {
 		workers.Go(func() {
 			for t := range next {
-				if err := r.try(ctx, t); err != nil {
+				if err := r.try(ctx, t, out); err != nil {
 					cancel(err)
 				}
 			}
@@ -87,7 +88,7 @@ func (r *run) all(ctx context.Context) error {
 	workers.Wait()
 	r.report.elapsed = time.Since(r.begun)
 	progress("")
-	r.report.print(os.Stdout)
+	r.report.print(out)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -137,9 +138,9 @@ func (r *run) tasks() (tasks []task, err error) {
 func (t task) mutant() mutant { return t.group[t.nth-1] }
 
 // try tries a mutant, unless the time is over.
-func (r *run) try(ctx context.Context, t task) error {
+func (r *run) try(ctx context.Context, t task, out io.Writer) error {
 	m := t.mutant()
-	found := result{ID: m.id(), Key: m.key(), Hash: m.hash(), Listed: r.known[m.key()]}
+	found := result{ID: m.id(), Key: m.key(), Hash: m.hash(), Listed: r.known[m.key()], at: m.line}
 	if ctx.Err() == nil && (r.lasts == 0 || time.Since(r.begun) < r.lasts) {
 		v, err := r.bench.try(ctx, t.group, t.nth)
 		if err != nil {
@@ -155,8 +156,8 @@ func (r *run) try(ctx context.Context, t task) error {
 	r.done++
 	r.report.add(m.src.name, found)
 	if r.only != "" {
-		r.tell(m)
-		fmt.Println(found.Fate, found.By)
+		r.tell(out, m)
+		fmt.Fprintln(out, found.Fate, found.By)
 	}
 	progress(fmt.Sprintf("%d mutants tried, %d new survivors, %v", r.done, len(r.report.new), time.Since(r.begun).Round(time.Second)))
 	return nil

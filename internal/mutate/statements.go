@@ -90,17 +90,17 @@ func (g *generator) onlyOnce(b *ast.BlockStmt) {
 // with a tag, and empties the body.
 func (g *generator) clause(c *ast.CaseClause) {
 	s, _ := g.path[len(g.path)-3].(*ast.SwitchStmt)
+	head := squeeze(string(g.text[g.at(c.Pos()):g.at(c.Colon)]))
 	for i, e := range c.List {
 		switch {
 		case s != nil && s.Tag == nil:
 			g.condition("case", e)
 		case len(c.List) > 1:
-			g.change(c, g.without(c.List, i))
+			g.add("without "+g.of(e)+" in "+head, g.without(c.List, i))
 		}
 	}
 	if len(c.Body) > 0 {
-		head := strings.TrimSuffix(string(g.text[g.at(c.Pos()):g.at(c.Colon)]), ":")
-		g.add("empty: "+squeeze(head), g.unused(c.Body))
+		g.add("empty: "+head, g.unused(c.Body))
 	}
 }
 
