@@ -10,6 +10,9 @@ type told struct {
 
 func (h *history) tell(tick, high Tick) told {
 	until, written, known := h.lookup(tick, high)
+	if known && !written { // then it says nothing
+		until = 0
+	}
 	return told{until, written, known}
 }
 

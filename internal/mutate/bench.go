@@ -32,8 +32,9 @@ type bench struct {
 	plan   plan
 	slack  time.Duration
 
-	mu    sync.Mutex
-	built map[string]*binary // by group and command
+	mu     sync.Mutex
+	files  map[string]string        // built, by group and package
+	limits map[string]time.Duration // by group and command
 }
 
 // A binary is a command with a group of mutants in it.
@@ -42,7 +43,7 @@ type binary struct {
 	limit time.Duration // for a run of it
 }
 
-// A tried mutant.
+// A verdict is what became of a mutant, and by which command.
 type verdict struct {
 	fate fate
 	by   string
@@ -73,38 +74,44 @@ func (b *bench) try(ctx context.Context, g group, nth int) (verdict, error) {
 	return v, nil
 }
 
-// build builds a command with a group, the first time, and measures how long it takes
-// when no mutant is on: four times that it may take with one. A mutant alone is always on.
+// build returns a command with a group in it. How long the command takes when no mutant is on, the
+// first time, says how long it may take with one. A mutant that is alone is always on: the source as it
+// is stands for it then.
 func (b *bench) build(ctx context.Context, c command, g group) (*binary, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	of := g
-	if len(g) == 1 {
-		of = group{{src: g[0].src}} // the limit of the source as it is
-	}
-	plain, err := b.measured(ctx, c, of)
-	if err != nil || len(g) > 1 {
-		return plain, err
-	}
-	file, err := b.make(ctx, c, g)
-	return &binary{file, plain.limit}, err
-}
-
-func (b *bench) measured(ctx context.Context, c command, g group) (*binary, error) {
-	name := fmt.Sprint(c, g[0].src.name, len(g) > 1)
-	if bin := b.built[name]; bin != nil {
-		return bin, nil
-	}
-	file, err := b.make(ctx, c, g)
+	file, err := b.made(ctx, c, g)
 	if err != nil {
 		return nil, err
 	}
-	r := b.run(ctx, c, file, time.Hour, 0)
-	if r.exit != nil {
-		return nil, fmt.Errorf("%s fails without a mutant of %s: %w\n%s", c, g[0].src.name, r.exit, r.output[max(0, len(r.output)-4000):])
+	off := file
+	if len(g) == 1 {
+		if off, err = b.made(ctx, c, group{{src: g[0].src}}); err != nil {
+			return nil, err
+		}
 	}
-	b.built[name] = &binary{file, 4*r.elapsed + b.slack}
-	return b.built[name], nil
+	name := fmt.Sprint(c, g[0].src.name, len(g) > 1)
+	if b.limits[name] == 0 {
+		r := b.run(ctx, c, off, time.Hour, 0)
+		if r.exit != nil {
+			return nil, fmt.Errorf("%s fails without a mutant of %s: %w\n%s", c, g[0].src.name, r.exit, r.output[max(0, len(r.output)-4000):])
+		}
+		b.limits[name] = 4*r.elapsed + b.slack
+	}
+	return &binary{file, b.limits[name]}, nil
+}
+
+// made makes what a group of several, or the source alone, needs once.
+func (b *bench) made(ctx context.Context, c command, g group) (string, error) {
+	if len(g) == 1 && g[0].edits != nil {
+		return b.make(ctx, c, g)
+	}
+	name := fmt.Sprint(c.test, c.pkg, g[0].src.name, len(g))
+	var err error
+	if b.files[name] == "" {
+		b.files[name], err = b.make(ctx, c, g)
+	}
+	return b.files[name], err
 }
 
 // make builds a command with a group, as an overlay of the tree.
