@@ -1,0 +1,43 @@
+package firn
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// A caller that adds first and reads the limit after may be held up in between, while the core
+// moves the limit past the position it got, and has others issue that one. So here callers do
+// nothing but take, with a limit that is always near, and many threads share the processors:
+// wherever a caller stands when it must make way, the others move on.
+func TestACallerHeldUpWhileItTakesGetsNoOtherCallersPosition(t *testing.T) {
+	const callers, positions = 16, 3_000_000
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(callers))
+	var (
+		g       Generator
+		c       = &cell{}
+		all     sync.WaitGroup
+		doubled atomic.Int64
+		taken   [positions + 2]atomic.Bool
+	)
+	g.cell.Store(c)
+	for range callers {
+		all.Go(func() {
+			for c.limit.Load() < positions && doubled.Load() == 0 {
+				if p, got, ok := c.take(1); !ok {
+					g.mu.Lock() // as decide does
+					g.collect(c)
+					g.publish(c, decision{open: true, limit: g.core.pos + 2})
+					g.mu.Unlock()
+				} else if got != 1 || taken[p].Swap(true) {
+					doubled.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if doubled.Load() > 0 {
+		t.Errorf("of %d positions some were taken twice", g.core.pos)
+	}
+}
