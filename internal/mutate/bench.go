@@ -33,15 +33,19 @@ type bench struct {
 	slack  time.Duration
 
 	mu     sync.Mutex
-	files  map[string]string        // built, by group and package
-	limits map[string]time.Duration // by group and command
+	files  map[string]string // built, by group and package
+	limits map[string]limit  // by group and command
 }
 
 // A binary is a command with a group of mutants in it.
 type binary struct {
 	file  string
-	limit time.Duration // for a run of it
+	limit limit
 }
+
+// A limit ends a run: one that spins by the time of processors, which does not depend on what
+// else the machine does, one that hangs by the clock.
+type limit struct{ cost, elapsed time.Duration }
 
 // A verdict is what became of a mutant, and by which command.
 type verdict struct {
@@ -91,12 +95,12 @@ func (b *bench) build(ctx context.Context, c command, g group) (*binary, error) 
 		}
 	}
 	name := fmt.Sprint(c, g[0].src.name, len(g) > 1)
-	if b.limits[name] == 0 {
-		r := b.run(ctx, c, off, time.Hour, 0)
+	if b.limits[name] == (limit{}) {
+		r := b.run(ctx, c, off, limit{time.Hour, time.Hour}, 0)
 		if r.exit != nil {
 			return nil, fmt.Errorf("%s fails without a mutant of %s: %w\n%s", c, g[0].src.name, r.exit, r.output[max(0, len(r.output)-4000):])
 		}
-		b.limits[name] = 4*r.elapsed + b.slack
+		b.limits[name] = limit{4*r.cost + b.slack, 20*r.elapsed + 4*b.slack}
 	}
 	return &binary{file, b.limits[name]}, nil
 }
@@ -163,12 +167,14 @@ type ran struct {
 	elapsed, cost time.Duration
 }
 
-func (b *bench) run(ctx context.Context, c command, file string, limit time.Duration, nth int) ran {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func (b *bench) run(ctx context.Context, c command, file string, most limit, nth int) ran {
+	ctx, cancel := context.WithTimeout(ctx, most.elapsed)
 	defer cancel()
-	args := []string{"-c", fmt.Sprintf(`ulimit -v %d; exec "$0" "$@"`, memory), file}
+	seconds := int(most.cost.Seconds()) + 1
+	args := []string{"-c", fmt.Sprintf(`ulimit -v %d; ulimit -t %d; exec "$0" "$@"`, memory, seconds), file}
 	if c.test {
-		args = append(args, "-test.short", "-test.failfast")
+		// Without a timer of its own a test in which everybody waits ends at once.
+		args = append(args, "-test.short", "-test.failfast", "-test.timeout=0")
 	}
 	cmd := exec.CommandContext(ctx, "sh", append(args, c.args...)...)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", chooses, nth))
@@ -181,6 +187,7 @@ func (b *bench) run(ctx context.Context, c command, file string, limit time.Dura
 	r := ran{exit: err, output: out, elapsed: time.Since(begun), late: errors.Is(ctx.Err(), context.DeadlineExceeded)}
 	if p := cmd.ProcessState; p != nil {
 		r.cost = p.UserTime() + p.SystemTime()
+		r.late = r.late || r.cost > most.cost
 	}
 	return r
 }
