@@ -9,6 +9,7 @@ import (
 	"go/types"
 	"path"
 	"path/filepath"
+	"slices"
 )
 
 // A checker tells whether mutants of one source compile.
@@ -47,20 +48,47 @@ func newChecker(src *source) (*checker, error) {
 	return c, err
 }
 
-// compiles reports whether a mutant does. What is wrong in the other files comes of the
-// missing bodies.
-func (c *checker) compiles(m mutant) bool {
-	const name = "mutant"
-	file, err := parser.ParseFile(c.fset, name, group{m}.text(), parser.SkipObjectResolution)
-	if err != nil {
-		return false
+// compile returns the mutants that compile. Those of a group are checked together: what is wrong
+// says by its place whose it is.
+func (c *checker) compile(all []mutant) (good []mutant) {
+	for _, g := range groups(slices.DeleteFunc(all, func(m mutant) bool { return !parses(m) })) {
+		file, wrong := c.errors(g)
+		if len(g) == 1 && len(wrong) > 0 {
+			continue
+		}
+		bad := map[string]bool{}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && slices.ContainsFunc(wrong, func(at token.Pos) bool { return f.Pos() <= at && at <= f.End() }) {
+				bad[f.Name.Name] = true
+			}
+		}
+		for i, m := range g {
+			if len(g) == 1 || !bad[m.copied(i)] {
+				good = append(good, m)
+			}
+		}
 	}
-	good := true
+	return good
+}
+
+func parses(m mutant) bool {
+	_, err := parse(m.src.name, group{m}.text())
+	return err == nil
+}
+
+// errors returns the places of what is wrong in a group. What is wrong in the other files comes of
+// the missing bodies.
+func (c *checker) errors(g group) (file *ast.File, wrong []token.Pos) {
+	const name = "mutants"
+	file, err := parser.ParseFile(c.fset, name, g.text(), parser.SkipObjectResolution)
+	if err != nil { // each of them has been parsed
+		panic(err)
+	}
 	config := types.Config{Importer: c.imports, Error: func(err error) {
 		if e, ok := err.(types.Error); ok && c.fset.Position(e.Pos).Filename == name { //nolint:errorlint // the package hands over the error itself
-			good = false
+			wrong = append(wrong, e.Pos)
 		}
 	}}
 	config.Check(c.src.file.Name.Name, c.fset, append([]*ast.File{file}, c.others...), nil) //nolint:errcheck // Error has had them all
-	return good
+	return file, wrong
 }

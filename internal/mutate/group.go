@@ -71,7 +71,7 @@ func (g group) text() []byte {
 	calls := map[*ast.FuncDecl]string{}
 	for i, m := range g {
 		f := m.within
-		name := fmt.Sprintf("%sMutant%d", f.Name.Name, i+1)
+		name := m.copied(i)
 		calls[f] += fmt.Sprintf("case %d: %s; ", i+1, src.call(f, name))
 		from, to := src.at(f.Name.Pos()), src.at(f.End())
 		fmt.Fprintf(&copies, "\n%s%s%s\n", src.text[src.at(f.Pos()):from], name,
@@ -85,6 +85,9 @@ func (g group) text() []byte {
 	slices.SortFunc(edits, func(a, b edit) int { return a.from - b.from })
 	return []byte(apply(src.text, 0, len(src.text), edits) + copies.String())
 }
+
+// copied returns the name of the copy of its function that mutant i of a group is, from 0.
+func (m mutant) copied(i int) string { return fmt.Sprintf("%sMutant%d", m.within.Name.Name, i+1) }
 
 // call returns the statement with which f returns what its copy returns.
 func (s *source) call(f *ast.FuncDecl, name string) string {

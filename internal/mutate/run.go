@@ -99,29 +99,28 @@ func (r *run) all(ctx context.Context, out io.Writer) error {
 // compile. It returns the others in a random order: what is tried when the time is over is a sample.
 func (r *run) tasks() (tasks []task, err error) {
 	files := map[*source][]mutant{}
-	checkers := map[*source]*checker{}
 	for _, m := range r.chosen {
 		found, known := r.ledger.find(m)
 		found.Listed = r.known[m.key()]
 		switch {
 		case known:
 			r.report.add(m.src.name, found)
-			continue
 		case found.Listed != "" && !r.listed && r.only == "":
 			found.Fate = survived
 			r.report.add(m.src.name, found)
-			continue
+		default:
+			files[m.src] = append(files[m.src], m)
 		}
-		if checkers[m.src] == nil {
-			if checkers[m.src], err = newChecker(m.src); err != nil {
-				return nil, err
-			}
+	}
+	for src, all := range files {
+		c, err := newChecker(src)
+		if err != nil {
+			return nil, err
 		}
-		if !checkers[m.src].compiles(m) {
-			r.report.add(m.src.name, result{Fate: unbuilt})
-			continue
+		files[src] = c.compile(slices.Clone(all))
+		for range len(all) - len(files[src]) {
+			r.report.add(src.name, result{Fate: unbuilt})
 		}
-		files[m.src] = append(files[m.src], m)
 	}
 	for _, all := range files {
 		for _, g := range groups(all) {
