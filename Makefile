@@ -4,6 +4,8 @@ MODULES  := redisstore etcdstore zkstore cmd/firn bench
 PACKAGES := ./... $(MODULES:%=./%/...)
 LINTER   := v2.15.0
 FUZZTIME ?= 500000x
+FILES    ?= core.go,generator.go,steady.go,rollback.go,history.go
+FOR      ?= 1h
 
 .PHONY: help
 help: ## list the targets
@@ -63,6 +65,11 @@ simulate: ## play 10,000 histories of faults with the real generators and leases
 .PHONY: mutants
 mutants: ## check that the simulator finds wrong changes of the protocol
 	go run ./internal/sim/mutants $(QUICK)
+
+.PHONY: mutate
+mutate: ## make every small wrong change of FILES (as 'lease/*.go') and find those that no test notices, for at most FOR (1h)
+	@mkdir -p bin
+	go run ./internal/mutate -files '$(FILES)' -for $(FOR) -results bin/mutants.jsonl -again
 
 .PHONY: bench
 bench: ## measure Firn beside other generators
