@@ -18,6 +18,7 @@ type counting struct{ m *machine }
 const (
 	segmentNames  = 3
 	sequenceNames = 2
+	maxStride     = 3
 )
 
 // counts is what one life counts with.
@@ -25,10 +26,13 @@ type counts struct {
 	*counting
 	l         *life
 	segments  *segment.Segments
+	offset    int64 // of the ids of segments
+	stride    int64
 	sequences *sequence.Sequences
 	named     [segmentNames]*segment.Name
 	ordered   [sequenceNames]*sequence.Sequence
-	top       [segmentNames]firn.ID // the greatest id that this life had
+	top       [segmentNames]firn.ID  // the greatest id that this life had
+	last      [sequenceNames]firn.ID // the same for sequences
 	ended     bool
 }
 
@@ -54,24 +58,32 @@ func (c *counting) open(l *life) (*counts, error) {
 	n := &counts{counting: c, l: l}
 	most := pick[int64](r, 4, 30, 400)
 	cfg := segment.Config{
-		Store: client{c.m}, MinStep: pick[int64](r, 1, 4, most), MaxStep: most, Target: pick(r, time.Second, 20*time.Second),
+		Store: c.m.client(), MinStep: pick[int64](r, 1, 4, most), MaxStep: most, Target: pick(r, time.Second, 20*time.Second),
 		Ahead: pick(r, 0.2, 0.8, 1.0), Chain: pick(r, 1, 3), Time: c.m, Random: w.library.Uint64,
 	}
 	cfg.MinStep = min(cfg.MinStep, most)
+	// Each offset is a store of its own as it were, that knows nothing of the others.
+	if n.stride = w.plan.stride; n.stride > 1 {
+		n.offset = int64(c.m.id) % n.stride
+		cfg.Offset, cfg.Stride = n.offset, n.stride
+	}
 	var err error
 	if n.segments, err = segment.Open(cfg); err != nil {
 		return nil, err
 	}
 	if n.sequences, err = sequence.Open(sequence.Config{
-		Store: client{c.m}, Timeout: pick(r, time.Second, 5*time.Second), Time: c.m, Random: w.library.Uint64,
+		Store: c.m.client(), Timeout: pick(r, time.Second, 5*time.Second), Time: c.m, Random: w.library.Uint64,
 	}); err != nil {
 		return nil, err
 	}
 	for i := range n.named {
-		if n.named[i], err = n.segments.Name(fmt.Sprintf("seg%d", i)); err != nil {
+		if n.named[i], err = n.segments.Name(n.segmentName(i)); err != nil {
 			return nil, err
 		}
 		n.top[i] = -1
+		if w.plan.regime == Counted {
+			n.top[i] = w.oracle.raised[i][n.offset] - 1
+		}
 	}
 	for i := range n.ordered {
 		if n.ordered[i], err = n.sequences.Name(fmt.Sprintf("seq%d", i)); err != nil {
@@ -89,33 +101,71 @@ func (n *counts) call() {
 		for range 1 + w.choices.IntN(5) {
 			w.steps++
 			ctx, cancel := n.m.WithTimeout(context.Background(), time.Duration(1+w.choices.Int64N(int64(2*time.Second))))
-			if w.choices.IntN(3) > 0 {
-				n.fromSegment(ctx, w.choices.IntN(segmentNames))
-			} else {
-				n.fromSequence(ctx, w.choices.IntN(sequenceNames))
-			}
+			from := n.m.start()
+			n.ask(ctx)
 			cancel()
+			w.oracle.waited(n.l, "a call with a context", from, 2*time.Second+slack)
 			if n.l.asked || n.ended {
 				return
 			}
 		}
-		n.m.rest(n.l, seldom(w.choices, w.plan.think))
+		n.m.rest(n.l, seldom(w.choices, w.think()))
 	}
 }
+
+// ask makes one of the calls there are.
+func (n *counts) ask(ctx context.Context) {
+	r := n.m.w.choices
+	switch i := r.IntN(segmentNames); r.IntN(24) {
+	case 0:
+		n.raise(ctx, i)
+	case 1:
+		n.raiseSequence(ctx, r.IntN(sequenceNames))
+	case 2, 3, 4:
+		n.consecutive(ctx, i)
+	case 5, 6, 7, 8, 9, 10, 11:
+		n.fromSequence(ctx, r.IntN(sequenceNames))
+	default:
+		n.fromSegment(ctx, i)
+	}
+}
+
+func (n *counts) segmentName(i int) string { return fmt.Sprintf("seg%d-%d", i, n.offset) }
 
 // fromSegment makes ids that are new, and greater than those this life had before
 // it asked.
 func (n *counts) fromSegment(ctx context.Context, i int) {
-	o := &n.m.w.oracle
 	before := n.top[i]
 	r, err := n.named[i].Take(ctx, 1+n.m.w.choices.IntN(6))
+	n.failed(err)
+	if err == nil {
+		n.got(i, before, r)
+	}
+}
+
+// consecutive makes ids in a row.
+func (n *counts) consecutive(ctx context.Context, i int) {
+	before, count := n.top[i], 1+n.m.w.choices.IntN(12)
+	r, err := n.named[i].Consecutive(ctx, count)
 	n.failed(err)
 	if err != nil {
 		return
 	}
+	if r.Len() != count || r.Stride != 1 {
+		n.m.w.oracle.find("order", n.m, "segment %d: %v for %d consecutive ids", i, r, count)
+	}
+	n.got(i, before, r)
+}
+
+// got compares a range that was asked for when before was the greatest id.
+func (n *counts) got(i int, before firn.ID, r segment.Range) {
+	o := &n.m.w.oracle
 	for id := range r.All() {
 		if id <= before {
 			o.find("order", n.m, "segment %d: id %d after %d", i, id, before)
+		}
+		if int64(id)%n.stride != n.offset {
+			o.find("order", n.m, "segment %d: id %d is not of offset %d, stride %d", i, id, n.offset, n.stride)
 		}
 		before = id
 		o.counted(n.l, fmt.Sprintf("segment %d", i), uint64(i+1), id)
@@ -123,10 +173,46 @@ func (n *counts) fromSegment(ctx context.Context, i int) {
 	n.top[i] = max(n.top[i], before)
 }
 
+// raise rules ids out: for this life, or for all who begin later.
+func (n *counts) raise(ctx context.Context, i int) {
+	w := n.m.w
+	least := max(n.top[i], 0) + firn.ID(w.choices.IntN(200))
+	if w.choices.IntN(2) == 0 {
+		err := n.named[i].Raise(ctx, least)
+		n.failed(err)
+		if err == nil {
+			w.trace.say(n.m, "segment %d: raised to %d", i, least)
+			n.top[i] = max(n.top[i], least-1)
+		}
+		return
+	}
+	now, err := segment.RaiseCounter(ctx, n.m.client(), n.segmentName(i), least, segment.Stripe{Offset: n.offset, Stride: n.stride})
+	n.failed(err)
+	if err == nil {
+		w.trace.say(n.m, "segment %d: the counter was raised to %d", i, now.Next)
+		w.oracle.raised[i][n.offset] = max(w.oracle.raised[i][n.offset], least)
+	}
+}
+
+// raiseSequence rules ids out for everybody.
+func (n *counts) raiseSequence(ctx context.Context, i int) {
+	o := &n.m.w.oracle
+	last := max(o.sequenced[i], n.last[i]) + firn.ID(n.m.w.choices.IntN(50))
+	err := n.ordered[i].Raise(ctx, last)
+	n.failed(err)
+	if err == nil {
+		n.m.w.trace.say(n.m, "sequence %d: raised above %d", i, last)
+		o.sequenced[i], n.last[i] = max(o.sequenced[i], last), max(n.last[i], last)
+	}
+}
+
 // fromSequence makes an id greater than all that anybody had before it asked.
 func (n *counts) fromSequence(ctx context.Context, i int) {
 	o := &n.m.w.oracle
 	before := o.sequenced[i]
+	if n.m.w.plan.regime == Forgetful {
+		before = n.last[i]
+	}
 	first, err := n.ordered[i].Take(ctx, 2)
 	n.failed(err)
 	if err != nil {
@@ -138,7 +224,7 @@ func (n *counts) fromSequence(ctx context.Context, i int) {
 	for id := first; id < first+2; id++ {
 		o.counted(n.l, fmt.Sprintf("sequence %d", i), uint64(segmentNames+i+1), id)
 	}
-	o.sequenced[i] = max(o.sequenced[i], first+1)
+	o.sequenced[i], n.last[i] = max(o.sequenced[i], first+1), max(n.last[i], first+1)
 }
 
 func (n *counts) failed(err error) {

@@ -5,22 +5,80 @@ import (
 	"time"
 )
 
+// A kind is a kind of fault.
+type kind int
+
+const (
+	backStep kind = iota
+	forwardStep
+	hourStep
+	leap
+	suspend
+	pause
+	atClock
+	crash
+	leave
+	cutOff
+	outage
+	slow
+	hang
+	lostRequest
+	lostAnswer
+	refused
+	stale
+	echo        // a request arrives a second time, later
+	unlink      // the replica cannot be reached: nothing is confirmed
+	failover    // the replica takes over, and the primary is gone
+	fork        // the replica takes over, and the primary goes on for a while
+	rebirth     // the store begins a new life and has everything
+	unconfirmed // a write is applied and answered with an error
+	misreport   // a write is applied and answered with a conflict
+	wipe
+	restore
+	evict
+	takeBack
+	kinds
+)
+
+var kindNames = [kinds]string{
+	"back-step", "forward-step", "hour-step", "leap", "suspend", "pause", "pause-at-clock", "crash", "leave", "cut-off",
+	"outage", "slow", "hang", "lost-request", "lost-answer", "refused", "stale", "echo",
+	"unlink", "failover", "fork", "rebirth", "unconfirmed", "misreport",
+	"wipe", "restore", "evict", "take-back",
+}
+
+func (k kind) String() string { return kindNames[k] }
+
+// Faults returns the names of all kinds.
+func Faults() []string { return kindNames[:] }
+
+// byStep tells the faults that strike a request or a clock reading, so many in a
+// thousand, from those that come after some time.
+var byStep = map[kind]bool{
+	atClock: true, slow: true, hang: true, lostRequest: true, lostAnswer: true, refused: true, stale: true,
+	echo: true, unconfirmed: true, misreport: true,
+}
+
 // faults has them happen. Each has a number, so that single ones can be left out
 // of a history that is played again.
 type faults struct {
-	w      *world
-	count  int
-	kinds  [kinds]int
-	strike [kinds]*rand.Rand // one stream each: leaving one out leaves the others alone
-	detail [kinds]*rand.Rand
-	last   kind
+	w       *world
+	count   int
+	kinds   [kinds]int
+	strike  [kinds]*rand.Rand // one stream each: leaving one out leaves the others alone
+	detail  [kinds]*rand.Rand
+	last    kind
+	at      int64 // when the last came
+	moments [moments]int
+	aimed   []bool // which aims have struck
 }
 
 func (f *faults) begin(w *world) {
 	f.w = w
+	f.aimed = make([]bool, len(w.plan.aims))
 	for k := range kinds {
-		f.strike[k] = stream(w.Seed, streamFaults<<8|uint64(k))
-		f.detail[k] = stream(w.Seed, streamFaults<<16|uint64(k))
+		f.strike[k] = stream(w.Seed+w.plan.again, streamFaults<<8|uint64(k))
+		f.detail[k] = stream(w.Seed+w.plan.again, streamFaults<<16|uint64(k))
 		if w.plan.mean[k] > 0 {
 			f.schedule(k)
 		}
@@ -33,7 +91,7 @@ func (f *faults) schedule(k kind) {
 			return
 		}
 		if f.next(k) {
-			f.happen(k)
+			f.happen(k, f.w.machines[f.detail[k].IntN(len(f.w.machines))])
 		}
 		f.schedule(k)
 	})
@@ -41,7 +99,7 @@ func (f *faults) schedule(k kind) {
 
 // strikes says whether a fault strikes this request or clock reading.
 func (f *faults) strikes(k kind) bool {
-	if f.w == nil || f.w.quiet || f.w.plan.often[k] == 0 {
+	if f.w == nil || f.w.plan.often[k] == 0 || f.w.quiet {
 		return false
 	}
 	return f.strike[k].Uint64()&0xffff < f.w.plan.often[k] && f.next(k)
@@ -50,7 +108,7 @@ func (f *faults) strikes(k kind) bool {
 // next numbers a fault and says whether it is to happen.
 func (f *faults) next(k kind) bool {
 	f.count++
-	f.last = k
+	f.last, f.at = k, f.w.now
 	if f.w.Skip[f.count] {
 		return false
 	}
@@ -76,10 +134,9 @@ func (f *faults) upTo(most time.Duration) time.Duration {
 	return time.Duration(f.detail[f.last].Int64N(int64(most) + 1))
 }
 
-func (f *faults) happen(k kind) {
+func (f *faults) happen(k kind, m *machine) {
 	w := f.w
 	r := f.detail[k]
-	m := w.machines[r.IntN(len(w.machines))]
 	switch k {
 	case backStep:
 		f.step(m, -f.upTo(pick(r, 5*time.Millisecond, time.Second, 20*time.Second)))
@@ -93,6 +150,7 @@ func (f *faults) happen(k kind) {
 		w.after(f.duration(5*time.Minute), func() {
 			m.advance()
 			m.base = noon.UnixNano() + w.now
+			m.disturbed()
 			w.trace.say(m, "its clock is put right")
 		})
 	case suspend:
@@ -113,32 +171,20 @@ func (f *faults) happen(k kind) {
 		d := f.duration(maxPause)
 		w.trace.say(m, "is cut off from the store for %v", time.Duration(d))
 		m.cut = max(m.cut, w.now+d)
-	case outage:
-		d := f.duration(maxPause)
-		w.trace.say(nil, "the store is away for %v", time.Duration(d))
-		w.store.down = max(w.store.down, w.now+d)
-	case wipe:
-		if r.IntN(3) == 0 {
-			w.store.ambush = true
-			return
-		}
-		w.trace.say(nil, "the store is wiped")
-		w.store.setTo(nil)
-	case restore:
-		w.store.restore(f.duration(5 * time.Minute))
-	case evict:
-		w.store.evict(r)
 	case takeBack:
 		w.store.operator(r)
+	default:
+		w.store.suffer(k, r)
 	}
 }
 
-// step sets a clock, in a strict pool within what it tolerates.
+// step sets a clock. In a strict pool that is not often beyond what is tolerated:
+// a clock that is refused all the time tests nothing.
 func (f *faults) step(m *machine, by time.Duration) {
 	w := f.w
-	if w.plan.regime == Strict || w.plan.regime == Unprotected {
-		most := int64(w.plan.tolerance / 4)
-		offset := m.wall() + int64(by) - noon.UnixNano() - w.now
+	if strict := w.plan.regime == Strict || w.plan.regime == Unprotected; strict && by.Abs() < time.Hour {
+		most := int64(w.plan.skew)
+		offset := m.offset() + int64(by) - w.store.main.clock
 		by += time.Duration(min(max(offset, -most), most) - offset)
 	}
 	w.trace.say(m, "its clock is set by %v", by)

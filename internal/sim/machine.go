@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 )
 
@@ -21,6 +22,14 @@ type machine struct {
 	frozen int64 // until then nothing runs here
 	thawed *task // the one that stood still in the middle of a step
 	cut    int64 // until then the store cannot be reached from here
+	cutOff bool  // in a fork it is on the side of the old primary
+	hung   int64 // when its latest request hung
+
+	calm   int64  // when the latest disturbance of its clock, or of itself, has ended
+	most   int64  // how far its clock was ahead of the true time at most
+	before moment // what its process did last
+
+	readings int // after so many more of the clock it stands still; 0: it does not
 
 	tasks []*task
 	life  *life
@@ -32,17 +41,29 @@ type machine struct {
 func newMachine(w *world, id int) *machine {
 	m := &machine{w: w, id: id, name: string(rune('A' + id))}
 	r := stream(w.Seed, uint64(streamFaults)<<32|uint64(id))
-	spread := int64(w.plan.skew)
-	m.base = noon.UnixNano() + r.Int64N(2*spread+1) - spread
+	m.base = noon.UnixNano() + w.store.main.clock + between(r, int64(w.plan.skew))
 	m.ppm = r.Int64N(2*w.plan.drift+1) - w.plan.drift
 	m.proc = newProcess(w.plan.process, m)
 	return m
+}
+
+// between draws from minus to plus most, both ends often.
+func between(r *rand.Rand, most int64) int64 {
+	switch n := r.Int64N(2*most+1) - most; r.IntN(4) {
+	case 0:
+		return -most
+	case 1:
+		return most
+	default:
+		return n
+	}
 }
 
 func (m *machine) scaled(d int64) int64 { return d + d/1_000_000*m.ppm + d%1_000_000*m.ppm/1_000_000 }
 
 // advance moves the moment that readings count from to the present.
 func (m *machine) advance() {
+	m.most = max(m.most, m.offset())
 	m.base, m.mono = m.wall(), m.monotonic()
 	m.from = m.w.now
 }
@@ -76,9 +97,17 @@ func (m *machine) tick() {
 	}
 	loose := t.loose
 	t.loose = false
+	aimed := m.readings == 1
+	if m.readings > 0 {
+		m.readings--
+	}
 	switch {
-	case w.faults.strikes(atClock):
+	case aimed || w.faults.strikes(atClock):
+		w.faults.last = atClock
 		d := w.faults.duration(maxPause)
+		if aimed { // often it is enough to be seen, and soon over
+			d >>= w.latencies.IntN(12)
+		}
 		w.trace.say(m, "stands still for %v, having read its clock", time.Duration(d))
 		m.freeze(d)
 		m.thawed = t
@@ -165,7 +194,19 @@ func (t *timeout) Err() error {
 }
 
 // freeze keeps everything here from running for a time; clocks go on.
-func (m *machine) freeze(d int64) { m.frozen = max(m.frozen, m.w.now+d) }
+func (m *machine) freeze(d int64) {
+	m.frozen = max(m.frozen, m.w.now+d)
+	m.calm = max(m.calm, m.frozen)
+}
+
+// offset is how far the clock is ahead of the true time.
+func (m *machine) offset() int64 { return m.wall() - noon.UnixNano() - m.w.now }
+
+// disturbed notes that the clock was set.
+func (m *machine) disturbed() {
+	m.calm = max(m.calm, m.w.now)
+	m.most = max(m.most, m.offset())
+}
 
 // suspend is freeze with a monotonic clock that stands still meanwhile.
 func (m *machine) suspend(d int64) {
@@ -178,12 +219,16 @@ func (m *machine) suspend(d int64) {
 func (m *machine) stepClock(by int64) {
 	m.advance()
 	m.base += by
+	m.disturbed()
 }
 
 // mend puts everything right that is wrong with the machine.
 func (m *machine) mend() {
 	m.advance()
-	m.base = noon.UnixNano() + m.w.now
+	if m.w.plan.regime != Alone { // there it must not go back
+		m.base = noon.UnixNano() + m.w.now
+	}
 	m.ppm = 0
 	m.cut = 0
+	m.disturbed()
 }

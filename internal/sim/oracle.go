@@ -9,12 +9,13 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store"
 )
 
 // A Finding is something that must not be.
 type Finding struct {
-	Kind string // duplicate, overlap, interval, order, error, progress, spin, grant, settings
+	Kind string // duplicate, overlap, interval, order, error, progress, spin, wait, time, grant, settings
 	Text string
 	Step int
 }
@@ -22,6 +23,7 @@ type Finding struct {
 // A Result is what became of a history.
 type Result struct {
 	Seed       uint64
+	Name       string // the seed and what was changed of it
 	Regime     Regime
 	Plan       string
 	Steps      int
@@ -33,6 +35,7 @@ type Result struct {
 	Lived      time.Duration // virtual
 	Finding    *Finding      // the first, nil if there is none
 	Story      []string      // with Options.Trace
+	Cover      []uint32      // the situations it came to
 
 	numbers int // of faults, those left out included
 }
@@ -45,8 +48,9 @@ type oracle struct {
 	duplicates int
 	finding    *Finding
 	grants     map[worker][]owned
-	highest    map[worker]firn.Tick   // that an id carries
-	sequenced  [sequenceNames]firn.ID // the greatest id that anybody had
+	highest    map[worker]firn.Tick             // that an id carries
+	sequenced  [sequenceNames]firn.ID           // the greatest id that anybody had
+	raised     [segmentNames][maxStride]firn.ID // by offset: all who begin have only ids from there on
 }
 
 type worker struct{ datacenter, number int64 }
@@ -63,11 +67,11 @@ func newOracle(w *world) oracle {
 func (o *oracle) stopped() bool { return o.finding != nil && !o.w.Count }
 
 func (o *oracle) find(kind string, m *machine, format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	o.w.trace.say(m, "FOUND %s: %s", kind, text)
 	if o.finding != nil {
 		return
 	}
+	text := fmt.Sprintf(format, args...)
+	o.w.trace.say(m, "FOUND %s: %s", kind, text)
 	if m != nil {
 		text = m.name + ": " + text
 	}
@@ -76,8 +80,9 @@ func (o *oracle) find(kind string, m *machine, format string, args ...any) {
 
 func (o *oracle) result() Result {
 	return Result{
-		Seed: o.w.Seed, Regime: o.w.plan.regime, Plan: o.w.plan.String(), Steps: o.w.steps, IDs: o.ids, Duplicates: o.duplicates,
-		Machines: len(o.w.machines), Faults: o.w.faults.happened(), numbers: o.w.faults.count, Kinds: o.w.faults.kinds, Lived: time.Duration(o.w.now), Finding: o.finding, Story: o.w.trace.lines(),
+		Seed: o.w.Seed, Name: o.w.Name(), Regime: o.w.plan.regime, Plan: o.w.plan.String(), Steps: o.w.steps, IDs: o.ids, Duplicates: o.duplicates,
+		Machines: len(o.w.machines), Faults: o.w.faults.happened(), numbers: o.w.faults.count, Kinds: o.w.faults.kinds, Lived: time.Duration(o.w.now), Finding: o.finding,
+		Story: o.w.trace.lines(), Cover: o.w.cover.features(),
 	}
 }
 
@@ -96,6 +101,7 @@ func (o *oracle) id(l *life, id firn.ID) {
 	if tick > o.highest[key] {
 		o.highest[key] = tick
 	}
+	o.time(l, id, tick)
 	if l.grants == nil {
 		return
 	}
@@ -108,12 +114,26 @@ func (o *oracle) id(l *life, id firn.ID) {
 	o.find("interval", l.m, "id %s lies in no interval granted: %v", o.show(id), list)
 }
 
+// neighbours notes how near a grant comes to those of others.
+func (o *oracle) neighbours(l *life, list []owned, own interval) {
+	nearest := int64(-1)
+	for _, other := range list {
+		if gap := int64(own.after - other.through); other.l != l && gap >= 0 && (nearest < 0 || gap < nearest) {
+			nearest = gap
+		}
+	}
+	o.w.cover.gap(nearest)
+}
+
 // counted compares an id of a counter with all others of it.
 func (o *oracle) counted(l *life, what string, number uint64, id firn.ID) {
 	o.ids++
 	l.m.made++
 	o.w.trace.say(l.m, "%s: id %d", what, id)
-	if !o.seen.add(number<<56 | uint64(id)) {
+	if o.w.plan.regime == Forgetful { // others may have had it
+		number |= l.serial << 3
+	}
+	if !o.seen.add(number<<45 | uint64(id)) {
 		o.duplicates++
 		o.find("duplicate", l.m, "%s: id %d was issued before", what, id)
 	}
@@ -145,10 +165,8 @@ func (o *oracle) renewed(l *life, held, g firn.Grant) {
 // own notes an interval and compares it with all others of the worker. Where a
 // wiped store is trusted after a grace, what the dead had is granted again.
 func (o *oracle) own(l *life, number int64, own interval, how string) {
-	key := worker{0, number}
-	if f := o.w.plan.layout.MaxDatacenter(); f > 0 {
-		return // told apart by ids only
-	}
+	key := worker{l.datacenter, number}
+	o.neighbours(l, o.grants[key], own)
 	if r := o.w.plan.regime; r != Reasserted {
 		for _, other := range o.grants[key] {
 			if max(other.after, own.after) < min(other.through, own.through) && other.l != l {
@@ -165,7 +183,7 @@ func (o *oracle) own(l *life, number int64, own interval, how string) {
 func (o *oracle) released(l *life, g firn.Grant, last firn.Tick) {
 	o.w.trace.say(l.m, "gives back worker %d after tick %d", g.Worker, last)
 	cut := func(i interval) interval { return interval{i.after, min(i.through, max(last, i.after))} }
-	key := worker{0, g.Worker}
+	key := worker{l.datacenter, g.Worker}
 	for i, other := range o.grants[key] {
 		if other.l == l && other.through > last && other.after >= g.After {
 			o.grants[key][i].interval = cut(other.interval)
@@ -178,6 +196,7 @@ var documented = []error{
 	firn.ErrFence, firn.ErrClockBack, firn.ErrClosed, firn.ErrTimeExhausted, firn.ErrRange,
 	lease.ErrFull, lease.ErrClock, lease.ErrLost,
 	store.ErrUnavailable, store.ErrConflict, store.ErrRefused,
+	segment.ErrNotConsecutive,
 }
 
 func (o *oracle) documented(m *machine, err error) {
@@ -204,6 +223,8 @@ func (o *oracle) stuck(m *machine) {
 	}
 	var back *firn.ClockBackError
 	switch err := l.last; {
+	case o.w.plan.short && errors.Is(err, firn.ErrRange):
+	case errors.Is(err, firn.ErrTimeExhausted) && o.w.plan.ended(o.w):
 	case errors.Is(err, lease.ErrFull), errors.Is(l.refused, lease.ErrFull):
 		// There are more processes than workers.
 	case l.pinned && o.w.store.fence(int64(m.id)) >= o.w.trueTick():
@@ -239,6 +260,9 @@ func (o *oracle) lost() (lease.Slot, bool) {
 	}
 	return lease.Slot{}, false
 }
+
+// ended reports whether the layout has run out of time, by a clock that is right.
+func (p *plan) ended(w *world) bool { return w.trueTick() >= p.layout.MaxTick() }
 
 // maySpoil reports whether a clock far ahead can have moved fences there: it has
 // nothing to be compared with.

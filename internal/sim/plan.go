@@ -10,120 +10,38 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A Regime says which faults a history has, and with that what is promised in it.
-type Regime string
-
 const (
-	// Durable means that the store keeps what it acknowledged. Clocks, processes and the
-	// network do as they like.
-	Durable Regime = "durable"
-	// Reasserted means that the store is wiped. Holders can look at their slots within the
-	// grace, and none of them crashes.
-	Reasserted Regime = "reasserted"
-	// Strict means that the pool is strict and clocks agree to within the tolerance. The
-	// store loses what it likes, processes and the network do as they like.
-	Strict Regime = "strict"
-	// Counted means segments and sequences over a store that keeps what it acknowledged,
-	// under all other faults.
-	Counted Regime = "counted"
-	// Unprotected is Strict in a pool that is not: duplicates are expected. A
-	// search that finds none there would be blind.
-	Unprotected Regime = "unprotected"
+	maxPause = 2 * time.Minute
+	// maxLead is the most that generators may run ahead of their clocks here, and
+	// leastLead what the steady ones do at least.
+	maxLead   = 2 * time.Second
+	leastLead = 10 * time.Millisecond
+	// endsAfter is when layouts end that end within a history.
+	endsAfter = 3 * time.Minute
 )
-
-// Regimes are those in which nothing must be found.
-var Regimes = []Regime{Durable, Reasserted, Strict, Counted}
-
-// Options say which history to play.
-type Options struct {
-	Seed   uint64
-	Regime Regime // default: one after the other by seed
-	Steps  int    // events before the faults end; default: 10,000
-	Rival  bool   // the usual design in place of Firn
-
-	// What follows makes a history smaller, to show a failure.
-	Machines int          // at most so many
-	Without  []string     // these faults do not happen
-	Skip     map[int]bool // nor those of these numbers
-
-	Trace bool // keep the story
-	Count bool // go on after a duplicate, and count them
-}
-
-func (o Options) filled() Options {
-	if o.Regime == "" {
-		o.Regime = Regimes[o.Seed%uint64(len(Regimes))]
-	}
-	if o.Steps == 0 {
-		o.Steps = 10_000
-	}
-	return o
-}
-
-// A kind is a kind of fault.
-type kind int
-
-const (
-	backStep kind = iota
-	forwardStep
-	hourStep
-	leap
-	suspend
-	pause
-	atClock
-	crash
-	leave
-	cutOff
-	outage
-	slow
-	lostRequest
-	lostAnswer
-	refused
-	stale
-	wipe
-	restore
-	evict
-	takeBack
-	kinds
-)
-
-var kindNames = [kinds]string{
-	"back-step", "forward-step", "hour-step", "leap", "suspend", "pause", "pause-at-clock", "crash", "leave", "cut-off",
-	"outage", "slow", "lost-request", "lost-answer", "refused", "stale", "wipe", "restore", "evict", "take-back",
-}
-
-func (k kind) String() string { return kindNames[k] }
-
-// kindsOf are the faults of a regime.
-var kindsOf = map[Regime][]kind{
-	Durable: {backStep, forwardStep, hourStep, leap, suspend, pause, atClock, crash, leave, cutOff, outage, slow,
-		lostRequest, lostAnswer, refused, stale, takeBack},
-	Reasserted: {leave, wipe},
-	Counted: {backStep, forwardStep, hourStep, leap, suspend, pause, atClock, crash, leave, cutOff, outage, slow,
-		lostRequest, lostAnswer, refused, stale},
-	Strict: {backStep, forwardStep, suspend, pause, atClock, crash, leave, cutOff, outage, slow,
-		lostRequest, lostAnswer, refused, wipe, restore, evict, takeBack},
-}
-
-// bySteps tells the faults that strike a request or a clock reading, so many in a
-// thousand, from those that come after some time.
-var byStep = map[kind]bool{atClock: true, slow: true, lostRequest: true, lostAnswer: true, refused: true, stale: true}
-
-const maxPause = 2 * time.Minute
 
 // A plan is what is fixed for one history. Each has only some of the faults, some
 // of them often: histories with a bit of everything are all alike.
 type plan struct {
 	regime   Regime
+	small    bool // few processes, few faults, most of them aimed
 	machines int
 	layout   firn.Layout
 	process  string
+	source   string // of workers; empty: the pool in the store
 
-	window, look, grace, strict, tolerance time.Duration
+	window, look, strict, tolerance, maxLead time.Duration
 
+	short bool          // the strict wait is too short
 	skew  time.Duration // of clocks at the start
 	drift int64         // of clocks, in parts per million
-	clock bool          // the store has one
+
+	clock      bool          // the store has one
+	serverSkew time.Duration // of its servers' clocks
+	embedded   bool          // it says that it keeps what it acknowledges
+	lifeless   bool          // its lives have no names
+	replicated bool          // it confirms what its replica has; else what it has itself
+	async      bool          // it confirms at once, whatever its replica has
 
 	latency  time.Duration
 	patience time.Duration // how long a client waits for an answer
@@ -131,31 +49,70 @@ type plan struct {
 
 	mean  [kinds]time.Duration // between faults; 0: none
 	often [kinds]uint64        // faults in 1<<16
+	aims  []aim
+	never [kinds]bool // they are not to strike beside others that do
+
+	stride int64  // of segments
+	again  uint64 // added to the seed of what is drawn during the play
 }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
 // layouts have few workers and short sequences, so that two who should not issue
-// in one tick want the same ids.
+// in one tick want the same ids. The last ends within a history.
 var layouts = []string{
 	"41/0/0/3,unit=1s", "41/0/1/3,unit=1s", "41/0/2/4,unit=1s", "41/0/3/5,unit=1s", "41/0/2/3,unit=100ms",
 	"41/0/1/2,unit=1ms", "41/0/3/4,unit=1ms", "41/1/1/3,unit=1s", "41/0/2/6,unit=10s", "39/0/2/3,unit=10ms,order=sequence-worker",
+	"50/0/1/2,unit=100us", "41/1/0/3,unit=100ms", "12/0/1/3,unit=1s,epoch=" + noon.Add(endsAfter-4096*time.Second).Format(time.RFC3339),
 }
 
+// smallLayouts have one worker or two.
+var smallLayouts = []string{"41/0/0/3,unit=1s", "41/0/0/3,unit=100ms", "41/0/1/3,unit=1s", "41/0/1/4,unit=10ms", "41/0/0/4,unit=1ms", "50/0/0/4,unit=100us", "41/0/0/6,unit=10s"}
+
+func layoutOf(text string) firn.Layout {
+	l, err := firn.ParseLayout(text)
+	if err != nil {
+		panic(err) // a mistake in the lists above
+	}
+	return l
+}
+
+// draw makes the plan of a seed, with the changes made to it.
 func draw(o Options) plan {
 	r := stream(o.Seed, streamPlan)
-	p := plan{regime: o.Regime, process: "firn"}
-	if o.Regime == Counted {
-		p.process = "counting"
+	row := regimes[o.Regime]
+	row.faults = o.chosen(row.faults)
+	p := plan{regime: o.Regime, process: row.process, maxLead: maxLead}
+	p.small = r.IntN(2) == 0
+	p.machines = 1 + int(math.Floor(20*r.Float64()*r.Float64()))
+	p.layout = layoutOf(pick(r, layouts...))
+	if p.small {
+		p.machines = 2 + r.IntN(2)
+		p.layout = layoutOf(pick(r, smallLayouts...))
+	}
+	p.drawSettings(r)
+	p.drawFaults(r, row.faults)
+	if o.Regime == Reasserted || o.Regime == Alone || p.small {
+		p.drawAims(r, row.faults)
+	}
+	row.draw(&p, r)
+	for _, c := range o.Changes {
+		p.change(stream(c, streamChange), &row, c)
 	}
 	if o.Rival {
 		p.process = "rival"
 	}
-	p.machines = 1 + int(math.Floor(20*r.Float64()*r.Float64()))
-	var err error
-	if p.layout, err = firn.ParseLayout(pick(r, layouts...)); err != nil {
-		panic(err) // a mistake in the list above
+	if p.process == "alone" { // each has a number
+		p.machines = min(p.machines, int(p.layout.MaxWorker()+1))
 	}
+	p.leaveOut(&o)
+	if o.Machines > 0 {
+		p.machines = min(p.machines, o.Machines)
+	}
+	return p
+}
+
+func (p *plan) drawSettings(r *rand.Rand) {
 	p.window = pick(r, 4*time.Second, 10*time.Second, 30*time.Second)
 	p.look = pick(r, 0, 0, time.Second)
 	p.tolerance = pick(r, 4*time.Second, 10*time.Second)
@@ -165,65 +122,99 @@ func draw(o Options) plan {
 	p.think = pick(r, 50*time.Millisecond, 300*time.Millisecond, 1500*time.Millisecond)
 	p.drift = pick[int64](r, 0, 20, 500)
 	p.skew = pick(r, 100*time.Millisecond, p.tolerance/4)
-	swarm := 0.6
-	switch o.Regime {
-	case Durable, Counted:
-		p.skew = pick(r, 100*time.Millisecond, p.tolerance/4, time.Minute)
-		p.drift = pick[int64](r, 0, 500, 50_000)
-	case Reasserted:
-		swarm = 1
-		p.skew = 500 * time.Millisecond
-		p.drift = 20
-		p.look = pick(r, 0, time.Second)
-	case Strict:
-		p.window = pick(r, 10*time.Second, 30*time.Second)
-		p.clock = true
-		p.tolerance = (p.window - p.layout.Unit()) / time.Duration(16+r.IntN(16))
-		p.skew = p.tolerance / 4
-		p.strict = p.window + maxLead + 4*p.tolerance + 2*p.layout.Unit()
-	}
-	p.grace = p.slowestLook() + 9*time.Second
-	if o.Regime == Counted { // each of its steps costs several exchanges with the store
-		p.machines = 1 + p.machines/3
-		p.think *= 4
-	}
-	p.faults(r, o, swarm)
-	if o.Machines > 0 {
-		p.machines = min(p.machines, o.Machines)
-	}
-	return p
+	p.lifeless = r.IntN(4) == 0
 }
 
-// slowestLook is by which newcomers wait.
+// longestLook is the longest look that a window allows.
+func (p *plan) longestLook() time.Duration { return p.window / 4 }
+
+// slowestLook is by which newcomers wait, and grace how long at most: see
+// lease.SlotsConfig.
 func (p *plan) slowestLook() time.Duration { return max(p.look, 3*time.Second) }
+func (p *plan) grace() time.Duration       { return p.slowestLook() + 9*time.Second }
 
-// maxLead is the most that generators may run ahead of their clocks here.
-const maxLead = 2 * time.Second
+// drawFaults draws how often each kind strikes: in a small world few do.
+func (p *plan) drawFaults(r *rand.Rand, faults []kind) {
+	swarm := 0.6
+	switch {
+	case p.small:
+		swarm = min(0.5, 3/float64(len(faults)))
+	case p.regime == Reasserted:
+		swarm = 1
+	}
+	for _, k := range faults {
+		if on, rate := r.Float64() < swarm, r.Float64(); on {
+			p.setRate(k, rate)
+		}
+	}
+}
 
-func (p *plan) faults(r *rand.Rand, o Options, swarm float64) {
-	regime := o.Regime
-	if regime == Unprotected {
-		regime = Strict
-	}
-	without := map[string]bool{}
-	for _, name := range o.Without {
-		without[name] = true
-	}
-	for _, k := range kindsOf[regime] {
-		on, rate := r.Float64() < swarm, r.Float64()
-		if !on || without[k.String()] {
-			continue
-		}
-		if byStep[k] {
-			p.often[k] = uint64(8 * math.Pow(2000, rate)) // 0.01% to 25%
-			if k == atClock {
-				p.often[k] = uint64(2 * math.Pow(200, rate)) // 0.003% to 0.6%
-			}
-			continue
-		}
+// setRate has a kind of fault strike, the more often the greater (byStep) or the
+// smaller the rate is: from 0 to 1.
+func (p *plan) setRate(k kind, rate float64) {
+	switch {
+	case k == atClock:
+		p.often[k] = uint64(2 * math.Pow(200, rate)) // 0.003% to 0.6%
+	case byStep[k]:
+		p.often[k] = uint64(8 * math.Pow(2000, rate)) // 0.01% to 25%
+	default:
 		p.mean[k] = time.Duration(float64(5*time.Second) * math.Pow(100, rate)) // 5 s to 8 min
 		if k == leap || k == outage || k == cutOff {
 			p.mean[k] *= 2
+		}
+	}
+}
+
+// leaveOut takes the faults out that are not wanted.
+func (p *plan) leaveOut(o *Options) {
+	for k := range kinds {
+		p.never[k] = p.never[k] || !o.allows(k)
+		if p.never[k] {
+			p.mean[k], p.often[k] = 0, 0
+		}
+	}
+	aims := p.aims[:0:0]
+	for _, a := range p.aims {
+		if !p.never[a.fault] {
+			aims = append(aims, a)
+		}
+	}
+	p.aims = aims
+}
+
+// change changes one thing or two of a plan.
+func (p *plan) change(r *rand.Rand, row *regime, again uint64) {
+	if r.IntN(3) == 0 {
+		p.again += again // the same plan, with other luck
+	}
+	for range 1 + r.IntN(2) {
+		k := row.faults[r.IntN(len(row.faults))]
+		switch r.IntN(8) {
+		case 0:
+			p.machines = 1 + r.IntN(4)
+		case 1:
+			if p.layout = layoutOf(pick(r, smallLayouts...)); p.strict > 0 {
+				p.setStrict(r)
+			}
+		case 2:
+			p.latency = pick(r, 300*time.Microsecond, 3*time.Millisecond, 30*time.Millisecond)
+			p.think = pick(r, 50*time.Millisecond, 300*time.Millisecond)
+		case 3:
+			p.mean[k], p.often[k] = 0, 0
+		case 4:
+			p.setRate(k, r.Float64())
+		case 5:
+			if len(p.aims) > 0 {
+				a := &p.aims[r.IntN(len(p.aims))]
+				a.count = max(1, a.count+r.IntN(5)-2)
+				a.delay = p.aimDelay(r)
+			}
+		case 6:
+			if n := len(p.aims); n > 0 {
+				p.aims = append(p.aims[:0:0], p.aims[:n-1]...)
+			}
+		default:
+			p.aims = append(p.aims[:len(p.aims):len(p.aims)], p.drawAim(r, row.faults))
 		}
 	}
 }
@@ -238,6 +229,25 @@ func (p *plan) String() string {
 			faults = append(faults, fmt.Sprintf("%v %.2g%%", k, float64(p.often[k])/655.36))
 		}
 	}
-	return fmt.Sprintf("%s: %d processes, layout %v, window %v, grace %v, strict %v, tolerance %v, skew %v, drift %d ppm, a store with a clock: %v, latency %v, patience %v; faults: %s",
-		p.regime, p.machines, p.layout, p.window, p.grace, p.strict, p.tolerance, p.skew, p.drift, p.clock, p.latency, p.patience, strings.Join(faults, ", "))
+	for _, a := range p.aims {
+		faults = append(faults, a.String())
+	}
+	return fmt.Sprintf("%s: %d processes, layout %v, window %v, look %v, strict %v, tolerance %v, skew %v, drift %d ppm, latency %v, patience %v, %s; faults: %s",
+		p.regime, p.machines, p.layout, p.window, p.look, p.strict, p.tolerance, p.skew, p.drift, p.latency, p.patience, p.storeText(), strings.Join(faults, ", "))
+}
+
+func (p *plan) storeText() string {
+	text := "a store"
+	add := func(is bool, what string) {
+		if is {
+			text += ", " + what
+		}
+	}
+	add(p.embedded, "embedded")
+	add(p.clock, "with a clock")
+	add(p.lifeless, "whose lives have no names")
+	add(p.replicated, "that confirms what its replica has")
+	add(p.async, "that confirms before")
+	add(p.source != "", "with a source of one's own")
+	return text
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -37,13 +38,20 @@ type life struct {
 	refused error // why it got no worker when it asked last
 	last    error // the latest error of a call for ids, nil after one that succeeded
 
-	grants  map[int64][]interval // by worker
-	virtual bool                 // its clock is
-	steady  bool
-	ordered bool    // ids asked for after another are greater
-	most    firn.ID // the greatest returned
-	closed  bool    // it has given everything back, or is about to
-	config  string
+	serial     uint64 // among all lives
+	began      int64
+	datacenter int64
+	grants     map[int64][]interval // by worker; nil: nothing is granted
+	virtual    bool                 // its clock is
+	steady     bool
+	ordered    bool    // ids asked for after another are greater
+	most       firn.ID // the greatest returned
+
+	patience time.Duration // how long a call may take at most
+	lead     time.Duration // how far ids may be ahead of the clock; negative: any
+	lag      bool          // ids may go back with the clock, or further
+	closed   bool          // it has given everything back, or is about to
+	config   string
 }
 
 // An interval is what a grant allows.
@@ -55,6 +63,8 @@ func newProcess(kind string, m *machine) process {
 		return &rival{m: m}
 	case "counting":
 		return &counting{m: m}
+	case "alone":
+		return &alone{m: m}
 	}
 	return &firnProcess{m: m}
 }
@@ -75,7 +85,8 @@ func (m *machine) begin() {
 
 func (m *machine) newLife() *life {
 	m.lives++
-	m.life = &life{m: m, number: m.lives, left: make(chan struct{}), grants: map[int64][]interval{}, most: -1}
+	m.w.lives++
+	m.life = &life{m: m, serial: m.w.lives, number: m.lives, began: m.w.now, left: make(chan struct{}), grants: map[int64][]interval{}, most: -1}
 	return m.life
 }
 
@@ -113,16 +124,17 @@ func (f *firnProcess) random() *rand.Rand { return f.m.w.library }
 func (f *firnProcess) settings(l *life) lease.Config {
 	w, r := f.m.w, f.m.w.choices
 	p := &w.plan
-	c := lease.Config{Window: p.window, Look: p.look}
+	c := lease.Config{Window: p.window, Look: p.look, Log: slog.New(listener{f.m})}
 	g := &c.Generator
 	g.Layout, g.Time, g.Random = p.layout, f.m, f.random().Uint64
 	g.Datacenter = r.Int64N(p.layout.MaxDatacenter() + 1)
+	l.datacenter = g.Datacenter
 	g.Start = pick(r, firn.StartCarry, firn.StartCarry, firn.StartZero, firn.StartRandom)
 	l.ordered, l.virtual, l.steady, l.pinned = true, false, false, false
 	switch n := r.IntN(10); {
 	case n < 4:
 		l.steady = true
-		g.Ahead = pick(r, 0, 0, -1, time.Second, maxLead)
+		g.Ahead = min(pick(r, 0, 0, -1, time.Second, maxLead), p.maxLead)
 		if p.regime == Reasserted {
 			g.Ahead = pick[time.Duration](r, 0, -1)
 		}
@@ -139,19 +151,23 @@ func (f *firnProcess) settings(l *life) lease.Config {
 			}
 		}
 		if r.IntN(4) == 0 && l.ordered && p.regime != Reasserted {
-			g.Ahead = pick(r, 10*time.Millisecond, maxLead)
+			g.Ahead = min(pick(r, 10*time.Millisecond, maxLead), p.maxLead)
 		}
 	default:
 		g.Clock, l.virtual = firn.Virtual, true
 		g.Ahead = pick(r, 0, time.Second)
 	}
 	c.Slots = lease.SlotsConfig{
-		Store: client{f.m}, Pool: pool, Layout: p.layout, Datacenter: g.Datacenter,
-		Tolerance: p.tolerance, Look: p.slowestLook(), Strict: p.strict,
+		Store: f.m.client(), Pool: pool, Layout: p.layout, Datacenter: g.Datacenter,
+		Tolerance: p.tolerance, Look: p.slowestLook(), Strict: p.strict, Log: c.Log,
 		Time: f.m, Random: g.Random, Host: "host", PID: 1, // containers are all alike
 	}
-	if p.clock {
-		c.Slots.Store = clocked{client{f.m}}
+	switch {
+	case p.regime != Reasserted || p.look == 0:
+	case r.IntN(8) == 0:
+		c.Slots.Look = p.look / 2 // less than its look: to be refused
+	case r.IntN(2) == 0: // the pool has that of the slowest
+		c.Look, c.Slots.Look = p.look/2, p.look/2
 	}
 	if worker := int64(f.m.id); worker <= p.layout.MaxWorker() && r.IntN(8) == 0 {
 		f.pinned = &worker // nobody else is told to have it
@@ -160,6 +176,7 @@ func (f *firnProcess) settings(l *life) lease.Config {
 		c.Slots.Pinned, l.pinned = f.pinned, true
 		c.Slots.PinnedAhead = r.IntN(2) == 0 && p.regime != Reasserted && p.strict == 0 // it takes over
 	}
+	l.bounds(&c, p)
 	return c
 }
 
@@ -183,14 +200,18 @@ func (f *firnProcess) run(l *life) {
 		cfg := f.settings(l)
 		l.config = describe(&cfg)
 		w.trace.say(f.m, "starts: %s", l.config)
-		slots, err := lease.NewSlots(cfg.Slots)
+		source, err := f.source(l, &cfg)
 		if err != nil {
 			w.oracle.find("settings", f.m, "%v", err)
 			return
 		}
-		ctx, cancel := f.m.WithTimeout(context.Background(), 2*time.Minute)
-		kept, err := lease.Keep(ctx, &watched{slots, l}, cfg)
+		w.faults.reach(f.m, begun, true, &fate{})
+		w.faults.reach(f.m, begun, false, &fate{})
+		ctx, cancel := f.m.WithTimeout(context.Background(), joinPatience)
+		from := f.m.start()
+		kept, err := lease.Keep(ctx, source, cfg)
 		cancel()
+		w.oracle.waited(l, "joining", from, joinPatience+slack)
 		if err != nil {
 			l.last = err
 			w.trace.say(f.m, "cannot start: %v", err)
@@ -202,6 +223,26 @@ func (f *firnProcess) run(l *life) {
 		f.live(l, kept)
 	}
 }
+
+// joinPatience is how long a process tries to join before it begins anew.
+const joinPatience = 2 * time.Minute
+
+// source is where the process has its worker from.
+func (f *firnProcess) source(l *life, cfg *lease.Config) (lease.Source, error) {
+	if f.m.w.plan.source != "" {
+		return &watched{&own{f.m, l}, l}, nil
+	}
+	slots, err := lease.NewSlots(cfg.Slots)
+	return &watchedSlots{watched{slots, l}, below{slots}}, err
+}
+
+// watchedSlots are watched and have what else [lease.Keep] asks slots for.
+type watchedSlots struct {
+	watched
+	below
+}
+
+type below struct{ *lease.Slots }
 
 // live issues ids until it is time to leave, and then closes.
 func (f *firnProcess) live(l *life, kept *lease.Lease) {
@@ -243,8 +284,10 @@ func (f *firnProcess) close(l *life) {
 	l.closed = true
 	w := f.m.w
 	ctx, cancel := f.m.WithTimeout(context.Background(), 30*time.Second)
+	from := f.m.start()
 	err := l.kept.Close(ctx)
 	cancel()
+	w.oracle.waited(l, "closing", from, time.Minute)
 	w.trace.say(f.m, "has left: %v", err)
 	w.oracle.documented(f.m, err)
 	if _, err := l.kept.Next(); !errors.Is(err, firn.ErrClosed) {
@@ -255,7 +298,6 @@ func (f *firnProcess) close(l *life) {
 // call asks for ids as callers do, until it is time to leave.
 func (f *firnProcess) call(l *life, kept *lease.Lease, buffer *prefetch.Buffer[firn.ID]) {
 	w := f.m.w
-	gen := kept.Generator()
 	var ids [16]firn.ID
 	for !l.asked {
 		for range 1 + w.choices.IntN(6) {
@@ -266,36 +308,47 @@ func (f *firnProcess) call(l *life, kept *lease.Lease, buffer *prefetch.Buffer[f
 			n := w.choices.IntN(8)
 			// The first reading of these calls is made without a lock.
 			w.running.loose = n < 7 && !l.virtual
-			switch {
-			case n < 4:
-				before := l.most
-				id, err := gen.Next()
-				f.got(l, before, err, id)
-			case n < 5:
-				before := l.most
-				ctx, cancel := f.m.WithTimeout(context.Background(), time.Duration(w.choices.Int64N(int64(time.Second))))
-				id, err := gen.NextContext(ctx)
-				cancel()
-				f.got(l, before, err, id)
-			case n < 7:
-				before := l.most
-				run, err := gen.Take(context.Background(), 1+w.choices.IntN(len(ids)))
-				f.got(l, before, err, run.AppendTo(ids[:0])...)
-			case buffer != nil:
-				if id, ok := buffer.TryNext(); ok {
-					w.oracle.id(l, id)
-				}
-			default:
-				before := l.most
-				ctx, cancel := f.m.WithTimeout(context.Background(), time.Second)
-				n, err := kept.Fill(ctx, ids[:1+w.choices.IntN(len(ids))])
-				cancel()
-				f.got(l, before, nil, ids[:n]...)
-				f.failed(l, err)
-			}
+			f.ask(l, kept, buffer, n, ids[:])
 			w.running.loose = false
 		}
-		f.m.rest(l, seldom(w.choices, w.plan.think))
+		f.m.rest(l, seldom(w.choices, w.think()))
+	}
+}
+
+// ask makes one of the calls there are for ids.
+func (f *firnProcess) ask(l *life, kept *lease.Lease, buffer *prefetch.Buffer[firn.ID], n int, ids []firn.ID) {
+	w := f.m.w
+	gen, before, from := kept.Generator(), l.most, f.m.start()
+	switch {
+	case n < 4:
+		id, err := gen.Next()
+		f.got(l, before, err, id)
+		w.oracle.waited(l, "Next", from, l.patience)
+	case n < 5:
+		d := time.Duration(w.choices.Int64N(int64(time.Second)))
+		ctx, cancel := f.m.WithTimeout(context.Background(), d)
+		id, err := gen.NextContext(ctx)
+		cancel()
+		f.got(l, before, err, id)
+		w.oracle.waited(l, "NextContext", from, d+slack)
+	case n < 7:
+		run, err := gen.Take(context.Background(), 1+w.choices.IntN(len(ids)))
+		f.got(l, before, err, run.AppendTo(ids[:0])...)
+		w.oracle.waited(l, "Take", from, l.patience)
+	case buffer != nil:
+		if id, ok := buffer.TryNext(); ok {
+			lag := l.lag
+			l.lag = true // it was made a while ago
+			w.oracle.id(l, id)
+			l.lag = lag
+		}
+	default:
+		ctx, cancel := f.m.WithTimeout(context.Background(), time.Second)
+		n, err := kept.Fill(ctx, ids[:1+w.choices.IntN(len(ids))])
+		cancel()
+		f.got(l, before, nil, ids[:n]...)
+		f.failed(l, err)
+		w.oracle.waited(l, "Fill", from, time.Second+slack)
 	}
 }
 
@@ -360,13 +413,14 @@ func (f *firnProcess) leave(l *life) {
 
 // watched tells the oracle what a source grants.
 type watched struct {
-	*lease.Slots
+	lease.Source
 	l *life
 }
 
 func (s *watched) Acquire(ctx context.Context, ask lease.Ask) (firn.Grant, error) {
-	g, err := s.Slots.Acquire(ctx, ask)
+	g, err := s.Source.Acquire(ctx, ask)
 	s.l.refused = err
+	s.l.m.w.cover.failed(err)
 	if err == nil {
 		s.l.m.w.oracle.granted(s.l, g)
 	}
@@ -374,7 +428,8 @@ func (s *watched) Acquire(ctx context.Context, ask lease.Ask) (firn.Grant, error
 }
 
 func (s *watched) Renew(ctx context.Context, held firn.Grant, ask lease.Ask) (firn.Grant, error) {
-	g, err := s.Slots.Renew(ctx, held, ask)
+	g, err := s.Source.Renew(ctx, held, ask)
+	s.l.m.w.cover.failed(err)
 	if err == nil {
 		s.l.m.w.oracle.renewed(s.l, held, g)
 	} else if !errors.Is(err, lease.ErrLost) && g != held {
@@ -383,15 +438,21 @@ func (s *watched) Renew(ctx context.Context, held firn.Grant, ask lease.Ask) (fi
 	return g, err
 }
 
+func (s *watched) Look(ctx context.Context, held firn.Grant) error {
+	err := s.Source.Look(ctx, held)
+	s.l.m.w.cover.failed(err)
+	return err
+}
+
 func (s *watched) Release(ctx context.Context, held firn.Grant, last firn.Tick) error {
 	s.l.m.w.oracle.released(s.l, held, last)
-	return s.Slots.Release(ctx, held, last)
+	return s.Source.Release(ctx, held, last)
 }
 
 // takeAll has newcomers take every worker there is, after everybody has left.
 func (m *machine) takeAll() {
 	w := m.w
-	if m.proc == nil || w.plan.process != "firn" {
+	if w.plan.process != "firn" || w.plan.source != "" || w.plan.ended(w) || w.plan.short {
 		return
 	}
 	p := &w.plan
@@ -401,13 +462,11 @@ func (m *machine) takeAll() {
 	m.spawn("newcomer", func() {
 		defer func() { done = true }()
 		for datacenter := range p.layout.MaxDatacenter() + 1 {
+			l.datacenter = datacenter
 			for range p.layout.MaxWorker() + 1 {
 				c := lease.SlotsConfig{
-					Store: client{m}, Pool: pool, Layout: p.layout, Datacenter: datacenter,
+					Store: m.client(), Pool: pool, Layout: p.layout, Datacenter: datacenter,
 					Tolerance: p.tolerance, Look: p.slowestLook(), Strict: p.strict, Time: m, Random: w.library.Uint64, Host: newcomer, PID: 1,
-				}
-				if p.clock {
-					c.Store = clocked{client{m}}
 				}
 				slots, err := lease.NewSlots(c)
 				if err != nil {

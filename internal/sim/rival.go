@@ -58,8 +58,8 @@ func (r *rival) numbered(l *life, token string) *numbered {
 		if l.asked {
 			return nil
 		}
-		_, err := ask(context.Background(), r.m, rivalKey(worker), false, func([]store.Entry) (bool, error) {
-			return true, w.store.take(rivalKey(worker), token, w.plan.window)
+		_, err := ask(context.Background(), request{m: r.m, op: "write", key: rivalKey(worker)}, func(s *side, _ []store.Entry) (bool, error) {
+			return true, s.take(rivalKey(worker), token, w.plan.window)
 		})
 		if errors.Is(err, store.ErrConflict) {
 			continue
@@ -83,8 +83,8 @@ func (n *numbered) beat() {
 		if err := n.m.Sleep(context.Background(), w.plan.window/beats); err != nil || n.gone {
 			return
 		}
-		_, err := ask(context.Background(), n.m, rivalKey(n.worker), false, func([]store.Entry) (bool, error) {
-			return true, w.store.prolong(rivalKey(n.worker), n.token, w.plan.window)
+		_, err := ask(context.Background(), request{m: n.m, op: "write", key: rivalKey(n.worker)}, func(s *side, _ []store.Entry) (bool, error) {
+			return true, s.prolong(rivalKey(n.worker), n.token, w.plan.window)
 		})
 		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) {
 			w.trace.say(n.m, "has lost worker %d", n.worker)
@@ -103,7 +103,7 @@ func (n *numbered) issue() {
 				w.oracle.id(n.l, id)
 			}
 		}
-		n.m.rest(n.l, seldom(w.choices, w.plan.think))
+		n.m.rest(n.l, seldom(w.choices, w.think()))
 	}
 	n.gone = true
 }
@@ -136,15 +136,15 @@ func (n *numbered) next() (firn.ID, bool) {
 // giveBack removes the number, if it is still its own.
 func (n *numbered) giveBack() {
 	w := n.m.w
-	_, err := ask(context.Background(), n.m, rivalKey(n.worker), false, func([]store.Entry) (bool, error) {
-		return true, w.store.drop(rivalKey(n.worker), n.token)
+	_, err := ask(context.Background(), request{m: n.m, op: "write", key: rivalKey(n.worker)}, func(s *side, _ []store.Entry) (bool, error) {
+		return true, s.drop(rivalKey(n.worker), n.token)
 	})
 	w.trace.say(n.m, "gives back worker %d: %v", n.worker, err)
 }
 
 // What follows are the store's times to live, which Firn makes no use of.
 
-func (s *register) take(key, token string, ttl time.Duration) error {
+func (s *side) take(key, token string, ttl time.Duration) error {
 	if _, err := s.get(s.entries, key); err == nil {
 		return store.ErrConflict
 	}
@@ -153,15 +153,15 @@ func (s *register) take(key, token string, ttl time.Duration) error {
 	if ok {
 		old = s.entries[i].Revision // expired
 	}
-	delete(s.expires, key)
+	delete(s.w.store.expires, key)
 	if _, err := s.swap(key, old, []byte(token)); err != nil {
 		return err
 	}
-	s.expires[key] = s.w.now + int64(ttl)
+	s.w.store.expires[key] = s.w.now + int64(ttl)
 	return nil
 }
 
-func (s *register) prolong(key, token string, ttl time.Duration) error {
+func (s *side) prolong(key, token string, ttl time.Duration) error {
 	e, err := s.get(s.entries, key)
 	switch {
 	case err != nil:
@@ -169,11 +169,11 @@ func (s *register) prolong(key, token string, ttl time.Duration) error {
 	case string(e.Value) != token:
 		return store.ErrConflict
 	}
-	s.expires[key] = s.w.now + int64(ttl)
+	s.w.store.expires[key] = s.w.now + int64(ttl)
 	return nil
 }
 
-func (s *register) drop(key, token string) error {
+func (s *side) drop(key, token string) error {
 	e, err := s.get(s.entries, key)
 	switch {
 	case err != nil:
@@ -181,6 +181,6 @@ func (s *register) drop(key, token string) error {
 	case string(e.Value) != token:
 		return store.ErrConflict
 	}
-	s.expires[key] = s.w.now
+	s.w.store.expires[key] = s.w.now
 	return nil
 }

@@ -49,7 +49,7 @@ func (s *shrinking) try(change func(*Options)) bool {
 // anything was.
 func (s *shrinking) smaller() bool {
 	any := false
-	if at := s.best.Finding.Step; at < s.options.Steps {
+	if at := s.best.Finding.Step; s.options.Steps == 0 || at < s.options.Steps {
 		any = s.try(func(o *Options) { o.Steps = at }) || any
 	}
 	for n := 1; n < s.best.Machines; n++ {

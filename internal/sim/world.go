@@ -19,17 +19,20 @@ type world struct {
 	plan  plan
 	trace *trace
 
-	now      int64 // true time, in ns since noon; no process sees it
-	events   queue
-	steps    int
-	machines []*machine
-	store    *register
-	oracle   oracle
-	quiet    bool // the faults are over
-	ending   bool // nobody comes any more
+	now       int64 // true time, in ns since noon; no process sees it
+	events    queue
+	steps     int
+	machines  []*machine
+	store     *register
+	oracle    oracle
+	authority authority
+	quiet     bool // the faults are over
+	ending    bool // nobody comes any more
+	lives     uint64
 
 	latencies, choices, library *rand.Rand
 	faults                      faults
+	cover                       cover
 	running                     *task
 }
 
@@ -41,20 +44,36 @@ const (
 	streamChoices
 	streamLibrary
 	streamFaults
+	streamServers
+	streamChange
+	streamCorpus
 )
 
 func stream(seed, purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, purpose)) }
 
+// How many steps a history has before its faults end.
+const (
+	usualSteps = 10_000
+	smallSteps = 3_000
+)
+
 // Run plays one history and returns what was found.
 func Run(o Options) Result {
-	w := &world{
-		Options:   o.filled(),
-		latencies: stream(o.Seed, streamLatency), choices: stream(o.Seed, streamChoices), library: stream(o.Seed, streamLibrary),
-	}
+	w := &world{Options: o.filled()}
 	w.trace = newTrace(w)
+	w.cover.w = w
 	w.plan = draw(w.Options)
+	if w.Steps == 0 {
+		w.Steps = usualSteps
+		if w.plan.small {
+			w.Steps = smallSteps
+		}
+	}
+	seed := o.Seed + w.plan.again
+	w.latencies, w.choices, w.library = stream(seed, streamLatency), stream(seed, streamChoices), stream(seed, streamLibrary)
 	w.store = newRegister(w)
 	w.oracle = newOracle(w)
+	w.authority = authority{}
 	w.trace.say(nil, "%v", &w.plan)
 	for i := range w.plan.machines {
 		m := newMachine(w, i)
@@ -119,12 +138,12 @@ func (w *world) settle() {
 		m.mend()
 	}
 	p := &w.plan
-	w.pass(3*p.window + 2*p.strict + 2*p.grace + 2*maxPause + time.Minute)
+	w.pass(3*p.window + 2*p.strict + 2*p.grace() + 2*maxPause + time.Minute)
 	before := make([]int, len(w.machines))
 	for i, m := range w.machines {
 		before[i] = m.made
 	}
-	w.pass(p.window + p.strict + 2*p.grace + 2*time.Minute)
+	w.pass(p.window + p.strict + 2*p.grace() + 2*time.Minute)
 	for i, m := range w.machines {
 		if m.made == before[i] && !w.oracle.stopped() {
 			w.oracle.stuck(m)
@@ -134,10 +153,19 @@ func (w *world) settle() {
 	for _, m := range w.machines {
 		m.retire()
 	}
-	w.pass(3*p.window + 2*p.strict + 2*p.grace + time.Minute)
+	w.pass(3*p.window + 2*p.strict + 2*p.grace() + time.Minute)
 	if !w.oracle.stopped() {
 		w.machines[0].takeAll()
 	}
+}
+
+// think is how long callers rest between calls: longer once the faults are over, as
+// there is only progress to see.
+func (w *world) think() time.Duration {
+	if w.quiet {
+		return min(8*w.plan.think, 5*time.Second)
+	}
+	return w.plan.think
 }
 
 // after has do happen some time from now.
@@ -155,13 +183,12 @@ func seldom(r *rand.Rand, mean time.Duration) int64 {
 
 func (w *world) clock() string { return fmt.Sprintf("%12.6f", float64(w.now)/1e9) }
 
-// trueTick is the tick of the true time.
-func (w *world) trueTick() firn.Tick {
-	tick, err := w.plan.layout.Tick(noon.Add(time.Duration(w.now)))
-	if err != nil {
-		return 0
-	}
-	return tick
+// trueTick is the tick of the true time, also where the layout has none any more.
+func (w *world) trueTick() firn.Tick { return w.tickAt(w.now) }
+
+func (w *world) tickAt(now int64) firn.Tick {
+	l := &w.plan.layout
+	return firn.Tick((noon.UnixNano() - l.Epoch().UnixNano() + now) / int64(l.Unit()))
 }
 
 // An event is something that happens at a time: a task goes on, or do.

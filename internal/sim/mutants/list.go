@@ -19,23 +19,40 @@ var mutants = []mutant{
 	},
 	{
 		name: "the fence moves before the write is confirmed", regime: sim.Durable,
-		edits: []edit{{
-			"lease/lease.go", "		held, err = l.source.Renew(ctx, held, ask)\n",
-			"		hasty := held\n		hasty.Through = ask.fence(held.After, l.cfg.Generator.Layout)\n		l.renewed(hasty)\n		held, err = l.source.Renew(ctx, held, ask)\n",
-		}},
+		edits: []edit{
+			{"lease/lease.go", "\t\theld, err = l.source.Renew(ctx, held, ask)\n", "\t\thasty := held\n\t\thasty.Through = ask.fence(held.After, l.cfg.Generator.Layout)\n\t\tl.renewed(hasty)\n\t\theld, err = l.source.Renew(ctx, held, ask)\n"},
+		},
 	},
 	{
-		name: "a lost answer is taken for a yes", regime: sim.Durable,
-		edits: []edit{{"lease/holding.go", "	for try := range maxReadBacks {", "	if err != nil {\n		return old, nil\n	}\n	for try := range maxReadBacks {"}},
+		name: "a write whose outcome is unknown counts", regime: sim.Durable,
+		edits: []edit{
+			{"internal/register/register.go", "\tr.known = false\n\tswitch {\n\tcase err == nil:\n", "\tr.known = false\n\tif err != nil && !store.Unapplied(err) {\n\t\te, err = store.Entry{Key: r.Key, Value: value}, nil\n\t}\n\tswitch {\n\tcase err == nil:\n"},
+		},
+	},
+	{
+		name: "a renewal counts before it is confirmed", regime: sim.Durable,
+		edits: []edit{
+			{"lease/holding.go", "\tif err != nil {\n\t\treturn held, fmt.Errorf(\"lease: keep worker", "\tif err != nil && !errors.Is(err, store.ErrUnavailable) {\n\t\treturn held, fmt.Errorf(\"lease: keep worker"},
+		},
+	},
+	{
+		name: "what is read back counts as confirmed", regime: sim.Durable,
+		edits: []edit{
+			{"internal/register/register.go", "\t\tcase value == nil && !r.Ours():\n\t\t\treturn r.found, nil\n", "\t\tcase value == nil, r.Ours():\n\t\t\treturn r.found, nil\n"},
+		},
 	},
 	{
 		name: "a lost answer is taken for a no", regime: sim.Durable,
-		edits:    []edit{{"lease/holding.go", "	for try := range maxReadBacks {", "	if err != nil {\n		return 0, store.ErrConflict\n	}\n	for try := range maxReadBacks {"}},
+		edits: []edit{
+			{"internal/register/register.go", "\t\tcase !conflict:\n\t\t\tfaults++\n\t\t\topen = err\n", "\t\tcase !conflict:\n\t\t\treturn store.Entry{}, store.ErrConflict\n"},
+		},
 		harmless: "a claim goes on elsewhere, its slot unused until the fence; a holder looks, and finds its own token",
 	},
 	{
 		name: "a slot given back forgets its fence", regime: sim.Durable,
-		edits: []edit{{"lease/holding.go", "h.fence = min(fence, h.fence)\n", "h.fence = -1\n"}},
+		edits: []edit{
+			{"lease/core.go", "\tm.fence = min(h.fence, last)\n", "\tm.fence = -1\n"},
+		},
 	},
 	{
 		name: "a slot is given back a tick before its last", regime: sim.Durable,
@@ -66,25 +83,34 @@ var mutants = []mutant{
 	},
 	{
 		name: "a renewal ignores the owner", regime: sim.Durable,
-		edits: []edit{{"lease/holding.go", "if slot.Owner != s.token || slot.Free {", "if slot.Owner == \"\" {"}},
+		edits: []edit{
+			{"lease/core.go", "\tcase found.Owner != r.token || found.Free:\n\t\treturn m, r.taken(h, found)\n", "\tcase found.Owner == \"\":\n\t\treturn m, r.taken(h, found)\n"},
+		},
 	},
 	{
 		name: "a renewal may lower the fence", regime: sim.Durable,
-		edits:    []edit{{"lease/holding.go", "h.fence = max(h.fence, fence)", "h.fence = fence"}},
+		edits: []edit{
+			{"lease/core.go", "\t\tm.fence = max(h.fence, wish)\n\t\tm.write = m.fence > h.fence\n", "\t\tm.fence = wish\n\t\tm.write = m.fence != h.fence\n"},
+		},
 		harmless: "one is due only when half of the window is left, and asks for a whole one",
 	},
 	{
 		name: "a claim writes over whatever is there", regime: sim.Durable,
-		edits: []edit{{
-			"lease/claim.go", "	h.revision, err = s.write(ctx, slot.Worker, slot.revision, h, false)\n",
-			"	there, err := s.cfg.Store.Get(ctx, slotKey(s.cfg.Pool, s.cfg.Layout, s.cfg.Datacenter, slot.Worker))\n" +
-				"	if err != nil {\n		there.Revision = slot.revision\n	}\n" +
-				"	h.revision, err = s.write(ctx, slot.Worker, there.Revision, h, false)\n",
-		}},
+		edits: []edit{
+			{"lease/claim.go", "\t\tif found.Revision != slot.revision && !reg.Ours() {\n\t\t\treturn nil, errAgain // another was quicker\n\t\t}\n", ""},
+		},
 	},
 	{
 		name: "a claim does not begin after the fence it found", regime: sim.Durable,
-		edits: []edit{{"lease/claim.go", "	after := slot.Fence\n", "	after := firn.Tick(-1)\n"}},
+		edits: []edit{
+			{"lease/core.go", "after: max(slot.Fence, above)}", "after: max(-1, above)}"},
+		},
+	},
+	{
+		name: "a claim begins at the tick of the fence it found", regime: sim.Durable,
+		edits: []edit{
+			{"lease/core.go", "after: max(slot.Fence, above)}", "after: max(slot.Fence-1, -1, above)}"},
+		},
 	},
 	{
 		name: "slots are claimed before their fence has passed", regime: sim.Durable,
@@ -92,15 +118,21 @@ var mutants = []mutant{
 	},
 	{
 		name: "the wrong-clock guard is gone", regime: sim.Durable,
-		edits: []edit{{"lease/clock.go", "	if !ok {\n		return s.read(), nil\n", "	if !ok || clock != nil {\n		return s.read(), nil\n"}},
+		edits: []edit{
+			{"lease/clock.go", "\tif !ok {\n\t\treturn s.check(s.read()), nil\n", "\tif !ok || clock != nil {\n\t\treturn s.check(s.read()), nil\n"},
+		},
 	},
 	{
 		name: "a fence follows a clock that has been put right", regime: sim.Durable,
-		edits: []edit{{"lease/clock.go", "then.Sub(wall) > s.cfg.Tolerance", "then.Sub(wall) > 1<<62"}},
+		edits: []edit{
+			{"lease/clock.go", "then.Sub(wall) > s.cfg.Tolerance", "then.Sub(wall) > 1<<62"},
+		},
 	},
 	{
 		name: "the end of a lost claim touches a later one of the same worker", regime: sim.Durable,
-		edits: []edit{{"lease/holding.go", "if !ok || h.after != held.After {", "if !ok {"}},
+		edits: []edit{
+			{"lease/holding.go", "if !ok || h.after != held.After {", "if !ok {"},
+		},
 	},
 	{
 		name: "a steady clock falls back below what was issued", regime: sim.Durable,
@@ -131,64 +163,172 @@ var mutants = []mutant{
 		edits: []edit{{"prefetch/take.go", "		b.head[0] = none // a text that was issued shall not be kept alive by its batch\n		b.head = b.head[1:]\n", "		_ = none\n		if len(b.head) != 2 {\n			b.head = b.head[1:]\n		}\n"}},
 	},
 	{
-		name: "the grace of a new pool is not waited out", regime: sim.Reasserted,
-		edits: []edit{{"lease/join.go", "s.cfg.Time.Sleep(ctx, s.cfg.Grace)", "s.cfg.Time.Sleep(ctx, 1)"}},
+		name: "the grace is not waited out", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/join.go", "s.cfg.Time.Sleep(ctx, todo.wait)", "s.cfg.Time.Sleep(ctx, 1)"},
+		},
+	},
+	{
+		name: "the grace is a look, without the calls it makes", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/slots.go", "return s.cfg.Look + time.Duration(graceCalls*float64(s.cfg.Patience))", "return s.cfg.Look"},
+		},
+	},
+	{
+		name: "the calls of a look have no bound of their own", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/holding.go", "\treg.Patience = s.cfg.Patience\n", ""},
+		},
+	},
+	{
+		name: "a look may be slower than newcomers know", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/slots.go", "\tcase cfg.Look > s.cfg.Look:\n", "\tcase cfg.Look < 0:\n"},
+		},
+	},
+	{
+		name: "a pool keeps the grace of its first member", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/pool.go", "\tcase p.Grace < grace:\n", "\tcase p.Grace < 0:\n"},
+		},
+	},
+	{
+		name: "who is refused for its clock does not look at its slot", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/holding.go", "\tif err != nil {\n\t\treturn held, errors.Join(fmt.Errorf(\"lease: look at worker", "\tif err == nil && clockErr != nil {\n\t\treturn held, clockErr\n\t}\n\tif err != nil {\n\t\treturn held, errors.Join(fmt.Errorf(\"lease: look at worker"},
+		},
+	},
+	{
+		name: "a copy older than a window is trusted", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/pool.go", "unreleased > p.settled && !p.lives(now)", "unreleased < -1 && !p.lives(now)"},
+		},
+	},
+	{
+		name: "another life of the store is trusted", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/join.go", "\tif *pool.life != life {\n", "\tif *pool.life == \"none\" {\n"},
+		},
+	},
+	{
+		name: "holders that find less than was confirmed do not raise the alarm", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/join.go", "\treg := s.register(poolKey(s.cfg.Pool))\n\t_, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {\n\t\tif found.Revision == 0 {\n", "\treg := s.register(poolKey(s.cfg.Pool))\n\t_, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {\n\t\tif found.Revision != 0 {\n\t\t\treturn nil, nil\n\t\t}\n\t\tif found.Revision == 0 {\n"},
+		},
 	},
 	{
 		name: "a slot made in a store wiped meanwhile is used", regime: sim.Reasserted,
-		edits: []edit{{"lease/claim.go", "		return s.samePool(ctx, pool)\n", "		return nil\n"}},
+		edits: []edit{
+			{"lease/join.go", "\tif entry.Revision != pool.revision { // 0 if it is gone\n", "\tif entry.Revision == -1 {\n"},
+		},
 	},
 	{
 		name: "a worker that nobody knows of begins at the first tick", regime: sim.Reasserted,
-		edits: []edit{{"lease/claim.go", "after = max(after, min(ask.From-1, ask.Now+firn.Tick(s.cfg.Tolerance/s.cfg.Layout.Unit())))", "after = max(after, -1)"}},
+		edits: []edit{
+			{"lease/core.go", "\tif slot.revision == 0 && !r.trusting {\n", "\tif slot.revision < 0 && !r.trusting {\n"},
+		},
 	},
 	{
 		name: "holders do not write anew what vanished", regime: sim.Reasserted,
-		edits: []edit{{"lease/holding.go", "return s.reassert(ctx, worker, h)", "return nil"}},
+		edits: []edit{
+			{"lease/core.go", "\tcase found == nil:\n\t\tm.write, m.forgot = true, true\n", "\tcase found == nil:\n"},
+		},
+	},
+	{
+		name: "holders do not write anew the fence of an older copy", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/core.go", "\t\t// too early.\n\t\tm.write, m.forgot = true, true\n", "\t\t// too early.\n"},
+		},
 	},
 	{
 		name: "who finds its ticks granted to another goes on", regime: sim.Reasserted,
-		edits: []edit{{"lease/lease.go", "if errors.Is(cause, ErrOverlap) {", "if cause == nil {"}},
-	},
-	{
-		name: "re-assertion does not compare", regime: sim.Reasserted,
-		harmless: "within the grace there is nobody to compare with; in a strict pool the other looks before it begins",
-		edits: []edit{{
-			"lease/holding.go", "	revision, err := s.write(ctx, worker, 0, h, false)\n",
-			"	there, err := s.cfg.Store.Get(ctx, slotKey(s.cfg.Pool, s.cfg.Layout, s.cfg.Datacenter, worker))\n" +
-				"	if err != nil {\n		there.Revision = 0\n	}\n" +
-				"	revision, err := s.write(ctx, worker, there.Revision, h, false)\n",
-		}},
+		edits: []edit{
+			{"lease/lease.go", "if errors.Is(cause, ErrOverlap) {", "if cause == nil {"},
+		},
 	},
 	{
 		name: "a strict claim does not wait", regime: sim.Strict,
-		edits: []edit{{"lease/strict.go", "s.cfg.Time.Sleep(ctx, s.cfg.Strict)", "s.cfg.Time.Sleep(ctx, 1)"}},
+		edits: []edit{
+			{"lease/claim.go", "s.cfg.Time.Sleep(ctx, s.cfg.Strict)", "s.cfg.Time.Sleep(ctx, 1)"},
+		},
+	},
+	{
+		name: "the strict wait counts the tolerance once", regime: sim.Strict,
+		edits: []edit{
+			{"lease/core.go", "func (r *rules) margin() time.Duration { return 4 * r.tolerance }", "func (r *rules) margin() time.Duration { return r.tolerance }"},
+		},
+	},
+	{
+		name: "the strict wait may be shorter than the window and the margin", regime: sim.Strict,
+		edits: []edit{
+			{"lease/core.go", "\tif least := window + lead + r.margin() + 2*r.layout.Unit(); r.strict < least {", "\tif least := window + lead; r.strict < least {"},
+		},
+	},
+	{
+		name: "the clock check accepts the tolerance and the round trip", regime: sim.Strict,
+		edits: []edit{
+			{"lease/clock.go", "\tif offset.Abs() <= s.cfg.Tolerance && offset.Abs()+half > s.cfg.Tolerance {", "\tif offset.Abs() < 0 {"},
+			{"lease/clock.go", "\tif offset.Abs()+half > s.cfg.Tolerance {\n", "\tif offset.Abs() > s.cfg.Tolerance+half {\n"},
+		},
 	},
 	{
 		name: "a strict claim is not looked at after its wait", regime: sim.Strict,
-		edits: []edit{{"lease/strict.go", "if entry.Revision != h.revision { // 0 if it is gone\n		s.forget", "if entry.Revision == -1 && h.fence == 0 {\n		s.forget"}},
+		edits: []edit{
+			{"lease/core.go", "\tif found == nil || found.Owner != r.token || found.Free || found.after != h.after {\n\t\treturn move{}, r.lost(h, \"its slot changed while", "\tif found == nil && h.fence < 0 {\n\t\treturn move{}, r.lost(h, \"its slot changed while"},
+		},
+	},
+	{
+		name: "a strict claim is read after its wait, and not written", regime: sim.Strict,
+		edits: []edit{
+			{"lease/core.go", "\tm := move{holding: h, write: true}\n\tm.after = max(h.after, now-1)\n", "\tm := move{holding: h}\n\tm.after = max(h.after, now-1)\n"},
+		},
 	},
 	{
 		name: "a strict claim that vanished is written anew", regime: sim.Strict,
-		edits: []edit{{"lease/strict.go", "	if entry.Revision != h.revision { // 0 if it is gone\n		s.forget(held.Worker, held.After)\n", "	if entry.Revision == 0 {\n		return s.reassert(ctx, held.Worker, h)\n	}\n	if entry.Revision != h.revision {\n		s.forget(held.Worker, held.After)\n"}},
+		edits: []edit{
+			{"lease/core.go", "\tif found == nil || found.Owner != r.token || found.Free || found.after != h.after {\n\t\treturn move{}, r.lost(h, \"its slot changed while", "\tif found != nil && (found.Owner != r.token || found.Free || found.after != h.after) {\n\t\treturn move{}, r.lost(h, \"its slot changed while"},
+		},
 	},
 	{
-		name: "a strict holder goes on after its fence", regime: sim.Strict, slow: true,
-		edits: []edit{{"lease/strict.go", "	if s.cfg.Strict == 0 {\n		return nil\n	}\n	if now", "	if s.cfg.Strict >= 0 {\n		return nil\n	}\n	if now"}},
+		name: "a strict holder goes on after its fence", regime: sim.Strict,
+		edits: []edit{
+			{"lease/core.go", "\treturn r.strict > 0 && fence <= now+r.ticks(r.margin())+1\n", "\treturn r.strict < 0\n"},
+		},
 	},
 	{
 		name: "a strict claim that came late reaches further than newcomers wait", regime: sim.Strict,
-		edits: []edit{{"lease/claim.go", "if s.cfg.Strict > 0 { // see bounded", "if s.cfg.Strict < 0 { // see bounded"}},
+		edits: []edit{
+			{"lease/core.go", "\tif r.strict > 0 {\n\t\th.fence = min(h.fence, h.after+r.reach())\n\t}\n", ""},
+			{"lease/core.go", "\tm.fence = max(r.bounded(ask.fence(m.after, r.layout), now), m.after)\n", "\tm.fence = ask.fence(m.after, r.layout)\n"},
+		},
+	},
+	{
+		name: "a strict renewal reaches further than newcomers wait", regime: sim.Strict,
+		edits: []edit{
+			{"lease/holding.go", "wish = s.rules.bounded(now.fence(h.after, s.cfg.Layout), now.Now)", "wish = now.fence(h.after, s.cfg.Layout)"},
+		},
 	},
 	{
 		name: "a strict claim begins at what it found, not after its wait", regime: sim.Strict,
 		edits: []edit{
-			{"lease/claim.go", "		after = max(after, outwaited)\n", "		_ = outwaited\n"},
-			{"lease/claim.go", "		if grant.After < waited-1 {\n", "		if grant.After < -1 {\n"},
+			{"lease/core.go", "\t\th.after = max(h.after, ask.Now+r.ticks(r.strict)+1)\n", ""},
+			{"lease/core.go", "\tm.after = max(h.after, now-1)\n", "\tm.after = h.after\n"},
 		},
 	},
 	{
 		name: "who may count no further ahead waits for a time that is over", regime: sim.Durable,
 		edits: []edit{{"core.go", "c.layout.nanos(max(now+1, tick-c.chain.find(policyAhead).ticks))", "c.layout.nanos(tick - c.chain.find(policyAhead).ticks)"}},
+	},
+	{
+		name: "a generator reads the monotonic clock before the wall", regime: sim.Alone,
+		edits: []edit{
+			{"generator.go", "\twall = unixNanos(g.time.Wall())\n\treturn int64(g.time.Monotonic()), wall\n", "\tmono = int64(g.time.Monotonic())\n\treturn mono, unixNanos(g.time.Wall())\n"},
+		},
+	},
+	{
+		name: "a generator without a lease begins in the present tick", regime: sim.Alone,
+		edits: []edit{
+			{"generator.go", "\t\tafter = tick\n\t}\n\treturn newGenerator(cfg, Grant{Worker: cfg.Worker, After: after", "\t\tafter = tick - 1\n\t}\n\treturn newGenerator(cfg, Grant{Worker: cfg.Worker, After: after"},
+		},
 	},
 }

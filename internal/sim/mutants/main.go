@@ -74,7 +74,7 @@ func run() error {
 		if err != nil {
 			return fmt.Errorf("%d, %s: %w", i+1, m.name, err)
 		}
-		fmt.Printf("| %d | %s | %s | %s | %s |\n", i+1, m.name, m.regime, found.needed(), found.as(m))
+		fmt.Printf("| %d | %s | %s | %s | %s |\n", i+1, m.name, m.regime, found.histories(), found.as(m))
 		if found.it != (m.harmless == "") {
 			wrong = append(wrong, m.name)
 		}
@@ -106,16 +106,16 @@ func choose(only string) (map[int]bool, error) {
 // What became of a mutant.
 type outcome struct {
 	it     bool // was found
-	seed   int
+	needed int  // how many histories
 	kind   string
 	played int
 }
 
-func (o outcome) needed() string {
+func (o outcome) histories() string {
 	if !o.it {
 		return fmt.Sprintf("none in %d", o.played)
 	}
-	return fmt.Sprint(o.seed + 1)
+	return fmt.Sprint(o.needed)
 }
 
 func (o outcome) as(m mutant) string {
@@ -125,7 +125,7 @@ func (o outcome) as(m mutant) string {
 	return o.kind
 }
 
-var finding = regexp.MustCompile(`(?m)^seed (\d+), step \d+: (\w+): `)
+var finding = regexp.MustCompile(`(?m)^history (\d+), seed [\d.]+, step \d+: (\w+): `)
 
 // play builds the search with the mutant in it and lets it search.
 func (m mutant) play(dir string) (outcome, error) {
@@ -141,7 +141,7 @@ func (m mutant) play(dir string) (outcome, error) {
 	if m.harmless != "" {
 		o.played = *spared
 	}
-	// One history at a time, so that the first that fails is the first there is.
+	// One history at a time, so that the same are played each time.
 	search := exec.Command(binary, "-regime", string(m.regime), "-seeds", fmt.Sprint(o.played), "-shrink", "0", "-cores", "1")
 	search.WaitDelay = time.Second
 	out, err := search.CombinedOutput()
@@ -150,7 +150,7 @@ func (m mutant) play(dir string) (outcome, error) {
 	switch {
 	case match != nil:
 		o.it, o.kind = true, string(match[2])
-		o.seed, err = strconv.Atoi(string(match[1]))
+		o.needed, err = strconv.Atoi(string(match[1]))
 		return o, err
 	case err == nil:
 		return o, nil

@@ -1,14 +1,19 @@
 // Command search plays simulated histories until one fails, and then looks for a
-// smaller one that fails in the same way and tells its story.
+// smaller one that fails in the same way and tells its story. Histories that came to
+// situations which none came to before are changed and played again: such a history
+// is named by its seed and its changes, as 4711.3.12.
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,9 +25,11 @@ var (
 	seeds  = flag.Uint64("seeds", 1000, "how many histories to play")
 	from   = flag.Uint64("from", 0, "the seed of the first")
 	lasts  = flag.Duration("for", 0, "play for so long instead, as 2h")
-	seed   = flag.Int64("seed", -1, "play this one only")
-	regime = flag.String("regime", "", "durable, reasserted, strict, counted or unprotected (default: the first four in turn)")
-	steps  = flag.Int("steps", 10_000, "what happens in a history before its faults end")
+	seed   = flag.String("seed", "", "play this one only, as 4711 or 4711.3.12")
+	regime = flag.String("regime", "", "durable, reasserted, strict, counted, forgetful, alone or unprotected (default: all but the last in turn)")
+	only   = flag.String("only", "", "have no faults but these, as fork,crash")
+	plain  = flag.Bool("plain", false, "play one seed after the other, and change none")
+	steps  = flag.Int("steps", 0, "what happens in a history before its faults end (default: 10,000, in a small world 3,000)")
 	cores  = flag.Int("cores", runtime.GOMAXPROCS(0), "how many histories to play at a time")
 	story  = flag.Bool("trace", false, "tell the story, with -seed")
 	rival  = flag.Bool("rival", false, "play the usual design, with times to live and heartbeats, in place of Firn; count its duplicates")
@@ -37,10 +44,10 @@ func main() {
 	if err := check(); err != nil {
 		fail(err)
 	}
-	if *seed >= 0 {
-		*from, *seeds, *cores = uint64(*seed), 1, 1
+	s := search{corpus: sim.NewCorpus(*from)}
+	if *seed != "" {
+		*seeds, *cores = 1, 1
 	}
-	var s search
 	s.run()
 	fmt.Println(s.summary())
 	if s.first != nil && !*rival {
@@ -50,20 +57,30 @@ func main() {
 }
 
 func check() error {
-	switch sim.Regime(*regime) {
-	case "", sim.Durable, sim.Reasserted, sim.Strict, sim.Counted, sim.Unprotected:
-	default:
-		return fmt.Errorf("-regime %q: durable, reasserted, strict, counted and unprotected are known", *regime)
-	}
 	switch {
-	case *steps < 1:
+	case *regime != "" && !sim.Regime(*regime).Known():
+		return fmt.Errorf("-regime %q: durable, reasserted, strict, counted, forgetful, alone and unprotected are known", *regime)
+	case *steps < 0:
 		return fmt.Errorf("-steps %d: at least 1 is needed", *steps)
 	case *cores < 1:
 		return fmt.Errorf("-cores %d: at least 1 is needed", *cores)
-	case *story && *seed < 0:
+	case *story && *seed == "":
 		return errors.New("-trace tells one story: say which with -seed")
 	}
-	return nil
+	for _, name := range faults() {
+		if !slices.Contains(sim.Faults(), name) {
+			return fmt.Errorf("-only: %q is not known: %s are", name, strings.Join(sim.Faults(), ", "))
+		}
+	}
+	_, err := options().Named(cmp.Or(*seed, "0"))
+	return err
+}
+
+func faults() []string {
+	if *only == "" {
+		return nil
+	}
+	return strings.Split(*only, ",")
 }
 
 func fail(err error) {
@@ -74,23 +91,25 @@ func fail(err error) {
 // A search is what was played so far.
 type search struct {
 	begun time.Time
-	next  atomic.Uint64
 	stop  atomic.Bool
 
 	mu                   sync.Mutex
+	corpus               *sim.Corpus
+	begins               uint64
 	played, steps, ids   int
 	duplicates, stricken int // ids, and histories with at least one
 	lived                time.Duration
-	first                *sim.Result // that failed, the lowest seed
+	first                *sim.Result // that failed
+	found                sim.Options // that history
+	needed               int         // how many were played until then
 }
 
-func options(seed uint64) sim.Options {
-	return sim.Options{Seed: seed, Regime: sim.Regime(*regime), Steps: *steps, Rival: *rival, Count: *rival, Trace: *story}
+func options() sim.Options {
+	return sim.Options{Regime: sim.Regime(*regime), Steps: *steps, Only: faults(), Rival: *rival, Count: *rival, Trace: *story}
 }
 
 func (s *search) run() {
 	s.begun = time.Now()
-	s.next.Store(*from)
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt)
 	done := make(chan struct{})
@@ -127,17 +146,38 @@ func (s *search) run() {
 // play plays one history after the other.
 func (s *search) play() {
 	for !s.stop.Load() {
-		seed := s.next.Add(1) - 1
-		if *lasts == 0 && seed-*from >= *seeds {
+		o, ok := s.next()
+		if !ok {
 			return
 		}
-		s.add(sim.Run(options(seed)))
+		r := sim.Run(o)
+		s.add(o, r)
 	}
 }
 
-func (s *search) add(r sim.Result) {
+// next chooses the history to play next.
+func (s *search) next() (o sim.Options, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if *lasts == 0 && s.begins >= *seeds {
+		return o, false
+	}
+	s.begins++
+	switch o = options(); {
+	case *seed != "":
+		o, _ = o.Named(*seed) // check has read it
+	case *plain || *rival:
+		o.Seed = *from + s.begins - 1
+	default:
+		o = s.corpus.Next(o)
+	}
+	return o, true
+}
+
+func (s *search) add(o sim.Options, r sim.Result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.corpus.Learn(o, &r)
 	s.played++
 	s.steps += r.Steps
 	s.ids += r.IDs
@@ -149,8 +189,9 @@ func (s *search) add(r sim.Result) {
 	for _, line := range r.Story {
 		fmt.Println(line)
 	}
-	if r.Finding != nil && (s.first == nil || r.Seed < s.first.Seed) {
-		s.first = &r
+	if r.Finding != nil && s.first == nil {
+		s.first, s.found = &r, o
+		s.needed = s.played
 		if !*rival {
 			s.stop.Store(true)
 		}
@@ -170,7 +211,7 @@ func (s *search) summary() string {
 	if s.first == nil {
 		return text + "; nothing found"
 	}
-	return text + fmt.Sprintf("; seed %d fails", s.first.Seed)
+	return text + fmt.Sprintf("; seed %s fails", s.first.Name)
 }
 
 // maxStory is how many of the last lines of a story are told.
@@ -179,12 +220,12 @@ const maxStory = 60
 // tell shows what was found, and by which history.
 func (s *search) tell() {
 	r := s.first
-	fmt.Printf("\nseed %d, step %d: %s: %s\n  %s\n", r.Seed, r.Finding.Step, r.Finding.Kind, r.Finding.Text, r.Plan)
-	fmt.Printf("Again, with all of its story: go run ./internal/sim/search -seed %d -regime %s -steps %d -trace\n", r.Seed, r.Regime, *steps)
+	fmt.Printf("\nhistory %d, seed %s, step %d: %s: %s\n  %s\n", s.needed, r.Name, r.Finding.Step, r.Finding.Kind, r.Finding.Text, r.Plan)
+	fmt.Printf("Again, with all of its story: go run ./internal/sim/search -seed %s -regime %s%s -trace\n", r.Name, r.Regime, s.flags())
 	if *small <= 0 || *story {
 		return
 	}
-	o := options(r.Seed)
+	o := s.found
 	o.Regime = r.Regime
 	o, _ = sim.Shrink(o, *small)
 	o.Trace = true
@@ -198,6 +239,18 @@ func (s *search) tell() {
 	for _, line := range lines {
 		fmt.Println("  " + line)
 	}
+}
+
+// flags are those that make another history of a seed.
+func (s *search) flags() string {
+	text := ""
+	if *steps > 0 {
+		text += fmt.Sprintf(" -steps %d", *steps)
+	}
+	if *only != "" {
+		text += " -only " + *only
+	}
+	return text
 }
 
 func terminal() bool {

@@ -1,0 +1,215 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A moment is a step of a protocol, as the store and the clocks see it.
+type moment int
+
+const (
+	other     moment = iota
+	listed           // the pool was read
+	clockRead        // the store's clock was read
+	looked           // a slot was read
+	poolMade         // the record of a pool was made, or made anew
+	claimed          // a slot was taken that another had, or nobody
+	renewed          // a holder wrote its slot
+	released         // a slot was given back
+	readCount        // a counter was read
+	counted          // a counter was written
+	begun            // a process has begun
+	moments
+)
+
+var momentNames = [moments]string{
+	"other", "list", "clock", "look", "pool", "claim", "renewal", "release", "read of a counter", "write of a counter", "start",
+}
+
+// protocol are the moments that are aimed at, those that matter most more than once.
+var protocol = []moment{
+	listed, clockRead, looked, poolMade, claimed, claimed, claimed, renewed, renewed, renewed, released,
+}
+
+// An aim is a fault that strikes when a moment comes for the so-manieth time.
+type aim struct {
+	fault  kind
+	at     moment
+	count  int // from 1
+	delay  time.Duration
+	before bool // it strikes before the request is carried out; else after, and before the answer
+	self   bool // it strikes the process at whose moment it is; else any
+}
+
+func (a aim) String() string {
+	when, who := "after", "any"
+	if a.before {
+		when = "before"
+	}
+	if a.self {
+		who = "its"
+	}
+	return fmt.Sprintf("%v %v %s %s %d (%s process)", a.fault, a.delay, when, momentNames[a.at], a.count, who)
+}
+
+func (p *plan) drawAims(r *rand.Rand, faults []kind) {
+	if len(faults) == 0 {
+		return
+	}
+	for range r.IntN(4) {
+		p.aims = append(p.aims, p.drawAim(r, faults))
+	}
+}
+
+func (p *plan) drawAim(r *rand.Rand, faults []kind) aim {
+	a := aim{
+		fault: faults[r.IntN(len(faults))], count: 1 + int(float64(16)*r.Float64()*r.Float64()),
+		before: r.IntN(2) == 0, self: r.IntN(2) == 0, delay: p.aimDelay(r),
+	}
+	if n := len(p.aims); n > 0 && r.IntN(2) == 0 { // two faults at one moment
+		last := p.aims[n-1]
+		a.at, a.count, a.before = last.at, last.count, last.before
+		return a
+	}
+	switch p.process {
+	case "counting":
+		a.at = pick(r, readCount, counted, counted)
+	case "firn":
+		a.at = pick(r, protocol...)
+	default:
+		a.at, a.before, a.self = begun, true, true
+		if k := pick(r, atClock, crash); r.IntN(2) == 0 && slices.Contains(faults, k) {
+			a.fault = k // what matters while a generator is made
+		}
+	}
+	return a
+}
+
+// aimDelay is none, or a part of what the protocol waits for.
+func (p *plan) aimDelay(r *rand.Rand) time.Duration {
+	switch r.IntN(4) {
+	case 0:
+		return time.Duration(r.Int64N(int64(4*p.latency) + 1))
+	case 1:
+		return time.Duration(r.Int64N(int64(p.window) + 1)).Round(time.Millisecond)
+	default:
+		return 0
+	}
+}
+
+// momentOf says which step of a protocol a request is.
+func momentOf(s *side, op, key string, value []byte) moment {
+	switch {
+	case op == "clock":
+		return clockRead
+	case op == "list":
+		return listed
+	case strings.HasPrefix(key, "firn/"+pool+"/slot/"):
+		if op == "get" {
+			return looked
+		}
+		return slotWrite(s, key, value)
+	case strings.HasPrefix(key, "firn/"+pool+"/"):
+		return poolMade
+	case op == "get":
+		return readCount
+	default:
+		return counted
+	}
+}
+
+// slotWrite tells the writes of a slot apart.
+func slotWrite(s *side, key string, value []byte) moment {
+	switch {
+	case bytes.Contains(value, []byte(`"free":true`)):
+		return released
+	default:
+		i, ok := find(s.entries, key)
+		if ok && bytes.Equal(ownerOf(s.entries[i].Value), ownerOf(value)) {
+			return renewed
+		}
+		return claimed
+	}
+}
+
+// ownerOf is who a record of a slot names.
+func ownerOf(value []byte) []byte {
+	_, rest, _ := bytes.Cut(value, []byte(`"owner":"`))
+	owner, _, _ := bytes.Cut(rest, []byte(`"`))
+	return owner
+}
+
+// fate is what aimed faults do to one request.
+type fate struct{ hang, lost, late, unconfirmed, misreport, echo bool }
+
+// reach notes that a moment has come and has the faults strike that are aimed at it.
+func (f *faults) reach(m *machine, at moment, before bool, fate *fate) {
+	w := f.w
+	if before {
+		f.moments[at]++
+	}
+	if w.quiet {
+		return
+	}
+	for i := range w.plan.aims {
+		a := &w.plan.aims[i]
+		if a.at != at || a.before != before || f.moments[at] != a.count || f.aimed[i] {
+			continue
+		}
+		f.aimed[i] = true
+		if a.fault == hang && !w.mayHang(m) {
+			continue
+		}
+		if !f.next(a.fault) {
+			continue
+		}
+		w.trace.say(m, "aimed: %v", a)
+		if a.fault == atClock {
+			m.readings = 1 + f.detail[atClock].IntN(3)
+		}
+		if fate.strike(a.fault) {
+			continue
+		}
+		struck := m
+		if !a.self {
+			struck = w.machines[f.detail[a.fault].IntN(len(w.machines))]
+		}
+		if a.delay == 0 && w.running == nil { // else a process would crash itself in the middle
+			f.happen(a.fault, struck)
+			continue
+		}
+		w.after(int64(a.delay), func() {
+			if !w.quiet {
+				f.last = a.fault
+				f.happen(a.fault, struck)
+			}
+		})
+	}
+}
+
+// strike has a fault strike the request itself, if it is one of those that do.
+func (f *fate) strike(k kind) bool {
+	switch k {
+	case hang, lostRequest:
+		f.hang = true
+	case lostAnswer:
+		f.lost = true
+	case unconfirmed:
+		f.unconfirmed = true
+	case misreport:
+		f.misreport = true
+	case echo:
+		f.echo = true
+	case slow:
+		f.late = true
+	case refused, stale, atClock: // they have other places where they strike
+	default:
+		return false
+	}
+	return true
+}

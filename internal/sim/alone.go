@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/lease"
+)
+
+// An alone process has a worker number that nobody else has, and no store: all that
+// keeps its lives apart is its clock, which does not go back.
+type alone struct{ m *machine }
+
+func (*alone) leave(*life) {}
+
+func (a *alone) run(l *life) {
+	m, w := a.m, a.m.w
+	l.grants = nil
+	w.faults.reach(m, begun, true, &fate{})
+	cfg := a.settings(l)
+	gen, end, err := a.begin(cfg)
+	if err != nil {
+		l.last = err
+		w.oracle.documented(m, err)
+		m.rest(l, seldom(w.choices, 5*time.Second))
+		return
+	}
+	l.last = nil
+	w.faults.reach(m, begun, false, &fate{})
+	for !l.asked {
+		for range 1 + w.choices.IntN(6) {
+			w.steps++
+			w.running.loose = true
+			from := m.start()
+			id, err := gen.Next()
+			w.running.loose = false
+			w.oracle.waited(l, "Next", from, l.patience)
+			if err != nil {
+				l.last = err
+				w.oracle.documented(m, err)
+				continue
+			}
+			l.last = nil
+			w.oracle.id(l, id)
+		}
+		m.rest(l, seldom(w.choices, w.think()))
+	}
+	end()
+}
+
+func (a *alone) settings(l *life) lease.Config {
+	r, p := a.m.w.choices, &a.m.w.plan
+	c := lease.Config{Window: p.window, Look: p.look}
+	g := &c.Generator
+	g.Layout, g.Time, g.Random = p.layout, a.m, a.m.w.library.Uint64
+	g.Worker = int64(a.m.id)
+	g.Start = pick(r, firn.StartCarry, firn.StartZero, firn.StartRandom)
+	// The next life must have it too: it is what the time of the last ends with.
+	g.Ahead = pick(stream(a.m.w.Seed, streamServers<<16|uint64(a.m.id)), 0, -1, time.Second)
+	if r.IntN(3) == 0 {
+		g.Clock = firn.Wall
+	}
+	l.bounds(&c, p)
+	l.lead += g.Lead() + p.layout.Unit() // it begins above what an earlier life can have reached
+	l.config = describe(&c)
+	return c
+}
+
+// begin makes the generator, and returns what ends it.
+func (a *alone) begin(cfg lease.Config) (*firn.Generator, func(), error) {
+	w := a.m.w
+	if w.choices.IntN(2) == 0 {
+		gen, err := firn.New(cfg.Generator)
+		if err != nil {
+			return nil, nil, err
+		}
+		w.trace.say(a.m, "starts without a lease: %s", describe(&cfg))
+		return gen, func() { gen.Stop() }, nil
+	}
+	kept, err := lease.Keep(context.Background(), lease.Fixed(a.m.id), cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	w.trace.say(a.m, "starts with a fixed worker: %s", describe(&cfg))
+	return kept.Generator(), func() {
+		err := kept.Close(context.Background())
+		if _, after := kept.Next(); err != nil || !errors.Is(after, firn.ErrClosed) {
+			w.oracle.find("order", a.m, "Close of a fixed worker: %v, Next after it: %v", err, after)
+		}
+	}, nil
+}

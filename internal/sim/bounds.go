@@ -1,0 +1,114 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/lease"
+)
+
+// slack is what a call may take longer than it is to: a network, a scheduler, a
+// clock that runs slow.
+const slack = 2 * time.Second
+
+// switchPatience is how long a call may wait for another worker, where the policy
+// switch takes one.
+const switchPatience = 40 * time.Second
+
+// bounds says how long calls may take under a configuration, and how far the times in
+// ids may be from the clock.
+func (l *life) bounds(c *lease.Config, p *plan) {
+	g := &c.Generator
+	unit := p.layout.Unit()
+	l.lead, l.lag = 2*g.Lead()+3*unit, false // a steady clock may begin ahead by as much
+	// A small step back is waited out.
+	l.patience = 2*unit + 2*g.Lead() + slack
+	for _, policy := range g.Rollback {
+		var limit string
+		var number int64
+		switch name, settings, _ := strings.Cut(policy.String(), " "); name {
+		case "wait":
+			scan(settings, &limit, &number)
+			d, err := time.ParseDuration(limit)
+			if err != nil {
+				panic(err) // policies are no longer written as they were
+			}
+			l.patience += time.Duration(number) * d
+		case "switch":
+			l.patience += switchPatience
+		case "ahead":
+			scan(settings, &number)
+			l.lead += time.Duration(number) * unit
+		case "history":
+			l.lag = true
+		}
+	}
+	if g.Clock == firn.Virtual || c.Slots.PinnedAhead {
+		l.lead, l.patience, l.lag = -1, -1, true
+	}
+}
+
+// scan reads the settings of a policy from its text.
+func scan(settings string, into ...any) {
+	if _, err := fmt.Sscan(settings, into...); err != nil {
+		panic(err) // policies are no longer written as they were
+	}
+}
+
+// A start is when a call was made, and how many ids the process had made by then.
+type start struct {
+	at   int64
+	made int
+}
+
+func (m *machine) start() start { return start{m.w.now, m.made} }
+
+// waited compares how long a call took with how long it may: from when it was made, or
+// since the clock and the process were disturbed last.
+func (o *oracle) waited(l *life, what string, from start, most time.Duration) {
+	if most < 0 || o.w.Rival || o.w.plan.maySpoil() { // a grant may begin years ahead of the clock
+		return
+	}
+	took := time.Duration(o.w.now - max(from.at, l.m.calm))
+	// Others of the process may have been quicker: what they had was not to be had.
+	most += time.Duration(l.m.made-from.made) * o.w.plan.layout.Unit()
+	// A clock that was ahead may have led to a grant that begins ahead, within what is
+	// tolerated. And of the past that a history knows all may be used.
+	if ahead := time.Duration(l.m.most - l.m.offset()); ahead > 0 {
+		p := &o.w.plan
+		if !l.lag {
+			ahead = min(ahead, 2*p.tolerance+2*p.serverSkew)
+		}
+		most += ahead + p.layout.Unit()
+	}
+	if allowed := most + most/16; took > allowed {
+		o.find("wait", l.m, "%s took %v, and may take %v (%s)", what, took, allowed, l.config)
+	}
+}
+
+// time compares the time in an id with the true time: it is no further ahead than
+// the clock ever was, with the lead of the generator.
+func (o *oracle) time(l *life, id firn.ID, tick firn.Tick) {
+	w, m := o.w, l.m
+	now := w.trueTick()
+	if tick > now+1 && l.lead >= 0 && !w.Rival {
+		m.most = max(m.most, m.offset())
+		if most := w.tickAt(w.now + m.most + int64(l.lead+l.lead/16)); tick > most {
+			o.find("time", m, "id %s is %d ticks ahead of the true time, at most %d are to be", o.show(id), tick-now, most-now)
+		}
+	}
+	if calm := max(m.calm, l.began); !l.lag && w.now-calm > int64(usualLag) {
+		if least := w.tickAt(w.now + m.offset() - int64(lagAllowed)); tick < least-1 {
+			o.find("time", m, "id %s is %d ticks behind the clock", o.show(id), least-tick)
+		}
+	}
+}
+
+// A steady clock that was behind the wall has followed it after usualLag, if ids are
+// asked for; lagAllowed is what it may lack then.
+const (
+	usualLag   = 3 * time.Minute
+	lagAllowed = 3 * time.Second
+)

@@ -1,0 +1,81 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Options say which history to play.
+type Options struct {
+	Seed   uint64
+	Regime Regime // default: one after the other by seed
+	Steps  int    // events before the faults end; default: 10,000, in a small world 3,000
+	Rival  bool   // the usual design in place of Firn
+
+	// Changes are made to what the seed draws, one after the other: each is the
+	// seed of one.
+	Changes []uint64
+
+	// What follows makes a history smaller, to show a failure.
+	Machines int          // at most so many
+	Without  []string     // these faults do not happen
+	Only     []string     // if any: no other faults do
+	Skip     map[int]bool // nor those of these numbers
+
+	Trace bool // keep the story
+	Count bool // go on after a duplicate, and count them
+}
+
+func (o Options) filled() Options {
+	if o.Regime == "" {
+		o.Regime = Regimes[o.Seed%uint64(len(Regimes))]
+	}
+	return o
+}
+
+// Name is what a history is called: its seed and the changes made to that, as 4711.3.12.
+func (o Options) Name() string {
+	var b strings.Builder
+	fmt.Fprint(&b, o.Seed)
+	for _, c := range o.Changes {
+		fmt.Fprintf(&b, ".%d", c)
+	}
+	return b.String()
+}
+
+// Named returns o with the seed and the changes of a name.
+func (o Options) Named(name string) (Options, error) {
+	o.Changes = nil
+	for i, part := range strings.Split(name, ".") {
+		n, err := strconv.ParseUint(part, 10, 64)
+		if err != nil {
+			return o, fmt.Errorf("history %q: %q is no number", name, part)
+		}
+		if i == 0 {
+			o.Seed = n
+		} else {
+			o.Changes = append(o.Changes, n)
+		}
+	}
+	return o, nil
+}
+
+// chosen are the faults of a regime from which a history draws its own.
+func (o *Options) chosen(faults []kind) []kind {
+	if len(o.Only) == 0 {
+		return faults
+	}
+	var list []kind
+	for _, k := range faults {
+		if slices.Contains(o.Only, k.String()) {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// allows reports whether a kind of fault may happen: what is left out of a history does
+// not change what else is drawn.
+func (o *Options) allows(k kind) bool { return !slices.Contains(o.Without, k.String()) }

@@ -1,0 +1,163 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// A Regime says which faults a history has, and with that what is promised in it.
+type Regime string
+
+// The regimes. What each promises stands in the table below.
+const (
+	Durable     Regime = "durable"
+	Reasserted  Regime = "reasserted"
+	Strict      Regime = "strict"
+	Counted     Regime = "counted"
+	Forgetful   Regime = "forgetful"
+	Alone       Regime = "alone"
+	Unprotected Regime = "unprotected"
+)
+
+// Regimes are those in which nothing must be found.
+var Regimes = []Regime{Durable, Reasserted, Strict, Counted, Forgetful, Alone}
+
+// Known reports whether there is such a regime.
+func (r Regime) Known() bool {
+	_, ok := regimes[r]
+	return ok
+}
+
+// A regime is one row of the table.
+type regime struct {
+	process string // what the machines run
+	faults  []kind
+	draw    func(p *plan, r *rand.Rand) // settings of its own
+}
+
+// Groups of faults.
+var (
+	clockFaults   = []kind{backStep, forwardStep, hourStep, leap}
+	processFaults = []kind{suspend, pause, atClock, crash, leave}
+	networkFaults = []kind{cutOff, outage, slow, hang, lostRequest, lostAnswer, refused, stale, echo}
+	// serverFaults keep what was confirmed.
+	serverFaults = []kind{unlink, failover, fork, rebirth, unconfirmed, misreport}
+	// losses forget what was confirmed.
+	losses = []kind{wipe, restore, evict}
+)
+
+// regimes is the table: what is played, under which faults, and what is promised.
+var regimes = map[Regime]regime{
+	// The store keeps what it confirmed; of what it did not confirm it loses what it
+	// likes. Everything else goes wrong. Promised: no duplicate, order, progress.
+	Durable: {
+		process: "firn",
+		faults:  slices.Concat(clockFaults, processFaults, networkFaults, serverFaults, []kind{takeBack}),
+		draw: func(p *plan, r *rand.Rand) {
+			p.skew = pick(r, 100*time.Millisecond, p.tolerance/4, time.Minute)
+			p.drift = pick[int64](r, 0, 500, 50_000)
+			p.replicated = r.IntN(3) > 0
+			p.source = pick(r, "", "", "", "", "", "", "own")
+			if p.source == "" && r.IntN(6) == 0 {
+				p.embedded, p.replicated = true, false
+			}
+		},
+	},
+	// The store forgets, and the pool is not strict. Holders are alive and reach the store
+	// within the grace. Promised: no duplicate.
+	Reasserted: {
+		process: "firn",
+		faults:  []kind{leave, hourStep, hang, failover, fork, rebirth, wipe, restore},
+		draw: func(p *plan, r *rand.Rand) {
+			p.skew = 500 * time.Millisecond
+			p.drift = 20
+			p.window = pick(r, 10*time.Second, 30*time.Second, 2*time.Minute) // more than the grace, too
+			p.look = pick(r, 0, time.Second, p.longestLook())
+			p.replicated = r.IntN(3) == 0
+			if r.IntN(2) == 0 {
+				p.clock = true
+				p.never[leave] = true // a wrong clock and a holder that is gone: only strict covers both
+			} else {
+				p.never[hourStep] = true
+			}
+		},
+	},
+	// The pool is strict, and the store has clocks that are right to within the
+	// tolerance. Everything else goes wrong. Promised: no duplicate.
+	Strict: {
+		process: "firn",
+		faults: slices.Concat([]kind{backStep, forwardStep, hourStep}, processFaults,
+			[]kind{cutOff, outage, slow, hang, lostRequest, lostAnswer, refused, echo}, serverFaults, losses, []kind{takeBack}),
+		draw: drawStrict,
+	},
+	// Segments and sequences over a store that keeps what it confirmed. Promised: no
+	// duplicate, order within a process, and over all processes for sequences.
+	Counted: {
+		process: "counting",
+		faults:  slices.Concat(clockFaults, processFaults, networkFaults, serverFaults),
+		draw: func(p *plan, r *rand.Rand) {
+			drawCounting(p, r)
+			p.replicated = r.IntN(3) > 0
+		},
+	},
+	// Segments and sequences over a store that forgets. Promised: no duplicate within a
+	// process, and order there.
+	Forgetful: {
+		process: "counting",
+		faults:  slices.Concat(clockFaults, processFaults, networkFaults, serverFaults, losses),
+		draw:    drawCounting,
+	},
+	// Generators without a lease, started again and again for the same worker, and
+	// clocks that do not go back meanwhile. Promised: no duplicate.
+	Alone: {
+		process: "alone",
+		faults:  []kind{forwardStep, suspend, pause, atClock, crash, leave},
+		draw: func(p *plan, r *rand.Rand) {
+			p.skew = time.Minute
+			p.drift = pick[int64](r, 0, 20, 500)
+		},
+	},
+	// As Strict, in a pool that is not. A search that finds no duplicate here would be
+	// blind.
+	Unprotected: {
+		process: "firn",
+		faults: slices.Concat([]kind{backStep, forwardStep, hourStep}, processFaults,
+			[]kind{cutOff, outage, slow, hang, lostRequest, lostAnswer, refused, echo}, serverFaults, losses, []kind{takeBack}),
+		draw: func(p *plan, r *rand.Rand) {
+			drawStrict(p, r)
+			p.strict = 0 // but for this
+		},
+	},
+}
+
+func drawStrict(p *plan, r *rand.Rand) {
+	p.clock = true
+	p.maxLead = pick(r, 0, maxLead)
+	p.async = r.IntN(2) == 0
+	p.replicated = r.IntN(2) == 0
+	p.setStrict(r)
+	p.serverSkew = pick(r, 0, p.tolerance, p.tolerance)
+}
+
+// setStrict draws the settings that depend on each other in a strict pool. The wait is the
+// shortest that is allowed, the tolerance nearly the greatest.
+func (p *plan) setStrict(r *rand.Rand) {
+	unit := p.layout.Unit()
+	p.window = max(pick(r, 10*time.Second, 30*time.Second), 2*unit)
+	p.tolerance = (p.window - unit) / time.Duration(16+r.IntN(16))
+	// A clock beyond the tolerance is refused, unless the way to the store hides it.
+	p.skew = pick(r, p.tolerance, p.tolerance, p.tolerance+2*p.patience/3) - min(4*p.latency, p.tolerance/2)
+	p.strict = p.window + max(p.maxLead, leastLead) + 4*p.tolerance + 2*unit
+	if p.short = r.IntN(4) == 0; p.short { // to be refused
+		p.strict -= time.Duration(1+r.IntN(3)) * p.tolerance
+	}
+}
+
+func drawCounting(p *plan, r *rand.Rand) {
+	p.skew = pick(r, 100*time.Millisecond, p.tolerance/4, time.Minute)
+	p.drift = pick[int64](r, 0, 500, 50_000)
+	p.machines = 1 + p.machines/3 // each of its steps costs several exchanges with the store
+	p.think *= 4
+	p.stride = pick[int64](r, 1, 1, maxStride)
+}

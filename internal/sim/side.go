@@ -1,0 +1,176 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn/store"
+)
+
+// A side is a server of the store that answers as its primary. There is one, but for
+// the time of a fork.
+type side struct {
+	w       *world
+	name    string
+	life    string
+	entries []store.Entry // sorted by key; replaced, never changed
+	past    []version
+	clock   int64 // how far its clock is from the true time, in ns
+	gone    bool  // for good
+
+	replica *replica // that must have what is to be confirmed; nil: nobody else need
+}
+
+// A replica has what its primary had some time ago.
+type replica struct {
+	entries []store.Entry
+	has     uint64 // how many writes
+	writes  uint64 // that the primary has made
+	linked  bool
+}
+
+// A version is what the store held from a time on.
+type version struct {
+	since   int64
+	entries []store.Entry
+}
+
+const maxPast = 128
+
+// setTo gives the side other content.
+func (s *side) setTo(entries []store.Entry) {
+	s.entries = entries
+	s.past = append(s.past, version{s.w.now, entries})
+	if len(s.past) > 2*maxPast {
+		s.past = slices.Clone(s.past[maxPast:])
+	}
+}
+
+// reload gives the side and its replica other content.
+func (s *side) reload(entries []store.Entry) {
+	s.setTo(entries)
+	s.attach()
+}
+
+// attach gives the replica all that the side has.
+func (s *side) attach() {
+	if r := s.replica; r != nil {
+		r.entries, r.has, r.linked = s.entries, r.writes, true
+	}
+}
+
+func find(entries []store.Entry, key string) (int, bool) {
+	return slices.BinarySearchFunc(entries, key, func(e store.Entry, key string) int { return strings.Compare(e.Key, key) })
+}
+
+func list(entries []store.Entry, prefix string) []store.Entry {
+	first, _ := find(entries, prefix)
+	last := first
+	for last < len(entries) && strings.HasPrefix(entries[last].Key, prefix) {
+		last++
+	}
+	return entries[first:last]
+}
+
+// before is what the side held some time ago, as far as is remembered, and its
+// place in the past.
+func (s *side) before(ago int64) ([]store.Entry, int) {
+	for i := len(s.past) - 1; i >= 0; i-- {
+		if s.past[i].since <= s.w.now-ago {
+			return s.past[i].entries, i
+		}
+	}
+	if len(s.past) >= maxPast {
+		return s.past[0].entries, 0
+	}
+	return nil, -1
+}
+
+// goBack sets the side back to a place in its past. What it held since is gone for
+// good: it does not come back by being set back to that later.
+func (s *side) goBack(i int) {
+	var entries []store.Entry
+	if i >= 0 {
+		entries = s.past[i].entries
+	}
+	s.past = s.past[:i+1]
+	s.reload(entries)
+}
+
+func (s *side) get(entries []store.Entry, key string) (store.Entry, error) {
+	i, ok := find(entries, key)
+	if !ok || s.w.store.expired(key) {
+		return store.Entry{}, store.ErrNotFound
+	}
+	return entries[i], nil
+}
+
+// swap is the compare-and-swap of this side. It is not confirmed yet.
+func (s *side) swap(key string, old store.Revision, value []byte) (store.Entry, error) {
+	i, ok := find(s.entries, key)
+	var have store.Revision
+	if ok && !s.w.store.expired(key) {
+		have = s.entries[i].Revision
+	}
+	if have != old {
+		return store.Entry{}, store.ErrConflict
+	}
+	delete(s.w.store.expires, key)
+	s.w.store.revisions++
+	e := store.Entry{Key: key, Value: value, Revision: store.Revision(s.w.store.revisions)}
+	entries := slices.Clone(s.entries)
+	if ok {
+		entries[i] = e
+	} else {
+		entries = slices.Insert(entries, i, e)
+	}
+	s.setTo(entries)
+	if s.replica != nil {
+		s.replica.writes++
+	}
+	e.Life = s.life
+	return e, nil
+}
+
+// confirmPatience is how long a primary waits for its replica.
+const confirmPatience = time.Second
+
+var errUnconfirmed = fmt.Errorf("%w: the write was applied and is not confirmed", store.ErrUnavailable)
+
+// confirm tells done, once, whether the latest write will survive the side: when its
+// replica has it, or when that was waited for in vain.
+func (s *side) confirm(done func(error)) {
+	w, r := s.w, s.replica
+	if r == nil {
+		done(nil)
+		return
+	}
+	entries, number := s.entries, r.writes
+	answered := false
+	answer := func(err error) {
+		if !answered {
+			answered = true
+			done(err)
+		}
+	}
+	w.after(w.travel(), func() {
+		if !r.linked { // it lacks this one until it is attached again
+			return
+		}
+		if r.has < number {
+			r.has, r.entries = number, entries
+		}
+		w.after(w.travel(), func() { answer(nil) })
+	})
+	if w.plan.async {
+		answer(nil)
+		return
+	}
+	w.after(int64(confirmPatience), func() { answer(errUnconfirmed) })
+}
+
+// heldBy reports whether the record of a slot says that it is held.
+func heldBy(value []byte) bool { return !bytes.Contains(value, []byte(`"free":true`)) }

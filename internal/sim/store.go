@@ -1,0 +1,273 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
+)
+
+// A register is the store of a world: its servers, and what happens to them.
+type register struct {
+	w         *world
+	main      *side // that survives
+	old       *side // in a fork, the primary that was cut off; else nil
+	expires   map[string]int64
+	revisions int64 // never used again, whatever happens to the entries
+	lives     int
+	down      int64 // away until then
+	ambush    bool  // the store is wiped when what is about to be created is there already
+}
+
+func newRegister(w *world) *register {
+	s := &register{w: w, expires: map[string]int64{}}
+	s.main = s.newSide(nil)
+	return s
+}
+
+// newSide is a server with a clock and a life of its own.
+func (s *register) newSide(entries []store.Entry) *side {
+	w := s.w
+	new := &side{w: w, name: fmt.Sprint("server ", s.lives+1)}
+	new.clock = between(stream(w.Seed, streamServers<<8|uint64(s.lives)), int64(w.plan.serverSkew))
+	if w.plan.replicated {
+		new.replica = &replica{}
+	}
+	s.begin(new)
+	new.reload(entries)
+	return new
+}
+
+// begin begins a new life.
+func (s *register) begin(of *side) {
+	s.lives++
+	if !s.w.plan.lifeless {
+		of.life = fmt.Sprint("life ", s.lives)
+	}
+}
+
+// reached is the server that a request of a machine reaches: that of its side, and in
+// one of sixteen times the other, as connections come and go.
+func (s *register) reached(m *machine) *side {
+	if s.old == nil {
+		return s.main
+	}
+	if m.cutOff != (s.w.latencies.Uint64()&15 == 0) {
+		return s.old
+	}
+	return s.main
+}
+
+// suffer is what a fault does to the store.
+func (s *register) suffer(k kind, r *rand.Rand) {
+	w := s.w
+	switch k {
+	case outage:
+		d := w.faults.duration(maxPause)
+		w.trace.say(nil, "the store is away for %v", time.Duration(d))
+		s.down = max(s.down, w.now+d)
+	case unlink:
+		s.unlink(w.faults.duration(maxPause))
+	case failover:
+		if s.promote() {
+			s.endFork()
+		}
+	case fork:
+		s.fork(w.faults.duration(2*maxPause), r)
+	case rebirth:
+		s.begin(s.main)
+		w.trace.say(nil, "the store is restarted: %s", s.main.life)
+	case wipe:
+		if r.IntN(3) == 0 {
+			s.ambush = true
+			return
+		}
+		s.wipe(r.IntN(2) == 0)
+	case restore:
+		s.restore(w.faults.duration(5*time.Minute), r.IntN(2) == 0)
+	case evict:
+		s.evict(r)
+	default:
+	}
+}
+
+// unlink keeps the replica from having what is written, for a time.
+func (s *register) unlink(d int64) {
+	on := s.main
+	if on.replica == nil {
+		return
+	}
+	s.w.trace.say(nil, "its replica is cut off for %v", time.Duration(d))
+	on.replica.linked = false
+	s.w.after(d, func() {
+		if s.old != on && !on.gone {
+			on.attach()
+		}
+	})
+}
+
+// promote makes the replica the primary, with what it has. The old primary goes on
+// beside it, and confirms nothing any more, unless it never asked its replica.
+func (s *register) promote() bool {
+	from := s.main
+	if from.replica == nil || s.old != nil {
+		return false
+	}
+	from.replica.linked = false
+	s.old, s.main = from, s.newSide(from.replica.entries)
+	s.main.past = slices.Concat(s.main.past[:0:0], from.past, s.main.past)
+	s.w.trace.say(nil, "the replica takes over, as %s", s.main.life)
+	return true
+}
+
+// fork promotes the replica beside the living primary. Some processes reach the one,
+// some the other, until one side is lost. It is always the old one, unless the store
+// confirms what only one side has.
+func (s *register) fork(d int64, r *rand.Rand) {
+	if !s.promote() {
+		return
+	}
+	w := s.w
+	for _, m := range w.machines {
+		m.cutOff = r.IntN(2) == 0
+	}
+	both := s.old
+	w.trace.say(nil, "both sides answer, for %v", time.Duration(d))
+	w.after(d/2, func() { // some change sides
+		for _, m := range w.machines {
+			if s.old == both && r.IntN(4) == 0 {
+				m.cutOff = !m.cutOff
+			}
+		}
+	})
+	back := w.plan.async && r.IntN(3) == 0
+	w.after(d, func() {
+		if s.old != both {
+			return
+		}
+		if back {
+			s.old, s.main = s.main, s.old
+			s.main.attach()
+		}
+		s.endFork()
+	})
+}
+
+func (s *register) endFork() {
+	if s.old == nil {
+		return
+	}
+	s.w.trace.say(nil, "%s is gone", s.old.name)
+	s.old.gone = true
+	s.old = nil
+}
+
+// wipe empties the store.
+func (s *register) wipe(newLife bool) {
+	s.w.trace.say(nil, "the store is wiped, a new life: %v", newLife)
+	if newLife {
+		s.begin(s.main)
+	}
+	s.main.reload(nil)
+}
+
+// restore sets the store back to an older copy. Where only living holders protect
+// what it forgets, the copy is one in which that shows: the store begins a new life,
+// or there are no fences ahead and some slot was held.
+func (s *register) restore(ago int64, newLife bool) {
+	w := s.w
+	if w.plan.regime == Reasserted {
+		if newLife = newLife && !w.plan.lifeless; !newLife {
+			ago += int64(w.plan.window) + 2*int64(w.plan.layout.Unit()) + int64(2*time.Second)
+		}
+	}
+	entries, i := s.main.before(ago)
+	if w.plan.regime == Reasserted && !newLife && !heldOnce(entries) {
+		return
+	}
+	w.trace.say(nil, "the store is set back by %v, a new life: %v", time.Duration(ago), newLife)
+	if newLife {
+		s.begin(s.main)
+	}
+	s.main.goBack(i)
+}
+
+// heldOnce reports whether a copy has a slot that was not given back.
+func heldOnce(entries []store.Entry) bool {
+	for _, e := range list(entries, "firn/"+pool+"/slot/") {
+		if heldBy(e.Value) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *register) evict(r *rand.Rand) {
+	entries := s.main.entries
+	if len(entries) == 0 {
+		return
+	}
+	i := r.IntN(len(entries))
+	s.w.trace.say(nil, "the store loses %s", entries[i].Key)
+	s.main.reload(slices.Delete(slices.Clone(entries), i, i+1))
+}
+
+// operator takes a slot away, as firn workers release does.
+func (s *register) operator(r *rand.Rand) {
+	layout := s.w.plan.layout
+	worker := r.Int64N(layout.MaxWorker() + 1)
+	datacenter := r.Int64N(layout.MaxDatacenter() + 1)
+	_, err := lease.TakeBack(context.Background(), direct{s}, pool, datacenter, worker, time.Time{})
+	s.w.trace.say(nil, "an operator takes back worker %d: %v", worker, err)
+}
+
+// fence returns the latest fence that a worker has in any datacenter.
+func (s *register) fence(worker int64) firn.Tick {
+	last := firn.Tick(-1)
+	p, err := lease.Inspect(context.Background(), direct{s}, pool)
+	if err != nil {
+		return last // there is no pool
+	}
+	for _, slot := range p.Slots {
+		if slot.Worker == worker {
+			last = max(last, slot.Fence)
+		}
+	}
+	return last
+}
+
+// mend ends all that is wrong.
+func (s *register) mend() {
+	s.down, s.ambush = 0, false
+	s.endFork()
+	s.main.clock = 0
+	s.main.attach()
+}
+
+func (s *register) expired(key string) bool {
+	at, ok := s.expires[key]
+	return ok && at <= s.w.now
+}
+
+// direct is the store without a network, for those who are not part of the play.
+type direct struct{ *register }
+
+func (s direct) Get(_ context.Context, key string) (store.Entry, error) {
+	return s.main.get(s.main.entries, key)
+}
+func (s direct) CompareAndSwap(_ context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	e, err := s.main.swap(key, old, value)
+	if s.main.replica != nil && s.main.replica.linked {
+		s.main.attach()
+	}
+	return e, err
+}
+func (s direct) List(_ context.Context, prefix string) ([]store.Entry, error) {
+	return list(s.main.entries, prefix), nil
+}
+func (direct) Close() error { return nil }
