@@ -393,3 +393,51 @@ func TestASwitchAsksForNoTickOutsideOfTheLayout(t *testing.T) {
 		}
 	}
 }
+
+// A virtual clock that is told no beginning starts above what an earlier life can have reached.
+func TestAVirtualClockStartsATickAndTheLeadAhead(t *testing.T) {
+	now, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lead, want := range map[time.Duration]firn.Tick{-1: now + 1, 3 * time.Second: now + 4} {
+		g, err := firn.New(firn.Config{Layout: seconds, Clock: firn.Virtual, Ahead: lead, Time: newFakeTime()})
+		if err != nil || g.Now() != want {
+			t.Errorf("lead %v: it begins at %d, not %d; %v", lead, g.Now()-now, want-now, err)
+		}
+	}
+}
+
+func TestALeasedGeneratorIsOfTheGrantsWorkerAndFitsTheLayout(t *testing.T) {
+	for _, grant := range []firn.Grant{{Worker: 64, After: 1, Through: 9}, {After: -2, Through: 9}, {After: 1, Through: -2}} {
+		if g, err := firn.NewLeased(firn.Config{Layout: seconds, Time: newFakeTime()}, grant); g != nil || !errors.Is(err, firn.ErrRange) {
+			t.Errorf("%+v: %v, %v", grant, g, err)
+		}
+	}
+	if _, err := firn.NewLeased(firn.Config{Layout: seconds, Worker: 99, Time: newFakeTime()}, firn.Grant{Worker: 7, After: 1, Through: 9}); err != nil {
+		t.Errorf("Config.Worker is not ignored: %v", err)
+	}
+	short := mustLayout("20/0/6/3,unit=1s")
+	var exhausted *firn.TimeExhaustedError
+	if _, err := firn.New(firn.Config{Layout: short, Time: faketime.New(short.End())}); !errors.As(err, &exhausted) || !exhausted.End.Equal(short.End()) || exhausted.Layout != short {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// That its caller has gone does not make the clock of a fence.
+func TestAFenceIsSaidThoughTheCallerHasGone(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	g, clock, _ := onLease(t, "switch, ahead 1000", 0, func(context.Context, firn.Tick) (firn.Grant, error) {
+		cancel()
+		return firn.Grant{}, errors.New("no worker left")
+	})
+	for range 7 {
+		if _, err := g.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock.Step(-time.Minute)
+	if id, err := g.NextContext(ctx); !errors.Is(err, firn.ErrFence) {
+		t.Errorf("id %d, %v", id, err)
+	}
+}
