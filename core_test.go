@@ -35,9 +35,10 @@ func TestATickThatTheHistoryDoesNotKnowBeginsAboveAllThatWasUsed(t *testing.T) {
 			t.Errorf("tick %d begins at %d, not %d", tick, got, want)
 		}
 	}
-	c.high = 13 << 3 // tick 12 is full, and 13 not begun
-	if top := c.highTick(); top != 12 {
-		t.Errorf("the highest tick of a full one is %d", top)
+	for _, c.high = range []uint64{12<<3 + 1, 13 << 3} { // one of tick 12, and all of them
+		if top := c.highTick(); top != 12 {
+			t.Errorf("used below %d, the highest tick is %d", c.high, top)
+		}
 	}
 	c.high = 0
 	if top := c.highTick(); top != -1 {

@@ -303,3 +303,141 @@ func TestTheStateKnowsTheLastIDs(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// With a lead, ids of later ticks are counted from the word; what it may yet give is not.
+func TestTheStateWithALeadKnowsWhatWasIssued(t *testing.T) {
+	now, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ids, want := range map[int]firn.Tick{1: now, 8: now, 9: now + 1, 16: now + 1, 17: now + 2} {
+		g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.Wall, Ahead: 3 * time.Second, Start: firn.StartZero, Time: newFakeTime()},
+			firn.Grant{Worker: 5, After: now - 1, Through: now + 9})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range ids {
+			if _, err := g.Next(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if last := g.State().Last; last != want {
+			t.Errorf("after %d ids: tick %d, not %d", ids, last-now, want-now)
+		}
+		_, last := g.Stop()
+		if shown := g.State().Last; last != want || shown != want {
+			t.Errorf("stopped after %d ids: ticks %d and %d, not %d", ids, last-now, shown-now, want-now)
+		}
+	}
+}
+
+// A negative lead is none: the clock is the bound.
+func TestAVirtualClockWithoutALeadStaysBehindTheClock(t *testing.T) {
+	clock := newFakeTime()
+	g, err := firn.New(firn.Config{Layout: seconds, Clock: firn.Virtual, From: noon.Add(-time.Second), Ahead: -1, Start: firn.StartZero, Time: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 16 { // two ticks up to now
+		if _, err := g.Next(); err != nil || clock.Slept() > 0 {
+			t.Fatal(err, clock.Slept())
+		}
+	}
+	if _, err := g.Next(); err != nil || clock.Slept() != time.Second {
+		t.Errorf("%v, after %v", err, clock.Slept())
+	}
+}
+
+// restless is a wall clock that is moved after so many readings.
+type restless struct {
+	*faketime.Time
+	readings int
+	then     time.Time
+}
+
+func (r *restless) Wall() time.Time {
+	at := r.Time.Wall()
+	if r.readings--; r.readings == 0 {
+		r.Set(r.then)
+	}
+	return at
+}
+
+// Between the decision to switch and the switch the clock may be moved anywhere.
+func TestASwitchAsksForNoTickOutsideOfTheLayout(t *testing.T) {
+	short := mustLayout("30/0/6/3,unit=1s")
+	now, err := short.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for claim, then := range map[string]time.Time{"before the epoch": short.Epoch().Add(-time.Hour), "after the end": short.End().Add(time.Hour)} {
+		clock := &restless{Time: newFakeTime(), then: then}
+		asked := firn.Tick(-1)
+		g, err := firn.NewLeased(firn.Config{
+			Layout: short, Clock: firn.Wall, Rollback: parseChain(t, "switch"), Time: clock,
+			Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+				asked = from
+				return firn.Grant{}, errors.New("no worker left")
+			},
+		}, firn.Grant{Worker: 5, After: now - 1, Through: now + 9})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Next(); err != nil {
+			t.Fatal(err)
+		}
+		clock.Step(-time.Minute)
+		clock.readings = 2 // that of the usual call, and that of the decision
+		if id, err := g.Next(); err == nil || asked != 0 {
+			t.Errorf("%s: asked for tick %d; id %d, %v", claim, asked, id, err)
+		}
+	}
+}
+
+// A virtual clock that is told no beginning starts above what an earlier life can have reached.
+func TestAVirtualClockStartsATickAndTheLeadAhead(t *testing.T) {
+	now, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lead, want := range map[time.Duration]firn.Tick{-1: now + 1, 3 * time.Second: now + 4} {
+		g, err := firn.New(firn.Config{Layout: seconds, Clock: firn.Virtual, Ahead: lead, Time: newFakeTime()})
+		if err != nil || g.Now() != want {
+			t.Errorf("lead %v: it begins at %d, not %d; %v", lead, g.Now()-now, want-now, err)
+		}
+	}
+}
+
+func TestALeasedGeneratorIsOfTheGrantsWorkerAndFitsTheLayout(t *testing.T) {
+	for _, grant := range []firn.Grant{{Worker: 64, After: 1, Through: 9}, {After: -2, Through: 9}, {After: 1, Through: -2}} {
+		if g, err := firn.NewLeased(firn.Config{Layout: seconds, Time: newFakeTime()}, grant); g != nil || !errors.Is(err, firn.ErrRange) {
+			t.Errorf("%+v: %v, %v", grant, g, err)
+		}
+	}
+	if _, err := firn.NewLeased(firn.Config{Layout: seconds, Worker: 99, Time: newFakeTime()}, firn.Grant{Worker: 7, After: 1, Through: 9}); err != nil {
+		t.Errorf("Config.Worker is not ignored: %v", err)
+	}
+	short := mustLayout("20/0/6/3,unit=1s")
+	var exhausted *firn.TimeExhaustedError
+	if _, err := firn.New(firn.Config{Layout: short, Time: faketime.New(short.End())}); !errors.As(err, &exhausted) || !exhausted.End.Equal(short.End()) || exhausted.Layout != short {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// That its caller has gone does not make the clock of a fence.
+func TestAFenceIsSaidThoughTheCallerHasGone(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	g, clock, _ := onLease(t, "switch, ahead 1000", 0, func(context.Context, firn.Tick) (firn.Grant, error) {
+		cancel()
+		return firn.Grant{}, errors.New("no worker left")
+	})
+	for range 7 {
+		if _, err := g.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock.Step(-time.Minute)
+	if id, err := g.NextContext(ctx); !errors.Is(err, firn.ErrFence) {
+		t.Errorf("id %d, %v", id, err)
+	}
+}

@@ -122,7 +122,7 @@ func TestASteadyClockFallsBackToTheWallAsFarAsNothingIsIssued(t *testing.T) {
 		}
 		r := steadyAt100()
 		r.retreat(sec, c.wall, c.used)
-		if r.at(sec) != c.want {
+		if r.at(sec) != c.want || c.want != 101*sec && r.slow != c.slow {
 			t.Errorf("%s: retreat to %+v", c.claim, r)
 		}
 	}

@@ -214,3 +214,29 @@ func TestTakingFromTheWordGivesWhatLiesBelowTheLimit(t *testing.T) {
 		}
 	}
 }
+
+// A steady clock does not go back below what callers took from the word either.
+func TestWhatWasTakenFromTheWordIsUsed(t *testing.T) {
+	g, _, now := ready(t, Steady)
+	for range 7 { // the rest of the tick
+		if _, err := g.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if used, want := g.used(), seconds.nanos(now+1); used != want {
+		t.Errorf("used below %d, not %d", used, want)
+	}
+	if _, err := g.Take(context.Background(), 0); err == nil || err.Error() != "number of ids 0 is out of range: 1 to 9223372036854775807 are allowed" {
+		t.Errorf("none at all: %v", err)
+	}
+}
+
+func TestTheStateDoesNotCountWhatWasAskedForInVain(t *testing.T) {
+	g, _, now := ready(t, Wall)
+	if run, err := g.Take(context.Background(), 100); err != nil || run.Len() != 7 {
+		t.Fatalf("%d ids, %v", run.Len(), err)
+	}
+	if last := g.State().Last; last != now {
+		t.Errorf("%d ticks above the last", last-now)
+	}
+}

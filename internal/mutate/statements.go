@@ -108,7 +108,7 @@ func (g *generator) clause(c *ast.CaseClause) {
 func (g *generator) list(list []ast.Stmt) {
 	alone := len(list) == 1 && g.wholeBody()
 	for i, s := range list {
-		if _, leaves := s.(*ast.ReturnStmt); !alone && !(leaves && i+1 == len(list)) {
+		if _, leaves := s.(*ast.ReturnStmt); !alone && (!leaves || i+1 < len(list)) {
 			g.remove(s)
 		}
 		if i+1 < len(list) {
