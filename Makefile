@@ -16,7 +16,7 @@ test: ## run all tests of all modules (installs the servers and clients they sta
 	scripts/need-servers
 	scripts/need-grpcurl
 	scripts/need-clients
-	go test $(PACKAGES)
+	go test -timeout 30m $(PACKAGES)
 
 .PHONY: race
 race: ## run them under the race detector (needs a C compiler, installed if missing)
@@ -24,7 +24,7 @@ race: ## run them under the race detector (needs a C compiler, installed if miss
 	scripts/need-servers
 	scripts/need-grpcurl
 	scripts/need-clients
-	CGO_ENABLED=1 go test -race $(PACKAGES)
+	CGO_ENABLED=1 go test -timeout 40m -race $(PACKAGES)
 
 .PHONY: build
 build: ## build the binary as bin/firn
