@@ -4,6 +4,8 @@ MODULES  := redisstore etcdstore zkstore cmd/firn bench
 PACKAGES := ./... $(MODULES:%=./%/...)
 LINTER   := v2.15.0
 FUZZTIME ?= 500000x
+FILES    ?= core.go,generator.go,steady.go,rollback.go,history.go
+FOR      ?= 1h
 
 .PHONY: help
 help: ## list the targets
@@ -14,7 +16,7 @@ test: ## run all tests of all modules (installs the servers and clients they sta
 	scripts/need-servers
 	scripts/need-grpcurl
 	scripts/need-clients
-	go test $(PACKAGES)
+	go test -timeout 30m $(PACKAGES)
 
 .PHONY: race
 race: ## run them under the race detector (needs a C compiler, installed if missing)
@@ -22,7 +24,7 @@ race: ## run them under the race detector (needs a C compiler, installed if miss
 	scripts/need-servers
 	scripts/need-grpcurl
 	scripts/need-clients
-	CGO_ENABLED=1 go test -race $(PACKAGES)
+	CGO_ENABLED=1 go test -timeout 40m -race $(PACKAGES)
 
 .PHONY: build
 build: ## build the binary as bin/firn
@@ -63,6 +65,11 @@ simulate: ## play 10,000 histories of faults with the real generators and leases
 .PHONY: mutants
 mutants: ## check that the simulator finds wrong changes of the protocol
 	go run ./internal/sim/mutants $(QUICK)
+
+.PHONY: mutate
+mutate: ## make every small wrong change of FILES (as 'lease/*.go') and find those that no test notices, for at most FOR (1h)
+	@mkdir -p bin
+	go run ./internal/mutate -files '$(FILES)' -for $(FOR) -results bin/mutants.jsonl -again
 
 .PHONY: bench
 bench: ## measure Firn beside other generators

@@ -58,6 +58,16 @@ type cell struct {
 	composer
 }
 
+// take takes up to n positions from the word: got of them, from p on. If it has none,
+// the core must be asked.
+func (c *cell) take(n uint64) (p, got uint64, ok bool) {
+	limit := c.limit.Load() // before the addition: see above
+	if p = c.word.Add(n) - n; p < limit {
+		return p, min(n, limit-p), true
+	}
+	return 0, 0, false
+}
+
 // sealed marks a word out of use. Limits go up to 1<<63, where a layout without
 // worker bits ends, and additions may run past them: it lies far above both, and
 // far enough from the end that additions cannot wrap it.
@@ -178,8 +188,7 @@ func (g *Generator) read() int64 {
 func (g *Generator) Next() (ID, error) {
 	c := g.cell.Load()
 	if now := g.read(); now < c.closes.Load() && now >= c.opens.Load() {
-		limit := c.limit.Load()
-		if p := c.word.Add(1) - 1; p < limit {
+		if p, _, ok := c.take(1); ok {
 			return c.id(p), nil
 		}
 	}
@@ -192,8 +201,7 @@ func (g *Generator) Next() (ID, error) {
 func (g *Generator) NextContext(ctx context.Context) (ID, error) {
 	c := g.cell.Load()
 	if now := g.read(); now < c.closes.Load() && now >= c.opens.Load() {
-		limit := c.limit.Load()
-		if p := c.word.Add(1) - 1; p < limit {
+		if p, _, ok := c.take(1); ok {
 			return c.id(p), nil
 		}
 	}
@@ -219,9 +227,8 @@ func (g *Generator) Take(ctx context.Context, n int) (Run, error) {
 	count := uint64(min(n, maxTake))
 	c := g.cell.Load()
 	if now := g.read(); now < c.closes.Load() && now >= c.opens.Load() {
-		limit := c.limit.Load()
-		if p := c.word.Add(count) - count; p < limit {
-			return Run{first: p, count: min(count, limit-p), composer: c.composer}, nil
+		if p, got, ok := c.take(count); ok {
+			return Run{first: p, count: got, composer: c.composer}, nil
 		}
 	}
 	return g.takeSlowly(ctx, count)

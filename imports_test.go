@@ -56,6 +56,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"internal/hosturl":     {root + "/internal/hosturl"},
 		"internal/servers":     {root + "/internal/servers"},
 		"internal/sim/mutants": {root + "/internal/sim"},
+		"internal/mutate":      {},
 		"veil":                 {root, root + "/veil", root + "/internal/ff1"},
 		"internal/ff1":         {root + "/internal/ff1"},
 	}

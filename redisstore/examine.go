@@ -3,95 +3,10 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/firn-id/firn/store"
 )
-
-// Settle implements [store.Settler]: it waits until the replicas that
-// [Config.Replicas] asks for have all that the primary had written when this was
-// asked. Without replicas it does nothing.
-func (s *Store) Settle(ctx context.Context) error {
-	if s.cfg.Replicas <= 0 {
-		return nil
-	}
-	have, err := await(ctx, s, func() (int64, error) {
-		node, err := s.node(ctx)
-		if err != nil {
-			return 0, err
-		}
-		// WAIT waits for what the server had written when this connection's last
-		// command ended, whoever wrote it; so a command comes before it.
-		pipe := node.Pipeline()
-		pipe.Exists(ctx, s.cfg.Key)
-		wait := pipe.Do(ctx, "wait", s.cfg.Replicas, s.cfg.SettleTimeout.Milliseconds())
-		if _, err := pipe.Exec(ctx); err != nil {
-			return 0, err
-		}
-		return wait.Int64()
-	})
-	if err != nil {
-		return s.wrap("wait for replicas of", s.cfg.Key, err)
-	}
-	if have < int64(s.cfg.Replicas) {
-		return fmt.Errorf("redisstore: %w: %d of the %d replicas asked for confirmed within %v: start them, or ask for fewer with ?replicas=N",
-			store.ErrUnavailable, have, s.cfg.Replicas, s.cfg.SettleTimeout)
-	}
-	return nil
-}
-
-// node returns a client of the one server that has the set.
-func (s *Store) node(ctx context.Context) (*redis.Client, error) {
-	switch c := s.client.(type) {
-	case *redis.Client:
-		return c, nil
-	case *redis.ClusterClient:
-		return c.MasterForKey(ctx, s.cfg.Key)
-	default:
-		return nil, fmt.Errorf("%w: a client of type %T", store.ErrRefused, s.client)
-	}
-}
-
-type replication struct {
-	role     string
-	replicas int
-}
-
-func (s *Store) replication(ctx context.Context) (replication, error) {
-	info, err := s.info(ctx, "replication")
-	if err != nil {
-		return replication{}, s.wrap("open", s.cfg.Key, err)
-	}
-	n, err := strconv.Atoi(info["connected_slaves"])
-	if err != nil {
-		n = 0 // a server that does not say has none to wait for
-	}
-	return replication{role: info["role"], replicas: n}, nil
-}
-
-// info asks for a section of INFO, as a map.
-func (s *Store) info(ctx context.Context, section string) (map[string]string, error) {
-	text, err := await(ctx, s, func() (string, error) {
-		node, err := s.node(ctx)
-		if err != nil {
-			return "", err
-		}
-		return node.Info(ctx, section).Result()
-	})
-	if err != nil {
-		return nil, err
-	}
-	fields := map[string]string{}
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			fields[name] = value
-		}
-	}
-	return fields, nil
-}
 
 // setting asks for a setting; ok is false where the server does not tell.
 func (s *Store) setting(ctx context.Context, name string) (value string, ok bool) {
@@ -108,15 +23,15 @@ func (s *Store) setting(ctx context.Context, name string) (value string, ok bool
 
 // Examine implements [store.Examined]: persistence, eviction, replicas.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
-	there, err := s.replication(ctx)
-	if err != nil {
-		return nil, err
-	}
-	persistence, err := s.info(ctx, "persistence")
+	info, err := s.info(ctx)
 	if err != nil {
 		return nil, s.wrap("examine", s.cfg.Key, err)
 	}
-	return []store.Finding{s.persists(ctx, persistence), s.evicts(ctx), s.replicates(there)}, nil
+	r, err := s.recorded(ctx)
+	if err != nil {
+		return nil, s.wrap("examine", s.cfg.Key, err)
+	}
+	return []store.Finding{s.persists(ctx, info), s.evicts(info), s.replicates(replicationOf(info), r)}, nil
 }
 
 func (s *Store) persists(ctx context.Context, info map[string]string) store.Finding {
@@ -147,37 +62,48 @@ func (s *Store) persists(ctx context.Context, info map[string]string) store.Find
 	return f
 }
 
-func (s *Store) evicts(ctx context.Context) store.Finding {
+func (s *Store) evicts(info map[string]string) store.Finding {
 	f := store.Finding{Subject: "eviction"}
-	policy, ok := s.setting(ctx, "maxmemory-policy")
+	policy := info["maxmemory_policy"]
 	switch {
-	case !ok:
+	case policy == "":
 		f.Verdict, f.Says, f.Advice = store.Doubtful, "maxmemory-policy is not told", "see that it is noeviction or a volatile one"
 	case strings.HasPrefix(policy, "allkeys-"):
 		f.Verdict, f.Says = store.Bad, "maxmemory-policy "+policy+": when memory is full, "+s.cfg.Key+" may go, and with it who holds which worker"
-		f.Advice = "set noeviction or a volatile policy, as the key has no expiry"
+		f.Advice = "set maxmemory-policy noeviction or a volatile one; the key has no expiry, so those never evict it"
 	default:
 		f.Says = "maxmemory-policy " + policy + ": " + s.cfg.Key + " is never evicted"
 	}
 	return f
 }
 
-func (s *Store) replicates(there replication) store.Finding {
+// forgets is what a failover to a replica that need not have a write does.
+const forgets = "a failover may forget who holds a worker and which ids were given, and ids repeat"
+
+// replicates says who waits for what, as the record and the URL have it. The record
+// is the same for all processes, so another's examination is as good as one's own.
+func (s *Store) replicates(there replication, r record) store.Finding {
 	f := store.Finding{Subject: "replicas"}
+	all := max(r.n, there.online)
+	need := s.wanted(record{n: all})
+	attached := fmt.Sprintf("%d recorded, %d attached, %d of them online; a write waits for %d", r.n, there.attached, there.online, need)
 	switch {
 	case there.role == "slave":
 		f.Verdict, f.Says, f.Advice = store.Bad, "it is a replica, which refuses writes", "name the primary, or Sentinels and ?master=NAME"
-	case there.replicas == 0:
-		f.Says = "none: there is nothing to fail over to"
-	case s.cfg.Replicas <= 0:
-		f.Verdict = store.Doubtful
-		f.Says = fmt.Sprintf("%d, and a claim waits for none: a failover may forget who took a worker", there.replicas)
-		f.Advice = "open the store while they are connected, or with ?replicas=N"
-	default:
-		f.Says = fmt.Sprintf("%d; a claim waits for %d of them (WAIT)", there.replicas, s.cfg.Replicas)
-		if there.replicas < s.cfg.Replicas {
-			f.Verdict, f.Advice = store.Bad, "start the missing ones, or ask for fewer with ?replicas=N: no worker can be claimed"
+	case need > there.online:
+		f.Verdict, f.Says = store.Bad, attached+": no write is confirmed, so newcomers and sequences wait, and holders go on to their fence"
+		f.Advice = fmt.Sprintf("start the missing ones, or lower the number: firn store replicas %d", there.online)
+		if s.cfg.Replicas > 0 {
+			f.Advice = "start the missing ones, or leave out ?replicas"
 		}
+	case need == 0 && all > 0:
+		f.Verdict, f.Says, f.Advice = store.Bad, attached+": "+forgets, "leave out ?replicas"
+	case need < all:
+		f.Verdict, f.Says, f.Advice = store.Doubtful, attached+": where another replica is promoted, "+forgets, "leave out ?replicas"
+	case all == 0 && there.attached == 0:
+		f.Says = "none: there is nothing to fail over to"
+	default:
+		f.Says = attached
 	}
 	return f
 }

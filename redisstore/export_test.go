@@ -1,4 +1,33 @@
 package redisstore
 
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
+
 // Script is how a register is written, for tests that send it as a proxy would.
 var Script = compareAndSwap
+
+// Learn has a handle know a record, as one from elsewhere would.
+func (s *Store) Learn(n int, since int64) { s.learn(record{n, since}) }
+
+// AskSentinels asks the Sentinels of a URL about the server of s.
+func (s *Store) AskSentinels(ctx context.Context, url string) error {
+	options, _, err := parseURL(url)
+	if err != nil {
+		return err
+	}
+	info, err := s.info(ctx)
+	if err != nil {
+		return err
+	}
+	return sentinels{options}.agree(ctx, info["run_id"])
+}
+
+// AskCluster asks the cluster about a server that may have the set of s.
+func (s *Store) AskCluster(ctx context.Context, addr string) error {
+	node := redis.NewClient(&redis.Options{Addr: addr})
+	defer func() { _ = node.Close() }()
+	return s.askCluster(ctx, s.client.(*redis.ClusterClient), node)
+}

@@ -9,19 +9,20 @@
 // vanished is noticed and its holders are waited for, a single slot that has
 // vanished would just look free. Look with redis-cli: ZRANGE firn 0 -1.
 //
-// Redis acknowledges a write before its disk or a replica has it. What that
-// may lose, and what Firn does then, is in docs/protocol.md; [Store.Examine] says
-// how a server is set, and [Store.Settle] waits for replicas.
+// Redis acknowledges a write before its disk or a replica has it. So each write
+// waits, in the same round trip, until all replicas that were ever attached have it:
+// see [Store.CompareAndSwap]. [Store.Examine] says how a server is set;
+// docs/stores.md says what it needs and what it costs.
 package redisstore
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,50 +36,81 @@ type Config struct {
 	// Key names the sorted set. Applications that share a server and should not
 	// see each other's pools have different ones. Default: "firn".
 	Key string
-	// Replicas is how many replicas [Store.Settle] waits for. Default: 1 if the
-	// primary has any when the store is opened, else none. Negative: none.
+	// Replicas is how many replicas must have a write before it counts. Default: all
+	// that were ever attached, as the set records it ([Store.Replicas]). With fewer,
+	// a failover to another replica forgets writes, and ids repeat. Negative: none.
 	Replicas int
-	// SettleTimeout bounds that wait; at least 1ms. Default: 1s.
-	SettleTimeout time.Duration
+	// ConfirmTimeout bounds how long a write waits for them; at least 1ms, and less than
+	// the client's ReadTimeout. Default: 1s.
+	ConfirmTimeout time.Duration
 }
 
 const (
-	defaultKey           = "firn"
-	defaultSettleTimeout = time.Second
+	defaultKey            = "firn"
+	defaultConfirmTimeout = time.Second
 )
 
 // Store is a [store.Store] in a Redis. Make one with [Open] or [New]. It is a
-// [store.Clock], a [store.Settler] and [store.Examined] too.
+// [store.Clock] and [store.Examined] too.
 type Store struct {
-	client redis.UniversalClient
-	cfg    Config
-	closed atomic.Bool
+	client    redis.UniversalClient
+	cfg       Config
+	sentinels sentinels // from the URL
+	closed    atomic.Bool
+
+	mu     sync.Mutex
+	latest record // the latest that this handle has seen
+	server server // the one that confirmed last
 }
 
-// New returns a store over client, which Close closes. It asks the server for
-// its replicas and writes nothing.
+// New returns a store over client, which Close closes. It asks the server how it is set and
+// writes nothing. A server that may evict the set is an error that is [store.ErrRefused].
 //
-// The client must not repeat commands (MaxRetries -1), lest a write that was
-// applied be answered as a conflict, and must read from the primary.
+// The client must not repeat commands (MaxRetries -1): a write that was applied
+// could be answered as a conflict.
 func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store, error) {
 	if cfg.Key == "" {
 		cfg.Key = defaultKey
 	}
-	if cfg.SettleTimeout == 0 {
-		cfg.SettleTimeout = defaultSettleTimeout
+	if cfg.ConfirmTimeout == 0 {
+		cfg.ConfirmTimeout = defaultConfirmTimeout
 	}
 	s := &Store{client: client, cfg: cfg}
-	if cfg.SettleTimeout < time.Millisecond {
-		return nil, fmt.Errorf("redisstore: SettleTimeout is %v: at least 1ms is needed", cfg.SettleTimeout)
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("redisstore: %w: %w", store.ErrRefused, err)
 	}
-	there, err := s.replication(ctx)
+	info, err := s.info(ctx)
 	if err != nil {
-		return nil, err
+		return nil, s.wrap("open", s.cfg.Key, err)
 	}
-	if cfg.Replicas == 0 && there.replicas > 0 {
-		s.cfg.Replicas = 1
+	if f := s.evicts(info); f.Verdict == store.Bad {
+		return nil, fmt.Errorf("redisstore: open %q: %w: %s: %s", s.cfg.Key, store.ErrRefused, f.Says, f.Advice)
 	}
+	s.learn(record{n: replicationOf(info).online})
 	return s, nil
+}
+
+// check refuses settings that would break what a write promises.
+func (s *Store) check() error {
+	var retries int
+	var read time.Duration
+	switch c := s.client.(type) {
+	case *redis.Client:
+		retries, read = c.Options().MaxRetries, c.Options().ReadTimeout
+	case *redis.ClusterClient:
+		retries, read = c.Options().MaxRetries, c.Options().ReadTimeout
+	default:
+		return fmt.Errorf("a client of type %T: *redis.Client and *redis.ClusterClient are supported", s.client)
+	}
+	switch {
+	case s.cfg.ConfirmTimeout < time.Millisecond:
+		return fmt.Errorf("ConfirmTimeout is %v: at least 1ms is needed", s.cfg.ConfirmTimeout)
+	case retries > 0:
+		return fmt.Errorf("the client repeats commands up to %d times: set MaxRetries to -1", retries)
+	case read > 0 && read <= s.cfg.ConfirmTimeout:
+		return fmt.Errorf("the client's ReadTimeout of %v must be longer than ConfirmTimeout, %v", read, s.cfg.ConfirmTimeout)
+	}
+	return nil
 }
 
 // A register is a member of the set: its key, a zero byte, its revision as 16
@@ -89,8 +121,10 @@ const (
 	endOfKey      = "\x00"
 	afterEndOfKey = "\x01"
 	revisionSize  = 16
-	// afterAll sorts after every printable character.
-	afterAll = "\U0010FFFF"
+	// afterAll sorts after every printable character, beforeAll before them: the
+	// record of the replicas begins with a tab, so that no key and no listing has it.
+	afterAll  = "\U0010FFFF"
+	beforeAll = " "
 )
 
 func digits(r store.Revision) string { return fmt.Sprintf("%0*x", revisionSize, uint64(r)) }
@@ -106,25 +140,6 @@ func parse(member string) (store.Entry, error) {
 	}
 	return store.Entry{Key: key, Value: []byte(rest[revisionSize+1:]), Revision: store.Revision(revision)}, nil
 }
-
-// compareAndSwap writes a register. KEYS: the set. ARGV: key, old revision or
-// nothing, new revision, value. It answers 1 if the register has the new
-// revision now. A second run with the same new revision, which is drawn at
-// random, is the first one repeated, and changes nothing.
-//
-// The new member is added before the old one goes: if the server is out of
-// memory, it refuses the first write of a script.
-var compareAndSwap = redis.NewScript(`
-local head = ARGV[1] .. '\0'
-local found = redis.call('ZRANGEBYLEX', KEYS[1], '[' .. head, '(' .. ARGV[1] .. '\1', 'LIMIT', 0, 1)[1]
-local revision = ''
-if found then revision = string.sub(found, #head + 1, #head + 16) end
-if revision == ARGV[3] then return 1 end
-if revision ~= ARGV[2] then return 0 end
-redis.call('ZADD', KEYS[1], 0, head .. ARGV[3] .. '\n' .. ARGV[4])
-if found then redis.call('ZREM', KEYS[1], found) end
-return 1
-`)
 
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
@@ -143,7 +158,11 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	list, err := s.members(ctx, "["+prefix, "("+prefix+afterAll)
+	from := prefix
+	if from == "" {
+		from = beforeAll
+	}
+	list, err := s.members(ctx, "["+from, "("+prefix+afterAll)
 	if err != nil {
 		return nil, s.wrap("list", prefix, err)
 	}
@@ -164,34 +183,6 @@ func (s *Store) members(ctx context.Context, from, to string) ([]store.Entry, er
 		}
 	}
 	return list, nil
-}
-
-// CompareAndSwap implements [store.Store].
-func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	if err := store.CheckKey(key); err != nil {
-		return store.Entry{}, err
-	}
-	if err := store.CheckValue(key, value); err != nil {
-		return store.Entry{}, err
-	}
-	was := ""
-	if old != 0 {
-		was = digits(old)
-	}
-	revision := store.Revision(rand.Int64() | 1) // never 0
-	written, err := await(ctx, s, func() (int, error) {
-		return compareAndSwap.Run(ctx, s.client, []string{s.cfg.Key}, key, was, digits(revision), value).Int()
-	})
-	if err != nil {
-		return store.Entry{}, s.wrap("compare-and-swap", key, err)
-	}
-	if written == 0 {
-		return store.Entry{}, fmt.Errorf("redisstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
-	}
-	if err := s.Settle(ctx); err != nil {
-		return store.Entry{}, err
-	}
-	return store.Entry{Key: key, Value: value, Revision: revision}, nil
 }
 
 // now asks for the time on the server that has the set, of a cluster too.

@@ -18,7 +18,7 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-func open(t *testing.T, url string) *redisstore.Store {
+func open(t testing.TB, url string) *redisstore.Store {
 	t.Helper()
 	s, err := redisstore.Open(context.Background(), url)
 	if err != nil {
@@ -33,7 +33,7 @@ func open(t *testing.T, url string) *redisstore.Store {
 }
 
 // raw is a client for what an operator would do.
-func raw(t *testing.T, addr string) *redis.Client {
+func raw(t testing.TB, addr string) *redis.Client {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: addr})
 	t.Cleanup(func() {
@@ -99,6 +99,17 @@ func TestConformanceOnOneServer(t *testing.T) {
 	storetest.Run(t, factory("redis://"+server.Addr()+"/3", operator, server))
 }
 
+func TestConformanceWithReplicas(t *testing.T) {
+	t.Parallel()
+	for n := 1; n <= 2; n++ {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			t.Parallel()
+			p, replicas := withReplicas(t, n)
+			storetest.Run(t, factory("redis://"+p.Addr(), raw(t, p.Addr()), append(replicas, p)...))
+		})
+	}
+}
+
 // cluster starts a cluster of two servers, with half of the keys each.
 func cluster(t *testing.T) (addrs [2]string, all []*servers.Server) {
 	t.Helper()
@@ -151,71 +162,6 @@ func TestConformanceOnACluster(t *testing.T) {
 	}
 }
 
-func TestSentinelsLeadToThePrimaryAndToTheNextOne(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	primary := servers.Redis(t)
-	replica := servers.Redis(t, "--replicaof", "127.0.0.1 "+strconv.Itoa(primary.Port()))
-	linked(t, raw(t, replica.Addr()))
-	sentinel := servers.Sentinel(t, "main", primary)
-	s := open(t, "redis://"+sentinel.Addr()+"/0?master=main")
-	written, err := s.CompareAndSwap(ctx, "k", 0, []byte("before"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	watcher := raw(t, sentinel.Addr())
-	await(t, "the Sentinel to know the replica", func() bool {
-		n, err := watcher.Do(ctx, "sentinel", "replicas", "main").Slice()
-		return err == nil && len(n) == 1
-	})
-	primary.Kill()
-	await(t, "the failover", func() bool {
-		_, err := s.CompareAndSwap(ctx, "k", written.Revision, []byte("after"))
-		return err == nil
-	})
-	if e, err := s.Get(ctx, "k"); err != nil || string(e.Value) != "after" {
-		t.Errorf("%q, %v", e.Value, err)
-	}
-}
-
-// linked waits until a replica has all that its primary had.
-func linked(t *testing.T, replica *redis.Client) {
-	t.Helper()
-	await(t, "the replica to be linked", func() bool {
-		info, err := replica.Info(context.Background(), "replication").Result()
-		return err == nil && contains(info, "master_link_status:up")
-	})
-}
-
-func TestSettleWaitsForAReplicaAndSaysWhenThereIsNone(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	primary := servers.Redis(t)
-	alone := open(t, "redis://"+primary.Addr())
-	if err := alone.Settle(ctx); err != nil {
-		t.Errorf("without replicas there is nothing to wait for: %v", err)
-	}
-	replica := servers.Redis(t, "--replicaof", "127.0.0.1 "+strconv.Itoa(primary.Port()))
-	linked(t, raw(t, replica.Addr()))
-	writer, s := open(t, "redis://"+primary.Addr()), open(t, "redis://"+primary.Addr())
-	if _, err := writer.CompareAndSwap(ctx, "k", 0, []byte("v")); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Settle(ctx); err != nil {
-		t.Fatalf("with a replica: %v", err)
-	}
-	replica.Pause()
-	if _, err := writer.CompareAndSwap(ctx, "other", 0, []byte("v")); err != nil {
-		t.Fatalf("a write does not wait: %v", err)
-	}
-	// Written through another connection, and yet it is waited for.
-	if err := s.Settle(ctx); !errors.Is(err, store.ErrUnavailable) || !contains(err.Error(), "0 of the 1 replicas") {
-		t.Errorf("a stopped replica: %v", err)
-	}
-	replica.Resume()
-	await(t, "the replica to catch up", func() bool { return s.Settle(ctx) == nil })
-}
-
 func TestAWriteRepeatedOnTheWayIsOneWrite(t *testing.T) {
 	t.Parallel()
 	// The same command a second time, as a client or a proxy might send it.
@@ -228,16 +174,16 @@ func TestAWriteRepeatedOnTheWayIsOneWrite(t *testing.T) {
 	}
 	revision := written.Revision
 	operator := raw(t, server.Addr())
-	again, err := redisstore.Script.Run(ctx, operator, []string{"firn"}, "k", "", fmt.Sprintf("%016x", uint64(revision)), "v").Int()
-	if err != nil || again != 1 {
-		t.Errorf("repeated: %d, %v", again, err)
+	again, err := redisstore.Script.Run(ctx, operator, []string{"firn"}, 0, 0, "k", "", fmt.Sprintf("%016x", uint64(revision)), "v").Slice()
+	if err != nil || len(again) != 4 {
+		t.Errorf("repeated: %v, %v", again, err)
 	}
 	if n, err := operator.ZCard(ctx, "firn").Result(); err != nil || n != 1 {
 		t.Errorf("%d registers, %v", n, err)
 	}
 }
 
-func await(t *testing.T, what string, done func() bool) {
+func await(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
 	for !done() {

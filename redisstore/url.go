@@ -15,8 +15,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Open returns a store in the Redis that a URL names, and asks it for its
-// replicas. No error repeats the password.
+// Open returns a store in the Redis that a URL names, as [New] does. No error
+// repeats the password.
 //
 //	redis://[[USER]:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/DATABASE][?SETTINGS]
 //
@@ -25,7 +25,7 @@ import (
 // any URL. Settings:
 //
 //	key=NAME               of the sorted set; default firn
-//	replicas=N             that a claim waits for; default 1 where there are any
+//	replicas=N             that must have a write; default all that were ever attached
 //	cluster=true           one host of a cluster is enough
 //	master=NAME            the hosts are Sentinels that watch over NAME
 //	sentinel_password=...  of the Sentinels
@@ -45,6 +45,7 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
+	s.sentinels = sentinels{options}
 	return s, nil
 }
 
@@ -55,7 +56,6 @@ const (
 	// poolSize bounds connections: a lease needs one, sequences a few.
 	poolSize    = 16
 	defaultPort = "6379"
-	maxReplicas = 100
 )
 
 // parseURL says what a URL means.
@@ -78,7 +78,7 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 		TLSConfig:        u.TLS(u.Scheme == "rediss", "rediss://"),
 	}
 	cfg := Config{Key: u.Setting("key")}
-	if n, ok := u.Int("replicas", 0, maxReplicas); ok {
+	if n, ok := u.Int("replicas", 0, MaxReplicas); ok {
 		if cfg.Replicas = n; n == 0 {
 			cfg.Replicas = -1
 		}

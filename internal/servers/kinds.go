@@ -33,15 +33,31 @@ func Redis(t testing.TB, args ...string) *Server {
 	})
 }
 
-// Sentinel starts a Redis Sentinel that watches primary under a name.
-func Sentinel(t testing.TB, name string, primary *Server) *Server {
+// Replica starts a Redis that follows the one at addr, without the delay that Redis has
+// before it sends a replica its data.
+func Replica(t testing.TB, addr string, args ...string) *Server {
 	t.Helper()
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Redis(t, append([]string{"--replicaof", host + " " + port, "--repl-diskless-sync-delay", "0"}, args...)...)
+}
+
+// Sentinel starts a Redis Sentinel that watches the primary at addr under a name. As
+// many as quorum must find it gone before it is replaced.
+func Sentinel(t testing.TB, name, addr string, quorum int) *Server {
+	t.Helper()
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return start(t, kind{
 		name: "redis-sentinel", program: "redis-server",
 		prepare: func(s *Server) error {
 			return os.WriteFile(s.Path("sentinel.conf"), fmt.Appendf(nil,
-				"sentinel monitor %s 127.0.0.1 %d 1\nsentinel down-after-milliseconds %s 1000\nsentinel failover-timeout %s 2000\n",
-				name, primary.port, name, name), 0o644)
+				"sentinel monitor %s %s %s %d\nsentinel down-after-milliseconds %s 1000\nsentinel failover-timeout %s 2000\n",
+				name, host, port, quorum, name, name), 0o644)
 		},
 		args: func(s *Server) []string {
 			return []string{s.Path("sentinel.conf"), "--sentinel", "--bind", "127.0.0.1", "--port", strconv.Itoa(s.port)}

@@ -90,6 +90,7 @@ processes, takes them apart, and serves them over HTTP, gRPC and the Redis proto
   firn layout             the layouts it knows
   firn serve              an issuing service on http://127.0.0.1:7070
   firn workers            who holds which worker
+  firn store replicas     how many replicas of a Redis must have a write
   firn token              a token for the server
   firn doctor             what is wrong with the clock or the store
   firn import leaf        go on where Leaf, or TinyId, stands
@@ -103,7 +104,7 @@ command line wins over a configuration file, and that over the environment.`,
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(flagError(err)) })
-	root.AddCommand(newNext(), newDecode(), newVeil(), newUnveil(), newLayout(), newServe(), newWorkers(), newDoctor(), newImport(), newBench(), newToken(), newEmit(), newVersion())
+	root.AddCommand(newNext(), newDecode(), newVeil(), newUnveil(), newLayout(), newServe(), newWorkers(), newStore(), newDoctor(), newImport(), newBench(), newToken(), newEmit(), newVersion())
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {

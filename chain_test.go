@@ -1,0 +1,86 @@
+package firn_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// What a chain is read as, or what is wrong with it: the value and what would be allowed.
+func TestAChainIsReadOrRefusedWithTheReason(t *testing.T) {
+	const (
+		known = "wait [LIMIT [TRIES]], history [TICKS], ahead TICKS, switch and refuse are allowed"
+		tries = "is no rollback policy: TRIES is a number from 1 to 1000, as in wait 500ms 2"
+		ticks = "is no rollback policy: TICKS is a number from 1 to 1048576, as in history 2000"
+	)
+	for _, c := range []struct{ text, chain, wrong string }{
+		{"", "", ""},
+		{" \t", "", ""},
+		{" wait  2s , refuse ", "wait 2s 2, refuse", ""},
+		{"wait 1h 1000", "wait 1h0m0s 1000", ""},
+		{"wait 1ns 1", "wait 1ns 1", ""},
+		{"wait 0s", "", "wait 0s is out of range: 1ns to 1h are allowed (rollback policy wait 0s 2)"},
+		{"wait 1h0m0.000000001s 1", "", "wait 1h0m0.000000001s is out of range: 1ns to 1h are allowed (rollback policy wait 1h0m0.000000001s 1)"},
+		{"wait 1s 0", "", "wait tries 0 is out of range: 1 to 1000 are allowed (rollback policy wait 1s 0)"},
+		{"wait 1s 1001", "", `"wait 1s 1001" ` + tries},
+		{"wait 1s x", "", `"wait 1s x" ` + tries},
+		{"wait x", "", `"wait x" is no rollback policy: LIMIT is a duration, as in wait 500ms`},
+		{"wait 1s 1 1", "", `"wait 1s 1 1" is no rollback policy: wait takes at most 2 settings; ` + known},
+		{"history 1", "history 1", ""},
+		{"history 1048576", "history 1048576", ""},
+		{"history 0", "", "history ticks 0 is out of range: 1 to 1048576 are allowed (rollback policy history 0)"},
+		{"history 1048577", "", `"history 1048577" ` + ticks},
+		{"history x", "", `"history x" ` + ticks},
+		{"history 1 1", "", `"history 1 1" is no rollback policy: history takes at most 1 settings; ` + known},
+		{"ahead 1", "ahead 1", ""},
+		{"ahead 9223372036854775807", "ahead 9223372036854775807", ""},
+		{"ahead 0", "", "ahead ticks 0 is out of range: 1 to 9223372036854775807 are allowed (rollback policy ahead 0)"},
+		{"ahead", "", `"ahead" is no rollback policy: say how many ticks, as in ahead 1000`},
+		{"ahead x", "", `"ahead x" is no rollback policy: TICKS is a number, as in ahead 1000`},
+		{"ahead 1 1", "", `"ahead 1 1" is no rollback policy: ahead takes at most 1 settings; ` + known},
+		{"switch 1", "", `"switch 1" is no rollback policy: switch takes at most 0 settings; ` + known},
+		{"refuse 1", "", `"refuse 1" is no rollback policy: refuse takes at most 0 settings; ` + known},
+		{"fly", "", `"fly" is no rollback policy: ` + known},
+		{"wait,", "", `"" is no rollback policy: ` + known},
+		{"refuse, wait", "", `"refuse, wait 500ms 2" is no rollback chain: refuse ends a chain: nothing after it is ever tried`},
+		{"wait, refuse, wait 1s", "", `"wait 500ms 2, refuse, wait 1s 2" is no rollback chain: refuse ends a chain: nothing after it is ever tried` +
+			"\n" + `"wait 500ms 2, refuse, wait 1s 2" is no rollback chain: each policy may stand in a chain once`},
+		{"fly, wait 0s, swim", "", `"fly" is no rollback policy: ` + known + "\n" + `"swim" is no rollback policy: ` + known +
+			"\nwait 0s is out of range: 1ns to 1h are allowed (rollback policy wait 0s 2)"},
+	} {
+		chain, err := firn.ParseRollback(c.text)
+		if wrong := fmt.Sprint(err); chain.String() != c.chain || (err != nil) != (c.wrong != "") || err != nil && wrong != c.wrong {
+			t.Errorf("%q: %q, %v\nnot %q, %s", c.text, chain, err, c.chain, c.wrong)
+		}
+		if err != nil && (chain != nil || !errors.Is(err, firn.ErrSyntax) && !errors.Is(err, firn.ErrRange)) {
+			t.Errorf("%q: %v with the error %v", c.text, chain, err)
+		}
+	}
+}
+
+func TestAChainMadeOfPoliciesIsCheckedAsWell(t *testing.T) {
+	for _, c := range []struct {
+		policy firn.Policy
+		wrong  string
+	}{
+		{firn.Wait(time.Hour, 1000), ""},
+		{firn.Wait(time.Hour, 1001), "wait tries 1001 is out of range: 1 to 1000 are allowed (rollback policy wait 1h0m0s 1001)"},
+		{firn.History(firn.MaxHistory), ""},
+		{firn.History(firn.MaxHistory + 1), "history ticks 1048577 is out of range: 1 to 1048576 are allowed (rollback policy history 1048577)"},
+		{firn.RunAhead(1), ""},
+		{firn.Refuse(), ""},
+		{firn.Policy{}, `"" is no rollback policy: make one with Refuse, Wait, History, RunAhead or SwitchWorker`},
+	} {
+		_, err := firn.New(firn.Config{Clock: firn.Wall, Rollback: firn.Rollback{c.policy}, Time: newFakeTime()})
+		if (err != nil) != (c.wrong != "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+			t.Errorf("%v: %v, not %s", c.policy, err, c.wrong)
+		}
+	}
+	if text := (firn.Policy{}).String(); text != "none" {
+		t.Errorf("no policy is printed as %q", text)
+	}
+}

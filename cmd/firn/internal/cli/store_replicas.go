@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/redisstore"
+)
+
+func newStore() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "store",
+		Short: "Show or set what a store keeps about itself",
+	}
+	cmd.AddCommand(newStoreReplicas())
+	onlyItsCommands(cmd)
+	return cmd
+}
+
+func newStoreReplicas() *cobra.Command {
+	var (
+		flags  storeFlags
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "replicas [N]",
+		Short: "Show or lower how many replicas of a Redis must have each write",
+		Long: `replicas shows how many replicas of a Redis must have a write before it counts: all that
+were ever attached at a time, as the store records it. The number rises by itself.
+
+After replicas were taken away for good, lower it with N, or no write is confirmed. That is
+safe only if no other primary has this data. It is refused on a replica, where more
+than N replicas are online, and where the Sentinels of the URL or the cluster name
+another primary. If nobody watches over the server, you answer for it. After that
+newcomers wait once until running holders have written their slots again.`,
+		Example: `  firn store replicas --store 'redis://10.0.0.5,10.0.0.6,10.0.0.7:26379?master=main'
+  firn store replicas 1 --store redis://10.0.0.5:6379/0`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage(errors.New("name one number, as in firn store replicas 1"))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			to := -1
+			if len(args) == 1 {
+				if to, err = strconv.Atoi(args[0]); err != nil || to < 0 || to > redisstore.MaxReplicas {
+					return usage(fmt.Errorf("%q replicas: 0 to %d are allowed", args[0], redisstore.MaxReplicas))
+				}
+			}
+			ctx, end := patient(cmd.Context())
+			defer end()
+			s, err := flags.open(ctx, "")
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.Close()) }()
+			redis, ok := s.(*redisstore.Store)
+			if !ok {
+				return usage(fmt.Errorf("%s: only a Redis counts its replicas here; firn doctor examines other stores", origin(flags.flags, "store")))
+			}
+			if to >= 0 {
+				return setReplicas(ctx, cmd.OutOrStdout(), redis, to)
+			}
+			there, err := redis.Replicas(ctx)
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(there)
+			}
+			return showReplicas(cmd.OutOrStdout(), there)
+		},
+	}
+	flags.addStore(cmd, "Redis whose replicas are meant, as redis://HOST (see docs/stores.md)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func showReplicas(out io.Writer, r redisstore.Replicas) error {
+	lowered := ""
+	if !r.Lowered.IsZero() {
+		lowered = " (lowered at " + r.Lowered.UTC().Format(seconds) + ")"
+	}
+	_, err := fmt.Fprintf(out, "recorded  %d%s\nattached  %d\nonline    %d\n", r.Recorded, lowered, r.Attached, r.Online)
+	if err == nil && r.Online < r.Recorded {
+		_, err = fmt.Fprintf(out, "\nNo write is confirmed: start the missing replicas, or lower the number with firn store replicas %d.\n", r.Online)
+	}
+	return err
+}
+
+func setReplicas(ctx context.Context, out io.Writer, s *redisstore.Store, n int) error {
+	before, err := s.Replicas(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.SetReplicas(ctx, n); err != nil {
+		return err
+	}
+	after := ""
+	if n < before.Recorded {
+		after = "; newcomers wait once until running holders have written their slots again"
+	}
+	_, err = fmt.Fprintf(out, "%d replicas must have a write now, %d before%s\n", n, before.Recorded, after)
+	return err
+}

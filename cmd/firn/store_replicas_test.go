@@ -1,0 +1,59 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
+	"github.com/firn-id/firn/internal/servers"
+)
+
+func TestTheReplicasOfARedisAreShownAndLowered(t *testing.T) {
+	storeurl.QuietRedis()
+	run := session(t)
+	primary := servers.Redis(t, "--repl-diskless-sync-delay", "0")
+	replica := servers.Replica(t, primary.Addr())
+	c := redis.NewClient(&redis.Options{Addr: primary.Addr()})
+	t.Cleanup(func() { _ = c.Close() })
+	online := func() bool {
+		info := c.Info(t.Context(), "replication").Val()
+		return strings.Contains(info, "state=online") && !strings.Contains(info, "offset=0,")
+	}
+	until(t, "the replica to be online", online)
+	url := "redis://" + primary.Addr()
+	for _, step := range []struct {
+		before func()
+		args   string
+		status int
+		want   string
+	}{
+		{nil, "store replicas", 0, "recorded  0\nattached  1\nonline    1\n"},
+		{nil, "next", 0, "\n"},
+		{nil, "store replicas", 0, "recorded  1\nattached  1\nonline    1\n"},
+		{nil, "store replicas 0", 1, "refused: 0 replicas: 1 are online; stop those that are to go first"},
+		{nil, "store replicas 1", 0, "1 replicas must have a write now, 1 before\n"},
+		{nil, "doctor", 0, "1 recorded, 1 attached, 1 of them online; a write waits for 1\n"},
+		{func() { replica.Kill(); until(t, "it to be gone", func() bool { return !online() }) }, "store replicas", 0, "No write is confirmed: start the missing replicas, or lower the number with firn store replicas 0.\n"},
+		{nil, "doctor", 1, "lower the number: firn store replicas 0\n"},
+		{nil, "store replicas 0", 0, "0 replicas must have a write now, 1 before; newcomers wait once until running holders have"},
+		{nil, "store replicas", 0, "recorded  0 (lowered at 2"},
+		{nil, "store replicas --json", 0, `{"recorded":0,"lowered":"2`},
+		{nil, "store replicas many", 2, `"many" replicas: 0 to 100 are allowed`},
+		{nil, "store replicas 1 2", 2, "name one number"},
+		{nil, "store", 0, "firn store [command]"},
+		{nil, "store size", 2, `store "size": replicas`},
+	} {
+		if step.before != nil {
+			step.before()
+		}
+		status, out := run([]string{"FIRN_STORE=" + url}, strings.Fields(step.args)...)
+		if status != step.status || !strings.Contains(out, step.want) {
+			t.Errorf("firn %s exits with %d:\n%s", step.args, status, out)
+		}
+	}
+	if status, out := run(nil, "store", "replicas", "--store", "memory:"); status != 2 || !strings.Contains(out, "only a Redis counts its replicas") {
+		t.Errorf("%d: %s", status, out)
+	}
+}

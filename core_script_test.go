@@ -1,0 +1,223 @@
+package firn
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+var updateScripts = flag.Bool("update-scripts", false, "write the answers in testdata/core anew")
+
+// The scripts in testdata/core tell the core what happens, a line each, and have below it what the
+// core decides and what it remembers:
+//
+//	core LAYOUT clock=wall start=zero ahead=2s chain=wait 1s, history 4
+//	grant WORKER AFTER THROUGH          a new lease; "replace" keeps ids in order
+//	extend THROUGH
+//	step NOW N                          a call for N ids at a time after the epoch
+//	again NOW N                         the same call asks once more
+//	refused TEXT                        the switch that it was told to make has failed
+//	used POSITION                       how far back a steady clock may go
+//
+// A position is written tick.sequence.
+func TestTheCoreDecidesAsTheScriptsSay(t *testing.T) {
+	files, err := filepath.Glob("testdata/core/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var (
+				s        script
+				got      strings.Builder
+				answered bool
+			)
+			for line := range strings.Lines(string(text)) {
+				if strings.HasPrefix(line, "\t") {
+					continue
+				}
+				got.WriteString(line)
+				if words := strings.Fields(line); len(words) > 0 && words[0] != "#" {
+					answer := s.play(t, words)
+					got.WriteString(answer)
+					answered = true
+					if !*updateScripts && !strings.Contains(string(text), line+answer) {
+						t.Errorf("%sthe core says\n%s", line, answer)
+					}
+				}
+			}
+			if !answered {
+				t.Error("an empty script")
+			}
+			if *updateScripts {
+				err = os.WriteFile(file, []byte(got.String()), 0o600)
+			} else if got.String() != string(text) {
+				err = errors.New("the script is not what the core says")
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+type script struct {
+	core   core
+	call   attempt
+	random uint64
+}
+
+// play does what a line says, and returns the answer to it.
+func (s *script) play(t *testing.T, words []string) string {
+	t.Helper()
+	c := &s.core
+	number := func(i int) int64 {
+		n, err := strconv.ParseInt(words[i], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	var answer string
+	switch words[0] {
+	case "core":
+		s.begin(t, words[1:])
+		return ""
+	case "grant", "replace":
+		c.reset(Grant{Worker: number(1), After: Tick(number(2)), Through: Tick(number(3))}, words[0] == "replace")
+		answer = fmt.Sprintf("worker %d, last %d\n", c.worker, c.last())
+	case "extend":
+		c.extend(Tick(number(1)))
+	case "step", "again":
+		if words[0] == "step" {
+			s.call = attempt{}
+		}
+		now, err := time.ParseDuration(words[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer = s.tell(c.step(c.layout.epoch+int64(now), uint64(number(2)), &s.call))
+	case "refused":
+		s.call.refusal = errors.New(strings.Join(words[1:], " "))
+		return ""
+	case "used":
+		tick, sequence, _ := strings.Cut(words[1], ".")
+		words[1] = tick
+		position := uint64(number(1)) << c.layout.sequence
+		words[1] = sequence
+		position += uint64(number(1))
+		return fmt.Sprintf("\t%s, last %d\n", s.moment(c.used(position)), c.last())
+	default:
+		t.Fatalf("%q is not understood", words)
+	}
+	return indent(answer + s.state())
+}
+
+func (s *script) begin(t *testing.T, words []string) {
+	l, err := ParseLayout(words[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	*s = script{core: core{layout: l, seen: -1, clock: Wall, below: 3}}
+	for i, word := range words[1:] {
+		name, value, _ := strings.Cut(word, "=")
+		switch name {
+		case "clock":
+			s.core.clock, err = ParseClock(value)
+		case "start":
+			s.core.start, err = ParseSequenceStart(value)
+		case "random": // of a core that begins at a random sequence
+			s.core.random = s.next
+		case "ahead":
+			var d time.Duration
+			d, err = time.ParseDuration(value)
+			s.core.ahead = int64(d)
+		case "chain":
+			s.core.chain, err = ParseRollback(value + " " + strings.Join(words[i+2:], " "))
+			if p := s.core.chain.find(policyHistory); p.kind != 0 {
+				s.core.history = newHistory(p.ticks)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "chain" {
+			return
+		}
+	}
+}
+
+// next is a source of numbers that are not random: 5, 6, 7.
+func (s *script) next() uint64 {
+	s.random++
+	return s.random + 4
+}
+
+func (s *script) tell(d decision) string {
+	c := &s.core
+	switch d.act {
+	case actIssue:
+		text := fmt.Sprintf("issues %d from %s below %s\n", d.count, s.position(d.first), s.position(d.limit))
+		if d.open {
+			text += fmt.Sprintf("open from %s to %s\n", s.moment(d.opens), s.moment(d.closes))
+		}
+		return text
+	case actWait:
+		return fmt.Sprintf("waits until %s, a try: %t\n", s.moment(d.until), d.tried)
+	case actSwitch:
+		return fmt.Sprintf("switches, from worker %d\n", c.worker)
+	default:
+		return fmt.Sprintf("fails: %v\n", d.err)
+	}
+}
+
+// state is what the core remembers.
+func (s *script) state() string {
+	c := &s.core
+	text := fmt.Sprintf("next %s, used below %s, allowed %s to %s", s.position(c.pos), s.position(c.high), s.position(c.floor), s.position(c.ceiling))
+	text += fmt.Sprintf("; showed %d", c.seen)
+	if c.seen >= 0 {
+		text += " at " + s.moment(c.seenAt)
+	}
+	if c.behind > 0 {
+		text += ", behind " + s.position(c.behind)
+	}
+	if c.history.kept() {
+		text += fmt.Sprintf(", in tick %d", c.cur)
+	}
+	if c.drift {
+		text += ", ahead of the clock"
+	}
+	return text + "\n"
+}
+
+func (s *script) position(p uint64) string {
+	l := s.core.layout
+	return fmt.Sprintf("%d.%d", p>>l.sequence, p&mask(l.sequence))
+}
+
+func (s *script) moment(ns int64) string {
+	switch ns {
+	case math.MaxInt64:
+		return "ever"
+	case math.MinInt64:
+		return "the beginning"
+	default:
+		return time.Duration(ns - s.core.layout.epoch).String()
+	}
+}
+
+func indent(text string) string {
+	return "\t" + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n\t") + "\n"
+}

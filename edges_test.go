@@ -1,0 +1,443 @@
+package firn_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/faketime"
+)
+
+// sleeps notes how long each sleep is.
+type sleeps struct {
+	*faketime.Time
+	each  []time.Duration
+	after func() error
+}
+
+func (s *sleeps) Sleep(ctx context.Context, d time.Duration) error {
+	s.each = append(s.each, d)
+	if s.after != nil {
+		if err := s.after(); err != nil {
+			return err
+		}
+	}
+	return s.Time.Sleep(ctx, d)
+}
+
+// onSleeps is a generator whose clock is put back by 2.5s after its first id.
+func onSleeps(t *testing.T, chain string) (*firn.Generator, *sleeps) {
+	t.Helper()
+	s := &sleeps{Time: newFakeTime()}
+	now, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.Wall, Rollback: parseChain(t, chain), Start: firn.StartZero, Time: s},
+		firn.Grant{Worker: 5, After: now - 1, Through: now + 99})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Next(); err != nil {
+		t.Fatal(err)
+	}
+	s.Step(-2500 * time.Millisecond)
+	return g, s
+}
+
+// A try sleeps a second at a time, since the generator may end meanwhile, and the rest.
+func TestATrySleepsAsLongAsTheClockIsBack(t *testing.T) {
+	g, s := onSleeps(t, "wait 1h 1")
+	if _, err := g.Next(); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.each) != 3 || s.each[0] != time.Second || s.each[1] != time.Second || s.each[2] != 500*time.Millisecond {
+		t.Errorf("it slept %v", s.each)
+	}
+}
+
+func TestATryEndsWithItsCaller(t *testing.T) {
+	gone := errors.New("the caller is gone")
+	g, s := onSleeps(t, "wait 1h 1")
+	s.after = func() error { return gone }
+	if id, err := g.Next(); !errors.Is(err, gone) || len(s.each) != 1 {
+		t.Errorf("id %d, %v, after %v", id, err, s.each)
+	}
+}
+
+func TestATryEndsWithTheGenerator(t *testing.T) {
+	g, s := onSleeps(t, "wait 1h 1")
+	s.after = func() error { g.Stop(); return nil }
+	if id, err := g.Next(); !errors.Is(err, firn.ErrClosed) || len(s.each) != 1 {
+		t.Errorf("id %d, %v, after %v", id, err, s.each)
+	}
+}
+
+// The next worker is asked for from the clock's tick on, or from the first of all.
+func TestASwitchAsksForTheTickOfTheClock(t *testing.T) {
+	for back, want := range map[time.Duration]func(now firn.Tick) firn.Tick{
+		time.Second:            func(now firn.Tick) firn.Tick { return now - 1 },
+		noon.Sub(epochPlus(0)): func(firn.Tick) firn.Tick { return 0 },
+		noon.Sub(epochPlus(1)): func(firn.Tick) firn.Tick { return 1 },
+		noon.Sub(epochPlus(2)): func(firn.Tick) firn.Tick { return 2 },
+	} {
+		asked := firn.Tick(-1)
+		g, clock, now := onLease(t, "switch", 99, func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+			asked = from
+			return firn.Grant{Worker: 6, After: from - 1, Through: from + 99}, nil
+		})
+		clock.Step(-back)
+		id, err := g.Next()
+		if err != nil || asked != want(now) || id.Worker(seconds) != 6 {
+			t.Errorf("%v back: asked for tick %d; id %d, %v", back, asked, id, err)
+		}
+	}
+}
+
+// epochPlus is so many seconds after the epoch.
+func epochPlus(n int64) time.Time { return seconds.Time(firn.Tick(n)) }
+
+// A switch that cannot be, and one that comes when the generator has ended, change nothing.
+func TestASwitchToAWorkerThatThereIsNotFails(t *testing.T) {
+	for name, grant := range map[string]firn.Grant{
+		"no such worker":      {Worker: 64, After: 1, Through: 99},
+		"a fence below all":   {Worker: 6, After: 1, Through: -2},
+		"a begin beyond all":  {Worker: 6, After: seconds.MaxTick() + 1, Through: 99},
+		"a begin below first": {Worker: 6, After: -2, Through: 99},
+	} {
+		calls := 0
+		g, clock, now := onLease(t, "switch", 99, func(context.Context, firn.Tick) (firn.Grant, error) {
+			calls++
+			return grant, nil
+		})
+		clock.Step(-time.Minute)
+		if id, err := g.Next(); !errors.Is(err, firn.ErrRange) || !errors.Is(err, firn.ErrClockBack) || calls != 1 {
+			t.Errorf("%s: id %d, %v, after %d calls", name, id, err, calls)
+		}
+		if s := g.State(); s.Worker != 5 || s.Last != now || s.Fence != now+99 {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
+func TestAGeneratorThatEndsDuringASwitchLeavesTheGrant(t *testing.T) {
+	var g *firn.Generator
+	g, clock, now := onLease(t, "switch", 99, func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+		if worker, last := g.Stop(); worker != 5 || last != from+60 {
+			t.Errorf("stopped with worker %d, last tick %d", worker, last)
+		}
+		return firn.Grant{Worker: 6, After: from - 1, Through: from + 99}, nil
+	})
+	clock.Step(-time.Minute)
+	id, err := g.Next()
+	if worker, last := g.Stop(); !errors.Is(err, firn.ErrClosed) || worker != 5 || last != now {
+		t.Errorf("id %d, %v; stopped with worker %d, last tick %d", id, err, worker, last)
+	}
+	for name, err := range map[string]error{"Extend": g.Extend(5, now+200), "Replace": g.Replace(firn.Grant{Worker: 7, After: now, Through: now + 9})} {
+		if !errors.Is(err, firn.ErrClosed) {
+			t.Errorf("%s after the end: %v", name, err)
+		}
+	}
+	if s := g.State(); s.Worker != 5 || s.Fence != now+99 {
+		t.Errorf("after the end: %+v", s)
+	}
+}
+
+// A panic of the source of workers is the caller's; others are not kept waiting.
+func TestASourceOfWorkersThatPanicsFailsTheSwitch(t *testing.T) {
+	calls := 0
+	g, clock, _ := onLease(t, "switch", 99, func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+		if calls++; calls == 1 {
+			panic("out of workers")
+		}
+		return firn.Grant{Worker: 6, After: from - 1, Through: from + 99}, nil
+	})
+	clock.Step(-time.Minute)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic is lost")
+			}
+		}()
+		g.Next()
+	}()
+	if id, err := g.Next(); err != nil || id.Worker(seconds) != 6 {
+		t.Errorf("after the panic: id %d, %v", id, err)
+	}
+}
+
+func TestRetiredHearsOfTheWorkerThatWasLeft(t *testing.T) {
+	clock := newFakeTime()
+	now, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type change struct {
+		old, next int64
+		last      firn.Tick
+	}
+	var heard []change
+	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.Wall, Start: firn.StartZero, Time: clock, Retired: func(old, next int64, last firn.Tick) {
+		heard = append(heard, change{old, next, last})
+	}}, firn.Grant{Worker: 5, After: now - 1, Through: now + 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]firn.ID, 3) // two of them from the word
+	if _, err := g.Fill(context.Background(), ids[:1]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Fill(context.Background(), ids[1:]); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Replace(firn.Grant{Worker: 6, After: now + 3, Through: now + 9}); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Replace(firn.Grant{Worker: 7, After: now, Through: now + 9}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []change{{5, 6, now}, {6, 7, now + 3}}; len(heard) != 2 || heard[0] != want[0] || heard[1] != want[1] {
+		t.Errorf("%+v, not %+v", heard, want)
+	}
+	if err := g.Replace(firn.Grant{Worker: 64, After: now, Through: now + 9}); !errors.Is(err, firn.ErrRange) || len(heard) != 2 {
+		t.Errorf("a worker that there is not: %v", err)
+	}
+	if err := g.Extend(6, now+10); !errors.Is(err, firn.ErrRange) {
+		t.Errorf("the fence of a worker that was left: %v", err)
+	}
+	if err := g.Extend(7, now+10); err != nil || g.State().Fence != now+10 {
+		t.Errorf("%v, %+v", err, g.State())
+	}
+}
+
+func TestAGeneratorMayStartAtTheEpoch(t *testing.T) {
+	for _, clock := range []firn.ClockKind{firn.Wall, firn.Steady} {
+		begin := seconds.Epoch()
+		g, err := firn.New(firn.Config{Layout: seconds, Clock: clock, Ahead: -1, Time: faketime.New(begin)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, err := g.Next(); err != nil || id.Tick(seconds) != 1 {
+			t.Errorf("%v: id of tick %d, %v", clock, id.Tick(seconds), err)
+		}
+		if _, err := firn.New(firn.Config{Layout: seconds, Clock: clock, Time: faketime.New(begin.Add(-1))}); !errors.Is(err, firn.ErrRange) {
+			t.Errorf("%v: a nanosecond before the epoch: %v", clock, err)
+		}
+	}
+}
+
+func TestAGeneratorStartsOnlyWhereALeadEndsWithinTheLayout(t *testing.T) {
+	short := mustLayout("20/0/6/3,unit=1s")
+	for left, starts := range map[time.Duration]bool{20 * time.Second: false, 20*time.Second + 1: true} {
+		clock := faketime.New(short.End().Add(-left))
+		if _, err := firn.New(firn.Config{Layout: short, Ahead: 20 * time.Second, Time: clock}); (err == nil) != starts || !starts && !errors.Is(err, firn.ErrTimeExhausted) {
+			t.Errorf("%v before the end: %v", left, err)
+		}
+	}
+}
+
+// From bounds a virtual clock from below, whatever the lease would allow, and the lease does.
+func TestAVirtualClockBeginsAtFromWithinItsLease(t *testing.T) {
+	from, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ after, want firn.Tick }{{from - 9, from}, {from - 1, from}, {from, from + 1}, {from + 4, from + 5}} {
+		for name, cfg := range map[string]firn.Config{
+			"From": {From: noon, Time: faketime.New(noon.Add(time.Hour))},
+			"now":  {Time: newFakeTime()},
+		} {
+			cfg.Layout, cfg.Clock, cfg.Start = seconds, firn.Virtual, firn.StartZero
+			g, err := firn.NewLeased(cfg, firn.Grant{Worker: 1, After: c.after, Through: from + 99})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if now := g.Now(); now != c.want {
+				t.Errorf("%s, after %d: it shows %d before the first id", name, c.after-from, now-from)
+			}
+			id, err := g.Next()
+			if err != nil || id.Tick(seconds) != c.want || g.Now() != c.want {
+				t.Errorf("%s, after %d: %v, the first id is of tick %d, and it shows %d", name, c.after-from, err, id.Tick(seconds)-from, g.Now()-from)
+			}
+		}
+	}
+	for _, clock := range []firn.TimeSource{newFakeTime()} {
+		if _, err := firn.New(firn.Config{Layout: seconds, Clock: firn.Virtual, From: seconds.Epoch().Add(-1), Time: clock}); err == nil {
+			t.Error("a virtual clock before the epoch")
+		}
+		if _, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.Virtual, From: seconds.Epoch().Add(-1), Time: clock}, firn.Grant{After: 1, Through: 9}); err == nil {
+			t.Error("a leased virtual clock before the epoch")
+		}
+	}
+}
+
+// What is shown counts ids that the core has not heard of, and not those that nobody got.
+func TestTheStateKnowsTheLastIDs(t *testing.T) {
+	g, clock, now := onLease(t, "", 3, nil)
+	check := func(when string, last firn.Tick) {
+		t.Helper()
+		if s := g.State(); s != (firn.State{Worker: 5, Last: last, Fence: now + 3}) {
+			t.Errorf("%s: %+v, not last %d", when, s, last)
+		}
+	}
+	check("after the first", now)
+	for range 7 {
+		if _, err := g.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("when the tick is used up", now)
+	clock.Pass(2 * time.Second)
+	check("before the next", now)
+	if _, err := g.Next(); err != nil {
+		t.Fatal(err)
+	}
+	check("after it", now+2)
+	if worker, last := g.Stop(); worker != 5 || last != now+2 {
+		t.Errorf("stopped with worker %d, last %d", worker, last)
+	}
+	check("after the end", now+2)
+	if text := g.String(); text != "generator of worker 5, layout "+seconds.String()+", clock wall" {
+		t.Error(text)
+	}
+}
+
+// With a lead, ids of later ticks are counted from the word; what it may yet give is not.
+func TestTheStateWithALeadKnowsWhatWasIssued(t *testing.T) {
+	now, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ids, want := range map[int]firn.Tick{1: now, 8: now, 9: now + 1, 16: now + 1, 17: now + 2} {
+		g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.Wall, Ahead: 3 * time.Second, Start: firn.StartZero, Time: newFakeTime()},
+			firn.Grant{Worker: 5, After: now - 1, Through: now + 9})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range ids {
+			if _, err := g.Next(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if last := g.State().Last; last != want {
+			t.Errorf("after %d ids: tick %d, not %d", ids, last-now, want-now)
+		}
+		_, last := g.Stop()
+		if shown := g.State().Last; last != want || shown != want {
+			t.Errorf("stopped after %d ids: ticks %d and %d, not %d", ids, last-now, shown-now, want-now)
+		}
+	}
+}
+
+// A negative lead is none: the clock is the bound.
+func TestAVirtualClockWithoutALeadStaysBehindTheClock(t *testing.T) {
+	clock := newFakeTime()
+	g, err := firn.New(firn.Config{Layout: seconds, Clock: firn.Virtual, From: noon.Add(-time.Second), Ahead: -1, Start: firn.StartZero, Time: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 16 { // two ticks up to now
+		if _, err := g.Next(); err != nil || clock.Slept() > 0 {
+			t.Fatal(err, clock.Slept())
+		}
+	}
+	if _, err := g.Next(); err != nil || clock.Slept() != time.Second {
+		t.Errorf("%v, after %v", err, clock.Slept())
+	}
+}
+
+// restless is a wall clock that is moved after so many readings.
+type restless struct {
+	*faketime.Time
+	readings int
+	then     time.Time
+}
+
+func (r *restless) Wall() time.Time {
+	at := r.Time.Wall()
+	if r.readings--; r.readings == 0 {
+		r.Set(r.then)
+	}
+	return at
+}
+
+// Between the decision to switch and the switch the clock may be moved anywhere.
+func TestASwitchAsksForNoTickOutsideOfTheLayout(t *testing.T) {
+	short := mustLayout("30/0/6/3,unit=1s")
+	now, err := short.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for claim, then := range map[string]time.Time{"before the epoch": short.Epoch().Add(-time.Hour), "after the end": short.End().Add(time.Hour)} {
+		clock := &restless{Time: newFakeTime(), then: then}
+		asked := firn.Tick(-1)
+		g, err := firn.NewLeased(firn.Config{
+			Layout: short, Clock: firn.Wall, Rollback: parseChain(t, "switch"), Time: clock,
+			Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+				asked = from
+				return firn.Grant{}, errors.New("no worker left")
+			},
+		}, firn.Grant{Worker: 5, After: now - 1, Through: now + 9})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Next(); err != nil {
+			t.Fatal(err)
+		}
+		clock.Step(-time.Minute)
+		clock.readings = 2 // that of the usual call, and that of the decision
+		if id, err := g.Next(); err == nil || asked != 0 {
+			t.Errorf("%s: asked for tick %d; id %d, %v", claim, asked, id, err)
+		}
+	}
+}
+
+// A virtual clock that is told no beginning starts above what an earlier life can have reached.
+func TestAVirtualClockStartsATickAndTheLeadAhead(t *testing.T) {
+	now, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lead, want := range map[time.Duration]firn.Tick{-1: now + 1, 3 * time.Second: now + 4} {
+		g, err := firn.New(firn.Config{Layout: seconds, Clock: firn.Virtual, Ahead: lead, Time: newFakeTime()})
+		if err != nil || g.Now() != want {
+			t.Errorf("lead %v: it begins at %d, not %d; %v", lead, g.Now()-now, want-now, err)
+		}
+	}
+}
+
+func TestALeasedGeneratorIsOfTheGrantsWorkerAndFitsTheLayout(t *testing.T) {
+	for _, grant := range []firn.Grant{{Worker: 64, After: 1, Through: 9}, {After: -2, Through: 9}, {After: 1, Through: -2}} {
+		if g, err := firn.NewLeased(firn.Config{Layout: seconds, Time: newFakeTime()}, grant); g != nil || !errors.Is(err, firn.ErrRange) {
+			t.Errorf("%+v: %v, %v", grant, g, err)
+		}
+	}
+	if _, err := firn.NewLeased(firn.Config{Layout: seconds, Worker: 99, Time: newFakeTime()}, firn.Grant{Worker: 7, After: 1, Through: 9}); err != nil {
+		t.Errorf("Config.Worker is not ignored: %v", err)
+	}
+	short := mustLayout("20/0/6/3,unit=1s")
+	var exhausted *firn.TimeExhaustedError
+	if _, err := firn.New(firn.Config{Layout: short, Time: faketime.New(short.End())}); !errors.As(err, &exhausted) || !exhausted.End.Equal(short.End()) || exhausted.Layout != short {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// That its caller has gone does not make the clock of a fence.
+func TestAFenceIsSaidThoughTheCallerHasGone(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	g, clock, _ := onLease(t, "switch, ahead 1000", 0, func(context.Context, firn.Tick) (firn.Grant, error) {
+		cancel()
+		return firn.Grant{}, errors.New("no worker left")
+	})
+	for range 7 {
+		if _, err := g.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock.Step(-time.Minute)
+	if id, err := g.NextContext(ctx); !errors.Is(err, firn.ErrFence) {
+		t.Errorf("id %d, %v", id, err)
+	}
+}

@@ -1,0 +1,92 @@
+package firn
+
+import "testing"
+
+// What a history says of a tick.
+type told struct {
+	until          uint64
+	written, known bool
+}
+
+func (h *history) tell(tick, high Tick) told {
+	until, written, known := h.lookup(tick, high)
+	if known && !written { // then it says nothing
+		until = 0
+	}
+	return told{until, written, known}
+}
+
+var (
+	unknown = told{}
+	unused  = told{known: true}
+)
+
+func upTo(until uint64) told { return told{until, true, true} }
+
+func TestAHistoryKnowsTheLastTicksOnly(t *testing.T) {
+	h := newHistory(4)
+	h.record(9, 90)
+	h.record(10, 105)
+	h.record(12, 121)
+	for _, c := range []struct {
+		claim      string
+		tick, high Tick
+		want       told
+	}{
+		{"the highest tick", 12, 12, upTo(121)},
+		{"one before it", 10, 12, upTo(105)},
+		{"the oldest of a whole ring", 9, 12, upTo(90)},
+		{"one that was skipped", 11, 12, unused},
+		{"one before the oldest", 8, 12, unknown},
+		{"one lapped by a tick without a record", 9, 13, unknown},
+		{"one above all", 13, 13, unused},
+		{"a place that a later tick has taken", 8, 11, unknown},
+		{"the last below zero", -1, 1, unknown},
+	} {
+		if got := h.tell(c.tick, c.high); got != c.want {
+			t.Errorf("%s: tick %d below %d: %+v, not %+v", c.claim, c.tick, c.high, got, c.want)
+		}
+	}
+}
+
+func TestAHistoryOfNothingTakesNoTickForUsed(t *testing.T) {
+	for name, clear := range map[string]func(*history){
+		"new":     func(h *history) { *h = newHistory(3) },
+		"cleared": func(h *history) { h.clear() },
+	} {
+		h := newHistory(3)
+		for tick := range Tick(3) {
+			h.record(tick, uint64(tick)*8+1)
+			if got := h.tell(tick, 2); got != upTo(uint64(tick)*8+1) {
+				t.Errorf("tick %d recorded: %+v", tick, got)
+			}
+		}
+		clear(&h)
+		for tick := range Tick(3) {
+			if got := h.tell(tick, 2); got != unused {
+				t.Errorf("%s: tick %d: %+v, not unused", name, tick, got)
+			}
+		}
+	}
+}
+
+// No tick lies below zero: -1 says that no tick is in use.
+func TestAHistoryRecordsNoTickBelowZero(t *testing.T) {
+	h := newHistory(1)
+	h.record(0, 5)
+	h.record(-1, 7)
+	if got := h.tell(0, 0); got != upTo(5) {
+		t.Errorf("tick 0 after tick -1: %+v", got)
+	}
+}
+
+func TestWithoutAHistoryNothingIsKnownOrKept(t *testing.T) {
+	var h history
+	h.record(3, 25)
+	if got := h.tell(3, 3); h.kept() || got != unknown {
+		t.Errorf("kept: %t, tick 3: %+v", h.kept(), got)
+	}
+	if h = newHistory(1); !h.kept() {
+		t.Error("a history of one tick is none")
+	}
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// What became of a mutant.
+type fate string
+
+const (
+	unbuilt  fate = "does not compile"
+	killed   fate = "killed"
+	timedOut fate = "timed out"
+	survived fate = "survived"
+)
+
+// A bench builds groups of mutants, and runs their commands.
+type bench struct {
+	dir    string // temporary
+	module string
+	plan   plan
+	slack  time.Duration
+
+	mu     sync.Mutex
+	files  map[string]string // built, by group and package
+	limits map[string]limit  // by group and command
+}
+
+// A binary is a command with a group of mutants in it.
+type binary struct {
+	file  string
+	limit limit
+}
+
+// A limit ends a run: one that spins by the time of processors, which does not depend on what
+// else the machine does, one that hangs by the clock.
+type limit struct{ cost, elapsed time.Duration }
+
+// A verdict is what became of a mutant, and by which command.
+type verdict struct {
+	fate fate
+	by   string
+	cost time.Duration // of processors
+}
+
+// try runs the commands with the nth mutant of a group, from 1, until one fails.
+func (b *bench) try(ctx context.Context, g group, nth int) (verdict, error) {
+	v := verdict{fate: survived}
+	for _, c := range b.plan.of(g[0].src.name) {
+		bin, err := b.build(ctx, c, g)
+		if err != nil {
+			return v, err
+		}
+		r := b.run(ctx, c, bin.file, bin.limit, nth)
+		v.cost += r.cost
+		switch {
+		case ctx.Err() != nil:
+			return v, context.Cause(ctx)
+		case r.late:
+			v.fate, v.by = timedOut, c.String()
+			return v, nil
+		case r.exit != nil:
+			v.fate, v.by = killed, c.String()+": "+why(r.output)
+			return v, nil
+		}
+	}
+	return v, nil
+}
+
+// build returns a command with a group in it. How long the command takes when no mutant is on, the
+// first time, says how long it may take with one. A mutant that is alone is always on: the source as it
+// is stands for it then.
+func (b *bench) build(ctx context.Context, c command, g group) (*binary, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	file, err := b.made(ctx, c, g)
+	if err != nil {
+		return nil, err
+	}
+	off := file
+	if len(g) == 1 {
+		if off, err = b.made(ctx, c, group{{src: g[0].src}}); err != nil {
+			return nil, err
+		}
+	}
+	name := fmt.Sprint(c, g[0].src.name, len(g) > 1)
+	if b.limits[name] == (limit{}) {
+		r := b.run(ctx, c, off, limit{time.Hour, time.Hour}, 0)
+		if r.exit != nil {
+			return nil, fmt.Errorf("%s fails without a mutant of %s: %w\n%s", c, g[0].src.name, r.exit, r.output[max(0, len(r.output)-4000):])
+		}
+		b.limits[name] = limit{4*r.cost + b.slack, 20*r.elapsed + 4*b.slack}
+	}
+	return &binary{file, b.limits[name]}, nil
+}
+
+// made makes what a group of several, or the source alone, needs once.
+func (b *bench) made(ctx context.Context, c command, g group) (string, error) {
+	if len(g) == 1 && g[0].edits != nil {
+		return b.make(ctx, c, g)
+	}
+	name := fmt.Sprint(c.test, c.pkg, g[0].src.name, len(g))
+	var err error
+	if b.files[name] == "" {
+		b.files[name], err = b.make(ctx, c, g)
+	}
+	return b.files[name], err
+}
+
+// make builds a command with a group, as an overlay of the tree.
+func (b *bench) make(ctx context.Context, c command, g group) (string, error) {
+	dir, err := os.MkdirTemp(b.dir, "group")
+	if err != nil {
+		return "", err
+	}
+	src := g[0].src
+	folder := filepath.Join(b.module, filepath.FromSlash(path.Dir(src.name)))
+	files := map[string][]byte{
+		path.Base(src.name): g.text(),
+		"zz_mutants.go":     []byte("package " + src.file.Name.Name + support),
+	}
+	replace := map[string]string{}
+	for name, text := range files {
+		replace[filepath.Join(folder, name)] = filepath.Join(dir, name)
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay, file := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "binary")
+	if err := os.WriteFile(overlay, text, 0o600); err != nil {
+		return "", err
+	}
+	args := []string{"build"}
+	if c.test {
+		args = []string{"test", "-c", "-vet=off"}
+	}
+	args = append(args, "-overlay", overlay, "-o", file, c.pkg)
+	if out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s, with mutants of %s: %w\n%s", c, src.name, err, out)
+	}
+	return file, nil
+}
+
+// The memory a mutant may have, in KiB: one that never stops growing must not take the machine with it.
+const memory = 8 << 20
+
+// A ran command.
+type ran struct {
+	exit          error
+	late          bool
+	output        []byte
+	elapsed, cost time.Duration
+}
+
+func (b *bench) run(ctx context.Context, c command, file string, most limit, nth int) ran {
+	ctx, cancel := context.WithTimeout(ctx, most.elapsed)
+	defer cancel()
+	seconds := int(most.cost.Seconds()) + 1
+	args := []string{"-c", fmt.Sprintf(`ulimit -v %d; ulimit -t %d; exec "$0" "$@"`, memory, seconds), file}
+	if c.test {
+		// Without a timer of its own a test in which everybody waits ends at once.
+		args = append(args, "-test.short", "-test.failfast", "-test.timeout=0")
+	}
+	cmd := exec.CommandContext(ctx, "sh", append(args, c.args...)...)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", chooses, nth))
+	cmd.WaitDelay = time.Second
+	if c.test {
+		cmd.Dir = filepath.Join(b.module, filepath.FromSlash(c.pkg))
+	}
+	begun := time.Now()
+	out, err := cmd.CombinedOutput()
+	r := ran{exit: err, output: out, elapsed: time.Since(begun), late: errors.Is(ctx.Err(), context.DeadlineExceeded)}
+	if p := cmd.ProcessState; p != nil {
+		r.cost = p.UserTime() + p.SystemTime()
+		r.late = r.late || r.cost > most.cost
+	}
+	return r
+}
+
+// why returns the line of a failed command's output that tells most.
+func why(output []byte) string {
+	lines := bytes.Split(bytes.TrimSpace(output), []byte("\n"))
+	for _, sign := range []string{"--- FAIL: ", "panic: ", "fatal error: ", "seed "} {
+		for _, line := range lines {
+			if line := strings.TrimSpace(string(line)); strings.HasPrefix(line, sign) {
+				return squeeze(line)
+			}
+		}
+	}
+	return squeeze(string(lines[len(lines)-1]))
+}

@@ -1,0 +1,113 @@
+// Command mutate makes every small wrong change of some files that it knows how to make,
+// and tells which of them no test notices. The sources stay as they are: a changed file
+// stands in an overlay of the build.
+//
+//	go run ./internal/mutate -files 'core.go,history.go'
+//	go run ./internal/mutate -files 'lease/*.go' -sample 200 -for 30m
+//	go run ./internal/mutate -files core.go -only core.go:123:7 -diff
+//
+// A survivor is a test that is missing, unless the change changes nothing that anybody
+// could see: those stand with the reason in survivors.txt.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+type options struct {
+	files, only, results      string
+	commands, survivors       string
+	sample, parallel          int
+	seed                      uint64
+	lasts, slack              time.Duration
+	listed, again, show, diff bool
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.files, "files", "", "the files to change, below this folder, as core.go,lease/*.go")
+	flag.StringVar(&o.only, "only", "", "try the mutants at this place only, as core.go:123:7, or one of them, as core.go:123:7/2")
+	flag.StringVar(&o.results, "results", "", "keep results in this file, and do not try again what stands in it")
+	flag.StringVar(&o.commands, "plan", "internal/mutate/plan.txt", "the commands that must fail, by file")
+	flag.StringVar(&o.survivors, "survivors", "internal/mutate/survivors.txt", "the survivors that are known, with reasons")
+	flag.IntVar(&o.sample, "sample", 0, "try so many only, chosen at random (0: all)")
+	flag.Uint64Var(&o.seed, "seed", 1, "what -sample chooses by")
+	flag.IntVar(&o.parallel, "p", 2, "how many to try at a time")
+	flag.DurationVar(&o.lasts, "for", 0, "begin no more after this time (0: no end)")
+	flag.DurationVar(&o.slack, "slack", 5*time.Second, "what a command may take beyond four times its usual time")
+	flag.BoolVar(&o.listed, "listed", false, "try the listed survivors too")
+	flag.BoolVar(&o.again, "again", false, "try again the survivors in -results")
+	flag.BoolVar(&o.show, "list", false, "list the mutants and try none")
+	flag.BoolVar(&o.diff, "diff", false, "show what each changes, with -list or -only")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := o.run(ctx, os.Stdout); err != nil {
+		fmt.Fprintf(os.Stderr, "mutate: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func (o options) run(ctx context.Context, out io.Writer) (err error) {
+	if flag.NArg() > 0 || o.files == "" || o.parallel < 1 || o.sample < 0 {
+		return errors.New("say which files with -files, in quotes; -p is at least 1: see -help")
+	}
+	files, err := load(o.files)
+	if err != nil {
+		return err
+	}
+	known, err := readSurvivors(o.survivors)
+	if err != nil {
+		return err
+	}
+	r := run{options: o, known: known}
+	r.choose(files)
+	if len(r.chosen) == 0 {
+		return errors.New("there is no such mutant")
+	}
+	if o.show {
+		for _, m := range r.chosen {
+			o.tell(out, m)
+		}
+		return nil
+	}
+	if r.ledger, err = openLedger(o.results, o.again); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.ledger.close()) }()
+	commands, err := readPlan(o.commands)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "firn-mutate")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	module, err := filepath.Abs(".")
+	if err != nil {
+		return err
+	}
+	r.bench = bench{dir: dir, module: module, plan: commands, slack: o.slack, files: map[string]string{}, limits: map[string]limit{}}
+	return r.all(ctx, out)
+}
+
+// tell shows a mutant.
+func (o options) tell(out io.Writer, m mutant) {
+	fmt.Fprintf(out, "%s  %s: %s\n", m.id(), m.fn, m.what)
+	if !o.diff {
+		return
+	}
+	for _, e := range m.edits {
+		fmt.Fprintf(out, "\t- %s\n\t+ %s\n", m.src.text[e.from:e.to], e.text)
+	}
+}

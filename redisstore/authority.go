@@ -1,0 +1,138 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/firn-id/firn/store"
+)
+
+// authority returns the run id of the primary that has the set. Where Sentinels or a
+// cluster decide who that is, they must agree that it is this server; else the error is
+// [store.ErrRefused].
+func (s *Store) authority(ctx context.Context) (string, error) {
+	if c, ok := s.client.(*redis.ClusterClient); ok {
+		if err := follow(ctx, c, 0); err != nil {
+			return "", err
+		}
+	}
+	node, err := s.node(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, err := node.Info(ctx).Result()
+	if err != nil {
+		return "", err
+	}
+	info := parseInfo(text)
+	if info["role"] != "master" {
+		return "", fmt.Errorf("%w: the server is a replica: name the primary", store.ErrRefused)
+	}
+	run := info["run_id"]
+	switch c := s.client.(type) {
+	case *redis.ClusterClient:
+		err = s.askCluster(ctx, c, node)
+	default:
+		err = s.sentinels.agree(ctx, run)
+	}
+	return run, err
+}
+
+// sentinels are those that a URL names, if any.
+type sentinels struct {
+	options *redis.UniversalOptions
+}
+
+// agree is nil if each Sentinel that answers names the server with a run id as the
+// primary, and one of them could have it replaced: one that is cut off from the others
+// may not know of the new primary.
+func (q sentinels) agree(ctx context.Context, run string) error {
+	if q.options == nil || q.options.MasterName == "" {
+		return nil
+	}
+	unreachable := fmt.Errorf("%w: no Sentinel answers", store.ErrUnavailable)
+	able := false
+	for _, addr := range q.options.Addrs {
+		primary, quorum, err := q.ask(ctx, addr)
+		if err != nil {
+			unreachable = fmt.Errorf("%w: Sentinel %s: %w", unreachable, addr, err)
+			continue
+		}
+		there, err := q.runID(ctx, primary)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w: Sentinel %s names %s as the primary, which does not answer: %w", store.ErrRefused, addr, primary, err)
+		case there != run:
+			return fmt.Errorf("%w: Sentinel %s names another primary, %s", store.ErrRefused, addr, primary)
+		}
+		able = able || quorum == nil
+		if quorum != nil {
+			unreachable = fmt.Errorf("%w: Sentinel %s: %w", store.ErrRefused, addr, quorum)
+		}
+	}
+	if !able {
+		return fmt.Errorf("whether another server is the primary is not known: %w", unreachable)
+	}
+	return nil
+}
+
+// ask returns the primary that a Sentinel names, and whether it reaches enough others.
+func (q sentinels) ask(ctx context.Context, addr string) (primary string, quorum, err error) {
+	options := q.options.Simple()
+	options.Addr, options.DB = addr, 0
+	options.Username, options.Password = q.options.SentinelUsername, q.options.SentinelPassword
+	c := redis.NewSentinelClient(options)
+	defer func() { _ = c.Close() }()
+	parts, err := c.GetMasterAddrByName(ctx, q.options.MasterName).Result()
+	switch {
+	case err != nil:
+		return "", nil, err
+	case len(parts) != 2:
+		return "", nil, fmt.Errorf("it answers %q", parts)
+	}
+	return net.JoinHostPort(parts[0], parts[1]), c.CkQuorum(ctx, q.options.MasterName).Err(), nil
+}
+
+func (q sentinels) runID(ctx context.Context, addr string) (string, error) {
+	options := q.options.Simple()
+	options.Addr = addr
+	c := redis.NewClient(options)
+	defer func() { _ = c.Close() }()
+	text, err := c.Info(ctx, "server").Result()
+	return parseInfo(text)["run_id"], err
+}
+
+// askCluster is nil if every server of a cluster that answers says that node owns the
+// slot of the set.
+func (s *Store) askCluster(ctx context.Context, c *redis.ClusterClient, node *redis.Client) error {
+	id, err := node.Do(ctx, "cluster", "myid").Text()
+	if err != nil {
+		return err
+	}
+	slot, err := node.ClusterKeySlot(ctx, s.cfg.Key).Result()
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	var others []error
+	err = c.ForEachShard(ctx, func(ctx context.Context, member *redis.Client) error {
+		slots, err := member.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS needs Redis 7.0
+		if err != nil {
+			return nil //nolint:nilerr // the members that answer decide
+		}
+		i := slices.IndexFunc(slots, func(r redis.ClusterSlot) bool { return int64(r.Start) <= slot && slot <= int64(r.End) })
+		if i < 0 || len(slots[i].Nodes) == 0 || slots[i].Nodes[0].ID != id {
+			mu.Lock()
+			defer mu.Unlock()
+			others = append(others, fmt.Errorf("%w: %s names another primary for the key", store.ErrRefused, member.Options().Addr))
+		}
+		return nil
+	})
+	return errors.Join(append(others, err)...)
+}

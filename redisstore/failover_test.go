@@ -1,0 +1,204 @@
+package redisstore_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/redisstore"
+	"github.com/firn-id/firn/store"
+)
+
+// sentinels starts n Sentinels that watch a primary as "main", and waits until each knows
+// the others and the replicas. It returns them and the URL that names them.
+func sentinels(t *testing.T, addr string, n, quorum, replicas int) ([]*servers.Server, string) {
+	t.Helper()
+	ctx := context.Background()
+	var all []*servers.Server
+	var addrs []string
+	for range n {
+		s := servers.Sentinel(t, "main", addr, quorum)
+		all, addrs = append(all, s), append(addrs, s.Addr())
+	}
+	for _, s := range all {
+		watcher := redis.NewSentinelClient(&redis.Options{Addr: s.Addr()})
+		t.Cleanup(func() { _ = watcher.Close() })
+		await(t, "the Sentinels to know all", func() bool {
+			others, err := watcher.Sentinels(ctx, "main").Result()
+			known, err2 := watcher.Replicas(ctx, "main").Result()
+			return err == nil && err2 == nil && len(others) == n-1 && len(known) == replicas
+		})
+	}
+	return all, "redis://" + strings.Join(addrs, ",") + "?master=main"
+}
+
+// A primary with two replicas and three Sentinels is cut off, together with one of its users.
+func TestASplitOfThreeSentinels(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := primary(t)
+	proxy := servers.NewProxy(t, p.Addr(), nil)
+	for range 2 {
+		servers.Replica(t, proxy.Addr())
+	}
+	online(t, p.Addr(), 2)
+	watchers, url := sentinels(t, proxy.Addr(), 3, 2, 2)
+	holder, operator := open(t, "redis://"+p.Addr()), open(t, url)
+	before := confirmed(t, holder, "together")
+	if life := confirmed(t, operator, "through the Sentinels"); life != before {
+		t.Errorf("lives %q and %q of one store", before, life)
+	}
+	if err := holder.AskSentinels(ctx, url); err != nil {
+		t.Errorf("before the split: %v", err)
+	}
+
+	proxy.Refuse(true)
+	unconfirmed(t, holder, "cut off", "of 2 replicas")
+	await(t, "a replica to be promoted", func() bool {
+		there, err := operator.Replicas(ctx)
+		return err == nil && there.Online == 1 && there.Recorded == 2
+	})
+	unconfirmed(t, open(t, url), "on the new primary", "1 of 2 replicas")
+	unconfirmed(t, holder, "still cut off", "of 2 replicas")
+	expect(t, "the old primary", holder.AskSentinels(ctx, url), store.ErrRefused, "names another primary")
+	if err := operator.SetReplicas(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	if life := confirmed(t, open(t, url), "with a lowered number"); life == before {
+		t.Errorf("the life is %q as before", life)
+	}
+	unconfirmed(t, holder, "cut off for good", "of 2 replicas")
+
+	watchers[0].Kill()
+	watchers[1].Kill()
+	_, last, _ := strings.Cut(url, watchers[1].Addr()+",")
+	last = "redis://" + last
+	await(t, "the last Sentinel to be alone", func() bool {
+		return open(t, last).SetReplicas(ctx, 1) != nil
+	})
+	expect(t, "a Sentinel that is cut off", open(t, last).SetReplicas(ctx, 1), store.ErrRefused, "NOQUORUM")
+	watchers[2].Kill()
+	expect(t, "no Sentinel", operator.SetReplicas(ctx, 1), store.ErrUnavailable, "no Sentinel answers")
+}
+
+// Two servers and a Sentinel: the new primary has no replica until the old one is back, or
+// until somebody says that there will be none.
+func TestAFailoverOfTwoServers(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, replicas := withReplicas(t, 1)
+	_, url := sentinels(t, p.Addr(), 1, 1, 1)
+	s := open(t, url)
+	first := confirmed(t, s, "k")
+	p.Kill()
+	await(t, "the failover", func() bool {
+		_, err := write(s, "k")
+		return err != nil && contains(err.Error(), "0 of 1 replicas")
+	})
+	unconfirmed(t, open(t, url), "a new handle", "0 of 1 replicas")
+	if e, err := s.Get(ctx, "k"); err != nil || string(e.Value) != "v" {
+		t.Errorf("%q, %v", e.Value, err)
+	}
+	p.Restart()
+	settles(t, s, "with the old primary as a replica")
+	second := confirmed(t, s, "k")
+	p.Kill()
+	unconfirmed(t, s, "alone again", "0 of 1 replicas")
+	if err := s.SetReplicas(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	third := confirmed(t, s, "with no replica to come")
+	if first == second || second == third || !strings.HasPrefix(third, second) {
+		t.Errorf("lives %q, %q, %q", first, second, third)
+	}
+	if f := verdict(t, open(t, "redis://"+replicas[0].Addr())); f.Verdict != store.Good {
+		t.Error(f)
+	}
+}
+
+func TestAClusterFailsOverAndMovesTheSet(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	addrs, _ := cluster(t)
+	s := open(t, "redis://"+addrs[0]+"?cluster=true")
+	alone := confirmed(t, s, "without replicas")
+	owner, other := raw(t, addrs[0]), raw(t, addrs[1])
+	slot := int(owner.ClusterKeySlot(ctx, "firn").Val())
+	if slot >= 8192 {
+		t.Fatal("firn was expected on the first server")
+	}
+	id := func(c *redis.Client) string { return c.Do(ctx, "cluster", "myid").Val().(string) }
+
+	// A replica, which then takes over.
+	replica := servers.Redis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0")
+	follower := raw(t, replica.Addr())
+	_, port, _ := net.SplitHostPort(addrs[0])
+	if err := follower.ClusterMeet(ctx, "127.0.0.1", port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "it to know its primary", func() bool { return follower.ClusterReplicate(ctx, id(owner)).Err() == nil })
+	await(t, "it to be known", func() bool {
+		nodes, err := other.ClusterNodes(ctx).Result()
+		return err == nil && strings.Count(nodes, "\n") == 3 && contains(nodes, " slave ")
+	})
+	await(t, "it to be online", func() bool {
+		return contains(replicaLines(owner), "state=online") && !contains(replicaLines(owner), "offset=0,")
+	})
+	first := confirmed(t, s, "with a replica")
+	if there, err := s.Replicas(ctx); err != nil || there.Recorded != 1 {
+		t.Errorf("%+v, %v", there, err)
+	}
+	if err := follower.ClusterFailover(ctx).Err(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the failover", func() bool {
+		info, err := owner.Info(ctx, "replication").Result()
+		return err == nil && contains(info, "role:slave")
+	})
+	settles(t, s, "after the failover")
+	second := confirmed(t, s, "after the failover")
+	if alone == second || first == second {
+		t.Errorf("lives %q, %q, %q", alone, first, second)
+	}
+	if err := s.AskCluster(ctx, replica.Addr()); err != nil {
+		t.Errorf("the new primary: %v", err)
+	}
+	expect(t, "the old one", s.AskCluster(ctx, addrs[0]), store.ErrRefused, "another primary")
+
+	// The slot moves to the other server, which has no replica.
+	migrate(t, follower, other, slot, id)
+	unconfirmed(t, s, "after it was moved", "0 of 1")
+	expect(t, "where it was", s.AskCluster(ctx, replica.Addr()), store.ErrRefused, "another primary")
+	await(t, "all to know where it is", func() bool { return s.AskCluster(ctx, addrs[1]) == nil })
+	if err := s.SetReplicas(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	confirmed(t, s, "lowered")
+}
+
+// migrate moves the slot of the set from one server of a cluster to another.
+func migrate(t *testing.T, from, to *redis.Client, slot int, id func(*redis.Client) string) {
+	t.Helper()
+	ctx := context.Background()
+	_, port, _ := net.SplitHostPort(to.Options().Addr)
+	for _, step := range []struct {
+		at   *redis.Client
+		args []any
+	}{
+		{to, []any{"cluster", "setslot", slot, "importing", id(from)}},
+		{from, []any{"cluster", "setslot", slot, "migrating", id(to)}},
+		{from, []any{"migrate", "127.0.0.1", port, "firn", 0, 5000}},
+		{to, []any{"cluster", "setslot", slot, "node", id(to)}},
+		{from, []any{"cluster", "setslot", slot, "node", id(to)}},
+	} {
+		if err := step.at.Do(ctx, step.args...).Err(); err != nil {
+			t.Fatalf("%v: %v", step.args, err)
+		}
+	}
+}
+
+var _ store.Store = (*redisstore.Store)(nil)

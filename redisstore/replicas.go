@@ -1,0 +1,124 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/firn-id/firn/store"
+)
+
+// A record says how many replicas must have a write, and since when: see the
+// scripts.
+type record struct {
+	n     int
+	since int64
+}
+
+const (
+	recordBegins = "\treplicas "
+	recordEnds   = "\treplicas!" // a blank sorts before it
+)
+
+func (r record) String() string { return fmt.Sprintf("%s%d %d", recordBegins, r.n, r.since) }
+
+func parseRecord(member string) (r record, err error) {
+	_, err = fmt.Sscanf(member, recordBegins+"%d %d", &r.n, &r.since)
+	if err != nil || r.n < 0 || r.since < 0 || r.String() != member {
+		return record{}, fmt.Errorf("%w: member %.40q is no record of replicas: remove it, then set the number with firn store replicas N", store.ErrRefused, member)
+	}
+	return r, nil
+}
+
+// known is the latest record that this handle has seen. It goes along with each write, so
+// that the record outlives a FLUSHALL.
+func (s *Store) known() record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.latest
+}
+
+func (s *Store) learn(r record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.since > s.latest.since || r.since == s.latest.since && r.n > s.latest.n {
+		s.latest = r
+	}
+}
+
+// recorded reads the record.
+func (s *Store) recorded(ctx context.Context) (r record, err error) {
+	members, err := await(ctx, s, func() ([]string, error) {
+		return s.client.ZRangeByLex(ctx, s.cfg.Key, &redis.ZRangeBy{Min: "[" + recordBegins, Max: "(" + recordEnds}).Result()
+	})
+	if err != nil || len(members) == 0 {
+		return r, err
+	}
+	return parseRecord(members[0])
+}
+
+// Replicas are those of the server that has the set.
+type Replicas struct {
+	Recorded int       `json:"recorded"` // the most that were ever attached, or what an operator lowered it to
+	Lowered  time.Time `json:"lowered,omitzero"`
+	Attached int       `json:"attached"` // now, in any state
+	Online   int       `json:"online"`   // those that acknowledge writes
+}
+
+// Replicas returns how many replicas are recorded, and how many there are now.
+func (s *Store) Replicas(ctx context.Context) (Replicas, error) {
+	info, err := s.info(ctx)
+	if err != nil {
+		return Replicas{}, s.wrap("count the replicas of", s.cfg.Key, err)
+	}
+	r, err := s.recorded(ctx)
+	if err != nil {
+		return Replicas{}, s.wrap("count the replicas of", s.cfg.Key, err)
+	}
+	there := replicationOf(info)
+	all := Replicas{Recorded: r.n, Attached: there.attached, Online: there.online}
+	if r.since > 0 {
+		all.Lowered = time.UnixMicro(r.since)
+	}
+	return all, nil
+}
+
+// MaxReplicas bounds how many replicas can be waited for.
+const MaxReplicas = 100
+
+// SetReplicas sets how many replicas must have a write, for all handles and for good. It is
+// meant for lowering the number after replicas were taken away; it rises by itself.
+//
+// A lower number begins a new life of the store, so that newcomers wait for holders.
+// Lowering is safe only where no other primary has this data: the server must be
+// a primary, and the one that the Sentinels of the URL or the cluster name; else, and where
+// more replicas are online than n, the error is [store.ErrRefused]. If nobody watches
+// over the server, you answer for it yourself.
+func (s *Store) SetReplicas(ctx context.Context, n int) error {
+	if n < 0 || n > MaxReplicas {
+		return fmt.Errorf("redisstore: %w: %d replicas: 0 to %d are allowed", store.ErrRefused, n, MaxReplicas)
+	}
+	run, err := await(ctx, s, func() (string, error) { return s.authority(ctx) })
+	if err != nil {
+		return s.wrap("set the replicas of", s.cfg.Key, err)
+	}
+	a, err := await(ctx, s, func() (answer, error) {
+		return s.write(ctx, setReplicas, n, time.Now().UnixMicro(), run)
+	})
+	var reply redis.Error
+	switch {
+	case errors.As(err, &reply) && redis.HasErrorPrefix(reply, "ONLINE "):
+		online := strings.TrimPrefix(reply.Error(), "ONLINE ")
+		err = fmt.Errorf("%w: %d replicas: %s are online; stop those that are to go first", store.ErrRefused, n, online)
+	case err == nil && !a.written:
+		err = fmt.Errorf("%w: another server has become the primary meanwhile", store.ErrRefused)
+	}
+	if err != nil {
+		return s.wrap("set the replicas of", s.cfg.Key, err)
+	}
+	return nil
+}

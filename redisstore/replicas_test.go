@@ -1,0 +1,397 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/redisstore"
+	"github.com/firn-id/firn/store"
+)
+
+func TestAStoreOpenedWhileItsReplicaIsAwayWaitsForItToo(t *testing.T) {
+	t.Parallel()
+	p, replicas := withReplicas(t, 1)
+	early := open(t, "redis://"+p.Addr())
+	confirmed(t, early, "with the replica")
+	replicas[0].Kill()
+	late := open(t, "redis://"+p.Addr())
+	unconfirmed(t, early, "opened before", "0 of 1 replicas", "firn store replicas", "?replicas=N")
+	unconfirmed(t, late, "opened after", "0 of 1 replicas")
+	for what, s := range map[string]*redisstore.Store{"early": early, "late": late} {
+		if f := verdict(t, s); f.Verdict != store.Bad || !contains(f.Says, "1 recorded, 0 attached") {
+			t.Errorf("%s: %v", what, f)
+		}
+	}
+	replicas[0].Restart()
+	settles(t, late, "with the replica back")
+	if f := verdict(t, late); f.Verdict != store.Good || !contains(f.Says, "waits for 1") {
+		t.Error(f)
+	}
+}
+
+func TestAReplicaPromotedBesideALivingPrimaryStopsBoth(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for _, seen := range []bool{true, false} {
+		p, replicas := withReplicas(t, 1)
+		before := open(t, "redis://"+p.Addr())
+		if seen {
+			confirmed(t, before, "together")
+		}
+		if err := raw(t, replicas[0].Addr()).Do(ctx, "replicaof", "no", "one").Err(); err != nil {
+			t.Fatal(err)
+		}
+		unconfirmed(t, open(t, "redis://"+replicas[0].Addr()), "on the promoted one", "0 of 1")
+		if seen { // else nobody knows there that it ever had a replica
+			unconfirmed(t, before, "on the old primary", "0 of 1")
+			unconfirmed(t, open(t, "redis://"+p.Addr()), "on the old primary, opened anew", "0 of 1")
+		}
+	}
+}
+
+func TestAttachingReplicasFailsNoStartAndNoWrite(t *testing.T) {
+	t.Parallel()
+	// The first replica waits for its data for five seconds, the default of Redis.
+	for _, p := range []*servers.Server{servers.Redis(t), primary(t), primary(t), primary(t)} {
+		var stop atomic.Bool
+		var group sync.WaitGroup
+		var writes atomic.Int64
+		for w := range 3 {
+			s := open(t, "redis://"+p.Addr())
+			group.Go(func() {
+				for !stop.Load() {
+					confirmed(t, s, fmt.Sprint("writer", w))
+					writes.Add(1)
+				}
+			})
+		}
+		group.Go(func() {
+			for !stop.Load() {
+				if err := try("redis://" + p.Addr()); err != nil && !errors.Is(err, store.ErrConflict) {
+					t.Errorf("a start: %v", err)
+				}
+			}
+		})
+		for n := 1; n <= 2; n++ {
+			servers.Replica(t, p.Addr())
+			online(t, p.Addr(), n)
+			await(t, "the record", func() bool { return strings.Join(recorded(t, p.Addr()), "") == fmt.Sprintf("\treplicas %d 0", n) })
+			before := writes.Load()
+			await(t, "writes beside them", func() bool { return writes.Load() > before+20 })
+		}
+		stop.Store(true)
+		group.Wait()
+	}
+}
+
+func TestAWriteIsConfirmedWhileTheFirstReplicaOnlyLoads(t *testing.T) {
+	t.Parallel()
+	p := servers.Redis(t, "--repl-diskless-sync-delay", "3600")
+	servers.Redis(t, "--replicaof", "127.0.0.1 "+strconv.Itoa(p.Port()))
+	operator := raw(t, p.Addr())
+	await(t, "it to be attached", func() bool { return contains(replicaLines(operator), "state=wait_bgsave") })
+	s := open(t, "redis://"+p.Addr())
+	confirmed(t, s, "beside a replica that waits for its data")
+	if f := verdict(t, s); f.Verdict != store.Good || !contains(f.Says, "0 recorded, 1 attached, 0 of them online") {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+}
+
+func TestAReaderOfTheStreamIsNoReplica(t *testing.T) {
+	t.Parallel()
+	// As redis-cli --replica and programs that copy changes elsewhere: it acknowledges nothing.
+	p := primary(t)
+	reader, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if _, err := reader.Write([]byte("SYNC\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	operator := raw(t, p.Addr())
+	await(t, "it to be attached", func() bool { return contains(replicaLines(operator), "state=online,offset=0,") })
+	confirmed(t, open(t, "redis://"+p.Addr()), "beside it")
+	if got := recorded(t, p.Addr()); len(got) != 0 {
+		t.Errorf("recorded are %q", got)
+	}
+}
+
+func TestAPausedReplicaIsWaitedForAndSettlesLater(t *testing.T) {
+	t.Parallel()
+	p, replicas := withReplicas(t, 2)
+	s := open(t, "redis://"+p.Addr())
+	confirmed(t, s, "with both")
+	replicas[1].Pause()
+	begun := time.Now()
+	unconfirmed(t, s, "with one paused", "1 of 2 replicas have it after 1s")
+	if took := time.Since(begun); took > 2500*time.Millisecond {
+		t.Errorf("that took %v", took)
+	}
+	replicas[1].Resume()
+	settles(t, s, "the same with both again")
+}
+
+func TestAConflictNeedsNoReplicas(t *testing.T) {
+	t.Parallel()
+	p, replicas := withReplicas(t, 1)
+	s := open(t, "redis://"+p.Addr())
+	confirmed(t, s, "k")
+	replicas[0].Kill()
+	if _, err := s.CompareAndSwap(context.Background(), "k", 0, nil); !errors.Is(err, store.ErrConflict) {
+		t.Error(err)
+	}
+}
+
+func TestARecordThatIsLostIsWrittenAgainByWhoeverKnewIt(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for _, lose := range [][]any{{"flushall"}, {"del", "firn"}, {"zremrangebylex", "firn", "-", "[ "}} {
+		p, replicas := withReplicas(t, 1)
+		s := open(t, "redis://"+p.Addr())
+		confirmed(t, s, "before")
+		replicas[0].Kill()
+		if err := raw(t, p.Addr()).Do(ctx, lose...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		unconfirmed(t, s, "after", "0 of 1")
+		unconfirmed(t, open(t, "redis://"+p.Addr()), "of a new handle", "0 of 1")
+		if got := recorded(t, p.Addr()); len(got) != 1 || got[0] != "\treplicas 1 0" {
+			t.Errorf("%v: recorded are %q", lose, got)
+		}
+	}
+}
+
+func TestTheRecordIsNoKey(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, _ := withReplicas(t, 1)
+	s := open(t, "redis://"+p.Addr())
+	confirmed(t, s, " first")
+	list, err := s.List(ctx, "")
+	if err != nil || len(list) != 1 || list[0].Key != " first" {
+		t.Errorf("%v, %v", list, err)
+	}
+	if _, err := s.Get(ctx, "\treplicas 1 0"); !errors.Is(err, store.ErrRefused) {
+		t.Error(err)
+	}
+	operator := raw(t, p.Addr())
+	if err := operator.ZRem(ctx, "firn", "\treplicas 1 0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := operator.ZAdd(ctx, "firn", member("\treplicas many")).Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = write(s, "k")
+	expect(t, "a record that is none", err, store.ErrRefused, "many", "remove the member")
+	_, err = s.Examine(ctx)
+	expect(t, "a record that is none, examined", err, store.ErrRefused, "many", "remove it")
+}
+
+func TestAnOperatorMayWaitForFewerAndDoctorSaysWhatThatLoses(t *testing.T) {
+	t.Parallel()
+	p, replicas := withReplicas(t, 2)
+	all, one, none, three := open(t, "redis://"+p.Addr()), open(t, "redis://"+p.Addr()+"?replicas=1"), open(t, "redis://"+p.Addr()+"?replicas=0"), open(t, "redis://"+p.Addr()+"?replicas=3")
+	confirmed(t, none, "none")
+	unconfirmed(t, three, "three", "2 of 3")
+	replicas[0].Pause()
+	confirmed(t, one, "one")
+	confirmed(t, none, "none")
+	unconfirmed(t, all, "all", "1 of 2") // though only others have written before
+	replicas[0].Resume()
+	for _, test := range []struct {
+		s    *redisstore.Store
+		want store.Verdict
+		says string
+	}{
+		{all, store.Good, "waits for 2"},
+		{one, store.Doubtful, "waits for 1: where another replica is promoted, a failover may forget"},
+		{none, store.Bad, "waits for 0: a failover may forget"},
+		{three, store.Bad, "waits for 3: no write is confirmed"},
+		{open(t, "redis://"+replicas[1].Addr()), store.Bad, "it is a replica"},
+	} {
+		if f := verdict(t, test.s); f.Verdict != test.want || !contains(f.Says, test.says) {
+			t.Errorf("%v: %v, want %v, %q", f.Verdict, f, test.want, test.says)
+		}
+	}
+}
+
+func TestTheLifeChangesWithARestartAndWithALoweredNumberOnly(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, replicas := withReplicas(t, 1)
+	s := open(t, "redis://"+p.Addr())
+	first := confirmed(t, s, "first")
+	if again := confirmed(t, open(t, "redis://"+p.Addr()), "another handle"); again != first || strings.Count(first, "/") != 1 {
+		t.Errorf("%q, then %q", first, again)
+	}
+	replicas[0].Kill()
+	operator := raw(t, p.Addr())
+	await(t, "it to be gone", func() bool { return replicaLines(operator) == "" })
+	if err := s.SetReplicas(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	lowered := confirmed(t, s, "lowered")
+	if !strings.HasPrefix(lowered, first+"/") {
+		t.Errorf("%q, lowered %q", first, lowered)
+	}
+	p.Kill()
+	p.Restart()
+	settles(t, s, "after the restart")
+	if restarted := confirmed(t, s, "restarted"); restarted == lowered || restarted == first {
+		t.Errorf("%q, restarted %q", lowered, restarted)
+	}
+}
+
+func TestANumberIsLoweredForRunningHandlesAndNewOnes(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, replicas := withReplicas(t, 2)
+	running, operator := open(t, "redis://"+p.Addr()), open(t, "redis://"+p.Addr())
+	confirmed(t, running, "with both")
+	for n, word := range map[int]string{1: "2 are online", -1: "0 to 100", 101: "0 to 100"} {
+		expect(t, "too few or too many", operator.SetReplicas(ctx, n), store.ErrRefused, word)
+	}
+	expect(t, "on a replica", open(t, "redis://"+replicas[0].Addr()).SetReplicas(ctx, 2), store.ErrRefused, "replica")
+	replicas[1].Kill()
+	online(t, p.Addr(), 1)
+	unconfirmed(t, running, "with one", "1 of 2")
+	if err := operator.SetReplicas(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	lives := map[string]bool{}
+	for what, s := range map[string]*redisstore.Store{"running": running, "operator": operator, "new": open(t, "redis://"+p.Addr())} {
+		lives[confirmed(t, s, what)] = true
+		there, err := s.Replicas(ctx)
+		if err != nil || there.Recorded != 1 || there.Attached != 1 || there.Online != 1 || time.Since(there.Lowered).Abs() > time.Minute {
+			t.Errorf("%s: %+v, %v", what, there, err)
+		}
+	}
+	if len(lives) != 1 {
+		t.Errorf("they are of the lives %v", lives)
+	}
+	if err := raw(t, p.Addr()).FlushAll(ctx).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if lives[confirmed(t, running, "after a wipe")] = true; len(lives) != 1 {
+		t.Errorf("a handle did not remember: %v", lives)
+	}
+	replicas[1].Restart()
+	online(t, p.Addr(), 2)
+	confirmed(t, running, "raised by itself")
+	if there, err := operator.Replicas(ctx); err != nil || there.Recorded != 2 {
+		t.Errorf("%+v, %v", there, err)
+	}
+	if err := operator.SetReplicas(ctx, 3); err != nil && !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a number for replicas to come: %v", err)
+	}
+	unconfirmed(t, running, "before they come", "2 of 3")
+}
+
+func TestWhatAHandleKnowsFromTheOtherSideOfASplitLowersNothing(t *testing.T) {
+	t.Parallel()
+	p, replicas := withReplicas(t, 1)
+	s := open(t, "redis://"+p.Addr())
+	confirmed(t, s, "together")
+	replicas[0].Kill()
+	s.Learn(0, time.Now().UnixMicro()) // it was there, where the number was lowered
+	unconfirmed(t, s, "back here", "0 of 1")
+	unconfirmed(t, open(t, "redis://"+p.Addr()), "another", "0 of 1")
+}
+
+func TestAPrimaryThatIsDemotedMeanwhileConfirmsNothing(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for _, back := range []bool{false, true} {
+		p, replicas := withReplicas(t, 1)
+		s := open(t, "redis://"+p.Addr())
+		confirmed(t, s, "before")
+		replicas[0].Pause()
+		operator := raw(t, p.Addr())
+		answers := make(chan error, 1)
+		go func() {
+			_, err := write(s, "meanwhile")
+			answers <- err
+		}()
+		await(t, "it to wait", func() bool {
+			info, err := operator.Info(ctx, "clients").Result()
+			return err == nil && contains(info, "blocked_clients:1")
+		})
+		if err := operator.Do(ctx, "replicaof", "127.0.0.1", strconv.Itoa(replicas[0].Port())).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if back {
+			if err := operator.Do(ctx, "replicaof", "no", "one").Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := <-answers; !errors.Is(err, store.ErrUnavailable) || store.Unapplied(err) {
+			t.Errorf("back %v: %v", back, err)
+		}
+		replicas[0].Resume()
+	}
+}
+
+func TestAUserWithThePrivilegesThatAreListedIsEnough(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, _ := withReplicas(t, 1)
+	operator := raw(t, p.Addr())
+	user := func(name string, rules ...any) string {
+		if err := operator.Do(ctx, append([]any{"acl", "setuser", name, "on", ">geheim", "~firn"}, rules...)...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return "redis://" + name + ":geheim@" + p.Addr()
+	}
+	s := open(t, user("all", "+zrangebylex", "+zadd", "+zrem", "+eval", "+evalsha", "+time", "+info", "+config|get", "+wait"))
+	confirmed(t, s, "k")
+	_, list := s.List(ctx, "")
+	_, now := s.Now(ctx)
+	_, there := s.Replicas(ctx)
+	if err := errors.Join(list, now, there, s.SetReplicas(ctx, 1)); err != nil {
+		t.Error(err)
+	}
+	if f := verdict(t, s); f.Verdict != store.Good {
+		t.Error(f)
+	}
+	// What was applied stays so, whoever may not wait for it.
+	waiting := open(t, user("hasty", "+zrangebylex", "+zadd", "+zrem", "+eval", "+evalsha", "+info"))
+	unconfirmed(t, waiting, "without WAIT", "NOPERM")
+}
+
+func TestClientsThatBreakWhatAWritePromisesAreRefused(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	addr := servers.Redis(t).Addr()
+	for word, options := range map[string]redis.UniversalOptions{
+		"up to 3 times": {},
+		"ReadTimeout":   {MaxRetries: -1, ReadTimeout: time.Second},
+	} {
+		options.Addrs = []string{addr}
+		client := redis.NewUniversalClient(&options)
+		_, err := redisstore.New(ctx, client, redisstore.Config{})
+		expect(t, "a client", err, store.ErrRefused, word)
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
+	_, err := redisstore.New(ctx, client, redisstore.Config{ConfirmTimeout: time.Microsecond})
+	expect(t, "a timeout", err, store.ErrRefused, "at least 1ms")
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": addr}})
+	_, err = redisstore.New(ctx, ring, redisstore.Config{})
+	expect(t, "a ring", errors.Join(err, client.Close(), ring.Close()), store.ErrRefused, "Ring")
+}

@@ -1,0 +1,101 @@
+package redisstore
+
+import "github.com/redis/go-redis/v9"
+
+// The scripts that write. Each sees the replicas and the record at the same moment
+// as what it writes, so that nobody is attached in between.
+//
+// KEYS: the set. ARGV: how many replicas the caller knows of and since when, then
+// what the script says. They answer {0} if they wrote nothing, else
+//
+//	{1, replicas that must have it, since when, replication id}
+//
+// The record of the replicas is the member "\treplicas N SINCE". N is how many were
+// ever attached at a time. SINCE is when an operator last lowered it, in
+// microseconds, or 0. Of two records the later one counts, and of two with the same
+// SINCE the greater N. But what a handle knows never lowers N: a handle may come from
+// the other side of a split, where N was lowered.
+const replicas = `
+local info = redis.call('INFO', 'replication')
+if not string.find(info, 'role:master', 1, true) then
+  return redis.error_reply('READONLY it is a replica')
+end
+local online = 0
+local at = string.find(info, 'slave0:', 1, true) -- plain searches are ten times as quick as patterns
+if at then
+  for line in string.gmatch(string.sub(info, at), 'slave%d+:[^\r]*') do
+    if string.find(line, 'state=online', 1, true) and not string.find(line, 'offset=0,', 1, true) then
+      online = online + 1
+    end
+  end
+end
+local recorded = redis.call('ZRANGEBYLEX', KEYS[1], '[\treplicas ', '(\treplicas!', 'LIMIT', 0, 1)[1]
+local n, since = tonumber(ARGV[1]), tonumber(ARGV[2])
+if recorded then
+  local there, lowered = string.match(recorded, '^\treplicas (%d+) (%d+)$')
+  if not there then
+    return redis.error_reply('RECORD ' .. string.sub(recorded, 2, 40))
+  end
+  there, lowered = tonumber(there), tonumber(lowered)
+  if lowered > since then
+    n, since = there, lowered
+  else
+    n = math.max(n, there)
+  end
+end
+-- A server that was promoted had a primary, which may still be alive, even if
+-- nothing was written while this one was attached.
+if n == 0 and since == 0 and not string.find(info, 'second_repl_offset:-1', 1, true) then
+  n = 1 + online
+end
+n = math.max(n, online)
+local function keep()
+  local member = string.format('\treplicas %.0f %.0f', n, since)
+  if member ~= recorded and (n > 0 or since > 0) then
+    redis.call('ZADD', KEYS[1], 0, member)
+    if recorded then redis.call('ZREM', KEYS[1], recorded) end
+  end
+end
+local function written()
+  local _, label = string.find(info, 'master_replid:', 1, true)
+  return {1, n, since, string.sub(info, label + 1, label + 40)}
+end
+`
+
+// compareAndSwap writes a register. ARGV: key, old revision or nothing, new
+// revision, value. A second run with the same new revision, which is drawn at
+// random, is the first one repeated, and changes nothing.
+//
+// Members are added before the old ones go: if the server is out of memory, it
+// refuses the first write of a script.
+var compareAndSwap = redis.NewScript(replicas + `
+local head = ARGV[3] .. '\0'
+local found = redis.call('ZRANGEBYLEX', KEYS[1], '[' .. head, '(' .. ARGV[3] .. '\1', 'LIMIT', 0, 1)[1]
+local revision = ''
+if found then revision = string.sub(found, #head + 1, #head + 16) end
+if revision ~= ARGV[4] and revision ~= ARGV[5] then return {0} end
+keep()
+if revision ~= ARGV[5] then
+  redis.call('ZADD', KEYS[1], 0, head .. ARGV[5] .. '\n' .. ARGV[6])
+  if found then redis.call('ZREM', KEYS[1], found) end
+end
+return written()
+`)
+
+// count records the replicas and writes nothing else.
+var count = redis.NewScript(replicas + `
+keep()
+return written()
+`)
+
+// setReplicas sets N. ARGV: N, the time in microseconds, the run id of the server
+// that was checked.
+var setReplicas = redis.NewScript(replicas + `
+if string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') ~= ARGV[5] then return {0} end
+local to = tonumber(ARGV[3])
+if to < online then return redis.error_reply('ONLINE ' .. online) end
+if to < n then since = math.max(since + 1, tonumber(ARGV[4])) end
+n = to
+keep()
+return written()
+`)
