@@ -201,7 +201,7 @@ func (p *plan) change(r *rand.Rand, row *regime, again uint64) {
 			}
 		case 2:
 			p.latency = pick(r, 300*time.Microsecond, 3*time.Millisecond, 30*time.Millisecond)
-			p.think = pick(r, 50*time.Millisecond, 300*time.Millisecond)
+			p.think /= time.Duration(1 + r.IntN(4))
 		case 3:
 			p.mean[k], p.often[k] = 0, 0
 		case 4:

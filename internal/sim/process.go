@@ -71,7 +71,13 @@ func newProcess(kind string, m *machine) process {
 
 // begin starts a life, unless one is going on.
 func (m *machine) begin() {
-	if m.life != nil || m.w.ending {
+	switch {
+	case m.w.ending:
+		return
+	case m.life != nil && m.life.asked: // it is about to end
+		m.w.after(int64(time.Second), func() { m.begin() })
+		return
+	case m.life != nil:
 		return
 	}
 	l := m.newLife()

@@ -139,6 +139,7 @@ var regimes = map[Regime]regime{
 
 func drawStrict(p *plan, r *rand.Rand) {
 	p.clock = true
+	p.think = pick(r, time.Second, 5*time.Second) // each claim waits long: steps are for what comes after
 	p.maxLead = pick(r, 0, maxLead)
 	p.async = r.IntN(2) == 0
 	p.replicated = r.IntN(2) == 0
