@@ -119,6 +119,9 @@ func ask[T any](ctx context.Context, r request, do func(s *side, entries []store
 		if r.fate.late {
 			way += w.latencies.Int64N(int64(w.plan.patience))
 		}
+		if r.op == "clock" {
+			way += max(m.leg, 0)
+		}
 		w.after(way, func() {
 			if m.cut > w.now || t.turn != turn || t.ended {
 				return
@@ -130,7 +133,11 @@ func ask[T any](ctx context.Context, r request, do func(s *side, entries []store
 	if w.faults.strikes(lostRequest) || w.hangs(m) {
 		w.trace.say(m, "the request for %s is lost", r.key)
 	} else {
-		w.after(w.travel(), func() { arrive(&r, do, deliver) })
+		way := w.travel()
+		if r.op == "clock" {
+			way += max(-m.leg, 0)
+		}
+		w.after(way, func() { arrive(&r, do, deliver) })
 	}
 	t.at(w.now + int64(w.plan.patience))
 	t.wait(ctx, nil)

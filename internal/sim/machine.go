@@ -24,6 +24,7 @@ type machine struct {
 	cut    int64 // until then the store cannot be reached from here
 	cutOff bool  // in a fork it is on the side of the old primary
 	hung   int64 // when its latest request hung
+	leg    int64 // what the store's clock takes longer to be asked (below zero) or to answer
 
 	calm   int64  // when the latest disturbance of its clock, or of itself, has ended
 	most   int64  // how far its clock was ahead of the true time at most
@@ -42,6 +43,10 @@ func newMachine(w *world, id int) *machine {
 	m := &machine{w: w, id: id, name: string(rune('A' + id))}
 	r := stream(w.Seed, uint64(streamFaults)<<32|uint64(id))
 	m.base = noon.UnixNano() + w.store.main.clock + between(r, int64(w.plan.skew))
+	if slow := int64(w.plan.slowLeg); slow > 0 {
+		m.leg = pick(r, 0, slow, -slow)
+		m.base -= m.leg / 10 * 9 // it looks right then to who does not mind how long the answer took
+	}
 	m.ppm = r.Int64N(2*w.plan.drift+1) - w.plan.drift
 	m.proc = newProcess(w.plan.process, m)
 	return m
@@ -229,6 +234,6 @@ func (m *machine) mend() {
 		m.base = noon.UnixNano() + m.w.now
 	}
 	m.ppm = 0
-	m.cut = 0
+	m.cut, m.leg = 0, 0
 	m.disturbed()
 }

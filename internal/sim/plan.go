@@ -48,6 +48,7 @@ type plan struct {
 	patience time.Duration // how long a client waits for an answer
 	think    time.Duration // between calls for ids
 	retry    time.Duration // between tries to join
+	slowLeg  time.Duration // of some processes' readings of the store's clock: one way takes so long
 
 	mean  [kinds]time.Duration // between faults; 0: none
 	often [kinds]uint64        // faults in 1<<16

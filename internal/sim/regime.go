@@ -143,6 +143,7 @@ func drawStrict(p *plan, r *rand.Rand) {
 	p.maxLead = pick(r, 0, maxLead)
 	p.async = r.IntN(2) == 0
 	p.replicated = r.IntN(2) == 0
+	p.slowLeg = pick(r, 0, 0, 0, 0, 0, p.patience/2)
 	p.setStrict(r)
 	p.serverSkew = pick(r, 0, p.tolerance, p.tolerance)
 }

@@ -15,7 +15,7 @@ import (
 // A register is the store of a world: its servers, and what happens to them.
 type register struct {
 	w         *world
-	main      *side // that survives
+	main      *side
 	old       *side // in a fork, the primary that was cut off; else nil
 	expires   map[string]int64
 	revisions int64 // never used again, whatever happens to the entries
@@ -126,13 +126,17 @@ func (s *register) promote() bool {
 }
 
 // fork promotes the replica beside the living primary. Some processes reach the one,
-// some the other, until one side is lost. It is always the old one, unless the store
-// confirms what only one side has.
+// some the other, until the old one is lost. Where a primary confirms what only it has
+// there is no such time: those would be two stores, and strict pools do not help.
 func (s *register) fork(d int64, r *rand.Rand) {
+	w := s.w
 	if !s.promote() {
 		return
 	}
-	w := s.w
+	if w.plan.async {
+		s.endFork()
+		return
+	}
 	for _, m := range w.machines {
 		m.cutOff = r.IntN(2) == 0
 	}
@@ -145,16 +149,10 @@ func (s *register) fork(d int64, r *rand.Rand) {
 			}
 		}
 	})
-	back := w.plan.async && r.IntN(3) == 0
 	w.after(d, func() {
-		if s.old != both {
-			return
+		if s.old == both {
+			s.endFork()
 		}
-		if back {
-			s.old, s.main = s.main, s.old
-			s.main.attach()
-		}
-		s.endFork()
 	})
 }
 
