@@ -83,6 +83,10 @@ func (o *oracle) waited(l *life, what string, from start, most time.Duration) {
 		}
 		most += ahead + p.layout.Unit()
 	}
+	// A steady clock that slept follows the wall only where that is persistently ahead.
+	if l.steady {
+		most += time.Duration(l.m.slept)
+	}
 	if allowed := most + most/16; took > allowed {
 		o.find("wait", l.m, "%s took %v, and may take %v (%s)", what, took, allowed, l.config)
 	}

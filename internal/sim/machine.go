@@ -18,6 +18,7 @@ type machine struct {
 	ppm        int64
 	mono       int64 // of the monotonic clock, which has the same rate, at from
 	asleep     int64 // until then the monotonic clock stands still
+	slept      int64 // how long it has stood still in all
 
 	frozen int64 // until then nothing runs here
 	thawed *task // the one that stood still in the middle of a step
@@ -218,6 +219,7 @@ func (m *machine) suspend(d int64) {
 	m.advance()
 	m.freeze(d)
 	m.asleep = m.frozen
+	m.slept += d
 }
 
 // stepClock sets the wall clock forward or back.
