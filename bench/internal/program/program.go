@@ -72,6 +72,9 @@ func (p *Program) listens() error {
 	return conn.Close()
 }
 
+// PID returns the process id of the latest run.
+func (p *Program) PID() int { return p.cmd.Process.Pid }
+
 // Signal sends a signal.
 func (p *Program) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/firn-id/firn/bench/internal/network"
+	"github.com/firn-id/firn/bench/internal/program"
+	"github.com/firn-id/firn/bench/internal/wallclock"
+)
+
+// What all processes of a store issue. Few workers and few ids a tick: two processes
+// that share a worker issue the same ids at once.
+const (
+	layout       = "41/0/3/6"
+	steadyWindow = 4 * time.Second
+	wallWindow   = 2 * time.Second
+	commonWindow = 2 * time.Second // of firn next, in the pool of steady
+)
+
+const configuration = `store: %s
+namespaces:
+  steady: {pool: steady, layout: ` + layout + `, window: 4s}
+  wall: {pool: wall, layout: ` + layout + `, window: 2s, clock: wall, rollback: [wait 500ms, history 2000, switch, refuse]}
+`
+
+const counters = `  segment: {kind: segment, min_step: 1000, max_step: 50000, target: 1s}
+  sequence: {kind: sequence}
+`
+
+// An issuer is a firn serve.
+type issuer struct {
+	program.Program
+	name   string
+	up     atomic.Bool
+	offset time.Duration // of its wall clock
+	net    *network.Network
+}
+
+// newIssuer prepares one with a configuration in a folder.
+func newIssuer(name, firn, dir, store string, net *network.Network, counting bool) (*issuer, error) {
+	address, err := program.FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	text := fmt.Sprintf(configuration, store)
+	if counting {
+		text += counters
+	}
+	file := filepath.Join(dir, name+".yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	i := &issuer{name: name, net: net}
+	i.Address, i.Path, i.Says = address, firn, program.Serving
+	i.Args = []string{"serve", "--config", file, "--http", address, "--resp", "off", "--linger", "100ms"}
+	return i, nil
+}
+
+// start starts it. It may take several tries while its store is not at its best.
+func (i *issuer) start() (err error) {
+	for range startTries {
+		if err = i.Start(); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", i.name, err)
+	}
+	i.offset = 0
+	i.net.Process(i.PID(), i.name)
+	i.up.Store(true)
+	return nil
+}
+
+const startTries = 5
+
+// kill ends it as a crash would.
+func (i *issuer) kill() error {
+	i.up.Store(false)
+	return i.Kill()
+}
+
+// leave ends it in good order.
+func (i *issuer) leave() error {
+	i.up.Store(false)
+	return i.End()
+}
+
+// stop has it stand still for a time.
+func (i *issuer) stop(d time.Duration) error {
+	if err := wallclock.Stop(i.PID()); err != nil {
+		return err
+	}
+	time.Sleep(d)
+	return i.Signal(syscall.SIGCONT)
+}
+
+// clock sets how far its wall clock is ahead.
+func (i *issuer) clock(offset time.Duration) error {
+	i.offset = offset
+	return wallclock.Move(i.PID(), offset)
+}

@@ -1,0 +1,143 @@
+// Command chaos does real faults to processes of the real firn over every real store, and
+// counts the ids that were issued twice or out of order. Run it at the repository's top;
+// docs/chaos.md says what it does.
+//
+//	go run ./bench/chaos -for 1m -stores redis,postgres -seed 7
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/firn-id/firn/bench/internal/network"
+	"github.com/firn-id/firn/bench/internal/program"
+)
+
+// settings are those of a run.
+type settings struct {
+	stores string
+	length time.Duration // for each store
+	seed   uint64
+	short  bool
+	firn   string // a binary that exists
+	keep   string
+}
+
+const shortLength = 12 * time.Second
+
+func main() {
+	var s settings
+	flag.StringVar(&s.stores, "stores", "", "which, as \"redis,etcd\" (default: "+strings.Join(names(), ",")+")")
+	flag.DurationVar(&s.length, "for", time.Minute, "how long faults are done to each store")
+	flag.Uint64Var(&s.seed, "seed", rand.Uint64N(1_000_000), "what the plan of faults follows from")
+	flag.BoolVar(&s.short, "short", false, "the short form: "+shortLength.String()+" for each store")
+	flag.StringVar(&s.firn, "firn", "", "the binary (default: it is built)")
+	flag.StringVar(&s.keep, "keep", "", "a folder for everything that was received and said; without it that is kept only if something was found")
+	flag.Parse()
+	if s.short {
+		s.length = shortLength
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Stdout, s); err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		os.Exit(1)
+	}
+}
+
+func names() (all []string) {
+	for _, m := range makers {
+		all = append(all, m.name)
+	}
+	return all
+}
+
+// errFound means that ids were issued that must not be.
+var errFound = errors.New("ids were issued twice or out of order")
+
+func run(ctx context.Context, out io.Writer, s settings) (err error) {
+	chosen := makers
+	if s.stores != "" {
+		chosen = nil
+		for name := range strings.SplitSeq(s.stores, ",") {
+			k := slices.Index(names(), name)
+			if k < 0 {
+				return fmt.Errorf("there is no store %q: %s", name, strings.Join(names(), ", "))
+			}
+			chosen = append(chosen, makers[k])
+		}
+	}
+	dir := s.keep
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "firn-chaos-"); err != nil {
+			return err
+		}
+		defer func() {
+			if err == nil {
+				err = os.RemoveAll(dir)
+			} else {
+				err = fmt.Errorf("%w; all that was received and said is in %s", err, dir)
+			}
+		}()
+	}
+	if s.firn == "" {
+		if s.firn, err = program.BuildFirn(dir); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(out, "seed %d, %v for each store\n\n", s.seed, s.length)
+	var all total
+	for _, m := range chosen {
+		r, err := m.play(ctx, s, filepath.Join(dir, m.name))
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		r.print(out, m.name)
+		all.add(r)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	all.print(out)
+	if all.twice+all.disorder > 0 {
+		return errFound
+	}
+	return nil
+}
+
+// play starts a store, hurts it, and checks what was received.
+func (m maker) play(ctx context.Context, s settings, dir string) (r result, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return r, err
+	}
+	log, err := os.Create(filepath.Join(dir, "plan.log"))
+	if err != nil {
+		return r, err
+	}
+	w := &world{
+		firn: s.firn, dir: dir, net: network.New(), silence: newSilence(), files: map[string][]string{},
+		began: time.Now(), log: logger{began: time.Now(), out: log},
+	}
+	h := &host{}
+	defer func() { err = errors.Join(err, h.end(), w.net.Close(), log.Close()) }()
+	var failed error
+	if err := attempt(func() { w.store, failed = m.make(h, w.net, dir) }); err != nil || failed != nil {
+		return r, errors.Join(err, failed)
+	}
+	w.number()
+	if err := w.play(ctx, s.length, plan{s.seed, m.name, w.store.faults}); err != nil {
+		return r, err
+	}
+	return w.check()
+}
