@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"github.com/firn-id/firn/bench/internal/network"
 	"github.com/firn-id/firn/internal/servers"
@@ -23,6 +24,7 @@ type backend struct {
 type node struct {
 	name   string
 	server *servers.Server
+	dying  func() error // what it keeps of its role for its next start; nil: what its files say
 }
 
 // A maker starts a store whose users go through a network.
@@ -34,8 +36,12 @@ type maker struct {
 var makers = []maker{
 	{"sqlite", onSQLite},
 	{"redis", onRedis},
+	{"redis-replica", onReplica},
+	{"redis-sentinel", onSentinel},
+	{"redis-cluster", onCluster},
 	{"mariadb", onMariaDB},
 	{"postgres", onPostgres},
+	{"etcd", onEtcd},
 	{"zookeeper", onZooKeeper},
 }
 
@@ -46,8 +52,8 @@ func onSQLite(_ *host, _ *network.Network, dir string) (*backend, error) {
 // relay starts a relay to a new node.
 func relay(net *network.Network, name string, s *servers.Server) (*node, string, error) {
 	net.Node(name, s.Addr())
-	address, err := net.Relay(network.To(name))
-	return &node{name, s}, address, err
+	address, err := net.Relay(network.To(name, 0))
+	return &node{name: name, server: s}, address, err
 }
 
 // single returns a store of one server, whose URL has the address in it.
@@ -58,7 +64,7 @@ func single(net *network.Network, name, url string, clock bool, s *servers.Serve
 	}
 	return &backend{
 		url: fmt.Sprintf(url, address), clock: clock, nodes: []*node{n},
-		faults: append(append(processFaults(), networkFaults()...), nodeFaults()...),
+		faults: slices.Concat(processFaults(), networkFaults(), nodeFaults()),
 	}, nil
 }
 

@@ -52,9 +52,9 @@ func killed(_ *world, a act) error {
 	return a.on.start()
 }
 
-func ended(_ *world, a act) error {
+func ended(w *world, a act) error {
 	if err := a.on.leave(); err != nil {
-		return err
+		w.log.printf("%s could not give back everything: %v", a.on.name, err) // the store may be away
 	}
 	time.Sleep(between(a.rng, 0, 100*time.Millisecond))
 	return a.on.start()
@@ -180,6 +180,14 @@ func storeKilled(w *world, a act) error {
 	defer w.silence.back()
 	chosen := w.some(a.rng)
 	down := between(a.rng, 0, 5*time.Second)
+	for _, n := range chosen {
+		if n.dying == nil {
+			continue
+		}
+		if err := n.dying(); err != nil {
+			return err
+		}
+	}
 	if err := each(chosen, func(n *node) { n.server.Kill() }); err != nil {
 		return err
 	}

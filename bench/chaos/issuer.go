@@ -17,9 +17,8 @@ import (
 // that share a worker issue the same ids at once.
 const (
 	layout       = "41/0/3/6"
+	wallWindow   = 2 * time.Second // and of firn next
 	steadyWindow = 4 * time.Second
-	wallWindow   = 2 * time.Second
-	commonWindow = 2 * time.Second // of firn next, in the pool of steady
 )
 
 const configuration = `store: %s
@@ -63,8 +62,8 @@ func newIssuer(name, firn, dir, store string, net *network.Network, counting boo
 
 // start starts it. It may take several tries while its store is not at its best.
 func (i *issuer) start() (err error) {
-	for range startTries {
-		if err = i.Start(); err == nil {
+	for deadline := time.Now().Add(startTime); ; time.Sleep(100 * time.Millisecond) {
+		if err = i.Start(); err == nil || time.Now().After(deadline) {
 			break
 		}
 	}
@@ -77,7 +76,8 @@ func (i *issuer) start() (err error) {
 	return nil
 }
 
-const startTries = 5
+// startTime is how long a start is tried again.
+const startTime = time.Minute
 
 // kill ends it as a crash would.
 func (i *issuer) kill() error {

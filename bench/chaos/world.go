@@ -144,7 +144,8 @@ func (w *world) runners(rng *rand.Rand) (all []func(context.Context) error, err 
 		}
 		all = append(all, c.run)
 	}
-	add("steady", 200_000, "--pool", "steady", "--layout", layout)
+	add("steady", 100_000, "--pool", "steady", "--layout", layout)
+	add("wall", 50_000, "--pool", "wall", "--layout", layout, "--clock", "wall")
 	if !w.store.forgets {
 		add("sequence", 100, "--kind", "sequence", "--name", "sequence")
 		add("segment", 5_000, "--kind", "segment", "--name", "segment")
@@ -170,7 +171,9 @@ func (w *world) startIssuers() error {
 func (w *world) endIssuers() (err error) {
 	for _, i := range w.issuers {
 		if i.up.Load() {
-			err = errors.Join(err, i.leave())
+			if failed := i.leave(); failed != nil {
+				w.log.printf("%s could not give back everything: %v", i.name, failed)
+			}
 		}
 		err = errors.Join(err, os.WriteFile(filepath.Join(w.dir, i.name+".log"), []byte(i.Log.String()), 0o600))
 	}

@@ -20,8 +20,8 @@ type Network struct {
 	mu        sync.Mutex
 	changed   chan struct{} // closed when the rule changes or a connection ends
 	rule      Rule
-	nodes     map[string]string // addresses
-	names     map[int]string    // of processes
+	nodes     map[string][]string // what they listen on
+	names     map[int]string      // of processes
 	conns     map[*conn]bool
 	listeners []net.Listener
 	over      bool
@@ -40,16 +40,16 @@ type conn struct {
 // New returns a network without relays.
 func New() *Network {
 	return &Network{
-		changed: make(chan struct{}), nodes: map[string]string{},
+		changed: make(chan struct{}), nodes: map[string][]string{},
 		names: map[int]string{}, conns: map[*conn]bool{},
 	}
 }
 
-// Node gives the program that listens on an address a name, as a node and as a client.
-func (n *Network) Node(name, address string) {
+// Node gives the program that listens on some addresses a name, as a node and as a client.
+func (n *Network) Node(name string, addresses ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.nodes[name] = address
+	n.nodes[name] = addresses
 }
 
 // Process gives a process a name as a client.
@@ -59,8 +59,12 @@ func (n *Network) Process(pid int, name string) {
 	n.names[pid] = name
 }
 
-// Relay returns an address whose clients are connected to the node that route names.
-func (n *Network) Relay(route func(client string) (node string)) (string, error) {
+// A Route says which node a client is connected to, and to which of its addresses.
+type Route func(client string) (node string, which int)
+
+// Relay returns an address whose clients are connected by a route. The node may become
+// known later.
+func (n *Network) Relay(route Route) (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
@@ -80,8 +84,8 @@ func (n *Network) Relay(route func(client string) (node string)) (string, error)
 	return l.Addr().String(), nil
 }
 
-// To is a route to one node.
-func To(node string) func(string) string { return func(string) string { return node } }
+// To is a route to an address of one node.
+func To(node string, which int) Route { return func(string) (string, int) { return node, which } }
 
 // Block has a rule hold back what it names, until another is set: as in a network
 // that loses everything, it goes on its way afterwards. Nil lets everything pass.
@@ -142,7 +146,7 @@ func (n *Network) name(pid int) string {
 	}
 	for _, address := range listensOn(pid) {
 		for name, node := range n.nodes {
-			if node == address {
+			if slices.Contains(node, address) {
 				n.names[pid] = name
 				return name
 			}
@@ -152,7 +156,7 @@ func (n *Network) name(pid int) string {
 }
 
 // join passes on what client and node say to each other.
-func (n *Network) join(client net.Conn, route func(string) string) {
+func (n *Network) join(client net.Conn, route Route) {
 	c := &conn{client: client, pid: owner(client.RemoteAddr())}
 	n.mu.Lock()
 	if n.over {
@@ -161,8 +165,12 @@ func (n *Network) join(client net.Conn, route func(string) string) {
 		n.mu.Unlock()
 		return
 	}
-	c.node = route(n.name(c.pid))
-	address := n.nodes[c.node]
+	node, which := route(n.name(c.pid))
+	address := "" // of a node that is not known
+	if addresses := n.nodes[node]; which < len(addresses) {
+		address = addresses[which]
+	}
+	c.node = node
 	n.conns[c] = true
 	n.mu.Unlock()
 	defer func() {

@@ -104,7 +104,7 @@ func TestWhatIsCutOffIsSilentAndGoesOnAfterwards(t *testing.T) {
 	n.Node("b", answering(t, "b"))
 	var to [2]*talker
 	for i, node := range []string{"a", "b"} {
-		address, err := n.Relay(network.To(node))
+		address, err := n.Relay(network.To(node, 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,11 +132,11 @@ func TestARouteCanDifferByClientAndResetEndsWhatWasMadeBefore(t *testing.T) {
 	n.Node("a", answering(t, "a"))
 	n.Node("b", answering(t, "b"))
 	node := "a"
-	address, err := n.Relay(func(client string) string {
+	address, err := n.Relay(func(client string) (string, int) {
 		if client != "me" {
 			t.Errorf("the client is %q", client)
 		}
-		return node
+		return node, 0
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -163,9 +163,9 @@ func TestANodeIsKnownAsAClientByWhatItListensOn(t *testing.T) {
 	n.Node("c", l.Addr().String())
 	n.Node("a", answering(t, "c"))
 	clients := make(chan string, 1)
-	address, err := n.Relay(func(client string) string {
+	address, err := n.Relay(func(client string) (string, int) {
 		clients <- client
-		return "a"
+		return "a", 0
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func TestANodeThatIsGoneEndsTheConnection(t *testing.T) {
 	n := network.New()
 	closing(t, n)
 	n.Node("a", "127.0.0.1:1")
-	address, err := n.Relay(network.To("a"))
+	address, err := n.Relay(network.To("a", 0))
 	if err != nil {
 		t.Fatal(err)
 	}
