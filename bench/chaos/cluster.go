@@ -69,7 +69,7 @@ func startClusterNode(h *host, n *network.Network, name string) (r *clusterNode,
 	if err != nil {
 		return nil, err
 	}
-	r.server = servers.Redis(h, "--cluster-enabled", "yes", "--cluster-node-timeout", "1500", "--cluster-announce-ip", "127.0.0.1",
+	r.server = servers.Redis(h, "--cluster-enabled", "yes", "--cluster-node-timeout", "2500", "--cluster-announce-ip", "127.0.0.1",
 		"--cluster-announce-port", port, "--cluster-announce-bus-port", bus, "--repl-diskless-sync-delay", "0", "--repl-timeout", "5")
 	n.Node(name, r.server.Addr(), fmt.Sprintf("127.0.0.1:%d", r.server.Port()+10_000)) // where Redis has its bus
 	r.id, err = redisCLI(r.server, "CLUSTER", "MYID")
@@ -85,16 +85,14 @@ func (c *redisCluster) form() error {
 			from, to := k*clusterSlots/clusterPrimaries, (k+1)*clusterSlots/clusterPrimaries-1
 			commands = append(commands, []string{"CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(from), strconv.Itoa(to)})
 		}
-		if r != first {
-			_, port, _ := net.SplitHostPort(first.known) // it came from a listener
-			_, bus, _ := net.SplitHostPort(first.bus)
-			commands = append(commands, []string{"CLUSTER", "MEET", "127.0.0.1", port, bus})
-		}
 		for _, command := range commands {
 			if _, err := redisCLI(r.server, command...); err != nil {
 				return err
 			}
 		}
+	}
+	if err := await("nodes know each other", c.meet); err != nil {
+		return err
 	}
 	for k, r := range c.nodes[clusterPrimaries:] {
 		if err := await("a replica knows its primary", func() (bool, error) {
@@ -107,7 +105,10 @@ func (c *redisCluster) form() error {
 	for _, r := range c.nodes {
 		if err := await("the cluster is complete", func() (bool, error) {
 			out, err := redisCLI(r.server, "CLUSTER", "INFO")
-			return strings.Contains(out, "cluster_state:ok") && strings.Contains(out, "cluster_size:3"), err
+			if err == nil && !(strings.Contains(out, "cluster_state:ok") && strings.Contains(out, "cluster_size:3")) {
+				err = errors.New(out)
+			}
+			return err == nil, err
 		}); err != nil {
 			return err
 		}
@@ -118,6 +119,29 @@ func (c *redisCluster) form() error {
 	}
 	c.slot, err = strconv.Atoi(out)
 	return err
+}
+
+// meet has the first node meet those it does not know yet. A handshake that is slow is given up.
+func (c *redisCluster) meet() (bool, error) {
+	first := c.nodes[0]
+	known, err := redisCLI(first.server, "CLUSTER", "NODES")
+	if err != nil {
+		return false, err
+	}
+	all := true
+	for _, r := range c.nodes {
+		if strings.Contains(known, r.id) {
+			continue
+		}
+		all = false
+		_, port, err1 := net.SplitHostPort(r.known)
+		_, bus, err2 := net.SplitHostPort(r.bus)
+		_, err3 := redisCLI(first.server, "CLUSTER", "MEET", "127.0.0.1", port, bus)
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return false, err
+		}
+	}
+	return all, nil
 }
 
 // primary is who has the slot of Firn's key, as most nodes say.

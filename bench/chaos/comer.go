@@ -36,7 +36,7 @@ func (c *comer) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		n := 1 + c.rng.IntN(c.most)
 		killed := c.rng.IntN(4) == 0
-		life := time.Duration(c.rng.Int64N(int64(2 * time.Second)))
+		life := between(c.rng, time.Millisecond, 2*time.Second)
 		if !killed {
 			life = answerTime
 		}
@@ -64,7 +64,9 @@ func (c *comer) one(ctx context.Context, n int, life time.Duration) error {
 		return err
 	}
 	asked := c.world.now()
-	if err := cmd.Start(); err != nil {
+	if err := cmd.Start(); ctx.Err() != nil {
+		return nil // everything is over
+	} else if err != nil {
 		return err
 	}
 	c.world.net.Process(cmd.Process.Pid, "next")
@@ -72,7 +74,9 @@ func (c *comer) one(ctx context.Context, n int, life time.Duration) error {
 	err = c.read(in, asked)
 	if failed := cmd.Wait(); failed != nil {
 		c.world.refusals.Add(1) // it was killed, or the store was away
-		c.world.log.printf("firn next: %v: %s", failed, said.String())
+		if said.Len() > 0 {
+			c.world.log.printf("firn next: %v: %s", failed, strings.TrimSpace(said.String()))
+		}
 	}
 	return err
 }

@@ -17,7 +17,7 @@ import (
 const chunkRuns = 1 << 20
 
 // maxFindings bounds how many examples are kept.
-const maxFindings = 10
+const maxFindings = 4
 
 // Findings are what a check found.
 type Findings struct {

@@ -60,21 +60,46 @@ func owner(address net.Addr) int {
 		if s.local != address.String() || s.listen || s.inode == "0" {
 			continue
 		}
-		open, err := filepath.Glob("/proc/[0-9]*/fd/*")
-		if err != nil {
-			return 0
-		}
-		for _, name := range open {
-			if target, err := os.Readlink(name); err == nil && target == "socket:["+s.inode+"]" {
-				pid, err := strconv.Atoi(strings.Split(name, "/")[2])
-				if err != nil {
-					return 0
-				}
+		for _, pid := range family() {
+			if has(pid, s.inode) {
 				return pid
 			}
 		}
 	}
 	return 0
+}
+
+// family returns this process and those it started, among which clients are.
+func family() []int {
+	all := []int{os.Getpid()}
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		return all
+	}
+	for _, name := range lists {
+		list, err := os.ReadFile(name)
+		if err != nil {
+			continue // this thread has ended
+		}
+		for pid := range strings.FieldsSeq(string(list)) {
+			if pid, err := strconv.Atoi(pid); err == nil {
+				all = append(all, pid)
+			}
+		}
+	}
+	return all
+}
+
+// has reports whether a process has a socket.
+func has(pid int, inode string) bool {
+	open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(open, func(name string) bool {
+		target, err := os.Readlink(name)
+		return err == nil && target == "socket:["+inode+"]"
+	})
 }
 
 // listensOn returns the addresses that a process listens on. One that listens on all has
