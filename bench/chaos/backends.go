@@ -18,6 +18,8 @@ type backend struct {
 	forgets bool   // faults take its contents from it: nothing is counted in it
 	nodes   []*node
 	faults  []fault
+	beyond  []fault // what is documented as not survived
+	wipe    func() error
 }
 
 // A node is a server of a store.
@@ -43,6 +45,11 @@ var makers = []maker{
 	{"postgres", onPostgres},
 	{"etcd", onEtcd},
 	{"zookeeper", onZooKeeper},
+	{"redis-set-back", setBack(onRedis, wipeRedis)},
+	{"mariadb-set-back", setBack(onMariaDB, wipeMariaDB)},
+	{"postgres-set-back", setBack(onPostgres, wipePostgres)},
+	{"etcd-set-back", setBack(onEtcd, wipeEtcd)},
+	{"zookeeper-set-back", setBack(onZooKeeper, wipeZooKeeper)},
 }
 
 func onSQLite(_ *host, _ *network.Network, dir string) (*backend, error) {
@@ -74,11 +81,14 @@ func onRedis(h *host, net *network.Network, _ string) (*backend, error) {
 
 func onMariaDB(h *host, net *network.Network, _ string) (*backend, error) {
 	s := servers.MariaDB(h)
-	if err := command("mariadb", "--no-defaults", "--user=root", "--protocol=tcp", "--host=127.0.0.1", fmt.Sprintf("--port=%d", s.Port()),
-		"-e", "CREATE DATABASE firn"); err != nil {
+	if err := mariadb(s, "CREATE DATABASE firn"); err != nil {
 		return nil, err
 	}
 	return single(net, "mariadb", "mysql://root:@%s/firn", true, s)
+}
+
+func mariadb(s *servers.Server, statement string) error {
+	return command("mariadb", "--no-defaults", "--user=root", "--protocol=tcp", "--host=127.0.0.1", fmt.Sprintf("--port=%d", s.Port()), "-e", statement)
 }
 
 func onPostgres(h *host, net *network.Network, _ string) (*backend, error) {

@@ -69,7 +69,7 @@ func (c *caller) run(ctx context.Context) error {
 		var err error
 		asked := c.world.now()
 		runs, err = c.call(ctx, runs[:0])
-		if failed := c.world.receive(c.out, asked, runs); failed != nil {
+		if failed := c.world.receive(c.stream.namespace, c.out, asked, runs); failed != nil {
 			return failed
 		}
 		if err != nil {

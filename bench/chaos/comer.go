@@ -54,6 +54,8 @@ const batch = 4096
 
 // one runs a process, and kills it when its life is over.
 func (c *comer) one(ctx context.Context, n int, life time.Duration) error {
+	c.world.comers.RLock()
+	defer c.world.comers.RUnlock()
 	ctx, cancel := context.WithTimeout(ctx, life)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.world.firn, append(c.args, "-n", strconv.Itoa(n))...)
@@ -91,7 +93,7 @@ func (c *comer) read(in *bufio.Reader, asked time.Duration) error {
 			runs, err = readID(in, runs)
 			more = err == nil
 		}
-		if failed := c.world.receive(c.out, asked, runs); failed != nil {
+		if failed := c.world.receive(c.namespace, c.out, asked, runs); failed != nil {
 			return failed
 		}
 		if errors.Is(err, errNoID) {

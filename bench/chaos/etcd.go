@@ -54,8 +54,8 @@ func onEtcd(h *host, n *network.Network, _ string) (*backend, error) {
 
 // memberCut cuts off one member together with a process.
 func memberCut(w *world, a act) error {
-	w.silence.leave(a.mark)
-	defer w.silence.back()
+	w.silence.leave(a.mark, time.Now())
+	defer func() { w.silence.back(time.Now()) }()
 	m := w.store.nodes[a.rng.IntN(len(w.store.nodes))]
 	w.net.Block(network.Sides(m.name, a.on.name))
 	defer w.net.Block(nil)

@@ -12,6 +12,7 @@ type fault struct {
 	name   string
 	weight int
 	alone  bool // it changes the network or the store: not two at once
+	solo   bool // nothing else is done at the same time
 	do     func(w *world, a act) error
 	mark   uint32 // its number, from 1
 }
@@ -136,8 +137,8 @@ func connectionsReset(w *world, a act) error {
 }
 
 func storeCut(w *world, a act) error {
-	w.silence.leave(a.mark)
-	defer w.silence.back()
+	w.silence.leave(a.mark, time.Now())
+	defer func() { w.silence.back(time.Now()) }()
 	w.net.Block(func(client, _ string, _ bool) bool { return client == "next" || w.isIssuer(client) })
 	defer w.net.Block(nil)
 	time.Sleep(between(a.rng, 200*time.Millisecond, 5*time.Second))
@@ -176,8 +177,8 @@ func (w *world) some(rng *rand.Rand) []*node {
 }
 
 func storeKilled(w *world, a act) error {
-	w.silence.leave(a.mark)
-	defer w.silence.back()
+	w.silence.leave(a.mark, time.Now())
+	defer func() { w.silence.back(time.Now()) }()
 	chosen := w.some(a.rng)
 	down := between(a.rng, 0, 5*time.Second)
 	for _, n := range chosen {
@@ -196,8 +197,8 @@ func storeKilled(w *world, a act) error {
 }
 
 func storeStill(w *world, a act) error {
-	w.silence.leave(a.mark)
-	defer w.silence.back()
+	w.silence.leave(a.mark, time.Now())
+	defer func() { w.silence.back(time.Now()) }()
 	chosen := w.some(a.rng)
 	if err := each(chosen, func(n *node) { n.server.Pause() }); err != nil {
 		return err

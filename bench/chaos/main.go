@@ -30,6 +30,7 @@ type settings struct {
 	length time.Duration // for each store
 	seed   uint64
 	short  bool
+	beyond bool
 	firn   string // a binary that exists
 	keep   string
 }
@@ -42,6 +43,7 @@ func main() {
 	flag.DurationVar(&s.length, "for", time.Minute, "how long faults are done to each store")
 	flag.Uint64Var(&s.seed, "seed", rand.Uint64N(1_000_000), "what the plan of faults follows from")
 	flag.BoolVar(&s.short, "short", false, "the short form: "+shortLength.String()+" for each store")
+	flag.BoolVar(&s.beyond, "beyond", false, "also faults that are documented as not survived (stores that are set back)")
 	flag.StringVar(&s.firn, "firn", "", "the binary (default: it is built)")
 	flag.StringVar(&s.keep, "keep", "", "a folder for everything that was received and said; without it that is kept only if something was found")
 	flag.Parse()
@@ -63,20 +65,33 @@ func names() (all []string) {
 	return all
 }
 
+// choice is the stores of a run.
+func choice(s settings) (chosen []maker, err error) {
+	if s.stores == "" {
+		for _, m := range makers {
+			if !s.short || isShort(m) {
+				chosen = append(chosen, m)
+			}
+		}
+		return chosen, nil
+	}
+	for name := range strings.SplitSeq(s.stores, ",") {
+		k := slices.Index(names(), name)
+		if k < 0 {
+			return nil, fmt.Errorf("there is no store %q: %s", name, strings.Join(names(), ", "))
+		}
+		chosen = append(chosen, makers[k])
+	}
+	return chosen, nil
+}
+
 // errFound means that ids were issued that must not be.
 var errFound = errors.New("ids were issued twice or out of order")
 
 func run(ctx context.Context, out io.Writer, s settings) (err error) {
-	chosen := makers
-	if s.stores != "" {
-		chosen = nil
-		for name := range strings.SplitSeq(s.stores, ",") {
-			k := slices.Index(names(), name)
-			if k < 0 {
-				return fmt.Errorf("there is no store %q: %s", name, strings.Join(names(), ", "))
-			}
-			chosen = append(chosen, makers[k])
-		}
+	chosen, err := choice(s)
+	if err != nil {
+		return err
 	}
 	dir := s.keep
 	if dir == "" {
@@ -100,11 +115,11 @@ func run(ctx context.Context, out io.Writer, s settings) (err error) {
 	var all total
 	for _, m := range chosen {
 		r, err := m.play(ctx, s, filepath.Join(dir, m.name))
+		r.print(out, m.name) // what was received counts, however it ended
+		all.add(r)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
-		r.print(out, m.name)
-		all.add(r)
 		if ctx.Err() != nil {
 			break
 		}
@@ -135,9 +150,11 @@ func (m maker) play(ctx context.Context, s settings, dir string) (r result, err 
 	if err := attempt(func() { w.store, failed = m.make(h, w.net, dir) }); err != nil || failed != nil {
 		return r, errors.Join(err, failed)
 	}
-	w.number()
-	if err := w.play(ctx, s.length, plan{s.seed, m.name, w.store.faults}); err != nil {
-		return r, err
+	if s.beyond {
+		w.store.faults = append(w.store.faults, w.store.beyond...)
 	}
-	return w.check()
+	w.number()
+	failed = w.play(ctx, s.length, plan{s.seed, m.name, w.store.faults})
+	r, err = w.check()
+	return r, errors.Join(failed, err)
 }

@@ -42,10 +42,10 @@ func (p plan) step(w *world, n int) step {
 	on := rng.Perm(len(w.issuers))
 	first := choose(rng, p.faults)
 	s.acts = append(s.acts, act{first, w.issuers[on[0]], rand.New(rand.NewPCG(rng.Uint64(), 1))})
-	if rng.IntN(2) == 0 {
+	if !first.solo && rng.IntN(2) == 0 {
 		var more []fault
 		for _, f := range p.faults {
-			if f.alone {
+			if f.alone || f.solo {
 				continue
 			}
 			more = append(more, f)

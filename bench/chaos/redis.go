@@ -150,8 +150,8 @@ func (p *pair) route(client string) (string, int) {
 // fork cuts off the primary together with one process, and promotes the replica for everybody
 // else. Afterwards the old primary becomes a replica.
 func (p *pair) fork(w *world, a act) error {
-	w.silence.leave(a.mark)
-	defer w.silence.back()
+	w.silence.leave(a.mark, time.Now())
+	defer func() { w.silence.back(time.Now()) }()
 	old, next := p.nodes[p.primary], p.nodes[1-p.primary]
 	w.net.Block(network.Sides(old.name, a.on.name))
 	defer w.net.Block(nil)

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +15,7 @@ type row struct {
 	done            int64
 	ids             int64
 	twice, disorder int64
-	silence         time.Duration
+	silence         quiet
 }
 
 // A result is what came of a store.
@@ -37,7 +35,7 @@ func (w *world) number() {
 
 // check looks at all that was received.
 func (w *world) check() (r result, err error) {
-	silences := w.silence.end(w.mark.Load())
+	silences := w.silence.end(w.mark.Load(), time.Now())
 	r.refusals = w.refusals.Load()
 	r.rows = []row{{fault: "nothing, between faults", silence: silences[0]}}
 	for k, f := range w.store.faults {
@@ -82,7 +80,7 @@ func (r result) print(out io.Writer, store string) {
 	var t total
 	t.add(r)
 	for _, row := range append(r.rows, row{"all", t.done, t.ids, t.twice, t.disorder, t.silence}) {
-		fmt.Fprintf(out, "| %s | %d | %d | %d | %d | %.1f s |\n", row.fault, row.done, row.ids, row.twice, row.disorder, row.silence.Seconds())
+		fmt.Fprintf(out, "| %s | %d | %d | %d | %d | %v |\n", row.fault, row.done, row.ids, row.twice, row.disorder, row.silence)
 	}
 	fmt.Fprintf(out, "\n%d calls failed.\n", r.refusals)
 	for _, line := range r.examples {
@@ -94,7 +92,7 @@ func (r result) print(out io.Writer, store string) {
 // A total is the sum of results.
 type total struct {
 	done, ids, twice, disorder int64
-	silence                    time.Duration
+	silence                    quiet
 	stores                     int
 }
 
@@ -104,12 +102,14 @@ func (t *total) add(r result) {
 		t.ids += row.ids
 		t.twice += row.twice
 		t.disorder += row.disorder
+		if row.silence.Duration > t.silence.Duration {
+			t.silence = row.silence
+		}
 	}
-	t.silence = max(t.silence, slices.MaxFunc(r.rows, func(a, b row) int { return cmp.Compare(a.silence, b.silence) }).silence)
 	t.stores++
 }
 
 func (t *total) print(out io.Writer) {
-	fmt.Fprintf(out, "%d stores, %d faults, %d ids: %d issued twice, %d out of order; longest silence %.1f s\n",
-		t.stores, t.done, t.ids, t.twice, t.disorder, t.silence.Seconds())
+	fmt.Fprintf(out, "%d stores, %d faults, %d ids: %d issued twice, %d out of order; longest silence %v\n",
+		t.stores, t.done, t.ids, t.twice, t.disorder, t.silence)
 }

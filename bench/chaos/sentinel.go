@@ -139,8 +139,8 @@ func (s *sentinelSet) replaced(name string) error {
 // some time beyond.
 func split(primary func() (string, error), replaced func(name string) error) func(*world, act) error {
 	return func(w *world, a act) error {
-		w.silence.leave(a.mark)
-		defer w.silence.back()
+		w.silence.leave(a.mark, time.Now())
+		defer func() { w.silence.back(time.Now()) }()
 		var old string
 		if err := await("there is a primary", func() (ok bool, err error) {
 			old, err = primary()

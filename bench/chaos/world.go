@@ -32,6 +32,8 @@ type world struct {
 	refusals atomic.Int64 // calls that failed
 	log      logger
 
+	comers sync.RWMutex // each firn next has a share
+
 	mu      sync.Mutex
 	files   map[string][]string // of each namespace
 	writers []*ledger.Writer
@@ -58,12 +60,12 @@ func (w *world) ledger(namespace, name string) (*ledger.Writer, error) {
 }
 
 // receive takes down the ids of a call.
-func (w *world) receive(out *ledger.Writer, asked time.Duration, runs ledger.Runs) error {
+func (w *world) receive(namespace string, out *ledger.Writer, asked time.Duration, runs ledger.Runs) error {
 	if len(runs) == 0 {
 		return nil
 	}
 	mark := w.mark.Load()
-	w.silence.arrived(mark)
+	w.silence.arrived(mark, namespace, time.Now())
 	w.ids.Add(runs.Count())
 	return out.Add(ledger.Batch{Asked: asked, Answered: w.now(), Mark: mark, Runs: runs})
 }

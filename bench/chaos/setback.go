@@ -1,0 +1,147 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/firn-id/firn/bench/internal/network"
+	"github.com/firn-id/firn/internal/servers"
+)
+
+// setBack is a store that forgets: it is wiped, and restarted from an older copy of its files. What
+// counters issue is repeated then, by design, so that only snowflake ids are made.
+func setBack(make func(*host, *network.Network, string) (*backend, error), wipe func(*servers.Server) error) func(*host, *network.Network, string) (*backend, error) {
+	return func(h *host, n *network.Network, dir string) (*backend, error) {
+		b, err := make(h, n, dir)
+		if err != nil {
+			return nil, err
+		}
+		b.forgets = true
+		b.wipe = func() error { return wipe(b.nodes[0].server) }
+		b.faults = []fault{
+			{name: "store set back to a copy", weight: 5, solo: true, do: storeSetBack(0, steadyWindow/2)},
+			{name: "store set back to a copy older than a window", weight: 5, solo: true, do: storeSetBack(steadyWindow, 2*steadyWindow)},
+			{name: "store wiped", weight: 5, solo: true, do: storeWiped},
+			{name: "killed and restarted", weight: 3, do: killed},
+			{name: "ended and restarted", weight: 2, do: ended},
+			{name: "store killed and restarted", weight: 2, do: storeKilled},
+		}
+		b.beyond = []fault{
+			{name: "BEYOND: set back to a copy from before a claim", weight: 4, solo: true, do: claimForgotten},
+			{name: "BEYOND: wiped while a process is cut off", weight: 4, solo: true, do: wipedUnseen},
+		}
+		return b, nil
+	}
+}
+
+// checkIn is how long living holders have to notice what happened to the store, before
+// one of them is hurt: several looks.
+const checkIn = 5 * time.Second
+
+// storeSetBack copies the files of the store, lets time pass, and restarts it from
+// the copy. Nobody comes meanwhile: that a claim is forgotten is not promised to be harmless.
+func storeSetBack(from, to time.Duration) func(*world, act) error {
+	return func(w *world, a act) error {
+		w.comers.Lock()
+		err := w.setBack(a, func() error {
+			time.Sleep(between(a.rng, from, to))
+			return nil
+		})
+		w.comers.Unlock() // newcomers at once
+		time.Sleep(checkIn)
+		return err
+	}
+}
+
+// claimForgotten has a process take another worker between copy and restart.
+func claimForgotten(w *world, a act) error {
+	err := w.setBack(a, func() error { return killed(w, a) })
+	time.Sleep(checkIn)
+	return err
+}
+
+func (w *world) setBack(a act, meanwhile func() error) error {
+	w.silence.leave(a.mark, time.Now())
+	defer func() { w.silence.back(time.Now()) }()
+	nodes := w.store.nodes
+	copies := filepath.Join(w.dir, "copy")
+	if err := each(nodes, func(n *node) { n.server.Pause() }); err != nil {
+		return err
+	}
+	var err error
+	for _, n := range nodes {
+		err = errors.Join(err, replaceFiles(n.server.Path(""), filepath.Join(copies, n.name)))
+	}
+	if err := errors.Join(err, each(nodes, func(n *node) { n.server.Resume() })); err != nil {
+		return err
+	}
+	if err := meanwhile(); err != nil {
+		return err
+	}
+	if err := each(nodes, func(n *node) { n.server.Kill() }); err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		err = errors.Join(err, replaceFiles(filepath.Join(copies, n.name), n.server.Path("")))
+	}
+	return errors.Join(err, each(nodes, func(n *node) { n.server.Restart() }))
+}
+
+// replaceFiles makes a folder have what another has, with owners and modes.
+func replaceFiles(from, to string) error {
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	old, err := filepath.Glob(filepath.Join(to, "*"))
+	if err != nil {
+		return err
+	}
+	for _, name := range old {
+		if err := os.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	return command("cp", "-a", from+"/.", to)
+}
+
+func storeWiped(w *world, a act) error {
+	err := w.store.wipe()
+	time.Sleep(checkIn)
+	return err
+}
+
+// wipedUnseen wipes the store while a holder cannot know of it.
+func wipedUnseen(w *world, a act) error {
+	w.net.Block(func(client, _ string, _ bool) bool { return client == a.on.name })
+	defer w.net.Block(nil)
+	return storeWiped(w, a)
+}
+
+func wipeRedis(s *servers.Server) error {
+	_, err := redisCLI(s, "FLUSHALL")
+	return err
+}
+
+func wipeMariaDB(s *servers.Server) error { return mariadb(s, "DELETE FROM firn.firn_registers") }
+
+func wipePostgres(s *servers.Server) error {
+	return command("psql", "-h", "127.0.0.1", "-p", fmt.Sprint(s.Port()), "-U", "postgres", "-c", "DELETE FROM firn_registers")
+}
+
+func wipeEtcd(s *servers.Server) error {
+	return command("env", "ETCDCTL_API=3", "etcdctl", "--endpoints", s.Addr(), "del", "", "--from-key")
+}
+
+func wipeZooKeeper(s *servers.Server) error {
+	return command("java", "-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", "/etc/zookeeper/conf:/usr/share/java/*", "-Dzookeeper.log.dir="+s.Path(""),
+		"org.apache.zookeeper.ZooKeeperMain", "-server", s.Addr(), "deleteall", "/chaos")
+}
+
+// isShort reports whether a store is in the short form.
+func isShort(m maker) bool { return !slices.Contains(longOnly, m.name) }
+
+var longOnly = []string{"mariadb-set-back", "postgres-set-back", "etcd-set-back", "zookeeper-set-back"}
