@@ -12,7 +12,6 @@ import (
 
 // A backend is a real store that runs.
 type backend struct {
-	name    string
 	url     string // what its users are given
 	clock   bool   // it has one of its own
 	forgets bool   // faults take its contents from it: nothing is counted in it

@@ -107,7 +107,7 @@ func (c *caller) call(ctx context.Context, runs ledger.Runs) (ledger.Runs, error
 func readIDs(in *bufio.Reader, runs ledger.Runs) (ledger.Runs, error) {
 	for {
 		var err error
-		if runs, err = readID(in, runs); err == io.EOF {
+		if runs, err = readID(in, runs); errors.Is(err, io.EOF) {
 			return runs, nil
 		} else if err != nil {
 			return runs, err

@@ -105,10 +105,10 @@ func (c *redisCluster) form() error {
 	for _, r := range c.nodes {
 		if err := await("the cluster is complete", func() (bool, error) {
 			out, err := redisCLI(r.server, "CLUSTER", "INFO")
-			if err == nil && !(strings.Contains(out, "cluster_state:ok") && strings.Contains(out, "cluster_size:3")) {
-				err = errors.New(out)
+			if strings.Contains(out, "cluster_state:ok") && strings.Contains(out, "cluster_size:3") {
+				return true, nil
 			}
-			return err == nil, err
+			return false, errors.Join(err, errors.New(out))
 		}); err != nil {
 			return err
 		}

@@ -122,7 +122,7 @@ func (s *sentinelSet) primary() (string, error) {
 			return r.name, nil
 		}
 	}
-	return "", fmt.Errorf("Sentinels do not agree: %v", votes)
+	return "", fmt.Errorf("the Sentinels do not agree: %v", votes)
 }
 
 // replaced waits until what was the primary follows another.

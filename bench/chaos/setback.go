@@ -28,7 +28,7 @@ func setBack(make func(*host, *network.Network, string) (*backend, error), wipe 
 			{name: "store wiped", weight: 5, solo: true, do: storeWiped},
 			{name: "killed and restarted", weight: 3, do: killed},
 			{name: "ended and restarted", weight: 2, do: ended},
-			{name: "store killed and restarted", weight: 2, do: storeKilled},
+			{name: "store killed and restarted", weight: 2, alone: true, do: storeKilled},
 		}
 		b.beyond = []fault{
 			{name: "BEYOND: set back to a copy from before a claim", weight: 4, solo: true, do: claimForgotten},
