@@ -45,12 +45,13 @@ func stopFor(from, to time.Duration) func(*world, act) error {
 	return func(_ *world, a act) error { return a.on.stop(between(a.rng, from, to)) }
 }
 
-func killed(_ *world, a act) error {
+func killed(w *world, a act) error {
 	if err := a.on.kill(); err != nil {
 		return err
 	}
 	time.Sleep(between(a.rng, 0, wallWindow))
-	return a.on.start()
+	w.restart(a)
+	return nil
 }
 
 func ended(w *world, a act) error {
@@ -58,7 +59,30 @@ func ended(w *world, a act) error {
 		w.log.printf("%s could not give back everything: %v", a.on.name, err) // the store may be away
 	}
 	time.Sleep(between(a.rng, 0, 100*time.Millisecond))
-	return a.on.start()
+	w.restart(a)
+	return nil
+}
+
+// restart starts a process again, perhaps with a wrong clock. One that is far behind could
+// wait for ever for a worker whose fence lies in its past, as others keep taking them.
+func (w *world) restart(a act) {
+	ahead := time.Duration(0)
+	if most := w.store.newcomers(); a.rng.IntN(2) == 0 && wallclock.Supported() {
+		ahead = between(a.rng, -time.Second, most)
+	}
+	if err := a.on.start(ahead); err != nil {
+		w.log.printf("%s does not start: %v", a.on.name, err)
+		w.stuck.Add(1)
+	}
+}
+
+// newcomers is by how much their clocks may be ahead. A store that forgets a holder has no
+// other protection than that clocks agree within the grace.
+func (b *backend) newcomers() time.Duration {
+	if b.forgets {
+		return time.Second
+	}
+	return tolerance
 }
 
 // clockBy moves the wall clock of a process forth or back, and after a while to another

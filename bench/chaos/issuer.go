@@ -34,10 +34,9 @@ const counters = `  segment: {kind: segment, min_step: 1000, max_step: 50000, ta
 // An issuer is a firn serve.
 type issuer struct {
 	program.Program
-	name   string
-	up     atomic.Bool
-	offset time.Duration // of its wall clock
-	net    *network.Network
+	name string
+	up   atomic.Bool
+	net  *network.Network
 }
 
 // newIssuer prepares one with a configuration in a folder.
@@ -60,8 +59,18 @@ func newIssuer(name, firn, dir, store string, net *network.Network, counting boo
 	return i, nil
 }
 
-// start starts it. It may take several tries while its store is not at its best.
-func (i *issuer) start() (err error) {
+// startTime is how long a start is tried again while the store is not at its best.
+const startTime = time.Minute
+
+// start starts it, with a wall clock that is ahead from the beginning.
+func (i *issuer) start(ahead time.Duration) (err error) {
+	i.Begun = func(pid int) error {
+		i.net.Process(pid, i.name)
+		if ahead == 0 {
+			return nil
+		}
+		return wallclock.Move(pid, ahead)
+	}
 	for deadline := time.Now().Add(startTime); ; time.Sleep(100 * time.Millisecond) {
 		if err = i.Start(); err == nil || time.Now().After(deadline) {
 			break
@@ -70,14 +79,9 @@ func (i *issuer) start() (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", i.name, err)
 	}
-	i.offset = 0
-	i.net.Process(i.PID(), i.name)
 	i.up.Store(true)
 	return nil
 }
-
-// startTime is how long a start is tried again.
-const startTime = time.Minute
 
 // kill ends it as a crash would.
 func (i *issuer) kill() error {
@@ -101,7 +105,4 @@ func (i *issuer) stop(d time.Duration) error {
 }
 
 // clock sets how far its wall clock is ahead.
-func (i *issuer) clock(offset time.Duration) error {
-	i.offset = offset
-	return wallclock.Move(i.PID(), offset)
-}
+func (i *issuer) clock(offset time.Duration) error { return wallclock.Move(i.PID(), offset) }

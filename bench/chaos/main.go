@@ -88,6 +88,9 @@ func choice(s settings) (chosen []maker, err error) {
 // errFound means that ids were issued that must not be.
 var errFound = errors.New("ids were issued twice or out of order")
 
+// errStuck means that a process stood still.
+var errStuck = errors.New("a server did not start")
+
 func run(ctx context.Context, out io.Writer, s settings) (err error) {
 	chosen, err := choice(s)
 	if err != nil {
@@ -127,6 +130,9 @@ func run(ctx context.Context, out io.Writer, s settings) (err error) {
 	all.print(out)
 	if all.twice+all.disorder > 0 {
 		return errFound
+	}
+	if all.stuck > 0 {
+		return errStuck
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ type row struct {
 // A result is what came of a store.
 type result struct {
 	rows     []row
-	refusals int64
+	refusals int64 // calls that failed
+	stuck    int64 // starts that did not come to an end
 	examples []string
 }
 
@@ -36,7 +37,7 @@ func (w *world) number() {
 // check looks at all that was received.
 func (w *world) check() (r result, err error) {
 	silences := w.silence.end(w.mark.Load(), time.Now())
-	r.refusals = w.refusals.Load()
+	r.refusals, r.stuck = w.refusals.Load(), w.stuck.Load()
 	r.rows = []row{{fault: "nothing, between faults", silence: silences[0]}}
 	for k, f := range w.store.faults {
 		r.rows = append(r.rows, row{fault: f.name, done: w.done[k+1].Load(), silence: silences[f.mark]})
@@ -82,7 +83,7 @@ func (r result) print(out io.Writer, store string) {
 	for _, row := range append(r.rows, row{"all", t.done, t.ids, t.twice, t.disorder, t.silence}) {
 		fmt.Fprintf(out, "| %s | %d | %d | %d | %d | %v |\n", row.fault, row.done, row.ids, row.twice, row.disorder, row.silence)
 	}
-	fmt.Fprintf(out, "\n%d calls failed.\n", r.refusals)
+	fmt.Fprintf(out, "\n%d calls failed, as they may; %d starts did not come to an end in %v.\n", r.refusals, r.stuck, startTime)
 	for _, line := range r.examples {
 		fmt.Fprintln(out, line)
 	}
@@ -93,6 +94,7 @@ func (r result) print(out io.Writer, store string) {
 type total struct {
 	done, ids, twice, disorder int64
 	silence                    quiet
+	stuck                      int64
 	stores                     int
 }
 
@@ -106,6 +108,7 @@ func (t *total) add(r result) {
 			t.silence = row.silence
 		}
 	}
+	t.stuck += r.stuck
 	t.stores++
 }
 

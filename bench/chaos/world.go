@@ -30,6 +30,7 @@ type world struct {
 	done     []atomic.Int64 // how often each fault was
 	ids      atomic.Int64
 	refusals atomic.Int64 // calls that failed
+	stuck    atomic.Int64 // starts that never came to an end
 	log      logger
 
 	comers sync.RWMutex // each firn next has a share
@@ -117,6 +118,14 @@ func (w *world) hurt(ctx context.Context, length time.Duration, p plan) error {
 		if err := w.do(p.step(w, n), n); err != nil {
 			return err
 		}
+		for _, i := range w.issuers {
+			if i.up.Load() {
+				continue
+			}
+			if err := i.start(0); err != nil {
+				return err // twice in a row
+			}
+		}
 	}
 	return nil
 }
@@ -164,7 +173,7 @@ func (w *world) startIssuers() error {
 			return err
 		}
 		w.issuers = append(w.issuers, i)
-		group.Go(func() { errs[n] = i.start() })
+		group.Go(func() { errs[n] = i.start(0) })
 	}
 	group.Wait()
 	return errors.Join(errs...)
