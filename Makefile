@@ -92,7 +92,7 @@ bench-outage: ## measure how long calls take at half load, and while store, conf
 	go run ./bench/outage
 
 .PHONY: chaos
-chaos: build ## do real faults to processes over every real store for an hour (FOR, STORES, SEED), and look for ids issued twice
+chaos: build ## do real faults to processes over every real store for an hour (FOR each, STORES, SEED), and look for ids issued twice
 	scripts/need-servers
 	go run ./bench/chaos -firn bin/firn $(if $(FOR),-for $(FOR)) $(if $(STORES),-stores $(STORES)) $(if $(SEED),-seed $(SEED))
 

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +47,7 @@ func onCluster(h *host, n *network.Network, _ string) (*backend, error) {
 	}
 	b.url = "redis://" + strings.Join(known, ",")
 	b.faults = slices.Concat(processFaults(), networkFaults(), nodeFaults(), []fault{
+		{name: "a node cut off", weight: 4, alone: true, do: nodeCut},
 		{name: "forked: primary and a process cut off, the cluster promotes", weight: 8, alone: true, do: split(c.primary, c.replaced)},
 	})
 	return b, nil
@@ -61,16 +61,8 @@ func startClusterNode(h *host, n *network.Network, name string) (r *clusterNode,
 	if r.bus, err = n.Relay(network.To(name, 1)); err != nil {
 		return nil, err
 	}
-	_, port, err := net.SplitHostPort(r.known)
-	if err != nil {
-		return nil, err
-	}
-	_, bus, err := net.SplitHostPort(r.bus)
-	if err != nil {
-		return nil, err
-	}
 	r.server = servers.Redis(h, "--cluster-enabled", "yes", "--cluster-node-timeout", "2500", "--cluster-announce-ip", "127.0.0.1",
-		"--cluster-announce-port", port, "--cluster-announce-bus-port", bus, "--repl-diskless-sync-delay", "0", "--repl-timeout", "5")
+		"--cluster-announce-port", port(r.known), "--cluster-announce-bus-port", port(r.bus), "--repl-diskless-sync-delay", "0", "--repl-timeout", "5")
 	n.Node(name, r.server.Addr(), fmt.Sprintf("127.0.0.1:%d", r.server.Port()+10_000)) // where Redis has its bus
 	r.id, err = redisCLI(r.server, "CLUSTER", "MYID")
 	return r, err
@@ -134,10 +126,7 @@ func (c *redisCluster) meet() (bool, error) {
 			continue
 		}
 		all = false
-		_, port, err1 := net.SplitHostPort(r.known)
-		_, bus, err2 := net.SplitHostPort(r.bus)
-		_, err3 := redisCLI(first.server, "CLUSTER", "MEET", "127.0.0.1", port, bus)
-		if err := errors.Join(err1, err2, err3); err != nil {
+		if _, err := redisCLI(first.server, "CLUSTER", "MEET", "127.0.0.1", port(r.known), port(r.bus)); err != nil {
 			return false, err
 		}
 	}

@@ -47,6 +47,7 @@ func onEtcd(h *host, n *network.Network, _ string) (*backend, error) {
 	}
 	b.url = "etcd://" + strings.Join(known, ",")
 	b.faults = slices.Concat(processFaults(), networkFaults(), nodeFaults(), []fault{
+		{name: "a node cut off", weight: 4, alone: true, do: nodeCut},
 		{name: "a member and a process cut off", weight: 6, alone: true, do: memberCut},
 	})
 	return b, nil

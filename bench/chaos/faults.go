@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/firn-id/firn/bench/internal/network"
 	"github.com/firn-id/firn/bench/internal/wallclock"
 )
 
@@ -184,6 +185,16 @@ func nodeFaults() []fault {
 		{name: "store killed and restarted", weight: 4, alone: true, do: storeKilled},
 		{name: "store stands still", weight: 3, alone: true, do: storeStill},
 	}
+}
+
+// nodeCut cuts off one node from everybody.
+func nodeCut(w *world, a act) error {
+	w.silence.leave(a.mark, time.Now())
+	defer func() { w.silence.back(time.Now()) }()
+	w.net.Block(network.Sides(w.store.nodes[a.rng.IntN(len(w.store.nodes))].name))
+	defer w.net.Block(nil)
+	time.Sleep(between(a.rng, 200*time.Millisecond, 2*steadyWindow))
+	return nil
 }
 
 // some chooses one node, or several.

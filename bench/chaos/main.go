@@ -40,7 +40,7 @@ const shortLength = 12 * time.Second
 func main() {
 	var s settings
 	flag.StringVar(&s.stores, "stores", "", "which, as \"redis,etcd\" (default: "+strings.Join(names(), ",")+")")
-	flag.DurationVar(&s.length, "for", time.Minute, "how long faults are done to each store")
+	flag.DurationVar(&s.length, "for", 4*time.Minute, "how long faults are done to each store")
 	flag.Uint64Var(&s.seed, "seed", rand.Uint64N(1_000_000), "what the plan of faults follows from")
 	flag.BoolVar(&s.short, "short", false, "the short form: "+shortLength.String()+" for each store")
 	flag.BoolVar(&s.beyond, "beyond", false, "also faults that are documented as not survived (stores that are set back)")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,9 +33,8 @@ func (r *redisNode) start(h *host, n *network.Network, of *redisNode) {
 	if of != nil {
 		role = strings.Replace(of.known, ":", " ", 1)
 	}
-	_, port, _ := net.SplitHostPort(r.known) // it came from a listener
 	// A start takes the role from its arguments: see keepRole.
-	r.args = []string{"--replicaof", role, "--replica-announce-ip", "127.0.0.1", "--replica-announce-port", port,
+	r.args = []string{"--replicaof", role, "--replica-announce-ip", "127.0.0.1", "--replica-announce-port", port(r.known),
 		"--repl-diskless-sync-delay", "0", "--repl-timeout", "5"}
 	r.server = servers.Redis(h, r.args...)
 	r.dying = r.keepRole
@@ -122,10 +122,14 @@ func onReplica(h *host, n *network.Network, _ string) (*backend, error) {
 	if err := p.nodes[1].follows(); err != nil {
 		return nil, err
 	}
-	faults := append(processFaults(), networkFaults()...)
-	faults = append(faults, nodeFaults()...)
-	faults = append(faults, fault{name: "forked: a replica is promoted beside the primary and a process", weight: 8, alone: true, do: p.fork})
-	return &backend{url: "redis://" + address, clock: true, nodes: []*node{&p.nodes[0].node, &p.nodes[1].node}, faults: faults}, nil
+	return &backend{
+		url: "redis://" + address, clock: true, nodes: []*node{&p.nodes[0].node, &p.nodes[1].node},
+		faults: slices.Concat(processFaults(), networkFaults(), nodeFaults(), []fault{
+			{name: "a node cut off", weight: 4, alone: true, do: nodeCut},
+			{name: "forked: a replica is promoted beside the primary and a process", weight: 6, alone: true, do: p.fork},
+			{name: "primary lost: a replica that was cut off is promoted", weight: 6, alone: true, do: p.lose},
+		}),
+	}, nil
 }
 
 // A pair is a primary and its replica.
@@ -147,6 +151,52 @@ func (p *pair) route(client string) (string, int) {
 	return p.nodes[k].name, 0
 }
 
+// promote makes the replica a primary, and has all clients but one turn to it.
+func (p *pair) promote(w *world, apart string) error {
+	old, next := p.nodes[p.primary], p.nodes[1-p.primary]
+	if _, err := next.cli("REPLICAOF", "NO", "ONE"); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.primary, p.apart[apart] = 1-p.primary, true
+	p.mu.Unlock()
+	w.net.Reset(func(client, node string) bool { return client != apart && node == old.name })
+	return nil
+}
+
+// lose cuts off the replica, kills the primary after a while and promotes the replica, which does not
+// have the latest writes. The old primary comes back as its replica.
+func (p *pair) lose(w *world, a act) error {
+	w.silence.leave(a.mark, time.Now())
+	defer func() { w.silence.back(time.Now()) }()
+	old, next := p.nodes[p.primary], p.nodes[1-p.primary]
+	w.net.Block(network.Sides(next.name))
+	defer w.net.Block(nil)
+	time.Sleep(between(a.rng, 100*time.Millisecond, steadyWindow))
+	if err := attempt(old.server.Kill); err != nil {
+		return err
+	}
+	if err := p.promote(w, ""); err != nil {
+		return err
+	}
+	w.net.Block(nil)
+	time.Sleep(between(a.rng, 0, steadyWindow))
+	old.args[1] = "127.0.0.1 " + port(next.known)
+	if err := attempt(old.server.Restart); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	clear(p.apart)
+	p.mu.Unlock()
+	return old.follows()
+}
+
+// port returns that of an address that came from a listener.
+func port(address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	return port
+}
+
 // fork cuts off the primary together with one process, and promotes the replica for everybody
 // else. Afterwards the old primary becomes a replica.
 func (p *pair) fork(w *world, a act) error {
@@ -155,19 +205,11 @@ func (p *pair) fork(w *world, a act) error {
 	old, next := p.nodes[p.primary], p.nodes[1-p.primary]
 	w.net.Block(network.Sides(old.name, a.on.name))
 	defer w.net.Block(nil)
-	if _, err := next.cli("REPLICAOF", "NO", "ONE"); err != nil {
+	if err := p.promote(w, a.on.name); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	p.primary, p.apart[a.on.name] = 1-p.primary, true
-	p.mu.Unlock()
-	w.net.Reset(func(client, node string) bool { return client != a.on.name && node == old.name })
 	time.Sleep(between(a.rng, 2*steadyWindow, 3*steadyWindow))
-	host, port, err := net.SplitHostPort(next.known)
-	if err != nil {
-		return err
-	}
-	if _, err := old.cli("REPLICAOF", host, port); err != nil {
+	if _, err := old.cli("REPLICAOF", "127.0.0.1", port(next.known)); err != nil {
 		return err
 	}
 	p.mu.Lock()

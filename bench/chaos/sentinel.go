@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -54,6 +53,7 @@ func onSentinel(h *host, n *network.Network, _ string) (*backend, error) {
 	}
 	b.url = "redis://" + strings.Join(known, ",") + "?master=" + watched
 	b.faults = slices.Concat(processFaults(), networkFaults(), nodeFaults(), []fault{
+		{name: "a node cut off", weight: 4, alone: true, do: nodeCut},
 		{name: "forked: primary and a process cut off, Sentinels promote", weight: 8, alone: true, do: split(s.primary, s.replaced)},
 	})
 	return b, nil
@@ -68,19 +68,11 @@ func (s *sentinelSet) watch(h *host, n *network.Network, name string) (string, e
 	server := servers.Sentinel(h, watched, s.nodes[0].server)
 	n.Node(name, server.Addr())
 	s.sentinels = append(s.sentinels, server)
-	_, port, err := net.SplitHostPort(known)
-	if err != nil {
-		return "", err
-	}
-	_, primary, err := net.SplitHostPort(s.nodes[0].known)
-	if err != nil {
-		return "", err
-	}
 	for _, c := range []string{
 		"REMOVE " + watched,
 		"CONFIG SET announce-ip 127.0.0.1",
-		"CONFIG SET announce-port " + port,
-		"MONITOR " + watched + " 127.0.0.1 " + primary + " 2",
+		"CONFIG SET announce-port " + port(known),
+		"MONITOR " + watched + " 127.0.0.1 " + port(s.nodes[0].known) + " 2",
 		"SET " + watched + " down-after-milliseconds 1000 failover-timeout 4000",
 	} {
 		if _, err := redisCLI(server, append([]string{"SENTINEL"}, strings.Fields(c)...)...); err != nil {
