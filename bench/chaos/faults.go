@@ -127,6 +127,7 @@ func networkFaults() []fault {
 		{name: "cut off past the window", weight: 4, alone: true, do: cutFor(wallWindow, 3*wallWindow)},
 		{name: "answers of the store lost", weight: 4, alone: true, do: answersLost},
 		{name: "connections reset", weight: 2, alone: true, do: connectionsReset},
+		{name: "connections dead", weight: 2, alone: true, do: connectionsDead},
 		{name: "store cut off from everybody", weight: 3, alone: true, do: storeCut},
 	}
 }
@@ -157,6 +158,15 @@ func connectionsReset(w *world, a act) error {
 	for range 3 + a.rng.IntN(5) {
 		w.net.Reset(func(client, _ string) bool { return client != "" })
 		time.Sleep(between(a.rng, 10*time.Millisecond, 400*time.Millisecond))
+	}
+	return nil
+}
+
+// connectionsDead has all connections of a process hang for ever; new ones work.
+func connectionsDead(w *world, a act) error {
+	for range 1 + a.rng.IntN(3) {
+		w.net.Hang(func(client, _ string) bool { return client == a.on.name })
+		time.Sleep(between(a.rng, 500*time.Millisecond, steadyWindow))
 	}
 	return nil
 }

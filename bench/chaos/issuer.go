@@ -23,8 +23,8 @@ const (
 
 const configuration = `store: %s
 namespaces:
-  steady: {pool: steady, layout: ` + layout + `, window: 4s}
-  wall: {pool: wall, layout: ` + layout + `, window: 2s, clock: wall, rollback: [wait 500ms, history 2000, switch, refuse]}
+  steady: {pool: steady, layout: ` + layout + `, window: %v}
+  wall: {pool: wall, layout: ` + layout + `, window: %v, clock: wall, rollback: [wait 500ms, history 2000, switch, refuse]}
 `
 
 const counters = `  segment: {kind: segment, min_step: 1000, max_step: 50000, target: 1s}
@@ -45,7 +45,7 @@ func newIssuer(name, firn, dir, store string, net *network.Network, counting boo
 	if err != nil {
 		return nil, err
 	}
-	text := fmt.Sprintf(configuration, store)
+	text := fmt.Sprintf(configuration, store, steadyWindow, wallWindow)
 	if counting {
 		text += counters
 	}

@@ -96,19 +96,11 @@ func run(ctx context.Context, out io.Writer, s settings) (err error) {
 	if err != nil {
 		return err
 	}
-	dir := s.keep
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "firn-chaos-"); err != nil {
-			return err
-		}
-		defer func() {
-			if err == nil {
-				err = os.RemoveAll(dir)
-			} else {
-				err = fmt.Errorf("%w; all that was received and said is in %s", err, dir)
-			}
-		}()
+	dir, done, err := folder(s.keep)
+	if err != nil {
+		return err
 	}
+	defer func() { err = done(err) }()
 	if s.firn == "" {
 		if s.firn, err = program.BuildFirn(dir); err != nil {
 			return err
@@ -135,6 +127,23 @@ func run(ctx context.Context, out io.Writer, s settings) (err error) {
 		return errStuck
 	}
 	return nil
+}
+
+// folder makes the folder of a run. When that is over, it goes if nothing was found and nobody wants it.
+func folder(keep string) (dir string, done func(error) error, err error) {
+	if keep != "" {
+		return keep, func(err error) error { return err }, os.MkdirAll(keep, 0o755)
+	}
+	dir, err = os.MkdirTemp("", "firn-chaos-")
+	if err != nil {
+		return "", nil, err
+	}
+	return dir, func(err error) error {
+		if err == nil {
+			return os.RemoveAll(dir)
+		}
+		return fmt.Errorf("%w; all that was received and said is in %s", err, dir)
+	}, nil
 }
 
 // play starts a store, hurts it, and checks what was received.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/bench/internal/network"
+	"github.com/firn-id/firn/bench/internal/wallclock"
 	"github.com/firn-id/firn/internal/servers"
 )
 
@@ -25,10 +26,14 @@ func setBack(make func(*host, *network.Network, string) (*backend, error), wipe 
 		b.faults = []fault{
 			{name: "store set back to a copy", weight: 5, solo: true, do: storeSetBack(0, steadyWindow/2)},
 			{name: "store set back to a copy older than a window", weight: 5, solo: true, do: storeSetBack(steadyWindow, 2*steadyWindow)},
-			{name: "store wiped", weight: 5, solo: true, do: storeWiped},
+			{name: "store wiped", weight: 4, solo: true, do: storeWiped},
+			{name: "store wiped while the connections of a process are dead", weight: 3, solo: true, do: wipedDead},
 			{name: "killed and restarted", weight: 3, do: killed},
 			{name: "ended and restarted", weight: 2, do: ended},
 			{name: "store killed and restarted", weight: 2, alone: true, do: storeKilled},
+		}
+		if wallclock.Supported() {
+			b.faults = append(b.faults, fault{name: "store wiped while the clock of a process is minutes off", weight: 3, solo: true, do: wipedOff})
 		}
 		b.beyond = []fault{
 			{name: "BEYOND: set back to a copy from before a claim", weight: 4, solo: true, do: claimForgotten},
@@ -119,6 +124,26 @@ func wipedUnseen(w *world, a act) error {
 	w.net.Block(func(client, _ string, _ bool) bool { return client == a.on.name })
 	defer w.net.Block(nil)
 	return storeWiped(w, a)
+}
+
+// wipedDead wipes the store while the connections of a holder hang. It has new ones, if it
+// does not wait too long for the old.
+func wipedDead(w *world, a act) error {
+	w.net.Hang(func(client, _ string) bool { return client == a.on.name })
+	return storeWiped(w, a)
+}
+
+// wipedOff wipes the store while the clock of a holder is so far off that it cannot renew.
+func wipedOff(w *world, a act) error {
+	offset := between(a.rng, time.Minute, 10*time.Minute)
+	if a.rng.IntN(2) == 0 || !w.store.clock {
+		offset = -offset
+	}
+	if err := a.on.clock(offset); err != nil {
+		return err
+	}
+	time.Sleep(between(a.rng, 0, wallWindow))
+	return errors.Join(storeWiped(w, a), a.on.clock(0))
 }
 
 func wipeRedis(s *servers.Server) error {

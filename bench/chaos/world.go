@@ -114,20 +114,26 @@ var errOver = errors.New("the time is over")
 // hurt does one fault after the other.
 func (w *world) hurt(ctx context.Context, length time.Duration, p plan) error {
 	for n, end := 1, time.Now().Add(length); time.Now().Before(end) && ctx.Err() == nil; n++ {
-		rest(ctx, p.step(w, n).pause)
-		if err := w.do(p.step(w, n), n); err != nil {
+		s := p.step(w, n)
+		rest(ctx, s.pause)
+		if err := w.do(s, n); err != nil {
 			return err
 		}
-		for _, i := range w.issuers {
-			if i.up.Load() {
-				continue
-			}
-			if err := i.start(0); err != nil {
-				return err // twice in a row
-			}
+		if err := w.revive(); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// revive starts what did not start again: twice in a row is an error.
+func (w *world) revive() (err error) {
+	for _, i := range w.issuers {
+		if !i.up.Load() {
+			err = errors.Join(err, i.start(0))
+		}
+	}
+	return err
 }
 
 // runners are all who ask for ids.

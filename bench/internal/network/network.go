@@ -35,6 +35,7 @@ type conn struct {
 	pid    int      // of the client
 	node   string
 	closed bool
+	dead   bool // nothing that is sent arrives any more
 }
 
 // New returns a network without relays.
@@ -105,6 +106,19 @@ func (n *Network) Reset(chosen func(client, node string) bool) {
 			n.end(c)
 		}
 	}
+}
+
+// Hang has the connections that are chosen go on without anything ever arriving, as if a node
+// on the way had forgotten them. Those that come later are not concerned.
+func (n *Network) Hang(chosen func(client, node string) bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for c := range n.conns {
+		if chosen(n.name(c.pid), c.node) {
+			c.dead = true
+		}
+	}
+	n.wake()
 }
 
 // Close ends everything.
@@ -205,7 +219,7 @@ func (n *Network) copy(c *conn, to io.Writer, from io.Reader, answer bool) {
 	buf := make([]byte, 32<<10)
 	for {
 		size, err := from.Read(buf)
-		if size > 0 && n.pass(c, answer) {
+		if size > 0 && n.pass(c, answer) && !n.isDead(c) {
 			if _, failed := to.Write(buf[:size]); failed != nil {
 				err = failed
 			}
@@ -219,15 +233,21 @@ func (n *Network) copy(c *conn, to io.Writer, from io.Reader, answer bool) {
 	n.mu.Unlock()
 }
 
-// pass waits until the rule lets a direction of a connection pass. It returns false if the
-// connection has ended before.
+func (n *Network) isDead(c *conn) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return c.dead
+}
+
+// pass waits until the rule lets a direction of a connection pass, or it is dead. It returns
+// false if the connection has ended before.
 func (n *Network) pass(c *conn, answer bool) bool {
 	for {
 		n.mu.Lock()
 		blocked := n.rule != nil && n.rule(n.name(c.pid), c.node, answer)
-		closed, changed := c.closed, n.changed
+		closed, dead, changed := c.closed, c.dead, n.changed
 		n.mu.Unlock()
-		if closed || !blocked {
+		if closed || dead || !blocked {
 			return !closed
 		}
 		<-changed

@@ -152,6 +152,27 @@ func TestARouteCanDifferByClientAndResetEndsWhatWasMadeBefore(t *testing.T) {
 	talk(t, address).says("3", "b 3")
 }
 
+func TestADeadConnectionIsSilentForEverAndANewOneIsNot(t *testing.T) {
+	n := network.New()
+	closing(t, n)
+	n.Process(os.Getpid(), "me")
+	n.Node("a", answering(t, "a"))
+	address, err := n.Relay(network.To("a", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := talk(t, address)
+	first.says("1", "a 1")
+	n.Block(network.Sides("me"))
+	first.send("2")
+	n.Hang(func(client, node string) bool { return client == "me" && node == "a" })
+	n.Block(nil)
+	first.send("3")
+	first.hearsNothing()
+	talk(t, address).says("4", "a 4")
+	first.hearsNothing()
+}
+
 func TestANodeIsKnownAsAClientByWhatItListensOn(t *testing.T) {
 	n := network.New()
 	closing(t, n)
