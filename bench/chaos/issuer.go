@@ -19,6 +19,11 @@ const (
 	layout       = "41/0/3/6"
 	wallWindow   = 2 * time.Second // and of firn next
 	steadyWindow = 4 * time.Second
+
+	// Over a store that forgets one window is longer than a new pool waits, so that a holder
+	// who did not notice still issues ids when newcomers come.
+	wallForgets   = 6 * time.Second
+	steadyForgets = 20 * time.Second
 )
 
 const configuration = `store: %s
@@ -40,14 +45,14 @@ type issuer struct {
 }
 
 // newIssuer prepares one with a configuration in a folder.
-func newIssuer(name, firn, dir, store string, net *network.Network, counting bool) (*issuer, error) {
+func newIssuer(name, firn, dir string, store *backend, net *network.Network) (*issuer, error) {
 	address, err := program.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	text := fmt.Sprintf(configuration, store, steadyWindow, wallWindow)
-	if counting {
-		text += counters
+	text := fmt.Sprintf(configuration, store.url, steadyWindow, wallWindow) + counters
+	if store.forgets {
+		text = fmt.Sprintf(configuration, store.url, steadyForgets, wallForgets)
 	}
 	file := filepath.Join(dir, name+".yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -24,8 +24,8 @@ func setBack(make func(*host, *network.Network, string) (*backend, error), wipe 
 		b.forgets = true
 		b.wipe = func() error { return wipe(b.nodes[0].server) }
 		b.faults = []fault{
-			{name: "store set back to a copy", weight: 5, solo: true, do: storeSetBack(0, steadyWindow/2)},
-			{name: "store set back to a copy older than a window", weight: 5, solo: true, do: storeSetBack(steadyWindow, 2*steadyWindow)},
+			{name: "store set back to a copy", weight: 5, solo: true, do: storeSetBack(0, wallForgets/2)},
+			{name: "store set back to a copy older than a window", weight: 5, solo: true, do: storeSetBack(wallForgets, 2*wallForgets)},
 			{name: "store wiped", weight: 4, solo: true, do: storeWiped},
 			{name: "store wiped while the connections of a process are dead", weight: 3, solo: true, do: wipedDead},
 			{name: "killed and restarted", weight: 3, do: killed},
@@ -130,20 +130,24 @@ func wipedUnseen(w *world, a act) error {
 // does not wait too long for the old.
 func wipedDead(w *world, a act) error {
 	w.net.Hang(func(client, _ string) bool { return client == a.on.name })
-	return storeWiped(w, a)
+	err := storeWiped(w, a)
+	time.Sleep(checkIn) // newcomers are there
+	return err
 }
 
 // wipedOff wipes the store while the clock of a holder is so far off that it cannot renew.
 func wipedOff(w *world, a act) error {
-	offset := between(a.rng, time.Minute, 10*time.Minute)
-	if a.rng.IntN(2) == 0 || !w.store.clock {
+	offset := -between(a.rng, time.Minute, 10*time.Minute)
+	if w.store.clock && a.rng.IntN(4) == 0 { // mostly behind: then it goes on to its fence
 		offset = -offset
 	}
 	if err := a.on.clock(offset); err != nil {
 		return err
 	}
-	time.Sleep(between(a.rng, 0, wallWindow))
-	return errors.Join(storeWiped(w, a), a.on.clock(0))
+	time.Sleep(between(a.rng, 0, wallForgets))
+	err := storeWiped(w, a)
+	time.Sleep(checkIn) // newcomers are there
+	return errors.Join(err, a.on.clock(0))
 }
 
 func wipeRedis(s *servers.Server) error {
@@ -161,9 +165,9 @@ func wipeEtcd(s *servers.Server) error {
 	return command("env", "ETCDCTL_API=3", "etcdctl", "--endpoints", s.Addr(), "del", "", "--from-key")
 }
 
+// wipeZooKeeper removes the files: its tools stumble over nodes that come and go.
 func wipeZooKeeper(s *servers.Server) error {
-	return command("java", "-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", "/etc/zookeeper/conf:/usr/share/java/*", "-Dzookeeper.log.dir="+s.Path(""),
-		"org.apache.zookeeper.ZooKeeperMain", "-server", s.Addr(), "deleteall", "/chaos")
+	return errors.Join(attempt(s.Kill), os.RemoveAll(s.Path("data/version-2")), attempt(s.Restart))
 }
 
 // isShort reports whether a store is in the short form.

@@ -174,7 +174,7 @@ func (w *world) startIssuers() error {
 	errs := make([]error, serverCount)
 	var group sync.WaitGroup
 	for n := range serverCount {
-		i, err := newIssuer(fmt.Sprintf("server-%d", n+1), w.firn, w.dir, w.store.url, w.net, !w.store.forgets)
+		i, err := newIssuer(fmt.Sprintf("server-%d", n+1), w.firn, w.dir, w.store, w.net)
 		if err != nil {
 			return err
 		}
