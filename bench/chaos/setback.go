@@ -43,15 +43,17 @@ func setBack(make func(*host, *network.Network, string) (*backend, error), wipe 
 	}
 }
 
-// checkIn is how long living holders have to notice what happened to the store, before
-// one of them is hurt: several looks.
-const checkIn = 5 * time.Second
+// checkIn is how long living holders have to notice what happened to the store before one
+// of them is hurt: more than a look (3 s) and its calls. So long it also takes until all who lost
+// their worker have another.
+const checkIn = 6 * time.Second
 
 // storeSetBack copies the files of the store, lets time pass, and restarts it from
 // the copy. Nobody comes meanwhile: that a claim is forgotten is not promised to be harmless.
 func storeSetBack(from, to time.Duration) func(*world, act) error {
 	return func(w *world, a act) error {
 		w.comers.Lock()
+		time.Sleep(checkIn)
 		err := w.setBack(a, func() error {
 			time.Sleep(between(a.rng, from, to))
 			return nil
