@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,13 +40,14 @@ const counters = `  segment: {kind: segment, min_step: 1000, max_step: 50000, ta
 // An issuer is a firn serve.
 type issuer struct {
 	program.Program
-	name string
-	up   atomic.Bool
-	net  *network.Network
+	name  string
+	up    atomic.Bool
+	net   *network.Network
+	guard *guard
 }
 
 // newIssuer prepares one with a configuration in a folder.
-func newIssuer(name, firn, dir string, store *backend, net *network.Network) (*issuer, error) {
+func newIssuer(name, firn, dir string, store *backend, net *network.Network, g *guard) (*issuer, error) {
 	address, err := program.FreeAddress()
 	if err != nil {
 		return nil, err
@@ -58,7 +60,7 @@ func newIssuer(name, firn, dir string, store *backend, net *network.Network) (*i
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	i := &issuer{name: name, net: net}
+	i := &issuer{name: name, net: net, guard: g}
 	i.Address, i.Path, i.Says = address, firn, program.Serving
 	i.Args = []string{"serve", "--config", file, "--http", address, "--resp", "off", "--linger", "100ms"}
 	return i, nil
@@ -71,6 +73,9 @@ const startTime = time.Minute
 func (i *issuer) start(ahead time.Duration) (err error) {
 	i.Begun = func(pid int) error {
 		i.net.Process(pid, i.name)
+		if err := i.guard.watch(i.name, pid); err != nil {
+			return err
+		}
 		if ahead == 0 {
 			return nil
 		}
@@ -91,13 +96,13 @@ func (i *issuer) start(ahead time.Duration) (err error) {
 // kill ends it as a crash would.
 func (i *issuer) kill() error {
 	i.up.Store(false)
-	return i.Kill()
+	return errors.Join(i.Kill(), i.guard.watch(i.name, 0))
 }
 
 // leave ends it in good order.
 func (i *issuer) leave() error {
 	i.up.Store(false)
-	return i.End()
+	return errors.Join(i.End(), i.guard.watch(i.name, 0))
 }
 
 // stop has it stand still for a time.

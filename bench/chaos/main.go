@@ -159,8 +159,11 @@ func (m maker) play(ctx context.Context, s settings, dir string) (r result, err 
 		firn: s.firn, dir: dir, net: network.New(), silence: newSilence(), files: map[string][]string{},
 		began: time.Now(), log: logger{began: time.Now(), out: log},
 	}
+	if w.guard, err = newGuard(); err != nil {
+		return r, err
+	}
 	h := &host{}
-	defer func() { err = errors.Join(err, h.end(), w.net.Close(), log.Close()) }()
+	defer func() { err = errors.Join(err, h.end(), w.net.Close(), log.Close(), w.guard.end()) }()
 	var failed error
 	if err := attempt(func() { w.store, failed = m.make(h, w.net, dir) }); err != nil || failed != nil {
 		return r, errors.Join(err, failed)

@@ -23,6 +23,7 @@ type world struct {
 	store   *backend
 	net     *network.Network
 	issuers []*issuer
+	guard   *guard
 
 	began    time.Time
 	mark     atomic.Uint32 // the fault that is going on: its place among faults, from 1
@@ -174,7 +175,7 @@ func (w *world) startIssuers() error {
 	errs := make([]error, serverCount)
 	var group sync.WaitGroup
 	for n := range serverCount {
-		i, err := newIssuer(fmt.Sprintf("server-%d", n+1), w.firn, w.dir, w.store, w.net)
+		i, err := newIssuer(fmt.Sprintf("server-%d", n+1), w.firn, w.dir, w.store, w.net, w.guard)
 		if err != nil {
 			return err
 		}
