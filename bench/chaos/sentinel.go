@@ -65,13 +65,14 @@ func (s *sentinelSet) watch(h *host, n *network.Network, name string) (string, e
 	if err != nil {
 		return "", err
 	}
-	server := servers.Sentinel(h, watched, s.nodes[0].server)
+	server := servers.Sentinel(h, watched, s.nodes[0].known, 2)
 	n.Node(name, server.Addr())
 	s.sentinels = append(s.sentinels, server)
 	for _, c := range []string{
-		"REMOVE " + watched,
 		"CONFIG SET announce-ip 127.0.0.1",
 		"CONFIG SET announce-port " + port(known),
+		// Others that have heard of it by its own address hear of it by the relay's only now.
+		"REMOVE " + watched,
 		"MONITOR " + watched + " 127.0.0.1 " + port(s.nodes[0].known) + " 2",
 		"SET " + watched + " down-after-milliseconds 1000 failover-timeout 4000",
 	} {
