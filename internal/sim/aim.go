@@ -44,7 +44,11 @@ type aim struct {
 	delay  time.Duration
 	before bool // it strikes before the request is carried out; else after, and before the answer
 	self   bool // it strikes the process at whose moment it is; else any
+	every  bool // it strikes each time that as many have come again
 }
+
+// due reports whether it strikes at the n-th such moment.
+func (a *aim) due(n int) bool { return n == a.count || a.every && n%a.count == 0 }
 
 func (a aim) String() string {
 	when, who := "after", "any"
@@ -54,16 +58,36 @@ func (a aim) String() string {
 	if a.self {
 		who = "its"
 	}
+	if a.every {
+		when += " every"
+	}
 	return fmt.Sprintf("%v %v %s %s %d (%s process)", a.fault, a.delay, when, momentNames[a.at], a.count, who)
 }
 
-func (p *plan) drawAims(r *rand.Rand, faults []kind) {
-	if len(faults) == 0 {
+func (p *plan) drawAims(r *rand.Rand, row *regime) {
+	if len(row.faults) == 0 {
 		return
 	}
-	for range r.IntN(4) {
-		p.aims = append(p.aims, p.drawAim(r, faults))
+	if len(row.pairs) > 0 && r.IntN(2) == 0 {
+		p.drawPair(r, row)
 	}
+	for range r.IntN(4) {
+		p.aims = append(p.aims, p.drawAim(r, row.faults))
+	}
+}
+
+// drawPair draws two faults at one moment that together are what a regime is about: the
+// first strikes the store or the process, the second the process.
+func (p *plan) drawPair(r *rand.Rand, row *regime) {
+	pair := row.pairs[r.IntN(len(row.pairs))]
+	if !slices.Contains(row.faults, pair[0]) || !slices.Contains(row.faults, pair[1]) {
+		return
+	}
+	a := p.drawAim(r, row.faults)
+	a.every, a.self = r.IntN(2) == 0, true
+	b := a
+	a.fault, b.fault, b.delay = pair[0], pair[1], p.aimDelay(r)
+	p.aims = append(p.aims, a, b)
 }
 
 func (p *plan) drawAim(r *rand.Rand, faults []kind) aim {
@@ -145,7 +169,10 @@ func ownerOf(value []byte) []byte {
 }
 
 // fate is what aimed faults do to one request.
-type fate struct{ hang, lost, late, unconfirmed, misreport, echo bool }
+type fate struct {
+	key                                            string
+	hang, lost, late, unconfirmed, misreport, echo bool
+}
 
 // reach notes that a moment has come and has the faults strike that are aimed at it.
 func (f *faults) reach(m *machine, at moment, before bool, fate *fate) {
@@ -158,10 +185,9 @@ func (f *faults) reach(m *machine, at moment, before bool, fate *fate) {
 	}
 	for i := range w.plan.aims {
 		a := &w.plan.aims[i]
-		if a.at != at || a.before != before || f.moments[at] != a.count || f.aimed[i] {
+		if a.at != at || a.before != before || !a.due(f.moments[at]) {
 			continue
 		}
-		f.aimed[i] = true
 		if a.fault == hang && !w.mayHang(m) {
 			continue
 		}
@@ -178,6 +204,9 @@ func (f *faults) reach(m *machine, at moment, before bool, fate *fate) {
 		struck := m
 		if !a.self {
 			struck = w.machines[f.detail[a.fault].IntN(len(w.machines))]
+		}
+		if a.fault == evict && fate.key != "" {
+			f.aimedKey = fate.key // it is about this one
 		}
 		if a.delay == 0 && w.running == nil { // else a process would crash itself in the middle
 			f.happen(a.fault, struck)

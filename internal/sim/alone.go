@@ -24,7 +24,7 @@ func (a *alone) run(l *life) {
 	if err != nil {
 		l.last = err
 		w.oracle.documented(m, err)
-		m.rest(l, seldom(w.choices, 5*time.Second))
+		m.rest(l, seldom(w.choices, w.plan.retry))
 		return
 	}
 	l.last = nil

@@ -151,6 +151,7 @@ func arrive[T any](r *request, do func(s *side, entries []store.Entry) (T, error
 	w, m := r.m.w, r.m
 	s := w.store.reached(m)
 	at := momentOf(s, r.op, r.key, r.value)
+	r.fate.key = r.key
 	w.faults.reach(m, at, true, &r.fate)
 	s = w.store.reached(m) // a fault may have struck
 	if w.store.down > w.now || m.cut > w.now || s.gone || r.fate.hang {

@@ -62,20 +62,19 @@ var byStep = map[kind]bool{
 // faults has them happen. Each has a number, so that single ones can be left out
 // of a history that is played again.
 type faults struct {
-	w       *world
-	count   int
-	kinds   [kinds]int
-	strike  [kinds]*rand.Rand // one stream each: leaving one out leaves the others alone
-	detail  [kinds]*rand.Rand
-	last    kind
-	at      int64 // when the last came
-	moments [moments]int
-	aimed   []bool // which aims have struck
+	w        *world
+	count    int
+	kinds    [kinds]int
+	strike   [kinds]*rand.Rand // one stream each: leaving one out leaves the others alone
+	detail   [kinds]*rand.Rand
+	last     kind
+	at       int64 // when the last came
+	moments  [moments]int
+	aimedKey string // what is to be lost next
 }
 
 func (f *faults) begin(w *world) {
 	f.w = w
-	f.aimed = make([]bool, len(w.plan.aims))
 	for k := range kinds {
 		f.strike[k] = stream(w.Seed+w.plan.again, streamFaults<<8|uint64(k))
 		f.detail[k] = stream(w.Seed+w.plan.again, streamFaults<<16|uint64(k))

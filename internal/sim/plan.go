@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +47,7 @@ type plan struct {
 	latency  time.Duration
 	patience time.Duration // how long a client waits for an answer
 	think    time.Duration // between calls for ids
+	retry    time.Duration // between tries to join
 
 	mean  [kinds]time.Duration // between faults; 0: none
 	often [kinds]uint64        // faults in 1<<16
@@ -93,7 +95,7 @@ func draw(o Options) plan {
 	p.drawSettings(r)
 	p.drawFaults(r, row.faults)
 	if o.Regime == Reasserted || o.Regime == Alone || p.small {
-		p.drawAims(r, row.faults)
+		p.drawAims(r, &row)
 	}
 	row.draw(&p, r)
 	for _, c := range o.Changes {
@@ -123,6 +125,7 @@ func (p *plan) drawSettings(r *rand.Rand) {
 	p.drift = pick[int64](r, 0, 20, 500)
 	p.skew = pick(r, 100*time.Millisecond, p.tolerance/4)
 	p.lifeless = r.IntN(4) == 0
+	p.retry = pick(r, 500*time.Millisecond, 5*time.Second)
 }
 
 // longestLook is the longest look that a window allows.
@@ -198,13 +201,14 @@ func (p *plan) change(r *rand.Rand, row *regime, again uint64) {
 			}
 		case 2:
 			p.latency = pick(r, 300*time.Microsecond, 3*time.Millisecond, 30*time.Millisecond)
-			p.think = pick(r, 50*time.Millisecond, 300*time.Millisecond)
+			p.think /= time.Duration(1 + r.IntN(4))
 		case 3:
 			p.mean[k], p.often[k] = 0, 0
 		case 4:
 			p.setRate(k, r.Float64())
 		case 5:
 			if len(p.aims) > 0 {
+				p.aims = slices.Clone(p.aims)
 				a := &p.aims[r.IntN(len(p.aims))]
 				a.count = max(1, a.count+r.IntN(5)-2)
 				a.delay = p.aimDelay(r)
@@ -214,7 +218,12 @@ func (p *plan) change(r *rand.Rand, row *regime, again uint64) {
 				p.aims = append(p.aims[:0:0], p.aims[:n-1]...)
 			}
 		default:
-			p.aims = append(p.aims[:len(p.aims):len(p.aims)], p.drawAim(r, row.faults))
+			p.aims = p.aims[:len(p.aims):len(p.aims)] // another history may share them
+			if len(row.pairs) > 0 && r.IntN(2) == 0 {
+				p.drawPair(r, row)
+			} else {
+				p.aims = append(p.aims, p.drawAim(r, row.faults))
+			}
 		}
 	}
 }

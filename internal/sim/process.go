@@ -71,7 +71,13 @@ func newProcess(kind string, m *machine) process {
 
 // begin starts a life, unless one is going on.
 func (m *machine) begin() {
-	if m.life != nil || m.w.ending {
+	switch {
+	case m.w.ending:
+		return
+	case m.life != nil && m.life.asked: // it is about to end
+		m.w.after(int64(time.Second), func() { m.begin() })
+		return
+	case m.life != nil:
 		return
 	}
 	l := m.newLife()
@@ -164,7 +170,7 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	}
 	switch {
 	case p.regime != Reasserted || p.look == 0:
-	case r.IntN(8) == 0:
+	case r.IntN(8) == 0 && !w.quiet:
 		c.Slots.Look = p.look / 2 // less than its look: to be refused
 	case r.IntN(2) == 0: // the pool has that of the slowest
 		c.Look, c.Slots.Look = p.look/2, p.look/2
@@ -216,7 +222,7 @@ func (f *firnProcess) run(l *life) {
 			l.last = err
 			w.trace.say(f.m, "cannot start: %v", err)
 			w.oracle.documented(f.m, err)
-			f.m.rest(l, seldom(w.choices, 5*time.Second))
+			f.m.rest(l, seldom(w.choices, w.plan.retry))
 			continue
 		}
 		l.last, l.kept = nil, kept

@@ -33,6 +33,7 @@ func (r Regime) Known() bool {
 type regime struct {
 	process string // what the machines run
 	faults  []kind
+	pairs   [][2]kind                   // that together are what it is about
 	draw    func(p *plan, r *rand.Rand) // settings of its own
 }
 
@@ -54,6 +55,7 @@ var regimes = map[Regime]regime{
 	Durable: {
 		process: "firn",
 		faults:  slices.Concat(clockFaults, processFaults, networkFaults, serverFaults, []kind{takeBack}),
+		pairs:   [][2]kind{{fork, cutOff}, {unlink, failover}, {unconfirmed, failover}, {lostAnswer, crash}},
 		draw: func(p *plan, r *rand.Rand) {
 			p.skew = pick(r, 100*time.Millisecond, p.tolerance/4, time.Minute)
 			p.drift = pick[int64](r, 0, 500, 50_000)
@@ -69,6 +71,7 @@ var regimes = map[Regime]regime{
 	Reasserted: {
 		process: "firn",
 		faults:  []kind{leave, hourStep, hang, failover, fork, rebirth, wipe, restore},
+		pairs:   [][2]kind{{wipe, hang}, {hourStep, wipe}, {restore, hang}, {hourStep, restore}},
 		draw: func(p *plan, r *rand.Rand) {
 			p.skew = 500 * time.Millisecond
 			p.drift = 20
@@ -89,13 +92,15 @@ var regimes = map[Regime]regime{
 		process: "firn",
 		faults: slices.Concat([]kind{backStep, forwardStep, hourStep}, processFaults,
 			[]kind{cutOff, outage, slow, hang, lostRequest, lostAnswer, refused, echo}, serverFaults, losses, []kind{takeBack}),
-		draw: drawStrict,
+		pairs: [][2]kind{{evict, cutOff}, {wipe, cutOff}, {evict, pause}, {restore, cutOff}, {fork, cutOff}},
+		draw:  drawStrict,
 	},
 	// Segments and sequences over a store that keeps what it confirmed. Promised: no
 	// duplicate, order within a process, and over all processes for sequences.
 	Counted: {
 		process: "counting",
 		faults:  slices.Concat(clockFaults, processFaults, networkFaults, serverFaults),
+		pairs:   [][2]kind{{unlink, failover}, {fork, lostAnswer}, {lostAnswer, leave}},
 		draw: func(p *plan, r *rand.Rand) {
 			drawCounting(p, r)
 			p.replicated = r.IntN(3) > 0
@@ -113,6 +118,7 @@ var regimes = map[Regime]regime{
 	Alone: {
 		process: "alone",
 		faults:  []kind{forwardStep, suspend, pause, atClock, crash, leave},
+		pairs:   [][2]kind{{atClock, crash}, {atClock, leave}},
 		draw: func(p *plan, r *rand.Rand) {
 			p.skew = time.Minute
 			p.drift = pick[int64](r, 0, 20, 500)
@@ -133,6 +139,7 @@ var regimes = map[Regime]regime{
 
 func drawStrict(p *plan, r *rand.Rand) {
 	p.clock = true
+	p.think = pick(r, time.Second, 5*time.Second) // each claim waits long: steps are for what comes after
 	p.maxLead = pick(r, 0, maxLead)
 	p.async = r.IntN(2) == 0
 	p.replicated = r.IntN(2) == 0
@@ -150,7 +157,11 @@ func (p *plan) setStrict(r *rand.Rand) {
 	p.skew = pick(r, p.tolerance, p.tolerance, p.tolerance+2*p.patience/3) - min(4*p.latency, p.tolerance/2)
 	p.strict = p.window + max(p.maxLead, leastLead) + 4*p.tolerance + 2*unit
 	if p.short = r.IntN(4) == 0; p.short { // to be refused
-		p.strict -= time.Duration(1+r.IntN(3)) * p.tolerance
+		if p.layout.Unit() > 100*time.Millisecond {
+			p.layout = layoutOf(pick(r, smallLayouts[1], smallLayouts[3]))
+		}
+		p.maxLead = 0
+		p.strict = p.window + leastLead + p.tolerance*time.Duration(1+r.IntN(2)) + 2*p.layout.Unit()
 	}
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
@@ -9,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/firn-id/firn/store"
 )
 
 // histories is how many are played in a test; the race detector makes each
@@ -60,15 +63,88 @@ func TestNothingIsFound(t *testing.T) {
 		if r.Finding == nil {
 			continue
 		}
-		o, _ := Shrink(Options{Seed: r.Seed, Regime: r.Regime}, 10*time.Second)
-		o.Trace = true
-		small := Run(o)
-		story := small.Story[max(0, len(small.Story)-80):]
-		t.Fatalf("seed %d, step %d: %s: %s\n  %s\nAgain: go run ./internal/sim/search -seed %d -regime %s -trace\nA smaller one:\n  %s\n  %s",
-			r.Seed, r.Finding.Step, r.Finding.Kind, r.Finding.Text, r.Plan, r.Seed, r.Regime, small.Plan, strings.Join(story, "\n  "))
+		fail(t, Options{Seed: r.Seed, Regime: r.Regime}, &r)
 	}
-	if steps < 10_000*len(seeds) || ids < 5_000*len(seeds) {
+	if steps < 5_000*len(seeds) || ids < 2_500*len(seeds) {
 		t.Errorf("only %d steps and %d ids in %d histories", steps, ids, len(seeds))
+	}
+}
+
+// fail tells a small history that fails as one did.
+func fail(t *testing.T, o Options, r *Result) {
+	t.Helper()
+	o, _ = Shrink(o, 10*time.Second)
+	o.Trace = true
+	small := Run(o)
+	story := small.Story[max(0, len(small.Story)-80):]
+	t.Fatalf("seed %s, step %d: %s: %s\n  %s\nAgain: go run ./internal/sim/search -seed %s -regime %s -trace\nA smaller one:\n  %s\n  %s",
+		r.Name, r.Finding.Step, r.Finding.Kind, r.Finding.Text, r.Plan, r.Name, r.Regime, small.Plan, strings.Join(story, "\n  "))
+}
+
+// TestNothingIsFoundInChangedHistories plays those that the search makes of others.
+func TestNothingIsFoundInChangedHistories(t *testing.T) {
+	n := histories / 4
+	if raced {
+		n /= 24
+	}
+	for _, regime := range Regimes {
+		c := NewCorpus(rand.Uint64() >> 16)
+		for range n / len(Regimes) {
+			o := c.Next(Options{Regime: regime})
+			r := Run(o)
+			if r.Finding != nil {
+				fail(t, o, &r)
+			}
+			c.Learn(o, &r)
+		}
+	}
+}
+
+// TestAnUnconfirmedWriteIsLostInAFork: else nothing would be tested by forks.
+func TestAnUnconfirmedWriteIsLostInAFork(t *testing.T) {
+	w := &world{Options: Options{Seed: 1, Regime: Durable}.filled()}
+	w.trace, w.plan = newTrace(w), draw(w.Options)
+	w.plan.replicated, w.plan.async, w.plan.often = true, false, [kinds]uint64{}
+	w.latencies = stream(1, streamLatency)
+	w.store = newRegister(w)
+	outcomes := map[string]error{}
+	write := func(key string) {
+		e, err := w.store.main.swap(key, 0, []byte("x"))
+		if err != nil || e.Life != "life 1" {
+			t.Fatal(e, err)
+		}
+		outcomes[key] = errors.New("not answered")
+		w.store.main.confirm(func(err error) { outcomes[key] = err })
+		for w.step() { // until nothing is left to happen
+		}
+	}
+	write("before")
+	w.store.main.replica.linked = false
+	write("after")
+	if outcomes["before"] != nil || !errors.Is(outcomes["after"], store.ErrUnavailable) {
+		t.Errorf("answered: %v", outcomes)
+	}
+	if !w.store.promote() || w.store.main.life != "life 2" {
+		t.Fatal("the replica did not take over")
+	}
+	if _, err := (direct{w.store}).Get(t.Context(), "before"); err != nil {
+		t.Errorf("what was confirmed: %v", err)
+	}
+	if _, err := (direct{w.store}).Get(t.Context(), "after"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("what was not confirmed: %v", err)
+	}
+}
+
+func TestNamesOfHistories(t *testing.T) {
+	o, err := Options{Regime: Strict}.Named("4711.3.12")
+	if want := (Options{Regime: Strict, Seed: 4711, Changes: []uint64{3, 12}}); err != nil || !reflect.DeepEqual(o, want) {
+		t.Errorf("read as %+v, %v", o, err)
+	}
+	if o.Name() != "4711.3.12" {
+		t.Errorf("called %s", o.Name())
+	}
+	if _, err := o.Named("4711.x"); err == nil {
+		t.Error("4711.x is a name")
 	}
 }
 
@@ -101,7 +177,7 @@ func TestTheUsualDesignRepeatsItself(t *testing.T) {
 
 // TestTheUsualDesignIsRightWithoutFaults: else the comparison would not be fair.
 func TestTheUsualDesignIsRightWithoutFaults(t *testing.T) {
-	o := Options{Regime: Strict, Rival: true, Count: true, Without: kindNames[:]}
+	o := Options{Regime: Strict, Rival: true, Count: true, Without: Faults()}
 	for _, r := range playAll(t, fixed(60), o) {
 		if r.Duplicates > 0 || r.Faults > 0 {
 			t.Errorf("seed %d: %d duplicates and %d faults", r.Seed, r.Duplicates, r.Faults)
@@ -111,7 +187,7 @@ func TestTheUsualDesignIsRightWithoutFaults(t *testing.T) {
 
 func TestASeedDeterminesEverything(t *testing.T) {
 	for seed := range uint64(6) {
-		o := Options{Seed: seed, Steps: 2000, Trace: true}
+		o := Options{Seed: seed, Changes: []uint64{seed, 2 * seed}, Steps: 2000, Trace: true}
 		once, again := Run(o), Run(o)
 		if !reflect.DeepEqual(once, again) {
 			for i := range once.Story {
@@ -121,7 +197,7 @@ func TestASeedDeterminesEverything(t *testing.T) {
 			}
 			t.Fatalf("seed %d: %+v and %+v", seed, once, again)
 		}
-		if len(once.Story) < 100 {
+		if len(once.Story) < 20 {
 			t.Errorf("seed %d: a story of %d lines", seed, len(once.Story))
 		}
 		o.Trace = false
@@ -134,7 +210,7 @@ func TestASeedDeterminesEverything(t *testing.T) {
 
 func TestEveryFaultHappens(t *testing.T) {
 	var happened [kinds]int
-	for _, r := range playAll(t, fixed(45), Options{Steps: 3000}) {
+	for _, r := range playAll(t, fixed(90), Options{Steps: 3000}) {
 		for k, n := range r.Kinds {
 			happened[k] += n
 		}

@@ -213,6 +213,10 @@ func (s *register) evict(r *rand.Rand) {
 		return
 	}
 	i := r.IntN(len(entries))
+	if at, ok := find(entries, s.w.faults.aimedKey); ok {
+		i = at
+	}
+	s.w.faults.aimedKey = ""
 	s.w.trace.say(nil, "the store loses %s", entries[i].Key)
 	s.main.reload(slices.Delete(slices.Clone(entries), i, i+1))
 }

@@ -231,7 +231,7 @@ var mutants = []mutant{
 	{
 		name: "holders do not write anew what vanished", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/core.go", "\tcase found == nil:\n\t\tm.write, m.forgot = true, true\n", "\tcase found == nil:\n"},
+			{"lease/core.go", "\tcase found == nil, found.revision == h.over:\n\t\tm.write, m.forgot = true, true", "\tcase found == nil, found.revision == h.over:\n\t\tm.write = false"},
 		},
 	},
 	{
