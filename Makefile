@@ -91,6 +91,16 @@ bench-outage: ## measure how long calls take at half load, and while store, conf
 	scripts/need-servers
 	go run ./bench/outage
 
+.PHONY: chaos
+chaos: build ## do real faults to processes over every real store for an hour (FOR each, STORES, SEED), and look for ids issued twice
+	scripts/need-servers
+	go run ./bench/chaos -firn bin/firn $(if $(FOR),-for $(FOR)) $(if $(STORES),-stores $(STORES)) $(if $(SEED),-seed $(SEED))
+
+.PHONY: chaos-short
+chaos-short: build ## the same for three minutes
+	scripts/need-servers
+	go run ./bench/chaos -firn bin/firn -short $(if $(SEED),-seed $(SEED))
+
 .PHONY: stress
 stress: build ## the published stress: 100 callers for 30 seconds into one set, three ways
 	scripts/stress bin/firn

@@ -441,3 +441,14 @@ func TestAFenceIsSaidThoughTheCallerHasGone(t *testing.T) {
 		t.Errorf("id %d, %v", id, err)
 	}
 }
+
+func TestATryOfASecondSleepsOnce(t *testing.T) {
+	g, s := onSleeps(t, "wait 1h 1")
+	s.Step(1500 * time.Millisecond) // a second is left
+	if _, err := g.Next(); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.each) != 1 || s.each[0] != time.Second {
+		t.Errorf("it slept %v", s.each)
+	}
+}

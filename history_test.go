@@ -83,8 +83,10 @@ func TestAHistoryRecordsNoTickBelowZero(t *testing.T) {
 func TestWithoutAHistoryNothingIsKnownOrKept(t *testing.T) {
 	var h history
 	h.record(3, 25)
-	if got := h.tell(3, 3); h.kept() || got != unknown {
-		t.Errorf("kept: %t, tick 3: %+v", h.kept(), got)
+	for tick := range Tick(5) {
+		if got := h.tell(tick, 3); h.kept() || got != unknown {
+			t.Errorf("kept: %t, tick %d: %+v", h.kept(), tick, got)
+		}
 	}
 	if h = newHistory(1); !h.kept() {
 		t.Error("a history of one tick is none")

@@ -23,7 +23,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		return nil, wrap("examine", s.root, err)
 	}
 	var silent, modes []string
-	for _, server := range s.servers {
+	for _, server := range s.session.servers {
 		mode, err := ask(ctx, server)
 		if err != nil {
 			silent = append(silent, server)
@@ -31,7 +31,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		}
 		modes = append(modes, mode)
 	}
-	f := store.Finding{Subject: "ensemble", Says: fmt.Sprintf("%d of the %d servers named answer (%s)", len(modes), len(s.servers), strings.Join(modes, ", "))}
+	f := store.Finding{Subject: "ensemble", Says: fmt.Sprintf("%d of the %d servers named answer (%s)", len(modes), len(s.session.servers), strings.Join(modes, ", "))}
 	switch {
 	case len(silent) > 0:
 		f.Verdict = store.Doubtful
@@ -39,7 +39,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	case slices.Contains(modes, "standalone"):
 		f.Verdict = store.Doubtful
 		f.Advice = "with three, one may fail; while this one is away, holders last until their fences"
-	case len(s.servers) < 3:
+	case len(s.session.servers) < 3:
 		f.Verdict = store.Doubtful
 		f.Advice = "name all servers of the ensemble, so that another is found when these fail"
 	}

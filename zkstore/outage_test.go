@@ -3,8 +3,10 @@ package zkstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -205,5 +207,42 @@ func TestAReadIsDoneAgainOverTheNextConnection(t *testing.T) {
 		if err := read(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestAServerThatWasWipedIsReachedAgainByThoseWhoKnewItBefore(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	server := servers.ZooKeeper(t)
+	s := open(t, "zookeeper://shop:secret@"+server.Addr())
+	for i := range 20 { // so that the server's count of changes goes back
+		if _, err := s.CompareAndSwap(ctx, fmt.Sprint("k", i), 0, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.Kill()
+	if err := os.RemoveAll(server.Path("data")); err != nil {
+		t.Fatal(err)
+	}
+	server.Restart()
+	began := time.Now()
+	for {
+		look, cancel := context.WithTimeout(ctx, 2*time.Second)
+		_, err := s.Get(look, "k1")
+		cancel()
+		if errors.Is(err, store.ErrNotFound) {
+			break
+		}
+		if err == nil || ctx.Err() != nil {
+			t.Fatalf("after the wipe: %v", err)
+		}
+	}
+	// A holder has about 12s: see package lease.
+	if took := time.Since(began); took > 9*time.Second {
+		t.Errorf("it was reached again after %v", took)
+	}
+	if _, err := s.CompareAndSwap(ctx, "k1", 0, nil); err != nil {
+		t.Errorf("a write after the wipe: %v", err)
 	}
 }

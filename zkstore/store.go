@@ -54,8 +54,7 @@ import (
 // Store is a [store.Store] in a ZooKeeper. Make one with [Open]. It is
 // [store.Examined] too.
 type Store struct {
-	conn    *zk.Conn
-	servers []string
+	session *session
 	root    string // the path that all are below, without a slash at its end
 	acl     []zk.ACL
 
@@ -113,7 +112,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 
 // sync has the server that this handle speaks to catch up with the leader.
 func (s *Store) sync() error {
-	_, err := s.conn.Sync("/") // the path does not matter
+	_, err := s.session.now().Sync("/") // the path does not matter
 	return err
 }
 
@@ -121,7 +120,7 @@ func (s *Store) sync() error {
 // not there is [store.ErrNotFound], also where its znode is, whose version it
 // returns then.
 func (s *Store) read(key string) (store.Entry, *zk.Stat, error) {
-	data, stat, err := s.conn.Get(s.path(key))
+	data, stat, err := s.session.now().Get(s.path(key))
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return store.Entry{}, nil, store.ErrNotFound
@@ -195,7 +194,7 @@ func (w *walk) below(ctx context.Context, level string) {
 	if level != "" {
 		path = w.path(strings.TrimSuffix(level, "/"))
 	}
-	names, _, err := w.conn.Children(strings.TrimSuffix(path, "/") + rootSlash(path))
+	names, _, err := w.session.now().Children(strings.TrimSuffix(path, "/") + rootSlash(path))
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		w.fail(err)
 		return
@@ -259,7 +258,7 @@ func (w *walk) fail(err error) {
 // Close ends the session. It may be called twice.
 func (s *Store) Close() error {
 	if !s.closed.Swap(true) {
-		s.conn.Close()
+		s.session.close()
 	}
 	return nil
 }

@@ -34,20 +34,20 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	if err := u.Err(); err != nil {
 		return nil, fmt.Errorf("zkstore: %w: %w", store.ErrRefused, err)
 	}
-	conn, _, err := zk.Connect(u.Hosts, sessionTimeout, zk.WithLogger(silent{}), zk.WithEventCallback(func(zk.Event) {}), zk.WithDialer(dial))
-	if err != nil {
+	s := &Store{session: &session{servers: u.Hosts}, acl: zk.WorldACL(zk.PermAll), flights: make(chan struct{}, maxFlights)}
+	if u.User != "" {
+		s.acl = zk.AuthACL(zk.PermAll)
+		s.session.auth = []byte(u.User + ":" + u.Password)
+	}
+	if err := s.session.open(); err != nil {
 		return nil, wrap("open", u.Path, err)
 	}
-	s := &Store{conn: conn, servers: u.Hosts, acl: zk.WorldACL(zk.PermAll), flights: make(chan struct{}, maxFlights)}
 	if u.Path != "" {
 		s.root = (&Store{}).path(u.Path)
 	}
-	_, err = call(ctx, s, func(context.Context) (struct{}, error) {
-		if u.User != "" {
-			s.acl = zk.AuthACL(zk.PermAll)
-			if err := conn.AddAuth("digest", []byte(u.User+":"+u.Password)); err != nil {
-				return struct{}{}, err
-			}
+	_, err := call(ctx, s, func(context.Context) (struct{}, error) {
+		if err := s.session.login(s.session.now()); err != nil {
+			return struct{}{}, err
 		}
 		return struct{}{}, s.sync()
 	})
@@ -57,11 +57,7 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	return s, nil
 }
 
-const (
-	// sessionTimeout is also how long a silent server is believed in.
-	sessionTimeout = 5 * time.Second
-	defaultPort    = "2181"
-)
+const defaultPort = "2181"
 
 // dial waits longer than the client would, a second: many may come at once.
 func dial(network, address string, _ time.Duration) (net.Conn, error) {

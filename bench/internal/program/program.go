@@ -28,6 +28,10 @@ type Program struct {
 	Says    string   // what it says when it can be used; empty: it can when it listens
 	Log     Log      // what it has said, over all its runs
 
+	// Begun, if there is one, is called with the process id of each run as soon as there is
+	// one: before the program has done much.
+	Begun func(pid int) error
+
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when it has ended
 	err   error         // why, after that
@@ -47,6 +51,11 @@ func (p *Program) Start() error {
 		p.err = p.cmd.Wait()
 		close(p.ended)
 	}()
+	if p.Begun != nil {
+		if err := p.Begun(p.PID()); err != nil {
+			return errors.Join(err, p.Kill())
+		}
+	}
 	for deadline := time.Now().Add(patience); ; {
 		err := p.listens()
 		if err == nil && (p.Says == "" || p.Log.Count(p.Says) > before) {
@@ -71,6 +80,9 @@ func (p *Program) listens() error {
 	}
 	return conn.Close()
 }
+
+// PID returns the process id of the latest run.
+func (p *Program) PID() int { return p.cmd.Process.Pid }
 
 // Signal sends a signal.
 func (p *Program) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }

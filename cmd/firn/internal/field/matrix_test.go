@@ -12,6 +12,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
 )
 
 // A fault is a row of the matrix: what is done to the processes of a pool of two
@@ -106,7 +107,7 @@ var faults = []fault{
 	{name: "outage shorter than the window", needs: served, do: func(w *world) {
 		p := w.start()
 		w.makes(p, 500)
-		w.until("a fresh window", func() bool { return p.lease.State().Left > window*9/10 })
+		w.until("a fresh window", func() bool { return p.lease.State().Left > w.window()*9/10 })
 		w.b.kill()
 		time.Sleep(window / 4)
 		w.b.back()
@@ -222,7 +223,7 @@ var faults = []fault{
 			w.t.Fatal(err)
 		}
 		w.makes(p, 200)
-		w.until("a fresh window", func() bool { return p.lease.State().Left > window*9/10 })
+		w.until("a fresh window", func() bool { return p.lease.State().Left > w.window()*9/10 })
 		l.cut()
 		w.b.wipe(w.t)
 		// Both workers, so that one is that of the one cut off.
@@ -322,6 +323,12 @@ func play(t *testing.T, b *backend, f fault, pool string) string {
 		return fmt.Sprint(duplicates)
 	}
 	w = &world{t: t, b: b, pool: pool + "strict", strict: true}
+	if _, ok := b.open(t).(store.Clock); !ok {
+		if p, err := w.try(0); !errors.Is(err, firn.ErrSyntax) {
+			t.Errorf("a strict pool over a store without a clock: %v, %v", p, err)
+		}
+		return fmt.Sprintf("%d / refused", duplicates)
+	}
 	f.do(w)
 	ids, strictly := w.count()
 	t.Logf("strict: %d ids, %d duplicates", ids, strictly)

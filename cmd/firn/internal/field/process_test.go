@@ -17,8 +17,9 @@ import (
 const (
 	window = 2 * time.Second
 	look   = 100 * time.Millisecond
-	// tolerance of a strict pool: all clocks here are one.
-	tolerance = 100 * time.Millisecond
+	// tolerance of a strict pool: all clocks here are one. Its windows are longer.
+	tolerance    = 200 * time.Millisecond
+	strictWindow = 4 * time.Second
 	// pace is how often a process makes an id: less than a tick apart, so that
 	// two that share a worker make the same.
 	pace = 250 * time.Microsecond
@@ -72,14 +73,14 @@ var twoWorkers = func() firn.Layout {
 func (w *world) config(s store.Store, clock *skewed) lease.Config {
 	cfg := lease.Config{
 		// All have one host name and process id, as containers may.
-		Slots: lease.SlotsConfig{Store: s, Pool: w.pool, Look: look, Patience: 2 * look, Host: "web", PID: 1},
+		Slots: lease.SlotsConfig{Store: s, Pool: w.pool, Look: look, Patience: 4 * look, Host: "web", PID: 1},
 		Generator: firn.Config{
 			Layout: twoWorkers, Time: clock, Start: firn.StartZero,
 		},
-		Window: window, Look: look,
+		Window: w.window(), Look: look,
 	}
 	if w.strict {
-		cfg.Slots.Tolerance, cfg.Slots.Strict = tolerance, window+4*tolerance+50*time.Millisecond
+		cfg.Slots.Tolerance, cfg.Slots.Strict = tolerance, strictWindow+4*tolerance+50*time.Millisecond
 	}
 	return cfg
 }
@@ -299,4 +300,12 @@ func (b *backend) onLine(t *testing.T) (store.Store, *line) {
 		return &clockedLine{l, clock}, l
 	}
 	return l, l
+}
+
+// window is how far the fences of the world's processes are kept ahead.
+func (w *world) window() time.Duration {
+	if w.strict {
+		return strictWindow
+	}
+	return window
 }

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"github.com/firn-id/firn/bench/internal/network"
+	"github.com/firn-id/firn/internal/servers"
+)
+
+// A backend is a real store that runs.
+type backend struct {
+	url     string // what its users are given
+	clock   bool   // it has one of its own
+	forgets bool   // faults take its contents from it: nothing is counted in it
+	nodes   []*node
+	faults  []fault
+	beyond  []fault // what is documented as not survived
+	wipe    func() error
+}
+
+// A node is a server of a store.
+type node struct {
+	name   string
+	server *servers.Server
+	dying  func() error // what it keeps of its role for its next start; nil: what its files say
+}
+
+// A maker starts a store whose users go through a network.
+type maker struct {
+	name string
+	make func(h *host, n *network.Network, dir string) (*backend, error)
+}
+
+var makers = []maker{
+	{"sqlite", onSQLite},
+	{"redis", onRedis},
+	{"redis-replica", onReplica},
+	{"redis-sentinel", onSentinel},
+	{"redis-cluster", onCluster},
+	{"mariadb", onMariaDB},
+	{"postgres", onPostgres},
+	{"etcd", onEtcd},
+	{"zookeeper", onZooKeeper},
+	{"redis-set-back", setBack(onRedis, wipeRedis)},
+	{"mariadb-set-back", setBack(onMariaDB, wipeMariaDB)},
+	{"postgres-set-back", setBack(onPostgres, wipePostgres)},
+	{"etcd-set-back", setBack(onEtcd, wipeEtcd)},
+	{"zookeeper-set-back", setBack(onZooKeeper, wipeZooKeeper)},
+}
+
+func onSQLite(_ *host, _ *network.Network, dir string) (*backend, error) {
+	return &backend{url: "sqlite:" + filepath.Join(dir, "firn.db"), faults: processFaults()}, nil
+}
+
+// relay starts a relay to a new node.
+func relay(net *network.Network, name string, s *servers.Server) (*node, string, error) {
+	net.Node(name, s.Addr())
+	address, err := net.Relay(network.To(name, 0))
+	return &node{name: name, server: s}, address, err
+}
+
+// single returns a store of one server, whose URL has the address in it.
+func single(net *network.Network, name, url string, clock bool, s *servers.Server) (*backend, error) {
+	n, address, err := relay(net, name, s)
+	if err != nil {
+		return nil, err
+	}
+	return &backend{
+		url: fmt.Sprintf(url, address), clock: clock, nodes: []*node{n},
+		faults: slices.Concat(processFaults(), networkFaults(), nodeFaults()),
+	}, nil
+}
+
+func onRedis(h *host, net *network.Network, _ string) (*backend, error) {
+	return single(net, "redis", "redis://%s", true, servers.Redis(h))
+}
+
+func onMariaDB(h *host, net *network.Network, _ string) (*backend, error) {
+	s := servers.MariaDB(h)
+	if err := mariadb(s, "CREATE DATABASE firn"); err != nil {
+		return nil, err
+	}
+	return single(net, "mariadb", "mysql://root:@%s/firn", true, s)
+}
+
+func mariadb(s *servers.Server, statement string) error {
+	return command("mariadb", "--no-defaults", "--user=root", "--protocol=tcp", "--host=127.0.0.1", fmt.Sprintf("--port=%d", s.Port()), "-e", statement)
+}
+
+func onPostgres(h *host, net *network.Network, _ string) (*backend, error) {
+	return single(net, "postgres", "postgres://postgres:@%s/postgres?sslmode=disable", true, servers.Postgres(h))
+}
+
+func onZooKeeper(h *host, net *network.Network, _ string) (*backend, error) {
+	return single(net, "zookeeper", "zookeeper://%s/chaos", false, servers.ZooKeeper(h))
+}
+
+// command runs a program to its end.
+func command(name string, args ...string) error {
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %q: %w: %s", name, args, err, out)
+	}
+	return nil
+}

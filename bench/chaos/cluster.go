@@ -1,0 +1,182 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/firn-id/firn/bench/internal/network"
+	"github.com/firn-id/firn/internal/servers"
+)
+
+// A redisCluster is three primaries with a replica each.
+type redisCluster struct {
+	nodes []*clusterNode
+	slot  int // that the key of Firn is in
+}
+
+// A clusterNode is known to others by its relays, one for clients and one for nodes.
+type clusterNode struct {
+	node
+	known, bus string
+	id         string
+}
+
+const (
+	clusterPrimaries = 3
+	clusterSlots     = 16384
+)
+
+func onCluster(h *host, n *network.Network, _ string) (*backend, error) {
+	c := &redisCluster{}
+	b := &backend{clock: true}
+	var known []string
+	for k := range 2 * clusterPrimaries {
+		r, err := startClusterNode(h, n, fmt.Sprintf("redis-%d", k+1))
+		if err != nil {
+			return nil, err
+		}
+		c.nodes = append(c.nodes, r)
+		b.nodes = append(b.nodes, &r.node)
+		known = append(known, r.known)
+	}
+	if err := c.form(); err != nil {
+		return nil, err
+	}
+	b.url = "redis://" + strings.Join(known, ",")
+	b.faults = slices.Concat(processFaults(), networkFaults(), nodeFaults(), []fault{
+		{name: "a node cut off", weight: 4, alone: true, do: nodeCut},
+		{name: "forked: primary and a process cut off, the cluster promotes", weight: 8, alone: true, do: split(c.primary, c.replaced)},
+	})
+	return b, nil
+}
+
+func startClusterNode(h *host, n *network.Network, name string) (r *clusterNode, err error) {
+	r = &clusterNode{node: node{name: name}}
+	if r.known, err = n.Relay(network.To(name, 0)); err != nil {
+		return nil, err
+	}
+	if r.bus, err = n.Relay(network.To(name, 1)); err != nil {
+		return nil, err
+	}
+	r.server = servers.Redis(h, "--cluster-enabled", "yes", "--cluster-node-timeout", "2500", "--cluster-announce-ip", "127.0.0.1",
+		"--cluster-announce-port", port(r.known), "--cluster-announce-bus-port", port(r.bus), "--repl-diskless-sync-delay", "0", "--repl-timeout", "5")
+	n.Node(name, r.server.Addr(), fmt.Sprintf("127.0.0.1:%d", r.server.Port()+10_000)) // where Redis has its bus
+	r.id, err = redisCLI(r.server, "CLUSTER", "MYID")
+	return r, err
+}
+
+// form makes the nodes a cluster.
+func (c *redisCluster) form() error {
+	first := c.nodes[0]
+	for k, r := range c.nodes {
+		commands := [][]string{{"CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(k + 1)}}
+		if k < clusterPrimaries {
+			from, to := k*clusterSlots/clusterPrimaries, (k+1)*clusterSlots/clusterPrimaries-1
+			commands = append(commands, []string{"CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(from), strconv.Itoa(to)})
+		}
+		for _, command := range commands {
+			if _, err := redisCLI(r.server, command...); err != nil {
+				return err
+			}
+		}
+	}
+	if err := await("nodes know each other", c.meet); err != nil {
+		return err
+	}
+	for k, r := range c.nodes[clusterPrimaries:] {
+		if err := await("a replica knows its primary", func() (bool, error) {
+			_, err := redisCLI(r.server, "CLUSTER", "REPLICATE", c.nodes[k].id)
+			return err == nil, err
+		}); err != nil {
+			return err
+		}
+	}
+	for _, r := range c.nodes {
+		if err := await("the cluster is complete", func() (bool, error) {
+			out, err := redisCLI(r.server, "CLUSTER", "INFO")
+			if strings.Contains(out, "cluster_state:ok") && strings.Contains(out, "cluster_size:3") {
+				return true, nil
+			}
+			return false, errors.Join(err, errors.New(out))
+		}); err != nil {
+			return err
+		}
+	}
+	out, err := redisCLI(first.server, "CLUSTER", "KEYSLOT", "firn")
+	if err != nil {
+		return err
+	}
+	c.slot, err = strconv.Atoi(out)
+	return err
+}
+
+// meet has the first node meet those it does not know yet. A handshake that is slow is given up.
+func (c *redisCluster) meet() (bool, error) {
+	first := c.nodes[0]
+	known, err := redisCLI(first.server, "CLUSTER", "NODES")
+	if err != nil {
+		return false, err
+	}
+	all := true
+	for _, r := range c.nodes {
+		if strings.Contains(known, r.id) {
+			continue
+		}
+		all = false
+		if _, err := redisCLI(first.server, "CLUSTER", "MEET", "127.0.0.1", port(r.known), port(r.bus)); err != nil {
+			return false, err
+		}
+	}
+	return all, nil
+}
+
+// primary is who has the slot of Firn's key, as most nodes say.
+func (c *redisCluster) primary() (string, error) {
+	votes := map[string]int{}
+	for _, r := range c.nodes {
+		out, err := redisCLI(r.server, "CLUSTER", "NODES")
+		if err != nil {
+			return "", err
+		}
+		votes[c.owner(out)]++
+	}
+	for _, r := range c.nodes {
+		if votes[r.id] > len(c.nodes)/2 {
+			return r.name, nil
+		}
+	}
+	return "", fmt.Errorf("nodes do not agree: %v", votes)
+}
+
+// owner finds the node that has the slot: "ID ADDRESS FLAGS PRIMARY PING PONG EPOCH LINK SLOTS...".
+func (c *redisCluster) owner(nodes string) string {
+	for line := range strings.Lines(nodes) {
+		fields := strings.Fields(line)
+		for _, slots := range fields[min(8, len(fields)):] {
+			from, to, _ := strings.Cut(slots, "-")
+			first, err1 := strconv.Atoi(from)
+			last, err2 := strconv.Atoi(to)
+			if errors.Join(err1, err2) == nil && first <= c.slot && c.slot <= last {
+				return fields[0]
+			}
+		}
+	}
+	return ""
+}
+
+// replaced waits until what was the primary follows another.
+func (c *redisCluster) replaced(name string) error {
+	for _, r := range c.nodes {
+		if r.name != name {
+			continue
+		}
+		return await(name+" is a replica", func() (bool, error) {
+			out, err := redisCLI(r.server, "ROLE")
+			return strings.HasPrefix(out, "slave") && strings.Contains(out, "connected"), err
+		})
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn/bench/internal/network"
+	"github.com/firn-id/firn/internal/servers"
+)
+
+// onEtcd is three members that know each other by relays.
+func onEtcd(h *host, n *network.Network, _ string) (*backend, error) {
+	const members = 3
+	b := &backend{}
+	var peers, known, all []string
+	for k := range members {
+		name := fmt.Sprintf("etcd-%d", k+1)
+		for which := range 2 {
+			address, err := n.Relay(network.To(name, which))
+			if err != nil {
+				return nil, err
+			}
+			if which == 0 {
+				known = append(known, address)
+			} else {
+				peers = append(peers, "http://"+address)
+				all = append(all, name+"=http://"+address)
+			}
+		}
+		b.nodes = append(b.nodes, &node{name: name})
+	}
+	starts := make([]func(), members)
+	for k, m := range b.nodes {
+		starts[k] = func() {
+			peer := fmt.Sprintf("127.0.0.1:%d", servers.FreePort(h))
+			n.Node(m.name, "", peer)
+			// Members are healthy when they have found each other.
+			m.server = servers.Etcd(h, "--name", m.name, "--listen-peer-urls", "http://"+peer,
+				"--initial-advertise-peer-urls", peers[k], "--initial-cluster", strings.Join(all, ","), "--initial-cluster-token", "chaos")
+			n.Node(m.name, m.server.Addr(), peer)
+		}
+	}
+	if err := together(starts...); err != nil {
+		return nil, err
+	}
+	b.url = "etcd://" + strings.Join(known, ",")
+	b.faults = slices.Concat(processFaults(), networkFaults(), nodeFaults(), []fault{
+		{name: "a node cut off", weight: 4, alone: true, do: nodeCut},
+		{name: "a member and a process cut off", weight: 6, alone: true, do: memberCut},
+	})
+	return b, nil
+}
+
+// memberCut cuts off one member together with a process.
+func memberCut(w *world, a act) error {
+	w.silence.leave(a.mark, time.Now())
+	defer func() { w.silence.back(time.Now()) }()
+	m := w.store.nodes[a.rng.IntN(len(w.store.nodes))]
+	w.net.Block(network.Sides(m.name, a.on.name))
+	defer w.net.Block(nil)
+	time.Sleep(between(a.rng, wallWindow, 2*steadyWindow))
+	return nil
+}

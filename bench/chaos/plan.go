@@ -1,0 +1,100 @@
+package main
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// A plan says which faults are done, in which order and how. It depends on nothing but the seed and the
+// store: what a step draws does not depend on how others went.
+type plan struct {
+	seed   uint64
+	name   string
+	faults []fault // that fit the store
+}
+
+// rng returns the numbers of a step.
+func (p plan) rng(step int) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(p.name)) // it cannot fail
+	return rand.New(rand.NewPCG(p.seed^h.Sum64(), uint64(step)))
+}
+
+// A step is a fault, and perhaps another at the same time.
+type step struct {
+	pause time.Duration // before it
+	acts  []act
+}
+
+// An act is a fault done to a process, or to the store.
+type act struct {
+	fault
+	on  *issuer
+	rng *rand.Rand
+}
+
+// step returns a step by its number.
+func (p plan) step(w *world, n int) step {
+	rng := p.rng(n)
+	s := step{pause: between(rng, 100*time.Millisecond, 800*time.Millisecond)}
+	on := rng.Perm(len(w.issuers))
+	first := choose(rng, p.faults)
+	s.acts = append(s.acts, act{first, w.issuers[on[0]], rand.New(rand.NewPCG(rng.Uint64(), 1))})
+	if !first.solo && rng.IntN(2) == 0 {
+		var more []fault
+		for _, f := range p.faults {
+			if f.alone || f.solo {
+				continue
+			}
+			more = append(more, f)
+		}
+		s.acts = append(s.acts, act{choose(rng, more), w.issuers[on[1]], rand.New(rand.NewPCG(rng.Uint64(), 2))})
+	}
+	return s
+}
+
+// choose takes a fault by weight.
+func choose(rng *rand.Rand, faults []fault) fault {
+	sum := 0
+	for _, f := range faults {
+		sum += f.weight
+	}
+	n := rng.IntN(sum)
+	for _, f := range faults {
+		if n < f.weight {
+			return f
+		}
+		n -= f.weight
+	}
+	panic("unreachable: n is less than the sum")
+}
+
+// between draws a duration.
+func between(rng *rand.Rand, from, to time.Duration) time.Duration {
+	return from + time.Duration(rng.Int64N(int64(to-from)+1))
+}
+
+// do does a step. The first of its faults is what the ids of the time count for.
+func (w *world) do(s step, n int) error {
+	w.mark.Store(s.acts[0].mark)
+	defer w.mark.Store(0)
+	errs := make([]error, len(s.acts))
+	var group sync.WaitGroup
+	for k, a := range s.acts {
+		group.Go(func() {
+			w.log.printf("step %d: %s (%s)", n, a.name, a.on.name)
+			errs[k] = a.do(w, a)
+			w.done[a.mark].Add(1)
+			w.log.printf("step %d: over: %s", n, a.name)
+		})
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

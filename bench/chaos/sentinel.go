@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn/bench/internal/network"
+	"github.com/firn-id/firn/internal/servers"
+)
+
+// watched is the name by which Sentinels know the primary.
+const watched = "chaos"
+
+// A sentinelSet is a primary, two replicas and three Sentinels.
+type sentinelSet struct {
+	nodes     []*redisNode
+	sentinels []*servers.Server
+}
+
+func onSentinel(h *host, n *network.Network, _ string) (*backend, error) {
+	s := &sentinelSet{}
+	b := &backend{clock: true}
+	for k := range 3 {
+		r, err := newRedis(n, fmt.Sprintf("redis-%d", k+1))
+		if err != nil {
+			return nil, err
+		}
+		s.nodes = append(s.nodes, r)
+		b.nodes = append(b.nodes, &r.node)
+		if k == 0 {
+			r.start(h, n, nil)
+		} else {
+			r.start(h, n, s.nodes[0])
+		}
+	}
+	var known []string
+	for k := range 3 {
+		address, err := s.watch(h, n, fmt.Sprintf("sentinel-%d", k+1))
+		if err != nil {
+			return nil, err
+		}
+		known = append(known, address)
+	}
+	for _, r := range s.nodes[1:] {
+		if err := r.follows(); err != nil {
+			return nil, err
+		}
+	}
+	if err := await("Sentinels know each other", s.complete); err != nil {
+		return nil, err
+	}
+	b.url = "redis://" + strings.Join(known, ",") + "?master=" + watched
+	b.faults = slices.Concat(processFaults(), networkFaults(), nodeFaults(), []fault{
+		{name: "a node cut off", weight: 4, alone: true, do: nodeCut},
+		{name: "forked: primary and a process cut off, Sentinels promote", weight: 8, alone: true, do: split(s.primary, s.replaced)},
+	})
+	return b, nil
+}
+
+// watch starts a Sentinel that knows everything, and is known, by relays.
+func (s *sentinelSet) watch(h *host, n *network.Network, name string) (string, error) {
+	known, err := n.Relay(network.To(name, 0))
+	if err != nil {
+		return "", err
+	}
+	server := servers.Sentinel(h, watched, s.nodes[0].known, 2)
+	n.Node(name, server.Addr())
+	s.sentinels = append(s.sentinels, server)
+	for _, c := range []string{
+		"CONFIG SET announce-ip 127.0.0.1",
+		"CONFIG SET announce-port " + port(known),
+		// Others that have heard of it by its own address hear of it by the relay's only now.
+		"REMOVE " + watched,
+		"MONITOR " + watched + " 127.0.0.1 " + port(s.nodes[0].known) + " 2",
+		"SET " + watched + " down-after-milliseconds 1000 failover-timeout 4000",
+	} {
+		if _, err := redisCLI(server, append([]string{"SENTINEL"}, strings.Fields(c)...)...); err != nil {
+			return "", err
+		}
+	}
+	return known, nil
+}
+
+// complete reports whether each Sentinel knows the two others and both replicas.
+func (s *sentinelSet) complete() (bool, error) {
+	for _, server := range s.sentinels {
+		out, err := redisCLI(server, "SENTINEL", "MASTER", watched)
+		if err != nil {
+			return false, err
+		}
+		fields := strings.Fields(out)
+		for _, want := range []string{"num-slaves", "num-other-sentinels"} {
+			if k := slices.Index(fields, want); k < 0 || k+1 == len(fields) || fields[k+1] != "2" {
+				return false, fmt.Errorf("%s: %q", want, fields)
+			}
+		}
+	}
+	return true, nil
+}
+
+// primary is what most Sentinels say.
+func (s *sentinelSet) primary() (string, error) {
+	votes := map[string]int{}
+	for _, server := range s.sentinels {
+		out, err := redisCLI(server, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", watched)
+		if err != nil {
+			return "", err
+		}
+		votes[strings.Join(strings.Fields(out), ":")]++
+	}
+	for _, r := range s.nodes {
+		if votes[r.known] > len(s.sentinels)/2 {
+			return r.name, nil
+		}
+	}
+	return "", fmt.Errorf("the Sentinels do not agree: %v", votes)
+}
+
+// replaced waits until what was the primary follows another.
+func (s *sentinelSet) replaced(name string) error {
+	for _, r := range s.nodes {
+		if r.name == name {
+			return r.follows()
+		}
+	}
+	return nil
+}
+
+// split cuts off the primary together with one process until others have promoted another node, and
+// some time beyond.
+func split(primary func() (string, error), replaced func(name string) error) func(*world, act) error {
+	return func(w *world, a act) error {
+		w.silence.leave(a.mark, time.Now())
+		defer func() { w.silence.back(time.Now()) }()
+		var old string
+		if err := await("there is a primary", func() (ok bool, err error) {
+			old, err = primary()
+			return err == nil, err
+		}); err != nil {
+			return err
+		}
+		w.net.Block(network.Sides(old, a.on.name))
+		defer w.net.Block(nil)
+		if err := await("another is promoted", func() (bool, error) {
+			now, err := primary()
+			return err == nil && now != old, err
+		}); err != nil {
+			return err
+		}
+		w.log.printf("another was promoted instead of %s", old)
+		time.Sleep(between(a.rng, steadyWindow, 2*steadyWindow))
+		w.net.Block(nil)
+		return replaced(old)
+	}
+}

@@ -1,0 +1,124 @@
+package network
+
+import (
+	"bufio"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A socket is a line of /proc/net/tcp.
+type socket struct {
+	local  string // address
+	listen bool
+	inode  string
+}
+
+// sockets returns those on IPv4, and on IPv6 of IPv4's addresses.
+func sockets() (all []socket) {
+	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		f, err := os.Open(name)
+		if err != nil {
+			continue // without IPv6
+		}
+		lines := bufio.NewScanner(f)
+		for lines.Scan() {
+			fields := strings.Fields(lines.Text())
+			if len(fields) < 10 || fields[0] == "sl" {
+				continue
+			}
+			if address, ok := parse(fields[1]); ok {
+				all = append(all, socket{address, fields[3] == "0A", fields[9]})
+			}
+		}
+		_ = f.Close() // it was read
+	}
+	return all
+}
+
+// parse reads an address as 0100007F:1F90; of IPv6 it takes the last four bytes.
+func parse(text string) (string, bool) {
+	host, port, ok := strings.Cut(text, ":")
+	ip, err := hex.DecodeString(host)
+	p, err2 := strconv.ParseUint(port, 16, 16)
+	if !ok || err != nil || err2 != nil || len(ip) < 4 {
+		return "", false
+	}
+	ip = ip[len(ip)-4:]
+	slices.Reverse(ip)
+	return net.JoinHostPort(net.IP(ip).String(), strconv.FormatUint(p, 10)), true
+}
+
+// owner returns the process that has the socket of an address, or 0.
+func owner(address net.Addr) int {
+	for _, s := range sockets() {
+		if s.local != address.String() || s.listen || s.inode == "0" {
+			continue
+		}
+		for _, pid := range family() {
+			if has(pid, s.inode) {
+				return pid
+			}
+		}
+	}
+	return 0
+}
+
+// family returns this process and those it started, among which clients are.
+func family() []int {
+	all := []int{os.Getpid()}
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		return all
+	}
+	for _, name := range lists {
+		list, err := os.ReadFile(name)
+		if err != nil {
+			continue // this thread has ended
+		}
+		for pid := range strings.FieldsSeq(string(list)) {
+			if pid, err := strconv.Atoi(pid); err == nil {
+				all = append(all, pid)
+			}
+		}
+	}
+	return all
+}
+
+// has reports whether a process has a socket.
+func has(pid int, inode string) bool {
+	open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(open, func(name string) bool {
+		target, err := os.Readlink(name)
+		return err == nil && target == "socket:["+inode+"]"
+	})
+}
+
+// listensOn returns the addresses that a process listens on. One that listens on all has
+// that of loopback too.
+func listensOn(pid int) (addresses []string) {
+	open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil {
+		return nil
+	}
+	inodes := map[string]bool{}
+	for _, name := range open {
+		if target, err := os.Readlink(name); err == nil && strings.HasPrefix(target, "socket:[") {
+			inodes[strings.TrimSuffix(strings.TrimPrefix(target, "socket:["), "]")] = true
+		}
+	}
+	for _, s := range sockets() {
+		if s.listen && inodes[s.inode] {
+			addresses = append(addresses, strings.Replace(s.local, "0.0.0.0", "127.0.0.1", 1))
+		}
+	}
+	return addresses
+}
