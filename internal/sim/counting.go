@@ -81,6 +81,9 @@ func (c *counting) open(l *life) (*counts, error) {
 			return nil, err
 		}
 		n.top[i] = -1
+		if w.plan.regime == Counted {
+			n.top[i] = w.oracle.raised[i][n.offset] - 1
+		}
 	}
 	for i := range n.ordered {
 		if n.ordered[i], err = n.sequences.Name(fmt.Sprintf("seq%d", i)); err != nil {
@@ -114,11 +117,11 @@ func (n *counts) call() {
 func (n *counts) ask(ctx context.Context) {
 	r := n.m.w.choices
 	switch i := r.IntN(segmentNames); r.IntN(24) {
-	case 0:
+	case 0, 1:
 		n.raise(ctx, i)
-	case 1:
+	case 2:
 		n.raiseSequence(ctx, r.IntN(sequenceNames))
-	case 2, 3, 4:
+	case 3, 4:
 		n.consecutive(ctx, i)
 	case 5, 6, 7, 8, 9, 10, 11:
 		n.fromSequence(ctx, r.IntN(sequenceNames))
@@ -170,14 +173,34 @@ func (n *counts) got(i int, before firn.ID, r segment.Range) {
 	n.top[i] = max(n.top[i], before)
 }
 
-// raise rules ids out for this life.
+// raise rules ids out: for this life, or for all who begin later.
 func (n *counts) raise(ctx context.Context, i int) {
+	if n.m.w.choices.IntN(2) == 0 {
+		n.raiseCounter(i)
+		return
+	}
 	least := max(n.top[i], 0) + firn.ID(n.m.w.choices.IntN(200))
 	err := n.named[i].Raise(ctx, least)
 	n.failed(err)
 	if err == nil {
 		n.m.w.trace.say(n.m, "segment %d: raised to %d", i, least)
 		n.top[i] = max(n.top[i], least-1)
+	}
+}
+
+// raiseCounter is what an operator does who takes a counter over from elsewhere, at once
+// and where the store confirms it: [segment.RaiseCounter] has no clock of ours to wait by.
+func (n *counts) raiseCounter(i int) {
+	w := n.m.w
+	if r := w.store.main.replica; r != nil && !r.linked {
+		return
+	}
+	least := max(n.top[i], 0) + firn.ID(w.choices.IntN(20*int(n.stride)))
+	now, err := segment.RaiseCounter(context.Background(), direct{w.store}, n.segmentName(i), least, segment.Stripe{Offset: n.offset, Stride: n.stride})
+	w.trace.say(n.m, "segment %d: an operator raises the counter to %d: %d, %v", i, least, now.Next, err)
+	w.oracle.documented(n.m, err)
+	if err == nil {
+		w.oracle.raised[i][n.offset] = max(w.oracle.raised[i][n.offset], least)
 	}
 }
 

@@ -48,8 +48,9 @@ type oracle struct {
 	duplicates int
 	finding    *Finding
 	grants     map[worker][]owned
-	highest    map[worker]firn.Tick   // that an id carries
-	sequenced  [sequenceNames]firn.ID // the greatest id that anybody had
+	highest    map[worker]firn.Tick             // that an id carries
+	raised     [segmentNames][maxStride]firn.ID // by offset: all who begin later have only ids from there on
+	sequenced  [sequenceNames]firn.ID           // the greatest id that anybody had
 }
 
 type worker struct{ datacenter, number int64 }
