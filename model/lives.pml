@@ -194,12 +194,13 @@ end:	atomic {
 		f = 0;
 		if
 		:: listed.rev == 0 -> goto make
+		:: listed.rev != 0 && listed.open && found.there && found.fence >= real -> goto end /* held: another slot, or later */
 		:: listed.rev != 0 && !listed.open -> until = real + GRACE; goto wait
 #ifndef M_NONE_AHEAD
 		:: listed.rev != 0 && listed.open && !ahead && seen > listed.upto -> goto mark
-		:: listed.rev != 0 && listed.open && (ahead || seen <= listed.upto) -> JOINS(1); goto claim
+		:: listed.rev != 0 && listed.open && !(found.there && found.fence >= real) && (ahead || seen <= listed.upto) -> JOINS(1); goto claim
 #else
-		:: listed.rev != 0 && listed.open -> JOINS(1); goto claim
+		:: listed.rev != 0 && listed.open && !(found.there && found.fence >= real) -> JOINS(1); goto claim
 #endif
 		fi }
 	od;
@@ -223,10 +224,6 @@ wait:	/* the pool is not open: wait the whole grace, and open it */
 		goto end };
 
 claim:	atomic {
-		if
-		:: found.there && found.fence >= real -> goto end
-		:: else
-		fi;
 		f = real + W;
 		own = draw;
 		swap(k, found.rev, own, found.fence, f, 0, found.write + 1);
