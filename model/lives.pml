@@ -9,6 +9,7 @@
  *   -DSILENT     a copy is put back, and the life stays the same
  *   -DYOUNG      with SILENT: also a copy in which a fence still lies ahead
  *   -DBETWEEN    with SILENT: also while a newcomer is between its list and its claim
+ *   -DFIXED      the copy was taken earlier: each holder has written its slot since
  *   -DHELD=n     so many of the processes hold a slot at the beginning
  *   -DPAUSED     holders look when they like
  *   -DM_...      a guard removed
@@ -68,12 +69,18 @@ bit lost = 0;           /* the store has forgotten */
 #ifdef FIXED
 #define copied true
 #define FIRST 2
+#ifdef YOUNG
+#define OLDER(k) (k == HELD - 1 -> 1 : W - 1)
+#else
+#define OLDER(k) 1
+#endif
 #else
 bit copied = 0;
 #define FIRST 1
 #endif
 bit used[NS];           /* the tick that is now has been handed out */
 bit did[NP];            /* and by whom */
+byte slotOf[NP], fenceOf[NP]; /* ids are made up to the fence also while calls are under way */
 byte due[NP];           /* until when a process must have looked; 0: it holds nothing */
 #if defined(SILENT) && !defined(BETWEEN)
 bit joins[NP];
@@ -95,14 +102,14 @@ bit joins[NP];
 #ifdef M_RENEW_PASSED
 #define STANDS true
 #else
-#define STANDS (real <= fence)
+#define STANDS (real <= FENCE)
 #endif
 
 /* Nor does it give back: a slot that another holds would look as if it were left. */
 #ifdef M_RELEASE_PASSED
 #define RELEASES true
 #else
-#define RELEASES (real <= fence)
+#define RELEASES (real <= FENCE)
 #endif
 
 inline put(to, from) {
@@ -138,17 +145,19 @@ inline close() {
 		fi }
 }
 
-inline leave() { s = NONE; fence = 0; after = 0; rev = 0; own = 0; write = 0; due[id] = 0 }
+#define MINE slotOf[id]
+#define FENCE fenceOf[id]
+inline leave() { MINE = NONE; FENCE = 0; after = 0; rev = 0; own = 0; write = 0; due[id] = 0 }
 
-proctype Process(byte id; byte s) {
-	byte fence, after, rev, own, write;     /* the slot held, as it was confirmed */
+proctype Process(byte id) {
+	byte after, rev, own, write;     /* the slot held, as it was confirmed */
 	Slot found;                             /* as it was read */
 	Pool listed;
 	byte k, f, seen, until;
 	bit ok, ahead;
 	d_step {
 		if
-		:: s < NONE -> fence = W; rev = 201 + s; own = 201 + s; write = FIRST
+		:: id < HELD -> rev = 201 + MINE; own = 201 + MINE; write = FIRST
 		:: else
 		fi
 	};
@@ -157,30 +166,26 @@ end:	atomic {
 		k = 0; f = 0; seen = 0; until = 0; ok = 0; ahead = 0; JOINS(0)
 	};
 	do
-	:: atomic { s != NONE && !did[id] && real <= fence -> /* hand out the tick that is now */
-		assert(!used[s]);
-		used[s] = 1; did[id] = 1; goto end }
-
-	:: atomic { s != NONE && draw <= WRITES && fence < real + W && STANDS -> /* renew */
-		swap(s, rev, own, after, real + W, 0, write + 1);
+	:: atomic { MINE != NONE && draw <= WRITES && FENCE < real + W && STANDS -> /* renew */
+		swap(MINE, rev, own, after, real + W, 0, write + 1);
 		if
-		:: ok -> fence = real + W; rev = store[s].rev; write++; due[id] = real + LOOKS; goto end
+		:: ok -> FENCE = real + W; rev = store[MINE].rev; write++; due[id] = real + LOOKS; goto end
 		:: else -> due[id] = real + CALL; goto look /* in the same turn */
 		fi }
 #ifdef M_REFUSED_CLOCK
-	:: atomic { s != NONE -> due[id] = real + LOOKS; goto end } /* the renewal is refused for the clock, and that is all */
+	:: atomic { MINE != NONE -> due[id] = real + LOOKS; goto end } /* the renewal is refused for the clock, and that is all */
 #endif
-	:: atomic { s != NONE -> due[id] = real + CALL; goto look }
+	:: atomic { MINE != NONE -> due[id] = real + CALL; goto look }
 
-	:: atomic { s != NONE && draw <= WRITES && RELEASES -> /* give back: the last tick handed out is now, or before */
+	:: atomic { MINE != NONE && draw <= WRITES && RELEASES -> /* give back: the last tick handed out is now, or before */
 		f = (did[id] -> real : real - 1);
-		f = (f < fence -> f : fence);
+		f = (f < FENCE -> f : FENCE);
 		f = (f > after -> f : after);
-		swap(s, rev, own, after, f, 1, write + 1);
+		swap(MINE, rev, own, after, f, 1, write + 1);
 		leave(); goto end }
-	:: atomic { s != NONE -> leave(); goto end } /* crash, and come back as a newcomer */
+	:: atomic { MINE != NONE -> leave(); goto end } /* crash, and come back as a newcomer */
 
-	:: atomic { s == NONE && draw <= WRITES -> /* join: list the pool, and choose a slot */
+	:: atomic { MINE == NONE && draw <= WRITES -> /* join: list the pool, and choose a slot */
 		select (k : 0 .. NS - 1);
 		putPool(listed, pool);
 		put(found, store[k]);
@@ -216,11 +221,7 @@ wait:	/* the pool is not open: wait the whole grace, and open it */
 #ifndef M_NO_GRACE
 		real >= until;
 #endif
-#ifdef M_OPEN_TAKES_LIFE
-		swapPool(listed.rev, life, 1, listed.upto);
-#else
 		swapPool(listed.rev, listed.life, 1, listed.upto);
-#endif
 		goto end };
 
 claim:	atomic {
@@ -246,7 +247,7 @@ claim:	atomic {
 		:: else
 		fi };
 #endif
-	atomic { s = k; fence = f; after = found.fence; write = found.write + 1; due[id] = real + LOOKS; goto end };
+	atomic { MINE = k; FENCE = f; after = found.fence; write = found.write + 1; due[id] = real + LOOKS; goto end };
 
 undo:	/* the claim was confirmed by another life, or the pool was changed meanwhile */
 	atomic {
@@ -264,16 +265,16 @@ undo:	/* the claim was confirmed by another life, or the pool was changed meanwh
 		fi;
 		goto end };
 
-look:	atomic { put(found, store[s]) };
+look:	atomic { put(found, store[MINE]) };
 	atomic { /* the answer */
 		if
 		:: found.rev == rev && STANDS -> due[id] = real + LOOKS; goto end
 		:: found.rev == rev && !STANDS -> leave(); goto end
-		:: found.rev != rev && fence < real -> leave(); goto end
-		:: found.rev != rev && fence >= real && found.there && found.write >= write -> /* it belongs to another */
+		:: found.rev != rev && FENCE < real -> leave(); goto end
+		:: found.rev != rev && FENCE >= real && found.there && found.write >= write -> /* it belongs to another */
 #ifndef M_OVERLAP
 			if
-			:: found.after < fence -> leave(); goto end /* and our ticks with it: stop at once */
+			:: found.after < FENCE -> leave(); goto end /* and our ticks with it: stop at once */
 			:: else
 			fi;
 #endif
@@ -289,9 +290,9 @@ look:	atomic { put(found, store[s]) };
 #endif
 	atomic {
 		seen = (found.write > write -> found.write : write);
-		swap(s, found.rev, own, after, fence, 0, seen + 1);
+		swap(MINE, found.rev, own, after, FENCE, 0, seen + 1);
 		if
-		:: ok -> rev = store[s].rev; write = store[s].write
+		:: ok -> rev = store[MINE].rev; write = store[MINE].write
 		:: else -> clear(found); goto look /* somebody wrote it meanwhile */
 		fi };
 #ifdef M_MARK_AFTER
@@ -301,10 +302,7 @@ look:	atomic { put(found, store[s]) };
 
 rest:	/* go on up to the fence, without a slot */
 	atomic { clear(found); listed.rev = 0; listed.life = 0; listed.open = 0; listed.upto = 0; ok = 0; seen = 0 };
-endrest:	do
-	:: atomic { !did[id] && real <= fence -> assert(!used[s]); used[s] = 1; did[id] = 1 }
-	:: atomic { true -> leave(); goto end }
-	od
+endrest:	atomic { true -> leave(); goto end }
 }
 
 #ifdef SILENT
@@ -330,6 +328,14 @@ end:	do
 	:: atomic { real < T && IN_TIME(0) && IN_TIME(1) && IN_TIME(NP - 1) -> real++;
 		for (i : 0 .. NS - 1) { used[i] = 0 }
 		for (i : 0 .. NP - 1) { did[i] = 0 }
+		i = 0 }
+	:: atomic { select (i : 0 .. NP - 1); /* a process hands out the tick that is now */
+		if
+		:: slotOf[i] != NONE && !did[i] && real <= fenceOf[i] ->
+			assert(!used[slotOf[i]]);
+			used[slotOf[i]] = 1; did[i] = 1
+		:: else
+		fi;
 		i = 0 }
 #ifndef FIXED
 	:: atomic { !copied && !lost -> copied = 1; /* as it is then */
@@ -366,7 +372,7 @@ init {
 #ifdef FIXED /* the copy has an earlier write of each holder */
 			;
 			put(copy[i], store[i]);
-			copy[i].fence = 1; copy[i].rev = 211 + i; store[i].write = FIRST
+			copy[i].fence = OLDER(i); copy[i].rev = 211 + i; store[i].write = FIRST
 #endif
 		}
 #ifdef FIXED
@@ -374,9 +380,10 @@ init {
 #endif
 		for (i : 0 .. NP - 1) {
 			if
-			:: i < HELD -> due[i] = real + LOOKS; run Process(i, i)
-			:: else -> run Process(i, NONE)
-			fi
+			:: i < HELD -> slotOf[i] = i; fenceOf[i] = W; due[i] = real + LOOKS
+			:: else -> slotOf[i] = NONE
+			fi;
+			run Process(i)
 		}
 		i = 0
 	}
