@@ -7,6 +7,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/register"
+	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 )
 
@@ -27,6 +28,9 @@ func (s *Slots) Look(ctx context.Context, held firn.Grant) error {
 // keep looks at a slot, writes what the rules say, and with an ask moves its fence.
 func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant, error) {
 	h, err := s.holding(held)
+	if err == nil {
+		err = h.overlap
+	}
 	if err != nil {
 		return held, err
 	}
@@ -37,7 +41,10 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	if ask == nil {
 		_, err = reg.Read(ctx)
 	} else {
-		here, clockErr, err = s.beside(ctx, func() error { _, err := reg.Read(ctx); return err })
+		// Newcomers wait for this look: a clock that does not answer must not hold it up.
+		patient, cancel := turns.WithTimeout(ctx, s.cfg.Time, s.cfg.Patience)
+		here, clockErr, err = s.beside(patient, func() error { _, err := reg.Read(patient); return err })
+		cancel()
 	}
 	if err != nil {
 		return held, errors.Join(fmt.Errorf("lease: look at worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err), clockErr)
@@ -51,8 +58,13 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	}
 	m, err := s.move(ctx, reg, func(found *Slot) (move, error) { return s.rules.stand(h, found, s.latest(here), wish) })
 	if errors.Is(err, ErrLost) {
-		s.forget(h)
-		return held, fmt.Errorf("%w (pool %q)", err, s.cfg.Pool)
+		err = fmt.Errorf("%w (pool %q)", err, s.cfg.Pool)
+		if errors.Is(err, ErrOverlap) {
+			s.change(h, func(h *holding) { h.overlap = err })
+		} else {
+			s.forget(h)
+		}
+		return held, err
 	}
 	if err != nil {
 		return held, fmt.Errorf("lease: keep worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err)
