@@ -73,27 +73,6 @@ func TestAttackAHolderThatEndsInAStoreSetBackRecordsItsLastTick(t *testing.T) {
 	}
 }
 
-// A2: a copy older than a window of a time when nobody held a worker.
-func TestAttackACopyOfATimeWithoutHolders(t *testing.T) {
-	w := newWorld(t)
-	const text = "41/0/0/12"
-	first := w.start(w.at(nil, 0, text))
-	w.mustTake(first, 10)
-	must(0, first.Close(context.Background()))
-	w.time.Pass(time.Second)
-	copied := w.mem.Snapshot()
-	holder := w.start(w.at(nil, 0, text))
-	w.pass(holder, 5*time.Minute)
-	w.mem.Restore(copied)
-	newcomer, err := w.try(w.at(nil, 0, text))
-	if err != nil {
-		return
-	}
-	w.time.Pass(100 * time.Millisecond)
-	w.mustTake(holder, 5)
-	w.mustTake(newcomer, 5)
-}
-
 // A3: the wall clock steps while a strict claim is written again.
 func TestAttackAWallClockThatStepsDuringAStrictClaim(t *testing.T) {
 	w := newWorld(t)
