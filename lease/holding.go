@@ -53,7 +53,8 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	if ask != nil && clockErr == nil {
 		var now Ask
 		if now, clockErr = s.present(*ask, here); clockErr == nil {
-			wish = s.rules.bounded(now.fence(h.after, s.cfg.Layout), now.Now)
+			// A bound is one by the clock that was checked: the wish may be ahead of that.
+			wish, clockErr = s.bounded(now.fence(h.after, s.cfg.Layout), here)
 		}
 	}
 	m, err := s.move(ctx, reg, func(found *Slot) (move, error) { return s.rules.stand(h, found, s.latest(here), wish) })
@@ -84,6 +85,15 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 		held.Through = max(held.Through, m.fence)
 	}
 	return held, clockErr
+}
+
+// bounded is [rules.bounded] by the clock of a reading.
+func (s *Slots) bounded(fence firn.Tick, here reading) (firn.Tick, error) {
+	if s.rules.strict == 0 {
+		return fence, nil
+	}
+	now, err := s.tick(here)
+	return s.rules.bounded(fence, now), err
 }
 
 // move writes what decide says about a slot, and returns it once that is confirmed.
