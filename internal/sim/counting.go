@@ -81,9 +81,6 @@ func (c *counting) open(l *life) (*counts, error) {
 			return nil, err
 		}
 		n.top[i] = -1
-		if w.plan.regime == Counted {
-			n.top[i] = w.oracle.raised[i][n.offset] - 1
-		}
 	}
 	for i := range n.ordered {
 		if n.ordered[i], err = n.sequences.Name(fmt.Sprintf("seq%d", i)); err != nil {
@@ -173,24 +170,14 @@ func (n *counts) got(i int, before firn.ID, r segment.Range) {
 	n.top[i] = max(n.top[i], before)
 }
 
-// raise rules ids out: for this life, or for all who begin later.
+// raise rules ids out for this life.
 func (n *counts) raise(ctx context.Context, i int) {
-	w := n.m.w
-	least := max(n.top[i], 0) + firn.ID(w.choices.IntN(200))
-	if w.choices.IntN(2) == 0 {
-		err := n.named[i].Raise(ctx, least)
-		n.failed(err)
-		if err == nil {
-			w.trace.say(n.m, "segment %d: raised to %d", i, least)
-			n.top[i] = max(n.top[i], least-1)
-		}
-		return
-	}
-	now, err := segment.RaiseCounter(ctx, n.m.client(), n.segmentName(i), least, segment.Stripe{Offset: n.offset, Stride: n.stride})
+	least := max(n.top[i], 0) + firn.ID(n.m.w.choices.IntN(200))
+	err := n.named[i].Raise(ctx, least)
 	n.failed(err)
 	if err == nil {
-		w.trace.say(n.m, "segment %d: the counter was raised to %d", i, now.Next)
-		w.oracle.raised[i][n.offset] = max(w.oracle.raised[i][n.offset], least)
+		n.m.w.trace.say(n.m, "segment %d: raised to %d", i, least)
+		n.top[i] = max(n.top[i], least-1)
 	}
 }
 

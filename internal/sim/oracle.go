@@ -48,9 +48,8 @@ type oracle struct {
 	duplicates int
 	finding    *Finding
 	grants     map[worker][]owned
-	highest    map[worker]firn.Tick             // that an id carries
-	sequenced  [sequenceNames]firn.ID           // the greatest id that anybody had
-	raised     [segmentNames][maxStride]firn.ID // by offset: all who begin have only ids from there on
+	highest    map[worker]firn.Tick   // that an id carries
+	sequenced  [sequenceNames]firn.ID // the greatest id that anybody had
 }
 
 type worker struct{ datacenter, number int64 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -38,6 +39,7 @@ var (
 
 func main() {
 	flag.Parse()
+	debug.SetGCPercent(400) // histories are small, and their garbage is most of what they cost
 	if flag.NArg() > 0 {
 		fail(fmt.Errorf("%q is not understood: there are flags only, see -help", flag.Arg(0)))
 	}
