@@ -141,13 +141,19 @@ func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, 
 	if err != nil {
 		return h, err
 	}
+	// The clock that was checked, and not the wall clock of a later moment: a fence
+	// that follows a step of that lies further ahead than newcomers wait.
+	now, err := s.tick(here)
+	if err != nil {
+		return h, err
+	}
 	reg.Forget()
 	claimed := h
 	m, err := s.move(ctx, reg, func(found *Slot) (move, error) {
 		if found != nil && reg.Ours() {
 			found.after = claimed.after // this very update wrote it, and it is yet to be confirmed
 		}
-		return s.rules.outwaited(claimed, found, s.latest(here), ask)
+		return s.rules.outwaited(claimed, found, now, ask)
 	})
 	if err != nil {
 		return h, err

@@ -40,6 +40,9 @@ type holding struct {
 	// alarmed: the store had less than was confirmed, and newcomers are yet to be
 	// held off: see Slots.alarm.
 	alarmed bool
+	// overlap is why the worker was lost, if another may have been granted ticks of
+	// it: it is kept until the last tick used is written.
+	overlap error
 }
 
 // A move is what a holder writes.
@@ -75,7 +78,9 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 		m.write, m.forgot = true, true
 	default:
 		m.fence = max(h.fence, wish)
-		m.write = m.fence > h.fence
+		if m.write = m.fence > h.fence; m.write {
+			m.fence = max(m.fence, found.Fence) // it may be confirmed to another renewal by now
+		}
 	}
 	return m, nil
 }
@@ -98,11 +103,20 @@ func (r *rules) lost(h holding, why string) error {
 }
 
 // leave decides what is written of a slot that is given back, with the last tick
-// used. Where it belongs to another by now, there is nothing to give back.
+// used. Where it belongs to another by now, there is nothing to give back: unless
+// the store was set back, so that the other's grant begins below that tick, or would.
+// No slot says less than what was used, so that grant ends too.
 func (r *rules) leave(h holding, found *Slot, last firn.Tick) move {
 	m := move{holding: h}
 	m.fence = min(h.fence, last)
-	m.write = found == nil || found.Owner == r.token && found.after <= h.after
+	switch {
+	case found == nil, found.Owner == r.token && found.after <= h.after:
+		m.write = true
+	case found.Owner == r.token:
+		// Claimed again here.
+	case found.Fence < m.fence, !found.Free && found.after < m.fence && found.after != noFence:
+		m.after, m.fence, m.write = m.fence, max(m.fence, found.Fence), true
+	}
 	return m
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/register"
+	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 )
 
@@ -27,6 +28,9 @@ func (s *Slots) Look(ctx context.Context, held firn.Grant) error {
 // keep looks at a slot, writes what the rules say, and with an ask moves its fence.
 func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant, error) {
 	h, err := s.holding(held)
+	if err == nil {
+		err = h.overlap
+	}
 	if err != nil {
 		return held, err
 	}
@@ -37,7 +41,10 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	if ask == nil {
 		_, err = reg.Read(ctx)
 	} else {
-		here, clockErr, err = s.beside(ctx, func() error { _, err := reg.Read(ctx); return err })
+		// Newcomers wait for this look: a clock that does not answer must not hold it up.
+		patient, cancel := turns.WithTimeout(ctx, s.cfg.Time, s.cfg.Patience)
+		here, clockErr, err = s.beside(patient, func() error { _, err := reg.Read(patient); return err })
+		cancel()
 	}
 	if err != nil {
 		return held, errors.Join(fmt.Errorf("lease: look at worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err), clockErr)
@@ -46,13 +53,19 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	if ask != nil && clockErr == nil {
 		var now Ask
 		if now, clockErr = s.present(*ask, here); clockErr == nil {
-			wish = s.rules.bounded(now.fence(h.after, s.cfg.Layout), now.Now)
+			// A bound is one by the clock that was checked: the wish may be ahead of that.
+			wish, clockErr = s.bounded(now.fence(h.after, s.cfg.Layout), here)
 		}
 	}
 	m, err := s.move(ctx, reg, func(found *Slot) (move, error) { return s.rules.stand(h, found, s.latest(here), wish) })
 	if errors.Is(err, ErrLost) {
-		s.forget(h)
-		return held, fmt.Errorf("%w (pool %q)", err, s.cfg.Pool)
+		err = fmt.Errorf("%w (pool %q)", err, s.cfg.Pool)
+		if errors.Is(err, ErrOverlap) {
+			s.change(h, func(h *holding) { h.overlap = err })
+		} else {
+			s.forget(h)
+		}
+		return held, err
 	}
 	if err != nil {
 		return held, fmt.Errorf("lease: keep worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err)
@@ -72,6 +85,15 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 		held.Through = max(held.Through, m.fence)
 	}
 	return held, clockErr
+}
+
+// bounded is [rules.bounded] by the clock of a reading.
+func (s *Slots) bounded(fence firn.Tick, here reading) (firn.Tick, error) {
+	if s.rules.strict == 0 {
+		return fence, nil
+	}
+	now, err := s.tick(here)
+	return s.rules.bounded(fence, now), err
 }
 
 // move writes what decide says about a slot, and returns it once that is confirmed.

@@ -116,9 +116,15 @@ func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
 		s.cfg.Log.Warn("the store has another life than the pool was opened in: it may have forgotten holders", "pool", s.cfg.Pool, "was", *pool.life, "is", life)
 		return s.writePool(ctx, pool.revision, record)
 	}
+	asked := s.cfg.Time.Monotonic()
 	entry, err := s.cfg.Store.Get(ctx, poolKey(s.cfg.Pool))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
+	}
+	if took := s.cfg.Time.Monotonic() - asked; took > s.cfg.Patience {
+		// The store may have forgotten the claim since, and others have waited for this
+		// process to notice: from here on it is a holder, whose calls are that short.
+		return fmt.Errorf("the record of pool %q took %v to read: %w", s.cfg.Pool, took, errAgain)
 	}
 	if entry.Revision != pool.revision { // 0 if it is gone
 		return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)

@@ -415,8 +415,10 @@ func (l *Lease) renewed(held firn.Grant) {
 // to its fence, which is its own for good, unless the store has granted it again.
 func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause error) {
 	l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)
-	if errors.Is(cause, ErrOverlap) {
-		l.gen.Halt(lost.Worker) // unless it has another one already
+	if errors.Is(cause, ErrOverlap) && l.gen.Halt(lost.Worker) { // unless it has another one already
+		// Who is granted the worker next begins above what was used here. If that
+		// fails, the next turn finds the same loss.
+		l.giveUp(ctx, farewell{lost, l.gen.State().Last})
 	}
 	l.mu.Lock()
 	l.state.Losses++

@@ -35,6 +35,15 @@ func (l *Lease) release(ctx context.Context, f farewell) error {
 	return nil
 }
 
+// giveUp releases a worker whose ticks were granted again.
+func (l *Lease) giveUp(ctx context.Context, f farewell) {
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, defaultPatience)
+	defer cancel()
+	if err := l.release(ctx, f); err != nil {
+		l.unreleased(f.grant.Worker, err)
+	}
+}
+
 // giveBack releases workers left. What fails is tried again at the next turn, until
 // the fence has freed the worker, and at last by Close, which may have cut it off.
 func (l *Lease) giveBack(ctx context.Context) {

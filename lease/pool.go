@@ -99,7 +99,7 @@ func (p *Pool) unreleased() firn.Tick {
 // a copy older than that none does, however many holders there are.
 func (p *Pool) lives(now firn.Tick) bool {
 	for _, s := range p.Slots {
-		if s.Fence >= now {
+		if s.Fence >= now && !s.Free { // ids of one given back may have run far ahead of any clock
 			return true
 		}
 	}

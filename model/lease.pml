@@ -86,7 +86,7 @@ Slot late; byte lateSlot, lateRev; bit lateThere;
 #endif
 
 /* One compare-and-swap of slot k, from (t, r) to fence f. result: 1 applied, 0
- * not applied, 2 the answer was lost. w is the revision drawn for it. */
+ * not applied, 2 the answer was lost, and no read tells. w is the revision drawn for it. */
 inline swap(k, t, r, f, blind) {
 	d_step { w = draw; draw++ }
 	if
@@ -113,24 +113,12 @@ inline swap(k, t, r, f, blind) {
 		result = 2
 	   }
 	fi;
-	if
-	:: result == 2 ->
 #ifdef M_LOST_IS_YES
-		result = 1
-#else
-		atomic { /* read it back: ours, another's, or not known */
-			if
-			:: store[k].there && store[k].rev == w -> result = 1
-#ifdef REACH_READBACK
-			   ; assert(false)
-#endif
-			:: !MATCHES(k, t, r) && !(store[k].there && store[k].rev == w) -> result = 0
-			:: else -> result = 2
-			fi
-		}
-#endif
+	if
+	:: result == 2 -> result = 1
 	:: else
 	fi
+#endif
 }
 
 inline leave() { s = NONE; HOLD(0); fence = 0; rev = 0; pos = 0 }

@@ -22,6 +22,7 @@ type register struct {
 	lives     int
 	down      int64 // away until then
 	ambush    bool  // the store is wiped when what is about to be created is there already
+	lost      int64 // when something was lost last
 }
 
 func newRegister(w *world) *register {
@@ -165,8 +166,22 @@ func (s *register) endFork() {
 	s.old = nil
 }
 
+// spared reports whether the store is not to lose anything now: where newcomers wait for
+// living holders, what they wait for must not be lost a second time meanwhile, in silence.
+func (s *register) spared(newLife bool) bool {
+	w := s.w
+	if w.plan.regime == Reasserted && !newLife && s.lost > 0 && w.now-s.lost < 2*int64(w.plan.grace()) {
+		return true
+	}
+	s.lost = max(w.now, 1)
+	return false
+}
+
 // wipe empties the store.
 func (s *register) wipe(newLife bool) {
+	if s.spared(newLife) {
+		return
+	}
 	s.w.trace.say(nil, "the store is wiped, a new life: %v", newLife)
 	if newLife {
 		s.begin(s.main)
@@ -186,6 +201,9 @@ func (s *register) restore(ago int64, newLife bool) {
 	}
 	entries, i := s.main.before(ago)
 	if w.plan.regime == Reasserted && !newLife && !heldOnce(entries) {
+		return
+	}
+	if s.spared(newLife) {
 		return
 	}
 	w.trace.say(nil, "the store is set back by %v, a new life: %v", time.Duration(ago), newLife)
