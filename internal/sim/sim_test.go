@@ -152,13 +152,17 @@ func TestNamesOfHistories(t *testing.T) {
 // processes that crash and pause, only strict pools are safe.
 func TestWhatIsNotPromisedIsFound(t *testing.T) {
 	found := map[string]int{}
-	for _, r := range playAll(t, fixed(160), Options{Regime: Unprotected}) {
+	n, least := 160, 5
+	if raced {
+		n, least = 40, 1
+	}
+	for _, r := range playAll(t, fixed(n), Options{Regime: Unprotected}) {
 		if r.Finding != nil {
 			found[r.Finding.Kind]++
 		}
 	}
-	if found["duplicate"]+found["overlap"] < 5 {
-		t.Errorf("in 160 histories without protection were found: %v", found)
+	if found["duplicate"]+found["overlap"] < least {
+		t.Errorf("in %d histories without protection were found: %v", n, found)
 	}
 }
 
