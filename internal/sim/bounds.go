@@ -99,7 +99,7 @@ func (o *oracle) time(l *life, id firn.ID, tick firn.Tick) {
 	now := w.trueTick()
 	if tick > now+1 && l.lead >= 0 && !w.Rival {
 		m.most = max(m.most, m.offset())
-		if most := w.tickAt(w.now + m.most + int64(l.lead+l.lead/16)); tick > most {
+		if most := w.tickAt(w.now + m.most + int64(l.lead+l.lead/16+5*time.Millisecond)); tick > most {
 			o.find("time", m, "id %s is %d ticks ahead of the true time, at most %d are to be", o.show(id), tick-now, most-now)
 		}
 	}
