@@ -14,8 +14,8 @@ import (
 const slack = 2 * time.Second
 
 // switchPatience is how long a call may wait for another worker, where the policy
-// switch takes one.
-const switchPatience = 40 * time.Second
+// switch takes one: for holders that the store may have forgotten, twice, and for the store.
+func (p *plan) switchPatience() time.Duration { return 2*p.grace() + 20*time.Second }
 
 // bounds says how long calls may take under a configuration, and how far the times in
 // ids may be from the clock.
@@ -37,7 +37,7 @@ func (l *life) bounds(c *lease.Config, p *plan) {
 			}
 			l.patience += time.Duration(number) * d
 		case "switch":
-			l.patience += switchPatience
+			l.patience += p.switchPatience()
 		case "ahead":
 			scan(settings, &number)
 			l.lead += time.Duration(number) * unit
