@@ -23,8 +23,8 @@ func (l *life) bounds(c *lease.Config, p *plan) {
 	g := &c.Generator
 	unit := p.layout.Unit()
 	l.lead, l.lag = 2*g.Lead()+3*unit, false // a steady clock may begin ahead by as much
-	// A small step back is waited out.
-	l.patience = 2*unit + 2*g.Lead() + slack
+	// A small step back is waited out, and a grant may begin ahead by the tolerance.
+	l.patience = p.tolerance + 2*unit + 2*g.Lead() + slack
 	for _, policy := range g.Rollback {
 		var limit string
 		var number int64

@@ -133,6 +133,7 @@ var regimes = map[Regime]regime{
 		draw: func(p *plan, r *rand.Rand) {
 			drawStrict(p, r)
 			p.strict = 0 // but for this
+			p.think = pick(r, 50*time.Millisecond, 300*time.Millisecond)
 		},
 	},
 }
