@@ -152,13 +152,13 @@ func TestNamesOfHistories(t *testing.T) {
 // processes that crash and pause, only strict pools are safe.
 func TestWhatIsNotPromisedIsFound(t *testing.T) {
 	found := map[string]int{}
-	for _, r := range playAll(t, fixed(40), Options{Regime: Unprotected}) {
+	for _, r := range playAll(t, fixed(80), Options{Regime: Unprotected}) {
 		if r.Finding != nil {
 			found[r.Finding.Kind]++
 		}
 	}
 	if found["duplicate"]+found["overlap"] < 3 {
-		t.Errorf("in 40 histories without protection were found: %v", found)
+		t.Errorf("in 80 histories without protection were found: %v", found)
 	}
 }
 
