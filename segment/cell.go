@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/store"
 )
 
 // A cell is a range that callers take from: each adds to its word, and what it
@@ -24,12 +23,12 @@ type cell struct {
 
 	// mark is where callers look whether a range is to be fetched; at most end.
 	// It is a hint, and nothing depends on when a caller sees it.
-	mark     atomic.Uint64
-	stride   uint64
-	end      uint64 // one above the last id
-	first    uint64
-	due      uint64 // from here on the next range should be at hand
-	revision store.Revision
+	mark   atomic.Uint64
+	stride uint64
+	end    uint64 // one above the last id
+	first  uint64
+	due    uint64 // from here on the next range should be at hand
+	whole  Range
 }
 
 // sealed marks a word out of use: not below any end, and far from wrapping. An
@@ -49,7 +48,7 @@ const (
 // its ids is left.
 func newCell(r Range, ahead float64) *cell {
 	c := &cell{
-		first: uint64(r.First), end: uint64(r.Last()) + 1, stride: uint64(r.Stride), revision: r.revision,
+		first: uint64(r.First), end: uint64(r.Last()) + 1, stride: uint64(r.Stride), whole: r,
 	}
 	used := min(int64(float64(r.Count)*(1-ahead)), r.Count-1)
 	c.due = c.first + uint64(used)*c.stride
@@ -88,7 +87,9 @@ func (c *cell) from(word uint64) Range {
 	if count == 0 {
 		return Range{}
 	}
-	return Range{First: firn.ID(word), Count: count, Stride: int64(c.stride), revision: c.revision}
+	r := c.whole
+	r.First, r.Count = firn.ID(word), count
+	return r
 }
 
 // used returns how many ids have been claimed.

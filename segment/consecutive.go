@@ -41,7 +41,7 @@ func (n *Name) Consecutive(ctx context.Context, count int) (Range, error) {
 		if uint64(r.Last()) >= c.mark.Load() {
 			n.look(c)
 		}
-		r.revision = 0
+		r = r.plain()
 		return r, nil
 	}
 	return n.rowSlowly(ctx, int64(count))
@@ -81,7 +81,7 @@ func (n *Name) rowSlowly(ctx context.Context, count int64) (Range, error) {
 	r, short := w.got, w.err
 	n.mu.Unlock()
 	if r.Count > 0 { // also for a caller who was about to leave
-		r.revision = 0
+		r = r.plain()
 		return r, nil
 	}
 	return Range{}, errors.Join(err, short)
@@ -173,7 +173,7 @@ func (n *Name) rowAtHand(ctx context.Context, count int64) (Range, error) {
 	if fetch {
 		n.all.enqueue(n)
 	}
-	r.revision = 0
+	r = r.plain()
 	return r, err
 }
 
@@ -216,7 +216,7 @@ func (n *Name) startRow(c *cell, i int, count uint64) Range {
 	rest := c.seal()
 	n.spent += c.count(c.first) - rest.Count
 	if i == 0 && rest.Count > 0 && follows(rest, run) {
-		run.First, run.Count = rest.First, run.Count+rest.Count
+		run = run.after(rest)
 	}
 	made := newCell(run, n.all.cfg.Ahead)
 	n.chain = append(n.chain[:0], n.chain[next:]...)
@@ -231,8 +231,7 @@ func (n *Name) startRow(c *cell, i int, count uint64) Range {
 func (n *Name) join(i int) (run Range, next int) {
 	run = n.chain[i]
 	for next = i + 1; next < len(n.chain) && follows(run, n.chain[next]); next++ {
-		run.Count += n.chain[next].Count
-		run.revision = n.chain[next].revision
+		run = n.chain[next].after(run)
 	}
 	return run, next
 }

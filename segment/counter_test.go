@@ -73,6 +73,25 @@ func TestNobodyGivesARangeBackToBelowWhatACounterWasRaisedTo(t *testing.T) {
 			t.Errorf("the first id of a new process is %d, %v", id, err)
 		}
 	})
+	t.Run("by one that has fetched again since, without a gap", func(t *testing.T) {
+		w := newWorld(t, 1)
+		early := w.open(steps(100, 100))
+		n := w.name(early, "orders")
+		w.mustTake(n, 10)
+		w.stage.settle()
+		if _, err := segment.RaiseCounter(t.Context(), w.mem, "orders", 50, whole); err != nil {
+			t.Fatal(err)
+		}
+		w.mustTake(n, 15) // it goes on with what it holds, and fetches ahead
+		w.stage.settle()
+		if before, err := segment.ReadCounter(t.Context(), w.mem, "orders"); err != nil || before.Next != 201 {
+			t.Fatalf("the next range was not fetched: %+v, %v", before, err)
+		}
+		w.close(early)
+		if after, err := segment.ReadCounter(t.Context(), w.mem, "orders"); err != nil || after.Next != 101 {
+			t.Errorf("it stood at 101 when it was raised, and is given back to %d, %v", after.Next, err)
+		}
+	})
 	t.Run("by one that is further itself", func(t *testing.T) {
 		w := newWorld(t, 1)
 		n := w.orders(steps(100, 100), func(c *segment.Config) { c.Start = 5000 })

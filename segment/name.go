@@ -125,7 +125,7 @@ func (n *Name) Take(ctx context.Context, count int) (Range, error) {
 		if uint64(r.Last()) >= c.mark.Load() {
 			n.look(c)
 		}
-		r.revision = 0
+		r = r.plain()
 		return r, nil
 	}
 	return n.takeSlowly(ctx, want)
@@ -168,7 +168,7 @@ func (n *Name) takeSlowly(ctx context.Context, count uint64) (Range, error) {
 		n.others--
 		n.mu.Unlock()
 	}
-	r.revision = 0
+	r = r.plain()
 	return r, err
 }
 
@@ -425,7 +425,7 @@ const beyondPause = time.Minute
 
 // stop ends issuing, wakes all who wait, and returns the unused end of what was
 // fetched last: the last range, and those before it that it follows without a
-// gap.
+// gap, unless somebody else wrote the counter in between.
 func (n *Name) stop() Range {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -445,11 +445,10 @@ func (n *Name) stop() Range {
 	}
 	unused := held[len(held)-1]
 	for _, r := range slices.Backward(held[:len(held)-1]) {
-		if r.Stride != unused.Stride || r.Last()+firn.ID(r.Stride) != unused.First {
+		if !follows(r, unused) {
 			break
 		}
-		unused.First = r.First
-		unused.Count += r.Count
+		unused = unused.after(r)
 	}
-	return unused
+	return unused.returnable()
 }

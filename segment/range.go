@@ -15,7 +15,11 @@ type Range struct {
 	Count  int64
 	Stride int64
 
-	revision store.Revision // of the write that this range came from, for giving it back
+	// For giving back what is left of it: the write that this range came from, the one
+	// that it replaced, and the first id that may be given back. Ids below that were
+	// fetched before somebody else wrote the counter, to raise it perhaps.
+	revision, over store.Revision
+	least          firn.ID
 }
 
 // Len returns how many ids the range holds.
@@ -77,6 +81,26 @@ func (r Range) check() error {
 		return fmt.Errorf("%w: a range of %d ids from %d, which is empty or ends above %d", ErrSource, r.Count, r.First, firn.MaxID)
 	}
 	return nil
+}
+
+// after returns a range that goes on where another ends, together with that.
+func (r Range) after(before Range) Range {
+	if r.revision != 0 && r.over == before.revision {
+		r.least = before.least
+	}
+	r.First, r.Count, r.over = before.First, before.Count+r.Count, before.over
+	return r
+}
+
+// plain is the range as callers have it: its ids alone.
+func (r Range) plain() Range { return Range{First: r.First, Count: r.Count, Stride: r.Stride} }
+
+// returnable returns the part of a range that may be given back.
+func (r Range) returnable() Range {
+	if below := int64(r.least-r.First) / max(r.Stride, 1); r.First < r.least {
+		r.First, r.Count = r.least, max(r.Count-below, 0)
+	}
+	return r
 }
 
 // upTo returns the part of a range that is not above last.

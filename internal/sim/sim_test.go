@@ -152,13 +152,17 @@ func TestNamesOfHistories(t *testing.T) {
 // processes that crash and pause, only strict pools are safe.
 func TestWhatIsNotPromisedIsFound(t *testing.T) {
 	found := map[string]int{}
-	for _, r := range playAll(t, fixed(80), Options{Regime: Unprotected}) {
+	n, least := 160, 5
+	if raced {
+		n, least = 40, 1
+	}
+	for _, r := range playAll(t, fixed(n), Options{Regime: Unprotected}) {
 		if r.Finding != nil {
 			found[r.Finding.Kind]++
 		}
 	}
-	if found["duplicate"]+found["overlap"] < 3 {
-		t.Errorf("in 80 histories without protection were found: %v", found)
+	if found["duplicate"]+found["overlap"] < least {
+		t.Errorf("in %d histories without protection were found: %v", n, found)
 	}
 }
 
@@ -170,7 +174,7 @@ func TestTheUsualDesignRepeatsItself(t *testing.T) {
 			stricken++
 		}
 	}
-	if stricken < 20 || stricken == 60 || ids < 300_000 {
+	if stricken < 20 || stricken == 60 || ids < 200_000 {
 		t.Errorf("duplicates in %d of 60 histories, with %d ids", stricken, ids)
 	}
 }

@@ -90,7 +90,7 @@ var mutants = []mutant{
 	{
 		name: "a renewal may lower the fence", regime: sim.Durable,
 		edits: []edit{
-			{"lease/core.go", "\t\tm.fence = max(h.fence, wish)\n\t\tm.write = m.fence > h.fence\n", "\t\tm.fence = wish\n\t\tm.write = m.fence != h.fence\n"},
+			{"lease/core.go", "\t\tm.fence = max(h.fence, wish)\n\t\tif m.write = m.fence > h.fence; m.write {", "\t\tm.fence = wish\n\t\tif m.write = m.fence != h.fence; false {"},
 		},
 		harmless: "one is due only when half of the window is left, and asks for a whole one",
 	},
@@ -243,7 +243,7 @@ var mutants = []mutant{
 	{
 		name: "who finds its ticks granted to another goes on", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/lease.go", "if errors.Is(cause, ErrOverlap) {", "if cause == nil {"},
+			{"lease/lease.go", "if errors.Is(cause, ErrOverlap) && l.gen.Halt(lost.Worker) {", "if cause == nil {"},
 		},
 	},
 	{
@@ -305,7 +305,7 @@ var mutants = []mutant{
 	{
 		name: "a strict renewal reaches further than newcomers wait", regime: sim.Strict,
 		edits: []edit{
-			{"lease/holding.go", "wish = s.rules.bounded(now.fence(h.after, s.cfg.Layout), now.Now)", "wish = now.fence(h.after, s.cfg.Layout)"},
+			{"lease/holding.go", "wish, clockErr = s.bounded(now.fence(h.after, s.cfg.Layout), here)", "wish = now.fence(h.after, s.cfg.Layout)"},
 		},
 	},
 	{
