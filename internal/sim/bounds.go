@@ -14,8 +14,8 @@ import (
 const slack = 2 * time.Second
 
 // switchPatience is how long a call may wait for another worker, where the policy
-// switch takes one.
-const switchPatience = 40 * time.Second
+// switch takes one: for holders that the store may have forgotten, twice, and for the store.
+func (p *plan) switchPatience() time.Duration { return 2*p.grace() + 20*time.Second }
 
 // bounds says how long calls may take under a configuration, and how far the times in
 // ids may be from the clock.
@@ -23,8 +23,8 @@ func (l *life) bounds(c *lease.Config, p *plan) {
 	g := &c.Generator
 	unit := p.layout.Unit()
 	l.lead, l.lag = 2*g.Lead()+3*unit, false // a steady clock may begin ahead by as much
-	// A small step back is waited out.
-	l.patience = 2*unit + 2*g.Lead() + slack
+	// A small step back is waited out, and a grant may begin ahead by the tolerance.
+	l.patience = p.tolerance + 2*unit + 2*g.Lead() + slack
 	for _, policy := range g.Rollback {
 		var limit string
 		var number int64
@@ -37,7 +37,7 @@ func (l *life) bounds(c *lease.Config, p *plan) {
 			}
 			l.patience += time.Duration(number) * d
 		case "switch":
-			l.patience += switchPatience
+			l.patience += p.switchPatience()
 		case "ahead":
 			scan(settings, &number)
 			l.lead += time.Duration(number) * unit
@@ -99,7 +99,7 @@ func (o *oracle) time(l *life, id firn.ID, tick firn.Tick) {
 	now := w.trueTick()
 	if tick > now+1 && l.lead >= 0 && !w.Rival {
 		m.most = max(m.most, m.offset())
-		if most := w.tickAt(w.now + m.most + int64(l.lead+l.lead/16)); tick > most {
+		if most := w.tickAt(w.now + m.most + int64(l.lead+l.lead/16+5*time.Millisecond)); tick > most {
 			o.find("time", m, "id %s is %d ticks ahead of the true time, at most %d are to be", o.show(id), tick-now, most-now)
 		}
 	}

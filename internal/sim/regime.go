@@ -48,6 +48,9 @@ var (
 	losses = []kind{wipe, restore, evict}
 )
 
+// losing are a loss and a holder that does not notice.
+var losing = [][2]kind{{evict, cutOff}, {wipe, cutOff}, {evict, pause}, {restore, cutOff}, {fork, cutOff}}
+
 // regimes is the table: what is played, under which faults, and what is promised.
 var regimes = map[Regime]regime{
 	// The store keeps what it confirmed; of what it did not confirm it loses what it
@@ -92,7 +95,7 @@ var regimes = map[Regime]regime{
 		process: "firn",
 		faults: slices.Concat([]kind{backStep, forwardStep, hourStep}, processFaults,
 			[]kind{cutOff, outage, slow, hang, lostRequest, lostAnswer, refused, echo}, serverFaults, losses, []kind{takeBack}),
-		pairs: [][2]kind{{evict, cutOff}, {wipe, cutOff}, {evict, pause}, {restore, cutOff}, {fork, cutOff}},
+		pairs: losing,
 		draw:  drawStrict,
 	},
 	// Segments and sequences over a store that keeps what it confirmed. Promised: no
@@ -130,9 +133,11 @@ var regimes = map[Regime]regime{
 		process: "firn",
 		faults: slices.Concat([]kind{backStep, forwardStep, hourStep}, processFaults,
 			[]kind{cutOff, outage, slow, hang, lostRequest, lostAnswer, refused, echo}, serverFaults, losses, []kind{takeBack}),
+		pairs: losing,
 		draw: func(p *plan, r *rand.Rand) {
 			drawStrict(p, r)
 			p.strict = 0 // but for this
+			p.think = pick(r, 50*time.Millisecond, 300*time.Millisecond)
 		},
 	},
 }

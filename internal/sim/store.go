@@ -131,7 +131,7 @@ func (s *register) promote() bool {
 // there is no such time: those would be two stores, and strict pools do not help.
 func (s *register) fork(d int64, r *rand.Rand) {
 	w := s.w
-	if !s.promote() {
+	if s.noticing() || !s.promote() {
 		return
 	}
 	if w.plan.async {
@@ -166,11 +166,18 @@ func (s *register) endFork() {
 	s.old = nil
 }
 
+// noticing reports whether newcomers wait for living holders to notice a loss.
+func (s *register) noticing() bool {
+	w := s.w
+	return w.plan.regime == Reasserted && s.lost > 0 && w.now-s.lost < 2*int64(w.plan.grace())
+}
+
 // spared reports whether the store is not to lose anything now: where newcomers wait for
-// living holders, what they wait for must not be lost a second time meanwhile, in silence.
+// living holders, what they wait for must not be lost a second time meanwhile, in silence,
+// and holders must not be on the other side of a fork.
 func (s *register) spared(newLife bool) bool {
 	w := s.w
-	if w.plan.regime == Reasserted && !newLife && s.lost > 0 && w.now-s.lost < 2*int64(w.plan.grace()) {
+	if !newLife && s.noticing() || w.plan.regime == Reasserted && s.old != nil {
 		return true
 	}
 	s.lost = max(w.now, 1)
