@@ -42,7 +42,7 @@ func (s Slot) holder() string {
 
 // claim moves the slot's fence forward and so takes it.
 func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.Grant, error) {
-	h, err := s.begin(slot, ask)
+	h, err := s.begin(slot, ask, pool.from)
 	if err != nil {
 		return firn.Grant{}, err
 	}
@@ -58,7 +58,7 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 				return nil, err
 			}
 		}
-		return s.encode(h, &over, false)
+		return s.encode(move{holding: h}, &over)
 	})
 	switch {
 	case err == nil:
@@ -83,22 +83,15 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 	if !errors.Is(err, errAgain) {
 		err = fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err)
 	}
-	if slot.revision == 0 {
-		// Giving it back would say that nobody has used it, which is not known of
-		// a store that may have been wiped. It stays unused until the fence.
-		s.forget(h)
-		return firn.Grant{}, err
-	}
 	return firn.Grant{}, errors.Join(err, s.unclaim(ctx, h, slot.Fence))
 }
 
-// begin decides what is claimed of a slot.
-func (s *Slots) begin(slot Slot, ask Ask) (holding, error) {
+// begin decides what is claimed of a slot, above a tick.
+func (s *Slots) begin(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	above := firn.Tick(-1)
 	if before, ok := s.starts[slot.Worker]; ok {
-		above = before + 1 // no two claims of a worker here begin alike: see holding
+		above = max(above, before+1) // no two claims of a worker here begin alike: see holding
 	}
 	h, err := s.rules.claim(slot, ask, above)
 	if err == nil {
@@ -163,10 +156,10 @@ func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, 
 	return m.holding, nil
 }
 
-// unclaim gives back a slot under which nothing was issued. It does so in a time
-// of its own, as what is wrong may be that ctx has ended.
+// unclaim gives back a slot under which nothing was issued, as it was. It does so in a
+// time of its own, as what is wrong may be that ctx has ended.
 func (s *Slots) unclaim(ctx context.Context, h holding, fence firn.Tick) error {
-	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), s.cfg.Time, callTimeout)
+	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), s.cfg.Time, s.cfg.Patience)
 	defer cancel()
 	return s.giveBack(ctx, h, fence)
 }

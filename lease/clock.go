@@ -15,9 +15,10 @@ import (
 type reading struct {
 	wall time.Time
 	mono time.Duration
+	off  time.Duration // by how much the store's clock may be ahead of wall, as far as is known
 }
 
-func (s *Slots) read() reading { return reading{s.cfg.Time.Wall(), s.cfg.Time.Monotonic()} }
+func (s *Slots) read() reading { return reading{wall: s.cfg.Time.Wall(), mono: s.cfg.Time.Monotonic()} }
 
 // wall returns the present as it follows from a reading.
 func (s *Slots) wall(from reading) time.Time {
@@ -43,14 +44,16 @@ func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 	here := s.read()
 	half := (here.mono - before) / 2
 	offset := here.wall.Add(-half).Sub(there)
-	if offset.Abs() <= s.cfg.Tolerance && offset.Abs()+half > s.cfg.Tolerance {
+	switch {
+	case offset.Abs()+half <= s.cfg.Tolerance:
+		here.off = half - offset
+		return s.check(here), nil
+	case offset.Abs() <= s.cfg.Tolerance:
 		return here, fmt.Errorf("lease: %w: the store's clock took %v to answer, so that nothing within the tolerance of %v can be told of the clock here",
 			store.ErrUnavailable, 2*half, s.cfg.Tolerance)
-	}
-	if offset.Abs()+half > s.cfg.Tolerance {
+	default:
 		return here, &ClockError{Here: here.wall, There: there, Whose: "the store's", Tolerance: s.cfg.Tolerance}
 	}
-	return s.check(here), nil
 }
 
 // check notes a reading that was found right.

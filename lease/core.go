@@ -37,9 +37,6 @@ type holding struct {
 	fence  firn.Tick
 	since  time.Time
 	over   store.Revision // what the claim replaced; 0: nothing
-	// alarmed: the store had less than was confirmed, and newcomers are yet to be
-	// held off: see Slots.alarm.
-	alarmed bool
 	// overlap is why the worker was lost, if another may have been granted ticks of
 	// it: it is kept until the last tick used is written.
 	overlap error
@@ -48,8 +45,9 @@ type holding struct {
 // A move is what a holder writes.
 type move struct {
 	holding
+	free   bool // it is given back
 	write  bool // else what was found is as it should be
-	forgot bool // the store had less than was confirmed
+	forgot bool // the store has less than was confirmed
 }
 
 // stand decides about a slot that is held: found is what the store has, nil if nothing;
@@ -58,7 +56,7 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 	if r.ended(h.fence, now) {
 		return move{}, r.lost(h, "its fence has passed, or will within the margin of clocks, and the pool is strict")
 	}
-	m := move{holding: h}
+	m := move{holding: h, forgot: r.forgot(h, found)}
 	switch {
 	case (found == nil || found.revision == h.over) && h.fence < now:
 		// Another may have been granted the worker since, and the store have
@@ -66,7 +64,7 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 		// others may be granted what is held, and that must end at once.
 		return m, fmt.Errorf("%w: %w", ErrOverlap, r.lost(h, "its slot has vanished after its fence"))
 	case found == nil, found.revision == h.over:
-		m.write, m.forgot = true, true // as before the claim, and nobody has written since
+		m.write = true // as before the claim, and nobody has written since
 	case found.Owner == r.token && found.after > h.after:
 		// Claimed again here, for a switch, by a claim that may not be noted yet.
 		return m, r.lost(h, fmt.Sprintf("it was claimed again here from tick %d on", found.after+1))
@@ -75,7 +73,7 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 	case found.Fence < h.fence:
 		// An older copy: until the store has the fence again, the slot looks idle
 		// too early.
-		m.write, m.forgot = true, true
+		m.write = true
 	default:
 		m.fence = max(h.fence, wish)
 		if m.write = m.fence > h.fence; m.write {
@@ -85,10 +83,23 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 	return m, nil
 }
 
+// forgot reports whether the store has less of a slot than was confirmed to its holder:
+// what was there before, an older copy, or another grant of the same ticks.
+func (r *rules) forgot(h holding, found *Slot) bool {
+	switch {
+	case found == nil, found.revision == h.over:
+		return true
+	case found.Owner == r.token:
+		return !found.Free && found.after == h.after && found.Fence < h.fence
+	default:
+		return found.after < h.fence && found.after != noFence
+	}
+}
+
 // taken says why a slot that has another owner, or none, is lost.
 func (r *rules) taken(h holding, found *Slot) error {
 	switch {
-	case found.after != noFence && found.after < h.fence:
+	case r.forgot(h, found):
 		return fmt.Errorf("%w: %w", ErrOverlap, r.lost(h, fmt.Sprintf("it was claimed by %s from tick %d on, and is held here up to tick %d",
 			found.holder(), found.after+1, h.fence)))
 	case found.Free:
@@ -107,7 +118,7 @@ func (r *rules) lost(h holding, why string) error {
 // the store was set back, so that the other's grant begins below that tick, or would.
 // No slot says less than what was used, so that grant ends too.
 func (r *rules) leave(h holding, found *Slot, last firn.Tick) move {
-	m := move{holding: h}
+	m := move{holding: h, free: true, forgot: r.forgot(h, found)}
 	m.fence = min(h.fence, last)
 	switch {
 	case found == nil, found.Owner == r.token && found.after <= h.after:
@@ -124,7 +135,7 @@ func (r *rules) leave(h holding, found *Slot, last firn.Tick) move {
 // above a tick.
 func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	h := holding{worker: slot.Worker, over: slot.revision, after: max(slot.Fence, above)}
-	if slot.revision == 0 && !r.trusting {
+	if slot.Fence < 0 && !r.trusting {
 		// The store may have forgotten a holder who is gone. Ids that run further
 		// ahead of the clock than this have run there elsewhere.
 		h.after = max(h.after, min(ask.From-1, ask.Now+r.ticks(r.tolerance)))
@@ -186,7 +197,7 @@ func (r *rules) ended(fence, now firn.Tick) bool {
 // beyond reports whether a fence lies further ahead than any holder of this strict pool
 // may have moved it: a claim that still waits, by a clock that is ahead.
 func (r *rules) beyond(fence, now firn.Tick) bool {
-	return r.strict > 0 && fence > now+r.ticks(r.strict+r.margin())+1+r.reach()
+	return r.strict > 0 && fence > now+r.ticks(r.strict+r.margin())+2+r.reach()
 }
 
 func (r *rules) ticks(d time.Duration) firn.Tick { return firn.Tick(d / r.layout.Unit()) }
@@ -199,9 +210,9 @@ func (r *rules) covers(window, lead time.Duration) error {
 	}
 	// A worker is given up a margin before its fence, and renewed between a half and a
 	// quarter of the window before it.
-	if least := 4*r.margin() + r.layout.Unit(); window < least {
+	if least := 4 * (r.margin() + r.layout.Unit()); window < least {
 		return &firn.RangeError{What: "window", Value: window.String(), Min: least.String(), Max: maxWindow.String(),
-			Where: "in a strict pool it must be sixteen times the tolerance of clocks and a unit"}
+			Where: "in a strict pool it must be sixteen times the tolerance of clocks and four units"}
 	}
 	if least := window + lead + r.margin() + 2*r.layout.Unit(); r.strict < least {
 		return &firn.RangeError{What: "strict wait", Value: r.strict.String(), Min: least.String(), Max: (2 * maxWindow).String(),

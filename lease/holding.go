@@ -75,12 +75,7 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 		s.forget(h)
 		return held, fmt.Errorf("%w (pool %q)", s.rules.lost(h, "it was renewed too late for a strict pool"), s.cfg.Pool)
 	}
-	m.alarmed = m.alarmed || m.forgot
-	s.change(h, func(h *holding) { h.fence, h.alarmed = max(h.fence, m.fence), m.alarmed })
-	if m.alarmed {
-		s.cfg.Log.Warn("the store had less than it had confirmed, newcomers are made to wait", "pool", s.cfg.Pool, "worker", held.Worker)
-		clockErr = errors.Join(s.alarm(ctx, h), clockErr)
-	}
+	s.change(h, func(h *holding) { h.fence = max(h.fence, m.fence) })
 	if clockErr == nil {
 		held.Through = max(held.Through, m.fence)
 	}
@@ -96,21 +91,27 @@ func (s *Slots) bounded(fence firn.Tick, here reading) (firn.Tick, error) {
 	return s.rules.bounded(fence, now), err
 }
 
-// move writes what decide says about a slot, and returns it once that is confirmed.
+// move writes what decide says about a slot, and returns it once that is confirmed. Where
+// the store has less than it had confirmed, newcomers are made to wait first: one that
+// finds the slot written again is to find the pool closed, as other holders may not have
+// noticed yet.
 func (s *Slots) move(ctx context.Context, reg *register.Register, decide func(found *Slot) (move, error)) (m move, err error) {
-	forgot := false
+	alarmed := false
 	_, err = reg.Update(ctx, func(entry store.Entry) ([]byte, error) {
 		found, err := s.parse(entry)
-		if err != nil {
+		if err == nil {
+			m, err = decide(found)
+		}
+		if err == nil && m.forgot && !alarmed {
+			s.cfg.Log.Warn("the store has less than it had confirmed: newcomers are made to wait", "pool", s.cfg.Pool, "worker", m.worker)
+			err = s.alarm(ctx)
+			alarmed = err == nil
+		}
+		if err != nil || !m.write {
 			return nil, err
 		}
-		if m, err = decide(found); err != nil || !m.write {
-			return nil, err
-		}
-		forgot = m.forgot || forgot && reg.Ours() // unless it was an old reading
-		return s.encode(m.holding, found, false)
+		return s.encode(m, found)
 	})
-	m.forgot = forgot
 	return m, err
 }
 
@@ -127,17 +128,7 @@ func (s *Slots) Release(ctx context.Context, held firn.Grant, last firn.Tick) er
 
 // giveBack moves the fence of a slot held back to a tick.
 func (s *Slots) giveBack(ctx context.Context, h holding, last firn.Tick) error {
-	_, err := s.slot(h.worker).Update(ctx, func(entry store.Entry) ([]byte, error) {
-		found, err := s.parse(entry)
-		if err != nil {
-			return nil, err
-		}
-		m := s.rules.leave(h, found, last)
-		if !m.write {
-			return nil, nil
-		}
-		return s.encode(m.holding, found, true)
-	})
+	_, err := s.move(ctx, s.slot(h.worker), func(found *Slot) (move, error) { return s.rules.leave(h, found, last), nil })
 	if err != nil {
 		return fmt.Errorf("lease: release worker %d of pool %q (it stays held until its fence, %s): %w",
 			h.worker, s.cfg.Pool, s.cfg.Layout.Time(h.fence).Format(timeFormat), err)
@@ -186,19 +177,22 @@ func (s *Slots) slot(worker int64) *register.Register {
 	return s.register(slotKey(s.cfg.Pool, s.cfg.Layout, s.cfg.Datacenter, worker))
 }
 
-// parse reads what a slot's key has: nil if nothing.
+// parse reads what a slot's key has: nil if nothing, or no more than that.
 func (s *Slots) parse(entry store.Entry) (*Slot, error) {
 	if entry.Revision == 0 {
 		return nil, nil
 	}
 	found := &Slot{Datacenter: s.cfg.Datacenter}
-	return found, found.read(entry)
+	if err := found.read(entry); err != nil || found.blank() {
+		return nil, err
+	}
+	return found, nil
 }
 
 // encode makes a slot's record, numbered above the one that it replaces, so that the
 // writes of a slot go up from owner to owner, and an older copy can be told from a newer
 // one without anybody's clock.
-func (s *Slots) encode(h holding, over *Slot, free bool) ([]byte, error) {
+func (s *Slots) encode(m move, over *Slot) ([]byte, error) {
 	s.mu.Lock()
 	if over != nil {
 		s.writes = max(s.writes, over.write)
@@ -207,8 +201,8 @@ func (s *Slots) encode(h holding, over *Slot, free bool) ([]byte, error) {
 	n := s.writes
 	s.mu.Unlock()
 	return encode(slotRecord{
-		After: h.after, Fence: h.fence, Until: s.cfg.Layout.Time(h.fence), Free: free,
+		After: m.after, Fence: m.fence, Until: s.cfg.Layout.Time(m.fence), Free: m.free,
 		Owner: s.rules.token, Write: n, Host: s.cfg.Host, PID: s.cfg.PID,
-		Since: h.since, At: s.cfg.Time.Wall().UTC(),
+		Since: m.since, At: s.cfg.Time.Wall().UTC(),
 	})
 }

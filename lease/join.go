@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 )
 
@@ -36,7 +37,7 @@ func (s *Slots) join(ctx context.Context) (Pool, reading, error) {
 	s.mu.Lock()
 	s.grace = max(s.grace, pool.Grace)
 	s.mu.Unlock()
-	todo, err := s.rules.enter(pool, found, s.notices(), now, s.wall(here))
+	todo, err := s.rules.enter(pool, found, s.notices(), now, here)
 	if err != nil || !todo.write {
 		return pool, here, err
 	}
@@ -80,20 +81,18 @@ func (s *Slots) writePool(ctx context.Context, over store.Revision, record poolR
 }
 
 // alarm makes newcomers wait, since the store had less than was confirmed to a holder
-// here: it may have forgotten others too.
-func (s *Slots) alarm(ctx context.Context, h holding) error {
+// here: it may have forgotten others too. It writes over a pool that is closed as well:
+// who waits for it to open may have begun before this loss.
+func (s *Slots) alarm(ctx context.Context) error {
+	ctx, cancel := turns.WithTimeout(ctx, s.cfg.Time, s.cfg.Patience)
+	defer cancel()
 	reg := s.register(poolKey(s.cfg.Pool))
 	_, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
-		if found.Revision == 0 {
-			e, err := s.rules.enter(Pool{}, false, s.notices(), 0, s.cfg.Time.Wall())
-			if err != nil {
-				return nil, err
-			}
-			e.Open = false
-			return encode(e.poolRecord)
-		}
 		p := Pool{Name: s.cfg.Pool}
-		if err := p.read(found); err != nil || !p.Open {
+		if found.Revision == 0 {
+			return encode(s.rules.closed(s.notices(), s.cfg.Time.Wall()))
+		}
+		if err := p.read(found); err != nil {
 			return nil, err
 		}
 		record := p.record()
@@ -101,9 +100,8 @@ func (s *Slots) alarm(ctx context.Context, h holding) error {
 		return encode(record)
 	})
 	if err != nil {
-		return fmt.Errorf("lease: make newcomers to pool %q wait: %w", s.cfg.Pool, err)
+		return fmt.Errorf("make newcomers wait: %w", err)
 	}
-	s.change(h, func(h *holding) { h.alarmed = false })
 	return nil
 }
 
@@ -116,20 +114,21 @@ func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
 		s.cfg.Log.Warn("the store has another life than the pool was opened in: it may have forgotten holders", "pool", s.cfg.Pool, "was", *pool.life, "is", life)
 		return s.writePool(ctx, pool.revision, record)
 	}
-	asked := s.cfg.Time.Monotonic()
-	entry, err := s.cfg.Store.Get(ctx, poolKey(s.cfg.Pool))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	if took := s.cfg.Time.Monotonic() - asked; took > s.cfg.Patience {
+	for range maxTries {
+		asked := s.cfg.Time.Monotonic()
+		entry, err := s.cfg.Store.Get(ctx, poolKey(s.cfg.Pool))
+		switch {
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			return err
+		case entry.Revision != pool.revision: // 0 if it is gone
+			return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)
+		case s.cfg.Time.Monotonic()-asked <= s.cfg.Patience:
+			return nil
+		}
 		// The store may have forgotten the claim since, and others have waited for this
 		// process to notice: from here on it is a holder, whose calls are that short.
-		return fmt.Errorf("the record of pool %q took %v to read: %w", s.cfg.Pool, took, errAgain)
 	}
-	if entry.Revision != pool.revision { // 0 if it is gone
-		return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)
-	}
-	return nil
+	return fmt.Errorf("%w: the record of pool %q took longer than %v to read", store.ErrUnavailable, s.cfg.Pool, s.cfg.Patience)
 }
 
 // latest returns the present tick as it follows from a reading, and by the wall clock if

@@ -76,6 +76,7 @@ type Lease struct {
 	state   State
 	spare   map[int64]firn.Grant // granted for a switch that is not installed yet
 	closing bool
+	settled context.CancelFunc // ends the search for another worker, once there is one
 
 	told ending // of the background's
 
@@ -200,12 +201,13 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	if _, err := firn.NewLeased(check, firn.Grant{After: -1, Through: 0}); err != nil {
 		return nil, err
 	}
-	now, err := g.Layout.Tick(g.Time.Wall())
+	wall := g.Time.Wall() // once: in between the process may have stood still
+	now, err := g.Layout.Tick(wall)
 	if err != nil {
 		return nil, err
 	}
 	ask := Ask{Now: now, From: now, Window: window}
-	if lead, err := g.Layout.Tick(g.Time.Wall().Add(g.Lead())); err == nil {
+	if lead, err := g.Layout.Tick(wall.Add(g.Lead())); err == nil {
 		ask.From = min(lead+1, g.Layout.MaxTick())
 	}
 	if g.Clock == firn.Virtual {
@@ -431,7 +433,17 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	}
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, patience)
 	defer cancel()
+	l.mu.Lock()
+	l.settled = cancel
+	moved := l.grant.Worker != lost.Worker
+	l.mu.Unlock()
+	if moved {
+		return
+	}
 	grant, err := l.other(ctx, ask)
+	if errors.Is(ctx.Err(), context.Canceled) && err != nil {
+		return // there is another already, or the lease ends
+	}
 	if err != nil {
 		l.failed("take another worker", lost.Worker, err)
 		return
@@ -498,6 +510,9 @@ func (l *Lease) retired(old, worker int64, last firn.Tick) {
 	defer l.mu.Unlock()
 	if l.grant.Worker == old {
 		l.left = append(l.left, farewell{l.grant, last})
+	}
+	if l.settled != nil {
+		l.settled() // the new one is to be looked at, as newcomers expect
 	}
 	if grant, ok := l.spare[worker]; ok {
 		l.grant = grant

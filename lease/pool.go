@@ -18,19 +18,24 @@ type entrance struct {
 	poolRecord
 }
 
+// closed is the record of a pool that is new.
+func (r *rules) closed(grace time.Duration, wall time.Time) poolRecord {
+	return poolRecord{Layout: r.layout.String(), Made: wall.UTC(), Strict: durationOf(r.strict), Grace: durationOf(grace)}
+}
+
 // enter decides that from the pool as it was listed; found is false without a record.
-func (r *rules) enter(p Pool, found bool, grace time.Duration, now firn.Tick, wall time.Time) (entrance, error) {
+func (r *rules) enter(p Pool, found bool, grace time.Duration, now firn.Tick, here reading) (entrance, error) {
 	if !found {
-		return entrance{write: true, poolRecord: poolRecord{
-			Layout: r.layout.String(), Made: wall.UTC(), Open: r.trusting, Strict: durationOf(r.strict), Grace: durationOf(grace),
-		}}, nil
+		record := r.closed(grace, here.wall)
+		record.Open = r.trusting
+		return entrance{write: true, poolRecord: record}, nil
 	}
 	record := p.record()
 	if p.Layout != r.layout {
 		return entrance{}, &PoolError{Pool: p.Name, Have: "layout " + p.Layout.String(), Want: r.layout.String()}
 	}
 	if p.Strict != r.strict {
-		if err := r.mayChangeStrict(p, wall); err != nil {
+		if err := r.mayChangeStrict(p, here.wall); err != nil {
 			return entrance{}, err
 		}
 		record.Strict = durationOf(r.strict)
@@ -51,11 +56,16 @@ func (r *rules) enter(p Pool, found bool, grace time.Duration, now firn.Tick, wa
 		return entrance{write: true, poolRecord: record}, nil
 	case !p.Open:
 		record.Open = true
+		if !r.trusting { // over an embedded store all have one clock
+			record.From = max(p.from, now+r.ticks(here.off+r.tolerance)+1)
+		}
 		return entrance{write: true, wait: p.Grace, why: "the pool is new, or its store may have forgotten holders", poolRecord: record}, nil
 	}
 	if unreleased := p.unreleased(); unreleased > p.settled && !p.lives(now) {
-		record.Settled = unreleased
-		return entrance{write: true, wait: p.Grace, why: "nobody holds a worker, and some was never given back: the store may have been set back", poolRecord: record}, nil
+		// It is closed first, and opened over exactly that: a store that is set back to the
+		// same copy again, while this waits, is noticed.
+		record.Settled, record.Open = unreleased, false
+		return entrance{write: true, why: "nobody holds a worker, and some was never given back: the store may have been set back", poolRecord: record}, nil
 	}
 	return entrance{}, nil
 }

@@ -47,6 +47,9 @@ type poolRecord struct {
 	Grace string `json:"grace,omitempty"`
 	// Life is that of the store in which the pool is open. None: nobody has learnt it yet.
 	Life *string `json:"life,omitempty"`
+	// From is the tick after which all claims begin: whoever had left before newcomers waited,
+	// and is forgotten, used none later.
+	From firn.Tick `json:"from,string,omitempty"`
 	// Settled is the latest fence of slots that were never given back which was waited for.
 	Settled firn.Tick `json:"settled,string,omitempty"`
 }
@@ -119,6 +122,7 @@ type Pool struct {
 	Slots  []Slot        // in order; workers never used have none
 
 	life     *string
+	from     firn.Tick
 	settled  firn.Tick
 	revision store.Revision
 }
@@ -126,7 +130,7 @@ type Pool struct {
 // record is the pool's record as it was read.
 func (p *Pool) record() poolRecord {
 	return poolRecord{Layout: p.Layout.String(), Made: p.Made, Open: p.Open, Strict: durationOf(p.Strict),
-		Grace: durationOf(p.Grace), Life: p.life, Settled: p.settled}
+		Grace: durationOf(p.Grace), Life: p.life, From: p.from, Settled: p.settled}
 }
 
 // Inspect reads a pool; an error that is [store.ErrNotFound] says that nobody
@@ -197,7 +201,7 @@ func (p *Pool) read(e store.Entry) error {
 			return fmt.Errorf("%w: key %q: %w", ErrForeign, e.Key, err)
 		}
 	}
-	p.Made, p.Open, p.life, p.settled, p.revision = r.Made, r.Open, r.Life, r.Settled, e.Revision
+	p.Made, p.Open, p.life, p.from, p.settled, p.revision = r.Made, r.Open, r.Life, r.From, r.Settled, e.Revision
 	return nil
 }
 
@@ -228,6 +232,10 @@ func (s *Slot) read(e store.Entry) error {
 	s.revision = e.Revision
 	return nil
 }
+
+// blank reports whether the slot says no more than none would: it was claimed when there
+// was none, and given back unused. The store may still have forgotten one.
+func (s *Slot) blank() bool { return s.Free && s.Fence < 0 }
 
 // date says when the slot is free, by the layout of its pool: at the end of the tick
 // of its fence, which may be long after its beginning, that the record has. Without

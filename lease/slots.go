@@ -50,7 +50,7 @@ type SlotsConfig struct {
 	// off and so does not know. It must be no less than the longest window of the
 	// pool, its generators' lead, four times Tolerance and two units together, and all who
 	// join must have the same; the pool remembers it. Windows are then sixteen times
-	// Tolerance and a unit at least. It needs a store with a clock. Zero: no such wait.
+	// Tolerance and four units at least. It needs a store with a clock. Zero: no such wait.
 	Strict time.Duration
 
 	// Time is read for the wall clock and waited on. Default: [firn.SystemTime].
@@ -181,7 +181,7 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 			trusting: ok && embedded.Embedded(),
 		},
 		held: map[int64]holding{}, starts: map[int64]firn.Tick{},
-		checked: reading{cfg.Time.Wall(), cfg.Time.Monotonic()},
+		checked: reading{wall: cfg.Time.Wall(), mono: cfg.Time.Monotonic()},
 	}, nil
 }
 
@@ -269,7 +269,7 @@ func (s *Slots) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 // errMade: the pool's record was written; and errHeld: the fence of a pinned worker
 // was waited for.
 var (
-	errAgain = errors.New("others were quicker")
+	errAgain = fmt.Errorf("%w: others were quicker", store.ErrConflict)
 	errHeld  = fmt.Errorf("its fence was waited for: %w", errAgain)
 	errMade  = fmt.Errorf("the pool was made: %w", errAgain)
 )

@@ -71,7 +71,7 @@ func (s *Slots) lookFor(ctx context.Context, seen Slot) (Slot, error) {
 		return seen, err
 	}
 	found.date(s.cfg.Layout)
-	if !found.writtenAfter(seen) && found.Fence < seen.Fence {
+	if found.blank() || !found.writtenAfter(seen) && found.Fence < seen.Fence {
 		return seen, nil
 	}
 	return found, nil

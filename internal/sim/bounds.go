@@ -92,6 +92,9 @@ func (o *oracle) waited(l *life, what string, from start, most time.Duration) {
 	}
 }
 
+// leastGrace is how long newcomers wait at least for holders whose looks take no time.
+const leastGrace = 9 * time.Second
+
 // time compares the time in an id with the true time: it is no further ahead than
 // the clock ever was, with the lead of the generator.
 func (o *oracle) time(l *life, id firn.ID, tick firn.Tick) {
@@ -99,7 +102,11 @@ func (o *oracle) time(l *life, id firn.ID, tick firn.Tick) {
 	now := w.trueTick()
 	if tick > now+1 && l.lead >= 0 && !w.Rival {
 		m.most = max(m.most, m.offset())
-		if most := w.tickAt(w.now + m.most + int64(l.lead+l.lead/16+5*time.Millisecond)); tick > most {
+		lead := l.lead + l.lead/16 + 5*time.Millisecond
+		if w.plan.clock {
+			lead += max(0, w.plan.tolerance-leastGrace) // of a pool that was opened again
+		}
+		if most := w.tickAt(w.now + m.most + int64(lead)); tick > most {
 			o.find("time", m, "id %s is %d ticks ahead of the true time, at most %d are to be", o.show(id), tick-now, most-now)
 		}
 	}

@@ -135,7 +135,7 @@ func (p *plan) longestLook() time.Duration { return p.window / 4 }
 // slowestLook is by which newcomers wait, and grace how long at most: see
 // lease.SlotsConfig.
 func (p *plan) slowestLook() time.Duration { return max(p.look, 3*time.Second) }
-func (p *plan) grace() time.Duration       { return p.slowestLook() + 9*time.Second }
+func (p *plan) grace() time.Duration       { return p.slowestLook() + leastGrace }
 
 // drawFaults draws how often each kind strikes: in a small world few do.
 func (p *plan) drawFaults(r *rand.Rand, faults []kind) {

@@ -87,6 +87,9 @@ var regimes = map[Regime]regime{
 			} else {
 				p.never[hourStep] = true
 			}
+			if p.clock {
+				p.skew = pick(r, p.skew, p.tolerance*9/10)
+			}
 		},
 	},
 	// The pool is strict, and the store has clocks that are right to within the

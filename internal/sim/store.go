@@ -20,9 +20,9 @@ type register struct {
 	expires   map[string]int64
 	revisions int64 // never used again, whatever happens to the entries
 	lives     int
+	lost      int64 // when something was lost last
 	down      int64 // away until then
 	ambush    bool  // the store is wiped when what is about to be created is there already
-	lost      int64 // when something was lost last
 }
 
 func newRegister(w *world) *register {
@@ -166,27 +166,25 @@ func (s *register) endFork() {
 	s.old = nil
 }
 
-// noticing reports whether newcomers wait for living holders to notice a loss.
+// spared reports whether the store is not to lose anything now: where newcomers wait for
+// living holders, these must not be on the other side of a fork.
+func (s *register) spared() bool {
+	if s.w.plan.regime == Reasserted && s.old != nil {
+		return true
+	}
+	s.lost = max(s.w.now, 1)
+	return false
+}
+
+// noticing reports whether holders may yet have to reach the store, to notice a loss.
 func (s *register) noticing() bool {
 	w := s.w
 	return w.plan.regime == Reasserted && s.lost > 0 && w.now-s.lost < 2*int64(w.plan.grace())
 }
 
-// spared reports whether the store is not to lose anything now: where newcomers wait for
-// living holders, what they wait for must not be lost a second time meanwhile, in silence,
-// and holders must not be on the other side of a fork.
-func (s *register) spared(newLife bool) bool {
-	w := s.w
-	if !newLife && s.noticing() || w.plan.regime == Reasserted && s.old != nil {
-		return true
-	}
-	s.lost = max(w.now, 1)
-	return false
-}
-
 // wipe empties the store.
 func (s *register) wipe(newLife bool) {
-	if s.spared(newLife) {
+	if s.spared() {
 		return
 	}
 	s.w.trace.say(nil, "the store is wiped, a new life: %v", newLife)
@@ -203,14 +201,14 @@ func (s *register) restore(ago int64, newLife bool) {
 	w := s.w
 	if w.plan.regime == Reasserted {
 		if newLife = newLife && !w.plan.lifeless; !newLife {
-			ago += int64(w.plan.window) + 2*int64(w.plan.layout.Unit()) + int64(2*time.Second)
+			ago += int64(w.plan.window) + 2*int64(w.plan.layout.Unit()+w.plan.skew) + int64(2*time.Second)
 		}
 	}
 	entries, i := s.main.before(ago)
 	if w.plan.regime == Reasserted && !newLife && !heldOnce(entries) {
 		return
 	}
-	if s.spared(newLife) {
+	if s.spared() {
 		return
 	}
 	w.trace.say(nil, "the store is set back by %v, a new life: %v", time.Duration(ago), newLife)

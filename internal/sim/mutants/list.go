@@ -213,31 +213,62 @@ var mutants = []mutant{
 	{
 		name: "holders that find less than was confirmed do not raise the alarm", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/join.go", "\treg := s.register(poolKey(s.cfg.Pool))\n\t_, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {\n\t\tif found.Revision == 0 {\n", "\treg := s.register(poolKey(s.cfg.Pool))\n\t_, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {\n\t\tif found.Revision != 0 {\n\t\t\treturn nil, nil\n\t\t}\n\t\tif found.Revision == 0 {\n"},
+			{"lease/holding.go", "\t\t\terr = s.alarm(ctx)\n", ""},
 		},
 	},
 	{
 		name: "a slot made in a store wiped meanwhile is used", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/join.go", "\tif entry.Revision != pool.revision { // 0 if it is gone\n", "\tif entry.Revision == -1 {\n"},
+			{"lease/join.go", "\t\tcase entry.Revision != pool.revision: // 0 if it is gone\n", "\t\tcase entry.Revision == -1:\n"},
 		},
 	},
 	{
 		name: "a worker that nobody knows of begins at the first tick", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/core.go", "\tif slot.revision == 0 && !r.trusting {\n", "\tif slot.revision < 0 && !r.trusting {\n"},
+			{"lease/core.go", "\tif slot.Fence < 0 && !r.trusting {\n", "\tif slot.Fence < -1 && !r.trusting {\n"},
 		},
 	},
 	{
 		name: "holders do not write anew what vanished", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/core.go", "\tcase found == nil, found.revision == h.over:\n\t\tm.write, m.forgot = true, true", "\tcase found == nil, found.revision == h.over:\n\t\tm.write = false"},
+			{"lease/core.go", "\tcase found == nil, found.revision == h.over:\n\t\tm.write = true", "\tcase found == nil, found.revision == h.over:\n\t\tm.write = false"},
 		},
 	},
 	{
 		name: "holders do not write anew the fence of an older copy", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/core.go", "\t\t// too early.\n\t\tm.write, m.forgot = true, true\n", "\t\t// too early.\n"},
+			{"lease/core.go", "\t\t// too early.\n\t\tm.write = true\n", "\t\t// too early.\n"},
+		},
+	},
+	{
+		name: "holders write a forgotten slot first, and raise the alarm then", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/holding.go", "\t\tif err == nil && m.forgot && !alarmed {\n", "\t\talarmed = alarmed || m.forgot\n\t\tif err == nil && m.forgot && !alarmed {\n"},
+			{"lease/holding.go", "\t\treturn s.encode(m, found)\n\t})\n\treturn m, err\n", "\t\treturn s.encode(m, found)\n\t})\n\tif err == nil && alarmed {\n\t\terr = s.alarm(ctx)\n\t}\n\treturn m, err\n"},
+		},
+	},
+	{
+		name: "an alarm leaves a pool alone that is closed", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/join.go", "\t\tif err := p.read(found); err != nil {\n", "\t\tif err := p.read(found); err != nil || !p.Open {\n"},
+		},
+	},
+	{
+		name: "who leaves a store that has less does not raise the alarm", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/core.go", "m := move{holding: h, free: true, forgot: r.forgot(h, found)}", "m := move{holding: h, free: true}"},
+		},
+	},
+	{
+		name: "claims in a pool that was opened begin at the present", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/pool.go", "\t\t\trecord.From = max(p.from, now+r.ticks(here.off+r.tolerance)+1)\n", ""},
+		},
+	},
+	{
+		name: "a pool nobody lives in is opened over what was listed", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/pool.go", "record.Settled, record.Open = unreleased, false\n\t\treturn entrance{write: true,", "record.Settled = unreleased\n\t\treturn entrance{write: true, wait: p.Grace,"},
 		},
 	},
 	{
@@ -267,8 +298,7 @@ var mutants = []mutant{
 	{
 		name: "the clock check accepts the tolerance and the round trip", regime: sim.Strict,
 		edits: []edit{
-			{"lease/clock.go", "\tif offset.Abs() <= s.cfg.Tolerance && offset.Abs()+half > s.cfg.Tolerance {", "\tif offset.Abs() < 0 {"},
-			{"lease/clock.go", "\tif offset.Abs()+half > s.cfg.Tolerance {\n", "\tif offset.Abs() > s.cfg.Tolerance+half {\n"},
+			{"lease/clock.go", "\tcase offset.Abs()+half <= s.cfg.Tolerance:\n", "\tcase offset.Abs() <= s.cfg.Tolerance+half:\n"},
 		},
 	},
 	{

@@ -1,0 +1,243 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+// closed reports whether the pool is there and newcomers to it wait.
+func (w *world) closed() bool {
+	w.t.Helper()
+	p, err := Inspect(context.Background(), w.mem, "default")
+	return err == nil && !p.Open
+}
+
+func (w *world) forgets(worker string) { w.mem.Delete("firn/default/slot/0/" + worker) }
+
+func TestNewcomersAreHeldOffBeforeAForgottenSlotIsWritten(t *testing.T) {
+	for name, forget := range map[string]func(w *world){
+		"wiped":        func(w *world) { w.mem.Restore(nil) },
+		"without slot": func(w *world) { w.forgets("0") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			holder := w.start(w.oneWorker)
+			forget(w)
+			wrote := false
+			w.store.Script = func(c storetest.Call) storetest.Outcome {
+				if c.Op == storetest.OpCompareAndSwap && strings.Contains(c.Key, "/slot/") {
+					wrote = true
+					if !w.closed() {
+						t.Error("the slot is written while the pool is open, or gone")
+					}
+				}
+				return storetest.Pass
+			}
+			holder.turn(context.Background())
+			if !wrote {
+				t.Error("the slot is not written")
+			}
+		})
+	}
+}
+
+func TestASlotIsNotWrittenWhereNewcomersCannotBeHeldOff(t *testing.T) {
+	w := newWorld(t)
+	holder := w.start(w.oneWorker)
+	w.forgets("0")
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		switch {
+		case c.Op != storetest.OpCompareAndSwap:
+		case strings.HasSuffix(c.Key, "/pool"):
+			return storetest.Refuse
+		default:
+			t.Error("the slot is written")
+		}
+		return storetest.Pass
+	}
+	if holder.turn(context.Background()) {
+		t.Error("the next look is not soon")
+	}
+	w.store.Script = nil
+	if !holder.turn(context.Background()) || !w.closed() {
+		t.Errorf("%+v", holder.State())
+	}
+}
+
+// A newcomer waits for the pool to open since the first loss; at the second, which comes
+// meanwhile, it has to begin anew.
+func TestASecondLossIsWaitedForAnew(t *testing.T) {
+	w := newWorld(t)
+	holder := w.start(w.oneWorker)
+	w.forgets("0")
+	holder.turn(context.Background())
+	began := w.time.Wall()
+	_, err := w.try(w.oneWorker, func(c *Config) {
+		c.Generator.Time = &interrupted{machine: w.time, at: grace, do: func() {
+			w.time.Pass(grace - time.Second)
+			w.forgets("0")
+			holder.turn(context.Background())
+		}}
+	})
+	if took := w.time.Wall().Sub(began); !errors.Is(err, ErrFull) || took < 3*grace-time.Second {
+		t.Errorf("%v after %v", err, took)
+	}
+}
+
+// What a newcomer goes by, that a slot was never given back, is gone when its holder has
+// given it back. The store may have forgotten other holders of that copy all the same.
+func TestWhoLeavesAStoreThatWasSetBackHoldsNewcomersOff(t *testing.T) {
+	w := newWorld(t)
+	two := func(c *Config) { w.shared(c); c.Generator.Layout = layout("41/0/1/12") }
+	leaver := w.start(two)
+	w.mustTake(leaver, 10)
+	older := w.mem.Snapshot()
+	holder := w.start(two)
+	w.mustTake(holder, 10)
+	for range 40 {
+		w.time.Pass(3 * time.Second)
+		holder.turn(context.Background())
+		leaver.turn(context.Background())
+	}
+	w.mem.Restore(older)
+	if err := leaver.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if !w.closed() {
+		t.Error("the pool is open")
+	}
+	newcomer := w.start(two, func(c *Config) {
+		c.Generator.Time = &interrupted{machine: w.time, at: grace, do: func() { holder.turn(context.Background()) }}
+	})
+	w.mustTake(newcomer, 10)
+	w.mustTake(holder, 10)
+}
+
+// One whose clock is ahead leaves, and the store forgets it. Nobody can ask it.
+func TestWhoLeftIsOutwaitedByAnyTwoClocks(t *testing.T) {
+	w := newWorld(t)
+	const text = "41/0/0/12"
+	leaver := w.start(w.at(nil, 9*time.Second, text))
+	w.mustTake(leaver, 10)
+	w.pass(leaver, 30*time.Second)
+	if err := leaver.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	w.mem.Restore(nil)
+	newcomer := w.start(w.at(nil, -9*time.Second, text))
+	for range 30 {
+		w.mustTake(newcomer, 5)
+		w.time.Pass(time.Second)
+		newcomer.turn(context.Background())
+	}
+}
+
+// A claim that came to nothing is given back, so that the worker is not lost for a window.
+func TestAClaimThatCameToNothingLeavesTheWorkerFree(t *testing.T) {
+	w := newWorld(t)
+	first := w.start(w.oneWorker)
+	if err := first.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	w.forgets("0")
+	other, _ := w.slots(t)
+	began := w.time.Wall()
+	w.start(w.oneWorker, func(c *Config) {
+		c.Slots.Store = &wiping{Store: c.Slots.Store, at: "firn/default/slot/", wipe: func() {
+			if err := other.alarm(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}}
+	})
+	if took := w.time.Wall().Sub(began); took < grace || took > grace+time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestAStrictWindowHasRoomForRenewalsInUnits(t *testing.T) {
+	w := newWorld(t)
+	strict := func(window time.Duration) func(*Config) {
+		return func(c *Config) {
+			w.oneWorker(c)
+			c.Generator.Layout = layout("31/0/0/12,unit=10s")
+			c.Slots.Tolerance, c.Window, c.Slots.Strict = time.Second, window, 5*time.Minute
+		}
+	}
+	if _, err := w.try(strict(50 * time.Second)); !errors.Is(err, firn.ErrRange) {
+		t.Errorf("50s: %v", err)
+	}
+	l := w.start(strict(56 * time.Second))
+	for range 200 {
+		w.mustTake(l, 1)
+		w.time.Pass(3 * time.Second)
+		l.turn(context.Background())
+	}
+	if s := l.State(); s.Losses != 0 || s.Renewals == 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// busy is a source whose first worker is lost, and whose store hangs for whoever wants
+// another because of that.
+type busy struct {
+	Source
+	lost, hangs bool
+}
+
+func (b *busy) Look(ctx context.Context, held firn.Grant) error {
+	if b.lost {
+		return ErrLost
+	}
+	return b.Source.Look(ctx, held)
+}
+
+func (b *busy) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+	if b.hangs {
+		b.hangs = false
+		<-ctx.Done()
+		return firn.Grant{}, ctx.Err()
+	}
+	return b.Source.Acquire(ctx, ask)
+}
+
+// A worker that was switched to is to be looked at like any other.
+func TestTheSearchForAWorkerEndsWhenThereIsAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(noon))
+		slots, err := NewSlots(SlotsConfig{Store: memstore.New(nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		source := &busy{Source: slots}
+		l, err := start(t.Context(), source, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := l.State().Worker
+		source.lost, source.hangs = true, true
+		began := time.Now()
+		done := make(chan bool)
+		go func() { done <- l.turn(context.Background()) }()
+		synctest.Wait()
+		time.Sleep(time.Second)
+		grant, err := l.switchWorker(t.Context(), l.gen.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.gen.Replace(grant); err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		if s := l.State(); time.Since(began) != time.Second || s.Worker == first || s.Errors != 0 {
+			t.Errorf("it ended after %v: %+v", time.Since(began), s)
+		}
+	})
+}
