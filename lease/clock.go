@@ -13,9 +13,9 @@ import (
 // A reading is what both clocks showed at one moment. From a reading that was checked
 // on, time is told by the monotonic clock: the wall clock may be set meanwhile.
 type reading struct {
-	wall time.Time
-	mono time.Duration
-	off  time.Duration // by how much the store's clock may be ahead of wall, as far as is known
+	wall  time.Time
+	mono  time.Duration
+	there time.Time // the latest that the store's clock may have shown then, if it has one
 }
 
 func (s *Slots) read() reading { return reading{wall: s.cfg.Time.Wall(), mono: s.cfg.Time.Monotonic()} }
@@ -46,7 +46,7 @@ func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 	offset := here.wall.Add(-half).Sub(there)
 	switch {
 	case offset.Abs()+half <= s.cfg.Tolerance:
-		here.off = half - offset
+		here.there = there.Add(half)
 		return s.check(here), nil
 	case offset.Abs() <= s.cfg.Tolerance:
 		return here, fmt.Errorf("lease: %w: the store's clock took %v to answer, so that nothing within the tolerance of %v can be told of the clock here",

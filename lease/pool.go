@@ -56,8 +56,8 @@ func (r *rules) enter(p Pool, found bool, grace time.Duration, now firn.Tick, he
 		return entrance{write: true, poolRecord: record}, nil
 	case !p.Open:
 		record.Open = true
-		if !r.trusting { // over an embedded store all have one clock
-			record.From = max(p.from, now+r.ticks(here.off+r.tolerance)+1)
+		if tick, err := r.layout.Tick(here.there.Add(r.tolerance)); err == nil && !here.there.IsZero() {
+			record.From = max(p.from, tick)
 		}
 		return entrance{write: true, wait: p.Grace, why: "the pool is new, or its store may have forgotten holders", poolRecord: record}, nil
 	}

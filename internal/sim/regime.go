@@ -161,7 +161,7 @@ func drawStrict(p *plan, r *rand.Rand) {
 func (p *plan) setStrict(r *rand.Rand) {
 	unit := p.layout.Unit()
 	p.window = max(pick(r, 10*time.Second, 30*time.Second), 6*unit)
-	p.tolerance = (p.window - unit) / time.Duration(16+r.IntN(16))
+	p.tolerance = (p.window - 4*unit) / time.Duration(16+r.IntN(16))
 	// A clock beyond the tolerance is refused, unless the way to the store hides it.
 	p.skew = pick(r, p.tolerance, p.tolerance, p.tolerance+2*p.patience/3) - min(4*p.latency, p.tolerance/2)
 	p.strict = p.window + max(p.maxLead, leastLead) + 4*p.tolerance + 2*unit

@@ -262,7 +262,7 @@ var mutants = []mutant{
 	{
 		name: "claims in a pool that was opened begin at the present", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/pool.go", "\t\t\trecord.From = max(p.from, now+r.ticks(here.off+r.tolerance)+1)\n", ""},
+			{"lease/pool.go", "\t\t\trecord.From = max(p.from, tick)\n", "\t\t\trecord.From = min(p.from, tick)\n"},
 		},
 	},
 	{
