@@ -20,7 +20,8 @@ const maxRows = 16
 // a range of stride 1: for callers that add count to a counter and reckon from the
 // last. All of them, or none and why.
 //
-// They come from one range, or from several that follow each other without a gap.
+// They come from one range, or from several that this process fetched in a row, without
+// a gap.
 // What is left of the range in use and too short is not issued any more, so that
 // ids of a process still grow: calls with a count in the order of the least step
 // leave many gaps. Where no range at hand is long enough, the next fetch asks for
@@ -215,7 +216,7 @@ func (n *Name) startRow(c *cell, i int, count uint64) Range {
 	run, next := n.join(i)
 	rest := c.seal()
 	n.spent += c.count(c.first) - rest.Count
-	if i == 0 && rest.Count > 0 && follows(rest, run) {
+	if i == 0 && rest.Count > 0 && run.follows(rest) {
 		run = run.after(rest)
 	}
 	made := newCell(run, n.all.cfg.Ahead)
@@ -226,17 +227,12 @@ func (n *Name) startRow(c *cell, i int, count uint64) Range {
 	return r
 }
 
-// join returns the range i of the chain with those that follow it without a gap,
-// and the index of the one after them.
+// join returns the range i of the chain with those that follow it, and the index of
+// the one after them.
 func (n *Name) join(i int) (run Range, next int) {
 	run = n.chain[i]
-	for next = i + 1; next < len(n.chain) && follows(run, n.chain[next]); next++ {
+	for next = i + 1; next < len(n.chain) && n.chain[next].follows(run); next++ {
 		run = n.chain[next].after(run)
 	}
 	return run, next
-}
-
-// follows reports whether b goes on where a ends.
-func follows(a, b Range) bool {
-	return a.Stride == b.Stride && a.Last() < b.First && int64(b.First-a.Last()) == a.Stride
 }

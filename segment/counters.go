@@ -65,7 +65,7 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 	var grant Range
 	written, err := r.Update(ctx, func(found store.Entry) (value []byte, err error) {
 		grant, value, err = c.advance(name, found, r.Ours(), ask)
-		grant.over, grant.least = found.Revision, grant.First
+		grant.over = found.Revision
 		return value, err
 	})
 	if err != nil {

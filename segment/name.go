@@ -424,8 +424,7 @@ func (n *Name) State() State {
 const beyondPause = time.Minute
 
 // stop ends issuing, wakes all who wait, and returns the unused end of what was
-// fetched last: the last range, and those before it that it follows without a
-// gap, unless somebody else wrote the counter in between.
+// fetched last: the last range, and those before it that it follows.
 func (n *Name) stop() Range {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -445,10 +444,10 @@ func (n *Name) stop() Range {
 	}
 	unused := held[len(held)-1]
 	for _, r := range slices.Backward(held[:len(held)-1]) {
-		if !follows(r, unused) {
+		if !unused.follows(r) {
 			break
 		}
 		unused = unused.after(r)
 	}
-	return unused.returnable()
+	return unused
 }
