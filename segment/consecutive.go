@@ -42,7 +42,6 @@ func (n *Name) Consecutive(ctx context.Context, count int) (Range, error) {
 		if uint64(r.Last()) >= c.mark.Load() {
 			n.look(c)
 		}
-		r = r.plain()
 		return r, nil
 	}
 	return n.rowSlowly(ctx, int64(count))
@@ -82,7 +81,6 @@ func (n *Name) rowSlowly(ctx context.Context, count int64) (Range, error) {
 	r, short := w.got, w.err
 	n.mu.Unlock()
 	if r.Count > 0 { // also for a caller who was about to leave
-		r = r.plain()
 		return r, nil
 	}
 	return Range{}, errors.Join(err, short)
@@ -105,7 +103,6 @@ func (n *Name) rowEnds(w *row) bool {
 	case !w.waits:
 		w.waits, w.fetches = true, n.fetches
 		n.rows = append(n.rows, w)
-		n.longest = max(n.longest, w.count)
 	case n.fetches != w.fetches && n.rows[0] == w:
 		w.tries++
 	}
@@ -134,7 +131,6 @@ func (n *Name) serveRows() {
 		served++
 	}
 	n.rows = slices.Delete(n.rows, 0, served)
-	n.measureRows()
 	n.passed = served > 0 && n.others > 0 && n.left() == 0
 }
 
@@ -146,17 +142,15 @@ func (n *Name) leaveRows(w *row) {
 	w.waits = false
 	i := slices.Index(n.rows, w)
 	n.rows = slices.Delete(n.rows, i, i+1)
-	if w.count == n.longest {
-		n.measureRows()
-	}
 }
 
-// measureRows finds the longest row that is waited for. The caller holds mu.
-func (n *Name) measureRows() {
-	n.longest = 0
+// longest returns how long the longest row is that callers wait for; 0 for none. The
+// caller holds mu.
+func (n *Name) longest() (count int64) {
 	for _, w := range n.rows {
-		n.longest = max(n.longest, w.count)
+		count = max(count, w.count)
 	}
+	return count
 }
 
 // rowAtHand takes consecutive ids without waiting.
@@ -174,15 +168,17 @@ func (n *Name) rowAtHand(ctx context.Context, count int64) (Range, error) {
 	if fetch {
 		n.all.enqueue(n)
 	}
-	r = r.plain()
 	return r, err
 }
 
 // wantsRow reports whether callers wait for a longer row than is held, and may have it.
 // The caller holds mu.
 func (n *Name) wantsRow() bool {
-	return len(n.rows) > 0 && n.stride <= 1 && len(n.chain) < maxChain &&
-		n.cell.Load().rest().Count < n.longest && n.findRow(n.longest) < 0
+	if len(n.rows) == 0 || n.stride > 1 || len(n.chain) >= maxChain {
+		return false
+	}
+	count := n.longest()
+	return n.cell.Load().rest().Count < count && n.findRow(count) < 0
 }
 
 // takeRow takes consecutive ids from the cell, or else from the first ranges of

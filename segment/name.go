@@ -37,7 +37,6 @@ type Name struct {
 	changed  chan struct{} // closed when waiters should look again; nil without any
 	closed   bool
 	rows     []*row // who waits for consecutive ids, in order
-	longest  int64  // the longest of them; 0 without any
 	others   int    // callers who wait for ids that need not be in a row
 	passed   bool   // they found nothing left of the latest range
 	stride   int64  // of the latest range accepted, 0: none was yet
@@ -125,7 +124,6 @@ func (n *Name) Take(ctx context.Context, count int) (Range, error) {
 		if uint64(r.Last()) >= c.mark.Load() {
 			n.look(c)
 		}
-		r = r.plain()
 		return r, nil
 	}
 	return n.takeSlowly(ctx, want)
@@ -168,7 +166,6 @@ func (n *Name) takeSlowly(ctx context.Context, count uint64) (Range, error) {
 		n.others--
 		n.mu.Unlock()
 	}
-	r = r.plain()
 	return r, err
 }
 
@@ -296,7 +293,7 @@ func (n *Name) ask() Ask {
 		n.pace.measure(now, n.issued(), n.all.limits)
 	}
 	n.asked = n.above()
-	return Ask{Step: max(n.pace.Size, n.longest), Above: n.asked}
+	return Ask{Step: max(n.pace.Size, n.longest()), Above: n.asked}
 }
 
 // fetched takes in what a fetch brought, wakes all who wait, and reports whether

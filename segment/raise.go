@@ -26,7 +26,7 @@ func (n *Name) Raise(ctx context.Context, least firn.ID) error {
 	if c, ok := n.all.source.(*counters); ok {
 		limited, cancel := turns.WithTimeout(ctx, n.all.cfg.Time, callTimeout)
 		defer cancel()
-		if _, err := c.raise(limited, n.name, max(uint64(above)+1, uint64(c.start))); err != nil {
+		if _, err := c.raise(limited, n.name, max(uint64(above)+1, uint64(c.cfg.Start))); err != nil {
 			return err
 		}
 	}

@@ -97,9 +97,6 @@ func (r Range) after(before Range) Range {
 	return r
 }
 
-// plain is the range as callers have it: its ids alone.
-func (r Range) plain() Range { return Range{First: r.First, Count: r.Count, Stride: r.Stride} }
-
 // upTo returns the part of a range that is not above last.
 func (r Range) upTo(last firn.ID) Range {
 	if r.First > last {

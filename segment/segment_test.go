@@ -396,7 +396,7 @@ func TestAStoreThatWasSetBackDoesNotSetThisProcessBack(t *testing.T) {
 		}
 		w.mustTake(n, 430) // checks that none is issued twice, nor out of order
 	}
-	for _, words := range []string{"stands below", "has no counter"} {
+	for _, words := range []string{"stands below", "next=301 ", "next=0 "} {
 		if !strings.Contains(log.String(), words) {
 			t.Errorf("%q was not logged:\n%s", words, &log)
 		}
