@@ -59,7 +59,7 @@ func newCell(r Range, ahead float64) *cell {
 
 // emptyCell returns a cell that is used up.
 func emptyCell() *cell {
-	c := &cell{stride: 1}
+	c := &cell{}
 	c.word.Store(sealed)
 	return c
 }

@@ -47,26 +47,26 @@ func (n *Name) Consecutive(ctx context.Context, count int) (Range, error) {
 	return n.rowSlowly(ctx, int64(count))
 }
 
-// claimRow takes n consecutive ids, or none. Where others are quicker after the
-// look at what is left, the few that it claimed are a gap.
+// claimRow takes n consecutive ids, or none.
 func (c *cell) claimRow(n uint64) Range {
-	if word := c.word.Load(); c.stride != 1 || word >= c.end || c.end-word < n {
-		return Range{}
+	for {
+		word := c.word.Load()
+		if c.stride != 1 || word >= c.end || c.end-word < n {
+			return Range{}
+		}
+		if c.word.CompareAndSwap(word, word+n) {
+			return Range{First: firn.ID(word), Count: int64(n), Stride: 1}
+		}
 	}
-	if r := c.claim(n); uint64(r.Count) == n {
-		return r
-	}
-	return Range{}
 }
 
 // A row is a caller who waits for consecutive ids. Name.mu guards it.
 type row struct {
-	count   int64
-	got     Range // none while its Count is 0
-	waits   bool  // it is in Name.rows
-	fetches int64 // how many had ended when the caller looked last
-	tries   int   // how many have ended in vain while nobody waited before this caller
-	err     error // why it is no use to wait any longer
+	count int64
+	got   Range // none while its Count is 0
+	waits bool  // it is in Name.rows
+	tries int   // how many fetches have ended in vain while nobody waited before this caller
+	err   error // why it is no use to wait any longer
 }
 
 // rowSlowly takes consecutive ids from ranges fetched ahead, or waits for one.
@@ -99,15 +99,13 @@ func (n *Name) rowEnds(w *row) bool {
 	switch {
 	case n.stride > 1:
 		w.err = fmt.Errorf("%w: those of %q are %d apart", ErrNotConsecutive, n.name, n.stride)
-		return true
 	case !w.waits:
-		w.waits, w.fetches = true, n.fetches
+		w.waits = true
 		n.rows = append(n.rows, w)
-	case n.fetches != w.fetches && n.rows[0] == w:
+	case n.rows[0] == w: // a fetch has ended, or it would not look again
 		w.tries++
 	}
-	w.fetches = n.fetches
-	if w.tries >= maxRows || len(n.chain) >= maxChain {
+	if w.err == nil && (w.tries >= maxRows || len(n.chain) >= maxChain) {
 		w.err = fmt.Errorf("%w: %d of %q were asked for, and %d ranges that were fetched are too short or were used up by others; ask for fewer",
 			ErrNotConsecutive, w.count, n.name, w.tries)
 	}

@@ -431,20 +431,12 @@ func (n *Name) stop() Range {
 	n.spent += c.count(c.first) - rest.Count
 	n.cell.Store(n.all.empty)
 	n.notify()
-	held := n.chain
-	if rest.Count > 0 {
-		held = slices.Insert(held, 0, rest)
-	}
+	held := slices.Insert(n.chain, 0, rest) // which no range follows if it is empty
 	n.chain = nil
-	if len(held) == 0 {
-		return Range{}
-	}
-	unused := held[len(held)-1]
-	for _, r := range slices.Backward(held[:len(held)-1]) {
-		if !unused.follows(r) {
-			break
-		}
-		unused = unused.after(r)
+	last := len(held) - 1
+	unused := held[last]
+	for last--; last >= 0 && unused.follows(held[last]); last-- {
+		unused = unused.after(held[last])
 	}
 	return unused
 }

@@ -42,7 +42,7 @@ func (n *Name) dropBelow(least firn.ID) (above firn.ID, err error) {
 		return 0, firn.ErrClosed
 	}
 	c := n.cell.Load()
-	if rest := c.rest(); rest.Count > 0 && rest.First < least {
+	if c.rest().First < least {
 		n.spent += c.count(c.first) - c.seal().Count
 		n.cell.Store(n.all.empty)
 	}

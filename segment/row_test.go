@@ -25,7 +25,7 @@ func TestARowThatIsTakenIsNotServedAgain(t *testing.T) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	long, short := &row{count: 1000}, &row{count: 7}
-	if n.rowEnds(long) || n.rowEnds(short) || n.longest() != 1000 {
+	if n.rowEnds(short) || n.rowEnds(long) || n.longest() != 1000 {
 		t.Fatalf("nothing is there: %+v, %+v", long, short)
 	}
 	n.chain = append(n.chain, Range{First: 1, Count: 100, Stride: 1})
