@@ -157,7 +157,7 @@ func (c *counters) Return(ctx context.Context, name string, unused Range) (bool,
 		return false, err
 	}
 	r := c.register(name)
-	r.Known(store.Entry{Key: r.Key, Revision: unused.revision})
+	r.Known(store.Entry{Revision: unused.revision})
 	_, err = r.Write(ctx, value)
 	if errors.Is(err, store.ErrConflict) {
 		return false, nil

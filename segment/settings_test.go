@@ -73,7 +73,7 @@ func TestDefaultsAreThoseOfTheDocumentation(t *testing.T) {
 			return r, nil
 		})
 	})
-	if s := n.State(); s.Lasts != 0 || s.Left != 0 || s.Step != 1000 {
+	if s := n.State(); s.Lasts != 0 || s.Left != 0 || s.Step != 1000 || s.Name != "orders" {
 		t.Errorf("of a new name: %+v", s)
 	}
 	w.mustTake(n, 198)
