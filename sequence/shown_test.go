@@ -49,6 +49,21 @@ func TestErrorsSayWhatIsAllowed(t *testing.T) {
 	if n, err := s.Fill(t.Context(), make([]firn.ID, 60)); n != 50 || err == nil || !strings.Contains(err.Error(), `sequence "txn" has 50 ids left`) {
 		t.Errorf("%d, %v", n, err)
 	}
+	one, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Max: 1, Timeout: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	only, err := one.Name("only")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]firn.ID, 1)
+	if n, err := only.Fill(t.Context(), ids); n != 1 || err != nil || ids[0] != 1 {
+		t.Errorf("%d of %v, %v", n, ids, err)
+	}
+	if n, err := only.Fill(t.Context(), nil); n != 0 || err != nil {
+		t.Errorf("nothing to fill: %d, %v", n, err)
+	}
 	if _, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Max: -1}); err == nil || !strings.Contains(err.Error(), "max -1") {
 		t.Error(err)
 	}
