@@ -59,7 +59,7 @@ func newCell(r Range, ahead float64) *cell {
 
 // emptyCell returns a cell that is used up.
 func emptyCell() *cell {
-	c := &cell{stride: 1}
+	c := &cell{}
 	c.word.Store(sealed)
 	return c
 }
@@ -96,14 +96,15 @@ func (c *cell) from(word uint64) Range {
 func (c *cell) used() int64 { return c.count(c.first) - c.count(c.word.Load()) }
 
 // claim takes up to n ids, n at most maxTake. There are none once the cell is
-// used up.
+// used up. They are the caller's, and know of no write: nobody can give them back.
 func (c *cell) claim(n uint64) Range {
 	if c.word.Load() >= c.end {
 		return Range{}
 	}
 	add := n * c.stride
 	p := c.word.Add(add) - add
-	r := c.from(p)
-	r.Count = min(r.Count, int64(n))
-	return r
+	if p >= c.end {
+		return Range{}
+	}
+	return Range{First: firn.ID(p), Count: min(c.count(p), int64(n)), Stride: c.whole.Stride}
 }

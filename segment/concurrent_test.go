@@ -257,6 +257,29 @@ func TestAFetchThatHangsEndsAndCloseDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
+func TestCloseWakesCallersWhoWaitForAFetchThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := make(chan struct{})
+		s := mustOpen(t, segment.Config{Source: sourceFunc(func(context.Context, string, segment.Ask) (segment.Range, error) {
+			<-hangs
+			return segment.Range{First: 1, Count: 10}, nil
+		})})
+		var woken error
+		go func() { _, woken = s.Next(context.Background(), "orders") }()
+		synctest.Wait()
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.Close(ended); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if !errors.Is(woken, firn.ErrClosed) {
+			t.Errorf("a caller who waits was told: %v", woken)
+		}
+		close(hangs)
+	})
+}
+
 func TestCloseGivesBackWhatAFetchUnderWayBrings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := memstore.New(nil)

@@ -20,7 +20,8 @@ const maxRows = 16
 // a range of stride 1: for callers that add count to a counter and reckon from the
 // last. All of them, or none and why.
 //
-// They come from one range, or from several that follow each other without a gap.
+// They come from one range, or from several that this process fetched in a row, without
+// a gap.
 // What is left of the range in use and too short is not issued any more, so that
 // ids of a process still grow: calls with a count in the order of the least step
 // leave many gaps. Where no range at hand is long enough, the next fetch asks for
@@ -41,32 +42,31 @@ func (n *Name) Consecutive(ctx context.Context, count int) (Range, error) {
 		if uint64(r.Last()) >= c.mark.Load() {
 			n.look(c)
 		}
-		r = r.plain()
 		return r, nil
 	}
 	return n.rowSlowly(ctx, int64(count))
 }
 
-// claimRow takes n consecutive ids, or none. Where others are quicker after the
-// look at what is left, the few that it claimed are a gap.
+// claimRow takes n consecutive ids, or none.
 func (c *cell) claimRow(n uint64) Range {
-	if word := c.word.Load(); c.stride != 1 || word >= c.end || c.end-word < n {
-		return Range{}
+	for {
+		word := c.word.Load()
+		if c.stride != 1 || word >= c.end || c.end-word < n {
+			return Range{}
+		}
+		if c.word.CompareAndSwap(word, word+n) {
+			return Range{First: firn.ID(word), Count: int64(n), Stride: 1}
+		}
 	}
-	if r := c.claim(n); uint64(r.Count) == n {
-		return r
-	}
-	return Range{}
 }
 
 // A row is a caller who waits for consecutive ids. Name.mu guards it.
 type row struct {
-	count   int64
-	got     Range // none while its Count is 0
-	waits   bool  // it is in Name.rows
-	fetches int64 // how many had ended when the caller looked last
-	tries   int   // how many have ended in vain while nobody waited before this caller
-	err     error // why it is no use to wait any longer
+	count int64
+	got   Range // none while its Count is 0
+	waits bool  // it is in Name.rows
+	tries int   // how many fetches have ended in vain while nobody waited before this caller
+	err   error // why it is no use to wait any longer
 }
 
 // rowSlowly takes consecutive ids from ranges fetched ahead, or waits for one.
@@ -81,7 +81,6 @@ func (n *Name) rowSlowly(ctx context.Context, count int64) (Range, error) {
 	r, short := w.got, w.err
 	n.mu.Unlock()
 	if r.Count > 0 { // also for a caller who was about to leave
-		r = r.plain()
 		return r, nil
 	}
 	return Range{}, errors.Join(err, short)
@@ -100,16 +99,13 @@ func (n *Name) rowEnds(w *row) bool {
 	switch {
 	case n.stride > 1:
 		w.err = fmt.Errorf("%w: those of %q are %d apart", ErrNotConsecutive, n.name, n.stride)
-		return true
 	case !w.waits:
-		w.waits, w.fetches = true, n.fetches
+		w.waits = true
 		n.rows = append(n.rows, w)
-		n.longest = max(n.longest, w.count)
-	case n.fetches != w.fetches && n.rows[0] == w:
+	case n.rows[0] == w: // a fetch has ended, or it would not look again
 		w.tries++
 	}
-	w.fetches = n.fetches
-	if w.tries >= maxRows || len(n.chain) >= maxChain {
+	if w.err == nil && (w.tries >= maxRows || len(n.chain) >= maxChain) {
 		w.err = fmt.Errorf("%w: %d of %q were asked for, and %d ranges that were fetched are too short or were used up by others; ask for fewer",
 			ErrNotConsecutive, w.count, n.name, w.tries)
 	}
@@ -133,7 +129,6 @@ func (n *Name) serveRows() {
 		served++
 	}
 	n.rows = slices.Delete(n.rows, 0, served)
-	n.measureRows()
 	n.passed = served > 0 && n.others > 0 && n.left() == 0
 }
 
@@ -145,17 +140,15 @@ func (n *Name) leaveRows(w *row) {
 	w.waits = false
 	i := slices.Index(n.rows, w)
 	n.rows = slices.Delete(n.rows, i, i+1)
-	if w.count == n.longest {
-		n.measureRows()
-	}
 }
 
-// measureRows finds the longest row that is waited for. The caller holds mu.
-func (n *Name) measureRows() {
-	n.longest = 0
+// longest returns how long the longest row is that callers wait for; 0 for none. The
+// caller holds mu.
+func (n *Name) longest() (count int64) {
 	for _, w := range n.rows {
-		n.longest = max(n.longest, w.count)
+		count = max(count, w.count)
 	}
+	return count
 }
 
 // rowAtHand takes consecutive ids without waiting.
@@ -173,15 +166,17 @@ func (n *Name) rowAtHand(ctx context.Context, count int64) (Range, error) {
 	if fetch {
 		n.all.enqueue(n)
 	}
-	r = r.plain()
 	return r, err
 }
 
 // wantsRow reports whether callers wait for a longer row than is held, and may have it.
 // The caller holds mu.
 func (n *Name) wantsRow() bool {
-	return len(n.rows) > 0 && n.stride <= 1 && len(n.chain) < maxChain &&
-		n.cell.Load().rest().Count < n.longest && n.findRow(n.longest) < 0
+	if len(n.rows) == 0 || n.stride > 1 || len(n.chain) >= maxChain {
+		return false
+	}
+	count := n.longest()
+	return n.cell.Load().rest().Count < count && n.findRow(count) < 0
 }
 
 // takeRow takes consecutive ids from the cell, or else from the first ranges of
@@ -215,7 +210,7 @@ func (n *Name) startRow(c *cell, i int, count uint64) Range {
 	run, next := n.join(i)
 	rest := c.seal()
 	n.spent += c.count(c.first) - rest.Count
-	if i == 0 && rest.Count > 0 && follows(rest, run) {
+	if i == 0 && rest.Count > 0 && run.follows(rest) {
 		run = run.after(rest)
 	}
 	made := newCell(run, n.all.cfg.Ahead)
@@ -226,17 +221,12 @@ func (n *Name) startRow(c *cell, i int, count uint64) Range {
 	return r
 }
 
-// join returns the range i of the chain with those that follow it without a gap,
-// and the index of the one after them.
+// join returns the range i of the chain with those that follow it, and the index of
+// the one after them.
 func (n *Name) join(i int) (run Range, next int) {
 	run = n.chain[i]
-	for next = i + 1; next < len(n.chain) && follows(run, n.chain[next]); next++ {
+	for next = i + 1; next < len(n.chain) && n.chain[next].follows(run); next++ {
 		run = n.chain[next].after(run)
 	}
 	return run, next
-}
-
-// follows reports whether b goes on where a ends.
-func follows(a, b Range) bool {
-	return a.Stride == b.Stride && a.Last() < b.First && int64(b.First-a.Last()) == a.Stride
 }

@@ -168,6 +168,27 @@ func TestACallerInARowFailsWithTheStoreAndNobodyLosesIDs(t *testing.T) {
 	}
 }
 
+// The end of what is in use is what a later range must lie above.
+func TestARangeThatBeginsWithTheLastIDInUseIsDropped(t *testing.T) {
+	for way, ask := range asks {
+		w := newWorld(t, 1)
+		n := w.orders(func(c *segment.Config) {
+			c.Source = listed(segment.Range{First: 1, Count: 150}, segment.Range{First: 150, Count: 150})
+			c.Ahead = 1
+		})
+		if way == "raise" {
+			continue // asks more often
+		}
+		if r, err := ask(t.Context(), n); err != nil || r.First != 1 {
+			t.Errorf("%s: %v, %v", way, r, err)
+		}
+		w.stage.settle()
+		if s := n.State(); s.Dropped != 1 || s.Ranges != 0 || !errors.Is(s.Err, segment.ErrOrder) {
+			t.Errorf("%s: %+v", way, s)
+		}
+	}
+}
+
 func TestWhatASourceHasApartIsKnownAfterOneRange(t *testing.T) {
 	w := newWorld(t, 1)
 	calls, next := 0, firn.ID(1)
@@ -181,7 +202,7 @@ func TestWhatASourceHasApartIsKnownAfterOneRange(t *testing.T) {
 	})
 	for range 6 {
 		_, err := n.Consecutive(t.Context(), 10)
-		if !errors.Is(err, segment.ErrNotConsecutive) || !strings.Contains(err.Error(), "are 2 apart") {
+		if !errors.Is(err, segment.ErrNotConsecutive) || !strings.Contains(err.Error(), "are 2 apart") || errors.Is(err, errStuck) {
 			t.Fatal(err)
 		}
 		w.stage.settle()

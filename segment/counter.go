@@ -58,17 +58,11 @@ func (c *counters) raise(ctx context.Context, name string, least uint64) (Counte
 	}
 	raised := Counter{Stripe: c.stripe}
 	_, err := c.register(name).Update(ctx, func(found store.Entry) ([]byte, error) {
-		raised.Next = c.stripe.from(least)
-		if found.Revision != 0 {
-			now, err := readCounter(found)
-			if err != nil {
-				return nil, err
-			}
-			if now.Stripe != c.stripe {
-				return nil, &StripeError{Name: name, Have: now.Stripe, Want: c.stripe}
-			}
-			raised.Next = max(raised.Next, now.Next)
+		now, err := c.read(name, found)
+		if err != nil {
+			return nil, err
 		}
+		raised.Next = max(c.stripe.from(least), now.Next)
 		return c.encode(raised.Next, 0)
 	})
 	if err != nil {

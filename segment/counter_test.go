@@ -92,6 +92,37 @@ func TestNobodyGivesARangeBackToBelowWhatACounterWasRaisedTo(t *testing.T) {
 			t.Errorf("it stood at 101 when it was raised, and is given back to %d, %v", after.Next, err)
 		}
 	})
+	for way, take := range map[string]func(w *world, n *segment.Name) firn.ID{
+		"by one that held several ranges, and has fetched again since": func(w *world, n *segment.Name) firn.ID { return w.mustTake(n, 11) },
+		"by one that has joined ranges from before and after": func(w *world, n *segment.Name) firn.ID {
+			w.mustTake(n, 11)
+			w.stage.settle()
+			return w.row(n, 150).Last()
+		},
+	} {
+		t.Run(way, func(t *testing.T) {
+			w := newWorld(t, 1)
+			early := w.open(steps(100, 100), func(c *segment.Config) { c.Ahead = 1 })
+			n := w.name(early, "orders")
+			w.mustTake(n, 100)
+			w.mustTake(n, 90) // waits, so that more is fetched ahead
+			w.stage.settle()
+			raised, err := segment.RaiseCounter(t.Context(), w.mem, "orders", 250, whole)
+			if held := n.State(); err != nil || held.Left < 200 || raised.Next != 191+uint64(held.Left) {
+				t.Fatalf("%+v is held when the counter is raised: %+v, %v", held, raised, err)
+			}
+			last := take(w, n)
+			w.stage.settle()
+			if before, err := segment.ReadCounter(t.Context(), w.mem, "orders"); err != nil || before.Next <= raised.Next {
+				t.Fatalf("nothing was fetched since: %+v, %v", before, err)
+			}
+			w.close(early)
+			want := max(raised.Next, uint64(last)+1)
+			if after, err := segment.ReadCounter(t.Context(), w.mem, "orders"); err != nil || after.Next != want {
+				t.Errorf("it stood at %d when it was raised, and is given back to %d, %v", raised.Next, after.Next, err)
+			}
+		})
+	}
 	t.Run("by one that is further itself", func(t *testing.T) {
 		w := newWorld(t, 1)
 		n := w.orders(steps(100, 100), func(c *segment.Config) { c.Start = 5000 })

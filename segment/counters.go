@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strconv"
 	"sync"
@@ -21,14 +20,8 @@ import (
 // all moves of one counter, so ranges are disjoint for as long as the store does not
 // forget what it confirmed.
 type counters struct {
-	store  store.Store
+	cfg    *Config
 	stripe Stripe
-	start  firn.ID
-	max    firn.ID
-	time   firn.TimeSource
-	random func() uint64
-	log    *slog.Logger
-
 	writer string
 	host   string
 	pid    int
@@ -45,8 +38,7 @@ const maxLost = 1 << 16
 func newCounters(cfg *Config) *counters {
 	host, _ := os.Hostname() // for people only
 	return &counters{
-		store: cfg.Store, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, start: cfg.Start, max: cfg.Max,
-		time: cfg.Time, random: cfg.Random, log: cfg.Log, lost: map[string]*register.Register{},
+		cfg: cfg, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, lost: map[string]*register.Register{},
 		writer: fmt.Sprintf("%016x%016x", cfg.Random(), cfg.Random()), host: host, pid: os.Getpid(),
 	}
 }
@@ -65,7 +57,7 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 	var grant Range
 	written, err := r.Update(ctx, func(found store.Entry) (value []byte, err error) {
 		grant, value, err = c.advance(name, found, r.Ours(), ask)
-		grant.over, grant.least = found.Revision, grant.First
+		grant.over = found.Revision
 		return value, err
 	})
 	if err != nil {
@@ -77,7 +69,7 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 }
 
 func (c *counters) register(name string) *register.Register {
-	return &register.Register{Store: c.store, Key: Key(name), Time: c.time, Random: c.random}
+	return &register.Register{Store: c.cfg.Store, Key: Key(name), Time: c.cfg.Time, Random: c.cfg.Random}
 }
 
 // takeLost returns the register of name that knows what was lost, to one fetch only: two
@@ -119,34 +111,37 @@ func explain(what, name string, err error) error {
 // store does not know, and which range that grants. Ours says that entry is a grant of
 // this source that was lost, so that nobody has its range.
 func (c *counters) advance(name string, entry store.Entry, ours bool, ask Ask) (grant Range, value []byte, err error) {
-	least := max(uint64(c.start), uint64(ask.Above)+1)
-	next := c.stripe.from(least)
-	if entry.Revision != 0 {
-		now, err := readCounter(entry)
-		if err != nil {
-			return Range{}, nil, err
-		}
-		if now.Stripe != c.stripe {
-			return Range{}, nil, &StripeError{Name: name, Have: now.Stripe, Want: c.stripe}
-		}
-		if ask.Above >= 0 && now.Next <= uint64(ask.Above) {
-			c.log.Warn("the counter of a segment stands below what is held or ruled out here, and is raised",
-				"name", name, "next", now.Next, "above", ask.Above)
-		}
-		if ours {
-			now.Next -= uint64(now.step) * uint64(c.stripe.Stride)
-		}
-		next = max(next, now.Next)
-	} else if ask.Above >= c.start {
-		c.log.Warn("the store has no counter of a segment, and gets one above what is held or ruled out here",
-			"name", name, "above", ask.Above)
+	now, err := c.read(name, entry)
+	if err != nil {
+		return Range{}, nil, err
 	}
-	if next > uint64(c.max) {
-		return Range{}, nil, &ExhaustedError{Name: name, Next: next, Max: c.max}
+	if ask.Above >= 0 && now.Next <= uint64(ask.Above) {
+		c.cfg.Log.Warn("the counter of a segment stands below what is held or ruled out here, and is raised",
+			"name", name, "next", now.Next, "above", ask.Above)
 	}
-	grant = Range{First: firn.ID(next), Count: ask.Step, Stride: c.stripe.Stride}.upTo(c.max)
+	if ours {
+		now.Next -= uint64(now.step) * uint64(c.stripe.Stride)
+	}
+	next := max(c.stripe.from(max(uint64(c.cfg.Start), uint64(ask.Above)+1)), now.Next)
+	if next > uint64(c.cfg.Max) {
+		return Range{}, nil, &ExhaustedError{Name: name, Next: next, Max: c.cfg.Max}
+	}
+	grant = Range{First: firn.ID(next), Count: ask.Step, Stride: c.stripe.Stride}.upTo(c.cfg.Max)
 	value, err = c.encode(next+uint64(grant.Count)*uint64(grant.Stride), grant.Count)
 	return grant, value, err
+}
+
+// read returns what entry says, or a counter at 0 where the store has none. Errors:
+// [ErrForeign], *[StripeError].
+func (c *counters) read(name string, entry store.Entry) (counter, error) {
+	if entry.Revision == 0 {
+		return counter{}, nil
+	}
+	now, err := readCounter(entry)
+	if err == nil && now.Stripe != c.stripe {
+		err = &StripeError{Name: name, Have: now.Stripe, Want: c.stripe}
+	}
+	return now, err
 }
 
 // Return implements [Returner]: it moves the counter back to the first unused
@@ -162,7 +157,7 @@ func (c *counters) Return(ctx context.Context, name string, unused Range) (bool,
 		return false, err
 	}
 	r := c.register(name)
-	r.Known(store.Entry{Key: r.Key, Revision: unused.revision})
+	r.Known(store.Entry{Revision: unused.revision})
 	_, err = r.Write(ctx, value)
 	if errors.Is(err, store.ErrConflict) {
 		return false, nil
@@ -176,7 +171,7 @@ func (c *counters) Return(ctx context.Context, name string, unused Range) (bool,
 func (c *counters) encode(next uint64, step int64) ([]byte, error) {
 	value, err := json.Marshal(record{
 		Next: strconv.FormatUint(next, 10), Offset: c.stripe.Offset, Stride: c.stripe.Stride, Step: step,
-		Writer: c.writer, Write: c.writes.Add(1), Host: c.host, PID: c.pid, At: c.time.Wall().UTC(),
+		Writer: c.writer, Write: c.writes.Add(1), Host: c.host, PID: c.pid, At: c.cfg.Time.Wall().UTC(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("segment: encode record: %w", err)

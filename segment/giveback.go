@@ -12,13 +12,12 @@ import (
 type farewell struct {
 	all  *Segments
 	to   Returner
+	left chan leftover // closed: it has all that there is to give back
 	done chan struct{}
 
 	mu      sync.Mutex // guards all below; never held while waiting
-	left    []leftover
 	workers int
-	given   int // names
-	failed  int
+	given   int   // names
 	err     error // the first
 }
 
@@ -31,12 +30,14 @@ type leftover struct {
 // failure the rest is not tried: the store is away, and there may be many.
 func (s *Segments) giveBack(ctx context.Context) error {
 	to, ok := s.source.(Returner)
-	f := &farewell{all: s, to: to, done: make(chan struct{})}
-	for n := range s.All() {
+	all := s.sorted()
+	f := &farewell{all: s, to: to, left: make(chan leftover, len(all)), done: make(chan struct{})}
+	for _, n := range all {
 		if unused := n.stop(); unused.Count > 0 && ok {
-			f.left = append(f.left, leftover{n.name, unused})
+			f.left <- leftover{n.name, unused}
 		}
 	}
+	close(f.left)
 	names := len(f.left)
 	if names == 0 {
 		return nil
@@ -51,49 +52,34 @@ func (s *Segments) giveBack(ctx context.Context) error {
 	}
 	s.cfg.Log.Info("segments closed", "names", names, "given back", f.given)
 	if f.err != nil {
-		return fmt.Errorf("%w; unused ids of %d names stay unused", f.err, f.failed)
+		return fmt.Errorf("%w; unused ids of %d names stay unused", f.err, names-f.given)
 	}
 	return nil
 }
 
 func (f *farewell) run(ctx context.Context) {
-	for l, ok := f.next(); ok; l, ok = f.next() {
+	for l := range f.left {
 		limited, cancel := turns.WithTimeout(ctx, f.all.cfg.Time, callTimeout)
 		given, err := f.to.Return(limited, l.name, l.unused)
 		cancel()
 		f.note(given, err)
 	}
-}
-
-// next returns what to give back next, if anything.
-func (f *farewell) next() (leftover, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.err != nil {
-		f.failed += len(f.left)
-		f.left = nil
+	if f.workers--; f.workers == 0 {
+		close(f.done)
 	}
-	if len(f.left) == 0 {
-		if f.workers--; f.workers == 0 {
-			close(f.done)
-		}
-		return leftover{}, false
-	}
-	l := f.left[0]
-	f.left = f.left[1:]
-	return l, true
 }
 
 func (f *farewell) note(given bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch {
-	case given:
+	if given {
 		f.given++
-	case err != nil:
-		f.failed++
-		if f.err == nil {
-			f.err = err
+	}
+	if err != nil && f.err == nil {
+		f.err = err
+		for range f.left { // nobody tries the rest
 		}
 	}
 }

@@ -50,6 +50,7 @@ type history struct {
 	faulty    bool
 	cutOff    bool // the store applies what it is asked, and nobody hears of it
 	issued    int
+	raised    map[string]firn.ID // what an operator ruled out for those who begin later
 }
 
 func (h *history) start(i int) {
@@ -64,6 +65,9 @@ func (h *history) start(i int) {
 		c.Fetches = 1 + h.random.IntN(3)
 		c.Stride, c.Offset = h.stripe.Stride, h.stripe.Offset
 	})
+	for name, least := range h.raised {
+		h.last[h.name(s, name)] = least - 1
+	}
 	h.processes[i] = &process{actor: a, segments: s}
 }
 
@@ -101,7 +105,7 @@ func (h *history) act() {
 			h.note(n, id)
 		}
 		h.issued += r.Len()
-	case what < 60:
+	case what < 54:
 		n := h.name(p.segments, name)
 		count := 1 + h.random.IntN(3*int(h.step))
 		_, err := h.take(n, count)
@@ -109,14 +113,14 @@ func (h *history) act() {
 		if err == nil {
 			h.issued += count
 		}
-	case what < 75:
+	case what < 69:
 		h.stage.act()
-	case what < 85:
+	case what < 79:
 		h.stage.now += time.Duration(h.random.IntN(5000)) * time.Millisecond
-	case what < 90: // killed
+	case what < 84: // killed
 		p.actor.dead = true
 		h.start(i)
-	case what < 94:
+	case what < 88:
 		ctx, cancel := context.WithCancel(context.Background())
 		if h.random.IntN(4) == 0 {
 			cancel()
@@ -125,17 +129,28 @@ func (h *history) act() {
 		cancel()
 		h.allow(err)
 		h.start(i)
-	case what < 96:
+	case what < 91:
 		n := h.name(p.segments, name)
 		h.allow(n.Raise(context.Background(), h.last[n]+firn.ID(h.random.IntN(200))))
 	case what < 97:
-		h.cutOff = !h.cutOff
+		h.raise(h.name(p.segments, name))
 	case what < 98:
+		h.cutOff = !h.cutOff
+	case what < 99:
 		h.down = !h.down
 		h.store.SetDown(h.down)
 	default:
 		h.faulty = !h.faulty
 	}
+}
+
+// raise rules ids out for all who begin later, often ids that are granted already.
+func (h *history) raise(n *segment.Name) {
+	least := max(h.last[n], 0) + firn.ID(h.random.Int64N(5*h.step))
+	if _, err := segment.RaiseCounter(context.Background(), h.mem, n.String(), least, h.stripe); err != nil {
+		h.t.Fatal(err)
+	}
+	h.raised[n.String()] = max(h.raised[n.String()], least)
 }
 
 // allow fails on what must not happen: a wait that nothing can end. (Within a
@@ -153,7 +168,7 @@ func TestRandomHistoriesRepeatNoIDAndKeepOrder(t *testing.T) {
 	for seed := range uint64(*histories) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newWorld(t, seed)
-			h := &history{world: w, busy: map[*process]bool{}, random: w.stage.random, step: 1 + w.stage.random.Int64N(20)}
+			h := &history{world: w, busy: map[*process]bool{}, raised: map[string]firn.ID{}, random: w.stage.random, step: 1 + w.stage.random.Int64N(20)}
 			h.stripe = []segment.Stripe{{Offset: 0, Stride: 1}, {Offset: 1, Stride: 3}}[seed%2]
 			w.store.Script = func(storetest.Call) storetest.Outcome {
 				if h.cutOff {

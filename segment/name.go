@@ -37,7 +37,6 @@ type Name struct {
 	changed  chan struct{} // closed when waiters should look again; nil without any
 	closed   bool
 	rows     []*row // who waits for consecutive ids, in order
-	longest  int64  // the longest of them; 0 without any
 	others   int    // callers who wait for ids that need not be in a row
 	passed   bool   // they found nothing left of the latest range
 	stride   int64  // of the latest range accepted, 0: none was yet
@@ -125,7 +124,6 @@ func (n *Name) Take(ctx context.Context, count int) (Range, error) {
 		if uint64(r.Last()) >= c.mark.Load() {
 			n.look(c)
 		}
-		r = r.plain()
 		return r, nil
 	}
 	return n.takeSlowly(ctx, want)
@@ -168,7 +166,6 @@ func (n *Name) takeSlowly(ctx context.Context, count uint64) (Range, error) {
 		n.others--
 		n.mu.Unlock()
 	}
-	r = r.plain()
 	return r, err
 }
 
@@ -296,7 +293,7 @@ func (n *Name) ask() Ask {
 		n.pace.measure(now, n.issued(), n.all.limits)
 	}
 	n.asked = n.above()
-	return Ask{Step: max(n.pace.Size, n.longest), Above: n.asked}
+	return Ask{Step: max(n.pace.Size, n.longest()), Above: n.asked}
 }
 
 // fetched takes in what a fetch brought, wakes all who wait, and reports whether
@@ -424,8 +421,7 @@ func (n *Name) State() State {
 const beyondPause = time.Minute
 
 // stop ends issuing, wakes all who wait, and returns the unused end of what was
-// fetched last: the last range, and those before it that it follows without a
-// gap, unless somebody else wrote the counter in between.
+// fetched last: the last range, and those before it that it follows.
 func (n *Name) stop() Range {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -435,20 +431,12 @@ func (n *Name) stop() Range {
 	n.spent += c.count(c.first) - rest.Count
 	n.cell.Store(n.all.empty)
 	n.notify()
-	held := n.chain
-	if rest.Count > 0 {
-		held = slices.Insert(held, 0, rest)
-	}
+	held := slices.Insert(n.chain, 0, rest) // which no range follows if it is empty
 	n.chain = nil
-	if len(held) == 0 {
-		return Range{}
+	last := len(held) - 1
+	unused := held[last]
+	for last--; last >= 0 && unused.follows(held[last]); last-- {
+		unused = unused.after(held[last])
 	}
-	unused := held[len(held)-1]
-	for _, r := range slices.Backward(held[:len(held)-1]) {
-		if !follows(r, unused) {
-			break
-		}
-		unused = unused.after(r)
-	}
-	return unused.returnable()
+	return unused
 }

@@ -26,7 +26,7 @@ func (n *Name) Raise(ctx context.Context, least firn.ID) error {
 	if c, ok := n.all.source.(*counters); ok {
 		limited, cancel := turns.WithTimeout(ctx, n.all.cfg.Time, callTimeout)
 		defer cancel()
-		if _, err := c.raise(limited, n.name, max(uint64(above)+1, uint64(c.start))); err != nil {
+		if _, err := c.raise(limited, n.name, max(uint64(above)+1, uint64(c.cfg.Start))); err != nil {
 			return err
 		}
 	}
@@ -42,7 +42,7 @@ func (n *Name) dropBelow(least firn.ID) (above firn.ID, err error) {
 		return 0, firn.ErrClosed
 	}
 	c := n.cell.Load()
-	if rest := c.rest(); rest.Count > 0 && rest.First < least {
+	if c.rest().First < least {
 		n.spent += c.count(c.first) - c.seal().Count
 		n.cell.Store(n.all.empty)
 	}

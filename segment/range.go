@@ -15,11 +15,9 @@ type Range struct {
 	Count  int64
 	Stride int64
 
-	// For giving back what is left of it: the write that this range came from, the one
-	// that it replaced, and the first id that may be given back. Ids below that were
-	// fetched before somebody else wrote the counter, to raise it perhaps.
+	// The write that granted this range, and the write that it replaced. Both are 0 for
+	// a range of another source.
 	revision, over store.Revision
-	least          firn.ID
 }
 
 // Len returns how many ids the range holds.
@@ -83,23 +81,19 @@ func (r Range) check() error {
 	return nil
 }
 
-// after returns a range that goes on where another ends, together with that.
-func (r Range) after(before Range) Range {
-	if r.revision != 0 && r.over == before.revision {
-		r.least = before.least
-	}
-	r.First, r.Count, r.over = before.First, before.Count+r.Count, before.over
-	return r
+// follows reports whether a range goes on where another ends, and its write replaced
+// the write of the other. This is the rule for giving back: the counter moves back only
+// over ids that were granted here by writes in a row. With another write in between,
+// somebody else has ids from there on, or was promised by a raise that nobody gets
+// smaller ones.
+func (r Range) follows(before Range) bool {
+	return r.over == before.revision && r.Stride == before.Stride &&
+		r.First > before.Last() && int64(r.First-before.Last()) == r.Stride
 }
 
-// plain is the range as callers have it: its ids alone.
-func (r Range) plain() Range { return Range{First: r.First, Count: r.Count, Stride: r.Stride} }
-
-// returnable returns the part of a range that may be given back.
-func (r Range) returnable() Range {
-	if below := int64(r.least-r.First) / max(r.Stride, 1); r.First < r.least {
-		r.First, r.Count = r.least, max(r.Count-below, 0)
-	}
+// after returns a range together with the one that it follows.
+func (r Range) after(before Range) Range {
+	r.First, r.Count, r.over = before.First, before.Count+r.Count, before.over
 	return r
 }
 

@@ -25,7 +25,7 @@ func TestARowThatIsTakenIsNotServedAgain(t *testing.T) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	long, short := &row{count: 1000}, &row{count: 7}
-	if n.rowEnds(long) || n.rowEnds(short) || n.longest != 1000 {
+	if n.rowEnds(short) || n.rowEnds(long) || n.longest() != 1000 {
 		t.Fatalf("nothing is there: %+v, %+v", long, short)
 	}
 	n.chain = append(n.chain, Range{First: 1, Count: 100, Stride: 1})
@@ -34,7 +34,7 @@ func TestARowThatIsTakenIsNotServedAgain(t *testing.T) {
 	}
 	n.chain = append(n.chain, Range{First: 101, Count: 1000, Stride: 1})
 	n.serveRows()
-	if short.got.First != 1 || short.got.Count != 7 || long.got.Count != 1000 || len(n.rows) != 0 || n.longest != 0 {
+	if short.got.First != 1 || short.got.Count != 7 || long.got.Count != 1000 || len(n.rows) != 0 || n.longest() != 0 {
 		t.Errorf("%+v and %+v, %d wait", short, long, len(n.rows))
 	}
 }

@@ -123,6 +123,106 @@ func TestABurstThatOutrunsFetchingGrowsTheChainUntilItIsOver(t *testing.T) {
 	}
 }
 
+// Callers who wait for one fetch have been too quick once, however many they are.
+func TestACrowdThatWaitsForOneFetchGrowsTheChainOnce(t *testing.T) {
+	w := newWorld(t, 1)
+	var n *segment.Name
+	next := firn.ID(1)
+	n = w.orders(func(c *segment.Config) {
+		c.Ahead = 0.01
+		c.Source = sourceFunc(func(_ context.Context, _ string, _ segment.Ask) (segment.Range, error) {
+			if next == 11 {
+				for range 5 {
+					if _, err := n.Next(); !errors.Is(err, errStuck) {
+						t.Errorf("during the fetch: %v", err)
+					}
+				}
+			}
+			r := segment.Range{First: next, Count: 10}
+			next += 10
+			return r, nil
+		})
+	})
+	w.mustTake(n, 10)
+	w.mustTake(n, 1)
+	if s := n.State(); s.Depth != 2 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestARaiseInAStoreThatForgotClearsAllThatIsHeld: else another process would be granted
+// the last id that is held here.
+func TestARaiseInAStoreThatForgotClearsAllThatIsHeld(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders(steps(100, 100))
+	w.mustTake(n, 10)
+	w.stage.settle()
+	w.mem.Restore(nil)
+	if err := n.Raise(t.Context(), 5); err != nil {
+		t.Fatal(err)
+	}
+	other := w.orders(steps(100, 100))
+	w.mustTake(other, 100)
+	w.mustTake(n, 100)
+}
+
+// A raise during a fetch drops what the fetch brings only if that lies below.
+func TestWhatArrivesAboveARaiseIsHeld(t *testing.T) {
+	w := newWorld(t, 1)
+	var n *segment.Name
+	fetches := 0
+	n = w.orders(func(c *segment.Config) {
+		c.Ahead = 1
+		c.Source = sourceFunc(func(context.Context, string, segment.Ask) (segment.Range, error) {
+			if fetches++; fetches != 2 {
+				return segment.Range{First: firn.ID(1000*fetches - 999), Count: 10}, nil
+			}
+			if err := n.Raise(t.Context(), 500); !errors.Is(err, errStuck) { // it waits for this fetch
+				t.Error(err)
+			}
+			return segment.Range{First: 500, Count: 10}, nil
+		})
+	})
+	w.mustTake(n, 1)
+	w.stage.settle()
+	if id := w.mustTake(n, 1); id != 500 || n.State().Dropped != 0 {
+		t.Errorf("%d, %+v", id, n.State())
+	}
+}
+
+// An outage is told once, and its end.
+func TestAnOutageIsLoggedOnceANameAndSoIsItsEnd(t *testing.T) {
+	w := newWorld(t, 1)
+	var log strings.Builder
+	n := w.orders(func(c *segment.Config) {
+		c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	})
+	w.mustTake(n, 1)
+	for range 2 {
+		w.store.SetDown(true)
+		for range 3 {
+			if _, err := n.Take(t.Context(), 1<<20); err == nil {
+				_, err = w.take(n, 1<<20)
+				if err == nil {
+					t.Fatal("no error")
+				}
+			}
+			w.stage.now += time.Second
+		}
+		w.store.SetDown(false)
+		w.mustTake(n, 1)
+	}
+	var levels []string
+	for line := range strings.Lines(log.String()) {
+		_, rest, _ := strings.Cut(line, "level=")
+		level, _, _ := strings.Cut(rest, " ")
+		levels = append(levels, level)
+	}
+	if got := strings.Join(levels, " "); got != "WARN INFO WARN INFO" {
+		t.Errorf("%s:\n%s", got, &log)
+	}
+}
+
 func TestUnusedIDsAreGivenBack(t *testing.T) {
 	w := newWorld(t, 1)
 	for i := range 20 {
@@ -396,7 +496,7 @@ func TestAStoreThatWasSetBackDoesNotSetThisProcessBack(t *testing.T) {
 		}
 		w.mustTake(n, 430) // checks that none is issued twice, nor out of order
 	}
-	for _, words := range []string{"stands below", "has no counter"} {
+	for _, words := range []string{"stands below", "next=301 ", "next=0 "} {
 		if !strings.Contains(log.String(), words) {
 			t.Errorf("%q was not logged:\n%s", words, &log)
 		}

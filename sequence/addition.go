@@ -152,9 +152,7 @@ func (s *Sequence) look(ctx context.Context) error {
 
 // setBack notes that the record lies below what is known.
 func (s *Sequence) setBack() error {
-	s.mu.Lock()
-	s.state.SetBacks++
-	s.mu.Unlock()
+	s.count(func(state *State) { state.SetBacks++ })
 	if err := s.strict(); err != nil {
 		return err
 	}

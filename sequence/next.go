@@ -84,11 +84,7 @@ func (s *Sequence) Timeout() time.Duration { return s.all.cfg.Timeout }
 // [firn.ErrClosed]; and the store's, store.ErrUnavailable or store.ErrRefused.
 // A call that failed may have used ids up, which nobody gets then.
 func (s *Sequence) Next(ctx context.Context) (firn.ID, error) {
-	r := request{n: 1}
-	if err := s.ask(ctx, &r); err != nil {
-		return 0, err
-	}
-	return r.first, nil
+	return s.Take(ctx, 1)
 }
 
 // Take returns the first of n ids in a row, all of them the caller's, as INCRBY
@@ -97,11 +93,7 @@ func (s *Sequence) Take(ctx context.Context, n int64) (first firn.ID, err error)
 	if n < 1 {
 		return 0, fmt.Errorf("sequence %q: %w", s.name, firn.NewRangeError("n", n, 1, int64(s.all.cfg.Max), "ids to take"))
 	}
-	r := request{n: n}
-	if err := s.ask(ctx, &r); err != nil {
-		return 0, err
-	}
-	return r.first, nil
+	return s.ask(ctx, &request{n: n})
 }
 
 // TakeIn is Take of ids that are greater than above and all of one block: from
@@ -122,11 +114,7 @@ func (s *Sequence) TakeIn(ctx context.Context, n int64, above firn.ID, block int
 	if err != nil {
 		return 0, fmt.Errorf("sequence %q: %w", s.name, err)
 	}
-	r := request{n: n, least: int64(above), block: block}
-	if err := s.ask(ctx, &r); err != nil {
-		return 0, err
-	}
-	return r.first, nil
+	return s.ask(ctx, &request{n: n, least: int64(above), block: block})
 }
 
 // Fill fills dst with ids in a row and returns how many there were. Where fewer
@@ -137,11 +125,12 @@ func (s *Sequence) Fill(ctx context.Context, dst []firn.ID) (int, error) {
 		return 0, nil
 	}
 	r := request{n: int64(len(dst)), partly: true}
-	if err := s.ask(ctx, &r); err != nil {
+	first, err := s.ask(ctx, &r)
+	if err != nil {
 		return 0, err
 	}
 	for i := range dst[:r.got] {
-		dst[i] = r.first + firn.ID(i)
+		dst[i] = first + firn.ID(i)
 	}
 	if r.got < r.n {
 		return int(r.got), &ExhaustedError{Name: s.name, Want: r.n, Left: r.got, Max: s.all.cfg.Max}
@@ -157,7 +146,8 @@ func (s *Sequence) Raise(ctx context.Context, last firn.ID) error {
 	if last < 0 || last > s.all.cfg.Max {
 		return fmt.Errorf("sequence %q: %w", s.name, firn.NewRangeError("last", int64(last), 0, int64(s.all.cfg.Max), "up to Max"))
 	}
-	return s.ask(ctx, &request{least: int64(last)})
+	_, err := s.ask(ctx, &request{least: int64(last)})
+	return err
 }
 
 // State returns a snapshot, for metrics.
@@ -169,19 +159,22 @@ func (s *Sequence) State() State {
 	return state
 }
 
-// ask waits until a request was answered.
-func (s *Sequence) ask(ctx context.Context, r *request) error {
+// ask waits until a request was answered. It returns the first id.
+func (s *Sequence) ask(ctx context.Context, r *request) (firn.ID, error) {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return 0, context.Cause(ctx)
 	}
 	r.done = make(chan struct{})
 	if err := s.join(r); err != nil {
-		return err
+		return 0, err
 	}
 	if err := turns.Wait(ctx, s.all.cfg.Time, r.done); err != nil && !s.leave(r) {
-		return err
+		return 0, err
 	}
-	return r.err
+	if r.err != nil { // it may have had a share of an addition that failed
+		return 0, r.err
+	}
+	return r.first, nil
 }
 
 // join puts a request behind those that wait, and begins to add if nobody does.

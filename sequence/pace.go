@@ -60,7 +60,7 @@ func (p *pace) delay(now time.Duration, random func() uint64) time.Duration {
 		p.wins = 0
 	case p.wins >= p.bout:
 		p.wins, p.bout = 0, min(2*p.bout, maxBout)
-		return max(min(2*unit<<stretch(random()), maxBreak), 2*unit)
+		return min(2*unit<<stretch(random()), maxBreak)
 	}
 	return 0
 }

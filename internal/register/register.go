@@ -69,7 +69,7 @@ func (r *Register) Unsettled() bool { return r.tried != nil }
 // Ours reports whether what was found is what this register wrote last, without
 // learning whether that will survive.
 func (r *Register) Ours() bool {
-	return r.known && r.tried != nil && bytes.Equal(r.found.Value, r.tried)
+	return r.tried != nil && bytes.Equal(r.found.Value, r.tried)
 }
 
 // Write writes over what is known, once. It returns the entry as confirmed. After any

@@ -19,10 +19,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/foreign"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store"
 )
@@ -39,9 +39,6 @@ const (
 	// maxTries bounds how often a counter is read since others were quicker. The waits
 	// between stay below the 10s that a segment gives a fetch.
 	maxTries = 32
-	// backoff is the mean wait after the first try; it doubles up to maxBackoff.
-	backoff    = 2 * time.Millisecond
-	maxBackoff = 250 * time.Millisecond
 )
 
 // A Row is a row of tiny_id_info.
@@ -157,10 +154,9 @@ func (s *Source) fetch(ctx context.Context, of string, ask segment.Ask) (segment
 	case ask.Step < 1:
 		return segment.Range{}, firn.NewRangeError("step", ask.Step, 1, math.MaxInt64, "")
 	}
-	for try := range maxTries {
-		if err := pause(ctx, try); err != nil {
-			return segment.Range{}, fmt.Errorf("%w: %d tries, others were quicker each time: %w", store.ErrUnavailable, try, err)
-		}
+	// It waits between tries: the table is the nodes' too, who are not to be slowed by tries
+	// in vain.
+	for b := (register.Backoff{Time: firn.SystemTime(), Random: rand.Uint64}); ; {
 		row, err := s.row(ctx, of)
 		if err != nil {
 			return segment.Range{}, err
@@ -178,18 +174,10 @@ func (s *Source) fetch(ctx context.Context, of string, ask segment.Ask) (segment
 		if moved {
 			return grant, nil
 		}
+		if err = b.Wait(ctx); err != nil || b.Tries == maxTries {
+			return segment.Range{}, errors.Join(fmt.Errorf("%w: %d tries, others were quicker each time", store.ErrUnavailable, b.Tries), err)
+		}
 	}
-	return segment.Range{}, fmt.Errorf("%w: %d tries, others were quicker each time", store.ErrUnavailable, maxTries)
-}
-
-// pause waits before a try, but for the first: the table is the nodes' too, who are not to
-// be slowed by tries in vain. The error is the cause of ctx.
-func pause(ctx context.Context, try int) error {
-	if try == 0 {
-		return nil
-	}
-	d := min(backoff<<min(try-1, 16), maxBackoff)
-	return firn.SystemTime().Sleep(ctx, d/2+rand.N(d))
 }
 
 // move moves the counter of a row, unless another has moved it since the row was

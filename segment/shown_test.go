@@ -1,0 +1,180 @@
+package segment_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+func logTo(log *strings.Builder, level slog.Level) func(*segment.Config) {
+	return func(c *segment.Config) {
+		c.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level}))
+	}
+}
+
+func TestErrorsSayWhatIsAllowedAndWhatHelps(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders(func(c *segment.Config) { c.Max = 20 })
+	_, count := n.Consecutive(t.Context(), 0)
+	_, take := n.Take(t.Context(), 0)
+	w.mustTake(n, 20)
+	_, exhausted := n.Next()
+	last := w.name(w.open(func(c *segment.Config) { c.Start = firn.MaxID }), "last")
+	w.mustTake(last, 1)
+	_, end := last.Next()
+	_, stripe := w.orders(func(c *segment.Config) { c.Stride = 2 }).Next()
+	_, step := mustSource(t, segment.Config{Store: w.store}).Fetch(t.Context(), "orders", segment.Ask{})
+	_, chain := segment.Open(segment.Config{Store: w.store, Chain: 65})
+	_, offset := segment.Open(segment.Config{Store: w.store, Offset: 7, Stride: 7})
+	_, stride := segment.Open(segment.Config{Store: w.store, Stride: -7})
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{count, "number of consecutive ids 0 is out of range: 1 to 1048576 are allowed"},
+		{take, "number of ids 0 is out of range: 1 to "},
+		{n.Raise(t.Context(), -1), "least id -1 is out of range: 0 to 20 are allowed"},
+		{n.Raise(t.Context(), 21), "least id 21 is out of range: 0 to 20 are allowed"},
+		{exhausted, `segment: ids of "orders" are exhausted: the next would be 21, 20 is the last allowed; raise Max or use another name`},
+		{end, "9223372036854775807 is the last allowed; use another name"},
+		{stripe, `segment: "orders" has offset 0 of stride 1, not offset 0 of stride 2: set that of the store, or use another name`},
+		{step, "step 0 is out of range: 1 to 1099511627776 are allowed"},
+		{chain, "chain 65 is out of range: 1 to 64 are allowed"},
+		{offset, "offset 7 is out of range: 0 to 6 are allowed"},
+		{stride, "stride -7 is out of range: 1 to 1048576 are allowed"},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
+			t.Errorf("%v, want: %s", c.err, c.want)
+		}
+	}
+	if s := fmt.Sprint(segment.Range{}, " ", segment.Range{First: 1, Count: 3, Stride: 2}); s != "no ids 1 to 5 by 2" {
+		t.Error(s)
+	}
+}
+
+// A log at the level of warnings stays empty while all is well, whatever is asked for.
+func TestNothingIsWarnedOfWhileAllIsWell(t *testing.T) {
+	w := newWorld(t, 1)
+	var log strings.Builder
+	n := w.orders(steps(10, 100), logTo(&log, slog.LevelWarn))
+	for range 20 {
+		w.mustTake(n, 17)
+		w.row(n, 5)
+		w.stage.settle()
+		if err := n.Raise(t.Context(), w.last[n]+3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.mustTake(w.orders(func(c *segment.Config) { c.Start = 9000 }, logTo(&log, slog.LevelWarn)), 1)
+	if log.Len() > 0 {
+		t.Error(log.String())
+	}
+}
+
+func TestWhatIsGivenBackIsCountedAndRecorded(t *testing.T) {
+	w := newWorld(t, 1)
+	var log strings.Builder
+	s := w.open(steps(100, 100), logTo(&log, slog.LevelInfo))
+	for i := range 5 {
+		w.mustTake(w.name(s, fmt.Sprint("n", i)), 30)
+	}
+	w.mustTake(w.name(w.open(steps(100, 100)), "n3"), 1) // n3 has gone on elsewhere
+	w.close(s)
+	if !strings.Contains(log.String(), `msg="segments closed" names=5 "given back"=4`) {
+		t.Error(log.String())
+	}
+	e, err := w.mem.Get(t.Context(), segment.Key("n0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var record struct {
+		Next string
+		Step int64
+	}
+	if err := json.Unmarshal(e.Value, &record); err != nil || record.Next != "31" || record.Step >= 0 || record.Step%100 != -70 {
+		t.Errorf("%s, %v", e.Value, err)
+	}
+}
+
+// After a failure the other names are left alone, but for calls under way.
+func TestAStoreThatIsAwayIsNotAskedForEachName(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.open(steps(100, 100), func(c *segment.Config) { c.Fetches = 2 })
+	for i := range 50 {
+		w.mustTake(w.name(s, fmt.Sprint("n", i)), 30)
+	}
+	before := w.store.Counts().CompareAndSwap
+	w.store.Script = func(storetest.Call) storetest.Outcome { return storetest.FailUnapplied }
+	err := s.Close(t.Context())
+	if tried := w.store.Counts().CompareAndSwap - before; err == nil || tried > 2 || !strings.Contains(err.Error(), "unused ids of 50 names stay unused") {
+		t.Errorf("%d tries: %v", tried, err)
+	}
+}
+
+// Callers of Consecutive alone have the next range fetched in time, and are counted.
+func TestRowsHaveTheNextRangeFetchedAhead(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders(steps(100, 100))
+	ended, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for i := range 90 {
+		if i == 45 {
+			cancel()
+		}
+		if r, err := n.Consecutive(ended, 10); err != nil || r.First != firn.ID(10*i+1) {
+			t.Fatalf("%v, %v", r, err)
+		}
+		w.stage.settle()
+	}
+	if s := n.State(); s.Waits > 20 || s.Issued != 900 || s.Fetches < 9 || s.Failures != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestARaiseToWhereARangeBeginsKeepsTheRange(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders(steps(100, 100), func(c *segment.Config) { c.Ahead = 1 })
+	w.mustTake(n, 10)
+	w.stage.settle() // up to 100, and up to 200
+	if err := n.Raise(t.Context(), 101); err != nil {
+		t.Fatal(err)
+	}
+	if id := w.mustTake(n, 1); id != 101 {
+		t.Errorf("%d, want 101", id)
+	}
+	w.store.SetDown(true)
+	if err := n.Raise(t.Context(), 101); err == nil {
+		t.Error("the store is away, but the counter was raised")
+	}
+}
+
+func TestNamesAreListedInOrderAsFarAsOneLooks(t *testing.T) {
+	w := newWorld(t, 1)
+	s := w.open()
+	for _, name := range []string{"c", "a", "b"} {
+		w.name(s, name)
+	}
+	var names []string
+	for n := range s.All() {
+		if names = append(names, n.String()); len(names) == 2 {
+			break
+		}
+	}
+	if strings.Join(names, "") != "ab" {
+		t.Error(names)
+	}
+	if _, err := w.mem.CompareAndSwap(t.Context(), segment.Key("foreign"), 0, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := segment.ReadCounter(t.Context(), w.mem, "foreign"); !errors.Is(err, segment.ErrForeign) {
+		t.Errorf("%+v, %v", c, err)
+	}
+}

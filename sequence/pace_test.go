@@ -1,0 +1,89 @@
+package sequence
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// delays lets a pace make additions until it has taken n breaks, and returns after how
+// many additions each came, and how long it was.
+func delays(p *pace, n int, chance uint64) (said []string) {
+	for wins := 0; len(said) < n && wins < 1000; wins++ {
+		if d := p.delay(p.ended, func() uint64 { return chance }); d > 0 {
+			said = append(said, fmt.Sprint(wins, " ", d))
+			wins = 0
+		}
+		p.wins++
+	}
+	return said
+}
+
+func TestWhoIsAloneMakesABreakNowAndThen(t *testing.T) {
+	for _, c := range []struct {
+		trip   time.Duration
+		chance uint64
+		want   string
+	}{
+		{0, 1, "[16 100µs 32 100µs 64 100µs 128 100µs 128 100µs]"},
+		{time.Millisecond, 1, "[16 2ms 32 2ms 64 2ms 128 2ms 128 2ms]"},
+		{time.Millisecond, 2, "[16 4ms 32 4ms 64 4ms 128 4ms 128 4ms]"},
+		{time.Millisecond, 1 << 5, "[16 64ms 32 64ms 64 64ms 128 64ms 128 64ms]"},
+		{time.Millisecond, 1 << 60, "[16 64ms 32 64ms 64 64ms 128 64ms 128 64ms]"},
+		{time.Minute, 1, "[16 40ms 32 40ms 64 40ms 128 40ms 128 40ms]"},
+		{time.Minute, 4, "[16 100ms 32 100ms 64 100ms 128 100ms 128 100ms]"},
+	} {
+		if got := fmt.Sprint(delays(&pace{trip: c.trip, ended: time.Hour}, 5, c.chance)); got != c.want {
+			t.Errorf("trips of %v, chance %d: %s, want %s", c.trip, c.chance, got, c.want)
+		}
+	}
+	p := &pace{trip: time.Millisecond, ended: time.Hour, wins: 100}
+	if d := p.delay(p.ended+2*time.Millisecond+1, func() uint64 { return 1 }); d != 0 || p.wins != 0 {
+		t.Errorf("after a break of its own: %v, %d", d, p.wins)
+	}
+}
+
+func TestWhoSawOthersLetsARandomTimePass(t *testing.T) {
+	p := &pace{trip: time.Millisecond, ended: time.Hour}
+	for i, by := range []string{"a", "b", "a", "me", "b"} {
+		p.see(time.Hour, by, by == "me")
+		if want := min(i+1, 2); p.crowd != want {
+			t.Errorf("%d others were seen, want %d", p.crowd, want)
+		}
+	}
+	most := func() uint64 { return uint64(4*time.Millisecond) - 1 } // twice a trip for each of two
+	if d := p.delay(time.Hour, most); d != 4*time.Millisecond-1 {
+		t.Error(d)
+	}
+	if d := p.delay(time.Hour+time.Millisecond, most); d != 3*time.Millisecond-1 {
+		t.Errorf("some of it has passed: %v", d)
+	}
+	if d := p.delay(time.Hour+time.Second, most); d != 0 || p.crowd != 2 {
+		t.Errorf("all of it has passed: %v, %d", d, p.crowd)
+	}
+	if d := p.delay(time.Hour+time.Second+1, most); d != 0 || p.crowd != 0 || len(p.seen) != 0 {
+		t.Errorf("the others have gone: %v, %d", d, p.crowd)
+	}
+	for i := range 40 {
+		p.see(time.Hour, fmt.Sprint(i), false)
+	}
+	if p.crowd != maxSeen || len(p.seen) != maxSeen || p.seen[maxSeen-1] != "39" {
+		t.Errorf("of many %d are told apart: %v", p.crowd, p.seen)
+	}
+	for range maxSeen {
+		p.see(time.Hour, "me", true)
+	}
+	if p.crowd != 0 {
+		t.Errorf("%d others are still seen", p.crowd)
+	}
+}
+
+func TestAPaceLearnsHowLongACallTakes(t *testing.T) {
+	p := &pace{}
+	for range 100 {
+		p.took(time.Millisecond)
+	}
+	if p.trip < 999*time.Microsecond || p.trip > time.Millisecond {
+		t.Error(p.trip)
+	}
+}

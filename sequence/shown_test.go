@@ -1,0 +1,70 @@
+package sequence_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+func TestErrorsSayWhatIsAllowed(t *testing.T) {
+	all, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Max: 50, Timeout: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := all.Name("txn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Timeout() != 3*time.Second {
+		t.Error(s.Timeout())
+	}
+	for want, ask := range map[string]func(ctx context.Context) (firn.ID, error){
+		`sequence "txn": n 0 is out of range: 1 to 50 are allowed`:      func(ctx context.Context) (firn.ID, error) { return s.Take(ctx, 0) },
+		`sequence "txn": block 0 is out of range: 1 to 50 are allowed`:  func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 1, 0, 0) },
+		`sequence "txn": n 0 is out of range: 1 to 10 are allowed`:      func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 0, 0, 10) },
+		`sequence "txn": n 11 is out of range: 1 to 10 are allowed`:     func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 11, 0, 10) },
+		`sequence "txn": above -1 is out of range: 0 to 50 are allowed`: func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 1, -1, 10) },
+		`sequence "txn": above 51 is out of range: 0 to 50 are allowed`: func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 1, 51, 10) },
+		`sequence "txn": last -1 is out of range: 0 to 50 are allowed`:  func(ctx context.Context) (firn.ID, error) { return 0, s.Raise(ctx, -1) },
+		`sequence "txn": last 51 is out of range: 0 to 50 are allowed`:  func(ctx context.Context) (firn.ID, error) { return 0, s.Raise(ctx, 51) },
+	} {
+		if id, err := ask(t.Context()); !errors.Is(err, firn.ErrRange) || !strings.Contains(err.Error(), want) || id != 0 {
+			t.Errorf("%d, %v, want %s", id, err, want)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if id, err := s.Next(ended); !errors.Is(err, context.Canceled) || id != 0 {
+		t.Errorf("%d, %v", id, err)
+	}
+	if err := s.Raise(t.Context(), 0); err != nil { // any number of times, and to what is lower
+		t.Error(err)
+	}
+	if n, err := s.Fill(t.Context(), make([]firn.ID, 60)); n != 50 || err == nil || !strings.Contains(err.Error(), `sequence "txn" has 50 ids left`) {
+		t.Errorf("%d, %v", n, err)
+	}
+	one, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Max: 1, Timeout: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	only, err := one.Name("only")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]firn.ID, 1)
+	if n, err := only.Fill(t.Context(), ids); n != 1 || err != nil || ids[0] != 1 {
+		t.Errorf("%d of %v, %v", n, ids, err)
+	}
+	if n, err := only.Fill(t.Context(), nil); n != 0 || err != nil {
+		t.Errorf("nothing to fill: %d, %v", n, err)
+	}
+	if _, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Max: -1}); err == nil || !strings.Contains(err.Error(), "max -1") {
+		t.Error(err)
+	}
+}
