@@ -2,24 +2,17 @@ package zkstore
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
 // wrap says where an error came from and what kind it is.
 func wrap(op, key string, err error) error {
 	hint, kind := classify(err)
-	switch {
-	case errors.Is(err, kind):
-		return fmt.Errorf("zkstore: %s %q: %w", op, key, err)
-	case hint == "":
-		return fmt.Errorf("zkstore: %s %q: %w: %w", op, key, kind, err)
-	default:
-		return fmt.Errorf("zkstore: %s %q: %w: %w (%s)", op, key, kind, err, hint)
-	}
+	return backend.Wrap("zkstore", op, key, err, hint, kind)
 }
 
 // classify says what kind an error is, and a way out of it if one is known.

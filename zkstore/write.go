@@ -53,7 +53,7 @@ func (w *write) makeAbove() error {
 		if w.path[i] != '/' {
 			continue
 		}
-		if _, err := w.session.now().Create(w.path[:i], nil, 0, w.acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		if _, err := w.session.conn.Load().Create(w.path[:i], nil, 0, w.acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return err
 		}
 	}
@@ -127,6 +127,6 @@ func (w *write) transact(ctx context.Context, ops ...any) error {
 	if err := store.ContextError(ctx); err != nil {
 		return err
 	}
-	_, err := w.session.now().Multi(ops...)
+	_, err := w.session.conn.Load().Multi(ops...)
 	return err
 }
