@@ -74,14 +74,14 @@ func Do[T any](ctx context.Context, c *Calls, do func(context.Context) (T, error
 	}
 }
 
-// Wrap says where an error came from, what kind it is, and a way out if there is one.
+// Wrap says where an error came from, what kind it is if it is of one, and a way out if
+// one is known.
 func Wrap(where, op, key string, err error, hint string, kind error) error {
-	switch {
-	case errors.Is(err, kind):
-		return fmt.Errorf("%s: %s %q: %w", where, op, key, err)
-	case hint == "":
-		return fmt.Errorf("%s: %s %q: %w: %w", where, op, key, kind, err)
-	default:
-		return fmt.Errorf("%s: %s %q: %w: %w (%s)", where, op, key, kind, err, hint)
+	if hint != "" {
+		hint = " (" + hint + ")"
 	}
+	if kind == nil || errors.Is(err, kind) {
+		return fmt.Errorf("%s: %s %q: %w%s", where, op, key, err, hint)
+	}
+	return fmt.Errorf("%s: %s %q: %w: %w%s", where, op, key, kind, err, hint)
 }

@@ -79,7 +79,7 @@ const Table = "firn_registers"
 type Store struct {
 	db      *sql.DB
 	dialect Dialect
-	primary atomic.Pointer[mysqlPrimary] // who answered last; [MySQL] only
+	mysql   atomic.Pointer[mysqlSession] // the one that was looked at last; [MySQL] only
 }
 
 // New returns a store in db, making its table if there is none. It does not
@@ -100,7 +100,7 @@ func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) 
 	}); err != nil {
 		return nil, err
 	}
-	if dialect.clock == nil {
+	if dialect.embedded {
 		return s, nil
 	}
 	return &remote{s}, nil
@@ -138,14 +138,14 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 		value = []byte{} // a nil slice would be written as NULL
 	}
 	revision := store.Revision(rand.Int64() | 1) // never 0
-	w := write{s.dialect.insert, []any{key, value, revision}}
+	statement, args := s.dialect.insert, []any{key, value, revision}
 	if old != 0 {
-		w = write{s.dialect.update, []any{value, revision, key, old}}
+		statement, args = s.dialect.update, []any{value, revision, key, old}
 	}
 	e := store.Entry{Key: key, Value: value, Revision: revision}
 	var changed bool
 	if err := s.onTable(ctx, "compare-and-swap", key, func(ctx context.Context, conn *sql.Conn) (err error) {
-		changed, e.Life, err = s.dialect.swap(ctx, s, conn, w)
+		changed, e.Life, err = s.dialect.swap(ctx, s, conn, statement, args)
 		return err
 	}); err != nil {
 		return store.Entry{}, err
@@ -160,33 +160,23 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 const afterAll = "\U0010FFFF"
 
 // List implements [store.Store].
-func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	var list []store.Entry
-	err := s.onTable(ctx, "list", prefix, func(ctx context.Context, conn *sql.Conn) (err error) {
-		if list, err = s.rows(ctx, conn, prefix); err == nil && len(list) == 0 {
+func (s *Store) List(ctx context.Context, prefix string) (list []store.Entry, err error) {
+	err = s.onTable(ctx, "list", prefix, func(ctx context.Context, conn *sql.Conn) error {
+		list = nil
+		err := each(ctx, conn, func(rows *sql.Rows) error {
+			var e store.Entry
+			err := rows.Scan(&e.Key, &e.Value, &e.Revision)
+			if strings.HasPrefix(e.Key, prefix) { // where the collation is laxer than ours
+				list = append(list, e)
+			}
+			return err
+		}, s.dialect.list, prefix, prefix+afterAll)
+		if err == nil && len(list) == 0 {
 			err = s.fit(ctx, conn)
 		}
 		return err
 	})
 	return list, err
-}
-
-func (s *Store) rows(ctx context.Context, conn *sql.Conn, prefix string) ([]store.Entry, error) {
-	rows, err := conn.QueryContext(ctx, s.dialect.list, prefix, prefix+afterAll)
-	if err != nil {
-		return nil, err
-	}
-	var list []store.Entry
-	for rows.Next() {
-		var e store.Entry
-		if err := rows.Scan(&e.Key, &e.Value, &e.Revision); err != nil {
-			return nil, errors.Join(err, rows.Close())
-		}
-		if strings.HasPrefix(e.Key, prefix) { // where the collation is laxer than ours
-			list = append(list, e)
-		}
-	}
-	return list, errors.Join(rows.Err(), rows.Close())
 }
 
 // Close closes the database.
@@ -205,41 +195,6 @@ func (s *Store) Close() error {
 // Embedded implements [store.Embedded].
 func (s *Store) Embedded() bool { return s.dialect.embedded }
 
-// wrap says where an error came from and what kind it is, and that ctx ended if
-// it did: drivers tell that each in their own way.
-func (s *Store) wrap(ctx context.Context, op, key string, err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("sqlstore: %s %q: %w", op, key, store.ErrNotFound)
-	}
-	hint, kind := s.dialect.classify(err)
-	if kind == nil && (errors.Is(err, sql.ErrConnDone) || err.Error() == "sql: database is closed") {
-		kind = store.ErrUnavailable // database/sql exports no such error
-	}
-	if kind == nil || !errors.Is(kind, store.ErrRefused) { // what is refused is certain, whatever ctx says
-		err = withEnd(ctx, err)
-	}
-	if kind == nil {
-		return fmt.Errorf("sqlstore: %s %q: %w", op, key, err)
-	}
-	if hint != "" {
-		hint = " (" + hint + ")"
-	}
-	return fmt.Errorf("sqlstore: %s %q: %w: %w%s", op, key, kind, err, hint)
-}
-
-// withEnd adds to err how ctx ended, if it has.
-func withEnd(ctx context.Context, err error) error {
-	ended := store.ContextError(ctx)
-	switch {
-	case ended == nil:
-		return err
-	case err.Error() == ctx.Err().Error():
-		return ended
-	default:
-		return fmt.Errorf("%w: %w", ended, err)
-	}
-}
-
 // remote is a store in a database on another host, which has a clock of its own.
 type remote struct{ *Store }
 
@@ -247,7 +202,7 @@ type remote struct{ *Store }
 func (r *remote) Now(ctx context.Context) (time.Time, error) {
 	var micros int64
 	err := r.call(ctx, "read the time of", r.dialect.name, func(ctx context.Context, conn *sql.Conn) (err error) {
-		micros, err = r.dialect.clock(ctx, r.Store, conn)
+		micros, err = r.dialect.vet(ctx, r.Store, conn)
 		return err
 	})
 	return time.UnixMicro(micros), err
