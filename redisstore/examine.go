@@ -8,58 +8,50 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// setting asks for a setting; ok is false where the server does not tell.
-func (s *Store) setting(ctx context.Context, name string) (value string, ok bool) {
-	values, err := await(ctx, s, func() (map[string]string, error) {
-		node, err := s.node(ctx)
+// Examine implements [store.Examined]: persistence, eviction, replicas.
+func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
+	return do(ctx, s, "examine", s.cfg.Key, func(ctx context.Context) ([]store.Finding, error) {
+		info, err := s.info(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return node.ConfigGet(ctx, name).Result()
+		r, err := s.recorded(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return []store.Finding{s.persists(ctx, info), s.evicts(info), s.replicates(replicationOf(info), r)}, nil
 	})
-	value, ok = values[name]
-	return value, ok && err == nil
-}
-
-// Examine implements [store.Examined]: persistence, eviction, replicas.
-func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
-	info, err := s.info(ctx)
-	if err != nil {
-		return nil, s.wrap("examine", s.cfg.Key, err)
-	}
-	r, err := s.recorded(ctx)
-	if err != nil {
-		return nil, s.wrap("examine", s.cfg.Key, err)
-	}
-	return []store.Finding{s.persists(ctx, info), s.evicts(info), s.replicates(replicationOf(info), r)}, nil
 }
 
 func (s *Store) persists(ctx context.Context, info map[string]string) store.Finding {
-	f := store.Finding{Subject: "persistence"}
-	if info["aof_enabled"] == "1" {
-		switch sync, ok := s.setting(ctx, "appendfsync"); {
-		case !ok:
-			f.Verdict, f.Says, f.Advice = store.Doubtful, "appendonly yes; appendfsync is not told", "see that it is always, or use a strict pool"
-		case sync == "always":
-			f.Says = "appendonly yes, appendfsync always: nothing acknowledged is lost"
-		default:
-			f.Verdict, f.Says = store.Doubtful, "appendonly yes, appendfsync "+sync+": a loss of power loses the last moments"
-			f.Advice = "set appendfsync always, or use a strict pool"
-		}
+	f := store.Finding{Subject: "persistence", Advice: "set appendonly yes and appendfsync always, or use a strict pool"}
+	if info["aof_enabled"] != "1" {
+		f.Verdict = store.Bad
+		f.Says = fmt.Sprintf("appendonly no, save %q: a restart forgets the workers taken since the last snapshot", s.setting(ctx, "save"))
 		return f
 	}
-	save, ok := s.setting(ctx, "save")
-	switch {
-	case !ok:
-		f.Verdict, f.Says, f.Advice = store.Doubtful, "appendonly no; whether snapshots are saved is not told", "set appendonly yes"
-	case save == "":
-		f.Verdict, f.Says = store.Bad, "appendonly no, no snapshots: a restart forgets which workers are held"
-		f.Advice = "set appendonly yes and appendfsync always, or use a strict pool"
-	default:
-		f.Verdict, f.Says = store.Bad, "appendonly no, snapshots ("+save+"): a restart forgets the workers taken since the last one"
-		f.Advice = "set appendonly yes and appendfsync always, or use a strict pool"
+	sync := s.setting(ctx, "appendfsync")
+	f.Says = "appendonly yes, appendfsync " + sync
+	if sync == "always" {
+		f.Says += ": nothing acknowledged is lost"
+		f.Advice = ""
+	} else {
+		f.Verdict = store.Doubtful
+		f.Says += ": a loss of power loses the last moments"
 	}
 	return f
+}
+
+// setting asks for a setting, which a server may not tell.
+func (s *Store) setting(ctx context.Context, name string) string {
+	if node, err := s.node(ctx); err == nil {
+		if values, err := node.ConfigGet(ctx, name).Result(); err == nil {
+			if value, told := values[name]; told {
+				return value
+			}
+		}
+	}
+	return "not told"
 }
 
 func (s *Store) evicts(info map[string]string) store.Finding {

@@ -2,12 +2,10 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/firn-id/firn/store"
 )
@@ -51,14 +49,47 @@ func (s *Store) learn(r record) {
 }
 
 // recorded reads the record.
-func (s *Store) recorded(ctx context.Context) (r record, err error) {
-	members, err := await(ctx, s, func() ([]string, error) {
-		return s.client.ZRangeByLex(ctx, s.cfg.Key, &redis.ZRangeBy{Min: "[" + recordBegins, Max: "(" + recordEnds}).Result()
-	})
+func (s *Store) recorded(ctx context.Context) (record, error) {
+	members, err := s.members(ctx, recordBegins, recordEnds)
 	if err != nil || len(members) == 0 {
-		return r, err
+		return record{}, err
 	}
 	return parseRecord(members[0])
+}
+
+func parseInfo(text string) map[string]string {
+	fields := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields
+}
+
+// replication is what a server says of its replicas.
+type replication struct {
+	role, history string
+	attached      int
+	// online counts the replicas that have acknowledged something since they were
+	// attached. Others only load, and may for long, or are programs that read the
+	// stream and never acknowledge (redis-cli --replica). The scripts count likewise.
+	online int
+}
+
+func replicationOf(info map[string]string) replication {
+	r := replication{role: info["role"], history: info["master_replid"]}
+	for name, value := range info {
+		number, ok := strings.CutPrefix(name, "slave")
+		if _, err := strconv.Atoi(number); !ok || err != nil {
+			continue
+		}
+		r.attached++
+		if strings.Contains(value, "state=online") && !strings.Contains(value, "offset=0,") {
+			r.online++
+		}
+	}
+	return r
 }
 
 // Replicas are those of the server that has the set.
@@ -71,20 +102,19 @@ type Replicas struct {
 
 // Replicas returns how many replicas are recorded, and how many there are now.
 func (s *Store) Replicas(ctx context.Context) (Replicas, error) {
-	info, err := s.info(ctx)
-	if err != nil {
-		return Replicas{}, s.wrap("count the replicas of", s.cfg.Key, err)
-	}
-	r, err := s.recorded(ctx)
-	if err != nil {
-		return Replicas{}, s.wrap("count the replicas of", s.cfg.Key, err)
-	}
-	there := replicationOf(info)
-	all := Replicas{Recorded: r.n, Attached: there.attached, Online: there.online}
-	if r.since > 0 {
-		all.Lowered = time.UnixMicro(r.since)
-	}
-	return all, nil
+	return do(ctx, s, "count the replicas of", s.cfg.Key, func(ctx context.Context) (Replicas, error) {
+		info, err := s.info(ctx)
+		if err != nil {
+			return Replicas{}, err
+		}
+		r, err := s.recorded(ctx)
+		there := replicationOf(info)
+		all := Replicas{Recorded: r.n, Attached: there.attached, Online: there.online}
+		if r.since > 0 {
+			all.Lowered = time.UnixMicro(r.since)
+		}
+		return all, err
+	})
 }
 
 // MaxReplicas bounds how many replicas can be waited for.
@@ -102,23 +132,12 @@ func (s *Store) SetReplicas(ctx context.Context, n int) error {
 	if n < 0 || n > MaxReplicas {
 		return fmt.Errorf("redisstore: %w: %d replicas: 0 to %d are allowed", store.ErrRefused, n, MaxReplicas)
 	}
-	run, err := await(ctx, s, func() (string, error) { return s.authority(ctx) })
-	if err != nil {
-		return s.wrap("set the replicas of", s.cfg.Key, err)
-	}
-	a, err := await(ctx, s, func() (answer, error) {
+	_, err := do(ctx, s, "set the replicas of", s.cfg.Key, func(ctx context.Context) (answer, error) {
+		run, err := s.authority(ctx)
+		if err != nil {
+			return answer{}, err
+		}
 		return s.write(ctx, setReplicas, n, time.Now().UnixMicro(), run)
 	})
-	var reply redis.Error
-	switch {
-	case errors.As(err, &reply) && redis.HasErrorPrefix(reply, "ONLINE "):
-		online := strings.TrimPrefix(reply.Error(), "ONLINE ")
-		err = fmt.Errorf("%w: %d replicas: %s are online; stop those that are to go first", store.ErrRefused, n, online)
-	case err == nil && !a.written:
-		err = fmt.Errorf("%w: another server has become the primary meanwhile", store.ErrRefused)
-	}
-	if err != nil {
-		return s.wrap("set the replicas of", s.cfg.Key, err)
-	}
-	return nil
+	return err
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -31,67 +30,42 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 		was = digits(old)
 	}
 	revision := store.Revision(rand.Int64() | 1) // never 0
-	a, err := await(ctx, s, func() (answer, error) {
-		return s.write(ctx, compareAndSwap, key, was, digits(revision), value)
+	return do(ctx, s, "compare-and-swap", key, func(ctx context.Context) (store.Entry, error) {
+		a, err := s.write(ctx, compareAndSwap, key, was, digits(revision), value)
+		if err != nil {
+			return store.Entry{}, err
+		}
+		return store.Entry{Key: key, Value: value, Revision: revision, Life: a.life()}, nil
 	})
-	if err != nil {
-		return store.Entry{}, s.wrap("compare-and-swap", key, err)
-	}
-	if !a.written {
-		return store.Entry{}, fmt.Errorf("redisstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
-	}
-	return store.Entry{Key: key, Value: value, Revision: revision, Life: a.life}, nil
 }
 
-// An answer is that of a script.
+// An answer is that of a script: what must have the write, and who wrote it. A process
+// begins another history, with another replication id, when it is promoted; and no two
+// processes have the same while they are primaries.
 type answer struct {
-	written bool
 	record
-	replication string // the id of the server's history
-	life        string // once it is confirmed
+	run, history string
+}
+
+// life names the life of the store: process, history, and since when the number of
+// replicas counts.
+func (a answer) life() string {
+	life := a.run + "/" + a.history
+	if a.since > 0 {
+		life += "/" + strconv.FormatInt(a.since, 10)
+	}
+	return life
 }
 
 func parseAnswer(cmd *redis.Cmd) (a answer, err error) {
 	list, err := cmd.Slice()
-	if err != nil || len(list) == 1 { // {0}
+	if err != nil {
 		return a, err
 	}
-	if len(list) == 4 {
-		n, ok1 := list[1].(int64)
-		since, ok2 := list[2].(int64)
-		replication, ok3 := list[3].(string)
-		if ok1 && ok2 && ok3 {
-			return answer{written: true, record: record{int(n), since}, replication: replication}, nil
-		}
+	if _, err := fmt.Sscan(fmt.Sprintln(list...), &a.n, &a.since, &a.run, &a.history); err != nil {
+		return a, fmt.Errorf("%w: the script answers %v", store.ErrUnavailable, list)
 	}
-	return a, fmt.Errorf("%w: the script answers %v", store.ErrUnavailable, list)
-}
-
-// A server is a process and its history. A process begins another history when it is
-// promoted, and no two processes have the same while they are primaries.
-type server struct{ run, replication string }
-
-// life names the life of the store: its server, and since when the number of replicas
-// counts. The process is asked for once for each history.
-func (s *Store) life(ctx context.Context, conn *redis.Conn, a answer) (string, error) {
-	s.mu.Lock()
-	there := s.server
-	s.mu.Unlock()
-	if there.replication != a.replication {
-		text, err := conn.Info(ctx, "server").Result()
-		if err != nil {
-			return "", err
-		}
-		there = server{parseInfo(text)["run_id"], a.replication}
-		s.mu.Lock()
-		s.server = there
-		s.mu.Unlock()
-	}
-	life := there.run + "/" + there.replication
-	if a.since > 0 {
-		life += "/" + strconv.FormatInt(a.since, 10)
-	}
-	return life, nil
+	return a, nil
 }
 
 const (
@@ -111,77 +85,50 @@ func (s *Store) write(ctx context.Context, script *redis.Script, args ...any) (a
 			return answer{}, err
 		}
 		a, err := s.writeTo(ctx, node, script, args...)
-		if !a.written && moved(err) {
-			if c, ok := s.client.(*redis.ClusterClient); ok {
-				if err := follow(ctx, c, moveWait<<move); err != nil {
-					return answer{}, err
-				}
-				continue
-			}
+		// The script was not run if its key is on another server.
+		if s.cluster == nil || !redis.HasErrorPrefix(err, "MOVED ") && !redis.HasErrorPrefix(err, "ASK ") {
+			return a, err
 		}
-		return a, err
+		if err := s.follow(ctx, moveWait<<move); err != nil {
+			return answer{}, err
+		}
 	}
 	return answer{}, fmt.Errorf("%w: the cluster is moving the key: try again", store.ErrUnavailable)
 }
 
-// moved reports whether a script was not run since its key is on another server.
-func moved(err error) bool {
-	var reply redis.Error
-	return errors.As(err, &reply) && (strings.HasPrefix(reply.Error(), "MOVED ") || strings.HasPrefix(reply.Error(), "ASK "))
-}
-
 // follow waits and then learns anew who has what in a cluster: ForEachMaster does that
 // before it calls anybody.
-func follow(ctx context.Context, c *redis.ClusterClient, wait time.Duration) error {
+func (s *Store) follow(ctx context.Context, wait time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return store.ContextError(ctx)
 	case <-time.After(wait):
 	}
-	return c.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil })
+	return s.cluster.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil })
 }
 
-// writeTo is write on one server. All its commands go through one connection, and so to
-// one process: WAIT waits for what its own connection has written.
-//
-// A replica that has come meanwhile is counted, and waited for, in another round. Should
-// the server have another replication id by then, it may have been a replica in
-// between, and have lost the write; so the next round begins with the write again, which
-// changes nothing if it is still there.
+// writeTo is write on one server, over one connection, and so in one process: WAIT waits
+// for what its own connection has written. Where a replica has come meanwhile, or the server
+// has another history and so may have lost the write, all is done again.
 func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.Script, args ...any) (answer, error) {
 	conn := node.Conn()
 	defer func() { _ = conn.Close() }() // back to the pool, or broken
 	deadline := time.Now().Add(s.cfg.ConfirmTimeout)
-	last, err := s.round(ctx, conn, deadline, s.wanted(s.known()), script, args...)
-	if err != nil && last.written {
-		return last.answer, unconfirmed(err)
-	} else if err != nil || !last.written {
-		return last.answer, err
-	}
-	id := last.replication
+	asked := s.wanted(s.known())
 	for n := 1; ; n++ {
-		want, err := s.judge(last, id, n == maxRounds || time.Now().After(deadline))
+		x, err := s.exchange(ctx, conn, deadline, asked, script, args...)
+		if err != nil && n == 1 && x.run == "" {
+			return answer{}, err // of the script
+		}
+		if err == nil {
+			asked, err = s.judge(x, n == maxRounds || time.Now().After(deadline))
+		}
 		if err != nil {
-			return last.answer, unconfirmed(err)
+			// In words only: that a later command was refused does not undo the write.
+			return answer{}, fmt.Errorf("%w: applied, but not confirmed: %s", store.ErrUnavailable, err.Error())
 		}
-		if want == confirmed {
-			last.life, err = s.life(ctx, conn, last.answer)
-			if err != nil {
-				return last.answer, unconfirmed(err)
-			}
-			return last.answer, nil
-		}
-		if last.after.id == id {
-			last, err = s.round(ctx, conn, deadline, want, count)
-		} else {
-			last, err = s.round(ctx, conn, deadline, want, script, args...)
-			id = last.replication
-		}
-		switch {
-		case err != nil:
-			return last.answer, unconfirmed(err)
-		case !last.written:
-			return answer{}, unconfirmed(errors.New("it was overwritten meanwhile"))
+		if asked == confirmed {
+			return x.answer, nil
 		}
 	}
 }
@@ -189,29 +136,21 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 // confirmed is what judge says of a write that is confirmed.
 const confirmed = -1
 
-// judge says whether a write of the history id is confirmed, else how many replicas to wait
-// for in another round; unless that was the last.
-func (s *Store) judge(r round, id string, last bool) (want int, err error) {
-	need := s.wanted(r.record)
-	if want = need; s.cfg.Replicas == 0 {
-		want = max(need, r.after.online)
-	}
+// judge says whether a write is confirmed, else how many replicas to ask for it in another
+// round, unless this was the last.
+func (s *Store) judge(x exchange, last bool) (ask int, err error) {
+	need := s.wanted(x.record)
+	all := s.wanted(record{n: max(x.n, x.after.online)})
 	switch {
-	case r.after.role != "master":
+	case x.after.role != "master":
 		return 0, errors.New("the server has become a replica")
-	case r.acknowledged >= want && want == need && r.after.id == id:
+	case x.acknowledged >= need && need == all && x.after.history == x.history:
 		return confirmed, nil
-	case last, r.asked >= want && r.acknowledged < want:
+	case last, x.asked >= all && x.acknowledged < all:
 		return 0, fmt.Errorf("%d of %d replicas have it after %v: start the missing ones, lower the number with firn store replicas, or wait for fewer with ?replicas=N",
-			r.acknowledged, want, s.cfg.ConfirmTimeout)
+			x.acknowledged, all, s.cfg.ConfirmTimeout)
 	}
-	return want, nil
-}
-
-// unconfirmed is the error of a write that was applied. It has its reason in words
-// only: that a later command was refused does not undo the write.
-func unconfirmed(err error) error {
-	return fmt.Errorf("%w: applied, but not confirmed: %s", store.ErrUnavailable, err.Error())
+	return all, nil
 }
 
 // wanted is how many replicas must have a write.
@@ -222,43 +161,34 @@ func (s *Store) wanted(r record) int {
 	return r.n
 }
 
-// A round is one pipeline: what was asked for and what came back.
-type round struct {
+// An exchange is one pipeline: a script, WAIT and INFO.
+type exchange struct {
 	answer
 	asked, acknowledged int
 	after               replication
 }
 
-func (s *Store) round(ctx context.Context, conn *redis.Conn, deadline time.Time, asked int, script *redis.Script, args ...any) (round, error) {
+func (s *Store) exchange(ctx context.Context, conn *redis.Conn, deadline time.Time, asked int, script *redis.Script, args ...any) (exchange, error) {
 	known := s.known()
 	args = append([]any{known.n, known.since}, args...)
-	keys := []string{s.cfg.Key}
-	r := round{asked: asked}
 	run := script.EvalSha
-	for n := 0; ; n++ {
+	for {
 		wait := max(time.Until(deadline).Milliseconds(), 1) // 0 would be for ever
 		pipe := conn.Pipeline()
-		wrote := run(ctx, pipe, keys, args...)
-		acknowledged := pipe.Do(ctx, "wait", asked, wait)
+		wrote := run(ctx, pipe, []string{s.cfg.Key}, args...)
+		waited := pipe.Do(ctx, "wait", asked, wait)
 		info := pipe.Info(ctx, "replication")
 		_, _ = pipe.Exec(ctx) // each command has its own error
-		if n == 0 && redis.HasErrorPrefix(wrote.Err(), "NOSCRIPT") {
+		if redis.HasErrorPrefix(wrote.Err(), "NOSCRIPT") {
 			run = script.Eval
 			continue
 		}
-		var err error
-		if r.answer, err = parseAnswer(wrote); err != nil || !r.written {
-			return r, err
-		}
-		s.learn(r.record)
-		n, err := acknowledged.Int()
+		a, err := parseAnswer(wrote)
 		if err != nil {
-			return r, fmt.Errorf("wait: %w", err)
+			return exchange{}, err
 		}
-		if info.Err() != nil {
-			return r, fmt.Errorf("info: %w", info.Err())
-		}
-		r.acknowledged, r.after = n, replicationOf(parseInfo(info.Val()))
-		return r, nil
+		s.learn(a.record)
+		acknowledged, err := waited.Int()
+		return exchange{a, asked, acknowledged, replicationOf(parseInfo(info.Val()))}, errors.Join(err, info.Err())
 	}
 }
