@@ -2,11 +2,9 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -115,20 +113,15 @@ func (s *Store) askCluster(ctx context.Context, c *redis.ClusterClient, node *re
 	if err != nil {
 		return err
 	}
-	var mu sync.Mutex
-	var others []error
-	err = c.ForEachShard(ctx, func(ctx context.Context, member *redis.Client) error {
+	return c.ForEachShard(ctx, func(ctx context.Context, member *redis.Client) error {
 		slots, err := member.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS needs Redis 7.0
 		if err != nil {
 			return nil //nolint:nilerr // the members that answer decide
 		}
 		i := slices.IndexFunc(slots, func(r redis.ClusterSlot) bool { return int64(r.Start) <= slot && slot <= int64(r.End) })
 		if i < 0 || len(slots[i].Nodes) == 0 || slots[i].Nodes[0].ID != id {
-			mu.Lock()
-			defer mu.Unlock()
-			others = append(others, fmt.Errorf("%w: %s names another primary for the key", store.ErrRefused, member.Options().Addr))
+			return fmt.Errorf("%w: %s names another primary for the key", store.ErrRefused, member.Options().Addr)
 		}
 		return nil
 	})
-	return errors.Join(append(others, err)...)
 }

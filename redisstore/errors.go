@@ -8,15 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
-
-// wrap says where an error came from and what kind it is.
-func (s *Store) wrap(op, key string, err error) error {
-	hint, kind := classify(err)
-	return backend.Wrap("redisstore", op, key, err, hint, kind)
-}
 
 // replies are the errors that a server answers, by how they begin, with a kind
 // and a way out. All but the first group say that the command was not run: a
@@ -35,8 +28,6 @@ var replies = []struct {
 
 	{"NOAUTH", store.ErrRefused, "it wants a password: redis://:PASSWORD@HOST"},
 	{"WRONGPASS", store.ErrRefused, "check user and password"},
-	{"ERR invalid password", store.ErrRefused, "check the password"},
-	{"ERR Client sent AUTH", store.ErrRefused, "it has no password: leave it out of the URL"},
 	{"ERR AUTH", store.ErrRefused, "it has no password or no such user: check the URL"},
 	{"NOPERM", store.ErrRefused, "the user needs: +zrangebylex +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key"},
 	{"READONLY", store.ErrRefused, "it is a replica: name the primary, or Sentinels and ?master=NAME"},
@@ -65,10 +56,6 @@ func classify(err error) (hint string, kind error) {
 	var unknown x509.UnknownAuthorityError
 	var host x509.HostnameError
 	switch {
-	case errors.Is(err, store.ErrRefused):
-		return "", store.ErrRefused
-	case errors.Is(err, store.ErrNotFound):
-		return "", store.ErrNotFound
 	case errors.As(err, &header):
 		return "it does not speak TLS: use redis:// instead of rediss://", store.ErrUnavailable
 	case errors.As(err, &unknown):

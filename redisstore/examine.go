@@ -5,21 +5,18 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
 // Examine implements [store.Examined]: persistence, eviction, replicas.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
-	return do(ctx, s, "examine", s.cfg.Key, func(ctx context.Context) ([]store.Finding, error) {
-		info, err := s.info(ctx)
+	return backend.Do(ctx, s.calls, "examine", s.cfg.Key, func(ctx context.Context) ([]store.Finding, error) {
+		info, there, err := s.count(ctx)
 		if err != nil {
 			return nil, err
 		}
-		r, err := s.recorded(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return []store.Finding{s.persists(ctx, info), s.evicts(info), s.replicates(replicationOf(info), r)}, nil
+		return []store.Finding{s.persists(ctx, info), s.evicts(info), s.replicates(info, there)}, nil
 	})
 }
 
@@ -74,28 +71,28 @@ const forgets = "a failover may forget who holds a worker and which ids were giv
 
 // replicates says who waits for what, as the record and the URL have it. The record
 // is the same for all processes, so another's examination is as good as one's own.
-func (s *Store) replicates(there replication, r record) store.Finding {
+func (s *Store) replicates(info map[string]string, r Replicas) store.Finding {
 	f := store.Finding{Subject: "replicas"}
-	all := max(r.n, there.online)
-	need := s.wanted(record{n: all})
-	attached := fmt.Sprintf("%d recorded, %d attached, %d of them online; a write waits for %d", r.n, there.attached, there.online, need)
+	all := max(r.Recorded, r.Online)
+	need := s.wanted(all)
+	counts := fmt.Sprintf("%d recorded, %d attached, %d of them online; a write waits for %d", r.Recorded, r.Attached, r.Online, need)
 	switch {
-	case there.role == "slave":
+	case info["role"] == "slave":
 		f.Verdict, f.Says, f.Advice = store.Bad, "it is a replica, which refuses writes", "name the primary, or Sentinels and ?master=NAME"
-	case need > there.online:
-		f.Verdict, f.Says = store.Bad, attached+": no write is confirmed, so newcomers and sequences wait, and holders go on to their fence"
-		f.Advice = fmt.Sprintf("start the missing ones, or lower the number: firn store replicas %d", there.online)
+	case need > r.Online:
+		f.Verdict, f.Says = store.Bad, counts+": no write is confirmed, so newcomers and sequences wait, and holders go on to their fence"
+		f.Advice = fmt.Sprintf("start the missing ones, or lower the number: firn store replicas %d", r.Online)
 		if s.cfg.Replicas > 0 {
 			f.Advice = "start the missing ones, or leave out ?replicas"
 		}
 	case need == 0 && all > 0:
-		f.Verdict, f.Says, f.Advice = store.Bad, attached+": "+forgets, "leave out ?replicas"
+		f.Verdict, f.Says, f.Advice = store.Bad, counts+": "+forgets, "leave out ?replicas"
 	case need < all:
-		f.Verdict, f.Says, f.Advice = store.Doubtful, attached+": where another replica is promoted, "+forgets, "leave out ?replicas"
-	case all == 0 && there.attached == 0:
+		f.Verdict, f.Says, f.Advice = store.Doubtful, counts+": where another replica is promoted, "+forgets, "leave out ?replicas"
+	case all == 0 && r.Attached == 0:
 		f.Says = "none: there is nothing to fail over to"
 	default:
-		f.Says = attached
+		f.Says = counts
 	}
 	return f
 }

@@ -3,10 +3,10 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
@@ -48,15 +48,6 @@ func (s *Store) learn(r record) {
 	}
 }
 
-// recorded reads the record.
-func (s *Store) recorded(ctx context.Context) (record, error) {
-	members, err := s.members(ctx, recordBegins, recordEnds)
-	if err != nil || len(members) == 0 {
-		return record{}, err
-	}
-	return parseRecord(members[0])
-}
-
 func parseInfo(text string) map[string]string {
 	fields := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -67,29 +58,20 @@ func parseInfo(text string) map[string]string {
 	return fields
 }
 
-// replication is what a server says of its replicas.
-type replication struct {
-	role, history string
-	attached      int
-	// online counts the replicas that have acknowledged something since they were
-	// attached. Others only load, and may for long, or are programs that read the
-	// stream and never acknowledge (redis-cli --replica). The scripts count likewise.
-	online int
-}
-
-func replicationOf(info map[string]string) replication {
-	r := replication{role: info["role"], history: info["master_replid"]}
+// replicasIn counts those in INFO. Online are those that have acknowledged something since
+// they were attached. Others only load, and may for long, or are programs that read the
+// stream and never acknowledge (redis-cli --replica). The scripts count likewise.
+func replicasIn(info map[string]string) (attached, online int) {
 	for name, value := range info {
-		number, ok := strings.CutPrefix(name, "slave")
-		if _, err := strconv.Atoi(number); !ok || err != nil {
+		if !strings.HasPrefix(name, "slave") || !strings.Contains(value, "state=") {
 			continue
 		}
-		r.attached++
+		attached++
 		if strings.Contains(value, "state=online") && !strings.Contains(value, "offset=0,") {
-			r.online++
+			online++
 		}
 	}
-	return r
+	return attached, online
 }
 
 // Replicas are those of the server that has the set.
@@ -102,19 +84,27 @@ type Replicas struct {
 
 // Replicas returns how many replicas are recorded, and how many there are now.
 func (s *Store) Replicas(ctx context.Context) (Replicas, error) {
-	return do(ctx, s, "count the replicas of", s.cfg.Key, func(ctx context.Context) (Replicas, error) {
-		info, err := s.info(ctx)
-		if err != nil {
-			return Replicas{}, err
-		}
-		r, err := s.recorded(ctx)
-		there := replicationOf(info)
-		all := Replicas{Recorded: r.n, Attached: there.attached, Online: there.online}
-		if r.since > 0 {
-			all.Lowered = time.UnixMicro(r.since)
-		}
-		return all, err
+	return backend.Do(ctx, s.calls, "count the replicas of", s.cfg.Key, func(ctx context.Context) (Replicas, error) {
+		_, there, err := s.count(ctx)
+		return there, err
 	})
+}
+
+// count asks the server for INFO, and counts its replicas.
+func (s *Store) count(ctx context.Context) (info map[string]string, there Replicas, err error) {
+	if info, err = s.info(ctx); err != nil {
+		return nil, there, err
+	}
+	there.Attached, there.Online = replicasIn(info)
+	members, err := s.members(ctx, recordBegins, recordEnds)
+	if err != nil || len(members) == 0 {
+		return info, there, err
+	}
+	r, err := parseRecord(members[0])
+	if there.Recorded = r.n; r.since > 0 {
+		there.Lowered = time.UnixMicro(r.since)
+	}
+	return info, there, err
 }
 
 // MaxReplicas bounds how many replicas can be waited for.
@@ -132,10 +122,10 @@ func (s *Store) SetReplicas(ctx context.Context, n int) error {
 	if n < 0 || n > MaxReplicas {
 		return fmt.Errorf("redisstore: %w: %d replicas: 0 to %d are allowed", store.ErrRefused, n, MaxReplicas)
 	}
-	_, err := do(ctx, s, "set the replicas of", s.cfg.Key, func(ctx context.Context) (answer, error) {
+	_, err := backend.Do(ctx, s.calls, "set the replicas of", s.cfg.Key, func(ctx context.Context) (life string, err error) {
 		run, err := s.authority(ctx)
 		if err != nil {
-			return answer{}, err
+			return "", err
 		}
 		return s.write(ctx, setReplicas, n, time.Now().UnixMicro(), run)
 	})

@@ -7,9 +7,11 @@ import "github.com/redis/go-redis/v9"
 // then changes nothing. KEYS: the set. ARGV: how many replicas the caller knows of and
 // since when, then what the script says. The answer is
 //
-//	{replicas that must have it, since when, run id, replication id}
+//	{replicas that must have it, since when, replication id, life of the store}
 //
-// or an error, and then nothing was written.
+// or an error, and then nothing was written. A life is that of a process and of its
+// history, and of what an operator lowered: a process that is promoted begins another
+// history, with another replication id, and no two primaries have the same.
 //
 // The record of the replicas is the member "\treplicas N SINCE". N is how many were
 // ever attached at a time. SINCE is when an operator last lowered it, in
@@ -60,7 +62,10 @@ local function done()
     if recorded then redis.call('ZREM', KEYS[1], recorded) end
   end
   local _, id = string.find(info, 'master_replid:', 1, true)
-  return {n, since, run, string.sub(info, id + 1, id + 40)}
+  id = string.sub(info, id + 1, id + 40)
+  local life = run .. '/' .. id
+  if since > 0 then life = life .. string.format('/%.0f', since) end
+  return {n, since, id, life}
 end
 `
 

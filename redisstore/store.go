@@ -19,7 +19,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -66,11 +65,11 @@ type Store struct {
 func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store, error) {
 	cfg.Key = cmp.Or(cfg.Key, "firn")
 	cfg.ConfirmTimeout = cmp.Or(cfg.ConfirmTimeout, time.Second)
-	s := &Store{client: client, cfg: cfg, calls: backend.NewCalls()}
+	s := &Store{client: client, cfg: cfg, calls: backend.NewCalls("redisstore", classify)}
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("redisstore: %w: %w", store.ErrRefused, err)
 	}
-	return do(ctx, s, "open", cfg.Key, func(ctx context.Context) (*Store, error) {
+	return backend.Do(ctx, s.calls, "open", cfg.Key, func(ctx context.Context) (*Store, error) {
 		info, err := s.info(ctx)
 		if err != nil {
 			return nil, err
@@ -78,7 +77,8 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 		if f := s.evicts(info); f.Verdict == store.Bad {
 			return nil, fmt.Errorf("%w: %s: %s", store.ErrRefused, f.Says, f.Advice)
 		}
-		s.learn(record{n: replicationOf(info).online})
+		_, online := replicasIn(info)
+		s.learn(record{n: online})
 		return s, nil
 	})
 }
@@ -124,32 +124,26 @@ func (s *Store) info(ctx context.Context) (map[string]string, error) {
 	return parseInfo(text), err
 }
 
-// A register is a member of the set: its key, a zero byte, its revision as 16
-// hexadecimal digits, a line feed and its value. All have the score 0, so the set
-// is in the order of their bytes. Keys have no zero byte, so the members of one
-// key are those between key+"\x00" and key+"\x01", and there is one at most.
+// A register is a member of the set: its key, a zero byte, and what [backend.Encode] makes.
+// All have the score 0, so the set is in the order of their bytes. Keys have no zero byte,
+// so the members of one key are those between key+"\x00" and key+"\x01", and there is one
+// at most.
 const (
 	endOfKey      = "\x00"
 	afterEndOfKey = "\x01"
-	revisionSize  = 16
 	// afterAll sorts after every printable character, beforeAll before them: the
 	// record of the replicas begins with a tab, so that no key and no listing has it.
 	afterAll  = "\U0010FFFF"
 	beforeAll = " "
 )
 
-func digits(r store.Revision) string { return fmt.Sprintf("%0*x", revisionSize, uint64(r)) }
-
 func parse(member string) (store.Entry, error) {
-	key, rest, ok := strings.Cut(member, endOfKey)
-	if !ok || len(rest) <= revisionSize || rest[revisionSize] != '\n' {
+	key, rest, _ := strings.Cut(member, endOfKey)
+	revision, value, ok := backend.Decode(rest)
+	if !ok {
 		return store.Entry{}, fmt.Errorf("%w: member %.40q is not one of Firn's: use another key, or remove it", store.ErrRefused, member)
 	}
-	revision, err := strconv.ParseUint(rest[:revisionSize], 16, 64)
-	if err != nil {
-		return store.Entry{}, fmt.Errorf("%w: member %.40q is not one of Firn's: %w", store.ErrRefused, member, err)
-	}
-	return store.Entry{Key: key, Value: []byte(rest[revisionSize+1:]), Revision: store.Revision(revision)}, nil
+	return store.Entry{Key: key, Value: value, Revision: revision}, nil
 }
 
 // Get implements [store.Store].
@@ -157,7 +151,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Entry{}, err
 	}
-	return do(ctx, s, "get", key, func(ctx context.Context) (store.Entry, error) {
+	return backend.Do(ctx, s.calls, "get", key, func(ctx context.Context) (store.Entry, error) {
 		list, err := s.entries(ctx, key+endOfKey, key+afterEndOfKey)
 		if err == nil && len(list) == 0 {
 			err = store.ErrNotFound
@@ -171,7 +165,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	return do(ctx, s, "list", prefix, func(ctx context.Context) ([]store.Entry, error) {
+	return backend.Do(ctx, s.calls, "list", prefix, func(ctx context.Context) ([]store.Entry, error) {
 		return s.entries(ctx, cmp.Or(prefix, beforeAll), prefix+afterAll)
 	})
 }
@@ -197,7 +191,7 @@ func (s *Store) members(ctx context.Context, from, to string) ([]string, error) 
 
 // Now implements [store.Clock].
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
-	return do(ctx, s, "read the time of", s.cfg.Key, func(ctx context.Context) (time.Time, error) {
+	return backend.Do(ctx, s.calls, "read the time of", s.cfg.Key, func(ctx context.Context) (time.Time, error) {
 		node, err := s.node(ctx)
 		if err != nil {
 			return time.Time{}, err
@@ -212,16 +206,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	if err := s.client.Close(); err != nil {
-		return s.wrap("close", s.cfg.Key, err)
+		return s.calls.Wrap("close", s.cfg.Key, err)
 	}
 	return nil
-}
-
-// do makes a call and says what went wrong.
-func do[T any](ctx context.Context, s *Store, op, key string, call func(context.Context) (T, error)) (T, error) {
-	value, err := backend.Do(ctx, s.calls, call)
-	if err != nil {
-		err = s.wrap(op, key, err)
-	}
-	return value, err
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
@@ -19,53 +18,21 @@ import (
 // primary before and after that, with no other replica online. A write that was
 // applied and not confirmed is an error that is [store.ErrUnavailable].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	if err := store.CheckKey(key); err != nil {
-		return store.Entry{}, err
-	}
-	if err := store.CheckValue(key, value); err != nil {
+	revision, err := backend.Draw(key, value)
+	if err != nil {
 		return store.Entry{}, err
 	}
 	was := ""
 	if old != 0 {
-		was = digits(old)
+		was = backend.Digits(old)
 	}
-	revision := store.Revision(rand.Int64() | 1) // never 0
-	return do(ctx, s, "compare-and-swap", key, func(ctx context.Context) (store.Entry, error) {
-		a, err := s.write(ctx, compareAndSwap, key, was, digits(revision), value)
-		if err != nil {
-			return store.Entry{}, err
-		}
-		return store.Entry{Key: key, Value: value, Revision: revision, Life: a.life()}, nil
+	life, err := backend.Do(ctx, s.calls, "compare-and-swap", key, func(ctx context.Context) (string, error) {
+		return s.write(ctx, compareAndSwap, key, was, backend.Digits(revision), value)
 	})
-}
-
-// An answer is that of a script: what must have the write, and who wrote it. A process
-// begins another history, with another replication id, when it is promoted; and no two
-// processes have the same while they are primaries.
-type answer struct {
-	record
-	run, history string
-}
-
-// life names the life of the store: process, history, and since when the number of
-// replicas counts.
-func (a answer) life() string {
-	life := a.run + "/" + a.history
-	if a.since > 0 {
-		life += "/" + strconv.FormatInt(a.since, 10)
-	}
-	return life
-}
-
-func parseAnswer(cmd *redis.Cmd) (a answer, err error) {
-	list, err := cmd.Slice()
 	if err != nil {
-		return a, err
+		return store.Entry{}, err
 	}
-	if _, err := fmt.Sscan(fmt.Sprintln(list...), &a.n, &a.since, &a.run, &a.history); err != nil {
-		return a, fmt.Errorf("%w: the script answers %v", store.ErrUnavailable, list)
-	}
-	return a, nil
+	return store.Entry{Key: key, Value: value, Revision: revision, Life: life}, nil
 }
 
 const (
@@ -77,23 +44,24 @@ const (
 	maxRounds = 4
 )
 
-// write runs a script that writes, where the set is, and waits until that is confirmed.
-func (s *Store) write(ctx context.Context, script *redis.Script, args ...any) (answer, error) {
+// write runs a script that writes, where the set is, waits until that is confirmed, and
+// returns the life of the store that confirmed it.
+func (s *Store) write(ctx context.Context, script *redis.Script, args ...any) (life string, err error) {
 	for move := range maxMoves {
 		node, err := s.node(ctx)
 		if err != nil {
-			return answer{}, err
+			return "", err
 		}
-		a, err := s.writeTo(ctx, node, script, args...)
+		life, err := s.writeTo(ctx, node, script, args...)
 		// The script was not run if its key is on another server.
 		if s.cluster == nil || !redis.HasErrorPrefix(err, "MOVED ") && !redis.HasErrorPrefix(err, "ASK ") {
-			return a, err
+			return life, err
 		}
 		if err := s.follow(ctx, moveWait<<move); err != nil {
-			return answer{}, err
+			return "", err
 		}
 	}
-	return answer{}, fmt.Errorf("%w: the cluster is moving the key: try again", store.ErrUnavailable)
+	return "", fmt.Errorf("%w: the cluster is moving the key: try again", store.ErrUnavailable)
 }
 
 // follow waits and then learns anew who has what in a cluster: ForEachMaster does that
@@ -108,87 +76,81 @@ func (s *Store) follow(ctx context.Context, wait time.Duration) error {
 }
 
 // writeTo is write on one server, over one connection, and so in one process: WAIT waits
-// for what its own connection has written. Where a replica has come meanwhile, or the server
-// has another history and so may have lost the write, all is done again.
-func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.Script, args ...any) (answer, error) {
+// for what its own connection has written. It alone decides what is confirmed. Where a
+// replica has come meanwhile, or the server has another history and so may have lost the
+// write, all is done again.
+func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.Script, args ...any) (life string, err error) {
 	conn := node.Conn()
 	defer func() { _ = conn.Close() }() // back to the pool, or broken
 	deadline := time.Now().Add(s.cfg.ConfirmTimeout)
-	asked := s.wanted(s.known())
+	asked := s.wanted(s.known().n)
 	for n := 1; ; n++ {
 		x, err := s.exchange(ctx, conn, deadline, asked, script, args...)
-		if err != nil && n == 1 && x.run == "" {
-			return answer{}, err // of the script
+		if err != nil && n == 1 && x.life == "" {
+			return "", err // of the script
 		}
-		if err == nil {
-			asked, err = s.judge(x, n == maxRounds || time.Now().After(deadline))
+		_, online := replicasIn(x.info)
+		need, all := s.wanted(x.n), s.wanted(max(x.n, online))
+		switch {
+		case err != nil:
+		case x.info["role"] != "master":
+			err = errors.New("the server has become a replica")
+		case x.acknowledged >= need && need == all && x.info["master_replid"] == x.history:
+			return x.life, nil
+		case n == maxRounds, time.Now().After(deadline), asked >= all && x.acknowledged < all:
+			err = fmt.Errorf("%d of %d replicas have it after %v: start the missing ones, lower the number with firn store replicas, or wait for fewer with ?replicas=N",
+				x.acknowledged, all, s.cfg.ConfirmTimeout)
 		}
 		if err != nil {
 			// In words only: that a later command was refused does not undo the write.
-			return answer{}, fmt.Errorf("%w: applied, but not confirmed: %s", store.ErrUnavailable, err.Error())
+			return "", fmt.Errorf("%w: applied, but not confirmed: %s", store.ErrUnavailable, err.Error())
 		}
-		if asked == confirmed {
-			return x.answer, nil
-		}
+		asked = all
 	}
 }
 
-// confirmed is what judge says of a write that is confirmed.
-const confirmed = -1
-
-// judge says whether a write is confirmed, else how many replicas to ask for it in another
-// round, unless this was the last.
-func (s *Store) judge(x exchange, last bool) (ask int, err error) {
-	need := s.wanted(x.record)
-	all := s.wanted(record{n: max(x.n, x.after.online)})
-	switch {
-	case x.after.role != "master":
-		return 0, errors.New("the server has become a replica")
-	case x.acknowledged >= need && need == all && x.after.history == x.history:
-		return confirmed, nil
-	case last, x.asked >= all && x.acknowledged < all:
-		return 0, fmt.Errorf("%d of %d replicas have it after %v: start the missing ones, lower the number with firn store replicas, or wait for fewer with ?replicas=N",
-			x.acknowledged, all, s.cfg.ConfirmTimeout)
-	}
-	return all, nil
-}
-
-// wanted is how many replicas must have a write.
-func (s *Store) wanted(r record) int {
+// wanted is how many of all replicas must have a write.
+func (s *Store) wanted(all int) int {
 	if s.cfg.Replicas != 0 {
 		return max(s.cfg.Replicas, 0)
 	}
-	return r.n
+	return all
 }
 
 // An exchange is one pipeline: a script, WAIT and INFO.
 type exchange struct {
-	answer
-	asked, acknowledged int
-	after               replication
+	record              // what the script says must have the write
+	history      string // the server's, at the script: another one begins when it is promoted
+	life         string // that of the store
+	acknowledged int
+	info         map[string]string // as it was after the wait
 }
 
-func (s *Store) exchange(ctx context.Context, conn *redis.Conn, deadline time.Time, asked int, script *redis.Script, args ...any) (exchange, error) {
+func (s *Store) exchange(ctx context.Context, conn *redis.Conn, deadline time.Time, asked int, script *redis.Script, args ...any) (x exchange, err error) {
 	known := s.known()
 	args = append([]any{known.n, known.since}, args...)
-	run := script.EvalSha
-	for {
+	var wrote, waited *redis.Cmd
+	var info *redis.StringCmd
+	for _, run := range []func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd{script.EvalSha, script.Eval} {
 		wait := max(time.Until(deadline).Milliseconds(), 1) // 0 would be for ever
 		pipe := conn.Pipeline()
-		wrote := run(ctx, pipe, []string{s.cfg.Key}, args...)
-		waited := pipe.Do(ctx, "wait", asked, wait)
-		info := pipe.Info(ctx, "replication")
+		wrote = run(ctx, pipe, []string{s.cfg.Key}, args...)
+		waited = pipe.Do(ctx, "wait", asked, wait)
+		info = pipe.Info(ctx, "replication")
 		_, _ = pipe.Exec(ctx) // each command has its own error
-		if redis.HasErrorPrefix(wrote.Err(), "NOSCRIPT") {
-			run = script.Eval
-			continue
+		if !redis.HasErrorPrefix(wrote.Err(), "NOSCRIPT") {
+			break
 		}
-		a, err := parseAnswer(wrote)
-		if err != nil {
-			return exchange{}, err
-		}
-		s.learn(a.record)
-		acknowledged, err := waited.Int()
-		return exchange{a, asked, acknowledged, replicationOf(parseInfo(info.Val()))}, errors.Join(err, info.Err())
 	}
+	answer, err := wrote.Slice()
+	if err != nil {
+		return x, err
+	}
+	if _, err := fmt.Sscan(fmt.Sprintln(answer...), &x.n, &x.since, &x.history, &x.life); err != nil {
+		return x, fmt.Errorf("%w: the script answers %v", store.ErrUnavailable, answer)
+	}
+	s.learn(x.record)
+	x.acknowledged, err = waited.Int()
+	x.info = parseInfo(info.Val())
+	return x, errors.Join(err, info.Err())
 }

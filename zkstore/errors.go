@@ -5,24 +5,13 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
-
-// wrap says where an error came from and what kind it is.
-func wrap(op, key string, err error) error {
-	hint, kind := classify(err)
-	return backend.Wrap("zkstore", op, key, err, hint, kind)
-}
 
 // classify says what kind an error is, and a way out of it if one is known.
 // Refused is only what the server finds before it writes.
 func classify(err error) (hint string, kind error) {
 	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return "", store.ErrNotFound
-	case errors.Is(err, store.ErrRefused):
-		return "", store.ErrRefused
 	case errors.Is(err, zk.ErrNoAuth):
 		return "the znodes are another user's: zookeeper://USER:PASSWORD@HOST, or another path", store.ErrRefused
 	case errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.ErrInvalidACL):

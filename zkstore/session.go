@@ -3,6 +3,7 @@ package zkstore
 import (
 	"context"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,7 +67,7 @@ func (silent) Printf(string, ...any) {}
 
 // begin adds the account to a connection and waits for a server's answer.
 func (s *session) begin(ctx context.Context, conn *zk.Conn) error {
-	_, err := backend.Do(ctx, s.calls, func(context.Context) (string, error) {
+	_, err := backend.Do(ctx, s.calls, "open", strings.Join(s.servers, ","), func(context.Context) (string, error) {
 		if s.auth != nil {
 			if err := conn.AddAuth("digest", s.auth); err != nil {
 				return "", err

@@ -39,9 +39,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -67,22 +65,15 @@ const (
 	maxLooks = 3
 	// maxSwaps bounds how often a write is tried whose marker has to be made first.
 	maxSwaps = 5
-
-	revisionSize = 16
 )
-
-func encode(r store.Revision, value []byte) []byte {
-	return append(fmt.Appendf(nil, "%0*x\n", revisionSize, uint64(r)), value...)
-}
 
 // A znode that is only there for others below it has no data, and is no register.
 func parse(key string, data []byte) (store.Entry, error) {
-	head, rest, ok := strings.Cut(string(data), "\n")
-	revision, err := strconv.ParseUint(head, 16, 64)
-	if !ok || err != nil || len(head) != revisionSize {
+	revision, value, ok := backend.Decode(string(data))
+	if !ok {
 		return store.Entry{}, fmt.Errorf("%w: the znode of key %q was not written by Firn: use another path, or remove it", store.ErrRefused, key)
 	}
-	return store.Entry{Key: key, Value: []byte(rest), Revision: store.Revision(revision)}, nil
+	return store.Entry{Key: key, Value: value, Revision: revision}, nil
 }
 
 // Get implements [store.Store].
@@ -90,14 +81,10 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Entry{}, err
 	}
-	e, err := look(ctx, s, func(context.Context) (store.Entry, error) {
+	return look(ctx, s, "get", key, func(context.Context) (store.Entry, error) {
 		e, _, err := s.read(key)
 		return e, err
 	})
-	if err != nil {
-		return store.Entry{}, wrap("get", key, err)
-	}
-	return e, nil
 }
 
 // sync has the server that this handle speaks to catch up with the leader.
@@ -125,42 +112,33 @@ func (s *Store) read(key string) (store.Entry, *zk.Stat, error) {
 
 // CompareAndSwap implements [store.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	if err := store.CheckKey(key); err != nil {
+	revision, err := backend.Draw(key, value)
+	if err != nil {
 		return store.Entry{}, err
 	}
-	if err := store.CheckValue(key, value); err != nil {
-		return store.Entry{}, err
-	}
-	revision := store.Revision(rand.Int64() | 1) // never 0
-	_, err := backend.Do(ctx, s.calls, func(ctx context.Context) (struct{}, error) {
-		w := write{Store: s, key: key, path: s.path(key), old: old, revision: revision, data: encode(revision, value)}
+	_, err = backend.Do(ctx, s.calls, "compare-and-swap", key, func(ctx context.Context) (struct{}, error) {
+		w := write{Store: s, key: key, path: s.path(key), old: old, revision: revision, data: []byte(backend.Encode(revision, value))}
 		if old == 0 {
 			return struct{}{}, w.create(ctx)
 		}
 		return struct{}{}, w.replace(ctx)
 	})
-	switch {
-	case errors.Is(err, store.ErrConflict):
-		return store.Entry{}, fmt.Errorf("zkstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
-	case err != nil:
-		return store.Entry{}, wrap("compare-and-swap", key, err)
+	if err != nil {
+		return store.Entry{}, err
 	}
 	return store.Entry{Key: key, Value: value, Revision: revision}, nil
 }
 
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	list, err := look(ctx, s, func(ctx context.Context) ([]store.Entry, error) {
+	list, err := look(ctx, s, "list", prefix, func(ctx context.Context) ([]store.Entry, error) {
 		w := walk{Store: s, prefix: prefix, reads: make(chan struct{}, maxReads)}
 		w.below(ctx, levelOf(prefix))
 		w.group.Wait()
 		return w.found, w.err
 	})
-	if err != nil {
-		return nil, wrap("list", prefix, err)
-	}
 	slices.SortFunc(list, func(a, b store.Entry) int { return strings.Compare(a.Key, b.Key) })
-	return list, nil
+	return list, err
 }
 
 // A walk reads what is below a level, many znodes at a time.
@@ -237,8 +215,8 @@ func (s *Store) Close() error {
 
 // look makes a call that reads, and first has the server catch up with the leader. If
 // the connection is lost under it, it is made again over the next one.
-func look[T any](ctx context.Context, s *Store, do func(context.Context) (T, error)) (T, error) {
-	return backend.Do(ctx, s.calls, func(ctx context.Context) (value T, err error) {
+func look[T any](ctx context.Context, s *Store, op, key string, do func(context.Context) (T, error)) (T, error) {
+	return backend.Do(ctx, s.calls, op, key, func(ctx context.Context) (value T, err error) {
 		for range maxLooks {
 			if err = s.sync(); err == nil {
 				value, err = do(ctx)

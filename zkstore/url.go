@@ -33,7 +33,7 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	if err := u.Err(); err != nil {
 		return nil, fmt.Errorf("zkstore: %w: %w", store.ErrRefused, err)
 	}
-	calls := backend.NewCalls()
+	calls := backend.NewCalls("zkstore", classify)
 	s := &Store{calls: calls, session: &session{servers: u.Hosts, calls: calls}, acl: zk.WorldACL(zk.PermAll)}
 	if u.User != "" {
 		s.acl = zk.AuthACL(zk.PermAll)
@@ -43,7 +43,7 @@ func Open(ctx context.Context, text string) (*Store, error) {
 		s.root = s.path(u.Path)
 	}
 	if err := s.session.open(ctx); err != nil {
-		return nil, errors.Join(wrap("open", u.Path, err), s.Close())
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }

@@ -18,9 +18,9 @@ type Dialect struct {
 
 	create, get, insert, update, list string
 
-	// swap runs a write on one session. It says whether a row was changed and, if
-	// so, by which life of the database; with an error that is not known.
-	swap func(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (changed bool, life string, err error)
+	// swap runs a write on one session, and returns the life of the database that
+	// confirmed it. If no row was changed, the error is [store.ErrConflict].
+	swap func(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error)
 	// vet reads the database's clock, as microseconds since 1970. Its error is errUnfit
 	// if the session may not be used.
 	vet func(ctx context.Context, s *Store, conn *sql.Conn) (micros int64, err error)

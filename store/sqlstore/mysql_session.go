@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
+	"github.com/firn-id/firn/store"
 )
 
 // MySQL's settings of a session may differ from session to session: the server's
@@ -73,29 +75,31 @@ func vetMySQL(ctx context.Context, s *Store, conn *sql.Conn) (seen mysqlSession,
 	return seen, nil
 }
 
-// swapMySQL runs a write for the life that was seen last, and if it changes
-// nothing then looks why: unless the session had that life, once more for the
-// one that it has.
-func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (changed bool, life string, err error) {
+// swapMySQL runs a write for the life that was seen last. If it changes nothing, it looks
+// why: unless the session had that life, it runs the write for the one that it has.
+func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
 	seen := *s.mysql.Load()
 	for {
 		n, err := exec(ctx, conn, statement, append(args[:len(args):len(args)], seen.life)...)
 		if err != nil {
-			return false, "", err
+			return "", err
 		}
 		if n > 0 {
 			break
 		}
 		now, err := vetMySQL(ctx, s, conn)
-		if err != nil || now.before == seen.life {
-			return false, "", err
+		switch {
+		case err != nil:
+			return "", err
+		case now.before == seen.life:
+			return "", store.ErrConflict
 		}
 		seen = now
 	}
 	if seen.semi {
 		err = acknowledged(ctx, s, conn, seen)
 	}
-	return err == nil, seen.life, err
+	return seen.life, err
 }
 
 // acknowledged asks whether a replica has a write. The server waits for one, but

@@ -59,27 +59,28 @@ const postgresReturning = ` RETURNING pg_walfile_name(pg_current_wal_insert_lsn(
 // swapPostgres takes a commit with a warning for one that is not confirmed. A wait
 // for standbys that was canceled, by a time-out or an operator, ends in a warning
 // and in success, and no standby may have the write.
-func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (changed bool, life string, err error) {
+func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
 	s.dialect.seen(conn) // forgets warnings about something else
 	var file, standbys string
 	var started float64
-	if err := each(ctx, conn, func(rows *sql.Rows) error {
-		changed = true
+	err = each(ctx, conn, func(rows *sql.Rows) error {
 		var set any
 		return rows.Scan(&file, &started, &standbys, &set, &set)
-	}, statement, args...); err != nil || !changed {
-		return false, "", err
-	}
+	}, statement, args...)
 	warning := s.dialect.seen(conn).Warning
 	switch {
+	case err != nil:
+		return "", err
+	case file == "":
+		return "", store.ErrConflict
 	case warning != "":
-		return false, "", unconfirmed("the server warns: %s; see to its standbys, and to who cancels statements", warning)
+		return "", unconfirmed("the server warns: %s; see to its standbys, and to who cancels statements", warning)
 	case standbys != "" && s.dialect.ask == nil:
-		return false, "", unconfirmed("the server waits for standbys, and would tell by a warning alone that it did not: " +
+		return "", unconfirmed("the server waits for standbys, and would tell by a warning alone that it did not: " +
 			"show the driver's warnings by Postgres.WithSession")
 	}
 	const timeline = 8 // digits at the start of a log file's name
-	return true, fmt.Sprintf("%.*s %.3f", timeline, file, started), nil
+	return fmt.Sprintf("%.*s %.3f", timeline, file, started), nil
 }
 
 // sqlState returns the code in err, or "".

@@ -23,9 +23,12 @@ var SQLite = Dialect{
 	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? ORDER BY k`,
 
 	// A session needs no guard, and a write no confirmation.
-	swap: func(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (changed bool, life string, err error) {
+	swap: func(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
 		n, err := exec(ctx, conn, statement, args...)
-		return n > 0, s.dialect.seen(conn).Life, err
+		if err == nil && n == 0 {
+			err = store.ErrConflict
+		}
+		return s.dialect.seen(conn).Life, err
 	},
 	code:    sqliteCode,
 	missing: "1",

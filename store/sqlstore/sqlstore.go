@@ -12,24 +12,22 @@
 // has it look at an older one; and a read begins after its call has, so it sees
 // what was acknowledged before. A session that does not commit by itself, or
 // reads what is not committed, is refused, also if it became so while the store
-// was open: in MySQL each statement carries that condition.
+// was open.
 //
-// It is not with reads from a replica, which may be behind, so db must reach the
-// primary alone. Nor is it with reads from another member of a Galera cluster,
-// unless wsrep_sync_wait is set; of two writes there one is still taken back. What
-// a single server confirmed survives as its settings have it: [store.Examined]
-// tells.
+// Reads from a replica may be behind, so db must reach the primary alone; in a Galera
+// cluster, one member, unless wsrep_sync_wait is set. Two primaries that both answer are
+// two stores. What a single server confirmed survives as its settings have it:
+// [store.Examined] tells.
 //
 // # Replicas
 //
 // A write is confirmed once the replicas have it that the primary waits for:
 // synchronous_standby_names in PostgreSQL, semi-synchronous replication in MySQL
-// and MariaDB. Both may stop waiting and report success all the same: PostgreSQL
-// with a warning, when the wait is canceled; MySQL after its time-out, and MariaDB
-// when the statement is killed. Such a write is [store.ErrUnavailable], applied and
-// not confirmed. In MySQL that takes one more question after each write, if a primary
-// waits for replicas. PostgreSQL's warning is the driver's, and database/sql does
-// not show it; so give the dialect a function that does. With jackc/pgx:
+// and MariaDB. Both may stop waiting and report success all the same. Such a write is
+// [store.ErrUnavailable], applied and not confirmed. In MySQL that takes one more
+// question after each write, if a primary waits for replicas. PostgreSQL tells by a
+// warning, which database/sql does not show; so give the dialect a function that does.
+// Without it no write to a PostgreSQL that waits for standbys is confirmed. With jackc/pgx:
 //
 //	cfg, err := pgx.ParseConfig(url)
 //	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
@@ -45,11 +43,6 @@
 //	})
 //	s, err := sqlstore.New(ctx, stdlib.OpenDB(*cfg), dialect)
 //
-// Without it no write to a PostgreSQL that waits for standbys is confirmed.
-//
-// A replica that no write waits for forgets, when it is promoted, what was confirmed
-// last. Two primaries that both answer are two stores.
-//
 // # Lives
 //
 // The life of a PostgreSQL is its timeline and when it started; of a MySQL or
@@ -63,12 +56,11 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
@@ -128,30 +120,23 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 
 // CompareAndSwap implements [store.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	if err := store.CheckKey(key); err != nil {
-		return store.Entry{}, err
-	}
-	if err := store.CheckValue(key, value); err != nil {
+	revision, err := backend.Draw(key, value)
+	if err != nil {
 		return store.Entry{}, err
 	}
 	if value == nil {
 		value = []byte{} // a nil slice would be written as NULL
 	}
-	revision := store.Revision(rand.Int64() | 1) // never 0
 	statement, args := s.dialect.insert, []any{key, value, revision}
 	if old != 0 {
 		statement, args = s.dialect.update, []any{value, revision, key, old}
 	}
 	e := store.Entry{Key: key, Value: value, Revision: revision}
-	var changed bool
 	if err := s.onTable(ctx, "compare-and-swap", key, func(ctx context.Context, conn *sql.Conn) (err error) {
-		changed, e.Life, err = s.dialect.swap(ctx, s, conn, statement, args)
+		e.Life, err = s.dialect.swap(ctx, s, conn, statement, args)
 		return err
 	}); err != nil {
 		return store.Entry{}, err
-	}
-	if !changed {
-		return store.Entry{}, fmt.Errorf("sqlstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
 	}
 	return e, nil
 }
@@ -179,17 +164,17 @@ func (s *Store) List(ctx context.Context, prefix string) (list []store.Entry, er
 	return list, err
 }
 
-// Close closes the database.
+// Close closes the database. A connection that the server had ended already cannot be told
+// of the end, which is no error.
 func (s *Store) Close() error {
 	err := s.db.Close()
-	if err != nil {
-		_, kind := s.dialect.classify(err)
-		if errors.Is(err, driver.ErrBadConn) || errors.Is(kind, store.ErrUnavailable) && !s.dialect.embedded {
-			return nil // a connection that the server had ended already, and that cannot be told of the end
-		}
-		return s.wrap(context.Background(), "close", Table, err)
+	if err == nil || errors.Is(err, driver.ErrBadConn) {
+		return nil
 	}
-	return nil
+	if _, kind := s.dialect.classify(err); errors.Is(kind, store.ErrUnavailable) && !s.dialect.embedded {
+		return nil
+	}
+	return s.wrap(context.Background(), "close", Table, err)
 }
 
 // Embedded implements [store.Embedded].
