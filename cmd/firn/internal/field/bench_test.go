@@ -45,6 +45,26 @@ func BenchmarkLease(b *testing.B) {
 	}
 }
 
+// BenchmarkWrite times a confirmed write of one register with each store.
+func BenchmarkWrite(b *testing.B) {
+	for _, m := range makers {
+		b.Run(m.name, func(b *testing.B) {
+			ctx := context.Background()
+			s, err := storeurl.Open(ctx, m.make(b).url)
+			check(b, err)
+			defer s.Close()
+			written, err := s.CompareAndSwap(ctx, "bench", 0, []byte("value"))
+			check(b, err)
+			b.Run("confirmed", func(b *testing.B) {
+				for b.Loop() {
+					written, err = s.CompareAndSwap(ctx, "bench", written.Revision, []byte("value"))
+					check(b, err)
+				}
+			})
+		})
+	}
+}
+
 // BenchmarkNextWhileTheStoreIs times a call with the store there and away: it is
 // not on the path of an id.
 func BenchmarkNextWhileTheStoreIs(b *testing.B) {
