@@ -42,7 +42,6 @@ var replies = []struct {
 	{"ERR This instance has cluster support disabled", store.ErrRefused, "it is no cluster: leave out ?cluster=true, and name one host"},
 	{"MOVED", store.ErrRefused, "it belongs to a cluster: add ?cluster=true"},
 	{"CONFLICT", store.ErrConflict, ""},
-	{"ONLINE", store.ErrRefused, "stop those that are to go first"},
 	{"OTHER", store.ErrRefused, "look which server is the primary, and try again"},
 	{"RECORD", store.ErrRefused, "that is no record of replicas: remove the member, then set the number with firn store replicas N"},
 	{"DENIED", store.ErrRefused, "it runs in protected mode: it needs a password, or to be reached over loopback"},

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
@@ -127,7 +129,12 @@ func (s *Store) SetReplicas(ctx context.Context, n int) error {
 		if err != nil {
 			return "", err
 		}
-		return s.write(ctx, setReplicas, n, time.Now().UnixMicro(), run)
+		life, err = s.write(ctx, setReplicas, n, time.Now().UnixMicro(), run)
+		if redis.HasErrorPrefix(err, "ONLINE ") {
+			online := strings.TrimPrefix(err.Error(), "ONLINE ")
+			err = fmt.Errorf("%w: %d replicas: %s are online; stop those that are to go first", store.ErrRefused, n, online)
+		}
+		return life, err
 	})
 	return err
 }

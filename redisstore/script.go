@@ -92,7 +92,7 @@ return done()
 var setReplicas = redis.NewScript(replicas + `
 if run ~= ARGV[5] then return redis.error_reply('OTHER another server is the primary now') end
 local to = tonumber(ARGV[3])
-if to < online then return redis.error_reply('ONLINE ' .. online .. ' are online') end
+if to < online then return redis.error_reply('ONLINE ' .. online) end
 if to < n then since = math.max(since + 1, tonumber(ARGV[4])) end
 n = to
 return done()
