@@ -97,7 +97,7 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 			err = errors.New("the server has become a replica")
 		case x.acknowledged >= need && need == all && x.info["master_replid"] == x.history:
 			return x.life, nil
-		case n == maxRounds, time.Now().After(deadline), asked >= all && x.acknowledged < all:
+		case n == maxRounds, ctx.Err() != nil, time.Now().After(deadline), asked >= all && x.acknowledged < all:
 			err = fmt.Errorf("%d of %d replicas have it after %v: start the missing ones, lower the number with firn store replicas, or wait for fewer with ?replicas=N",
 				x.acknowledged, all, s.cfg.ConfirmTimeout)
 		}
