@@ -2,27 +2,20 @@ package etcdstore
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
 // wrap says where an error came from and what kind it is.
 func (s *Store) wrap(op, key string, err error) error {
 	hint, kind := classify(err)
-	switch {
-	case errors.Is(err, kind):
-		return fmt.Errorf("etcdstore: %s %q: %w", op, key, err)
-	case hint == "":
-		return fmt.Errorf("etcdstore: %s %q: %w: %w", op, key, kind, err)
-	default:
-		return fmt.Errorf("etcdstore: %s %q: %w: %w (%s)", op, key, kind, err, hint)
-	}
+	return backend.Wrap("etcdstore", op, key, err, hint, kind)
 }
 
 // classify says what kind an error is, and a way out of it if one is known.

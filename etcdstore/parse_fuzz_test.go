@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
@@ -21,7 +22,7 @@ func FuzzValue(f *testing.F) {
 			}
 			return
 		}
-		if again := digits(e.Revision) + separator + string(e.Value); !strings.EqualFold(again, value) {
+		if again := backend.Encode(e.Revision, e.Value); !strings.EqualFold(again, value) {
 			t.Fatalf("%q was read as %+v, which is written %q", value, e, again)
 		}
 	})

@@ -20,7 +20,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -28,6 +27,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
@@ -53,22 +53,12 @@ func New(ctx context.Context, client *clientv3.Client, prefix string) (*Store, e
 	return s, nil
 }
 
-// What separates the revision from the value, and the byte after it.
-const (
-	separator      = "\n"
-	afterSeparator = "\v"
-	revisionSize   = 16
-)
-
-func digits(r store.Revision) string { return fmt.Sprintf("%0*x", revisionSize, uint64(r)) }
-
 func (s *Store) parse(key, value []byte) (store.Entry, error) {
-	head, rest, ok := strings.Cut(string(value), separator)
-	revision, err := strconv.ParseUint(head, 16, 64)
-	if !ok || err != nil || len(head) != revisionSize {
+	revision, rest, ok := backend.Decode(string(value))
+	if !ok {
 		return store.Entry{}, fmt.Errorf("%w: the value of key %q was not written by Firn: use another prefix, or remove it", store.ErrRefused, key)
 	}
-	return store.Entry{Key: strings.TrimPrefix(string(key), s.prefix), Value: []byte(rest), Revision: store.Revision(revision)}, nil
+	return store.Entry{Key: strings.TrimPrefix(string(key), s.prefix), Value: rest, Revision: revision}, nil
 }
 
 // Get implements [store.Store].
@@ -118,10 +108,8 @@ func (s *Store) read(ctx context.Context, key string, options ...clientv3.OpOpti
 
 // CompareAndSwap implements [store.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	if err := store.CheckKey(key); err != nil {
-		return store.Entry{}, err
-	}
-	if err := store.CheckValue(key, value); err != nil {
+	revision, err := backend.Draw(key, value)
+	if err != nil {
 		return store.Entry{}, err
 	}
 	name := s.prefix + key
@@ -129,14 +117,13 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 	if old != 0 {
 		// Not there, it would compare as empty, which lies before the range.
 		condition = []clientv3.Cmp{
-			clientv3.Compare(clientv3.Value(name), ">", digits(old)),
-			clientv3.Compare(clientv3.Value(name), "<", digits(old)+afterSeparator),
+			clientv3.Compare(clientv3.Value(name), ">", backend.Digits(old)),
+			clientv3.Compare(clientv3.Value(name), "<", backend.Digits(old)+"\v"), // after a line feed
 		}
 	}
-	revision := store.Revision(rand.Int64() | 1) // never 0
 	answer, err := call(ctx, s, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 		return s.client.Txn(ctx).If(condition...).
-			Then(clientv3.OpPut(name, digits(revision)+separator+string(value))).Commit()
+			Then(clientv3.OpPut(name, backend.Encode(revision, value))).Commit()
 	})
 	if err != nil {
 		return store.Entry{}, s.wrap("compare-and-swap", key, err)

@@ -2,23 +2,21 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/firn-id/firn/store"
 )
 
-// authority returns the run id of the primary that has the set. Where Sentinels or a
-// cluster decide who that is, they must agree that it is this server; else the error is
-// [store.ErrRefused].
+// authority returns the run id of the server that has the set. Where Sentinels or a
+// cluster decide which is the primary, they must agree that it is this one; else the error
+// is [store.ErrRefused].
 func (s *Store) authority(ctx context.Context) (string, error) {
-	if c, ok := s.client.(*redis.ClusterClient); ok {
-		if err := follow(ctx, c, 0); err != nil {
+	if s.cluster != nil {
+		if err := s.follow(ctx, 0); err != nil {
 			return "", err
 		}
 	}
@@ -26,22 +24,20 @@ func (s *Store) authority(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := node.Info(ctx).Result()
-	if err != nil {
+	run, err := runID(ctx, node)
+	switch {
+	case err != nil:
 		return "", err
-	}
-	info := parseInfo(text)
-	if info["role"] != "master" {
-		return "", fmt.Errorf("%w: the server is a replica: name the primary", store.ErrRefused)
-	}
-	run := info["run_id"]
-	switch c := s.client.(type) {
-	case *redis.ClusterClient:
-		err = s.askCluster(ctx, c, node)
+	case s.cluster != nil:
+		return run, s.askCluster(ctx, s.cluster, node)
 	default:
-		err = s.sentinels.agree(ctx, run)
+		return run, s.sentinels.agree(ctx, run)
 	}
-	return run, err
+}
+
+func runID(ctx context.Context, node *redis.Client) (string, error) {
+	text, err := node.Info(ctx, "server").Result()
+	return parseInfo(text)["run_id"], err
 }
 
 // sentinels are those that a URL names, if any.
@@ -56,12 +52,11 @@ func (q sentinels) agree(ctx context.Context, run string) error {
 	if q.options == nil || q.options.MasterName == "" {
 		return nil
 	}
-	unreachable := fmt.Errorf("%w: no Sentinel answers", store.ErrUnavailable)
-	able := false
+	able, why := false, fmt.Errorf("%w: no Sentinel answers", store.ErrUnavailable)
 	for _, addr := range q.options.Addrs {
 		primary, quorum, err := q.ask(ctx, addr)
 		if err != nil {
-			unreachable = fmt.Errorf("%w: Sentinel %s: %w", unreachable, addr, err)
+			why = fmt.Errorf("%w: Sentinel %s: %w", why, addr, err)
 			continue
 		}
 		there, err := q.runID(ctx, primary)
@@ -70,14 +65,14 @@ func (q sentinels) agree(ctx context.Context, run string) error {
 			return fmt.Errorf("%w: Sentinel %s names %s as the primary, which does not answer: %w", store.ErrRefused, addr, primary, err)
 		case there != run:
 			return fmt.Errorf("%w: Sentinel %s names another primary, %s", store.ErrRefused, addr, primary)
-		}
-		able = able || quorum == nil
-		if quorum != nil {
-			unreachable = fmt.Errorf("%w: Sentinel %s: %w", store.ErrRefused, addr, quorum)
+		case quorum != nil:
+			why = fmt.Errorf("%w: Sentinel %s: %w", store.ErrRefused, addr, quorum)
+		default:
+			able = true
 		}
 	}
 	if !able {
-		return fmt.Errorf("whether another server is the primary is not known: %w", unreachable)
+		return fmt.Errorf("whether another server is the primary is not known: %w", why)
 	}
 	return nil
 }
@@ -104,8 +99,7 @@ func (q sentinels) runID(ctx context.Context, addr string) (string, error) {
 	options.Addr = addr
 	c := redis.NewClient(options)
 	defer func() { _ = c.Close() }()
-	text, err := c.Info(ctx, "server").Result()
-	return parseInfo(text)["run_id"], err
+	return runID(ctx, c)
 }
 
 // askCluster is nil if every server of a cluster that answers says that node owns the
@@ -119,20 +113,15 @@ func (s *Store) askCluster(ctx context.Context, c *redis.ClusterClient, node *re
 	if err != nil {
 		return err
 	}
-	var mu sync.Mutex
-	var others []error
-	err = c.ForEachShard(ctx, func(ctx context.Context, member *redis.Client) error {
+	return c.ForEachShard(ctx, func(ctx context.Context, member *redis.Client) error {
 		slots, err := member.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS needs Redis 7.0
 		if err != nil {
 			return nil //nolint:nilerr // the members that answer decide
 		}
 		i := slices.IndexFunc(slots, func(r redis.ClusterSlot) bool { return int64(r.Start) <= slot && slot <= int64(r.End) })
 		if i < 0 || len(slots[i].Nodes) == 0 || slots[i].Nodes[0].ID != id {
-			mu.Lock()
-			defer mu.Unlock()
-			others = append(others, fmt.Errorf("%w: %s names another primary for the key", store.ErrRefused, member.Options().Addr))
+			return fmt.Errorf("%w: %s names another primary for the key", store.ErrRefused, member.Options().Addr)
 		}
 		return nil
 	})
-	return errors.Join(append(others, err)...)
 }

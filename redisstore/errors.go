@@ -4,26 +4,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/firn-id/firn/store"
 )
-
-// wrap says where an error came from and what kind it is.
-func (s *Store) wrap(op, key string, err error) error {
-	hint, kind := classify(err)
-	switch {
-	case errors.Is(err, kind):
-		return fmt.Errorf("redisstore: %s %q: %w", op, key, err)
-	case hint == "":
-		return fmt.Errorf("redisstore: %s %q: %w: %w", op, key, kind, err)
-	default:
-		return fmt.Errorf("redisstore: %s %q: %w: %w (%s)", op, key, kind, err, hint)
-	}
-}
 
 // replies are the errors that a server answers, by how they begin, with a kind
 // and a way out. All but the first group say that the command was not run: a
@@ -38,13 +24,10 @@ var replies = []struct {
 	{"CLUSTERDOWN", store.ErrUnavailable, "the cluster has no server for this key"},
 	{"MASTERDOWN", store.ErrUnavailable, "its primary is away"},
 	{"TRYAGAIN", store.ErrUnavailable, "the key is being moved: try again"},
-	{"UNKILLABLE", store.ErrUnavailable, ""},
 	{"ERR max number of clients", store.ErrUnavailable, "raise maxclients"},
 
 	{"NOAUTH", store.ErrRefused, "it wants a password: redis://:PASSWORD@HOST"},
 	{"WRONGPASS", store.ErrRefused, "check user and password"},
-	{"ERR invalid password", store.ErrRefused, "check the password"},
-	{"ERR Client sent AUTH", store.ErrRefused, "it has no password: leave it out of the URL"},
 	{"ERR AUTH", store.ErrRefused, "it has no password or no such user: check the URL"},
 	{"NOPERM", store.ErrRefused, "the user needs: +zrangebylex +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key"},
 	{"READONLY", store.ErrRefused, "it is a replica: name the primary, or Sentinels and ?master=NAME"},
@@ -58,7 +41,8 @@ var replies = []struct {
 	{"ERR unknown command", store.ErrRefused, "it does not know a command that Firn needs, or it was renamed"},
 	{"ERR This instance has cluster support disabled", store.ErrRefused, "it is no cluster: leave out ?cluster=true, and name one host"},
 	{"MOVED", store.ErrRefused, "it belongs to a cluster: add ?cluster=true"},
-	{"CROSSSLOT", store.ErrRefused, ""},
+	{"CONFLICT", store.ErrConflict, ""},
+	{"OTHER", store.ErrRefused, "look which server is the primary, and try again"},
 	{"RECORD", store.ErrRefused, "that is no record of replicas: remove the member, then set the number with firn store replicas N"},
 	{"DENIED", store.ErrRefused, "it runs in protected mode: it needs a password, or to be reached over loopback"},
 }
@@ -71,8 +55,6 @@ func classify(err error) (hint string, kind error) {
 	var unknown x509.UnknownAuthorityError
 	var host x509.HostnameError
 	switch {
-	case errors.Is(err, store.ErrRefused):
-		return "", store.ErrRefused
 	case errors.As(err, &header):
 		return "it does not speak TLS: use redis:// instead of rediss://", store.ErrUnavailable
 	case errors.As(err, &unknown):

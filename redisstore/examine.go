@@ -5,61 +5,50 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
-// setting asks for a setting; ok is false where the server does not tell.
-func (s *Store) setting(ctx context.Context, name string) (value string, ok bool) {
-	values, err := await(ctx, s, func() (map[string]string, error) {
-		node, err := s.node(ctx)
+// Examine implements [store.Examined]: persistence, eviction, replicas.
+func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
+	return backend.Do(ctx, s.calls, "examine", s.cfg.Key, func(ctx context.Context) ([]store.Finding, error) {
+		info, there, err := s.count(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return node.ConfigGet(ctx, name).Result()
+		return []store.Finding{s.persists(ctx, info), s.evicts(info), s.replicates(info, there)}, nil
 	})
-	value, ok = values[name]
-	return value, ok && err == nil
-}
-
-// Examine implements [store.Examined]: persistence, eviction, replicas.
-func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
-	info, err := s.info(ctx)
-	if err != nil {
-		return nil, s.wrap("examine", s.cfg.Key, err)
-	}
-	r, err := s.recorded(ctx)
-	if err != nil {
-		return nil, s.wrap("examine", s.cfg.Key, err)
-	}
-	return []store.Finding{s.persists(ctx, info), s.evicts(info), s.replicates(replicationOf(info), r)}, nil
 }
 
 func (s *Store) persists(ctx context.Context, info map[string]string) store.Finding {
-	f := store.Finding{Subject: "persistence"}
-	if info["aof_enabled"] == "1" {
-		switch sync, ok := s.setting(ctx, "appendfsync"); {
-		case !ok:
-			f.Verdict, f.Says, f.Advice = store.Doubtful, "appendonly yes; appendfsync is not told", "see that it is always, or use a strict pool"
-		case sync == "always":
-			f.Says = "appendonly yes, appendfsync always: nothing acknowledged is lost"
-		default:
-			f.Verdict, f.Says = store.Doubtful, "appendonly yes, appendfsync "+sync+": a loss of power loses the last moments"
-			f.Advice = "set appendfsync always, or use a strict pool"
-		}
+	f := store.Finding{Subject: "persistence", Advice: "set appendonly yes and appendfsync always, or use a strict pool"}
+	if info["aof_enabled"] != "1" {
+		f.Verdict = store.Bad
+		f.Says = fmt.Sprintf("appendonly no, save %q: a restart forgets the workers taken since the last snapshot", s.setting(ctx, "save"))
 		return f
 	}
-	save, ok := s.setting(ctx, "save")
-	switch {
-	case !ok:
-		f.Verdict, f.Says, f.Advice = store.Doubtful, "appendonly no; whether snapshots are saved is not told", "set appendonly yes"
-	case save == "":
-		f.Verdict, f.Says = store.Bad, "appendonly no, no snapshots: a restart forgets which workers are held"
-		f.Advice = "set appendonly yes and appendfsync always, or use a strict pool"
-	default:
-		f.Verdict, f.Says = store.Bad, "appendonly no, snapshots ("+save+"): a restart forgets the workers taken since the last one"
-		f.Advice = "set appendonly yes and appendfsync always, or use a strict pool"
+	sync := s.setting(ctx, "appendfsync")
+	f.Says = "appendonly yes, appendfsync " + sync
+	if sync == "always" {
+		f.Says += ": nothing acknowledged is lost"
+		f.Advice = ""
+	} else {
+		f.Verdict = store.Doubtful
+		f.Says += ": a loss of power loses the last moments"
 	}
 	return f
+}
+
+// setting asks for a setting, which a server may not tell.
+func (s *Store) setting(ctx context.Context, name string) string {
+	if node, err := s.node(ctx); err == nil {
+		if values, err := node.ConfigGet(ctx, name).Result(); err == nil {
+			if value, told := values[name]; told {
+				return value
+			}
+		}
+	}
+	return "not told"
 }
 
 func (s *Store) evicts(info map[string]string) store.Finding {
@@ -82,28 +71,28 @@ const forgets = "a failover may forget who holds a worker and which ids were giv
 
 // replicates says who waits for what, as the record and the URL have it. The record
 // is the same for all processes, so another's examination is as good as one's own.
-func (s *Store) replicates(there replication, r record) store.Finding {
+func (s *Store) replicates(info map[string]string, r Replicas) store.Finding {
 	f := store.Finding{Subject: "replicas"}
-	all := max(r.n, there.online)
-	need := s.wanted(record{n: all})
-	attached := fmt.Sprintf("%d recorded, %d attached, %d of them online; a write waits for %d", r.n, there.attached, there.online, need)
+	all := max(r.Recorded, r.Online)
+	need := s.wanted(all)
+	counts := fmt.Sprintf("%d recorded, %d attached, %d of them online; a write waits for %d", r.Recorded, r.Attached, r.Online, need)
 	switch {
-	case there.role == "slave":
+	case info["role"] == "slave":
 		f.Verdict, f.Says, f.Advice = store.Bad, "it is a replica, which refuses writes", "name the primary, or Sentinels and ?master=NAME"
-	case need > there.online:
-		f.Verdict, f.Says = store.Bad, attached+": no write is confirmed, so newcomers and sequences wait, and holders go on to their fence"
-		f.Advice = fmt.Sprintf("start the missing ones, or lower the number: firn store replicas %d", there.online)
+	case need > r.Online:
+		f.Verdict, f.Says = store.Bad, counts+": no write is confirmed, so newcomers and sequences wait, and holders go on to their fence"
+		f.Advice = fmt.Sprintf("start the missing ones, or lower the number: firn store replicas %d", r.Online)
 		if s.cfg.Replicas > 0 {
 			f.Advice = "start the missing ones, or leave out ?replicas"
 		}
 	case need == 0 && all > 0:
-		f.Verdict, f.Says, f.Advice = store.Bad, attached+": "+forgets, "leave out ?replicas"
+		f.Verdict, f.Says, f.Advice = store.Bad, counts+": "+forgets, "leave out ?replicas"
 	case need < all:
-		f.Verdict, f.Says, f.Advice = store.Doubtful, attached+": where another replica is promoted, "+forgets, "leave out ?replicas"
-	case all == 0 && there.attached == 0:
+		f.Verdict, f.Says, f.Advice = store.Doubtful, counts+": where another replica is promoted, "+forgets, "leave out ?replicas"
+	case all == 0 && r.Attached == 0:
 		f.Says = "none: there is nothing to fail over to"
 	default:
-		f.Says = attached
+		f.Says = counts
 	}
 	return f
 }

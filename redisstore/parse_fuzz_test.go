@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
@@ -22,7 +23,7 @@ func FuzzMember(f *testing.F) {
 			}
 			return
 		}
-		if again := e.Key + endOfKey + digits(e.Revision) + "\n" + string(e.Value); !strings.EqualFold(again, member) {
+		if again := e.Key + endOfKey + backend.Encode(e.Revision, e.Value); !strings.EqualFold(again, member) {
 			t.Fatalf("%q was read as %+v, which is written %q", member, e, again)
 		}
 	})

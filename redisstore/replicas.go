@@ -2,13 +2,13 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
@@ -50,15 +50,30 @@ func (s *Store) learn(r record) {
 	}
 }
 
-// recorded reads the record.
-func (s *Store) recorded(ctx context.Context) (r record, err error) {
-	members, err := await(ctx, s, func() ([]string, error) {
-		return s.client.ZRangeByLex(ctx, s.cfg.Key, &redis.ZRangeBy{Min: "[" + recordBegins, Max: "(" + recordEnds}).Result()
-	})
-	if err != nil || len(members) == 0 {
-		return r, err
+func parseInfo(text string) map[string]string {
+	fields := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
 	}
-	return parseRecord(members[0])
+	return fields
+}
+
+// replicasIn counts those in INFO. Online are those that have acknowledged something since
+// they were attached. Others only load, and may for long, or are programs that read the
+// stream and never acknowledge (redis-cli --replica). The scripts count likewise.
+func replicasIn(info map[string]string) (attached, online int) {
+	for name, value := range info {
+		if !strings.HasPrefix(name, "slave") || !strings.Contains(value, "state=") {
+			continue
+		}
+		attached++
+		if strings.Contains(value, "state=online") && !strings.Contains(value, "offset=0,") {
+			online++
+		}
+	}
+	return attached, online
 }
 
 // Replicas are those of the server that has the set.
@@ -71,20 +86,27 @@ type Replicas struct {
 
 // Replicas returns how many replicas are recorded, and how many there are now.
 func (s *Store) Replicas(ctx context.Context) (Replicas, error) {
-	info, err := s.info(ctx)
-	if err != nil {
-		return Replicas{}, s.wrap("count the replicas of", s.cfg.Key, err)
+	return backend.Do(ctx, s.calls, "count the replicas of", s.cfg.Key, func(ctx context.Context) (Replicas, error) {
+		_, there, err := s.count(ctx)
+		return there, err
+	})
+}
+
+// count asks the server for INFO, and counts its replicas.
+func (s *Store) count(ctx context.Context) (info map[string]string, there Replicas, err error) {
+	if info, err = s.info(ctx); err != nil {
+		return nil, there, err
 	}
-	r, err := s.recorded(ctx)
-	if err != nil {
-		return Replicas{}, s.wrap("count the replicas of", s.cfg.Key, err)
+	there.Attached, there.Online = replicasIn(info)
+	members, err := s.members(ctx, recordBegins, recordEnds)
+	if err != nil || len(members) == 0 {
+		return info, there, err
 	}
-	there := replicationOf(info)
-	all := Replicas{Recorded: r.n, Attached: there.attached, Online: there.online}
-	if r.since > 0 {
-		all.Lowered = time.UnixMicro(r.since)
+	r, err := parseRecord(members[0])
+	if there.Recorded = r.n; r.since > 0 {
+		there.Lowered = time.UnixMicro(r.since)
 	}
-	return all, nil
+	return info, there, err
 }
 
 // MaxReplicas bounds how many replicas can be waited for.
@@ -102,23 +124,17 @@ func (s *Store) SetReplicas(ctx context.Context, n int) error {
 	if n < 0 || n > MaxReplicas {
 		return fmt.Errorf("redisstore: %w: %d replicas: 0 to %d are allowed", store.ErrRefused, n, MaxReplicas)
 	}
-	run, err := await(ctx, s, func() (string, error) { return s.authority(ctx) })
-	if err != nil {
-		return s.wrap("set the replicas of", s.cfg.Key, err)
-	}
-	a, err := await(ctx, s, func() (answer, error) {
-		return s.write(ctx, setReplicas, n, time.Now().UnixMicro(), run)
+	_, err := backend.Do(ctx, s.calls, "set the replicas of", s.cfg.Key, func(ctx context.Context) (life string, err error) {
+		run, err := s.authority(ctx)
+		if err != nil {
+			return "", err
+		}
+		life, err = s.write(ctx, setReplicas, n, time.Now().UnixMicro(), run)
+		if redis.HasErrorPrefix(err, "ONLINE ") {
+			online := strings.TrimPrefix(err.Error(), "ONLINE ")
+			err = fmt.Errorf("%w: %d replicas: %s are online; stop those that are to go first", store.ErrRefused, n, online)
+		}
+		return life, err
 	})
-	var reply redis.Error
-	switch {
-	case errors.As(err, &reply) && redis.HasErrorPrefix(reply, "ONLINE "):
-		online := strings.TrimPrefix(reply.Error(), "ONLINE ")
-		err = fmt.Errorf("%w: %d replicas: %s are online; stop those that are to go first", store.ErrRefused, n, online)
-	case err == nil && !a.written:
-		err = fmt.Errorf("%w: another server has become the primary meanwhile", store.ErrRefused)
-	}
-	if err != nil {
-		return s.wrap("set the replicas of", s.cfg.Key, err)
-	}
-	return nil
+	return err
 }

@@ -3,12 +3,15 @@ package redisstore
 import "github.com/redis/go-redis/v9"
 
 // The scripts that write. Each sees the replicas and the record at the same moment
-// as what it writes, so that nobody is attached in between.
+// as what it writes, so that nobody is attached in between. Each may be run again, and
+// then changes nothing. KEYS: the set. ARGV: how many replicas the caller knows of and
+// since when, then what the script says. The answer is
 //
-// KEYS: the set. ARGV: how many replicas the caller knows of and since when, then
-// what the script says. They answer {0} if they wrote nothing, else
+//	{replicas that must have it, since when, replication id, life of the store}
 //
-//	{1, replicas that must have it, since when, replication id}
+// or an error, and then nothing was written. A life is that of a process and of its
+// history, and of what an operator lowered: a process that is promoted begins another
+// history, with another replication id, and no two primaries have the same.
 //
 // The record of the replicas is the member "\treplicas N SINCE". N is how many were
 // ever attached at a time. SINCE is when an operator last lowered it, in
@@ -49,22 +52,25 @@ if n == 0 and since == 0 and not string.find(info, 'second_repl_offset:-1', 1, t
   n = 1 + online
 end
 n = math.max(n, online)
-local function keep()
+local server = redis.call('INFO', 'server')
+local _, run = string.find(server, 'run_id:', 1, true)
+run = string.sub(server, run + 1, run + 40)
+local function done()
   local member = string.format('\treplicas %.0f %.0f', n, since)
   if member ~= recorded and (n > 0 or since > 0) then
     redis.call('ZADD', KEYS[1], 0, member)
     if recorded then redis.call('ZREM', KEYS[1], recorded) end
   end
-end
-local function written()
-  local _, label = string.find(info, 'master_replid:', 1, true)
-  return {1, n, since, string.sub(info, label + 1, label + 40)}
+  local _, id = string.find(info, 'master_replid:', 1, true)
+  id = string.sub(info, id + 1, id + 40)
+  local life = run .. '/' .. id
+  if since > 0 then life = life .. string.format('/%.0f', since) end
+  return {n, since, id, life}
 end
 `
 
 // compareAndSwap writes a register. ARGV: key, old revision or nothing, new
-// revision, value. A second run with the same new revision, which is drawn at
-// random, is the first one repeated, and changes nothing.
+// revision, value. A second run has the same new revision, which is drawn at random.
 //
 // Members are added before the old ones go: if the server is out of memory, it
 // refuses the first write of a script.
@@ -73,29 +79,21 @@ local head = ARGV[3] .. '\0'
 local found = redis.call('ZRANGEBYLEX', KEYS[1], '[' .. head, '(' .. ARGV[3] .. '\1', 'LIMIT', 0, 1)[1]
 local revision = ''
 if found then revision = string.sub(found, #head + 1, #head + 16) end
-if revision ~= ARGV[4] and revision ~= ARGV[5] then return {0} end
-keep()
 if revision ~= ARGV[5] then
+  if revision ~= ARGV[4] then return redis.error_reply('CONFLICT it has another revision') end
   redis.call('ZADD', KEYS[1], 0, head .. ARGV[5] .. '\n' .. ARGV[6])
   if found then redis.call('ZREM', KEYS[1], found) end
 end
-return written()
-`)
-
-// count records the replicas and writes nothing else.
-var count = redis.NewScript(replicas + `
-keep()
-return written()
+return done()
 `)
 
 // setReplicas sets N. ARGV: N, the time in microseconds, the run id of the server
 // that was checked.
 var setReplicas = redis.NewScript(replicas + `
-if string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') ~= ARGV[5] then return {0} end
+if run ~= ARGV[5] then return redis.error_reply('OTHER another server is the primary now') end
 local to = tonumber(ARGV[3])
 if to < online then return redis.error_reply('ONLINE ' .. online) end
 if to < n then since = math.max(since + 1, tonumber(ARGV[4])) end
 n = to
-keep()
-return written()
+return done()
 `)

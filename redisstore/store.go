@@ -16,18 +16,16 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
@@ -45,22 +43,18 @@ type Config struct {
 	ConfirmTimeout time.Duration
 }
 
-const (
-	defaultKey            = "firn"
-	defaultConfirmTimeout = time.Second
-)
-
 // Store is a [store.Store] in a Redis. Make one with [Open] or [New]. It is a
 // [store.Clock] and [store.Examined] too.
 type Store struct {
-	client    redis.UniversalClient
-	cfg       Config
+	client    redis.UniversalClient // one of the next two
+	single    *redis.Client
+	cluster   *redis.ClusterClient
 	sentinels sentinels // from the URL
-	closed    atomic.Bool
+	cfg       Config
+	calls     *backend.Calls
 
 	mu     sync.Mutex
 	latest record // the latest that this handle has seen
-	server server // the one that confirmed last
 }
 
 // New returns a store over client, which Close closes. It asks the server how it is set and
@@ -69,25 +63,24 @@ type Store struct {
 // The client must not repeat commands (MaxRetries -1): a write that was applied
 // could be answered as a conflict.
 func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store, error) {
-	if cfg.Key == "" {
-		cfg.Key = defaultKey
-	}
-	if cfg.ConfirmTimeout == 0 {
-		cfg.ConfirmTimeout = defaultConfirmTimeout
-	}
-	s := &Store{client: client, cfg: cfg}
+	cfg.Key = cmp.Or(cfg.Key, "firn")
+	cfg.ConfirmTimeout = cmp.Or(cfg.ConfirmTimeout, time.Second)
+	s := &Store{client: client, cfg: cfg, calls: backend.NewCalls("redisstore", classify)}
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("redisstore: %w: %w", store.ErrRefused, err)
 	}
-	info, err := s.info(ctx)
-	if err != nil {
-		return nil, s.wrap("open", s.cfg.Key, err)
-	}
-	if f := s.evicts(info); f.Verdict == store.Bad {
-		return nil, fmt.Errorf("redisstore: open %q: %w: %s: %s", s.cfg.Key, store.ErrRefused, f.Says, f.Advice)
-	}
-	s.learn(record{n: replicationOf(info).online})
-	return s, nil
+	return backend.Do(ctx, s.calls, "open", cfg.Key, func(ctx context.Context) (*Store, error) {
+		info, err := s.info(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if f := s.evicts(info); f.Verdict == store.Bad {
+			return nil, fmt.Errorf("%w: %s: %s", store.ErrRefused, f.Says, f.Advice)
+		}
+		_, online := replicasIn(info)
+		s.learn(record{n: online})
+		return s, nil
+	})
 }
 
 // check refuses settings that would break what a write promises.
@@ -96,9 +89,9 @@ func (s *Store) check() error {
 	var read time.Duration
 	switch c := s.client.(type) {
 	case *redis.Client:
-		retries, read = c.Options().MaxRetries, c.Options().ReadTimeout
+		s.single, retries, read = c, c.Options().MaxRetries, c.Options().ReadTimeout
 	case *redis.ClusterClient:
-		retries, read = c.Options().MaxRetries, c.Options().ReadTimeout
+		s.cluster, retries, read = c, c.Options().MaxRetries, c.Options().ReadTimeout
 	default:
 		return fmt.Errorf("a client of type %T: *redis.Client and *redis.ClusterClient are supported", s.client)
 	}
@@ -113,32 +106,44 @@ func (s *Store) check() error {
 	return nil
 }
 
-// A register is a member of the set: its key, a zero byte, its revision as 16
-// hexadecimal digits, a line feed and its value. All have the score 0, so the set
-// is in the order of their bytes. Keys have no zero byte, so the members of one
-// key are those between key+"\x00" and key+"\x01", and there is one at most.
+// node returns a client of the one server that has the set.
+func (s *Store) node(ctx context.Context) (*redis.Client, error) {
+	if s.cluster != nil {
+		return s.cluster.MasterForKey(ctx, s.cfg.Key)
+	}
+	return s.single, nil
+}
+
+// info asks the server of the set for INFO.
+func (s *Store) info(ctx context.Context) (map[string]string, error) {
+	node, err := s.node(ctx)
+	if err != nil {
+		return nil, err
+	}
+	text, err := node.Info(ctx).Result()
+	return parseInfo(text), err
+}
+
+// A register is a member of the set: its key, a zero byte, and what [backend.Encode] makes.
+// All have the score 0, so the set is in the order of their bytes. Keys have no zero byte,
+// so the members of one key are those between key+"\x00" and key+"\x01", and there is one
+// at most.
 const (
 	endOfKey      = "\x00"
 	afterEndOfKey = "\x01"
-	revisionSize  = 16
 	// afterAll sorts after every printable character, beforeAll before them: the
 	// record of the replicas begins with a tab, so that no key and no listing has it.
 	afterAll  = "\U0010FFFF"
 	beforeAll = " "
 )
 
-func digits(r store.Revision) string { return fmt.Sprintf("%0*x", revisionSize, uint64(r)) }
-
 func parse(member string) (store.Entry, error) {
-	key, rest, ok := strings.Cut(member, endOfKey)
-	if !ok || len(rest) <= revisionSize || rest[revisionSize] != '\n' {
+	key, rest, _ := strings.Cut(member, endOfKey)
+	revision, value, ok := backend.Decode(rest)
+	if !ok {
 		return store.Entry{}, fmt.Errorf("%w: member %.40q is not one of Firn's: use another key, or remove it", store.ErrRefused, member)
 	}
-	revision, err := strconv.ParseUint(rest[:revisionSize], 16, 64)
-	if err != nil {
-		return store.Entry{}, fmt.Errorf("%w: member %.40q is not one of Firn's: %w", store.ErrRefused, member, err)
-	}
-	return store.Entry{Key: key, Value: []byte(rest[revisionSize+1:]), Revision: store.Revision(revision)}, nil
+	return store.Entry{Key: key, Value: value, Revision: revision}, nil
 }
 
 // Get implements [store.Store].
@@ -146,33 +151,27 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Entry{}, err
 	}
-	list, err := s.members(ctx, "["+key+endOfKey, "("+key+afterEndOfKey)
-	if err != nil {
-		return store.Entry{}, s.wrap("get", key, err)
-	}
-	if len(list) == 0 {
-		return store.Entry{}, fmt.Errorf("redisstore: get %q: %w", key, store.ErrNotFound)
-	}
-	return list[0], nil
+	return backend.Do(ctx, s.calls, "get", key, func(ctx context.Context) (store.Entry, error) {
+		list, err := s.entries(ctx, key+endOfKey, key+afterEndOfKey)
+		if err == nil && len(list) == 0 {
+			err = store.ErrNotFound
+		}
+		if err != nil {
+			return store.Entry{}, err
+		}
+		return list[0], nil
+	})
 }
 
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	from := prefix
-	if from == "" {
-		from = beforeAll
-	}
-	list, err := s.members(ctx, "["+from, "("+prefix+afterAll)
-	if err != nil {
-		return nil, s.wrap("list", prefix, err)
-	}
-	return list, nil
+	return backend.Do(ctx, s.calls, "list", prefix, func(ctx context.Context) ([]store.Entry, error) {
+		return s.entries(ctx, cmp.Or(prefix, beforeAll), prefix+afterAll)
+	})
 }
 
-func (s *Store) members(ctx context.Context, from, to string) ([]store.Entry, error) {
-	members, err := await(ctx, s, func() ([]string, error) {
-		return s.client.ZRangeByLex(ctx, s.cfg.Key, &redis.ZRangeBy{Min: from, Max: to}).Result()
-	})
+func (s *Store) entries(ctx context.Context, from, to string) ([]store.Entry, error) {
+	members, err := s.members(ctx, from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -185,73 +184,29 @@ func (s *Store) members(ctx context.Context, from, to string) ([]store.Entry, er
 	return list, nil
 }
 
-// now asks for the time on the server that has the set, of a cluster too.
-var now = redis.NewScript(`return redis.call('TIME')`)
+// members returns the members from one up to another, without that.
+func (s *Store) members(ctx context.Context, from, to string) ([]string, error) {
+	return s.client.ZRangeByLex(ctx, s.cfg.Key, &redis.ZRangeBy{Min: "[" + from, Max: "(" + to}).Result()
+}
 
 // Now implements [store.Clock].
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
-	t, err := await(ctx, s, func() (time.Time, error) {
-		parts, err := now.Run(ctx, s.client, []string{s.cfg.Key}).Int64Slice()
+	return backend.Do(ctx, s.calls, "read the time of", s.cfg.Key, func(ctx context.Context) (time.Time, error) {
+		node, err := s.node(ctx)
 		if err != nil {
 			return time.Time{}, err
 		}
-		if len(parts) != 2 {
-			return time.Time{}, fmt.Errorf("TIME answers %d numbers", len(parts))
-		}
-		return time.Unix(parts[0], parts[1]*int64(time.Microsecond)), nil
+		return node.Time(ctx).Result()
 	})
-	if err != nil {
-		return t, s.wrap("read the time of", s.cfg.Key, err)
-	}
-	return t, nil
 }
 
 // Close closes the client. It may be called twice.
 func (s *Store) Close() error {
-	if s.closed.Swap(true) {
+	if !s.calls.Close() {
 		return nil
 	}
 	if err := s.client.Close(); err != nil {
-		return s.wrap("close", s.cfg.Key, err)
+		return s.calls.Wrap("close", s.cfg.Key, err)
 	}
 	return nil
-}
-
-// atOnce is how far two timers for the same deadline may fire apart.
-const atOnce = 50 * time.Millisecond
-
-// await makes a call that ends with ctx. The client looks at a deadline but not
-// at a cancellation while it waits for an answer; what is left behind then ends
-// with its own time-out.
-func await[T any](ctx context.Context, s *Store, call func() (T, error)) (T, error) {
-	var none T
-	if err := store.ContextError(ctx); err != nil {
-		return none, err
-	}
-	if s.closed.Load() {
-		return none, fmt.Errorf("%w: the store is closed", store.ErrUnavailable)
-	}
-	if ctx.Done() == nil {
-		return call()
-	}
-	type answer struct {
-		value T
-		err   error
-	}
-	answers := make(chan answer, 1)
-	go func() {
-		value, err := call()
-		answers <- answer{value, err}
-	}()
-	select {
-	case a := <-answers:
-		var timeout net.Error
-		if deadline, ok := ctx.Deadline(); ok && errors.As(a.err, &timeout) && timeout.Timeout() && time.Until(deadline) < atOnce {
-			<-ctx.Done() // the client gave the connection the same deadline, and that was quicker
-			return none, store.ContextError(ctx)
-		}
-		return a.value, a.err
-	case <-ctx.Done():
-		return none, store.ContextError(ctx)
-	}
 }

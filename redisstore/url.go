@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,9 +80,7 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 	}
 	cfg := Config{Key: u.Setting("key")}
 	if n, ok := u.Int("replicas", 0, MaxReplicas); ok {
-		if cfg.Replicas = n; n == 0 {
-			cfg.Replicas = -1
-		}
+		cfg.Replicas = cmp.Or(n, -1)
 	}
 	if database := strings.TrimSuffix(u.Path, "/"); database != "" {
 		n, err := strconv.Atoi(database)

@@ -2,34 +2,16 @@ package zkstore
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/firn-id/firn/store"
 )
 
-// wrap says where an error came from and what kind it is.
-func wrap(op, key string, err error) error {
-	hint, kind := classify(err)
-	switch {
-	case errors.Is(err, kind):
-		return fmt.Errorf("zkstore: %s %q: %w", op, key, err)
-	case hint == "":
-		return fmt.Errorf("zkstore: %s %q: %w: %w", op, key, kind, err)
-	default:
-		return fmt.Errorf("zkstore: %s %q: %w: %w (%s)", op, key, kind, err, hint)
-	}
-}
-
 // classify says what kind an error is, and a way out of it if one is known.
 // Refused is only what the server finds before it writes.
 func classify(err error) (hint string, kind error) {
 	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return "", store.ErrNotFound
-	case errors.Is(err, store.ErrRefused):
-		return "", store.ErrRefused
 	case errors.Is(err, zk.ErrNoAuth):
 		return "the znodes are another user's: zookeeper://USER:PASSWORD@HOST, or another path", store.ErrRefused
 	case errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.ErrInvalidACL):

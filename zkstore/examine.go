@@ -19,8 +19,8 @@ const askTimeout = 2 * time.Second
 // Examine implements [store.Examined]: it asks each server named in the URL
 // what it is, by the command srvr, which servers answer unless told otherwise.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
-	if _, err := call(ctx, s, func(context.Context) (struct{}, error) { return struct{}{}, s.sync() }); err != nil {
-		return nil, wrap("examine", s.root, err)
+	if _, err := look(ctx, s, "examine", s.root, func(context.Context) (struct{}, error) { return struct{}{}, nil }); err != nil {
+		return nil, err
 	}
 	var silent, modes []string
 	for _, server := range s.session.servers {

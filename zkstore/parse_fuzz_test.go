@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
@@ -21,7 +22,7 @@ func FuzzData(f *testing.F) {
 			}
 			return
 		}
-		if again := string(encode(e.Revision, e.Value)); e.Key != key || !strings.EqualFold(again, string(data)) {
+		if again := backend.Encode(e.Revision, e.Value); e.Key != key || !strings.EqualFold(again, string(data)) {
 			t.Fatalf("%q was read as %+v, which is written %q", data, e, again)
 		}
 	})

@@ -1,150 +1,121 @@
 package zkstore
 
 import (
+	"context"
+	"net"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/firn-id/firn/internal/backend"
 )
 
 const (
 	// sessionTimeout is also how long a silent server is believed in.
 	sessionTimeout = 5 * time.Second
-	// refusedFor is how long a session may be without a server before a fresh one is
-	// tried beside it. Servers refuse a client that has seen later changes than they
-	// have. So does one that was wiped, or restored from a copy; and then holders must
-	// find their slots again within the time that newcomers wait.
-	refusedFor = time.Second
+	// watchEvery is how often a session looks at its connection. One that is gone at
+	// two looks gets a fresh session beside it. Servers refuse a client that has seen
+	// later changes than they have. So does one that was wiped, or restored from a copy;
+	// and then holders must find their slots again within the time that newcomers wait.
+	watchEvery = 500 * time.Millisecond
 )
 
 // A session is the connection to the servers, and what follows it when they refuse it.
 type session struct {
 	servers []string
 	auth    []byte // for the scheme digest; nil: none
+	calls   *backend.Calls
 
-	mu         sync.Mutex // guards all below; never held while waiting
-	conn       *zk.Conn
-	freshening bool
-	closed     bool
-	done       chan struct{} // closed at the end
+	conn     atomic.Pointer[zk.Conn]
+	stop     context.CancelFunc // ends the watch
+	watching sync.WaitGroup
 }
 
-// open begins a session. The connection is made in the background.
-func (s *session) open() (err error) {
-	s.done = make(chan struct{})
-	s.conn, err = s.dial()
-	return err
+// open begins a session and waits for a server. It is to be closed, after an error too.
+func (s *session) open(ctx context.Context) error {
+	watch, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
+	s.conn.Store(conn)
+	if err := s.begin(ctx, conn); err != nil {
+		return err
+	}
+	s.watching.Go(func() { s.watch(watch) })
+	return nil
 }
 
+// dial returns a connection that is made in the background.
 func (s *session) dial() (*zk.Conn, error) {
-	conn, _, err := zk.Connect(s.servers, sessionTimeout, zk.WithLogger(silent{}), zk.WithDialer(dial), zk.WithEventCallback(func(e zk.Event) {
-		if e.State == zk.StateDisconnected {
-			s.lost()
-		}
-	}))
+	conn, _, err := zk.Connect(s.servers, sessionTimeout, zk.WithLogger(silent{}), zk.WithEventCallback(func(zk.Event) {}), zk.WithDialer(
+		// The client would wait a second; but many may come at once.
+		func(network, address string, _ time.Duration) (net.Conn, error) {
+			return net.DialTimeout(network, address, sessionTimeout)
+		}))
 	return conn, err
 }
 
-// now returns the connection that calls are to use.
-func (s *session) now() *zk.Conn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.conn
-}
+// silent keeps the client from writing to standard error; its errors are returned.
+type silent struct{}
 
-// login adds the account to a connection, which waits until it is made.
-func (s *session) login(conn *zk.Conn) error {
-	if s.auth == nil {
-		return nil
-	}
-	return conn.AddAuth("digest", s.auth)
-}
+func (silent) Printf(string, ...any) {}
 
-// lost sees to it that a connection that was lost comes back, as another if it must.
-func (s *session) lost() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.freshening && !s.closed {
-		s.freshening = true
-		go s.freshen()
-	}
-}
-
-// freshen tries a fresh session now and then until there is one.
-func (s *session) freshen() {
-	for {
-		select {
-		case <-s.done:
-			return
-		case <-time.After(refusedFor):
+// begin adds the account to a connection and waits for a server's answer.
+func (s *session) begin(ctx context.Context, conn *zk.Conn) error {
+	_, err := backend.Do(ctx, s.calls, "open", strings.Join(s.servers, ","), func(context.Context) (string, error) {
+		if s.auth != nil {
+			if err := conn.AddAuth("digest", s.auth); err != nil {
+				return "", err
+			}
 		}
-		if s.settled() {
+		return conn.Sync("/")
+	})
+	return err
+}
+
+// watch has calls use a fresh session when the present one is gone. Calls that wait
+// for the old one end as those of a lost connection do.
+func (s *session) watch(ctx context.Context) {
+	for gone := false; ; {
+		select {
+		case <-ctx.Done():
 			return
+		case <-time.After(watchEvery):
+		}
+		before := gone
+		if gone = s.gone(); !before || !gone {
+			continue
 		}
 		fresh, err := s.dial()
 		if err != nil {
 			continue // the addresses cannot be resolved at the moment
 		}
-		if !s.works(fresh) || !s.replace(fresh) {
-			fresh.Close()
+		if s.answers(ctx, fresh) && s.gone() {
+			fresh = s.conn.Swap(fresh)
 		}
+		fresh.Close()
 	}
 }
 
-// settled reports whether the connection is there again, or not wanted any more.
-func (s *session) settled() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || s.conn.State() == zk.StateHasSession {
-		s.freshening = false
-		return true
-	}
-	return false
+func (s *session) gone() bool { return s.conn.Load().State() != zk.StateHasSession }
+
+// answers reports whether a server answers a connection soon.
+func (s *session) answers(ctx context.Context, conn *zk.Conn) bool {
+	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
+	defer cancel()
+	return s.begin(ctx, conn) == nil
 }
 
-// works reports whether a server answers a connection soon.
-func (s *session) works(conn *zk.Conn) bool {
-	answered := make(chan error, 1)
-	go func() {
-		err := s.login(conn)
-		if err == nil {
-			_, err = conn.Sync("/")
-		}
-		answered <- err
-	}()
-	select {
-	case err := <-answered:
-		return err == nil
-	case <-time.After(sessionTimeout): // closing it ends the call left behind
-	case <-s.done:
-	}
-	return false
-}
-
-// replace has calls use another connection, unless the present one has come back. Calls
-// that wait on the old one end as those of a lost connection do.
-func (s *session) replace(fresh *zk.Conn) bool {
-	s.mu.Lock()
-	old := s.conn
-	if s.closed || old.State() == zk.StateHasSession {
-		s.mu.Unlock()
-		return false
-	}
-	s.conn = fresh
-	s.mu.Unlock()
-	old.Close()
-	return true
-}
-
-// close ends the session. It may be called twice.
+// close ends the session.
 func (s *session) close() {
-	s.mu.Lock()
-	was := s.closed
-	s.closed = true
-	conn := s.conn
-	s.mu.Unlock()
-	if !was {
-		close(s.done)
+	s.stop()
+	s.watching.Wait()
+	if conn := s.conn.Load(); conn != nil {
 		conn.Close()
 	}
 }

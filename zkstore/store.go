@@ -35,61 +35,45 @@
 package zkstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
 // Store is a [store.Store] in a ZooKeeper. Make one with [Open]. It is
 // [store.Examined] too.
 type Store struct {
+	calls   *backend.Calls
 	session *session
 	root    string // the path that all are below, without a slash at its end
 	acl     []zk.ACL
-
-	flights chan struct{} // one for each call under way
-	closed  atomic.Bool
 }
 
 const (
-	// callTimeout bounds a call whose context does not end earlier: without a
-	// connection the client waits for one.
-	callTimeout = 10 * time.Second
-	// maxFlights bounds calls under way, those left behind by their contexts too.
-	maxFlights = 256
 	// maxReads bounds the reads of one listing under way.
 	maxReads = 64
 	// maxLooks bounds how often a read is tried whose connection is lost under it.
 	maxLooks = 3
 	// maxSwaps bounds how often a write is tried whose marker has to be made first.
 	maxSwaps = 5
-
-	revisionSize = 16
 )
-
-func encode(r store.Revision, value []byte) []byte {
-	return append(fmt.Appendf(nil, "%0*x\n", revisionSize, uint64(r)), value...)
-}
 
 // A znode that is only there for others below it has no data, and is no register.
 func parse(key string, data []byte) (store.Entry, error) {
-	head, rest, ok := strings.Cut(string(data), "\n")
-	revision, err := strconv.ParseUint(head, 16, 64)
-	if !ok || err != nil || len(head) != revisionSize {
+	revision, value, ok := backend.Decode(string(data))
+	if !ok {
 		return store.Entry{}, fmt.Errorf("%w: the znode of key %q was not written by Firn: use another path, or remove it", store.ErrRefused, key)
 	}
-	return store.Entry{Key: key, Value: []byte(rest), Revision: store.Revision(revision)}, nil
+	return store.Entry{Key: key, Value: value, Revision: revision}, nil
 }
 
 // Get implements [store.Store].
@@ -97,22 +81,15 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Entry{}, err
 	}
-	e, err := look(ctx, s, func(context.Context) (store.Entry, error) {
-		if err := s.sync(); err != nil {
-			return store.Entry{}, err
-		}
+	return look(ctx, s, "get", key, func(context.Context) (store.Entry, error) {
 		e, _, err := s.read(key)
 		return e, err
 	})
-	if err != nil {
-		return store.Entry{}, wrap("get", key, err)
-	}
-	return e, nil
 }
 
 // sync has the server that this handle speaks to catch up with the leader.
 func (s *Store) sync() error {
-	_, err := s.session.now().Sync("/") // the path does not matter
+	_, err := s.session.conn.Load().Sync("/") // the path does not matter
 	return err
 }
 
@@ -120,7 +97,7 @@ func (s *Store) sync() error {
 // not there is [store.ErrNotFound], also where its znode is, whose version it
 // returns then.
 func (s *Store) read(key string) (store.Entry, *zk.Stat, error) {
-	data, stat, err := s.session.now().Get(s.path(key))
+	data, stat, err := s.session.conn.Load().Get(s.path(key))
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return store.Entry{}, nil, store.ErrNotFound
@@ -135,45 +112,33 @@ func (s *Store) read(key string) (store.Entry, *zk.Stat, error) {
 
 // CompareAndSwap implements [store.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	if err := store.CheckKey(key); err != nil {
+	revision, err := backend.Draw(key, value)
+	if err != nil {
 		return store.Entry{}, err
 	}
-	if err := store.CheckValue(key, value); err != nil {
-		return store.Entry{}, err
-	}
-	revision := store.Revision(rand.Int64() | 1) // never 0
-	_, err := call(ctx, s, func(ctx context.Context) (struct{}, error) {
-		w := write{Store: s, key: key, path: s.path(key), old: old, revision: revision, data: encode(revision, value)}
+	_, err = backend.Do(ctx, s.calls, "compare-and-swap", key, func(ctx context.Context) (struct{}, error) {
+		w := write{Store: s, key: key, path: s.path(key), old: old, revision: revision, data: []byte(backend.Encode(revision, value))}
 		if old == 0 {
 			return struct{}{}, w.create(ctx)
 		}
 		return struct{}{}, w.replace(ctx)
 	})
-	switch {
-	case errors.Is(err, store.ErrConflict):
-		return store.Entry{}, fmt.Errorf("zkstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
-	case err != nil:
-		return store.Entry{}, wrap("compare-and-swap", key, err)
+	if err != nil {
+		return store.Entry{}, err
 	}
 	return store.Entry{Key: key, Value: value, Revision: revision}, nil
 }
 
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	list, err := look(ctx, s, func(ctx context.Context) ([]store.Entry, error) {
-		if err := s.sync(); err != nil {
-			return nil, err
-		}
+	list, err := look(ctx, s, "list", prefix, func(ctx context.Context) ([]store.Entry, error) {
 		w := walk{Store: s, prefix: prefix, reads: make(chan struct{}, maxReads)}
 		w.below(ctx, levelOf(prefix))
 		w.group.Wait()
-		return w.found, errors.Join(w.errs...)
+		return w.found, w.err
 	})
-	if err != nil {
-		return nil, wrap("list", prefix, err)
-	}
 	slices.SortFunc(list, func(a, b store.Entry) int { return strings.Compare(a.Key, b.Key) })
-	return list, nil
+	return list, err
 }
 
 // A walk reads what is below a level, many znodes at a time.
@@ -185,23 +150,23 @@ type walk struct {
 
 	mu    sync.Mutex
 	found []store.Entry
-	errs  []error
+	err   error // the latest: they are likely all the same
 }
 
 // below reads the level named by a key that ends with a slash, or all.
 func (w *walk) below(ctx context.Context, level string) {
-	path := w.root + "/"
+	path := cmp.Or(w.root, "/")
 	if level != "" {
 		path = w.path(strings.TrimSuffix(level, "/"))
 	}
-	names, _, err := w.session.now().Children(strings.TrimSuffix(path, "/") + rootSlash(path))
+	names, _, err := w.session.conn.Load().Children(path)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		w.fail(err)
+		w.add(store.Entry{}, err)
 		return
 	}
 	for _, name := range names {
 		if err := store.ContextError(ctx); err != nil { // nobody waits any more
-			w.fail(err)
+			w.add(store.Entry{}, err)
 			return
 		}
 		segment, ok := unescape(name)
@@ -212,8 +177,9 @@ func (w *walk) below(ctx context.Context, level string) {
 		}
 		w.reads <- struct{}{}
 		w.group.Go(func() {
-			stat := w.one(key)
+			e, stat, err := w.read(key)
 			<-w.reads
+			w.add(e, err)
 			if stat != nil && !onlyMarker(stat) {
 				w.below(ctx, key+"/")
 			}
@@ -227,94 +193,39 @@ func onlyMarker(stat *zk.Stat) bool {
 	return stat.NumChildren == 0 || stat.NumChildren == 1 && stat.DataLength > 0 && stat.Pzxid == stat.Mzxid
 }
 
-// rootSlash is what remains of the path "/" when its slash is trimmed.
-func rootSlash(path string) string {
-	if path == "/" {
-		return "/"
-	}
-	return ""
-}
-
-// one reads one znode, which may have gone meanwhile.
-func (w *walk) one(key string) *zk.Stat {
-	e, stat, err := w.read(key)
-	if err == nil && strings.HasPrefix(key, w.prefix) {
-		w.mu.Lock()
-		w.found = append(w.found, e)
-		w.mu.Unlock()
-	}
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		w.fail(err)
-	}
-	return stat
-}
-
-func (w *walk) fail(err error) {
+// add adds what was read to what was found. It may have gone meanwhile.
+func (w *walk) add(e store.Entry, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.errs = append(w.errs[:0], err) // they are likely all the same
+	switch {
+	case err == nil && strings.HasPrefix(e.Key, w.prefix):
+		w.found = append(w.found, e)
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		w.err = err
+	}
 }
 
 // Close ends the session. It may be called twice.
 func (s *Store) Close() error {
-	if !s.closed.Swap(true) {
+	if s.calls.Close() {
 		s.session.close()
 	}
 	return nil
 }
 
-// look is call for what only reads: if the connection is lost under it, then it
-// is done again over the next one.
-func look[T any](ctx context.Context, s *Store, do func(context.Context) (T, error)) (T, error) {
-	return call(ctx, s, func(ctx context.Context) (T, error) {
-		for tried := 1; ; tried++ {
-			value, err := do(ctx)
+// look makes a call that reads, and first has the server catch up with the leader. If
+// the connection is lost under it, it is made again over the next one.
+func look[T any](ctx context.Context, s *Store, op, key string, do func(context.Context) (T, error)) (T, error) {
+	return backend.Do(ctx, s.calls, op, key, func(ctx context.Context) (value T, err error) {
+		for range maxLooks {
+			if err = s.sync(); err == nil {
+				value, err = do(ctx)
+			}
 			lost := errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired)
-			if !lost || tried == maxLooks || s.closed.Load() || store.ContextError(ctx) != nil {
-				return value, err
+			if !lost || s.calls.Closed() || ctx.Err() != nil {
+				break
 			}
 		}
+		return value, err
 	})
-}
-
-// call makes calls that end with ctx, or after callTimeout; the client has no
-// such thing. The context of do ends when nobody waits for it any more; a request
-// left behind then ends with the connection, and no other follows it.
-func call[T any](ctx context.Context, s *Store, do func(context.Context) (T, error)) (T, error) {
-	var none T
-	if err := store.ContextError(ctx); err != nil {
-		return none, err
-	}
-	if s.closed.Load() {
-		return none, fmt.Errorf("%w: the store is closed", store.ErrUnavailable)
-	}
-	late := time.NewTimer(callTimeout)
-	defer late.Stop()
-	type answer struct {
-		value T
-		err   error
-	}
-	answers := make(chan answer, 1)
-	awaited, leave := context.WithCancel(ctx)
-	defer leave()
-	select {
-	case s.flights <- struct{}{}:
-		go func() {
-			value, err := do(awaited)
-			<-s.flights
-			answers <- answer{value, err}
-		}()
-	case <-ctx.Done():
-		return none, store.ContextError(ctx)
-	case <-late.C:
-		return none, fmt.Errorf("%w: %d calls wait for an answer", store.ErrUnavailable, maxFlights)
-	}
-	select {
-	case a := <-answers:
-		return a.value, a.err
-	case <-ctx.Done():
-		return none, store.ContextError(ctx)
-	case <-late.C:
-		return none, fmt.Errorf("%w: no answer within %v", store.ErrUnavailable, callTimeout)
-	}
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/internal/hosturl"
 	"github.com/firn-id/firn/store"
 )
@@ -22,7 +21,7 @@ import (
 // All znodes are below PATH, which is made at the first write. With a user they
 // are made for that user only (scheme digest).
 func Open(ctx context.Context, text string) (*Store, error) {
-	u := hosturl.Parse(text, defaultPort)
+	u := hosturl.Parse(text, "2181")
 	if u.Scheme != "zookeeper" {
 		u.Fail(errors.New("a URL begins with zookeeper://"))
 	}
@@ -34,37 +33,17 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	if err := u.Err(); err != nil {
 		return nil, fmt.Errorf("zkstore: %w: %w", store.ErrRefused, err)
 	}
-	s := &Store{session: &session{servers: u.Hosts}, acl: zk.WorldACL(zk.PermAll), flights: make(chan struct{}, maxFlights)}
+	calls := backend.NewCalls("zkstore", classify)
+	s := &Store{calls: calls, session: &session{servers: u.Hosts, calls: calls}, acl: zk.WorldACL(zk.PermAll)}
 	if u.User != "" {
 		s.acl = zk.AuthACL(zk.PermAll)
 		s.session.auth = []byte(u.User + ":" + u.Password)
 	}
-	if err := s.session.open(); err != nil {
-		return nil, wrap("open", u.Path, err)
-	}
 	if u.Path != "" {
-		s.root = (&Store{}).path(u.Path)
+		s.root = s.path(u.Path)
 	}
-	_, err := call(ctx, s, func(context.Context) (struct{}, error) {
-		if err := s.session.login(s.session.now()); err != nil {
-			return struct{}{}, err
-		}
-		return struct{}{}, s.sync()
-	})
-	if err != nil {
-		return nil, errors.Join(wrap("open", u.Path, err), s.Close())
+	if err := s.session.open(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
-
-const defaultPort = "2181"
-
-// dial waits longer than the client would, a second: many may come at once.
-func dial(network, address string, _ time.Duration) (net.Conn, error) {
-	return net.DialTimeout(network, address, sessionTimeout)
-}
-
-// silent keeps the client from writing to standard error; its errors are returned.
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
@@ -25,7 +26,7 @@ const markerPrefix = "%@"
 // marker is the path of the marker that the register has at a revision; for 0,
 // of a znode that is no register yet, but a level that others stand below.
 func (w *write) marker(r store.Revision) string {
-	return fmt.Sprintf("%s/%s%0*x", w.path, markerPrefix, revisionSize, uint64(r))
+	return w.path + "/" + markerPrefix + backend.Digits(r)
 }
 
 // create writes a register that is not there, making the levels above it.
@@ -53,7 +54,7 @@ func (w *write) makeAbove() error {
 		if w.path[i] != '/' {
 			continue
 		}
-		if _, err := w.session.now().Create(w.path[:i], nil, 0, w.acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		if _, err := w.session.conn.Load().Create(w.path[:i], nil, 0, w.acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return err
 		}
 	}
@@ -100,7 +101,7 @@ func (w *write) look() (*zk.Stat, error) {
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return nil, err
 	case stat == nil, e.Revision != w.old:
-		return nil, store.ErrConflict
+		return nil, fmt.Errorf("%w: the revision is not %d", store.ErrConflict, w.old)
 	}
 	return stat, nil
 }
@@ -127,6 +128,6 @@ func (w *write) transact(ctx context.Context, ops ...any) error {
 	if err := store.ContextError(ctx); err != nil {
 		return err
 	}
-	_, err := w.session.now().Multi(ops...)
+	_, err := w.session.conn.Load().Multi(ops...)
 	return err
 }

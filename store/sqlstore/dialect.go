@@ -4,9 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/firn-id/firn/store"
 )
@@ -15,25 +14,60 @@ import (
 // and [Postgres].
 type Dialect struct {
 	name     string
-	embedded bool
+	embedded bool // on this host, whose clock is the only one
 
-	probe, create, get, insert, update, list string
+	create, get, insert, update, list string
 
-	// swap runs a write on one session. It says whether a row was changed and, if
-	// so, by which life of the database; with an error that is not known.
-	swap func(ctx context.Context, s *Store, conn *sql.Conn, w write) (changed bool, life string, err error)
-	// clock reads the database's clock, as microseconds since 1970. Nil: that is
-	// the clock of this host.
-	clock func(ctx context.Context, s *Store, conn *sql.Conn) (int64, error)
-	// fit says why a read on a session found nothing: nil if there is nothing, and
-	// an error that is errUnfit if the session may not be used. Nil: all may.
-	fit func(ctx context.Context, s *Store, conn *sql.Conn) error
-	ask func(driverConn any) Session
+	// swap runs a write on one session, and returns the life of the database that
+	// confirmed it. If no row was changed, the error is [store.ErrConflict].
+	swap func(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error)
+	// vet reads the database's clock, as microseconds since 1970. Its error is errUnfit
+	// if the session may not be used.
+	vet func(ctx context.Context, s *Store, conn *sql.Conn) (micros int64, err error)
+	// guarded: statements find nothing on a session that may not be used.
+	guarded bool
+	ask     func(driverConn any) Session
+	examine func(ctx context.Context, conn *sql.Conn) ([]store.Finding, error)
 
-	missing  func(err error) bool            // whether err may say that the table does not exist
-	undone   func(err error) bool            // whether err says that a statement lost to others and was taken back. Nil: never
-	classify func(err error) (string, error) // a way out, and the kind of err as store tells them apart
-	examine  func(ctx context.Context, conn *sql.Conn) ([]store.Finding, error)
+	code    func(err error) string // the database's name for an error; "": err is not from it
+	missing string                 // the code that says that there may be no table
+	undone  string                 // codes that say that a statement lost to others and was taken back
+	faults  []fault
+}
+
+// A fault is what errors with some codes mean. Errors that are not listed are of no kind.
+type fault struct {
+	codes string
+	kind  error
+	hint  string // a way out
+}
+
+// listed reports whether codes has a code, or its class: the first two characters of
+// the five that a code of PostgreSQL has.
+func listed(codes, code string) bool {
+	list := strings.Fields(codes)
+	return slices.Contains(list, code) || len(code) == 5 && slices.Contains(list, code[:2])
+}
+
+// classify returns a way out, and what kind of error err is. Refused is only what is
+// certainly not applied.
+func (d Dialect) classify(err error) (hint string, kind error) {
+	code := d.code(err)
+	for _, f := range d.faults {
+		if listed(f.codes, code) {
+			return f.hint, f.kind
+		}
+	}
+	switch {
+	case code != "", errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "", nil
+	case errors.Is(err, store.ErrRefused): // of our own, or of what dials
+		return "", store.ErrRefused
+	case strings.Contains(err.Error(), "TLS"):
+		return "it does not speak TLS: leave that out of the URL", store.ErrUnavailable
+	default: // about the connection, and so the third outcome of a write
+		return "", store.ErrUnavailable
+	}
 }
 
 // String returns the dialect's name.
@@ -42,31 +76,3 @@ func (d Dialect) String() string { return d.name }
 // Schema is the statement that makes the table, for accounts that may not make
 // tables themselves. Whoever only uses it needs to select, insert and update.
 func (d Dialect) Schema() string { return d.create }
-
-// callTimeout bounds a call to a database on another host whose context does
-// not end earlier. SQLite has its busy timeout.
-const callTimeout = 10 * time.Second
-
-// bound bounds ctx, unless the database is embedded.
-func (d Dialect) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	if d.embedded {
-		return ctx, func() {}
-	}
-	return context.WithTimeoutCause(ctx, callTimeout,
-		fmt.Errorf("%w: no answer within %v", store.ErrUnavailable, callTimeout))
-}
-
-// unanswered says what kind an error is that is not from the database: about the
-// connection to it, and so the third outcome of a write.
-func unanswered(err error) (hint string, kind error) {
-	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return "", nil
-	case errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrUnavailable): // of our own, or of what dials
-		return "", nil
-	case strings.Contains(err.Error(), "TLS"):
-		return "it does not speak TLS: leave that out of the URL", store.ErrUnavailable
-	default:
-		return "", store.ErrUnavailable
-	}
-}

@@ -6,33 +6,33 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// What an examination finds, in the same words for both databases.
+// An examination is what was found of a database on another host.
+type examination struct {
+	durable              bool
+	settings, advice     string // that durability rests on, and how they should be
+	isolation            string
+	read, insert, update bool // what the account may do
+	readOnly             bool
+	replicas             store.Finding
+}
 
-func durability(good bool, says, advice string) store.Finding {
+func (e examination) findings() []store.Finding {
+	return []store.Finding{
+		finding("durability", e.durable, e.settings, e.settings+": a crash forgets the workers taken last", e.advice),
+		{Subject: "isolation", Says: e.isolation + ": each statement is a transaction of its own, so this level does"},
+		finding("privileges", e.read && e.insert && e.update, "the account may read and write "+Table,
+			fmt.Sprintf("on %s the account may SELECT: %t, INSERT: %t, UPDATE: %t", Table, e.read, e.insert, e.update), "grant it all three"),
+		finding("role", !e.readOnly, "a primary that takes writes", "it is a replica, or read-only", "name the primary"),
+		e.replicas,
+	}
+}
+
+// finding is good, or bad with a way out.
+func finding(subject string, good bool, says, otherwise, advice string) store.Finding {
 	if good {
-		return store.Finding{Subject: "durability", Says: says}
+		return store.Finding{Subject: subject, Says: says}
 	}
-	return store.Finding{Subject: "durability", Verdict: store.Bad, Says: says + ": a crash forgets the workers taken last", Advice: advice}
-}
-
-func isolated(level string) store.Finding {
-	return store.Finding{Subject: "isolation", Says: level + ": each statement is a transaction of its own, so this level does"}
-}
-
-func privileges(read, insert, update bool) store.Finding {
-	f := store.Finding{Subject: "privileges", Says: "the account may read and write " + Table}
-	if !read || !insert || !update {
-		f.Verdict, f.Says = store.Bad, fmt.Sprintf("on %s the account may SELECT: %t, INSERT: %t, UPDATE: %t", Table, read, insert, update)
-		f.Advice = "grant it all three"
-	}
-	return f
-}
-
-func primary(readOnly bool) store.Finding {
-	if readOnly {
-		return store.Finding{Subject: "role", Verdict: store.Bad, Says: "it is a replica, or read-only", Advice: "name the primary"}
-	}
-	return store.Finding{Subject: "role", Says: "a primary that takes writes"}
+	return store.Finding{Subject: subject, Verdict: store.Bad, Says: otherwise, Advice: advice}
 }
 
 // Replicas are those that may be promoted one day, as the primary sees them.
@@ -46,7 +46,7 @@ type replicas struct {
 }
 
 func (r replicas) finding() store.Finding {
-	f := store.Finding{Subject: "replicas", Verdict: store.Bad, Says: fmt.Sprintf("%d", r.all), Advice: r.advice}
+	f := store.Finding{Subject: "replicas", Verdict: store.Bad, Says: fmt.Sprint(r.all), Advice: r.advice}
 	switch {
 	case r.all == 0 && r.waits > 0:
 		f.Says = fmt.Sprintf("none connected, and writes wait for %d (%s): none is confirmed", r.waits, r.setting)

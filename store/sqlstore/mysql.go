@@ -15,8 +15,7 @@ import (
 // error means what is told by the text of the driver's error, "Error 1146
 // (42S02): ...", as go-sql-driver/mysql has it: its type has no method to ask.
 var MySQL = Dialect{
-	name:  "mysql",
-	probe: `SELECT k, v, rev FROM ` + Table + ` LIMIT 0`,
+	name: "mysql",
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k VARBINARY(512) NOT NULL PRIMARY KEY, v MEDIUMBLOB NOT NULL, rev BIGINT NOT NULL) ENGINE=InnoDB`,
 	get: `SELECT v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit,
@@ -27,150 +26,103 @@ var MySQL = Dialect{
 	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? AND ` + mysqlFit + ` ORDER BY k`,
 
 	swap: swapMySQL,
-	clock: func(ctx context.Context, s *Store, conn *sql.Conn) (int64, error) {
+	vet: func(ctx context.Context, s *Store, conn *sql.Conn) (int64, error) {
 		seen, err := vetMySQL(ctx, s, conn)
 		return seen.micros, err
 	},
-	fit: func(ctx context.Context, s *Store, conn *sql.Conn) error {
-		_, err := vetMySQL(ctx, s, conn)
-		return err
+	guarded: true,
+	examine: examineMySQL,
+
+	code:    mysqlCode,
+	missing: "1146",
+	undone:  "1213", // a deadlock; in a cluster, a race lost to another member
+	// https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html
+	faults: []fault{
+		{"1044 1045 1698 1130 1251", store.ErrRefused, "check user, password, and from which hosts it may come"},
+		{"1046 1049", store.ErrRefused, "there is no such database: make it, or name another"},
+		{"1142 1143 1227 1370", store.ErrRefused, "the account needs SELECT, INSERT and UPDATE on " + Table + ", and CREATE if the table is to be made"},
+		{"1290 1792 1836 1223", store.ErrRefused, "it is a replica, or read-only: name the primary"},
+		{"1054 1366 1264 1406 1347 1356", store.ErrRefused, "the table " + Table + " is not one of Firn's: rename it, or name another database"},
+		{"1021 1114 3675", store.ErrUnavailable, "free space on its disk"},
+		{"1040 1203 1226", store.ErrUnavailable, "it has no connection left: raise max_connections, or close some"},
+		{"1053 1077 1079 3169", store.ErrUnavailable, "it is shutting down: try again"},
+		// Locks, time-outs, lost connections, a cluster without quorum.
+		{"1020 1205 1213 1317 1969 3024 1158 1159 1160 1161 1152 1184 1047 1927 3101 4031", store.ErrUnavailable, ""},
 	},
-	missing:  func(err error) bool { return mysqlCode(err) == 1146 },
-	undone:   func(err error) bool { return mysqlCode(err) == 1213 }, // a deadlock; in a cluster, a race lost to another member
-	classify: classifyMySQL,
-	examine:  examineMySQL,
 }
 
-// mysqlCode returns the number in err, or 0.
-func mysqlCode(err error) int {
+// mysqlCode returns the number in err, or "".
+func mysqlCode(err error) string {
 	for ; err != nil; err = errors.Unwrap(err) {
 		var code int
 		if n, scanErr := fmt.Sscanf(err.Error(), "Error %d", &code); n == 1 && scanErr == nil {
-			return code
+			return strconv.Itoa(code)
 		}
 	}
-	return 0
-}
-
-// classifyMySQL tells the numbers of
-// https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html apart.
-func classifyMySQL(err error) (hint string, kind error) {
-	switch mysqlCode(err) {
-	case 0:
-		return unanswered(err)
-	case 1044, 1045, 1698, 1130, 1251:
-		return "check user, password, and from which hosts it may come", store.ErrRefused
-	case 1046, 1049:
-		return "there is no such database: make it, or name another", store.ErrRefused
-	case 1142, 1143, 1227, 1370:
-		return "the account needs SELECT, INSERT and UPDATE on " + Table + ", and CREATE if the table is to be made", store.ErrRefused
-	case 1290, 1792, 1836, 1223:
-		return "it is a replica, or read-only: name the primary", store.ErrRefused
-	case 1054, 1366, 1264, 1406, 1347, 1356:
-		return "the table " + Table + " is not one of Firn's: rename it, or name another database", store.ErrRefused
-	case 1021, 1114, 3675:
-		return "free space on its disk", store.ErrUnavailable
-	case 1040, 1203, 1226:
-		return "it has no connection left: raise max_connections, or close some", store.ErrUnavailable
-	case 1053, 1077, 1079, 3169:
-		return "it is shutting down: try again", store.ErrUnavailable
-	case 1020, 1205, 1213, 1317, 1969, 3024, 1158, 1159, 1160, 1161, 1152, 1184, 1047, 1927, 3101, 4031:
-		return "", store.ErrUnavailable // locks, time-outs, lost connections, a cluster without quorum
-	default:
-		return "", nil
-	}
+	return ""
 }
 
 // mysqlNames has the names that MySQL gave its settings later, as they were before.
 var mysqlNames = strings.NewReplacer("tx_isolation", "transaction_isolation", "_source", "_master", "_replica_", "_slave_")
 
-// mysqlPairs returns what a statement lists by name, whatever the version calls it.
-func mysqlPairs(ctx context.Context, conn *sql.Conn, statement string) (map[string]string, error) {
-	pairs := map[string]string{}
-	rows, err := conn.QueryContext(ctx, statement)
-	if err != nil {
-		return nil, err
-	}
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, errors.Join(err, rows.Close())
-		}
-		pairs[mysqlNames.Replace(strings.ToLower(name))] = value
-	}
-	return pairs, errors.Join(rows.Err(), rows.Close())
+// mysqlFacts list by name what an examination looks at: settings, counts, what the
+// account was granted for the table, its database or everything, and the engine.
+var mysqlFacts = []string{
+	`SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'sync_binlog',
+		'log_bin', 'read_only', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
+		'rpl_semi_sync_master_wait_for_slave_count', 'rpl_semi_sync_source_wait_for_replica_count')`,
+	`SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Rpl_semi_sync_master_status',
+		'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_source_clients')`,
+	`SELECT privilege_type, 'granted' FROM information_schema.user_privileges
+		UNION SELECT privilege_type, 'granted' FROM information_schema.schema_privileges WHERE DATABASE() LIKE table_schema
+		UNION SELECT privilege_type, 'granted' FROM information_schema.table_privileges WHERE table_schema = DATABASE() AND table_name = '` + Table + `'`,
+	`SELECT 'engine', COALESCE(engine, '') FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '` + Table + `'`,
 }
 
 func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
-	variables, err := mysqlPairs(ctx, conn, `SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'sync_binlog',
-		'log_bin', 'read_only', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
-		'rpl_semi_sync_master_wait_for_slave_count', 'rpl_semi_sync_source_wait_for_replica_count')`)
-	if err != nil {
-		return nil, err
-	}
-	var engine string
-	if err := conn.QueryRowContext(ctx, `SELECT COALESCE(engine, '') FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?`, Table).
-		Scan(&engine); err != nil {
-		return nil, err
-	}
-	may, err := mysqlMay(ctx, conn)
-	if err != nil {
-		return nil, err
-	}
-	replicas, err := mysqlReplicas(ctx, conn, variables, may["PROCESS"])
-	if err != nil {
-		return nil, err
-	}
-	flush, binlog := variables["innodb_flush_log_at_trx_commit"], variables["sync_binlog"]
-	says := "engine " + engine + ", innodb_flush_log_at_trx_commit " + flush
-	durable := engine == "InnoDB" && flush == "1"
-	if variables["log_bin"] == "ON" {
-		says += ", sync_binlog " + binlog
-		durable = durable && binlog == "1"
-	}
-	return []store.Finding{
-		durability(durable, says, "set engine InnoDB, innodb_flush_log_at_trx_commit 1 and sync_binlog 1, or use a strict pool"),
-		isolated(strings.ToLower(strings.ReplaceAll(variables["transaction_isolation"], "-", " "))),
-		privileges(may["SELECT"], may["INSERT"], may["UPDATE"]),
-		primary(variables["read_only"] == "ON"),
-		replicas,
-	}, nil
-}
-
-// mysqlMay asks which of what Firn needs the account was granted, where it
-// tells: for the table, its database or everything.
-func mysqlMay(ctx context.Context, conn *sql.Conn) (map[string]bool, error) {
-	may := map[string]bool{}
-	rows, err := conn.QueryContext(ctx, `SELECT privilege_type FROM information_schema.user_privileges
-		UNION SELECT privilege_type FROM information_schema.schema_privileges WHERE DATABASE() LIKE table_schema
-		UNION SELECT privilege_type FROM information_schema.table_privileges WHERE table_schema = DATABASE() AND table_name = ?`, Table)
-	if err != nil {
-		return nil, err
-	}
-	for rows.Next() {
-		var privilege string
-		if err := rows.Scan(&privilege); err != nil {
-			return nil, errors.Join(err, rows.Close())
+	is := map[string]string{}
+	for _, statement := range mysqlFacts {
+		if err := each(ctx, conn, func(rows *sql.Rows) error {
+			var name, value string
+			err := rows.Scan(&name, &value)
+			is[mysqlNames.Replace(strings.ToLower(name))] = value
+			return err
+		}, statement); err != nil {
+			return nil, err
 		}
-		may[privilege] = true
 	}
-	return may, errors.Join(rows.Err(), rows.Close())
+	replicas, err := mysqlReplicas(ctx, conn, is)
+	if err != nil {
+		return nil, err
+	}
+	flush, binlog := is["innodb_flush_log_at_trx_commit"], is["sync_binlog"]
+	e := examination{
+		durable:  is["engine"] == "InnoDB" && flush == "1",
+		settings: "engine " + is["engine"] + ", innodb_flush_log_at_trx_commit " + flush,
+		advice:   "set engine InnoDB, innodb_flush_log_at_trx_commit 1 and sync_binlog 1, or use a strict pool",
+		// As PostgreSQL writes it.
+		isolation: strings.ToLower(strings.ReplaceAll(is["transaction_isolation"], "-", " ")),
+		read:      is["select"] != "", insert: is["insert"] != "", update: is["update"] != "",
+		readOnly: is["read_only"] == "ON",
+		replicas: replicas,
+	}
+	if is["log_bin"] == "ON" {
+		e.settings += ", sync_binlog " + binlog
+		e.durable = e.durable && binlog == "1"
+	}
+	return e.findings(), nil
 }
 
 // mysqlReplicas counts the replicas, of which MariaDB tells everybody, and those
 // that acknowledge writes.
-func mysqlReplicas(ctx context.Context, conn *sql.Conn, variables map[string]string, process bool) (store.Finding, error) {
-	status, err := mysqlPairs(ctx, conn, `SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Rpl_semi_sync_master_status',
-		'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_source_clients')`)
-	if err != nil {
-		return store.Finding{}, err
-	}
+func mysqlReplicas(ctx context.Context, conn *sql.Conn, is map[string]string) (store.Finding, error) {
 	r := replicas{setting: "semi-synchronous replication", advice: "turn on semi-synchronous replication, here and on each of them"}
-	connected, told := status["slaves_connected"]
+	var err error
+	connected, told := is["slaves_connected"]
 	switch {
 	case told:
 		r.all, err = strconv.Atoi(connected)
-	case !process:
+	case is["process"] == "":
 		return store.Finding{Subject: "replicas", Verdict: store.Doubtful, Says: "not told", Advice: "grant PROCESS to have them counted"}, nil
 	default:
 		err = conn.QueryRowContext(ctx, `SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'`).Scan(&r.all)
@@ -179,12 +131,12 @@ func mysqlReplicas(ctx context.Context, conn *sql.Conn, variables map[string]str
 		return store.Finding{}, err
 	}
 	r.behind = r.all
-	if variables["rpl_semi_sync_master_enabled"] == "ON" {
+	if is["rpl_semi_sync_master_enabled"] == "ON" {
 		r.waits = 1
-		if n, err := strconv.Atoi(variables["rpl_semi_sync_master_wait_for_slave_count"]); err == nil {
+		if n, err := strconv.Atoi(is["rpl_semi_sync_master_wait_for_slave_count"]); err == nil {
 			r.waits = n
 		}
-		if n, err := strconv.Atoi(status["rpl_semi_sync_master_clients"]); err == nil && status["rpl_semi_sync_master_status"] == "ON" {
+		if n, err := strconv.Atoi(is["rpl_semi_sync_master_clients"]); err == nil && is["rpl_semi_sync_master_status"] == "ON" {
 			r.behind = max(0, r.all-n)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
+	"github.com/firn-id/firn/store"
 )
 
 // MySQL's settings of a session may differ from session to session: the server's
@@ -45,19 +47,14 @@ const (
 			'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_no_tx', 'Rpl_semi_sync_source_no_tx')) AS s`
 )
 
-// A mysqlPrimary is a server as a session found it.
-type mysqlPrimary struct {
-	life   string
-	semi   bool  // it waits for a replica, as it is set
-	waits  bool  // and as it is: it gives up after a while
-	missed int64 // commits that no replica acknowledged
-}
-
 // A mysqlSession is what [mysqlVet] returns.
 type mysqlSession struct {
-	mysqlPrimary
 	micros int64  // the server's clock
 	before string // the life that the session knew already
+	life   string
+	semi   bool  // its server waits for a replica, as it is set
+	waits  bool  // and as it is: it gives up after a while
+	missed int64 // commits that no replica acknowledged
 }
 
 // vetMySQL looks at a session, and lets it be used for writes if it is fit.
@@ -74,40 +71,42 @@ func vetMySQL(ctx context.Context, s *Store, conn *sql.Conn) (seen mysqlSession,
 	case seen.life == "":
 		return seen, fmt.Errorf("%w: transaction_isolation is %s, which shows writes that may yet be undone: set READ-COMMITTED or above", errUnfit, isolation)
 	}
-	s.primary.Store(&seen.mysqlPrimary)
+	s.mysql.Store(&seen)
 	return seen, nil
 }
 
-// swapMySQL runs a write for the life that was seen last, and if it changes
-// nothing then looks why: unless the session had that life, once more for the
-// one that it has.
-func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, w write) (changed bool, life string, err error) {
-	primary := s.primary.Load()
-	n, err := w.run(ctx, conn, primary.life)
-	if err == nil && n == 0 {
-		seen, vetErr := vetMySQL(ctx, s, conn)
-		if vetErr != nil || seen.before == primary.life {
-			return false, "", vetErr
+// swapMySQL runs a write for the life that was seen last. If it changes nothing, it looks
+// why: unless the session had that life, it runs the write for the one that it has.
+func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
+	seen := *s.mysql.Load()
+	for {
+		n, err := exec(ctx, conn, statement, append(args[:len(args):len(args)], seen.life)...)
+		if err != nil {
+			return "", err
 		}
-		primary = &seen.mysqlPrimary
-		n, err = w.run(ctx, conn, primary.life)
-	}
-	if err != nil || n == 0 {
-		return false, "", err
-	}
-	if primary.semi {
-		if err := acknowledged(ctx, s, conn, primary); err != nil {
-			return false, "", err
+		if n > 0 {
+			break
 		}
+		now, err := vetMySQL(ctx, s, conn)
+		switch {
+		case err != nil:
+			return "", err
+		case now.before == seen.life:
+			return "", store.ErrConflict
+		}
+		seen = now
 	}
-	return true, primary.life, nil
+	if seen.semi {
+		err = acknowledged(ctx, s, conn, seen)
+	}
+	return seen.life, err
 }
 
 // acknowledged asks whether a replica has a write. The server waits for one, but
 // not for ever: after its time-out, or when the statement is killed, it says yes
 // all the same. It counts such commits before it answers. One of another
 // writer makes this one unconfirmed as well, which does no harm.
-func acknowledged(ctx context.Context, s *Store, conn *sql.Conn, before *mysqlPrimary) error {
+func acknowledged(ctx context.Context, s *Store, conn *sql.Conn, before mysqlSession) error {
 	now, err := vetMySQL(ctx, s, conn)
 	switch {
 	case err != nil:

@@ -6,7 +6,9 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
@@ -39,24 +41,17 @@ func (d Dialect) seen(conn *sql.Conn) (seen Session) {
 	return seen
 }
 
-// A write is the statement of a compare-and-swap.
-type write struct {
-	statement string
-	args      []any
-}
-
-// run returns how many rows the statement changed.
-func (w write) run(ctx context.Context, conn *sql.Conn, guard ...any) (changed int64, err error) {
-	result, err := conn.ExecContext(ctx, w.statement, append(w.args[:len(w.args):len(w.args)], guard...)...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
 // errUnfit marks a session that is set so that the store would not keep its
 // contract. It is closed, since the next one may be set otherwise.
 var errUnfit = fmt.Errorf("%w: the session is unfit", store.ErrRefused)
+
+// fit returns why a session that found nothing may not be used, or nil.
+func (s *Store) fit(ctx context.Context, conn *sql.Conn) (err error) {
+	if s.dialect.guarded {
+		_, err = s.dialect.vet(ctx, s, conn)
+	}
+	return err
+}
 
 // unconfirmed is the outcome of a write that was applied and may not survive. It
 // wraps no other error: that something else was refused says nothing of the write.
@@ -64,28 +59,56 @@ func unconfirmed(format string, args ...any) error {
 	return fmt.Errorf("%w: the write was applied and not confirmed: %s", store.ErrUnavailable, fmt.Sprintf(format, args...))
 }
 
-// fit returns why a session that found nothing may not be used, or nil.
-func (s *Store) fit(ctx context.Context, conn *sql.Conn) error {
-	if s.dialect.fit == nil {
-		return nil
+// exec returns how many rows a statement changed.
+func exec(ctx context.Context, conn *sql.Conn, statement string, args ...any) (int64, error) {
+	result, err := conn.ExecContext(ctx, statement, args...)
+	if err != nil {
+		return 0, err
 	}
-	return s.dialect.fit(ctx, s, conn)
+	return result.RowsAffected()
 }
+
+// each calls scan for each row that a statement returns.
+func each(ctx context.Context, conn *sql.Conn, scan func(*sql.Rows) error, statement string, args ...any) error {
+	rows, err := conn.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return errors.Join(err, rows.Close())
+		}
+	}
+	return errors.Join(rows.Err(), rows.Close())
+}
+
+const (
+	// callTimeout bounds a call to a database on another host whose context does
+	// not end earlier. SQLite has its busy timeout.
+	callTimeout = 10 * time.Second
+	// undoneTries is how often a statement is tried that others undo. The next try
+	// sees what they wrote, and so nearly always ends in a conflict or an answer.
+	undoneTries = 10
+)
 
 // call makes a call on one session within its bounds and says what went wrong.
 func (s *Store) call(ctx context.Context, op, key string, do func(context.Context, *sql.Conn) error) error {
-	bounded, cancel := s.dialect.bound(ctx)
-	defer cancel()
+	if !s.dialect.embedded {
+		bounded, cancel := context.WithTimeoutCause(ctx, callTimeout, fmt.Errorf("%w: no answer within %v", store.ErrUnavailable, callTimeout))
+		defer cancel()
+		ctx = bounded
+	}
 	// All idle connections may have been ended by the server. Then each says before
 	// it sends anything that it is bad, and the next is tried.
-	err := s.once(bounded, do)
-	for tries := s.db.Stats().OpenConnections + 2; errors.Is(err, driver.ErrBadConn) && tries > 0; tries-- {
-		err = s.once(bounded, do)
+	for tries := s.db.Stats().OpenConnections + 2; ; tries-- {
+		err := s.once(ctx, do)
+		switch {
+		case err == nil:
+			return nil
+		case tries == 0 || !errors.Is(err, driver.ErrBadConn):
+			return s.wrap(ctx, op, key, err)
+		}
 	}
-	if err != nil {
-		return s.wrap(bounded, op, key, err)
-	}
-	return nil
 }
 
 // once makes a call on the next session that is free.
@@ -101,38 +124,31 @@ func (s *Store) once(ctx context.Context, do func(context.Context, *sql.Conn) er
 	return err
 }
 
-// onTable makes a call that needs the table. Where the table is missing, it makes
-// it and tries once more: a database that was wiped under its users is an empty
-// store to them, in which they write anew what they hold. A statement that
-// found no table was not applied, so a second try is no second write.
+// onTable makes a call that needs the table. It is made again where that
+// certainly repeats no write. A statement that others undid has changed nothing; where
+// that is how a database says that a race was lost, the next try says so in our words.
+// Nor has one that found no table, which is made then: a database that was wiped under
+// its users is an empty store to them, in which they write anew what they hold.
 func (s *Store) onTable(ctx context.Context, op, key string, do func(context.Context, *sql.Conn) error) error {
 	return s.call(ctx, op, key, func(ctx context.Context, conn *sql.Conn) error {
-		try := func() error { return s.persist(ctx, func() error { return do(ctx, conn) }) }
-		err := try()
-		if err == nil || !s.dialect.missing(err) {
-			return err
+		made := false
+		for try := 1; ; try++ {
+			err := do(ctx, conn)
+			if err == nil {
+				return nil
+			}
+			code := s.dialect.code(err)
+			switch {
+			case code == s.dialect.missing && !made:
+				if err := s.makeTable(ctx, conn); err != nil {
+					return err
+				}
+				made = true
+			case !listed(s.dialect.undone, code) || try >= undoneTries || ctx.Err() != nil:
+				return err
+			}
 		}
-		if err := s.makeTable(ctx, conn); err != nil {
-			return err
-		}
-		return try()
 	})
-}
-
-// undoneTries is how often a statement is tried that others undo. The next try
-// sees what they wrote, and so nearly always ends in a conflict or an answer.
-const undoneTries = 10
-
-// persist does a statement anew that was taken back since others were at the
-// same row, which certainly has changed nothing. Where that is how a database
-// says that a race was lost, the next try says so in our words.
-func (s *Store) persist(ctx context.Context, do func() error) error {
-	for try := 1; ; try++ {
-		err := do()
-		if err == nil || s.dialect.undone == nil || !s.dialect.undone(err) || try == undoneTries || ctx.Err() != nil {
-			return err
-		}
-	}
 }
 
 // makeTable makes the table that was found missing.
@@ -148,9 +164,23 @@ func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) error {
 
 // probe asks for the table's columns and no row.
 func (s *Store) probe(ctx context.Context, conn *sql.Conn) error {
-	rows, err := conn.QueryContext(ctx, s.dialect.probe)
-	if err != nil {
-		return err
+	return each(ctx, conn, nil, `SELECT k, v, rev FROM `+Table+` LIMIT 0`)
+}
+
+// wrap says where an error came from and what kind it is, and that ctx ended if
+// it did: drivers tell that each in their own way.
+func (s *Store) wrap(ctx context.Context, op, key string, err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("sqlstore: %s %q: %w", op, key, store.ErrNotFound)
 	}
-	return errors.Join(rows.Err(), rows.Close())
+	hint, kind := s.dialect.classify(err)
+	ended := store.ContextError(ctx)
+	switch {
+	case ended == nil, errors.Is(kind, store.ErrRefused): // what is refused is certain, whatever ctx says
+	case errors.Is(ended, err):
+		err = ended
+	default:
+		err = fmt.Errorf("%w: %w", ended, err)
+	}
+	return backend.Wrap("sqlstore", op, key, err, hint, kind)
 }

@@ -12,24 +12,22 @@
 // has it look at an older one; and a read begins after its call has, so it sees
 // what was acknowledged before. A session that does not commit by itself, or
 // reads what is not committed, is refused, also if it became so while the store
-// was open: in MySQL each statement carries that condition.
+// was open.
 //
-// It is not with reads from a replica, which may be behind, so db must reach the
-// primary alone. Nor is it with reads from another member of a Galera cluster,
-// unless wsrep_sync_wait is set; of two writes there one is still taken back. What
-// a single server confirmed survives as its settings have it: [store.Examined]
-// tells.
+// Reads from a replica may be behind, so db must reach the primary alone; in a Galera
+// cluster, one member, unless wsrep_sync_wait is set. Two primaries that both answer are
+// two stores. What a single server confirmed survives as its settings have it:
+// [store.Examined] tells.
 //
 // # Replicas
 //
 // A write is confirmed once the replicas have it that the primary waits for:
 // synchronous_standby_names in PostgreSQL, semi-synchronous replication in MySQL
-// and MariaDB. Both may stop waiting and report success all the same: PostgreSQL
-// with a warning, when the wait is canceled; MySQL after its time-out, and MariaDB
-// when the statement is killed. Such a write is [store.ErrUnavailable], applied and
-// not confirmed. In MySQL that takes one more question after each write, if a primary
-// waits for replicas. PostgreSQL's warning is the driver's, and database/sql does
-// not show it; so give the dialect a function that does. With jackc/pgx:
+// and MariaDB. Both may stop waiting and report success all the same. Such a write is
+// [store.ErrUnavailable], applied and not confirmed. In MySQL that takes one more
+// question after each write, if a primary waits for replicas. PostgreSQL tells by a
+// warning, which database/sql does not show; so give the dialect a function that does.
+// Without it no write to a PostgreSQL that waits for standbys is confirmed. With jackc/pgx:
 //
 //	cfg, err := pgx.ParseConfig(url)
 //	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
@@ -45,11 +43,6 @@
 //	})
 //	s, err := sqlstore.New(ctx, stdlib.OpenDB(*cfg), dialect)
 //
-// Without it no write to a PostgreSQL that waits for standbys is confirmed.
-//
-// A replica that no write waits for forgets, when it is promoted, what was confirmed
-// last. Two primaries that both answer are two stores.
-//
 // # Lives
 //
 // The life of a PostgreSQL is its timeline and when it started; of a MySQL or
@@ -63,12 +56,11 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
@@ -79,7 +71,7 @@ const Table = "firn_registers"
 type Store struct {
 	db      *sql.DB
 	dialect Dialect
-	primary atomic.Pointer[mysqlPrimary] // who answered last; [MySQL] only
+	mysql   atomic.Pointer[mysqlSession] // the one that was looked at last; [MySQL] only
 }
 
 // New returns a store in db, making its table if there is none. It does not
@@ -100,7 +92,7 @@ func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) 
 	}); err != nil {
 		return nil, err
 	}
-	if dialect.clock == nil {
+	if dialect.embedded {
 		return s, nil
 	}
 	return &remote{s}, nil
@@ -128,30 +120,23 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 
 // CompareAndSwap implements [store.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	if err := store.CheckKey(key); err != nil {
-		return store.Entry{}, err
-	}
-	if err := store.CheckValue(key, value); err != nil {
+	revision, err := backend.Draw(key, value)
+	if err != nil {
 		return store.Entry{}, err
 	}
 	if value == nil {
 		value = []byte{} // a nil slice would be written as NULL
 	}
-	revision := store.Revision(rand.Int64() | 1) // never 0
-	w := write{s.dialect.insert, []any{key, value, revision}}
+	statement, args := s.dialect.insert, []any{key, value, revision}
 	if old != 0 {
-		w = write{s.dialect.update, []any{value, revision, key, old}}
+		statement, args = s.dialect.update, []any{value, revision, key, old}
 	}
 	e := store.Entry{Key: key, Value: value, Revision: revision}
-	var changed bool
 	if err := s.onTable(ctx, "compare-and-swap", key, func(ctx context.Context, conn *sql.Conn) (err error) {
-		changed, e.Life, err = s.dialect.swap(ctx, s, conn, w)
+		e.Life, err = s.dialect.swap(ctx, s, conn, statement, args)
 		return err
 	}); err != nil {
 		return store.Entry{}, err
-	}
-	if !changed {
-		return store.Entry{}, fmt.Errorf("sqlstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
 	}
 	return e, nil
 }
@@ -160,10 +145,18 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 const afterAll = "\U0010FFFF"
 
 // List implements [store.Store].
-func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	var list []store.Entry
-	err := s.onTable(ctx, "list", prefix, func(ctx context.Context, conn *sql.Conn) (err error) {
-		if list, err = s.rows(ctx, conn, prefix); err == nil && len(list) == 0 {
+func (s *Store) List(ctx context.Context, prefix string) (list []store.Entry, err error) {
+	err = s.onTable(ctx, "list", prefix, func(ctx context.Context, conn *sql.Conn) error {
+		list = nil
+		err := each(ctx, conn, func(rows *sql.Rows) error {
+			var e store.Entry
+			err := rows.Scan(&e.Key, &e.Value, &e.Revision)
+			if strings.HasPrefix(e.Key, prefix) { // where the collation is laxer than ours
+				list = append(list, e)
+			}
+			return err
+		}, s.dialect.list, prefix, prefix+afterAll)
+		if err == nil && len(list) == 0 {
 			err = s.fit(ctx, conn)
 		}
 		return err
@@ -171,74 +164,21 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 	return list, err
 }
 
-func (s *Store) rows(ctx context.Context, conn *sql.Conn, prefix string) ([]store.Entry, error) {
-	rows, err := conn.QueryContext(ctx, s.dialect.list, prefix, prefix+afterAll)
-	if err != nil {
-		return nil, err
-	}
-	var list []store.Entry
-	for rows.Next() {
-		var e store.Entry
-		if err := rows.Scan(&e.Key, &e.Value, &e.Revision); err != nil {
-			return nil, errors.Join(err, rows.Close())
-		}
-		if strings.HasPrefix(e.Key, prefix) { // where the collation is laxer than ours
-			list = append(list, e)
-		}
-	}
-	return list, errors.Join(rows.Err(), rows.Close())
-}
-
-// Close closes the database.
+// Close closes the database. A connection that the server had ended already cannot be told
+// of the end, which is no error.
 func (s *Store) Close() error {
 	err := s.db.Close()
-	if err != nil {
-		_, kind := s.dialect.classify(err)
-		if errors.Is(err, driver.ErrBadConn) || errors.Is(kind, store.ErrUnavailable) && !s.dialect.embedded {
-			return nil // a connection that the server had ended already, and that cannot be told of the end
-		}
-		return s.wrap(context.Background(), "close", Table, err)
+	if err == nil || errors.Is(err, driver.ErrBadConn) {
+		return nil
 	}
-	return nil
+	if _, kind := s.dialect.classify(err); errors.Is(kind, store.ErrUnavailable) && !s.dialect.embedded {
+		return nil
+	}
+	return s.wrap(context.Background(), "close", Table, err)
 }
 
 // Embedded implements [store.Embedded].
 func (s *Store) Embedded() bool { return s.dialect.embedded }
-
-// wrap says where an error came from and what kind it is, and that ctx ended if
-// it did: drivers tell that each in their own way.
-func (s *Store) wrap(ctx context.Context, op, key string, err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("sqlstore: %s %q: %w", op, key, store.ErrNotFound)
-	}
-	hint, kind := s.dialect.classify(err)
-	if kind == nil && (errors.Is(err, sql.ErrConnDone) || err.Error() == "sql: database is closed") {
-		kind = store.ErrUnavailable // database/sql exports no such error
-	}
-	if kind == nil || !errors.Is(kind, store.ErrRefused) { // what is refused is certain, whatever ctx says
-		err = withEnd(ctx, err)
-	}
-	if kind == nil {
-		return fmt.Errorf("sqlstore: %s %q: %w", op, key, err)
-	}
-	if hint != "" {
-		hint = " (" + hint + ")"
-	}
-	return fmt.Errorf("sqlstore: %s %q: %w: %w%s", op, key, kind, err, hint)
-}
-
-// withEnd adds to err how ctx ended, if it has.
-func withEnd(ctx context.Context, err error) error {
-	ended := store.ContextError(ctx)
-	switch {
-	case ended == nil:
-		return err
-	case err.Error() == ctx.Err().Error():
-		return ended
-	default:
-		return fmt.Errorf("%w: %w", ended, err)
-	}
-}
 
 // remote is a store in a database on another host, which has a clock of its own.
 type remote struct{ *Store }
@@ -247,7 +187,7 @@ type remote struct{ *Store }
 func (r *remote) Now(ctx context.Context) (time.Time, error) {
 	var micros int64
 	err := r.call(ctx, "read the time of", r.dialect.name, func(ctx context.Context, conn *sql.Conn) (err error) {
-		micros, err = r.dialect.clock(ctx, r.Store, conn)
+		micros, err = r.dialect.vet(ctx, r.Store, conn)
 		return err
 	})
 	return time.UnixMicro(micros), err
