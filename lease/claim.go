@@ -60,14 +60,16 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 		}
 		return s.encode(move{holding: h}, &over)
 	})
-	switch {
-	case err == nil:
-	case mayRetry(ctx, err):
-		// It is not known whether the claim was applied, or will be. Nothing has been
-		// issued under it, so another slot is as good; at worst this one stays unused
-		// until its fence.
-		return firn.Grant{}, fmt.Errorf("%w: %w", errAgain, err)
-	default:
+	if err != nil {
+		again := mayRetry(ctx, err)
+		if !store.Unapplied(err) {
+			// It is not known whether the claim was applied, or will be. Nothing was issued
+			// under it; at worst the worker stays unused until its fence.
+			err = errors.Join(err, s.unclaim(ctx, h, slot))
+		}
+		if again {
+			return firn.Grant{}, fmt.Errorf("%w: %w", errAgain, err)
+		}
 		return firn.Grant{}, fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err)
 	}
 	s.hold(h)
@@ -76,14 +78,15 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 	if err == nil {
 		return firn.Grant{Worker: h.worker, After: h.after, Through: h.fence}, nil
 	}
+	s.forget(claimed)
+	s.forget(h)
 	if errors.Is(err, ErrLost) {
-		s.forget(claimed)
 		return firn.Grant{}, fmt.Errorf("%w: %w", errAgain, err)
 	}
 	if !errors.Is(err, errAgain) {
 		err = fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err)
 	}
-	return firn.Grant{}, errors.Join(err, s.unclaim(ctx, h, slot.Fence))
+	return firn.Grant{}, errors.Join(err, s.unclaim(ctx, h, slot))
 }
 
 // begin decides what is claimed of a slot, above a tick.
@@ -156,10 +159,14 @@ func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, 
 	return m.holding, nil
 }
 
-// unclaim gives back a slot under which nothing was issued, as it was. It does so in a
-// time of its own, as what is wrong may be that ctx has ended.
-func (s *Slots) unclaim(ctx context.Context, h holding, fence firn.Tick) error {
+// unclaim writes a slot as it was before a claim under which nothing was issued. It does so
+// in a time of its own, as what is wrong may be that ctx has ended.
+func (s *Slots) unclaim(ctx context.Context, h holding, before Slot) error {
 	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), s.cfg.Time, s.cfg.Patience)
 	defer cancel()
-	return s.giveBack(ctx, h, fence)
+	_, err := s.move(ctx, s.slot(h.worker), func(found *Slot) (move, error) { return s.rules.unclaim(h, found, before), nil })
+	if err != nil {
+		return fmt.Errorf("leave worker %d as it was (it stays unused until %s): %w", h.worker, s.cfg.Layout.Time(h.fence).Format(timeFormat), err)
+	}
+	return nil
 }

@@ -131,6 +131,15 @@ func (r *rules) leave(h holding, found *Slot, last firn.Tick) move {
 	return m
 }
 
+// unclaim decides what is written of a slot whose claim was not used: what was there
+// before, if the claim is there.
+func (r *rules) unclaim(h holding, found *Slot, before Slot) move {
+	m := move{holding: h, free: before.Free || before.revision == 0}
+	m.fence = before.Fence
+	m.write = found != nil && found.Owner == r.token && found.after == h.after && !found.Free
+	return m
+}
+
 // claim decides which ticks of a free slot are claimed: those after its fence, and
 // above a tick.
 func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {

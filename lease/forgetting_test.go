@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/storetest"
 )
@@ -159,6 +160,48 @@ func TestAClaimThatCameToNothingLeavesTheWorkerFree(t *testing.T) {
 	})
 	if took := w.time.Wall().Sub(began); took < grace || took > grace+time.Second {
 		t.Errorf("it took %v", took)
+	}
+}
+
+// calledOff has the caller lose interest in the first claim after it was applied.
+type calledOff struct {
+	store.Store
+	cancel func()
+}
+
+func (c *calledOff) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	e, err := c.Store.CompareAndSwap(ctx, key, old, value)
+	if c.cancel != nil && strings.Contains(key, "/slot/") {
+		c.cancel()
+		c.cancel = nil
+		return store.Entry{}, ctx.Err()
+	}
+	return e, err
+}
+
+// So also one that was called off while its answer was under way.
+func TestAClaimThatWasCalledOffLeavesTheWorkerAsItWas(t *testing.T) {
+	for _, used := range []bool{false, true} {
+		w := newWorld(t)
+		if used {
+			first := w.start(w.oneWorker)
+			w.mustTake(first, 10)
+			must(0, first.Close(context.Background()))
+		}
+		before := firn.Tick(-1)
+		if used {
+			before = w.fence()
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		slots, ask := w.slots(t, func(c *SlotsConfig) { c.Store = &calledOff{c.Store, cancel} })
+		w.time.Pass(time.Second)
+		if _, err := slots.Acquire(ctx, ask()); !errors.Is(err, context.Canceled) {
+			t.Errorf("used %v: %v", used, err)
+		}
+		p := must(Inspect(context.Background(), w.mem, "default"))
+		if len(p.Slots) != 1 || !p.Slots[0].Free || p.Slots[0].Fence != before || !p.Open {
+			t.Errorf("used %v: %+v, was %d", used, p, before)
+		}
 	}
 }
 
