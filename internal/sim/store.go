@@ -20,9 +20,10 @@ type register struct {
 	expires   map[string]int64
 	revisions int64 // never used again, whatever happens to the entries
 	lives     int
-	lost      int64 // when something was lost last
-	down      int64 // away until then
-	ambush    bool  // the store is wiped when what is about to be created is there already
+	lost      int64          // when something was lost last
+	copied    store.Revision // of the pool's record in the copy put back last
+	down      int64          // away until then
+	ambush    bool           // the store is wiped when what is about to be created is there already
 }
 
 func newRegister(w *world) *register {
@@ -205,12 +206,19 @@ func (s *register) restore(ago int64, newLife bool) {
 		}
 	}
 	entries, i := s.main.before(ago)
-	if w.plan.regime == Reasserted && !newLife && !heldOnce(entries) {
+	// Nor twice within a wait to the same record of the pool: who waits over that begins
+	// anew over any other.
+	var record store.Revision
+	if at, ok := find(entries, "firn/"+pool+"/pool"); ok {
+		record = entries[at].Revision
+	}
+	if w.plan.regime == Reasserted && !newLife && (!heldOnce(entries) || s.noticing() && record == s.copied) {
 		return
 	}
 	if s.spared() {
 		return
 	}
+	s.copied = record
 	w.trace.say(nil, "the store is set back by %v, a new life: %v", time.Duration(ago), newLife)
 	if newLife {
 		s.begin(s.main)
