@@ -45,7 +45,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"internal/order":       {root + "/internal/order"},
 		"segment":              {root, root + "/internal/register", root + "/internal/demand", root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/segment", root + "/prefetch"},
 		"segment/leaf":         {root, root + "/store", root + "/internal/foreign", root + "/segment"},
-		"segment/tinyid":       {root, root + "/store", root + "/internal/foreign", root + "/segment", root + "/segment/tinyid"},
+		"segment/tinyid":       {root, root + "/store", root + "/internal/foreign", root + "/internal/register", root + "/segment", root + "/segment/tinyid"},
 		"internal/foreign":     {root},
 		"numbering":            {root, root + "/internal/faketime", root + "/numbering", root + "/sequence", root + "/store", root + "/store/memstore", root + "/store/storetest"},
 		"objectid":             {root, root + "/internal/faketime", root + "/objectid"},

@@ -1,0 +1,44 @@
+package firn_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+func TestOneTakeIsAtMostTwoToTheThirty(t *testing.T) {
+	l := mustLayout("20/0/0/43")
+	g := newGenerator(t, firn.Config{Layout: l, Clock: firn.Virtual, From: l.Time(9), Start: firn.StartZero, Time: newFakeTime()})
+	for _, c := range []struct{ n, want int }{{1<<30 - 1, 1<<30 - 1}, {1 << 30, 1 << 30}, {1<<30 + 1, 1 << 30}, {1 << 40, 1 << 30}} {
+		run, err := g.Take(context.Background(), c.n)
+		if err != nil || run.Len() != c.want {
+			t.Errorf("take %d: %d, %v", c.n, run.Len(), err)
+		}
+	}
+}
+
+// A grant that begins ahead of the clock, as one does whose worker somebody with a
+// faster clock had: the steady clock begins there, and goes on at its pace.
+func TestASteadyClockBeginsWithAGrantThatLiesAhead(t *testing.T) {
+	clock := newFakeTime()
+	l := firn.DefaultLayout()
+	now, err := l.Tick(clock.Wall())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := firn.NewLeased(firn.Config{Time: clock, Start: firn.StartZero}, firn.Grant{After: now + 5000, Through: now + 60_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for i := range int64(3) {
+		id, err := g.NextContext(ctx)
+		if err != nil || id.Tick(l) != now+5001+firn.Tick(10*i) {
+			t.Errorf("tick %d, %v; want %d", id.Tick(l)-now, err, 5001+10*i)
+		}
+		clock.Pass(10 * time.Millisecond)
+	}
+}
