@@ -83,6 +83,9 @@ func (o *oracle) waited(l *life, what string, from start, most time.Duration) {
 		}
 		most += ahead + p.layout.Unit()
 	}
+	if p := &o.w.plan; p.source != "" { // it compares no clocks, and others had the worker before
+		most += 2 * p.skew
+	}
 	// A steady clock that slept follows the wall only where that is persistently ahead.
 	if l.steady {
 		most += time.Duration(l.m.slept)
