@@ -66,8 +66,9 @@ func newIssuer(name, firn, dir string, store *backend, net *network.Network, g *
 	return i, nil
 }
 
-// startTime is how long a start is tried again while the store is not at its best.
-const startTime = time.Minute
+// startTime is how long a start is tried again while the store is not at its best: a newcomer
+// may have to wait for holders several times.
+const startTime = 3 * time.Minute
 
 // start starts it, with a wall clock that is ahead from the beginning.
 func (i *issuer) start(ahead time.Duration) (err error) {
