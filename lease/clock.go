@@ -28,6 +28,9 @@ func (s *Slots) wall(from reading) time.Time {
 // tick returns the present tick as it follows from a reading.
 func (s *Slots) tick(from reading) (firn.Tick, error) { return s.cfg.Layout.Tick(s.wall(from)) }
 
+// maxClockTries bounds how often the store's clock is asked again because it answered late.
+const maxClockTries = 3
+
 // checkClock compares the wall clock with the store's, if it has one, and returns
 // what was compared. The answer may have been made at any moment of the round trip, so
 // half of that counts as if the clocks differed by it.
@@ -36,23 +39,25 @@ func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 	if !ok {
 		return s.check(s.read()), nil
 	}
-	before := s.cfg.Time.Monotonic()
-	there, err := clock.Now(ctx)
-	if err != nil {
-		return s.read(), fmt.Errorf("lease: read the store's clock: %w", err)
-	}
-	here := s.read()
-	half := (here.mono - before) / 2
-	offset := here.wall.Add(-half).Sub(there)
-	switch {
-	case offset.Abs()+half <= s.cfg.Tolerance:
-		here.there = there.Add(half)
-		return s.check(here), nil
-	case offset.Abs() <= s.cfg.Tolerance:
-		return here, fmt.Errorf("lease: %w: the store's clock took %v to answer, so that nothing within the tolerance of %v can be told of the clock here",
-			store.ErrUnavailable, 2*half, s.cfg.Tolerance)
-	default:
-		return here, &ClockError{Here: here.wall, There: there, Whose: "the store's", Tolerance: s.cfg.Tolerance}
+	for try := 1; ; try++ {
+		before := s.cfg.Time.Monotonic()
+		there, err := clock.Now(ctx)
+		if err != nil {
+			return s.read(), fmt.Errorf("lease: read the store's clock: %w", err)
+		}
+		here := s.read()
+		half := (here.mono - before) / 2
+		offset := here.wall.Add(-half).Sub(there)
+		switch {
+		case offset.Abs()+half <= s.cfg.Tolerance:
+			here.there = there.Add(half)
+			return s.check(here), nil
+		case offset.Abs() > s.cfg.Tolerance:
+			return here, &ClockError{Here: here.wall, There: there, Whose: "the store's", Tolerance: s.cfg.Tolerance}
+		case try == maxClockTries:
+			return here, fmt.Errorf("lease: %w: the store's clock took %v to answer, so that nothing within the tolerance of %v can be told of the clock here",
+				store.ErrUnavailable, 2*half, s.cfg.Tolerance)
+		}
 	}
 }
 

@@ -47,8 +47,8 @@ type poolRecord struct {
 	Grace string `json:"grace,omitempty"`
 	// Life is that of the store in which the pool is open. None: nobody has learnt it yet.
 	Life *string `json:"life,omitempty"`
-	// From is the tick after which all claims begin: whoever had left before newcomers waited,
-	// and is forgotten, used none later.
+	// From is the first tick of all claims: whoever had left before newcomers waited, and is
+	// forgotten, used only earlier ones.
 	From firn.Tick `json:"from,string,omitempty"`
 	// Settled is the latest fence of slots that were never given back which was waited for.
 	Settled firn.Tick `json:"settled,string,omitempty"`

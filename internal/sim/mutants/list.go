@@ -262,7 +262,7 @@ var mutants = []mutant{
 	{
 		name: "claims in a pool that was opened begin at the present", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/pool.go", "\t\t\trecord.From = max(p.from, tick)\n", "\t\t\trecord.From = min(p.from, tick)\n"},
+			{"lease/pool.go", "\t\t\trecord.From = max(p.from, tick+1)\n", "\t\t\trecord.From = min(p.from, tick+1)\n"},
 		},
 	},
 	{
@@ -298,7 +298,7 @@ var mutants = []mutant{
 	{
 		name: "the clock check accepts the tolerance and the round trip", regime: sim.Strict,
 		edits: []edit{
-			{"lease/clock.go", "\tcase offset.Abs()+half <= s.cfg.Tolerance:\n", "\tcase offset.Abs() <= s.cfg.Tolerance+half:\n"},
+			{"lease/clock.go", "\t\tcase offset.Abs()+half <= s.cfg.Tolerance:\n", "\t\tcase offset.Abs() <= s.cfg.Tolerance+half:\n"},
 		},
 	},
 	{
