@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -147,6 +148,7 @@ func Inspect(ctx context.Context, s store.Store, pool string) (Pool, error) {
 	if err == nil && !found {
 		err = fmt.Errorf("lease: pool %q: %w", pool, store.ErrNotFound)
 	}
+	p.Slots = slices.DeleteFunc(p.Slots, func(s Slot) bool { return s.blank() })
 	return p, err
 }
 
