@@ -1,6 +1,7 @@
 package etcdstore
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -25,6 +26,8 @@ func classify(err error) (hint string, kind error) {
 	switch {
 	case errors.Is(err, store.ErrRefused):
 		return "", store.ErrRefused
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "", store.ErrUnavailable // whatever the reason says
 	case is(err, rpctypes.ErrAuthFailed):
 		return "check user and password", store.ErrRefused
 	case is(err, rpctypes.ErrUserEmpty):
@@ -34,7 +37,7 @@ func classify(err error) (hint string, kind error) {
 	case is(err, rpctypes.ErrPermissionDenied):
 		return "grant the user's role readwrite on the prefix: etcdctl role grant-permission ROLE readwrite --prefix=true PREFIX", store.ErrRefused
 	case is(err, rpctypes.ErrNoSpace):
-		return "its quota is used up: compact, defragment and disarm the alarm, or raise --quota-backend-bytes", store.ErrRefused
+		return "its quota is used up: compact, defragment and disarm the alarm, or raise --quota-backend-bytes", store.ErrUnavailable // it may be found only when a write is applied
 	case is(err, rpctypes.ErrRequestTooLarge):
 		return "raise --max-request-bytes", store.ErrRefused
 	case is(err, rpctypes.ErrNoLeader), is(err, rpctypes.ErrLeaderChanged):

@@ -192,7 +192,7 @@ func TestAServerWithoutSpaceRefuses(t *testing.T) {
 	for i := 0; err == nil && ctx.Err() == nil; i++ {
 		_, err = s.CompareAndSwap(ctx, fmt.Sprint("k", i), 0, make([]byte, store.MaxValueBytes))
 	}
-	expect(t, "a full server", err, store.ErrRefused, "quota")
+	expect(t, "a full server", err, store.ErrUnavailable, "quota")
 	findings, err := s.Examine(context.Background())
 	if err != nil || len(findings) != 2 || findings[1].Verdict != store.Bad || !strings.Contains(findings[1].Says, "NOSPACE") {
 		t.Errorf("%v, %v", findings, err)

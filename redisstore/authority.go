@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -52,11 +53,18 @@ func (q sentinels) agree(ctx context.Context, run string) error {
 	if q.options == nil || q.options.MasterName == "" {
 		return nil
 	}
+	// All at once: those on the other side of a split keep silent for as long as they may.
+	answers := make([]opinion, len(q.options.Addrs))
+	var group sync.WaitGroup
+	for i, addr := range q.options.Addrs {
+		group.Go(func() { answers[i] = q.ask(ctx, addr) })
+	}
+	group.Wait()
 	able, why := false, fmt.Errorf("%w: no Sentinel answers", store.ErrUnavailable)
-	for _, addr := range q.options.Addrs {
-		primary, quorum, err := q.ask(ctx, addr)
-		if err != nil {
-			why = fmt.Errorf("%w: Sentinel %s: %w", why, addr, err)
+	for i, addr := range q.options.Addrs {
+		primary, quorum := answers[i].primary, answers[i].quorum
+		if answers[i].err != nil {
+			why = fmt.Errorf("%w: Sentinel %s: %w", why, addr, answers[i].err)
 			continue
 		}
 		there, err := q.runID(ctx, primary)
@@ -77,8 +85,13 @@ func (q sentinels) agree(ctx context.Context, run string) error {
 	return nil
 }
 
-// ask returns the primary that a Sentinel names, and whether it reaches enough others.
-func (q sentinels) ask(ctx context.Context, addr string) (primary string, quorum, err error) {
+// An opinion is the primary that a Sentinel names, and whether it reaches enough others.
+type opinion struct {
+	primary     string
+	quorum, err error
+}
+
+func (q sentinels) ask(ctx context.Context, addr string) opinion {
 	options := q.options.Simple()
 	options.Addr, options.DB = addr, 0
 	options.Username, options.Password = q.options.SentinelUsername, q.options.SentinelPassword
@@ -87,11 +100,11 @@ func (q sentinels) ask(ctx context.Context, addr string) (primary string, quorum
 	parts, err := c.GetMasterAddrByName(ctx, q.options.MasterName).Result()
 	switch {
 	case err != nil:
-		return "", nil, err
+		return opinion{err: err}
 	case len(parts) != 2:
-		return "", nil, fmt.Errorf("it answers %q", parts)
+		return opinion{err: fmt.Errorf("it answers %q", parts)}
 	}
-	return net.JoinHostPort(parts[0], parts[1]), c.CkQuorum(ctx, q.options.MasterName).Err(), nil
+	return opinion{primary: net.JoinHostPort(parts[0], parts[1]), quorum: c.CkQuorum(ctx, q.options.MasterName).Err()}
 }
 
 func (q sentinels) runID(ctx context.Context, addr string) (string, error) {

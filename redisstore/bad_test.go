@@ -11,6 +11,7 @@ import (
 	"math/big"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -225,3 +226,39 @@ func TestExamine(t *testing.T) {
 }
 
 func member(text string) redis.Z { return redis.Z{Member: text} }
+
+// A script is not taken back. So what a server would refuse of it must be found before
+// anything is written.
+func TestWhatIsRefusedWasNotWritten(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := servers.Redis(t)
+	operator := raw(t, server.Addr())
+	allowed := []string{"+zrangebylex", "+eval", "+evalsha", "+time", "+info", "+config|get", "+wait"}
+	for user, more := range map[string]string{"adder": "+zadd", "remover": "+zrem"} {
+		args := []any{"ACL", "SETUSER", user, "on", ">geheim", "~*", more}
+		for _, a := range allowed {
+			args = append(args, a)
+		}
+		if err := operator.Do(ctx, args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := open(t, "redis://"+server.Addr())
+	if _, err := all.CompareAndSwap(ctx, "k", 0, []byte("before")); err != nil {
+		t.Fatal(err)
+	}
+	before := operator.ZRange(ctx, "firn", 0, -1).Val()
+	for _, user := range []string{"adder", "remover"} {
+		s := open(t, "redis://"+user+":geheim@"+server.Addr())
+		e, err := s.Get(ctx, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.CompareAndSwap(ctx, "k", e.Revision, []byte("after"))
+		expect(t, user, err, store.ErrRefused, "+zrem")
+		if after := operator.ZRange(ctx, "firn", 0, -1).Val(); !slices.Equal(after, before) {
+			t.Errorf("%s was refused, and the set has %q", user, after)
+		}
+	}
+}

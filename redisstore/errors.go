@@ -11,6 +11,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
+const permissions = "the user needs: +zrangebylex +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key"
+
 // replies are the errors that a server answers, by how they begin, with a kind
 // and a way out. All but the first group say that the command was not run: a
 // script's first write is where they are found, or before it.
@@ -29,7 +31,9 @@ var replies = []struct {
 	{"NOAUTH", store.ErrRefused, "it wants a password: redis://:PASSWORD@HOST"},
 	{"WRONGPASS", store.ErrRefused, "check user and password"},
 	{"ERR AUTH", store.ErrRefused, "it has no password or no such user: check the URL"},
-	{"NOPERM", store.ErrRefused, "the user needs: +zrangebylex +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key"},
+	{"NOPERM", store.ErrRefused, permissions},
+	{"ERR The user executing the script can't run", store.ErrRefused, permissions}, // Redis 7.0
+	{"ERR ACL failure in script", store.ErrRefused, permissions},                   // later
 	{"READONLY", store.ErrRefused, "it is a replica: name the primary, or Sentinels and ?master=NAME"},
 	{"WRONGTYPE", store.ErrRefused, "the key holds something else: name another with ?key=NAME"},
 	{"OOM", store.ErrRefused, "its memory is full: raise maxmemory"},

@@ -202,3 +202,22 @@ func migrate(t *testing.T, from, to *redis.Client, slot int, id func(*redis.Clie
 }
 
 var _ store.Store = (*redisstore.Store)(nil)
+
+// After a split the other side's Sentinels may say nothing at all. They cost one wait, not
+// one each, or the number could not be lowered within the time of a call.
+func TestSilentSentinelsAreAskedAtOnce(t *testing.T) {
+	t.Parallel()
+	p := primary(t)
+	_, url := sentinels(t, p.Addr(), 1, 1, 0)
+	hosts, master, _ := strings.Cut(url, "?")
+	s := open(t, url)
+	for range 4 {
+		hosts += "," + servers.Silent(t)
+	}
+	if err := s.AskSentinels(context.Background(), hosts+"?"+master); err != nil {
+		t.Error(err)
+	}
+	if err := open(t, hosts+"?"+master).SetReplicas(context.Background(), 0); err != nil {
+		t.Error(err)
+	}
+}

@@ -399,6 +399,7 @@ func TestClientsThatBreakWhatAWritePromisesAreRefused(t *testing.T) {
 	for word, options := range map[string]redis.UniversalOptions{
 		"up to 3 times": {},
 		"ReadTimeout":   {MaxRetries: -1, ReadTimeout: time.Second},
+		"unanswered":    {MaxRetries: -1, ReadTimeout: -1}, // such a call would keep its connection for ever
 	} {
 		options.Addrs = []string{addr}
 		client := redis.NewUniversalClient(&options)

@@ -46,6 +46,10 @@ if recorded then
     n = math.max(n, there)
   end
 end
+-- A script is not taken back. So what a server may refuse is found before anything is
+-- written: permissions, memory, disk. Neither command has anything to do.
+redis.call('ZADD', KEYS[1], 'XX', 0, '')
+redis.call('ZREM', KEYS[1], '')
 -- A server that was promoted had a primary, which may still be alive, even if
 -- nothing was written while this one was attached.
 if n == 0 and since == 0 and not string.find(info, 'second_repl_offset:-1', 1, true) then
@@ -71,9 +75,6 @@ end
 
 // compareAndSwap writes a register. ARGV: key, old revision or nothing, new
 // revision, value. A second run has the same new revision, which is drawn at random.
-//
-// Members are added before the old ones go: if the server is out of memory, it
-// refuses the first write of a script.
 var compareAndSwap = redis.NewScript(replicas + `
 local head = ARGV[3] .. '\0'
 local found = redis.call('ZRANGEBYLEX', KEYS[1], '[' .. head, '(' .. ARGV[3] .. '\1', 'LIMIT', 0, 1)[1]

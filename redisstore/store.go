@@ -18,6 +18,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -61,7 +62,7 @@ type Store struct {
 // writes nothing. A server that may evict the set is an error that is [store.ErrRefused].
 //
 // The client must not repeat commands (MaxRetries -1): a write that was applied
-// could be answered as a conflict.
+// could be answered as a conflict. It needs a ReadTimeout, as it has by default.
 func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store, error) {
 	cfg.Key = cmp.Or(cfg.Key, "firn")
 	cfg.ConfirmTimeout = cmp.Or(cfg.ConfirmTimeout, time.Second)
@@ -100,7 +101,9 @@ func (s *Store) check() error {
 		return fmt.Errorf("ConfirmTimeout is %v: at least 1ms is needed", s.cfg.ConfirmTimeout)
 	case retries > 0:
 		return fmt.Errorf("the client repeats commands up to %d times: set MaxRetries to -1", retries)
-	case read > 0 && read <= s.cfg.ConfirmTimeout:
+	case read <= 0:
+		return errors.New("the client has no ReadTimeout: a call that stays unanswered would keep its connection")
+	case read <= s.cfg.ConfirmTimeout:
 		return fmt.Errorf("the client's ReadTimeout of %v must be longer than ConfirmTimeout, %v", read, s.cfg.ConfirmTimeout)
 	}
 	return nil

@@ -102,13 +102,18 @@ func Unapplied(err error) bool {
 
 // ContextError returns nil while ctx lasts. Afterwards it returns an error that
 // is both ctx.Err() and context.Cause(ctx), as a backend answers a call whose
-// context has ended: the one is what callers ask for, the other says why.
+// context has ended: the one is what callers ask for, the other says why. A cause that
+// is the answer to another call is there in words only: it says nothing of this one.
 func ContextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if err == nil || errors.Is(cause, err) {
+	switch {
+	case Unapplied(cause), errors.Is(cause, ErrNotFound):
+		return fmt.Errorf("%w: %s", err, cause.Error())
+	case err == nil, errors.Is(cause, err):
 		return cause
+	default:
+		return fmt.Errorf("%w: %w", err, cause)
 	}
-	return fmt.Errorf("%w: %w", err, cause)
 }
 
 // Bounds of keys and values, the same for all backends.

@@ -47,6 +47,24 @@ func TestAContextErrorIsBothWhatEndedItAndWhy(t *testing.T) {
 	}
 }
 
+// A group of callers is ended by what one of them was answered. That says nothing of the
+// calls of the others.
+func TestWhyACallEndedSaysNothingOfItsOwnOutcome(t *testing.T) {
+	for _, answer := range []error{store.ErrRefused, store.ErrConflict, store.ErrNotFound} {
+		for _, why := range []error{
+			fmt.Errorf("another call: %w", answer),
+			fmt.Errorf("another call: %w: %w", context.Canceled, answer),
+		} {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			cancel(why)
+			err := store.ContextError(ctx)
+			if !errors.Is(err, context.Canceled) || errors.Is(err, answer) || !strings.Contains(err.Error(), "another call") {
+				t.Errorf("ended by %v: %v", why, err)
+			}
+		}
+	}
+}
+
 func TestKeysArePrintableAndBounded(t *testing.T) {
 	for key, ok := range map[string]bool{
 		"pool/é 雪": true, " ": true, strings.Repeat("k", store.MaxKeyBytes): true,

@@ -11,6 +11,7 @@ package register
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,5 +185,8 @@ func (b *Backoff) Next() time.Duration {
 	return d/2 + time.Duration(b.Random()%uint64(d))
 }
 
-// Wait waits that long, or returns the cause of ctx.
-func (b *Backoff) Wait(ctx context.Context) error { return b.Time.Sleep(ctx, b.Next()) }
+// Wait waits that long, or says how ctx ended.
+func (b *Backoff) Wait(ctx context.Context) error {
+	err := b.Time.Sleep(ctx, b.Next())
+	return cmp.Or(store.ContextError(ctx), err)
+}

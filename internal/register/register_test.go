@@ -470,3 +470,20 @@ func TestABackoffDoublesUpToABound(t *testing.T) {
 		}
 	}
 }
+
+// Callers of a group are ended by what one of them was answered.
+func TestAnUpdateThatWasEndedWhileAWriteIsOpenIsLeftOpen(t *testing.T) {
+	play(t, []storetest.Outcome{applied}, func(w *world) {
+		ctx, cancel := context.WithCancelCause(background)
+		e, err := w.reg.Update(ctx, func(found store.Entry) ([]byte, error) {
+			// It ends while the update waits for its second try.
+			time.AfterFunc(time.Microsecond, func() { cancel(fmt.Errorf("another: %w", store.ErrRefused)) })
+			return w.add(found)
+		})
+		w.failed(e, err, storetest.ErrAnswerLost, false)
+		w.failed(e, err, context.Canceled, false)
+		if w.value() != "a" {
+			t.Errorf("the store has %q, so this proves nothing", w.value())
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 
 	"github.com/firn-id/firn/store"
 )
@@ -49,8 +50,9 @@ const (
 
 // A mysqlSession is what [mysqlVet] returns.
 type mysqlSession struct {
-	micros int64  // the server's clock
-	before string // the life that the session knew already
+	at     time.Time // when it was asked, by our clock
+	micros int64     // the server's clock
+	before string    // the life that the session knew already
 	life   string
 	semi   bool  // its server waits for a replica, as it is set
 	waits  bool  // and as it is: it gives up after a while
@@ -61,6 +63,7 @@ type mysqlSession struct {
 func vetMySQL(ctx context.Context, s *Store, conn *sql.Conn) (seen mysqlSession, err error) {
 	var commits bool
 	var isolation string
+	seen.at = time.Now()
 	if err := conn.QueryRowContext(ctx, mysqlVet).Scan(&seen.micros, &commits, &isolation, &seen.before, &seen.life,
 		&seen.semi, &seen.waits, &seen.missed); err != nil {
 		return seen, err
@@ -75,11 +78,16 @@ func vetMySQL(ctx context.Context, s *Store, conn *sql.Conn) (seen mysqlSession,
 	return seen, nil
 }
 
+// semiLasts is how long a look is good that found no semi-synchronous replication, which
+// can be turned on while the server runs. A write that no replica acknowledged returns only
+// after the server's time-out, 10 s by default; by then the look is too old, and is repeated.
+const semiLasts = time.Second
+
 // swapMySQL runs a write for the life that was seen last. If it changes nothing, it looks
 // why: unless the session had that life, it runs the write for the one that it has.
 func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
 	seen := *s.mysql.Load()
-	for {
+	for try := 1; ; try++ {
 		n, err := exec(ctx, conn, statement, append(args[:len(args):len(args)], seen.life)...)
 		if err != nil {
 			return "", err
@@ -93,10 +101,12 @@ func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, 
 			return "", err
 		case now.before == seen.life:
 			return "", store.ErrConflict
+		case try == undoneTries:
+			return "", fmt.Errorf("%w: each statement runs on another session: name the server, or a proxy that keeps sessions", store.ErrUnavailable)
 		}
 		seen = now
 	}
-	if seen.semi {
+	if seen.semi || time.Since(seen.at) > semiLasts {
 		err = acknowledged(ctx, s, conn, seen)
 	}
 	return seen.life, err
@@ -113,7 +123,7 @@ func acknowledged(ctx context.Context, s *Store, conn *sql.Conn, before mysqlSes
 		return unconfirmed("whether a replica has it could not be asked: %s", err.Error())
 	case now.life != before.life:
 		return unconfirmed("it is another server now")
-	case !now.waits, now.missed != before.missed:
+	case (before.semi || now.semi) && (!now.waits || now.missed != before.missed):
 		return unconfirmed("no replica acknowledged it within rpl_semi_sync_master_timeout: " +
 			"start a replica with semi-synchronous replication, or turn that off on the primary")
 	}

@@ -56,6 +56,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -132,13 +133,19 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 		statement, args = s.dialect.update, []any{value, revision, key, old}
 	}
 	e := store.Entry{Key: key, Value: value, Revision: revision}
-	if err := s.onTable(ctx, "compare-and-swap", key, func(ctx context.Context, conn *sql.Conn) (err error) {
+	lost := false // a connection, by a driver that may have sent the write all the same
+	err = s.onTable(ctx, "compare-and-swap", key, func(ctx context.Context, conn *sql.Conn) (err error) {
 		e.Life, err = s.dialect.swap(ctx, s, conn, statement, args)
+		lost = lost || errors.Is(err, driver.ErrBadConn)
 		return err
-	}); err != nil {
-		return store.Entry{}, err
+	})
+	switch {
+	case err == nil:
+		return e, nil
+	case lost && store.Unapplied(err):
+		err = fmt.Errorf("%w: a connection was lost under the write; then: %s", store.ErrUnavailable, err.Error())
 	}
-	return e, nil
+	return store.Entry{}, err
 }
 
 // afterAll sorts after every printable character.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/firn-id/firn/store"
@@ -283,11 +284,11 @@ var faults = map[string]func() *broken{
 		}}
 	},
 	"a restart begins a life for each handle": func() *broken {
-		var restarted bool
-		b := &broken{restart: func(*memstore.Store) { restarted = true }}
+		var restarted atomic.Bool // writers go on meanwhile
+		b := &broken{restart: func(*memstore.Store) { restarted.Store(true) }}
 		b.swap = func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
 			written, err := s.CompareAndSwap(bg, key, old, value)
-			if restarted {
+			if restarted.Load() {
 				written.Life = "second"
 			}
 			return written, err

@@ -210,3 +210,22 @@ func TestAMySQLWriteThatNoReplicaAcknowledgedIsUnconfirmed(t *testing.T) {
 		return err == nil && value == "settled"
 	})
 }
+
+// Semi-synchronous replication is turned on while a server runs.
+func TestAMySQLWriteIsHeldToWhatTheServerIsSetToByThen(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t, "--log-bin", "--server-id=1", "--rpl-semi-sync-master-timeout=1100")
+	s := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), ""))
+	revision := put(t, s, "k", 0, "nobody is waited for")
+	e.raw(t, "", "SET GLOBAL rpl_semi_sync_master_enabled = 1")
+	_, err := s.CompareAndSwap(context.Background(), "k", revision, []byte("a replica is"))
+	expect(t, "without a replica", err, store.ErrUnavailable, "applied and not confirmed", "replica")
+	e.raw(t, "", "SET GLOBAL rpl_semi_sync_master_enabled = 0")
+	until(t, "a write to be confirmed without", func() bool {
+		got, err := s.Get(context.Background(), "k")
+		if err == nil {
+			_, err = s.CompareAndSwap(context.Background(), "k", got.Revision, []byte("nobody is again"))
+		}
+		return err == nil
+	})
+}
