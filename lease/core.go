@@ -57,23 +57,20 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 		return move{}, r.lost(h, "its fence has passed, or will within the margin of clocks, and the pool is strict")
 	}
 	m := move{holding: h, forgot: r.forgot(h, found)}
+	unwritten := found == nil || found.revision == h.over || found.Owner == r.token // by others
 	switch {
-	case (found == nil || found.revision == h.over) && h.fence < now:
+	case m.forgot && unwritten && h.fence < now:
 		// Another may have been granted the worker since, and the store have
 		// forgotten that too. It may be only the clock here that is ahead: then
 		// others may be granted what is held, and that must end at once.
-		return m, fmt.Errorf("%w: %w", ErrOverlap, r.lost(h, "its slot has vanished after its fence"))
-	case found == nil, found.revision == h.over:
-		m.write = true // as before the claim, and nobody has written since
+		return m, fmt.Errorf("%w: %w", ErrOverlap, r.lost(h, "its slot has vanished, or is an older copy, after its fence"))
+	case m.forgot && unwritten:
+		m.write = true // until the store has the fence again, the slot looks idle too early
 	case found.Owner == r.token && found.after > h.after:
 		// Claimed again here, for a switch, by a claim that may not be noted yet.
 		return m, r.lost(h, fmt.Sprintf("it was claimed again here from tick %d on", found.after+1))
 	case found.Owner != r.token || found.Free:
 		return m, r.taken(h, found)
-	case found.Fence < h.fence:
-		// An older copy: until the store has the fence again, the slot looks idle
-		// too early.
-		m.write = true
 	default:
 		m.fence = max(h.fence, wish)
 		if m.write = m.fence > h.fence; m.write {
@@ -84,13 +81,14 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 }
 
 // forgot reports whether the store has less of a slot than was confirmed to its holder:
-// what was there before, an older copy, or another grant of the same ticks.
+// what was there before, an older copy, an earlier claim made here, or another grant of the
+// same ticks.
 func (r *rules) forgot(h holding, found *Slot) bool {
 	switch {
 	case found == nil, found.revision == h.over:
 		return true
 	case found.Owner == r.token:
-		return !found.Free && found.after == h.after && found.Fence < h.fence
+		return found.after < h.after || !found.Free && found.after == h.after && found.Fence < h.fence
 	default:
 		return found.after < h.fence && found.after != noFence
 	}

@@ -427,11 +427,7 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	l.state.Last = cause
 	l.mu.Unlock()
 	// There is nothing to look after while the claim waits.
-	patience := callTimeout
-	if s, ok := l.source.(fitting); ok {
-		patience += s.waits()
-	}
-	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, patience)
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
 	defer cancel()
 	l.mu.Lock()
 	l.settled = cancel
@@ -451,6 +447,14 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	if err := l.gen.Replace(grant); err != nil {
 		l.failed("go on with another worker", grant.Worker, err)
 	}
+}
+
+// patience is how long another worker is searched for at a time.
+func (l *Lease) patience() time.Duration {
+	if s, ok := l.source.(fitting); ok {
+		return callTimeout + s.waits()
+	}
+	return callTimeout
 }
 
 // other acquires a worker beside the one in use, and puts it in spare. What a source
@@ -491,6 +495,9 @@ func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, e
 	if closing {
 		return firn.Grant{}, firn.ErrClosed
 	}
+	// Next has no context, and a store may be silent.
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
+	defer cancel()
 	grant, err := l.other(ctx, Ask{Now: from, From: from, Window: l.window})
 	if err != nil {
 		l.failed("switch worker", l.gen.State().Worker, err)
