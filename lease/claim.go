@@ -42,7 +42,7 @@ func (s Slot) holder() string {
 
 // claim moves the slot's fence forward and so takes it.
 func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.Grant, error) {
-	h, err := s.begin(slot, ask, pool.from)
+	h, err := s.begin(slot, ask, pool.from+max(s.rules.lead(ask), 0))
 	if err != nil {
 		return firn.Grant{}, err
 	}

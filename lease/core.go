@@ -145,7 +145,7 @@ func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	if slot.Fence < 0 && !r.trusting {
 		// The store may have forgotten a holder who is gone. Ids that run further
 		// ahead of the clock than this have run there elsewhere.
-		h.after = max(h.after, min(ask.From-1, ask.Now+r.ticks(r.tolerance)))
+		h.after = max(h.after, ask.Now+r.lead(ask))
 	}
 	if r.strict > 0 {
 		h.after = max(h.after, ask.Now+r.ticks(r.strict)+1)
@@ -159,6 +159,10 @@ func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	}
 	return h, nil
 }
+
+// lead is how far ahead of its clock whoever is gone may have run, as far as the one who
+// asks may, and the tolerance at most. For a virtual clock that is behind it is negative.
+func (r *rules) lead(ask Ask) firn.Tick { return min(ask.From-1-ask.Now, r.ticks(r.tolerance)) }
 
 // outwaited decides what a claim in a strict pool is once it was waited for: found must
 // be as it was written. It begins at the present now, if that is later.

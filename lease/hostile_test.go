@@ -212,3 +212,25 @@ func (i impatient) CompareAndSwap(ctx context.Context, key string, old store.Rev
 }
 
 var _ = errors.Is
+
+// B8: who takes another worker asks as a newcomer does.
+func TestWhoTakesAnotherWorkerBeginsBeyondItsLead(t *testing.T) {
+	for _, clock := range []firn.ClockKind{firn.Steady, firn.Wall} {
+		w := newWorld(t)
+		two := func(c *Config) {
+			w.shared(c)
+			c.Generator.Layout, c.Generator.Clock = layout("41/0/1/12"), clock
+			c.Generator.Ahead = 5 * time.Second
+		}
+		holder := w.start(two)
+		w.mustTake(holder, 10)
+		w.time.Pass(10 * time.Second)
+		must(TakeBack(context.Background(), w.mem, "default", 0, holder.State().Worker, time.Time{}))
+		holder.turn(context.Background())
+		now := holder.gen.Now()
+		if holder.State().Losses != 1 || holder.grant.After < now+5000 {
+			t.Errorf("%v: %+v begins after %d, now is %d", clock, holder.State(), holder.grant.After, now)
+		}
+		w.mustTake(holder, 10)
+	}
+}

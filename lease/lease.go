@@ -206,10 +206,7 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	ask := Ask{Now: now, From: now, Window: window}
-	if lead, err := g.Layout.Tick(wall.Add(g.Lead())); err == nil {
-		ask.From = min(lead+1, g.Layout.MaxTick())
-	}
+	ask := Ask{Now: now, From: l.first(now, wall), Window: window}
 	if g.Clock == firn.Virtual {
 		if g.From.IsZero() {
 			g.From = g.Layout.Time(now) // and not what the clock shows when the claim is made
@@ -230,6 +227,17 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	}
 	l.tellEnd()
 	return l, nil
+}
+
+// first returns the first tick that no earlier life on this clock can have used; now, at
+// the end of the layout.
+func (l *Lease) first(now firn.Tick, wall time.Time) firn.Tick {
+	g := &l.cfg.Generator
+	lead, err := g.Layout.Tick(wall.Add(g.Lead()))
+	if err != nil {
+		return now
+	}
+	return min(lead+1, g.Layout.MaxTick())
 }
 
 // maxCatchUps bounds how often a first grant that came late is renewed at once.
@@ -426,6 +434,9 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	l.state.Losses++
 	l.state.Last = cause
 	l.mu.Unlock()
+	if l.cfg.Generator.Clock != firn.Virtual {
+		ask.From = max(ask.From, l.first(ask.Now, l.cfg.Generator.Time.Wall()))
+	}
 	// There is nothing to look after while the claim waits.
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
 	defer cancel()
@@ -498,7 +509,8 @@ func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, e
 	// Next has no context, and a store may be silent.
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
 	defer cancel()
-	grant, err := l.other(ctx, Ask{Now: from, From: from, Window: l.window})
+	lead := firn.Tick(l.cfg.Generator.Lead() / l.cfg.Generator.Layout.Unit())
+	grant, err := l.other(ctx, Ask{Now: from, From: from + lead, Window: l.window})
 	if err != nil {
 		l.failed("switch worker", l.gen.State().Worker, err)
 		return firn.Grant{}, err

@@ -57,7 +57,7 @@ func (r *rules) enter(p Pool, found bool, grace time.Duration, now firn.Tick, he
 	case !p.Open:
 		record.Open = true
 		if tick, err := r.layout.Tick(here.there.Add(r.tolerance)); err == nil && !here.there.IsZero() {
-			record.From = max(p.from, tick)
+			record.From = max(p.from, tick+1) // a tick for rounding
 		}
 		return entrance{write: true, wait: p.Grace, why: "the pool is new, or its store may have forgotten holders", poolRecord: record}, nil
 	}
