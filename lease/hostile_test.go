@@ -2,7 +2,6 @@ package lease
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +12,9 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-// B1: an operator takes the only worker back, and its holder goes on up to its fence;
+// What a hostile reviewer found.
+
+// An operator takes the only worker back, and its holder goes on up to its fence;
 // then the store is wiped.
 func TestAHolderThatGoesOnUpToItsFenceIsNotForgotten(t *testing.T) {
 	w := newWorld(t)
@@ -37,7 +38,7 @@ func TestAHolderThatGoesOnUpToItsFenceIsNotForgotten(t *testing.T) {
 	}
 }
 
-// B2: who left had run ahead of its clock.
+// Who left had run ahead of its clock.
 func TestWhoLeftAheadOfItsClockIsOutwaited(t *testing.T) {
 	for _, lead := range []time.Duration{0, 5 * time.Second, 9 * time.Second} {
 		w := newWorld(t)
@@ -65,7 +66,7 @@ func TestWhoLeftAheadOfItsClockIsOutwaited(t *testing.T) {
 	}
 }
 
-// B3: the store is set back to an earlier claim, or its end, of the same process.
+// The store is set back to an earlier claim, or its end, of the same process.
 func TestAnEarlierClaimOfOnesOwnIsAStoreThatWasSetBack(t *testing.T) {
 	for _, free := range []bool{false, true} {
 		ctx := context.Background()
@@ -90,7 +91,7 @@ func TestAnEarlierClaimOfOnesOwnIsAStoreThatWasSetBack(t *testing.T) {
 	}
 }
 
-// B4: a holder comes back after its fence, to a copy that has forgotten its renewal, and
+// A holder comes back after its fence, to a copy that has forgotten its renewal, and
 // whoever was granted the worker since.
 func TestACopyOfOnesOwnAfterTheFenceIsNotGoneOnWith(t *testing.T) {
 	w := newWorld(t)
@@ -109,7 +110,6 @@ func TestACopyOfOnesOwnAfterTheFenceIsNotGoneOnWith(t *testing.T) {
 	for range 2 {
 		late.turn(context.Background())
 	}
-	t.Log(late.State(), other.State())
 	_ = w.take(late, 10)
 	for range 20 {
 		w.time.Pass(time.Second)
@@ -117,7 +117,7 @@ func TestACopyOfOnesOwnAfterTheFenceIsNotGoneOnWith(t *testing.T) {
 	}
 }
 
-// B5: a strict process comes to a closed pool that is not strict, and nobody else does.
+// A strict process comes to a closed pool that is not strict, and nobody else does.
 func TestAStrictProcessOpensAPoolThatIsNot(t *testing.T) {
 	w := newWorld(t)
 	holder := w.start(w.oneWorker)
@@ -147,7 +147,7 @@ func (s *silent) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	return s.Source.Acquire(ctx, ask)
 }
 
-// B6: the clock goes back while the store is silent: Next has no context.
+// The clock goes back while the store is silent: Next has no context.
 func TestASwitchEndsWhereTheStoreIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(noon))
@@ -172,7 +172,7 @@ func TestASwitchEndsWhereTheStoreIsSilent(t *testing.T) {
 	})
 }
 
-// B7: a store takes a good second a call. Its holders notice what it has forgotten.
+// A store takes a good second a call. Its holders notice what it has forgotten.
 func TestAHolderOfASlowStoreHoldsNewcomersOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(noon))
@@ -211,9 +211,7 @@ func (i impatient) CompareAndSwap(ctx context.Context, key string, old store.Rev
 	return e, err
 }
 
-var _ = errors.Is
-
-// B8: who takes another worker asks as a newcomer does.
+// Who takes another worker asks as a newcomer does.
 func TestWhoTakesAnotherWorkerBeginsBeyondItsLead(t *testing.T) {
 	for _, clock := range []firn.ClockKind{firn.Steady, firn.Wall} {
 		w := newWorld(t)
