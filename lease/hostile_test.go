@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -231,4 +232,32 @@ func TestWhoTakesAnotherWorkerBeginsBeyondItsLead(t *testing.T) {
 		}
 		w.mustTake(holder, 10)
 	}
+}
+
+// The same, while the holder of a fixed worker waits for that.
+func TestAHolderThatWaitsForItsWorkerIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(noon))
+		mem := memstore.New(nil)
+		cfg := Config{Slots: SlotsConfig{Store: remote{mem, time.Now, nil}}, Generator: firn.Config{Layout: layout("41/0/0/12")}}
+		fixed := cfg
+		fixed.Slots.Pinned = new(int64)
+		holder := must(Open(t.Context(), fixed))
+		defer holder.Close(context.Background())
+		time.Sleep(time.Minute)
+		must(TakeBack(t.Context(), mem, "default", 0, 0, time.Time{}))
+		time.Sleep(5 * time.Second)
+		mem.Restore(nil)
+		newcomer, err := Open(t.Context(), cfg)
+		if err == nil {
+			defer newcomer.Close(context.Background())
+		}
+		if s := holder.State(); !errors.Is(err, ErrFull) || s.Losses != 1 || s.Errors != 0 || s.Last != nil {
+			t.Errorf("%v; %+v", err, s)
+		}
+		for range 400 {
+			time.Sleep(time.Second)
+			must(holder.Next())
+		}
+	})
 }
