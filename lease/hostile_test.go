@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -179,11 +180,11 @@ func TestAHolderOfASlowStoreHoldsNewcomersOff(t *testing.T) {
 		time.Sleep(time.Until(noon))
 		mem := memstore.New(nil)
 		faulty := storetest.NewFaulty(mem)
-		delay := time.Duration(0)
-		faulty.Script = func(storetest.Call) storetest.Outcome { time.Sleep(delay); return storetest.Pass }
+		var delay atomic.Int64
+		faulty.Script = func(storetest.Call) storetest.Outcome { time.Sleep(time.Duration(delay.Load())); return storetest.Pass }
 		l := must(Open(t.Context(), Config{Slots: SlotsConfig{Store: remote{impatient{faulty}, time.Now, nil}}}))
 		defer l.Close(context.Background())
-		delay = 1200 * time.Millisecond
+		delay.Store(int64(1200 * time.Millisecond))
 		mem.Restore(nil)
 		time.Sleep(grace)
 		p, err := Inspect(context.Background(), mem, "default")
