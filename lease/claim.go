@@ -42,7 +42,11 @@ func (s Slot) holder() string {
 
 // claim moves the slot's fence forward and so takes it.
 func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.Grant, error) {
-	h, err := s.begin(slot, ask, pool.from-1)
+	above := pool.from - 1
+	if lead := s.rules.lead(ask); lead > 0 {
+		above += lead + 1
+	}
+	h, err := s.begin(slot, ask, above)
 	if err != nil {
 		return firn.Grant{}, err
 	}

@@ -57,23 +57,20 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 		return move{}, r.lost(h, "its fence has passed, or will within the margin of clocks, and the pool is strict")
 	}
 	m := move{holding: h, forgot: r.forgot(h, found)}
+	unwritten := found == nil || found.revision == h.over || found.Owner == r.token // by others
 	switch {
-	case (found == nil || found.revision == h.over) && h.fence < now:
+	case m.forgot && unwritten && h.fence < now:
 		// Another may have been granted the worker since, and the store have
 		// forgotten that too. It may be only the clock here that is ahead: then
 		// others may be granted what is held, and that must end at once.
-		return m, fmt.Errorf("%w: %w", ErrOverlap, r.lost(h, "its slot has vanished after its fence"))
-	case found == nil, found.revision == h.over:
-		m.write = true // as before the claim, and nobody has written since
+		return m, fmt.Errorf("%w: %w", ErrOverlap, r.lost(h, "its slot has vanished, or is an older copy, after its fence"))
+	case m.forgot && unwritten:
+		m.write = true // until the store has the fence again, the slot looks idle too early
 	case found.Owner == r.token && found.after > h.after:
 		// Claimed again here, for a switch, by a claim that may not be noted yet.
 		return m, r.lost(h, fmt.Sprintf("it was claimed again here from tick %d on", found.after+1))
 	case found.Owner != r.token || found.Free:
 		return m, r.taken(h, found)
-	case found.Fence < h.fence:
-		// An older copy: until the store has the fence again, the slot looks idle
-		// too early.
-		m.write = true
 	default:
 		m.fence = max(h.fence, wish)
 		if m.write = m.fence > h.fence; m.write {
@@ -84,13 +81,14 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 }
 
 // forgot reports whether the store has less of a slot than was confirmed to its holder:
-// what was there before, an older copy, or another grant of the same ticks.
+// what was there before, an older copy, an earlier claim made here, or another grant of the
+// same ticks.
 func (r *rules) forgot(h holding, found *Slot) bool {
 	switch {
 	case found == nil, found.revision == h.over:
 		return true
 	case found.Owner == r.token:
-		return !found.Free && found.after == h.after && found.Fence < h.fence
+		return found.after < h.after || !found.Free && found.after == h.after && found.Fence < h.fence
 	default:
 		return found.after < h.fence && found.after != noFence
 	}
@@ -147,7 +145,7 @@ func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	if slot.Fence < 0 && !r.trusting {
 		// The store may have forgotten a holder who is gone. Ids that run further
 		// ahead of the clock than this have run there elsewhere.
-		h.after = max(h.after, min(ask.From-1, ask.Now+r.ticks(r.tolerance)))
+		h.after = max(h.after, ask.Now+r.lead(ask))
 	}
 	if r.strict > 0 {
 		h.after = max(h.after, ask.Now+r.ticks(r.strict)+1)
@@ -161,6 +159,10 @@ func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	}
 	return h, nil
 }
+
+// lead is how far ahead of its clock whoever is gone may have run, as far as the one who
+// asks may, and the tolerance at most. For a virtual clock that is behind it is negative.
+func (r *rules) lead(ask Ask) firn.Tick { return min(ask.From-1-ask.Now, r.ticks(r.tolerance)) }
 
 // outwaited decides what a claim in a strict pool is once it was waited for: found must
 // be as it was written. It begins at the present now, if that is later.

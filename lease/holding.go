@@ -60,10 +60,10 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	m, err := s.move(ctx, reg, func(found *Slot) (move, error) { return s.rules.stand(h, found, s.latest(here), wish) })
 	if errors.Is(err, ErrLost) {
 		err = fmt.Errorf("%w (pool %q)", err, s.cfg.Pool)
+		// It is looked at until it is released: what was confirmed stands up to its fence,
+		// and the store may forget that yet.
 		if errors.Is(err, ErrOverlap) {
 			s.change(h, func(h *holding) { h.overlap = err })
-		} else {
-			s.forget(h)
 		}
 		return held, err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 )
 
@@ -84,9 +83,8 @@ func (s *Slots) writePool(ctx context.Context, over store.Revision, record poolR
 // here: it may have forgotten others too. It writes over a pool that is closed as well:
 // who waits for it to open may have begun before this loss.
 func (s *Slots) alarm(ctx context.Context) error {
-	ctx, cancel := turns.WithTimeout(ctx, s.cfg.Time, s.cfg.Patience)
-	defer cancel()
 	reg := s.register(poolKey(s.cfg.Pool))
+	reg.Patience = s.cfg.Patience
 	_, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
 		p := Pool{Name: s.cfg.Pool}
 		if found.Revision == 0 {

@@ -206,10 +206,7 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	ask := Ask{Now: now, From: now, Window: window}
-	if lead, err := g.Layout.Tick(wall.Add(g.Lead())); err == nil {
-		ask.From = min(lead+1, g.Layout.MaxTick())
-	}
+	ask := Ask{Now: now, From: l.first(now, wall), Window: window}
 	if g.Clock == firn.Virtual {
 		if g.From.IsZero() {
 			g.From = g.Layout.Time(now) // and not what the clock shows when the claim is made
@@ -230,6 +227,17 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	}
 	l.tellEnd()
 	return l, nil
+}
+
+// first returns the first tick that no earlier life on this clock can have used; now, at
+// the end of the layout.
+func (l *Lease) first(now firn.Tick, wall time.Time) firn.Tick {
+	g := &l.cfg.Generator
+	lead, err := g.Layout.Tick(wall.Add(g.Lead()))
+	if err != nil {
+		return now
+	}
+	return min(lead+1, g.Layout.MaxTick())
 }
 
 // maxCatchUps bounds how often a first grant that came late is renewed at once.
@@ -417,21 +425,15 @@ func (l *Lease) renewed(held firn.Grant) {
 // to its fence, which is its own for good, unless the store has granted it again.
 func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause error) {
 	l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)
-	if errors.Is(cause, ErrOverlap) && l.gen.Halt(lost.Worker) { // unless it has another one already
-		// Who is granted the worker next begins above what was used here. If that
-		// fails, the next turn finds the same loss.
-		l.giveUp(ctx, farewell{lost, l.gen.State().Last})
-	}
+	l.halt(ctx, lost, cause)
 	l.mu.Lock()
 	l.state.Losses++
 	l.state.Last = cause
 	l.mu.Unlock()
-	// There is nothing to look after while the claim waits.
-	patience := callTimeout
-	if s, ok := l.source.(fitting); ok {
-		patience += s.waits()
+	if l.cfg.Generator.Clock != firn.Virtual {
+		ask.From = max(ask.From, l.first(ask.Now, l.cfg.Generator.Time.Wall()))
 	}
-	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, patience)
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
 	defer cancel()
 	l.mu.Lock()
 	l.settled = cancel
@@ -440,7 +442,7 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	if moved {
 		return
 	}
-	grant, err := l.other(ctx, ask)
+	grant, err := l.search(ctx, cancel, lost, ask)
 	if errors.Is(ctx.Err(), context.Canceled) && err != nil {
 		return // there is another already, or the lease ends
 	}
@@ -451,6 +453,53 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	if err := l.gen.Replace(grant); err != nil {
 		l.failed("go on with another worker", grant.Worker, err)
 	}
+}
+
+// halt stops the generator where another was granted what is held, unless it has
+// another worker already.
+func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
+	if errors.Is(cause, ErrOverlap) && l.gen.Halt(lost.Worker) {
+		// Who is granted the worker next begins above what was used here. If that
+		// fails, the next turn finds the same loss.
+		l.giveUp(ctx, farewell{lost, l.gen.State().Last})
+	}
+}
+
+// search acquires another worker. Until there is one, the lost one is in use up to its
+// fence, and is looked at: where the store has forgotten who took it, it is held again,
+// and cancel ends the search.
+func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask Ask) (grant firn.Grant, err error) {
+	done := make(chan struct{})
+	turns.Go(l.cfg.Generator.Time, func() {
+		defer close(done)
+		grant, err = l.other(ctx, ask)
+	})
+	for !l.ends(ctx, done) {
+		lookErr := l.source.Look(ctx, lost)
+		l.halt(ctx, lost, lookErr)
+		if lookErr == nil {
+			cancel()
+		}
+	}
+	return grant, err
+}
+
+// ends waits for as long as between two looks, or once ctx has ended until it is done.
+func (l *Lease) ends(ctx context.Context, done <-chan struct{}) bool {
+	if ctx.Err() == nil {
+		ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.cfg.Look)
+		defer cancel()
+		return turns.Wait(ctx, l.cfg.Generator.Time, done) == nil
+	}
+	return turns.Wait(context.WithoutCancel(ctx), l.cfg.Generator.Time, done) == nil
+}
+
+// patience is how long another worker is searched for at a time.
+func (l *Lease) patience() time.Duration {
+	if s, ok := l.source.(fitting); ok {
+		return callTimeout + s.waits()
+	}
+	return callTimeout
 }
 
 // other acquires a worker beside the one in use, and puts it in spare. What a source
@@ -491,7 +540,11 @@ func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, e
 	if closing {
 		return firn.Grant{}, firn.ErrClosed
 	}
-	grant, err := l.other(ctx, Ask{Now: from, From: from, Window: l.window})
+	// Next has no context, and a store may be silent.
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
+	defer cancel()
+	lead := firn.Tick(l.cfg.Generator.Lead() / l.cfg.Generator.Layout.Unit())
+	grant, err := l.other(ctx, Ask{Now: from, From: from + lead, Window: l.window})
 	if err != nil {
 		l.failed("switch worker", l.gen.State().Worker, err)
 		return firn.Grant{}, err

@@ -34,7 +34,7 @@ func (r *rules) enter(p Pool, found bool, grace time.Duration, now firn.Tick, he
 	if p.Layout != r.layout {
 		return entrance{}, &PoolError{Pool: p.Name, Have: "layout " + p.Layout.String(), Want: r.layout.String()}
 	}
-	if p.Strict != r.strict {
+	if p.Strict != r.strict && (p.Open || p.Strict != 0) { // a closed one is opened first: its holders are to be seen
 		if err := r.mayChangeStrict(p, here.wall); err != nil {
 			return entrance{}, err
 		}
@@ -57,7 +57,7 @@ func (r *rules) enter(p Pool, found bool, grace time.Duration, now firn.Tick, he
 	case !p.Open:
 		record.Open = true
 		if tick, err := r.layout.Tick(here.there.Add(r.tolerance)); err == nil && !here.there.IsZero() {
-			record.From = max(p.from, tick+1)
+			record.From = max(p.from, tick+1) // a tick for rounding
 		}
 		return entrance{write: true, wait: p.Grace, why: "the pool is new, or its store may have forgotten holders", poolRecord: record}, nil
 	}
@@ -75,7 +75,7 @@ func (r *rules) enter(p Pool, found bool, grace time.Duration, now firn.Tick, he
 // Those who hold workers by now know nothing of it: their windows may be longer.
 func (r *rules) mayChangeStrict(p Pool, wall time.Time) error {
 	want := "the strict wait " + r.strict.String()
-	if p.Strict != 0 || !p.Open {
+	if p.Strict != 0 {
 		return &PoolError{Pool: p.Name, Have: "the strict wait " + p.Strict.String(), Want: r.strict.String()}
 	}
 	n, last := 0, time.Time{}

@@ -231,13 +231,13 @@ var mutants = []mutant{
 	{
 		name: "holders do not write anew what vanished", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/core.go", "\tcase found == nil, found.revision == h.over:\n\t\tm.write = true", "\tcase found == nil, found.revision == h.over:\n\t\tm.write = false"},
+			{"lease/core.go", "\tcase m.forgot && unwritten:\n\t\tm.write = true", "\tcase m.forgot && unwritten:\n\t\tm.write = found != nil && found.revision != h.over"},
 		},
 	},
 	{
 		name: "holders do not write anew the fence of an older copy", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/core.go", "\t\t// too early.\n\t\tm.write = true\n", "\t\t// too early.\n"},
+			{"lease/core.go", "\tcase m.forgot && unwritten:\n\t\tm.write = true", "\tcase m.forgot && unwritten:\n\t\tm.write = found == nil || found.revision == h.over"},
 		},
 	},
 	{
@@ -262,7 +262,7 @@ var mutants = []mutant{
 	{
 		name: "claims in a pool that was opened begin at the present", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/pool.go", "\t\t\trecord.From = max(p.from, tick+1)\n", "\t\t\trecord.From = min(p.from, tick+1)\n"},
+			{"lease/pool.go", "\t\t\trecord.From = max(p.from, tick+1)", "\t\t\trecord.From = min(p.from, tick+1)"},
 		},
 	},
 	{
