@@ -334,17 +334,19 @@ func (l *Lease) leave(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// run keeps the worker until ctx ends. It looks again soon after a look that failed: the
-// grace of newcomers counts on that.
+// run keeps the worker until ctx ends. The grace of newcomers counts on it that the next
+// look begins a look after the last one began, and soon after one that failed.
 func (l *Lease) run(ctx context.Context) {
 	defer close(l.done)
+	clock := l.cfg.Generator.Time
 	pause, again := l.cfg.Look, register.Backoff{Random: l.cfg.Generator.Random}
 	for {
-		if err := l.cfg.Generator.Time.Sleep(ctx, pause); err != nil {
+		if err := clock.Sleep(ctx, pause); err != nil {
 			return
 		}
+		began := clock.Monotonic()
 		if l.turn(ctx) {
-			pause, again.Tries = l.cfg.Look, 0
+			pause, again.Tries = max(l.cfg.Look-(clock.Monotonic()-began), 0), 0
 		} else {
 			pause = min(l.cfg.Look, again.Next())
 		}

@@ -95,9 +95,9 @@ const (
 	// maxTries bounds how often Acquire reads the pool anew after a conflict or
 	// a lost answer.
 	maxTries = 64
-	// graceCalls is how many calls may stand between the store's forgetting of a slot
-	// and its being written anew, beside a look: the end of the look under way, one that
-	// hangs, a read and a write; and half of one for waits between them.
+	// graceCalls is how many calls may stand between the store's forgetting of a slot and
+	// the pool's being closed, beside a look: one that hangs, a read, and the two that close
+	// it; and half of one for waits between them.
 	graceCalls = 4.5
 
 	timeFormat = time.RFC3339Nano
