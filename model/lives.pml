@@ -105,13 +105,6 @@ bit joins[NP];
 #define STANDS (real <= FENCE)
 #endif
 
-/* Nor does it give back: a slot that another holds would look as if it were left. */
-#ifdef M_RELEASE_PASSED
-#define RELEASES true
-#else
-#define RELEASES (real <= FENCE)
-#endif
-
 inline put(to, from) {
 	to.there = from.there; to.free = from.free; to.fence = from.fence; to.after = from.after;
 	to.own = from.own; to.rev = from.rev; to.write = from.write
@@ -177,7 +170,7 @@ end:	atomic {
 #endif
 	:: atomic { MINE != NONE -> due[id] = real + CALL; goto look }
 
-	:: atomic { MINE != NONE && draw <= WRITES && RELEASES -> /* give back: the last tick handed out is now, or before */
+	:: atomic { MINE != NONE && draw <= WRITES -> /* give back: the last tick handed out is now, or before */
 		f = (did[id] -> real : real - 1);
 		f = (f < FENCE -> f : FENCE);
 		f = (f > after -> f : after);
