@@ -346,7 +346,8 @@ func (l *Lease) run(ctx context.Context) {
 		}
 		began := clock.Monotonic()
 		if l.turn(ctx) {
-			pause, again.Tries = max(l.cfg.Look-(clock.Monotonic()-began), 0), 0
+			again.Tries = 0
+			pause = max(l.cfg.Look-(clock.Monotonic()-began), again.Next())
 		} else {
 			pause = min(l.cfg.Look, again.Next())
 		}
