@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,12 +128,11 @@ func TestAttackAWallClockThatStepsDuringAStrictClaim(t *testing.T) {
 // hangingClock answers nothing from a moment on, for one call.
 type hangingClock struct {
 	remote
-	hangs *bool
+	hangs *atomic.Bool
 }
 
 func (h hangingClock) Now(ctx context.Context) (time.Time, error) {
-	if *h.hangs {
-		*h.hangs = false
+	if h.hangs.Swap(false) {
 		<-ctx.Done()
 		return time.Time{}, store.ContextError(ctx)
 	}
@@ -144,7 +144,7 @@ func TestAttackAClockThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(noon))
 		mem := memstore.New(nil)
-		life, hangs := "1", false
+		life, hangs := "1", atomic.Bool{}
 		ids := map[firn.ID]string{}
 		open := func(ctx context.Context) (*Lease, error) {
 			return Open(ctx, Config{
@@ -160,21 +160,22 @@ func TestAttackAClockThatHangs(t *testing.T) {
 		defer holder.Close(context.Background())
 		time.Sleep(30100 * time.Millisecond) // just after a look; the next renews
 		mem.Restore(copied)
-		life, hangs = "2", false
-		var newcomer *Lease
+		life = "2"
+		hangs.Store(false)
+		var newcomer atomic.Pointer[Lease]
 		got := make(chan error, 1)
 		go func() {
-			var err error
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			newcomer, err = open(ctx)
+			l, err := open(ctx)
+			newcomer.Store(l)
 			got <- err
 		}()
 		time.Sleep(time.Second)
-		hangs = true
+		hangs.Store(true)
 		for range 600 {
 			time.Sleep(100 * time.Millisecond)
-			for name, l := range map[string]*Lease{"holder": holder, "newcomer": newcomer} {
+			for name, l := range map[string]*Lease{"holder": holder, "newcomer": newcomer.Load()} {
 				if l == nil {
 					continue
 				}
@@ -185,7 +186,7 @@ func TestAttackAClockThatHangs(t *testing.T) {
 				tick := id.Tick(l.gen.Layout())
 				at := firn.ID(tick)
 				if by, ok := ids[at]; ok && by != name {
-					t.Fatalf("tick %d used by both, hung %v", tick, !hangs)
+					t.Fatalf("tick %d used by both, hung %v", tick, !hangs.Load())
 				}
 				ids[at] = name
 			}
@@ -194,7 +195,7 @@ func TestAttackAClockThatHangs(t *testing.T) {
 		case err := <-got:
 			t.Log("newcomer:", err)
 			if err == nil {
-				newcomer.Close(context.Background())
+				newcomer.Load().Close(context.Background())
 			}
 		default:
 		}
