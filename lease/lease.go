@@ -434,7 +434,11 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	l.state.Last = cause
 	l.mu.Unlock()
 	if l.cfg.Generator.Clock != firn.Virtual {
-		ask.From = max(ask.From, l.first(ask.Now, l.cfg.Generator.Time.Wall()))
+		wall := l.cfg.Generator.Time.Wall() // the look that told of the loss may have taken long
+		if now, err := l.cfg.Generator.Layout.Tick(wall); err == nil {
+			ask.Now = now
+		}
+		ask.From = max(ask.From, l.first(ask.Now, wall))
 	}
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
 	defer cancel()
