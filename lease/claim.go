@@ -42,11 +42,7 @@ func (s Slot) holder() string {
 
 // claim moves the slot's fence forward and so takes it.
 func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.Grant, error) {
-	above := pool.from - 1
-	if lead := s.rules.lead(ask); lead > 0 {
-		above += lead + 1
-	}
-	h, err := s.begin(slot, ask, above)
+	h, err := s.begin(slot, ask, s.rules.above(pool, ask))
 	if err != nil {
 		return firn.Grant{}, err
 	}
@@ -163,8 +159,8 @@ func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, 
 	return m.holding, nil
 }
 
-// unclaim writes a slot as it was before a claim under which nothing was issued. It does so
-// in a time of its own, as what is wrong may be that ctx has ended.
+// unclaim gives a slot under which nothing was issued the fence that it had before. It does
+// so in a time of its own, as what is wrong may be that ctx has ended.
 func (s *Slots) unclaim(ctx context.Context, h holding, before Slot) error {
 	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), s.cfg.Time, s.cfg.Patience)
 	defer cancel()

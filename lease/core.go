@@ -129,8 +129,10 @@ func (r *rules) leave(h holding, found *Slot, last firn.Tick) move {
 	return m
 }
 
-// unclaim decides what is written of a slot whose claim was not used: what was there
-// before, if the claim is there.
+// unclaim decides what is written of a slot whose claim was not used: the fence that it
+// had before, and whether it was given back then, if the claim is there. The start of the
+// claim stays, which lies above that fence: an earlier holder that comes back finds its
+// worker lost, and not that its ticks were granted again.
 func (r *rules) unclaim(h holding, found *Slot, before Slot) move {
 	m := move{holding: h, free: before.Free || before.revision == 0}
 	m.fence = before.Fence
@@ -158,6 +160,14 @@ func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 		h.fence = min(h.fence, h.after+r.reach())
 	}
 	return h, nil
+}
+
+// above returns the tick above which all claims in a pool begin, beside what its slots say.
+func (r *rules) above(p Pool, ask Ask) firn.Tick {
+	if p.from == 0 {
+		return -1
+	}
+	return p.from + max(r.lead(ask), -1)
 }
 
 // lead is how far ahead of its clock whoever is gone may have run, as far as the one who

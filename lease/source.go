@@ -24,7 +24,8 @@ type Source interface {
 	Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error)
 
 	// Look makes sure that held still stands, and mends what can be mended. An
-	// error that is [ErrLost] says that the worker belongs to another.
+	// error that is [ErrLost] says that the worker belongs to another. A lost worker is looked
+	// at beside Acquire, until there is another: nil says that it is held again.
 	Look(ctx context.Context, held firn.Grant) error
 
 	// Release gives held back; no id above tick last was issued under it, and

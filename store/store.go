@@ -84,7 +84,8 @@ type Embedded interface {
 var (
 	// ErrNotFound: the key does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict: not applied, since the key has another revision, or exists.
+	// ErrConflict: not applied, since the key has another revision, or exists, or
+	// others wrote it at the same time.
 	ErrConflict = errors.New("conflict")
 	// ErrRefused: not applied and never will be as things stand: no permission,
 	// read-only, a key or a value out of bounds, foreign content.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,20 +40,25 @@ func TestCallsInFlightAreBounded(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	begun, release := make(chan struct{}), make(chan struct{})
 	const limit = 256
+	var group sync.WaitGroup
 	for range limit {
-		go func() {
-			_, _ = backend.Do(ctx, calls, "try", "k", func(context.Context) (int, error) {
+		group.Go(func() {
+			_, err := backend.Do(ctx, calls, "try", "k", func(context.Context) (int, error) {
 				begun <- struct{}{}
 				<-release
 				begun <- struct{}{}
 				return 0, nil
 			})
-		}()
+			if !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
 	}
 	for range limit {
 		<-begun
 	}
 	cancel() // abandoned calls count
+	group.Wait()
 	one := func(context.Context) (int, error) { return 1, nil }
 	short, end := context.WithTimeout(context.Background(), time.Millisecond)
 	defer end()

@@ -31,11 +31,11 @@ type Dialect struct {
 
 	code    func(err error) string // the database's name for an error; "": err is not from it
 	missing string                 // the code that says that there may be no table
-	undone  string                 // codes that say that a statement lost to others and was taken back
 	faults  []fault
 }
 
 // A fault is what errors with some codes mean. Errors that are not listed are of no kind.
+// A conflict is a statement that lost to others and was taken back.
 type fault struct {
 	codes string
 	kind  error

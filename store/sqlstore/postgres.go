@@ -29,7 +29,6 @@ var Postgres = Dialect{
 
 	code:    sqlState,
 	missing: "42P01",
-	undone:  "40001 40P01", // above read committed that is what the loser of every race is told
 	// https://www.postgresql.org/docs/current/errcodes-appendix.html. Each statement is a
 	// transaction of its own, so whatever is found before it commits was not applied;
 	// what another try may mend is not called refused all the same.
@@ -44,7 +43,8 @@ var Postgres = Dialect{
 		{"53100", store.ErrUnavailable, "free space on its disk"},
 		{"53300", store.ErrUnavailable, "it has no connection left: raise max_connections, or close some"},
 		{"57P01 57P02 57P03", store.ErrUnavailable, "it is starting or shutting down: try again"},
-		{"40 08 53 55 57 58", store.ErrUnavailable, ""}, // taken back, cut off, locked, canceled, or its disk
+		{"40001 40P01", store.ErrConflict, "others wrote it"}, // above read committed that is what the loser of every race is told
+		{"40 08 53 55 57 58", store.ErrUnavailable, ""},       // taken back, cut off, locked, canceled, or its disk
 	},
 }
 

@@ -87,7 +87,8 @@ const (
 	// not end earlier. SQLite has its busy timeout.
 	callTimeout = 10 * time.Second
 	// undoneTries is how often a statement is tried that others undo. The next try
-	// sees what they wrote, and so nearly always ends in a conflict or an answer.
+	// sees what they wrote, and so nearly always ends in a conflict or an answer; but
+	// above read committed PostgreSQL undoes an insert for each update of the row meanwhile.
 	undoneTries = 10
 )
 
@@ -137,14 +138,14 @@ func (s *Store) onTable(ctx context.Context, op, key string, do func(context.Con
 			if err == nil {
 				return nil
 			}
-			code := s.dialect.code(err)
+			_, kind := s.dialect.classify(err)
 			switch {
-			case code == s.dialect.missing && !made:
+			case s.dialect.code(err) == s.dialect.missing && !made:
 				if err := s.makeTable(ctx, conn); err != nil {
 					return err
 				}
 				made = true
-			case !listed(s.dialect.undone, code) || try >= undoneTries || ctx.Err() != nil:
+			case !errors.Is(kind, store.ErrConflict) || try >= undoneTries || ctx.Err() != nil:
 				return err
 			}
 		}
@@ -176,11 +177,14 @@ func (s *Store) wrap(ctx context.Context, op, key string, err error) error {
 	hint, kind := s.dialect.classify(err)
 	ended := store.ContextError(ctx)
 	switch {
-	case ended == nil, errors.Is(kind, store.ErrRefused): // what is refused is certain, whatever ctx says
+	case ended == nil, store.Unapplied(kind): // what was not applied is certain, whatever ctx says
 	case errors.Is(ended, err):
 		err = ended
 	default:
 		err = fmt.Errorf("%w: %w", ended, err)
+	}
+	if kind == store.ErrConflict && op != "compare-and-swap" {
+		kind = store.ErrUnavailable
 	}
 	return backend.Wrap("sqlstore", op, key, err, hint, kind)
 }

@@ -60,7 +60,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "the worker of a switch is given back a tick before its last", regime: sim.Durable,
-		edits: []edit{{"lease/lease.go", "farewell{l.grant, last})", "farewell{l.grant, last - 1})"}},
+		edits: []edit{{"lease/another.go", "farewell{l.grant, last})", "farewell{l.grant, last - 1})"}},
 	},
 	{
 		name: "the history takes another lap's count for a tick's", regime: sim.Durable,
@@ -274,7 +274,7 @@ var mutants = []mutant{
 	{
 		name: "who finds its ticks granted to another goes on", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/lease.go", "if errors.Is(cause, ErrOverlap) && l.gen.Halt(lost.Worker) {", "if cause == nil {"},
+			{"lease/another.go", "if errors.Is(cause, ErrOverlap) && l.gen.Halt(lost.Worker) {", "if cause == nil {"},
 		},
 	},
 	{

@@ -1,0 +1,171 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/turns"
+)
+
+// How a lease comes to another worker: in the place of a lost one, or for the policy switch.
+
+// takeOther replaces a lost worker. Until it succeeds the generator goes on up
+// to its fence, which is its own for good, unless the store has granted it again.
+func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause error) {
+	l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)
+	l.halt(ctx, lost, cause)
+	l.mu.Lock()
+	l.state.Losses++
+	l.state.Last = cause
+	l.mu.Unlock()
+	if l.cfg.Generator.Clock != firn.Virtual {
+		wall := l.cfg.Generator.Time.Wall() // the look that told of the loss may have taken long
+		if now, err := l.cfg.Generator.Layout.Tick(wall); err == nil {
+			from := ask.From
+			ask = l.anew(now, wall)
+			ask.From = max(ask.From, from)
+		}
+	}
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
+	defer cancel()
+	l.mu.Lock()
+	l.settled = cancel
+	moved := l.grant.Worker != lost.Worker
+	l.mu.Unlock()
+	if moved {
+		return
+	}
+	grant, err := l.search(ctx, cancel, lost, ask)
+	if errors.Is(ctx.Err(), context.Canceled) && err != nil {
+		return // there is another already, or the lease ends
+	}
+	if err != nil {
+		l.failed("take another worker", lost.Worker, err)
+		return
+	}
+	if err := l.gen.Replace(grant); err != nil {
+		l.failed("go on with another worker", grant.Worker, err)
+	}
+}
+
+// halt stops the generator where another was granted what is held, unless it has
+// another worker already.
+func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
+	if errors.Is(cause, ErrOverlap) && l.gen.Halt(lost.Worker) {
+		// Who is granted the worker next begins above what was used here. If that
+		// fails, the next turn finds the same loss.
+		l.giveUp(ctx, farewell{lost, l.gen.State().Last})
+	}
+}
+
+// search acquires another worker. Until there is one, the lost one is in use up to its
+// fence, and is looked at: where the store has forgotten who took it, it is held again,
+// and cancel ends the search. A store that fails the look fails the search too, which tells.
+func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask Ask) (grant firn.Grant, err error) {
+	done := make(chan struct{})
+	turns.Go(l.cfg.Generator.Time, func() {
+		defer close(done)
+		grant, err = l.other(ctx, ask)
+	})
+	for !l.ends(ctx, done) {
+		lookErr := l.source.Look(ctx, lost)
+		l.halt(ctx, lost, lookErr)
+		if lookErr == nil {
+			cancel()
+		}
+	}
+	return grant, err
+}
+
+// ends waits for as long as between two looks, or once ctx has ended until it is done.
+func (l *Lease) ends(ctx context.Context, done <-chan struct{}) bool {
+	if ctx.Err() == nil {
+		ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.cfg.Look)
+		defer cancel()
+		return turns.Wait(ctx, l.cfg.Generator.Time, done) == nil
+	}
+	return turns.Wait(context.WithoutCancel(ctx), l.cfg.Generator.Time, done) == nil
+}
+
+// patience is how long another worker is searched for at a time.
+func (l *Lease) patience() time.Duration {
+	if s, ok := l.source.(fitting); ok {
+		return callTimeout + s.waits()
+	}
+	return callTimeout
+}
+
+// other acquires a worker beside the one in use, and puts it in spare. What a source
+// hands out twice is not used, nor what comes when the lease has ended.
+func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
+	grant, err := l.source.Acquire(ctx, ask)
+	if err != nil {
+		return firn.Grant{}, err
+	}
+	l.mu.Lock()
+	closing := l.closing
+	twice := false
+	for _, held := range append(slices.Collect(maps.Values(l.spare)), l.grant) {
+		twice = twice || held.Worker == grant.Worker && grant.After < held.Through && held.After < grant.Through
+	}
+	if !twice && !closing {
+		// In the same breath, so that Close finds what it did not refuse.
+		l.spare[grant.Worker] = grant
+	}
+	l.mu.Unlock()
+	switch {
+	case twice:
+		// Not given back: that would end the grant in use.
+		return firn.Grant{}, fmt.Errorf("lease: the source granted worker %d a second time, from tick %d on", grant.Worker, grant.After+1)
+	case closing:
+		ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), l.cfg.Generator.Time, callTimeout)
+		defer cancel()
+		return firn.Grant{}, errors.Join(firn.ErrClosed, l.source.Release(ctx, grant, grant.After))
+	}
+	return grant, nil
+}
+
+// switchWorker is [firn.Config.Switch].
+func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, error) {
+	l.mu.Lock()
+	closing := l.closing
+	l.mu.Unlock()
+	if closing {
+		return firn.Grant{}, firn.ErrClosed
+	}
+	// Next has no context, and a store may be silent.
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
+	defer cancel()
+	grant, err := l.other(ctx, l.anew(from, l.cfg.Generator.Time.Wall()))
+	if err != nil {
+		l.failed("switch worker", l.gen.State().Worker, err)
+		return firn.Grant{}, err
+	}
+	l.mu.Lock()
+	l.state.Switches++
+	l.mu.Unlock()
+	l.cfg.Log.Warn("the clock went back, switching worker", "worker", grant.Worker, "fence", l.fenceTime(grant))
+	return grant, nil
+}
+
+// retired is [firn.Config.Retired]: the generator has left a worker for one
+// that stands in spare.
+func (l *Lease) retired(old, worker int64, last firn.Tick) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.grant.Worker == old {
+		l.left = append(l.left, farewell{l.grant, last})
+	}
+	if l.settled != nil {
+		l.settled() // the new one is to be looked at, as newcomers expect
+	}
+	if grant, ok := l.spare[worker]; ok {
+		l.grant = grant
+		delete(l.spare, worker)
+	}
+}
