@@ -118,7 +118,7 @@ tidy: ## tidy the go.mod files of all modules
 	scripts/tidy
 
 .PHONY: offwork
-offwork: ## build and test each module as if published, without the workspace
+offwork: ## build each module as if published, without the workspace
 	scripts/offwork
 
 .PHONY: ci
