@@ -284,3 +284,39 @@ func TestTheSearchForAWorkerEndsWhenThereIsAnother(t *testing.T) {
 		}
 	})
 }
+
+// beside is a machine whose wall clock is off. While it sleeps others go on.
+type beside struct {
+	skewed
+	others func()
+}
+
+func (b beside) Sleep(ctx context.Context, d time.Duration) error {
+	for ; d > 0; d -= time.Second {
+		if err := b.skewed.Sleep(ctx, min(d, time.Second)); err != nil {
+			return err
+		}
+		b.others()
+	}
+	return nil
+}
+
+// Where windows are shorter than clocks may differ by, all fences lie in the past of who
+// is ahead. A clock within the tolerance is no reason to hold others off; one that nothing
+// tells that it is wrong holds them off once.
+func TestAClockAheadByMoreThanAWindowDoesNotKeepOut(t *testing.T) {
+	for by, most := range map[time.Duration]time.Duration{2 * defaultTolerance: 0, time.Hour: grace} {
+		w := newWorld(t)
+		short := func(c *Config) { c.Window = 2 * time.Second }
+		holder := w.start(short)
+		began := w.time.Wall()
+		newcomer := w.start(short, func(c *Config) {
+			c.Generator.Time = beside{skewed{w.time, by}, func() { holder.turn(context.Background()) }}
+		})
+		if took := w.time.Wall().Sub(began); took > most {
+			t.Errorf("%v ahead: the worker came after %v, want %v at most", by, took, most)
+		}
+		w.mustTake(newcomer, 1)
+		w.mustTake(holder, 1)
+	}
+}

@@ -10,8 +10,9 @@ import (
 )
 
 // join lists the pool and compares clocks, and does what a newcomer has to before it may
-// claim a slot. It returns errAgain where the pool is to be listed anew.
-func (s *Slots) join(ctx context.Context) (Pool, reading, error) {
+// claim a slot. It returns errAgain where the pool is to be listed anew. In opened it keeps
+// the record by which it has just opened the pool after a wait, or 0.
+func (s *Slots) join(ctx context.Context, opened *store.Revision) (Pool, reading, error) {
 	var entries []store.Entry
 	here, clockErr, err := s.beside(ctx, func() (err error) {
 		entries, err = s.cfg.Store.List(ctx, poolPrefix(s.cfg.Pool))
@@ -36,7 +37,9 @@ func (s *Slots) join(ctx context.Context) (Pool, reading, error) {
 	s.mu.Lock()
 	s.grace = max(s.grace, pool.Grace)
 	s.mu.Unlock()
-	todo, err := s.rules.enter(pool, found, s.notices(), now, here)
+	waited := pool.revision == *opened
+	*opened = 0
+	todo, err := s.rules.enter(pool, found, waited, s.notices(), now, here)
 	if err != nil || !todo.write {
 		return pool, here, err
 	}
@@ -47,7 +50,11 @@ func (s *Slots) join(ctx context.Context) (Pool, reading, error) {
 			return pool, here, fmt.Errorf("lease: wait %v, as %s (pool %q): %w", todo.wait, todo.why, s.cfg.Pool, err)
 		}
 	}
-	return pool, here, s.writePool(ctx, pool.revision, todo.poolRecord)
+	written, err := s.writePool(ctx, pool.revision, todo.poolRecord)
+	if todo.wait > 0 {
+		*opened = written
+	}
+	return pool, here, err
 }
 
 // maxLives bounds how often the record of a pool is written in one go, since the store
@@ -57,7 +64,7 @@ const maxLives = 4
 // writePool writes the pool's record over a revision, and again until it names the life
 // that confirmed it. It returns errMade where it succeeds: who came back meanwhile is to
 // be read. If another wrote it, that is errAgain.
-func (s *Slots) writePool(ctx context.Context, over store.Revision, record poolRecord) error {
+func (s *Slots) writePool(ctx context.Context, over store.Revision, record poolRecord) (store.Revision, error) {
 	reg := s.register(poolKey(s.cfg.Pool))
 	reg.Known(store.Entry{Key: reg.Key, Revision: over})
 	for range maxLives {
@@ -68,15 +75,15 @@ func (s *Slots) writePool(ctx context.Context, over store.Revision, record poolR
 			return encode(record)
 		})
 		if err != nil {
-			return fmt.Errorf("lease: write pool %q: %w", s.cfg.Pool, err)
+			return 0, fmt.Errorf("lease: write pool %q: %w", s.cfg.Pool, err)
 		}
 		over = written.Revision
 		var done bool
 		if record, done = s.rules.confirmedIn(record, written.Life); done {
-			return errMade
+			return over, errMade
 		}
 	}
-	return fmt.Errorf("lease: write pool %q: %w: its store began another life again and again", s.cfg.Pool, store.ErrUnavailable)
+	return 0, fmt.Errorf("lease: write pool %q: %w: its store began another life again and again", s.cfg.Pool, store.ErrUnavailable)
 }
 
 // alarm makes newcomers wait, since the store had less than was confirmed to a holder
@@ -110,7 +117,8 @@ func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
 		record := pool.record()
 		record.Open, record.Life = false, &life
 		s.cfg.Log.Warn("the store has another life than the pool was opened in: it may have forgotten holders", "pool", s.cfg.Pool, "was", *pool.life, "is", life)
-		return s.writePool(ctx, pool.revision, record)
+		_, err := s.writePool(ctx, pool.revision, record)
+		return err
 	}
 	for range maxTries {
 		asked := s.cfg.Time.Monotonic()

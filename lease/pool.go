@@ -23,8 +23,9 @@ func (r *rules) closed(grace time.Duration, wall time.Time) poolRecord {
 	return poolRecord{Layout: r.layout.String(), Made: wall.UTC(), Strict: durationOf(r.strict), Grace: durationOf(grace)}
 }
 
-// enter decides that from the pool as it was listed; found is false without a record.
-func (r *rules) enter(p Pool, found bool, grace time.Duration, now firn.Tick, here reading) (entrance, error) {
+// enter decides that from the pool as it was listed; found is false without a record, and
+// waited is true if the record is the one by which this newcomer has just opened the pool.
+func (r *rules) enter(p Pool, found, waited bool, grace time.Duration, now firn.Tick, here reading) (entrance, error) {
 	if !found {
 		record := r.closed(grace, here.wall)
 		record.Open = r.trusting
@@ -61,7 +62,7 @@ func (r *rules) enter(p Pool, found bool, grace time.Duration, now firn.Tick, he
 		}
 		return entrance{write: true, wait: p.Grace, why: "the pool is new, or its store may have forgotten holders", poolRecord: record}, nil
 	}
-	if unreleased := p.unreleased(); unreleased > p.settled && !p.lives(now) {
+	if unreleased := p.unreleased(); unreleased > p.settled && !waited && !p.lives(now-r.ticks(2*r.tolerance)) {
 		// It is closed first, and opened over exactly that: a store that is set back to the
 		// same copy again, while this waits, is noticed.
 		record.Settled, record.Open = unreleased, false
@@ -105,8 +106,8 @@ func (p *Pool) unreleased() firn.Tick {
 	return latest
 }
 
-// lives reports whether a fence lies ahead: then somebody wrote this within a window. In
-// a copy older than that none does, however many holders there are.
+// lives reports whether a fence lies at now or later: then somebody wrote this within a
+// window of now. In a copy older than that none does, however many holders there are.
 func (p *Pool) lives(now firn.Tick) bool {
 	for _, s := range p.Slots {
 		if s.Fence >= now && !s.Free { // ids of one given back may have run far ahead of any clock

@@ -222,7 +222,10 @@ func newToken(random func() uint64) string { return fmt.Sprintf("%016x%016x", ra
 // claims the slot idle longest. Errors: *[PoolError], *[FullError],
 // *[ClockError], [ErrForeign], *[firn.TimeExhaustedError], and the store's.
 func (s *Slots) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
-	var last error
+	var (
+		last   error
+		opened store.Revision
+	)
 	backoff := register.Backoff{Time: s.cfg.Time, Random: s.cfg.Random}
 	for try := 0; try < maxTries; try++ {
 		if try > 0 && !errors.Is(last, errMade) && !errors.Is(last, errHeld) {
@@ -230,7 +233,7 @@ func (s *Slots) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 				return firn.Grant{}, fmt.Errorf("lease: join pool %q: %w", s.cfg.Pool, errors.Join(err, last))
 			}
 		}
-		pool, checked, err := s.join(ctx)
+		pool, checked, err := s.join(ctx, &opened)
 		if errors.Is(err, errAgain) {
 			last = err
 			continue

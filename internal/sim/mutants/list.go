@@ -201,7 +201,7 @@ var mutants = []mutant{
 	{
 		name: "a copy older than a window is trusted", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/pool.go", "unreleased > p.settled && !p.lives(now)", "unreleased < -1 && !p.lives(now)"},
+			{"lease/pool.go", "unreleased > p.settled && !waited", "unreleased < -1 && !waited"},
 		},
 	},
 	{
