@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"regexp"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -12,6 +13,8 @@ import (
 )
 
 const permissions = "the user needs: +zrangebylex +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key"
+
+const unknown = "it does not know a command that Firn needs, or it was renamed"
 
 // replies are the errors that a server answers, by how they begin, with a kind
 // and a way out. All but the first group say that the command was not run: a
@@ -32,6 +35,7 @@ var replies = []struct {
 	{"WRONGPASS", store.ErrRefused, "check user and password"},
 	{"ERR AUTH", store.ErrRefused, "it has no password or no such user: check the URL"},
 	{"NOPERM", store.ErrRefused, permissions},
+	{"The user executing the script can't run", store.ErrRefused, permissions},     // Redis 6
 	{"ERR The user executing the script can't run", store.ErrRefused, permissions}, // Redis 7.0
 	{"ERR ACL failure in script", store.ErrRefused, permissions},                   // later
 	{"READONLY", store.ErrRefused, "it is a replica: name the primary, or Sentinels and ?master=NAME"},
@@ -42,7 +46,10 @@ var replies = []struct {
 	{"ERR DB index", store.ErrRefused, "the URL ends in the number of a database, as redis://HOST:6379/0"},
 	{"ERR invalid DB index", store.ErrRefused, "the URL ends in the number of a database, as redis://HOST:6379/0"},
 	{"ERR SELECT is not allowed in cluster mode", store.ErrRefused, "a cluster has database 0 only"},
-	{"ERR unknown command", store.ErrRefused, "it does not know a command that Firn needs, or it was renamed"},
+	{"ERR unknown command", store.ErrRefused, unknown},
+	{"ERR Unknown Redis command", store.ErrRefused, unknown}, // of a script
+	{"Unknown Redis command", store.ErrRefused, unknown},     // Redis 6
+	{"Write commands not allowed after non deterministic", store.ErrRefused, "set lua-replicate-commands yes"},
 	{"ERR This instance has cluster support disabled", store.ErrRefused, "it is no cluster: leave out ?cluster=true, and name one host"},
 	{"MOVED", store.ErrRefused, "it belongs to a cluster: add ?cluster=true"},
 	{"CONFLICT", store.ErrConflict, ""},
@@ -50,6 +57,9 @@ var replies = []struct {
 	{"RECORD", store.ErrRefused, "that is no record of replicas: remove the member, then set the number with firn store replicas N"},
 	{"DENIED", store.ErrRefused, "it runs in protected mode: it needs a password, or to be reached over loopback"},
 }
+
+// inScript is what Redis before 7.0 writes before an error that a command gave to a script.
+var inScript = regexp.MustCompile(`^ERR Error running script .*@user_script: ?\d+: -?`)
 
 // classify says what kind an error is, and a way out of it if one is known.
 // What is not known to be refused is unavailable: the third outcome of a write.
@@ -68,7 +78,7 @@ func classify(err error) (hint string, kind error) {
 	case strings.Contains(err.Error(), "redis: all sentinels specified in configuration are unreachable"):
 		return "no Sentinel answers, or none knows ?master=NAME", store.ErrUnavailable
 	case errors.As(err, &reply):
-		text := strings.TrimPrefix(reply.Error(), "ERR Error running script")
+		text := inScript.ReplaceAllString(reply.Error(), "")
 		for _, r := range replies {
 			if strings.HasPrefix(text, r.begins) {
 				return r.hint, r.kind
