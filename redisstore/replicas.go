@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,16 +63,34 @@ func parseInfo(text string) map[string]string {
 
 // replicasIn counts those in INFO. Online are those that have acknowledged something since
 // they were attached. Others only load, and may for long, or are programs that read the
-// stream and never acknowledge (redis-cli --replica). The scripts count likewise.
+// stream and never acknowledge (redis-cli --replica).
+//
+// A replica whose host died is there twice once it is back, until the server notices that the
+// earlier connection is dead, for a minute. Counting it twice would have writes wait for one
+// replica too many from then on. So of connections from one address, those that have been
+// silent for three seconds are the same replica: living ones acknowledge each second, also where
+// an address translation gives several the same. The scripts count likewise.
 func replicasIn(info map[string]string) (attached, online int) {
+	answering := map[string]int{}
 	for name, value := range info {
 		if !strings.HasPrefix(name, "slave") || !strings.Contains(value, "state=") {
 			continue
 		}
 		attached++
-		if strings.Contains(value, "state=online") && !strings.Contains(value, "offset=0,") {
-			online++
+		if !strings.Contains(value, "state=online") || strings.Contains(value, "offset=0,") {
+			continue
 		}
+		address, rest, _ := strings.Cut(value, ",state=")
+		_, lag, _ := strings.Cut(rest, ",lag=")
+		lag, _, _ = strings.Cut(lag, ",")
+		answers := 0
+		if seconds, err := strconv.Atoi(lag); err != nil || seconds < 3 {
+			answers = 1
+		}
+		answering[address] += answers
+	}
+	for _, n := range answering {
+		online += max(n, 1)
 	}
 	return attached, online
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -147,6 +148,36 @@ func TestAReaderOfTheStreamIsNoReplica(t *testing.T) {
 	confirmed(t, open(t, "redis://"+p.Addr()), "beside it")
 	if got := recorded(t, p.Addr()); len(got) != 0 {
 		t.Errorf("recorded are %q", got)
+	}
+}
+
+// Its host died, or a firewall forgot the connection: the primary hears nothing of that.
+func TestAReplicaThatIsBackWhileItsDeadConnectionIsThereCountsOnce(t *testing.T) {
+	t.Parallel()
+	p := primary(t)
+	end := make(chan struct{})
+	proxy := servers.NewProxy(t, p.Addr(), func(server io.Writer, client io.Reader) {
+		_, _ = io.Copy(server, client)
+		<-end // the primary's side stays open
+	})
+	t.Cleanup(func() { close(end) })
+	replica := servers.Replica(t, proxy.Addr())
+	online(t, p.Addr(), 1)
+	s := open(t, "redis://"+p.Addr())
+	confirmed(t, s, "before")
+	replica.Kill()
+	operator := raw(t, p.Addr())
+	silent := regexp.MustCompile(`lag=([3-9]|\d\d)`)
+	await(t, "its connection to be silent", func() bool { return silent.MatchString(replicaLines(operator)) })
+	replica.Restart()
+	await(t, "it to be there twice", func() bool {
+		lines := replicaLines(operator)
+		return strings.Count(lines, "state=online") == 2 && !contains(lines, "offset=0,")
+	})
+	confirmed(t, s, "while it is there twice")
+	confirmed(t, open(t, "redis://"+p.Addr()), "of a new handle")
+	if there, err := s.Replicas(context.Background()); err != nil || there.Recorded != 1 || there.Online != 1 || there.Attached != 2 {
+		t.Errorf("%+v, %v", there, err)
 	}
 }
 
