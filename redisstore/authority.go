@@ -6,33 +6,38 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/firn-id/firn/store"
 )
 
-// authority returns the run id of the server that has the set. Where Sentinels or a
-// cluster decide which is the primary, they must agree that it is this one; else the error
-// is [store.ErrRefused].
-func (s *Store) authority(ctx context.Context) (string, error) {
+// authority returns the run id of the server that has the set, and its time when it was
+// asked. Where Sentinels or a cluster decide which is the primary, they must agree that it is
+// this one, and know n replicas at most that they could make the next; else the error is
+// [store.ErrRefused].
+func (s *Store) authority(ctx context.Context, n int) (run string, asked time.Time, err error) {
 	if s.cluster != nil {
 		if err := s.follow(ctx, 0); err != nil {
-			return "", err
+			return "", asked, err
 		}
 	}
 	node, err := s.node(ctx)
 	if err != nil {
-		return "", err
+		return "", asked, err
 	}
-	run, err := runID(ctx, node)
+	if asked, err = node.Time(ctx).Result(); err != nil {
+		return "", asked, err
+	}
+	run, err = runID(ctx, node)
 	switch {
 	case err != nil:
-		return "", err
+		return "", asked, err
 	case s.cluster != nil:
-		return run, s.askCluster(ctx, s.cluster, node)
+		return run, asked, s.askCluster(ctx, s.cluster, node, n)
 	default:
-		return run, s.sentinels.agree(ctx, run)
+		return run, asked, s.sentinels.agree(ctx, run, n)
 	}
 }
 
@@ -47,9 +52,9 @@ type sentinels struct {
 }
 
 // agree is nil if each Sentinel that answers names the server with a run id as the
-// primary, and one of them could have it replaced: one that is cut off from the others
-// may not know of the new primary.
-func (q sentinels) agree(ctx context.Context, run string) error {
+// primary, and knows n replicas at most; and one of them could have it replaced: one that is cut
+// off from the others may not know of the new primary.
+func (q sentinels) agree(ctx context.Context, run string, n int) error {
 	if q.options == nil || q.options.MasterName == "" {
 		return nil
 	}
@@ -73,6 +78,9 @@ func (q sentinels) agree(ctx context.Context, run string) error {
 			return fmt.Errorf("%w: Sentinel %s names %s as the primary, which does not answer: %w", store.ErrRefused, addr, primary, err)
 		case there != run:
 			return fmt.Errorf("%w: Sentinel %s names another primary, %s", store.ErrRefused, addr, primary)
+		case answers[i].replicas > n:
+			return fmt.Errorf("%w: Sentinel %s knows %d replicas, and may promote one that no write waited for: once those that left are gone for good, send each Sentinel SENTINEL RESET %s",
+				store.ErrRefused, addr, answers[i].replicas, q.options.MasterName)
 		case quorum != nil:
 			why = fmt.Errorf("%w: Sentinel %s: %w", store.ErrRefused, addr, quorum)
 		default:
@@ -85,9 +93,11 @@ func (q sentinels) agree(ctx context.Context, run string) error {
 	return nil
 }
 
-// An opinion is the primary that a Sentinel names, and whether it reaches enough others.
+// An opinion is the primary that a Sentinel names, how many replicas it knows, gone ones too,
+// and whether it reaches enough others.
 type opinion struct {
 	primary     string
+	replicas    int
 	quorum, err error
 }
 
@@ -104,7 +114,11 @@ func (q sentinels) ask(ctx context.Context, addr string) opinion {
 	case len(parts) != 2:
 		return opinion{err: fmt.Errorf("it answers %q", parts)}
 	}
-	return opinion{primary: net.JoinHostPort(parts[0], parts[1]), quorum: c.CkQuorum(ctx, q.options.MasterName).Err()}
+	known, err := c.Replicas(ctx, q.options.MasterName).Result()
+	return opinion{
+		primary: net.JoinHostPort(parts[0], parts[1]), replicas: len(known),
+		quorum: c.CkQuorum(ctx, q.options.MasterName).Err(), err: err,
+	}
 }
 
 func (q sentinels) runID(ctx context.Context, addr string) (string, error) {
@@ -116,8 +130,8 @@ func (q sentinels) runID(ctx context.Context, addr string) (string, error) {
 }
 
 // askCluster is nil if every server of a cluster that answers says that node owns the
-// slot of the set.
-func (s *Store) askCluster(ctx context.Context, c *redis.ClusterClient, node *redis.Client) error {
+// slot of the set, and node knows n replicas of its own at most.
+func (s *Store) askCluster(ctx context.Context, c *redis.ClusterClient, node *redis.Client, n int) error {
 	id, err := node.Do(ctx, "cluster", "myid").Text()
 	if err != nil {
 		return err
@@ -126,7 +140,7 @@ func (s *Store) askCluster(ctx context.Context, c *redis.ClusterClient, node *re
 	if err != nil {
 		return err
 	}
-	return c.ForEachShard(ctx, func(ctx context.Context, member *redis.Client) error {
+	err = c.ForEachShard(ctx, func(ctx context.Context, member *redis.Client) error {
 		slots, err := member.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS needs Redis 7.0
 		if err != nil {
 			return nil //nolint:nilerr // the members that answer decide
@@ -137,4 +151,16 @@ func (s *Store) askCluster(ctx context.Context, c *redis.ClusterClient, node *re
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	known, err := node.Do(ctx, "cluster", "replicas", id).StringSlice()
+	switch {
+	case err != nil:
+		return err
+	case len(known) > n:
+		return fmt.Errorf("%w: the cluster knows %d replicas of it, and may promote one that no write waited for: once those that left are gone for good, send each server CLUSTER FORGET",
+			store.ErrRefused, len(known))
+	}
+	return nil
 }

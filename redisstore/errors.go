@@ -54,6 +54,7 @@ var replies = []struct {
 	{"MOVED", store.ErrRefused, "it belongs to a cluster: add ?cluster=true"},
 	{"CONFLICT", store.ErrConflict, ""},
 	{"OTHER", store.ErrRefused, "look which server is the primary, and try again"},
+	{"LATE", store.ErrRefused, "look which server is the primary, and try again"},
 	{"RECORD", store.ErrRefused, "that is no record of replicas: remove the member, then set the number with firn store replicas N"},
 	{"DENIED", store.ErrRefused, "it runs in protected mode: it needs a password, or to be reached over loopback"},
 }

@@ -128,6 +128,11 @@ func (s *Store) count(ctx context.Context) (info map[string]string, there Replic
 	return info, there, err
 }
 
+// answerHolds is for how long, by the server's clock, a number is set on the word of those who
+// decide which server is the primary. A server that is stopped with the request on its way, and is replaced
+// meanwhile, must not carry it out when it goes on.
+const answerHolds = 3 * time.Second
+
 // MaxReplicas bounds how many replicas can be waited for.
 const MaxReplicas = 100
 
@@ -135,20 +140,21 @@ const MaxReplicas = 100
 // meant for lowering the number after replicas were taken away; it rises by itself.
 //
 // A lower number begins a new life of the store, so that newcomers wait for holders.
-// Lowering is safe only where no other primary has this data: the server must be
-// a primary, and the one that the Sentinels of the URL or the cluster name; else, and where
-// more replicas are online than n, the error is [store.ErrRefused]. If nobody watches
-// over the server, you answer for it yourself.
+// Lowering is safe only where no other server has this data and is a primary, or may become one
+// with what it has now. So the server must be a primary, and the one that the Sentinels of the
+// URL or the cluster name; else, where they know more replicas than n, gone ones too, and where
+// more are online, the error is [store.ErrRefused]. If nobody watches over the server, you
+// answer for it yourself.
 func (s *Store) SetReplicas(ctx context.Context, n int) error {
 	if n < 0 || n > MaxReplicas {
 		return fmt.Errorf("redisstore: %w: %d replicas: 0 to %d are allowed", store.ErrRefused, n, MaxReplicas)
 	}
 	_, err := backend.Do(ctx, s.calls, "set the replicas of", s.cfg.Key, func(ctx context.Context) (life string, err error) {
-		run, err := s.authority(ctx)
+		run, asked, err := s.authority(ctx, n)
 		if err != nil {
 			return "", err
 		}
-		life, err = s.write(ctx, setReplicas, n, time.Now().UnixMicro(), run)
+		life, err = s.write(ctx, setReplicas, n, asked.Add(answerHolds).UnixMicro(), run)
 		if redis.HasErrorPrefix(err, "ONLINE ") {
 			online := strings.TrimPrefix(err.Error(), "ONLINE ")
 			err = fmt.Errorf("%w: %d replicas: %s are online; stop those that are to go first", store.ErrRefused, n, online)

@@ -352,6 +352,57 @@ func TestANumberIsLoweredForRunningHandlesAndNewOnes(t *testing.T) {
 	unconfirmed(t, running, "before they come", "2 of 3")
 }
 
+// The server is stopped with the request on its way, another is promoted, and it goes on.
+func TestANumberIsNotLoweredByARequestThatComesLate(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, replicas := withReplicas(t, 1)
+	s := open(t, "redis://"+p.Addr())
+	confirmed(t, s, "together")
+	if err := s.SetReplicas(ctx, 1); err != nil { // its script is known from then on
+		t.Fatal(err)
+	}
+	replicas[0].Kill()
+	operator := raw(t, p.Addr())
+	await(t, "it to be gone", func() bool { return replicaLines(operator) == "" })
+	held, release, arrived := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	proxy := servers.NewProxy(t, p.Addr(), func(server io.Writer, client io.Reader) {
+		request := make([]byte, 1<<16)
+		for {
+			n, err := client.Read(request)
+			late := contains(string(request[:n]), "evalsha")
+			if late {
+				close(held)
+				<-release
+			}
+			if _, err := server.Write(request[:n]); err != nil {
+				t.Error(err)
+			}
+			if late {
+				close(arrived)
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+	answer := make(chan error, 1)
+	through := open(t, "redis://"+proxy.Addr())
+	go func() { answer <- through.SetReplicas(ctx, 0) }()
+	<-held
+	if err := <-answer; !errors.Is(err, store.ErrUnavailable) {
+		t.Error(err)
+	}
+	late := operator.Time(ctx).Val().Add(4 * time.Second)
+	await(t, "it to be late", func() bool { return operator.Time(ctx).Val().After(late) })
+	close(release)
+	<-arrived
+	unconfirmed(t, s, "after it", "0 of 1")
+	if got := recorded(t, p.Addr()); len(got) != 1 || got[0] != "\treplicas 1 0" {
+		t.Errorf("recorded are %q", got)
+	}
+}
+
 func TestWhatAHandleKnowsFromTheOtherSideOfASplitLowersNothing(t *testing.T) {
 	t.Parallel()
 	p, replicas := withReplicas(t, 1)

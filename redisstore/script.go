@@ -92,13 +92,18 @@ end
 return done()
 `)
 
-// setReplicas sets N. ARGV: N, the time in microseconds, the run id of the server
-// that was checked.
+// setReplicas sets N. ARGV: N, until when in microseconds, the run id of the server that was
+// checked.
 var setReplicas = redis.NewScript(replicas + `
 if run ~= ARGV[5] then return redis.error_reply('OTHER another server is the primary now') end
 local to = tonumber(ARGV[3])
 if to < online then return redis.error_reply('ONLINE ' .. online) end
-if to < n then since = math.max(since + 1, tonumber(ARGV[4])) end
+if to < n then
+  local time = redis.call('TIME')
+  local now = time[1] * 1000000 + time[2]
+  if now > tonumber(ARGV[4]) then return redis.error_reply('LATE another server may be the primary now') end
+  since = math.max(since + 1, now)
+end
 n = to
 return done()
 `)
