@@ -199,6 +199,7 @@ func TestExamine(t *testing.T) {
 	}{
 		{"a durable server", nil, map[string]store.Verdict{"persistence": store.Good, "eviction": store.Good, "replicas": store.Good}, "nothing acknowledged is lost"},
 		{"one that syncs each second", []string{"--appendfsync", "everysec"}, map[string]store.Verdict{"persistence": store.Doubtful}, "everysec"},
+		{"one that does not sync beside a rewrite", []string{"--no-appendfsync-on-rewrite", "yes"}, map[string]store.Verdict{"persistence": store.Doubtful}, "set no-appendfsync-on-rewrite no"},
 		{"one that keeps nothing", []string{"--appendonly", "no"}, map[string]store.Verdict{"persistence": store.Bad}, "a restart forgets"},
 		{"one with snapshots", []string{"--appendonly", "no", "--save", "60 1000"}, map[string]store.Verdict{"persistence": store.Bad}, "60 1000"},
 		{"one that evicts what expires", []string{"--maxmemory-policy", "volatile-lru"}, map[string]store.Verdict{"eviction": store.Good}, "never evicted"},
@@ -222,6 +223,33 @@ func TestExamine(t *testing.T) {
 		if len(findings) != 3 || !contains(all, test.says) {
 			t.Errorf("%s: %s", test.what, all)
 		}
+	}
+}
+
+func TestExamineFindsWhatAnOperatorDidToARunningServer(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := servers.Redis(t, "--appendonly", "no")
+	s, operator := open(t, "redis://"+server.Addr()), raw(t, server.Addr())
+	confirmed(t, s, "k")
+	for _, command := range [][]any{
+		{"config", "set", "rdb-key-save-delay", 10_000_000}, // a rewrite takes ten seconds for each key
+		{"config", "set", "appendonly", "yes"},
+		{"expire", "firn", 3600},
+	} {
+		if err := operator.Do(ctx, command...).Err(); err != nil {
+			t.Fatalf("%v: %v", command, err)
+		}
+	}
+	findings, err := s.Examine(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := findings[0]; f.Verdict != store.Doubtful || !contains(f.Says, "first file is not written yet") {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+	if f := findings[1]; f.Verdict != store.Bad || !contains(f.String(), "expires in 1h") || !contains(f.Advice, "PERSIST firn") {
+		t.Errorf("%v: %v", f.Verdict, f)
 	}
 }
 
