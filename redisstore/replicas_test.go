@@ -352,6 +352,48 @@ func TestANumberIsLoweredForRunningHandlesAndNewOnes(t *testing.T) {
 	unconfirmed(t, running, "before they come", "2 of 3")
 }
 
+// A server that was promoted or restarted does not know the script. To find that out must not
+// take the time that the replicas have.
+func TestANumberIsLoweredOnAServerThatDoesNotKnowTheScript(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := primary(t)
+	gate := make(chan struct{}, 1)
+	gate <- struct{}{}
+	link := servers.NewProxy(t, p.Addr(), func(server io.Writer, client io.Reader) {
+		acknowledgement := make([]byte, 1<<12)
+		for {
+			n, err := client.Read(acknowledgement)
+			<-gate
+			_, lost := server.Write(acknowledgement[:n])
+			gate <- struct{}{}
+			if err != nil || lost != nil {
+				return
+			}
+		}
+	})
+	servers.Replica(t, link.Addr())
+	gone := servers.Replica(t, p.Addr())
+	online(t, p.Addr(), 2)
+	s := open(t, "redis://"+p.Addr())
+	confirmed(t, s, "with both")
+	gone.Kill()
+	operator := raw(t, p.Addr())
+	await(t, "it to be gone", func() bool { return strings.Count(replicaLines(operator), "state=") == 1 })
+	evals := func() int { return strings.Count(operator.Info(ctx, "commandstats").Val(), "cmdstat_eval:") }
+	if err := errors.Join(operator.ScriptFlush(ctx).Err(), operator.ConfigResetStat(ctx).Err()); err != nil {
+		t.Fatal(err)
+	}
+	<-gate // nothing is acknowledged until the script runs
+	answer := make(chan error, 1)
+	go func() { answer <- s.SetReplicas(ctx, 1) }()
+	await(t, "the script to run", func() bool { return evals() == 1 })
+	gate <- struct{}{}
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+}
+
 // The server is stopped with the request on its way, another is promoted, and it goes on.
 func TestANumberIsNotLoweredByARequestThatComesLate(t *testing.T) {
 	t.Parallel()
