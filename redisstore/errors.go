@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-const permissions = "the user needs: +zrangebylex +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key"
+const permissions = "the user needs: +zrangebylex +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key; +select for a database other than 0, +cluster in a cluster"
 
 const unknown = "it does not know a command that Firn needs, or it was renamed"
 

@@ -16,7 +16,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []store.Finding{s.persists(ctx, info), s.expires(ctx, s.evicts(info)), s.replicates(info, there)}, nil
+		return []store.Finding{s.persists(ctx, info), s.expires(ctx, s.evicts(info)), s.migrates(ctx, s.replicates(info, there), there)}, nil
 	})
 }
 
@@ -83,6 +83,17 @@ func (s *Store) expires(ctx context.Context, f store.Finding) store.Finding {
 	if left, err := node.TTL(ctx, s.cfg.Key).Result(); err == nil && left > 0 {
 		f.Verdict, f.Says = store.Bad, fmt.Sprintf("%s expires in %v, and with it who holds which worker", s.cfg.Key, left)
 		f.Advice = "PERSIST " + s.cfg.Key + ", and find out who set the expiry"
+	}
+	return f
+}
+
+// migrates makes a finding of replicates worse if a cluster may give a replica to another
+// primary by itself.
+func (s *Store) migrates(ctx context.Context, f store.Finding, r Replicas) store.Finding {
+	if s.cluster != nil && f.Verdict == store.Good && r.Online > 1 && s.setting(ctx, "cluster-allow-replica-migration") == "yes" {
+		f.Verdict = store.Doubtful
+		f.Says += "; the cluster may move one to a primary that has none, and no write is confirmed then"
+		f.Advice = "set cluster-allow-replica-migration no on all its nodes"
 	}
 	return f
 }

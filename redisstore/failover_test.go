@@ -175,7 +175,7 @@ func TestAClusterFailsOverAndMovesTheSet(t *testing.T) {
 	id := func(c *redis.Client) string { return c.Do(ctx, "cluster", "myid").Val().(string) }
 
 	// A replica, which then takes over.
-	replica := joined(t, owner, other)
+	replica := joined(t, owner, other, 1)
 	follower := raw(t, replica.Addr())
 	first := confirmed(t, s, "with a replica")
 	if there, err := s.Replicas(ctx); err != nil || there.Recorded != 1 {
@@ -209,31 +209,39 @@ func TestAClusterFailsOverAndMovesTheSet(t *testing.T) {
 	confirmed(t, s, "lowered")
 }
 
-func TestANumberIsNotLoweredWhileTheClusterKnowsTheReplicaThatIsGone(t *testing.T) {
+func TestAReplicaThatLeavesAClusterIsCountedUntilTheClusterForgetsIt(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	addrs, _ := cluster(t)
 	s := open(t, "redis://"+addrs[0]+"?cluster=true")
 	owner, other := raw(t, addrs[0]), raw(t, addrs[1])
-	replica := joined(t, owner, other)
-	confirmed(t, s, "with a replica")
-	gone := raw(t, replica.Addr()).Do(ctx, "cluster", "myid").Val()
-	replica.Kill()
-	await(t, "it to be gone", func() bool { return replicaLines(owner) == "" })
-	expect(t, "it may be promoted", s.SetReplicas(ctx, 0), store.ErrRefused, "knows 1 replicas", "CLUSTER FORGET")
-	for _, c := range []*redis.Client{owner, other} {
-		if err := c.Do(ctx, "cluster", "forget", gone).Err(); err != nil {
-			t.Fatal(err)
-		}
+	joined(t, owner, other, 1)
+	leaves := joined(t, owner, other, 2)
+	confirmed(t, s, "with both")
+	if f := verdict(t, s); f.Verdict != store.Doubtful || !contains(f.Advice, "cluster-allow-replica-migration no") {
+		t.Errorf("%v: %v", f.Verdict, f)
 	}
-	if err := s.SetReplicas(ctx, 0); err != nil {
+	if err := owner.ConfigSet(ctx, "cluster-allow-replica-migration", "no").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if f := verdict(t, s); f.Verdict != store.Good {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+	id := raw(t, leaves.Addr()).Do(ctx, "cluster", "myid").Val()
+	leaves.Kill()
+	await(t, "it to be gone", func() bool { return strings.Count(replicaLines(owner), "state=") == 1 })
+	expect(t, "it may be promoted", s.SetReplicas(ctx, 1), store.ErrRefused, "knows 2 replicas", "CLUSTER FORGET")
+	if err := owner.Do(ctx, "cluster", "forget", id).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetReplicas(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
 	confirmed(t, s, "lowered")
 }
 
-// joined starts a replica of owner in a cluster, and waits until it is online.
-func joined(t *testing.T, owner, other *redis.Client) *servers.Server {
+// joined starts the nth replica of owner in a cluster of two primaries, and waits until it is online.
+func joined(t *testing.T, owner, other *redis.Client, n int) *servers.Server {
 	t.Helper()
 	ctx := context.Background()
 	replica := servers.Redis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0")
@@ -246,11 +254,9 @@ func joined(t *testing.T, owner, other *redis.Client) *servers.Server {
 	await(t, "it to know its primary", func() bool { return follower.ClusterReplicate(ctx, id).Err() == nil })
 	await(t, "it to be known", func() bool {
 		nodes, err := other.ClusterNodes(ctx).Result()
-		return err == nil && strings.Count(nodes, "\n") == 3 && contains(nodes, " slave ")
+		return err == nil && strings.Count(nodes, "\n") == 2+n && strings.Count(nodes, " slave ") == n
 	})
-	await(t, "it to be online", func() bool {
-		return contains(replicaLines(owner), "state=online") && !contains(replicaLines(owner), "offset=0,")
-	})
+	online(t, owner.Options().Addr, n)
 	return replica
 }
 

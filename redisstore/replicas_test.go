@@ -511,6 +511,9 @@ func TestAUserWithThePrivilegesThatAreListedIsEnough(t *testing.T) {
 	if f := verdict(t, s); f.Verdict != store.Good {
 		t.Error(f)
 	}
+	elsewhere := user("elsewhere", "+zrangebylex", "+zadd", "+zrem", "+eval", "+evalsha", "+info", "+wait") + "/1"
+	expect(t, "another database", try(elsewhere), store.ErrRefused, "+select")
+	confirmed(t, open(t, user("elsewhere", "+select")+"/1"), "in another database")
 	// What was applied stays so, whoever may not wait for it.
 	waiting := open(t, user("hasty", "+zrangebylex", "+zadd", "+zrem", "+eval", "+evalsha", "+info"))
 	unconfirmed(t, waiting, "without WAIT", "NOPERM")
