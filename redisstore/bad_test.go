@@ -255,6 +255,36 @@ func TestExamineFindsWhatAnOperatorDidToARunningServer(t *testing.T) {
 
 func member(text string) redis.Z { return redis.Z{Member: text} }
 
+// As a tool leaves it that copies members while they change, or ZUNIONSTORE with a backup.
+func TestAKeyWithTwoMembersIsRefused(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := servers.Redis(t)
+	s, operator := open(t, "redis://"+server.Addr()), raw(t, server.Addr())
+	confirmed(t, s, "k")
+	confirmed(t, s, "other")
+	older := operator.ZRange(ctx, "firn", 0, 0).Val()[0]
+	confirmed(t, s, "k")
+	e, err := s.Get(ctx, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := operator.ZAdd(ctx, "firn", member(older)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, got := s.Get(ctx, "k")
+	_, listed := s.List(ctx, "")
+	_, written := s.CompareAndSwap(ctx, "k", e.Revision, nil)
+	for what, err := range map[string]error{"get": got, "list": listed, "compare-and-swap": written} {
+		expect(t, what, err, store.ErrRefused, "two members", "remove the older")
+	}
+	confirmed(t, s, "other")
+	if err := operator.ZRem(ctx, "firn", older).Err(); err != nil {
+		t.Fatal(err)
+	}
+	confirmed(t, s, "k")
+}
+
 // A script is not taken back. So what a server would refuse of it must be found before
 // anything is written.
 func TestWhatIsRefusedWasNotWritten(t *testing.T) {

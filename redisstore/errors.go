@@ -16,6 +16,10 @@ const permissions = "the user needs: +zrangebylex +zadd +zrem +eval +evalsha +ti
 
 const unknown = "it does not know a command that Firn needs, or it was renamed"
 
+// merged is how a key comes to have two members, of which nothing says which is the later. To
+// take either would go back to what was given up.
+const merged = "the key has two members, as when a copy was merged into the set: remove the older one"
+
 // replies are the errors that a server answers, by how they begin, with a kind
 // and a way out. All but the first group say that the command was not run: a
 // script's first write is where they are found, or before it.
@@ -56,6 +60,7 @@ var replies = []struct {
 	{"OTHER", store.ErrRefused, "look which server is the primary, and try again"},
 	{"LATE", store.ErrRefused, "look which server is the primary, and try again"},
 	{"RECORD", store.ErrRefused, "that is no record of replicas: remove the member, then set the number with firn store replicas N"},
+	{"TWICE", store.ErrRefused, merged},
 	{"DENIED", store.ErrRefused, "it runs in protected mode: it needs a password, or to be reached over loopback"},
 }
 

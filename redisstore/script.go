@@ -81,7 +81,8 @@ end
 // revision, value. A second run has the same new revision, which is drawn at random.
 var compareAndSwap = redis.NewScript(replicas + `
 local head = ARGV[3] .. '\0'
-local found = redis.call('ZRANGEBYLEX', KEYS[1], '[' .. head, '(' .. ARGV[3] .. '\1', 'LIMIT', 0, 1)[1]
+local found, second = unpack(redis.call('ZRANGEBYLEX', KEYS[1], '[' .. head, '(' .. ARGV[3] .. '\1', 'LIMIT', 0, 2))
+if second then return redis.error_reply('TWICE it has two members') end
 local revision = ''
 if found then revision = string.sub(found, #head + 1, #head + 16) end
 if revision ~= ARGV[5] then

@@ -130,7 +130,7 @@ func (s *Store) info(ctx context.Context) (map[string]string, error) {
 // A register is a member of the set: its key, a zero byte, and what [backend.Encode] makes.
 // All have the score 0, so the set is in the order of their bytes. Keys have no zero byte,
 // so the members of one key are those between key+"\x00" and key+"\x01", and there is one
-// at most.
+// at most: two are refused.
 const (
 	endOfKey      = "\x00"
 	afterEndOfKey = "\x01"
@@ -182,6 +182,9 @@ func (s *Store) entries(ctx context.Context, from, to string) ([]store.Entry, er
 	for i, member := range members {
 		if list[i], err = parse(member); err != nil {
 			return nil, err
+		}
+		if i > 0 && list[i].Key == list[i-1].Key {
+			return nil, fmt.Errorf("%w: %q: %s", store.ErrRefused, list[i].Key, merged)
 		}
 	}
 	return list, nil
