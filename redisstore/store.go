@@ -47,9 +47,10 @@ type Config struct {
 // Store is a [store.Store] in a Redis. Make one with [Open] or [New]. It is a
 // [store.Clock] and [store.Examined] too.
 type Store struct {
-	client    redis.UniversalClient // a *redis.Client, or
-	cluster   *redis.ClusterClient  // this, if it is not nil
-	sentinels sentinels             // from the URL
+	client    redis.UniversalClient // one of the next two
+	single    *redis.Client
+	cluster   *redis.ClusterClient
+	sentinels sentinels // from the URL
 	cfg       Config
 	calls     *backend.Calls
 
@@ -89,7 +90,7 @@ func (s *Store) check() error {
 	var read time.Duration
 	switch c := s.client.(type) {
 	case *redis.Client:
-		retries, read = c.Options().MaxRetries, c.Options().ReadTimeout
+		s.single, retries, read = c, c.Options().MaxRetries, c.Options().ReadTimeout
 	case *redis.ClusterClient:
 		s.cluster, retries, read = c, c.Options().MaxRetries, c.Options().ReadTimeout
 	default:
@@ -113,7 +114,7 @@ func (s *Store) node(ctx context.Context) (*redis.Client, error) {
 	if s.cluster != nil {
 		return s.cluster.MasterForKey(ctx, s.cfg.Key)
 	}
-	return s.client.(*redis.Client), nil
+	return s.single, nil
 }
 
 // info asks the server of the set for INFO.

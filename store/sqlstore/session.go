@@ -165,7 +165,7 @@ func (s *Store) wrap(ctx context.Context, op, key string, err error) error {
 	default:
 		err = fmt.Errorf("%w: %w", ended, err)
 	}
-	if kind == store.ErrConflict && op != "compare-and-swap" {
+	if errors.Is(kind, store.ErrConflict) && op != "compare-and-swap" {
 		kind = store.ErrUnavailable
 	}
 	return backend.Wrap("sqlstore", op, key, err, hint, kind)
