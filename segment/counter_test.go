@@ -105,10 +105,11 @@ func TestNobodyGivesARangeBackToBelowWhatACounterWasRaisedTo(t *testing.T) {
 			early := w.open(steps(100, 100), func(c *segment.Config) { c.Ahead = 1 })
 			n := w.name(early, "orders")
 			w.mustTake(n, 100)
+			w.mustTake(n, 100)
 			w.mustTake(n, 90) // waits, so that more is fetched ahead
 			w.stage.settle()
-			raised, err := segment.RaiseCounter(t.Context(), w.mem, "orders", 250, whole)
-			if held := n.State(); err != nil || held.Left < 200 || raised.Next != 191+uint64(held.Left) {
+			raised, err := segment.RaiseCounter(t.Context(), w.mem, "orders", 350, whole)
+			if held := n.State(); err != nil || held.Left < 200 || raised.Next != 291+uint64(held.Left) {
 				t.Fatalf("%+v is held when the counter is raised: %+v, %v", held, raised, err)
 			}
 			last := take(w, n)

@@ -2,41 +2,94 @@ package segment
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/store/memstore"
 )
 
-// TestARowThatIsTakenIsNotServedAgain: a range comes after a caller has taken its row, and
-// before it has gone.
-func TestARowThatIsTakenIsNotServedAgain(t *testing.T) {
-	s, err := Open(Config{Store: memstore.New(nil)})
-	if err != nil {
-		t.Fatal(err)
+// released is a source whose next range comes when a test says so.
+type released struct {
+	next firn.ID
+	size chan int64
+}
+
+func (r *released) Fetch(ctx context.Context, _ string, _ Ask) (Range, error) {
+	select {
+	case count := <-r.size:
+		grant := Range{First: r.next, Count: count, Stride: 1}
+		r.next = grant.Last() + 1
+		return grant, nil
+	case <-ctx.Done():
+		return Range{}, context.Cause(ctx)
 	}
-	n, err := s.Name("orders")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	long, short := &row{count: 1000}, &row{count: 7}
-	if n.rowEnds(short) || n.rowEnds(long) || n.longest() != 1000 {
-		t.Fatalf("nothing is there: %+v, %+v", long, short)
-	}
-	n.chain = append(n.chain, Range{First: 1, Count: 100, Stride: 1})
-	if !n.rowEnds(short) || short.got.Count != 7 {
-		t.Fatalf("%+v", short)
-	}
-	n.chain = append(n.chain, Range{First: 101, Count: 1000, Stride: 1})
-	n.serveRows()
-	if short.got.First != 1 || short.got.Count != 7 || long.got.Count != 1000 || len(n.rows) != 0 || n.longest() != 0 {
-		t.Errorf("%+v and %+v, %d wait", short, long, len(n.rows))
-	}
+}
+
+func TestWhoWaitsLongestIsServedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &released{next: 1, size: make(chan int64)}
+		s, err := Open(Config{Source: source, Ahead: 0.1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := s.Name("orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		var mu sync.Mutex
+		begin := func(who string, take func() (Range, error)) {
+			go func() {
+				r, err := take()
+				mu.Lock()
+				defer mu.Unlock()
+				if got[who] = r.String(); err != nil {
+					got[who] = err.Error()
+				}
+			}()
+			synctest.Wait()
+		}
+		row := func(count int) func() (Range, error) {
+			return func() (Range, error) { return n.Consecutive(t.Context(), count) }
+		}
+		some := func(ctx context.Context, count int) func() (Range, error) {
+			return func() (Range, error) { return n.Take(ctx, count) }
+		}
+		ctx, leave := context.WithCancelCause(t.Context())
+		begin("one", some(t.Context(), 1))
+		begin("long", row(20))
+		begin("who leaves", some(ctx, 5))
+		begin("short", row(3))
+		begin("two", some(t.Context(), 2))
+		begin("last", some(t.Context(), 9))
+		leave(errors.New("gone"))
+		expect := func(release int64, want map[string]string) {
+			t.Helper()
+			if release > 0 {
+				source.size <- release
+			}
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if !maps.Equal(got, want) {
+				t.Errorf("%v, want %v", got, want)
+			}
+			clear(got)
+		}
+		expect(0, map[string]string{"who leaves": "gone"})
+		expect(6, map[string]string{"one": "1 to 1", "short": "2 to 4", "two": "5 to 6"})
+		begin("new", some(t.Context(), 1))
+		expect(20, map[string]string{"long": "7 to 26"})
+		expect(4, map[string]string{"last": "27 to 30"})
+		expect(4, map[string]string{"new": "31 to 31"})
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // distant is a source that takes a millisecond.

@@ -256,10 +256,11 @@ func TestOnlyTheNewestRangesAreGivenBack(t *testing.T) {
 	}
 	w.close(b)
 	// The counter stands at 301. Of ranges that are not in a row the last goes back.
-	c := w.open(steps(100, 100), func(c *segment.Config) { c.Ahead = 1 })
+	c := w.open(steps(100, 100))
 	n := w.name(c, "orders")
 	w.stage.settle()
 	w.mustTake(n, 1) // 301 to 400
+	w.mustTake(n, 30)
 	ahead := w.stage.tasks
 	w.stage.tasks = nil
 	d := w.orders(steps(100, 100))
@@ -495,8 +496,9 @@ func TestAStoreThatWasSetBackDoesNotSetThisProcessBack(t *testing.T) {
 			w.mem.Restore(nil)
 		}
 		w.mustTake(n, 430) // checks that none is issued twice, nor out of order
+		w.stage.settle()
 	}
-	for _, words := range []string{"stands below", "next=301 ", "next=0 "} {
+	for _, words := range []string{"stands below", "next=201 ", "next=0 "} {
 		if !strings.Contains(log.String(), words) {
 			t.Errorf("%q was not logged:\n%s", words, &log)
 		}
