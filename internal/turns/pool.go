@@ -3,6 +3,7 @@ package turns
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // A Pool runs jobs in the background and can be waited for. Set the exported fields.
@@ -10,10 +11,11 @@ type Pool struct {
 	Time any // of the caller, as for [Go]
 	Most int // how many jobs may run at once; 0: all
 
+	closed atomic.Bool // set with mu held
+
 	mu      sync.Mutex // guards all below; never held while waiting
 	queue   []func()
 	running int
-	closed  bool
 	idle    chan struct{} // closed when nothing runs any more; nil unless somebody waits
 }
 
@@ -21,14 +23,15 @@ type Pool struct {
 func (p *Pool) Go(job func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	if p.closed.Load() {
 		return false
 	}
-	p.queue = append(p.queue, job)
-	if p.Most == 0 || p.running < p.Most {
-		p.running++
-		Go(p.Time, p.work)
+	if p.Most > 0 && p.running == p.Most {
+		p.queue = append(p.queue, job)
+		return true
 	}
+	p.running++
+	Go(p.Time, func() { p.work(job) })
 	return true
 }
 
@@ -37,17 +40,12 @@ func (p *Pool) Go(job func()) bool {
 func (p *Pool) Close() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	first := !p.closed
-	p.closed, p.queue = true, nil
-	return first
+	p.queue = nil
+	return !p.closed.Swap(true)
 }
 
 // Closed reports whether the pool is closed.
-func (p *Pool) Closed() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.closed
-}
+func (p *Pool) Closed() bool { return p.closed.Load() }
 
 // Wait returns nil once nothing runs, or the cause of ctx if that ends first.
 func (p *Pool) Wait(ctx context.Context) error {
@@ -61,8 +59,8 @@ func (p *Pool) Wait(ctx context.Context) error {
 	return Wait(ctx, p.Time, idle)
 }
 
-func (p *Pool) work() {
-	for job := p.next(); job != nil; job = p.next() {
+func (p *Pool) work(job func()) {
+	for ; job != nil; job = p.next() {
 		job()
 	}
 }
