@@ -26,7 +26,6 @@ type cell struct {
 	mark   atomic.Uint64
 	stride uint64
 	end    uint64 // one above the last id
-	first  uint64
 	due    uint64 // from here on the next range should be at hand
 	whole  Range
 }
@@ -47,12 +46,10 @@ const (
 // newCell returns a cell of r whose next range is due when the fraction ahead of
 // its ids is left.
 func newCell(r Range, ahead float64) *cell {
-	c := &cell{
-		first: uint64(r.First), end: uint64(r.Last()) + 1, stride: uint64(r.Stride), whole: r,
-	}
+	c := &cell{end: uint64(r.Last()) + 1, stride: uint64(r.Stride), whole: r}
 	used := min(int64(float64(r.Count)*(1-ahead)), r.Count-1)
-	c.due = c.first + uint64(used)*c.stride
-	c.word.Store(c.first)
+	c.due = uint64(r.First) + uint64(used)*c.stride
+	c.word.Store(uint64(r.First))
 	c.mark.Store(c.due)
 	return c
 }
@@ -73,14 +70,10 @@ func (c *cell) count(from uint64) int64 {
 }
 
 // rest returns what has not been claimed. It may be claimed meanwhile.
-func (c *cell) rest() Range {
-	return c.from(c.word.Load())
-}
+func (c *cell) rest() Range { return c.from(c.word.Load()) }
 
 // seal ends the use of the cell and returns what had not been claimed.
-func (c *cell) seal() Range {
-	return c.from(c.word.Swap(sealed))
-}
+func (c *cell) seal() Range { return c.from(c.word.Swap(sealed)) }
 
 func (c *cell) from(word uint64) Range {
 	count := c.count(word)
@@ -93,7 +86,7 @@ func (c *cell) from(word uint64) Range {
 }
 
 // used returns how many ids have been claimed.
-func (c *cell) used() int64 { return c.count(c.first) - c.count(c.word.Load()) }
+func (c *cell) used() int64 { return c.whole.Count - c.count(c.word.Load()) }
 
 // claim takes up to n ids, n at most maxTake. There are none once the cell is
 // used up. They are the caller's, and know of no write: nobody can give them back.

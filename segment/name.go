@@ -133,7 +133,7 @@ func (n *Name) Fill(ctx context.Context, ids []firn.ID) (int, error) {
 		if err != nil {
 			return filled, err
 		}
-		r.write(ids[filled:])
+		r.AppendTo(ids[:filled])
 		filled += r.Len()
 	}
 	return filled, nil
@@ -171,7 +171,7 @@ func (n *Name) take(count uint64) Range {
 func (n *Name) retire() (rest Range) {
 	c := n.cell.Load()
 	rest = c.seal()
-	n.spent += c.count(c.first) - rest.Count
+	n.spent += c.whole.Count - rest.Count
 	n.cell.Store(n.all.empty)
 	return rest
 }
@@ -333,19 +333,13 @@ func (n *Name) State() State {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := State{
-		Name: n.name, Left: n.left(), Issued: n.issued(), Step: n.supply.Size, Ranges: len(n.chain), Depth: n.depth,
+		Name: n.name, Left: n.left(), Issued: n.issued(), Step: cmp.Or(n.supply.Size, n.all.cfg.MinStep), Ranges: len(n.chain), Depth: n.depth,
 		Fetches: n.fetches, Failures: n.failures, Dropped: n.dropped, Waits: n.waits, Err: n.err,
-		Lasts: math.MaxInt64,
 	}
-	if s.Step == 0 {
-		s.Step = n.all.cfg.MinStep
-	} else {
-		s.Rate = n.supply.Rate(n.all.cfg.Time.Monotonic(), s.Issued)
-	}
-	if s.Left == 0 {
-		s.Lasts = 0
-	} else if lasts := float64(s.Left) / s.Rate * float64(time.Second); lasts < math.MaxInt64 {
-		s.Lasts = time.Duration(lasts)
+	now := n.all.cfg.Time.Monotonic()
+	s.Rate = n.supply.Rate(now, s.Issued)
+	if s.Left > 0 {
+		s.Lasts = n.supply.Lasts(now, s.Issued, s.Left)
 	}
 	return s
 }

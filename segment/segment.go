@@ -110,7 +110,7 @@ func (c *Config) check() error {
 		standard = min(standard, c.MaxStep)
 	}
 	c.MinStep = cmp.Or(c.MinStep, standard)
-	c.MaxStep = cmp.Or(c.MaxStep, max(defaultMaxStep, c.MinStep))
+	c.MaxStep = cmp.Or(c.MaxStep, min(max(defaultMaxStep, c.MinStep), maxStep))
 	c.Target = cmp.Or(c.Target, defaultTarget)
 	c.Ahead = cmp.Or(c.Ahead, defaultAhead)
 	c.Chain = cmp.Or(c.Chain, defaultChain)
@@ -129,27 +129,25 @@ func (c *Config) check() error {
 	if (c.Store == nil) == (c.Source == nil) {
 		errs = append(errs, firn.NewSyntaxError("source", "", "one of Config.Store and Config.Source is required"))
 	}
-	if c.MinStep < 1 || c.MinStep > maxStep {
-		errs = append(errs, firn.NewRangeError("least step", c.MinStep, 1, maxStep, ""))
-	} else if c.MaxStep < c.MinStep || c.MaxStep > maxStep {
-		errs = append(errs, firn.NewRangeError("greatest step", c.MaxStep, c.MinStep, maxStep, "not below the least step"))
-	}
 	if c.Target < time.Millisecond || c.Target > maxTarget {
 		errs = append(errs, &firn.RangeError{What: "target", Value: c.Target.String(), Min: "1ms", Max: maxTarget.String()})
 	}
 	if !(c.Ahead > 0 && c.Ahead <= 1) { // so that NaN is refused too
 		errs = append(errs, &firn.RangeError{What: "ahead", Value: fmt.Sprint(c.Ahead), Min: "above 0", Max: "1"})
 	}
-	for _, whole := range []struct {
-		what        string
-		value, most int
+	for _, setting := range []struct {
+		what               string
+		value, least, most int64
+		why                string
 	}{
-		{"chain", c.Chain, maxChain},
-		{"fetches", c.Fetches, maxFetches},
-		{"number of names", c.MaxNames, 1 << 30},
+		{"least step", c.MinStep, 1, maxStep, ""},
+		{"greatest step", c.MaxStep, min(c.MinStep, maxStep), maxStep, "not below the least step"},
+		{"chain", int64(c.Chain), 1, maxChain, ""},
+		{"fetches", int64(c.Fetches), 1, maxFetches, ""},
+		{"number of names", int64(c.MaxNames), 1, 1 << 30, ""},
 	} {
-		if whole.value < 1 || whole.value > whole.most {
-			errs = append(errs, firn.NewRangeError(whole.what, int64(whole.value), 1, int64(whole.most), ""))
+		if setting.value < setting.least || setting.value > setting.most {
+			errs = append(errs, firn.NewRangeError(setting.what, setting.value, setting.least, setting.most, setting.why))
 		}
 	}
 	if c.Max < 0 {

@@ -68,11 +68,8 @@ func (c *counter) share(batch []*request) int64 {
 		if !r.fits {
 			continue
 		}
-		last = from
-		if r.got > 0 {
-			r.first = firn.ID(last + 1)
-			last += r.got
-		}
+		r.first = firn.ID(from + 1) // of a raise, which takes none, nobody's
+		last = from + r.got
 	}
 	return last
 }

@@ -20,8 +20,8 @@ type Sequence struct {
 	name string
 
 	mu      sync.Mutex // guards what follows; never held while waiting
-	waiting list.List // of *request, in order of arrival: those who are not in an addition yet
-	running bool      // an addition is under way, and who makes it looks for more
+	waiting list.List  // of *request, in order of arrival: those who are not in an addition yet
+	running bool       // an addition is under way, and who makes it looks for more
 	state   State
 
 	// What follows belongs to whoever makes additions, while running.
