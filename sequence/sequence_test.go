@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -197,7 +198,7 @@ func TestARecordAboveMaxIsExhausted(t *testing.T) {
 func TestForeignRecords(t *testing.T) {
 	for _, value := range []string{
 		``, `diary`, `17`, `null`, `[]`, `{}`, `{"last":17}`, `{"last":"-1"}`, `{"last":"many"}`, `{"last":"9223372036854775808"}`,
-		`{"layout":"41/0/10/12"}`, "{\"last\":\"1\"}\x00",
+		`{"layout":"41/0/10/12"}`, "{\"last\":\"1\"}\x00", `{"last":"1","write":"many"}`, `{"last":"1","at":"noon"}`,
 	} {
 		s := memstore.New(nil)
 		if _, err := s.CompareAndSwap(background, key, 0, []byte(value)); err != nil {
@@ -626,4 +627,53 @@ func TestASmallerRequestFitsBesideATooLargeOne(t *testing.T) {
 			t.Errorf("%s ids: %s, want %s", n, got[n], way)
 		}
 	}
+}
+
+// Who finds too little left beside others is told how much there is after them.
+func TestWhatOthersHadIsNotLeft(t *testing.T) {
+	h := newHistory(t, 1)
+	p := h.start(sequence.Config{Max: 10})
+	left := map[int64]int64{}
+	for _, n := range []int64{3, 10} {
+		p.Go(func() {
+			_, err := p.txn.Take(background, n)
+			if exhausted := new(sequence.ExhaustedError); errors.As(err, &exhausted) {
+				left[n] = exhausted.Left
+			}
+		})
+	}
+	h.run()
+	if len(left) != 1 || left[10] != 7 {
+		t.Errorf("left beside the others: %v, want 7 for the second", left)
+	}
+}
+
+// Who did not fit into an addition is in the next one, which may fail as often as any.
+func TestAnAdditionEndsTheRowOfThoseInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := storetest.NewFaulty(memstore.New(nil))
+		f.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Op == storetest.OpCompareAndSwap && c.N%16 > 0 {
+				return storetest.FailUnapplied
+			}
+			return storetest.Pass
+		}
+		txn := open(t, f, sequence.Config{})
+		var all sync.WaitGroup
+		for _, c := range []struct {
+			n, above int64
+			first    firn.ID
+		}{{6, 0, 1}, {6, 0, 22}, {1, 20, 21}} { // the second waits until the third is in a later block
+			all.Go(func() {
+				if id, err := txn.TakeIn(background, c.n, firn.ID(c.above), 10); id != c.first || err != nil {
+					t.Errorf("%d above %d begin with %d, %v, want %d", c.n, c.above, id, err, c.first)
+				}
+			})
+			time.Sleep(time.Microsecond)
+		}
+		all.Wait()
+		if state := txn.State(); state.Additions != 2 || state.Lost != 30 {
+			t.Errorf("%+v", state)
+		}
+	})
 }
