@@ -38,7 +38,7 @@ type Name struct {
 	depth    int           // ranges to have ahead once the current one's next is due
 	fetching bool          // a fetch is under way or queued
 	waiting  list.List     // of *waiter, in order of arrival
-	starved  bool          // somebody has waited for the fetch under way
+	starved  bool          // somebody has waited for the fetch under way; as all do for the first
 	closed   bool
 	stride   int64 // of the latest range accepted, 0: none was yet
 

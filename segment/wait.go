@@ -51,7 +51,7 @@ func (n *Name) join(ctx context.Context, w *waiter) (fetch bool, err error) {
 	if n.err != nil && !n.fetching && n.all.cfg.Time.Monotonic() < n.notBefore {
 		return false, n.err
 	}
-	if !n.starved && n.supply.Size > 0 && n.err == nil {
+	if !n.starved && n.err == nil {
 		n.depth = min(n.depth*2, n.all.cfg.Chain) // those who wait for one fetch are one burst
 	}
 	n.starved = true

@@ -200,7 +200,7 @@ func (s *Sequence) write(ctx context.Context, last int64) error {
 		s.pace.took(now - began)
 		s.pace.wins++
 		s.counter.learn(last, written.Revision)
-		s.backoff, s.open = backoff{}, false
+		s.backoff = backoff{}
 		s.answer(last)
 		return nil
 	case errors.Is(err, store.ErrConflict):
