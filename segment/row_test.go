@@ -3,7 +3,10 @@ package segment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,81 +17,145 @@ import (
 
 // released is a source whose next range comes when a test says so.
 type released struct {
-	next firn.ID
-	size chan int64
+	next, gap firn.ID
+	size      chan int64
 }
 
 func (r *released) Fetch(ctx context.Context, _ string, _ Ask) (Range, error) {
 	select {
 	case count := <-r.size:
 		grant := Range{First: r.next, Count: count, Stride: 1}
-		r.next = grant.Last() + 1
+		r.next = grant.Last() + 1 + r.gap
 		return grant, nil
 	case <-ctx.Done():
 		return Range{}, context.Cause(ctx)
 	}
 }
 
+// queue is callers who wait for the ranges of one source, and what they got.
+type queue struct {
+	t      *testing.T
+	all    *Segments
+	name   *Name
+	source *released
+
+	mu  sync.Mutex
+	got map[string]string
+}
+
+func newQueue(t *testing.T) *queue {
+	q := &queue{t: t, source: &released{next: 1, size: make(chan int64)}, got: map[string]string{}}
+	var err error
+	if q.all, err = Open(Config{Source: q.source, Ahead: 0.1}); err != nil {
+		t.Fatal(err)
+	}
+	if q.name, err = q.all.Name("orders"); err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// join lets a caller come, after all who came before.
+func (q *queue) join(who string, take func() (Range, error)) {
+	go func() {
+		r, err := take()
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.got[who] = r.String(); err != nil {
+			q.got[who] = err.Error()
+		}
+	}()
+	synctest.Wait()
+}
+
+func (q *queue) row(who string, count int) {
+	q.join(who, func() (Range, error) { return q.name.Consecutive(q.t.Context(), count) })
+}
+
+func (q *queue) some(ctx context.Context, who string, count int) {
+	q.join(who, func() (Range, error) { return q.name.Take(ctx, count) })
+}
+
+// expect has a range of so many ids come, and compares who goes with what then.
+func (q *queue) expect(come int64, want map[string]string) {
+	q.t.Helper()
+	if come > 0 {
+		q.source.size <- come
+	}
+	synctest.Wait()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !maps.Equal(q.got, want) {
+		q.t.Errorf("%v, want %v", q.got, want)
+	}
+	clear(q.got)
+}
+
+func (q *queue) close() {
+	if err := q.all.Close(q.t.Context()); err != nil {
+		q.t.Error(err)
+	}
+}
+
 func TestWhoWaitsLongestIsServedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &released{next: 1, size: make(chan int64)}
-		s, err := Open(Config{Source: source, Ahead: 0.1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := s.Name("orders")
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := map[string]string{}
-		var mu sync.Mutex
-		begin := func(who string, take func() (Range, error)) {
-			go func() {
-				r, err := take()
-				mu.Lock()
-				defer mu.Unlock()
-				if got[who] = r.String(); err != nil {
-					got[who] = err.Error()
-				}
-			}()
-			synctest.Wait()
-		}
-		row := func(count int) func() (Range, error) {
-			return func() (Range, error) { return n.Consecutive(t.Context(), count) }
-		}
-		some := func(ctx context.Context, count int) func() (Range, error) {
-			return func() (Range, error) { return n.Take(ctx, count) }
-		}
+		q := newQueue(t)
 		ctx, leave := context.WithCancelCause(t.Context())
-		begin("one", some(t.Context(), 1))
-		begin("long", row(20))
-		begin("who leaves", some(ctx, 5))
-		begin("short", row(3))
-		begin("two", some(t.Context(), 2))
-		begin("last", some(t.Context(), 9))
+		q.some(t.Context(), "one", 1)
+		q.row("long", 20)
+		q.some(ctx, "who leaves", 5)
+		q.row("short", 3)
+		q.some(t.Context(), "two", 2)
+		q.some(t.Context(), "last", 9)
 		leave(errors.New("gone"))
-		expect := func(release int64, want map[string]string) {
-			t.Helper()
-			if release > 0 {
-				source.size <- release
-			}
-			synctest.Wait()
-			mu.Lock()
-			defer mu.Unlock()
-			if !maps.Equal(got, want) {
-				t.Errorf("%v, want %v", got, want)
-			}
-			clear(got)
+		q.expect(0, map[string]string{"who leaves": "gone"})
+		q.expect(6, map[string]string{"one": "1 to 1", "short": "2 to 4", "two": "5 to 6"})
+		q.some(t.Context(), "new", 1)
+		q.expect(20, map[string]string{"long": "7 to 26"})
+		q.expect(4, map[string]string{"last": "27 to 30"})
+		q.expect(4, map[string]string{"new": "31 to 31"})
+		q.close()
+	})
+}
+
+// Ranges that others have used up say nothing of whether a row is too long.
+func TestARowWaitsForAsManyAsAreBeforeIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		for i := range 2 * maxRows {
+			q.row(strconv.Itoa(i), 10)
 		}
-		expect(0, map[string]string{"who leaves": "gone"})
-		expect(6, map[string]string{"one": "1 to 1", "short": "2 to 4", "two": "5 to 6"})
-		begin("new", some(t.Context(), 1))
-		expect(20, map[string]string{"long": "7 to 26"})
-		expect(4, map[string]string{"last": "27 to 30"})
-		expect(4, map[string]string{"new": "31 to 31"})
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
+		for i := range 2 * maxRows {
+			q.expect(10, map[string]string{strconv.Itoa(i): fmt.Sprintf("%d to %d", 10*i+1, 10*i+10)})
 		}
+		q.source.gap = 1 // or they would be joined
+		q.row("too long", 100)
+		for range maxRows - 1 {
+			q.expect(10, map[string]string{})
+		}
+		q.source.size <- 10
+		synctest.Wait()
+		if !strings.Contains(q.got["too long"], "16 ranges that were fetched are too short") {
+			t.Error(q.got)
+		}
+		q.close()
+	})
+}
+
+// Those who wait are told that it is over.
+func TestCloseEndsTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		q.some(t.Context(), "one", 1)
+		q.row("row", 3)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := q.all.Close(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("a fetch is under way: %v", err)
+		}
+		q.expect(0, map[string]string{"one": firn.ErrClosed.Error(), "row": firn.ErrClosed.Error()})
+		q.some(t.Context(), "late", 1)
+		q.expect(0, map[string]string{"late": firn.ErrClosed.Error()})
 	})
 }
 
