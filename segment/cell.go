@@ -33,7 +33,7 @@ type cell struct {
 // sealed marks a word out of use: not below any end, and far from wrapping. An
 // addition to a used-up cell is that of a caller of Next, at most maxStride, or of
 // a claim that was under way, at most maxTake * maxStride = 2^40; and each such
-// caller goes on to take, which sets the word of a used-up cell back to sealed.
+// caller goes on to take, which puts another cell in the place of a used-up one.
 const sealed = uint64(1) << 63
 
 const (
@@ -54,7 +54,7 @@ func newCell(r Range, ahead float64) *cell {
 	return c
 }
 
-// emptyCell returns a cell that is used up.
+// emptyCell returns a cell that is used up. Additions to it are of 0: its stride.
 func emptyCell() *cell {
 	c := &cell{}
 	c.word.Store(sealed)
