@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -130,5 +131,26 @@ func TestWhoLeavesDuringAWaitLeavesNothingBehind(t *testing.T) {
 		}
 		l.until = time.Now()
 		want(t, txn, 3)
+	})
+}
+
+// A process that finds its own write is alone, and waits for nobody.
+func TestAnOwnWriteIsNoOtherProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := storetest.NewFaulty(memstore.New(nil))
+		f.Script = func(call storetest.Call) storetest.Outcome {
+			if call.Op == storetest.OpCompareAndSwap && call.N == 2 {
+				return storetest.FailApplied
+			}
+			return storetest.Pass
+		}
+		txn := open(t, f, sequence.Config{})
+		began := time.Now()
+		for id := range firn.ID(10) {
+			want(t, txn, id+1)
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("10 ids took %v", took)
+		}
 	})
 }

@@ -151,13 +151,18 @@ func TestBadArguments(t *testing.T) {
 
 func TestWhatDoesNotFitTakesNothing(t *testing.T) {
 	for _, maximum := range []firn.ID{10, firn.MaxID} {
-		txn := open(t, memstore.New(nil), sequence.Config{Max: maximum})
+		s := memstore.New(nil)
+		txn := open(t, s, sequence.Config{Max: maximum})
 		if err := txn.Raise(background, maximum-5); err != nil {
 			t.Fatal(err)
 		}
+		before := fmt.Sprint(s.Snapshot())
 		for _, n := range []int64{6, int64(maximum), int64(firn.MaxID)} {
 			_, err := txn.Take(background, n)
 			fails(t, "too many", err, sequence.ErrExhausted, "5 ids left", fmt.Sprint(n))
+		}
+		if after := fmt.Sprint(s.Snapshot()); after != before {
+			t.Errorf("calls that took nothing wrote %s over %s", after, before)
 		}
 		if first, err := txn.Take(background, 2); first != maximum-4 || err != nil {
 			t.Errorf("%d, %v", first, err)
@@ -490,8 +495,10 @@ func TestAfterCloseCallsFail(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	_, err = txn.Next(background)
-	fails(t, "closed", err, firn.ErrClosed, `"txn"`)
+	id, err := txn.Next(background)
+	if fails(t, "closed", err, firn.ErrClosed, `"txn"`); id != 0 {
+		t.Errorf("id %d with an error", id)
+	}
 	_, err = all.Name("other")
 	fails(t, "closed", err, firn.ErrClosed)
 }
