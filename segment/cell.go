@@ -88,16 +88,13 @@ func (c *cell) from(word uint64) Range {
 // used returns how many ids have been claimed.
 func (c *cell) used() int64 { return c.whole.Count - c.count(c.word.Load()) }
 
-// claim takes up to n ids, n at most maxTake. There are none once the cell is
-// used up. They are the caller's, and know of no write: nobody can give them back.
+// claim takes up to n ids, n at most maxTake. There are none, of whatever first, once the
+// cell is used up. They are the caller's, and know of no write: nobody can give them back.
 func (c *cell) claim(n uint64) Range {
 	if c.word.Load() >= c.end {
 		return Range{}
 	}
 	add := n * c.stride
 	p := c.word.Add(add) - add
-	if p >= c.end {
-		return Range{}
-	}
 	return Range{First: firn.ID(p), Count: min(c.count(p), int64(n)), Stride: c.whole.Stride}
 }

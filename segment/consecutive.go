@@ -93,14 +93,6 @@ func (n *Name) longest() (count int64) {
 	return count
 }
 
-// wantsRow reports whether callers wait for a longer row than is held, and may have it.
-// The caller holds mu.
-func (n *Name) wantsRow() bool {
-	count := n.longest()
-	return count > 0 && n.stride <= 1 && len(n.chain) < maxChain &&
-		n.cell.Load().rest().Count < count && n.findRow(count) < 0
-}
-
 // takeRow takes consecutive ids from the cell, or else from the first ranges of
 // the chain that are long enough together; what lies before is dropped. The caller
 // holds mu.

@@ -208,7 +208,7 @@ func (n *Name) decide() bool {
 		wanted--
 	}
 	fetch := false
-	if !n.closed && !n.fetching && (len(n.chain) < wanted || n.wantsRow()) {
+	if !n.closed && !n.fetching && (len(n.chain) < wanted || n.longest() > 0) {
 		if n.err != nil && n.all.cfg.Time.Monotonic() < n.notBefore {
 			// In an outage callers look again and again, the more often the fewer
 			// ids are left, and the last of them always.
