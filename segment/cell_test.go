@@ -84,7 +84,7 @@ func TestAMarkLeavesWhatIsToBeAhead(t *testing.T) {
 		count int64
 		ahead float64
 		used  uint64
-	}{{1000, 0.8, 200}, {1000, 1, 0}, {1, 0.8, 0}, {1, 0.01, 0}, {2, 1e-9, 1}, {3, 0.5, 1}} {
+	}{{1000, 0.8, 200}, {1000, 1, 0}, {1, 0.8, 0}, {1, 0.01, 0}, {2, 1e-9, 1}, {2, 1e-17, 1}, {1000, 1e-17, 999}, {3, 0.5, 1}} {
 		cell := newCell(Range{First: 7, Count: c.count, Stride: 3}, c.ahead)
 		if used := (cell.due - 7) / 3; used < c.used-min(c.used, 1) || used > c.used || cell.due >= cell.end {
 			t.Errorf("of %d with %v ahead the next is due after %d, want %d", c.count, c.ahead, used, c.used)

@@ -226,3 +226,24 @@ func TestACounterIsRaisedThoughAnswersAreLost(t *testing.T) {
 		t.Errorf("%d writes", n)
 	}
 }
+
+// The greatest number a record may have is no id any more.
+func TestACounterAboveTheLastIDOfAllIsExhausted(t *testing.T) {
+	s := memstore.New(nil)
+	const stride = 1 << 20
+	cfg := segment.Config{Store: s, Start: firn.MaxID, Offset: stride - 1, Stride: stride}
+	for range 2 {
+		names, err := segment.Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := names.Next(t.Context(), "orders")
+		if read, _ := segment.ReadCounter(t.Context(), s, "orders"); read.Next != 1<<63-1+stride {
+			t.Errorf("after %d, %v it stands at %d", id, err, read.Next)
+		}
+		if cfg.Start == firn.MaxID && id != firn.MaxID || cfg.Start == 1 && !errors.Is(err, segment.ErrExhausted) {
+			t.Errorf("%d, %v", id, err)
+		}
+		cfg.Start = 1
+	}
+}

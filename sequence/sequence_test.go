@@ -664,6 +664,22 @@ func TestWhatOthersHadIsNotLeft(t *testing.T) {
 	}
 }
 
+func TestThoseWhoComeAtOnceHaveOneAddition(t *testing.T) {
+	h := newHistory(t, 1)
+	p := h.start(sequence.Config{})
+	for range 5 {
+		p.Go(func() {
+			if _, err := p.txn.Next(background); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	h.run()
+	if state := p.txn.State(); state.Additions != 1 || state.Served != 5 || p.client.calls != 2 {
+		t.Errorf("%+v, %d calls of the store: want a look and a write", state, p.client.calls)
+	}
+}
+
 // Who did not fit into an addition is in the next one, which may fail as often as any.
 func TestAnAdditionEndsTheRowOfThoseInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
