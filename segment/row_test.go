@@ -114,6 +114,9 @@ func TestWhoWaitsLongestIsServedFirst(t *testing.T) {
 		q.expect(20, map[string]string{"long": "7 to 26"})
 		q.expect(4, map[string]string{"last": "27 to 30"})
 		q.expect(4, map[string]string{"new": "31 to 31"})
+		if s := q.name.State(); s.Waits != 7 {
+			t.Errorf("%+v", s)
+		}
 		q.close()
 	})
 }

@@ -62,7 +62,7 @@ const maxWaiting = 1 << 16
 func newSequence(all *Sequences, name string) *Sequence {
 	return &Sequence{
 		all: all, name: name,
-		record:  register.Register{Store: all.cfg.Store, Key: keyPrefix + name, Time: all.cfg.Time, Random: all.cfg.Random},
+		record:  register.Register{Store: all.cfg.Store, Key: keyPrefix + name},
 		counter: counter{start: int64(all.cfg.Start), max: int64(all.cfg.Max)},
 	}
 }

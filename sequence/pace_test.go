@@ -76,6 +76,11 @@ func TestWhoSawOthersLetsARandomTimePass(t *testing.T) {
 	if p.crowd != 0 {
 		t.Errorf("%d others are still seen", p.crowd)
 	}
+	p.see(time.Hour, "a")
+	p.see(time.Hour+time.Second, "") // which says nothing of when another was here
+	if p.delay(time.Hour+time.Second+1, most); p.crowd != 0 || p.bout != minBout {
+		t.Errorf("%d others are seen a second later, the next break is after %d", p.crowd, p.bout)
+	}
 }
 
 func TestAPaceLearnsHowLongACallTakes(t *testing.T) {
