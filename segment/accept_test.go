@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/firn-id/firn/store/memstore"
-
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store/memstore"
 )
 
 // TestARangeThatSharesASingleIDIsDropped: with what is held, or with what was issued.

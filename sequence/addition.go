@@ -241,7 +241,7 @@ func (s *Sequence) count(note func(*State)) {
 // answer hands out the shares of an addition. Who did not fit in beside the
 // others stays for the next.
 func (s *Sequence) answer(last int64) {
-	wasFailing := false
+	var wasFailing bool
 	s.count(func(state *State) {
 		wasFailing = state.Err != nil
 		state.Last, state.Err = firn.ID(last), nil
@@ -262,7 +262,7 @@ func (s *Sequence) answer(last int64) {
 // fail sends the whole batch away, and not those who came after the attempt
 // began: they have one of their own.
 func (s *Sequence) fail(err error) bool {
-	wasFailing := false
+	var wasFailing bool
 	s.count(func(state *State) {
 		wasFailing = state.Err != nil
 		state.Err = err
