@@ -18,7 +18,7 @@ type waiter struct {
 	done  chan struct{} // closed once it was served
 }
 
-// wait returns nil once w is ready. Until then it waits for the fetch under way, or a new
+// wait returns once w is ready, with its err. Until then it waits for the fetch under way, or a new
 // one, and fails if that fails.
 func (n *Name) wait(ctx context.Context, w *waiter) error {
 	fetch, err := n.join(ctx, w)
