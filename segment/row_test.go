@@ -121,6 +121,17 @@ func TestWhoWaitsLongestIsServedFirst(t *testing.T) {
 	})
 }
 
+func TestARowOfOneIsOneID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		q.some(t.Context(), "one", 1)
+		q.row("two", 1)
+		q.row("three", 1)
+		q.expect(9, map[string]string{"one": "1 to 1", "two": "2 to 2", "three": "3 to 3"})
+		q.close()
+	})
+}
+
 // Ranges that others have used up say nothing of whether a row is too long.
 func TestARowWaitsForAsManyAsAreBeforeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

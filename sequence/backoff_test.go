@@ -2,6 +2,7 @@ package sequence_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,4 +154,28 @@ func TestAnOwnWriteIsNoOtherProcess(t *testing.T) {
 			t.Errorf("10 ids took %v", took)
 		}
 	})
+}
+
+// unsleeping is a time that nobody can wait for.
+type unsleeping struct {
+	firn.TimeSource
+	why error
+}
+
+func (u unsleeping) Sleep(context.Context, time.Duration) error { return u.why }
+
+func TestAWaitThatFailsFailsTheCall(t *testing.T) {
+	f := storetest.NewFaulty(memstore.New(nil))
+	f.Script = func(call storetest.Call) storetest.Outcome {
+		if call.Op == storetest.OpCompareAndSwap && call.N <= 2 {
+			return storetest.FailUnapplied
+		}
+		return storetest.Pass
+	}
+	why := errors.New("the clock is broken")
+	txn := open(t, f, sequence.Config{Time: unsleeping{firn.SystemTime(), why}})
+	if id, err := txn.Next(background); !errors.Is(err, why) || id != 0 {
+		t.Errorf("%d, %v", id, err)
+	}
+	want(t, txn, 1)
 }

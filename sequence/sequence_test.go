@@ -137,6 +137,9 @@ func TestBadArguments(t *testing.T) {
 		_, err := txn.Take(background, n)
 		fails(t, "take", err, firn.ErrRange, fmt.Sprint(n), `"txn"`)
 	}
+	if n, err := txn.Fill(background, nil); n != 0 || err != nil {
+		t.Errorf("nothing to fill: %d, %v", n, err)
+	}
 	fails(t, "raise", txn.Raise(background, -1), firn.ErrRange, "-1")
 	fails(t, "raise", txn.Raise(background, 11), firn.ErrRange, "11", "10")
 	ended, cancel := context.WithCancelCause(background)
@@ -211,8 +214,8 @@ func TestForeignRecords(t *testing.T) {
 		}
 		_, err := open(t, s, sequence.Config{}).Next(background)
 		fails(t, value, err, sequence.ErrForeign, key, "remove the key")
-		if errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("it is no use to try again: %v", err)
+		if errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error(), "%!") {
+			t.Errorf("it is no use to try again, and there is a reason: %v", err)
 		}
 		if entry, err := s.Get(background, key); err != nil || string(entry.Value) != value {
 			t.Errorf("%s became %s, %v", value, entry.Value, err)
@@ -661,6 +664,21 @@ func TestWhatOthersHadIsNotLeft(t *testing.T) {
 	h.run()
 	if len(left) != 1 || left[10] != 7 {
 		t.Errorf("left beside the others: %v, want 7 for the second", left)
+	}
+}
+
+// So that a write whose outcome is unknown is told from all others.
+func TestNoTwoWritesAreEqual(t *testing.T) {
+	s := memstore.New(nil)
+	txn := open(t, s, sequence.Config{})
+	for n := range 3 {
+		if err := txn.Raise(background, 7); err != nil {
+			t.Error(err)
+		}
+		e, err := s.Get(background, key)
+		if err != nil || !strings.Contains(string(e.Value), fmt.Sprintf(`"write":%d,`, n+1)) {
+			t.Errorf("%s, %v", e.Value, err)
+		}
 	}
 }
 
