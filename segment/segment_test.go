@@ -593,7 +593,7 @@ func TestForeignContentIsRefusedAndLeftAsItIs(t *testing.T) {
 		if !errors.Is(err, segment.ErrForeign) || !strings.Contains(err.Error(), "firn/segment:orders") {
 			t.Errorf("%s: %v", content, err)
 		}
-		if strings.Contains(content, "18446744073709551615") && !strings.Contains(err.Error(), "0 to 9223372036855824383 are allowed") {
+		if strings.Contains(content, "18446744073709551615") && !strings.Contains(err.Error(), "next id 18446744073709551615 is out of range: 0 to 9223372036855824383 are allowed") {
 			t.Errorf("%s: %v", content, err)
 		}
 		if e, err := w.mem.Get(context.Background(), segment.Key("orders")); err != nil || string(e.Value) != content {

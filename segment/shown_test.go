@@ -35,6 +35,7 @@ func TestErrorsSayWhatIsAllowedAndWhatHelps(t *testing.T) {
 	_, step := mustSource(t, segment.Config{Store: w.store}).Fetch(t.Context(), "orders", segment.Ask{})
 	_, chain := segment.Open(segment.Config{Store: w.store, Chain: 65})
 	_, target := segment.Open(segment.Config{Store: w.store, Target: 1})
+	_, ahead := segment.Open(segment.Config{Store: w.store, Ahead: 2})
 	_, offset := segment.Open(segment.Config{Store: w.store, Offset: 7, Stride: 7})
 	_, stride := segment.Open(segment.Config{Store: w.store, Stride: -7})
 	for _, c := range []struct {
@@ -52,6 +53,7 @@ func TestErrorsSayWhatIsAllowedAndWhatHelps(t *testing.T) {
 		{chain, "chain 65 is out of range: 1 to 64 are allowed"},
 		{offset, "offset 7 is out of range: 0 to 6 are allowed"},
 		{target, "target 1ns is out of range: 1ms to 720h0m0s are allowed"},
+		{ahead, "ahead 2 is out of range: above 0 to 1 are allowed"},
 		{stride, "stride -7 is out of range: 1 to 1048576 are allowed"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
@@ -205,6 +207,10 @@ func TestFetchesThatFailedAreCounted(t *testing.T) {
 	if s := n.State(); s.Fetches != 2 || s.Failures != 1 || s.Waits != 2 || s.Err != nil || s.Left != 9 {
 		t.Errorf("%+v", s)
 	}
+	w.mustTake(n, 8)
+	if s := n.State(); s.Left != 1 || s.Lasts <= 0 {
+		t.Errorf("one is left: %+v", s)
+	}
 }
 
 func TestARaiseTakesNoIDs(t *testing.T) {
@@ -214,5 +220,25 @@ func TestARaiseTakesNoIDs(t *testing.T) {
 	}
 	if e, err := w.mem.Get(t.Context(), segment.Key("orders")); err != nil || !strings.Contains(string(e.Value), `"next":"50","offset":0,"stride":1,"step":0,`) {
 		t.Errorf("%s, %v", e.Value, err)
+	}
+}
+
+func TestARaiseToNothingChangesNothing(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders()
+	if err := n.Raise(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if id := w.mustTake(n, 1); id != 1 {
+		t.Errorf("the first id is %d", id)
+	}
+}
+
+func TestRangesAreInTheLogForThoseWhoLook(t *testing.T) {
+	w := newWorld(t, 1)
+	var log strings.Builder
+	w.mustTake(w.orders(steps(10, 10), logTo(&log, slog.LevelDebug)), 1)
+	if !strings.Contains(log.String(), `name=orders range="1 to 10"`) {
+		t.Error(log.String())
 	}
 }
