@@ -36,6 +36,7 @@ func TestErrorsSayWhatIsAllowedAndWhatHelps(t *testing.T) {
 	_, chain := segment.Open(segment.Config{Store: w.store, Chain: 65})
 	_, target := segment.Open(segment.Config{Store: w.store, Target: 1})
 	_, ahead := segment.Open(segment.Config{Store: w.store, Ahead: 2})
+	_, below := segment.Open(segment.Config{Store: w.store, Max: -1})
 	_, offset := segment.Open(segment.Config{Store: w.store, Offset: 7, Stride: 7})
 	_, stride := segment.Open(segment.Config{Store: w.store, Stride: -7})
 	for _, c := range []struct {
@@ -53,6 +54,7 @@ func TestErrorsSayWhatIsAllowedAndWhatHelps(t *testing.T) {
 		{chain, "chain 65 is out of range: 1 to 64 are allowed"},
 		{offset, "offset 7 is out of range: 0 to 6 are allowed"},
 		{target, "target 1ns is out of range: 1ms to 720h0m0s are allowed"},
+		{below, "last id -1 is out of range: 1 to 9223372036854775807 are allowed"},
 		{ahead, "ahead 2 is out of range: above 0 to 1 are allowed"},
 		{stride, "stride -7 is out of range: 1 to 1048576 are allowed"},
 	} {
@@ -92,6 +94,7 @@ func TestWhatIsGivenBackIsCountedAndRecorded(t *testing.T) {
 		w.mustTake(w.name(s, fmt.Sprint("n", i)), 30)
 	}
 	w.mustTake(w.name(w.open(steps(100, 100)), "n3"), 1) // n3 has gone on elsewhere
+	w.name(s, "unused")                                  // which has nothing to give back
 	w.close(s)
 	if !strings.Contains(log.String(), `msg="segments closed" names=5 "given back"=4`) {
 		t.Error(log.String())
