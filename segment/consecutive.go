@@ -88,7 +88,8 @@ func (n *Name) hopeless(w *waiter) error {
 // caller holds mu.
 func (n *Name) longest() (count int64) {
 	for place := n.waiting.Front(); place != nil; place = place.Next() {
-		count = max(count, place.Value.(*waiter).row)
+		w, _ := place.Value.(*waiter)
+		count = max(count, w.row)
 	}
 	return count
 }

@@ -64,7 +64,8 @@ func (n *Name) join(ctx context.Context, w *waiter) (fetch bool, err error) {
 // those who waited for it before anybody else comes upon it. The caller holds mu.
 func (n *Name) serve(err error) {
 	for place := n.waiting.Front(); place != nil; {
-		w, next := place.Value.(*waiter), place.Next()
+		next := place.Next()
+		w, _ := place.Value.(*waiter)
 		if place.Prev() == nil {
 			w.tries++
 		}

@@ -110,7 +110,8 @@ func (s *Sequence) gather() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for first := s.waiting.Front(); first != nil; first = s.waiting.Front() {
-		s.batch = append(s.batch, s.waiting.Remove(first).(*request))
+		r, _ := s.waiting.Remove(first).(*request)
+		s.batch = append(s.batch, r)
 	}
 	s.batch = slices.DeleteFunc(s.batch, func(r *request) bool { return r.left })
 	s.running = len(s.batch) > 0
