@@ -2,6 +2,7 @@ package segment
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/firn-id/firn"
@@ -89,5 +90,22 @@ func TestAMarkLeavesWhatIsToBeAhead(t *testing.T) {
 		if used := (cell.due - 7) / 3; used < c.used-min(c.used, 1) || used > c.used || cell.due >= cell.end {
 			t.Errorf("of %d with %v ahead the next is due after %d, want %d", c.count, c.ahead, used, c.used)
 		}
+	}
+}
+
+func TestRowsOfConcurrentCallersAreApart(t *testing.T) {
+	c := newCell(Range{First: 1, Count: 1 << 40, Stride: 1}, 1)
+	var group sync.WaitGroup
+	var claimed atomic.Int64
+	for range 4 {
+		group.Go(func() {
+			for range 200_000 {
+				claimed.Add(c.claimRow(3).Count + c.claim(1).Count)
+			}
+		})
+	}
+	group.Wait()
+	if n := claimed.Load(); n != c.used() {
+		t.Errorf("callers got %d ids, and %d were taken", n, c.used())
 	}
 }

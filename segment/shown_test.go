@@ -36,6 +36,7 @@ func TestErrorsSayWhatIsAllowedAndWhatHelps(t *testing.T) {
 	_, chain := segment.Open(segment.Config{Store: w.store, Chain: 65})
 	_, target := segment.Open(segment.Config{Store: w.store, Target: 1})
 	_, ahead := segment.Open(segment.Config{Store: w.store, Ahead: 2})
+	_, raise := segment.RaiseCounter(t.Context(), w.store, "orders", -1, whole)
 	_, below := segment.Open(segment.Config{Store: w.store, Max: -1})
 	_, offset := segment.Open(segment.Config{Store: w.store, Offset: 7, Stride: 7})
 	_, stride := segment.Open(segment.Config{Store: w.store, Stride: -7})
@@ -54,6 +55,7 @@ func TestErrorsSayWhatIsAllowedAndWhatHelps(t *testing.T) {
 		{chain, "chain 65 is out of range: 1 to 64 are allowed"},
 		{offset, "offset 7 is out of range: 0 to 6 are allowed"},
 		{target, "target 1ns is out of range: 1ms to 720h0m0s are allowed"},
+		{raise, "least id -1 is out of range: 0 to 9223372036854775807 are allowed"},
 		{below, "last id -1 is out of range: 1 to 9223372036854775807 are allowed"},
 		{ahead, "ahead 2 is out of range: above 0 to 1 are allowed"},
 		{stride, "stride -7 is out of range: 1 to 1048576 are allowed"},
@@ -89,7 +91,7 @@ func TestNothingIsWarnedOfWhileAllIsWell(t *testing.T) {
 func TestWhatIsGivenBackIsCountedAndRecorded(t *testing.T) {
 	w := newWorld(t, 1)
 	var log strings.Builder
-	s := w.open(steps(100, 100), logTo(&log, slog.LevelInfo))
+	s := w.open(steps(100, 100), logTo(&log, slog.LevelInfo), func(c *segment.Config) { c.Fetches = 1 })
 	for i := range 5 {
 		w.mustTake(w.name(s, fmt.Sprint("n", i)), 30)
 	}
@@ -221,7 +223,7 @@ func TestARaiseTakesNoIDs(t *testing.T) {
 	if _, err := segment.RaiseCounter(t.Context(), w.mem, "orders", 50, whole); err != nil {
 		t.Fatal(err)
 	}
-	if e, err := w.mem.Get(t.Context(), segment.Key("orders")); err != nil || !strings.Contains(string(e.Value), `"next":"50","offset":0,"stride":1,"step":0,`) {
+	if e, err := w.mem.Get(t.Context(), segment.Key("orders")); err != nil || !strings.Contains(string(e.Value), `"next":"50","offset":0,"stride":1,"step":0,`) || strings.Contains(string(e.Value), `"writer":""`) {
 		t.Errorf("%s, %v", e.Value, err)
 	}
 }

@@ -365,6 +365,8 @@ func TestAStrictSequenceRefusesToBeSetBack(t *testing.T) {
 			}
 		}
 		fails(t, "raised too little", txn.Raise(background, 99), sequence.ErrSetBack)
+		_, err := txn.TakeIn(background, 1, 150, 1000)
+		fails(t, "not raised", err, sequence.ErrSetBack)
 		if now := s.Snapshot(); fmt.Sprint(now) != fmt.Sprint(older) && len(now) != 0 {
 			t.Error("a refusal wrote")
 		}
@@ -676,7 +678,7 @@ func TestNoTwoWritesAreEqual(t *testing.T) {
 			t.Error(err)
 		}
 		e, err := s.Get(background, key)
-		if err != nil || !strings.Contains(string(e.Value), fmt.Sprintf(`"write":%d,`, n+1)) {
+		if err != nil || !strings.Contains(string(e.Value), fmt.Sprintf(`"write":%d,`, n+1)) || strings.Contains(string(e.Value), `"by":""`) {
 			t.Errorf("%s, %v", e.Value, err)
 		}
 	}

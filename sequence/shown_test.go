@@ -64,6 +64,9 @@ func TestErrorsSayWhatIsAllowed(t *testing.T) {
 	if n, err := only.Fill(t.Context(), nil); n != 0 || err != nil {
 		t.Errorf("nothing to fill: %d, %v", n, err)
 	}
+	if _, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Timeout: 1}); err == nil || !strings.Contains(err.Error(), "timeout 1ns is out of range: 1ms to 2562047h are allowed") {
+		t.Error(err)
+	}
 	if _, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Max: -1}); err == nil || !strings.Contains(err.Error(), "max -1") {
 		t.Error(err)
 	}
@@ -79,7 +82,13 @@ func TestAWholeBlockIsNeverLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for above, left := range map[firn.ID]string{0: "9 ids left up to 9", 9: "0 ids left up to 9", 10: "9 ids left up to 19"} {
+	if id, err := s.TakeIn(t.Context(), 1, 0, 1); !errors.Is(err, sequence.ErrExhausted) {
+		t.Errorf("a block of one: %d, %v", id, err)
+	}
+	if id, err := s.TakeIn(t.Context(), 5, 97, 100); !errors.Is(err, sequence.ErrExhausted) {
+		t.Errorf("2 are left behind 97: %d, %v", id, err)
+	}
+	for above, left := range map[firn.ID]string{0: "9 ids left up to 9", 5: "4 ids left up to 9", 9: "0 ids left up to 9", 10: "9 ids left up to 19"} {
 		if id, err := s.TakeIn(t.Context(), 10, above, 10); !errors.Is(err, sequence.ErrExhausted) || !strings.Contains(err.Error(), left) {
 			t.Errorf("above %d: %d, %v, want %s", above, id, err, left)
 		}
