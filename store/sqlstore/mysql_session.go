@@ -9,16 +9,14 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// MySQL's settings of a session may differ from session to session: the server's
-// can be changed while it runs, and count for those that come. So each
-// statement carries a guard. A read finds nothing on a session that does not commit
+// A server's settings can be changed while it runs, and count for the sessions that come. So
+// each statement carries a guard. A read finds nothing on a session that does not commit
 // by itself, which would show the same old state for ever, or that reads what is not
-// committed. A write changes nothing there, nor on a session that does not
-// know the life of its server yet: that is in a variable of the session, set by
-// the one statement that looks at all of this, [mysqlVet]. Whoever finds or
-// changes nothing runs that, and a write then once more. So a write remains one
-// round trip, and what it says holds for the very session it ran on, behind
-// a proxy that hands sessions on too.
+// committed. A write changes nothing there, nor on a session that does not know the life of
+// its server yet: that is in a variable of the session, set by the one statement that looks
+// at all of this, [mysqlVet]. Whoever finds or changes nothing runs that, and a write then
+// once more. So a write remains one round trip, and what it says holds for the very
+// session it ran on, behind a proxy that hands sessions on too.
 const (
 	// MariaDB executes the comments that begin with M!, MySQL those that begin
 	// with a version of its own.
@@ -32,9 +30,9 @@ const (
 	// start to the same moment that UNIX_TIMESTAMP() gives, so their difference
 	// is the same for all sessions, also after the clock was set. The
 	// members of a Galera cluster have one life: what one acknowledged, all have.
-	mysqlVet = `SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED), @@autocommit = 1, ` + mysqlIsolation + `,
+	mysqlVet = `SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED), @@autocommit = 1, @@sql_log_bin = 1, ` + mysqlIsolation + `,
 		COALESCE(@firn_life, ''),
-		COALESCE(@firn_life := CASE WHEN ` + mysqlFit + ` THEN
+		COALESCE(@firn_life := CASE WHEN ` + mysqlFit + ` AND @@sql_log_bin = 1 THEN
 			CASE WHEN cluster <> '' THEN CONCAT('galera ', cluster)
 			ELSE CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END END, ''),
 		/*M! @@rpl_semi_sync_master_enabled */ /*!50720 (SELECT COALESCE(MAX(variable_value = 'ON'), 0) FROM performance_schema.global_variables
@@ -61,16 +59,18 @@ type mysqlSession struct {
 
 // vetMySQL looks at a session, and lets it be used for writes if it is fit.
 func vetMySQL(ctx context.Context, s *Store, conn *sql.Conn) (seen mysqlSession, err error) {
-	var commits bool
+	var commits, logs bool
 	var isolation string
 	seen.at = time.Now()
-	if err := conn.QueryRowContext(ctx, mysqlVet).Scan(&seen.micros, &commits, &isolation, &seen.before, &seen.life,
+	if err := conn.QueryRowContext(ctx, mysqlVet).Scan(&seen.micros, &commits, &logs, &isolation, &seen.before, &seen.life,
 		&seen.semi, &seen.waits, &seen.missed); err != nil {
 		return seen, err
 	}
 	switch {
 	case !commits:
 		return seen, fmt.Errorf("%w: autocommit is off, so that no write would be committed: set autocommit=1 for the driver or the server", errUnfit)
+	case !logs: // which the guard must not ask: a replica that logs nothing itself would run it
+		return seen, fmt.Errorf("%w: sql_log_bin is off, so that no write would reach a replica: set sql_log_bin=1", errUnfit)
 	case seen.life == "":
 		return seen, fmt.Errorf("%w: transaction_isolation is %s, which shows writes that may yet be undone: set READ-COMMITTED or above", errUnfit, isolation)
 	}
