@@ -82,14 +82,41 @@ func TestASecondLossIsWaitedForAnew(t *testing.T) {
 	holder.turn(context.Background())
 	began := w.time.Wall()
 	_, err := w.try(w.oneWorker, func(c *Config) {
-		c.Generator.Time = &interrupted{machine: w.time, at: grace, do: func() {
+		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() {
 			w.time.Pass(grace - time.Second)
 			w.forgets("0")
 			holder.turn(context.Background())
 		}}
 	})
-	if took := w.time.Wall().Sub(began); !errors.Is(err, ErrFull) || took < 3*grace-time.Second {
+	if took := w.time.Wall().Sub(began); !errors.Is(err, ErrFull) || took < 2*grace-time.Second {
 		t.Errorf("%v after %v", err, took)
+	}
+}
+
+// A store that stands still while a newcomer waits lets no holder look: the wait counts from
+// when it goes on.
+func TestTheWaitForHoldersBeginsAnewWhereTheStoreStoodStill(t *testing.T) {
+	w := newWorld(t)
+	holder := w.start(w.oneWorker)
+	w.mem.Restore(nil)
+	stood, looked := false, false
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpGet && strings.HasSuffix(c.Key, "/pool") && !stood {
+			stood = true
+			w.time.Pass(grace)
+		}
+		return storetest.Pass
+	}
+	_, err := w.try(w.oneWorker, func(c *Config) {
+		c.Generator.Time = &during{machine: w.time, do: func() {
+			if stood && !looked {
+				looked = true
+				holder.turn(context.Background())
+			}
+		}}
+	})
+	if !errors.Is(err, ErrFull) || !looked {
+		t.Errorf("%v; the holder has looked: %t", err, looked)
 	}
 }
 
@@ -116,7 +143,7 @@ func TestWhoLeavesAStoreThatWasSetBackHoldsNewcomersOff(t *testing.T) {
 		t.Error("the pool is open")
 	}
 	newcomer := w.start(two, func(c *Config) {
-		c.Generator.Time = &interrupted{machine: w.time, at: grace, do: func() { holder.turn(context.Background()) }}
+		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { holder.turn(context.Background()) }}
 	})
 	w.mustTake(newcomer, 10)
 	w.mustTake(holder, 10)

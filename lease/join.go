@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store"
@@ -46,7 +47,7 @@ func (s *Slots) join(ctx context.Context, opened *store.Revision) (Pool, reading
 	if todo.wait > 0 {
 		// Each newcomer waits by its own monotonic clock: no two clocks are compared.
 		s.cfg.Log.Info("waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", todo.wait, "because", todo.why)
-		if err := s.cfg.Time.Sleep(ctx, todo.wait); err != nil {
+		if err := s.attend(ctx, pool, todo.wait); err != nil {
 			return pool, here, fmt.Errorf("lease: wait %v, as %s (pool %q): %w", todo.wait, todo.why, s.cfg.Pool, err)
 		}
 	}
@@ -55,6 +56,28 @@ func (s *Slots) join(ctx context.Context, opened *store.Revision) (Pool, reading
 		*opened = written
 	}
 	return pool, here, err
+}
+
+// attend waits, while the store answers as quickly as a look of a holder needs: nobody can be
+// seen in a store that stands still or is away. It returns errAgain if it was so, or if the pool's record was
+// written meanwhile.
+func (s *Slots) attend(ctx context.Context, pool Pool, wait time.Duration) error {
+	for left := wait; left > 0; left -= s.cfg.Patience {
+		if err := s.cfg.Time.Sleep(ctx, min(left, s.cfg.Patience)); err != nil {
+			return err
+		}
+		asked := s.cfg.Time.Monotonic()
+		entry, err := s.cfg.Store.Get(ctx, poolKey(s.cfg.Pool))
+		switch took := s.cfg.Time.Monotonic() - asked; {
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			return fmt.Errorf("%w: %w", errAgain, err)
+		case entry.Revision != pool.revision: // 0 if it is gone
+			return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)
+		case took > s.cfg.Patience:
+			return fmt.Errorf("the store took %v to answer meanwhile: %w", took, errAgain)
+		}
+	}
+	return nil
 }
 
 // maxLives bounds how often the record of a pool is written in one go, since the store

@@ -165,7 +165,7 @@ var mutants = []mutant{
 	{
 		name: "the grace is not waited out", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/join.go", "s.cfg.Time.Sleep(ctx, todo.wait)", "s.cfg.Time.Sleep(ctx, 1)"},
+			{"lease/join.go", "s.attend(ctx, pool, todo.wait)", "s.attend(ctx, pool, 1)"},
 		},
 	},
 	{
