@@ -71,7 +71,7 @@ func (s *Slots) attend(ctx context.Context, pool Pool, wait time.Duration) error
 		switch took := s.cfg.Time.Monotonic() - asked; {
 		case err != nil && !errors.Is(err, store.ErrNotFound):
 			return fmt.Errorf("%w: %w", errAgain, err)
-		case entry.Revision != pool.revision: // 0 if it is gone
+		case entry.Revision != pool.revision: // which is never 0
 			return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)
 		case took > s.cfg.Patience:
 			return fmt.Errorf("the store took %v to answer meanwhile: %w", took, errAgain)
