@@ -25,8 +25,25 @@ func (s *Slots) wall(from reading) time.Time {
 	return from.wall.Add(s.cfg.Time.Monotonic() - from.mono)
 }
 
-// tick returns the present tick as it follows from a reading.
-func (s *Slots) tick(from reading) (firn.Tick, error) { return s.cfg.Layout.Tick(s.wall(from)) }
+// latest returns the present tick as it follows from a reading, and by the wall clock if
+// that is later: for judging whether a fence has passed, late is the safe side.
+func (s *Slots) latest(from reading) firn.Tick {
+	checked, shown := s.wall(from), s.cfg.Time.Wall()
+	if shown.After(checked) {
+		return tickOf(s.cfg.Layout, shown)
+	}
+	return tickOf(s.cfg.Layout, checked)
+}
+
+// tickOf returns the tick that contains a moment: the first or the last of the layout where
+// that lies outside of it.
+func tickOf(l firn.Layout, at time.Time) firn.Tick {
+	tick, err := l.Tick(at)
+	if err != nil && at.After(l.Epoch()) {
+		return l.MaxTick()
+	}
+	return tick
+}
 
 // maxClockTries bounds how often the store's clock is asked again because it answered late.
 const maxClockTries = 3
@@ -108,9 +125,7 @@ func (s *Slots) present(ask Ask, checked reading) (Ask, error) {
 	if then := s.cfg.Layout.Time(ask.Now); then.Sub(wall) > s.cfg.Tolerance {
 		return ask, &ClockError{Here: then, There: wall, Whose: "itself a moment later", Tolerance: s.cfg.Tolerance}
 	}
-	if tick, err := s.cfg.Layout.Tick(wall); err == nil && tick > ask.Now {
-		ask.Now, ask.From = tick, ask.From+(tick-ask.Now)
-	}
-	ask.From = min(ask.From, s.cfg.Layout.MaxTick())
+	since := max(tickOf(s.cfg.Layout, wall)-ask.Now, 0)
+	ask.Now, ask.From = ask.Now+since, min(ask.From+since, s.cfg.Layout.MaxTick())
 	return ask, nil
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 )
 
@@ -29,25 +29,26 @@ func (s *Slots) join(ctx context.Context) (Pool, reading, error) {
 			return pool, here, err
 		}
 	}
-	now, err := s.tick(here)
+	now, err := s.cfg.Layout.Tick(s.wall(here))
 	if err != nil {
 		return pool, here, err
 	}
 	s.mu.Lock()
 	s.grace = max(s.grace, pool.Grace)
 	s.mu.Unlock()
-	todo, err := s.rules.enter(pool, found, s.notices(), now, here)
-	if err != nil || !todo.write {
+	next, wait, err := s.rules.enter(pool, found, s.notices(), now, here)
+	if err != nil || next == nil {
 		return pool, here, err
 	}
-	if todo.wait > 0 {
+	if wait > 0 {
 		// Each newcomer waits by its own monotonic clock: no two clocks are compared.
-		s.cfg.Log.Info("waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", todo.wait, "because", todo.why)
-		if err := s.cfg.Time.Sleep(ctx, todo.wait); err != nil {
-			return pool, here, fmt.Errorf("lease: wait %v, as %s (pool %q): %w", todo.wait, todo.why, s.cfg.Pool, err)
+		const why = "the pool is new, or its store may have forgotten holders"
+		s.cfg.Log.Info("waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", wait, "because", why)
+		if err := s.cfg.Time.Sleep(ctx, wait); err != nil {
+			return pool, here, fmt.Errorf("lease: wait %v, as %s (pool %q): %w", wait, why, s.cfg.Pool, err)
 		}
 	}
-	return pool, here, s.writePool(ctx, pool.revision, todo.poolRecord)
+	return pool, here, s.writePool(ctx, pool.revision, *next)
 }
 
 // maxLives bounds how often the record of a pool is written in one go, since the store
@@ -59,14 +60,8 @@ const maxLives = 4
 // be read. If another wrote it, that is errAgain.
 func (s *Slots) writePool(ctx context.Context, over store.Revision, record poolRecord) error {
 	reg := s.register(poolKey(s.cfg.Pool))
-	reg.Known(store.Entry{Key: reg.Key, Revision: over})
 	for range maxLives {
-		written, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
-			if found.Revision != over && !reg.Ours() {
-				return nil, errAgain
-			}
-			return encode(record)
-		})
+		written, err := replace(ctx, reg, over, func() ([]byte, error) { return encode(record) })
 		if err != nil {
 			return fmt.Errorf("lease: write pool %q: %w", s.cfg.Pool, err)
 		}
@@ -79,21 +74,32 @@ func (s *Slots) writePool(ctx context.Context, over store.Revision, record poolR
 	return fmt.Errorf("lease: write pool %q: %w: its store began another life again and again", s.cfg.Pool, store.ErrUnavailable)
 }
 
+// replace writes over exactly one revision of a register: if another was quicker, that is
+// errAgain.
+func replace(ctx context.Context, reg *register.Register, over store.Revision, value func() ([]byte, error)) (store.Entry, error) {
+	reg.Known(store.Entry{Key: reg.Key, Revision: over})
+	return reg.Update(ctx, func(found store.Entry) ([]byte, error) {
+		if found.Revision != over && !reg.Ours() {
+			return nil, errAgain
+		}
+		return value()
+	})
+}
+
 // alarm makes newcomers wait, since the store had less than was confirmed to a holder
 // here: it may have forgotten others too. It writes over a pool that is closed as well:
 // who waits for it to open may have begun before this loss.
 func (s *Slots) alarm(ctx context.Context) error {
 	reg := s.register(poolKey(s.cfg.Pool))
 	reg.Patience = s.cfg.Patience
-	_, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
-		p := Pool{Name: s.cfg.Pool}
-		if found.Revision == 0 {
-			return encode(s.rules.closed(s.notices(), s.cfg.Time.Wall()))
+	_, err := reg.Update(ctx, func(found store.Entry) (_ []byte, err error) {
+		record := s.rules.closed(s.notices(), s.cfg.Time.Wall())
+		if found.Revision != 0 {
+			record, err = readRecord(found)
 		}
-		if err := p.read(found); err != nil {
+		if err != nil {
 			return nil, err
 		}
-		record := p.record()
 		record.Open = false
 		return encode(record)
 	})
@@ -106,10 +112,9 @@ func (s *Slots) alarm(ctx context.Context) error {
 // unmoved makes sure, after a claim was confirmed, that the pool is as it was when it was
 // listed: open, in the life that confirmed the claim, and not wiped or alarmed meanwhile.
 func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
-	if *pool.life != life {
-		record := pool.record()
+	if record := pool.record; *record.Life != life {
+		s.cfg.Log.Warn("the store has another life than the pool was opened in: it may have forgotten holders", "pool", s.cfg.Pool, "was", *record.Life, "is", life)
 		record.Open, record.Life = false, &life
-		s.cfg.Log.Warn("the store has another life than the pool was opened in: it may have forgotten holders", "pool", s.cfg.Pool, "was", *pool.life, "is", life)
 		return s.writePool(ctx, pool.revision, record)
 	}
 	for range maxTries {
@@ -127,19 +132,4 @@ func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
 		// process to notice: from here on it is a holder, whose calls are that short.
 	}
 	return fmt.Errorf("%w: the record of pool %q took longer than %v to read", store.ErrUnavailable, s.cfg.Pool, s.cfg.Patience)
-}
-
-// latest returns the present tick as it follows from a reading, and by the wall clock if
-// that is later: for judging whether a fence has passed, late is the safe side. It is
-// the end of the layout where that has passed.
-func (s *Slots) latest(from reading) firn.Tick {
-	wall := s.wall(from)
-	if here := s.cfg.Time.Wall(); here.After(wall) {
-		wall = here
-	}
-	tick, err := s.cfg.Layout.Tick(wall)
-	if err != nil && wall.After(s.cfg.Layout.Epoch()) {
-		return s.cfg.Layout.MaxTick()
-	}
-	return tick
 }

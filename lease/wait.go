@@ -23,14 +23,11 @@ const (
 // anew, and all decided by that. Looks that fail are no reason to end, as the store is not
 // needed before the fence has passed.
 func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
-	said := false
-	for first := true; ; first = false {
+	s.cfg.Log.Info("waiting for the fence of a pinned worker", "worker", slot.Worker, "pool", s.cfg.Pool, "holder", slot.holder(), "until", slot.Until)
+	for said := false; ; {
 		left := endOf(slot.Fence, s.cfg.Layout).Sub(s.cfg.Time.Wall())
 		if left <= 0 {
 			return errHeld
-		}
-		if first {
-			s.cfg.Log.Info("waiting for the fence of a pinned worker", "worker", slot.Worker, "pool", s.cfg.Pool, "holder", slot.holder(), "for", left)
 		}
 		look := minWaitLook + time.Duration(s.cfg.Random()%uint64(maxWaitLook-minWaitLook))
 		if err := s.cfg.Time.Sleep(ctx, min(left, look)); err != nil {
@@ -67,17 +64,13 @@ func (s *Slots) lookFor(ctx context.Context, seen Slot) (Slot, error) {
 		return seen, err
 	}
 	found := seen
-	if err := found.read(entry); err != nil {
+	if err := found.read(entry, s.cfg.Layout); err != nil {
 		return seen, err
 	}
-	found.date(s.cfg.Layout)
-	if found.blank() || !found.writtenAfter(seen) && found.Fence < seen.Fence {
+	// Each write of a slot has a greater number than the one that it replaced; what was
+	// written over an older copy may have a smaller one, and counts as that.
+	if found.blank() || found.write <= seen.write && found.Fence < seen.Fence {
 		return seen, nil
 	}
 	return found, nil
 }
-
-// writtenAfter reports whether a slot was written later than as it was seen before. Each
-// write of a slot has a greater number than the one that it replaced; what was written
-// over an older copy may have a smaller one, and counts as that.
-func (s Slot) writtenAfter(seen Slot) bool { return s.write > seen.write }
