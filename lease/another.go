@@ -35,15 +35,13 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 		return
 	}
 	grant, err := l.search(ctx, cancel, lost, ask)
-	if errors.Is(ctx.Err(), context.Canceled) && err != nil {
-		return // there is another already, or the lease ends
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		if err := l.gen.Replace(grant); err != nil {
+			l.failed("go on with another worker", grant.Worker, err)
+		}
+	case !errors.Is(ctx.Err(), context.Canceled): // else there is another already, or the lease ends
 		l.failed("take another worker", lost.Worker, err)
-		return
-	}
-	if err := l.gen.Replace(grant); err != nil {
-		l.failed("go on with another worker", grant.Worker, err)
 	}
 }
 

@@ -80,17 +80,8 @@ func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 
 // check notes a reading that was found right.
 func (s *Slots) check(here reading) reading {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.checked = here
+	s.checked.Store(&here)
 	return here
-}
-
-// lastChecked returns the latest reading that was found right.
-func (s *Slots) lastChecked() reading {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.checked
 }
 
 // checkOthers compares the wall clock with what the holders wrote down.

@@ -49,7 +49,7 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	if err != nil {
 		return held, errors.Join(fmt.Errorf("lease: look at worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err), clockErr)
 	}
-	here := s.lastChecked()
+	here := *s.checked.Load()
 	wish := h.fence
 	if ask != nil && clockErr == nil {
 		var now Ask
@@ -159,6 +159,18 @@ func (s *Slots) register(key string) *register.Register {
 
 func (s *Slots) slot(worker int64) *register.Register {
 	return s.register(slotKey(s.cfg.Pool, s.cfg.Layout, s.cfg.Datacenter, worker))
+}
+
+// replace writes over exactly one revision of a register: if another was quicker, that is
+// errAgain.
+func replace(ctx context.Context, reg *register.Register, over store.Revision, value func() ([]byte, error)) (store.Entry, error) {
+	reg.Known(store.Entry{Key: reg.Key, Revision: over})
+	return reg.Update(ctx, func(found store.Entry) ([]byte, error) {
+		if found.Revision != over && !reg.Ours() {
+			return nil, errAgain
+		}
+		return value()
+	})
 }
 
 // parse reads what a slot's key has: nil if nothing, or no more than that.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 )
 
@@ -74,18 +73,6 @@ func (s *Slots) writePool(ctx context.Context, over store.Revision, record poolR
 	return fmt.Errorf("lease: write pool %q: %w: its store began another life again and again", s.cfg.Pool, store.ErrUnavailable)
 }
 
-// replace writes over exactly one revision of a register: if another was quicker, that is
-// errAgain.
-func replace(ctx context.Context, reg *register.Register, over store.Revision, value func() ([]byte, error)) (store.Entry, error) {
-	reg.Known(store.Entry{Key: reg.Key, Revision: over})
-	return reg.Update(ctx, func(found store.Entry) ([]byte, error) {
-		if found.Revision != over && !reg.Ours() {
-			return nil, errAgain
-		}
-		return value()
-	})
-}
-
 // alarm makes newcomers wait, since the store had less than was confirmed to a holder
 // here: it may have forgotten others too. It writes over a pool that is closed as well:
 // who waits for it to open may have begun before this loss.
@@ -117,11 +104,12 @@ func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
 		record.Open, record.Life = false, &life
 		return s.writePool(ctx, pool.revision, record)
 	}
+	reg := s.register(poolKey(s.cfg.Pool))
 	for range maxTries {
 		asked := s.cfg.Time.Monotonic()
-		entry, err := s.cfg.Store.Get(ctx, poolKey(s.cfg.Pool))
+		entry, err := reg.Read(ctx)
 		switch {
-		case err != nil && !errors.Is(err, store.ErrNotFound):
+		case err != nil:
 			return err
 		case entry.Revision != pool.revision: // 0 if it is gone
 			return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)

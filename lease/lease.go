@@ -221,10 +221,7 @@ func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	g := &l.cfg.Generator
 	started := g.Time.Monotonic()
 	grant, err := l.source.Acquire(ctx, ask)
-	for range maxCatchUps {
-		if err != nil {
-			return grant, err
-		}
+	for try := 0; err == nil && try < maxCatchUps; try++ {
 		now := tickOf(g.Layout, g.Time.Wall())
 		ask.Now, ask.From = max(ask.Now, now), max(ask.From, now)
 		if grant.Through-ask.From > l.window/2 {
@@ -237,7 +234,7 @@ func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 		if grant, err = l.source.Renew(ctx, held, ask); errors.Is(err, ErrLost) {
 			grant, err = l.source.Acquire(ctx, ask)
 		} else if err != nil {
-			return grant, errors.Join(err, l.source.Release(context.WithoutCancel(ctx), held, held.After))
+			err = errors.Join(err, l.source.Release(context.WithoutCancel(ctx), held, held.After))
 		}
 	}
 	return grant, err

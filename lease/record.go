@@ -176,8 +176,9 @@ func readPool(name string, entries []store.Entry) (p Pool, found bool, err error
 			continue
 		}
 		var s Slot
-		if n, err := fmt.Sscanf(rest, "slot/%d/%d", &s.Datacenter, &s.Worker); n != 2 || err != nil || !found || !p.has(e.Key, s) {
-			continue // a key of somebody else, not ours to judge
+		if n, err := fmt.Sscanf(rest, "slot/%d/%d", &s.Datacenter, &s.Worker); n != 2 || err != nil || !found ||
+			e.Key != slotKey(name, p.Layout, s.Datacenter, s.Worker) || checkSlot(p.Layout, s.Datacenter, s.Worker) != nil {
+			continue // a key of somebody else, or a number written in another way: not ours to judge
 		}
 		if err := s.read(e, p.Layout); err != nil {
 			return p, false, err
@@ -202,12 +203,6 @@ func readRecord(e store.Entry) (r poolRecord, err error) {
 		err = foreign(e, errors.New("it names no layout"))
 	}
 	return r, err
-}
-
-// has reports whether a key is one of the slots of the pool's layout: not a number
-// below zero or beyond its bits, nor one written in another way.
-func (p *Pool) has(key string, s Slot) bool {
-	return key == slotKey(p.Name, p.Layout, s.Datacenter, s.Worker) && checkSlot(p.Layout, s.Datacenter, s.Worker) == nil
 }
 
 // checkSlot returns an error for a slot that a layout has no bits for.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -75,12 +76,13 @@ type Slots struct {
 	cfg   SlotsConfig
 	rules rules
 
-	mu      sync.Mutex // guards all below; never held while waiting
-	writes  uint64
-	held    map[int64]holding
-	starts  map[int64]firn.Tick // where the latest claim of a worker here began
-	checked reading             // the latest that was found right
-	grace   time.Duration       // the longest that the pool was seen to have
+	checked atomic.Pointer[reading] // the latest that was found right
+
+	mu     sync.Mutex // guards all below; never held while waiting
+	writes uint64
+	held   map[int64]holding
+	starts map[int64]firn.Tick // where the latest claim of a worker here began
+	grace  time.Duration       // the longest that the pool was seen to have
 }
 
 const (
@@ -129,7 +131,7 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 		},
 		held: map[int64]holding{}, starts: map[int64]firn.Tick{},
 	}
-	s.checked = s.read()
+	s.check(s.read())
 	return s, nil
 }
 

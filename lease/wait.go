@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/firn-id/firn/internal/turns"
-	"github.com/firn-id/firn/store"
 )
 
 // minWaitLook and maxWaitLook are how long the slot of a pinned worker that is held is
@@ -54,23 +51,18 @@ func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
 // to an older copy of it, may still have a holder who has not noticed yet, up to the fence
 // that was seen before; newcomers seldom come at that moment, but those who wait always do.
 func (s *Slots) lookFor(ctx context.Context, seen Slot) (Slot, error) {
-	ctx, cancel := turns.WithTimeout(ctx, s.cfg.Time, callTimeout)
-	defer cancel()
-	entry, err := s.cfg.Store.Get(ctx, slotKey(s.cfg.Pool, s.cfg.Layout, seen.Datacenter, seen.Worker))
-	if errors.Is(err, store.ErrNotFound) {
-		return seen, nil
-	}
-	if err != nil || entry.Revision == seen.revision {
+	reg := s.slot(seen.Worker)
+	reg.Patience = s.cfg.Patience
+	entry, err := reg.Read(ctx)
+	if err != nil {
 		return seen, err
 	}
-	found := seen
-	if err := found.read(entry, s.cfg.Layout); err != nil {
-		return seen, err
-	}
+	found, err := s.parse(entry)
 	// Each write of a slot has a greater number than the one that it replaced; what was
 	// written over an older copy may have a smaller one, and counts as that.
-	if found.blank() || found.write <= seen.write && found.Fence < seen.Fence {
-		return seen, nil
+	if err != nil || found == nil || found.write <= seen.write && found.Fence < seen.Fence {
+		return seen, err
 	}
-	return found, nil
+	found.Worker = seen.Worker
+	return *found, nil
 }
