@@ -145,7 +145,7 @@ func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	}
 	h.fence = ask.fence(h.after, r.layout)
 	if h.fence <= h.after {
-		return h, &firn.TimeExhaustedError{Layout: r.layout, End: r.layout.End()}
+		return holding{}, &firn.TimeExhaustedError{Layout: r.layout, End: r.layout.End()}
 	}
 	if r.strict > 0 {
 		h.fence = min(h.fence, h.after+r.reach())

@@ -53,16 +53,20 @@ func TestAHolderStandsByWhatWasConfirmed(t *testing.T) {
 	given := func(s *Slot) *Slot { s.Free = true; return s }
 	before := slot("other", 10, 50)
 	before.revision = 7
+	old := slot("other", noFence, 50)
+	old.revision = 7
 	for name, c := range map[string]struct {
 		found     *Slot
 		now, wish firn.Tick
 		want      string
 	}{
-		"as it should be":                           {slot("me", 100, 200), 150, 200, "nothing"},
-		"a wish for less":                           {slot("me", 100, 200), 150, 199, "nothing"},
-		"a wish for more":                           {slot("me", 100, 200), 150, 201, "(100,201]"},
-		"a wish for more, long after the fence":     {slot("me", 100, 200), 900, 950, "(100,950]"},
-		"an earlier renewal went further":           {slot("me", 100, 300), 150, 250, "(100,300]"},
+		"as it should be":                                     {slot("me", 100, 200), 150, 200, "nothing"},
+		"a wish for less":                                     {slot("me", 100, 200), 150, 199, "nothing"},
+		"a wish for more":                                     {slot("me", 100, 200), 150, 201, "(100,201]"},
+		"a wish for more, long after the fence":               {slot("me", 100, 200), 900, 950, "(100,950]"},
+		"an earlier renewal went further":                     {slot("me", 100, 300), 150, 250, "(100,300]"},
+		"an earlier renewal went further, and none is due":    {slot("me", 100, 300), 150, 200, "nothing"},
+		"as before the claim, of a version that had no after": {old, 150, 200, "(100,200], alarm"},
 		"gone":                                      {nil, 150, 200, "(100,200], alarm"},
 		"gone, with a wish":                         {nil, 150, 300, "(100,200], alarm"},
 		"gone, at the fence":                        {nil, 200, 200, "(100,200], alarm"},
@@ -83,8 +87,12 @@ func TestAHolderStandsByWhatWasConfirmed(t *testing.T) {
 		"given back by another, below the fence":    {given(slot("other", 199, 250)), 150, 200, "overlap"},
 	} {
 		h := holding{worker: 3, after: 100, fence: 200, over: 7}
-		if got := verdict(easy().stand(h, c.found, c.now, c.wish)); got != c.want {
+		m, err := easy().stand(h, c.found, c.now, c.wish)
+		if got := verdict(m, err); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		if err == nil && !m.write && m.fence != h.fence {
+			t.Errorf("%s: it goes on up to %d, which was read and not confirmed", name, m.fence)
 		}
 	}
 }
@@ -196,7 +204,7 @@ func TestAClaimBeginsAboveAllThatMayHaveBeenUsed(t *testing.T) {
 	} {
 		h, err := c.r.claim(c.slot, c.ask, c.above)
 		got := fmt.Sprintf("(%d,%d]", h.after, h.fence)
-		if errors.Is(err, firn.ErrTimeExhausted) {
+		if e := (*firn.TimeExhaustedError)(nil); errors.As(err, &e) && e.Layout == c.r.layout && e.End.Equal(e.Layout.End()) {
 			got = "none"
 		}
 		if got != c.want || err == nil && (h.worker != c.slot.Worker || h.over != c.slot.revision) {
@@ -271,6 +279,12 @@ func TestTheBoundsOfAStrictPool(t *testing.T) {
 	least := r.ticks(r.strict+r.margin()) + 2 + r.reach()
 	if r.beyond(1000+least, 1000) || !r.beyond(1001+least, 1000) || loose.beyond(1<<19, 1000) {
 		t.Error("a fence beyond all that a claim may wait for is refused")
+	}
+	for _, wait := range []time.Duration{1, 42 * time.Millisecond} {
+		short.strict = wait // any wait at all makes a pool strict
+		if short.bounded(5000, 1000) != 1000 || !short.ended(1041, 1000) || !short.beyond(2000, 1000) {
+			t.Errorf("a wait of %v sets no bounds", wait)
+		}
 	}
 	if h := (holding{after: 100, fence: 1041}); verdict(r.stand(h, &Slot{Owner: "me", after: 100, Fence: 1041}, 1000, 1958)) != "lost" {
 		t.Error("a holder goes on within the margin of its fence")

@@ -46,15 +46,15 @@ func TestWhatANewcomerDoesFirst(t *testing.T) {
 		"closed, by a store with clocks": {easy(), closed, nil, clocked, "waits 12s, open, from 1015"},
 		"closed, from later":             {easy(), with(func(r *poolRecord) { r.Open, r.From = false, 2000 }), nil, clocked, "waits 12s, open, from 2000"},
 		"closed, its longer grace":       {easy(), with(func(r *poolRecord) { r.Open, r.Grace = false, duration(time.Minute) }), nil, at, "waits 1m0s, open"},
-		"another layout":                 {easy(), with(func(r *poolRecord) { r.Layout = layout("20/0/4/9") }), nil, at, "pool"},
+		"another layout":                 {easy(), with(func(r *poolRecord) { r.Layout = layout("20/0/4/9") }), nil, at, "pool has layout 20/0/4/9, not 20/0/4/8"},
 		"strict, and is":                 {strictly(), strict, []Slot{held}, at, "claims"},
 		"strict, and may be made so":     {strictly(), open, []Slot{ended}, at, "open, strict 1s"},
-		"strict, beside holders":         {strictly(), open, []Slot{held}, at, "pool"},
+		"strict, beside holders":         {strictly(), open, []Slot{held}, at, "pool has 1 holders without a strict wait, until 2025-01-01T00:00:01Z at the latest, not the strict wait 1s"},
 		"strict, and closed":             {strictly(), closed, []Slot{held}, at, "waits 12s, open"},
-		"strict, and closed otherwise":   {strictly(), with(func(r *poolRecord) { r.Strict, r.Open = 1, false }), nil, at, "pool"},
-		"strict in another way":          {strictly(), with(func(r *poolRecord) { r.Strict = 1 }), nil, at, "pool"},
-		"not strict in a strict one":     {easy(), strict, nil, at, "pool"},
-		"a fence too far ahead":          {strictly(), strict, []Slot{{Fence: 3001}}, at, "pool"},
+		"strict, and closed otherwise":   {strictly(), with(func(r *poolRecord) { r.Strict, r.Open = 1, false }), nil, at, "pool has the strict wait 1ns, not 1s"},
+		"strict in another way":          {strictly(), with(func(r *poolRecord) { r.Strict = 1 }), nil, at, "pool has the strict wait 1ns, not 1s"},
+		"not strict in a strict one":     {easy(), strict, nil, at, "pool has the strict wait 1s, not 0s"},
+		"a fence too far ahead":          {strictly(), strict, []Slot{{Fence: 3001}}, at, "too far ahead"},
 		"a fence just so far ahead":      {strictly(), strict, []Slot{{Fence: 3000}}, at, "claims"},
 	} {
 		p := Pool{Name: "p", Layout: c.record.Layout, Open: c.record.Open, Strict: time.Duration(c.record.Strict),
@@ -80,8 +80,14 @@ func TestWhatANewcomerDoesFirst(t *testing.T) {
 
 // entrance says what is written, and how that differs from the record before.
 func entrance(before poolRecord, next *poolRecord, wait time.Duration, err error) string {
+	if wait != 0 && (err != nil || next == nil) {
+		return fmt.Sprint("waits in vain: ", wait)
+	}
+	if e := (*PoolError)(nil); errors.As(err, &e) && e.Pool == "p" {
+		return "pool has " + e.Have + ", not " + e.Want
+	}
 	if errors.Is(err, ErrPool) {
-		return "pool"
+		return "too far ahead"
 	}
 	if err != nil {
 		return err.Error()
@@ -126,7 +132,7 @@ func TestHoldersOfAPoolThatIsNotStrictAreNamed(t *testing.T) {
 		t.Errorf("of one whose fence ends now: %v", err)
 	}
 	err = r.mayChangeStrict(Pool{Name: "p", Strict: time.Minute}, wall)
-	if err == nil || !strings.Contains(err.Error(), "has the strict wait 1m0s, not 1s") {
+	if err == nil || !strings.Contains(err.Error(), `pool "p" has the strict wait 1m0s, not 1s`) {
 		t.Errorf("of one that is strict: %v", err)
 	}
 }

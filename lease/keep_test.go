@@ -1,0 +1,120 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// A tardy source takes its time with each claim, or fails renewals.
+type tardy struct {
+	*leaver
+	clock  *machine
+	takes  []time.Duration // of the claim and each renewal
+	fail   error           // of renewals
+	wishes []Ask           // of renewals
+}
+
+func (s *tardy) next() {
+	if len(s.takes) > 0 {
+		s.clock.Pass(s.takes[0])
+		s.takes = s.takes[1:]
+	}
+}
+
+func (s *tardy) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+	s.next()
+	return s.leaver.Acquire(ctx, ask)
+}
+
+func (s *tardy) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {
+	s.next()
+	s.wishes = append(s.wishes, ask)
+	if s.fail != nil {
+		err := s.fail
+		s.fail = nil
+		return held, err
+	}
+	return s.leaver.Renew(ctx, held, ask)
+}
+
+func startLate(source *tardy) (*Lease, error) {
+	return start(context.Background(), source, Config{Window: 10 * time.Second, Generator: firn.Config{
+		Layout: layout("41/0/4/3"), Time: source.clock, Clock: firn.Wall}})
+}
+
+// Behind a queue a grant may come when most of its window is over.
+func TestAFirstGrantThatComesLateIsRenewedAtOnce(t *testing.T) {
+	now := must(layout("41/0/4/3").Tick(noon))
+	window := firn.Tick(10_001)
+	for _, c := range []struct {
+		takes  []time.Duration
+		wishes []Ask
+	}{
+		{[]time.Duration{4 * time.Second}, nil},
+		{[]time.Duration{6 * time.Second}, []Ask{{now + 6000, now + 6000, window + 12_000}}},
+		{[]time.Duration{6 * time.Second, 20 * time.Second}, []Ask{{now + 6000, now + 6000, window + 12_000}, {now + 26_000, now + 26_000, window + 40_000}}},
+	} {
+		source := &tardy{leaver: &leaver{give: []int64{1}}, clock: newMachine(), takes: c.takes}
+		l, err := startLate(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(source.wishes, c.wishes) {
+			t.Errorf("%v: asked for %+v, want %+v", c.takes, source.wishes, c.wishes)
+		}
+		if left := l.State().Left; left <= 5*time.Second {
+			t.Errorf("%v: %v are left", c.takes, left)
+		}
+	}
+	// A source that is slower each time is not asked for ever.
+	source := &tardy{leaver: &leaver{give: []int64{1}}, clock: newMachine()}
+	for took := 6 * time.Second; len(source.takes) < 2*maxCatchUps; took *= 4 {
+		source.takes = append(source.takes, took)
+	}
+	if _, err := startLate(source); err != nil || len(source.wishes) != maxCatchUps {
+		t.Errorf("%d renewals, %v", len(source.wishes), err)
+	}
+}
+
+func TestAFirstGrantThatCannotBeRenewedIsGivenBack(t *testing.T) {
+	source := &tardy{leaver: &leaver{give: []int64{1, 2}}, clock: newMachine(), takes: []time.Duration{6 * time.Second}, fail: errAway}
+	if _, err := startLate(source); !errors.Is(err, errAway) || !slices.Equal(source.released, []int64{1}) {
+		t.Errorf("%v; given back are %v", err, source.released)
+	}
+	source = &tardy{leaver: &leaver{give: []int64{1, 2}}, clock: newMachine(), takes: []time.Duration{6 * time.Second}, fail: ErrLost}
+	if l, err := startLate(source); err != nil || l.State().Worker != 2 || source.released != nil {
+		t.Errorf("lost meanwhile: %v; given back are %v", err, source.released)
+	}
+}
+
+// Another worker is searched for as long as the pool may keep a newcomer waiting.
+func TestASearchLastsAsLongAsThePoolMakesNewcomersWait(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	slow, ask := w.slots(t, func(c *SlotsConfig) { c.Layout, c.Look = layout("41/0/4/12"), time.Minute })
+	quick, _ := w.slots(t, func(c *SlotsConfig) { c.Layout = slow.cfg.Layout })
+	if got := quick.waits(); got != 2*grace {
+		t.Errorf("before it joins: %v", got)
+	}
+	must(slow.Acquire(ctx, ask()))
+	must(quick.Acquire(ctx, ask()))
+	if got, want := quick.waits(), 2*(time.Minute+9*time.Second); got != want {
+		t.Errorf("beside one that looks seldom: %v, want %v", got, want)
+	}
+	if got, want := slow.waits(), 2*(time.Minute+9*time.Second); got != want {
+		t.Errorf("of that: %v, want %v", got, want)
+	}
+	l := must(start(ctx, quick, Config{Generator: firn.Config{Layout: slow.cfg.Layout, Time: w.time}}))
+	if got, want := l.patience(), callTimeout+quick.waits(); got != want {
+		t.Errorf("it searches for %v, want %v", got, want)
+	}
+	strict, _ := w.slots(t, func(c *SlotsConfig) { c.Store, c.Strict = remote{c.Store, w.time.Wall, nil}, time.Hour })
+	if got := strict.waits(); got != time.Hour+2*grace {
+		t.Errorf("in a strict pool: %v", got)
+	}
+}
