@@ -72,10 +72,8 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 		return firn.Grant{Worker: h.worker, After: h.after, Through: h.fence}, nil
 	case errors.Is(err, ErrLost):
 		return firn.Grant{}, fmt.Errorf("%w: %w", errAgain, err)
-	case !errors.Is(err, errAgain):
-		err = fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err)
 	}
-	return firn.Grant{}, errors.Join(err, s.unclaim(ctx, h, slot))
+	return firn.Grant{}, errors.Join(fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err), s.unclaim(ctx, h, slot))
 }
 
 // begin decides what is claimed of a slot, above a tick.

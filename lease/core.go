@@ -64,19 +64,19 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 		// Another may have been granted the worker since, and the store have
 		// forgotten that too. It may be only the clock here that is ahead: then
 		// others may be granted what is held, and that must end at once.
-		return m, fmt.Errorf("%w: %w", ErrOverlap, lost("its slot has vanished, or is an older copy, after its fence"))
+		return move{}, fmt.Errorf("%w: %w", ErrOverlap, lost("its slot has vanished, or is an older copy, after its fence"))
 	case m.forgot && unwritten:
 		m.write = true // until the store has the fence again, the slot looks idle too early
 	case found.Owner == r.token && found.after > h.after:
 		// Claimed again here, for a switch, by a claim that may not be noted yet.
-		return m, lost(fmt.Sprintf("it was claimed again here from tick %d on", found.after+1))
+		return move{}, lost(fmt.Sprintf("it was claimed again here from tick %d on", found.after+1))
 	case m.forgot:
-		return m, fmt.Errorf("%w: %w", ErrOverlap, lost(fmt.Sprintf("it was claimed by %s from tick %d on, and is held here up to tick %d",
+		return move{}, fmt.Errorf("%w: %w", ErrOverlap, lost(fmt.Sprintf("it was claimed by %s from tick %d on, and is held here up to tick %d",
 			found.holder(), found.after+1, h.fence)))
 	case found.Free:
-		return m, lost("it was taken back, or given back by another that had taken it")
+		return move{}, lost("it was taken back, or given back by another that had taken it")
 	case found.Owner != r.token:
-		return m, lost("it was taken by " + found.holder())
+		return move{}, lost("it was taken by " + found.holder())
 	default:
 		m.fence = max(h.fence, wish)
 		if m.write = m.fence > h.fence; m.write {
@@ -225,6 +225,6 @@ func (r *rules) covers(window, lead time.Duration) error {
 	return cmp.Or(
 		checkDuration("window", window, 4*(r.margin()+r.layout.Unit()), maxWindow,
 			"in a strict pool it must be sixteen times the tolerance of clocks and four units"),
-		checkDuration("strict wait", r.strict, window+lead+r.margin()+2*r.layout.Unit(), 2*maxWindow,
+		checkDuration("strict wait", r.strict, window+lead+r.margin()+2*r.layout.Unit(), maxStrict,
 			"window, lead, four times the tolerance of clocks and two units together"))
 }

@@ -78,6 +78,7 @@ func TestAHolderStandsByWhatWasConfirmed(t *testing.T) {
 		"an earlier claim":                          {slot("me", 99, 250), 150, 200, "(100,200], alarm"},
 		"an earlier claim that was given back":      {given(slot("me", 99, 250)), 150, 200, "(100,200], alarm"},
 		"a later claim":                             {slot("me", 101, 250), 150, 200, "lost"},
+		"a later claim that reaches less far":       {slot("me", 101, 150), 150, 200, "lost"},
 		"given back here":                           {given(slot("me", 100, 150)), 150, 200, "lost"},
 		"another's, after the fence":                {slot("other", 200, 300), 250, 200, "lost"},
 		"another's, below the fence":                {slot("other", 199, 300), 150, 200, "overlap"},
@@ -107,8 +108,10 @@ func TestALossNamesItsCause(t *testing.T) {
 		"claimed again here from tick 151 on":                                        {Owner: "me", after: 150, Fence: 300, revision: 8},
 		"taken back, or given back by another":                                       {Owner: "other", Free: true, after: 200, Fence: 200, revision: 8},
 	} {
-		if _, err := easy().stand(h, found, 150, 200); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: want %s", err, want)
+		for _, now := range []firn.Tick{150, 250} {
+			if _, err := easy().stand(h, found, now, 200); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: want %s", err, want)
+			}
 		}
 	}
 }
@@ -123,13 +126,14 @@ func TestWhoLeavesSaysWhatItUsed(t *testing.T) {
 		last  firn.Tick
 		want  string
 	}{
-		"its own":                                   {slot("me", 100, 200, false), 150, "(100,150] free"},
-		"its own, to the end":                       {slot("me", 100, 200, false), 200, "(100,200] free"},
-		"never beyond its fence":                    {slot("me", 100, 200, false), 250, "(100,200] free"},
-		"its own, given back by a try before":       {slot("me", 100, 150, true), 150, "(100,150] free"},
-		"its own, an older copy":                    {slot("me", 100, 199, false), 150, "(100,150] free, alarm"},
-		"an earlier claim here":                     {slot("me", 99, 250, false), 150, "(100,150] free, alarm"},
-		"a later claim here":                        {slot("me", 101, 250, false), 150, "nothing free"},
+		"its own":                                  {slot("me", 100, 200, false), 150, "(100,150] free"},
+		"its own, to the end":                      {slot("me", 100, 200, false), 200, "(100,200] free"},
+		"never beyond its fence":                   {slot("me", 100, 200, false), 250, "(100,200] free"},
+		"its own, given back by a try before":      {slot("me", 100, 150, true), 150, "(100,150] free"},
+		"its own, an older copy":                   {slot("me", 100, 199, false), 150, "(100,150] free, alarm"},
+		"an earlier claim here":                    {slot("me", 99, 250, false), 150, "(100,150] free, alarm"},
+		"a later claim here":                       {slot("me", 101, 250, false), 150, "nothing free"},
+		"a later claim here that reaches less far": {slot("me", 101, 140, false), 150, "nothing free"},
 		"gone":                                      {nil, 150, "(100,150] free, alarm"},
 		"another's, after the fence":                {slot("other", 200, 300, false), 150, "nothing free"},
 		"another's, after what was used":            {slot("other", 150, 300, false), 150, "nothing free, alarm"},
@@ -284,6 +288,10 @@ func TestTheBoundsOfAStrictPool(t *testing.T) {
 		short.strict = wait // any wait at all makes a pool strict
 		if short.bounded(5000, 1000) != 1000 || !short.ended(1041, 1000) || !short.beyond(2000, 1000) {
 			t.Errorf("a wait of %v sets no bounds", wait)
+		}
+		h, err := short.claim(Slot{Fence: 500, revision: 7}, Ask{Now: 1000, From: 1000, Window: 100}, -1)
+		if least := 1001 + short.ticks(wait); err != nil || h.after != least || h.fence != least {
+			t.Errorf("a wait of %v: a claim of (%d,%d], %v", wait, h.after, h.fence, err)
 		}
 	}
 	if h := (holding{after: 100, fence: 1041}); verdict(r.stand(h, &Slot{Owner: "me", after: 100, Fence: 1041}, 1000, 1958)) != "lost" {

@@ -17,20 +17,20 @@ func (s *Slots) join(ctx context.Context) (Pool, reading, error) {
 		return err
 	})
 	if err := errors.Join(clockErr, err); err != nil {
-		return Pool{}, here, fmt.Errorf("lease: join pool %q: %w", s.cfg.Pool, err)
+		return Pool{}, reading{}, fmt.Errorf("lease: join pool %q: %w", s.cfg.Pool, err)
 	}
 	pool, found, err := readPool(s.cfg.Pool, entries)
 	if err != nil {
-		return pool, here, err
+		return Pool{}, reading{}, err
 	}
 	if _, ok := s.cfg.Store.(store.Clock); !ok {
 		if err := s.checkOthers(pool, here); err != nil {
-			return pool, here, err
+			return Pool{}, reading{}, err
 		}
 	}
 	now, err := s.cfg.Layout.Tick(s.wall(here))
 	if err != nil {
-		return pool, here, err
+		return Pool{}, reading{}, err
 	}
 	s.mu.Lock()
 	s.grace = max(s.grace, pool.Grace)
@@ -44,10 +44,10 @@ func (s *Slots) join(ctx context.Context) (Pool, reading, error) {
 		const why = "the pool is new, or its store may have forgotten holders"
 		s.cfg.Log.Info("waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", wait, "because", why)
 		if err := s.cfg.Time.Sleep(ctx, wait); err != nil {
-			return pool, here, fmt.Errorf("lease: wait %v, as %s (pool %q): %w", wait, why, s.cfg.Pool, err)
+			return Pool{}, reading{}, fmt.Errorf("lease: wait %v, as %s (pool %q): %w", wait, why, s.cfg.Pool, err)
 		}
 	}
-	return pool, here, s.writePool(ctx, pool.revision, *next)
+	return Pool{}, reading{}, s.writePool(ctx, pool.revision, *next)
 }
 
 // maxLives bounds how often the record of a pool is written in one go, since the store
@@ -99,9 +99,8 @@ func (s *Slots) alarm(ctx context.Context) error {
 // unmoved makes sure, after a claim was confirmed, that the pool is as it was when it was
 // listed: open, in the life that confirmed the claim, and not wiped or alarmed meanwhile.
 func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
-	if record := pool.record; *record.Life != life {
-		s.cfg.Log.Warn("the store has another life than the pool was opened in: it may have forgotten holders", "pool", s.cfg.Pool, "was", *record.Life, "is", life)
-		record.Open, record.Life = false, &life
+	if record, same := s.rules.confirmedIn(pool.record, life); !same {
+		s.cfg.Log.Warn("the store has another life than the pool was opened in: it may have forgotten holders", "pool", s.cfg.Pool, "was", *pool.record.Life, "is", life)
 		return s.writePool(ctx, pool.revision, record)
 	}
 	reg := s.register(poolKey(s.cfg.Pool))

@@ -57,6 +57,7 @@ const (
 	// minWindow is less than any store takes to be asked twice.
 	minWindow = 100 * time.Millisecond
 	maxWindow = 30 * 24 * time.Hour
+	maxStrict = 2 * maxWindow // of a window, and of what goes with it
 	// callTimeout bounds one exchange with the store in the background.
 	callTimeout = 10 * time.Second
 )

@@ -147,7 +147,7 @@ func (cfg *SlotsConfig) check() error {
 		checkDuration("look", cfg.Look, 1, maxWindow, ""),
 		checkDuration("patience", cfg.Patience, 1, maxWindow, ""),
 		checkDuration("tolerance", cfg.Tolerance, 1, maxWindow, ""),
-		checkDuration("strict wait", cfg.Strict, 0, 2*maxWindow, ""),
+		checkDuration("strict wait", cfg.Strict, 0, maxStrict, ""),
 	}
 	if cfg.Store == nil {
 		errs = append(errs, firn.NewSyntaxError("store", "", "SlotsConfig.Store is required"))

@@ -209,7 +209,7 @@ var mutants = []mutant{
 	{
 		name: "another life of the store is trusted", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/join.go", "*record.Life != life {\n", "*record.Life == \"none\" {\n"},
+			{"lease/join.go", "; !same {\n", "; !same && life == \"none\" {\n"},
 		},
 	},
 	{
