@@ -49,7 +49,7 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 	if err != nil {
 		// A store that refused it, or is not to be had however long it was waited for, is not
 		// asked again.
-		again := ctx.Err() == nil && !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrUnavailable)
+		again := !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrUnavailable)
 		if !store.Unapplied(err) {
 			// It is not known whether the claim was applied, or will be. Nothing was issued
 			// under it; at worst the worker stays unused until its fence.

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -60,7 +61,7 @@ func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 		before := s.cfg.Time.Monotonic()
 		there, err := clock.Now(ctx)
 		if err != nil {
-			return s.read(), fmt.Errorf("lease: read the store's clock: %w", err)
+			return reading{}, fmt.Errorf("lease: read the store's clock: %w", err)
 		}
 		here := s.read()
 		half := (here.mono - before) / 2
@@ -70,9 +71,9 @@ func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 			here.there = there.Add(half)
 			return s.check(here), nil
 		case offset.Abs() > s.cfg.Tolerance:
-			return here, &ClockError{Here: here.wall, There: there, Whose: "the store's", Tolerance: s.cfg.Tolerance}
+			return reading{}, &ClockError{Here: here.wall, There: there, Whose: "the store's", Tolerance: s.cfg.Tolerance}
 		case try == maxClockTries:
-			return here, fmt.Errorf("lease: %w: the store's clock took %v to answer, so that nothing within the tolerance of %v can be told of the clock here",
+			return reading{}, fmt.Errorf("lease: %w: the store's clock took %v to answer, so that nothing within the tolerance of %v can be told of the clock here",
 				store.ErrUnavailable, 2*half, s.cfg.Tolerance)
 		}
 	}
@@ -101,10 +102,8 @@ func (s *Slots) beside(ctx context.Context, do func() error) (here reading, cloc
 	})
 	err = do()
 	// The check ends with ctx by itself; waiting for less would be a race.
-	if waitErr := turns.Wait(context.WithoutCancel(ctx), s.cfg.Time, checked); waitErr != nil {
-		return here, waitErr, err
-	}
-	return here, clockErr, err
+	waitErr := turns.Wait(context.WithoutCancel(ctx), s.cfg.Time, checked)
+	return here, errors.Join(clockErr, waitErr), err
 }
 
 // present returns what was asked some time ago as it would be asked now: a pool's
@@ -114,7 +113,7 @@ func (s *Slots) beside(ctx context.Context, do func() error) (here reading, cloc
 func (s *Slots) present(ask Ask, checked reading) (Ask, error) {
 	wall := s.wall(checked)
 	if then := s.cfg.Layout.Time(ask.Now); then.Sub(wall) > s.cfg.Tolerance {
-		return ask, &ClockError{Here: then, There: wall, Whose: "itself a moment later", Tolerance: s.cfg.Tolerance}
+		return Ask{}, &ClockError{Here: then, There: wall, Whose: "itself a moment later", Tolerance: s.cfg.Tolerance}
 	}
 	since := max(tickOf(s.cfg.Layout, wall)-ask.Now, 0)
 	ask.Now, ask.From = ask.Now+since, min(ask.From+since, s.cfg.Layout.MaxTick())

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,10 +36,10 @@ func TestAClockIsJudgedByTheMiddleOfTheRoundTrip(t *testing.T) {
 		{0, tolerance + 1, ErrClock, 1},
 		{0, -tolerance - 1, ErrClock, 1},
 		{tolerance, 0, nil, 1}, // half of it off, and half of it unknown
-		{tolerance, 2, store.ErrUnavailable, maxClockTries},
+		{tolerance, 2, store.ErrUnavailable, 3},
 		{tolerance, -tolerance, nil, 1},
-		{tolerance, -tolerance - 2, store.ErrUnavailable, maxClockTries},
-		{tolerance, tolerance / 2, store.ErrUnavailable, maxClockTries},
+		{tolerance, -tolerance - 2, store.ErrUnavailable, 3},
+		{tolerance, tolerance / 2, store.ErrUnavailable, 3},
 		{tolerance, tolerance/2 + 1, ErrClock, 1},
 	} {
 		w := newWorld(t)
@@ -51,6 +52,12 @@ func TestAClockIsJudgedByTheMiddleOfTheRoundTrip(t *testing.T) {
 		here, err := s.checkClock(context.Background())
 		if !errors.Is(err, c.want) || calls != c.calls {
 			t.Errorf("%v off, an answer of %v: %v after %d calls, want %v after %d", c.off, c.leg, err, calls, c.want, c.calls)
+		}
+		if e := (*ClockError)(nil); errors.As(err, &e) && (e.Whose != "the store's" || e.Tolerance != tolerance || !e.There.Equal(asked) || !e.Here.Equal(asked.Add(c.leg+c.off))) {
+			t.Errorf("%v off, an answer of %v: %+v", c.off, c.leg, e)
+		}
+		if errors.Is(err, store.ErrUnavailable) && !strings.Contains(err.Error(), "took 1s to answer") {
+			t.Errorf("%v off, an answer of %v: %v", c.off, c.leg, err)
 		}
 		if checked := *s.checked.Load(); err == nil && checked != here || err != nil && checked != before {
 			t.Errorf("%v off, an answer of %v: %+v counts as checked", c.off, c.leg, checked)

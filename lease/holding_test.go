@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -88,7 +89,7 @@ func TestAnOverlapIsNotForgotten(t *testing.T) {
 	mine := must(w.mem.Get(ctx, theSlot)).Value
 	w.put(theSlot, must(encode(slotRecord{After: grant.Through - 1, Fence: grant.Through + 1000, Owner: "another"})))
 	for range 2 {
-		if err := s.Look(ctx, grant); !errors.Is(err, ErrLost) || !errors.Is(err, ErrOverlap) || !strings.Contains(err.Error(), "process another") {
+		if err := s.Look(ctx, grant); !errors.Is(err, ErrLost) || !errors.Is(err, ErrOverlap) || !strings.Contains(err.Error(), `lease: keep worker 0 of pool "default"`) {
 			t.Fatalf("after its ticks were granted again: %v", err)
 		}
 		w.put(theSlot, mine)
@@ -210,6 +211,11 @@ func TestTheCallsOfAnAlarmAreBoundedToo(t *testing.T) {
 		now := must(s.cfg.Layout.Tick(time.Now()))
 		ask := Ask{Now: now, From: now, Window: 60_000}
 		grant := must(s.Acquire(ctx, ask))
+		before := must(Inspect(ctx, mem, "default")).record
+		before.From, before.Grace = 17, duration(time.Minute)
+		if _, err := mem.CompareAndSwap(ctx, poolKey("default"), must(mem.Get(ctx, poolKey("default"))).Revision, must(encode(before))); err != nil {
+			t.Fatal(err)
+		}
 		mem.Delete(theSlot)
 		hangs.key = "firn/default/pool"
 		began := time.Now()
@@ -223,8 +229,13 @@ func TestTheCallsOfAnAlarmAreBoundedToo(t *testing.T) {
 		if err := s.Look(ctx, grant); err != nil {
 			t.Error(err)
 		}
-		if p := must(Inspect(ctx, mem, "default")); p.Open || p.Slots[0].Fence != grant.Through {
+		p := must(Inspect(ctx, mem, "default"))
+		if p.Open || p.Slots[0].Fence != grant.Through {
 			t.Errorf("%+v", p)
+		}
+		before.Open = false
+		if !reflect.DeepEqual(p.record, before) {
+			t.Errorf("it is closed as %+v, not %+v", p.record, before)
 		}
 		if n := strings.Count(log.String(), "the store has less than it had confirmed"); n != 2 {
 			t.Errorf("an operator is told %d times: %s", n, log.String())
@@ -262,6 +273,9 @@ func TestHoldersDoNotOutvoteTheStoresClock(t *testing.T) {
 		})
 		if errors.Is(err, ErrClock) == clocked || clocked && err != nil {
 			t.Errorf("with a clock %t: %v", clocked, err)
+		}
+		if e := (*ClockError)(nil); errors.As(err, &e) && (!e.Here.Equal(w.time.Wall()) || !e.There.Equal(noon.Add(time.Hour)) || !strings.Contains(e.Whose, "default")) {
+			t.Errorf("%+v", e)
 		}
 	}
 }

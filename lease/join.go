@@ -33,7 +33,7 @@ func (s *Slots) join(ctx context.Context) (Pool, reading, error) {
 		return Pool{}, reading{}, err
 	}
 	s.mu.Lock()
-	s.grace = max(s.grace, pool.Grace)
+	s.grace = pool.Grace
 	s.mu.Unlock()
 	next, wait, err := s.rules.enter(pool, found, s.notices(), now, here)
 	if err != nil || next == nil {

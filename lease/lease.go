@@ -343,9 +343,9 @@ func (l *Lease) keep(ctx context.Context) bool {
 	ask := l.ask()
 	var err error
 	if held.Through-max(ask.Now, ask.From) <= l.window/2 {
-		held, err = l.source.Renew(ctx, held, ask)
-		if err == nil {
-			l.renewed(held)
+		var further firn.Grant
+		if further, err = l.source.Renew(ctx, held, ask); err == nil {
+			l.renewed(further)
 			return true
 		}
 	} else {

@@ -82,7 +82,7 @@ type Slots struct {
 	writes uint64
 	held   map[int64]holding
 	starts map[int64]firn.Tick // where the latest claim of a worker here began
-	grace  time.Duration       // the longest that the pool was seen to have
+	grace  time.Duration       // that of the pool, as it was seen last
 }
 
 const (
