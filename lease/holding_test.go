@@ -57,6 +57,9 @@ func TestTheRecordsInTheStore(t *testing.T) {
 	if got, want := string(pool.Value), `{"layout":"41/0/0/12","made":"2026-11-20T12:00:00Z","open":true,"grace":"12s","life":"first"}`; got != want {
 		t.Errorf("the pool: %s, want %s", got, want)
 	}
+	if p := must(Inspect(ctx, w.mem, "default")); p.Name != "default" || !p.Made.Equal(noon) || !p.Open || p.Grace != grace || p.Layout != s.cfg.Layout {
+		t.Errorf("%+v", p)
+	}
 	slot := must(w.mem.Get(ctx, theSlot))
 	want := `{"after":"-1","fence":"59486460001","until":"2026-11-20T12:01:00.001Z","owner":"00000000000000070000000000000007","write":1,"host":"host","pid":4711,"since":"2026-11-20T12:00:00Z","at":"2026-11-20T12:00:00Z"}`
 	if string(slot.Value) != want {

@@ -19,7 +19,7 @@ func (s *Slots) join(ctx context.Context) (Pool, reading, error) {
 	if err := errors.Join(clockErr, err); err != nil {
 		return Pool{}, reading{}, fmt.Errorf("lease: join pool %q: %w", s.cfg.Pool, err)
 	}
-	pool, found, err := readPool(s.cfg.Pool, entries)
+	pool, err := readPool(s.cfg.Pool, entries)
 	if err != nil {
 		return Pool{}, reading{}, err
 	}
@@ -35,7 +35,7 @@ func (s *Slots) join(ctx context.Context) (Pool, reading, error) {
 	s.mu.Lock()
 	s.grace = pool.Grace
 	s.mu.Unlock()
-	next, wait, err := s.rules.enter(pool, found, s.notices(), now, here)
+	next, wait, err := s.rules.enter(pool, s.notices(), now, here)
 	if err != nil || next == nil {
 		return pool, here, err
 	}

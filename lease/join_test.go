@@ -262,3 +262,22 @@ func TestAWorkerWithoutTicksIsNotGranted(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Whoever is called off between two tries is told so, and why it had to try again.
+func TestANewcomerThatIsCalledOffBetweenTwoTries(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := newWorld(t)
+	s, ask := w.slots(t, func(c *SlotsConfig) {
+		c.Time = endsAsleep{w.time, cancel}
+		c.Store = &scripted{Store: w.mem, call: func(what, key string) error {
+			if what == "write" && key == theSlot {
+				return store.ErrConflict
+			}
+			return nil
+		}}
+	})
+	w.put(theSlot, must(encode(slotRecord{Fence: 5, Owner: "another", Free: true})))
+	if _, err := s.Acquire(ctx, ask()); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}

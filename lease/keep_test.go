@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -116,5 +117,85 @@ func TestASearchLastsAsLongAsThePoolMakesNewcomersWait(t *testing.T) {
 	strict, _ := w.slots(t, func(c *SlotsConfig) { c.Store, c.Strict = remote{c.Store, w.time.Wall, nil}, time.Hour })
 	if got := strict.waits(); got != time.Hour+2*grace {
 		t.Errorf("in a strict pool: %v", got)
+	}
+}
+
+// A steady source says when it was looked at.
+type steadySource struct {
+	Source
+	takes time.Duration
+	err   error
+	looks []time.Duration
+	began time.Time
+}
+
+func (s *steadySource) Look(ctx context.Context, held firn.Grant) error {
+	s.looks = append(s.looks, time.Since(s.began))
+	time.Sleep(s.takes)
+	return s.err
+}
+
+// The next look begins a look after the last one began; soon after one that failed, or
+// that took longer.
+func TestWhenALeaseLooks(t *testing.T) {
+	for _, c := range []struct {
+		takes time.Duration
+		err   error
+		least time.Duration // from one to the next
+		most  time.Duration
+	}{
+		{0, nil, 3 * time.Second, 3 * time.Second},
+		{time.Second, nil, 3 * time.Second, 3 * time.Second},
+		{5 * time.Second, nil, 5*time.Second + 1, 5*time.Second + 375*time.Millisecond},
+		{0, errAway, 1, 375 * time.Millisecond},
+		{time.Second, errAway, time.Second + 1, time.Second + 375*time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(time.Until(noon))
+			source := &steadySource{Source: Fixed(1), takes: c.takes, err: c.err, began: time.Now()}
+			l := must(Keep(t.Context(), source, Config{}))
+			time.Sleep(time.Minute)
+			if err := l.Close(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			if len(source.looks) < 5 || source.looks[0] != 3*time.Second {
+				t.Fatalf("%v", source.looks)
+			}
+			for i, at := range source.looks[1:] {
+				if d := at - source.looks[i]; d < c.least || d > c.most {
+					t.Errorf("looks that take %v, %v: %v after the one before", c.takes, c.err, d)
+				}
+			}
+		})
+	}
+}
+
+// A virtual clock begins where it is told to, or at the present.
+func TestAVirtualClockBeginsWhereItIsToldTo(t *testing.T) {
+	for from, want := range map[time.Time]time.Time{{}: noon, noon.Add(time.Hour): noon.Add(time.Hour)} {
+		l := must(start(context.Background(), Fixed(1), Config{Generator: firn.Config{Time: newMachine(), Clock: firn.Virtual, From: from}}))
+		if got := must(l.Next()).Time(l.gen.Layout()); !got.Equal(want) {
+			t.Errorf("from %v: %v", from, got)
+		}
+	}
+	if _, err := start(context.Background(), Fixed(1), Config{Generator: firn.Config{Time: newMachine(), Clock: firn.Virtual, From: time.Unix(0, 0)}}); !errors.Is(err, firn.ErrRange) {
+		t.Errorf("before the epoch: %v", err)
+	}
+}
+
+// forgetfulSource grants nothing with an error, as a source may.
+type forgetfulSource struct{ *leaver }
+
+func (forgetfulSource) Renew(context.Context, firn.Grant, Ask) (firn.Grant, error) {
+	return firn.Grant{}, ErrLost
+}
+
+func TestALossIsOfTheWorkerThatWasHeld(t *testing.T) {
+	source := forgetfulSource{&leaver{give: []int64{1, 2}}}
+	l, clock := switching(t, source)
+	clock.Pass(50 * time.Second)
+	l.turn(context.Background())
+	if s := l.State(); s.Worker != 2 || s.Losses != 1 {
+		t.Errorf("%+v", s)
 	}
 }

@@ -15,10 +15,9 @@ func (r *rules) closed(grace time.Duration, wall time.Time) poolRecord {
 }
 
 // enter decides what a newcomer has to do before it may claim a slot: write the pool's
-// record, if that is not nil, after a wait. It is decided from the pool as it was listed;
-// found is false without a record.
-func (r *rules) enter(p Pool, found bool, grace time.Duration, now firn.Tick, here reading) (next *poolRecord, wait time.Duration, err error) {
-	if !found {
+// record, if that is not nil, after a wait. It is decided from the pool as it was listed.
+func (r *rules) enter(p Pool, grace time.Duration, now firn.Tick, here reading) (next *poolRecord, wait time.Duration, err error) {
+	if p.revision == 0 {
 		record := r.closed(grace, here.wall)
 		record.Open = r.trusting
 		return &record, 0, nil

@@ -58,11 +58,11 @@ func TestWhatANewcomerDoesFirst(t *testing.T) {
 		"a fence just so far ahead":      {strictly(), strict, []Slot{{Fence: 3000}}, at, "claims"},
 	} {
 		p := Pool{Name: "p", Layout: c.record.Layout, Open: c.record.Open, Strict: time.Duration(c.record.Strict),
-			Grace: time.Duration(c.record.Grace), Slots: c.slots, record: c.record}
+			Grace: time.Duration(c.record.Grace), Slots: c.slots, record: c.record, revision: 1}
 		for i := range p.Slots {
 			p.Slots[i].Until = endOf(p.Slots[i].Fence, c.r.layout)
 		}
-		next, wait, err := c.r.enter(p, true, notices, 1000, c.here)
+		next, wait, err := c.r.enter(p, notices, 1000, c.here)
 		if got := entrance(c.record, next, wait, err); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
@@ -70,7 +70,7 @@ func TestWhatANewcomerDoesFirst(t *testing.T) {
 	for _, trusting := range []bool{false, true} {
 		r := strictly()
 		r.trusting = trusting
-		next, wait, err := r.enter(Pool{}, false, notices, 1000, at)
+		next, wait, err := r.enter(Pool{}, notices, 1000, at)
 		if err != nil || wait != 0 || next.Layout != r.layout || !next.Made.Equal(at.wall) || next.Open != trusting ||
 			next.Strict != duration(time.Second) || next.Grace != duration(notices) || next.Life != nil {
 			t.Errorf("it makes %+v after %v, %v", next, wait, err)

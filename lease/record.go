@@ -154,38 +154,37 @@ func Inspect(ctx context.Context, s store.Store, pool string) (Pool, error) {
 	if err != nil {
 		return Pool{}, fmt.Errorf("lease: read pool %q: %w", pool, err)
 	}
-	p, found, err := readPool(pool, entries)
-	if err == nil && !found {
+	p, err := readPool(pool, entries)
+	if err == nil && p.revision == 0 {
 		err = fmt.Errorf("lease: pool %q: %w", pool, store.ErrNotFound)
 	}
 	p.Slots = slices.DeleteFunc(p.Slots, func(s Slot) bool { return s.blank() })
 	return p, err
 }
 
-// readPool makes a pool of its entries, in the order of their keys. Found is false when
-// its record is missing, without which nothing can be told of its slots.
-func readPool(name string, entries []store.Entry) (p Pool, found bool, err error) {
-	p.Name = name
+// readPool makes a pool of its entries, in the order of their keys. Where its record is
+// missing the revision is 0, and nothing can be told of its slots.
+func readPool(name string, entries []store.Entry) (Pool, error) {
+	p := Pool{Name: name}
 	for _, e := range entries {
 		rest := strings.TrimPrefix(e.Key, poolPrefix(name))
 		if rest == "pool" {
 			if err := p.read(e); err != nil {
-				return p, false, err
+				return Pool{}, err
 			}
-			found = true
 			continue
 		}
 		var s Slot
-		if n, err := fmt.Sscanf(rest, "slot/%d/%d", &s.Datacenter, &s.Worker); n != 2 || err != nil || !found ||
+		if n, err := fmt.Sscanf(rest, "slot/%d/%d", &s.Datacenter, &s.Worker); n != 2 || err != nil || p.revision == 0 ||
 			e.Key != slotKey(name, p.Layout, s.Datacenter, s.Worker) || checkSlot(p.Layout, s.Datacenter, s.Worker) != nil {
 			continue // a key of somebody else, or a number written in another way: not ours to judge
 		}
 		if err := s.read(e, p.Layout); err != nil {
-			return p, false, err
+			return Pool{}, err
 		}
 		p.Slots = append(p.Slots, s)
 	}
-	return p, found, nil
+	return p, nil
 }
 
 // read takes the pool's record from its entry.

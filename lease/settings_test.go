@@ -37,10 +37,10 @@ func TestTheLimitsOfTheSettings(t *testing.T) {
 		{func(c *SlotsConfig) { c.Look = -1 }, "look"},
 		{func(c *SlotsConfig) { c.Patience = maxWindow }, ""},
 		{func(c *SlotsConfig) { c.Patience = maxWindow + 1 }, "patience"},
-		{func(c *SlotsConfig) { c.Patience = -1 }, "patience"},
+		{func(c *SlotsConfig) { c.Patience = -1 }, "patience -1ns is out of range: 1ns to 720h0m0s"},
 		{func(c *SlotsConfig) { c.Tolerance = maxWindow }, ""},
 		{func(c *SlotsConfig) { c.Tolerance = maxWindow + 1 }, "tolerance"},
-		{func(c *SlotsConfig) { c.Tolerance = -1 }, "tolerance"},
+		{func(c *SlotsConfig) { c.Tolerance = -1 }, "tolerance -1ns is out of range: 1ns to 720h0m0s"},
 		{func(c *SlotsConfig) { c.Strict = maxStrict }, ""},
 		{func(c *SlotsConfig) { c.Strict = maxStrict + 1 }, "strict wait 1440h0m0.000000001s is out of range: 0s to 1440h0m0s"},
 		{func(c *SlotsConfig) { c.Strict = -1 }, "strict wait"},
@@ -67,6 +67,15 @@ func TestTheLimitsOfTheSettings(t *testing.T) {
 		minWindow: "", minWindow - 1: "window 99.999999ms is out of range: 100ms to 720h0m0s", maxWindow: "", maxWindow + 1: "window", -1: "window",
 	} {
 		_, err := start(context.Background(), Fixed(1), Config{Window: window, Generator: firn.Config{Time: w.time}})
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func TestALookOfALeaseIsLongerThanNothing(t *testing.T) {
+	for look, want := range map[time.Duration]string{-1: "look -1ns is out of range: 1ns to 720h0m0s", 1: "", maxWindow: "", maxWindow + 1: "look"} {
+		_, err := start(context.Background(), Fixed(1), Config{Look: look})
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -128,6 +137,9 @@ func TestOpenHandsItsSettingsOn(t *testing.T) {
 		if err := l.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
+	}
+	if !strings.Contains(warned.String(), "worker leased") || !strings.Contains(warned.String(), "fence=2026-11-20T12:05:0") {
+		t.Errorf("an operator is told %s", warned.String())
 	}
 	if _, err := Open(context.Background(), Config{}); err == nil || !strings.Contains(err.Error(), "SlotsConfig.Store is required") {
 		t.Errorf("without a store: %v", err)

@@ -200,7 +200,7 @@ func newToken(random func() uint64) string { return fmt.Sprintf("%016x%016x", ra
 func (s *Slots) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err error) {
 	backoff := register.Backoff{Time: s.cfg.Time, Random: s.cfg.Random}
 	for try := 0; try < maxTries; try++ {
-		grant, ask, err = s.attempt(ctx, ask)
+		grant, err = s.attempt(ctx, ask)
 		switch {
 		case !errors.Is(err, errAgain): // nil is not, either
 			return grant, err
@@ -216,24 +216,23 @@ func (s *Slots) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err err
 	return firn.Grant{}, fmt.Errorf("lease: no slot of pool %q after %d tries: %w", s.cfg.Pool, maxTries, err)
 }
 
-// attempt joins the pool and claims a slot. It returns what was asked as it is asked by now.
-func (s *Slots) attempt(ctx context.Context, ask Ask) (firn.Grant, Ask, error) {
+// attempt joins the pool and claims a slot.
+func (s *Slots) attempt(ctx context.Context, ask Ask) (firn.Grant, error) {
 	pool, checked, err := s.join(ctx)
 	if err != nil {
-		return firn.Grant{}, ask, err
+		return firn.Grant{}, err
 	}
 	if ask, err = s.present(ask, checked); err != nil {
-		return firn.Grant{}, ask, err
+		return firn.Grant{}, err
 	}
 	if ask.Now >= s.cfg.Layout.MaxTick() {
-		return firn.Grant{}, ask, &firn.TimeExhaustedError{Layout: s.cfg.Layout, End: s.cfg.Layout.End()}
+		return firn.Grant{}, &firn.TimeExhaustedError{Layout: s.cfg.Layout, End: s.cfg.Layout.End()}
 	}
 	slot, err := s.pick(ctx, pool, ask)
 	if err != nil {
-		return firn.Grant{}, ask, err
+		return firn.Grant{}, err
 	}
-	grant, err := s.claim(ctx, pool, slot, ask)
-	return grant, ask, err
+	return s.claim(ctx, pool, slot, ask)
 }
 
 // errAgain: read the pool again and retry. That is done at once after errMade, as the pool's

@@ -20,7 +20,7 @@ var mutants = []mutant{
 	{
 		name: "the fence moves before the write is confirmed", regime: sim.Durable,
 		edits: []edit{
-			{"lease/lease.go", "\t\theld, err = l.source.Renew(ctx, held, ask)\n", "\t\thasty := held\n\t\thasty.Through = ask.fence(held.After, l.cfg.Generator.Layout)\n\t\tl.renewed(hasty)\n\t\theld, err = l.source.Renew(ctx, held, ask)\n"},
+			{"lease/lease.go", "\t\tvar further firn.Grant\n", "\t\tfurther := held\n\t\tfurther.Through = ask.fence(held.After, l.cfg.Generator.Layout)\n\t\tl.renewed(further)\n"},
 		},
 	},
 	{
