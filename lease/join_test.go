@@ -281,3 +281,54 @@ func TestANewcomerThatIsCalledOffBetweenTwoTries(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestOthersMayBeQuickerSoOftenOnly(t *testing.T) {
+	w := newWorld(t)
+	claims := 0
+	s, ask := w.slots(t, func(c *SlotsConfig) {
+		c.Store = &scripted{Store: w.mem, call: func(what, key string) error {
+			if what == "write" && key == theSlot {
+				claims++
+				w.put(theSlot, must(encode(slotRecord{Fence: firn.Tick(claims), Owner: "another", Free: true})))
+			}
+			return nil
+		}}
+	})
+	_, err := s.Acquire(context.Background(), ask())
+	if !errors.Is(err, store.ErrConflict) || !strings.Contains(err.Error(), "after 64 tries") || claims != 62 { // one made the pool, and one opened it
+		t.Errorf("%v, after %d claims", err, claims)
+	}
+}
+
+// What was asked by a clock that has been put right since is not granted.
+func TestANewcomerWhoseClockWasAheadIsRefused(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	ahead := ask()
+	ahead.Now += 10_001
+	if _, err := s.Acquire(ctx, ahead); !errors.Is(err, ErrClock) {
+		t.Errorf("%v", err)
+	}
+	w.time.Set(s.cfg.Layout.Last())
+	var exhausted *firn.TimeExhaustedError
+	if _, err := s.Acquire(ctx, Ask{}); !errors.As(err, &exhausted) || exhausted.Layout != s.cfg.Layout || !exhausted.End.Equal(s.cfg.Layout.End()) {
+		t.Errorf("at the last tick: %v", err)
+	}
+}
+
+func TestRecordsThatCannotBe(t *testing.T) {
+	if _, err := encode(poolRecord{Layout: layout("41/0/0/12"), Made: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}); err == nil || !strings.Contains(err.Error(), "lease: encode record") {
+		t.Errorf("a year that JSON has not: %v", err)
+	}
+	for text, want := range map[string]string{"{": "unexpected end", "{}": "it names no layout", `{"layout":"9"}`: "layout"} {
+		if _, err := readRecord(store.Entry{Value: []byte(text)}); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	for s, want := range map[Slot]bool{{Free: true, Fence: -1}: true, {Free: true}: false, {Fence: -1}: false} {
+		if s.blank() != want {
+			t.Errorf("%+v", s)
+		}
+	}
+}

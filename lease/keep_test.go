@@ -3,7 +3,9 @@ package lease
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,6 +69,9 @@ func TestAFirstGrantThatComesLateIsRenewedAtOnce(t *testing.T) {
 		}
 		if !slices.Equal(source.wishes, c.wishes) {
 			t.Errorf("%v: asked for %+v, want %+v", c.takes, source.wishes, c.wishes)
+		}
+		if source.asked != nil {
+			t.Errorf("%v: given back are %v", c.takes, source.asked)
 		}
 		if left := l.State().Left; left <= 5*time.Second {
 			t.Errorf("%v: %v are left", c.takes, left)
@@ -198,4 +203,107 @@ func TestALossIsOfTheWorkerThatWasHeld(t *testing.T) {
 	if s := l.State(); s.Worker != 2 || s.Losses != 1 {
 		t.Errorf("%+v", s)
 	}
+}
+
+func TestAGrantThatDoesNotFitTheLayoutIsGivenBack(t *testing.T) {
+	source := &leaver{give: []int64{16}}
+	_, err := start(context.Background(), source, Config{Generator: firn.Config{Layout: layout("41/0/4/3"), Time: newMachine()}})
+	if !errors.Is(err, firn.ErrRange) || !slices.Equal(source.released, []int64{16}) {
+		t.Errorf("%v; given back are %v", err, source.released)
+	}
+}
+
+func TestIdsAheadOfTheClockAreAnnounced(t *testing.T) {
+	for ahead, want := range map[time.Duration]bool{999 * time.Millisecond: false, time.Second: true} {
+		var log strings.Builder
+		must(start(context.Background(), &leaver{give: []int64{1}}, Config{Log: logTo(&log), Generator: firn.Config{
+			Layout: layout("41/0/4/3"), Time: newMachine(), Clock: firn.Wall, Ahead: ahead, Rollback: firn.Rollback{firn.Refuse()}}}))
+		if got := strings.Contains(log.String(), "ids carry times ahead of the clock"); got != want {
+			t.Errorf("%v ahead: %s", ahead, log.String())
+		}
+	}
+}
+
+// Whatever a lease was granted and has not used is given back at its end, once.
+func TestWhatWasGrantedAndNotUsedIsGivenBack(t *testing.T) {
+	source := &leaver{give: []int64{1, 2, 3, 1, 4}}
+	l, clock := switching(t, source)
+	ask := func() Ask { clock.Pass(2 * time.Minute); return l.anew() }
+	for range 3 { // 1 again: its first grant has passed
+		must(l.other(context.Background(), ask()))
+	}
+	if err := l.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(source.released)
+	if !slices.Equal(source.released, []int64{1, 2, 3}) {
+		t.Errorf("given back are %v", source.released)
+	}
+	source.released = nil
+	if _, err := l.switchWorker(context.Background(), 0); !errors.Is(err, firn.ErrClosed) || !slices.Equal(source.released, []int64{4}) {
+		t.Errorf("what comes after the end: %v; given back are %v", err, source.released)
+	}
+}
+
+// Of many failures in a row one is a warning, until something succeeds.
+func TestAnOperatorIsToldOfTheFirstFailure(t *testing.T) {
+	var log strings.Builder
+	source := &steadySource{Source: Fixed(1), err: errAway}
+	l := must(start(context.Background(), source, Config{Log: logTo(&log), Generator: firn.Config{Time: newMachine()}}))
+	for i, c := range []struct {
+		err  error
+		told int
+	}{{errAway, 1}, {errAway, 1}, {nil, 1}, {errAway, 2}} {
+		source.err = c.err
+		if looked := l.turn(context.Background()); looked != (c.err == nil) {
+			t.Errorf("turn %d: %t", i, looked)
+		}
+		if n := strings.Count(log.String(), "could not keep the worker"); n != c.told || !errors.Is(l.State().Last, c.err) {
+			t.Errorf("turn %d: told %d times, the last is %v", i, n, l.State().Last)
+		}
+	}
+	if s := l.State(); s.Errors != 3 {
+		t.Errorf("%+v", s)
+	}
+	l.gen.Stop()
+	var debug strings.Builder
+	l.cfg.Log = slog.New(slog.NewTextHandler(&debug, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	l.renewed(l.grant)
+	if !strings.Contains(debug.String(), "renewed a worker not in use") {
+		t.Errorf("after the generator has stopped: %s", debug.String())
+	}
+}
+
+// A lease that was quiet wishes from the present on.
+func TestAQuietLeaseAsksFromThePresentOn(t *testing.T) {
+	source := &tardy{leaver: &leaver{give: []int64{1}}, clock: newMachine()}
+	l := must(startLate(source))
+	must(l.Next())
+	source.clock.Pass(6 * time.Second)
+	l.turn(context.Background())
+	now := must(l.gen.Layout().Tick(source.clock.Wall()))
+	if want := []Ask{{now, now, l.window}}; !slices.Equal(source.wishes, want) {
+		t.Errorf("%+v, want %+v", source.wishes, want)
+	}
+}
+
+// After a success the wait for the next try begins anew.
+func TestTriesAreCountedAnewAfterASuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(noon))
+		source := &steadySource{Source: Fixed(1), err: errAway, began: time.Now()}
+		l := must(Keep(t.Context(), source, Config{}))
+		time.Sleep(10 * time.Second) // by now it waits for as long as it ever does
+		source.err = nil
+		time.Sleep(4 * time.Second)
+		source.err = errAway
+		seen := len(source.looks)
+		time.Sleep(4 * time.Second)
+		if err := l.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if d := source.looks[seen+1] - source.looks[seen]; d > 3*time.Millisecond {
+			t.Errorf("the second try comes %v after the first", d)
+		}
+	})
 }

@@ -131,7 +131,7 @@ func TestOpenHandsItsSettingsOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := l.source.(*Slots).cfg
-		if s.Look != c.want || s.Layout != l.cfg.Generator.Layout || s.Datacenter != 1 || s.Time != l.cfg.Generator.Time || s.Random() != 3 || s.Log != l.cfg.Log {
+		if s.Look != c.want || s.Layout != l.cfg.Generator.Layout || s.Datacenter != 1 || s.Time != l.cfg.Generator.Time || s.Random() != 3 || l.cfg.Generator.Random() != 3 || s.Log != l.cfg.Log {
 			t.Errorf("%+v", s)
 		}
 		if err := l.Close(context.Background()); err != nil {

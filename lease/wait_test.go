@@ -87,7 +87,7 @@ func TestAPinnedWorkerThatIsGivenBackIsTakenAtOnce(t *testing.T) {
 			if got.took > 13*time.Second {
 				t.Errorf("given back after 10s, taken after %v", got.took)
 			}
-			if got.gets > 12 {
+			if got.gets > 14 { // one a second at most, and the last of each of two claims
 				t.Errorf("%d reads in %v", got.gets, got.took)
 			}
 			if got.grant.After < last {
