@@ -302,8 +302,76 @@ func TestTriesAreCountedAnewAfterASuccess(t *testing.T) {
 		if err := l.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if d := source.looks[seen+1] - source.looks[seen]; d > 3*time.Millisecond {
+		if d := source.looks[seen+1] - source.looks[seen]; d > 10*time.Millisecond {
 			t.Errorf("the second try comes %v after the first", d)
 		}
 	})
+}
+
+// overlapping finds its ticks granted to another, and has no other worker.
+type overlapping struct{ *leaver }
+
+func (overlapping) Look(context.Context, firn.Grant) error {
+	return errors.Join(ErrLost, ErrOverlap)
+}
+
+func (o overlapping) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+	if len(o.give) == 0 {
+		return firn.Grant{}, errAway
+	}
+	return o.leaver.Acquire(ctx, ask)
+}
+
+// Nothing more is issued under ticks that were granted to another, and what was is said at once.
+func TestWhoFindsItsTicksGrantedAgainStops(t *testing.T) {
+	for _, fails := range []error{nil, errAway} {
+		source := overlapping{&leaver{give: []int64{1}, fail: func(context.Context, int64) error { return fails }}}
+		l := must(start(context.Background(), source, Config{Generator: firn.Config{Layout: layout("41/0/4/3"), Time: newMachine()}}))
+		must(l.Next())
+		l.turn(context.Background())
+		if _, err := l.Next(); !errors.Is(err, firn.ErrFence) {
+			t.Errorf("it goes on: %v", err)
+		}
+		s := l.State()
+		want := int64(1) // no other worker
+		if fails != nil {
+			want++
+		}
+		if !slices.Equal(source.asked, []int64{1}) || s.Errors != want || s.Losses != 1 || !errors.Is(s.Last, errAway) {
+			t.Errorf("given back are %v, %+v", source.asked, s)
+		}
+	}
+}
+
+// A source that grants what is held already is not followed, whichever of the two begins first.
+func TestAWorkerGrantedTwiceIsNotUsed(t *testing.T) {
+	for name, c := range map[string]struct {
+		from  firn.Tick // of the second, after that of the first
+		twice bool
+	}{"the same": {0, true}, "the end": {60_000, true}, "after it": {60_002, false}, "before it": {-60_002, false}, "the beginning": {-60_000, true}} {
+		source := &leaver{give: []int64{1, 1}}
+		l, _ := switching(t, source)
+		ask := Ask{From: l.grant.After + 1 + c.from, Window: l.window}
+		_, err := l.other(context.Background(), ask)
+		if (err != nil) != c.twice || len(l.spare) != map[bool]int{true: 0, false: 1}[c.twice] || source.asked != nil {
+			t.Errorf("%s: %v, %v are spare, given back are %v", name, err, l.spare, source.asked)
+		}
+	}
+}
+
+func TestAGivenWorkerIsNeitherLookedAtNorGivenBack(t *testing.T) {
+	ctx := context.Background()
+	grant, err := Fixed(7).Acquire(ctx, Ask{From: 100})
+	if want := (firn.Grant{Worker: 7, After: 99, Through: endless}); err != nil || grant != want {
+		t.Errorf("%+v, %v", grant, err)
+	}
+	if grant, err := Fixed(7).Acquire(ctx, Ask{}); err != nil || grant.After != -1 {
+		t.Errorf("from the first tick: %+v, %v", grant, err)
+	}
+	if again, err := Fixed(7).Renew(ctx, grant, Ask{From: 200}); err != nil || again != grant {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if err := errors.Join(Fixed(7).Look(ctx, grant), Fixed(7).Release(ctx, grant, 100)); err != nil {
+		t.Error(err)
+	}
 }
