@@ -19,7 +19,7 @@ func TestWhichSlotIsChosen(t *testing.T) {
 	gap := append(slots(1, 10, 10, 10), Slot{Datacenter: 1, Worker: 4, Fence: 10}, Slot{Datacenter: 1, Worker: 7, Fence: 10})
 	sixteen := layout("20/0/4/8")
 	ten := slots(0, 90, 10, 80, 20, 70, 30, 60, 40, 50, 99, 200, 200, 200, 200, 200, 200)
-	many := make([]firn.Tick, reuseAbove)
+	many := make([]firn.Tick, 4096)
 	wide := layout("20/0/13/8")
 	for name, c := range map[string]struct {
 		layout firn.Layout
@@ -40,9 +40,9 @@ func TestWhichSlotIsChosen(t *testing.T) {
 		"the ninth is not":                     {sixteen, ten, 0, 8, 1, 10},
 		"idle a tick ago":                      {eight, slots(0, 100, 100, 99, 100, 100, 100, 100, 100), 0, 5, 2, 99},
 		"none that is held":                    {eight, slots(0, 100, 100, 100, 100, 100, 100, 100, 100), 0, 5, -1, 0},
-		"one unused of many":                   {wide, slots(0, many[1:]...), 0, 0, reuseAbove - 1, -1},
+		"one unused of many":                   {wide, slots(0, many[1:]...), 0, 0, 4095, -1},
 		"an idle one of more":                  {wide, slots(0, many...), 0, 0, 0, 0},
-		"an unused one of more, if none idles": {layout("20/0/13/8"), held(slots(0, many...)), 0, 0, reuseAbove, -1},
+		"an unused one of more, if none idles": {layout("20/0/13/8"), held(slots(0, many...)), 0, 0, 4096, -1},
 	} {
 		p := Pool{Layout: c.layout, Slots: c.slots}
 		got, ok := choose(p, c.dc, 100, func() uint64 { return c.random })

@@ -17,7 +17,7 @@ func (s *Slots) pick(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
 	if s.cfg.Pinned == nil {
 		slot, ok := choose(pool, s.cfg.Datacenter, ask.Now, s.cfg.Random)
 		if !ok {
-			return slot, &FullError{Pool: s.cfg.Pool, Workers: pool.Layout.MaxWorker() + 1, Next: nextFree(pool, s.cfg.Datacenter)}
+			return Slot{}, &FullError{Pool: s.cfg.Pool, Workers: pool.Layout.MaxWorker() + 1, Next: nextFree(pool, s.cfg.Datacenter)}
 		}
 		return slot, nil
 	}

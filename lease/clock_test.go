@@ -98,7 +98,7 @@ func TestWhatWasAskedIsAskedAgainAsOfNow(t *testing.T) {
 	}
 	late.Now++
 	var wrong *ClockError
-	if _, err := s.present(late, checked); !errors.As(err, &wrong) || !wrong.There.Equal(s.wall(checked)) || !wrong.Here.Equal(s.cfg.Layout.Time(late.Now)) || wrong.Tolerance != s.cfg.Tolerance {
+	if _, err := s.present(late, checked); !errors.As(err, &wrong) || !wrong.There.Equal(s.wall(checked)) || !wrong.Here.Equal(s.cfg.Layout.Time(late.Now)) || wrong.Tolerance != s.cfg.Tolerance || wrong.Whose != "itself a moment later" {
 		t.Errorf("further ahead: %v", err)
 	}
 	// Whether a fence has passed is judged by what is later.

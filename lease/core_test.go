@@ -251,8 +251,9 @@ func TestAStrictClaimMustBeAsItWasAfterItsWait(t *testing.T) {
 		"another of ours":               {&moved, 2000, ask, "lost"},
 		"given back":                    {&given, 2000, ask, "lost"},
 	} {
-		if got := verdict(strictly().outwaited(holding{worker: 3, after: 2001, fence: 2100}, c.found, c.now, c.ask)); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
+		m, err := strictly().outwaited(holding{worker: 3, after: 2001, fence: 2100, over: 7}, c.found, c.now, c.ask)
+		if got := verdict(m, err); got != c.want || err == nil && (m.worker != 3 || m.over != 7) {
+			t.Errorf("%s: %s of worker %d, want %s", name, got, m.worker, c.want)
 		}
 	}
 }

@@ -129,7 +129,7 @@ func (s *Slots) holding(held firn.Grant) (holding, error) {
 	defer s.mu.Unlock()
 	h, ok := s.held[held.Worker]
 	if !ok || h.after != held.After {
-		return h, fmt.Errorf("%w: worker %d of pool %q", ErrLost, held.Worker, s.cfg.Pool)
+		return holding{}, fmt.Errorf("%w: worker %d of pool %q", ErrLost, held.Worker, s.cfg.Pool)
 	}
 	return h, nil
 }

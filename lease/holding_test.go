@@ -277,8 +277,123 @@ func TestHoldersDoNotOutvoteTheStoresClock(t *testing.T) {
 		if errors.Is(err, ErrClock) == clocked || clocked && err != nil {
 			t.Errorf("with a clock %t: %v", clocked, err)
 		}
+		for i := range 3 {
+			w.put(slotKey("default", firn.DefaultLayout(), 0, int64(i)), must(encode(slotRecord{After: 0, Fence: 59486600000, Owner: "o", At: w.time.Wall().Add(10 * time.Second)})))
+		}
+		if _, err := w.try(); err != nil {
+			t.Errorf("others a tolerance ahead: %v", err)
+		}
 		if e := (*ClockError)(nil); errors.As(err, &e) && (!e.Here.Equal(w.time.Wall()) || !e.There.Equal(noon.Add(time.Hour)) || !strings.Contains(e.Whose, "default")) {
 			t.Errorf("%+v", e)
 		}
 	}
+}
+
+// No two claims of a worker here begin alike, whatever became of them: by that they are
+// told apart.
+func TestEachClaimOfAWorkerBeginsElsewhere(t *testing.T) {
+	s, ask := newWorld(t).slots(t)
+	slot := Slot{Fence: 5, revision: 1}
+	for want := firn.Tick(5); want < 8; want++ {
+		if h, err := s.begin(slot, ask(), -1); err != nil || h.after != want {
+			t.Errorf("%+v, %v, want one after %d", h, err, want)
+		}
+	}
+	s.hold(holding{after: 50, fence: 60}) // it began later than it was claimed, as in a strict pool
+	if h, err := s.begin(slot, ask(), -1); err != nil || h.after != 51 {
+		t.Errorf("%+v, %v", h, err)
+	}
+	s.hold(holding{after: 20, fence: 60})
+	if h, err := s.begin(slot, ask(), -1); err != nil || h.after != 52 {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
+// A look that cannot read is over: newcomers wait for so many calls of a look, and no more.
+func TestALookThatCannotReadEnds(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	fails := 0
+	s, ask := w.slots(t, func(c *SlotsConfig) {
+		c.Store = &scripted{Store: w.mem, call: func(what, key string) error {
+			if what == "get" && key == theSlot && fails > 0 {
+				fails--
+				return errAway
+			}
+			return nil
+		}}
+	})
+	grant := must(s.Acquire(ctx, ask()))
+	fails = 1
+	if err := s.Look(ctx, grant); !errors.Is(err, errAway) || !strings.Contains(err.Error(), "lease: look at worker 0") {
+		t.Errorf("%v", err)
+	}
+	if err := s.Look(ctx, grant); err != nil {
+		t.Errorf("the next: %v", err)
+	}
+}
+
+// A strict claim whose wait, or clock, comes to nothing is undone.
+func TestAStrictClaimThatCannotBeWaitedForIsUndone(t *testing.T) {
+	for name, c := range map[string]struct {
+		asleep func(w *world, cancel func(), on *bool)
+		want   error
+		says   string
+	}{
+		"called off":       {func(_ *world, cancel func(), _ *bool) { cancel() }, context.Canceled, "wait 1m20s, as the pool is strict"},
+		"by a wrong clock": {func(w *world, _ func(), _ *bool) { w.time.Set(w.time.Wall().Add(time.Hour)) }, ErrClock, "lease: claim worker 0"},
+		"without a clock":  {func(_ *world, _ func(), away *bool) { *away = true }, errAway, "lease: claim worker 0"},
+	} {
+		w := newWorld(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		wall, away := w.time.Wall(), false
+		on := &sleeper{machine: w.time, wake: func() {}}
+		st := &scripted{Store: w.mem, call: func(what, _ string) error {
+			if what == "clock" && away {
+				return errAway
+			}
+			return nil
+		}}
+		s, ask := w.slots(t, func(c *SlotsConfig) {
+			c.Store, c.Tolerance, c.Strict, c.Time = timed{st, func() time.Time { return wall.Add(w.time.Monotonic()) }}, 2*time.Second, 80*time.Second, on
+		})
+		wall = wall.Add(-w.time.Monotonic())
+		first := must(s.Acquire(ctx, ask()))
+		if err := s.Release(ctx, first, first.After); err != nil {
+			t.Fatal(err)
+		}
+		w.time.Pass(5 * time.Minute)
+		on.wake = func() { c.asleep(w, cancel, &away) }
+		before := must(Inspect(context.Background(), w.mem, "default")).Slots[0]
+		_, err := s.Acquire(ctx, ask())
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if after := must(Inspect(context.Background(), w.mem, "default")).Slots[0]; !after.Free || after.Fence != before.Fence || after.revision == before.revision {
+			t.Errorf("%s: the slot is left as %+v, and was %+v", name, after, before)
+		}
+		cancel()
+	}
+}
+
+// timed is a store with a clock of its own.
+type timed struct {
+	*scripted
+	now func() time.Time
+}
+
+func (s timed) Now(context.Context) (time.Time, error) { return s.now(), s.call("clock", "") }
+
+// sleeper has something happen at the end of each sleep.
+type sleeper struct {
+	*machine
+	wake func()
+}
+
+func (s *sleeper) Sleep(ctx context.Context, d time.Duration) error {
+	if err := s.machine.Sleep(ctx, d); err != nil {
+		return err
+	}
+	s.wake()
+	return context.Cause(ctx)
 }

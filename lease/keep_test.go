@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -353,6 +354,9 @@ func TestAWorkerGrantedTwiceIsNotUsed(t *testing.T) {
 		l, _ := switching(t, source)
 		ask := Ask{From: l.grant.After + 1 + c.from, Window: l.window}
 		_, err := l.other(context.Background(), ask)
+		if c.twice && !strings.Contains(fmt.Sprint(err), fmt.Sprintf("worker 1 a second time, from tick %d on", ask.From)) {
+			t.Errorf("%s: %v", name, err)
+		}
 		if (err != nil) != c.twice || len(l.spare) != map[bool]int{true: 0, false: 1}[c.twice] || source.asked != nil {
 			t.Errorf("%s: %v, %v are spare, given back are %v", name, err, l.spare, source.asked)
 		}
@@ -374,4 +378,32 @@ func TestAGivenWorkerIsNeitherLookedAtNorGivenBack(t *testing.T) {
 	if err := errors.Join(Fixed(7).Look(ctx, grant), Fixed(7).Release(ctx, grant, 100)); err != nil {
 		t.Error(err)
 	}
+}
+
+// patient takes its time with a second worker, whoever gives up meanwhile.
+type patient struct {
+	Source
+	second bool
+}
+
+func (p *patient) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+	if !p.second {
+		p.second = true
+		return p.Source.Acquire(ctx, ask)
+	}
+	time.Sleep(callTimeout + time.Second)
+	return firn.Grant{Worker: 2, After: ask.From - 1, Through: ask.From + ask.Window}, nil
+}
+
+func (*patient) Look(context.Context, firn.Grant) error { return ErrLost }
+
+func TestAWorkerThatComesAfterTheSearchHasEndedIsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(noon))
+		l := must(start(t.Context(), &patient{Source: Fixed(1)}, Config{}))
+		l.turn(t.Context())
+		if s := l.State(); s.Worker != 2 || s.Errors != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
 }
