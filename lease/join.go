@@ -9,9 +9,9 @@ import (
 )
 
 // join lists the pool and compares clocks, and does what a newcomer has to before it may
-// claim a slot. It returns errAgain where the pool is to be listed anew. In opened it keeps
-// the record by which it has just opened the pool after a wait, or 0.
-func (s *Slots) join(ctx context.Context, opened *store.Revision) (Pool, reading, error) {
+// claim a slot. It returns errAgain where the pool is to be listed anew. In last it keeps
+// the record by which it closed the pool as nobody seemed alive, or opened it again; or 0.
+func (s *Slots) join(ctx context.Context, last *store.Revision) (Pool, reading, error) {
 	var entries []store.Entry
 	here, clockErr, err := s.beside(ctx, func() (err error) {
 		entries, err = s.cfg.Store.List(ctx, poolPrefix(s.cfg.Pool))
@@ -36,9 +36,8 @@ func (s *Slots) join(ctx context.Context, opened *store.Revision) (Pool, reading
 	s.mu.Lock()
 	s.grace = pool.Grace
 	s.mu.Unlock()
-	waited := pool.revision == *opened
-	*opened = 0
-	next, wait, err := s.rules.enter(pool, waited, s.notices(), now, here)
+	own := *last != 0 && pool.revision == *last
+	next, wait, err := s.rules.enter(pool, own, s.notices(), now, here)
 	if err != nil || next == nil {
 		return pool, here, err
 	}
@@ -51,8 +50,9 @@ func (s *Slots) join(ctx context.Context, opened *store.Revision) (Pool, reading
 		}
 	}
 	written, err := s.writePool(ctx, pool.revision, *next)
-	if wait > 0 {
-		*opened = written
+	*last = 0
+	if own || next.Settled > pool.record.Settled {
+		*last = written
 	}
 	return Pool{}, reading{}, err
 }

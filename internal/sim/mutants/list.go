@@ -207,6 +207,12 @@ var mutants = []mutant{
 		},
 	},
 	{
+		name: "who has waited and opened the pool asks no more whether anybody is alive", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/join.go", "if own || next.Settled > pool.record.Settled {", "if true {"},
+		},
+	},
+	{
 		name: "another life of the store is trusted", regime: sim.Reasserted,
 		edits: []edit{
 			{"lease/join.go", "; !same {\n", "; !same && life == \"none\" {\n"},
