@@ -94,7 +94,15 @@ func usable(path string) error {
 	if err := access(path); err != nil {
 		return fmt.Errorf("%w: %w; the file must be writable", store.ErrRefused, err)
 	}
-	return nil
+	// SQLite has its log in the folder that it finds the file in, which is another where the file is mounted.
+	alone, err := mounted(path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	case alone:
+		return fmt.Errorf("%w: the file is mounted without its folder, and would be a store of its own here: mount the folder", store.ErrRefused)
+	}
+	return oneName(info)
 }
 
 func (s *sqliteStore) name(err error) error {
