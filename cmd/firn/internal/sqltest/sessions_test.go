@@ -9,6 +9,7 @@ import (
 
 	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/sqlstore"
 )
 
 // Without autocommit a write would be acknowledged, seen by nobody else and
@@ -120,6 +121,66 @@ func TestAMySQLWriteNamesTheLifeOfTheServerItRanOn(t *testing.T) {
 	got, err := first.mustOpen(t, first.source("root", "shop", "")).CompareAndSwap(context.Background(), "after", 0, nil)
 	if err != nil || before[got.Life] {
 		t.Errorf("after a restart: life %q, which was there before, %v", got.Life, err)
+	}
+}
+
+// Whoever shares the connections may leave a transaction open on one, by a BEGIN that is a statement
+// like any other. What is written there is gone with it.
+func TestAWriteIsNotMadeInATransactionThatSomebodyLeftOpen(t *testing.T) {
+	both(t, func(t *testing.T, e engine) {
+		name := e.fresh(t, "shop")
+		db := e.connect(t, e.source(e.admin(), name, ""))
+		db.SetMaxOpenConns(1)
+		s, err := sqlstore.New(context.Background(), db, e.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		revision := put(t, s, "k", 0, "v")
+		for range 2 { // a session that is found so is closed, the next one is new
+			if _, err := db.Exec("BEGIN"); err != nil {
+				t.Fatal(err)
+			}
+			written, err := s.CompareAndSwap(context.Background(), "k", revision, []byte("w"))
+			switch {
+			case err == nil:
+				revision = written.Revision
+			case !errors.Is(err, store.ErrRefused):
+				t.Errorf("%v", err)
+			}
+			other, err := e.mustOpen(t, e.source(e.admin(), name, "")).Get(context.Background(), "k")
+			if err != nil || other.Revision != revision {
+				t.Errorf("another session reads %d of what is said to stand at %d, %v", other.Revision, revision, err)
+			}
+		}
+	})
+}
+
+// What is not in the binary log is never acknowledged, nor missed; and a replica that runs the statements
+// instead of applying the rows runs them under its own settings, and may leave them out.
+func TestAMySQLWriteThatReplicasMayNotHaveIsRefused(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t, "--log-bin", "--server-id=1", "--rpl-semi-sync-master-enabled=1")
+	name := e.fresh(t, "shop")
+	_, err := e.open(e.source("root", name, "sql_log_bin=0"))
+	expect(t, "outside of the log", err, store.ErrRefused, "sql_log_bin")
+	_, err = e.open(e.source("root", name, "binlog_format=STATEMENT"))
+	expect(t, "as statements", err, store.ErrRefused, "binlog_format", "ROW")
+}
+
+// A server has the time zone of its system, and there an hour comes twice when summer time ends.
+func TestTheTimeOfAMySQLIsRightInTheHourThatComesTwice(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t)
+	e.raw(t, "mysql",
+		"INSERT INTO time_zone (Time_zone_id, Use_leap_seconds) VALUES (7, 'N')",
+		"INSERT INTO time_zone_name (Name, Time_zone_id) VALUES ('Shop', 7)",
+		"INSERT INTO time_zone_transition_type VALUES (7, 0, 3600, 1, 'SHST'), (7, 1, 0, 0, 'SHT')",
+		"INSERT INTO time_zone_transition (Time_zone_id, Transition_time, Transition_type_id) VALUES (7, 0, 0), (7, UNIX_TIMESTAMP() - 1800, 1)",
+		"SET GLOBAL time_zone = 'Shop'")
+	s := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), ""))
+	there, err := s.(store.Clock).Now(context.Background())
+	if off := time.Since(there).Abs(); err != nil || off > time.Minute {
+		t.Errorf("half an hour after summer time has ended, the server's time is off by %v, %v", off, err)
 	}
 }
 
