@@ -31,7 +31,8 @@
 //
 //	cfg, err := pgx.ParseConfig(url)
 //	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
-//		if n.SeverityUnlocalized == "WARNING" {
+//		// varsup.c warns that the database must be vacuumed, of each write for days.
+//		if n.SeverityUnlocalized == "WARNING" && n.File != "varsup.c" {
 //			c.CustomData()["warning"] = n.Message
 //		}
 //	}
