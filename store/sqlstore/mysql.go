@@ -18,13 +18,18 @@ var MySQL = Dialect{
 	name: "mysql",
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k VARBINARY(512) NOT NULL PRIMARY KEY, v MEDIUMBLOB NOT NULL, rev BIGINT NOT NULL) ENGINE=InnoDB`,
-	get: `SELECT v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit,
+	probe: probe,
+	get:   `SELECT v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit,
 	// IGNORE says how many rows were made, whatever the driver takes affected to
 	// mean. It would let too long a value be cut, but values are bounded before.
 	insert: `INSERT IGNORE INTO ` + Table + ` (k, v, rev) SELECT ?, ?, ? FROM DUAL WHERE ` + mysqlGuard,
 	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ? AND ` + mysqlGuard,
-	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? AND ` + mysqlFit + ` ORDER BY k`,
+	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? AND ` + mysqlFit + ` ORDER BY k LIMIT 18446744073709551615`, // or sql_select_limit would cut it off
 
+	home: func(ctx context.Context, conn *sql.Conn) (schema string, err error) {
+		err = each(ctx, conn, func(rows *sql.Rows) error { return rows.Scan(&schema) }, "SELECT COALESCE(CONCAT('`', REPLACE(DATABASE(), '`', '``'), '`'), '')")
+		return schema, err
+	},
 	swap: swapMySQL,
 	vet: func(ctx context.Context, s *Store, conn *sql.Conn) (int64, error) {
 		seen, err := vetMySQL(ctx, s, conn)

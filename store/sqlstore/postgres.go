@@ -15,11 +15,13 @@ var Postgres = Dialect{
 	name: "postgres",
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k TEXT COLLATE "C" PRIMARY KEY, v BYTEA NOT NULL, rev BIGINT NOT NULL)`,
+	probe:  probe,
 	get:    `SELECT v, rev FROM ` + Table + ` WHERE k = $1`,
 	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES ($1, $2, $3) ON CONFLICT (k) DO NOTHING` + postgresReturning,
 	update: `UPDATE ` + Table + ` SET v = $1, rev = $2 WHERE k = $3 AND rev = $4` + postgresReturning,
 	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= $1 AND k < $2 ORDER BY k`,
 
+	home: homePostgres,
 	swap: swapPostgres,
 	vet: func(ctx context.Context, _ *Store, conn *sql.Conn) (micros int64, err error) {
 		err = conn.QueryRowContext(ctx, `SELECT (extract(epoch from clock_timestamp()) * 1000000)::bigint`).Scan(&micros)
@@ -46,6 +48,26 @@ var Postgres = Dialect{
 		{"40001 40P01", store.ErrConflict, "others wrote it"}, // above read committed that is what the loser of every race is told
 		{"40 08 53 55 57 58", store.ErrUnavailable, ""},       // taken back, cut off, locked, canceled, or its disk
 	},
+}
+
+// postgresHome has the schema of the table by the search_path of the session, and by what that is
+// when the session begins: the first of a path that has the table, or else the first of all.
+const (
+	postgresHome = `WITH here AS (SELECT ` + postgresSchema + ` AS schema, set_config('search_path', reset_val, true) FROM pg_settings WHERE name = 'search_path')
+		SELECT schema, ` + postgresSchema + ` FROM here`
+	postgresSchema = `COALESCE((SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass('` + Table + `')), quote_ident(current_schema()), '')`
+)
+
+// homePostgres refuses a session whose search_path leads elsewhere than that of new ones. Another client of
+// a pooler may have set it, and whoever gets another session would have another store.
+func homePostgres(ctx context.Context, conn *sql.Conn) (schema string, err error) {
+	var first string
+	err = each(ctx, conn, func(rows *sql.Rows) error { return rows.Scan(&schema, &first) }, postgresHome)
+	if err == nil && schema != first {
+		err = fmt.Errorf("%w: its search_path was set since it began, and leads to schema %q instead of %q: "+
+			"set it for the role, the database or in the URL, and share no session of a pooler with those who set it", errUnfit, schema, first)
+	}
+	return schema, err
 }
 
 // postgresReturning has a write say which life of the server makes it, and whether

@@ -17,11 +17,13 @@ var SQLite = Dialect{
 	embedded: true,
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k TEXT PRIMARY KEY, v BLOB NOT NULL, rev INTEGER NOT NULL) WITHOUT ROWID`,
+	probe:  probe,
 	get:    `SELECT v, rev FROM ` + Table + ` WHERE k = ?`,
 	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES (?, ?, ?) ON CONFLICT (k) DO NOTHING`,
 	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ?`,
 	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? ORDER BY k`,
 
+	home: func(context.Context, *sql.Conn) (string, error) { return "main", nil },
 	// A session needs no guard, and a write no confirmation.
 	swap: func(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
 		n, err := exec(ctx, conn, statement, args...)

@@ -5,7 +5,8 @@
 //	s, err := sqlstore.New(ctx, db, sqlstore.Postgres)
 //
 // Everything is in one table of keys, values and revisions, made on first use,
-// and made anew where it is missing later. Each write is one statement that
+// and made anew where it is missing later. Its schema, or database, is the one that the session
+// leads to when the store is opened. Each write is one statement that
 // commits by itself, and each read another. On one primary that is linearizable
 // at every level of isolation from read committed up: a write locks the row and
 // looks at it as it is then, or is taken back and tried again where the level
@@ -86,8 +87,15 @@ type Store struct {
 // [store.Clock] and [store.Examined] too.
 func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) {
 	s := &Store{db: db, dialect: dialect}
+	if err := s.call(ctx, "find table", Table, func(ctx context.Context, conn *sql.Conn) error {
+		schema, err := dialect.home(ctx, conn)
+		s.dialect = dialect.in(schema)
+		return err
+	}); err != nil {
+		return nil, err
+	}
 	if err := s.onTable(ctx, "open table", Table, func(ctx context.Context, conn *sql.Conn) error {
-		if err := s.probe(ctx, conn); err != nil {
+		if err := each(ctx, conn, nil, s.dialect.probe); err != nil {
 			return err
 		}
 		return s.fit(ctx, conn)

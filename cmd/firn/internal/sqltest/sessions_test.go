@@ -155,6 +155,65 @@ func TestAWriteIsNotMadeInATransactionThatSomebodyLeftOpen(t *testing.T) {
 	})
 }
 
+// Whoever shares the connections, or the sessions of a pooler, may have one look for tables elsewhere.
+// Firn would find none there, and make it.
+func TestAStoreStaysInItsSchema(t *testing.T) {
+	both(t, func(t *testing.T, e engine) {
+		ctx := context.Background()
+		name := e.fresh(t, "shop")
+		db := e.connect(t, e.source(e.admin(), name, ""))
+		db.SetMaxOpenConns(1)
+		s, err := sqlstore.New(ctx, db, e.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		revision := put(t, s, "k", 0, "v")
+		leave := []string{"CREATE DATABASE `other-one`", "USE `other-one`"}
+		if e.driver != "mysql" {
+			leave = []string{`CREATE SCHEMA "other-one"`, `SET search_path = "other-one"`}
+		}
+		for _, statement := range leave {
+			if _, err := db.Exec(statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.Get(ctx, "k"); err != nil {
+			t.Error(err)
+		}
+		put(t, s, "k", revision, "w")
+		if list, err := s.List(ctx, ""); err != nil || len(list) != 1 {
+			t.Error(list, err)
+		}
+		if e.driver != "mysql" { // which does not tell what the database was
+			_, err := sqlstore.New(ctx, db, e.dialect)
+			expect(t, "a session that was led elsewhere", err, store.ErrRefused, "other-one", "public", "search_path")
+		}
+	})
+}
+
+func TestASearchPathThatIsSetForTheSessionIsKept(t *testing.T) {
+	t.Parallel()
+	e := postgres(t)
+	name := e.fresh(t, "shop")
+	e.raw(t, name, `CREATE SCHEMA "My own"`)
+	put(t, e.mustOpen(t, e.source(e.admin(), name, "search_path=nowhere,%22My%20own%22,public")), "k", 0, "v")
+	e.raw(t, name, `SELECT k FROM "My own".firn_registers`)
+	_, err := e.open(e.source(e.admin(), name, "search_path=nowhere"))
+	expect(t, "no schema at all", err, store.ErrRefused, "search_path")
+}
+
+func TestAListingIsWhole(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t)
+	s := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "sql_select_limit=2"))
+	for _, key := range []string{"a", "b", "c"} {
+		put(t, s, key, 0, "v")
+	}
+	if list, err := s.List(context.Background(), ""); err != nil || len(list) != 3 {
+		t.Errorf("%d of 3, %v", len(list), err)
+	}
+}
+
 // What is not in the binary log is never acknowledged, nor missed; and a replica that runs the statements
 // instead of applying the rows runs them under its own settings, and may leave them out.
 func TestAMySQLWriteThatReplicasMayNotHaveIsRefused(t *testing.T) {
