@@ -76,7 +76,7 @@ var mysqlFacts = []string{
 	`SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'sync_binlog',
 		'log_bin', 'read_only', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
 		'rpl_semi_sync_master_wait_for_slave_count', 'rpl_semi_sync_source_wait_for_replica_count')`,
-	`SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Rpl_semi_sync_master_status',
+	`SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slaves_running', 'Rpl_semi_sync_master_status',
 		'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_source_clients')`,
 	`SELECT privilege_type, 'granted' FROM information_schema.user_privileges
 		UNION SELECT privilege_type, 'granted' FROM information_schema.schema_privileges WHERE DATABASE() LIKE table_schema
@@ -109,6 +109,7 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) 
 		isolation: strings.ToLower(strings.ReplaceAll(is["transaction_isolation"], "-", " ")),
 		read:      is["select"] != "", insert: is["insert"] != "", update: is["update"] != "",
 		readOnly: is["read_only"] == "ON",
+		follows:  is["slaves_running"] != "" && is["slaves_running"] != "0", // of which MariaDB alone tells everybody
 		replicas: replicas,
 	}
 	if is["log_bin"] == "ON" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/firn-id/firn/store"
@@ -30,6 +31,11 @@ const (
 	mysqlFit   = `@@autocommit = 1 AND ` + mysqlIsolation + ` <> 'READ-UNCOMMITTED' /*M! AND @@in_transaction = 0 */`
 	mysqlGuard = mysqlFit + ` AND @firn_life = ?`
 
+	// A member of a Galera cluster keeps to itself what is written while this is off. Only builds with
+	// Galera know these settings.
+	mysqlGalera    = `galera `
+	mysqlReplicate = ` AND @@wsrep_on AND @@global.wsrep_on`
+
 	// The life of a server is who it is and when it started. Uptime counts from the
 	// start to the same moment that UNIX_TIMESTAMP() gives, so their difference
 	// is the same for all sessions, also after the clock was set. The
@@ -37,13 +43,16 @@ const (
 	// The time is in UTC: that of the session's zone comes twice in the hour when summer time ends.
 	mysqlVet = `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), unfit, COALESCE(@firn_life, ''),
 		COALESCE(@firn_life := CASE WHEN unfit = '' THEN
-			CASE WHEN cluster <> '' THEN CONCAT('galera ', cluster)
+			CASE WHEN cluster <> '' THEN CONCAT('` + mysqlGalera + `', cluster)
 			ELSE CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END END, ''),
 		/*M! @@rpl_semi_sync_master_enabled */ /*!50720 (SELECT COALESCE(MAX(variable_value = 'ON'), 0) FROM performance_schema.global_variables
 			WHERE variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')) */,
 		COALESCE(semi = 'ON', 0), COALESCE(missed, 0)
 	FROM (SELECT CASE WHEN @@autocommit = 0 THEN 'autocommit' WHEN ` + mysqlIsolation + ` = 'READ-UNCOMMITTED' THEN 'isolation'
-			/*M! WHEN @@in_transaction THEN 'transaction' */
+			/*M! WHEN @@in_transaction THEN 'transaction'
+			WHEN MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END) <> '' AND 'OFF' IN (
+				(SELECT variable_value FROM information_schema.session_variables WHERE variable_name = 'wsrep_on'),
+				(SELECT variable_value FROM information_schema.global_variables WHERE variable_name = 'wsrep_on')) THEN 'cluster' */
 			WHEN @@log_bin AND NOT @@sql_log_bin THEN 'log' WHEN @@log_bin AND ` + mysqlFormat + ` = 'STATEMENT' THEN 'format' ELSE '' END AS unfit,
 		MAX(CASE WHEN variable_name = 'Uptime' THEN CAST(variable_value AS SIGNED) END) AS uptime,
 		MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END) AS cluster,
@@ -58,6 +67,7 @@ var mysqlUnfit = map[string]string{
 	"autocommit":  "autocommit is off, so that no write would be committed: set autocommit=1 for the driver or the server",
 	"isolation":   "transaction_isolation is READ-UNCOMMITTED, which shows writes that may yet be undone: set READ-COMMITTED or above",
 	"transaction": "a transaction was left open on it, so that no write would be committed: end it, or give the store connections of its own",
+	"cluster":     "wsrep_on is off, so that no other member of the cluster would have a write: turn it on",
 	"log":         "sql_log_bin is off, so that no replica would have a write: turn it on",
 	"format":      "binlog_format is STATEMENT, by which a replica runs a write under its own settings and may skip it: set ROW or MIXED",
 }
@@ -98,7 +108,11 @@ const semiLasts = time.Second
 func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
 	seen := *s.mysql.Load()
 	for try := 1; ; try++ {
-		n, err := exec(ctx, conn, statement, append(args[:len(args):len(args)], seen.life)...)
+		guarded := statement
+		if strings.HasPrefix(seen.life, mysqlGalera) {
+			guarded += mysqlReplicate
+		}
+		n, err := exec(ctx, conn, guarded, append(args[:len(args):len(args)], seen.life)...)
 		if err != nil {
 			return "", err
 		}

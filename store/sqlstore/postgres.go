@@ -118,6 +118,8 @@ func sqlState(err error) string {
 // log as well, and are never promoted. A write waits for one standby by "a, b" and "ANY 1 (a, b)".
 const postgresFacts = `SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('transaction_isolation'),
 	has_table_privilege('` + Table + `', 'SELECT'), has_table_privilege('` + Table + `', 'INSERT'), has_table_privilege('` + Table + `', 'UPDATE'),
+	(SELECT relpersistence = 'p' FROM pg_class WHERE oid = '` + Table + `'::regclass),
+	EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = '` + Table + `'::regclass),
 	pg_is_in_recovery(), CASE WHEN names = '' THEN 0 ELSE COALESCE(substring(names FROM '([0-9]+)\s*\('), '1')::int END, standbys.*
 FROM (SELECT trim(current_setting('synchronous_standby_names')) AS names) AS setting,
 	(SELECT count(*), count(*) FILTER (WHERE sync_state IS NULL), count(*) FILTER (WHERE sync_state = 'async')
@@ -126,13 +128,17 @@ FROM (SELECT trim(current_setting('synchronous_standby_names')) AS names) AS set
 
 func examinePostgres(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
 	var fsync, pages string
+	var logged bool
 	e := examination{advice: "set both on, or use a strict pool"}
 	r := replicas{setting: "synchronous_standby_names", advice: "list all that may be promoted in synchronous_standby_names, as in ANY 2 (a, b)"}
 	if err := conn.QueryRowContext(ctx, postgresFacts).Scan(&fsync, &pages, &e.isolation, &e.read, &e.insert, &e.update,
-		&e.readOnly, &r.waits, &r.all, &r.unknown, &r.behind); err != nil {
+		&logged, &e.follows, &e.readOnly, &r.waits, &r.all, &r.unknown, &r.behind); err != nil {
 		return nil, err
 	}
 	e.durable, e.settings = fsync == "on" && pages == "on", "fsync "+fsync+", full_page_writes "+pages
+	if !logged {
+		e.durable, e.settings, e.advice = false, "table "+Table+" UNLOGGED", "ALTER TABLE "+Table+" SET LOGGED: no standby has it either"
+	}
 	e.replicas = r.finding()
 	return e.findings(), nil
 }

@@ -274,4 +274,15 @@ func TestAGaleraClusterHasOneLife(t *testing.T) {
 	if err != nil || got.Life != "galera "+id {
 		t.Errorf("life %q, %v; want that of the cluster %s", got.Life, err, id)
 	}
+
+	// A member that does not replicate is on its own, also in sessions that began before.
+	s := e.mustOpen(t, e.source("root", name, ""))
+	revision := put(t, s, "open", 0, "v")
+	e.raw(t, "", "SET GLOBAL wsrep_on = OFF")
+	_, err = s.CompareAndSwap(context.Background(), "open", revision, nil)
+	expect(t, "a member on its own", err, store.ErrRefused, "wsrep_on")
+	_, err = e.open(e.source("root", name, "wsrep_on=0"))
+	expect(t, "a new session of it", err, store.ErrRefused, "wsrep_on")
+	e.raw(t, "", "SET GLOBAL wsrep_on = ON")
+	put(t, s, "open", revision, "w")
 }
