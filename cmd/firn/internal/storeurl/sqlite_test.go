@@ -172,6 +172,21 @@ func TestAFileMayHaveAnyName(t *testing.T) {
 	}
 }
 
+func TestADatabaseInMemoryIsRefused(t *testing.T) {
+	for _, dsn := range []string{":memory:", "", "file:x?mode=memory&cache=shared"} {
+		db, err := sql.Open("sqlite", dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sqlstore.New(context.Background(), db, sqlstore.SQLite); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "memory") {
+			t.Errorf("%q: %v", dsn, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // SQLite has a log and locks for each name.
 func TestAFileOfTwoNamesIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "firn.db")
