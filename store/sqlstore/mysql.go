@@ -27,8 +27,9 @@ var MySQL = Dialect{
 	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? AND ` + mysqlFit + ` ORDER BY k LIMIT 18446744073709551615`, // or sql_select_limit would cut it off
 
 	home: func(ctx context.Context, conn *sql.Conn) (schema string, err error) {
-		err = each(ctx, conn, func(rows *sql.Rows) error { return rows.Scan(&schema) }, "SELECT COALESCE(CONCAT('`', REPLACE(DATABASE(), '`', '``'), '`'), '')")
-		return schema, err
+		var name sql.NullString
+		err = each(ctx, conn, func(rows *sql.Rows) error { return rows.Scan(&name) }, "SELECT CONCAT('`', REPLACE(DATABASE(), '`', '``'), '`')")
+		return name.String, err
 	},
 	swap: swapMySQL,
 	vet: func(ctx context.Context, s *Store, conn *sql.Conn) (int64, error) {

@@ -40,20 +40,20 @@ const (
 	// start to the same moment that UNIX_TIMESTAMP() gives, so their difference
 	// is the same for all sessions, also after the clock was set. The
 	// members of a Galera cluster have one life: what one acknowledged, all have.
-	// The time is in UTC: that of the session's zone comes twice in the hour when summer time ends.
-	mysqlVet = `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), unfit, COALESCE(@firn_life, ''),
-		COALESCE(@firn_life := CASE WHEN unfit = '' THEN
-			CASE WHEN cluster <> '' THEN CONCAT('` + mysqlGalera + `', cluster)
-			ELSE CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END END, ''),
+	// There are no empty strings in it, which may be NULL to MariaDB (sql_mode). The time is in UTC: that of the session's zone comes twice in the hour when summer time ends.
+	mysqlVet = `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), unfit, @firn_life,
+		@firn_life := CASE WHEN unfit = 'fit' THEN
+			CASE WHEN CHAR_LENGTH(cluster) > 0 THEN CONCAT('` + mysqlGalera + `', cluster)
+			ELSE CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END END,
 		/*M! @@rpl_semi_sync_master_enabled */ /*!50720 (SELECT COALESCE(MAX(variable_value = 'ON'), 0) FROM performance_schema.global_variables
 			WHERE variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')) */,
 		COALESCE(semi = 'ON', 0), COALESCE(missed, 0)
 	FROM (SELECT CASE WHEN @@autocommit = 0 THEN 'autocommit' WHEN ` + mysqlIsolation + ` = 'READ-UNCOMMITTED' THEN 'isolation'
 			/*M! WHEN @@in_transaction THEN 'transaction'
-			WHEN MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END) <> '' AND 'OFF' IN (
+			WHEN CHAR_LENGTH(MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END)) > 0 AND 'OFF' IN (
 				(SELECT variable_value FROM information_schema.session_variables WHERE variable_name = 'wsrep_on'),
 				(SELECT variable_value FROM information_schema.global_variables WHERE variable_name = 'wsrep_on')) THEN 'cluster' */
-			WHEN @@log_bin AND NOT @@sql_log_bin THEN 'log' WHEN @@log_bin AND ` + mysqlFormat + ` = 'STATEMENT' THEN 'format' ELSE '' END AS unfit,
+			WHEN @@log_bin AND NOT @@sql_log_bin THEN 'log' WHEN @@log_bin AND ` + mysqlFormat + ` = 'STATEMENT' THEN 'format' ELSE 'fit' END AS unfit,
 		MAX(CASE WHEN variable_name = 'Uptime' THEN CAST(variable_value AS SIGNED) END) AS uptime,
 		MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END) AS cluster,
 		MAX(CASE WHEN variable_name LIKE '%_status' THEN variable_value END) AS semi,
@@ -86,14 +86,16 @@ type mysqlSession struct {
 // vetMySQL looks at a session, and lets it be used for writes if it is fit.
 func vetMySQL(ctx context.Context, s *Store, conn *sql.Conn) (seen mysqlSession, err error) {
 	var unfit string
+	var before, life sql.NullString
 	seen.at = time.Now()
-	if err := conn.QueryRowContext(ctx, mysqlVet).Scan(&seen.micros, &unfit, &seen.before, &seen.life,
+	if err := conn.QueryRowContext(ctx, mysqlVet).Scan(&seen.micros, &unfit, &before, &life,
 		&seen.semi, &seen.waits, &seen.missed); err != nil {
 		return seen, err
 	}
-	if unfit != "" {
+	if unfit != "fit" {
 		return seen, fmt.Errorf("%w: %s", errUnfit, mysqlUnfit[unfit])
 	}
+	seen.before, seen.life = before.String, life.String
 	s.mysql.Store(&seen)
 	return seen, nil
 }

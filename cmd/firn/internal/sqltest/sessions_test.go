@@ -202,6 +202,13 @@ func TestASearchPathThatIsSetForTheSessionIsKept(t *testing.T) {
 	expect(t, "no schema at all", err, store.ErrRefused, "search_path")
 }
 
+func TestAMySQLThatTakesEmptyStringsForNULLIsAStore(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t)
+	s := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "sql_mode=%27EMPTY_STRING_IS_NULL%27"))
+	put(t, s, "k", put(t, s, "k", 0, "v"), "w")
+}
+
 func TestAListingIsWhole(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t)
@@ -264,6 +271,12 @@ func TestAGaleraClusterHasOneLife(t *testing.T) {
 	e := mariadb(t, "--wsrep-on=1", "--wsrep-provider=/usr/lib/galera/libgalera_smm.so", "--wsrep-cluster-address=gcomm://",
 		"--wsrep-new-cluster", "--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--wsrep-node-address=127.0.0.1",
 		fmt.Sprintf("--wsrep-provider-options=base_port=%d;gmcast.listen_addr=tcp://127.0.0.1:%d", base, base))
+	admin := e.connect(t, e.source("root", "", ""))
+	until(t, "the cluster to be ready", func() bool {
+		var ready string
+		err := admin.QueryRow("SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'wsrep_ready'").Scan(&ready)
+		return err == nil && ready == "ON"
+	})
 	name := e.fresh(t, "shop")
 	got, err := e.mustOpen(t, e.source("root", name, "")).CompareAndSwap(context.Background(), "k", 0, nil)
 	var id string
