@@ -105,6 +105,12 @@ func usable(path string) error {
 	return oneName(info)
 }
 
+// Examine implements [store.Examined].
+func (s *sqliteStore) Examine(context.Context) ([]store.Finding, error) {
+	found, err := examineFile(s.path)
+	return found, s.name(err)
+}
+
 func (s *sqliteStore) name(err error) error {
 	if err == nil {
 		return nil
