@@ -8,6 +8,10 @@
 // so that both may issue at the same time: each has ranges of its own. [Read] and
 // [ReadTokens] read the tables once, for taking them over into Firn; from then
 // on the nodes must not run. The database is MySQL or MariaDB, by any driver.
+//
+// A commit counts once the server acknowledges it, as for TinyId's nodes: what a replica that is promoted
+// does not have, is granted again. A primary whose semi-synchronous replication has given up waiting says
+// yes all the same.
 package tinyid
 
 import (
