@@ -7,19 +7,21 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
 // A call that ends since another was refused may have been applied. etcd's errors are
 // told apart by their text, which the reason has as well.
 func TestACallThatOthersEndedIsLeftOpen(t *testing.T) {
-	s := &Store{}
+	calls := backend.NewCalls("etcdstore", classify)
 	ctx, cancel := context.WithCancelCause(context.Background())
-	_, err := call(ctx, s, func(context.Context) (struct{}, error) {
-		cancel(s.wrap("get", "another", rpctypes.ErrPermissionDenied))
-		return struct{}{}, errors.New("canceled on the way")
+	_, err := backend.Do(ctx, calls, "compare-and-swap", "k", func(ctx context.Context) (struct{}, error) {
+		cancel(calls.Wrap("get", "another", rpctypes.ErrPermissionDenied))
+		<-ctx.Done()
+		return struct{}{}, ctx.Err()
 	})
-	if err = s.wrap("compare-and-swap", "k", err); !errors.Is(err, context.Canceled) || store.Unapplied(err) {
+	if !errors.Is(err, context.Canceled) || store.Unapplied(err) {
 		t.Errorf("%v, want it to be left open", err)
 	}
 }

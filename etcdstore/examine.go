@@ -7,17 +7,18 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
 // Examine implements [store.Examined]: how many members vote and answer, and
 // whether there is an alarm.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
-	members, err := call(ctx, s, func(ctx context.Context) (*clientv3.MemberListResponse, error) {
+	members, err := backend.Do(ctx, s.calls, "examine", s.prefix, func(ctx context.Context) (*clientv3.MemberListResponse, error) {
 		return s.client.MemberList(ctx)
 	})
 	if err != nil {
-		return nil, s.wrap("examine", s.prefix, err)
+		return nil, err
 	}
 	voters, healthy := 0, 0
 	var silent, alarms []string
@@ -27,34 +28,32 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		}
 		voters++
 		status, err := s.status(ctx, m.ClientURLs)
-		switch {
-		case err != nil:
+		if err != nil {
 			silent = append(silent, m.Name)
-		default:
-			healthy++
-			alarms = append(alarms, status.Errors...)
+			continue
 		}
+		healthy++
+		alarms = append(alarms, status.Errors...)
 	}
-	quorum := store.Finding{Subject: "quorum", Says: fmt.Sprintf("%d of %d members answer", healthy, voters)}
+	most := voters/2 + 1
+	quorum := store.Finding{Subject: "quorum", Verdict: store.Doubtful, Says: fmt.Sprintf("%d of %d members answer", healthy, voters)}
 	switch {
 	case healthy < voters:
-		quorum.Verdict = store.Doubtful
-		quorum.Advice = fmt.Sprintf("start %s; it goes on as long as %d do", strings.Join(silent, ", "), voters/2+1)
-		if healthy < voters/2+1 {
+		quorum.Advice = fmt.Sprintf("start %s; it goes on as long as %d do", strings.Join(silent, ", "), most)
+		if healthy < most {
 			quorum.Verdict = store.Bad
 		}
 	case voters == 1:
-		quorum.Verdict = store.Doubtful
 		quorum.Advice = "with three, one may fail; while this one is away, holders last until their fences"
 	case voters%2 == 0:
-		quorum.Verdict = store.Doubtful
 		quorum.Advice = fmt.Sprintf("%d members stand no more failures than %d", voters, voters-1)
+	default:
+		quorum.Verdict = store.Good
 	}
 	alarm := store.Finding{Subject: "alarms", Says: "none"}
 	if len(alarms) > 0 {
-		alarm.Verdict = store.Bad
-		alarm.Says = strings.Join(alarms, "; ")
-		alarm.Advice = "see etcdctl alarm list; NOSPACE refuses all writes until the space is freed and the alarm disarmed"
+		alarm = store.Finding{Subject: "alarms", Verdict: store.Bad, Says: strings.Join(alarms, "; "),
+			Advice: "see etcdctl alarm list; NOSPACE refuses all writes until the space is freed and the alarm disarmed"}
 	}
 	return []store.Finding{quorum, alarm}, nil
 }

@@ -22,8 +22,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -36,44 +34,32 @@ import (
 type Store struct {
 	client *clientv3.Client
 	prefix string
-	closed atomic.Bool
+	calls  *backend.Calls
 }
-
-// callTimeout bounds a call whose context does not end earlier: the client
-// itself tries for much longer.
-const callTimeout = 10 * time.Second
 
 // New returns a store over client, which Close closes, whose keys all begin with
 // prefix. It reads once, to say what is wrong at once.
 func New(ctx context.Context, client *clientv3.Client, prefix string) (*Store, error) {
-	s := &Store{client: client, prefix: prefix}
-	if _, err := s.read(ctx, prefix+" ", clientv3.WithCountOnly(), clientv3.WithPrefix()); err != nil {
-		return nil, s.wrap("open", prefix, err)
-	}
-	return s, nil
+	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", classify)}
+	return backend.Do(ctx, s.calls, "open", prefix, func(ctx context.Context) (*Store, error) {
+		if _, err := s.read(ctx, prefix+" ", clientv3.WithCountOnly(), clientv3.WithPrefix()); err != nil {
+			return nil, err
+		}
+		return s, nil
+	})
 }
 
 func (s *Store) parse(key, value []byte) (store.Entry, error) {
-	revision, rest, ok := backend.Decode(string(value))
-	if !ok {
-		return store.Entry{}, fmt.Errorf("%w: the value of key %q was not written by Firn: use another prefix, or remove it", store.ErrRefused, key)
-	}
-	return store.Entry{Key: strings.TrimPrefix(string(key), s.prefix), Value: rest, Revision: revision}, nil
+	e, err := backend.Decode(string(key), string(value), "prefix")
+	e.Key = strings.TrimPrefix(e.Key, s.prefix)
+	return e, err
 }
 
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
-	if err := store.CheckKey(key); err != nil {
-		return store.Entry{}, err
-	}
-	list, err := s.read(ctx, s.prefix+key)
-	if err != nil {
-		return store.Entry{}, s.wrap("get", key, err)
-	}
-	if len(list) == 0 {
-		return store.Entry{}, fmt.Errorf("etcdstore: get %q: %w", key, store.ErrNotFound)
-	}
-	return list[0], nil
+	return s.calls.Get(ctx, key, func(ctx context.Context) (store.Entry, error) {
+		return backend.First(s.read(ctx, s.prefix+key))
+	})
 }
 
 // List implements [store.Store].
@@ -83,17 +69,13 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 	if from == "" {
 		from, options[0] = "\x00", clientv3.WithFromKey() // all keys
 	}
-	list, err := s.read(ctx, from, options...)
-	if err != nil {
-		return nil, s.wrap("list", prefix, err)
-	}
-	return list, nil
+	return backend.Do(ctx, s.calls, "list", prefix, func(ctx context.Context) ([]store.Entry, error) {
+		return s.read(ctx, from, options...)
+	})
 }
 
 func (s *Store) read(ctx context.Context, key string, options ...clientv3.OpOption) ([]store.Entry, error) {
-	answer, err := call(ctx, s, func(ctx context.Context) (*clientv3.GetResponse, error) {
-		return s.client.Get(ctx, key, options...)
-	})
+	answer, err := s.client.Get(ctx, key, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -108,10 +90,6 @@ func (s *Store) read(ctx context.Context, key string, options ...clientv3.OpOpti
 
 // CompareAndSwap implements [store.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	revision, err := backend.Draw(key, value)
-	if err != nil {
-		return store.Entry{}, err
-	}
 	name := s.prefix + key
 	condition := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(name), "=", 0)}
 	if old != 0 {
@@ -121,53 +99,26 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 			clientv3.Compare(clientv3.Value(name), "<", backend.Digits(old)+"\v"), // after a line feed
 		}
 	}
-	answer, err := call(ctx, s, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-		return s.client.Txn(ctx).If(condition...).
-			Then(clientv3.OpPut(name, backend.Encode(revision, value))).Commit()
+	return s.calls.Swap(ctx, key, value, func(ctx context.Context, drawn store.Revision) (life string, err error) {
+		answer, err := s.client.Txn(ctx).If(condition...).Then(clientv3.OpPut(name, backend.Encode(drawn, value))).Commit()
+		switch {
+		case err != nil:
+			return "", err
+		case !answer.Succeeded:
+			return "", fmt.Errorf("%w: the revision is not %d", store.ErrConflict, old)
+		default:
+			return strconv.FormatUint(answer.Header.ClusterId, 16), nil
+		}
 	})
-	if err != nil {
-		return store.Entry{}, s.wrap("compare-and-swap", key, err)
-	}
-	if !answer.Succeeded {
-		return store.Entry{}, fmt.Errorf("etcdstore: compare-and-swap %q: %w: the revision is not %d", key, store.ErrConflict, old)
-	}
-	return store.Entry{Key: key, Value: value, Revision: revision, Life: strconv.FormatUint(answer.Header.ClusterId, 16)}, nil
 }
 
 // Close closes the client. It may be called twice.
 func (s *Store) Close() error {
-	if s.closed.Swap(true) {
-		return nil
-	}
-	if err := s.client.Close(); err != nil && !errors.Is(err, context.Canceled) {
-		return s.wrap("close", s.prefix, err)
-	}
-	return nil
-}
-
-// call makes a call that ends with ctx, or after callTimeout.
-func call[T any](ctx context.Context, s *Store, do func(context.Context) (T, error)) (T, error) {
-	var none T
-	if err := store.ContextError(ctx); err != nil {
-		return none, err
-	}
-	if s.closed.Load() {
-		return none, fmt.Errorf("%w: the store is closed", store.ErrUnavailable)
-	}
-	bounded, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	answer, err := do(bounded)
-	switch {
-	case err == nil:
-		return answer, nil
-	case ctx.Err() != nil:
-		if _, kind := classify(err); errors.Is(kind, store.ErrRefused) {
-			return none, err // which is certain, whatever ctx says
+	return s.calls.Close(s.prefix, func() error {
+		err := s.client.Close()
+		if errors.Is(err, context.Canceled) { // which is how it ends its own calls
+			return nil
 		}
-		return none, store.ContextError(ctx)
-	case bounded.Err() != nil:
-		return none, fmt.Errorf("%w: no answer within %v: %w", store.ErrUnavailable, callTimeout, err)
-	default:
-		return none, err
-	}
+		return err
+	})
 }

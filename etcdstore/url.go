@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/internal/hosturl"
 	"github.com/firn-id/firn/store"
 )
@@ -32,7 +33,7 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	}
 	client, err := clientv3.New(cfg) // speaks to the server only to log in
 	if err != nil {
-		return nil, (&Store{}).wrap("open", prefix, err)
+		return nil, backend.NewCalls("etcdstore", classify).Wrap("open", prefix, err)
 	}
 	s, err := New(ctx, client, prefix)
 	if err != nil {

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -30,12 +31,13 @@ func (s *Store) authority(ctx context.Context) (string, error) {
 	case err != nil:
 		return "", err
 	case s.cluster != nil:
-		return run, s.askCluster(ctx, s.cluster, node)
+		return run, s.askCluster(ctx, node)
 	default:
 		return run, s.sentinels.agree(ctx, run)
 	}
 }
 
+// runID returns the name of a process.
 func runID(ctx context.Context, node *redis.Client) (string, error) {
 	text, err := node.Info(ctx, "server").Result()
 	return parseInfo(text)["run_id"], err
@@ -54,70 +56,57 @@ func (q sentinels) agree(ctx context.Context, run string) error {
 		return nil
 	}
 	// All at once: those on the other side of a split keep silent for as long as they may.
-	answers := make([]opinion, len(q.options.Addrs))
+	objections, doubts := make([]error, len(q.options.Addrs)), make([]error, len(q.options.Addrs))
 	var group sync.WaitGroup
 	for i, addr := range q.options.Addrs {
-		group.Go(func() { answers[i] = q.ask(ctx, addr) })
+		group.Go(func() { objections[i], doubts[i] = q.ask(ctx, addr, run) })
 	}
 	group.Wait()
-	able, why := false, fmt.Errorf("%w: no Sentinel answers", store.ErrUnavailable)
-	for i, addr := range q.options.Addrs {
-		primary, quorum := answers[i].primary, answers[i].quorum
-		if answers[i].err != nil {
-			why = fmt.Errorf("%w: Sentinel %s: %w", why, addr, answers[i].err)
-			continue
-		}
-		there, err := q.runID(ctx, primary)
-		switch {
-		case err != nil:
-			return fmt.Errorf("%w: Sentinel %s names %s as the primary, which does not answer: %w", store.ErrRefused, addr, primary, err)
-		case there != run:
-			return fmt.Errorf("%w: Sentinel %s names another primary, %s", store.ErrRefused, addr, primary)
-		case quorum != nil:
-			why = fmt.Errorf("%w: Sentinel %s: %w", store.ErrRefused, addr, quorum)
-		default:
-			able = true
-		}
+	switch err := errors.Join(objections...); {
+	case err != nil:
+		return err
+	case !slices.Contains(doubts, nil):
+		return fmt.Errorf("whether another server is the primary is not known: %w", errors.Join(doubts...))
+	default:
+		return nil
 	}
-	if !able {
-		return fmt.Errorf("whether another server is the primary is not known: %w", why)
-	}
-	return nil
 }
 
-// An opinion is the primary that a Sentinel names, and whether it reaches enough others.
-type opinion struct {
-	primary     string
-	quorum, err error
-}
-
-func (q sentinels) ask(ctx context.Context, addr string) opinion {
+// ask asks a Sentinel. It objects if the server is not the primary that it names, and doubts
+// if it does not answer, or does not reach enough others.
+func (q sentinels) ask(ctx context.Context, addr, run string) (objection, doubt error) {
 	options := q.options.Simple()
 	options.Addr, options.DB = addr, 0
 	options.Username, options.Password = q.options.SentinelUsername, q.options.SentinelPassword
 	c := redis.NewSentinelClient(options)
 	defer func() { _ = c.Close() }()
 	parts, err := c.GetMasterAddrByName(ctx, q.options.MasterName).Result()
-	switch {
-	case err != nil:
-		return opinion{err: err}
-	case len(parts) != 2:
-		return opinion{err: fmt.Errorf("it answers %q", parts)}
+	if err == nil && len(parts) != 2 {
+		err = fmt.Errorf("it answers %q", parts)
 	}
-	return opinion{primary: net.JoinHostPort(parts[0], parts[1]), quorum: c.CkQuorum(ctx, q.options.MasterName).Err()}
-}
-
-func (q sentinels) runID(ctx context.Context, addr string) (string, error) {
-	options := q.options.Simple()
-	options.Addr = addr
-	c := redis.NewClient(options)
-	defer func() { _ = c.Close() }()
-	return runID(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("%w: no Sentinel answers: %s: %w", store.ErrUnavailable, addr, err)
+	}
+	primary := net.JoinHostPort(parts[0], parts[1])
+	options = q.options.Simple()
+	options.Addr = primary
+	named := redis.NewClient(options)
+	defer func() { _ = named.Close() }()
+	switch there, err := runID(ctx, named); {
+	case err != nil:
+		return fmt.Errorf("%w: Sentinel %s names %s as the primary, which does not answer: %w", store.ErrRefused, addr, primary, err), nil
+	case there != run:
+		return fmt.Errorf("%w: Sentinel %s names another primary, %s", store.ErrRefused, addr, primary), nil
+	}
+	if err := c.CkQuorum(ctx, q.options.MasterName).Err(); err != nil {
+		return nil, fmt.Errorf("%w: Sentinel %s: %w", store.ErrRefused, addr, err)
+	}
+	return nil, nil
 }
 
 // askCluster is nil if every server of a cluster that answers says that node owns the
 // slot of the set.
-func (s *Store) askCluster(ctx context.Context, c *redis.ClusterClient, node *redis.Client) error {
+func (s *Store) askCluster(ctx context.Context, node *redis.Client) error {
 	id, err := node.Do(ctx, "cluster", "myid").Text()
 	if err != nil {
 		return err
@@ -126,7 +115,7 @@ func (s *Store) askCluster(ctx context.Context, c *redis.ClusterClient, node *re
 	if err != nil {
 		return err
 	}
-	return c.ForEachShard(ctx, func(ctx context.Context, member *redis.Client) error {
+	return s.cluster.ForEachShard(ctx, func(ctx context.Context, member *redis.Client) error {
 		slots, err := member.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS needs Redis 7.0
 		if err != nil {
 			return nil //nolint:nilerr // the members that answer decide

@@ -104,7 +104,7 @@ func TestBadServersAreNamedWithAWayOut(t *testing.T) {
 	}
 	defer s.Close()
 	_, err = s.List(ctx, "")
-	expect(t, "a foreign member", err, store.ErrRefused, "diary", "not one of Firn's")
+	expect(t, "a foreign member", err, store.ErrRefused, "diary", "not written by Firn")
 }
 
 // authority writes a certificate for 127.0.0.1 that signs itself, and its key.

@@ -1,8 +1,6 @@
 package redisstore
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"strings"
 
@@ -11,7 +9,10 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-const permissions = "the user needs: +zrangebylex +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key"
+const (
+	permissions = "the user needs: +zrangebylex +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key"
+	database    = "the URL ends in the number of a database, as redis://HOST:6379/0"
+)
 
 // replies are the errors that a server answers, by how they begin, with a kind
 // and a way out. All but the first group say that the command was not run: a
@@ -39,8 +40,8 @@ var replies = []struct {
 	{"OOM", store.ErrRefused, "its memory is full: raise maxmemory"},
 	{"MISCONF", store.ErrRefused, "it cannot write to its disk: see its log"},
 	{"NOREPLICAS", store.ErrRefused, "it has fewer replicas than min-replicas-to-write"},
-	{"ERR DB index", store.ErrRefused, "the URL ends in the number of a database, as redis://HOST:6379/0"},
-	{"ERR invalid DB index", store.ErrRefused, "the URL ends in the number of a database, as redis://HOST:6379/0"},
+	{"ERR DB index", store.ErrRefused, database},
+	{"ERR invalid DB index", store.ErrRefused, database},
 	{"ERR SELECT is not allowed in cluster mode", store.ErrRefused, "a cluster has database 0 only"},
 	{"ERR unknown command", store.ErrRefused, "it does not know a command that Firn needs, or it was renamed"},
 	{"ERR This instance has cluster support disabled", store.ErrRefused, "it is no cluster: leave out ?cluster=true, and name one host"},
@@ -54,28 +55,21 @@ var replies = []struct {
 // classify says what kind an error is, and a way out of it if one is known.
 // What is not known to be refused is unavailable: the third outcome of a write.
 func classify(err error) (hint string, kind error) {
+	says := func(text string) bool { return strings.Contains(err.Error(), text) }
 	var reply redis.Error
-	var header tls.RecordHeaderError
-	var unknown x509.UnknownAuthorityError
-	var host x509.HostnameError
 	switch {
-	case errors.As(err, &header):
-		return "it does not speak TLS: use redis:// instead of rediss://", store.ErrUnavailable
-	case errors.As(err, &unknown):
-		return "its certificate is signed by nobody known here: name the authority's with ?tls_ca=FILE", store.ErrUnavailable
-	case errors.As(err, &host):
-		return "its certificate is for another name: use that, or ?tls_server_name=NAME", store.ErrUnavailable
-	case strings.Contains(err.Error(), "redis: all sentinels specified in configuration are unreachable"):
-		return "no Sentinel answers, or none knows ?master=NAME", store.ErrUnavailable
+	case says("first record does not look like a TLS handshake"):
+		hint = "it does not speak TLS: use redis:// instead of rediss://"
+	case says("redis: all sentinels specified in configuration are unreachable"):
+		hint = "no Sentinel answers, or none knows ?master=NAME"
 	case errors.As(err, &reply):
-		text := strings.TrimPrefix(reply.Error(), "ERR Error running script")
 		for _, r := range replies {
-			if strings.HasPrefix(text, r.begins) {
+			if strings.HasPrefix(reply.Error(), r.begins) {
 				return r.hint, r.kind
 			}
 		}
-	case strings.Contains(err.Error(), "EOF"), strings.Contains(err.Error(), "reset by peer"):
-		return "if it speaks TLS only, use rediss://", store.ErrUnavailable
+	case says("EOF"), says("reset by peer"):
+		hint = "if it speaks TLS only, use rediss://"
 	}
-	return "", store.ErrUnavailable
+	return hint, store.ErrUnavailable
 }

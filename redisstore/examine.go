@@ -22,19 +22,14 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 
 func (s *Store) persists(ctx context.Context, info map[string]string) store.Finding {
 	f := store.Finding{Subject: "persistence", Advice: "set appendonly yes and appendfsync always, or use a strict pool"}
-	if info["aof_enabled"] != "1" {
+	switch sync := s.setting(ctx, "appendfsync"); {
+	case info["aof_enabled"] != "1":
 		f.Verdict = store.Bad
 		f.Says = fmt.Sprintf("appendonly no, save %q: a restart forgets the workers taken since the last snapshot", s.setting(ctx, "save"))
-		return f
-	}
-	sync := s.setting(ctx, "appendfsync")
-	f.Says = "appendonly yes, appendfsync " + sync
-	if sync == "always" {
-		f.Says += ": nothing acknowledged is lost"
-		f.Advice = ""
-	} else {
-		f.Verdict = store.Doubtful
-		f.Says += ": a loss of power loses the last moments"
+	case sync != "always":
+		f.Verdict, f.Says = store.Doubtful, "appendonly yes, appendfsync "+sync+": a loss of power loses the last moments"
+	default:
+		f.Says, f.Advice = "appendonly yes, appendfsync always: nothing acknowledged is lost", ""
 	}
 	return f
 }
@@ -53,8 +48,7 @@ func (s *Store) setting(ctx context.Context, name string) string {
 
 func (s *Store) evicts(info map[string]string) store.Finding {
 	f := store.Finding{Subject: "eviction"}
-	policy := info["maxmemory_policy"]
-	switch {
+	switch policy := info["maxmemory_policy"]; {
 	case policy == "":
 		f.Verdict, f.Says, f.Advice = store.Doubtful, "maxmemory-policy is not told", "see that it is noeviction or a volatile one"
 	case strings.HasPrefix(policy, "allkeys-"):
@@ -72,10 +66,10 @@ const forgets = "a failover may forget who holds a worker and which ids were giv
 // replicates says who waits for what, as the record and the URL have it. The record
 // is the same for all processes, so another's examination is as good as one's own.
 func (s *Store) replicates(info map[string]string, r Replicas) store.Finding {
-	f := store.Finding{Subject: "replicas"}
 	all := max(r.Recorded, r.Online)
 	need := s.wanted(all)
 	counts := fmt.Sprintf("%d recorded, %d attached, %d of them online; a write waits for %d", r.Recorded, r.Attached, r.Online, need)
+	f := store.Finding{Subject: "replicas", Says: counts}
 	switch {
 	case info["role"] == "slave":
 		f.Verdict, f.Says, f.Advice = store.Bad, "it is a replica, which refuses writes", "name the primary, or Sentinels and ?master=NAME"
@@ -91,8 +85,6 @@ func (s *Store) replicates(info map[string]string, r Replicas) store.Finding {
 		f.Verdict, f.Says, f.Advice = store.Doubtful, counts+": where another replica is promoted, "+forgets, "leave out ?replicas"
 	case all == 0 && r.Attached == 0:
 		f.Says = "none: there is nothing to fail over to"
-	default:
-		f.Says = counts
 	}
 	return f
 }

@@ -29,5 +29,5 @@ func (s *Store) AskSentinels(ctx context.Context, url string) error {
 func (s *Store) AskCluster(ctx context.Context, addr string) error {
 	node := redis.NewClient(&redis.Options{Addr: addr})
 	defer func() { _ = node.Close() }()
-	return s.askCluster(ctx, s.client.(*redis.ClusterClient), node)
+	return s.askCluster(ctx, node)
 }

@@ -34,21 +34,18 @@ func parseRecord(member string) (r record, err error) {
 	return r, nil
 }
 
-// known is the latest record that this handle has seen. It goes along with each write, so
-// that the record outlives a FLUSHALL.
-func (s *Store) known() record {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.latest
-}
-
-func (s *Store) learn(r record) {
+// learn returns the latest record that this handle has seen, r among them. It goes along
+// with each write, so that the record outlives a FLUSHALL.
+func (s *Store) learn(r record) record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.since > s.latest.since || r.since == s.latest.since && r.n > s.latest.n {
 		s.latest = r
 	}
+	return s.latest
 }
+
+func (s *Store) known() record { return s.learn(record{}) }
 
 func parseInfo(text string) map[string]string {
 	fields := map[string]string{}

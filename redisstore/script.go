@@ -33,25 +33,22 @@ if at then
   end
 end
 local recorded = redis.call('ZRANGEBYLEX', KEYS[1], '[\treplicas ', '(\treplicas!', 'LIMIT', 0, 1)[1]
+local there, lowered = string.match(recorded or '\treplicas 0 0', '^\treplicas (%d+) (%d+)$')
+if not there then
+  return redis.error_reply('RECORD ' .. string.sub(recorded, 2, 40))
+end
+there, lowered = tonumber(there), tonumber(lowered)
 local n, since = tonumber(ARGV[1]), tonumber(ARGV[2])
-if recorded then
-  local there, lowered = string.match(recorded, '^\treplicas (%d+) (%d+)$')
-  if not there then
-    return redis.error_reply('RECORD ' .. string.sub(recorded, 2, 40))
-  end
-  there, lowered = tonumber(there), tonumber(lowered)
-  if lowered > since then
-    n, since = there, lowered
-  else
-    n = math.max(n, there)
-  end
+if lowered > since then
+  n, since = there, lowered
+else
+  n = math.max(n, there)
 end
 -- A script is not taken back. So what a server may refuse is found before anything is
 -- written: permissions, memory, disk. Neither command has anything to do.
 redis.call('ZADD', KEYS[1], 'XX', 0, '')
 redis.call('ZREM', KEYS[1], '')
--- A server that was promoted had a primary, which may still be alive, even if
--- nothing was written while this one was attached.
+-- A server that was promoted had a primary, which may still be alive.
 if n == 0 and since == 0 and not string.find(info, 'second_repl_offset:-1', 1, true) then
   n = 1 + online
 end

@@ -129,8 +129,7 @@ func (s *Store) info(ctx context.Context) (map[string]string, error) {
 
 // A register is a member of the set: its key, a zero byte, and what [backend.Encode] makes.
 // All have the score 0, so the set is in the order of their bytes. Keys have no zero byte,
-// so the members of one key are those between key+"\x00" and key+"\x01", and there is one
-// at most.
+// so one member at most is between key+"\x00" and key+"\x01".
 const (
 	endOfKey      = "\x00"
 	afterEndOfKey = "\x01"
@@ -141,28 +140,14 @@ const (
 )
 
 func parse(member string) (store.Entry, error) {
-	key, rest, _ := strings.Cut(member, endOfKey)
-	revision, value, ok := backend.Decode(rest)
-	if !ok {
-		return store.Entry{}, fmt.Errorf("%w: member %.40q is not one of Firn's: use another key, or remove it", store.ErrRefused, member)
-	}
-	return store.Entry{Key: key, Value: value, Revision: revision}, nil
+	key, text, _ := strings.Cut(member, endOfKey)
+	return backend.Decode(key, text, "key")
 }
 
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
-	if err := store.CheckKey(key); err != nil {
-		return store.Entry{}, err
-	}
-	return backend.Do(ctx, s.calls, "get", key, func(ctx context.Context) (store.Entry, error) {
-		list, err := s.entries(ctx, key+endOfKey, key+afterEndOfKey)
-		if err == nil && len(list) == 0 {
-			err = store.ErrNotFound
-		}
-		if err != nil {
-			return store.Entry{}, err
-		}
-		return list[0], nil
+	return s.calls.Get(ctx, key, func(ctx context.Context) (store.Entry, error) {
+		return backend.First(s.entries(ctx, key+endOfKey, key+afterEndOfKey))
 	})
 }
 
@@ -204,12 +189,4 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 }
 
 // Close closes the client. It may be called twice.
-func (s *Store) Close() error {
-	if !s.calls.Close() {
-		return nil
-	}
-	if err := s.client.Close(); err != nil {
-		return s.calls.Wrap("close", s.cfg.Key, err)
-	}
-	return nil
-}
+func (s *Store) Close() error { return s.calls.Close(s.cfg.Key, s.client.Close) }

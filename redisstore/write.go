@@ -18,21 +18,13 @@ import (
 // primary before and after that, with no other replica online. A write that was
 // applied and not confirmed is an error that is [store.ErrUnavailable].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	revision, err := backend.Draw(key, value)
-	if err != nil {
-		return store.Entry{}, err
-	}
 	was := ""
 	if old != 0 {
 		was = backend.Digits(old)
 	}
-	life, err := backend.Do(ctx, s.calls, "compare-and-swap", key, func(ctx context.Context) (string, error) {
-		return s.write(ctx, compareAndSwap, key, was, backend.Digits(revision), value)
+	return s.calls.Swap(ctx, key, value, func(ctx context.Context, drawn store.Revision) (life string, err error) {
+		return s.write(ctx, compareAndSwap, key, was, backend.Digits(drawn), value)
 	})
-	if err != nil {
-		return store.Entry{}, err
-	}
-	return store.Entry{Key: key, Value: value, Revision: revision, Life: life}, nil
 }
 
 const (

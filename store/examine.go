@@ -39,15 +39,4 @@ const (
 )
 
 // String is the verdict as a word.
-func (v Verdict) String() string {
-	switch v {
-	case Good:
-		return "good"
-	case Doubtful:
-		return "doubtful"
-	case Bad:
-		return "bad"
-	default:
-		return fmt.Sprintf("Verdict(%d)", int(v))
-	}
-}
+func (v Verdict) String() string { return [...]string{"good", "doubtful", "bad"}[v] }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
@@ -19,7 +20,7 @@ const askTimeout = 2 * time.Second
 // Examine implements [store.Examined]: it asks each server named in the URL
 // what it is, by the command srvr, which servers answer unless told otherwise.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
-	if _, err := look(ctx, s, "examine", s.root, func(context.Context) (struct{}, error) { return struct{}{}, nil }); err != nil {
+	if _, err := backend.Do(ctx, s.calls, "examine", s.root, synced(s, func(context.Context) (struct{}, error) { return struct{}{}, nil })); err != nil {
 		return nil, err
 	}
 	var silent, modes []string
@@ -31,17 +32,17 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		}
 		modes = append(modes, mode)
 	}
-	f := store.Finding{Subject: "ensemble", Says: fmt.Sprintf("%d of the %d servers named answer (%s)", len(modes), len(s.session.servers), strings.Join(modes, ", "))}
+	f := store.Finding{Subject: "ensemble", Verdict: store.Doubtful,
+		Says: fmt.Sprintf("%d of the %d servers named answer (%s)", len(modes), len(s.session.servers), strings.Join(modes, ", "))}
 	switch {
 	case len(silent) > 0:
-		f.Verdict = store.Doubtful
 		f.Advice = "start " + strings.Join(silent, ", ") + ", or see that 4lw.commands.whitelist has srvr; most must be up"
 	case slices.Contains(modes, "standalone"):
-		f.Verdict = store.Doubtful
 		f.Advice = "with three, one may fail; while this one is away, holders last until their fences"
 	case len(s.session.servers) < 3:
-		f.Verdict = store.Doubtful
 		f.Advice = "name all servers of the ensemble, so that another is found when these fail"
+	default:
+		f.Verdict = store.Good
 	}
 	return []store.Finding{f}, nil
 }

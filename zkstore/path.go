@@ -17,10 +17,6 @@ func (s *Store) path(key string) string {
 	return b.String()
 }
 
-// levelOf returns the level, of keys that all begin with it, that has all keys
-// that begin with prefix.
-func levelOf(prefix string) string { return prefix[:strings.LastIndexByte(prefix, '/')+1] }
-
 // nothing stands for what is between two slashes that follow each other.
 const nothing = "%"
 

@@ -2,6 +2,8 @@ package zkstore
 
 import (
 	"context"
+	"io"
+	"log"
 	"net"
 	"strings"
 	"sync"
@@ -43,27 +45,22 @@ func (s *session) open(ctx context.Context) error {
 		return err
 	}
 	s.conn.Store(conn)
-	if err := s.begin(ctx, conn); err != nil {
-		return err
+	if err = s.begin(ctx, conn); err == nil {
+		s.watching.Go(func() { s.watch(watch) })
 	}
-	s.watching.Go(func() { s.watch(watch) })
-	return nil
+	return err
 }
 
 // dial returns a connection that is made in the background.
 func (s *session) dial() (*zk.Conn, error) {
-	conn, _, err := zk.Connect(s.servers, sessionTimeout, zk.WithLogger(silent{}), zk.WithEventCallback(func(zk.Event) {}), zk.WithDialer(
+	quiet := log.New(io.Discard, "", 0) // its errors are returned
+	conn, _, err := zk.Connect(s.servers, sessionTimeout, zk.WithLogger(quiet), zk.WithEventCallback(func(zk.Event) {}), zk.WithDialer(
 		// The client would wait a second; but many may come at once.
 		func(network, address string, _ time.Duration) (net.Conn, error) {
 			return net.DialTimeout(network, address, sessionTimeout)
 		}))
 	return conn, err
 }
-
-// silent keeps the client from writing to standard error; its errors are returned.
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}
 
 // begin adds the account to a connection and waits for a server's answer.
 func (s *session) begin(ctx context.Context, conn *zk.Conn) error {
@@ -95,27 +92,23 @@ func (s *session) watch(ctx context.Context) {
 		if err != nil {
 			continue // the addresses cannot be resolved at the moment
 		}
-		if s.answers(ctx, fresh) && s.gone() {
+		soon, cancel := context.WithTimeout(ctx, sessionTimeout)
+		if s.begin(soon, fresh) == nil && s.gone() {
 			fresh = s.conn.Swap(fresh)
 		}
+		cancel()
 		fresh.Close()
 	}
 }
 
 func (s *session) gone() bool { return s.conn.Load().State() != zk.StateHasSession }
 
-// answers reports whether a server answers a connection soon.
-func (s *session) answers(ctx context.Context, conn *zk.Conn) bool {
-	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
-	defer cancel()
-	return s.begin(ctx, conn) == nil
-}
-
 // close ends the session.
-func (s *session) close() {
+func (s *session) close() error {
 	s.stop()
 	s.watching.Wait()
 	if conn := s.conn.Load(); conn != nil {
 		conn.Close()
 	}
+	return nil
 }

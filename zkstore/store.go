@@ -10,35 +10,31 @@
 // Nothing is ephemeral: a lease rests on its fence, not on a session, and a
 // session that is lost is just followed by another.
 //
-// ZooKeeper's own versions count from 0 for each znode that is made, so they
-// come back; the revision is drawn at random. Below each register's znode is a
-// marker, a znode without data that is named after the revision ("%@" and its
-// digits). A write reads the znode, sees that the revision is the one to be
-// replaced, and in one transaction sets the data of that version, deletes the
-// marker of the old revision and creates that of the new one. The version finds
-// whatever else was written to this znode, operators' writes included; the marker
-// finds a znode that was deleted and made anew meanwhile, or restored, and has
-// come to the same version. A register set or restored by hand has no marker, and
-// gets one at the next write. Delete a register with deleteall.
+// ZooKeeper's own versions count from 0 for each znode that is made, so the
+// revision is drawn at random. Below each register's znode is a marker, a znode
+// without data that is named after the revision ("%@" and its digits). A write
+// reads the znode, sees that the revision is the one to be replaced, and in one
+// transaction sets the data of that version, deletes the marker of the old revision
+// and creates that of the new one. The version finds whatever else was written to
+// this znode, by hand too; the marker finds a znode that was made anew meanwhile, or
+// restored, and has come to the same version. A register set or restored by hand has
+// no marker, and gets one at the next write. Delete a register with deleteall.
 //
 // A read is preceded by a sync, since servers other than the leader may be
 // behind. ZooKeeper answers it without asking a majority: a leader that was cut
 // off, and has not noticed yet (syncLimit ticks), may answer with what was
 // overwritten since. A write that relies on such a read is a conflict.
 //
-// What ZooKeeper acknowledged, a majority has on disk. It has no clock to
-// compare with. Nor has it a name for a life of the store: an ensemble has no id,
-// and all that its answers tell, transaction numbers and the times of znodes, is
-// in the snapshot that an older copy brings back. An epoch counts elections, after
-// which nothing is missing, and goes back with the copy. The names of the znodes on one level must fit in a packet of
-// 1 MB (jute.maxbuffer), which is some 30,000 of Firn's.
+// What ZooKeeper acknowledged, a majority has on disk. It has no clock to compare
+// with, and no name for a life of the store: all that its answers tell is in the
+// snapshot that an older copy brings back. The names of the znodes on one level must
+// fit in a packet of 1 MB (jute.maxbuffer), which is some 30,000 of Firn's.
 package zkstore
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -67,24 +63,12 @@ const (
 	maxSwaps = 5
 )
 
-// A znode that is only there for others below it has no data, and is no register.
-func parse(key string, data []byte) (store.Entry, error) {
-	revision, value, ok := backend.Decode(string(data))
-	if !ok {
-		return store.Entry{}, fmt.Errorf("%w: the znode of key %q was not written by Firn: use another path, or remove it", store.ErrRefused, key)
-	}
-	return store.Entry{Key: key, Value: value, Revision: revision}, nil
-}
-
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
-	if err := store.CheckKey(key); err != nil {
-		return store.Entry{}, err
-	}
-	return look(ctx, s, "get", key, func(context.Context) (store.Entry, error) {
+	return s.calls.Get(ctx, key, synced(s, func(context.Context) (store.Entry, error) {
 		e, _, err := s.read(key)
 		return e, err
-	})
+	}))
 }
 
 // sync has the server that this handle speaks to catch up with the leader.
@@ -94,8 +78,8 @@ func (s *Store) sync() error {
 }
 
 // read reads a znode as far as the server it asks has it. A register that is
-// not there is [store.ErrNotFound], also where its znode is, whose version it
-// returns then.
+// not there is [store.ErrNotFound]. So is a znode without data, which is only there for
+// others below it, but it has a version.
 func (s *Store) read(key string) (store.Entry, *zk.Stat, error) {
 	data, stat, err := s.session.conn.Load().Get(s.path(key))
 	switch {
@@ -106,37 +90,29 @@ func (s *Store) read(key string) (store.Entry, *zk.Stat, error) {
 	case len(data) == 0:
 		return store.Entry{}, stat, store.ErrNotFound
 	}
-	e, err := parse(key, data)
+	e, err := backend.Decode(key, string(data), "path")
 	return e, stat, err
 }
 
 // CompareAndSwap implements [store.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	revision, err := backend.Draw(key, value)
-	if err != nil {
-		return store.Entry{}, err
-	}
-	_, err = backend.Do(ctx, s.calls, "compare-and-swap", key, func(ctx context.Context) (struct{}, error) {
-		w := write{Store: s, key: key, path: s.path(key), old: old, revision: revision, data: []byte(backend.Encode(revision, value))}
+	return s.calls.Swap(ctx, key, value, func(ctx context.Context, drawn store.Revision) (noLife string, err error) {
+		w := write{Store: s, key: key, path: s.path(key), old: old, revision: drawn, data: []byte(backend.Encode(drawn, value))}
 		if old == 0 {
-			return struct{}{}, w.create(ctx)
+			return "", w.create(ctx)
 		}
-		return struct{}{}, w.replace(ctx)
+		return "", w.replace(ctx)
 	})
-	if err != nil {
-		return store.Entry{}, err
-	}
-	return store.Entry{Key: key, Value: value, Revision: revision}, nil
 }
 
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	list, err := look(ctx, s, "list", prefix, func(ctx context.Context) ([]store.Entry, error) {
+	list, err := backend.Do(ctx, s.calls, "list", prefix, synced(s, func(ctx context.Context) ([]store.Entry, error) {
 		w := walk{Store: s, prefix: prefix, reads: make(chan struct{}, maxReads)}
-		w.below(ctx, levelOf(prefix))
+		w.below(ctx, prefix[:strings.LastIndexByte(prefix, '/')+1])
 		w.group.Wait()
 		return w.found, w.err
-	})
+	}))
 	slices.SortFunc(list, func(a, b store.Entry) int { return strings.Compare(a.Key, b.Key) })
 	return list, err
 }
@@ -162,7 +138,6 @@ func (w *walk) below(ctx context.Context, level string) {
 	names, _, err := w.session.conn.Load().Children(path)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		w.add(store.Entry{}, err)
-		return
 	}
 	for _, name := range names {
 		if err := store.ContextError(ctx); err != nil { // nobody waits any more
@@ -206,26 +181,21 @@ func (w *walk) add(e store.Entry, err error) {
 }
 
 // Close ends the session. It may be called twice.
-func (s *Store) Close() error {
-	if s.calls.Close() {
-		s.session.close()
-	}
-	return nil
-}
+func (s *Store) Close() error { return s.calls.Close(s.root, s.session.close) }
 
-// look makes a call that reads, and first has the server catch up with the leader. If
-// the connection is lost under it, it is made again over the next one.
-func look[T any](ctx context.Context, s *Store, op, key string, do func(context.Context) (T, error)) (T, error) {
-	return backend.Do(ctx, s.calls, op, key, func(ctx context.Context) (value T, err error) {
+// synced is a read before which the server catches up with the leader. If the connection
+// is lost under it, it is made again over the next one.
+func synced[T any](s *Store, read func(context.Context) (T, error)) func(context.Context) (T, error) {
+	return func(ctx context.Context) (value T, err error) {
 		for range maxLooks {
 			if err = s.sync(); err == nil {
-				value, err = do(ctx)
+				value, err = read(ctx)
 			}
 			lost := errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired)
-			if !lost || s.calls.Closed() || ctx.Err() != nil {
+			if !lost || ctx.Err() != nil {
 				break
 			}
 		}
 		return value, err
-	})
+	}
 }

@@ -1,9 +1,10 @@
-// Package backend has what stores share: how a write's revision is drawn and written
-// before its value, calls that end with their context, and errors that say where they
+// Package backend has what stores share: how a write is drawn a revision and a register
+// is written as text, calls that end with their context, and errors that say where they
 // came from.
 package backend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,13 +24,30 @@ const (
 	maxCalls = 256
 )
 
-// Draw returns the revision of a write, at random and never 0, if key and value are within
-// the bounds of package store.
-func Draw(key string, value []byte) (store.Revision, error) {
-	if err := store.CheckKey(key); err != nil {
-		return 0, err
+// Write makes a write under a revision that is drawn at random and never 0, and returns the
+// entry as written. A key or a value out of the bounds of package store is refused.
+func Write(key string, value []byte, write func(drawn store.Revision) (life string, err error)) (store.Entry, error) {
+	e := store.Entry{Key: key, Value: value, Revision: store.Revision(rand.Int64() | 1)}
+	err := cmp.Or(store.CheckKey(key), store.CheckValue(key, value))
+	if err == nil {
+		e.Life, err = write(e.Revision)
 	}
-	return store.Revision(rand.Int64() | 1), store.CheckValue(key, value)
+	if err != nil {
+		return store.Entry{}, err
+	}
+	return e, nil
+}
+
+// First returns the entry that reading one key found, if it found one.
+func First(list []store.Entry, err error) (store.Entry, error) {
+	switch {
+	case err != nil:
+		return store.Entry{}, err
+	case len(list) == 0:
+		return store.Entry{}, store.ErrNotFound
+	default:
+		return list[0], nil
+	}
 }
 
 // Digits writes a revision as 16 hexadecimal digits.
@@ -38,15 +56,19 @@ func Digits(r store.Revision) string { return fmt.Sprintf("%016x", uint64(r)) }
 // Encode writes a register as text: its revision, a line feed, its value.
 func Encode(r store.Revision, value []byte) string { return Digits(r) + "\n" + string(value) }
 
-// Decode is the way back. ok is false for what Encode does not make.
-func Decode(text string) (r store.Revision, value []byte, ok bool) {
-	digits, rest, ok := strings.Cut(text, "\n")
-	n, err := strconv.ParseUint(digits, 16, 64)
-	return store.Revision(n), []byte(rest), ok && err == nil && len(digits) == len(Digits(0))
+// Decode is the way back. Text that Encode does not make is refused; place is what to have
+// another of, where the content is another program's.
+func Decode(key, text, place string) (store.Entry, error) {
+	digits, value, ok := strings.Cut(text, "\n")
+	revision, err := strconv.ParseUint(digits, 16, 64)
+	if !ok || err != nil || len(digits) != len(Digits(0)) {
+		return store.Entry{}, fmt.Errorf("%w: %.99q was not written by Firn: use another %s, or remove it", store.ErrRefused, key, place)
+	}
+	return store.Entry{Key: key, Value: []byte(value), Revision: store.Revision(revision)}, nil
 }
 
-// Calls are the calls of one store, whose client does not look at contexts while it
-// waits for an answer.
+// Calls are the calls of one store. Its client need not look at contexts while it waits
+// for an answer.
 type Calls struct {
 	name     string
 	classify func(error) (hint string, kind error)
@@ -59,16 +81,36 @@ func NewCalls(name string, classify func(error) (hint string, kind error)) *Call
 	return &Calls{name: name, classify: classify, inFlight: make(chan struct{}, maxCalls)}
 }
 
-// Close refuses all later calls. It reports whether it is the first to do so.
-func (c *Calls) Close() bool { return !c.closed.Swap(true) }
+// Close refuses all later calls and, if it is the first to do so, ends the client.
+func (c *Calls) Close(key string, end func() error) error {
+	if c.closed.Swap(true) {
+		return nil
+	}
+	return c.Wrap("close", key, end())
+}
 
-// Closed reports whether Close was called.
-func (c *Calls) Closed() bool { return c.closed.Load() }
-
-// Wrap is [Wrap] of an error that classify knows.
+// Wrap is [Wrap] of an error that classify knows, or nil.
 func (c *Calls) Wrap(op, key string, err error) error {
+	if err == nil {
+		return nil
+	}
 	hint, kind := c.classify(err)
 	return Wrap(c.name, op, key, err, hint, kind)
+}
+
+// Get makes a call that reads one key.
+func (c *Calls) Get(ctx context.Context, key string, read func(context.Context) (store.Entry, error)) (store.Entry, error) {
+	if err := store.CheckKey(key); err != nil {
+		return store.Entry{}, err
+	}
+	return Do(ctx, c, "get", key, read)
+}
+
+// Swap makes a call that is a [Write].
+func (c *Calls) Swap(ctx context.Context, key string, value []byte, swap func(ctx context.Context, drawn store.Revision) (life string, err error)) (store.Entry, error) {
+	return Write(key, value, func(drawn store.Revision) (string, error) {
+		return Do(ctx, c, "compare-and-swap", key, func(ctx context.Context) (string, error) { return swap(ctx, drawn) })
+	})
 }
 
 // Do makes a call that ends with ctx, or after 10 s, and wraps its error. A call whose
@@ -76,10 +118,7 @@ func (c *Calls) Wrap(op, key string, err error) error {
 // flight. The context of do is then canceled, so that no other request follows.
 func Do[T any](ctx context.Context, c *Calls, op, key string, do func(context.Context) (T, error)) (T, error) {
 	value, err := bounded(ctx, c, do)
-	if err != nil {
-		err = c.Wrap(op, key, err)
-	}
-	return value, err
+	return value, c.Wrap(op, key, err)
 }
 
 func bounded[T any](ctx context.Context, c *Calls, do func(context.Context) (T, error)) (T, error) {
@@ -87,10 +126,10 @@ func bounded[T any](ctx context.Context, c *Calls, do func(context.Context) (T, 
 	if err := store.ContextError(ctx); err != nil {
 		return none, err
 	}
-	if c.Closed() {
+	if c.closed.Load() {
 		return none, fmt.Errorf("%w: the store is closed", store.ErrUnavailable)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, fmt.Errorf("%w: no answer within %v", store.ErrUnavailable, callTimeout))
+	ctx, cancel := Bound(ctx)
 	defer cancel()
 	select {
 	case c.inFlight <- struct{}{}:
@@ -118,10 +157,15 @@ func bounded[T any](ctx context.Context, c *Calls, do func(context.Context) (T, 
 	}
 }
 
+// Bound ends a context after 10 s, if it does not end earlier, and says so.
+func Bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, callTimeout, fmt.Errorf("%w: no answer within %v", store.ErrUnavailable, callTimeout))
+}
+
 // Wrap says where an error came from, what kind it is unless it has one of package store's
 // already, and a way out if one is known.
 func Wrap(where, op, key string, err error, hint string, kind error) error {
-	if hint != "" {
+	if hint = cmp.Or(hint, certificateHint(err)); hint != "" {
 		hint = " (" + hint + ")"
 	}
 	for _, of := range []error{store.ErrNotFound, store.ErrConflict, store.ErrRefused, store.ErrUnavailable} {
@@ -133,4 +177,18 @@ func Wrap(where, op, key string, err error, hint string, kind error) error {
 		return fmt.Errorf("%s: %s %q: %w%s", where, op, key, err, hint)
 	}
 	return fmt.Errorf("%s: %s %q: %w: %w%s", where, op, key, kind, err, hint)
+}
+
+// certificateHint tells errors of package x509 by their text, which is all that some
+// clients pass on.
+func certificateHint(err error) string {
+	says := func(text string) bool { return strings.Contains(err.Error(), text) }
+	switch {
+	case says("certificate signed by unknown authority"):
+		return "name the authority's certificate with tls_ca=FILE"
+	case says("certificate is valid for"), says("certificate is not valid for any"), says("cannot validate certificate"):
+		return "its certificate is for another name: use that, or tls_server_name=NAME"
+	default:
+		return ""
+	}
 }

@@ -69,8 +69,11 @@ func TestCallsInFlightAreBounded(t *testing.T) {
 	for range limit {
 		<-begun
 	}
-	if !calls.Close() || calls.Close() {
-		t.Error("the first Close is the one that says so")
+	ended := 0
+	for range 2 {
+		if err := calls.Close("k", func() error { ended++; return nil }); err != nil || ended != 1 {
+			t.Errorf("%v, ended %d times", err, ended)
+		}
 	}
 	if _, err := backend.Do(context.Background(), calls, "try", "k", one); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("closed: %v", err)
@@ -79,22 +82,28 @@ func TestCallsInFlightAreBounded(t *testing.T) {
 
 func TestWhatIsWrittenAsTextIsReadAgain(t *testing.T) {
 	for _, value := range []string{"", "v", "two\nlines"} {
-		drawn, err := backend.Draw("k", []byte(value))
-		if err != nil || drawn == 0 {
-			t.Fatal(drawn, err)
+		e, err := backend.Write("k", []byte(value), func(drawn store.Revision) (string, error) { return "life", nil })
+		if err != nil || e.Revision == 0 || e.Life != "life" || e.Key != "k" || string(e.Value) != value {
+			t.Fatal(e, err)
 		}
-		r, got, ok := backend.Decode(backend.Encode(drawn, []byte(value)))
-		if !ok || r != drawn || string(got) != value {
-			t.Errorf("%q of %d was read as %q of %d, %t", value, drawn, got, r, ok)
+		got, err := backend.Decode("k", backend.Encode(e.Revision, e.Value), "place")
+		if err != nil || got.Key != "k" || got.Revision != e.Revision || string(got.Value) != value {
+			t.Errorf("%+v was read as %+v, %v", e, got, err)
 		}
 	}
 	for _, text := range []string{"", "00000000000000ff", "ff\nv", "00000000000000fg\nv", "+0000000000000ff\nv"} {
-		if r, value, ok := backend.Decode(text); ok {
-			t.Errorf("%q was read as %q of %d", text, value, r)
+		if got, err := backend.Decode("k", text, "place"); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "another place") {
+			t.Errorf("%q was read as %+v, %v", text, got, err)
 		}
 	}
+}
+
+func TestAWriteOutOfBoundsIsNotMade(t *testing.T) {
 	for key, value := range map[string][]byte{"": nil, "k": make([]byte, store.MaxValueBytes+1)} {
-		if _, err := backend.Draw(key, value); !errors.Is(err, store.ErrRefused) {
+		if _, err := backend.Write(key, value, func(store.Revision) (string, error) {
+			t.Errorf("key %q, %d bytes: it was made", key, len(value))
+			return "", nil
+		}); !errors.Is(err, store.ErrRefused) {
 			t.Errorf("key %q, %d bytes: %v", key, len(value), err)
 		}
 	}

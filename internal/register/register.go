@@ -5,8 +5,7 @@
 // It is the home of one rule. A write counts once the store has confirmed it. A
 // write whose outcome is unknown counts for nothing: neither a fence nor a range nor
 // a sequence moves by it. It is settled by another confirmed write over the bytes
-// that are found, never by a read. A read may come from a server that was cut off
-// and is about to lose what it shows, or that shows what its replicas do not have.
+// that are found, never by a read, which may show what is about to be lost.
 package register
 
 import (

@@ -4,6 +4,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -33,14 +34,20 @@ func New(random func() int64) *Store {
 	return &Store{entries: map[string]store.Entry{}, random: random, life: "first"}
 }
 
-func (s *Store) open(ctx context.Context, op, key string) error {
-	if err := store.ContextError(ctx); err != nil {
-		return fmt.Errorf("memstore: %s %q: %w", op, key, err)
+// locked makes a call on the entries, if ctx and the store are still open.
+func locked[T any](ctx context.Context, s *Store, op, key string, call func() (T, error)) (value T, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err = store.ContextError(ctx); err == nil && s.closed {
+		err = fmt.Errorf("%w: the store is closed", store.ErrUnavailable)
 	}
-	if s.closed {
-		return fmt.Errorf("memstore: %s %q: %w: the store is closed", op, key, store.ErrUnavailable)
+	if err == nil {
+		value, err = call()
 	}
-	return nil
+	if err != nil {
+		return value, fmt.Errorf("memstore: %s %q: %w", op, key, err)
+	}
+	return value, nil
 }
 
 // Get implements [store.Store].
@@ -48,57 +55,47 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Entry{}, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.open(ctx, "get", key); err != nil {
-		return store.Entry{}, err
-	}
-	e, ok := s.entries[key]
-	if !ok {
-		return store.Entry{}, fmt.Errorf("memstore: get %q: %w", key, store.ErrNotFound)
-	}
-	e.Value = slices.Clone(e.Value)
-	return e, nil
+	return locked(ctx, s, "get", key, func() (store.Entry, error) {
+		e, ok := s.entries[key]
+		if !ok {
+			return store.Entry{}, store.ErrNotFound
+		}
+		return copied(e), nil
+	})
 }
 
 // CompareAndSwap implements [store.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	if err := store.CheckKey(key); err != nil {
+	if err := cmp.Or(store.CheckKey(key), store.CheckValue(key, value)); err != nil {
 		return store.Entry{}, err
 	}
-	if err := store.CheckValue(key, value); err != nil {
-		return store.Entry{}, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.open(ctx, "compare-and-swap", key); err != nil {
-		return store.Entry{}, err
-	}
-	if now := s.entries[key].Revision; now != old {
-		return store.Entry{}, fmt.Errorf("memstore: compare-and-swap %q: %w: revision %d, not %d", key, store.ErrConflict, now, old)
-	}
-	e := store.Entry{Key: key, Value: slices.Clone(value), Revision: store.Revision(s.random() | 1)} // never 0
-	s.entries[key] = e
-	e.Value, e.Life = value, s.life
-	return e, nil
+	return locked(ctx, s, "compare-and-swap", key, func() (store.Entry, error) {
+		if now := s.entries[key].Revision; now != old {
+			return store.Entry{}, fmt.Errorf("%w: revision %d, not %d", store.ErrConflict, now, old)
+		}
+		e := store.Entry{Key: key, Value: value, Revision: store.Revision(s.random() | 1)} // never 0
+		s.entries[key] = copied(e)
+		e.Life = s.life
+		return e, nil
+	})
 }
 
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.open(ctx, "list", prefix); err != nil {
-		return nil, err
-	}
-	var list []store.Entry
-	for _, key := range slices.Sorted(maps.Keys(s.entries)) {
-		if strings.HasPrefix(key, prefix) {
-			e := s.entries[key]
-			e.Value = slices.Clone(e.Value)
-			list = append(list, e)
+	return locked(ctx, s, "list", prefix, func() (list []store.Entry, err error) {
+		for _, key := range slices.Sorted(maps.Keys(s.entries)) {
+			if strings.HasPrefix(key, prefix) {
+				list = append(list, copied(s.entries[key]))
+			}
 		}
-	}
-	return list, nil
+		return list, nil
+	})
+}
+
+// copied has bytes of its own.
+func copied(e store.Entry) store.Entry {
+	e.Value = slices.Clone(e.Value)
+	return e
 }
 
 // Close implements [store.Store].
@@ -123,15 +120,12 @@ func (s *Store) Snapshot() Snapshot {
 }
 
 // Restore puts the content back to what it was, as a restored back-up does; a
-// nil snapshot wipes the store. It begins no new life: that a store was set back is
-// not always told ([Store.BeginLife]).
+// nil snapshot wipes the store. It begins no life: a store does not always notice.
 func (s *Store) Restore(to Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.entries = maps.Clone(to)
-	if s.entries == nil {
-		s.entries = map[string]store.Entry{}
-	}
+	s.entries = map[string]store.Entry{}
+	maps.Copy(s.entries, to)
 }
 
 // BeginLife begins a life of the store, under a name that it never had. Its first

@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/firn-id/firn/store"
@@ -30,10 +32,9 @@ type Dialect struct {
 	// guarded: statements find nothing on a session that may not be used.
 	guarded bool
 	ask     func(driverConn any) Session
-	examine func(ctx context.Context, conn *sql.Conn) ([]store.Finding, error)
+	examine func(ctx context.Context, conn *sql.Conn) (examination, error)
 
-	code    func(err error) string // the database's name for an error; "": err is not from it
-	missing string                 // the code that says that there may be no table
+	missing string // the code that says that there may be no table
 	faults  []fault
 }
 
@@ -58,7 +59,7 @@ func listed(codes, code string) bool {
 // classify returns a way out, and what kind of error err is. Refused is only what is
 // certainly not applied.
 func (d Dialect) classify(err error) (hint string, kind error) {
-	code := d.code(err)
+	code := codeOf(err)
 	for _, f := range d.faults {
 		if listed(f.codes, code) {
 			return f.hint, f.kind
@@ -86,6 +87,26 @@ func (d Dialect) in(schema string) Dialect {
 		*statement = strings.ReplaceAll(*statement, Table, schema+"."+Table)
 	}
 	return d
+}
+
+// codeOf returns the database's name for an error; "": err is not from it. Drivers tell by
+// a method, as those of PostgreSQL and SQLite, or by the text alone.
+func codeOf(err error) string {
+	var state interface{ SQLState() string }
+	var result interface{ Code() int }
+	switch {
+	case errors.As(err, &state):
+		return state.SQLState()
+	case errors.As(err, &result):
+		return strconv.Itoa(result.Code() & 0xff) // the primary result code
+	}
+	for ; err != nil; err = errors.Unwrap(err) {
+		var number int
+		if n, scanErr := fmt.Sscanf(err.Error(), "Error %d", &number); n == 1 && scanErr == nil {
+			return strconv.Itoa(number)
+		}
+	}
+	return ""
 }
 
 // String returns the dialect's name.

@@ -3,8 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -39,7 +37,6 @@ var MySQL = Dialect{
 	guarded: true,
 	examine: examineMySQL,
 
-	code:    mysqlCode,
 	missing: "1146",
 	// https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html
 	faults: []fault{
@@ -55,17 +52,6 @@ var MySQL = Dialect{
 		// Locks, time-outs, lost connections, a cluster without quorum.
 		{"1020 1205 1317 1969 3024 1158 1159 1160 1161 1152 1184 1047 1927 3101 4031", store.ErrUnavailable, ""},
 	},
-}
-
-// mysqlCode returns the number in err, or "".
-func mysqlCode(err error) string {
-	for ; err != nil; err = errors.Unwrap(err) {
-		var code int
-		if n, scanErr := fmt.Sscanf(err.Error(), "Error %d", &code); n == 1 && scanErr == nil {
-			return strconv.Itoa(code)
-		}
-	}
-	return ""
 }
 
 // mysqlNames has the names that MySQL gave its settings later, as they were before.
@@ -85,7 +71,7 @@ var mysqlFacts = []string{
 	`SELECT 'engine', COALESCE(engine, '') FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '` + Table + `'`,
 }
 
-func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
+func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 	is := map[string]string{}
 	for _, statement := range mysqlFacts {
 		if err := each(ctx, conn, func(rows *sql.Rows) error {
@@ -94,13 +80,10 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) 
 			is[mysqlNames.Replace(strings.ToLower(name))] = value
 			return err
 		}, statement); err != nil {
-			return nil, err
+			return examination{}, err
 		}
 	}
 	replicas, err := mysqlReplicas(ctx, conn, is)
-	if err != nil {
-		return nil, err
-	}
 	flush, binlog := is["innodb_flush_log_at_trx_commit"], is["sync_binlog"]
 	e := examination{
 		durable:  is["engine"] == "InnoDB" && flush == "1",
@@ -117,16 +100,21 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) 
 		e.settings += ", sync_binlog " + binlog
 		e.durable = e.durable && binlog == "1"
 	}
-	return e.findings(), nil
+	return e, err
 }
 
 // mysqlReplicas counts the replicas, of which MariaDB tells everybody, and those
 // that acknowledge writes.
 func mysqlReplicas(ctx context.Context, conn *sql.Conn, is map[string]string) (store.Finding, error) {
 	r := replicas{setting: "semi-synchronous replication", advice: "turn on semi-synchronous replication, here and on each of them"}
+	number := func(name string, otherwise int) int {
+		if n, err := strconv.Atoi(is[name]); err == nil {
+			return n
+		}
+		return otherwise
+	}
 	var err error
-	connected, told := is["slaves_connected"]
-	switch {
+	switch connected, told := is["slaves_connected"]; {
 	case told:
 		r.all, err = strconv.Atoi(connected)
 	case is["process"] == "":
@@ -134,18 +122,12 @@ func mysqlReplicas(ctx context.Context, conn *sql.Conn, is map[string]string) (s
 	default:
 		err = conn.QueryRowContext(ctx, `SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'`).Scan(&r.all)
 	}
-	if err != nil {
-		return store.Finding{}, err
-	}
 	r.behind = r.all
 	if is["rpl_semi_sync_master_enabled"] == "ON" {
-		r.waits = 1
-		if n, err := strconv.Atoi(is["rpl_semi_sync_master_wait_for_slave_count"]); err == nil {
-			r.waits = n
-		}
-		if n, err := strconv.Atoi(is["rpl_semi_sync_master_clients"]); err == nil && is["rpl_semi_sync_master_status"] == "ON" {
-			r.behind = max(0, r.all-n)
+		r.waits = number("rpl_semi_sync_master_wait_for_slave_count", 1)
+		if is["rpl_semi_sync_master_status"] == "ON" {
+			r.behind = max(0, r.all-number("rpl_semi_sync_master_clients", 0))
 		}
 	}
-	return r.finding(), nil
+	return r.finding(), err
 }

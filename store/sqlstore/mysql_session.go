@@ -10,16 +10,14 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// MySQL's settings of a session may differ from session to session: the server's
-// can be changed while it runs, and count for those that come. So each
-// statement carries a guard. A read finds nothing on a session that does not commit
+// A server's settings can be changed while it runs, and count for the sessions that come. So
+// each statement carries a guard. A read finds nothing on a session that does not commit
 // by itself, which would show the same old state for ever, or that reads what is not
-// committed. A write changes nothing there, nor on a session that does not
-// know the life of its server yet: that is in a variable of the session, set by
-// the one statement that looks at all of this, [mysqlVet]. Whoever finds or
-// changes nothing runs that, and a write then once more. So a write remains one
-// round trip, and what it says holds for the very session it ran on, behind
-// a proxy that hands sessions on too.
+// committed. A write changes nothing there, nor on a session that does not know the life of
+// its server yet: that is in a variable of the session, set by the one statement that looks
+// at all of this, [mysqlVet]. Whoever finds or changes nothing runs that, and a write then
+// once more. So a write remains one round trip, and what it says holds for the very
+// session it ran on, behind a proxy that hands sessions on too.
 const (
 	// MariaDB executes the comments that begin with M!, MySQL those that begin
 	// with a version of its own.
@@ -40,7 +38,8 @@ const (
 	// start to the same moment that UNIX_TIMESTAMP() gives, so their difference
 	// is the same for all sessions, also after the clock was set. The
 	// members of a Galera cluster have one life: what one acknowledged, all have.
-	// There are no empty strings in it, which may be NULL to MariaDB (sql_mode). The time is in UTC: that of the session's zone comes twice in the hour when summer time ends.
+	// There are no empty strings in it, which may be NULL to MariaDB (sql_mode). The time is in
+	// UTC: that of the session's zone comes twice in the hour when summer time ends.
 	mysqlVet = `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), unfit, @firn_life,
 		@firn_life := CASE WHEN unfit = 'fit' THEN
 			CASE WHEN CHAR_LENGTH(cluster) > 0 THEN CONCAT('` + mysqlGalera + `', cluster)
@@ -68,7 +67,7 @@ var mysqlUnfit = map[string]string{
 	"isolation":   "transaction_isolation is READ-UNCOMMITTED, which shows writes that may yet be undone: set READ-COMMITTED or above",
 	"transaction": "a transaction was left open on it, so that no write would be committed: end it, or give the store connections of its own",
 	"cluster":     "wsrep_on is off, so that no other member of the cluster would have a write: turn it on",
-	"log":         "sql_log_bin is off, so that no replica would have a write: turn it on",
+	"log":         "sql_log_bin is off, so that no write would reach a replica: set sql_log_bin=1",
 	"format":      "binlog_format is STATEMENT, by which a replica runs a write under its own settings and may skip it: set ROW or MIXED",
 }
 

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 
 	"github.com/firn-id/firn/store"
@@ -29,7 +28,6 @@ var Postgres = Dialect{
 	},
 	examine: examinePostgres,
 
-	code:    sqlState,
 	missing: "42P01",
 	// https://www.postgresql.org/docs/current/errcodes-appendix.html. Each statement is a
 	// transaction of its own, so whatever is found before it commits was not applied;
@@ -105,15 +103,6 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 	return fmt.Sprintf("%.*s %.3f", timeline, file, started), nil
 }
 
-// sqlState returns the code in err, or "".
-func sqlState(err error) string {
-	var coded interface{ SQLState() string }
-	if errors.As(err, &coded) {
-		return coded.SQLState()
-	}
-	return ""
-}
-
 // postgresFacts is what an examination looks at. Backups and subscribers of tables read the
 // log as well, and are never promoted. A write waits for one standby by "a, b" and "ANY 1 (a, b)".
 const postgresFacts = `SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('transaction_isolation'),
@@ -126,19 +115,17 @@ FROM (SELECT trim(current_setting('synchronous_standby_names')) AS names) AS set
 		FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup'
 		AND pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL)) AS standbys`
 
-func examinePostgres(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
+func examinePostgres(ctx context.Context, conn *sql.Conn) (examination, error) {
 	var fsync, pages string
 	var logged bool
 	e := examination{advice: "set both on, or use a strict pool"}
 	r := replicas{setting: "synchronous_standby_names", advice: "list all that may be promoted in synchronous_standby_names, as in ANY 2 (a, b)"}
-	if err := conn.QueryRowContext(ctx, postgresFacts).Scan(&fsync, &pages, &e.isolation, &e.read, &e.insert, &e.update,
-		&logged, &e.follows, &e.readOnly, &r.waits, &r.all, &r.unknown, &r.behind); err != nil {
-		return nil, err
-	}
+	err := conn.QueryRowContext(ctx, postgresFacts).Scan(&fsync, &pages, &e.isolation, &e.read, &e.insert, &e.update,
+		&logged, &e.follows, &e.readOnly, &r.waits, &r.all, &r.unknown, &r.behind)
 	e.durable, e.settings = fsync == "on" && pages == "on", "fsync "+fsync+", full_page_writes "+pages
 	if !logged {
 		e.durable, e.settings, e.advice = false, "table "+Table+" UNLOGGED", "ALTER TABLE "+Table+" SET LOGGED: no standby has it either"
 	}
 	e.replicas = r.finding()
-	return e.findings(), nil
+	return e, err
 }

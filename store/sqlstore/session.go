@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
@@ -82,31 +81,44 @@ func each(ctx context.Context, conn *sql.Conn, scan func(*sql.Rows) error, state
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-const (
-	// callTimeout bounds a call to a database on another host whose context does
-	// not end earlier. SQLite has its busy timeout.
-	callTimeout = 10 * time.Second
-	// undoneTries is how often a statement is tried that others undo. The next try
-	// sees what they wrote, and so nearly always ends in a conflict or an answer; but
-	// above read committed PostgreSQL undoes an insert for each update of the row meanwhile.
-	undoneTries = 10
-)
+// undoneTries is how often a statement is tried that others undo. The next try sees
+// what they wrote, and so nearly always ends in a conflict or an answer; but above
+// read committed PostgreSQL undoes an insert for each update of the row meanwhile.
+const undoneTries = 10
 
-// call makes a call on one session within its bounds and says what went wrong.
+// call makes a call on one session within its bounds and says what went wrong. It is made
+// again, on the next session that is free, where that certainly repeats no write:
+//
+//   - The session is bad. All idle ones may have been ended by the server; then each says
+//     so before it sends anything; see CompareAndSwap for drivers that are wrong there.
+//   - There is no table, which is made then: a database that was wiped under its users is
+//     an empty store to them, in which they write anew what they hold.
+//   - Others undid the statement. Where that is how a database says that a race was lost,
+//     the next try says so in our words.
 func (s *Store) call(ctx context.Context, op, key string, do func(context.Context, *sql.Conn) error) error {
-	if !s.dialect.embedded {
-		bounded, cancel := context.WithTimeoutCause(ctx, callTimeout, fmt.Errorf("%w: no answer within %v", store.ErrUnavailable, callTimeout))
+	if !s.dialect.embedded { // SQLite has its busy timeout
+		bounded, cancel := backend.Bound(ctx)
 		defer cancel()
 		ctx = bounded
 	}
-	// All idle connections may have been ended by the server. Then each says before
-	// it sends anything that it is bad, and the next is tried.
-	for tries := s.db.Stats().OpenConnections + 2; ; tries-- {
+	missing := op != "examine" // which only reads
+	for bad, undone := s.db.Stats().OpenConnections+2, undoneTries-1; ; {
 		err := s.once(ctx, do)
-		switch {
-		case err == nil:
+		if err == nil {
 			return nil
-		case tries == 0 || !errors.Is(err, driver.ErrBadConn):
+		}
+		_, kind := s.dialect.classify(err)
+		switch {
+		case bad > 0 && errors.Is(err, driver.ErrBadConn):
+			bad--
+		case missing && codeOf(err) == s.dialect.missing:
+			missing = false
+			if err := s.once(ctx, s.makeTable); err != nil {
+				return s.wrap(ctx, op, key, err)
+			}
+		case undone > 0 && errors.Is(kind, store.ErrConflict) && ctx.Err() == nil:
+			undone--
+		default:
 			return s.wrap(ctx, op, key, err)
 		}
 	}
@@ -125,33 +137,6 @@ func (s *Store) once(ctx context.Context, do func(context.Context, *sql.Conn) er
 	return err
 }
 
-// onTable makes a call that needs the table. It is made again where that
-// certainly repeats no write. A statement that others undid has changed nothing; where
-// that is how a database says that a race was lost, the next try says so in our words.
-// Nor has one that found no table, which is made then: a database that was wiped under
-// its users is an empty store to them, in which they write anew what they hold.
-func (s *Store) onTable(ctx context.Context, op, key string, do func(context.Context, *sql.Conn) error) error {
-	return s.call(ctx, op, key, func(ctx context.Context, conn *sql.Conn) error {
-		made := false
-		for try := 1; ; try++ {
-			err := do(ctx, conn)
-			if err == nil {
-				return nil
-			}
-			_, kind := s.dialect.classify(err)
-			switch {
-			case s.dialect.code(err) == s.dialect.missing && !made:
-				if err := s.makeTable(ctx, conn); err != nil {
-					return err
-				}
-				made = true
-			case !errors.Is(kind, store.ErrConflict) || try >= undoneTries || ctx.Err() != nil:
-				return err
-			}
-		}
-	})
-}
-
 // makeTable makes the table that was found missing.
 func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) error {
 	_, makeErr := conn.ExecContext(ctx, s.dialect.create)
@@ -166,9 +151,6 @@ func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) error {
 // wrap says where an error came from and what kind it is, and that ctx ended if
 // it did: drivers tell that each in their own way.
 func (s *Store) wrap(ctx context.Context, op, key string, err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("sqlstore: %s %q: %w", op, key, store.ErrNotFound)
-	}
 	hint, kind := s.dialect.classify(err)
 	ended := store.ContextError(ctx)
 	switch {
@@ -178,7 +160,7 @@ func (s *Store) wrap(ctx context.Context, op, key string, err error) error {
 	default:
 		err = fmt.Errorf("%w: %w", ended, err)
 	}
-	if kind == store.ErrConflict && op != "compare-and-swap" {
+	if errors.Is(kind, store.ErrConflict) && op != "compare-and-swap" {
 		kind = store.ErrUnavailable
 	}
 	return backend.Wrap("sqlstore", op, key, err, hint, kind)

@@ -3,9 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/firn-id/firn/store"
 )
@@ -46,7 +44,6 @@ var SQLite = Dialect{
 		}
 		return s.dialect.seen(conn).Life, err
 	},
-	code:    sqliteCode,
 	missing: "1",
 	// The primary result codes, https://www.sqlite.org/rescode.html. Refused is what
 	// SQLite finds before it writes. Each of our statements is a transaction of its own,
@@ -62,13 +59,4 @@ var SQLite = Dialect{
 		{"14", store.ErrUnavailable, "the path must be a file in a folder that exists and may be written"},
 		{"26", store.ErrRefused, "the file is no SQLite database: move it away, or name another path"},
 	},
-}
-
-// sqliteCode returns the primary result code in err, or "".
-func sqliteCode(err error) string {
-	var coded interface{ Code() int }
-	if errors.As(err, &coded) {
-		return strconv.Itoa(coded.Code() & 0xff)
-	}
-	return ""
 }

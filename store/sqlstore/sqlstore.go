@@ -4,21 +4,17 @@
 //	db, err := sql.Open("pgx", "postgres://firn@10.0.0.5/shop")
 //	s, err := sqlstore.New(ctx, db, sqlstore.Postgres)
 //
-// Everything is in one table of keys, values and revisions, made on first use,
-// and made anew where it is missing later. Its schema, or database, is the one that the session
-// leads to when the store is opened. Each write is one statement that
-// commits by itself, and each read another. On one primary that is linearizable
-// at every level of isolation from read committed up: a write locks the row and
-// looks at it as it is then, or is taken back and tried again where the level
-// has it look at an older one; and a read begins after its call has, so it sees
-// what was acknowledged before. A session that does not commit by itself, or
-// reads what is not committed, is refused, also if it became so while the store
-// was open.
+// Everything is in one table of keys, values and revisions, made where it is missing, in
+// the schema or database that the session leads to when the store is opened. Each
+// write is one statement that commits by itself, and each read another. On one primary
+// that is linearizable at every level of isolation from read committed up: a write locks
+// the row and looks at it as it is then, or is taken back and tried again; a read sees
+// what was acknowledged before its call. A session that does not commit by itself, or
+// reads what is not committed, is refused, also if it became so while the store was open.
 //
 // Reads from a replica may be behind, so db must reach the primary alone; in a Galera
-// cluster, one member, unless wsrep_sync_wait is set. Two primaries that both answer are
-// two stores. What a single server confirmed survives as its settings have it:
-// [store.Examined] tells.
+// cluster, one member, unless wsrep_sync_wait is set. What survives, and what begins a new
+// life, is in docs/stores.md; [store.Examined] tells of a server's settings.
 //
 // # Replicas
 //
@@ -44,16 +40,10 @@
 //		return sqlstore.Session{Warning: warning}
 //	})
 //	s, err := sqlstore.New(ctx, stdlib.OpenDB(*cfg), dialect)
-//
-// # Lives
-//
-// The life of a PostgreSQL is its timeline and when it started; of a MySQL or
-// MariaDB, its host, port and number and when it started; of a Galera cluster, its
-// state's id. An older copy brought back into a running server, by SQL or by
-// replacing a file of SQLite in place, begins none.
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -77,11 +67,10 @@ type Store struct {
 	mysql   atomic.Pointer[mysqlSession] // the one that was looked at last; [MySQL] only
 }
 
-// New returns a store in db, making its table if there is none. It does not
-// write when the table exists. Close closes db. The error is
-// [store.ErrRefused] when there is a table of that name which is not Firn's, or
-// when sessions are set so that a write would not be committed or a read would
-// see what is not. A session that db opens later is refused when it is first used.
+// New returns a store in db, which Close closes. It makes the table if there is none, and
+// else writes nothing. The error is [store.ErrRefused] when there is a table of that name
+// which is not Firn's, or when the session is unfit; one that db opens later is refused
+// when it is first used.
 //
 // The store is a [*Store]; over a database on another host it is a
 // [store.Clock] and [store.Examined] too.
@@ -94,7 +83,7 @@ func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) 
 	}); err != nil {
 		return nil, err
 	}
-	if err := s.onTable(ctx, "open table", Table, func(ctx context.Context, conn *sql.Conn) error {
+	if err := s.call(ctx, "open table", Table, func(ctx context.Context, conn *sql.Conn) error {
 		if err := each(ctx, conn, nil, s.dialect.probe); err != nil {
 			return err
 		}
@@ -114,12 +103,10 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 		return store.Entry{}, err
 	}
 	e := store.Entry{Key: key}
-	if err := s.onTable(ctx, "get", key, func(ctx context.Context, conn *sql.Conn) error {
+	if err := s.call(ctx, "get", key, func(ctx context.Context, conn *sql.Conn) error {
 		err := conn.QueryRowContext(ctx, s.dialect.get, key).Scan(&e.Value, &e.Revision)
 		if errors.Is(err, sql.ErrNoRows) {
-			if unfit := s.fit(ctx, conn); unfit != nil {
-				return unfit
-			}
+			err = cmp.Or(s.fit(ctx, conn), store.ErrNotFound)
 		}
 		return err
 	}); err != nil {
@@ -130,31 +117,25 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 
 // CompareAndSwap implements [store.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	revision, err := backend.Draw(key, value)
-	if err != nil {
-		return store.Entry{}, err
-	}
 	if value == nil {
 		value = []byte{} // a nil slice would be written as NULL
 	}
-	statement, args := s.dialect.insert, []any{key, value, revision}
-	if old != 0 {
-		statement, args = s.dialect.update, []any{value, revision, key, old}
-	}
-	e := store.Entry{Key: key, Value: value, Revision: revision}
-	lost := false // a connection, by a driver that may have sent the write all the same
-	err = s.onTable(ctx, "compare-and-swap", key, func(ctx context.Context, conn *sql.Conn) (err error) {
-		e.Life, err = s.dialect.swap(ctx, s, conn, statement, args)
-		lost = lost || errors.Is(err, driver.ErrBadConn)
-		return err
+	return backend.Write(key, value, func(drawn store.Revision) (life string, err error) {
+		statement, args := s.dialect.insert, []any{key, value, drawn}
+		if old != 0 {
+			statement, args = s.dialect.update, []any{value, drawn, key, old}
+		}
+		lost := false // a connection, by a driver that may have sent the write all the same
+		err = s.call(ctx, "compare-and-swap", key, func(ctx context.Context, conn *sql.Conn) (err error) {
+			life, err = s.dialect.swap(ctx, s, conn, statement, args)
+			lost = lost || errors.Is(err, driver.ErrBadConn)
+			return err
+		})
+		if lost && store.Unapplied(err) {
+			err = fmt.Errorf("%w: a connection was lost under the write; then: %s", store.ErrUnavailable, err.Error())
+		}
+		return life, err
 	})
-	switch {
-	case err == nil:
-		return e, nil
-	case lost && store.Unapplied(err):
-		err = fmt.Errorf("%w: a connection was lost under the write; then: %s", store.ErrUnavailable, err.Error())
-	}
-	return store.Entry{}, err
 }
 
 // afterAll sorts after every printable character.
@@ -162,7 +143,7 @@ const afterAll = "\U0010FFFF"
 
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) (list []store.Entry, err error) {
-	err = s.onTable(ctx, "list", prefix, func(ctx context.Context, conn *sql.Conn) error {
+	err = s.call(ctx, "list", prefix, func(ctx context.Context, conn *sql.Conn) error {
 		list = nil
 		err := each(ctx, conn, func(rows *sql.Rows) error {
 			var e store.Entry
@@ -210,10 +191,13 @@ func (r *remote) Now(ctx context.Context) (time.Time, error) {
 }
 
 // Examine implements [store.Examined].
-func (r *remote) Examine(ctx context.Context) (found []store.Finding, err error) {
-	err = r.call(ctx, "examine", r.dialect.name, func(ctx context.Context, conn *sql.Conn) (err error) {
-		found, err = r.dialect.examine(ctx, conn)
+func (r *remote) Examine(ctx context.Context) ([]store.Finding, error) {
+	var e examination
+	if err := r.call(ctx, "examine", r.dialect.name, func(ctx context.Context, conn *sql.Conn) (err error) {
+		e, err = r.dialect.examine(ctx, conn)
 		return err
-	})
-	return found, err
+	}); err != nil {
+		return nil, err
+	}
+	return e.findings(), nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -13,28 +14,25 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// increment adds one to a number under key by compare-and-swap, and returns the
-// revision that did so. The store is in good order, so there is no third
-// outcome to be expected.
-func increment(s store.Store, key string) (store.Revision, error) {
-	ctx := context.Background()
-	for {
-		e, err := s.Get(ctx, key)
-		n := 0
-		switch {
-		case errors.Is(err, store.ErrNotFound):
-		case err != nil:
-			return 0, err
-		default:
-			if n, err = strconv.Atoi(string(e.Value)); err != nil {
-				return 0, err
-			}
-		}
-		written, err := s.CompareAndSwap(ctx, key, e.Revision, []byte(strconv.Itoa(n+1)))
-		if !errors.Is(err, store.ErrConflict) {
-			return written.Revision, err
-		}
+// step reads the number under key and writes the next one. Read says whether it came
+// as far as writing.
+func step(ctx context.Context, s store.Store, key string) (written store.Entry, read bool, err error) {
+	e, err := s.Get(ctx, key)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return store.Entry{}, false, err
 	}
+	n, _ := strconv.Atoi(string(e.Value)) // nothing there counts as none
+	written, err = s.CompareAndSwap(ctx, key, e.Revision, []byte(strconv.Itoa(n+1)))
+	return written, true, err
+}
+
+// together makes n calls at once and waits for them.
+func together(n int, call func(i int)) {
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() { call(i) })
+	}
+	group.Wait()
 }
 
 // count lets several goroutines, each with its handle, increment one key, and
@@ -42,80 +40,76 @@ func increment(s store.Store, key string) (store.Revision, error) {
 func count(t *testing.T, handles []store.Store) {
 	t.Helper()
 	const each = 50
-	var (
-		group sync.WaitGroup
-		mu    sync.Mutex
-		seen  = map[store.Revision]bool{}
-	)
-	for _, s := range handles {
-		group.Go(func() {
-			for range each {
-				revision, err := increment(s, "counter")
-				if err != nil {
-					t.Errorf("increment: %v", err)
-					return
-				}
-				mu.Lock()
-				if seen[revision] {
-					t.Errorf("revision %d was given twice", revision)
-				}
-				seen[revision] = true
-				mu.Unlock()
+	var seen sync.Map // of revisions
+	together(len(handles), func(i int) {
+		for done := 0; done < each; {
+			// The store is in good order, so there is no third outcome to be expected.
+			written, _, err := step(context.Background(), handles[i], "counter")
+			switch {
+			case errors.Is(err, store.ErrConflict):
+				continue
+			case err != nil:
+				t.Errorf("increment: %v", err)
+				return
 			}
-		})
-	}
-	group.Wait()
+			done++
+			if _, twice := seen.LoadOrStore(written.Revision, true); twice {
+				t.Errorf("revision %d was given twice", written.Revision)
+			}
+		}
+	})
 	e, err := handles[0].Get(context.Background(), "counter")
 	if want := strconv.Itoa(each * len(handles)); err != nil || string(e.Value) != want {
 		t.Errorf("counted to %q, %v; want %s", e.Value, err, want)
 	}
-	if !seen[e.Revision] {
+	if _, given := seen.Load(e.Revision); !given {
 		t.Errorf("the last revision, %d, was given to nobody", e.Revision)
 	}
 }
 
 func counter(t *testing.T, _ Factory, s store.Store) {
-	count(t, []store.Store{s, s, s, s, s, s, s, s})
+	count(t, slices.Repeat([]store.Store{s}, 8))
 }
 
 func countersByHandle(t *testing.T, f Factory, s store.Store) {
 	handles := []store.Store{s}
 	for range 3 {
-		h := f.Another(t, s)
-		t.Cleanup(func() { mustClose(t, h) })
+		h := another(t, f, s)
 		handles = append(handles, h, h)
 	}
 	count(t, handles)
 }
 
+// another opens one more handle, closed when the test ends.
+func another(t *testing.T, f Factory, s store.Store) store.Store {
+	h := f.Another(t, s)
+	t.Cleanup(func() { mustClose(t, h) })
+	return h
+}
+
 func creators(t *testing.T, _ Factory, s store.Store) {
-	ctx := context.Background()
 	for round := range 20 {
 		key := fmt.Sprintf("round %d", round)
-		var (
-			group    sync.WaitGroup
-			wins     atomic.Int64
-			winner   atomic.Int64
-			revision atomic.Int64
-		)
-		for i := range 8 {
-			group.Go(func() {
-				e, err := s.CompareAndSwap(ctx, key, 0, []byte(strconv.Itoa(i)))
-				switch {
-				case err == nil:
-					wins.Add(1)
-					winner.Store(int64(i))
-					revision.Store(int64(e.Revision))
-				case !errors.Is(err, store.ErrConflict):
-					t.Errorf("create %q: %v", key, err)
-				}
-			})
+		var mu sync.Mutex
+		wins := map[string]store.Revision{} // by the value written
+		together(8, func(i int) {
+			value := strconv.Itoa(i)
+			e, err := s.CompareAndSwap(context.Background(), key, 0, []byte(value))
+			switch {
+			case err == nil:
+				mu.Lock()
+				defer mu.Unlock()
+				wins[value] = e.Revision
+			case !errors.Is(err, store.ErrConflict):
+				t.Errorf("create %q: %v", key, err)
+			}
+		})
+		if len(wins) != 1 {
+			t.Fatalf("%d of 8 creators won %q", len(wins), key)
 		}
-		group.Wait()
-		if wins.Load() != 1 {
-			t.Fatalf("%d of 8 creators won %q", wins.Load(), key)
+		for value, revision := range wins {
+			holds(t, s, key, value, revision)
 		}
-		holds(t, s, key, strconv.FormatInt(winner.Load(), 10), store.Revision(revision.Load()))
 	}
 }
 
@@ -142,32 +136,25 @@ func readers(t *testing.T, _ Factory, s store.Store) {
 			acknowledged.Store(int64(i))
 		}
 	})
-	read := map[string]func() (store.Entry, error){
-		"get": func() (store.Entry, error) { return s.Get(ctx, "counter") },
-		"list": func() (store.Entry, error) {
-			list, err := s.List(ctx, "count")
-			if err == nil && len(list) != 1 {
-				err = fmt.Errorf("%d entries", len(list))
-			}
-			if err != nil {
-				return store.Entry{}, err
-			}
-			return list[0], nil
+	for op, read := range map[Op]func() ([]store.Entry, error){
+		OpGet: func() ([]store.Entry, error) {
+			e, err := s.Get(ctx, "counter")
+			return []store.Entry{e}, err
 		},
-	}
-	for op, read := range read {
+		OpList: func() ([]store.Entry, error) { return s.List(ctx, "count") },
+	} {
 		group.Go(func() {
 			for least := int64(0); least < last; {
 				runtime.Gosched() // with one processor, a store in memory would keep it
 				least = max(least, acknowledged.Load())
-				e, err := read()
-				if err != nil {
-					t.Errorf("%s: %v", op, err)
+				list, err := read()
+				if err != nil || len(list) != 1 {
+					t.Errorf("%v: %v, %v", op, list, err)
 					return
 				}
-				n, err := strconv.ParseInt(string(e.Value), 10, 64)
+				n, err := strconv.ParseInt(string(list[0].Value), 10, 64)
 				if err != nil || n < least {
-					t.Errorf("%s: %q, %v, after %d", op, e.Value, err, least)
+					t.Errorf("%v: %s, %v, after %d", op, show(list[0]), err, least)
 					return
 				}
 				least = n
@@ -178,8 +165,7 @@ func readers(t *testing.T, _ Factory, s store.Store) {
 }
 
 func visible(t *testing.T, f Factory, a store.Store) {
-	b := f.Another(t, a)
-	t.Cleanup(func() { mustClose(t, b) })
+	b := another(t, f, a)
 	var revision store.Revision
 	for i := range 50 {
 		const value = "value of k"
@@ -198,22 +184,17 @@ func visible(t *testing.T, f Factory, a store.Store) {
 
 // lives writes through two handles in turn. Whether the store has names for its
 // lives is its own business; that both give the same is not.
-func lives(t *testing.T, f Factory, s store.Store) {
-	other := f.Another(t, s)
-	t.Cleanup(func() { mustClose(t, other) })
-	oneLife(t, s, other)
-}
+func lives(t *testing.T, f Factory, s store.Store) { oneLife(t, s, another(t, f, s)) }
 
 func livesAfter(t *testing.T, f Factory, s store.Store) {
-	other := f.Another(t, s)
-	t.Cleanup(func() { mustClose(t, other) })
+	other := another(t, f, s)
 	put(t, s, "before", 0, "")
 	put(t, other, "before it as well", 0, "")
 	f.Restart(t, s)
 	for i, h := range []store.Store{s, other} {
 		until(t, "a write after the restart", func() bool {
-			_, err := h.CompareAndSwap(context.Background(), fmt.Sprint("after/", i), 0, nil)
-			return err == nil || errors.Is(err, store.ErrConflict) // with one that was left open
+			_, _, err := step(context.Background(), h, fmt.Sprint("after/", i))
+			return err == nil
 		})
 	}
 	oneLife(t, s, other)
@@ -225,19 +206,15 @@ func oneLife(t *testing.T, handles ...store.Store) {
 	const each = 4 // so that a handle with several connections uses more than one
 	var mu sync.Mutex
 	for round := range 2 {
-		var group sync.WaitGroup
-		for i := range each * len(handles) {
-			group.Go(func() {
-				e, err := handles[i%len(handles)].CompareAndSwap(context.Background(), fmt.Sprint("life/", round, "/", i), 0, nil)
-				if err != nil {
-					t.Error(err)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				seen[e.Life]++
-			})
-		}
-		group.Wait()
+		together(each*len(handles), func(i int) {
+			e, err := handles[i%len(handles)].CompareAndSwap(context.Background(), fmt.Sprint("life/", round, "/", i), 0, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			seen[e.Life]++
+		})
 	}
 	if len(seen) != 1 {
 		t.Errorf("writes confirmed by one store name the lives %v", seen)
@@ -245,18 +222,11 @@ func oneLife(t *testing.T, handles ...store.Store) {
 }
 
 func recreated(t *testing.T, f Factory, s store.Store) {
-	seen := map[store.Revision]bool{}
+	past := history{}
 	for range 20 {
 		var revision store.Revision
 		for range 3 {
-			revision = put(t, s, "k", revision, "the same value")
-			if seen[revision] {
-				t.Fatalf("revision %d came back", revision)
-			}
-			for old := range seen {
-				conflict(t, s, "k", old)
-			}
-			seen[revision] = true
+			revision = past.write(t, s, revision)
 		}
 		f.Delete(t, s, "k")
 		missing(t, s, "k")

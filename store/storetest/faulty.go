@@ -25,18 +25,7 @@ const (
 )
 
 // String returns the call's name.
-func (o Op) String() string {
-	switch o {
-	case OpGet:
-		return "get"
-	case OpCompareAndSwap:
-		return "compare-and-swap"
-	case OpList:
-		return "list"
-	default:
-		return fmt.Sprintf("op %d", int(o))
-	}
-}
+func (o Op) String() string { return [...]string{"get", "compare-and-swap", "list"}[o] }
 
 // A Call is one call as a script sees it.
 type Call struct {
@@ -69,20 +58,7 @@ const (
 
 // String returns the outcome in words.
 func (o Outcome) String() string {
-	switch o {
-	case Pass:
-		return "pass"
-	case FailApplied:
-		return "fail, applied"
-	case FailUnapplied:
-		return "fail, not applied"
-	case FailLate:
-		return "fail, applied late"
-	case Refuse:
-		return "refuse"
-	default:
-		return fmt.Sprintf("outcome %d", int(o))
-	}
+	return [...]string{"pass", "fail, applied", "fail, not applied", "fail, applied late", "refuse"}[o]
 }
 
 // Counts says how many calls were made, those that failed included.
@@ -101,18 +77,10 @@ type Faulty struct {
 
 	inner store.Store
 
-	mu     sync.Mutex
-	counts Counts
-	down   bool
-	late   []lateWrite
-}
-
-// lateWrite is a write on its way, which lets so many calls overtake it.
-type lateWrite struct {
-	key   string
-	old   store.Revision
-	value []byte
-	wait  int
+	mu        sync.Mutex
+	counts    [OpList + 1]int
+	down      bool
+	late, due []func() // writes on their way; those that are due come before the next call
 }
 
 // NewFaulty returns a wrapper of inner that passes everything on, until its
@@ -131,51 +99,29 @@ func (f *Faulty) SetDown(down bool) {
 func (f *Faulty) Counts() Counts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.counts
+	return Counts{Get: f.counts[OpGet], CompareAndSwap: f.counts[OpCompareAndSwap], List: f.counts[OpList]}
 }
 
 // Get implements [store.Store].
 func (f *Faulty) Get(ctx context.Context, key string) (store.Entry, error) {
-	outcome, err := f.decide(OpGet, key)
-	if err != nil {
-		return store.Entry{}, err
-	}
-	entry, err := f.inner.Get(ctx, key)
-	if outcome == FailApplied {
-		return store.Entry{}, lost(OpGet, key)
-	}
-	return entry, err
+	return answer(f, OpGet, key, nil, func() (store.Entry, error) { return f.inner.Get(ctx, key) })
 }
 
 // CompareAndSwap implements [store.Store].
 func (f *Faulty) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	outcome, err := f.decide(OpCompareAndSwap, key)
-	if outcome == FailLate {
-		f.mu.Lock()
-		f.late = append(f.late, lateWrite{key: key, old: old, value: slices.Clone(value), wait: 1})
-		f.mu.Unlock()
+	kept := slices.Clone(value)
+	late := func() {
+		// Whoever made this write has long had its answer: no one is there to hear.
+		_, _ = f.inner.CompareAndSwap(context.Background(), key, old, kept)
 	}
-	if err != nil {
-		return store.Entry{}, err
-	}
-	revision, err := f.inner.CompareAndSwap(ctx, key, old, value)
-	if outcome == FailApplied {
-		return store.Entry{}, lost(OpCompareAndSwap, key) // a conflict is lost on the way back as well
-	}
-	return revision, err
+	return answer(f, OpCompareAndSwap, key, late, func() (store.Entry, error) {
+		return f.inner.CompareAndSwap(ctx, key, old, value)
+	})
 }
 
 // List implements [store.Store].
 func (f *Faulty) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	outcome, err := f.decide(OpList, prefix)
-	if err != nil {
-		return nil, err
-	}
-	list, err := f.inner.List(ctx, prefix)
-	if outcome == FailApplied {
-		return nil, lost(OpList, prefix)
-	}
-	return list, err
+	return answer(f, OpList, prefix, nil, func() ([]store.Entry, error) { return f.inner.List(ctx, prefix) })
 }
 
 // Close closes the inner store. Late writes that have not arrived never will.
@@ -187,59 +133,46 @@ func (f *Faulty) Embedded() bool {
 	return ok && e.Embedded()
 }
 
-// decide counts a call and asks the script. It returns an error for a call that
-// is not to reach the inner store; for one that is, it first lets the late
-// writes arrive whose time has come.
-func (f *Faulty) decide(op Op, key string) (Outcome, error) {
-	outcome, due, err := f.choose(op, key)
-	for _, w := range due {
-		// Whoever made this write has long had its answer: no one is there to hear.
-		_, _ = f.inner.CompareAndSwap(context.Background(), w.key, w.old, w.value)
+// answer counts a call, asks the script, and makes the call if it is to reach the inner
+// store, after the late writes whose time has come.
+func answer[T any](f *Faulty, op Op, key string, late func(), call func() (T, error)) (T, error) {
+	var none T
+	outcome, due, err := f.choose(op, key, late)
+	if err != nil {
+		return none, err
 	}
-	return outcome, err
+	for _, write := range due {
+		write()
+	}
+	value, err := call()
+	if outcome == FailApplied {
+		return none, lost(op, key) // a conflict is lost on the way back as well
+	}
+	return value, err
 }
 
-func (f *Faulty) choose(op Op, key string) (Outcome, []lateWrite, error) {
+// choose returns an error for a call that is not to reach the inner store.
+func (f *Faulty) choose(op Op, key string, late func()) (outcome Outcome, due []func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := f.count(op)
-	if f.down {
+	f.counts[op]++
+	switch {
+	case f.down:
 		return Pass, nil, fmt.Errorf("storetest: %v %q: %w: the store is down", op, key, store.ErrUnavailable)
+	case f.Script != nil:
+		outcome = f.Script(Call{Op: op, Key: key, N: f.counts[op]})
 	}
-	outcome := Pass
-	if f.Script != nil {
-		outcome = f.Script(Call{Op: op, Key: key, N: n})
-	}
-	switch outcome {
-	case FailUnapplied, FailLate:
-		return outcome, nil, lost(op, key)
-	case Refuse:
+	switch {
+	case outcome == Refuse:
 		return outcome, nil, fmt.Errorf("storetest: %v %q: %w by the script", op, key, store.ErrRefused)
+	case outcome == FailLate && late != nil:
+		f.late = append(f.late, late)
+		return outcome, nil, lost(op, key)
+	case outcome == FailLate, outcome == FailUnapplied:
+		return outcome, nil, lost(op, key)
 	}
-	var due, waiting []lateWrite
-	for _, w := range f.late {
-		if w.wait == 0 {
-			due = append(due, w)
-			continue
-		}
-		w.wait--
-		waiting = append(waiting, w)
-	}
-	f.late = waiting
+	due, f.due, f.late = f.due, f.late, nil
 	return outcome, due, nil
-}
-
-// count counts a call and returns the new count of its kind.
-func (f *Faulty) count(op Op) int {
-	c := &f.counts.Get
-	switch op {
-	case OpCompareAndSwap:
-		c = &f.counts.CompareAndSwap
-	case OpList:
-		c = &f.counts.List
-	}
-	*c++
-	return *c
 }
 
 func lost(op Op, key string) error {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn/store"
 )
@@ -40,7 +40,7 @@ func listing(t *testing.T, _ Factory, s store.Store) {
 	}
 	for _, prefix := range append([]string{"", "zzz", "a%%", "a__", "\U0010FFFD"}, trickyKeys...) {
 		var want []string
-		for _, key := range sorted(trickyKeys) {
+		for _, key := range slices.Sorted(slices.Values(trickyKeys)) {
 			if strings.HasPrefix(key, prefix) {
 				want = append(want, key)
 			}
@@ -57,21 +57,17 @@ func thousands(t *testing.T, _ Factory, s store.Store) {
 	for i := range n {
 		want = append(want, fmt.Sprintf("pool/%d", i)) // not in the order of their numbers
 	}
-	var group sync.WaitGroup
-	for w := range writers {
-		group.Go(func() {
-			for i := w; i < n; i += writers {
-				if _, err := s.CompareAndSwap(context.Background(), want[i], 0, []byte("value of "+want[i])); err != nil {
-					t.Errorf("create %q: %v", want[i], err)
-					return
-				}
+	together(writers, func(w int) {
+		for i := w; i < n; i += writers {
+			if _, err := s.CompareAndSwap(context.Background(), want[i], 0, []byte("value of "+want[i])); err != nil {
+				t.Errorf("create %q: %v", want[i], err)
+				return
 			}
-		})
-	}
-	group.Wait()
+		}
+	})
 	put(t, s, "pool", 0, "value of pool")
 	put(t, s, "pool0", 0, "value of pool0")
-	if got := listed(t, s, "pool/"); !slices.Equal(got, sorted(want)) {
+	if got := listed(t, s, "pool/"); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
 		t.Errorf("%d of %d keys are listed, or they are not sorted", len(got), n)
 	}
 	if got := len(listed(t, s, "")); got != n+2 {
@@ -107,49 +103,53 @@ func bounds(t *testing.T, _ Factory, s store.Store) {
 	put(t, s, near, 0, "near")
 }
 
+// calls are one of each kind, the write over a revision of a key that exists.
+func calls(s store.Store, key string, revision store.Revision) map[Op]func(context.Context) error {
+	return map[Op]func(context.Context) error{
+		OpGet:  func(ctx context.Context) error { _, err := s.Get(ctx, key); return err },
+		OpList: func(ctx context.Context) error { _, err := s.List(ctx, ""); return err },
+		OpCompareAndSwap: func(ctx context.Context) error {
+			_, err := s.CompareAndSwap(ctx, key, revision, []byte("after"))
+			return err
+		},
+	}
+}
+
 func ended(t *testing.T, _ Factory, s store.Store) {
-	revision := put(t, s, "k", 0, "before")
 	why := errors.New("the reason given")
-	ctx, cancel := context.WithCancelCause(context.Background())
+	canceled, cancel := context.WithCancelCause(context.Background())
 	cancel(why)
 	late, cancelLate := context.WithTimeout(context.Background(), -1)
 	defer cancelLate()
-	for _, test := range []struct {
+	for i, test := range []struct {
 		ctx       context.Context
 		is, cause error
-	}{{ctx, context.Canceled, why}, {late, context.DeadlineExceeded, context.DeadlineExceeded}} {
-		_, get := s.Get(test.ctx, "k")
-		_, list := s.List(test.ctx, "")
-		_, write := s.CompareAndSwap(test.ctx, "k", revision, []byte("after"))
-		for op, err := range map[Op]error{OpGet: get, OpList: list, OpCompareAndSwap: write} {
+	}{{canceled, context.Canceled, why}, {late, context.DeadlineExceeded, context.DeadlineExceeded}} {
+		key := fmt.Sprint("k", i)
+		revision := put(t, s, key, 0, "before")
+		for op, call := range calls(s, key, revision) {
+			err := call(test.ctx)
 			if !errors.Is(err, test.is) || !errors.Is(err, test.cause) {
 				t.Errorf("%v: %v, want an error that is both %q and %q", op, err, test.is, test.cause)
 			}
+			if store.Unapplied(err) { // else it is the third outcome
+				holds(t, s, key, "before", revision)
+			}
 		}
-		// The write is the third outcome. Find out, as callers do.
-		e, err := s.Get(context.Background(), "k")
-		switch {
-		case err != nil:
-			t.Fatal(err)
-		case store.Unapplied(write) && e.Revision != revision:
-			t.Errorf("a write was applied that was answered by %v", write)
-		}
-		revision = put(t, s, "k", e.Revision, "before")
 	}
 }
 
 func closed(t *testing.T, _ Factory, s store.Store) {
-	ctx := context.Background()
-	revision := put(t, s, "k", 0, "value")
+	calls := calls(s, "k", put(t, s, "k", 0, "value"))
 	mustClose(t, s)
-	_, get := s.Get(ctx, "k")
-	_, list := s.List(ctx, "")
-	_, create := s.CompareAndSwap(ctx, "new", 0, nil)
-	_, write := s.CompareAndSwap(ctx, "k", revision, nil)
-	for i, err := range []error{get, list, create, write} {
+	for op, call := range calls {
+		err := call(context.Background())
 		if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNotFound) || store.Unapplied(err) {
-			t.Errorf("call %d: %v, want ErrUnavailable", i, err)
+			t.Errorf("%v: %v, want ErrUnavailable", op, err)
 		}
+	}
+	if _, err := s.CompareAndSwap(context.Background(), "new", 0, nil); !errors.Is(err, store.ErrUnavailable) || store.Unapplied(err) {
+		t.Errorf("create: %v, want ErrUnavailable", err)
 	}
 }
 
@@ -158,15 +158,12 @@ func clock(t *testing.T, _ Factory, s store.Store) {
 	if !ok {
 		return // it claims to have none
 	}
-	last, err := c.Now(context.Background())
+	var last time.Time
 	for range 100 {
-		if err != nil {
-			t.Fatal(err)
+		now, err := c.Now(context.Background())
+		if err != nil || now.Before(last) {
+			t.Fatalf("%v after %v, %v", now, last, err)
 		}
-		now, nowErr := c.Now(context.Background())
-		if now.Before(last) {
-			t.Errorf("%v after %v", now, last)
-		}
-		last, err = now, nowErr
+		last = now
 	}
 }

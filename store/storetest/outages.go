@@ -46,24 +46,18 @@ func restarted(t *testing.T, f Factory, s store.Store) {
 			key := fmt.Sprint("counter/", w)
 			for !stop.Load() {
 				ctx, cancel := context.WithTimeout(context.Background(), patience)
-				e, err := s.Get(ctx, key)
-				if err == nil || errors.Is(err, store.ErrNotFound) {
-					n, _ := strconv.Atoi(string(e.Value)) // nothing there counts as none
-					_, err = s.CompareAndSwap(ctx, key, e.Revision, []byte(strconv.Itoa(n+1)))
-					switch {
-					case err == nil:
-						acknowledged[w].Add(1)
-						writes.Add(1)
-					case store.Unapplied(err):
-						// Only an earlier write of its own, left open, can have come between.
-						if unknown[w].Load() == 0 {
-							t.Errorf("the only writer of %q: %v", key, err)
-						}
-					default:
-						unknown[w].Add(1)
-					}
-				}
+				_, read, err := step(ctx, s, key)
 				cancel()
+				switch {
+				case !read:
+				case err == nil:
+					acknowledged[w].Add(1)
+					writes.Add(1)
+				case !store.Unapplied(err):
+					unknown[w].Add(1)
+				case unknown[w].Load() == 0: // else one that was left open came between
+					t.Errorf("the only writer of %q: %v", key, err)
+				}
 			}
 		})
 	}
@@ -98,18 +92,10 @@ func paused(t *testing.T, f Factory, s store.Store) {
 	var resumed sync.Once
 	defer resumed.Do(resume)
 	why := errors.New("the reason given")
-	calls := map[Op]func(context.Context) error{
-		OpGet:  func(ctx context.Context) error { _, err := s.Get(ctx, "k"); return err },
-		OpList: func(ctx context.Context) error { _, err := s.List(ctx, ""); return err },
-		OpCompareAndSwap: func(ctx context.Context) error {
-			_, err := s.CompareAndSwap(ctx, "k", revision, []byte("after"))
-			return err
-		},
-	}
-	for op, call := range calls {
-		for _, canceled := range []bool{false, true} {
+	for op, call := range calls(s, "k", revision) {
+		for _, want := range []error{context.DeadlineExceeded, why} {
 			ctx, cancel := context.WithTimeout(context.Background(), short)
-			if canceled {
+			if errors.Is(want, why) {
 				c, end := context.WithCancelCause(context.Background())
 				time.AfterFunc(short, func() { end(why) })
 				ctx = c
@@ -118,10 +104,6 @@ func paused(t *testing.T, f Factory, s store.Store) {
 			go func() { answer <- call(ctx) }()
 			select {
 			case err := <-answer:
-				want := context.DeadlineExceeded
-				if canceled {
-					want = why
-				}
 				if !errors.Is(err, want) || store.Unapplied(err) || errors.Is(err, store.ErrNotFound) {
 					t.Errorf("%v of a silent server: %v, want %v", op, err, want)
 				}
@@ -135,11 +117,7 @@ func paused(t *testing.T, f Factory, s store.Store) {
 	until(t, "the store to be good again", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		e, err := s.Get(ctx, "k")
-		if err != nil {
-			return false
-		}
-		_, err = s.CompareAndSwap(ctx, "k", e.Revision, []byte("again"))
+		_, _, err := step(ctx, s, "k")
 		return err == nil
 	})
 }

@@ -7,11 +7,9 @@
 package storetest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -145,6 +143,23 @@ func show(e store.Entry) string {
 	return fmt.Sprintf("%q holds %.40q (%d bytes) of revision %d and life %q", e.Key, e.Value, len(e.Value), e.Revision, e.Life)
 }
 
+// A history has the revisions that a key had, none of which is the present one again.
+type history map[store.Revision]bool
+
+// write writes the same value once more.
+func (h history) write(t *testing.T, s store.Store, old store.Revision) store.Revision {
+	t.Helper()
+	revision := put(t, s, "k", old, "the same value")
+	if h[revision] {
+		t.Fatalf("revision %d came back", revision)
+	}
+	for old := range h {
+		conflict(t, s, "k", old)
+	}
+	h[revision] = true
+	return revision
+}
+
 func absent(t *testing.T, _ Factory, s store.Store) {
 	missing(t, s, "none")
 	conflict(t, s, "none", 1)
@@ -162,21 +177,11 @@ func create(t *testing.T, _ Factory, s store.Store) {
 }
 
 func swap(t *testing.T, _ Factory, s store.Store) {
-	seen := map[store.Revision]bool{}
+	past := history{}
 	var revision store.Revision
-	for i := range 20 {
-		last := revision
-		revision = put(t, s, "k", last, "the same value") // a new revision all the same
+	for range 20 {
+		revision = past.write(t, s, revision)
 		holds(t, s, "k", "the same value", revision)
-		if seen[revision] {
-			t.Fatalf("write %d: revision %d a second time", i, revision)
-		}
-		seen[revision] = true
-		for old := range seen {
-			if old != revision {
-				conflict(t, s, "k", old)
-			}
-		}
 	}
 	other := put(t, s, "other", 0, "other")
 	conflict(t, s, "k", other) // another key's revision
@@ -213,31 +218,18 @@ func values(t *testing.T, _ Factory, s store.Store) {
 
 func ownership(t *testing.T, _ Factory, s store.Store) {
 	ctx := context.Background()
-	value := []byte("value")
+	value := []byte("value of k")
 	written, err := s.CompareAndSwap(ctx, "k", 0, value)
-	if err != nil {
-		t.Fatal(err)
+	e, getErr := s.Get(ctx, "k")
+	list, listErr := s.List(ctx, "k")
+	if err != nil || getErr != nil || listErr != nil || len(list) != 1 {
+		t.Fatal(err, getErr, listErr, list)
 	}
-	copy(value, "XXXXX")
-	holds(t, s, "k", "value", written.Revision)
-	e, err := s.Get(ctx, "k")
-	if err != nil {
-		t.Fatal(err)
+	for _, held := range [][]byte{value, e.Value, list[0].Value} {
+		copy(held, "XXXXXXXXXX")
+		holds(t, s, "k", "value of k", written.Revision)
+		listed(t, s, "k")
 	}
-	copy(e.Value, "YYYYY")
-	list, err := s.List(ctx, "k")
-	if err != nil || len(list) != 1 || !bytes.Equal(list[0].Value, []byte("value")) {
-		t.Fatalf("list: %v, %v", list, err)
-	}
-	copy(list[0].Value, "ZZZZZ")
-	holds(t, s, "k", "value", written.Revision)
-}
-
-// sorted returns keys in the order a listing has them.
-func sorted(keys []string) []string {
-	keys = slices.Clone(keys)
-	slices.Sort(keys)
-	return keys
 }
 
 // listed returns the keys of a listing, and checks that each entry is whole.

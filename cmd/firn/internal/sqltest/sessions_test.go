@@ -264,6 +264,16 @@ func TestAMySQLSessionThatReadsWhatIsNotCommittedIsRefused(t *testing.T) {
 	put(t, e.mustOpen(t, e.source("root", name, "tx_isolation=%27READ-COMMITTED%27")), "k", 0, "v")
 }
 
+// What is not logged reaches no replica, and the server counts no commit as missed.
+func TestAMySQLSessionThatLogsNothingIsRefused(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t, "--log-bin", "--server-id=1", "--rpl-semi-sync-master-enabled=1")
+	servers.MariaDBReplica(t, e.Server, "--server-id=2")
+	name := e.fresh(t, "shop")
+	put(t, e.mustOpen(t, e.source("root", name, "")), "k", 0, "logged")
+	expect(t, "a session that logs nothing", e.try(e.source("root", name, "sql_log_bin=0")), store.ErrRefused, "sql_log_bin=1")
+}
+
 // The members of a Galera cluster have one life, and another than a single server.
 func TestAGaleraClusterHasOneLife(t *testing.T) {
 	t.Parallel()
