@@ -11,16 +11,18 @@
 // server, by the range of values that begin with it.
 //
 // What etcd acknowledged, a majority has on disk. It has no clock to compare
-// with. A life of the store is the cluster's id. It is another when a cluster is
-// made of a snapshot in the usual way, with a new --initial-cluster-token; with the
-// same names, addresses and token it is the same, and nothing tells.
+// with. A life of the store is a term of a cluster: only a new leader can have
+// forgotten what was acknowledged, and a copy of the data that is put back begins a
+// term above all that it knows of. A cluster that is made of a snapshot has another
+// id, given a new --initial-cluster-token. With the same names, addresses and token
+// it has the same id and begins its terms anew: if the pool's record is from its
+// second, the first that has a leader, nothing tells.
 package etcdstore
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -107,7 +109,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 		case !answer.Succeeded:
 			return "", fmt.Errorf("%w: the revision is not %d", store.ErrConflict, old)
 		default:
-			return strconv.FormatUint(answer.Header.ClusterId, 16), nil
+			return fmt.Sprintf("%x/%d", answer.Header.ClusterId, answer.Header.RaftTerm), nil
 		}
 	})
 }
