@@ -24,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -37,10 +38,13 @@ type Store struct {
 	client *clientv3.Client
 	prefix string
 	calls  *backend.Calls
+	// cluster is that of which the members named are; 0 while that is not known.
+	cluster atomic.Uint64
 }
 
 // New returns a store over client, which Close closes, whose keys all begin with
-// prefix. It reads once, to say what is wrong at once.
+// prefix. It reads once, to say what is wrong at once. A client whose MaxUnaryRetries is not
+// 1 repeats calls that a proxy has given up, writes too; those of [Open] do not.
 func New(ctx context.Context, client *clientv3.Client, prefix string) (*Store, error) {
 	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", classify)}
 	return backend.Do(ctx, s.calls, "open", prefix, func(ctx context.Context) (*Store, error) {
@@ -78,6 +82,9 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 
 func (s *Store) read(ctx context.Context, key string, options ...clientv3.OpOption) ([]store.Entry, error) {
 	answer, err := s.client.Get(ctx, key, options...)
+	if err == nil {
+		err = s.agree(ctx, answer.Header)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +110,9 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 	}
 	return s.calls.Swap(ctx, key, value, func(ctx context.Context, drawn store.Revision) (life string, err error) {
 		answer, err := s.client.Txn(ctx).If(condition...).Then(clientv3.OpPut(name, backend.Encode(drawn, value))).Commit()
+		if err == nil {
+			err = s.agree(ctx, answer.Header)
+		}
 		switch {
 		case err != nil:
 			return "", err
