@@ -177,6 +177,7 @@ func TestBadServersAreNamedWithAWayOut(t *testing.T) {
 		"etcd://h?tls_ca=x":    "tls=true",
 		"etcd://h?colour=red":  "no setting colour",
 		"etcd://h/a%00b":       "unprintable",
+		"etcd://h/shop/":       "a slash too many",
 	} {
 		expect(t, url, try(url), store.ErrRefused, word)
 	}

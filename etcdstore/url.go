@@ -85,12 +85,10 @@ func parseURL(text string) (clientv3.Config, string, error) {
 	for _, host := range u.Hosts {
 		cfg.Endpoints = append(cfg.Endpoints, scheme+host)
 	}
-	prefix := u.Path
+	prefix := u.Levels()
 	if prefix != "" {
 		prefix += "/"
-		if err := store.CheckKey(prefix); err != nil {
-			u.Fail(err)
-		}
+		u.Fail(store.CheckKey(prefix))
 	}
 	return cfg, prefix, u.Err()
 }
