@@ -11,7 +11,9 @@
 // on the nodes must not run. The database is MySQL or MariaDB, by any driver.
 //
 // It relies on the table being of InnoDB, as Leaf has it, so that what is
-// rolled back never was; and on biz_tag being its primary key.
+// rolled back never was; and on biz_tag being its primary key. A commit counts once the server
+// acknowledges it, as for Leaf's nodes: what a replica that is promoted does not have, is granted again. A
+// primary whose semi-synchronous replication has given up waiting says yes all the same.
 package leaf
 
 import (

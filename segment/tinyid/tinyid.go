@@ -9,6 +9,10 @@
 // [ReadTokens] read the tables once, for taking them over into Firn; from then
 // on the nodes must not run. The database is MySQL or MariaDB, by any driver, and the table
 // of InnoDB, as TinyId has it, so that what is rolled back never was.
+//
+// A commit counts once the server acknowledges it, as for TinyId's nodes: what a replica that is promoted
+// does not have, is granted again. A primary whose semi-synchronous replication has given up waiting says
+// yes all the same.
 package tinyid
 
 import (
