@@ -19,17 +19,11 @@ import (
 func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause error) {
 	l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)
 	l.halt(ctx, lost, cause)
-	l.mu.Lock()
-	l.state.Losses++
-	l.state.Last = cause
-	l.mu.Unlock()
+	l.note(func(s *State) { s.Losses, s.Last = s.Losses+1, cause })
 	if l.cfg.Generator.Clock != firn.Virtual {
-		wall := l.cfg.Generator.Time.Wall() // the look that told of the loss may have taken long
-		if now, err := l.cfg.Generator.Layout.Tick(wall); err == nil {
-			from := ask.From
-			ask = l.anew(now, wall)
-			ask.From = max(ask.From, from)
-		}
+		from := ask.From
+		ask = l.anew() // the look that told of the loss may have taken long
+		ask.From = max(ask.From, from)
 	}
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
 	defer cancel()
@@ -41,25 +35,27 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 		return
 	}
 	grant, err := l.search(ctx, cancel, lost, ask)
-	if errors.Is(ctx.Err(), context.Canceled) && err != nil {
-		return // there is another already, or the lease ends
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		if err := l.gen.Replace(grant); err != nil {
+			l.failed("go on with another worker", grant.Worker, err)
+		}
+	case !errors.Is(ctx.Err(), context.Canceled): // else there is another already, or the lease ends
 		l.failed("take another worker", lost.Worker, err)
-		return
-	}
-	if err := l.gen.Replace(grant); err != nil {
-		l.failed("go on with another worker", grant.Worker, err)
 	}
 }
 
 // halt stops the generator where another was granted what is held, unless it has
-// another worker already.
+// another worker already. Whoever is granted the worker next begins above what was used
+// here. If that fails, the next turn finds the same loss.
 func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
-	if errors.Is(cause, ErrOverlap) && l.gen.Halt(lost.Worker) {
-		// Who is granted the worker next begins above what was used here. If that
-		// fails, the next turn finds the same loss.
-		l.giveUp(ctx, farewell{lost, l.gen.State().Last})
+	if !errors.Is(cause, ErrOverlap) || !l.gen.Halt(lost.Worker) {
+		return
+	}
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, defaultPatience)
+	defer cancel()
+	if err := l.release(ctx, farewell{lost, l.gen.State().Last}); err != nil {
+		l.unreleased(lost.Worker, err)
 	}
 }
 
@@ -67,29 +63,27 @@ func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 // fence, and is looked at: where the store has forgotten who took it, it is held again,
 // and cancel ends the search. A store that fails the look fails the search too, which tells.
 func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask Ask) (grant firn.Grant, err error) {
+	clock := l.cfg.Generator.Time
 	done := make(chan struct{})
-	turns.Go(l.cfg.Generator.Time, func() {
+	turns.Go(clock, func() {
 		defer close(done)
 		grant, err = l.other(ctx, ask)
 	})
-	for !l.ends(ctx, done) {
+	for ctx.Err() == nil {
+		pause, stop := turns.WithTimeout(ctx, clock, l.cfg.Look)
+		waitErr := turns.Wait(pause, clock, done)
+		stop()
+		if waitErr == nil {
+			return grant, err
+		}
 		lookErr := l.source.Look(ctx, lost)
 		l.halt(ctx, lost, lookErr)
 		if lookErr == nil {
 			cancel()
 		}
 	}
-	return grant, err
-}
-
-// ends waits for as long as between two looks, or once ctx has ended until it is done.
-func (l *Lease) ends(ctx context.Context, done <-chan struct{}) bool {
-	if ctx.Err() == nil {
-		ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.cfg.Look)
-		defer cancel()
-		return turns.Wait(ctx, l.cfg.Generator.Time, done) == nil
-	}
-	return turns.Wait(context.WithoutCancel(ctx), l.cfg.Generator.Time, done) == nil
+	waitErr := turns.Wait(context.WithoutCancel(ctx), clock, done) // ctx ends it by itself
+	return grant, errors.Join(err, waitErr)
 }
 
 // patience is how long another worker is searched for at a time.
@@ -109,10 +103,9 @@ func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 	}
 	l.mu.Lock()
 	closing := l.closing
-	twice := false
-	for _, held := range append(slices.Collect(maps.Values(l.spare)), l.grant) {
-		twice = twice || held.Worker == grant.Worker && grant.After < held.Through && held.After < grant.Through
-	}
+	twice := slices.ContainsFunc(append(slices.Collect(maps.Values(l.spare)), l.grant), func(held firn.Grant) bool {
+		return held.Worker == grant.Worker && grant.After < held.Through && held.After < grant.Through
+	})
 	if !twice && !closing {
 		// In the same breath, so that Close finds what it did not refuse.
 		l.spare[grant.Worker] = grant
@@ -131,24 +124,16 @@ func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 }
 
 // switchWorker is [firn.Config.Switch].
-func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, error) {
-	l.mu.Lock()
-	closing := l.closing
-	l.mu.Unlock()
-	if closing {
-		return firn.Grant{}, firn.ErrClosed
-	}
+func (l *Lease) switchWorker(ctx context.Context, _ firn.Tick) (firn.Grant, error) {
 	// Next has no context, and a store may be silent.
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
 	defer cancel()
-	grant, err := l.other(ctx, l.anew(from, l.cfg.Generator.Time.Wall()))
+	grant, err := l.other(ctx, l.anew())
 	if err != nil {
 		l.failed("switch worker", l.gen.State().Worker, err)
 		return firn.Grant{}, err
 	}
-	l.mu.Lock()
-	l.state.Switches++
-	l.mu.Unlock()
+	l.note(func(s *State) { s.Switches++ })
 	l.cfg.Log.Warn("the clock went back, switching worker", "worker", grant.Worker, "fence", l.fenceTime(grant))
 	return grant, nil
 }

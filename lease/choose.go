@@ -18,12 +18,12 @@ const fewOldest = 8
 // grow a slot a process, and every newcomer reads them all.
 const reuseAbove = 4096
 
-// choose picks the slot to claim: pure, so that it can be checked by itself.
-// The slot of a worker never used has the fence -1 and revision 0. Ok is false when every worker is held at tick now.
+// choose picks the slot to claim: pure, so that it can be checked by itself. Ok is false
+// when every worker is held at tick now.
 func choose(p Pool, datacenter int64, now firn.Tick, random func() uint64) (chosen Slot, ok bool) {
 	var used, idle []Slot
 	for _, s := range p.Slots {
-		if s.Datacenter != datacenter || s.Worker < 0 || s.Worker > p.Layout.MaxWorker() {
+		if s.Datacenter != datacenter {
 			continue
 		}
 		used = append(used, s)
@@ -33,8 +33,7 @@ func choose(p Pool, datacenter int64, now firn.Tick, random func() uint64) (chos
 	}
 	neverUsed := p.Layout.MaxWorker() + 1 - int64(len(used))
 	if neverUsed > 0 && (len(used) < reuseAbove || len(idle) == 0) {
-		worker := nthUnused(used, int64(random()%uint64(neverUsed)))
-		return Slot{Datacenter: datacenter, Worker: worker, Fence: -1}, true
+		return p.slot(datacenter, nthUnused(used, int64(random()%uint64(neverUsed)))), true
 	}
 	if len(idle) == 0 {
 		return Slot{}, false
@@ -43,15 +42,10 @@ func choose(p Pool, datacenter int64, now firn.Tick, random func() uint64) (chos
 	return idle[random()%uint64(min(fewOldest, len(idle)))], true
 }
 
-// nthUnused returns the n-th worker number, from 0, that no slot has.
+// nthUnused returns the n-th worker number, from 0, that no slot has; they are in order.
 func nthUnused(used []Slot, n int64) int64 {
-	numbers := make([]int64, len(used))
-	for i, s := range used {
-		numbers[i] = s.Worker
-	}
-	slices.Sort(numbers)
-	for _, number := range numbers {
-		if number > n {
+	for _, s := range used {
+		if s.Worker > n {
 			break
 		}
 		n++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/register"
@@ -16,17 +17,12 @@ func (s *Slots) pick(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
 	if s.cfg.Pinned == nil {
 		slot, ok := choose(pool, s.cfg.Datacenter, ask.Now, s.cfg.Random)
 		if !ok {
-			return slot, &FullError{Pool: s.cfg.Pool, Workers: pool.Layout.MaxWorker() + 1, Next: nextFree(pool, s.cfg.Datacenter)}
+			return Slot{}, &FullError{Pool: s.cfg.Pool, Workers: pool.Layout.MaxWorker() + 1, Next: nextFree(pool, s.cfg.Datacenter)}
 		}
 		return slot, nil
 	}
-	slot := Slot{Datacenter: s.cfg.Datacenter, Worker: *s.cfg.Pinned, Fence: -1}
-	for _, known := range pool.Slots {
-		if known.Datacenter == slot.Datacenter && known.Worker == slot.Worker {
-			slot = known
-		}
-	}
-	if slot.revision == 0 || slot.Fence < ask.Now || s.cfg.PinnedAhead {
+	slot := pool.slot(s.cfg.Datacenter, *s.cfg.Pinned)
+	if slot.Fence < ask.Now || s.cfg.PinnedAhead {
 		return slot, nil
 	}
 	return slot, s.waitFor(ctx, slot)
@@ -40,28 +36,20 @@ func (s Slot) holder() string {
 	return fmt.Sprintf("process %d on %s", s.PID, s.Host)
 }
 
-// claim moves the slot's fence forward and so takes it.
+// claim moves the slot's fence forward and so takes it, if what the claim rests on still
+// holds after that: the pool, the life of the store and, in a strict pool, the claim itself
+// once it was waited for.
 func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.Grant, error) {
 	h, err := s.begin(slot, ask, s.rules.above(pool, ask))
 	if err != nil {
 		return firn.Grant{}, err
 	}
 	reg := s.slot(slot.Worker)
-	reg.Known(store.Entry{Key: reg.Key, Revision: slot.revision})
-	written, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
-		if found.Revision != slot.revision && !reg.Ours() {
-			return nil, errAgain // another was quicker
-		}
-		over := slot
-		if reg.Ours() {
-			if err := over.read(found); err != nil {
-				return nil, err
-			}
-		}
-		return s.encode(move{holding: h}, &over)
-	})
+	written, err := replace(ctx, reg, slot.revision, func() ([]byte, error) { return s.encode(move{holding: h}, &slot) })
 	if err != nil {
-		again := mayRetry(ctx, err)
+		// A store that refused it, or is not to be had however long it was waited for, is not
+		// asked again.
+		again := !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrUnavailable)
 		if !store.Unapplied(err) {
 			// It is not known whether the claim was applied, or will be. Nothing was issued
 			// under it; at worst the worker stays unused until its fence.
@@ -72,21 +60,20 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 		}
 		return firn.Grant{}, fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err)
 	}
-	s.hold(h)
-	claimed := h
-	h, err = s.confirm(ctx, reg, pool, h, written.Life, ask)
-	if err == nil {
-		return firn.Grant{Worker: h.worker, After: h.after, Through: h.fence}, nil
+	if s.rules.strict > 0 {
+		h, err = s.outwait(ctx, reg, h, ask)
 	}
-	s.forget(claimed)
-	s.forget(h)
-	if errors.Is(err, ErrLost) {
+	if err == nil {
+		err = s.unmoved(ctx, pool, written.Life)
+	}
+	switch {
+	case err == nil:
+		s.hold(h)
+		return firn.Grant{Worker: h.worker, After: h.after, Through: h.fence}, nil
+	case errors.Is(err, ErrLost):
 		return firn.Grant{}, fmt.Errorf("%w: %w", errAgain, err)
 	}
-	if !errors.Is(err, errAgain) {
-		err = fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err)
-	}
-	return firn.Grant{}, errors.Join(err, s.unclaim(ctx, h, slot))
+	return firn.Grant{}, errors.Join(fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err), s.unclaim(ctx, h, slot))
 }
 
 // begin decides what is claimed of a slot, above a tick.
@@ -104,23 +91,12 @@ func (s *Slots) begin(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	return h, err
 }
 
+// hold notes what was confirmed. Until then an earlier holding of the same worker, which was
+// lost, is still looked at.
 func (s *Slots) hold(h holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held[h.worker], s.starts[h.worker] = h, max(s.starts[h.worker], h.after)
-}
-
-// confirm makes sure, after a claim was confirmed, that what it rests on holds: the pool
-// and the life of the store, and in a strict pool that it outlasts the wait. It returns
-// the holding as it is then.
-func (s *Slots) confirm(ctx context.Context, reg *register.Register, pool Pool, h holding, life string, ask Ask) (holding, error) {
-	if s.rules.strict > 0 {
-		var err error
-		if h, err = s.outwait(ctx, reg, h, ask); err != nil {
-			return h, err
-		}
-	}
-	return h, s.unmoved(ctx, pool, life)
 }
 
 // outwait waits until whoever may have held the worker by a claim that the store
@@ -139,23 +115,17 @@ func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, 
 	}
 	// The clock that was checked, and not the wall clock of a later moment: a fence
 	// that follows a step of that lies further ahead than newcomers wait.
-	now, err := s.tick(here)
-	if err != nil {
-		return h, err
-	}
+	now := tickOf(s.cfg.Layout, s.wall(here))
 	reg.Forget()
-	claimed := h
 	m, err := s.move(ctx, reg, func(found *Slot) (move, error) {
 		if found != nil && reg.Ours() {
-			found.after = claimed.after // this very update wrote it, and it is yet to be confirmed
+			found.after = h.after // this very update wrote it, and it is yet to be confirmed
 		}
-		return s.rules.outwaited(claimed, found, now, ask)
+		return s.rules.outwaited(h, found, now, ask)
 	})
 	if err != nil {
 		return h, err
 	}
-	s.forget(claimed)
-	s.hold(m.holding)
 	return m.holding, nil
 }
 
@@ -166,7 +136,7 @@ func (s *Slots) unclaim(ctx context.Context, h holding, before Slot) error {
 	defer cancel()
 	_, err := s.move(ctx, s.slot(h.worker), func(found *Slot) (move, error) { return s.rules.unclaim(h, found, before), nil })
 	if err != nil {
-		return fmt.Errorf("leave worker %d as it was (it stays unused until %s): %w", h.worker, s.cfg.Layout.Time(h.fence).Format(timeFormat), err)
+		return fmt.Errorf("leave worker %d as it was (it stays unused until %s): %w", h.worker, s.cfg.Layout.Time(h.fence).Format(time.RFC3339Nano), err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,8 +26,25 @@ func (s *Slots) wall(from reading) time.Time {
 	return from.wall.Add(s.cfg.Time.Monotonic() - from.mono)
 }
 
-// tick returns the present tick as it follows from a reading.
-func (s *Slots) tick(from reading) (firn.Tick, error) { return s.cfg.Layout.Tick(s.wall(from)) }
+// latest returns the present tick as it follows from a reading, and by the wall clock if
+// that is later: for judging whether a fence has passed, late is the safe side.
+func (s *Slots) latest(from reading) firn.Tick {
+	checked, shown := s.wall(from), s.cfg.Time.Wall()
+	if shown.After(checked) {
+		return tickOf(s.cfg.Layout, shown)
+	}
+	return tickOf(s.cfg.Layout, checked)
+}
+
+// tickOf returns the tick that contains a moment: the first or the last of the layout where
+// that lies outside of it.
+func tickOf(l firn.Layout, at time.Time) firn.Tick {
+	tick, err := l.Tick(at)
+	if err != nil && at.After(l.Epoch()) {
+		return l.MaxTick()
+	}
+	return tick
+}
 
 // maxClockTries bounds how often the store's clock is asked again because it answered late.
 const maxClockTries = 3
@@ -43,7 +61,7 @@ func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 		before := s.cfg.Time.Monotonic()
 		there, err := clock.Now(ctx)
 		if err != nil {
-			return s.read(), fmt.Errorf("lease: read the store's clock: %w", err)
+			return reading{}, fmt.Errorf("lease: read the store's clock: %w", err)
 		}
 		here := s.read()
 		half := (here.mono - before) / 2
@@ -53,9 +71,9 @@ func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 			here.there = there.Add(half)
 			return s.check(here), nil
 		case offset.Abs() > s.cfg.Tolerance:
-			return here, &ClockError{Here: here.wall, There: there, Whose: "the store's", Tolerance: s.cfg.Tolerance}
+			return reading{}, &ClockError{Here: here.wall, There: there, Whose: "the store's", Tolerance: s.cfg.Tolerance}
 		case try == maxClockTries:
-			return here, fmt.Errorf("lease: %w: the store's clock took %v to answer, so that nothing within the tolerance of %v can be told of the clock here",
+			return reading{}, fmt.Errorf("lease: %w: the store's clock took %v to answer, so that nothing within the tolerance of %v can be told of the clock here",
 				store.ErrUnavailable, 2*half, s.cfg.Tolerance)
 		}
 	}
@@ -63,17 +81,8 @@ func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 
 // check notes a reading that was found right.
 func (s *Slots) check(here reading) reading {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.checked = here
+	s.checked.Store(&here)
 	return here
-}
-
-// lastChecked returns the latest reading that was found right.
-func (s *Slots) lastChecked() reading {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.checked
 }
 
 // checkOthers compares the wall clock with what the holders wrote down.
@@ -93,10 +102,8 @@ func (s *Slots) beside(ctx context.Context, do func() error) (here reading, cloc
 	})
 	err = do()
 	// The check ends with ctx by itself; waiting for less would be a race.
-	if waitErr := turns.Wait(context.WithoutCancel(ctx), s.cfg.Time, checked); waitErr != nil {
-		return here, waitErr, err
-	}
-	return here, clockErr, err
+	waitErr := turns.Wait(context.WithoutCancel(ctx), s.cfg.Time, checked)
+	return here, errors.Join(clockErr, waitErr), err
 }
 
 // present returns what was asked some time ago as it would be asked now: a pool's
@@ -106,11 +113,9 @@ func (s *Slots) beside(ctx context.Context, do func() error) (here reading, cloc
 func (s *Slots) present(ask Ask, checked reading) (Ask, error) {
 	wall := s.wall(checked)
 	if then := s.cfg.Layout.Time(ask.Now); then.Sub(wall) > s.cfg.Tolerance {
-		return ask, &ClockError{Here: then, There: wall, Whose: "itself a moment later", Tolerance: s.cfg.Tolerance}
+		return Ask{}, &ClockError{Here: then, There: wall, Whose: "itself a moment later", Tolerance: s.cfg.Tolerance}
 	}
-	if tick, err := s.cfg.Layout.Tick(wall); err == nil && tick > ask.Now {
-		ask.Now, ask.From = tick, ask.From+(tick-ask.Now)
-	}
-	ask.From = min(ask.From, s.cfg.Layout.MaxTick())
+	since := max(tickOf(s.cfg.Layout, wall)-ask.Now, 0)
+	ask.Now, ask.From = ask.Now+since, min(ask.From+since, s.cfg.Layout.MaxTick())
 	return ask, nil
 }

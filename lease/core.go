@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -54,7 +55,7 @@ type move struct {
 // wish is the fence asked for, which counts if it is further than the one held.
 func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error) {
 	if r.ended(h.fence, now) {
-		return move{}, r.lost(h, "its fence has passed, or will within the margin of clocks, and the pool is strict")
+		return move{}, lost("its fence has passed, or will within the margin of clocks, and the pool is strict")
 	}
 	m := move{holding: h, forgot: r.forgot(h, found)}
 	unwritten := found == nil || found.revision == h.over || found.Owner == r.token // by others
@@ -63,14 +64,19 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 		// Another may have been granted the worker since, and the store have
 		// forgotten that too. It may be only the clock here that is ahead: then
 		// others may be granted what is held, and that must end at once.
-		return m, fmt.Errorf("%w: %w", ErrOverlap, r.lost(h, "its slot has vanished, or is an older copy, after its fence"))
+		return move{}, fmt.Errorf("%w: %w", ErrOverlap, lost("its slot has vanished, or is an older copy, after its fence"))
 	case m.forgot && unwritten:
 		m.write = true // until the store has the fence again, the slot looks idle too early
 	case found.Owner == r.token && found.after > h.after:
 		// Claimed again here, for a switch, by a claim that may not be noted yet.
-		return m, r.lost(h, fmt.Sprintf("it was claimed again here from tick %d on", found.after+1))
-	case found.Owner != r.token || found.Free:
-		return m, r.taken(h, found)
+		return move{}, lost(fmt.Sprintf("it was claimed again here from tick %d on", found.after+1))
+	case m.forgot:
+		return move{}, fmt.Errorf("%w: %w", ErrOverlap, lost(fmt.Sprintf("it was claimed by %s from tick %d on, and is held here up to tick %d",
+			found.holder(), found.after+1, h.fence)))
+	case found.Free:
+		return move{}, lost("it was taken back, or given back by another that had taken it")
+	case found.Owner != r.token:
+		return move{}, lost("it was taken by " + found.holder())
 	default:
 		m.fence = max(h.fence, wish)
 		if m.write = m.fence > h.fence; m.write {
@@ -94,22 +100,7 @@ func (r *rules) forgot(h holding, found *Slot) bool {
 	}
 }
 
-// taken says why a slot that has another owner, or none, is lost.
-func (r *rules) taken(h holding, found *Slot) error {
-	switch {
-	case r.forgot(h, found):
-		return fmt.Errorf("%w: %w", ErrOverlap, r.lost(h, fmt.Sprintf("it was claimed by %s from tick %d on, and is held here up to tick %d",
-			found.holder(), found.after+1, h.fence)))
-	case found.Free:
-		return r.lost(h, "it was taken back, or given back by another that had taken it")
-	default:
-		return r.lost(h, "it was taken by "+found.holder())
-	}
-}
-
-func (r *rules) lost(h holding, why string) error {
-	return fmt.Errorf("%w: worker %d: %s", ErrLost, h.worker, why)
-}
+func lost(why string) error { return fmt.Errorf("%w: %s", ErrLost, why) }
 
 // leave decides what is written of a slot that is given back, with the last tick
 // used. Where it belongs to another by now, there is nothing to give back: unless
@@ -154,7 +145,7 @@ func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	}
 	h.fence = ask.fence(h.after, r.layout)
 	if h.fence <= h.after {
-		return h, &firn.TimeExhaustedError{Layout: r.layout, End: r.layout.End()}
+		return holding{}, &firn.TimeExhaustedError{Layout: r.layout, End: r.layout.End()}
 	}
 	if r.strict > 0 {
 		h.fence = min(h.fence, h.after+r.reach())
@@ -164,10 +155,10 @@ func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 
 // above returns the tick above which all claims in a pool begin, beside what its slots say.
 func (r *rules) above(p Pool, ask Ask) firn.Tick {
-	if p.from == 0 {
+	if p.record.From == 0 {
 		return -1
 	}
-	return p.from + max(r.lead(ask), -1)
+	return p.record.From + max(r.lead(ask), -1)
 }
 
 // lead is how far ahead of its clock whoever is gone may have run, as far as the one who
@@ -178,7 +169,7 @@ func (r *rules) lead(ask Ask) firn.Tick { return min(ask.From-1-ask.Now, r.ticks
 // be as it was written. It begins at the present now, if that is later.
 func (r *rules) outwaited(h holding, found *Slot, now firn.Tick, ask Ask) (move, error) {
 	if found == nil || found.Owner != r.token || found.Free || found.after != h.after {
-		return move{}, r.lost(h, "its slot changed while the claim waited")
+		return move{}, lost("its slot changed while the claim waited")
 	}
 	m := move{holding: h, write: true}
 	m.after = max(h.after, now-1)
@@ -231,13 +222,9 @@ func (r *rules) covers(window, lead time.Duration) error {
 	}
 	// A worker is given up a margin before its fence, and renewed between a half and a
 	// quarter of the window before it.
-	if least := 4 * (r.margin() + r.layout.Unit()); window < least {
-		return &firn.RangeError{What: "window", Value: window.String(), Min: least.String(), Max: maxWindow.String(),
-			Where: "in a strict pool it must be sixteen times the tolerance of clocks and four units"}
-	}
-	if least := window + lead + r.margin() + 2*r.layout.Unit(); r.strict < least {
-		return &firn.RangeError{What: "strict wait", Value: r.strict.String(), Min: least.String(), Max: (2 * maxWindow).String(),
-			Where: "window, lead, four times the tolerance of clocks and two units together"}
-	}
-	return nil
+	return cmp.Or(
+		checkDuration("window", window, 4*(r.margin()+r.layout.Unit()), maxWindow,
+			"in a strict pool it must be sixteen times the tolerance of clocks and four units"),
+		checkDuration("strict wait", r.strict, window+lead+r.margin()+2*r.layout.Unit(), maxStrict,
+			"window, lead, four times the tolerance of clocks and two units together"))
 }

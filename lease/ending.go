@@ -26,7 +26,7 @@ func (l *Lease) tellEnd() {
 		l.told = endPassed
 		l.cfg.Log.Error("the layout ran out of time, and no id can be made by it: use another pool, of a layout with more time bits, a longer unit or a later epoch",
 			"layout", layout.String(), "end", layout.End())
-	case left > 0 && left <= endsSoon && l.told < endSoon:
+	case left <= endsSoon && l.told < endSoon:
 		l.told = endSoon
 		l.cfg.Log.Warn("the layout runs out of time: move to another pool before, of a layout with more time bits, a longer unit or a later epoch",
 			"layout", layout.String(), "end", layout.End())

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/firn-id/firn"
 )
 
 // The sentinels a caller branches on with [errors.Is].
@@ -74,3 +76,11 @@ func (e *ClockError) Error() string {
 
 // Is reports whether target is [ErrClock].
 func (e *ClockError) Is(target error) bool { return target == ErrClock }
+
+// checkDuration returns an error for a setting outside of its limits; where says what sets them.
+func checkDuration(what string, value, least, most time.Duration, where string) error {
+	if value >= least && value <= most {
+		return nil
+	}
+	return &firn.RangeError{What: what, Value: value.String(), Min: least.String(), Max: most.String(), Where: where}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/register"
@@ -36,30 +37,35 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	}
 	reg := s.slot(held.Worker)
 	reg.Patience = s.cfg.Patience
-	here := s.lastChecked()
 	var clockErr error
 	if ask == nil {
 		_, err = reg.Read(ctx)
 	} else {
 		// Newcomers wait for this look: a clock that does not answer must not hold it up.
 		patient, cancel := turns.WithTimeout(ctx, s.cfg.Time, s.cfg.Patience)
-		here, clockErr, err = s.beside(patient, func() error { _, err := reg.Read(patient); return err })
+		_, clockErr, err = s.beside(patient, func() error { _, err := reg.Read(patient); return err })
 		cancel()
 	}
 	if err != nil {
 		return held, errors.Join(fmt.Errorf("lease: look at worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err), clockErr)
 	}
+	here := *s.checked.Load()
 	wish := h.fence
 	if ask != nil && clockErr == nil {
 		var now Ask
 		if now, clockErr = s.present(*ask, here); clockErr == nil {
 			// A bound is one by the clock that was checked: the wish may be ahead of that.
-			wish, clockErr = s.bounded(now.fence(h.after, s.cfg.Layout), here)
+			wish = s.rules.bounded(now.fence(h.after, s.cfg.Layout), tickOf(s.cfg.Layout, s.wall(here)))
 		}
 	}
 	m, err := s.move(ctx, reg, func(found *Slot) (move, error) { return s.rules.stand(h, found, s.latest(here), wish) })
-	if errors.Is(err, ErrLost) {
-		err = fmt.Errorf("%w (pool %q)", err, s.cfg.Pool)
+	if err == nil && m.fence > h.fence && s.rules.ended(h.fence, s.latest(here)) {
+		// The write took so long that another may have been granted the worker first.
+		s.forget(h)
+		err = lost("it was renewed too late for a strict pool")
+	}
+	if err != nil {
+		err = fmt.Errorf("lease: keep worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err)
 		// It is looked at until it is released: what was confirmed stands up to its fence,
 		// and the store may forget that yet.
 		if errors.Is(err, ErrOverlap) {
@@ -67,28 +73,11 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 		}
 		return held, err
 	}
-	if err != nil {
-		return held, fmt.Errorf("lease: keep worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err)
-	}
-	if m.fence > h.fence && s.rules.ended(h.fence, s.latest(here)) {
-		// The write took so long that another may have been granted the worker first.
-		s.forget(h)
-		return held, fmt.Errorf("%w (pool %q)", s.rules.lost(h, "it was renewed too late for a strict pool"), s.cfg.Pool)
-	}
 	s.change(h, func(h *holding) { h.fence = max(h.fence, m.fence) })
 	if clockErr == nil {
 		held.Through = max(held.Through, m.fence)
 	}
 	return held, clockErr
-}
-
-// bounded is [rules.bounded] by the clock of a reading.
-func (s *Slots) bounded(fence firn.Tick, here reading) (firn.Tick, error) {
-	if s.rules.strict == 0 {
-		return fence, nil
-	}
-	now, err := s.tick(here)
-	return s.rules.bounded(fence, now), err
 }
 
 // move writes what decide says about a slot, and returns it once that is confirmed. Where
@@ -123,15 +112,10 @@ func (s *Slots) Release(ctx context.Context, held firn.Grant, last firn.Tick) er
 	if err != nil {
 		return nil // it is another's already, or ours by another claim: there is nothing to give back
 	}
-	return s.giveBack(ctx, h, max(last, h.after))
-}
-
-// giveBack moves the fence of a slot held back to a tick.
-func (s *Slots) giveBack(ctx context.Context, h holding, last firn.Tick) error {
-	_, err := s.move(ctx, s.slot(h.worker), func(found *Slot) (move, error) { return s.rules.leave(h, found, last), nil })
-	if err != nil {
+	last = max(last, h.after)
+	if _, err := s.move(ctx, s.slot(h.worker), func(found *Slot) (move, error) { return s.rules.leave(h, found, last), nil }); err != nil {
 		return fmt.Errorf("lease: release worker %d of pool %q (it stays held until its fence, %s): %w",
-			h.worker, s.cfg.Pool, s.cfg.Layout.Time(h.fence).Format(timeFormat), err)
+			h.worker, s.cfg.Pool, s.cfg.Layout.Time(h.fence).Format(time.RFC3339Nano), err)
 	}
 	s.forget(h)
 	return nil
@@ -145,7 +129,7 @@ func (s *Slots) holding(held firn.Grant) (holding, error) {
 	defer s.mu.Unlock()
 	h, ok := s.held[held.Worker]
 	if !ok || h.after != held.After {
-		return h, fmt.Errorf("%w: worker %d of pool %q", ErrLost, held.Worker, s.cfg.Pool)
+		return holding{}, fmt.Errorf("%w: worker %d of pool %q", ErrLost, held.Worker, s.cfg.Pool)
 	}
 	return h, nil
 }
@@ -177,13 +161,25 @@ func (s *Slots) slot(worker int64) *register.Register {
 	return s.register(slotKey(s.cfg.Pool, s.cfg.Layout, s.cfg.Datacenter, worker))
 }
 
+// replace writes over exactly one revision of a register: if another was quicker, that is
+// errAgain.
+func replace(ctx context.Context, reg *register.Register, over store.Revision, value func() ([]byte, error)) (store.Entry, error) {
+	reg.Known(store.Entry{Key: reg.Key, Revision: over})
+	return reg.Update(ctx, func(found store.Entry) ([]byte, error) {
+		if found.Revision != over && !reg.Ours() {
+			return nil, errAgain
+		}
+		return value()
+	})
+}
+
 // parse reads what a slot's key has: nil if nothing, or no more than that.
 func (s *Slots) parse(entry store.Entry) (*Slot, error) {
 	if entry.Revision == 0 {
 		return nil, nil
 	}
 	found := &Slot{Datacenter: s.cfg.Datacenter}
-	if err := found.read(entry); err != nil || found.blank() {
+	if err := found.read(entry, s.cfg.Layout); err != nil || found.blank() {
 		return nil, err
 	}
 	return found, nil

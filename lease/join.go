@@ -5,56 +5,56 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store"
 )
 
 // join lists the pool and compares clocks, and does what a newcomer has to before it may
-// claim a slot. It returns errAgain where the pool is to be listed anew. In opened it keeps
-// the record by which it has just opened the pool after a wait, or 0.
-func (s *Slots) join(ctx context.Context, opened *store.Revision) (Pool, reading, error) {
+// claim a slot. It returns errAgain where the pool is to be listed anew. In last it keeps
+// the record by which it closed the pool as nobody seemed alive, or opened it again; or 0.
+func (s *Slots) join(ctx context.Context, last *store.Revision) (Pool, reading, error) {
 	var entries []store.Entry
 	here, clockErr, err := s.beside(ctx, func() (err error) {
 		entries, err = s.cfg.Store.List(ctx, poolPrefix(s.cfg.Pool))
 		return err
 	})
 	if err := errors.Join(clockErr, err); err != nil {
-		return Pool{}, here, fmt.Errorf("lease: join pool %q: %w", s.cfg.Pool, err)
+		return Pool{}, reading{}, fmt.Errorf("lease: join pool %q: %w", s.cfg.Pool, err)
 	}
-	pool, found, err := readPool(s.cfg.Pool, entries)
+	pool, err := readPool(s.cfg.Pool, entries)
 	if err != nil {
-		return pool, here, err
+		return Pool{}, reading{}, err
 	}
 	if _, ok := s.cfg.Store.(store.Clock); !ok {
 		if err := s.checkOthers(pool, here); err != nil {
-			return pool, here, err
+			return Pool{}, reading{}, err
 		}
 	}
-	now, err := s.tick(here)
+	now, err := s.cfg.Layout.Tick(s.wall(here))
 	if err != nil {
-		return pool, here, err
+		return Pool{}, reading{}, err
 	}
 	s.mu.Lock()
-	s.grace = max(s.grace, pool.Grace)
+	s.grace = pool.Grace
 	s.mu.Unlock()
-	waited := pool.revision == *opened
-	*opened = 0
-	todo, err := s.rules.enter(pool, found, waited, s.notices(), now, here)
-	if err != nil || !todo.write {
+	own := *last != 0 && pool.revision == *last
+	next, wait, err := s.rules.enter(pool, own, s.notices(), now, here)
+	if err != nil || next == nil {
 		return pool, here, err
 	}
-	if todo.wait > 0 {
+	if wait > 0 {
 		// Each newcomer waits by its own monotonic clock: no two clocks are compared.
-		s.cfg.Log.Info("waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", todo.wait, "because", todo.why)
-		if err := s.cfg.Time.Sleep(ctx, todo.wait); err != nil {
-			return pool, here, fmt.Errorf("lease: wait %v, as %s (pool %q): %w", todo.wait, todo.why, s.cfg.Pool, err)
+		const why = "the pool is new, or its store may have forgotten holders"
+		s.cfg.Log.Info("waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", wait, "because", why)
+		if err := s.cfg.Time.Sleep(ctx, wait); err != nil {
+			return Pool{}, reading{}, fmt.Errorf("lease: wait %v, as %s (pool %q): %w", wait, why, s.cfg.Pool, err)
 		}
 	}
-	written, err := s.writePool(ctx, pool.revision, todo.poolRecord)
-	if todo.wait > 0 {
-		*opened = written
+	written, err := s.writePool(ctx, pool.revision, *next)
+	*last = 0
+	if own || next.Settled > pool.record.Settled {
+		*last = written
 	}
-	return pool, here, err
+	return Pool{}, reading{}, err
 }
 
 // maxLives bounds how often the record of a pool is written in one go, since the store
@@ -66,14 +66,8 @@ const maxLives = 4
 // be read. If another wrote it, that is errAgain.
 func (s *Slots) writePool(ctx context.Context, over store.Revision, record poolRecord) (store.Revision, error) {
 	reg := s.register(poolKey(s.cfg.Pool))
-	reg.Known(store.Entry{Key: reg.Key, Revision: over})
 	for range maxLives {
-		written, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
-			if found.Revision != over && !reg.Ours() {
-				return nil, errAgain
-			}
-			return encode(record)
-		})
+		written, err := replace(ctx, reg, over, func() ([]byte, error) { return encode(record) })
 		if err != nil {
 			return 0, fmt.Errorf("lease: write pool %q: %w", s.cfg.Pool, err)
 		}
@@ -92,15 +86,14 @@ func (s *Slots) writePool(ctx context.Context, over store.Revision, record poolR
 func (s *Slots) alarm(ctx context.Context) error {
 	reg := s.register(poolKey(s.cfg.Pool))
 	reg.Patience = s.cfg.Patience
-	_, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
-		p := Pool{Name: s.cfg.Pool}
-		if found.Revision == 0 {
-			return encode(s.rules.closed(s.notices(), s.cfg.Time.Wall()))
+	_, err := reg.Update(ctx, func(found store.Entry) (_ []byte, err error) {
+		record := s.rules.closed(s.notices(), s.cfg.Time.Wall())
+		if found.Revision != 0 {
+			record, err = readRecord(found)
 		}
-		if err := p.read(found); err != nil {
+		if err != nil {
 			return nil, err
 		}
-		record := p.record()
 		record.Open = false
 		return encode(record)
 	})
@@ -113,18 +106,17 @@ func (s *Slots) alarm(ctx context.Context) error {
 // unmoved makes sure, after a claim was confirmed, that the pool is as it was when it was
 // listed: open, in the life that confirmed the claim, and not wiped or alarmed meanwhile.
 func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
-	if *pool.life != life {
-		record := pool.record()
-		record.Open, record.Life = false, &life
-		s.cfg.Log.Warn("the store has another life than the pool was opened in: it may have forgotten holders", "pool", s.cfg.Pool, "was", *pool.life, "is", life)
+	if record, same := s.rules.confirmedIn(pool.record, life); !same {
+		s.cfg.Log.Warn("the store has another life than the pool was opened in: it may have forgotten holders", "pool", s.cfg.Pool, "was", *pool.record.Life, "is", life)
 		_, err := s.writePool(ctx, pool.revision, record)
 		return err
 	}
+	reg := s.register(poolKey(s.cfg.Pool))
 	for range maxTries {
 		asked := s.cfg.Time.Monotonic()
-		entry, err := s.cfg.Store.Get(ctx, poolKey(s.cfg.Pool))
+		entry, err := reg.Read(ctx)
 		switch {
-		case err != nil && !errors.Is(err, store.ErrNotFound):
+		case err != nil:
 			return err
 		case entry.Revision != pool.revision: // 0 if it is gone
 			return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)
@@ -135,19 +127,4 @@ func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
 		// process to notice: from here on it is a holder, whose calls are that short.
 	}
 	return fmt.Errorf("%w: the record of pool %q took longer than %v to read", store.ErrUnavailable, s.cfg.Pool, s.cfg.Patience)
-}
-
-// latest returns the present tick as it follows from a reading, and by the wall clock if
-// that is later: for judging whether a fence has passed, late is the safe side. It is
-// the end of the layout where that has passed.
-func (s *Slots) latest(from reading) firn.Tick {
-	wall := s.wall(from)
-	if here := s.cfg.Time.Wall(); here.After(wall) {
-		wall = here
-	}
-	tick, err := s.cfg.Layout.Tick(wall)
-	if err != nil && wall.After(s.cfg.Layout.Epoch()) {
-		return s.cfg.Layout.MaxTick()
-	}
-	return tick
 }

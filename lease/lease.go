@@ -17,11 +17,12 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,6 +57,7 @@ const (
 	// minWindow is less than any store takes to be asked twice.
 	minWindow = 100 * time.Millisecond
 	maxWindow = 30 * 24 * time.Hour
+	maxStrict = 2 * maxWindow // of a window, and of what goes with it
 	// callTimeout bounds one exchange with the store in the background.
 	callTimeout = 10 * time.Second
 )
@@ -101,23 +103,15 @@ type State struct {
 // bounds only the joining. Errors are those of [Slots.Acquire] and impossible
 // settings.
 func Open(ctx context.Context, cfg Config) (*Lease, error) {
-	g := &cfg.Generator
-	if g.Layout.IsZero() {
-		g.Layout = firn.DefaultLayout()
-	}
-	cfg.Slots.Layout, cfg.Slots.Datacenter = g.Layout, g.Datacenter
-	cfg.Slots.Time, cfg.Slots.Random = g.Time, g.Random
-	if cfg.Slots.Log == nil {
-		cfg.Slots.Log = cfg.Log
-	}
-	if cfg.Slots.Look == 0 {
-		cfg.Slots.Look = max(cfg.Look, 0)
-	}
-	slots, err := NewSlots(cfg.Slots)
+	g, slots := &cfg.Generator, &cfg.Slots
+	slots.Layout, slots.Datacenter, slots.Time, slots.Random = g.Layout, g.Datacenter, g.Time, g.Random
+	slots.Log = cmp.Or(slots.Log, cfg.Log)
+	slots.Look = cmp.Or(slots.Look, cfg.Look)
+	source, err := NewSlots(*slots)
 	if err != nil {
 		return nil, err
 	}
-	return Keep(ctx, slots, cfg)
+	return Keep(ctx, source, cfg)
 }
 
 // A fitting source says which leases it cannot keep, and how long a newcomer may have
@@ -128,14 +122,7 @@ type fitting interface {
 }
 
 // switches reports whether a chain takes another worker when the clock goes back.
-func switches(chain firn.Rollback) bool {
-	for _, policy := range chain {
-		if policy == firn.SwitchWorker() {
-			return true
-		}
-	}
-	return false
-}
+func switches(chain firn.Rollback) bool { return slices.Contains(chain, firn.SwitchWorker()) }
 
 var errNoOther = firn.NewSyntaxError("rollback", "switch", "the worker is fixed, so there is no other to switch to: leave out switch, or the worker")
 
@@ -154,33 +141,22 @@ func Keep(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 // start acquires and makes the generator; nothing runs in the background yet.
 func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	g := &cfg.Generator
-	if g.Layout.IsZero() {
-		g.Layout = firn.DefaultLayout()
-	}
-	if g.Time == nil {
-		g.Time = firn.SystemTime()
-	}
+	g.Layout = cmp.Or(g.Layout, firn.DefaultLayout())
+	g.Time = cmp.Or(g.Time, firn.SystemTime())
 	if g.Random == nil {
 		g.Random = rand.Uint64
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Window == 0 {
-		cfg.Window = defaultWindow
-	}
-	if cfg.Window < minWindow || cfg.Window > maxWindow {
-		return nil, &firn.RangeError{What: "window", Value: cfg.Window.String(), Min: minWindow.String(), Max: maxWindow.String(),
-			Where: "it is renewed when half of it is left"}
-	}
-	if cfg.Look < 0 {
-		return nil, &firn.RangeError{What: "look", Value: cfg.Look.String(), Min: "1ns", Max: maxWindow.String()}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.Window = cmp.Or(cfg.Window, defaultWindow)
+	cfg.Look = cmp.Or(cfg.Look, defaultLook)
+	if err := errors.Join(
+		checkDuration("window", cfg.Window, minWindow, maxWindow, "it is renewed when half of it is left"),
+		checkDuration("look", cfg.Look, 1, maxWindow, ""),
+	); err != nil {
+		return nil, err
 	}
 	unit := g.Layout.Unit()
 	window := firn.Tick(cfg.Window/unit) + 1
-	if cfg.Look == 0 {
-		cfg.Look = defaultLook
-	}
 	cfg.Look = min(cfg.Look, max(cfg.Window, unit)/4)
 	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, done: make(chan struct{})}
 	g.Switch, g.Retired = l.switchWorker, l.retired
@@ -199,15 +175,14 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	if _, err := firn.NewLeased(check, firn.Grant{After: -1, Through: 0}); err != nil {
 		return nil, err
 	}
-	wall := g.Time.Wall() // once: in between the process may have stood still
-	now, err := g.Layout.Tick(wall)
-	if err != nil {
+	if _, err := g.Layout.Tick(g.Time.Wall()); err != nil {
 		return nil, err
 	}
-	ask := l.anew(now, wall)
+	ask := l.anew()
+	var err error
 	if g.Clock == firn.Virtual {
 		if g.From.IsZero() {
-			g.From = g.Layout.Time(now) // and not what the clock shows when the claim is made
+			g.From = g.Layout.Time(ask.Now) // and not what the clock shows when the claim is made
 		}
 		if ask.From, err = g.Layout.Tick(g.From); err != nil {
 			return nil, err
@@ -228,14 +203,12 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 }
 
 // anew returns what is asked for another worker: ticks that no earlier life on this clock
-// can have used, by a reading of the wall clock and its tick.
-func (l *Lease) anew(now firn.Tick, wall time.Time) Ask {
+// can have used.
+func (l *Lease) anew() Ask {
 	g := &l.cfg.Generator
-	ask := Ask{Now: now, From: now, Window: l.window}
-	if lead, err := g.Layout.Tick(wall.Add(g.Lead())); err == nil { // else the layout ends
-		ask.From = min(lead+1, g.Layout.MaxTick())
-	}
-	return ask
+	wall := g.Time.Wall() // once: in between the process may stand still
+	lead := tickOf(g.Layout, wall.Add(g.Lead()))
+	return Ask{Now: tickOf(g.Layout, wall), From: min(lead+1, g.Layout.MaxTick()), Window: l.window}
 }
 
 // maxCatchUps bounds how often a first grant that came late is renewed at once.
@@ -249,13 +222,9 @@ func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	g := &l.cfg.Generator
 	started := g.Time.Monotonic()
 	grant, err := l.source.Acquire(ctx, ask)
-	for range maxCatchUps {
-		if err != nil {
-			return grant, err
-		}
-		if now, err := g.Layout.Tick(g.Time.Wall()); err == nil {
-			ask.Now, ask.From = max(ask.Now, now), max(ask.From, now)
-		}
+	for try := 0; err == nil && try < maxCatchUps; try++ {
+		now := tickOf(g.Layout, g.Time.Wall())
+		ask.Now, ask.From = max(ask.Now, now), max(ask.From, now)
 		if grant.Through-ask.From > l.window/2 {
 			return grant, nil
 		}
@@ -266,7 +235,7 @@ func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 		if grant, err = l.source.Renew(ctx, held, ask); errors.Is(err, ErrLost) {
 			grant, err = l.source.Acquire(ctx, ask)
 		} else if err != nil {
-			return grant, errors.Join(err, l.source.Release(context.WithoutCancel(ctx), held, held.After))
+			err = errors.Join(err, l.source.Release(context.WithoutCancel(ctx), held, held.After))
 		}
 	}
 	return grant, err
@@ -374,9 +343,9 @@ func (l *Lease) keep(ctx context.Context) bool {
 	ask := l.ask()
 	var err error
 	if held.Through-max(ask.Now, ask.From) <= l.window/2 {
-		held, err = l.source.Renew(ctx, held, ask)
-		if err == nil {
-			l.renewed(held)
+		var further firn.Grant
+		if further, err = l.source.Renew(ctx, held, ask); err == nil {
+			l.renewed(further)
 			return true
 		}
 	} else {
@@ -384,9 +353,7 @@ func (l *Lease) keep(ctx context.Context) bool {
 	}
 	switch {
 	case err == nil:
-		l.mu.Lock()
-		l.state.Last = nil
-		l.mu.Unlock()
+		l.note(func(s *State) { s.Last = nil })
 	case errors.Is(err, ErrLost):
 		l.takeOther(background, held, ask, err)
 	case ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -398,12 +365,18 @@ func (l *Lease) keep(ctx context.Context) bool {
 // ask returns what the holder wants now: to go on from where it is, or from the
 // present if that is later.
 func (l *Lease) ask() Ask {
-	last := l.gen.State().Last
-	now := l.gen.Now()
+	now := l.gen.Now() // asked for it, a steady clock that ran ahead comes back to the wall
 	if tick, err := l.cfg.Generator.Layout.Tick(l.cfg.Generator.Time.Wall()); err == nil {
 		now = tick
 	}
-	return Ask{Now: now, From: max(last+1, now), Window: l.window}
+	return Ask{Now: now, From: max(l.gen.State().Last+1, now), Window: l.window}
+}
+
+// note changes what State shows.
+func (l *Lease) note(change func(*State)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(&l.state)
 }
 
 func (l *Lease) renewed(held firn.Grant) {
@@ -436,5 +409,5 @@ func (l *Lease) failed(what string, worker int64, err error) {
 }
 
 func (l *Lease) fenceTime(g firn.Grant) string {
-	return fmt.Sprint(l.cfg.Generator.Layout.Time(g.Through).Format(time.RFC3339Nano))
+	return l.cfg.Generator.Layout.Time(g.Through).Format(time.RFC3339Nano)
 }

@@ -678,13 +678,11 @@ func TestAWorkerIsFreeWhenTheTickOfItsFenceHasEnded(t *testing.T) {
 func TestTheLastFenceOfALayoutEndsWithIt(t *testing.T) {
 	for _, text := range []string{"41/0/10/12", "63/0/0/0", "1/0/62/0,unit=2562047h"} {
 		l := layout(text)
-		s := Slot{Fence: l.MaxTick()}
-		if s.date(l); !s.Until.Equal(l.End()) {
-			t.Errorf("%s: %v, not %v", text, s.Until, l.End())
+		if until := endOf(l.MaxTick(), l); !until.Equal(l.End()) {
+			t.Errorf("%s: %v, not %v", text, until, l.End())
 		}
-		s.Fence = -1
-		if s.date(l); !s.Until.Equal(l.Epoch()) {
-			t.Errorf("%s: %v, not %v", text, s.Until, l.Epoch())
+		if until := endOf(-1, l); !until.Equal(l.Epoch()) {
+			t.Errorf("%s: %v, not %v", text, until, l.Epoch())
 		}
 	}
 }

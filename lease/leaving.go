@@ -35,24 +35,12 @@ func (l *Lease) release(ctx context.Context, f farewell) error {
 	return nil
 }
 
-// giveUp releases a worker whose ticks were granted again.
-func (l *Lease) giveUp(ctx context.Context, f farewell) {
-	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, defaultPatience)
-	defer cancel()
-	if err := l.release(ctx, f); err != nil {
-		l.unreleased(f.grant.Worker, err)
-	}
-}
-
 // giveBack releases workers left. What fails is tried again at the next turn, until
 // the fence has freed the worker, and at last by Close, which may have cut it off.
 func (l *Lease) giveBack(ctx context.Context) {
 	l.mu.Lock()
 	due := l.goodbyes()
 	l.mu.Unlock()
-	if len(due) == 0 {
-		return
-	}
 	background := ctx
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, defaultPatience) // the next look waits for it
 	defer cancel()
@@ -83,8 +71,6 @@ func (l *Lease) giveBack(ctx context.Context) {
 // unreleased notes that a worker left could not be given back, which says nothing of the
 // one in use.
 func (l *Lease) unreleased(worker int64, err error) {
-	l.mu.Lock()
-	l.state.Errors++
-	l.mu.Unlock()
+	l.note(func(s *State) { s.Errors++ })
 	l.cfg.Log.Warn("could not release a worker left", "worker", worker, "error", err)
 }

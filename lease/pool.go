@@ -9,66 +9,57 @@ import (
 
 // What a newcomer does about a pool, before it claims a slot. Pure, as the rules are.
 
-// An entrance is what a newcomer has to do before it may claim a slot: nothing, if it
-// is the zero value; else write the pool's record, after a wait.
-type entrance struct {
-	write bool
-	wait  time.Duration
-	why   string // of the wait, for people
-	poolRecord
-}
-
 // closed is the record of a pool that is new.
 func (r *rules) closed(grace time.Duration, wall time.Time) poolRecord {
-	return poolRecord{Layout: r.layout.String(), Made: wall.UTC(), Strict: durationOf(r.strict), Grace: durationOf(grace)}
+	return poolRecord{Layout: r.layout, Made: wall.UTC(), Strict: duration(r.strict), Grace: duration(grace)}
 }
 
-// enter decides that from the pool as it was listed; found is false without a record, and
-// waited is true if the record is the one by which this newcomer has just opened the pool.
-func (r *rules) enter(p Pool, found, waited bool, grace time.Duration, now firn.Tick, here reading) (entrance, error) {
-	if !found {
+// enter decides what a newcomer has to do before it may claim a slot: write the pool's
+// record, if that is not nil, after a wait. It is decided from the pool as it was listed; own is
+// true if this newcomer has just closed it as nobody seemed alive, or opened it again after that.
+func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here reading) (next *poolRecord, wait time.Duration, err error) {
+	if p.revision == 0 {
 		record := r.closed(grace, here.wall)
 		record.Open = r.trusting
-		return entrance{write: true, poolRecord: record}, nil
+		return &record, 0, nil
 	}
-	record := p.record()
 	if p.Layout != r.layout {
-		return entrance{}, &PoolError{Pool: p.Name, Have: "layout " + p.Layout.String(), Want: r.layout.String()}
+		return nil, 0, &PoolError{Pool: p.Name, Have: "layout " + p.Layout.String(), Want: r.layout.String()}
 	}
+	next = &p.record                                       // a copy, as the pool is
 	if p.Strict != r.strict && (p.Open || p.Strict != 0) { // a closed one is opened first: its holders are to be seen
-		if err := r.mayChangeStrict(p, here.wall); err != nil {
-			return entrance{}, err
-		}
-		record.Strict = durationOf(r.strict)
-		return entrance{write: true, poolRecord: record}, nil
+		next.Strict = duration(r.strict)
+		return next, 0, r.mayChangeStrict(p, here.wall)
 	}
 	for _, s := range p.Slots {
 		if r.beyond(s.Fence, now) {
-			return entrance{}, fmt.Errorf("lease: the fence of worker %d lies at %s, further ahead than the strict wait of pool %q covers (%v): a holder has a longer window or a wrong clock; wait until then, or use another pool: %w",
+			return nil, 0, fmt.Errorf("lease: the fence of worker %d lies at %s, further ahead than the strict wait of pool %q covers (%v): a holder has a longer window or a wrong clock; wait until then, or use another pool: %w",
 				s.Worker, r.layout.Time(s.Fence).UTC().Format(time.RFC3339), p.Name, r.strict, ErrPool)
 		}
 	}
+	unreleased := p.unreleased()
 	switch {
 	case p.Grace < grace:
 		// Its holders may take longer to notice a loss than newcomers wait for so far.
-		record.Grace = durationOf(grace)
-		return entrance{write: true, poolRecord: record}, nil
-	case p.life == nil: // to learn it
-		return entrance{write: true, poolRecord: record}, nil
+		next.Grace = duration(grace)
+	case next.Life == nil:
+		// It is written as it is, to learn the life.
 	case !p.Open:
-		record.Open = true
-		if tick, err := r.layout.Tick(here.there.Add(r.tolerance)); err == nil && !here.there.IsZero() {
-			record.From = max(p.from, tick+1) // a tick for rounding
+		// It is new, or its store may have forgotten holders.
+		wait, next.Open = p.Grace, true
+		if !here.there.IsZero() {
+			next.From = max(next.From, tickOf(r.layout, here.there.Add(r.tolerance))+1) // a tick for rounding
 		}
-		return entrance{write: true, wait: p.Grace, why: "the pool is new, or its store may have forgotten holders", poolRecord: record}, nil
+	case unreleased > next.Settled && unreleased < now-r.ticks(2*r.tolerance) && !own:
+		// Nobody holds a worker, by any two clocks that may be, and some was never given back:
+		// the store may have been set back.
+		// The pool is closed first, and opened over exactly that: a store that is set back to
+		// the same copy again, while this waits, is noticed.
+		next.Settled, next.Open = unreleased, false
+	default:
+		return nil, 0, nil
 	}
-	if unreleased := p.unreleased(); unreleased > p.settled && !waited && !p.lives(now-r.ticks(2*r.tolerance)) {
-		// It is closed first, and opened over exactly that: a store that is set back to the
-		// same copy again, while this waits, is noticed.
-		record.Settled, record.Open = unreleased, false
-		return entrance{write: true, why: "nobody holds a worker, and some was never given back: the store may have been set back", poolRecord: record}, nil
-	}
-	return entrance{}, nil
+	return next, wait, nil
 }
 
 // mayChangeStrict returns an error unless this process may make the pool as strict as it
@@ -79,12 +70,11 @@ func (r *rules) mayChangeStrict(p Pool, wall time.Time) error {
 	if p.Strict != 0 {
 		return &PoolError{Pool: p.Name, Have: "the strict wait " + p.Strict.String(), Want: r.strict.String()}
 	}
-	n, last := 0, time.Time{}
+	n, last := 0, wall
 	for _, s := range p.Slots {
-		if !s.Until.After(wall) {
-			continue
+		if s.Until.After(wall) {
+			n++
 		}
-		n++
 		if s.Until.After(last) {
 			last = s.Until
 		}
@@ -95,7 +85,9 @@ func (r *rules) mayChangeStrict(p Pool, wall time.Time) error {
 	return nil
 }
 
-// unreleased returns the latest fence of the slots that were never given back.
+// unreleased returns the latest fence of the slots that were never given back. Where it lies
+// ahead, somebody wrote it within a window; in a copy older than that it does not, however
+// many holders there are. Ids of a slot that was given back may have run far ahead of any clock.
 func (p *Pool) unreleased() firn.Tick {
 	latest := firn.Tick(-1)
 	for _, s := range p.Slots {
@@ -104,17 +96,6 @@ func (p *Pool) unreleased() firn.Tick {
 		}
 	}
 	return latest
-}
-
-// lives reports whether a fence lies at now or later: then somebody wrote this within a
-// window of now. In a copy older than that none does, however many holders there are.
-func (p *Pool) lives(now firn.Tick) bool {
-	for _, s := range p.Slots {
-		if s.Fence >= now && !s.Free { // ids of one given back may have run far ahead of any clock
-			return true
-		}
-	}
-	return false
 }
 
 // confirmedIn returns the record as it is to be, given the life of the store that

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -36,16 +37,16 @@ func slotKey(pool string, layout firn.Layout, datacenter, worker int64) string {
 
 // poolRecord is the value of a pool's key.
 type poolRecord struct {
-	Layout string    `json:"layout"`
-	Made   time.Time `json:"made"`
+	Layout firn.Layout `json:"layout"`
+	Made   time.Time   `json:"made"`
 	// Open says that workers are granted; until then newcomers wait for holders
 	// of an earlier life to re-assert theirs.
 	Open bool `json:"open"`
-	// Strict is how long a claim waits before it is used, as a duration.
-	Strict string `json:"strict,omitempty"`
+	// Strict is how long a claim waits before it is used.
+	Strict duration `json:"strict,omitzero"`
 	// Grace is how long newcomers wait for holders to notice that the store has forgotten
-	// them: the longest that any holder takes, as a duration.
-	Grace string `json:"grace,omitempty"`
+	// them: the longest that any holder takes.
+	Grace duration `json:"grace,omitzero"`
 	// Life is that of the store in which the pool is open. None: nobody has learnt it yet.
 	Life *string `json:"life,omitempty"`
 	// From is the first tick of all claims: whoever had left before newcomers waited, and is
@@ -55,12 +56,15 @@ type poolRecord struct {
 	Settled firn.Tick `json:"settled,string,omitempty"`
 }
 
-// durationOf writes a duration of a record; zero is left out.
-func durationOf(d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return d.String()
+// A duration is written as [time.Duration.String] does.
+type duration time.Duration
+
+func (d duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+func (d *duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	*d = duration(parsed)
+	return err
 }
 
 // slotRecord is the value of a slot's key. Owner and Write together are never
@@ -88,10 +92,14 @@ func encode(record any) ([]byte, error) {
 
 func decode(e store.Entry, record any) error {
 	if err := json.Unmarshal(e.Value, record); err != nil {
-		return fmt.Errorf("%w: key %q does not hold a record of Firn's: %w; use another pool, or remove the key",
-			ErrForeign, e.Key, err)
+		return foreign(e, err)
 	}
 	return nil
+}
+
+// foreign says why an entry of a pool is none of Firn's.
+func foreign(e store.Entry, why error) error {
+	return fmt.Errorf("%w: key %q does not hold a record of Firn's: %w; use another pool, or remove the key", ErrForeign, e.Key, why)
 }
 
 // A Slot is a worker as the store records it.
@@ -122,16 +130,18 @@ type Pool struct {
 	Grace  time.Duration // how long newcomers wait when the store may have forgotten holders
 	Slots  []Slot        // in order; workers never used have none
 
-	life     *string
-	from     firn.Tick
-	settled  firn.Tick
+	record   poolRecord
 	revision store.Revision
 }
 
-// record is the pool's record as it was read.
-func (p *Pool) record() poolRecord {
-	return poolRecord{Layout: p.Layout.String(), Made: p.Made, Open: p.Open, Strict: durationOf(p.Strict),
-		Grace: durationOf(p.Grace), Life: p.life, From: p.from, Settled: p.settled}
+// slot returns the slot of a worker: of one never used the fence is -1, and the revision 0.
+func (p *Pool) slot(datacenter, worker int64) Slot {
+	for _, s := range p.Slots {
+		if s.Datacenter == datacenter && s.Worker == worker {
+			return s
+		}
+	}
+	return Slot{Datacenter: datacenter, Worker: worker, Fence: -1}
 }
 
 // Inspect reads a pool; an error that is [store.ErrNotFound] says that nobody
@@ -144,92 +154,87 @@ func Inspect(ctx context.Context, s store.Store, pool string) (Pool, error) {
 	if err != nil {
 		return Pool{}, fmt.Errorf("lease: read pool %q: %w", pool, err)
 	}
-	p, found, err := readPool(pool, entries)
-	if err == nil && !found {
+	p, err := readPool(pool, entries)
+	if err == nil && p.revision == 0 {
 		err = fmt.Errorf("lease: pool %q: %w", pool, store.ErrNotFound)
 	}
 	p.Slots = slices.DeleteFunc(p.Slots, func(s Slot) bool { return s.blank() })
 	return p, err
 }
 
-// readPool makes a pool of its entries. Found is false when its record is
-// missing; slots are read all the same if layout tells their fields.
-func readPool(name string, entries []store.Entry) (p Pool, found bool, err error) {
-	p.Name = name
+// readPool makes a pool of its entries, in the order of their keys. Where its record is
+// missing the revision is 0, and nothing can be told of its slots.
+func readPool(name string, entries []store.Entry) (Pool, error) {
+	p := Pool{Name: name}
 	for _, e := range entries {
 		rest := strings.TrimPrefix(e.Key, poolPrefix(name))
 		if rest == "pool" {
 			if err := p.read(e); err != nil {
-				return p, false, err
+				return Pool{}, err
 			}
-			found = true
 			continue
 		}
 		var s Slot
-		if n, err := fmt.Sscanf(rest, "slot/%d/%d", &s.Datacenter, &s.Worker); n != 2 || err != nil || !p.has(e.Key, s) {
-			continue // a key of somebody else, not ours to judge
+		if n, err := fmt.Sscanf(rest, "slot/%d/%d", &s.Datacenter, &s.Worker); n != 2 || err != nil || p.revision == 0 ||
+			e.Key != slotKey(name, p.Layout, s.Datacenter, s.Worker) || checkSlot(p.Layout, s.Datacenter, s.Worker) != nil {
+			continue // a key of somebody else, or a number written in another way: not ours to judge
 		}
-		if err := s.read(e); err != nil {
-			return p, false, err
+		if err := s.read(e, p.Layout); err != nil {
+			return Pool{}, err
 		}
-		if l := p.Layout; !l.IsZero() && (s.Fence < -1 || s.Fence > l.MaxTick()) {
-			err := firn.NewRangeError("fence", int64(s.Fence), -1, int64(l.MaxTick()), "layout "+l.Bits())
-			return p, false, fmt.Errorf("%w: key %q: %w; use another pool, or remove the key", ErrForeign, e.Key, err)
-		}
-		s.date(p.Layout)
 		p.Slots = append(p.Slots, s)
 	}
-	return p, found, nil
+	return p, nil
 }
 
 // read takes the pool's record from its entry.
 func (p *Pool) read(e store.Entry) error {
-	var r poolRecord
-	if err := decode(e, &r); err != nil {
-		return err
-	}
-	var err error
-	if p.Layout, err = firn.ParseLayout(r.Layout); err != nil {
-		return fmt.Errorf("%w: key %q: %w", ErrForeign, e.Key, err)
-	}
-	for _, d := range []struct {
-		text string
-		to   *time.Duration
-	}{{r.Strict, &p.Strict}, {r.Grace, &p.Grace}} {
-		if d.text == "" {
-			continue
-		}
-		if *d.to, err = time.ParseDuration(d.text); err != nil {
-			return fmt.Errorf("%w: key %q: %w", ErrForeign, e.Key, err)
-		}
-	}
-	p.Made, p.Open, p.life, p.from, p.settled, p.revision = r.Made, r.Open, r.Life, r.From, r.Settled, e.Revision
-	return nil
+	r, err := readRecord(e)
+	p.Layout, p.Made, p.Open, p.Strict, p.Grace = r.Layout, r.Made, r.Open, time.Duration(r.Strict), time.Duration(r.Grace)
+	p.record, p.revision = r, e.Revision
+	return err
 }
 
-// has reports whether a key is one of the slots of the pool's layout: not a number
-// below zero or beyond its bits, nor one written in another way. The pool's record comes before
-// its slots; where it is missing nothing can be told.
-func (p *Pool) has(key string, s Slot) bool {
-	return p.Layout.IsZero() || key == slotKey(p.Name, p.Layout, s.Datacenter, s.Worker) &&
-		0 <= s.Datacenter && s.Datacenter <= p.Layout.MaxDatacenter() &&
-		0 <= s.Worker && s.Worker <= p.Layout.MaxWorker()
+// readRecord reads a pool's record, which is none without a layout.
+func readRecord(e store.Entry) (r poolRecord, err error) {
+	err = decode(e, &r)
+	if err == nil && r.Layout.IsZero() {
+		err = foreign(e, errors.New("it names no layout"))
+	}
+	return r, err
+}
+
+// checkSlot returns an error for a slot that a layout has no bits for.
+func checkSlot(l firn.Layout, datacenter, worker int64) error {
+	return errors.Join(
+		checkNumber(l, "datacenter", datacenter, 0, l.MaxDatacenter()),
+		checkNumber(l, "worker", worker, 0, l.MaxWorker()))
+}
+
+func checkNumber(l firn.Layout, what string, value, least, most int64) error {
+	if value < least || value > most {
+		return firn.NewRangeError(what, value, least, most, "layout "+l.Bits())
+	}
+	return nil
 }
 
 // noFence is below any fence, and so is what a record has that names none.
 const noFence firn.Tick = math.MinInt64
 
-func (s *Slot) read(e store.Entry) error {
+// read takes a slot from its entry, by the layout of its pool.
+func (s *Slot) read(e store.Entry, l firn.Layout) error {
 	r := slotRecord{Fence: noFence, After: noFence}
 	if err := decode(e, &r); err != nil {
 		return err
 	}
 	// Without either it would pass for a slot that is idle, whoever holds it.
 	if r.Fence == noFence || r.Owner == "" {
-		return fmt.Errorf("%w: key %q does not hold a slot of Firn's: it names no fence, or no owner; use another pool, or remove the key",
-			ErrForeign, e.Key)
+		return foreign(e, errors.New("it names no fence, or no owner"))
 	}
-	s.after, s.Fence, s.Until, s.Free, s.Owner, s.write = r.After, r.Fence, r.Until, r.Free, r.Owner, r.Write
+	if err := checkNumber(l, "fence", int64(r.Fence), -1, int64(l.MaxTick())); err != nil {
+		return foreign(e, err)
+	}
+	s.after, s.Fence, s.Until, s.Free, s.Owner, s.write = r.After, r.Fence, endOf(r.Fence, l), r.Free, r.Owner, r.Write
 	s.Host, s.PID, s.Since, s.At = r.Host, r.PID, r.Since, r.At
 	s.revision = e.Revision
 	return nil
@@ -238,15 +243,6 @@ func (s *Slot) read(e store.Entry) error {
 // blank reports whether the slot says no more than none would: it was claimed when there
 // was none, and given back unused. The store may still have forgotten one.
 func (s *Slot) blank() bool { return s.Free && s.Fence < 0 }
-
-// date says when the slot is free, by the layout of its pool: at the end of the tick
-// of its fence, which may be long after its beginning, that the record has. Without
-// a layout it can only be told from that.
-func (s *Slot) date(l firn.Layout) {
-	if !l.IsZero() {
-		s.Until = endOf(s.Fence, l)
-	}
-}
 
 // endOf is when a tick has ended.
 func endOf(tick firn.Tick, l firn.Layout) time.Time {

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -65,26 +67,22 @@ type SlotsConfig struct {
 	PID  int
 }
 
-// Slots is Firn's lease protocol over a store: a [Source] that never grants a
-// tick of a worker twice.
-//
-// A slot holds a fence. To grant or renew, the fence is moved from F to F' by
-// compare-and-swap, and the grant is (F, F']. Compare-and-swap orders all moves
-// of one slot, so the intervals are disjoint; no clock, time-out or network
-// takes part in that argument. A write whose answer was lost is read back
-// before anything is granted.
+// Slots is Firn's lease protocol over a store: a [Source] that never grants a tick of a
+// worker twice. To grant or renew, the fence of a slot is moved from F to F' by
+// compare-and-swap, and the grant is (F, F']; see docs/protocol.md for the argument.
 //
 // Its methods may be called concurrently.
 type Slots struct {
 	cfg   SlotsConfig
 	rules rules
 
-	mu      sync.Mutex // guards all below; never held while waiting
-	writes  uint64
-	held    map[int64]holding
-	starts  map[int64]firn.Tick // where the latest claim of a worker here began
-	checked reading             // the latest that was found right
-	grace   time.Duration       // the longest that the pool was seen to have
+	checked atomic.Pointer[reading] // the latest that was found right
+
+	mu     sync.Mutex // guards all below; never held while waiting
+	writes uint64
+	held   map[int64]holding
+	starts map[int64]firn.Tick // where the latest claim of a worker here began
+	grace  time.Duration       // that of the pool, as it was seen last
 }
 
 const (
@@ -99,39 +97,21 @@ const (
 	// the pool's being closed, beside a look: one that hangs, a read, and the two that close
 	// it; and half of one for waits between them.
 	graceCalls = 4.5
-
-	timeFormat = time.RFC3339Nano
 )
 
 // NewSlots checks cfg and returns a source over its store. It does not touch
 // the store yet.
 func NewSlots(cfg SlotsConfig) (*Slots, error) {
-	if cfg.Pool == "" {
-		cfg.Pool = "default"
-	}
-	if cfg.Layout.IsZero() {
-		cfg.Layout = firn.DefaultLayout()
-	}
-	if cfg.Tolerance == 0 {
-		cfg.Tolerance = defaultTolerance
-	}
-	if cfg.Look == 0 {
-		cfg.Look = defaultLook
-	}
-	if cfg.Patience == 0 {
-		cfg.Patience = defaultPatience
-	}
-	if cfg.Time == nil {
-		cfg.Time = firn.SystemTime()
-	}
+	cfg.Pool = cmp.Or(cfg.Pool, "default")
+	cfg.Layout = cmp.Or(cfg.Layout, firn.DefaultLayout())
+	cfg.Tolerance = cmp.Or(cfg.Tolerance, defaultTolerance)
+	cfg.Look = cmp.Or(cfg.Look, defaultLook)
+	cfg.Patience = cmp.Or(cfg.Patience, defaultPatience)
+	cfg.Time = cmp.Or(cfg.Time, firn.SystemTime())
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.PID = cmp.Or(cfg.PID, os.Getpid())
 	if cfg.Random == nil {
 		cfg.Random = rand.Uint64
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.PID == 0 {
-		cfg.PID = os.Getpid()
 	}
 	if cfg.Host == "" {
 		// A host without a name is no reason not to make ids.
@@ -139,29 +119,38 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 			cfg.Host = host
 		}
 	}
-	var errs []error
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	embedded, ok := cfg.Store.(store.Embedded)
+	s := &Slots{
+		cfg: cfg,
+		rules: rules{
+			layout: cfg.Layout, token: newToken(cfg.Random), tolerance: cfg.Tolerance, strict: cfg.Strict,
+			trusting: ok && embedded.Embedded(),
+		},
+		held: map[int64]holding{}, starts: map[int64]firn.Tick{},
+	}
+	s.check(s.read())
+	return s, nil
+}
+
+// check returns all that is wrong with settings of which the defaults are filled in.
+func (cfg *SlotsConfig) check() error {
+	var pinned int64
+	if cfg.Pinned != nil {
+		pinned = *cfg.Pinned
+	}
+	errs := []error{
+		CheckPool(cfg.Pool),
+		checkSlot(cfg.Layout, cfg.Datacenter, pinned),
+		checkDuration("look", cfg.Look, 1, maxWindow, ""),
+		checkDuration("patience", cfg.Patience, 1, maxWindow, ""),
+		checkDuration("tolerance", cfg.Tolerance, 1, maxWindow, ""),
+		checkDuration("strict wait", cfg.Strict, 0, maxStrict, ""),
+	}
 	if cfg.Store == nil {
 		errs = append(errs, firn.NewSyntaxError("store", "", "SlotsConfig.Store is required"))
-	}
-	errs = append(errs, CheckPool(cfg.Pool))
-	if cfg.Strict < 0 || cfg.Strict > 2*maxWindow {
-		errs = append(errs, &firn.RangeError{What: "strict wait", Value: cfg.Strict.String(), Min: "0s", Max: (2 * maxWindow).String()})
-	}
-	if d, most := cfg.Datacenter, cfg.Layout.MaxDatacenter(); d < 0 || d > most {
-		errs = append(errs, firn.NewRangeError("datacenter", d, 0, most, "layout "+cfg.Layout.Bits()))
-	}
-	if cfg.Pinned != nil {
-		if w, most := *cfg.Pinned, cfg.Layout.MaxWorker(); w < 0 || w > most {
-			errs = append(errs, firn.NewRangeError("worker", w, 0, most, "layout "+cfg.Layout.Bits()))
-		}
-	}
-	for _, d := range []struct {
-		what  string
-		value time.Duration
-	}{{"look", cfg.Look}, {"patience", cfg.Patience}, {"tolerance", cfg.Tolerance}} {
-		if d.value < 0 || d.value > maxWindow {
-			errs = append(errs, &firn.RangeError{What: d.what, Value: d.value.String(), Min: "1ns", Max: maxWindow.String()})
-		}
 	}
 	if _, ok := cfg.Store.(store.Clock); cfg.Strict > 0 && cfg.Store != nil && !ok {
 		errs = append(errs, firn.NewSyntaxError("strict wait", cfg.Strict.String(),
@@ -170,19 +159,7 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 	if cfg.Strict > 0 && cfg.PinnedAhead {
 		errs = append(errs, firn.NewSyntaxError("worker", "taken ahead of its fence", "in a strict pool no id may carry a time ahead: wait for the fence"))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	embedded, ok := cfg.Store.(store.Embedded)
-	return &Slots{
-		cfg: cfg,
-		rules: rules{
-			layout: cfg.Layout, token: newToken(cfg.Random), tolerance: cfg.Tolerance, strict: cfg.Strict,
-			trusting: ok && embedded.Embedded(),
-		},
-		held: map[int64]holding{}, starts: map[int64]firn.Tick{},
-		checked: reading{wall: cfg.Time.Wall(), mono: cfg.Time.Monotonic()},
-	}, nil
+	return errors.Join(errs...)
 }
 
 // notices is how long a holder of this process may take to notice that the store has
@@ -207,11 +184,10 @@ func (s *Slots) fit(cfg Config) error {
 		return firn.NewSyntaxError("rollback", "switch", fmt.Sprintf("in a strict pool another worker can be used after %v only: use wait, history or ahead", s.rules.strict))
 	case s.rules.strict > 0 && cfg.Generator.Clock == firn.Virtual:
 		return firn.NewSyntaxError("clock", "virtual", "in a strict pool ids follow a clock: steady and wall are allowed")
-	case cfg.Look > s.cfg.Look:
-		return &firn.RangeError{What: "look", Value: cfg.Look.String(), Min: "1ns", Max: s.cfg.Look.String(),
-			Where: "SlotsConfig.Look, by which newcomers wait"}
 	}
-	return s.rules.covers(cfg.Window, cfg.Generator.Lead())
+	return errors.Join(
+		checkDuration("look", cfg.Look, 1, s.cfg.Look, "SlotsConfig.Look, by which newcomers wait"),
+		s.rules.covers(cfg.Window, cfg.Generator.Lead()))
 }
 
 // newToken draws what tells a process from all others. Its host name and process
@@ -219,67 +195,51 @@ func (s *Slots) fit(cfg Config) error {
 func newToken(random func() uint64) string { return fmt.Sprintf("%016x%016x", random(), random()) }
 
 // Acquire implements [Source]: it joins the pool, making it if it is new, and
-// claims the slot idle longest. Errors: *[PoolError], *[FullError],
+// claims a slot. Errors: *[PoolError], *[FullError],
 // *[ClockError], [ErrForeign], *[firn.TimeExhaustedError], and the store's.
-func (s *Slots) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
-	var (
-		last   error
-		opened store.Revision
-	)
+func (s *Slots) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err error) {
+	var last store.Revision
 	backoff := register.Backoff{Time: s.cfg.Time, Random: s.cfg.Random}
 	for try := 0; try < maxTries; try++ {
-		if try > 0 && !errors.Is(last, errMade) && !errors.Is(last, errHeld) {
-			if err := backoff.Wait(ctx); err != nil {
-				return firn.Grant{}, fmt.Errorf("lease: join pool %q: %w", s.cfg.Pool, errors.Join(err, last))
-			}
-		}
-		pool, checked, err := s.join(ctx, &opened)
-		if errors.Is(err, errAgain) {
-			last = err
-			continue
-		}
-		if err == nil {
-			ask, err = s.present(ask, checked)
-		}
-		if err != nil {
-			return firn.Grant{}, err
-		}
-		if ask.Now >= s.cfg.Layout.MaxTick() {
-			return firn.Grant{}, &firn.TimeExhaustedError{Layout: s.cfg.Layout, End: s.cfg.Layout.End()}
-		}
-		slot, err := s.pick(ctx, pool, ask)
-		if err != nil && !errors.Is(err, errAgain) {
-			return firn.Grant{}, err
-		}
-		if err == nil {
-			var grant firn.Grant
-			if grant, err = s.claim(ctx, pool, slot, ask); err == nil {
-				return grant, nil
-			}
-		}
-		if !errors.Is(err, errAgain) {
-			return firn.Grant{}, err
-		}
-		if errors.Is(err, errHeld) {
+		grant, err = s.attempt(ctx, ask, &last)
+		switch {
+		case !errors.Is(err, errAgain): // nil is not, either
+			return grant, err
+		case errors.Is(err, errHeld):
 			try = 0 // its holder may renew for ever; the wait ends with ctx
+		case errors.Is(err, errMade):
+		default:
+			if waitErr := backoff.Wait(ctx); waitErr != nil {
+				return firn.Grant{}, fmt.Errorf("lease: join pool %q: %w", s.cfg.Pool, errors.Join(waitErr, err))
+			}
 		}
-		last = err
 	}
-	return firn.Grant{}, fmt.Errorf("lease: no slot of pool %q after %d tries: %w", s.cfg.Pool, maxTries, last)
+	return firn.Grant{}, fmt.Errorf("lease: no slot of pool %q after %d tries: %w", s.cfg.Pool, maxTries, err)
 }
 
-// errAgain marks what reading the pool anew may mend. What does so at once is
-// errMade: the pool's record was written; and errHeld: the fence of a pinned worker
-// was waited for.
+// attempt joins the pool, see [Slots.join], and claims a slot.
+func (s *Slots) attempt(ctx context.Context, ask Ask, last *store.Revision) (firn.Grant, error) {
+	pool, checked, err := s.join(ctx, last)
+	if err != nil {
+		return firn.Grant{}, err
+	}
+	if ask, err = s.present(ask, checked); err != nil {
+		return firn.Grant{}, err
+	}
+	if ask.Now >= s.cfg.Layout.MaxTick() {
+		return firn.Grant{}, &firn.TimeExhaustedError{Layout: s.cfg.Layout, End: s.cfg.Layout.End()}
+	}
+	slot, err := s.pick(ctx, pool, ask)
+	if err != nil {
+		return firn.Grant{}, err
+	}
+	return s.claim(ctx, pool, slot, ask)
+}
+
+// errAgain: read the pool again and retry. That is done at once after errMade, as the pool's
+// record was written, and after errHeld, as the fence of a pinned worker was waited for.
 var (
 	errAgain = fmt.Errorf("%w: others were quicker", store.ErrConflict)
 	errHeld  = fmt.Errorf("its fence was waited for: %w", errAgain)
 	errMade  = fmt.Errorf("the pool was made: %w", errAgain)
 )
-
-// mayRetry reports whether joining goes on after a write that was not applied
-// as far as is known: not when the store refused it, or has already waited as
-// long as it does and is not to be had.
-func mayRetry(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrUnavailable)
-}

@@ -29,48 +29,33 @@ func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worke
 	if err != nil {
 		return Slot{}, err
 	}
-	if most := p.Layout.MaxDatacenter(); datacenter < 0 || datacenter > most {
-		return Slot{}, firn.NewRangeError("datacenter", datacenter, 0, most, "layout "+p.Layout.Bits())
+	if err := checkSlot(p.Layout, datacenter, worker); err != nil {
+		return Slot{}, err
 	}
-	if most := p.Layout.MaxWorker(); worker < 0 || worker > most {
-		return Slot{}, firn.NewRangeError("worker", worker, 0, most, "layout "+p.Layout.Bits())
+	slot := p.slot(datacenter, worker)
+	if slot.revision == 0 {
+		return Slot{}, fmt.Errorf("lease: worker %d of pool %q: %w: it was never used", worker, pool, store.ErrNotFound)
 	}
-	for _, slot := range p.Slots {
-		if slot.Datacenter == datacenter && slot.Worker == worker {
-			return slot.takeBack(ctx, s, p, gone)
-		}
-	}
-	return Slot{}, fmt.Errorf("lease: worker %d of pool %q: %w: it was never used", worker, pool, store.ErrNotFound)
-}
-
-func (s Slot) takeBack(ctx context.Context, in store.Store, p Pool, gone time.Time) (Slot, error) {
+	fence := slot.Fence
 	if !gone.IsZero() {
 		tick, err := p.Layout.Tick(gone)
 		if err != nil {
-			return s, err
+			return slot, err
 		}
-		s.Fence = min(s.Fence, tick)
+		fence = min(fence, tick)
 	}
-	now := time.Now().UTC()
 	// Host and process are those of whom it was taken from: who looks is told.
 	record := slotRecord{
-		After: s.Fence, Fence: s.Fence, Until: p.Layout.Time(s.Fence), Free: true,
-		Owner: newToken(rand.Uint64), Write: s.write + 1, Host: s.Host, PID: s.PID, Since: s.Since, At: now,
+		After: fence, Fence: fence, Until: p.Layout.Time(fence), Free: true, Owner: newToken(rand.Uint64),
+		Write: slot.write + 1, Host: slot.Host, PID: slot.PID, Since: slot.Since, At: time.Now().UTC(),
 	}
-	reg := register.Register{Store: in, Key: slotKey(p.Name, p.Layout, s.Datacenter, s.Worker), Time: firn.SystemTime(), Random: rand.Uint64}
-	reg.Known(store.Entry{Key: reg.Key, Revision: s.revision})
-	written, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
-		if found.Revision != s.revision && !reg.Ours() {
-			return nil, fmt.Errorf("%w: its holder wrote it meanwhile, try again", store.ErrConflict)
-		}
-		return encode(record)
-	})
+	reg := &register.Register{Store: s, Key: slotKey(pool, p.Layout, datacenter, worker), Time: firn.SystemTime(), Random: rand.Uint64}
+	written, err := replace(ctx, reg, slot.revision, func() ([]byte, error) { return encode(record) })
 	if err != nil {
-		return s, fmt.Errorf("lease: take back worker %d of pool %q: %w", s.Worker, p.Name, err)
+		return slot, fmt.Errorf("lease: take back worker %d of pool %q: %w", worker, pool, err)
 	}
-	err = s.read(written)
-	s.date(p.Layout)
-	return s, err
+	err = slot.read(written, p.Layout)
+	return slot, err
 }
 
 // Relax makes a strict pool one that is not: claims are used at once again, and
@@ -93,15 +78,14 @@ func Relax(ctx context.Context, s store.Store, pool string) (time.Duration, erro
 	var was time.Duration
 	reg := register.Register{Store: s, Key: poolKey(pool), Time: firn.SystemTime(), Random: rand.Uint64}
 	_, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
-		p := Pool{Name: pool}
 		if found.Revision == 0 {
 			return nil, store.ErrNotFound
 		}
-		if err := p.read(found); err != nil || p.Strict == 0 {
+		record, err := readRecord(found)
+		if err != nil || record.Strict == 0 {
 			return nil, err
 		}
-		record := p.record()
-		was, record.Strict = p.Strict, ""
+		was, record.Strict = time.Duration(record.Strict), 0
 		return encode(record)
 	})
 	if err != nil {

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/firn-id/firn/internal/turns"
-	"github.com/firn-id/firn/store"
 )
 
 // minWaitLook and maxWaitLook are how long the slot of a pinned worker that is held is
@@ -23,14 +20,11 @@ const (
 // anew, and all decided by that. Looks that fail are no reason to end, as the store is not
 // needed before the fence has passed.
 func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
-	said := false
-	for first := true; ; first = false {
+	s.cfg.Log.Info("waiting for the fence of a pinned worker", "worker", slot.Worker, "pool", s.cfg.Pool, "holder", slot.holder(), "until", slot.Until)
+	for said := false; ; {
 		left := endOf(slot.Fence, s.cfg.Layout).Sub(s.cfg.Time.Wall())
 		if left <= 0 {
 			return errHeld
-		}
-		if first {
-			s.cfg.Log.Info("waiting for the fence of a pinned worker", "worker", slot.Worker, "pool", s.cfg.Pool, "holder", slot.holder(), "for", left)
 		}
 		look := minWaitLook + time.Duration(s.cfg.Random()%uint64(maxWaitLook-minWaitLook))
 		if err := s.cfg.Time.Sleep(ctx, min(left, look)); err != nil {
@@ -57,27 +51,18 @@ func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
 // to an older copy of it, may still have a holder who has not noticed yet, up to the fence
 // that was seen before; newcomers seldom come at that moment, but those who wait always do.
 func (s *Slots) lookFor(ctx context.Context, seen Slot) (Slot, error) {
-	ctx, cancel := turns.WithTimeout(ctx, s.cfg.Time, callTimeout)
-	defer cancel()
-	entry, err := s.cfg.Store.Get(ctx, slotKey(s.cfg.Pool, s.cfg.Layout, seen.Datacenter, seen.Worker))
-	if errors.Is(err, store.ErrNotFound) {
-		return seen, nil
-	}
-	if err != nil || entry.Revision == seen.revision {
+	reg := s.slot(seen.Worker)
+	reg.Patience = s.cfg.Patience
+	entry, err := reg.Read(ctx)
+	if err != nil {
 		return seen, err
 	}
-	found := seen
-	if err := found.read(entry); err != nil {
+	found, err := s.parse(entry)
+	// Each write of a slot has a greater number than the one that it replaced; what was
+	// written over an older copy may have a smaller one, and counts as that.
+	if found == nil || found.write <= seen.write && found.Fence < seen.Fence {
 		return seen, err
 	}
-	found.date(s.cfg.Layout)
-	if found.blank() || !found.writtenAfter(seen) && found.Fence < seen.Fence {
-		return seen, nil
-	}
-	return found, nil
+	found.Worker = seen.Worker
+	return *found, nil
 }
-
-// writtenAfter reports whether a slot was written later than as it was seen before. Each
-// write of a slot has a greater number than the one that it replaced; what was written
-// over an older copy may have a smaller one, and counts as that.
-func (s Slot) writtenAfter(seen Slot) bool { return s.write > seen.write }

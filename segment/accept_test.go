@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -35,6 +36,33 @@ func TestARangeThatSharesASingleIDIsDropped(t *testing.T) {
 			t.Errorf("%v: %v, %d dropped, %v is held", c.r, err, n.dropped, n.chain)
 		case c.want != "" && (err != nil || n.dropped != 0 || fmt.Sprint(n.chain) != c.want):
 			t.Errorf("%v: %v, %v is held, want %s", c.r, err, n.chain, c.want)
+		}
+	}
+}
+
+// A range that is cut off cannot be given back: its write granted more.
+func TestARangeIsCutOffAtTheLastIDAndNeverGrows(t *testing.T) {
+	nine := Range{First: 1, Count: 9, Stride: 1, revision: 5}
+	wide := Range{First: 1, Count: 3, Stride: 5, revision: 5} // 1, 6, 11
+	last := Range{First: firn.MaxID - 1, Count: 2, Stride: 1, revision: 5}
+	for _, c := range []struct {
+		r    Range
+		last firn.ID
+		want Range
+	}{
+		{nine, 100, nine},
+		{nine, 10, nine},
+		{nine, 9, nine},
+		{nine, 8, Range{First: 1, Count: 8, Stride: 1}},
+		{nine, 1, Range{First: 1, Count: 1, Stride: 1}},
+		{nine, 0, Range{}},
+		{wide, 16, wide},
+		{wide, 11, wide},
+		{wide, 10, Range{First: 1, Count: 2, Stride: 5}},
+		{last, firn.MaxID, last},
+	} {
+		if got := c.r.upTo(c.last); got != c.want {
+			t.Errorf("%v up to %d: %+v, want %+v", c.r, c.last, got, c.want)
 		}
 	}
 }

@@ -26,7 +26,6 @@ type cell struct {
 	mark   atomic.Uint64
 	stride uint64
 	end    uint64 // one above the last id
-	first  uint64
 	due    uint64 // from here on the next range should be at hand
 	whole  Range
 }
@@ -34,7 +33,7 @@ type cell struct {
 // sealed marks a word out of use: not below any end, and far from wrapping. An
 // addition to a used-up cell is that of a caller of Next, at most maxStride, or of
 // a claim that was under way, at most maxTake * maxStride = 2^40; and each such
-// caller goes on to take, which sets the word of a used-up cell back to sealed.
+// caller goes on to take, which puts another cell in the place of a used-up one.
 const sealed = uint64(1) << 63
 
 const (
@@ -47,17 +46,15 @@ const (
 // newCell returns a cell of r whose next range is due when the fraction ahead of
 // its ids is left.
 func newCell(r Range, ahead float64) *cell {
-	c := &cell{
-		first: uint64(r.First), end: uint64(r.Last()) + 1, stride: uint64(r.Stride), whole: r,
-	}
+	c := &cell{end: uint64(r.Last()) + 1, stride: uint64(r.Stride), whole: r}
 	used := min(int64(float64(r.Count)*(1-ahead)), r.Count-1)
-	c.due = c.first + uint64(used)*c.stride
-	c.word.Store(c.first)
+	c.due = uint64(r.First) + uint64(used)*c.stride
+	c.word.Store(uint64(r.First))
 	c.mark.Store(c.due)
 	return c
 }
 
-// emptyCell returns a cell that is used up.
+// emptyCell returns a cell that is used up. Additions to it are of 0: its stride.
 func emptyCell() *cell {
 	c := &cell{}
 	c.word.Store(sealed)
@@ -73,14 +70,10 @@ func (c *cell) count(from uint64) int64 {
 }
 
 // rest returns what has not been claimed. It may be claimed meanwhile.
-func (c *cell) rest() Range {
-	return c.from(c.word.Load())
-}
+func (c *cell) rest() Range { return c.from(c.word.Load()) }
 
 // seal ends the use of the cell and returns what had not been claimed.
-func (c *cell) seal() Range {
-	return c.from(c.word.Swap(sealed))
-}
+func (c *cell) seal() Range { return c.from(c.word.Swap(sealed)) }
 
 func (c *cell) from(word uint64) Range {
 	count := c.count(word)
@@ -93,18 +86,15 @@ func (c *cell) from(word uint64) Range {
 }
 
 // used returns how many ids have been claimed.
-func (c *cell) used() int64 { return c.count(c.first) - c.count(c.word.Load()) }
+func (c *cell) used() int64 { return c.whole.Count - c.count(c.word.Load()) }
 
-// claim takes up to n ids, n at most maxTake. There are none once the cell is
-// used up. They are the caller's, and know of no write: nobody can give them back.
+// claim takes up to n ids, n at most maxTake. There are none, of whatever first, once the
+// cell is used up. They are the caller's, and know of no write: nobody can give them back.
 func (c *cell) claim(n uint64) Range {
 	if c.word.Load() >= c.end {
 		return Range{}
 	}
 	add := n * c.stride
 	p := c.word.Add(add) - add
-	if p >= c.end {
-		return Range{}
-	}
 	return Range{First: firn.ID(p), Count: min(c.count(p), int64(n)), Stride: c.whole.Stride}
 }

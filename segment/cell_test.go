@@ -2,6 +2,7 @@ package segment
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/firn-id/firn"
@@ -84,10 +85,27 @@ func TestAMarkLeavesWhatIsToBeAhead(t *testing.T) {
 		count int64
 		ahead float64
 		used  uint64
-	}{{1000, 0.8, 200}, {1000, 1, 0}, {1, 0.8, 0}, {1, 0.01, 0}, {2, 1e-9, 1}, {3, 0.5, 1}} {
+	}{{1000, 0.8, 200}, {1000, 1, 0}, {1, 0.8, 0}, {1, 0.01, 0}, {2, 1e-9, 1}, {2, 1e-17, 1}, {1000, 1e-17, 999}, {3, 0.5, 1}} {
 		cell := newCell(Range{First: 7, Count: c.count, Stride: 3}, c.ahead)
 		if used := (cell.due - 7) / 3; used < c.used-min(c.used, 1) || used > c.used || cell.due >= cell.end {
 			t.Errorf("of %d with %v ahead the next is due after %d, want %d", c.count, c.ahead, used, c.used)
 		}
+	}
+}
+
+func TestRowsOfConcurrentCallersAreApart(t *testing.T) {
+	c := newCell(Range{First: 1, Count: 1 << 40, Stride: 1}, 1)
+	var group sync.WaitGroup
+	var claimed atomic.Int64
+	for range 4 {
+		group.Go(func() {
+			for range 200_000 {
+				claimed.Add(c.claimRow(3).Count + c.claim(1).Count)
+			}
+		})
+	}
+	group.Wait()
+	if n := claimed.Load(); n != c.used() {
+		t.Errorf("callers got %d ids, and %d were taken", n, c.used())
 	}
 }

@@ -354,3 +354,33 @@ func TestAnIdleNameCostsLessThanAKibibyte(t *testing.T) {
 		}
 	}
 }
+
+func TestANameIsTheSameForAllWhoAskForItFirst(t *testing.T) {
+	s, err := segment.Open(segment.Config{Store: memstore.New(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rounds, callers = 20_000, 2
+	var got [callers][rounds]*segment.Name
+	var here atomic.Int64
+	var group sync.WaitGroup
+	for caller := range got {
+		group.Go(func() {
+			for round := range got[caller] {
+				name := fmt.Sprint("n", round)
+				for here.Add(1); here.Load() < int64(callers*(round+1)); {
+					runtime.Gosched()
+				}
+				n, err := s.Name(name)
+				if err != nil {
+					t.Error(err)
+				}
+				got[caller][round] = n
+			}
+		})
+	}
+	group.Wait()
+	if got[0] != got[1] {
+		t.Error("there are two of one name")
+	}
+}

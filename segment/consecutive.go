@@ -2,9 +2,7 @@ package segment
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/firn-id/firn"
 )
@@ -60,143 +58,64 @@ func (c *cell) claimRow(n uint64) Range {
 	}
 }
 
-// A row is a caller who waits for consecutive ids. Name.mu guards it.
-type row struct {
-	count int64
-	got   Range // none while its Count is 0
-	waits bool  // it is in Name.rows
-	tries int   // how many fetches have ended in vain while nobody waited before this caller
-	err   error // why it is no use to wait any longer
-}
-
 // rowSlowly takes consecutive ids from ranges fetched ahead, or waits for one.
-func (n *Name) rowSlowly(ctx context.Context, count int64) (Range, error) {
-	if ctx.Err() != nil {
-		return n.rowAtHand(ctx, count)
+func (n *Name) rowSlowly(ctx context.Context, count int64) (r Range, err error) {
+	w := &waiter{row: count}
+	w.ready = func() bool {
+		if r = n.takeRow(count); r.Count == 0 {
+			w.err = n.hopeless(w)
+		}
+		return r.Count > 0 || w.err != nil
 	}
-	w := &row{count: count}
-	err := n.wait(ctx, func() bool { return n.rowEnds(w) })
-	n.mu.Lock()
-	n.leaveRows(w)
-	r, short := w.got, w.err
-	n.mu.Unlock()
-	if r.Count > 0 { // also for a caller who was about to leave
-		return r, nil
-	}
-	return Range{}, errors.Join(err, short)
+	err = n.wait(ctx, w)
+	return r, err
 }
 
-// rowEnds reports whether w need not wait any longer: it has its ids, or an error. The
-// caller holds mu.
-func (n *Name) rowEnds(w *row) bool {
-	if w.got.Count > 0 {
-		return true
-	}
-	if w.got = n.takeRow(w.count); w.got.Count > 0 {
-		n.leaveRows(w) // at once, or it would be served again
-		return true
-	}
+// hopeless returns why it is no use to wait for a row any longer, or nil. The caller holds
+// mu.
+func (n *Name) hopeless(w *waiter) error {
 	switch {
 	case n.stride > 1:
-		w.err = fmt.Errorf("%w: those of %q are %d apart", ErrNotConsecutive, n.name, n.stride)
-	case !w.waits:
-		w.waits = true
-		n.rows = append(n.rows, w)
-	case n.rows[0] == w: // a fetch has ended, or it would not look again
-		w.tries++
+		return fmt.Errorf("%w: those of %q are %d apart", ErrNotConsecutive, n.name, n.stride)
+	case w.tries >= maxRows || len(n.chain) >= maxChain:
+		return fmt.Errorf("%w: %d of %q were asked for, and %d ranges that were fetched are too short or were used up by others; ask for fewer",
+			ErrNotConsecutive, w.row, n.name, w.tries)
 	}
-	if w.err == nil && (w.tries >= maxRows || len(n.chain) >= maxChain) {
-		w.err = fmt.Errorf("%w: %d of %q were asked for, and %d ranges that were fetched are too short or were used up by others; ask for fewer",
-			ErrNotConsecutive, w.count, n.name, w.tries)
-	}
-	return w.err != nil
-}
-
-// serveRows gives those who wait for consecutive ids theirs, in order, before anybody
-// else comes upon a range that has just been fetched. Where nothing was left for others who
-// wait, they have the first look at the next range. The caller holds mu.
-func (n *Name) serveRows() {
-	if n.passed {
-		n.passed = false
-		return
-	}
-	served := 0
-	for _, w := range n.rows {
-		if w.got = n.takeRow(w.count); w.got.Count == 0 {
-			break
-		}
-		w.waits = false
-		served++
-	}
-	n.rows = slices.Delete(n.rows, 0, served)
-	n.passed = served > 0 && n.others > 0 && n.left() == 0
-}
-
-// leaveRows takes w out of those who wait, if it still does. The caller holds mu.
-func (n *Name) leaveRows(w *row) {
-	if !w.waits {
-		return
-	}
-	w.waits = false
-	i := slices.Index(n.rows, w)
-	n.rows = slices.Delete(n.rows, i, i+1)
+	return nil
 }
 
 // longest returns how long the longest row is that callers wait for; 0 for none. The
 // caller holds mu.
 func (n *Name) longest() (count int64) {
-	for _, w := range n.rows {
-		count = max(count, w.count)
+	for place := n.waiting.Front(); place != nil; place = place.Next() {
+		w, _ := place.Value.(*waiter)
+		count = max(count, w.row)
 	}
 	return count
-}
-
-// rowAtHand takes consecutive ids without waiting.
-func (n *Name) rowAtHand(ctx context.Context, count int64) (Range, error) {
-	n.mu.Lock()
-	var r Range
-	fetch := false
-	err := context.Cause(ctx)
-	if n.closed {
-		err = firn.ErrClosed
-	} else if r = n.takeRow(count); r.Count > 0 {
-		fetch, err = n.decide(), nil
-	}
-	n.mu.Unlock()
-	if fetch {
-		n.all.enqueue(n)
-	}
-	return r, err
-}
-
-// wantsRow reports whether callers wait for a longer row than is held, and may have it.
-// The caller holds mu.
-func (n *Name) wantsRow() bool {
-	if len(n.rows) == 0 || n.stride > 1 || len(n.chain) >= maxChain {
-		return false
-	}
-	count := n.longest()
-	return n.cell.Load().rest().Count < count && n.findRow(count) < 0
 }
 
 // takeRow takes consecutive ids from the cell, or else from the first ranges of
 // the chain that are long enough together; what lies before is dropped. The caller
 // holds mu.
 func (n *Name) takeRow(count int64) Range {
-	c := n.cell.Load()
-	if r := c.claimRow(uint64(count)); r.Count > 0 {
+	if r := n.cell.Load().claimRow(uint64(count)); r.Count > 0 {
 		return r
 	}
-	if i := n.findRow(count); i >= 0 {
-		return n.startRow(c, i, uint64(count))
+	i := n.findRow(count)
+	if i < 0 {
+		return Range{}
 	}
-	return Range{}
+	run, next := n.joined(i)
+	if rest := n.retire(); i == 0 && rest.Count > 0 && run.follows(rest) {
+		run = run.after(rest)
+	}
+	return n.begin(run, next, uint64(count))
 }
 
 // findRow returns where in the chain count ids in a row begin; -1 for nowhere.
 func (n *Name) findRow(count int64) int {
 	for i := 0; i < len(n.chain); {
-		run, next := n.join(i)
+		run, next := n.joined(i)
 		if run.Stride == 1 && run.Count >= count {
 			return i
 		}
@@ -205,25 +124,9 @@ func (n *Name) findRow(count int64) int {
 	return -1
 }
 
-// startRow makes the ranges that are joined at i the cell, and takes from it.
-func (n *Name) startRow(c *cell, i int, count uint64) Range {
-	run, next := n.join(i)
-	rest := c.seal()
-	n.spent += c.count(c.first) - rest.Count
-	if i == 0 && rest.Count > 0 && run.follows(rest) {
-		run = run.after(rest)
-	}
-	made := newCell(run, n.all.cfg.Ahead)
-	n.chain = append(n.chain[:0], n.chain[next:]...)
-	r := made.claim(count) // before others see it, so that this caller cannot come away empty
-	n.floor = firn.ID(made.end - 1)
-	n.cell.Store(made)
-	return r
-}
-
-// join returns the range i of the chain with those that follow it, and the index of
+// joined returns the range i of the chain with those that follow it, and the index of
 // the one after them.
-func (n *Name) join(i int) (run Range, next int) {
+func (n *Name) joined(i int) (run Range, next int) {
 	run = n.chain[i]
 	for next = i + 1; next < len(n.chain) && n.chain[next].follows(run); next++ {
 		run = n.chain[next].after(run)

@@ -283,3 +283,17 @@ func TestConsecutiveCallersBesideOthers(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestARangeInUseWithAStrideHasNoRow(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders(func(c *segment.Config) {
+		c.Source = listed(segment.Range{First: 1, Count: 100, Stride: 2})
+	})
+	w.mustTake(n, 1)
+	if r, err := n.Consecutive(t.Context(), 2); !errors.Is(err, segment.ErrNotConsecutive) {
+		t.Errorf("%v, %v", r, err)
+	}
+	if id, err := n.Next(); id != 3 || err != nil {
+		t.Errorf("%d, %v", id, err)
+	}
+}

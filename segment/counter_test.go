@@ -105,10 +105,11 @@ func TestNobodyGivesARangeBackToBelowWhatACounterWasRaisedTo(t *testing.T) {
 			early := w.open(steps(100, 100), func(c *segment.Config) { c.Ahead = 1 })
 			n := w.name(early, "orders")
 			w.mustTake(n, 100)
+			w.mustTake(n, 100)
 			w.mustTake(n, 90) // waits, so that more is fetched ahead
 			w.stage.settle()
-			raised, err := segment.RaiseCounter(t.Context(), w.mem, "orders", 250, whole)
-			if held := n.State(); err != nil || held.Left < 200 || raised.Next != 191+uint64(held.Left) {
+			raised, err := segment.RaiseCounter(t.Context(), w.mem, "orders", 350, whole)
+			if held := n.State(); err != nil || held.Left < 200 || raised.Next != 291+uint64(held.Left) {
 				t.Fatalf("%+v is held when the counter is raised: %+v, %v", held, raised, err)
 			}
 			last := take(w, n)
@@ -223,5 +224,26 @@ func TestACounterIsRaisedThoughAnswersAreLost(t *testing.T) {
 	}
 	if n := s.Counts().CompareAndSwap; n > 1 {
 		t.Errorf("%d writes", n)
+	}
+}
+
+// The greatest number a record may have is no id any more.
+func TestACounterAboveTheLastIDOfAllIsExhausted(t *testing.T) {
+	s := memstore.New(nil)
+	const stride = 1 << 20
+	cfg := segment.Config{Store: s, Start: firn.MaxID, Offset: stride - 1, Stride: stride}
+	for range 2 {
+		names, err := segment.Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := names.Next(t.Context(), "orders")
+		if read, _ := segment.ReadCounter(t.Context(), s, "orders"); read.Next != 1<<63-1+stride {
+			t.Errorf("after %d, %v it stands at %d", id, err, read.Next)
+		}
+		if cfg.Start == firn.MaxID && id != firn.MaxID || cfg.Start == 1 && !errors.Is(err, segment.ErrExhausted) {
+			t.Errorf("%d, %v", id, err)
+		}
+		cfg.Start = 1
 	}
 }

@@ -1,6 +1,8 @@
 package segment
 
 import (
+	"cmp"
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +13,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/demand"
 	"github.com/firn-id/firn/internal/register"
-	"github.com/firn-id/firn/internal/turns"
 )
 
 // A Name is the ids of one name. Its methods may be called concurrently; an id
@@ -32,14 +34,13 @@ type Name struct {
 	floor    firn.ID       // no range at or below it is used any more
 	asked    firn.ID       // what the latest fetch was to begin above
 	spent    int64         // ids issued from earlier cells
-	pace     pace          // its size is 0 until the first fetch
+	supply   demand.Supply // its size is 0 until the first fetch
+	depth    int           // ranges to have ahead once the current one's next is due
 	fetching bool          // a fetch is under way or queued
-	changed  chan struct{} // closed when waiters should look again; nil without any
+	waiting  list.List     // of *waiter, in order of arrival
+	starved  bool          // somebody has waited for the fetch under way; as all do for the first
 	closed   bool
-	rows     []*row // who waits for consecutive ids, in order
-	others   int    // callers who wait for ids that need not be in a row
-	passed   bool   // they found nothing left of the latest range
-	stride   int64  // of the latest range accepted, 0: none was yet
+	stride   int64 // of the latest range accepted, 0: none was yet
 
 	err       error         // of the latest fetch, nil if it brought a range
 	inRow     int           // fetches that failed since one succeeded
@@ -138,7 +139,7 @@ func (n *Name) Fill(ctx context.Context, ids []firn.ID) (int, error) {
 		if err != nil {
 			return filled, err
 		}
-		r.write(ids[filled:])
+		r.AppendTo(ids[:filled])
 		filled += r.Len()
 	}
 	return filled, nil
@@ -147,92 +148,49 @@ func (n *Name) Fill(ctx context.Context, ids []firn.ID) (int, error) {
 // Prepare returns once an id is at hand: for callers to come that shall not wait, or not
 // be promised what is not to be had. It is counted as a call that waits. Errors are those of NextContext.
 func (n *Name) Prepare(ctx context.Context) error {
-	return n.wait(ctx, func() bool { return n.left() > 0 })
+	return n.wait(ctx, &waiter{ready: func() bool { return n.left() > 0 }})
 }
 
 // takeSlowly takes from the next range, or waits for one.
-func (n *Name) takeSlowly(ctx context.Context, count uint64) (Range, error) {
-	var r Range
-	waits := false
-	err := n.wait(ctx, func() bool {
-		if r = n.take(count); r.Count == 0 && !waits {
-			waits = true
-			n.others++
-		}
+func (n *Name) takeSlowly(ctx context.Context, count uint64) (r Range, err error) {
+	err = n.wait(ctx, &waiter{ready: func() bool {
+		r = n.take(count)
 		return r.Count > 0
-	})
-	if waits {
-		n.mu.Lock()
-		n.others--
-		n.mu.Unlock()
-	}
+	}})
 	return r, err
 }
 
-// take takes up to count ids from the cell, or else from the chain, which then
-// becomes the cell. The caller holds mu.
+// take takes up to count ids from the cell, or else from the chain. The caller holds mu.
 func (n *Name) take(count uint64) Range {
-	c := n.cell.Load()
-	if r := c.claim(count); r.Count > 0 {
+	if r := n.cell.Load().claim(count); r.Count > 0 {
 		return r
 	}
+	n.retire()
 	if len(n.chain) == 0 {
-		c.word.Store(sealed) // callers that add in vain never bring it near its end
 		return Range{}
 	}
-	next := newCell(n.chain[0], n.all.cfg.Ahead)
-	n.chain = slices.Delete(n.chain, 0, 1)
-	r := next.claim(count) // before others see it, so that this caller cannot come away empty
-	n.floor = firn.ID(next.end - 1)
-	n.spent += c.count(c.first)
-	n.cell.Store(next)
-	return r
+	return n.begin(n.chain[0], 1, count)
 }
 
-// wait returns nil once ready does, which is called with mu held. Until then it
-// waits for the fetch under way, or a new one, and fails if that fails.
-func (n *Name) wait(ctx context.Context, ready func() bool) error {
-	for first, failures := true, int64(0); ; first = false {
-		changed, fetch, err := n.try(ready, first, &failures)
-		if fetch {
-			n.all.enqueue(n)
-		}
-		if changed == nil {
-			return err
-		}
-		if err := turns.Wait(ctx, n.all.cfg.Time, changed); err != nil {
-			return err
-		}
-	}
+// retire ends the use of the cell and returns what had not been claimed. The caller
+// holds mu.
+func (n *Name) retire() (rest Range) {
+	c := n.cell.Load()
+	rest = c.seal()
+	n.spent += c.whole.Count - rest.Count
+	n.cell.Store(n.all.empty)
+	return rest
 }
 
-// try asks ready once. If it is not, and may become so, changed is what to wait
-// for; else err is the outcome. Failures is how many there had been when the call
-// began to wait.
-func (n *Name) try(ready func() bool, first bool, failures *int64) (changed chan struct{}, fetch bool, err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed {
-		return nil, false, firn.ErrClosed
-	}
-	if ready() {
-		return nil, n.decide(), nil
-	}
-	now := n.all.cfg.Time.Monotonic()
-	if first {
-		*failures = n.failures
-		n.waits++
-		if n.changed == nil && n.pace.Size > 0 && n.err == nil {
-			n.pace.starved(n.all.limits)
-		}
-	}
-	if n.err != nil && (n.failures != *failures || !n.fetching && now < n.notBefore) {
-		return nil, false, n.err
-	}
-	if n.changed == nil {
-		n.changed = make(chan struct{})
-	}
-	return n.changed, n.decide(), nil
+// begin makes r the cell, which was joined of the first ranges of the chain, and takes up
+// to count ids from it. The caller holds mu.
+func (n *Name) begin(r Range, joined int, count uint64) Range {
+	made := newCell(r, n.all.cfg.Ahead)
+	taken := made.claim(count) // before others see it, so that this caller cannot come away empty
+	n.chain = slices.Delete(n.chain, 0, joined)
+	n.floor = r.Last()
+	n.cell.Store(made)
+	return taken
 }
 
 // look starts a fetch if one is due.
@@ -250,13 +208,13 @@ func (n *Name) look(c *cell) {
 func (n *Name) decide() bool {
 	c := n.cell.Load()
 	word := min(c.word.Load(), c.end)
-	mark, wanted := c.end, n.depth()
+	mark, wanted := c.end, n.depth
 	if word < c.due {
 		mark = c.due
 		wanted--
 	}
 	fetch := false
-	if !n.closed && !n.fetching && (len(n.chain) < wanted || n.wantsRow()) {
+	if !n.closed && !n.fetching && (len(n.chain) < wanted || n.longest() > 0) {
 		if n.err != nil && n.all.cfg.Time.Monotonic() < n.notBefore {
 			// In an outage callers look again and again, the more often the fewer
 			// ids are left, and the last of them always.
@@ -268,8 +226,6 @@ func (n *Name) decide() bool {
 	c.mark.Store(mark)
 	return fetch
 }
-
-func (n *Name) depth() int { return max(n.pace.depth, 1) }
 
 // issued returns how many ids have been issued. The caller holds mu.
 func (n *Name) issued() int64 { return n.spent + n.cell.Load().used() }
@@ -287,29 +243,26 @@ func (n *Name) ask() Ask {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := n.all.cfg.Time.Monotonic()
-	if n.pace.Size == 0 {
-		n.pace.start(now, n.all.limits)
-	} else {
-		n.pace.measure(now, n.issued(), n.all.limits)
+	if n.supply.Size == 0 {
+		n.supply.Start(now, n.all.limits)
+	} else if calm := n.supply.Measure(now, n.issued(), n.all.limits); calm {
+		n.depth = max(1, n.depth-1) // no burst: one range less ahead
 	}
 	n.asked = n.above()
-	return Ask{Step: max(n.pace.Size, n.longest()), Above: n.asked}
+	return Ask{Step: max(n.supply.Size, n.longest()), Above: n.asked}
 }
 
-// fetched takes in what a fetch brought, wakes all who wait, and reports whether
-// to fetch again.
+// fetched takes in what a fetch brought, serves those who wait, and reports whether to
+// fetch again.
 func (n *Name) fetched(r Range, err error) bool {
 	n.mu.Lock()
-	n.fetching = false
+	n.fetching, n.starved = false, false
 	n.fetches++
 	granted := err == nil
 	if granted {
 		err = n.accept(r)
 	}
 	wasFailing := n.inRow > 0
-	if err == nil {
-		n.serveRows()
-	}
 	if n.err = err; err != nil {
 		n.failures++
 		n.inRow++
@@ -321,9 +274,9 @@ func (n *Name) fetched(r Range, err error) bool {
 	} else {
 		n.inRow = 0
 	}
+	n.serve(err)
 	left := n.left()
 	fetch := n.decide()
-	n.notify()
 	n.mu.Unlock()
 
 	switch log := n.all.cfg.Log; {
@@ -355,35 +308,21 @@ func (n *Name) accept(r Range) error {
 	if r = r.upTo(n.all.cfg.Max); r.Count == 0 {
 		return &ExhaustedError{Name: n.name, Next: uint64(whole.First), Max: n.all.cfg.Max}
 	}
-	at := 0
-	for at < len(n.chain) && n.chain[at].First < r.First {
-		at++
-	}
-	switch {
-	case r.First <= n.floor && n.floor > n.asked:
-		n.dropped++ // it was on its way when Raise was called; the next will be above
+	held := slices.IndexFunc(n.chain, func(h Range) bool { return h.First <= r.Last() && r.First <= h.Last() })
+	if r.First > n.floor && held < 0 {
+		n.chain = append(n.chain, r)
+		slices.SortFunc(n.chain, func(a, b Range) int { return cmp.Compare(a.First, b.First) })
+		n.stride = r.Stride
 		return nil
-	case r.First <= n.floor:
-		n.dropped++
-		return fmt.Errorf("%w: %v of %q was dropped: ids up to %d are issued or in use", ErrOrder, whole, n.name, n.floor)
-	case at > 0 && n.chain[at-1].Last() >= r.First:
-		n.dropped++
-		return fmt.Errorf("%w: %v of %q was dropped: it overlaps %v, which is held", ErrOrder, whole, n.name, n.chain[at-1])
-	case at < len(n.chain) && r.Last() >= n.chain[at].First:
-		n.dropped++
-		return fmt.Errorf("%w: %v of %q was dropped: it overlaps %v, which is held", ErrOrder, whole, n.name, n.chain[at])
 	}
-	n.chain = slices.Insert(n.chain, at, r)
-	n.stride = r.Stride
-	return nil
-}
-
-// notify wakes all who wait. The caller holds mu.
-func (n *Name) notify() {
-	if n.changed != nil {
-		close(n.changed)
-		n.changed = nil
+	n.dropped++
+	switch {
+	case r.First > n.floor:
+		return fmt.Errorf("%w: %v of %q was dropped: it overlaps %v, which is held", ErrOrder, whole, n.name, n.chain[held])
+	case n.floor > n.asked: // it was on its way when Raise was called; the next will be above
+		return nil
 	}
+	return fmt.Errorf("%w: %v of %q was dropped: ids up to %d are issued or in use", ErrOrder, whole, n.name, n.floor)
 }
 
 // left returns how many ids are at hand. The caller holds mu.
@@ -400,19 +339,13 @@ func (n *Name) State() State {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := State{
-		Name: n.name, Left: n.left(), Issued: n.issued(), Step: n.pace.Size, Ranges: len(n.chain), Depth: n.depth(),
+		Name: n.name, Left: n.left(), Issued: n.issued(), Step: cmp.Or(n.supply.Size, n.all.cfg.MinStep), Ranges: len(n.chain), Depth: n.depth,
 		Fetches: n.fetches, Failures: n.failures, Dropped: n.dropped, Waits: n.waits, Err: n.err,
-		Lasts: math.MaxInt64,
 	}
-	if s.Step == 0 {
-		s.Step = n.all.cfg.MinStep
-	} else {
-		s.Rate = n.pace.Rate(n.all.cfg.Time.Monotonic(), s.Issued)
-	}
-	if s.Left == 0 {
-		s.Lasts = 0
-	} else if lasts := float64(s.Left) / s.Rate * float64(time.Second); lasts < math.MaxInt64 {
-		s.Lasts = time.Duration(lasts)
+	now := n.all.cfg.Time.Monotonic()
+	s.Rate = n.supply.Rate(now, s.Issued)
+	if s.Left > 0 {
+		s.Lasts = n.supply.Lasts(now, s.Issued, s.Left)
 	}
 	return s
 }
@@ -426,12 +359,8 @@ func (n *Name) stop() Range {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.closed = true
-	c := n.cell.Load()
-	rest := c.seal()
-	n.spent += c.count(c.first) - rest.Count
-	n.cell.Store(n.all.empty)
-	n.notify()
-	held := slices.Insert(n.chain, 0, rest) // which no range follows if it is empty
+	n.serve(firn.ErrClosed)
+	held := slices.Insert(n.chain, 0, n.retire()) // which no range follows if it is empty
 	n.chain = nil
 	last := len(held) - 1
 	unused := held[last]

@@ -36,4 +36,7 @@ func TestPrepareFetchesBeforeAnybodyAsks(t *testing.T) {
 	if err := n.Prepare(t.Context()); !errors.Is(err, firn.ErrClosed) {
 		t.Errorf("%v", err)
 	}
+	if err := n.Raise(t.Context(), 5000); !errors.Is(err, firn.ErrClosed) {
+		t.Errorf("%v", err)
+	}
 }

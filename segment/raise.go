@@ -30,7 +30,7 @@ func (n *Name) Raise(ctx context.Context, least firn.ID) error {
 			return err
 		}
 	}
-	return n.wait(ctx, func() bool { return n.left() > 0 })
+	return n.Prepare(ctx)
 }
 
 // dropBelow drops what is held below least, and has nothing below it be used any
@@ -41,10 +41,8 @@ func (n *Name) dropBelow(least firn.ID) (above firn.ID, err error) {
 	if n.closed {
 		return 0, firn.ErrClosed
 	}
-	c := n.cell.Load()
-	if c.rest().First < least {
-		n.spent += c.count(c.first) - c.seal().Count
-		n.cell.Store(n.all.empty)
+	if n.cell.Load().rest().First < least {
+		n.retire()
 	}
 	n.floor = max(n.floor, least-1)
 	n.chain = slices.DeleteFunc(n.chain, func(r Range) bool { return r.First < least })

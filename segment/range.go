@@ -41,8 +41,10 @@ func (r Range) All() iter.Seq[firn.ID] {
 
 // AppendTo appends the ids to dst in order.
 func (r Range) AppendTo(dst []firn.ID) []firn.ID {
-	for id := range r.All() {
+	id := r.First
+	for range r.Count {
 		dst = append(dst, id)
+		id += firn.ID(r.Stride)
 	}
 	return dst
 }
@@ -56,15 +58,6 @@ func (r Range) String() string {
 		return fmt.Sprintf("%d to %d", r.First, r.Last())
 	default:
 		return fmt.Sprintf("%d to %d by %d", r.First, r.Last(), r.Stride)
-	}
-}
-
-// write writes the ids to the front of dst, which is long enough.
-func (r Range) write(dst []firn.ID) {
-	id := r.First
-	for i := range dst[:r.Count] {
-		dst[i] = id
-		id += firn.ID(r.Stride)
 	}
 }
 

@@ -22,6 +22,7 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -103,72 +105,58 @@ const (
 
 // check fills in the defaults and names every mistake.
 func (c *Config) check() error {
+	standard := int64(defaultMinStep)
+	if c.MaxStep > 0 {
+		standard = min(standard, c.MaxStep)
+	}
+	c.MinStep = cmp.Or(c.MinStep, standard)
+	c.MaxStep = cmp.Or(c.MaxStep, min(max(defaultMaxStep, c.MinStep), maxStep))
+	c.Target = cmp.Or(c.Target, defaultTarget)
+	c.Ahead = cmp.Or(c.Ahead, defaultAhead)
+	c.Chain = cmp.Or(c.Chain, defaultChain)
+	c.Fetches = cmp.Or(c.Fetches, defaultFetches)
+	c.MaxNames = cmp.Or(c.MaxNames, defaultMaxNames)
+	c.Start = cmp.Or(c.Start, 1)
+	c.Max = cmp.Or(c.Max, firn.MaxID)
+	c.Stride = cmp.Or(c.Stride, 1)
+	c.Time = cmp.Or(c.Time, firn.SystemTime())
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	if c.Random == nil {
+		c.Random = rand.Uint64
+	}
+
 	var errs []error
 	if (c.Store == nil) == (c.Source == nil) {
 		errs = append(errs, firn.NewSyntaxError("source", "", "one of Config.Store and Config.Source is required"))
 	}
-	if c.MinStep == 0 {
-		c.MinStep = defaultMinStep
-		if c.MaxStep > 0 {
-			c.MinStep = min(c.MinStep, c.MaxStep)
-		}
-	}
-	if c.MaxStep == 0 {
-		c.MaxStep = max(defaultMaxStep, c.MinStep)
-	}
-	if c.MinStep < 1 || c.MinStep > maxStep {
-		errs = append(errs, firn.NewRangeError("least step", c.MinStep, 1, maxStep, ""))
-	} else if c.MaxStep < c.MinStep || c.MaxStep > maxStep {
-		errs = append(errs, firn.NewRangeError("greatest step", c.MaxStep, c.MinStep, maxStep, "not below the least step"))
-	}
-	if c.Target == 0 {
-		c.Target = defaultTarget
-	}
 	if c.Target < time.Millisecond || c.Target > maxTarget {
 		errs = append(errs, &firn.RangeError{What: "target", Value: c.Target.String(), Min: "1ms", Max: maxTarget.String()})
-	}
-	if c.Ahead == 0 {
-		c.Ahead = defaultAhead
 	}
 	if !(c.Ahead > 0 && c.Ahead <= 1) { // so that NaN is refused too
 		errs = append(errs, &firn.RangeError{What: "ahead", Value: fmt.Sprint(c.Ahead), Min: "above 0", Max: "1"})
 	}
-	whole := func(what string, value *int, standard, most int) {
-		if *value == 0 {
-			*value = standard
+	for _, setting := range []struct {
+		what               string
+		value, least, most int64
+		why                string
+	}{
+		{"least step", c.MinStep, 1, maxStep, ""},
+		{"greatest step", c.MaxStep, min(c.MinStep, maxStep), maxStep, "not below the least step"},
+		{"chain", int64(c.Chain), 1, maxChain, ""},
+		{"fetches", int64(c.Fetches), 1, maxFetches, ""},
+		{"number of names", int64(c.MaxNames), 1, 1 << 30, ""},
+	} {
+		if setting.value < setting.least || setting.value > setting.most {
+			errs = append(errs, firn.NewRangeError(setting.what, setting.value, setting.least, setting.most, setting.why))
 		}
-		if *value < 1 || *value > most {
-			errs = append(errs, firn.NewRangeError(what, int64(*value), 1, int64(most), ""))
-		}
-	}
-	whole("chain", &c.Chain, defaultChain, maxChain)
-	whole("fetches", &c.Fetches, defaultFetches, maxFetches)
-	whole("number of names", &c.MaxNames, defaultMaxNames, 1<<30)
-	if c.Start == 0 {
-		c.Start = 1
-	}
-	if c.Max == 0 {
-		c.Max = firn.MaxID
 	}
 	if c.Max < 0 {
 		errs = append(errs, firn.NewRangeError("last id", int64(c.Max), 1, int64(firn.MaxID), ""))
 	} else if c.Start < 0 || c.Start > c.Max {
 		errs = append(errs, firn.NewRangeError("first id", int64(c.Start), 0, int64(c.Max), "not above the last"))
 	}
-	if c.Stride == 0 {
-		c.Stride = 1
-	}
 	if err := (Stripe{Offset: c.Offset, Stride: c.Stride}).check(); err != nil {
 		errs = append(errs, err)
-	}
-	if c.Time == nil {
-		c.Time = firn.SystemTime()
-	}
-	if c.Random == nil {
-		c.Random = rand.Uint64
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return errors.Join(errs...)
 }
@@ -179,17 +167,15 @@ func (c *Config) check() error {
 type Segments struct {
 	cfg    Config
 	source Source
-	limits limits
+	limits demand.Limits
 	empty  *cell
-	start  func() // starts a goroutine that fetches what is queued
-	cancel context.CancelFunc
 
-	mu      sync.RWMutex // guards all below; never held while waiting
-	names   map[string]*Name
-	queue   []*Name // whose fetches wait for a free place
-	workers int
-	closing bool
-	idle    chan struct{} // closed when the last worker has ended after closing
+	enqueue func(n *Name) // has a range fetched for n
+	fetches turns.Pool
+	cancel  context.CancelFunc // ends those under way
+
+	mu    sync.RWMutex // guards names; never held while waiting
+	names map[string]*Name
 
 	closed chan struct{} // when Close is done
 	err    error         // of Close; set before closed is closed
@@ -203,15 +189,16 @@ func Open(cfg Config) (*Segments, error) {
 		return nil, err
 	}
 	s := &Segments{
-		cfg: cfg, source: cfg.Source, empty: emptyCell(), names: map[string]*Name{}, idle: make(chan struct{}), closed: make(chan struct{}),
-		limits: limits{demand.Limits{Least: cfg.MinStep, Most: cfg.MaxStep, Target: cfg.Target}, cfg.Chain},
+		cfg: cfg, source: cfg.Source, empty: emptyCell(), names: map[string]*Name{}, closed: make(chan struct{}),
+		limits:  demand.Limits{Least: cfg.MinStep, Most: cfg.MaxStep, Target: cfg.Target},
+		fetches: turns.Pool{Time: cfg.Time, Most: cfg.Fetches},
 	}
 	if s.source == nil {
 		s.source = newCounters(&s.cfg)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	s.start = func() { turns.Go(s.cfg.Time, func() { s.work(ctx) }) }
+	s.enqueue = func(n *Name) { s.fetches.Go(func() { s.fetch(ctx, n) }) }
 	return s, nil
 }
 
@@ -234,12 +221,12 @@ func (s *Segments) Name(name string) (*Name, error) {
 	switch n := s.names[name]; {
 	case n != nil:
 		return n, nil
-	case s.closing:
+	case s.fetches.Closed():
 		return nil, firn.ErrClosed
 	case len(s.names) >= s.cfg.MaxNames:
 		return nil, firn.NewRangeError("number of names", int64(len(s.names))+1, 1, int64(s.cfg.MaxNames), "Config.MaxNames")
 	}
-	n = &Name{all: s, name: name, floor: -1}
+	n = &Name{all: s, name: name, floor: -1, depth: 1, starved: true}
 	n.cell.Store(s.empty)
 	s.names[name] = n
 	return n, nil
@@ -258,67 +245,20 @@ func (s *Segments) Next(ctx context.Context, name string) (firn.ID, error) {
 // All iterates over the names there are at its start, in order.
 func (s *Segments) All() iter.Seq[*Name] {
 	return func(yield func(*Name) bool) {
-		for _, n := range s.sorted() {
-			if !yield(n) {
-				return
-			}
-		}
+		s.mu.RLock()
+		list := slices.SortedFunc(maps.Values(s.names), func(a, b *Name) int { return strings.Compare(a.name, b.name) })
+		s.mu.RUnlock()
+		slices.Values(list)(yield)
 	}
 }
 
-func (s *Segments) sorted() []*Name {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	list := make([]*Name, 0, len(s.names))
-	for _, name := range slices.Sorted(maps.Keys(s.names)) {
-		list = append(list, s.names[name])
+func (s *Segments) fetch(ctx context.Context, n *Name) {
+	limited, cancel := turns.WithTimeout(ctx, s.cfg.Time, callTimeout)
+	defer cancel()
+	r, err := s.source.Fetch(limited, n.name, n.ask())
+	if n.fetched(r, err) {
+		s.enqueue(n)
 	}
-	return list
-}
-
-// enqueue has a range fetched for n.
-func (s *Segments) enqueue(n *Name) {
-	s.mu.Lock()
-	start := !s.closing && s.workers < s.cfg.Fetches
-	if !s.closing {
-		s.queue = append(s.queue, n)
-	}
-	if start {
-		s.workers++
-	}
-	s.mu.Unlock()
-	if start {
-		s.start()
-	}
-}
-
-// work fetches what is queued, until nothing is.
-func (s *Segments) work(ctx context.Context) {
-	for n := s.dequeue(); n != nil; n = s.dequeue() {
-		limited, cancel := turns.WithTimeout(ctx, s.cfg.Time, callTimeout)
-		r, err := s.source.Fetch(limited, n.name, n.ask())
-		cancel()
-		if n.fetched(r, err) {
-			s.enqueue(n)
-		}
-	}
-}
-
-// dequeue returns whose range to fetch next; nil ends the worker.
-func (s *Segments) dequeue() *Name {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.queue) == 0 || s.closing {
-		s.queue = nil
-		if s.workers--; s.workers == 0 && s.closing {
-			close(s.idle)
-		}
-		return nil
-	}
-	n := s.queue[0]
-	s.queue[0] = nil
-	s.queue = s.queue[1:]
-	return n
 }
 
 // Close ends issuing and gives unused ids back where they are still the newest
@@ -327,21 +267,14 @@ func (s *Segments) dequeue() *Name {
 // what could not be given back is never issued by anyone, and the error says
 // so. It may be called twice.
 func (s *Segments) Close(ctx context.Context) error {
-	s.mu.Lock()
-	again := s.closing
-	s.closing = true
-	if !again && s.workers == 0 {
-		close(s.idle)
-	}
-	s.mu.Unlock()
-	if again {
+	if first := s.fetches.Close(); !first {
 		if err := turns.Wait(ctx, s.cfg.Time, s.closed); err != nil {
 			return err
 		}
 		return s.err
 	}
 	defer close(s.closed)
-	late := turns.Wait(ctx, s.cfg.Time, s.idle)
+	late := s.fetches.Wait(ctx)
 	s.cancel()
 	if late != nil {
 		late = fmt.Errorf("segment: wait for fetches under way, whose ids stay unused: %w", late)

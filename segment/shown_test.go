@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/segment"
@@ -33,6 +34,10 @@ func TestErrorsSayWhatIsAllowedAndWhatHelps(t *testing.T) {
 	_, stripe := w.orders(func(c *segment.Config) { c.Stride = 2 }).Next()
 	_, step := mustSource(t, segment.Config{Store: w.store}).Fetch(t.Context(), "orders", segment.Ask{})
 	_, chain := segment.Open(segment.Config{Store: w.store, Chain: 65})
+	_, target := segment.Open(segment.Config{Store: w.store, Target: 1})
+	_, ahead := segment.Open(segment.Config{Store: w.store, Ahead: 2})
+	_, raise := segment.RaiseCounter(t.Context(), w.store, "orders", -1, whole)
+	_, below := segment.Open(segment.Config{Store: w.store, Max: -1})
 	_, offset := segment.Open(segment.Config{Store: w.store, Offset: 7, Stride: 7})
 	_, stride := segment.Open(segment.Config{Store: w.store, Stride: -7})
 	for _, c := range []struct {
@@ -49,6 +54,10 @@ func TestErrorsSayWhatIsAllowedAndWhatHelps(t *testing.T) {
 		{step, "step 0 is out of range: 1 to 1099511627776 are allowed"},
 		{chain, "chain 65 is out of range: 1 to 64 are allowed"},
 		{offset, "offset 7 is out of range: 0 to 6 are allowed"},
+		{target, "target 1ns is out of range: 1ms to 720h0m0s are allowed"},
+		{raise, "least id -1 is out of range: 0 to 9223372036854775807 are allowed"},
+		{below, "last id -1 is out of range: 1 to 9223372036854775807 are allowed"},
+		{ahead, "ahead 2 is out of range: above 0 to 1 are allowed"},
 		{stride, "stride -7 is out of range: 1 to 1048576 are allowed"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
@@ -82,11 +91,12 @@ func TestNothingIsWarnedOfWhileAllIsWell(t *testing.T) {
 func TestWhatIsGivenBackIsCountedAndRecorded(t *testing.T) {
 	w := newWorld(t, 1)
 	var log strings.Builder
-	s := w.open(steps(100, 100), logTo(&log, slog.LevelInfo))
+	s := w.open(steps(100, 100), logTo(&log, slog.LevelInfo), func(c *segment.Config) { c.Fetches = 1 })
 	for i := range 5 {
 		w.mustTake(w.name(s, fmt.Sprint("n", i)), 30)
 	}
 	w.mustTake(w.name(w.open(steps(100, 100)), "n3"), 1) // n3 has gone on elsewhere
+	w.name(s, "unused")                                  // which has nothing to give back
 	w.close(s)
 	if !strings.Contains(log.String(), `msg="segments closed" names=5 "given back"=4`) {
 		t.Error(log.String())
@@ -176,5 +186,64 @@ func TestNamesAreListedInOrderAsFarAsOneLooks(t *testing.T) {
 	}
 	if c, err := segment.ReadCounter(t.Context(), w.mem, "foreign"); !errors.Is(err, segment.ErrForeign) {
 		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestFetchesThatFailedAreCounted(t *testing.T) {
+	w := newWorld(t, 1)
+	why := errors.New("away")
+	n := w.orders(func(c *segment.Config) {
+		c.Source = sourceFunc(func(context.Context, string, segment.Ask) (segment.Range, error) {
+			if why != nil {
+				return segment.Range{}, why
+			}
+			return segment.Range{First: 1, Count: 10}, nil
+		})
+	})
+	if id, err := n.Next(); !errors.Is(err, why) || id != 0 {
+		t.Errorf("%d, %v", id, err)
+	}
+	if s := n.State(); s.Fetches != 1 || s.Failures != 1 || s.Waits != 1 || !errors.Is(s.Err, why) {
+		t.Errorf("%+v", s)
+	}
+	why = nil
+	w.stage.now += time.Second
+	w.mustTake(n, 1)
+	if s := n.State(); s.Fetches != 2 || s.Failures != 1 || s.Waits != 2 || s.Err != nil || s.Left != 9 {
+		t.Errorf("%+v", s)
+	}
+	w.mustTake(n, 8)
+	if s := n.State(); s.Left != 1 || s.Lasts <= 0 {
+		t.Errorf("one is left: %+v", s)
+	}
+}
+
+func TestARaiseTakesNoIDs(t *testing.T) {
+	w := newWorld(t, 1)
+	if _, err := segment.RaiseCounter(t.Context(), w.mem, "orders", 50, whole); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := w.mem.Get(t.Context(), segment.Key("orders")); err != nil || !strings.Contains(string(e.Value), `"next":"50","offset":0,"stride":1,"step":0,`) || strings.Contains(string(e.Value), `"writer":""`) {
+		t.Errorf("%s, %v", e.Value, err)
+	}
+}
+
+func TestARaiseToNothingChangesNothing(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders()
+	if err := n.Raise(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if id := w.mustTake(n, 1); id != 1 {
+		t.Errorf("the first id is %d", id)
+	}
+}
+
+func TestRangesAreInTheLogForThoseWhoLook(t *testing.T) {
+	w := newWorld(t, 1)
+	var log strings.Builder
+	w.mustTake(w.orders(steps(10, 10), logTo(&log, slog.LevelDebug)), 1)
+	if !strings.Contains(log.String(), `name=orders range="1 to 10"`) {
+		t.Error(log.String())
 	}
 }

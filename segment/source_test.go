@@ -38,7 +38,9 @@ func TestARangeThatArrivesLateIsSortedInOrDropped(t *testing.T) {
 	n := w.orders(func(c *segment.Config) {
 		c.Ahead = 1
 		c.Source = listed(
-			segment.Range{First: 40, Count: 5},
+			segment.Range{First: 30, Count: 1},
+			segment.Range{First: 31, Count: 1},
+			segment.Range{First: 40, Count: 5},                   // waited for, so that two more are to be held
 			segment.Range{First: 11, Count: 10},                  // below what is in use: dropped
 			segment.Range{First: 40, Count: 5, Stride: 1},        // the same again: dropped
 			segment.Range{First: 44, Count: 9},                   // overlaps what is in use: dropped
@@ -78,7 +80,7 @@ func TestARangeThatArrivesLateIsSortedInOrDropped(t *testing.T) {
 			t.Errorf("%d after %d", id, ids[i])
 		}
 	}
-	if want := "[40 41 42 43 60 62 64 100 101 102]"; fmt.Sprint(ids) != want {
+	if want := "[30 31 40 41 42 43 60 62 64 100 101 102]"; fmt.Sprint(ids) != want {
 		t.Errorf("issued %v, want %s", ids, want)
 	}
 	if s := n.State(); s.Dropped < 3 {

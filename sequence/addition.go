@@ -32,15 +32,16 @@ const (
 // That the earlier one still arrives late is a gap at most: one of the two finds
 // another revision than it expects.
 func (s *Sequence) run() {
-	s.backoff, s.open = backoff{}, false // nobody has waited since
 	for s.try() {
 	}
-	s.all.end()
 }
 
 // try makes one attempt at an addition for all who wait. It returns false when
 // nobody does: then another run begins with the next request.
 func (s *Sequence) try() bool {
+	if len(s.batch) == 0 { // those to come have not failed yet
+		s.backoff, s.open = backoff{}, false
+	}
 	s.crowd()
 	if !s.gather() {
 		return false
@@ -74,12 +75,8 @@ func (s *Sequence) try() bool {
 			return true
 		}
 	}
-	confirmed, err := s.write(ctx, last)
-	if err != nil {
+	if err := s.write(ctx, last); err != nil {
 		return s.fail(s.explain(ctx, "add", err))
-	}
-	if confirmed {
-		s.answer(last)
 	}
 	return true
 }
@@ -97,7 +94,7 @@ func (s *Sequence) crowd() {
 	before := -1
 	for range maxYields {
 		s.mu.Lock()
-		now := len(s.waiting)
+		now := s.waiting.Len()
 		s.mu.Unlock()
 		if now == before {
 			return
@@ -112,12 +109,10 @@ func (s *Sequence) crowd() {
 func (s *Sequence) gather() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, r := range s.waiting {
-		r.queued = false
+	for first := s.waiting.Front(); first != nil; first = s.waiting.Front() {
+		r, _ := s.waiting.Remove(first).(*request)
+		s.batch = append(s.batch, r)
 	}
-	s.batch = append(s.batch, s.waiting...)
-	clear(s.waiting)
-	s.waiting, s.gone = s.waiting[:0], 0
 	s.batch = slices.DeleteFunc(s.batch, func(r *request) bool { return r.left })
 	s.running = len(s.batch) > 0
 	return s.running
@@ -140,39 +135,33 @@ func (s *Sequence) look(ctx context.Context) error {
 	now := s.all.cfg.Time.Monotonic()
 	s.pace.took(now - began)
 	known := entry.Revision == s.counter.revision
-	if known {
-		by = s.all.token // at least nobody else has written since
+	if known || by == s.all.token {
+		by = "" // at least nobody else has written since
 	}
-	s.pace.see(now, by, by == s.all.token)
-	if s.counter.learn(last, entry.Revision) && !known {
-		return s.setBack()
+	s.pace.see(now, by)
+	s.counter.learn(last, entry.Revision)
+	if s.counter.setBack() {
+		return s.setBack(known)
 	}
-	return s.strict()
-}
-
-// setBack notes that the record lies below what is known.
-func (s *Sequence) setBack() error {
-	s.count(func(state *State) { state.SetBacks++ })
-	if err := s.strict(); err != nil {
-		return err
-	}
-	s.all.cfg.Log.Warn("a sequence was set back, raising it above what is known here: ids that only others know of may be made again",
-		"sequence", s.name, "found", s.counter.last, "known", s.counter.high)
 	return nil
 }
 
-// strict returns an error while the record lies below what is known, that is
-// not to be raised without being asked, and nobody in the batch asks.
-func (s *Sequence) strict() error {
-	if !s.all.cfg.Strict || !s.counter.setBack() {
-		return nil
+// setBack decides whether a record that lies below what is known is to be raised: not in
+// strict sequences, unless somebody in the batch asks for that. Known says that it was
+// found so before.
+func (s *Sequence) setBack(known bool) error {
+	if !known {
+		s.count(func(state *State) { state.SetBacks++ })
 	}
-	for _, r := range s.batch {
-		if r.n == 0 && r.least >= s.counter.high {
-			return nil
-		}
+	raises := func(r *request) bool { return r.n == 0 && r.least >= s.counter.high }
+	if s.all.cfg.Strict && !slices.ContainsFunc(s.batch, raises) {
+		return &SetBackError{Name: s.name, Found: firn.ID(s.counter.last), Known: firn.ID(s.counter.high)}
 	}
-	return &SetBackError{Name: s.name, Found: firn.ID(s.counter.last), Known: firn.ID(s.counter.high)}
+	if !known {
+		s.all.cfg.Log.Warn("a sequence was set back, raising it above what is known here: ids that only others know of may be made again",
+			"sequence", s.name, "found", s.counter.last, "known", s.counter.high)
+	}
+	return nil
 }
 
 // refuse sends away whose request does not fit, now or ever, since a counter
@@ -194,38 +183,37 @@ func (s *Sequence) refuse() bool {
 	return len(s.batch) == 0
 }
 
-// write makes the record say what is used last. It returns false if that is to be tried
-// again, from what the record is now.
-func (s *Sequence) write(ctx context.Context, last int64) (confirmed bool, err error) {
+// write makes the record say what is used last, and answers those who have a share in it.
+// Without an error too that may be to be tried again, from what the record is now.
+func (s *Sequence) write(ctx context.Context, last int64) error {
 	s.writes++
 	value, err := encode(record{
 		Last: strconv.FormatInt(last, 10), By: s.all.token, Write: s.writes, At: s.all.cfg.Time.Wall().UTC(),
 	})
 	if err != nil {
-		return false, err
+		return err
 	}
 	began := s.all.cfg.Time.Monotonic()
 	written, err := s.record.Write(ctx, value)
 	now := s.all.cfg.Time.Monotonic()
 	switch {
+	case err == nil:
+		s.pace.took(now - began)
+		s.pace.wins++
+		s.counter.learn(last, written.Revision)
+		s.backoff = backoff{}
+		s.answer(last)
+		return nil
 	case errors.Is(err, store.ErrConflict):
-		s.conflicts++
-		s.backoff.conflict(s.counter.revision, now, s.all.cfg.Random)
-		return false, s.again(err, func(state *State) { state.Conflicts++ })
-	case store.Unapplied(err), err != nil && ctx.Err() != nil:
-		return false, err
-	case err != nil: // it may have been applied, or may be yet
+		s.backoff.conflicted(s.counter.revision, now, s.all.cfg.Random)
+		return s.again(err, func(state *State) { state.Conflicts++ })
+	case store.Unapplied(err), ctx.Err() != nil:
+		return err
+	default: // it may have been applied, or may be yet
 		s.open = true
-		s.lost++
-		s.backoff.lost(s.counter.revision, now, s.all.cfg.Random)
-		return false, s.again(err, func(state *State) { state.Lost++ })
+		s.backoff.unanswered(s.counter.revision, now, s.all.cfg.Random)
+		return s.again(err, func(state *State) { state.Lost++ })
 	}
-	s.pace.took(now - began)
-	s.counter.learn(last, written.Revision)
-	s.conflicts, s.lost, s.backoff, s.open = 0, 0, backoff{}, false
-	s.pace.wins++
-	s.count(func(state *State) { state.Additions++ })
-	return true, nil
 }
 
 // again has the addition be made anew from what the record is now, unless that
@@ -235,13 +223,14 @@ func (s *Sequence) again(err error, note func(*State)) error {
 	s.count(note)
 	inTime := s.backoff.within(s.all.cfg.Timeout, s.all.cfg.Time.Monotonic())
 	switch {
-	case inTime && s.conflicts < maxConflicts && s.lost < maxLost:
+	case inTime && s.backoff.conflicts < maxConflicts && s.backoff.lost < maxLost:
 		return nil
-	case !inTime && s.lost == 0:
+	case !inTime && s.backoff.lost == 0:
 		return fmt.Errorf("%d conflicts within %v with a record that reads as if nobody had written: reads must not be served by a replica or a cache: %w: %s",
 			s.backoff.vain, s.all.cfg.Timeout, store.ErrUnavailable, err.Error())
 	}
-	return fmt.Errorf("others were quicker %d times, and %d answers were lost: %w: %s", s.conflicts, s.lost, store.ErrUnavailable, err.Error())
+	return fmt.Errorf("others were quicker %d times, and %d answers were lost: %w: %s",
+		s.backoff.conflicts, s.backoff.lost, store.ErrUnavailable, err.Error())
 }
 
 func (s *Sequence) count(note func(*State)) {
@@ -253,19 +242,17 @@ func (s *Sequence) count(note func(*State)) {
 // answer hands out the shares of an addition. Who did not fit in beside the
 // others stays for the next.
 func (s *Sequence) answer(last int64) {
-	served, issued := int64(0), int64(0)
-	wasFailing := false
-	for _, r := range s.batch {
-		if r.fits && r.n > 0 {
-			served++
-			issued += r.got
-		}
-	}
+	var wasFailing bool
 	s.count(func(state *State) {
 		wasFailing = state.Err != nil
 		state.Last, state.Err = firn.ID(last), nil
-		state.Served += served
-		state.Issued += issued
+		state.Additions++
+		for _, r := range s.batch {
+			if r.fits && r.n > 0 {
+				state.Served++
+				state.Issued += r.got
+			}
+		}
 	})
 	if wasFailing {
 		s.all.cfg.Log.Info("a sequence makes ids again", "sequence", s.name, "last", last)
@@ -276,8 +263,7 @@ func (s *Sequence) answer(last int64) {
 // fail sends the whole batch away, and not those who came after the attempt
 // began: they have one of their own.
 func (s *Sequence) fail(err error) bool {
-	s.conflicts, s.lost, s.backoff, s.open = 0, 0, backoff{}, false
-	wasFailing := false
+	var wasFailing bool
 	s.count(func(state *State) {
 		wasFailing = state.Err != nil
 		state.Err = err

@@ -13,22 +13,30 @@ import (
 // a new revision is not one of them: somebody did write, and a pace sees to that.
 // The first of a row is made anew at once: as a rule it succeeds then.
 type backoff struct {
+	conflicts, lost int // since the latest addition
+
 	vain  int            // attempts in a row
 	at    store.Revision // which the latest one expected
 	since time.Duration  // when the first one ended
 	wait  time.Duration  // how long to wait before the next one
 }
 
-// conflict notes that the record was not at a revision that was read.
-func (b *backoff) conflict(at store.Revision, now time.Duration, random func() uint64) {
+// conflicted notes that the record was not at a revision that was read.
+func (b *backoff) conflicted(at store.Revision, now time.Duration, random func() uint64) {
+	b.conflicts++
 	if b.at != at {
-		*b = backoff{}
+		b.vain, b.wait = 0, 0
 	}
-	b.lost(at, now, random)
+	b.failed(at, now, random)
 }
 
-// lost notes that an answer was lost.
-func (b *backoff) lost(at store.Revision, now time.Duration, random func() uint64) {
+// unanswered notes that an answer was lost.
+func (b *backoff) unanswered(at store.Revision, now time.Duration, random func() uint64) {
+	b.lost++
+	b.failed(at, now, random)
+}
+
+func (b *backoff) failed(at store.Revision, now time.Duration, random func() uint64) {
 	if b.vain == 0 {
 		b.since = now
 	}

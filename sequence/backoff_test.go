@@ -2,10 +2,12 @@ package sequence_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -131,4 +133,49 @@ func TestWhoLeavesDuringAWaitLeavesNothingBehind(t *testing.T) {
 		l.until = time.Now()
 		want(t, txn, 3)
 	})
+}
+
+// A process that finds its own write is alone, and waits for nobody.
+func TestAnOwnWriteIsNoOtherProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := storetest.NewFaulty(memstore.New(nil))
+		f.Script = func(call storetest.Call) storetest.Outcome {
+			if call.Op == storetest.OpCompareAndSwap && call.N == 2 {
+				return storetest.FailApplied
+			}
+			return storetest.Pass
+		}
+		txn := open(t, f, sequence.Config{})
+		began := time.Now()
+		for id := range firn.ID(10) {
+			want(t, txn, id+1)
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("10 ids took %v", took)
+		}
+	})
+}
+
+// unsleeping is a time that nobody can wait for.
+type unsleeping struct {
+	firn.TimeSource
+	why error
+}
+
+func (u unsleeping) Sleep(context.Context, time.Duration) error { return u.why }
+
+func TestAWaitThatFailsFailsTheCall(t *testing.T) {
+	f := storetest.NewFaulty(memstore.New(nil))
+	f.Script = func(call storetest.Call) storetest.Outcome {
+		if call.Op == storetest.OpCompareAndSwap && call.N <= 2 {
+			return storetest.FailUnapplied
+		}
+		return storetest.Pass
+	}
+	why := errors.New("the clock is broken")
+	txn := open(t, f, sequence.Config{Time: unsleeping{firn.SystemTime(), why}})
+	if id, err := txn.Next(background); !errors.Is(err, why) || id != 0 {
+		t.Errorf("%d, %v", id, err)
+	}
+	want(t, txn, 1)
 }

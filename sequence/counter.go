@@ -1,6 +1,8 @@
 package sequence
 
 import (
+	"container/list"
+
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store"
 )
@@ -16,12 +18,10 @@ type counter struct {
 	high     int64          // the highest last that any record was seen to have
 }
 
-// learn takes in what the record is now. It reports whether ids are forgotten
-// that were known before. What was not acknowledged but seen counts as known.
-func (c *counter) learn(last int64, revision store.Revision) (setBack bool) {
+// learn takes in what the record is now. What was not acknowledged but seen counts as known.
+func (c *counter) learn(last int64, revision store.Revision) {
 	c.read, c.last, c.revision = true, last, revision
 	c.high = max(c.high, last)
-	return c.last < c.high
 }
 
 // base is the id after which the next addition begins.
@@ -29,7 +29,7 @@ func (c *counter) base() int64 {
 	if c.revision == 0 {
 		return max(c.high, c.start-1)
 	}
-	return max(c.high, c.last)
+	return c.high
 }
 
 // setBack reports whether the record lies below what is known.
@@ -42,9 +42,9 @@ type request struct {
 	least  int64 // where the counter is raised to before
 	block  int64 // all ids are of one block of so many; 0: of any
 
-	queued bool          // it waits for an addition; guarded by the sequence's mu
-	left   bool          // its caller has gone; guarded likewise
-	done   chan struct{} // closed once the rest is set
+	place *list.Element // among those who wait, or no more; guarded by the sequence's mu
+	left  bool          // its caller has gone; guarded likewise
+	done  chan struct{} // closed once the rest is set
 
 	fits  bool // it takes part in the addition under way
 	first firn.ID
@@ -68,11 +68,8 @@ func (c *counter) share(batch []*request) int64 {
 		if !r.fits {
 			continue
 		}
-		last = from
-		if r.got > 0 {
-			r.first = firn.ID(last + 1)
-			last += r.got
-		}
+		r.first = firn.ID(from + 1) // of a raise, which takes none, nobody's
+		last = from + r.got
 	}
 	return last
 }

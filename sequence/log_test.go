@@ -11,6 +11,7 @@ import (
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/storetest"
 )
 
 // gone is a store that is away while it is told to be.
@@ -54,5 +55,26 @@ func TestAnOutageIsToldOnceASequence(t *testing.T) {
 		if text := log.String(); strings.Count(text, "level=WARN") != 1 || strings.Count(text, "level=INFO") != 1 || strings.Count(text, "\n") != 2 {
 			t.Errorf("the log has\n%s", text)
 		}
+	}
+}
+
+// However often the record is read before it could be raised.
+func TestALossIsToldAndCountedOnce(t *testing.T) {
+	var log bytes.Buffer
+	mem := memstore.New(nil)
+	f := storetest.NewFaulty(mem)
+	txn := open(t, f, sequence.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	want(t, txn, 1)
+	mem.Restore(nil)
+	writes := f.Counts().CompareAndSwap
+	f.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpCompareAndSwap && c.N <= writes+3 {
+			return storetest.FailUnapplied
+		}
+		return storetest.Pass
+	}
+	want(t, txn, 2)
+	if text, state := log.String(), txn.State(); strings.Count(text, "was set back") != 1 || state.SetBacks != 1 || state.Lost < 2 {
+		t.Errorf("%+v, the log has\n%s", state, text)
 	}
 }

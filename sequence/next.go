@@ -1,9 +1,9 @@
 package sequence
 
 import (
+	"container/list"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,8 +20,7 @@ type Sequence struct {
 	name string
 
 	mu      sync.Mutex // guards what follows; never held while waiting
-	waiting []*request // in order of arrival, not in an addition yet
-	gone    int        // how many of those have left
+	waiting list.List  // of *request, in order of arrival: those who are not in an addition yet
 	running bool       // an addition is under way, and who makes it looks for more
 	state   State
 
@@ -33,8 +32,6 @@ type Sequence struct {
 	batch   []*request // those whom the next addition is for, in order of arrival
 	writes  uint64
 	open    bool // the outcome of the latest write is unknown; the batch has its shares
-
-	conflicts, lost int // since the latest addition
 }
 
 // A State is what a sequence shows of itself.
@@ -65,7 +62,7 @@ const maxWaiting = 1 << 16
 func newSequence(all *Sequences, name string) *Sequence {
 	return &Sequence{
 		all: all, name: name,
-		record:  register.Register{Store: all.cfg.Store, Key: keyPrefix + name, Time: all.cfg.Time, Random: all.cfg.Random},
+		record:  register.Register{Store: all.cfg.Store, Key: keyPrefix + name},
 		counter: counter{start: int64(all.cfg.Start), max: int64(all.cfg.Max)},
 	}
 }
@@ -155,7 +152,7 @@ func (s *Sequence) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := s.state
-	state.Waiting = len(s.waiting) - s.gone
+	state.Waiting = s.waiting.Len()
 	return state
 }
 
@@ -182,17 +179,13 @@ func (s *Sequence) join(r *request) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case len(s.waiting)-s.gone >= maxWaiting:
+	case s.waiting.Len() >= maxWaiting:
 		return fmt.Errorf("sequence %q: %d calls wait already: ask for several ids at once: %w", s.name, maxWaiting, store.ErrUnavailable)
-	case s.running && s.all.closed.Load(), !s.running && !s.all.begin():
+	case s.running && s.all.additions.Closed(), !s.running && !s.all.additions.Go(s.run):
 		return fmt.Errorf("sequence %q: %w", s.name, firn.ErrClosed)
 	}
-	r.queued = true
-	s.waiting = append(s.waiting, r)
-	if !s.running {
-		s.running = true
-		turns.Go(s.all.cfg.Time, s.run)
-	}
+	r.place = s.waiting.PushBack(r)
+	s.running = true
 	return nil
 }
 
@@ -207,19 +200,7 @@ func (s *Sequence) leave(r *request) (answered bool) {
 		return true
 	default:
 		r.left = true
-		if r.queued {
-			s.forget()
-		}
+		s.waiting.Remove(r.place) // if it is there
 		return false
-	}
-}
-
-// forget counts one of those that wait out, and lets go of all who left once they are the
-// half: in a store that does not answer for long they would take all the room.
-func (s *Sequence) forget() {
-	s.gone++
-	if 2*s.gone >= len(s.waiting) {
-		s.waiting = slices.DeleteFunc(s.waiting, func(r *request) bool { return r.left })
-		s.gone = 0
 	}
 }

@@ -72,11 +72,9 @@ func stretch(chance uint64) int { return min(bits.TrailingZeros64(chance), maxSt
 // took learns how long a call of the store takes.
 func (p *pace) took(d time.Duration) { p.trip += (d - p.trip) / 8 }
 
-// see takes down who had written the record when it was read.
-func (p *pace) see(now time.Duration, by string, own bool) {
-	if own {
-		by = ""
-	} else {
+// see takes down who had written the record when it was read, empty for this process.
+func (p *pace) see(now time.Duration, by string) {
+	if by != "" {
 		p.met, p.bout = now, minBout
 	}
 	if len(p.seen) == maxSeen {

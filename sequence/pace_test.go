@@ -45,8 +45,8 @@ func TestWhoIsAloneMakesABreakNowAndThen(t *testing.T) {
 
 func TestWhoSawOthersLetsARandomTimePass(t *testing.T) {
 	p := &pace{trip: time.Millisecond, ended: time.Hour}
-	for i, by := range []string{"a", "b", "a", "me", "b"} {
-		p.see(time.Hour, by, by == "me")
+	for i, by := range []string{"a", "b", "a", "", "b"} {
+		p.see(time.Hour, by)
 		if want := min(i+1, 2); p.crowd != want {
 			t.Errorf("%d others were seen, want %d", p.crowd, want)
 		}
@@ -65,16 +65,21 @@ func TestWhoSawOthersLetsARandomTimePass(t *testing.T) {
 		t.Errorf("the others have gone: %v, %d", d, p.crowd)
 	}
 	for i := range 40 {
-		p.see(time.Hour, fmt.Sprint(i), false)
+		p.see(time.Hour, fmt.Sprint(i))
 	}
 	if p.crowd != maxSeen || len(p.seen) != maxSeen || p.seen[maxSeen-1] != "39" {
 		t.Errorf("of many %d are told apart: %v", p.crowd, p.seen)
 	}
 	for range maxSeen {
-		p.see(time.Hour, "me", true)
+		p.see(time.Hour, "")
 	}
 	if p.crowd != 0 {
 		t.Errorf("%d others are still seen", p.crowd)
+	}
+	p.see(time.Hour, "a")
+	p.see(time.Hour+time.Second, "") // which says nothing of when another was here
+	if p.delay(time.Hour+time.Second+1, most); p.crowd != 0 || p.bout != minBout {
+		t.Errorf("%d others are seen a second later, the next break is after %d", p.crowd, p.bout)
 	}
 }
 
@@ -85,5 +90,23 @@ func TestAPaceLearnsHowLongACallTakes(t *testing.T) {
 	}
 	if p.trip < 999*time.Microsecond || p.trip > time.Millisecond {
 		t.Error(p.trip)
+	}
+}
+
+// The time-out is for all attempts of a row, from the first that failed.
+func TestARowOfAttemptsBeginsWithItsFirst(t *testing.T) {
+	b := &backoff{}
+	random := func() uint64 { return 0 }
+	b.unanswered(1, time.Hour, random)
+	if !b.within(time.Second, time.Hour) || b.delay() != 0 {
+		t.Errorf("the second is made at once: %+v", b)
+	}
+	b.conflicted(1, time.Hour+500*time.Millisecond, random)
+	if !b.within(time.Second, time.Hour+time.Second-1) || b.within(time.Second, time.Hour+time.Second) {
+		t.Errorf("two failed: %+v", b)
+	}
+	b.conflicted(2, time.Hour+time.Minute, random) // somebody did write
+	if b.vain != 1 || b.conflicts != 2 || b.lost != 1 || !b.within(time.Second, time.Hour+time.Minute) || b.delay() != 0 {
+		t.Errorf("a row of its own: %+v", b)
 	}
 }

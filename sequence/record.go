@@ -2,7 +2,6 @@ package sequence
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -42,17 +41,12 @@ func encode(r record) ([]byte, error) {
 // decode returns what a record says was used last, and who wrote it.
 func decode(e store.Entry) (last int64, by string, err error) {
 	var r record
-	err = json.Unmarshal(e.Value, &r)
-	if err == nil && r.Last == "" {
-		err = errors.New("it has no last")
-	}
-	if err == nil {
-		if last, err = strconv.ParseInt(r.Last, 10, 64); err == nil && last < 0 {
-			err = firn.NewRangeError("last", last, 0, int64(firn.MaxID), "ids have 63 bits and no sign")
+	if err = json.Unmarshal(e.Value, &r); err == nil {
+		number, wrong := strconv.ParseUint(r.Last, 10, 63)
+		if wrong == nil {
+			return int64(number), r.By, nil
 		}
+		err = firn.NewSyntaxError("last", r.Last, fmt.Sprintf("it is a number in quotes, 0 to %d", firn.MaxID))
 	}
-	if err != nil {
-		return 0, "", fmt.Errorf("%w: key %q does not hold a record of a sequence: %w; use another name, or remove the key", ErrForeign, e.Key, err)
-	}
-	return last, r.By, nil
+	return 0, "", fmt.Errorf("%w: key %q does not hold a record of a sequence: %w; use another name, or remove the key", ErrForeign, e.Key, err)
 }

@@ -25,13 +25,13 @@
 package sequence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -72,23 +72,13 @@ const defaultTimeout = 5 * time.Second
 // filled returns cfg with its defaults, or an error that names every
 // impossible setting.
 func (cfg Config) filled() (Config, error) {
-	if cfg.Start == 0 {
-		cfg.Start = 1
-	}
-	if cfg.Max == 0 {
-		cfg.Max = firn.MaxID
-	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = defaultTimeout
-	}
-	if cfg.Time == nil {
-		cfg.Time = firn.SystemTime()
-	}
+	cfg.Start = cmp.Or(cfg.Start, 1)
+	cfg.Max = cmp.Or(cfg.Max, firn.MaxID)
+	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
+	cfg.Time = cmp.Or(cfg.Time, firn.SystemTime())
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Random == nil {
 		cfg.Random = rand.Uint64
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	var errs []error
 	if cfg.Store == nil {
@@ -111,12 +101,10 @@ type Sequences struct {
 	cfg   Config
 	token string
 
-	closed atomic.Bool // set with mu held
+	additions turns.Pool // a job each for sequences that somebody waits for
 
-	mu     sync.Mutex // guards all below; never held while waiting
-	names  map[string]*Sequence
-	active int           // sequences with an addition under way
-	idle   chan struct{} // closed when there is none any more; nil unless Close waits
+	mu    sync.Mutex // guards names; never held while waiting
+	names map[string]*Sequence
 }
 
 // Open checks cfg and returns the sequences of its store. It does not touch the
@@ -126,7 +114,10 @@ func Open(cfg Config) (*Sequences, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sequences{cfg: cfg, token: fmt.Sprintf("%016x", cfg.Random()), names: map[string]*Sequence{}}, nil
+	return &Sequences{
+		cfg: cfg, token: fmt.Sprintf("%016x", cfg.Random()), names: map[string]*Sequence{},
+		additions: turns.Pool{Time: cfg.Time},
+	}, nil
 }
 
 // Name returns the sequence of a name, always the same one. It does not touch
@@ -139,7 +130,7 @@ func (a *Sequences) Name(name string) (*Sequence, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed.Load() {
+	if a.additions.Closed() {
 		return nil, fmt.Errorf("sequence %q: %w", name, firn.ErrClosed)
 	}
 	s, ok := a.names[name]
@@ -154,40 +145,9 @@ func (a *Sequences) Name(name string) (*Sequence, error) {
 // until those that came before are served or ctx ends. It may be called twice,
 // and concurrently. The store stays open.
 func (a *Sequences) Close(ctx context.Context) error {
-	a.mu.Lock()
-	a.closed.Store(true)
-	if a.active == 0 {
-		a.mu.Unlock()
-		return nil
-	}
-	if a.idle == nil {
-		a.idle = make(chan struct{})
-	}
-	idle := a.idle
-	a.mu.Unlock()
-	if err := turns.Wait(ctx, a.cfg.Time, idle); err != nil {
+	a.additions.Close()
+	if err := a.additions.Wait(ctx); err != nil {
 		return fmt.Errorf("sequence: close, with additions under way: %w", err)
 	}
 	return nil
-}
-
-// begin counts a sequence that begins to add, unless they are closed.
-func (a *Sequences) begin() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.closed.Load() {
-		return false
-	}
-	a.active++
-	return true
-}
-
-func (a *Sequences) end() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.active--
-	if a.active == 0 && a.idle != nil {
-		close(a.idle)
-		a.idle = nil
-	}
 }

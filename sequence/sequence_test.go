@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,6 +137,9 @@ func TestBadArguments(t *testing.T) {
 		_, err := txn.Take(background, n)
 		fails(t, "take", err, firn.ErrRange, fmt.Sprint(n), `"txn"`)
 	}
+	if n, err := txn.Fill(background, nil); n != 0 || err != nil {
+		t.Errorf("nothing to fill: %d, %v", n, err)
+	}
 	fails(t, "raise", txn.Raise(background, -1), firn.ErrRange, "-1")
 	fails(t, "raise", txn.Raise(background, 11), firn.ErrRange, "11", "10")
 	ended, cancel := context.WithCancelCause(background)
@@ -150,13 +154,18 @@ func TestBadArguments(t *testing.T) {
 
 func TestWhatDoesNotFitTakesNothing(t *testing.T) {
 	for _, maximum := range []firn.ID{10, firn.MaxID} {
-		txn := open(t, memstore.New(nil), sequence.Config{Max: maximum})
+		s := memstore.New(nil)
+		txn := open(t, s, sequence.Config{Max: maximum})
 		if err := txn.Raise(background, maximum-5); err != nil {
 			t.Fatal(err)
 		}
+		before := fmt.Sprint(s.Snapshot())
 		for _, n := range []int64{6, int64(maximum), int64(firn.MaxID)} {
 			_, err := txn.Take(background, n)
 			fails(t, "too many", err, sequence.ErrExhausted, "5 ids left", fmt.Sprint(n))
+		}
+		if after := fmt.Sprint(s.Snapshot()); after != before {
+			t.Errorf("calls that took nothing wrote %s over %s", after, before)
 		}
 		if first, err := txn.Take(background, 2); first != maximum-4 || err != nil {
 			t.Errorf("%d, %v", first, err)
@@ -197,7 +206,7 @@ func TestARecordAboveMaxIsExhausted(t *testing.T) {
 func TestForeignRecords(t *testing.T) {
 	for _, value := range []string{
 		``, `diary`, `17`, `null`, `[]`, `{}`, `{"last":17}`, `{"last":"-1"}`, `{"last":"many"}`, `{"last":"9223372036854775808"}`,
-		`{"layout":"41/0/10/12"}`, "{\"last\":\"1\"}\x00",
+		`{"layout":"41/0/10/12"}`, "{\"last\":\"1\"}\x00", `{"last":"1","write":"many"}`, `{"last":"1","at":"noon"}`,
 	} {
 		s := memstore.New(nil)
 		if _, err := s.CompareAndSwap(background, key, 0, []byte(value)); err != nil {
@@ -205,6 +214,9 @@ func TestForeignRecords(t *testing.T) {
 		}
 		_, err := open(t, s, sequence.Config{}).Next(background)
 		fails(t, value, err, sequence.ErrForeign, key, "remove the key")
+		if errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error(), "%!") {
+			t.Errorf("it is no use to try again, and there is a reason: %v", err)
+		}
 		if entry, err := s.Get(background, key); err != nil || string(entry.Value) != value {
 			t.Errorf("%s became %s, %v", value, entry.Value, err)
 		}
@@ -227,6 +239,9 @@ func TestAStoreThatIsAwayFailsCallsAtOnce(t *testing.T) {
 	f.SetDown(true)
 	_, err = txn.Next(background)
 	fails(t, "away later", err, store.ErrUnavailable, `sequence "txn"`)
+	if strings.Contains(err.Error(), "within") {
+		t.Errorf("it did answer: %v", err)
+	}
 	if state := txn.State(); state.Failures != 2 || !errors.Is(state.Err, store.ErrUnavailable) {
 		t.Errorf("%+v", state)
 	}
@@ -345,15 +360,20 @@ func TestAStrictSequenceRefusesToBeSetBack(t *testing.T) {
 			if !errors.As(err, &back) || back.Known != 100 || back.Found != firn.ID(len(older)) {
 				t.Errorf("%+v", back)
 			}
+			if errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("it is no use to try again: %v", err)
+			}
 		}
 		fails(t, "raised too little", txn.Raise(background, 99), sequence.ErrSetBack)
+		_, err := txn.TakeIn(background, 1, 150, 1000)
+		fails(t, "not raised", err, sequence.ErrSetBack)
 		if now := s.Snapshot(); fmt.Sprint(now) != fmt.Sprint(older) && len(now) != 0 {
 			t.Error("a refusal wrote")
 		}
-		if err := txn.Raise(background, 200); err != nil {
+		if err := txn.Raise(background, 100); err != nil {
 			t.Error(err)
 		}
-		want(t, txn, 201)
+		want(t, txn, 101)
 	}
 }
 
@@ -480,8 +500,10 @@ func TestAfterCloseCallsFail(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	_, err = txn.Next(background)
-	fails(t, "closed", err, firn.ErrClosed, `"txn"`)
+	id, err := txn.Next(background)
+	if fails(t, "closed", err, firn.ErrClosed, `"txn"`); id != 0 {
+		t.Errorf("id %d with an error", id)
+	}
 	_, err = all.Name("other")
 	fails(t, "closed", err, firn.ErrClosed)
 }
@@ -626,4 +648,84 @@ func TestASmallerRequestFitsBesideATooLargeOne(t *testing.T) {
 			t.Errorf("%s ids: %s, want %s", n, got[n], way)
 		}
 	}
+}
+
+// Who finds too little left beside others is told how much there is after them.
+func TestWhatOthersHadIsNotLeft(t *testing.T) {
+	h := newHistory(t, 1)
+	p := h.start(sequence.Config{Max: 10})
+	left := map[int64]int64{}
+	for _, n := range []int64{3, 10} {
+		p.Go(func() {
+			_, err := p.txn.Take(background, n)
+			if exhausted := new(sequence.ExhaustedError); errors.As(err, &exhausted) {
+				left[n] = exhausted.Left
+			}
+		})
+	}
+	h.run()
+	if len(left) != 1 || left[10] != 7 {
+		t.Errorf("left beside the others: %v, want 7 for the second", left)
+	}
+}
+
+// So that a write whose outcome is unknown is told from all others.
+func TestNoTwoWritesAreEqual(t *testing.T) {
+	s := memstore.New(nil)
+	txn := open(t, s, sequence.Config{})
+	for n := range 3 {
+		if err := txn.Raise(background, 7); err != nil {
+			t.Error(err)
+		}
+		e, err := s.Get(background, key)
+		if err != nil || !strings.Contains(string(e.Value), fmt.Sprintf(`"write":%d,`, n+1)) || strings.Contains(string(e.Value), `"by":""`) {
+			t.Errorf("%s, %v", e.Value, err)
+		}
+	}
+}
+
+func TestThoseWhoComeAtOnceHaveOneAddition(t *testing.T) {
+	h := newHistory(t, 1)
+	p := h.start(sequence.Config{})
+	for range 5 {
+		p.Go(func() {
+			if _, err := p.txn.Next(background); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	h.run()
+	if state := p.txn.State(); state.Additions != 1 || state.Served != 5 || p.client.calls != 2 {
+		t.Errorf("%+v, %d calls of the store: want a look and a write", state, p.client.calls)
+	}
+}
+
+// Who did not fit into an addition is in the next one, which may fail as often as any.
+func TestAnAdditionEndsTheRowOfThoseInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := storetest.NewFaulty(memstore.New(nil))
+		f.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Op == storetest.OpCompareAndSwap && c.N%16 > 0 {
+				return storetest.FailUnapplied
+			}
+			return storetest.Pass
+		}
+		txn := open(t, f, sequence.Config{})
+		var all sync.WaitGroup
+		for _, c := range []struct {
+			n, above int64
+			first    firn.ID
+		}{{6, 0, 1}, {6, 0, 22}, {1, 20, 21}} { // the second waits until the third is in a later block
+			all.Go(func() {
+				if id, err := txn.TakeIn(background, c.n, firn.ID(c.above), 10); id != c.first || err != nil {
+					t.Errorf("%d above %d begin with %d, %v, want %d", c.n, c.above, id, err, c.first)
+				}
+			})
+			time.Sleep(time.Microsecond)
+		}
+		all.Wait()
+		if state := txn.State(); state.Additions != 2 || state.Lost != 30 {
+			t.Errorf("%+v", state)
+		}
+	})
 }

@@ -64,7 +64,44 @@ func TestErrorsSayWhatIsAllowed(t *testing.T) {
 	if n, err := only.Fill(t.Context(), nil); n != 0 || err != nil {
 		t.Errorf("nothing to fill: %d, %v", n, err)
 	}
+	if _, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Timeout: 1}); err == nil || !strings.Contains(err.Error(), "timeout 1ns is out of range: 1ms to 2562047h are allowed") {
+		t.Error(err)
+	}
 	if _, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Max: -1}); err == nil || !strings.Contains(err.Error(), "max -1") {
 		t.Error(err)
+	}
+}
+
+// The first number of a block is below all ids that may be asked for in it.
+func TestAWholeBlockIsNeverLeft(t *testing.T) {
+	all, err := sequence.Open(sequence.Config{Store: memstore.New(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := all.Name("txn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := s.TakeIn(t.Context(), 1, 0, 1); !errors.Is(err, sequence.ErrExhausted) {
+		t.Errorf("a block of one: %d, %v", id, err)
+	}
+	if id, err := s.TakeIn(t.Context(), 5, 97, 100); !errors.Is(err, sequence.ErrExhausted) {
+		t.Errorf("2 are left behind 97: %d, %v", id, err)
+	}
+	for above, left := range map[firn.ID]string{0: "9 ids left up to 9", 5: "4 ids left up to 9", 9: "0 ids left up to 9", 10: "9 ids left up to 19"} {
+		if id, err := s.TakeIn(t.Context(), 10, above, 10); !errors.Is(err, sequence.ErrExhausted) || !strings.Contains(err.Error(), left) {
+			t.Errorf("above %d: %d, %v, want %s", above, id, err, left)
+		}
+	}
+}
+
+func TestABatchIsTheMeanOfCallsInAnAddition(t *testing.T) {
+	for _, c := range []struct {
+		state sequence.State
+		want  float64
+	}{{sequence.State{}, 0}, {sequence.State{Additions: 1, Served: 3}, 3}, {sequence.State{Additions: 4, Served: 10}, 2.5}} {
+		if got := c.state.Batch(); got != c.want {
+			t.Errorf("%+v: %v, want %v", c.state, got, c.want)
+		}
 	}
 }

@@ -68,11 +68,20 @@ func Read(ctx context.Context, db *sql.DB, table, order string, columns []string
 
 // Where is Read of the rows whose column has a value.
 func Where(ctx context.Context, db *sql.DB, table, column, value string, columns []string, read func(r *Row)) error {
-	query := "SELECT " + strings.Join(columns, ", ") + " FROM " + table + " WHERE " + column + " = ?"
+	return where(ctx, db, table, column, value, columns, "", read)
+}
+
+func where(ctx context.Context, db querier, table, column, value string, columns []string, end string, read func(r *Row)) error {
+	query := "SELECT " + strings.Join(columns, ", ") + " FROM " + table + " WHERE " + column + " = ?" + end
 	return collect(ctx, db, query, []any{value}, table, columns, read)
 }
 
-func collect(ctx context.Context, db *sql.DB, query string, args []any, table string, columns []string, read func(r *Row)) error {
+// A querier is a database, or a transaction in one.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+func collect(ctx context.Context, db querier, query string, args []any, table string, columns []string, read func(r *Row)) error {
 	var errs []error
 	mistakes, rows := 0, 0
 	err := each(ctx, db, query, args, func(cells []sql.NullString) {
@@ -92,7 +101,7 @@ func collect(ctx context.Context, db *sql.DB, query string, args []any, table st
 }
 
 // each reads all rows as text: what a driver makes of a column is its own business.
-func each(ctx context.Context, db *sql.DB, query string, args []any, read func(cells []sql.NullString)) (err error) {
+func each(ctx context.Context, db querier, query string, args []any, read func(cells []sql.NullString)) (err error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err

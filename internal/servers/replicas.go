@@ -2,8 +2,10 @@ package servers
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 )
 
@@ -39,4 +41,26 @@ func (s *Server) Promote() {
 	if err := s.run(filepath.Join(postgresBin(), "pg_ctl"), "promote", "-D", s.Path("data")); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// WearOut restarts a PostgreSQL that has 20 million transactions left until it must be vacuumed, and
+// warns of that with each that writes. Hold a lock on a table, or it is vacuumed at once.
+func (s *Server) WearOut() {
+	s.t.Helper()
+	s.signal(syscall.SIGINT) // not as Kill does: what it leaves must be whole
+	<-s.exited
+	s.dismiss()
+	const next, perFile, fileSize = 1<<31 - 20_000_000, 1 << 20, 256 << 10
+	file := s.Path(fmt.Sprintf("data/pg_xact/%04X", next/perFile)) // what became of the transactions just before
+	err := os.WriteFile(file, make([]byte, fileSize), 0o600)
+	if err == nil {
+		err = s.own(file)
+	}
+	if err == nil {
+		err = s.run(filepath.Join(postgresBin(), "pg_resetwal"), "-x", strconv.Itoa(next), "-D", s.Path("data"))
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.Restart()
 }

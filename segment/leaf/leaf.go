@@ -11,13 +11,14 @@
 // on the nodes must not run. The database is MySQL or MariaDB, by any driver.
 //
 // It relies on the table being of InnoDB, as Leaf has it, so that what is
-// rolled back never was; and on biz_tag being its primary key.
+// rolled back never was; and on biz_tag being its primary key. A commit counts once the server
+// acknowledges it, as for Leaf's nodes: what a replica that is promoted does not have, is granted again. A
+// primary whose semi-synchronous replication has given up waiting says yes all the same.
 package leaf
 
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -27,7 +28,6 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/foreign"
 	"github.com/firn-id/firn/segment"
-	"github.com/firn-id/firn/store"
 )
 
 // Table is the table that Leaf keeps its counters in.
@@ -86,11 +86,8 @@ type Source struct {
 }
 
 // Fetch implements [segment.Source]. A name without a row is an error that is
-// [store.ErrNotFound], and one whose counter has reached the last id is
-// [segment.ErrExhausted]. Why no id is granted twice: the row stays locked from the
-// first look to the commit, the counter is seen to stand where the range ends, and
-// the range is returned only after the commit was acknowledged. Where that answer
-// was lost, the range is a gap.
+// store.ErrNotFound, and one whose counter has reached the last id is
+// [segment.ErrExhausted].
 func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (segment.Range, error) {
 	tag, ok := s.Tags[name]
 	if !ok {
@@ -104,21 +101,15 @@ func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (segme
 }
 
 func (s *Source) fetch(ctx context.Context, tag string, ask segment.Ask) (segment.Range, error) {
-	switch {
-	case s.DB == nil:
-		return segment.Range{}, errors.New("Source.DB is required")
-	case ask.Step < 1:
+	if ask.Step < 1 {
 		return segment.Range{}, firn.NewRangeError("step", ask.Step, 1, math.MaxInt64, "")
 	}
-	tx, err := s.DB.BeginTx(ctx, nil)
+	var stands int64
+	counter, err := foreign.Lock(ctx, s.DB, Table, "biz_tag", tag, []string{"max_id"}, func(r *foreign.Row) { stands = r.Whole(0, 0, math.MaxInt64) })
 	if err != nil {
 		return segment.Range{}, err
 	}
-	defer func() { _ = tx.Rollback() }() // nothing to do after the commit
-	stands, err := lock(ctx, tx, tag)
-	if err != nil {
-		return segment.Range{}, err
-	}
+	defer counter.Unlock()
 	// Where the table was set back, above all that is held here. The last id of all
 	// would have max_id pass 2^63.
 	if ask.Above == firn.MaxID {
@@ -129,54 +120,8 @@ func (s *Source) fetch(ctx context.Context, tag string, ask segment.Ask) (segmen
 	if count == 0 {
 		return segment.Range{}, &segment.ExhaustedError{Name: tag, Next: uint64(first), Max: firn.MaxID - 1}
 	}
-	if err := move(ctx, tx, tag, stands, first+count); err != nil {
-		return segment.Range{}, err
-	}
-	if err := tx.Commit(); err != nil {
+	if err := counter.Move(ctx, first+count, "UPDATE leaf_alloc SET max_id = max_id + ? WHERE biz_tag = ?", first+count-stands, tag); err != nil {
 		return segment.Range{}, err
 	}
 	return segment.Range{First: firn.ID(first), Count: count, Stride: 1}, nil
-}
-
-// lock returns where a counter stands, which nobody can move until tx has ended.
-func lock(ctx context.Context, tx *sql.Tx, tag string) (stands int64, err error) {
-	rows, err := tx.QueryContext(ctx, "SELECT max_id FROM leaf_alloc WHERE biz_tag = ? FOR UPDATE", tag)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	count := 0
-	for ; rows.Next(); count++ {
-		if err := rows.Scan(&stands); err != nil {
-			return 0, err
-		}
-	}
-	switch {
-	case rows.Err() != nil:
-		return 0, rows.Err()
-	case count == 0:
-		return 0, fmt.Errorf("table %s has no row of that biz_tag: %w: insert one, or correct the name", Table, store.ErrNotFound)
-	case count > 1: // nobody could tell which of them is the counter
-		return 0, fmt.Errorf("table %s has %d rows of that biz_tag, 1 is allowed: make it the primary key", Table, count)
-	case stands < 0:
-		return 0, fmt.Errorf("table %s: %w", Table, firn.NewRangeError("max_id", stands, 0, math.MaxInt64, "ids are not negative"))
-	}
-	return stands, nil
-}
-
-// move moves a counter that is locked. It looks whether the counter is there then:
-// a server that is not strict writes the greatest number that a column holds in
-// the place of a greater one, again and again.
-func move(ctx context.Context, tx *sql.Tx, tag string, from, to int64) error {
-	if _, err := tx.ExecContext(ctx, "UPDATE leaf_alloc SET max_id = max_id + ? WHERE biz_tag = ?", to-from, tag); err != nil {
-		return err
-	}
-	var stands int64
-	if err := tx.QueryRowContext(ctx, "SELECT max_id FROM leaf_alloc WHERE biz_tag = ?", tag).Scan(&stands); err != nil {
-		return err
-	}
-	if stands != to {
-		return fmt.Errorf("table %s: max_id is %d where %d was written: its column does not hold that, make it a BIGINT", Table, stands, to)
-	}
-	return nil
 }

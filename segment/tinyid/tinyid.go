@@ -4,27 +4,28 @@
 //	s, err := segment.Open(segment.Config{Source: &tinyid.Source{DB: db}})
 //	orders, err := s.Name("orders") // a biz_type
 //
-// [Source] moves the table's counters by the statements that TinyId's nodes use,
-// so that both may issue at the same time: each has ranges of its own. [Read] and
+// [Source] moves the table's counters by the statements that TinyId's nodes use, having
+// locked the row, so that both may issue at the same time: each has ranges of its own. [Read] and
 // [ReadTokens] read the tables once, for taking them over into Firn; from then
-// on the nodes must not run. The database is MySQL or MariaDB, by any driver.
+// on the nodes must not run. The database is MySQL or MariaDB, by any driver, and the table
+// of InnoDB, as TinyId has it, so that what is rolled back never was.
+//
+// A commit counts once the server acknowledges it, as for TinyId's nodes: what a replica that is promoted
+// does not have, is granted again. A primary whose semi-synchronous replication has given up waiting says
+// yes all the same.
 package tinyid
 
 import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
-	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/foreign"
-	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/segment"
-	"github.com/firn-id/firn/store"
 )
 
 // The tables that TinyId keeps counters and tokens in.
@@ -33,13 +34,8 @@ const (
 	TokenTable = "tiny_id_token"
 )
 
-const (
-	// maxDelta is the greatest stride of a segment.
-	maxDelta = 1 << 20
-	// maxTries bounds how often a counter is read since others were quicker. The waits
-	// between stay below the 10s that a segment gives a fetch.
-	maxTries = 32
-)
+// maxDelta is the greatest stride of a segment.
+const maxDelta = 1 << 20
 
 // A Row is a row of tiny_id_info.
 type Row struct {
@@ -130,11 +126,8 @@ type Source struct {
 }
 
 // Fetch implements [segment.Source]. A name without a row is an error that is
-// [store.ErrNotFound]. Why no id is granted twice: the update is one statement that
-// applies only to the row as it was read, whose version grows with each, the
-// counter is seen to stand where the range ends, and the range is returned only after
-// the commit was acknowledged. Where that answer was lost, the range is a gap. Where
-// others were quicker each time, in 10s at most, that is [store.ErrUnavailable].
+// store.ErrNotFound, and one whose counter has reached the last id is
+// [segment.ErrExhausted].
 func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (segment.Range, error) {
 	of, ok := s.Types[name]
 	if !ok {
@@ -148,79 +141,25 @@ func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (segme
 }
 
 func (s *Source) fetch(ctx context.Context, of string, ask segment.Ask) (segment.Range, error) {
-	switch {
-	case s.DB == nil:
-		return segment.Range{}, errors.New("Source.DB is required")
-	case ask.Step < 1:
+	if ask.Step < 1 {
 		return segment.Range{}, firn.NewRangeError("step", ask.Step, 1, math.MaxInt64, "")
 	}
-	// It waits between tries: the table is the nodes' too, who are not to be slowed by tries
-	// in vain.
-	for b := (register.Backoff{Time: firn.SystemTime(), Random: rand.Uint64}); ; {
-		row, err := s.row(ctx, of)
-		if err != nil {
-			return segment.Range{}, err
-		}
-		grant, end, err := row.grant(ask)
-		if err != nil {
-			return segment.Range{}, err
-		}
-		// The row was read outside the transaction: that it may be older than the update
-		// does no harm, since the update compares.
-		moved, err := s.move(ctx, row, end)
-		if err != nil {
-			return segment.Range{}, err
-		}
-		if moved {
-			return grant, nil
-		}
-		if err = b.Wait(ctx); err != nil || b.Tries == maxTries {
-			return segment.Range{}, errors.Join(fmt.Errorf("%w: %d tries, others were quicker each time", store.ErrUnavailable, b.Tries), err)
-		}
-	}
-}
-
-// move moves the counter of a row, unless another has moved it since the row was
-// read. It looks whether the counter is there then: a server that is not strict writes
-// the greatest number that a column holds in the place of a greater one, again
-// and again.
-func (s *Source) move(ctx context.Context, row Row, to int64) (moved bool, err error) {
-	tx, err := s.DB.BeginTx(ctx, nil)
+	var row Row
+	counter, err := foreign.Lock(ctx, s.DB, Table, "biz_type", of, columns, func(r *foreign.Row) { row = readRow(r) })
 	if err != nil {
-		return false, err
+		return segment.Range{}, err
 	}
-	defer func() { _ = tx.Rollback() }() // nothing to do after the commit
-	result, err := tx.ExecContext(ctx, "UPDATE tiny_id_info SET max_id = ?, update_time = now(), version = version + 1 "+
-		"WHERE id = ? AND max_id = ? AND version = ? AND biz_type = ?", to, row.ID, int64(row.MaxID), row.Version, row.Type)
+	defer counter.Unlock()
+	grant, end, err := row.grant(ask)
 	if err != nil {
-		return false, err
+		return segment.Range{}, err
 	}
-	if changed, err := result.RowsAffected(); err != nil || changed != 1 {
-		return false, err
+	err = counter.Move(ctx, end, "UPDATE tiny_id_info SET max_id = ?, update_time = now(), version = version + 1 "+
+		"WHERE id = ? AND max_id = ? AND version = ? AND biz_type = ?", end, row.ID, int64(row.MaxID), row.Version, row.Type)
+	if err != nil {
+		return segment.Range{}, err
 	}
-	var stands int64
-	if err := tx.QueryRowContext(ctx, "SELECT max_id FROM tiny_id_info WHERE id = ?", row.ID).Scan(&stands); err != nil {
-		return false, err
-	}
-	if stands != to {
-		return false, fmt.Errorf("table %s: max_id is %d where %d was written: its column does not hold that, make it a BIGINT", Table, stands, to)
-	}
-	return true, tx.Commit()
-}
-
-// row reads the one row of a type.
-func (s *Source) row(ctx context.Context, of string) (Row, error) {
-	var found []Row
-	err := foreign.Where(ctx, s.DB, Table, "biz_type", of, columns, func(r *foreign.Row) { found = append(found, readRow(r)) })
-	switch {
-	case err != nil:
-		return Row{}, err
-	case len(found) == 0:
-		return Row{}, fmt.Errorf("table %s has no row of that biz_type: %w: insert one, or correct the name", Table, store.ErrNotFound)
-	case len(found) > 1:
-		return Row{}, fmt.Errorf("table %s has %d rows of that biz_type, 1 is allowed: make it a unique key", Table, len(found))
-	}
-	return found[0], nil
+	return grant, nil
 }
 
 // grant returns the range that a row would give, and its max_id then. The ids

@@ -56,7 +56,7 @@ func TestAMySQLWriteIsConfirmedOnceAReplicaHasIt(t *testing.T) {
 			if vets++; vets > 1 {
 				p, err = test.after, test.err
 			}
-			return oneRow{int64(0), true, true, "READ-COMMITTED", "life", p.life, true, p.waits, p.missed}, err
+			return oneRow{int64(0), "fit", "life", p.life, true, p.waits, p.missed}, err
 		}}
 		s, err := sqlstore.New(context.Background(), sql.OpenDB(db), sqlstore.MySQL)
 		if err != nil {

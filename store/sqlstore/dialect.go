@@ -18,8 +18,11 @@ type Dialect struct {
 	name     string
 	embedded bool // on this host, whose clock is the only one
 
-	create, get, insert, update, list string
+	create, probe, get, insert, update, list string
 
+	// home asks for the schema that has the table, or is to have it, as statements write it; "" if
+	// the session has none.
+	home func(ctx context.Context, conn *sql.Conn) (schema string, err error)
 	// swap runs a write on one session, and returns the life of the database that
 	// confirmed it. If no row was changed, the error is [store.ErrConflict].
 	swap func(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error)
@@ -34,6 +37,9 @@ type Dialect struct {
 	missing string // the code that says that there may be no table
 	faults  []fault
 }
+
+// probe asks for the table's columns and no row.
+const probe = `SELECT k, v, rev FROM ` + Table + ` LIMIT 0`
 
 // A fault is what errors with some codes mean. Errors that are not listed are of no kind.
 // A conflict is a statement that lost to others and was taken back.
@@ -69,6 +75,18 @@ func (d Dialect) classify(err error) (hint string, kind error) {
 	default: // about the connection, and so the third outcome of a write
 		return "", store.ErrUnavailable
 	}
+}
+
+// in returns the dialect for the table of one schema. A session whose schema is changed later, by others
+// who share the connections or the sessions of a pooler, would find another table, or none and make it.
+func (d Dialect) in(schema string) Dialect {
+	if schema == "" {
+		return d
+	}
+	for _, statement := range []*string{&d.create, &d.probe, &d.get, &d.insert, &d.update, &d.list} {
+		*statement = strings.ReplaceAll(*statement, Table, schema+"."+Table)
+	}
+	return d
 }
 
 // codeOf returns the database's name for an error; "": err is not from it. Drivers tell by

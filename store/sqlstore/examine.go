@@ -13,6 +13,7 @@ type examination struct {
 	isolation            string
 	read, insert, update bool // what the account may do
 	readOnly             bool
+	follows              bool // it takes the writes of another server as well
 	replicas             store.Finding
 }
 
@@ -22,9 +23,18 @@ func (e examination) findings() []store.Finding {
 		{Subject: "isolation", Says: e.isolation + ": each statement is a transaction of its own, so this level does"},
 		finding("privileges", e.read && e.insert && e.update, "the account may read and write "+Table,
 			fmt.Sprintf("on %s the account may SELECT: %t, INSERT: %t, UPDATE: %t", Table, e.read, e.insert, e.update), "grant it all three"),
-		finding("role", !e.readOnly, "a primary that takes writes", "it is a replica, or read-only", "name the primary"),
+		e.role(),
 		e.replicas,
 	}
+}
+
+func (e examination) role() store.Finding {
+	f := finding("role", !e.readOnly, "a primary that takes writes", "it is a replica, or read-only", "name the primary")
+	if !e.readOnly && e.follows {
+		f.Verdict, f.Says = store.Doubtful, "it takes writes, and those of another server too: two primaries that both answer are two stores"
+		f.Advice = "have all of Firn go through one of them, and make the other read-only"
+	}
+	return f
 }
 
 // finding is good, or bad with a way out.

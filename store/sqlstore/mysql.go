@@ -16,13 +16,19 @@ var MySQL = Dialect{
 	name: "mysql",
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k VARBINARY(512) NOT NULL PRIMARY KEY, v MEDIUMBLOB NOT NULL, rev BIGINT NOT NULL) ENGINE=InnoDB`,
-	get: `SELECT v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit,
+	probe: probe,
+	get:   `SELECT v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit,
 	// IGNORE says how many rows were made, whatever the driver takes affected to
 	// mean. It would let too long a value be cut, but values are bounded before.
 	insert: `INSERT IGNORE INTO ` + Table + ` (k, v, rev) SELECT ?, ?, ? FROM DUAL WHERE ` + mysqlGuard,
 	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ? AND ` + mysqlGuard,
-	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? AND ` + mysqlFit + ` ORDER BY k`,
+	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? AND ` + mysqlFit + ` ORDER BY k LIMIT 18446744073709551615`, // or sql_select_limit would cut it off
 
+	home: func(ctx context.Context, conn *sql.Conn) (schema string, err error) {
+		var name sql.NullString
+		err = each(ctx, conn, func(rows *sql.Rows) error { return rows.Scan(&name) }, "SELECT CONCAT('`', REPLACE(DATABASE(), '`', '``'), '`')")
+		return name.String, err
+	},
 	swap: swapMySQL,
 	vet: func(ctx context.Context, s *Store, conn *sql.Conn) (int64, error) {
 		seen, err := vetMySQL(ctx, s, conn)
@@ -57,7 +63,7 @@ var mysqlFacts = []string{
 	`SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'sync_binlog',
 		'log_bin', 'read_only', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
 		'rpl_semi_sync_master_wait_for_slave_count', 'rpl_semi_sync_source_wait_for_replica_count')`,
-	`SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Rpl_semi_sync_master_status',
+	`SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slaves_running', 'Rpl_semi_sync_master_status',
 		'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_source_clients')`,
 	`SELECT privilege_type, 'granted' FROM information_schema.user_privileges
 		UNION SELECT privilege_type, 'granted' FROM information_schema.schema_privileges WHERE DATABASE() LIKE table_schema
@@ -87,6 +93,7 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 		isolation: strings.ToLower(strings.ReplaceAll(is["transaction_isolation"], "-", " ")),
 		read:      is["select"] != "", insert: is["insert"] != "", update: is["update"] != "",
 		readOnly: is["read_only"] == "ON",
+		follows:  is["slaves_running"] != "" && is["slaves_running"] != "0", // of which MariaDB alone tells everybody
 		replicas: replicas,
 	}
 	if is["log_bin"] == "ON" {

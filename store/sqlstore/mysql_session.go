@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/firn-id/firn/store"
@@ -21,30 +22,54 @@ const (
 	// MariaDB executes the comments that begin with M!, MySQL those that begin
 	// with a version of its own.
 	mysqlIsolation = `/*M! @@tx_isolation */ /*!50720 @@transaction_isolation */`
+	mysqlFormat    = `/*M! @@binlog_format */ /*!50720 (SELECT MAX(variable_value) FROM performance_schema.global_variables WHERE variable_name = 'binlog_format') */`
 	mysqlStatus    = `/*M! information_schema */ /*!50720 performance_schema */.global_status`
 
-	mysqlFit   = `@@autocommit = 1 AND ` + mysqlIsolation + ` <> 'READ-UNCOMMITTED'`
+	// A transaction that others who share the connections left open is told by MariaDB alone.
+	mysqlFit   = `@@autocommit = 1 AND ` + mysqlIsolation + ` <> 'READ-UNCOMMITTED' /*M! AND @@in_transaction = 0 */`
 	mysqlGuard = mysqlFit + ` AND @firn_life = ?`
+
+	// A member of a Galera cluster keeps to itself what is written while this is off. Only builds with
+	// Galera know these settings.
+	mysqlGalera    = `galera `
+	mysqlReplicate = ` AND @@wsrep_on AND @@global.wsrep_on`
 
 	// The life of a server is who it is and when it started. Uptime counts from the
 	// start to the same moment that UNIX_TIMESTAMP() gives, so their difference
 	// is the same for all sessions, also after the clock was set. The
 	// members of a Galera cluster have one life: what one acknowledged, all have.
-	mysqlVet = `SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED), @@autocommit = 1, @@sql_log_bin = 1, ` + mysqlIsolation + `,
-		COALESCE(@firn_life, ''),
-		COALESCE(@firn_life := CASE WHEN ` + mysqlFit + ` AND @@sql_log_bin = 1 THEN
-			CASE WHEN cluster <> '' THEN CONCAT('galera ', cluster)
-			ELSE CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END END, ''),
+	// There are no empty strings in it, which may be NULL to MariaDB (sql_mode). The time is in
+	// UTC: that of the session's zone comes twice in the hour when summer time ends.
+	mysqlVet = `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), unfit, @firn_life,
+		@firn_life := CASE WHEN unfit = 'fit' THEN
+			CASE WHEN CHAR_LENGTH(cluster) > 0 THEN CONCAT('` + mysqlGalera + `', cluster)
+			ELSE CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END END,
 		/*M! @@rpl_semi_sync_master_enabled */ /*!50720 (SELECT COALESCE(MAX(variable_value = 'ON'), 0) FROM performance_schema.global_variables
 			WHERE variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')) */,
 		COALESCE(semi = 'ON', 0), COALESCE(missed, 0)
-	FROM (SELECT MAX(CASE WHEN variable_name = 'Uptime' THEN CAST(variable_value AS SIGNED) END) AS uptime,
+	FROM (SELECT CASE WHEN @@autocommit = 0 THEN 'autocommit' WHEN ` + mysqlIsolation + ` = 'READ-UNCOMMITTED' THEN 'isolation'
+			/*M! WHEN @@in_transaction THEN 'transaction'
+			WHEN CHAR_LENGTH(MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END)) > 0 AND 'OFF' IN (
+				(SELECT variable_value FROM information_schema.session_variables WHERE variable_name = 'wsrep_on'),
+				(SELECT variable_value FROM information_schema.global_variables WHERE variable_name = 'wsrep_on')) THEN 'cluster' */
+			WHEN @@log_bin AND NOT @@sql_log_bin THEN 'log' WHEN @@log_bin AND ` + mysqlFormat + ` = 'STATEMENT' THEN 'format' ELSE 'fit' END AS unfit,
+		MAX(CASE WHEN variable_name = 'Uptime' THEN CAST(variable_value AS SIGNED) END) AS uptime,
 		MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END) AS cluster,
 		MAX(CASE WHEN variable_name LIKE '%_status' THEN variable_value END) AS semi,
 		MAX(CASE WHEN variable_name LIKE '%_no_tx' THEN CAST(variable_value AS SIGNED) END) AS missed
 		FROM ` + mysqlStatus + ` WHERE variable_name IN ('Uptime', 'wsrep_cluster_state_uuid', 'Rpl_semi_sync_master_status',
 			'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_no_tx', 'Rpl_semi_sync_source_no_tx')) AS s`
 )
+
+// mysqlUnfit says what is wrong with a session that mysqlVet calls unfit, and a way out.
+var mysqlUnfit = map[string]string{
+	"autocommit":  "autocommit is off, so that no write would be committed: set autocommit=1 for the driver or the server",
+	"isolation":   "transaction_isolation is READ-UNCOMMITTED, which shows writes that may yet be undone: set READ-COMMITTED or above",
+	"transaction": "a transaction was left open on it, so that no write would be committed: end it, or give the store connections of its own",
+	"cluster":     "wsrep_on is off, so that no other member of the cluster would have a write: turn it on",
+	"log":         "sql_log_bin is off, so that no write would reach a replica: set sql_log_bin=1",
+	"format":      "binlog_format is STATEMENT, by which a replica runs a write under its own settings and may skip it: set ROW or MIXED",
+}
 
 // A mysqlSession is what [mysqlVet] returns.
 type mysqlSession struct {
@@ -59,21 +84,17 @@ type mysqlSession struct {
 
 // vetMySQL looks at a session, and lets it be used for writes if it is fit.
 func vetMySQL(ctx context.Context, s *Store, conn *sql.Conn) (seen mysqlSession, err error) {
-	var commits, logs bool
-	var isolation string
+	var unfit string
+	var before, life sql.NullString
 	seen.at = time.Now()
-	if err := conn.QueryRowContext(ctx, mysqlVet).Scan(&seen.micros, &commits, &logs, &isolation, &seen.before, &seen.life,
+	if err := conn.QueryRowContext(ctx, mysqlVet).Scan(&seen.micros, &unfit, &before, &life,
 		&seen.semi, &seen.waits, &seen.missed); err != nil {
 		return seen, err
 	}
-	switch {
-	case !commits:
-		return seen, fmt.Errorf("%w: autocommit is off, so that no write would be committed: set autocommit=1 for the driver or the server", errUnfit)
-	case !logs: // which the guard must not ask: a replica that logs nothing itself would run it
-		return seen, fmt.Errorf("%w: sql_log_bin is off, so that no write would reach a replica: set sql_log_bin=1", errUnfit)
-	case seen.life == "":
-		return seen, fmt.Errorf("%w: transaction_isolation is %s, which shows writes that may yet be undone: set READ-COMMITTED or above", errUnfit, isolation)
+	if unfit != "fit" {
+		return seen, fmt.Errorf("%w: %s", errUnfit, mysqlUnfit[unfit])
 	}
+	seen.before, seen.life = before.String, life.String
 	s.mysql.Store(&seen)
 	return seen, nil
 }
@@ -88,7 +109,11 @@ const semiLasts = time.Second
 func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
 	seen := *s.mysql.Load()
 	for try := 1; ; try++ {
-		n, err := exec(ctx, conn, statement, append(args[:len(args):len(args)], seen.life)...)
+		guarded := statement
+		if strings.HasPrefix(seen.life, mysqlGalera) {
+			guarded += mysqlReplicate
+		}
+		n, err := exec(ctx, conn, guarded, append(args[:len(args):len(args)], seen.life)...)
 		if err != nil {
 			return "", err
 		}

@@ -14,11 +14,13 @@ var Postgres = Dialect{
 	name: "postgres",
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k TEXT COLLATE "C" PRIMARY KEY, v BYTEA NOT NULL, rev BIGINT NOT NULL)`,
+	probe:  probe,
 	get:    `SELECT v, rev FROM ` + Table + ` WHERE k = $1`,
 	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES ($1, $2, $3) ON CONFLICT (k) DO NOTHING` + postgresReturning,
 	update: `UPDATE ` + Table + ` SET v = $1, rev = $2 WHERE k = $3 AND rev = $4` + postgresReturning,
 	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= $1 AND k < $2 ORDER BY k`,
 
+	home: homePostgres,
 	swap: swapPostgres,
 	vet: func(ctx context.Context, _ *Store, conn *sql.Conn) (micros int64, err error) {
 		err = conn.QueryRowContext(ctx, `SELECT (extract(epoch from clock_timestamp()) * 1000000)::bigint`).Scan(&micros)
@@ -44,6 +46,26 @@ var Postgres = Dialect{
 		{"40001 40P01", store.ErrConflict, "others wrote it"}, // above read committed that is what the loser of every race is told
 		{"40 08 53 55 57 58", store.ErrUnavailable, ""},       // taken back, cut off, locked, canceled, or its disk
 	},
+}
+
+// postgresHome has the schema of the table by the search_path of the session, and by what that is
+// when the session begins: the first of a path that has the table, or else the first of all.
+const (
+	postgresHome = `WITH here AS (SELECT ` + postgresSchema + ` AS schema, set_config('search_path', reset_val, true) FROM pg_settings WHERE name = 'search_path')
+		SELECT schema, ` + postgresSchema + ` FROM here`
+	postgresSchema = `COALESCE((SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass('` + Table + `')), quote_ident(current_schema()), '')`
+)
+
+// homePostgres refuses a session whose search_path leads elsewhere than that of new ones. Another client of
+// a pooler may have set it, and whoever gets another session would have another store.
+func homePostgres(ctx context.Context, conn *sql.Conn) (schema string, err error) {
+	var first string
+	err = each(ctx, conn, func(rows *sql.Rows) error { return rows.Scan(&schema, &first) }, postgresHome)
+	if err == nil && schema != first {
+		err = fmt.Errorf("%w: its search_path was set since it began, and leads to schema %q instead of %q: "+
+			"set it for the role, the database or in the URL, and share no session of a pooler with those who set it", errUnfit, schema, first)
+	}
+	return schema, err
 }
 
 // postgresReturning has a write say which life of the server makes it, and whether
@@ -85,6 +107,8 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 // log as well, and are never promoted. A write waits for one standby by "a, b" and "ANY 1 (a, b)".
 const postgresFacts = `SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('transaction_isolation'),
 	has_table_privilege('` + Table + `', 'SELECT'), has_table_privilege('` + Table + `', 'INSERT'), has_table_privilege('` + Table + `', 'UPDATE'),
+	(SELECT relpersistence = 'p' FROM pg_class WHERE oid = '` + Table + `'::regclass),
+	EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = '` + Table + `'::regclass),
 	pg_is_in_recovery(), CASE WHEN names = '' THEN 0 ELSE COALESCE(substring(names FROM '([0-9]+)\s*\('), '1')::int END, standbys.*
 FROM (SELECT trim(current_setting('synchronous_standby_names')) AS names) AS setting,
 	(SELECT count(*), count(*) FILTER (WHERE sync_state IS NULL), count(*) FILTER (WHERE sync_state = 'async')
@@ -93,11 +117,15 @@ FROM (SELECT trim(current_setting('synchronous_standby_names')) AS names) AS set
 
 func examinePostgres(ctx context.Context, conn *sql.Conn) (examination, error) {
 	var fsync, pages string
+	var logged bool
 	e := examination{advice: "set both on, or use a strict pool"}
 	r := replicas{setting: "synchronous_standby_names", advice: "list all that may be promoted in synchronous_standby_names, as in ANY 2 (a, b)"}
 	err := conn.QueryRowContext(ctx, postgresFacts).Scan(&fsync, &pages, &e.isolation, &e.read, &e.insert, &e.update,
-		&e.readOnly, &r.waits, &r.all, &r.unknown, &r.behind)
+		&logged, &e.follows, &e.readOnly, &r.waits, &r.all, &r.unknown, &r.behind)
 	e.durable, e.settings = fsync == "on" && pages == "on", "fsync "+fsync+", full_page_writes "+pages
+	if !logged {
+		e.durable, e.settings, e.advice = false, "table "+Table+" UNLOGGED", "ALTER TABLE "+Table+" SET LOGGED: no standby has it either"
+	}
 	e.replicas = r.finding()
 	return e, err
 }

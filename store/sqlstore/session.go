@@ -142,15 +142,10 @@ func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) error {
 	_, makeErr := conn.ExecContext(ctx, s.dialect.create)
 	// A table that was there with other columns looked missing, and was left
 	// alone; one that others made at the same moment may be an error, and is there.
-	if err := s.probe(ctx, conn); err == nil || makeErr == nil {
+	if err := each(ctx, conn, nil, s.dialect.probe); err == nil || makeErr == nil {
 		return err
 	}
 	return fmt.Errorf("make it: %w; if the account may not, have it made by one that may: %s", makeErr, s.dialect.create)
-}
-
-// probe asks for the table's columns and no row.
-func (s *Store) probe(ctx context.Context, conn *sql.Conn) error {
-	return each(ctx, conn, nil, `SELECT k, v, rev FROM `+Table+` LIMIT 0`)
 }
 
 // wrap says where an error came from and what kind it is, and that ctx ended if

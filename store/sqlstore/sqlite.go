@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"fmt"
 
 	"github.com/firn-id/firn/store"
 )
@@ -10,16 +11,31 @@ import (
 // SQLite is the dialect of a file that several processes on one host share.
 // Open it with a busy timeout, since its writers take turns. Which error means
 // what is told by the driver's method Code() int, as modernc.org/sqlite has it.
+// A database in memory is refused, since each connection would have another.
+//
+// With the driver alone, nobody notices that the file, or its log, is removed or replaced while it is open:
+// SQLite goes on with what is gone, and others with what is there. Neither does it notice hard links.
+// The binary looks for both.
 var SQLite = Dialect{
 	name:     "sqlite",
 	embedded: true,
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k TEXT PRIMARY KEY, v BLOB NOT NULL, rev INTEGER NOT NULL) WITHOUT ROWID`,
+	probe:  probe,
 	get:    `SELECT v, rev FROM ` + Table + ` WHERE k = ?`,
 	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES (?, ?, ?) ON CONFLICT (k) DO NOTHING`,
 	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ?`,
 	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? ORDER BY k`,
 
+	home: func(ctx context.Context, conn *sql.Conn) (string, error) {
+		return "main", each(ctx, conn, func(rows *sql.Rows) error {
+			var file sql.NullString
+			if err := rows.Scan(&file); err != nil || file.String != "" {
+				return err
+			}
+			return fmt.Errorf("%w: the database is in memory, and each connection has one of its own: name a file, or use memstore", store.ErrRefused)
+		}, `SELECT file FROM pragma_database_list WHERE name = 'main'`)
+	},
 	// A session needs no guard, and a write no confirmation.
 	swap: func(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
 		n, err := exec(ctx, conn, statement, args...)

@@ -4,7 +4,8 @@
 //	db, err := sql.Open("pgx", "postgres://firn@10.0.0.5/shop")
 //	s, err := sqlstore.New(ctx, db, sqlstore.Postgres)
 //
-// Everything is in one table of keys, values and revisions, made where it is missing. Each
+// Everything is in one table of keys, values and revisions, made where it is missing, in
+// the schema or database that the session leads to when the store is opened. Each
 // write is one statement that commits by itself, and each read another. On one primary
 // that is linearizable at every level of isolation from read committed up: a write locks
 // the row and looks at it as it is then, or is taken back and tried again; a read sees
@@ -27,7 +28,8 @@
 //
 //	cfg, err := pgx.ParseConfig(url)
 //	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
-//		if n.SeverityUnlocalized == "WARNING" {
+//		// varsup.c warns that the database must be vacuumed, of each write for days.
+//		if n.SeverityUnlocalized == "WARNING" && n.File != "varsup.c" {
 //			c.CustomData()["warning"] = n.Message
 //		}
 //	}
@@ -74,8 +76,15 @@ type Store struct {
 // [store.Clock] and [store.Examined] too.
 func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) {
 	s := &Store{db: db, dialect: dialect}
+	if err := s.call(ctx, "find table", Table, func(ctx context.Context, conn *sql.Conn) error {
+		schema, err := dialect.home(ctx, conn)
+		s.dialect = dialect.in(schema)
+		return err
+	}); err != nil {
+		return nil, err
+	}
 	if err := s.call(ctx, "open table", Table, func(ctx context.Context, conn *sql.Conn) error {
-		if err := s.probe(ctx, conn); err != nil {
+		if err := each(ctx, conn, nil, s.dialect.probe); err != nil {
 			return err
 		}
 		return s.fit(ctx, conn)

@@ -20,7 +20,7 @@ var mutants = []mutant{
 	{
 		name: "the fence moves before the write is confirmed", regime: sim.Durable,
 		edits: []edit{
-			{"lease/lease.go", "\t\theld, err = l.source.Renew(ctx, held, ask)\n", "\t\thasty := held\n\t\thasty.Through = ask.fence(held.After, l.cfg.Generator.Layout)\n\t\tl.renewed(hasty)\n\t\theld, err = l.source.Renew(ctx, held, ask)\n"},
+			{"lease/lease.go", "\t\tvar further firn.Grant\n", "\t\tfurther := held\n\t\tfurther.Through = ask.fence(held.After, l.cfg.Generator.Layout)\n\t\tl.renewed(further)\n"},
 		},
 	},
 	{
@@ -32,7 +32,7 @@ var mutants = []mutant{
 	{
 		name: "a renewal counts before it is confirmed", regime: sim.Durable,
 		edits: []edit{
-			{"lease/holding.go", "\tif err != nil {\n\t\treturn held, fmt.Errorf(\"lease: keep worker", "\tif err != nil && !errors.Is(err, store.ErrUnavailable) {\n\t\treturn held, fmt.Errorf(\"lease: keep worker"},
+			{"lease/holding.go", "\tif err != nil {\n\t\terr = fmt.Errorf(\"lease: keep worker", "\tif err != nil && !errors.Is(err, store.ErrUnavailable) {\n\t\terr = fmt.Errorf(\"lease: keep worker"},
 		},
 	},
 	{
@@ -84,7 +84,9 @@ var mutants = []mutant{
 	{
 		name: "a renewal ignores the owner", regime: sim.Durable,
 		edits: []edit{
-			{"lease/core.go", "\tcase found.Owner != r.token || found.Free:\n\t\treturn m, r.taken(h, found)\n", "\tcase found.Owner == \"\":\n\t\treturn m, r.taken(h, found)\n"},
+			{"lease/core.go", "\tcase m.forgot:\n", "\tcase m.forgot && found.Owner == \"\":\n"},
+			{"lease/core.go", "\tcase found.Free:\n", "\tcase found.Owner == \"\":\n"},
+			{"lease/core.go", "\tcase found.Owner != r.token:\n", "\tcase found.Owner == \"\":\n"},
 		},
 	},
 	{
@@ -97,7 +99,7 @@ var mutants = []mutant{
 	{
 		name: "a claim writes over whatever is there", regime: sim.Durable,
 		edits: []edit{
-			{"lease/claim.go", "\t\tif found.Revision != slot.revision && !reg.Ours() {\n\t\t\treturn nil, errAgain // another was quicker\n\t\t}\n", ""},
+			{"lease/holding.go", "\t\tif found.Revision != over && !reg.Ours() {\n\t\t\treturn nil, errAgain\n\t\t}\n", ""},
 		},
 	},
 	{
@@ -165,7 +167,7 @@ var mutants = []mutant{
 	{
 		name: "the grace is not waited out", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/join.go", "s.cfg.Time.Sleep(ctx, todo.wait)", "s.cfg.Time.Sleep(ctx, 1)"},
+			{"lease/join.go", "s.cfg.Time.Sleep(ctx, wait)", "s.cfg.Time.Sleep(ctx, 1)"},
 		},
 	},
 	{
@@ -183,7 +185,7 @@ var mutants = []mutant{
 	{
 		name: "a look may be slower than newcomers know", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/slots.go", "\tcase cfg.Look > s.cfg.Look:\n", "\tcase cfg.Look < 0:\n"},
+			{"lease/slots.go", "cfg.Look, 1, s.cfg.Look,", "cfg.Look, 1, maxWindow,"},
 		},
 	},
 	{
@@ -201,13 +203,19 @@ var mutants = []mutant{
 	{
 		name: "a copy older than a window is trusted", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/pool.go", "unreleased > p.settled && !waited", "unreleased < -1 && !waited"},
+			{"lease/pool.go", "unreleased < now-r.ticks(2*r.tolerance) &&", "unreleased < -1 &&"},
+		},
+	},
+	{
+		name: "who has waited and opened the pool asks no more whether anybody is alive", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/join.go", "if own || next.Settled > pool.record.Settled {", "if true {"},
 		},
 	},
 	{
 		name: "another life of the store is trusted", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/join.go", "\tif *pool.life != life {\n", "\tif *pool.life == \"none\" {\n"},
+			{"lease/join.go", "; !same {\n", "; !same && life == \"none\" {\n"},
 		},
 	},
 	{
@@ -250,7 +258,7 @@ var mutants = []mutant{
 	{
 		name: "an alarm leaves a pool alone that is closed", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/join.go", "\t\tif err := p.read(found); err != nil {\n", "\t\tif err := p.read(found); err != nil || !p.Open {\n"},
+			{"lease/join.go", "\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\trecord.Open = false\n", "\t\tif err != nil || found.Revision != 0 && !record.Open {\n\t\t\treturn nil, err\n\t\t}\n\t\trecord.Open = false\n"},
 		},
 	},
 	{
@@ -262,19 +270,19 @@ var mutants = []mutant{
 	{
 		name: "claims in a pool that was opened begin at the present", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/pool.go", "\t\t\trecord.From = max(p.from, tick+1)", "\t\t\trecord.From = min(p.from, tick+1)"},
+			{"lease/pool.go", "next.From = max(next.From, ", "next.From = min(next.From, "},
 		},
 	},
 	{
 		name: "a pool nobody lives in is opened over what was listed", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/pool.go", "record.Settled, record.Open = unreleased, false\n\t\treturn entrance{write: true,", "record.Settled = unreleased\n\t\treturn entrance{write: true, wait: p.Grace,"},
+			{"lease/pool.go", "next.Settled, next.Open = unreleased, false\n", "next.Settled, wait = unreleased, p.Grace\n"},
 		},
 	},
 	{
 		name: "who finds its ticks granted to another goes on", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/another.go", "if errors.Is(cause, ErrOverlap) && l.gen.Halt(lost.Worker) {", "if cause == nil {"},
+			{"lease/another.go", "if !errors.Is(cause, ErrOverlap) || !l.gen.Halt(lost.Worker) {", "if lost.Worker >= 0 {"},
 		},
 	},
 	{
@@ -292,7 +300,7 @@ var mutants = []mutant{
 	{
 		name: "the strict wait may be shorter than the window and the margin", regime: sim.Strict,
 		edits: []edit{
-			{"lease/core.go", "\tif least := window + lead + r.margin() + 2*r.layout.Unit(); r.strict < least {", "\tif least := window + lead; r.strict < least {"},
+			{"lease/core.go", "window+lead+r.margin()+2*r.layout.Unit(), ", "window+lead, "},
 		},
 	},
 	{
@@ -304,7 +312,7 @@ var mutants = []mutant{
 	{
 		name: "a strict claim is not looked at after its wait", regime: sim.Strict,
 		edits: []edit{
-			{"lease/core.go", "\tif found == nil || found.Owner != r.token || found.Free || found.after != h.after {\n\t\treturn move{}, r.lost(h, \"its slot changed while", "\tif found == nil && h.fence < 0 {\n\t\treturn move{}, r.lost(h, \"its slot changed while"},
+			{"lease/core.go", "\tif found == nil || found.Owner != r.token || found.Free || found.after != h.after {\n\t\treturn move{}, lost(\"its slot changed while", "\tif found == nil && h.fence < 0 {\n\t\treturn move{}, lost(\"its slot changed while"},
 		},
 	},
 	{
@@ -316,7 +324,7 @@ var mutants = []mutant{
 	{
 		name: "a strict claim that vanished is written anew", regime: sim.Strict,
 		edits: []edit{
-			{"lease/core.go", "\tif found == nil || found.Owner != r.token || found.Free || found.after != h.after {\n\t\treturn move{}, r.lost(h, \"its slot changed while", "\tif found != nil && (found.Owner != r.token || found.Free || found.after != h.after) {\n\t\treturn move{}, r.lost(h, \"its slot changed while"},
+			{"lease/core.go", "\tif found == nil || found.Owner != r.token || found.Free || found.after != h.after {\n\t\treturn move{}, lost(\"its slot changed while", "\tif found != nil && (found.Owner != r.token || found.Free || found.after != h.after) {\n\t\treturn move{}, lost(\"its slot changed while"},
 		},
 	},
 	{
@@ -335,7 +343,7 @@ var mutants = []mutant{
 	{
 		name: "a strict renewal reaches further than newcomers wait", regime: sim.Strict,
 		edits: []edit{
-			{"lease/holding.go", "wish, clockErr = s.bounded(now.fence(h.after, s.cfg.Layout), here)", "wish = now.fence(h.after, s.cfg.Layout)"},
+			{"lease/holding.go", "wish = s.rules.bounded(now.fence(h.after, s.cfg.Layout), tickOf(s.cfg.Layout, s.wall(here)))", "wish = now.fence(h.after, s.cfg.Layout)"},
 		},
 	},
 	{

@@ -2,6 +2,8 @@ package sqltest
 
 import (
 	"context"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -75,4 +77,37 @@ func TestReplicasOfMySQLThatNoWriteWaitsForAreBad(t *testing.T) {
 	finds(t, s, store.Good, "1, which have")
 	servers.MariaDBReplica(t, e.Server, "--server-id=3", "--rpl-semi-sync-slave-enabled=0")
 	finds(t, s, store.Bad, "2, of which 1 are")
+	looks(t, on.mustOpen(t, on.source("root", name, "")), "role", store.Doubtful, "two primaries")
+	on.raw(t, "", "SET GLOBAL read_only = 1")
+	looks(t, on.mustOpen(t, on.source("root", name, "")), "role", store.Bad, "it is a replica")
+}
+
+// looks waits for an examination to say a thing about a subject.
+func looks(t *testing.T, s store.Store, subject string, verdict store.Verdict, words string) {
+	t.Helper()
+	until(t, subject+" "+verdict.String()+": "+words, func() bool {
+		found, err := s.(store.Examined).Examine(context.Background())
+		return err == nil && slices.ContainsFunc(found, func(f store.Finding) bool {
+			return f.Subject == subject && f.Verdict == verdict && strings.Contains(f.String(), words)
+		})
+	})
+}
+
+func TestATableOfPostgresThatNoStandbyHasIsBad(t *testing.T) {
+	t.Parallel()
+	e := postgres(t, "-c", "wal_level=logical")
+	name := e.fresh(t, "shop")
+	s := e.mustOpen(t, e.source(e.admin(), name, ""))
+	looks(t, s, "durability", store.Good, "fsync on")
+	e.raw(t, name, "ALTER TABLE firn_registers SET UNLOGGED")
+	looks(t, s, "durability", store.Bad, "SET LOGGED")
+	e.raw(t, name, "ALTER TABLE firn_registers SET LOGGED")
+	looks(t, s, "role", store.Good, "a primary")
+
+	// One that another server's writes are brought into.
+	other := e.fresh(t, "other")
+	e.mustOpen(t, e.source(e.admin(), other, ""))
+	e.raw(t, other, "CREATE PUBLICATION p FOR TABLE firn_registers", "SELECT pg_create_logical_replication_slot('s', 'pgoutput')")
+	e.raw(t, name, "CREATE SUBSCRIPTION s CONNECTION 'host=127.0.0.1 port="+strconv.Itoa(e.Port())+" user=postgres dbname=other' PUBLICATION p WITH (create_slot = false)")
+	looks(t, s, "role", store.Doubtful, "two primaries")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/sqlstore"
 )
 
 // Without autocommit a write would be acknowledged, seen by nobody else and
@@ -123,6 +124,132 @@ func TestAMySQLWriteNamesTheLifeOfTheServerItRanOn(t *testing.T) {
 	}
 }
 
+// Whoever shares the connections may leave a transaction open on one, by a BEGIN that is a statement
+// like any other. What is written there is gone with it.
+func TestAWriteIsNotMadeInATransactionThatSomebodyLeftOpen(t *testing.T) {
+	both(t, func(t *testing.T, e engine) {
+		name := e.fresh(t, "shop")
+		db := e.connect(t, e.source(e.admin(), name, ""))
+		db.SetMaxOpenConns(1)
+		s, err := sqlstore.New(context.Background(), db, e.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		revision := put(t, s, "k", 0, "v")
+		for range 2 { // a session that is found so is closed, the next one is new
+			if _, err := db.Exec("BEGIN"); err != nil {
+				t.Fatal(err)
+			}
+			written, err := s.CompareAndSwap(context.Background(), "k", revision, []byte("w"))
+			switch {
+			case err == nil:
+				revision = written.Revision
+			case !errors.Is(err, store.ErrRefused):
+				t.Errorf("%v", err)
+			}
+			other, err := e.mustOpen(t, e.source(e.admin(), name, "")).Get(context.Background(), "k")
+			if err != nil || other.Revision != revision {
+				t.Errorf("another session reads %d of what is said to stand at %d, %v", other.Revision, revision, err)
+			}
+		}
+	})
+}
+
+// Whoever shares the connections, or the sessions of a pooler, may have one look for tables elsewhere.
+// Firn would find none there, and make it.
+func TestAStoreStaysInItsSchema(t *testing.T) {
+	both(t, func(t *testing.T, e engine) {
+		ctx := context.Background()
+		name := e.fresh(t, "shop")
+		db := e.connect(t, e.source(e.admin(), name, ""))
+		db.SetMaxOpenConns(1)
+		s, err := sqlstore.New(ctx, db, e.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		revision := put(t, s, "k", 0, "v")
+		leave := []string{"CREATE DATABASE `other-one`", "USE `other-one`"}
+		if e.driver != "mysql" {
+			leave = []string{`CREATE SCHEMA "other-one"`, `SET search_path = "other-one"`}
+		}
+		for _, statement := range leave {
+			if _, err := db.Exec(statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.Get(ctx, "k"); err != nil {
+			t.Error(err)
+		}
+		put(t, s, "k", revision, "w")
+		if list, err := s.List(ctx, ""); err != nil || len(list) != 1 {
+			t.Error(list, err)
+		}
+		if e.driver != "mysql" { // which does not tell what the database was
+			_, err := sqlstore.New(ctx, db, e.dialect)
+			expect(t, "a session that was led elsewhere", err, store.ErrRefused, "other-one", "public", "search_path")
+		}
+	})
+}
+
+func TestASearchPathThatIsSetForTheSessionIsKept(t *testing.T) {
+	t.Parallel()
+	e := postgres(t)
+	name := e.fresh(t, "shop")
+	e.raw(t, name, `CREATE SCHEMA "My own"`)
+	put(t, e.mustOpen(t, e.source(e.admin(), name, "search_path=nowhere,%22My%20own%22,public")), "k", 0, "v")
+	e.raw(t, name, `SELECT k FROM "My own".firn_registers`)
+	_, err := e.open(e.source(e.admin(), name, "search_path=nowhere"))
+	expect(t, "no schema at all", err, store.ErrRefused, "search_path")
+}
+
+func TestAMySQLThatTakesEmptyStringsForNULLIsAStore(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t)
+	s := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "sql_mode=%27EMPTY_STRING_IS_NULL%27"))
+	put(t, s, "k", put(t, s, "k", 0, "v"), "w")
+}
+
+func TestAListingIsWhole(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t)
+	s := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "sql_select_limit=2"))
+	for _, key := range []string{"a", "b", "c"} {
+		put(t, s, key, 0, "v")
+	}
+	if list, err := s.List(context.Background(), ""); err != nil || len(list) != 3 {
+		t.Errorf("%d of 3, %v", len(list), err)
+	}
+}
+
+// What is not in the binary log is never acknowledged, nor missed; and a replica that runs the statements
+// instead of applying the rows runs them under its own settings, and may leave them out.
+func TestAMySQLWriteThatReplicasMayNotHaveIsRefused(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t, "--log-bin", "--server-id=1", "--rpl-semi-sync-master-enabled=1")
+	name := e.fresh(t, "shop")
+	_, err := e.open(e.source("root", name, "sql_log_bin=0"))
+	expect(t, "outside of the log", err, store.ErrRefused, "sql_log_bin")
+	_, err = e.open(e.source("root", name, "binlog_format=STATEMENT"))
+	expect(t, "as statements", err, store.ErrRefused, "binlog_format", "ROW")
+}
+
+// A server has the time zone of its system, and there an hour comes twice when summer time ends.
+func TestTheTimeOfAMySQLIsRightInTheHourThatComesTwice(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t)
+	e.raw(t, "mysql",
+		"INSERT INTO time_zone (Time_zone_id, Use_leap_seconds) VALUES (7, 'N')",
+		"INSERT INTO time_zone_name (Name, Time_zone_id) VALUES ('Shop', 7)",
+		"INSERT INTO time_zone_transition_type VALUES (7, 0, 3600, 1, 'SHST'), (7, 1, 0, 0, 'SHT')",
+		"INSERT INTO time_zone_transition (Time_zone_id, Transition_time, Transition_type_id) VALUES (7, 0, 0), (7, UNIX_TIMESTAMP() - 1800, 1)",
+		"SET GLOBAL time_zone = 'Shop'")
+	s := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), ""))
+	there, err := s.(store.Clock).Now(context.Background())
+	if off := time.Since(there).Abs(); err != nil || off > time.Minute {
+		t.Errorf("half an hour after summer time has ended, the server's time is off by %v, %v", off, err)
+	}
+}
+
 // What is not committed yet may still be undone, by a crash for one; whoever
 // reads a write back would take it for done.
 func TestAMySQLSessionThatReadsWhatIsNotCommittedIsRefused(t *testing.T) {
@@ -154,6 +281,12 @@ func TestAGaleraClusterHasOneLife(t *testing.T) {
 	e := mariadb(t, "--wsrep-on=1", "--wsrep-provider=/usr/lib/galera/libgalera_smm.so", "--wsrep-cluster-address=gcomm://",
 		"--wsrep-new-cluster", "--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--wsrep-node-address=127.0.0.1",
 		fmt.Sprintf("--wsrep-provider-options=base_port=%d;gmcast.listen_addr=tcp://127.0.0.1:%d", base, base))
+	admin := e.connect(t, e.source("root", "", ""))
+	until(t, "the cluster to be ready", func() bool {
+		var ready string
+		err := admin.QueryRow("SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'wsrep_ready'").Scan(&ready)
+		return err == nil && ready == "ON"
+	})
 	name := e.fresh(t, "shop")
 	got, err := e.mustOpen(t, e.source("root", name, "")).CompareAndSwap(context.Background(), "k", 0, nil)
 	var id string
@@ -164,4 +297,15 @@ func TestAGaleraClusterHasOneLife(t *testing.T) {
 	if err != nil || got.Life != "galera "+id {
 		t.Errorf("life %q, %v; want that of the cluster %s", got.Life, err, id)
 	}
+
+	// A member that does not replicate is on its own, also in sessions that began before.
+	s := e.mustOpen(t, e.source("root", name, ""))
+	revision := put(t, s, "open", 0, "v")
+	e.raw(t, "", "SET GLOBAL wsrep_on = OFF")
+	_, err = s.CompareAndSwap(context.Background(), "open", revision, nil)
+	expect(t, "a member on its own", err, store.ErrRefused, "wsrep_on")
+	_, err = e.open(e.source("root", name, "wsrep_on=0"))
+	expect(t, "a new session of it", err, store.ErrRefused, "wsrep_on")
+	e.raw(t, "", "SET GLOBAL wsrep_on = ON")
+	put(t, s, "open", revision, "w")
 }

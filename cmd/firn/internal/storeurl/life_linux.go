@@ -8,6 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// mounted reports whether a file is mounted by itself, as docker run -v FILE:FILE does.
+// Kernels before 5.8 do not tell.
+func mounted(path string) (bool, error) {
+	var s unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, path, 0, 0, &s); err != nil {
+		return false, &os.PathError{Op: "statx", Path: path, Err: err}
+	}
+	return s.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
+}
+
 // lifeOf names the life of a store in a file: the file system, the file's number,
 // when it was made, and the machine, whose id outlasts a restart. A file that was
 // removed and made again may have the same number, but not the same time. A copy

@@ -71,6 +71,41 @@ func TestAFileThatWasRemovedOrReplacedIsNoticedAtTheNextCall(t *testing.T) {
 	}
 }
 
+// A log that is removed takes the latest writes with it, and its index the locks. The file stays as it
+// was when the log was last brought into it.
+func TestALogThatWasRemovedIsNoticedAtTheNextCall(t *testing.T) {
+	for name, gone := range map[string][]string{"log": {"-wal"}, "index": {"-shm"}, "both": {"-wal", "-shm"}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path, link := filepath.Join(dir, "firn.db"), filepath.Join(dir, "link.db")
+			if err := os.Symlink(path, link); err != nil {
+				t.Fatal(err)
+			}
+			made := open(t, path)
+			put(t, made, "counter", 0, "1000")
+			if err := made.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s := open(t, link) // SQLite follows links, and has the log where the file is
+			for _, suffix := range gone {
+				remove(t, path+suffix)
+			}
+			if n, err := increment(context.Background(), s); err != nil || n != 1001 {
+				t.Fatalf("at the next call: counted to %d, %v", n, err)
+			}
+			for round := range 3 { // it and other processes have one store again
+				if out, err := start("count", path).CombinedOutput(); err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+				n, err := increment(context.Background(), s)
+				if want := 1001 + (round+1)*(eachChild+1); err != nil || n != want {
+					t.Fatalf("round %d: counted to %d, %v, want %d: two stores", round, n, err, want)
+				}
+			}
+		})
+	}
+}
+
 func TestAWriteToAFileThatWentMeanwhileIsNotAcknowledged(t *testing.T) {
 	ctx := context.Background()
 	path := filepath.Join(t.TempDir(), "firn.db")

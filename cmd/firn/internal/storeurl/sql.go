@@ -123,8 +123,10 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 
 const warningKey = "firn.warning"
 
+// keepWarning leaves out what each write may warn of for days, that the database must be vacuumed
+// before its transactions are used up.
 func keepWarning(c *pgconn.PgConn, n *pgconn.Notice) {
-	if n.SeverityUnlocalized == "WARNING" {
+	if n.SeverityUnlocalized == "WARNING" && n.File != "varsup.c" {
 		c.CustomData()[warningKey] = n.Message
 	}
 }

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store"
@@ -274,6 +276,47 @@ func TestAPostgresWriteThatNoStandbyHasIsUnconfirmed(t *testing.T) {
 	got, err := s.Get(ctx, "k")
 	if err != nil || string(got.Value) != "unconfirmed" {
 		t.Errorf("it was not applied, so this proves nothing: %q, %v", got.Value, err)
+	}
+}
+
+// A server that must be vacuumed says so with each write, long before it stops. That is no word about the write.
+func TestAPostgresThatMustBeVacuumedConfirmsWrites(t *testing.T) {
+	t.Parallel()
+	d := postgres(t)
+	d.raw(t, "postgres", "CREATE TABLE busy (n INT)")
+	d.server.WearOut()
+	ctx := context.Background()
+	db, err := sql.Open(d.driver, d.url(d.admin, "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	busy, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Rollback()
+	if _, err := busy.Exec("LOCK TABLE busy IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	warned := ""
+	cfg, err := pgx.ParseConfig(d.url(d.admin, "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { warned = n.File }
+	bare := stdlib.OpenDB(*cfg)
+	defer bare.Close()
+	if _, err := bare.Exec("CREATE TABLE writes (n INT)"); err != nil || warned != "varsup.c" {
+		t.Fatalf("it warns by %q, %v: this proves nothing", warned, err)
+	}
+	s, err := Open(ctx, d.url(d.admin, "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.CompareAndSwap(ctx, "k", 0, []byte("v")); err != nil {
+		t.Error(err)
 	}
 }
 

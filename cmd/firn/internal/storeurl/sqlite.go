@@ -94,7 +94,21 @@ func usable(path string) error {
 	if err := access(path); err != nil {
 		return fmt.Errorf("%w: %w; the file must be writable", store.ErrRefused, err)
 	}
-	return nil
+	// SQLite has its log in the folder that it finds the file in, which is another where the file is mounted.
+	alone, err := mounted(path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	case alone:
+		return fmt.Errorf("%w: the file is mounted without its folder, and would be a store of its own here: mount the folder", store.ErrRefused)
+	}
+	return oneName(info)
+}
+
+// Examine implements [store.Examined].
+func (s *sqliteStore) Examine(context.Context) ([]store.Finding, error) {
+	found, err := examineFile(s.path)
+	return found, s.name(err)
 }
 
 func (s *sqliteStore) name(err error) error {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"modernc.org/sqlite"
@@ -46,19 +48,20 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("%T cannot be set up", bare), bare.Close())
 	}
-	for _, pragma := range []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL"} {
+	// The first read opens the log.
+	for _, statement := range []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "SELECT 1 FROM sqlite_schema"} {
 		if err := patiently(ctx, func() error {
-			_, err := inner.ExecContext(ctx, pragma, nil)
+			_, err := inner.ExecContext(ctx, statement, nil)
 			return err
 		}); err != nil {
 			return nil, errors.Join(err, inner.Close())
 		}
 	}
-	opened := &conn{sqliteConn: inner, path: c.path}
-	if opened.file, err = os.Stat(c.path); err == nil {
+	opened := &conn{sqliteConn: inner}
+	if opened.files, err = openFiles(c.path); err == nil {
 		opened.life, err = lifeOf(c.path)
 	}
-	if err != nil || before != nil && !os.SameFile(before, opened.file) || opened.replaced() {
+	if err != nil || before != nil && !os.SameFile(before, opened.files[0].info) || opened.replaced() {
 		return nil, errors.Join(errReplaced, err, inner.Close())
 	}
 	return opened, nil
@@ -80,25 +83,49 @@ type sqliteConn interface {
 	driver.Validator
 }
 
-// conn is a connection that is good for as long as its path names the file it
-// has open. With a log, SQLite would go on for ever with a file that was removed
-// or replaced, and acknowledge each write to it: a holder would renew its slot
-// where nobody looks, and never see who else was granted that worker.
+// conn is a connection that is good for as long as the paths of the file, its log and
+// the log's index name what it has open. SQLite would go on for ever with one that was
+// removed or replaced, and acknowledge each write to it: a holder would renew its slot
+// where nobody looks, and never see who else was granted that worker. Each of the three is
+// enough for that: what was committed last is in the log alone, and the locks are on the index.
 //
 // database/sql closes a bad connection before it opens the next, and there is
 // one at a time. That order matters: closing any handle on a file, as the logs
 // of both may be, drops the locks that this process has on it through others.
 type conn struct {
 	sqliteConn
-	path string
-	file fs.FileInfo
-	life string // that of the store in the file
+	files [3]openFile
+	life  string // that of the store in the file
 }
 
-// replaced reports whether the path names another file by now, or none.
+// An openFile is a file that a connection has open, by the path that it has it from.
+type openFile struct {
+	path string
+	info fs.FileInfo
+}
+
+// openFiles returns the file at path, its log and the log's index, which SQLite has where the
+// file is in truth. They are there as long as anybody has the file open.
+func openFiles(path string) (files [3]openFile, err error) {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return files, err
+	}
+	for i, name := range []string{path, target + "-wal", target + "-shm"} {
+		files[i].path = name
+		if files[i].info, err = os.Stat(name); err != nil {
+			return files, err
+		}
+	}
+	return files, nil
+}
+
+// replaced reports whether a path names another file by now, or none.
 func (c *conn) replaced() bool {
-	now, err := os.Stat(c.path)
-	return err != nil || !os.SameFile(now, c.file)
+	return slices.ContainsFunc(c.files[:], func(f openFile) bool {
+		now, err := os.Stat(f.path)
+		return err != nil || !os.SameFile(now, f.info)
+	})
 }
 
 // ResetSession implements [driver.SessionResetter]: it comes before each use of

@@ -39,6 +39,12 @@ const eachChild = 25
 
 func child(job, path string) error {
 	ctx := context.Background()
+	if job == "mount" {
+		if err := mountBeside(path); err != nil {
+			return err
+		}
+		path += ".mounted"
+	}
 	s, err := Open(ctx, "sqlite:"+path)
 	if err != nil || job == "open" {
 		return err
@@ -162,6 +168,35 @@ func TestAFileMayHaveAnyName(t *testing.T) {
 		}
 		if e, err := open(t, name).Get(context.Background(), "k"); err != nil || string(e.Value) != name {
 			t.Errorf("%q: a second handle got %q, %v", name, e.Value, err)
+		}
+	}
+}
+
+func TestADatabaseInMemoryIsRefused(t *testing.T) {
+	for _, dsn := range []string{":memory:", "", "file:x?mode=memory&cache=shared"} {
+		db, err := sql.Open("sqlite", dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sqlstore.New(context.Background(), db, sqlstore.SQLite); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "memory") {
+			t.Errorf("%q: %v", dsn, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// SQLite has a log and locks for each name.
+func TestAFileOfTwoNamesIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "firn.db")
+	put(t, open(t, path), "k", 0, "v")
+	if err := os.Link(path, path+".2"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, path + ".2"} {
+		if _, err := Open(context.Background(), "sqlite:"+name); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "2 names") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

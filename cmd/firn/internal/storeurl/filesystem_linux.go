@@ -1,0 +1,57 @@
+package storeurl
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/firn-id/firn/store"
+)
+
+// A fileSystem is a kind whose files are no safe store.
+type fileSystem struct {
+	name    string
+	verdict store.Verdict
+	says    string
+	advice  string
+}
+
+const (
+	overNetwork = "its locks do not hold between machines, and ids can be issued twice"
+	inMemory    = "it is forgotten when the machine restarts, and counters begin again"
+	ownDisk     = "put it on a disk of the machine itself, or use Redis, MySQL, PostgreSQL, etcd or ZooKeeper"
+)
+
+// fileSystems are by the numbers that Linux gives them, see statfs(2).
+var fileSystems = map[int64]fileSystem{
+	unix.NFS_SUPER_MAGIC:  {"NFS", store.Bad, overNetwork, ownDisk},
+	unix.SMB_SUPER_MAGIC:  {"SMB", store.Bad, overNetwork, ownDisk},
+	unix.SMB2_SUPER_MAGIC: {"SMB", store.Bad, overNetwork, ownDisk},
+	unix.CIFS_SUPER_MAGIC: {"CIFS", store.Bad, overNetwork, ownDisk},
+	unix.V9FS_MAGIC:       {"9p", store.Bad, overNetwork, ownDisk},
+	unix.CEPH_SUPER_MAGIC: {"Ceph", store.Bad, overNetwork, ownDisk},
+	unix.AFS_SUPER_MAGIC:  {"AFS", store.Bad, overNetwork, ownDisk},
+	unix.FUSE_SUPER_MAGIC: {"FUSE", store.Doubtful, "what it is in truth cannot be seen, and most over a network lock nothing", ownDisk},
+	unix.TMPFS_MAGIC:      {"tmpfs", store.Doubtful, inMemory, "put it on a disk"},
+	unix.RAMFS_MAGIC:      {"ramfs", store.Doubtful, inMemory, "put it on a disk"},
+}
+
+// examineFile looks at what the folder of a file is on.
+func examineFile(path string) ([]store.Finding, error) {
+	var s unix.Statfs_t
+	folder := filepath.Dir(path)
+	if err := unix.Statfs(folder, &s); err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrUnavailable, &os.PathError{Op: "statfs", Path: folder, Err: err})
+	}
+	return []store.Finding{onFileSystem(int64(s.Type))}, nil
+}
+
+func onFileSystem(number int64) store.Finding {
+	on, ok := fileSystems[number&0xffffffff] // some machines have it as a number of 32 bits with a sign
+	if !ok {
+		return store.Finding{Subject: "file", Says: "on a disk of this machine, as far as its file system tells"}
+	}
+	return store.Finding{Subject: "file", Verdict: on.verdict, Says: "on " + on.name + ": " + on.says, Advice: on.advice}
+}

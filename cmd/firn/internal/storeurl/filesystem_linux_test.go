@@ -1,0 +1,32 @@
+package storeurl
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/firn-id/firn/store"
+)
+
+func TestAFileSystemThatIsNoDiskOfTheMachineIsNamed(t *testing.T) {
+	cifs := uint32(unix.CIFS_SUPER_MAGIC)
+	for number, want := range map[int64]store.Finding{
+		unix.EXT4_SUPER_MAGIC: {Verdict: store.Good, Says: "disk"},
+		unix.NFS_SUPER_MAGIC:  {Verdict: store.Bad, Says: "NFS"},
+		int64(int32(cifs)):    {Verdict: store.Bad, Says: "CIFS"},
+		unix.FUSE_SUPER_MAGIC: {Verdict: store.Doubtful, Says: "FUSE"},
+		unix.TMPFS_MAGIC:      {Verdict: store.Doubtful, Says: "restarts"},
+	} {
+		f := onFileSystem(number)
+		if f.Verdict != want.Verdict || !strings.Contains(f.Says, want.Says) || (f.Advice == "") != (f.Verdict == store.Good) {
+			t.Errorf("%x: %v %v", number, f.Verdict, f)
+		}
+	}
+	found, err := open(t, filepath.Join(t.TempDir(), "firn.db")).Examine(context.Background())
+	if err != nil || len(found) != 1 || found[0].Subject != "file" {
+		t.Errorf("%v, %v", found, err)
+	}
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package storeurl
+
+import "errors"
+
+func mountBeside(string) error { return errors.ErrUnsupported }

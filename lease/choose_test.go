@@ -1,0 +1,92 @@
+package lease
+
+import (
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// A newcomer takes a worker never used, at random, or one of the eight idle longest.
+func TestWhichSlotIsChosen(t *testing.T) {
+	eight := layout("20/1/3/8")
+	slots := func(datacenter int64, fences ...firn.Tick) (all []Slot) {
+		for worker, fence := range fences {
+			all = append(all, Slot{Datacenter: datacenter, Worker: int64(worker), Fence: fence, revision: 1})
+		}
+		return all
+	}
+	gap := append(slots(1, 10, 10, 10), Slot{Datacenter: 1, Worker: 4, Fence: 10}, Slot{Datacenter: 1, Worker: 7, Fence: 10})
+	sixteen := layout("20/0/4/8")
+	ten := slots(0, 90, 10, 80, 20, 70, 30, 60, 40, 50, 99, 200, 200, 200, 200, 200, 200)
+	many := make([]firn.Tick, 4096)
+	wide := layout("20/0/13/8")
+	for name, c := range map[string]struct {
+		layout firn.Layout
+		slots  []Slot
+		dc     int64
+		random uint64
+		want   int64 // -1: none
+		fence  firn.Tick
+	}{
+		"the first of all":                     {eight, nil, 0, 0, 0, -1},
+		"any of all":                           {eight, nil, 0, 7, 7, -1},
+		"the first unused":                     {eight, gap, 1, 0, 3, -1},
+		"the next unused":                      {eight, gap, 1, 1, 5, -1},
+		"the last unused":                      {eight, gap, 1, 2, 6, -1},
+		"another datacenter's count for it":    {eight, gap, 0, 0, 0, -1},
+		"the idle longest":                     {sixteen, ten, 0, 0, 1, 10},
+		"the eighth":                           {sixteen, ten, 0, 7, 2, 80},
+		"the ninth is not":                     {sixteen, ten, 0, 8, 1, 10},
+		"idle a tick ago":                      {eight, slots(0, 100, 100, 99, 100, 100, 100, 100, 100), 0, 5, 2, 99},
+		"none that is held":                    {eight, slots(0, 100, 100, 100, 100, 100, 100, 100, 100), 0, 5, -1, 0},
+		"one unused of many":                   {wide, slots(0, many[1:]...), 0, 0, 4095, -1},
+		"an idle one of more":                  {wide, slots(0, many...), 0, 0, 0, 0},
+		"an unused one of more, if none idles": {layout("20/0/13/8"), held(slots(0, many...)), 0, 0, 4096, -1},
+	} {
+		p := Pool{Layout: c.layout, Slots: c.slots}
+		got, ok := choose(p, c.dc, 100, func() uint64 { return c.random })
+		if ok != (c.want >= 0) || ok && (got.Worker != c.want || got.Fence != c.fence || got.Datacenter != c.dc || (got.revision == 0) != (c.fence == -1)) {
+			t.Errorf("%s: %+v, %t", name, got, ok)
+		}
+	}
+}
+
+func held(slots []Slot) []Slot {
+	for i := range slots {
+		slots[i].Fence = 100
+	}
+	return slots
+}
+
+func TestAFullPoolTellsWhenItsFirstFencePasses(t *testing.T) {
+	at := func(datacenter int64, minutes int) Slot {
+		return Slot{Datacenter: datacenter, Until: noon.Add(time.Duration(minutes) * time.Minute)}
+	}
+	p := Pool{Slots: []Slot{at(0, 1), at(1, 5), at(1, 3), at(1, 4)}}
+	if got := nextFree(p, 1); !got.Equal(noon.Add(3 * time.Minute)) {
+		t.Errorf("%v", got)
+	}
+	if got := nextFree(p, 2); !got.IsZero() {
+		t.Errorf("without slots: %v", got)
+	}
+}
+
+// At least half of those who hold slots say that it is later than what they are taken to say.
+func TestTheClockOfTheOthersIsTheirMedian(t *testing.T) {
+	for _, c := range []struct {
+		minutes []int
+		want    int // -1: too few
+	}{
+		{nil, -1}, {[]int{5, 9}, -1}, {[]int{9, 1, 5}, 5}, {[]int{9, 1, 5, 7}, 5}, {[]int{9, 1, 5, 7, 8}, 7},
+	} {
+		p := Pool{Slots: []Slot{{Free: true, At: noon.Add(time.Hour)}}}
+		for _, m := range c.minutes {
+			p.Slots = append(p.Slots, Slot{At: noon.Add(time.Duration(m) * time.Minute)})
+		}
+		at, ok := clockOfOthers(p)
+		if ok != (c.want >= 0) || ok && !at.Equal(noon.Add(time.Duration(c.want)*time.Minute)) {
+			t.Errorf("%v: %v, %t", c.minutes, at, ok)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+)
+
+// counted counts how often a clock is asked.
+type counted struct {
+	slowClock
+	calls *int
+}
+
+func (c counted) Now(ctx context.Context) (time.Time, error) {
+	*c.calls++
+	return c.slowClock.Now(ctx)
+}
+
+// The answer may have been made at any moment of the round trip. One that says nothing is
+// asked for again; one that says that the clock here is wrong is not.
+func TestAClockIsJudgedByTheMiddleOfTheRoundTrip(t *testing.T) {
+	const tolerance = time.Second
+	for _, c := range []struct {
+		leg, off time.Duration
+		want     error
+		calls    int
+	}{
+		{0, tolerance, nil, 1},
+		{0, -tolerance, nil, 1},
+		{0, tolerance + 1, ErrClock, 1},
+		{0, -tolerance - 1, ErrClock, 1},
+		{tolerance, 0, nil, 1}, // half of it off, and half of it unknown
+		{tolerance, 2, store.ErrUnavailable, 3},
+		{tolerance, -tolerance, nil, 1},
+		{tolerance, -tolerance - 2, store.ErrUnavailable, 3},
+		{tolerance, tolerance / 2, store.ErrUnavailable, 3},
+		{tolerance, tolerance/2 + 1, ErrClock, 1},
+	} {
+		w := newWorld(t)
+		calls := 0
+		s := must(NewSlots(SlotsConfig{
+			Store: counted{slowClock{remote{w.store, w.time.Wall, nil}, c.leg, w.time}, &calls},
+			Time:  skewed{w.time, c.off}, Tolerance: tolerance,
+		}))
+		before, asked := *s.checked.Load(), w.time.Wall()
+		here, err := s.checkClock(context.Background())
+		if !errors.Is(err, c.want) || calls != c.calls {
+			t.Errorf("%v off, an answer of %v: %v after %d calls, want %v after %d", c.off, c.leg, err, calls, c.want, c.calls)
+		}
+		if e := (*ClockError)(nil); errors.As(err, &e) && (e.Whose != "the store's" || e.Tolerance != tolerance || !e.There.Equal(asked) || !e.Here.Equal(asked.Add(c.leg+c.off))) {
+			t.Errorf("%v off, an answer of %v: %+v", c.off, c.leg, e)
+		}
+		if errors.Is(err, store.ErrUnavailable) && !strings.Contains(err.Error(), "took 1s to answer") {
+			t.Errorf("%v off, an answer of %v: %v", c.off, c.leg, err)
+		}
+		if checked := *s.checked.Load(); err == nil && checked != here || err != nil && checked != before {
+			t.Errorf("%v off, an answer of %v: %+v counts as checked", c.off, c.leg, checked)
+		}
+		if latest := asked.Add(c.leg / 2); err == nil && (!here.there.Equal(latest) || !here.wall.Equal(asked.Add(c.leg+c.off))) {
+			t.Errorf("%v off, an answer of %v: %+v, the store's clock showed %v", c.off, c.leg, here, latest)
+		}
+	}
+}
+
+// What was asked is asked as of now by the clock that was checked, whatever the wall clock
+// shows by then.
+func TestWhatWasAskedIsAskedAgainAsOfNow(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.slots(t)
+	now := must(s.cfg.Layout.Tick(noon))
+	end := s.cfg.Layout.MaxTick()
+	checked := s.read()
+	for _, c := range []struct {
+		passes time.Duration
+		ask    Ask
+		want   Ask
+	}{
+		{0, Ask{Now: now, From: now + 5}, Ask{Now: now, From: now + 5}},
+		{time.Second, Ask{Now: now, From: now + 5}, Ask{Now: now + 1000, From: now + 1005}},
+		{0, Ask{Now: now + 2000, From: now + 2005}, Ask{Now: now + 2000, From: now + 2005}},
+		{0, Ask{Now: now + 1000, From: end - 1}, Ask{Now: now + 1000, From: end - 1}},
+		{time.Second, Ask{Now: now + 1000, From: end - 1}, Ask{Now: now + 2000, From: end}},
+	} {
+		w.time.Pass(c.passes)
+		if got, err := s.present(c.ask, checked); err != nil || got != c.want {
+			t.Errorf("%+v is asked as %+v, %v, want %+v", c.ask, got, err, c.want)
+		}
+	}
+	late := Ask{Now: must(s.cfg.Layout.Tick(s.wall(checked).Add(s.cfg.Tolerance)))}
+	if _, err := s.present(late, checked); err != nil {
+		t.Errorf("a tolerance ahead: %v", err)
+	}
+	late.Now++
+	var wrong *ClockError
+	if _, err := s.present(late, checked); !errors.As(err, &wrong) || !wrong.There.Equal(s.wall(checked)) || !wrong.Here.Equal(s.cfg.Layout.Time(late.Now)) || wrong.Tolerance != s.cfg.Tolerance || wrong.Whose != "itself a moment later" {
+		t.Errorf("further ahead: %v", err)
+	}
+	// Whether a fence has passed is judged by what is later.
+	shown := must(s.cfg.Layout.Tick(s.wall(checked)))
+	w.time.Set(noon.Add(-time.Hour))
+	if got := s.latest(checked); got != shown {
+		t.Errorf("the wall clock went back: %d, want %d", got, shown)
+	}
+	w.time.Set(noon.Add(time.Hour))
+	if got := s.latest(checked); got != now+3_600_000 {
+		t.Errorf("the wall clock is ahead: %d, want %d", got, now+3_600_000)
+	}
+}
+
+func TestAMomentOutsideOfALayoutCountsAsItsEdge(t *testing.T) {
+	l := layout("20/0/4/8")
+	for _, c := range []struct {
+		at   time.Time
+		want firn.Tick
+	}{
+		{l.Epoch().Add(-1), 0}, {l.Epoch(), 0}, {l.Time(7), 7}, {l.End().Add(-1), l.MaxTick()}, {l.End(), l.MaxTick()}, {l.End().Add(time.Hour), l.MaxTick()},
+	} {
+		if got := tickOf(l, c.at); got != c.want {
+			t.Errorf("%v: %d, want %d", c.at, got, c.want)
+		}
+	}
+}

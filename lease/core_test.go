@@ -1,0 +1,339 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// easy are rules whose numbers are easily added: ticks of a millisecond, a tolerance of 10.
+func easy() *rules {
+	return &rules{layout: layout("20/0/4/8"), token: "me", tolerance: 10 * time.Millisecond}
+}
+
+// strictly are the same in a pool whose claims wait for 1000: margin 40, reach 958.
+func strictly() *rules {
+	r := easy()
+	r.strict = time.Second
+	return r
+}
+
+// verdict says in a word what the rules decided.
+func verdict(m move, err error) string {
+	switch {
+	case errors.Is(err, ErrOverlap) && errors.Is(err, ErrLost):
+		return "overlap"
+	case errors.Is(err, ErrLost):
+		return "lost"
+	case err != nil:
+		return err.Error()
+	}
+	what := "nothing"
+	if m.write {
+		what = fmt.Sprintf("(%d,%d]", m.after, m.fence)
+	}
+	if m.free {
+		what += " free"
+	}
+	if m.forgot {
+		what += ", alarm"
+	}
+	return what
+}
+
+// What a holder of (100, 200], claimed over revision 7, does about what it finds.
+func TestAHolderStandsByWhatWasConfirmed(t *testing.T) {
+	slot := func(owner string, after, fence firn.Tick) *Slot {
+		return &Slot{Owner: owner, after: after, Fence: fence, revision: 8}
+	}
+	given := func(s *Slot) *Slot { s.Free = true; return s }
+	before := slot("other", 10, 50)
+	before.revision = 7
+	old := slot("other", noFence, 50)
+	old.revision = 7
+	for name, c := range map[string]struct {
+		found     *Slot
+		now, wish firn.Tick
+		want      string
+	}{
+		"as it should be":                                     {slot("me", 100, 200), 150, 200, "nothing"},
+		"a wish for less":                                     {slot("me", 100, 200), 150, 199, "nothing"},
+		"a wish for more":                                     {slot("me", 100, 200), 150, 201, "(100,201]"},
+		"a wish for more, long after the fence":               {slot("me", 100, 200), 900, 950, "(100,950]"},
+		"an earlier renewal went further":                     {slot("me", 100, 300), 150, 250, "(100,300]"},
+		"an earlier renewal went further, and none is due":    {slot("me", 100, 300), 150, 200, "nothing"},
+		"as before the claim, of a version that had no after": {old, 150, 200, "(100,200], alarm"},
+		"gone":                                      {nil, 150, 200, "(100,200], alarm"},
+		"gone, with a wish":                         {nil, 150, 300, "(100,200], alarm"},
+		"gone, at the fence":                        {nil, 200, 200, "(100,200], alarm"},
+		"gone, after the fence":                     {nil, 201, 200, "overlap"},
+		"as before the claim":                       {before, 150, 200, "(100,200], alarm"},
+		"as before the claim, after the fence":      {before, 201, 200, "overlap"},
+		"an earlier fence":                          {slot("me", 100, 199), 150, 200, "(100,200], alarm"},
+		"an earlier fence, after the fence":         {slot("me", 100, 199), 201, 300, "overlap"},
+		"an earlier claim":                          {slot("me", 99, 250), 150, 200, "(100,200], alarm"},
+		"an earlier claim that was given back":      {given(slot("me", 99, 250)), 150, 200, "(100,200], alarm"},
+		"a later claim":                             {slot("me", 101, 250), 150, 200, "lost"},
+		"a later claim that reaches less far":       {slot("me", 101, 150), 150, 200, "lost"},
+		"given back here":                           {given(slot("me", 100, 150)), 150, 200, "lost"},
+		"another's, after the fence":                {slot("other", 200, 300), 250, 200, "lost"},
+		"another's, below the fence":                {slot("other", 199, 300), 150, 200, "overlap"},
+		"another's, below the fence, after it":      {slot("other", 199, 300), 250, 200, "overlap"},
+		"another's, of a version that had no after": {slot("other", noFence, 300), 150, 200, "lost"},
+		"taken back":                                {given(slot("other", 200, 200)), 150, 200, "lost"},
+		"given back by another, below the fence":    {given(slot("other", 199, 250)), 150, 200, "overlap"},
+	} {
+		h := holding{worker: 3, after: 100, fence: 200, over: 7}
+		m, err := easy().stand(h, c.found, c.now, c.wish)
+		if got := verdict(m, err); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		if err == nil && !m.write && m.fence != h.fence {
+			t.Errorf("%s: it goes on up to %d, which was read and not confirmed", name, m.fence)
+		}
+	}
+}
+
+// Who is told of a loss is told by whom, and how far it goes.
+func TestALossNamesItsCause(t *testing.T) {
+	h := holding{worker: 3, after: 100, fence: 200, over: 7}
+	for want, found := range map[string]*Slot{
+		"taken by process 47 on db1": {Owner: "other", PID: 47, Host: "db1", after: 200, Fence: 300, revision: 8},
+		"taken by process other":     {Owner: "other", after: 200, Fence: 300, revision: 8},
+		"claimed by process other from tick 121 on, and is held here up to tick 200": {Owner: "other", after: 120, Fence: 300, revision: 8},
+		"claimed again here from tick 151 on":                                        {Owner: "me", after: 150, Fence: 300, revision: 8},
+		"taken back, or given back by another":                                       {Owner: "other", Free: true, after: 200, Fence: 200, revision: 8},
+	} {
+		for _, now := range []firn.Tick{150, 250} {
+			if _, err := easy().stand(h, found, now, 200); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: want %s", err, want)
+			}
+		}
+	}
+}
+
+// What a holder of (100, 200] that used 150 at last writes as it leaves.
+func TestWhoLeavesSaysWhatItUsed(t *testing.T) {
+	slot := func(owner string, after, fence firn.Tick, free bool) *Slot {
+		return &Slot{Owner: owner, after: after, Fence: fence, Free: free, revision: 8}
+	}
+	for name, c := range map[string]struct {
+		found *Slot
+		last  firn.Tick
+		want  string
+	}{
+		"its own":                                  {slot("me", 100, 200, false), 150, "(100,150] free"},
+		"its own, to the end":                      {slot("me", 100, 200, false), 200, "(100,200] free"},
+		"never beyond its fence":                   {slot("me", 100, 200, false), 250, "(100,200] free"},
+		"its own, given back by a try before":      {slot("me", 100, 150, true), 150, "(100,150] free"},
+		"its own, an older copy":                   {slot("me", 100, 199, false), 150, "(100,150] free, alarm"},
+		"an earlier claim here":                    {slot("me", 99, 250, false), 150, "(100,150] free, alarm"},
+		"a later claim here":                       {slot("me", 101, 250, false), 150, "nothing free"},
+		"a later claim here that reaches less far": {slot("me", 101, 140, false), 150, "nothing free"},
+		"gone":                                      {nil, 150, "(100,150] free, alarm"},
+		"another's, after the fence":                {slot("other", 200, 300, false), 150, "nothing free"},
+		"another's, after what was used":            {slot("other", 150, 300, false), 150, "nothing free, alarm"},
+		"another's, below what was used":            {slot("other", 149, 300, false), 150, "(150,300] free, alarm"},
+		"another's, that says less":                 {slot("other", 10, 149, false), 150, "(150,150] free, alarm"},
+		"another's, of a version without after":     {slot("other", noFence, 150, false), 150, "nothing free"},
+		"given back by another, above what is used": {slot("other", 149, 150, true), 150, "nothing free, alarm"},
+		"given back by another, below what is used": {slot("other", 120, 149, true), 150, "(150,150] free, alarm"},
+	} {
+		h := holding{worker: 3, after: 100, fence: 200, over: 7}
+		if got := verdict(easy().leave(h, c.found, c.last), nil); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// A claim of (100, 200] that was not used leaves the slot as it was found.
+func TestAClaimThatIsNotUsedIsUndone(t *testing.T) {
+	h := holding{worker: 3, after: 100, fence: 200, over: 7}
+	mine := Slot{Owner: "me", after: 100, Fence: 200, revision: 8}
+	held, free := Slot{Fence: 50, revision: 7}, Slot{Fence: 50, Free: true, revision: 7}
+	other, earlier, given := mine, mine, mine
+	other.Owner, earlier.after, given.Free = "other", 99, true
+	for name, c := range map[string]struct {
+		found  *Slot
+		before Slot
+		want   string
+	}{
+		"of a slot never given back": {&mine, held, "(100,50]"},
+		"of a slot given back":       {&mine, free, "(100,50] free"},
+		"of a slot never used":       {&mine, Slot{Fence: -1}, "(100,-1] free"},
+		"that is not there":          {nil, free, "nothing free"},
+		"that is another's":          {&other, free, "nothing free"},
+		"that is another of ours":    {&earlier, free, "nothing free"},
+		"that was undone":            {&given, free, "nothing free"},
+	} {
+		if got := verdict(easy().unclaim(h, c.found, c.before), nil); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestAClaimBeginsAboveAllThatMayHaveBeenUsed(t *testing.T) {
+	trusting := easy()
+	trusting.trusting = true
+	used, unused := Slot{Worker: 3, Fence: 500, revision: 7}, Slot{Worker: 3, Fence: -1}
+	end := firn.Tick(1<<20 - 1)
+	for name, c := range map[string]struct {
+		r     *rules
+		slot  Slot
+		ask   Ask
+		above firn.Tick
+		want  string
+	}{
+		"after the fence found":                         {easy(), used, Ask{Now: 1000, From: 1000, Window: 100}, -1, "(500,1100]"},
+		"above what the pool says":                      {easy(), used, Ask{Now: 1000, From: 1000, Window: 100}, 501, "(501,1100]"},
+		"beyond the present":                            {easy(), used, Ask{Now: 1000, From: 1000, Window: 100}, 2000, "(2000,2101]"},
+		"with a lead":                                   {easy(), used, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(500,1106]"},
+		"ahead of its fence":                            {easy(), used, Ask{Now: 400, From: 400, Window: 100}, -1, "(500,601]"},
+		"of a worker that nobody knows":                 {easy(), unused, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(1005,1106]"},
+		"by who runs ahead far":                         {easy(), unused, Ask{Now: 1000, From: 1900, Window: 100}, -1, "(1010,2000]"},
+		"of a worker that nobody knows, trusted":        {trusting, unused, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(-1,1106]"},
+		"of a slot whose fence is the first tick":       {easy(), Slot{Fence: 0, revision: 7}, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(0,1106]"},
+		"up to the end of the layout":                   {easy(), used, Ask{Now: end - 50, From: end - 50, Window: 100}, -1, fmt.Sprintf("(500,%d]", end)},
+		"of the last tick":                              {easy(), used, Ask{Now: end - 1, From: end, Window: 100}, end - 1, fmt.Sprintf("(%d,%d]", end-1, end)},
+		"of no tick":                                    {easy(), used, Ask{Now: end - 1, From: end, Window: 100}, end, "none"},
+		"strict: after the wait":                        {strictly(), used, Ask{Now: 1000, From: 1000, Window: 100}, -1, "(2001,2102]"},
+		"strict: above what is known":                   {strictly(), used, Ask{Now: 1000, From: 1000, Window: 100}, 2500, "(2500,2601]"},
+		"strict: no further than newcomers wait":        {strictly(), used, Ask{Now: 1000, From: 1000, Window: 2000}, -1, "(2001,2959]"},
+		"strict: nor by a tick beyond, as one reach":    {strictly(), used, Ask{Now: 1000, From: 1000, Window: 957}, -1, "(2001,2959]"},
+		"strict: of a worker that nobody knows as well": {strictly(), unused, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(2001,2102]"},
+	} {
+		h, err := c.r.claim(c.slot, c.ask, c.above)
+		got := fmt.Sprintf("(%d,%d]", h.after, h.fence)
+		if e := (*firn.TimeExhaustedError)(nil); errors.As(err, &e) && e.Layout == c.r.layout && e.End.Equal(e.Layout.End()) {
+			got = "none"
+		}
+		if got != c.want || err == nil && (h.worker != c.slot.Worker || h.over != c.slot.revision) {
+			t.Errorf("%s: %s (%v, %+v), want %s", name, got, err, h, c.want)
+		}
+	}
+}
+
+func TestClaimsOfAPoolThatWasOpenedBeginAboveWhatIsForgotten(t *testing.T) {
+	for _, c := range []struct{ from, lead, want firn.Tick }{
+		{0, 5, -1}, {1, -7, 0}, {900, -7, 899}, {900, -1, 899}, {900, 0, 900}, {900, 5, 905}, {900, 10, 910}, {900, 11, 910},
+	} {
+		p := Pool{record: poolRecord{From: c.from}}
+		if got := easy().above(p, Ask{Now: 1000, From: 1001 + c.lead}); got != c.want {
+			t.Errorf("from %d with a lead of %d: above %d, want %d", c.from, c.lead, got, c.want)
+		}
+	}
+}
+
+// A claim of (2001, 2100] in a strict pool that was waited for.
+func TestAStrictClaimMustBeAsItWasAfterItsWait(t *testing.T) {
+	mine := Slot{Owner: "me", after: 2001, Fence: 2100, revision: 8}
+	other, moved, given := mine, mine, mine
+	other.Owner, moved.after, given.Free = "other", 2002, true
+	ask := Ask{Now: 1000, From: 1000, Window: 100}
+	for name, c := range map[string]struct {
+		found *Slot
+		now   firn.Tick
+		ask   Ask
+		want  string
+	}{
+		"as it was":                     {&mine, 2000, ask, "(2001,2102]"},
+		"later":                         {&mine, 2500, Ask{Now: 2500, From: 2500, Window: 100}, "(2499,2600]"},
+		"at its beginning":              {&mine, 2002, ask, "(2001,2102]"},
+		"a tick later":                  {&mine, 2003, ask, "(2002,2103]"},
+		"with too long a window":        {&mine, 2001, Ask{Now: 2001, From: 2001, Window: 5000}, "(2001,2959]"},
+		"by a clock that is far behind": {&mine, 1000, ask, "(2001,2001]"},
+		"gone":                          {nil, 2000, ask, "lost"},
+		"another's":                     {&other, 2000, ask, "lost"},
+		"another of ours":               {&moved, 2000, ask, "lost"},
+		"given back":                    {&given, 2000, ask, "lost"},
+	} {
+		m, err := strictly().outwaited(holding{worker: 3, after: 2001, fence: 2100, over: 7}, c.found, c.now, c.ask)
+		if got := verdict(m, err); got != c.want || err == nil && (m.worker != 3 || m.over != 7) {
+			t.Errorf("%s: %s of worker %d, want %s", name, got, m.worker, c.want)
+		}
+	}
+}
+
+// The bounds of a strict pool, each with the last value on either side. Without the
+// setting there are none.
+func TestTheBoundsOfAStrictPool(t *testing.T) {
+	r, loose := strictly(), easy()
+	if got := r.reach(); got != 958 {
+		t.Errorf("a fence may lie %d ahead", got)
+	}
+	short := strictly()
+	short.strict = 41 * time.Millisecond // less than its margin and the rounding
+	if got := short.reach(); got != 0 {
+		t.Errorf("with a short wait it may lie %d ahead", got)
+	}
+	for fence, want := range map[firn.Tick]firn.Tick{1957: 1957, 1958: 1958, 1959: 1958} {
+		if got := r.bounded(fence, 1000); got != want {
+			t.Errorf("%d is bounded to %d, want %d", fence, got, want)
+		}
+	}
+	if got := loose.bounded(1<<19, 1000); got != 1<<19 {
+		t.Errorf("bounded to %d", got)
+	}
+	if !r.ended(1041, 1000) || r.ended(1042, 1000) || loose.ended(0, 1000) {
+		t.Error("a holder ends a margin and a tick before its fence")
+	}
+	least := r.ticks(r.strict+r.margin()) + 2 + r.reach()
+	if r.beyond(1000+least, 1000) || !r.beyond(1001+least, 1000) || loose.beyond(1<<19, 1000) {
+		t.Error("a fence beyond all that a claim may wait for is refused")
+	}
+	for _, wait := range []time.Duration{1, 42 * time.Millisecond} {
+		short.strict = wait // any wait at all makes a pool strict
+		if short.bounded(5000, 1000) != 1000 || !short.ended(1041, 1000) || !short.beyond(2000, 1000) {
+			t.Errorf("a wait of %v sets no bounds", wait)
+		}
+		h, err := short.claim(Slot{Fence: 500, revision: 7}, Ask{Now: 1000, From: 1000, Window: 100}, -1)
+		if least := 1001 + short.ticks(wait); err != nil || h.after != least || h.fence != least {
+			t.Errorf("a wait of %v: a claim of (%d,%d], %v", wait, h.after, h.fence, err)
+		}
+	}
+	if h := (holding{after: 100, fence: 1041}); verdict(r.stand(h, &Slot{Owner: "me", after: 100, Fence: 1041}, 1000, 1958)) != "lost" {
+		t.Error("a holder goes on within the margin of its fence")
+	}
+}
+
+func TestAStrictWaitCoversWindowLeadAndMargin(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		window, lead time.Duration
+		want         string
+	}{
+		{163 * ms, 0, "window"}, {164 * ms, 0, ""}, {164 * ms, 794 * ms, ""}, {164 * ms, 795 * ms, "strict wait"},
+		{958 * ms, 0, ""}, {959 * ms, 0, "strict wait"}, {maxWindow + 1, 0, "window"},
+	} {
+		err := strictly().covers(c.window, c.lead)
+		if r := (*firn.RangeError)(nil); errors.As(err, &r) != (c.want != "") || r != nil && r.What != c.want {
+			t.Errorf("window %v, lead %v: %v, want one of the %q", c.window, c.lead, err, c.want)
+		}
+	}
+	if err := easy().covers(1, time.Hour); err != nil {
+		t.Errorf("a pool that is not strict: %v", err)
+	}
+}
+
+func TestAGrantReachesAWindowBeyondWhatIsAsked(t *testing.T) {
+	l := layout("20/0/4/8")
+	for _, c := range []struct {
+		ask         Ask
+		after, want firn.Tick
+	}{
+		{Ask{Now: 10, From: 5, Window: 100}, -1, 110},
+		{Ask{Now: 5, From: 10, Window: 100}, -1, 110},
+		{Ask{Now: 5, From: 5, Window: 100}, 9, 110},
+		{Ask{From: l.MaxTick() - 100, Window: 100}, -1, l.MaxTick()},
+		{Ask{From: l.MaxTick() - 101, Window: 100}, -1, l.MaxTick() - 1},
+		{Ask{From: l.MaxTick() - 1, Window: 100}, -1, l.MaxTick()},
+	} {
+		if got := c.ask.fence(c.after, l); got != c.want {
+			t.Errorf("%+v after %d: up to %d, want %d", c.ask, c.after, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,399 @@
+package lease
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+func logTo(text *strings.Builder) *slog.Logger { return slog.New(slog.NewTextHandler(text, nil)) }
+
+// raw returns a slot's record as the store has it, by field.
+func (w *world) raw(key string) map[string]any {
+	w.t.Helper()
+	entry, err := w.mem.Get(context.Background(), key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	record := map[string]any{}
+	if err := json.Unmarshal(entry.Value, &record); err != nil {
+		w.t.Fatal(err)
+	}
+	return record
+}
+
+// put writes what it likes over a key.
+func (w *world) put(key string, value []byte) {
+	w.t.Helper()
+	entry, err := w.mem.Get(context.Background(), key)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		w.t.Fatal(err)
+	}
+	if _, err := w.mem.CompareAndSwap(context.Background(), key, entry.Revision, value); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+const theSlot = "firn/default/slot/0/0"
+
+// The record is read by other versions of Firn, and by people.
+func TestTheRecordsInTheStore(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	s, ask := w.slots(t, func(c *SlotsConfig) { c.Random, c.PID = func() uint64 { return 7 }, 4711 })
+	now := must(s.cfg.Layout.Tick(noon))
+	grant := must(s.Acquire(ctx, ask()))
+	pool := must(w.mem.Get(ctx, "firn/default/pool"))
+	if got, want := string(pool.Value), `{"layout":"41/0/0/12","made":"2026-11-20T12:00:00Z","open":true,"grace":"12s","life":"first"}`; got != want {
+		t.Errorf("the pool: %s, want %s", got, want)
+	}
+	if p := must(Inspect(ctx, w.mem, "default")); p.Name != "default" || !p.Made.Equal(noon) || !p.Open || p.Grace != grace || p.Layout != s.cfg.Layout {
+		t.Errorf("%+v", p)
+	}
+	slot := must(w.mem.Get(ctx, theSlot))
+	want := `{"after":"-1","fence":"59486460001","until":"2026-11-20T12:01:00.001Z","owner":"00000000000000070000000000000007","write":1,"host":"host","pid":4711,"since":"2026-11-20T12:00:00Z","at":"2026-11-20T12:00:00Z"}`
+	if string(slot.Value) != want {
+		t.Errorf("the slot: %s, want %s", slot.Value, want)
+	}
+	w.time.Pass(time.Second)
+	if err := s.Release(ctx, grant, now+500); err != nil {
+		t.Fatal(err)
+	}
+	slot = must(w.mem.Get(ctx, theSlot))
+	want = `{"after":"-1","fence":"59486400500","until":"2026-11-20T12:00:00.5Z","free":true,"owner":"00000000000000070000000000000007","write":2,"host":"host","pid":4711,"since":"2026-11-20T12:00:00Z","at":"2026-11-20T12:00:01Z"}`
+	if string(slot.Value) != want {
+		t.Errorf("given back: %s, want %s", slot.Value, want)
+	}
+	// The writes are numbered from owner to owner.
+	other, ask := w.slots(t)
+	must(other.Acquire(ctx, ask()))
+	if got := w.raw(theSlot)["write"]; got != 3.0 {
+		t.Errorf("the next owner's is write %v", got)
+	}
+}
+
+// Once its ticks were granted to another, a worker is lost for good, even if the store
+// forgets that grant as well: what was issued under it is not known here.
+func TestAnOverlapIsNotForgotten(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	grant := must(s.Acquire(ctx, ask()))
+	mine := must(w.mem.Get(ctx, theSlot)).Value
+	w.put(theSlot, must(encode(slotRecord{After: grant.Through - 1, Fence: grant.Through + 1000, Owner: "another"})))
+	for range 2 {
+		if err := s.Look(ctx, grant); !errors.Is(err, ErrLost) || !errors.Is(err, ErrOverlap) || !strings.Contains(err.Error(), `lease: keep worker 0 of pool "default"`) {
+			t.Fatalf("after its ticks were granted again: %v", err)
+		}
+		w.put(theSlot, mine)
+	}
+	if _, err := s.Renew(ctx, grant, ask()); !errors.Is(err, ErrOverlap) {
+		t.Errorf("a renewal: %v", err)
+	}
+	if err := s.Release(ctx, grant, grant.After+5); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Look(ctx, grant); !errors.Is(err, ErrLost) || errors.Is(err, ErrOverlap) {
+		t.Errorf("after it was given back: %v", err)
+	}
+}
+
+// A loss that is none of its ticks is looked at again: the store may forget who took it.
+func TestALossMayBeForgotten(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	grant := must(s.Acquire(ctx, ask()))
+	mine := must(w.mem.Get(ctx, theSlot)).Value
+	w.put(theSlot, must(encode(slotRecord{After: grant.Through, Fence: grant.Through + 1000, Owner: "another"})))
+	if err := s.Look(ctx, grant); !errors.Is(err, ErrLost) || errors.Is(err, ErrOverlap) {
+		t.Fatalf("after it was taken: %v", err)
+	}
+	w.put(theSlot, mine)
+	if err := s.Look(ctx, grant); err != nil {
+		t.Errorf("after that was forgotten: %v", err)
+	}
+}
+
+// What is known of an earlier claim does not touch a later one of the same worker.
+func TestWhatIsKnownOfAnEarlierClaimLeavesALaterOneAlone(t *testing.T) {
+	s, _ := newWorld(t).slots(t)
+	earlier, later := holding{after: 1, fence: 10}, holding{after: 20, fence: 30}
+	s.hold(later)
+	s.change(earlier, func(h *holding) { h.fence = 99 })
+	s.forget(earlier)
+	if got, err := s.holding(firn.Grant{After: 20}); err != nil || got != later {
+		t.Errorf("%+v, %v", got, err)
+	}
+	s.change(holding{worker: 1}, func(h *holding) { h.fence = 99 })
+	if _, err := s.holding(firn.Grant{Worker: 1}); !errors.Is(err, ErrLost) {
+		t.Errorf("a worker that was never held: %v", err)
+	}
+	s.change(later, func(h *holding) { h.fence = 40 })
+	if got, err := s.holding(firn.Grant{After: 20}); err != nil || got.fence != 40 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	s.forget(later)
+	if _, err := s.holding(firn.Grant{After: 20}); !errors.Is(err, ErrLost) {
+		t.Errorf("after it has ended: %v", err)
+	}
+}
+
+// A wish by a clock that has been put right since moves no fence, and is no reason not to look.
+func TestAWishByAClockThatWasAheadMovesNoFence(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	grant := must(s.Acquire(ctx, ask()))
+	ahead := ask()
+	ahead.Now += 10_001
+	ahead.From = ahead.Now
+	w.mem.Delete(theSlot)
+	got, err := s.Renew(ctx, grant, ahead)
+	if !errors.Is(err, ErrClock) || got != grant || w.fence() != grant.Through {
+		t.Errorf("%+v, %v; the fence stands at %d", got, err, w.fence())
+	}
+}
+
+// slowWrites takes its time with each write.
+type slowWrites struct {
+	remote
+	on    *machine
+	takes time.Duration
+}
+
+func (s *slowWrites) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	s.on.Pass(s.takes)
+	return s.remote.CompareAndSwap(ctx, key, old, value)
+}
+
+// Another may have been granted the worker before a renewal came through.
+func TestAStrictRenewalThatComesTooLateIsALoss(t *testing.T) {
+	ctx := context.Background()
+	for _, c := range []struct {
+		before time.Duration // the fence, when the write has come through
+		lost   bool
+	}{{9 * time.Second, false}, {8*time.Second + time.Millisecond, true}} {
+		w := newWorld(t)
+		slow := &slowWrites{remote{w.store, w.time.Wall, nil}, w.time, 0}
+		s, ask := w.slots(t, func(c *SlotsConfig) { c.Store, c.Tolerance, c.Strict = slow, 2*time.Second, 80*time.Second })
+		grant := must(s.Acquire(ctx, ask()))
+		fence := s.cfg.Layout.Time(grant.Through)
+		w.time.Set(fence.Add(-30 * time.Second))
+		slow.takes = 30*time.Second - c.before
+		got, err := s.Renew(ctx, grant, ask())
+		if errors.Is(err, ErrLost) != c.lost || err != nil != c.lost {
+			t.Errorf("%v before its fence: %+v, %v", c.before, got, err)
+		}
+		slow.takes = 0
+		if err := s.Look(ctx, got); errors.Is(err, ErrLost) != c.lost {
+			t.Errorf("after that: %v", err)
+		}
+	}
+}
+
+// A pool's record that does not answer must not hold up a look for longer than newcomers wait.
+func TestTheCallsOfAnAlarmAreBoundedToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		time.Sleep(time.Until(noon))
+		mem := memstore.New(nil)
+		var log strings.Builder
+		hangs := &deafTo{Store: mem}
+		s := must(NewSlots(SlotsConfig{Store: hangs, Layout: layout("41/0/0/12"), Log: logTo(&log)}))
+		now := must(s.cfg.Layout.Tick(time.Now()))
+		ask := Ask{Now: now, From: now, Window: 60_000}
+		grant := must(s.Acquire(ctx, ask))
+		before := must(Inspect(ctx, mem, "default")).record
+		before.From, before.Grace = 17, duration(time.Minute)
+		if _, err := mem.CompareAndSwap(ctx, poolKey("default"), must(mem.Get(ctx, poolKey("default"))).Revision, must(encode(before))); err != nil {
+			t.Fatal(err)
+		}
+		mem.Delete(theSlot)
+		hangs.key = "firn/default/pool"
+		began := time.Now()
+		if err := s.Look(ctx, grant); err == nil || time.Since(began) != defaultPatience {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		if _, err := mem.Get(ctx, theSlot); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("its slot is written before the pool is closed: %v", err)
+		}
+		hangs.key = ""
+		if err := s.Look(ctx, grant); err != nil {
+			t.Error(err)
+		}
+		p := must(Inspect(ctx, mem, "default"))
+		if p.Open || p.Slots[0].Fence != grant.Through {
+			t.Errorf("%+v", p)
+		}
+		before.Open = false
+		if !reflect.DeepEqual(p.record, before) {
+			t.Errorf("it is closed as %+v, not %+v", p.record, before)
+		}
+		if n := strings.Count(log.String(), "the store has less than it had confirmed"); n != 2 {
+			t.Errorf("an operator is told %d times: %s", n, log.String())
+		}
+	})
+}
+
+// deafTo does not answer for one key until its caller gives up.
+type deafTo struct {
+	store.Store
+	key string
+}
+
+func (h *deafTo) Get(ctx context.Context, key string) (store.Entry, error) {
+	if key == h.key {
+		<-ctx.Done()
+		return store.Entry{}, store.ContextError(ctx)
+	}
+	return h.Store.Get(ctx, key)
+}
+
+// Where the store has a clock, that is the one that counts.
+func TestHoldersDoNotOutvoteTheStoresClock(t *testing.T) {
+	for _, clocked := range []bool{true, false} {
+		w := newWorld(t)
+		w.mustTake(w.start(), 1)
+		w.time.Pass(time.Minute)
+		for i := range 3 {
+			w.put(slotKey("default", firn.DefaultLayout(), 0, int64(i)), must(encode(slotRecord{After: 0, Fence: 59486600000, Owner: "o", At: noon.Add(time.Hour)})))
+		}
+		_, err := w.try(func(c *Config) {
+			if clocked {
+				w.shared(c)
+			}
+		})
+		if errors.Is(err, ErrClock) == clocked || clocked && err != nil {
+			t.Errorf("with a clock %t: %v", clocked, err)
+		}
+		for i := range 3 {
+			w.put(slotKey("default", firn.DefaultLayout(), 0, int64(i)), must(encode(slotRecord{After: 0, Fence: 59486600000, Owner: "o", At: w.time.Wall().Add(10 * time.Second)})))
+		}
+		if _, err := w.try(); err != nil {
+			t.Errorf("others a tolerance ahead: %v", err)
+		}
+		if e := (*ClockError)(nil); errors.As(err, &e) && (!e.Here.Equal(w.time.Wall()) || !e.There.Equal(noon.Add(time.Hour)) || !strings.Contains(e.Whose, "default")) {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+// No two claims of a worker here begin alike, whatever became of them: by that they are
+// told apart.
+func TestEachClaimOfAWorkerBeginsElsewhere(t *testing.T) {
+	s, ask := newWorld(t).slots(t)
+	slot := Slot{Fence: 5, revision: 1}
+	for want := firn.Tick(5); want < 8; want++ {
+		if h, err := s.begin(slot, ask(), -1); err != nil || h.after != want {
+			t.Errorf("%+v, %v, want one after %d", h, err, want)
+		}
+	}
+	s.hold(holding{after: 50, fence: 60}) // it began later than it was claimed, as in a strict pool
+	if h, err := s.begin(slot, ask(), -1); err != nil || h.after != 51 {
+		t.Errorf("%+v, %v", h, err)
+	}
+	s.hold(holding{after: 20, fence: 60})
+	if h, err := s.begin(slot, ask(), -1); err != nil || h.after != 52 {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
+// A look that cannot read is over: newcomers wait for so many calls of a look, and no more.
+func TestALookThatCannotReadEnds(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	fails := 0
+	s, ask := w.slots(t, func(c *SlotsConfig) {
+		c.Store = &scripted{Store: w.mem, call: func(what, key string) error {
+			if what == "get" && key == theSlot && fails > 0 {
+				fails--
+				return errAway
+			}
+			return nil
+		}}
+	})
+	grant := must(s.Acquire(ctx, ask()))
+	fails = 1
+	if err := s.Look(ctx, grant); !errors.Is(err, errAway) || !strings.Contains(err.Error(), "lease: look at worker 0") {
+		t.Errorf("%v", err)
+	}
+	if err := s.Look(ctx, grant); err != nil {
+		t.Errorf("the next: %v", err)
+	}
+}
+
+// A strict claim whose wait, or clock, comes to nothing is undone.
+func TestAStrictClaimThatCannotBeWaitedForIsUndone(t *testing.T) {
+	for name, c := range map[string]struct {
+		asleep func(w *world, cancel func(), on *bool)
+		want   error
+		says   string
+	}{
+		"called off":       {func(_ *world, cancel func(), _ *bool) { cancel() }, context.Canceled, "wait 1m20s, as the pool is strict"},
+		"by a wrong clock": {func(w *world, _ func(), _ *bool) { w.time.Set(w.time.Wall().Add(time.Hour)) }, ErrClock, "lease: claim worker 0"},
+		"without a clock":  {func(_ *world, _ func(), away *bool) { *away = true }, errAway, "lease: claim worker 0"},
+	} {
+		w := newWorld(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		wall, away := w.time.Wall(), false
+		on := &sleeper{machine: w.time, wake: func() {}}
+		st := &scripted{Store: w.mem, call: func(what, _ string) error {
+			if what == "clock" && away {
+				return errAway
+			}
+			return nil
+		}}
+		s, ask := w.slots(t, func(c *SlotsConfig) {
+			c.Store, c.Tolerance, c.Strict, c.Time = timed{st, func() time.Time { return wall.Add(w.time.Monotonic()) }}, 2*time.Second, 80*time.Second, on
+		})
+		wall = wall.Add(-w.time.Monotonic())
+		first := must(s.Acquire(ctx, ask()))
+		if err := s.Release(ctx, first, first.After); err != nil {
+			t.Fatal(err)
+		}
+		w.time.Pass(5 * time.Minute)
+		on.wake = func() { c.asleep(w, cancel, &away) }
+		before := must(Inspect(context.Background(), w.mem, "default")).Slots[0]
+		_, err := s.Acquire(ctx, ask())
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if after := must(Inspect(context.Background(), w.mem, "default")).Slots[0]; !after.Free || after.Fence != before.Fence || after.revision == before.revision {
+			t.Errorf("%s: the slot is left as %+v, and was %+v", name, after, before)
+		}
+		cancel()
+	}
+}
+
+// timed is a store with a clock of its own.
+type timed struct {
+	*scripted
+	now func() time.Time
+}
+
+func (s timed) Now(context.Context) (time.Time, error) { return s.now(), s.call("clock", "") }
+
+// sleeper has something happen at the end of each sleep.
+type sleeper struct {
+	*machine
+	wake func()
+}
+
+func (s *sleeper) Sleep(ctx context.Context, d time.Duration) error {
+	if err := s.machine.Sleep(ctx, d); err != nil {
+		return err
+	}
+	s.wake()
+	return context.Cause(ctx)
+}

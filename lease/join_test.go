@@ -1,0 +1,334 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// scripted asks before each call of a store what is to come of it.
+type scripted struct {
+	store.Store
+	call func(what, key string) error // an error is the answer
+	life func() string
+}
+
+func (s *scripted) Get(ctx context.Context, key string) (store.Entry, error) {
+	if err := s.call("get", key); err != nil {
+		return store.Entry{}, err
+	}
+	return s.Store.Get(ctx, key)
+}
+
+func (s *scripted) List(ctx context.Context, prefix string) ([]store.Entry, error) {
+	if err := s.call("list", prefix); err != nil {
+		return nil, err
+	}
+	return s.Store.List(ctx, prefix)
+}
+
+func (s *scripted) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	if err := s.call("write", key); err != nil {
+		return store.Entry{}, err
+	}
+	e, err := s.Store.CompareAndSwap(ctx, key, old, value)
+	if s.life != nil {
+		e.Life = s.life()
+	}
+	return e, err
+}
+
+// clocked is such a store with a clock.
+type clocked struct{ *scripted }
+
+func (c clocked) Now(context.Context) (time.Time, error) {
+	if err := c.call("clock", ""); err != nil {
+		return time.Time{}, err
+	}
+	return time.Now(), nil
+}
+
+// Joining an open pool takes three round trips, a look one, a renewal two: the clock is
+// compared beside them.
+func TestHowManyRoundTripsItTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		time.Sleep(time.Until(noon))
+		s := clocked{&scripted{Store: memstore.New(nil), call: func(string, string) error { time.Sleep(time.Second); return nil }}}
+		first := must(NewSlots(SlotsConfig{Store: s}))
+		now := must(first.cfg.Layout.Tick(time.Now()))
+		ask := func() Ask {
+			now = must(first.cfg.Layout.Tick(time.Now()))
+			return Ask{Now: now, From: now, Window: 60_000}
+		}
+		must(first.Acquire(ctx, ask()))
+		took := func(do func() error) time.Duration {
+			began := time.Now()
+			if err := do(); err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(began)
+		}
+		var grant firn.Grant
+		second := must(NewSlots(SlotsConfig{Store: s}))
+		for _, c := range []struct {
+			what  string
+			trips time.Duration
+			do    func() error
+		}{
+			{"joining", 3, func() (err error) { grant, err = second.Acquire(ctx, ask()); return err }},
+			{"a look", 1, func() error { return second.Look(ctx, grant) }},
+			{"a renewal", 2, func() (err error) { grant, err = second.Renew(ctx, grant, ask()); return err }},
+			{"a release", 2, func() error { return second.Release(ctx, grant, now) }},
+		} {
+			if got := took(c.do); got != c.trips*time.Second {
+				t.Errorf("%s takes %v, want %d trips of a second", c.what, got, c.trips)
+			}
+		}
+	})
+}
+
+// What a store fails ends joining, unless another try may do; and nothing is granted or
+// left behind.
+func TestAStoreThatFailsWhileSomebodyJoins(t *testing.T) {
+	lost := errors.New("no answer")
+	for name, c := range map[string]struct {
+		what, key string
+		from, to  int // which of these calls fail, from 1
+		err, want error
+		says      string
+	}{
+		"the list":                      {"list", "", 1, 1, errAway, errAway, `lease: join pool "default"`},
+		"the clock":                     {"clock", "", 1, 1, errAway, errAway, "lease: read the store's clock"},
+		"a claim that is refused":       {"write", theSlot, 1, 1, store.ErrRefused, store.ErrRefused, `lease: claim worker 0 of pool "default"`},
+		"a store that is not to be had": {"write", theSlot, 1, 5, store.ErrUnavailable, store.ErrUnavailable, `lease: claim worker 0 of pool "default"`},
+		"claims without an answer":      {"write", theSlot, 1, 5, lost, nil, ""},
+		"the last read":                 {"get", poolKey("default"), 2, 2, errAway, errAway, `lease: claim worker 0 of pool "default"`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(time.Until(noon))
+			mem := memstore.New(nil)
+			armed, calls := false, 0
+			s := clocked{&scripted{Store: mem, call: func(what, key string) error {
+				if !armed || what != c.what || c.key != "" && key != c.key {
+					return nil
+				}
+				if calls++; calls < c.from || calls > c.to {
+					return nil
+				}
+				return c.err
+			}}}
+			slots := must(NewSlots(SlotsConfig{Store: s, Layout: layout("41/0/0/12")}))
+			now := must(slots.cfg.Layout.Tick(time.Now()))
+			ask := Ask{Now: now, From: now, Window: 60_000}
+			grant := must(slots.Acquire(t.Context(), ask))
+			if err := slots.Release(t.Context(), grant, grant.After); err != nil {
+				t.Fatal(err)
+			}
+			before := must(Inspect(t.Context(), mem, "default"))
+			armed, calls = true, 0
+			if c.what == "get" {
+				c.from, c.to = 1, 1
+			}
+			_, err := slots.Acquire(t.Context(), ask)
+			if !errors.Is(err, c.want) || err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "leave worker")) {
+				t.Errorf("%s: %v, want %v", name, err, c.want)
+			}
+			p := must(Inspect(t.Context(), mem, "default"))
+			if held := !p.Slots[0].Free; held != (c.want == nil) || !held && p.Slots[0].Fence != before.Slots[0].Fence {
+				t.Errorf("%s: the slot is left as %+v", name, p.Slots[0])
+			}
+		})
+	}
+}
+
+// A newcomer that is called off while it waits for holders that may be forgotten has
+// claimed nothing.
+func TestANewcomerThatIsCalledOffWhileItWaits(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := newWorld(t)
+	s, ask := w.slots(t, func(c *SlotsConfig) {
+		c.Store, c.Time = remote{c.Store, w.time.Wall, nil}, endsAsleep{w.time, cancel}
+	})
+	_, err := s.Acquire(ctx, ask())
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "wait 12s, as the pool is new") {
+		t.Errorf("%v", err)
+	}
+	if p := must(Inspect(context.Background(), w.mem, "default")); p.Open || len(p.Slots) > 0 {
+		t.Errorf("%+v", p)
+	}
+}
+
+type endsAsleep struct {
+	*machine
+	cancel func()
+}
+
+func (c endsAsleep) Sleep(ctx context.Context, _ time.Duration) error {
+	c.cancel()
+	return context.Cause(ctx)
+}
+
+// Where each write begins another life of the store, the pool cannot be opened in any.
+func TestAStoreThatBeginsALifeWithEachWrite(t *testing.T) {
+	w := newWorld(t)
+	lives, writes := 0, 0
+	var log strings.Builder
+	st := &scripted{Store: w.mem, call: func(what, _ string) error {
+		if what == "write" {
+			writes++
+		}
+		return nil
+	}, life: func() string { lives++; return fmt.Sprint(lives) }}
+	s, ask := w.slots(t, func(c *SlotsConfig) { c.Store, c.Log = st, logTo(&log) })
+	if _, err := s.Acquire(context.Background(), ask()); !errors.Is(err, store.ErrUnavailable) || writes != 4 {
+		t.Errorf("%v after %d writes", err, writes)
+	}
+	// Two lives: the newcomer in between is told, and begins anew.
+	st.life = func() string { return "one" }
+	grant := must(s.Acquire(context.Background(), ask()))
+	if err := s.Release(context.Background(), grant, grant.After); err != nil {
+		t.Fatal(err)
+	}
+	w.time.Pass(time.Minute)
+	writes = 0
+	st.life = func() string { return "two" }
+	must(s.Acquire(context.Background(), ask()))
+	if n := strings.Count(log.String(), "the store has another life than the pool was opened in"); n != 1 {
+		t.Errorf("an operator is told %d times: %s", n, log.String())
+	}
+	if p := must(Inspect(context.Background(), w.mem, "default")); !p.Open || *p.record.Life != "two" {
+		t.Errorf("%+v in life %s", p, *p.record.Life)
+	}
+	if writes != 5 { // a claim, its undoing, the pool closed, opened; a claim
+		t.Errorf("%d writes", writes)
+	}
+}
+
+// A read that lasts for longer than holders take proves nothing.
+func TestALastReadThatIsAlwaysSlowGrantsNothing(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t, func(c *SlotsConfig) {
+		c.Store = &scripted{Store: w.mem, call: func(what, _ string) error {
+			if what == "get" {
+				w.time.Pass(2*time.Second + 1)
+			}
+			return nil
+		}}
+	})
+	if _, err := s.Acquire(context.Background(), ask()); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "took longer than 2s to read") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Of a layout that ends there may be nothing left to claim.
+func TestAWorkerWithoutTicksIsNotGranted(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	pinned := int64(0)
+	s, ask := w.slots(t, func(c *SlotsConfig) { c.Pinned, c.PinnedAhead = &pinned, true })
+	first := must(s.Acquire(ctx, ask()))
+	if err := s.Release(ctx, first, first.After+500); err != nil {
+		t.Fatal(err)
+	}
+	grant := must(s.Acquire(ctx, ask()))
+	if err := s.Release(ctx, grant, grant.After-1); err != nil || w.fence() != grant.After {
+		t.Fatalf("%v; the fence stands at %d, of a claim after %d", err, w.fence(), grant.After)
+	}
+	last := s.cfg.Layout.MaxTick()
+	w.put(theSlot, must(encode(slotRecord{After: 0, Fence: last, Owner: "another"})))
+	var exhausted *firn.TimeExhaustedError
+	if _, err := s.Acquire(ctx, ask()); !errors.As(err, &exhausted) || exhausted.Layout != s.cfg.Layout || !exhausted.End.Equal(s.cfg.Layout.End()) {
+		t.Errorf("%v", err)
+	}
+	if got := w.raw(theSlot)["owner"]; got != "another" {
+		t.Errorf("it was written by %v", got)
+	}
+	w.put(theSlot, must(encode(slotRecord{After: 0, Fence: last - 1, Owner: "another"})))
+	if grant := must(s.Acquire(ctx, ask())); grant.After != last-1 || grant.Through != last {
+		t.Errorf("%+v", grant)
+	}
+	full, ask := w.slots(t)
+	var e *FullError
+	if _, err := full.Acquire(ctx, ask()); !errors.As(err, &e) || e.Workers != 1 || e.Pool != "default" || !e.Next.Equal(s.cfg.Layout.End()) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Whoever is called off between two tries is told so, and why it had to try again.
+func TestANewcomerThatIsCalledOffBetweenTwoTries(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := newWorld(t)
+	s, ask := w.slots(t, func(c *SlotsConfig) {
+		c.Time = endsAsleep{w.time, cancel}
+		c.Store = &scripted{Store: w.mem, call: func(what, key string) error {
+			if what == "write" && key == theSlot {
+				return store.ErrConflict
+			}
+			return nil
+		}}
+	})
+	w.put(theSlot, must(encode(slotRecord{Fence: 5, Owner: "another", Free: true})))
+	if _, err := s.Acquire(ctx, ask()); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestOthersMayBeQuickerSoOftenOnly(t *testing.T) {
+	w := newWorld(t)
+	claims := 0
+	s, ask := w.slots(t, func(c *SlotsConfig) {
+		c.Store = &scripted{Store: w.mem, call: func(what, key string) error {
+			if what == "write" && key == theSlot {
+				claims++
+				w.put(theSlot, must(encode(slotRecord{Fence: firn.Tick(claims), Owner: "another", Free: true})))
+			}
+			return nil
+		}}
+	})
+	_, err := s.Acquire(context.Background(), ask())
+	if !errors.Is(err, store.ErrConflict) || !strings.Contains(err.Error(), "after 64 tries") || claims != 62 { // one made the pool, and one opened it
+		t.Errorf("%v, after %d claims", err, claims)
+	}
+}
+
+// What was asked by a clock that has been put right since is not granted.
+func TestANewcomerWhoseClockWasAheadIsRefused(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	ahead := ask()
+	ahead.Now += 10_001
+	if _, err := s.Acquire(ctx, ahead); !errors.Is(err, ErrClock) {
+		t.Errorf("%v", err)
+	}
+	w.time.Set(s.cfg.Layout.Last())
+	var exhausted *firn.TimeExhaustedError
+	if _, err := s.Acquire(ctx, Ask{}); !errors.As(err, &exhausted) || exhausted.Layout != s.cfg.Layout || !exhausted.End.Equal(s.cfg.Layout.End()) {
+		t.Errorf("at the last tick: %v", err)
+	}
+}
+
+func TestRecordsThatCannotBe(t *testing.T) {
+	if _, err := encode(poolRecord{Layout: layout("41/0/0/12"), Made: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}); err == nil || !strings.Contains(err.Error(), "lease: encode record") {
+		t.Errorf("a year that JSON has not: %v", err)
+	}
+	for text, want := range map[string]string{"{": "unexpected end", "{}": "it names no layout", `{"layout":"9"}`: "layout"} {
+		if _, err := readRecord(store.Entry{Value: []byte(text)}); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	for s, want := range map[Slot]bool{{Free: true, Fence: -1}: true, {Free: true}: false, {Fence: -1}: false} {
+		if s.blank() != want {
+			t.Errorf("%+v", s)
+		}
+	}
+}

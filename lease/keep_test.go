@@ -1,0 +1,409 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// A tardy source takes its time with each claim, or fails renewals.
+type tardy struct {
+	*leaver
+	clock  *machine
+	takes  []time.Duration // of the claim and each renewal
+	fail   error           // of renewals
+	wishes []Ask           // of renewals
+}
+
+func (s *tardy) next() {
+	if len(s.takes) > 0 {
+		s.clock.Pass(s.takes[0])
+		s.takes = s.takes[1:]
+	}
+}
+
+func (s *tardy) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+	s.next()
+	return s.leaver.Acquire(ctx, ask)
+}
+
+func (s *tardy) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {
+	s.next()
+	s.wishes = append(s.wishes, ask)
+	if s.fail != nil {
+		err := s.fail
+		s.fail = nil
+		return held, err
+	}
+	return s.leaver.Renew(ctx, held, ask)
+}
+
+func startLate(source *tardy) (*Lease, error) {
+	return start(context.Background(), source, Config{Window: 10 * time.Second, Generator: firn.Config{
+		Layout: layout("41/0/4/3"), Time: source.clock, Clock: firn.Wall}})
+}
+
+// Behind a queue a grant may come when most of its window is over.
+func TestAFirstGrantThatComesLateIsRenewedAtOnce(t *testing.T) {
+	now := must(layout("41/0/4/3").Tick(noon))
+	window := firn.Tick(10_001)
+	for _, c := range []struct {
+		takes  []time.Duration
+		wishes []Ask
+	}{
+		{[]time.Duration{4 * time.Second}, nil},
+		{[]time.Duration{6 * time.Second}, []Ask{{now + 6000, now + 6000, window + 12_000}}},
+		{[]time.Duration{6 * time.Second, 20 * time.Second}, []Ask{{now + 6000, now + 6000, window + 12_000}, {now + 26_000, now + 26_000, window + 40_000}}},
+	} {
+		source := &tardy{leaver: &leaver{give: []int64{1}}, clock: newMachine(), takes: c.takes}
+		l, err := startLate(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(source.wishes, c.wishes) {
+			t.Errorf("%v: asked for %+v, want %+v", c.takes, source.wishes, c.wishes)
+		}
+		if source.asked != nil {
+			t.Errorf("%v: given back are %v", c.takes, source.asked)
+		}
+		if left := l.State().Left; left <= 5*time.Second {
+			t.Errorf("%v: %v are left", c.takes, left)
+		}
+	}
+	// A source that is slower each time is not asked for ever.
+	source := &tardy{leaver: &leaver{give: []int64{1}}, clock: newMachine()}
+	for took := 6 * time.Second; len(source.takes) < 2*maxCatchUps; took *= 4 {
+		source.takes = append(source.takes, took)
+	}
+	if _, err := startLate(source); err != nil || len(source.wishes) != maxCatchUps {
+		t.Errorf("%d renewals, %v", len(source.wishes), err)
+	}
+}
+
+func TestAFirstGrantThatCannotBeRenewedIsGivenBack(t *testing.T) {
+	source := &tardy{leaver: &leaver{give: []int64{1, 2}}, clock: newMachine(), takes: []time.Duration{6 * time.Second}, fail: errAway}
+	if _, err := startLate(source); !errors.Is(err, errAway) || !slices.Equal(source.released, []int64{1}) {
+		t.Errorf("%v; given back are %v", err, source.released)
+	}
+	source = &tardy{leaver: &leaver{give: []int64{1, 2}}, clock: newMachine(), takes: []time.Duration{6 * time.Second}, fail: ErrLost}
+	if l, err := startLate(source); err != nil || l.State().Worker != 2 || source.released != nil {
+		t.Errorf("lost meanwhile: %v; given back are %v", err, source.released)
+	}
+}
+
+// Another worker is searched for as long as the pool may keep a newcomer waiting.
+func TestASearchLastsAsLongAsThePoolMakesNewcomersWait(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	slow, ask := w.slots(t, func(c *SlotsConfig) { c.Layout, c.Look = layout("41/0/4/12"), time.Minute })
+	quick, _ := w.slots(t, func(c *SlotsConfig) { c.Layout = slow.cfg.Layout })
+	if got := quick.waits(); got != 2*grace {
+		t.Errorf("before it joins: %v", got)
+	}
+	must(slow.Acquire(ctx, ask()))
+	must(quick.Acquire(ctx, ask()))
+	if got, want := quick.waits(), 2*(time.Minute+9*time.Second); got != want {
+		t.Errorf("beside one that looks seldom: %v, want %v", got, want)
+	}
+	if got, want := slow.waits(), 2*(time.Minute+9*time.Second); got != want {
+		t.Errorf("of that: %v, want %v", got, want)
+	}
+	l := must(start(ctx, quick, Config{Generator: firn.Config{Layout: slow.cfg.Layout, Time: w.time}}))
+	if got, want := l.patience(), callTimeout+quick.waits(); got != want {
+		t.Errorf("it searches for %v, want %v", got, want)
+	}
+	strict, _ := w.slots(t, func(c *SlotsConfig) { c.Store, c.Strict = remote{c.Store, w.time.Wall, nil}, time.Hour })
+	if got := strict.waits(); got != time.Hour+2*grace {
+		t.Errorf("in a strict pool: %v", got)
+	}
+}
+
+// A steady source says when it was looked at.
+type steadySource struct {
+	Source
+	takes time.Duration
+	err   error
+	looks []time.Duration
+	began time.Time
+}
+
+func (s *steadySource) Look(ctx context.Context, held firn.Grant) error {
+	s.looks = append(s.looks, time.Since(s.began))
+	time.Sleep(s.takes)
+	return s.err
+}
+
+// The next look begins a look after the last one began; soon after one that failed, or
+// that took longer.
+func TestWhenALeaseLooks(t *testing.T) {
+	for _, c := range []struct {
+		takes time.Duration
+		err   error
+		least time.Duration // from one to the next
+		most  time.Duration
+	}{
+		{0, nil, 3 * time.Second, 3 * time.Second},
+		{time.Second, nil, 3 * time.Second, 3 * time.Second},
+		{5 * time.Second, nil, 5*time.Second + 1, 5*time.Second + 375*time.Millisecond},
+		{0, errAway, 1, 375 * time.Millisecond},
+		{time.Second, errAway, time.Second + 1, time.Second + 375*time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(time.Until(noon))
+			source := &steadySource{Source: Fixed(1), takes: c.takes, err: c.err, began: time.Now()}
+			l := must(Keep(t.Context(), source, Config{}))
+			time.Sleep(time.Minute)
+			if err := l.Close(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			if len(source.looks) < 5 || source.looks[0] != 3*time.Second {
+				t.Fatalf("%v", source.looks)
+			}
+			for i, at := range source.looks[1:] {
+				if d := at - source.looks[i]; d < c.least || d > c.most {
+					t.Errorf("looks that take %v, %v: %v after the one before", c.takes, c.err, d)
+				}
+			}
+		})
+	}
+}
+
+// A virtual clock begins where it is told to, or at the present.
+func TestAVirtualClockBeginsWhereItIsToldTo(t *testing.T) {
+	for from, want := range map[time.Time]time.Time{{}: noon, noon.Add(time.Hour): noon.Add(time.Hour)} {
+		l := must(start(context.Background(), Fixed(1), Config{Generator: firn.Config{Time: newMachine(), Clock: firn.Virtual, From: from}}))
+		if got := must(l.Next()).Time(l.gen.Layout()); !got.Equal(want) {
+			t.Errorf("from %v: %v", from, got)
+		}
+	}
+	if _, err := start(context.Background(), Fixed(1), Config{Generator: firn.Config{Time: newMachine(), Clock: firn.Virtual, From: time.Unix(0, 0)}}); !errors.Is(err, firn.ErrRange) {
+		t.Errorf("before the epoch: %v", err)
+	}
+}
+
+// forgetfulSource grants nothing with an error, as a source may.
+type forgetfulSource struct{ *leaver }
+
+func (forgetfulSource) Renew(context.Context, firn.Grant, Ask) (firn.Grant, error) {
+	return firn.Grant{}, ErrLost
+}
+
+func TestALossIsOfTheWorkerThatWasHeld(t *testing.T) {
+	source := forgetfulSource{&leaver{give: []int64{1, 2}}}
+	l, clock := switching(t, source)
+	clock.Pass(50 * time.Second)
+	l.turn(context.Background())
+	if s := l.State(); s.Worker != 2 || s.Losses != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestAGrantThatDoesNotFitTheLayoutIsGivenBack(t *testing.T) {
+	source := &leaver{give: []int64{16}}
+	_, err := start(context.Background(), source, Config{Generator: firn.Config{Layout: layout("41/0/4/3"), Time: newMachine()}})
+	if !errors.Is(err, firn.ErrRange) || !slices.Equal(source.released, []int64{16}) {
+		t.Errorf("%v; given back are %v", err, source.released)
+	}
+}
+
+func TestIdsAheadOfTheClockAreAnnounced(t *testing.T) {
+	for ahead, want := range map[time.Duration]bool{999 * time.Millisecond: false, time.Second: true} {
+		var log strings.Builder
+		must(start(context.Background(), &leaver{give: []int64{1}}, Config{Log: logTo(&log), Generator: firn.Config{
+			Layout: layout("41/0/4/3"), Time: newMachine(), Clock: firn.Wall, Ahead: ahead, Rollback: firn.Rollback{firn.Refuse()}}}))
+		if got := strings.Contains(log.String(), "ids carry times ahead of the clock"); got != want {
+			t.Errorf("%v ahead: %s", ahead, log.String())
+		}
+	}
+}
+
+// Whatever a lease was granted and has not used is given back at its end, once.
+func TestWhatWasGrantedAndNotUsedIsGivenBack(t *testing.T) {
+	source := &leaver{give: []int64{1, 2, 3, 1, 4}}
+	l, clock := switching(t, source)
+	ask := func() Ask { clock.Pass(2 * time.Minute); return l.anew() }
+	for range 3 { // 1 again: its first grant has passed
+		must(l.other(context.Background(), ask()))
+	}
+	if err := l.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(source.released)
+	if !slices.Equal(source.released, []int64{1, 2, 3}) {
+		t.Errorf("given back are %v", source.released)
+	}
+	source.released = nil
+	if _, err := l.switchWorker(context.Background(), 0); !errors.Is(err, firn.ErrClosed) || !slices.Equal(source.released, []int64{4}) {
+		t.Errorf("what comes after the end: %v; given back are %v", err, source.released)
+	}
+}
+
+// Of many failures in a row one is a warning, until something succeeds.
+func TestAnOperatorIsToldOfTheFirstFailure(t *testing.T) {
+	var log strings.Builder
+	source := &steadySource{Source: Fixed(1), err: errAway}
+	l := must(start(context.Background(), source, Config{Log: logTo(&log), Generator: firn.Config{Time: newMachine()}}))
+	for i, c := range []struct {
+		err  error
+		told int
+	}{{errAway, 1}, {errAway, 1}, {nil, 1}, {errAway, 2}} {
+		source.err = c.err
+		if looked := l.turn(context.Background()); looked != (c.err == nil) {
+			t.Errorf("turn %d: %t", i, looked)
+		}
+		if n := strings.Count(log.String(), "could not keep the worker"); n != c.told || !errors.Is(l.State().Last, c.err) {
+			t.Errorf("turn %d: told %d times, the last is %v", i, n, l.State().Last)
+		}
+	}
+	if s := l.State(); s.Errors != 3 {
+		t.Errorf("%+v", s)
+	}
+	l.gen.Stop()
+	var debug strings.Builder
+	l.cfg.Log = slog.New(slog.NewTextHandler(&debug, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	l.renewed(l.grant)
+	if !strings.Contains(debug.String(), "renewed a worker not in use") {
+		t.Errorf("after the generator has stopped: %s", debug.String())
+	}
+}
+
+// A lease that was quiet wishes from the present on.
+func TestAQuietLeaseAsksFromThePresentOn(t *testing.T) {
+	source := &tardy{leaver: &leaver{give: []int64{1}}, clock: newMachine()}
+	l := must(startLate(source))
+	must(l.Next())
+	source.clock.Pass(6 * time.Second)
+	l.turn(context.Background())
+	now := must(l.gen.Layout().Tick(source.clock.Wall()))
+	if want := []Ask{{now, now, l.window}}; !slices.Equal(source.wishes, want) {
+		t.Errorf("%+v, want %+v", source.wishes, want)
+	}
+}
+
+// After a success the wait for the next try begins anew.
+func TestTriesAreCountedAnewAfterASuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(noon))
+		source := &steadySource{Source: Fixed(1), err: errAway, began: time.Now()}
+		l := must(Keep(t.Context(), source, Config{}))
+		time.Sleep(10 * time.Second) // by now it waits for as long as it ever does
+		source.err = nil
+		time.Sleep(4 * time.Second)
+		source.err = errAway
+		seen := len(source.looks)
+		time.Sleep(4 * time.Second)
+		if err := l.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if d := source.looks[seen+1] - source.looks[seen]; d > 10*time.Millisecond {
+			t.Errorf("the second try comes %v after the first", d)
+		}
+	})
+}
+
+// overlapping finds its ticks granted to another, and has no other worker.
+type overlapping struct{ *leaver }
+
+func (overlapping) Look(context.Context, firn.Grant) error {
+	return errors.Join(ErrLost, ErrOverlap)
+}
+
+func (o overlapping) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+	if len(o.give) == 0 {
+		return firn.Grant{}, errAway
+	}
+	return o.leaver.Acquire(ctx, ask)
+}
+
+// Nothing more is issued under ticks that were granted to another, and what was is said at once.
+func TestWhoFindsItsTicksGrantedAgainStops(t *testing.T) {
+	for _, fails := range []error{nil, errAway} {
+		source := overlapping{&leaver{give: []int64{1}, fail: func(context.Context, int64) error { return fails }}}
+		l := must(start(context.Background(), source, Config{Generator: firn.Config{Layout: layout("41/0/4/3"), Time: newMachine()}}))
+		must(l.Next())
+		l.turn(context.Background())
+		if _, err := l.Next(); !errors.Is(err, firn.ErrFence) {
+			t.Errorf("it goes on: %v", err)
+		}
+		s := l.State()
+		want := int64(1) // no other worker
+		if fails != nil {
+			want++
+		}
+		if !slices.Equal(source.asked, []int64{1}) || s.Errors != want || s.Losses != 1 || !errors.Is(s.Last, errAway) {
+			t.Errorf("given back are %v, %+v", source.asked, s)
+		}
+	}
+}
+
+// A source that grants what is held already is not followed, whichever of the two begins first.
+func TestAWorkerGrantedTwiceIsNotUsed(t *testing.T) {
+	for name, c := range map[string]struct {
+		from  firn.Tick // of the second, after that of the first
+		twice bool
+	}{"the same": {0, true}, "the end": {60_000, true}, "after it": {60_002, false}, "before it": {-60_002, false}, "the beginning": {-60_000, true}} {
+		source := &leaver{give: []int64{1, 1}}
+		l, _ := switching(t, source)
+		ask := Ask{From: l.grant.After + 1 + c.from, Window: l.window}
+		_, err := l.other(context.Background(), ask)
+		if c.twice && !strings.Contains(fmt.Sprint(err), fmt.Sprintf("worker 1 a second time, from tick %d on", ask.From)) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if (err != nil) != c.twice || len(l.spare) != map[bool]int{true: 0, false: 1}[c.twice] || source.asked != nil {
+			t.Errorf("%s: %v, %v are spare, given back are %v", name, err, l.spare, source.asked)
+		}
+	}
+}
+
+func TestAGivenWorkerIsNeitherLookedAtNorGivenBack(t *testing.T) {
+	ctx := context.Background()
+	grant, err := Fixed(7).Acquire(ctx, Ask{From: 100})
+	if want := (firn.Grant{Worker: 7, After: 99, Through: endless}); err != nil || grant != want {
+		t.Errorf("%+v, %v", grant, err)
+	}
+	if grant, err := Fixed(7).Acquire(ctx, Ask{}); err != nil || grant.After != -1 {
+		t.Errorf("from the first tick: %+v, %v", grant, err)
+	}
+	if again, err := Fixed(7).Renew(ctx, grant, Ask{From: 200}); err != nil || again != grant {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if err := errors.Join(Fixed(7).Look(ctx, grant), Fixed(7).Release(ctx, grant, 100)); err != nil {
+		t.Error(err)
+	}
+}
+
+// patient takes its time with a second worker, whoever gives up meanwhile.
+type patient struct {
+	Source
+	second bool
+}
+
+func (p *patient) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+	if !p.second {
+		p.second = true
+		return p.Source.Acquire(ctx, ask)
+	}
+	time.Sleep(callTimeout + time.Second)
+	return firn.Grant{Worker: 2, After: ask.From - 1, Through: ask.From + ask.Window}, nil
+}
+
+func (*patient) Look(context.Context, firn.Grant) error { return ErrLost }
+
+func TestAWorkerThatComesAfterTheSearchHasEndedIsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(noon))
+		l := must(start(t.Context(), &patient{Source: Fixed(1)}, Config{}))
+		l.turn(t.Context())
+		if s := l.State(); s.Worker != 2 || s.Errors != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}

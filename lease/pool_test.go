@@ -1,0 +1,181 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// What a newcomer does before it may claim a slot, at tick 1000 of a pool whose holders
+// take 12 seconds to notice a loss.
+func TestWhatANewcomerDoesFirst(t *testing.T) {
+	const notices = 12 * time.Second
+	life := "one"
+	at := reading{wall: easy().layout.Time(1000)}
+	clocked := at
+	clocked.there = easy().layout.Time(1004)
+	open := poolRecord{Layout: easy().layout, Open: true, Grace: duration(notices), Life: &life}
+	with := func(change func(*poolRecord)) poolRecord { r := open; change(&r); return r }
+	closed := with(func(r *poolRecord) { r.Open = false })
+	strict := with(func(r *poolRecord) { r.Strict = duration(time.Second) })
+	// Two clocks may differ by twice the tolerance, which is 10 ticks.
+	held, lately, ended, given := Slot{Fence: 1000}, Slot{Fence: 980}, Slot{Fence: 979}, Slot{Fence: 5000, Free: true}
+	for name, c := range map[string]struct {
+		r      *rules
+		record poolRecord
+		slots  []Slot
+		here   reading
+		want   string
+	}{
+		"nothing":                        {easy(), open, nil, at, "claims"},
+		"nobody is alive":                {easy(), open, []Slot{ended}, at, "closed, settled 979"},
+		"nobody is alive, not even one":  {easy(), open, []Slot{{Fence: 3}, ended, given}, at, "closed, settled 979"},
+		"all have left":                  {easy(), open, []Slot{given}, at, "claims"},
+		"somebody is alive":              {easy(), open, []Slot{held, ended}, at, "claims"},
+		"somebody may be alive":          {easy(), open, []Slot{lately, ended}, at, "claims"},
+		"that was waited for":            {easy(), with(func(r *poolRecord) { r.Settled = 979 }), []Slot{ended}, at, "claims"},
+		"less was waited for":            {easy(), with(func(r *poolRecord) { r.Settled = 978 }), []Slot{ended}, at, "closed, settled 979"},
+		"its grace is shorter":           {easy(), with(func(r *poolRecord) { r.Grace-- }), nil, at, "open, grace 12s"},
+		"a closed one's grace as well":   {easy(), with(func(r *poolRecord) { r.Grace, r.Open = 1, false }), nil, at, "closed, grace 12s"},
+		"its grace is longer":            {easy(), with(func(r *poolRecord) { r.Grace++ }), nil, at, "claims"},
+		"no life is known":               {easy(), with(func(r *poolRecord) { r.Life = nil }), nil, at, "open, no life"},
+		"no life of a closed one":        {easy(), with(func(r *poolRecord) { r.Life, r.Open = nil, false }), nil, at, "closed, no life"},
+		"closed":                         {easy(), closed, []Slot{ended}, at, "waits 12s, open"},
+		"closed, by a store with clocks": {easy(), closed, nil, clocked, "waits 12s, open, from 1015"},
+		"closed, from later":             {easy(), with(func(r *poolRecord) { r.Open, r.From = false, 2000 }), nil, clocked, "waits 12s, open, from 2000"},
+		"closed, its longer grace":       {easy(), with(func(r *poolRecord) { r.Open, r.Grace = false, duration(time.Minute) }), nil, at, "waits 1m0s, open"},
+		"another layout":                 {easy(), with(func(r *poolRecord) { r.Layout = layout("20/0/4/9") }), nil, at, "pool has layout 20/0/4/9, not 20/0/4/8"},
+		"strict, and is":                 {strictly(), strict, []Slot{held}, at, "claims"},
+		"strict, and may be made so":     {strictly(), open, []Slot{ended}, at, "open, strict 1s"},
+		"strict, beside holders":         {strictly(), open, []Slot{held}, at, "pool has 1 holders without a strict wait, until 2025-01-01T00:00:01Z at the latest, not the strict wait 1s"},
+		"strict, and closed":             {strictly(), closed, []Slot{held}, at, "waits 12s, open"},
+		"strict, and closed otherwise":   {strictly(), with(func(r *poolRecord) { r.Strict, r.Open = 1, false }), nil, at, "pool has the strict wait 1ns, not 1s"},
+		"strict in another way":          {strictly(), with(func(r *poolRecord) { r.Strict = 1 }), nil, at, "pool has the strict wait 1ns, not 1s"},
+		"not strict in a strict one":     {easy(), strict, nil, at, "pool has the strict wait 1s, not 0s"},
+		"a fence too far ahead":          {strictly(), strict, []Slot{{Fence: 3001}}, at, "too far ahead"},
+		"a fence just so far ahead":      {strictly(), strict, []Slot{{Fence: 3000}}, at, "claims"},
+	} {
+		p := Pool{Name: "p", Layout: c.record.Layout, Open: c.record.Open, Strict: time.Duration(c.record.Strict),
+			Grace: time.Duration(c.record.Grace), Slots: c.slots, record: c.record, revision: 1}
+		for i := range p.Slots {
+			p.Slots[i].Until = endOf(p.Slots[i].Fence, c.r.layout)
+		}
+		next, wait, err := c.r.enter(p, false, notices, 1000, c.here)
+		if got := entrance(c.record, next, wait, err); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+	p := Pool{Name: "p", Layout: open.Layout, Open: true, Grace: notices, Slots: []Slot{ended}, record: open, revision: 1}
+	if next, wait, err := easy().enter(p, true, notices, 1000, at); next != nil || wait != 0 || err != nil {
+		t.Errorf("who has waited and opened the pool writes %v after %v, %v", next, wait, err)
+	}
+	for _, trusting := range []bool{false, true} {
+		r := strictly()
+		r.trusting = trusting
+		next, wait, err := r.enter(Pool{}, false, notices, 1000, at)
+		if err != nil || wait != 0 || next.Layout != r.layout || !next.Made.Equal(at.wall) || next.Open != trusting ||
+			next.Strict != duration(time.Second) || next.Grace != duration(notices) || next.Life != nil {
+			t.Errorf("it makes %+v after %v, %v", next, wait, err)
+		}
+	}
+}
+
+// entrance says what is written, and how that differs from the record before.
+func entrance(before poolRecord, next *poolRecord, wait time.Duration, err error) string {
+	if wait != 0 && (err != nil || next == nil) {
+		return fmt.Sprint("waits in vain: ", wait)
+	}
+	if e := (*PoolError)(nil); errors.As(err, &e) && e.Pool == "p" {
+		return "pool has " + e.Have + ", not " + e.Want
+	}
+	if errors.Is(err, ErrPool) {
+		return "too far ahead"
+	}
+	if err != nil {
+		return err.Error()
+	}
+	said, now := []string{"claims"}, before
+	if next != nil {
+		now = *next
+		said[0] = map[bool]string{true: "open", false: "closed"}[now.Open]
+	}
+	if wait > 0 {
+		said = []string{"waits " + wait.String(), said[0]}
+	}
+	if now.Strict != before.Strict {
+		said = append(said, "strict "+time.Duration(now.Strict).String())
+	}
+	if now.Grace != before.Grace {
+		said = append(said, "grace "+time.Duration(now.Grace).String())
+	}
+	if now.Life == nil {
+		said = append(said, "no life")
+	}
+	if now.From != 0 {
+		said = append(said, fmt.Sprint("from ", now.From))
+	}
+	if now.Settled != before.Settled {
+		said = append(said, fmt.Sprint("settled ", now.Settled))
+	}
+	return strings.Join(said, ", ")
+}
+
+// Who may not make a pool strict is told who keeps it from that, and until when.
+func TestHoldersOfAPoolThatIsNotStrictAreNamed(t *testing.T) {
+	r := strictly()
+	wall := r.layout.Time(1000)
+	slots := []Slot{{Until: wall.Add(-time.Second)}, {Until: wall.Add(2 * time.Minute)}, {Until: wall.Add(time.Minute)}, {Until: wall}}
+	err := r.mayChangeStrict(Pool{Name: "p", Slots: slots}, wall)
+	want := "2 holders without a strict wait, until " + wall.Add(2*time.Minute).Format(time.RFC3339)
+	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "the strict wait 1s") {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if err := r.mayChangeStrict(Pool{Slots: slots[3:]}, wall); err != nil {
+		t.Errorf("of one whose fence ends now: %v", err)
+	}
+	err = r.mayChangeStrict(Pool{Name: "p", Strict: time.Minute}, wall)
+	if err == nil || !strings.Contains(err.Error(), `pool "p" has the strict wait 1m0s, not 1s`) {
+		t.Errorf("of one that is strict: %v", err)
+	}
+}
+
+// A pool is open only in the life that it names. One that is new, in a store that is
+// trusted, may stay so as it learns its life.
+func TestAPoolIsOpenInTheLifeThatConfirmedIt(t *testing.T) {
+	one := "one"
+	for _, c := range []struct {
+		record     poolRecord
+		life       string
+		trusting   bool
+		open, done bool
+	}{
+		{poolRecord{Open: true, Life: &one}, "one", false, true, true},
+		{poolRecord{Open: false, Life: &one}, "one", true, false, true},
+		{poolRecord{Open: true, Life: &one}, "two", false, false, false},
+		{poolRecord{Open: true, Life: &one}, "two", true, false, false},
+		{poolRecord{Open: true}, "two", true, true, false},
+		{poolRecord{Open: true}, "two", false, false, false},
+		{poolRecord{Open: false}, "two", true, false, false},
+	} {
+		r := easy()
+		r.trusting = c.trusting
+		got, done := r.confirmedIn(c.record, c.life)
+		if got.Open != c.open || done != c.done || got.Life == nil || *got.Life != c.life {
+			t.Errorf("%+v in life %s: %+v, %t", c.record, c.life, got, done)
+		}
+	}
+}
+
+func TestTheLatestFenceNotGivenBack(t *testing.T) {
+	for want, slots := range map[firn.Tick][]Slot{
+		-1: {{Fence: 9, Free: true}}, 0: {{Fence: 0}}, 7: {{Fence: 3}, {Fence: 7}, {Fence: 9, Free: true}, {Fence: 5}},
+	} {
+		if got := (&Pool{Slots: slots}).unreleased(); got != want {
+			t.Errorf("%d, want %d", got, want)
+		}
+	}
+}
