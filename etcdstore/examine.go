@@ -65,7 +65,9 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 }
 
 // forgets reports whether a version is one of those whose data may become inconsistent.
-func forgets(version string) bool { return slices.Contains([]string{"3.5.0", "3.5.1", "3.5.2"}, version) }
+func forgets(version string) bool {
+	return slices.Contains([]string{"3.5.0", "3.5.1", "3.5.2"}, version)
+}
 
 // status asks a member at whichever of its addresses answers.
 func (s *Store) status(ctx context.Context, addresses []string) (*clientv3.StatusResponse, error) {
