@@ -19,7 +19,7 @@ const askTimeout = time.Second
 // nothing counts until they agree, since members of two clusters are two stores, between
 // which calls would alternate.
 func (s *Store) agree(ctx context.Context, header *pb.ResponseHeader) error {
-	id := header.ClusterId
+	id := header.GetClusterId()
 	named := s.client.Endpoints()
 	if s.cluster.Load() == id || len(named) == 1 {
 		return nil
@@ -32,7 +32,7 @@ func (s *Store) agree(ctx context.Context, header *pb.ResponseHeader) error {
 	for i, member := range named {
 		group.Go(func() {
 			if status, err := s.client.Status(ctx, member); err == nil {
-				of[i] = status.Header.ClusterId
+				of[i] = status.Header.GetClusterId()
 			}
 		})
 	}

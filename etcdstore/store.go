@@ -119,7 +119,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 		case !answer.Succeeded:
 			return "", fmt.Errorf("%w: the revision is not %d", store.ErrConflict, old)
 		default:
-			return fmt.Sprintf("%x/%d", answer.Header.ClusterId, answer.Header.RaftTerm), nil
+			return fmt.Sprintf("%x/%d", answer.Header.GetClusterId(), answer.Header.GetRaftTerm()), nil
 		}
 	})
 }

@@ -9,8 +9,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/internal/hosturl"
@@ -52,17 +50,6 @@ const (
 	defaultPort = "2379"
 )
 
-// once has a call fail where it would wait for a connection. It has a write not be made
-// again where a server or a proxy has given up: the client repeats what was canceled by
-// others, and what was applied would look as if another had been quicker.
-func once(ctx context.Context, method string, request, answer any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-	err := invoke(ctx, method, request, answer, cc, append(options, grpc.WaitForReady(false))...)
-	if code := status.Code(err); (code == codes.Canceled || code == codes.DeadlineExceeded) && ctx.Err() == nil {
-		return status.Error(codes.Unavailable, err.Error())
-	}
-	return err
-}
-
 func parseURL(text string) (clientv3.Config, string, error) {
 	u := hosturl.Parse(text, defaultPort)
 	if u.Scheme != "etcd" {
@@ -81,7 +68,7 @@ func parseURL(text string) (clientv3.Config, string, error) {
 	// Else a call waits for a connection for as long as its context lasts, and
 	// does not say why there is none. A write is repeated only if it was not sent.
 	cfg.MaxUnaryRetries = uint(len(u.Hosts)) + 2
-	cfg.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(once)}
+	cfg.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(calling(len(u.Hosts)))}
 	for _, host := range u.Hosts {
 		cfg.Endpoints = append(cfg.Endpoints, scheme+host)
 	}

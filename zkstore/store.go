@@ -190,8 +190,12 @@ func (s *Store) Close() error { return s.calls.Close(s.root, s.session.close) }
 func synced[T any](s *Store, read func(context.Context) (T, error)) func(context.Context) (T, error) {
 	return func(ctx context.Context) (value T, err error) {
 		for range maxLooks {
+			conn := s.session.conn.Load()
 			if err = s.sync(); err == nil {
 				value, err = read(ctx)
+			}
+			if err == nil && s.session.conn.Load() != conn {
+				err = zk.ErrConnectionClosed // it may have read from a server that did not catch up
 			}
 			lost := errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired)
 			if !lost || ctx.Err() != nil {
