@@ -93,12 +93,13 @@ func TestASecondLossIsWaitedForAnew(t *testing.T) {
 	}
 }
 
-// A store that stands still while a newcomer waits lets no holder look.
-func TestAWaitInWhichTheStoreStoodStillGrantsNothing(t *testing.T) {
+// A store that stands still while a newcomer waits lets no holder look: the wait counts from
+// when it goes on.
+func TestTheWaitForHoldersBeginsAnewWhereTheStoreStoodStill(t *testing.T) {
 	w := newWorld(t)
 	holder := w.start(w.oneWorker)
 	w.mem.Restore(nil)
-	stood := false
+	stood, looked := false, false
 	w.store.Script = func(c storetest.Call) storetest.Outcome {
 		if c.Op == storetest.OpGet && strings.HasSuffix(c.Key, "/pool") && !stood {
 			stood = true
@@ -106,12 +107,16 @@ func TestAWaitInWhichTheStoreStoodStillGrantsNothing(t *testing.T) {
 		}
 		return storetest.Pass
 	}
-	if _, err := w.try(w.oneWorker); !errors.Is(err, store.ErrUnavailable) || !stood {
-		t.Error(err)
-	}
-	holder.turn(context.Background())
-	if _, err := w.try(w.oneWorker); !errors.Is(err, ErrFull) {
-		t.Errorf("after the holder has looked: %v", err)
+	_, err := w.try(w.oneWorker, func(c *Config) {
+		c.Generator.Time = &during{machine: w.time, do: func() {
+			if stood && !looked {
+				looked = true
+				holder.turn(context.Background())
+			}
+		}}
+	})
+	if !errors.Is(err, ErrFull) || !looked {
+		t.Errorf("%v; the holder has looked: %t", err, looked)
 	}
 }
 

@@ -66,16 +66,25 @@ func (s *Slots) attend(ctx context.Context, pool Pool, wait time.Duration) error
 		if err := s.cfg.Time.Sleep(ctx, min(left, s.cfg.Patience)); err != nil {
 			return err
 		}
-		asked := s.cfg.Time.Monotonic()
-		entry, err := s.cfg.Store.Get(ctx, poolKey(s.cfg.Pool))
-		switch {
-		case err != nil && !errors.Is(err, store.ErrNotFound):
+		if err := s.unwritten(ctx, pool); err != nil {
 			return fmt.Errorf("%w: %w", errAgain, err)
-		case entry.Revision != pool.revision: // which is never 0
-			return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)
-		case s.cfg.Time.Monotonic()-asked > s.cfg.Patience:
-			return fmt.Errorf("%w: the record of pool %q took longer than %v to read", store.ErrUnavailable, s.cfg.Pool, s.cfg.Patience)
 		}
+	}
+	return nil
+}
+
+// unwritten makes sure that the record of the pool is the one that was listed, and that the
+// store says so in the time that a look of a holder takes.
+func (s *Slots) unwritten(ctx context.Context, pool Pool) error {
+	asked := s.cfg.Time.Monotonic()
+	entry, err := s.register(poolKey(s.cfg.Pool)).Read(ctx)
+	switch {
+	case err != nil:
+		return err
+	case entry.Revision != pool.revision: // 0 if it is gone
+		return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)
+	case s.cfg.Time.Monotonic()-asked > s.cfg.Patience:
+		return fmt.Errorf("the record of pool %q took longer than %v to read: %w", s.cfg.Pool, s.cfg.Patience, errSlow)
 	}
 	return nil
 }
@@ -134,20 +143,11 @@ func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
 		_, err := s.writePool(ctx, pool.revision, record)
 		return err
 	}
-	reg := s.register(poolKey(s.cfg.Pool))
-	for range maxTries {
-		asked := s.cfg.Time.Monotonic()
-		entry, err := reg.Read(ctx)
-		switch {
-		case err != nil:
-			return err
-		case entry.Revision != pool.revision: // 0 if it is gone
-			return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)
-		case s.cfg.Time.Monotonic()-asked <= s.cfg.Patience:
-			return nil
-		}
-		// The store may have forgotten the claim since, and others have waited for this
-		// process to notice: from here on it is a holder, whose calls are that short.
+	err := errSlow
+	for try := 0; try < maxTries && errors.Is(err, errSlow); try++ {
+		// After a slow answer the store may have forgotten the claim, and others have waited
+		// for this process to notice: from here on it is a holder, whose calls are that short.
+		err = s.unwritten(ctx, pool)
 	}
-	return fmt.Errorf("%w: the record of pool %q took longer than %v to read", store.ErrUnavailable, s.cfg.Pool, s.cfg.Patience)
+	return err
 }

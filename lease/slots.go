@@ -243,3 +243,6 @@ var (
 	errHeld  = fmt.Errorf("its fence was waited for: %w", errAgain)
 	errMade  = fmt.Errorf("the pool was made: %w", errAgain)
 )
+
+// errSlow: the store answered, later than holders wait.
+var errSlow = fmt.Errorf("%w: it answers too slowly for holders to look", store.ErrUnavailable)

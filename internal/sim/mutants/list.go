@@ -227,7 +227,7 @@ var mutants = []mutant{
 	{
 		name: "a slot made in a store wiped meanwhile is used", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/join.go", "\t\tcase entry.Revision != pool.revision: // 0 if it is gone\n", "\t\tcase entry.Revision == -1:\n"},
+			{"lease/join.go", "\tcase entry.Revision != pool.revision: // 0 if it is gone\n", "\tcase entry.Revision == -1:\n"},
 		},
 	},
 	{
