@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/firn-id/firn/store"
 )
@@ -45,7 +46,7 @@ func (s *Slots) join(ctx context.Context, last *store.Revision) (Pool, reading, 
 		// Each newcomer waits by its own monotonic clock: no two clocks are compared.
 		const why = "the pool is new, or its store may have forgotten holders"
 		s.cfg.Log.Info("waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", wait, "because", why)
-		if err := s.cfg.Time.Sleep(ctx, wait); err != nil {
+		if err := s.attend(ctx, pool, wait); err != nil {
 			return Pool{}, reading{}, fmt.Errorf("lease: wait %v, as %s (pool %q): %w", wait, why, s.cfg.Pool, err)
 		}
 	}
@@ -55,6 +56,28 @@ func (s *Slots) join(ctx context.Context, last *store.Revision) (Pool, reading, 
 		*last = written
 	}
 	return Pool{}, reading{}, err
+}
+
+// attend waits, as long as the store answers as quickly as a look of a holder needs: nobody can
+// look at one that stands still. It returns errAgain if the pool's record was written meanwhile,
+// or could not be read.
+func (s *Slots) attend(ctx context.Context, pool Pool, wait time.Duration) error {
+	for left := wait; left > 0; left -= s.cfg.Patience {
+		if err := s.cfg.Time.Sleep(ctx, min(left, s.cfg.Patience)); err != nil {
+			return err
+		}
+		asked := s.cfg.Time.Monotonic()
+		entry, err := s.cfg.Store.Get(ctx, poolKey(s.cfg.Pool))
+		switch {
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			return fmt.Errorf("%w: %w", errAgain, err)
+		case entry.Revision != pool.revision: // which is never 0
+			return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)
+		case s.cfg.Time.Monotonic()-asked > s.cfg.Patience:
+			return fmt.Errorf("%w: the record of pool %q took longer than %v to read", store.ErrUnavailable, s.cfg.Pool, s.cfg.Patience)
+		}
+	}
+	return nil
 }
 
 // maxLives bounds how often the record of a pool is written in one go, since the store

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/firn-id/firn/store"
@@ -31,7 +32,7 @@ func TestRepliesOfAllVersionsAreTold(t *testing.T) {
 		"ERR Error running script": {store.ErrUnavailable, ""},
 	} {
 		hint, kind := classify(reply(text))
-		if hint != want.hint || kind != want.kind {
+		if hint != want.hint || !errors.Is(kind, want.kind) {
 			t.Errorf("%s: %v, %q", text, kind, hint)
 		}
 	}

@@ -167,7 +167,7 @@ var mutants = []mutant{
 	{
 		name: "the grace is not waited out", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/join.go", "s.cfg.Time.Sleep(ctx, wait)", "s.cfg.Time.Sleep(ctx, 1)"},
+			{"lease/join.go", "s.attend(ctx, pool, wait)", "s.attend(ctx, pool, 1)"},
 		},
 	},
 	{
