@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -11,8 +12,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Examine implements [store.Examined]: how many members vote and answer, and
-// whether there is an alarm.
+// Examine implements [store.Examined]: how many members vote and answer,
+// whether there is an alarm, and whose version is known to lose data.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	members, err := backend.Do(ctx, s.calls, "examine", s.prefix, func(ctx context.Context) (*clientv3.MemberListResponse, error) {
 		return s.client.MemberList(ctx)
@@ -22,6 +23,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	}
 	voters, healthy := 0, 0
 	var silent, alarms []string
+	var versions []store.Finding
 	for _, m := range members.Members {
 		if m.IsLearner {
 			continue
@@ -34,6 +36,10 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		}
 		healthy++
 		alarms = append(alarms, status.Errors...)
+		if forgets(status.Version) {
+			versions = append(versions, store.Finding{Subject: "version", Verdict: store.Bad, Says: m.Name + " is an etcd " + status.Version,
+				Advice: "it may forget confirmed writes when it is killed: upgrade to the latest 3.5"})
+		}
 	}
 	most := voters/2 + 1
 	quorum := store.Finding{Subject: "quorum", Verdict: store.Doubtful, Says: fmt.Sprintf("%d of %d members answer", healthy, voters)}
@@ -55,7 +61,12 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		alarm = store.Finding{Subject: "alarms", Verdict: store.Bad, Says: strings.Join(alarms, "; "),
 			Advice: "see etcdctl alarm list; NOSPACE refuses all writes until the space is freed and the alarm disarmed"}
 	}
-	return []store.Finding{quorum, alarm}, nil
+	return append([]store.Finding{quorum, alarm}, versions...), nil
+}
+
+// forgets reports whether a version is one of those whose data may become inconsistent.
+func forgets(version string) bool {
+	return slices.Contains([]string{"3.5.0", "3.5.1", "3.5.2"}, version)
 }
 
 // status asks a member at whichever of its addresses answers.

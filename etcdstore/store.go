@@ -11,17 +11,20 @@
 // server, by the range of values that begin with it.
 //
 // What etcd acknowledged, a majority has on disk. It has no clock to compare
-// with. A life of the store is the cluster's id. It is another when a cluster is
-// made of a snapshot in the usual way, with a new --initial-cluster-token; with the
-// same names, addresses and token it is the same, and nothing tells.
+// with. A life of the store is a term of a cluster: only a new leader can have
+// forgotten what was acknowledged, and a copy of the data that is put back begins a
+// term above all that it knows of. A cluster that is made of a snapshot has another
+// id, given a new --initial-cluster-token. With the same names, addresses and token
+// it has the same id and begins its terms anew: if the pool's record is from its
+// second, the first that has a leader, nothing tells.
 package etcdstore
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
+	"sync/atomic"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -35,10 +38,13 @@ type Store struct {
 	client *clientv3.Client
 	prefix string
 	calls  *backend.Calls
+	// cluster is that of which the members named are; 0 while that is not known.
+	cluster atomic.Uint64
 }
 
 // New returns a store over client, which Close closes, whose keys all begin with
-// prefix. It reads once, to say what is wrong at once.
+// prefix. It reads once, to say what is wrong at once. A client whose MaxUnaryRetries is not
+// 1 repeats calls that a proxy has given up, writes too; those of [Open] do not.
 func New(ctx context.Context, client *clientv3.Client, prefix string) (*Store, error) {
 	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", classify)}
 	return backend.Do(ctx, s.calls, "open", prefix, func(ctx context.Context) (*Store, error) {
@@ -76,6 +82,9 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 
 func (s *Store) read(ctx context.Context, key string, options ...clientv3.OpOption) ([]store.Entry, error) {
 	answer, err := s.client.Get(ctx, key, options...)
+	if err == nil {
+		err = s.agree(ctx, answer.Header)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -101,13 +110,16 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 	}
 	return s.calls.Swap(ctx, key, value, func(ctx context.Context, drawn store.Revision) (life string, err error) {
 		answer, err := s.client.Txn(ctx).If(condition...).Then(clientv3.OpPut(name, backend.Encode(drawn, value))).Commit()
+		if err == nil {
+			err = s.agree(ctx, answer.Header)
+		}
 		switch {
 		case err != nil:
 			return "", err
 		case !answer.Succeeded:
 			return "", fmt.Errorf("%w: the revision is not %d", store.ErrConflict, old)
 		default:
-			return strconv.FormatUint(answer.Header.ClusterId, 16), nil
+			return fmt.Sprintf("%x/%d", answer.Header.GetClusterId(), answer.Header.GetRaftTerm()), nil
 		}
 	})
 }

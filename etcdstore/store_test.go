@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -176,6 +177,7 @@ func TestBadServersAreNamedWithAWayOut(t *testing.T) {
 		"etcd://h?tls_ca=x":    "tls=true",
 		"etcd://h?colour=red":  "no setting colour",
 		"etcd://h/a%00b":       "unprintable",
+		"etcd://h/shop/":       "a slash too many",
 	} {
 		expect(t, url, try(url), store.ErrRefused, word)
 	}
@@ -208,7 +210,7 @@ func TestExamineAloneSaysSo(t *testing.T) {
 	}
 }
 
-func TestALifeIsACluster(t *testing.T) {
+func TestALifeIsATermOfACluster(t *testing.T) {
 	t.Parallel()
 	life := func(server *servers.Server, key string) string {
 		t.Helper()
@@ -220,12 +222,27 @@ func TestALifeIsACluster(t *testing.T) {
 	}
 	first := servers.Etcd(t)
 	before := life(first, "a")
-	first.Kill()
-	first.Restart()
-	if after := life(first, "b"); after != before {
-		t.Errorf("life %q, and %q after a restart, which forgets nothing", before, after)
+	if again := life(first, "b"); again != before {
+		t.Errorf("two writes in a row are of the lives %q and %q", before, again)
 	}
 	if other := life(servers.Etcd(t, "--initial-cluster-token=other"), "a"); other == before {
 		t.Errorf("two clusters have the life %q", other)
+	}
+	first.Kill()
+	if err := os.CopyFS(first.Path("copy"), os.DirFS(first.Path("data"))); err != nil {
+		t.Fatal(err)
+	}
+	first.Restart()
+	life(first, "c")
+	first.Kill()
+	if err := os.RemoveAll(first.Path("data")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(first.Path("copy"), first.Path("data")); err != nil {
+		t.Fatal(err)
+	}
+	first.Restart()
+	if restored := life(first, "c"); restored == before {
+		t.Errorf("an older copy that was put back is in the life %q, as it was before", restored)
 	}
 }

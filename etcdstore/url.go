@@ -50,10 +50,6 @@ const (
 	defaultPort = "2379"
 )
 
-func failFast(ctx context.Context, method string, request, answer any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-	return invoke(ctx, method, request, answer, cc, append(options, grpc.WaitForReady(false))...)
-}
-
 func parseURL(text string) (clientv3.Config, string, error) {
 	u := hosturl.Parse(text, defaultPort)
 	if u.Scheme != "etcd" {
@@ -72,16 +68,14 @@ func parseURL(text string) (clientv3.Config, string, error) {
 	// Else a call waits for a connection for as long as its context lasts, and
 	// does not say why there is none. A write is repeated only if it was not sent.
 	cfg.MaxUnaryRetries = uint(len(u.Hosts)) + 2
-	cfg.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(failFast)}
+	cfg.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(calling(len(u.Hosts)))}
 	for _, host := range u.Hosts {
 		cfg.Endpoints = append(cfg.Endpoints, scheme+host)
 	}
-	prefix := u.Path
+	prefix := u.Levels()
 	if prefix != "" {
 		prefix += "/"
-		if err := store.CheckKey(prefix); err != nil {
-			u.Fail(err)
-		}
+		u.Fail(store.CheckKey(prefix))
 	}
 	return cfg, prefix, u.Err()
 }

@@ -82,14 +82,36 @@ func TestASecondLossIsWaitedForAnew(t *testing.T) {
 	holder.turn(context.Background())
 	began := w.time.Wall()
 	_, err := w.try(w.oneWorker, func(c *Config) {
-		c.Generator.Time = &interrupted{machine: w.time, at: grace, do: func() {
+		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() {
 			w.time.Pass(grace - time.Second)
 			w.forgets("0")
 			holder.turn(context.Background())
 		}}
 	})
-	if took := w.time.Wall().Sub(began); !errors.Is(err, ErrFull) || took < 3*grace-time.Second {
+	if took := w.time.Wall().Sub(began); !errors.Is(err, ErrFull) || took < 2*grace-time.Second {
 		t.Errorf("%v after %v", err, took)
+	}
+}
+
+// A store that stands still while a newcomer waits lets no holder look.
+func TestAWaitInWhichTheStoreStoodStillGrantsNothing(t *testing.T) {
+	w := newWorld(t)
+	holder := w.start(w.oneWorker)
+	w.mem.Restore(nil)
+	stood := false
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpGet && strings.HasSuffix(c.Key, "/pool") && !stood {
+			stood = true
+			w.time.Pass(grace)
+		}
+		return storetest.Pass
+	}
+	if _, err := w.try(w.oneWorker); !errors.Is(err, store.ErrUnavailable) || !stood {
+		t.Error(err)
+	}
+	holder.turn(context.Background())
+	if _, err := w.try(w.oneWorker); !errors.Is(err, ErrFull) {
+		t.Errorf("after the holder has looked: %v", err)
 	}
 }
 
@@ -116,7 +138,7 @@ func TestWhoLeavesAStoreThatWasSetBackHoldsNewcomersOff(t *testing.T) {
 		t.Error("the pool is open")
 	}
 	newcomer := w.start(two, func(c *Config) {
-		c.Generator.Time = &interrupted{machine: w.time, at: grace, do: func() { holder.turn(context.Background()) }}
+		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { holder.turn(context.Background()) }}
 	})
 	w.mustTake(newcomer, 10)
 	w.mustTake(holder, 10)

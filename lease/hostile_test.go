@@ -27,7 +27,7 @@ func TestAHolderThatGoesOnUpToItsFenceIsNotForgotten(t *testing.T) {
 	w.mustTake(holder, 10)
 	w.mem.Restore(nil)
 	newcomer, err := w.try(w.oneWorker, func(c *Config) {
-		c.Generator.Time = &interrupted{machine: w.time, at: grace, do: func() {
+		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() {
 			_ = holder.source.Look(context.Background(), holder.grant) // its search for another worker waits, too
 		}}
 	})

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/firn-id/firn/store"
 )
 
 // join lists the pool and compares clocks, and does what a newcomer has to before it may
-// claim a slot. It returns errAgain where the pool is to be listed anew. In opened it keeps
-// the record by which it has just opened the pool after a wait, or 0.
-func (s *Slots) join(ctx context.Context, opened *store.Revision) (Pool, reading, error) {
+// claim a slot. It returns errAgain where the pool is to be listed anew. In last it keeps
+// the record by which it closed the pool as nobody seemed alive, or opened it again; or 0.
+func (s *Slots) join(ctx context.Context, last *store.Revision) (Pool, reading, error) {
 	var entries []store.Entry
 	here, clockErr, err := s.beside(ctx, func() (err error) {
 		entries, err = s.cfg.Store.List(ctx, poolPrefix(s.cfg.Pool))
@@ -36,9 +37,8 @@ func (s *Slots) join(ctx context.Context, opened *store.Revision) (Pool, reading
 	s.mu.Lock()
 	s.grace = pool.Grace
 	s.mu.Unlock()
-	waited := pool.revision == *opened
-	*opened = 0
-	next, wait, err := s.rules.enter(pool, waited, s.notices(), now, here)
+	own := *last != 0 && pool.revision == *last
+	next, wait, err := s.rules.enter(pool, own, s.notices(), now, here)
 	if err != nil || next == nil {
 		return pool, here, err
 	}
@@ -46,15 +46,38 @@ func (s *Slots) join(ctx context.Context, opened *store.Revision) (Pool, reading
 		// Each newcomer waits by its own monotonic clock: no two clocks are compared.
 		const why = "the pool is new, or its store may have forgotten holders"
 		s.cfg.Log.Info("waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", wait, "because", why)
-		if err := s.cfg.Time.Sleep(ctx, wait); err != nil {
+		if err := s.attend(ctx, pool, wait); err != nil {
 			return Pool{}, reading{}, fmt.Errorf("lease: wait %v, as %s (pool %q): %w", wait, why, s.cfg.Pool, err)
 		}
 	}
 	written, err := s.writePool(ctx, pool.revision, *next)
-	if wait > 0 {
-		*opened = written
+	*last = 0
+	if own || next.Settled > pool.record.Settled {
+		*last = written
 	}
 	return Pool{}, reading{}, err
+}
+
+// attend waits, as long as the store answers as quickly as a look of a holder needs: nobody can
+// look at one that stands still. It returns errAgain if the pool's record was written meanwhile,
+// or could not be read.
+func (s *Slots) attend(ctx context.Context, pool Pool, wait time.Duration) error {
+	for left := wait; left > 0; left -= s.cfg.Patience {
+		if err := s.cfg.Time.Sleep(ctx, min(left, s.cfg.Patience)); err != nil {
+			return err
+		}
+		asked := s.cfg.Time.Monotonic()
+		entry, err := s.cfg.Store.Get(ctx, poolKey(s.cfg.Pool))
+		switch {
+		case err != nil && !errors.Is(err, store.ErrNotFound):
+			return fmt.Errorf("%w: %w", errAgain, err)
+		case entry.Revision != pool.revision: // which is never 0
+			return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)
+		case s.cfg.Time.Monotonic()-asked > s.cfg.Patience:
+			return fmt.Errorf("%w: the record of pool %q took longer than %v to read", store.ErrUnavailable, s.cfg.Pool, s.cfg.Patience)
+		}
+	}
+	return nil
 }
 
 // maxLives bounds how often the record of a pool is written in one go, since the store

@@ -337,7 +337,7 @@ func TestAWipedStoreIsReassertedAtTheNextLook(t *testing.T) {
 	// A newcomer finds the pool new, and waits; b comes back meanwhile.
 	cfg := w.config(shared)
 	cfg.Slots.Layout, cfg.Slots.Random = cfg.Generator.Layout, cfg.Generator.Random
-	cfg.Slots.Time = &interrupted{machine: w.time, at: grace, do: func() { b.turn(context.Background()) }}
+	cfg.Slots.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { b.turn(context.Background()) }}
 	slots, err := NewSlots(cfg.Slots)
 	if err != nil {
 		t.Fatal(err)
@@ -870,7 +870,7 @@ func TestAClaimInAStoreWipedMeanwhileWaitsForTheOthers(t *testing.T) {
 	}}
 	cfg := w.config(one)
 	cfg.Slots.Store, cfg.Slots.Layout, cfg.Slots.Random = remote{slow, w.time.Wall, nil}, cfg.Generator.Layout, cfg.Generator.Random
-	cfg.Slots.Time = &interrupted{machine: w.time, at: grace, do: func() { other.turn(context.Background()) }}
+	cfg.Slots.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { other.turn(context.Background()) }}
 	slots, err := NewSlots(cfg.Slots)
 	if err != nil {
 		t.Fatal(err)

@@ -15,9 +15,9 @@ func (r *rules) closed(grace time.Duration, wall time.Time) poolRecord {
 }
 
 // enter decides what a newcomer has to do before it may claim a slot: write the pool's
-// record, if that is not nil, after a wait. It is decided from the pool as it was listed; waited is
-// true if the record is the one by which this newcomer has just opened the pool.
-func (r *rules) enter(p Pool, waited bool, grace time.Duration, now firn.Tick, here reading) (next *poolRecord, wait time.Duration, err error) {
+// record, if that is not nil, after a wait. It is decided from the pool as it was listed; own is
+// true if this newcomer has just closed it as nobody seemed alive, or opened it again after that.
+func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here reading) (next *poolRecord, wait time.Duration, err error) {
 	if p.revision == 0 {
 		record := r.closed(grace, here.wall)
 		record.Open = r.trusting
@@ -50,7 +50,7 @@ func (r *rules) enter(p Pool, waited bool, grace time.Duration, now firn.Tick, h
 		if !here.there.IsZero() {
 			next.From = max(next.From, tickOf(r.layout, here.there.Add(r.tolerance))+1) // a tick for rounding
 		}
-	case unreleased > next.Settled && unreleased < now-r.ticks(2*r.tolerance) && !waited:
+	case unreleased > next.Settled && unreleased < now-r.ticks(2*r.tolerance) && !own:
 		// Nobody holds a worker, by any two clocks that may be, and some was never given back:
 		// the store may have been set back.
 		// The pool is closed first, and opened over exactly that: a store that is set back to

@@ -117,7 +117,7 @@ func TestACopyOlderThanAWindowGrantsNothingThatIsHeld(t *testing.T) {
 	w.mem.Restore(copied) // its record says that the pool is open, and its fence has long passed
 	join := func() error {
 		_, err := w.try(w.oneWorker, func(c *Config) {
-			c.Generator.Time = &interrupted{machine: w.time, at: grace, do: func() {
+			c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() {
 				w.time.Pass(3 * time.Second)
 				holder.turn(context.Background())
 			}}
@@ -165,7 +165,7 @@ func TestInAnotherLifeOfTheStoreHoldersAreWaitedFor(t *testing.T) {
 	life = "second"
 	began := w.time.Wall()
 	newcomer, err := w.try(in, func(c *Config) {
-		c.Generator.Time = &interrupted{machine: w.time, at: grace, do: func() { holder.turn(context.Background()) }}
+		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { holder.turn(context.Background()) }}
 	})
 	if took := w.time.Wall().Sub(began); took < grace {
 		t.Errorf("a newcomer was let in after %v: %v", took, err)

@@ -136,7 +136,7 @@ func TestAStrictClaimThatVanishesInItsWaitIsMadeAnew(t *testing.T) {
 	waits := 0
 	s, ask := w.slots(t, w.strictly, func(c *SlotsConfig) {
 		c.Time = &during{machine: w.time, do: func() {
-			if waits++; waits == 6 { // in the middle of the first claim's wait, after that of the new pool
+			if waits++; waits == 26 { // in the middle of the first claim's wait, after that of the new pool
 				w.mem.Restore(nil)
 			}
 		}}

@@ -199,6 +199,7 @@ func TestExamine(t *testing.T) {
 	}{
 		{"a durable server", nil, map[string]store.Verdict{"persistence": store.Good, "eviction": store.Good, "replicas": store.Good}, "nothing acknowledged is lost"},
 		{"one that syncs each second", []string{"--appendfsync", "everysec"}, map[string]store.Verdict{"persistence": store.Doubtful}, "everysec"},
+		{"one that does not sync beside a rewrite", []string{"--no-appendfsync-on-rewrite", "yes"}, map[string]store.Verdict{"persistence": store.Doubtful}, "set no-appendfsync-on-rewrite no"},
 		{"one that keeps nothing", []string{"--appendonly", "no"}, map[string]store.Verdict{"persistence": store.Bad}, "a restart forgets"},
 		{"one with snapshots", []string{"--appendonly", "no", "--save", "60 1000"}, map[string]store.Verdict{"persistence": store.Bad}, "60 1000"},
 		{"one that evicts what expires", []string{"--maxmemory-policy", "volatile-lru"}, map[string]store.Verdict{"eviction": store.Good}, "never evicted"},
@@ -225,7 +226,64 @@ func TestExamine(t *testing.T) {
 	}
 }
 
+func TestExamineFindsWhatAnOperatorDidToARunningServer(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := servers.Redis(t, "--appendonly", "no")
+	s, operator := open(t, "redis://"+server.Addr()), raw(t, server.Addr())
+	confirmed(t, s, "k")
+	for _, command := range [][]any{
+		{"config", "set", "rdb-key-save-delay", 10_000_000}, // a rewrite takes ten seconds for each key
+		{"config", "set", "appendonly", "yes"},
+		{"expire", "firn", 3600},
+	} {
+		if err := operator.Do(ctx, command...).Err(); err != nil {
+			t.Fatalf("%v: %v", command, err)
+		}
+	}
+	findings, err := s.Examine(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := findings[0]; f.Verdict != store.Doubtful || !contains(f.Says, "first file is not written yet") {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+	if f := findings[1]; f.Verdict != store.Bad || !contains(f.String(), "expires in 1h") || !contains(f.Advice, "PERSIST firn") {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+}
+
 func member(text string) redis.Z { return redis.Z{Member: text} }
+
+// As a tool leaves it that copies members while they change, or ZUNIONSTORE with a backup.
+func TestAKeyWithTwoMembersIsRefused(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := servers.Redis(t)
+	s, operator := open(t, "redis://"+server.Addr()), raw(t, server.Addr())
+	confirmed(t, s, "k")
+	confirmed(t, s, "other")
+	older := operator.ZRange(ctx, "firn", 0, 0).Val()[0]
+	confirmed(t, s, "k")
+	e, err := s.Get(ctx, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := operator.ZAdd(ctx, "firn", member(older)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, got := s.Get(ctx, "k")
+	_, listed := s.List(ctx, "")
+	_, written := s.CompareAndSwap(ctx, "k", e.Revision, nil)
+	for what, err := range map[string]error{"get": got, "list": listed, "compare-and-swap": written} {
+		expect(t, what, err, store.ErrRefused, "two members", "remove the older")
+	}
+	confirmed(t, s, "other")
+	if err := operator.ZRem(ctx, "firn", older).Err(); err != nil {
+		t.Fatal(err)
+	}
+	confirmed(t, s, "k")
+}
 
 // A script is not taken back. So what a server would refuse of it must be found before
 // anything is written.

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -10,8 +11,12 @@ import (
 )
 
 const (
-	permissions = "the user needs: +zrangebylex +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key"
-	database    = "the URL ends in the number of a database, as redis://HOST:6379/0"
+	permissions = "the user needs: +zrangebylex +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key; +select for a database other than 0, +cluster in a cluster"
+	unknown     = "it does not know a command that Firn needs, or it was renamed"
+	// merged is how a key comes to have two members, of which nothing says which is the later.
+	// To take either would go back to what was given up.
+	merged   = "the key has two members, as when a copy was merged into the set: remove the older one"
+	database = "the URL ends in the number of a database, as redis://HOST:6379/0"
 )
 
 // replies are the errors that a server answers, by how they begin, with a kind
@@ -33,6 +38,7 @@ var replies = []struct {
 	{"WRONGPASS", store.ErrRefused, "check user and password"},
 	{"ERR AUTH", store.ErrRefused, "it has no password or no such user: check the URL"},
 	{"NOPERM", store.ErrRefused, permissions},
+	{"The user executing the script can't run", store.ErrRefused, permissions},     // Redis 6
 	{"ERR The user executing the script can't run", store.ErrRefused, permissions}, // Redis 7.0
 	{"ERR ACL failure in script", store.ErrRefused, permissions},                   // later
 	{"READONLY", store.ErrRefused, "it is a replica: name the primary, or Sentinels and ?master=NAME"},
@@ -43,14 +49,22 @@ var replies = []struct {
 	{"ERR DB index", store.ErrRefused, database},
 	{"ERR invalid DB index", store.ErrRefused, database},
 	{"ERR SELECT is not allowed in cluster mode", store.ErrRefused, "a cluster has database 0 only"},
-	{"ERR unknown command", store.ErrRefused, "it does not know a command that Firn needs, or it was renamed"},
+	{"ERR unknown command", store.ErrRefused, unknown},
+	{"ERR Unknown Redis command", store.ErrRefused, unknown}, // of a script
+	{"Unknown Redis command", store.ErrRefused, unknown},     // Redis 6
+	{"Write commands not allowed after non deterministic", store.ErrRefused, "set lua-replicate-commands yes"},
 	{"ERR This instance has cluster support disabled", store.ErrRefused, "it is no cluster: leave out ?cluster=true, and name one host"},
 	{"MOVED", store.ErrRefused, "it belongs to a cluster: add ?cluster=true"},
 	{"CONFLICT", store.ErrConflict, ""},
 	{"OTHER", store.ErrRefused, "look which server is the primary, and try again"},
+	{"LATE", store.ErrRefused, "look which server is the primary, and try again"},
 	{"RECORD", store.ErrRefused, "that is no record of replicas: remove the member, then set the number with firn store replicas N"},
+	{"TWICE", store.ErrRefused, merged},
 	{"DENIED", store.ErrRefused, "it runs in protected mode: it needs a password, or to be reached over loopback"},
 }
+
+// inScript is what Redis before 7.0 writes before an error that a command gave to a script.
+var inScript = regexp.MustCompile(`^ERR Error running script .*@user_script: ?\d+: -?`)
 
 // classify says what kind an error is, and a way out of it if one is known.
 // What is not known to be refused is unavailable: the third outcome of a write.
@@ -63,8 +77,9 @@ func classify(err error) (hint string, kind error) {
 	case says("redis: all sentinels specified in configuration are unreachable"):
 		hint = "no Sentinel answers, or none knows ?master=NAME"
 	case errors.As(err, &reply):
+		text := inScript.ReplaceAllString(reply.Error(), "")
 		for _, r := range replies {
-			if strings.HasPrefix(reply.Error(), r.begins) {
+			if strings.HasPrefix(text, r.begins) {
 				return r.hint, r.kind
 			}
 		}

@@ -16,7 +16,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []store.Finding{s.persists(ctx, info), s.evicts(info), s.replicates(info, there)}, nil
+		return []store.Finding{s.persists(ctx, info), s.expires(ctx, s.evicts(info)), s.migrates(ctx, s.replicates(info, there), there)}, nil
 	})
 }
 
@@ -26,8 +26,15 @@ func (s *Store) persists(ctx context.Context, info map[string]string) store.Find
 	case info["aof_enabled"] != "1":
 		f.Verdict = store.Bad
 		f.Says = fmt.Sprintf("appendonly no, save %q: a restart forgets the workers taken since the last snapshot", s.setting(ctx, "save"))
+	case info["aof_base_size"] == "0" && (info["aof_rewrite_in_progress"] == "1" || info["aof_rewrite_scheduled"] == "1" || info["aof_last_bgrewrite_status"] != "ok"):
+		// It was turned on under a running server.
+		f.Verdict, f.Says = store.Doubtful, "appendonly yes, and the first file is not written yet: a crash forgets everything"
+		f.Advice = "wait until INFO says aof_rewrite_in_progress:0, or see its log"
 	case sync != "always":
 		f.Verdict, f.Says = store.Doubtful, "appendonly yes, appendfsync "+sync+": a loss of power loses the last moments"
+	case s.setting(ctx, "no-appendfsync-on-rewrite") == "yes":
+		f.Verdict, f.Says = store.Doubtful, "appendonly yes, appendfsync always, no-appendfsync-on-rewrite yes: a loss of power loses what was written while a snapshot or the file was rewritten"
+		f.Advice = "set no-appendfsync-on-rewrite no"
 	default:
 		f.Says, f.Advice = "appendonly yes, appendfsync always: nothing acknowledged is lost", ""
 	}
@@ -56,6 +63,31 @@ func (s *Store) evicts(info map[string]string) store.Finding {
 		f.Advice = "set maxmemory-policy noeviction or a volatile one; the key has no expiry, so those never evict it"
 	default:
 		f.Says = "maxmemory-policy " + policy + ": " + s.cfg.Key + " is never evicted"
+	}
+	return f
+}
+
+// expires makes a finding of evicts worse if the key was given an expiry, which a server may
+// not tell: a volatile policy may evict it then, and if none does, it goes at that time.
+func (s *Store) expires(ctx context.Context, f store.Finding) store.Finding {
+	node, err := s.node(ctx)
+	if err != nil {
+		return f
+	}
+	if left, err := node.TTL(ctx, s.cfg.Key).Result(); err == nil && left > 0 {
+		f.Verdict, f.Says = store.Bad, fmt.Sprintf("%s expires in %v, and with it who holds which worker", s.cfg.Key, left)
+		f.Advice = "PERSIST " + s.cfg.Key + ", and find out who set the expiry"
+	}
+	return f
+}
+
+// migrates makes a finding of replicates worse if a cluster may give a replica to another
+// primary by itself.
+func (s *Store) migrates(ctx context.Context, f store.Finding, r Replicas) store.Finding {
+	if s.cluster != nil && f.Verdict == store.Good && r.Online > 1 && s.setting(ctx, "cluster-allow-replica-migration") == "yes" {
+		f.Verdict = store.Doubtful
+		f.Says += "; the cluster may move one to a primary that has none, and no write is confirmed then"
+		f.Advice = "set cluster-allow-replica-migration no on all its nodes"
 	}
 	return f
 }

@@ -22,12 +22,12 @@ func (s *Store) AskSentinels(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	return sentinels{options}.agree(ctx, info["run_id"])
+	return sentinels{options}.agree(ctx, info["run_id"], MaxReplicas)
 }
 
 // AskCluster asks the cluster about a server that may have the set of s.
 func (s *Store) AskCluster(ctx context.Context, addr string) error {
 	node := redis.NewClient(&redis.Options{Addr: addr})
 	defer func() { _ = node.Close() }()
-	return s.askCluster(ctx, node)
+	return s.askCluster(ctx, node, MaxReplicas)
 }

@@ -17,23 +17,40 @@ import (
 // the others and the replicas. It returns them and the URL that names them.
 func sentinels(t *testing.T, addr string, n, quorum, replicas int) ([]*servers.Server, string) {
 	t.Helper()
-	ctx := context.Background()
 	var all []*servers.Server
 	var addrs []string
 	for range n {
 		s := servers.Sentinel(t, "main", addr, quorum)
 		all, addrs = append(all, s), append(addrs, s.Addr())
 	}
+	acquainted(t, all, replicas)
+	return all, "redis://" + strings.Join(addrs, ",") + "?master=main"
+}
+
+// acquainted waits until each Sentinel knows the others and as many replicas.
+func acquainted(t *testing.T, all []*servers.Server, replicas int) {
+	t.Helper()
+	ctx := context.Background()
 	for _, s := range all {
 		watcher := redis.NewSentinelClient(&redis.Options{Addr: s.Addr()})
 		t.Cleanup(func() { _ = watcher.Close() })
 		await(t, "the Sentinels to know all", func() bool {
 			others, err := watcher.Sentinels(ctx, "main").Result()
 			known, err2 := watcher.Replicas(ctx, "main").Result()
-			return err == nil && err2 == nil && len(others) == n-1 && len(known) == replicas
+			return err == nil && err2 == nil && len(others) == len(all)-1 && len(known) == replicas
 		})
 	}
-	return all, "redis://" + strings.Join(addrs, ",") + "?master=main"
+}
+
+// forget has Sentinels forget the servers that are gone.
+func forget(t *testing.T, all []*servers.Server, replicas int) {
+	t.Helper()
+	for _, s := range all {
+		if err := raw(t, s.Addr()).Do(context.Background(), "sentinel", "reset", "main").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	acquainted(t, all, replicas)
 }
 
 // A primary with two replicas and three Sentinels is cut off, together with one of its users.
@@ -65,6 +82,8 @@ func TestASplitOfThreeSentinels(t *testing.T) {
 	unconfirmed(t, open(t, url), "on the new primary", "1 of 2 replicas")
 	unconfirmed(t, holder, "still cut off", "of 2 replicas")
 	expect(t, "the old primary", holder.AskSentinels(ctx, url), store.ErrRefused, "names another primary")
+	expect(t, "the old primary may be promoted again", operator.SetReplicas(ctx, 1), store.ErrRefused, "knows 2 replicas", "SENTINEL RESET main")
+	forget(t, watchers, 1)
 	if err := operator.SetReplicas(ctx, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -85,13 +104,33 @@ func TestASplitOfThreeSentinels(t *testing.T) {
 	expect(t, "no Sentinel", operator.SetReplicas(ctx, 1), store.ErrUnavailable, "no Sentinel answers")
 }
 
+// The replica was said to be gone for good, and the Sentinels promote it later, with what it had.
+func TestANumberIsNotLoweredWhileASentinelKnowsTheReplicaThatIsGone(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, replicas := withReplicas(t, 1)
+	watchers, url := sentinels(t, p.Addr(), 1, 1, 1)
+	s := open(t, url)
+	confirmed(t, s, "together")
+	replicas[0].Kill()
+	operator := raw(t, p.Addr())
+	await(t, "it to be gone", func() bool { return replicaLines(operator) == "" })
+	expect(t, "it may be promoted", s.SetReplicas(ctx, 0), store.ErrRefused, "knows 1 replicas", "SENTINEL RESET main")
+	unconfirmed(t, s, "as before", "0 of 1")
+	forget(t, watchers, 0)
+	if err := s.SetReplicas(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	confirmed(t, s, "alone")
+}
+
 // Two servers and a Sentinel: the new primary has no replica until the old one is back, or
 // until somebody says that there will be none.
 func TestAFailoverOfTwoServers(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	p, replicas := withReplicas(t, 1)
-	_, url := sentinels(t, p.Addr(), 1, 1, 1)
+	watchers, url := sentinels(t, p.Addr(), 1, 1, 1)
 	s := open(t, url)
 	first := confirmed(t, s, "k")
 	p.Kill()
@@ -108,6 +147,8 @@ func TestAFailoverOfTwoServers(t *testing.T) {
 	second := confirmed(t, s, "k")
 	p.Kill()
 	unconfirmed(t, s, "alone again", "0 of 1 replicas")
+	expect(t, "the former primary may be promoted", s.SetReplicas(ctx, 0), store.ErrRefused, "knows 1 replicas")
+	forget(t, watchers, 0)
 	if err := s.SetReplicas(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -134,20 +175,8 @@ func TestAClusterFailsOverAndMovesTheSet(t *testing.T) {
 	id := func(c *redis.Client) string { return c.Do(ctx, "cluster", "myid").Val().(string) }
 
 	// A replica, which then takes over.
-	replica := servers.Redis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0")
+	replica := joined(t, owner, other, 1)
 	follower := raw(t, replica.Addr())
-	_, port, _ := net.SplitHostPort(addrs[0])
-	if err := follower.ClusterMeet(ctx, "127.0.0.1", port).Err(); err != nil {
-		t.Fatal(err)
-	}
-	await(t, "it to know its primary", func() bool { return follower.ClusterReplicate(ctx, id(owner)).Err() == nil })
-	await(t, "it to be known", func() bool {
-		nodes, err := other.ClusterNodes(ctx).Result()
-		return err == nil && strings.Count(nodes, "\n") == 3 && contains(nodes, " slave ")
-	})
-	await(t, "it to be online", func() bool {
-		return contains(replicaLines(owner), "state=online") && !contains(replicaLines(owner), "offset=0,")
-	})
 	first := confirmed(t, s, "with a replica")
 	if there, err := s.Replicas(ctx); err != nil || there.Recorded != 1 {
 		t.Errorf("%+v, %v", there, err)
@@ -178,6 +207,57 @@ func TestAClusterFailsOverAndMovesTheSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	confirmed(t, s, "lowered")
+}
+
+func TestAReplicaThatLeavesAClusterIsCountedUntilTheClusterForgetsIt(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	addrs, _ := cluster(t)
+	s := open(t, "redis://"+addrs[0]+"?cluster=true")
+	owner, other := raw(t, addrs[0]), raw(t, addrs[1])
+	joined(t, owner, other, 1)
+	leaves := joined(t, owner, other, 2)
+	confirmed(t, s, "with both")
+	if f := verdict(t, s); f.Verdict != store.Doubtful || !contains(f.Advice, "cluster-allow-replica-migration no") {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+	if err := owner.ConfigSet(ctx, "cluster-allow-replica-migration", "no").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if f := verdict(t, s); f.Verdict != store.Good {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+	id := raw(t, leaves.Addr()).Do(ctx, "cluster", "myid").Val()
+	leaves.Kill()
+	await(t, "it to be gone", func() bool { return strings.Count(replicaLines(owner), "state=") == 1 })
+	expect(t, "it may be promoted", s.SetReplicas(ctx, 1), store.ErrRefused, "knows 2 replicas", "CLUSTER FORGET")
+	if err := owner.Do(ctx, "cluster", "forget", id).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetReplicas(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	confirmed(t, s, "lowered")
+}
+
+// joined starts the nth replica of owner in a cluster of two primaries, and waits until it is online.
+func joined(t *testing.T, owner, other *redis.Client, n int) *servers.Server {
+	t.Helper()
+	ctx := context.Background()
+	replica := servers.Redis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0")
+	follower := raw(t, replica.Addr())
+	_, port, _ := net.SplitHostPort(owner.Options().Addr)
+	if err := follower.ClusterMeet(ctx, "127.0.0.1", port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	id := owner.Do(ctx, "cluster", "myid").Val().(string)
+	await(t, "it to know its primary", func() bool { return follower.ClusterReplicate(ctx, id).Err() == nil })
+	await(t, "it to be known", func() bool {
+		nodes, err := other.ClusterNodes(ctx).Result()
+		return err == nil && strings.Count(nodes, "\n") == 2+n && strings.Count(nodes, " slave ") == n
+	})
+	online(t, owner.Options().Addr, n)
+	return replica
 }
 
 // migrate moves the slot of the set from one server of a cluster to another.

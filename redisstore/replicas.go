@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,16 +60,34 @@ func parseInfo(text string) map[string]string {
 
 // replicasIn counts those in INFO. Online are those that have acknowledged something since
 // they were attached. Others only load, and may for long, or are programs that read the
-// stream and never acknowledge (redis-cli --replica). The scripts count likewise.
+// stream and never acknowledge (redis-cli --replica).
+//
+// A replica whose host died is there twice once it is back, until the server notices that the
+// earlier connection is dead, for a minute. Counting it twice would have writes wait for one
+// replica too many from then on. So of connections from one address, those that have been
+// silent for three seconds are the same replica: living ones acknowledge each second, also where
+// an address translation gives several the same. The scripts count likewise.
 func replicasIn(info map[string]string) (attached, online int) {
+	answering := map[string]int{}
 	for name, value := range info {
 		if !strings.HasPrefix(name, "slave") || !strings.Contains(value, "state=") {
 			continue
 		}
 		attached++
-		if strings.Contains(value, "state=online") && !strings.Contains(value, "offset=0,") {
-			online++
+		if !strings.Contains(value, "state=online") || strings.Contains(value, "offset=0,") {
+			continue
 		}
+		address, rest, _ := strings.Cut(value, ",state=")
+		_, lag, _ := strings.Cut(rest, ",lag=")
+		lag, _, _ = strings.Cut(lag, ",")
+		answers := 0
+		if seconds, err := strconv.Atoi(lag); err != nil || seconds < 3 {
+			answers = 1
+		}
+		answering[address] += answers
+	}
+	for _, n := range answering {
+		online += max(n, 1)
 	}
 	return attached, online
 }
@@ -106,6 +125,11 @@ func (s *Store) count(ctx context.Context) (info map[string]string, there Replic
 	return info, there, err
 }
 
+// answerHolds is for how long, by the server's clock, a number is set on the word of those who
+// decide which server is the primary. A server that is stopped with the request on its way, and is replaced
+// meanwhile, must not carry it out when it goes on.
+const answerHolds = 3 * time.Second
+
 // MaxReplicas bounds how many replicas can be waited for.
 const MaxReplicas = 100
 
@@ -113,20 +137,21 @@ const MaxReplicas = 100
 // meant for lowering the number after replicas were taken away; it rises by itself.
 //
 // A lower number begins a new life of the store, so that newcomers wait for holders.
-// Lowering is safe only where no other primary has this data: the server must be
-// a primary, and the one that the Sentinels of the URL or the cluster name; else, and where
-// more replicas are online than n, the error is [store.ErrRefused]. If nobody watches
-// over the server, you answer for it yourself.
+// Lowering is safe only where no other server has this data and is a primary, or may become one
+// with what it has now. So the server must be a primary, and the one that the Sentinels of the
+// URL or the cluster name; else, where they know more replicas than n, gone ones too, and where
+// more are online, the error is [store.ErrRefused]. If nobody watches over the server, you
+// answer for it yourself.
 func (s *Store) SetReplicas(ctx context.Context, n int) error {
 	if n < 0 || n > MaxReplicas {
 		return fmt.Errorf("redisstore: %w: %d replicas: 0 to %d are allowed", store.ErrRefused, n, MaxReplicas)
 	}
 	_, err := backend.Do(ctx, s.calls, "set the replicas of", s.cfg.Key, func(ctx context.Context) (life string, err error) {
-		run, err := s.authority(ctx)
+		run, asked, err := s.authority(ctx, n)
 		if err != nil {
 			return "", err
 		}
-		life, err = s.write(ctx, setReplicas, n, time.Now().UnixMicro(), run)
+		life, err = s.write(ctx, setReplicas, n, asked.Add(answerHolds).UnixMicro(), run)
 		if redis.HasErrorPrefix(err, "ONLINE ") {
 			online := strings.TrimPrefix(err.Error(), "ONLINE ")
 			err = fmt.Errorf("%w: %d replicas: %s are online; stop those that are to go first", store.ErrRefused, n, online)

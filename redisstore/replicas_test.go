@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -147,6 +148,36 @@ func TestAReaderOfTheStreamIsNoReplica(t *testing.T) {
 	confirmed(t, open(t, "redis://"+p.Addr()), "beside it")
 	if got := recorded(t, p.Addr()); len(got) != 0 {
 		t.Errorf("recorded are %q", got)
+	}
+}
+
+// Its host died, or a firewall forgot the connection: the primary hears nothing of that.
+func TestAReplicaThatIsBackWhileItsDeadConnectionIsThereCountsOnce(t *testing.T) {
+	t.Parallel()
+	p := primary(t)
+	end := make(chan struct{})
+	proxy := servers.NewProxy(t, p.Addr(), func(server io.Writer, client io.Reader) {
+		_, _ = io.Copy(server, client)
+		<-end // the primary's side stays open
+	})
+	t.Cleanup(func() { close(end) })
+	replica := servers.Replica(t, proxy.Addr())
+	online(t, p.Addr(), 1)
+	s := open(t, "redis://"+p.Addr())
+	confirmed(t, s, "before")
+	replica.Kill()
+	operator := raw(t, p.Addr())
+	silent := regexp.MustCompile(`lag=([3-9]|\d\d)`)
+	await(t, "its connection to be silent", func() bool { return silent.MatchString(replicaLines(operator)) })
+	replica.Restart()
+	await(t, "it to be there twice", func() bool {
+		lines := replicaLines(operator)
+		return strings.Count(lines, "state=online") == 2 && !contains(lines, "offset=0,")
+	})
+	confirmed(t, s, "while it is there twice")
+	confirmed(t, open(t, "redis://"+p.Addr()), "of a new handle")
+	if there, err := s.Replicas(context.Background()); err != nil || there.Recorded != 1 || there.Online != 1 || there.Attached != 2 {
+		t.Errorf("%+v, %v", there, err)
 	}
 }
 
@@ -321,6 +352,99 @@ func TestANumberIsLoweredForRunningHandlesAndNewOnes(t *testing.T) {
 	unconfirmed(t, running, "before they come", "2 of 3")
 }
 
+// A server that was promoted or restarted does not know the script. To find that out must not
+// take the time that the replicas have.
+func TestANumberIsLoweredOnAServerThatDoesNotKnowTheScript(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := primary(t)
+	gate := make(chan struct{}, 1)
+	gate <- struct{}{}
+	link := servers.NewProxy(t, p.Addr(), func(server io.Writer, client io.Reader) {
+		acknowledgement := make([]byte, 1<<12)
+		for {
+			n, err := client.Read(acknowledgement)
+			<-gate
+			_, lost := server.Write(acknowledgement[:n])
+			gate <- struct{}{}
+			if err != nil || lost != nil {
+				return
+			}
+		}
+	})
+	servers.Replica(t, link.Addr())
+	gone := servers.Replica(t, p.Addr())
+	online(t, p.Addr(), 2)
+	s := open(t, "redis://"+p.Addr())
+	confirmed(t, s, "with both")
+	gone.Kill()
+	operator := raw(t, p.Addr())
+	await(t, "it to be gone", func() bool { return strings.Count(replicaLines(operator), "state=") == 1 })
+	evals := func() int { return strings.Count(operator.Info(ctx, "commandstats").Val(), "cmdstat_eval:") }
+	if err := errors.Join(operator.ScriptFlush(ctx).Err(), operator.ConfigResetStat(ctx).Err()); err != nil {
+		t.Fatal(err)
+	}
+	<-gate // nothing is acknowledged until the script runs
+	answer := make(chan error, 1)
+	go func() { answer <- s.SetReplicas(ctx, 1) }()
+	await(t, "the script to run", func() bool { return evals() == 1 })
+	gate <- struct{}{}
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+}
+
+// The server is stopped with the request on its way, another is promoted, and it goes on.
+func TestANumberIsNotLoweredByARequestThatComesLate(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, replicas := withReplicas(t, 1)
+	s := open(t, "redis://"+p.Addr())
+	confirmed(t, s, "together")
+	if err := s.SetReplicas(ctx, 1); err != nil { // its script is known from then on
+		t.Fatal(err)
+	}
+	replicas[0].Kill()
+	operator := raw(t, p.Addr())
+	await(t, "it to be gone", func() bool { return replicaLines(operator) == "" })
+	held, release, arrived := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	proxy := servers.NewProxy(t, p.Addr(), func(server io.Writer, client io.Reader) {
+		request := make([]byte, 1<<16)
+		for {
+			n, err := client.Read(request)
+			late := contains(string(request[:n]), "evalsha")
+			if late {
+				close(held)
+				<-release
+			}
+			if _, err := server.Write(request[:n]); err != nil {
+				t.Error(err)
+			}
+			if late {
+				close(arrived)
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+	answer := make(chan error, 1)
+	through := open(t, "redis://"+proxy.Addr())
+	go func() { answer <- through.SetReplicas(ctx, 0) }()
+	<-held
+	if err := <-answer; !errors.Is(err, store.ErrUnavailable) {
+		t.Error(err)
+	}
+	late := operator.Time(ctx).Val().Add(4 * time.Second)
+	await(t, "it to be late", func() bool { return operator.Time(ctx).Val().After(late) })
+	close(release)
+	<-arrived
+	unconfirmed(t, s, "after it", "0 of 1")
+	if got := recorded(t, p.Addr()); len(got) != 1 || got[0] != "\treplicas 1 0" {
+		t.Errorf("recorded are %q", got)
+	}
+}
+
 func TestWhatAHandleKnowsFromTheOtherSideOfASplitLowersNothing(t *testing.T) {
 	t.Parallel()
 	p, replicas := withReplicas(t, 1)
@@ -387,6 +511,9 @@ func TestAUserWithThePrivilegesThatAreListedIsEnough(t *testing.T) {
 	if f := verdict(t, s); f.Verdict != store.Good {
 		t.Error(f)
 	}
+	elsewhere := user("elsewhere", "+zrangebylex", "+zadd", "+zrem", "+eval", "+evalsha", "+info", "+wait") + "/1"
+	expect(t, "another database", try(elsewhere), store.ErrRefused, "+select")
+	confirmed(t, open(t, user("elsewhere", "+select")+"/1"), "in another database")
 	// What was applied stays so, whoever may not wait for it.
 	waiting := open(t, user("hasty", "+zrangebylex", "+zadd", "+zrem", "+eval", "+evalsha", "+info"))
 	unconfirmed(t, waiting, "without WAIT", "NOPERM")

@@ -129,7 +129,7 @@ func (s *Store) info(ctx context.Context) (map[string]string, error) {
 
 // A register is a member of the set: its key, a zero byte, and what [backend.Encode] makes.
 // All have the score 0, so the set is in the order of their bytes. Keys have no zero byte,
-// so one member at most is between key+"\x00" and key+"\x01".
+// so one member at most is between key+"\x00" and key+"\x01": two are refused.
 const (
 	endOfKey      = "\x00"
 	afterEndOfKey = "\x01"
@@ -167,6 +167,9 @@ func (s *Store) entries(ctx context.Context, from, to string) ([]store.Entry, er
 	for i, member := range members {
 		if list[i], err = parse(member); err != nil {
 			return nil, err
+		}
+		if i > 0 && list[i].Key == list[i-1].Key {
+			return nil, fmt.Errorf("%w: %q: %s", store.ErrRefused, list[i].Key, merged)
 		}
 	}
 	return list, nil

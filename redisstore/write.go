@@ -133,6 +133,8 @@ func (s *Store) exchange(ctx context.Context, conn *redis.Conn, deadline time.Ti
 		if !redis.HasErrorPrefix(wrote.Err(), "NOSCRIPT") {
 			break
 		}
+		// It may have waited all the same, for replicas that are gone.
+		deadline = time.Now().Add(s.cfg.ConfirmTimeout)
 	}
 	answer, err := wrote.Slice()
 	if err != nil {

@@ -34,8 +34,8 @@ type Entry struct {
 	// Life names the life of the store that confirmed a write; only CompareAndSwap
 	// sets it. A store begins a new life when it may have forgotten what it
 	// confirmed: it was restarted, failed over, made anew, or restored from a copy.
-	// The name is the same for all handles, and never used again. Empty: the store
-	// has no such name.
+	// The name is the same for all handles, and none that what an older copy brings back
+	// can name. Empty: the store has no such name.
 	Life string
 }
 

@@ -35,6 +35,9 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	f := store.Finding{Subject: "ensemble", Verdict: store.Doubtful,
 		Says: fmt.Sprintf("%d of the %d servers named answer (%s)", len(modes), len(s.session.servers), strings.Join(modes, ", "))}
 	switch {
+	case !oneEnsemble(modes):
+		f.Verdict = store.Bad
+		f.Advice = "they are not of one ensemble: each process uses whichever it finds first, so ids repeat; see the lines server.N of each"
 	case len(silent) > 0:
 		f.Advice = "start " + strings.Join(silent, ", ") + ", or see that 4lw.commands.whitelist has srvr; most must be up"
 	case slices.Contains(modes, "standalone"):
@@ -45,6 +48,20 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		f.Verdict = store.Good
 	}
 	return []store.Finding{f}, nil
+}
+
+// oneEnsemble reports whether servers with these modes can be: one leads, and none is alone.
+func oneEnsemble(modes []string) bool {
+	leaders := 0
+	for _, mode := range modes {
+		switch {
+		case mode == "leader":
+			leaders++
+		case mode == "standalone" && len(modes) > 1:
+			return false
+		}
+	}
+	return leaders <= 1
 }
 
 // ask asks a server which part it plays in its ensemble.

@@ -26,8 +26,10 @@
 // overwritten since. A write that relies on such a read is a conflict.
 //
 // What ZooKeeper acknowledged, a majority has on disk. It has no clock to compare
-// with, and no name for a life of the store: all that its answers tell is in the
-// snapshot that an older copy brings back. The names of the znodes on one level must
+// with. A life of the store is an epoch of the ensemble: only a new leader can have
+// forgotten what was acknowledged, and a copy of the data that is put back begins an
+// epoch above all that it knows of. A server that is no ensemble has no epochs, and
+// so no name for its lives. The names of the znodes on one level must
 // fit in a packet of 1 MB (jute.maxbuffer), which is some 30,000 of Firn's.
 package zkstore
 
@@ -96,12 +98,12 @@ func (s *Store) read(key string) (store.Entry, *zk.Stat, error) {
 
 // CompareAndSwap implements [store.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	return s.calls.Swap(ctx, key, value, func(ctx context.Context, drawn store.Revision) (noLife string, err error) {
+	return s.calls.Swap(ctx, key, value, func(ctx context.Context, drawn store.Revision) (life string, err error) {
 		w := write{Store: s, key: key, path: s.path(key), old: old, revision: drawn, data: []byte(backend.Encode(drawn, value))}
 		if old == 0 {
-			return "", w.create(ctx)
+			return w.create(ctx)
 		}
-		return "", w.replace(ctx)
+		return w.replace(ctx)
 	})
 }
 
@@ -188,8 +190,12 @@ func (s *Store) Close() error { return s.calls.Close(s.root, s.session.close) }
 func synced[T any](s *Store, read func(context.Context) (T, error)) func(context.Context) (T, error) {
 	return func(ctx context.Context) (value T, err error) {
 		for range maxLooks {
+			conn := s.session.conn.Load()
 			if err = s.sync(); err == nil {
 				value, err = read(ctx)
+			}
+			if err == nil && s.session.conn.Load() != conn {
+				err = zk.ErrConnectionClosed // it may have read from a server that did not catch up
 			}
 			lost := errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired)
 			if !lost || ctx.Err() != nil {

@@ -194,13 +194,18 @@ func TestBadServersAndURLs(t *testing.T) {
 func TestExamine(t *testing.T) {
 	t.Parallel()
 	addr := servers.ZooKeeper(t).Addr()
-	for url, want := range map[string]string{
-		"zookeeper://" + addr:                            "1 of the 1 servers named answer (standalone): with three",
-		"zookeeper://" + addr + "," + servers.Nowhere(t): "1 of the 2 servers named answer (standalone): start",
+	for _, test := range []struct {
+		others, want string
+		verdict      store.Verdict
+	}{
+		{"", "1 of the 1 servers named answer (standalone): with three", store.Doubtful},
+		{"," + servers.Nowhere(t), "1 of the 2 servers named answer (standalone): start", store.Doubtful},
+		{"," + servers.ZooKeeper(t).Addr(), "(standalone, standalone): they are not of one ensemble", store.Bad},
+		{"," + servers.ZooKeeper(t, servers.Ensemble(t)...).Addr() + "," + servers.Nowhere(t), "they are not of one ensemble", store.Bad},
 	} {
-		findings, err := open(t, url).Examine(context.Background())
-		if err != nil || len(findings) != 1 || findings[0].Verdict != store.Doubtful || !strings.Contains(findings[0].String(), want) {
-			t.Errorf("%s: %v, %v", url, findings, err)
+		findings, err := open(t, "zookeeper://"+addr+test.others).Examine(context.Background())
+		if err != nil || len(findings) != 1 || findings[0].Verdict != test.verdict || !strings.Contains(findings[0].String(), test.want) {
+			t.Errorf("%s: %v, %v", test.others, findings, err)
 		}
 	}
 }

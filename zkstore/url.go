@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -25,10 +24,9 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	if u.Scheme != "zookeeper" {
 		u.Fail(errors.New("a URL begins with zookeeper://"))
 	}
-	if u.Path != "" {
-		if err := store.CheckKey(u.Path); err != nil || strings.Contains("/"+u.Path+"/", "//") {
-			u.Fail(errors.Join(err, fmt.Errorf("path /%s has a level without a name, or begins or ends with a slash too many", u.Path)))
-		}
+	root := u.Levels()
+	if root != "" {
+		u.Fail(store.CheckKey(root))
 	}
 	if err := u.Err(); err != nil {
 		return nil, fmt.Errorf("zkstore: %w: %w", store.ErrRefused, err)
@@ -39,8 +37,8 @@ func Open(ctx context.Context, text string) (*Store, error) {
 		s.acl = zk.AuthACL(zk.PermAll)
 		s.session.auth = []byte(u.User + ":" + u.Password)
 	}
-	if u.Path != "" {
-		s.root = s.path(u.Path)
+	if root != "" {
+		s.root = s.path(root)
 	}
 	if err := s.session.open(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())

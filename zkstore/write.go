@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/go-zookeeper/zk"
 
@@ -30,22 +31,23 @@ func (w *write) marker(r store.Revision) string {
 }
 
 // create writes a register that is not there, making the levels above it.
-func (w *write) create(ctx context.Context) error {
+func (w *write) create(ctx context.Context) (life string, err error) {
 	ops := []any{
-		&zk.CreateRequest{Path: w.path, Data: w.data, Acl: w.acl},
+		&zk.CreateRequest{Path: w.path, Acl: w.acl},
+		&zk.SetDataRequest{Path: w.path, Data: w.data}, // which is answered with the epoch
 		&zk.CreateRequest{Path: w.marker(w.revision), Acl: w.acl},
 	}
-	err := w.transact(ctx, ops...)
+	life, err = w.transact(ctx, ops...)
 	if errors.Is(err, zk.ErrNoNode) {
 		if err := w.makeAbove(); err != nil {
-			return err
+			return "", err
 		}
-		err = w.transact(ctx, ops...)
+		life, err = w.transact(ctx, ops...)
 	}
 	if errors.Is(err, zk.ErrNodeExists) {
 		return w.replace(ctx) // a register, or a level
 	}
-	return err
+	return life, err
 }
 
 // makeAbove makes the levels above the register that are missing.
@@ -64,25 +66,25 @@ func (w *write) makeAbove() error {
 // replace writes a znode that is there and has revision old. What it reads may
 // be behind; the version finds that out. Only that it may be behind a revision
 // seen already, or a znode, makes it ask the leader and look again.
-func (w *write) replace(ctx context.Context) error {
+func (w *write) replace(ctx context.Context) (life string, err error) {
 	stat, err := w.look()
 	if errors.Is(err, store.ErrConflict) {
 		if err := w.sync(); err != nil {
-			return err
+			return "", err
 		}
 		stat, err = w.look()
 	}
 	for range maxSwaps {
 		if err != nil {
-			return err
+			return "", err
 		}
-		swapErr := w.transact(ctx,
+		life, swapErr := w.transact(ctx,
 			&zk.SetDataRequest{Path: w.path, Data: w.data, Version: stat.Version},
 			&zk.DeleteRequest{Path: w.marker(w.old), Version: -1},
 			&zk.CreateRequest{Path: w.marker(w.revision), Acl: w.acl},
 		)
 		if !errors.Is(swapErr, zk.ErrBadVersion) && !errors.Is(swapErr, zk.ErrNoNode) {
-			return swapErr
+			return life, swapErr
 		}
 		// Either the revision is another now, which the next look finds, since the
 		// server has caught up with the transaction that failed. Or the data was
@@ -91,7 +93,7 @@ func (w *write) replace(ctx context.Context) error {
 			stat, err = w.mark(ctx, stat.Version)
 		}
 	}
-	return fmt.Errorf("%w: it is written by hand again and again", store.ErrUnavailable)
+	return "", fmt.Errorf("%w: it is written by hand again and again", store.ErrUnavailable)
 }
 
 // look reads the znode, and is [store.ErrConflict] if its revision is not old.
@@ -110,7 +112,7 @@ func (w *write) look() (*zk.Stat, error) {
 // and looks again: should the znode have been made anew right before, then the
 // marker is one too many, which does no harm, and the revision is another.
 func (w *write) mark(ctx context.Context, version int32) (*zk.Stat, error) {
-	err := w.transact(ctx,
+	_, err := w.transact(ctx,
 		&zk.CheckVersionRequest{Path: w.path, Version: version},
 		&zk.CreateRequest{Path: w.marker(w.old), Acl: w.acl},
 	)
@@ -122,12 +124,28 @@ func (w *write) mark(ctx context.Context, version int32) (*zk.Stat, error) {
 	}
 }
 
-// transact makes all changes or none, unless nobody waits for them any more. Its
-// error is that of the first change that could not be made.
-func (w *write) transact(ctx context.Context, ops ...any) error {
+// transact makes all changes or none, unless nobody waits for them any more. It returns
+// the life of the store in which data was set. Its error is that of the first change that
+// could not be made.
+func (w *write) transact(ctx context.Context, ops ...any) (life string, err error) {
 	if err := store.ContextError(ctx); err != nil {
-		return err
+		return "", err
 	}
-	_, err := w.session.conn.Load().Multi(ops...)
-	return err
+	answers, err := w.session.conn.Load().Multi(ops...)
+	for _, a := range answers {
+		if a.Stat != nil {
+			life = lifeOf(a.Stat.Mzxid)
+		}
+	}
+	return life, err
+}
+
+// lifeOf names the life of the store by the epoch of a change, the upper half of its
+// number. A server that is no ensemble stays in the epoch that it was in: at first in none.
+func lifeOf(zxid int64) string {
+	epoch := uint64(zxid) >> 32
+	if epoch == 0 {
+		return ""
+	}
+	return strconv.FormatUint(epoch, 10)
 }

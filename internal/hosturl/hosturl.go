@@ -88,6 +88,15 @@ func (u *URL) host(host, defaultPort string) {
 	u.Hosts = append(u.Hosts, net.JoinHostPort(name, port))
 }
 
+// Levels returns the path of a store whose keys all stand below it. A slash too many is a
+// mistake: /shop and /shop/ would be two stores, which look like one.
+func (u *URL) Levels() string {
+	if u.Path != "" && strings.Contains("/"+u.Path+"/", "//") {
+		u.Fail(fmt.Errorf("path /%s has a level without a name, or begins or ends with a slash too many", u.Path))
+	}
+	return u.Path
+}
+
 // Fail adds to what is wrong. A nil error adds nothing.
 func (u *URL) Fail(err error) {
 	if err != nil {

@@ -142,8 +142,16 @@ func Etcd(t testing.TB, args ...string) *Server {
 	})
 }
 
-// ZooKeeper starts a ZooKeeper of one server.
-func ZooKeeper(t testing.TB) *Server {
+// Ensemble are the settings with which a ZooKeeper is an ensemble of one server, which
+// elects itself.
+func Ensemble(t testing.TB) []string {
+	t.Helper()
+	return []string{"standaloneEnabled=false", "initLimit=10", "syncLimit=5", "electionPortBindRetry=10",
+		fmt.Sprintf("server.1=127.0.0.1:%d:%d", FreePort(t), FreePort(t))}
+}
+
+// ZooKeeper starts a ZooKeeper of one server, with settings added to its file.
+func ZooKeeper(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	return start(t, kind{
 		name: "zookeeper", program: "java",
@@ -151,15 +159,18 @@ func ZooKeeper(t testing.TB) *Server {
 			if _, err := os.Stat("/usr/share/java/zookeeper.jar"); err != nil {
 				return fmt.Errorf("%w: run scripts/need-servers", err)
 			}
-			return nil
+			if err := os.Mkdir(s.Path("data"), 0o755); err != nil {
+				return err
+			}
+			return os.WriteFile(s.Path("data/myid"), []byte("1\n"), 0o644)
 		},
 		args: func(s *Server) []string {
 			config := s.Path("zoo.cfg")
-			settings := strings.Join([]string{
+			text := strings.Join(append([]string{
 				"tickTime=500", "dataDir=" + s.Path("data"), "clientPort=" + strconv.Itoa(s.port),
-				"clientPortAddress=127.0.0.1", "4lw.commands.whitelist=*", "admin.enableServer=false", "maxClientCnxns=0", "",
-			}, "\n")
-			if err := os.WriteFile(config, []byte(settings), 0o644); err != nil {
+				"clientPortAddress=127.0.0.1", "4lw.commands.whitelist=*", "admin.enableServer=false", "maxClientCnxns=0",
+			}, settings...), "\n")
+			if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 				s.t.Error(err)
 			}
 			return []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", "/etc/zookeeper/conf:/usr/share/java/*", "-Dzookeeper.log.dir=" + s.dir,

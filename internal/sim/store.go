@@ -202,7 +202,7 @@ func (s *register) restore(ago int64, newLife bool) {
 	w := s.w
 	if w.plan.regime == Reasserted {
 		if newLife = newLife && !w.plan.lifeless; !newLife {
-			ago += int64(w.plan.window) + 3*int64(w.plan.layout.Unit()) + 2*int64(w.plan.skew+w.plan.tolerance) + int64(2*time.Second)
+			ago += int64(w.plan.window) + 5*int64(w.plan.layout.Unit()) + 2*int64(w.plan.skew+w.plan.tolerance) + int64(2*time.Second)
 		}
 	}
 	entries, i := s.main.before(ago)

@@ -167,7 +167,7 @@ var mutants = []mutant{
 	{
 		name: "the grace is not waited out", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/join.go", "s.cfg.Time.Sleep(ctx, wait)", "s.cfg.Time.Sleep(ctx, 1)"},
+			{"lease/join.go", "s.attend(ctx, pool, wait)", "s.attend(ctx, pool, 1)"},
 		},
 	},
 	{
@@ -204,6 +204,12 @@ var mutants = []mutant{
 		name: "a copy older than a window is trusted", regime: sim.Reasserted,
 		edits: []edit{
 			{"lease/pool.go", "unreleased < now-r.ticks(2*r.tolerance) &&", "unreleased < -1 &&"},
+		},
+	},
+	{
+		name: "who has waited and opened the pool asks no more whether anybody is alive", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/join.go", "if own || next.Settled > pool.record.Settled {", "if true {"},
 		},
 	},
 	{

@@ -1,0 +1,121 @@
+package etcdstore_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store"
+)
+
+// A giver is a proxy that passes calls on, and gives up waiting for the answer to a write.
+type giver struct {
+	pb.UnimplementedKVServer
+	to   pb.KVClient
+	says codes.Code // of the next write; 0: it waits
+	away error      // of all calls, which it does not pass on; nil: it does
+	txns atomic.Int64
+}
+
+func (g *giver) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+	if g.away != nil {
+		return nil, g.away
+	}
+	return g.to.Range(ctx, r)
+}
+
+func (g *giver) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
+	txns := g.txns.Add(1)
+	if g.away != nil {
+		return nil, g.away
+	}
+	answer, err := g.to.Txn(ctx, r)
+	if txns == 1 && g.says != 0 {
+		return nil, status.Error(g.says, "the proxy does not wait any longer")
+	}
+	return answer, err
+}
+
+// front has a giver pass calls on to a server, and returns where it is.
+func (g *giver) front(t *testing.T, server *servers.Server) (address string) {
+	t.Helper()
+	g.to = pb.NewKVClient(raw(t, server, "", "").ActiveConnection())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := grpc.NewServer()
+	pb.RegisterKVServer(front, g)
+	go func() { _ = front.Serve(l) }() // until the test ends
+	t.Cleanup(front.Stop)
+	return l.Addr().String()
+}
+
+// A write that is repeated finds that it was applied, which would look as if another had
+// been quicker.
+func TestAWriteIsNotRepeatedOnceItMayHaveBeenApplied(t *testing.T) {
+	t.Parallel()
+	server := servers.Etcd(t)
+	for _, code := range []codes.Code{codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Unknown, codes.ResourceExhausted} {
+		g := &giver{says: code}
+		s := open(t, "etcd://"+g.front(t, server)+"/"+code.String())
+		_, err := s.CompareAndSwap(context.Background(), "k", 0, []byte("v"))
+		if !errors.Is(err, store.ErrUnavailable) || store.Unapplied(err) {
+			t.Errorf("%v: %v, want it to be left open", code, err)
+		}
+		if n := g.txns.Load(); n != 1 {
+			t.Errorf("%v: the write was made %d times", code, n)
+		}
+		if e, err := s.Get(context.Background(), "k"); err != nil || string(e.Value) != "v" {
+			t.Errorf("%v: it was not applied: %v", code, err)
+		}
+	}
+}
+
+// Members take turns: a read by one that may, the write over it by one that may not.
+func TestAMemberThatDoesNotBeginLeavesACallToTheNext(t *testing.T) {
+	t.Parallel()
+	server := servers.Etcd(t)
+	for _, away := range []error{rpctypes.ErrGRPCNotSupportedForLearner, rpctypes.ErrGRPCNoLeader} {
+		g := &giver{away: away}
+		s := open(t, "etcd://"+server.Addr()+","+g.front(t, server)+"/"+status.Convert(away).Message())
+		revision := store.Revision(0)
+		for g.txns.Load() < 5 {
+			e, err := s.CompareAndSwap(t.Context(), "k", revision, nil)
+			if err == nil {
+				e, err = s.Get(t.Context(), "k")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			revision = e.Revision
+		}
+	}
+}
+
+func TestAMemberWithoutALeaderSaysSo(t *testing.T) {
+	t.Parallel()
+	server := servers.Etcd(t)
+	s := open(t, "etcd://"+server.Addr())
+	// One of two members is there.
+	must[*clientv3.MemberAddResponse](t)(raw(t, server, "", "").MemberAdd(t.Context(), []string{"http://" + servers.Nowhere(t)}))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var err error
+	for ctx.Err() == nil && (err == nil || !strings.Contains(err.Error(), "no leader")) {
+		_, err = s.Get(ctx, "k") // the first waits for as long as the member believes that it leads
+	}
+	expect(t, "without a leader", err, store.ErrUnavailable, "no leader", "most of its members must be up")
+}

@@ -1,0 +1,39 @@
+package redisstore
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/firn-id/firn/store"
+)
+
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (reply) RedisError()     {}
+
+// What servers answered, by version. Where a script is refused before its first write, that is
+// no unknown outcome.
+func TestRepliesOfAllVersionsAreTold(t *testing.T) {
+	for text, want := range map[string]struct {
+		kind error
+		hint string
+	}{
+		// 6.2.5
+		"ERR Error running script (call to f_aed24d4b): @user_script:31: @user_script: 31: -OOM command not allowed when used memory > 'maxmemory'.":           {store.ErrRefused, "its memory is full: raise maxmemory"},
+		"ERR Error running script (call to f_aed24d4b): @user_script:15: WRONGTYPE Operation against a key holding the wrong kind of value":                    {store.ErrRefused, "the key holds something else: name another with ?key=NAME"},
+		"ERR Error running script (call to f_aed24d4b): @user_script:32: @user_script: 32: The user executing the script can't run this command or subcommand": {store.ErrRefused, permissions},
+		"ERR Error running script (call to f_aed24d4b): @user_script:31: @user_script: 31: Unknown Redis command called from Lua script":                       {store.ErrRefused, unknown},
+		"ERR Error running script (call to f_aed24d4b): @user_script:31: Script killed by user with SCRIPT KILL...":                                            {store.ErrUnavailable, ""},
+		// 7.0.15
+		"OOM command not allowed when used memory > 'maxmemory'. script: aed24d4b, on @user_script:31.":                {store.ErrRefused, "its memory is full: raise maxmemory"},
+		"ERR The user executing the script can't run this command or subcommand script: aed24d4b, on @user_script:31.": {store.ErrRefused, permissions},
+		"ERR Unknown Redis command called from script script: aed24d4b, on @user_script:31.":                           {store.ErrRefused, unknown},
+		"ERR Error running script": {store.ErrUnavailable, ""},
+	} {
+		hint, kind := classify(reply(text))
+		if hint != want.hint || !errors.Is(kind, want.kind) {
+			t.Errorf("%s: %v, %q", text, kind, hint)
+		}
+	}
+}
