@@ -24,8 +24,9 @@ const (
 	ownDisk     = "put it on a disk of the machine itself, or use Redis, MySQL, PostgreSQL, etcd or ZooKeeper"
 )
 
-// fileSystems are by the numbers that Linux gives them, see statfs(2).
-var fileSystems = map[int64]fileSystem{
+// fileSystems are by the numbers that Linux gives them, see statfs(2): 32 bits, whatever the
+// field of a machine is wide.
+var fileSystems = map[uint32]fileSystem{
 	unix.NFS_SUPER_MAGIC:  {"NFS", store.Bad, overNetwork, ownDisk},
 	unix.SMB_SUPER_MAGIC:  {"SMB", store.Bad, overNetwork, ownDisk},
 	unix.SMB2_SUPER_MAGIC: {"SMB", store.Bad, overNetwork, ownDisk},
@@ -45,11 +46,11 @@ func examineFile(path string) ([]store.Finding, error) {
 	if err := unix.Statfs(folder, &s); err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrUnavailable, &os.PathError{Op: "statfs", Path: folder, Err: err})
 	}
-	return []store.Finding{onFileSystem(int64(s.Type))}, nil
+	return []store.Finding{onFileSystem(uint32(s.Type))}, nil
 }
 
-func onFileSystem(number int64) store.Finding {
-	on, ok := fileSystems[number&0xffffffff] // some machines have it as a number of 32 bits with a sign
+func onFileSystem(number uint32) store.Finding {
+	on, ok := fileSystems[number]
 	if !ok {
 		return store.Finding{Subject: "file", Says: "on a disk of this machine, as far as its file system tells"}
 	}

@@ -12,11 +12,10 @@ import (
 )
 
 func TestAFileSystemThatIsNoDiskOfTheMachineIsNamed(t *testing.T) {
-	cifs := uint32(unix.CIFS_SUPER_MAGIC)
-	for number, want := range map[int64]store.Finding{
+	for number, want := range map[uint32]store.Finding{
 		unix.EXT4_SUPER_MAGIC: {Verdict: store.Good, Says: "disk"},
 		unix.NFS_SUPER_MAGIC:  {Verdict: store.Bad, Says: "NFS"},
-		int64(int32(cifs)):    {Verdict: store.Bad, Says: "CIFS"},
+		unix.CIFS_SUPER_MAGIC: {Verdict: store.Bad, Says: "CIFS"},
 		unix.FUSE_SUPER_MAGIC: {Verdict: store.Doubtful, Says: "FUSE"},
 		unix.TMPFS_MAGIC:      {Verdict: store.Doubtful, Says: "restarts"},
 	} {
