@@ -131,6 +131,7 @@ type steadySource struct {
 	Source
 	takes time.Duration
 	err   error
+	fails func(since time.Duration) error // if set, in place of err
 	looks []time.Duration
 	began time.Time
 }
@@ -138,6 +139,9 @@ type steadySource struct {
 func (s *steadySource) Look(ctx context.Context, held firn.Grant) error {
 	s.looks = append(s.looks, time.Since(s.began))
 	time.Sleep(s.takes)
+	if s.fails != nil {
+		return s.fails(s.looks[len(s.looks)-1])
+	}
 	return s.err
 }
 
@@ -292,18 +296,20 @@ func TestAQuietLeaseAsksFromThePresentOn(t *testing.T) {
 func TestTriesAreCountedAnewAfterASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(noon))
-		source := &steadySource{Source: Fixed(1), err: errAway, began: time.Now()}
+		source := &steadySource{Source: Fixed(1), began: time.Now()}
+		source.fails = func(since time.Duration) error {
+			if 10*time.Second <= since && since < 14*time.Second {
+				return nil
+			}
+			return errAway
+		}
 		l := must(Keep(t.Context(), source, Config{}))
-		time.Sleep(10 * time.Second) // by now it waits for as long as it ever does
-		source.err = nil
-		time.Sleep(4 * time.Second)
-		source.err = errAway
-		seen := len(source.looks)
-		time.Sleep(4 * time.Second)
+		time.Sleep(20 * time.Second) // before the success it waits for as long as it ever does
 		if err := l.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if d := source.looks[seen+1] - source.looks[seen]; d > 10*time.Millisecond {
+		first := slices.IndexFunc(source.looks, func(at time.Duration) bool { return at >= 14*time.Second })
+		if d := source.looks[first+1] - source.looks[first]; d > 10*time.Millisecond {
 			t.Errorf("the second try comes %v after the first", d)
 		}
 	})
