@@ -131,6 +131,7 @@ type steadySource struct {
 	Source
 	takes time.Duration
 	err   error
+	fails func(since time.Duration) error // if set, in place of err
 	looks []time.Duration
 	began time.Time
 }
@@ -138,6 +139,9 @@ type steadySource struct {
 func (s *steadySource) Look(ctx context.Context, held firn.Grant) error {
 	s.looks = append(s.looks, time.Since(s.began))
 	time.Sleep(s.takes)
+	if s.fails != nil {
+		return s.fails(s.looks[len(s.looks)-1])
+	}
 	return s.err
 }
 
@@ -184,8 +188,9 @@ func TestAVirtualClockBeginsWhereItIsToldTo(t *testing.T) {
 			t.Errorf("from %v: %v", from, got)
 		}
 	}
-	if _, err := start(context.Background(), Fixed(1), Config{Generator: firn.Config{Time: newMachine(), Clock: firn.Virtual, From: time.Unix(0, 0)}}); !errors.Is(err, firn.ErrRange) {
-		t.Errorf("before the epoch: %v", err)
+	source := &leaver{give: []int64{1}}
+	if _, err := start(context.Background(), source, Config{Generator: firn.Config{Time: newMachine(), Clock: firn.Virtual, From: time.Unix(0, 0)}}); !errors.Is(err, firn.ErrRange) || len(source.give) != 1 {
+		t.Errorf("before the epoch: %v; left to give are %v", err, source.give)
 	}
 }
 
@@ -241,7 +246,7 @@ func TestWhatWasGrantedAndNotUsedIsGivenBack(t *testing.T) {
 		t.Errorf("given back are %v", source.released)
 	}
 	source.released = nil
-	if _, err := l.switchWorker(context.Background(), 0); !errors.Is(err, firn.ErrClosed) || !slices.Equal(source.released, []int64{4}) {
+	if _, err := l.switchWorker(context.Background(), 0); !errors.Is(err, firn.ErrClosed) || !slices.Equal(source.released, []int64{4}) || l.spare[4] != (firn.Grant{}) {
 		t.Errorf("what comes after the end: %v; given back are %v", err, source.released)
 	}
 }
@@ -292,18 +297,20 @@ func TestAQuietLeaseAsksFromThePresentOn(t *testing.T) {
 func TestTriesAreCountedAnewAfterASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(noon))
-		source := &steadySource{Source: Fixed(1), err: errAway, began: time.Now()}
+		source := &steadySource{Source: Fixed(1), began: time.Now()}
+		source.fails = func(since time.Duration) error {
+			if 10*time.Second <= since && since < 14*time.Second {
+				return nil
+			}
+			return errAway
+		}
 		l := must(Keep(t.Context(), source, Config{}))
-		time.Sleep(10 * time.Second) // by now it waits for as long as it ever does
-		source.err = nil
-		time.Sleep(4 * time.Second)
-		source.err = errAway
-		seen := len(source.looks)
-		time.Sleep(4 * time.Second)
+		time.Sleep(20 * time.Second) // before the success it waits for as long as it ever does
 		if err := l.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if d := source.looks[seen+1] - source.looks[seen]; d > 10*time.Millisecond {
+		first := slices.IndexFunc(source.looks, func(at time.Duration) bool { return at >= 14*time.Second })
+		if d := source.looks[first+1] - source.looks[first]; d > 10*time.Millisecond {
 			t.Errorf("the second try comes %v after the first", d)
 		}
 	})
@@ -404,6 +411,43 @@ func TestAWorkerThatComesAfterTheSearchHasEndedIsUsed(t *testing.T) {
 		l.turn(t.Context())
 		if s := l.State(); s.Worker != 2 || s.Errors != 0 {
 			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// At half the window the fence is due, and not before.
+func TestAFenceIsRenewedAtHalfItsWindow(t *testing.T) {
+	for after, want := range map[time.Duration]int64{5*time.Second + time.Millisecond: 0, 5*time.Second + 2*time.Millisecond: 1} {
+		source := &tardy{leaver: &leaver{give: []int64{1}}, clock: newMachine()}
+		l := must(startLate(source))
+		source.clock.Pass(after)
+		l.turn(context.Background())
+		if s := l.State(); s.Renewals != want {
+			t.Errorf("after %v: %d renewals", after, s.Renewals)
+		}
+	}
+}
+
+// hung does not answer to a look.
+type hung struct{ Source }
+
+func (hung) Look(ctx context.Context, _ firn.Grant) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func TestALookThatHangsIsAFailureAndAnEndIsNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(noon))
+		l := must(start(t.Context(), hung{Fixed(1)}, Config{}))
+		began := time.Now()
+		if l.turn(t.Context()) || time.Since(began) != callTimeout || l.State().Errors != 1 {
+			t.Errorf("after %v: %+v", time.Since(began), l.State())
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if l.turn(ctx) || l.State().Errors != 1 {
+			t.Errorf("%+v", l.State())
 		}
 	})
 }

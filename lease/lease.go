@@ -342,7 +342,7 @@ func (l *Lease) keep(ctx context.Context) bool {
 	l.mu.Unlock()
 	ask := l.ask()
 	var err error
-	if held.Through-max(ask.Now, ask.From) <= l.window/2 {
+	if held.Through-ask.From <= l.window/2 {
 		var further firn.Grant
 		if further, err = l.source.Renew(ctx, held, ask); err == nil {
 			l.renewed(further)

@@ -199,8 +199,9 @@ func TestWhoWaitsForAPinnedWorkerIsToldOfForeignContent(t *testing.T) {
 // What somebody who waits for a slot, of write 5 and fence 100, waits for after another look.
 func TestAnOlderCopyOfASlotShortensNoWait(t *testing.T) {
 	w := newWorld(t)
-	s, _ := w.slots(t)
-	seen := Slot{Owner: "holder", Fence: 100, write: 5}
+	s, _ := w.slots(t, func(c *SlotsConfig) { c.Layout = layout("41/0/4/12") })
+	const theSlot = "firn/default/slot/0/03"
+	seen := Slot{Worker: 3, Owner: "holder", Fence: 100, write: 5}
 	for _, c := range []struct {
 		write uint64
 		fence firn.Tick
@@ -223,5 +224,26 @@ func TestAnOlderCopyOfASlotShortensNoWait(t *testing.T) {
 	w.put(theSlot, []byte("{"))
 	if got, err := s.lookFor(context.Background(), seen); !errors.Is(err, ErrForeign) || got != seen {
 		t.Errorf("something else: %+v, %v", got, err)
+	}
+}
+
+// Its holder may go, and another come, for as long as they like: the wait ends with its
+// context.
+func TestAWaitForAPinnedWorkerHasNoEndOfItsOwn(t *testing.T) {
+	w := newWorld(t)
+	worker, others := int64(0), 0
+	s, ask := w.slots(t, func(c *SlotsConfig) {
+		c.Pinned, c.Time = &worker, w.time
+		c.Store = &scripted{Store: w.mem, call: func(what, _ string) error {
+			if what == "list" && others < 2*maxTries {
+				others++
+				now := must(layout("41/0/0/12").Tick(w.time.Wall()))
+				w.put(theSlot, must(encode(slotRecord{Fence: now + 100, Owner: "another"})))
+			}
+			return nil
+		}}
+	})
+	if _, err := s.Acquire(context.Background(), ask()); err != nil || others != 2*maxTries {
+		t.Errorf("after %d others: %v", others, err)
 	}
 }

@@ -1,0 +1,75 @@
+package lease
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+)
+
+// Keys that are none of a pool's slots do not count, and hide no others.
+func TestKeysOfOthersAreLeftAlone(t *testing.T) {
+	record := poolRecord{Layout: layout("41/1/4/12"), Open: true}
+	entries := []store.Entry{{Key: "firn/p/other", Value: []byte("x"), Revision: 1}, {Key: "firn/p/pool", Value: must(encode(record)), Revision: 2}}
+	for _, name := range []string{"slot/0/3", "slot/0/03", "slot/0/16", "slot/0/x", "slot/1/05", "slot/1/05/6", "slot/2/05", "slot/1/-5", "zone"} {
+		entries = append(entries, store.Entry{Key: "firn/p/" + name, Value: must(encode(slotRecord{Fence: 9, Owner: "o"})), Revision: 3})
+	}
+	p, err := readPool("p", entries)
+	if err != nil || len(p.Slots) != 2 || p.slot(0, 3).revision != 3 || p.slot(1, 5).revision != 3 || p.revision != 2 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if got, want := p.slot(1, 3), (Slot{Datacenter: 1, Worker: 3, Fence: -1}); got != want {
+		t.Errorf("one never used: %+v", got)
+	}
+	if p, err := readPool("p", entries[2:]); err != nil || p.revision != 0 || len(p.Slots) != 0 {
+		t.Errorf("without its record: %+v, %v", p, err)
+	}
+}
+
+// What an operator who takes a slot back writes, and is told.
+func TestWhatTakingASlotBackWrites(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	two := layout("41/0/1/12")
+	w.mustTake(w.start(small), 1)
+	w.mustTake(w.start(small), 1)
+	p := must(Inspect(ctx, w.mem, "default"))
+	before := p.slot(0, 1)
+	began := time.Now()
+	slot, err := TakeBack(ctx, w.mem, "default", 0, 1, noon.Add(time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence := must(two.Tick(noon.Add(time.Second)))
+	if slot.Worker != 1 || slot.Fence != fence || !slot.Free || slot.Host != "host" || slot.PID != 1 || !slot.Since.Equal(before.Since) || slot.Since.IsZero() ||
+		slot.At.Before(began.Add(-time.Second)) || !slot.Until.Equal(two.Time(fence+1)) || slot.write != before.write+1 || slot.after != fence || slot.Owner == before.Owner {
+		t.Errorf("%+v, which was %+v", slot, before)
+	}
+	var record slotRecord
+	if err := json.Unmarshal(must(w.mem.Get(ctx, "firn/default/slot/0/1")).Value, &record); err != nil || !record.Until.Equal(noon.Add(time.Second)) {
+		t.Errorf("%+v, %v", record, err)
+	}
+	// The holder is quicker.
+	racing := &scripted{Store: w.mem, call: func(what, key string) error {
+		if what == "write" {
+			w.put(key, must(encode(slotRecord{Fence: fence, Owner: "holder"})))
+		}
+		return nil
+	}}
+	if _, err := TakeBack(ctx, racing, "default", 0, 1, time.Time{}); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("%v", err)
+	}
+	if _, err := TakeBack(ctx, w.mem, "default", 0, 1, time.Unix(0, 0)); !errors.Is(err, firn.ErrRange) {
+		t.Errorf("before the epoch: %v", err)
+	}
+	if was, err := Relax(ctx, w.mem, "a/b"); was != 0 || !errors.Is(err, firn.ErrSyntax) {
+		t.Errorf("%v, %v", was, err)
+	}
+	if was, err := Relax(ctx, w.mem, "nobody"); was != 0 || !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("%v, %v", was, err)
+	}
+}
