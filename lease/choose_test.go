@@ -35,6 +35,7 @@ func TestWhichSlotIsChosen(t *testing.T) {
 		"the next unused":                      {eight, gap, 1, 1, 5, -1},
 		"the last unused":                      {eight, gap, 1, 2, 6, -1},
 		"another datacenter's count for it":    {eight, gap, 0, 0, 0, -1},
+		"behind another datacenter's":          {eight, append(slots(0, 1, 1), gap...), 1, 0, 3, -1},
 		"the idle longest":                     {sixteen, ten, 0, 0, 1, 10},
 		"the eighth":                           {sixteen, ten, 0, 7, 2, 80},
 		"the ninth is not":                     {sixteen, ten, 0, 8, 1, 10},

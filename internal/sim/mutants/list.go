@@ -298,7 +298,7 @@ var mutants = []mutant{
 		},
 	},
 	{
-		name: "the strict wait may be shorter than the window and the margin", regime: sim.Strict,
+		name: "the strict wait may be shorter than the window and the margin", regime: sim.Strict, slow: true,
 		edits: []edit{
 			{"lease/core.go", "window+lead+r.margin()+2*r.layout.Unit(), ", "window+lead, "},
 		},
