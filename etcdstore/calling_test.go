@@ -58,8 +58,14 @@ func (g *giver) front(t *testing.T, server *servers.Server) (address string) {
 	}
 	front := grpc.NewServer()
 	pb.RegisterKVServer(front, g)
-	go func() { _ = front.Serve(l) }() // until the test ends
-	t.Cleanup(front.Stop)
+	served := make(chan error)
+	go func() { served <- front.Serve(l) }()
+	t.Cleanup(func() {
+		front.Stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
 	return l.Addr().String()
 }
 

@@ -124,11 +124,13 @@ func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 }
 
 // switchWorker is [firn.Config.Switch].
-func (l *Lease) switchWorker(ctx context.Context, _ firn.Tick) (firn.Grant, error) {
+func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, error) {
 	// Next has no context, and a store may be silent.
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
 	defer cancel()
-	grant, err := l.other(ctx, l.anew())
+	ask := l.anew()
+	ask.From = max(ask.From, from)
+	grant, err := l.other(ctx, ask)
 	if err != nil {
 		l.failed("switch worker", l.gen.State().Worker, err)
 		return firn.Grant{}, err

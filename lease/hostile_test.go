@@ -262,3 +262,14 @@ func TestAHolderThatWaitsForItsWorkerIsNotForgotten(t *testing.T) {
 		}
 	})
 }
+
+// A steady clock may be ahead of the wall: the worker that it switches to is for its time.
+func TestASwitchIsGrantedWhatItAsksFor(t *testing.T) {
+	w := newWorld(t)
+	l := w.start(w.shared, func(c *Config) { c.Generator.Layout = layout("41/0/1/12") })
+	from := l.gen.Now() + 2*l.window
+	grant, err := l.switchWorker(context.Background(), from)
+	if err != nil || grant.Through < from+l.window {
+		t.Errorf("granted %+v to be used from %d on: %v", grant, from, err)
+	}
+}

@@ -10,9 +10,9 @@ import (
 )
 
 // join lists the pool and compares clocks, and does what a newcomer has to before it may
-// claim a slot. It returns errAgain where the pool is to be listed anew. In last it keeps
+// claim a slot. It returns errAgain where the pool is to be listed anew. In wrote it keeps
 // the record by which it closed the pool as nobody seemed alive, or opened it again; or 0.
-func (s *Slots) join(ctx context.Context, last *store.Revision) (Pool, reading, error) {
+func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading, error) {
 	var entries []store.Entry
 	here, clockErr, err := s.beside(ctx, func() (err error) {
 		entries, err = s.cfg.Store.List(ctx, poolPrefix(s.cfg.Pool))
@@ -37,7 +37,7 @@ func (s *Slots) join(ctx context.Context, last *store.Revision) (Pool, reading, 
 	s.mu.Lock()
 	s.grace = pool.Grace
 	s.mu.Unlock()
-	own := *last != 0 && pool.revision == *last
+	own := *wrote != 0 && pool.revision == *wrote
 	next, wait, err := s.rules.enter(pool, own, s.notices(), now, here)
 	if err != nil || next == nil {
 		return pool, here, err
@@ -50,10 +50,10 @@ func (s *Slots) join(ctx context.Context, last *store.Revision) (Pool, reading, 
 			return Pool{}, reading{}, fmt.Errorf("lease: wait %v, as %s (pool %q): %w", wait, why, s.cfg.Pool, err)
 		}
 	}
-	written, err := s.writePool(ctx, pool.revision, *next)
-	*last = 0
+	revision, err := s.writePool(ctx, pool.revision, *next)
+	*wrote = 0
 	if own || next.Settled > pool.record.Settled {
-		*last = written
+		*wrote = revision
 	}
 	return Pool{}, reading{}, err
 }

@@ -26,8 +26,10 @@ func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here
 	if p.Layout != r.layout {
 		return nil, 0, &PoolError{Pool: p.Name, Have: "layout " + p.Layout.String(), Want: r.layout.String()}
 	}
-	next = &p.record                                       // a copy, as the pool is
-	if p.Strict != r.strict && (p.Open || p.Strict != 0) { // a closed one is opened first: its holders are to be seen
+	next = &p.record // a copy, as the pool is
+
+	// One that is closed is opened first: its holders are to be seen.
+	if p.Strict != r.strict && (p.Open || p.Strict != 0) {
 		next.Strict = duration(r.strict)
 		return next, 0, r.mayChangeStrict(p, here.wall)
 	}
@@ -51,10 +53,10 @@ func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here
 			next.From = max(next.From, tickOf(r.layout, here.there.Add(r.tolerance))+1) // a tick for rounding
 		}
 	case unreleased > next.Settled && unreleased < now-r.ticks(2*r.tolerance) && !own:
-		// Nobody holds a worker, by any two clocks that may be, and some was never given back:
-		// the store may have been set back.
-		// The pool is closed first, and opened over exactly that: a store that is set back to
-		// the same copy again, while this waits, is noticed.
+		// All fences have passed, by any two clocks within the tolerance, and some worker was
+		// never given back: the store may have been set back. The pool is closed first, and
+		// opened over exactly that: a store that is set back to the same copy again, while this
+		// waits, is noticed.
 		next.Settled, next.Open = unreleased, false
 	default:
 		return nil, 0, nil

@@ -198,10 +198,10 @@ func newToken(random func() uint64) string { return fmt.Sprintf("%016x%016x", ra
 // claims a slot. Errors: *[PoolError], *[FullError],
 // *[ClockError], [ErrForeign], *[firn.TimeExhaustedError], and the store's.
 func (s *Slots) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err error) {
-	var last store.Revision
+	var wrote store.Revision
 	backoff := register.Backoff{Time: s.cfg.Time, Random: s.cfg.Random}
 	for try := 0; try < maxTries; try++ {
-		grant, err = s.attempt(ctx, ask, &last)
+		grant, err = s.attempt(ctx, ask, &wrote)
 		switch {
 		case !errors.Is(err, errAgain): // nil is not, either
 			return grant, err
@@ -218,8 +218,8 @@ func (s *Slots) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err err
 }
 
 // attempt joins the pool, see [Slots.join], and claims a slot.
-func (s *Slots) attempt(ctx context.Context, ask Ask, last *store.Revision) (firn.Grant, error) {
-	pool, checked, err := s.join(ctx, last)
+func (s *Slots) attempt(ctx context.Context, ask Ask, wrote *store.Revision) (firn.Grant, error) {
+	pool, checked, err := s.join(ctx, wrote)
 	if err != nil {
 		return firn.Grant{}, err
 	}

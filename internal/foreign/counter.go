@@ -48,8 +48,9 @@ func Lock(ctx context.Context, db *sql.DB, table, key, value string, columns []s
 	return c, nil
 }
 
-// Unlock undoes what was not committed.
-func (c *Counter) Unlock() { _ = c.tx.Rollback() } // nothing to do after the commit
+// Unlock undoes what was not committed. If that fails the connection is lost, and the server
+// undoes it.
+func (c *Counter) Unlock() { _ = c.tx.Rollback() }
 
 // Move moves the counter by a statement, and commits. It looks whether the counter is
 // there then: a server that is not strict writes the greatest number that a column holds in
