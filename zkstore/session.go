@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// sessionTimeout is also how long a silent server is believed in.
+	// sessionTimeout is also how long a server may be silent.
 	sessionTimeout = 5 * time.Second
-	// watchEvery is how often a session looks at its connection. One that is gone at
-	// two looks gets a fresh session beside it. Servers refuse a client that has seen
-	// later changes than they have. So does one that was wiped, or restored from a copy;
-	// and then holders must find their slots again within the time that newcomers wait.
+	// watchEvery is how often a session looks at its connection. If it is gone at two
+	// looks, a fresh session replaces it. The client alone would never come back to servers
+	// that were wiped or restored: they refuse a client that has seen later changes than they
+	// have. And holders must find their slots again within the time that newcomers wait.
 	watchEvery = 500 * time.Millisecond
 )
 
-// A session is the connection to the servers, and what follows it when they refuse it.
+// A session is the present connection to the servers.
 type session struct {
 	servers []string
 	auth    []byte // for the scheme digest; nil: none
@@ -36,7 +36,7 @@ type session struct {
 	watching sync.WaitGroup
 }
 
-// open begins a session and waits for a server. It is to be closed, after an error too.
+// open begins a session and waits for a server. Close it after an error too.
 func (s *session) open(ctx context.Context) error {
 	watch, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -55,7 +55,7 @@ func (s *session) open(ctx context.Context) error {
 func (s *session) dial() (*zk.Conn, error) {
 	quiet := log.New(io.Discard, "", 0) // its errors are returned
 	conn, _, err := zk.Connect(s.servers, sessionTimeout, zk.WithLogger(quiet), zk.WithEventCallback(func(zk.Event) {}), zk.WithDialer(
-		// The client would wait a second; but many may come at once.
+		// The client would wait a second only, too short where many come at once.
 		func(network, address string, _ time.Duration) (net.Conn, error) {
 			return net.DialTimeout(network, address, sessionTimeout)
 		}))
@@ -75,8 +75,8 @@ func (s *session) begin(ctx context.Context, conn *zk.Conn) error {
 	return err
 }
 
-// watch has calls use a fresh session when the present one is gone. Calls that wait
-// for the old one end as those of a lost connection do.
+// watch replaces a connection that is gone. Calls that wait for it end as on a lost
+// connection.
 func (s *session) watch(ctx context.Context) {
 	for gone := false; ; {
 		select {
@@ -90,7 +90,7 @@ func (s *session) watch(ctx context.Context) {
 		}
 		fresh, err := s.dial()
 		if err != nil {
-			continue // the addresses cannot be resolved at the moment
+			continue // the addresses cannot be resolved now
 		}
 		soon, cancel := context.WithTimeout(ctx, sessionTimeout)
 		if s.begin(soon, fresh) == nil && s.gone() {
