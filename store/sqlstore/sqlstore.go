@@ -1,30 +1,29 @@
-// Package sqlstore is a [store.Store] over database/sql. The caller opens the
-// database and so picks the driver; the package needs none:
+// Package sqlstore is a [store.Store] over database/sql. The caller opens the database, and so
+// picks the driver:
 //
 //	db, err := sql.Open("pgx", "postgres://firn@10.0.0.5/shop")
 //	s, err := sqlstore.New(ctx, db, sqlstore.Postgres)
 //
-// Everything is in one table of keys, values and revisions, made where it is missing, in
-// the schema or database that the session leads to when the store is opened. Each
-// write is one statement that commits by itself, and each read another. On one primary
-// that is linearizable at every level of isolation from read committed up: a write locks
-// the row and looks at it as it is then, or is taken back and tried again; a read sees
-// what was acknowledged before its call. A session that does not commit by itself, or
-// reads what is not committed, is refused, also if it became so while the store was open.
+// Everything is in one table of keys, values and revisions, in the schema or database that the
+// session leads to when the store is opened. Each read or write is one statement that commits
+// by itself. On one primary that is linearizable at every isolation level from read committed
+// up: a write locks the row and looks at it as it is then, or is undone and tried again; a read
+// sees what was acknowledged before its call. A session that does not commit by itself, or reads
+// uncommitted data, is refused, also if it became so while the store was open.
 //
-// Reads from a replica may be behind, so db must reach the primary alone; in a Galera
-// cluster, one member, unless wsrep_sync_wait is set. What survives, and what begins a new
-// life, is in docs/stores.md; [store.Examined] tells of a server's settings.
+// Db must reach the primary alone, since a replica may be behind; in a Galera cluster, one
+// member, unless wsrep_sync_wait is set. What survives, and what begins a new life, is in
+// docs/stores.md.
 //
 // # Replicas
 //
-// A write is confirmed once the replicas have it that the primary waits for:
-// synchronous_standby_names in PostgreSQL, semi-synchronous replication in MySQL
-// and MariaDB. Both may stop waiting and report success all the same. Such a write is
-// [store.ErrUnavailable], applied and not confirmed. In MySQL that takes one more
-// question after each write, if a primary waits for replicas. PostgreSQL tells by a
-// warning, which database/sql does not show; so give the dialect a function that does.
-// Without it no write to a PostgreSQL that waits for standbys is confirmed. With jackc/pgx:
+// A write is confirmed once the replicas that the primary waits for have it:
+// synchronous_standby_names in PostgreSQL, semi-synchronous replication in MySQL and MariaDB.
+// Both may stop waiting and report success all the same: such a write is
+// [store.ErrUnavailable], applied and not confirmed. In MySQL that takes one more question
+// after each write, if a primary waits for replicas. PostgreSQL tells by a warning, which
+// database/sql does not show; so give the dialect a function that does. Without it no write to
+// a PostgreSQL that waits for standbys is confirmed. With jackc/pgx:
 //
 //	cfg, err := pgx.ParseConfig(url)
 //	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
@@ -64,27 +63,22 @@ const Table = "firn_registers"
 type Store struct {
 	db      *sql.DB
 	dialect Dialect
-	mysql   atomic.Pointer[mysqlSession] // the one that was looked at last; [MySQL] only
+	mysql   atomic.Pointer[mysqlSession] // the last one vetted; [MySQL] only
 }
 
 // New returns a store in db, which Close closes. It makes the table if there is none, and
-// else writes nothing. The error is [store.ErrRefused] when there is a table of that name
-// which is not Firn's, or when the session is unfit; one that db opens later is refused
-// when it is first used.
-//
-// The store is a [*Store]; over a database on another host it is a
-// [store.Clock] and [store.Examined] too.
+// otherwise writes nothing. The error is [store.ErrRefused] if the table of that name is not
+// Firn's, or the session is unfit; a later session is refused when it is first used. Over a
+// database on another host the store is a [store.Clock] and [store.Examined] too.
 func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) {
 	s := &Store{db: db, dialect: dialect}
-	if err := s.call(ctx, "find table", Table, func(ctx context.Context, conn *sql.Conn) error {
-		schema, err := dialect.home(ctx, conn)
-		s.dialect = dialect.in(schema)
-		return err
-	}); err != nil {
-		return nil, err
-	}
 	if err := s.call(ctx, "open table", Table, func(ctx context.Context, conn *sql.Conn) error {
-		if err := each(ctx, conn, nil, s.dialect.probe); err != nil {
+		schema, err := dialect.home(ctx, conn)
+		if err != nil {
+			return err
+		}
+		s.dialect = dialect.in(schema)
+		if err := s.probe(ctx, conn); err != nil {
 			return err
 		}
 		return s.fit(ctx, conn)
@@ -148,7 +142,7 @@ func (s *Store) List(ctx context.Context, prefix string) (list []store.Entry, er
 		err := each(ctx, conn, func(rows *sql.Rows) error {
 			var e store.Entry
 			err := rows.Scan(&e.Key, &e.Value, &e.Revision)
-			if strings.HasPrefix(e.Key, prefix) { // where the collation is laxer than ours
+			if strings.HasPrefix(e.Key, prefix) { // unless the collation is laxer
 				list = append(list, e)
 			}
 			return err
@@ -161,8 +155,7 @@ func (s *Store) List(ctx context.Context, prefix string) (list []store.Entry, er
 	return list, err
 }
 
-// Close closes the database. A connection that the server had ended already cannot be told
-// of the end, which is no error.
+// Close closes the database. Connections that the server had ended already are no error.
 func (s *Store) Close() error {
 	err := s.db.Close()
 	if err == nil || errors.Is(err, driver.ErrBadConn) {
@@ -177,7 +170,7 @@ func (s *Store) Close() error {
 // Embedded implements [store.Embedded].
 func (s *Store) Embedded() bool { return s.dialect.embedded }
 
-// remote is a store in a database on another host, which has a clock of its own.
+// remote is a store in a database on another host.
 type remote struct{ *Store }
 
 // Now implements [store.Clock].
