@@ -88,26 +88,22 @@ func another(t *testing.T, f Factory, s store.Store) store.Store {
 func creators(t *testing.T, _ Factory, s store.Store) {
 	for round := range 20 {
 		key := fmt.Sprintf("round %d", round)
-		var mu sync.Mutex
-		wins := map[string]store.Revision{} // by the value written
-		together(8, func(i int) {
-			value := strconv.Itoa(i)
-			e, err := s.CompareAndSwap(context.Background(), key, 0, []byte(value))
-			switch {
+		const n = 8
+		wins := make(chan store.Entry, n)
+		together(n, func(i int) {
+			value := []byte(strconv.Itoa(i))
+			switch e, err := s.CompareAndSwap(context.Background(), key, 0, value); {
 			case err == nil:
-				mu.Lock()
-				defer mu.Unlock()
-				wins[value] = e.Revision
+				wins <- store.Entry{Value: value, Revision: e.Revision}
 			case !errors.Is(err, store.ErrConflict):
 				t.Errorf("create %q: %v", key, err)
 			}
 		})
 		if len(wins) != 1 {
-			t.Fatalf("%d of 8 creators won %q", len(wins), key)
+			t.Fatalf("%d of %d creators won %q", len(wins), n, key)
 		}
-		for value, revision := range wins {
-			holds(t, s, key, value, revision)
-		}
+		e := <-wins
+		holds(t, s, key, string(e.Value), e.Revision)
 	}
 }
 

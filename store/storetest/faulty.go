@@ -128,20 +128,19 @@ func (f *Faulty) Embedded() bool {
 
 // answer counts a call, asks the script, and lets the late writes that are due and the call
 // reach the inner store.
-func answer[T any](f *Faulty, op Op, key string, late func(), call func() (T, error)) (T, error) {
-	var none T
+func answer[T any](f *Faulty, op Op, key string, late func(), call func() (T, error)) (none T, err error) {
 	outcome, due, err := f.choose(op, key, late)
-	if err != nil {
-		return none, err
+	if err == nil {
+		for _, write := range due {
+			write()
+		}
+		value, callErr := call()
+		if outcome != FailApplied {
+			return value, callErr
+		}
+		err = ErrAnswerLost // a conflict is lost on the way back as well
 	}
-	for _, write := range due {
-		write()
-	}
-	value, err := call()
-	if outcome == FailApplied {
-		return none, lost(op, key) // a conflict is lost on the way back as well
-	}
-	return value, err
+	return none, fmt.Errorf("storetest: %v %q: %w", op, key, err)
 }
 
 // choose returns an error for a call that is not to reach the inner store.
@@ -151,25 +150,21 @@ func (f *Faulty) choose(op Op, key string, late func()) (outcome Outcome, due []
 	f.counts[op]++
 	switch {
 	case f.down:
-		return Pass, nil, fmt.Errorf("storetest: %v %q: %w: the store is down", op, key, store.ErrUnavailable)
+		return Pass, nil, fmt.Errorf("%w: the store is down", store.ErrUnavailable)
 	case f.Script != nil:
 		outcome = f.Script(Call{Op: op, Key: key, N: f.counts[op]})
 	}
 	switch outcome {
 	case Refuse:
-		return outcome, nil, fmt.Errorf("storetest: %v %q: %w by the script", op, key, store.ErrRefused)
+		return outcome, nil, fmt.Errorf("%w by the script", store.ErrRefused)
 	case FailLate:
 		if late != nil {
 			f.late = append(f.late, late)
 		}
-		return outcome, nil, lost(op, key)
+		return outcome, nil, ErrAnswerLost
 	case FailUnapplied:
-		return outcome, nil, lost(op, key)
+		return outcome, nil, ErrAnswerLost
 	}
 	due, f.due, f.late = f.due, f.late, nil
 	return outcome, due, nil
-}
-
-func lost(op Op, key string) error {
-	return fmt.Errorf("storetest: %v %q: %w", op, key, ErrAnswerLost)
 }
