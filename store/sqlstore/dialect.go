@@ -29,7 +29,7 @@ type Dialect struct {
 	vet     func(ctx context.Context, s *Store, conn *sql.Conn) (micros int64, err error)
 	guarded bool // statements find nothing on an unfit session
 	ask     func(driverConn any) Session
-	examine func(ctx context.Context, conn *sql.Conn) (examination, error)
+	examine func(ctx context.Context, conn *sql.Conn) ([]store.Finding, error)
 
 	missing string // the code if there may be no table
 	faults  []fault

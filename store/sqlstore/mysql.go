@@ -70,7 +70,7 @@ var mysqlFacts = []string{
 	`SELECT 'engine', COALESCE(engine, '') FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '` + Table + `'`,
 }
 
-func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
+func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
 	is := map[string]string{}
 	for _, statement := range mysqlFacts {
 		if err := each(ctx, conn, func(rows *sql.Rows) error {
@@ -79,7 +79,7 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 			is[mysqlNames.Replace(strings.ToLower(name))] = value
 			return err
 		}, statement); err != nil {
-			return examination{}, err
+			return nil, err
 		}
 	}
 	flush, binlog := is["innodb_flush_log_at_trx_commit"], is["sync_binlog"]
@@ -98,7 +98,7 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 		e.settings += ", sync_binlog " + binlog
 		e.durable = e.durable && binlog == "1"
 	}
-	return e, nil
+	return e.findings(), nil
 }
 
 // mysqlReplicas counts the replicas, and those that acknowledge writes.

@@ -111,7 +111,7 @@ FROM (SELECT trim(current_setting('synchronous_standby_names')) AS names) AS set
 		FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup'
 		AND pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL)) AS standbys`
 
-func examinePostgres(ctx context.Context, conn *sql.Conn) (examination, error) {
+func examinePostgres(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
 	var fsync, pages string
 	var logged bool
 	e := examination{advice: "set both on, or use a strict pool"}
@@ -123,5 +123,5 @@ func examinePostgres(ctx context.Context, conn *sql.Conn) (examination, error) {
 		e.durable, e.settings, e.advice = false, "table "+Table+" UNLOGGED", "ALTER TABLE "+Table+" SET LOGGED: no standby has it either"
 	}
 	e.replicas = r.finding()
-	return e, err
+	return e.findings(), err
 }

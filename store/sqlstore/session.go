@@ -78,6 +78,15 @@ func each(ctx context.Context, conn *sql.Conn, scan func(*sql.Rows) error, state
 	return errors.Join(rows.Err(), rows.Close())
 }
 
+// read is [Store.call] with a result.
+func read[T any](ctx context.Context, s *Store, op, key string, do func(context.Context, *sql.Conn) (T, error)) (value T, err error) {
+	err = s.call(ctx, op, key, func(ctx context.Context, conn *sql.Conn) (err error) {
+		value, err = do(ctx, conn)
+		return err
+	})
+	return value, err
+}
+
 // undoneTries bounds the tries of a statement that others undo. Nearly always the second sees
 // what they wrote, and ends in a conflict or an answer; but above read committed PostgreSQL
 // undoes an insert for each update of the row meanwhile.

@@ -96,17 +96,14 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Entry{}, err
 	}
-	e := store.Entry{Key: key}
-	if err := s.call(ctx, "get", key, func(ctx context.Context, conn *sql.Conn) error {
+	return read(ctx, s, "get", key, func(ctx context.Context, conn *sql.Conn) (store.Entry, error) {
+		e := store.Entry{Key: key}
 		err := conn.QueryRowContext(ctx, s.dialect.get, key).Scan(&e.Value, &e.Revision)
 		if errors.Is(err, sql.ErrNoRows) {
 			err = cmp.Or(s.fit(ctx, conn), store.ErrNotFound)
 		}
-		return err
-	}); err != nil {
-		return store.Entry{}, err
-	}
-	return e, nil
+		return e, err
+	})
 }
 
 // CompareAndSwap implements [store.Store].
@@ -136,10 +133,9 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 const afterAll = "\U0010FFFF"
 
 // List implements [store.Store].
-func (s *Store) List(ctx context.Context, prefix string) (list []store.Entry, err error) {
-	err = s.call(ctx, "list", prefix, func(ctx context.Context, conn *sql.Conn) error {
-		list = nil
-		err := each(ctx, conn, func(rows *sql.Rows) error {
+func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
+	return read(ctx, s, "list", prefix, func(ctx context.Context, conn *sql.Conn) (list []store.Entry, err error) {
+		err = each(ctx, conn, func(rows *sql.Rows) error {
 			var e store.Entry
 			err := rows.Scan(&e.Key, &e.Value, &e.Revision)
 			if strings.HasPrefix(e.Key, prefix) { // unless the collation is laxer
@@ -150,9 +146,8 @@ func (s *Store) List(ctx context.Context, prefix string) (list []store.Entry, er
 		if err == nil && len(list) == 0 {
 			err = s.fit(ctx, conn)
 		}
-		return err
+		return list, err
 	})
-	return list, err
 }
 
 // Close closes the database. Connections that the server had ended already are no error.
@@ -175,22 +170,13 @@ type remote struct{ *Store }
 
 // Now implements [store.Clock].
 func (r *remote) Now(ctx context.Context) (time.Time, error) {
-	var micros int64
-	err := r.call(ctx, "read the time of", r.dialect.name, func(ctx context.Context, conn *sql.Conn) (err error) {
-		micros, err = r.dialect.vet(ctx, r.Store, conn)
-		return err
+	micros, err := read(ctx, r.Store, "read the time of", r.dialect.name, func(ctx context.Context, conn *sql.Conn) (int64, error) {
+		return r.dialect.vet(ctx, r.Store, conn)
 	})
 	return time.UnixMicro(micros), err
 }
 
 // Examine implements [store.Examined].
 func (r *remote) Examine(ctx context.Context) ([]store.Finding, error) {
-	var e examination
-	if err := r.call(ctx, "examine", r.dialect.name, func(ctx context.Context, conn *sql.Conn) (err error) {
-		e, err = r.dialect.examine(ctx, conn)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	return e.findings(), nil
+	return read(ctx, r.Store, "examine", r.dialect.name, r.dialect.examine)
 }
