@@ -13,9 +13,7 @@
 // A majority has on disk what etcd acknowledged. It has no clock to compare with. A life of
 // the store is a term of a cluster: only a new leader can have forgotten what was
 // acknowledged, and restored data begins a term above all that it knows of. A cluster made of
-// a snapshot has another id if its --initial-cluster-token is new. With the same names,
-// addresses and token it has the same id and begins its terms anew: nothing tells if the
-// pool's record is from its second term, the first that has a leader.
+// a snapshot needs a new --initial-cluster-token, and so another id: its terms begin anew.
 package etcdstore
 
 import (

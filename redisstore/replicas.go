@@ -80,11 +80,10 @@ func replicasIn(info map[string]string) (attached, online int) {
 			continue
 		}
 		address, _, _ := strings.Cut(value, ",state=")
-		n := 1
-		if silent.MatchString(value) {
-			n = 0
+		answering[address] += 0
+		if !silent.MatchString(value) {
+			answering[address]++
 		}
-		answering[address] += n
 	}
 	for _, n := range answering {
 		online += max(n, 1)

@@ -135,9 +135,9 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// CheckName returns a *[firn.SyntaxError] for a name, of what it says, that is not 1 to 64
-// letters, digits, dots, dashes and underscores: keys stay readable, and all backends, paths and
-// files of settings take them.
+// CheckName returns a *[firn.SyntaxError] for a name that is not 1 to 64 letters, digits, dots,
+// dashes and underscores, which fit into keys, paths and files of settings. What says what it is
+// a name of: a pool, a counter.
 func CheckName(what, name string) error {
 	const maxName = 64
 	const characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"

@@ -26,7 +26,7 @@
 // of the store is an epoch of the ensemble: only a new leader can have forgotten what was
 // acknowledged, and restored data begins an epoch above all that it knows of. A standalone
 // server has no epochs, and so no name for its lives. The names of the znodes on one level
-// must fit in a packet of 1 MB (jute.maxbuffer), which is some 30,000 of Firn's.
+// must fit in a packet of 1 MB (jute.maxbuffer): some 30,000 of Firn's.
 package zkstore
 
 import (

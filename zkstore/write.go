@@ -113,12 +113,10 @@ func (w *write) mark(ctx context.Context, version int32) (*zk.Stat, error) {
 		&zk.CheckVersionRequest{Path: w.path, Version: version},
 		&zk.CreateRequest{Path: w.marker(w.old), Acl: w.acl},
 	)
-	switch {
-	case err == nil, errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
-		return w.look()
-	default:
+	if err != nil && !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
+	return w.look()
 }
 
 // transact makes all changes or none; none if nobody waits any more. It returns the life of
@@ -129,13 +127,10 @@ func (w *write) transact(ctx context.Context, ops ...any) (life string, err erro
 	}
 	answers, err := w.session.conn.Load().Multi(ops...)
 	for _, a := range answers {
-		if a.Stat == nil {
-			continue
-		}
-		// The upper half of a change's number. A standalone server keeps the epoch that it
-		// was in, which is 0 at first.
-		if epoch := uint64(a.Stat.Mzxid) >> 32; epoch != 0 {
-			life = strconv.FormatUint(epoch, 10)
+		// The epoch is the upper half of a change's number. A standalone server keeps the one
+		// that it was in, which is 0 at first.
+		if a.Stat != nil && a.Stat.Mzxid>>32 != 0 {
+			life = strconv.FormatInt(a.Stat.Mzxid>>32, 10)
 		}
 	}
 	return life, err
