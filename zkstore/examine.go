@@ -24,7 +24,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		return nil, err
 	}
 	var silent, modes []string
-	for _, server := range s.session.servers {
+	for _, server := range s.servers {
 		if mode, err := ask(ctx, server); err == nil {
 			modes = append(modes, mode)
 		} else {
@@ -33,7 +33,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	}
 	all, alone := strings.Join(modes, ", "), slices.Contains(modes, "standalone")
 	f := store.Finding{Subject: "ensemble", Verdict: store.Doubtful,
-		Says: fmt.Sprintf("%d of the %d servers named answer (%s)", len(modes), len(s.session.servers), all)}
+		Says: fmt.Sprintf("%d of the %d servers named answer (%s)", len(modes), len(s.servers), all)}
 	switch {
 	case strings.Count(all, "leader") > 1, alone && len(modes) > 1:
 		f.Verdict = store.Bad
@@ -42,7 +42,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		f.Advice = "start " + strings.Join(silent, ", ") + ", or see that 4lw.commands.whitelist has srvr; most must be up"
 	case alone:
 		f.Advice = "with three, one may fail; while this one is away, holders last until their fences"
-	case len(s.session.servers) < 3:
+	case len(s.servers) < 3:
 		f.Advice = "name all servers of the ensemble, so that another is found when these fail"
 	default:
 		f.Verdict = store.Good

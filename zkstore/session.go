@@ -6,8 +6,6 @@ import (
 	"log"
 	"net"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -25,19 +23,8 @@ const (
 	watchEvery = 500 * time.Millisecond
 )
 
-// A session is the present connection to the servers.
-type session struct {
-	servers []string
-	auth    []byte // for the scheme digest; nil: none
-	calls   *backend.Calls
-
-	conn     atomic.Pointer[zk.Conn]
-	stop     context.CancelFunc // ends the watch
-	watching sync.WaitGroup
-}
-
-// open begins a session and waits for a server. Close it after an error too.
-func (s *session) open(ctx context.Context) error {
+// open begins a session and waits for a server. Close the store after an error too.
+func (s *Store) open(ctx context.Context) error {
 	watch, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	conn, err := s.dial()
@@ -52,7 +39,7 @@ func (s *session) open(ctx context.Context) error {
 }
 
 // dial returns a connection that is made in the background.
-func (s *session) dial() (*zk.Conn, error) {
+func (s *Store) dial() (*zk.Conn, error) {
 	quiet := log.New(io.Discard, "", 0) // its errors are returned
 	conn, _, err := zk.Connect(s.servers, sessionTimeout, zk.WithLogger(quiet), zk.WithEventCallback(func(zk.Event) {}), zk.WithDialer(
 		// The client would wait a second only, too short where many come at once.
@@ -63,7 +50,7 @@ func (s *session) dial() (*zk.Conn, error) {
 }
 
 // begin adds the account to a connection and waits for a server's answer.
-func (s *session) begin(ctx context.Context, conn *zk.Conn) error {
+func (s *Store) begin(ctx context.Context, conn *zk.Conn) error {
 	_, err := backend.Do(ctx, s.calls, "open", strings.Join(s.servers, ","), func(context.Context) (string, error) {
 		if s.auth != nil {
 			if err := conn.AddAuth("digest", s.auth); err != nil {
@@ -77,7 +64,7 @@ func (s *session) begin(ctx context.Context, conn *zk.Conn) error {
 
 // watch replaces a connection that is gone. Calls that wait for it end as on a lost
 // connection.
-func (s *session) watch(ctx context.Context) {
+func (s *Store) watch(ctx context.Context) {
 	for gone := false; ; {
 		select {
 		case <-ctx.Done():
@@ -101,10 +88,10 @@ func (s *session) watch(ctx context.Context) {
 	}
 }
 
-func (s *session) gone() bool { return s.conn.Load().State() != zk.StateHasSession }
+func (s *Store) gone() bool { return s.conn.Load().State() != zk.StateHasSession }
 
-// close ends the session.
-func (s *session) close() error {
+// end ends the session.
+func (s *Store) end() error {
 	s.stop()
 	s.watching.Wait()
 	if conn := s.conn.Load(); conn != nil {

@@ -36,6 +36,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -46,9 +47,14 @@ import (
 // Store is a [store.Store] in a ZooKeeper, and [store.Examined]. Make one with [Open].
 type Store struct {
 	calls   *backend.Calls
-	session *session
+	servers []string
 	root    string // the path above all, without a slash at its end
+	auth    []byte // for the scheme digest; nil: none
 	acl     []zk.ACL
+
+	conn     atomic.Pointer[zk.Conn] // the present session
+	stop     context.CancelFunc      // ends the watch
+	watching sync.WaitGroup
 }
 
 const (
@@ -67,14 +73,14 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 
 // sync makes the server of this handle catch up with the leader.
 func (s *Store) sync() error {
-	_, err := s.session.conn.Load().Sync("/") // the path does not matter
+	_, err := s.conn.Load().Sync("/") // the path does not matter
 	return err
 }
 
 // read reads a znode as its server has it. A register that is not there is
 // [store.ErrNotFound]. So is a znode without data, a mere level, but it has a version.
 func (s *Store) read(key string) (store.Entry, *zk.Stat, error) {
-	data, stat, err := s.session.conn.Load().Get(s.path(key))
+	data, stat, err := s.conn.Load().Get(s.path(key))
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return store.Entry{}, nil, store.ErrNotFound
@@ -128,7 +134,7 @@ func (w *walk) below(ctx context.Context, level string) {
 	if level != "" {
 		path = w.path(strings.TrimSuffix(level, "/"))
 	}
-	names, _, err := w.session.conn.Load().Children(path)
+	names, _, err := w.conn.Load().Children(path)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		w.add(store.Entry{}, err)
 	}
@@ -174,18 +180,18 @@ func (w *walk) add(e store.Entry, err error) {
 }
 
 // Close ends the session. It may be called twice.
-func (s *Store) Close() error { return s.calls.Close(s.root, s.session.close) }
+func (s *Store) Close() error { return s.calls.Close(s.root, s.end) }
 
 // synced makes a read after the server has caught up with the leader. If the connection is
 // lost meanwhile, it does both again over the next one.
 func synced[T any](s *Store, read func(context.Context) (T, error)) func(context.Context) (T, error) {
 	return func(ctx context.Context) (value T, err error) {
 		for range maxLooks {
-			conn := s.session.conn.Load()
+			conn := s.conn.Load()
 			if err = s.sync(); err == nil {
 				value, err = read(ctx)
 			}
-			if err == nil && s.session.conn.Load() != conn {
+			if err == nil && s.conn.Load() != conn {
 				err = zk.ErrConnectionClosed // perhaps of a server that has not caught up
 			}
 			lost := errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired)

@@ -31,16 +31,15 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	if err := u.Err(); err != nil {
 		return nil, fmt.Errorf("zkstore: %w: %w", store.ErrRefused, err)
 	}
-	calls := backend.NewCalls("zkstore", classify)
-	s := &Store{calls: calls, session: &session{servers: u.Hosts, calls: calls}, acl: zk.WorldACL(zk.PermAll)}
+	s := &Store{calls: backend.NewCalls("zkstore", classify), servers: u.Hosts, acl: zk.WorldACL(zk.PermAll)}
 	if u.User != "" {
 		s.acl = zk.AuthACL(zk.PermAll)
-		s.session.auth = []byte(u.User + ":" + u.Password)
+		s.auth = []byte(u.User + ":" + u.Password)
 	}
 	if root != "" {
 		s.root = s.path(root)
 	}
-	if err := s.session.open(ctx); err != nil {
+	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil

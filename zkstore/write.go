@@ -54,7 +54,7 @@ func (w *write) makeAbove() error {
 		if w.path[i] != '/' {
 			continue
 		}
-		if _, err := w.session.conn.Load().Create(w.path[:i], nil, 0, w.acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		if _, err := w.conn.Load().Create(w.path[:i], nil, 0, w.acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return err
 		}
 	}
@@ -125,7 +125,7 @@ func (w *write) transact(ctx context.Context, ops ...any) (life string, err erro
 	if err := store.ContextError(ctx); err != nil {
 		return "", err
 	}
-	answers, err := w.session.conn.Load().Multi(ops...)
+	answers, err := w.conn.Load().Multi(ops...)
 	for _, a := range answers {
 		// The epoch is the upper half of a change's number. A standalone server keeps the one
 		// that it was in, which is 0 at first.
