@@ -17,7 +17,7 @@ type Dialect struct {
 	name     string
 	embedded bool // on this host, whose clock is the only one
 
-	create, get, insert, update, list string
+	create, probe, get, insert, update, list string
 
 	// home returns the schema of the table, or for it, quoted; "" if the session has none.
 	home func(ctx context.Context, conn *sql.Conn) (schema string, err error)
@@ -34,6 +34,9 @@ type Dialect struct {
 	missing string // the code if there may be no table
 	faults  []fault
 }
+
+// probe asks for the table's columns. It reads no page of the table, which may be damaged.
+const probe = `SELECT k, v, rev FROM ` + Table + ` LIMIT 0`
 
 // A fault is what errors with some codes mean. Other errors have no kind. A conflict is a
 // statement that lost to others and was undone.
@@ -71,7 +74,7 @@ func (d Dialect) in(schema string) Dialect {
 	if schema == "" {
 		return d
 	}
-	for _, statement := range []*string{&d.create, &d.get, &d.insert, &d.update, &d.list} {
+	for _, statement := range []*string{&d.create, &d.probe, &d.get, &d.insert, &d.update, &d.list} {
 		*statement = strings.ReplaceAll(*statement, Table, schema+"."+Table)
 	}
 	return d

@@ -15,7 +15,8 @@ var MySQL = Dialect{
 	name: "mysql",
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k VARBINARY(512) NOT NULL PRIMARY KEY, v MEDIUMBLOB NOT NULL, rev BIGINT NOT NULL) ENGINE=InnoDB`,
-	get: `SELECT v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit,
+	probe: probe,
+	get:   `SELECT v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit,
 	// With IGNORE the number of rows is that of rows made, whatever the driver takes affected to
 	// mean. It would also cut a value that is too long, but values are bounded before.
 	insert: `INSERT IGNORE INTO ` + Table + ` (k, v, rev) SELECT ?, ?, ? FROM DUAL WHERE ` + mysqlGuard,

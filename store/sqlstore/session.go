@@ -143,17 +143,12 @@ func (s *Store) once(ctx context.Context, do func(context.Context, *sql.Conn) er
 	return err
 }
 
-// probe asks for the table's columns, and no row.
-func (s *Store) probe(ctx context.Context, conn *sql.Conn) error {
-	return each(ctx, conn, nil, s.dialect.list, "", "")
-}
-
 // makeTable makes the missing table.
 func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) error {
 	_, makeErr := conn.ExecContext(ctx, s.dialect.create)
 	// A table with other columns looked missing too, and was left alone. One that others made
 	// at the same moment may be an error, and is there.
-	if err := s.probe(ctx, conn); err == nil || makeErr == nil {
+	if err := each(ctx, conn, nil, s.dialect.probe); err == nil || makeErr == nil {
 		return err
 	}
 	return fmt.Errorf("make it: %w; if the account may not, have it made by one that may: %s", makeErr, s.dialect.create)

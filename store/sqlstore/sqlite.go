@@ -21,6 +21,7 @@ var SQLite = Dialect{
 	embedded: true,
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k TEXT PRIMARY KEY, v BLOB NOT NULL, rev INTEGER NOT NULL) WITHOUT ROWID`,
+	probe:  probe,
 	get:    `SELECT v, rev FROM ` + Table + ` WHERE k = ?`,
 	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES (?, ?, ?) ON CONFLICT (k) DO NOTHING`,
 	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ?`,

@@ -78,7 +78,7 @@ func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) 
 			return err
 		}
 		s.dialect = dialect.in(schema)
-		if err := s.probe(ctx, conn); err != nil {
+		if err := each(ctx, conn, nil, s.dialect.probe); err != nil {
 			return err
 		}
 		return s.fit(ctx, conn)
