@@ -119,7 +119,7 @@ func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, 
 	reg.Forget()
 	m, err := s.move(ctx, reg, func(found *Slot) (move, error) {
 		if found != nil && reg.Ours() {
-			found.after = h.after // this very update wrote it, and it is yet to be confirmed
+			found.After = h.after // this very update wrote it, and it is yet to be confirmed
 		}
 		return s.rules.outwaited(h, found, now, ask)
 	})

@@ -67,12 +67,12 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 		return move{}, fmt.Errorf("%w: %w", ErrOverlap, lost("its slot has vanished, or is an older copy, after its fence"))
 	case m.forgot && unwritten:
 		m.write = true // until the store has the fence again, the slot looks idle too early
-	case found.Owner == r.token && found.after > h.after:
+	case found.Owner == r.token && found.After > h.after:
 		// Claimed again here, for a switch, by a claim that may not be noted yet.
-		return move{}, lost(fmt.Sprintf("it was claimed again here from tick %d on", found.after+1))
+		return move{}, lost(fmt.Sprintf("it was claimed again here from tick %d on", found.After+1))
 	case m.forgot:
 		return move{}, fmt.Errorf("%w: %w", ErrOverlap, lost(fmt.Sprintf("it was claimed by %s from tick %d on, and is held here up to tick %d",
-			found.holder(), found.after+1, h.fence)))
+			found.holder(), found.After+1, h.fence)))
 	case found.Free:
 		return move{}, lost("it was taken back, or given back by another that had taken it")
 	case found.Owner != r.token:
@@ -94,9 +94,9 @@ func (r *rules) forgot(h holding, found *Slot) bool {
 	case found == nil, found.revision == h.over:
 		return true
 	case found.Owner == r.token:
-		return found.after < h.after || !found.Free && found.after == h.after && found.Fence < h.fence
+		return found.After < h.after || !found.Free && found.After == h.after && found.Fence < h.fence
 	default:
-		return found.after < h.fence && found.after != noFence
+		return found.After < h.fence && found.After != noFence
 	}
 }
 
@@ -110,11 +110,11 @@ func (r *rules) leave(h holding, found *Slot, last firn.Tick) move {
 	m := move{holding: h, free: true, forgot: r.forgot(h, found)}
 	m.fence = min(h.fence, last)
 	switch {
-	case found == nil, found.Owner == r.token && found.after <= h.after:
+	case found == nil, found.Owner == r.token && found.After <= h.after:
 		m.write = true
 	case found.Owner == r.token:
 		// Claimed again here.
-	case found.Fence < m.fence, !found.Free && found.after < m.fence && found.after != noFence:
+	case found.Fence < m.fence, !found.Free && found.After < m.fence && found.After != noFence:
 		m.after, m.fence, m.write = m.fence, max(m.fence, found.Fence), true
 	}
 	return m
@@ -127,7 +127,7 @@ func (r *rules) leave(h holding, found *Slot, last firn.Tick) move {
 func (r *rules) unclaim(h holding, found *Slot, before Slot) move {
 	m := move{holding: h, free: before.Free || before.revision == 0}
 	m.fence = before.Fence
-	m.write = found != nil && found.Owner == r.token && found.after == h.after && !found.Free
+	m.write = found != nil && found.Owner == r.token && found.After == h.after && !found.Free
 	return m
 }
 
@@ -168,7 +168,7 @@ func (r *rules) lead(ask Ask) firn.Tick { return min(ask.From-1-ask.Now, r.ticks
 // outwaited decides what a claim in a strict pool is once it was waited for: found must
 // be as it was written. It begins at the present now, if that is later.
 func (r *rules) outwaited(h holding, found *Slot, now firn.Tick, ask Ask) (move, error) {
-	if found == nil || found.Owner != r.token || found.Free || found.after != h.after {
+	if found == nil || found.Owner != r.token || found.Free || found.After != h.after {
 		return move{}, lost("its slot changed while the claim waited")
 	}
 	m := move{holding: h, write: true}

@@ -191,12 +191,12 @@ func (s *Slots) parse(entry store.Entry) (*Slot, error) {
 func (s *Slots) encode(m move, over *Slot) ([]byte, error) {
 	s.mu.Lock()
 	if over != nil {
-		s.writes = max(s.writes, over.write)
+		s.writes = max(s.writes, over.Write)
 	}
 	s.writes++
 	n := s.writes
 	s.mu.Unlock()
-	return encode(slotRecord{
+	return encode(Slot{
 		After: m.after, Fence: m.fence, Until: s.cfg.Layout.Time(m.fence), Free: m.free,
 		Owner: s.rules.token, Write: n, Host: s.cfg.Host, PID: s.cfg.PID,
 		Since: m.since, At: s.cfg.Time.Wall().UTC(),

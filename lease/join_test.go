@@ -244,7 +244,7 @@ func TestAWorkerWithoutTicksIsNotGranted(t *testing.T) {
 		t.Fatalf("%v; the fence stands at %d, of a claim after %d", err, w.fence(), grant.After)
 	}
 	last := s.cfg.Layout.MaxTick()
-	w.put(theSlot, must(encode(slotRecord{After: 0, Fence: last, Owner: "another"})))
+	w.put(theSlot, must(encode(Slot{After: 0, Fence: last, Owner: "another"})))
 	var exhausted *firn.TimeExhaustedError
 	if _, err := s.Acquire(ctx, ask()); !errors.As(err, &exhausted) || exhausted.Layout != s.cfg.Layout || !exhausted.End.Equal(s.cfg.Layout.End()) {
 		t.Errorf("%v", err)
@@ -252,7 +252,7 @@ func TestAWorkerWithoutTicksIsNotGranted(t *testing.T) {
 	if got := w.raw(theSlot)["owner"]; got != "another" {
 		t.Errorf("it was written by %v", got)
 	}
-	w.put(theSlot, must(encode(slotRecord{After: 0, Fence: last - 1, Owner: "another"})))
+	w.put(theSlot, must(encode(Slot{After: 0, Fence: last - 1, Owner: "another"})))
 	if grant := must(s.Acquire(ctx, ask())); grant.After != last-1 || grant.Through != last {
 		t.Errorf("%+v", grant)
 	}
@@ -276,7 +276,7 @@ func TestANewcomerThatIsCalledOffBetweenTwoTries(t *testing.T) {
 			return nil
 		}}
 	})
-	w.put(theSlot, must(encode(slotRecord{Fence: 5, Owner: "another", Free: true})))
+	w.put(theSlot, must(encode(Slot{Fence: 5, Owner: "another", Free: true})))
 	if _, err := s.Acquire(ctx, ask()); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -289,7 +289,7 @@ func TestOthersMayBeQuickerSoOftenOnly(t *testing.T) {
 		c.Store = &scripted{Store: w.mem, call: func(what, key string) error {
 			if what == "write" && key == theSlot {
 				claims++
-				w.put(theSlot, must(encode(slotRecord{Fence: firn.Tick(claims), Owner: "another", Free: true})))
+				w.put(theSlot, must(encode(Slot{Fence: firn.Tick(claims), Owner: "another", Free: true})))
 			}
 			return nil
 		}}

@@ -327,7 +327,7 @@ func TestAStrictPoolRefusesFencesBeyondItsWait(t *testing.T) {
 	}
 	l := w.start(strict)
 	key := slotKey("default", l.gen.Layout(), 0, 1023)
-	far := must(encode(slotRecord{Fence: l.State().Fence + 3_600_000, Owner: "somebody"}))
+	far := must(encode(Slot{Fence: l.State().Fence + 3_600_000, Owner: "somebody"}))
 	must(w.mem.CompareAndSwap(context.Background(), key, 0, far))
 	if _, err := w.try(strict); !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "worker 1023") {
 		t.Errorf("a fence an hour ahead: %v", err)

@@ -67,21 +67,6 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// slotRecord is the value of a slot's key. Owner and Write together are never
-// written twice, so equal bytes are the same write.
-type slotRecord struct {
-	After firn.Tick `json:"after,string"` // the owner may issue from the next tick on
-	Fence firn.Tick `json:"fence,string"`
-	Until time.Time `json:"until"` // when the tick of the fence begins, for people who read the record
-	Free  bool      `json:"free,omitempty"`
-	Owner string    `json:"owner"`
-	Write uint64    `json:"write"` // above that of the record it replaced
-	Host  string    `json:"host,omitempty"`
-	PID   int       `json:"pid,omitempty"`
-	Since time.Time `json:"since"` // when the owner took it
-	At    time.Time `json:"at"`    // the owner's clock at this write
-}
-
 func encode(record any) ([]byte, error) {
 	b, err := json.Marshal(record)
 	if err != nil {
@@ -102,20 +87,24 @@ func foreign(e store.Entry, why error) error {
 	return fmt.Errorf("%w: key %q does not hold a record of Firn's: %w; use another pool, or remove the key", ErrForeign, e.Key, why)
 }
 
-// A Slot is a worker as the store records it.
+// A Slot is a worker as the store records it. Owner and Write together are never written
+// twice, so equal bytes are the same write.
 type Slot struct {
-	Datacenter, Worker int64
-	Fence              firn.Tick // no id of the worker has been or may be issued with a later time
-	Until              time.Time // when the tick of the fence has ended: it may be granted again from then on
-	Free               bool      // given back by its last owner
-	Owner              string    // the random token of the process that wrote it last
-	Host               string
-	PID                int
-	Since              time.Time // when the owner took it
-	At                 time.Time // the owner's clock when it wrote last
+	Datacenter int64     `json:"-"`
+	Worker     int64     `json:"-"`
+	After      firn.Tick `json:"after,string"` // the owner may issue from the next tick on
+	Fence      firn.Tick `json:"fence,string"` // no id of the worker has been or may be issued with a later time
+	// Until is when the tick of the fence has ended: the worker may be granted again from then
+	// on. In the store it is when that tick begins, for people who look there.
+	Until time.Time `json:"until"`
+	Free  bool      `json:"free,omitempty"` // given back by its last owner
+	Owner string    `json:"owner"`          // the random token of the process that wrote it last
+	Write uint64    `json:"write"`          // above that of the record it replaced
+	Host  string    `json:"host,omitempty"`
+	PID   int       `json:"pid,omitempty"`
+	Since time.Time `json:"since"` // when the owner took it
+	At    time.Time `json:"at"`    // the owner's clock when it wrote last
 
-	after    firn.Tick // after which the owner's claim begins
-	write    uint64    // the writes of a slot are numbered upward
 	revision store.Revision
 }
 
@@ -223,20 +212,18 @@ const noFence firn.Tick = math.MinInt64
 
 // read takes a slot from its entry, by the layout of its pool.
 func (s *Slot) read(e store.Entry, l firn.Layout) error {
-	r := slotRecord{Fence: noFence, After: noFence}
-	if err := decode(e, &r); err != nil {
+	*s = Slot{Datacenter: s.Datacenter, Worker: s.Worker, Fence: noFence, After: noFence, revision: e.Revision}
+	if err := decode(e, s); err != nil {
 		return err
 	}
 	// Without either it would pass for a slot that is idle, whoever holds it.
-	if r.Fence == noFence || r.Owner == "" {
+	if s.Fence == noFence || s.Owner == "" {
 		return foreign(e, errors.New("it names no fence, or no owner"))
 	}
-	if err := checkNumber(l, "fence", int64(r.Fence), -1, int64(l.MaxTick())); err != nil {
+	if err := checkNumber(l, "fence", int64(s.Fence), -1, int64(l.MaxTick())); err != nil {
 		return foreign(e, err)
 	}
-	s.after, s.Fence, s.Until, s.Free, s.Owner, s.write = r.After, r.Fence, endOf(r.Fence, l), r.Free, r.Owner, r.Write
-	s.Host, s.PID, s.Since, s.At = r.Host, r.PID, r.Since, r.At
-	s.revision = e.Revision
+	s.Until = endOf(s.Fence, l)
 	return nil
 }
 

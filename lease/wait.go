@@ -60,7 +60,7 @@ func (s *Slots) lookFor(ctx context.Context, seen Slot) (Slot, error) {
 	found, err := s.parse(entry)
 	// Each write of a slot has a greater number than the one that it replaced; what was
 	// written over an older copy may have a smaller one, and counts as that.
-	if found == nil || found.write <= seen.write && found.Fence < seen.Fence {
+	if found == nil || found.Write <= seen.Write && found.Fence < seen.Fence {
 		return seen, err
 	}
 	found.Worker = seen.Worker
