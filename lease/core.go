@@ -155,10 +155,10 @@ func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 
 // above returns the tick above which all claims in a pool begin, beside what its slots say.
 func (r *rules) above(p Pool, ask Ask) firn.Tick {
-	if p.record.From == 0 {
+	if p.From == 0 {
 		return -1
 	}
-	return p.record.From + max(r.lead(ask), -1)
+	return p.From + max(r.lead(ask), -1)
 }
 
 // lead is how far ahead of its clock whoever is gone may have run, as far as the one who

@@ -221,7 +221,7 @@ func TestClaimsOfAPoolThatWasOpenedBeginAboveWhatIsForgotten(t *testing.T) {
 	for _, c := range []struct{ from, lead, want firn.Tick }{
 		{0, 5, -1}, {1, -7, 0}, {900, -7, 899}, {900, -1, 899}, {900, 0, 900}, {900, 5, 905}, {900, 10, 910}, {900, 11, 910},
 	} {
-		p := Pool{record: poolRecord{From: c.from}}
+		p := Pool{From: c.from}
 		if got := easy().above(p, Ask{Now: 1000, From: 1001 + c.lead}); got != c.want {
 			t.Errorf("from %d with a lead of %d: above %d, want %d", c.from, c.lead, got, c.want)
 		}

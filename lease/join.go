@@ -35,7 +35,7 @@ func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading,
 		return Pool{}, reading{}, err
 	}
 	s.mu.Lock()
-	s.grace = pool.Grace
+	s.grace = time.Duration(pool.Grace)
 	s.mu.Unlock()
 	own := *wrote != 0 && pool.revision == *wrote
 	next, wait, err := s.rules.enter(pool, own, s.notices(), now, here)
@@ -52,7 +52,7 @@ func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading,
 	}
 	revision, err := s.writePool(ctx, pool.revision, *next)
 	*wrote = 0
-	if own || next.Settled > pool.record.Settled {
+	if own || next.Settled > pool.Settled {
 		*wrote = revision
 	}
 	return Pool{}, reading{}, err
@@ -94,7 +94,7 @@ const maxLives = 4
 // writePool writes the pool's record over a revision, and again until it names the life that
 // confirmed it. Success is errMade, as the pool is to be read anew: holders may have come back.
 // If another wrote it, that is errAgain.
-func (s *Slots) writePool(ctx context.Context, over store.Revision, record poolRecord) (store.Revision, error) {
+func (s *Slots) writePool(ctx context.Context, over store.Revision, record Pool) (store.Revision, error) {
 	reg := s.register(poolKey(s.cfg.Pool))
 	for range maxLives {
 		written, err := replace(ctx, reg, over, func() ([]byte, error) { return encode(record) })
@@ -136,8 +136,8 @@ func (s *Slots) alarm(ctx context.Context) error {
 // unmoved returns an error unless, after a claim was confirmed, the pool is as it was listed:
 // open, in the life that confirmed the claim, and not wiped or alarmed meanwhile.
 func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
-	if record, same := s.rules.confirmedIn(pool.record, life); !same {
-		s.cfg.Log.Warn("the store has another life than the pool was opened in: it may have forgotten holders", "pool", s.cfg.Pool, "was", *pool.record.Life, "is", life)
+	if record, same := s.rules.confirmedIn(pool, life); !same {
+		s.cfg.Log.Warn("the store has another life than the pool was opened in: it may have forgotten holders", "pool", s.cfg.Pool, "was", *pool.Life, "is", life)
 		_, err := s.writePool(ctx, pool.revision, record)
 		return err
 	}

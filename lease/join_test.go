@@ -205,8 +205,8 @@ func TestAStoreThatBeginsALifeWithEachWrite(t *testing.T) {
 	if n := strings.Count(log.String(), "the store has another life than the pool was opened in"); n != 1 {
 		t.Errorf("an operator is told %d times: %s", n, log.String())
 	}
-	if p := must(Inspect(context.Background(), w.mem, "default")); !p.Open || *p.record.Life != "two" {
-		t.Errorf("%+v in life %s", p, *p.record.Life)
+	if p := must(Inspect(context.Background(), w.mem, "default")); !p.Open || *p.Life != "two" {
+		t.Errorf("%+v in life %s", p, *p.Life)
 	}
 	if writes != 5 { // a claim, its undoing, the pool closed, opened; a claim
 		t.Errorf("%d writes", writes)
@@ -318,7 +318,7 @@ func TestANewcomerWhoseClockWasAheadIsRefused(t *testing.T) {
 }
 
 func TestRecordsThatCannotBe(t *testing.T) {
-	if _, err := encode(poolRecord{Layout: layout("41/0/0/12"), Made: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}); err == nil || !strings.Contains(err.Error(), "lease: encode record") {
+	if _, err := encode(Pool{Layout: layout("41/0/0/12"), Made: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}); err == nil || !strings.Contains(err.Error(), "lease: encode record") {
 		t.Errorf("a year that JSON has not: %v", err)
 	}
 	for text, want := range map[string]string{"{": "unexpected end", "{}": "it names no layout", `{"layout":"9"}`: "layout"} {

@@ -10,14 +10,14 @@ import (
 // What a newcomer does about a pool, before it claims a slot. Pure, as the rules are.
 
 // closed is the record of a pool that is new.
-func (r *rules) closed(grace time.Duration, wall time.Time) poolRecord {
-	return poolRecord{Layout: r.layout, Made: wall.UTC(), Strict: duration(r.strict), Grace: duration(grace)}
+func (r *rules) closed(grace time.Duration, wall time.Time) Pool {
+	return Pool{Layout: r.layout, Made: wall.UTC(), Strict: Duration(r.strict), Grace: Duration(grace)}
 }
 
 // enter decides what a newcomer has to do before it may claim a slot: write the pool's
 // record, if that is not nil, after a wait. It is decided from the pool as it was listed; own is
 // true if this newcomer has just closed it as nobody seemed alive, or opened it again after that.
-func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here reading) (next *poolRecord, wait time.Duration, err error) {
+func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here reading) (next *Pool, wait time.Duration, err error) {
 	if p.revision == 0 {
 		record := r.closed(grace, here.wall)
 		record.Open = r.trusting
@@ -26,11 +26,12 @@ func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here
 	if p.Layout != r.layout {
 		return nil, 0, &PoolError{Pool: p.Name, Have: "layout " + p.Layout.String(), Want: r.layout.String()}
 	}
-	next = &p.record // a copy, as the pool is
+	record := p
+	next = &record
 
 	// One that is closed is opened first: its holders are to be seen.
-	if p.Strict != r.strict && (p.Open || p.Strict != 0) {
-		next.Strict = duration(r.strict)
+	if p.Strict != Duration(r.strict) && (p.Open || p.Strict != 0) {
+		next.Strict = Duration(r.strict)
 		return next, 0, r.mayChangeStrict(p, here.wall)
 	}
 	for _, s := range p.Slots {
@@ -41,14 +42,14 @@ func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here
 	}
 	unreleased := p.unreleased()
 	switch {
-	case p.Grace < grace:
+	case p.Grace < Duration(grace):
 		// Its holders may take longer to notice a loss than newcomers wait for so far.
-		next.Grace = duration(grace)
+		next.Grace = Duration(grace)
 	case next.Life == nil:
 		// It is written as it is, to learn the life.
 	case !p.Open:
 		// It is new, or its store may have forgotten holders.
-		wait, next.Open = p.Grace, true
+		wait, next.Open = time.Duration(p.Grace), true
 		if !here.there.IsZero() {
 			next.From = max(next.From, tickOf(r.layout, here.there.Add(r.tolerance))+1) // a tick for rounding
 		}
@@ -103,7 +104,7 @@ func (p *Pool) unreleased() firn.Tick {
 // confirmedIn returns the record as it is to be, given the life of the store that
 // confirmed it, and whether it is that already. A pool is open only in the life that it
 // names; one that was just made learns which that is.
-func (r *rules) confirmedIn(record poolRecord, life string) (poolRecord, bool) {
+func (r *rules) confirmedIn(record Pool, life string) (Pool, bool) {
 	if record.Life != nil && *record.Life == life {
 		return record, true
 	}

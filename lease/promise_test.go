@@ -202,7 +202,7 @@ func TestNewcomersWaitAsLongAsTheSlowestHolderTakesToNotice(t *testing.T) {
 		c.Window, c.Look, c.Slots.Look = 10*time.Minute, time.Minute, time.Minute
 	}
 	holder := w.start(slow)
-	if p, err := Inspect(context.Background(), w.mem, "default"); err != nil || p.Grace < time.Minute+4*defaultPatience {
+	if p, err := Inspect(context.Background(), w.mem, "default"); err != nil || time.Duration(p.Grace) < time.Minute+4*defaultPatience {
 		t.Fatalf("a look of a minute: grace %v, %v", p.Grace, err)
 	}
 	w.mustTake(holder, 10)

@@ -35,35 +35,44 @@ func slotKey(pool string, layout firn.Layout, datacenter, worker int64) string {
 		width(layout.MaxDatacenter()), datacenter, width(layout.MaxWorker()), worker)
 }
 
-// poolRecord is the value of a pool's key.
-type poolRecord struct {
+// A Pool is a set of generators whose ids must never collide, as the store
+// records it.
+type Pool struct {
+	Name   string      `json:"-"`
 	Layout firn.Layout `json:"layout"`
 	Made   time.Time   `json:"made"`
 	// Open says that workers are granted; until then newcomers wait for holders
 	// of an earlier life to re-assert theirs.
 	Open bool `json:"open"`
 	// Strict is how long a claim waits before it is used.
-	Strict duration `json:"strict,omitzero"`
+	Strict Duration `json:"strict,omitzero"`
 	// Grace is how long newcomers wait for holders to notice that the store has forgotten
 	// them: the longest that any holder takes.
-	Grace duration `json:"grace,omitzero"`
+	Grace Duration `json:"grace,omitzero"`
 	// Life is that of the store in which the pool is open. None: nobody has learnt it yet.
 	Life *string `json:"life,omitempty"`
-	// From is the first tick of all claims: whoever had left before newcomers waited, and is
-	// forgotten, used only earlier ones.
+	// From is the first tick of all claims: holders that had left before newcomers waited, and
+	// are forgotten, used only earlier ones.
 	From firn.Tick `json:"from,string,omitempty"`
-	// Settled is the latest fence of slots that were never given back which was waited for.
+	// Settled is the latest fence of slots never given back that was waited for.
 	Settled firn.Tick `json:"settled,string,omitempty"`
+
+	Slots    []Slot `json:"-"` // in order; workers never used have none
+	revision store.Revision
 }
 
-// A duration is written as [time.Duration.String] does.
-type duration time.Duration
+// A Duration is written in JSON as [time.Duration.String] has it.
+type Duration time.Duration
 
-func (d duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+func (d Duration) String() string { return time.Duration(d).String() }
 
-func (d *duration) UnmarshalText(text []byte) error {
+// MarshalText implements [encoding.TextMarshaler].
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
-	*d = duration(parsed)
+	*d = Duration(parsed)
 	return err
 }
 
@@ -108,21 +117,6 @@ type Slot struct {
 	revision store.Revision
 }
 
-// A Pool is a set of generators whose ids must never collide, as the store
-// records it.
-type Pool struct {
-	Name   string
-	Layout firn.Layout
-	Made   time.Time
-	Open   bool
-	Strict time.Duration // how long a claim waits before it is used
-	Grace  time.Duration // how long newcomers wait when the store may have forgotten holders
-	Slots  []Slot        // in order; workers never used have none
-
-	record   poolRecord
-	revision store.Revision
-}
-
 // slot returns the slot of a worker: of one never used the fence is -1, and the revision 0.
 func (p *Pool) slot(datacenter, worker int64) Slot {
 	for _, s := range p.Slots {
@@ -158,9 +152,11 @@ func readPool(name string, entries []store.Entry) (Pool, error) {
 	for _, e := range entries {
 		rest := strings.TrimPrefix(e.Key, poolPrefix(name))
 		if rest == "pool" {
-			if err := p.read(e); err != nil {
+			var err error
+			if p, err = readRecord(e); err != nil {
 				return Pool{}, err
 			}
+			p.Name = name
 			continue
 		}
 		var s Slot
@@ -176,21 +172,14 @@ func readPool(name string, entries []store.Entry) (Pool, error) {
 	return p, nil
 }
 
-// read takes the pool's record from its entry.
-func (p *Pool) read(e store.Entry) error {
-	r, err := readRecord(e)
-	p.Layout, p.Made, p.Open, p.Strict, p.Grace = r.Layout, r.Made, r.Open, time.Duration(r.Strict), time.Duration(r.Grace)
-	p.record, p.revision = r, e.Revision
-	return err
-}
-
 // readRecord reads a pool's record, which is none without a layout.
-func readRecord(e store.Entry) (r poolRecord, err error) {
-	err = decode(e, &r)
-	if err == nil && r.Layout.IsZero() {
+func readRecord(e store.Entry) (Pool, error) {
+	p := Pool{revision: e.Revision}
+	err := decode(e, &p)
+	if err == nil && p.Layout.IsZero() {
 		err = foreign(e, errors.New("it names no layout"))
 	}
-	return r, err
+	return p, err
 }
 
 // checkSlot returns an error for a slot that a layout has no bits for.

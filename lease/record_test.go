@@ -13,7 +13,7 @@ import (
 
 // Keys that are none of a pool's slots do not count, and hide no others.
 func TestKeysOfOthersAreLeftAlone(t *testing.T) {
-	record := poolRecord{Layout: layout("41/1/4/12"), Open: true}
+	record := Pool{Layout: layout("41/1/4/12"), Open: true}
 	entries := []store.Entry{{Key: "firn/p/other", Value: []byte("x"), Revision: 1}, {Key: "firn/p/pool", Value: must(encode(record)), Revision: 2}}
 	for _, name := range []string{"slot/0/3", "slot/0/03", "slot/0/16", "slot/0/x", "slot/1/05", "slot/1/05/6", "slot/2/05", "slot/1/-5", "zone"} {
 		entries = append(entries, store.Entry{Key: "firn/p/" + name, Value: must(encode(Slot{Fence: 9, Owner: "o"})), Revision: 3})

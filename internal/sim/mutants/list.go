@@ -191,7 +191,7 @@ var mutants = []mutant{
 	{
 		name: "a pool keeps the grace of its first member", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/pool.go", "\tcase p.Grace < grace:\n", "\tcase p.Grace < 0:\n"},
+			{"lease/pool.go", "\tcase p.Grace < Duration(grace):\n", "\tcase p.Grace < 0:\n"},
 		},
 	},
 	{
@@ -209,7 +209,7 @@ var mutants = []mutant{
 	{
 		name: "who has waited and opened the pool asks no more whether anybody is alive", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/join.go", "if own || next.Settled > pool.record.Settled {", "if true {"},
+			{"lease/join.go", "if own || next.Settled > pool.Settled {", "if true {"},
 		},
 	},
 	{
@@ -276,7 +276,7 @@ var mutants = []mutant{
 	{
 		name: "a pool nobody lives in is opened over what was listed", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/pool.go", "next.Settled, next.Open = unreleased, false\n", "next.Settled, wait = unreleased, p.Grace\n"},
+			{"lease/pool.go", "next.Settled, next.Open = unreleased, false\n", "next.Settled, wait = unreleased, time.Duration(p.Grace)\n"},
 		},
 	},
 	{
