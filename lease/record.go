@@ -127,8 +127,7 @@ func (p *Pool) slot(datacenter, worker int64) Slot {
 	return Slot{Datacenter: datacenter, Worker: worker, Fence: -1}
 }
 
-// Inspect reads a pool; an error that is [store.ErrNotFound] says that nobody
-// has joined it yet. It writes nothing.
+// Inspect reads a pool. [store.ErrNotFound] says that nobody has joined it yet.
 func Inspect(ctx context.Context, s store.Store, pool string) (Pool, error) {
 	if err := CheckPool(pool); err != nil {
 		return Pool{}, err
@@ -145,8 +144,8 @@ func Inspect(ctx context.Context, s store.Store, pool string) (Pool, error) {
 	return p, err
 }
 
-// readPool makes a pool of its entries, in the order of their keys. Where its record is
-// missing the revision is 0, and nothing can be told of its slots.
+// readPool makes a pool of its entries, in the order of their keys. Without its record the
+// revision is 0, and it has no slots.
 func readPool(name string, entries []store.Entry) (Pool, error) {
 	p := Pool{Name: name}
 	for _, e := range entries {
@@ -162,7 +161,7 @@ func readPool(name string, entries []store.Entry) (Pool, error) {
 		var s Slot
 		if n, err := fmt.Sscanf(rest, "slot/%d/%d", &s.Datacenter, &s.Worker); n != 2 || err != nil || p.revision == 0 ||
 			e.Key != slotKey(name, p.Layout, s.Datacenter, s.Worker) || checkSlot(p.Layout, s.Datacenter, s.Worker) != nil {
-			continue // a key of somebody else, or a number written in another way: not ours to judge
+			continue // somebody else's key, or a number written in another way
 		}
 		if err := s.read(e, p.Layout); err != nil {
 			return Pool{}, err
@@ -196,7 +195,7 @@ func checkNumber(l firn.Layout, what string, value, least, most int64) error {
 	return nil
 }
 
-// noFence is below any fence, and so is what a record has that names none.
+// noFence stands for a fence that a record does not name.
 const noFence firn.Tick = math.MinInt64
 
 // read takes a slot from its entry, by the layout of its pool.
@@ -216,8 +215,8 @@ func (s *Slot) read(e store.Entry, l firn.Layout) error {
 	return nil
 }
 
-// blank reports whether the slot says no more than none would: it was claimed when there
-// was none, and given back unused. The store may still have forgotten one.
+// blank reports whether the slot says no more than none would: it was claimed when there was
+// none, and given back unused.
 func (s *Slot) blank() bool { return s.Free && s.Fence < 0 }
 
 // endOf is when a tick has ended.

@@ -116,7 +116,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "slots are claimed before their fence has passed", regime: sim.Durable,
-		edits: []edit{{"lease/choose.go", "if s.Fence < now {", "if s.Fence < now+1000 {"}},
+		edits: []edit{{"lease/pool.go", "if s.Fence < now {", "if s.Fence < now+1000 {"}},
 	},
 	{
 		name: "the wrong-clock guard is gone", regime: sim.Durable,
