@@ -15,10 +15,9 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// counters is the [Source] over a store. A range is the interval over which
-// one confirmed compare-and-swap moved the counter forward; compare-and-swap orders
-// all moves of one counter, so ranges are disjoint for as long as the store does not
-// forget what it confirmed.
+// counters is the [Source] over a store. A range is the interval over which one confirmed
+// compare-and-swap moved the counter; compare-and-swap orders all moves of one counter, so
+// ranges are disjoint as long as the store does not forget what it confirmed.
 type counters struct {
 	cfg    *Config
 	stripe Stripe
@@ -31,8 +30,7 @@ type counters struct {
 	lost map[string]*register.Register // by name, after a fetch whose write may have been applied
 }
 
-// maxLost bounds how many names have their lost range looked for by the next fetch. Of
-// others it is a gap.
+// maxLost bounds how many names keep a lost range for the next fetch. Others leave a gap.
 const maxLost = 1 << 16
 
 func newCounters(cfg *Config) *counters {
@@ -46,9 +44,9 @@ func newCounters(cfg *Config) *counters {
 // Fetch implements [Source]. Errors: *[firn.RangeError], *[ExhaustedError],
 // *[StripeError], [ErrForeign] and the store's.
 //
-// A range is granted by a write that the store has confirmed, and by nothing else. One
-// that may have been applied is nobody's. If its record is found, here or by the next
-// fetch of the name, the write over it begins where the lost range began.
+// Only a write that the store has confirmed grants a range. One that may have been applied
+// grants nothing. If its record is found, here or by the next fetch of the name, the write over
+// it begins where the lost range began.
 func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, error) {
 	if ask.Step < 1 || ask.Step > maxStep {
 		return Range{}, firn.NewRangeError("step", ask.Step, 1, maxStep, "ids asked for at once")
@@ -72,8 +70,8 @@ func (c *counters) register(name string) *register.Register {
 	return &register.Register{Store: c.cfg.Store, Key: Key(name), Time: c.cfg.Time, Random: c.cfg.Random}
 }
 
-// takeLost returns the register of name that knows what was lost, to one fetch only: two
-// that found the same record could both take its range.
+// takeLost returns the register of name that knows what was lost, to one fetch only: two could
+// both take the same range.
 func (c *counters) takeLost(name string) *register.Register {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,8 +93,7 @@ func (c *counters) keepLost(name string, r *register.Register) {
 	}
 }
 
-// explain says what failed. That others were quicker each time is no conflict to the
-// caller: it may try again.
+// explain says what failed. A conflict is store.ErrUnavailable: the caller may try again.
 func explain(what, name string, err error) error {
 	switch {
 	case errors.Is(err, ErrForeign), errors.Is(err, ErrStripe), errors.Is(err, ErrExhausted):
@@ -107,9 +104,8 @@ func explain(what, name string, err error) error {
 	return fmt.Errorf("segment: %s %q: %w", what, name, err)
 }
 
-// advance decides what to write over entry, which has revision 0 for a name that the
-// store does not know, and which range that grants. Ours says that entry is a grant of
-// this source that was lost, so that nobody has its range.
+// advance decides what to write over entry, and which range that grants. Ours says that entry
+// is a grant of this source that was lost, so that nobody has its range.
 func (c *counters) advance(name string, entry store.Entry, ours bool, ask Ask) (grant Range, value []byte, err error) {
 	now, err := c.read(name, entry)
 	if err != nil {
@@ -144,10 +140,9 @@ func (c *counters) read(name string, entry store.Entry) (counter, error) {
 	return now, err
 }
 
-// Return implements [Returner]: it moves the counter back to the first unused
-// id if the record is still the one that granted the last of them. A lost
-// answer changes nothing: the ids are not issued here, and if the counter moves
-// back late, then only from where nobody has gone on.
+// Return implements [Returner]: it moves the counter back to the first unused id if the record
+// is still the one that granted the last of them. A lost answer is harmless: the ids are not
+// issued here, and the counter moves back only from where nobody has gone on.
 func (c *counters) Return(ctx context.Context, name string, unused Range) (bool, error) {
 	if unused.revision == 0 {
 		return false, nil

@@ -72,12 +72,11 @@ type State struct {
 // String returns the name.
 func (n *Name) String() string { return n.name }
 
-// Next returns the next id. With one at hand it does not wait; else it waits for
-// the fetch that all callers share, and fails if that fails: with
-// *[ExhaustedError], *[StripeError], [ErrForeign], [ErrOrder], [ErrSource], the
-// store's error or [firn.ErrClosed]. After any but the last the name stays
-// usable, and the store is asked again after a short pause; a [Source] whose ranges
-// lie above Max after about a minute.
+// Next returns the next id. Without one in memory it waits for the fetch that all callers share,
+// and fails if that fails: with *[ExhaustedError], *[StripeError], [ErrForeign], [ErrOrder],
+// [ErrSource], the store's error or [firn.ErrClosed]. After any but the last the name stays
+// usable, and the store is asked again after a short pause; a [Source] whose ranges lie
+// above Max after about a minute.
 func (n *Name) Next() (firn.ID, error) {
 	c := n.cell.Load()
 	stride, mark := c.stride, c.mark.Load() // before the addition, which nothing overtakes
@@ -88,9 +87,8 @@ func (n *Name) Next() (firn.ID, error) {
 	return n.nextSlowly(context.Background(), c, p)
 }
 
-// NextContext is [Name.Next] for callers whose wait should end with ctx; the
-// error is then [context.Cause] of it. An id at hand is returned even if ctx has
-// ended.
+// NextContext is [Name.Next] whose wait ends with ctx, with [context.Cause] of it. An id in
+// memory is returned even if ctx has ended.
 func (n *Name) NextContext(ctx context.Context) (firn.ID, error) {
 	c := n.cell.Load()
 	stride, mark := c.stride, c.mark.Load() // before the addition, which nothing overtakes
@@ -101,8 +99,7 @@ func (n *Name) NextContext(ctx context.Context) (firn.ID, error) {
 	return n.nextSlowly(ctx, c, p)
 }
 
-// nextSlowly issues what a caller has claimed at or above the mark, if it lies
-// in the range.
+// nextSlowly issues what a caller has claimed at or above the mark, if it lies in the range.
 func (n *Name) nextSlowly(ctx context.Context, c *cell, p uint64) (firn.ID, error) {
 	if p < c.end {
 		n.look(c)
@@ -112,9 +109,9 @@ func (n *Name) nextSlowly(ctx context.Context, c *cell, p uint64) (firn.ID, erro
 	return r.First, err
 }
 
-// Take takes up to count ids at once, at least one, and returns them as a range:
-// fewer than count where a range ends, and at most 1,048,576. It is one atomic
-// addition however large count is. Errors are those of Next, and a *[firn.RangeError] for a count below 1.
+// Take takes up to count ids by one atomic addition: at least one, fewer than count where a
+// range ends, and at most 1,048,576. Errors are those of Next, and a *[firn.RangeError] for a
+// count below 1.
 func (n *Name) Take(ctx context.Context, count int) (Range, error) {
 	if count < 1 {
 		return Range{}, firn.NewRangeError("number of ids", int64(count), 1, math.MaxInt64, "")
@@ -130,8 +127,7 @@ func (n *Name) Take(ctx context.Context, count int) (Range, error) {
 	return n.takeSlowly(ctx, want)
 }
 
-// Fill fills ids, waiting as Next does where they do not fit at once. It returns
-// how many it has filled, and why not all.
+// Fill fills ids, waiting as Next does. It returns how many it has filled, and why not all.
 func (n *Name) Fill(ctx context.Context, ids []firn.ID) (int, error) {
 	filled := 0
 	for filled < len(ids) {
@@ -145,8 +141,8 @@ func (n *Name) Fill(ctx context.Context, ids []firn.ID) (int, error) {
 	return filled, nil
 }
 
-// Prepare returns once an id is at hand: for callers to come that shall not wait, or not
-// be promised what is not to be had. It is counted as a call that waits. Errors are those of NextContext.
+// Prepare returns once an id is in memory, for later calls that should not wait or fail. It
+// counts as a call that waits. Errors are those of NextContext.
 func (n *Name) Prepare(ctx context.Context) error {
 	return n.wait(ctx, &waiter{ready: func() bool { return n.left() > 0 }})
 }
@@ -172,8 +168,7 @@ func (n *Name) take(count uint64) Range {
 	return n.begin(n.chain[0], 1, count)
 }
 
-// retire ends the use of the cell and returns what had not been claimed. The caller
-// holds mu.
+// retire ends the use of the cell and returns what was not claimed. The caller holds mu.
 func (n *Name) retire() (rest Range) {
 	c := n.cell.Load()
 	rest = c.seal()
@@ -203,8 +198,8 @@ func (n *Name) look(c *cell) {
 	}
 }
 
-// decide reports whether the caller is to fetch a range, and sets where the next
-// caller looks. The caller holds mu.
+// decide reports whether to fetch a range, and sets where the next caller looks. The caller
+// holds mu.
 func (n *Name) decide() bool {
 	c := n.cell.Load()
 	word := min(c.word.Load(), c.end)
@@ -216,8 +211,7 @@ func (n *Name) decide() bool {
 	fetch := false
 	if !n.closed && !n.fetching && (len(n.chain) < wanted || n.longest() > 0) {
 		if n.err != nil && n.all.cfg.Time.Monotonic() < n.notBefore {
-			// In an outage callers look again and again, the more often the fewer
-			// ids are left, and the last of them always.
+			// In an outage callers look the more often the fewer ids are left.
 			mark = min(mark, word+max(c.stride, (c.end-word)/16))
 		} else {
 			n.fetching, fetch = true, true
@@ -252,8 +246,7 @@ func (n *Name) ask() Ask {
 	return Ask{Step: max(n.supply.Size, n.longest()), Above: n.asked}
 }
 
-// fetched takes in what a fetch brought, serves those who wait, and reports whether to
-// fetch again.
+// fetched takes in what a fetch brought, serves callers, and reports whether to fetch again.
 func (n *Name) fetched(r Range, err error) bool {
 	n.mu.Lock()
 	n.fetching, n.starved = false, false
@@ -292,8 +285,8 @@ func (n *Name) fetched(r Range, err error) bool {
 	return fetch
 }
 
-// accept puts a range in its place in the chain, if it begins above all that was
-// issued and overlaps no other. The caller holds mu.
+// accept puts a range in its place in the chain, if it begins above all that was issued and
+// overlaps no other. The caller holds mu.
 func (n *Name) accept(r Range) error {
 	if n.closed {
 		return firn.ErrClosed
@@ -350,11 +343,11 @@ func (n *Name) State() State {
 	return s
 }
 
-// beyondPause is the wait after a range of which nothing is up to Max.
+// beyondPause is the wait after a range that lies above Max.
 const beyondPause = time.Minute
 
-// stop ends issuing, wakes all who wait, and returns the unused end of what was
-// fetched last: the last range, and those before it that it follows.
+// stop ends issuing, wakes all callers, and returns the unused end of what was fetched last:
+// the last range, and those before it that it follows.
 func (n *Name) stop() Range {
 	n.mu.Lock()
 	defer n.mu.Unlock()

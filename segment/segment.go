@@ -10,15 +10,14 @@
 // A process moves the counter of a name forward by a step, by compare-and-swap,
 // and issues the ids between from memory. Before they are used up it fetches the
 // next range in the background; the step follows the demand, so that a range
-// lasts for about a quarter of an hour, and so long may the store be away. Ids
+// lasts for about a quarter of an hour, and the store may be away that long. Ids
 // of one process grow; those of several interleave by ranges. A process that
 // ends without Close leaves a gap.
 //
-// What it relies on: that the store does not forget. Where the store was wiped
-// or an older copy of it restored, ids that other processes issued since then
-// may be issued again; see docs/segments.md, and Config.Start for the way out.
-// Do not use it where nobody may see how many ids there are (veil them), nor
-// where ids of several processes must be in the order of their making.
+// It relies on the store not forgetting. If that was wiped or set back to an older
+// copy, ids that other processes issued since then may be issued again; see
+// docs/segments.md, and Config.Start for the way out. Do not use it where nobody may
+// see how many ids there are (veil them), nor where ids of several processes must be in order.
 package segment
 
 import (
@@ -45,12 +44,11 @@ import (
 type Config struct {
 	// Store keeps the counters. Required, unless there is a Source.
 	Store store.Store
-	// Source hands out ranges instead of the Store; Start, Offset and Stride are
-	// its own business then.
+	// Source hands out ranges instead of the Store; it ignores Start, Offset and Stride.
 	Source Source
 
-	// MinStep and MaxStep bound how many ids are fetched at once, and so how many
-	// a crash can lose for each range held. Defaults: 1,000 and 1,000,000.
+	// MinStep and MaxStep bound how many ids are fetched at once, and so how many a crash
+	// loses of each range held. Defaults: 1,000 and 1,000,000.
 	MinStep, MaxStep int64
 	// Target is how long a range should last at the present demand. Default: 15m.
 	Target time.Duration
@@ -63,13 +61,11 @@ type Config struct {
 	// Start is the least id, and the first of a name that the store does not know.
 	// A counter that stands below it is raised. Default: 1.
 	Start firn.ID
-	// Max is the last id. All processes of a name should have the same. Default:
-	// [firn.MaxID].
+	// Max is the last id, the same in all processes of a name. Default: [firn.MaxID].
 	Max firn.ID
-	// Offset and Stride make the ids those that leave the remainder Offset when
-	// divided by Stride, up to 1,048,576: so that stores that know nothing of each
-	// other serve one name. The store remembers them with each name. Default: all
-	// ids.
+	// Offset and Stride restrict ids to those that leave the remainder Offset when divided by
+	// Stride, up to 1,048,576: so independent stores may serve one name. The store
+	// remembers them with each name. Default: all ids.
 	Offset, Stride int64
 
 	// Fetches is how many fetches may be under way at once, 1 to 1,024. Default: 16.
@@ -161,9 +157,8 @@ func (c *Config) check() error {
 	return errors.Join(errs...)
 }
 
-// Segments is any number of names over one source of ranges. Its methods may be
-// called concurrently. A name costs nothing but memory, below 1 KiB, while
-// nobody asks for its ids: there are goroutines only for fetches under way.
+// Segments is any number of names over one source of ranges. Its methods may be called
+// concurrently. An idle name costs less than 1 KiB and no goroutine.
 type Segments struct {
 	cfg    Config
 	source Source
@@ -181,9 +176,8 @@ type Segments struct {
 	err    error         // of Close; set before closed is closed
 }
 
-// Open checks cfg and returns segments without any name. It does not touch the
-// store: names are read when their first id is asked for. The error names every
-// impossible setting.
+// Open checks cfg and returns segments without any name. It does not touch the store: a name
+// is read when its first id is asked for. The error names every impossible setting.
 func Open(cfg Config) (*Segments, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -261,11 +255,9 @@ func (s *Segments) fetch(ctx context.Context, n *Name) {
 	}
 }
 
-// Close ends issuing and gives unused ids back where they are still the newest
-// of their name; once it returns, no id is issued. It first waits for fetches
-// under way, so that what they bring is given back too. Ctx bounds all of this;
-// what could not be given back is never issued by anyone, and the error says
-// so. It may be called twice.
+// Close ends issuing, waits for fetches under way, and gives unused ids back where they are
+// still the newest of their name; once it returns, no id is issued. Ctx bounds all of this. What
+// could not be given back is never issued by anyone. It may be called twice.
 func (s *Segments) Close(ctx context.Context) error {
 	if first := s.fetches.Close(); !first {
 		if err := turns.Wait(ctx, s.cfg.Time, s.closed); err != nil {
@@ -281,4 +273,47 @@ func (s *Segments) Close(ctx context.Context) error {
 	}
 	s.err = errors.Join(late, s.giveBack(ctx))
 	return s.err
+}
+
+// giveBack stops all names and gives back what they leave unused, several at a time. It ends
+// with the first failure: the store is away, and there may be many names.
+func (s *Segments) giveBack(ctx context.Context) error {
+	to, ok := s.source.(Returner)
+	calls := turns.Pool{Time: s.cfg.Time, Most: s.cfg.Fetches}
+	var mu sync.Mutex // guards given and failed
+	names, given := 0, 0
+	var failed error // the first
+	for n := range s.All() {
+		unused := n.stop()
+		if unused.Count == 0 || !ok {
+			continue
+		}
+		names++
+		calls.Go(func() {
+			limited, cancel := turns.WithTimeout(ctx, s.cfg.Time, callTimeout)
+			defer cancel()
+			back, err := to.Return(limited, n.name, unused)
+			mu.Lock()
+			defer mu.Unlock()
+			if back {
+				given++
+			}
+			if err != nil && failed == nil {
+				failed = err
+				calls.Close()
+			}
+		})
+	}
+	if names == 0 {
+		return nil
+	}
+	// Each call ends with ctx, so this does too.
+	if err := calls.Wait(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	s.cfg.Log.Info("segments closed", "names", names, "given back", given)
+	if failed != nil {
+		return fmt.Errorf("%w; unused ids of %d names stay unused", failed, names-given)
+	}
+	return nil
 }
