@@ -7,11 +7,10 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A backoff keeps attempts apart that are in vain though nobody is quicker: their
-// answers are lost, or they meet a conflict at a revision at which one did before,
-// since reads come from a copy that lags behind, for instance. A conflict at
-// a new revision is not one of them: somebody did write, and a pace sees to that.
-// The first of a row is made anew at once: as a rule it succeeds then.
+// A backoff keeps attempts apart that are in vain though nobody is quicker: their answers are
+// lost, or they meet a second conflict at a revision, as where reads come from a copy that lags
+// behind. A conflict at a new revision is left to the pace: somebody did write. After the first
+// of a row the next attempt is made at once, and succeeds as a rule.
 type backoff struct {
 	conflicts, lost int // since the latest addition
 
@@ -47,8 +46,7 @@ func (b *backoff) failed(at store.Revision, now time.Duration, random func() uin
 	}
 }
 
-// within shortens the wait to what is left of a time-out for all attempts of the row.
-// It returns false if nothing is.
+// within shortens the wait to what is left of a time-out for the row; false: nothing is.
 func (b *backoff) within(timeout, now time.Duration) bool {
 	left := timeout - (now - b.since)
 	b.wait = min(b.wait, left)

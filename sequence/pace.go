@@ -6,15 +6,13 @@ import (
 	"time"
 )
 
-// A pace keeps processes that add to one record out of each other's way, and
-// fair. Whoever wrote last knows the revision and needs one trip for the next
-// write, all others two: left alone it would win every race. So
+// A pace keeps processes that add to one record apart, and fair. The last writer knows the
+// revision and needs one trip for the next write, all others two: it would win every race. So
 //
-//   - while others were seen to write, everyone, winners too, lets a random time
-//     pass between attempts, longer the more others there are, and reads first;
-//   - who saw nobody and is kept busy makes a short break now and then, in which
-//     another gets in and so is seen; some breaks are much longer, for one that
-//     is further from the store.
+//   - while others were seen to write, everyone, winners too, lets a random time pass between
+//     attempts, longer the more others there are, and reads first;
+//   - a busy process that saw nobody makes a short break now and then, in which another gets in
+//     and so is seen; some breaks are much longer, for one that is further from the store.
 type pace struct {
 	trip  time.Duration // the mean time of a call of the store
 	ended time.Duration // when the latest attempt did
@@ -28,14 +26,12 @@ type pace struct {
 const (
 	minTrip = 50 * time.Microsecond
 	maxTrip = 20 * time.Millisecond
-	// maxSeen bounds how many others are told apart. More than that meet more
-	// conflicts.
+	// maxSeen bounds how many others are told apart. More than that meet more conflicts.
 	maxSeen = 16
 	// forgetAfter is when having seen another says nothing any more.
 	forgetAfter = time.Second
-	// minBout and maxBout are how many additions are made from one break to the
-	// next. A break is 6 trips in the mean, which after 128 are five parts in a
-	// hundred.
+	// minBout and maxBout are how many additions are made from one break to the next. A break
+	// is 6 trips in the mean: after 128, five parts in a hundred.
 	minBout, maxBout = 16, 128
 	// maxStretch is how often a break can be doubled, as long as it stays below maxBreak.
 	maxStretch = 5
@@ -65,8 +61,7 @@ func (p *pace) delay(now time.Duration, random func() uint64) time.Duration {
 	return 0
 }
 
-// stretch draws how often a break is doubled: each number is half as likely as
-// the one before.
+// stretch draws how often a break is doubled: each number half as likely as the one before.
 func stretch(chance uint64) int { return min(bits.TrailingZeros64(chance), maxStretch) }
 
 // took learns how long a call of the store takes.
