@@ -21,9 +21,7 @@ import (
 type counters struct {
 	cfg    *Config
 	stripe Stripe
-	writer string
-	host   string
-	pid    int
+	mine   record // what all its records have
 	writes atomic.Uint64
 
 	mu   sync.Mutex                    // guards lost; never held while waiting
@@ -34,11 +32,9 @@ type counters struct {
 const maxLost = 1 << 16
 
 func newCounters(cfg *Config) *counters {
-	host, _ := os.Hostname() // for people only
-	return &counters{
-		cfg: cfg, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, lost: map[string]*register.Register{},
-		writer: fmt.Sprintf("%016x%016x", cfg.Random(), cfg.Random()), host: host, pid: os.Getpid(),
-	}
+	mine := record{Offset: cfg.Offset, Stride: cfg.Stride, Writer: fmt.Sprintf("%016x%016x", cfg.Random(), cfg.Random()), PID: os.Getpid()}
+	mine.Host, _ = os.Hostname() // for people only
+	return &counters{cfg: cfg, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, mine: mine, lost: map[string]*register.Register{}}
 }
 
 // Fetch implements [Source]. Errors: *[firn.RangeError], *[ExhaustedError],
@@ -164,10 +160,9 @@ func (c *counters) Return(ctx context.Context, name string, unused Range) (bool,
 }
 
 func (c *counters) encode(next uint64, step int64) ([]byte, error) {
-	value, err := json.Marshal(record{
-		Next: strconv.FormatUint(next, 10), Offset: c.stripe.Offset, Stride: c.stripe.Stride, Step: step,
-		Writer: c.writer, Write: c.writes.Add(1), Host: c.host, PID: c.pid, At: c.cfg.Time.Wall().UTC(),
-	})
+	r := c.mine
+	r.Next, r.Step, r.Write, r.At = strconv.FormatUint(next, 10), step, c.writes.Add(1), c.cfg.Time.Wall().UTC()
+	value, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("segment: encode record: %w", err)
 	}

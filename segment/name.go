@@ -348,17 +348,15 @@ const beyondPause = time.Minute
 
 // stop ends issuing, wakes all callers, and returns the unused end of what was fetched last:
 // the last range, and those before it that it follows.
-func (n *Name) stop() Range {
+func (n *Name) stop() (unused Range) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.closed = true
 	n.serve(firn.ErrClosed)
-	held := slices.Insert(n.chain, 0, n.retire()) // which no range follows if it is empty
-	n.chain = nil
-	last := len(held) - 1
-	unused := held[last]
-	for last--; last >= 0 && unused.follows(held[last]); last-- {
-		unused = unused.after(held[last])
+	n.chain = slices.Insert(n.chain, 0, n.retire()) // which no range follows if it is empty
+	for i := 0; i < len(n.chain); {
+		unused, i = n.joined(i)
 	}
+	n.chain = nil
 	return unused
 }

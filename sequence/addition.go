@@ -191,6 +191,7 @@ func (s *Sequence) write(ctx context.Context, last int64) error {
 	began := s.all.cfg.Time.Monotonic()
 	written, err := s.record.Write(ctx, value)
 	now := s.all.cfg.Time.Monotonic()
+	conflict := errors.Is(err, store.ErrConflict)
 	switch {
 	case err == nil:
 		s.pace.took(now - began)
@@ -199,24 +200,18 @@ func (s *Sequence) write(ctx context.Context, last int64) error {
 		s.backoff = backoff{}
 		s.answer(last)
 		return nil
-	case errors.Is(err, store.ErrConflict):
-		s.backoff.conflicted(s.counter.revision, now, s.all.cfg.Random)
-		return s.again(err, func(state *State) { state.Conflicts++ })
+	case conflict:
+		s.count(func(state *State) { state.Conflicts++ })
 	case store.Unapplied(err), ctx.Err() != nil:
 		return err
 	default: // it may have been applied, or may be yet
 		s.open = true
-		s.backoff.unanswered(s.counter.revision, now, s.all.cfg.Random)
-		return s.again(err, func(state *State) { state.Lost++ })
+		s.count(func(state *State) { state.Lost++ })
 	}
-}
-
-// again returns an error if the addition was tried often enough, or in vain for too long.
-func (s *Sequence) again(err error, note func(*State)) error {
 	s.counter.read = false
-	s.count(note)
-	inTime := s.backoff.within(s.all.cfg.Timeout, s.all.cfg.Time.Monotonic())
-	switch {
+	s.backoff.failed(conflict, s.counter.revision, now, s.all.cfg.Random)
+	inTime := s.backoff.within(s.all.cfg.Timeout, now)
+	switch { // tried often enough, or in vain for too long
 	case inTime && s.backoff.conflicts < maxConflicts && s.backoff.lost < maxLost:
 		return nil
 	case !inTime && s.backoff.lost == 0:
