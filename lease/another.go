@@ -22,9 +22,7 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	l.halt(ctx, lost, cause)
 	l.note(func(s *State) { s.Losses, s.Last = s.Losses+1, cause })
 	if l.cfg.Generator.Clock != firn.Virtual {
-		from := ask.From
-		ask = l.anew() // the look that told of the loss may have taken long
-		ask.From = max(ask.From, from)
+		ask = l.anew(ask.From) // the look that found the loss may have taken long
 	}
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
 	defer cancel()
@@ -128,9 +126,7 @@ func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, e
 	// Next has no context, and a store may be silent.
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
 	defer cancel()
-	ask := l.anew()
-	ask.From = max(ask.From, from)
-	grant, err := l.other(ctx, ask)
+	grant, err := l.other(ctx, l.anew(from))
 	if err != nil {
 		l.failed("switch worker", l.gen.State().Worker, err)
 		return firn.Grant{}, err

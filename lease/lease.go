@@ -178,7 +178,7 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	if _, err := g.Layout.Tick(g.Time.Wall()); err != nil {
 		return nil, err
 	}
-	ask := l.anew()
+	ask := l.anew(0)
 	var err error
 	if g.Clock == firn.Virtual {
 		if g.From.IsZero() {
@@ -202,13 +202,13 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	return l, nil
 }
 
-// anew returns what is asked for another worker: ticks that no earlier life on this clock
-// can have used.
-func (l *Lease) anew() Ask {
+// anew returns what to ask for another worker: ticks not before from that no earlier life on
+// this clock can have used.
+func (l *Lease) anew(from firn.Tick) Ask {
 	g := &l.cfg.Generator
 	wall := g.Time.Wall() // once: in between the process may stand still
 	lead := tickOf(g.Layout, wall.Add(g.Lead()))
-	return Ask{Now: tickOf(g.Layout, wall), From: min(lead+1, g.Layout.MaxTick()), Window: l.window}
+	return Ask{Now: tickOf(g.Layout, wall), From: max(from, min(lead+1, g.Layout.MaxTick())), Window: l.window}
 }
 
 // maxCatchUps bounds how often a first grant that came late is renewed at once.

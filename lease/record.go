@@ -84,13 +84,6 @@ func encode(record any) ([]byte, error) {
 	return b, nil
 }
 
-func decode(e store.Entry, record any) error {
-	if err := json.Unmarshal(e.Value, record); err != nil {
-		return foreign(e, err)
-	}
-	return nil
-}
-
 // foreign says why an entry of a pool is none of Firn's.
 func foreign(e store.Entry, why error) error {
 	return fmt.Errorf("%w: key %q does not hold a record of Firn's: %w; use another pool, or remove the key", ErrForeign, e.Key, why)
@@ -174,9 +167,12 @@ func readPool(name string, entries []store.Entry) (Pool, error) {
 // readRecord reads a pool's record, which is none without a layout.
 func readRecord(e store.Entry) (Pool, error) {
 	p := Pool{revision: e.Revision}
-	err := decode(e, &p)
+	err := json.Unmarshal(e.Value, &p)
 	if err == nil && p.Layout.IsZero() {
-		err = foreign(e, errors.New("it names no layout"))
+		err = errors.New("it names no layout")
+	}
+	if err != nil {
+		err = foreign(e, err)
 	}
 	return p, err
 }
@@ -201,14 +197,14 @@ const noFence firn.Tick = math.MinInt64
 // read takes a slot from its entry, by the layout of its pool.
 func (s *Slot) read(e store.Entry, l firn.Layout) error {
 	*s = Slot{Datacenter: s.Datacenter, Worker: s.Worker, Fence: noFence, After: noFence, revision: e.Revision}
-	if err := decode(e, s); err != nil {
-		return err
+	err := json.Unmarshal(e.Value, s)
+	if err == nil && (s.Fence == noFence || s.Owner == "") { // it would pass for an idle slot, whoever holds it
+		err = errors.New("it names no fence, or no owner")
 	}
-	// Without either it would pass for a slot that is idle, whoever holds it.
-	if s.Fence == noFence || s.Owner == "" {
-		return foreign(e, errors.New("it names no fence, or no owner"))
+	if err == nil {
+		err = checkNumber(l, "fence", int64(s.Fence), -1, int64(l.MaxTick()))
 	}
-	if err := checkNumber(l, "fence", int64(s.Fence), -1, int64(l.MaxTick())); err != nil {
+	if err != nil {
 		return foreign(e, err)
 	}
 	s.Until = endOf(s.Fence, l)
