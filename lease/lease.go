@@ -313,11 +313,11 @@ func (l *Lease) leave(ctx context.Context) error {
 	if grant.Worker == worker {
 		due = append(due, farewell{grant, last})
 	}
-	var errs []error
+	var err error
 	for _, f := range due {
-		errs = append(errs, l.release(ctx, f))
+		err = errors.Join(err, l.release(ctx, f))
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // run keeps the worker until ctx ends. The grace of newcomers relies on this: a look begins
@@ -326,10 +326,7 @@ func (l *Lease) run(ctx context.Context) {
 	defer close(l.done)
 	clock := l.cfg.Generator.Time
 	pause, again := l.cfg.Look, register.Backoff{Random: l.cfg.Generator.Random}
-	for {
-		if err := clock.Sleep(ctx, pause); err != nil {
-			return
-		}
+	for clock.Sleep(ctx, pause) == nil {
 		began := clock.Monotonic()
 		if l.turn(ctx) {
 			again.Tries = 0
@@ -365,7 +362,6 @@ func (l *Lease) keep(ctx context.Context) bool {
 		var further firn.Grant
 		if further, err = l.source.Renew(ctx, held, ask); err == nil {
 			l.renewed(further)
-			return true
 		}
 	} else {
 		err = l.source.Look(ctx, held)
@@ -401,7 +397,6 @@ func (l *Lease) note(change func(*State)) {
 func (l *Lease) renewed(held firn.Grant) {
 	l.mu.Lock()
 	l.state.Renewals++
-	l.state.Last = nil
 	if l.grant.Worker == held.Worker {
 		l.grant = held
 	}

@@ -74,13 +74,10 @@ func readCounter(e store.Entry) (counter, error) {
 
 // check returns an error for a stripe that is none.
 func (s Stripe) check() error {
-	if s.Stride < 1 || s.Stride > maxStride {
-		return firn.NewRangeError("stride", s.Stride, 1, maxStride, "")
+	if err := within("stride", s.Stride, 1, maxStride, ""); err != nil {
+		return err
 	}
-	if s.Offset < 0 || s.Offset >= s.Stride {
-		return firn.NewRangeError("offset", s.Offset, 0, s.Stride-1, "below the stride")
-	}
-	return nil
+	return within("offset", s.Offset, 0, s.Stride-1, "below the stride")
 }
 
 // from returns the least id of the stripe that is not below least, at most 2^63.

@@ -131,30 +131,26 @@ func (c *Config) check() error {
 	if !(c.Ahead > 0 && c.Ahead <= 1) { // so that NaN is refused too
 		errs = append(errs, &firn.RangeError{What: "ahead", Value: fmt.Sprint(c.Ahead), Min: "above 0", Max: "1"})
 	}
-	for _, setting := range []struct {
-		what               string
-		value, least, most int64
-		why                string
-	}{
-		{"least step", c.MinStep, 1, maxStep, ""},
-		{"greatest step", c.MaxStep, min(c.MinStep, maxStep), maxStep, "not below the least step"},
-		{"chain", int64(c.Chain), 1, maxChain, ""},
-		{"fetches", int64(c.Fetches), 1, maxFetches, ""},
-		{"number of names", int64(c.MaxNames), 1, 1 << 30, ""},
-	} {
-		if setting.value < setting.least || setting.value > setting.most {
-			errs = append(errs, firn.NewRangeError(setting.what, setting.value, setting.least, setting.most, setting.why))
-		}
+	ends := within("last id", int64(c.Max), 1, int64(firn.MaxID), "")
+	if ends == nil {
+		ends = within("first id", int64(c.Start), 0, int64(c.Max), "not above the last")
 	}
-	if c.Max < 0 {
-		errs = append(errs, firn.NewRangeError("last id", int64(c.Max), 1, int64(firn.MaxID), ""))
-	} else if c.Start < 0 || c.Start > c.Max {
-		errs = append(errs, firn.NewRangeError("first id", int64(c.Start), 0, int64(c.Max), "not above the last"))
+	return errors.Join(append(errs,
+		within("least step", c.MinStep, 1, maxStep, ""),
+		within("greatest step", c.MaxStep, min(c.MinStep, maxStep), maxStep, "not below the least step"),
+		within("chain", int64(c.Chain), 1, maxChain, ""),
+		within("fetches", int64(c.Fetches), 1, maxFetches, ""),
+		within("number of names", int64(c.MaxNames), 1, 1<<30, ""),
+		ends,
+		Stripe{Offset: c.Offset, Stride: c.Stride}.check())...)
+}
+
+// within returns an error for a value out of its range, for a reason that may be empty.
+func within(what string, value, least, most int64, why string) error {
+	if value >= least && value <= most {
+		return nil
 	}
-	if err := (Stripe{Offset: c.Offset, Stride: c.Stride}).check(); err != nil {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	return firn.NewRangeError(what, value, least, most, why)
 }
 
 // Segments is any number of names over one source of ranges. Its methods may be called

@@ -284,12 +284,10 @@ func (s *Sequence) explain(ctx context.Context, op string, err error) error {
 	s.counter.read = false
 	switch {
 	case errors.Is(err, ErrForeign), errors.Is(err, ErrSetBack), errors.Is(err, store.ErrRefused):
-		return fmt.Errorf("sequence %q: %s: %w", s.name, op, err)
 	case ctx.Err() != nil:
-		return fmt.Errorf("sequence %q: %s: no answer within %v: %w: %s", s.name, op, s.all.cfg.Timeout, store.ErrUnavailable, err.Error())
-	case errors.Is(err, store.ErrUnavailable):
-		return fmt.Errorf("sequence %q: %s: %w", s.name, op, err)
-	default:
-		return fmt.Errorf("sequence %q: %s: %w: %w", s.name, op, store.ErrUnavailable, err)
+		err = fmt.Errorf("no answer within %v: %w: %s", s.all.cfg.Timeout, store.ErrUnavailable, err.Error())
+	case !errors.Is(err, store.ErrUnavailable):
+		err = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
+	return fmt.Errorf("sequence %q: %s: %w", s.name, op, err)
 }
