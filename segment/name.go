@@ -35,20 +35,15 @@ type Name struct {
 	asked    firn.ID       // what the latest fetch was to begin above
 	spent    int64         // ids issued from earlier cells
 	supply   demand.Supply // its size is 0 until the first fetch
-	depth    int           // ranges to have ahead once the current one's next is due
 	fetching bool          // a fetch is under way or queued
 	waiting  list.List     // of *waiter, in order of arrival
 	starved  bool          // somebody has waited for the fetch under way; as all do for the first
 	closed   bool
 	stride   int64 // of the latest range accepted, 0: none was yet
 
-	err       error         // of the latest fetch, nil if it brought a range
 	inRow     int           // fetches that failed since one succeeded
 	notBefore time.Duration // after an error, no further fetch until then
-	fetches   int64
-	failures  int64
-	dropped   int64
-	waits     int64
+	state     State         // what is counted, and Depth
 }
 
 // A State is what a name shows of itself.
@@ -60,7 +55,7 @@ type State struct {
 	Issued int64
 	Step   int64 // ids the next fetch asks for
 	Ranges int   // fetched ahead, beside the one in use
-	Depth  int   // how many of them are wanted
+	Depth  int   // how many of them are wanted once the next is due
 
 	Fetches  int64 // ended, well or not
 	Failures int64 // those that brought no range
@@ -203,14 +198,14 @@ func (n *Name) look(c *cell) {
 func (n *Name) decide() bool {
 	c := n.cell.Load()
 	word := min(c.word.Load(), c.end)
-	mark, wanted := c.end, n.depth
+	mark, wanted := c.end, n.state.Depth
 	if word < c.due {
 		mark = c.due
 		wanted--
 	}
 	fetch := false
 	if !n.closed && !n.fetching && (len(n.chain) < wanted || n.longest() > 0) {
-		if n.err != nil && n.all.cfg.Time.Monotonic() < n.notBefore {
+		if n.state.Err != nil && n.all.cfg.Time.Monotonic() < n.notBefore {
 			// In an outage callers look the more often the fewer ids are left.
 			mark = min(mark, word+max(c.stride, (c.end-word)/16))
 		} else {
@@ -240,7 +235,7 @@ func (n *Name) ask() Ask {
 	if n.supply.Size == 0 {
 		n.supply.Start(now, n.all.limits)
 	} else if calm := n.supply.Measure(now, n.issued(), n.all.limits); calm {
-		n.depth = max(1, n.depth-1) // no burst: one range less ahead
+		n.state.Depth = max(1, n.state.Depth-1) // no burst: one range less ahead
 	}
 	n.asked = n.above()
 	return Ask{Step: max(n.supply.Size, n.longest()), Above: n.asked}
@@ -250,14 +245,14 @@ func (n *Name) ask() Ask {
 func (n *Name) fetched(r Range, err error) bool {
 	n.mu.Lock()
 	n.fetching, n.starved = false, false
-	n.fetches++
+	n.state.Fetches++
 	granted := err == nil
 	if granted {
 		err = n.accept(r)
 	}
 	wasFailing := n.inRow > 0
-	if n.err = err; err != nil {
-		n.failures++
+	if n.state.Err = err; err != nil {
+		n.state.Failures++
 		n.inRow++
 		pause := (&register.Backoff{Random: n.all.cfg.Random, Tries: n.inRow - 1}).Next()
 		if beyond := new(ExhaustedError); granted && errors.As(err, &beyond) {
@@ -308,7 +303,7 @@ func (n *Name) accept(r Range) error {
 		n.stride = r.Stride
 		return nil
 	}
-	n.dropped++
+	n.state.Dropped++
 	switch {
 	case r.First > n.floor:
 		return fmt.Errorf("%w: %v of %q was dropped: it overlaps %v, which is held", ErrOrder, whole, n.name, n.chain[held])
@@ -331,10 +326,9 @@ func (n *Name) left() int64 {
 func (n *Name) State() State {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s := State{
-		Name: n.name, Left: n.left(), Issued: n.issued(), Step: cmp.Or(n.supply.Size, n.all.cfg.MinStep), Ranges: len(n.chain), Depth: n.depth,
-		Fetches: n.fetches, Failures: n.failures, Dropped: n.dropped, Waits: n.waits, Err: n.err,
-	}
+	s := n.state
+	s.Name, s.Left, s.Issued, s.Ranges = n.name, n.left(), n.issued(), len(n.chain)
+	s.Step = cmp.Or(n.supply.Size, n.all.cfg.MinStep)
 	now := n.all.cfg.Time.Monotonic()
 	s.Rate = n.supply.Rate(now, s.Issued)
 	if s.Left > 0 {

@@ -216,7 +216,7 @@ func (s *Segments) Name(name string) (*Name, error) {
 	case len(s.names) >= s.cfg.MaxNames:
 		return nil, firn.NewRangeError("number of names", int64(len(s.names))+1, 1, int64(s.cfg.MaxNames), "Config.MaxNames")
 	}
-	n = &Name{all: s, name: name, floor: -1, depth: 1, starved: true}
+	n = &Name{all: s, name: name, floor: -1, starved: true, state: State{Depth: 1}}
 	n.cell.Store(s.empty)
 	s.names[name] = n
 	return n, nil

@@ -47,12 +47,12 @@ func (n *Name) join(ctx context.Context, w *waiter) (fetch bool, err error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
-	n.waits++
-	if n.err != nil && !n.fetching && n.all.cfg.Time.Monotonic() < n.notBefore {
-		return false, n.err
+	n.state.Waits++
+	if n.state.Err != nil && !n.fetching && n.all.cfg.Time.Monotonic() < n.notBefore {
+		return false, n.state.Err
 	}
-	if !n.starved && n.err == nil {
-		n.depth = min(n.depth*2, n.all.cfg.Chain) // those who wait for one fetch are one burst
+	if !n.starved && n.state.Err == nil {
+		n.state.Depth = min(n.state.Depth*2, n.all.cfg.Chain) // those who wait for one fetch are one burst
 	}
 	n.starved = true
 	w.done = make(chan struct{})
