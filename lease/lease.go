@@ -387,7 +387,6 @@ func (l *Lease) ask() Ask {
 	return Ask{Now: now, From: max(l.gen.State().Last+1, now), Window: l.window}
 }
 
-// note changes what State shows.
 func (l *Lease) note(change func(*State)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

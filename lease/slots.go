@@ -208,7 +208,6 @@ func (s *Slots) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err err
 	return firn.Grant{}, fmt.Errorf("lease: no slot of pool %q after %d tries: %w", s.cfg.Pool, maxTries, err)
 }
 
-// attempt joins the pool and claims a slot.
 func (s *Slots) attempt(ctx context.Context, ask Ask, wrote *store.Revision) (firn.Grant, error) {
 	pool, checked, err := s.join(ctx, wrote)
 	if err != nil {

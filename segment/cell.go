@@ -49,13 +49,6 @@ func newCell(r Range, ahead float64) *cell {
 	return c
 }
 
-// emptyCell returns a cell that is used up. Additions to it are of 0: its stride.
-func emptyCell() *cell {
-	c := &cell{}
-	c.word.Store(sealed)
-	return c
-}
-
 // count returns how many ids lie in [from, end).
 func (c *cell) count(from uint64) int64 {
 	if from >= c.end {

@@ -159,7 +159,7 @@ type Segments struct {
 	cfg    Config
 	source Source
 	limits demand.Limits
-	empty  *cell
+	empty  *cell // one that is used up
 
 	enqueue func(n *Name) // has a range fetched for n
 	fetches turns.Pool
@@ -179,16 +179,25 @@ func Open(cfg Config) (*Segments, error) {
 		return nil, err
 	}
 	s := &Segments{
-		cfg: cfg, source: cfg.Source, empty: emptyCell(), names: map[string]*Name{}, closed: make(chan struct{}),
+		cfg: cfg, source: cfg.Source, empty: &cell{}, names: map[string]*Name{}, closed: make(chan struct{}),
 		limits:  demand.Limits{Least: cfg.MinStep, Most: cfg.MaxStep, Target: cfg.Target},
 		fetches: turns.Pool{Time: cfg.Time, Most: cfg.Fetches},
 	}
+	s.empty.word.Store(sealed) // additions to it are of 0: its stride
 	if s.source == nil {
 		s.source = newCounters(&s.cfg)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	s.enqueue = func(n *Name) { s.fetches.Go(func() { s.fetch(ctx, n) }) }
+	s.enqueue = func(n *Name) {
+		s.fetches.Go(func() {
+			limited, cancel := turns.WithTimeout(ctx, s.cfg.Time, callTimeout)
+			defer cancel()
+			if r, err := s.source.Fetch(limited, n.name, n.ask()); n.fetched(r, err) {
+				s.enqueue(n)
+			}
+		})
+	}
 	return s, nil
 }
 
@@ -239,15 +248,6 @@ func (s *Segments) All() iter.Seq[*Name] {
 		list := slices.SortedFunc(maps.Values(s.names), func(a, b *Name) int { return strings.Compare(a.name, b.name) })
 		s.mu.RUnlock()
 		slices.Values(list)(yield)
-	}
-}
-
-func (s *Segments) fetch(ctx context.Context, n *Name) {
-	limited, cancel := turns.WithTimeout(ctx, s.cfg.Time, callTimeout)
-	defer cancel()
-	r, err := s.source.Fetch(limited, n.name, n.ask())
-	if n.fetched(r, err) {
-		s.enqueue(n)
 	}
 }
 

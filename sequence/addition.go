@@ -115,7 +115,6 @@ func (s *Sequence) gather() bool {
 	return s.running
 }
 
-// look reads the record.
 func (s *Sequence) look(ctx context.Context) error {
 	began := s.all.cfg.Time.Monotonic()
 	entry, err := s.record.Read(ctx)

@@ -59,13 +59,11 @@ func (p *pace) delay(now time.Duration, random func() uint64) time.Duration {
 		p.wins = 0
 	case p.wins >= p.bout:
 		p.wins, p.bout = 0, min(2*p.bout, maxBout)
-		return min(2*unit<<stretch(random()), maxBreak)
+		doubled := min(bits.TrailingZeros64(random()), maxStretch) // each number is half as likely as the one before
+		return min(2*unit<<doubled, maxBreak)
 	}
 	return 0
 }
-
-// stretch draws how often a break is doubled: each number half as likely as the one before.
-func stretch(chance uint64) int { return min(bits.TrailingZeros64(chance), maxStretch) }
 
 // took learns how long a call of the store takes.
 func (p *pace) took(d time.Duration) { p.trip += (d - p.trip) / 8 }

@@ -26,10 +26,6 @@ type record struct {
 
 const keyPrefix = "firn/sequence/"
 
-// CheckName returns an error for a name that is not 1 to 64 letters, digits,
-// dots, dashes and underscores: the rule that pools have too.
-func CheckName(name string) error { return store.CheckName("sequence", name) }
-
 func encode(r record) ([]byte, error) {
 	b, err := json.Marshal(r)
 	if err != nil {

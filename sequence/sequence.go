@@ -116,9 +116,9 @@ func Open(cfg Config) (*Sequences, error) {
 
 // Name returns the sequence of a name, always the same one. The store is first used when an id
 // is asked for. A name stays in memory, without a goroutine, until the program ends. The error
-// is that of [CheckName], or [firn.ErrClosed].
+// is that of [store.CheckName], or [firn.ErrClosed].
 func (a *Sequences) Name(name string) (*Sequence, error) {
-	if err := CheckName(name); err != nil {
+	if err := store.CheckName("sequence", name); err != nil {
 		return nil, err
 	}
 	a.mu.Lock()
