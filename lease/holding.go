@@ -19,8 +19,7 @@ func (s *Slots) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant
 	return s.keep(ctx, held, &ask)
 }
 
-// Look implements [Source]: it reads the slot. One that vanished is written again with its
-// fence; one that is another's is [ErrLost].
+// Look implements [Source]: a slot that vanished is written again with its fence.
 func (s *Slots) Look(ctx context.Context, held firn.Grant) error {
 	_, err := s.keep(ctx, held, nil)
 	return err

@@ -24,8 +24,6 @@ type record struct {
 	At    time.Time `json:"at"`    // its clock at this write, for operators
 }
 
-const keyPrefix = "firn/sequence/"
-
 func encode(r record) ([]byte, error) {
 	b, err := json.Marshal(r)
 	if err != nil {

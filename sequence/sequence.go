@@ -130,7 +130,7 @@ func (a *Sequences) Name(name string) (*Sequence, error) {
 	if !ok {
 		s = &Sequence{
 			all: a, name: name,
-			record:  register.Register{Store: a.cfg.Store, Key: keyPrefix + name},
+			record:  register.Register{Store: a.cfg.Store, Key: "firn/sequence/" + name},
 			counter: counter{start: int64(a.cfg.Start), max: int64(a.cfg.Max)},
 		}
 		a.names[name] = s

@@ -154,7 +154,7 @@ func (r *Row) name(number int) string {
 // Text returns column i, which must not be NULL.
 func (r *Row) Text(i int) string {
 	if !r.cells[i].Valid {
-		r.Fail(fmt.Errorf("%s is NULL: give it a value", r.columns[i]))
+		r.errs = append(r.errs, fmt.Errorf("%s is NULL: give it a value", r.columns[i]))
 	}
 	return r.cells[i].String
 }
@@ -171,14 +171,11 @@ func (r *Row) Whole(i int, least, most int64) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange), err == nil && (n < least || n > most):
-		r.Fail(&firn.RangeError{What: r.columns[i], Value: text, Min: strconv.FormatInt(least, 10), Max: strconv.FormatInt(most, 10)})
+		r.errs = append(r.errs, &firn.RangeError{What: r.columns[i], Value: text, Min: strconv.FormatInt(least, 10), Max: strconv.FormatInt(most, 10)})
 	case err != nil:
-		r.Fail(firn.NewSyntaxError("whole number", text, r.columns[i]+" must be one"))
+		r.errs = append(r.errs, firn.NewSyntaxError("whole number", text, r.columns[i]+" must be one"))
 	default:
 		return n
 	}
 	return 0
 }
-
-// Fail adds to what is wrong.
-func (r *Row) Fail(err error) { r.errs = append(r.errs, err) }
