@@ -94,27 +94,17 @@ func (n *Name) takeRow(count int64) Range {
 	if r := n.cell.Load().claimRow(uint64(count)); r.Count > 0 {
 		return r
 	}
-	i := n.findRow(count)
-	if i < 0 {
-		return Range{}
-	}
-	run, next := n.joined(i)
-	if rest := n.retire(); i == 0 && rest.Count > 0 && run.follows(rest) {
-		run = run.after(rest)
-	}
-	return n.begin(run, next, uint64(count))
-}
-
-// findRow returns where in the chain count ids in a row begin; -1 for nowhere.
-func (n *Name) findRow(count int64) int {
 	for i := 0; i < len(n.chain); {
 		run, next := n.joined(i)
 		if run.Stride == 1 && run.Count >= count {
-			return i
+			if rest := n.retire(); i == 0 && rest.Count > 0 && run.follows(rest) {
+				run = run.after(rest)
+			}
+			return n.begin(run, next, uint64(count))
 		}
 		i = next
 	}
-	return -1
+	return Range{}
 }
 
 // joined returns the range i of the chain with those that follow it, and the index after them.
