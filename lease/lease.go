@@ -1,16 +1,14 @@
-// Package lease gives a generator a worker that nobody has to hand out, and
-// keeps it: safely beside any number of other processes, whatever their clocks,
-// crashes and networks do.
+// Package lease gives a generator a worker that nobody has to hand out, and keeps it: safely
+// beside other processes, whatever their clocks, crashes and networks do.
 //
 //	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
 //	...
 //	defer l.Close(ctx)
 //	id, err := l.Next()
 //
-// A lease is a promise about the times inside the ids, not about when they are
-// made: a slot in the store holds a fence, the holder may issue ids with times
-// up to it, and only moving the fence by compare-and-swap grants more. The
-// argument is in docs/protocol.md.
+// A lease is a promise about the times inside the ids, not about when they are made: a slot in
+// the store holds a fence, the holder may issue ids with times up to it, and only moving the
+// fence by compare-and-swap grants more. The argument is in docs/protocol.md.
 //
 // What it does not see: a virtual machine cloned with the process in it. The
 // twins issue the same ids until the first of them looks at its slot.
@@ -337,9 +335,8 @@ func (l *Lease) run(ctx context.Context) {
 	}
 }
 
-// turn keeps the worker, and only then gives back those left: a store that is slow with
-// these must not cost the one in use its fence. It returns false if the slot is to be looked
-// at again soon.
+// turn keeps the worker, and only then gives back those left: a store that is slow with these
+// must not cost the one in use its fence. It returns false to look again soon.
 func (l *Lease) turn(ctx context.Context) bool {
 	l.tellEnd()
 	looked := l.keep(ctx)

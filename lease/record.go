@@ -35,8 +35,7 @@ func slotKey(pool string, layout firn.Layout, datacenter, worker int64) string {
 		width(layout.MaxDatacenter()), datacenter, width(layout.MaxWorker()), worker)
 }
 
-// A Pool is a set of generators whose ids must never collide, as the store
-// records it.
+// A Pool is a set of generators whose ids must never collide, as the store records it.
 type Pool struct {
 	Name   string      `json:"-"`
 	Layout firn.Layout `json:"layout"`

@@ -59,8 +59,7 @@ type SlotsConfig struct {
 	Random func() uint64
 	// Log receives what keeps a newcomer waiting, and losses of the store. Default: nothing.
 	Log *slog.Logger
-	// Host and PID are recorded for operators; nothing depends on them.
-	// Default: this process's.
+	// Host and PID are recorded for operators only. Default: this process's.
 	Host string
 	PID  int
 }
@@ -86,12 +85,10 @@ const (
 	defaultWindow    = 5 * time.Minute
 	defaultPatience  = 2 * time.Second
 
-	// maxTries bounds how often Acquire reads the pool anew after a conflict or
-	// a lost answer.
+	// maxTries bounds how often Acquire reads the pool anew after a conflict or a lost answer.
 	maxTries = 64
-	// graceCalls is how many calls may lie between the loss of a slot and the closing of the
-	// pool, beside a look: one that hangs, a read, two that close it, and half of one for
-	// waits between them.
+	// graceCalls is how many calls may lie between the loss of a slot and the closing of the pool:
+	// one that hangs, a read, two that close it, and half of one for waits between them.
 	graceCalls = 4.5
 )
 

@@ -6,13 +6,12 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A Source hands out workers. [Slots] is Firn's own, over a store. Implement it for numbers
-// from elsewhere, an orchestrator or a registry of your own, and have [Keep] do the rest; a
-// number that is simply given is [Fixed].
+// A Source hands out workers. [Slots] is Firn's own, over a store. Implement it for numbers from
+// elsewhere, and have [Keep] do the rest; a number that is simply given is [Fixed].
 //
-// The promise that uniqueness rests on: of all grants of one worker that a
-// Source and its likes in other processes ever give, no two allow the same
-// tick, except that a renewed grant contains the one it renews.
+// Uniqueness rests on this promise: of all grants of one worker that a Source and its likes in
+// other processes ever give, no two allow the same tick, except that a renewed grant contains
+// the one it renews.
 type Source interface {
 	// Acquire grants a worker that nobody uses, through at least ask.From.
 	Acquire(ctx context.Context, ask Ask) (firn.Grant, error)

@@ -19,9 +19,8 @@ import (
 // time than that: then a fence that lies further ahead is moved back to it. If that is wrong,
 // ids are made twice. The zero time leaves the fence alone.
 //
-// It returns the slot as it is then. Errors: [store.ErrNotFound] when there is no
-// such pool or slot, [store.ErrConflict] when the holder wrote it meanwhile, and
-// the store's.
+// It returns the slot as it is then. Errors: [store.ErrNotFound] when there is no such pool or
+// slot, [store.ErrConflict] when the holder wrote it meanwhile, and the store's.
 func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worker int64, gone time.Time) (Slot, error) {
 	p, err := Inspect(ctx, s, pool)
 	if err != nil {
@@ -54,15 +53,13 @@ func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worke
 	return slot, err
 }
 
-// Relax makes a strict pool one that is not: claims are used at once again, and processes
-// that are not strict may join. It returns the strict wait that the pool had; zero if it was
-// not strict, and then nothing is written.
+// Relax makes a strict pool one that is not: claims are used at once again, and processes that
+// are not strict may join. It returns the strict wait that the pool had, zero if it had none.
 //
-// It makes no duplicates: slots and fences stay, and holders go on as they began until they
-// are restarted. But claims no longer outwait what a store forgets. A process that is still
-// strict is refused when it joins, or needs another worker, while there is any holder; when
-// there is none it makes the pool strict again. End those processes first, or restart
-// them without.
+// It makes no duplicates: slots and fences stay, and holders go on as they began until they are
+// restarted. But claims no longer outwait what a store forgets. End strict processes first:
+// one that joins, or needs another worker, is refused while there is any holder, and makes the
+// pool strict again when there is none.
 //
 // Errors: [store.ErrNotFound] when there is no such pool, [ErrForeign], and the store's.
 // It may be called again after any of them.

@@ -6,8 +6,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A cell is a range that callers take from: each adds to its word, and what it
-// claimed by that is its own if it lies below end.
+// A cell is a range that callers take from: what a caller adds to its word is its own below end.
 //
 // Why no id is issued twice: the word begins at the range's first id and only grows, so no two
 // additions claim the same, and once past end it stays there. A cell serves one range and is

@@ -22,8 +22,8 @@ const maxRows = 16
 // counts in the order of the least step leave many gaps. Where no range in memory is long
 // enough, the next fetch asks for at least count ids, whatever MaxStep is.
 //
-// Errors are those of [Name.Next], [ErrNotConsecutive], and *[firn.RangeError] for a count out
-// of range. It waits as [Name.NextContext] does.
+// It waits as [Name.NextContext] does, whose errors it returns, [ErrNotConsecutive], and
+// *[firn.RangeError] for a count out of range.
 func (n *Name) Consecutive(ctx context.Context, count int) (Range, error) {
 	if count < 1 || count > MaxConsecutive {
 		return Range{}, firn.NewRangeError("number of consecutive ids", int64(count), 1, MaxConsecutive, "")

@@ -34,9 +34,8 @@ func ReadCounter(ctx context.Context, s store.Store, name string) (Counter, erro
 
 // RaiseCounter makes the counter of name not less than least, to take over from another
 // system, and returns it. It makes one where there is none, and lowers none. Processes go on
-// with the ranges that they hold, and give none of them back. Errors are those of
-// ReadCounter but the first, *[StripeError] where the counter has another stripe, and
-// *[firn.RangeError].
+// with the ranges that they hold, and give none of them back. Errors are those of ReadCounter but
+// the first, *[StripeError] where the counter has another stripe, and *[firn.RangeError].
 func RaiseCounter(ctx context.Context, s store.Store, name string, least firn.ID, stripe Stripe) (Counter, error) {
 	cfg := Config{Store: s, Offset: stripe.Offset, Stride: stripe.Stride}
 	if err := cfg.check(); err != nil {
@@ -74,8 +73,7 @@ func (c *counters) raise(ctx context.Context, name string, least uint64) (Counte
 // after the store has forgotten some: it drops what is held below, and raises the counter in the
 // store above least and all that is held here. Errors are those of Next, and a
 // *[firn.RangeError] for a least that is negative or above Max. Other processes go on with the
-// ranges they hold, and give none of them back. The counter of your own [Source] is not
-// raised: do that by its own means.
+// ranges they hold, and give none of them back. Raise the counter of your own [Source] yourself.
 func (n *Name) Raise(ctx context.Context, least firn.ID) error {
 	if least < 0 || least > n.all.cfg.Max {
 		return firn.NewRangeError("least id", int64(least), 0, int64(n.all.cfg.Max), "")

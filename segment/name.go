@@ -17,13 +17,11 @@ import (
 	"github.com/firn-id/firn/internal/register"
 )
 
-// A Name is the ids of one name. Its methods may be called concurrently; an id
-// asked for after another was received is greater. (Among several processes
-// there is no such order: each issues its own ranges.)
+// A Name is the ids of one name. Its methods may be called concurrently; an id asked for after
+// another was received is greater, in this process: each process issues its own ranges.
 //
-// The usual call is one atomic addition. Once most of the range is used up, one
-// caller starts fetching the next; only where ids run out first does a caller
-// wait.
+// The usual call is one atomic addition. Once part of the range is used up, one caller starts
+// fetching the next; callers wait only where ids run out first.
 type Name struct {
 	cell atomic.Pointer[cell]
 	all  *Segments

@@ -8,8 +8,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A Range is Count ids, from First on, Stride apart. It is a small value; the
-// zero Range is empty.
+// A Range is Count ids, from First on, Stride apart. The zero Range is empty.
 type Range struct {
 	First  firn.ID
 	Count  int64

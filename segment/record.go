@@ -12,9 +12,8 @@ import (
 )
 
 // What the store keeps of a name, under firn/segment:NAME, as small readable JSON. (A pool's
-// keys are firn/POOL/…, and pool names have no colon.) Others read only next, offset and
-// stride; writer and write make equal bytes the same write, whose writer reads step; the rest is
-// for people.
+// keys are firn/POOL/…, and pool names have no colon.) Others read only next, offset and stride;
+// writer and write make equal bytes the same write, whose writer reads step.
 type record struct {
 	Next   string    `json:"next"` // the next range begins here; a string, since some tools lose integers above 2^53
 	Offset int64     `json:"offset"`

@@ -7,12 +7,11 @@
 //	orders, err := s.Name("orders")
 //	id, err := orders.Next()
 //
-// A process moves the counter of a name forward by a step, by compare-and-swap,
-// and issues the ids between from memory. Before they are used up it fetches the
-// next range in the background; the step follows the demand, so that a range
-// lasts for about a quarter of an hour, and the store may be away that long. Ids
-// of one process grow; those of several interleave by ranges. A process that
-// ends without Close leaves a gap.
+// A process moves the counter of a name forward by a step, by compare-and-swap, and issues the
+// ids between from memory. Before they are used up it fetches the next range in the
+// background; the step follows the demand, so that a range lasts for about a quarter of an
+// hour, and the store may be away that long. Ids of one process grow; those of several
+// interleave by ranges. A process that ends without Close leaves a gap.
 //
 // It relies on the store not forgetting. If that was wiped or set back to an older
 // copy, ids that other processes issued since then may be issued again; see
@@ -75,8 +74,7 @@ type Config struct {
 
 	// Time is read for the demand and waited on. Default: [firn.SystemTime].
 	Time firn.TimeSource
-	// Random draws tokens and backoff; it is called by several goroutines.
-	// Default: math/rand/v2.
+	// Random draws tokens and backoff. It is called concurrently. Default: math/rand/v2.
 	Random func() uint64
 	// Log receives what an operator should know. Default: nothing.
 	Log *slog.Logger
@@ -201,10 +199,8 @@ func Open(cfg Config) (*Segments, error) {
 	return s, nil
 }
 
-// Name returns the ids of name, the same each time. It does not touch the
-// store. Errors: *[firn.SyntaxError] for a name that is not 1 to 64 letters,
-// digits, dots, dashes and underscores, *[firn.RangeError] for one name too
-// many, [firn.ErrClosed].
+// Name returns the ids of name, the same each time. It does not touch the store. Errors: that of
+// [CheckName], *[firn.RangeError] for one name too many, [firn.ErrClosed].
 func (s *Segments) Name(name string) (*Name, error) {
 	s.mu.RLock()
 	n := s.names[name]
@@ -231,8 +227,7 @@ func (s *Segments) Name(name string) (*Name, error) {
 	return n, nil
 }
 
-// Next is [Name.NextContext] of name: a look into a map more. Errors are those
-// of Name too.
+// Next is [Name.NextContext] of name: a look into a map more. Errors are those of Name too.
 func (s *Segments) Next(ctx context.Context, name string) (firn.ID, error) {
 	n, err := s.Name(name)
 	if err != nil {

@@ -24,10 +24,9 @@ func NewSource(cfg Config) (Source, error) {
 // A Source hands out ranges of ids. The one behind [Config.Store] keeps a counter in a store;
 // another may ask an existing table or service.
 type Source interface {
-	// Fetch returns a range of about ask.Step ids of name that it gives to nobody else, ever. A
-	// range that may or may not have been granted, because an answer was lost, is an error
-	// and is not granted again. It returns soon after ctx ends. For one name only one call is
-	// made at a time.
+	// Fetch returns a range of about ask.Step ids of name that it gives to nobody else, ever. One
+	// that may or may not have been granted, as an answer was lost, is an error and is not
+	// granted again. It returns soon after ctx ends. Calls for one name come one at a time.
 	Fetch(ctx context.Context, name string, ask Ask) (Range, error)
 }
 

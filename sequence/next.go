@@ -86,9 +86,8 @@ func (s *Sequence) Take(ctx context.Context, n int64) (first firn.ID, err error)
 
 // TakeIn is Take of ids that are greater than above and all of one block: from k×block to
 // k×block + block − 1 for some k. The block is that of above, or a later one in which the
-// sequence is already. If n are not left in it, that is an *[ExhaustedError], and the
-// sequence stays where it is. So counters that restart, each day say, share one sequence:
-// see package numbering.
+// sequence is already. If n are not left in it, that is an *[ExhaustedError], and the sequence
+// stays where it is. So counters that restart share one sequence: see package numbering.
 func (s *Sequence) TakeIn(ctx context.Context, n int64, above firn.ID, block int64) (first firn.ID, err error) {
 	most := int64(s.all.cfg.Max)
 	switch {

@@ -14,9 +14,8 @@ import (
 //
 //	firn/sequence/NAME  {"last":"1042","by":"9f86d081884c7d65","write":17,"at":"2026-11-21T09:00:00Z"}
 //
-// Last is a string, since some tools lose integers above 2^53; others read nothing else. By and
-// Write together are never written twice, so equal bytes are the same write: so one whose
-// outcome is unknown is found again.
+// Last is a string, since some tools lose integers above 2^53. By and Write together are never
+// written twice, so equal bytes are the same write: one whose outcome is unknown is found again.
 type record struct {
 	Last  string    `json:"last"`
 	By    string    `json:"by"`    // the random token of the process that wrote it

@@ -1,6 +1,5 @@
-// Package sequence makes ids that increase strictly over all processes, in
-// real time: an id asked for after another was received, by anyone anywhere,
-// is greater.
+// Package sequence makes ids that increase strictly over all processes, in real time: an id
+// asked for after another was received, by anyone anywhere, is greater.
 //
 //	all, err := sequence.Open(sequence.Config{Store: s})
 //	...
@@ -8,14 +7,13 @@
 //	txn, err := all.Name("txn")
 //	id, err := txn.Next(ctx)
 //
-// Every id comes from an addition in the store that was made after it was asked
-// for. Calls that come while an addition is under way share the next one, so
-// that throughput grows with load while each call waits for one or two. While the
-// store is away calls fail, by design. What fails may leave gaps and never repeats an id.
+// Every id comes from an addition in the store that was made after it was asked for. Calls that
+// come while an addition is under way share the next one, so that throughput grows with load
+// while each call waits for one or two. While the store is away calls fail, by design. What
+// fails may leave gaps and never repeats an id.
 //
-// Use it for versions of transactions and for messages in order. Where ids need only be
-// unique, or in order within one process, a generator over a lease makes them without the
-// store.
+// Use it for versions of transactions and for messages in order. Where ids need only be unique,
+// or in order within one process, a generator over a lease makes them without the store.
 //
 // Not checked: that all processes use one store and one name for it, and that
 // the store keeps what it acknowledged. See Config.Strict for when it has not.

@@ -26,9 +26,8 @@ type Move struct {
 	Args      []any
 }
 
-// Move moves a counter by step at least: that of name, or of the other name that it has in names.
-// Read is called with its row, and then decide. A counter that is not there is an error that
-// is [store.ErrNotFound].
+// Move moves the counter of name, or of the other name that it has in names. It calls read with
+// the row, and then decide. A counter that is not there is [store.ErrNotFound].
 //
 // Why no range of it is granted twice: the row stays locked from the first look to the commit,
 // the counter is seen to stand where the range ends, and Move returns nil only after the commit

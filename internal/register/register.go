@@ -1,6 +1,5 @@
-// Package register writes the registers of a store for all of Firn: leases,
-// segments, sequences and foreign protocols. Nothing else calls
-// [store.Store.CompareAndSwap].
+// Package register writes the registers of a store for all of Firn: leases, segments, sequences
+// and foreign protocols. Nothing else calls [store.Store.CompareAndSwap].
 //
 // It is the home of one rule. A write counts once the store has confirmed it. A write whose
 // outcome is unknown counts for nothing: it moves no fence, no range and no sequence. It is

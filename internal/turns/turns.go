@@ -1,6 +1,5 @@
 // Package turns starts and blocks what runs in the background, so that a simulation can decide
-// the order. It uses goroutines, channels and timers, or the [firn.TimeSource] if that is a
-// [Scheduler] too.
+// the order: it uses goroutines, channels and timers, or a [firn.TimeSource] that is a [Scheduler].
 //
 // Users of this package wait only through it or the time source, and never with a lock held:
 // then one seed replays all of it.

@@ -60,11 +60,9 @@ func Read(ctx context.Context, db *sql.DB, except ...string) ([]Row, error) {
 	})
 }
 
-// A Source is a [segment.Source] over the table. Its methods may be called
-// concurrently.
-//
-// How many ids a range has follows [segment.Config.MinStep] and the demand, as
-// Leaf's own adapt theirs; the row's step is left to the nodes.
+// A Source is a [segment.Source] over the table. Its methods may be called concurrently. How many
+// ids a range has follows [segment.Config.MinStep] and the demand, as Leaf's own adapt theirs;
+// the row's step is left to the nodes.
 type Source struct {
 	// DB is the database that has the table. Required; the account needs SELECT
 	// and UPDATE. It is not closed.
@@ -74,9 +72,8 @@ type Source struct {
 	Tags map[string]string
 }
 
-// Fetch implements [segment.Source]. A name without a row is an error that is
-// store.ErrNotFound, and one whose counter has reached the last id is
-// [segment.ErrExhausted].
+// Fetch implements [segment.Source]. A name without a row is store.ErrNotFound, and one whose
+// counter has reached the last id is [segment.ErrExhausted].
 func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (grant segment.Range, err error) {
 	var stands int64
 	counters := foreign.Counters{System: "leaf", Table: Table, Key: "biz_tag", Columns: []string{"max_id"}}

@@ -82,9 +82,8 @@ type Token struct {
 	Type   string            // the biz_type that it opens
 }
 
-// ReadTokens returns the tokens in the order in which they were made, without
-// empty ones, which TinyId never accepts. Errors are as those of Read, and repeat no
-// token.
+// ReadTokens returns the tokens in the order in which they were made, without empty ones, which
+// TinyId never accepts. Errors are as those of Read, and repeat no token.
 func ReadTokens(ctx context.Context, db *sql.DB) ([]Token, error) {
 	return foreign.List(ctx, db, "tinyid", TokenTable, "id", []string{"id", "token", "biz_type"}, func(r *foreign.Row) (Token, bool) {
 		r.Name(0)
@@ -93,11 +92,9 @@ func ReadTokens(ctx context.Context, db *sql.DB) ([]Token, error) {
 	})
 }
 
-// A Source is a [segment.Source] over tiny_id_info. Its methods may be called
-// concurrently.
-//
-// How many ids a range has follows [segment.Config.MinStep] and the demand; the
-// row's step is left to the nodes. The row's delta and remainder are kept to.
+// A Source is a [segment.Source] over tiny_id_info. Its methods may be called concurrently. How
+// many ids a range has follows [segment.Config.MinStep] and the demand; the row's step is left
+// to the nodes. It keeps to the row's delta and remainder.
 type Source struct {
 	// DB is the database that has the table. Required; the account needs SELECT
 	// and UPDATE. It is not closed.
@@ -107,9 +104,8 @@ type Source struct {
 	Types map[string]string
 }
 
-// Fetch implements [segment.Source]. A name without a row is an error that is
-// store.ErrNotFound, and one whose counter has reached the last id is
-// [segment.ErrExhausted].
+// Fetch implements [segment.Source]. A name without a row is store.ErrNotFound, and one whose
+// counter has reached the last id is [segment.ErrExhausted].
 func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (grant segment.Range, err error) {
 	var row Row
 	counters := foreign.Counters{System: "tinyid", Table: Table, Key: "biz_type", Columns: columns}
@@ -127,9 +123,8 @@ func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (grant
 	return grant, nil
 }
 
-// grant returns the range that a row would give, and its max_id then. The ids
-// from one above where it stands up to there are count times delta, so that
-// count of them are of the stripe.
+// grant returns the range that a row would give, and its max_id then: count times delta above
+// where it stands, so that count ids between are of the stripe.
 func (r Row) grant(ask segment.Ask) (grant segment.Range, end int64, err error) {
 	from := max(int64(r.MaxID), int64(ask.Above)) // above what is held here, even if the table was set back
 	count := min(ask.Step, (math.MaxInt64-from)/r.Delta)
