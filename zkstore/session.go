@@ -29,7 +29,7 @@ func (s *Store) open(ctx context.Context) error {
 	s.stop = stop
 	conn, err := s.dial()
 	if err != nil {
-		return err
+		return s.calls.Wrap("open", strings.Join(s.servers, ","), err)
 	}
 	s.conn.Store(conn)
 	if err = s.begin(ctx, conn); err == nil {
