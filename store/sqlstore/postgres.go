@@ -15,10 +15,10 @@ var Postgres = Dialect{
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k TEXT COLLATE "C" PRIMARY KEY, v BYTEA NOT NULL, rev BIGINT NOT NULL)`,
 	probe:  probe,
-	get:    `SELECT v, rev FROM ` + Table + ` WHERE k = $1`,
+	get:    `SELECT v, rev FROM ` + Table + ` WHERE k = $1 AND ` + postgresBytes,
 	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES ($1, $2, $3) ON CONFLICT (k) DO NOTHING` + postgresReturning,
 	update: `UPDATE ` + Table + ` SET v = $1, rev = $2 WHERE k = $3 AND rev = $4` + postgresReturning,
-	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= $1 AND k < $2 ORDER BY k`,
+	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= $1 AND k < $2 AND ` + postgresBytes + ` ORDER BY k`,
 
 	home: homePostgres,
 	swap: swapPostgres,
@@ -47,6 +47,9 @@ var Postgres = Dialect{
 		{"40 08 53 55 57 58", store.ErrUnavailable, ""},       // taken back, cut off, locked, canceled, or its disk
 	},
 }
+
+// postgresBytes has bytes come as drivers read them in text, whatever the session, role or database is set to.
+const postgresBytes = `set_config('bytea_output', 'hex', true) = 'hex'`
 
 // postgresHome has the schema of the table by the search_path of the session, and by what that is
 // when the session begins: the first of a path that has the table, or else the first of all.
@@ -104,7 +107,7 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 }
 
 // postgresFacts is what an examination looks at. Backups and subscribers of tables read the
-// log as well, and are never promoted. A write waits for one standby by "a, b" and "ANY 1 (a, b)".
+// log as well, and are never promoted; but a write may wait for a subscriber in the place of a standby, which "*" names too. A write waits for one standby by "a, b" and "ANY 1 (a, b)".
 const postgresFacts = `SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('transaction_isolation'),
 	has_table_privilege('` + Table + `', 'SELECT'), has_table_privilege('` + Table + `', 'INSERT'), has_table_privilege('` + Table + `', 'UPDATE'),
 	(SELECT relpersistence = 'p' FROM pg_class WHERE oid = '` + Table + `'::regclass),
@@ -113,7 +116,7 @@ const postgresFacts = `SELECT current_setting('fsync'), current_setting('full_pa
 FROM (SELECT trim(current_setting('synchronous_standby_names')) AS names) AS setting,
 	(SELECT count(*), count(*) FILTER (WHERE sync_state IS NULL), count(*) FILTER (WHERE sync_state = 'async')
 		FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup'
-		AND pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL)) AS standbys`
+		AND (COALESCE(sync_state, 'async') <> 'async' OR pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL))) AS standbys`
 
 func examinePostgres(ctx context.Context, conn *sql.Conn) (examination, error) {
 	var fsync, pages string

@@ -138,8 +138,14 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 	})
 }
 
-// afterAll sorts after every printable character.
-const afterAll = "\U0010FFFF"
+// after returns what sorts after all keys with a prefix, and before all others. Most prefixes end in ASCII, and then
+// it does too: not every database has the character that sorts last.
+func after(prefix string) string {
+	if end := len(prefix) - 1; end >= 0 && prefix[end] < '~' {
+		return prefix[:end] + string(prefix[end]+1)
+	}
+	return prefix + "\U0010FFFF"
+}
 
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) (list []store.Entry, err error) {
@@ -152,7 +158,7 @@ func (s *Store) List(ctx context.Context, prefix string) (list []store.Entry, er
 				list = append(list, e)
 			}
 			return err
-		}, s.dialect.list, prefix, prefix+afterAll)
+		}, s.dialect.list, prefix, after(prefix))
 		if err == nil && len(list) == 0 {
 			err = s.fit(ctx, conn)
 		}

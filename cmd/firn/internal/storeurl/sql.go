@@ -88,6 +88,10 @@ func mysqlDatabase(text string) (db *sql.DB, connections int, err error) {
 	cfg.Addr, cfg.Timeout = u.Hosts[0], dialTimeout
 	cfg.InterpolateParams = true // one round trip a statement
 	cfg.Logger = &mysql.NopLogger{}
+	// Parameters are quoted for this charset, whatever the server gives to its sessions (init_connect).
+	if err := cfg.Apply(mysql.Charset("utf8mb4", "")); err != nil {
+		return nil, 0, err
+	}
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
 		return nil, 0, err
