@@ -89,7 +89,7 @@ func mysqlDatabase(text string) (db *sql.DB, connections int, err error) {
 	cfg.Addr, cfg.Timeout = u.Hosts[0], dialTimeout
 	cfg.InterpolateParams = true // one round trip a statement
 	cfg.Logger = &mysql.NopLogger{}
-	// Parameters are quoted for this charset, whatever the server gives to its sessions (init_connect).
+	// The driver quotes parameters for this charset; without SET NAMES the server may use another.
 	if err := cfg.Apply(mysql.Charset("utf8mb4", "")); err != nil {
 		return nil, 0, err
 	}
@@ -122,7 +122,7 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 		delete(cfg.RuntimeParams, "connections") // which the server does not know
 	}
 	if cfg.ValidateConnect == nil && slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != cfg.Host || f.Port != cfg.Port }) {
-		// Of several hosts the first that answers would do, a standby too: after a failover nothing was written.
+		// Otherwise the first host that answers would be taken, also if it is a standby since a failover.
 		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip a statement, through poolers too
