@@ -15,11 +15,12 @@ var MySQL = Dialect{
 	name: "mysql",
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k VARBINARY(512) NOT NULL PRIMARY KEY, v MEDIUMBLOB NOT NULL, rev BIGINT NOT NULL) ENGINE=InnoDB`,
-	probe: probe,
+	probe: `SELECT k, v, rev FROM ` + Table + mysqlKeyed + ` LIMIT 0`,
 	get:   `SELECT v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit,
 	// With IGNORE the number of rows is that of rows made, whatever the driver takes affected to
 	// mean. It would also cut a value that is too long, but values are bounded before.
-	insert: `INSERT IGNORE INTO ` + Table + ` (k, v, rev) SELECT ?, ?, ? FROM DUAL WHERE ` + mysqlGuard,
+	insert: `INSERT IGNORE INTO ` + Table + ` (k, v, rev) SELECT ?, ?, ? FROM DUAL WHERE ` + mysqlGuard +
+		` AND NOT EXISTS (SELECT 1 FROM ` + Table + mysqlKeyed + ` WHERE FALSE)`,
 	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ? AND ` + mysqlGuard,
 	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? AND ` + mysqlFit + ` ORDER BY k LIMIT 18446744073709551615`, // or sql_select_limit would cut it off
 
@@ -44,6 +45,7 @@ var MySQL = Dialect{
 		{"1142 1143 1227 1370", store.ErrRefused, "the account needs SELECT, INSERT and UPDATE on " + Table + ", and CREATE if the table is to be made"},
 		{"1290 1792 1836 1223", store.ErrRefused, "it is a replica, or read-only: name the primary"},
 		{"1054 1366 1264 1406 1347 1356", store.ErrRefused, "the table " + Table + " is not one of Firn's: rename it, or name another database"},
+		{"1176", store.ErrRefused, "the table " + Table + " is not one of Firn's, or a copy without the primary key: rename it, or ALTER TABLE " + Table + " ADD PRIMARY KEY (k)"},
 		{"1021 1114 3675", store.ErrUnavailable, "free space on its disk"},
 		{"1040 1203 1226", store.ErrUnavailable, "it has no connection left: raise max_connections, or close some"},
 		{"1053 1077 1079 3169", store.ErrUnavailable, "it is shutting down: try again"},
@@ -52,6 +54,10 @@ var MySQL = Dialect{
 		{"1020 1205 1317 1969 3024 1158 1159 1160 1161 1152 1184 1047 1927 3101 4031", store.ErrUnavailable, ""},
 	},
 }
+
+// mysqlKeyed makes the server refuse a table without a primary key, such as a copy made by CREATE
+// TABLE ... AS SELECT. There two writers could insert the same key.
+const mysqlKeyed = ` FORCE INDEX (PRIMARY)`
 
 // mysqlNames turns newer names of settings into the older ones.
 var mysqlNames = strings.NewReplacer("tx_isolation", "transaction_isolation", "_source", "_master", "_replica_", "_slave_")

@@ -23,14 +23,17 @@ const (
 	mysqlFormat    = `/*M! @@binlog_format */ /*!50720 (SELECT MAX(variable_value) FROM performance_schema.global_variables WHERE variable_name = 'binlog_format') */`
 	mysqlStatus    = `/*M! information_schema */ /*!50720 performance_schema */.global_status`
 
+	// A session must not convert between charsets: keys and values would be others in the table.
 	// Only MariaDB shows that somebody who shares the connection left a transaction open.
-	mysqlFit   = `@@autocommit = 1 AND ` + mysqlIsolation + ` <> 'READ-UNCOMMITTED' /*M! AND @@in_transaction = 0 */`
-	mysqlGuard = mysqlFit + ` AND @firn_life = ?`
+	mysqlFit = `@@autocommit = 1 AND ` + mysqlIsolation + ` <> 'READ-UNCOMMITTED' AND @@character_set_client = @@character_set_connection /*M! AND @@in_transaction = 0 */`
+	// MariaDB shows what a session logged last, which stays as it was if a write is left out of the log.
+	mysqlGuard = mysqlFit + ` AND @firn_life = ? /*M! AND (@firn_logged := @@last_gtid) IS NOT NULL */`
 
-	// While these are off, a member of a Galera cluster keeps writes to itself. Only builds with
-	// Galera know them.
+	// While these are off, a member of a Galera cluster keeps writes to itself, and also if its log
+	// leaves them out. Only builds with Galera know these settings.
 	mysqlGalera    = `galera `
-	mysqlReplicate = ` AND @@wsrep_on AND @@global.wsrep_on`
+	mysqlReplicate = ` AND @@wsrep_on AND @@global.wsrep_on /*M!100402 AND (@firn_given := WSREP_LAST_WRITTEN_GTID()) IS NOT NULL */`
+	mysqlAlone     = `SELECT /*M!100402 WSREP_LAST_WRITTEN_GTID() = @firn_given OR */ FALSE`
 
 	// The life of a server is who it is and when it started. Uptime counts to the same moment
 	// that UNIX_TIMESTAMP() gives, so their difference is the same for all sessions, also after
@@ -43,8 +46,9 @@ const (
 			ELSE CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END END,
 		/*M! @@rpl_semi_sync_master_enabled */ /*!50720 (SELECT COALESCE(MAX(variable_value = 'ON'), 0) FROM performance_schema.global_variables
 			WHERE variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')) */,
-		COALESCE(semi = 'ON', 0), COALESCE(missed, 0)
+		COALESCE(semi = 'ON', 0), COALESCE(missed, 0), /*M! @@last_gtid <=> @firn_logged */ /*!50720 FALSE */
 	FROM (SELECT CASE WHEN @@autocommit = 0 THEN 'autocommit' WHEN ` + mysqlIsolation + ` = 'READ-UNCOMMITTED' THEN 'isolation'
+			WHEN @@character_set_client <> @@character_set_connection THEN 'charset'
 			/*M! WHEN @@in_transaction THEN 'transaction'
 			WHEN CHAR_LENGTH(MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END)) > 0 AND 'OFF' IN (
 				(SELECT variable_value FROM information_schema.session_variables WHERE variable_name = 'wsrep_on'),
@@ -62,6 +66,7 @@ const (
 var mysqlUnfit = map[string]string{
 	"autocommit":  "autocommit is off, so that no write would be committed: set autocommit=1 for the driver or the server",
 	"isolation":   "transaction_isolation is READ-UNCOMMITTED, which shows writes that may yet be undone: set READ-COMMITTED or above",
+	"charset":     "character_set_connection is another than character_set_client, so that keys and values would be converted: set charset=utf8mb4 for the driver",
 	"transaction": "a transaction was left open on it, so that no write would be committed: end it, or give the store connections of its own",
 	"cluster":     "wsrep_on is off, so that no other member of the cluster would have a write: turn it on",
 	"log":         "sql_log_bin is off, so that no write would reach a replica: set sql_log_bin=1",
@@ -77,6 +82,7 @@ type mysqlSession struct {
 	semi   bool  // its server is set to wait for a replica
 	waits  bool  // and does: it gives up after a while
 	missed int64 // commits that no replica acknowledged
+	silent bool  // its latest write is not in the log; MySQL does not tell
 }
 
 // vetMySQL looks at a session, and admits writes if it is fit.
@@ -85,7 +91,7 @@ func vetMySQL(ctx context.Context, s *Store, conn *sql.Conn) (mysqlSession, erro
 	var before, life sql.NullString
 	seen := mysqlSession{at: time.Now()}
 	if err := conn.QueryRowContext(ctx, mysqlVet).Scan(&seen.micros, &unfit, &before, &life,
-		&seen.semi, &seen.waits, &seen.missed); err != nil {
+		&seen.semi, &seen.waits, &seen.missed, &seen.silent); err != nil {
 		return seen, err
 	}
 	if unfit != "fit" {
@@ -131,6 +137,9 @@ func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, 
 	if seen.semi || time.Since(seen.at) > semiLasts {
 		err = acknowledged(ctx, s, conn, seen)
 	}
+	if err == nil && strings.HasPrefix(seen.life, mysqlGalera) {
+		err = replicated(ctx, conn)
+	}
 	return seen.life, err
 }
 
@@ -144,9 +153,24 @@ func acknowledged(ctx context.Context, s *Store, conn *sql.Conn, before mysqlSes
 		return unconfirmed("whether a replica has it could not be asked: %s", err.Error())
 	case now.life != before.life:
 		return unconfirmed("it is another server now")
+	case (before.semi || now.semi) && now.silent:
+		return unconfirmed("it is not in the binary log: have binlog_do_db and binlog_ignore_db let the database through")
 	case (before.semi || now.semi) && (!now.waits || now.missed != before.missed):
 		return unconfirmed("no replica acknowledged it within rpl_semi_sync_master_timeout: " +
 			"start a replica with semi-synchronous replication, or turn that off on the primary")
+	}
+	return nil
+}
+
+// replicated asks whether the other members of a Galera cluster have a write. A member sends them what
+// it would log, and its settings may leave out a database even where it keeps no log.
+func replicated(ctx context.Context, conn *sql.Conn) error {
+	var alone bool
+	if err := conn.QueryRowContext(ctx, mysqlAlone).Scan(&alone); err != nil {
+		return unconfirmed("whether the cluster has it could not be asked: %s", err.Error())
+	}
+	if alone {
+		return unconfirmed("no other member of the cluster has it: have binlog_do_db and binlog_ignore_db let the database through")
 	}
 	return nil
 }

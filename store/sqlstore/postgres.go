@@ -15,10 +15,10 @@ var Postgres = Dialect{
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k TEXT COLLATE "C" PRIMARY KEY, v BYTEA NOT NULL, rev BIGINT NOT NULL)`,
 	probe:  probe,
-	get:    `SELECT v, rev FROM ` + Table + ` WHERE k = $1`,
+	get:    `SELECT v, rev FROM ` + Table + ` WHERE k = $1 AND ` + postgresBytes,
 	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES ($1, $2, $3) ON CONFLICT (k) DO NOTHING` + postgresReturning,
 	update: `UPDATE ` + Table + ` SET v = $1, rev = $2 WHERE k = $3 AND rev = $4` + postgresReturning,
-	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= $1 AND k < $2 ORDER BY k`,
+	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= $1 AND k < $2 AND ` + postgresBytes + ` ORDER BY k`,
 
 	home: homePostgres,
 	swap: swapPostgres,
@@ -46,6 +46,10 @@ var Postgres = Dialect{
 		{"40 08 53 55 57 58", store.ErrUnavailable, ""},       // undone, cut off, locked, canceled, or its disk
 	},
 }
+
+// postgresBytes makes the server send bytes as drivers read them in text, whatever the session, role or
+// database is set to.
+const postgresBytes = `set_config('bytea_output', 'hex', true) = 'hex'`
 
 // postgresHome finds the schema by the present search_path, and by the one that the session began
 // with: the first schema of the path that has the table, or else the first of all.
@@ -100,8 +104,9 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 	return fmt.Sprintf("%.*s %.3f", timeline, file, started), nil
 }
 
-// postgresFacts is what an examination looks at. Backups and logical subscribers read the log
-// too, and are never promoted. A write waits for one standby by "a, b" and "ANY 1 (a, b)".
+// postgresFacts is what an examination looks at. Backups and logical subscribers read the log too,
+// and are never promoted; but a write may wait for a subscriber instead of a standby, since "*" names
+// both. A write waits for one standby by "a, b" and "ANY 1 (a, b)".
 const postgresFacts = `SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('transaction_isolation'),
 	has_table_privilege('` + Table + `', 'SELECT'), has_table_privilege('` + Table + `', 'INSERT'), has_table_privilege('` + Table + `', 'UPDATE'),
 	(SELECT relpersistence = 'p' FROM pg_class WHERE oid = '` + Table + `'::regclass),
@@ -110,7 +115,7 @@ const postgresFacts = `SELECT current_setting('fsync'), current_setting('full_pa
 FROM (SELECT trim(current_setting('synchronous_standby_names')) AS names) AS setting,
 	(SELECT count(*), count(*) FILTER (WHERE sync_state IS NULL), count(*) FILTER (WHERE sync_state = 'async')
 		FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup'
-		AND pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL)) AS standbys`
+		AND (COALESCE(sync_state, 'async') <> 'async' OR pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL))) AS standbys`
 
 func examinePostgres(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
 	var fsync, pages string

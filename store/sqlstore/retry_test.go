@@ -50,7 +50,7 @@ func TestAWriteDoesNotLookForASessionForEver(t *testing.T) {
 		return 0, nil
 	}, func(statement string) (oneRow, error) {
 		if strings.Contains(statement, "@firn_life :=") {
-			return oneRow{int64(0), "fit", "", "life", false, false, int64(0)}, nil
+			return oneRow{int64(0), "fit", "", "life", false, false, int64(0), false}, nil
 		}
 		return nil, nil
 	}}), sqlstore.MySQL)

@@ -129,8 +129,14 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 	})
 }
 
-// afterAll sorts after every printable character.
-const afterAll = "\U0010FFFF"
+// after returns text that sorts after all keys with a prefix, and before all later ones. For a prefix in
+// ASCII it is ASCII too: not every database has the last character of Unicode.
+func after(prefix string) string {
+	if end := len(prefix) - 1; end >= 0 && prefix[end] < '~' {
+		return prefix[:end] + string(prefix[end]+1)
+	}
+	return prefix + "\U0010FFFF"
+}
 
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
@@ -142,7 +148,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 				list = append(list, e)
 			}
 			return err
-		}, s.dialect.list, prefix, prefix+afterAll)
+		}, s.dialect.list, prefix, after(prefix))
 		if err == nil && len(list) == 0 {
 			err = s.fit(ctx, conn)
 		}

@@ -228,3 +228,13 @@ func TestAMySQLWriteIsHeldToWhatTheServerIsSetToByThen(t *testing.T) {
 		return err == nil
 	})
 }
+
+// A write that is not logged waits for nobody, and no replica ever has it.
+func TestAMySQLWriteThatTheLogLeavesOutIsUnconfirmed(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t, "--log-bin", "--server-id=1", "--rpl-semi-sync-master-enabled=1", "--binlog-ignore-db=shop")
+	servers.MariaDBReplica(t, e.Server, "--server-id=2")
+	_, err := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "")).CompareAndSwap(context.Background(), "k", 0, nil)
+	expect(t, "left out", err, store.ErrUnavailable, "applied and not confirmed", "binlog_ignore_db")
+	put(t, e.mustOpen(t, e.source("root", e.fresh(t, "other"), "")), "k", 0, "v")
+}

@@ -111,3 +111,23 @@ func TestATableOfPostgresThatNoStandbyHasIsBad(t *testing.T) {
 	e.raw(t, name, "CREATE SUBSCRIPTION s CONNECTION 'host=127.0.0.1 port="+strconv.Itoa(e.Port())+" user=postgres dbname=other' PUBLICATION p WITH (create_slot = false)")
 	looks(t, s, "role", store.Doubtful, "two primaries")
 }
+
+// "*" names a subscriber of tables too, and a write waits for whichever was there first.
+func TestAStandbyIsNotWaitedForWhereASubscriberIs(t *testing.T) {
+	t.Parallel()
+	e, subscriber := postgres(t, "-c", "wal_level=logical"), postgres(t)
+	name := e.fresh(t, "shop")
+	s := e.mustOpen(t, e.source(e.admin(), name, ""))
+	e.raw(t, name, "CREATE TABLE orders (id INT PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE orders")
+	subscriber.raw(t, subscriber.fresh(t, "shop"), "CREATE TABLE orders (id INT PRIMARY KEY)",
+		"CREATE SUBSCRIPTION s CONNECTION 'host=127.0.0.1 port="+strconv.Itoa(e.Port())+" user=postgres dbname=shop' PUBLICATION p")
+	servers.PostgresStandby(t, e.Server)
+	waitFor := func(names string) {
+		t.Helper()
+		e.raw(t, "", "ALTER SYSTEM SET synchronous_standby_names = '"+names+"'", "SELECT pg_reload_conf()")
+	}
+	waitFor("*")
+	finds(t, s, store.Doubtful, "2, and a write waits for 1 of them")
+	waitFor("walreceiver")
+	finds(t, s, store.Good, "1, which have")
+}

@@ -274,19 +274,35 @@ func TestAMySQLSessionThatLogsNothingIsRefused(t *testing.T) {
 	expect(t, "a session that logs nothing", e.try(e.source("root", name, "sql_log_bin=0")), store.ErrRefused, "sql_log_bin=1")
 }
 
-// The members of a Galera cluster have one life, and another than a single server.
-func TestAGaleraClusterHasOneLife(t *testing.T) {
-	t.Parallel()
+// galera is a cluster of one.
+func galera(t *testing.T, args ...string) engine {
+	t.Helper()
 	base := servers.FreePort(t)
-	e := mariadb(t, "--wsrep-on=1", "--wsrep-provider=/usr/lib/galera/libgalera_smm.so", "--wsrep-cluster-address=gcomm://",
+	e := mariadb(t, append([]string{"--wsrep-on=1", "--wsrep-provider=/usr/lib/galera/libgalera_smm.so", "--wsrep-cluster-address=gcomm://",
 		"--wsrep-new-cluster", "--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--wsrep-node-address=127.0.0.1",
-		fmt.Sprintf("--wsrep-provider-options=base_port=%d;gmcast.listen_addr=tcp://127.0.0.1:%d", base, base))
+		fmt.Sprintf("--wsrep-provider-options=base_port=%d;gmcast.listen_addr=tcp://127.0.0.1:%d", base, base)}, args...)...)
 	admin := e.connect(t, e.source("root", "", ""))
 	until(t, "the cluster to be ready", func() bool {
 		var ready string
 		err := admin.QueryRow("SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'wsrep_ready'").Scan(&ready)
 		return err == nil && ready == "ON"
 	})
+	return e
+}
+
+// A member gives to the others what it would log.
+func TestAWriteThatGaleraLeavesOutIsUnconfirmed(t *testing.T) {
+	t.Parallel()
+	e := galera(t, "--binlog-ignore-db=shop")
+	_, err := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "")).CompareAndSwap(context.Background(), "k", 0, nil)
+	expect(t, "left out", err, store.ErrUnavailable, "no other member", "binlog_ignore_db")
+	put(t, e.mustOpen(t, e.source("root", e.fresh(t, "other"), "")), "k", 0, "v")
+}
+
+// The members of a Galera cluster have one life, and another than a single server.
+func TestAGaleraClusterHasOneLife(t *testing.T) {
+	t.Parallel()
+	e := galera(t)
 	name := e.fresh(t, "shop")
 	got, err := e.mustOpen(t, e.source("root", name, "")).CompareAndSwap(context.Background(), "k", 0, nil)
 	var id string
@@ -308,4 +324,60 @@ func TestAGaleraClusterHasOneLife(t *testing.T) {
 	expect(t, "a new session of it", err, store.ErrRefused, "wsrep_on")
 	e.raw(t, "", "SET GLOBAL wsrep_on = ON")
 	put(t, s, "open", revision, "w")
+}
+
+// A server may convert what comes from a client, and then a key is another than that of the session beside it.
+func TestAMySQLSessionThatConvertsKeysIsRefused(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t)
+	name := e.fresh(t, "shop")
+	put(t, e.mustOpen(t, e.source("root", name, "")), "k", 0, "v")
+	for _, collation := range []string{"utf16_general_ci", "ucs2_bin", "latin1_swedish_ci", "utf8mb3_unicode_ci"} {
+		_, err := e.open(e.source("root", name, "collation_connection="+collation))
+		expect(t, collation, err, store.ErrRefused, "charset=utf8mb4")
+	}
+	for _, charset := range []string{"latin1", "utf8mb3", "gbk"} { // as it comes
+		s := e.mustOpen(t, e.source("root", name, "charset="+charset))
+		if _, err := s.CompareAndSwap(context.Background(), "k", 0, nil); !errors.Is(err, store.ErrConflict) {
+			t.Errorf("%s: a key that is there: %v", charset, err)
+		}
+		if list, err := s.List(context.Background(), "k"); err != nil || len(list) != 1 {
+			t.Errorf("%s: lists %v, %v", charset, list, err)
+		}
+	}
+}
+
+// A copy made by CREATE TABLE ... AS SELECT has no key, and two could insert one.
+func TestATableOfMySQLWithoutItsPrimaryKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t)
+	name := e.fresh(t, "shop")
+	s := e.mustOpen(t, e.source("root", name, ""))
+	put(t, s, "k", 0, "v")
+	e.raw(t, name, "CREATE TABLE copy AS SELECT * FROM firn_registers", "RENAME TABLE firn_registers TO lost, copy TO firn_registers")
+	_, err := s.CompareAndSwap(context.Background(), "new", 0, nil)
+	expect(t, "a store that was open", err, store.ErrRefused, "ADD PRIMARY KEY (k)")
+	_, err = e.open(e.source("root", name, ""))
+	expect(t, "one that is opened", err, store.ErrRefused, "ADD PRIMARY KEY (k)")
+	e.raw(t, name, "ALTER TABLE firn_registers ADD PRIMARY KEY (k)")
+	put(t, s, "new", 0, "v")
+}
+
+// What old clients need, and charsets that do not have every character.
+func TestAPostgresOfAnyEncodingIsAStore(t *testing.T) {
+	t.Parallel()
+	e := postgres(t)
+	for i, encoding := range []string{"UTF8", "LATIN1", "EUC_JP", "SQL_ASCII"} {
+		name := fmt.Sprint("shop", i)
+		e.raw(t, "", "CREATE DATABASE "+name+" ENCODING '"+encoding+"' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'",
+			"ALTER DATABASE "+name+" SET bytea_output = 'escape'")
+		s := e.mustOpen(t, e.source("postgres", name, "default_query_exec_mode=exec"))
+		put(t, s, "firn/pool", 0, "\x00\xff")
+		if got, err := s.Get(context.Background(), "firn/pool"); err != nil || string(got.Value) != "\x00\xff" {
+			t.Errorf("%s: %q, %v", encoding, got.Value, err)
+		}
+		if list, err := s.List(context.Background(), "firn/"); err != nil || len(list) != 1 {
+			t.Errorf("%s: %v, %v", encoding, list, err)
+		}
+	}
 }

@@ -21,6 +21,8 @@ type fileSystem struct {
 const (
 	overNetwork = "its locks do not hold between machines, and ids can be issued twice"
 	inMemory    = "it is forgotten when the machine restarts, and counters begin again"
+	inContainer = "a container's own layer goes with the container, and counters begin again; another container has another file"
+	amongMany   = "machines share it, and a file serves one machine: ids can be issued twice"
 	ownDisk     = "put it on a disk of the machine itself, or use Redis, MySQL, PostgreSQL, etcd or ZooKeeper"
 )
 
@@ -37,6 +39,13 @@ var fileSystems = map[uint32]fileSystem{
 	unix.FUSE_SUPER_MAGIC: {"FUSE", store.Doubtful, "what it is in truth cannot be seen, and most over a network lock nothing", ownDisk},
 	unix.TMPFS_MAGIC:      {"tmpfs", store.Doubtful, inMemory, "put it on a disk"},
 	unix.RAMFS_MAGIC:      {"ramfs", store.Doubtful, inMemory, "put it on a disk"},
+
+	unix.OVERLAYFS_SUPER_MAGIC: {"overlay", store.Doubtful, inContainer, "put it in a volume"},
+	unix.OCFS2_SUPER_MAGIC:     {"OCFS2", store.Doubtful, amongMany, ownDisk},
+	0x01161970:                 {"GFS2", store.Doubtful, amongMany, ownDisk},
+	0x0bd00bd0:                 {"Lustre", store.Doubtful, amongMany, ownDisk},
+	0x47504653:                 {"GPFS", store.Doubtful, amongMany, ownDisk},
+	0x19830326:                 {"BeeGFS", store.Doubtful, amongMany, ownDisk},
 }
 
 // examineFile looks at what the folder of a file is on.

@@ -18,6 +18,9 @@ func TestAFileSystemThatIsNoDiskOfTheMachineIsNamed(t *testing.T) {
 		unix.CIFS_SUPER_MAGIC: {Verdict: store.Bad, Says: "CIFS"},
 		unix.FUSE_SUPER_MAGIC: {Verdict: store.Doubtful, Says: "FUSE"},
 		unix.TMPFS_MAGIC:      {Verdict: store.Doubtful, Says: "restarts"},
+
+		unix.OVERLAYFS_SUPER_MAGIC: {Verdict: store.Doubtful, Says: "container"},
+		unix.OCFS2_SUPER_MAGIC:     {Verdict: store.Doubtful, Says: "machines share it"},
 	} {
 		f := onFileSystem(number)
 		if f.Verdict != want.Verdict || !strings.Contains(f.Says, want.Says) || (f.Advice == "") != (f.Verdict == store.Good) {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,6 +89,10 @@ func mysqlDatabase(text string) (db *sql.DB, connections int, err error) {
 	cfg.Addr, cfg.Timeout = u.Hosts[0], dialTimeout
 	cfg.InterpolateParams = true // one round trip a statement
 	cfg.Logger = &mysql.NopLogger{}
+	// The driver quotes parameters for this charset; without SET NAMES the server may use another.
+	if err := cfg.Apply(mysql.Charset("utf8mb4", "")); err != nil {
+		return nil, 0, err
+	}
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
 		return nil, 0, err
@@ -115,6 +120,10 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 			return nil, urlErrorf("%w: connections=%s is not a number from 1 to 1000", store.ErrRefused, text)
 		}
 		delete(cfg.RuntimeParams, "connections") // which the server does not know
+	}
+	if cfg.ValidateConnect == nil && slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != cfg.Host || f.Port != cfg.Port }) {
+		// Otherwise the first host that answers would be taken, also if it is a standby since a failover.
+		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip a statement, through poolers too
 	cfg.OnNotice = keepWarning

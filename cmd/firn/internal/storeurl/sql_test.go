@@ -369,3 +369,50 @@ func TestSQLExamine(t *testing.T) {
 		}
 	})
 }
+
+// opened is a store that is closed when the test ends.
+func opened(t *testing.T, url string) store.Store {
+	t.Helper()
+	s, err := Open(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestOfSeveralHostsOfPostgresTheOneThatTakesWritesIsTaken(t *testing.T) {
+	t.Parallel()
+	d := postgres(t)
+	name := d.fresh(t, "shop")
+	put(t, opened(t, d.url(d.admin, name)), "k", 0, "v")
+	standby := servers.PostgresStandby(t, d.server)
+	hosts := standby.Addr() + "," + d.server.Addr()
+	put(t, opened(t, "postgres://postgres:@"+hosts+"/"+name), "several", 0, "v")
+	d.server.Kill()
+	if _, err := Open(context.Background(), "postgres://postgres:@"+hosts+"/"+name); !errors.Is(err, store.ErrUnavailable) || store.Unapplied(err) {
+		t.Errorf("while none takes writes: %v", err)
+	}
+}
+
+// A server may begin sessions in a charset of its own, in which what the driver quotes means something else.
+func TestAMySQLOfAnotherCharsetIsAStore(t *testing.T) {
+	t.Parallel()
+	d := mariadb(t, "--character-set-server=gbk", "--skip-character-set-client-handshake", "--init-connect=SET collation_connection=utf8mb3_unicode_ci")
+	name := d.fresh(t, "shop")
+	d.raw(t, "", "CREATE USER firn") // init_connect is not for those who administer
+	d.raw(t, "", "GRANT ALL ON "+name+".* TO firn")
+	s := opened(t, d.url("firn:", name))
+	const value = "{\"host\": \"工\\\"'\"}"
+	put(t, s, "firn/k", 0, value)
+	if got, err := s.Get(context.Background(), "firn/k"); err != nil || string(got.Value) != value {
+		t.Errorf("%q, %v", got.Value, err)
+	}
+	if list, err := s.List(context.Background(), "firn/"); err != nil || len(list) != 1 {
+		t.Errorf("%v, %v", list, err)
+	}
+}
