@@ -74,7 +74,7 @@ type slotRecord struct {
 	Fence firn.Tick `json:"fence,string"`
 	Until time.Time `json:"until"` // when the tick of the fence begins, for people who read the record
 	Free  bool      `json:"free,omitempty"`
-	Owner string    `json:"owner"`
+	Owner string    `json:"owner"` // a token: host and process id tell nobody apart, as containers have the same ones
 	Write uint64    `json:"write"` // above that of the record it replaced
 	Host  string    `json:"host,omitempty"`
 	PID   int       `json:"pid,omitempty"`

@@ -57,7 +57,7 @@ type SlotsConfig struct {
 
 	// Time is read for the wall clock and waited on. Default: [firn.SystemTime].
 	Time firn.TimeSource
-	// Random draws tokens, slots and backoff. Default: math/rand/v2.
+	// Random draws slots and backoff; it is called by several goroutines. Default: math/rand/v2.
 	Random func() uint64
 	// Log receives what keeps a newcomer waiting, and losses of the store. Default: nothing.
 	Log *slog.Logger
@@ -126,7 +126,7 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 	s := &Slots{
 		cfg: cfg,
 		rules: rules{
-			layout: cfg.Layout, token: newToken(cfg.Random), tolerance: cfg.Tolerance, strict: cfg.Strict,
+			layout: cfg.Layout, token: register.Token(), tolerance: cfg.Tolerance, strict: cfg.Strict,
 			trusting: ok && embedded.Embedded(),
 		},
 		held: map[int64]holding{}, starts: map[int64]firn.Tick{},
@@ -189,10 +189,6 @@ func (s *Slots) fit(cfg Config) error {
 		checkDuration("look", cfg.Look, 1, s.cfg.Look, "SlotsConfig.Look, by which newcomers wait"),
 		s.rules.covers(cfg.Window, cfg.Generator.Lead()))
 }
-
-// newToken draws what tells a process from all others. Its host name and process
-// id do not: containers have the same ones.
-func newToken(random func() uint64) string { return fmt.Sprintf("%016x%016x", random(), random()) }
 
 // Acquire implements [Source]: it joins the pool, making it if it is new, and
 // claims a slot. Errors: *[PoolError], *[FullError],

@@ -46,7 +46,7 @@ func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worke
 	}
 	// Host and process are those of whom it was taken from: who looks is told.
 	record := slotRecord{
-		After: fence, Fence: fence, Until: p.Layout.Time(fence), Free: true, Owner: newToken(rand.Uint64),
+		After: fence, Fence: fence, Until: p.Layout.Time(fence), Free: true, Owner: register.Token(),
 		Write: slot.write + 1, Host: slot.Host, PID: slot.PID, Since: slot.Since, At: time.Now().UTC(),
 	}
 	reg := &register.Register{Store: s, Key: slotKey(pool, p.Layout, datacenter, worker), Time: firn.SystemTime(), Random: rand.Uint64}

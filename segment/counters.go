@@ -39,7 +39,7 @@ func newCounters(cfg *Config) *counters {
 	host, _ := os.Hostname() // for people only
 	return &counters{
 		cfg: cfg, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, lost: map[string]*register.Register{},
-		writer: fmt.Sprintf("%016x%016x", cfg.Random(), cfg.Random()), host: host, pid: os.Getpid(),
+		writer: register.Token(), host: host, pid: os.Getpid(),
 	}
 }
 

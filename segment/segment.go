@@ -79,7 +79,7 @@ type Config struct {
 
 	// Time is read for the demand and waited on. Default: [firn.SystemTime].
 	Time firn.TimeSource
-	// Random draws tokens and backoff; it is called by several goroutines.
+	// Random draws backoff; it is called by several goroutines.
 	// Default: math/rand/v2.
 	Random func() uint64
 	// Log receives what an operator should know. Default: nothing.

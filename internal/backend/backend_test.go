@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/cryptotest"
 	"time"
 
 	"github.com/firn-id/firn/internal/backend"
@@ -95,6 +96,22 @@ func TestWhatIsWrittenAsTextIsReadAgain(t *testing.T) {
 		if got, err := backend.Decode("k", text, "place"); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "another place") {
 			t.Errorf("%q was read as %+v, %v", text, got, err)
 		}
+	}
+}
+
+// Not by a source whose state two copies of a process share.
+func TestRevisionsAreDrawnByTheSystem(t *testing.T) {
+	draw := func() store.Revision {
+		t.Helper()
+		cryptotest.SetGlobalRandom(t, 7)
+		e, err := backend.Write("k", nil, func(drawn store.Revision) (string, error) { return "", nil })
+		if err != nil || e.Revision <= 0 {
+			t.Fatalf("revision %d, %v", e.Revision, err)
+		}
+		return e.Revision
+	}
+	if one, same := draw(), draw(); one != same {
+		t.Errorf("from one state of the system's source it draws %d and %d", one, same)
 	}
 }
 
