@@ -340,7 +340,7 @@ func TestAStrictClaimThatCannotBeWaitedForIsUndone(t *testing.T) {
 		want   error
 		says   string
 	}{
-		"called off":       {func(_ *world, cancel func(), _ *bool) { cancel() }, context.Canceled, "wait 1m20s, as the pool is strict"},
+		"called off":       {func(_ *world, cancel func(), _ *bool) { cancel() }, context.Canceled, "wait 1m22s, as the pool is strict"},
 		"by a wrong clock": {func(w *world, _ func(), _ *bool) { w.time.Set(w.time.Wall().Add(time.Hour)) }, ErrClock, "lease: claim worker 0"},
 		"without a clock":  {func(_ *world, _ func(), away *bool) { *away = true }, errAway, "lease: claim worker 0"},
 	} {

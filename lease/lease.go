@@ -12,8 +12,8 @@
 // up to it and no later, and only moving the fence by compare-and-swap grants
 // more. See [Slots] for the protocol and docs/protocol.md for the argument.
 //
-// What it does not see: a virtual machine cloned with the process in it. The
-// twins issue the same ids until the first of them looks at its slot.
+// What it does not see: a virtual machine cloned with the process, and its lease, in it.
+// The twins issue the same ids until the first of them looks at its slot.
 package lease
 
 import (

@@ -41,12 +41,12 @@ type SlotsConfig struct {
 	// behind that of the other holders. Default: 10s.
 	Tolerance time.Duration
 	// Look is how often its holders read their slots, at most. The pool derives from the
-	// greatest of all members how long newcomers wait where the store may have forgotten
+	// greatest of all members, which those who joined later know, how long newcomers wait where the store may have forgotten
 	// holders: a look and the calls it makes, 12s by default. Default: 3s.
 	Look time.Duration
 	// Patience bounds each call that a look makes. Default: 2s.
 	Patience time.Duration
-	// Strict has a claim wait that long before anything is issued under it, and then
+	// Strict has a claim wait that long, and Tolerance, before anything is issued under it, and then
 	// write it again over exactly what it was: safe even where the store has lost a claim
 	// (wiped, set back to an older copy, failed over) whose holder was paused or cut
 	// off and so does not know. It must be no less than the longest window of the
@@ -170,18 +170,28 @@ func (s *Slots) notices() time.Duration {
 
 // waits implements [fitting].
 func (s *Slots) waits() time.Duration {
+	return s.rules.wait() + 2*s.longest() // twice, should the store change its life in between
+}
+
+// longest is how long any holder of the pool may take to notice, as far as is known here.
+func (s *Slots) longest() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.cfg.Strict + 2*max(s.grace, s.notices()) // twice, should the store change its life in between
+	return max(s.grace, s.notices())
 }
 
 // fit implements [fitting].
 func (s *Slots) fit(cfg Config) error {
+	g := &cfg.Generator
 	switch {
+	case g.Layout != s.cfg.Layout:
+		return firn.NewSyntaxError("layout", g.Layout.String(), "the slots are of a pool with layout "+s.cfg.Layout.String()+": give both the same")
+	case g.Datacenter != s.cfg.Datacenter:
+		return firn.NewRangeError("datacenter", g.Datacenter, s.cfg.Datacenter, s.cfg.Datacenter, "that of the slots")
 	case s.cfg.Pinned != nil && switches(cfg.Generator.Rollback):
 		return errNoOther
 	case s.rules.strict > 0 && switches(cfg.Generator.Rollback):
-		return firn.NewSyntaxError("rollback", "switch", fmt.Sprintf("in a strict pool another worker can be used after %v only: use wait, history or ahead", s.rules.strict))
+		return firn.NewSyntaxError("rollback", "switch", fmt.Sprintf("in a strict pool another worker can be used after %v only: use wait, history or ahead", s.rules.wait()))
 	case s.rules.strict > 0 && cfg.Generator.Clock == firn.Virtual:
 		return firn.NewSyntaxError("clock", "virtual", "in a strict pool ids follow a clock: steady and wall are allowed")
 	}
