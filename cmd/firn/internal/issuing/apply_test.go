@@ -546,14 +546,41 @@ func TestNothingIsAppliedAfterTheEnd(t *testing.T) {
 
 // lines is a log to be looked at.
 type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
+	mu   sync.Mutex
+	buf  bytes.Buffer
+	more chan struct{} // closed at the next write; nil: nobody waits for it
 }
 
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.more != nil {
+		close(l.more)
+		l.more = nil
+	}
 	return l.buf.Write(p)
+}
+
+// await waits until a text is written, which may be after what it is about was told
+// to callers.
+func (l *lines) await(ctx context.Context, text string) error {
+	for {
+		l.mu.Lock()
+		found := strings.Contains(l.buf.String(), text)
+		if l.more == nil {
+			l.more = make(chan struct{})
+		}
+		more := l.more
+		l.mu.Unlock()
+		if found {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return fmt.Errorf("the log lacks %q: %s", text, l)
+		}
+	}
 }
 
 func (l *lines) String() string {
