@@ -1,20 +1,29 @@
 package register_test
 
 import (
+	"crypto/rand"
 	"testing"
-	"testing/cryptotest"
 
 	"github.com/firn-id/firn/internal/register"
 )
 
 func TestTokensAreDrawnByTheSystemAndDiffer(t *testing.T) {
-	if register.Token() == register.Token() {
-		t.Error("two writers have one name")
+	one, other := register.Token(), register.Token()
+	if one == other {
+		t.Errorf("two writers are called %s", one)
 	}
-	cryptotest.SetGlobalRandom(t, 7)
-	one := register.Token()
-	cryptotest.SetGlobalRandom(t, 7)
-	if same := register.Token(); one != same {
-		t.Errorf("from one state of the system's source it draws %s and %s", one, same)
+	system := rand.Reader
+	t.Cleanup(func() { rand.Reader = system })
+	rand.Reader = zeros{}
+	if token := register.Token(); token != register.Token() || len(token) != len(one) {
+		t.Errorf("of nothing but zeros it draws %s, and then another", token)
 	}
+}
+
+// zeros draws them alone.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
 }
