@@ -130,7 +130,8 @@ type Config struct {
 
 	// Time is where time is read from. Default: [SystemTime].
 	Time TimeSource
-	// Random is a source of 64 random bits for Start, called under a lock.
+	// Random is a source of 64 random bits for Start, called under a lock; by a lease,
+	// which draws workers and backoff from it, concurrently.
 	// Default: math/rand/v2.
 	Random func() uint64
 }

@@ -158,9 +158,9 @@ func (s *Slots) hold(h holding) {
 // as others may have claimed in between, and one lost later has begun its window at that
 // write. The clock is checked again, since the machine may have slept.
 func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, ask Ask) (holding, error) {
-	s.cfg.Log.Info("a strict pool: waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", s.cfg.Strict)
-	if err := s.cfg.Time.Sleep(ctx, s.cfg.Strict); err != nil {
-		return h, fmt.Errorf("wait %v, as the pool is strict: %w", s.cfg.Strict, err)
+	s.cfg.Log.Info("a strict pool: waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", s.rules.wait())
+	if err := s.cfg.Time.Sleep(ctx, s.rules.wait()); err != nil {
+		return h, fmt.Errorf("wait %v, as the pool is strict: %w", s.rules.wait(), err)
 	}
 	here, err := s.checkClock(ctx)
 	if err != nil {

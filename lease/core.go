@@ -100,7 +100,7 @@ func lost(why string) error { return fmt.Errorf("%w: %s", ErrLost, why) }
 
 // leave decides what is written of a slot that is given back, with the last tick used. If it
 // belongs to another by now, nothing is: unless the store was set back, so that the other's grant
-// begins, or would begin, below that tick. That grant must end too.
+// begins, or would begin, below that tick. That grant must end too: the other finds this one in its way.
 func (r *rules) leave(h holding, found *Slot, last firn.Tick) move {
 	m := move{holding: h, free: true, forgot: r.forgot(h, found)}
 	m.fence = min(h.fence, last)
@@ -110,7 +110,7 @@ func (r *rules) leave(h holding, found *Slot, last firn.Tick) move {
 	case found.Owner == r.token:
 		// Claimed again here.
 	case found.Fence < m.fence, !found.Free && found.After < m.fence && found.After != noFence:
-		m.after, m.fence, m.write = m.fence, max(m.fence, found.Fence), true
+		m.fence, m.write = max(m.fence, found.Fence), true
 	}
 	return m
 }
@@ -134,7 +134,7 @@ func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 		h.after = max(h.after, ask.Now+r.lead(ask))
 	}
 	if r.strict > 0 {
-		h.after = max(h.after, ask.Now+r.ticks(r.strict)+1)
+		h.after = max(h.after, ask.Now+r.ticks(r.wait())+1)
 	}
 	h.fence = ask.fence(h.after, r.layout)
 	if h.fence <= h.after {
@@ -148,8 +148,13 @@ func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 
 // above returns the tick above which all claims in a pool begin, beside what its slots say.
 func (r *rules) above(p Pool, ask Ask) firn.Tick {
-	if p.From == 0 {
+	switch {
+	case r.trusting:
 		return -1
+	case p.From == 0:
+		// A store without a clock: its newcomers have waited, but whoever is gone may have used
+		// the tick of the present, if ticks are long.
+		return ask.Now + min(r.lead(ask), 0)
 	}
 	return p.From + max(r.lead(ask), -1)
 }
@@ -175,11 +180,20 @@ func (r *rules) outwaited(h holding, found *Slot, now firn.Tick, ask Ask) (move,
 // server's, and two servers of a store are within it of the time.
 func (r *rules) margin() time.Duration { return 4 * r.tolerance }
 
+// wait is how long a claim waits in a strict pool: longer by what the clock here may be off. How
+// far that is differs from process to process, and holders do not count with it.
+func (r *rules) wait() time.Duration {
+	if r.strict == 0 {
+		return 0
+	}
+	return r.strict + r.tolerance
+}
+
 // reach is how far ahead of the clock a fence may lie in a strict pool, in ticks. With
-// a newcomer's wait S, a holder's window W and lead L, and the tolerance e: a fence that
+// the strict wait S, a holder's window W and lead L, and its tolerance e: a fence that
 // was forgotten is at most T1 + e + W + L, by the clock of one server; a newcomer begins
-// at T2 - e + S or later, by that of another, which may be 2e behind. So W + L is at
-// most S - 4e, less a unit each for rounding.
+// at T2 + S or later, by that of another, which may be 2e behind. So W + L is at
+// most S - 3e, less a unit each for rounding; another e is to spare.
 func (r *rules) reach() firn.Tick { return max(r.ticks(r.strict-r.margin())-2, 0) }
 
 // bounded returns a fence that is no further ahead. A generator that runs further waits there.
@@ -199,7 +213,7 @@ func (r *rules) ended(fence, now firn.Tick) bool {
 // beyond reports whether a fence lies further ahead than any holder of a strict pool may have
 // moved it, even by a claim that still waits and a clock that is ahead.
 func (r *rules) beyond(fence, now firn.Tick) bool {
-	return r.strict > 0 && fence > now+r.ticks(r.strict+r.margin())+2+r.reach()
+	return r.strict > 0 && fence > now+r.ticks(r.wait()+r.margin())+2+r.reach()
 }
 
 func (r *rules) ticks(d time.Duration) firn.Tick { return firn.Tick(d / r.layout.Unit()) }

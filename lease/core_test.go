@@ -137,11 +137,11 @@ func TestWhoLeavesSaysWhatItUsed(t *testing.T) {
 		"gone":                                      {nil, 150, "(100,150] free, alarm"},
 		"another's, after the fence":                {slot("other", 200, 300, false), 150, "nothing free"},
 		"another's, after what was used":            {slot("other", 150, 300, false), 150, "nothing free, alarm"},
-		"another's, below what was used":            {slot("other", 149, 300, false), 150, "(150,300] free, alarm"},
-		"another's, that says less":                 {slot("other", 10, 149, false), 150, "(150,150] free, alarm"},
+		"another's, below what was used":            {slot("other", 149, 300, false), 150, "(100,300] free, alarm"},
+		"another's, that says less":                 {slot("other", 10, 149, false), 150, "(100,150] free, alarm"},
 		"another's, of a version without after":     {slot("other", noFence, 150, false), 150, "nothing free"},
 		"given back by another, above what is used": {slot("other", 149, 150, true), 150, "nothing free, alarm"},
-		"given back by another, below what is used": {slot("other", 120, 149, true), 150, "(150,150] free, alarm"},
+		"given back by another, below what is used": {slot("other", 120, 149, true), 150, "(100,150] free, alarm"},
 	} {
 		h := holding{worker: 3, after: 100, fence: 200, over: 7}
 		if got := verdict(easy().leave(h, c.found, c.last), nil); got != c.want {
@@ -200,11 +200,11 @@ func TestAClaimBeginsAboveAllThatMayHaveBeenUsed(t *testing.T) {
 		"up to the end of the layout":                   {easy(), used, Ask{Now: end - 50, From: end - 50, Window: 100}, -1, fmt.Sprintf("(500,%d]", end)},
 		"of the last tick":                              {easy(), used, Ask{Now: end - 1, From: end, Window: 100}, end - 1, fmt.Sprintf("(%d,%d]", end-1, end)},
 		"of no tick":                                    {easy(), used, Ask{Now: end - 1, From: end, Window: 100}, end, "none"},
-		"strict: after the wait":                        {strictly(), used, Ask{Now: 1000, From: 1000, Window: 100}, -1, "(2001,2102]"},
+		"strict: after the wait":                        {strictly(), used, Ask{Now: 1000, From: 1000, Window: 100}, -1, "(2011,2112]"},
 		"strict: above what is known":                   {strictly(), used, Ask{Now: 1000, From: 1000, Window: 100}, 2500, "(2500,2601]"},
-		"strict: no further than newcomers wait":        {strictly(), used, Ask{Now: 1000, From: 1000, Window: 2000}, -1, "(2001,2959]"},
-		"strict: nor by a tick beyond, as one reach":    {strictly(), used, Ask{Now: 1000, From: 1000, Window: 957}, -1, "(2001,2959]"},
-		"strict: of a worker that nobody knows as well": {strictly(), unused, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(2001,2102]"},
+		"strict: no further than newcomers wait":        {strictly(), used, Ask{Now: 1000, From: 1000, Window: 2000}, -1, "(2011,2969]"},
+		"strict: nor by a tick beyond, as one reach":    {strictly(), used, Ask{Now: 1000, From: 1000, Window: 957}, -1, "(2011,2969]"},
+		"strict: of a worker that nobody knows as well": {strictly(), unused, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(2011,2112]"},
 	} {
 		h, err := c.r.claim(c.slot, c.ask, c.above)
 		got := fmt.Sprintf("(%d,%d]", h.after, h.fence)
@@ -219,12 +219,17 @@ func TestAClaimBeginsAboveAllThatMayHaveBeenUsed(t *testing.T) {
 
 func TestClaimsOfAPoolThatWasOpenedBeginAboveWhatIsForgotten(t *testing.T) {
 	for _, c := range []struct{ from, lead, want firn.Tick }{
-		{0, 5, -1}, {1, -7, 0}, {900, -7, 899}, {900, -1, 899}, {900, 0, 900}, {900, 5, 905}, {900, 10, 910}, {900, 11, 910},
+		{0, -7, 993}, {0, 0, 1000}, {0, 5, 1000}, {1, -7, 0}, {900, -7, 899}, {900, -1, 899}, {900, 0, 900}, {900, 5, 905}, {900, 10, 910}, {900, 11, 910},
 	} {
 		p := Pool{From: c.from}
 		if got := easy().above(p, Ask{Now: 1000, From: 1001 + c.lead}); got != c.want {
 			t.Errorf("from %d with a lead of %d: above %d, want %d", c.from, c.lead, got, c.want)
 		}
+	}
+	trusting := easy()
+	trusting.trusting = true
+	if got := trusting.above(Pool{}, Ask{Now: 1000, From: 1006}); got != -1 {
+		t.Errorf("a store that keeps what it confirmed: above %d", got)
 	}
 }
 
@@ -281,7 +286,7 @@ func TestTheBoundsOfAStrictPool(t *testing.T) {
 	if !r.ended(1041, 1000) || r.ended(1042, 1000) || loose.ended(0, 1000) {
 		t.Error("a holder ends a margin and a tick before its fence")
 	}
-	least := r.ticks(r.strict+r.margin()) + 2 + r.reach()
+	least := r.ticks(r.strict+r.tolerance+r.margin()) + 2 + r.reach()
 	if r.beyond(1000+least, 1000) || !r.beyond(1001+least, 1000) || loose.beyond(1<<19, 1000) {
 		t.Error("a fence beyond all that a claim may wait for is refused")
 	}
@@ -291,7 +296,7 @@ func TestTheBoundsOfAStrictPool(t *testing.T) {
 			t.Errorf("a wait of %v sets no bounds", wait)
 		}
 		h, err := short.claim(Slot{Fence: 500, revision: 7}, Ask{Now: 1000, From: 1000, Window: 100}, -1)
-		if least := 1001 + short.ticks(wait); err != nil || h.after != least || h.fence != least {
+		if least := 1001 + short.ticks(wait+short.tolerance); err != nil || h.after != least || h.fence != least {
 			t.Errorf("a wait of %v: a claim of (%d,%d], %v", wait, h.after, h.fence, err)
 		}
 	}

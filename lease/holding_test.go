@@ -50,7 +50,7 @@ const theSlot = "firn/default/slot/0/0"
 func TestTheRecordsInTheStore(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
-	s, ask := w.slots(t, func(c *SlotsConfig) { c.Random, c.PID = func() uint64 { return 7 }, 4711 })
+	s, ask := w.slots(t, func(c *SlotsConfig) { c.PID = 4711 })
 	now := must(s.cfg.Layout.Tick(noon))
 	grant := must(s.Acquire(ctx, ask()))
 	pool := must(w.mem.Get(ctx, "firn/default/pool"))
@@ -61,7 +61,7 @@ func TestTheRecordsInTheStore(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	slot := must(w.mem.Get(ctx, theSlot))
-	want := `{"after":"-1","fence":"59486460001","until":"2026-11-20T12:01:00.001Z","owner":"00000000000000070000000000000007","write":1,"host":"host","pid":4711,"since":"2026-11-20T12:00:00Z","at":"2026-11-20T12:00:00Z"}`
+	want := `{"after":"-1","fence":"59486460001","until":"2026-11-20T12:01:00.001Z","owner":"` + s.rules.token + `","write":1,"host":"host","pid":4711,"since":"2026-11-20T12:00:00Z","at":"2026-11-20T12:00:00Z"}`
 	if string(slot.Value) != want {
 		t.Errorf("the slot: %s, want %s", slot.Value, want)
 	}
@@ -70,7 +70,7 @@ func TestTheRecordsInTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	slot = must(w.mem.Get(ctx, theSlot))
-	want = `{"after":"-1","fence":"59486400500","until":"2026-11-20T12:00:00.5Z","free":true,"owner":"00000000000000070000000000000007","write":2,"host":"host","pid":4711,"since":"2026-11-20T12:00:00Z","at":"2026-11-20T12:00:01Z"}`
+	want = `{"after":"-1","fence":"59486400500","until":"2026-11-20T12:00:00.5Z","free":true,"owner":"` + s.rules.token + `","write":2,"host":"host","pid":4711,"since":"2026-11-20T12:00:00Z","at":"2026-11-20T12:00:01Z"}`
 	if string(slot.Value) != want {
 		t.Errorf("given back: %s, want %s", slot.Value, want)
 	}
@@ -340,7 +340,7 @@ func TestAStrictClaimThatCannotBeWaitedForIsUndone(t *testing.T) {
 		want   error
 		says   string
 	}{
-		"called off":       {func(_ *world, cancel func(), _ *bool) { cancel() }, context.Canceled, "wait 1m20s, as the pool is strict"},
+		"called off":       {func(_ *world, cancel func(), _ *bool) { cancel() }, context.Canceled, "wait 1m22s, as the pool is strict"},
 		"by a wrong clock": {func(w *world, _ func(), _ *bool) { w.time.Set(w.time.Wall().Add(time.Hour)) }, ErrClock, "lease: claim worker 0"},
 		"without a clock":  {func(_ *world, _ func(), away *bool) { *away = true }, errAway, "lease: claim worker 0"},
 	} {

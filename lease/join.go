@@ -116,15 +116,20 @@ func (s *Slots) writePool(ctx context.Context, over store.Revision, record Pool)
 func (s *Slots) alarm(ctx context.Context) error {
 	reg := s.register(poolKey(s.cfg.Pool))
 	reg.Patience = s.cfg.Patience
-	_, err := reg.Update(ctx, func(found store.Entry) (_ []byte, err error) {
-		record := s.rules.closed(s.notices(), s.cfg.Time.Wall())
+	_, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
+		record := s.rules.closed(0, s.cfg.Time.Wall())
 		if found.Revision != 0 {
-			record, err = readRecord(found)
+			there, err := readRecord(found)
+			if err != nil {
+				return nil, err
+			}
+			// Who came first after the loss may have another layout. That of the pool was confirmed
+			// to this holder, whose ids may equal theirs.
+			if there.Layout == record.Layout {
+				record = there
+			}
 		}
-		if err != nil {
-			return nil, err
-		}
-		record.Open = false
+		record.Open, record.Grace = false, max(record.Grace, Duration(s.longest()))
 		return encode(record)
 	})
 	if err != nil {

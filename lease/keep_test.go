@@ -121,7 +121,7 @@ func TestASearchLastsAsLongAsThePoolMakesNewcomersWait(t *testing.T) {
 		t.Errorf("it searches for %v, want %v", got, want)
 	}
 	strict, _ := w.slots(t, func(c *SlotsConfig) { c.Store, c.Strict = remote{c.Store, w.time.Wall, nil}, time.Hour })
-	if got := strict.waits(); got != time.Hour+2*grace {
+	if got := strict.waits(); got != time.Hour+defaultTolerance+2*grace {
 		t.Errorf("in a strict pool: %v", got)
 	}
 }

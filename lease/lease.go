@@ -10,8 +10,8 @@
 // the store holds a fence, the holder may issue ids with times up to it, and only moving the
 // fence by compare-and-swap grants more. The argument is in docs/protocol.md.
 //
-// What it does not see: a virtual machine cloned with the process in it. The
-// twins issue the same ids until the first of them looks at its slot.
+// What it does not see: a virtual machine cloned with the process, and its lease, in it.
+// The twins issue the same ids until the first of them looks at its slot.
 package lease
 
 import (

@@ -56,8 +56,8 @@ func TestWhatANewcomerDoesFirst(t *testing.T) {
 		"strict, and closed otherwise":   {strictly(), with(func(r *Pool) { r.Strict, r.Open = 1, false }), nil, at, "pool has the strict wait 1ns, not 1s"},
 		"strict in another way":          {strictly(), with(func(r *Pool) { r.Strict = 1 }), nil, at, "pool has the strict wait 1ns, not 1s"},
 		"not strict in a strict one":     {easy(), strict, nil, at, "pool has the strict wait 1s, not 0s"},
-		"a fence too far ahead":          {strictly(), strict, []Slot{{Fence: 3001}}, at, "too far ahead"},
-		"a fence just so far ahead":      {strictly(), strict, []Slot{{Fence: 3000}}, at, "claims"},
+		"a fence too far ahead":          {strictly(), strict, []Slot{{Fence: 3011}}, at, "too far ahead"},
+		"a fence just so far ahead":      {strictly(), strict, []Slot{{Fence: 3010}}, at, "claims"},
 	} {
 		p := c.record
 		p.Name, p.Slots, p.revision = "p", c.slots, 1

@@ -99,7 +99,7 @@ type Slot struct {
 	// on. In the store it is when that tick begins, for people who look there.
 	Until time.Time `json:"until"`
 	Free  bool      `json:"free,omitempty"` // given back by its last owner
-	Owner string    `json:"owner"`          // the random token of the process that wrote it last
+	Owner string    `json:"owner"`          // the token of the process that wrote it last: containers share host name and process id
 	Write uint64    `json:"write"`          // above that of the record it replaced
 	Host  string    `json:"host,omitempty"`
 	PID   int       `json:"pid,omitempty"`

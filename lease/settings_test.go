@@ -157,7 +157,7 @@ func TestALeaseThatItsSourceCannotKeepIsRefused(t *testing.T) {
 	}
 	for want, changes := range map[string][]func(*Config){
 		"the worker is fixed":                         {func(c *Config) { c.Slots.Pinned, c.Generator.Rollback, c.Generator.Clock = &one, change, firn.Wall }},
-		"another worker can be used after 1m20s only": {strict, func(c *Config) { c.Generator.Rollback, c.Generator.Clock = change, firn.Wall }},
+		"another worker can be used after 1m22s only": {strict, func(c *Config) { c.Generator.Rollback, c.Generator.Clock = change, firn.Wall }},
 		"in a strict pool ids follow a clock":         {strict, func(c *Config) { c.Generator.Clock = firn.Virtual }},
 		"look 4s is out of range: 1ns to 3s":          {func(c *Config) { c.Look = 4 * time.Second }},
 	} {

@@ -40,12 +40,12 @@ type SlotsConfig struct {
 	// behind that of the other holders. Default: 10s.
 	Tolerance time.Duration
 	// Look is the longest time between two looks of a holder at its slot. From the greatest of
-	// all members the pool derives how long newcomers wait where the store may have forgotten
+	// all members, which those who joined later know, the pool derives how long newcomers wait where the store may have forgotten
 	// holders: a look and its calls, 12s by default. Default: 3s.
 	Look time.Duration
 	// Patience bounds each call that a look makes. Default: 2s.
 	Patience time.Duration
-	// Strict has a claim wait that long before it is used, and then be written again over
+	// Strict has a claim wait that long, and Tolerance, before it is used, and then be written again over
 	// exactly what it was: safe even where the store has lost a claim (wiped, set back to an
 	// older copy, failed over) whose holder was paused or cut off. It must be at least the
 	// longest window of the pool, its generators' lead, four times Tolerance and two units
@@ -55,7 +55,7 @@ type SlotsConfig struct {
 
 	// Time is read for the wall clock and waited on. Default: [firn.SystemTime].
 	Time firn.TimeSource
-	// Random draws tokens, slots and backoff. Default: math/rand/v2.
+	// Random draws slots and backoff; it is called by several goroutines. Default: math/rand/v2.
 	Random func() uint64
 	// Log receives what keeps a newcomer waiting, and losses of the store. Default: nothing.
 	Log *slog.Logger
@@ -115,7 +115,7 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 	s := &Slots{
 		cfg: cfg,
 		rules: rules{
-			layout: cfg.Layout, token: newToken(cfg.Random), tolerance: cfg.Tolerance, strict: cfg.Strict,
+			layout: cfg.Layout, token: register.Token(), tolerance: cfg.Tolerance, strict: cfg.Strict,
 			trusting: ok && embedded.Embedded(),
 		},
 		held: map[int64]holding{}, starts: map[int64]firn.Tick{},
@@ -159,18 +159,28 @@ func (s *Slots) notices() time.Duration {
 
 // waits implements [fitting].
 func (s *Slots) waits() time.Duration {
+	return s.rules.wait() + 2*s.longest() // twice, should the store change its life in between
+}
+
+// longest is how long any holder of the pool may take to notice, as far as is known here.
+func (s *Slots) longest() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.cfg.Strict + 2*max(s.grace, s.notices()) // twice, should the store change its life in between
+	return max(s.grace, s.notices())
 }
 
 // fit implements [fitting].
 func (s *Slots) fit(cfg Config) error {
+	g := &cfg.Generator
 	switch {
+	case g.Layout != s.cfg.Layout:
+		return firn.NewSyntaxError("layout", g.Layout.String(), "the slots are of a pool with layout "+s.cfg.Layout.String()+": give both the same")
+	case g.Datacenter != s.cfg.Datacenter:
+		return firn.NewRangeError("datacenter", g.Datacenter, s.cfg.Datacenter, s.cfg.Datacenter, "that of the slots")
 	case s.cfg.Pinned != nil && switches(cfg.Generator.Rollback):
 		return errNoOther
 	case s.rules.strict > 0 && switches(cfg.Generator.Rollback):
-		return firn.NewSyntaxError("rollback", "switch", fmt.Sprintf("in a strict pool another worker can be used after %v only: use wait, history or ahead", s.rules.strict))
+		return firn.NewSyntaxError("rollback", "switch", fmt.Sprintf("in a strict pool another worker can be used after %v only: use wait, history or ahead", s.rules.wait()))
 	case s.rules.strict > 0 && cfg.Generator.Clock == firn.Virtual:
 		return firn.NewSyntaxError("clock", "virtual", "in a strict pool ids follow a clock: steady and wall are allowed")
 	}
@@ -178,9 +188,6 @@ func (s *Slots) fit(cfg Config) error {
 		checkDuration("look", cfg.Look, 1, s.cfg.Look, "SlotsConfig.Look, by which newcomers wait"),
 		s.rules.covers(cfg.Window, cfg.Generator.Lead()))
 }
-
-// newToken draws what tells a process from all others: containers share host name and process id.
-func newToken(random func() uint64) string { return fmt.Sprintf("%016x%016x", random(), random()) }
 
 // Acquire implements [Source]: it joins the pool, making it if it is new, and claims a slot.
 // Errors: *[PoolError], *[FullError], *[ClockError], [ErrForeign],

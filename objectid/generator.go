@@ -2,11 +2,11 @@ package objectid
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,8 +25,8 @@ type Config struct {
 
 	// Time is where time is read from. Default: [firn.SystemTime].
 	Time firn.TimeSource
-	// Random is a source of 64 random bits, called by New only. Default:
-	// math/rand/v2, which the operating system seeds.
+	// Random is a source of 64 random bits, called by New only. Default: the
+	// operating system's, which copies of a process do not share.
 	Random func() uint64
 }
 
@@ -97,7 +97,7 @@ func New(cfg Config) (*Generator, error) {
 		cfg.Time = firn.SystemTime()
 	}
 	if cfg.Random == nil {
-		cfg.Random = rand.Uint64
+		cfg.Random = systemRandom
 	}
 	given := len(cfg.Unique) > 0
 	now := cfg.Time.Wall()
@@ -128,6 +128,12 @@ func New(cfg Config) (*Generator, error) {
 	g.word.Store(sealed)
 	g.closes.Store(math.MinInt64)
 	return g, nil
+}
+
+func systemRandom() uint64 {
+	var drawn [8]byte
+	rand.Read(drawn[:]) // it does not fail
+	return binary.NativeEndian.Uint64(drawn[:])
 }
 
 func exhausted(now time.Time) error {

@@ -32,7 +32,7 @@ type counters struct {
 const maxLost = 1 << 16
 
 func newCounters(cfg *Config) *counters {
-	mine := record{Offset: cfg.Offset, Stride: cfg.Stride, Writer: fmt.Sprintf("%016x%016x", cfg.Random(), cfg.Random()), PID: os.Getpid()}
+	mine := record{Offset: cfg.Offset, Stride: cfg.Stride, Writer: register.Token(), PID: os.Getpid()}
 	mine.Host, _ = os.Hostname() // for people only
 	return &counters{cfg: cfg, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, mine: mine, lost: map[string]*register.Register{}}
 }

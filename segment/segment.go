@@ -74,7 +74,7 @@ type Config struct {
 
 	// Time is read for the demand and waited on. Default: [firn.SystemTime].
 	Time firn.TimeSource
-	// Random draws tokens and backoff. It is called concurrently. Default: math/rand/v2.
+	// Random draws backoff. It is called concurrently. Default: math/rand/v2.
 	Random func() uint64
 	// Log receives what an operator should know. Default: nothing.
 	Log *slog.Logger

@@ -55,7 +55,7 @@ type Config struct {
 	Timeout time.Duration
 	// Time is read and waited on. Default: [firn.SystemTime].
 	Time firn.TimeSource
-	// Random draws a token and backoff. It is called concurrently. Default: math/rand/v2.
+	// Random draws backoff. It is called concurrently. Default: math/rand/v2.
 	Random func() uint64
 	// Log receives what an operator should know. Default: nothing.
 	Log *slog.Logger
@@ -107,7 +107,7 @@ func Open(cfg Config) (*Sequences, error) {
 		return nil, err
 	}
 	return &Sequences{
-		cfg: cfg, token: fmt.Sprintf("%016x", cfg.Random()), names: map[string]*Sequence{},
+		cfg: cfg, token: register.Token(), names: map[string]*Sequence{},
 		additions: turns.Pool{Time: cfg.Time},
 	}, nil
 }

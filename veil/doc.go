@@ -34,6 +34,9 @@
 // any number of rotations; ids of the default layout fit beside one bit until
 // 2059 and beside two until 2042.
 //
+// Two keys with the same version bits, or without any, may make one veil of two ids: what was shown
+// under a key that was dropped may come again. [Cipher.Repeats] tells.
+//
 // Where something else tells the version (a column, a part of the URL), make
 // one [Cipher] for each key instead; then no bits are lost.
 package veil

@@ -60,6 +60,10 @@ func newPermutation(block cipher.Block, bits int, tweak []byte) permutation {
 	}
 }
 
+// equal reports whether both are of one key and one tweak, as far as what they chain to tells: one of
+// 2^128 values.
+func (p *permutation) equal(q *permutation) bool { return p.high == q.high && p.low == q.low }
+
 // blocks lends out room for AES to work in: what is passed through the
 // interface cipher.Block would otherwise be allocated for each id.
 var blocks = sync.Pool{New: func() any { return new([16]byte) }}

@@ -234,6 +234,16 @@ func (c *Cipher) keys() string {
 	return s
 }
 
+// Repeats reports whether veils of c, which takes the place of another cipher, may be equal to
+// veils that the other has made of other ids: the keys have the same mark, or none, and differ.
+func (c *Cipher) Repeats(before *Cipher) bool {
+	if c.bits != before.bits || c.versionBits != before.versionBits {
+		return true
+	}
+	was := before.byVersion[c.mark>>c.idBits()]
+	return was != nil && !was.equal(c.newest)
+}
+
 // Bits returns the width of veils.
 func (c *Cipher) Bits() int { return c.bits }
 

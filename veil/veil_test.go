@@ -372,3 +372,30 @@ func TestVeilingMakesNoGarbage(t *testing.T) {
 		t.Errorf("Veil and Unveil allocate %v times", got)
 	}
 }
+
+func TestWhichKeysRepeatVeils(t *testing.T) {
+	of := func(versionBits, bits int, list ...veil.Key) *veil.Cipher {
+		return newCipher(t, veil.Config{Keys: list, Bits: bits, VersionBits: versionBits, Namespace: "n"})
+	}
+	k := keys(t, 16, 16, 16)
+	again := newKey(t, 1, bytes.Repeat([]byte{0x77}, 16))
+	for name, c := range map[string]struct {
+		before, now *veil.Cipher
+		want        bool
+	}{
+		"the same":                    {of(0, 53, k[0]), of(0, 53, k[0]), false},
+		"another":                     {of(0, 53, k[0]), of(0, 53, k[1]), true},
+		"of the same version":         {of(1, 53, k[0]), of(1, 53, again), true},
+		"beside":                      {of(1, 53, k[0]), of(1, 53, k[0], k[1]), false},
+		"dropped":                     {of(1, 53, k[0], k[1]), of(1, 53, k[1]), false},
+		"a version that comes round":  {of(1, 53, k[0], k[1]), of(1, 53, k[1], k[2]), true},
+		"one that nobody had before":  {of(1, 53, k[1]), of(1, 53, k[1], k[2]), false},
+		"another width":               {of(1, 53, k[0]), of(1, 54, k[0]), true},
+		"another number of versions":  {of(1, 53, k[0]), of(2, 53, k[0]), true},
+		"back to the key before that": {of(1, 53, k[0], k[1]), of(1, 53, k[0]), false},
+	} {
+		if got := c.now.Repeats(c.before); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -5,9 +5,10 @@ package backend
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -25,8 +26,13 @@ const (
 
 // Write makes a write under a random revision, never 0, and returns the entry as written. A
 // key or a value out of bounds is refused.
+//
+// The system draws it: of two copies of this process, in machines that were cloned, each would
+// draw what the other did, and write over its registers as if they were its own.
 func Write(key string, value []byte, write func(drawn store.Revision) (life string, err error)) (store.Entry, error) {
-	e := store.Entry{Key: key, Value: value, Revision: store.Revision(rand.Int64() | 1)}
+	var drawn [8]byte
+	rand.Read(drawn[:]) // it does not fail
+	e := store.Entry{Key: key, Value: value, Revision: store.Revision(binary.NativeEndian.Uint64(drawn[:])>>1 | 1)}
 	err := cmp.Or(store.CheckKey(key), store.CheckValue(key, value))
 	if err == nil {
 		e.Life, err = write(e.Revision)

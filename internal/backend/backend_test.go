@@ -2,6 +2,7 @@ package backend_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"strings"
 	"sync"
@@ -96,6 +97,27 @@ func TestWhatIsWrittenAsTextIsReadAgain(t *testing.T) {
 			t.Errorf("%q was read as %+v, %v", text, got, err)
 		}
 	}
+}
+
+// Not by a source whose state two copies of a process share.
+func TestRevisionsAreDrawnByTheSystem(t *testing.T) {
+	system := rand.Reader
+	t.Cleanup(func() { rand.Reader = system })
+	rand.Reader = fours{}
+	e, err := backend.Write("k", nil, func(drawn store.Revision) (string, error) { return "", nil })
+	if err != nil || e.Revision != 0x0202020202020203 {
+		t.Errorf("of nothing but fours it draws %x, %v", e.Revision, err)
+	}
+}
+
+// fours draws them alone.
+type fours struct{}
+
+func (fours) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = 4
+	}
+	return len(b), nil
 }
 
 func TestAWriteOutOfBoundsIsNotMade(t *testing.T) {

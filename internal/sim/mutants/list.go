@@ -258,7 +258,7 @@ var mutants = []mutant{
 	{
 		name: "an alarm leaves a pool alone that is closed", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/join.go", "\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\trecord.Open = false\n", "\t\tif err != nil || found.Revision != 0 && !record.Open {\n\t\t\treturn nil, err\n\t\t}\n\t\trecord.Open = false\n"},
+			{"lease/join.go", "\t\trecord.Open, record.Grace = false, ", "\t\tif found.Revision != 0 && !record.Open {\n\t\t\treturn nil, nil\n\t\t}\n\t\trecord.Open, record.Grace = false, "},
 		},
 	},
 	{
@@ -288,7 +288,7 @@ var mutants = []mutant{
 	{
 		name: "a strict claim does not wait", regime: sim.Strict,
 		edits: []edit{
-			{"lease/claim.go", "s.cfg.Time.Sleep(ctx, s.cfg.Strict)", "s.cfg.Time.Sleep(ctx, 1)"},
+			{"lease/claim.go", "s.cfg.Time.Sleep(ctx, s.rules.wait())", "s.cfg.Time.Sleep(ctx, 1)"},
 		},
 	},
 	{
@@ -350,7 +350,7 @@ var mutants = []mutant{
 	{
 		name: "a strict claim begins at what it found, not after its wait", regime: sim.Strict,
 		edits: []edit{
-			{"lease/core.go", "\t\th.after = max(h.after, ask.Now+r.ticks(r.strict)+1)\n", ""},
+			{"lease/core.go", "\t\th.after = max(h.after, ask.Now+r.ticks(r.wait())+1)\n", ""},
 			{"lease/core.go", "\tm.after = max(h.after, now-1)\n", "\tm.after = h.after\n"},
 		},
 	},

@@ -608,6 +608,42 @@ func TestAConfigurationWithoutNamespacesDoesNotChangeTheirKind(t *testing.T) {
 	}
 }
 
+// The veils of two keys may be equal, unless they tell which they are of.
+func TestAKeyThatCouldRepeatVeilsIsRefused(t *testing.T) {
+	const one, two, three = "1:000102030405060708090a0b0c0d0e0f\n", "2:0f0e0d0c0b0a09080706050403020100\n", "3:ff0e0d0c0b0a09080706050403020100\n"
+	for _, c := range []struct {
+		bits        int // for versions
+		first, then string
+		refused     bool
+	}{
+		{0, one, one, false}, {0, one, two, true}, {0, one, strings.Replace(one, "00", "ff", 1), true},
+		{1, one, one + two, false}, {1, one + two, two, false}, {1, two, two + three, false}, {1, one + two, two + three, true}, {2, one + two, two + three, false},
+	} {
+		t.Setenv("KEYS", c.first)
+		text := fmt.Sprintf("namespaces: {orders: {kind: segment, veil: {key_env: KEYS, bits: 24, version_bits: %d}}}", c.bits)
+		s := opened(t, memstore.New(nil), text)
+		f := s.Front(issuing.HTTP)
+		got := &seen{}
+		var b issuing.Batch
+		made := func() {
+			if err := take(t, f, local(t, f), "orders", 5000, &b); err != nil {
+				t.Fatal(err)
+			}
+			got.add(&b)
+		}
+		made()
+		t.Setenv("KEYS", c.then)
+		err := s.Apply(t.Context(), config(t, text))
+		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "namespace orders: veil: the newest key") {
+			t.Errorf("%+v: %v", c, err)
+		}
+		made()
+		if n := got.set.Duplicates(); n != 0 {
+			t.Errorf("%+v: %d ids twice", c, n)
+		}
+	}
+}
+
 // pairedStore has each of two namespaces wait for the other, when ranges are given back.
 type pairedStore struct {
 	*memstore.Store

@@ -86,6 +86,9 @@ func (b *builder) add(ctx context.Context, cfg settings.Config, name string) err
 		case err != nil:
 			return cfg.At(err, "namespaces", name, "veil", "key_env")
 		}
+		if was := b.old.namespaces[name]; was != nil && was.cipher != nil && cipher.Repeats(was.cipher) {
+			return errRepeats
+		}
 		ns.numbers = veiled{ns.numbers, cipher}
 		ns.cipher = cipher
 	}

@@ -1,6 +1,7 @@
 package issuing
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,8 +48,13 @@ func (s *snapshot) allows(cfg settings.Config) error {
 	return nil
 }
 
+// errRepeats is a change of keys that [snapshot.allows] would not allow, had it read them.
+var errRepeats = errors.New("veil: the newest key has another version, or another content, than a key until now and the same version bits, " +
+	"or there are none: ids could repeat earlier ones. Set version_bits from the start, and give each key a version that differs in them; take a new name, " +
+	"or start the server anew if you know that they cannot")
+
 // veilForm says which numbers ids are mapped to which: with more, fewer or other bits, or
-// none, a later id may be what an earlier one was veiled as. Keys may change.
+// none, a later id may be what an earlier one was veiled as. Of keys, see errRepeats.
 func veilForm(v *settings.Veil) string {
 	if v == nil {
 		return "none"
