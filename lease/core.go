@@ -36,6 +36,8 @@ type holding struct {
 	fence  firn.Tick
 	since  time.Time
 	over   store.Revision // what the claim replaced; 0: nothing
+	// still is until when, by the monotonic clock, the fence is not moved, or 0: see [rules.takeable].
+	still time.Duration
 	// overlap is why the worker was lost, if another may have been granted its ticks. It is
 	// kept until the last tick used is written.
 	overlap error
@@ -82,6 +84,11 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 	}
 	return m, nil
 }
+
+// takeable reports whether others may have been granted a worker after its fence: their clocks may
+// be two tolerances ahead of the one here. If the store has forgotten the slot, it may have
+// forgotten such a grant too. Whoever has it will notice within the grace.
+func (r *rules) takeable(fence, now firn.Tick) bool { return fence < now+r.ticks(2*r.tolerance) }
 
 // forgot reports whether the store has less of a slot than was confirmed to its holder: what was
 // there before, an older copy, an earlier claim made here, or another grant of the same ticks.

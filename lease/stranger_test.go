@@ -182,3 +182,38 @@ func TestWhoWasTakenOverAndRenewsIsToldWhatWasUsed(t *testing.T) {
 		t.Errorf("%+v", behind.State())
 	}
 }
+
+// A worker is taken over by a clock that is ahead, just before the fence of its holder, and the
+// store forgets it: the holder finds nothing, writes its slot, and must not go on past that fence
+// until the other has noticed.
+func TestWhoFindsItsSlotForgottenBesideItsFenceWaitsForOthersToNotice(t *testing.T) {
+	w := newWorld(t)
+	at := func(offset time.Duration) *Lease {
+		return w.start(w.at(nil, offset, "41/0/0/12"), func(c *Config) { c.Window = 12 * time.Second })
+	}
+	holder := at(0)
+	w.time.Pass(11 * time.Second)
+	other := at(2 * time.Second)
+	w.mustTake(other, 4096)
+	w.mem.Restore(nil)
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpList { // nobody can join
+			return storetest.FailUnapplied
+		}
+		return storetest.Pass
+	}
+	for range 30 {
+		holder.turn(context.Background())
+		_ = w.take(holder, 4096)
+		w.time.Pass(100 * time.Millisecond)
+	}
+	other.turn(context.Background()) // a look after its claim
+	if other.State().Losses == 0 {
+		t.Errorf("%+v", other.State())
+	}
+	for range 100 {
+		holder.turn(context.Background())
+		_ = w.take(holder, 4096)
+		w.time.Pass(100 * time.Millisecond)
+	}
+}

@@ -286,6 +286,12 @@ var mutants = []mutant{
 		},
 	},
 	{
+		name: "a forgotten slot is renewed at once, however near its fence is", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/holding.go", "if m.forgot && s.rules.takeable(h.fence, now) {", "if m.forgot && now < 0 {"},
+		},
+	},
+	{
 		name: "a strict claim does not wait", regime: sim.Strict,
 		edits: []edit{
 			{"lease/claim.go", "s.cfg.Time.Sleep(ctx, s.rules.wait())", "s.cfg.Time.Sleep(ctx, 1)"},
