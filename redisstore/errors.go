@@ -11,11 +11,14 @@ import (
 )
 
 const (
-	permissions = "the user needs: +zrangebylex +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key; +select for a database other than 0, +cluster in a cluster"
+	permissions = "the user needs: +zrangebylex +zcount +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key; +select for a database other than 0, +cluster in a cluster"
 	unknown     = "it does not know a command that Firn needs, or it was renamed"
 	// merged is how a key comes to have two members, of which nothing says which is the later.
 	// To take either would go back to what was given up.
-	merged   = "the key has two members, as when a copy was merged into the set: remove the older one"
+	merged = "the key has two members, as when a copy was merged into the set: remove the older one"
+	// scored is how members are no more in the order of their bytes, and those that are there
+	// are not found. A sequence would begin anew.
+	scored   = "a member of the set has a score that is not 0, and hides others: see ZRANGE firn 0 -1 WITHSCORES, remove it, and give programs a key each with ?key=NAME"
 	database = "the URL ends in the number of a database, as redis://HOST:6379/0"
 )
 
@@ -60,6 +63,7 @@ var replies = []struct {
 	{"LATE", store.ErrRefused, "look which server is the primary, and try again"},
 	{"RECORD", store.ErrRefused, "that is no record of replicas: remove the member, then set the number with firn store replicas N"},
 	{"TWICE", store.ErrRefused, merged},
+	{"SCORE", store.ErrRefused, scored},
 	{"DENIED", store.ErrRefused, "it runs in protected mode: it needs a password, or to be reached over loopback"},
 }
 

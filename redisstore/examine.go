@@ -21,11 +21,13 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 }
 
 func (s *Store) persists(ctx context.Context, info map[string]string) store.Finding {
-	f := store.Finding{Subject: "persistence", Advice: "set appendonly yes and appendfsync always, or use a strict pool"}
+	f := store.Finding{Subject: "persistence", Advice: "set appendfsync always, or use a strict pool"}
 	switch sync := s.setting(ctx, "appendfsync"); {
 	case info["aof_enabled"] != "1":
 		f.Verdict = store.Bad
 		f.Says = fmt.Sprintf("appendonly no, save %q: a restart forgets the workers taken since the last snapshot", s.setting(ctx, "save"))
+		// By a restart it would forget all: where there is no such file yet, the snapshot is not loaded.
+		f.Advice = "CONFIG SET appendonly yes, appendfsync always while it runs, and CONFIG REWRITE once INFO says aof_rewrite_in_progress:0; a restart with a changed file would begin empty. Or use a strict pool"
 	case info["aof_base_size"] == "0" && (info["aof_rewrite_in_progress"] == "1" || info["aof_rewrite_scheduled"] == "1" || info["aof_last_bgrewrite_status"] != "ok"):
 		// It was turned on under a running server.
 		f.Verdict, f.Says = store.Doubtful, "appendonly yes, and the first file is not written yet: a crash forgets everything"
@@ -115,7 +117,10 @@ func (s *Store) replicates(info map[string]string, r Replicas) store.Finding {
 		f.Verdict, f.Says, f.Advice = store.Bad, counts+": "+forgets, "leave out ?replicas"
 	case need < all:
 		f.Verdict, f.Says, f.Advice = store.Doubtful, counts+": where another replica is promoted, "+forgets, "leave out ?replicas"
-	case all == 0 && r.Attached == 0:
+	case r.Attached > r.Online:
+		f.Verdict, f.Says = store.Doubtful, counts+": where one that is not online is promoted, "+forgets
+		f.Advice = "promote none before it is online: replica-priority 0 until then"
+	case all == 0:
 		f.Says = "none: there is nothing to fail over to"
 	}
 	return f

@@ -59,24 +59,30 @@ func parseInfo(text string) map[string]string {
 }
 
 // replicasIn counts those in INFO. Online are those that have acknowledged something since
-// they were attached. Others only load, and may for long, or are programs that read the
-// stream and never acknowledge (redis-cli --replica).
+// they were attached. Others only load, and may for long. Programs that read the stream and never
+// acknowledge (redis-cli --replica) serve at no port, and are none.
 //
 // A replica whose host died is there twice once it is back, until the server notices that the
 // earlier connection is dead, for a minute. Counting it twice would have writes wait for one
 // replica too many from then on. So of connections from one address, those that have been
 // silent for three seconds are the same replica: living ones acknowledge each second, also where
-// an address translation gives several the same. The scripts count likewise.
-func replicasIn(info map[string]string) (attached, online int) {
+// an address translation gives several the same. One that was back within those three seconds
+// looks like two for as long. So each write waits for all that are online, but the record rises at
+// once by addresses only, and by a second replica of one address when both have acknowledged a
+// write. The scripts count likewise.
+func replicasIn(info map[string]string) (attached, online, addresses int) {
 	answering := map[string]int{}
 	for name, value := range info {
 		if !strings.HasPrefix(name, "slave") || !strings.Contains(value, "state=") {
 			continue
 		}
-		attached++
 		if !strings.Contains(value, "state=online") || strings.Contains(value, "offset=0,") {
+			if !strings.Contains(value, ",port=0,") {
+				attached++
+			}
 			continue
 		}
+		attached++
 		address, rest, _ := strings.Cut(value, ",state=")
 		_, lag, _ := strings.Cut(rest, ",lag=")
 		lag, _, _ = strings.Cut(lag, ",")
@@ -89,15 +95,15 @@ func replicasIn(info map[string]string) (attached, online int) {
 	for _, n := range answering {
 		online += max(n, 1)
 	}
-	return attached, online
+	return attached, online, len(answering)
 }
 
 // Replicas are those of the server that has the set.
 type Replicas struct {
 	Recorded int       `json:"recorded"` // the most that were ever attached, or what an operator lowered it to
 	Lowered  time.Time `json:"lowered,omitzero"`
-	Attached int       `json:"attached"` // now, in any state
-	Online   int       `json:"online"`   // those that acknowledge writes
+	Attached int       `json:"attached"` // now; they may still load
+	Online   int       `json:"online"`   // those that acknowledge writes; no other must be promoted
 }
 
 // Replicas returns how many replicas are recorded, and how many there are now.
@@ -113,7 +119,7 @@ func (s *Store) count(ctx context.Context) (info map[string]string, there Replic
 	if info, err = s.info(ctx); err != nil {
 		return nil, there, err
 	}
-	there.Attached, there.Online = replicasIn(info)
+	there.Attached, there.Online, _ = replicasIn(info)
 	members, err := s.members(ctx, recordBegins, recordEnds)
 	if err != nil || len(members) == 0 {
 		return info, there, err

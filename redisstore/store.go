@@ -78,8 +78,8 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 		if f := s.evicts(info); f.Verdict == store.Bad {
 			return nil, fmt.Errorf("%w: %s: %s", store.ErrRefused, f.Says, f.Advice)
 		}
-		_, online := replicasIn(info)
-		s.learn(record{n: online})
+		_, _, addresses := replicasIn(info)
+		s.learn(record{n: addresses})
 		return s, nil
 	})
 }
@@ -128,7 +128,8 @@ func (s *Store) info(ctx context.Context) (map[string]string, error) {
 }
 
 // A register is a member of the set: its key, a zero byte, and what [backend.Encode] makes.
-// All have the score 0, so the set is in the order of their bytes. Keys have no zero byte,
+// All have the score 0, so the set is in the order of their bytes: the scripts refuse to write
+// if one has another. Keys have no zero byte,
 // so one member at most is between key+"\x00" and key+"\x01": two are refused.
 const (
 	endOfKey      = "\x00"

@@ -81,7 +81,7 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 		if err != nil && n == 1 && x.life == "" {
 			return "", err // of the script
 		}
-		_, online := replicasIn(x.info)
+		_, online, _ := replicasIn(x.info)
 		need, all := s.wanted(x.n), s.wanted(max(x.n, online))
 		switch {
 		case err != nil:
@@ -96,6 +96,9 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 		if err != nil {
 			// In words only: that a later command was refused does not undo the write.
 			return "", fmt.Errorf("%w: applied, but not confirmed: %s", store.ErrUnavailable, err.Error())
+		}
+		if x.acknowledged >= all { // also where two of them have one address: they are two
+			s.learn(record{n: all, since: x.since})
 		}
 		asked = all
 	}
