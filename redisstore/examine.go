@@ -16,7 +16,11 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []store.Finding{s.persists(ctx, info), s.expires(ctx, s.evicts(info)), s.migrates(ctx, s.replicates(info, there), there)}, nil
+		servers, err := s.servers(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return []store.Finding{s.persists(ctx, info), s.expires(ctx, s.evicts(info)), s.migrates(ctx, s.replicates(info, there, servers), there)}, nil
 	})
 }
 
@@ -94,17 +98,43 @@ func (s *Store) migrates(ctx context.Context, f store.Finding, r Replicas) store
 	return f
 }
 
+// maxProbes bounds how many connections servers opens.
+const maxProbes = 8
+
+// servers returns to how many servers connections lead: a name may have several addresses, and a
+// balancer may stand between.
+func (s *Store) servers(ctx context.Context) (int, error) {
+	node, err := s.node(ctx)
+	if err != nil {
+		return 0, err
+	}
+	runs := map[string]bool{}
+	for range max(min(maxProbes, node.Options().PoolSize/2), 1) { // others need some too
+		conn := node.Conn()
+		defer func() { _ = conn.Close() }() // all at once, so that each is another
+		text, err := conn.Info(ctx, "server").Result()
+		if err != nil {
+			return 0, err
+		}
+		runs[parseInfo(text)["run_id"]] = true
+	}
+	return len(runs), nil
+}
+
 // forgets is what a failover to a replica that need not have a write does.
 const forgets = "a failover may forget who holds a worker and which ids were given, and ids repeat"
 
 // replicates says who waits for what, as the record and the URL have it. The record
 // is the same for all processes, so another's examination is as good as one's own.
-func (s *Store) replicates(info map[string]string, r Replicas) store.Finding {
+func (s *Store) replicates(info map[string]string, r Replicas, servers int) store.Finding {
 	all := max(r.Recorded, r.Online)
 	need := s.wanted(all)
 	counts := fmt.Sprintf("%d recorded, %d attached, %d of them online; a write waits for %d", r.Recorded, r.Attached, r.Online, need)
 	f := store.Finding{Subject: "replicas", Says: counts}
 	switch {
+	case servers > 1:
+		f.Verdict, f.Says = store.Bad, fmt.Sprintf("connections to its address lead to %d servers: each is a store of its own, and ids repeat", servers)
+		f.Advice = "name one primary, or Sentinels and ?master=NAME: no balancer, and no name with several addresses"
 	case info["role"] == "slave":
 		f.Verdict, f.Says, f.Advice = store.Bad, "it is a replica, which refuses writes", "name the primary, or Sentinels and ?master=NAME"
 	case need > r.Online:

@@ -185,6 +185,29 @@ func TestAReplicaThatIsBackWhileItsDeadConnectionIsThereCountsOnce(t *testing.T)
 	}
 }
 
+// As of a name with the addresses of two servers, or a balancer before them.
+func TestAnAddressOfTwoServersIsBad(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	addrs := []string{servers.Redis(t).Addr(), servers.Redis(t).Addr()}
+	var dialed atomic.Int64
+	for n := 1; n <= 2; n++ {
+		client := redis.NewClient(&redis.Options{MaxRetries: -1, Dialer: func(context.Context, string, string) (net.Conn, error) {
+			return net.Dial("tcp", addrs[dialed.Add(1)%int64(n)])
+		}})
+		s, err := redisstore.New(ctx, client, redisstore.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := verdict(t, s); n == 1 && f.Verdict != store.Good || n == 2 && (f.Verdict != store.Bad || !contains(f.Says, "lead to 2 servers")) {
+			t.Errorf("%d servers: %v: %v", n, f.Verdict, f)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A firewall that forgets a connection tells one side of it at most. The replica is back at once,
 // and its earlier connection is not silent yet.
 func TestAReplicaThatIsBackAtOnceRaisesNothing(t *testing.T) {
@@ -593,6 +616,9 @@ func TestClientsThatBreakWhatAWritePromisesAreRefused(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
 	_, err := redisstore.New(ctx, client, redisstore.Config{ConfirmTimeout: time.Microsecond})
 	expect(t, "a timeout", err, store.ErrRefused, "at least 1ms")
+	near := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, MaxRedirects: -1, RouteRandomly: true})
+	_, err = redisstore.New(ctx, near, redisstore.Config{})
+	expect(t, "a client of replicas", errors.Join(err, near.Close()), store.ErrRefused, "reads from replicas")
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": addr}})
 	_, err = redisstore.New(ctx, ring, redisstore.Config{})
 	expect(t, "a ring", errors.Join(err, client.Close(), ring.Close()), store.ErrRefused, "Ring")

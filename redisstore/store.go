@@ -62,7 +62,8 @@ type Store struct {
 // writes nothing. A server that may evict the set is an error that is [store.ErrRefused].
 //
 // The client must not repeat commands (MaxRetries -1): a write that was applied
-// could be answered as a conflict. It needs a ReadTimeout, as it has by default.
+// could be answered as a conflict. It needs a ReadTimeout, as it has by default, and must
+// not read from replicas.
 func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store, error) {
 	cfg.Key = cmp.Or(cfg.Key, "firn")
 	cfg.ConfirmTimeout = cmp.Or(cfg.ConfirmTimeout, time.Second)
@@ -88,17 +89,21 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 func (s *Store) check() error {
 	var retries int
 	var read time.Duration
+	var replicas bool
 	switch c := s.client.(type) {
 	case *redis.Client:
 		s.single, retries, read = c, c.Options().MaxRetries, c.Options().ReadTimeout
 	case *redis.ClusterClient:
 		s.cluster, retries, read = c, c.Options().MaxRetries, c.Options().ReadTimeout
+		replicas = c.Options().ReadOnly
 	default:
 		return fmt.Errorf("a client of type %T: *redis.Client and *redis.ClusterClient are supported", s.client)
 	}
 	switch {
 	case s.cfg.ConfirmTimeout < time.Millisecond:
 		return fmt.Errorf("ConfirmTimeout is %v: at least 1ms is needed", s.cfg.ConfirmTimeout)
+	case replicas:
+		return errors.New("the client reads from replicas, which may be old: set ReadOnly, RouteByLatency and RouteRandomly to false")
 	case retries > 0:
 		return fmt.Errorf("the client repeats commands up to %d times: set MaxRetries to -1", retries)
 	case read <= 0:
