@@ -57,6 +57,9 @@ const (
 	// poolSize bounds connections: a lease needs one, sequences a few.
 	poolSize    = 16
 	defaultPort = "6379"
+	// maxIdle is less than firewalls remember a connection that is idle. Each one that they forgot
+	// in silence costs a call, and callTimeout.
+	maxIdle = time.Minute
 )
 
 // parseURL says what a URL means.
@@ -71,7 +74,7 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		// An applied write that is repeated would be answered as a conflict.
 		MaxRetries: -1, DialerRetries: 1,
-		DialTimeout: dialTimeout, ReadTimeout: callTimeout, WriteTimeout: callTimeout, PoolSize: poolSize,
+		DialTimeout: dialTimeout, ReadTimeout: callTimeout, WriteTimeout: callTimeout, PoolSize: poolSize, ConnMaxIdleTime: maxIdle,
 
 		IsClusterMode:    u.Bool("cluster"),
 		MasterName:       u.Setting("master"),
