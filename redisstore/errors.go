@@ -13,8 +13,8 @@ import (
 const (
 	permissions = "the user needs: +zrangebylex +zcount +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key; +select for a database other than 0, +cluster in a cluster"
 	unknown     = "it does not know a command that Firn needs, or it was renamed"
-	// merged is how a key comes to have two members, of which nothing says which is the later.
-	// To take either would go back to what was given up.
+	// merged is how a key, or the record of the replicas, comes to have two members, of which
+	// nothing says which is the later. To take either would go back to what was given up.
 	merged = "the key has two members, as when a copy was merged into the set: remove the older one"
 	// scored is how members are no more in the order of their bytes, and those that are there
 	// are not found. A sequence would begin anew.

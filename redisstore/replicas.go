@@ -124,6 +124,9 @@ func (s *Store) count(ctx context.Context) (info map[string]string, there Replic
 	if err != nil || len(members) == 0 {
 		return info, there, err
 	}
+	if len(members) > 1 {
+		return info, there, fmt.Errorf("%w: %q: %s", store.ErrRefused, members, merged)
+	}
 	r, err := parseRecord(members[0])
 	if there.Recorded = r.n; r.since > 0 {
 		there.Lowered = time.UnixMicro(r.since)

@@ -317,7 +317,14 @@ func TestTheRecordIsNoKey(t *testing.T) {
 		t.Error(err)
 	}
 	operator := raw(t, p.Addr())
-	if err := operator.ZRem(ctx, "firn", "\treplicas 1 0").Err(); err != nil {
+	if err := operator.ZAdd(ctx, "firn", member("\treplicas 0 0")).Err(); err != nil { // of a copy from before
+		t.Fatal(err)
+	}
+	_, err = write(open(t, "redis://"+p.Addr()), "k")
+	expect(t, "two records", err, store.ErrRefused, "two members", "remove the older one")
+	_, err = s.Replicas(ctx)
+	expect(t, "two records, counted", err, store.ErrRefused, "two members", "remove the older one")
+	if err := operator.ZRem(ctx, "firn", "\treplicas 0 0", "\treplicas 1 0").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := operator.ZAdd(ctx, "firn", member("\treplicas many")).Err(); err != nil {

@@ -40,7 +40,8 @@ for _, n in pairs(answering) do online = online + math.max(n, 1) end
 if redis.call('ZCOUNT', KEYS[1], '-inf', '(0') + redis.call('ZCOUNT', KEYS[1], '(0', '+inf') > 0 then
   return redis.error_reply('SCORE a member has a score that is not 0')
 end
-local recorded = redis.call('ZRANGEBYLEX', KEYS[1], '[\treplicas ', '(\treplicas!', 'LIMIT', 0, 1)[1]
+local recorded, another = unpack(redis.call('ZRANGEBYLEX', KEYS[1], '[\treplicas ', '(\treplicas!', 'LIMIT', 0, 2))
+if another then return redis.error_reply('TWICE the record of replicas') end
 local there, lowered = string.match(recorded or '\treplicas 0 0', '^\treplicas (%d+) (%d+)$')
 if not there then
   return redis.error_reply('RECORD ' .. string.sub(recorded, 2, 40))
