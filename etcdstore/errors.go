@@ -12,8 +12,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// answers are etcd's errors, with a kind and a way out. Refused is only what the server
-// answers before it proposes a write.
+// answers are etcd's errors. Refused is only what the server answers before it proposes a write.
 var answers = []struct {
 	err, kind error
 	hint      string
@@ -29,7 +28,7 @@ var answers = []struct {
 	{rpctypes.ErrLeaderChanged, store.ErrUnavailable, "most of its members must be up and see each other"},
 }
 
-// classify says what kind an error is, and a way out of it if one is known.
+// classify gives an error's kind and a way out.
 func classify(err error) (hint string, kind error) {
 	says := func(text string) bool { return strings.Contains(err.Error(), text) }
 	switch {
@@ -44,7 +43,7 @@ func classify(err error) (hint string, kind error) {
 		return "it is no etcd v3", store.ErrRefused
 	}
 	for _, a := range answers {
-		if says(a.err.Error()) { // the client and the server have each a type of their own for them
+		if says(a.err.Error()) { // client and server use different types
 			return a.hint, a.kind
 		}
 	}

@@ -12,8 +12,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Examine implements [store.Examined]: how many members vote and answer,
-// whether there is an alarm, and whose version is known to lose data.
+// Examine implements [store.Examined]: voting members, alarms, versions that lose data.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	members, err := backend.Do(ctx, s.calls, "examine", s.prefix, func(ctx context.Context) (*clientv3.MemberListResponse, error) {
 		return s.client.MemberList(ctx)
@@ -21,7 +20,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	voters, healthy := 0, 0
+	voters := 0
 	var silent, alarms []string
 	var versions []store.Finding
 	for _, m := range members.Members {
@@ -29,19 +28,18 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 			continue
 		}
 		voters++
-		status, err := s.status(ctx, m.ClientURLs)
-		if err != nil {
+		status := s.status(ctx, m.ClientURLs)
+		if status == nil {
 			silent = append(silent, m.Name)
 			continue
 		}
-		healthy++
 		alarms = append(alarms, status.Errors...)
 		if forgets(status.Version) {
 			versions = append(versions, store.Finding{Subject: "version", Verdict: store.Bad, Says: m.Name + " is an etcd " + status.Version,
 				Advice: "it may forget confirmed writes when it is killed: upgrade to the latest 3.5"})
 		}
 	}
-	most := voters/2 + 1
+	healthy, most := voters-len(silent), voters/2+1
 	quorum := store.Finding{Subject: "quorum", Verdict: store.Doubtful, Says: fmt.Sprintf("%d of %d members answer", healthy, voters)}
 	switch {
 	case healthy < voters:
@@ -58,28 +56,26 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	}
 	alarm := store.Finding{Subject: "alarms", Says: "none"}
 	if len(alarms) > 0 {
-		alarm = store.Finding{Subject: "alarms", Verdict: store.Bad, Says: strings.Join(alarms, "; "),
-			Advice: "see etcdctl alarm list; NOSPACE refuses all writes until the space is freed and the alarm disarmed"}
+		alarm.Verdict, alarm.Says = store.Bad, strings.Join(alarms, "; ")
+		alarm.Advice = "see etcdctl alarm list; NOSPACE refuses all writes until the space is freed and the alarm disarmed"
 	}
 	return append([]store.Finding{quorum, alarm}, versions...), nil
 }
 
-// forgets reports whether a version is one of those whose data may become inconsistent.
+// forgets reports whether the data of a version may become inconsistent.
 func forgets(version string) bool {
 	return slices.Contains([]string{"3.5.0", "3.5.1", "3.5.2"}, version)
 }
 
-// status asks a member at whichever of its addresses answers.
-func (s *Store) status(ctx context.Context, addresses []string) (*clientv3.StatusResponse, error) {
-	err := fmt.Errorf("%w: it has no address", store.ErrUnavailable)
+// status asks a member at its addresses in turn. It is nil if none answers.
+func (s *Store) status(ctx context.Context, addresses []string) *clientv3.StatusResponse {
 	for _, address := range addresses {
-		var status *clientv3.StatusResponse
 		bounded, cancel := context.WithTimeout(ctx, dialTimeout)
-		status, err = s.client.Status(bounded, address)
+		status, err := s.client.Status(bounded, address)
 		cancel()
 		if err == nil {
-			return status, nil
+			return status
 		}
 	}
-	return nil, err
+	return nil
 }

@@ -3,20 +3,17 @@
 //	s, err := etcdstore.Open(ctx, "etcd://10.0.0.5:2379,10.0.0.6:2379/shop")
 //	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
 //
-// A register is a key of etcd's; its value is the register's revision, a line
-// feed and the register's value. Look with: etcdctl get --prefix firn/.
+// A register is a key of etcd's; its value is the register's revision, a line feed and the
+// register's value. Look with: etcdctl get --prefix firn/.
 //
-// The revision is drawn at random, since etcd's own begin anew when a cluster
-// is, and go back when an older snapshot is restored. A write compares it on the
-// server, by the range of values that begin with it.
+// The revision is drawn at random: etcd's own begin anew with a new cluster, and go back with
+// a restored snapshot. A write compares it on the server, by the range of values that begin
+// with it.
 //
-// What etcd acknowledged, a majority has on disk. It has no clock to compare
-// with. A life of the store is a term of a cluster: only a new leader can have
-// forgotten what was acknowledged, and a copy of the data that is put back begins a
-// term above all that it knows of. A cluster that is made of a snapshot has another
-// id, given a new --initial-cluster-token. With the same names, addresses and token
-// it has the same id and begins its terms anew: if the pool's record is from its
-// second, the first that has a leader, nothing tells.
+// A majority has on disk what etcd acknowledged. It has no clock to compare with. A life of
+// the store is a term of a cluster: only a new leader can have forgotten what was
+// acknowledged, and restored data begins a term above all that it knows of. A cluster made of
+// a snapshot needs a new --initial-cluster-token, and so another id: its terms begin anew.
 package etcdstore
 
 import (
@@ -32,19 +29,17 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Store is a [store.Store] in an etcd. Make one with [Open] or [New]. It is
-// [store.Examined] too.
+// Store is a [store.Store] in an etcd, and [store.Examined]. Make one with [Open] or [New].
 type Store struct {
-	client *clientv3.Client
-	prefix string
-	calls  *backend.Calls
-	// cluster is that of which the members named are; 0 while that is not known.
-	cluster atomic.Uint64
+	client  *clientv3.Client
+	prefix  string
+	calls   *backend.Calls
+	cluster atomic.Uint64 // of the members named; 0 while that is not known
 }
 
-// New returns a store over client, which Close closes, whose keys all begin with
-// prefix. It reads once, to say what is wrong at once. A client whose MaxUnaryRetries is not
-// 1 repeats calls that a proxy has given up, writes too; those of [Open] do not.
+// New returns a store over client, which Close closes, whose keys all begin with prefix. It
+// reads once, to say at once what is wrong. A client whose MaxUnaryRetries is not 1 repeats
+// calls that a proxy has given up, writes too; those of [Open] do not.
 func New(ctx context.Context, client *clientv3.Client, prefix string) (*Store, error) {
 	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", classify)}
 	return backend.Do(ctx, s.calls, "open", prefix, func(ctx context.Context) (*Store, error) {
@@ -102,7 +97,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 	name := s.prefix + key
 	condition := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(name), "=", 0)}
 	if old != 0 {
-		// Not there, it would compare as empty, which lies before the range.
+		// A missing key compares as empty, which lies before the range.
 		condition = []clientv3.Cmp{
 			clientv3.Compare(clientv3.Value(name), ">", backend.Digits(old)),
 			clientv3.Compare(clientv3.Value(name), "<", backend.Digits(old)+"\v"), // after a line feed

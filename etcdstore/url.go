@@ -15,8 +15,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Open returns a store in the etcd that a URL names. No error repeats the
-// password.
+// Open returns a store in the etcd that a URL names. No error repeats the password.
 //
 //	etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/PREFIX][?SETTINGS]
 //
@@ -44,7 +43,7 @@ func Open(ctx context.Context, text string) (*Store, error) {
 
 const (
 	dialTimeout = 5 * time.Second
-	// keepAlive is how often a silent connection is asked after, and how long the
+	// keepAlive is how long a connection may be silent until it is probed, and how long the
 	// answer may take: a holder notices within a look or two.
 	keepAlive   = 5 * time.Second
 	defaultPort = "2379"
@@ -65,8 +64,8 @@ func parseURL(text string) (clientv3.Config, string, error) {
 	if cfg.TLS != nil {
 		scheme = "https://"
 	}
-	// Else a call waits for a connection for as long as its context lasts, and
-	// does not say why there is none. A write is repeated only if it was not sent.
+	// Otherwise a call would wait for a connection until its context ends, and not say why
+	// there is none. A write is repeated only if it was not sent.
 	cfg.MaxUnaryRetries = uint(len(u.Hosts)) + 2
 	cfg.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(calling(len(u.Hosts)))}
 	for _, host := range u.Hosts {

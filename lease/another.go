@@ -12,18 +12,17 @@ import (
 	"github.com/firn-id/firn/internal/turns"
 )
 
-// How a lease comes to another worker: in the place of a lost one, or for the policy switch.
+// How a lease comes to another worker, in the place of a lost one or for the policy switch,
+// and gives back those it has left.
 
 // takeOther replaces a lost worker. Until it succeeds the generator goes on up
-// to its fence, which is its own for good, unless the store has granted it again.
+// to its fence, which is its own for good unless the store has granted it again.
 func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause error) {
 	l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)
 	l.halt(ctx, lost, cause)
 	l.note(func(s *State) { s.Losses, s.Last = s.Losses+1, cause })
 	if l.cfg.Generator.Clock != firn.Virtual {
-		from := ask.From
-		ask = l.anew() // the look that told of the loss may have taken long
-		ask.From = max(ask.From, from)
+		ask = l.anew(ask.From) // the look that found the loss may have taken long
 	}
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
 	defer cancel()
@@ -45,8 +44,8 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	}
 }
 
-// halt stops the generator where another was granted what is held, unless it has
-// another worker already. Whoever is granted the worker next begins above what was used
+// halt stops the generator where another was granted what is held, unless it has another
+// worker already. The worker is given back, so that its next grant begins above what was used
 // here. If that fails, the next turn finds the same loss.
 func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 	if !errors.Is(cause, ErrOverlap) || !l.gen.Halt(lost.Worker) {
@@ -59,9 +58,9 @@ func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 	}
 }
 
-// search acquires another worker. Until there is one, the lost one is in use up to its
-// fence, and is looked at: where the store has forgotten who took it, it is held again,
-// and cancel ends the search. A store that fails the look fails the search too, which tells.
+// search acquires another worker. Meanwhile the lost one is in use up to its fence, and is
+// looked at: where the store has forgotten who took it, it is held again, and cancel ends
+// the search. A store that fails the look fails the search too, which reports it.
 func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask Ask) (grant firn.Grant, err error) {
 	clock := l.cfg.Generator.Time
 	done := make(chan struct{})
@@ -94,8 +93,8 @@ func (l *Lease) patience() time.Duration {
 	return callTimeout
 }
 
-// other acquires a worker beside the one in use, and puts it in spare. What a source
-// hands out twice is not used, nor what comes when the lease has ended.
+// other acquires a worker beside the one in use, and puts it in spare. A worker that the
+// source granted twice is not used, nor one that comes after the lease has ended.
 func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 	grant, err := l.source.Acquire(ctx, ask)
 	if err != nil {
@@ -106,8 +105,7 @@ func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 	twice := slices.ContainsFunc(append(slices.Collect(maps.Values(l.spare)), l.grant), func(held firn.Grant) bool {
 		return held.Worker == grant.Worker && grant.After < held.Through && held.After < grant.Through
 	})
-	if !twice && !closing {
-		// In the same breath, so that Close finds what it did not refuse.
+	if !twice && !closing { // under the same lock, so that Close finds what it did not refuse
 		l.spare[grant.Worker] = grant
 	}
 	l.mu.Unlock()
@@ -128,9 +126,7 @@ func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, e
 	// Next has no context, and a store may be silent.
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
 	defer cancel()
-	ask := l.anew()
-	ask.From = max(ask.From, from)
-	grant, err := l.other(ctx, ask)
+	grant, err := l.other(ctx, l.anew(from))
 	if err != nil {
 		l.failed("switch worker", l.gen.State().Worker, err)
 		return firn.Grant{}, err
@@ -140,8 +136,7 @@ func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, e
 	return grant, nil
 }
 
-// retired is [firn.Config.Retired]: the generator has left a worker for one
-// that stands in spare.
+// retired is [firn.Config.Retired]: the generator has left a worker for one in spare.
 func (l *Lease) retired(old, worker int64, last firn.Tick) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,4 +150,69 @@ func (l *Lease) retired(old, worker int64, last firn.Tick) {
 		l.grant = grant
 		delete(l.spare, worker)
 	}
+}
+
+// A farewell is a worker left, with the last tick that ids of it may carry.
+type farewell struct {
+	grant firn.Grant
+	last  firn.Tick
+}
+
+// goodbyes empties the list of workers left, and returns those that are not held again under
+// a later grant. The caller holds mu.
+func (l *Lease) goodbyes() []farewell {
+	due := slices.DeleteFunc(l.left, func(f farewell) bool {
+		_, again := l.spare[f.grant.Worker]
+		return again || f.grant.Worker == l.grant.Worker
+	})
+	l.left = nil
+	return due
+}
+
+// release gives a worker back, unless it belongs to another by now.
+func (l *Lease) release(ctx context.Context, f farewell) error {
+	if err := l.source.Release(ctx, f.grant, f.last); err != nil && !errors.Is(err, ErrLost) {
+		return err
+	}
+	l.cfg.Log.Info("worker released", "worker", f.grant.Worker)
+	return nil
+}
+
+// giveBack releases workers left. One that fails is tried again at the next turn, until its
+// fence has passed, and at last by Close, which may have cut it off.
+func (l *Lease) giveBack(ctx context.Context) {
+	l.mu.Lock()
+	due := l.goodbyes()
+	l.mu.Unlock()
+	background := ctx
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, defaultPatience) // the next look waits for it
+	defer cancel()
+	var again []farewell
+	for i, f := range due {
+		if ctx.Err() != nil { // the rest comes first at the next turn
+			again = append(due[i:], again...)
+			break
+		}
+		err := l.release(ctx, f)
+		if err == nil {
+			continue
+		}
+		ended := background.Err() != nil
+		if !ended {
+			l.unreleased(f.grant.Worker, err)
+		}
+		// A window more, for a renewal that was applied without an answer.
+		if ended || f.grant.Through >= l.ask().Now-l.window {
+			again = append(again, f)
+		}
+	}
+	l.mu.Lock()
+	l.left = append(again, l.left...)
+	l.mu.Unlock()
+}
+
+// unreleased notes that a worker left could not be given back: no fault of the one in use.
+func (l *Lease) unreleased(worker int64, err error) {
+	l.note(func(s *State) { s.Errors++ })
+	l.cfg.Log.Warn("could not release a worker left", "worker", worker, "error", err)
 }

@@ -14,18 +14,76 @@ import (
 
 // pick returns the slot to claim, waiting for a pinned one if it must.
 func (s *Slots) pick(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
-	if s.cfg.Pinned == nil {
-		slot, ok := choose(pool, s.cfg.Datacenter, ask.Now, s.cfg.Random)
-		if !ok {
-			return Slot{}, &FullError{Pool: s.cfg.Pool, Workers: pool.Layout.MaxWorker() + 1, Next: nextFree(pool, s.cfg.Datacenter)}
+	if s.cfg.Pinned != nil {
+		slot := pool.slot(s.cfg.Datacenter, *s.cfg.Pinned)
+		if slot.Fence < ask.Now || s.cfg.PinnedAhead {
+			return slot, nil
 		}
-		return slot, nil
+		return slot, s.waitFor(ctx, slot)
 	}
-	slot := pool.slot(s.cfg.Datacenter, *s.cfg.Pinned)
-	if slot.Fence < ask.Now || s.cfg.PinnedAhead {
-		return slot, nil
+	slot, ok := choose(pool, s.cfg.Datacenter, ask.Now, s.cfg.Random)
+	if !ok {
+		return Slot{}, &FullError{Pool: s.cfg.Pool, Workers: pool.Layout.MaxWorker() + 1, Next: nextFree(pool, s.cfg.Datacenter)}
 	}
-	return slot, s.waitFor(ctx, slot)
+	return slot, nil
+}
+
+// A process that waits for a pinned worker looks at its slot after a random time between
+// these, so that many do not come together.
+const (
+	minWaitLook = time.Second
+	maxWaitLook = 2 * time.Second
+)
+
+// waitFor waits until the fence of a pinned worker has passed, or its holder has moved that
+// back. It grants nothing: after errHeld the pool is read anew, and that decides. Looks that
+// fail do not end it, as the store is not needed before the fence has passed.
+func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
+	s.cfg.Log.Info("waiting for the fence of a pinned worker", "worker", slot.Worker, "pool", s.cfg.Pool, "holder", slot.holder(), "until", slot.Until)
+	for said := false; ; {
+		left := endOf(slot.Fence, s.cfg.Layout).Sub(s.cfg.Time.Wall())
+		if left <= 0 {
+			return errHeld
+		}
+		look := minWaitLook + time.Duration(s.cfg.Random()%uint64(maxWaitLook-minWaitLook))
+		if err := s.cfg.Time.Sleep(ctx, min(left, look)); err != nil {
+			return fmt.Errorf("lease: worker %d of pool %q is held by %s until %s, if not renewed; waited for it: %w",
+				slot.Worker, s.cfg.Pool, slot.holder(), slot.Until.UTC().Format(time.RFC3339Nano), err)
+		}
+		if left <= look {
+			continue // the fence has passed
+		}
+		found, err := s.lookFor(ctx, slot)
+		switch {
+		case errors.Is(err, ErrForeign):
+			return err
+		case err != nil && !said && ctx.Err() == nil:
+			said = true
+			s.cfg.Log.Warn("the slot of a pinned worker cannot be read: waiting for the fence it had", "worker", slot.Worker, "pool", s.cfg.Pool, "error", err)
+		}
+		slot = found
+	}
+}
+
+// lookFor reads a slot that is waited for, and returns what to wait for from now on: what
+// was seen, unless the slot was written since. If the store forgot the slot, or went back to an
+// older copy, there may still be a holder that has not noticed, up to the fence seen before.
+// Newcomers seldom come at that moment; those who wait always do.
+func (s *Slots) lookFor(ctx context.Context, seen Slot) (Slot, error) {
+	reg := s.slot(seen.Worker)
+	reg.Patience = s.cfg.Patience
+	entry, err := reg.Read(ctx)
+	if err != nil {
+		return seen, err
+	}
+	found, err := s.parse(entry)
+	// A write has a greater number than the one it replaced. One over an older copy may have a
+	// smaller number, and counts as older.
+	if found == nil || found.Write <= seen.Write && found.Fence < seen.Fence {
+		return seen, err
+	}
+	found.Worker = seen.Worker
+	return *found, nil
 }
 
 // holder names who holds a slot, for people.
@@ -36,9 +94,8 @@ func (s Slot) holder() string {
 	return fmt.Sprintf("process %d on %s", s.PID, s.Host)
 }
 
-// claim moves the slot's fence forward and so takes it, if what the claim rests on still
-// holds after that: the pool, the life of the store and, in a strict pool, the claim itself
-// once it was waited for.
+// claim takes a slot by moving its fence forward, if what the claim rests on still holds after
+// that: the pool, the life of the store and, in a strict pool, the claim itself after its wait.
 func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.Grant, error) {
 	h, err := s.begin(slot, ask, s.rules.above(pool, ask))
 	if err != nil {
@@ -47,12 +104,10 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 	reg := s.slot(slot.Worker)
 	written, err := replace(ctx, reg, slot.revision, func() ([]byte, error) { return s.encode(move{holding: h}, &slot) })
 	if err != nil {
-		// A store that refused it, or is not to be had however long it was waited for, is not
-		// asked again.
 		again := !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrUnavailable)
 		if !store.Unapplied(err) {
-			// It is not known whether the claim was applied, or will be. Nothing was issued
-			// under it; at worst the worker stays unused until its fence.
+			// The claim may have been applied, or may be yet. Nothing was issued under it; at
+			// worst the worker stays unused until its fence.
 			err = errors.Join(err, s.unclaim(ctx, h, slot))
 		}
 		if again {
@@ -91,19 +146,17 @@ func (s *Slots) begin(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	return h, err
 }
 
-// hold notes what was confirmed. Until then an earlier holding of the same worker, which was
-// lost, is still looked at.
+// hold notes what was confirmed. Until then an earlier, lost holding of the worker is looked at.
 func (s *Slots) hold(h holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held[h.worker], s.starts[h.worker] = h, max(s.starts[h.worker], h.after)
 }
 
-// outwait waits until whoever may have held the worker by a claim that the store
-// has lost has reached its fence, and then writes this one again over exactly what it
-// was. So a claim that was lost meanwhile is noticed — others may have claimed in
-// between — and one that is lost later has begun its window at that write, not before.
-// The clock is checked again, since the machine may have slept.
+// outwait waits until any holder whose claim the store has lost has reached its fence, and
+// then writes this claim again over exactly what it was. So a claim lost meanwhile is noticed,
+// as others may have claimed in between, and one lost later has begun its window at that
+// write. The clock is checked again, since the machine may have slept.
 func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, ask Ask) (holding, error) {
 	s.cfg.Log.Info("a strict pool: waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", s.cfg.Strict)
 	if err := s.cfg.Time.Sleep(ctx, s.cfg.Strict); err != nil {
@@ -113,13 +166,13 @@ func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, 
 	if err != nil {
 		return h, err
 	}
-	// The clock that was checked, and not the wall clock of a later moment: a fence
-	// that follows a step of that lies further ahead than newcomers wait.
+	// By the clock that was checked, and not by the wall clock later: after a step of that the
+	// fence would lie further ahead than newcomers wait.
 	now := tickOf(s.cfg.Layout, s.wall(here))
 	reg.Forget()
 	m, err := s.move(ctx, reg, func(found *Slot) (move, error) {
 		if found != nil && reg.Ours() {
-			found.after = h.after // this very update wrote it, and it is yet to be confirmed
+			found.After = h.after // this very update wrote it, and it is yet to be confirmed
 		}
 		return s.rules.outwaited(h, found, now, ask)
 	})
@@ -129,13 +182,12 @@ func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, 
 	return m.holding, nil
 }
 
-// unclaim gives a slot under which nothing was issued the fence that it had before. It does
-// so in a time of its own, as what is wrong may be that ctx has ended.
+// unclaim gives a slot under which nothing was issued the fence that it had before, in a time
+// of its own, as ctx may have ended.
 func (s *Slots) unclaim(ctx context.Context, h holding, before Slot) error {
 	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), s.cfg.Time, s.cfg.Patience)
 	defer cancel()
-	_, err := s.move(ctx, s.slot(h.worker), func(found *Slot) (move, error) { return s.rules.unclaim(h, found, before), nil })
-	if err != nil {
+	if _, err := s.move(ctx, s.slot(h.worker), func(found *Slot) (move, error) { return s.rules.unclaim(h, found, before), nil }); err != nil {
 		return fmt.Errorf("leave worker %d as it was (it stays unused until %s): %w", h.worker, s.cfg.Layout.Time(h.fence).Format(time.RFC3339Nano), err)
 	}
 	return nil

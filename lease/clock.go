@@ -11,8 +11,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A reading is what both clocks showed at one moment. From a reading that was checked
-// on, time is told by the monotonic clock: the wall clock may be set meanwhile.
+// A reading is what both clocks showed at one moment. After a reading that was checked, time
+// follows the monotonic clock, as the wall clock may be set.
 type reading struct {
 	wall  time.Time
 	mono  time.Duration
@@ -21,23 +21,18 @@ type reading struct {
 
 func (s *Slots) read() reading { return reading{wall: s.cfg.Time.Wall(), mono: s.cfg.Time.Monotonic()} }
 
-// wall returns the present as it follows from a reading.
+// wall returns the present time as it follows from a reading.
 func (s *Slots) wall(from reading) time.Time {
 	return from.wall.Add(s.cfg.Time.Monotonic() - from.mono)
 }
 
-// latest returns the present tick as it follows from a reading, and by the wall clock if
-// that is later: for judging whether a fence has passed, late is the safe side.
+// latest returns the present tick as it follows from a reading, or by the wall clock if that
+// is later: to judge whether a fence has passed, late is the safe side.
 func (s *Slots) latest(from reading) firn.Tick {
-	checked, shown := s.wall(from), s.cfg.Time.Wall()
-	if shown.After(checked) {
-		return tickOf(s.cfg.Layout, shown)
-	}
-	return tickOf(s.cfg.Layout, checked)
+	return max(tickOf(s.cfg.Layout, s.wall(from)), tickOf(s.cfg.Layout, s.cfg.Time.Wall()))
 }
 
-// tickOf returns the tick that contains a moment: the first or the last of the layout where
-// that lies outside of it.
+// tickOf returns the tick that contains a moment; outside of the layout, its first or last.
 func tickOf(l firn.Layout, at time.Time) firn.Tick {
 	tick, err := l.Tick(at)
 	if err != nil && at.After(l.Epoch()) {
@@ -49,9 +44,9 @@ func tickOf(l firn.Layout, at time.Time) firn.Tick {
 // maxClockTries bounds how often the store's clock is asked again because it answered late.
 const maxClockTries = 3
 
-// checkClock compares the wall clock with the store's, if it has one, and returns
-// what was compared. The answer may have been made at any moment of the round trip, so
-// half of that counts as if the clocks differed by it.
+// checkClock compares the wall clock with the store's, if it has one, and returns the reading.
+// The answer may have been made at any moment of the round trip, so half of that counts as
+// a difference.
 func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 	clock, ok := s.cfg.Store.(store.Clock)
 	if !ok {
@@ -85,14 +80,6 @@ func (s *Slots) check(here reading) reading {
 	return here
 }
 
-// checkOthers compares the wall clock with what the holders wrote down.
-func (s *Slots) checkOthers(pool Pool, here reading) error {
-	if there, ok := clockOfOthers(pool); ok && there.Sub(here.wall) > s.cfg.Tolerance {
-		return &ClockError{Here: here.wall, There: there, Whose: "that of most holders in pool " + s.cfg.Pool, Tolerance: s.cfg.Tolerance}
-	}
-	return nil
-}
-
 // beside checks the clock while do asks the store something else.
 func (s *Slots) beside(ctx context.Context, do func() error) (here reading, clockErr, err error) {
 	checked := make(chan struct{})
@@ -101,15 +88,14 @@ func (s *Slots) beside(ctx context.Context, do func() error) (here reading, cloc
 		here, clockErr = s.checkClock(ctx)
 	})
 	err = do()
-	// The check ends with ctx by itself; waiting for less would be a race.
+	// The check ends with ctx; not to wait for it would be a race.
 	waitErr := turns.Wait(context.WithoutCancel(ctx), s.cfg.Time, checked)
 	return here, errors.Join(clockErr, waitErr), err
 }
 
-// present returns what was asked some time ago as it would be asked now: a pool's
-// grace, a queue of writers and a fence may have been waited for since. What the
-// present is follows from a reading that was found right, however the wall clock
-// steps: if it was far ahead when this was asked, the fence must not follow it.
+// present returns an earlier ask as it would be now: there may have been a wait for a grace,
+// a queue of writers or a fence. The present follows from a reading that was found right: if
+// the wall clock was far ahead when this was asked, the fence must not follow it.
 func (s *Slots) present(ask Ask, checked reading) (Ask, error) {
 	wall := s.wall(checked)
 	if then := s.cfg.Layout.Time(ask.Now); then.Sub(wall) > s.cfg.Tolerance {

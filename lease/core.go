@@ -11,8 +11,7 @@ import (
 
 // rules decide what a process does about the slots of its pool. They are pure: what
 // the store shows, the time and a wish go in; what to write, or why not, comes out.
-// They have no store, no clock and no lock. The safety argument is docs/protocol.md;
-// its steps are:
+// The safety argument is in docs/protocol.md; its steps are:
 //
 //   - A grant is (after, fence]. A claim begins at the fence it found, or later; a
 //     renewal keeps the beginning and moves the fence forward. The write is a
@@ -26,8 +25,7 @@ type rules struct {
 	token     string
 	tolerance time.Duration
 	strict    time.Duration
-	// trusting: the store is embedded and keeps what it confirmed; only what looks
-	// set back is waited for.
+	// trusting: the store is embedded and keeps what it confirmed.
 	trusting bool
 }
 
@@ -38,8 +36,8 @@ type holding struct {
 	fence  firn.Tick
 	since  time.Time
 	over   store.Revision // what the claim replaced; 0: nothing
-	// overlap is why the worker was lost, if another may have been granted ticks of
-	// it: it is kept until the last tick used is written.
+	// overlap is why the worker was lost, if another may have been granted its ticks. It is
+	// kept until the last tick used is written.
 	overlap error
 }
 
@@ -51,8 +49,8 @@ type move struct {
 	forgot bool // the store has less than was confirmed
 }
 
-// stand decides about a slot that is held: found is what the store has, nil if nothing;
-// wish is the fence asked for, which counts if it is further than the one held.
+// stand decides about a slot that is held. Found is what the store has, nil if nothing; wish is
+// the fence asked for, which counts if it is further than the one held.
 func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error) {
 	if r.ended(h.fence, now) {
 		return move{}, lost("its fence has passed, or will within the margin of clocks, and the pool is strict")
@@ -61,18 +59,17 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 	unwritten := found == nil || found.revision == h.over || found.Owner == r.token // by others
 	switch {
 	case m.forgot && unwritten && h.fence < now:
-		// Another may have been granted the worker since, and the store have
-		// forgotten that too. It may be only the clock here that is ahead: then
-		// others may be granted what is held, and that must end at once.
+		// Another may have been granted the worker since, and the store may have forgotten that
+		// too. If only the clock here is ahead, others may be granted it now: end at once.
 		return move{}, fmt.Errorf("%w: %w", ErrOverlap, lost("its slot has vanished, or is an older copy, after its fence"))
 	case m.forgot && unwritten:
 		m.write = true // until the store has the fence again, the slot looks idle too early
-	case found.Owner == r.token && found.after > h.after:
+	case found.Owner == r.token && found.After > h.after:
 		// Claimed again here, for a switch, by a claim that may not be noted yet.
-		return move{}, lost(fmt.Sprintf("it was claimed again here from tick %d on", found.after+1))
+		return move{}, lost(fmt.Sprintf("it was claimed again here from tick %d on", found.After+1))
 	case m.forgot:
 		return move{}, fmt.Errorf("%w: %w", ErrOverlap, lost(fmt.Sprintf("it was claimed by %s from tick %d on, and is held here up to tick %d",
-			found.holder(), found.after+1, h.fence)))
+			found.holder(), found.After+1, h.fence)))
 	case found.Free:
 		return move{}, lost("it was taken back, or given back by another that had taken it")
 	case found.Owner != r.token:
@@ -86,58 +83,54 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 	return m, nil
 }
 
-// forgot reports whether the store has less of a slot than was confirmed to its holder:
-// what was there before, an older copy, an earlier claim made here, or another grant of the
-// same ticks.
+// forgot reports whether the store has less of a slot than was confirmed to its holder: what was
+// there before, an older copy, an earlier claim made here, or another grant of the same ticks.
 func (r *rules) forgot(h holding, found *Slot) bool {
 	switch {
 	case found == nil, found.revision == h.over:
 		return true
 	case found.Owner == r.token:
-		return found.after < h.after || !found.Free && found.after == h.after && found.Fence < h.fence
+		return found.After < h.after || !found.Free && found.After == h.after && found.Fence < h.fence
 	default:
-		return found.after < h.fence && found.after != noFence
+		return found.After < h.fence && found.After != noFence
 	}
 }
 
 func lost(why string) error { return fmt.Errorf("%w: %s", ErrLost, why) }
 
-// leave decides what is written of a slot that is given back, with the last tick
-// used. Where it belongs to another by now, there is nothing to give back: unless
-// the store was set back, so that the other's grant begins below that tick, or would.
-// No slot says less than what was used, so that grant ends too.
+// leave decides what is written of a slot that is given back, with the last tick used. If it
+// belongs to another by now, nothing is: unless the store was set back, so that the other's grant
+// begins, or would begin, below that tick. That grant must end too.
 func (r *rules) leave(h holding, found *Slot, last firn.Tick) move {
 	m := move{holding: h, free: true, forgot: r.forgot(h, found)}
 	m.fence = min(h.fence, last)
 	switch {
-	case found == nil, found.Owner == r.token && found.after <= h.after:
+	case found == nil, found.Owner == r.token && found.After <= h.after:
 		m.write = true
 	case found.Owner == r.token:
 		// Claimed again here.
-	case found.Fence < m.fence, !found.Free && found.after < m.fence && found.after != noFence:
+	case found.Fence < m.fence, !found.Free && found.After < m.fence && found.After != noFence:
 		m.after, m.fence, m.write = m.fence, max(m.fence, found.Fence), true
 	}
 	return m
 }
 
-// unclaim decides what is written of a slot whose claim was not used: the fence that it
-// had before, and whether it was given back then, if the claim is there. The start of the
-// claim stays, which lies above that fence: an earlier holder that comes back finds its
-// worker lost, and not that its ticks were granted again.
+// unclaim decides what is written of a slot whose claim was not used: if the claim is there, the
+// fence that it had before, and whether it was given back then. The start of the claim stays,
+// above that fence: an earlier holder that comes back finds its worker lost, and not its ticks
+// granted again.
 func (r *rules) unclaim(h holding, found *Slot, before Slot) move {
 	m := move{holding: h, free: before.Free || before.revision == 0}
 	m.fence = before.Fence
-	m.write = found != nil && found.Owner == r.token && found.after == h.after && !found.Free
+	m.write = found != nil && found.Owner == r.token && found.After == h.after && !found.Free
 	return m
 }
 
-// claim decides which ticks of a free slot are claimed: those after its fence, and
-// above a tick.
+// claim decides which ticks of a free slot are claimed: those after its fence and above a tick.
 func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	h := holding{worker: slot.Worker, over: slot.revision, after: max(slot.Fence, above)}
 	if slot.Fence < 0 && !r.trusting {
-		// The store may have forgotten a holder who is gone. Ids that run further
-		// ahead of the clock than this have run there elsewhere.
+		// The store may have forgotten a holder that is gone, whose ids ran as far ahead.
 		h.after = max(h.after, ask.Now+r.lead(ask))
 	}
 	if r.strict > 0 {
@@ -155,25 +148,25 @@ func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 
 // above returns the tick above which all claims in a pool begin, beside what its slots say.
 func (r *rules) above(p Pool, ask Ask) firn.Tick {
-	if p.record.From == 0 {
+	if p.From == 0 {
 		return -1
 	}
-	return p.record.From + max(r.lead(ask), -1)
+	return p.From + max(r.lead(ask), -1)
 }
 
-// lead is how far ahead of its clock whoever is gone may have run, as far as the one who
-// asks may, and the tolerance at most. For a virtual clock that is behind it is negative.
+// lead is how far ahead of its clock a holder that is gone may have run: as far as the one who
+// asks may, and at most the tolerance. For a virtual clock that is behind it is negative.
 func (r *rules) lead(ask Ask) firn.Tick { return min(ask.From-1-ask.Now, r.ticks(r.tolerance)) }
 
-// outwaited decides what a claim in a strict pool is once it was waited for: found must
-// be as it was written. It begins at the present now, if that is later.
+// outwaited decides what a claim in a strict pool is after its wait: found must be as it was
+// written. It begins at the present, if that is later.
 func (r *rules) outwaited(h holding, found *Slot, now firn.Tick, ask Ask) (move, error) {
-	if found == nil || found.Owner != r.token || found.Free || found.after != h.after {
+	if found == nil || found.Owner != r.token || found.Free || found.After != h.after {
 		return move{}, lost("its slot changed while the claim waited")
 	}
 	m := move{holding: h, write: true}
 	m.after = max(h.after, now-1)
-	// It may be less far than what was claimed, under which nothing was issued.
+	// Nothing was issued under the claim yet, so its fence may move back.
 	m.fence = max(r.bounded(ask.fence(m.after, r.layout), now), m.after)
 	return m, nil
 }
@@ -187,12 +180,9 @@ func (r *rules) margin() time.Duration { return 4 * r.tolerance }
 // was forgotten is at most T1 + e + W + L, by the clock of one server; a newcomer begins
 // at T2 - e + S or later, by that of another, which may be 2e behind. So W + L is at
 // most S - 4e, less a unit each for rounding.
-func (r *rules) reach() firn.Tick {
-	return max(r.ticks(r.strict-r.margin())-2, 0)
-}
+func (r *rules) reach() firn.Tick { return max(r.ticks(r.strict-r.margin())-2, 0) }
 
-// bounded returns a fence that is no further ahead than that. A generator that runs
-// ahead of its clock further waits at its fence.
+// bounded returns a fence that is no further ahead. A generator that runs further waits there.
 func (r *rules) bounded(fence, now firn.Tick) firn.Tick {
 	if r.strict == 0 {
 		return fence
@@ -200,28 +190,27 @@ func (r *rules) bounded(fence, now firn.Tick) firn.Tick {
 	return min(fence, now+r.reach())
 }
 
-// ended reports whether a fence has passed in a strict pool by any clock in use:
-// another may have been granted the worker since, whatever the store says by now.
+// ended reports whether a fence may have passed, by any clock in use, in a strict pool: then
+// another may have been granted the worker, whatever the store says.
 func (r *rules) ended(fence, now firn.Tick) bool {
 	return r.strict > 0 && fence <= now+r.ticks(r.margin())+1
 }
 
-// beyond reports whether a fence lies further ahead than any holder of this strict pool
-// may have moved it: a claim that still waits, by a clock that is ahead.
+// beyond reports whether a fence lies further ahead than any holder of a strict pool may have
+// moved it, even by a claim that still waits and a clock that is ahead.
 func (r *rules) beyond(fence, now firn.Tick) bool {
 	return r.strict > 0 && fence > now+r.ticks(r.strict+r.margin())+2+r.reach()
 }
 
 func (r *rules) ticks(d time.Duration) firn.Tick { return firn.Tick(d / r.layout.Unit()) }
 
-// covers returns an error for a strict wait that is too short for what a holder may
-// issue beyond the present, or a window too short to be renewed in time.
+// covers returns an error for a strict wait too short for what a holder may issue ahead, or a
+// window too short to be renewed in time: a worker is given up a margin before its fence, and
+// renewed between a half and a quarter of the window before it.
 func (r *rules) covers(window, lead time.Duration) error {
 	if r.strict == 0 {
 		return nil
 	}
-	// A worker is given up a margin before its fence, and renewed between a half and a
-	// quarter of the window before it.
 	return cmp.Or(
 		checkDuration("window", window, 4*(r.margin()+r.layout.Unit()), maxWindow,
 			"in a strict pool it must be sixteen times the tolerance of clocks and four units"),

@@ -48,7 +48,7 @@ func verdict(m move, err error) string {
 // What a holder of (100, 200], claimed over revision 7, does about what it finds.
 func TestAHolderStandsByWhatWasConfirmed(t *testing.T) {
 	slot := func(owner string, after, fence firn.Tick) *Slot {
-		return &Slot{Owner: owner, after: after, Fence: fence, revision: 8}
+		return &Slot{Owner: owner, After: after, Fence: fence, revision: 8}
 	}
 	given := func(s *Slot) *Slot { s.Free = true; return s }
 	before := slot("other", 10, 50)
@@ -102,11 +102,11 @@ func TestAHolderStandsByWhatWasConfirmed(t *testing.T) {
 func TestALossNamesItsCause(t *testing.T) {
 	h := holding{worker: 3, after: 100, fence: 200, over: 7}
 	for want, found := range map[string]*Slot{
-		"taken by process 47 on db1": {Owner: "other", PID: 47, Host: "db1", after: 200, Fence: 300, revision: 8},
-		"taken by process other":     {Owner: "other", after: 200, Fence: 300, revision: 8},
-		"claimed by process other from tick 121 on, and is held here up to tick 200": {Owner: "other", after: 120, Fence: 300, revision: 8},
-		"claimed again here from tick 151 on":                                        {Owner: "me", after: 150, Fence: 300, revision: 8},
-		"taken back, or given back by another":                                       {Owner: "other", Free: true, after: 200, Fence: 200, revision: 8},
+		"taken by process 47 on db1": {Owner: "other", PID: 47, Host: "db1", After: 200, Fence: 300, revision: 8},
+		"taken by process other":     {Owner: "other", After: 200, Fence: 300, revision: 8},
+		"claimed by process other from tick 121 on, and is held here up to tick 200": {Owner: "other", After: 120, Fence: 300, revision: 8},
+		"claimed again here from tick 151 on":                                        {Owner: "me", After: 150, Fence: 300, revision: 8},
+		"taken back, or given back by another":                                       {Owner: "other", Free: true, After: 200, Fence: 200, revision: 8},
 	} {
 		for _, now := range []firn.Tick{150, 250} {
 			if _, err := easy().stand(h, found, now, 200); err == nil || !strings.Contains(err.Error(), want) {
@@ -119,7 +119,7 @@ func TestALossNamesItsCause(t *testing.T) {
 // What a holder of (100, 200] that used 150 at last writes as it leaves.
 func TestWhoLeavesSaysWhatItUsed(t *testing.T) {
 	slot := func(owner string, after, fence firn.Tick, free bool) *Slot {
-		return &Slot{Owner: owner, after: after, Fence: fence, Free: free, revision: 8}
+		return &Slot{Owner: owner, After: after, Fence: fence, Free: free, revision: 8}
 	}
 	for name, c := range map[string]struct {
 		found *Slot
@@ -153,10 +153,10 @@ func TestWhoLeavesSaysWhatItUsed(t *testing.T) {
 // A claim of (100, 200] that was not used leaves the slot as it was found.
 func TestAClaimThatIsNotUsedIsUndone(t *testing.T) {
 	h := holding{worker: 3, after: 100, fence: 200, over: 7}
-	mine := Slot{Owner: "me", after: 100, Fence: 200, revision: 8}
+	mine := Slot{Owner: "me", After: 100, Fence: 200, revision: 8}
 	held, free := Slot{Fence: 50, revision: 7}, Slot{Fence: 50, Free: true, revision: 7}
 	other, earlier, given := mine, mine, mine
-	other.Owner, earlier.after, given.Free = "other", 99, true
+	other.Owner, earlier.After, given.Free = "other", 99, true
 	for name, c := range map[string]struct {
 		found  *Slot
 		before Slot
@@ -221,7 +221,7 @@ func TestClaimsOfAPoolThatWasOpenedBeginAboveWhatIsForgotten(t *testing.T) {
 	for _, c := range []struct{ from, lead, want firn.Tick }{
 		{0, 5, -1}, {1, -7, 0}, {900, -7, 899}, {900, -1, 899}, {900, 0, 900}, {900, 5, 905}, {900, 10, 910}, {900, 11, 910},
 	} {
-		p := Pool{record: poolRecord{From: c.from}}
+		p := Pool{From: c.from}
 		if got := easy().above(p, Ask{Now: 1000, From: 1001 + c.lead}); got != c.want {
 			t.Errorf("from %d with a lead of %d: above %d, want %d", c.from, c.lead, got, c.want)
 		}
@@ -230,9 +230,9 @@ func TestClaimsOfAPoolThatWasOpenedBeginAboveWhatIsForgotten(t *testing.T) {
 
 // A claim of (2001, 2100] in a strict pool that was waited for.
 func TestAStrictClaimMustBeAsItWasAfterItsWait(t *testing.T) {
-	mine := Slot{Owner: "me", after: 2001, Fence: 2100, revision: 8}
+	mine := Slot{Owner: "me", After: 2001, Fence: 2100, revision: 8}
 	other, moved, given := mine, mine, mine
-	other.Owner, moved.after, given.Free = "other", 2002, true
+	other.Owner, moved.After, given.Free = "other", 2002, true
 	ask := Ask{Now: 1000, From: 1000, Window: 100}
 	for name, c := range map[string]struct {
 		found *Slot
@@ -295,7 +295,7 @@ func TestTheBoundsOfAStrictPool(t *testing.T) {
 			t.Errorf("a wait of %v: a claim of (%d,%d], %v", wait, h.after, h.fence, err)
 		}
 	}
-	if h := (holding{after: 100, fence: 1041}); verdict(r.stand(h, &Slot{Owner: "me", after: 100, Fence: 1041}, 1000, 1958)) != "lost" {
+	if h := (holding{after: 100, fence: 1041}); verdict(r.stand(h, &Slot{Owner: "me", After: 100, Fence: 1041}, 1000, 1958)) != "lost" {
 		t.Error("a holder goes on within the margin of its fence")
 	}
 }

@@ -14,12 +14,10 @@ var (
 	ErrLost = errors.New("lease: worker lost")
 	// ErrFull is matched by *[FullError]: every worker of the pool is held.
 	ErrFull = errors.New("lease: pool full")
-	// ErrOverlap comes with ErrLost where another was granted ticks that are held
-	// here too, or may have been: the store has forgotten this grant. Nothing more may
-	// be issued under it.
+	// ErrOverlap comes with ErrLost where another was, or may have been, granted ticks that are
+	// held here: the store has forgotten this grant. Nothing more may be issued under it.
 	ErrOverlap = errors.New("lease: granted twice by a store that forgot")
-	// ErrPool is matched by *[PoolError]: the pool has another layout, or is
-	// strict in another way.
+	// ErrPool is matched by *[PoolError]: the pool has another layout or strict wait.
 	ErrPool = errors.New("lease: pool with other settings")
 	// ErrClock is matched by *[ClockError]: the clock here is wrong.
 	ErrClock = errors.New("lease: wrong clock")
@@ -27,8 +25,8 @@ var (
 	ErrForeign = errors.New("lease: foreign content")
 )
 
-// A PoolError reports that a pool was made with another layout, or another
-// strict wait, than the one that wants to join, which would make duplicates.
+// A PoolError reports that a pool has another layout or strict wait than the process that
+// wants to join, which would make duplicates.
 type PoolError struct {
 	Pool       string
 	Have, Want string // what the pool has, and what wants to join
@@ -56,8 +54,7 @@ func (e *FullError) Error() string {
 // Is reports whether target is [ErrFull].
 func (e *FullError) Is(target error) bool { return target == ErrFull }
 
-// A ClockError reports that the clock here and that of the others differ by
-// more than the tolerance. Nothing was written.
+// A ClockError reports clocks that differ by more than the tolerance. Nothing was written.
 type ClockError struct {
 	Here, There time.Time
 	Whose       string // whose clock There is

@@ -12,15 +12,14 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Renew implements [Source]. Whatever keeps it from moving the fence, it has looked at
-// the slot as [Slots.Look] does. Errors: [ErrLost], *[ClockError] and the store's;
-// after any but ErrLost the held grant stands.
+// Renew implements [Source]. Where it cannot move the fence, it still looks at the slot as
+// [Slots.Look] does. Errors: [ErrLost], *[ClockError] and the store's; after any but ErrLost
+// the held grant stands.
 func (s *Slots) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {
 	return s.keep(ctx, held, &ask)
 }
 
-// Look implements [Source]: it reads the slot. One that vanished is written
-// anew with its fence; one that is another's is [ErrLost].
+// Look implements [Source]: a slot that vanished is written again with its fence.
 func (s *Slots) Look(ctx context.Context, held firn.Grant) error {
 	_, err := s.keep(ctx, held, nil)
 	return err
@@ -54,7 +53,7 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	if ask != nil && clockErr == nil {
 		var now Ask
 		if now, clockErr = s.present(*ask, here); clockErr == nil {
-			// A bound is one by the clock that was checked: the wish may be ahead of that.
+			// Bounded by the clock that was checked: the wish may be ahead of that.
 			wish = s.rules.bounded(now.fence(h.after, s.cfg.Layout), tickOf(s.cfg.Layout, s.wall(here)))
 		}
 	}
@@ -66,8 +65,8 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	}
 	if err != nil {
 		err = fmt.Errorf("lease: keep worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err)
-		// It is looked at until it is released: what was confirmed stands up to its fence,
-		// and the store may forget that yet.
+		// It is still looked at: what was confirmed stands up to its fence, and the store may
+		// forget that yet.
 		if errors.Is(err, ErrOverlap) {
 			s.change(h, func(h *holding) { h.overlap = err })
 		}
@@ -80,10 +79,9 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	return held, clockErr
 }
 
-// move writes what decide says about a slot, and returns it once that is confirmed. Where
-// the store has less than it had confirmed, newcomers are made to wait first: one that
-// finds the slot written again is to find the pool closed, as other holders may not have
-// noticed yet.
+// move writes what decide says about a slot, and returns it once that is confirmed. Where the
+// store has less than it had confirmed, it first makes newcomers wait: one that finds the slot
+// written again must find the pool closed, as other holders may not have noticed yet.
 func (s *Slots) move(ctx context.Context, reg *register.Register, decide func(found *Slot) (move, error)) (m move, err error) {
 	alarmed := false
 	_, err = reg.Update(ctx, func(entry store.Entry) ([]byte, error) {
@@ -104,9 +102,8 @@ func (s *Slots) move(ctx context.Context, reg *register.Register, decide func(fo
 	return m, err
 }
 
-// Release implements [Source]: it moves the fence back to last, so that the
-// worker may be taken again as soon as that has passed. If the store cannot be
-// reached the slot stays until its fence has passed, and the error says so.
+// Release implements [Source]: it moves the fence back to last, so that the worker may be taken
+// again as soon as that has passed. If that fails, the slot stays held until its fence.
 func (s *Slots) Release(ctx context.Context, held firn.Grant, last firn.Tick) error {
 	h, err := s.holding(held)
 	if err != nil {
@@ -121,9 +118,8 @@ func (s *Slots) Release(ctx context.Context, held firn.Grant, last firn.Tick) er
 	return nil
 }
 
-// holding returns what was confirmed of the slot that a grant rests on. A worker that
-// was lost and claimed again is another holding: what is left to do for the
-// earlier one must not touch it.
+// holding returns what was confirmed of the slot that a grant rests on. A worker that was lost
+// and claimed again is another holding, which what is left to do for this one must not touch.
 func (s *Slots) holding(held firn.Grant) (holding, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +130,7 @@ func (s *Slots) holding(held firn.Grant) (holding, error) {
 	return h, nil
 }
 
-// change changes what is known of a holding, if it is still that.
+// change changes what is known of a holding, if it is still held.
 func (s *Slots) change(of holding, to func(*holding)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,8 +157,7 @@ func (s *Slots) slot(worker int64) *register.Register {
 	return s.register(slotKey(s.cfg.Pool, s.cfg.Layout, s.cfg.Datacenter, worker))
 }
 
-// replace writes over exactly one revision of a register: if another was quicker, that is
-// errAgain.
+// replace writes over exactly one revision of a register; errAgain: another was quicker.
 func replace(ctx context.Context, reg *register.Register, over store.Revision, value func() ([]byte, error)) (store.Entry, error) {
 	reg.Known(store.Entry{Key: reg.Key, Revision: over})
 	return reg.Update(ctx, func(found store.Entry) ([]byte, error) {
@@ -173,7 +168,7 @@ func replace(ctx context.Context, reg *register.Register, over store.Revision, v
 	})
 }
 
-// parse reads what a slot's key has: nil if nothing, or no more than that.
+// parse reads what a slot's key has; nil if it says no more than none would.
 func (s *Slots) parse(entry store.Entry) (*Slot, error) {
 	if entry.Revision == 0 {
 		return nil, nil
@@ -185,18 +180,17 @@ func (s *Slots) parse(entry store.Entry) (*Slot, error) {
 	return found, nil
 }
 
-// encode makes a slot's record, numbered above the one that it replaces, so that the
-// writes of a slot go up from owner to owner, and an older copy can be told from a newer
-// one without anybody's clock.
+// encode makes a slot's record, numbered above the one that it replaces: the numbers of a slot
+// grow from owner to owner, so that an older copy is known without a clock.
 func (s *Slots) encode(m move, over *Slot) ([]byte, error) {
 	s.mu.Lock()
 	if over != nil {
-		s.writes = max(s.writes, over.write)
+		s.writes = max(s.writes, over.Write)
 	}
 	s.writes++
 	n := s.writes
 	s.mu.Unlock()
-	return encode(slotRecord{
+	return encode(Slot{
 		After: m.after, Fence: m.fence, Until: s.cfg.Layout.Time(m.fence), Free: m.free,
 		Owner: s.rules.token, Write: n, Host: s.cfg.Host, PID: s.cfg.PID,
 		Since: m.since, At: s.cfg.Time.Wall().UTC(),

@@ -57,7 +57,7 @@ func TestTheRecordsInTheStore(t *testing.T) {
 	if got, want := string(pool.Value), `{"layout":"41/0/0/12","made":"2026-11-20T12:00:00Z","open":true,"grace":"12s","life":"first"}`; got != want {
 		t.Errorf("the pool: %s, want %s", got, want)
 	}
-	if p := must(Inspect(ctx, w.mem, "default")); p.Name != "default" || !p.Made.Equal(noon) || !p.Open || p.Grace != grace || p.Layout != s.cfg.Layout {
+	if p := must(Inspect(ctx, w.mem, "default")); p.Name != "default" || !p.Made.Equal(noon) || !p.Open || time.Duration(p.Grace) != grace || p.Layout != s.cfg.Layout {
 		t.Errorf("%+v", p)
 	}
 	slot := must(w.mem.Get(ctx, theSlot))
@@ -90,7 +90,7 @@ func TestAnOverlapIsNotForgotten(t *testing.T) {
 	s, ask := w.slots(t)
 	grant := must(s.Acquire(ctx, ask()))
 	mine := must(w.mem.Get(ctx, theSlot)).Value
-	w.put(theSlot, must(encode(slotRecord{After: grant.Through - 1, Fence: grant.Through + 1000, Owner: "another"})))
+	w.put(theSlot, must(encode(Slot{After: grant.Through - 1, Fence: grant.Through + 1000, Owner: "another"})))
 	for range 2 {
 		if err := s.Look(ctx, grant); !errors.Is(err, ErrLost) || !errors.Is(err, ErrOverlap) || !strings.Contains(err.Error(), `lease: keep worker 0 of pool "default"`) {
 			t.Fatalf("after its ticks were granted again: %v", err)
@@ -115,7 +115,7 @@ func TestALossMayBeForgotten(t *testing.T) {
 	s, ask := w.slots(t)
 	grant := must(s.Acquire(ctx, ask()))
 	mine := must(w.mem.Get(ctx, theSlot)).Value
-	w.put(theSlot, must(encode(slotRecord{After: grant.Through, Fence: grant.Through + 1000, Owner: "another"})))
+	w.put(theSlot, must(encode(Slot{After: grant.Through, Fence: grant.Through + 1000, Owner: "another"})))
 	if err := s.Look(ctx, grant); !errors.Is(err, ErrLost) || errors.Is(err, ErrOverlap) {
 		t.Fatalf("after it was taken: %v", err)
 	}
@@ -214,8 +214,8 @@ func TestTheCallsOfAnAlarmAreBoundedToo(t *testing.T) {
 		now := must(s.cfg.Layout.Tick(time.Now()))
 		ask := Ask{Now: now, From: now, Window: 60_000}
 		grant := must(s.Acquire(ctx, ask))
-		before := must(Inspect(ctx, mem, "default")).record
-		before.From, before.Grace = 17, duration(time.Minute)
+		before := must(Inspect(ctx, mem, "default"))
+		before.From, before.Grace = 17, Duration(time.Minute)
 		if _, err := mem.CompareAndSwap(ctx, poolKey("default"), must(mem.Get(ctx, poolKey("default"))).Revision, must(encode(before))); err != nil {
 			t.Fatal(err)
 		}
@@ -236,9 +236,9 @@ func TestTheCallsOfAnAlarmAreBoundedToo(t *testing.T) {
 		if p.Open || p.Slots[0].Fence != grant.Through {
 			t.Errorf("%+v", p)
 		}
-		before.Open = false
-		if !reflect.DeepEqual(p.record, before) {
-			t.Errorf("it is closed as %+v, not %+v", p.record, before)
+		before.Open, before.Slots, before.revision = false, p.Slots, p.revision
+		if !reflect.DeepEqual(p, before) {
+			t.Errorf("it is closed as %+v, not %+v", p, before)
 		}
 		if n := strings.Count(log.String(), "the store has less than it had confirmed"); n != 2 {
 			t.Errorf("an operator is told %d times: %s", n, log.String())
@@ -267,7 +267,7 @@ func TestHoldersDoNotOutvoteTheStoresClock(t *testing.T) {
 		w.mustTake(w.start(), 1)
 		w.time.Pass(time.Minute)
 		for i := range 3 {
-			w.put(slotKey("default", firn.DefaultLayout(), 0, int64(i)), must(encode(slotRecord{After: 0, Fence: 59486600000, Owner: "o", At: noon.Add(time.Hour)})))
+			w.put(slotKey("default", firn.DefaultLayout(), 0, int64(i)), must(encode(Slot{After: 0, Fence: 59486600000, Owner: "o", At: noon.Add(time.Hour)})))
 		}
 		_, err := w.try(func(c *Config) {
 			if clocked {
@@ -278,7 +278,7 @@ func TestHoldersDoNotOutvoteTheStoresClock(t *testing.T) {
 			t.Errorf("with a clock %t: %v", clocked, err)
 		}
 		for i := range 3 {
-			w.put(slotKey("default", firn.DefaultLayout(), 0, int64(i)), must(encode(slotRecord{After: 0, Fence: 59486600000, Owner: "o", At: w.time.Wall().Add(10 * time.Second)})))
+			w.put(slotKey("default", firn.DefaultLayout(), 0, int64(i)), must(encode(Slot{After: 0, Fence: 59486600000, Owner: "o", At: w.time.Wall().Add(10 * time.Second)})))
 		}
 		if _, err := w.try(); err != nil {
 			t.Errorf("others a tolerance ahead: %v", err)

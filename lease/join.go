@@ -9,9 +9,9 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// join lists the pool and compares clocks, and does what a newcomer has to before it may
-// claim a slot. It returns errAgain where the pool is to be listed anew. In wrote it keeps
-// the record by which it closed the pool as nobody seemed alive, or opened it again; or 0.
+// join lists the pool, compares clocks, and does what a newcomer must do before it may claim
+// a slot. After errAgain the pool is to be listed anew. In wrote it keeps the revision by
+// which it closed the pool as nobody seemed alive, or opened it again; else 0.
 func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading, error) {
 	var entries []store.Entry
 	here, clockErr, err := s.beside(ctx, func() (err error) {
@@ -25,9 +25,9 @@ func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading,
 	if err != nil {
 		return Pool{}, reading{}, err
 	}
-	if _, ok := s.cfg.Store.(store.Clock); !ok {
-		if err := s.checkOthers(pool, here); err != nil {
-			return Pool{}, reading{}, err
+	if _, clocked := s.cfg.Store.(store.Clock); !clocked {
+		if there, ok := clockOfOthers(pool); ok && there.Sub(here.wall) > s.cfg.Tolerance {
+			return Pool{}, reading{}, &ClockError{Here: here.wall, There: there, Whose: "that of most holders in pool " + s.cfg.Pool, Tolerance: s.cfg.Tolerance}
 		}
 	}
 	now, err := s.cfg.Layout.Tick(s.wall(here))
@@ -35,7 +35,7 @@ func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading,
 		return Pool{}, reading{}, err
 	}
 	s.mu.Lock()
-	s.grace = pool.Grace
+	s.grace = time.Duration(pool.Grace)
 	s.mu.Unlock()
 	own := *wrote != 0 && pool.revision == *wrote
 	next, wait, err := s.rules.enter(pool, own, s.notices(), now, here)
@@ -52,15 +52,14 @@ func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading,
 	}
 	revision, err := s.writePool(ctx, pool.revision, *next)
 	*wrote = 0
-	if own || next.Settled > pool.record.Settled {
+	if own || next.Settled > pool.Settled {
 		*wrote = revision
 	}
 	return Pool{}, reading{}, err
 }
 
-// attend waits, as long as the store answers as quickly as a look of a holder needs: nobody can
-// look at one that stands still. It returns errAgain if the pool's record was written meanwhile,
-// or could not be read.
+// attend waits, and reads the pool's record meanwhile. It returns errAgain if that was
+// written, or not read in the time of a look: holders cannot look at a store that hangs.
 func (s *Slots) attend(ctx context.Context, pool Pool, wait time.Duration) error {
 	for left := wait; left > 0; left -= s.cfg.Patience {
 		if err := s.cfg.Time.Sleep(ctx, min(left, s.cfg.Patience)); err != nil {
@@ -73,8 +72,8 @@ func (s *Slots) attend(ctx context.Context, pool Pool, wait time.Duration) error
 	return nil
 }
 
-// unwritten makes sure that the record of the pool is the one that was listed, and that the
-// store says so in the time that a look of a holder takes.
+// unwritten returns an error unless the pool's record is the one that was listed, and the store
+// says so in the time that a holder's look may take.
 func (s *Slots) unwritten(ctx context.Context, pool Pool) error {
 	asked := s.cfg.Time.Monotonic()
 	entry, err := s.register(poolKey(s.cfg.Pool)).Read(ctx)
@@ -89,14 +88,13 @@ func (s *Slots) unwritten(ctx context.Context, pool Pool) error {
 	return nil
 }
 
-// maxLives bounds how often the record of a pool is written in one go, since the store
-// began another life under it.
+// maxLives bounds how often writePool writes because the store began another life.
 const maxLives = 4
 
-// writePool writes the pool's record over a revision, and again until it names the life
-// that confirmed it. It returns errMade where it succeeds: who came back meanwhile is to
-// be read. If another wrote it, that is errAgain.
-func (s *Slots) writePool(ctx context.Context, over store.Revision, record poolRecord) (store.Revision, error) {
+// writePool writes the pool's record over a revision, and again until it names the life that
+// confirmed it. Success is errMade, as the pool is to be read anew: holders may have come back.
+// If another wrote it, that is errAgain.
+func (s *Slots) writePool(ctx context.Context, over store.Revision, record Pool) (store.Revision, error) {
 	reg := s.register(poolKey(s.cfg.Pool))
 	for range maxLives {
 		written, err := replace(ctx, reg, over, func() ([]byte, error) { return encode(record) })
@@ -112,9 +110,9 @@ func (s *Slots) writePool(ctx context.Context, over store.Revision, record poolR
 	return 0, fmt.Errorf("lease: write pool %q: %w: its store began another life again and again", s.cfg.Pool, store.ErrUnavailable)
 }
 
-// alarm makes newcomers wait, since the store had less than was confirmed to a holder
-// here: it may have forgotten others too. It writes over a pool that is closed as well:
-// who waits for it to open may have begun before this loss.
+// alarm makes newcomers wait, as the store had less than was confirmed to a holder here and
+// may have forgotten others too. It also writes over a pool that is closed: those who wait for
+// it to open may have begun before this loss.
 func (s *Slots) alarm(ctx context.Context) error {
 	reg := s.register(poolKey(s.cfg.Pool))
 	reg.Patience = s.cfg.Patience
@@ -135,18 +133,18 @@ func (s *Slots) alarm(ctx context.Context) error {
 	return nil
 }
 
-// unmoved makes sure, after a claim was confirmed, that the pool is as it was when it was
-// listed: open, in the life that confirmed the claim, and not wiped or alarmed meanwhile.
+// unmoved returns an error unless, after a claim was confirmed, the pool is as it was listed:
+// open, in the life that confirmed the claim, and not wiped or alarmed meanwhile.
 func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
-	if record, same := s.rules.confirmedIn(pool.record, life); !same {
-		s.cfg.Log.Warn("the store has another life than the pool was opened in: it may have forgotten holders", "pool", s.cfg.Pool, "was", *pool.record.Life, "is", life)
+	if record, same := s.rules.confirmedIn(pool, life); !same {
+		s.cfg.Log.Warn("the store has another life than the pool was opened in: it may have forgotten holders", "pool", s.cfg.Pool, "was", *pool.Life, "is", life)
 		_, err := s.writePool(ctx, pool.revision, record)
 		return err
 	}
 	err := errSlow
 	for try := 0; try < maxTries && errors.Is(err, errSlow); try++ {
-		// After a slow answer the store may have forgotten the claim, and others have waited
-		// for this process to notice: from here on it is a holder, whose calls are that short.
+		// During a slow answer the store may have forgotten the claim, and others may have
+		// waited for this process to notice: it is a holder now, whose calls are that short.
 		err = s.unwritten(ctx, pool)
 	}
 	return err

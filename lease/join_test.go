@@ -205,8 +205,8 @@ func TestAStoreThatBeginsALifeWithEachWrite(t *testing.T) {
 	if n := strings.Count(log.String(), "the store has another life than the pool was opened in"); n != 1 {
 		t.Errorf("an operator is told %d times: %s", n, log.String())
 	}
-	if p := must(Inspect(context.Background(), w.mem, "default")); !p.Open || *p.record.Life != "two" {
-		t.Errorf("%+v in life %s", p, *p.record.Life)
+	if p := must(Inspect(context.Background(), w.mem, "default")); !p.Open || *p.Life != "two" {
+		t.Errorf("%+v in life %s", p, *p.Life)
 	}
 	if writes != 5 { // a claim, its undoing, the pool closed, opened; a claim
 		t.Errorf("%d writes", writes)
@@ -244,7 +244,7 @@ func TestAWorkerWithoutTicksIsNotGranted(t *testing.T) {
 		t.Fatalf("%v; the fence stands at %d, of a claim after %d", err, w.fence(), grant.After)
 	}
 	last := s.cfg.Layout.MaxTick()
-	w.put(theSlot, must(encode(slotRecord{After: 0, Fence: last, Owner: "another"})))
+	w.put(theSlot, must(encode(Slot{After: 0, Fence: last, Owner: "another"})))
 	var exhausted *firn.TimeExhaustedError
 	if _, err := s.Acquire(ctx, ask()); !errors.As(err, &exhausted) || exhausted.Layout != s.cfg.Layout || !exhausted.End.Equal(s.cfg.Layout.End()) {
 		t.Errorf("%v", err)
@@ -252,7 +252,7 @@ func TestAWorkerWithoutTicksIsNotGranted(t *testing.T) {
 	if got := w.raw(theSlot)["owner"]; got != "another" {
 		t.Errorf("it was written by %v", got)
 	}
-	w.put(theSlot, must(encode(slotRecord{After: 0, Fence: last - 1, Owner: "another"})))
+	w.put(theSlot, must(encode(Slot{After: 0, Fence: last - 1, Owner: "another"})))
 	if grant := must(s.Acquire(ctx, ask())); grant.After != last-1 || grant.Through != last {
 		t.Errorf("%+v", grant)
 	}
@@ -276,7 +276,7 @@ func TestANewcomerThatIsCalledOffBetweenTwoTries(t *testing.T) {
 			return nil
 		}}
 	})
-	w.put(theSlot, must(encode(slotRecord{Fence: 5, Owner: "another", Free: true})))
+	w.put(theSlot, must(encode(Slot{Fence: 5, Owner: "another", Free: true})))
 	if _, err := s.Acquire(ctx, ask()); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -289,7 +289,7 @@ func TestOthersMayBeQuickerSoOftenOnly(t *testing.T) {
 		c.Store = &scripted{Store: w.mem, call: func(what, key string) error {
 			if what == "write" && key == theSlot {
 				claims++
-				w.put(theSlot, must(encode(slotRecord{Fence: firn.Tick(claims), Owner: "another", Free: true})))
+				w.put(theSlot, must(encode(Slot{Fence: firn.Tick(claims), Owner: "another", Free: true})))
 			}
 			return nil
 		}}
@@ -318,7 +318,7 @@ func TestANewcomerWhoseClockWasAheadIsRefused(t *testing.T) {
 }
 
 func TestRecordsThatCannotBe(t *testing.T) {
-	if _, err := encode(poolRecord{Layout: layout("41/0/0/12"), Made: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}); err == nil || !strings.Contains(err.Error(), "lease: encode record") {
+	if _, err := encode(Pool{Layout: layout("41/0/0/12"), Made: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}); err == nil || !strings.Contains(err.Error(), "lease: encode record") {
 		t.Errorf("a year that JSON has not: %v", err)
 	}
 	for text, want := range map[string]string{"{": "unexpected end", "{}": "it names no layout", `{"layout":"9"}`: "layout"} {

@@ -234,7 +234,7 @@ func TestIdsAheadOfTheClockAreAnnounced(t *testing.T) {
 func TestWhatWasGrantedAndNotUsedIsGivenBack(t *testing.T) {
 	source := &leaver{give: []int64{1, 2, 3, 1, 4}}
 	l, clock := switching(t, source)
-	ask := func() Ask { clock.Pass(2 * time.Minute); return l.anew() }
+	ask := func() Ask { clock.Pass(2 * time.Minute); return l.anew(0) }
 	for range 3 { // 1 again: its first grant has passed
 		must(l.other(context.Background(), ask()))
 	}

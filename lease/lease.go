@@ -1,16 +1,14 @@
-// Package lease gives a generator a worker that nobody has to hand out, and
-// keeps it: safely beside any number of other processes, whatever their clocks,
-// crashes and networks do.
+// Package lease gives a generator a worker that nobody has to hand out, and keeps it: safely
+// beside other processes, whatever their clocks, crashes and networks do.
 //
 //	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
 //	...
 //	defer l.Close(ctx)
 //	id, err := l.Next()
 //
-// A lease is a promise about the times inside the ids, not about when they are
-// made: a slot in the store holds a fence, the holder may issue ids with times
-// up to it and no later, and only moving the fence by compare-and-swap grants
-// more. See [Slots] for the protocol and docs/protocol.md for the argument.
+// A lease is a promise about the times inside the ids, not about when they are made: a slot in
+// the store holds a fence, the holder may issue ids with times up to it, and only moving the
+// fence by compare-and-swap grants more. The argument is in docs/protocol.md.
 //
 // What it does not see: a virtual machine cloned with the process in it. The
 // twins issue the same ids until the first of them looks at its slot.
@@ -21,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -41,11 +40,11 @@ type Config struct {
 	Generator firn.Config
 
 	// Window is how far the fence is kept ahead: how long the store may be away
-	// without anybody noticing, and how long a crashed holder's worker stays
-	// unused. It is renewed at half. Rounded up to whole units. Default: 5m.
+	// unnoticed, and how long a crashed holder's worker stays unused. It is renewed
+	// at half, and rounded up to whole units. Default: 5m.
 	Window time.Duration
-	// Look is how often the holder reads its slot. Default: 3s, at most a
-	// quarter of Window. It is no more than SlotsConfig.Look, whose default it is.
+	// Look is how often the holder reads its slot: at most SlotsConfig.Look, whose
+	// default it is. Default: 3s, at most a quarter of Window.
 	Look time.Duration
 
 	// Log receives what an operator should know. Default: nothing.
@@ -78,7 +77,7 @@ type Lease struct {
 	closing bool
 	settled context.CancelFunc // ends the search for another worker, once there is one
 
-	told ending // of the background's
+	warnAt time.Duration // tellEnd speaks when no more than this is left; of the background's
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -100,8 +99,7 @@ type State struct {
 }
 
 // Open joins the pool, takes a worker and keeps it until Close. Its context
-// bounds only the joining. Errors are those of [Slots.Acquire] and impossible
-// settings.
+// bounds only the joining. Errors are those of [Slots.Acquire] and of settings.
 func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	g, slots := &cfg.Generator, &cfg.Slots
 	slots.Layout, slots.Datacenter, slots.Time, slots.Random = g.Layout, g.Datacenter, g.Time, g.Random
@@ -158,7 +156,7 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	unit := g.Layout.Unit()
 	window := firn.Tick(cfg.Window/unit) + 1
 	cfg.Look = min(cfg.Look, max(cfg.Window, unit)/4)
-	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, done: make(chan struct{})}
+	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, done: make(chan struct{})}
 	g.Switch, g.Retired = l.switchWorker, l.retired
 
 	// Mistakes in the settings are found before the store is touched.
@@ -178,7 +176,7 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	if _, err := g.Layout.Tick(g.Time.Wall()); err != nil {
 		return nil, err
 	}
-	ask := l.anew()
+	ask := l.anew(0)
 	var err error
 	if g.Clock == firn.Virtual {
 		if g.From.IsZero() {
@@ -202,22 +200,21 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	return l, nil
 }
 
-// anew returns what is asked for another worker: ticks that no earlier life on this clock
-// can have used.
-func (l *Lease) anew() Ask {
+// anew returns what to ask for another worker: ticks not before from that no earlier life on
+// this clock can have used.
+func (l *Lease) anew(from firn.Tick) Ask {
 	g := &l.cfg.Generator
 	wall := g.Time.Wall() // once: in between the process may stand still
 	lead := tickOf(g.Layout, wall.Add(g.Lead()))
-	return Ask{Now: tickOf(g.Layout, wall), From: min(lead+1, g.Layout.MaxTick()), Window: l.window}
+	return Ask{Now: tickOf(g.Layout, wall), From: max(from, min(lead+1, g.Layout.MaxTick())), Window: l.window}
 }
 
 // maxCatchUps bounds how often a first grant that came late is renewed at once.
 const maxCatchUps = 8
 
-// acquire takes a worker with more than half a window left. Behind a queue of
-// writers a claim may take longer than a short window lasts, and its fence was
-// chosen before it was sent; then it is renewed at once, with as much more
-// window as the store was slow.
+// acquire takes a worker with more than half a window left. A claim's fence is chosen
+// before it is sent: behind a queue of writers a short window may be over when it is
+// granted. Then it is renewed at once, with more window as the store was slow.
 func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	g := &l.cfg.Generator
 	started := g.Time.Monotonic()
@@ -262,10 +259,9 @@ func (l *Lease) State() State {
 	return s
 }
 
-// Close ends issuing and gives the worker back, and those left for another that
-// could not be given back before; once it returns, no id is issued. Ctx bounds the
-// exchange with the store: if that fails, the error says so and the worker stays
-// unused until its fence. It may be called twice.
+// Close ends issuing and gives back the worker, and those left before that could not be
+// given back yet. Once it returns, no id is issued. Ctx bounds the exchange with the
+// store: if that fails, the worker stays unused until its fence. It may be called twice.
 func (l *Lease) Close(ctx context.Context) error {
 	l.closed.Do(func() {
 		l.mu.Lock()
@@ -275,6 +271,27 @@ func (l *Lease) Close(ctx context.Context) error {
 		l.err = errors.Join(turns.Wait(context.WithoutCancel(ctx), l.cfg.Generator.Time, l.done), l.leave(ctx))
 	})
 	return l.err
+}
+
+// endsSoon is how long before a layout runs out of time its users are warned: ids of
+// another layout may need a change of what reads them.
+const endsSoon = 90 * 24 * time.Hour
+
+// tellEnd logs that the layout is about to run out of time, and that it has: each once.
+// Renewals do not show it, as they can move the last fence to where it is for ever.
+func (l *Lease) tellEnd() {
+	layout := l.cfg.Generator.Layout
+	switch left := layout.End().Sub(l.cfg.Generator.Time.Wall()); {
+	case left > l.warnAt:
+	case left > 0:
+		l.warnAt = 0
+		l.cfg.Log.Warn("the layout runs out of time: move to another pool before, of a layout with more time bits, a longer unit or a later epoch",
+			"layout", layout.String(), "end", layout.End())
+	default:
+		l.warnAt = math.MinInt64
+		l.cfg.Log.Error("the layout ran out of time, and no id can be made by it: use another pool, of a layout with more time bits, a longer unit or a later epoch",
+			"layout", layout.String(), "end", layout.End())
+	}
 }
 
 // leave stops the generator and releases all that is held, or was left.
@@ -294,23 +311,20 @@ func (l *Lease) leave(ctx context.Context) error {
 	if grant.Worker == worker {
 		due = append(due, farewell{grant, last})
 	}
-	var errs []error
+	var err error
 	for _, f := range due {
-		errs = append(errs, l.release(ctx, f))
+		err = errors.Join(err, l.release(ctx, f))
 	}
-	return errors.Join(errs...)
+	return err
 }
 
-// run keeps the worker until ctx ends. The grace of newcomers counts on it that the next
-// look begins a look after the last one began, and soon after one that failed.
+// run keeps the worker until ctx ends. The grace of newcomers relies on this: a look begins
+// one interval after the last one began, and soon after one that failed.
 func (l *Lease) run(ctx context.Context) {
 	defer close(l.done)
 	clock := l.cfg.Generator.Time
 	pause, again := l.cfg.Look, register.Backoff{Random: l.cfg.Generator.Random}
-	for {
-		if err := clock.Sleep(ctx, pause); err != nil {
-			return
-		}
+	for clock.Sleep(ctx, pause) == nil {
 		began := clock.Monotonic()
 		if l.turn(ctx) {
 			again.Tries = 0
@@ -321,9 +335,8 @@ func (l *Lease) run(ctx context.Context) {
 	}
 }
 
-// turn does what is due: it keeps the worker, and only then gives back those left, for
-// no longer than a call, so that a store that is slow with these does not cost the
-// one in use its fence. It returns false if the slot is to be looked at again soon.
+// turn keeps the worker, and only then gives back those left: a store that is slow with these
+// must not cost the one in use its fence. It returns false to look again soon.
 func (l *Lease) turn(ctx context.Context) bool {
 	l.tellEnd()
 	looked := l.keep(ctx)
@@ -346,7 +359,6 @@ func (l *Lease) keep(ctx context.Context) bool {
 		var further firn.Grant
 		if further, err = l.source.Renew(ctx, held, ask); err == nil {
 			l.renewed(further)
-			return true
 		}
 	} else {
 		err = l.source.Look(ctx, held)
@@ -372,7 +384,6 @@ func (l *Lease) ask() Ask {
 	return Ask{Now: now, From: max(l.gen.State().Last+1, now), Window: l.window}
 }
 
-// note changes what State shows.
 func (l *Lease) note(change func(*State)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -382,7 +393,6 @@ func (l *Lease) note(change func(*State)) {
 func (l *Lease) renewed(held firn.Grant) {
 	l.mu.Lock()
 	l.state.Renewals++
-	l.state.Last = nil
 	if l.grant.Worker == held.Worker {
 		l.grant = held
 	}

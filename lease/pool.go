@@ -1,23 +1,25 @@
 package lease
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/firn-id/firn"
 )
 
-// What a newcomer does about a pool, before it claims a slot. Pure, as the rules are.
+// What a newcomer does about a pool, and which slot it claims. Pure, as the rules are.
 
 // closed is the record of a pool that is new.
-func (r *rules) closed(grace time.Duration, wall time.Time) poolRecord {
-	return poolRecord{Layout: r.layout, Made: wall.UTC(), Strict: duration(r.strict), Grace: duration(grace)}
+func (r *rules) closed(grace time.Duration, wall time.Time) Pool {
+	return Pool{Layout: r.layout, Made: wall.UTC(), Strict: Duration(r.strict), Grace: Duration(grace)}
 }
 
-// enter decides what a newcomer has to do before it may claim a slot: write the pool's
-// record, if that is not nil, after a wait. It is decided from the pool as it was listed; own is
-// true if this newcomer has just closed it as nobody seemed alive, or opened it again after that.
-func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here reading) (next *poolRecord, wait time.Duration, err error) {
+// enter decides what a newcomer must do before it may claim a slot: write the pool's record, if
+// next is not nil, after a wait. P is the pool as listed; own says that this newcomer has just
+// closed it as nobody seemed alive, or opened it again after that.
+func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here reading) (next *Pool, wait time.Duration, err error) {
 	if p.revision == 0 {
 		record := r.closed(grace, here.wall)
 		record.Open = r.trusting
@@ -26,11 +28,12 @@ func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here
 	if p.Layout != r.layout {
 		return nil, 0, &PoolError{Pool: p.Name, Have: "layout " + p.Layout.String(), Want: r.layout.String()}
 	}
-	next = &p.record // a copy, as the pool is
+	record := p
+	next = &record
 
 	// One that is closed is opened first: its holders are to be seen.
-	if p.Strict != r.strict && (p.Open || p.Strict != 0) {
-		next.Strict = duration(r.strict)
+	if p.Strict != Duration(r.strict) && (p.Open || p.Strict != 0) {
+		next.Strict = Duration(r.strict)
 		return next, 0, r.mayChangeStrict(p, here.wall)
 	}
 	for _, s := range p.Slots {
@@ -41,22 +44,21 @@ func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here
 	}
 	unreleased := p.unreleased()
 	switch {
-	case p.Grace < grace:
+	case p.Grace < Duration(grace):
 		// Its holders may take longer to notice a loss than newcomers wait for so far.
-		next.Grace = duration(grace)
+		next.Grace = Duration(grace)
 	case next.Life == nil:
 		// It is written as it is, to learn the life.
 	case !p.Open:
 		// It is new, or its store may have forgotten holders.
-		wait, next.Open = p.Grace, true
+		wait, next.Open = time.Duration(p.Grace), true
 		if !here.there.IsZero() {
 			next.From = max(next.From, tickOf(r.layout, here.there.Add(r.tolerance))+1) // a tick for rounding
 		}
 	case unreleased > next.Settled && unreleased < now-r.ticks(2*r.tolerance) && !own:
 		// All fences have passed, by any two clocks within the tolerance, and some worker was
 		// never given back: the store may have been set back. The pool is closed first, and
-		// opened over exactly that: a store that is set back to the same copy again, while this
-		// waits, is noticed.
+		// opened over exactly that, so that a second set back to the same copy is noticed.
 		next.Settled, next.Open = unreleased, false
 	default:
 		return nil, 0, nil
@@ -64,11 +66,10 @@ func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here
 	return next, wait, nil
 }
 
-// mayChangeStrict returns an error unless this process may make the pool as strict as it
-// is: the first that has the setting turns it on, and nobody turns it off by joining.
-// Those who hold workers by now know nothing of it: their windows may be longer.
+// mayChangeStrict returns an error unless this process may make the pool as strict as itself:
+// the first with the setting turns it on, and nobody turns it off by joining. Present holders
+// do not know of it: their windows may be longer.
 func (r *rules) mayChangeStrict(p Pool, wall time.Time) error {
-	want := "the strict wait " + r.strict.String()
 	if p.Strict != 0 {
 		return &PoolError{Pool: p.Name, Have: "the strict wait " + p.Strict.String(), Want: r.strict.String()}
 	}
@@ -82,14 +83,14 @@ func (r *rules) mayChangeStrict(p Pool, wall time.Time) error {
 		}
 	}
 	if n > 0 {
-		return &PoolError{Pool: p.Name, Want: want, Have: fmt.Sprintf("%d holders without a strict wait, until %s at the latest", n, last.Format(time.RFC3339))}
+		return &PoolError{Pool: p.Name, Want: "the strict wait " + r.strict.String(), Have: fmt.Sprintf("%d holders without a strict wait, until %s at the latest", n, last.Format(time.RFC3339))}
 	}
 	return nil
 }
 
-// unreleased returns the latest fence of the slots that were never given back. Where it lies
-// ahead, somebody wrote it within a window; in a copy older than that it does not, however
-// many holders there are. Ids of a slot that was given back may have run far ahead of any clock.
+// unreleased returns the latest fence of the slots that were never given back. If it lies ahead,
+// somebody wrote it within a window; in a copy older than a window it does not. A slot that was
+// given back tells nothing: its ids may have run far ahead of any clock.
 func (p *Pool) unreleased() firn.Tick {
 	latest := firn.Tick(-1)
 	for _, s := range p.Slots {
@@ -100,14 +101,85 @@ func (p *Pool) unreleased() firn.Tick {
 	return latest
 }
 
-// confirmedIn returns the record as it is to be, given the life of the store that
-// confirmed it, and whether it is that already. A pool is open only in the life that it
-// names; one that was just made learns which that is.
-func (r *rules) confirmedIn(record poolRecord, life string) (poolRecord, bool) {
+// confirmedIn returns the record as it should be, given the life of the store that confirmed
+// it, and whether it is that already. A pool is open only in the life that it names; a new one
+// learns its life.
+func (r *rules) confirmedIn(record Pool, life string) (Pool, bool) {
 	if record.Life != nil && *record.Life == life {
 		return record, true
 	}
 	record.Open = record.Open && record.Life == nil && r.trusting
 	record.Life = &life
 	return record, false
+}
+
+// fewOldest is how many of the slots idle longest newcomers choose from at random, so that
+// those who come together seldom want the same.
+const fewOldest = 8
+
+// reuseAbove is how many slots a pool may have before idle ones are preferred to workers
+// never used. Without it a pool of millions of workers and short-lived holders would grow a
+// slot a process, and every newcomer reads them all.
+const reuseAbove = 4096
+
+// choose picks the slot to claim. Ok is false when every worker is held at tick now.
+func choose(p Pool, datacenter int64, now firn.Tick, random func() uint64) (chosen Slot, ok bool) {
+	var used, idle []Slot
+	for _, s := range p.Slots {
+		if s.Datacenter != datacenter {
+			continue
+		}
+		used = append(used, s)
+		if s.Fence < now {
+			idle = append(idle, s)
+		}
+	}
+	neverUsed := p.Layout.MaxWorker() + 1 - int64(len(used))
+	if neverUsed > 0 && (len(used) < reuseAbove || len(idle) == 0) {
+		return p.slot(datacenter, nthUnused(used, int64(random()%uint64(neverUsed)))), true
+	}
+	if len(idle) == 0 {
+		return Slot{}, false
+	}
+	slices.SortStableFunc(idle, func(a, b Slot) int { return cmp.Compare(a.Fence, b.Fence) })
+	return idle[random()%uint64(min(fewOldest, len(idle)))], true
+}
+
+// nthUnused returns the n-th worker number, from 0, that no slot has; they are in order.
+func nthUnused(used []Slot, n int64) int64 {
+	for _, s := range used {
+		if s.Worker > n {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// nextFree returns when the fence of the first of a datacenter's slots will have passed.
+func nextFree(p Pool, datacenter int64) time.Time {
+	var next time.Time
+	for _, s := range p.Slots {
+		if s.Datacenter == datacenter && (next.IsZero() || s.Until.Before(next)) {
+			next = s.Until
+		}
+	}
+	return next
+}
+
+// clockOfOthers returns the median of when the held slots were written, by their owners'
+// clocks: by at least half of them it is later. Ok is false when fewer than three hold
+// slots: one wrong clock must not keep the rest out.
+func clockOfOthers(p Pool) (at time.Time, ok bool) {
+	var times []time.Time
+	for _, s := range p.Slots {
+		if !s.Free {
+			times = append(times, s.At)
+		}
+	}
+	if len(times) < 3 {
+		return time.Time{}, false
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	return times[(len(times)-1)/2], true
 }

@@ -18,15 +18,15 @@ func TestWhatANewcomerDoesFirst(t *testing.T) {
 	at := reading{wall: easy().layout.Time(1000)}
 	clocked := at
 	clocked.there = easy().layout.Time(1004)
-	open := poolRecord{Layout: easy().layout, Open: true, Grace: duration(notices), Life: &life}
-	with := func(change func(*poolRecord)) poolRecord { r := open; change(&r); return r }
-	closed := with(func(r *poolRecord) { r.Open = false })
-	strict := with(func(r *poolRecord) { r.Strict = duration(time.Second) })
+	open := Pool{Layout: easy().layout, Open: true, Grace: Duration(notices), Life: &life}
+	with := func(change func(*Pool)) Pool { r := open; change(&r); return r }
+	closed := with(func(r *Pool) { r.Open = false })
+	strict := with(func(r *Pool) { r.Strict = Duration(time.Second) })
 	// Two clocks may differ by twice the tolerance, which is 10 ticks.
 	held, lately, ended, given := Slot{Fence: 1000}, Slot{Fence: 980}, Slot{Fence: 979}, Slot{Fence: 5000, Free: true}
 	for name, c := range map[string]struct {
 		r      *rules
-		record poolRecord
+		record Pool
 		slots  []Slot
 		here   reading
 		want   string
@@ -37,30 +37,30 @@ func TestWhatANewcomerDoesFirst(t *testing.T) {
 		"all have left":                  {easy(), open, []Slot{given}, at, "claims"},
 		"somebody is alive":              {easy(), open, []Slot{held, ended}, at, "claims"},
 		"somebody may be alive":          {easy(), open, []Slot{lately, ended}, at, "claims"},
-		"that was waited for":            {easy(), with(func(r *poolRecord) { r.Settled = 979 }), []Slot{ended}, at, "claims"},
-		"less was waited for":            {easy(), with(func(r *poolRecord) { r.Settled = 978 }), []Slot{ended}, at, "closed, settled 979"},
-		"its grace is shorter":           {easy(), with(func(r *poolRecord) { r.Grace-- }), nil, at, "open, grace 12s"},
-		"a closed one's grace as well":   {easy(), with(func(r *poolRecord) { r.Grace, r.Open = 1, false }), nil, at, "closed, grace 12s"},
-		"its grace is longer":            {easy(), with(func(r *poolRecord) { r.Grace++ }), nil, at, "claims"},
-		"no life is known":               {easy(), with(func(r *poolRecord) { r.Life = nil }), nil, at, "open, no life"},
-		"no life of a closed one":        {easy(), with(func(r *poolRecord) { r.Life, r.Open = nil, false }), nil, at, "closed, no life"},
+		"that was waited for":            {easy(), with(func(r *Pool) { r.Settled = 979 }), []Slot{ended}, at, "claims"},
+		"less was waited for":            {easy(), with(func(r *Pool) { r.Settled = 978 }), []Slot{ended}, at, "closed, settled 979"},
+		"its grace is shorter":           {easy(), with(func(r *Pool) { r.Grace-- }), nil, at, "open, grace 12s"},
+		"a closed one's grace as well":   {easy(), with(func(r *Pool) { r.Grace, r.Open = 1, false }), nil, at, "closed, grace 12s"},
+		"its grace is longer":            {easy(), with(func(r *Pool) { r.Grace++ }), nil, at, "claims"},
+		"no life is known":               {easy(), with(func(r *Pool) { r.Life = nil }), nil, at, "open, no life"},
+		"no life of a closed one":        {easy(), with(func(r *Pool) { r.Life, r.Open = nil, false }), nil, at, "closed, no life"},
 		"closed":                         {easy(), closed, []Slot{ended}, at, "waits 12s, open"},
 		"closed, by a store with clocks": {easy(), closed, nil, clocked, "waits 12s, open, from 1015"},
-		"closed, from later":             {easy(), with(func(r *poolRecord) { r.Open, r.From = false, 2000 }), nil, clocked, "waits 12s, open, from 2000"},
-		"closed, its longer grace":       {easy(), with(func(r *poolRecord) { r.Open, r.Grace = false, duration(time.Minute) }), nil, at, "waits 1m0s, open"},
-		"another layout":                 {easy(), with(func(r *poolRecord) { r.Layout = layout("20/0/4/9") }), nil, at, "pool has layout 20/0/4/9, not 20/0/4/8"},
+		"closed, from later":             {easy(), with(func(r *Pool) { r.Open, r.From = false, 2000 }), nil, clocked, "waits 12s, open, from 2000"},
+		"closed, its longer grace":       {easy(), with(func(r *Pool) { r.Open, r.Grace = false, Duration(time.Minute) }), nil, at, "waits 1m0s, open"},
+		"another layout":                 {easy(), with(func(r *Pool) { r.Layout = layout("20/0/4/9") }), nil, at, "pool has layout 20/0/4/9, not 20/0/4/8"},
 		"strict, and is":                 {strictly(), strict, []Slot{held}, at, "claims"},
 		"strict, and may be made so":     {strictly(), open, []Slot{ended}, at, "open, strict 1s"},
 		"strict, beside holders":         {strictly(), open, []Slot{held}, at, "pool has 1 holders without a strict wait, until 2025-01-01T00:00:01Z at the latest, not the strict wait 1s"},
 		"strict, and closed":             {strictly(), closed, []Slot{held}, at, "waits 12s, open"},
-		"strict, and closed otherwise":   {strictly(), with(func(r *poolRecord) { r.Strict, r.Open = 1, false }), nil, at, "pool has the strict wait 1ns, not 1s"},
-		"strict in another way":          {strictly(), with(func(r *poolRecord) { r.Strict = 1 }), nil, at, "pool has the strict wait 1ns, not 1s"},
+		"strict, and closed otherwise":   {strictly(), with(func(r *Pool) { r.Strict, r.Open = 1, false }), nil, at, "pool has the strict wait 1ns, not 1s"},
+		"strict in another way":          {strictly(), with(func(r *Pool) { r.Strict = 1 }), nil, at, "pool has the strict wait 1ns, not 1s"},
 		"not strict in a strict one":     {easy(), strict, nil, at, "pool has the strict wait 1s, not 0s"},
 		"a fence too far ahead":          {strictly(), strict, []Slot{{Fence: 3001}}, at, "too far ahead"},
 		"a fence just so far ahead":      {strictly(), strict, []Slot{{Fence: 3000}}, at, "claims"},
 	} {
-		p := Pool{Name: "p", Layout: c.record.Layout, Open: c.record.Open, Strict: time.Duration(c.record.Strict),
-			Grace: time.Duration(c.record.Grace), Slots: c.slots, record: c.record, revision: 1}
+		p := c.record
+		p.Name, p.Slots, p.revision = "p", c.slots, 1
 		for i := range p.Slots {
 			p.Slots[i].Until = endOf(p.Slots[i].Fence, c.r.layout)
 		}
@@ -69,7 +69,8 @@ func TestWhatANewcomerDoesFirst(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
-	p := Pool{Name: "p", Layout: open.Layout, Open: true, Grace: notices, Slots: []Slot{ended}, record: open, revision: 1}
+	p := open
+	p.Name, p.Slots, p.revision = "p", []Slot{ended}, 1
 	if next, wait, err := easy().enter(p, true, notices, 1000, at); next != nil || wait != 0 || err != nil {
 		t.Errorf("who has waited and opened the pool writes %v after %v, %v", next, wait, err)
 	}
@@ -78,14 +79,14 @@ func TestWhatANewcomerDoesFirst(t *testing.T) {
 		r.trusting = trusting
 		next, wait, err := r.enter(Pool{}, false, notices, 1000, at)
 		if err != nil || wait != 0 || next.Layout != r.layout || !next.Made.Equal(at.wall) || next.Open != trusting ||
-			next.Strict != duration(time.Second) || next.Grace != duration(notices) || next.Life != nil {
+			next.Strict != Duration(time.Second) || next.Grace != Duration(notices) || next.Life != nil {
 			t.Errorf("it makes %+v after %v, %v", next, wait, err)
 		}
 	}
 }
 
 // entrance says what is written, and how that differs from the record before.
-func entrance(before poolRecord, next *poolRecord, wait time.Duration, err error) string {
+func entrance(before Pool, next *Pool, wait time.Duration, err error) string {
 	if wait != 0 && (err != nil || next == nil) {
 		return fmt.Sprint("waits in vain: ", wait)
 	}
@@ -137,7 +138,7 @@ func TestHoldersOfAPoolThatIsNotStrictAreNamed(t *testing.T) {
 	if err := r.mayChangeStrict(Pool{Slots: slots[3:]}, wall); err != nil {
 		t.Errorf("of one whose fence ends now: %v", err)
 	}
-	err = r.mayChangeStrict(Pool{Name: "p", Strict: time.Minute}, wall)
+	err = r.mayChangeStrict(Pool{Name: "p", Strict: Duration(time.Minute)}, wall)
 	if err == nil || !strings.Contains(err.Error(), `pool "p" has the strict wait 1m0s, not 1s`) {
 		t.Errorf("of one that is strict: %v", err)
 	}
@@ -148,18 +149,18 @@ func TestHoldersOfAPoolThatIsNotStrictAreNamed(t *testing.T) {
 func TestAPoolIsOpenInTheLifeThatConfirmedIt(t *testing.T) {
 	one := "one"
 	for _, c := range []struct {
-		record     poolRecord
+		record     Pool
 		life       string
 		trusting   bool
 		open, done bool
 	}{
-		{poolRecord{Open: true, Life: &one}, "one", false, true, true},
-		{poolRecord{Open: false, Life: &one}, "one", true, false, true},
-		{poolRecord{Open: true, Life: &one}, "two", false, false, false},
-		{poolRecord{Open: true, Life: &one}, "two", true, false, false},
-		{poolRecord{Open: true}, "two", true, true, false},
-		{poolRecord{Open: true}, "two", false, false, false},
-		{poolRecord{Open: false}, "two", true, false, false},
+		{Pool{Open: true, Life: &one}, "one", false, true, true},
+		{Pool{Open: false, Life: &one}, "one", true, false, true},
+		{Pool{Open: true, Life: &one}, "two", false, false, false},
+		{Pool{Open: true, Life: &one}, "two", true, false, false},
+		{Pool{Open: true}, "two", true, true, false},
+		{Pool{Open: true}, "two", false, false, false},
+		{Pool{Open: false}, "two", true, false, false},
 	} {
 		r := easy()
 		r.trusting = c.trusting

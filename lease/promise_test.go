@@ -202,7 +202,7 @@ func TestNewcomersWaitAsLongAsTheSlowestHolderTakesToNotice(t *testing.T) {
 		c.Window, c.Look, c.Slots.Look = 10*time.Minute, time.Minute, time.Minute
 	}
 	holder := w.start(slow)
-	if p, err := Inspect(context.Background(), w.mem, "default"); err != nil || p.Grace < time.Minute+4*defaultPatience {
+	if p, err := Inspect(context.Background(), w.mem, "default"); err != nil || time.Duration(p.Grace) < time.Minute+4*defaultPatience {
 		t.Fatalf("a look of a minute: grace %v, %v", p.Grace, err)
 	}
 	w.mustTake(holder, 10)
@@ -327,7 +327,7 @@ func TestAStrictPoolRefusesFencesBeyondItsWait(t *testing.T) {
 	}
 	l := w.start(strict)
 	key := slotKey("default", l.gen.Layout(), 0, 1023)
-	far := must(encode(slotRecord{Fence: l.State().Fence + 3_600_000, Owner: "somebody"}))
+	far := must(encode(Slot{Fence: l.State().Fence + 3_600_000, Owner: "somebody"}))
 	must(w.mem.CompareAndSwap(context.Background(), key, 0, far))
 	if _, err := w.try(strict); !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "worker 1023") {
 		t.Errorf("a fence an hour ahead: %v", err)

@@ -13,10 +13,10 @@ import (
 
 // Keys that are none of a pool's slots do not count, and hide no others.
 func TestKeysOfOthersAreLeftAlone(t *testing.T) {
-	record := poolRecord{Layout: layout("41/1/4/12"), Open: true}
+	record := Pool{Layout: layout("41/1/4/12"), Open: true}
 	entries := []store.Entry{{Key: "firn/p/other", Value: []byte("x"), Revision: 1}, {Key: "firn/p/pool", Value: must(encode(record)), Revision: 2}}
 	for _, name := range []string{"slot/0/3", "slot/0/03", "slot/0/16", "slot/0/x", "slot/1/05", "slot/1/05/6", "slot/2/05", "slot/1/-5", "zone"} {
-		entries = append(entries, store.Entry{Key: "firn/p/" + name, Value: must(encode(slotRecord{Fence: 9, Owner: "o"})), Revision: 3})
+		entries = append(entries, store.Entry{Key: "firn/p/" + name, Value: must(encode(Slot{Fence: 9, Owner: "o"})), Revision: 3})
 	}
 	p, err := readPool("p", entries)
 	if err != nil || len(p.Slots) != 2 || p.slot(0, 3).revision != 3 || p.slot(1, 5).revision != 3 || p.revision != 2 {
@@ -46,17 +46,17 @@ func TestWhatTakingASlotBackWrites(t *testing.T) {
 	}
 	fence := must(two.Tick(noon.Add(time.Second)))
 	if slot.Worker != 1 || slot.Fence != fence || !slot.Free || slot.Host != "host" || slot.PID != 1 || !slot.Since.Equal(before.Since) || slot.Since.IsZero() ||
-		slot.At.Before(began.Add(-time.Second)) || !slot.Until.Equal(two.Time(fence+1)) || slot.write != before.write+1 || slot.after != fence || slot.Owner == before.Owner {
+		slot.At.Before(began.Add(-time.Second)) || !slot.Until.Equal(two.Time(fence+1)) || slot.Write != before.Write+1 || slot.After != fence || slot.Owner == before.Owner {
 		t.Errorf("%+v, which was %+v", slot, before)
 	}
-	var record slotRecord
+	var record Slot
 	if err := json.Unmarshal(must(w.mem.Get(ctx, "firn/default/slot/0/1")).Value, &record); err != nil || !record.Until.Equal(noon.Add(time.Second)) {
 		t.Errorf("%+v, %v", record, err)
 	}
 	// The holder is quicker.
 	racing := &scripted{Store: w.mem, call: func(what, key string) error {
 		if what == "write" {
-			w.put(key, must(encode(slotRecord{Fence: fence, Owner: "holder"})))
+			w.put(key, must(encode(Slot{Fence: fence, Owner: "holder"})))
 		}
 		return nil
 	}}

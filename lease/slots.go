@@ -30,29 +30,27 @@ type SlotsConfig struct {
 
 	// Pinned, if set, is the only worker to take.
 	Pinned *int64
-	// PinnedAhead says what to do while the fence of the pinned worker lies
-	// ahead, as it does after a crash: take it at once and issue times above
-	// the fence, which lie ahead of the clock. Otherwise Acquire waits until the fence
-	// has passed or the worker was given back, as long as its context lasts; it reads
-	// the slot every 1 to 2 seconds. Not in a strict pool.
+	// PinnedAhead takes the pinned worker at once while its fence lies ahead, as after a
+	// crash, and issues times above the fence, ahead of the clock. Otherwise Acquire reads the
+	// slot every 1 to 2 seconds until the fence has passed or the worker was given
+	// back, as long as its context lasts. Not in a strict pool.
 	PinnedAhead bool
 
 	// Tolerance is how far the clock here may differ from the store's, or lie
 	// behind that of the other holders. Default: 10s.
 	Tolerance time.Duration
-	// Look is how often its holders read their slots, at most. The pool derives from the
-	// greatest of all members how long newcomers wait where the store may have forgotten
-	// holders: a look and the calls it makes, 12s by default. Default: 3s.
+	// Look is the longest time between two looks of a holder at its slot. From the greatest of
+	// all members the pool derives how long newcomers wait where the store may have forgotten
+	// holders: a look and its calls, 12s by default. Default: 3s.
 	Look time.Duration
 	// Patience bounds each call that a look makes. Default: 2s.
 	Patience time.Duration
-	// Strict has a claim wait that long before anything is issued under it, and then
-	// write it again over exactly what it was: safe even where the store has lost a claim
-	// (wiped, set back to an older copy, failed over) whose holder was paused or cut
-	// off and so does not know. It must be no less than the longest window of the
-	// pool, its generators' lead, four times Tolerance and two units together, and all who
-	// join must have the same; the pool remembers it. Windows are then sixteen times
-	// Tolerance and four units at least. It needs a store with a clock. Zero: no such wait.
+	// Strict has a claim wait that long before it is used, and then be written again over
+	// exactly what it was: safe even where the store has lost a claim (wiped, set back to an
+	// older copy, failed over) whose holder was paused or cut off. It must be at least the
+	// longest window of the pool, its generators' lead, four times Tolerance and two units
+	// together. All who join must have the same. Windows are then at least sixteen times
+	// Tolerance and four units. It needs a store with a clock. Zero: no such wait.
 	Strict time.Duration
 
 	// Time is read for the wall clock and waited on. Default: [firn.SystemTime].
@@ -61,17 +59,14 @@ type SlotsConfig struct {
 	Random func() uint64
 	// Log receives what keeps a newcomer waiting, and losses of the store. Default: nothing.
 	Log *slog.Logger
-	// Host and PID are recorded for operators; nothing depends on them.
-	// Default: this process's.
+	// Host and PID are recorded for operators only. Default: this process's.
 	Host string
 	PID  int
 }
 
 // Slots is Firn's lease protocol over a store: a [Source] that never grants a tick of a
-// worker twice. To grant or renew, the fence of a slot is moved from F to F' by
-// compare-and-swap, and the grant is (F, F']; see docs/protocol.md for the argument.
-//
-// Its methods may be called concurrently.
+// worker twice. To grant or renew it moves the fence of a slot from F to F' by
+// compare-and-swap, and the grant is (F, F']. Its methods may be called concurrently.
 type Slots struct {
 	cfg   SlotsConfig
 	rules rules
@@ -90,17 +85,14 @@ const (
 	defaultWindow    = 5 * time.Minute
 	defaultPatience  = 2 * time.Second
 
-	// maxTries bounds how often Acquire reads the pool anew after a conflict or
-	// a lost answer.
+	// maxTries bounds how often Acquire reads the pool anew after a conflict or a lost answer.
 	maxTries = 64
-	// graceCalls is how many calls may stand between the store's forgetting of a slot and
-	// the pool's being closed, beside a look: one that hangs, a read, and the two that close
-	// it; and half of one for waits between them.
+	// graceCalls is how many calls may lie between the loss of a slot and the closing of the pool:
+	// one that hangs, a read, two that close it, and half of one for waits between them.
 	graceCalls = 4.5
 )
 
-// NewSlots checks cfg and returns a source over its store. It does not touch
-// the store yet.
+// NewSlots checks cfg and returns a source over its store, which it does not touch yet.
 func NewSlots(cfg SlotsConfig) (*Slots, error) {
 	cfg.Pool = cmp.Or(cfg.Pool, "default")
 	cfg.Layout = cmp.Or(cfg.Layout, firn.DefaultLayout())
@@ -114,10 +106,7 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 		cfg.Random = rand.Uint64
 	}
 	if cfg.Host == "" {
-		// A host without a name is no reason not to make ids.
-		if host, err := os.Hostname(); err == nil {
-			cfg.Host = host
-		}
+		cfg.Host, _ = os.Hostname() // for people only
 	}
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -135,7 +124,7 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 	return s, nil
 }
 
-// check returns all that is wrong with settings of which the defaults are filled in.
+// check returns all that is wrong with settings that have their defaults.
 func (cfg *SlotsConfig) check() error {
 	var pinned int64
 	if cfg.Pinned != nil {
@@ -162,8 +151,8 @@ func (cfg *SlotsConfig) check() error {
 	return errors.Join(errs...)
 }
 
-// notices is how long a holder of this process may take to notice that the store has
-// forgotten it, and to write its slot again.
+// notices is how long a holder here may take to notice that the store has forgotten it, and to
+// write its slot again.
 func (s *Slots) notices() time.Duration {
 	return s.cfg.Look + time.Duration(graceCalls*float64(s.cfg.Patience))
 }
@@ -190,13 +179,12 @@ func (s *Slots) fit(cfg Config) error {
 		s.rules.covers(cfg.Window, cfg.Generator.Lead()))
 }
 
-// newToken draws what tells a process from all others. Its host name and process
-// id do not: containers have the same ones.
+// newToken draws what tells a process from all others: containers share host name and process id.
 func newToken(random func() uint64) string { return fmt.Sprintf("%016x%016x", random(), random()) }
 
-// Acquire implements [Source]: it joins the pool, making it if it is new, and
-// claims a slot. Errors: *[PoolError], *[FullError],
-// *[ClockError], [ErrForeign], *[firn.TimeExhaustedError], and the store's.
+// Acquire implements [Source]: it joins the pool, making it if it is new, and claims a slot.
+// Errors: *[PoolError], *[FullError], *[ClockError], [ErrForeign],
+// *[firn.TimeExhaustedError], and the store's.
 func (s *Slots) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err error) {
 	var wrote store.Revision
 	backoff := register.Backoff{Time: s.cfg.Time, Random: s.cfg.Random}
@@ -217,7 +205,6 @@ func (s *Slots) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err err
 	return firn.Grant{}, fmt.Errorf("lease: no slot of pool %q after %d tries: %w", s.cfg.Pool, maxTries, err)
 }
 
-// attempt joins the pool, see [Slots.join], and claims a slot.
 func (s *Slots) attempt(ctx context.Context, ask Ask, wrote *store.Revision) (firn.Grant, error) {
 	pool, checked, err := s.join(ctx, wrote)
 	if err != nil {
@@ -236,13 +223,11 @@ func (s *Slots) attempt(ctx context.Context, ask Ask, wrote *store.Revision) (fi
 	return s.claim(ctx, pool, slot, ask)
 }
 
-// errAgain: read the pool again and retry. That is done at once after errMade, as the pool's
-// record was written, and after errHeld, as the fence of a pinned worker was waited for.
+// errAgain: read the pool again and retry, at once after errMade and errHeld.
 var (
 	errAgain = fmt.Errorf("%w: others were quicker", store.ErrConflict)
 	errHeld  = fmt.Errorf("its fence was waited for: %w", errAgain)
 	errMade  = fmt.Errorf("the pool was made: %w", errAgain)
+	// errSlow: the store answered, but later than holders wait.
+	errSlow = fmt.Errorf("%w: it answers too slowly for holders to look", store.ErrUnavailable)
 )
-
-// errSlow: the store answered, later than holders wait.
-var errSlow = fmt.Errorf("%w: it answers too slowly for holders to look", store.ErrUnavailable)

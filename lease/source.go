@@ -6,32 +6,29 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A Source hands out workers. [Slots] is Firn's own, over a store. Implement it
-// to bring numbers from elsewhere — an orchestrator, a registry of your own —
-// and have [Keep] do the rest; a number that is simply given is [Fixed].
+// A Source hands out workers. [Slots] is Firn's own, over a store. Implement it for numbers from
+// elsewhere, and have [Keep] do the rest; a number that is simply given is [Fixed].
 //
-// The promise that uniqueness rests on: of all grants of one worker that a
-// Source and its likes in other processes ever give, no two allow the same
-// tick, except that a renewed grant contains the one it renews.
+// Uniqueness rests on this promise: of all grants of one worker that a Source and its likes in
+// other processes ever give, no two allow the same tick, except that a renewed grant contains
+// the one it renews.
 type Source interface {
 	// Acquire grants a worker that nobody uses, through at least ask.From.
 	Acquire(ctx context.Context, ask Ask) (firn.Grant, error)
 
-	// Renew moves the fence of held forward to ask.From plus ask.Window, or
-	// leaves it where it is further on, and returns the renewed grant. An error
-	// that is [ErrLost] says that the worker belongs to another; after any other
-	// the held grant still stands as it was.
+	// Renew moves the fence of held forward to ask.From plus ask.Window, or leaves it where it
+	// is further on, and returns the renewed grant. [ErrLost] says that the worker belongs to
+	// another; after any other error the held grant stands as it was.
 	Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error)
 
-	// Look makes sure that held still stands, and mends what can be mended. An
-	// error that is [ErrLost] says that the worker belongs to another. A lost worker is looked
-	// at beside Acquire, until there is another: nil says that it is held again.
+	// Look makes sure that held still stands, and mends what can be mended. [ErrLost] says
+	// that the worker belongs to another. A lost worker is looked at beside Acquire, until
+	// there is another: nil says that it is held again.
 	Look(ctx context.Context, held firn.Grant) error
 
-	// Release gives held back; no id above tick last was issued under it, and
-	// none will be. After an error that is not [ErrLost] it is called again with the
-	// same. A later grant of the same worker must not be touched by that, whoever has it,
-	// this process included: After tells grants apart.
+	// Release gives held back; no id above tick last was issued under it, and none will be.
+	// After an error that is not [ErrLost] it is called again. It must not touch a later
+	// grant of the same worker, even of this process: After tells grants apart.
 	Release(ctx context.Context, held firn.Grant, last firn.Tick) error
 }
 
@@ -42,8 +39,7 @@ type Ask struct {
 	Window firn.Tick // how many ticks beyond From it would like
 }
 
-// fence returns the tick up to which a grant that begins after a tick should
-// reach, within the layout.
+// fence returns how far a grant that begins after a tick should reach, within the layout.
 func (a Ask) fence(after firn.Tick, layout firn.Layout) firn.Tick {
 	from := max(a.Now, a.From, after+1)
 	if from > layout.MaxTick()-a.Window {
@@ -52,9 +48,8 @@ func (a Ask) fence(after firn.Tick, layout firn.Layout) firn.Tick {
 	return from + a.Window
 }
 
-// Fixed is a [Source] of one number that the caller answers for: nobody else
-// may use it. It has no fence; a restart makes no id again as long as the clock
-// has not gone back in between.
+// Fixed is a [Source] of one number, which nobody else may use. It has no fence: a restart
+// makes no id again as long as the clock has not gone back in between.
 type Fixed int64
 
 // Acquire grants the worker from ask.From on, for ever.

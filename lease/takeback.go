@@ -11,19 +11,16 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// TakeBack takes a slot away from its holder, as an operator may want to. The
-// holder leaves it at its next look, for another worker. The fence stays where
-// it is, so nothing is issued twice, and the worker is granted again once that
-// has passed.
+// TakeBack takes a slot away from its holder, for an operator. The holder leaves it at its
+// next look, for another worker. The fence stays where it is, so nothing is issued twice,
+// and the worker is granted again once that has passed.
 //
-// With gone, the operator answers for it that the holder has ended and had made
-// no id with a time later than that: then the fence is moved back to it, if it
-// lies further ahead. Were that wrong, ids would be made twice. The zero time
-// leaves the fence alone.
+// With gone, the operator guarantees that the holder has ended and made no id with a later
+// time than that: then a fence that lies further ahead is moved back to it. If that is wrong,
+// ids are made twice. The zero time leaves the fence alone.
 //
-// It returns the slot as it is then. Errors: [store.ErrNotFound] when there is no
-// such pool or slot, [store.ErrConflict] when the holder wrote it meanwhile, and
-// the store's.
+// It returns the slot as it is then. Errors: [store.ErrNotFound] when there is no such pool or
+// slot, [store.ErrConflict] when the holder wrote it meanwhile, and the store's.
 func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worker int64, gone time.Time) (Slot, error) {
 	p, err := Inspect(ctx, s, pool)
 	if err != nil {
@@ -44,13 +41,11 @@ func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worke
 		}
 		fence = min(fence, tick)
 	}
-	// Host and process are those of whom it was taken from: who looks is told.
-	record := slotRecord{
-		After: fence, Fence: fence, Until: p.Layout.Time(fence), Free: true, Owner: newToken(rand.Uint64),
-		Write: slot.write + 1, Host: slot.Host, PID: slot.PID, Since: slot.Since, At: time.Now().UTC(),
-	}
+	next := slot // with the host and process it was taken from, for people
+	next.After, next.Fence, next.Until, next.Free = fence, fence, p.Layout.Time(fence), true
+	next.Owner, next.Write, next.At = newToken(rand.Uint64), slot.Write+1, time.Now().UTC()
 	reg := &register.Register{Store: s, Key: slotKey(pool, p.Layout, datacenter, worker), Time: firn.SystemTime(), Random: rand.Uint64}
-	written, err := replace(ctx, reg, slot.revision, func() ([]byte, error) { return encode(record) })
+	written, err := replace(ctx, reg, slot.revision, func() ([]byte, error) { return encode(next) })
 	if err != nil {
 		return slot, fmt.Errorf("lease: take back worker %d of pool %q: %w", worker, pool, err)
 	}
@@ -58,16 +53,13 @@ func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worke
 	return slot, err
 }
 
-// Relax makes a strict pool one that is not: claims are used at once again, and
-// those join that are not strict. It returns the strict wait that the pool had; zero
-// if it was not strict, and then nothing is written.
+// Relax makes a strict pool one that is not: claims are used at once again, and processes that
+// are not strict may join. It returns the strict wait that the pool had, zero if it had none.
 //
-// Nothing is issued twice by it: the slots and their fences stay as they are, and
-// whoever holds one goes on as it began, until it is restarted. But the pool is then
-// as safe as any other, and no safer: what a store forgets, claims no longer outwait.
-// A process that is strict still is refused as it joins, or needs another worker,
-// while anybody holds one, and makes the pool strict again when nobody does: end those
-// first, or restart them without.
+// It makes no duplicates: slots and fences stay, and holders go on as they began until they are
+// restarted. But claims no longer outwait what a store forgets. End strict processes first:
+// one that joins, or needs another worker, is refused while there is any holder, and makes the
+// pool strict again when there is none.
 //
 // Errors: [store.ErrNotFound] when there is no such pool, [ErrForeign], and the store's.
 // It may be called again after any of them.

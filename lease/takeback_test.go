@@ -55,7 +55,7 @@ func TestAPoolThatIsRelaxedTakesThoseThatAreNotStrict(t *testing.T) {
 	}
 	w.time.Pass(time.Second)
 	w.mustTake(w.start(strict), 10)
-	if p := must(Inspect(ctx, w.store, "default")); p.Strict != 80*time.Second {
+	if p := must(Inspect(ctx, w.store, "default")); time.Duration(p.Strict) != 80*time.Second {
 		t.Errorf("one that is strict joined, and the pool waits %v", p.Strict)
 	}
 }

@@ -201,7 +201,7 @@ func TestAnOlderCopyOfASlotShortensNoWait(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.slots(t, func(c *SlotsConfig) { c.Layout = layout("41/0/4/12") })
 	const theSlot = "firn/default/slot/0/03"
-	seen := Slot{Worker: 3, Owner: "holder", Fence: 100, write: 5}
+	seen := Slot{Worker: 3, Owner: "holder", Fence: 100, Write: 5}
 	for _, c := range []struct {
 		write uint64
 		fence firn.Tick
@@ -211,9 +211,9 @@ func TestAnOlderCopyOfASlotShortensNoWait(t *testing.T) {
 		{5, 100, false, 100}, {6, 90, true, 90}, {6, 200, false, 200}, {6, -1, true, 100},
 		{5, 99, false, 100}, {4, 99, true, 100}, {4, 100, false, 100}, {4, 101, false, 101}, {5, 101, false, 101},
 	} {
-		w.put(theSlot, must(encode(slotRecord{Fence: c.fence, Owner: "found", Free: c.free, Write: c.write})))
+		w.put(theSlot, must(encode(Slot{Fence: c.fence, Owner: "found", Free: c.free, Write: c.write})))
 		got, err := s.lookFor(context.Background(), seen)
-		if err != nil || got.Fence != c.want || got.Worker != seen.Worker || (got.Owner == "found") != (got.write == c.write && c.fence >= 0 && c.want == c.fence) {
+		if err != nil || got.Fence != c.want || got.Worker != seen.Worker || (got.Owner == "found") != (got.Write == c.write && c.fence >= 0 && c.want == c.fence) {
 			t.Errorf("%+v: waits for %+v, %v", c, got, err)
 		}
 	}
@@ -238,7 +238,7 @@ func TestAWaitForAPinnedWorkerHasNoEndOfItsOwn(t *testing.T) {
 			if what == "list" && others < 2*maxTries {
 				others++
 				now := must(layout("41/0/0/12").Tick(w.time.Wall()))
-				w.put(theSlot, must(encode(slotRecord{Fence: now + 100, Owner: "another"})))
+				w.put(theSlot, must(encode(Slot{Fence: now + 100, Owner: "another"})))
 			}
 			return nil
 		}}

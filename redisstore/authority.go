@@ -15,8 +15,8 @@ import (
 )
 
 // authority returns the run id of the server that has the set, and its time when it was
-// asked. Where Sentinels or a cluster decide which is the primary, they must agree that it is
-// this one, and know n replicas at most that they could make the next; else the error is
+// asked. Sentinels or a cluster, where there are any, must agree that this server is the
+// primary, and know at most n replicas that they could promote; otherwise the error is
 // [store.ErrRefused].
 func (s *Store) authority(ctx context.Context, n int) (run string, asked time.Time, err error) {
 	if s.cluster != nil {
@@ -34,12 +34,12 @@ func (s *Store) authority(ctx context.Context, n int) (run string, asked time.Ti
 	run, err = runID(ctx, node)
 	switch {
 	case err != nil:
-		return "", asked, err
 	case s.cluster != nil:
-		return run, asked, s.askCluster(ctx, node, n)
-	default:
-		return run, asked, s.sentinels.agree(ctx, run, n)
+		err = s.askCluster(ctx, node, n)
+	case s.sentinels != nil:
+		err = askSentinels(ctx, s.sentinels, run, n)
 	}
+	return run, asked, err
 }
 
 // runID returns the name of a process.
@@ -48,80 +48,66 @@ func runID(ctx context.Context, node *redis.Client) (string, error) {
 	return parseInfo(text)["run_id"], err
 }
 
-// sentinels are those that a URL names, if any.
-type sentinels struct {
-	options *redis.UniversalOptions
-}
-
-// agree is nil if each Sentinel that answers names the server with a run id as the
-// primary, and knows n replicas at most; and one of them could have it replaced: one that is cut
-// off from the others may not know of the new primary.
-func (q sentinels) agree(ctx context.Context, run string, n int) error {
-	if q.options == nil || q.options.MasterName == "" {
-		return nil
-	}
-	// All at once: those on the other side of a split keep silent for as long as they may.
-	objections, doubts := make([]error, len(q.options.Addrs)), make([]error, len(q.options.Addrs))
+// askSentinels is nil if no Sentinel of a URL objects to the server with a run id, see
+// askSentinel, and one has no doubts: one that is cut off may not know of the new primary.
+func askSentinels(ctx context.Context, url *redis.UniversalOptions, run string, n int) error {
+	// All at once: those on the other side of a split are silent until a time-out.
+	objections, doubts := make([]error, len(url.Addrs)), make([]error, len(url.Addrs))
 	var group sync.WaitGroup
-	for i, addr := range q.options.Addrs {
-		group.Go(func() { objections[i], doubts[i] = q.ask(ctx, addr, run, n) })
+	for i, addr := range url.Addrs {
+		group.Go(func() { objections[i], doubts[i] = askSentinel(ctx, url, addr, run, n) })
 	}
 	group.Wait()
-	switch err := errors.Join(objections...); {
-	case err != nil:
-		return err
-	case !slices.Contains(doubts, nil):
-		return fmt.Errorf("whether another server is the primary is not known: %w", errors.Join(doubts...))
-	default:
-		return nil
+	err := errors.Join(objections...)
+	if err == nil && !slices.Contains(doubts, nil) {
+		err = fmt.Errorf("whether another server is the primary is not known: %w", errors.Join(doubts...))
 	}
+	return err
 }
 
-// ask asks a Sentinel. It objects if the server is not the primary that it names, or if it knows
-// more than n replicas, gone ones too; and doubts if it does not answer, or does not reach
-// enough others.
-func (q sentinels) ask(ctx context.Context, addr, run string, n int) (objection, doubt error) {
-	options := q.options.Simple()
+// askSentinel asks one. It objects if it names another primary, or if it knows more than n
+// replicas, gone ones too. It doubts if it does not answer, or does not reach enough others.
+func askSentinel(ctx context.Context, url *redis.UniversalOptions, addr, run string, n int) (objection, doubt error) {
+	options := url.Simple()
 	options.Addr, options.DB = addr, 0
-	options.Username, options.Password = q.options.SentinelUsername, q.options.SentinelPassword
+	options.Username, options.Password = url.SentinelUsername, url.SentinelPassword
 	c := redis.NewSentinelClient(options)
 	defer func() { _ = c.Close() }()
-	parts, err := c.GetMasterAddrByName(ctx, q.options.MasterName).Result()
+	parts, err := c.GetMasterAddrByName(ctx, url.MasterName).Result()
 	if err == nil && len(parts) != 2 {
 		err = fmt.Errorf("it answers %q", parts)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: no Sentinel answers: %s: %w", store.ErrUnavailable, addr, err)
 	}
-	primary := net.JoinHostPort(parts[0], parts[1])
-	options = q.options.Simple()
-	options.Addr = primary
+	options = url.Simple()
+	options.Addr = net.JoinHostPort(parts[0], parts[1])
 	named := redis.NewClient(options)
 	defer func() { _ = named.Close() }()
 	switch there, err := runID(ctx, named); {
 	case err != nil:
-		return fmt.Errorf("%w: Sentinel %s names %s as the primary, which does not answer: %w", store.ErrRefused, addr, primary, err), nil
+		return fmt.Errorf("%w: Sentinel %s names %s as the primary, which does not answer: %w", store.ErrRefused, addr, options.Addr, err), nil
 	case there != run:
-		return fmt.Errorf("%w: Sentinel %s names another primary, %s", store.ErrRefused, addr, primary), nil
+		return fmt.Errorf("%w: Sentinel %s names another primary, %s", store.ErrRefused, addr, options.Addr), nil
 	}
-	known, err := c.Replicas(ctx, q.options.MasterName).Result()
+	known, err := c.Replicas(ctx, url.MasterName).Result()
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: Sentinel %s: %w", store.ErrUnavailable, addr, err)
 	case len(known) > n:
 		return fmt.Errorf("%w: Sentinel %s knows %d replicas, and may promote one that no write waited for: once those that left are gone for good, send each Sentinel SENTINEL RESET %s",
-			store.ErrRefused, addr, len(known), q.options.MasterName), nil
+			store.ErrRefused, addr, len(known), url.MasterName), nil
 	}
-	if err := c.CkQuorum(ctx, q.options.MasterName).Err(); err != nil {
-		return nil, fmt.Errorf("%w: Sentinel %s: %w", store.ErrRefused, addr, err)
+	if err := c.CkQuorum(ctx, url.MasterName).Err(); err != nil {
+		doubt = fmt.Errorf("%w: Sentinel %s: %w", store.ErrRefused, addr, err)
 	}
-	return nil, nil
+	return nil, doubt
 }
 
-// askCluster is nil if every server of a cluster that answers says that node owns the
-// slot of the set, and node knows n replicas of its own at most.
+// askCluster is nil if every server of a cluster that answers says that node has the slot of
+// the set, and if node knows at most n replicas of its own.
 func (s *Store) askCluster(ctx context.Context, node *redis.Client, n int) error {
-	id, err := node.Do(ctx, "cluster", "myid").Text()
+	id, err := node.ClusterMyID(ctx).Result()
 	if err != nil {
 		return err
 	}
@@ -129,7 +115,7 @@ func (s *Store) askCluster(ctx context.Context, node *redis.Client, n int) error
 	if err != nil {
 		return err
 	}
-	err = s.cluster.ForEachShard(ctx, func(ctx context.Context, member *redis.Client) error {
+	if err := s.cluster.ForEachShard(ctx, func(ctx context.Context, member *redis.Client) error {
 		slots, err := member.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS needs Redis 7.0
 		if err != nil {
 			return nil //nolint:nilerr // the members that answer decide
@@ -139,17 +125,13 @@ func (s *Store) askCluster(ctx context.Context, node *redis.Client, n int) error
 			return fmt.Errorf("%w: %s names another primary for the key", store.ErrRefused, member.Options().Addr)
 		}
 		return nil
-	})
-	if err != nil {
+	}); err != nil {
 		return err
 	}
 	known, err := node.Do(ctx, "cluster", "replicas", id).StringSlice()
-	switch {
-	case err != nil:
-		return err
-	case len(known) > n:
-		return fmt.Errorf("%w: the cluster knows %d replicas of it, and may promote one that no write waited for: once those that left are gone for good, send each server CLUSTER FORGET",
+	if err == nil && len(known) > n {
+		err = fmt.Errorf("%w: the cluster knows %d replicas of it, and may promote one that no write waited for: once those that left are gone for good, send each server CLUSTER FORGET",
 			store.ErrRefused, len(known))
 	}
-	return nil
+	return err
 }

@@ -13,65 +13,54 @@ import (
 const (
 	permissions = "the user needs: +zrangebylex +zcount +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key; +select for a database other than 0, +cluster in a cluster"
 	unknown     = "it does not know a command that Firn needs, or it was renamed"
-	// merged is how a key, or the record of the replicas, comes to have two members, of which
-	// nothing says which is the later. To take either would go back to what was given up.
+	// merged refuses both members, of a key or of the record of the replicas: nothing says which is
+	// the later, and to take the older would go back to what was given up.
 	merged = "the key has two members, as when a copy was merged into the set: remove the older one"
-	// scored is how members are no more in the order of their bytes, and those that are there
-	// are not found. A sequence would begin anew.
-	scored   = "a member of the set has a score that is not 0, and hides others: see ZRANGE firn 0 -1 WITHSCORES, remove it, and give programs a key each with ?key=NAME"
-	database = "the URL ends in the number of a database, as redis://HOST:6379/0"
 )
 
-// replies are the errors that a server answers, by how they begin, with a kind
-// and a way out. All but the first group say that the command was not run: a
-// script's first write is where they are found, or before it.
+// replies are the errors that a server answers, by how they may begin. All but the first group
+// say that nothing was written: a script meets them at its first write or before.
 var replies = []struct {
-	begins string
-	kind   error
-	hint   string
+	begin string // after "ERR ", separated by |
+	kind  error
+	hint  string
 }{
 	{"LOADING", store.ErrUnavailable, "it is reading its data: try again"},
 	{"BUSY", store.ErrUnavailable, "another script keeps it busy"},
 	{"CLUSTERDOWN", store.ErrUnavailable, "the cluster has no server for this key"},
 	{"MASTERDOWN", store.ErrUnavailable, "its primary is away"},
 	{"TRYAGAIN", store.ErrUnavailable, "the key is being moved: try again"},
-	{"ERR max number of clients", store.ErrUnavailable, "raise maxclients"},
+	{"max number of clients", store.ErrUnavailable, "raise maxclients"},
 
 	{"NOAUTH", store.ErrRefused, "it wants a password: redis://:PASSWORD@HOST"},
 	{"WRONGPASS", store.ErrRefused, "check user and password"},
-	{"ERR AUTH", store.ErrRefused, "it has no password or no such user: check the URL"},
-	{"NOPERM", store.ErrRefused, permissions},
-	{"The user executing the script can't run", store.ErrRefused, permissions},     // Redis 6
-	{"ERR The user executing the script can't run", store.ErrRefused, permissions}, // Redis 7.0
-	{"ERR ACL failure in script", store.ErrRefused, permissions},                   // later
+	{"AUTH", store.ErrRefused, "it has no password or no such user: check the URL"},
+	{"NOPERM|The user executing the script can't run|ACL failure in script", store.ErrRefused, permissions},
 	{"READONLY", store.ErrRefused, "it is a replica: name the primary, or Sentinels and ?master=NAME"},
 	{"WRONGTYPE", store.ErrRefused, "the key holds something else: name another with ?key=NAME"},
 	{"OOM", store.ErrRefused, "its memory is full: raise maxmemory"},
 	{"MISCONF", store.ErrRefused, "it cannot write to its disk: see its log"},
 	{"NOREPLICAS", store.ErrRefused, "it has fewer replicas than min-replicas-to-write"},
-	{"ERR DB index", store.ErrRefused, database},
-	{"ERR invalid DB index", store.ErrRefused, database},
-	{"ERR SELECT is not allowed in cluster mode", store.ErrRefused, "a cluster has database 0 only"},
-	{"ERR unknown command", store.ErrRefused, unknown},
-	{"ERR Unknown Redis command", store.ErrRefused, unknown}, // of a script
-	{"Unknown Redis command", store.ErrRefused, unknown},     // Redis 6
+	{"DB index|invalid DB index", store.ErrRefused, "the URL ends in the number of a database, as redis://HOST:6379/0"},
+	{"SELECT is not allowed in cluster mode", store.ErrRefused, "a cluster has database 0 only"},
+	{"unknown command|Unknown Redis command", store.ErrRefused, unknown},
 	{"Write commands not allowed after non deterministic", store.ErrRefused, "set lua-replicate-commands yes"},
-	{"ERR This instance has cluster support disabled", store.ErrRefused, "it is no cluster: leave out ?cluster=true, and name one host"},
+	{"This instance has cluster support disabled", store.ErrRefused, "it is no cluster: leave out ?cluster=true, and name one host"},
 	{"MOVED", store.ErrRefused, "it belongs to a cluster: add ?cluster=true"},
 	{"CONFLICT", store.ErrConflict, ""},
-	{"OTHER", store.ErrRefused, "look which server is the primary, and try again"},
-	{"LATE", store.ErrRefused, "look which server is the primary, and try again"},
+	{"OTHER|LATE", store.ErrRefused, "look which server is the primary, and try again"},
 	{"RECORD", store.ErrRefused, "that is no record of replicas: remove the member, then set the number with firn store replicas N"},
 	{"TWICE", store.ErrRefused, merged},
-	{"SCORE", store.ErrRefused, scored},
+	{"SCORE", store.ErrRefused, "a member of the set has a score that is not 0, and hides others: see ZRANGE firn 0 -1 WITHSCORES, remove it, and give programs a key each with ?key=NAME"},
 	{"DENIED", store.ErrRefused, "it runs in protected mode: it needs a password, or to be reached over loopback"},
 }
 
-// inScript is what Redis before 7.0 writes before an error that a command gave to a script.
-var inScript = regexp.MustCompile(`^ERR Error running script .*@user_script: ?\d+: -?`)
+// before is what may stand before the text of a reply: Redis before 7.0 says so of an error that
+// a command gave to a script.
+var before = regexp.MustCompile(`^(ERR Error running script .*@user_script: ?\d+: -?)?(ERR )?`)
 
-// classify says what kind an error is, and a way out of it if one is known.
-// What is not known to be refused is unavailable: the third outcome of a write.
+// classify gives an error's kind and a way out. What is not known to be refused is unavailable:
+// the third outcome of a write.
 func classify(err error) (hint string, kind error) {
 	says := func(text string) bool { return strings.Contains(err.Error(), text) }
 	var reply redis.Error
@@ -81,10 +70,12 @@ func classify(err error) (hint string, kind error) {
 	case says("redis: all sentinels specified in configuration are unreachable"):
 		hint = "no Sentinel answers, or none knows ?master=NAME"
 	case errors.As(err, &reply):
-		text := inScript.ReplaceAllString(reply.Error(), "")
+		text := before.ReplaceAllString(reply.Error(), "")
 		for _, r := range replies {
-			if strings.HasPrefix(text, r.begins) {
-				return r.hint, r.kind
+			for begin := range strings.SplitSeq(r.begin, "|") {
+				if strings.HasPrefix(text, begin) {
+					return r.hint, r.kind
+				}
 			}
 		}
 	case says("EOF"), says("reset by peer"):

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
@@ -16,98 +19,73 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		if err != nil {
 			return nil, err
 		}
-		servers, err := s.servers(ctx)
+		node, err := s.node(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return []store.Finding{s.persists(ctx, info), s.expires(ctx, s.evicts(info)), s.migrates(ctx, s.replicates(info, there, servers), there)}, nil
+		setting := func(name string) string { // which the account may not be allowed to see
+			if value, told := node.ConfigGet(ctx, name).Val()[name]; told {
+				return value
+			}
+			return "not told"
+		}
+		expiry := node.TTL(ctx, s.cfg.Key).Val()
+		servers, err := serversBehind(ctx, node)
+		if err != nil {
+			return nil, err
+		}
+		return []store.Finding{persists(info, setting), s.evicts(info, expiry), s.replicates(info, there, servers, setting)}, nil
 	})
 }
 
-func (s *Store) persists(ctx context.Context, info map[string]string) store.Finding {
-	f := store.Finding{Subject: "persistence", Advice: "set appendfsync always, or use a strict pool"}
-	switch sync := s.setting(ctx, "appendfsync"); {
+func persists(info map[string]string, setting func(string) string) store.Finding {
+	f := store.Finding{Subject: "persistence", Verdict: store.Doubtful, Advice: "set appendfsync always, or use a strict pool"}
+	rewrites := info["aof_rewrite_in_progress"] == "1" || info["aof_rewrite_scheduled"] == "1" || info["aof_last_bgrewrite_status"] != "ok"
+	switch sync := setting("appendfsync"); {
 	case info["aof_enabled"] != "1":
 		f.Verdict = store.Bad
-		f.Says = fmt.Sprintf("appendonly no, save %q: a restart forgets the workers taken since the last snapshot", s.setting(ctx, "save"))
-		// By a restart it would forget all: where there is no such file yet, the snapshot is not loaded.
+		f.Says = fmt.Sprintf("appendonly no, save %q: a restart forgets the workers taken since the last snapshot", setting("save"))
+		// A restart with that setting would forget all: a snapshot is not loaded where that file is missing.
 		f.Advice = "CONFIG SET appendonly yes, appendfsync always while it runs, and CONFIG REWRITE once INFO says aof_rewrite_in_progress:0; a restart with a changed file would begin empty. Or use a strict pool"
-	case info["aof_base_size"] == "0" && (info["aof_rewrite_in_progress"] == "1" || info["aof_rewrite_scheduled"] == "1" || info["aof_last_bgrewrite_status"] != "ok"):
-		// It was turned on under a running server.
-		f.Verdict, f.Says = store.Doubtful, "appendonly yes, and the first file is not written yet: a crash forgets everything"
+	case info["aof_base_size"] == "0" && rewrites: // it was turned on under a running server
+		f.Says = "appendonly yes, and the first file is not written yet: a crash forgets everything"
 		f.Advice = "wait until INFO says aof_rewrite_in_progress:0, or see its log"
 	case sync != "always":
-		f.Verdict, f.Says = store.Doubtful, "appendonly yes, appendfsync "+sync+": a loss of power loses the last moments"
-	case s.setting(ctx, "no-appendfsync-on-rewrite") == "yes":
-		f.Verdict, f.Says = store.Doubtful, "appendonly yes, appendfsync always, no-appendfsync-on-rewrite yes: a loss of power loses what was written while a snapshot or the file was rewritten"
+		f.Says = "appendonly yes, appendfsync " + sync + ": a loss of power loses the last moments"
+	case setting("no-appendfsync-on-rewrite") == "yes":
+		f.Says = "appendonly yes, appendfsync always, no-appendfsync-on-rewrite yes: a loss of power loses what was written while a snapshot or the file was rewritten"
 		f.Advice = "set no-appendfsync-on-rewrite no"
 	default:
-		f.Says, f.Advice = "appendonly yes, appendfsync always: nothing acknowledged is lost", ""
+		f = store.Finding{Subject: f.Subject, Says: "appendonly yes, appendfsync always: nothing acknowledged is lost"}
 	}
 	return f
 }
 
-// setting asks for a setting, which a server may not tell.
-func (s *Store) setting(ctx context.Context, name string) string {
-	if node, err := s.node(ctx); err == nil {
-		if values, err := node.ConfigGet(ctx, name).Result(); err == nil {
-			if value, told := values[name]; told {
-				return value
-			}
-		}
-	}
-	return "not told"
-}
-
-func (s *Store) evicts(info map[string]string) store.Finding {
-	f := store.Finding{Subject: "eviction"}
+// evicts says whether the set may go: a volatile policy may evict a key that has an expiry,
+// and without eviction it goes when that ends.
+func (s *Store) evicts(info map[string]string, expiry time.Duration) store.Finding {
+	f := store.Finding{Subject: "eviction", Verdict: store.Bad}
 	switch policy := info["maxmemory_policy"]; {
+	case expiry > 0:
+		f.Says = fmt.Sprintf("%s expires in %v, and with it who holds which worker", s.cfg.Key, expiry)
+		f.Advice = "PERSIST " + s.cfg.Key + ", and find out who set the expiry"
 	case policy == "":
 		f.Verdict, f.Says, f.Advice = store.Doubtful, "maxmemory-policy is not told", "see that it is noeviction or a volatile one"
 	case strings.HasPrefix(policy, "allkeys-"):
-		f.Verdict, f.Says = store.Bad, "maxmemory-policy "+policy+": when memory is full, "+s.cfg.Key+" may go, and with it who holds which worker"
+		f.Says = "maxmemory-policy " + policy + ": when memory is full, " + s.cfg.Key + " may go, and with it who holds which worker"
 		f.Advice = "set maxmemory-policy noeviction or a volatile one; the key has no expiry, so those never evict it"
 	default:
-		f.Says = "maxmemory-policy " + policy + ": " + s.cfg.Key + " is never evicted"
+		f.Verdict, f.Says = store.Good, "maxmemory-policy "+policy+": "+s.cfg.Key+" is never evicted"
 	}
 	return f
 }
 
-// expires makes a finding of evicts worse if the key was given an expiry, which a server may
-// not tell: a volatile policy may evict it then, and if none does, it goes at that time.
-func (s *Store) expires(ctx context.Context, f store.Finding) store.Finding {
-	node, err := s.node(ctx)
-	if err != nil {
-		return f
-	}
-	if left, err := node.TTL(ctx, s.cfg.Key).Result(); err == nil && left > 0 {
-		f.Verdict, f.Says = store.Bad, fmt.Sprintf("%s expires in %v, and with it who holds which worker", s.cfg.Key, left)
-		f.Advice = "PERSIST " + s.cfg.Key + ", and find out who set the expiry"
-	}
-	return f
-}
-
-// migrates makes a finding of replicates worse if a cluster may give a replica to another
-// primary by itself.
-func (s *Store) migrates(ctx context.Context, f store.Finding, r Replicas) store.Finding {
-	if s.cluster != nil && f.Verdict == store.Good && r.Online > 1 && s.setting(ctx, "cluster-allow-replica-migration") == "yes" {
-		f.Verdict = store.Doubtful
-		f.Says += "; the cluster may move one to a primary that has none, and no write is confirmed then"
-		f.Advice = "set cluster-allow-replica-migration no on all its nodes"
-	}
-	return f
-}
-
-// maxProbes bounds how many connections servers opens.
+// maxProbes bounds how many connections serversBehind opens.
 const maxProbes = 8
 
-// servers returns to how many servers connections lead: a name may have several addresses, and a
-// balancer may stand between.
-func (s *Store) servers(ctx context.Context) (int, error) {
-	node, err := s.node(ctx)
-	if err != nil {
-		return 0, err
-	}
+// serversBehind returns to how many servers connections lead: a name may have several addresses,
+// and a balancer may stand between.
+func serversBehind(ctx context.Context, node *redis.Client) (int, error) {
 	runs := map[string]bool{}
 	for range max(min(maxProbes, node.Options().PoolSize/2), 1) { // others need some too
 		conn := node.Conn()
@@ -121,12 +99,10 @@ func (s *Store) servers(ctx context.Context) (int, error) {
 	return len(runs), nil
 }
 
-// forgets is what a failover to a replica that need not have a write does.
-const forgets = "a failover may forget who holds a worker and which ids were given, and ids repeat"
-
-// replicates says who waits for what, as the record and the URL have it. The record
-// is the same for all processes, so another's examination is as good as one's own.
-func (s *Store) replicates(info map[string]string, r Replicas, servers int) store.Finding {
+// replicates says who waits for what, by the record and the URL. All processes share the
+// record, so one may examine it for the others.
+func (s *Store) replicates(info map[string]string, r Replicas, servers int, setting func(string) string) store.Finding {
+	const forgets = "a failover may forget who holds a worker and which ids were given, and ids repeat"
 	all := max(r.Recorded, r.Online)
 	need := s.wanted(all)
 	counts := fmt.Sprintf("%d recorded, %d attached, %d of them online; a write waits for %d", r.Recorded, r.Attached, r.Online, need)
@@ -152,6 +128,9 @@ func (s *Store) replicates(info map[string]string, r Replicas, servers int) stor
 		f.Advice = "promote none before it is online: replica-priority 0 until then"
 	case all == 0:
 		f.Says = "none: there is nothing to fail over to"
+	case s.cluster != nil && r.Online > 1 && setting("cluster-allow-replica-migration") == "yes":
+		f.Verdict, f.Says = store.Doubtful, counts+"; the cluster may move one to a primary that has none, and no write is confirmed then"
+		f.Advice = "set cluster-allow-replica-migration no on all its nodes"
 	}
 	return f
 }

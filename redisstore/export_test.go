@@ -22,7 +22,7 @@ func (s *Store) AskSentinels(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	return sentinels{options}.agree(ctx, info["run_id"], MaxReplicas)
+	return askSentinels(ctx, options, info["run_id"], MaxReplicas)
 }
 
 // AskCluster asks the cluster about a server that may have the set of s.

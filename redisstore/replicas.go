@@ -3,7 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"strconv"
+	"regexp"
 	"strings"
 	"time"
 
@@ -13,8 +13,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A record says how many replicas must have a write, and since when: see the
-// scripts.
+// A record says how many replicas must have a write, and since when: see the scripts.
 type record struct {
 	n     int
 	since int64
@@ -35,8 +34,8 @@ func parseRecord(member string) (r record, err error) {
 	return r, nil
 }
 
-// learn returns the latest record that this handle has seen, r among them. It goes along
-// with each write, so that the record outlives a FLUSHALL.
+// learn returns the latest record that this handle has seen, with r. Each write sends it, so
+// that the record outlives a FLUSHALL.
 func (s *Store) learn(r record) record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,18 +57,21 @@ func parseInfo(text string) map[string]string {
 	return fields
 }
 
-// replicasIn counts those in INFO. Online are those that have acknowledged something since
-// they were attached. Others only load, and may for long. Programs that read the stream and never
-// acknowledge (redis-cli --replica) serve at no port, and are none.
+// silent finds a replica that has not acknowledged for three seconds.
+var silent = regexp.MustCompile(`,lag=([3-9]|\d\d)`)
+
+// replicasIn counts the replicas in INFO, as the scripts do. Online are those that have
+// acknowledged something since they were attached. Others only load, and may for long. Programs
+// that read the stream and never acknowledge (redis-cli --replica) serve at no port, and are none.
 //
-// A replica whose host died is there twice once it is back, until the server notices that the
-// earlier connection is dead, for a minute. Counting it twice would have writes wait for one
-// replica too many from then on. So of connections from one address, those that have been
-// silent for three seconds are the same replica: living ones acknowledge each second, also where
-// an address translation gives several the same. One that was back within those three seconds
-// looks like two for as long. So each write waits for all that are online, but the record rises at
-// once by addresses only, and by a second replica of one address when both have acknowledged a
-// write. The scripts count likewise.
+// A replica that is back after its host died is there twice for a minute, until the server
+// notices that the earlier connection is dead. If it counted twice, writes would wait for one
+// replica too many from then on. So all silent connections from one address are one replica,
+// the same as one that answers there. Living replicas acknowledge each second, and so count
+// even where address translation gives several the same address. A replica that is back within
+// three seconds looks like two for as long. So each write waits for all that are online, but the
+// record rises at once by addresses only, and by a second replica of one address when both have
+// acknowledged a write.
 func replicasIn(info map[string]string) (attached, online, addresses int) {
 	answering := map[string]int{}
 	for name, value := range info {
@@ -83,14 +85,11 @@ func replicasIn(info map[string]string) (attached, online, addresses int) {
 			continue
 		}
 		attached++
-		address, rest, _ := strings.Cut(value, ",state=")
-		_, lag, _ := strings.Cut(rest, ",lag=")
-		lag, _, _ = strings.Cut(lag, ",")
-		answers := 0
-		if seconds, err := strconv.Atoi(lag); err != nil || seconds < 3 {
-			answers = 1
+		address, _, _ := strings.Cut(value, ",state=")
+		answering[address] += 0
+		if !silent.MatchString(value) {
+			answering[address]++
 		}
-		answering[address] += answers
 	}
 	for _, n := range answering {
 		online += max(n, 1)
@@ -100,7 +99,7 @@ func replicasIn(info map[string]string) (attached, online, addresses int) {
 
 // Replicas are those of the server that has the set.
 type Replicas struct {
-	Recorded int       `json:"recorded"` // the most that were ever attached, or what an operator lowered it to
+	Recorded int       `json:"recorded"` // the most that were ever attached, or the number an operator set
 	Lowered  time.Time `json:"lowered,omitzero"`
 	Attached int       `json:"attached"` // now; they may still load
 	Online   int       `json:"online"`   // those that acknowledge writes; no other must be promoted
@@ -134,23 +133,22 @@ func (s *Store) count(ctx context.Context) (info map[string]string, there Replic
 	return info, there, err
 }
 
-// answerHolds is for how long, by the server's clock, a number is set on the word of those who
-// decide which server is the primary. A server that is stopped with the request on its way, and is replaced
-// meanwhile, must not carry it out when it goes on.
+// answerHolds is how long, by the server's clock, a number may be set after Sentinels or
+// cluster agreed. A server that is stopped with the request on its way, and replaced meanwhile,
+// must not carry it out when it goes on.
 const answerHolds = 3 * time.Second
 
-// MaxReplicas bounds how many replicas can be waited for.
+// MaxReplicas bounds how many replicas a write can wait for.
 const MaxReplicas = 100
 
-// SetReplicas sets how many replicas must have a write, for all handles and for good. It is
-// meant for lowering the number after replicas were taken away; it rises by itself.
+// SetReplicas sets how many replicas must have a write, for all handles and for good. Use it to
+// lower the number after replicas were taken away; it rises by itself. A lower number begins a
+// new life of the store, so that newcomers wait for holders.
 //
-// A lower number begins a new life of the store, so that newcomers wait for holders.
 // Lowering is safe only where no other server has this data and is a primary, or may become one
-// with what it has now. So the server must be a primary, and the one that the Sentinels of the
-// URL or the cluster name; else, where they know more replicas than n, gone ones too, and where
-// more are online, the error is [store.ErrRefused]. If nobody watches over the server, you
-// answer for it yourself.
+// with what it has now. So the error is [store.ErrRefused] if the server is not the primary that
+// the Sentinels of the URL or the cluster name, if they know more replicas than n, gone ones
+// too, and if more are online. Without Sentinels or cluster you answer for that yourself.
 func (s *Store) SetReplicas(ctx context.Context, n int) error {
 	if n < 0 || n > MaxReplicas {
 		return fmt.Errorf("redisstore: %w: %d replicas: 0 to %d are allowed", store.ErrRefused, n, MaxReplicas)

@@ -2,22 +2,20 @@ package redisstore
 
 import "github.com/redis/go-redis/v9"
 
-// The scripts that write. Each sees the replicas and the record at the same moment
-// as what it writes, so that nobody is attached in between. Each may be run again, and
-// then changes nothing. KEYS: the set. ARGV: how many replicas the caller knows of and
-// since when, then what the script says. The answer is
+// replicas begins both scripts that write. They see the replicas and the record at the moment
+// of the write, so that no replica is attached in between. A script that is run again changes
+// nothing. KEYS: the set. ARGV: how many replicas the caller knows of and since when, then what
+// the script says. The answer is an error, and nothing was written, or
 //
 //	{replicas that must have it, since when, replication id, life of the store}
 //
-// or an error, and then nothing was written. A life is that of a process and of its
-// history, and of what an operator lowered: a process that is promoted begins another
-// history, with another replication id, and no two primaries have the same.
+// The process, its history and the last lowering name the life: a process that is promoted
+// begins another history, with another replication id, and no two primaries have the same.
 //
-// The record of the replicas is the member "\treplicas N SINCE". N is how many were
-// ever attached at a time. SINCE is when an operator last lowered it, in
-// microseconds, or 0. Of two records the later one counts, and of two with the same
-// SINCE the greater N. But what a handle knows never lowers N: a handle may come from
-// the other side of a split, where N was lowered.
+// The record of the replicas is the member "\treplicas N SINCE". N is how many were ever
+// attached at a time. SINCE is when an operator last lowered N, in microseconds, or 0. Of two
+// records the later one counts, and of two with the same SINCE the greater N. But what a handle
+// knows never lowers N: it may come from the other side of a split, where N was lowered.
 const replicas = `
 local info = redis.call('INFO', 'replication')
 if not string.find(info, 'role:master', 1, true) then
@@ -53,8 +51,8 @@ if lowered > since then
 else
   n = math.max(n, there)
 end
--- A script is not taken back. So what a server may refuse is found before anything is
--- written: permissions, memory, disk. Neither command has anything to do.
+-- A script is not rolled back. So these two, which change nothing, find what the server may
+-- refuse before anything is written: permissions, memory, disk.
 redis.call('ZADD', KEYS[1], 'XX', 0, '')
 redis.call('ZREM', KEYS[1], '')
 -- A server that was promoted had a primary, which may still be alive.
@@ -79,8 +77,8 @@ local function done()
 end
 `
 
-// compareAndSwap writes a register. ARGV: key, old revision or nothing, new
-// revision, value. A second run has the same new revision, which is drawn at random.
+// compareAndSwap writes a register. ARGV: key, old revision or nothing, new revision, value. A
+// second run finds its new revision, which is drawn at random.
 var compareAndSwap = redis.NewScript(replicas + `
 local head = ARGV[3] .. '\0'
 local found, second = unpack(redis.call('ZRANGEBYLEX', KEYS[1], '[' .. head, '(' .. ARGV[3] .. '\1', 'LIMIT', 0, 2))
@@ -95,8 +93,7 @@ end
 return done()
 `)
 
-// setReplicas sets N. ARGV: N, until when in microseconds, the run id of the server that was
-// checked.
+// setReplicas sets N. ARGV: N, until when in microseconds, the run id of the server checked.
 var setReplicas = redis.NewScript(replicas + `
 if run ~= ARGV[5] then return redis.error_reply('OTHER another server is the primary now') end
 local to = tonumber(ARGV[3])

@@ -4,15 +4,14 @@
 //	s, err := redisstore.Open(ctx, "redis://:secret@10.0.0.5:6379/0")
 //	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
 //
-// Everything is in one sorted set, so that a cluster keeps it in one place, a
-// listing is one command, and an eviction takes all or nothing: a pool that has
-// vanished is noticed and its holders are waited for, a single slot that has
-// vanished would just look free. Look with redis-cli: ZRANGE firn 0 -1.
+// Everything is in one sorted set, so that a cluster keeps it in one place, a listing is one
+// command, and an eviction takes all or nothing: newcomers notice that a pool has vanished and
+// wait for its holders; a single slot that vanished would just look free. Look with redis-cli:
+// ZRANGE firn 0 -1.
 //
-// Redis acknowledges a write before its disk or a replica has it. So each write
-// waits, in the same round trip, until all replicas that were ever attached have it:
-// see [Store.CompareAndSwap]. [Store.Examine] says how a server is set;
-// docs/stores.md says what it needs and what it costs.
+// Redis acknowledges a write before its disk or a replica has it. So each write waits, in the
+// same round trip, until all replicas that were ever attached have it: see
+// [Store.CompareAndSwap]. What a server needs and what that costs is in docs/stores.md.
 package redisstore
 
 import (
@@ -32,38 +31,38 @@ import (
 
 // Config is what [New] makes a store of.
 type Config struct {
-	// Key names the sorted set. Applications that share a server and should not
-	// see each other's pools have different ones. Default: "firn".
+	// Key names the sorted set. Applications that share a server and should not see each
+	// other's pools need different ones. Default: "firn".
 	Key string
-	// Replicas is how many replicas must have a write before it counts. Default: all
-	// that were ever attached, as the set records it ([Store.Replicas]). With fewer,
-	// a failover to another replica forgets writes, and ids repeat. Negative: none.
+	// Replicas is how many replicas must have a write before it counts; negative: none.
+	// With fewer than all that were ever attached, the default ([Store.Replicas]), a
+	// failover to another replica forgets writes, and ids repeat.
 	Replicas int
-	// ConfirmTimeout bounds how long a write waits for them; at least 1ms, and less than
-	// the client's ReadTimeout. Default: 1s.
+	// ConfirmTimeout bounds how long a write waits for them: at least 1ms, less than the
+	// client's ReadTimeout. Default: 1s.
 	ConfirmTimeout time.Duration
 }
 
-// Store is a [store.Store] in a Redis. Make one with [Open] or [New]. It is a
-// [store.Clock] and [store.Examined] too.
+// Store is a [store.Store] in a Redis, a [store.Clock], and [store.Examined]. Make one with
+// [Open] or [New].
 type Store struct {
 	client    redis.UniversalClient // one of the next two
 	single    *redis.Client
 	cluster   *redis.ClusterClient
-	sentinels sentinels // from the URL
+	sentinels *redis.UniversalOptions // the URL that names them; nil: none
 	cfg       Config
 	calls     *backend.Calls
 
 	mu     sync.Mutex
-	latest record // the latest that this handle has seen
+	latest record // that this handle has seen
 }
 
-// New returns a store over client, which Close closes. It asks the server how it is set and
-// writes nothing. A server that may evict the set is an error that is [store.ErrRefused].
+// New returns a store over client, which Close closes. It writes nothing. A server that may
+// evict the set is [store.ErrRefused].
 //
-// The client must not repeat commands (MaxRetries -1): a write that was applied
-// could be answered as a conflict. It needs a ReadTimeout, as it has by default, and must
-// not read from replicas.
+// The client must not repeat commands (MaxRetries -1): a write that was applied would then
+// look like a conflict. It must not read from replicas, and needs a ReadTimeout, as it has by
+// default.
 func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store, error) {
 	cfg.Key = cmp.Or(cfg.Key, "firn")
 	cfg.ConfirmTimeout = cmp.Or(cfg.ConfirmTimeout, time.Second)
@@ -76,7 +75,7 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 		if err != nil {
 			return nil, err
 		}
-		if f := s.evicts(info); f.Verdict == store.Bad {
+		if f := s.evicts(info, 0); f.Verdict == store.Bad {
 			return nil, fmt.Errorf("%w: %s: %s", store.ErrRefused, f.Says, f.Advice)
 		}
 		_, _, addresses := replicasIn(info)
@@ -133,16 +132,16 @@ func (s *Store) info(ctx context.Context) (map[string]string, error) {
 }
 
 // A register is a member of the set: its key, a zero byte, and what [backend.Encode] makes.
-// All have the score 0, so the set is in the order of their bytes: the scripts refuse to write
-// if one has another. Keys have no zero byte,
-// so one member at most is between key+"\x00" and key+"\x01": two are refused.
+// All have the score 0, so their bytes order them: while one has another, which hides members,
+// the scripts write nothing. At most one member is between key+"\x00" and key+"\x01", since keys
+// have no zero byte: two are refused.
 const (
 	endOfKey      = "\x00"
 	afterEndOfKey = "\x01"
-	// afterAll sorts after every printable character, beforeAll before them: the
-	// record of the replicas begins with a tab, so that no key and no listing has it.
-	afterAll  = "\U0010FFFF"
+	// All printable characters are between the next two. The record of the replicas begins
+	// with a tab, so that no key and no listing has it.
 	beforeAll = " "
+	afterAll  = "\U0010FFFF"
 )
 
 func parse(member string) (store.Entry, error) {
@@ -181,7 +180,7 @@ func (s *Store) entries(ctx context.Context, from, to string) ([]store.Entry, er
 	return list, nil
 }
 
-// members returns the members from one up to another, without that.
+// members returns the members of the set from one up to, and without, another.
 func (s *Store) members(ctx context.Context, from, to string) ([]string, error) {
 	return s.client.ZRangeByLex(ctx, s.cfg.Key, &redis.ZRangeBy{Min: "[" + from, Max: "(" + to}).Result()
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Open returns a store in the Redis that a URL names, as [New] does. No error
-// repeats the password.
+// Open returns a store in the Redis that a URL names, as [New] does. No error repeats the
+// password.
 //
 //	redis://[[USER]:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/DATABASE][?SETTINGS]
 //
@@ -46,23 +46,22 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	s.sentinels = sentinels{options}
+	if options.MasterName != "" {
+		s.sentinels = options
+	}
 	return s, nil
 }
 
 const (
 	dialTimeout = 5 * time.Second
-	// callTimeout is less than a look apart: an answer that is later is asked for anew.
-	callTimeout = 3 * time.Second
-	// poolSize bounds connections: a lease needs one, sequences a few.
-	poolSize    = 16
+	callTimeout = 3 * time.Second // holders look again after as long
+	poolSize    = 16              // bounds connections: a lease needs one, sequences a few
 	defaultPort = "6379"
 	// maxIdle is less than firewalls remember a connection that is idle. Each one that they forgot
 	// in silence costs a call, and callTimeout.
 	maxIdle = time.Minute
 )
 
-// parseURL says what a URL means.
 func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 	u := hosturl.Parse(text, defaultPort)
 	if u.Scheme != "redis" && u.Scheme != "rediss" {
@@ -72,7 +71,7 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 		Addrs: u.Hosts, Username: u.User, Password: u.Password,
 		Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-		// An applied write that is repeated would be answered as a conflict.
+		// An applied write that is repeated would look like a conflict.
 		MaxRetries: -1, DialerRetries: 1,
 		DialTimeout: dialTimeout, ReadTimeout: callTimeout, WriteTimeout: callTimeout, PoolSize: poolSize, ConnMaxIdleTime: maxIdle,
 

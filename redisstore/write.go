@@ -12,11 +12,10 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// CompareAndSwap implements [store.Store]. A write is confirmed if, in one exchange on
-// one connection, the server applied it, all replicas that were ever attached (or
-// [Config.Replicas]) acknowledged it within [Config.ConfirmTimeout], and the server was its
-// primary before and after that, with no other replica online. A write that was
-// applied and not confirmed is an error that is [store.ErrUnavailable].
+// CompareAndSwap implements [store.Store]. A write is confirmed if, in one exchange on one
+// connection, the server applied it, all replicas that were ever attached (or [Config.Replicas])
+// acknowledged it within [Config.ConfirmTimeout], and the server was the primary before and
+// after that, with no other replica online. Applied and not confirmed is [store.ErrUnavailable].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	was := ""
 	if old != 0 {
@@ -28,16 +27,13 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 }
 
 const (
-	// maxMoves bounds how often a write follows its set through a cluster, with a
-	// wait in between that doubles: 310 ms in all.
-	maxMoves = 6
-	moveWait = 10 * time.Millisecond
-	// maxRounds bounds how often a write waits again for replicas that have come.
-	maxRounds = 4
+	maxMoves  = 6                     // that a write follows its set through a cluster
+	moveWait  = 10 * time.Millisecond // before the first; it doubles
+	maxRounds = 4                     // that a write waits for replicas that have come
 )
 
-// write runs a script that writes, where the set is, waits until that is confirmed, and
-// returns the life of the store that confirmed it.
+// write runs a script that writes, on the server that has the set, waits until that is
+// confirmed, and returns the life of the store that confirmed it.
 func (s *Store) write(ctx context.Context, script *redis.Script, args ...any) (life string, err error) {
 	for move := range maxMoves {
 		node, err := s.node(ctx)
@@ -45,7 +41,7 @@ func (s *Store) write(ctx context.Context, script *redis.Script, args ...any) (l
 			return "", err
 		}
 		life, err := s.writeTo(ctx, node, script, args...)
-		// The script was not run if its key is on another server.
+		// The key was on another server, so the script did not run.
 		if s.cluster == nil || !redis.HasErrorPrefix(err, "MOVED ") && !redis.HasErrorPrefix(err, "ASK ") {
 			return life, err
 		}
@@ -56,8 +52,8 @@ func (s *Store) write(ctx context.Context, script *redis.Script, args ...any) (l
 	return "", fmt.Errorf("%w: the cluster is moving the key: try again", store.ErrUnavailable)
 }
 
-// follow waits and then learns anew who has what in a cluster: ForEachMaster does that
-// before it calls anybody.
+// follow waits and then reloads which server of the cluster has what, as ForEachMaster does
+// first of all.
 func (s *Store) follow(ctx context.Context, wait time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -67,10 +63,9 @@ func (s *Store) follow(ctx context.Context, wait time.Duration) error {
 	return s.cluster.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil })
 }
 
-// writeTo is write on one server, over one connection, and so in one process: WAIT waits
-// for what its own connection has written. It alone decides what is confirmed. Where a
-// replica has come meanwhile, or the server has another history and so may have lost the
-// write, all is done again.
+// writeTo is write on one server, over one connection, as WAIT waits for what its own
+// connection has written. It alone decides what is confirmed. It does all again if a replica
+// has come meanwhile, or the server has another history and so may have lost the write.
 func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.Script, args ...any) (life string, err error) {
 	conn := node.Conn()
 	defer func() { _ = conn.Close() }() // back to the pool, or broken
@@ -94,11 +89,11 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 				x.acknowledged, all, s.cfg.ConfirmTimeout)
 		}
 		if err != nil {
-			// In words only: that a later command was refused does not undo the write.
+			// As text: the kind of a later command's error says nothing of the write.
 			return "", fmt.Errorf("%w: applied, but not confirmed: %s", store.ErrUnavailable, err.Error())
 		}
-		if x.acknowledged >= all { // also where two of them have one address: they are two
-			s.learn(record{n: all, since: x.since})
+		if there := max(x.n, online); x.acknowledged >= there { // two with one address are two, then
+			s.learn(record{n: there, since: x.since})
 		}
 		asked = all
 	}
@@ -114,11 +109,11 @@ func (s *Store) wanted(all int) int {
 
 // An exchange is one pipeline: a script, WAIT and INFO.
 type exchange struct {
-	record              // what the script says must have the write
+	record              // of the replicas that must have the write
 	history      string // the server's, at the script: another one begins when it is promoted
-	life         string // that of the store
+	life         string // of the store
 	acknowledged int
-	info         map[string]string // as it was after the wait
+	info         map[string]string // after the wait
 }
 
 func (s *Store) exchange(ctx context.Context, conn *redis.Conn, deadline time.Time, asked int, script *redis.Script, args ...any) (x exchange, err error) {

@@ -32,9 +32,9 @@ func TestARangeThatSharesASingleIDIsDropped(t *testing.T) {
 		n.cell.Store(s.empty)
 		err := n.accept(c.r)
 		switch {
-		case c.want == "" && (!errors.Is(err, ErrOrder) || n.dropped != 1 || len(n.chain) != 1):
-			t.Errorf("%v: %v, %d dropped, %v is held", c.r, err, n.dropped, n.chain)
-		case c.want != "" && (err != nil || n.dropped != 0 || fmt.Sprint(n.chain) != c.want):
+		case c.want == "" && (!errors.Is(err, ErrOrder) || n.state.Dropped != 1 || len(n.chain) != 1):
+			t.Errorf("%v: %v, %d dropped, %v is held", c.r, err, n.state.Dropped, n.chain)
+		case c.want != "" && (err != nil || n.state.Dropped != 0 || fmt.Sprint(n.chain) != c.want):
 			t.Errorf("%v: %v, %v is held, want %s", c.r, err, n.chain, c.want)
 		}
 	}

@@ -6,34 +6,29 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A cell is a range that callers take from: each adds to its word, and what it
-// claimed by that is its own if it lies below end.
+// A cell is a range that callers take from: what a caller adds to its word is its own below end.
 //
-// Why no id is issued twice: the word begins at the range's first id and grows
-// until it has passed end, so no two additions claim the same; from then on it
-// is never below end again. A cell serves one range and is never filled anew, so
-// a caller that was stopped between reading the pointer and adding finds it used
-// up, not full of other ids. Why ids do not go back: the next range is
-// installed after the word was seen past end, so whatever was claimed here was
-// claimed before anything there.
+// Why no id is issued twice: the word begins at the range's first id and only grows, so no two
+// additions claim the same, and once past end it stays there. A cell serves one range and is
+// never filled again, so a caller that was stopped between reading the pointer and adding
+// finds it used up. Why ids do not go back: the next range is installed after the word was seen
+// past end, so whatever was claimed here was claimed before anything there.
 type cell struct {
 	_    [64]byte
 	word atomic.Uint64 // the hot word stays alone on its cache line
 	_    [56]byte
 
-	// mark is where callers look whether a range is to be fetched; at most end.
-	// It is a hint, and nothing depends on when a caller sees it.
+	// mark is where callers look whether a range is to be fetched; at most end. It is a hint:
+	// nothing depends on when a caller sees it.
 	mark   atomic.Uint64
 	stride uint64
 	end    uint64 // one above the last id
-	due    uint64 // from here on the next range should be at hand
+	due    uint64 // from here on the next range should be in memory
 	whole  Range
 }
 
-// sealed marks a word out of use: not below any end, and far from wrapping. An
-// addition to a used-up cell is that of a caller of Next, at most maxStride, or of
-// a claim that was under way, at most maxTake * maxStride = 2^40; and each such
-// caller goes on to take, which puts another cell in the place of a used-up one.
+// sealed marks a word out of use: not below any end, and far from wrapping. A caller adds at
+// most maxTake * maxStride = 2^40 to it, and then takes, which installs another cell.
 const sealed = uint64(1) << 63
 
 const (
@@ -43,21 +38,13 @@ const (
 	maxStride = 1 << 20
 )
 
-// newCell returns a cell of r whose next range is due when the fraction ahead of
-// its ids is left.
+// newCell returns a cell of r whose next range is due when the fraction ahead of it is left.
 func newCell(r Range, ahead float64) *cell {
 	c := &cell{end: uint64(r.Last()) + 1, stride: uint64(r.Stride), whole: r}
 	used := min(int64(float64(r.Count)*(1-ahead)), r.Count-1)
 	c.due = uint64(r.First) + uint64(used)*c.stride
 	c.word.Store(uint64(r.First))
 	c.mark.Store(c.due)
-	return c
-}
-
-// emptyCell returns a cell that is used up. Additions to it are of 0: its stride.
-func emptyCell() *cell {
-	c := &cell{}
-	c.word.Store(sealed)
 	return c
 }
 
@@ -88,8 +75,8 @@ func (c *cell) from(word uint64) Range {
 // used returns how many ids have been claimed.
 func (c *cell) used() int64 { return c.whole.Count - c.count(c.word.Load()) }
 
-// claim takes up to n ids, n at most maxTake. There are none, of whatever first, once the
-// cell is used up. They are the caller's, and know of no write: nobody can give them back.
+// claim takes up to n ids, n at most maxTake: none, of whatever first, once the cell is used up.
+// They name no write, so nobody can give them back.
 func (c *cell) claim(n uint64) Range {
 	if c.word.Load() >= c.end {
 		return Range{}

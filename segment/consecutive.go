@@ -10,24 +10,20 @@ import (
 // MaxConsecutive bounds the ids that one call of [Name.Consecutive] returns.
 const MaxConsecutive = maxTake
 
-// maxRows bounds how often the first of those who wait for consecutive ids finds what was
-// fetched too short, before it gives up.
+// maxRows bounds how often the first caller that waits for consecutive ids finds what was
+// fetched too short.
 const maxRows = 16
 
-// Consecutive takes count ids in a row, 1 to [MaxConsecutive], and returns them as
-// a range of stride 1: for callers that add count to a counter and reckon from the
-// last. All of them, or none and why.
+// Consecutive takes count ids in a row, 1 to [MaxConsecutive], and returns them as a range of
+// stride 1: all of them, or none and why.
 //
-// They come from one range, or from several that this process fetched in a row, without
-// a gap.
-// What is left of the range in use and too short is not issued any more, so that
-// ids of a process still grow: calls with a count in the order of the least step
-// leave many gaps. Where no range at hand is long enough, the next fetch asks for
-// count ids at least, whatever MaxStep is.
+// They come from one range, or from several that this process fetched in a row. A rest of
+// the range in use that is too short is dropped, so that ids of a process still grow:
+// counts in the order of the least step leave many gaps. Where no range in memory is long
+// enough, the next fetch asks for at least count ids, whatever MaxStep is.
 //
-// Errors are those of [Name.Next], [ErrNotConsecutive], and *[firn.RangeError]
-// for a count out of range. It waits as [Name.NextContext] does; with a context that
-// has ended it takes what is at hand, or starts nothing.
+// It waits as [Name.NextContext] does, whose errors it returns, [ErrNotConsecutive], and
+// *[firn.RangeError] for a count out of range.
 func (n *Name) Consecutive(ctx context.Context, count int) (Range, error) {
 	if count < 1 || count > MaxConsecutive {
 		return Range{}, firn.NewRangeError("number of consecutive ids", int64(count), 1, MaxConsecutive, "")
@@ -71,8 +67,7 @@ func (n *Name) rowSlowly(ctx context.Context, count int64) (r Range, err error) 
 	return r, err
 }
 
-// hopeless returns why it is no use to wait for a row any longer, or nil. The caller holds
-// mu.
+// hopeless returns why not to wait for a row any longer, or nil. The caller holds mu.
 func (n *Name) hopeless(w *waiter) error {
 	switch {
 	case n.stride > 1:
@@ -84,8 +79,7 @@ func (n *Name) hopeless(w *waiter) error {
 	return nil
 }
 
-// longest returns how long the longest row is that callers wait for; 0 for none. The
-// caller holds mu.
+// longest returns the length of the longest row that callers wait for. The caller holds mu.
 func (n *Name) longest() (count int64) {
 	for place := n.waiting.Front(); place != nil; place = place.Next() {
 		w, _ := place.Value.(*waiter)
@@ -94,38 +88,26 @@ func (n *Name) longest() (count int64) {
 	return count
 }
 
-// takeRow takes consecutive ids from the cell, or else from the first ranges of
-// the chain that are long enough together; what lies before is dropped. The caller
-// holds mu.
+// takeRow takes consecutive ids from the cell, or from the first ranges of the chain that are
+// long enough together; what lies before is dropped. The caller holds mu.
 func (n *Name) takeRow(count int64) Range {
 	if r := n.cell.Load().claimRow(uint64(count)); r.Count > 0 {
 		return r
 	}
-	i := n.findRow(count)
-	if i < 0 {
-		return Range{}
-	}
-	run, next := n.joined(i)
-	if rest := n.retire(); i == 0 && rest.Count > 0 && run.follows(rest) {
-		run = run.after(rest)
-	}
-	return n.begin(run, next, uint64(count))
-}
-
-// findRow returns where in the chain count ids in a row begin; -1 for nowhere.
-func (n *Name) findRow(count int64) int {
 	for i := 0; i < len(n.chain); {
 		run, next := n.joined(i)
 		if run.Stride == 1 && run.Count >= count {
-			return i
+			if rest := n.retire(); i == 0 && rest.Count > 0 && run.follows(rest) {
+				run = run.after(rest)
+			}
+			return n.begin(run, next, uint64(count))
 		}
 		i = next
 	}
-	return -1
+	return Range{}
 }
 
-// joined returns the range i of the chain with those that follow it, and the index of
-// the one after them.
+// joined returns the range i of the chain with those that follow it, and the index after them.
 func (n *Name) joined(i int) (run Range, next int) {
 	run = n.chain[i]
 	for next = i + 1; next < len(n.chain) && n.chain[next].follows(run); next++ {

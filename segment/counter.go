@@ -4,22 +4,22 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 )
 
 // A Counter is where the ids of a name go on, as a store has it.
 type Counter struct {
-	// Next is where the next range begins: above the last id, by a stride at
-	// most, where there are none left.
+	// Next is where the next range begins: at most a stride above the last id.
 	Next   uint64
 	Stripe Stripe
 }
 
-// ReadCounter returns the counter of name and writes nothing. Errors:
-// [store.ErrNotFound] where there is none, [ErrForeign], *[firn.SyntaxError] for
-// what is no name, and the store's.
+// ReadCounter returns the counter of name. Errors: [store.ErrNotFound] where there is none,
+// [ErrForeign], *[firn.SyntaxError] for what is no name, and the store's.
 func ReadCounter(ctx context.Context, s store.Store, name string) (Counter, error) {
 	if err := CheckName(name); err != nil {
 		return Counter{}, err
@@ -32,12 +32,10 @@ func ReadCounter(ctx context.Context, s store.Store, name string) (Counter, erro
 	return c.Counter, err
 }
 
-// RaiseCounter sees to it that the counter of name is not below least, as for
-// taking over from another system: it makes one where there is none, and lowers none.
-// It may be called any number of times. It returns the counter as it is then.
-// Processes go on with the ranges that they hold, and give none of them back. Errors are those of
-// ReadCounter but the first, *[StripeError] where the counter has another stripe, and
-// *[firn.RangeError].
+// RaiseCounter makes the counter of name not less than least, to take over from another
+// system, and returns it. It makes one where there is none, and lowers none. Processes go on
+// with the ranges that they hold, and give none of them back. Errors are those of ReadCounter but
+// the first, *[StripeError] where the counter has another stripe, and *[firn.RangeError].
 func RaiseCounter(ctx context.Context, s store.Store, name string, least firn.ID, stripe Stripe) (Counter, error) {
 	cfg := Config{Store: s, Offset: stripe.Offset, Stride: stripe.Stride}
 	if err := cfg.check(); err != nil {
@@ -49,9 +47,9 @@ func RaiseCounter(ctx context.Context, s store.Store, name string, least firn.ID
 	return newCounters(&cfg).raise(ctx, name, uint64(least))
 }
 
-// raise is [RaiseCounter] for a least of up to 2^63. A counter that is further is written
-// too. Who holds its last range may give that back, to below least, as long as the record
-// is the one that granted it; and what was read may be a write that the store will lose.
+// raise is [RaiseCounter] for a least of up to 2^63. A counter that is further is written too:
+// as long as its record is the one that granted the last range, that may be given back, to
+// below least; and what was read may be a write that the store will lose.
 func (c *counters) raise(ctx context.Context, name string, least uint64) (Counter, error) {
 	if err := CheckName(name); err != nil {
 		return Counter{}, err
@@ -69,4 +67,43 @@ func (c *counters) raise(ctx context.Context, name string, least uint64) (Counte
 		return Counter{}, explain("raise the counter of", name, err)
 	}
 	return raised, nil
+}
+
+// Raise makes ids from now on not less than least, to take over from another counter, or
+// after the store has forgotten some: it drops what is held below, and raises the counter in the
+// store above least and all that is held here. Errors are those of Next, and a
+// *[firn.RangeError] for a least that is negative or above Max. Other processes go on with the
+// ranges they hold, and give none of them back. Raise the counter of your own [Source] yourself.
+func (n *Name) Raise(ctx context.Context, least firn.ID) error {
+	if least < 0 || least > n.all.cfg.Max {
+		return firn.NewRangeError("least id", int64(least), 0, int64(n.all.cfg.Max), "")
+	}
+	above, err := n.dropBelow(least)
+	if err != nil {
+		return err
+	}
+	if c, ok := n.all.source.(*counters); ok {
+		limited, cancel := turns.WithTimeout(ctx, n.all.cfg.Time, callTimeout)
+		defer cancel()
+		if _, err := c.raise(limited, n.name, max(uint64(above)+1, uint64(c.cfg.Start))); err != nil {
+			return err
+		}
+	}
+	return n.Prepare(ctx)
+}
+
+// dropBelow drops what is held below least, and rules out all below it. It returns the greatest
+// id held, issued or ruled out.
+func (n *Name) dropBelow(least firn.ID) (above firn.ID, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return 0, firn.ErrClosed
+	}
+	if n.cell.Load().rest().First < least {
+		n.retire()
+	}
+	n.floor = max(n.floor, least-1)
+	n.chain = slices.DeleteFunc(n.chain, func(r Range) bool { return r.First < least })
+	return n.above(), nil
 }

@@ -15,40 +15,34 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// counters is the [Source] over a store. A range is the interval over which
-// one confirmed compare-and-swap moved the counter forward; compare-and-swap orders
-// all moves of one counter, so ranges are disjoint for as long as the store does not
-// forget what it confirmed.
+// counters is the [Source] over a store. A range is the interval over which one confirmed
+// compare-and-swap moved the counter; compare-and-swap orders all moves of one counter, so
+// ranges are disjoint as long as the store does not forget what it confirmed.
 type counters struct {
 	cfg    *Config
 	stripe Stripe
-	writer string
-	host   string
-	pid    int
+	mine   record // what all its records have
 	writes atomic.Uint64
 
 	mu   sync.Mutex                    // guards lost; never held while waiting
 	lost map[string]*register.Register // by name, after a fetch whose write may have been applied
 }
 
-// maxLost bounds how many names have their lost range looked for by the next fetch. Of
-// others it is a gap.
+// maxLost bounds how many names keep a lost range for the next fetch. Others leave a gap.
 const maxLost = 1 << 16
 
 func newCounters(cfg *Config) *counters {
-	host, _ := os.Hostname() // for people only
-	return &counters{
-		cfg: cfg, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, lost: map[string]*register.Register{},
-		writer: fmt.Sprintf("%016x%016x", cfg.Random(), cfg.Random()), host: host, pid: os.Getpid(),
-	}
+	mine := record{Offset: cfg.Offset, Stride: cfg.Stride, Writer: fmt.Sprintf("%016x%016x", cfg.Random(), cfg.Random()), PID: os.Getpid()}
+	mine.Host, _ = os.Hostname() // for people only
+	return &counters{cfg: cfg, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, mine: mine, lost: map[string]*register.Register{}}
 }
 
 // Fetch implements [Source]. Errors: *[firn.RangeError], *[ExhaustedError],
 // *[StripeError], [ErrForeign] and the store's.
 //
-// A range is granted by a write that the store has confirmed, and by nothing else. One
-// that may have been applied is nobody's. If its record is found, here or by the next
-// fetch of the name, the write over it begins where the lost range began.
+// Only a write that the store has confirmed grants a range. One that may have been applied
+// grants nothing. If its record is found, here or by the next fetch of the name, the write over
+// it begins where the lost range began.
 func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, error) {
 	if ask.Step < 1 || ask.Step > maxStep {
 		return Range{}, firn.NewRangeError("step", ask.Step, 1, maxStep, "ids asked for at once")
@@ -72,8 +66,8 @@ func (c *counters) register(name string) *register.Register {
 	return &register.Register{Store: c.cfg.Store, Key: Key(name), Time: c.cfg.Time, Random: c.cfg.Random}
 }
 
-// takeLost returns the register of name that knows what was lost, to one fetch only: two
-// that found the same record could both take its range.
+// takeLost returns the register of name that knows what was lost, to one fetch only: two could
+// both take the same range.
 func (c *counters) takeLost(name string) *register.Register {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,8 +89,7 @@ func (c *counters) keepLost(name string, r *register.Register) {
 	}
 }
 
-// explain says what failed. That others were quicker each time is no conflict to the
-// caller: it may try again.
+// explain says what failed. A conflict is store.ErrUnavailable: the caller may try again.
 func explain(what, name string, err error) error {
 	switch {
 	case errors.Is(err, ErrForeign), errors.Is(err, ErrStripe), errors.Is(err, ErrExhausted):
@@ -107,9 +100,8 @@ func explain(what, name string, err error) error {
 	return fmt.Errorf("segment: %s %q: %w", what, name, err)
 }
 
-// advance decides what to write over entry, which has revision 0 for a name that the
-// store does not know, and which range that grants. Ours says that entry is a grant of
-// this source that was lost, so that nobody has its range.
+// advance decides what to write over entry, and which range that grants. Ours says that entry
+// is a grant of this source that was lost, so that nobody has its range.
 func (c *counters) advance(name string, entry store.Entry, ours bool, ask Ask) (grant Range, value []byte, err error) {
 	now, err := c.read(name, entry)
 	if err != nil {
@@ -144,10 +136,9 @@ func (c *counters) read(name string, entry store.Entry) (counter, error) {
 	return now, err
 }
 
-// Return implements [Returner]: it moves the counter back to the first unused
-// id if the record is still the one that granted the last of them. A lost
-// answer changes nothing: the ids are not issued here, and if the counter moves
-// back late, then only from where nobody has gone on.
+// Return implements [Returner]: it moves the counter back to the first unused id if the record
+// is still the one that granted the last of them. A lost answer is harmless: the ids are not
+// issued here, and the counter moves back only from where nobody has gone on.
 func (c *counters) Return(ctx context.Context, name string, unused Range) (bool, error) {
 	if unused.revision == 0 {
 		return false, nil
@@ -169,10 +160,9 @@ func (c *counters) Return(ctx context.Context, name string, unused Range) (bool,
 }
 
 func (c *counters) encode(next uint64, step int64) ([]byte, error) {
-	value, err := json.Marshal(record{
-		Next: strconv.FormatUint(next, 10), Offset: c.stripe.Offset, Stride: c.stripe.Stride, Step: step,
-		Writer: c.writer, Write: c.writes.Add(1), Host: c.host, PID: c.pid, At: c.cfg.Time.Wall().UTC(),
-	})
+	r := c.mine
+	r.Next, r.Step, r.Write, r.At = strconv.FormatUint(next, 10), step, c.writes.Add(1), c.cfg.Time.Wall().UTC()
+	value, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("segment: encode record: %w", err)
 	}

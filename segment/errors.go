@@ -15,18 +15,17 @@ var (
 	ErrStripe = errors.New("segment: name with another stripe")
 	// ErrForeign: the store holds something else under the key of a name.
 	ErrForeign = errors.New("segment: foreign content")
-	// ErrOrder: a range was dropped, since it does not begin above all that this
-	// process has issued, or overlaps one that it holds.
+	// ErrOrder: a range was dropped, since it does not begin above all that was issued here,
+	// or overlaps one that is held.
 	ErrOrder = errors.New("segment: range out of order")
 	// ErrSource: a [Source] broke its contract, by a range that is none.
 	ErrSource = errors.New("segment: broken source")
-	// ErrNotConsecutive: ids in a row are asked for where there are none: of a name
-	// with a stride, or of a [Source] whose ranges are shorter than what it is asked for.
+	// ErrNotConsecutive: there are no such ids in a row, of a name with a stride or of a
+	// [Source] whose ranges are shorter than asked for.
 	ErrNotConsecutive = errors.New("segment: no consecutive ids")
 )
 
-// An ExhaustedError reports that the counter of a name has passed the last id
-// allowed.
+// An ExhaustedError reports that the counter of a name has passed the last id allowed.
 type ExhaustedError struct {
 	Name string
 	Next uint64  // the next id would be this one
@@ -53,8 +52,7 @@ type Stripe struct {
 // String returns the stripe as "offset 1 of stride 2".
 func (s Stripe) String() string { return fmt.Sprintf("offset %d of stride %d", s.Offset, s.Stride) }
 
-// A StripeError reports that a name's ids are of another stripe in the store
-// than here, which would make duplicates.
+// A StripeError reports that a name has another stripe in the store, which would make duplicates.
 type StripeError struct {
 	Name       string
 	Have, Want Stripe // what the store has, and what is set here

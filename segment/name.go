@@ -17,13 +17,11 @@ import (
 	"github.com/firn-id/firn/internal/register"
 )
 
-// A Name is the ids of one name. Its methods may be called concurrently; an id
-// asked for after another was received is greater. (Among several processes
-// there is no such order: each issues its own ranges.)
+// A Name is the ids of one name. Its methods may be called concurrently; an id asked for after
+// another was received is greater, in this process: each process issues its own ranges.
 //
-// The usual call is one atomic addition. Once most of the range is used up, one
-// caller starts fetching the next; only where ids run out first does a caller
-// wait.
+// The usual call is one atomic addition. Once part of the range is used up, one caller starts
+// fetching the next; callers wait only where ids run out first.
 type Name struct {
 	cell atomic.Pointer[cell]
 	all  *Segments
@@ -35,20 +33,15 @@ type Name struct {
 	asked    firn.ID       // what the latest fetch was to begin above
 	spent    int64         // ids issued from earlier cells
 	supply   demand.Supply // its size is 0 until the first fetch
-	depth    int           // ranges to have ahead once the current one's next is due
 	fetching bool          // a fetch is under way or queued
 	waiting  list.List     // of *waiter, in order of arrival
 	starved  bool          // somebody has waited for the fetch under way; as all do for the first
 	closed   bool
 	stride   int64 // of the latest range accepted, 0: none was yet
 
-	err       error         // of the latest fetch, nil if it brought a range
 	inRow     int           // fetches that failed since one succeeded
 	notBefore time.Duration // after an error, no further fetch until then
-	fetches   int64
-	failures  int64
-	dropped   int64
-	waits     int64
+	state     State         // what is counted, and Depth
 }
 
 // A State is what a name shows of itself.
@@ -60,7 +53,7 @@ type State struct {
 	Issued int64
 	Step   int64 // ids the next fetch asks for
 	Ranges int   // fetched ahead, beside the one in use
-	Depth  int   // how many of them are wanted
+	Depth  int   // how many of them are wanted once the next is due
 
 	Fetches  int64 // ended, well or not
 	Failures int64 // those that brought no range
@@ -72,12 +65,11 @@ type State struct {
 // String returns the name.
 func (n *Name) String() string { return n.name }
 
-// Next returns the next id. With one at hand it does not wait; else it waits for
-// the fetch that all callers share, and fails if that fails: with
-// *[ExhaustedError], *[StripeError], [ErrForeign], [ErrOrder], [ErrSource], the
-// store's error or [firn.ErrClosed]. After any but the last the name stays
-// usable, and the store is asked again after a short pause; a [Source] whose ranges
-// lie above Max after about a minute.
+// Next returns the next id. Without one in memory it waits for the fetch that all callers share,
+// and fails if that fails: with *[ExhaustedError], *[StripeError], [ErrForeign], [ErrOrder],
+// [ErrSource], the store's error or [firn.ErrClosed]. After any but the last the name stays
+// usable, and the store is asked again after a short pause; a [Source] whose ranges lie
+// above Max after about a minute.
 func (n *Name) Next() (firn.ID, error) {
 	c := n.cell.Load()
 	stride, mark := c.stride, c.mark.Load() // before the addition, which nothing overtakes
@@ -88,9 +80,8 @@ func (n *Name) Next() (firn.ID, error) {
 	return n.nextSlowly(context.Background(), c, p)
 }
 
-// NextContext is [Name.Next] for callers whose wait should end with ctx; the
-// error is then [context.Cause] of it. An id at hand is returned even if ctx has
-// ended.
+// NextContext is [Name.Next] whose wait ends with ctx, with [context.Cause] of it. An id in
+// memory is returned even if ctx has ended.
 func (n *Name) NextContext(ctx context.Context) (firn.ID, error) {
 	c := n.cell.Load()
 	stride, mark := c.stride, c.mark.Load() // before the addition, which nothing overtakes
@@ -101,8 +92,7 @@ func (n *Name) NextContext(ctx context.Context) (firn.ID, error) {
 	return n.nextSlowly(ctx, c, p)
 }
 
-// nextSlowly issues what a caller has claimed at or above the mark, if it lies
-// in the range.
+// nextSlowly issues what a caller has claimed at or above the mark, if it lies in the range.
 func (n *Name) nextSlowly(ctx context.Context, c *cell, p uint64) (firn.ID, error) {
 	if p < c.end {
 		n.look(c)
@@ -112,9 +102,9 @@ func (n *Name) nextSlowly(ctx context.Context, c *cell, p uint64) (firn.ID, erro
 	return r.First, err
 }
 
-// Take takes up to count ids at once, at least one, and returns them as a range:
-// fewer than count where a range ends, and at most 1,048,576. It is one atomic
-// addition however large count is. Errors are those of Next, and a *[firn.RangeError] for a count below 1.
+// Take takes up to count ids by one atomic addition: at least one, fewer than count where a
+// range ends, and at most 1,048,576. Errors are those of Next, and a *[firn.RangeError] for a
+// count below 1.
 func (n *Name) Take(ctx context.Context, count int) (Range, error) {
 	if count < 1 {
 		return Range{}, firn.NewRangeError("number of ids", int64(count), 1, math.MaxInt64, "")
@@ -130,8 +120,7 @@ func (n *Name) Take(ctx context.Context, count int) (Range, error) {
 	return n.takeSlowly(ctx, want)
 }
 
-// Fill fills ids, waiting as Next does where they do not fit at once. It returns
-// how many it has filled, and why not all.
+// Fill fills ids, waiting as Next does. It returns how many it has filled, and why not all.
 func (n *Name) Fill(ctx context.Context, ids []firn.ID) (int, error) {
 	filled := 0
 	for filled < len(ids) {
@@ -145,8 +134,8 @@ func (n *Name) Fill(ctx context.Context, ids []firn.ID) (int, error) {
 	return filled, nil
 }
 
-// Prepare returns once an id is at hand: for callers to come that shall not wait, or not
-// be promised what is not to be had. It is counted as a call that waits. Errors are those of NextContext.
+// Prepare returns once an id is in memory, for later calls that should not wait or fail. It
+// counts as a call that waits. Errors are those of NextContext.
 func (n *Name) Prepare(ctx context.Context) error {
 	return n.wait(ctx, &waiter{ready: func() bool { return n.left() > 0 }})
 }
@@ -172,8 +161,7 @@ func (n *Name) take(count uint64) Range {
 	return n.begin(n.chain[0], 1, count)
 }
 
-// retire ends the use of the cell and returns what had not been claimed. The caller
-// holds mu.
+// retire ends the use of the cell and returns what was not claimed. The caller holds mu.
 func (n *Name) retire() (rest Range) {
 	c := n.cell.Load()
 	rest = c.seal()
@@ -203,21 +191,20 @@ func (n *Name) look(c *cell) {
 	}
 }
 
-// decide reports whether the caller is to fetch a range, and sets where the next
-// caller looks. The caller holds mu.
+// decide reports whether to fetch a range, and sets where the next caller looks. The caller
+// holds mu.
 func (n *Name) decide() bool {
 	c := n.cell.Load()
 	word := min(c.word.Load(), c.end)
-	mark, wanted := c.end, n.depth
+	mark, wanted := c.end, n.state.Depth
 	if word < c.due {
 		mark = c.due
 		wanted--
 	}
 	fetch := false
 	if !n.closed && !n.fetching && (len(n.chain) < wanted || n.longest() > 0) {
-		if n.err != nil && n.all.cfg.Time.Monotonic() < n.notBefore {
-			// In an outage callers look again and again, the more often the fewer
-			// ids are left, and the last of them always.
+		if n.state.Err != nil && n.all.cfg.Time.Monotonic() < n.notBefore {
+			// In an outage callers look the more often the fewer ids are left.
 			mark = min(mark, word+max(c.stride, (c.end-word)/16))
 		} else {
 			n.fetching, fetch = true, true
@@ -246,25 +233,24 @@ func (n *Name) ask() Ask {
 	if n.supply.Size == 0 {
 		n.supply.Start(now, n.all.limits)
 	} else if calm := n.supply.Measure(now, n.issued(), n.all.limits); calm {
-		n.depth = max(1, n.depth-1) // no burst: one range less ahead
+		n.state.Depth = max(1, n.state.Depth-1) // no burst: one range less ahead
 	}
 	n.asked = n.above()
 	return Ask{Step: max(n.supply.Size, n.longest()), Above: n.asked}
 }
 
-// fetched takes in what a fetch brought, serves those who wait, and reports whether to
-// fetch again.
+// fetched takes in what a fetch brought, serves callers, and reports whether to fetch again.
 func (n *Name) fetched(r Range, err error) bool {
 	n.mu.Lock()
 	n.fetching, n.starved = false, false
-	n.fetches++
+	n.state.Fetches++
 	granted := err == nil
 	if granted {
 		err = n.accept(r)
 	}
 	wasFailing := n.inRow > 0
-	if n.err = err; err != nil {
-		n.failures++
+	if n.state.Err = err; err != nil {
+		n.state.Failures++
 		n.inRow++
 		pause := (&register.Backoff{Random: n.all.cfg.Random, Tries: n.inRow - 1}).Next()
 		if beyond := new(ExhaustedError); granted && errors.As(err, &beyond) {
@@ -292,8 +278,8 @@ func (n *Name) fetched(r Range, err error) bool {
 	return fetch
 }
 
-// accept puts a range in its place in the chain, if it begins above all that was
-// issued and overlaps no other. The caller holds mu.
+// accept puts a range in its place in the chain, if it begins above all that was issued and
+// overlaps no other. The caller holds mu.
 func (n *Name) accept(r Range) error {
 	if n.closed {
 		return firn.ErrClosed
@@ -315,7 +301,7 @@ func (n *Name) accept(r Range) error {
 		n.stride = r.Stride
 		return nil
 	}
-	n.dropped++
+	n.state.Dropped++
 	switch {
 	case r.First > n.floor:
 		return fmt.Errorf("%w: %v of %q was dropped: it overlaps %v, which is held", ErrOrder, whole, n.name, n.chain[held])
@@ -338,10 +324,9 @@ func (n *Name) left() int64 {
 func (n *Name) State() State {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s := State{
-		Name: n.name, Left: n.left(), Issued: n.issued(), Step: cmp.Or(n.supply.Size, n.all.cfg.MinStep), Ranges: len(n.chain), Depth: n.depth,
-		Fetches: n.fetches, Failures: n.failures, Dropped: n.dropped, Waits: n.waits, Err: n.err,
-	}
+	s := n.state
+	s.Name, s.Left, s.Issued, s.Ranges = n.name, n.left(), n.issued(), len(n.chain)
+	s.Step = cmp.Or(n.supply.Size, n.all.cfg.MinStep)
 	now := n.all.cfg.Time.Monotonic()
 	s.Rate = n.supply.Rate(now, s.Issued)
 	if s.Left > 0 {
@@ -350,22 +335,20 @@ func (n *Name) State() State {
 	return s
 }
 
-// beyondPause is the wait after a range of which nothing is up to Max.
+// beyondPause is the wait after a range that lies above Max.
 const beyondPause = time.Minute
 
-// stop ends issuing, wakes all who wait, and returns the unused end of what was
-// fetched last: the last range, and those before it that it follows.
-func (n *Name) stop() Range {
+// stop ends issuing, wakes all callers, and returns the unused end of what was fetched last:
+// the last range, and those before it that it follows.
+func (n *Name) stop() (unused Range) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.closed = true
 	n.serve(firn.ErrClosed)
-	held := slices.Insert(n.chain, 0, n.retire()) // which no range follows if it is empty
-	n.chain = nil
-	last := len(held) - 1
-	unused := held[last]
-	for last--; last >= 0 && unused.follows(held[last]); last-- {
-		unused = unused.after(held[last])
+	n.chain = slices.Insert(n.chain, 0, n.retire()) // which no range follows if it is empty
+	for i := 0; i < len(n.chain); {
+		unused, i = n.joined(i)
 	}
+	n.chain = nil
 	return unused
 }

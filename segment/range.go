@@ -8,8 +8,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A Range is Count ids, from First on, Stride apart. It is a small value; the
-// zero Range is empty.
+// A Range is Count ids, from First on, Stride apart. The zero Range is empty.
 type Range struct {
 	First  firn.ID
 	Count  int64
@@ -41,10 +40,8 @@ func (r Range) All() iter.Seq[firn.ID] {
 
 // AppendTo appends the ids to dst in order.
 func (r Range) AppendTo(dst []firn.ID) []firn.ID {
-	id := r.First
-	for range r.Count {
+	for id := range r.All() {
 		dst = append(dst, id)
-		id += firn.ID(r.Stride)
 	}
 	return dst
 }
@@ -74,11 +71,10 @@ func (r Range) check() error {
 	return nil
 }
 
-// follows reports whether a range goes on where another ends, and its write replaced
-// the write of the other. This is the rule for giving back: the counter moves back only
-// over ids that were granted here by writes in a row. With another write in between,
-// somebody else has ids from there on, or was promised by a raise that nobody gets
-// smaller ones.
+// follows reports whether a range goes on where another ends, and its write replaced the
+// other's. The counter moves back only over ids that were granted here by such writes in a row:
+// with a write in between, somebody else has ids from there on, or a raise has promised that
+// nobody gets smaller ones.
 func (r Range) follows(before Range) bool {
 	return r.over == before.revision && r.Stride == before.Stride &&
 		r.First > before.Last() && int64(r.First-before.Last()) == r.Stride

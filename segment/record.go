@@ -11,10 +11,9 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// What the store keeps of a name, under firn/segment:NAME, as small readable
-// JSON. (A pool's keys are firn/POOL/…, and pool names have no colon.) Only
-// next, offset and stride mean anything to others; with writer and write equal bytes
-// are the same write, whose step its own writer looks at; the rest is for people.
+// What the store keeps of a name, under firn/segment:NAME, as small readable JSON. (A pool's
+// keys are firn/POOL/…, and pool names have no colon.) Others read only next, offset and stride;
+// writer and write make equal bytes the same write, whose writer reads step.
 type record struct {
 	Next   string    `json:"next"` // the next range begins here; a string, since some tools lose integers above 2^53
 	Offset int64     `json:"offset"`
@@ -74,17 +73,13 @@ func readCounter(e store.Entry) (counter, error) {
 
 // check returns an error for a stripe that is none.
 func (s Stripe) check() error {
-	if s.Stride < 1 || s.Stride > maxStride {
-		return firn.NewRangeError("stride", s.Stride, 1, maxStride, "")
+	if err := within("stride", s.Stride, 1, maxStride, ""); err != nil {
+		return err
 	}
-	if s.Offset < 0 || s.Offset >= s.Stride {
-		return firn.NewRangeError("offset", s.Offset, 0, s.Stride-1, "below the stride")
-	}
-	return nil
+	return within("offset", s.Offset, 0, s.Stride-1, "below the stride")
 }
 
-// from returns the least id of the stripe that is not below least, which is at
-// most 2^63.
+// from returns the least id of the stripe that is not below least, at most 2^63.
 func (s Stripe) from(least uint64) uint64 {
 	stride := uint64(s.Stride)
 	return least + (uint64(s.Offset)+stride-least%stride)%stride

@@ -7,18 +7,16 @@
 //	orders, err := s.Name("orders")
 //	id, err := orders.Next()
 //
-// A process moves the counter of a name forward by a step, by compare-and-swap,
-// and issues the ids between from memory. Before they are used up it fetches the
-// next range in the background; the step follows the demand, so that a range
-// lasts for about a quarter of an hour, and so long may the store be away. Ids
-// of one process grow; those of several interleave by ranges. A process that
-// ends without Close leaves a gap.
+// A process moves the counter of a name forward by a step, by compare-and-swap, and issues the
+// ids between from memory. Before they are used up it fetches the next range in the
+// background; the step follows the demand, so that a range lasts for about a quarter of an
+// hour, and the store may be away that long. Ids of one process grow; those of several
+// interleave by ranges. A process that ends without Close leaves a gap.
 //
-// What it relies on: that the store does not forget. Where the store was wiped
-// or an older copy of it restored, ids that other processes issued since then
-// may be issued again; see docs/segments.md, and Config.Start for the way out.
-// Do not use it where nobody may see how many ids there are (veil them), nor
-// where ids of several processes must be in the order of their making.
+// It relies on the store not forgetting. If that was wiped or set back to an older
+// copy, ids that other processes issued since then may be issued again; see
+// docs/segments.md, and Config.Start for the way out. Do not use it where nobody may
+// see how many ids there are (veil them), nor where ids of several processes must be in order.
 package segment
 
 import (
@@ -45,12 +43,11 @@ import (
 type Config struct {
 	// Store keeps the counters. Required, unless there is a Source.
 	Store store.Store
-	// Source hands out ranges instead of the Store; Start, Offset and Stride are
-	// its own business then.
+	// Source hands out ranges instead of the Store; it ignores Start, Offset and Stride.
 	Source Source
 
-	// MinStep and MaxStep bound how many ids are fetched at once, and so how many
-	// a crash can lose for each range held. Defaults: 1,000 and 1,000,000.
+	// MinStep and MaxStep bound how many ids are fetched at once, and so how many a crash
+	// loses of each range held. Defaults: 1,000 and 1,000,000.
 	MinStep, MaxStep int64
 	// Target is how long a range should last at the present demand. Default: 15m.
 	Target time.Duration
@@ -63,13 +60,11 @@ type Config struct {
 	// Start is the least id, and the first of a name that the store does not know.
 	// A counter that stands below it is raised. Default: 1.
 	Start firn.ID
-	// Max is the last id. All processes of a name should have the same. Default:
-	// [firn.MaxID].
+	// Max is the last id, the same in all processes of a name. Default: [firn.MaxID].
 	Max firn.ID
-	// Offset and Stride make the ids those that leave the remainder Offset when
-	// divided by Stride, up to 1,048,576: so that stores that know nothing of each
-	// other serve one name. The store remembers them with each name. Default: all
-	// ids.
+	// Offset and Stride restrict ids to those that leave the remainder Offset when divided by
+	// Stride, up to 1,048,576: so independent stores may serve one name. The store
+	// remembers them with each name. Default: all ids.
 	Offset, Stride int64
 
 	// Fetches is how many fetches may be under way at once, 1 to 1,024. Default: 16.
@@ -79,8 +74,7 @@ type Config struct {
 
 	// Time is read for the demand and waited on. Default: [firn.SystemTime].
 	Time firn.TimeSource
-	// Random draws tokens and backoff; it is called by several goroutines.
-	// Default: math/rand/v2.
+	// Random draws tokens and backoff. It is called concurrently. Default: math/rand/v2.
 	Random func() uint64
 	// Log receives what an operator should know. Default: nothing.
 	Log *slog.Logger
@@ -135,40 +129,35 @@ func (c *Config) check() error {
 	if !(c.Ahead > 0 && c.Ahead <= 1) { // so that NaN is refused too
 		errs = append(errs, &firn.RangeError{What: "ahead", Value: fmt.Sprint(c.Ahead), Min: "above 0", Max: "1"})
 	}
-	for _, setting := range []struct {
-		what               string
-		value, least, most int64
-		why                string
-	}{
-		{"least step", c.MinStep, 1, maxStep, ""},
-		{"greatest step", c.MaxStep, min(c.MinStep, maxStep), maxStep, "not below the least step"},
-		{"chain", int64(c.Chain), 1, maxChain, ""},
-		{"fetches", int64(c.Fetches), 1, maxFetches, ""},
-		{"number of names", int64(c.MaxNames), 1, 1 << 30, ""},
-	} {
-		if setting.value < setting.least || setting.value > setting.most {
-			errs = append(errs, firn.NewRangeError(setting.what, setting.value, setting.least, setting.most, setting.why))
-		}
+	ends := within("last id", int64(c.Max), 1, int64(firn.MaxID), "")
+	if ends == nil {
+		ends = within("first id", int64(c.Start), 0, int64(c.Max), "not above the last")
 	}
-	if c.Max < 0 {
-		errs = append(errs, firn.NewRangeError("last id", int64(c.Max), 1, int64(firn.MaxID), ""))
-	} else if c.Start < 0 || c.Start > c.Max {
-		errs = append(errs, firn.NewRangeError("first id", int64(c.Start), 0, int64(c.Max), "not above the last"))
-	}
-	if err := (Stripe{Offset: c.Offset, Stride: c.Stride}).check(); err != nil {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs,
+		within("least step", c.MinStep, 1, maxStep, ""),
+		within("greatest step", c.MaxStep, min(c.MinStep, maxStep), maxStep, "not below the least step"),
+		within("chain", int64(c.Chain), 1, maxChain, ""),
+		within("fetches", int64(c.Fetches), 1, maxFetches, ""),
+		within("number of names", int64(c.MaxNames), 1, 1<<30, ""),
+		ends,
+		Stripe{Offset: c.Offset, Stride: c.Stride}.check())...)
 }
 
-// Segments is any number of names over one source of ranges. Its methods may be
-// called concurrently. A name costs nothing but memory, below 1 KiB, while
-// nobody asks for its ids: there are goroutines only for fetches under way.
+// within returns an error for a value out of its range, for a reason that may be empty.
+func within(what string, value, least, most int64, why string) error {
+	if value >= least && value <= most {
+		return nil
+	}
+	return firn.NewRangeError(what, value, least, most, why)
+}
+
+// Segments is any number of names over one source of ranges. Its methods may be called
+// concurrently. An idle name costs less than 1 KiB and no goroutine.
 type Segments struct {
 	cfg    Config
 	source Source
 	limits demand.Limits
-	empty  *cell
+	empty  *cell // one that is used up
 
 	enqueue func(n *Name) // has a range fetched for n
 	fetches turns.Pool
@@ -181,31 +170,37 @@ type Segments struct {
 	err    error         // of Close; set before closed is closed
 }
 
-// Open checks cfg and returns segments without any name. It does not touch the
-// store: names are read when their first id is asked for. The error names every
-// impossible setting.
+// Open checks cfg and returns segments without any name. It does not touch the store: a name
+// is read when its first id is asked for. The error names every impossible setting.
 func Open(cfg Config) (*Segments, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	s := &Segments{
-		cfg: cfg, source: cfg.Source, empty: emptyCell(), names: map[string]*Name{}, closed: make(chan struct{}),
+		cfg: cfg, source: cfg.Source, empty: &cell{}, names: map[string]*Name{}, closed: make(chan struct{}),
 		limits:  demand.Limits{Least: cfg.MinStep, Most: cfg.MaxStep, Target: cfg.Target},
 		fetches: turns.Pool{Time: cfg.Time, Most: cfg.Fetches},
 	}
+	s.empty.word.Store(sealed) // additions to it are of 0: its stride
 	if s.source == nil {
 		s.source = newCounters(&s.cfg)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	s.enqueue = func(n *Name) { s.fetches.Go(func() { s.fetch(ctx, n) }) }
+	s.enqueue = func(n *Name) {
+		s.fetches.Go(func() {
+			limited, cancel := turns.WithTimeout(ctx, s.cfg.Time, callTimeout)
+			defer cancel()
+			if r, err := s.source.Fetch(limited, n.name, n.ask()); n.fetched(r, err) {
+				s.enqueue(n)
+			}
+		})
+	}
 	return s, nil
 }
 
-// Name returns the ids of name, the same each time. It does not touch the
-// store. Errors: *[firn.SyntaxError] for a name that is not 1 to 64 letters,
-// digits, dots, dashes and underscores, *[firn.RangeError] for one name too
-// many, [firn.ErrClosed].
+// Name returns the ids of name, the same each time. It does not touch the store. Errors: that of
+// [CheckName], *[firn.RangeError] for one name too many, [firn.ErrClosed].
 func (s *Segments) Name(name string) (*Name, error) {
 	s.mu.RLock()
 	n := s.names[name]
@@ -226,14 +221,13 @@ func (s *Segments) Name(name string) (*Name, error) {
 	case len(s.names) >= s.cfg.MaxNames:
 		return nil, firn.NewRangeError("number of names", int64(len(s.names))+1, 1, int64(s.cfg.MaxNames), "Config.MaxNames")
 	}
-	n = &Name{all: s, name: name, floor: -1, depth: 1, starved: true}
+	n = &Name{all: s, name: name, floor: -1, starved: true, state: State{Depth: 1}}
 	n.cell.Store(s.empty)
 	s.names[name] = n
 	return n, nil
 }
 
-// Next is [Name.NextContext] of name: a look into a map more. Errors are those
-// of Name too.
+// Next is [Name.NextContext] of name: a look into a map more. Errors are those of Name too.
 func (s *Segments) Next(ctx context.Context, name string) (firn.ID, error) {
 	n, err := s.Name(name)
 	if err != nil {
@@ -252,20 +246,9 @@ func (s *Segments) All() iter.Seq[*Name] {
 	}
 }
 
-func (s *Segments) fetch(ctx context.Context, n *Name) {
-	limited, cancel := turns.WithTimeout(ctx, s.cfg.Time, callTimeout)
-	defer cancel()
-	r, err := s.source.Fetch(limited, n.name, n.ask())
-	if n.fetched(r, err) {
-		s.enqueue(n)
-	}
-}
-
-// Close ends issuing and gives unused ids back where they are still the newest
-// of their name; once it returns, no id is issued. It first waits for fetches
-// under way, so that what they bring is given back too. Ctx bounds all of this;
-// what could not be given back is never issued by anyone, and the error says
-// so. It may be called twice.
+// Close ends issuing, waits for fetches under way, and gives unused ids back where they are
+// still the newest of their name; once it returns, no id is issued. Ctx bounds all of this. What
+// could not be given back is never issued by anyone. It may be called twice.
 func (s *Segments) Close(ctx context.Context) error {
 	if first := s.fetches.Close(); !first {
 		if err := turns.Wait(ctx, s.cfg.Time, s.closed); err != nil {
@@ -281,4 +264,47 @@ func (s *Segments) Close(ctx context.Context) error {
 	}
 	s.err = errors.Join(late, s.giveBack(ctx))
 	return s.err
+}
+
+// giveBack stops all names and gives back what they leave unused, several at a time. It ends
+// with the first failure: the store is away, and there may be many names.
+func (s *Segments) giveBack(ctx context.Context) error {
+	to, ok := s.source.(Returner)
+	calls := turns.Pool{Time: s.cfg.Time, Most: s.cfg.Fetches}
+	var mu sync.Mutex // guards given and failed
+	names, given := 0, 0
+	var failed error // the first
+	for n := range s.All() {
+		unused := n.stop()
+		if unused.Count == 0 || !ok {
+			continue
+		}
+		names++
+		calls.Go(func() {
+			limited, cancel := turns.WithTimeout(ctx, s.cfg.Time, callTimeout)
+			defer cancel()
+			back, err := to.Return(limited, n.name, unused)
+			mu.Lock()
+			defer mu.Unlock()
+			if back {
+				given++
+			}
+			if err != nil && failed == nil {
+				failed = err
+				calls.Close()
+			}
+		})
+	}
+	if names == 0 {
+		return nil
+	}
+	// Each call ends with ctx, so this does too.
+	if err := calls.Wait(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	s.cfg.Log.Info("segments closed", "names", names, "given back", given)
+	if failed != nil {
+		return fmt.Errorf("%w; unused ids of %d names stay unused", failed, names-given)
+	}
+	return nil
 }

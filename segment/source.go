@@ -6,10 +6,9 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// NewSource returns the source that [Open] puts over cfg.Store, for those who hand
-// ranges on as they are: a range has as many ids as were asked for, up to Max, where
-// the last may have fewer. Of the settings, those of the counter count: Store, Start,
-// Max, Offset, Stride; and Time, Random and Log. Its Fetch may be called concurrently
+// NewSource returns the source that [Open] puts over cfg.Store, to hand ranges on as they are:
+// a range has as many ids as were asked for, except the last before Max. Settings used:
+// Store, Start, Max, Offset, Stride, Time, Random and Log. Its Fetch may be called concurrently
 // for one name too. Errors of Fetch: *[firn.RangeError] for a step that is not 1 to 2^40,
 // *[ExhaustedError], *[StripeError], [ErrForeign] and the store's.
 func NewSource(cfg Config) (Source, error) {
@@ -22,15 +21,12 @@ func NewSource(cfg Config) (Source, error) {
 	return newCounters(&cfg), nil
 }
 
-// A Source hands out ranges of ids. The one behind [Config.Store] keeps a
-// counter in a store; another may ask a table or a service that is there
-// already.
+// A Source hands out ranges of ids. The one behind [Config.Store] keeps a counter in a store;
+// another may ask an existing table or service.
 type Source interface {
-	// Fetch returns a range of about ask.Step ids of name, which it has given
-	// to nobody else and never will. What it returns is final: a range that may
-	// or may not have been granted, because an answer was lost, is an error and is
-	// not granted again. It returns soon after ctx ends. For one name only one call
-	// is made at a time.
+	// Fetch returns a range of about ask.Step ids of name that it gives to nobody else, ever. One
+	// that may or may not have been granted, as an answer was lost, is an error and is not
+	// granted again. It returns soon after ctx ends. Calls for one name come one at a time.
 	Fetch(ctx context.Context, name string, ask Ask) (Range, error)
 }
 
@@ -38,17 +34,16 @@ type Source interface {
 type Ask struct {
 	// Step is how many ids are wanted. The range says how many there are.
 	Step int64
-	// Above is the greatest id that the process has of this name so far, -1
-	// without any. A source that can begins above it, even if its counter was
-	// set back; a range that begins below what was issued is dropped.
+	// Above is the greatest id that the process has of this name so far, else -1. A source
+	// should begin above it, even if its counter was set back; a range that begins below
+	// what was issued is dropped.
 	Above firn.ID
 }
 
 // A Returner is a [Source] that takes unused ids back.
 type Returner interface {
-	// Return gives back the end of what was fetched last for name; it is never
-	// issued here any more, whatever the outcome. The error is nil also where the
-	// ids stay unused because another range has been handed out since; given
-	// says which.
+	// Return gives back the end of what was fetched last for name, which is never issued here,
+	// whatever the outcome. If another range was handed out since, the ids stay unused, and
+	// given is false without an error.
 	Return(ctx context.Context, name string, unused Range) (given bool, err error)
 }

@@ -18,8 +18,8 @@ type waiter struct {
 	done  chan struct{} // closed once it was served
 }
 
-// wait returns once w is ready, with its err. Until then it waits for the fetch under way, or a new
-// one, and fails if that fails.
+// wait returns once w is ready, with its err. Until then it waits for the fetch under way, or a
+// new one, and fails if that fails.
 func (n *Name) wait(ctx context.Context, w *waiter) error {
 	fetch, err := n.join(ctx, w)
 	if fetch {
@@ -47,12 +47,12 @@ func (n *Name) join(ctx context.Context, w *waiter) (fetch bool, err error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
-	n.waits++
-	if n.err != nil && !n.fetching && n.all.cfg.Time.Monotonic() < n.notBefore {
-		return false, n.err
+	n.state.Waits++
+	if n.state.Err != nil && !n.fetching && n.all.cfg.Time.Monotonic() < n.notBefore {
+		return false, n.state.Err
 	}
-	if !n.starved && n.err == nil {
-		n.depth = min(n.depth*2, n.all.cfg.Chain) // those who wait for one fetch are one burst
+	if !n.starved && n.state.Err == nil {
+		n.state.Depth = min(n.state.Depth*2, n.all.cfg.Chain) // those who wait for one fetch are one burst
 	}
 	n.starved = true
 	w.done = make(chan struct{})
@@ -60,8 +60,8 @@ func (n *Name) join(ctx context.Context, w *waiter) (fetch bool, err error) {
 	return n.decide(), nil
 }
 
-// serve lets those go who are ready, in order, or all with an error. So a range goes to
-// those who waited for it before anybody else comes upon it. The caller holds mu.
+// serve lets waiters go that are ready, in order, or all with an error. So a range goes to those
+// who waited for it first. The caller holds mu.
 func (n *Name) serve(err error) {
 	for place := n.waiting.Front(); place != nil; {
 		next := place.Next()
@@ -78,8 +78,7 @@ func (n *Name) serve(err error) {
 	}
 }
 
-// leave takes out a caller whose context has ended. It returns false if the caller was
-// served before, which stands then.
+// leave takes out a caller whose context has ended; false: it was served before, which stands.
 func (n *Name) leave(w *waiter) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

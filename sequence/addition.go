@@ -14,30 +14,28 @@ import (
 )
 
 const (
-	// maxConflicts bounds how often an addition meets one that was quicker before
-	// those who wait for it are sent away, and maxLost how often its answer is lost.
+	// maxConflicts and maxLost bound how often an addition meets a quicker one, and how often its
+	// answer is lost, before it fails.
 	maxConflicts = 1024
 	maxLost      = 16
 )
 
 // run makes additions as long as somebody waits.
 //
-// Why ids increase in real time: compare-and-swap orders all additions of one
-// record, and each begins where the one before it ended. A request gets its
-// share from an addition that was sent after the request came, so it lies
-// behind all additions that were acknowledged before, whoever made them. An
-// addition counts once the store has confirmed it. If its outcome is unknown the
-// record is read: where it is still exactly what was written, the same is written
-// once more; otherwise the addition is made anew from what the record is now.
-// That the earlier one still arrives late is a gap at most: one of the two finds
-// another revision than it expects.
+// Why ids increase in real time: compare-and-swap orders all additions of one record, and each
+// begins where the one before it ended. A request gets its share from an addition that was
+// sent after it came, and so behind all that were acknowledged before, whoever made them. An
+// addition counts once the store has confirmed it. If its outcome is unknown the record is
+// read: where it is still what was written, the same is written once more; else the
+// addition is made anew. If the earlier one arrives late, that is at most a gap: one of the two
+// finds another revision than it expects.
 func (s *Sequence) run() {
 	for s.try() {
 	}
 }
 
-// try makes one attempt at an addition for all who wait. It returns false when
-// nobody does: then another run begins with the next request.
+// try makes one attempt at an addition for all waiting requests. It returns false when there
+// are none: then another run begins with the next request.
 func (s *Sequence) try() bool {
 	if len(s.batch) == 0 { // those to come have not failed yet
 		s.backoff, s.open = backoff{}, false
@@ -63,8 +61,8 @@ func (s *Sequence) try() bool {
 		if err != nil {
 			return s.fail(s.explain(ctx, "read", err))
 		}
-		if !s.gather() { // who came meanwhile came before the addition
-			return false // and from here on all may be another run's
+		if !s.gather() { // with the requests that came meanwhile
+			return false // from here on another run may own all this
 		}
 	}
 	defer s.ended()
@@ -87,9 +85,8 @@ func (s *Sequence) ended() { s.pace.ended = s.all.cfg.Time.Monotonic() }
 // maxYields bounds how often crowd lets others go first.
 const maxYields = 16
 
-// crowd lets callers that can run ask before the addition is sent, as long as
-// more of them do. Those that were answered just now come back at once, and
-// would find the addition gone with the first of them.
+// crowd lets other callers ask before the addition is sent, as long as more of them do. Those
+// just answered come back at once, and would find the addition gone with the first of them.
 func (s *Sequence) crowd() {
 	before := -1
 	for range maxYields {
@@ -104,8 +101,8 @@ func (s *Sequence) crowd() {
 	}
 }
 
-// gather takes all who wait into the batch, and those out who left. It returns
-// false, and ends the run, if none is left.
+// gather takes all waiting requests into the batch, and those out that left. It returns false,
+// and ends the run, if none remains.
 func (s *Sequence) gather() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +115,6 @@ func (s *Sequence) gather() bool {
 	return s.running
 }
 
-// look reads the record.
 func (s *Sequence) look(ctx context.Context) error {
 	began := s.all.cfg.Time.Monotonic()
 	entry, err := s.record.Read(ctx)
@@ -146,9 +142,8 @@ func (s *Sequence) look(ctx context.Context) error {
 	return nil
 }
 
-// setBack decides whether a record that lies below what is known is to be raised: not in
-// strict sequences, unless somebody in the batch asks for that. Known says that it was
-// found so before.
+// setBack decides whether to raise a record that lies below what is known: not in strict
+// sequences, unless the batch has a Raise for that. Known says that it was found so before.
 func (s *Sequence) setBack(known bool) error {
 	if !known {
 		s.count(func(state *State) { state.SetBacks++ })
@@ -164,8 +159,7 @@ func (s *Sequence) setBack(known bool) error {
 	return nil
 }
 
-// refuse sends away whose request does not fit, now or ever, since a counter
-// never goes back. It returns true if nothing is left to add.
+// refuse fails requests that can never fit. It returns true if nothing is left to add.
 func (s *Sequence) refuse() bool {
 	s.dismiss(func(r *request) bool {
 		if r.fits || !s.counter.exhausted(r) {
@@ -183,8 +177,8 @@ func (s *Sequence) refuse() bool {
 	return len(s.batch) == 0
 }
 
-// write makes the record say what is used last, and answers those who have a share in it.
-// Without an error too that may be to be tried again, from what the record is now.
+// write makes the record say what is used last, and answers the requests with a share. If that
+// failed and may be tried again, the error is nil too.
 func (s *Sequence) write(ctx context.Context, last int64) error {
 	s.writes++
 	value, err := encode(record{
@@ -196,6 +190,7 @@ func (s *Sequence) write(ctx context.Context, last int64) error {
 	began := s.all.cfg.Time.Monotonic()
 	written, err := s.record.Write(ctx, value)
 	now := s.all.cfg.Time.Monotonic()
+	conflict := errors.Is(err, store.ErrConflict)
 	switch {
 	case err == nil:
 		s.pace.took(now - began)
@@ -204,25 +199,18 @@ func (s *Sequence) write(ctx context.Context, last int64) error {
 		s.backoff = backoff{}
 		s.answer(last)
 		return nil
-	case errors.Is(err, store.ErrConflict):
-		s.backoff.conflicted(s.counter.revision, now, s.all.cfg.Random)
-		return s.again(err, func(state *State) { state.Conflicts++ })
+	case conflict:
+		s.count(func(state *State) { state.Conflicts++ })
 	case store.Unapplied(err), ctx.Err() != nil:
 		return err
 	default: // it may have been applied, or may be yet
 		s.open = true
-		s.backoff.unanswered(s.counter.revision, now, s.all.cfg.Random)
-		return s.again(err, func(state *State) { state.Lost++ })
+		s.count(func(state *State) { state.Lost++ })
 	}
-}
-
-// again has the addition be made anew from what the record is now, unless that
-// was tried often enough, or in vain for too long.
-func (s *Sequence) again(err error, note func(*State)) error {
 	s.counter.read = false
-	s.count(note)
-	inTime := s.backoff.within(s.all.cfg.Timeout, s.all.cfg.Time.Monotonic())
-	switch {
+	s.backoff.failed(conflict, s.counter.revision, now, s.all.cfg.Random)
+	inTime := s.backoff.within(s.all.cfg.Timeout, now)
+	switch { // tried often enough, or in vain for too long
 	case inTime && s.backoff.conflicts < maxConflicts && s.backoff.lost < maxLost:
 		return nil
 	case !inTime && s.backoff.lost == 0:
@@ -239,8 +227,7 @@ func (s *Sequence) count(note func(*State)) {
 	note(&s.state)
 }
 
-// answer hands out the shares of an addition. Who did not fit in beside the
-// others stays for the next.
+// answer hands out the shares of an addition. Requests that did not fit stay for the next.
 func (s *Sequence) answer(last int64) {
 	var wasFailing bool
 	s.count(func(state *State) {
@@ -260,8 +247,7 @@ func (s *Sequence) answer(last int64) {
 	s.dismiss(func(r *request) bool { return r.fits })
 }
 
-// fail sends the whole batch away, and not those who came after the attempt
-// began: they have one of their own.
+// fail fails the whole batch, and not the requests that came after the attempt began.
 func (s *Sequence) fail(err error) bool {
 	var wasFailing bool
 	s.count(func(state *State) {
@@ -281,7 +267,7 @@ func (s *Sequence) fail(err error) bool {
 	return true
 }
 
-// dismiss takes those out of the batch who are done, and lets their callers go on.
+// dismiss takes out of the batch what is done, and lets the callers go on.
 func (s *Sequence) dismiss(done func(*request) bool) {
 	s.batch = slices.DeleteFunc(s.batch, func(r *request) bool {
 		if !done(r) {
@@ -292,18 +278,15 @@ func (s *Sequence) dismiss(done func(*request) bool) {
 	})
 }
 
-// explain says what went wrong with the store, and that it is away if it is not
-// known to have refused.
+// explain says what went wrong with the store, which is away unless it is known to have refused.
 func (s *Sequence) explain(ctx context.Context, op string, err error) error {
 	s.counter.read = false
 	switch {
 	case errors.Is(err, ErrForeign), errors.Is(err, ErrSetBack), errors.Is(err, store.ErrRefused):
-		return fmt.Errorf("sequence %q: %s: %w", s.name, op, err)
 	case ctx.Err() != nil:
-		return fmt.Errorf("sequence %q: %s: no answer within %v: %w: %s", s.name, op, s.all.cfg.Timeout, store.ErrUnavailable, err.Error())
-	case errors.Is(err, store.ErrUnavailable):
-		return fmt.Errorf("sequence %q: %s: %w", s.name, op, err)
-	default:
-		return fmt.Errorf("sequence %q: %s: %w: %w", s.name, op, store.ErrUnavailable, err)
+		err = fmt.Errorf("no answer within %v: %w: %s", s.all.cfg.Timeout, store.ErrUnavailable, err.Error())
+	case !errors.Is(err, store.ErrUnavailable):
+		err = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
+	return fmt.Errorf("sequence %q: %s: %w", s.name, op, err)
 }

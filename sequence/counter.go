@@ -7,8 +7,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A counter is what is known of a record. It decides who gets which ids, and
-// does nothing itself.
+// A counter is what is known of a record. It only decides which request gets which ids.
 type counter struct {
 	start, max int64
 
@@ -18,7 +17,7 @@ type counter struct {
 	high     int64          // the highest last that any record was seen to have
 }
 
-// learn takes in what the record is now. What was not acknowledged but seen counts as known.
+// learn takes in what the record is now, acknowledged or only seen.
 func (c *counter) learn(last int64, revision store.Revision) {
 	c.read, c.last, c.revision = true, last, revision
 	c.high = max(c.high, last)
@@ -52,9 +51,8 @@ type request struct {
 	err   error
 }
 
-// share divides what follows the base among a batch, in its order, and returns
-// what is used last then. Requests that do not fit are left out, and none is
-// larger than what is left, so nothing can wrap.
+// share divides what follows the base among a batch, in its order, and returns what is used
+// last then. Requests that do not fit are left out, so nothing can wrap.
 func (c *counter) share(batch []*request) int64 {
 	last := c.base()
 	for _, r := range batch {
@@ -68,7 +66,7 @@ func (c *counter) share(batch []*request) int64 {
 		if !r.fits {
 			continue
 		}
-		r.first = firn.ID(from + 1) // of a raise, which takes none, nobody's
+		r.first = firn.ID(from + 1) // nobody's for a raise, which takes none
 		last = from + r.got
 	}
 	return last
@@ -82,8 +80,7 @@ func (c *counter) end(last int64, r *request) int64 {
 	if r.block == 0 {
 		return c.max
 	}
-	// The last of last's own block. If last is that there is no room: the next
-	// block is for whoever asks for it.
+	// The end of last's own block; the next block is for whoever asks for that.
 	begins := last - last%r.block
 	if c.max-begins < r.block-1 { // the block's end may be above 2^63
 		return c.max
@@ -91,8 +88,8 @@ func (c *counter) end(last int64, r *request) int64 {
 	return begins + r.block - 1
 }
 
-// exhausted reports whether a request could not be served even alone: not just
-// since others before it took what was left, for their addition may yet fail.
+// exhausted reports whether a request could not be served even alone: the addition of those
+// before it, which leaves it no room, may yet fail.
 func (c *counter) exhausted(r *request) bool {
 	left := c.room(max(c.base(), r.least), r)
 	return left < r.n && (!r.partly || left == 0)

@@ -19,8 +19,7 @@ var (
 	ErrForeign = errors.New("sequence: foreign content")
 )
 
-// An ExhaustedError reports that a call asked for more ids than are left. It
-// took none, so that a smaller call may still succeed.
+// An ExhaustedError reports that a call asked for more ids than are left. It took none.
 type ExhaustedError struct {
 	Name  string  // the sequence
 	Want  int64   // how many ids were asked for
@@ -51,9 +50,8 @@ func (e *ExhaustedError) Error() string {
 // Is reports whether target is [ErrExhausted].
 func (e *ExhaustedError) Is(target error) bool { return target == ErrExhausted }
 
-// A SetBackError reports that the record of a sequence has vanished or lies
-// below what this process has seen of it, and that Config.Strict forbids to
-// raise it. Nothing was written.
+// A SetBackError reports that the record of a sequence has vanished or lies below what this
+// process has seen of it, and that Config.Strict forbids raising it. Nothing was written.
 type SetBackError struct {
 	Name  string
 	Found firn.ID // what the record says was used last; 0 without a record

@@ -59,19 +59,10 @@ func (s State) Batch() float64 {
 // maxWaiting bounds how many calls wait for one addition.
 const maxWaiting = 1 << 16
 
-func newSequence(all *Sequences, name string) *Sequence {
-	return &Sequence{
-		all: all, name: name,
-		record:  register.Register{Store: all.cfg.Store, Key: keyPrefix + name},
-		counter: counter{start: int64(all.cfg.Start), max: int64(all.cfg.Max)},
-	}
-}
-
 // String returns the name.
 func (s *Sequence) String() string { return s.name }
 
-// Timeout returns the Config.Timeout of the sequence, for what is to have as much patience
-// with the same store.
+// Timeout returns the Config.Timeout of the sequence.
 func (s *Sequence) Timeout() time.Duration { return s.all.cfg.Timeout }
 
 // Next returns the next id: greater than every one that anybody had received
@@ -93,11 +84,10 @@ func (s *Sequence) Take(ctx context.Context, n int64) (first firn.ID, err error)
 	return s.ask(ctx, &request{n: n})
 }
 
-// TakeIn is Take of ids that are greater than above and all of one block: from
-// k×block to k×block + block − 1 for some k. The block is that of above, or a later one
-// in which the sequence is already. If n are not left in it, that is an
-// *[ExhaustedError], and the sequence stays where it is. So counters that begin anew, in each
-// day for instance, share one sequence: see package numbering.
+// TakeIn is Take of ids that are greater than above and all of one block: from k×block to
+// k×block + block − 1 for some k. The block is that of above, or a later one in which the
+// sequence is already. If n are not left in it, that is an *[ExhaustedError], and the sequence
+// stays where it is. So counters that restart share one sequence: see package numbering.
 func (s *Sequence) TakeIn(ctx context.Context, n int64, above firn.ID, block int64) (first firn.ID, err error) {
 	most := int64(s.all.cfg.Max)
 	switch {
@@ -114,9 +104,8 @@ func (s *Sequence) TakeIn(ctx context.Context, n int64, above firn.ID, block int
 	return s.ask(ctx, &request{n: n, least: int64(above), block: block})
 }
 
-// Fill fills dst with ids in a row and returns how many there were. Where fewer
-// are left than dst holds it fills the front, and says so with an
-// *[ExhaustedError]; other errors are those of [Sequence.Next], with none filled.
+// Fill fills dst with ids in a row and returns how many there were. If fewer are left it fills
+// the front, with an *[ExhaustedError]; other errors are those of [Sequence.Next], with none filled.
 func (s *Sequence) Fill(ctx context.Context, dst []firn.ID) (int, error) {
 	if len(dst) == 0 {
 		return 0, nil
@@ -135,10 +124,9 @@ func (s *Sequence) Fill(ctx context.Context, dst []firn.ID) (int, error) {
 	return len(dst), nil
 }
 
-// Raise has all ids that are asked for after it be greater than last: for a
-// table that has ids already, and for a store that has forgotten some. A
-// sequence that is further than that stays where it is. Errors are those of
-// [Sequence.Next], and a *[firn.RangeError] for a last that is negative or above Max.
+// Raise makes all later ids greater than last: for a table that has ids already, or a store
+// that has forgotten some. It never lowers. Errors are those of [Sequence.Next], and a
+// *[firn.RangeError] for a last that is negative or above Max.
 func (s *Sequence) Raise(ctx context.Context, last firn.ID) error {
 	if last < 0 || last > s.all.cfg.Max {
 		return fmt.Errorf("sequence %q: %w", s.name, firn.NewRangeError("last", int64(last), 0, int64(s.all.cfg.Max), "up to Max"))
@@ -189,9 +177,8 @@ func (s *Sequence) join(r *request) error {
 	return nil
 }
 
-// leave takes a caller out whose context has ended. What is being added for it
-// becomes a gap: nobody else may have asked for it in time. It reports whether
-// the request had been answered before, which stands then.
+// leave takes a caller out whose context has ended. What is being added for it becomes a gap:
+// others may have asked too late for it. An answer from before stands.
 func (s *Sequence) leave(r *request) (answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

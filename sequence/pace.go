@@ -4,17 +4,18 @@ import (
 	"math/bits"
 	"slices"
 	"time"
+
+	"github.com/firn-id/firn/internal/register"
+	"github.com/firn-id/firn/store"
 )
 
-// A pace keeps processes that add to one record out of each other's way, and
-// fair. Whoever wrote last knows the revision and needs one trip for the next
-// write, all others two: left alone it would win every race. So
+// A pace keeps processes that add to one record apart, and fair. The last writer knows the
+// revision and needs one trip for the next write, all others two: it would win every race. So
 //
-//   - while others were seen to write, everyone, winners too, lets a random time
-//     pass between attempts, longer the more others there are, and reads first;
-//   - who saw nobody and is kept busy makes a short break now and then, in which
-//     another gets in and so is seen; some breaks are much longer, for one that
-//     is further from the store.
+//   - while others were seen to write, everyone, winners too, lets a random time pass between
+//     attempts, longer the more others there are, and reads first;
+//   - a busy process that saw nobody makes a short break now and then, in which another gets in
+//     and so is seen; some breaks are much longer, for one that is further from the store.
 type pace struct {
 	trip  time.Duration // the mean time of a call of the store
 	ended time.Duration // when the latest attempt did
@@ -28,14 +29,12 @@ type pace struct {
 const (
 	minTrip = 50 * time.Microsecond
 	maxTrip = 20 * time.Millisecond
-	// maxSeen bounds how many others are told apart. More than that meet more
-	// conflicts.
+	// maxSeen bounds how many others are told apart. More than that meet more conflicts.
 	maxSeen = 16
 	// forgetAfter is when having seen another says nothing any more.
 	forgetAfter = time.Second
-	// minBout and maxBout are how many additions are made from one break to the
-	// next. A break is 6 trips in the mean, which after 128 are five parts in a
-	// hundred.
+	// minBout and maxBout are how many additions are made from one break to the next. A break
+	// is 6 trips in the mean: after 128, five parts in a hundred.
 	minBout, maxBout = 16, 128
 	// maxStretch is how often a break can be doubled, as long as it stays below maxBreak.
 	maxStretch = 5
@@ -60,14 +59,11 @@ func (p *pace) delay(now time.Duration, random func() uint64) time.Duration {
 		p.wins = 0
 	case p.wins >= p.bout:
 		p.wins, p.bout = 0, min(2*p.bout, maxBout)
-		return min(2*unit<<stretch(random()), maxBreak)
+		doubled := min(bits.TrailingZeros64(random()), maxStretch) // each number is half as likely as the one before
+		return min(2*unit<<doubled, maxBreak)
 	}
 	return 0
 }
-
-// stretch draws how often a break is doubled: each number is half as likely as
-// the one before.
-func stretch(chance uint64) int { return min(bits.TrailingZeros64(chance), maxStretch) }
 
 // took learns how long a call of the store takes.
 func (p *pace) took(d time.Duration) { p.trip += (d - p.trip) / 8 }
@@ -87,4 +83,51 @@ func (p *pace) see(now time.Duration, by string) {
 			p.crowd++
 		}
 	}
+}
+
+// A backoff keeps attempts apart that are in vain though nobody is quicker: their answers are
+// lost, or they meet a second conflict at a revision, as where reads come from a copy that lags
+// behind. A conflict at a new revision is left to the pace: somebody did write. After the first
+// of a row the next attempt is made at once, and succeeds as a rule.
+type backoff struct {
+	conflicts, lost int // since the latest addition
+
+	vain  int            // attempts in a row
+	at    store.Revision // which the latest one expected
+	since time.Duration  // when the first one ended
+	wait  time.Duration  // how long to wait before the next one
+}
+
+// failed notes an attempt over a revision: it met a conflict, or its answer was lost.
+func (b *backoff) failed(conflict bool, at store.Revision, now time.Duration, random func() uint64) {
+	if conflict {
+		b.conflicts++
+	} else {
+		b.lost++
+	}
+	if conflict && b.at != at {
+		b.vain, b.wait = 0, 0
+	}
+	if b.vain == 0 {
+		b.since = now
+	}
+	b.vain++
+	b.at = at
+	if b.vain > 1 {
+		b.wait = (&register.Backoff{Random: random, Tries: b.vain - 2}).Next()
+	}
+}
+
+// within shortens the wait to what is left of a time-out for the row; false: nothing is.
+func (b *backoff) within(timeout, now time.Duration) bool {
+	left := timeout - (now - b.since)
+	b.wait = min(b.wait, left)
+	return left > 0
+}
+
+// delay returns how long to wait before an attempt, once.
+func (b *backoff) delay() time.Duration {
+	d := b.wait
+	b.wait = 0
+	return d
 }

@@ -97,15 +97,15 @@ func TestAPaceLearnsHowLongACallTakes(t *testing.T) {
 func TestARowOfAttemptsBeginsWithItsFirst(t *testing.T) {
 	b := &backoff{}
 	random := func() uint64 { return 0 }
-	b.unanswered(1, time.Hour, random)
+	b.failed(false, 1, time.Hour, random)
 	if !b.within(time.Second, time.Hour) || b.delay() != 0 {
 		t.Errorf("the second is made at once: %+v", b)
 	}
-	b.conflicted(1, time.Hour+500*time.Millisecond, random)
+	b.failed(true, 1, time.Hour+500*time.Millisecond, random)
 	if !b.within(time.Second, time.Hour+time.Second-1) || b.within(time.Second, time.Hour+time.Second) {
 		t.Errorf("two failed: %+v", b)
 	}
-	b.conflicted(2, time.Hour+time.Minute, random) // somebody did write
+	b.failed(true, 2, time.Hour+time.Minute, random) // somebody did write
 	if b.vain != 1 || b.conflicts != 2 || b.lost != 1 || !b.within(time.Second, time.Hour+time.Minute) || b.delay() != 0 {
 		t.Errorf("a row of its own: %+v", b)
 	}

@@ -14,21 +14,14 @@ import (
 //
 //	firn/sequence/NAME  {"last":"1042","by":"9f86d081884c7d65","write":17,"at":"2026-11-21T09:00:00Z"}
 //
-// Last is a string, since some tools lose integers above 2^53. Only last means
-// anything to others. By and Write together are never written twice, so equal
-// bytes are the same write: that is how one whose outcome is unknown is found again.
+// Last is a string, since some tools lose integers above 2^53. By and Write together are never
+// written twice, so equal bytes are the same write: one whose outcome is unknown is found again.
 type record struct {
 	Last  string    `json:"last"`
 	By    string    `json:"by"`    // the random token of the process that wrote it
 	Write uint64    `json:"write"` // counts the writes of that process
 	At    time.Time `json:"at"`    // its clock at this write, for operators
 }
-
-const keyPrefix = "firn/sequence/"
-
-// CheckName returns an error for a name that is not 1 to 64 letters, digits,
-// dots, dashes and underscores: the rule that pools have too.
-func CheckName(name string) error { return store.CheckName("sequence", name) }
 
 func encode(r record) ([]byte, error) {
 	b, err := json.Marshal(r)

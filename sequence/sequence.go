@@ -1,6 +1,5 @@
-// Package sequence makes ids that increase strictly over all processes, in
-// real time: an id asked for after another was received, by anyone anywhere,
-// is greater.
+// Package sequence makes ids that increase strictly over all processes, in real time: an id
+// asked for after another was received, by anyone anywhere, is greater.
 //
 //	all, err := sequence.Open(sequence.Config{Store: s})
 //	...
@@ -8,20 +7,16 @@
 //	txn, err := all.Name("txn")
 //	id, err := txn.Next(ctx)
 //
-// Every id comes from an addition in the store that was made after it was asked
-// for. Calls that come while an addition is under way share the next one, so
-// that throughput grows with load while each call waits for one or two. There is
-// nothing to live on while the store is away: then calls fail, by design. What
+// Every id comes from an addition in the store that was made after it was asked for. Calls that
+// come while an addition is under way share the next one, so that throughput grows with load
+// while each call waits for one or two. While the store is away calls fail, by design. What
 // fails may leave gaps and never repeats an id.
 //
-// Use it for versions of transactions and for messages that are to be in order.
-// Where ids need only be unique a generator over a lease makes one without the
-// store; where order within one process is enough, that is strictly
-// increasing too.
+// Use it for versions of transactions and for messages in order. Where ids need only be unique,
+// or in order within one process, a generator over a lease makes them without the store.
 //
 // Not checked: that all processes use one store and one name for it, and that
-// the store keeps what it acknowledged. What is done when it turns out not to
-// have is at Config.Strict.
+// the store keeps what it acknowledged. See Config.Strict for when it has not.
 package sequence
 
 import (
@@ -35,6 +30,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 )
@@ -47,17 +43,15 @@ type Config struct {
 	Start firn.ID
 	// Max is the greatest id. Default: [firn.MaxID].
 	Max firn.ID
-	// Strict refuses ids, with [ErrSetBack], when the record of a sequence has
-	// vanished or lies below what this process has seen of it, as in a store that
-	// was wiped or set back to an older copy, until [Sequence.Raise] has put it
-	// right. Otherwise this process raises the record above what it has seen
-	// itself, and logs a warning. It never makes an id twice or goes back either
-	// way; but ids that only other processes have seen may be made again.
+	// Strict refuses ids, with [ErrSetBack], when the record of a sequence has vanished or
+	// lies below what this process has seen of it, as in a store that was wiped or set back,
+	// until [Sequence.Raise] has put it right. Otherwise this process raises the record above
+	// what it has seen itself, and logs a warning: it never makes an id twice or goes
+	// back, but ids that only other processes have seen may be made again.
 	Strict bool
-	// Timeout bounds an attempt at an addition, so that nobody waits for ever in
-	// a store that does not answer: calls fail after at most twice that. It also
-	// bounds attempts in a row that are in vain though nobody else writes, between
-	// which the waits grow. At least 1ms. Default: 5s.
+	// Timeout bounds an attempt at an addition: where the store does not answer, calls fail
+	// after at most twice that. It also bounds attempts in a row that are in vain though
+	// nobody else writes. At least 1ms. Default: 5s.
 	Timeout time.Duration
 	// Time is read and waited on. Default: [firn.SystemTime].
 	Time firn.TimeSource
@@ -69,8 +63,7 @@ type Config struct {
 
 const defaultTimeout = 5 * time.Second
 
-// filled returns cfg with its defaults, or an error that names every
-// impossible setting.
+// filled returns cfg with its defaults, or an error that names every impossible setting.
 func (cfg Config) filled() (Config, error) {
 	cfg.Start = cmp.Or(cfg.Start, 1)
 	cfg.Max = cmp.Or(cfg.Max, firn.MaxID)
@@ -107,8 +100,7 @@ type Sequences struct {
 	names map[string]*Sequence
 }
 
-// Open checks cfg and returns the sequences of its store. It does not touch the
-// store yet.
+// Open checks cfg and returns the sequences of its store, which it does not touch yet.
 func Open(cfg Config) (*Sequences, error) {
 	cfg, err := cfg.filled()
 	if err != nil {
@@ -120,12 +112,11 @@ func Open(cfg Config) (*Sequences, error) {
 	}, nil
 }
 
-// Name returns the sequence of a name, always the same one. It does not touch
-// the store: the record is read or made at the first call for an id. A name
-// stays in memory, without a goroutine, until the program ends. The error is
-// that of [CheckName], or [firn.ErrClosed].
+// Name returns the sequence of a name, always the same one. The store is first used when an id
+// is asked for. A name stays in memory, without a goroutine, until the program ends. The error
+// is that of [store.CheckName], or [firn.ErrClosed].
 func (a *Sequences) Name(name string) (*Sequence, error) {
-	if err := CheckName(name); err != nil {
+	if err := store.CheckName("sequence", name); err != nil {
 		return nil, err
 	}
 	a.mu.Lock()
@@ -135,15 +126,18 @@ func (a *Sequences) Name(name string) (*Sequence, error) {
 	}
 	s, ok := a.names[name]
 	if !ok {
-		s = newSequence(a, name)
+		s = &Sequence{
+			all: a, name: name,
+			record:  register.Register{Store: a.cfg.Store, Key: "firn/sequence/" + name},
+			counter: counter{start: int64(a.cfg.Start), max: int64(a.cfg.Max)},
+		}
 		a.names[name] = s
 	}
 	return s, nil
 }
 
-// Close lets calls fail that come from now on, with [firn.ErrClosed], and waits
-// until those that came before are served or ctx ends. It may be called twice,
-// and concurrently. The store stays open.
+// Close makes later calls fail with [firn.ErrClosed], and waits until earlier ones are served or
+// ctx ends. It may be called twice, and concurrently. The store stays open.
 func (a *Sequences) Close(ctx context.Context) error {
 	a.additions.Close()
 	if err := a.additions.Wait(ctx); err != nil {

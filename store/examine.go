@@ -1,13 +1,9 @@
 package store
 
-import (
-	"context"
-	"fmt"
-)
+import "context"
 
-// An Examined store can say whether its server is set up so that nothing it
-// acknowledged is lost. Examine only reads; its error says that the server could
-// not be asked at all.
+// An Examined store can say whether its server is set up so that nothing it acknowledged is
+// lost. Examine only reads; its error says that the server could not be asked at all.
 type Examined interface {
 	Examine(ctx context.Context) ([]Finding, error)
 }
@@ -20,12 +16,13 @@ type Finding struct {
 	Advice  string // what to do about it; empty where all is well
 }
 
-// String is the finding on one line, the same in a log and in a report.
+// String is the finding on one line, for logs and reports.
 func (f Finding) String() string {
-	if f.Advice == "" {
-		return fmt.Sprintf("%s: %s", f.Subject, f.Says)
+	line := f.Subject + ": " + f.Says
+	if f.Advice != "" {
+		line += ": " + f.Advice
 	}
-	return fmt.Sprintf("%s: %s: %s", f.Subject, f.Says, f.Advice)
+	return line
 }
 
 // A Verdict says how grave a finding is.

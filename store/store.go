@@ -1,11 +1,9 @@
-// Package store is the one thing Firn asks of a coordination store: a
-// linearizable map of registers. Leases, segments and sequences are written
-// once, above it; a backend is a page of code, accepted by the conformance
-// suite in storetest.
+// Package store is what Firn asks of a coordination store: a linearizable map of registers.
+// Leases, segments and sequences are written once, above it.
 //
-// Backends: memstore (this process), sqlstore (database/sql), and in modules of
-// their own redisstore, etcdstore and zkstore. Write your own by implementing
-// [Store] and running storetest.Run against the real server.
+// Backends: memstore (this process), sqlstore (database/sql), and in modules of their own
+// redisstore, etcdstore and zkstore. To write your own, implement [Store] and run the
+// conformance suite, storetest.Run, against the real server.
 package store
 
 import (
@@ -20,10 +18,9 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A Revision identifies one write of one key, for ever: a backend never uses
-// it for that key again, not even after the key was deleted, the store wiped or
-// an older copy of it restored. (So where the engine has no such number it is
-// drawn at random.) 0 stands for a key that does not exist.
+// A Revision identifies one write of one key, for ever: a backend never uses it for that key
+// again, not even after the key was deleted, the store wiped or an older copy restored. (So where
+// the engine has no such number it is drawn at random.) 0 stands for a key that does not exist.
 type Revision int64
 
 // An Entry is a key with its value and the revision that wrote it.
@@ -31,31 +28,29 @@ type Entry struct {
 	Key      string
 	Value    []byte
 	Revision Revision
-	// Life names the life of the store that confirmed a write; only CompareAndSwap
-	// sets it. A store begins a new life when it may have forgotten what it
-	// confirmed: it was restarted, failed over, made anew, or restored from a copy.
-	// The name is the same for all handles, and none that what an older copy brings back
-	// can name. Empty: the store has no such name.
+	// Life names the life of the store that confirmed a write; only CompareAndSwap sets it. A
+	// store begins a new life when it may have forgotten what it confirmed: it was restarted,
+	// failed over, made anew, or restored from a copy. All handles give the same name, and no
+	// older copy that is put back can have it. Empty: the store has no such name.
 	Life string
 }
 
-// A Store is a linearizable map of registers: every call takes effect at one
-// moment between its start and its end, the same for all clients. Calls may be
-// made concurrently and return when ctx ends.
+// A Store is a linearizable map of registers: every call takes effect at one moment between its
+// start and its end, the same for all clients. Calls may be made concurrently and return when ctx
+// ends.
 type Store interface {
 	// Get returns the entry of key, or an error that is [ErrNotFound].
 	Get(ctx context.Context, key string) (Entry, error)
 
-	// CompareAndSwap writes value if the revision of key is still old; with old
-	// 0, if key does not exist. It returns the entry as written.
+	// CompareAndSwap writes value if the revision of key is still old; with old 0, if key does
+	// not exist. It returns the entry as written.
 	//
-	// There are three outcomes. Nil: applied and confirmed, which means that it
-	// survives whatever the store is set up to survive. A replica that may be
-	// promoted has it, say. An error that is [ErrConflict] or [ErrRefused]: certainly
-	// not applied, see [Unapplied]. Any other error, those of ctx included: unknown.
-	// The write may have been applied, or may be applied later still; and what was
-	// applied may not survive. Only another confirmed write settles that. A read
-	// does not: it may come from a server that is about to lose what it shows.
+	// There are three outcomes. Nil: applied and confirmed, so it survives whatever the store
+	// is set up to survive; a replica that may be promoted has it, say. An error that is
+	// [ErrConflict] or [ErrRefused]: certainly not applied, see [Unapplied]. Any other error,
+	// those of ctx included: unknown. The write may have been applied, or may still be; and
+	// what was applied may not survive. Only another confirmed write settles that. A read does
+	// not: it may come from a server that is about to lose what it shows.
 	//
 	// Do not call it directly: internal/register upholds this for all of Firn.
 	CompareAndSwap(ctx context.Context, key string, old Revision, value []byte) (Entry, error)
@@ -63,19 +58,17 @@ type Store interface {
 	// List returns the entries whose keys begin with prefix, sorted by key.
 	List(ctx context.Context, prefix string) ([]Entry, error)
 
-	// Close gives back what the store holds. Calls after it fail with
-	// [ErrUnavailable].
+	// Close gives back what the store holds. Later calls fail with [ErrUnavailable].
 	Close() error
 }
 
-// A Clock is a store that has a clock of its own, which all its clients can
-// compare theirs with.
+// A Clock is a store with a clock of its own, which all its clients can compare theirs with.
 type Clock interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
-// An Embedded store lives on this host and keeps what it acknowledged, so that
-// a pool made anew in it need not wait for holders from an earlier life.
+// An Embedded store lives on this host and keeps what it acknowledged, so that a pool made anew
+// in it need not wait for holders from an earlier life.
 type Embedded interface {
 	Embedded() bool
 }
@@ -84,27 +77,27 @@ type Embedded interface {
 var (
 	// ErrNotFound: the key does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict: not applied, since the key has another revision, or exists, or
-	// others wrote it at the same time.
+	// ErrConflict: not applied, since the key has another revision, or others wrote it at the
+	// same time.
 	ErrConflict = errors.New("conflict")
-	// ErrRefused: not applied and never will be as things stand: no permission,
-	// read-only, a key or a value out of bounds, foreign content.
+	// ErrRefused: not applied and never will be as things stand: no permission, read-only, a
+	// key or a value out of bounds, foreign content.
 	ErrRefused = errors.New("refused")
-	// ErrUnavailable: the store could not be reached, is locked, full, damaged or
-	// closed. Of a write this is the third outcome.
+	// ErrUnavailable: the store could not be reached, is locked, full, damaged or closed. Of a
+	// write this is the third outcome.
 	ErrUnavailable = errors.New("unavailable")
 )
 
-// Unapplied reports whether err, from CompareAndSwap, says that the write
-// certainly has not been and will not be applied.
+// Unapplied reports whether err, from CompareAndSwap, says that the write was certainly not
+// applied and never will be.
 func Unapplied(err error) bool {
 	return errors.Is(err, ErrConflict) || errors.Is(err, ErrRefused)
 }
 
-// ContextError returns nil while ctx lasts. Afterwards it returns an error that
-// is both ctx.Err() and context.Cause(ctx), as a backend answers a call whose
-// context has ended: the one is what callers ask for, the other says why. A cause that
-// is the answer to another call is there in words only: it says nothing of this one.
+// ContextError returns nil while ctx lasts. Then it returns what a backend answers a call whose
+// context has ended: an error that is both ctx.Err(), which callers ask for, and
+// context.Cause(ctx), which says why. The answer to another call is included as text only: it
+// says nothing of this one.
 func ContextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	switch {
@@ -123,8 +116,8 @@ const (
 	MaxValueBytes = 64 << 10
 )
 
-// CheckKey returns an [ErrRefused] for a key that is empty, longer than
-// [MaxKeyBytes] or not printable UTF-8. Every backend calls it.
+// CheckKey returns an [ErrRefused] for a key that is empty, longer than [MaxKeyBytes] or not
+// printable UTF-8. Every backend calls it.
 func CheckKey(key string) error {
 	switch {
 	case key == "":
@@ -142,30 +135,25 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// maxName keeps keys readable.
-const maxName = 64
-
-// nameCharacters can stand in the key of every backend, in a path and in a file of
-// settings.
-const nameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
-
-// CheckName returns a *[firn.SyntaxError] for a name, of a pool or a counter, that is
-// not 1 to 64 letters, digits, dots, dashes and underscores. What says what it is a name of.
+// CheckName returns a *[firn.SyntaxError] for a name that is not 1 to 64 letters, digits, dots,
+// dashes and underscores, which fit into keys, paths and files of settings. What says what it is
+// a name of: a pool, a counter.
 func CheckName(what, name string) error {
+	const maxName = 64
+	const characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 	what += " name"
 	if name == "" || len(name) > maxName {
 		return firn.NewSyntaxError(what, name, fmt.Sprintf("it has %d bytes, 1 to %d are allowed", len(name), maxName))
 	}
 	for _, r := range name {
-		if !strings.ContainsRune(nameCharacters, r) {
+		if !strings.ContainsRune(characters, r) {
 			return firn.NewSyntaxError(what, name, fmt.Sprintf("%q is not allowed: letters, digits, dot, dash and underscore are", r))
 		}
 	}
 	return nil
 }
 
-// CheckValue returns an [ErrRefused] for a value above [MaxValueBytes]. Every
-// backend calls it.
+// CheckValue returns an [ErrRefused] for a value above [MaxValueBytes]. Every backend calls it.
 func CheckValue(key string, value []byte) error {
 	if len(value) > MaxValueBytes {
 		return fmt.Errorf("store: %w: a value of %d bytes for key %q, at most %d are allowed",

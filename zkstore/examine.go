@@ -14,35 +14,35 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// askTimeout bounds how long each server is waited for.
+// askTimeout bounds connecting to a server, and its answer.
 const askTimeout = 2 * time.Second
 
-// Examine implements [store.Examined]: it asks each server named in the URL
-// what it is, by the command srvr, which servers answer unless told otherwise.
+// Examine implements [store.Examined]: it asks each server in the URL for its mode, by the
+// command srvr, which servers answer by default.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	if _, err := backend.Do(ctx, s.calls, "examine", s.root, synced(s, func(context.Context) (struct{}, error) { return struct{}{}, nil })); err != nil {
 		return nil, err
 	}
 	var silent, modes []string
-	for _, server := range s.session.servers {
-		mode, err := ask(ctx, server)
-		if err != nil {
+	for _, server := range s.servers {
+		if mode, err := ask(ctx, server); err == nil {
+			modes = append(modes, mode)
+		} else {
 			silent = append(silent, server)
-			continue
 		}
-		modes = append(modes, mode)
 	}
+	all, alone := strings.Join(modes, ", "), slices.Contains(modes, "standalone")
 	f := store.Finding{Subject: "ensemble", Verdict: store.Doubtful,
-		Says: fmt.Sprintf("%d of the %d servers named answer (%s)", len(modes), len(s.session.servers), strings.Join(modes, ", "))}
+		Says: fmt.Sprintf("%d of the %d servers named answer (%s)", len(modes), len(s.servers), all)}
 	switch {
-	case !oneEnsemble(modes):
+	case strings.Count(all, "leader") > 1, alone && len(modes) > 1:
 		f.Verdict = store.Bad
 		f.Advice = "they are not of one ensemble: each process uses whichever it finds first, so ids repeat; see the lines server.N of each"
 	case len(silent) > 0:
 		f.Advice = "start " + strings.Join(silent, ", ") + ", or see that 4lw.commands.whitelist has srvr; most must be up"
-	case slices.Contains(modes, "standalone"):
+	case alone:
 		f.Advice = "with three, one may fail; while this one is away, holders last until their fences"
-	case len(s.session.servers) < 3:
+	case len(s.servers) < 3:
 		f.Advice = "name all servers of the ensemble, so that another is found when these fail"
 	default:
 		f.Verdict = store.Good
@@ -50,25 +50,9 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	return []store.Finding{f}, nil
 }
 
-// oneEnsemble reports whether servers with these modes can be: one leads, and none is alone.
-func oneEnsemble(modes []string) bool {
-	leaders := 0
-	for _, mode := range modes {
-		switch {
-		case mode == "leader":
-			leaders++
-		case mode == "standalone" && len(modes) > 1:
-			return false
-		}
-	}
-	return leaders <= 1
-}
-
-// ask asks a server which part it plays in its ensemble.
+// ask asks a server for its mode: leader, follower, standalone, ...
 func ask(ctx context.Context, server string) (mode string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	var dialer net.Dialer
+	dialer := net.Dialer{Timeout: askTimeout}
 	c, err := dialer.DialContext(ctx, "tcp", server)
 	if err != nil {
 		return "", err

@@ -8,26 +8,23 @@ import (
 
 // path returns where a register is. Distinct keys have distinct paths.
 func (s *Store) path(key string) string {
-	var b strings.Builder
-	b.WriteString(s.root)
+	path := s.root
 	for segment := range strings.SplitSeq(key, "/") {
-		b.WriteByte('/')
-		b.WriteString(escape(segment))
+		path += "/" + escape(segment)
 	}
-	return b.String()
+	return path
 }
 
-// nothing stands for what is between two slashes that follow each other.
-const nothing = "%"
+// empty stands for an empty segment.
+const empty = "%"
 
-// escape makes a segment of a key the name of a znode: as it is, but for what
-// ZooKeeper does not let be a name (its PathUtils.validatePath): nothing, a dot or
-// two, what is beyond UTF-16's first plane or private there, and "zookeeper",
-// which is its own at the top. Those, and the escape itself, are written as %XX.
+// escape makes a segment of a key the name of a znode. It writes as %XX what ZooKeeper
+// refuses in names (its PathUtils.validatePath: dots alone, characters beyond UTF-16's first
+// plane or private there), "zookeeper", which ZooKeeper uses itself, and the escape.
 func escape(segment string) string {
 	switch segment {
 	case "":
-		return nothing
+		return empty
 	case ".", "..", "zookeeper":
 		return fmt.Sprintf("%%%02X%s", segment[0], segment[1:])
 	}
@@ -44,9 +41,9 @@ func escape(segment string) string {
 	return b.String()
 }
 
-// unescape is the way back; ok is false for names that escape does not make.
+// unescape undoes escape; ok is false for names that escape does not make.
 func unescape(name string) (segment string, ok bool) {
-	if name == nothing {
+	if name == empty {
 		return "", true
 	}
 	segment, err := url.PathUnescape(name)

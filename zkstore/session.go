@@ -6,8 +6,6 @@ import (
 	"log"
 	"net"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -16,33 +14,22 @@ import (
 )
 
 const (
-	// sessionTimeout is also how long a silent server is believed in.
+	// sessionTimeout is also how long a server may be silent.
 	sessionTimeout = 5 * time.Second
-	// watchEvery is how often a session looks at its connection. One that is gone at
-	// two looks gets a fresh session beside it. Servers refuse a client that has seen
-	// later changes than they have. So does one that was wiped, or restored from a copy;
-	// and then holders must find their slots again within the time that newcomers wait.
+	// watchEvery is how often a session looks at its connection. If it is gone at two
+	// looks, a fresh session replaces it. The client alone would never come back to servers
+	// that were wiped or restored: they refuse a client that has seen later changes than they
+	// have. And holders must find their slots again within the time that newcomers wait.
 	watchEvery = 500 * time.Millisecond
 )
 
-// A session is the connection to the servers, and what follows it when they refuse it.
-type session struct {
-	servers []string
-	auth    []byte // for the scheme digest; nil: none
-	calls   *backend.Calls
-
-	conn     atomic.Pointer[zk.Conn]
-	stop     context.CancelFunc // ends the watch
-	watching sync.WaitGroup
-}
-
-// open begins a session and waits for a server. It is to be closed, after an error too.
-func (s *session) open(ctx context.Context) error {
+// open begins a session and waits for a server. Close the store after an error too.
+func (s *Store) open(ctx context.Context) error {
 	watch, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	conn, err := s.dial()
 	if err != nil {
-		return err
+		return s.calls.Wrap("open", strings.Join(s.servers, ","), err)
 	}
 	s.conn.Store(conn)
 	if err = s.begin(ctx, conn); err == nil {
@@ -52,10 +39,10 @@ func (s *session) open(ctx context.Context) error {
 }
 
 // dial returns a connection that is made in the background.
-func (s *session) dial() (*zk.Conn, error) {
+func (s *Store) dial() (*zk.Conn, error) {
 	quiet := log.New(io.Discard, "", 0) // its errors are returned
 	conn, _, err := zk.Connect(s.servers, sessionTimeout, zk.WithLogger(quiet), zk.WithEventCallback(func(zk.Event) {}), zk.WithDialer(
-		// The client would wait a second; but many may come at once.
+		// The client would wait a second only, too short where many come at once.
 		func(network, address string, _ time.Duration) (net.Conn, error) {
 			return net.DialTimeout(network, address, sessionTimeout)
 		}))
@@ -63,7 +50,7 @@ func (s *session) dial() (*zk.Conn, error) {
 }
 
 // begin adds the account to a connection and waits for a server's answer.
-func (s *session) begin(ctx context.Context, conn *zk.Conn) error {
+func (s *Store) begin(ctx context.Context, conn *zk.Conn) error {
 	_, err := backend.Do(ctx, s.calls, "open", strings.Join(s.servers, ","), func(context.Context) (string, error) {
 		if s.auth != nil {
 			if err := conn.AddAuth("digest", s.auth); err != nil {
@@ -75,9 +62,9 @@ func (s *session) begin(ctx context.Context, conn *zk.Conn) error {
 	return err
 }
 
-// watch has calls use a fresh session when the present one is gone. Calls that wait
-// for the old one end as those of a lost connection do.
-func (s *session) watch(ctx context.Context) {
+// watch replaces a connection that is gone. Calls that wait for it end as on a lost
+// connection.
+func (s *Store) watch(ctx context.Context) {
 	for gone := false; ; {
 		select {
 		case <-ctx.Done():
@@ -90,7 +77,7 @@ func (s *session) watch(ctx context.Context) {
 		}
 		fresh, err := s.dial()
 		if err != nil {
-			continue // the addresses cannot be resolved at the moment
+			continue // the addresses cannot be resolved now
 		}
 		soon, cancel := context.WithTimeout(ctx, sessionTimeout)
 		if s.begin(soon, fresh) == nil && s.gone() {
@@ -101,10 +88,10 @@ func (s *session) watch(ctx context.Context) {
 	}
 }
 
-func (s *session) gone() bool { return s.conn.Load().State() != zk.StateHasSession }
+func (s *Store) gone() bool { return s.conn.Load().State() != zk.StateHasSession }
 
-// close ends the session.
-func (s *session) close() error {
+// end ends the session.
+func (s *Store) end() error {
 	s.stop()
 	s.watching.Wait()
 	if conn := s.conn.Load(); conn != nil {

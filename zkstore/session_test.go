@@ -23,11 +23,11 @@ func TestAReadOverAnotherConnectionThanWasSyncedIsMadeAgain(t *testing.T) {
 	read := 0
 	got, err := synced(s, func(context.Context) (int, error) {
 		if read++; read == 1 {
-			fresh, err := s.session.dial()
+			fresh, err := s.dial()
 			if err != nil {
 				return 0, err
 			}
-			s.session.conn.Swap(fresh).Close()
+			s.conn.Swap(fresh).Close()
 		}
 		return read, nil
 	})(t.Context())

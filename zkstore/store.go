@@ -3,34 +3,30 @@
 //	s, err := zkstore.Open(ctx, "zookeeper://10.0.0.5:2181,10.0.0.6:2181/shop")
 //	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
 //
-// A register is a znode; its data is the register's revision, a line feed and
-// the register's value. The slashes of a key separate levels. Look with zkCli:
-// ls -R /firn, get /firn/default/slot/0/0017.
+// A register is a znode; its data is the register's revision, a line feed and the register's
+// value. The slashes of a key separate levels. Look with zkCli: ls -R /firn,
+// get /firn/default/slot/0/0017. Nothing is ephemeral: a lease rests on its fence, not on a
+// session.
 //
-// Nothing is ephemeral: a lease rests on its fence, not on a session, and a
-// session that is lost is just followed by another.
+// ZooKeeper's own versions begin at 0 for each znode that is made, so the revision is drawn
+// at random. Below each register is its marker, a znode without data, named after the
+// revision ("%@" and its digits). A write reads the znode and compares the revision. Then, in
+// one transaction, it sets the data at that version, deletes the marker of the old revision
+// and creates that of the new one. The version finds other writes to this znode, by hand too.
+// The marker finds a znode that was made anew or restored meanwhile, and has come to the same
+// version. A register set or restored by hand gets its marker at the next write. Delete a
+// register with deleteall.
 //
-// ZooKeeper's own versions count from 0 for each znode that is made, so the
-// revision is drawn at random. Below each register's znode is a marker, a znode
-// without data that is named after the revision ("%@" and its digits). A write
-// reads the znode, sees that the revision is the one to be replaced, and in one
-// transaction sets the data of that version, deletes the marker of the old revision
-// and creates that of the new one. The version finds whatever else was written to
-// this znode, by hand too; the marker finds a znode that was made anew meanwhile, or
-// restored, and has come to the same version. A register set or restored by hand has
-// no marker, and gets one at the next write. Delete a register with deleteall.
+// A sync precedes each read, since servers other than the leader may be behind. ZooKeeper
+// answers it without asking a majority: a leader that was cut off, and has not noticed yet
+// (syncLimit ticks), may return what was overwritten since. A write that relies on such a
+// read is a conflict.
 //
-// A read is preceded by a sync, since servers other than the leader may be
-// behind. ZooKeeper answers it without asking a majority: a leader that was cut
-// off, and has not noticed yet (syncLimit ticks), may answer with what was
-// overwritten since. A write that relies on such a read is a conflict.
-//
-// What ZooKeeper acknowledged, a majority has on disk. It has no clock to compare
-// with. A life of the store is an epoch of the ensemble: only a new leader can have
-// forgotten what was acknowledged, and a copy of the data that is put back begins an
-// epoch above all that it knows of. A server that is no ensemble has no epochs, and
-// so no name for its lives. The names of the znodes on one level must
-// fit in a packet of 1 MB (jute.maxbuffer), which is some 30,000 of Firn's.
+// A majority has on disk what ZooKeeper acknowledged. It has no clock to compare with. A life
+// of the store is an epoch of the ensemble: only a new leader can have forgotten what was
+// acknowledged, and restored data begins an epoch above all that it knows of. A standalone
+// server has no epochs, and so no name for its lives. The names of the znodes on one level
+// must fit in a packet of 1 MB (jute.maxbuffer): some 30,000 of Firn's.
 package zkstore
 
 import (
@@ -40,6 +36,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -47,22 +44,23 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Store is a [store.Store] in a ZooKeeper. Make one with [Open]. It is
-// [store.Examined] too.
+// Store is a [store.Store] in a ZooKeeper, and [store.Examined]. Make one with [Open].
 type Store struct {
 	calls   *backend.Calls
-	session *session
-	root    string // the path that all are below, without a slash at its end
+	servers []string
+	root    string // the path above all, without a slash at its end
+	auth    []byte // for the scheme digest; nil: none
 	acl     []zk.ACL
+
+	conn     atomic.Pointer[zk.Conn] // the present session
+	stop     context.CancelFunc      // ends the watch
+	watching sync.WaitGroup
 }
 
 const (
-	// maxReads bounds the reads of one listing under way.
-	maxReads = 64
-	// maxLooks bounds how often a read is tried whose connection is lost under it.
-	maxLooks = 3
-	// maxSwaps bounds how often a write is tried whose marker has to be made first.
-	maxSwaps = 5
+	maxReads = 64 // in flight for one listing
+	maxLooks = 3  // tries of a read that loses its connection
+	maxSwaps = 5  // tries of a write whose marker has to be made first
 )
 
 // Get implements [store.Store].
@@ -73,17 +71,16 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	}))
 }
 
-// sync has the server that this handle speaks to catch up with the leader.
+// sync makes the server of this handle catch up with the leader.
 func (s *Store) sync() error {
-	_, err := s.session.conn.Load().Sync("/") // the path does not matter
+	_, err := s.conn.Load().Sync("/") // the path does not matter
 	return err
 }
 
-// read reads a znode as far as the server it asks has it. A register that is
-// not there is [store.ErrNotFound]. So is a znode without data, which is only there for
-// others below it, but it has a version.
+// read reads a znode as its server has it. A register that is not there is
+// [store.ErrNotFound]. So is a znode without data, a mere level, but it has a version.
 func (s *Store) read(key string) (store.Entry, *zk.Stat, error) {
-	data, stat, err := s.session.conn.Load().Get(s.path(key))
+	data, stat, err := s.conn.Load().Get(s.path(key))
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return store.Entry{}, nil, store.ErrNotFound
@@ -119,7 +116,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 	return list, err
 }
 
-// A walk reads what is below a level, many znodes at a time.
+// A walk lists what is below a level, reading many znodes at a time.
 type walk struct {
 	*Store
 	prefix string
@@ -131,13 +128,13 @@ type walk struct {
 	err   error // the latest: they are likely all the same
 }
 
-// below reads the level named by a key that ends with a slash, or all.
+// below reads a level: a key with a slash at its end, or "" for all.
 func (w *walk) below(ctx context.Context, level string) {
 	path := cmp.Or(w.root, "/")
 	if level != "" {
 		path = w.path(strings.TrimSuffix(level, "/"))
 	}
-	names, _, err := w.session.conn.Load().Children(path)
+	names, _, err := w.conn.Load().Children(path)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		w.add(store.Entry{}, err)
 	}
@@ -164,13 +161,13 @@ func (w *walk) below(ctx context.Context, level string) {
 	}
 }
 
-// onlyMarker reports whether there is nothing below a znode but its marker, if
-// that. One child that came in the same transaction as the data is the marker.
+// onlyMarker reports whether a znode has no children but its marker: a single child that came
+// in the same transaction as the data.
 func onlyMarker(stat *zk.Stat) bool {
 	return stat.NumChildren == 0 || stat.NumChildren == 1 && stat.DataLength > 0 && stat.Pzxid == stat.Mzxid
 }
 
-// add adds what was read to what was found. It may have gone meanwhile.
+// add adds what was read. What was not found was deleted meanwhile.
 func (w *walk) add(e store.Entry, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,19 +180,19 @@ func (w *walk) add(e store.Entry, err error) {
 }
 
 // Close ends the session. It may be called twice.
-func (s *Store) Close() error { return s.calls.Close(s.root, s.session.close) }
+func (s *Store) Close() error { return s.calls.Close(s.root, s.end) }
 
-// synced is a read before which the server catches up with the leader. If the connection
-// is lost under it, it is made again over the next one.
+// synced makes a read after the server has caught up with the leader. If the connection is
+// lost meanwhile, it does both again over the next one.
 func synced[T any](s *Store, read func(context.Context) (T, error)) func(context.Context) (T, error) {
 	return func(ctx context.Context) (value T, err error) {
 		for range maxLooks {
-			conn := s.session.conn.Load()
+			conn := s.conn.Load()
 			if err = s.sync(); err == nil {
 				value, err = read(ctx)
 			}
-			if err == nil && s.session.conn.Load() != conn {
-				err = zk.ErrConnectionClosed // it may have read from a server that did not catch up
+			if err == nil && s.conn.Load() != conn {
+				err = zk.ErrConnectionClosed // perhaps of a server that has not caught up
 			}
 			lost := errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired)
 			if !lost || ctx.Err() != nil {

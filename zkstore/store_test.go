@@ -161,11 +161,12 @@ func TestBadServersAndURLs(t *testing.T) {
 		word string
 	}{
 		"zookeeper://u:geheim@" + servers.Nowhere(t): {store.ErrUnavailable, "none of its servers"},
-		"http://h":                 {store.ErrRefused, "begins with zookeeper://"},
-		"zookeeper://":             {store.ErrRefused, "names no host"},
-		"zookeeper://h/a//b":       {store.ErrRefused, "without a name"},
-		"zookeeper://h/a/":         {store.ErrRefused, "a slash too many"},
-		"zookeeper://h?colour=red": {store.ErrRefused, "no setting colour"},
+		"zookeeper://no..host":                       {store.ErrUnavailable, "zkstore: open \"no..host:2181\""},
+		"http://h":                                   {store.ErrRefused, "begins with zookeeper://"},
+		"zookeeper://":                               {store.ErrRefused, "names no host"},
+		"zookeeper://h/a//b":                         {store.ErrRefused, "without a name"},
+		"zookeeper://h/a/":                           {store.ErrRefused, "a slash too many"},
+		"zookeeper://h?colour=red":                   {store.ErrRefused, "no setting colour"},
 	} {
 		_, err := zkstore.Open(context.Background(), url)
 		if !errors.Is(err, want.kind) || !strings.Contains(err.Error(), want.word) || strings.Contains(err.Error(), "geheim") {

@@ -17,8 +17,8 @@ import (
 //
 //	zookeeper://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/PATH]
 //
-// All znodes are below PATH, which is made at the first write. With a user they
-// are made for that user only (scheme digest).
+// All znodes are below PATH, which the first write makes. With a user, they are for that
+// user only (scheme digest).
 func Open(ctx context.Context, text string) (*Store, error) {
 	u := hosturl.Parse(text, "2181")
 	if u.Scheme != "zookeeper" {
@@ -31,17 +31,31 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	if err := u.Err(); err != nil {
 		return nil, fmt.Errorf("zkstore: %w: %w", store.ErrRefused, err)
 	}
-	calls := backend.NewCalls("zkstore", classify)
-	s := &Store{calls: calls, session: &session{servers: u.Hosts, calls: calls}, acl: zk.WorldACL(zk.PermAll)}
+	s := &Store{calls: backend.NewCalls("zkstore", classify), servers: u.Hosts, acl: zk.WorldACL(zk.PermAll)}
 	if u.User != "" {
 		s.acl = zk.AuthACL(zk.PermAll)
-		s.session.auth = []byte(u.User + ":" + u.Password)
+		s.auth = []byte(u.User + ":" + u.Password)
 	}
 	if root != "" {
 		s.root = s.path(root)
 	}
-	if err := s.session.open(ctx); err != nil {
+	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// classify gives an error's kind and a way out. Refused is only what the server finds before
+// it writes.
+func classify(err error) (hint string, kind error) {
+	switch {
+	case errors.Is(err, zk.ErrNoAuth):
+		return "the znodes are another user's: zookeeper://USER:PASSWORD@HOST, or another path", store.ErrRefused
+	case errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.ErrInvalidACL):
+		return "check user and password", store.ErrRefused
+	case errors.Is(err, zk.ErrNoServer):
+		return "none of its servers could be reached", store.ErrUnavailable
+	default:
+		return "", store.ErrUnavailable
+	}
 }

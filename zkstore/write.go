@@ -12,8 +12,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A write is one compare-and-swap on its way. The context of its methods ends
-// when nobody waits for it any more.
+// A write is one compare-and-swap on its way.
 type write struct {
 	*Store
 	key, path     string
@@ -21,16 +20,15 @@ type write struct {
 	data          []byte
 }
 
-// markerPrefix begins the names of markers. No segment is escaped to such a name.
+// markerPrefix begins the names of markers. Escape makes no such name.
 const markerPrefix = "%@"
 
-// marker is the path of the marker that the register has at a revision; for 0,
-// of a znode that is no register yet, but a level that others stand below.
+// marker is the path of the register's marker at a revision; at 0, of a mere level.
 func (w *write) marker(r store.Revision) string {
 	return w.path + "/" + markerPrefix + backend.Digits(r)
 }
 
-// create writes a register that is not there, making the levels above it.
+// create writes a new register, and the levels above it.
 func (w *write) create(ctx context.Context) (life string, err error) {
 	ops := []any{
 		&zk.CreateRequest{Path: w.path, Acl: w.acl},
@@ -56,16 +54,16 @@ func (w *write) makeAbove() error {
 		if w.path[i] != '/' {
 			continue
 		}
-		if _, err := w.session.conn.Load().Create(w.path[:i], nil, 0, w.acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		if _, err := w.conn.Load().Create(w.path[:i], nil, 0, w.acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return err
 		}
 	}
 	return nil
 }
 
-// replace writes a znode that is there and has revision old. What it reads may
-// be behind; the version finds that out. Only that it may be behind a revision
-// seen already, or a znode, makes it ask the leader and look again.
+// replace writes a znode whose revision is old. Its server may be behind: the version finds
+// that out, unless the server does not even have revision old yet. So before that is called a
+// conflict, the server catches up.
 func (w *write) replace(ctx context.Context) (life string, err error) {
 	stat, err := w.look()
 	if errors.Is(err, store.ErrConflict) {
@@ -86,9 +84,9 @@ func (w *write) replace(ctx context.Context) (life string, err error) {
 		if !errors.Is(swapErr, zk.ErrBadVersion) && !errors.Is(swapErr, zk.ErrNoNode) {
 			return life, swapErr
 		}
-		// Either the revision is another now, which the next look finds, since the
-		// server has caught up with the transaction that failed. Or the data was
-		// written by hand: the old revision once more, or one without a marker.
+		// Either the revision has changed, which the next look finds, since the server has
+		// caught up with the failed transaction. Or somebody wrote by hand: the old revision
+		// once more, or without a marker.
 		if stat, err = w.look(); err == nil && errors.Is(swapErr, zk.ErrNoNode) {
 			stat, err = w.mark(ctx, stat.Version)
 		}
@@ -108,44 +106,32 @@ func (w *write) look() (*zk.Stat, error) {
 	return stat, nil
 }
 
-// mark makes the missing marker of a znode that was found to have revision old,
-// and looks again: should the znode have been made anew right before, then the
-// marker is one too many, which does no harm, and the revision is another.
+// mark makes the missing marker of a znode whose revision is old, and looks again. If the
+// znode was made anew right before, the revision has changed, and the marker does no harm.
 func (w *write) mark(ctx context.Context, version int32) (*zk.Stat, error) {
 	_, err := w.transact(ctx,
 		&zk.CheckVersionRequest{Path: w.path, Version: version},
 		&zk.CreateRequest{Path: w.marker(w.old), Acl: w.acl},
 	)
-	switch {
-	case err == nil, errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
-		return w.look()
-	default:
+	if err != nil && !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
+	return w.look()
 }
 
-// transact makes all changes or none, unless nobody waits for them any more. It returns
-// the life of the store in which data was set. Its error is that of the first change that
-// could not be made.
+// transact makes all changes or none; none if nobody waits any more. It returns the life of
+// the store in which data was set. Its error is that of the first change that fails.
 func (w *write) transact(ctx context.Context, ops ...any) (life string, err error) {
 	if err := store.ContextError(ctx); err != nil {
 		return "", err
 	}
-	answers, err := w.session.conn.Load().Multi(ops...)
+	answers, err := w.conn.Load().Multi(ops...)
 	for _, a := range answers {
-		if a.Stat != nil {
-			life = lifeOf(a.Stat.Mzxid)
+		// The epoch is the upper half of a change's number. A standalone server keeps the one
+		// that it was in, which is 0 at first.
+		if a.Stat != nil && a.Stat.Mzxid>>32 != 0 {
+			life = strconv.FormatInt(a.Stat.Mzxid>>32, 10)
 		}
 	}
 	return life, err
-}
-
-// lifeOf names the life of the store by the epoch of a change, the upper half of its
-// number. A server that is no ensemble stays in the epoch that it was in: at first in none.
-func lifeOf(zxid int64) string {
-	epoch := uint64(zxid) >> 32
-	if epoch == 0 {
-		return ""
-	}
-	return strconv.FormatUint(epoch, 10)
 }

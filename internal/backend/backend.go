@@ -1,6 +1,5 @@
-// Package backend has what stores share: how a write is drawn a revision and a register
-// is written as text, calls that end with their context, and errors that say where they
-// came from.
+// Package backend is what stores share: revisions drawn at random, registers written as
+// text, calls that end with their context, and errors that say where they came from.
 package backend
 
 import (
@@ -24,8 +23,8 @@ const (
 	maxCalls = 256
 )
 
-// Write makes a write under a revision that is drawn at random and never 0, and returns the
-// entry as written. A key or a value out of the bounds of package store is refused.
+// Write makes a write under a random revision, never 0, and returns the entry as written. A
+// key or a value out of bounds is refused.
 func Write(key string, value []byte, write func(drawn store.Revision) (life string, err error)) (store.Entry, error) {
 	e := store.Entry{Key: key, Value: value, Revision: store.Revision(rand.Int64() | 1)}
 	err := cmp.Or(store.CheckKey(key), store.CheckValue(key, value))
@@ -40,14 +39,13 @@ func Write(key string, value []byte, write func(drawn store.Revision) (life stri
 
 // First returns the entry that reading one key found, if it found one.
 func First(list []store.Entry, err error) (store.Entry, error) {
-	switch {
-	case err != nil:
-		return store.Entry{}, err
-	case len(list) == 0:
-		return store.Entry{}, store.ErrNotFound
-	default:
-		return list[0], nil
+	if err == nil && len(list) == 0 {
+		err = store.ErrNotFound
 	}
+	if err != nil {
+		return store.Entry{}, err
+	}
+	return list[0], nil
 }
 
 // Digits writes a revision as 16 hexadecimal digits.
@@ -56,8 +54,8 @@ func Digits(r store.Revision) string { return fmt.Sprintf("%016x", uint64(r)) }
 // Encode writes a register as text: its revision, a line feed, its value.
 func Encode(r store.Revision, value []byte) string { return Digits(r) + "\n" + string(value) }
 
-// Decode is the way back. Text that Encode does not make is refused; place is what to have
-// another of, where the content is another program's.
+// Decode reads what Encode wrote and refuses all else. Place is what the user should choose
+// another of where the content is another program's.
 func Decode(key, text, place string) (store.Entry, error) {
 	digits, value, ok := strings.Cut(text, "\n")
 	revision, err := strconv.ParseUint(digits, 16, 64)
@@ -67,8 +65,7 @@ func Decode(key, text, place string) (store.Entry, error) {
 	return store.Entry{Key: key, Value: []byte(value), Revision: store.Revision(revision)}, nil
 }
 
-// Calls are the calls of one store. Its client need not look at contexts while it waits
-// for an answer.
+// Calls are the calls of one store. Its client may ignore contexts while it waits.
 type Calls struct {
 	name     string
 	classify func(error) (hint string, kind error)
@@ -76,12 +73,13 @@ type Calls struct {
 	closed   atomic.Bool
 }
 
-// NewCalls returns the calls of a store with a name, whose errors classify tells apart.
+// NewCalls returns the calls of the store called name. Classify gives an error's kind and a
+// way out.
 func NewCalls(name string, classify func(error) (hint string, kind error)) *Calls {
 	return &Calls{name: name, classify: classify, inFlight: make(chan struct{}, maxCalls)}
 }
 
-// Close refuses all later calls and, if it is the first to do so, ends the client.
+// Close refuses all later calls. The first Close ends the client.
 func (c *Calls) Close(key string, end func() error) error {
 	if c.closed.Swap(true) {
 		return nil
@@ -113,16 +111,11 @@ func (c *Calls) Swap(ctx context.Context, key string, value []byte, swap func(ct
 	})
 }
 
-// Do makes a call that ends with ctx, or after 10 s, and wraps its error. A call whose
-// context has ended is abandoned: Do returns, and the client's own time-out ends what is in
-// flight. The context of do is then canceled, so that no other request follows.
-func Do[T any](ctx context.Context, c *Calls, op, key string, do func(context.Context) (T, error)) (T, error) {
-	value, err := bounded(ctx, c, do)
-	return value, c.Wrap(op, key, err)
-}
-
-func bounded[T any](ctx context.Context, c *Calls, do func(context.Context) (T, error)) (T, error) {
-	var none T
+// Do makes a call that ends with ctx, or after 10 s, and wraps its error. Do abandons a call
+// whose context has ended: the client's own time-out ends the request in flight, and the
+// context of do is canceled, so that no other request follows.
+func Do[T any](ctx context.Context, c *Calls, op, key string, do func(context.Context) (T, error)) (none T, err error) {
+	defer func() { err = c.Wrap(op, key, err) }()
 	if err := store.ContextError(ctx); err != nil {
 		return none, err
 	}
@@ -157,13 +150,13 @@ func bounded[T any](ctx context.Context, c *Calls, do func(context.Context) (T, 
 	}
 }
 
-// Bound ends a context after 10 s, if it does not end earlier, and says so.
+// Bound returns a context that ends after 10 s at the latest, and says so.
 func Bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, callTimeout, fmt.Errorf("%w: no answer within %v", store.ErrUnavailable, callTimeout))
 }
 
-// Wrap says where an error came from, what kind it is unless it has one of package store's
-// already, and a way out if one is known.
+// Wrap adds to an error where it came from, its kind unless it already is one of package
+// store's errors, and a way out if one is known.
 func Wrap(where, op, key string, err error, hint string, kind error) error {
 	if hint = cmp.Or(hint, certificateHint(err)); hint != "" {
 		hint = " (" + hint + ")"
@@ -173,14 +166,14 @@ func Wrap(where, op, key string, err error, hint string, kind error) error {
 			kind = nil
 		}
 	}
-	if kind == nil {
-		return fmt.Errorf("%s: %s %q: %w%s", where, op, key, err, hint)
+	if kind != nil {
+		err = fmt.Errorf("%w: %w", kind, err)
 	}
-	return fmt.Errorf("%s: %s %q: %w: %w%s", where, op, key, kind, err, hint)
+	return fmt.Errorf("%s: %s %q: %w%s", where, op, key, err, hint)
 }
 
-// certificateHint tells errors of package x509 by their text, which is all that some
-// clients pass on.
+// certificateHint recognizes errors of package x509 by their text: some clients pass on
+// nothing else.
 func certificateHint(err error) string {
 	says := func(text string) bool { return strings.Contains(err.Error(), text) }
 	switch {

@@ -20,9 +20,9 @@ const (
 	maxMistakes = 20
 )
 
-// Check returns an error unless the database in use has the table with these
-// columns. Of names there is no case.
-func Check(ctx context.Context, db *sql.DB, table string, columns ...string) error {
+// check returns an error unless the database in use has the table with these columns, each by
+// itself or as f(column). Names are case-insensitive.
+func check(ctx context.Context, db *sql.DB, table string, columns []string) error {
 	var database sql.NullString
 	if err := db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {
 		return err
@@ -39,8 +39,9 @@ func Check(ctx context.Context, db *sql.DB, table string, columns ...string) err
 	}
 	var missing []string
 	for _, column := range columns {
-		if !have[column] {
-			missing = append(missing, column)
+		name := strings.TrimSuffix(column[strings.IndexByte(column, '(')+1:], ")")
+		if !have[name] {
+			missing = append(missing, name)
 		}
 	}
 	if len(missing) > 0 {
@@ -50,8 +51,8 @@ func Check(ctx context.Context, db *sql.DB, table string, columns ...string) err
 	return nil
 }
 
-// A Row is a row as text. Its methods take columns by their place in the query,
-// and collect what is wrong.
+// A Row is a row as text. Its methods take columns by their place in the query, and collect
+// what is wrong.
 type Row struct {
 	cells   []sql.NullString
 	columns []string
@@ -59,21 +60,27 @@ type Row struct {
 	errs    []error
 }
 
-// Read calls read with each row of table, in order of the column order, and
-// returns all that the rows' methods found wrong.
-func Read(ctx context.Context, db *sql.DB, table, order string, columns []string, read func(r *Row)) error {
-	query := "SELECT " + strings.Join(columns, ", ") + " FROM " + table + " ORDER BY " + order
-	return collect(ctx, db, query, nil, table, columns, read)
+// List returns what read makes of the rows of a system's table, in order of the column order,
+// where ok. The error names all columns that are missing, or all that is wrong with the rows.
+func List[T any](ctx context.Context, db *sql.DB, system, table, order string, columns []string, read func(r *Row) (made T, ok bool)) ([]T, error) {
+	var list []T
+	err := check(ctx, db, table, columns)
+	if err == nil {
+		err = rows(ctx, db, table, columns, "ORDER BY "+order, nil, func(r *Row) {
+			if made, ok := read(r); ok {
+				list = append(list, made)
+			}
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", system, err)
+	}
+	return list, nil
 }
 
-// Where is Read of the rows whose column has a value.
+// Where calls read with the rows whose column has a value.
 func Where(ctx context.Context, db *sql.DB, table, column, value string, columns []string, read func(r *Row)) error {
-	return where(ctx, db, table, column, value, columns, "", read)
-}
-
-func where(ctx context.Context, db querier, table, column, value string, columns []string, end string, read func(r *Row)) error {
-	query := "SELECT " + strings.Join(columns, ", ") + " FROM " + table + " WHERE " + column + " = ?" + end
-	return collect(ctx, db, query, []any{value}, table, columns, read)
+	return rows(ctx, db, table, columns, "WHERE "+column+" = ?", []any{value}, read)
 }
 
 // A querier is a database, or a transaction in one.
@@ -81,16 +88,19 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-func collect(ctx context.Context, db querier, query string, args []any, table string, columns []string, read func(r *Row)) error {
+// rows calls read with the rows of table that a clause leaves, and returns all that their
+// methods found wrong.
+func rows(ctx context.Context, db querier, table string, columns []string, clause string, args []any, read func(r *Row)) error {
 	var errs []error
-	mistakes, rows := 0, 0
+	mistakes, number := 0, 0
+	query := "SELECT " + strings.Join(columns, ", ") + " FROM " + table + " " + clause
 	err := each(ctx, db, query, args, func(cells []sql.NullString) {
-		rows++
+		number++
 		r := Row{cells: cells, columns: columns}
 		read(&r)
 		for _, err := range r.errs {
 			if mistakes++; mistakes <= maxMistakes {
-				errs = append(errs, fmt.Errorf("table %s, row %s: %w", table, r.name(rows), err))
+				errs = append(errs, fmt.Errorf("table %s, row %s: %w", table, r.name(number), err))
 			}
 		}
 	})
@@ -144,7 +154,7 @@ func (r *Row) name(number int) string {
 // Text returns column i, which must not be NULL.
 func (r *Row) Text(i int) string {
 	if !r.cells[i].Valid {
-		r.Fail(fmt.Errorf("%s is NULL: give it a value", r.columns[i]))
+		r.errs = append(r.errs, fmt.Errorf("%s is NULL: give it a value", r.columns[i]))
 	}
 	return r.cells[i].String
 }
@@ -161,14 +171,11 @@ func (r *Row) Whole(i int, least, most int64) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange), err == nil && (n < least || n > most):
-		r.Fail(&firn.RangeError{What: r.columns[i], Value: text, Min: strconv.FormatInt(least, 10), Max: strconv.FormatInt(most, 10)})
+		r.errs = append(r.errs, &firn.RangeError{What: r.columns[i], Value: text, Min: strconv.FormatInt(least, 10), Max: strconv.FormatInt(most, 10)})
 	case err != nil:
-		r.Fail(firn.NewSyntaxError("whole number", text, r.columns[i]+" must be one"))
+		r.errs = append(r.errs, firn.NewSyntaxError("whole number", text, r.columns[i]+" must be one"))
 	default:
 		return n
 	}
 	return 0
 }
-
-// Fail adds to what is wrong.
-func (r *Row) Fail(err error) { r.errs = append(r.errs, err) }

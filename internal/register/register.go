@@ -1,11 +1,10 @@
-// Package register writes the registers of a store for all of Firn: leases,
-// segments, sequences and foreign protocols. Nothing else calls
-// [store.Store.CompareAndSwap].
+// Package register writes the registers of a store for all of Firn: leases, segments, sequences
+// and foreign protocols. Nothing else calls [store.Store.CompareAndSwap].
 //
-// It is the home of one rule. A write counts once the store has confirmed it. A
-// write whose outcome is unknown counts for nothing: neither a fence nor a range nor
-// a sequence moves by it. It is settled by another confirmed write over the bytes
-// that are found, never by a read, which may show what is about to be lost.
+// It is the home of one rule. A write counts once the store has confirmed it. A write whose
+// outcome is unknown counts for nothing: it moves no fence, no range and no sequence. It is
+// settled by another confirmed write over the bytes that are found, never by a read, which may
+// show what is about to be lost.
 package register
 
 import (
@@ -28,8 +27,8 @@ const (
 	maxFaults = 4
 )
 
-// A Register is one key of a store, as one writer knows it. It is not for
-// concurrent use; a copy is another writer. Set the exported fields.
+// A Register is one key of a store, as one writer knows it. It is not for concurrent use; a copy
+// is another writer. Set the exported fields.
 type Register struct {
 	Store  store.Store
 	Key    string
@@ -43,8 +42,7 @@ type Register struct {
 	tried []byte      // the value of the latest write, while its outcome is unknown
 }
 
-// Known has the first try of the next update start from an entry that was read or
-// confirmed before, without reading it again.
+// Known has the next update start from an entry that was read or confirmed before.
 func (r *Register) Known(e store.Entry) { r.found, r.known = e, true }
 
 // Forget has the next update begin by reading.
@@ -62,19 +60,14 @@ func (r *Register) Read(ctx context.Context) (store.Entry, error) {
 	return e, err
 }
 
-// Unsettled reports whether the outcome of the latest write is unknown, and no write was
-// confirmed since.
+// Unsettled reports whether the outcome of the latest write is unknown.
 func (r *Register) Unsettled() bool { return r.tried != nil }
 
-// Ours reports whether what was found is what this register wrote last, without
-// learning whether that will survive.
-func (r *Register) Ours() bool {
-	return r.tried != nil && bytes.Equal(r.found.Value, r.tried)
-}
+// Ours reports whether what was found is the write whose outcome is unknown. It may yet be lost.
+func (r *Register) Ours() bool { return r.tried != nil && bytes.Equal(r.found.Value, r.tried) }
 
-// Write writes over what is known, once. It returns the entry as confirmed. After any
-// error the register is to be read again; [store.Unapplied] tells whether the write
-// may have been applied.
+// Write writes over what is known, once. It returns the entry as confirmed. After any error the
+// register must be read again; [store.Unapplied] says that the write was not applied.
 func (r *Register) Write(ctx context.Context, value []byte) (store.Entry, error) {
 	if !r.known {
 		return store.Entry{}, fmt.Errorf("register %q: %w: it was not read", r.Key, store.ErrRefused)
@@ -92,12 +85,11 @@ func (r *Register) Write(ctx context.Context, value []byte) (store.Entry, error)
 	return e, err
 }
 
-// Update reads the register, has decide say what to write over what was found, and
-// writes it, until a write is confirmed. Decide is called again after each
-// conflict and each unknown outcome; it may find its own write then ([Register.Ours]).
-// With a nil value it writes nothing, and Update returns what was found; but an own
-// write that is found is written again, so that it is confirmed. An error of decide
-// ends the update and is returned as it is.
+// Update reads the register, has decide say what to write over what was found, and writes that,
+// until a write is confirmed. Decide is called again after each conflict and each unknown
+// outcome; it may find its own write then ([Register.Ours]). With a nil value nothing is
+// written and Update returns what was found, but an own write is written again, so that it
+// is confirmed. An error of decide ends the update and is returned as it is.
 //
 // Any other error is that of the last try: [store.ErrConflict] if others were quicker
 // each time, that of a read, one that is [store.ErrRefused], or an unknown outcome.
@@ -140,9 +132,8 @@ func (r *Register) Update(ctx context.Context, decide func(found store.Entry) ([
 	}
 }
 
-// since returns what ended an update, where open is the error of an earlier write whose
-// outcome is unknown, or nil. That write may have been applied, or may be yet, even if
-// what ended the update is that a later call was refused.
+// since returns the error of an update, where open is that of an earlier write whose outcome is
+// unknown, or nil. That write may have been applied, even if a later call was refused.
 func since(open, err error) error {
 	switch {
 	case open == nil:
@@ -169,8 +160,7 @@ const (
 	maxBackoff = 250 * time.Millisecond
 )
 
-// A Backoff waits between tries: twice as long each time, with jitter, so that
-// those who met once do not meet again.
+// A Backoff waits between tries: twice as long each time, with jitter against meeting again.
 type Backoff struct {
 	Time   firn.TimeSource
 	Random func() uint64

@@ -31,7 +31,11 @@ func (p *Pool) Go(job func()) bool {
 		return true
 	}
 	p.running++
-	Go(p.Time, func() { p.work(job) })
+	Go(p.Time, func() {
+		for ; job != nil; job = p.next() {
+			job()
+		}
+	})
 	return true
 }
 
@@ -57,12 +61,6 @@ func (p *Pool) Wait(ctx context.Context) error {
 	p.rest()
 	p.mu.Unlock()
 	return Wait(ctx, p.Time, idle)
-}
-
-func (p *Pool) work(job func()) {
-	for ; job != nil; job = p.next() {
-		job()
-	}
 }
 
 // next returns the job to do next; nil ends the worker.

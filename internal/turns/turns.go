@@ -1,10 +1,8 @@
-// Package turns starts and blocks what runs in the background, so that a
-// simulation can decide who goes on when. In a program these are goroutines,
-// channels and timers; where the [firn.TimeSource] at hand is a [Scheduler]
-// too, it is asked instead.
+// Package turns starts and blocks what runs in the background, so that a simulation can decide
+// the order: it uses goroutines, channels and timers, or a [firn.TimeSource] that is a [Scheduler].
 //
-// What uses this package waits through it or through the time source, never
-// with a lock held, and on nothing else: then one seed replays all of it.
+// Users of this package wait only through it or the time source, and never with a lock held:
+// then one seed replays all of it.
 package turns
 
 import (
@@ -31,8 +29,8 @@ func Go(timeSource any, do func()) {
 	go do()
 }
 
-// Wait returns nil once done is closed, or the cause of ctx if that ends first; nil where
-// both have come to pass before it looks.
+// Wait returns nil once done is closed, or the cause of ctx if that ends first; nil if both have
+// happened before.
 func Wait(ctx context.Context, timeSource any, done <-chan struct{}) error {
 	if s, ok := timeSource.(Scheduler); ok {
 		return s.Wait(ctx, done)
@@ -50,7 +48,7 @@ func Wait(ctx context.Context, timeSource any, done <-chan struct{}) error {
 	}
 }
 
-// WithTimeout is [context.WithTimeout] by the clock of a simulation, if it is one.
+// WithTimeout is [context.WithTimeout], by the clock of a simulation if there is one.
 func WithTimeout(ctx context.Context, timeSource any, d time.Duration) (context.Context, context.CancelFunc) {
 	if s, ok := timeSource.(Scheduler); ok {
 		return s.WithTimeout(ctx, d)

@@ -4,22 +4,21 @@
 //	s, err := segment.Open(segment.Config{Source: &tinyid.Source{DB: db}})
 //	orders, err := s.Name("orders") // a biz_type
 //
-// [Source] moves the table's counters by the statements that TinyId's nodes use, having
-// locked the row, so that both may issue at the same time: each has ranges of its own. [Read] and
-// [ReadTokens] read the tables once, for taking them over into Firn; from then
-// on the nodes must not run. The database is MySQL or MariaDB, by any driver, and the table
-// of InnoDB, as TinyId has it, so that what is rolled back never was.
+// [Source] locks a row and moves its counter by the statement that TinyId's nodes use, so
+// that both may issue at the same time. [Read] and [ReadTokens] read the tables once, to take
+// them over into Firn; from then on the nodes must not run. The database is MySQL or MariaDB,
+// by any driver.
 //
-// A commit counts once the server acknowledges it, as for TinyId's nodes: what a replica that is promoted
-// does not have, is granted again. A primary whose semi-synchronous replication has given up waiting says
-// yes all the same.
+// It relies on the table being of InnoDB, as TinyId has it, so that what is rolled back never
+// was. A commit counts once the server acknowledges it, as for TinyId's nodes: what a promoted
+// replica does not have is granted again. A primary whose semi-synchronous replication has given
+// up waiting says yes all the same.
 package tinyid
 
 import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
-	"fmt"
 	"math"
 	"slices"
 
@@ -55,24 +54,16 @@ func (r Row) Stripe() segment.Stripe { return segment.Stripe{Offset: r.Remainder
 // columns are what a Row is read from, in its order.
 var columns = []string{"id", "biz_type", "begin_id", "max_id", "step", "delta", "remainder", "version"}
 
-// Read returns the rows, in the order of their types, but those of the types except,
-// whatever they hold. An error names every mistake that it found: no such table,
-// columns that are missing, NULL where a value must be, numbers that are none or out
-// of bounds.
+// Read returns the rows in the order of their types, without those of the types except. An
+// error names every mistake that it found: a table or columns that are missing, NULL where a
+// value must be, numbers that are none or out of bounds.
 func Read(ctx context.Context, db *sql.DB, except ...string) ([]Row, error) {
-	if err := foreign.Check(ctx, db, Table, columns...); err != nil {
-		return nil, fmt.Errorf("tinyid: %w", err)
-	}
-	var list []Row
-	err := foreign.Read(ctx, db, Table, "biz_type", columns, func(r *foreign.Row) {
-		if !slices.Contains(except, r.Optional(1)) {
-			list = append(list, readRow(r))
+	return foreign.List(ctx, db, "tinyid", Table, "biz_type", columns, func(r *foreign.Row) (row Row, ok bool) {
+		if slices.Contains(except, r.Optional(1)) {
+			return row, false
 		}
+		return readRow(r), true
 	})
-	if err != nil {
-		return nil, fmt.Errorf("tinyid: %w", err)
-	}
-	return list, nil
 }
 
 func readRow(r *foreign.Row) Row {
@@ -91,80 +82,49 @@ type Token struct {
 	Type   string            // the biz_type that it opens
 }
 
-// ReadTokens returns the tokens, in the order in which they were made, without
-// empty ones, which TinyId never accepts. Errors are as those of Read, and repeat no
-// token.
+// ReadTokens returns the tokens in the order in which they were made, without empty ones, which
+// TinyId never accepts. Errors are as those of Read, and repeat no token.
 func ReadTokens(ctx context.Context, db *sql.DB) ([]Token, error) {
-	if err := foreign.Check(ctx, db, TokenTable, "id", "token", "biz_type"); err != nil {
-		return nil, fmt.Errorf("tinyid: %w", err)
-	}
-	var list []Token
-	err := foreign.Read(ctx, db, TokenTable, "id", []string{"id", "token", "biz_type"}, func(r *foreign.Row) {
+	return foreign.List(ctx, db, "tinyid", TokenTable, "id", []string{"id", "token", "biz_type"}, func(r *foreign.Row) (Token, bool) {
 		r.Name(0)
-		if token, of := r.Text(1), r.Text(2); token != "" {
-			list = append(list, Token{SHA256: sha256.Sum256([]byte(token)), Type: of})
-		}
+		token, of := r.Text(1), r.Text(2)
+		return Token{SHA256: sha256.Sum256([]byte(token)), Type: of}, token != ""
 	})
-	if err != nil {
-		return nil, fmt.Errorf("tinyid: %w", err)
-	}
-	return list, nil
 }
 
-// A Source is a [segment.Source] over tiny_id_info. Its methods may be called
-// concurrently.
-//
-// How many ids a range has follows [segment.Config.MinStep] and the demand; the
-// row's step is left to the nodes. The row's delta and remainder are kept to.
+// A Source is a [segment.Source] over tiny_id_info. Its methods may be called concurrently. How
+// many ids a range has follows [segment.Config.MinStep] and the demand; the row's step is left
+// to the nodes. It keeps to the row's delta and remainder.
 type Source struct {
 	// DB is the database that has the table. Required; the account needs SELECT
-	// and UPDATE. Closing it is up to the caller.
+	// and UPDATE. It is not closed.
 	DB *sql.DB
-	// Types has the biz_type of a name where it is another, as one that no name may
-	// be. Names of one type share its counter.
+	// Types has the biz_type of a name that has another, as one that no name may be.
+	// Names of one type share its counter.
 	Types map[string]string
 }
 
-// Fetch implements [segment.Source]. A name without a row is an error that is
-// store.ErrNotFound, and one whose counter has reached the last id is
-// [segment.ErrExhausted].
-func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (segment.Range, error) {
-	of, ok := s.Types[name]
-	if !ok {
-		of = name
-	}
-	r, err := s.fetch(ctx, of, ask)
-	if err != nil {
-		return segment.Range{}, fmt.Errorf("tinyid: fetch a range of %q: %w", of, err)
-	}
-	return r, nil
-}
-
-func (s *Source) fetch(ctx context.Context, of string, ask segment.Ask) (segment.Range, error) {
-	if ask.Step < 1 {
-		return segment.Range{}, firn.NewRangeError("step", ask.Step, 1, math.MaxInt64, "")
-	}
+// Fetch implements [segment.Source]. A name without a row is store.ErrNotFound, and one whose
+// counter has reached the last id is [segment.ErrExhausted].
+func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (grant segment.Range, err error) {
 	var row Row
-	counter, err := foreign.Lock(ctx, s.DB, Table, "biz_type", of, columns, func(r *foreign.Row) { row = readRow(r) })
-	if err != nil {
-		return segment.Range{}, err
-	}
-	defer counter.Unlock()
-	grant, end, err := row.grant(ask)
-	if err != nil {
-		return segment.Range{}, err
-	}
-	err = counter.Move(ctx, end, "UPDATE tiny_id_info SET max_id = ?, update_time = now(), version = version + 1 "+
-		"WHERE id = ? AND max_id = ? AND version = ? AND biz_type = ?", end, row.ID, int64(row.MaxID), row.Version, row.Type)
+	counters := foreign.Counters{System: "tinyid", Table: Table, Key: "biz_type", Columns: columns}
+	err = counters.Move(ctx, s.DB, s.Types, name, ask.Step, func(r *foreign.Row) { row = readRow(r) },
+		func(string) (move foreign.Move, err error) {
+			grant, move.To, err = row.grant(ask)
+			move.Statement = "UPDATE tiny_id_info SET max_id = ?, update_time = now(), version = version + 1 " +
+				"WHERE id = ? AND max_id = ? AND version = ? AND biz_type = ?"
+			move.Args = []any{move.To, row.ID, int64(row.MaxID), row.Version, row.Type}
+			return move, err
+		})
 	if err != nil {
 		return segment.Range{}, err
 	}
 	return grant, nil
 }
 
-// grant returns the range that a row would give, and its max_id then. The ids
-// from one above where it stands up to there are count times delta, so that
-// count of them are of the stripe.
+// grant returns the range that a row would give, and its max_id then: count times delta above
+// where it stands, so that count ids between are of the stripe.
 func (r Row) grant(ask segment.Ask) (grant segment.Range, end int64, err error) {
 	from := max(int64(r.MaxID), int64(ask.Above)) // above what is held here, even if the table was set back
 	count := min(ask.Step, (math.MaxInt64-from)/r.Delta)

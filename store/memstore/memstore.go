@@ -1,6 +1,5 @@
-// Package memstore is a [store.Store] in memory: for tests, for demonstrations
-// and for several generators in one process. What it holds ends with the
-// process.
+// Package memstore is a [store.Store] in memory: for tests, demonstrations and several generators
+// in one process.
 package memstore
 
 import (
@@ -25,8 +24,8 @@ type Store struct {
 	closed  bool
 }
 
-// New returns an empty store. Random draws revisions, called under a lock; nil
-// stands for math/rand/v2. A test that is replayed from a seed gives its own.
+// New returns an empty store. Random draws revisions, called under a lock; nil stands for
+// math/rand/v2. Tests that are replayed from a seed need their own.
 func New(random func() int64) *Store {
 	if random == nil {
 		random = rand.Int64
@@ -34,7 +33,7 @@ func New(random func() int64) *Store {
 	return &Store{entries: map[string]store.Entry{}, random: random, life: "first"}
 }
 
-// locked makes a call on the entries, if ctx and the store are still open.
+// locked makes a call on the entries, unless ctx has ended or the store is closed.
 func locked[T any](ctx context.Context, s *Store, op, key string, call func() (T, error)) (value T, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +91,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 	})
 }
 
-// copied has bytes of its own.
+// copied returns an entry with bytes of its own.
 func copied(e store.Entry) store.Entry {
 	e.Value = slices.Clone(e.Value)
 	return e
@@ -119,8 +118,8 @@ func (s *Store) Snapshot() Snapshot {
 	return maps.Clone(s.entries)
 }
 
-// Restore puts the content back to what it was, as a restored back-up does; a
-// nil snapshot wipes the store. It begins no life: a store does not always notice.
+// Restore puts the content back, as a restored back-up does; nil wipes the store. It begins no
+// life: a store does not always notice.
 func (s *Store) Restore(to Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,8 +127,7 @@ func (s *Store) Restore(to Snapshot) {
 	maps.Copy(s.entries, to)
 }
 
-// BeginLife begins a life of the store, under a name that it never had. Its first
-// is "first".
+// BeginLife begins a life of the store, under a new name. The first is "first".
 func (s *Store) BeginLife(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,56 +12,47 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A Dialect is what differs between databases: [SQLite], [MySQL] (MariaDB too)
-// and [Postgres].
+// A Dialect is what differs between databases: [SQLite], [MySQL] (MariaDB too), [Postgres].
 type Dialect struct {
 	name     string
 	embedded bool // on this host, whose clock is the only one
 
 	create, probe, get, insert, update, list string
 
-	// home asks for the schema that has the table, or is to have it, as statements write it; "" if
-	// the session has none.
+	// home returns the schema of the table, or for it, quoted; "" if the session has none.
 	home func(ctx context.Context, conn *sql.Conn) (schema string, err error)
-	// swap runs a write on one session, and returns the life of the database that
-	// confirmed it. If no row was changed, the error is [store.ErrConflict].
+	// swap makes a write, and returns the life of the database that confirmed it. Its error
+	// is [store.ErrConflict] if no row was changed.
 	swap func(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error)
-	// vet reads the database's clock, as microseconds since 1970. Its error is errUnfit
-	// if the session may not be used.
-	vet func(ctx context.Context, s *Store, conn *sql.Conn) (micros int64, err error)
-	// guarded: statements find nothing on a session that may not be used.
-	guarded bool
+	// vet reads the database's clock, in microseconds since 1970. Its error is errUnfit if
+	// the session is.
+	vet     func(ctx context.Context, s *Store, conn *sql.Conn) (micros int64, err error)
+	guarded bool // statements find nothing on an unfit session
 	ask     func(driverConn any) Session
-	examine func(ctx context.Context, conn *sql.Conn) (examination, error)
+	examine func(ctx context.Context, conn *sql.Conn) ([]store.Finding, error)
 
-	missing string // the code that says that there may be no table
+	missing string // the code if there may be no table
 	faults  []fault
 }
 
-// probe asks for the table's columns and no row.
+// probe asks for the table's columns. It reads no page of the table, which may be damaged.
 const probe = `SELECT k, v, rev FROM ` + Table + ` LIMIT 0`
 
-// A fault is what errors with some codes mean. Errors that are not listed are of no kind.
-// A conflict is a statement that lost to others and was taken back.
+// A fault is what errors with some codes mean. Other errors have no kind. A conflict is a
+// statement that lost to others and was undone.
 type fault struct {
 	codes string
 	kind  error
 	hint  string // a way out
 }
 
-// listed reports whether codes has a code, or its class: the first two characters of
-// the five that a code of PostgreSQL has.
-func listed(codes, code string) bool {
-	list := strings.Fields(codes)
-	return slices.Contains(list, code) || len(code) == 5 && slices.Contains(list, code[:2])
-}
-
-// classify returns a way out, and what kind of error err is. Refused is only what is
-// certainly not applied.
+// classify gives an error's kind and a way out. Refused is only what is certainly not applied.
 func (d Dialect) classify(err error) (hint string, kind error) {
 	code := codeOf(err)
 	for _, f := range d.faults {
-		if listed(f.codes, code) {
+		codes := strings.Fields(f.codes)
+		// Two of the five characters that PostgreSQL's codes have are the class.
+		if slices.Contains(codes, code) || len(code) == 5 && slices.Contains(codes, code[:2]) {
 			return f.hint, f.kind
 		}
 	}
@@ -77,8 +68,8 @@ func (d Dialect) classify(err error) (hint string, kind error) {
 	}
 }
 
-// in returns the dialect for the table of one schema. A session whose schema is changed later, by others
-// who share the connections or the sessions of a pooler, would find another table, or none and make it.
+// in returns the dialect for the table in a schema. Without it, a session that others who share
+// it have led to another schema would find another table, or make one.
 func (d Dialect) in(schema string) Dialect {
 	if schema == "" {
 		return d
@@ -89,8 +80,8 @@ func (d Dialect) in(schema string) Dialect {
 	return d
 }
 
-// codeOf returns the database's name for an error; "": err is not from it. Drivers tell by
-// a method, as those of PostgreSQL and SQLite, or by the text alone.
+// codeOf returns the database's code for an error, "" if it is not from there. Drivers of
+// PostgreSQL and SQLite have a method for it, those of MySQL only the text.
 func codeOf(err error) string {
 	var state interface{ SQLState() string }
 	var result interface{ Code() int }
@@ -112,6 +103,6 @@ func codeOf(err error) string {
 // String returns the dialect's name.
 func (d Dialect) String() string { return d.name }
 
-// Schema is the statement that makes the table, for accounts that may not make
-// tables themselves. Whoever only uses it needs to select, insert and update.
+// Schema is the statement that makes the table, for accounts that may not. To use it they need
+// SELECT, INSERT and UPDATE.
 func (d Dialect) Schema() string { return d.create }

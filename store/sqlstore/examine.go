@@ -18,23 +18,19 @@ type examination struct {
 }
 
 func (e examination) findings() []store.Finding {
+	role := finding("role", !e.readOnly, "a primary that takes writes", "it is a replica, or read-only", "name the primary")
+	if !e.readOnly && e.follows {
+		role.Verdict, role.Says = store.Doubtful, "it takes writes, and those of another server too: two primaries that both answer are two stores"
+		role.Advice = "have all of Firn go through one of them, and make the other read-only"
+	}
 	return []store.Finding{
 		finding("durability", e.durable, e.settings, e.settings+": a crash forgets the workers taken last", e.advice),
 		{Subject: "isolation", Says: e.isolation + ": each statement is a transaction of its own, so this level does"},
 		finding("privileges", e.read && e.insert && e.update, "the account may read and write "+Table,
 			fmt.Sprintf("on %s the account may SELECT: %t, INSERT: %t, UPDATE: %t", Table, e.read, e.insert, e.update), "grant it all three"),
-		e.role(),
+		role,
 		e.replicas,
 	}
-}
-
-func (e examination) role() store.Finding {
-	f := finding("role", !e.readOnly, "a primary that takes writes", "it is a replica, or read-only", "name the primary")
-	if !e.readOnly && e.follows {
-		f.Verdict, f.Says = store.Doubtful, "it takes writes, and those of another server too: two primaries that both answer are two stores"
-		f.Advice = "have all of Firn go through one of them, and make the other read-only"
-	}
-	return f
 }
 
 // finding is good, or bad with a way out.
@@ -48,11 +44,11 @@ func finding(subject string, good bool, says, otherwise, advice string) store.Fi
 // Replicas are those that may be promoted one day, as the primary sees them.
 type replicas struct {
 	all     int
-	waits   int    // for how many of them a write waits; 0: for none
-	behind  int    // those that no write ever waits for
-	unknown int    // those of which the account may not see it
-	setting string // what has a write wait
-	advice  string // how to have it wait for all
+	waits   int    // for how many of them a write waits
+	behind  int    // for how many no write ever waits
+	unknown int    // of how many the account may not see that
+	setting string // that makes a write wait
+	advice  string // how to make it wait for all
 }
 
 func (r replicas) finding() store.Finding {

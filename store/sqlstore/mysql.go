@@ -9,17 +9,16 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// MySQL is the dialect of MySQL and MariaDB, with the engine InnoDB. Which
-// error means what is told by the text of the driver's error, "Error 1146
-// (42S02): ...", as go-sql-driver/mysql has it: its type has no method to ask.
+// MySQL is the dialect of MySQL and MariaDB, with the engine InnoDB. The text of the driver's
+// errors must begin with "Error 1146", as in go-sql-driver/mysql: its type has no method.
 var MySQL = Dialect{
 	name: "mysql",
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k VARBINARY(512) NOT NULL PRIMARY KEY, v MEDIUMBLOB NOT NULL, rev BIGINT NOT NULL) ENGINE=InnoDB`,
 	probe: probe,
 	get:   `SELECT v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit,
-	// IGNORE says how many rows were made, whatever the driver takes affected to
-	// mean. It would let too long a value be cut, but values are bounded before.
+	// With IGNORE the number of rows is that of rows made, whatever the driver takes affected to
+	// mean. It would also cut a value that is too long, but values are bounded before.
 	insert: `INSERT IGNORE INTO ` + Table + ` (k, v, rev) SELECT ?, ?, ? FROM DUAL WHERE ` + mysqlGuard,
 	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ? AND ` + mysqlGuard,
 	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? AND ` + mysqlFit + ` ORDER BY k LIMIT 18446744073709551615`, // or sql_select_limit would cut it off
@@ -54,11 +53,11 @@ var MySQL = Dialect{
 	},
 }
 
-// mysqlNames has the names that MySQL gave its settings later, as they were before.
+// mysqlNames turns newer names of settings into the older ones.
 var mysqlNames = strings.NewReplacer("tx_isolation", "transaction_isolation", "_source", "_master", "_replica_", "_slave_")
 
-// mysqlFacts list by name what an examination looks at: settings, counts, what the
-// account was granted for the table, its database or everything, and the engine.
+// mysqlFacts list by name what an examination looks at: settings, counts, what the account was
+// granted for the table, its database or everything, and the engine.
 var mysqlFacts = []string{
 	`SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'sync_binlog',
 		'log_bin', 'read_only', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
@@ -68,10 +67,11 @@ var mysqlFacts = []string{
 	`SELECT privilege_type, 'granted' FROM information_schema.user_privileges
 		UNION SELECT privilege_type, 'granted' FROM information_schema.schema_privileges WHERE DATABASE() LIKE table_schema
 		UNION SELECT privilege_type, 'granted' FROM information_schema.table_privileges WHERE table_schema = DATABASE() AND table_name = '` + Table + `'`,
+	`SELECT 'dumps', count(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'`,
 	`SELECT 'engine', COALESCE(engine, '') FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '` + Table + `'`,
 }
 
-func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
+func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
 	is := map[string]string{}
 	for _, statement := range mysqlFacts {
 		if err := each(ctx, conn, func(rows *sql.Rows) error {
@@ -80,10 +80,9 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 			is[mysqlNames.Replace(strings.ToLower(name))] = value
 			return err
 		}, statement); err != nil {
-			return examination{}, err
+			return nil, err
 		}
 	}
-	replicas, err := mysqlReplicas(ctx, conn, is)
 	flush, binlog := is["innodb_flush_log_at_trx_commit"], is["sync_binlog"]
 	e := examination{
 		durable:  is["engine"] == "InnoDB" && flush == "1",
@@ -94,40 +93,36 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 		read:      is["select"] != "", insert: is["insert"] != "", update: is["update"] != "",
 		readOnly: is["read_only"] == "ON",
 		follows:  is["slaves_running"] != "" && is["slaves_running"] != "0", // of which MariaDB alone tells everybody
-		replicas: replicas,
+		replicas: mysqlReplicas(is),
 	}
 	if is["log_bin"] == "ON" {
 		e.settings += ", sync_binlog " + binlog
 		e.durable = e.durable && binlog == "1"
 	}
-	return e, err
+	return e.findings(), nil
 }
 
-// mysqlReplicas counts the replicas, of which MariaDB tells everybody, and those
-// that acknowledge writes.
-func mysqlReplicas(ctx context.Context, conn *sql.Conn, is map[string]string) (store.Finding, error) {
-	r := replicas{setting: "semi-synchronous replication", advice: "turn on semi-synchronous replication, here and on each of them"}
-	number := func(name string, otherwise int) int {
-		if n, err := strconv.Atoi(is[name]); err == nil {
-			return n
-		}
-		return otherwise
+// mysqlReplicas counts the replicas, and those that acknowledge writes.
+func mysqlReplicas(is map[string]string) store.Finding {
+	number := func(name string) int {
+		n, _ := strconv.Atoi(is[name]) // 0 if it is not told
+		return n
 	}
-	var err error
-	switch connected, told := is["slaves_connected"]; {
+	r := replicas{setting: "semi-synchronous replication", advice: "turn on semi-synchronous replication, here and on each of them"}
+	switch _, told := is["slaves_connected"]; { // MariaDB tells everybody
 	case told:
-		r.all, err = strconv.Atoi(connected)
+		r.all = number("slaves_connected")
 	case is["process"] == "":
-		return store.Finding{Subject: "replicas", Verdict: store.Doubtful, Says: "not told", Advice: "grant PROCESS to have them counted"}, nil
+		return store.Finding{Subject: "replicas", Verdict: store.Doubtful, Says: "not told", Advice: "grant PROCESS to have them counted"}
 	default:
-		err = conn.QueryRowContext(ctx, `SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'`).Scan(&r.all)
+		r.all = number("dumps")
 	}
 	r.behind = r.all
 	if is["rpl_semi_sync_master_enabled"] == "ON" {
-		r.waits = number("rpl_semi_sync_master_wait_for_slave_count", 1)
+		r.waits = max(1, number("rpl_semi_sync_master_wait_for_slave_count")) // which MariaDB does not have
 		if is["rpl_semi_sync_master_status"] == "ON" {
-			r.behind = max(0, r.all-number("rpl_semi_sync_master_clients", 0))
+			r.behind = max(0, r.all-number("rpl_semi_sync_master_clients"))
 		}
 	}
-	return r.finding(), err
+	return r.finding()
 }

@@ -10,36 +10,33 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A server's settings can be changed while it runs, and count for the sessions that come. So
-// each statement carries a guard. A read finds nothing on a session that does not commit
-// by itself, which would show the same old state for ever, or that reads what is not
-// committed. A write changes nothing there, nor on a session that does not know the life of
-// its server yet: that is in a variable of the session, set by the one statement that looks
-// at all of this, [mysqlVet]. Whoever finds or changes nothing runs that, and a write then
-// once more. So a write remains one round trip, and what it says holds for the very
-// session it ran on, behind a proxy that hands sessions on too.
+// A server's settings may change while it runs, and then hold for new sessions. So each statement
+// has a guard, and finds or changes nothing on an unfit session: one that does not commit by
+// itself, which would show the same old state for ever, or that reads uncommitted data. A write
+// also changes nothing on a session that does not know the life of its server yet. That is in a
+// session variable, set by mysqlVet, which checks all of this. A statement that finds or changes
+// nothing is followed by mysqlVet, and a write then tried again. So a write remains one round
+// trip, and what it says holds for its very session, even if a proxy hands sessions on.
 const (
-	// MariaDB executes the comments that begin with M!, MySQL those that begin
-	// with a version of its own.
+	// MariaDB executes comments that begin with M!, MySQL those with a version of its own.
 	mysqlIsolation = `/*M! @@tx_isolation */ /*!50720 @@transaction_isolation */`
 	mysqlFormat    = `/*M! @@binlog_format */ /*!50720 (SELECT MAX(variable_value) FROM performance_schema.global_variables WHERE variable_name = 'binlog_format') */`
 	mysqlStatus    = `/*M! information_schema */ /*!50720 performance_schema */.global_status`
 
-	// A transaction that others who share the connections left open is told by MariaDB alone.
+	// Only MariaDB shows that somebody who shares the connection left a transaction open.
 	mysqlFit   = `@@autocommit = 1 AND ` + mysqlIsolation + ` <> 'READ-UNCOMMITTED' /*M! AND @@in_transaction = 0 */`
 	mysqlGuard = mysqlFit + ` AND @firn_life = ?`
 
-	// A member of a Galera cluster keeps to itself what is written while this is off. Only builds with
-	// Galera know these settings.
+	// While these are off, a member of a Galera cluster keeps writes to itself. Only builds with
+	// Galera know them.
 	mysqlGalera    = `galera `
 	mysqlReplicate = ` AND @@wsrep_on AND @@global.wsrep_on`
 
-	// The life of a server is who it is and when it started. Uptime counts from the
-	// start to the same moment that UNIX_TIMESTAMP() gives, so their difference
-	// is the same for all sessions, also after the clock was set. The
-	// members of a Galera cluster have one life: what one acknowledged, all have.
-	// There are no empty strings in it, which may be NULL to MariaDB (sql_mode). The time is in
-	// UTC: that of the session's zone comes twice in the hour when summer time ends.
+	// The life of a server is who it is and when it started. Uptime counts to the same moment
+	// that UNIX_TIMESTAMP() gives, so their difference is the same for all sessions, also after
+	// the clock was set. The members of a Galera cluster have one life: what one acknowledged,
+	// all have. Empty strings are avoided, as sql_mode may make them NULL in MariaDB. The time
+	// is in UTC: in a session's zone an hour comes twice when summer time ends.
 	mysqlVet = `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), unfit, @firn_life,
 		@firn_life := CASE WHEN unfit = 'fit' THEN
 			CASE WHEN CHAR_LENGTH(cluster) > 0 THEN CONCAT('` + mysqlGalera + `', cluster)
@@ -61,7 +58,7 @@ const (
 			'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_no_tx', 'Rpl_semi_sync_source_no_tx')) AS s`
 )
 
-// mysqlUnfit says what is wrong with a session that mysqlVet calls unfit, and a way out.
+// mysqlUnfit explains what mysqlVet finds wrong with a session.
 var mysqlUnfit = map[string]string{
 	"autocommit":  "autocommit is off, so that no write would be committed: set autocommit=1 for the driver or the server",
 	"isolation":   "transaction_isolation is READ-UNCOMMITTED, which shows writes that may yet be undone: set READ-COMMITTED or above",
@@ -77,16 +74,16 @@ type mysqlSession struct {
 	micros int64     // the server's clock
 	before string    // the life that the session knew already
 	life   string
-	semi   bool  // its server waits for a replica, as it is set
-	waits  bool  // and as it is: it gives up after a while
+	semi   bool  // its server is set to wait for a replica
+	waits  bool  // and does: it gives up after a while
 	missed int64 // commits that no replica acknowledged
 }
 
-// vetMySQL looks at a session, and lets it be used for writes if it is fit.
-func vetMySQL(ctx context.Context, s *Store, conn *sql.Conn) (seen mysqlSession, err error) {
+// vetMySQL looks at a session, and admits writes if it is fit.
+func vetMySQL(ctx context.Context, s *Store, conn *sql.Conn) (mysqlSession, error) {
 	var unfit string
 	var before, life sql.NullString
-	seen.at = time.Now()
+	seen := mysqlSession{at: time.Now()}
 	if err := conn.QueryRowContext(ctx, mysqlVet).Scan(&seen.micros, &unfit, &before, &life,
 		&seen.semi, &seen.waits, &seen.missed); err != nil {
 		return seen, err
@@ -99,13 +96,13 @@ func vetMySQL(ctx context.Context, s *Store, conn *sql.Conn) (seen mysqlSession,
 	return seen, nil
 }
 
-// semiLasts is how long a look is good that found no semi-synchronous replication, which
-// can be turned on while the server runs. A write that no replica acknowledged returns only
-// after the server's time-out, 10 s by default; by then the look is too old, and is repeated.
+// semiLasts is how long to rely on a look that found no semi-synchronous replication, which may
+// be turned on meanwhile. A write that no replica acknowledged returns only after the server's
+// time-out, 10 s by default; by then the look is too old, and is repeated.
 const semiLasts = time.Second
 
-// swapMySQL runs a write for the life that was seen last. If it changes nothing, it looks
-// why: unless the session had that life, it runs the write for the one that it has.
+// swapMySQL makes a write for the life that was seen last. If that changes nothing because the
+// session has another life, it tries again for that one.
 func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
 	seen := *s.mysql.Load()
 	for try := 1; ; try++ {
@@ -137,10 +134,9 @@ func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, 
 	return seen.life, err
 }
 
-// acknowledged asks whether a replica has a write. The server waits for one, but
-// not for ever: after its time-out, or when the statement is killed, it says yes
-// all the same. It counts such commits before it answers. One of another
-// writer makes this one unconfirmed as well, which does no harm.
+// acknowledged asks whether a replica has a write. The server waits for one, but says yes all the
+// same after its time-out, or when the statement is killed. It counts such commits before it
+// answers. Another writer's makes this one unconfirmed too, which does no harm.
 func acknowledged(ctx context.Context, s *Store, conn *sql.Conn, before mysqlSession) error {
 	now, err := vetMySQL(ctx, s, conn)
 	switch {

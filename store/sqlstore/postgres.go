@@ -8,8 +8,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Postgres is the dialect of PostgreSQL. Which error means what is told by the
-// driver's method SQLState() string, as jackc/pgx has it.
+// Postgres is the dialect of PostgreSQL. The driver's errors must have the method SQLState()
+// string, as those of jackc/pgx.
 var Postgres = Dialect{
 	name: "postgres",
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
@@ -29,9 +29,8 @@ var Postgres = Dialect{
 	examine: examinePostgres,
 
 	missing: "42P01",
-	// https://www.postgresql.org/docs/current/errcodes-appendix.html. Each statement is a
-	// transaction of its own, so whatever is found before it commits was not applied;
-	// what another try may mend is not called refused all the same.
+	// https://www.postgresql.org/docs/current/errcodes-appendix.html. Whatever is found before
+	// a statement commits was not applied. Still, what another try may mend is not refused.
 	faults: []fault{
 		{"28P01 28000", store.ErrRefused, "check user, password and pg_hba.conf"},
 		{"3D000", store.ErrRefused, "there is no such database: make it, or name another"},
@@ -43,21 +42,21 @@ var Postgres = Dialect{
 		{"53100", store.ErrUnavailable, "free space on its disk"},
 		{"53300", store.ErrUnavailable, "it has no connection left: raise max_connections, or close some"},
 		{"57P01 57P02 57P03", store.ErrUnavailable, "it is starting or shutting down: try again"},
-		{"40001 40P01", store.ErrConflict, "others wrote it"}, // above read committed that is what the loser of every race is told
-		{"40 08 53 55 57 58", store.ErrUnavailable, ""},       // taken back, cut off, locked, canceled, or its disk
+		{"40001 40P01", store.ErrConflict, "others wrote it"}, // above read committed, for the loser of every race
+		{"40 08 53 55 57 58", store.ErrUnavailable, ""},       // undone, cut off, locked, canceled, or its disk
 	},
 }
 
-// postgresHome has the schema of the table by the search_path of the session, and by what that is
-// when the session begins: the first of a path that has the table, or else the first of all.
+// postgresHome finds the schema by the present search_path, and by the one that the session began
+// with: the first schema of the path that has the table, or else the first of all.
 const (
 	postgresHome = `WITH here AS (SELECT ` + postgresSchema + ` AS schema, set_config('search_path', reset_val, true) FROM pg_settings WHERE name = 'search_path')
 		SELECT schema, ` + postgresSchema + ` FROM here`
 	postgresSchema = `COALESCE((SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass('` + Table + `')), quote_ident(current_schema()), '')`
 )
 
-// homePostgres refuses a session whose search_path leads elsewhere than that of new ones. Another client of
-// a pooler may have set it, and whoever gets another session would have another store.
+// homePostgres refuses a session whose search_path leads elsewhere than it did at its beginning.
+// Another client of a pooler may have set it, and other sessions would have another store.
 func homePostgres(ctx context.Context, conn *sql.Conn) (schema string, err error) {
 	var first string
 	err = each(ctx, conn, func(rows *sql.Rows) error { return rows.Scan(&schema, &first) }, postgresHome)
@@ -68,19 +67,17 @@ func homePostgres(ctx context.Context, conn *sql.Conn) (schema string, err error
 	return schema, err
 }
 
-// postgresReturning has a write say which life of the server makes it, and whether
-// it waits for a standby. The life is the timeline and the server's start. A
-// write waits as it should whatever its session is set to: synchronous_commit is
-// on until its commit, and so are the messages, or a warning that the wait was cut
-// short would not be sent.
+// postgresReturning makes a write return the life of the server, its timeline and start, and
+// whether it waits for a standby. It also makes it wait, and the server send the warning that
+// the wait was cut short, whatever the session is set to; both until its commit.
 const postgresReturning = ` RETURNING pg_walfile_name(pg_current_wal_insert_lsn()), date_part('epoch', pg_postmaster_start_time()),
 	current_setting('synchronous_standby_names'), set_config('synchronous_commit', 'on', true), set_config('client_min_messages', 'warning', true)`
 
-// swapPostgres takes a commit with a warning for one that is not confirmed. A wait
-// for standbys that was canceled, by a time-out or an operator, ends in a warning
-// and in success, and no standby may have the write.
+// swapPostgres takes a commit with a warning for unconfirmed. If the wait for standbys is
+// canceled, by a time-out or an operator, the commit succeeds with a warning, though perhaps no
+// standby has the write.
 func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
-	s.dialect.seen(conn) // forgets warnings about something else
+	s.dialect.seen(conn) // forgets earlier warnings
 	var file, standbys string
 	var started float64
 	err = each(ctx, conn, func(rows *sql.Rows) error {
@@ -103,8 +100,8 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 	return fmt.Sprintf("%.*s %.3f", timeline, file, started), nil
 }
 
-// postgresFacts is what an examination looks at. Backups and subscribers of tables read the
-// log as well, and are never promoted. A write waits for one standby by "a, b" and "ANY 1 (a, b)".
+// postgresFacts is what an examination looks at. Backups and logical subscribers read the log
+// too, and are never promoted. A write waits for one standby by "a, b" and "ANY 1 (a, b)".
 const postgresFacts = `SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('transaction_isolation'),
 	has_table_privilege('` + Table + `', 'SELECT'), has_table_privilege('` + Table + `', 'INSERT'), has_table_privilege('` + Table + `', 'UPDATE'),
 	(SELECT relpersistence = 'p' FROM pg_class WHERE oid = '` + Table + `'::regclass),
@@ -115,7 +112,7 @@ FROM (SELECT trim(current_setting('synchronous_standby_names')) AS names) AS set
 		FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup'
 		AND pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL)) AS standbys`
 
-func examinePostgres(ctx context.Context, conn *sql.Conn) (examination, error) {
+func examinePostgres(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
 	var fsync, pages string
 	var logged bool
 	e := examination{advice: "set both on, or use a strict pool"}
@@ -127,5 +124,5 @@ func examinePostgres(ctx context.Context, conn *sql.Conn) (examination, error) {
 		e.durable, e.settings, e.advice = false, "table "+Table+" UNLOGGED", "ALTER TABLE "+Table+" SET LOGGED: no standby has it either"
 	}
 	e.replicas = r.finding()
-	return e, err
+	return e.findings(), err
 }

@@ -11,18 +11,15 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A Session is what a driver's connection knows of its session and database/sql
-// does not tell.
+// A Session is what a driver's connection knows and database/sql does not show.
 type Session struct {
-	// Life names the life of the database, see [store.Entry]; read after a write.
-	Life string
-	// Warning is a warning of the server that came since it was asked for last.
-	Warning string
+	Life    string // of the database, see [store.Entry]; read after a write
+	Warning string // of the server, since it was last asked for
 }
 
-// WithSession returns the dialect with a function that asks the driver's
-// connection, as in [sql.Conn.Raw], right before and right after each write. The
-// package comment has the one that [Postgres] needs with pgx.
+// WithSession returns the dialect with a function that asks the driver's connection, as in
+// [sql.Conn.Raw], right before and after each write. The package comment has the one that
+// [Postgres] needs with pgx.
 func (d Dialect) WithSession(ask func(driverConn any) Session) Dialect {
 	d.ask = ask
 	return d
@@ -31,7 +28,7 @@ func (d Dialect) WithSession(ask func(driverConn any) Session) Dialect {
 // seen asks the driver's connection.
 func (d Dialect) seen(conn *sql.Conn) (seen Session) {
 	if d.ask != nil {
-		// An error would be that of ask, or say that the connection is closed.
+		// The only error possible is that the connection is closed.
 		_ = conn.Raw(func(driverConn any) error {
 			seen = d.ask(driverConn)
 			return nil
@@ -40,11 +37,11 @@ func (d Dialect) seen(conn *sql.Conn) (seen Session) {
 	return seen
 }
 
-// errUnfit marks a session that is set so that the store would not keep its
-// contract. It is closed, since the next one may be set otherwise.
+// errUnfit marks a session on which the store would break its contract. It is closed: the next
+// one may be set otherwise.
 var errUnfit = fmt.Errorf("%w: the session is unfit", store.ErrRefused)
 
-// fit returns why a session that found nothing may not be used, or nil.
+// fit returns errUnfit if that is why a session found nothing.
 func (s *Store) fit(ctx context.Context, conn *sql.Conn) (err error) {
 	if s.dialect.guarded {
 		_, err = s.dialect.vet(ctx, s, conn)
@@ -52,8 +49,8 @@ func (s *Store) fit(ctx context.Context, conn *sql.Conn) (err error) {
 	return err
 }
 
-// unconfirmed is the outcome of a write that was applied and may not survive. It
-// wraps no other error: that something else was refused says nothing of the write.
+// unconfirmed is the outcome of a write that was applied and may not survive. It wraps no other
+// error, whose kind would say nothing of the write.
 func unconfirmed(format string, args ...any) error {
 	return fmt.Errorf("%w: the write was applied and not confirmed: %s", store.ErrUnavailable, fmt.Sprintf(format, args...))
 }
@@ -81,20 +78,29 @@ func each(ctx context.Context, conn *sql.Conn, scan func(*sql.Rows) error, state
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// undoneTries is how often a statement is tried that others undo. The next try sees
-// what they wrote, and so nearly always ends in a conflict or an answer; but above
-// read committed PostgreSQL undoes an insert for each update of the row meanwhile.
+// read is [Store.call] with a result.
+func read[T any](ctx context.Context, s *Store, op, key string, do func(context.Context, *sql.Conn) (T, error)) (value T, err error) {
+	err = s.call(ctx, op, key, func(ctx context.Context, conn *sql.Conn) (err error) {
+		value, err = do(ctx, conn)
+		return err
+	})
+	return value, err
+}
+
+// undoneTries bounds the tries of a statement that others undo. Nearly always the second sees
+// what they wrote, and ends in a conflict or an answer; but above read committed PostgreSQL
+// undoes an insert for each update of the row meanwhile.
 const undoneTries = 10
 
-// call makes a call on one session within its bounds and says what went wrong. It is made
-// again, on the next session that is free, where that certainly repeats no write:
+// call makes a call on one session, bounded, and wraps its error. It tries again, on the next
+// free session, where that certainly repeats no write:
 //
-//   - The session is bad. All idle ones may have been ended by the server; then each says
-//     so before it sends anything; see CompareAndSwap for drivers that are wrong there.
-//   - There is no table, which is made then: a database that was wiped under its users is
-//     an empty store to them, in which they write anew what they hold.
-//   - Others undid the statement. Where that is how a database says that a race was lost,
-//     the next try says so in our words.
+//   - The session is bad, as all idle ones are that the server has ended. They say so before
+//     they send anything; see CompareAndSwap for drivers that are wrong there.
+//   - There is no table. It makes one: a database that was wiped under its users is an empty
+//     store to them, in which they write again what they hold.
+//   - Others undid the statement. If that is how a database says that a race was lost, the
+//     next try says so in our words.
 func (s *Store) call(ctx context.Context, op, key string, do func(context.Context, *sql.Conn) error) error {
 	if !s.dialect.embedded { // SQLite has its busy timeout
 		bounded, cancel := backend.Bound(ctx)
@@ -124,7 +130,7 @@ func (s *Store) call(ctx context.Context, op, key string, do func(context.Contex
 	}
 }
 
-// once makes a call on the next session that is free.
+// once makes a call on the next free session.
 func (s *Store) once(ctx context.Context, do func(context.Context, *sql.Conn) error) error {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
@@ -137,24 +143,24 @@ func (s *Store) once(ctx context.Context, do func(context.Context, *sql.Conn) er
 	return err
 }
 
-// makeTable makes the table that was found missing.
+// makeTable makes the missing table.
 func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) error {
 	_, makeErr := conn.ExecContext(ctx, s.dialect.create)
-	// A table that was there with other columns looked missing, and was left
-	// alone; one that others made at the same moment may be an error, and is there.
+	// A table with other columns looked missing too, and was left alone. One that others made
+	// at the same moment may be an error, and is there.
 	if err := each(ctx, conn, nil, s.dialect.probe); err == nil || makeErr == nil {
 		return err
 	}
 	return fmt.Errorf("make it: %w; if the account may not, have it made by one that may: %s", makeErr, s.dialect.create)
 }
 
-// wrap says where an error came from and what kind it is, and that ctx ended if
-// it did: drivers tell that each in their own way.
+// wrap adds to an error where it came from, its kind, and that ctx ended if it did, which each
+// driver tells in its own way.
 func (s *Store) wrap(ctx context.Context, op, key string, err error) error {
 	hint, kind := s.dialect.classify(err)
 	ended := store.ContextError(ctx)
 	switch {
-	case ended == nil, store.Unapplied(kind): // what was not applied is certain, whatever ctx says
+	case ended == nil, store.Unapplied(kind): // certain, whatever ctx says
 	case errors.Is(ended, err):
 		err = ended
 	default:

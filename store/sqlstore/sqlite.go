@@ -8,14 +8,14 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// SQLite is the dialect of a file that several processes on one host share.
-// Open it with a busy timeout, since its writers take turns. Which error means
-// what is told by the driver's method Code() int, as modernc.org/sqlite has it.
-// A database in memory is refused, since each connection would have another.
+// SQLite is the dialect of a file that several processes on one host share. Open it with a busy
+// timeout, since its writers take turns. The driver's errors must have the method Code() int, as
+// those of modernc.org/sqlite. A database in memory is refused: each connection would have
+// another.
 //
-// With the driver alone, nobody notices that the file, or its log, is removed or replaced while it is open:
-// SQLite goes on with what is gone, and others with what is there. Neither does it notice hard links.
-// The binary looks for both.
+// SQLite does not notice that the open file, or its log, is removed or replaced: it goes on with
+// what is gone, and others with what is there. Nor does it notice hard links. The binary looks
+// for both.
 var SQLite = Dialect{
 	name:     "sqlite",
 	embedded: true,
@@ -45,10 +45,9 @@ var SQLite = Dialect{
 		return s.dialect.seen(conn).Life, err
 	},
 	missing: "1",
-	// The primary result codes, https://www.sqlite.org/rescode.html. Refused is what
-	// SQLite finds before it writes. Each of our statements is a transaction of its own,
-	// so 1, from parsing it, is among that. A damaged page may be met anywhere, in taking
-	// back a write too, so 11 is not.
+	// The primary result codes, https://www.sqlite.org/rescode.html. Refused is what SQLite
+	// finds before it writes, as 1, from parsing a statement. It may meet a damaged page (11)
+	// anywhere, in undoing a write too.
 	faults: []fault{
 		{"1", store.ErrRefused, "the table " + Table + " is not one of Firn's: rename it, or name another path"},
 		{"3 8 23", store.ErrRefused, "the file and its folder must be writable"},

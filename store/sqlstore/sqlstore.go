@@ -1,30 +1,29 @@
-// Package sqlstore is a [store.Store] over database/sql. The caller opens the
-// database and so picks the driver; the package needs none:
+// Package sqlstore is a [store.Store] over database/sql. The caller opens the database, and so
+// picks the driver:
 //
 //	db, err := sql.Open("pgx", "postgres://firn@10.0.0.5/shop")
 //	s, err := sqlstore.New(ctx, db, sqlstore.Postgres)
 //
-// Everything is in one table of keys, values and revisions, made where it is missing, in
-// the schema or database that the session leads to when the store is opened. Each
-// write is one statement that commits by itself, and each read another. On one primary
-// that is linearizable at every level of isolation from read committed up: a write locks
-// the row and looks at it as it is then, or is taken back and tried again; a read sees
-// what was acknowledged before its call. A session that does not commit by itself, or
-// reads what is not committed, is refused, also if it became so while the store was open.
+// Everything is in one table of keys, values and revisions, in the schema or database that the
+// session leads to when the store is opened. Each read or write is one statement that commits
+// by itself. On one primary that is linearizable at every isolation level from read committed
+// up: a write locks the row and looks at it as it is then, or is undone and tried again; a read
+// sees what was acknowledged before its call. A session that does not commit by itself, or reads
+// uncommitted data, is refused, also if it became so while the store was open.
 //
-// Reads from a replica may be behind, so db must reach the primary alone; in a Galera
-// cluster, one member, unless wsrep_sync_wait is set. What survives, and what begins a new
-// life, is in docs/stores.md; [store.Examined] tells of a server's settings.
+// Db must reach the primary alone, since a replica may be behind; in a Galera cluster, one
+// member, unless wsrep_sync_wait is set. What survives, and what begins a new life, is in
+// docs/stores.md.
 //
 // # Replicas
 //
-// A write is confirmed once the replicas have it that the primary waits for:
-// synchronous_standby_names in PostgreSQL, semi-synchronous replication in MySQL
-// and MariaDB. Both may stop waiting and report success all the same. Such a write is
-// [store.ErrUnavailable], applied and not confirmed. In MySQL that takes one more
-// question after each write, if a primary waits for replicas. PostgreSQL tells by a
-// warning, which database/sql does not show; so give the dialect a function that does.
-// Without it no write to a PostgreSQL that waits for standbys is confirmed. With jackc/pgx:
+// A write is confirmed once the replicas that the primary waits for have it:
+// synchronous_standby_names in PostgreSQL, semi-synchronous replication in MySQL and MariaDB.
+// Both may stop waiting and report success all the same: such a write is
+// [store.ErrUnavailable], applied and not confirmed. In MySQL that takes one more question
+// after each write, if a primary waits for replicas. PostgreSQL tells by a warning, which
+// database/sql does not show; so give the dialect a function that does. Without it no write to
+// a PostgreSQL that waits for standbys is confirmed. With jackc/pgx:
 //
 //	cfg, err := pgx.ParseConfig(url)
 //	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
@@ -64,26 +63,21 @@ const Table = "firn_registers"
 type Store struct {
 	db      *sql.DB
 	dialect Dialect
-	mysql   atomic.Pointer[mysqlSession] // the one that was looked at last; [MySQL] only
+	mysql   atomic.Pointer[mysqlSession] // the last one vetted; [MySQL] only
 }
 
 // New returns a store in db, which Close closes. It makes the table if there is none, and
-// else writes nothing. The error is [store.ErrRefused] when there is a table of that name
-// which is not Firn's, or when the session is unfit; one that db opens later is refused
-// when it is first used.
-//
-// The store is a [*Store]; over a database on another host it is a
-// [store.Clock] and [store.Examined] too.
+// otherwise writes nothing. The error is [store.ErrRefused] if the table of that name is not
+// Firn's, or the session is unfit; a later session is refused when it is first used. Over a
+// database on another host the store is a [store.Clock] and [store.Examined] too.
 func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) {
 	s := &Store{db: db, dialect: dialect}
-	if err := s.call(ctx, "find table", Table, func(ctx context.Context, conn *sql.Conn) error {
-		schema, err := dialect.home(ctx, conn)
-		s.dialect = dialect.in(schema)
-		return err
-	}); err != nil {
-		return nil, err
-	}
 	if err := s.call(ctx, "open table", Table, func(ctx context.Context, conn *sql.Conn) error {
+		schema, err := dialect.home(ctx, conn)
+		if err != nil {
+			return err
+		}
+		s.dialect = dialect.in(schema)
 		if err := each(ctx, conn, nil, s.dialect.probe); err != nil {
 			return err
 		}
@@ -102,17 +96,14 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Entry{}, err
 	}
-	e := store.Entry{Key: key}
-	if err := s.call(ctx, "get", key, func(ctx context.Context, conn *sql.Conn) error {
+	return read(ctx, s, "get", key, func(ctx context.Context, conn *sql.Conn) (store.Entry, error) {
+		e := store.Entry{Key: key}
 		err := conn.QueryRowContext(ctx, s.dialect.get, key).Scan(&e.Value, &e.Revision)
 		if errors.Is(err, sql.ErrNoRows) {
 			err = cmp.Or(s.fit(ctx, conn), store.ErrNotFound)
 		}
-		return err
-	}); err != nil {
-		return store.Entry{}, err
-	}
-	return e, nil
+		return e, err
+	})
 }
 
 // CompareAndSwap implements [store.Store].
@@ -142,13 +133,12 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 const afterAll = "\U0010FFFF"
 
 // List implements [store.Store].
-func (s *Store) List(ctx context.Context, prefix string) (list []store.Entry, err error) {
-	err = s.call(ctx, "list", prefix, func(ctx context.Context, conn *sql.Conn) error {
-		list = nil
-		err := each(ctx, conn, func(rows *sql.Rows) error {
+func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
+	return read(ctx, s, "list", prefix, func(ctx context.Context, conn *sql.Conn) (list []store.Entry, err error) {
+		err = each(ctx, conn, func(rows *sql.Rows) error {
 			var e store.Entry
 			err := rows.Scan(&e.Key, &e.Value, &e.Revision)
-			if strings.HasPrefix(e.Key, prefix) { // where the collation is laxer than ours
+			if strings.HasPrefix(e.Key, prefix) { // unless the collation is laxer
 				list = append(list, e)
 			}
 			return err
@@ -156,13 +146,11 @@ func (s *Store) List(ctx context.Context, prefix string) (list []store.Entry, er
 		if err == nil && len(list) == 0 {
 			err = s.fit(ctx, conn)
 		}
-		return err
+		return list, err
 	})
-	return list, err
 }
 
-// Close closes the database. A connection that the server had ended already cannot be told
-// of the end, which is no error.
+// Close closes the database. Connections that the server had ended already are no error.
 func (s *Store) Close() error {
 	err := s.db.Close()
 	if err == nil || errors.Is(err, driver.ErrBadConn) {
@@ -177,27 +165,18 @@ func (s *Store) Close() error {
 // Embedded implements [store.Embedded].
 func (s *Store) Embedded() bool { return s.dialect.embedded }
 
-// remote is a store in a database on another host, which has a clock of its own.
+// remote is a store in a database on another host.
 type remote struct{ *Store }
 
 // Now implements [store.Clock].
 func (r *remote) Now(ctx context.Context) (time.Time, error) {
-	var micros int64
-	err := r.call(ctx, "read the time of", r.dialect.name, func(ctx context.Context, conn *sql.Conn) (err error) {
-		micros, err = r.dialect.vet(ctx, r.Store, conn)
-		return err
+	micros, err := read(ctx, r.Store, "read the time of", r.dialect.name, func(ctx context.Context, conn *sql.Conn) (int64, error) {
+		return r.dialect.vet(ctx, r.Store, conn)
 	})
 	return time.UnixMicro(micros), err
 }
 
 // Examine implements [store.Examined].
 func (r *remote) Examine(ctx context.Context) ([]store.Finding, error) {
-	var e examination
-	if err := r.call(ctx, "examine", r.dialect.name, func(ctx context.Context, conn *sql.Conn) (err error) {
-		e, err = r.dialect.examine(ctx, conn)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	return e.findings(), nil
+	return read(ctx, r.Store, "examine", r.dialect.name, r.dialect.examine)
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// step reads the number under key and writes the next one. Read says whether it came
-// as far as writing.
+// step reads the number under key and writes the next one. Read: it came as far as writing.
 func step(ctx context.Context, s store.Store, key string) (written store.Entry, read bool, err error) {
 	e, err := s.Get(ctx, key)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -35,15 +34,14 @@ func together(n int, call func(i int)) {
 	group.Wait()
 }
 
-// count lets several goroutines, each with its handle, increment one key, and
-// expects every increment to be there.
+// count lets a goroutine for each handle increment one key, and expects every increment.
 func count(t *testing.T, handles []store.Store) {
 	t.Helper()
 	const each = 50
 	var seen sync.Map // of revisions
 	together(len(handles), func(i int) {
 		for done := 0; done < each; {
-			// The store is in good order, so there is no third outcome to be expected.
+			// There is no third outcome: the store is in good order.
 			written, _, err := step(context.Background(), handles[i], "counter")
 			switch {
 			case errors.Is(err, store.ErrConflict):
@@ -90,39 +88,32 @@ func another(t *testing.T, f Factory, s store.Store) store.Store {
 func creators(t *testing.T, _ Factory, s store.Store) {
 	for round := range 20 {
 		key := fmt.Sprintf("round %d", round)
-		var mu sync.Mutex
-		wins := map[string]store.Revision{} // by the value written
-		together(8, func(i int) {
-			value := strconv.Itoa(i)
-			e, err := s.CompareAndSwap(context.Background(), key, 0, []byte(value))
-			switch {
+		const n = 8
+		wins := make(chan store.Entry, n)
+		together(n, func(i int) {
+			value := []byte(strconv.Itoa(i))
+			switch e, err := s.CompareAndSwap(context.Background(), key, 0, value); {
 			case err == nil:
-				mu.Lock()
-				defer mu.Unlock()
-				wins[value] = e.Revision
+				wins <- store.Entry{Value: value, Revision: e.Revision}
 			case !errors.Is(err, store.ErrConflict):
 				t.Errorf("create %q: %v", key, err)
 			}
 		})
 		if len(wins) != 1 {
-			t.Fatalf("%d of 8 creators won %q", len(wins), key)
+			t.Fatalf("%d of %d creators won %q", len(wins), n, key)
 		}
-		for value, revision := range wins {
-			holds(t, s, key, value, revision)
-		}
+		e := <-wins
+		holds(t, s, key, string(e.Value), e.Revision)
 	}
 }
 
-// readers reads, by key and by listing, while another counts up: what was
-// acknowledged before a read began must be in it, and so must what an earlier
-// read saw.
+// readers reads, by key and by listing, while another counts up. A read must have what was
+// acknowledged before it began, and what an earlier read saw.
 func readers(t *testing.T, _ Factory, s store.Store) {
 	ctx := context.Background()
 	const last = 200
-	var (
-		group        sync.WaitGroup
-		acknowledged atomic.Int64
-	)
+	var group sync.WaitGroup
+	var acknowledged atomic.Int64
 	revision := put(t, s, "counter", 0, "0")
 	group.Go(func() {
 		defer acknowledged.Store(last) // lets the readers end, whatever happens
@@ -182,8 +173,7 @@ func visible(t *testing.T, f Factory, a store.Store) {
 	}
 }
 
-// lives writes through two handles in turn. Whether the store has names for its
-// lives is its own business; that both give the same is not.
+// lives writes through two handles: both name the same life, or none.
 func lives(t *testing.T, f Factory, s store.Store) { oneLife(t, s, another(t, f, s)) }
 
 func livesAfter(t *testing.T, f Factory, s store.Store) {
@@ -202,8 +192,8 @@ func livesAfter(t *testing.T, f Factory, s store.Store) {
 
 func oneLife(t *testing.T, handles ...store.Store) {
 	t.Helper()
-	seen := map[string]int{}
 	const each = 4 // so that a handle with several connections uses more than one
+	seen := map[string]int{}
 	var mu sync.Mutex
 	for round := range 2 {
 		together(each*len(handles), func(i int) {

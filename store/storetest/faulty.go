@@ -10,8 +10,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// ErrAnswerLost is what a [Faulty] answers for the third outcome: neither yes
-// nor no. It is none of package store's errors.
+// ErrAnswerLost is what a [Faulty] answers for the third outcome. It is none of package store's
+// errors.
 var ErrAnswerLost = errors.New("the answer was lost")
 
 // An Op is a kind of call.
@@ -34,26 +34,20 @@ type Call struct {
 	N   int    // how many calls of this Op there have been, with this one: from 1
 }
 
-// An Outcome is what becomes of a call. For reads there is nothing to apply, so
-// FailApplied, FailUnapplied and FailLate all fail with [ErrAnswerLost].
+// An Outcome is what becomes of a call. A read has nothing to apply: FailApplied, FailUnapplied
+// and FailLate do the same to it.
 type Outcome int
 
 // The outcomes a script can choose.
 const (
-	// Pass hands the call on.
-	Pass Outcome = iota
-	// FailApplied hands the call on and answers [ErrAnswerLost]: a write whose
-	// answer was lost, and likewise one that was applied and not confirmed.
-	FailApplied
-	// FailUnapplied answers [ErrAnswerLost] and does nothing.
-	FailUnapplied
-	// FailLate answers [ErrAnswerLost] and hands the write on later: right before
-	// the second call from now that reaches the inner store. So one read-back
-	// finds it absent, and then it arrives. It is still a compare-and-swap, and
-	// does nothing if the key has another revision by then.
+	Pass          Outcome = iota // make the call
+	FailApplied                  // make it and answer [ErrAnswerLost]: the answer was lost, or the write not confirmed
+	FailUnapplied                // answer [ErrAnswerLost] and do nothing
+	// FailLate answers [ErrAnswerLost] and makes the write later: right before the second call
+	// from now that reaches the inner store. So one read-back does not find it, and then it
+	// arrives. It does nothing if the key has another revision by then.
 	FailLate
-	// Refuse answers [store.ErrRefused] and does nothing.
-	Refuse
+	Refuse // answer [store.ErrRefused] and do nothing
 )
 
 // String returns the outcome in words.
@@ -66,13 +60,12 @@ type Counts struct {
 	Get, CompareAndSwap, List int
 }
 
-// Faulty is a [store.Store] that fails as its script says, for tests and
-// simulation. It never sleeps and draws nothing at random: the same calls have
-// the same outcomes. Calls may be made concurrently. Make one with [NewFaulty].
+// Faulty is a [store.Store] that fails as its script says, for tests and simulation. The same
+// calls have the same outcomes: it never sleeps and draws nothing at random. Make one with
+// [NewFaulty].
 type Faulty struct {
-	// Script chooses the outcome of each call; nil stands for Pass. It is called
-	// by one goroutine at a time, with a lock held: it may use the inner store
-	// but not this one. Set it while no call is under way.
+	// Script chooses the outcome of each call; nil stands for Pass. It is called with a lock
+	// held: it may use the inner store but not this one. Set it while no call is under way.
 	Script func(Call) Outcome
 
 	inner store.Store
@@ -83,12 +76,12 @@ type Faulty struct {
 	late, due []func() // writes on their way; those that are due come before the next call
 }
 
-// NewFaulty returns a wrapper of inner that passes everything on, until its
-// Script or [Faulty.SetDown] say otherwise.
+// NewFaulty returns a wrapper of inner that passes all calls on, until its Script or
+// [Faulty.SetDown] says otherwise.
 func NewFaulty(inner store.Store) *Faulty { return &Faulty{inner: inner} }
 
-// SetDown makes every call answer [store.ErrUnavailable], with nothing applied
-// and no script asked, until it is set to false again.
+// SetDown makes all calls answer [store.ErrUnavailable], with nothing applied and no script
+// asked, until it is set to false.
 func (f *Faulty) SetDown(down bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,7 +104,7 @@ func (f *Faulty) Get(ctx context.Context, key string) (store.Entry, error) {
 func (f *Faulty) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	kept := slices.Clone(value)
 	late := func() {
-		// Whoever made this write has long had its answer: no one is there to hear.
+		// Its caller has long had an answer.
 		_, _ = f.inner.CompareAndSwap(context.Background(), key, old, kept)
 	}
 	return answer(f, OpCompareAndSwap, key, late, func() (store.Entry, error) {
@@ -133,22 +126,21 @@ func (f *Faulty) Embedded() bool {
 	return ok && e.Embedded()
 }
 
-// answer counts a call, asks the script, and makes the call if it is to reach the inner
-// store, after the late writes whose time has come.
-func answer[T any](f *Faulty, op Op, key string, late func(), call func() (T, error)) (T, error) {
-	var none T
+// answer counts a call, asks the script, and lets the late writes that are due and the call
+// reach the inner store.
+func answer[T any](f *Faulty, op Op, key string, late func(), call func() (T, error)) (none T, err error) {
 	outcome, due, err := f.choose(op, key, late)
-	if err != nil {
-		return none, err
+	if err == nil {
+		for _, write := range due {
+			write()
+		}
+		value, callErr := call()
+		if outcome != FailApplied {
+			return value, callErr
+		}
+		err = ErrAnswerLost // a conflict is lost on the way back as well
 	}
-	for _, write := range due {
-		write()
-	}
-	value, err := call()
-	if outcome == FailApplied {
-		return none, lost(op, key) // a conflict is lost on the way back as well
-	}
-	return value, err
+	return none, fmt.Errorf("storetest: %v %q: %w", op, key, err)
 }
 
 // choose returns an error for a call that is not to reach the inner store.
@@ -158,23 +150,21 @@ func (f *Faulty) choose(op Op, key string, late func()) (outcome Outcome, due []
 	f.counts[op]++
 	switch {
 	case f.down:
-		return Pass, nil, fmt.Errorf("storetest: %v %q: %w: the store is down", op, key, store.ErrUnavailable)
+		return Pass, nil, fmt.Errorf("%w: the store is down", store.ErrUnavailable)
 	case f.Script != nil:
 		outcome = f.Script(Call{Op: op, Key: key, N: f.counts[op]})
 	}
-	switch {
-	case outcome == Refuse:
-		return outcome, nil, fmt.Errorf("storetest: %v %q: %w by the script", op, key, store.ErrRefused)
-	case outcome == FailLate && late != nil:
-		f.late = append(f.late, late)
-		return outcome, nil, lost(op, key)
-	case outcome == FailLate, outcome == FailUnapplied:
-		return outcome, nil, lost(op, key)
+	switch outcome {
+	case Refuse:
+		return outcome, nil, fmt.Errorf("%w by the script", store.ErrRefused)
+	case FailLate:
+		if late != nil {
+			f.late = append(f.late, late)
+		}
+		return outcome, nil, ErrAnswerLost
+	case FailUnapplied:
+		return outcome, nil, ErrAnswerLost
 	}
 	due, f.due, f.late = f.due, f.late, nil
 	return outcome, due, nil
-}
-
-func lost(op Op, key string) error {
-	return fmt.Errorf("storetest: %v %q: %w", op, key, ErrAnswerLost)
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// trickyKeys are keys that some engine takes for another, for a pattern or for
-// something else than a key.
+// trickyKeys are keys that some engine takes for another key, for a pattern or for something else.
 var trickyKeys = []string{
 	"a", "A", "ab", "aB", "AB", "abc", "b", "a/", "a/b", "a/b/c", "a0", "a1", "a10", "a2",
 	"%", "a%", "a%b", "_", "a_", "a_b", "*", "a*", "?", "[a]", "{a}", "\\", "a\\", "a\\%",
@@ -103,7 +102,7 @@ func bounds(t *testing.T, _ Factory, s store.Store) {
 	put(t, s, near, 0, "near")
 }
 
-// calls are one of each kind, the write over a revision of a key that exists.
+// calls are one of each kind, on an existing key at a revision.
 func calls(s store.Store, key string, revision store.Revision) map[Op]func(context.Context) error {
 	return map[Op]func(context.Context) error{
 		OpGet:  func(ctx context.Context) error { _, err := s.Get(ctx, key); return err },

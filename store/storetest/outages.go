@@ -14,13 +14,11 @@ import (
 )
 
 var (
-	// patience bounds how long the suite waits for what a store should do by itself.
-	patience = 30 * time.Second
-	// short is how long a call to a silent server is given.
-	short = 200 * time.Millisecond
+	patience = 30 * time.Second       // with what a store should do by itself
+	short    = 200 * time.Millisecond // for a call to a silent server
 )
 
-// until waits for something that needs no more than time.
+// until waits for something that needs only time.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
@@ -30,9 +28,9 @@ func until(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// restarted lets writers count, each alone on its key, while the server is
-// ended and started again. Whatever was acknowledged must be there after; what
-// was left open may be; what was said not to be applied must not.
+// restarted lets writers count, each alone on its key, while the server is restarted. What was
+// acknowledged must be there afterwards; what was left open may be; what was not applied must
+// not.
 func restarted(t *testing.T, f Factory, s store.Store) {
 	const writers, restarts, between = 4, 3, 50
 	var (
@@ -41,6 +39,10 @@ func restarted(t *testing.T, f Factory, s store.Store) {
 		acknowledged, unknown [writers]atomic.Int64
 		writes                atomic.Int64
 	)
+	write := func(what string) {
+		before := writes.Load()
+		until(t, what, func() bool { return writes.Load() >= before+between })
+	}
 	for w := range writers {
 		group.Go(func() {
 			key := fmt.Sprint("counter/", w)
@@ -62,12 +64,10 @@ func restarted(t *testing.T, f Factory, s store.Store) {
 		})
 	}
 	for range restarts {
-		before := writes.Load()
-		until(t, "writes", func() bool { return writes.Load() >= before+between })
+		write("writes")
 		f.Restart(t, s)
 	}
-	before := writes.Load()
-	until(t, "writes after the last restart", func() bool { return writes.Load() >= before+between })
+	write("writes after the last restart")
 	stop.Store(true)
 	group.Wait()
 	for w := range writers {
@@ -84,8 +84,8 @@ func restarted(t *testing.T, f Factory, s store.Store) {
 	}
 }
 
-// paused calls a server that says nothing: each call ends with its context,
-// which is no answer, and the store is good again when the server is.
+// paused calls a silent server: each call ends with its context, which is no answer, and the
+// store is good again when the server is.
 func paused(t *testing.T, f Factory, s store.Store) {
 	revision := put(t, s, "k", 0, "before")
 	resume := f.Pause(t, s)

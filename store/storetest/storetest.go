@@ -1,9 +1,5 @@
-// Package storetest says whether a [store.Store] keeps its contract, and makes
-// one that fails on purpose.
-//
-// [Run] is the conformance suite: every backend runs it, against the real
-// server. [Faulty] wraps a store and loses answers, for the tests of whatever
-// stands on one.
+// Package storetest has [Run], the conformance suite that every backend runs against the real
+// server, and [Faulty], a store that loses answers, for tests of what stands on a store.
 package storetest
 
 import (
@@ -18,81 +14,63 @@ import (
 
 // A Factory makes the stores to be tested.
 type Factory struct {
-	// Open returns a store with nothing in it, each time another. The suite
-	// closes it. Required.
+	// Open returns a new and empty store, which the suite closes. Only Open is required;
+	// without the others, the suite leaves out what it claims of them.
 	Open func(t *testing.T) store.Store
 
-	// Another returns one more handle on what s, from Open, holds, through a
-	// connection of its own, as another process would have. The suite closes it.
-	// Nil leaves out what is claimed of several handles.
+	// Another returns one more handle on what s, from Open, holds, through a connection of
+	// its own, as another process would have. The suite closes it.
 	Another func(t *testing.T, s store.Store) store.Store
 
-	// Delete removes a key that exists from s, as an operator would. Nil leaves
-	// out what is claimed of keys deleted and made again.
+	// Delete removes an existing key from s, as an operator would.
 	Delete func(t *testing.T, s store.Store, key string)
 
-	// Restart ends the server that s speaks to as a loss of power would, and
-	// starts it again with the data that it kept. Nil leaves out what is claimed
-	// of that.
+	// Restart ends the server of s as a loss of power would, and starts it again with the
+	// data that it kept.
 	Restart func(t *testing.T, s store.Store)
 
-	// Pause has the server that s speaks to accept connections and answer
-	// nothing, until resume is called. Nil leaves out what is claimed of that.
+	// Pause makes the server of s accept connections and answer nothing until resume.
 	Pause func(t *testing.T, s store.Store) (resume func())
 }
 
-// Run tests stores made by f for all that [store.Store] promises, each claim in
-// a subtest on a store of its own. It writes a few thousand keys; none of its
-// tests runs in parallel with another.
+// Run tests stores made by f for all that [store.Store] promises, each claim in a subtest on a
+// store of its own, one after another. It writes a few thousand keys.
 func Run(t *testing.T, f Factory) {
-	for _, c := range claims {
-		if c.needs != nil && !c.needs(f) {
-			continue
+	claim := func(name string, testable bool, test func(*testing.T, Factory, store.Store)) {
+		if !testable {
+			return
 		}
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			s := f.Open(t)
-			// Closed for a second time where the claim is about closing.
+			// For a second time where the claim is about closing.
 			t.Cleanup(func() { mustClose(t, s) })
-			c.test(t, f, s)
+			test(t, f, s)
 		})
 	}
+	several, restarts := f.Another != nil, f.Restart != nil
+	claim("an absent key is not found", true, absent)
+	claim("old 0 creates and never replaces", true, create)
+	claim("a write needs the present revision and draws a new one", true, swap)
+	claim("values come back byte for byte", true, values)
+	claim("a value belongs to whoever holds it", true, ownership)
+	claim("keys are told apart byte for byte", true, keys)
+	claim("a listing has what begins with the prefix, sorted by bytes", true, listing)
+	claim("a listing of thousands is whole", true, thousands)
+	claim("what is out of bounds is refused, what is just within is not", true, bounds)
+	claim("a call whose context has ended says so", true, ended)
+	claim("a closed store is unavailable, and may be closed again", true, closed)
+	claim("a clock does not go back", true, clock)
+	claim("concurrent writers lose no write", true, counter)
+	claim("one of many creators wins", true, creators)
+	claim("readers never see a write undone", true, readers)
+	claim("several handles lose no write", several, countersByHandle)
+	claim("a write is seen by other handles at once", several, visible)
+	claim("all handles name one life", several, lives)
+	claim("all handles name one life after a restart", several && restarts, livesAfter)
+	claim("a deleted key's revisions never come back", f.Delete != nil, recreated)
+	claim("what was acknowledged survives a restart", restarts, restarted)
+	claim("a silent server holds nobody beyond the context", f.Pause != nil, paused)
 }
-
-type claim struct {
-	name  string
-	needs func(Factory) bool // nil: nothing
-	test  func(t *testing.T, f Factory, s store.Store)
-}
-
-var claims = []claim{
-	{"an absent key is not found", nil, absent},
-	{"old 0 creates and never replaces", nil, create},
-	{"a write needs the present revision and draws a new one", nil, swap},
-	{"values come back byte for byte", nil, values},
-	{"a value belongs to whoever holds it", nil, ownership},
-	{"keys are told apart byte for byte", nil, keys},
-	{"a listing has what begins with the prefix, sorted by bytes", nil, listing},
-	{"a listing of thousands is whole", nil, thousands},
-	{"what is out of bounds is refused, what is just within is not", nil, bounds},
-	{"a call whose context has ended says so", nil, ended},
-	{"a closed store is unavailable, and may be closed again", nil, closed},
-	{"a clock does not go back", nil, clock},
-	{"concurrent writers lose no write", nil, counter},
-	{"one of many creators wins", nil, creators},
-	{"readers never see a write undone", nil, readers},
-	{"several handles lose no write", several, countersByHandle},
-	{"a write is seen by other handles at once", several, visible},
-	{"all handles name one life", several, lives},
-	{"all handles name one life after a restart", func(f Factory) bool { return several(f) && restarts(f) }, livesAfter},
-	{"a deleted key's revisions never come back", deletes, recreated},
-	{"what was acknowledged survives a restart", restarts, restarted},
-	{"a silent server holds nobody beyond the context", pauses, paused},
-}
-
-func several(f Factory) bool  { return f.Another != nil }
-func deletes(f Factory) bool  { return f.Delete != nil }
-func restarts(f Factory) bool { return f.Restart != nil }
-func pauses(f Factory) bool   { return f.Pause != nil }
 
 func mustClose(t *testing.T, s store.Store) {
 	t.Helper()
@@ -143,10 +121,10 @@ func show(e store.Entry) string {
 	return fmt.Sprintf("%q holds %.40q (%d bytes) of revision %d and life %q", e.Key, e.Value, len(e.Value), e.Revision, e.Life)
 }
 
-// A history has the revisions that a key had, none of which is the present one again.
+// A history has the revisions that a key had.
 type history map[store.Revision]bool
 
-// write writes the same value once more.
+// write writes the same value once more, by a new revision and by no older one.
 func (h history) write(t *testing.T, s store.Store, old store.Revision) store.Revision {
 	t.Helper()
 	revision := put(t, s, "k", old, "the same value")

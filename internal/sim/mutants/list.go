@@ -116,7 +116,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "slots are claimed before their fence has passed", regime: sim.Durable,
-		edits: []edit{{"lease/choose.go", "if s.Fence < now {", "if s.Fence < now+1000 {"}},
+		edits: []edit{{"lease/pool.go", "if s.Fence < now {", "if s.Fence < now+1000 {"}},
 	},
 	{
 		name: "the wrong-clock guard is gone", regime: sim.Durable,
@@ -191,7 +191,7 @@ var mutants = []mutant{
 	{
 		name: "a pool keeps the grace of its first member", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/pool.go", "\tcase p.Grace < grace:\n", "\tcase p.Grace < 0:\n"},
+			{"lease/pool.go", "\tcase p.Grace < Duration(grace):\n", "\tcase p.Grace < 0:\n"},
 		},
 	},
 	{
@@ -209,7 +209,7 @@ var mutants = []mutant{
 	{
 		name: "who has waited and opened the pool asks no more whether anybody is alive", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/join.go", "if own || next.Settled > pool.record.Settled {", "if true {"},
+			{"lease/join.go", "if own || next.Settled > pool.Settled {", "if true {"},
 		},
 	},
 	{
@@ -276,7 +276,7 @@ var mutants = []mutant{
 	{
 		name: "a pool nobody lives in is opened over what was listed", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/pool.go", "next.Settled, next.Open = unreleased, false\n", "next.Settled, wait = unreleased, p.Grace\n"},
+			{"lease/pool.go", "next.Settled, next.Open = unreleased, false\n", "next.Settled, wait = unreleased, time.Duration(p.Grace)\n"},
 		},
 	},
 	{
@@ -313,7 +313,7 @@ var mutants = []mutant{
 	{
 		name: "a strict claim is not looked at after its wait", regime: sim.Strict,
 		edits: []edit{
-			{"lease/core.go", "\tif found == nil || found.Owner != r.token || found.Free || found.after != h.after {\n\t\treturn move{}, lost(\"its slot changed while", "\tif found == nil && h.fence < 0 {\n\t\treturn move{}, lost(\"its slot changed while"},
+			{"lease/core.go", "\tif found == nil || found.Owner != r.token || found.Free || found.After != h.after {\n\t\treturn move{}, lost(\"its slot changed while", "\tif found == nil && h.fence < 0 {\n\t\treturn move{}, lost(\"its slot changed while"},
 		},
 	},
 	{
@@ -325,7 +325,7 @@ var mutants = []mutant{
 	{
 		name: "a strict claim that vanished is written anew", regime: sim.Strict,
 		edits: []edit{
-			{"lease/core.go", "\tif found == nil || found.Owner != r.token || found.Free || found.after != h.after {\n\t\treturn move{}, lost(\"its slot changed while", "\tif found != nil && (found.Owner != r.token || found.Free || found.after != h.after) {\n\t\treturn move{}, lost(\"its slot changed while"},
+			{"lease/core.go", "\tif found == nil || found.Owner != r.token || found.Free || found.After != h.after {\n\t\treturn move{}, lost(\"its slot changed while", "\tif found != nil && (found.Owner != r.token || found.Free || found.After != h.after) {\n\t\treturn move{}, lost(\"its slot changed while"},
 		},
 	},
 	{
