@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	permissions = "the user needs: +zrangebylex +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key; +select for a database other than 0, +cluster in a cluster"
+	permissions = "the user needs: +zrangebylex +zcount +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key; +select for a database other than 0, +cluster in a cluster"
 	unknown     = "it does not know a command that Firn needs, or it was renamed"
-	// merged refuses both members: nothing says which is the later, and to take the older would
-	// go back to what was given up.
+	// merged refuses both members, of a key or of the record of the replicas: nothing says which is
+	// the later, and to take the older would go back to what was given up.
 	merged = "the key has two members, as when a copy was merged into the set: remove the older one"
 )
 
@@ -51,6 +51,7 @@ var replies = []struct {
 	{"OTHER|LATE", store.ErrRefused, "look which server is the primary, and try again"},
 	{"RECORD", store.ErrRefused, "that is no record of replicas: remove the member, then set the number with firn store replicas N"},
 	{"TWICE", store.ErrRefused, merged},
+	{"SCORE", store.ErrRefused, "a member of the set has a score that is not 0, and hides others: see ZRANGE firn 0 -1 WITHSCORES, remove it, and give programs a key each with ?key=NAME"},
 	{"DENIED", store.ErrRefused, "it runs in protected mode: it needs a password, or to be reached over loopback"},
 }
 

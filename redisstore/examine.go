@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
@@ -28,17 +30,23 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 			return "not told"
 		}
 		expiry := node.TTL(ctx, s.cfg.Key).Val()
-		return []store.Finding{persists(info, setting), s.evicts(info, expiry), s.replicates(info, there, setting)}, nil
+		servers, err := serversBehind(ctx, node)
+		if err != nil {
+			return nil, err
+		}
+		return []store.Finding{persists(info, setting), s.evicts(info, expiry), s.replicates(info, there, servers, setting)}, nil
 	})
 }
 
 func persists(info map[string]string, setting func(string) string) store.Finding {
-	f := store.Finding{Subject: "persistence", Verdict: store.Doubtful, Advice: "set appendonly yes and appendfsync always, or use a strict pool"}
+	f := store.Finding{Subject: "persistence", Verdict: store.Doubtful, Advice: "set appendfsync always, or use a strict pool"}
 	rewrites := info["aof_rewrite_in_progress"] == "1" || info["aof_rewrite_scheduled"] == "1" || info["aof_last_bgrewrite_status"] != "ok"
 	switch sync := setting("appendfsync"); {
 	case info["aof_enabled"] != "1":
 		f.Verdict = store.Bad
 		f.Says = fmt.Sprintf("appendonly no, save %q: a restart forgets the workers taken since the last snapshot", setting("save"))
+		// A restart with that setting would forget all: a snapshot is not loaded where that file is missing.
+		f.Advice = "CONFIG SET appendonly yes, appendfsync always while it runs, and CONFIG REWRITE once INFO says aof_rewrite_in_progress:0; a restart with a changed file would begin empty. Or use a strict pool"
 	case info["aof_base_size"] == "0" && rewrites: // it was turned on under a running server
 		f.Says = "appendonly yes, and the first file is not written yet: a crash forgets everything"
 		f.Advice = "wait until INFO says aof_rewrite_in_progress:0, or see its log"
@@ -72,15 +80,37 @@ func (s *Store) evicts(info map[string]string, expiry time.Duration) store.Findi
 	return f
 }
 
+// maxProbes bounds how many connections serversBehind opens.
+const maxProbes = 8
+
+// serversBehind returns to how many servers connections lead: a name may have several addresses,
+// and a balancer may stand between.
+func serversBehind(ctx context.Context, node *redis.Client) (int, error) {
+	runs := map[string]bool{}
+	for range max(min(maxProbes, node.Options().PoolSize/2), 1) { // others need some too
+		conn := node.Conn()
+		defer func() { _ = conn.Close() }() // all at once, so that each is another
+		text, err := conn.Info(ctx, "server").Result()
+		if err != nil {
+			return 0, err
+		}
+		runs[parseInfo(text)["run_id"]] = true
+	}
+	return len(runs), nil
+}
+
 // replicates says who waits for what, by the record and the URL. All processes share the
 // record, so one may examine it for the others.
-func (s *Store) replicates(info map[string]string, r Replicas, setting func(string) string) store.Finding {
+func (s *Store) replicates(info map[string]string, r Replicas, servers int, setting func(string) string) store.Finding {
 	const forgets = "a failover may forget who holds a worker and which ids were given, and ids repeat"
 	all := max(r.Recorded, r.Online)
 	need := s.wanted(all)
 	counts := fmt.Sprintf("%d recorded, %d attached, %d of them online; a write waits for %d", r.Recorded, r.Attached, r.Online, need)
 	f := store.Finding{Subject: "replicas", Says: counts}
 	switch {
+	case servers > 1:
+		f.Verdict, f.Says = store.Bad, fmt.Sprintf("connections to its address lead to %d servers: each is a store of its own, and ids repeat", servers)
+		f.Advice = "name one primary, or Sentinels and ?master=NAME: no balancer, and no name with several addresses"
 	case info["role"] == "slave":
 		f.Verdict, f.Says, f.Advice = store.Bad, "it is a replica, which refuses writes", "name the primary, or Sentinels and ?master=NAME"
 	case need > r.Online:
@@ -93,7 +123,10 @@ func (s *Store) replicates(info map[string]string, r Replicas, setting func(stri
 		f.Verdict, f.Says, f.Advice = store.Bad, counts+": "+forgets, "leave out ?replicas"
 	case need < all:
 		f.Verdict, f.Says, f.Advice = store.Doubtful, counts+": where another replica is promoted, "+forgets, "leave out ?replicas"
-	case all == 0 && r.Attached == 0:
+	case r.Attached > r.Online:
+		f.Verdict, f.Says = store.Doubtful, counts+": where one that is not online is promoted, "+forgets
+		f.Advice = "promote none before it is online: replica-priority 0 until then"
+	case all == 0:
 		f.Says = "none: there is nothing to fail over to"
 	case s.cluster != nil && r.Online > 1 && setting("cluster-allow-replica-migration") == "yes":
 		f.Verdict, f.Says = store.Doubtful, counts+"; the cluster may move one to a primary that has none, and no write is confirmed then"

@@ -61,24 +61,30 @@ func parseInfo(text string) map[string]string {
 var silent = regexp.MustCompile(`,lag=([3-9]|\d\d)`)
 
 // replicasIn counts the replicas in INFO, as the scripts do. Online are those that have
-// acknowledged something since they were attached. Others only load, and may for long, or are
-// programs that read the stream and never acknowledge (redis-cli --replica).
+// acknowledged something since they were attached. Others only load, and may for long. Programs
+// that read the stream and never acknowledge (redis-cli --replica) serve at no port, and are none.
 //
 // A replica that is back after its host died is there twice for a minute, until the server
 // notices that the earlier connection is dead. If it counted twice, writes would wait for one
 // replica too many from then on. So all silent connections from one address are one replica,
 // the same as one that answers there. Living replicas acknowledge each second, and so count
-// even where address translation gives several the same address.
-func replicasIn(info map[string]string) (attached, online int) {
+// even where address translation gives several the same address. A replica that is back within
+// three seconds looks like two for as long. So each write waits for all that are online, but the
+// record rises at once by addresses only, and by a second replica of one address when both have
+// acknowledged a write.
+func replicasIn(info map[string]string) (attached, online, addresses int) {
 	answering := map[string]int{}
 	for name, value := range info {
 		if !strings.HasPrefix(name, "slave") || !strings.Contains(value, "state=") {
 			continue
 		}
-		attached++
 		if !strings.Contains(value, "state=online") || strings.Contains(value, "offset=0,") {
+			if !strings.Contains(value, ",port=0,") {
+				attached++
+			}
 			continue
 		}
+		attached++
 		address, _, _ := strings.Cut(value, ",state=")
 		answering[address] += 0
 		if !silent.MatchString(value) {
@@ -88,15 +94,15 @@ func replicasIn(info map[string]string) (attached, online int) {
 	for _, n := range answering {
 		online += max(n, 1)
 	}
-	return attached, online
+	return attached, online, len(answering)
 }
 
 // Replicas are those of the server that has the set.
 type Replicas struct {
 	Recorded int       `json:"recorded"` // the most that were ever attached, or the number an operator set
 	Lowered  time.Time `json:"lowered,omitzero"`
-	Attached int       `json:"attached"` // now, in any state
-	Online   int       `json:"online"`   // those that acknowledge writes
+	Attached int       `json:"attached"` // now; they may still load
+	Online   int       `json:"online"`   // those that acknowledge writes; no other must be promoted
 }
 
 // Replicas returns how many replicas are recorded, and how many there are now.
@@ -112,10 +118,13 @@ func (s *Store) count(ctx context.Context) (info map[string]string, there Replic
 	if info, err = s.info(ctx); err != nil {
 		return nil, there, err
 	}
-	there.Attached, there.Online = replicasIn(info)
+	there.Attached, there.Online, _ = replicasIn(info)
 	members, err := s.members(ctx, recordBegins, recordEnds)
 	if err != nil || len(members) == 0 {
 		return info, there, err
+	}
+	if len(members) > 1 {
+		return info, there, fmt.Errorf("%w: %q: %s", store.ErrRefused, members, merged)
 	}
 	r, err := parseRecord(members[0])
 	if there.Recorded = r.n; r.since > 0 {

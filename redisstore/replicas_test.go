@@ -125,7 +125,7 @@ func TestAWriteIsConfirmedWhileTheFirstReplicaOnlyLoads(t *testing.T) {
 	await(t, "it to be attached", func() bool { return contains(replicaLines(operator), "state=wait_bgsave") })
 	s := open(t, "redis://"+p.Addr())
 	confirmed(t, s, "beside a replica that waits for its data")
-	if f := verdict(t, s); f.Verdict != store.Good || !contains(f.Says, "0 recorded, 1 attached, 0 of them online") {
+	if f := verdict(t, s); f.Verdict != store.Doubtful || !contains(f.Says, "0 recorded, 1 attached, 0 of them online") || !contains(f.Advice, "replica-priority 0") {
 		t.Errorf("%v: %v", f.Verdict, f)
 	}
 }
@@ -145,7 +145,11 @@ func TestAReaderOfTheStreamIsNoReplica(t *testing.T) {
 	go func() { _, _ = io.Copy(io.Discard, reader) }()
 	operator := raw(t, p.Addr())
 	await(t, "it to be attached", func() bool { return contains(replicaLines(operator), "state=online,offset=0,") })
-	confirmed(t, open(t, "redis://"+p.Addr()), "beside it")
+	s := open(t, "redis://"+p.Addr())
+	confirmed(t, s, "beside it")
+	if f := verdict(t, s); f.Verdict != store.Good || !contains(f.Says, "none") {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
 	if got := recorded(t, p.Addr()); len(got) != 0 {
 		t.Errorf("recorded are %q", got)
 	}
@@ -179,6 +183,79 @@ func TestAReplicaThatIsBackWhileItsDeadConnectionIsThereCountsOnce(t *testing.T)
 	if there, err := s.Replicas(context.Background()); err != nil || there.Recorded != 1 || there.Online != 1 || there.Attached != 2 {
 		t.Errorf("%+v, %v", there, err)
 	}
+}
+
+// As of a name with the addresses of two servers, or a balancer before them.
+func TestAnAddressOfTwoServersIsBad(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	addrs := []string{servers.Redis(t).Addr(), servers.Redis(t).Addr()}
+	var dialed atomic.Int64
+	for n := 1; n <= 2; n++ {
+		client := redis.NewClient(&redis.Options{MaxRetries: -1, Dialer: func(context.Context, string, string) (net.Conn, error) {
+			return net.Dial("tcp", addrs[dialed.Add(1)%int64(n)])
+		}})
+		s, err := redisstore.New(ctx, client, redisstore.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := verdict(t, s); n == 1 && f.Verdict != store.Good || n == 2 && (f.Verdict != store.Bad || !contains(f.Says, "lead to 2 servers")) {
+			t.Errorf("%d servers: %v: %v", n, f.Verdict, f)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A firewall that forgets a connection tells one side of it at most. The replica is back at once,
+// and its earlier connection is not silent yet.
+func TestAReplicaThatIsBackAtOnceRaisesNothing(t *testing.T) {
+	t.Parallel()
+	p := primary(t)
+	end, first := make(chan struct{}), make(chan io.Reader, 1)
+	proxy := servers.NewProxy(t, p.Addr(), func(server io.Writer, client io.Reader) {
+		select {
+		case first <- client:
+		default:
+		}
+		_, _ = io.Copy(server, client)
+		<-end // the primary's side stays open
+	})
+	t.Cleanup(func() { close(end) })
+	servers.Replica(t, proxy.Addr())
+	online(t, p.Addr(), 1)
+	s := open(t, "redis://"+p.Addr())
+	confirmed(t, s, "before")
+	if err := (<-first).(net.Conn).Close(); err != nil {
+		t.Fatal(err)
+	}
+	online(t, p.Addr(), 2)
+	another := open(t, "redis://"+p.Addr())
+	settles(t, s, "once its earlier connection is silent")
+	confirmed(t, another, "of a new handle")
+	if got := recorded(t, p.Addr()); len(got) != 1 || got[0] != "\treplicas 1 0" {
+		t.Errorf("recorded are %q", got)
+	}
+}
+
+func TestReplicasBehindOneAddressAreEachWaitedFor(t *testing.T) {
+	t.Parallel()
+	p := primary(t)
+	announced := []string{"--replica-announce-ip", "192.0.2.1", "--replica-announce-port", "6379"}
+	servers.Replica(t, p.Addr(), announced...)
+	paused := servers.Replica(t, p.Addr(), announced...)
+	online(t, p.Addr(), 2)
+	s := open(t, "redis://"+p.Addr())
+	confirmed(t, s, "with both")
+	if got := recorded(t, p.Addr()); len(got) != 1 || got[0] != "\treplicas 2 0" {
+		t.Errorf("recorded are %q", got)
+	}
+	paused.Pause()
+	unconfirmed(t, s, "with one paused", "1 of 2")
+	unconfirmed(t, open(t, "redis://"+p.Addr()), "of a new handle", "1 of 2")
+	paused.Resume()
+	settles(t, s, "with both again")
 }
 
 func TestAPausedReplicaIsWaitedForAndSettlesLater(t *testing.T) {
@@ -240,7 +317,14 @@ func TestTheRecordIsNoKey(t *testing.T) {
 		t.Error(err)
 	}
 	operator := raw(t, p.Addr())
-	if err := operator.ZRem(ctx, "firn", "\treplicas 1 0").Err(); err != nil {
+	if err := operator.ZAdd(ctx, "firn", member("\treplicas 0 0")).Err(); err != nil { // of a copy from before
+		t.Fatal(err)
+	}
+	_, err = write(open(t, "redis://"+p.Addr()), "k")
+	expect(t, "two records", err, store.ErrRefused, "two members", "remove the older one")
+	_, err = s.Replicas(ctx)
+	expect(t, "two records, counted", err, store.ErrRefused, "two members", "remove the older one")
+	if err := operator.ZRem(ctx, "firn", "\treplicas 0 0", "\treplicas 1 0").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := operator.ZAdd(ctx, "firn", member("\treplicas many")).Err(); err != nil {
@@ -500,7 +584,7 @@ func TestAUserWithThePrivilegesThatAreListedIsEnough(t *testing.T) {
 		}
 		return "redis://" + name + ":geheim@" + p.Addr()
 	}
-	s := open(t, user("all", "+zrangebylex", "+zadd", "+zrem", "+eval", "+evalsha", "+time", "+info", "+config|get", "+wait"))
+	s := open(t, user("all", "+zrangebylex", "+zcount", "+zadd", "+zrem", "+eval", "+evalsha", "+time", "+info", "+config|get", "+wait"))
 	confirmed(t, s, "k")
 	_, list := s.List(ctx, "")
 	_, now := s.Now(ctx)
@@ -511,11 +595,11 @@ func TestAUserWithThePrivilegesThatAreListedIsEnough(t *testing.T) {
 	if f := verdict(t, s); f.Verdict != store.Good {
 		t.Error(f)
 	}
-	elsewhere := user("elsewhere", "+zrangebylex", "+zadd", "+zrem", "+eval", "+evalsha", "+info", "+wait") + "/1"
+	elsewhere := user("elsewhere", "+zrangebylex", "+zcount", "+zadd", "+zrem", "+eval", "+evalsha", "+info", "+wait") + "/1"
 	expect(t, "another database", try(elsewhere), store.ErrRefused, "+select")
 	confirmed(t, open(t, user("elsewhere", "+select")+"/1"), "in another database")
 	// What was applied stays so, whoever may not wait for it.
-	waiting := open(t, user("hasty", "+zrangebylex", "+zadd", "+zrem", "+eval", "+evalsha", "+info"))
+	waiting := open(t, user("hasty", "+zrangebylex", "+zcount", "+zadd", "+zrem", "+eval", "+evalsha", "+info"))
 	unconfirmed(t, waiting, "without WAIT", "NOPERM")
 }
 
@@ -539,6 +623,9 @@ func TestClientsThatBreakWhatAWritePromisesAreRefused(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
 	_, err := redisstore.New(ctx, client, redisstore.Config{ConfirmTimeout: time.Microsecond})
 	expect(t, "a timeout", err, store.ErrRefused, "at least 1ms")
+	near := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, MaxRedirects: -1, RouteRandomly: true})
+	_, err = redisstore.New(ctx, near, redisstore.Config{})
+	expect(t, "a client of replicas", errors.Join(err, near.Close()), store.ErrRefused, "reads from replicas")
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": addr}})
 	_, err = redisstore.New(ctx, ring, redisstore.Config{})
 	expect(t, "a ring", errors.Join(err, client.Close(), ring.Close()), store.ErrRefused, "Ring")

@@ -21,20 +21,25 @@ local info = redis.call('INFO', 'replication')
 if not string.find(info, 'role:master', 1, true) then
   return redis.error_reply('READONLY it is a replica')
 end
-local answering = {} -- connections of replicas, by address
+local answering, addresses = {}, 0 -- connections of replicas, by address
 local at = string.find(info, 'slave0:', 1, true) -- plain searches are ten times as quick as patterns
 if at then
   for line in string.gmatch(string.sub(info, at), 'slave%d+:[^\r]*') do
     if string.find(line, 'state=online', 1, true) and not string.find(line, 'offset=0,', 1, true) then
-      local address, lag = string.match(line, 'ip=(.-),state=.*,lag=(%d+)')
+      local address, lag = string.match(line, 'ip=(.-),state=.*,lag=(%-?%d+)')
       address, lag = address or line, tonumber(lag or 0)
+      if not answering[address] then addresses = addresses + 1 end
       answering[address] = (answering[address] or 0) + (lag < 3 and 1 or 0)
     end
   end
 end
 local online = 0
 for _, n in pairs(answering) do online = online + math.max(n, 1) end
-local recorded = redis.call('ZRANGEBYLEX', KEYS[1], '[\treplicas ', '(\treplicas!', 'LIMIT', 0, 1)[1]
+if redis.call('ZCOUNT', KEYS[1], '-inf', '(0') + redis.call('ZCOUNT', KEYS[1], '(0', '+inf') > 0 then
+  return redis.error_reply('SCORE a member has a score that is not 0')
+end
+local recorded, another = unpack(redis.call('ZRANGEBYLEX', KEYS[1], '[\treplicas ', '(\treplicas!', 'LIMIT', 0, 2))
+if another then return redis.error_reply('TWICE the record of replicas') end
 local there, lowered = string.match(recorded or '\treplicas 0 0', '^\treplicas (%d+) (%d+)$')
 if not there then
   return redis.error_reply('RECORD ' .. string.sub(recorded, 2, 40))
@@ -52,9 +57,9 @@ redis.call('ZADD', KEYS[1], 'XX', 0, '')
 redis.call('ZREM', KEYS[1], '')
 -- A server that was promoted had a primary, which may still be alive.
 if n == 0 and since == 0 and not string.find(info, 'second_repl_offset:-1', 1, true) then
-  n = 1 + online
+  n = 1 + addresses
 end
-n = math.max(n, online)
+n = math.max(n, addresses)
 local server = redis.call('INFO', 'server')
 local _, run = string.find(server, 'run_id:', 1, true)
 run = string.sub(server, run + 1, run + 40)

@@ -61,7 +61,8 @@ type Store struct {
 // evict the set is [store.ErrRefused].
 //
 // The client must not repeat commands (MaxRetries -1): a write that was applied would then
-// look like a conflict. It needs a ReadTimeout, as it has by default.
+// look like a conflict. It must not read from replicas, and needs a ReadTimeout, as it has by
+// default.
 func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store, error) {
 	cfg.Key = cmp.Or(cfg.Key, "firn")
 	cfg.ConfirmTimeout = cmp.Or(cfg.ConfirmTimeout, time.Second)
@@ -77,8 +78,8 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 		if f := s.evicts(info, 0); f.Verdict == store.Bad {
 			return nil, fmt.Errorf("%w: %s: %s", store.ErrRefused, f.Says, f.Advice)
 		}
-		_, online := replicasIn(info)
-		s.learn(record{n: online})
+		_, _, addresses := replicasIn(info)
+		s.learn(record{n: addresses})
 		return s, nil
 	})
 }
@@ -87,17 +88,21 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 func (s *Store) check() error {
 	var retries int
 	var read time.Duration
+	var replicas bool
 	switch c := s.client.(type) {
 	case *redis.Client:
 		s.single, retries, read = c, c.Options().MaxRetries, c.Options().ReadTimeout
 	case *redis.ClusterClient:
 		s.cluster, retries, read = c, c.Options().MaxRetries, c.Options().ReadTimeout
+		replicas = c.Options().ReadOnly
 	default:
 		return fmt.Errorf("a client of type %T: *redis.Client and *redis.ClusterClient are supported", s.client)
 	}
 	switch {
 	case s.cfg.ConfirmTimeout < time.Millisecond:
 		return fmt.Errorf("ConfirmTimeout is %v: at least 1ms is needed", s.cfg.ConfirmTimeout)
+	case replicas:
+		return errors.New("the client reads from replicas, which may be old: set ReadOnly, RouteByLatency and RouteRandomly to false")
 	case retries > 0:
 		return fmt.Errorf("the client repeats commands up to %d times: set MaxRetries to -1", retries)
 	case read <= 0:
@@ -127,8 +132,9 @@ func (s *Store) info(ctx context.Context) (map[string]string, error) {
 }
 
 // A register is a member of the set: its key, a zero byte, and what [backend.Encode] makes.
-// All have the score 0, so their bytes order them. At most one member is between key+"\x00"
-// and key+"\x01", since keys have no zero byte: two are refused.
+// All have the score 0, so their bytes order them: while one has another, which hides members,
+// the scripts write nothing. At most one member is between key+"\x00" and key+"\x01", since keys
+// have no zero byte: two are refused.
 const (
 	endOfKey      = "\x00"
 	afterEndOfKey = "\x01"

@@ -57,6 +57,9 @@ const (
 	callTimeout = 3 * time.Second // holders look again after as long
 	poolSize    = 16              // bounds connections: a lease needs one, sequences a few
 	defaultPort = "6379"
+	// maxIdle is less than firewalls remember a connection that is idle. Each one that they forgot
+	// in silence costs a call, and callTimeout.
+	maxIdle = time.Minute
 )
 
 func parseURL(text string) (*redis.UniversalOptions, Config, error) {
@@ -70,7 +73,7 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		// An applied write that is repeated would look like a conflict.
 		MaxRetries: -1, DialerRetries: 1,
-		DialTimeout: dialTimeout, ReadTimeout: callTimeout, WriteTimeout: callTimeout, PoolSize: poolSize,
+		DialTimeout: dialTimeout, ReadTimeout: callTimeout, WriteTimeout: callTimeout, PoolSize: poolSize, ConnMaxIdleTime: maxIdle,
 
 		IsClusterMode:    u.Bool("cluster"),
 		MasterName:       u.Setting("master"),

@@ -76,7 +76,7 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 		if err != nil && n == 1 && x.life == "" {
 			return "", err // of the script
 		}
-		_, online := replicasIn(x.info)
+		_, online, _ := replicasIn(x.info)
 		need, all := s.wanted(x.n), s.wanted(max(x.n, online))
 		switch {
 		case err != nil:
@@ -91,6 +91,9 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 		if err != nil {
 			// As text: the kind of a later command's error says nothing of the write.
 			return "", fmt.Errorf("%w: applied, but not confirmed: %s", store.ErrUnavailable, err.Error())
+		}
+		if there := max(x.n, online); x.acknowledged >= there { // two with one address are two, then
+			s.learn(record{n: there, since: x.since})
 		}
 		asked = all
 	}
