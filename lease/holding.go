@@ -68,7 +68,7 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 		return m, err
 	})
 	if unsure {
-		still := s.cfg.Time.Monotonic() + s.longest()
+		still := s.cfg.Time.Monotonic() + s.notices()
 		s.change(h, func(h *holding) { h.still = still })
 	}
 	if err == nil && m.fence > h.fence && s.rules.ended(h.fence, s.latest(here)) {

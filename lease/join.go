@@ -34,9 +34,6 @@ func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading,
 	if err != nil {
 		return Pool{}, reading{}, err
 	}
-	s.mu.Lock()
-	s.grace = time.Duration(pool.Grace)
-	s.mu.Unlock()
 	own := *wrote != 0 && pool.revision == *wrote
 	next, wait, err := s.rules.enter(pool, own, s.notices(), now, here)
 	if err != nil || next == nil {
@@ -117,19 +114,19 @@ func (s *Slots) alarm(ctx context.Context) error {
 	reg := s.register(poolKey(s.cfg.Pool))
 	reg.Patience = s.cfg.Patience
 	_, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
-		record := s.rules.closed(0, s.cfg.Time.Wall())
+		record := s.rules.closed(s.notices(), s.cfg.Time.Wall())
 		if found.Revision != 0 {
 			there, err := readRecord(found)
 			if err != nil {
 				return nil, err
 			}
-			// Who came first after the loss may have another layout. That of the pool was confirmed
-			// to this holder, whose ids may equal theirs.
-			if there.Layout == record.Layout {
+			// Who came first after the loss may have another layout, and ids that equal those of
+			// this holder, or another grace, and not wait for it.
+			if there.Layout == record.Layout && there.Grace == record.Grace {
 				record = there
 			}
 		}
-		record.Open, record.Grace = false, max(record.Grace, Duration(s.longest()))
+		record.Open = false
 		return encode(record)
 	})
 	if err != nil {

@@ -103,21 +103,16 @@ func TestAFirstGrantThatCannotBeRenewedIsGivenBack(t *testing.T) {
 func TestASearchLastsAsLongAsThePoolMakesNewcomersWait(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
-	slow, ask := w.slots(t, func(c *SlotsConfig) { c.Layout, c.Look = layout("41/0/4/12"), time.Minute })
-	quick, _ := w.slots(t, func(c *SlotsConfig) { c.Layout = slow.cfg.Layout })
+	quick, _ := w.slots(t, func(c *SlotsConfig) { c.Layout = layout("41/0/4/12") })
 	if got := quick.waits(); got != 2*grace {
-		t.Errorf("before it joins: %v", got)
+		t.Errorf("by default: %v", got)
 	}
-	must(slow.Acquire(ctx, ask()))
-	must(quick.Acquire(ctx, ask()))
-	if got, want := quick.waits(), 2*(time.Minute+9*time.Second); got != want {
-		t.Errorf("beside one that looks seldom: %v, want %v", got, want)
-	}
+	slow, _ := w.slots(t, func(c *SlotsConfig) { c.Layout, c.Look, c.Pool = layout("41/0/4/12"), time.Minute, "slow" })
 	if got, want := slow.waits(), 2*(time.Minute+9*time.Second); got != want {
-		t.Errorf("of that: %v, want %v", got, want)
+		t.Errorf("of one that looks seldom: %v, want %v", got, want)
 	}
-	l := must(start(ctx, quick, Config{Generator: firn.Config{Layout: slow.cfg.Layout, Time: w.time}}))
-	if got, want := l.patience(), callTimeout+quick.waits(); got != want {
+	l := must(start(ctx, slow, Config{Generator: firn.Config{Layout: slow.cfg.Layout, Time: w.time}}))
+	if got, want := l.patience(), callTimeout+slow.waits(); got != want {
 		t.Errorf("it searches for %v, want %v", got, want)
 	}
 	strict, _ := w.slots(t, func(c *SlotsConfig) { c.Store, c.Strict = remote{c.Store, w.time.Wall, nil}, time.Hour })

@@ -104,7 +104,7 @@ func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	g, slots := &cfg.Generator, &cfg.Slots
 	slots.Layout, slots.Datacenter, slots.Time, slots.Random = g.Layout, g.Datacenter, g.Time, g.Random
 	slots.Log = cmp.Or(slots.Log, cfg.Log)
-	slots.Look = cmp.Or(slots.Look, cfg.Look)
+	cfg.Look = cmp.Or(cfg.Look, slots.Look)
 	source, err := NewSlots(*slots)
 	if err != nil {
 		return nil, err

@@ -25,8 +25,11 @@ func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here
 		record.Open = r.trusting
 		return &record, 0, nil
 	}
-	if p.Layout != r.layout {
+	switch {
+	case p.Layout != r.layout:
 		return nil, 0, &PoolError{Pool: p.Name, Have: "layout " + p.Layout.String(), Want: r.layout.String()}
+	case p.Grace != Duration(grace):
+		return nil, 0, &PoolError{Pool: p.Name, Have: "a grace of " + p.Grace.String() + ", which follows from Look and Patience of SlotsConfig", Want: grace.String()}
 	}
 	record := p
 	next = &record
@@ -44,9 +47,6 @@ func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here
 	}
 	unreleased := p.unreleased()
 	switch {
-	case p.Grace < Duration(grace):
-		// Its holders may take longer to notice a loss than newcomers wait for so far.
-		next.Grace = Duration(grace)
 	case next.Life == nil:
 		// It is written as it is, to learn the life.
 	case !p.Open:

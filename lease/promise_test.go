@@ -207,12 +207,26 @@ func TestNewcomersWaitAsLongAsTheSlowestHolderTakesToNotice(t *testing.T) {
 	}
 	w.mustTake(holder, 10)
 	w.mem.Restore(nil)
-	// One whose looks are short joins first, and leaves: its grace would be shorter.
-	quick, err := w.try(w.oneWorker, func(c *Config) {
-		c.Generator.Time = &interrupted{machine: w.time, at: time.Second, do: func() { holder.turn(context.Background()) }}
+	began := w.time.Wall()
+	newcomer, err := w.try(slow, func(c *Config) {
+		c.Generator.Time = &stepping{during{w.time, 0, func() {
+			if w.time.Wall().Sub(began) >= time.Minute {
+				holder.turn(context.Background())
+			}
+		}}}
 	})
-	if !errors.Is(err, ErrFull) {
-		t.Errorf("a newcomer: %v, %v", quick, err)
+	if !errors.Is(err, ErrFull) || w.time.Wall().Sub(began) < time.Minute {
+		t.Errorf("a newcomer, after %v: %v, %v", w.time.Wall().Sub(began), newcomer, err)
+	}
+	// One whose looks are short would not wait for the others if the store forgot the pool.
+	for _, shorter := range []func(*Config){
+		func(c *Config) { c.Slots.Look = 0 },
+		func(c *Config) { c.Slots.Look = time.Second },
+		func(c *Config) { c.Slots.Patience = time.Second },
+	} {
+		if _, err := w.try(slow, shorter, func(c *Config) { c.Look = time.Second }); !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "a grace of 1m9s") {
+			t.Errorf("another grace: %v", err)
+		}
 	}
 	if _, err := w.try(w.oneWorker, func(c *Config) { c.Slots.Look, c.Look = time.Second, 10*time.Second }); !errors.Is(err, firn.ErrRange) {
 		t.Errorf("a look that newcomers do not wait for: %v", err)

@@ -46,7 +46,7 @@ type Pool struct {
 	// Strict is how long a claim waits before it is used.
 	Strict Duration `json:"strict,omitzero"`
 	// Grace is how long newcomers wait for holders to notice that the store has forgotten
-	// them: the longest that any holder takes.
+	// them. It is the same for all who join.
 	Grace Duration `json:"grace,omitzero"`
 	// Life is that of the store in which the pool is open. None: nobody has learnt it yet.
 	Life *string `json:"life,omitempty"`

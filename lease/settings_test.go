@@ -117,12 +117,12 @@ func TestTheDefaultsOfTheSettings(t *testing.T) {
 func TestOpenHandsItsSettingsOn(t *testing.T) {
 	w := newWorld(t)
 	var warned strings.Builder
-	for i, c := range []struct{ look, slots, want time.Duration }{{time.Second, 0, time.Second}, {time.Second, 2 * time.Second, 2 * time.Second}, {0, 2 * time.Second, 2 * time.Second}, {0, 0, 3 * time.Second}} {
+	for i, c := range []struct{ look, slots, want time.Duration }{{time.Second, 0, 3 * time.Second}, {time.Second, 2 * time.Second, 2 * time.Second}, {0, 2 * time.Second, 2 * time.Second}, {0, 0, 3 * time.Second}, {4 * time.Second, 0, 0}} {
 		l, err := Open(context.Background(), Config{Look: c.look, Log: logTo(&warned),
 			Slots:     SlotsConfig{Store: w.mem, Look: c.slots, Pool: fmt.Sprint("p", i)},
 			Generator: firn.Config{Time: w.time, Layout: layout("41/1/4/12"), Datacenter: 1, Random: func() uint64 { return 3 }}})
-		if c.look == 0 && c.slots != 0 && c.slots < defaultLook {
-			if !errors.Is(err, firn.ErrRange) {
+		if c.want == 0 {
+			if !errors.Is(err, firn.ErrRange) || !strings.Contains(err.Error(), "SlotsConfig.Look") {
 				t.Errorf("a look of %v, of %v by its slots: %v", c.look, c.slots, err)
 			}
 			continue

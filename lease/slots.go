@@ -39,12 +39,11 @@ type SlotsConfig struct {
 	// Tolerance is how far the clock here may differ from the store's, or lie
 	// behind that of the other holders. Default: 10s.
 	Tolerance time.Duration
-	// Look is the longest time between two looks of a holder at its slot. From the greatest of
-	// all members, which those who joined later know, the pool derives how long newcomers wait where the store may have forgotten
-	// holders: a look and its calls, 12s by default. Default: 3s.
-	Look time.Duration
-	// Patience bounds each call that a look makes. Default: 2s.
-	Patience time.Duration
+	// Look is the longest time between two looks of a holder at its slot, and Patience bounds
+	// each call that a look makes. Where the store may have forgotten holders, newcomers wait
+	// for a look and its calls, the grace: 12s by default. All who join must have the same
+	// grace, as a store that was wiped cannot tell it. Default: 3s and 2s.
+	Look, Patience time.Duration
 	// Strict has a claim wait that long, and Tolerance, before it is used, and then be written again over
 	// exactly what it was: safe even where the store has lost a claim (wiped, set back to an
 	// older copy, failed over) whose holder was paused or cut off. It must be at least the
@@ -77,7 +76,6 @@ type Slots struct {
 	writes uint64
 	held   map[int64]holding
 	starts map[int64]firn.Tick // where the latest claim of a worker here began
-	grace  time.Duration       // that of the pool, as it was seen last
 }
 
 const (
@@ -159,14 +157,7 @@ func (s *Slots) notices() time.Duration {
 
 // waits implements [fitting].
 func (s *Slots) waits() time.Duration {
-	return s.rules.wait() + 2*s.longest() // twice, should the store change its life in between
-}
-
-// longest is how long any holder of the pool may take to notice, as far as is known here.
-func (s *Slots) longest() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return max(s.grace, s.notices())
+	return s.rules.wait() + 2*s.notices() // twice, should the store change its life in between
 }
 
 // fit implements [fitting].

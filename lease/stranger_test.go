@@ -91,32 +91,21 @@ func TestWhoLeftAStoreWithoutAClockIsOutwaited(t *testing.T) {
 	w.mustTake(newcomer, 20)
 }
 
-// Holders of one pool look at their slots more and less often, and the store is wiped.
-func TestTheLongestLookIsRememberedByHolders(t *testing.T) {
+// A pool is wiped, and whoever comes first would wait less for its holders.
+func TestAGraceThatTheStoreForgotIsHeldUpByWhoHasIt(t *testing.T) {
 	w := newWorld(t)
 	two := func(c *Config) { w.shared(c); c.Generator.Layout = layout("41/0/1/12") }
-	slow := w.start(two, func(c *Config) { c.Window, c.Look, c.Slots.Look = time.Hour, time.Minute, time.Minute })
-	quick := w.start(two)
-	w.mustTake(slow, 10)
+	seldom := func(c *Config) { c.Window, c.Look, c.Slots.Look = time.Hour, time.Minute, time.Minute }
+	holder := w.start(two, seldom)
+	w.mustTake(holder, 10)
 	w.mem.Restore(nil)
-	seconds := 0
-	newcomer, err := w.try(two, func(c *Config) {
-		c.Generator.Time = &stepping{during{w.time, 0, func() {
-			seconds++
-			_ = w.take(slow, 3)
-			if seconds%3 == 0 {
-				quick.turn(context.Background())
-			}
-			if seconds%60 == 0 {
-				slow.turn(context.Background())
-			}
-		}}}
+	_, err := w.try(two, func(c *Config) {
+		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { holder.turn(context.Background()) }}
 	})
-	if !errors.Is(err, ErrFull) {
-		t.Errorf("both workers are held, and after %d seconds: %v", seconds, err)
-		_ = w.take(newcomer, 3)
+	if !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "a grace of 1m9s") {
+		t.Errorf("%v", err)
 	}
-	w.mustTake(slow, 10)
+	w.mustTake(holder, 10)
 }
 
 // A generator is kept over slots of another layout, or another datacenter.

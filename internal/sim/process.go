@@ -172,8 +172,8 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	case p.regime != Reasserted || p.look == 0:
 	case r.IntN(8) == 0 && !w.quiet:
 		c.Slots.Look = p.look / 2 // less than its look: to be refused
-	case r.IntN(2) == 0: // the pool has that of the slowest
-		c.Look, c.Slots.Look = p.look/2, p.look/2
+	case r.IntN(2) == 0: // more often than it has to
+		c.Look = p.look / 2
 	}
 	if worker := int64(f.m.id); worker <= p.layout.MaxWorker() && r.IntN(8) == 0 {
 		f.pinned = &worker // nobody else is told to have it

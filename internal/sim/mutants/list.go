@@ -189,12 +189,6 @@ var mutants = []mutant{
 		},
 	},
 	{
-		name: "a pool keeps the grace of its first member", regime: sim.Reasserted,
-		edits: []edit{
-			{"lease/pool.go", "\tcase p.Grace < Duration(grace):\n", "\tcase p.Grace < 0:\n"},
-		},
-	},
-	{
 		name: "who is refused for its clock does not look at its slot", regime: sim.Reasserted,
 		edits: []edit{
 			{"lease/holding.go", "\tif err != nil {\n\t\treturn held, errors.Join(fmt.Errorf(\"lease: look at worker", "\tif err == nil && clockErr != nil {\n\t\treturn held, clockErr\n\t}\n\tif err != nil {\n\t\treturn held, errors.Join(fmt.Errorf(\"lease: look at worker"},
@@ -258,7 +252,7 @@ var mutants = []mutant{
 	{
 		name: "an alarm leaves a pool alone that is closed", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/join.go", "\t\trecord.Open, record.Grace = false, ", "\t\tif found.Revision != 0 && !record.Open {\n\t\t\treturn nil, nil\n\t\t}\n\t\trecord.Open, record.Grace = false, "},
+			{"lease/join.go", "\t\trecord.Open = false\n\t\treturn encode(record)\n", "\t\tif found.Revision != 0 && !record.Open {\n\t\t\treturn nil, nil\n\t\t}\n\t\trecord.Open = false\n\t\treturn encode(record)\n"},
 		},
 	},
 	{
