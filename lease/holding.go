@@ -96,16 +96,18 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 // store has less than it had confirmed, it first makes newcomers wait: one that finds the slot
 // written again must find the pool closed, as other holders may not have noticed yet.
 func (s *Slots) move(ctx context.Context, reg *register.Register, decide func(found *Slot) (move, error)) (m move, err error) {
-	alarmed := false
+	told := false
 	_, err = reg.Update(ctx, func(entry store.Entry) ([]byte, error) {
 		found, err := s.parse(entry)
 		if err == nil {
 			m, err = decide(found)
 		}
-		if err == nil && m.forgot && !alarmed {
-			s.cfg.Log.Warn("the store has less than it had confirmed: newcomers are made to wait", "pool", s.cfg.Pool, "worker", m.worker)
-			err = s.alarm(ctx)
-			alarmed = err == nil
+		if err == nil && m.forgot {
+			if !told {
+				s.cfg.Log.Warn("the store has less than it had confirmed: newcomers are made to wait", "pool", s.cfg.Pool, "worker", m.worker)
+				told = true
+			}
+			err = s.alarm(ctx) // at each try: the store may have been set back again
 		}
 		if err != nil || !m.write {
 			return nil, err

@@ -14,7 +14,7 @@ func TestAStrictPoolIsShownAndCanBeRelaxed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := `{"layout":"41/0/10/12","made":"2026-11-20T12:00:00Z","open":true,"strict":"1m20s"}`
+	record := `{"layout":"41/0/10/12","made":"2026-11-20T12:00:00Z","open":true,"strict":"1m20s","grace":"12s"}`
 	if _, err := s.CompareAndSwap(t.Context(), "firn/default/pool", 0, []byte(record)); err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func TestAHangupWhileAServerStartsIsNoEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitedFor := `{"layout":"41/0/10/12","made":"2026-11-20T12:00:00Z","open":false,"grace":"1h","life":""}`
+	waitedFor := `{"layout":"41/0/10/12","made":"2026-11-20T12:00:00Z","open":false,"grace":"12s","life":""}`
 	if _, err := s.CompareAndSwap(t.Context(), "firn/default/pool", 0, []byte(waitedFor)); err != nil {
 		t.Fatal(err)
 	}

@@ -215,7 +215,7 @@ var mutants = []mutant{
 	{
 		name: "holders that find less than was confirmed do not raise the alarm", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/holding.go", "\t\t\terr = s.alarm(ctx)\n", ""},
+			{"lease/holding.go", "\t\t\terr = s.alarm(ctx) // at each try: the store may have been set back again\n", ""},
 		},
 	},
 	{
@@ -245,8 +245,9 @@ var mutants = []mutant{
 	{
 		name: "holders write a forgotten slot first, and raise the alarm then", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/holding.go", "\t\tif err == nil && m.forgot && !alarmed {\n", "\t\talarmed = alarmed || m.forgot\n\t\tif err == nil && m.forgot && !alarmed {\n"},
-			{"lease/holding.go", "\t\treturn s.encode(m, found)\n\t})\n\treturn m, err\n", "\t\treturn s.encode(m, found)\n\t})\n\tif err == nil && alarmed {\n\t\terr = s.alarm(ctx)\n\t}\n\treturn m, err\n"},
+			{"lease/holding.go", "\ttold := false\n", "\ttold, forgot := false, false\n"},
+			{"lease/holding.go", "\t\tif err == nil && m.forgot {\n", "\t\tforgot = forgot || m.forgot\n\t\tif err != nil && told {\n"},
+			{"lease/holding.go", "\t\treturn s.encode(m, found)\n\t})\n\treturn m, err\n", "\t\treturn s.encode(m, found)\n\t})\n\tif err == nil && forgot {\n\t\terr = s.alarm(ctx)\n\t}\n\treturn m, err\n"},
 		},
 	},
 	{

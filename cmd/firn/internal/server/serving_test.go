@@ -83,7 +83,7 @@ func serveOn(t *testing.T, addr, text string) *serving {
 }
 
 // waitedFor is the record of a pool whose newcomers wait for an hour.
-const waitedFor = `{"layout":"41/0/10/12","made":"2026-11-20T12:00:00Z","open":false,"grace":"1h","life":""}`
+const waitedFor = `{"layout":"41/0/10/12","made":"2026-11-20T12:00:00Z","open":false,"grace":"12s","life":""}`
 
 func serveFile(t *testing.T, file string, change ...func(*server.Server)) *serving {
 	t.Helper()
