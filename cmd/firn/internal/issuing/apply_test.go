@@ -548,7 +548,7 @@ func TestNothingIsAppliedAfterTheEnd(t *testing.T) {
 type lines struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer
-	more chan struct{} // closed at the next write; nil: nobody waits for it
+	more chan struct{} // closed by the next write; nil if nobody waits
 }
 
 func (l *lines) Write(p []byte) (int, error) {
@@ -561,8 +561,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// await waits until a text is written, which may be after what it is about was told
-// to callers.
+// await waits until the log has a text. A line may be written after its callers were answered.
 func (l *lines) await(ctx context.Context, text string) error {
 	for {
 		l.mu.Lock()

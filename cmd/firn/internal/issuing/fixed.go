@@ -48,13 +48,12 @@ func (s *snapshot) allows(cfg settings.Config) error {
 	return nil
 }
 
-// errRepeats is a change of keys that [snapshot.allows] would not allow, had it read them.
-var errRepeats = errors.New("veil: the newest key has another version, or another content, than a key until now and the same version bits, " +
-	"or there are none: ids could repeat earlier ones. Set version_bits from the start, and give each key a version that differs in them; take a new name, " +
-	"or start the server anew if you know that they cannot")
+// errRepeats is a change of keys that [snapshot.allows] would refuse too, but it does not read keys.
+var errRepeats = errors.New("veil: the newest key differs from an earlier one with the same version bits, or without any: ids could repeat earlier ones. " +
+	"Set version_bits from the start, and give each key a version that differs in them; take a new name, or restart the server if you are sure that no id can repeat")
 
 // veilForm says which numbers ids are mapped to which: with more, fewer or other bits, or
-// none, a later id may be what an earlier one was veiled as. Of keys, see errRepeats.
+// none, a later id may be what an earlier one was veiled as. For keys see errRepeats.
 func veilForm(v *settings.Veil) string {
 	if v == nil {
 		return "none"

@@ -229,7 +229,7 @@ func TestAMySQLWriteIsHeldToWhatTheServerIsSetToByThen(t *testing.T) {
 	})
 }
 
-// A write that is not logged waits for nobody, and no replica ever has it.
+// A write that is not in the log waits for no replica, and reaches none.
 func TestAMySQLWriteThatTheLogLeavesOutIsUnconfirmed(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t, "--log-bin", "--server-id=1", "--rpl-semi-sync-master-enabled=1", "--binlog-ignore-db=shop")

@@ -86,8 +86,8 @@ type sqliteConn interface {
 // conn is a connection that is good for as long as the paths of the file, its log and
 // the log's index name what it has open. SQLite would go on for ever with one that was
 // removed or replaced, and acknowledge each write to it: a holder would renew its slot
-// where nobody looks, and never see who else was granted that worker. It is enough that one of
-// the three is lost: what was committed last is in the log alone, and the locks are on the index.
+// where nobody looks, and never see who else was granted that worker. Losing one of the
+// three is enough: what was committed last is in the log alone, and the locks are on the index.
 //
 // database/sql closes a bad connection before it opens the next, and there is
 // one at a time. That order matters: closing any handle on a file, as the logs
