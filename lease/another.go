@@ -44,7 +44,7 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	}
 }
 
-// halt stops the generator where another was granted what is held, unless it has another
+// halt stops the generator where another may have been granted what is held, unless it has another
 // worker already. The worker is given back, so that its next grant begins above what was used
 // here. If that fails, the next turn finds the same loss.
 func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
@@ -53,9 +53,16 @@ func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 	}
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, defaultPatience)
 	defer cancel()
-	if err := l.release(ctx, farewell{lost, l.gen.State().Last}); err != nil {
+	last := l.gen.State().Last
+	if err := l.release(ctx, farewell{lost, last}); err != nil {
 		l.unreleased(lost.Worker, err)
+		return
 	}
+	l.mu.Lock()
+	if l.grant.Worker == lost.Worker {
+		l.grant.Through = last // so that it can be granted again here
+	}
+	l.mu.Unlock()
 }
 
 // search acquires another worker. Meanwhile the lost one is in use up to its fence, and is

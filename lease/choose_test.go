@@ -46,7 +46,7 @@ func TestWhichSlotIsChosen(t *testing.T) {
 		"an unused one of more, if none idles": {layout("20/0/13/8"), held(slots(0, many...)), 0, 0, 4096, -1},
 	} {
 		p := Pool{Layout: c.layout, Slots: c.slots}
-		got, ok := choose(p, c.dc, 100, func() uint64 { return c.random })
+		got, ok := (&rules{layout: p.Layout, trusting: true}).choose(p, c.dc, 100, func() uint64 { return c.random })
 		if ok != (c.want >= 0) || ok && (got.Worker != c.want || got.Fence != c.fence || got.Datacenter != c.dc || (got.revision == 0) != (c.fence == -1)) {
 			t.Errorf("%s: %+v, %t", name, got, ok)
 		}
@@ -60,15 +60,41 @@ func held(slots []Slot) []Slot {
 	return slots
 }
 
-func TestAFullPoolTellsWhenItsFirstFencePasses(t *testing.T) {
-	at := func(datacenter int64, minutes int) Slot {
-		return Slot{Datacenter: datacenter, Until: noon.Add(time.Duration(minutes) * time.Minute)}
+// A worker that was never given back is claimed only once its fence has passed by the clock of a
+// holder that is cut off, too.
+func TestWhenAWorkerIsIdle(t *testing.T) {
+	l := layout("41/0/4/12")
+	for name, c := range map[string]struct {
+		rules rules
+		slot  Slot
+		from  firn.Tick // it is idle from then on
+	}{
+		"never used":                {rules{tolerance: time.Second}, Slot{Fence: -1}, -1},
+		"held":                      {rules{tolerance: time.Second}, Slot{Fence: 5000}, 7002},
+		"held, clocks that may not": {rules{}, Slot{Fence: 5000}, 5002},
+		"given back":                {rules{tolerance: time.Second}, Slot{Fence: 5000, Free: true}, 5001},
+		"held by one clock":         {rules{tolerance: time.Second, trusting: true}, Slot{Fence: 5000}, 5001},
+	} {
+		c.rules.layout = l
+		if c.rules.idle(c.slot, c.from-1) && c.from > 0 || !c.rules.idle(c.slot, c.from) {
+			t.Errorf("%s: %t before, %t from then on", name, c.rules.idle(c.slot, c.from-1), c.rules.idle(c.slot, c.from))
+		}
+		if at := c.rules.idleAt(c.slot); c.from > 0 && !at.Equal(l.Time(c.from)) {
+			t.Errorf("%s: from %v, want %v", name, at, l.Time(c.from))
+		}
 	}
-	p := Pool{Slots: []Slot{at(0, 1), at(1, 5), at(1, 3), at(1, 4)}}
-	if got := nextFree(p, 1); !got.Equal(noon.Add(3 * time.Minute)) {
-		t.Errorf("%v", got)
+}
+
+func TestAFullPoolTellsWhenItsFirstWorkerIsIdle(t *testing.T) {
+	r := rules{layout: layout("41/0/4/12"), tolerance: time.Minute}
+	at := func(datacenter int64, minutes int, free bool) Slot {
+		return Slot{Datacenter: datacenter, Fence: firn.Tick(minutes) * 60_000, Free: free}
 	}
-	if got := nextFree(p, 2); !got.IsZero() {
+	p := Pool{Slots: []Slot{at(0, 1, false), at(1, 5, true), at(1, 3, false), at(1, 4, false)}}
+	if got, want := r.nextIdle(p, 1), r.layout.Epoch().Add(5*time.Minute); got.Sub(want).Abs() > 5*time.Millisecond {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := r.nextIdle(p, 2); !got.IsZero() {
 		t.Errorf("without slots: %v", got)
 	}
 }

@@ -16,14 +16,14 @@ import (
 func (s *Slots) pick(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
 	if s.cfg.Pinned != nil {
 		slot := pool.slot(s.cfg.Datacenter, *s.cfg.Pinned)
-		if slot.Fence < ask.Now || s.cfg.PinnedAhead {
+		if s.rules.idle(slot, ask.Now) || s.cfg.PinnedAhead {
 			return slot, nil
 		}
 		return slot, s.waitFor(ctx, slot)
 	}
-	slot, ok := choose(pool, s.cfg.Datacenter, ask.Now, s.cfg.Random)
+	slot, ok := s.rules.choose(pool, s.cfg.Datacenter, ask.Now, s.cfg.Random)
 	if !ok {
-		return Slot{}, &FullError{Pool: s.cfg.Pool, Workers: pool.Layout.MaxWorker() + 1, Next: nextFree(pool, s.cfg.Datacenter)}
+		return Slot{}, &FullError{Pool: s.cfg.Pool, Workers: pool.Layout.MaxWorker() + 1, Next: s.rules.nextIdle(pool, s.cfg.Datacenter)}
 	}
 	return slot, nil
 }
@@ -41,7 +41,7 @@ const (
 func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
 	s.cfg.Log.Info("waiting for the fence of a pinned worker", "worker", slot.Worker, "pool", s.cfg.Pool, "holder", slot.holder(), "until", slot.Until)
 	for said := false; ; {
-		left := endOf(slot.Fence, s.cfg.Layout).Sub(s.cfg.Time.Wall())
+		left := s.rules.idleAt(slot).Sub(s.cfg.Time.Wall())
 		if left <= 0 {
 			return errHeld
 		}

@@ -36,8 +36,6 @@ type holding struct {
 	fence  firn.Tick
 	since  time.Time
 	over   store.Revision // what the claim replaced; 0: nothing
-	// still is until when, by the monotonic clock, the fence is not moved, or 0: see [rules.takeable].
-	still time.Duration
 	// overlap is why the worker was lost, if another may have been granted its ticks. It is
 	// kept until the last tick used is written.
 	overlap error
@@ -55,23 +53,21 @@ type move struct {
 // the fence asked for, which counts if it is further than the one held.
 func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error) {
 	if r.ended(h.fence, now) {
-		return move{}, lost("its fence has passed, or will within the margin of clocks, and the pool is strict")
+		return move{}, lost("its fence will pass within the margin of clocks, or has, and the pool is strict")
 	}
 	m := move{holding: h, forgot: r.forgot(h, found)}
 	unwritten := found == nil || found.revision == h.over || found.Owner == r.token // by others
 	switch {
 	case m.forgot && unwritten && h.fence < now:
-		// Another may have been granted the worker since, and the store may have forgotten that
-		// too. If only the clock here is ahead, others may be granted it now: end at once.
-		return move{}, fmt.Errorf("%w: %w", ErrOverlap, lost("its slot has vanished, or is an older copy, after its fence"))
+		return move{}, overlap("its slot has vanished, or is an older copy, after its fence")
 	case m.forgot && unwritten:
 		m.write = true // until the store has the fence again, the slot looks idle too early
 	case found.Owner == r.token && found.After > h.after:
 		// Claimed again here, for a switch, by a claim that may not be noted yet.
 		return move{}, lost(fmt.Sprintf("it was claimed again here from tick %d on", found.After+1))
 	case m.forgot:
-		return move{}, fmt.Errorf("%w: %w", ErrOverlap, lost(fmt.Sprintf("it was claimed by %s from tick %d on, and is held here up to tick %d",
-			found.holder(), found.After+1, h.fence)))
+		return move{}, overlap(fmt.Sprintf("it was claimed by %s from tick %d on, and is held here up to tick %d",
+			found.holder(), found.After+1, h.fence))
 	case found.Free:
 		return move{}, lost("it was taken back, or given back by another that had taken it")
 	case found.Owner != r.token:
@@ -82,13 +78,43 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 			m.fence = max(m.fence, found.Fence) // it may be confirmed to another renewal by now
 		}
 	}
-	return m, nil
+	return m, r.late(h, m, now)
 }
 
-// takeable reports whether others may have been granted a worker after its fence: their clocks may
-// be two tolerances ahead of the one here. If the store has forgotten the slot, it may have
-// forgotten such a grant too. Whoever has it will notice within the grace.
-func (r *rules) takeable(fence, now firn.Tick) bool { return fence < now+r.ticks(2*r.tolerance) }
+// late returns an error if a fence is moved that has passed. Another may have been granted the
+// worker since, and the store may have forgotten that. More ticks are another grant, which only a
+// claim can have, as it finds out what the store has forgotten.
+func (r *rules) late(h holding, m move, now firn.Tick) error {
+	switch {
+	case m.fence == h.fence:
+		return nil
+	case h.fence < now:
+		return overlap("its fence has passed")
+	case r.ended(h.fence, now):
+		return overlap("it was renewed too late for a strict pool")
+	}
+	return nil
+}
+
+// idle reports whether a worker may be claimed: it was given back, or its fence has passed by any
+// clock in use, also that of a holder that was cut off. So what was claimed of others, and the
+// store has forgotten, never lies above a fence that has not passed by the clock of its holder.
+func (r *rules) idle(s Slot, now firn.Tick) bool {
+	return s.Fence < 0 || s.Fence < now-r.after(s)
+}
+
+// after is for how many ticks after its fence a worker is not claimed.
+func (r *rules) after(s Slot) firn.Tick {
+	if s.Free || r.trusting {
+		return 0 // nobody holds it, or all have one clock
+	}
+	return r.ticks(2*r.tolerance) + 1 // a tick for rounding
+}
+
+// idleAt returns when a worker may be claimed.
+func (r *rules) idleAt(s Slot) time.Time {
+	return endOf(s.Fence, r.layout).Add(time.Duration(r.after(s)) * r.layout.Unit())
+}
 
 // forgot reports whether the store has less of a slot than was confirmed to its holder: what was
 // there before, an older copy, an earlier claim made here, or another grant of the same ticks.
@@ -102,6 +128,8 @@ func (r *rules) forgot(h holding, found *Slot) bool {
 		return found.After < h.fence && found.After != noFence
 	}
 }
+
+func overlap(why string) error { return fmt.Errorf("%w: %w", ErrOverlap, lost(why)) }
 
 func lost(why string) error { return fmt.Errorf("%w: %s", ErrLost, why) }
 

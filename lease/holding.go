@@ -53,28 +53,14 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	if ask != nil && clockErr == nil {
 		var now Ask
 		now, clockErr = s.present(*ask, here)
-		if clockErr == nil && (h.still == 0 || s.cfg.Time.Monotonic() >= h.still) {
+		if clockErr == nil {
 			// Bounded by the clock that was checked: the wish may be ahead of that.
 			wish = s.rules.bounded(now.fence(h.after, s.cfg.Layout), tickOf(s.cfg.Layout, s.wall(here)))
 		}
 	}
-	unsure := false
-	m, err := s.move(ctx, reg, func(found *Slot) (move, error) {
-		now := s.latest(here)
-		m, err := s.rules.stand(h, found, now, wish)
-		if m.forgot && s.rules.takeable(h.fence, now) {
-			unsure, wish = true, h.fence // also if the write is tried again
-		}
-		return m, err
-	})
-	if unsure {
-		still := s.cfg.Time.Monotonic() + s.notices()
-		s.change(h, func(h *holding) { h.still = still })
-	}
-	if err == nil && m.fence > h.fence && s.rules.ended(h.fence, s.latest(here)) {
-		// The write took so long that another may have been granted the worker first.
-		s.forget(h)
-		err = lost("it was renewed too late for a strict pool")
+	m, err := s.move(ctx, reg, func(found *Slot) (move, error) { return s.rules.stand(h, found, s.latest(here), wish) })
+	if err == nil {
+		err = s.rules.late(h, m, s.latest(here)) // the write may have taken long
 	}
 	if err != nil {
 		err = fmt.Errorf("lease: keep worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err)

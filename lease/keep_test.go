@@ -94,7 +94,7 @@ func TestAFirstGrantThatCannotBeRenewedIsGivenBack(t *testing.T) {
 		t.Errorf("%v; given back are %v", err, source.released)
 	}
 	source = &tardy{leaver: &leaver{give: []int64{1, 2}}, clock: newMachine(), takes: []time.Duration{6 * time.Second}, fail: ErrLost}
-	if l, err := startLate(source); err != nil || l.State().Worker != 2 || source.released != nil {
+	if l, err := startLate(source); err != nil || l.State().Worker != 2 || !slices.Equal(source.released, []int64{1}) {
 		t.Errorf("lost meanwhile: %v; given back are %v", err, source.released)
 	}
 }

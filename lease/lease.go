@@ -40,8 +40,9 @@ type Config struct {
 	Generator firn.Config
 
 	// Window is how far the fence is kept ahead: how long the store may be away
-	// unnoticed, and how long a crashed holder's worker stays unused. It is renewed
-	// at half, and rounded up to whole units. Default: 5m.
+	// unnoticed, and how long a crashed holder's worker stays unused, but for twice the
+	// tolerance of clocks more. It is renewed at half, and rounded up to whole units.
+	// Default: 5m.
 	Window time.Duration
 	// Look is how often the holder reads its slot: at most SlotsConfig.Look, whose
 	// default it is. Default: 3s, at most a quarter of Window.
@@ -229,10 +230,13 @@ func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 		started += took
 		ask.Window = l.window + firn.Tick(2*took/g.Layout.Unit())
 		held := grant
-		if grant, err = l.source.Renew(ctx, held, ask); errors.Is(err, ErrLost) {
-			grant, err = l.source.Acquire(ctx, ask)
-		} else if err != nil {
-			err = errors.Join(err, l.source.Release(context.WithoutCancel(ctx), held, held.After))
+		if grant, err = l.source.Renew(ctx, held, ask); err != nil {
+			released := l.source.Release(context.WithoutCancel(ctx), held, held.After)
+			if errors.Is(err, ErrLost) {
+				grant, err = l.source.Acquire(ctx, ask)
+			} else {
+				err = errors.Join(err, released)
+			}
 		}
 	}
 	return grant, err

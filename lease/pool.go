@@ -123,14 +123,14 @@ const fewOldest = 8
 const reuseAbove = 4096
 
 // choose picks the slot to claim. Ok is false when every worker is held at tick now.
-func choose(p Pool, datacenter int64, now firn.Tick, random func() uint64) (chosen Slot, ok bool) {
+func (r *rules) choose(p Pool, datacenter int64, now firn.Tick, random func() uint64) (chosen Slot, ok bool) {
 	var used, idle []Slot
 	for _, s := range p.Slots {
 		if s.Datacenter != datacenter {
 			continue
 		}
 		used = append(used, s)
-		if s.Fence < now {
+		if r.idle(s, now) {
 			idle = append(idle, s)
 		}
 	}
@@ -156,12 +156,12 @@ func nthUnused(used []Slot, n int64) int64 {
 	return n
 }
 
-// nextFree returns when the fence of the first of a datacenter's slots will have passed.
-func nextFree(p Pool, datacenter int64) time.Time {
+// nextIdle returns when the first of a datacenter's workers may be claimed.
+func (r *rules) nextIdle(p Pool, datacenter int64) time.Time {
 	var next time.Time
 	for _, s := range p.Slots {
-		if s.Datacenter == datacenter && (next.IsZero() || s.Until.Before(next)) {
-			next = s.Until
+		if at := r.idleAt(s); s.Datacenter == datacenter && (next.IsZero() || at.Before(next)) {
+			next = at
 		}
 	}
 	return next

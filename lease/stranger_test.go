@@ -139,52 +139,33 @@ func (s *stepping) Sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// A worker is taken over by a clock that is ahead, as clocks may be, and the store forgets it: the
-// holder before that finds nothing, renews, and comes to ticks that were used meanwhile.
-func TestWhoWasTakenOverAndRenewsIsToldWhatWasUsed(t *testing.T) {
+// A clock that is ahead does not take a worker of a holder whose fence has not passed by its own.
+func TestAWorkerIsTakenOverOnlyAfterItsFenceByAnyClock(t *testing.T) {
 	w := newWorld(t)
-	at := func(offset time.Duration) *Lease {
-		return w.start(w.at(nil, offset, "41/0/0/12"), func(c *Config) { c.Window = 12 * time.Second })
+	at := func(offset time.Duration) func(*Config) {
+		return func(c *Config) { w.at(nil, offset, "41/0/0/12")(c); c.Window = 12 * time.Second }
 	}
-	behind := at(-9 * time.Second)
-	w.time.Pass(3 * time.Second)
-	ahead := at(9 * time.Second)
-	for range 12 {
-		w.mustTake(ahead, 10)
-		w.time.Pass(time.Second)
-	}
-	w.mem.Restore(nil)
-	w.store.Script = func(c storetest.Call) storetest.Outcome {
-		if c.Op == storetest.OpList { // nobody can join
-			return storetest.FailUnapplied
+	behind := w.start(at(-9 * time.Second))
+	for w.mustTake(behind, 1); w.take(behind, 1) == nil; w.time.Pass(time.Second) {
+		if _, err := w.try(at(9 * time.Second)); !errors.Is(err, ErrFull) {
+			t.Fatalf("%v", err)
 		}
-		return storetest.Pass
 	}
-	behind.turn(context.Background()) // its slot is there again
-	for range 15 {
-		behind.turn(context.Background())
-		_ = w.take(behind, 10)
-		ahead.turn(context.Background())
-		w.time.Pass(time.Second)
-	}
-	if behind.State().Renewals == 0 {
-		t.Errorf("%+v", behind.State())
-	}
+	w.time.Pass(5 * time.Second)
+	w.mustTake(w.start(at(9*time.Second)), 10)
 }
 
-// A worker is taken over by a clock that is ahead, just before the fence of its holder, and the
-// store forgets it: the holder finds nothing, writes its slot, and must not go on past that fence
-// until the other has noticed.
-func TestWhoFindsItsSlotForgottenBesideItsFenceWaitsForOthersToNotice(t *testing.T) {
+// A worker is taken over after its fence, and the store is set back to before that. Its former
+// holder finds its slot as it was, and must not move the fence: more ticks are claimed.
+func TestAFenceThatHasPassedIsNotMoved(t *testing.T) {
 	w := newWorld(t)
-	at := func(offset time.Duration) *Lease {
-		return w.start(w.at(nil, offset, "41/0/0/12"), func(c *Config) { c.Window = 12 * time.Second })
-	}
-	holder := at(0)
-	w.time.Pass(11 * time.Second)
-	other := at(2 * time.Second)
+	short := func(c *Config) { c.Window = 12 * time.Second }
+	holder := w.start(w.at(nil, 0, "41/0/0/12"), short)
+	copied := w.mem.Snapshot()
+	w.time.Pass(34 * time.Second)
+	other := w.start(w.at(nil, 2*time.Second, "41/0/0/12"), short)
 	w.mustTake(other, 4096)
-	w.mem.Restore(nil)
+	w.mem.Restore(copied)
 	w.store.Script = func(c storetest.Call) storetest.Outcome {
 		if c.Op == storetest.OpList { // nobody can join
 			return storetest.FailUnapplied
@@ -193,16 +174,39 @@ func TestWhoFindsItsSlotForgottenBesideItsFenceWaitsForOthersToNotice(t *testing
 	}
 	for range 30 {
 		holder.turn(context.Background())
-		_ = w.take(holder, 4096)
+		if err := w.take(holder, 4096); err == nil {
+			t.Fatal("it goes on")
+		}
 		w.time.Pass(100 * time.Millisecond)
 	}
 	other.turn(context.Background()) // a look after its claim
 	if other.State().Losses == 0 {
 		t.Errorf("%+v", other.State())
 	}
-	for range 100 {
-		holder.turn(context.Background())
-		_ = w.take(holder, 4096)
-		w.time.Pass(100 * time.Millisecond)
+}
+
+// The same, and nobody had taken it over: the holder has its worker again at once, also where
+// that is the only one, and where its renewal came too late.
+func TestAProcessThatWasPausedForLongGoesOnAtOnce(t *testing.T) {
+	for name, write := range map[string]time.Duration{"before a renewal": 0, "in one": 6 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			holder := w.start(w.at(nil, 0, "41/0/0/12"), func(c *Config) { c.Window = 12 * time.Second })
+			w.mustTake(holder, 10)
+			w.time.Pass(13*time.Second - write)
+			w.store.Script = func(c storetest.Call) storetest.Outcome {
+				if c.Op == storetest.OpCompareAndSwap && write > 0 {
+					w.time.Pass(write)
+					write = 0
+				}
+				return storetest.Pass
+			}
+			holder.turn(context.Background())
+			w.mustTake(holder, 10)
+			holder.turn(context.Background())
+			if s := holder.State(); s.Losses != 1 || s.Last != nil {
+				t.Errorf("%+v", s)
+			}
+		})
 	}
 }

@@ -116,7 +116,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "slots are claimed before their fence has passed", regime: sim.Durable,
-		edits: []edit{{"lease/pool.go", "if s.Fence < now {", "if s.Fence < now+1000 {"}},
+		edits: []edit{{"lease/pool.go", "if r.idle(s, now) {", "if true {"}},
 	},
 	{
 		name: "the wrong-clock guard is gone", regime: sim.Durable,
@@ -281,9 +281,13 @@ var mutants = []mutant{
 		},
 	},
 	{
-		name: "a forgotten slot is renewed at once, however near its fence is", regime: sim.Reasserted,
+		name: "a fence that has passed is moved", regime: sim.Reasserted,
+		edits: []edit{{"lease/core.go", "case h.fence < now:", "case false:"}},
+	},
+	{
+		name: "a worker is taken over once its fence has passed here", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/holding.go", "if m.forgot && s.rules.takeable(h.fence, now) {", "if m.forgot && now < 0 {"},
+			{"lease/core.go", "return r.ticks(2*r.tolerance) + 1 // a tick for rounding", "return 0"},
 		},
 	},
 	{
