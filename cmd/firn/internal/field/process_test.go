@@ -17,9 +17,11 @@ import (
 const (
 	window = 2 * time.Second
 	look   = 100 * time.Millisecond
-	// tolerance of a strict pool: all clocks here are one. Its windows are longer.
-	tolerance    = 200 * time.Millisecond
-	strictWindow = 4 * time.Second
+	// All clocks here are one, and a worker stays unused for twice the tolerance after its fence.
+	tolerance = time.Second
+	// A strict pool has longer windows.
+	strictTolerance = 200 * time.Millisecond
+	strictWindow    = 4 * time.Second
 	// pace is how often a process makes an id: less than a tick apart, so that
 	// two that share a worker make the same.
 	pace = 250 * time.Microsecond
@@ -73,14 +75,14 @@ var twoWorkers = func() firn.Layout {
 func (w *world) config(s store.Store, clock *skewed) lease.Config {
 	cfg := lease.Config{
 		// All have one host name and process id, as containers may.
-		Slots: lease.SlotsConfig{Store: s, Pool: w.pool, Look: look, Patience: 4 * look, Host: "web", PID: 1},
+		Slots: lease.SlotsConfig{Store: s, Pool: w.pool, Look: look, Patience: 4 * look, Host: "web", PID: 1, Tolerance: tolerance},
 		Generator: firn.Config{
 			Layout: twoWorkers, Time: clock, Start: firn.StartZero,
 		},
 		Window: w.window(), Look: look,
 	}
 	if w.strict {
-		cfg.Slots.Tolerance, cfg.Slots.Strict = tolerance, strictWindow+4*tolerance+50*time.Millisecond
+		cfg.Slots.Tolerance, cfg.Slots.Strict = strictTolerance, strictWindow+4*strictTolerance+50*time.Millisecond
 	}
 	return cfg
 }
