@@ -242,6 +242,9 @@ func (c *core) serve(now int64, tick Tick, n uint64) decision {
 		if c.drift {
 			return c.goOn(tick, c.tickOf(pos), n)
 		}
+		if c.high == 0 { // who waits for a grant to begin is told if the clock goes back
+			c.seen, c.seenAt = tick, now
+		}
 		return decision{act: actWait, until: c.reached(pos)}
 	}
 	if c.history.kept() && cur != c.cur {

@@ -22,7 +22,8 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	l.halt(ctx, lost, cause)
 	l.note(func(s *State) { s.Losses, s.Last = s.Losses+1, cause })
 	if l.cfg.Generator.Clock != firn.Virtual {
-		ask = l.anew(ask.From) // the look that found the loss may have taken long
+		// The look that found the loss may have taken long, and the clock may have been wrong before.
+		ask = l.anew(l.gen.State().Last + 1)
 	}
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
 	defer cancel()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store/storetest"
 )
 
 // A tardy source takes its time with each claim, or fails renewals.
@@ -445,4 +446,40 @@ func TestALookThatHangsIsAFailureAndAnEndIsNot(t *testing.T) {
 			t.Errorf("%+v", l.State())
 		}
 	})
+}
+
+// A clock that goes back while a worker is claimed would have its first id wait for as long.
+func TestAClockThatGoesBackDuringAClaimFailsTheStart(t *testing.T) {
+	for step, want := range map[time.Duration]error{time.Hour: ErrClock, 5 * time.Second: nil} {
+		w := newWorld(t)
+		var back time.Duration
+		w.store.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Op == storetest.OpCompareAndSwap && strings.Contains(c.Key, "/slot/") && back == 0 {
+				back = step
+				w.time.Set(w.time.Wall().Add(-back))
+			}
+			return storetest.Pass
+		}
+		_, err := w.try(func(c *Config) {
+			c.Slots.Store = remote{c.Slots.Store, func() time.Time { return w.time.Wall().Add(back) }, nil}
+		})
+		if !errors.Is(err, want) {
+			t.Errorf("%v back: %v, want %v", step, err, want)
+		}
+	}
+}
+
+// What another worker is asked for rests on the ids made, and not on a clock that was wrong when
+// the loss was looked for.
+func TestAnotherWorkerIsAskedForByTheClockAsItIs(t *testing.T) {
+	w := newWorld(t)
+	l := w.start(w.at(nil, 0, "41/0/4/12"))
+	w.mustTake(l, 10)
+	first, ask := l.grant, l.ask()
+	ask.From += 1 << 36 // two years
+	l.takeOther(context.Background(), first, ask, lost("for a test"))
+	w.mustTake(l, 10)
+	if s := l.State(); s.Worker == first.Worker || s.Left > 2*time.Minute {
+		t.Errorf("worker %d, %v are left", s.Worker, s.Left)
+	}
 }

@@ -215,15 +215,17 @@ const maxCatchUps = 8
 
 // acquire takes a worker with more than half a window left. A claim's fence is chosen
 // before it is sent: behind a queue of writers a short window may be over when it is
-// granted. Then it is renewed at once, with more window as the store was slow.
+// granted. Then it is renewed at once, with more window as the store was slow. So it is
+// if the clock went back meanwhile: that compares it with the store's again.
 func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	g := &l.cfg.Generator
 	started := g.Time.Monotonic()
 	grant, err := l.source.Acquire(ctx, ask)
 	for try := 0; err == nil && try < maxCatchUps; try++ {
 		now := tickOf(g.Layout, g.Time.Wall())
-		ask.Now, ask.From = max(ask.Now, now), max(ask.From, now)
-		if grant.Through-ask.From > l.window/2 {
+		back := now < ask.Now
+		ask.Now, ask.From = now, max(ask.From, now)
+		if grant.Through-ask.From > l.window/2 && !back {
 			return grant, nil
 		}
 		took := g.Time.Monotonic() - started
