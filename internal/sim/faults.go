@@ -171,6 +171,7 @@ func (f *faults) happen(k kind, m *machine) {
 		w.trace.say(m, "is cut off from the store for %v", time.Duration(d))
 		m.cut = max(m.cut, w.now+d)
 	case takeBack:
+		w.oracle.taken++
 		w.store.operator(r)
 	default:
 		w.store.suffer(k, r)

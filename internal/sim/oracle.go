@@ -51,6 +51,7 @@ type oracle struct {
 	highest    map[worker]firn.Tick             // that an id carries
 	raised     [segmentNames][maxStride]firn.ID // by offset: all who begin later have only ids from there on
 	sequenced  [sequenceNames]firn.ID           // the greatest id that anybody had
+	taken      int64                            // how often the operator took a worker back
 }
 
 type worker struct{ datacenter, number int64 }
@@ -252,7 +253,8 @@ func (o *oracle) lost() (lease.Slot, bool) {
 		o.find("progress", nil, "the pool cannot be read: %v", err)
 		return lease.Slot{}, false
 	}
-	window := firn.Tick(2*w.plan.window/w.plan.layout.Unit()) + 2
+	// Who is pinned and starts ahead begins a window later each time its worker is taken back.
+	window := firn.Tick(2+o.taken) * (firn.Tick(w.plan.window/w.plan.layout.Unit()) + 2)
 	for _, slot := range p.Slots {
 		if slot.Fence >= w.trueTick() && slot.Fence > o.highest[worker{slot.Datacenter, slot.Worker}]+window && slot.Host != newcomer {
 			return slot, true
