@@ -64,7 +64,7 @@ func (a *alone) settings(l *life) lease.Config {
 	}
 	l.bounds(&c, p)
 	l.lead += g.Lead() + p.layout.Unit() // it begins above what an earlier life can have reached
-	l.config = describe(&c)
+	l.config = (*config)(&c)
 	return c
 }
 
@@ -76,14 +76,14 @@ func (a *alone) begin(cfg lease.Config) (*firn.Generator, func(), error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		w.trace.say(a.m, "starts without a lease: %s", describe(&cfg))
+		w.trace.say(a.m, "starts without a lease: %v", (*config)(&cfg))
 		return gen, func() { gen.Stop() }, nil
 	}
 	kept, err := lease.Keep(context.Background(), lease.Fixed(a.m.id), cfg)
 	if err != nil {
 		return nil, nil, err
 	}
-	w.trace.say(a.m, "starts with a fixed worker: %s", describe(&cfg))
+	w.trace.say(a.m, "starts with a fixed worker: %v", (*config)(&cfg))
 	return kept.Generator(), func() {
 		err := kept.Close(context.Background())
 		if _, after := kept.Next(); err != nil || !errors.Is(after, firn.ErrClosed) {

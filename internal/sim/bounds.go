@@ -91,7 +91,7 @@ func (o *oracle) waited(l *life, what string, from start, most time.Duration) {
 		most += time.Duration(l.m.slept)
 	}
 	if allowed := most + most/16; took > allowed {
-		o.find("wait", l.m, "%s took %v, and may take %v (%s)", what, took, allowed, l.config)
+		o.find("wait", l.m, "%s took %v, and may take %v (%v)", what, took, allowed, l.config)
 	}
 }
 

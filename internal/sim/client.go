@@ -12,6 +12,11 @@ import (
 // token matches the name of a writer, which no seed determines.
 var token = regexp.MustCompile(`"(owner|by|writer)":"[^"]*",`)
 
+// A written value is told without it, and only where somebody reads it.
+type written []byte
+
+func (v written) String() string { return string(token.ReplaceAll(v, nil)) }
+
 // A client is the store as a machine sees it: the [store.Store] of its process.
 type client struct{ m *machine }
 
@@ -79,7 +84,7 @@ func (c client) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 			}
 		}
 		e, err := s.swap(key, old, value)
-		w.trace.say(c.m, "write %s over revision %d at %s: revision %d, %v: %s", key, old, s.name, e.Revision, err, token.ReplaceAll(value, nil))
+		w.trace.say(c.m, "write %s over revision %d at %s: revision %d, %v: %s", key, old, s.name, e.Revision, err, written(value))
 		return e, err
 	})
 }

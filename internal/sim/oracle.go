@@ -240,7 +240,7 @@ func (o *oracle) stuck(m *machine) {
 	case o.w.plan.maySpoil() && (err == nil || errors.Is(err, firn.ErrFence) || errors.Is(err, lease.ErrClock)):
 	case o.w.plan.maySpoil() && l.kept != nil && l.kept.State().Left > 2*o.w.plan.window:
 	default:
-		o.find("progress", m, "makes no id any more, its latest error: %v, why it got no worker: %v (%s)", err, l.refused, l.config)
+		o.find("progress", m, "makes no id any more, its latest error: %v, why it got no worker: %v (%v)", err, l.refused, l.config)
 	}
 }
 

@@ -51,7 +51,7 @@ type life struct {
 	lead     time.Duration // how far ids may be ahead of the clock; negative: any
 	lag      bool          // ids may go back with the clock, or further
 	closed   bool          // it has given everything back, or is about to
-	config   string
+	config   *config
 }
 
 // An interval is what a grant allows.
@@ -202,10 +202,10 @@ var chains = []firn.Rollback{
 
 func (f *firnProcess) run(l *life) {
 	w := f.m.w
-	for !l.asked {
+	for tries := 0; !l.asked; {
 		cfg := f.settings(l)
-		l.config = describe(&cfg)
-		w.trace.say(f.m, "starts: %s", l.config)
+		l.config = (*config)(&cfg)
+		w.trace.say(f.m, "starts: %v", l.config)
 		source, err := f.source(l, &cfg)
 		if err != nil {
 			w.oracle.find("settings", f.m, "%v", err)
@@ -222,10 +222,11 @@ func (f *firnProcess) run(l *life) {
 			l.last = err
 			w.trace.say(f.m, "cannot start: %v", err)
 			w.oracle.documented(f.m, err)
-			f.m.rest(l, seldom(w.choices, w.plan.retry))
+			f.m.rest(l, seldom(w.choices, w.plan.retry<<min(tries, 1))) // a pool may be full for long
+			tries++
 			continue
 		}
-		l.last, l.kept = nil, kept
+		tries, l.last, l.kept = 0, nil, kept
 		f.live(l, kept)
 	}
 }

@@ -68,7 +68,13 @@ func (t *trace) lines() []string {
 	return t.story
 }
 
-func describe(c *lease.Config) string {
+// A config is told only where somebody reads it.
+type config lease.Config
+
+func (c *config) String() string {
+	if c == nil {
+		return "no settings yet"
+	}
 	g := &c.Generator
 	pinned := ""
 	if c.Slots.Pinned != nil {
