@@ -111,7 +111,10 @@ func (s *Slots) Release(ctx context.Context, held firn.Grant, last firn.Tick) er
 		return nil // it is another's already, or ours by another claim: there is nothing to give back
 	}
 	last = max(last, h.after)
-	if _, err := s.move(ctx, s.slot(h.worker), func(found *Slot) (move, error) { return s.rules.leave(h, found, last), nil }); err != nil {
+	leave := func(found *Slot) (move, error) {
+		return s.rules.leave(h, found, s.latest(*s.checked.Load()), last), nil
+	}
+	if _, err := s.move(ctx, s.slot(h.worker), leave); err != nil {
 		return fmt.Errorf("lease: release worker %d of pool %q (it stays held until its fence, %s): %w",
 			h.worker, s.cfg.Pool, s.cfg.Layout.Time(h.fence).Format(time.RFC3339Nano), err)
 	}

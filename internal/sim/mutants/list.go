@@ -285,6 +285,10 @@ var mutants = []mutant{
 		edits: []edit{{"lease/core.go", "case h.fence < now:", "case false:"}},
 	},
 	{
+		name: "a worker is given back after its fence", regime: sim.Reasserted,
+		edits: []edit{{"lease/core.go", "case !m.forgot && h.fence < now && !r.trusting:", "case false:"}},
+	},
+	{
 		name: "a worker is taken over once its fence has passed here", regime: sim.Reasserted,
 		edits: []edit{
 			{"lease/core.go", "return r.ticks(2*r.tolerance) + 1 // a tick for rounding", "return 0"},
