@@ -92,7 +92,7 @@ func TestAWarningOfTheWriteItselfMakesItUnconfirmed(t *testing.T) {
 		})
 		db := scripted{one, func(statement string) (oneRow, error) {
 			if strings.HasPrefix(statement, "UPDATE") {
-				return oneRow{"0000000A00000000000000FF", 1795322518.595706, "*", "on", "warning"}, nil
+				return oneRow{true, "0000000A00000000000000FF", "1795322518.596", "*", "on", "warning"}, nil
 			}
 			return nil, nil
 		}}

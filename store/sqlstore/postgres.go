@@ -16,8 +16,8 @@ var Postgres = Dialect{
 		k TEXT COLLATE "C" PRIMARY KEY, v BYTEA NOT NULL, rev BIGINT NOT NULL)`,
 	probe:  probe,
 	get:    `SELECT v, rev FROM ` + Table + ` WHERE k = $1 AND ` + postgresBytes,
-	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES ($1, $2, $3) ON CONFLICT (k) DO NOTHING` + postgresReturning,
-	update: `UPDATE ` + Table + ` SET v = $1, rev = $2 WHERE k = $3 AND rev = $4` + postgresReturning,
+	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES ($1, $2, $3) ON CONFLICT (k) DO NOTHING RETURNING v = $2 AND rev = $3` + postgresReturning,
+	update: `UPDATE ` + Table + ` SET v = $1, rev = $2 WHERE k = $3 AND rev = $4 RETURNING v = $1 AND rev = $2` + postgresReturning,
 	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= $1 AND k < $2 AND ` + postgresBytes + ` ORDER BY k`,
 
 	home: homePostgres,
@@ -71,22 +71,23 @@ func homePostgres(ctx context.Context, conn *sql.Conn) (schema string, err error
 	return schema, err
 }
 
-// postgresReturning makes a write return the life of the server, its timeline and start, and
-// whether it waits for a standby. It also makes it wait, and the server send the warning that
+// postgresReturning makes a write return, after whether the row is as it was written, the life of
+// the server, its timeline and start, and whether it waits for a standby. It also makes it wait, and the server send the warning that
 // the wait was cut short, whatever the session is set to; both until its commit.
-const postgresReturning = ` RETURNING pg_walfile_name(pg_current_wal_insert_lsn()), date_part('epoch', pg_postmaster_start_time()),
+const postgresReturning = `, pg_walfile_name(pg_current_wal_insert_lsn()), round(date_part('epoch', pg_postmaster_start_time())::numeric, 3)::text,
 	current_setting('synchronous_standby_names'), set_config('synchronous_commit', 'on', true), set_config('client_min_messages', 'warning', true)`
 
 // swapPostgres takes a commit with a warning for unconfirmed. If the wait for standbys is
 // canceled, by a time-out or an operator, the commit succeeds with a warning, though perhaps no
-// standby has the write.
+// standby has the write. And a trigger that returns OLD has the server say "UPDATE 1" where nothing
+// was changed.
 func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
 	s.dialect.seen(conn) // forgets earlier warnings
-	var file, standbys string
-	var started float64
+	var asWritten bool
+	var file, started, standbys string
 	err = each(ctx, conn, func(rows *sql.Rows) error {
 		var set any
-		return rows.Scan(&file, &started, &standbys, &set, &set)
+		return rows.Scan(&asWritten, &file, &started, &standbys, &set, &set)
 	}, statement, args...)
 	warning := s.dialect.seen(conn).Warning
 	switch {
@@ -94,6 +95,8 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 		return "", err
 	case file == "":
 		return "", store.ErrConflict
+	case !asWritten:
+		return "", unconfirmed("the table has something else than was written: remove the trigger that changes it")
 	case warning != "":
 		return "", unconfirmed("the server warns: %s; see to its standbys, and to who cancels statements", warning)
 	case standbys != "" && s.dialect.ask == nil:
@@ -101,7 +104,7 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 			"show the driver's warnings by Postgres.WithSession")
 	}
 	const timeline = 8 // digits at the start of a log file's name
-	return fmt.Sprintf("%.*s %.3f", timeline, file, started), nil
+	return fmt.Sprintf("%.*s %s", timeline, file, started), nil
 }
 
 // postgresFacts is what an examination looks at. Backups and logical subscribers read the log too,
