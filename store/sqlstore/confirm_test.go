@@ -23,6 +23,9 @@ func (s scripted) Connect(context.Context) (driver.Conn, error) { return s, nil 
 
 func (s scripted) QueryContext(_ context.Context, statement string, _ []driver.NamedValue) (driver.Rows, error) {
 	row, err := s.row(statement)
+	if row == nil {
+		return noRows{}, err
+	}
 	return &row, err
 }
 

@@ -26,10 +26,11 @@ type Dialect struct {
 	swap func(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error)
 	// vet reads the database's clock, in microseconds since 1970. Its error is errUnfit if
 	// the session is.
-	vet     func(ctx context.Context, s *Store, conn *sql.Conn) (micros int64, err error)
-	guarded bool // statements find nothing on an unfit session
-	ask     func(driverConn any) Session
-	examine func(ctx context.Context, conn *sql.Conn) ([]store.Finding, error)
+	vet      func(ctx context.Context, s *Store, conn *sql.Conn) (micros int64, err error)
+	guarded  bool   // statements find nothing on an unfit session
+	revision string // how the type of the column ends, in a database that cuts what it does not hold
+	ask      func(driverConn any) Session
+	examine  func(ctx context.Context, conn *sql.Conn) ([]store.Finding, error)
 
 	missing string // the code if there may be no table
 	faults  []fault

@@ -16,7 +16,7 @@ var MySQL = Dialect{
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k VARBINARY(512) NOT NULL PRIMARY KEY, v MEDIUMBLOB NOT NULL, rev BIGINT NOT NULL) ENGINE=InnoDB`,
 	probe: `SELECT k, v, rev FROM ` + Table + mysqlKeyed + ` LIMIT 0`,
-	get:   `SELECT v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit,
+	get:   `SELECT k, v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit,
 	// With IGNORE the number of rows is that of rows made, whatever the driver takes affected to
 	// mean. It would also cut a value that is too long, but values are bounded before.
 	insert: `INSERT IGNORE INTO ` + Table + ` (k, v, rev) SELECT ?, ?, ? FROM DUAL WHERE ` + mysqlGuard +
@@ -34,8 +34,9 @@ var MySQL = Dialect{
 		seen, err := vetMySQL(ctx, s, conn)
 		return seen.micros, err
 	},
-	guarded: true,
-	examine: examineMySQL,
+	guarded:  true,
+	revision: "BIGINT",
+	examine:  examineMySQL,
 
 	missing: "1146",
 	// https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html

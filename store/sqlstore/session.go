@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
@@ -78,6 +79,37 @@ func each(ctx context.Context, conn *sql.Conn, scan func(*sql.Rows) error, state
 	return errors.Join(rows.Err(), rows.Close())
 }
 
+// registers reads registers, or only looks at what holds them.
+//
+// What is read is what a write is made over, so it must be the one there is. A server that is not
+// strict cuts a revision that its column cannot hold, to the same one for all; and there are
+// two of a key in a table without its primary key, or with another that inherits from it.
+func (s *Store) registers(ctx context.Context, conn *sql.Conn, statement string, args ...any) (list []store.Entry, err error) {
+	rows, err := conn.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		return nil, err
+	}
+	if is := types[len(types)-1].DatabaseTypeName(); is != "" && !strings.HasSuffix(is, s.dialect.revision) {
+		return nil, fmt.Errorf("%w: the column rev of %s is of type %s, which does not hold a revision: ALTER TABLE %[2]s MODIFY rev BIGINT NOT NULL", store.ErrRefused, Table, is)
+	}
+	for rows.Next() {
+		var e store.Entry
+		if err := rows.Scan(&e.Key, &e.Value, &e.Revision); err != nil {
+			return nil, err
+		}
+		if n := len(list); n > 0 && list[n-1].Key == e.Key {
+			return nil, fmt.Errorf("%w: the table %s has two rows of key %q, and either could be meant: remove the older one", store.ErrRefused, Table, e.Key)
+		}
+		list = append(list, e)
+	}
+	return list, rows.Err()
+}
+
 // read is [Store.call] with a result.
 func read[T any](ctx context.Context, s *Store, op, key string, do func(context.Context, *sql.Conn) (T, error)) (value T, err error) {
 	err = s.call(ctx, op, key, func(ctx context.Context, conn *sql.Conn) (err error) {
@@ -148,7 +180,7 @@ func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) error {
 	_, makeErr := conn.ExecContext(ctx, s.dialect.create)
 	// A table with other columns looked missing too, and was left alone. One that others made
 	// at the same moment may be an error, and is there.
-	if err := each(ctx, conn, nil, s.dialect.probe); err == nil || makeErr == nil {
+	if _, err := s.registers(ctx, conn, s.dialect.probe); err == nil || makeErr == nil {
 		return err
 	}
 	return fmt.Errorf("make it: %w; if the account may not, have it made by one that may: %s", makeErr, s.dialect.create)

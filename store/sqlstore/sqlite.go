@@ -22,7 +22,7 @@ var SQLite = Dialect{
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k TEXT PRIMARY KEY, v BLOB NOT NULL, rev INTEGER NOT NULL) WITHOUT ROWID`,
 	probe:  probe,
-	get:    `SELECT v, rev FROM ` + Table + ` WHERE k = ?`,
+	get:    `SELECT k, v, rev FROM ` + Table + ` WHERE k = ?`,
 	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES (?, ?, ?) ON CONFLICT (k) DO NOTHING`,
 	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ?`,
 	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? ORDER BY k`,

@@ -381,3 +381,54 @@ func TestAPostgresOfAnyEncodingIsAStore(t *testing.T) {
 		}
 	}
 }
+
+// A server that is not strict writes the greatest number that a column holds in the place of a
+// greater one: each revision would be the same, and each writer's the one that is found.
+func TestATableOfMySQLThatCutsRevisionsIsRefused(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t, "--sql-mode=")
+	name := e.fresh(t, "shop")
+	s := e.mustOpen(t, e.source("root", name, ""))
+	revision := put(t, s, "k", 0, "v")
+	e.raw(t, name, "ALTER TABLE firn_registers MODIFY rev INT NOT NULL")
+	_, err := s.CompareAndSwap(context.Background(), "k", revision, []byte("w"))
+	if !errors.Is(err, store.ErrConflict) {
+		t.Errorf("a write over what it knew: %v", err)
+	}
+	_, err = s.Get(context.Background(), "k")
+	expect(t, "a read", err, store.ErrRefused, "rev", "BIGINT")
+	_, err = s.List(context.Background(), "")
+	expect(t, "a listing", err, store.ErrRefused, "rev", "BIGINT")
+	_, err = e.open(e.source("root", name, ""))
+	expect(t, "a store that is opened", err, store.ErrRefused, "rev", "BIGINT")
+	for _, kind := range []string{"BIGINT UNSIGNED", "BIGINT(20)"} {
+		e.raw(t, name, "ALTER TABLE firn_registers MODIFY rev "+kind+" NOT NULL", "DELETE FROM firn_registers")
+		put(t, s, "k", put(t, s, "k", 0, "v"), "w")
+		if _, err := s.Get(context.Background(), "k"); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
+// A table that lost its primary key, or one that another inherits from, may be given an older copy of a
+// row beside it. Whoever read that would count on from there.
+func TestAKeyThatIsThereTwiceIsRefused(t *testing.T) {
+	both(t, func(t *testing.T, e engine) {
+		name := e.fresh(t, "shop")
+		s := e.mustOpen(t, e.source(e.admin(), name, ""))
+		put(t, s, "j", 0, "v")
+		put(t, s, "k", 0, "v")
+		if e.driver == "mysql" {
+			e.raw(t, name, "ALTER TABLE firn_registers DROP PRIMARY KEY", "INSERT INTO firn_registers SELECT k, v, rev - 2 FROM firn_registers WHERE k = 'k'")
+		} else {
+			e.raw(t, name, "CREATE TABLE older () INHERITS (firn_registers)", "INSERT INTO older SELECT k, v, rev - 2 FROM firn_registers WHERE k = 'k'")
+		}
+		_, err := s.Get(context.Background(), "k")
+		expect(t, "a read", err, store.ErrRefused, `"k"`, "two rows")
+		_, err = s.List(context.Background(), "")
+		expect(t, "a listing", err, store.ErrRefused, `"k"`, "two rows")
+		if _, err := s.Get(context.Background(), "j"); err != nil {
+			t.Errorf("another key: %v", err)
+		}
+	})
+}
