@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/sqlstore"
 )
@@ -429,6 +431,48 @@ func TestAKeyThatIsThereTwiceIsRefused(t *testing.T) {
 		expect(t, "a listing", err, store.ErrRefused, `"k"`, "two rows")
 		if _, err := s.Get(context.Background(), "j"); err != nil {
 			t.Errorf("another key: %v", err)
+		}
+	})
+}
+
+// As docs/sequences.md says. A process that knows the record writes over what it knows, without a read.
+func TestARecordThatWasRaisedByHandIsSeenByThoseWhoKnowIt(t *testing.T) {
+	both(t, func(t *testing.T, e engine) {
+		ctx := context.Background()
+		name := e.fresh(t, "shop")
+		s := e.mustOpen(t, e.source(e.admin(), name, ""))
+		all, err := sequence.Open(sequence.Config{Store: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		txn, err := all.Name("txn")
+		if err != nil {
+			t.Fatal(err)
+		}
+		segments, err := segment.Open(segment.Config{Store: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		orders, err := segments.Name("orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := txn.Next(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := orders.Take(ctx, 1); err != nil {
+			t.Fatal(err)
+		}
+		e.raw(t, name, `UPDATE firn_registers SET v = '{"last":"70000"}', rev = rev + 1 WHERE k = 'firn/sequence/txn'`,
+			`UPDATE firn_registers SET v = '{"next":"70000","stride":1}', rev = rev + 1 WHERE k = 'firn/segment:orders'`)
+		if id, err := txn.Next(ctx); err != nil || id != 70_001 {
+			t.Errorf("a sequence that was raised to 70000 goes on at %d, %v", id, err)
+		}
+		if err := segments.Close(ctx); err != nil { // it would give back what it holds
+			t.Fatal(err)
+		}
+		if c, err := segment.ReadCounter(ctx, s, "orders"); err != nil || c.Next != 70_000 {
+			t.Errorf("a counter that was raised to 70000 stands at %d, %v", c.Next, err)
 		}
 	})
 }
