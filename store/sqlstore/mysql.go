@@ -41,6 +41,7 @@ var MySQL = Dialect{
 	missing: "1146",
 	// https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html
 	faults: []fault{
+		{"1146", store.ErrUnavailable, goneHint},
 		{"1044 1045 1698 1130 1251", store.ErrRefused, "check user, password, and from which hosts it may come"},
 		{"1046 1049", store.ErrRefused, "there is no such database: make it, or name another"},
 		{"1142 1143 1227 1370", store.ErrRefused, "the account needs SELECT, INSERT and UPDATE on " + Table + ", and CREATE if the table is to be made"},

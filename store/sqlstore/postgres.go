@@ -32,6 +32,7 @@ var Postgres = Dialect{
 	// https://www.postgresql.org/docs/current/errcodes-appendix.html. Whatever is found before
 	// a statement commits was not applied. Still, what another try may mend is not refused.
 	faults: []fault{
+		{"42P01", store.ErrUnavailable, goneHint},
 		{"28P01 28000", store.ErrRefused, "check user, password and pg_hba.conf"},
 		{"3D000", store.ErrRefused, "there is no such database: make it, or name another"},
 		{"42501", store.ErrRefused, "the account needs SELECT, INSERT and UPDATE on " + Table + ", and CREATE in its schema if the table is to be made"},

@@ -124,13 +124,17 @@ func read[T any](ctx context.Context, s *Store, op, key string, do func(context.
 // undoes an insert for each update of the row meanwhile.
 const undoneTries = 10
 
+const opOpen = "open table"
+
 // call makes a call on one session, bounded, and wraps its error. It tries again, on the next
 // free session, where that certainly repeats no write:
 //
 //   - The session is bad, as all idle ones are that the server has ended. They say so before
 //     they send anything; see CompareAndSwap for drivers that are wrong there.
-//   - There is no table. It makes one: a database that was wiped under its users is an empty
-//     store to them, in which they write again what they hold.
+//   - There is no table, and the store is opened: it makes one. Later that is done in a file
+//     alone, which others may have removed for good. A database has its table away for a moment
+//     while it is renamed in two steps or restored, and an empty one in its place would be counted
+//     on by all.
 //   - Others undid the statement. If that is how a database says that a race was lost, the
 //     next try says so in our words.
 func (s *Store) call(ctx context.Context, op, key string, do func(context.Context, *sql.Conn) error) error {
@@ -139,7 +143,7 @@ func (s *Store) call(ctx context.Context, op, key string, do func(context.Contex
 		defer cancel()
 		ctx = bounded
 	}
-	missing := op != "examine" // which only reads
+	missing := op == opOpen || s.dialect.embedded
 	for bad, undone := s.db.Stats().OpenConnections+2, undoneTries-1; ; {
 		err := s.once(ctx, do)
 		if err == nil {

@@ -72,7 +72,7 @@ type Store struct {
 // database on another host the store is a [store.Clock] and [store.Examined] too.
 func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) {
 	s := &Store{db: db, dialect: dialect}
-	if err := s.call(ctx, "open table", Table, func(ctx context.Context, conn *sql.Conn) error {
+	if err := s.call(ctx, opOpen, Table, func(ctx context.Context, conn *sql.Conn) error {
 		schema, err := dialect.home(ctx, conn)
 		if err != nil {
 			return err
