@@ -68,7 +68,7 @@ var mysqlNames = strings.NewReplacer("tx_isolation", "transaction_isolation", "_
 // granted for the table, its database or everything, and the engine.
 var mysqlFacts = []string{
 	`SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'sync_binlog',
-		'log_bin', 'read_only', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
+		'log_bin', 'read_only', 'wsrep_provider_options', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
 		'rpl_semi_sync_master_wait_for_slave_count', 'rpl_semi_sync_source_wait_for_replica_count')`,
 	`SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slaves_running', 'Rpl_semi_sync_master_status',
 		'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_source_clients')`,
@@ -102,6 +102,9 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) 
 		readOnly: is["read_only"] == "ON",
 		follows:  is["slaves_running"] != "" && is["slaves_running"] != "0", // of which MariaDB alone tells everybody
 		replicas: mysqlReplicas(is),
+	}
+	for _, setting := range []string{"pc.ignore_sb = true", "pc.ignore_quorum = true"} {
+		e.splits = e.splits || strings.Contains(is["wsrep_provider_options"], setting)
 	}
 	if is["log_bin"] == "ON" {
 		e.settings += ", sync_binlog " + binlog

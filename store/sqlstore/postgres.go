@@ -113,7 +113,8 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 // both. A write waits for one standby by "a, b" and "ANY 1 (a, b)".
 const postgresFacts = `SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('transaction_isolation'),
 	has_table_privilege('` + Table + `', 'SELECT'), has_table_privilege('` + Table + `', 'INSERT'), has_table_privilege('` + Table + `', 'UPDATE'),
-	(SELECT relpersistence = 'p' FROM pg_class WHERE oid = '` + Table + `'::regclass),
+	COALESCE((SELECT min(CASE WHEN relkind NOT IN ('r', 'p') THEN 'no table but stands for one' WHEN relpersistence <> 'p' THEN 'UNLOGGED' END)
+		FROM pg_class WHERE oid = '` + Table + `'::regclass OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = '` + Table + `'::regclass)), ''),
 	EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = '` + Table + `'::regclass),
 	pg_is_in_recovery(), CASE WHEN names = '' THEN 0 ELSE COALESCE(substring(names FROM '([0-9]+)\s*\('), '1')::int END, standbys.*
 FROM (SELECT trim(current_setting('synchronous_standby_names')) AS names) AS setting,
@@ -122,15 +123,15 @@ FROM (SELECT trim(current_setting('synchronous_standby_names')) AS names) AS set
 		AND (COALESCE(sync_state, 'async') <> 'async' OR pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL))) AS standbys`
 
 func examinePostgres(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
-	var fsync, pages string
-	var logged bool
+	var fsync, pages, wrong string
 	e := examination{advice: "set both on, or use a strict pool"}
 	r := replicas{setting: "synchronous_standby_names", advice: "list all that may be promoted in synchronous_standby_names, as in ANY 2 (a, b)"}
 	err := conn.QueryRowContext(ctx, postgresFacts).Scan(&fsync, &pages, &e.isolation, &e.read, &e.insert, &e.update,
-		&logged, &e.follows, &e.readOnly, &r.waits, &r.all, &r.unknown, &r.behind)
+		&wrong, &e.follows, &e.readOnly, &r.waits, &r.all, &r.unknown, &r.behind)
 	e.durable, e.settings = fsync == "on" && pages == "on", "fsync "+fsync+", full_page_writes "+pages
-	if !logged {
-		e.durable, e.settings, e.advice = false, "table "+Table+" UNLOGGED", "ALTER TABLE "+Table+" SET LOGGED: no standby has it either"
+	if wrong != "" {
+		e.durable, e.settings = false, "table "+Table+" "+wrong
+		e.advice = "have an ordinary table, ALTER TABLE " + Table + " SET LOGGED, partitions too: no standby has others"
 	}
 	e.replicas = r.finding()
 	return e.findings(), err

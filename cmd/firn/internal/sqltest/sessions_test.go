@@ -95,7 +95,7 @@ func TestAMySQLWriteNamesTheLifeOfTheServerItRanOn(t *testing.T) {
 	proxy := servers.NewProxy(t, first.Addr(), nil)
 	lives := map[string]bool{}
 	for _, e := range []engine{first, second} {
-		e.fresh(t, "shop")
+		e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "")) // makes the table
 	}
 	s := first.mustOpen(t, "root@tcp("+proxy.Addr()+")/shop")
 	for _, e := range []engine{first, second, first} {
@@ -274,6 +274,30 @@ func TestAMySQLSessionThatLogsNothingIsRefused(t *testing.T) {
 	name := e.fresh(t, "shop")
 	put(t, e.mustOpen(t, e.source("root", name, "")), "k", 0, "logged")
 	expect(t, "a session that logs nothing", e.try(e.source("root", name, "sql_log_bin=0")), store.ErrRefused, "sql_log_bin=1")
+}
+
+// What is marked to be skipped, or logged as if it came from the replica, is taken for done there, and
+// acknowledged with the next write of anybody.
+func TestAMySQLSessionWhoseWritesAReplicaSkipsIsRefused(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t, "--log-bin", "--server-id=1")
+	name := e.fresh(t, "shop")
+	put(t, e.mustOpen(t, e.source("root", name, "")), "k", 0, "v")
+	for _, setting := range []string{"skip_replication=1", "server_id=2"} {
+		expect(t, setting, e.try(e.source("root", name, setting)), store.ErrRefused, "replica")
+		db := e.connect(t, e.source("root", name, ""))
+		db.SetMaxOpenConns(1)
+		s, err := sqlstore.New(context.Background(), db, e.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, s, setting, 0, "v")
+		if _, err := db.Exec("SET SESSION " + setting); err != nil { // by whoever shares the connection
+			t.Fatal(err)
+		}
+		_, err = s.CompareAndSwap(context.Background(), "new"+setting, 0, nil)
+		expect(t, setting+", on a session that was fit", err, store.ErrRefused, "replica")
+	}
 }
 
 // galera is a cluster of one.
