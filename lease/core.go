@@ -81,17 +81,15 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 	return m, r.late(h, m, now)
 }
 
-// late returns an error if a fence is moved that has passed. Another may have been granted the
+// errPast ends a holding for good: it is neither renewed nor given back.
+var errPast = lost("its fence has passed, or may have by the clock of another")
+
+// late returns [errPast] if a fence is moved that has passed. Another may have been granted the
 // worker since, and the store may have forgotten that. More ticks are another grant, which only a
 // claim can have, as it finds out what the store has forgotten.
 func (r *rules) late(h holding, m move, now firn.Tick) error {
-	switch {
-	case m.fence == h.fence:
-		return nil
-	case h.fence < now:
-		return lost("its fence has passed")
-	case r.ended(h.fence, now):
-		return lost("it was renewed too late for a strict pool")
+	if m.fence > h.fence && (h.fence < now || r.ended(h.fence, now)) {
+		return errPast
 	}
 	return nil
 }

@@ -62,6 +62,9 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	if err == nil {
 		err = s.rules.late(h, m, s.latest(here)) // the write may have taken long
 	}
+	if errors.Is(err, errPast) {
+		s.forget(h)
+	}
 	if err != nil {
 		err = fmt.Errorf("lease: keep worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err)
 		// It is still looked at: what was confirmed stands up to its fence, and the store may

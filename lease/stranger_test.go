@@ -209,30 +209,38 @@ func TestWhoLeavesAfterItsFenceDoesNotGiveTheWorkerBack(t *testing.T) {
 }
 
 // The same, and nobody had taken it over: the process takes another worker at once. Where there is
-// none, it waits until its own is idle by any clock, and for the grace.
+// none, it waits until its own is idle by any clock, as the
+// store has it. Where nobody seems alive, it waits for the grace.
 func TestAProcessThatWasPausedForLongTakesAnotherWorker(t *testing.T) {
-	for text, most := range map[string]time.Duration{"41/0/1/12": 0, "41/0/0/12": 20*time.Second + grace} {
-		for name, write := range map[string]time.Duration{"before a renewal": 0, "in one": 6 * time.Second} {
-			t.Run(text+" "+name, func(t *testing.T) {
-				w := newWorld(t)
-				holder := w.start(w.at(nil, 0, text), func(c *Config) { c.Window = 12 * time.Second })
-				w.mustTake(holder, 10)
-				w.time.Pass(13*time.Second - write)
-				w.store.Script = func(c storetest.Call) storetest.Outcome {
-					if c.Op == storetest.OpCompareAndSwap && write > 0 {
-						w.time.Pass(write)
-						write = 0
-					}
-					return storetest.Pass
+	for name, c := range map[string]struct {
+		layout             string
+		pause, write, most time.Duration
+	}{
+		"before a renewal":            {"41/0/1/12", 13 * time.Second, 0, time.Second},
+		"in a renewal":                {"41/0/1/12", 7 * time.Second, 6 * time.Second, time.Second},
+		"the only worker":             {"41/0/0/12", 13 * time.Second, 0, 20*time.Second + grace},
+		"the only worker, in a write": {"41/0/0/12", 7 * time.Second, 6 * time.Second, 32*time.Second + grace},
+		"until nobody seems alive":    {"41/0/1/12", 40 * time.Second, 0, time.Second + grace},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			holder := w.start(w.at(nil, 0, c.layout), func(c *Config) { c.Window = 12 * time.Second })
+			w.mustTake(holder, 10)
+			w.time.Pass(c.pause)
+			w.store.Script = func(call storetest.Call) storetest.Outcome {
+				if call.Op == storetest.OpCompareAndSwap {
+					w.time.Pass(c.write)
+					c.write = 0
 				}
-				began := w.time.Monotonic()
-				for holder.turn(context.Background()); w.take(holder, 10) != nil; holder.turn(context.Background()) {
-					w.time.Pass(time.Second)
-					if waited := w.time.Monotonic() - began; waited > most+7*time.Second {
-						t.Fatalf("%v: %v", waited, holder.State().Last)
-					}
+				return storetest.Pass
+			}
+			began := w.time.Monotonic() + c.write
+			for holder.turn(context.Background()); w.take(holder, 10) != nil; holder.turn(context.Background()) {
+				w.time.Pass(time.Second)
+				if waited := w.time.Monotonic() - began; waited > c.most {
+					t.Fatalf("%v: %v", waited, holder.State().Last)
 				}
-			})
-		}
+			}
+		})
 	}
 }
