@@ -55,15 +55,14 @@ func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, defaultPatience)
 	defer cancel()
 	last := l.gen.State().Last
-	if err := l.release(ctx, farewell{lost, last}); err != nil {
-		l.unreleased(lost.Worker, err)
-		return
-	}
 	l.mu.Lock()
 	if l.grant.Worker == lost.Worker {
-		l.grant.Through = last // so that it can be granted again here
+		l.grant.Through = last // so that it can be granted again here, also if only the answer is lost
 	}
 	l.mu.Unlock()
+	if err := l.release(ctx, farewell{lost, last}); err != nil {
+		l.unreleased(lost.Worker, err)
+	}
 }
 
 // search acquires another worker. Meanwhile the lost one is in use up to its fence, and is
