@@ -121,11 +121,17 @@ func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 		// Not given back: that would end the grant in use.
 		return firn.Grant{}, fmt.Errorf("lease: the source granted worker %d a second time, from tick %d on", grant.Worker, grant.After+1)
 	case closing:
-		ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), l.cfg.Generator.Time, callTimeout)
-		defer cancel()
-		return firn.Grant{}, errors.Join(firn.ErrClosed, l.source.Release(ctx, grant, grant.After))
+		return firn.Grant{}, errors.Join(firn.ErrClosed, l.unused(ctx, grant))
 	}
 	return grant, nil
+}
+
+// unused gives back a grant under which nothing was issued, in a time of its own, as ctx may have
+// ended.
+func (l *Lease) unused(ctx context.Context, grant firn.Grant) error {
+	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), l.cfg.Generator.Time, defaultPatience)
+	defer cancel()
+	return l.source.Release(ctx, grant, grant.After)
 }
 
 // switchWorker is [firn.Config.Switch].
