@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -109,9 +108,8 @@ func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 	}
 	l.mu.Lock()
 	closing := l.closing
-	twice := slices.ContainsFunc(append(slices.Collect(maps.Values(l.spare)), l.grant), func(held firn.Grant) bool {
-		return held.Worker == grant.Worker && grant.After < held.Through && held.After < grant.Through
-	})
+	_, twice := l.spare[grant.Worker] // even if later: one of the two would be installed, the other renewed
+	twice = twice || l.grant.Worker == grant.Worker && grant.After < l.grant.Through && l.grant.After < grant.Through
 	if !twice && !closing { // under the same lock, so that Close finds what it did not refuse
 		l.spare[grant.Worker] = grant
 	}
