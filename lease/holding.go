@@ -62,6 +62,9 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	if err == nil {
 		err = s.rules.late(h, m, s.latest(here)) // the write may have taken long
 	}
+	if errors.Is(err, errPast) {
+		s.forget(h)
+	}
 	if err != nil {
 		err = fmt.Errorf("lease: keep worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err)
 		// It is still looked at: what was confirmed stands up to its fence, and the store may
@@ -195,7 +198,7 @@ func (s *Slots) encode(m move, over *Slot) ([]byte, error) {
 	n := s.writes
 	s.mu.Unlock()
 	return encode(Slot{
-		After: m.after, Fence: m.fence, Until: s.cfg.Layout.Time(m.fence), Free: m.free,
+		After: m.after, Fence: m.fence, Until: s.cfg.Layout.Time(m.fence), Free: m.free, Taken: m.taken,
 		Owner: s.rules.token, Write: n, Host: s.cfg.Host, PID: s.cfg.PID,
 		Since: m.since, At: s.cfg.Time.Wall().UTC(),
 	})
