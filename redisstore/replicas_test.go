@@ -239,6 +239,51 @@ func TestAReplicaThatIsBackAtOnceRaisesNothing(t *testing.T) {
 	}
 }
 
+// Its first connection has acknowledged the write, and is dead; its second one does so too.
+func TestAReplicaThatIsBackWhileAWriteWaitsDoesNotCountForOneThatIsAway(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := primary(t)
+	end, first := make(chan struct{}), make(chan io.Reader, 1)
+	proxy := servers.NewProxy(t, p.Addr(), func(server io.Writer, client io.Reader) {
+		select {
+		case first <- client:
+		default:
+		}
+		_, _ = io.Copy(server, client)
+		<-end // the primary's side stays open
+	})
+	t.Cleanup(func() { close(end) })
+	servers.Replica(t, proxy.Addr())
+	away := servers.Replica(t, p.Addr())
+	online(t, p.Addr(), 2)
+	s, err := patient(p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	confirmed(t, s, "with both")
+	away.Kill()
+	online(t, p.Addr(), 1)
+	operator := raw(t, p.Addr())
+	before := replicaLines(operator)
+	wrote := make(chan struct{})
+	go func() {
+		defer close(wrote)
+		unconfirmed(t, s, "with one away", "come back")
+	}()
+	await(t, "the write to wait", func() bool { return contains(operator.ClientList(ctx).Val(), "cmd=wait") })
+	offset := regexp.MustCompile(`offset=\d+`)
+	await(t, "it to be acknowledged", func() bool {
+		return offset.FindString(replicaLines(operator)) != offset.FindString(before)
+	})
+	if err := (<-first).(net.Conn).Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-wrote
+	unconfirmed(t, s, "with one away and a dead connection", "1 of 2")
+}
+
 func TestReplicasBehindOneAddressAreEachWaitedFor(t *testing.T) {
 	t.Parallel()
 	p := primary(t)

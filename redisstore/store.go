@@ -78,8 +78,7 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 		if f := s.evicts(info, 0); f.Verdict == store.Bad {
 			return nil, fmt.Errorf("%w: %s: %s", store.ErrRefused, f.Says, f.Advice)
 		}
-		_, _, addresses := replicasIn(info)
-		s.learn(record{n: addresses})
+		s.learn(record{n: replicasIn(info).addresses})
 		return s, nil
 	})
 }
