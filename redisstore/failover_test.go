@@ -180,6 +180,9 @@ func TestAClusterFailsOverAndMovesTheSet(t *testing.T) {
 	if there, err := s.Replicas(ctx); err != nil || there.Recorded != 1 {
 		t.Errorf("%+v, %v", there, err)
 	}
+	if f := verdict(t, s); f.Verdict != store.Doubtful || !contains(f.Says, "in the place of one that is away") {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
 	if err := follower.ClusterFailover(ctx).Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -409,6 +409,25 @@ func TestAnOperatorMayWaitForFewerAndDoctorSaysWhatThatLoses(t *testing.T) {
 	}
 }
 
+func TestReplicasThatMayDropWhatTheyAcknowledgeAreDoubtful(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, _ := withReplicas(t, 1)
+	s, operator := open(t, "redis://"+p.Addr()), raw(t, p.Addr())
+	confirmed(t, s, "k")
+	for _, setting := range []string{"replica-ignore-maxmemory", "replica-read-only"} {
+		for _, value := range []string{"no", "yes"} {
+			if err := operator.ConfigSet(ctx, setting, value).Err(); err != nil {
+				t.Fatal(err)
+			}
+			f := verdict(t, s)
+			if value == "yes" && f.Verdict != store.Good || value == "no" && (f.Verdict != store.Doubtful || !contains(f.Advice, setting+" yes")) {
+				t.Errorf("%s %s: %v: %v", setting, value, f.Verdict, f)
+			}
+		}
+	}
+}
+
 func TestTheLifeChangesWithARestartAndWithALoweredNumberOnly(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

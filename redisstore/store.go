@@ -62,7 +62,8 @@ type Store struct {
 //
 // The client must not repeat commands (MaxRetries -1): a write that was applied would then
 // look like a conflict. It must not read from replicas, and needs a ReadTimeout, as it has by
-// default.
+// default. Do not share it: a connection that goes back to its pool with another database selected
+// is another store, and ids repeat.
 func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store, error) {
 	cfg.Key = cmp.Or(cfg.Key, "firn")
 	cfg.ConfirmTimeout = cmp.Or(cfg.ConfirmTimeout, time.Second)
