@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -65,14 +66,27 @@ func run() error {
 		}
 	}()
 	fmt.Printf("| # | wrong change | regime | histories needed | found as |\n| --: | --- | --- | --: | --- |\n")
+	// As many at a time as there are processors, told in their order.
+	turn := make(chan struct{}, runtime.NumCPU())
+	var outcomes []chan outcome
+	for i, m := range mutants {
+		outcomes = append(outcomes, make(chan outcome, 1))
+		if chosen[i+1] && (!*quick || !m.slow) {
+			go func() {
+				turn <- struct{}{}
+				outcomes[i] <- m.play(filepath.Join(dir, strconv.Itoa(i+1)))
+				<-turn
+			}()
+		}
+	}
 	var wrong []string
 	for i, m := range mutants {
 		if !chosen[i+1] || *quick && m.slow {
 			continue
 		}
-		found, err := m.play(dir)
-		if err != nil {
-			return fmt.Errorf("%d, %s: %w", i+1, m.name, err)
+		found := <-outcomes[i]
+		if found.err != nil {
+			return fmt.Errorf("%d, %s: %w", i+1, m.name, found.err)
 		}
 		fmt.Printf("| %d | %s | %s | %s | %s |\n", i+1, m.name, m.regime, found.histories(), found.as(m))
 		if found.it != (m.harmless == "") {
@@ -109,6 +123,7 @@ type outcome struct {
 	needed int  // how many histories
 	kind   string
 	played int
+	err    error
 }
 
 func (o outcome) histories() string {
@@ -127,19 +142,21 @@ func (o outcome) as(m mutant) string {
 
 var finding = regexp.MustCompile(`(?m)^history (\d+), seed [\d.]+, step \d+: (\w+): `)
 
-// play builds the search with the mutant in it and lets it search.
-func (m mutant) play(dir string) (outcome, error) {
-	overlay, err := m.overlay(dir)
-	if err != nil {
-		return outcome{}, err
-	}
-	binary := filepath.Join(dir, "search")
-	if out, err := exec.Command("go", "build", "-overlay", overlay, "-o", binary, "./internal/sim/search").CombinedOutput(); err != nil {
-		return outcome{}, fmt.Errorf("build: %w\n%s", err, out)
-	}
+// play builds the search with the mutant in it, in a folder of its own, and lets it search.
+func (m mutant) play(dir string) outcome {
 	o := outcome{played: *within}
 	if m.harmless != "" {
 		o.played = *spared
+	}
+	overlay, err := m.overlay(dir)
+	if err != nil {
+		o.err = err
+		return o
+	}
+	binary := filepath.Join(dir, "search")
+	if out, err := exec.Command("go", "build", "-overlay", overlay, "-o", binary, "./internal/sim/search").CombinedOutput(); err != nil {
+		o.err = fmt.Errorf("build: %w\n%s", err, out)
+		return o
 	}
 	// One history at a time, so that the same are played each time.
 	search := exec.Command(binary, "-regime", string(m.regime), "-seeds", fmt.Sprint(o.played), "-shrink", "0", "-cores", "1")
@@ -150,20 +167,21 @@ func (m mutant) play(dir string) (outcome, error) {
 	switch {
 	case match != nil:
 		o.it, o.kind = true, string(match[2])
-		o.needed, err = strconv.Atoi(string(match[1]))
-		return o, err
+		o.needed, o.err = strconv.Atoi(string(match[1]))
 	case err == nil:
-		return o, nil
 	case errors.As(err, &exit) && strings.Contains(string(out), "panic"):
 		o.it, o.kind = true, "panic"
-		return o, nil
 	default:
-		return o, fmt.Errorf("search: %w\n%s", err, out)
+		o.err = fmt.Errorf("search: %w\n%s", err, out)
 	}
+	return o
 }
 
 // overlay writes the changed files, and says which they replace.
 func (m mutant) overlay(dir string) (string, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
 	changed := map[string]string{}
 	for _, e := range m.edits {
 		text, ok := changed[e.file]
