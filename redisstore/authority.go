@@ -155,7 +155,9 @@ func (s *Store) alone(ctx context.Context, node *redis.Client) error {
 			continue
 		}
 		options := *node.Options()
-		options.Addr, _, _ = strings.Cut(fields[1], "@")
+		address, _, _ := strings.Cut(fields[1], "@")
+		port := strings.LastIndex(address, ":")
+		options.Addr = net.JoinHostPort(address[:max(port, 0)], address[port+1:]) // brackets, for IPv6
 		there, err := keysAt(ctx, &options, slot)
 		switch {
 		case err != nil:
