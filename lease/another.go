@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -55,15 +54,14 @@ func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, defaultPatience)
 	defer cancel()
 	last := l.gen.State().Last
-	if err := l.release(ctx, farewell{lost, last}); err != nil {
-		l.unreleased(lost.Worker, err)
-		return
-	}
 	l.mu.Lock()
 	if l.grant.Worker == lost.Worker {
-		l.grant.Through = last // so that it can be granted again here
+		l.grant.Through = last // so that it can be granted again here, also if only the answer is lost
 	}
 	l.mu.Unlock()
+	if err := l.release(ctx, farewell{lost, last}); err != nil {
+		l.unreleased(lost.Worker, err)
+	}
 }
 
 // search acquires another worker. Meanwhile the lost one is in use up to its fence, and is
@@ -110,9 +108,8 @@ func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 	}
 	l.mu.Lock()
 	closing := l.closing
-	twice := slices.ContainsFunc(append(slices.Collect(maps.Values(l.spare)), l.grant), func(held firn.Grant) bool {
-		return held.Worker == grant.Worker && grant.After < held.Through && held.After < grant.Through
-	})
+	_, twice := l.spare[grant.Worker] // even if later: one of the two would be installed, the other renewed
+	twice = twice || l.grant.Worker == grant.Worker && grant.After < l.grant.Through && l.grant.After < grant.Through
 	if !twice && !closing { // under the same lock, so that Close finds what it did not refuse
 		l.spare[grant.Worker] = grant
 	}
@@ -122,11 +119,17 @@ func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 		// Not given back: that would end the grant in use.
 		return firn.Grant{}, fmt.Errorf("lease: the source granted worker %d a second time, from tick %d on", grant.Worker, grant.After+1)
 	case closing:
-		ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), l.cfg.Generator.Time, callTimeout)
-		defer cancel()
-		return firn.Grant{}, errors.Join(firn.ErrClosed, l.source.Release(ctx, grant, grant.After))
+		return firn.Grant{}, errors.Join(firn.ErrClosed, l.unused(ctx, grant))
 	}
 	return grant, nil
+}
+
+// unused gives back a grant under which nothing was issued, in a time of its own, as ctx may have
+// ended.
+func (l *Lease) unused(ctx context.Context, grant firn.Grant) error {
+	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), l.cfg.Generator.Time, defaultPatience)
+	defer cancel()
+	return l.source.Release(ctx, grant, grant.After)
 }
 
 // switchWorker is [firn.Config.Switch].

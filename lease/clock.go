@@ -94,14 +94,14 @@ func (s *Slots) beside(ctx context.Context, do func() error) (here reading, cloc
 }
 
 // present returns an earlier ask as it would be now: there may have been a wait for a grace,
-// a queue of writers or a fence. The present follows from a reading that was found right: if
-// the wall clock was far ahead when this was asked, the fence must not follow it.
+// a queue of writers or a fence. The present is what a reading shows that was found right: by
+// what the clock showed before that, no fence has passed, and none may follow it far ahead.
 func (s *Slots) present(ask Ask, checked reading) (Ask, error) {
 	wall := s.wall(checked)
 	if then := s.cfg.Layout.Time(ask.Now); then.Sub(wall) > s.cfg.Tolerance {
 		return Ask{}, &ClockError{Here: then, There: wall, Whose: "itself a moment later", Tolerance: s.cfg.Tolerance}
 	}
-	since := max(tickOf(s.cfg.Layout, wall)-ask.Now, 0)
-	ask.Now, ask.From = ask.Now+since, min(ask.From+since, s.cfg.Layout.MaxTick())
+	now := tickOf(s.cfg.Layout, wall)
+	ask.Now, ask.From = now, min(ask.From+max(now-ask.Now, 0), s.cfg.Layout.MaxTick())
 	return ask, nil
 }

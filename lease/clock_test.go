@@ -83,7 +83,7 @@ func TestWhatWasAskedIsAskedAgainAsOfNow(t *testing.T) {
 	}{
 		{0, Ask{Now: now, From: now + 5}, Ask{Now: now, From: now + 5}},
 		{time.Second, Ask{Now: now, From: now + 5}, Ask{Now: now + 1000, From: now + 1005}},
-		{0, Ask{Now: now + 2000, From: now + 2005}, Ask{Now: now + 2000, From: now + 2005}},
+		{0, Ask{Now: now + 2000, From: now + 2005}, Ask{Now: now + 1000, From: now + 2005}}, // the clock was ahead
 		{0, Ask{Now: now + 1000, From: end - 1}, Ask{Now: now + 1000, From: end - 1}},
 		{time.Second, Ask{Now: now + 1000, From: end - 1}, Ask{Now: now + 2000, From: end}},
 	} {

@@ -45,6 +45,7 @@ type holding struct {
 type move struct {
 	holding
 	free   bool // it is given back
+	taken  bool // by another than its holder
 	write  bool // else what was found is as it should be
 	forgot bool // the store has less than was confirmed
 }
@@ -94,8 +95,8 @@ func (r *rules) late(h holding, m move, now firn.Tick) error {
 	return nil
 }
 
-// idle reports whether a worker may be claimed: it was given back, or its fence has passed by any
-// clock in use, also that of a holder that was cut off. So what was claimed of others, and the
+// idle reports whether a worker may be claimed: its holder gave it back, or its fence has passed by
+// any clock in use, also that of a holder that was cut off. So what was claimed of others, and the
 // store has forgotten, never lies above a fence that has not passed by the clock of its holder.
 func (r *rules) idle(s Slot, now firn.Tick) bool {
 	return s.Fence < 0 || s.Fence < now-r.after(s)
@@ -103,7 +104,7 @@ func (r *rules) idle(s Slot, now firn.Tick) bool {
 
 // after is for how many ticks after its fence a worker is not claimed.
 func (r *rules) after(s Slot) firn.Tick {
-	if s.Free || r.trusting {
+	if s.Free && !s.Taken || r.trusting {
 		return 0 // nobody holds it, or all have one clock
 	}
 	return r.ticks(2*r.tolerance) + 1 // a tick for rounding
@@ -147,6 +148,7 @@ func (r *rules) leave(h holding, found *Slot, now, last firn.Tick) move {
 		// Claimed again here.
 	case found.Fence < m.fence, !found.Free && found.After < m.fence && found.After != noFence:
 		m.fence, m.write = max(m.fence, found.Fence), true
+		m.taken = !found.Free || found.Taken
 	}
 	return m
 }
@@ -157,7 +159,7 @@ func (r *rules) leave(h holding, found *Slot, now, last firn.Tick) move {
 // granted again.
 func (r *rules) unclaim(h holding, found *Slot, before Slot) move {
 	m := move{holding: h, free: before.Free || before.revision == 0}
-	m.fence = before.Fence
+	m.fence, m.taken = before.Fence, before.Taken
 	m.write = found != nil && found.Owner == r.token && found.After == h.after && !found.Free
 	return m
 }

@@ -39,6 +39,9 @@ func verdict(m move, err error) string {
 	if m.free {
 		what += " free"
 	}
+	if m.taken {
+		what += " taken"
+	}
 	if m.forgot {
 		what += ", alarm"
 	}
@@ -139,11 +142,12 @@ func TestWhoLeavesSaysWhatItUsed(t *testing.T) {
 		"gone":                                      {nil, 150, "(100,150] free, alarm"},
 		"another's, after the fence":                {slot("other", 200, 300, false), 150, "nothing free"},
 		"another's, after what was used":            {slot("other", 150, 300, false), 150, "nothing free, alarm"},
-		"another's, below what was used":            {slot("other", 149, 300, false), 150, "(100,300] free, alarm"},
-		"another's, that says less":                 {slot("other", 10, 149, false), 150, "(100,150] free, alarm"},
+		"another's, below what was used":            {slot("other", 149, 300, false), 150, "(100,300] free taken, alarm"},
+		"another's, that says less":                 {slot("other", 10, 149, false), 150, "(100,150] free taken, alarm"},
 		"another's, of a version without after":     {slot("other", noFence, 150, false), 150, "nothing free"},
 		"given back by another, above what is used": {slot("other", 149, 150, true), 150, "nothing free, alarm"},
 		"given back by another, below what is used": {slot("other", 120, 149, true), 150, "(100,150] free, alarm"},
+		"taken back of another, below what is used": {&Slot{Owner: "operator", After: 149, Fence: 149, Free: true, Taken: true, revision: 8}, 150, "(100,150] free taken, alarm"},
 	} {
 		h := holding{worker: 3, after: 100, fence: 200, over: 7}
 		if got := verdict(easy().leave(h, c.found, 200, c.last), nil); got != c.want {
@@ -173,6 +177,7 @@ func TestAClaimThatIsNotUsedIsUndone(t *testing.T) {
 	}{
 		"of a slot never given back": {&mine, held, "(100,50]"},
 		"of a slot given back":       {&mine, free, "(100,50] free"},
+		"of a slot taken back":       {&mine, Slot{Fence: 50, Free: true, Taken: true, revision: 7}, "(100,50] free taken"},
 		"of a slot never used":       {&mine, Slot{Fence: -1}, "(100,-1] free"},
 		"that is not there":          {nil, free, "nothing free"},
 		"that is another's":          {&other, free, "nothing free"},

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -272,4 +273,49 @@ func TestASwitchIsGrantedWhatItAsksFor(t *testing.T) {
 	if err != nil || grant.Through < from+l.window {
 		t.Errorf("granted %+v to be used from %d on: %v", grant, from, err)
 	}
+}
+
+// stepped is the system's time with a wall clock that may be set back.
+type stepped struct {
+	firn.TimeSource
+	back atomic.Int64
+}
+
+func (s *stepped) Wall() time.Time { return s.TimeSource.Wall().Add(-time.Duration(s.back.Load())) }
+
+// muted answers no read after one of the pool.
+type muted struct {
+	store.Store
+	then func()
+	off  atomic.Bool
+}
+
+func (m *muted) Get(ctx context.Context, key string) (store.Entry, error) {
+	if m.off.Load() {
+		<-ctx.Done()
+		return store.Entry{}, store.ContextError(ctx)
+	}
+	if strings.HasSuffix(key, "/pool") {
+		defer m.then()
+	}
+	return m.Store.Get(ctx, key)
+}
+
+// A clock goes back while a worker is claimed, and the store is silent from then on: neither the
+// renewal nor the giving back that follows ends by itself.
+func TestJoiningEndsWithItsContextWhereTheStoreIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(noon))
+		clock := &stepped{TimeSource: firn.SystemTime()}
+		m := &muted{Store: memstore.New(nil), then: func() {}}
+		must(0, must(Open(t.Context(), Config{Slots: SlotsConfig{Store: m}})).Close(t.Context()))
+		m.then = func() { clock.back.Store(int64(time.Millisecond)); m.off.Store(true) }
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := Open(ctx, Config{Slots: SlotsConfig{Store: m}, Generator: firn.Config{Time: clock}})
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > time.Second+defaultPatience {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
 }

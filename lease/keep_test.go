@@ -483,3 +483,15 @@ func TestAnotherWorkerIsAskedForByTheClockAsItIs(t *testing.T) {
 		t.Errorf("worker %d, %v are left", s.Worker, s.Left)
 	}
 }
+
+// A switch and a search find the same worker, which had its fence pass while the first of the two
+// was yet to be installed. Another had it in between: those ticks are neither's.
+func TestAWorkerIsNotGrantedAgainBeforeItIsInstalled(t *testing.T) {
+	source := &leaver{give: []int64{1, 2, 2}}
+	l, clock := switching(t, source)
+	first := must(l.other(context.Background(), l.anew(0)))
+	clock.Pass(2 * time.Minute)
+	if _, err := l.other(context.Background(), l.anew(0)); err == nil || l.spare[2] != first {
+		t.Errorf("%v; %+v is to be installed, and %+v is", err, first, l.spare[2])
+	}
+}

@@ -191,7 +191,7 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 		return nil, err
 	}
 	if l.gen, err = firn.NewLeased(*g, l.grant); err != nil {
-		return nil, errors.Join(err, source.Release(ctx, l.grant, l.grant.After))
+		return nil, errors.Join(err, l.unused(ctx, l.grant))
 	}
 	cfg.Log.Info("worker leased", "worker", l.grant.Worker, "fence", l.fenceTime(l.grant))
 	if first := g.Layout.Time(l.grant.After + 1); first.Sub(g.Time.Wall()) > time.Second {
@@ -233,7 +233,7 @@ func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 		ask.Window = l.window + firn.Tick(2*took/g.Layout.Unit())
 		held := grant
 		if grant, err = l.source.Renew(ctx, held, ask); err != nil {
-			released := l.source.Release(context.WithoutCancel(ctx), held, held.After)
+			released := l.unused(ctx, held)
 			if errors.Is(err, ErrLost) {
 				grant, err = l.source.Acquire(ctx, ask)
 			} else {

@@ -68,18 +68,19 @@ func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here
 
 // mayChangeStrict returns an error unless this process may make the pool as strict as itself:
 // the first with the setting turns it on, and nobody turns it off by joining. Present holders
-// do not know of it: their windows may be longer.
+// do not know of it: their windows may be longer. They hold what others may not claim yet.
 func (r *rules) mayChangeStrict(p Pool, wall time.Time) error {
 	if p.Strict != 0 {
 		return &PoolError{Pool: p.Name, Have: "the strict wait " + p.Strict.String(), Want: r.strict.String()}
 	}
 	n, last := 0, wall
 	for _, s := range p.Slots {
-		if s.Until.After(wall) {
+		at := r.idleAt(s)
+		if at.After(wall) {
 			n++
 		}
-		if s.Until.After(last) {
-			last = s.Until
+		if at.After(last) {
+			last = at
 		}
 	}
 	if n > 0 {

@@ -49,8 +49,9 @@ func TestWhatANewcomerDoesFirst(t *testing.T) {
 		"closed, from later":             {easy(), with(func(r *Pool) { r.Open, r.From = false, 2000 }), nil, clocked, "waits 12s, open, from 2000"},
 		"another layout":                 {easy(), with(func(r *Pool) { r.Layout = layout("20/0/4/9") }), nil, at, "pool has layout 20/0/4/9, not 20/0/4/8"},
 		"strict, and is":                 {strictly(), strict, []Slot{held}, at, "claims"},
-		"strict, and may be made so":     {strictly(), open, []Slot{ended}, at, "open, strict 1s"},
+		"strict, and may be made so":     {strictly(), open, []Slot{{Fence: 978}}, at, "open, strict 1s"},
 		"strict, beside holders":         {strictly(), open, []Slot{held}, at, "pool has 1 holders without a strict wait, until 2025-01-01T00:00:01Z at the latest, not the strict wait 1s"},
+		"strict, beside one, perhaps":    {strictly(), open, []Slot{ended}, at, "pool has 1 holders without a strict wait, until 2025-01-01T00:00:01Z at the latest, not the strict wait 1s"},
 		"strict, and closed":             {strictly(), closed, []Slot{held}, at, "waits 12s, open"},
 		"strict, and closed otherwise":   {strictly(), with(func(r *Pool) { r.Strict, r.Open = 1, false }), nil, at, "pool has the strict wait 1ns, not 1s"},
 		"strict in another way":          {strictly(), with(func(r *Pool) { r.Strict = 1 }), nil, at, "pool has the strict wait 1ns, not 1s"},
@@ -127,15 +128,16 @@ func entrance(before Pool, next *Pool, wait time.Duration, err error) string {
 // Who may not make a pool strict is told who keeps it from that, and until when.
 func TestHoldersOfAPoolThatIsNotStrictAreNamed(t *testing.T) {
 	r := strictly()
-	wall := r.layout.Time(1000)
-	slots := []Slot{{Until: wall.Add(-time.Second)}, {Until: wall.Add(2 * time.Minute)}, {Until: wall.Add(time.Minute)}, {Until: wall}}
+	const after = 21 // ticks that a worker is not claimed after its fence
+	wall := r.layout.Time(500_000)
+	slots := []Slot{{Fence: 1000}, {Fence: 620_000}, {Fence: 560_000}, {Fence: 500_000 - after - 1}}
 	err := r.mayChangeStrict(Pool{Name: "p", Slots: slots}, wall)
-	want := "2 holders without a strict wait, until " + wall.Add(2*time.Minute).Format(time.RFC3339)
+	want := "2 holders without a strict wait, until " + r.layout.Time(620_000+after+1).Format(time.RFC3339)
 	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "the strict wait 1s") {
 		t.Errorf("%v, want %s", err, want)
 	}
 	if err := r.mayChangeStrict(Pool{Slots: slots[3:]}, wall); err != nil {
-		t.Errorf("of one whose fence ends now: %v", err)
+		t.Errorf("of one that may be claimed from now on: %v", err)
 	}
 	err = r.mayChangeStrict(Pool{Name: "p", Strict: Duration(time.Minute)}, wall)
 	if err == nil || !strings.Contains(err.Error(), `pool "p" has the strict wait 1m0s, not 1s`) {

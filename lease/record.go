@@ -95,12 +95,14 @@ type Slot struct {
 	Worker     int64     `json:"-"`
 	After      firn.Tick `json:"after,string"` // the owner may issue from the next tick on
 	Fence      firn.Tick `json:"fence,string"` // no id of the worker has been or may be issued with a later time
-	// Until is when the tick of the fence has ended: the worker may be granted again from then
-	// on. In the store it is when that tick begins, for people who look there.
+	// Until is when the tick of the fence has ended. The worker may be granted again from then on
+	// if its holder gave it back, and twice the tolerance of clocks later if not. In the store it
+	// is when that tick begins, for people who look there.
 	Until time.Time `json:"until"`
-	Free  bool      `json:"free,omitempty"` // given back by its last owner
-	Owner string    `json:"owner"`          // the token of the process that wrote it last: containers share host name and process id
-	Write uint64    `json:"write"`          // above that of the record it replaced
+	Free  bool      `json:"free,omitempty"`  // given back
+	Taken bool      `json:"taken,omitempty"` // by another than its holder, who may not know yet
+	Owner string    `json:"owner"`           // the token of the process that wrote it last: containers share host name and process id
+	Write uint64    `json:"write"`           // above that of the record it replaced
 	Host  string    `json:"host,omitempty"`
 	PID   int       `json:"pid,omitempty"`
 	Since time.Time `json:"since"` // when the owner took it

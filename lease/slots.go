@@ -31,9 +31,10 @@ type SlotsConfig struct {
 	// Pinned, if set, is the only worker to take.
 	Pinned *int64
 	// PinnedAhead takes the pinned worker at once while its fence lies ahead, as after a
-	// crash, and issues times above the fence, ahead of the clock. Otherwise Acquire reads the
-	// slot every 1 to 2 seconds until the fence has passed or the worker was given
-	// back, as long as its context lasts. Not in a strict pool.
+	// crash, and issues times above the fence, ahead of the clock. The holder before must have
+	// ended: if the store forgets this claim, two that live repeat ids until they look.
+	// Otherwise Acquire reads the slot every 1 to 2 seconds until the fence has passed or the
+	// worker was given back, as long as its context lasts. Not in a strict pool.
 	PinnedAhead bool
 
 	// Tolerance is how far the clock here may differ from the store's, or lie

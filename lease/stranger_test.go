@@ -244,3 +244,82 @@ func TestAProcessThatWasPausedForLongTakesAnotherWorker(t *testing.T) {
 		})
 	}
 }
+
+// A newcomer's clock is ahead by nearly twice the tolerance when it asks for a worker, and by the
+// tolerance when it is compared: only the latter says which fences have passed.
+func TestAFenceHasPassedByAClockThatWasCompared(t *testing.T) {
+	w := newWorld(t)
+	behind := w.start(w.at(nil, -9*time.Second, "41/0/0/12"), func(c *Config) { c.Window = 12 * time.Second })
+	for w.mustTake(behind, 1); w.take(behind, 1) == nil; w.time.Pass(time.Second) {
+		clock := &setBackClock{w.time, 19 * time.Second}
+		_, err := w.try(w.at(nil, 0, "41/0/0/12"), func(c *Config) {
+			c.Slots.Store = asking{remote{w.store, w.time.Wall, nil}, func() { clock.offset = 9500 * time.Millisecond }}
+			c.Generator.Time = clock
+		})
+		if !errors.Is(err, ErrFull) {
+			t.Fatalf("%v", err)
+		}
+	}
+}
+
+// The same of a worker that an operator took back while its holder was not looking.
+func TestAWorkerTakenBackIsGrantedOnlyAfterItsFenceByAnyClock(t *testing.T) {
+	w := newWorld(t)
+	at := func(offset time.Duration) func(*Config) {
+		return func(c *Config) { w.at(nil, offset, "41/0/0/12")(c); c.Window = 12 * time.Second }
+	}
+	behind := w.start(at(-9 * time.Second))
+	w.mustTake(behind, 1)
+	must(TakeBack(context.Background(), w.mem, "default", 0, 0, time.Time{}))
+	for ; w.take(behind, 1) == nil; w.time.Pass(time.Second) {
+		if _, err := w.try(at(9 * time.Second)); !errors.Is(err, ErrFull) {
+			t.Fatalf("%v", err)
+		}
+	}
+}
+
+// A pool becomes strict beside a holder whose clock is behind.
+func TestAPoolBecomesStrictOnlyAfterAllFencesByAnyClock(t *testing.T) {
+	w := newWorld(t)
+	behind := w.start(w.at(nil, -9*time.Second, "41/0/1/12"), func(c *Config) { c.Window = 12 * time.Second })
+	for w.mustTake(behind, 1); w.take(behind, 1) == nil; w.time.Pass(time.Second) {
+		_, err := w.try(w.at(nil, 9*time.Second, "41/0/1/12"), func(c *Config) {
+			c.Window, c.Slots.Strict = 3*time.Minute, 4*time.Minute
+		})
+		if !errors.Is(err, ErrPool) {
+			t.Fatalf("%v", err)
+		}
+	}
+}
+
+// A holder was paused past its fence, its slot is forgotten, and the answer to giving its only worker
+// back is lost: it has that again after the grace.
+func TestAWorkerWhoseGivingBackWasNotAnsweredIsHadAgain(t *testing.T) {
+	w := newWorld(t)
+	holder := w.start(w.at(nil, 0, "41/0/0/12"), func(c *Config) { c.Window = 12 * time.Second })
+	w.mustTake(holder, 10)
+	w.time.Pass(13 * time.Second)
+	w.forgets("0")
+	wrote, failed := false, false
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		switch {
+		case c.Op == storetest.OpCompareAndSwap && strings.Contains(c.Key, "/slot/") && !wrote:
+			wrote = true
+			return storetest.FailApplied
+		case c.Op == storetest.OpGet && wrote && !failed:
+			failed = true
+			return storetest.FailUnapplied
+		}
+		return storetest.Pass
+	}
+	began := w.time.Monotonic()
+	for holder.turn(context.Background()); w.take(holder, 10) != nil; holder.turn(context.Background()) {
+		w.time.Pass(time.Second)
+		if waited := w.time.Monotonic() - began; waited > grace+5*time.Second {
+			t.Fatalf("%v: %v", waited, holder.State().Last)
+		}
+	}
+	if !failed {
+		t.Error("it gave nothing back")
+	}
+}

@@ -13,7 +13,7 @@ import (
 
 // TakeBack takes a slot away from its holder, for an operator. The holder leaves it at its
 // next look, for another worker. The fence stays where it is, so nothing is issued twice,
-// and the worker is granted again once that has passed.
+// and the worker is granted again once that has passed by any clock in use.
 //
 // With gone, the operator guarantees that the holder has ended and made no id with a later
 // time than that: then a fence that lies further ahead is moved back to it. If that is wrong,
@@ -42,7 +42,8 @@ func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worke
 		fence = min(fence, tick)
 	}
 	next := slot // with the host and process it was taken from, for people
-	next.After, next.Fence, next.Until, next.Free = fence, fence, p.Layout.Time(fence), true
+	next.After, next.Fence, next.Until = fence, fence, p.Layout.Time(fence)
+	next.Free, next.Taken = true, gone.IsZero() && (!slot.Free || slot.Taken)
 	next.Owner, next.Write, next.At = register.Token(), slot.Write+1, time.Now().UTC()
 	reg := &register.Register{Store: s, Key: slotKey(pool, p.Layout, datacenter, worker), Time: firn.SystemTime(), Random: rand.Uint64}
 	written, err := replace(ctx, reg, slot.revision, func() ([]byte, error) { return encode(next) })

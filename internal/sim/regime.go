@@ -73,8 +73,8 @@ var regimes = map[Regime]regime{
 	// within the grace. Promised: no duplicate.
 	Reasserted: {
 		process: "firn",
-		faults:  []kind{leave, hourStep, hang, failover, fork, rebirth, wipe, restore},
-		pairs:   [][2]kind{{wipe, hang}, {hourStep, wipe}, {restore, hang}, {hourStep, restore}},
+		faults:  []kind{leave, hourStep, backStep, forwardStep, hang, failover, fork, rebirth, wipe, restore, takeBack},
+		pairs:   [][2]kind{{wipe, hang}, {hourStep, wipe}, {restore, hang}, {hourStep, restore}, {takeBack, restore}, {forwardStep, restore}, {forwardStep, backStep}},
 		draw: func(p *plan, r *rand.Rand) {
 			p.skew = 500 * time.Millisecond
 			p.drift = 20
@@ -86,6 +86,8 @@ var regimes = map[Regime]regime{
 				p.never[leave] = true // a wrong clock and a holder that is gone: only strict covers both
 			} else {
 				p.never[hourStep] = true
+				p.never[backStep] = true
+				p.never[forwardStep] = true
 			}
 			if p.clock {
 				p.skew = pick(r, p.skew, p.tolerance*9/10)

@@ -23,7 +23,8 @@ func newWorkers() *cobra.Command {
 		Use:   "workers",
 		Short: "Show who holds which worker, take one back, or end a strict pool",
 		Long: `workers shows the slots of a pool: each worker that was ever held, by whom, since
-when, and when it is free again unless renewed: when the tick of its fence has ended.
+when, and until when unless renewed: when the tick of its fence has ended. It is free
+then if its holder gave it back, and twice the tolerance of clocks (20s) later if not.
 Nothing is written.`,
 		Example: `  firn workers --store redis://127.0.0.1:6379/0
   firn workers list --pool payments --json
@@ -154,7 +155,8 @@ func newWorkersRelease() *cobra.Command {
 		Short: "Take a worker away from its holder",
 		Long: `release takes a worker away from its holder, which goes on with another at its next
 look. The fence stays, so nothing is issued twice, and the worker is granted again
-once that has passed: release is safe whether the holder lives or not.
+once that has passed by any clock, twice the tolerance (20s) later: release is safe
+whether the holder lives or not.
 
 With --holder-is-gone you answer for it that the holder has ended and that its
 clock was right. Then the fence is moved back to now, or rather ten seconds ahead,
@@ -183,8 +185,12 @@ and the worker is granted again after that. If you are wrong, ids are made twice
 				if err != nil {
 					return misuse(err)
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "worker %d of pool %s was taken back; it is free at %s\n",
-					slot.Worker, flags.pool, freeAt(slot.Until))
+				later := ""
+				if slot.Taken {
+					later = ", or 20s later, as its holder may live"
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "worker %d of pool %s was taken back; it is free at %s%s\n",
+					slot.Worker, flags.pool, freeAt(slot.Until), later)
 				return err
 			})
 		},
