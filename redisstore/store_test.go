@@ -115,7 +115,7 @@ func cluster(t *testing.T) (addrs [2]string, all []*servers.Server) {
 	t.Helper()
 	ctx := context.Background()
 	for i := range addrs {
-		s := servers.Redis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
+		s := servers.Redis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "15000") // longer than a busy machine stands still
 		addrs[i] = s.Addr()
 		all = append(all, s)
 		c := raw(t, addrs[i])
