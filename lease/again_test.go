@@ -67,10 +67,10 @@ func TestAReleaseLeavesALaterGrantOfTheSameProcessAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := ask().Now
-	w.time.Step(2 * time.Minute)
 	var again firn.Grant
 	claimed, goOn, granted := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	hooks.beforeWrite = func() { // of the release
+		w.time.Step(2 * time.Minute)
 		hooks.afterWrite = func() { // the claim is written, and not noted yet
 			close(claimed)
 			<-goOn

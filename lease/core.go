@@ -82,17 +82,15 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 	return m, r.late(h, m, now)
 }
 
-// late returns an error if a fence is moved that has passed. Another may have been granted the
+// errPast ends a holding for good: it is neither renewed nor given back.
+var errPast = lost("its fence has passed, or may have by the clock of another")
+
+// late returns [errPast] if a fence is moved that has passed. Another may have been granted the
 // worker since, and the store may have forgotten that. More ticks are another grant, which only a
 // claim can have, as it finds out what the store has forgotten.
 func (r *rules) late(h holding, m move, now firn.Tick) error {
-	switch {
-	case m.fence == h.fence:
-		return nil
-	case h.fence < now:
-		return overlap("its fence has passed")
-	case r.ended(h.fence, now):
-		return overlap("it was renewed too late for a strict pool")
+	if m.fence > h.fence && (h.fence < now || r.ended(h.fence, now)) {
+		return errPast
 	}
 	return nil
 }
@@ -137,10 +135,13 @@ func lost(why string) error { return fmt.Errorf("%w: %s", ErrLost, why) }
 // leave decides what is written of a slot that is given back, with the last tick used. If it
 // belongs to another by now, nothing is: unless the store was set back, so that the other's grant
 // begins, or would begin, below that tick. That grant must end too: the other finds this one in its way.
-func (r *rules) leave(h holding, found *Slot, last firn.Tick) move {
+// Nor is anything written after the fence: another may have been granted the worker since, and a
+// slot that was never given back is what tells newcomers that the store has forgotten that.
+func (r *rules) leave(h holding, found *Slot, now, last firn.Tick) move {
 	m := move{holding: h, free: true, forgot: r.forgot(h, found)}
 	m.fence = min(h.fence, last)
 	switch {
+	case !m.forgot && h.fence < now && !r.trusting:
 	case found == nil, found.Owner == r.token && found.After <= h.after:
 		m.write = true
 	case found.Owner == r.token:

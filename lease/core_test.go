@@ -67,7 +67,7 @@ func TestAHolderStandsByWhatWasConfirmed(t *testing.T) {
 		"a wish for less":                                     {slot("me", 100, 200), 150, 199, "nothing"},
 		"a wish for more":                                     {slot("me", 100, 200), 150, 201, "(100,201]"},
 		"a wish for more, at the fence":                       {slot("me", 100, 200), 200, 201, "(100,201]"},
-		"a wish for more, after the fence":                    {slot("me", 100, 200), 201, 950, "overlap"},
+		"a wish for more, after the fence":                    {slot("me", 100, 200), 201, 950, "lost"},
 		"no wish for more, after the fence":                   {slot("me", 100, 200), 201, 200, "nothing"},
 		"an earlier renewal went further":                     {slot("me", 100, 300), 150, 250, "(100,300]"},
 		"an earlier renewal went further, and none is due":    {slot("me", 100, 300), 150, 200, "nothing"},
@@ -150,8 +150,15 @@ func TestWhoLeavesSaysWhatItUsed(t *testing.T) {
 		"taken back of another, below what is used": {&Slot{Owner: "operator", After: 149, Fence: 149, Free: true, Taken: true, revision: 8}, 150, "(100,150] free taken, alarm"},
 	} {
 		h := holding{worker: 3, after: 100, fence: 200, over: 7}
-		if got := verdict(easy().leave(h, c.found, c.last), nil); got != c.want {
+		if got := verdict(easy().leave(h, c.found, 200, c.last), nil); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		// After the fence nothing is written, unless the store has less than it had confirmed.
+		if !strings.Contains(c.want, "alarm") {
+			c.want = "nothing free"
+		}
+		if got := verdict(easy().leave(h, c.found, 201, c.last), nil); got != c.want {
+			t.Errorf("%s, after the fence: %s, want %s", name, got, c.want)
 		}
 	}
 }

@@ -15,8 +15,7 @@ var (
 	// ErrFull is matched by *[FullError]: every worker of the pool is held.
 	ErrFull = errors.New("lease: pool full")
 	// ErrOverlap comes with ErrLost where another was, or may have been, granted ticks that are
-	// held here: its fence has passed, or the store has forgotten it. Nothing more may be issued
-	// under this grant.
+	// held here: the store has forgotten this grant. Nothing more may be issued under it.
 	ErrOverlap = errors.New("lease: another may have been granted its ticks")
 	// ErrPool is matched by *[PoolError]: the pool has another layout or strict wait.
 	ErrPool = errors.New("lease: pool with other settings")

@@ -62,6 +62,9 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	if err == nil {
 		err = s.rules.late(h, m, s.latest(here)) // the write may have taken long
 	}
+	if errors.Is(err, errPast) {
+		s.forget(h)
+	}
 	if err != nil {
 		err = fmt.Errorf("lease: keep worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err)
 		// It is still looked at: what was confirmed stands up to its fence, and the store may
@@ -111,7 +114,10 @@ func (s *Slots) Release(ctx context.Context, held firn.Grant, last firn.Tick) er
 		return nil // it is another's already, or ours by another claim: there is nothing to give back
 	}
 	last = max(last, h.after)
-	if _, err := s.move(ctx, s.slot(h.worker), func(found *Slot) (move, error) { return s.rules.leave(h, found, last), nil }); err != nil {
+	leave := func(found *Slot) (move, error) {
+		return s.rules.leave(h, found, s.latest(*s.checked.Load()), last), nil
+	}
+	if _, err := s.move(ctx, s.slot(h.worker), leave); err != nil {
 		return fmt.Errorf("lease: release worker %d of pool %q (it stays held until its fence, %s): %w",
 			h.worker, s.cfg.Pool, s.cfg.Layout.Time(h.fence).Format(time.RFC3339Nano), err)
 	}

@@ -735,7 +735,7 @@ func TestALeaseKeepsAndClosesInTheBackground(t *testing.T) {
 		t.Error(err)
 	}
 	p, err := Inspect(context.Background(), mem, "default")
-	if err != nil || len(p.Slots) != 1 || !p.Slots[0].Free {
+	if slot := p.slot(0, l.State().Worker); err != nil || !slot.Free {
 		t.Errorf("after Close: %+v, %v", p, err)
 	}
 }

@@ -179,33 +179,67 @@ func TestAFenceThatHasPassedIsNotMoved(t *testing.T) {
 		}
 		w.time.Pass(100 * time.Millisecond)
 	}
-	other.turn(context.Background()) // a look after its claim
-	if other.State().Losses == 0 {
-		t.Errorf("%+v", other.State())
+	for range 5 {
+		other.turn(context.Background()) // it writes its slot again, and goes on
+		w.mustTake(other, 4096)
+		w.time.Pass(time.Second)
 	}
 }
 
-// The same, and nobody had taken it over: the holder has its worker again at once, also where
-// that is the only one, and where its renewal came too late.
-func TestAProcessThatWasPausedForLongGoesOnAtOnce(t *testing.T) {
-	for name, write := range map[string]time.Duration{"before a renewal": 0, "in one": 6 * time.Second} {
+// The same, and the former holder leaves: its slot, still marked as held, is what tells newcomers
+// that somebody may be forgotten.
+func TestWhoLeavesAfterItsFenceDoesNotGiveTheWorkerBack(t *testing.T) {
+	w := newWorld(t)
+	short := func(c *Config) { c.Window = 12 * time.Second }
+	holder := w.start(w.at(nil, 0, "41/0/0/12"), short)
+	copied := w.mem.Snapshot()
+	w.time.Pass(34 * time.Second)
+	other := w.start(w.at(nil, 2*time.Second, "41/0/0/12"), short)
+	w.mem.Restore(copied)
+	if err := holder.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.try(w.at(nil, 0, "41/0/0/12"), short, func(c *Config) { // it waits, and the other looks
+		c.Generator.Time = &stepping{during{w.time, 0, func() { other.turn(context.Background()) }}}
+	})
+	if !errors.Is(err, ErrFull) {
+		t.Errorf("beside one that is forgotten: %v", err)
+	}
+	w.mustTake(other, 10)
+}
+
+// The same, and nobody had taken it over: the process takes another worker at once. Where there is
+// none, it waits until its own is idle by any clock, as the
+// store has it. Where nobody seems alive, it waits for the grace.
+func TestAProcessThatWasPausedForLongTakesAnotherWorker(t *testing.T) {
+	for name, c := range map[string]struct {
+		layout             string
+		pause, write, most time.Duration
+	}{
+		"before a renewal":            {"41/0/1/12", 13 * time.Second, 0, time.Second},
+		"in a renewal":                {"41/0/1/12", 7 * time.Second, 6 * time.Second, time.Second},
+		"the only worker":             {"41/0/0/12", 13 * time.Second, 0, 20*time.Second + grace},
+		"the only worker, in a write": {"41/0/0/12", 7 * time.Second, 6 * time.Second, 32*time.Second + grace},
+		"until nobody seems alive":    {"41/0/1/12", 40 * time.Second, 0, time.Second + grace},
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			holder := w.start(w.at(nil, 0, "41/0/0/12"), func(c *Config) { c.Window = 12 * time.Second })
+			holder := w.start(w.at(nil, 0, c.layout), func(c *Config) { c.Window = 12 * time.Second })
 			w.mustTake(holder, 10)
-			w.time.Pass(13*time.Second - write)
-			w.store.Script = func(c storetest.Call) storetest.Outcome {
-				if c.Op == storetest.OpCompareAndSwap && write > 0 {
-					w.time.Pass(write)
-					write = 0
+			w.time.Pass(c.pause)
+			w.store.Script = func(call storetest.Call) storetest.Outcome {
+				if call.Op == storetest.OpCompareAndSwap {
+					w.time.Pass(c.write)
+					c.write = 0
 				}
 				return storetest.Pass
 			}
-			holder.turn(context.Background())
-			w.mustTake(holder, 10)
-			holder.turn(context.Background())
-			if s := holder.State(); s.Losses != 1 || s.Last != nil {
-				t.Errorf("%+v", s)
+			began := w.time.Monotonic() + c.write
+			for holder.turn(context.Background()); w.take(holder, 10) != nil; holder.turn(context.Background()) {
+				w.time.Pass(time.Second)
+				if waited := w.time.Monotonic() - began; waited > c.most {
+					t.Fatalf("%v: %v", waited, holder.State().Last)
+				}
 			}
 		})
 	}
@@ -258,12 +292,14 @@ func TestAPoolBecomesStrictOnlyAfterAllFencesByAnyClock(t *testing.T) {
 	}
 }
 
-// A holder was paused past its fence, and the answer to giving its worker back is lost.
+// A holder was paused past its fence, its slot is forgotten, and the answer to giving its only worker
+// back is lost: it has that again after the grace.
 func TestAWorkerWhoseGivingBackWasNotAnsweredIsHadAgain(t *testing.T) {
 	w := newWorld(t)
 	holder := w.start(w.at(nil, 0, "41/0/0/12"), func(c *Config) { c.Window = 12 * time.Second })
 	w.mustTake(holder, 10)
 	w.time.Pass(13 * time.Second)
+	w.forgets("0")
 	wrote, failed := false, false
 	w.store.Script = func(c storetest.Call) storetest.Outcome {
 		switch {
@@ -276,8 +312,14 @@ func TestAWorkerWhoseGivingBackWasNotAnsweredIsHadAgain(t *testing.T) {
 		}
 		return storetest.Pass
 	}
-	for range 3 {
-		holder.turn(context.Background())
+	began := w.time.Monotonic()
+	for holder.turn(context.Background()); w.take(holder, 10) != nil; holder.turn(context.Background()) {
+		w.time.Pass(time.Second)
+		if waited := w.time.Monotonic() - began; waited > grace+5*time.Second {
+			t.Fatalf("%v: %v", waited, holder.State().Last)
+		}
 	}
-	w.mustTake(holder, 10)
+	if !failed {
+		t.Error("it gave nothing back")
+	}
 }

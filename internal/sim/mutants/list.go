@@ -282,7 +282,11 @@ var mutants = []mutant{
 	},
 	{
 		name: "a fence that has passed is moved", regime: sim.Reasserted,
-		edits: []edit{{"lease/core.go", "case h.fence < now:", "case false:"}},
+		edits: []edit{{"lease/core.go", "(h.fence < now || r.ended", "(r.ended"}},
+	},
+	{
+		name: "a worker is given back after its fence", regime: sim.Reasserted,
+		edits: []edit{{"lease/core.go", "case !m.forgot && h.fence < now && !r.trusting:", "case false:"}},
 	},
 	{
 		name: "a worker is taken over once its fence has passed here", regime: sim.Reasserted,

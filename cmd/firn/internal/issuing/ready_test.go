@@ -228,7 +228,7 @@ func TestAServerThatCanIssueSomethingIsReady(t *testing.T) {
 		gauge("firn_ready", "0")
 
 		st.away.Store(false)
-		time.Sleep(10 * time.Second)
+		time.Sleep(25 * time.Second) // all fences have passed: it waits for the grace of the pool, too
 		ready(t, s, "orders", "carts", "txn", "items", "bills")
 		gauge("firn_ready", "1")
 		s.Drain()
@@ -254,7 +254,7 @@ func TestReadinessWithoutDeclaredNamespacesIsThatOfTheirPool(t *testing.T) {
 		fails(t, s, time.Minute, "orders")
 		unready(t, s, []string{"orders: pool default: the fence of worker "})
 		st.away.Store(false)
-		time.Sleep(10 * time.Second)
+		time.Sleep(25 * time.Second) // as above
 		ready(t, s)
 	})
 }
