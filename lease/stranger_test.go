@@ -323,3 +323,25 @@ func TestAWorkerWhoseGivingBackWasNotAnsweredIsHadAgain(t *testing.T) {
 		t.Error("it gave nothing back")
 	}
 }
+
+// The clocks of the store and of who opens a pool are ahead together. What firn doctor advises.
+func TestAPoolOpenedByClocksThatWereAheadIsMadeAnewWithoutItsRecord(t *testing.T) {
+	w := newWorld(t)
+	const year = 365 * 24 * time.Hour
+	wall := func(c *Config) { w.shared(c); c.Generator.Clock = firn.Wall }
+	w.time.Step(year)
+	first := w.start(wall)
+	w.mustTake(first, 10)
+	must(0, first.Close(context.Background()))
+	w.time.Step(-year)
+	if p, l := must(Inspect(context.Background(), w.mem, "default")), w.start(wall); l.grant.After < p.From || p.Layout.Time(p.From).Sub(w.time.Wall()) < year-time.Minute {
+		t.Errorf("a claim begins at %d, all of the pool at %d", l.grant.After, p.From)
+	}
+	w.mem.Delete(poolKey("default"))
+	l := w.start(wall)
+	begun := w.time.Wall()
+	w.mustTake(l, 10)
+	if took := w.time.Wall().Sub(begun); took > defaultTolerance+time.Second {
+		t.Errorf("its first ids took %v", took)
+	}
+}
