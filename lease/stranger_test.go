@@ -345,3 +345,25 @@ func TestAPoolOpenedByClocksThatWereAheadIsMadeAnewWithoutItsRecord(t *testing.T
 		t.Errorf("its first ids took %v", took)
 	}
 }
+
+// An operator takes a worker back again and again, right before it is claimed. Ticks are long.
+func TestAClaimThatOthersWereQuickerThanBeginsNoLater(t *testing.T) {
+	w := newWorld(t)
+	seconds := func(c *Config) { c.Generator.Layout = layout("41/0/0/6,unit=10s") }
+	first := w.start(seconds)
+	w.mustTake(first, 1)
+	must(0, first.Close(context.Background()))
+	w.time.Pass(time.Minute)
+	left := 20
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpCompareAndSwap && strings.Contains(c.Key, "/slot/") && left > 0 {
+			left--
+			must(TakeBack(context.Background(), w.mem, "default", 0, 0, time.Time{}))
+		}
+		return storetest.Pass
+	}
+	l := w.start(seconds)
+	if now := must(l.gen.Layout().Tick(w.time.Wall())); left > 0 || l.grant.After > now {
+		t.Errorf("%d conflicts are left; it begins after %d, now is %d", left, l.grant.After, now)
+	}
+}
