@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -134,4 +135,45 @@ func (s *Store) askCluster(ctx context.Context, node *redis.Client, n int) error
 			store.ErrRefused, len(known))
 	}
 	return err
+}
+
+// alone is nil if no other primary of the cluster has keys in the slot of the set, so that the set
+// may be made. A set that has moved without its slot looks new where it was, once the server there
+// has failed over: the replica knows nothing of the move.
+func (s *Store) alone(ctx context.Context, node *redis.Client) error {
+	slot, err := node.ClusterKeySlot(ctx, s.cfg.Key).Result()
+	if err != nil {
+		return err
+	}
+	nodes, err := node.ClusterNodes(ctx).Result()
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(nodes) {
+		fields := strings.Fields(line) // id, address@port of the bus[,...], flags
+		if len(fields) < 3 || !strings.Contains(fields[2], "master") || strings.Contains(fields[2], "myself") {
+			continue
+		}
+		options := *node.Options()
+		address, _, _ := strings.Cut(fields[1], "@")
+		port := strings.LastIndex(address, ":")
+		options.Addr = net.JoinHostPort(address[:max(port, 0)], address[port+1:]) // brackets, for IPv6
+		there, err := keysAt(ctx, &options, slot)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w: there is no set in the cluster, and whether %s has it is not known: start that, or have it forgotten (CLUSTER FORGET %s): %w",
+				store.ErrUnavailable, options.Addr, fields[0], err)
+		case there > 0:
+			return fmt.Errorf("%w: there is no set in the cluster, but %s has keys of its slot %d: finish the move with redis-cli --cluster fix",
+				store.ErrRefused, options.Addr, slot)
+		}
+	}
+	return nil
+}
+
+// keysAt returns how many keys of a slot a server of a cluster has, whoever serves them.
+func keysAt(ctx context.Context, options *redis.Options, slot int64) (int64, error) {
+	c := redis.NewClient(options)
+	defer func() { _ = c.Close() }()
+	return c.ClusterCountKeysInSlot(ctx, int(slot)).Result()
 }

@@ -128,8 +128,14 @@ func (s *Store) replicates(info map[string]string, r Replicas, servers int, sett
 		f.Advice = "promote none before it is online: replica-priority 0 until then"
 	case all == 0:
 		f.Says = "none: there is nothing to fail over to"
-	case s.cluster != nil && r.Online > 1 && setting("cluster-allow-replica-migration") == "yes":
-		f.Verdict, f.Says = store.Doubtful, counts+"; the cluster may move one to a primary that has none, and no write is confirmed then"
+	case setting("replica-ignore-maxmemory") == "no":
+		f.Verdict, f.Says = store.Doubtful, counts+"; replica-ignore-maxmemory is no: a replica whose memory is full acknowledges what it drops, and once it is promoted, ids repeat"
+		f.Advice = "set replica-ignore-maxmemory yes on all servers"
+	case setting("replica-read-only") == "no":
+		f.Verdict, f.Says = store.Doubtful, counts+"; replica-read-only is no: who writes to a replica may have it drop what it acknowledges"
+		f.Advice = "set replica-read-only yes on all servers"
+	case s.cluster != nil && setting("cluster-allow-replica-migration") == "yes":
+		f.Verdict, f.Says = store.Doubtful, counts+"; the cluster may move one away, and no write is confirmed then, or one here in the place of one that is away: if that is promoted later, "+forgets
 		f.Advice = "set cluster-allow-replica-migration no on all its nodes"
 	}
 	return f

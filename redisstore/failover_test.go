@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"testing"
@@ -179,6 +180,9 @@ func TestAClusterFailsOverAndMovesTheSet(t *testing.T) {
 	if there, err := s.Replicas(ctx); err != nil || there.Recorded != 1 {
 		t.Errorf("%+v, %v", there, err)
 	}
+	if f := verdict(t, s); f.Verdict != store.Doubtful || !contains(f.Says, "in the place of one that is away") {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
 	if err := follower.ClusterFailover(ctx).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +201,8 @@ func TestAClusterFailsOverAndMovesTheSet(t *testing.T) {
 	expect(t, "the old one", s.AskCluster(ctx, addrs[0]), store.ErrRefused, "another primary")
 
 	// The slot moves to the other server, which has no replica.
-	migrate(t, follower, other, slot, id)
+	const whole = 5
+	migrate(t, follower, other, slot, id, whole)
 	unconfirmed(t, s, "after it was moved", "0 of 1")
 	expect(t, "where it was", s.AskCluster(ctx, replica.Addr()), store.ErrRefused, "another primary")
 	await(t, "all to know where it is", func() bool { return s.AskCluster(ctx, addrs[1]) == nil })
@@ -206,6 +211,36 @@ func TestAClusterFailsOverAndMovesTheSet(t *testing.T) {
 	}
 	confirmed(t, s, "lowered")
 }
+
+// The replica of the node that had the set knows nothing of the move, and has nothing.
+func TestASetThatHasMovedWithoutItsSlotIsNotMadeAnew(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	addrs, all := cluster(t)
+	s := open(t, "redis://"+addrs[0]+"?cluster=true")
+	owner, other := raw(t, addrs[0]), raw(t, addrs[1])
+	slot := int(owner.ClusterKeySlot(ctx, "firn").Val())
+	id := func(c *redis.Client) string { return c.Do(ctx, "cluster", "myid").Val().(string) }
+	follower := raw(t, joined(t, owner, other, 1).Addr())
+	confirmed(t, s, "before")
+	const half = 3
+	migrate(t, owner, other, slot, id, half)
+	expect(t, "the owner", second(write(s, "k")), store.ErrUnavailable, "is moving the key")
+	if err := follower.ClusterFailover(ctx).Err(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the failover", func() bool {
+		info, err := owner.Info(ctx, "replication").Result()
+		return err == nil && contains(info, "role:slave")
+	})
+	await(t, "the client to know", func() bool { return errors.Is(second(write(s, "k")), store.ErrRefused) })
+	late := open(t, "redis://"+addrs[0]+"?cluster=true")
+	expect(t, "the replica of the owner", second(write(late, "k")), store.ErrRefused, "no set", addrs[1], "redis-cli --cluster fix")
+	all[1].Kill()
+	expect(t, "without the other", second(write(late, "k")), store.ErrUnavailable, "is not known", addrs[1])
+}
+
+func second[A, B any](_ A, b B) B { return b }
 
 func TestAReplicaThatLeavesAClusterIsCountedUntilTheClusterForgetsIt(t *testing.T) {
 	t.Parallel()
@@ -259,12 +294,12 @@ func joined(t *testing.T, owner, other *redis.Client, n int) *servers.Server {
 	return replica
 }
 
-// migrate moves the slot of the set from one server of a cluster to another.
-func migrate(t *testing.T, from, to *redis.Client, slot int, id func(*redis.Client) string) {
+// migrate moves the slot of the set from one server of a cluster to another, in five steps.
+func migrate(t *testing.T, from, to *redis.Client, slot int, id func(*redis.Client) string, steps int) {
 	t.Helper()
 	ctx := context.Background()
 	_, port, _ := net.SplitHostPort(to.Options().Addr)
-	for _, step := range []struct {
+	all := []struct {
 		at   *redis.Client
 		args []any
 	}{
@@ -273,7 +308,8 @@ func migrate(t *testing.T, from, to *redis.Client, slot int, id func(*redis.Clie
 		{from, []any{"migrate", "127.0.0.1", port, "firn", 0, 5000}},
 		{to, []any{"cluster", "setslot", slot, "node", id(to)}},
 		{from, []any{"cluster", "setslot", slot, "node", id(to)}},
-	} {
+	}
+	for _, step := range all[:steps] {
 		if err := step.at.Do(ctx, step.args...).Err(); err != nil {
 			t.Fatalf("%v: %v", step.args, err)
 		}

@@ -60,9 +60,16 @@ func parseInfo(text string) map[string]string {
 // silent finds a replica that has not acknowledged for three seconds.
 var silent = regexp.MustCompile(`,lag=([3-9]|\d\d)`)
 
-// replicasIn counts the replicas in INFO, as the scripts do. Online are those that have
-// acknowledged something since they were attached. Others only load, and may for long. Programs
-// that read the stream and never acknowledge (redis-cli --replica) serve at no port, and are none.
+// present are the replicas in INFO.
+type present struct {
+	attached  int // some may only load, and may for long
+	online    int // those that have acknowledged something since they were attached
+	addresses int // of these
+	excess    int // connections beside another from the same address
+}
+
+// replicasIn counts the replicas in INFO, as the scripts do. Programs that read the stream and
+// never acknowledge (redis-cli --replica) serve at no port, and are none.
 //
 // A replica that is back after its host died is there twice for a minute, until the server
 // notices that the earlier connection is dead. If it counted twice, writes would wait for one
@@ -72,7 +79,11 @@ var silent = regexp.MustCompile(`,lag=([3-9]|\d\d)`)
 // three seconds looks like two for as long. So each write waits for all that are online, but the
 // record rises at once by addresses only, and by a second replica of one address when both have
 // acknowledged a write.
-func replicasIn(info map[string]string) (attached, online, addresses int) {
+//
+// WAIT counts connections. One that comes beside another from the same address while a write
+// waits may be of the same replica, both may have acknowledged the write, and another replica be
+// away. So such a write is not confirmed. What is written later, a dead connection never acknowledges.
+func replicasIn(info map[string]string) (p present) {
 	answering := map[string]int{}
 	for name, value := range info {
 		if !strings.HasPrefix(name, "slave") || !strings.Contains(value, "state=") {
@@ -80,21 +91,25 @@ func replicasIn(info map[string]string) (attached, online, addresses int) {
 		}
 		if !strings.Contains(value, "state=online") || strings.Contains(value, "offset=0,") {
 			if !strings.Contains(value, ",port=0,") {
-				attached++
+				p.attached++
 			}
 			continue
 		}
-		attached++
+		p.attached++
 		address, _, _ := strings.Cut(value, ",state=")
+		if _, another := answering[address]; another {
+			p.excess++
+		}
 		answering[address] += 0
 		if !silent.MatchString(value) {
 			answering[address]++
 		}
 	}
 	for _, n := range answering {
-		online += max(n, 1)
+		p.online += max(n, 1)
 	}
-	return attached, online, len(answering)
+	p.addresses = len(answering)
+	return p
 }
 
 // Replicas are those of the server that has the set.
@@ -118,7 +133,8 @@ func (s *Store) count(ctx context.Context) (info map[string]string, there Replic
 	if info, err = s.info(ctx); err != nil {
 		return nil, there, err
 	}
-	there.Attached, there.Online, _ = replicasIn(info)
+	p := replicasIn(info)
+	there.Attached, there.Online = p.attached, p.online
 	members, err := s.members(ctx, recordBegins, recordEnds)
 	if err != nil || len(members) == 0 {
 		return info, there, err

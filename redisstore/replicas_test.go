@@ -239,6 +239,51 @@ func TestAReplicaThatIsBackAtOnceRaisesNothing(t *testing.T) {
 	}
 }
 
+// Its first connection has acknowledged the write, and is dead; its second one does so too.
+func TestAReplicaThatIsBackWhileAWriteWaitsDoesNotCountForOneThatIsAway(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := primary(t)
+	end, first := make(chan struct{}), make(chan io.Reader, 1)
+	proxy := servers.NewProxy(t, p.Addr(), func(server io.Writer, client io.Reader) {
+		select {
+		case first <- client:
+		default:
+		}
+		_, _ = io.Copy(server, client)
+		<-end // the primary's side stays open
+	})
+	t.Cleanup(func() { close(end) })
+	servers.Replica(t, proxy.Addr())
+	away := servers.Replica(t, p.Addr())
+	online(t, p.Addr(), 2)
+	s, err := patient(p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	confirmed(t, s, "with both")
+	away.Kill()
+	online(t, p.Addr(), 1)
+	operator := raw(t, p.Addr())
+	before := replicaLines(operator)
+	wrote := make(chan struct{})
+	go func() {
+		defer close(wrote)
+		unconfirmed(t, s, "with one away", "come back")
+	}()
+	await(t, "the write to wait", func() bool { return contains(operator.ClientList(ctx).Val(), "cmd=wait") })
+	offset := regexp.MustCompile(`offset=\d+`)
+	await(t, "it to be acknowledged", func() bool {
+		return offset.FindString(replicaLines(operator)) != offset.FindString(before)
+	})
+	if err := (<-first).(net.Conn).Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-wrote
+	unconfirmed(t, s, "with one away and a dead connection", "1 of 2")
+}
+
 func TestReplicasBehindOneAddressAreEachWaitedFor(t *testing.T) {
 	t.Parallel()
 	p := primary(t)
@@ -360,6 +405,25 @@ func TestAnOperatorMayWaitForFewerAndDoctorSaysWhatThatLoses(t *testing.T) {
 	} {
 		if f := verdict(t, test.s); f.Verdict != test.want || !contains(f.Says, test.says) {
 			t.Errorf("%v: %v, want %v, %q", f.Verdict, f, test.want, test.says)
+		}
+	}
+}
+
+func TestReplicasThatMayDropWhatTheyAcknowledgeAreDoubtful(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, _ := withReplicas(t, 1)
+	s, operator := open(t, "redis://"+p.Addr()), raw(t, p.Addr())
+	confirmed(t, s, "k")
+	for _, setting := range []string{"replica-ignore-maxmemory", "replica-read-only"} {
+		for _, value := range []string{"no", "yes"} {
+			if err := operator.ConfigSet(ctx, setting, value).Err(); err != nil {
+				t.Fatal(err)
+			}
+			f := verdict(t, s)
+			if value == "yes" && f.Verdict != store.Good || value == "no" && (f.Verdict != store.Doubtful || !contains(f.Advice, setting+" yes")) {
+				t.Errorf("%s %s: %v: %v", setting, value, f.Verdict, f)
+			}
 		}
 	}
 }
@@ -611,6 +675,7 @@ func TestClientsThatBreakWhatAWritePromisesAreRefused(t *testing.T) {
 		"up to 3 times": {},
 		"ReadTimeout":   {MaxRetries: -1, ReadTimeout: time.Second},
 		"unanswered":    {MaxRetries: -1, ReadTimeout: -1}, // such a call would keep its connection for ever
+		"its memory":    {MaxRetries: -1, Protocol: 3, ClientSideCacheConfig: &redis.ClientSideCacheConfig{}},
 	} {
 		options.Addrs = []string{addr}
 		client := redis.NewUniversalClient(&options)

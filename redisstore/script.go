@@ -4,10 +4,10 @@ import "github.com/redis/go-redis/v9"
 
 // replicas begins both scripts that write. They see the replicas and the record at the moment
 // of the write, so that no replica is attached in between. A script that is run again changes
-// nothing. KEYS: the set. ARGV: how many replicas the caller knows of and since when, then what
-// the script says. The answer is an error, and nothing was written, or
+// nothing. KEYS: the set. ARGV: how many replicas the caller knows of and since when, whether it
+// may make the set, then what the script says. The answer is an error, and nothing was written, or
 //
-//	{replicas that must have it, since when, replication id, life of the store}
+//	{replicas that must have it, since when, connections in excess of addresses, replication id, life of the store}
 //
 // The process, its history and the last lowering name the life: a process that is promoted
 // begins another history, with another replication id, and no two primaries have the same.
@@ -21,14 +21,14 @@ local info = redis.call('INFO', 'replication')
 if not string.find(info, 'role:master', 1, true) then
   return redis.error_reply('READONLY it is a replica')
 end
-local answering, addresses = {}, 0 -- connections of replicas, by address
+local answering, addresses, excess = {}, 0, 0 -- connections of replicas, by address
 local at = string.find(info, 'slave0:', 1, true) -- plain searches are ten times as quick as patterns
 if at then
   for line in string.gmatch(string.sub(info, at), 'slave%d+:[^\r]*') do
     if string.find(line, 'state=online', 1, true) and not string.find(line, 'offset=0,', 1, true) then
       local address, lag = string.match(line, 'ip=(.-),state=.*,lag=(%-?%d+)')
       address, lag = address or line, tonumber(lag or 0)
-      if not answering[address] then addresses = addresses + 1 end
+      if answering[address] then excess = excess + 1 else addresses = addresses + 1 end
       answering[address] = (answering[address] or 0) + (lag < 3 and 1 or 0)
     end
   end
@@ -43,6 +43,9 @@ if another then return redis.error_reply('TWICE the record of replicas') end
 local there, lowered = string.match(recorded or '\treplicas 0 0', '^\treplicas (%d+) (%d+)$')
 if not there then
   return redis.error_reply('RECORD ' .. string.sub(recorded, 2, 40))
+end
+if ARGV[3] == '' and not redis.call('ZRANGEBYLEX', KEYS[1], '-', '+', 'LIMIT', 0, 1)[1] then
+  return redis.error_reply('EMPTY there is no set')
 end
 there, lowered = tonumber(there), tonumber(lowered)
 local n, since = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -73,21 +76,21 @@ local function done()
   id = string.sub(info, id + 1, id + 40)
   local life = run .. '/' .. id
   if since > 0 then life = life .. string.format('/%.0f', since) end
-  return {n, since, id, life}
+  return {n, since, excess, id, life}
 end
 `
 
 // compareAndSwap writes a register. ARGV: key, old revision or nothing, new revision, value. A
 // second run finds its new revision, which is drawn at random.
 var compareAndSwap = redis.NewScript(replicas + `
-local head = ARGV[3] .. '\0'
-local found, second = unpack(redis.call('ZRANGEBYLEX', KEYS[1], '[' .. head, '(' .. ARGV[3] .. '\1', 'LIMIT', 0, 2))
+local head = ARGV[4] .. '\0'
+local found, second = unpack(redis.call('ZRANGEBYLEX', KEYS[1], '[' .. head, '(' .. ARGV[4] .. '\1', 'LIMIT', 0, 2))
 if second then return redis.error_reply('TWICE it has two members') end
 local revision = ''
 if found then revision = string.sub(found, #head + 1, #head + 16) end
-if revision ~= ARGV[5] then
-  if revision ~= ARGV[4] then return redis.error_reply('CONFLICT it has another revision') end
-  redis.call('ZADD', KEYS[1], 0, head .. ARGV[5] .. '\n' .. ARGV[6])
+if revision ~= ARGV[6] then
+  if revision ~= ARGV[5] then return redis.error_reply('CONFLICT it has another revision') end
+  redis.call('ZADD', KEYS[1], 0, head .. ARGV[6] .. '\n' .. ARGV[7])
   if found then redis.call('ZREM', KEYS[1], found) end
 end
 return done()
@@ -95,13 +98,13 @@ return done()
 
 // setReplicas sets N. ARGV: N, until when in microseconds, the run id of the server checked.
 var setReplicas = redis.NewScript(replicas + `
-if run ~= ARGV[5] then return redis.error_reply('OTHER another server is the primary now') end
-local to = tonumber(ARGV[3])
+if run ~= ARGV[6] then return redis.error_reply('OTHER another server is the primary now') end
+local to = tonumber(ARGV[4])
 if to < online then return redis.error_reply('ONLINE ' .. online) end
 if to < n then
   local time = redis.call('TIME')
   local now = time[1] * 1000000 + time[2]
-  if now > tonumber(ARGV[4]) then return redis.error_reply('LATE another server may be the primary now') end
+  if now > tonumber(ARGV[5]) then return redis.error_reply('LATE another server may be the primary now') end
   since = math.max(since + 1, now)
 end
 n = to

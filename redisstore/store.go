@@ -61,8 +61,9 @@ type Store struct {
 // evict the set is [store.ErrRefused].
 //
 // The client must not repeat commands (MaxRetries -1): a write that was applied would then
-// look like a conflict. It must not read from replicas, and needs a ReadTimeout, as it has by
-// default.
+// look like a conflict. It must not read from replicas or from a cache of its own, and needs a
+// ReadTimeout, as it has by default. Do not share it: a connection that goes back to its pool with
+// another database selected is another store, and ids repeat.
 func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store, error) {
 	cfg.Key = cmp.Or(cfg.Key, "firn")
 	cfg.ConfirmTimeout = cmp.Or(cfg.ConfirmTimeout, time.Second)
@@ -78,8 +79,7 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 		if f := s.evicts(info, 0); f.Verdict == store.Bad {
 			return nil, fmt.Errorf("%w: %s: %s", store.ErrRefused, f.Says, f.Advice)
 		}
-		_, _, addresses := replicasIn(info)
-		s.learn(record{n: addresses})
+		s.learn(record{n: replicasIn(info).addresses})
 		return s, nil
 	})
 }
@@ -88,10 +88,11 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 func (s *Store) check() error {
 	var retries int
 	var read time.Duration
-	var replicas bool
+	var replicas, caches bool
 	switch c := s.client.(type) {
 	case *redis.Client:
 		s.single, retries, read = c, c.Options().MaxRetries, c.Options().ReadTimeout
+		caches = c.Options().ClientSideCacheConfig != nil || c.Options().ClientSideCache != nil
 	case *redis.ClusterClient:
 		s.cluster, retries, read = c, c.Options().MaxRetries, c.Options().ReadTimeout
 		replicas = c.Options().ReadOnly
@@ -103,6 +104,8 @@ func (s *Store) check() error {
 		return fmt.Errorf("ConfirmTimeout is %v: at least 1ms is needed", s.cfg.ConfirmTimeout)
 	case replicas:
 		return errors.New("the client reads from replicas, which may be old: set ReadOnly, RouteByLatency and RouteRandomly to false")
+	case caches:
+		return errors.New("the client answers reads from its memory, also while the server does not answer, or has forgotten: set ClientSideCacheConfig and ClientSideCache to nil")
 	case retries > 0:
 		return fmt.Errorf("the client repeats commands up to %d times: set MaxRetries to -1", retries)
 	case read <= 0:

@@ -174,8 +174,8 @@ func TestAWriteRepeatedOnTheWayIsOneWrite(t *testing.T) {
 	}
 	revision := written.Revision
 	operator := raw(t, server.Addr())
-	again, err := redisstore.Script.Run(ctx, operator, []string{"firn"}, 0, 0, "k", "", fmt.Sprintf("%016x", uint64(revision)), "v").Slice()
-	if err != nil || len(again) != 4 {
+	again, err := redisstore.Script.Run(ctx, operator, []string{"firn"}, 0, 0, "yes", "k", "", fmt.Sprintf("%016x", uint64(revision)), "v").Slice()
+	if err != nil || len(again) != 5 {
 		t.Errorf("repeated: %v, %v", again, err)
 	}
 	if n, err := operator.ZCard(ctx, "firn").Result(); err != nil || n != 1 {

@@ -35,17 +35,26 @@ const (
 // write runs a script that writes, on the server that has the set, waits until that is
 // confirmed, and returns the life of the store that confirmed it.
 func (s *Store) write(ctx context.Context, script *redis.Script, args ...any) (life string, err error) {
+	may := "" // make the set
+	if s.cluster == nil {
+		may = "yes"
+	}
 	for move := range maxMoves {
 		node, err := s.node(ctx)
 		if err != nil {
 			return "", err
 		}
-		life, err := s.writeTo(ctx, node, script, args...)
-		// The key was on another server, so the script did not run.
-		if s.cluster == nil || !redis.HasErrorPrefix(err, "MOVED ") && !redis.HasErrorPrefix(err, "ASK ") {
+		life, err := s.writeTo(ctx, node, script, append([]any{may}, args...)...)
+		switch {
+		case redis.HasErrorPrefix(err, "EMPTY "):
+			may, err = "yes", s.alone(ctx, node)
+		case s.cluster != nil && (redis.HasErrorPrefix(err, "MOVED ") || redis.HasErrorPrefix(err, "ASK ")):
+			// The key was on another server, so the script did not run.
+			err = s.follow(ctx, moveWait<<move)
+		default:
 			return life, err
 		}
-		if err := s.follow(ctx, moveWait<<move); err != nil {
+		if err != nil {
 			return "", err
 		}
 	}
@@ -70,16 +79,21 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 	conn := node.Conn()
 	defer func() { _ = conn.Close() }() // back to the pool, or broken
 	deadline := time.Now().Add(s.cfg.ConfirmTimeout)
-	asked := s.wanted(s.known().n)
+	asked, excess := s.wanted(s.known().n), 0
 	for n := 1; ; n++ {
 		x, err := s.exchange(ctx, conn, deadline, asked, script, args...)
 		if err != nil && n == 1 && x.life == "" {
 			return "", err // of the script
 		}
-		_, online, _ := replicasIn(x.info)
-		need, all := s.wanted(x.n), s.wanted(max(x.n, online))
+		there := replicasIn(x.info)
+		need, all := s.wanted(x.n), s.wanted(max(x.n, there.online))
+		if n == 1 {
+			excess = x.excess
+		}
 		switch {
 		case err != nil:
+		case need > 0 && there.excess > excess:
+			err = errors.New("a replica has come back while it waited, and may have acknowledged it twice")
 		case x.info["role"] != "master":
 			err = errors.New("the server has become a replica")
 		case x.acknowledged >= need && need == all && x.info["master_replid"] == x.history:
@@ -92,8 +106,8 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 			// As text: the kind of a later command's error says nothing of the write.
 			return "", fmt.Errorf("%w: applied, but not confirmed: %s", store.ErrUnavailable, err.Error())
 		}
-		if there := max(x.n, online); x.acknowledged >= there { // two with one address are two, then
-			s.learn(record{n: there, since: x.since})
+		if n := max(x.n, there.online); x.acknowledged >= n { // two with one address are two, then
+			s.learn(record{n: n, since: x.since})
 		}
 		asked = all
 	}
@@ -110,6 +124,7 @@ func (s *Store) wanted(all int) int {
 // An exchange is one pipeline: a script, WAIT and INFO.
 type exchange struct {
 	record              // of the replicas that must have the write
+	excess       int    // connections of replicas beside another from the same address, at the script
 	history      string // the server's, at the script: another one begins when it is promoted
 	life         string // of the store
 	acknowledged int
@@ -138,7 +153,7 @@ func (s *Store) exchange(ctx context.Context, conn *redis.Conn, deadline time.Ti
 	if err != nil {
 		return x, err
 	}
-	if _, err := fmt.Sscan(fmt.Sprintln(answer...), &x.n, &x.since, &x.history, &x.life); err != nil {
+	if _, err := fmt.Sscan(fmt.Sprintln(answer...), &x.n, &x.since, &x.excess, &x.history, &x.life); err != nil {
 		return x, fmt.Errorf("%w: the script answers %v", store.ErrUnavailable, answer)
 	}
 	s.learn(x.record)

@@ -31,7 +31,7 @@ type Entry struct {
 	// Life names the life of the store that confirmed a write; only CompareAndSwap sets it. A
 	// store begins a new life when it may have forgotten what it confirmed: it was restarted,
 	// failed over, made anew, or restored from a copy. All handles give the same name, and no
-	// older copy that is put back can have it. Empty: the store has no such name.
+	// older copy that comes with a restart can have it. Empty: the store has no such name.
 	Life string
 }
 

@@ -23,6 +23,9 @@ func (s scripted) Connect(context.Context) (driver.Conn, error) { return s, nil 
 
 func (s scripted) QueryContext(_ context.Context, statement string, _ []driver.NamedValue) (driver.Rows, error) {
 	row, err := s.row(statement)
+	if row == nil {
+		return noRows{}, err
+	}
 	return &row, err
 }
 
@@ -92,7 +95,7 @@ func TestAWarningOfTheWriteItselfMakesItUnconfirmed(t *testing.T) {
 		})
 		db := scripted{one, func(statement string) (oneRow, error) {
 			if strings.HasPrefix(statement, "UPDATE") {
-				return oneRow{"0000000A00000000000000FF", 1795322518.595706, "*", "on", "warning"}, nil
+				return oneRow{true, "0000000A00000000000000FF", "1795322518.596", "*", "on", "warning"}, nil
 			}
 			return nil, nil
 		}}

@@ -26,10 +26,11 @@ type Dialect struct {
 	swap func(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error)
 	// vet reads the database's clock, in microseconds since 1970. Its error is errUnfit if
 	// the session is.
-	vet     func(ctx context.Context, s *Store, conn *sql.Conn) (micros int64, err error)
-	guarded bool // statements find nothing on an unfit session
-	ask     func(driverConn any) Session
-	examine func(ctx context.Context, conn *sql.Conn) ([]store.Finding, error)
+	vet      func(ctx context.Context, s *Store, conn *sql.Conn) (micros int64, err error)
+	guarded  bool   // statements find nothing on an unfit session
+	revision string // how the type of the column ends, in a database that cuts what it does not hold
+	ask      func(driverConn any) Session
+	examine  func(ctx context.Context, conn *sql.Conn) ([]store.Finding, error)
 
 	missing string // the code if there may be no table
 	faults  []fault
@@ -37,6 +38,8 @@ type Dialect struct {
 
 // probe asks for the table's columns. It reads no page of the table, which may be damaged.
 const probe = `SELECT k, v, rev FROM ` + Table + ` LIMIT 0`
+
+const goneHint = "the table " + Table + " is gone: put it back, or have a store opened to begin with an empty one"
 
 // A fault is what errors with some codes mean. Other errors have no kind. A conflict is a
 // statement that lost to others and was undone.

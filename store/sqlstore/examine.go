@@ -14,6 +14,7 @@ type examination struct {
 	read, insert, update bool // what the account may do
 	readOnly             bool
 	follows              bool // it takes the writes of another server as well
+	splits               bool // both parts of its cluster go on when that is split
 	replicas             store.Finding
 }
 
@@ -22,6 +23,9 @@ func (e examination) findings() []store.Finding {
 	if !e.readOnly && e.follows {
 		role.Verdict, role.Says = store.Doubtful, "it takes writes, and those of another server too: two primaries that both answer are two stores"
 		role.Advice = "have all of Firn go through one of them, and make the other read-only"
+	}
+	if e.splits {
+		role = finding("role", false, "", "its cluster goes on as two stores when it is split", "turn pc.ignore_sb and pc.ignore_quorum off")
 	}
 	return []store.Finding{
 		finding("durability", e.durable, e.settings, e.settings+": a crash forgets the workers taken last", e.advice),

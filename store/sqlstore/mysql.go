@@ -16,7 +16,7 @@ var MySQL = Dialect{
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k VARBINARY(512) NOT NULL PRIMARY KEY, v MEDIUMBLOB NOT NULL, rev BIGINT NOT NULL) ENGINE=InnoDB`,
 	probe: `SELECT k, v, rev FROM ` + Table + mysqlKeyed + ` LIMIT 0`,
-	get:   `SELECT v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit,
+	get:   `SELECT k, v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit,
 	// With IGNORE the number of rows is that of rows made, whatever the driver takes affected to
 	// mean. It would also cut a value that is too long, but values are bounded before.
 	insert: `INSERT IGNORE INTO ` + Table + ` (k, v, rev) SELECT ?, ?, ? FROM DUAL WHERE ` + mysqlGuard +
@@ -34,12 +34,14 @@ var MySQL = Dialect{
 		seen, err := vetMySQL(ctx, s, conn)
 		return seen.micros, err
 	},
-	guarded: true,
-	examine: examineMySQL,
+	guarded:  true,
+	revision: "BIGINT",
+	examine:  examineMySQL,
 
 	missing: "1146",
 	// https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html
 	faults: []fault{
+		{"1146", store.ErrUnavailable, goneHint},
 		{"1044 1045 1698 1130 1251", store.ErrRefused, "check user, password, and from which hosts it may come"},
 		{"1046 1049", store.ErrRefused, "there is no such database: make it, or name another"},
 		{"1142 1143 1227 1370", store.ErrRefused, "the account needs SELECT, INSERT and UPDATE on " + Table + ", and CREATE if the table is to be made"},
@@ -66,7 +68,7 @@ var mysqlNames = strings.NewReplacer("tx_isolation", "transaction_isolation", "_
 // granted for the table, its database or everything, and the engine.
 var mysqlFacts = []string{
 	`SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'sync_binlog',
-		'log_bin', 'read_only', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
+		'log_bin', 'read_only', 'wsrep_provider_options', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
 		'rpl_semi_sync_master_wait_for_slave_count', 'rpl_semi_sync_source_wait_for_replica_count')`,
 	`SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slaves_running', 'Rpl_semi_sync_master_status',
 		'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_source_clients')`,
@@ -100,6 +102,9 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) 
 		readOnly: is["read_only"] == "ON",
 		follows:  is["slaves_running"] != "" && is["slaves_running"] != "0", // of which MariaDB alone tells everybody
 		replicas: mysqlReplicas(is),
+	}
+	for _, setting := range []string{"pc.ignore_sb = true", "pc.ignore_quorum = true"} {
+		e.splits = e.splits || strings.Contains(is["wsrep_provider_options"], setting)
 	}
 	if is["log_bin"] == "ON" {
 		e.settings += ", sync_binlog " + binlog

@@ -26,8 +26,11 @@ const (
 	// A session must not convert between charsets: keys and values would be others in the table.
 	// Only MariaDB shows that somebody who shares the connection left a transaction open.
 	mysqlFit = `@@autocommit = 1 AND ` + mysqlIsolation + ` <> 'READ-UNCOMMITTED' AND @@character_set_client = @@character_set_connection /*M! AND @@in_transaction = 0 */`
+	// A replica takes what a session marks to be skipped, or logs as another server, for done without
+	// doing it, and acknowledges a later write.
+	mysqlForeign = `(@@skip_replication OR @@server_id <> @@global.server_id)`
 	// MariaDB shows what a session logged last, which stays as it was if a write is left out of the log.
-	mysqlGuard = mysqlFit + ` AND @firn_life = ? /*M! AND (@firn_logged := @@last_gtid) IS NOT NULL */`
+	mysqlGuard = mysqlFit + ` AND @firn_life = ? /*M! AND NOT ` + mysqlForeign + ` AND (@firn_logged := @@last_gtid) IS NOT NULL */`
 
 	// While these are off, a member of a Galera cluster keeps writes to itself, and also if its log
 	// leaves them out. Only builds with Galera know these settings.
@@ -53,6 +56,7 @@ const (
 			WHEN CHAR_LENGTH(MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END)) > 0 AND 'OFF' IN (
 				(SELECT variable_value FROM information_schema.session_variables WHERE variable_name = 'wsrep_on'),
 				(SELECT variable_value FROM information_schema.global_variables WHERE variable_name = 'wsrep_on')) THEN 'cluster' */
+			/*M! WHEN ` + mysqlForeign + ` THEN 'foreign' */
 			WHEN @@log_bin AND NOT @@sql_log_bin THEN 'log' WHEN @@log_bin AND ` + mysqlFormat + ` = 'STATEMENT' THEN 'format' ELSE 'fit' END AS unfit,
 		MAX(CASE WHEN variable_name = 'Uptime' THEN CAST(variable_value AS SIGNED) END) AS uptime,
 		MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END) AS cluster,
@@ -69,6 +73,7 @@ var mysqlUnfit = map[string]string{
 	"charset":     "character_set_connection is another than character_set_client, so that keys and values would be converted: set charset=utf8mb4 for the driver",
 	"transaction": "a transaction was left open on it, so that no write would be committed: end it, or give the store connections of its own",
 	"cluster":     "wsrep_on is off, so that no other member of the cluster would have a write: turn it on",
+	"foreign":     "skip_replication is on, or server_id is not the server's own, so that a replica leaves out its writes: set neither",
 	"log":         "sql_log_bin is off, so that no write would reach a replica: set sql_log_bin=1",
 	"format":      "binlog_format is STATEMENT, by which a replica runs a write under its own settings and may skip it: set ROW or MIXED",
 }

@@ -15,9 +15,9 @@ var Postgres = Dialect{
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k TEXT COLLATE "C" PRIMARY KEY, v BYTEA NOT NULL, rev BIGINT NOT NULL)`,
 	probe:  probe,
-	get:    `SELECT v, rev FROM ` + Table + ` WHERE k = $1 AND ` + postgresBytes,
-	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES ($1, $2, $3) ON CONFLICT (k) DO NOTHING` + postgresReturning,
-	update: `UPDATE ` + Table + ` SET v = $1, rev = $2 WHERE k = $3 AND rev = $4` + postgresReturning,
+	get:    `SELECT k, v, rev FROM ` + Table + ` WHERE k = $1 AND ` + postgresBytes,
+	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES ($1, $2, $3) ON CONFLICT (k) DO NOTHING RETURNING v = $2 AND rev = $3` + postgresReturning,
+	update: `UPDATE ` + Table + ` SET v = $1, rev = $2 WHERE k = $3 AND rev = $4 RETURNING v = $1 AND rev = $2` + postgresReturning,
 	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= $1 AND k < $2 AND ` + postgresBytes + ` ORDER BY k`,
 
 	home: homePostgres,
@@ -32,6 +32,7 @@ var Postgres = Dialect{
 	// https://www.postgresql.org/docs/current/errcodes-appendix.html. Whatever is found before
 	// a statement commits was not applied. Still, what another try may mend is not refused.
 	faults: []fault{
+		{"42P01", store.ErrUnavailable, goneHint},
 		{"28P01 28000", store.ErrRefused, "check user, password and pg_hba.conf"},
 		{"3D000", store.ErrRefused, "there is no such database: make it, or name another"},
 		{"42501", store.ErrRefused, "the account needs SELECT, INSERT and UPDATE on " + Table + ", and CREATE in its schema if the table is to be made"},
@@ -71,22 +72,23 @@ func homePostgres(ctx context.Context, conn *sql.Conn) (schema string, err error
 	return schema, err
 }
 
-// postgresReturning makes a write return the life of the server, its timeline and start, and
-// whether it waits for a standby. It also makes it wait, and the server send the warning that
+// postgresReturning makes a write return, after whether the row is as it was written, the life of
+// the server, its timeline and start, and whether it waits for a standby. It also makes it wait, and the server send the warning that
 // the wait was cut short, whatever the session is set to; both until its commit.
-const postgresReturning = ` RETURNING pg_walfile_name(pg_current_wal_insert_lsn()), date_part('epoch', pg_postmaster_start_time()),
+const postgresReturning = `, pg_walfile_name(pg_current_wal_insert_lsn()), round(date_part('epoch', pg_postmaster_start_time())::numeric, 3)::text,
 	current_setting('synchronous_standby_names'), set_config('synchronous_commit', 'on', true), set_config('client_min_messages', 'warning', true)`
 
 // swapPostgres takes a commit with a warning for unconfirmed. If the wait for standbys is
 // canceled, by a time-out or an operator, the commit succeeds with a warning, though perhaps no
-// standby has the write.
+// standby has the write. And a trigger that returns OLD has the server say "UPDATE 1" where nothing
+// was changed.
 func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
 	s.dialect.seen(conn) // forgets earlier warnings
-	var file, standbys string
-	var started float64
+	var asWritten bool
+	var file, started, standbys string
 	err = each(ctx, conn, func(rows *sql.Rows) error {
 		var set any
-		return rows.Scan(&file, &started, &standbys, &set, &set)
+		return rows.Scan(&asWritten, &file, &started, &standbys, &set, &set)
 	}, statement, args...)
 	warning := s.dialect.seen(conn).Warning
 	switch {
@@ -94,6 +96,8 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 		return "", err
 	case file == "":
 		return "", store.ErrConflict
+	case !asWritten:
+		return "", unconfirmed("the table has something else than was written: remove the trigger that changes it")
 	case warning != "":
 		return "", unconfirmed("the server warns: %s; see to its standbys, and to who cancels statements", warning)
 	case standbys != "" && s.dialect.ask == nil:
@@ -101,7 +105,7 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 			"show the driver's warnings by Postgres.WithSession")
 	}
 	const timeline = 8 // digits at the start of a log file's name
-	return fmt.Sprintf("%.*s %.3f", timeline, file, started), nil
+	return fmt.Sprintf("%.*s %s", timeline, file, started), nil
 }
 
 // postgresFacts is what an examination looks at. Backups and logical subscribers read the log too,
@@ -109,7 +113,8 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 // both. A write waits for one standby by "a, b" and "ANY 1 (a, b)".
 const postgresFacts = `SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('transaction_isolation'),
 	has_table_privilege('` + Table + `', 'SELECT'), has_table_privilege('` + Table + `', 'INSERT'), has_table_privilege('` + Table + `', 'UPDATE'),
-	(SELECT relpersistence = 'p' FROM pg_class WHERE oid = '` + Table + `'::regclass),
+	COALESCE((SELECT min(CASE WHEN relkind NOT IN ('r', 'p') THEN 'no table but stands for one' WHEN relpersistence <> 'p' THEN 'UNLOGGED' END)
+		FROM pg_class WHERE oid = '` + Table + `'::regclass OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = '` + Table + `'::regclass)), ''),
 	EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = '` + Table + `'::regclass),
 	pg_is_in_recovery(), CASE WHEN names = '' THEN 0 ELSE COALESCE(substring(names FROM '([0-9]+)\s*\('), '1')::int END, standbys.*
 FROM (SELECT trim(current_setting('synchronous_standby_names')) AS names) AS setting,
@@ -118,15 +123,15 @@ FROM (SELECT trim(current_setting('synchronous_standby_names')) AS names) AS set
 		AND (COALESCE(sync_state, 'async') <> 'async' OR pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL))) AS standbys`
 
 func examinePostgres(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
-	var fsync, pages string
-	var logged bool
+	var fsync, pages, wrong string
 	e := examination{advice: "set both on, or use a strict pool"}
 	r := replicas{setting: "synchronous_standby_names", advice: "list all that may be promoted in synchronous_standby_names, as in ANY 2 (a, b)"}
 	err := conn.QueryRowContext(ctx, postgresFacts).Scan(&fsync, &pages, &e.isolation, &e.read, &e.insert, &e.update,
-		&logged, &e.follows, &e.readOnly, &r.waits, &r.all, &r.unknown, &r.behind)
+		&wrong, &e.follows, &e.readOnly, &r.waits, &r.all, &r.unknown, &r.behind)
 	e.durable, e.settings = fsync == "on" && pages == "on", "fsync "+fsync+", full_page_writes "+pages
-	if !logged {
-		e.durable, e.settings, e.advice = false, "table "+Table+" UNLOGGED", "ALTER TABLE "+Table+" SET LOGGED: no standby has it either"
+	if wrong != "" {
+		e.durable, e.settings = false, "table "+Table+" "+wrong
+		e.advice = "have an ordinary table, ALTER TABLE " + Table + " SET LOGGED, partitions too: no standby has others"
 	}
 	e.replicas = r.finding()
 	return e.findings(), err

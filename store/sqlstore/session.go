@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
@@ -78,6 +79,37 @@ func each(ctx context.Context, conn *sql.Conn, scan func(*sql.Rows) error, state
 	return errors.Join(rows.Err(), rows.Close())
 }
 
+// registers reads registers, or only looks at what holds them.
+//
+// What is read is what a write is made over, so it must be the one there is. A server that is not
+// strict cuts a revision that its column cannot hold, to the same one for all; and there are
+// two of a key in a table without its primary key, or with another that inherits from it.
+func (s *Store) registers(ctx context.Context, conn *sql.Conn, statement string, args ...any) (list []store.Entry, err error) {
+	rows, err := conn.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		return nil, err
+	}
+	if is := types[len(types)-1].DatabaseTypeName(); is != "" && !strings.HasSuffix(is, s.dialect.revision) {
+		return nil, fmt.Errorf("%w: the column rev of %s is of type %s, which does not hold a revision: ALTER TABLE %[2]s MODIFY rev BIGINT NOT NULL", store.ErrRefused, Table, is)
+	}
+	for rows.Next() {
+		var e store.Entry
+		if err := rows.Scan(&e.Key, &e.Value, &e.Revision); err != nil {
+			return nil, err
+		}
+		if n := len(list); n > 0 && list[n-1].Key == e.Key {
+			return nil, fmt.Errorf("%w: the table %s has two rows of key %q, and either could be meant: remove the older one", store.ErrRefused, Table, e.Key)
+		}
+		list = append(list, e)
+	}
+	return list, rows.Err()
+}
+
 // read is [Store.call] with a result.
 func read[T any](ctx context.Context, s *Store, op, key string, do func(context.Context, *sql.Conn) (T, error)) (value T, err error) {
 	err = s.call(ctx, op, key, func(ctx context.Context, conn *sql.Conn) (err error) {
@@ -92,13 +124,17 @@ func read[T any](ctx context.Context, s *Store, op, key string, do func(context.
 // undoes an insert for each update of the row meanwhile.
 const undoneTries = 10
 
+const opOpen = "open table"
+
 // call makes a call on one session, bounded, and wraps its error. It tries again, on the next
 // free session, where that certainly repeats no write:
 //
 //   - The session is bad, as all idle ones are that the server has ended. They say so before
 //     they send anything; see CompareAndSwap for drivers that are wrong there.
-//   - There is no table. It makes one: a database that was wiped under its users is an empty
-//     store to them, in which they write again what they hold.
+//   - There is no table, and the store is opened: it makes one. Later that is done in a file
+//     alone, which others may have removed for good. A database has its table away for a moment
+//     while it is renamed in two steps or restored, and an empty one in its place would be counted
+//     on by all.
 //   - Others undid the statement. If that is how a database says that a race was lost, the
 //     next try says so in our words.
 func (s *Store) call(ctx context.Context, op, key string, do func(context.Context, *sql.Conn) error) error {
@@ -107,7 +143,7 @@ func (s *Store) call(ctx context.Context, op, key string, do func(context.Contex
 		defer cancel()
 		ctx = bounded
 	}
-	missing := op != "examine" // which only reads
+	missing := op == opOpen || s.dialect.embedded
 	for bad, undone := s.db.Stats().OpenConnections+2, undoneTries-1; ; {
 		err := s.once(ctx, do)
 		if err == nil {
@@ -148,7 +184,7 @@ func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) error {
 	_, makeErr := conn.ExecContext(ctx, s.dialect.create)
 	// A table with other columns looked missing too, and was left alone. One that others made
 	// at the same moment may be an error, and is there.
-	if err := each(ctx, conn, nil, s.dialect.probe); err == nil || makeErr == nil {
+	if _, err := s.registers(ctx, conn, s.dialect.probe); err == nil || makeErr == nil {
 		return err
 	}
 	return fmt.Errorf("make it: %w; if the account may not, have it made by one that may: %s", makeErr, s.dialect.create)

@@ -9,9 +9,11 @@ import (
 )
 
 // SQLite is the dialect of a file that several processes on one host share. Open it with a busy
-// timeout, since its writers take turns. The driver's errors must have the method Code() int, as
-// those of modernc.org/sqlite. A database in memory is refused: each connection would have
-// another.
+// timeout, since its writers take turns, and with journal_mode WAL and synchronous FULL. Less than
+// that forgets confirmed writes when power fails, and so does the default, a journal that is
+// deleted: its deletion is not synced, unless synchronous is EXTRA, and undoes the write if it is
+// lost. The driver's errors must have the method Code() int, as those of modernc.org/sqlite. A
+// database in memory is refused: each connection would have another.
 //
 // SQLite does not notice that the open file, or its log, is removed or replaced: it goes on with
 // what is gone, and others with what is there. Nor does it notice hard links. The binary looks
@@ -22,7 +24,7 @@ var SQLite = Dialect{
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k TEXT PRIMARY KEY, v BLOB NOT NULL, rev INTEGER NOT NULL) WITHOUT ROWID`,
 	probe:  probe,
-	get:    `SELECT v, rev FROM ` + Table + ` WHERE k = ?`,
+	get:    `SELECT k, v, rev FROM ` + Table + ` WHERE k = ?`,
 	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES (?, ?, ?) ON CONFLICT (k) DO NOTHING`,
 	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ?`,
 	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? ORDER BY k`,

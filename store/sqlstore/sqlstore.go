@@ -42,12 +42,12 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -72,13 +72,13 @@ type Store struct {
 // database on another host the store is a [store.Clock] and [store.Examined] too.
 func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) {
 	s := &Store{db: db, dialect: dialect}
-	if err := s.call(ctx, "open table", Table, func(ctx context.Context, conn *sql.Conn) error {
+	if err := s.call(ctx, opOpen, Table, func(ctx context.Context, conn *sql.Conn) error {
 		schema, err := dialect.home(ctx, conn)
 		if err != nil {
 			return err
 		}
 		s.dialect = dialect.in(schema)
-		if err := each(ctx, conn, nil, s.dialect.probe); err != nil {
+		if _, err := s.registers(ctx, conn, s.dialect.probe); err != nil {
 			return err
 		}
 		return s.fit(ctx, conn)
@@ -97,12 +97,11 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 		return store.Entry{}, err
 	}
 	return read(ctx, s, "get", key, func(ctx context.Context, conn *sql.Conn) (store.Entry, error) {
-		e := store.Entry{Key: key}
-		err := conn.QueryRowContext(ctx, s.dialect.get, key).Scan(&e.Value, &e.Revision)
-		if errors.Is(err, sql.ErrNoRows) {
-			err = cmp.Or(s.fit(ctx, conn), store.ErrNotFound)
+		list, err := s.registers(ctx, conn, s.dialect.get, key)
+		if err == nil && len(list) == 0 {
+			err = s.fit(ctx, conn)
 		}
-		return e, err
+		return backend.First(list, err)
 	})
 }
 
@@ -140,15 +139,9 @@ func after(prefix string) string {
 
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	return read(ctx, s, "list", prefix, func(ctx context.Context, conn *sql.Conn) (list []store.Entry, err error) {
-		err = each(ctx, conn, func(rows *sql.Rows) error {
-			var e store.Entry
-			err := rows.Scan(&e.Key, &e.Value, &e.Revision)
-			if strings.HasPrefix(e.Key, prefix) { // unless the collation is laxer
-				list = append(list, e)
-			}
-			return err
-		}, s.dialect.list, prefix, after(prefix))
+	return read(ctx, s, "list", prefix, func(ctx context.Context, conn *sql.Conn) ([]store.Entry, error) {
+		list, err := s.registers(ctx, conn, s.dialect.list, prefix, after(prefix))
+		list = slices.DeleteFunc(list, func(e store.Entry) bool { return !strings.HasPrefix(e.Key, prefix) }) // if the collation is laxer
 		if err == nil && len(list) == 0 {
 			err = s.fit(ctx, conn)
 		}

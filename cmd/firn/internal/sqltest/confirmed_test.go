@@ -153,6 +153,53 @@ func TestAPostgresNamesItsLife(t *testing.T) {
 	seen("the primary after a restart", life(e, "third"))
 }
 
+// A trigger written for DELETE returns OLD. Before an UPDATE that undoes it, and the server says
+// "UPDATE 1": each process would be given what is already taken.
+func TestAPostgresWriteThatATriggerChangesIsUnconfirmed(t *testing.T) {
+	t.Parallel()
+	e := postgres(t)
+	name := e.fresh(t, "shop")
+	s := e.mustOpen(t, e.source(e.admin(), name, ""))
+	revision := put(t, s, "k", 0, "v")
+	for _, returns := range []string{"OLD", "(NEW.k, NEW.v, OLD.rev)", "(NEW.k, 'else'::bytea, NEW.rev)"} {
+		e.raw(t, name, "CREATE OR REPLACE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN "+returns+"; END $$",
+			"CREATE OR REPLACE TRIGGER audit BEFORE INSERT OR UPDATE ON firn_registers FOR EACH ROW EXECUTE FUNCTION audit()")
+		got, err := s.Get(context.Background(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.CompareAndSwap(context.Background(), "k", got.Revision, []byte("w"))
+		expect(t, returns, err, store.ErrUnavailable, "not confirmed", "trigger")
+	}
+	_, err := s.CompareAndSwap(context.Background(), "new", 0, []byte("v"))
+	expect(t, "a new key", err, store.ErrUnavailable, "not confirmed", "trigger")
+	e.raw(t, name, "CREATE OR REPLACE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$")
+	got, err := s.Get(context.Background(), "k")
+	if err != nil || got.Revision == revision {
+		t.Fatal(got, err)
+	}
+	put(t, s, "k", got.Revision, "w")
+}
+
+// The life of a server is one for all its sessions, and another's once it was restarted, however
+// few digits a session is set to show.
+func TestAPostgresNamesItsLifeWhateverDigitsASessionShows(t *testing.T) {
+	t.Parallel()
+	e := postgres(t)
+	name := e.fresh(t, "shop")
+	var lives []string
+	for i, settings := range []string{"default_query_exec_mode=exec", "default_query_exec_mode=exec&extra_float_digits=-15"} {
+		got, err := e.mustOpen(t, e.source(e.admin(), name, settings)).CompareAndSwap(context.Background(), fmt.Sprint(i), 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lives = append(lives, got.Life)
+	}
+	if lives[0] != lives[1] {
+		t.Errorf("one server has lives %q", lives)
+	}
+}
+
 // A server that waits for a replica waits for so long, or until the statement is
 // killed, and then says yes all the same.
 func TestAMySQLWriteThatNoReplicaAcknowledgedIsUnconfirmed(t *testing.T) {

@@ -104,6 +104,15 @@ func TestATableOfPostgresThatNoStandbyHasIsBad(t *testing.T) {
 	e.raw(t, name, "ALTER TABLE firn_registers SET LOGGED")
 	looks(t, s, "role", store.Good, "a primary")
 
+	// The same behind what looks like a table of the log.
+	e.raw(t, name, "CREATE SCHEMA behind", "ALTER TABLE firn_registers SET SCHEMA behind", "CREATE VIEW firn_registers AS SELECT * FROM behind.firn_registers")
+	looks(t, s, "durability", store.Bad, "no table but stands for one")
+	e.raw(t, name, "DROP VIEW firn_registers", `CREATE TABLE firn_registers (LIKE behind.firn_registers INCLUDING ALL) PARTITION BY HASH (k)`,
+		"CREATE UNLOGGED TABLE part PARTITION OF firn_registers FOR VALUES WITH (MODULUS 1, REMAINDER 0)")
+	looks(t, s, "durability", store.Bad, "UNLOGGED")
+	e.raw(t, name, "DROP TABLE firn_registers", "ALTER TABLE behind.firn_registers SET SCHEMA public")
+	looks(t, s, "durability", store.Good, "fsync on")
+
 	// One that another server's writes are brought into.
 	other := e.fresh(t, "other")
 	e.mustOpen(t, e.source(e.admin(), other, ""))
@@ -130,4 +139,17 @@ func TestAStandbyIsNotWaitedForWhereASubscriberIs(t *testing.T) {
 	finds(t, s, store.Doubtful, "2, and a write waits for 1 of them")
 	waitFor("walreceiver")
 	finds(t, s, store.Good, "1, which have")
+}
+
+func TestAClusterThatGoesOnInTwoPartsIsBad(t *testing.T) {
+	t.Parallel()
+	e := galera(t)
+	s := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), ""))
+	looks(t, s, "role", store.Good, "a primary")
+	for _, setting := range []string{"pc.ignore_sb", "pc.ignore_quorum"} {
+		e.raw(t, "", "SET GLOBAL wsrep_provider_options = '"+setting+"=true'")
+		looks(t, s, "role", store.Bad, "two stores when it is split")
+		e.raw(t, "", "SET GLOBAL wsrep_provider_options = '"+setting+"=false'")
+	}
+	looks(t, s, "role", store.Good, "a primary")
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/sqlstore"
 )
@@ -93,7 +95,7 @@ func TestAMySQLWriteNamesTheLifeOfTheServerItRanOn(t *testing.T) {
 	proxy := servers.NewProxy(t, first.Addr(), nil)
 	lives := map[string]bool{}
 	for _, e := range []engine{first, second} {
-		e.fresh(t, "shop")
+		e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "")) // makes the table
 	}
 	s := first.mustOpen(t, "root@tcp("+proxy.Addr()+")/shop")
 	for _, e := range []engine{first, second, first} {
@@ -274,6 +276,30 @@ func TestAMySQLSessionThatLogsNothingIsRefused(t *testing.T) {
 	expect(t, "a session that logs nothing", e.try(e.source("root", name, "sql_log_bin=0")), store.ErrRefused, "sql_log_bin=1")
 }
 
+// What is marked to be skipped, or logged as if it came from the replica, is taken for done there, and
+// acknowledged with the next write of anybody.
+func TestAMySQLSessionWhoseWritesAReplicaSkipsIsRefused(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t, "--log-bin", "--server-id=1")
+	name := e.fresh(t, "shop")
+	put(t, e.mustOpen(t, e.source("root", name, "")), "k", 0, "v")
+	for _, setting := range []string{"skip_replication=1", "server_id=2"} {
+		expect(t, setting, e.try(e.source("root", name, setting)), store.ErrRefused, "replica")
+		db := e.connect(t, e.source("root", name, ""))
+		db.SetMaxOpenConns(1)
+		s, err := sqlstore.New(context.Background(), db, e.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, s, setting, 0, "v")
+		if _, err := db.Exec("SET SESSION " + setting); err != nil { // by whoever shares the connection
+			t.Fatal(err)
+		}
+		_, err = s.CompareAndSwap(context.Background(), "new"+setting, 0, nil)
+		expect(t, setting+", on a session that was fit", err, store.ErrRefused, "replica")
+	}
+}
+
 // galera is a cluster of one.
 func galera(t *testing.T, args ...string) engine {
 	t.Helper()
@@ -380,4 +406,97 @@ func TestAPostgresOfAnyEncodingIsAStore(t *testing.T) {
 			t.Errorf("%s: %v, %v", encoding, list, err)
 		}
 	}
+}
+
+// A server that is not strict writes the greatest number that a column holds in the place of a
+// greater one: each revision would be the same, and each writer's the one that is found.
+func TestATableOfMySQLThatCutsRevisionsIsRefused(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t, "--sql-mode=")
+	name := e.fresh(t, "shop")
+	s := e.mustOpen(t, e.source("root", name, ""))
+	revision := put(t, s, "k", 0, "v")
+	e.raw(t, name, "ALTER TABLE firn_registers MODIFY rev INT NOT NULL")
+	_, err := s.CompareAndSwap(context.Background(), "k", revision, []byte("w"))
+	if !errors.Is(err, store.ErrConflict) {
+		t.Errorf("a write over what it knew: %v", err)
+	}
+	_, err = s.Get(context.Background(), "k")
+	expect(t, "a read", err, store.ErrRefused, "rev", "BIGINT")
+	_, err = s.List(context.Background(), "")
+	expect(t, "a listing", err, store.ErrRefused, "rev", "BIGINT")
+	_, err = e.open(e.source("root", name, ""))
+	expect(t, "a store that is opened", err, store.ErrRefused, "rev", "BIGINT")
+	for _, kind := range []string{"BIGINT UNSIGNED", "BIGINT(20)"} {
+		e.raw(t, name, "ALTER TABLE firn_registers MODIFY rev "+kind+" NOT NULL", "DELETE FROM firn_registers")
+		put(t, s, "k", put(t, s, "k", 0, "v"), "w")
+		if _, err := s.Get(context.Background(), "k"); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
+// A table that lost its primary key, or one that another inherits from, may be given an older copy of a
+// row beside it. Whoever read that would count on from there.
+func TestAKeyThatIsThereTwiceIsRefused(t *testing.T) {
+	both(t, func(t *testing.T, e engine) {
+		name := e.fresh(t, "shop")
+		s := e.mustOpen(t, e.source(e.admin(), name, ""))
+		put(t, s, "j", 0, "v")
+		put(t, s, "k", 0, "v")
+		if e.driver == "mysql" {
+			e.raw(t, name, "ALTER TABLE firn_registers DROP PRIMARY KEY", "INSERT INTO firn_registers SELECT k, v, rev - 2 FROM firn_registers WHERE k = 'k'")
+		} else {
+			e.raw(t, name, "CREATE TABLE older () INHERITS (firn_registers)", "INSERT INTO older SELECT k, v, rev - 2 FROM firn_registers WHERE k = 'k'")
+		}
+		_, err := s.Get(context.Background(), "k")
+		expect(t, "a read", err, store.ErrRefused, `"k"`, "two rows")
+		_, err = s.List(context.Background(), "")
+		expect(t, "a listing", err, store.ErrRefused, `"k"`, "two rows")
+		if _, err := s.Get(context.Background(), "j"); err != nil {
+			t.Errorf("another key: %v", err)
+		}
+	})
+}
+
+// As docs/sequences.md says. A process that knows the record writes over what it knows, without a read.
+func TestARecordThatWasRaisedByHandIsSeenByThoseWhoKnowIt(t *testing.T) {
+	both(t, func(t *testing.T, e engine) {
+		ctx := context.Background()
+		name := e.fresh(t, "shop")
+		s := e.mustOpen(t, e.source(e.admin(), name, ""))
+		all, err := sequence.Open(sequence.Config{Store: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		txn, err := all.Name("txn")
+		if err != nil {
+			t.Fatal(err)
+		}
+		segments, err := segment.Open(segment.Config{Store: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		orders, err := segments.Name("orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := txn.Next(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := orders.Take(ctx, 1); err != nil {
+			t.Fatal(err)
+		}
+		e.raw(t, name, `UPDATE firn_registers SET v = '{"last":"70000"}', rev = rev + 1 WHERE k = 'firn/sequence/txn'`,
+			`UPDATE firn_registers SET v = '{"next":"70000","stride":1}', rev = rev + 1 WHERE k = 'firn/segment:orders'`)
+		if id, err := txn.Next(ctx); err != nil || id != 70_001 {
+			t.Errorf("a sequence that was raised to 70000 goes on at %d, %v", id, err)
+		}
+		if err := segments.Close(ctx); err != nil { // it would give back what it holds
+			t.Fatal(err)
+		}
+		if c, err := segment.ReadCounter(ctx, s, "orders"); err != nil || c.Next != 70_000 {
+			t.Errorf("a counter that was raised to 70000 stands at %d, %v", c.Next, err)
+		}
+	})
 }

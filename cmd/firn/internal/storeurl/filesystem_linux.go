@@ -3,7 +3,6 @@ package storeurl
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -48,12 +47,11 @@ var fileSystems = map[uint32]fileSystem{
 	0x19830326:                 {"BeeGFS", store.Doubtful, amongMany, ownDisk},
 }
 
-// examineFile looks at what the folder of a file is on.
+// examineFile looks at what a file is on, wherever a link of that name leads.
 func examineFile(path string) ([]store.Finding, error) {
 	var s unix.Statfs_t
-	folder := filepath.Dir(path)
-	if err := unix.Statfs(folder, &s); err != nil {
-		return nil, fmt.Errorf("%w: %w", store.ErrUnavailable, &os.PathError{Op: "statfs", Path: folder, Err: err})
+	if err := unix.Statfs(path, &s); err != nil {
+		return nil, fmt.Errorf("%w: %w", store.ErrUnavailable, &os.PathError{Op: "statfs", Path: path, Err: err})
 	}
 	return []store.Finding{onFileSystem(uint32(s.Type))}, nil
 }

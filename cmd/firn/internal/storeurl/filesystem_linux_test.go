@@ -2,6 +2,7 @@ package storeurl
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,6 +30,26 @@ func TestAFileSystemThatIsNoDiskOfTheMachineIsNamed(t *testing.T) {
 	}
 	found, err := open(t, filepath.Join(t.TempDir(), "firn.db")).Examine(context.Background())
 	if err != nil || len(found) != 1 || found[0].Subject != "file" {
+		t.Errorf("%v, %v", found, err)
+	}
+}
+
+func TestAFileSystemIsThatOfWhereALinkLeads(t *testing.T) {
+	memory, err := os.MkdirTemp("/dev/shm", "firn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(memory); err != nil {
+			t.Error(err)
+		}
+	})
+	link := filepath.Join(t.TempDir(), "firn.db")
+	if err := os.Symlink(filepath.Join(memory, "firn.db"), link); err != nil {
+		t.Fatal(err)
+	}
+	found, err := open(t, link).Examine(context.Background())
+	if err != nil || len(found) != 1 || !strings.Contains(found[0].Says, "tmpfs") {
 		t.Errorf("%v, %v", found, err)
 	}
 }

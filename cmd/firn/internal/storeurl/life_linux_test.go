@@ -26,7 +26,10 @@ func TestAFileIsOneLifeUntilItIsMadeAnew(t *testing.T) {
 	seen := map[string]bool{first: true}
 	for range 5 { // the file system gives the number of a removed file again
 		remove(t, path, path+"-wal", path+"-shm")
-		now := life(s, "a")
+		now := life(open(t, path), "a")
+		if also := life(s, "b"); also != now {
+			t.Errorf("life %q, for a handle that was open before %q", now, also)
+		}
 		if seen[now] {
 			t.Errorf("the file was made anew, and has a life it had before: %q", now)
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"modernc.org/sqlite"
@@ -51,6 +52,14 @@ func TestAFileThatWasRemovedOrReplacedIsNoticedAtTheNextCall(t *testing.T) {
 			s := open(t, path)
 			revision := put(t, s, "counter", 0, "1000")
 			replace(t, path)
+			if _, err := os.Stat(path); err != nil {
+				_, err := s.CompareAndSwap(ctx, "counter", revision, []byte("1001"))
+				expect(t, "a write to what is gone", err, store.ErrUnavailable, "is gone")
+				if _, err := os.Stat(filepath.Dir(path)); name == "removed with its folder" && err == nil {
+					t.Error("its folder was made anew")
+				}
+				open(t, path) // makes it
+			}
 			if e, err := s.Get(ctx, "counter"); !errors.Is(err, store.ErrNotFound) {
 				t.Fatalf("it still reads %q from what is gone, %v", e.Value, err)
 			}
@@ -69,6 +78,37 @@ func TestAFileThatWasRemovedOrReplacedIsNoticedAtTheNextCall(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A disk is unmounted for a moment. What is made in the folder below it would be another store,
+// that goes when the disk is back.
+func TestAFileThatIsAwayIsNotMadeAnewByThoseWhoRun(t *testing.T) {
+	ctx := context.Background()
+	folder := filepath.Join(t.TempDir(), "disk")
+	path := filepath.Join(folder, "firn.db")
+	s := open(t, path)
+	revision := put(t, s, "counter", 0, "1000")
+	away := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	away(folder, folder+" away")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, old := range []store.Revision{0, revision} {
+		_, err := s.CompareAndSwap(ctx, "counter", old, []byte("1001"))
+		expect(t, "a write", err, store.ErrUnavailable, "is gone")
+	}
+	_, err := s.Get(ctx, "counter")
+	expect(t, "a read", err, store.ErrUnavailable, "is gone")
+	if err := os.Remove(folder); err != nil {
+		t.Fatal(err) // it is not empty
+	}
+	away(folder+" away", folder)
+	put(t, s, "counter", revision, "1001")
 }
 
 // A log that is removed takes the latest writes with it, and its index the locks. The file stays as it
@@ -113,7 +153,7 @@ func TestAWriteToAFileThatWentMeanwhileIsNotAcknowledged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := connector{base, path}.Connect(ctx)
+	opened, err := connector{base, path, new(atomic.Bool)}.Connect(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite" // pure Go, so the binary needs no C
@@ -44,7 +45,8 @@ func openSQLite(ctx context.Context, path string) (store.Store, error) {
 	if err != nil {
 		return nil, s.name(err)
 	}
-	db := sql.OpenDB(connector{base, path})
+	var opened atomic.Bool
+	db := sql.OpenDB(connector{base, path, &opened})
 	// Within a process, queue here rather than at the file's lock. More than one
 	// would also break how a connection to a replaced file is closed, see conn.
 	db.SetMaxOpenConns(1)
@@ -57,6 +59,7 @@ func openSQLite(ctx context.Context, path string) (store.Store, error) {
 	if s.Store, err = sqlstore.New(ctx, db, dialect); err != nil {
 		return nil, errors.Join(s.name(err), s.name(db.Close()))
 	}
+	opened.Store(true)
 	return s, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite"
@@ -21,7 +22,8 @@ import (
 // locked file without looking at the context.
 type connector struct {
 	driver.Connector
-	path string
+	path   string
+	opened *atomic.Bool // the store is: only until then a file is made
 }
 
 // Connect implements [driver.Connector].
@@ -33,12 +35,16 @@ type connector struct {
 // that was 37 ms against 60; with 10 ms and 16 processes at a time, the journal
 // had one in 200 still locked out after [busyTimeout], and the log none.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	before, err := os.Stat(c.path)
+	switch {
+	case err == nil:
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	case c.opened.Load():
+		return nil, errGone
+	}
 	if err := usable(c.path); err != nil { // the file may be another than at the start
 		return nil, err
-	}
-	before, err := os.Stat(c.path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
 	bare, err := c.Connector.Connect(ctx)
 	if err != nil {
@@ -66,6 +72,11 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	return opened, nil
 }
+
+// errGone is what a call ends with whose file is away: perhaps for a moment, as its disk was
+// unmounted. A new one in its place, in the folder below the disk's, would count from what is
+// known here, beside those who still have the old one.
+var errGone = fmt.Errorf("%w: the file is gone: put it back, or have the store opened to begin with an empty one", store.ErrUnavailable)
 
 // errReplaced is what a write ends with that may have gone to a file which is
 // no longer there.
