@@ -217,7 +217,7 @@ func (c *core) ended() decision {
 // serve decides when the clock reads no earlier than before.
 func (c *core) serve(now int64, tick Tick, n uint64) decision {
 	if c.history.kept() && tick < c.cur { // the policy ahead went past the clock
-		return c.goOn(tick, c.cur, n)
+		return c.goOn(now, tick, c.cur, n)
 	}
 	pos, cur := c.pos, c.cur
 	if c.history.kept() {
@@ -240,7 +240,7 @@ func (c *core) serve(now int64, tick Tick, n uint64) decision {
 	limit = min(limit, c.ceiling)
 	if pos >= limit {
 		if c.drift {
-			return c.goOn(tick, c.tickOf(pos), n)
+			return c.goOn(now, tick, c.tickOf(pos), n)
 		}
 		if c.high == 0 { // who waits for a grant to begin is told if the clock goes back
 			c.seen, c.seenAt = tick, now
@@ -427,14 +427,19 @@ func (c *core) countOn(tick Tick, n uint64) (decision, bool) {
 
 // goOn counts on when the clock has caught up with what it showed before, but not with
 // the ids: next is the tick of the next.
-func (c *core) goOn(now, next Tick, n uint64) decision {
+func (c *core) goOn(now int64, tick, next Tick, n uint64) decision {
 	if max(c.pos, c.floor) >= c.ceiling {
 		return c.ended()
 	}
-	if d, ok := c.countOn(now, n); ok || d.err != nil {
+	d, ok := c.countOn(tick, n)
+	if d.err != nil {
 		return d
 	}
-	return c.waitToCountOn(now, next)
+	c.seen, c.seenAt = tick, now // another step back is one, too
+	if !ok {
+		d = c.waitToCountOn(tick, next)
+	}
+	return d
 }
 
 // waitToCountOn waits until a tick is within what the policy ahead allows. It may be

@@ -209,6 +209,28 @@ func TestAheadCountsOnWithoutTheClock(t *testing.T) {
 	}
 }
 
+// Ids stay ahead of a clock that has caught up with what it showed before the step, as callers use
+// up each tick. Another step back is one, too, and nothing to be waited for.
+func TestAheadTellsOfAnotherStepBack(t *testing.T) {
+	for chain, want := range map[string]error{"ahead 100": firn.ErrClockBack, "ahead 100, switch": nil} {
+		r := newRig(t, "41/0/4/3", chain, firn.StartCarry)
+		r.time.Step(-time.Millisecond)
+		n := 50 * 8 // ids of 50 ticks
+		for range 10_000 {
+			if err := r.take(n); err != nil {
+				t.Fatal(err)
+			}
+			r.time.Pass(time.Millisecond)
+			n = 8
+		}
+		slept := r.time.Slept()
+		r.time.Step(-5 * time.Second)
+		if err := r.take(1); !errors.Is(err, want) || r.time.Slept() != slept {
+			t.Errorf("%s: %v after %v", chain, err, r.time.Slept()-slept)
+		}
+	}
+}
+
 func TestSwitchTakesAnotherWorkerAndTheClocksTime(t *testing.T) {
 	for _, by := range steps {
 		r := newRig(t, "41/0/4/6", "switch, refuse", firn.StartCarry)

@@ -104,6 +104,9 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 	reg := s.slot(slot.Worker)
 	written, err := replace(ctx, reg, slot.revision, func() ([]byte, error) { return s.encode(move{holding: h}, &slot) })
 	if err != nil {
+		if store.Unapplied(err) && !reg.Unsettled() {
+			s.unbegin(h)
+		}
 		again := !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrUnavailable)
 		if !store.Unapplied(err) {
 			// The claim may have been applied, or may be yet. Nothing was issued under it; at
@@ -144,6 +147,16 @@ func (s *Slots) begin(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	}
 	h.since = s.cfg.Time.Wall().UTC()
 	return h, err
+}
+
+// unbegin forgets where a claim began that nobody can ever find: else each that another was quicker
+// than would have the next begin a tick later, which may be long.
+func (s *Slots) unbegin(h holding) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.starts[h.worker] == h.after {
+		s.starts[h.worker] = h.after - 1
+	}
 }
 
 // hold notes what was confirmed. Until then an earlier, lost holding of the worker is looked at.

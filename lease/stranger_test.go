@@ -323,3 +323,47 @@ func TestAWorkerWhoseGivingBackWasNotAnsweredIsHadAgain(t *testing.T) {
 		t.Error("it gave nothing back")
 	}
 }
+
+// The clocks of the store and of who opens a pool are ahead together. What firn doctor advises.
+func TestAPoolOpenedByClocksThatWereAheadIsMadeAnewWithoutItsRecord(t *testing.T) {
+	w := newWorld(t)
+	const year = 365 * 24 * time.Hour
+	wall := func(c *Config) { w.shared(c); c.Generator.Clock = firn.Wall }
+	w.time.Step(year)
+	first := w.start(wall)
+	w.mustTake(first, 10)
+	must(0, first.Close(context.Background()))
+	w.time.Step(-year)
+	if p, l := must(Inspect(context.Background(), w.mem, "default")), w.start(wall); l.grant.After < p.From || p.Layout.Time(p.From).Sub(w.time.Wall()) < year-time.Minute {
+		t.Errorf("a claim begins at %d, all of the pool at %d", l.grant.After, p.From)
+	}
+	w.mem.Delete(poolKey("default"))
+	l := w.start(wall)
+	begun := w.time.Wall()
+	w.mustTake(l, 10)
+	if took := w.time.Wall().Sub(begun); took > defaultTolerance+time.Second {
+		t.Errorf("its first ids took %v", took)
+	}
+}
+
+// An operator takes a worker back again and again, right before it is claimed. Ticks are long.
+func TestAClaimThatOthersWereQuickerThanBeginsNoLater(t *testing.T) {
+	w := newWorld(t)
+	seconds := func(c *Config) { c.Generator.Layout = layout("41/0/0/6,unit=10s") }
+	first := w.start(seconds)
+	w.mustTake(first, 1)
+	must(0, first.Close(context.Background()))
+	w.time.Pass(time.Minute)
+	left := 20
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpCompareAndSwap && strings.Contains(c.Key, "/slot/") && left > 0 {
+			left--
+			must(TakeBack(context.Background(), w.mem, "default", 0, 0, time.Time{}))
+		}
+		return storetest.Pass
+	}
+	l := w.start(seconds)
+	if now := must(l.gen.Layout().Tick(w.time.Wall())); left > 0 || l.grant.After > now {
+		t.Errorf("%d conflicts are left; it begins after %d, now is %d", left, l.grant.After, now)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -71,6 +72,7 @@ It exits with status 1 when something is bad.`,
 			switch {
 			case err == nil:
 				findings = append(findings, fullness(pool))
+				findings = append(findings, beginning(pool)...)
 			case !errors.Is(err, store.ErrNotFound):
 				return misuse(err)
 			}
@@ -109,6 +111,23 @@ func showReport(out io.Writer, r doctorReport) error {
 	}
 	_, err := fmt.Fprintln(out)
 	return err
+}
+
+// opened is how far ahead of the clock the claims of a pool may begin right after it was opened.
+const opened = 30 * time.Second
+
+// beginning says whether the claims of a pool begin far ahead, as the clocks of the store and of
+// who opened it were wrong together.
+func beginning(p slots.Pool) []store.Finding {
+	if p.From.Sub(p.Clock) < opened {
+		return nil
+	}
+	return []store.Finding{{
+		Subject: "pool", Verdict: store.Bad,
+		Says: fmt.Sprintf("%s: all claims begin at %s, as the store's clock was ahead when the pool was opened", p.Pool, freeAt(p.From)),
+		Advice: fmt.Sprintf("use another pool; or, if you answer for it that no id of this one carries a later time than now, remove its record (the key firn/%s/pool), which is then made anew",
+			p.Pool),
+	}}
 }
 
 // fullness says how many workers of a pool are left.

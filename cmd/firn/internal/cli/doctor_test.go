@@ -2,7 +2,9 @@ package cli
 
 import (
 	"math"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/slots"
 	"github.com/firn-id/firn/store"
@@ -30,6 +32,20 @@ func TestAPoolIsDoubtfulWhenLessThanATenthIsLeft(t *testing.T) {
 		}
 		if got := fullness(pool).Verdict; got != test.want {
 			t.Errorf("%d of %d: %v, not %v", test.held, test.workers, got, test.want)
+		}
+	}
+}
+
+func TestAPoolWhoseClaimsBeginFarAheadIsBad(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for from, want := range map[time.Time]int{{}: 0, now.Add(-time.Hour): 0, now.Add(20 * time.Second): 0, now.Add(time.Hour): 1} {
+		found := beginning(slots.Pool{Pool: "shop", Clock: now, From: from})
+		if len(found) != want {
+			t.Errorf("from %v: %+v", from, found)
+			continue
+		}
+		if want > 0 && (found[0].Verdict != store.Bad || !strings.Contains(found[0].Says, "2026-11-20T13:00:00Z") || !strings.Contains(found[0].Advice, "firn/shop/pool")) {
+			t.Errorf("%+v", found)
 		}
 	}
 }

@@ -42,6 +42,7 @@ type Pool struct {
 	Made    time.Time `json:"made"`
 	Open    bool      `json:"open"`
 	Strict  string    `json:"strict,omitempty"` // how long a claim waits before it is used
+	From    time.Time `json:"from,omitzero"`    // when all claims begin: later than it was when the pool was opened
 	Clock   time.Time `json:"clock"`            // what the states are seen by
 	Workers int64     `json:"workers"`
 	Slots   []Slot    `json:"slots"`
@@ -68,6 +69,9 @@ func Read(ctx context.Context, s store.Store, name string) (Pool, error) {
 	}
 	if p.Strict > 0 {
 		pool.Strict = p.Strict.String()
+	}
+	if p.From > 0 {
+		pool.From = p.Layout.Time(p.From)
 	}
 	for i, slot := range p.Slots {
 		pool.Slots[i] = Describe(slot, now)
