@@ -242,7 +242,7 @@ func (c *core) serve(now int64, tick Tick, n uint64) decision {
 		if c.drift {
 			return c.goOn(now, tick, c.tickOf(pos), n)
 		}
-		if c.high == 0 { // who waits for a grant to begin is told if the clock goes back
+		if c.high == 0 { // so that a step back is noticed while the grant has not begun
 			c.seen, c.seenAt = tick, now
 		}
 		return decision{act: actWait, until: c.reached(pos)}

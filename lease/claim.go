@@ -149,8 +149,8 @@ func (s *Slots) begin(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	return h, err
 }
 
-// unbegin forgets where a claim began that nobody can ever find: else each that another was quicker
-// than would have the next begin a tick later, which may be long.
+// unbegin forgets the start of a claim that was certainly never written. Without it every lost race
+// for a slot would move the start of the next claim by a tick, and a tick may be long.
 func (s *Slots) unbegin(h holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -94,8 +94,8 @@ func (s *Slots) beside(ctx context.Context, do func() error) (here reading, cloc
 }
 
 // present returns an earlier ask as it would be now: there may have been a wait for a grace,
-// a queue of writers or a fence. The present is what a reading shows that was found right: by
-// what the clock showed before that, no fence has passed, and none may follow it far ahead.
+// a queue of writers or a fence. The present comes from a reading that was found right. What
+// the clock showed before that does not count: it may have been wrong.
 func (s *Slots) present(ask Ask, checked reading) (Ask, error) {
 	wall := s.wall(checked)
 	if then := s.cfg.Layout.Time(ask.Now); then.Sub(wall) > s.cfg.Tolerance {

@@ -45,7 +45,7 @@ type holding struct {
 type move struct {
 	holding
 	free   bool // it is given back
-	taken  bool // by another than its holder
+	taken  bool // it is given back, but not by its holder
 	write  bool // else what was found is as it should be
 	forgot bool // the store has less than was confirmed
 }
@@ -87,7 +87,7 @@ var errPast = lost("its fence has passed, or may have by the clock of another")
 
 // late returns [errPast] if a fence is moved that has passed. Another may have been granted the
 // worker since, and the store may have forgotten that. More ticks are another grant, which only a
-// claim can have, as it finds out what the store has forgotten.
+// claim can grant, since it detects what the store has forgotten.
 func (r *rules) late(h holding, m move, now firn.Tick) error {
 	if m.fence > h.fence && (h.fence < now || r.ended(h.fence, now)) {
 		return errPast
@@ -97,7 +97,7 @@ func (r *rules) late(h holding, m move, now firn.Tick) error {
 
 // idle reports whether a worker may be claimed: its holder gave it back, or its fence has passed by
 // any clock in use, also that of a holder that was cut off. So what was claimed of others, and the
-// store has forgotten, never lies above a fence that has not passed by the clock of its holder.
+// store has forgotten, never lies above a fence that has not passed by its holder's clock.
 func (r *rules) idle(s Slot, now firn.Tick) bool {
 	return s.Fence < 0 || s.Fence < now-r.after(s)
 }

@@ -40,9 +40,9 @@ type Config struct {
 	Generator firn.Config
 
 	// Window is how far the fence is kept ahead: how long the store may be away
-	// unnoticed, and how long a crashed holder's worker stays unused, but for twice the
-	// tolerance of clocks more. It is renewed at half, and rounded up to whole units.
-	// Default: 5m.
+	// unnoticed, and how long a crashed holder's worker stays unused (twice the tolerance
+	// of clocks longer, in stores that are not embedded). It is renewed at half, and
+	// rounded up to whole units. Default: 5m.
 	Window time.Duration
 	// Look is how often the holder reads its slot: at most SlotsConfig.Look, whose
 	// default it is. Default: 3s, at most a quarter of Window.
@@ -215,8 +215,8 @@ const maxCatchUps = 8
 
 // acquire takes a worker with more than half a window left. A claim's fence is chosen
 // before it is sent: behind a queue of writers a short window may be over when it is
-// granted. Then it is renewed at once, with more window as the store was slow. So it is
-// if the clock went back meanwhile: that compares it with the store's again.
+// granted. Then it is renewed at once, with more window as the store was slow. If the
+// clock went back meanwhile, it is renewed too: a renewal compares the clock with the store's.
 func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	g := &l.cfg.Generator
 	started := g.Time.Monotonic()
@@ -233,10 +233,11 @@ func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 		ask.Window = l.window + firn.Tick(2*took/g.Layout.Unit())
 		held := grant
 		if grant, err = l.source.Renew(ctx, held, ask); err != nil {
-			released := l.unused(ctx, held)
+			released := l.unused(ctx, held) // if that fails, the worker stays unused until its fence
 			if errors.Is(err, ErrLost) {
 				grant, err = l.source.Acquire(ctx, ask)
-			} else {
+			}
+			if err != nil {
 				err = errors.Join(err, released)
 			}
 		}

@@ -100,7 +100,7 @@ type Slot struct {
 	// is when that tick begins, for people who look there.
 	Until time.Time `json:"until"`
 	Free  bool      `json:"free,omitempty"`  // given back
-	Taken bool      `json:"taken,omitempty"` // by another than its holder, who may not know yet
+	Taken bool      `json:"taken,omitempty"` // given back, but not by its holder, which may not know yet
 	Owner string    `json:"owner"`           // the token of the process that wrote it last: containers share host name and process id
 	Write uint64    `json:"write"`           // above that of the record it replaced
 	Host  string    `json:"host,omitempty"`

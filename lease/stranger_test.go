@@ -155,17 +155,24 @@ func TestAWorkerIsTakenOverOnlyAfterItsFenceByAnyClock(t *testing.T) {
 	w.mustTake(w.start(at(9*time.Second)), 10)
 }
 
+// takenOverAndSetBack has the only worker taken over after its holder's fence, and sets the store
+// back to before that.
+func (w *world) takenOverAndSetBack() (holder, other *Lease) {
+	short := func(c *Config) { c.Window = 12 * time.Second }
+	holder = w.start(w.at(nil, 0, "41/0/0/12"), short)
+	copied := w.mem.Snapshot()
+	w.time.Pass(34 * time.Second)
+	other = w.start(w.at(nil, 2*time.Second, "41/0/0/12"), short)
+	w.mustTake(other, 4096)
+	w.mem.Restore(copied)
+	return holder, other
+}
+
 // A worker is taken over after its fence, and the store is set back to before that. Its former
 // holder finds its slot as it was, and must not move the fence: more ticks are claimed.
 func TestAFenceThatHasPassedIsNotMoved(t *testing.T) {
 	w := newWorld(t)
-	short := func(c *Config) { c.Window = 12 * time.Second }
-	holder := w.start(w.at(nil, 0, "41/0/0/12"), short)
-	copied := w.mem.Snapshot()
-	w.time.Pass(34 * time.Second)
-	other := w.start(w.at(nil, 2*time.Second, "41/0/0/12"), short)
-	w.mustTake(other, 4096)
-	w.mem.Restore(copied)
+	holder, other := w.takenOverAndSetBack()
 	w.store.Script = func(c storetest.Call) storetest.Outcome {
 		if c.Op == storetest.OpList { // nobody can join
 			return storetest.FailUnapplied
@@ -190,16 +197,11 @@ func TestAFenceThatHasPassedIsNotMoved(t *testing.T) {
 // that somebody may be forgotten.
 func TestWhoLeavesAfterItsFenceDoesNotGiveTheWorkerBack(t *testing.T) {
 	w := newWorld(t)
-	short := func(c *Config) { c.Window = 12 * time.Second }
-	holder := w.start(w.at(nil, 0, "41/0/0/12"), short)
-	copied := w.mem.Snapshot()
-	w.time.Pass(34 * time.Second)
-	other := w.start(w.at(nil, 2*time.Second, "41/0/0/12"), short)
-	w.mem.Restore(copied)
+	holder, other := w.takenOverAndSetBack()
 	if err := holder.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	_, err := w.try(w.at(nil, 0, "41/0/0/12"), short, func(c *Config) { // it waits, and the other looks
+	_, err := w.try(w.at(nil, 0, "41/0/0/12"), func(c *Config) { // it waits, and the other looks
 		c.Generator.Time = &stepping{during{w.time, 0, func() { other.turn(context.Background()) }}}
 	})
 	if !errors.Is(err, ErrFull) {

@@ -208,22 +208,30 @@ func TestAnAddressOfTwoServersIsBad(t *testing.T) {
 	}
 }
 
-// A firewall that forgets a connection tells one side of it at most. The replica is back at once,
-// and its earlier connection is not silent yet.
-func TestAReplicaThatIsBackAtOnceRaisesNothing(t *testing.T) {
-	t.Parallel()
-	p := primary(t)
+// halfDead starts a replica behind a proxy and returns the replica's side of its first connection.
+// When that is closed, the primary's side stays open.
+func halfDead(t *testing.T, p *servers.Server) <-chan io.Reader {
+	t.Helper()
 	end, first := make(chan struct{}), make(chan io.Reader, 1)
 	proxy := servers.NewProxy(t, p.Addr(), func(server io.Writer, client io.Reader) {
 		select {
 		case first <- client:
 		default:
 		}
-		_, _ = io.Copy(server, client)
-		<-end // the primary's side stays open
+		_, _ = io.Copy(server, client) // its error is the connection's end
+		<-end
 	})
 	t.Cleanup(func() { close(end) })
 	servers.Replica(t, proxy.Addr())
+	return first
+}
+
+// A firewall that forgets a connection tells one side of it at most. The replica is back at once,
+// and its earlier connection is not silent yet.
+func TestAReplicaThatIsBackAtOnceRaisesNothing(t *testing.T) {
+	t.Parallel()
+	p := primary(t)
+	first := halfDead(t, p)
 	online(t, p.Addr(), 1)
 	s := open(t, "redis://"+p.Addr())
 	confirmed(t, s, "before")
@@ -244,24 +252,18 @@ func TestAReplicaThatIsBackWhileAWriteWaitsDoesNotCountForOneThatIsAway(t *testi
 	t.Parallel()
 	ctx := context.Background()
 	p := primary(t)
-	end, first := make(chan struct{}), make(chan io.Reader, 1)
-	proxy := servers.NewProxy(t, p.Addr(), func(server io.Writer, client io.Reader) {
-		select {
-		case first <- client:
-		default:
-		}
-		_, _ = io.Copy(server, client)
-		<-end // the primary's side stays open
-	})
-	t.Cleanup(func() { close(end) })
-	servers.Replica(t, proxy.Addr())
+	first := halfDead(t, p)
 	away := servers.Replica(t, p.Addr())
 	online(t, p.Addr(), 2)
 	s, err := patient(p.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	confirmed(t, s, "with both")
 	away.Kill()
 	online(t, p.Addr(), 1)

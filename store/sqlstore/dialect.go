@@ -39,7 +39,7 @@ type Dialect struct {
 // probe asks for the table's columns. It reads no page of the table, which may be damaged.
 const probe = `SELECT k, v, rev FROM ` + Table + ` LIMIT 0`
 
-const goneHint = "the table " + Table + " is gone: put it back, or have a store opened to begin with an empty one"
+const goneHint = "the table " + Table + " is gone: put it back, or restart Firn to begin with an empty one"
 
 // A fault is what errors with some codes mean. Other errors have no kind. A conflict is a
 // statement that lost to others and was undone.

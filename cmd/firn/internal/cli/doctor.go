@@ -113,19 +113,19 @@ func showReport(out io.Writer, r doctorReport) error {
 	return err
 }
 
-// opened is how far ahead of the clock the claims of a pool may begin right after it was opened.
-const opened = 30 * time.Second
+// farAhead is more than the claims of a pool begin ahead of the clock right after it was opened.
+const farAhead = 30 * time.Second
 
-// beginning says whether the claims of a pool begin far ahead, as the clocks of the store and of
-// who opened it were wrong together.
+// beginning reports a pool whose claims begin far ahead, because the clocks of the store and of the
+// process that opened it were wrong together.
 func beginning(p slots.Pool) []store.Finding {
-	if p.From.Sub(p.Clock) < opened {
+	if p.From.Sub(p.Clock) < farAhead {
 		return nil
 	}
 	return []store.Finding{{
 		Subject: "pool", Verdict: store.Bad,
 		Says: fmt.Sprintf("%s: all claims begin at %s, as the store's clock was ahead when the pool was opened", p.Pool, freeAt(p.From)),
-		Advice: fmt.Sprintf("use another pool; or, if you answer for it that no id of this one carries a later time than now, remove its record (the key firn/%s/pool), which is then made anew",
+		Advice: fmt.Sprintf("use another pool; or, if you are sure that no id of this one has a time later than now, delete its record (the key firn/%s/pool): Firn makes a new one",
 			p.Pool),
 	}}
 }

@@ -13,7 +13,7 @@ import (
 // The states of a slot.
 const (
 	Live  = "live"  // its fence lies ahead: its holder may issue ids
-	Idle  = "idle"  // its fence has passed: it may be granted, if not given back by its holder after twice the tolerance
+	Idle  = "idle"  // its fence has passed: it may be granted, at the latest twice the tolerance later
 	Given = "given" // given back, and granted again once its fence has passed
 	Ahead = "ahead" // its holder's clock is ahead of the clock here by more than is tolerated
 )

@@ -56,7 +56,7 @@ func TestAFileThatWasRemovedOrReplacedIsNoticedAtTheNextCall(t *testing.T) {
 				_, err := s.CompareAndSwap(ctx, "counter", revision, []byte("1001"))
 				expect(t, "a write to what is gone", err, store.ErrUnavailable, "is gone")
 				if _, err := os.Stat(filepath.Dir(path)); name == "removed with its folder" && err == nil {
-					t.Error("its folder was made anew")
+					t.Error("its folder was made again")
 				}
 				open(t, path) // makes it
 			}

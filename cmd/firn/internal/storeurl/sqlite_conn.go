@@ -23,7 +23,7 @@ import (
 type connector struct {
 	driver.Connector
 	path   string
-	opened *atomic.Bool // the store is: only until then a file is made
+	opened *atomic.Bool // whether the store is open; a file is made only before that
 }
 
 // Connect implements [driver.Connector].
@@ -73,10 +73,10 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return opened, nil
 }
 
-// errGone is what a call ends with whose file is away: perhaps for a moment, as its disk was
-// unmounted. A new one in its place, in the folder below the disk's, would count from what is
-// known here, beside those who still have the old one.
-var errGone = fmt.Errorf("%w: the file is gone: put it back, or have the store opened to begin with an empty one", store.ErrUnavailable)
+// errGone is the error of a call whose file is missing, perhaps only for a moment because its disk
+// was unmounted. A new file in its place, below the mount point, would be a second store beside
+// the processes that still have the first open.
+var errGone = fmt.Errorf("%w: the file is gone: put it back, or restart Firn to begin with an empty one", store.ErrUnavailable)
 
 // errReplaced is what a write ends with that may have gone to a file which is
 // no longer there.
