@@ -149,7 +149,11 @@ func TestATableThatIsAwayIsNotMadeAnewByThoseWhoRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = s.Close() })
+			t.Cleanup(func() {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
 			return s
 		}
 		s := open()
