@@ -39,6 +39,10 @@ type Dialect struct {
 // probe asks for the table's columns. It reads no page of the table, which may be damaged.
 const probe = `SELECT k, v, rev FROM ` + Table + ` LIMIT 0`
 
+// primaryHint is of errors by which a server says that it takes no writes. The session is closed
+// then: the name may lead to another server by now, and an old session stays where it is.
+const primaryHint = "it is a replica, or read-only: name the primary"
+
 const goneHint = "the table " + Table + " is gone: put it back, or restart Firn to begin with an empty one"
 
 // A fault is what errors with some codes mean. Other errors have no kind. A conflict is a
