@@ -30,7 +30,8 @@ type Dialect struct {
 	guarded  bool   // statements find nothing on an unfit session
 	revision string // how the type of the column ends, in a database that cuts what it does not hold
 	ask      func(driverConn any) Session
-	examine  func(ctx context.Context, conn *sql.Conn) ([]store.Finding, error)
+	server   func(ctx context.Context, s *Store, conn *sql.Conn) (name string, err error) // that a session leads to
+	examine  func(ctx context.Context, conn *sql.Conn) (examination, error)
 
 	missing string // the code if there may be no table
 	faults  []fault

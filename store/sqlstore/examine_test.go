@@ -15,6 +15,7 @@ import (
 // told is a database that answers each statement with the rows that have to do with it.
 type told struct {
 	answers
+	life string
 	rows func(statement string) rows
 }
 
@@ -22,7 +23,10 @@ func (d told) Connect(context.Context) (driver.Conn, error) { return d, nil }
 
 func (d told) QueryContext(_ context.Context, statement string, _ []driver.NamedValue) (driver.Rows, error) {
 	if strings.Contains(statement, "@firn_life :=") {
-		return &rows{{int64(0), "fit", "life", "life", false, false, int64(0), false}}, nil
+		return &rows{{int64(0), "fit", d.life, d.life, false, false, int64(0), false}}, nil
+	}
+	if strings.HasPrefix(statement, "SELECT date_part") {
+		return &rows{{d.life}}, nil
 	}
 	r := d.rows(statement)
 	return &r, nil
@@ -48,9 +52,9 @@ func (r *rows) Next(into []driver.Value) error {
 }
 
 // found is what an examination of a database says of a subject.
-func found(t *testing.T, dialect sqlstore.Dialect, subject string, answer func(statement string) rows) store.Finding {
+func found(t *testing.T, dialect sqlstore.Dialect, subject string, connector driver.Connector) store.Finding {
 	t.Helper()
-	s, err := sqlstore.New(context.Background(), sql.OpenDB(told{rows: answer}), dialect)
+	s, err := sqlstore.New(context.Background(), sql.OpenDB(connector), dialect)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +93,7 @@ func TestAServerThatForgetsInACrashIsNotGood(t *testing.T) {
 		{"9.7.4", "Innodb_redo_log_enabled", "ON", store.Good},
 		{"9.7.4", "Innodb_redo_log_enabled", "OFF", store.Bad},
 	} {
-		f := found(t, sqlstore.MySQL, "durability", func(statement string) rows {
+		f := found(t, sqlstore.MySQL, "durability", told{rows: func(statement string) rows {
 			switch {
 			case strings.Contains(statement, "'engine'"):
 				return rows{{"engine", "InnoDB"}}
@@ -97,7 +101,7 @@ func TestAServerThatForgetsInACrashIsNotGood(t *testing.T) {
 				return rows{{"version", test.version}, {"log_bin", "ON"}, {"sync_binlog", "1"}, {"innodb_flush_log_at_trx_commit", "1"}, {test.name, test.value}}
 			}
 			return nil
-		})
+		}})
 		if f.Verdict != test.verdict || (f.Advice == "") != (f.Verdict == store.Good) {
 			t.Errorf("%s with %s %s: %v, %v", test.version, test.name, test.value, f.Verdict, f)
 		}
@@ -107,17 +111,43 @@ func TestAServerThatForgetsInACrashIsNotGood(t *testing.T) {
 		170_004: store.Doubtful, 170_005: store.Good, 180_000: store.Good,
 	} {
 		for waits, want := range map[int64]store.Verdict{0: store.Bad, 1: verdict} {
-			f := found(t, sqlstore.Postgres, "replicas", func(statement string) rows {
-				switch {
-				case strings.Contains(statement, "server_version_num"):
-					return rows{{"on", "on", "read committed", true, true, true, "", false, version, false, waits, int64(1), int64(0), 1 - waits}}
-				case strings.Contains(statement, "here AS"):
-					return rows{{"public", "public"}}
-				}
-				return nil
-			})
-			if f.Verdict != want {
+			if f := found(t, sqlstore.Postgres, "replicas", postgres("life", version, waits)); f.Verdict != want {
 				t.Errorf("version %d, which waits for %d: %v, %v", version, waits, f.Verdict, f)
+			}
+		}
+	}
+}
+
+// postgres is one that has a standby.
+func postgres(life string, version, waits int64) told {
+	return told{life: life, rows: func(statement string) rows {
+		switch {
+		case strings.Contains(statement, "server_version_num"):
+			return rows{{"on", "on", "read committed", true, true, true, "", false, version, false, waits, int64(1), int64(0), 1 - waits}}
+		case strings.Contains(statement, "here AS"):
+			return rows{{"public", "public"}}
+		}
+		return nil
+	}}
+}
+
+// As of a name with the addresses of two servers, or a balancer before them.
+func TestConnectionsThatLeadToSeveralServersAreBad(t *testing.T) {
+	for _, test := range []struct {
+		dialect sqlstore.Dialect
+		server  func(life string) told
+	}{
+		{sqlstore.MySQL, func(life string) told { return told{life: life, rows: func(string) rows { return nil }} }},
+		{sqlstore.Postgres, func(life string) told { return postgres(life, 170_005, 1) }},
+	} {
+		for lives, want := range map[string]store.Verdict{"aaaaaaaa": store.Good, "abababab": store.Bad, "aaabbbbb": store.Bad} {
+			var left []driver.Connector
+			for _, life := range lives {
+				left = append(left, test.server(string(life)))
+			}
+			f := found(t, test.dialect, "role", moved{scripted{}, &left})
+			if f.Verdict != want || strings.Contains(f.Says, "2 servers") != (want == store.Bad) {
+				t.Errorf("%v, servers %s: %v, %v", test.dialect, lives, f.Verdict, f)
 			}
 		}
 	}

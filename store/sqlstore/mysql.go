@@ -35,6 +35,10 @@ var MySQL = Dialect{
 		seen, err := vetMySQL(ctx, s, conn)
 		return seen.micros, err
 	},
+	server: func(ctx context.Context, s *Store, conn *sql.Conn) (string, error) {
+		seen, err := vetMySQL(ctx, s, conn)
+		return seen.life, err
+	},
 	guarded:  true,
 	revision: "BIGINT",
 	examine:  examineMySQL,
@@ -80,7 +84,7 @@ var mysqlFacts = []string{
 	`SELECT 'engine', COALESCE(engine, '') FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '` + Table + `'`,
 }
 
-func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
+func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 	is := map[string]string{}
 	for _, statement := range mysqlFacts {
 		if err := each(ctx, conn, func(rows *sql.Rows) error {
@@ -89,7 +93,7 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) 
 			is[mysqlNames.Replace(strings.ToLower(name))] = value
 			return err
 		}, statement); err != nil {
-			return nil, err
+			return examination{}, err
 		}
 	}
 	flush, binlog := is["innodb_flush_log_at_trx_commit"], is["sync_binlog"]
@@ -119,7 +123,7 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) 
 	case is["log_bin"] == "ON" && is["rpl_semi_sync_slave_enabled"] == "ON" && undoes(is["version"]):
 		e.durable, e.settings, e.advice = false, "rpl_semi_sync_slave_enabled ON", "update MariaDB, or leave that off on the primary: at its start after a crash it would undo what it confirmed last"
 	}
-	return e.findings(), nil
+	return e, nil
 }
 
 // undoes reports whether a MariaDB that acknowledges as a replica takes itself for one at its start, and

@@ -26,6 +26,10 @@ var Postgres = Dialect{
 		err = conn.QueryRowContext(ctx, `SELECT (extract(epoch from clock_timestamp()) * 1000000)::bigint`).Scan(&micros)
 		return micros, err
 	},
+	server: func(ctx context.Context, _ *Store, conn *sql.Conn) (start string, err error) {
+		err = conn.QueryRowContext(ctx, `SELECT date_part('epoch', pg_postmaster_start_time())::numeric::text`).Scan(&start)
+		return start, err
+	},
 	examine: examinePostgres,
 
 	missing: "42P01",
@@ -122,7 +126,7 @@ FROM (SELECT trim(current_setting('synchronous_standby_names')) AS names) AS set
 		FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup'
 		AND (COALESCE(sync_state, 'async') <> 'async' OR pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL))) AS standbys`
 
-func examinePostgres(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
+func examinePostgres(ctx context.Context, conn *sql.Conn) (examination, error) {
 	var fsync, pages, wrong string
 	var version int
 	e := examination{advice: "set both on, or use a strict pool"}
@@ -140,7 +144,7 @@ func examinePostgres(ctx context.Context, conn *sql.Conn) ([]store.Finding, erro
 		e.replicas.Says += "; but in this version not in the first moments after a restart"
 		e.replicas.Advice = "update PostgreSQL to 17.5, 16.9, 15.13, 14.18, 13.21 or later"
 	}
-	return e.findings(), err
+	return e, err
 }
 
 // hasty reports whether a server does not wait for standbys until its checkpointer has begun, which
