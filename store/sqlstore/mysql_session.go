@@ -154,7 +154,19 @@ func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, 
 	if err == nil && strings.HasPrefix(seen.life, mysqlGalera) {
 		err = replicated(ctx, conn)
 	}
+	if err == nil && statement == s.dialect.insert {
+		err = s.single(ctx, conn, args[0])
+	}
 	return seen.life, err
+}
+
+// single asks whether a new key is there once. A table that is partitioned by another column has that
+// in its primary key, so that two writers may each insert the key: who comes second finds two.
+func (s *Store) single(ctx context.Context, conn *sql.Conn, key any) error {
+	if _, err := s.registers(ctx, conn, s.dialect.get, key); err != nil {
+		return unconfirmed("whether its key is new could not be seen: %s", err.Error())
+	}
+	return nil
 }
 
 // acknowledged asks whether a replica has a write. The server waits for one, but says yes all the
