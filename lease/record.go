@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 )
 
@@ -73,19 +74,6 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	*d = Duration(parsed)
 	return err
-}
-
-func encode(record any) ([]byte, error) {
-	b, err := json.Marshal(record)
-	if err != nil {
-		return nil, fmt.Errorf("lease: encode record: %w", err)
-	}
-	return b, nil
-}
-
-// foreign says why an entry of a pool is none of Firn's.
-func foreign(e store.Entry, why error) error {
-	return fmt.Errorf("%w: key %q does not hold a record of Firn's: %w; use another pool, or remove the key", ErrForeign, e.Key, why)
 }
 
 // A Slot is a worker as the store records it. Owner and Write together are never written
@@ -173,7 +161,7 @@ func readRecord(e store.Entry) (Pool, error) {
 		err = errors.New("it names no layout")
 	}
 	if err != nil {
-		err = foreign(e, err)
+		err = register.Foreign(e.Key, "pool", err)
 	}
 	return p, err
 }
@@ -206,7 +194,7 @@ func (s *Slot) read(e store.Entry, l firn.Layout) error {
 		err = checkNumber(l, "fence", int64(s.Fence), -1, int64(l.MaxTick()))
 	}
 	if err != nil {
-		return foreign(e, err)
+		return register.Foreign(e.Key, "pool", err)
 	}
 	s.Until = endOf(s.Fence, l)
 	return nil

@@ -19,7 +19,7 @@ type Counter struct {
 }
 
 // ReadCounter returns the counter of name. Errors: [store.ErrNotFound] where there is none,
-// [ErrForeign], *[firn.SyntaxError] for what is no name, and the store's.
+// [store.ErrForeign], *[firn.SyntaxError] for what is no name, and the store's.
 func ReadCounter(ctx context.Context, s store.Store, name string) (Counter, error) {
 	if err := CheckName(name); err != nil {
 		return Counter{}, err

@@ -2,7 +2,6 @@ package segment
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 )
@@ -38,14 +38,14 @@ func newCounters(cfg *Config) *counters {
 }
 
 // Fetch implements [Source]. Errors: *[firn.RangeError], *[ExhaustedError],
-// *[StripeError], [ErrForeign] and the store's.
+// *[StripeError], [store.ErrForeign] and the store's.
 //
 // Only a write that the store has confirmed grants a range. One that may have been applied
 // grants nothing. If its record is found, here or by the next fetch of the name, the write over
 // it begins where the lost range began.
 func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, error) {
-	if ask.Step < 1 || ask.Step > maxStep {
-		return Range{}, firn.NewRangeError("step", ask.Step, 1, maxStep, "ids asked for at once")
+	if err := config.Check("step", ask.Step, 1, maxStep, "ids asked for at once"); err != nil {
+		return Range{}, err
 	}
 	r := c.takeLost(name)
 	var grant Range
@@ -92,7 +92,7 @@ func (c *counters) keepLost(name string, r *register.Register) {
 // explain says what failed. A conflict is store.ErrUnavailable: the caller may try again.
 func explain(what, name string, err error) error {
 	switch {
-	case errors.Is(err, ErrForeign), errors.Is(err, ErrStripe), errors.Is(err, ErrExhausted):
+	case errors.Is(err, store.ErrForeign), errors.Is(err, ErrStripe), errors.Is(err, ErrExhausted):
 		return err
 	case errors.Is(err, store.ErrConflict):
 		err = fmt.Errorf("others were quicker each time: %w (%w)", store.ErrUnavailable, err)
@@ -124,7 +124,7 @@ func (c *counters) advance(name string, entry store.Entry, ours bool, ask Ask) (
 }
 
 // read returns what entry says, or a counter at 0 where the store has none. Errors:
-// [ErrForeign], *[StripeError].
+// [store.ErrForeign], *[StripeError].
 func (c *counters) read(name string, entry store.Entry) (counter, error) {
 	if entry.Revision == 0 {
 		return counter{}, nil
@@ -162,9 +162,5 @@ func (c *counters) Return(ctx context.Context, name string, unused Range) (bool,
 func (c *counters) encode(next uint64, step int64) ([]byte, error) {
 	r := c.mine
 	r.Next, r.Step, r.Write, r.At = strconv.FormatUint(next, 10), step, c.writes.Add(1), c.cfg.Time.Wall().UTC()
-	value, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("segment: encode record: %w", err)
-	}
-	return value, nil
+	return register.Encode(r)
 }

@@ -214,7 +214,7 @@ func TestForeignRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := open(t, s, sequence.Config{}).Next(background)
-		fails(t, value, err, sequence.ErrForeign, key, "remove the key")
+		fails(t, value, err, store.ErrForeign, key, "remove the key")
 		if errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error(), "%!") {
 			t.Errorf("it is no use to try again, and there is a reason: %v", err)
 		}

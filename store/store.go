@@ -86,6 +86,8 @@ var (
 	// ErrUnavailable: the store could not be reached, is locked, full, damaged or closed. Of a
 	// write this is the third outcome.
 	ErrUnavailable = errors.New("unavailable")
+	// ErrForeign: the key holds something else than Firn writes there. It is left as it is.
+	ErrForeign = errors.New("foreign content")
 )
 
 // Unapplied reports whether err, from CompareAndSwap, says that the write was certainly not
