@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -141,8 +142,10 @@ func readPool(name string, entries []store.Entry) (Pool, error) {
 			continue
 		}
 		var s Slot
-		if n, err := fmt.Sscanf(rest, "slot/%d/%d", &s.Datacenter, &s.Worker); n != 2 || err != nil || p.revision == 0 ||
-			e.Key != slotKey(name, p.Layout, s.Datacenter, s.Worker) || checkSlot(p.Layout, s.Datacenter, s.Worker) != nil {
+		datacenter, worker, _ := strings.Cut(strings.TrimPrefix(rest, "slot/"), "/")
+		s.Datacenter, _ = strconv.ParseInt(datacenter, 10, 64)
+		s.Worker, _ = strconv.ParseInt(worker, 10, 64)
+		if p.revision == 0 || e.Key != slotKey(name, p.Layout, s.Datacenter, s.Worker) || checkSlot(p.Layout, s.Datacenter, s.Worker) != nil {
 			continue // somebody else's key, or a number written in another way
 		}
 		if err := s.read(e, p.Layout); err != nil {
