@@ -23,10 +23,6 @@ import (
 //
 // Ticks are strings, since some tools lose integers above 2^53.
 
-// CheckPool returns an error for a pool name that is not 1 to 64 letters,
-// digits, dots, dashes and underscores.
-func CheckPool(pool string) error { return store.CheckName("pool", pool) }
-
 func poolPrefix(pool string) string { return "firn/" + pool + "/" }
 func poolKey(pool string) string    { return poolPrefix(pool) + "pool" }
 
@@ -112,7 +108,7 @@ func (p *Pool) slot(datacenter, worker int64) Slot {
 
 // Inspect reads a pool. [store.ErrNotFound] says that nobody has joined it yet.
 func Inspect(ctx context.Context, s store.Store, pool string) (Pool, error) {
-	if err := CheckPool(pool); err != nil {
+	if err := store.CheckName("pool", pool); err != nil {
 		return Pool{}, err
 	}
 	entries, err := s.List(ctx, poolPrefix(pool))

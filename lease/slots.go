@@ -126,7 +126,7 @@ func (cfg *SlotsConfig) check() error {
 		pinned = *cfg.Pinned
 	}
 	errs := []error{
-		CheckPool(cfg.Pool),
+		store.CheckName("pool", cfg.Pool),
 		checkSlot(cfg.Layout, cfg.Datacenter, pinned),
 		config.Check("look", cfg.Look, 1, maxWindow, ""),
 		config.Check("patience", cfg.Patience, 1, maxWindow, ""),

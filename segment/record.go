@@ -37,10 +37,6 @@ const (
 // Key returns the key under which a store keeps the counter of name.
 func Key(name string) string { return keyPrefix + name }
 
-// CheckName returns an error for a name that is not 1 to 64 letters, digits,
-// dots, dashes and underscores: the rule for pools.
-func CheckName(name string) error { return store.CheckName("segment", name) }
-
 // A counter is what a record says.
 type counter struct {
 	Counter

@@ -181,7 +181,7 @@ func Open(cfg Config) (*Segments, error) {
 }
 
 // Name returns the ids of name, the same each time. It does not touch the store. Errors: that of
-// [CheckName], *[firn.RangeError] for one name too many, [firn.ErrClosed].
+// [store.CheckName], *[firn.RangeError] for one name too many, [firn.ErrClosed].
 func (s *Segments) Name(name string) (*Name, error) {
 	s.mu.RLock()
 	n := s.names[name]
@@ -189,7 +189,7 @@ func (s *Segments) Name(name string) (*Name, error) {
 	if n != nil {
 		return n, nil
 	}
-	if err := CheckName(name); err != nil {
+	if err := store.CheckName("segment", name); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()

@@ -124,7 +124,7 @@ func (p *Plan) name(counters []Foreign, rename map[string]string) error {
 			here = c.Name
 		}
 		delete(unused, c.Name)
-		if err := segment.CheckName(here); err != nil {
+		if err := store.CheckName("segment", here); err != nil {
 			if !renamed {
 				refused++
 			}
