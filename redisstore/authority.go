@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,14 +151,12 @@ func (s *Store) alone(ctx context.Context, node *redis.Client) error {
 		return err
 	}
 	for line := range strings.Lines(nodes) {
-		fields := strings.Fields(line) // id, address@port of the bus[,...], flags
+		fields := strings.Fields(line) // id, address, flags
 		if len(fields) < 3 || !strings.Contains(fields[2], "master") || strings.Contains(fields[2], "myself") {
 			continue
 		}
 		options := *node.Options()
-		address, _, _ := strings.Cut(fields[1], "@")
-		port := strings.LastIndex(address, ":")
-		options.Addr = net.JoinHostPort(address[:max(port, 0)], address[port+1:]) // brackets, for IPv6
+		options.Addr = reachedAt(fields[1], options.Addr)
 		there, err := keysAt(ctx, &options, slot)
 		switch {
 		case err != nil:
@@ -169,6 +168,21 @@ func (s *Store) alone(ctx context.Context, node *redis.Client) error {
 		}
 	}
 	return nil
+}
+
+// reachedAt returns where a server of a cluster is reached, of its address in CLUSTER NODES,
+// IP:PORT@BUS[,NAME[,...]], and where the client reaches another. Where that is a name, certificates
+// may be for names alone, and the addresses be those of another network.
+func reachedAt(address, another string) string {
+	address, more, _ := strings.Cut(address, "@")
+	port := strings.LastIndex(address, ":")
+	host := address[:max(port, 0)]
+	_, name, _ := strings.Cut(more, ",")
+	name, _, _ = strings.Cut(name, ",")
+	if theirs, _, err := net.SplitHostPort(another); err == nil && net.ParseIP(theirs) == nil {
+		host = cmp.Or(name, theirs) // all are behind one name, if they have none
+	}
+	return net.JoinHostPort(host, address[port+1:]) // brackets, for IPv6
 }
 
 // keysAt returns how many keys of a slot a server of a cluster has, whoever serves them.

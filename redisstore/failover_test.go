@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -241,6 +242,52 @@ func TestASetThatHasMovedWithoutItsSlotIsNotMadeAnew(t *testing.T) {
 }
 
 func second[A, B any](_ A, b B) B { return b }
+
+// Certificates are for names, and CLUSTER NODES begins with addresses.
+func TestASetIsMadeInAClusterThatIsReachedByNames(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	cert, key := authority(t, t.TempDir(), "localhost")
+	var ports, buses []string
+	var all []*redis.Client
+	for i := range 2 {
+		ports, buses = append(ports, strconv.Itoa(servers.FreePort(t))), append(buses, strconv.Itoa(servers.FreePort(t)))
+		server := raw(t, servers.Redis(t, "--cluster-enabled", "yes", "--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", "hostname",
+			"--tls-cluster", "yes", "--cluster-port", buses[i], "--tls-port", ports[i], "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no").Addr())
+		all = append(all, server)
+		await(t, "half of the slots", func() bool { return server.ClusterAddSlotsRange(ctx, i*8192, i*8192+8191).Err() == nil })
+	}
+	if err := all[1].Do(ctx, "cluster", "meet", "127.0.0.1", ports[0], buses[0]).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, server := range all {
+		await(t, "the cluster to agree", func() bool {
+			nodes, err1 := server.ClusterNodes(ctx).Result()
+			info, err2 := server.ClusterInfo(ctx).Result()
+			return err1 == nil && err2 == nil && strings.Count(nodes, ",localhost") == 2 && contains(info, "cluster_state:ok")
+		})
+	}
+	confirmed(t, open(t, "rediss://localhost:"+ports[0]+"?cluster=true&tls_ca="+cert), "by names")
+}
+
+func TestWhereAServerOfAClusterIsReached(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ address, another, want string }{
+		{"10.0.0.5:6379@16379", "10.0.0.6:6379", "10.0.0.5:6379"},
+		{"10.0.0.5:6379@16379,a.example", "10.0.0.6:6379", "10.0.0.5:6379"},
+		{"10.0.0.5:6379@16379,a.example", "b.example:6379", "a.example:6379"},
+		{"10.0.0.5:6379@16379,a.example,shard-id=1", "b.example:6379", "a.example:6379"},
+		{"10.0.0.5:6380@16380,", "b.example:6379", "b.example:6380"},
+		{"10.0.0.5:6380@16380", "b.example:6379", "b.example:6380"},
+		{"fd00::5:6379@16379", "[fd00::6]:6379", "[fd00::5]:6379"},
+		{":0@0", "10.0.0.6:6379", ":0"},
+		{"", "10.0.0.6:6379", ":"},
+	} {
+		if got := redisstore.ReachedAt(test.address, test.another); got != test.want {
+			t.Errorf("%q, where another is reached at %q: %q, want %q", test.address, test.another, got, test.want)
+		}
+	}
+}
 
 func TestAReplicaThatLeavesAClusterIsCountedUntilTheClusterForgetsIt(t *testing.T) {
 	t.Parallel()
