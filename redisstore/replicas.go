@@ -57,8 +57,9 @@ func parseInfo(text string) map[string]string {
 	return fields
 }
 
-// silent finds a replica that has not acknowledged for three seconds.
-var silent = regexp.MustCompile(`,lag=([3-9]|\d\d)`)
+// silent finds a replica that has not acknowledged for three seconds, or since the server's clock
+// was set back, by which it would seem to answer for as long as that.
+var silent = regexp.MustCompile(`,lag=(-|[3-9]|\d\d)`)
 
 // present are the replicas in INFO.
 type present struct {

@@ -29,7 +29,7 @@ if at then
       local address, lag = string.match(line, 'ip=(.-),state=.*,lag=(%-?%d+)')
       address, lag = address or line, tonumber(lag or 0)
       if answering[address] then excess = excess + 1 else addresses = addresses + 1 end
-      answering[address] = (answering[address] or 0) + (lag < 3 and 1 or 0)
+      answering[address] = (answering[address] or 0) + (lag >= 0 and lag < 3 and 1 or 0)
     end
   end
 end
