@@ -213,6 +213,23 @@ func TestAClusterFailsOverAndMovesTheSet(t *testing.T) {
 	confirmed(t, s, "lowered")
 }
 
+func TestWhileServersOfAClusterSendToEachOtherNothingIsRefusedForGood(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	addrs, _ := cluster(t)
+	s := open(t, "redis://"+addrs[0]+"?cluster=true")
+	owner, other := raw(t, addrs[0]), raw(t, addrs[1])
+	slot := owner.ClusterKeySlot(ctx, "firn").Val()
+	for _, step := range [][2]*redis.Client{{owner, other}, {other, owner}} {
+		if err := step[0].Do(ctx, "cluster", "setslot", slot, "node", step[1].Do(ctx, "cluster", "myid").Val()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := s.List(ctx, "")
+	expect(t, "a read", err, store.ErrUnavailable, "is moving the key")
+	expect(t, "a write", second(s.CompareAndSwap(ctx, "k", 0, nil)), store.ErrUnavailable, "is moving the key")
+}
+
 // The replica of the node that had the set knows nothing of the move, and has nothing.
 func TestASetThatHasMovedWithoutItsSlotIsNotMadeAnew(t *testing.T) {
 	t.Parallel()

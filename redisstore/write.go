@@ -48,8 +48,7 @@ func (s *Store) write(ctx context.Context, script *redis.Script, args ...any) (l
 		switch {
 		case redis.HasErrorPrefix(err, "EMPTY "):
 			may, err = "yes", s.alone(ctx, node)
-		case s.cluster != nil && (redis.HasErrorPrefix(err, "MOVED ") || redis.HasErrorPrefix(err, "ASK ")):
-			// The key was on another server, so the script did not run.
+		case s.moved(err): // so the script did not run
 			err = s.follow(ctx, moveWait<<move)
 		default:
 			return life, err
@@ -58,7 +57,14 @@ func (s *Store) write(ctx context.Context, script *redis.Script, args ...any) (l
 			return "", err
 		}
 	}
-	return "", fmt.Errorf("%w: the cluster is moving the key: try again", store.ErrUnavailable)
+	return "", errMoving
+}
+
+var errMoving = fmt.Errorf("%w: the cluster is moving the key: try again", store.ErrUnavailable)
+
+// moved reports whether a server of a cluster says that another one has the key.
+func (s *Store) moved(err error) bool {
+	return s.cluster != nil && (redis.HasErrorPrefix(err, "MOVED ") || redis.HasErrorPrefix(err, "ASK "))
 }
 
 // follow waits and then reloads which server of the cluster has what, as ForEachMaster does
