@@ -18,8 +18,8 @@ import (
 
 // authority returns the run id of the server that has the set, and its time when it was
 // asked. Sentinels or a cluster, where there are any, must agree that this server is the
-// primary, and know at most n replicas that they could promote; otherwise the error is
-// [store.ErrRefused].
+// primary, and know at most n replicas that they could promote; otherwise, and where Sentinels
+// watch over it that the URL does not name, the error is [store.ErrRefused].
 func (s *Store) authority(ctx context.Context, n int) (run string, asked time.Time, err error) {
 	if s.cluster != nil {
 		if err := s.follow(ctx, 0); err != nil {
@@ -40,8 +40,17 @@ func (s *Store) authority(ctx context.Context, n int) (run string, asked time.Ti
 		err = s.askCluster(ctx, node, n)
 	case s.sentinels != nil:
 		err = askSentinels(ctx, s.sentinels, run, n)
+	case s.watched(ctx, node):
+		err = fmt.Errorf("%w: Sentinels watch over this server, and may promote another: name them in the URL, with ?master=NAME", store.ErrRefused)
 	}
 	return run, asked, err
+}
+
+// watched reports whether Sentinels that the URL does not name watch over a server, where they listen
+// to each other. An account may not be allowed to see it.
+func (s *Store) watched(ctx context.Context, node *redis.Client) bool {
+	const channel = "__sentinel__:hello"
+	return s.cluster == nil && s.sentinels == nil && node.PubSubNumSub(ctx, channel).Val()[channel] > 0
 }
 
 // runID returns the name of a process.

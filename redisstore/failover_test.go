@@ -124,12 +124,33 @@ func TestANumberIsNotLoweredWhileASentinelKnowsTheReplicaThatIsGone(t *testing.T
 	confirmed(t, s, "alone")
 }
 
+// Nobody was asked whether the replica that was cut off had been promoted meanwhile.
+func TestANumberIsNotLoweredWithoutTheSentinelsThatWatch(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, replicas := withReplicas(t, 1)
+	watchers, _ := sentinels(t, p.Addr(), 2, 2, 1)
+	s, operator := open(t, "redis://"+p.Addr()), raw(t, p.Addr())
+	confirmed(t, s, "together")
+	if f := verdict(t, s); f.Verdict != store.Doubtful || !contains(f.Advice, "name them, with ?master=NAME") {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+	replicas[0].Kill()
+	await(t, "it to be gone", func() bool { return replicaLines(operator) == "" })
+	expect(t, "by a URL of the server", s.SetReplicas(ctx, 0), store.ErrRefused, "Sentinels watch", "?master=NAME")
+	for _, w := range watchers {
+		w.Kill()
+	}
+	await(t, "the number to be lowered", func() bool { return s.SetReplicas(ctx, 0) == nil })
+	confirmed(t, s, "alone")
+}
+
 // Two servers and a Sentinel: the new primary has no replica until the old one is back, or
 // until somebody says that there will be none.
 func TestAFailoverOfTwoServers(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p, replicas := withReplicas(t, 1)
+	p, _ := withReplicas(t, 1)
 	watchers, url := sentinels(t, p.Addr(), 1, 1, 1)
 	s := open(t, url)
 	first := confirmed(t, s, "k")
@@ -156,7 +177,7 @@ func TestAFailoverOfTwoServers(t *testing.T) {
 	if first == second || second == third || !strings.HasPrefix(third, second) {
 		t.Errorf("lives %q, %q, %q", first, second, third)
 	}
-	if f := verdict(t, open(t, "redis://"+replicas[0].Addr())); f.Verdict != store.Good {
+	if f := verdict(t, open(t, url)); f.Verdict != store.Good {
 		t.Error(f)
 	}
 }
