@@ -251,6 +251,38 @@ func TestWhileServersOfAClusterSendToEachOtherNothingIsRefusedForGood(t *testing
 	expect(t, "a write", second(s.CompareAndSwap(ctx, "k", 0, nil)), store.ErrUnavailable, "is moving the key")
 }
 
+// MIGRATE copied the set, and its answer was lost. Whichever copy the cluster settles on, it has all
+// that was confirmed.
+func TestNothingIsWrittenToASetThatMayHaveBeenCopied(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	addrs, all := cluster(t)
+	s := open(t, "redis://"+addrs[0]+"?cluster=true")
+	owner, other := raw(t, addrs[0]), raw(t, addrs[1])
+	slot := int(owner.ClusterKeySlot(ctx, "firn").Val())
+	id := func(c *redis.Client) string { return c.Do(ctx, "cluster", "myid").Val().(string) }
+	written, err := s.CompareAndSwap(ctx, "k", 0, []byte("before"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const open = 2
+	migrate(t, owner, other, slot, id, open)
+	if err := owner.Do(ctx, "migrate", "127.0.0.1", all[1].Port(), "firn", 0, 5000, "copy").Err(); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "the owner", second(s.CompareAndSwap(ctx, "k", written.Revision, []byte("meanwhile"))), store.ErrUnavailable, "is moving the key")
+	if err := other.Do(ctx, "cluster", "setslot", slot, "node", id(other)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the other to have the slot", func() bool {
+		_, err = s.CompareAndSwap(ctx, "k", written.Revision, []byte("after"))
+		return !errors.Is(err, store.ErrUnavailable)
+	})
+	if err != nil {
+		t.Errorf("the copy has not what was confirmed: %v", err)
+	}
+}
+
 // The replica of the node that had the set knows nothing of the move, and has nothing.
 func TestASetThatHasMovedWithoutItsSlotIsNotMadeAnew(t *testing.T) {
 	t.Parallel()

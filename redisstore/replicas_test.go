@@ -235,7 +235,7 @@ func TestScriptsAndHandlesCountTheSameReplicas(t *testing.T) {
 		info += "master_replid:x\r\nrun_id:x\r\n"
 		// In the place of the server's own functions.
 		const server = "local redis = {call = function(name) if name == 'INFO' then return ARGV[4] end if name == 'ZCOUNT' then return 0 end return {} end}"
-		got, err := operator.Eval(context.Background(), server+redisstore.ReplicasScript+"return {addresses, excess, online}", []string{"firn"}, 0, 0, "yes", info).Int64Slice()
+		got, err := operator.Eval(context.Background(), server+redisstore.ReplicasScript+"return {addresses, excess, online}", []string{"firn"}, 0, 0, "single", info).Int64Slice()
 		if err != nil || !slices.Equal(got, []int64{test.addresses, test.excess, test.online}) {
 			t.Errorf("%q: the script counts %v, %v, want %v", test.replicas, got, err, test)
 		}
