@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 )
 
@@ -20,10 +22,6 @@ import (
 //	firn/POOL/slot/DC/WORKER a slot: its fence, and who holds it
 //
 // Ticks are strings, since some tools lose integers above 2^53.
-
-// CheckPool returns an error for a pool name that is not 1 to 64 letters,
-// digits, dots, dashes and underscores.
-func CheckPool(pool string) error { return store.CheckName("pool", pool) }
 
 func poolPrefix(pool string) string { return "firn/" + pool + "/" }
 func poolKey(pool string) string    { return poolPrefix(pool) + "pool" }
@@ -75,19 +73,6 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-func encode(record any) ([]byte, error) {
-	b, err := json.Marshal(record)
-	if err != nil {
-		return nil, fmt.Errorf("lease: encode record: %w", err)
-	}
-	return b, nil
-}
-
-// foreign says why an entry of a pool is none of Firn's.
-func foreign(e store.Entry, why error) error {
-	return fmt.Errorf("%w: key %q does not hold a record of Firn's: %w; use another pool, or remove the key", ErrForeign, e.Key, why)
-}
-
 // A Slot is a worker as the store records it. Owner and Write together are never written
 // twice, so equal bytes are the same write.
 type Slot struct {
@@ -123,7 +108,7 @@ func (p *Pool) slot(datacenter, worker int64) Slot {
 
 // Inspect reads a pool. [store.ErrNotFound] says that nobody has joined it yet.
 func Inspect(ctx context.Context, s store.Store, pool string) (Pool, error) {
-	if err := CheckPool(pool); err != nil {
+	if err := store.CheckName("pool", pool); err != nil {
 		return Pool{}, err
 	}
 	entries, err := s.List(ctx, poolPrefix(pool))
@@ -153,8 +138,10 @@ func readPool(name string, entries []store.Entry) (Pool, error) {
 			continue
 		}
 		var s Slot
-		if n, err := fmt.Sscanf(rest, "slot/%d/%d", &s.Datacenter, &s.Worker); n != 2 || err != nil || p.revision == 0 ||
-			e.Key != slotKey(name, p.Layout, s.Datacenter, s.Worker) || checkSlot(p.Layout, s.Datacenter, s.Worker) != nil {
+		datacenter, worker, _ := strings.Cut(strings.TrimPrefix(rest, "slot/"), "/")
+		s.Datacenter, _ = strconv.ParseInt(datacenter, 10, 64)
+		s.Worker, _ = strconv.ParseInt(worker, 10, 64)
+		if p.revision == 0 || e.Key != slotKey(name, p.Layout, s.Datacenter, s.Worker) || checkSlot(p.Layout, s.Datacenter, s.Worker) != nil {
 			continue // somebody else's key, or a number written in another way
 		}
 		if err := s.read(e, p.Layout); err != nil {
@@ -173,7 +160,7 @@ func readRecord(e store.Entry) (Pool, error) {
 		err = errors.New("it names no layout")
 	}
 	if err != nil {
-		err = foreign(e, err)
+		err = register.Foreign(e.Key, "pool", err)
 	}
 	return p, err
 }
@@ -206,7 +193,7 @@ func (s *Slot) read(e store.Entry, l firn.Layout) error {
 		err = checkNumber(l, "fence", int64(s.Fence), -1, int64(l.MaxTick()))
 	}
 	if err != nil {
-		return foreign(e, err)
+		return register.Foreign(e.Key, "pool", err)
 	}
 	s.Until = endOf(s.Fence, l)
 	return nil
