@@ -40,26 +40,21 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		}
 	}
 	healthy, most := voters-len(silent), voters/2+1
-	quorum := store.Finding{Subject: "quorum", Verdict: store.Doubtful, Says: fmt.Sprintf("%d of %d members answer", healthy, voters)}
-	switch {
-	case healthy < voters:
-		quorum.Advice = fmt.Sprintf("start %s; it goes on as long as %d do", strings.Join(silent, ", "), most)
-		if healthy < most {
-			quorum.Verdict = store.Bad
-		}
-	case voters == 1:
-		quorum.Advice = "with three, one may fail; while this one is away, holders last until their fences"
-	case voters%2 == 0:
-		quorum.Advice = fmt.Sprintf("%d members stand no more failures than %d", voters, voters-1)
-	default:
-		quorum.Verdict = store.Good
+	says, verdict := fmt.Sprintf("%d of %d members answer", healthy, voters), store.Doubtful
+	if healthy < most {
+		verdict = store.Bad
 	}
-	alarm := store.Finding{Subject: "alarms", Says: "none"}
-	if len(alarms) > 0 {
-		alarm.Verdict, alarm.Says = store.Bad, strings.Join(alarms, "; ")
-		alarm.Advice = "see etcdctl alarm list; NOSPACE refuses all writes until the space is freed and the alarm disarmed"
-	}
-	return append([]store.Finding{quorum, alarm}, versions...), nil
+	return append([]store.Finding{
+		backend.Judge("quorum").
+			When(healthy < voters, verdict, says, fmt.Sprintf("start %s; it goes on as long as %d do", strings.Join(silent, ", "), most)).
+			When(voters == 1, store.Doubtful, says, "with three, one may fail; while this one is away, holders last until their fences").
+			When(voters%2 == 0, store.Doubtful, says, fmt.Sprintf("%d members stand no more failures than %d", voters, voters-1)).
+			Else(says),
+		backend.Judge("alarms").
+			When(len(alarms) > 0, store.Bad, strings.Join(alarms, "; "),
+				"see etcdctl alarm list; NOSPACE refuses all writes until the space is freed and the alarm disarmed").
+			Else("none"),
+	}, versions...), nil
 }
 
 // forgets reports whether the data of a version may become inconsistent.

@@ -32,22 +32,14 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		}
 	}
 	all, alone := strings.Join(modes, ", "), slices.Contains(modes, "standalone")
-	f := store.Finding{Subject: "ensemble", Verdict: store.Doubtful,
-		Says: fmt.Sprintf("%d of the %d servers named answer (%s)", len(modes), len(s.servers), all)}
-	switch {
-	case strings.Count(all, "leader") > 1, alone && len(modes) > 1:
-		f.Verdict = store.Bad
-		f.Advice = "they are not of one ensemble: each process uses whichever it finds first, so ids repeat; see the lines server.N of each"
-	case len(silent) > 0:
-		f.Advice = "start " + strings.Join(silent, ", ") + ", or see that 4lw.commands.whitelist has srvr; most must be up"
-	case alone:
-		f.Advice = "with three, one may fail; while this one is away, holders last until their fences"
-	case len(s.servers) < 3:
-		f.Advice = "name all servers of the ensemble, so that another is found when these fail"
-	default:
-		f.Verdict = store.Good
-	}
-	return []store.Finding{f}, nil
+	says := fmt.Sprintf("%d of the %d servers named answer (%s)", len(modes), len(s.servers), all)
+	return []store.Finding{backend.Judge("ensemble").
+		When(strings.Count(all, "leader") > 1 || alone && len(modes) > 1, store.Bad, says,
+			"they are not of one ensemble: each process uses whichever it finds first, so ids repeat; see the lines server.N of each").
+		When(len(silent) > 0, store.Doubtful, says, "start "+strings.Join(silent, ", ")+", or see that 4lw.commands.whitelist has srvr; most must be up").
+		When(alone, store.Doubtful, says, "with three, one may fail; while this one is away, holders last until their fences").
+		When(len(s.servers) < 3, store.Doubtful, says, "name all servers of the ensemble, so that another is found when these fail").
+		Else(says)}, nil
 }
 
 // ask asks a server for its mode: leader, follower, standalone, ...

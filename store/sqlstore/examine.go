@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
@@ -22,24 +23,20 @@ type examination struct {
 }
 
 func (e examination) findings() []store.Finding {
-	role := finding("role", !e.readOnly, "a primary that takes writes", "it is a replica, or read-only", "name the primary")
-	if !e.readOnly && e.follows {
-		role.Verdict, role.Says = store.Doubtful, "it takes writes, and those of another server too: two primaries that both answer are two stores"
-		role.Advice = "have all of Firn go through one of them, and make the other read-only"
-	}
-	if e.splits {
-		role = finding("role", false, "", "its cluster goes on as two stores when it is split", "turn pc.ignore_sb and pc.ignore_quorum off")
-	}
-	if e.servers > 1 {
-		role = finding("role", false, "", fmt.Sprintf("its connections lead to %d servers: ids repeat if more than one takes writes, and what a replica says is old", e.servers),
-			"name one primary: no balancer over several, and no name with several addresses")
-	}
 	return []store.Finding{
-		finding("durability", e.durable, e.settings, e.settings+": a crash forgets the workers taken last", e.advice),
+		backend.Judge("durability").When(!e.durable, store.Bad, e.settings+": a crash forgets the workers taken last", e.advice).Else(e.settings),
 		{Subject: "isolation", Says: e.isolation + ": each statement is a transaction of its own, so this level does"},
-		finding("privileges", e.read && e.insert && e.update, "the account may read and write "+Table,
-			fmt.Sprintf("on %s the account may SELECT: %t, INSERT: %t, UPDATE: %t", Table, e.read, e.insert, e.update), "grant it all three"),
-		role,
+		backend.Judge("privileges").
+			When(!e.read || !e.insert || !e.update, store.Bad, fmt.Sprintf("on %s the account may SELECT: %t, INSERT: %t, UPDATE: %t", Table, e.read, e.insert, e.update), "grant it all three").
+			Else("the account may read and write " + Table),
+		backend.Judge("role").
+			When(e.servers > 1, store.Bad, fmt.Sprintf("its connections lead to %d servers: ids repeat if more than one takes writes, and what a replica says is old", e.servers),
+				"name one primary: no balancer over several, and no name with several addresses").
+			When(e.splits, store.Bad, "its cluster goes on as two stores when it is split", "turn pc.ignore_sb and pc.ignore_quorum off").
+			When(e.readOnly, store.Bad, "it is a replica, or read-only", "name the primary").
+			When(e.follows, store.Doubtful, "it takes writes, and those of another server too: two primaries that both answer are two stores",
+				"have all of Firn go through one of them, and make the other read-only").
+			Else("a primary that takes writes"),
 		e.replicas,
 	}
 }
@@ -72,14 +69,6 @@ func (s *Store) behind(ctx context.Context, conn *sql.Conn) (int, error) {
 	}
 }
 
-// finding is good, or bad with a way out.
-func finding(subject string, good bool, says, otherwise, advice string) store.Finding {
-	if good {
-		return store.Finding{Subject: subject, Says: says}
-	}
-	return store.Finding{Subject: subject, Verdict: store.Bad, Says: otherwise, Advice: advice}
-}
-
 // Replicas are those that may be promoted one day, as the primary sees them.
 type replicas struct {
 	all     int
@@ -91,26 +80,13 @@ type replicas struct {
 }
 
 func (r replicas) finding() store.Finding {
-	f := store.Finding{Subject: "replicas", Verdict: store.Bad, Says: fmt.Sprint(r.all), Advice: r.advice}
-	switch {
-	case r.all == 0 && r.waits > 0:
-		f.Says = fmt.Sprintf("none connected, and writes wait for %d (%s): none is confirmed", r.waits, r.setting)
-		f.Advice = "start them, or turn the setting off"
-	case r.all == 0:
-		return store.Finding{Subject: f.Subject, Says: "none connected"}
-	case r.behind > 0:
-		f.Says += fmt.Sprintf(", of which %d are brought up to date afterwards: such a one, if promoted, has forgotten confirmed writes; "+
-			"two primaries that both answer are two stores", r.behind)
-	case r.unknown > 0:
-		f.Verdict = store.Doubtful
-		f.Says += ", and the account may not see whether writes wait for them"
-		f.Advice = "grant it pg_monitor, or ask another account"
-	case r.waits < r.all:
-		f.Verdict = store.Doubtful
-		f.Says += fmt.Sprintf(", and a write waits for %d of them (%s)", r.waits, r.setting)
-		f.Advice = "promote none but the one that has most, as automatic failover does if told so"
-	default:
-		return store.Finding{Subject: f.Subject, Says: fmt.Sprintf("%d, which have a write before it is confirmed (%s)", r.all, r.setting)}
-	}
-	return f
+	return backend.Judge("replicas").
+		When(r.all == 0 && r.waits > 0, store.Bad, fmt.Sprintf("none connected, and writes wait for %d (%s): none is confirmed", r.waits, r.setting), "start them, or turn the setting off").
+		When(r.all == 0, store.Good, "none connected", "").
+		When(r.behind > 0, store.Bad, fmt.Sprintf("%d, of which %d are brought up to date afterwards: such a one, if promoted, has forgotten confirmed writes; "+
+			"two primaries that both answer are two stores", r.all, r.behind), r.advice).
+		When(r.unknown > 0, store.Doubtful, fmt.Sprintf("%d, and the account may not see whether writes wait for them", r.all), "grant it pg_monitor, or ask another account").
+		When(r.waits < r.all, store.Doubtful, fmt.Sprintf("%d, and a write waits for %d of them (%s)", r.all, r.waits, r.setting),
+			"promote none but the one that has most, as automatic failover does if told so").
+		Else(fmt.Sprintf("%d, which have a write before it is confirmed (%s)", r.all, r.setting))
 }
