@@ -58,6 +58,35 @@ func TestAStrictClaimWaitsForTheClockOfItsOwn(t *testing.T) {
 	}
 }
 
+// A strict pool is wiped while a holder is cut off, and whoever comes first is not strict: without
+// a wait it would have the worker of that holder.
+func TestAStrictWaitThatTheStoreForgotIsHeldUpByWhoHasIt(t *testing.T) {
+	w := newWorld(t)
+	two := func(c *Config) {
+		w.shared(c)
+		c.Generator.Layout, c.Window = layout("41/0/1/12"), 3*time.Minute
+	}
+	strict := func(c *Config) { two(c); c.Slots.Strict = 4 * time.Minute }
+	cutOff := w.start(strict)
+	holder := w.start(strict, func(c *Config) {
+		c.Generator.Time = &during{w.time, 0, func() { cutOff.turn(context.Background()) }}
+	})
+	w.mem.Restore(nil)
+	newcomer, err := w.try(two, func(c *Config) {
+		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { holder.turn(context.Background()) }}
+	})
+	if !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "the strict wait 4m0s") {
+		t.Errorf("%v", err)
+	}
+	for range 20_000 {
+		w.time.Pass(time.Millisecond)
+		w.mustTake(cutOff, 1)
+		if newcomer != nil {
+			w.mustTake(newcomer, 1)
+		}
+	}
+}
+
 // timeless is a store on another host that has lives and no clock, as etcd is.
 type timeless struct {
 	store.Store

@@ -60,7 +60,7 @@ func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worke
 // It makes no duplicates: slots and fences stay, and holders go on as they began until they are
 // restarted. But claims no longer outwait what a store forgets. End strict processes first:
 // one that joins, or needs another worker, is refused while there is any holder, and makes the
-// pool strict again when there is none.
+// pool strict again when there is none, as does one that finds that the store has forgotten something.
 //
 // Errors: [store.ErrNotFound] when there is no such pool, [ErrForeign], and the store's.
 // It may be called again after any of them.
