@@ -13,26 +13,39 @@ import (
 
 // closed is the record of a pool that is new.
 func (r *rules) closed(grace time.Duration, wall time.Time) Pool {
-	return Pool{Layout: r.layout, Made: wall.UTC(), Strict: Duration(r.strict), Grace: Duration(grace)}
+	return Pool{
+		Layout: r.layout, Made: wall.UTC(), Strict: Duration(r.strict),
+		Grace: Duration(grace), Tolerance: Duration(r.tolerance),
+	}
+}
+
+// agrees returns an error unless a pool has what all its members must have alike as another has it.
+func (p *Pool) agrees(with Pool) error {
+	switch {
+	case p.Layout != with.Layout:
+		return &PoolError{Pool: p.Name, Have: "layout " + p.Layout.String(), Want: with.Layout.String()}
+	case p.Grace != with.Grace:
+		return &PoolError{Pool: p.Name, Have: "a grace of " + p.Grace.String() + ", which follows from Look and Patience of SlotsConfig", Want: with.Grace.String()}
+	case p.Tolerance != with.Tolerance:
+		return &PoolError{Pool: p.Name, Have: "a tolerance of clocks of " + p.Tolerance.String(), Want: with.Tolerance.String()}
+	}
+	return nil
 }
 
 // enter decides what a newcomer must do before it may claim a slot: write the pool's record, if
 // next is not nil, after a wait. P is the pool as listed; own says that this newcomer has just
 // closed it as nobody seemed alive, or opened it again after that.
 func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here reading) (next *Pool, wait time.Duration, err error) {
-	if p.revision == 0 {
-		record := r.closed(grace, here.wall)
-		record.Open = r.trusting
-		return &record, 0, nil
-	}
-	switch {
-	case p.Layout != r.layout:
-		return nil, 0, &PoolError{Pool: p.Name, Have: "layout " + p.Layout.String(), Want: r.layout.String()}
-	case p.Grace != Duration(grace):
-		return nil, 0, &PoolError{Pool: p.Name, Have: "a grace of " + p.Grace.String() + ", which follows from Look and Patience of SlotsConfig", Want: grace.String()}
-	}
-	record := p
+	record := r.closed(grace, here.wall)
 	next = &record
+	if p.revision == 0 {
+		next.Open = r.trusting
+		return next, 0, nil
+	}
+	if err := p.agrees(record); err != nil {
+		return nil, 0, err
+	}
+	record = p
 
 	// One that is closed is opened first: its holders are to be seen.
 	if p.Strict != Duration(r.strict) && (p.Open || p.Strict != 0) {

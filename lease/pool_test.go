@@ -18,7 +18,7 @@ func TestWhatANewcomerDoesFirst(t *testing.T) {
 	at := reading{wall: easy().layout.Time(1000)}
 	clocked := at
 	clocked.there = easy().layout.Time(1004)
-	open := Pool{Layout: easy().layout, Open: true, Grace: Duration(notices), Life: &life}
+	open := Pool{Layout: easy().layout, Open: true, Grace: Duration(notices), Tolerance: Duration(10 * time.Millisecond), Life: &life}
 	with := func(change func(*Pool)) Pool { r := open; change(&r); return r }
 	closed := with(func(r *Pool) { r.Open = false })
 	strict := with(func(r *Pool) { r.Strict = Duration(time.Second) })
@@ -42,6 +42,8 @@ func TestWhatANewcomerDoesFirst(t *testing.T) {
 		"its grace is shorter":           {easy(), with(func(r *Pool) { r.Grace = Duration(time.Second) }), nil, at, "pool has a grace of 1s, which follows from Look and Patience of SlotsConfig, not 12s"},
 		"a closed one's grace as well":   {easy(), with(func(r *Pool) { r.Grace, r.Open = Duration(time.Second), false }), nil, at, "pool has a grace of 1s, which follows from Look and Patience of SlotsConfig, not 12s"},
 		"its grace is longer":            {easy(), with(func(r *Pool) { r.Grace = Duration(time.Minute) }), nil, at, "pool has a grace of 1m0s, which follows from Look and Patience of SlotsConfig, not 12s"},
+		"its tolerance is less":          {easy(), with(func(r *Pool) { r.Tolerance = Duration(time.Millisecond) }), nil, at, "pool has a tolerance of clocks of 1ms, not 10ms"},
+		"a closed one's is more":         {easy(), with(func(r *Pool) { r.Tolerance, r.Open = Duration(time.Second), false }), nil, at, "pool has a tolerance of clocks of 1s, not 10ms"},
 		"no life is known":               {easy(), with(func(r *Pool) { r.Life = nil }), nil, at, "open, no life"},
 		"no life of a closed one":        {easy(), with(func(r *Pool) { r.Life, r.Open = nil, false }), nil, at, "closed, no life"},
 		"closed":                         {easy(), closed, []Slot{ended}, at, "waits 12s, open"},
@@ -79,7 +81,7 @@ func TestWhatANewcomerDoesFirst(t *testing.T) {
 		r.trusting = trusting
 		next, wait, err := r.enter(Pool{}, false, notices, 1000, at)
 		if err != nil || wait != 0 || next.Layout != r.layout || !next.Made.Equal(at.wall) || next.Open != trusting ||
-			next.Strict != Duration(time.Second) || next.Grace != Duration(notices) || next.Life != nil {
+			next.Strict != Duration(time.Second) || next.Grace != Duration(notices) || next.Tolerance != Duration(10*time.Millisecond) || next.Life != nil {
 			t.Errorf("it makes %+v after %v, %v", next, wait, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,6 +49,9 @@ type Pool struct {
 	// Grace is how long newcomers wait for holders to notice that the store has forgotten
 	// them. It is the same for all who join.
 	Grace Duration `json:"grace,omitzero"`
+	// Tolerance is how far the clock of a member may be from the store's: the same for all, as they
+	// reckon with each other's clocks. A record from before it was kept has the default.
+	Tolerance Duration `json:"tolerance"`
 	// Life is that of the store in which the pool is open. None: nobody has learnt it yet.
 	Life *string `json:"life,omitempty"`
 	// From is the first tick of all claims: holders that had left before newcomers waited, and
@@ -175,6 +179,7 @@ func readRecord(e store.Entry) (Pool, error) {
 	if err != nil {
 		err = foreign(e, err)
 	}
+	p.Tolerance = cmp.Or(p.Tolerance, Duration(defaultTolerance))
 	return p, err
 }
 

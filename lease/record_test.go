@@ -79,3 +79,15 @@ func TestWhatTakingASlotBackWrites(t *testing.T) {
 		t.Errorf("%v, %v", was, err)
 	}
 }
+
+func TestARecordFromBeforeTheToleranceWasKeptHasTheDefault(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		`{"layout":"41/0/10/12"}`:                  defaultTolerance,
+		`{"layout":"41/0/10/12","tolerance":"2s"}`: 2 * time.Second,
+	} {
+		p, err := readRecord(store.Entry{Key: "firn/p/pool", Value: []byte(text), Revision: 1})
+		if err != nil || time.Duration(p.Tolerance) != want {
+			t.Errorf("%s: %v, %v", text, p.Tolerance, err)
+		}
+	}
+}

@@ -58,6 +58,38 @@ func TestAStrictClaimWaitsForTheClockOfItsOwn(t *testing.T) {
 	}
 }
 
+// Who left and is forgotten had its clock as far ahead as it tolerates, which is more than the
+// newcomer does, and may be further than newcomers wait.
+func TestMembersOfAPoolTolerateTheSameOfTheirClocks(t *testing.T) {
+	w := newWorld(t)
+	life := "1"
+	const text = "41/0/0/12"
+	tolerant := func(c *Config) { c.Slots.Tolerance = time.Minute }
+	must(0, w.start(w.at(&life, 0, text), tolerant).Close(context.Background()))
+	w.time.Pass(10 * time.Minute)
+	copied := w.mem.Snapshot()
+	leaver := w.start(w.at(&life, 50*time.Second, text), tolerant)
+	for range 3000 {
+		w.mustTake(leaver, 1)
+		w.time.Pass(time.Millisecond)
+	}
+	must(0, leaver.Close(context.Background()))
+	w.mem.Restore(copied)
+	life = "2"
+	newcomer, err := w.try(w.at(&life, 0, text))
+	if !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "a tolerance of clocks of 1m0s, not 10s") {
+		t.Errorf("%v", err)
+	}
+	for range 60_000 {
+		if newcomer != nil {
+			w.mustTake(newcomer, 1)
+		}
+		w.time.Pass(time.Millisecond)
+	}
+	newcomer = w.start(w.at(&life, 0, text), tolerant)
+	w.mustTake(newcomer, 10)
+}
+
 // A strict pool is wiped while a holder is cut off, and whoever comes first is not strict: without
 // a wait it would have the worker of that holder.
 func TestAStrictWaitThatTheStoreForgotIsHeldUpByWhoHasIt(t *testing.T) {
