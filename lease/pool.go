@@ -102,13 +102,13 @@ func (r *rules) mayChangeStrict(p Pool, wall time.Time) error {
 	return nil
 }
 
-// unreleased returns the latest fence of the slots that were never given back. If it lies ahead,
-// somebody wrote it within a window; in a copy older than a window it does not. A slot that was
-// given back tells nothing: its ids may have run far ahead of any clock.
+// unreleased returns the latest fence of the slots that their holders never gave back. If it lies
+// ahead, somebody wrote it within a window; in a copy older than a window it does not. A slot that
+// its holder gave back tells nothing: its ids may have run far ahead of any clock.
 func (p *Pool) unreleased() firn.Tick {
 	latest := firn.Tick(-1)
 	for _, s := range p.Slots {
-		if !s.Free {
+		if !s.Free || s.Taken {
 			latest = max(latest, s.Fence)
 		}
 	}

@@ -176,7 +176,7 @@ func TestAPoolIsOpenInTheLifeThatConfirmedIt(t *testing.T) {
 
 func TestTheLatestFenceNotGivenBack(t *testing.T) {
 	for want, slots := range map[firn.Tick][]Slot{
-		-1: {{Fence: 9, Free: true}}, 0: {{Fence: 0}}, 7: {{Fence: 3}, {Fence: 7}, {Fence: 9, Free: true}, {Fence: 5}},
+		-1: {{Fence: 9, Free: true}}, 0: {{Fence: 0}}, 8: {{Fence: 3}, {Fence: 8, Free: true, Taken: true}, {Fence: 9, Free: true}}, 7: {{Fence: 3}, {Fence: 7}, {Fence: 9, Free: true}, {Fence: 5}},
 	} {
 		if got := (&Pool{Slots: slots}).unreleased(); got != want {
 			t.Errorf("%d, want %d", got, want)

@@ -105,6 +105,7 @@ type Slot struct {
 	Until time.Time `json:"until"`
 	Free  bool      `json:"free,omitempty"`  // given back
 	Taken bool      `json:"taken,omitempty"` // given back, but not by its holder, which may not know yet
+	Gone  bool      `json:"gone,omitempty"`  // and an operator has said that its holder has ended
 	Owner string    `json:"owner"`           // the token of the process that wrote it last: containers share host name and process id
 	Write uint64    `json:"write"`           // above that of the record it replaced
 	Host  string    `json:"host,omitempty"`

@@ -430,3 +430,32 @@ func TestAClaimThatOthersWereQuickerThanBeginsNoLater(t *testing.T) {
 		t.Errorf("%d conflicts are left; it begins after %d, now is %d", left, l.grant.After, now)
 	}
 }
+
+// An operator takes back the only slot that tells that a copy is old. Its holder is gone, indeed,
+// but the store has forgotten another.
+func TestAWorkerTakenBackInAnOlderCopyHoldsNewcomersOff(t *testing.T) {
+	for _, gone := range []time.Time{{}, noon.Add(time.Minute)} {
+		takenBackInAnOlderCopy(t, gone)
+	}
+}
+
+func takenBackInAnOlderCopy(t *testing.T, gone time.Time) {
+	w := newWorld(t)
+	const text = "41/0/1/12"
+	holder := w.start(w.at(nil, 0, text))
+	copied := w.mem.Snapshot()
+	must(0, holder.Close(context.Background()))
+	other := w.start(w.at(nil, 0, text))
+	w.pass(other, 2*time.Minute)
+	w.mem.Restore(copied)
+	must(TakeBack(context.Background(), w.mem, "default", 0, holder.State().Worker, gone))
+	began := w.time.Monotonic()
+	newcomer := w.start(w.at(nil, 0, text), func(c *Config) {
+		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { other.turn(context.Background()) }}
+	})
+	if waited := w.time.Monotonic() - began; waited < grace {
+		t.Errorf("it waits %v", waited)
+	}
+	w.mustTake(other, 10)
+	w.mustTake(newcomer, 10)
+}

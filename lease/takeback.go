@@ -43,7 +43,8 @@ func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worke
 	}
 	next := slot // with the host and process it was taken from, for people
 	next.After, next.Fence, next.Until = fence, fence, p.Layout.Time(fence)
-	next.Free, next.Taken = true, gone.IsZero() && (!slot.Free || slot.Taken)
+	next.Free, next.Taken = true, !slot.Free || slot.Taken
+	next.Gone = next.Taken && (slot.Gone || !gone.IsZero())
 	next.Owner, next.Write, next.At = register.Token(), slot.Write+1, time.Now().UTC()
 	reg := &register.Register{Store: s, Key: slotKey(pool, p.Layout, datacenter, worker), Time: firn.SystemTime(), Random: rand.Uint64}
 	written, err := replace(ctx, reg, slot.revision, func() ([]byte, error) { return encode(next) })

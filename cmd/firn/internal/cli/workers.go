@@ -186,7 +186,7 @@ and the worker is granted again after that. If you are wrong, ids are made twice
 					return misuse(err)
 				}
 				later := ""
-				if slot.Taken {
+				if slot.Taken && !slot.Gone {
 					later = ", or 20s later, as its holder may live"
 				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "worker %d of pool %s was taken back; it is free at %s%s\n",
