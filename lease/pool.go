@@ -58,7 +58,7 @@ func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here
 				s.Worker, r.layout.Time(s.Fence).UTC().Format(time.RFC3339), p.Name, r.strict, ErrPool)
 		}
 	}
-	unreleased := p.unreleased()
+	unreleased, nobody := r.unreleased(p, now)
 	switch {
 	case next.Life == nil:
 		// It is written as it is, to learn the life.
@@ -68,9 +68,9 @@ func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here
 		if !here.there.IsZero() {
 			next.From = max(next.From, tickOf(r.layout, here.there.Add(r.tolerance))+1) // a tick for rounding
 		}
-	case unreleased > next.Settled && unreleased < now-r.ticks(2*r.tolerance) && !own:
-		// All fences have passed, by any two clocks within the tolerance, and some worker was
-		// never given back: the store may have been set back. The pool is closed first, and
+	case unreleased > next.Settled && nobody && !own:
+		// All fences have passed, and some worker was never given back by its holder: the store
+		// may have been set back. The pool is closed first, and
 		// opened over exactly that, so that a second set back to the same copy is noticed.
 		next.Settled, next.Open = unreleased, false
 	default:
@@ -102,17 +102,19 @@ func (r *rules) mayChangeStrict(p Pool, wall time.Time) error {
 	return nil
 }
 
-// unreleased returns the latest fence of the slots that their holders never gave back. If it lies
-// ahead, somebody wrote it within a window; in a copy older than a window it does not. A slot that
-// its holder gave back tells nothing: its ids may have run far ahead of any clock.
-func (p *Pool) unreleased() firn.Tick {
-	latest := firn.Tick(-1)
+// unreleased returns the latest fence of the slots that their holders never gave back, and whether
+// nobody seems alive: if a fence lies ahead, somebody wrote it within a window; in a copy older than
+// a window none does. A slot that its holder gave back tells nothing: its ids may have run far
+// ahead of any clock. Nor does one that was taken back, before its fence has passed.
+func (r *rules) unreleased(p Pool, now firn.Tick) (latest firn.Tick, nobody bool) {
+	latest, nobody = -1, true
 	for _, s := range p.Slots {
-		if !s.Free || s.Taken {
-			latest = max(latest, s.Fence)
+		passed := s.Fence < now-r.ticks(2*r.tolerance) // by any two clocks within the tolerance
+		if !s.Free || s.Taken && passed {
+			latest, nobody = max(latest, s.Fence), nobody && passed
 		}
 	}
-	return latest
+	return latest, nobody
 }
 
 // confirmedIn returns the record as it should be, given the life of the store that confirmed

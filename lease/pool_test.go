@@ -174,12 +174,25 @@ func TestAPoolIsOpenInTheLifeThatConfirmedIt(t *testing.T) {
 	}
 }
 
+// Two clocks may differ by 10 ticks, and it is tick 1000.
 func TestTheLatestFenceNotGivenBack(t *testing.T) {
-	for want, slots := range map[firn.Tick][]Slot{
-		-1: {{Fence: 9, Free: true}}, 0: {{Fence: 0}}, 8: {{Fence: 3}, {Fence: 8, Free: true, Taken: true}, {Fence: 9, Free: true}}, 7: {{Fence: 3}, {Fence: 7}, {Fence: 9, Free: true}, {Fence: 5}},
+	given, taken, later := Slot{Fence: 990, Free: true}, Slot{Fence: 960, Free: true, Taken: true}, Slot{Fence: 985, Free: true, Taken: true}
+	for name, c := range map[string]struct {
+		slots  []Slot
+		latest firn.Tick
+		nobody bool
+	}{
+		"none":                       {nil, -1, true},
+		"given back":                 {[]Slot{given}, -1, true},
+		"never given back":           {[]Slot{{Fence: 0}}, 0, true},
+		"some":                       {[]Slot{{Fence: 3}, {Fence: 7}, given, {Fence: 5}}, 7, true},
+		"one may be alive":           {[]Slot{{Fence: 3}, {Fence: 980}, {Fence: 5}}, 980, false},
+		"taken back, and passed":     {[]Slot{{Fence: 3}, taken, given}, 960, true},
+		"taken back, and not passed": {[]Slot{{Fence: 3}, later}, 3, true},
+		"beside one who lives":       {[]Slot{taken, {Fence: 1500}}, 1500, false},
 	} {
-		if got := (&Pool{Slots: slots}).unreleased(); got != want {
-			t.Errorf("%d, want %d", got, want)
+		if latest, nobody := easy().unreleased(Pool{Slots: c.slots}, 1000); latest != c.latest || nobody != c.nobody {
+			t.Errorf("%s: %d, nobody %t, want %d, %t", name, latest, nobody, c.latest, c.nobody)
 		}
 	}
 }
