@@ -41,8 +41,8 @@ func parseBits(text string) (LayoutConfig, error) {
 	cfg := LayoutConfig{Unit: defaultUnit, Epoch: defaultEpoch}
 	fields := strings.Split(text, "/")
 	if len(fields) != 4 {
-		names := make([]string, 0, len(Presets()))
-		for _, p := range Presets() {
+		names := make([]string, 0, len(presets))
+		for _, p := range presets {
 			names = append(names, p.Name)
 		}
 		return cfg, NewSyntaxError("layout", text,

@@ -2,6 +2,7 @@ package firn
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +28,9 @@ func preset(timeBits, datacenter, worker, sequence uint8, unit time.Duration, ep
 
 // Presets returns the layouts known by name. The preset "ich" has free worker
 // bits: "ich:9" gives 9 to the worker and the other 13 of 22 to the sequence.
-func Presets() []Preset {
+func Presets() []Preset { return slices.Clone(presets) }
+
+var presets = func() []Preset {
 	ms := func(unix int64) time.Time { return time.UnixMilli(unix) }
 	date := func(year, month, day int) time.Time {
 		return time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
@@ -52,7 +55,7 @@ func Presets() []Preset {
 		{"ich", ichLayout(10), "worker bits are free, as in ich:9"},
 		{"js53", preset(41, 0, 5, 7, time.Millisecond, defaultEpoch), "below 2^53: exact as a JavaScript number"},
 	}
-}
+}()
 
 // ichBits is what worker and sequence share in the ich preset.
 const ichBits = 22
@@ -70,7 +73,7 @@ func lookupPreset(name string) (l Layout, found bool, err error) {
 		}
 		return ichLayout(uint8(n)), true, nil
 	}
-	for _, p := range Presets() {
+	for _, p := range presets {
 		if p.Name == name {
 			return p.Layout, true, nil
 		}
@@ -80,7 +83,7 @@ func lookupPreset(name string) (l Layout, found bool, err error) {
 
 // Name returns the name of the first preset that equals l, or "".
 func (l Layout) Name() string {
-	for _, p := range Presets() {
+	for _, p := range presets {
 		if p.Layout == l {
 			return p.Name
 		}

@@ -10,10 +10,8 @@
 // a restored snapshot. A write compares it on the server, by the range of values that begin
 // with it.
 //
-// A majority has on disk what etcd acknowledged. It has no clock to compare with. A life of
-// the store is a term of a cluster: only a new leader can have forgotten what was
-// acknowledged, and restored data begins a term above all that it knows of. A cluster made of
-// a snapshot needs a new --initial-cluster-token, and so another id: its terms begin anew.
+// A life of the store is a term of a cluster: only a new leader can have forgotten what was
+// acknowledged, and restored data begins a term above all that it knows of.
 package etcdstore
 
 import (

@@ -55,7 +55,7 @@ func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
 		}
 		found, err := s.lookFor(ctx, slot)
 		switch {
-		case errors.Is(err, ErrForeign):
+		case errors.Is(err, store.ErrForeign):
 			return err
 		case err != nil && !said && ctx.Err() == nil:
 			said = true

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/store"
 )
 
@@ -264,8 +265,8 @@ func (r *rules) covers(window, lead time.Duration) error {
 		return nil
 	}
 	return cmp.Or(
-		checkDuration("window", window, 4*(r.margin()+r.layout.Unit()), maxWindow,
+		config.Check("window", window, 4*(r.margin()+r.layout.Unit()), maxWindow,
 			"in a strict pool it must be sixteen times the tolerance of clocks and four units"),
-		checkDuration("strict wait", r.strict, window+lead+r.margin()+2*r.layout.Unit(), maxStrict,
+		config.Check("strict wait", r.strict, window+lead+r.margin()+2*r.layout.Unit(), maxStrict,
 			"window, lead, four times the tolerance of clocks and two units together"))
 }

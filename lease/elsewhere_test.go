@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 )
 
 // What went wrong in other systems, by what was published of them, replayed.
@@ -110,7 +111,7 @@ func TestElsewhereAWorkerBeyondItsBits(t *testing.T) {
 	// Not even if the store has such a slot; of a pool that is soon full.
 	eight := func(c *Config) { c.Generator.Layout = layout("41/0/3/12") }
 	w.mustTake(w.start(eight), 1)
-	slot, err := encode(Slot{Fence: 1, Owner: "someone"})
+	slot, err := register.Encode(Slot{Fence: 1, Owner: "someone"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/firn-id/firn"
 )
 
 // The sentinels a caller branches on with [errors.Is].
@@ -21,8 +19,6 @@ var (
 	ErrPool = errors.New("lease: pool with other settings")
 	// ErrClock is matched by *[ClockError]: the clock here is wrong.
 	ErrClock = errors.New("lease: wrong clock")
-	// ErrForeign: the store holds something else under a key of the pool.
-	ErrForeign = errors.New("lease: foreign content")
 )
 
 // A PoolError reports that a pool has another layout, grace, tolerance of clocks or strict wait
@@ -73,11 +69,3 @@ func (e *ClockError) Error() string {
 
 // Is reports whether target is [ErrClock].
 func (e *ClockError) Is(target error) bool { return target == ErrClock }
-
-// checkDuration returns an error for a setting outside of its limits; where says what sets them.
-func checkDuration(what string, value, least, most time.Duration, where string) error {
-	if value >= least && value <= most {
-		return nil
-	}
-	return &firn.RangeError{What: what, Value: value.String(), Min: least.String(), Max: most.String(), Where: where}
-}

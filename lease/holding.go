@@ -197,7 +197,7 @@ func (s *Slots) encode(m move, over *Slot) ([]byte, error) {
 	s.writes++
 	n := s.writes
 	s.mu.Unlock()
-	return encode(Slot{
+	return register.Encode(Slot{
 		After: m.after, Fence: m.fence, Until: s.cfg.Layout.Time(m.fence), Free: m.free, Taken: m.taken,
 		Owner: s.rules.token, Write: n, Host: s.cfg.Host, PID: s.cfg.PID,
 		Since: m.since, At: s.cfg.Time.Wall().UTC(),

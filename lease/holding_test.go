@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -90,7 +91,7 @@ func TestAnOverlapIsNotForgotten(t *testing.T) {
 	s, ask := w.slots(t)
 	grant := must(s.Acquire(ctx, ask()))
 	mine := must(w.mem.Get(ctx, theSlot)).Value
-	w.put(theSlot, must(encode(Slot{After: grant.Through - 1, Fence: grant.Through + 1000, Owner: "another"})))
+	w.put(theSlot, must(register.Encode(Slot{After: grant.Through - 1, Fence: grant.Through + 1000, Owner: "another"})))
 	for range 2 {
 		if err := s.Look(ctx, grant); !errors.Is(err, ErrLost) || !errors.Is(err, ErrOverlap) || !strings.Contains(err.Error(), `lease: keep worker 0 of pool "default"`) {
 			t.Fatalf("after its ticks were granted again: %v", err)
@@ -115,7 +116,7 @@ func TestALossMayBeForgotten(t *testing.T) {
 	s, ask := w.slots(t)
 	grant := must(s.Acquire(ctx, ask()))
 	mine := must(w.mem.Get(ctx, theSlot)).Value
-	w.put(theSlot, must(encode(Slot{After: grant.Through, Fence: grant.Through + 1000, Owner: "another"})))
+	w.put(theSlot, must(register.Encode(Slot{After: grant.Through, Fence: grant.Through + 1000, Owner: "another"})))
 	if err := s.Look(ctx, grant); !errors.Is(err, ErrLost) || errors.Is(err, ErrOverlap) {
 		t.Fatalf("after it was taken: %v", err)
 	}
@@ -216,7 +217,7 @@ func TestTheCallsOfAnAlarmAreBoundedToo(t *testing.T) {
 		grant := must(s.Acquire(ctx, ask))
 		before := must(Inspect(ctx, mem, "default"))
 		before.From = 17
-		if _, err := mem.CompareAndSwap(ctx, poolKey("default"), must(mem.Get(ctx, poolKey("default"))).Revision, must(encode(before))); err != nil {
+		if _, err := mem.CompareAndSwap(ctx, poolKey("default"), must(mem.Get(ctx, poolKey("default"))).Revision, must(register.Encode(before))); err != nil {
 			t.Fatal(err)
 		}
 		mem.Delete(theSlot)
@@ -267,7 +268,7 @@ func TestHoldersDoNotOutvoteTheStoresClock(t *testing.T) {
 		w.mustTake(w.start(), 1)
 		w.time.Pass(time.Minute)
 		for i := range 3 {
-			w.put(slotKey("default", firn.DefaultLayout(), 0, int64(i)), must(encode(Slot{After: 0, Fence: 59486600000, Owner: "o", At: noon.Add(time.Hour)})))
+			w.put(slotKey("default", firn.DefaultLayout(), 0, int64(i)), must(register.Encode(Slot{After: 0, Fence: 59486600000, Owner: "o", At: noon.Add(time.Hour)})))
 		}
 		_, err := w.try(func(c *Config) {
 			if clocked {
@@ -278,7 +279,7 @@ func TestHoldersDoNotOutvoteTheStoresClock(t *testing.T) {
 			t.Errorf("with a clock %t: %v", clocked, err)
 		}
 		for i := range 3 {
-			w.put(slotKey("default", firn.DefaultLayout(), 0, int64(i)), must(encode(Slot{After: 0, Fence: 59486600000, Owner: "o", At: w.time.Wall().Add(10 * time.Second)})))
+			w.put(slotKey("default", firn.DefaultLayout(), 0, int64(i)), must(register.Encode(Slot{After: 0, Fence: 59486600000, Owner: "o", At: w.time.Wall().Add(10 * time.Second)})))
 		}
 		if _, err := w.try(); err != nil {
 			t.Errorf("others a tolerance ahead: %v", err)

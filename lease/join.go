@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 )
 
@@ -94,7 +95,7 @@ const maxLives = 4
 func (s *Slots) writePool(ctx context.Context, over store.Revision, record Pool) (store.Revision, error) {
 	reg := s.register(poolKey(s.cfg.Pool))
 	for range maxLives {
-		written, err := replace(ctx, reg, over, func() ([]byte, error) { return encode(record) })
+		written, err := replace(ctx, reg, over, func() ([]byte, error) { return register.Encode(record) })
 		if err != nil {
 			return 0, fmt.Errorf("lease: write pool %q: %w", s.cfg.Pool, err)
 		}
@@ -129,7 +130,7 @@ func (s *Slots) alarm(ctx context.Context) error {
 			}
 		}
 		record.Open = false
-		return encode(record)
+		return register.Encode(record)
 	})
 	if err != nil {
 		return fmt.Errorf("make newcomers wait: %w", err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -244,7 +245,7 @@ func TestAWorkerWithoutTicksIsNotGranted(t *testing.T) {
 		t.Fatalf("%v; the fence stands at %d, of a claim after %d", err, w.fence(), grant.After)
 	}
 	last := s.cfg.Layout.MaxTick()
-	w.put(theSlot, must(encode(Slot{After: 0, Fence: last, Owner: "another"})))
+	w.put(theSlot, must(register.Encode(Slot{After: 0, Fence: last, Owner: "another"})))
 	var exhausted *firn.TimeExhaustedError
 	if _, err := s.Acquire(ctx, ask()); !errors.As(err, &exhausted) || exhausted.Layout != s.cfg.Layout || !exhausted.End.Equal(s.cfg.Layout.End()) {
 		t.Errorf("%v", err)
@@ -252,7 +253,7 @@ func TestAWorkerWithoutTicksIsNotGranted(t *testing.T) {
 	if got := w.raw(theSlot)["owner"]; got != "another" {
 		t.Errorf("it was written by %v", got)
 	}
-	w.put(theSlot, must(encode(Slot{After: 0, Fence: last - 1, Owner: "another"})))
+	w.put(theSlot, must(register.Encode(Slot{After: 0, Fence: last - 1, Owner: "another"})))
 	if grant := must(s.Acquire(ctx, ask())); grant.After != last-1 || grant.Through != last {
 		t.Errorf("%+v", grant)
 	}
@@ -276,7 +277,7 @@ func TestANewcomerThatIsCalledOffBetweenTwoTries(t *testing.T) {
 			return nil
 		}}
 	})
-	w.put(theSlot, must(encode(Slot{Fence: 5, Owner: "another", Free: true})))
+	w.put(theSlot, must(register.Encode(Slot{Fence: 5, Owner: "another", Free: true})))
 	if _, err := s.Acquire(ctx, ask()); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -289,7 +290,7 @@ func TestOthersMayBeQuickerSoOftenOnly(t *testing.T) {
 		c.Store = &scripted{Store: w.mem, call: func(what, key string) error {
 			if what == "write" && key == theSlot {
 				claims++
-				w.put(theSlot, must(encode(Slot{Fence: firn.Tick(claims), Owner: "another", Free: true})))
+				w.put(theSlot, must(register.Encode(Slot{Fence: firn.Tick(claims), Owner: "another", Free: true})))
 			}
 			return nil
 		}}
@@ -318,11 +319,11 @@ func TestANewcomerWhoseClockWasAheadIsRefused(t *testing.T) {
 }
 
 func TestRecordsThatCannotBe(t *testing.T) {
-	if _, err := encode(Pool{Layout: layout("41/0/0/12"), Made: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}); err == nil || !strings.Contains(err.Error(), "lease: encode record") {
+	if _, err := register.Encode(Pool{Layout: layout("41/0/0/12"), Made: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}); err == nil || !strings.Contains(err.Error(), "encode a record") {
 		t.Errorf("a year that JSON has not: %v", err)
 	}
 	for text, want := range map[string]string{"{": "unexpected end", "{}": "it names no layout", `{"layout":"9"}`: "layout"} {
-		if _, err := readRecord(store.Entry{Value: []byte(text)}); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), want) {
+		if _, err := readRecord(store.Entry{Value: []byte(text)}); !errors.Is(err, store.ErrForeign) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}

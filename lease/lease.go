@@ -20,12 +20,12 @@ import (
 	"errors"
 	"log/slog"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/internal/turns"
 )
@@ -141,16 +141,12 @@ func Keep(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	g := &cfg.Generator
 	g.Layout = cmp.Or(g.Layout, firn.DefaultLayout())
-	g.Time = cmp.Or(g.Time, firn.SystemTime())
-	if g.Random == nil {
-		g.Random = rand.Uint64
-	}
-	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	config.Fill(&g.Time, &g.Random, &cfg.Log)
 	cfg.Window = cmp.Or(cfg.Window, defaultWindow)
 	cfg.Look = cmp.Or(cfg.Look, defaultLook)
 	if err := errors.Join(
-		checkDuration("window", cfg.Window, minWindow, maxWindow, "it is renewed when half of it is left"),
-		checkDuration("look", cfg.Look, 1, maxWindow, ""),
+		config.Check("window", cfg.Window, minWindow, maxWindow, "it is renewed when half of it is left"),
+		config.Check("look", cfg.Look, 1, maxWindow, ""),
 	); err != nil {
 		return nil, err
 	}

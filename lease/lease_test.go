@@ -618,7 +618,7 @@ func TestForeignContentIsRefusedWithItsKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := w.try()
-		if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), key) {
+		if !errors.Is(err, store.ErrForeign) || !strings.Contains(err.Error(), key) {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
@@ -643,7 +643,7 @@ func TestASlotWithoutAFenceOrAnOwnerOrWithAnImpossibleOneIsForeign(t *testing.T)
 		_, inspected := Inspect(ctx, w.store, "default")
 		_, taken := TakeBack(ctx, w.store, "default", 0, worker, time.Time{})
 		for _, err := range []error{joined, pinned, inspected, taken} {
-			if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), key) {
+			if !errors.Is(err, store.ErrForeign) || !strings.Contains(err.Error(), key) {
 				t.Errorf("%s: %v", value, err)
 			}
 		}

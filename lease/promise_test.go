@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/storetest"
@@ -341,7 +342,7 @@ func TestAStrictPoolRefusesFencesBeyondItsWait(t *testing.T) {
 	}
 	l := w.start(strict)
 	key := slotKey("default", l.gen.Layout(), 0, 1023)
-	far := must(encode(Slot{Fence: l.State().Fence + 3_600_000, Owner: "somebody"}))
+	far := must(register.Encode(Slot{Fence: l.State().Fence + 3_600_000, Owner: "somebody"}))
 	must(w.mem.CompareAndSwap(context.Background(), key, 0, far))
 	if _, err := w.try(strict); !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "worker 1023") {
 		t.Errorf("a fence an hour ahead: %v", err)

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 )
 
@@ -21,10 +23,6 @@ import (
 //	firn/POOL/slot/DC/WORKER a slot: its fence, and who holds it
 //
 // Ticks are strings, since some tools lose integers above 2^53.
-
-// CheckPool returns an error for a pool name that is not 1 to 64 letters,
-// digits, dots, dashes and underscores.
-func CheckPool(pool string) error { return store.CheckName("pool", pool) }
 
 func poolPrefix(pool string) string { return "firn/" + pool + "/" }
 func poolKey(pool string) string    { return poolPrefix(pool) + "pool" }
@@ -79,19 +77,6 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-func encode(record any) ([]byte, error) {
-	b, err := json.Marshal(record)
-	if err != nil {
-		return nil, fmt.Errorf("lease: encode record: %w", err)
-	}
-	return b, nil
-}
-
-// foreign says why an entry of a pool is none of Firn's.
-func foreign(e store.Entry, why error) error {
-	return fmt.Errorf("%w: key %q does not hold a record of Firn's: %w; use another pool, or remove the key", ErrForeign, e.Key, why)
-}
-
 // A Slot is a worker as the store records it. Owner and Write together are never written
 // twice, so equal bytes are the same write.
 type Slot struct {
@@ -128,7 +113,7 @@ func (p *Pool) slot(datacenter, worker int64) Slot {
 
 // Inspect reads a pool. [store.ErrNotFound] says that nobody has joined it yet.
 func Inspect(ctx context.Context, s store.Store, pool string) (Pool, error) {
-	if err := CheckPool(pool); err != nil {
+	if err := store.CheckName("pool", pool); err != nil {
 		return Pool{}, err
 	}
 	entries, err := s.List(ctx, poolPrefix(pool))
@@ -158,8 +143,10 @@ func readPool(name string, entries []store.Entry) (Pool, error) {
 			continue
 		}
 		var s Slot
-		if n, err := fmt.Sscanf(rest, "slot/%d/%d", &s.Datacenter, &s.Worker); n != 2 || err != nil || p.revision == 0 ||
-			e.Key != slotKey(name, p.Layout, s.Datacenter, s.Worker) || checkSlot(p.Layout, s.Datacenter, s.Worker) != nil {
+		datacenter, worker, _ := strings.Cut(strings.TrimPrefix(rest, "slot/"), "/")
+		s.Datacenter, _ = strconv.ParseInt(datacenter, 10, 64)
+		s.Worker, _ = strconv.ParseInt(worker, 10, 64)
+		if p.revision == 0 || e.Key != slotKey(name, p.Layout, s.Datacenter, s.Worker) || checkSlot(p.Layout, s.Datacenter, s.Worker) != nil {
 			continue // somebody else's key, or a number written in another way
 		}
 		if err := s.read(e, p.Layout); err != nil {
@@ -178,7 +165,7 @@ func readRecord(e store.Entry) (Pool, error) {
 		err = errors.New("it names no layout")
 	}
 	if err != nil {
-		err = foreign(e, err)
+		err = register.Foreign(e.Key, "pool", err)
 	}
 	p.Tolerance = cmp.Or(p.Tolerance, Duration(defaultTolerance))
 	return p, err
@@ -212,7 +199,7 @@ func (s *Slot) read(e store.Entry, l firn.Layout) error {
 		err = checkNumber(l, "fence", int64(s.Fence), -1, int64(l.MaxTick()))
 	}
 	if err != nil {
-		return foreign(e, err)
+		return register.Foreign(e.Key, "pool", err)
 	}
 	s.Until = endOf(s.Fence, l)
 	return nil

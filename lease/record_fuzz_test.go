@@ -28,7 +28,7 @@ func FuzzRecords(f *testing.F) {
 		}
 		p, err := readPool("p", entries)
 		if err != nil {
-			if !errors.Is(err, ErrForeign) {
+			if !errors.Is(err, store.ErrForeign) {
 				t.Fatalf("%v is not told as what it is", err)
 			}
 			return

@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 )
 
 // Keys that are none of a pool's slots do not count, and hide no others.
 func TestKeysOfOthersAreLeftAlone(t *testing.T) {
 	record := Pool{Layout: layout("41/1/4/12"), Open: true}
-	entries := []store.Entry{{Key: "firn/p/other", Value: []byte("x"), Revision: 1}, {Key: "firn/p/pool", Value: must(encode(record)), Revision: 2}}
+	entries := []store.Entry{{Key: "firn/p/other", Value: []byte("x"), Revision: 1}, {Key: "firn/p/pool", Value: must(register.Encode(record)), Revision: 2}}
 	for _, name := range []string{"slot/0/3", "slot/0/03", "slot/0/16", "slot/0/x", "slot/1/05", "slot/1/05/6", "slot/2/05", "slot/1/-5", "zone"} {
-		entries = append(entries, store.Entry{Key: "firn/p/" + name, Value: must(encode(Slot{Fence: 9, Owner: "o"})), Revision: 3})
+		entries = append(entries, store.Entry{Key: "firn/p/" + name, Value: must(register.Encode(Slot{Fence: 9, Owner: "o"})), Revision: 3})
 	}
 	p, err := readPool("p", entries)
 	if err != nil || len(p.Slots) != 2 || p.slot(0, 3).revision != 3 || p.slot(1, 5).revision != 3 || p.revision != 2 {
@@ -62,7 +63,7 @@ func TestWhatTakingASlotBackWrites(t *testing.T) {
 	// The holder is quicker.
 	racing := &scripted{Store: w.mem, call: func(what, key string) error {
 		if what == "write" {
-			w.put(key, must(encode(Slot{Fence: fence, Owner: "holder"})))
+			w.put(key, must(register.Encode(Slot{Fence: fence, Owner: "holder"})))
 		}
 		return nil
 	}}

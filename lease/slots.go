@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 )
@@ -98,12 +98,8 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 	cfg.Tolerance = cmp.Or(cfg.Tolerance, defaultTolerance)
 	cfg.Look = cmp.Or(cfg.Look, defaultLook)
 	cfg.Patience = cmp.Or(cfg.Patience, defaultPatience)
-	cfg.Time = cmp.Or(cfg.Time, firn.SystemTime())
-	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	cfg.PID = cmp.Or(cfg.PID, os.Getpid())
-	if cfg.Random == nil {
-		cfg.Random = rand.Uint64
-	}
+	config.Fill(&cfg.Time, &cfg.Random, &cfg.Log)
 	if cfg.Host == "" {
 		cfg.Host, _ = os.Hostname() // for people only
 	}
@@ -130,12 +126,12 @@ func (cfg *SlotsConfig) check() error {
 		pinned = *cfg.Pinned
 	}
 	errs := []error{
-		CheckPool(cfg.Pool),
+		store.CheckName("pool", cfg.Pool),
 		checkSlot(cfg.Layout, cfg.Datacenter, pinned),
-		checkDuration("look", cfg.Look, 1, maxWindow, ""),
-		checkDuration("patience", cfg.Patience, 1, maxWindow, ""),
-		checkDuration("tolerance", cfg.Tolerance, 1, maxWindow, ""),
-		checkDuration("strict wait", cfg.Strict, 0, maxStrict, ""),
+		config.Check("look", cfg.Look, 1, maxWindow, ""),
+		config.Check("patience", cfg.Patience, 1, maxWindow, ""),
+		config.Check("tolerance", cfg.Tolerance, 1, maxWindow, ""),
+		config.Check("strict wait", cfg.Strict, 0, maxStrict, ""),
 	}
 	if cfg.Store == nil {
 		errs = append(errs, firn.NewSyntaxError("store", "", "SlotsConfig.Store is required"))
@@ -167,8 +163,6 @@ func (s *Slots) fit(cfg Config) error {
 	switch {
 	case g.Layout != s.cfg.Layout:
 		return firn.NewSyntaxError("layout", g.Layout.String(), "the slots are of a pool with layout "+s.cfg.Layout.String()+": give both the same")
-	case g.Datacenter != s.cfg.Datacenter:
-		return firn.NewRangeError("datacenter", g.Datacenter, s.cfg.Datacenter, s.cfg.Datacenter, "that of the slots")
 	case s.cfg.Pinned != nil && switches(cfg.Generator.Rollback):
 		return errNoOther
 	case s.rules.strict > 0 && switches(cfg.Generator.Rollback):
@@ -177,12 +171,13 @@ func (s *Slots) fit(cfg Config) error {
 		return firn.NewSyntaxError("clock", "virtual", "in a strict pool ids follow a clock: steady and wall are allowed")
 	}
 	return errors.Join(
-		checkDuration("look", cfg.Look, 1, s.cfg.Look, "SlotsConfig.Look, by which newcomers wait"),
+		config.Check("datacenter", g.Datacenter, s.cfg.Datacenter, s.cfg.Datacenter, "that of the slots"),
+		config.Check("look", cfg.Look, 1, s.cfg.Look, "SlotsConfig.Look, by which newcomers wait"),
 		s.rules.covers(cfg.Window, cfg.Generator.Lead()))
 }
 
 // Acquire implements [Source]: it joins the pool, making it if it is new, and claims a slot.
-// Errors: *[PoolError], *[FullError], *[ClockError], [ErrForeign],
+// Errors: *[PoolError], *[FullError], *[ClockError], [store.ErrForeign],
 // *[firn.TimeExhaustedError], and the store's.
 func (s *Slots) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err error) {
 	var wrote store.Revision

@@ -47,7 +47,7 @@ func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worke
 	next.Gone = next.Taken && (slot.Gone || !gone.IsZero())
 	next.Owner, next.Write, next.At = register.Token(), slot.Write+1, time.Now().UTC()
 	reg := &register.Register{Store: s, Key: slotKey(pool, p.Layout, datacenter, worker), Time: firn.SystemTime(), Random: rand.Uint64}
-	written, err := replace(ctx, reg, slot.revision, func() ([]byte, error) { return encode(next) })
+	written, err := replace(ctx, reg, slot.revision, func() ([]byte, error) { return register.Encode(next) })
 	if err != nil {
 		return slot, fmt.Errorf("lease: take back worker %d of pool %q: %w", worker, pool, err)
 	}
@@ -63,10 +63,10 @@ func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worke
 // one that joins, or needs another worker, is refused while there is any holder, and makes the
 // pool strict again when there is none, as does one that finds that the store has forgotten something.
 //
-// Errors: [store.ErrNotFound] when there is no such pool, [ErrForeign], and the store's.
+// Errors: [store.ErrNotFound] when there is no such pool, [store.ErrForeign], and the store's.
 // It may be called again after any of them.
 func Relax(ctx context.Context, s store.Store, pool string) (time.Duration, error) {
-	if err := CheckPool(pool); err != nil {
+	if err := store.CheckName("pool", pool); err != nil {
 		return 0, err
 	}
 	var was time.Duration
@@ -80,7 +80,7 @@ func Relax(ctx context.Context, s store.Store, pool string) (time.Duration, erro
 			return nil, err
 		}
 		was, record.Strict = time.Duration(record.Strict), 0
-		return encode(record)
+		return register.Encode(record)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("lease: relax pool %q: %w", pool, err)

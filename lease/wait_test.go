@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
+	"github.com/firn-id/firn/store"
 )
 
 // waited is how the wait for worker 0, pinned, went.
@@ -191,7 +193,7 @@ func TestWhoWaitsForAPinnedWorkerIsToldOfForeignContent(t *testing.T) {
 		c.Pinned = &worker
 		c.Time = &during{machine: w.time, do: func() { spoil(w.time.Wall().Sub(began)) }}
 	})
-	if _, err := s.Acquire(ctx, ask()); !errors.Is(err, ErrForeign) || w.time.Wall().Sub(began) > 10*time.Second {
+	if _, err := s.Acquire(ctx, ask()); !errors.Is(err, store.ErrForeign) || w.time.Wall().Sub(began) > 10*time.Second {
 		t.Errorf("after %v: %v", w.time.Wall().Sub(began), err)
 	}
 }
@@ -211,7 +213,7 @@ func TestAnOlderCopyOfASlotShortensNoWait(t *testing.T) {
 		{5, 100, false, 100}, {6, 90, true, 90}, {6, 200, false, 200}, {6, -1, true, 100},
 		{5, 99, false, 100}, {4, 99, true, 100}, {4, 100, false, 100}, {4, 101, false, 101}, {5, 101, false, 101},
 	} {
-		w.put(theSlot, must(encode(Slot{Fence: c.fence, Owner: "found", Free: c.free, Write: c.write})))
+		w.put(theSlot, must(register.Encode(Slot{Fence: c.fence, Owner: "found", Free: c.free, Write: c.write})))
 		got, err := s.lookFor(context.Background(), seen)
 		if err != nil || got.Fence != c.want || got.Worker != seen.Worker || (got.Owner == "found") != (got.Write == c.write && c.fence >= 0 && c.want == c.fence) {
 			t.Errorf("%+v: waits for %+v, %v", c, got, err)
@@ -222,7 +224,7 @@ func TestAnOlderCopyOfASlotShortensNoWait(t *testing.T) {
 		t.Errorf("gone: %+v, %v", got, err)
 	}
 	w.put(theSlot, []byte("{"))
-	if got, err := s.lookFor(context.Background(), seen); !errors.Is(err, ErrForeign) || got != seen {
+	if got, err := s.lookFor(context.Background(), seen); !errors.Is(err, store.ErrForeign) || got != seen {
 		t.Errorf("something else: %+v, %v", got, err)
 	}
 }
@@ -238,7 +240,7 @@ func TestAWaitForAPinnedWorkerHasNoEndOfItsOwn(t *testing.T) {
 			if what == "list" && others < 2*maxTries {
 				others++
 				now := must(layout("41/0/0/12").Tick(w.time.Wall()))
-				w.put(theSlot, must(encode(Slot{Fence: now + 100, Owner: "another"})))
+				w.put(theSlot, must(register.Encode(Slot{Fence: now + 100, Owner: "another"})))
 			}
 			return nil
 		}}

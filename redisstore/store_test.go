@@ -129,14 +129,21 @@ func cluster(t *testing.T) (addrs [2]string, all []*servers.Server) {
 			}
 		}
 	}
+	agreed(t, addrs)
+	return addrs, all
+}
+
+// agreed waits until all servers of a cluster serve. One that was restarted does so after two seconds,
+// and another later.
+func agreed(t *testing.T, addrs [2]string) {
+	t.Helper()
 	for _, addr := range addrs {
 		c := raw(t, addr)
 		await(t, "the cluster to agree", func() bool {
-			info, err := c.ClusterInfo(ctx).Result()
+			info, err := c.ClusterInfo(context.Background()).Result()
 			return err == nil && contains(info, "cluster_state:ok") && contains(info, "cluster_known_nodes:2")
 		})
 	}
-	return addrs, all
 }
 
 func TestConformanceOnACluster(t *testing.T) {
@@ -144,7 +151,13 @@ func TestConformanceOnACluster(t *testing.T) {
 	addrs, all := cluster(t)
 	operator := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs[:]})
 	t.Cleanup(func() { operator.Close() })
-	storetest.Run(t, factory("redis://"+addrs[0]+","+addrs[1], operator, all...))
+	f := factory("redis://"+addrs[0]+","+addrs[1], operator, all...)
+	restart := f.Restart
+	f.Restart = func(t *testing.T, s store.Store) {
+		restart(t, s)
+		agreed(t, addrs)
+	}
+	storetest.Run(t, f)
 	s := open(t, "redis://"+addrs[1]+"?cluster=true&key=alone")
 	if _, err := s.CompareAndSwap(context.Background(), "k", 0, nil); err != nil {
 		t.Errorf("one host of a cluster: %v", err)

@@ -19,9 +19,9 @@ type Counter struct {
 }
 
 // ReadCounter returns the counter of name. Errors: [store.ErrNotFound] where there is none,
-// [ErrForeign], *[firn.SyntaxError] for what is no name, and the store's.
+// [store.ErrForeign], *[firn.SyntaxError] for what is no name, and the store's.
 func ReadCounter(ctx context.Context, s store.Store, name string) (Counter, error) {
-	if err := CheckName(name); err != nil {
+	if err := store.CheckName("segment", name); err != nil {
 		return Counter{}, err
 	}
 	entry, err := s.Get(ctx, Key(name))
@@ -51,7 +51,7 @@ func RaiseCounter(ctx context.Context, s store.Store, name string, least firn.ID
 // as long as its record is the one that granted the last range, that may be given back, to
 // below least; and what was read may be a write that the store will lose.
 func (c *counters) raise(ctx context.Context, name string, least uint64) (Counter, error) {
-	if err := CheckName(name); err != nil {
+	if err := store.CheckName("segment", name); err != nil {
 		return Counter{}, err
 	}
 	raised := Counter{Stripe: c.stripe}

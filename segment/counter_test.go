@@ -186,7 +186,7 @@ func TestACounterThatCannotBeRaisedStays(t *testing.T) {
 		{"orders", -1, whole, firn.ErrRange},
 		{"orders", 1, segment.Stripe{Offset: 2, Stride: 2}, firn.ErrRange},
 		{"odd", 1000, whole, segment.ErrStripe},
-		{"foreign", 1, whole, segment.ErrForeign},
+		{"foreign", 1, whole, store.ErrForeign},
 	} {
 		if now, err := segment.RaiseCounter(t.Context(), s, c.name, c.least, c.stripe); !errors.Is(err, c.want) || now != (segment.Counter{}) {
 			t.Errorf("%q to %d: %v, %v, want %v", c.name, c.least, now, err, c.want)

@@ -2,7 +2,6 @@ package segment
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 )
@@ -23,31 +23,29 @@ type counters struct {
 	stripe Stripe
 	mine   record // what all its records have
 	writes atomic.Uint64
-
-	mu   sync.Mutex                    // guards lost; never held while waiting
-	lost map[string]*register.Register // by name, after a fetch whose write may have been applied
+	lost   sync.Map // *register.Register by name, after a fetch whose write may have been applied
 }
-
-// maxLost bounds how many names keep a lost range for the next fetch. Others leave a gap.
-const maxLost = 1 << 16
 
 func newCounters(cfg *Config) *counters {
 	mine := record{Offset: cfg.Offset, Stride: cfg.Stride, Writer: register.Token(), PID: os.Getpid()}
 	mine.Host, _ = os.Hostname() // for people only
-	return &counters{cfg: cfg, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, mine: mine, lost: map[string]*register.Register{}}
+	return &counters{cfg: cfg, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, mine: mine}
 }
 
 // Fetch implements [Source]. Errors: *[firn.RangeError], *[ExhaustedError],
-// *[StripeError], [ErrForeign] and the store's.
+// *[StripeError], [store.ErrForeign] and the store's.
 //
 // Only a write that the store has confirmed grants a range. One that may have been applied
 // grants nothing. If its record is found, here or by the next fetch of the name, the write over
 // it begins where the lost range began.
 func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, error) {
-	if ask.Step < 1 || ask.Step > maxStep {
-		return Range{}, firn.NewRangeError("step", ask.Step, 1, maxStep, "ids asked for at once")
+	if err := config.Check("step", ask.Step, 1, maxStep, "ids asked for at once"); err != nil {
+		return Range{}, err
 	}
-	r := c.takeLost(name)
+	r := c.register(name)
+	if lost, ok := c.lost.LoadAndDelete(name); ok { // for one fetch only: two could both take the same range
+		r, _ = lost.(*register.Register)
+	}
 	var grant Range
 	written, err := r.Update(ctx, func(found store.Entry) (value []byte, err error) {
 		grant, value, err = c.advance(name, found, r.Ours(), ask)
@@ -55,7 +53,9 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 		return value, err
 	})
 	if err != nil {
-		c.keepLost(name, r)
+		if r.Unsettled() {
+			c.lost.Store(name, r)
+		}
 		return Range{}, explain("fetch a range of", name, err)
 	}
 	grant.revision = written.Revision
@@ -66,33 +66,10 @@ func (c *counters) register(name string) *register.Register {
 	return &register.Register{Store: c.cfg.Store, Key: Key(name), Time: c.cfg.Time, Random: c.cfg.Random}
 }
 
-// takeLost returns the register of name that knows what was lost, to one fetch only: two could
-// both take the same range.
-func (c *counters) takeLost(name string) *register.Register {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r := c.lost[name]
-	if r == nil {
-		return c.register(name)
-	}
-	delete(c.lost, name)
-	r.Forget()
-	return r
-}
-
-// keepLost leaves a register whose latest write may have been applied to the next fetch.
-func (c *counters) keepLost(name string, r *register.Register) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if r.Unsettled() && len(c.lost) < maxLost {
-		c.lost[name] = r
-	}
-}
-
 // explain says what failed. A conflict is store.ErrUnavailable: the caller may try again.
 func explain(what, name string, err error) error {
 	switch {
-	case errors.Is(err, ErrForeign), errors.Is(err, ErrStripe), errors.Is(err, ErrExhausted):
+	case errors.Is(err, store.ErrForeign), errors.Is(err, ErrStripe), errors.Is(err, ErrExhausted):
 		return err
 	case errors.Is(err, store.ErrConflict):
 		err = fmt.Errorf("others were quicker each time: %w (%w)", store.ErrUnavailable, err)
@@ -124,7 +101,7 @@ func (c *counters) advance(name string, entry store.Entry, ours bool, ask Ask) (
 }
 
 // read returns what entry says, or a counter at 0 where the store has none. Errors:
-// [ErrForeign], *[StripeError].
+// [store.ErrForeign], *[StripeError].
 func (c *counters) read(name string, entry store.Entry) (counter, error) {
 	if entry.Revision == 0 {
 		return counter{}, nil
@@ -162,9 +139,5 @@ func (c *counters) Return(ctx context.Context, name string, unused Range) (bool,
 func (c *counters) encode(next uint64, step int64) ([]byte, error) {
 	r := c.mine
 	r.Next, r.Step, r.Write, r.At = strconv.FormatUint(next, 10), step, c.writes.Add(1), c.cfg.Time.Wall().UTC()
-	value, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("segment: encode record: %w", err)
-	}
-	return value, nil
+	return register.Encode(r)
 }

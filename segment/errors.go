@@ -13,8 +13,6 @@ var (
 	ErrExhausted = errors.New("segment: ids exhausted")
 	// ErrStripe is matched by *[StripeError]: the name has another stripe.
 	ErrStripe = errors.New("segment: name with another stripe")
-	// ErrForeign: the store holds something else under the key of a name.
-	ErrForeign = errors.New("segment: foreign content")
 	// ErrOrder: a range was dropped, since it does not begin above all that was issued here,
 	// or overlaps one that is held.
 	ErrOrder = errors.New("segment: range out of order")

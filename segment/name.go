@@ -67,7 +67,7 @@ type State struct {
 func (n *Name) String() string { return n.name }
 
 // Next returns the next id. Without one in memory it waits for the fetch that all callers share,
-// and fails if that fails: with *[ExhaustedError], *[StripeError], [ErrForeign], [ErrOrder],
+// and fails if that fails: with *[ExhaustedError], *[StripeError], [store.ErrForeign], [ErrOrder],
 // [ErrSource], the store's error or [firn.ErrClosed]. After any but the last the name stays
 // usable, and the store is asked again after a short pause; a [Source] whose ranges lie
 // above Max after about a minute.

@@ -1,13 +1,15 @@
 package segment
 
 import (
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"math"
 	"strconv"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 )
 
@@ -35,20 +37,16 @@ const (
 // Key returns the key under which a store keeps the counter of name.
 func Key(name string) string { return keyPrefix + name }
 
-// CheckName returns an error for a name that is not 1 to 64 letters, digits,
-// dots, dashes and underscores: the rule for pools.
-func CheckName(name string) error { return store.CheckName("segment", name) }
-
 // A counter is what a record says.
 type counter struct {
 	Counter
 	step int64
 }
 
-// readCounter reads a record. The error is an [ErrForeign].
+// readCounter reads a record. The error is a [store.ErrForeign].
 func readCounter(e store.Entry) (counter, error) {
 	foreign := func(why error) (counter, error) {
-		return counter{}, fmt.Errorf("%w: key %q does not hold a counter of Firn's: %w; use another name, or remove the key", ErrForeign, e.Key, why)
+		return counter{}, register.Foreign(e.Key, "name", why)
 	}
 	var r record
 	if err := json.Unmarshal(e.Value, &r); err != nil {
@@ -73,10 +71,7 @@ func readCounter(e store.Entry) (counter, error) {
 
 // check returns an error for a stripe that is none.
 func (s Stripe) check() error {
-	if err := within("stride", s.Stride, 1, maxStride, ""); err != nil {
-		return err
-	}
-	return within("offset", s.Offset, 0, s.Stride-1, "below the stride")
+	return cmp.Or(config.Check("stride", s.Stride, 1, maxStride, ""), config.Check("offset", s.Offset, 0, s.Stride-1, "below the stride"))
 }
 
 // from returns the least id of the stripe that is not below least, at most 2^63.

@@ -23,7 +23,7 @@ func FuzzRecord(f *testing.F) {
 		entry := store.Entry{Key: Key("orders"), Value: value, Revision: 1}
 		now, err := readCounter(entry)
 		if err != nil {
-			if !errors.Is(err, ErrForeign) {
+			if !errors.Is(err, store.ErrForeign) {
 				t.Fatalf("%v is not told as what it is", err)
 			}
 			return

@@ -27,13 +27,13 @@ import (
 	"iter"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/internal/demand"
 	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
@@ -52,7 +52,7 @@ type Config struct {
 	// Target is how long a range should last at the present demand. Default: 15m.
 	Target time.Duration
 	// Ahead is the fraction of a range that is left when the next is fetched,
-	// above 0 to 1: with Target, how long the store may be away. Default: 0.8.
+	// 1e-9 to 1: with Target, how long the store may be away. Default: 0.8.
 	Ahead float64
 	// Chain is how many ranges a burst may have fetched ahead, 1 to 64. Default: 8.
 	Chain int
@@ -91,6 +91,7 @@ const (
 
 	maxStep    = 1 << 40
 	maxTarget  = 30 * 24 * time.Hour
+	minAhead   = 1e-9
 	maxChain   = 64
 	maxFetches = 1024
 	// callTimeout bounds one fetch.
@@ -113,42 +114,22 @@ func (c *Config) check() error {
 	c.Start = cmp.Or(c.Start, 1)
 	c.Max = cmp.Or(c.Max, firn.MaxID)
 	c.Stride = cmp.Or(c.Stride, 1)
-	c.Time = cmp.Or(c.Time, firn.SystemTime())
-	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	if c.Random == nil {
-		c.Random = rand.Uint64
-	}
+	config.Fill(&c.Time, &c.Random, &c.Log)
 
 	var errs []error
 	if (c.Store == nil) == (c.Source == nil) {
 		errs = append(errs, firn.NewSyntaxError("source", "", "one of Config.Store and Config.Source is required"))
 	}
-	if c.Target < time.Millisecond || c.Target > maxTarget {
-		errs = append(errs, &firn.RangeError{What: "target", Value: c.Target.String(), Min: "1ms", Max: maxTarget.String()})
-	}
-	if !(c.Ahead > 0 && c.Ahead <= 1) { // so that NaN is refused too
-		errs = append(errs, &firn.RangeError{What: "ahead", Value: fmt.Sprint(c.Ahead), Min: "above 0", Max: "1"})
-	}
-	ends := within("last id", int64(c.Max), 1, int64(firn.MaxID), "")
-	if ends == nil {
-		ends = within("first id", int64(c.Start), 0, int64(c.Max), "not above the last")
-	}
 	return errors.Join(append(errs,
-		within("least step", c.MinStep, 1, maxStep, ""),
-		within("greatest step", c.MaxStep, min(c.MinStep, maxStep), maxStep, "not below the least step"),
-		within("chain", int64(c.Chain), 1, maxChain, ""),
-		within("fetches", int64(c.Fetches), 1, maxFetches, ""),
-		within("number of names", int64(c.MaxNames), 1, 1<<30, ""),
-		ends,
+		config.Check("target", c.Target, time.Millisecond, maxTarget, ""),
+		config.Check("ahead", c.Ahead, minAhead, 1, "a fraction of a range"),
+		config.Check("least step", c.MinStep, 1, maxStep, ""),
+		config.Check("greatest step", c.MaxStep, min(c.MinStep, maxStep), maxStep, "not below the least step"),
+		config.Check("chain", c.Chain, 1, maxChain, ""),
+		config.Check("fetches", c.Fetches, 1, maxFetches, ""),
+		config.Check("number of names", c.MaxNames, 1, 1<<30, ""),
+		cmp.Or(config.Check("last id", c.Max, 1, firn.MaxID, ""), config.Check("first id", c.Start, 0, c.Max, "not above the last")),
 		Stripe{Offset: c.Offset, Stride: c.Stride}.check())...)
-}
-
-// within returns an error for a value out of its range, for a reason that may be empty.
-func within(what string, value, least, most int64, why string) error {
-	if value >= least && value <= most {
-		return nil
-	}
-	return firn.NewRangeError(what, value, least, most, why)
 }
 
 // Segments is any number of names over one source of ranges. Its methods may be called
@@ -200,7 +181,7 @@ func Open(cfg Config) (*Segments, error) {
 }
 
 // Name returns the ids of name, the same each time. It does not touch the store. Errors: that of
-// [CheckName], *[firn.RangeError] for one name too many, [firn.ErrClosed].
+// [store.CheckName], *[firn.RangeError] for one name too many, [firn.ErrClosed].
 func (s *Segments) Name(name string) (*Name, error) {
 	s.mu.RLock()
 	n := s.names[name]
@@ -208,7 +189,7 @@ func (s *Segments) Name(name string) (*Name, error) {
 	if n != nil {
 		return n, nil
 	}
-	if err := CheckName(name); err != nil {
+	if err := store.CheckName("segment", name); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()

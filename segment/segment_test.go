@@ -590,7 +590,7 @@ func TestForeignContentIsRefusedAndLeftAsItIs(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := w.take(w.orders(), 1)
-		if !errors.Is(err, segment.ErrForeign) || !strings.Contains(err.Error(), "firn/segment:orders") {
+		if !errors.Is(err, store.ErrForeign) || !strings.Contains(err.Error(), "firn/segment:orders") {
 			t.Errorf("%s: %v", content, err)
 		}
 		if strings.Contains(content, "18446744073709551615") && !strings.Contains(err.Error(), "next id 18446744073709551615 is out of range: 0 to 9223372036855824383 are allowed") {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/storetest"
 )
 
@@ -57,7 +58,7 @@ func TestErrorsSayWhatIsAllowedAndWhatHelps(t *testing.T) {
 		{target, "target 1ns is out of range: 1ms to 720h0m0s are allowed"},
 		{raise, "least id -1 is out of range: 0 to 9223372036854775807 are allowed"},
 		{below, "last id -1 is out of range: 1 to 9223372036854775807 are allowed"},
-		{ahead, "ahead 2 is out of range: above 0 to 1 are allowed"},
+		{ahead, "ahead 2 is out of range: 1e-09 to 1 are allowed"},
 		{stride, "stride -7 is out of range: 1 to 1048576 are allowed"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
@@ -184,7 +185,7 @@ func TestNamesAreListedInOrderAsFarAsOneLooks(t *testing.T) {
 	if _, err := w.mem.CompareAndSwap(t.Context(), segment.Key("foreign"), 0, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := segment.ReadCounter(t.Context(), w.mem, "foreign"); !errors.Is(err, segment.ErrForeign) {
+	if c, err := segment.ReadCounter(t.Context(), w.mem, "foreign"); !errors.Is(err, store.ErrForeign) {
 		t.Errorf("%+v, %v", c, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 // a range has as many ids as were asked for, except the last before Max. Settings used:
 // Store, Start, Max, Offset, Stride, Time, Random and Log. Its Fetch may be called concurrently
 // for one name too. Errors of Fetch: *[firn.RangeError] for a step that is not 1 to 2^40,
-// *[ExhaustedError], *[StripeError], [ErrForeign] and the store's.
+// *[ExhaustedError], *[StripeError], [store.ErrForeign] and the store's.
 func NewSource(cfg Config) (Source, error) {
 	if cfg.Source != nil {
 		return nil, firn.NewSyntaxError("source", "", "Config.Source is a source already")

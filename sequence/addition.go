@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 )
@@ -181,7 +182,7 @@ func (s *Sequence) refuse() bool {
 // failed and may be tried again, the error is nil too.
 func (s *Sequence) write(ctx context.Context, last int64) error {
 	s.writes++
-	value, err := encode(record{
+	value, err := register.Encode(record{
 		Last: strconv.FormatInt(last, 10), By: s.all.token, Write: s.writes, At: s.all.cfg.Time.Wall().UTC(),
 	})
 	if err != nil {
@@ -282,7 +283,7 @@ func (s *Sequence) dismiss(done func(*request) bool) {
 func (s *Sequence) explain(ctx context.Context, op string, err error) error {
 	s.counter.read = false
 	switch {
-	case errors.Is(err, ErrForeign), errors.Is(err, ErrSetBack), errors.Is(err, store.ErrRefused):
+	case errors.Is(err, store.ErrForeign), errors.Is(err, ErrSetBack), errors.Is(err, store.ErrRefused):
 	case ctx.Err() != nil:
 		err = fmt.Errorf("no answer within %v: %w: %s", s.all.cfg.Timeout, store.ErrUnavailable, err.Error())
 	case !errors.Is(err, store.ErrUnavailable):

@@ -15,8 +15,6 @@ var (
 	ErrExhausted = errors.New("sequence: exhausted")
 	// ErrSetBack is matched by every *[SetBackError]: the store has forgotten ids that this process knows of.
 	ErrSetBack = errors.New("sequence: set back")
-	// ErrForeign: the store holds something else under the key of the sequence.
-	ErrForeign = errors.New("sequence: foreign content")
 )
 
 // An ExhaustedError reports that a call asked for more ids than are left. It took none.

@@ -1,13 +1,16 @@
 package sequence
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
@@ -68,7 +71,7 @@ func (s *Sequence) Timeout() time.Duration { return s.all.cfg.Timeout }
 // Next returns the next id: greater than every one that anybody had received
 // when it was called. It waits for the addition under way and then for its own.
 //
-// Errors: the cause of ctx; *[ExhaustedError]; *[SetBackError]; [ErrForeign];
+// Errors: the cause of ctx; *[ExhaustedError]; *[SetBackError]; [store.ErrForeign];
 // [firn.ErrClosed]; and the store's, store.ErrUnavailable or store.ErrRefused.
 // A call that failed may have used ids up, which nobody gets then.
 func (s *Sequence) Next(ctx context.Context) (firn.ID, error) {
@@ -78,8 +81,8 @@ func (s *Sequence) Next(ctx context.Context) (firn.ID, error) {
 // Take returns the first of n ids in a row, all of them the caller's, as INCRBY
 // does. Errors are those of [Sequence.Next], and a *[firn.RangeError] for n < 1.
 func (s *Sequence) Take(ctx context.Context, n int64) (first firn.ID, err error) {
-	if n < 1 {
-		return 0, fmt.Errorf("sequence %q: %w", s.name, firn.NewRangeError("n", n, 1, int64(s.all.cfg.Max), "ids to take"))
+	if err := config.Check("n", n, 1, math.MaxInt64, "ids to take"); err != nil {
+		return 0, fmt.Errorf("sequence %q: %w", s.name, err)
 	}
 	return s.ask(ctx, &request{n: n})
 }
@@ -89,16 +92,11 @@ func (s *Sequence) Take(ctx context.Context, n int64) (first firn.ID, err error)
 // sequence is already. If n are not left in it, that is an *[ExhaustedError], and the sequence
 // stays where it is. So counters that restart share one sequence: see package numbering.
 func (s *Sequence) TakeIn(ctx context.Context, n int64, above firn.ID, block int64) (first firn.ID, err error) {
-	most := int64(s.all.cfg.Max)
-	switch {
-	case block < 1:
-		err = firn.NewRangeError("block", block, 1, most, "ids of a block")
-	case n < 1 || n > block:
-		err = firn.NewRangeError("n", n, 1, block, "ids to take of a block")
-	case above < 0 || above > s.all.cfg.Max:
-		err = firn.NewRangeError("above", int64(above), 0, most, "up to Max")
-	}
-	if err != nil {
+	if err := cmp.Or(
+		config.Check("block", block, 1, math.MaxInt64, "ids of a block"),
+		config.Check("n", n, 1, block, "ids to take of a block"),
+		config.Check("above", above, 0, s.all.cfg.Max, "up to Max"),
+	); err != nil {
 		return 0, fmt.Errorf("sequence %q: %w", s.name, err)
 	}
 	return s.ask(ctx, &request{n: n, least: int64(above), block: block})
@@ -128,10 +126,11 @@ func (s *Sequence) Fill(ctx context.Context, dst []firn.ID) (int, error) {
 // that has forgotten some. It never lowers. Errors are those of [Sequence.Next], and a
 // *[firn.RangeError] for a last that is negative or above Max.
 func (s *Sequence) Raise(ctx context.Context, last firn.ID) error {
-	if last < 0 || last > s.all.cfg.Max {
-		return fmt.Errorf("sequence %q: %w", s.name, firn.NewRangeError("last", int64(last), 0, int64(s.all.cfg.Max), "up to Max"))
+	err := config.Check("last", last, 0, s.all.cfg.Max, "up to Max")
+	if err != nil {
+		return fmt.Errorf("sequence %q: %w", s.name, err)
 	}
-	_, err := s.ask(ctx, &request{least: int64(last)})
+	_, err = s.ask(ctx, &request{least: int64(last)})
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 )
 
@@ -23,14 +24,6 @@ type record struct {
 	At    time.Time `json:"at"`    // its clock at this write, for operators
 }
 
-func encode(r record) ([]byte, error) {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("encode record: %w", err)
-	}
-	return b, nil
-}
-
 // decode returns what a record says was used last, and who wrote it.
 func decode(e store.Entry) (last int64, by string, err error) {
 	var r record
@@ -41,5 +34,5 @@ func decode(e store.Entry) (last int64, by string, err error) {
 		}
 		err = firn.NewSyntaxError("last", r.Last, fmt.Sprintf("it is a number in quotes, 0 to %d", firn.MaxID))
 	}
-	return 0, "", fmt.Errorf("%w: key %q does not hold a record of a sequence: %w; use another name, or remove the key", ErrForeign, e.Key, err)
+	return 0, "", register.Foreign(e.Key, "name", err)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
 )
 
@@ -23,7 +24,7 @@ func FuzzRecord(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value []byte) {
 		last, by, err := decode(store.Entry{Key: "firn/sequence/txn", Value: value, Revision: 1})
 		if err != nil {
-			if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "firn/sequence/txn") || last != 0 || by != "" {
+			if !errors.Is(err, store.ErrForeign) || !strings.Contains(err.Error(), "firn/sequence/txn") || last != 0 || by != "" {
 				t.Fatalf("%q: %d, %q, %v", value, last, by, err)
 			}
 			return
@@ -31,7 +32,7 @@ func FuzzRecord(f *testing.F) {
 		if last < 0 || firn.ID(last) > firn.MaxID {
 			t.Fatalf("%q: %d is no id", value, last)
 		}
-		again, err := encode(record{Last: strconv.FormatInt(last, 10), By: by})
+		again, err := register.Encode(record{Last: strconv.FormatInt(last, 10), By: by})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,11 +25,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
@@ -51,7 +51,7 @@ type Config struct {
 	Strict bool
 	// Timeout bounds an attempt at an addition: where the store does not answer, calls fail
 	// after at most twice that. It also bounds attempts in a row that are in vain though
-	// nobody else writes. At least 1ms. Default: 5s.
+	// nobody else writes. 1ms to 24h. Default: 5s.
 	Timeout time.Duration
 	// Time is read and waited on. Default: [firn.SystemTime].
 	Time firn.TimeSource
@@ -61,31 +61,24 @@ type Config struct {
 	Log *slog.Logger
 }
 
-const defaultTimeout = 5 * time.Second
+const (
+	defaultTimeout = 5 * time.Second
+	maxTimeout     = 24 * time.Hour
+)
 
 // filled returns cfg with its defaults, or an error that names every impossible setting.
 func (cfg Config) filled() (Config, error) {
 	cfg.Start = cmp.Or(cfg.Start, 1)
 	cfg.Max = cmp.Or(cfg.Max, firn.MaxID)
 	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
-	cfg.Time = cmp.Or(cfg.Time, firn.SystemTime())
-	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	if cfg.Random == nil {
-		cfg.Random = rand.Uint64
-	}
+	config.Fill(&cfg.Time, &cfg.Random, &cfg.Log)
 	var errs []error
 	if cfg.Store == nil {
 		errs = append(errs, firn.NewSyntaxError("store", "", "Config.Store is required"))
 	}
-	if cfg.Max < 1 {
-		errs = append(errs, firn.NewRangeError("max", int64(cfg.Max), 1, int64(firn.MaxID), "ids of a sequence"))
-	} else if cfg.Start < 1 || cfg.Start > cfg.Max {
-		errs = append(errs, firn.NewRangeError("start", int64(cfg.Start), 1, int64(cfg.Max), "up to Max"))
-	}
-	if cfg.Timeout < time.Millisecond {
-		errs = append(errs, &firn.RangeError{What: "timeout", Value: cfg.Timeout.String(), Min: "1ms", Max: "2562047h"})
-	}
-	return cfg, errors.Join(errs...)
+	return cfg, errors.Join(append(errs,
+		cmp.Or(config.Check("max", cfg.Max, 1, firn.MaxID, "ids of a sequence"), config.Check("start", cfg.Start, 1, cfg.Max, "up to Max")),
+		config.Check("timeout", cfg.Timeout, time.Millisecond, maxTimeout, ""))...)
 }
 
 // Sequences are the sequences of one store. Make them with [Open]. Its methods

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -109,8 +108,8 @@ func TestNamesAreThoseOfPools(t *testing.T) {
 	}
 	for _, name := range []string{"txn", "Order_2026.eu-1", "", "a/b", "ä", "a b", "%00", "\x00", strings.Repeat("x", 64), strings.Repeat("x", 65)} {
 		_, err := all.Name(name)
-		if (err == nil) != (lease.CheckPool(name) == nil) {
-			t.Errorf("%q: %v, a pool: %v", name, err, lease.CheckPool(name))
+		if (err == nil) != (store.CheckName("pool", name) == nil) {
+			t.Errorf("%q: %v, a pool: %v", name, err, store.CheckName("pool", name))
 		}
 		if err != nil {
 			fails(t, name, err, firn.ErrSyntax, "sequence name", "allowed")
@@ -214,7 +213,7 @@ func TestForeignRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := open(t, s, sequence.Config{}).Next(background)
-		fails(t, value, err, sequence.ErrForeign, key, "remove the key")
+		fails(t, value, err, store.ErrForeign, key, "remove the key")
 		if errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error(), "%!") {
 			t.Errorf("it is no use to try again, and there is a reason: %v", err)
 		}

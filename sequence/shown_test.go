@@ -25,14 +25,14 @@ func TestErrorsSayWhatIsAllowed(t *testing.T) {
 		t.Error(s.Timeout())
 	}
 	for want, ask := range map[string]func(ctx context.Context) (firn.ID, error){
-		`sequence "txn": n 0 is out of range: 1 to 50 are allowed`:      func(ctx context.Context) (firn.ID, error) { return s.Take(ctx, 0) },
-		`sequence "txn": block 0 is out of range: 1 to 50 are allowed`:  func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 1, 0, 0) },
-		`sequence "txn": n 0 is out of range: 1 to 10 are allowed`:      func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 0, 0, 10) },
-		`sequence "txn": n 11 is out of range: 1 to 10 are allowed`:     func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 11, 0, 10) },
-		`sequence "txn": above -1 is out of range: 0 to 50 are allowed`: func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 1, -1, 10) },
-		`sequence "txn": above 51 is out of range: 0 to 50 are allowed`: func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 1, 51, 10) },
-		`sequence "txn": last -1 is out of range: 0 to 50 are allowed`:  func(ctx context.Context) (firn.ID, error) { return 0, s.Raise(ctx, -1) },
-		`sequence "txn": last 51 is out of range: 0 to 50 are allowed`:  func(ctx context.Context) (firn.ID, error) { return 0, s.Raise(ctx, 51) },
+		`sequence "txn": n 0 is out of range: 1 to 9223372036854775807 are allowed`:     func(ctx context.Context) (firn.ID, error) { return s.Take(ctx, 0) },
+		`sequence "txn": block 0 is out of range: 1 to 9223372036854775807 are allowed`: func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 1, 0, 0) },
+		`sequence "txn": n 0 is out of range: 1 to 10 are allowed`:                      func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 0, 0, 10) },
+		`sequence "txn": n 11 is out of range: 1 to 10 are allowed`:                     func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 11, 0, 10) },
+		`sequence "txn": above -1 is out of range: 0 to 50 are allowed`:                 func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 1, -1, 10) },
+		`sequence "txn": above 51 is out of range: 0 to 50 are allowed`:                 func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 1, 51, 10) },
+		`sequence "txn": last -1 is out of range: 0 to 50 are allowed`:                  func(ctx context.Context) (firn.ID, error) { return 0, s.Raise(ctx, -1) },
+		`sequence "txn": last 51 is out of range: 0 to 50 are allowed`:                  func(ctx context.Context) (firn.ID, error) { return 0, s.Raise(ctx, 51) },
 	} {
 		if id, err := ask(t.Context()); !errors.Is(err, firn.ErrRange) || !strings.Contains(err.Error(), want) || id != 0 {
 			t.Errorf("%d, %v, want %s", id, err, want)
@@ -64,7 +64,7 @@ func TestErrorsSayWhatIsAllowed(t *testing.T) {
 	if n, err := only.Fill(t.Context(), nil); n != 0 || err != nil {
 		t.Errorf("nothing to fill: %d, %v", n, err)
 	}
-	if _, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Timeout: 1}); err == nil || !strings.Contains(err.Error(), "timeout 1ns is out of range: 1ms to 2562047h are allowed") {
+	if _, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Timeout: 1}); err == nil || !strings.Contains(err.Error(), "timeout 1ns is out of range: 1ms to 24h0m0s are allowed") {
 		t.Error(err)
 	}
 	if _, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Max: -1}); err == nil || !strings.Contains(err.Error(), "max -1") {

@@ -10,7 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"regexp"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -86,6 +86,8 @@ var (
 	// ErrUnavailable: the store could not be reached, is locked, full, damaged or closed. Of a
 	// write this is the third outcome.
 	ErrUnavailable = errors.New("unavailable")
+	// ErrForeign: the key holds something else than Firn writes there. It is left as it is.
+	ErrForeign = errors.New("foreign content")
 )
 
 // Unapplied reports whether err, from CompareAndSwap, says that the write was certainly not
@@ -135,22 +137,16 @@ func CheckKey(key string) error {
 	return nil
 }
 
+var names = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
 // CheckName returns a *[firn.SyntaxError] for a name that is not 1 to 64 letters, digits, dots,
 // dashes and underscores, which fit into keys, paths and files of settings. What says what it is
 // a name of: a pool, a counter.
 func CheckName(what, name string) error {
-	const maxName = 64
-	const characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
-	what += " name"
-	if name == "" || len(name) > maxName {
-		return firn.NewSyntaxError(what, name, fmt.Sprintf("it has %d bytes, 1 to %d are allowed", len(name), maxName))
+	if names.MatchString(name) {
+		return nil
 	}
-	for _, r := range name {
-		if !strings.ContainsRune(characters, r) {
-			return firn.NewSyntaxError(what, name, fmt.Sprintf("%q is not allowed: letters, digits, dot, dash and underscore are", r))
-		}
-	}
-	return nil
+	return firn.NewSyntaxError(what+" name", name, "1 to 64 letters, digits, dots, dashes and underscores are allowed")
 }
 
 // CheckValue returns an [ErrRefused] for a value above [MaxValueBytes]. Every backend calls it.

@@ -22,11 +22,9 @@
 // (syncLimit ticks), may return what was overwritten since. A write that relies on such a
 // read is a conflict.
 //
-// A majority has on disk what ZooKeeper acknowledged. It has no clock to compare with. A life
-// of the store is an epoch of the ensemble: only a new leader can have forgotten what was
-// acknowledged, and restored data begins an epoch above all that it knows of. A standalone
-// server has no epochs, and so no name for its lives. The names of the znodes on one level
-// must fit in a packet of 1 MB (jute.maxbuffer): some 30,000 of Firn's.
+// A life of the store is an epoch of the ensemble: only a new leader can have forgotten what
+// was acknowledged, and restored data begins an epoch above all that it knows of. The names of
+// the znodes on one level must fit in a packet of 1 MB (jute.maxbuffer): some 30,000 of Firn's.
 package zkstore
 
 import (

@@ -74,7 +74,7 @@ func TestForeignCountersAreNamedForAnyNumberOfIDs(t *testing.T) {
 		if err != nil && !errors.As(err, &exit) {
 			t.Fatalf("%s: %v", args, err)
 		}
-		if status := cmd.ProcessState.ExitCode(); status != 1 || !strings.Contains(string(out), key+`" does not hold a record of a sequence: "-5" is no last`) {
+		if status := cmd.ProcessState.ExitCode(); status != 1 || !strings.Contains(string(out), key+`" was not written by Firn: "-5" is no last`) {
 			t.Errorf("%s exits with %d: %s", args, status, out)
 		}
 	}

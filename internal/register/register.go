@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -145,6 +146,20 @@ func since(open, err error) error {
 	default:
 		return fmt.Errorf("%w; then: %w", open, err)
 	}
+}
+
+// Encode returns a record as JSON.
+func Encode(record any) ([]byte, error) {
+	b, err := json.Marshal(record)
+	if err != nil { // a moment after the year 9999, say
+		return nil, fmt.Errorf("encode a record: %w", err)
+	}
+	return b, nil
+}
+
+// Foreign is [store.ErrForeign] for a key, and why. Place is what the user should choose another of.
+func Foreign(key, place string, why error) error {
+	return fmt.Errorf("%w: key %q was not written by Firn: %w; use another %s, or remove the key", store.ErrForeign, key, why, place)
 }
 
 func (r *Register) bound(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -7,13 +7,12 @@ import (
 )
 
 // A task is code of a process that runs until it waits: a goroutine of the real
-// program. It is a coroutine of the world's.
+// program. It runs on a coroutine of the world's.
 type task struct {
 	m    *machine
 	name string
-	next func() (struct{}, bool)
-	stop func()
-	park func(struct{}) bool
+	do   func()
+	on   *coroutine // nil: it has not begun
 
 	turn   uint64 // counts the times it has waited: wakes for an earlier one are void
 	ctx    context.Context
@@ -28,19 +27,20 @@ var errKilled = errors.New("the process is gone")
 
 // spawn starts a task; it runs when its time comes.
 func (m *machine) spawn(name string, do func()) {
-	t := &task{m: m, name: name}
-	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
-		t.park = yield
-		defer func() {
-			t.ended = true
-			if cause := recover(); cause != nil && cause != any(errKilled) {
-				panic(cause)
-			}
-		}()
-		do()
-	})
+	t := &task{m: m, name: name, do: do}
 	m.tasks = append(m.tasks, t)
 	m.w.events.push(event{at: m.w.now, task: t})
+}
+
+// run runs the task to its end.
+func (t *task) run() {
+	defer func() {
+		t.ended = true
+		if cause := recover(); cause != nil && cause != any(errKilled) {
+			panic(cause)
+		}
+	}()
+	t.do()
 }
 
 // wait lets others go on until the task is woken: at a time, by the end of ctx,
@@ -48,11 +48,41 @@ func (m *machine) spawn(name string, do func()) {
 func (t *task) wait(ctx context.Context, done <-chan struct{}) {
 	t.turn++
 	t.ctx, t.done = ctx, done
-	if t.killed || !t.park(struct{}{}) {
-		t.killed = true
+	if !t.killed {
+		t.on.park(struct{}{})
+	}
+	if t.killed {
 		panic(errKilled)
 	}
 	t.ctx, t.done = nil, nil
+}
+
+// A coroutine runs one task after another: a new one would have to grow its stack first.
+type coroutine struct {
+	task *task
+	next func() (struct{}, bool)
+	stop func()
+	park func(struct{}) bool
+}
+
+// begin gives the task a coroutine.
+func (w *world) begin(t *task) {
+	if last := len(w.idle) - 1; last >= 0 {
+		t.on, w.idle = w.idle[last], w.idle[:last]
+		t.on.task = t
+		return
+	}
+	c := &coroutine{task: t}
+	t.on = c
+	c.next, c.stop = iter.Pull(func(yield func(struct{}) bool) {
+		for c.park = yield; ; {
+			c.task.run()
+			w.idle = append(w.idle, c)
+			if !yield(struct{}{}) {
+				return
+			}
+		}
+	})
 }
 
 // at has the task woken at a time, unless it is woken before.
@@ -74,7 +104,10 @@ func (t *task) wake() {
 	}
 	before := m.w.running
 	m.w.running = t
-	t.next()
+	if t.on == nil {
+		m.w.begin(t)
+	}
+	t.on.next()
 	m.w.running = before
 	m.notice()
 }
@@ -114,7 +147,9 @@ func (m *machine) kill() {
 		t.killed = true
 	}
 	for _, t := range m.tasks {
-		t.stop()
+		if t.on != nil && !t.ended {
+			t.on.next()
+		}
 	}
 	m.tasks = nil
 }

@@ -34,6 +34,7 @@ type world struct {
 	faults                      faults
 	cover                       cover
 	running                     *task
+	idle                        []*coroutine
 }
 
 // The streams of random numbers that a seed begins: one for each purpose, so
@@ -87,6 +88,9 @@ func Run(o Options) Result {
 	}
 	for _, m := range w.machines {
 		m.kill()
+	}
+	for _, c := range w.idle {
+		c.stop()
 	}
 	return w.oracle.result()
 }

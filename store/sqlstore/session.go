@@ -42,14 +42,6 @@ func (d Dialect) seen(conn *sql.Conn) (seen Session) {
 // one may be set otherwise.
 var errUnfit = fmt.Errorf("%w: the session is unfit", store.ErrRefused)
 
-// fit returns errUnfit if that is why a session found nothing.
-func (s *Store) fit(ctx context.Context, conn *sql.Conn) (err error) {
-	if s.dialect.guarded {
-		_, err = s.dialect.vet(ctx, s, conn)
-	}
-	return err
-}
-
 // unconfirmed is the outcome of a write that was applied and may not survive. It wraps no other
 // error, whose kind would say nothing of the write.
 func unconfirmed(format string, args ...any) error {
@@ -79,7 +71,8 @@ func each(ctx context.Context, conn *sql.Conn, scan func(*sql.Rows) error, state
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// registers reads registers, or only looks at what holds them.
+// registers reads registers, or only looks at what holds them. Where there are none, it asks whether
+// the session is unfit.
 //
 // What is read is what a write is made over, so it must be the one there is. A server that is not
 // strict cuts a revision that its column cannot hold, to the same one for all; and there are
@@ -89,7 +82,7 @@ func (s *Store) registers(ctx context.Context, conn *sql.Conn, statement string,
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
+	defer func() { _ = rows.Close() }() // once more, or after another error
 	types, err := rows.ColumnTypes()
 	if err != nil {
 		return nil, err
@@ -107,7 +100,11 @@ func (s *Store) registers(ctx context.Context, conn *sql.Conn, statement string,
 		}
 		list = append(list, e)
 	}
-	return list, rows.Err()
+	err = errors.Join(rows.Err(), rows.Close())
+	if err == nil && len(list) == 0 && s.dialect.guarded {
+		_, err = s.dialect.vet(ctx, s, conn)
+	}
+	return list, err
 }
 
 // read is [Store.call] with a result.

@@ -78,10 +78,8 @@ func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) 
 			return err
 		}
 		s.dialect = dialect.in(schema)
-		if _, err := s.registers(ctx, conn, s.dialect.probe); err != nil {
-			return err
-		}
-		return s.fit(ctx, conn)
+		_, err = s.registers(ctx, conn, s.dialect.probe)
+		return err
 	}); err != nil {
 		return nil, err
 	}
@@ -97,11 +95,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 		return store.Entry{}, err
 	}
 	return read(ctx, s, "get", key, func(ctx context.Context, conn *sql.Conn) (store.Entry, error) {
-		list, err := s.registers(ctx, conn, s.dialect.get, key)
-		if err == nil && len(list) == 0 {
-			err = s.fit(ctx, conn)
-		}
-		return backend.First(list, err)
+		return backend.First(s.registers(ctx, conn, s.dialect.get, key))
 	})
 }
 
@@ -141,11 +135,7 @@ func after(prefix string) string {
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
 	return read(ctx, s, "list", prefix, func(ctx context.Context, conn *sql.Conn) ([]store.Entry, error) {
 		list, err := s.registers(ctx, conn, s.dialect.list, prefix, after(prefix))
-		list = slices.DeleteFunc(list, func(e store.Entry) bool { return !strings.HasPrefix(e.Key, prefix) }) // if the collation is laxer
-		if err == nil && len(list) == 0 {
-			err = s.fit(ctx, conn)
-		}
-		return list, err
+		return slices.DeleteFunc(list, func(e store.Entry) bool { return !strings.HasPrefix(e.Key, prefix) }), err // if the collation is laxer
 	})
 }
 

@@ -253,7 +253,7 @@ var mutants = []mutant{
 	{
 		name: "an alarm leaves a pool alone that is closed", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/join.go", "\t\trecord.Open = false\n\t\treturn encode(record)\n", "\t\tif found.Revision != 0 && !record.Open {\n\t\t\treturn nil, nil\n\t\t}\n\t\trecord.Open = false\n\t\treturn encode(record)\n"},
+			{"lease/join.go", "\t\trecord.Open = false\n\t\treturn register.Encode(record)\n", "\t\tif found.Revision != 0 && !record.Open {\n\t\t\treturn nil, nil\n\t\t}\n\t\trecord.Open = false\n\t\treturn register.Encode(record)\n"},
 		},
 	},
 	{

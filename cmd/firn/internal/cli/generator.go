@@ -13,6 +13,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
 )
 
 // layoutFlags name a layout.
@@ -110,7 +111,7 @@ func (f *generatorFlags) log(stderr io.Writer) *slog.Logger {
 // misuse marks as wrong usage what a flag's value is to blame for, and not what
 // somebody has put into the store.
 func misuse(err error) error {
-	if errors.Is(err, lease.ErrForeign) {
+	if errors.Is(err, store.ErrForeign) {
 		return err
 	}
 	if errors.Is(err, firn.ErrSyntax) || errors.Is(err, firn.ErrRange) {

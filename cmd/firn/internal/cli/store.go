@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
-	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store"
 )
 
@@ -38,7 +37,7 @@ func (f *storeFlags) addStore(cmd *cobra.Command, usage string) {
 // checkPool refuses a pool name that is none; the empty one is, too: an unset
 // variable must not join the pool of others.
 func (f *storeFlags) checkPool() error {
-	if err := lease.CheckPool(f.pool); err != nil {
+	if err := store.CheckName("pool", f.pool); err != nil {
 		return fmt.Errorf("%s: %w", origin(f.flags, "pool"), err)
 	}
 	return nil

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/numbering"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/sequence"
@@ -128,7 +127,7 @@ func classify(err error) (status int, code string) {
 		return http.StatusServiceUnavailable, "timed_out"
 	case errors.Is(err, context.Canceled):
 		return statusGone, "canceled"
-	case errors.Is(err, segment.ErrForeign), errors.Is(err, sequence.ErrForeign), errors.Is(err, lease.ErrForeign):
+	case errors.Is(err, store.ErrForeign):
 		// Whatever is wrong with the store's content, the request is not to blame.
 		return http.StatusInternalServerError, "internal"
 	case errors.Is(err, firn.ErrTimeExhausted):

@@ -219,7 +219,11 @@ var faults = []fault{
 	}},
 	{name: "wiped while a holder is cut off, a newcomer takes over", strict: true, do: func(w *world) {
 		s, l := w.b.onLine(w.t)
-		p, err := w.over(s, 0)
+		p, err := w.over(s, 0, func(c *lease.Config) {
+			if !w.strict {
+				c.Window = 5 * window // longer than newcomers wait, as windows are
+			}
+		})
 		if err != nil {
 			w.t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
 )
 
 // Namespace is the settings of one namespace; what is empty has its default.
@@ -52,14 +53,7 @@ type Namespace struct {
 }
 
 // CheckName refuses names that could not stand in a path or a key.
-func CheckName(name string) error {
-	err := lease.CheckPool(name)
-	var syntax *firn.SyntaxError
-	if errors.As(err, &syntax) {
-		syntax.What = "namespace name"
-	}
-	return err
-}
+func CheckName(name string) error { return store.CheckName("namespace", name) }
 
 // check returns the mistakes by key.
 func (n Namespace) check() map[string]error {
@@ -72,7 +66,7 @@ func (n Namespace) check() map[string]error {
 		return found // no generator
 	}
 	if n.Pool != "" {
-		found["pool"] = lease.CheckPool(n.Pool)
+		found["pool"] = store.CheckName("pool", n.Pool)
 	}
 	layout, err := firn.ParseLayout(n.LayoutText())
 	found["layout"] = err

@@ -92,7 +92,7 @@ func Make(ctx context.Context, s store.Store, counters []Foreign, tokens []Token
 		}
 		err := r.look(ctx, s)
 		switch {
-		case errors.Is(err, segment.ErrForeign), errors.Is(err, segment.ErrStripe):
+		case errors.Is(err, store.ErrForeign), errors.Is(err, segment.ErrStripe):
 			errs = append(errs, err)
 		case err != nil: // the store is away
 			return nil, errors.Join(unnamed, errors.Join(few(errs)...), err)
@@ -124,7 +124,7 @@ func (p *Plan) name(counters []Foreign, rename map[string]string) error {
 			here = c.Name
 		}
 		delete(unused, c.Name)
-		if err := segment.CheckName(here); err != nil {
+		if err := store.CheckName("segment", here); err != nil {
 			if !renamed {
 				refused++
 			}

@@ -50,7 +50,7 @@ func check(of Instance, guard int64) error {
 // [Forever], takes nobody's number and loses its own to nobody.
 //
 // It may be called again with the same result, also where an answer was lost. Errors:
-// *[OverflowError], *[ClockError], [ErrForeign], *[firn.RangeError], *[firn.SyntaxError]
+// *[OverflowError], *[ClockError], [store.ErrForeign], *[firn.RangeError], *[firn.SyntaxError]
 // and the store's.
 func (r *Registrar) Distribute(ctx context.Context, of Instance, bits int, guard int64) (State, error) {
 	if err := check(of, guard); err != nil {

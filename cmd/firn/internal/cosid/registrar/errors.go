@@ -16,8 +16,6 @@ var (
 	ErrLost = errors.New("machine number lost")
 	// ErrClock is matched by *[ClockError]: the clocks of server and store differ.
 	ErrClock = errors.New("clocks differ")
-	// ErrForeign: the store has something else under a key of the registrar's.
-	ErrForeign = errors.New("foreign content")
 )
 
 // An OverflowError reports that all machine numbers of a namespace are in use.

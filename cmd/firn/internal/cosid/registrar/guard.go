@@ -8,7 +8,7 @@ import (
 )
 
 // Guard notes that an instance is alive, and its safe-guard time in milliseconds, at
-// least 1. Errors: *[NotFoundError], *[LostError], *[ClockError], [ErrForeign] and the
+// least 1. Errors: *[NotFoundError], *[LostError], *[ClockError], [store.ErrForeign] and the
 // store's.
 func (r *Registrar) Guard(ctx context.Context, of Instance, guard int64) error {
 	if err := check(of, guard); err != nil {
@@ -42,7 +42,7 @@ func (r *Registrar) Guard(ctx context.Context, of Instance, guard int64) error {
 // Revert gives an instance's number back. A stable instance keeps it, and is noted to
 // have been alive until now. One that was handed out as stable is given back for
 // good by an instance that is not: the way to free the number of one that is gone.
-// Errors: *[NotFoundError], *[ClockError], [ErrForeign] and the store's. It is no error
+// Errors: *[NotFoundError], *[ClockError], [store.ErrForeign] and the store's. It is no error
 // if another instance has the number by now. A Distribute for the same instance at the same
 // time may come before it or after; the protocol does not tell two processes of one name apart.
 func (r *Registrar) Revert(ctx context.Context, of Instance) error {

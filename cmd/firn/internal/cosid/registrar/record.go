@@ -55,22 +55,18 @@ func machineOf(namespace, key string) (int, error) {
 	digits := strings.TrimPrefix(key, machinePrefix(namespace))
 	id, err := strconv.ParseUint(digits, 10, 31)
 	if err != nil || len(digits) != 8 {
-		return 0, foreign(key, errors.New("its name does not end in a machine number of 8 digits"))
+		return 0, register.Foreign(key, "namespace", errors.New("its name does not end in a machine number of 8 digits"))
 	}
 	return int(id), nil
-}
-
-func foreign(key string, why error) error {
-	return fmt.Errorf("%w: key %q was not written by Firn: %w; use another namespace, or remove the key", ErrForeign, key, why)
 }
 
 func readMachine(e store.Entry) (machine, error) {
 	m := machine{revision: e.Revision}
 	if err := json.Unmarshal(e.Value, &m); err != nil {
-		return machine{}, foreign(e.Key, err)
+		return machine{}, register.Foreign(e.Key, "namespace", err)
 	}
 	if m.Instance == "" || m.Stamp < 0 || m.Guard < 0 {
-		return machine{}, foreign(e.Key, fmt.Errorf("instance %q, stamp %d and guard %d are no machine", m.Instance, m.Stamp, m.Guard))
+		return machine{}, register.Foreign(e.Key, "namespace", fmt.Errorf("instance %q, stamp %d and guard %d are no machine", m.Instance, m.Stamp, m.Guard))
 	}
 	return m, nil
 }
@@ -78,11 +74,11 @@ func readMachine(e store.Entry) (machine, error) {
 func readPlace(e store.Entry) (place, error) {
 	p := place{revision: e.Revision}
 	if err := json.Unmarshal(e.Value, &p); err != nil {
-		return place{}, foreign(e.Key, err)
+		return place{}, register.Foreign(e.Key, "namespace", err)
 	}
 	for instance, id := range p.Machines {
 		if instance == "" || id < 0 {
-			return place{}, foreign(e.Key, fmt.Errorf("instance %q with machine %d is no place", instance, id))
+			return place{}, register.Foreign(e.Key, "namespace", fmt.Errorf("instance %q with machine %d is no place", instance, id))
 		}
 	}
 	return p, nil

@@ -27,7 +27,7 @@ func FuzzReadRecord(f *testing.F) {
 func again[T any](t *testing.T, e store.Entry, v T, err error, read func(store.Entry) (T, error)) {
 	t.Helper()
 	if err != nil {
-		if !errors.Is(err, ErrForeign) {
+		if !errors.Is(err, store.ErrForeign) {
 			t.Fatal(err)
 		}
 		return

@@ -150,7 +150,7 @@ func (r *Registrar) try(ctx context.Context, what string, of Instance, once func
 		case errors.Is(err, ErrOverflow), errors.Is(err, ErrNotFound), errors.Is(err, ErrLost):
 			return err
 		case errors.Is(err, store.ErrConflict):
-		case errors.Is(err, store.ErrRefused), errors.Is(err, ErrForeign), errors.Is(err, ErrClock), ctx.Err() != nil:
+		case errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrForeign), errors.Is(err, ErrClock), ctx.Err() != nil:
 			return fmt.Errorf("%s %q of %q: %w", what, of.Name, of.Namespace, err)
 		default:
 			if faults++; faults > maxFaults {

@@ -276,7 +276,7 @@ func TestForeignContentIsLeftAsItIs(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := desk{open(t, s, faketime.New(start)), t}
-		d.refuses(instance("a"), 10, fiveMinutes, registrar.ErrForeign)
+		d.refuses(instance("a"), 10, fiveMinutes, store.ErrForeign)
 	}
 }
 

@@ -1,0 +1,29 @@
+// Package config completes and checks settings.
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+
+	"github.com/firn-id/firn"
+)
+
+// Fill puts defaults in the place of what is not set: the system's time, math/rand/v2, no log.
+func Fill(time *firn.TimeSource, random *func() uint64, log **slog.Logger) {
+	*time = cmp.Or(*time, firn.SystemTime())
+	*log = cmp.Or(*log, slog.New(slog.DiscardHandler))
+	if *random == nil {
+		*random = rand.Uint64
+	}
+}
+
+// Check returns a *[firn.RangeError] unless a value is from least to most. Where says what sets
+// these limits, and may be empty.
+func Check[T cmp.Ordered](what string, value, least, most T, where string) error {
+	if least <= value && value <= most {
+		return nil
+	}
+	return &firn.RangeError{What: what, Value: fmt.Sprint(value), Min: fmt.Sprint(least), Max: fmt.Sprint(most), Where: where}
+}

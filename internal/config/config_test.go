@@ -1,0 +1,50 @@
+package config_test
+
+import (
+	"errors"
+	"log/slog"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
+)
+
+func TestCheck(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{config.Check("step", 1, 1, 3, "a reason"), ""},
+		{config.Check("step", 3, 1, 3, ""), ""},
+		{config.Check("step", 0, 1, 3, ""), "step 0 is out of range: 1 to 3 are allowed"},
+		{config.Check("id", firn.ID(4), 1, 3, "a reason"), "id 4 is out of range: 1 to 3 are allowed (a reason)"},
+		{config.Check("look", time.Minute, 0, time.Second, ""), "look 1m0s is out of range: 0s to 1s are allowed"},
+		{config.Check("ahead", math.NaN(), 0, 1, ""), "ahead NaN is out of range: 0 to 1 are allowed"},
+	} {
+		if test.want == "" && test.err == nil {
+			continue
+		}
+		if test.err == nil || test.err.Error() != test.want || !errors.Is(test.err, firn.ErrRange) {
+			t.Errorf("%v, want %q", test.err, test.want)
+		}
+	}
+}
+
+func TestFill(t *testing.T) {
+	var clock firn.TimeSource
+	var random func() uint64
+	var log *slog.Logger
+	config.Fill(&clock, &random, &log)
+	if clock != firn.SystemTime() || random == nil || log == nil {
+		t.Error("not all is set")
+	}
+	log.Error("nobody reads this")
+	set, drawn, own := struct{ firn.TimeSource }{clock}, func() uint64 { return 7 }, slog.Default()
+	clock, random, log = set, drawn, own
+	config.Fill(&clock, &random, &log)
+	if clock != set || random() != 7 || log != own {
+		t.Error("what was set is replaced")
+	}
+}
