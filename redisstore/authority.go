@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,8 @@ import (
 
 // authority returns the run id of the server that has the set, and its time when it was
 // asked. Sentinels or a cluster, where there are any, must agree that this server is the
-// primary, and know at most n replicas that they could promote; otherwise the error is
-// [store.ErrRefused].
+// primary, and know at most n replicas that they could promote; otherwise, and where Sentinels
+// watch over it that the URL does not name, the error is [store.ErrRefused].
 func (s *Store) authority(ctx context.Context, n int) (run string, asked time.Time, err error) {
 	if s.cluster != nil {
 		if err := s.follow(ctx, 0); err != nil {
@@ -39,8 +40,17 @@ func (s *Store) authority(ctx context.Context, n int) (run string, asked time.Ti
 		err = s.askCluster(ctx, node, n)
 	case s.sentinels != nil:
 		err = askSentinels(ctx, s.sentinels, run, n)
+	case s.watched(ctx, node):
+		err = fmt.Errorf("%w: Sentinels watch over this server, and may promote another: name them in the URL, with ?master=NAME", store.ErrRefused)
 	}
 	return run, asked, err
+}
+
+// watched reports whether Sentinels that the URL does not name watch over a server, where they listen
+// to each other. An account may not be allowed to see it.
+func (s *Store) watched(ctx context.Context, node *redis.Client) bool {
+	const channel = "__sentinel__:hello"
+	return s.cluster == nil && s.sentinels == nil && node.PubSubNumSub(ctx, channel).Val()[channel] > 0
 }
 
 // runID returns the name of a process.
@@ -150,14 +160,12 @@ func (s *Store) alone(ctx context.Context, node *redis.Client) error {
 		return err
 	}
 	for line := range strings.Lines(nodes) {
-		fields := strings.Fields(line) // id, address@port of the bus[,...], flags
+		fields := strings.Fields(line) // id, address, flags
 		if len(fields) < 3 || !strings.Contains(fields[2], "master") || strings.Contains(fields[2], "myself") {
 			continue
 		}
 		options := *node.Options()
-		address, _, _ := strings.Cut(fields[1], "@")
-		port := strings.LastIndex(address, ":")
-		options.Addr = net.JoinHostPort(address[:max(port, 0)], address[port+1:]) // brackets, for IPv6
+		options.Addr = reachedAt(fields[1], options.Addr)
 		there, err := keysAt(ctx, &options, slot)
 		switch {
 		case err != nil:
@@ -169,6 +177,21 @@ func (s *Store) alone(ctx context.Context, node *redis.Client) error {
 		}
 	}
 	return nil
+}
+
+// reachedAt returns where a server of a cluster is reached, of its address in CLUSTER NODES,
+// IP:PORT@BUS[,NAME[,...]], and where the client reaches another. Where that is a name, certificates
+// may be for names alone, and the addresses be those of another network.
+func reachedAt(address, another string) string {
+	address, more, _ := strings.Cut(address, "@")
+	port := strings.LastIndex(address, ":")
+	host := address[:max(port, 0)]
+	_, name, _ := strings.Cut(more, ",")
+	name, _, _ = strings.Cut(name, ",")
+	if theirs, _, err := net.SplitHostPort(another); err == nil && net.ParseIP(theirs) == nil {
+		host = cmp.Or(name, theirs) // all are behind one name, if they have none
+	}
+	return net.JoinHostPort(host, address[port+1:]) // brackets, for IPv6
 }
 
 // keysAt returns how many keys of a slot a server of a cluster has, whoever serves them.

@@ -107,8 +107,8 @@ func TestBadServersAreNamedWithAWayOut(t *testing.T) {
 	expect(t, "a foreign member", err, store.ErrRefused, "diary", "not written by Firn")
 }
 
-// authority writes a certificate for 127.0.0.1 that signs itself, and its key.
-func authority(t *testing.T, dir string) (cert, key string) {
+// authority writes a certificate that signs itself, and its key: for names, or for 127.0.0.1.
+func authority(t *testing.T, dir string, names ...string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -116,8 +116,11 @@ func authority(t *testing.T, dir string) (cert, key string) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		DNSNames: names, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	if len(names) == 0 {
+		template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {

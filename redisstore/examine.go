@@ -34,7 +34,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []store.Finding{persists(info, setting), s.evicts(info, expiry), s.replicates(info, there, servers, setting)}, nil
+		return []store.Finding{persists(info, setting), s.evicts(info, expiry), s.replicates(info, there, servers, s.watched(ctx, node), setting)}, nil
 	})
 }
 
@@ -101,7 +101,7 @@ func serversBehind(ctx context.Context, node *redis.Client) (int, error) {
 
 // replicates says who waits for what, by the record and the URL. All processes share the
 // record, so one may examine it for the others.
-func (s *Store) replicates(info map[string]string, r Replicas, servers int, setting func(string) string) store.Finding {
+func (s *Store) replicates(info map[string]string, r Replicas, servers int, watched bool, setting func(string) string) store.Finding {
 	const forgets = "a failover may forget who holds a worker and which ids were given, and ids repeat"
 	all := max(r.Recorded, r.Online)
 	need := s.wanted(all)
@@ -123,6 +123,9 @@ func (s *Store) replicates(info map[string]string, r Replicas, servers int, sett
 		f.Verdict, f.Says, f.Advice = store.Bad, counts+": "+forgets, "leave out ?replicas"
 	case need < all:
 		f.Verdict, f.Says, f.Advice = store.Doubtful, counts+": where another replica is promoted, "+forgets, "leave out ?replicas"
+	case watched:
+		f.Verdict, f.Says = store.Doubtful, counts+"; Sentinels watch over it that the URL does not name: they may promote another server, which nobody would notice"
+		f.Advice = "name them, with ?master=NAME"
 	case r.Attached > r.Online:
 		f.Verdict, f.Says = store.Doubtful, counts+": where one that is not online is promoted, "+forgets
 		f.Advice = "promote none before it is online: replica-priority 0 until then"

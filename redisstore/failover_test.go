@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -123,12 +124,33 @@ func TestANumberIsNotLoweredWhileASentinelKnowsTheReplicaThatIsGone(t *testing.T
 	confirmed(t, s, "alone")
 }
 
+// Nobody was asked whether the replica that was cut off had been promoted meanwhile.
+func TestANumberIsNotLoweredWithoutTheSentinelsThatWatch(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, replicas := withReplicas(t, 1)
+	watchers, _ := sentinels(t, p.Addr(), 2, 2, 1)
+	s, operator := open(t, "redis://"+p.Addr()), raw(t, p.Addr())
+	confirmed(t, s, "together")
+	if f := verdict(t, s); f.Verdict != store.Doubtful || !contains(f.Advice, "name them, with ?master=NAME") {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+	replicas[0].Kill()
+	await(t, "it to be gone", func() bool { return replicaLines(operator) == "" })
+	expect(t, "by a URL of the server", s.SetReplicas(ctx, 0), store.ErrRefused, "Sentinels watch", "?master=NAME")
+	for _, w := range watchers {
+		w.Kill()
+	}
+	await(t, "the number to be lowered", func() bool { return s.SetReplicas(ctx, 0) == nil })
+	confirmed(t, s, "alone")
+}
+
 // Two servers and a Sentinel: the new primary has no replica until the old one is back, or
 // until somebody says that there will be none.
 func TestAFailoverOfTwoServers(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p, replicas := withReplicas(t, 1)
+	p, _ := withReplicas(t, 1)
 	watchers, url := sentinels(t, p.Addr(), 1, 1, 1)
 	s := open(t, url)
 	first := confirmed(t, s, "k")
@@ -155,7 +177,7 @@ func TestAFailoverOfTwoServers(t *testing.T) {
 	if first == second || second == third || !strings.HasPrefix(third, second) {
 		t.Errorf("lives %q, %q, %q", first, second, third)
 	}
-	if f := verdict(t, open(t, "redis://"+replicas[0].Addr())); f.Verdict != store.Good {
+	if f := verdict(t, open(t, url)); f.Verdict != store.Good {
 		t.Error(f)
 	}
 }
@@ -212,6 +234,55 @@ func TestAClusterFailsOverAndMovesTheSet(t *testing.T) {
 	confirmed(t, s, "lowered")
 }
 
+func TestWhileServersOfAClusterSendToEachOtherNothingIsRefusedForGood(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	addrs, _ := cluster(t)
+	s := open(t, "redis://"+addrs[0]+"?cluster=true")
+	owner, other := raw(t, addrs[0]), raw(t, addrs[1])
+	slot := owner.ClusterKeySlot(ctx, "firn").Val()
+	for _, step := range [][2]*redis.Client{{owner, other}, {other, owner}} {
+		if err := step[0].Do(ctx, "cluster", "setslot", slot, "node", step[1].Do(ctx, "cluster", "myid").Val()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := s.List(ctx, "")
+	expect(t, "a read", err, store.ErrUnavailable, "is moving the key")
+	expect(t, "a write", second(s.CompareAndSwap(ctx, "k", 0, nil)), store.ErrUnavailable, "is moving the key")
+}
+
+// MIGRATE copied the set, and its answer was lost. Whichever copy the cluster settles on, it has all
+// that was confirmed.
+func TestNothingIsWrittenToASetThatMayHaveBeenCopied(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	addrs, all := cluster(t)
+	s := open(t, "redis://"+addrs[0]+"?cluster=true")
+	owner, other := raw(t, addrs[0]), raw(t, addrs[1])
+	slot := int(owner.ClusterKeySlot(ctx, "firn").Val())
+	id := func(c *redis.Client) string { return c.Do(ctx, "cluster", "myid").Val().(string) }
+	written, err := s.CompareAndSwap(ctx, "k", 0, []byte("before"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const open = 2
+	migrate(t, owner, other, slot, id, open)
+	if err := owner.Do(ctx, "migrate", "127.0.0.1", all[1].Port(), "firn", 0, 5000, "copy").Err(); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "the owner", second(s.CompareAndSwap(ctx, "k", written.Revision, []byte("meanwhile"))), store.ErrUnavailable, "is moving the key")
+	if err := other.Do(ctx, "cluster", "setslot", slot, "node", id(other)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the other to have the slot", func() bool {
+		_, err = s.CompareAndSwap(ctx, "k", written.Revision, []byte("after"))
+		return !errors.Is(err, store.ErrUnavailable)
+	})
+	if err != nil {
+		t.Errorf("the copy has not what was confirmed: %v", err)
+	}
+}
+
 // The replica of the node that had the set knows nothing of the move, and has nothing.
 func TestASetThatHasMovedWithoutItsSlotIsNotMadeAnew(t *testing.T) {
 	t.Parallel()
@@ -241,6 +312,52 @@ func TestASetThatHasMovedWithoutItsSlotIsNotMadeAnew(t *testing.T) {
 }
 
 func second[A, B any](_ A, b B) B { return b }
+
+// Certificates are for names, and CLUSTER NODES begins with addresses.
+func TestASetIsMadeInAClusterThatIsReachedByNames(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	cert, key := authority(t, t.TempDir(), "localhost")
+	var ports, buses []string
+	var all []*redis.Client
+	for i := range 2 {
+		ports, buses = append(ports, strconv.Itoa(servers.FreePort(t))), append(buses, strconv.Itoa(servers.FreePort(t)))
+		server := raw(t, servers.Redis(t, "--cluster-enabled", "yes", "--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", "hostname",
+			"--tls-cluster", "yes", "--cluster-port", buses[i], "--tls-port", ports[i], "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no").Addr())
+		all = append(all, server)
+		await(t, "half of the slots", func() bool { return server.ClusterAddSlotsRange(ctx, i*8192, i*8192+8191).Err() == nil })
+	}
+	if err := all[1].Do(ctx, "cluster", "meet", "127.0.0.1", ports[0], buses[0]).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, server := range all {
+		await(t, "the cluster to agree", func() bool {
+			nodes, err1 := server.ClusterNodes(ctx).Result()
+			info, err2 := server.ClusterInfo(ctx).Result()
+			return err1 == nil && err2 == nil && strings.Count(nodes, ",localhost") == 2 && contains(info, "cluster_state:ok")
+		})
+	}
+	confirmed(t, open(t, "rediss://localhost:"+ports[0]+"?cluster=true&tls_ca="+cert), "by names")
+}
+
+func TestWhereAServerOfAClusterIsReached(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ address, another, want string }{
+		{"10.0.0.5:6379@16379", "10.0.0.6:6379", "10.0.0.5:6379"},
+		{"10.0.0.5:6379@16379,a.example", "10.0.0.6:6379", "10.0.0.5:6379"},
+		{"10.0.0.5:6379@16379,a.example", "b.example:6379", "a.example:6379"},
+		{"10.0.0.5:6379@16379,a.example,shard-id=1", "b.example:6379", "a.example:6379"},
+		{"10.0.0.5:6380@16380,", "b.example:6379", "b.example:6380"},
+		{"10.0.0.5:6380@16380", "b.example:6379", "b.example:6380"},
+		{"fd00::5:6379@16379", "[fd00::6]:6379", "[fd00::5]:6379"},
+		{":0@0", "10.0.0.6:6379", ":0"},
+		{"", "10.0.0.6:6379", ":"},
+	} {
+		if got := redisstore.ReachedAt(test.address, test.another); got != test.want {
+			t.Errorf("%q, where another is reached at %q: %q, want %q", test.address, test.another, got, test.want)
+		}
+	}
+}
 
 func TestAReplicaThatLeavesAClusterIsCountedUntilTheClusterForgetsIt(t *testing.T) {
 	t.Parallel()

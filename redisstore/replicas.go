@@ -57,8 +57,9 @@ func parseInfo(text string) map[string]string {
 	return fields
 }
 
-// silent finds a replica that has not acknowledged for three seconds.
-var silent = regexp.MustCompile(`,lag=([3-9]|\d\d)`)
+// silent finds a replica that has not acknowledged for three seconds, or since the server's clock
+// was set back, by which it would seem to answer for as long as that.
+var silent = regexp.MustCompile(`,lag=(-|[3-9]|\d\d)`)
 
 // present are the replicas in INFO.
 type present struct {
@@ -164,7 +165,8 @@ const MaxReplicas = 100
 // Lowering is safe only where no other server has this data and is a primary, or may become one
 // with what it has now. So the error is [store.ErrRefused] if the server is not the primary that
 // the Sentinels of the URL or the cluster name, if they know more replicas than n, gone ones
-// too, and if more are online. Without Sentinels or cluster you answer for that yourself.
+// too, if more are online, and if Sentinels watch that the URL does not name. Without Sentinels or
+// cluster you answer for that yourself.
 func (s *Store) SetReplicas(ctx context.Context, n int) error {
 	if n < 0 || n > MaxReplicas {
 		return fmt.Errorf("redisstore: %w: %d replicas: 0 to %d are allowed", store.ErrRefused, n, MaxReplicas)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -204,6 +205,42 @@ func TestAnAddressOfTwoServersIsBad(t *testing.T) {
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// Both count by the same rule, whatever a server may say.
+func TestScriptsAndHandlesCountTheSameReplicas(t *testing.T) {
+	t.Parallel()
+	operator := raw(t, servers.Redis(t).Addr())
+	const a, b = "ip=10.0.0.1,port=6379,state=", "ip=10.0.0.2,port=6379,state="
+	for _, test := range []struct {
+		replicas                  []string
+		addresses, excess, online int64
+	}{
+		{nil, 0, 0, 0},
+		{[]string{a + "online,offset=1,lag=0", b + "online,offset=1,lag=1"}, 2, 0, 2},
+		{[]string{a + "online,offset=1,lag=0", b + "online,offset=1,lag=99"}, 2, 0, 2},
+		{[]string{a + "online,offset=0,lag=0", b + "wait_bgsave,offset=0,lag=0"}, 0, 0, 0},
+		{[]string{a + "online,offset=1,lag=2", a + "online,offset=1,lag=0"}, 1, 1, 2},
+		{[]string{a + "online,offset=1,lag=3", a + "online,offset=1,lag=0"}, 1, 1, 1},
+		{[]string{a + "online,offset=1,lag=12,type=main-channel", a + "online,offset=1,lag=0,type=replica"}, 1, 1, 1},
+		{[]string{a + "online,offset=1,lag=-3600", a + "online,offset=1,lag=0"}, 1, 1, 1}, // the clock was set back by an hour
+		{[]string{a + "online,offset=1,lag=-1", a + "online,offset=1,lag=-1"}, 1, 1, 1},
+	} {
+		info := fmt.Sprintf("role:master\r\nconnected_slaves:%d\r\n", len(test.replicas))
+		for i, r := range test.replicas {
+			info += fmt.Sprintf("slave%d:%s\r\n", i, r)
+		}
+		info += "master_replid:x\r\nrun_id:x\r\n"
+		// In the place of the server's own functions.
+		const server = "local redis = {call = function(name) if name == 'INFO' then return ARGV[4] end if name == 'ZCOUNT' then return 0 end return {} end}"
+		got, err := operator.Eval(context.Background(), server+redisstore.ReplicasScript+"return {addresses, excess, online}", []string{"firn"}, 0, 0, "single", info).Int64Slice()
+		if err != nil || !slices.Equal(got, []int64{test.addresses, test.excess, test.online}) {
+			t.Errorf("%q: the script counts %v, %v, want %v", test.replicas, got, err, test)
+		}
+		if addresses, excess, online := redisstore.ReplicasIn(info); int64(addresses) != test.addresses || int64(excess) != test.excess || int64(online) != test.online {
+			t.Errorf("%q: a handle counts %d, %d, %d, want %v", test.replicas, addresses, excess, online, test)
 		}
 	}
 }

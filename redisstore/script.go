@@ -4,8 +4,9 @@ import "github.com/redis/go-redis/v9"
 
 // replicas begins both scripts that write. They see the replicas and the record at the moment
 // of the write, so that no replica is attached in between. A script that is run again changes
-// nothing. KEYS: the set. ARGV: how many replicas the caller knows of and since when, whether it
-// may make the set, then what the script says. The answer is an error, and nothing was written, or
+// nothing. KEYS: the set. ARGV: how many replicas the caller knows of and since when, where the
+// server is, then what the script says. A server is 'single', or in a 'cluster', where it makes no
+// set, or 'alone' there in having keys of the slot. The answer is an error, and nothing was written, or
 //
 //	{replicas that must have it, since when, connections in excess of addresses, replication id, life of the store}
 //
@@ -29,7 +30,7 @@ if at then
       local address, lag = string.match(line, 'ip=(.-),state=.*,lag=(%-?%d+)')
       address, lag = address or line, tonumber(lag or 0)
       if answering[address] then excess = excess + 1 else addresses = addresses + 1 end
-      answering[address] = (answering[address] or 0) + (lag < 3 and 1 or 0)
+      answering[address] = (answering[address] or 0) + (lag >= 0 and lag < 3 and 1 or 0)
     end
   end
 end
@@ -44,7 +45,13 @@ local there, lowered = string.match(recorded or '\treplicas 0 0', '^\treplicas (
 if not there then
   return redis.error_reply('RECORD ' .. string.sub(recorded, 2, 40))
 end
-if ARGV[3] == '' and not redis.call('ZRANGEBYLEX', KEYS[1], '-', '+', 'LIMIT', 0, 1)[1] then
+if ARGV[3] ~= 'single' then
+  local open = '[' .. redis.call('CLUSTER', 'KEYSLOT', KEYS[1]) .. '->-'
+  if string.find(redis.call('CLUSTER', 'NODES'), open, 1, true) then
+    return redis.error_reply('MOVING the slot')
+  end
+end
+if ARGV[3] == 'cluster' and not redis.call('ZRANGEBYLEX', KEYS[1], '-', '+', 'LIMIT', 0, 1)[1] then
   return redis.error_reply('EMPTY there is no set')
 end
 there, lowered = tonumber(there), tonumber(lowered)

@@ -185,7 +185,11 @@ func (s *Store) entries(ctx context.Context, from, to string) ([]store.Entry, er
 
 // members returns the members of the set from one up to, and without, another.
 func (s *Store) members(ctx context.Context, from, to string) ([]string, error) {
-	return s.client.ZRangeByLex(ctx, s.cfg.Key, &redis.ZRangeBy{Min: "[" + from, Max: "(" + to}).Result()
+	list, err := s.client.ZRangeByLex(ctx, s.cfg.Key, &redis.ZRangeBy{Min: "[" + from, Max: "(" + to}).Result()
+	if s.moved(err) { // once more than the client follows
+		err = errMoving
+	}
+	return list, err
 }
 
 // Now implements [store.Clock].

@@ -35,21 +35,20 @@ const (
 // write runs a script that writes, on the server that has the set, waits until that is
 // confirmed, and returns the life of the store that confirmed it.
 func (s *Store) write(ctx context.Context, script *redis.Script, args ...any) (life string, err error) {
-	may := "" // make the set
-	if s.cluster == nil {
-		may = "yes"
+	where := "single"
+	if s.cluster != nil {
+		where = "cluster"
 	}
 	for move := range maxMoves {
 		node, err := s.node(ctx)
 		if err != nil {
 			return "", err
 		}
-		life, err := s.writeTo(ctx, node, script, append([]any{may}, args...)...)
+		life, err := s.writeTo(ctx, node, script, append([]any{where}, args...)...)
 		switch {
 		case redis.HasErrorPrefix(err, "EMPTY "):
-			may, err = "yes", s.alone(ctx, node)
-		case s.cluster != nil && (redis.HasErrorPrefix(err, "MOVED ") || redis.HasErrorPrefix(err, "ASK ")):
-			// The key was on another server, so the script did not run.
+			where, err = "alone", s.alone(ctx, node)
+		case s.moved(err): // so the script did not run
 			err = s.follow(ctx, moveWait<<move)
 		default:
 			return life, err
@@ -58,7 +57,15 @@ func (s *Store) write(ctx context.Context, script *redis.Script, args ...any) (l
 			return "", err
 		}
 	}
-	return "", fmt.Errorf("%w: the cluster is moving the key: try again", store.ErrUnavailable)
+	return "", errMoving
+}
+
+var errMoving = fmt.Errorf("%w: the cluster is moving the key: try again, or finish the move", store.ErrUnavailable)
+
+// moved reports whether a server of a cluster says that another one has the key, or is to get it:
+// a copy may be there already, and the cluster settle on that.
+func (s *Store) moved(err error) bool {
+	return s.cluster != nil && (redis.HasErrorPrefix(err, "MOVED ") || redis.HasErrorPrefix(err, "ASK ") || redis.HasErrorPrefix(err, "MOVING "))
 }
 
 // follow waits and then reloads which server of the cluster has what, as ForEachMaster does

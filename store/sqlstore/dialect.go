@@ -30,7 +30,8 @@ type Dialect struct {
 	guarded  bool   // statements find nothing on an unfit session
 	revision string // how the type of the column ends, in a database that cuts what it does not hold
 	ask      func(driverConn any) Session
-	examine  func(ctx context.Context, conn *sql.Conn) ([]store.Finding, error)
+	server   func(ctx context.Context, s *Store, conn *sql.Conn) (name string, err error) // that a session leads to
+	examine  func(ctx context.Context, conn *sql.Conn) (examination, error)
 
 	missing string // the code if there may be no table
 	faults  []fault
@@ -38,6 +39,10 @@ type Dialect struct {
 
 // probe asks for the table's columns. It reads no page of the table, which may be damaged.
 const probe = `SELECT k, v, rev FROM ` + Table + ` LIMIT 0`
+
+// primaryHint is of errors by which a server says that it takes no writes. The session is closed
+// then: the name may lead to another server by now, and an old session stays where it is.
+const primaryHint = "it is a replica, or read-only: name the primary"
 
 const goneHint = "the table " + Table + " is gone: put it back, or restart Firn to begin with an empty one"
 

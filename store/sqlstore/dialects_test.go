@@ -64,7 +64,7 @@ func TestOnlyWhatMySQLCertainlyDidNotApplyIsRefused(t *testing.T) {
 		kind   error // nil: none
 		hint   string
 	}{
-		{1020, store.ErrUnavailable, ""}, // the record has changed
+		{1020, store.ErrConflict, "others"}, // the record has changed
 		{1021, store.ErrUnavailable, "free space"},
 		{1030, nil, ""}, // the engine's own, whatever it was
 		{1040, store.ErrUnavailable, "max_connections"},

@@ -1,6 +1,8 @@
 package sqlstore
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
 
 	"github.com/firn-id/firn/store"
@@ -15,6 +17,7 @@ type examination struct {
 	readOnly             bool
 	follows              bool // it takes the writes of another server as well
 	splits               bool // both parts of its cluster go on when that is split
+	servers              int  // that sessions lead to
 	replicas             store.Finding
 }
 
@@ -27,6 +30,10 @@ func (e examination) findings() []store.Finding {
 	if e.splits {
 		role = finding("role", false, "", "its cluster goes on as two stores when it is split", "turn pc.ignore_sb and pc.ignore_quorum off")
 	}
+	if e.servers > 1 {
+		role = finding("role", false, "", fmt.Sprintf("its connections lead to %d servers: ids repeat if more than one takes writes, and what a replica says is old", e.servers),
+			"name one primary: no balancer over several, and no name with several addresses")
+	}
 	return []store.Finding{
 		finding("durability", e.durable, e.settings, e.settings+": a crash forgets the workers taken last", e.advice),
 		{Subject: "isolation", Says: e.isolation + ": each statement is a transaction of its own, so this level does"},
@@ -34,6 +41,34 @@ func (e examination) findings() []store.Finding {
 			fmt.Sprintf("on %s the account may SELECT: %t, INSERT: %t, UPDATE: %t", Table, e.read, e.insert, e.update), "grant it all three"),
 		role,
 		e.replicas,
+	}
+}
+
+// maxProbes bounds how many sessions are compared. A balancer may lead each elsewhere.
+const maxProbes = 4
+
+// behind counts the servers that sessions lead to, conn and others beside it.
+func (s *Store) behind(ctx context.Context, conn *sql.Conn) (int, error) {
+	probes := maxProbes
+	if most := s.db.Stats().MaxOpenConnections; most > 0 { // others need some too
+		probes = min(probes, most/2)
+	}
+	servers := map[string]bool{}
+	for n := 1; ; n++ {
+		name, err := s.dialect.server(ctx, s, conn)
+		if err != nil {
+			return 0, err
+		}
+		servers[name] = true
+		if n >= probes {
+			return len(servers), nil
+		}
+		another, err := s.db.Conn(ctx)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = another.Close() }() // all at once, so that each is another
+		conn = another
 	}
 }
 

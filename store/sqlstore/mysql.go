@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -34,6 +35,10 @@ var MySQL = Dialect{
 		seen, err := vetMySQL(ctx, s, conn)
 		return seen.micros, err
 	},
+	server: func(ctx context.Context, s *Store, conn *sql.Conn) (string, error) {
+		seen, err := vetMySQL(ctx, s, conn)
+		return seen.life, err
+	},
 	guarded:  true,
 	revision: "BIGINT",
 	examine:  examineMySQL,
@@ -45,15 +50,15 @@ var MySQL = Dialect{
 		{"1044 1045 1698 1130 1251", store.ErrRefused, "check user, password, and from which hosts it may come"},
 		{"1046 1049", store.ErrRefused, "there is no such database: make it, or name another"},
 		{"1142 1143 1227 1370", store.ErrRefused, "the account needs SELECT, INSERT and UPDATE on " + Table + ", and CREATE if the table is to be made"},
-		{"1290 1792 1836 1223", store.ErrRefused, "it is a replica, or read-only: name the primary"},
+		{"1290 1792 1836 1223", store.ErrRefused, primaryHint},
 		{"1054 1366 1264 1406 1347 1356", store.ErrRefused, "the table " + Table + " is not one of Firn's: rename it, or name another database"},
 		{"1176", store.ErrRefused, "the table " + Table + " is not one of Firn's, or a copy without the primary key: rename it, or ALTER TABLE " + Table + " ADD PRIMARY KEY (k)"},
 		{"1021 1114 3675", store.ErrUnavailable, "free space on its disk"},
 		{"1040 1203 1226", store.ErrUnavailable, "it has no connection left: raise max_connections, or close some"},
 		{"1053 1077 1079 3169", store.ErrUnavailable, "it is shutting down: try again"},
-		{"1213", store.ErrConflict, "others wrote it"}, // a deadlock; in a cluster, a race lost to another member
+		{"1213 1020", store.ErrConflict, "others wrote it"}, // a deadlock; in a cluster, a race lost to another member; with snapshot isolation, any race
 		// Locks, time-outs, lost connections, a cluster without quorum.
-		{"1020 1205 1317 1969 3024 1158 1159 1160 1161 1152 1184 1047 1927 3101 4031", store.ErrUnavailable, ""},
+		{"1205 1317 1969 3024 1158 1159 1160 1161 1152 1184 1047 1927 3101 4031", store.ErrUnavailable, ""},
 	},
 }
 
@@ -68,9 +73,9 @@ var mysqlNames = strings.NewReplacer("tx_isolation", "transaction_isolation", "_
 // granted for the table, its database or everything, and the engine.
 var mysqlFacts = []string{
 	`SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'sync_binlog',
-		'log_bin', 'read_only', 'wsrep_provider_options', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
+		'log_bin', 'read_only', 'version', 'rpl_semi_sync_slave_enabled', 'wsrep_provider_options', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
 		'rpl_semi_sync_master_wait_for_slave_count', 'rpl_semi_sync_source_wait_for_replica_count')`,
-	`SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slaves_running', 'Rpl_semi_sync_master_status',
+	`SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slaves_running', 'Rpl_status', 'Innodb_redo_log_enabled', 'Rpl_semi_sync_master_status',
 		'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_source_clients')`,
 	`SELECT privilege_type, 'granted' FROM information_schema.user_privileges
 		UNION SELECT privilege_type, 'granted' FROM information_schema.schema_privileges WHERE DATABASE() LIKE table_schema
@@ -79,7 +84,7 @@ var mysqlFacts = []string{
 	`SELECT 'engine', COALESCE(engine, '') FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '` + Table + `'`,
 }
 
-func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
+func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 	is := map[string]string{}
 	for _, statement := range mysqlFacts {
 		if err := each(ctx, conn, func(rows *sql.Rows) error {
@@ -88,7 +93,7 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) 
 			is[mysqlNames.Replace(strings.ToLower(name))] = value
 			return err
 		}, statement); err != nil {
-			return nil, err
+			return examination{}, err
 		}
 	}
 	flush, binlog := is["innodb_flush_log_at_trx_commit"], is["sync_binlog"]
@@ -110,7 +115,27 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) 
 		e.settings += ", sync_binlog " + binlog
 		e.durable = e.durable && binlog == "1"
 	}
-	return e.findings(), nil
+	switch {
+	case is["innodb_redo_log_enabled"] == "OFF": // of MySQL alone
+		e.durable, e.settings, e.advice = false, "the redo log is disabled", "ALTER INSTANCE ENABLE INNODB REDO_LOG"
+	case is["log_bin"] == "ON" && is["rpl_status"] == "IDLE_SLAVE": // of MariaDB alone
+		e.durable, e.settings, e.advice = false, "init_rpl_role SLAVE", "start the primary with init_rpl_role MASTER: at its start after a crash it would undo what it confirmed last"
+	case is["log_bin"] == "ON" && is["rpl_semi_sync_slave_enabled"] == "ON" && undoes(is["version"]):
+		e.durable, e.settings, e.advice = false, "rpl_semi_sync_slave_enabled ON", "update MariaDB, or leave that off on the primary: at its start after a crash it would undo what it confirmed last"
+	}
+	return e, nil
+}
+
+// undoes reports whether a MariaDB that acknowledges as a replica takes itself for one at its start, and
+// undoes what no replica is known to have: since 10.6, and until init_rpl_role said so (MDEV-33465).
+func undoes(version string) bool {
+	var major, minor, patch int
+	if n, err := fmt.Sscanf(version, "%d.%d.%d-MariaDB", &major, &minor, &patch); n < 3 || err != nil {
+		return false
+	}
+	series := 100*major + minor
+	mended, known := map[int]int{1006: 19, 1011: 9, 1101: 6, 1102: 5, 1104: 3}[series]
+	return known && patch < mended || !known && 1006 < series && series < 1104
 }
 
 // mysqlReplicas counts the replicas, and those that acknowledge writes.

@@ -13,7 +13,8 @@ import (
 // A server's settings may change while it runs, and then hold for new sessions. So each statement
 // has a guard, and finds or changes nothing on an unfit session: one that does not commit by
 // itself, which would show the same old state for ever, or that reads uncommitted data. A write
-// also changes nothing on a session that does not know the life of its server yet. That is in a
+// also changes nothing on a server that is read-only, whatever the account may do, and on a session
+// that does not know the life of its server yet. That is in a
 // session variable, set by mysqlVet, which checks all of this. A statement that finds or changes
 // nothing is followed by mysqlVet, and a write then tried again. So a write remains one round
 // trip, and what it says holds for its very session, even if a proxy hands sessions on.
@@ -29,8 +30,11 @@ const (
 	// A replica takes what a session marks to be skipped, or logs as another server, for done without
 	// doing it, and acknowledges a later write.
 	mysqlForeign = `(@@skip_replication OR @@server_id <> @@global.server_id)`
+	// Read_only fences a primary off that another has replaced, or is about to. An administrator's account
+	// may write all the same, but must not. The setting is a number, or a word in newer versions.
+	mysqlWritable = `CONCAT(@@global.read_only) IN ('0', 'OFF')`
 	// MariaDB shows what a session logged last, which stays as it was if a write is left out of the log.
-	mysqlGuard = mysqlFit + ` AND @firn_life = ? /*M! AND NOT ` + mysqlForeign + ` AND (@firn_logged := @@last_gtid) IS NOT NULL */`
+	mysqlGuard = mysqlFit + ` AND @firn_life = ? AND ` + mysqlWritable + ` /*M! AND NOT ` + mysqlForeign + ` AND (@firn_logged := @@last_gtid) IS NOT NULL */`
 
 	// While these are off, a member of a Galera cluster keeps writes to itself, and also if its log
 	// leaves them out. Only builds with Galera know these settings.
@@ -44,7 +48,7 @@ const (
 	// all have. Empty strings are avoided, as sql_mode may make them NULL in MariaDB. The time
 	// is in UTC: in a session's zone an hour comes twice when summer time ends.
 	mysqlVet = `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), unfit, @firn_life,
-		@firn_life := CASE WHEN unfit = 'fit' THEN
+		@firn_life := CASE WHEN unfit IN ('fit', 'read-only') THEN
 			CASE WHEN CHAR_LENGTH(cluster) > 0 THEN CONCAT('` + mysqlGalera + `', cluster)
 			ELSE CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END END,
 		/*M! @@rpl_semi_sync_master_enabled */ /*!50720 (SELECT COALESCE(MAX(variable_value = 'ON'), 0) FROM performance_schema.global_variables
@@ -57,7 +61,8 @@ const (
 				(SELECT variable_value FROM information_schema.session_variables WHERE variable_name = 'wsrep_on'),
 				(SELECT variable_value FROM information_schema.global_variables WHERE variable_name = 'wsrep_on')) THEN 'cluster' */
 			/*M! WHEN ` + mysqlForeign + ` THEN 'foreign' */
-			WHEN @@log_bin AND NOT @@sql_log_bin THEN 'log' WHEN @@log_bin AND ` + mysqlFormat + ` = 'STATEMENT' THEN 'format' ELSE 'fit' END AS unfit,
+			WHEN @@log_bin AND NOT @@sql_log_bin THEN 'log' WHEN @@log_bin AND ` + mysqlFormat + ` = 'STATEMENT' THEN 'format'
+			WHEN NOT ` + mysqlWritable + ` THEN 'read-only' ELSE 'fit' END AS unfit,
 		MAX(CASE WHEN variable_name = 'Uptime' THEN CAST(variable_value AS SIGNED) END) AS uptime,
 		MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END) AS cluster,
 		MAX(CASE WHEN variable_name LIKE '%_status' THEN variable_value END) AS semi,
@@ -88,6 +93,7 @@ type mysqlSession struct {
 	waits  bool  // and does: it gives up after a while
 	missed int64 // commits that no replica acknowledged
 	silent bool  // its latest write is not in the log; MySQL does not tell
+	reads  bool  // its server is read-only, and takes no writes of ours
 }
 
 // vetMySQL looks at a session, and admits writes if it is fit.
@@ -99,7 +105,8 @@ func vetMySQL(ctx context.Context, s *Store, conn *sql.Conn) (mysqlSession, erro
 		&seen.semi, &seen.waits, &seen.missed, &seen.silent); err != nil {
 		return seen, err
 	}
-	if unfit != "fit" {
+	seen.reads = unfit == "read-only"
+	if unfit != "fit" && !seen.reads {
 		return seen, fmt.Errorf("%w: %s", errUnfit, mysqlUnfit[unfit])
 	}
 	seen.before, seen.life = before.String, life.String
@@ -132,6 +139,8 @@ func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, 
 		switch {
 		case err != nil:
 			return "", err
+		case now.reads:
+			return "", fmt.Errorf("%w: %s; this account could write all the same", errUnfit, primaryHint)
 		case now.before == seen.life:
 			return "", store.ErrConflict
 		case try == undoneTries:
@@ -145,7 +154,19 @@ func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, 
 	if err == nil && strings.HasPrefix(seen.life, mysqlGalera) {
 		err = replicated(ctx, conn)
 	}
+	if err == nil && statement == s.dialect.insert {
+		err = s.single(ctx, conn, args[0])
+	}
 	return seen.life, err
+}
+
+// single asks whether a new key is there once. A table that is partitioned by another column has that
+// in its primary key, so that two writers may each insert the key: who comes second finds two.
+func (s *Store) single(ctx context.Context, conn *sql.Conn, key any) error {
+	if _, err := s.registers(ctx, conn, s.dialect.get, key); err != nil {
+		return unconfirmed("whether its key is new could not be seen: %s", err.Error())
+	}
+	return nil
 }
 
 // acknowledged asks whether a replica has a write. The server waits for one, but says yes all the

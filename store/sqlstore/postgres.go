@@ -26,6 +26,10 @@ var Postgres = Dialect{
 		err = conn.QueryRowContext(ctx, `SELECT (extract(epoch from clock_timestamp()) * 1000000)::bigint`).Scan(&micros)
 		return micros, err
 	},
+	server: func(ctx context.Context, _ *Store, conn *sql.Conn) (start string, err error) {
+		err = conn.QueryRowContext(ctx, `SELECT date_part('epoch', pg_postmaster_start_time())::numeric::text`).Scan(&start)
+		return start, err
+	},
 	examine: examinePostgres,
 
 	missing: "42P01",
@@ -36,7 +40,7 @@ var Postgres = Dialect{
 		{"28P01 28000", store.ErrRefused, "check user, password and pg_hba.conf"},
 		{"3D000", store.ErrRefused, "there is no such database: make it, or name another"},
 		{"42501", store.ErrRefused, "the account needs SELECT, INSERT and UPDATE on " + Table + ", and CREATE in its schema if the table is to be made"},
-		{"25006", store.ErrRefused, "it is a replica, or read-only: name the primary"},
+		{"25006", store.ErrRefused, primaryHint},
 		{"42883", store.ErrRefused, "it must be PostgreSQL 10 or later"},
 		{"42703 42804 42809 22P02 42P10", store.ErrRefused, "the table " + Table + " is not one of Firn's: rename it, or name another database or schema"},
 		{"3F000", store.ErrRefused, "there is no schema to make the table in: set search_path"},
@@ -116,23 +120,36 @@ const postgresFacts = `SELECT current_setting('fsync'), current_setting('full_pa
 	COALESCE((SELECT min(CASE WHEN relkind NOT IN ('r', 'p') THEN 'no table but stands for one' WHEN relpersistence <> 'p' THEN 'UNLOGGED' END)
 		FROM pg_class WHERE oid = '` + Table + `'::regclass OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = '` + Table + `'::regclass)), ''),
 	EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = '` + Table + `'::regclass),
-	pg_is_in_recovery(), CASE WHEN names = '' THEN 0 ELSE COALESCE(substring(names FROM '([0-9]+)\s*\('), '1')::int END, standbys.*
+	current_setting('server_version_num')::int, pg_is_in_recovery(), CASE WHEN names = '' THEN 0 ELSE COALESCE(substring(names FROM '([0-9]+)\s*\('), '1')::int END, standbys.*
 FROM (SELECT trim(current_setting('synchronous_standby_names')) AS names) AS setting,
 	(SELECT count(*), count(*) FILTER (WHERE sync_state IS NULL), count(*) FILTER (WHERE sync_state = 'async')
 		FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup'
 		AND (COALESCE(sync_state, 'async') <> 'async' OR pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL))) AS standbys`
 
-func examinePostgres(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
+func examinePostgres(ctx context.Context, conn *sql.Conn) (examination, error) {
 	var fsync, pages, wrong string
+	var version int
 	e := examination{advice: "set both on, or use a strict pool"}
 	r := replicas{setting: "synchronous_standby_names", advice: "list all that may be promoted in synchronous_standby_names, as in ANY 2 (a, b)"}
 	err := conn.QueryRowContext(ctx, postgresFacts).Scan(&fsync, &pages, &e.isolation, &e.read, &e.insert, &e.update,
-		&wrong, &e.follows, &e.readOnly, &r.waits, &r.all, &r.unknown, &r.behind)
+		&wrong, &e.follows, &version, &e.readOnly, &r.waits, &r.all, &r.unknown, &r.behind)
 	e.durable, e.settings = fsync == "on" && pages == "on", "fsync "+fsync+", full_page_writes "+pages
 	if wrong != "" {
 		e.durable, e.settings = false, "table "+Table+" "+wrong
 		e.advice = "have an ordinary table, ALTER TABLE " + Table + " SET LOGGED, partitions too: no standby has others"
 	}
 	e.replicas = r.finding()
-	return e.findings(), err
+	if r.waits > 0 && e.replicas.Verdict == store.Good && hasty(version) {
+		e.replicas.Verdict = store.Doubtful
+		e.replicas.Says += "; but in this version not in the first moments after a restart"
+		e.replicas.Advice = "update PostgreSQL to 17.5, 16.9, 15.13, 14.18, 13.21 or later"
+	}
+	return e, err
+}
+
+// hasty reports whether a server does not wait for standbys until its checkpointer has begun, which
+// was mended in all versions of May 2025.
+func hasty(version int) bool {
+	mended, known := map[int]int{13: 21, 14: 18, 15: 13, 16: 9, 17: 5}[version/10_000]
+	return version/10_000 < 13 || known && version%10_000 < mended
 }

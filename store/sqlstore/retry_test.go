@@ -62,3 +62,54 @@ func TestAWriteDoesNotLookForASessionForEver(t *testing.T) {
 		t.Errorf("%v after %d tries", err, tries)
 	}
 }
+
+// moved is a database whose name leads to another server at each connection.
+type moved struct {
+	driver.Connector
+	servers *[]driver.Connector
+}
+
+func (m moved) Connect(ctx context.Context) (driver.Conn, error) {
+	next := (*m.servers)[0]
+	*m.servers = (*m.servers)[1:]
+	return next.Connect(ctx)
+}
+
+// A primary that was replaced and is read-only now keeps its sessions: a pool that does not end them
+// by itself would ask it for ever.
+func TestASessionOnAServerThatTakesNoWritesIsNotUsedAgain(t *testing.T) {
+	written := oneRow{true, "000000010000", "start", "", "on", "warning"}
+	for _, test := range []struct {
+		dialect sqlstore.Dialect
+		says    error
+	}{{sqlstore.MySQL, numbered(1290)}, {sqlstore.MySQL, numbered(1836)}, {sqlstore.Postgres, state("25006")}} {
+		replaced := func(statement string) (oneRow, error) {
+			switch {
+			case strings.HasPrefix(statement, "UPDATE"):
+				return nil, test.says
+			case strings.Contains(statement, "@firn_life :="):
+				return oneRow{int64(0), "fit", "life", "life", false, false, int64(0), false}, nil
+			}
+			return nil, nil
+		}
+		primary := func(statement string) (oneRow, error) {
+			if strings.HasPrefix(statement, "UPDATE") {
+				return append(oneRow{}, written...), nil
+			}
+			return nil, nil
+		}
+		left := []driver.Connector{
+			scripted{func(context.Context, string) (int64, error) { return 0, test.says }, replaced}, scripted{one, primary},
+		}
+		s, err := sqlstore.New(context.Background(), sql.OpenDB(moved{scripted{}, &left}), test.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.CompareAndSwap(context.Background(), "k", 1, nil); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "name the primary") {
+			t.Errorf("%v, on a server that takes no writes: %v", test.says, err)
+		}
+		if _, err := s.CompareAndSwap(context.Background(), "k", 1, nil); err != nil || len(left) > 0 {
+			t.Errorf("%v, once the name leads to the primary: %v", test.says, err)
+		}
+	}
+}

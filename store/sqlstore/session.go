@@ -170,7 +170,10 @@ func (s *Store) once(ctx context.Context, do func(context.Context, *sql.Conn) er
 		return err
 	}
 	defer func() { _ = conn.Close() }() // back to the others, unless it is bad
-	if err = do(ctx, conn); errors.Is(err, errUnfit) {
+	if err = do(ctx, conn); err == nil {
+		return nil
+	}
+	if hint, _ := s.dialect.classify(err); hint == primaryHint || errors.Is(err, errUnfit) {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 	}
 	return err

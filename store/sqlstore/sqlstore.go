@@ -167,5 +167,14 @@ func (r *remote) Now(ctx context.Context) (time.Time, error) {
 
 // Examine implements [store.Examined].
 func (r *remote) Examine(ctx context.Context) ([]store.Finding, error) {
-	return read(ctx, r.Store, "examine", r.dialect.name, r.dialect.examine)
+	return read(ctx, r.Store, "examine", r.dialect.name, func(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
+		e, err := r.dialect.examine(ctx, conn)
+		if err == nil {
+			e.servers, err = r.behind(ctx, conn)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return e.findings(), nil
+	})
 }

@@ -73,7 +73,7 @@ func TestConformance(t *testing.T) {
 	settings := map[string][]string{
 		"mysql": {
 			"", "interpolateParams=true", "clientFoundRows=true", "charset=utf8mb3", "charset=latin1&interpolateParams=true",
-			"tx_isolation=%27SERIALIZABLE%27", "sql_mode=%27ANSI%2CNO_BACKSLASH_ESCAPES%27&interpolateParams=true",
+			"tx_isolation=%27SERIALIZABLE%27", "tx_isolation=%27SERIALIZABLE%27&innodb_snapshot_isolation=1", "sql_mode=%27ANSI%2CNO_BACKSLASH_ESCAPES%27&interpolateParams=true",
 		},
 		"pgx": {
 			"", "default_query_exec_mode=exec", "default_query_exec_mode=simple_protocol",

@@ -92,6 +92,28 @@ func TestAReplicaReadsAndRefusesToWrite(t *testing.T) {
 	})
 }
 
+// Read_only does not hold an administrator back. It is how a primary is fenced off before another is
+// promoted, and what is written there after that is lost.
+func TestAReadOnlyMySQLIsNotWrittenByAnAdministrator(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t)
+	name := e.fresh(t, "shop")
+	s := e.mustOpen(t, e.source("root", name, ""))
+	revision := put(t, s, "k", 0, "v")
+	e.raw(t, "", "SET GLOBAL read_only = 1")
+	for _, s := range []store.Store{s, e.mustOpen(t, e.source("root", name, ""))} {
+		for key, old := range map[string]store.Revision{"k": revision, "new": 0} {
+			_, err := s.CompareAndSwap(context.Background(), key, old, nil)
+			expect(t, "read-only", err, store.ErrRefused, "name the primary")
+		}
+		if got, err := s.Get(context.Background(), "k"); err != nil || got.Revision != revision {
+			t.Errorf("reading it: %v, %v", got, err)
+		}
+	}
+	e.raw(t, "", "SET GLOBAL read_only = 0")
+	put(t, s, "k", revision, "once it is not")
+}
+
 func TestASessionThatMayOnlyReadIsRefused(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		name := e.fresh(t, "shop")

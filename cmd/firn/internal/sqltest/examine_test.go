@@ -141,6 +141,15 @@ func TestAStandbyIsNotWaitedForWhereASubscriberIs(t *testing.T) {
 	finds(t, s, store.Good, "1, which have")
 }
 
+// A MariaDB that takes itself for a replica when it starts after a crash undoes what it confirmed last.
+func TestAMySQLThatUndoesWhatItConfirmedIsBad(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t, "--log-bin", "--server-id=1", "--sync-binlog=1", "--rpl-semi-sync-slave-enabled=1")
+	looks(t, e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "")), "durability", store.Good, "sync_binlog 1")
+	e = mariadb(t, "--log-bin", "--server-id=1", "--sync-binlog=1", "--init-rpl-role=SLAVE")
+	looks(t, e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "")), "durability", store.Bad, "init_rpl_role")
+}
+
 func TestAClusterThatGoesOnInTwoPartsIsBad(t *testing.T) {
 	t.Parallel()
 	e := galera(t)

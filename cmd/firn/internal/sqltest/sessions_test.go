@@ -389,6 +389,23 @@ func TestATableOfMySQLWithoutItsPrimaryKeyIsRefused(t *testing.T) {
 	put(t, s, "new", 0, "v")
 }
 
+// MySQL has the column that a table is partitioned by be part of the primary key, which is then
+// another for each writer of a key.
+func TestAKeyThatTwoInsertIsConfirmedToOneAtMost(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t)
+	name := e.fresh(t, "shop")
+	s := e.mustOpen(t, e.source("root", name, ""))
+	e.raw(t, name, "ALTER TABLE firn_registers ADD at DATETIME(6) NOT NULL DEFAULT NOW(6), DROP PRIMARY KEY, ADD PRIMARY KEY (k, at)",
+		"ALTER TABLE firn_registers PARTITION BY RANGE COLUMNS (at) (PARTITION p VALUES LESS THAN (MAXVALUE))")
+	revision := put(t, s, "k", 0, "first")
+	put(t, s, "k", revision, "is written on")
+	_, err := s.CompareAndSwap(context.Background(), "k", 0, []byte("second"))
+	expect(t, "who comes second", err, store.ErrUnavailable, "applied and not confirmed", "two rows")
+	_, err = s.Get(context.Background(), "k")
+	expect(t, "who reads it", err, store.ErrRefused, "two rows")
+}
+
 // What old clients need, and charsets that do not have every character.
 func TestAPostgresOfAnyEncodingIsAStore(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,154 @@
+package sqlstore_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/sqlstore"
+)
+
+// told is a database that answers each statement with the rows that have to do with it.
+type told struct {
+	answers
+	life string
+	rows func(statement string) rows
+}
+
+func (d told) Connect(context.Context) (driver.Conn, error) { return d, nil }
+
+func (d told) QueryContext(_ context.Context, statement string, _ []driver.NamedValue) (driver.Rows, error) {
+	if strings.Contains(statement, "@firn_life :=") {
+		return &rows{{int64(0), "fit", d.life, d.life, false, false, int64(0), false}}, nil
+	}
+	if strings.HasPrefix(statement, "SELECT date_part") {
+		return &rows{{d.life}}, nil
+	}
+	r := d.rows(statement)
+	return &r, nil
+}
+
+// rows are read once.
+type rows []oneRow
+
+func (r *rows) Columns() []string {
+	if len(*r) == 0 {
+		return noRows{}.Columns()
+	}
+	return (*r)[0].Columns()
+}
+func (r *rows) Close() error { return nil }
+func (r *rows) Next(into []driver.Value) error {
+	if len(*r) == 0 {
+		return io.EOF
+	}
+	copy(into, (*r)[0])
+	*r = (*r)[1:]
+	return nil
+}
+
+// found is what an examination of a database says of a subject.
+func found(t *testing.T, dialect sqlstore.Dialect, subject string, connector driver.Connector) store.Finding {
+	t.Helper()
+	s, err := sqlstore.New(context.Background(), sql.OpenDB(connector), dialect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.(store.Examined).Examine(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range list {
+		if f.Subject == subject {
+			return f
+		}
+	}
+	t.Fatalf("nothing is said of %s", subject)
+	return store.Finding{}
+}
+
+// Versions that undo what they confirmed last, or confirm it too early, when they start after a crash
+// cannot all be had for tests.
+func TestAServerThatForgetsInACrashIsNotGood(t *testing.T) {
+	for _, test := range []struct {
+		version, name, value string
+		verdict              store.Verdict
+	}{
+		{"10.11.8-MariaDB-log", "rpl_semi_sync_slave_enabled", "ON", store.Bad},
+		{"10.11.8-MariaDB-log", "rpl_semi_sync_slave_enabled", "OFF", store.Good},
+		{"10.11.9-MariaDB", "rpl_semi_sync_slave_enabled", "ON", store.Good},
+		{"10.6.18-MariaDB", "rpl_semi_sync_slave_enabled", "ON", store.Bad},
+		{"10.6.19-MariaDB", "rpl_semi_sync_slave_enabled", "ON", store.Good},
+		{"10.5.29-MariaDB", "rpl_semi_sync_slave_enabled", "ON", store.Good},
+		{"10.10.7-MariaDB", "rpl_semi_sync_slave_enabled", "ON", store.Bad},
+		{"11.4.2-MariaDB", "rpl_semi_sync_slave_enabled", "ON", store.Bad},
+		{"11.8.2-MariaDB", "rpl_semi_sync_slave_enabled", "ON", store.Good},
+		{"9.7.4", "rpl_semi_sync_replica_enabled", "ON", store.Good},
+		{"10.11.19-MariaDB", "Rpl_status", "IDLE_SLAVE", store.Bad},
+		{"10.11.19-MariaDB", "Rpl_status", "AUTH_MASTER", store.Good},
+		{"9.7.4", "Innodb_redo_log_enabled", "ON", store.Good},
+		{"9.7.4", "Innodb_redo_log_enabled", "OFF", store.Bad},
+	} {
+		f := found(t, sqlstore.MySQL, "durability", told{rows: func(statement string) rows {
+			switch {
+			case strings.Contains(statement, "'engine'"):
+				return rows{{"engine", "InnoDB"}}
+			case strings.Contains(statement, "SHOW SESSION VARIABLES"):
+				return rows{{"version", test.version}, {"log_bin", "ON"}, {"sync_binlog", "1"}, {"innodb_flush_log_at_trx_commit", "1"}, {test.name, test.value}}
+			}
+			return nil
+		}})
+		if f.Verdict != test.verdict || (f.Advice == "") != (f.Verdict == store.Good) {
+			t.Errorf("%s with %s %s: %v, %v", test.version, test.name, test.value, f.Verdict, f)
+		}
+	}
+	for version, verdict := range map[int64]store.Verdict{
+		100_023: store.Doubtful, 130_020: store.Doubtful, 130_021: store.Good, 150_012: store.Doubtful, 150_013: store.Good,
+		170_004: store.Doubtful, 170_005: store.Good, 180_000: store.Good,
+	} {
+		for waits, want := range map[int64]store.Verdict{0: store.Bad, 1: verdict} {
+			if f := found(t, sqlstore.Postgres, "replicas", postgres("life", version, waits)); f.Verdict != want {
+				t.Errorf("version %d, which waits for %d: %v, %v", version, waits, f.Verdict, f)
+			}
+		}
+	}
+}
+
+// postgres is one that has a standby.
+func postgres(life string, version, waits int64) told {
+	return told{life: life, rows: func(statement string) rows {
+		switch {
+		case strings.Contains(statement, "server_version_num"):
+			return rows{{"on", "on", "read committed", true, true, true, "", false, version, false, waits, int64(1), int64(0), 1 - waits}}
+		case strings.Contains(statement, "here AS"):
+			return rows{{"public", "public"}}
+		}
+		return nil
+	}}
+}
+
+// As of a name with the addresses of two servers, or a balancer before them.
+func TestConnectionsThatLeadToSeveralServersAreBad(t *testing.T) {
+	for _, test := range []struct {
+		dialect sqlstore.Dialect
+		server  func(life string) told
+	}{
+		{sqlstore.MySQL, func(life string) told { return told{life: life, rows: func(string) rows { return nil }} }},
+		{sqlstore.Postgres, func(life string) told { return postgres(life, 170_005, 1) }},
+	} {
+		for lives, want := range map[string]store.Verdict{"aaaaaaaa": store.Good, "abababab": store.Bad, "aaabbbbb": store.Bad} {
+			var left []driver.Connector
+			for _, life := range lives {
+				left = append(left, test.server(string(life)))
+			}
+			f := found(t, test.dialect, "role", moved{scripted{}, &left})
+			if f.Verdict != want || strings.Contains(f.Says, "2 servers") != (want == store.Bad) {
+				t.Errorf("%v, servers %s: %v, %v", test.dialect, lives, f.Verdict, f)
+			}
+		}
+	}
+}
