@@ -74,6 +74,7 @@ func TestWhenAWorkerIsIdle(t *testing.T) {
 		"held, clocks that may not": {rules{}, Slot{Fence: 5000}, 5002},
 		"given back":                {rules{tolerance: time.Second}, Slot{Fence: 5000, Free: true}, 5001},
 		"taken back":                {rules{tolerance: time.Second}, Slot{Fence: 5000, Free: true, Taken: true}, 7002},
+		"of one who is gone":        {rules{tolerance: time.Second}, Slot{Fence: 5000, Free: true, Taken: true, Gone: true}, 5001},
 		"held by one clock":         {rules{tolerance: time.Second, trusting: true}, Slot{Fence: 5000}, 5001},
 	} {
 		c.rules.layout = l

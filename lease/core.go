@@ -105,7 +105,7 @@ func (r *rules) idle(s Slot, now firn.Tick) bool {
 
 // after is for how many ticks after its fence a worker is not claimed.
 func (r *rules) after(s Slot) firn.Tick {
-	if s.Free && !s.Taken || r.trusting {
+	if s.Free && (!s.Taken || s.Gone) || r.trusting {
 		return 0 // nobody holds it, or all have one clock
 	}
 	return r.ticks(2*r.tolerance) + 1 // a tick for rounding

@@ -15,14 +15,14 @@ var (
 	// ErrOverlap comes with ErrLost where another was, or may have been, granted ticks that are
 	// held here: the store has forgotten this grant. Nothing more may be issued under it.
 	ErrOverlap = errors.New("lease: another may have been granted its ticks")
-	// ErrPool is matched by *[PoolError]: the pool has another layout or strict wait.
+	// ErrPool is matched by *[PoolError]: the pool has another layout, grace, tolerance or strict wait.
 	ErrPool = errors.New("lease: pool with other settings")
 	// ErrClock is matched by *[ClockError]: the clock here is wrong.
 	ErrClock = errors.New("lease: wrong clock")
 )
 
-// A PoolError reports that a pool has another layout or strict wait than the process that
-// wants to join, which would make duplicates.
+// A PoolError reports that a pool has another layout, grace, tolerance of clocks or strict wait
+// than the process that wants to join, which would make duplicates.
 type PoolError struct {
 	Pool       string
 	Have, Want string // what the pool has, and what wants to join

@@ -55,7 +55,7 @@ func TestTheRecordsInTheStore(t *testing.T) {
 	now := must(s.cfg.Layout.Tick(noon))
 	grant := must(s.Acquire(ctx, ask()))
 	pool := must(w.mem.Get(ctx, "firn/default/pool"))
-	if got, want := string(pool.Value), `{"layout":"41/0/0/12","made":"2026-11-20T12:00:00Z","open":true,"grace":"12s","life":"first"}`; got != want {
+	if got, want := string(pool.Value), `{"layout":"41/0/0/12","made":"2026-11-20T12:00:00Z","open":true,"grace":"12s","tolerance":"10s","life":"first"}`; got != want {
 		t.Errorf("the pool: %s, want %s", got, want)
 	}
 	if p := must(Inspect(ctx, w.mem, "default")); p.Name != "default" || !p.Made.Equal(noon) || !p.Open || time.Duration(p.Grace) != grace || p.Layout != s.cfg.Layout {

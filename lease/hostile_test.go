@@ -123,13 +123,14 @@ func TestACopyOfOnesOwnAfterTheFenceIsNotGoneOnWith(t *testing.T) {
 // A strict process comes to a closed pool that is not strict, and nobody else does.
 func TestAStrictProcessOpensAPoolThatIsNot(t *testing.T) {
 	w := newWorld(t)
-	holder := w.start(w.oneWorker)
+	one := func(c *Config) { w.oneWorker(c); c.Slots.Tolerance = 2 * time.Second }
+	holder := w.start(one)
 	w.mustTake(holder, 10)
 	w.mem.Restore(nil)
 	holder.turn(context.Background())
 	must(0, holder.Close(context.Background()))
 	w.time.Pass(time.Hour)
-	l, err := w.try(w.oneWorker, func(c *Config) { c.Slots.Tolerance, c.Slots.Strict = 2*time.Second, 2*time.Minute })
+	l, err := w.try(one, func(c *Config) { c.Slots.Strict = 2 * time.Minute })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,8 +122,10 @@ func (s *Slots) alarm(ctx context.Context) error {
 				return nil, err
 			}
 			// Who came first after the loss may have another layout, and ids that equal those of
-			// this holder, or another grace, and not wait for it.
-			if there.Layout == record.Layout && there.Grace == record.Grace {
+			// this holder, or another grace, and not wait for it; or be less strict than those
+			// whom the store has forgotten too.
+			if there.agrees(record) == nil {
+				there.Strict = max(there.Strict, record.Strict)
 				record = there
 			}
 		}

@@ -55,14 +55,14 @@ func startLate(source *tardy) (*Lease, error) {
 // Behind a queue a grant may come when most of its window is over.
 func TestAFirstGrantThatComesLateIsRenewedAtOnce(t *testing.T) {
 	now := must(layout("41/0/4/3").Tick(noon))
-	window := firn.Tick(10_001)
+	window := firn.Tick(10_001) // from the next tick on, at first
 	for _, c := range []struct {
 		takes  []time.Duration
 		wishes []Ask
 	}{
 		{[]time.Duration{4 * time.Second}, nil},
-		{[]time.Duration{6 * time.Second}, []Ask{{now + 6000, now + 6000, window + 12_000}}},
-		{[]time.Duration{6 * time.Second, 20 * time.Second}, []Ask{{now + 6000, now + 6000, window + 12_000}, {now + 26_000, now + 26_000, window + 40_000}}},
+		{[]time.Duration{6 * time.Second}, []Ask{{now + 6000, now + 6000, window + 2*5999}}},
+		{[]time.Duration{6 * time.Second, 20 * time.Second}, []Ask{{now + 6000, now + 6000, window + 2*5999}, {now + 26_000, now + 26_000, window + 40_000}}},
 	} {
 		source := &tardy{leaver: &leaver{give: []int64{1}}, clock: newMachine(), takes: c.takes}
 		l, err := startLate(source)
@@ -86,6 +86,27 @@ func TestAFirstGrantThatComesLateIsRenewedAtOnce(t *testing.T) {
 	}
 	if _, err := startLate(source); err != nil || len(source.wishes) != 8 {
 		t.Errorf("%d renewals, %v", len(source.wishes), err)
+	}
+}
+
+// What a process waits for before it claims is no slowness of the store: a worker that waits for
+// long would else be given a fence as far ahead.
+func TestAFirstGrantIsNotLongerForWhatWasWaitedForBefore(t *testing.T) {
+	w := newWorld(t)
+	holder := w.start(w.oneWorker)
+	w.mustTake(holder, 10)
+	h := &hooked{Store: w.mem}
+	h.beforeWrite = func() { w.time.Pass(3 * time.Second) }
+	only := int64(0)
+	began := w.time.Monotonic()
+	l := w.start(w.oneWorker, func(c *Config) {
+		c.Slots.Store, c.Slots.Pinned, c.Window = remote{h, w.time.Wall, nil}, &only, 4*time.Second
+	})
+	if waited := w.time.Monotonic() - began; waited < time.Minute || h.beforeWrite != nil {
+		t.Errorf("it waited %v", waited)
+	}
+	if left := l.State().Left; left < 4*time.Second || left > 11*time.Second {
+		t.Errorf("%v are left of a window of 4s", left)
 	}
 }
 

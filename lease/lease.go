@@ -211,11 +211,11 @@ const maxCatchUps = 8
 
 // acquire takes a worker with more than half a window left. A claim's fence is chosen
 // before it is sent: behind a queue of writers a short window may be over when it is
-// granted. Then it is renewed at once, with more window as the store was slow. If the
+// granted. Then it is renewed at once, with as much more window as the store was slow: what
+// was waited for before the claim, a grace or another's fence, does not count. If the
 // clock went back meanwhile, it is renewed too: a renewal compares the clock with the store's.
 func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	g := &l.cfg.Generator
-	started := g.Time.Monotonic()
 	grant, err := l.source.Acquire(ctx, ask)
 	for try := 0; err == nil && try < maxCatchUps; try++ {
 		now := tickOf(g.Layout, g.Time.Wall())
@@ -224,9 +224,7 @@ func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 		if grant.Through-ask.From > l.window/2 && !back {
 			return grant, nil
 		}
-		took := g.Time.Monotonic() - started
-		started += took
-		ask.Window = l.window + firn.Tick(2*took/g.Layout.Unit())
+		ask.Window = l.window + 2*max(ask.From+ask.Window-grant.Through, 0)
 		held := grant
 		if grant, err = l.source.Renew(ctx, held, ask); err != nil {
 			released := l.unused(ctx, held) // if that fails, the worker stays unused until its fence

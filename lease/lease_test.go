@@ -405,7 +405,7 @@ func TestAStrictPoolTakesOnlyTheStrict(t *testing.T) {
 			c.Window, c.Slots.Tolerance, c.Slots.Strict = time.Minute, 2*time.Second, d
 		}
 	}
-	w.mustTake(w.start(), 10)
+	w.mustTake(w.start(func(c *Config) { c.Slots.Tolerance = 2 * time.Second }), 10)
 	var live *PoolError
 	if _, err := w.try(strict(80 * time.Second)); !errors.As(err, &live) || !strings.Contains(err.Error(), "1 holders without a strict wait") {
 		t.Errorf("beside a holder that is not strict: %v", err)

@@ -13,26 +13,39 @@ import (
 
 // closed is the record of a pool that is new.
 func (r *rules) closed(grace time.Duration, wall time.Time) Pool {
-	return Pool{Layout: r.layout, Made: wall.UTC(), Strict: Duration(r.strict), Grace: Duration(grace)}
+	return Pool{
+		Layout: r.layout, Made: wall.UTC(), Strict: Duration(r.strict),
+		Grace: Duration(grace), Tolerance: Duration(r.tolerance),
+	}
+}
+
+// agrees returns an error unless a pool has what all its members must have alike as another has it.
+func (p *Pool) agrees(with Pool) error {
+	switch {
+	case p.Layout != with.Layout:
+		return &PoolError{Pool: p.Name, Have: "layout " + p.Layout.String(), Want: with.Layout.String()}
+	case p.Grace != with.Grace:
+		return &PoolError{Pool: p.Name, Have: "a grace of " + p.Grace.String() + ", which follows from Look and Patience of SlotsConfig", Want: with.Grace.String()}
+	case p.Tolerance != with.Tolerance:
+		return &PoolError{Pool: p.Name, Have: "a tolerance of clocks of " + p.Tolerance.String(), Want: with.Tolerance.String()}
+	}
+	return nil
 }
 
 // enter decides what a newcomer must do before it may claim a slot: write the pool's record, if
 // next is not nil, after a wait. P is the pool as listed; own says that this newcomer has just
 // closed it as nobody seemed alive, or opened it again after that.
 func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here reading) (next *Pool, wait time.Duration, err error) {
-	if p.revision == 0 {
-		record := r.closed(grace, here.wall)
-		record.Open = r.trusting
-		return &record, 0, nil
-	}
-	switch {
-	case p.Layout != r.layout:
-		return nil, 0, &PoolError{Pool: p.Name, Have: "layout " + p.Layout.String(), Want: r.layout.String()}
-	case p.Grace != Duration(grace):
-		return nil, 0, &PoolError{Pool: p.Name, Have: "a grace of " + p.Grace.String() + ", which follows from Look and Patience of SlotsConfig", Want: grace.String()}
-	}
-	record := p
+	record := r.closed(grace, here.wall)
 	next = &record
+	if p.revision == 0 {
+		next.Open = r.trusting
+		return next, 0, nil
+	}
+	if err := p.agrees(record); err != nil {
+		return nil, 0, err
+	}
+	record = p
 
 	// One that is closed is opened first: its holders are to be seen.
 	if p.Strict != Duration(r.strict) && (p.Open || p.Strict != 0) {
@@ -45,7 +58,7 @@ func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here
 				s.Worker, r.layout.Time(s.Fence).UTC().Format(time.RFC3339), p.Name, r.strict, ErrPool)
 		}
 	}
-	unreleased := p.unreleased()
+	unreleased, nobody := r.unreleased(p, now)
 	switch {
 	case next.Life == nil:
 		// It is written as it is, to learn the life.
@@ -55,9 +68,9 @@ func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here
 		if !here.there.IsZero() {
 			next.From = max(next.From, tickOf(r.layout, here.there.Add(r.tolerance))+1) // a tick for rounding
 		}
-	case unreleased > next.Settled && unreleased < now-r.ticks(2*r.tolerance) && !own:
-		// All fences have passed, by any two clocks within the tolerance, and some worker was
-		// never given back: the store may have been set back. The pool is closed first, and
+	case unreleased > next.Settled && nobody && !own:
+		// All fences have passed, and some worker was never given back by its holder: the store
+		// may have been set back. The pool is closed first, and
 		// opened over exactly that, so that a second set back to the same copy is noticed.
 		next.Settled, next.Open = unreleased, false
 	default:
@@ -89,17 +102,19 @@ func (r *rules) mayChangeStrict(p Pool, wall time.Time) error {
 	return nil
 }
 
-// unreleased returns the latest fence of the slots that were never given back. If it lies ahead,
-// somebody wrote it within a window; in a copy older than a window it does not. A slot that was
-// given back tells nothing: its ids may have run far ahead of any clock.
-func (p *Pool) unreleased() firn.Tick {
-	latest := firn.Tick(-1)
+// unreleased returns the latest fence of the slots that their holders never gave back, and whether
+// nobody seems alive: if a fence lies ahead, somebody wrote it within a window; in a copy older than
+// a window none does. A slot that its holder gave back tells nothing: its ids may have run far
+// ahead of any clock. Nor does one that was taken back, before its fence has passed.
+func (r *rules) unreleased(p Pool, now firn.Tick) (latest firn.Tick, nobody bool) {
+	latest, nobody = -1, true
 	for _, s := range p.Slots {
-		if !s.Free {
-			latest = max(latest, s.Fence)
+		passed := s.Fence < now-r.ticks(2*r.tolerance) // by any two clocks within the tolerance
+		if !s.Free || s.Taken && passed {
+			latest, nobody = max(latest, s.Fence), nobody && passed
 		}
 	}
-	return latest
+	return latest, nobody
 }
 
 // confirmedIn returns the record as it should be, given the life of the store that confirmed

@@ -18,7 +18,7 @@ func TestWhatANewcomerDoesFirst(t *testing.T) {
 	at := reading{wall: easy().layout.Time(1000)}
 	clocked := at
 	clocked.there = easy().layout.Time(1004)
-	open := Pool{Layout: easy().layout, Open: true, Grace: Duration(notices), Life: &life}
+	open := Pool{Layout: easy().layout, Open: true, Grace: Duration(notices), Tolerance: Duration(10 * time.Millisecond), Life: &life}
 	with := func(change func(*Pool)) Pool { r := open; change(&r); return r }
 	closed := with(func(r *Pool) { r.Open = false })
 	strict := with(func(r *Pool) { r.Strict = Duration(time.Second) })
@@ -42,6 +42,8 @@ func TestWhatANewcomerDoesFirst(t *testing.T) {
 		"its grace is shorter":           {easy(), with(func(r *Pool) { r.Grace = Duration(time.Second) }), nil, at, "pool has a grace of 1s, which follows from Look and Patience of SlotsConfig, not 12s"},
 		"a closed one's grace as well":   {easy(), with(func(r *Pool) { r.Grace, r.Open = Duration(time.Second), false }), nil, at, "pool has a grace of 1s, which follows from Look and Patience of SlotsConfig, not 12s"},
 		"its grace is longer":            {easy(), with(func(r *Pool) { r.Grace = Duration(time.Minute) }), nil, at, "pool has a grace of 1m0s, which follows from Look and Patience of SlotsConfig, not 12s"},
+		"its tolerance is less":          {easy(), with(func(r *Pool) { r.Tolerance = Duration(time.Millisecond) }), nil, at, "pool has a tolerance of clocks of 1ms, not 10ms"},
+		"a closed one's is more":         {easy(), with(func(r *Pool) { r.Tolerance, r.Open = Duration(time.Second), false }), nil, at, "pool has a tolerance of clocks of 1s, not 10ms"},
 		"no life is known":               {easy(), with(func(r *Pool) { r.Life = nil }), nil, at, "open, no life"},
 		"no life of a closed one":        {easy(), with(func(r *Pool) { r.Life, r.Open = nil, false }), nil, at, "closed, no life"},
 		"closed":                         {easy(), closed, []Slot{ended}, at, "waits 12s, open"},
@@ -79,7 +81,7 @@ func TestWhatANewcomerDoesFirst(t *testing.T) {
 		r.trusting = trusting
 		next, wait, err := r.enter(Pool{}, false, notices, 1000, at)
 		if err != nil || wait != 0 || next.Layout != r.layout || !next.Made.Equal(at.wall) || next.Open != trusting ||
-			next.Strict != Duration(time.Second) || next.Grace != Duration(notices) || next.Life != nil {
+			next.Strict != Duration(time.Second) || next.Grace != Duration(notices) || next.Tolerance != Duration(10*time.Millisecond) || next.Life != nil {
 			t.Errorf("it makes %+v after %v, %v", next, wait, err)
 		}
 	}
@@ -172,12 +174,25 @@ func TestAPoolIsOpenInTheLifeThatConfirmedIt(t *testing.T) {
 	}
 }
 
+// Two clocks may differ by 10 ticks, and it is tick 1000.
 func TestTheLatestFenceNotGivenBack(t *testing.T) {
-	for want, slots := range map[firn.Tick][]Slot{
-		-1: {{Fence: 9, Free: true}}, 0: {{Fence: 0}}, 7: {{Fence: 3}, {Fence: 7}, {Fence: 9, Free: true}, {Fence: 5}},
+	given, taken, later := Slot{Fence: 990, Free: true}, Slot{Fence: 960, Free: true, Taken: true}, Slot{Fence: 985, Free: true, Taken: true}
+	for name, c := range map[string]struct {
+		slots  []Slot
+		latest firn.Tick
+		nobody bool
+	}{
+		"none":                       {nil, -1, true},
+		"given back":                 {[]Slot{given}, -1, true},
+		"never given back":           {[]Slot{{Fence: 0}}, 0, true},
+		"some":                       {[]Slot{{Fence: 3}, {Fence: 7}, given, {Fence: 5}}, 7, true},
+		"one may be alive":           {[]Slot{{Fence: 3}, {Fence: 980}, {Fence: 5}}, 980, false},
+		"taken back, and passed":     {[]Slot{{Fence: 3}, taken, given}, 960, true},
+		"taken back, and not passed": {[]Slot{{Fence: 3}, later}, 3, true},
+		"beside one who lives":       {[]Slot{taken, {Fence: 1500}}, 1500, false},
 	} {
-		if got := (&Pool{Slots: slots}).unreleased(); got != want {
-			t.Errorf("%d, want %d", got, want)
+		if latest, nobody := easy().unreleased(Pool{Slots: c.slots}, 1000); latest != c.latest || nobody != c.nobody {
+			t.Errorf("%s: %d, nobody %t, want %d, %t", name, latest, nobody, c.latest, c.nobody)
 		}
 	}
 }

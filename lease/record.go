@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,6 +47,9 @@ type Pool struct {
 	// Grace is how long newcomers wait for holders to notice that the store has forgotten
 	// them. It is the same for all who join.
 	Grace Duration `json:"grace,omitzero"`
+	// Tolerance is how far the clock of a member may be from the store's: the same for all, as they
+	// reckon with each other's clocks. A record from before it was kept has the default.
+	Tolerance Duration `json:"tolerance"`
 	// Life is that of the store in which the pool is open. None: nobody has learnt it yet.
 	Life *string `json:"life,omitempty"`
 	// From is the first tick of all claims: holders that had left before newcomers waited, and
@@ -86,6 +90,7 @@ type Slot struct {
 	Until time.Time `json:"until"`
 	Free  bool      `json:"free,omitempty"`  // given back
 	Taken bool      `json:"taken,omitempty"` // given back, but not by its holder, which may not know yet
+	Gone  bool      `json:"gone,omitempty"`  // and an operator has said that its holder has ended
 	Owner string    `json:"owner"`           // the token of the process that wrote it last: containers share host name and process id
 	Write uint64    `json:"write"`           // above that of the record it replaced
 	Host  string    `json:"host,omitempty"`
@@ -162,6 +167,7 @@ func readRecord(e store.Entry) (Pool, error) {
 	if err != nil {
 		err = register.Foreign(e.Key, "pool", err)
 	}
+	p.Tolerance = cmp.Or(p.Tolerance, Duration(defaultTolerance))
 	return p, err
 }
 

@@ -46,15 +46,15 @@ func TestWhatTakingASlotBackWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	fence := must(two.Tick(noon.Add(time.Second)))
-	if slot.Worker != 1 || slot.Fence != fence || !slot.Free || slot.Taken || slot.Host != "host" || slot.PID != 1 || !slot.Since.Equal(before.Since) || slot.Since.IsZero() ||
+	if slot.Worker != 1 || slot.Fence != fence || !slot.Free || !slot.Taken || !slot.Gone || slot.Host != "host" || slot.PID != 1 || !slot.Since.Equal(before.Since) || slot.Since.IsZero() ||
 		slot.At.Before(began.Add(-time.Second)) || !slot.Until.Equal(two.Time(fence+1)) || slot.Write != before.Write+1 || slot.After != fence || slot.Owner == before.Owner {
 		t.Errorf("%+v, which was %+v", slot, before)
 	}
 	var record Slot
-	if taken, again := must(TakeBack(ctx, w.mem, "default", 0, 0, time.Time{})), must(TakeBack(ctx, w.mem, "default", 0, 0, time.Time{})); !taken.Taken || !again.Taken {
+	if taken, again := must(TakeBack(ctx, w.mem, "default", 0, 0, time.Time{})), must(TakeBack(ctx, w.mem, "default", 0, 0, time.Time{})); !taken.Taken || !again.Taken || taken.Gone || again.Gone {
 		t.Errorf("its holder may be alive: %+v, and again: %+v", taken, again)
 	}
-	if again := must(TakeBack(ctx, w.mem, "default", 0, 1, time.Time{})); again.Taken {
+	if again := must(TakeBack(ctx, w.mem, "default", 0, 1, time.Time{})); !again.Gone {
 		t.Errorf("nobody has it any more: %+v", again)
 	}
 	if err := json.Unmarshal(must(w.mem.Get(ctx, "firn/default/slot/0/1")).Value, &record); err != nil || !record.Until.Equal(noon.Add(time.Second)) {
@@ -78,5 +78,17 @@ func TestWhatTakingASlotBackWrites(t *testing.T) {
 	}
 	if was, err := Relax(ctx, w.mem, "nobody"); was != 0 || !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("%v, %v", was, err)
+	}
+}
+
+func TestARecordFromBeforeTheToleranceWasKeptHasTheDefault(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		`{"layout":"41/0/10/12"}`:                  defaultTolerance,
+		`{"layout":"41/0/10/12","tolerance":"2s"}`: 2 * time.Second,
+	} {
+		p, err := readRecord(store.Entry{Key: "firn/p/pool", Value: []byte(text), Revision: 1})
+		if err != nil || time.Duration(p.Tolerance) != want {
+			t.Errorf("%s: %v, %v", text, p.Tolerance, err)
+		}
 	}
 }

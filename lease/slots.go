@@ -38,7 +38,7 @@ type SlotsConfig struct {
 	PinnedAhead bool
 
 	// Tolerance is how far the clock here may differ from the store's, or lie
-	// behind that of the other holders. Default: 10s.
+	// behind that of the other holders. All who join must have the same. Default: 10s.
 	Tolerance time.Duration
 	// Look is the longest time between two looks of a holder at its slot, and Patience bounds
 	// each call that a look makes. Where the store may have forgotten holders, newcomers wait

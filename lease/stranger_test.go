@@ -58,6 +58,67 @@ func TestAStrictClaimWaitsForTheClockOfItsOwn(t *testing.T) {
 	}
 }
 
+// Who left and is forgotten had its clock as far ahead as it tolerates, which is more than the
+// newcomer does, and may be further than newcomers wait.
+func TestMembersOfAPoolTolerateTheSameOfTheirClocks(t *testing.T) {
+	w := newWorld(t)
+	life := "1"
+	const text = "41/0/0/12"
+	tolerant := func(c *Config) { c.Slots.Tolerance = time.Minute }
+	must(0, w.start(w.at(&life, 0, text), tolerant).Close(context.Background()))
+	w.time.Pass(10 * time.Minute)
+	copied := w.mem.Snapshot()
+	leaver := w.start(w.at(&life, 50*time.Second, text), tolerant)
+	for range 3000 {
+		w.mustTake(leaver, 1)
+		w.time.Pass(time.Millisecond)
+	}
+	must(0, leaver.Close(context.Background()))
+	w.mem.Restore(copied)
+	life = "2"
+	newcomer, err := w.try(w.at(&life, 0, text))
+	if !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "a tolerance of clocks of 1m0s, not 10s") {
+		t.Errorf("%v", err)
+	}
+	for range 60_000 {
+		if newcomer != nil {
+			w.mustTake(newcomer, 1)
+		}
+		w.time.Pass(time.Millisecond)
+	}
+	newcomer = w.start(w.at(&life, 0, text), tolerant)
+	w.mustTake(newcomer, 10)
+}
+
+// A strict pool is wiped while a holder is cut off, and whoever comes first is not strict: without
+// a wait it would have the worker of that holder.
+func TestAStrictWaitThatTheStoreForgotIsHeldUpByWhoHasIt(t *testing.T) {
+	w := newWorld(t)
+	two := func(c *Config) {
+		w.shared(c)
+		c.Generator.Layout, c.Window = layout("41/0/1/12"), 3*time.Minute
+	}
+	strict := func(c *Config) { two(c); c.Slots.Strict = 4 * time.Minute }
+	cutOff := w.start(strict)
+	holder := w.start(strict, func(c *Config) {
+		c.Generator.Time = &during{w.time, 0, func() { cutOff.turn(context.Background()) }}
+	})
+	w.mem.Restore(nil)
+	newcomer, err := w.try(two, func(c *Config) {
+		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { holder.turn(context.Background()) }}
+	})
+	if !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "the strict wait 4m0s") {
+		t.Errorf("%v", err)
+	}
+	for range 20_000 {
+		w.time.Pass(time.Millisecond)
+		w.mustTake(cutOff, 1)
+		if newcomer != nil {
+			w.mustTake(newcomer, 1)
+		}
+	}
+}
+
 // timeless is a store on another host that has lives and no clock, as etcd is.
 type timeless struct {
 	store.Store
@@ -368,4 +429,33 @@ func TestAClaimThatOthersWereQuickerThanBeginsNoLater(t *testing.T) {
 	if now := must(l.gen.Layout().Tick(w.time.Wall())); left > 0 || l.grant.After > now {
 		t.Errorf("%d conflicts are left; it begins after %d, now is %d", left, l.grant.After, now)
 	}
+}
+
+// An operator takes back the only slot that tells that a copy is old. Its holder is gone, indeed,
+// but the store has forgotten another.
+func TestAWorkerTakenBackInAnOlderCopyHoldsNewcomersOff(t *testing.T) {
+	for _, gone := range []time.Time{{}, noon.Add(time.Minute)} {
+		takenBackInAnOlderCopy(t, gone)
+	}
+}
+
+func takenBackInAnOlderCopy(t *testing.T, gone time.Time) {
+	w := newWorld(t)
+	const text = "41/0/1/12"
+	holder := w.start(w.at(nil, 0, text))
+	copied := w.mem.Snapshot()
+	must(0, holder.Close(context.Background()))
+	other := w.start(w.at(nil, 0, text))
+	w.pass(other, 2*time.Minute)
+	w.mem.Restore(copied)
+	must(TakeBack(context.Background(), w.mem, "default", 0, holder.State().Worker, gone))
+	began := w.time.Monotonic()
+	newcomer := w.start(w.at(nil, 0, text), func(c *Config) {
+		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { other.turn(context.Background()) }}
+	})
+	if waited := w.time.Monotonic() - began; waited < grace {
+		t.Errorf("it waits %v", waited)
+	}
+	w.mustTake(other, 10)
+	w.mustTake(newcomer, 10)
 }

@@ -43,7 +43,8 @@ func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worke
 	}
 	next := slot // with the host and process it was taken from, for people
 	next.After, next.Fence, next.Until = fence, fence, p.Layout.Time(fence)
-	next.Free, next.Taken = true, gone.IsZero() && (!slot.Free || slot.Taken)
+	next.Free, next.Taken = true, !slot.Free || slot.Taken
+	next.Gone = next.Taken && (slot.Gone || !gone.IsZero())
 	next.Owner, next.Write, next.At = register.Token(), slot.Write+1, time.Now().UTC()
 	reg := &register.Register{Store: s, Key: slotKey(pool, p.Layout, datacenter, worker), Time: firn.SystemTime(), Random: rand.Uint64}
 	written, err := replace(ctx, reg, slot.revision, func() ([]byte, error) { return register.Encode(next) })
@@ -60,7 +61,7 @@ func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worke
 // It makes no duplicates: slots and fences stay, and holders go on as they began until they are
 // restarted. But claims no longer outwait what a store forgets. End strict processes first:
 // one that joins, or needs another worker, is refused while there is any holder, and makes the
-// pool strict again when there is none.
+// pool strict again when there is none, as does one that finds that the store has forgotten something.
 //
 // Errors: [store.ErrNotFound] when there is no such pool, [store.ErrForeign], and the store's.
 // It may be called again after any of them.

@@ -47,6 +47,7 @@ type Name struct {
 // A State is what a name shows of itself.
 type State struct {
 	Name   string
+	Last   firn.ID       // the greatest that was issued, is held or was ruled out; -1: none
 	Left   int64         // ids at hand
 	Lasts  time.Duration // how long they last at the present rate, at most some 292 years
 	Rate   float64       // ids issued per second of late
@@ -325,7 +326,7 @@ func (n *Name) State() State {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := n.state
-	s.Name, s.Left, s.Issued, s.Ranges = n.name, n.left(), n.issued(), len(n.chain)
+	s.Name, s.Last, s.Left, s.Issued, s.Ranges = n.name, n.above(), n.left(), n.issued(), len(n.chain)
 	s.Step = cmp.Or(n.supply.Size, n.all.cfg.MinStep)
 	now := n.all.cfg.Time.Monotonic()
 	s.Rate = n.supply.Rate(now, s.Issued)

@@ -248,3 +248,21 @@ func TestRangesAreInTheLogForThoseWhoLook(t *testing.T) {
 		t.Error(log.String())
 	}
 }
+
+func TestAStateSaysWhichIDsAreIssuedOrHeld(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders()
+	if last := n.State().Last; last != -1 {
+		t.Errorf("at first: %d", last)
+	}
+	w.mustTake(n, 1)
+	if s := n.State(); s.Last != firn.ID(s.Left)+1 {
+		t.Errorf("up to %d, and %d are held after the first", s.Last, s.Left)
+	}
+	if err := n.Raise(t.Context(), 50_000); err != nil {
+		t.Fatal(err)
+	}
+	if s := n.State(); s.Last < 50_000 {
+		t.Errorf("raised: %d", s.Last)
+	}
+}

@@ -197,7 +197,7 @@ var mutants = []mutant{
 	{
 		name: "a copy older than a window is trusted", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/pool.go", "unreleased < now-r.ticks(2*r.tolerance) &&", "unreleased < -1 &&"},
+			{"lease/pool.go", "unreleased > next.Settled && nobody &&", "nobody && unreleased < -1 &&"},
 		},
 	},
 	{

@@ -186,7 +186,7 @@ and the worker is granted again after that. If you are wrong, ids are made twice
 					return misuse(err)
 				}
 				later := ""
-				if slot.Taken {
+				if slot.Taken && !slot.Gone {
 					later = ", or 20s later, as its holder may live"
 				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "worker %d of pool %s was taken back; it is free at %s%s\n",
@@ -212,8 +212,8 @@ then as safe as any other: what the store forgets, claims no longer outwait.
 
 Who holds a worker goes on as it began, until it is restarted. A process that still
 has --strict is refused when it joins, or needs another worker, while anybody holds
-one, and makes the pool strict again when nobody does: end those first, or restart
-them without.`,
+one, and makes the pool strict again when nobody does, or when the store has lost
+something that it held: end those first, or restart them without.`,
 		Example: `  firn workers relax --pool payments --store redis://127.0.0.1:6379/0`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

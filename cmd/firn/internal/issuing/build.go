@@ -121,13 +121,21 @@ func (b *builder) base(ctx context.Context, name string, set settings.Namespace)
 		cfg.Store, cfg.Log = b.service.store, log
 		return b.segments(ctx, was, name, cfg)
 	case "sequence":
-		return newSequences(name, sequence.Config{Store: b.service.store, Start: set.From, Log: log})
+		made, err := newSequences(name, sequence.Config{Store: b.service.store, Start: set.From, Log: log})
+		if err != nil {
+			return nil, err
+		}
+		return made, made.goOn(ctx, was)
 	case "number":
 		cfg, err := set.NumberSettings()
 		if err != nil {
 			return nil, err
 		}
-		return newNumbers(name, sequence.Config{Store: b.service.store, Log: log}, cfg)
+		made, err := newNumbers(name, sequence.Config{Store: b.service.store, Log: log}, cfg)
+		if err != nil {
+			return nil, err
+		}
+		return made, made.counter.goOn(ctx, was)
 	case "uuid":
 		next, err := wideid.UUID(set.UUIDVersion())
 		return &local{next}, err
@@ -138,19 +146,43 @@ func (b *builder) base(ctx context.Context, name string, set settings.Namespace)
 	return nil, fmt.Errorf("%w: %s", errKind, set.Kind)
 }
 
-// segments returns ranges of a namespace, which has ids at hand if the one that it is to
-// replace has: who asks for them shall not wait for the store, nor be refused because it
-// is away.
-func (b *builder) segments(ctx context.Context, was *Namespace, name string, cfg segment.Config) (base, error) {
-	made, err := newSegments(name, cfg)
-	if err != nil {
-		return nil, err
-	}
+// goOn has a counter go on above what the one that it is to replace knows of, as the store may
+// have forgotten that. It ends the counter where it cannot.
+func (s *sequences) goOn(ctx context.Context, was *Namespace) error {
 	if was == nil {
-		return made, nil
+		return nil
 	}
-	if old, ok := was.base.(*segments); !ok || old.name.State().Left == 0 {
-		return made, nil
+	old, ok := was.base.(*sequences)
+	if n, isNumber := was.base.(*businessNumbers); isNumber {
+		old, ok = n.counter, true
+	}
+	if !ok {
+		return nil
+	}
+	last := old.one.State().Last
+	if last == 0 {
+		return nil
+	}
+	if err := s.one.Raise(ctx, last); err != nil {
+		return errors.Join(fmt.Errorf("it is to go on above %d: %w", last, err), s.close(ended))
+	}
+	return nil
+}
+
+// segments returns ranges of a namespace, above those of the one that it is to replace, which the
+// store may have forgotten. It has ids at hand if that one has: who asks for them shall not wait
+// for the store, nor be refused because it is away.
+func (b *builder) segments(ctx context.Context, was *Namespace, name string, cfg segment.Config) (base, error) {
+	var old segment.State
+	if was != nil {
+		if s, ok := was.base.(*segments); ok {
+			old = s.name.State()
+			cfg.Start = max(cfg.Start, old.Last+1)
+		}
+	}
+	made, err := newSegments(name, cfg)
+	if err != nil || old.Left == 0 {
+		return made, err
 	}
 	if err := made.name.Prepare(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("no range could be fetched by the new settings: %w", err), made.close(ended))
