@@ -57,6 +57,23 @@ func TestARestartRepeatsNoIDWhereverThePausesFall(t *testing.T) {
 	}
 }
 
+// TestPausesPutNoSteadyClockInFrontOfTheWall: started anew, it would issue what it has issued.
+func TestPausesPutNoSteadyClockInFrontOfTheWall(t *testing.T) {
+	slow := &pausing{Time: newFakeTime()}
+	g := newGenerator(t, firn.Config{Time: slow, Ahead: -1})
+	slow.pause = 50 * time.Millisecond
+	for range 10 { // looks at the wall
+		slow.Pass(time.Second)
+		if _, err := g.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slow.pause = 0
+	if id, err := g.Next(); err != nil || id.Time(g.Layout()).After(slow.Wall()) {
+		t.Errorf("an id of %v at %v, %v", id.Time(g.Layout()), slow.Wall(), err)
+	}
+}
+
 func TestAHaltedGeneratorIssuesNothingUntilItHasAnotherGrant(t *testing.T) {
 	g, clock, now := onLease(t, "", 100, nil)
 	before, err := g.Next()
