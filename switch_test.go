@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,20 +91,6 @@ type waiting struct {
 
 func (w *waiting) Wait(ctx context.Context, done <-chan struct{}) error { return w.wait(ctx, done) }
 
-// switchingBeside is as switching, with a way to wait for the switch of another caller.
-func switchingBeside(t *testing.T, wait func(ctx context.Context, done <-chan struct{}) error, other func(ctx context.Context, from firn.Tick) (firn.Grant, error)) (*firn.Generator, *faketime.Time) {
-	t.Helper()
-	clock := newFakeTime()
-	g := newGenerator(t, firn.Config{
-		Layout: seconds, Clock: firn.Wall, Rollback: parseChain(t, "switch"), Time: &waiting{clock, wait}, Switch: other,
-	})
-	if _, err := g.Next(); err != nil {
-		t.Fatal(err)
-	}
-	clock.Step(-time.Minute)
-	return g, clock
-}
-
 // TestCallersWaitForTheSwitchUnderWay: one worker is taken, however many ask meanwhile.
 func TestCallersWaitForTheSwitchUnderWay(t *testing.T) {
 	errGone := errors.New("the caller is gone")
@@ -114,19 +101,27 @@ func TestCallersWaitForTheSwitchUnderWay(t *testing.T) {
 		over  []<-chan struct{}
 		calls int
 	)
-	g, _ = switchingBeside(t, func(_ context.Context, done <-chan struct{}) error {
+	clock := &waiting{newFakeTime(), func(_ context.Context, done <-chan struct{}) error {
 		over = append(over, done)
 		return errGone
-	}, func(_ context.Context, from firn.Tick) (firn.Grant, error) {
-		if calls++; calls == 1 {
-			for range 2 { // other callers
-				if id, err := g.NextContext(gone); err != errGone { //nolint:errorlint // what the time source returned
-					t.Errorf("while it is under way: id %d, %v", id, err)
+	}}
+	g = newGenerator(t, firn.Config{
+		Layout: seconds, Clock: firn.Wall, Rollback: parseChain(t, "switch"), Time: clock,
+		Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+			if calls++; calls == 1 {
+				for range 2 { // other callers
+					if id, err := g.NextContext(gone); err != errGone { //nolint:errorlint // what the time source returned
+						t.Errorf("while it is under way: id %d, %v", id, err)
+					}
 				}
 			}
-		}
-		return firn.Grant{Worker: 6, After: from - 1, Through: seconds.MaxTick()}, nil
+			return firn.Grant{Worker: 6, After: from - 1, Through: seconds.MaxTick()}, nil
+		},
 	})
+	if _, err := g.Next(); err != nil {
+		t.Fatal(err)
+	}
+	clock.Step(-time.Minute)
 	if id, err := g.Next(); err != nil || id.Worker(seconds) != 6 || calls != 1 || len(over) != 2 {
 		t.Fatalf("id %d, %v; %d switches, %d have waited", id, err, calls, len(over))
 	}
@@ -157,6 +152,17 @@ func TestAWaitForASwitchEndsWithItsCaller(t *testing.T) {
 	}
 }
 
+// awaited is a context that tells when somebody waits for its end.
+type awaited struct {
+	context.Context
+	asked func()
+}
+
+func (a *awaited) Done() <-chan struct{} {
+	a.asked()
+	return a.Context.Done()
+}
+
 // TestWhoWaitedForASwitchThatFailedMayTryOne: it was another caller's.
 func TestWhoWaitedForASwitchThatFailedMayTryOne(t *testing.T) {
 	type answer struct {
@@ -169,25 +175,28 @@ func TestWhoWaitedForASwitchThatFailedMayTryOne(t *testing.T) {
 		waits   = make(chan struct{})
 		answers = make(chan answer, 1)
 	)
-	g, _ = switchingBeside(t, func(_ context.Context, done <-chan struct{}) error {
-		close(waits)
-		<-done
-		return nil
-	}, func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+	ctx := &awaited{context.Background(), sync.OnceFunc(func() { close(waits) })}
+	g, clock := switching(t, "switch", func(_ context.Context, from firn.Tick) (firn.Grant, error) {
 		if calls++; calls > 1 {
-			return firn.Grant{Worker: 6, After: from - 1, Through: seconds.MaxTick()}, nil
+			return firn.Grant{Worker: 6, After: from - 1, Through: 1 << 40}, nil
 		}
 		go func() {
-			id, err := g.Next()
+			id, err := g.NextContext(ctx)
 			answers <- answer{id, err}
 		}()
-		<-waits
+		select {
+		case <-waits:
+		case a := <-answers:
+			answers <- a
+			t.Error("another caller does not wait")
+		}
 		return firn.Grant{}, errors.New("no worker left")
 	})
+	clock.Step(-time.Minute)
 	if id, err := g.Next(); !errors.Is(err, firn.ErrClockBack) {
 		t.Errorf("whose switch failed: id %d, %v", id, err)
 	}
-	if a := <-answers; a.err != nil || a.id.Worker(seconds) != 6 || calls != 2 {
+	if a := <-answers; a.err != nil || a.id.Worker(g.Layout()) != 6 || calls != 2 {
 		t.Errorf("who waited for it: id %d, %v, after %d switches", a.id, a.err, calls)
 	}
 }
