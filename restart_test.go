@@ -74,6 +74,31 @@ func TestPausesPutNoSteadyClockInFrontOfTheWall(t *testing.T) {
 	}
 }
 
+// TestAHaltUsesNothingUp: whoever goes on with another worker need not wait until the fence has passed.
+func TestAHaltUsesNothingUp(t *testing.T) {
+	now, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ids, want := range map[int]firn.Tick{0: now - 1, 1: now} {
+		left := firn.Tick(-1)
+		g, err := firn.NewLeased(firn.Config{Layout: seconds, Time: newFakeTime(), Retired: func(_, _ int64, last firn.Tick) { left = last }},
+			firn.Grant{Worker: 5, After: now - 1, Through: now + 60})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Fill(context.Background(), make([]firn.ID, ids)); err != nil {
+			t.Fatal(err)
+		}
+		if last := g.State().Last; !g.Halt(5) || last != want || g.State().Last != want {
+			t.Errorf("after %d ids: last %d, and when halted %d, not %d", ids, last-now, g.State().Last-now, want-now)
+		}
+		if err := g.Replace(firn.Grant{Worker: 6, After: now - 1, Through: now + 60}); err != nil || left != want {
+			t.Errorf("after %d ids: the worker is left at %d, %v", ids, left-now, err)
+		}
+	}
+}
+
 func TestAHaltedGeneratorIssuesNothingUntilItHasAnotherGrant(t *testing.T) {
 	g, clock, now := onLease(t, "", 100, nil)
 	before, err := g.Next()
