@@ -31,6 +31,7 @@ type core struct {
 	history history
 
 	worker         int64
+	before         Tick // the one before the grant's first
 	floor, ceiling uint64
 	pos            uint64 // the next position
 	high           uint64 // the position above every one issued; 0: none yet
@@ -92,7 +93,7 @@ func (c *core) reset(g Grant, ordered bool) {
 	if c.high == 0 && c.random != nil {
 		carried = c.random() & mask(c.layout.sequence)
 	}
-	c.worker, c.floor, c.high, c.cur = g.Worker, floor, 0, -1
+	c.worker, c.before, c.floor, c.high, c.cur = g.Worker, c.tickOf(floor)-1, floor, 0, -1
 	c.ceiling = 0
 	c.extend(g.Through)
 	c.pos = carried // below every floor's tick or carried into it by enter
@@ -115,10 +116,10 @@ func (c *core) extend(through Tick) {
 }
 
 // last returns the last tick that ids may have been issued in under the
-// grant: the one before the floor when there were none.
+// grant: the one before its first when there were none.
 func (c *core) last() Tick {
 	if c.high == 0 {
-		return c.tickOf(c.floor) - 1
+		return c.before
 	}
 	return c.tickOf(c.high - 1)
 }

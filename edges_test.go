@@ -145,6 +145,49 @@ func TestAGeneratorThatEndsDuringASwitchLeavesTheGrant(t *testing.T) {
 	}
 }
 
+// A panic of the owner is its caller's, and the switch is over.
+func TestAfterAPanicOfRetiredAnotherSwitchIsMade(t *testing.T) {
+	clock := newFakeTime()
+	now, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker := int64(5)
+	g, err := firn.NewLeased(firn.Config{
+		Layout: seconds, Clock: firn.Wall, Rollback: parseChain(t, "switch"), Time: clock,
+		Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+			worker++
+			return firn.Grant{Worker: worker, After: from - 1, Through: from + 99}, nil
+		},
+		Retired: func(old, _ int64, _ firn.Tick) {
+			if old == 5 {
+				panic("nobody takes worker 5 back")
+			}
+		},
+	}, firn.Grant{Worker: worker, After: now - 1, Through: now + 99})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Next(); err != nil {
+		t.Fatal(err)
+	}
+	clock.Step(-time.Minute)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic is lost")
+			}
+		}()
+		g.Next()
+	}()
+	for want := int64(6); want < 9; want++ {
+		if id, err := g.Next(); err != nil || id.Worker(seconds) != want {
+			t.Errorf("id %d of worker %d, not %d: %v", id, id.Worker(seconds), want, err)
+		}
+		clock.Step(-time.Minute)
+	}
+}
+
 // A panic of the source of workers is the caller's; others are not kept waiting.
 func TestASourceOfWorkersThatPanicsFailsTheSwitch(t *testing.T) {
 	calls := 0
@@ -304,6 +347,26 @@ func TestTheStateKnowsTheLastIDs(t *testing.T) {
 	}
 }
 
+func TestTheStateKnowsThatNothingWasIssuedYet(t *testing.T) {
+	now, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.Wall, Time: newFakeTime()}, firn.Grant{Worker: 5, After: now - 1, Through: now + 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := g.State(); s != (firn.State{Worker: 5, Last: now - 1, Fence: now + 3}) {
+		t.Errorf("under the first grant: %+v", s)
+	}
+	if err := g.Replace(firn.Grant{Worker: 6, After: now + 1, Through: now + 9}); err != nil {
+		t.Fatal(err)
+	}
+	if s := g.State(); s != (firn.State{Worker: 6, Last: now + 1, Fence: now + 9}) {
+		t.Errorf("under the second: %+v", s)
+	}
+}
+
 // With a lead, ids of later ticks are counted from the word; what it may yet give is not.
 func TestTheStateWithALeadKnowsWhatWasIssued(t *testing.T) {
 	now, err := seconds.Tick(noon)
@@ -414,6 +477,9 @@ func TestALeasedGeneratorIsOfTheGrantsWorkerAndFitsTheLayout(t *testing.T) {
 			t.Errorf("%+v: %v, %v", grant, g, err)
 		}
 	}
+	if g, err := firn.NewLeased(firn.Config{Layout: seconds, Ahead: 8761 * time.Hour}, firn.Grant{Worker: 7, After: 1, Through: 9}); g != nil || !errors.Is(err, firn.ErrRange) {
+		t.Errorf("a setting out of range: %v, %v", g, err)
+	}
 	if _, err := firn.NewLeased(firn.Config{Layout: seconds, Worker: 99, Time: newFakeTime()}, firn.Grant{Worker: 7, After: 1, Through: 9}); err != nil {
 		t.Errorf("Config.Worker is not ignored: %v", err)
 	}
@@ -450,5 +516,101 @@ func TestATryOfASecondSleepsOnce(t *testing.T) {
 	}
 	if len(s.each) != 1 || s.each[0] != time.Second {
 		t.Errorf("it slept %v", s.each)
+	}
+}
+
+// It may be a moment later by the clock, or, if that was put back meanwhile, a moment earlier.
+func TestATryEndsWhenTheClockShowsWhatItWaitsFor(t *testing.T) {
+	g, s := onSleeps(t, "wait 1h 1")
+	s.after = func() error { s.Step(1500 * time.Millisecond); return nil } // and a second that it sleeps
+	if _, err := g.Next(); err != nil || len(s.each) != 1 {
+		t.Errorf("%v, it slept %v", err, s.each)
+	}
+}
+
+func TestATryIsOverAfterItsLastSecond(t *testing.T) {
+	g, s := onSleeps(t, "wait 1h 1")
+	s.after = func() error { s.Step(-1); return nil }
+	if id, err := g.Next(); !errors.Is(err, firn.ErrClockBack) || len(s.each) != 3 || s.each[2] != 500*time.Millisecond {
+		t.Errorf("2.5s: id %d, %v, it slept %v", id, err, s.each)
+	}
+	g, s = onSleeps(t, "wait 1h 1")
+	s.Step(500 * time.Millisecond)
+	s.after = func() error { s.Step(-1); return nil }
+	if id, err := g.Next(); !errors.Is(err, firn.ErrClockBack) || len(s.each) != 2 {
+		t.Errorf("2s: id %d, %v, it slept %v", id, err, s.each)
+	}
+}
+
+// It is the tick of the next id, of which the core hears later.
+func TestAVirtualClockShowsTheTickOfTheNextID(t *testing.T) {
+	from, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.Virtual, From: noon, Start: firn.StartZero, Time: newFakeTime()},
+		firn.Grant{Worker: 5, After: from - 1, Through: from + 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range firn.Tick(30) {
+		if now := g.Now(); now != from+i/8 {
+			t.Errorf("after %d ids it shows %d, not %d", i, now-from, i/8)
+		}
+		if id, err := g.Next(); err != nil || id.Tick(seconds) != from+i/8 {
+			t.Fatalf("id %d of tick %d, %v", id, id.Tick(seconds)-from, err)
+		}
+	}
+	if !g.Halt(5) {
+		t.Fatal("not halted")
+	}
+	if now := g.Now(); now != from+10 {
+		t.Errorf("when nothing is issued up to the fence, it shows %d", now-from)
+	}
+}
+
+// unread is a time source that is not read from some moment on.
+type unread struct {
+	*faketime.Time
+	t    *testing.T
+	from bool
+}
+
+func (u *unread) Wall() time.Time {
+	if u.from {
+		u.t.Error("the wall clock is read")
+	}
+	return u.Time.Wall()
+}
+
+func (u *unread) Monotonic() time.Duration {
+	if u.from {
+		u.t.Error("the monotonic clock is read")
+	}
+	return u.Time.Monotonic()
+}
+
+func TestAVirtualClockWithoutABoundReadsNoOther(t *testing.T) {
+	from, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := &unread{Time: newFakeTime(), t: t}
+	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.Virtual, From: noon, Start: firn.StartZero, Time: clock},
+		firn.Grant{Worker: 5, After: from - 1, Through: from + 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock.from = true
+	if n, err := g.Fill(context.Background(), make([]firn.ID, 20)); n != 16 || !errors.Is(err, firn.ErrFence) {
+		t.Errorf("%d ids of two ticks, %v", n, err)
+	}
+	if err := g.Replace(firn.Grant{Worker: 6, After: from + 1, Through: from + 9}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if id, err := g.Next(); err != nil || id.Tick(seconds) != g.Now() {
+			t.Errorf("id %d, %v", id, err)
+		}
 	}
 }

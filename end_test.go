@@ -70,6 +70,24 @@ func (s *stopping) Sleep(ctx context.Context, d time.Duration) error {
 	return s.Time.Sleep(ctx, d)
 }
 
+// TestAWaitEndsWithItsGrant: what is waited for may be taken back meanwhile.
+func TestAWaitEndsWithItsGrant(t *testing.T) {
+	clock := newFakeTime()
+	now, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var g *firn.Generator
+	g, err = firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.Wall, Time: &stopping{clock, func() { g.Halt(5) }}},
+		firn.Grant{Worker: 5, After: now + 1800, Through: now + 7200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := g.Next(); !errors.Is(err, firn.ErrFence) || clock.Slept() > time.Second {
+		t.Errorf("id %d, %v, after %v", id, err, clock.Slept())
+	}
+}
+
 // TestAWaitFollowsTheClock: a machine that was suspended while somebody waits for
 // a grant to begin finds that time has come when its clock has caught up.
 func TestAWaitFollowsTheClock(t *testing.T) {

@@ -68,6 +68,13 @@ func (c *cell) take(n uint64) (p, got uint64, ok bool) {
 	return 0, 0, false
 }
 
+// next returns the position after those that were taken from the word. While it is
+// sealed, the core knows.
+func (c *cell) next() (position uint64, open bool) {
+	word := c.word.Load()
+	return min(word, c.limit.Load()), word < sealed
+}
+
 // sealed marks a word out of use. Limits go up to 1<<63, where a layout without
 // worker bits ends, and additions may run past them: it lies far above both, and
 // far enough from the end that additions cannot wrap it.
@@ -145,7 +152,7 @@ func newGenerator(cfg Config, grant Grant) *Generator {
 		layout: cfg.Layout, dc: cfg.Datacenter,
 		core: core{
 			layout: cfg.Layout, clock: cfg.Clock, ahead: cfg.aheadNanos(), chain: slices.Clone(cfg.Rollback),
-			start: cfg.Start, below: uint64(cfg.StartBelow), random: cfg.Random, seen: -1,
+			start: cfg.Start, below: uint64(cfg.StartBelow), random: cfg.Random,
 		},
 	}
 	_, g.system = cfg.Time.(systemTime)
@@ -258,11 +265,11 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 		switch {
 		case d.act == actIssue:
 			return Run{first: d.first, count: d.count, composer: c.composer}, nil
-		case d.act == actWait && d.tried:
+		case d.tried:
 			err = g.try(ctx, wait, d.until, c)
 		case d.act == actWait:
 			err = g.time.Sleep(ctx, min(wait, longestWait)) // and ask again
-		case d.act == actSwitch && busy != nil:
+		case busy != nil:
 			err = g.await(ctx, busy)
 		case d.act == actSwitch:
 			g.switchWorker(ctx, &a)
@@ -290,12 +297,9 @@ func (g *Generator) try(ctx context.Context, d time.Duration, until int64, c *ce
 			return err
 		}
 		g.mu.Lock()
-		closed, over := g.closed, g.cell.Load() != c || g.now() >= until
+		over := g.closed || g.cell.Load() != c || g.now() >= until
 		g.mu.Unlock()
-		switch {
-		case closed:
-			return ErrClosed
-		case over:
+		if over {
 			return nil
 		}
 	}
@@ -371,7 +375,7 @@ func (g *Generator) now() int64 {
 			g.steady.look(mono, wall, g.used())
 		}
 		return g.steady.at(mono)
-	case g.clock == Virtual && g.core.ahead < 0:
+	case g.core.ahead < 0: // a virtual clock without a bound
 		return 0
 	default:
 		return unixNanos(g.time.Wall())
@@ -379,13 +383,14 @@ func (g *Generator) now() int64 {
 }
 
 // used returns the time below which a Steady clock does not go back, in Unix ns.
-func (g *Generator) used() int64 {
-	next := g.core.pos
-	c := g.cell.Load()
-	if word := c.word.Load(); word < sealed { // the core has yet to hear of these
-		next = min(word, c.limit.Load())
+func (g *Generator) used() int64 { return g.core.used(g.next()) }
+
+// next returns the next position, which the core may have yet to hear of.
+func (g *Generator) next() uint64 {
+	if next, open := g.cell.Load().next(); open {
+		return next
 	}
-	return g.core.used(next)
+	return g.core.pos
 }
 
 // collect seals the word and tells the core how far it was used.
@@ -418,7 +423,6 @@ func (g *Generator) install(grant Grant, ordered bool) {
 	g.core.reset(grant, ordered)
 	c := &cell{composer: newComposer(g.layout, g.dc, grant.Worker)}
 	c.word.Store(sealed)
-	c.closes.Store(math.MinInt64)
 	g.cell.Store(c)
 }
 
@@ -539,9 +543,8 @@ func (g *Generator) State() State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := State{Worker: g.core.worker, Last: g.core.last(), Fence: g.core.tickOf(g.core.ceiling) - 1}
-	c := g.cell.Load()
-	if word := c.word.Load(); word < sealed {
-		s.Last = max(s.Last, g.core.tickOf(min(word, c.limit.Load())-1))
+	if next, open := g.cell.Load().next(); open {
+		s.Last = g.core.tickOf(next - 1)
 	}
 	return s
 }
@@ -556,8 +559,7 @@ func (g *Generator) Now() Tick {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.clock == Virtual {
-		g.collect(g.cell.Load())
-		next := max(g.core.pos, g.core.floor)
+		next := max(g.next(), g.core.floor)
 		return g.core.tickOf(min(next, g.core.endOf(g.layout.MaxTick())-1))
 	}
 	if g.clock == Steady {

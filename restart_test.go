@@ -57,6 +57,48 @@ func TestARestartRepeatsNoIDWhereverThePausesFall(t *testing.T) {
 	}
 }
 
+// TestPausesPutNoSteadyClockInFrontOfTheWall: started anew, it would issue what it has issued.
+func TestPausesPutNoSteadyClockInFrontOfTheWall(t *testing.T) {
+	slow := &pausing{Time: newFakeTime()}
+	g := newGenerator(t, firn.Config{Time: slow, Ahead: -1})
+	slow.pause = 50 * time.Millisecond
+	for range 10 { // looks at the wall
+		slow.Pass(time.Second)
+		if _, err := g.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slow.pause = 0
+	if id, err := g.Next(); err != nil || id.Time(g.Layout()).After(slow.Wall()) {
+		t.Errorf("an id of %v at %v, %v", id.Time(g.Layout()), slow.Wall(), err)
+	}
+}
+
+// TestAHaltUsesNothingUp: whoever goes on with another worker need not wait until the fence has passed.
+func TestAHaltUsesNothingUp(t *testing.T) {
+	now, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ids, want := range map[int]firn.Tick{0: now - 1, 1: now} {
+		left := firn.Tick(-1)
+		g, err := firn.NewLeased(firn.Config{Layout: seconds, Time: newFakeTime(), Retired: func(_, _ int64, last firn.Tick) { left = last }},
+			firn.Grant{Worker: 5, After: now - 1, Through: now + 60})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Fill(context.Background(), make([]firn.ID, ids)); err != nil {
+			t.Fatal(err)
+		}
+		if last := g.State().Last; !g.Halt(5) || last != want || g.State().Last != want {
+			t.Errorf("after %d ids: last %d, and when halted %d, not %d", ids, last-now, g.State().Last-now, want-now)
+		}
+		if err := g.Replace(firn.Grant{Worker: 6, After: now - 1, Through: now + 60}); err != nil || left != want {
+			t.Errorf("after %d ids: the worker is left at %d, %v", ids, left-now, err)
+		}
+	}
+}
+
 func TestAHaltedGeneratorIssuesNothingUntilItHasAnotherGrant(t *testing.T) {
 	g, clock, now := onLease(t, "", 100, nil)
 	before, err := g.Next()

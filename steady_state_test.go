@@ -89,6 +89,9 @@ func TestAWallThatWasNotAheadOnceIsNotFollowed(t *testing.T) {
 				t.Fatalf("%s, look %d: %+v", name, i+1, s)
 			}
 		}
+		if s.look(6*sec, 106*sec+50*ms, math.MaxInt64); s.at(6*sec) != 106*sec+50*ms {
+			t.Errorf("%s, the third look in a row: %+v", name, s)
+		}
 	}
 	s := steadyAt100() // one part of a nanosecond more than the slack is ahead
 	for i := range int64(3) {
@@ -122,7 +125,7 @@ func TestASteadyClockFallsBackToTheWallAsFarAsNothingIsIssued(t *testing.T) {
 		}
 		r := steadyAt100()
 		r.retreat(sec, c.wall, c.used)
-		if r.at(sec) != c.want || c.want != 101*sec && r.slow != c.slow {
+		if c.want == 101*sec && r != steadyAt100() || c.want != 101*sec && (r.at(sec) != c.want || r.slow != c.slow) {
 			t.Errorf("%s: retreat to %+v", c.claim, r)
 		}
 	}

@@ -69,6 +69,22 @@ func TestASteadyClockThatBeginsAtItsGrantGoesOn(t *testing.T) {
 	}
 }
 
+// TestASteadyClockBeginsAtTheWallUnderAGrantThatHasBegun: it need not follow the wall first.
+func TestASteadyClockBeginsAtTheWallUnderAGrantThatHasBegun(t *testing.T) {
+	clock := newFakeTime()
+	now, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := firn.NewLeased(firn.Config{Layout: seconds, Time: clock}, firn.Grant{After: now - 300, Through: now + 900})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := g.Next(); err != nil || id.Tick(seconds) != now {
+		t.Errorf("an id %d ticks from the present, %v", id.Tick(seconds)-now, err)
+	}
+}
+
 // TestLookingAtASteadyClockDoesNotHoldIt: Now, which a lease and metrics ask, puts
 // the clock back too.
 func TestLookingAtASteadyClockDoesNotHoldIt(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,5 +69,134 @@ func TestNoWorkerIsTakenForATimeBeforeTheEpoch(t *testing.T) {
 	clock.Set(time.Unix(0, 0))
 	if id, err := g.Next(); !errors.Is(err, firn.ErrClockBack) {
 		t.Errorf("id %d, %v", id, err)
+	}
+}
+
+// TestAClockThatIsBackIsSaidThoughTheCallerHasGone: no switch was made that the caller could have ended.
+func TestAClockThatIsBackIsSaidThoughTheCallerHasGone(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	g, clock := switching(t, "refuse", nil)
+	clock.Step(-time.Minute)
+	if id, err := g.NextContext(ctx); !errors.Is(err, firn.ErrClockBack) {
+		t.Errorf("id %d, %v", id, err)
+	}
+}
+
+// waiting is a time source with a way to wait of its own.
+type waiting struct {
+	*faketime.Time
+	wait func(ctx context.Context, done <-chan struct{}) error
+}
+
+func (w *waiting) Wait(ctx context.Context, done <-chan struct{}) error { return w.wait(ctx, done) }
+
+// TestCallersWaitForTheSwitchUnderWay: one worker is taken, however many ask meanwhile.
+func TestCallersWaitForTheSwitchUnderWay(t *testing.T) {
+	errGone := errors.New("the caller is gone")
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	var (
+		g     *firn.Generator
+		over  []<-chan struct{}
+		calls int
+	)
+	clock := &waiting{newFakeTime(), func(_ context.Context, done <-chan struct{}) error {
+		over = append(over, done)
+		return errGone
+	}}
+	g = newGenerator(t, firn.Config{
+		Layout: seconds, Clock: firn.Wall, Rollback: parseChain(t, "switch"), Time: clock,
+		Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+			if calls++; calls == 1 {
+				for range 2 { // other callers
+					if id, err := g.NextContext(gone); err != errGone { //nolint:errorlint // what the time source returned
+						t.Errorf("while it is under way: id %d, %v", id, err)
+					}
+				}
+			}
+			return firn.Grant{Worker: 6, After: from - 1, Through: seconds.MaxTick()}, nil
+		},
+	})
+	if _, err := g.Next(); err != nil {
+		t.Fatal(err)
+	}
+	clock.Step(-time.Minute)
+	if id, err := g.Next(); err != nil || id.Worker(seconds) != 6 || calls != 1 || len(over) != 2 {
+		t.Fatalf("id %d, %v; %d switches, %d have waited", id, err, calls, len(over))
+	}
+	for i, done := range over {
+		select {
+		case <-done:
+		default:
+			t.Errorf("other caller %d waits on after the switch", i)
+		}
+	}
+}
+
+// TestAWaitForASwitchEndsWithItsCaller: also in a time source that brings no way to wait.
+func TestAWaitForASwitchEndsWithItsCaller(t *testing.T) {
+	errGone := errors.New("the caller is gone")
+	gone, cancel := context.WithCancelCause(context.Background())
+	cancel(errGone)
+	var g *firn.Generator
+	g, clock := switching(t, "switch", func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+		if id, err := g.NextContext(gone); err != errGone { //nolint:errorlint // the cause itself is promised
+			t.Errorf("while it is under way: id %d, %v", id, err)
+		}
+		return firn.Grant{Worker: 6, After: from - 1, Through: 1 << 40}, nil
+	})
+	clock.Step(-time.Minute)
+	if id, err := g.Next(); err != nil || id.Worker(g.Layout()) != 6 {
+		t.Errorf("id %d, %v", id, err)
+	}
+}
+
+// awaited is a context that tells when somebody waits for its end.
+type awaited struct {
+	context.Context
+	asked func()
+}
+
+func (a *awaited) Done() <-chan struct{} {
+	a.asked()
+	return a.Context.Done()
+}
+
+// TestWhoWaitedForASwitchThatFailedMayTryOne: it was another caller's.
+func TestWhoWaitedForASwitchThatFailedMayTryOne(t *testing.T) {
+	type answer struct {
+		id  firn.ID
+		err error
+	}
+	var (
+		g       *firn.Generator
+		calls   int
+		waits   = make(chan struct{})
+		answers = make(chan answer, 1)
+	)
+	ctx := &awaited{context.Background(), sync.OnceFunc(func() { close(waits) })}
+	g, clock := switching(t, "switch", func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+		if calls++; calls > 1 {
+			return firn.Grant{Worker: 6, After: from - 1, Through: 1 << 40}, nil
+		}
+		go func() {
+			id, err := g.NextContext(ctx)
+			answers <- answer{id, err}
+		}()
+		select {
+		case <-waits:
+		case a := <-answers:
+			answers <- a
+			t.Error("another caller does not wait")
+		}
+		return firn.Grant{}, errors.New("no worker left")
+	})
+	clock.Step(-time.Minute)
+	if id, err := g.Next(); !errors.Is(err, firn.ErrClockBack) {
+		t.Errorf("whose switch failed: id %d, %v", id, err)
+	}
+	if a := <-answers; a.err != nil || a.id.Worker(g.Layout()) != 6 || calls != 2 {
+		t.Errorf("who waited for it: id %d, %v, after %d switches", a.id, a.err, calls)
 	}
 }

@@ -226,6 +226,22 @@ func TestWhatWasTakenFromTheWordIsUsed(t *testing.T) {
 	if used, want := g.used(), seconds.nanos(now+1); used != want {
 		t.Errorf("used below %d, not %d", used, want)
 	}
+	for claim, c := range map[string]struct{ word, limit, next uint64 }{
+		"some":                 {13, 20, 13},
+		"all":                  {20, 20, 20},
+		"more than there were": {29, 20, 20},
+		"sealed":               {sealed, 20, 10},
+		"sealed and overrun":   {sealed + 5, 20, 10},
+	} {
+		g := &Generator{core: core{pos: 10}}
+		w := &cell{}
+		w.word.Store(c.word)
+		w.limit.Store(c.limit)
+		g.cell.Store(w)
+		if next := g.next(); next != c.next || w.word.Load() != c.word {
+			t.Errorf("%s: the next is %d, not %d", claim, next, c.next)
+		}
+	}
 	if _, err := g.Take(context.Background(), 0); err == nil || err.Error() != "number of ids 0 is out of range: 1 to 9223372036854775807 are allowed" {
 		t.Errorf("none at all: %v", err)
 	}
@@ -238,5 +254,76 @@ func TestTheStateDoesNotCountWhatWasAskedForInVain(t *testing.T) {
 	}
 	if last := g.State().Last; last != now {
 		t.Errorf("%d ticks above the last", last-now)
+	}
+}
+
+// The word of a worker that was left gives nothing more, and what it gave is known.
+func TestAnotherGrantEndsTheWord(t *testing.T) {
+	type left struct {
+		worker int64
+		last   Tick
+	}
+	now, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var heard left
+	g, err := NewLeased(Config{
+		Layout: seconds, Clock: Wall, Ahead: 5 * time.Second, Start: StartZero, Time: &clocks{wall: noon},
+		Retired: func(old, _ int64, last Tick) { heard = left{old, last} },
+	}, Grant{Worker: 5, After: now - 1, Through: now + 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before ID
+	for range 20 { // of three ticks, all but the first from the word
+		if before, err = g.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := g.cell.Load() // as a caller has it who is held up
+	if err := g.Replace(Grant{Worker: 4, After: now - 1, Through: now + 9}); err != nil {
+		t.Fatal(err)
+	}
+	if p, got, ok := c.take(1); ok {
+		t.Errorf("%d of the worker that was left, from %d on", got, p)
+	}
+	if want := (left{5, now + 2}); heard != want {
+		t.Errorf("left: %+v, not %+v", heard, want)
+	}
+	if id, err := g.Next(); err != nil || id <= before {
+		t.Errorf("id %d after %d, %v", id, before, err)
+	}
+}
+
+// The core does not hear from a word that was never opened.
+func TestTheSequenceIsCarriedIntoAnotherGrant(t *testing.T) {
+	now, err := seconds.Tick(noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, clock := range []ClockKind{Steady, Wall, Virtual} {
+		c := &clocks{wall: noon}
+		g, err := NewLeased(Config{Layout: seconds, Clock: clock, Ahead: 5 * time.Second, From: noon, Time: c, Random: func() uint64 { return 8 + 3 }},
+			Grant{Worker: 5, After: now - 1, Through: now + 9})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []Parts{{Tick: now, Worker: 5, Sequence: 3}, {Tick: now, Worker: 5, Sequence: 4}, {Tick: now + 1, Worker: 6, Sequence: 5}} {
+			if i == 2 {
+				c.wall, c.mono = c.wall.Add(time.Second), c.mono+time.Second
+				if err := g.Replace(Grant{Worker: 6, After: now - 1, Through: now + 9}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			id, err := g.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := seconds.Decompose(id)
+			if p.Tick != want.Tick || p.Worker != want.Worker || p.Sequence != want.Sequence {
+				t.Errorf("%v, id %d: %+v, %v", clock, i, p, err)
+			}
+		}
 	}
 }

@@ -368,6 +368,25 @@ func TestWhoFindsItsTicksGrantedAgainStops(t *testing.T) {
 	}
 }
 
+// Who had issued nothing need not wait until its fence has passed, either.
+func TestWhoFindsItsTicksGrantedAgainGoesOnWithAnotherWorkerAtOnce(t *testing.T) {
+	for _, issued := range []bool{true, false} {
+		clock := newMachine()
+		l := must(start(context.Background(), overlapping{&leaver{give: []int64{1, 2}}}, Config{
+			Window: time.Minute, Generator: firn.Config{Layout: layout("41/0/4/3"), Time: clock, Clock: firn.Wall},
+		}))
+		if issued {
+			must(l.Next())
+		}
+		l.turn(context.Background())
+		begun := clock.Monotonic()
+		id := must(l.Next())
+		if took := clock.Monotonic() - begun; id.Worker(l.gen.Layout()) != 2 || took > 2*time.Millisecond {
+			t.Errorf("ids issued before: %t; the next is of worker %d, after %v", issued, id.Worker(l.gen.Layout()), took)
+		}
+	}
+}
+
 // A source that grants what is held already is not followed, whichever of the two begins first.
 func TestAWorkerGrantedTwiceIsNotUsed(t *testing.T) {
 	for name, c := range map[string]struct {
