@@ -237,6 +237,7 @@ var faults = []fault{
 		w.makes(r, 200)
 		w.until("the fence", func() bool { return p.failures()[firn.ErrFence.Error()] > 0 })
 		l.mend()
+		w.close(p) // or it takes one of the two workers
 		w.makes(q, 200)
 	}},
 	{name: "a process stopped past its window (SIGSTOP) and resumed", do: stopped},

@@ -215,7 +215,7 @@ func TestBadRequestsGetTheirStatusAndAReason(t *testing.T) {
 		{"POST", "/v1/ids/orders?numbers=maybe", 400, "bad_request", "maybe"},
 		{"POST", "/v1/ids/orders?numbers=true&format=hex", 400, "bad_format", "hex"},
 		{"POST", "/v1/ids/a%20b", 400, "bad_request", "namespace name"},
-		{"POST", "/v1/ids/" + strings.Repeat("x", 65), 400, "bad_request", "65"},
+		{"POST", "/v1/ids/" + strings.Repeat("x", 65), 400, "bad_request", "1 to 64"},
 		{"DELETE", "/v1/ids/orders", 405, "method_not_allowed", "GET, POST"},
 		{"HEAD", "/v1/ids/orders", 405, "", ""},
 		{"POST", "/v1/namespaces", 405, "method_not_allowed", "GET"},
