@@ -23,13 +23,18 @@ type counters struct {
 	stripe Stripe
 	mine   record // what all its records have
 	writes atomic.Uint64
-	lost   sync.Map // *register.Register by name, after a fetch whose write may have been applied
+
+	mu   sync.Mutex                    // guards lost; never held while waiting
+	lost map[string]*register.Register // by name, after a fetch whose write may have been applied
 }
+
+// maxLost bounds how many names keep a lost range for the next fetch. Others leave a gap.
+const maxLost = 1 << 16
 
 func newCounters(cfg *Config) *counters {
 	mine := record{Offset: cfg.Offset, Stride: cfg.Stride, Writer: register.Token(), PID: os.Getpid()}
 	mine.Host, _ = os.Hostname() // for people only
-	return &counters{cfg: cfg, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, mine: mine}
+	return &counters{cfg: cfg, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, mine: mine, lost: map[string]*register.Register{}}
 }
 
 // Fetch implements [Source]. Errors: *[firn.RangeError], *[ExhaustedError],
@@ -42,10 +47,7 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 	if err := config.Check("step", ask.Step, 1, maxStep, "ids asked for at once"); err != nil {
 		return Range{}, err
 	}
-	r := c.register(name)
-	if lost, ok := c.lost.LoadAndDelete(name); ok { // for one fetch only: two could both take the same range
-		r, _ = lost.(*register.Register)
-	}
+	r := c.takeLost(name)
 	var grant Range
 	written, err := r.Update(ctx, func(found store.Entry) (value []byte, err error) {
 		grant, value, err = c.advance(name, found, r.Ours(), ask)
@@ -53,9 +55,7 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 		return value, err
 	})
 	if err != nil {
-		if r.Unsettled() {
-			c.lost.Store(name, r)
-		}
+		c.keepLost(name, r)
 		return Range{}, explain("fetch a range of", name, err)
 	}
 	grant.revision = written.Revision
@@ -64,6 +64,29 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 
 func (c *counters) register(name string) *register.Register {
 	return &register.Register{Store: c.cfg.Store, Key: Key(name), Time: c.cfg.Time, Random: c.cfg.Random}
+}
+
+// takeLost returns the register of name that knows what was lost, to one fetch only: two could
+// both take the same range.
+func (c *counters) takeLost(name string) *register.Register {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.lost[name]
+	if r == nil {
+		return c.register(name)
+	}
+	delete(c.lost, name)
+	r.Forget()
+	return r
+}
+
+// keepLost leaves a register whose latest write may have been applied to the next fetch.
+func (c *counters) keepLost(name string, r *register.Register) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.Unsettled() && len(c.lost) < maxLost {
+		c.lost[name] = r
+	}
 }
 
 // explain says what failed. A conflict is store.ErrUnavailable: the caller may try again.
