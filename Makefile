@@ -99,7 +99,7 @@ chaos: build ## do real faults to processes over every real store for an hour (F
 	go run ./bench/chaos -firn bin/firn $(if $(FOR),-for $(FOR)) $(if $(STORES),-stores $(STORES)) $(if $(SEED),-seed $(SEED))
 
 .PHONY: chaos-short
-chaos-short: build ## the same for three minutes
+chaos-short: build ## the same for four minutes
 	scripts/need-servers
 	go run ./bench/chaos -firn bin/firn -short $(if $(SEED),-seed $(SEED))
 

@@ -172,20 +172,24 @@ func TestAfterAPanicOfRetiredAnotherSwitchIsMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock.Step(-time.Minute)
-	func() {
-		defer func() {
-			if recover() == nil {
-				t.Error("the panic is lost")
-			}
-		}()
-		g.Next()
-	}()
+	panics(t, g)
 	for want := int64(6); want < 9; want++ {
 		if id, err := g.Next(); err != nil || id.Worker(seconds) != want {
 			t.Errorf("id %d of worker %d, not %d: %v", id, id.Worker(seconds), want, err)
 		}
 		clock.Step(-time.Minute)
 	}
+}
+
+// panics expects the next call to.
+func panics(t *testing.T, g *firn.Generator) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Error("the panic is lost")
+		}
+	}()
+	g.Next()
 }
 
 // A panic of the source of workers is the caller's; others are not kept waiting.
@@ -198,14 +202,7 @@ func TestASourceOfWorkersThatPanicsFailsTheSwitch(t *testing.T) {
 		return firn.Grant{Worker: 6, After: from - 1, Through: from + 99}, nil
 	})
 	clock.Step(-time.Minute)
-	func() {
-		defer func() {
-			if recover() == nil {
-				t.Error("the panic is lost")
-			}
-		}()
-		g.Next()
-	}()
+	panics(t, g)
 	if id, err := g.Next(); err != nil || id.Worker(seconds) != 6 {
 		t.Errorf("after the panic: id %d, %v", id, err)
 	}

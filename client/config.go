@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/store"
 )
 
@@ -181,12 +183,9 @@ func (b *Buffer) complete(what string) error {
 		b.Min = min(defaultMin, b.Max)
 	}
 	var errs []error
-	if b.Max < 1 || b.Max > limitMax {
-		errs = append(errs, firn.NewRangeError("most ids", int64(b.Max), 1, limitMax, what))
-	} else if b.Min < 1 || b.Min > b.Max {
-		errs = append(errs, firn.NewRangeError("least ids", int64(b.Min), 1, int64(b.Max), what))
-	}
-	errs = append(errs, duration("target of the "+what, &b.Target, defaultTarget, maxTarget))
+	errs = append(errs,
+		cmp.Or(config.Check("most ids", b.Max, 1, limitMax, what), config.Check("least ids", b.Min, 1, b.Max, what)),
+		duration("target of the "+what, &b.Target, defaultTarget, maxTarget))
 	if b.MaxAge < 0 || b.MaxAge > 0 && b.MaxAge < time.Millisecond {
 		errs = append(errs, &firn.RangeError{What: "max age", Value: b.MaxAge.String(), Min: "1ms", Max: "2562047h", Where: what})
 	}
@@ -198,8 +197,5 @@ func duration(what string, d *time.Duration, usual, most time.Duration) error {
 	if *d == 0 {
 		*d = usual
 	}
-	if *d < time.Millisecond || *d > most {
-		return &firn.RangeError{What: what, Value: d.String(), Min: "1ms", Max: most.String()}
-	}
-	return nil
+	return config.Check(what, *d, time.Millisecond, most, "")
 }

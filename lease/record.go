@@ -143,6 +143,7 @@ func readPool(name string, entries []store.Entry) (Pool, error) {
 			continue
 		}
 		var s Slot
+		// What is no number makes another key than this.
 		datacenter, worker, _ := strings.Cut(strings.TrimPrefix(rest, "slot/"), "/")
 		s.Datacenter, _ = strconv.ParseInt(datacenter, 10, 64)
 		s.Worker, _ = strconv.ParseInt(worker, 10, 64)

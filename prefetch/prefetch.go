@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/internal/demand"
 	"github.com/firn-id/firn/internal/turns"
 )
@@ -165,28 +166,15 @@ func (cfg *Config[T]) complete() error {
 	if cfg.Source == nil {
 		errs = append(errs, firn.NewSyntaxError("source", "", "Config.Source is required"))
 	}
-	if cfg.Size < 1 || cfg.Size > maxSize {
-		errs = append(errs, firn.NewRangeError("size", int64(cfg.Size), 1, maxSize, "ids in a buffer"))
+	if err := config.Check("size", cfg.Size, 1, maxSize, "ids in a buffer"); err != nil {
+		errs = append(errs, err)
 	} else {
-		if cfg.MinSize < 1 || cfg.MinSize > cfg.Size {
-			errs = append(errs, firn.NewRangeError("least size", int64(cfg.MinSize), 1, int64(cfg.Size), "the size"))
-		}
-		if cfg.Refill < 0 || cfg.Refill >= cfg.Size {
-			errs = append(errs, firn.NewRangeError("refill", int64(cfg.Refill), 0, int64(cfg.Size)-1, "below the size"))
-		}
+		errs = append(errs, config.Check("least size", cfg.MinSize, 1, cfg.Size, "the size"), config.Check("refill", cfg.Refill, 0, cfg.Size-1, "below the size"))
 	}
 	if cfg.MaxAge != 0 {
-		errs = append(errs, within("max age", cfg.MaxAge, minAge, endless))
+		errs = append(errs, config.Check("max age", cfg.MaxAge, minAge, endless, ""))
 	}
-	errs = append(errs, within("target", cfg.Target, 0, endless), within("pause", cfg.Pause, 0, maxPause))
-	return errors.Join(errs...)
-}
-
-func within(what string, d, least, most time.Duration) error {
-	if d < least || d > most {
-		return &firn.RangeError{What: what, Value: d.String(), Min: least.String(), Max: most.String()}
-	}
-	return nil
+	return errors.Join(append(errs, config.Check("target", cfg.Target, 0, endless, ""), config.Check("pause", cfg.Pause, 0, maxPause, ""))...)
 }
 
 func (cfg *Config[T]) limits() demand.Limits {

@@ -189,11 +189,9 @@ func TestAClusterFailsOverAndMovesTheSet(t *testing.T) {
 	s := open(t, "redis://"+addrs[0]+"?cluster=true")
 	alone := confirmed(t, s, "without replicas")
 	owner, other := raw(t, addrs[0]), raw(t, addrs[1])
-	slot := int(owner.ClusterKeySlot(ctx, "firn").Val())
-	if slot >= 8192 {
+	if slotOf(owner) >= 8192 {
 		t.Fatal("firn was expected on the first server")
 	}
-	id := func(c *redis.Client) string { return c.Do(ctx, "cluster", "myid").Val().(string) }
 
 	// A replica, which then takes over.
 	replica := joined(t, owner, other, 1)
@@ -224,7 +222,7 @@ func TestAClusterFailsOverAndMovesTheSet(t *testing.T) {
 
 	// The slot moves to the other server, which has no replica.
 	const whole = 5
-	migrate(t, follower, other, slot, id, whole)
+	migrate(t, follower, other, whole)
 	unconfirmed(t, s, "after it was moved", "0 of 1")
 	expect(t, "where it was", s.AskCluster(ctx, replica.Addr()), store.ErrRefused, "another primary")
 	await(t, "all to know where it is", func() bool { return s.AskCluster(ctx, addrs[1]) == nil })
@@ -240,9 +238,8 @@ func TestWhileServersOfAClusterSendToEachOtherNothingIsRefusedForGood(t *testing
 	addrs, _ := cluster(t)
 	s := open(t, "redis://"+addrs[0]+"?cluster=true")
 	owner, other := raw(t, addrs[0]), raw(t, addrs[1])
-	slot := owner.ClusterKeySlot(ctx, "firn").Val()
 	for _, step := range [][2]*redis.Client{{owner, other}, {other, owner}} {
-		if err := step[0].Do(ctx, "cluster", "setslot", slot, "node", step[1].Do(ctx, "cluster", "myid").Val()).Err(); err != nil {
+		if err := step[0].Do(ctx, "cluster", "setslot", slotOf(owner), "node", idOf(step[1])).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -259,19 +256,17 @@ func TestNothingIsWrittenToASetThatMayHaveBeenCopied(t *testing.T) {
 	addrs, all := cluster(t)
 	s := open(t, "redis://"+addrs[0]+"?cluster=true")
 	owner, other := raw(t, addrs[0]), raw(t, addrs[1])
-	slot := int(owner.ClusterKeySlot(ctx, "firn").Val())
-	id := func(c *redis.Client) string { return c.Do(ctx, "cluster", "myid").Val().(string) }
 	written, err := s.CompareAndSwap(ctx, "k", 0, []byte("before"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	const open = 2
-	migrate(t, owner, other, slot, id, open)
+	migrate(t, owner, other, open)
 	if err := owner.Do(ctx, "migrate", "127.0.0.1", all[1].Port(), "firn", 0, 5000, "copy").Err(); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, "the owner", second(s.CompareAndSwap(ctx, "k", written.Revision, []byte("meanwhile"))), store.ErrUnavailable, "is moving the key")
-	if err := other.Do(ctx, "cluster", "setslot", slot, "node", id(other)).Err(); err != nil {
+	if err := other.Do(ctx, "cluster", "setslot", slotOf(owner), "node", idOf(other)).Err(); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "the other to have the slot", func() bool {
@@ -290,12 +285,10 @@ func TestASetThatHasMovedWithoutItsSlotIsNotMadeAnew(t *testing.T) {
 	addrs, all := cluster(t)
 	s := open(t, "redis://"+addrs[0]+"?cluster=true")
 	owner, other := raw(t, addrs[0]), raw(t, addrs[1])
-	slot := int(owner.ClusterKeySlot(ctx, "firn").Val())
-	id := func(c *redis.Client) string { return c.Do(ctx, "cluster", "myid").Val().(string) }
 	follower := raw(t, joined(t, owner, other, 1).Addr())
 	confirmed(t, s, "before")
 	const half = 3
-	migrate(t, owner, other, slot, id, half)
+	migrate(t, owner, other, half)
 	expect(t, "the owner", second(write(s, "k")), store.ErrUnavailable, "is moving the key")
 	if err := follower.ClusterFailover(ctx).Err(); err != nil {
 		t.Fatal(err)
@@ -411,20 +404,29 @@ func joined(t *testing.T, owner, other *redis.Client, n int) *servers.Server {
 	return replica
 }
 
+// slotOf is the slot of the set in a cluster.
+func slotOf(c *redis.Client) int {
+	return int(c.ClusterKeySlot(context.Background(), "firn").Val())
+}
+
+// idOf is the name of a server of a cluster.
+func idOf(c *redis.Client) string { return c.ClusterMyID(context.Background()).Val() }
+
 // migrate moves the slot of the set from one server of a cluster to another, in five steps.
-func migrate(t *testing.T, from, to *redis.Client, slot int, id func(*redis.Client) string, steps int) {
+func migrate(t *testing.T, from, to *redis.Client, steps int) {
 	t.Helper()
 	ctx := context.Background()
+	slot := slotOf(from)
 	_, port, _ := net.SplitHostPort(to.Options().Addr)
 	all := []struct {
 		at   *redis.Client
 		args []any
 	}{
-		{to, []any{"cluster", "setslot", slot, "importing", id(from)}},
-		{from, []any{"cluster", "setslot", slot, "migrating", id(to)}},
+		{to, []any{"cluster", "setslot", slot, "importing", idOf(from)}},
+		{from, []any{"cluster", "setslot", slot, "migrating", idOf(to)}},
 		{from, []any{"migrate", "127.0.0.1", port, "firn", 0, 5000}},
-		{to, []any{"cluster", "setslot", slot, "node", id(to)}},
-		{from, []any{"cluster", "setslot", slot, "node", id(to)}},
+		{to, []any{"cluster", "setslot", slot, "node", idOf(to)}},
+		{from, []any{"cluster", "setslot", slot, "node", idOf(to)}},
 	}
 	for _, step := range all[:steps] {
 		if err := step.at.Do(ctx, step.args...).Err(); err != nil {

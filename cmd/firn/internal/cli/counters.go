@@ -12,6 +12,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/zone"
+	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/numbering"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/sequence"
@@ -69,7 +70,7 @@ func (f *kindFlags) counted(cmd *cobra.Command, k kind, n int64, format string, 
 		c.segment, err = f.counter.segment(flags, n)
 		c.segment.Log = log
 	case "sequence":
-		c.sequence, err = sequence.Config{Start: firn.ID(f.counter.first), Log: log}, within("first id", f.counter.first, 1, int64(firn.MaxID))
+		c.sequence, err = sequence.Config{Start: firn.ID(f.counter.first), Log: log}, config.Check("first id", f.counter.first, 1, int64(firn.MaxID), "")
 	default:
 		c.sequence.Log = log
 		c.number, err = f.counter.number(flags, f.zone, n)
@@ -79,13 +80,6 @@ func (f *kindFlags) counted(cmd *cobra.Command, k kind, n int64, format string, 
 	return c, errors.Join(nameErr, err, formatErr)
 }
 
-func within(what string, value, least, most int64) error {
-	if value < least || value > most {
-		return firn.NewRangeError(what, value, least, most, "")
-	}
-	return nil
-}
-
 func (f *counterFlags) segment(flags *pflag.FlagSet, n int64) (segment.Config, error) {
 	step := f.step
 	if !flags.Changed("step") {
@@ -93,9 +87,9 @@ func (f *counterFlags) segment(flags *pflag.FlagSet, n int64) (segment.Config, e
 		step = min(n, mostAtOnce-1) + 1
 	}
 	// The limits of the offset follow from those of the stride.
-	err := errors.Join(within("first id", f.first, 1, int64(firn.MaxID)), within("step", step, 1, maxStep), within("stride", f.stride, 1, maxStride))
+	err := errors.Join(config.Check("first id", f.first, 1, int64(firn.MaxID), ""), config.Check("step", step, 1, maxStep, ""), config.Check("stride", f.stride, 1, maxStride, ""))
 	if err == nil {
-		err = within("offset", f.offset, 0, f.stride-1)
+		err = config.Check("offset", f.offset, 0, f.stride-1, "")
 	}
 	return segment.Config{
 		MinStep: step, MaxStep: step, Start: firn.ID(f.first), Offset: f.offset, Stride: f.stride,

@@ -36,11 +36,11 @@ were ever attached at a time, as the store records it. The number rises by itsel
 
 After replicas were taken away for good, lower it with N, or no write is confirmed. That is
 safe only if no other server has this data and is a primary or may become one. It is
-refused on a replica, where more than N replicas are online, and where the Sentinels of
-the URL or the cluster name another primary or know more than N replicas (SENTINEL RESET,
-CLUSTER FORGET), or Sentinels watch that the URL does not name. If nobody watches over the
-server, you answer for it. After that newcomers wait once until running holders have
-written their slots again.`,
+refused on a replica; if more than N replicas are online; if the Sentinels of the URL, or
+the cluster, name another primary or know more than N replicas (SENTINEL RESET, CLUSTER
+FORGET); and if Sentinels watch the server that the URL does not name. Without Sentinels
+or cluster nothing can be checked: be sure yourself. After that newcomers wait once until
+running holders have written their slots again.`,
 		Example: `  firn store replicas --store 'redis://10.0.0.5,10.0.0.6,10.0.0.7:26379?master=main'
   firn store replicas 1 --store redis://10.0.0.5:6379/0`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -210,10 +210,10 @@ func newWorkersRelax() *cobra.Command {
 processes without --strict may join. Nothing is issued twice by it, but the pool is
 then as safe as any other: what the store forgets, claims no longer outwait.
 
-Who holds a worker goes on as it began, until it is restarted. A process that still
-has --strict is refused when it joins, or needs another worker, while anybody holds
-one, and makes the pool strict again when nobody does, or when the store has lost
-something that it held: end those first, or restart them without.`,
+Running processes keep their workers until they are restarted. A process that still has
+--strict cannot join, or take another worker, while any worker is held. Once none is, it
+makes the pool strict again; so does a running one that finds data missing in the store.
+End such processes first, or restart them without --strict.`,
 		Example: `  firn workers relax --pool payments --store redis://127.0.0.1:6379/0`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

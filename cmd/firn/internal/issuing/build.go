@@ -146,8 +146,8 @@ func (b *builder) base(ctx context.Context, name string, set settings.Namespace)
 	return nil, fmt.Errorf("%w: %s", errKind, set.Kind)
 }
 
-// goOn has a counter go on above what the one that it is to replace knows of, as the store may
-// have forgotten that. It ends the counter where it cannot.
+// goOn raises a counter above the last id of the one that it replaces: the store may have
+// forgotten it. If that fails, it closes the counter.
 func (s *sequences) goOn(ctx context.Context, was *Namespace) error {
 	if was == nil {
 		return nil
@@ -164,14 +164,14 @@ func (s *sequences) goOn(ctx context.Context, was *Namespace) error {
 		return nil
 	}
 	if err := s.one.Raise(ctx, last); err != nil {
-		return errors.Join(fmt.Errorf("it is to go on above %d: %w", last, err), s.close(ended))
+		return errors.Join(fmt.Errorf("raise the counter above %d: %w", last, err), s.close(ended))
 	}
 	return nil
 }
 
-// segments returns ranges of a namespace, above those of the one that it is to replace, which the
-// store may have forgotten. It has ids at hand if that one has: who asks for them shall not wait
-// for the store, nor be refused because it is away.
+// segments returns ranges of a namespace, above those of the source that it replaces: the store may
+// have forgotten them. If that source has ids in memory, so has this one, so that callers neither
+// wait for the store nor fail while it is away.
 func (b *builder) segments(ctx context.Context, was *Namespace, name string, cfg segment.Config) (base, error) {
 	var old segment.State
 	if was != nil {
