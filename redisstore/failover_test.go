@@ -44,11 +44,33 @@ func acquainted(t *testing.T, all []*servers.Server, replicas int) {
 	}
 }
 
-// forget has Sentinels forget the servers that are gone.
+// forget has Sentinels forget the servers that are gone. It waits for the end of a failover
+// first: what a Sentinel forgets before it follows the new primary never will.
 func forget(t *testing.T, all []*servers.Server, replicas int) {
 	t.Helper()
+	ctx := context.Background()
+	await(t, "the Sentinels to name one primary, and the replicas to follow it", func() bool {
+		named := map[string]bool{}
+		for _, s := range all {
+			watcher := redis.NewSentinelClient(&redis.Options{Addr: s.Addr()})
+			primary, err := watcher.Master(ctx, "main").Result()
+			known, err2 := watcher.Replicas(ctx, "main").Result()
+			_ = watcher.Close()
+			following := 0
+			for _, r := range known {
+				if r["flags"] == "slave" && r["master-link-status"] == "ok" && r["master-port"] == primary["port"] {
+					following++
+				}
+			}
+			if err != nil || err2 != nil || primary["flags"] != "master" || following != replicas {
+				return false
+			}
+			named[primary["port"]] = true
+		}
+		return len(named) == 1
+	})
 	for _, s := range all {
-		if err := raw(t, s.Addr()).Do(context.Background(), "sentinel", "reset", "main").Err(); err != nil {
+		if err := raw(t, s.Addr()).Do(ctx, "sentinel", "reset", "main").Err(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -56,7 +56,8 @@ func Sentinel(t testing.TB, name, addr string, quorum int) *Server {
 		name: "redis-sentinel", program: "redis-server",
 		prepare: func(s *Server) error {
 			return os.WriteFile(s.Path("sentinel.conf"), fmt.Appendf(nil,
-				"sentinel monitor %s %s %s %d\nsentinel down-after-milliseconds %s 1000\nsentinel failover-timeout %s 2000\n",
+				// A second is less than a server may wait for a busy processor.
+				"sentinel monitor %s %s %s %d\nsentinel down-after-milliseconds %s 3000\nsentinel failover-timeout %s 2000\n",
 				name, host, port, quorum, name, name), 0o644)
 		},
 		args: func(s *Server) []string {
