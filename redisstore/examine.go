@@ -15,7 +15,11 @@ import (
 // Examine implements [store.Examined]: persistence, eviction, replicas.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	return backend.Do(ctx, s.calls, "examine", s.cfg.Key, func(ctx context.Context) ([]store.Finding, error) {
-		info, there, err := s.count(ctx)
+		info, err := s.info(ctx)
+		if err != nil {
+			return nil, err
+		}
+		there, err := s.count(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -15,12 +15,6 @@ var ReachedAt = reachedAt
 // ReplicasScript begins the scripts that write.
 const ReplicasScript = replicas
 
-// ReplicasIn counts the replicas in INFO.
-func ReplicasIn(info string) (addresses, excess, online int) {
-	p := replicasIn(parseInfo(info))
-	return p.addresses, p.excess, p.online
-}
-
 // Learn has a handle know a record, as one from elsewhere would.
 func (s *Store) Learn(n int, since int64) { s.learn(record{n, since}) }
 

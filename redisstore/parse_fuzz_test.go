@@ -29,20 +29,6 @@ func FuzzMember(f *testing.F) {
 	})
 }
 
-// FuzzRecord: what is accepted is written the same.
-func FuzzRecord(f *testing.F) {
-	f.Add("\treplicas 2 0")
-	f.Add("\treplicas 2 1795000000000000")
-	f.Add("\treplicas -2 0")
-	f.Add("\treplicas 02 0 ")
-	f.Fuzz(func(t *testing.T, member string) {
-		r, err := parseRecord(member)
-		if err == nil && (r.String() != member || r.n < 0 || r.since < 0) || err != nil && !errors.Is(err, store.ErrRefused) {
-			t.Fatalf("%q was read as %+v, %v", member, r, err)
-		}
-	})
-}
-
 // FuzzURL: an error does not repeat the password, and what is accepted has a host.
 func FuzzURL(f *testing.F) {
 	for _, text := range []string{

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -19,19 +18,31 @@ type record struct {
 	since int64
 }
 
-const (
-	recordBegins = "\treplicas "
-	recordEnds   = "\treplicas!" // a blank sorts before it
-)
+// A look is what a server shows of its replicas.
+type look struct {
+	record    // of the set
+	excess    int
+	history   string // the server's: another one begins when it is promoted
+	attached  int
+	online    int
+	addresses int // of those online
+	primary   int // 1, or 0
+}
 
-func (r record) String() string { return fmt.Sprintf("%s%d %d", recordBegins, r.n, r.since) }
+// read reads what a script answers.
+func (l *look) read(answer *redis.Cmd) error {
+	return read(answer, &l.n, &l.since, &l.excess, &l.history, &l.attached, &l.online, &l.addresses, &l.primary)
+}
 
-func parseRecord(member string) (r record, err error) {
-	_, err = fmt.Sscanf(member, recordBegins+"%d %d", &r.n, &r.since)
-	if err != nil || r.n < 0 || r.since < 0 || r.String() != member {
-		return record{}, fmt.Errorf("%w: member %.40q is no record of replicas: remove it, then set the number with firn store replicas N", store.ErrRefused, member)
+func read(answer *redis.Cmd, fields ...any) error {
+	list, err := answer.Slice()
+	if err != nil {
+		return err
 	}
-	return r, nil
+	if _, err := fmt.Sscan(fmt.Sprintln(list...), fields...); err != nil {
+		return fmt.Errorf("%w: the script answers %v", store.ErrUnavailable, list)
+	}
+	return nil
 }
 
 // learn returns the latest record that this handle has seen, with r. Each write sends it, so
@@ -57,62 +68,6 @@ func parseInfo(text string) map[string]string {
 	return fields
 }
 
-// silent finds a replica that has not acknowledged for three seconds, or since the server's clock
-// was set back, by which it would seem to answer for as long as that.
-var silent = regexp.MustCompile(`,lag=(-|[3-9]|\d\d)`)
-
-// present are the replicas in INFO.
-type present struct {
-	attached  int // some may only load, and may for long
-	online    int // those that have acknowledged something since they were attached
-	addresses int // of these
-	excess    int // connections beside another from the same address
-}
-
-// replicasIn counts the replicas in INFO, as the scripts do. Programs that read the stream and
-// never acknowledge (redis-cli --replica) serve at no port, and are none.
-//
-// A replica that is back after its host died is there twice for a minute, until the server
-// notices that the earlier connection is dead. If it counted twice, writes would wait for one
-// replica too many from then on. So all silent connections from one address are one replica,
-// the same as one that answers there. Living replicas acknowledge each second, and so count
-// even where address translation gives several the same address. A replica that is back within
-// three seconds looks like two for as long. So each write waits for all that are online, but the
-// record rises at once by addresses only, and by a second replica of one address when both have
-// acknowledged a write.
-//
-// WAIT counts connections. One that comes beside another from the same address while a write
-// waits may be of the same replica, both may have acknowledged the write, and another replica be
-// away. So such a write is not confirmed. What is written later, a dead connection never acknowledges.
-func replicasIn(info map[string]string) (p present) {
-	answering := map[string]int{}
-	for name, value := range info {
-		if !strings.HasPrefix(name, "slave") || !strings.Contains(value, "state=") {
-			continue
-		}
-		if !strings.Contains(value, "state=online") || strings.Contains(value, "offset=0,") {
-			if !strings.Contains(value, ",port=0,") {
-				p.attached++
-			}
-			continue
-		}
-		p.attached++
-		address, _, _ := strings.Cut(value, ",state=")
-		if _, another := answering[address]; another {
-			p.excess++
-		}
-		answering[address] += 0
-		if !silent.MatchString(value) {
-			answering[address]++
-		}
-	}
-	for _, n := range answering {
-		p.online += max(n, 1)
-	}
-	p.addresses = len(answering)
-	return p
-}
-
 // Replicas are those of the server that has the set.
 type Replicas struct {
 	Recorded int       `json:"recorded"` // the most that were ever attached, or the number an operator set
@@ -123,31 +78,20 @@ type Replicas struct {
 
 // Replicas returns how many replicas are recorded, and how many there are now.
 func (s *Store) Replicas(ctx context.Context) (Replicas, error) {
-	return backend.Do(ctx, s.calls, "count the replicas of", s.cfg.Key, func(ctx context.Context) (Replicas, error) {
-		_, there, err := s.count(ctx)
-		return there, err
-	})
+	return backend.Do(ctx, s.calls, "count the replicas of", s.cfg.Key, s.count)
 }
 
-// count asks the server for INFO, and counts its replicas.
-func (s *Store) count(ctx context.Context) (info map[string]string, there Replicas, err error) {
-	if info, err = s.info(ctx); err != nil {
-		return nil, there, err
+func (s *Store) count(ctx context.Context) (there Replicas, err error) {
+	var l look
+	if err := l.read(compareAndSwap.Run(ctx, s.client, []string{s.cfg.Key}, 0, 0, "look")); err != nil {
+		return there, err
 	}
-	p := replicasIn(info)
-	there.Attached, there.Online = p.attached, p.online
-	members, err := s.members(ctx, recordBegins, recordEnds)
-	if err != nil || len(members) == 0 {
-		return info, there, err
+	s.learn(record{n: max(l.n, l.addresses), since: l.since}) // so that a write need not be sent twice
+	there = Replicas{Recorded: l.n, Attached: l.attached, Online: l.online}
+	if l.since > 0 {
+		there.Lowered = time.UnixMicro(l.since)
 	}
-	if len(members) > 1 {
-		return info, there, fmt.Errorf("%w: %q: %s", store.ErrRefused, members, merged)
-	}
-	r, err := parseRecord(members[0])
-	if there.Recorded = r.n; r.since > 0 {
-		there.Lowered = time.UnixMicro(r.since)
-	}
-	return info, there, err
+	return there, nil
 }
 
 // answerHolds is how long, by the server's clock, a number may be set after Sentinels or

@@ -6,7 +6,8 @@ import "github.com/redis/go-redis/v9"
 // of the write, so that no replica is attached in between. A script that is run again changes
 // nothing. KEYS: the set. ARGV: how many replicas the caller knows of and since when, where the
 // server is, then what the script says. A server is 'single', or in a 'cluster', where it makes no
-// set, or 'alone' there in having keys of the slot. The answer is an error, and nothing was written, or
+// set, or 'alone' there in having keys of the slot; or the caller only has a 'look'. The answer to
+// that is a [look]; else it is an error, and nothing was written, or
 //
 //	{replicas that must have it, since when, connections in excess of addresses, replication id, life of the store}
 //
@@ -17,33 +18,60 @@ import "github.com/redis/go-redis/v9"
 // attached at a time. SINCE is when an operator last lowered N, in microseconds, or 0. Of two
 // records the later one counts, and of two with the same SINCE the greater N. But what a handle
 // knows never lowers N: it may come from the other side of a split, where N was lowered.
+//
+// Of the replicas in INFO, some may only load, and may for long. Online are those that have
+// acknowledged something since they were attached. Programs that read the stream and never
+// acknowledge (redis-cli --replica) serve at no port, and are none.
+//
+// A replica that is back after its host died is there twice for a minute, until the server
+// notices that the earlier connection is dead. If it counted twice, writes would wait for one
+// replica too many from then on. So all silent connections from one address are one replica,
+// the same as one that answers there; silent is who has not acknowledged for three seconds, or since
+// the server's clock was set back. Living replicas acknowledge each second, and so count
+// even where address translation gives several the same address. A replica that is back within
+// three seconds looks like two for as long. So each write waits for all that are online, but the
+// record rises at once by addresses only, and by a second replica of one address when both have
+// acknowledged a write.
+//
+// WAIT counts connections. One that comes beside another from the same address while a write
+// waits may be of the same replica, both may have acknowledged the write, and another replica be
+// away. So such a write is not confirmed. What is written later, a dead connection never acknowledges.
 const replicas = `
 local info = redis.call('INFO', 'replication')
-if not string.find(info, 'role:master', 1, true) then
-  return redis.error_reply('READONLY it is a replica')
-end
-local answering, addresses, excess = {}, 0, 0 -- connections of replicas, by address
+local primary = string.find(info, 'role:master', 1, true)
+local _, id = string.find(info, 'master_replid:', 1, true)
+id = string.sub(info, id + 1, id + 40)
+local answering, attached, addresses, excess = {}, 0, 0, 0 -- connections of replicas, by address
 local at = string.find(info, 'slave0:', 1, true) -- plain searches are ten times as quick as patterns
 if at then
   for line in string.gmatch(string.sub(info, at), 'slave%d+:[^\r]*') do
     if string.find(line, 'state=online', 1, true) and not string.find(line, 'offset=0,', 1, true) then
       local address, lag = string.match(line, 'ip=(.-),state=.*,lag=(%-?%d+)')
       address, lag = address or line, tonumber(lag or 0)
+      attached = attached + 1
       if answering[address] then excess = excess + 1 else addresses = addresses + 1 end
       answering[address] = (answering[address] or 0) + (lag >= 0 and lag < 3 and 1 or 0)
+    elseif not string.find(line, ',port=0,', 1, true) then
+      attached = attached + 1
     end
   end
 end
 local online = 0
 for _, n in pairs(answering) do online = online + math.max(n, 1) end
-if redis.call('ZCOUNT', KEYS[1], '-inf', '(0') + redis.call('ZCOUNT', KEYS[1], '(0', '+inf') > 0 then
-  return redis.error_reply('SCORE a member has a score that is not 0')
-end
 local recorded, another = unpack(redis.call('ZRANGEBYLEX', KEYS[1], '[\treplicas ', '(\treplicas!', 'LIMIT', 0, 2))
 if another then return redis.error_reply('TWICE the record of replicas') end
 local there, lowered = string.match(recorded or '\treplicas 0 0', '^\treplicas (%d+) (%d+)$')
-if not there then
+if not there or #(recorded or '') > 30 then -- more digits than numbers here have
   return redis.error_reply('RECORD ' .. string.sub(recorded, 2, 40))
+end
+if ARGV[3] == 'look' then
+  return {there, lowered, excess, id, attached, online, addresses, primary and 1 or 0}
+end
+if not primary then
+  return redis.error_reply('READONLY it is a replica')
+end
+if redis.call('ZCOUNT', KEYS[1], '-inf', '(0') + redis.call('ZCOUNT', KEYS[1], '(0', '+inf') > 0 then
+  return redis.error_reply('SCORE a member has a score that is not 0')
 end
 if ARGV[3] ~= 'single' then
   local open = '[' .. redis.call('CLUSTER', 'KEYSLOT', KEYS[1]) .. '->-'
@@ -79,8 +107,6 @@ local function done()
     redis.call('ZADD', KEYS[1], 0, member)
     if recorded then redis.call('ZREM', KEYS[1], recorded) end
   end
-  local _, id = string.find(info, 'master_replid:', 1, true)
-  id = string.sub(info, id + 1, id + 40)
   local life = run .. '/' .. id
   if since > 0 then life = life .. string.format('/%.0f', since) end
   return {n, since, excess, id, life}

@@ -79,8 +79,8 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 		if f := s.evicts(info, 0); f.Verdict == store.Bad {
 			return nil, fmt.Errorf("%w: %s: %s", store.ErrRefused, f.Says, f.Advice)
 		}
-		s.learn(record{n: replicasIn(info).addresses})
-		return s, nil
+		_, err = s.count(ctx)
+		return s, err
 	})
 }
 

@@ -92,18 +92,17 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 		if err != nil && n == 1 && x.life == "" {
 			return "", err // of the script
 		}
-		there := replicasIn(x.info)
-		need, all := s.wanted(x.n), s.wanted(max(x.n, there.online))
+		need, all := s.wanted(x.n), s.wanted(max(x.n, x.after.online))
 		if n == 1 {
 			excess = x.excess
 		}
 		switch {
 		case err != nil:
-		case need > 0 && there.excess > excess:
+		case need > 0 && x.after.excess > excess:
 			err = errors.New("a replica has come back while it waited, and may have acknowledged it twice")
-		case x.info["role"] != "master":
+		case x.after.primary == 0:
 			err = errors.New("the server has become a replica")
-		case x.acknowledged >= need && need == all && x.info["master_replid"] == x.history:
+		case x.acknowledged >= need && need == all && x.after.history == x.history:
 			return x.life, nil
 		case n == maxRounds, ctx.Err() != nil, time.Now().After(deadline), asked >= all && x.acknowledged < all:
 			err = fmt.Errorf("%d of %d replicas have it after %v: start the missing ones, lower the number with firn store replicas, or wait for fewer with ?replicas=N",
@@ -113,7 +112,7 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 			// As text: the kind of a later command's error says nothing of the write.
 			return "", fmt.Errorf("%w: applied, but not confirmed: %s", store.ErrUnavailable, err.Error())
 		}
-		if n := max(x.n, there.online); x.acknowledged >= n { // two with one address are two, then
+		if n := max(x.n, x.after.online); x.acknowledged >= n { // two with one address are two, then
 			s.learn(record{n: n, since: x.since})
 		}
 		asked = all
@@ -128,27 +127,26 @@ func (s *Store) wanted(all int) int {
 	return all
 }
 
-// An exchange is one pipeline: a script, WAIT and INFO.
+// An exchange is one pipeline: a script, WAIT and a look.
 type exchange struct {
 	record              // of the replicas that must have the write
 	excess       int    // connections of replicas beside another from the same address, at the script
 	history      string // the server's, at the script: another one begins when it is promoted
 	life         string // of the store
 	acknowledged int
-	info         map[string]string // after the wait
+	after        look // the wait
 }
 
 func (s *Store) exchange(ctx context.Context, conn *redis.Conn, deadline time.Time, asked int, script *redis.Script, args ...any) (x exchange, err error) {
 	known := s.known()
-	args = append([]any{known.n, known.since}, args...)
-	var wrote, waited *redis.Cmd
-	var info *redis.StringCmd
+	keys, args := []string{s.cfg.Key}, append([]any{known.n, known.since}, args...)
+	var wrote, waited, looked *redis.Cmd
 	for _, run := range []func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd{script.EvalSha, script.Eval} {
 		wait := max(time.Until(deadline).Milliseconds(), 1) // 0 would be for ever
 		pipe := conn.Pipeline()
-		wrote = run(ctx, pipe, []string{s.cfg.Key}, args...)
+		wrote = run(ctx, pipe, keys, args...)
 		waited = pipe.Do(ctx, "wait", asked, wait)
-		info = pipe.Info(ctx, "replication")
+		looked = run(ctx, pipe, keys, 0, 0, "look")
 		_, _ = pipe.Exec(ctx) // each command has its own error
 		if !redis.HasErrorPrefix(wrote.Err(), "NOSCRIPT") {
 			break
@@ -156,15 +154,10 @@ func (s *Store) exchange(ctx context.Context, conn *redis.Conn, deadline time.Ti
 		// It may have waited all the same, for replicas that are gone.
 		deadline = time.Now().Add(s.cfg.ConfirmTimeout)
 	}
-	answer, err := wrote.Slice()
-	if err != nil {
+	if err := read(wrote, &x.n, &x.since, &x.excess, &x.history, &x.life); err != nil {
 		return x, err
-	}
-	if _, err := fmt.Sscan(fmt.Sprintln(answer...), &x.n, &x.since, &x.excess, &x.history, &x.life); err != nil {
-		return x, fmt.Errorf("%w: the script answers %v", store.ErrUnavailable, answer)
 	}
 	s.learn(x.record)
 	x.acknowledged, err = waited.Int()
-	x.info = parseInfo(info.Val())
-	return x, errors.Join(err, info.Err())
+	return x, errors.Join(err, x.after.read(looked))
 }
