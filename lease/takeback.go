@@ -17,7 +17,8 @@ import (
 //
 // With gone, the operator guarantees that the holder has ended and made no id with a later
 // time than that: then a fence that lies further ahead is moved back to it. If that is wrong,
-// ids are made twice. The zero time leaves the fence alone.
+// ids are made twice. The zero time leaves the fence alone, and so does a slot that its holder
+// gave back: that fence is the last tick used.
 //
 // It returns the slot as it is then. Errors: [store.ErrNotFound] when there is no such pool or
 // slot, [store.ErrConflict] when the holder wrote it meanwhile, and the store's.
@@ -33,8 +34,8 @@ func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worke
 	if slot.revision == 0 {
 		return Slot{}, fmt.Errorf("lease: worker %d of pool %q: %w: it was never used", worker, pool, store.ErrNotFound)
 	}
-	fence := slot.Fence
-	if !gone.IsZero() {
+	fence, taken := slot.Fence, !slot.Free || slot.Taken
+	if taken && !gone.IsZero() { // else its holder has said how far its ids went
 		tick, err := p.Layout.Tick(gone)
 		if err != nil {
 			return slot, err
@@ -43,7 +44,7 @@ func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worke
 	}
 	next := slot // with the host and process it was taken from, for people
 	next.After, next.Fence, next.Until = fence, fence, p.Layout.Time(fence)
-	next.Free, next.Taken = true, !slot.Free || slot.Taken
+	next.Free, next.Taken = true, taken
 	next.Gone = next.Taken && (slot.Gone || !gone.IsZero())
 	next.Owner, next.Write, next.At = register.Token(), slot.Write+1, time.Now().UTC()
 	reg := &register.Register{Store: s, Key: slotKey(pool, p.Layout, datacenter, worker), Time: firn.SystemTime(), Random: rand.Uint64}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/storetest"
 )
@@ -106,4 +107,28 @@ func TestRelaxingAPoolTellsWhatKeptItFromThat(t *testing.T) {
 	if had, err := Relax(ctx, w.store, "default"); err != nil || had != 80*time.Second || first {
 		t.Errorf("another write in between: %v, %v", had, err)
 	}
+}
+
+// What its holder gave back says how far its ids went, which may be ahead of all clocks.
+func TestAnOperatorLeavesTheFenceOfAWorkerThatItsHolderGaveBack(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	ahead := func(c *Config) {
+		w.oneWorker(c)
+		c.Generator.Clock, c.Generator.From = firn.Virtual, noon.Add(time.Minute)
+	}
+	gone := w.start(ahead)
+	w.mustTake(gone, 10)
+	if err := gone.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	given := must(Inspect(ctx, w.store, "default")).Slots[0]
+	for range 2 {
+		slot := must(TakeBack(ctx, w.store, "default", 0, 0, w.time.Wall().Add(10*time.Second)))
+		if slot.Fence != given.Fence || slot.Taken || slot.Gone {
+			t.Errorf("%+v became %+v", given, slot)
+		}
+	}
+	w.time.Pass(time.Minute)
+	w.mustTake(w.start(ahead), 10)
 }

@@ -320,6 +320,59 @@ func TestAReplicaThatIsBackWhileAWriteWaitsDoesNotCountForOneThatIsAway(t *testi
 	unconfirmed(t, s, "with one away and a dead connection", "1 of 2")
 }
 
+// It was online when another handle wrote, so writes wait for it from then on: also this one, which
+// it may never have had.
+func TestAReplicaThatCameAndWentWhileAWriteWaitedCounts(t *testing.T) {
+	t.Parallel()
+	p, replicas := withReplicas(t, 1)
+	client := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1, ReadTimeout: 9 * time.Second})
+	s, err := redisstore.New(context.Background(), client, redisstore.Config{ConfirmTimeout: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	confirmed(t, s, "before")
+	guest, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer guest.Close()
+	say := func(text string) {
+		t.Helper()
+		if _, err := guest.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("REPLCONF listening-port 7777\r\n")
+	if _, err := io.ReadFull(guest, make([]byte, len("+OK\r\n"))); err != nil {
+		t.Fatal(err)
+	}
+	say("SYNC\r\n")
+	go func() { _, _ = io.Copy(io.Discard, guest) }()
+	operator := raw(t, p.Addr())
+	await(t, "it to have its data", func() bool { return contains(replicaLines(operator), "port=7777,state=online,offset=0,") })
+	replicas[0].Pause()
+	wrote := make(chan struct{})
+	go func() {
+		defer close(wrote)
+		unconfirmed(t, s, "beside it", "1 of 2")
+	}()
+	await(t, "the write to wait", func() bool { return contains(operator.ClientList(context.Background()).Val(), "cmd=wait") })
+	say("REPLCONF ACK 1\r\n")
+	await(t, "it to be online", func() bool { return contains(replicaLines(operator), "port=7777,state=online,offset=1,") })
+	unconfirmed(t, open(t, "redis://"+p.Addr()), "of another handle", "0 of 2")
+	if err := guest.Close(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "it to be gone", func() bool { return !contains(replicaLines(operator), "port=7777,") })
+	replicas[0].Resume()
+	<-wrote
+}
+
 func TestReplicasBehindOneAddressAreEachWaitedFor(t *testing.T) {
 	t.Parallel()
 	p := primary(t)

@@ -15,7 +15,7 @@ import (
 // CompareAndSwap implements [store.Store]. A write is confirmed if, in one exchange on one
 // connection, the server applied it, all replicas that were ever attached (or [Config.Replicas])
 // acknowledged it within [Config.ConfirmTimeout], and the server was the primary before and
-// after that, with no other replica online. Applied and not confirmed is [store.ErrUnavailable].
+// after that, with no other replica online or recorded. Applied and not confirmed is [store.ErrUnavailable].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	was := ""
 	if old != 0 {
@@ -92,7 +92,7 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 		if err != nil && n == 1 && x.life == "" {
 			return "", err // of the script
 		}
-		need, all := s.wanted(x.n), s.wanted(max(x.n, x.after.online))
+		need, all := s.wanted(x.n), s.wanted(max(x.n, x.after.n, x.after.online))
 		if n == 1 {
 			excess = x.excess
 		}

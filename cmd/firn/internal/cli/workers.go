@@ -158,9 +158,11 @@ look. The fence stays, so nothing is issued twice, and the worker is granted aga
 once that has passed by any clock, twice the tolerance (20s) later: release is safe
 whether the holder lives or not.
 
-With --holder-is-gone you answer for it that the holder has ended and that its
-clock was right. Then the fence is moved back to now, or rather ten seconds ahead,
-and the worker is granted again after that. If you are wrong, ids are made twice.`,
+With --holder-is-gone you answer for it that the holder has ended, that its clock was
+right, and that its ids were not ahead of it: by a virtual clock, or by an --ahead that
+is longer than the tolerance. Then the fence is moved back to now, or rather that
+tolerance (10s) ahead, and the worker is granted again after that. If you are wrong, ids
+are made twice. The fence of a worker that its holder gave back stays.`,
 		Example: `  firn workers release 17 --store redis://127.0.0.1:6379/0`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -177,8 +179,8 @@ and the worker is granted again after that. If you are wrong, ids are made twice
 				var last time.Time
 				if gone {
 					var err error
-					if last, err = lastPossible(ctx, s); err != nil {
-						return err
+					if last, err = lastPossible(ctx, s, flags.pool); err != nil {
+						return misuse(err)
 					}
 				}
 				slot, err := lease.TakeBack(ctx, s, flags.pool, datacenter, worker, last)
@@ -238,15 +240,12 @@ End such processes first, or restart them without --strict.`,
 }
 
 // lastPossible is a time that no id of a holder that has ended is beyond, if its
-// clock was within the tolerance and it issued no further ahead of it than that.
-func lastPossible(ctx context.Context, s store.Store) (time.Time, error) {
-	const tolerance = 10 * time.Second
+// clock was within the pool's tolerance and it issued no further ahead of it than that.
+func lastPossible(ctx context.Context, s store.Store, pool string) (time.Time, error) {
+	p, err := lease.Inspect(ctx, s, pool)
 	now := time.Now()
-	if clock, ok := s.(store.Clock); ok {
-		var err error
-		if now, err = clock.Now(ctx); err != nil {
-			return now, err
-		}
+	if clock, ok := s.(store.Clock); ok && err == nil {
+		now, err = clock.Now(ctx)
 	}
-	return now.Add(tolerance), nil
+	return now.Add(time.Duration(p.Tolerance)), err
 }

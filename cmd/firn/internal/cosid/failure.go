@@ -130,7 +130,6 @@ func writeBody(w http.ResponseWriter, status int, contentType string, body []byt
 		h.Set("Content-Type", contentType)
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	// A client that has gone does not hear this either.
 	_, _ = w.Write(body)

@@ -79,7 +79,6 @@ func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
 func (a *API) handle(methods []string, h func(http.ResponseWriter, *http.Request) error) http.Handler {
 	allowed := strings.Join(methods, ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header()["Cache-Control"] = noStore
 		var err error
 		if slices.Contains(methods, r.Method) {
 			err = h(w, r)
@@ -111,7 +110,6 @@ func (a *API) Readable(h http.Handler) http.Handler {
 
 // Header values that are the same in every answer, to be shared.
 var (
-	noStore  = []string{"no-store"}
 	typeJSON = []string{"application/json"}
 	typeText = []string{"text/plain; charset=utf-8"}
 )

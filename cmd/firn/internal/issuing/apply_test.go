@@ -212,7 +212,7 @@ namespaces:
 
 func TestAConfigurationThatCannotBeServedLeavesEverythingAsItWas(t *testing.T) {
 	mem := memstore.New(nil)
-	s := opened(t, mem, "namespaces:\n  orders: {}\n  items: {kind: segment}\n  txn: {kind: sequence}\nlimits: {batch: 7}\n")
+	s := opened(t, mem, "namespaces:\n  orders: {}\n  items: {kind: segment}\n  txn: {kind: sequence}\n  pay: {kind: serial, zone: \"+08:00\"}\nlimits: {batch: 7}\n")
 	f := s.Front(issuing.HTTP)
 	caller := local(t, f)
 	var b issuing.Batch
@@ -231,6 +231,7 @@ func TestAConfigurationThatCannotBeServedLeavesEverythingAsItWas(t *testing.T) {
 		"{orders: {pool: other}}":                                                                 "namespaces.orders: pool cannot change from default to other",
 		"{items: {kind: segment, offset: 1, stride: 2}}":                                          "namespaces.items: offset cannot change from 0 to 1",
 		"{items: {kind: segment, stride: 2}}":                                                     "namespaces.items: stride cannot change from 1 to 2",
+		"{pay: {kind: serial}}":                                                                   "namespaces.pay: zone cannot change from +08:00 to UTC",
 		"{orders: {worker: 5}}":                                                                   "settings of a pool with a fixed worker cannot change",
 	} {
 		err := s.Apply(t.Context(), config(t, "namespaces: "+text+"\nlimits: {batch: 5}\nanonymous: [x]\n"))

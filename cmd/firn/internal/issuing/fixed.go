@@ -1,6 +1,7 @@
 package issuing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,7 +13,7 @@ import (
 
 // allows refuses settings in which a namespace that is served would begin to repeat its
 // ids: segments and sequences count in places of their own, stripes of one counter
-// overlap, and the ids of two pools may be equal.
+// overlap, the ids of two pools may be equal, and so may serials of two zones.
 func (s *snapshot) allows(cfg settings.Config) error {
 	for _, name := range slices.Sorted(maps.Keys(s.namespaces)) {
 		now, declared := cfg.Namespaces[name]
@@ -32,6 +33,11 @@ func (s *snapshot) allows(cfg settings.Config) error {
 		}
 		if old.Generated() {
 			if err := fixed("pool", old.PoolName(), now.PoolName()); err != nil {
+				return err
+			}
+		}
+		if old.KindName() == "serial" { // an hour ago in one zone is now in another
+			if err := fixed("zone", cmp.Or(old.Zone, "UTC"), cmp.Or(now.Zone, "UTC")); err != nil {
 				return err
 			}
 		}

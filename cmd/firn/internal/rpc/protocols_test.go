@@ -53,9 +53,8 @@ func TestConnectIsJSONOverPlainHTTP(t *testing.T) {
 		`{"namespace":"users","count":"2","from_the_future":1}`: `^\{"ids":\["\d+", *"\d+"\]\}$`,
 		`{"namespace":"nobody"}`:                                `^\{"code":"not_found","message":"unknown namespace.*"reason":"unknown_namespace"`,
 	} {
-		status, header, got := post(t, base+"Generate", "application/json", []byte(body))
-		if !regexp.MustCompile(want).Match(got) || header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: %d %s %v", body, status, got, header)
+		if status, _, got := post(t, base+"Generate", "application/json", []byte(body)); !regexp.MustCompile(want).Match(got) {
+			t.Errorf("%s: %d %s", body, status, got)
 		}
 	}
 	// What changes nothing may be asked for with GET.

@@ -100,7 +100,6 @@ type (
 // exchanged lets what is called further down see its exchange, which it returns.
 func exchanged(h http.Handler) func(http.ResponseWriter, *http.Request) *exchange {
 	return func(w http.ResponseWriter, r *http.Request) *exchange {
-		w.Header()["Cache-Control"] = noStore
 		e := &exchange{response: w, request: r}
 		defer e.end()
 		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e)))
@@ -143,8 +142,6 @@ func (a *API) counted(h http.Handler) http.Handler {
 }
 
 var errUnread = failure.BadRequest("bad_request", "the request cannot be read")
-
-var noStore = []string{"no-store"}
 
 // errNoExchange is a mistake of this package: all that is registered is exchanged.
 var errNoExchange = errors.New("a request without its exchange")

@@ -101,7 +101,7 @@ func TestTheJavaClientOfTinyIDIsAnswered(t *testing.T) {
 			"Content-type: application/x-www-form-urlencoded\r\nContent-Length: 0\r\n\r\n"
 	}
 	answer := func(failure, body string) string {
-		return "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: " + fmt.Sprint(len(body)) +
+		return "HTTP/1.1 200 OK\r\nCache-Control: private, no-store\r\nContent-Length: " + fmt.Sprint(len(body)) +
 			"\r\nContent-Type: text/plain;charset=UTF-8\r\n" + failure + "Date: D\r\n\r\n" + body
 	}
 	const token = "0f673adf80504e2eaa552f5d791b644c"
@@ -138,7 +138,7 @@ func TestCurlOfLeafIsAnswered(t *testing.T) {
 		return "GET " + path + " HTTP/1.1\r\nHost: " + address + "\r\nUser-Agent: curl/7.88.1\r\nAccept: */*\r\n\r\n"
 	}
 	head := func(status, failure, typ string, length int) string {
-		return "HTTP/1.1 " + status + "\r\nCache-Control: no-store\r\nContent-Length: " + fmt.Sprint(length) +
+		return "HTTP/1.1 " + status + "\r\nCache-Control: private, no-store\r\nContent-Length: " + fmt.Sprint(length) +
 			"\r\nContent-Type: " + typ + ";charset=UTF-8\r\n" + failure + "Date: D\r\n\r\n"
 	}
 	for i := range 3 {

@@ -154,9 +154,14 @@ func (s *Server) open(ctx context.Context, c Config) (err error) {
 // answerWith has a handler answer what comes from now on.
 func (s *Server) answerWith(h http.Handler) { s.http.Store(&h) }
 
+// forOne is the Cache-Control of all answers. Squid, collapsing requests by rules of its own, gives
+// one that says no-store alone to all who ask while it is made.
+var forOne = []string{"private, no-store"}
+
 // Handler returns the HTTP interface.
 func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Cache-Control"] = forOne
 		// Clients of HTTP/1 make another connection then, to another server if a balancer
 		// chooses. With HTTP/2 it would end the connection for what is on its way.
 		if s.lingering.Load() && r.ProtoMajor == 1 {

@@ -176,7 +176,7 @@ func TestIDsComeInTheFormAskedFor(t *testing.T) {
 		if answer.IDs[0] >= answer.IDs[1] || !strings.Contains(body, `"ids":["`) {
 			t.Errorf("%s: %s", method, body)
 		}
-		if header.Get("Cache-Control") != "no-store" || header.Get("Content-Type") != "application/json" {
+		if header.Get("Cache-Control") != "private, no-store" || header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s: %v", method, header)
 		}
 	}

@@ -16,7 +16,6 @@ import (
 
 // starting answers while workers are taken.
 func starting(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Cache-Control", "no-store")
 	if r.URL.Path == "/livez" {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte("ok\n")) // a failed write means that the client has gone

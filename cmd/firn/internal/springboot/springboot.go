@@ -28,7 +28,6 @@ const CodeHeader = "Firn-Error"
 // may, as with a handler there that names none; but OPTIONS, TRACE and CONNECT do not
 // come to one.
 func Accepts(w http.ResponseWriter, r *http.Request) bool {
-	w.Header()["Cache-Control"] = []string{"no-store"}
 	switch r.Method {
 	case http.MethodGet, http.MethodPost, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodDelete:
 		return true

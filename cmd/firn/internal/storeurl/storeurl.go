@@ -55,6 +55,18 @@ func openAs[S store.Store](open func(context.Context, string) (S, error)) func(c
 	}
 }
 
+// memory is a store for tests, and says so to others.
+type memory struct{ *memstore.Store }
+
+// Examine implements [store.Examined].
+func (memory) Examine(context.Context) ([]store.Finding, error) {
+	return []store.Finding{{
+		Subject: "persistence", Verdict: store.Bad,
+		Says:   "memory: ends with this process, and no other has it: counters begin anew, workers are granted twice, and ids repeat",
+		Advice: "use it for tests alone; sqlite:PATH is the least for anything else",
+	}}, nil
+}
+
 // ErrURL says that the text is no URL of a store, whatever runs where.
 var ErrURL = errors.New("no store URL")
 
@@ -77,7 +89,7 @@ func Open(ctx context.Context, text string) (store.Store, error) {
 	case !ok:
 		return nil, urlErrorf("store %q has no scheme: %s are supported, as in sqlite:%[1]s", Redact(text), Supported)
 	case scheme == "memory" && rest == "":
-		return memstore.New(nil), nil
+		return memory{memstore.New(nil)}, nil
 	case scheme == "memory":
 		return nil, urlErrorf("store %q: memory: takes nothing after the colon", Redact(text))
 	case scheme == "sqlite":
