@@ -98,6 +98,18 @@ func TestBadServersAreNamedWithAWayOut(t *testing.T) {
 	} {
 		expect(t, test.what, try(test.url), test.kind, test.words...)
 	}
+	host, port, _ := strings.Cut(servers.Nowhere(t), ":")
+	stale := servers.Redis(t, "--replica-serve-stale-data", "no")
+	if err := raw(t, stale.Addr()).SlaveOf(ctx, host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	waits, err := redisstore.Open(ctx, "redis://"+stale.Addr())
+	if err != nil {
+		t.Fatalf("a server that may serve soon is not opened: %v", err)
+	}
+	defer waits.Close()
+	_, err = write(waits, "k")
+	expect(t, "a replica without its primary", err, store.ErrUnavailable, "primary is away")
 	s, err := redisstore.Open(ctx, "redis://"+foreign.Addr()+"?key=members")
 	if err != nil {
 		t.Fatal(err)

@@ -79,8 +79,13 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 		if f := s.evicts(info, 0); f.Verdict == store.Bad {
 			return nil, fmt.Errorf("%w: %s: %s", store.ErrRefused, f.Says, f.Advice)
 		}
-		_, err = s.count(ctx)
-		return s, err
+		// So that the first write need not be sent twice. A server that is loading does not tell yet.
+		if _, err := s.count(ctx); err != nil {
+			if _, kind := classify(err); errors.Is(kind, store.ErrRefused) {
+				return nil, err
+			}
+		}
+		return s, nil
 	})
 }
 
