@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
@@ -160,11 +161,12 @@ func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, 
 	return seen.life, err
 }
 
-// single asks whether a new key is there once. A table that is partitioned by another column has that
-// in its primary key, so that two writers may each insert the key: who comes second finds two.
+// single asks whether a new key is there, and once. A table that is partitioned by another column has
+// that in its primary key, so that two writers may each insert the key: who comes second finds two. And
+// the engine BLACKHOLE says that it inserted what it throws away.
 func (s *Store) single(ctx context.Context, conn *sql.Conn, key any) error {
-	if _, err := s.registers(ctx, conn, s.dialect.get, key); err != nil {
-		return unconfirmed("whether its key is new could not be seen: %s", err.Error())
+	if _, err := backend.First(s.registers(ctx, conn, s.dialect.get, key)); err != nil {
+		return unconfirmed("its key was not seen to be there once: %s", err.Error())
 	}
 	return nil
 }
