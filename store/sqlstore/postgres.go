@@ -121,7 +121,7 @@ const postgresFacts = `SELECT current_setting('fsync'), current_setting('full_pa
 		FROM pg_class WHERE oid = '` + Table + `'::regclass OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = '` + Table + `'::regclass)), ''),
 	EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = '` + Table + `'::regclass),
 	current_setting('server_version_num')::int, pg_is_in_recovery(), CASE WHEN names = '' THEN 0 ELSE COALESCE(substring(names FROM '([0-9]+)\s*\('), '1')::int END, names LIKE '%*%', standbys.*
-FROM (SELECT trim(current_setting('synchronous_standby_names')) AS names) AS setting,
+FROM (SELECT CASE current_setting('max_wal_senders') WHEN '0' THEN '' ELSE trim(current_setting('synchronous_standby_names')) END AS names) AS setting,
 	(SELECT count(*), count(*) FILTER (WHERE sync_state IS NULL), count(*) FILTER (WHERE sync_state = 'async'), count(*) > count(DISTINCT application_name)
 		FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup'
 		AND (COALESCE(sync_state, 'async') <> 'async' OR pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL))) AS standbys`

@@ -61,6 +61,12 @@ func TestStandbysOfPostgresThatNoWriteWaitsForAreBad(t *testing.T) {
 	first.Kill()
 	second.Kill()
 	finds(t, s, store.Bad, "none connected, and writes wait for 1")
+
+	// Without a process that could send to standbys it waits for none, whatever it is set to.
+	e = postgres(t, "-c", "synchronous_standby_names=a", "-c", "max_wal_senders=0")
+	s = e.warned(t, e.fresh(t, "shop"), "")
+	put(t, s, "k", 0, "nobody is waited for")
+	finds(t, s, store.Good, "none connected")
 }
 
 func TestReplicasOfMySQLThatNoWriteWaitsForAreBad(t *testing.T) {
