@@ -24,10 +24,10 @@ func MariaDBReplica(t testing.TB, primary *Server, args ...string) *Server {
 }
 
 // PostgresStandby starts a PostgreSQL that follows a primary.
-func PostgresStandby(t testing.TB, primary *Server) *Server {
+func PostgresStandby(t testing.TB, primary *Server, args ...string) *Server {
 	t.Helper()
 	bin := postgresBin()
-	k := postgresKind(bin)
+	k := postgresKind(bin, args...)
 	k.prepare = func(s *Server) error {
 		return s.run(filepath.Join(bin, "pg_basebackup"), "-h", "127.0.0.1", "-p", strconv.Itoa(primary.port), "-U", "postgres",
 			"-D", s.Path("data"), "-R", "-c", "fast")

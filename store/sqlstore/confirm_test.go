@@ -36,6 +36,7 @@ func TestAMySQLWriteIsConfirmedOnceAReplicaHasIt(t *testing.T) {
 		life   string
 		waits  bool
 		missed int64
+		acked  int64
 		silent bool
 	}
 	for _, test := range []struct {
@@ -44,12 +45,13 @@ func TestAMySQLWriteIsConfirmedOnceAReplicaHasIt(t *testing.T) {
 		err       error // of asking
 		confirmed bool
 	}{
-		{"acknowledged", primary{"life", true, 7, false}, nil, true},
-		{"the server has given up waiting", primary{"life", false, 7, false}, nil, false},
-		{"a commit was not acknowledged", primary{"life", true, 8, false}, nil, false},
-		{"the counters begin anew", primary{"life", true, 0, false}, nil, false},
-		{"it is not in the log", primary{"life", true, 7, true}, nil, false},
-		{"another server answers", primary{"other", true, 7, false}, nil, false},
+		{"acknowledged", primary{"life", true, 7, 4, false}, nil, true},
+		{"the server has given up waiting", primary{"life", false, 7, 4, false}, nil, false},
+		{"a commit was not acknowledged", primary{"life", true, 8, 4, false}, nil, false},
+		{"the counts begin anew", primary{"life", true, 0, 0, false}, nil, false},
+		{"the counts began anew, and as many were missed since", primary{"life", true, 7, 0, false}, nil, false},
+		{"it is not in the log", primary{"life", true, 7, 4, true}, nil, false},
+		{"another server answers", primary{"other", true, 7, 4, false}, nil, false},
 		{"the account may not ask any more", primary{}, numbered(1142), false},
 	} {
 		vets := 0
@@ -57,11 +59,11 @@ func TestAMySQLWriteIsConfirmedOnceAReplicaHasIt(t *testing.T) {
 			if !strings.Contains(statement, "@firn_life :=") {
 				return nil, nil
 			}
-			p, err := primary{"life", true, 7, false}, error(nil)
+			p, err := primary{"life", true, 7, 3, false}, error(nil)
 			if vets++; vets > 1 {
 				p, err = test.after, test.err
 			}
-			return oneRow{int64(0), "fit", "life", p.life, true, p.waits, p.missed, p.silent}, err
+			return oneRow{int64(0), "fit", "life", p.life, true, p.waits, p.missed, p.acked, p.silent}, err
 		}}
 		s, err := sqlstore.New(context.Background(), sql.OpenDB(db), sqlstore.MySQL)
 		if err != nil {

@@ -23,7 +23,7 @@ func (d told) Connect(context.Context) (driver.Conn, error) { return d, nil }
 
 func (d told) QueryContext(_ context.Context, statement string, _ []driver.NamedValue) (driver.Rows, error) {
 	if strings.Contains(statement, "@firn_life :=") {
-		return &rows{{int64(0), "fit", d.life, d.life, false, false, int64(0), false}}, nil
+		return &rows{{int64(0), "fit", d.life, d.life, false, false, int64(0), int64(0), false}}, nil
 	}
 	if strings.HasPrefix(statement, "SELECT date_part") {
 		return &rows{{d.life}}, nil
@@ -90,6 +90,9 @@ func TestAServerThatForgetsInACrashIsNotGood(t *testing.T) {
 		{"9.7.4", "rpl_semi_sync_replica_enabled", "ON", store.Good},
 		{"10.11.19-MariaDB", "Rpl_status", "IDLE_SLAVE", store.Bad},
 		{"10.11.19-MariaDB", "Rpl_status", "AUTH_MASTER", store.Good},
+		{"10.11.19-MariaDB", "innodb_flush_method", "O_DIRECT", store.Good},
+		{"10.11.19-MariaDB", "innodb_flush_method", "nosync", store.Bad},
+		{"9.7.4", "innodb_flush_method", "littlesync", store.Bad},
 		{"9.7.4", "Innodb_redo_log_enabled", "ON", store.Good},
 		{"9.7.4", "Innodb_redo_log_enabled", "OFF", store.Bad},
 	} {
@@ -123,7 +126,7 @@ func postgres(life string, version, waits int64) told {
 	return told{life: life, rows: func(statement string) rows {
 		switch {
 		case strings.Contains(statement, "server_version_num"):
-			return rows{{"on", "on", "read committed", true, true, true, "", false, version, false, waits, int64(1), int64(0), 1 - waits}}
+			return rows{{"on", "on", "read committed", true, true, true, "", false, version, false, waits, false, int64(1), int64(0), 1 - waits, false}}
 		case strings.Contains(statement, "here AS"):
 			return rows{{"public", "public"}}
 		}

@@ -72,7 +72,7 @@ var mysqlNames = strings.NewReplacer("tx_isolation", "transaction_isolation", "_
 // mysqlFacts list by name what an examination looks at: settings, counts, what the account was
 // granted for the table, its database or everything, and the engine.
 var mysqlFacts = []string{
-	`SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'sync_binlog',
+	`SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'innodb_flush_method', 'sync_binlog',
 		'log_bin', 'read_only', 'version', 'rpl_semi_sync_slave_enabled', 'wsrep_provider_options', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
 		'rpl_semi_sync_master_wait_for_slave_count', 'rpl_semi_sync_source_wait_for_replica_count')`,
 	`SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slaves_running', 'Rpl_status', 'Innodb_redo_log_enabled', 'Rpl_semi_sync_master_status',
@@ -115,7 +115,9 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 		e.settings += ", sync_binlog " + binlog
 		e.durable = e.durable && binlog == "1"
 	}
-	switch {
+	switch method := is["innodb_flush_method"]; {
+	case method == "nosync", method == "littlesync":
+		e.durable, e.settings, e.advice = false, "innodb_flush_method "+method, "leave innodb_flush_method as it is by default: by that one files are not synced"
 	case is["innodb_redo_log_enabled"] == "OFF": // of MySQL alone
 		e.durable, e.settings, e.advice = false, "the redo log is disabled", "ALTER INSTANCE ENABLE INNODB REDO_LOG"
 	case is["log_bin"] == "ON" && is["rpl_status"] == "IDLE_SLAVE": // of MariaDB alone

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
 )
 
@@ -53,7 +54,7 @@ const (
 			ELSE CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END END,
 		/*M! @@rpl_semi_sync_master_enabled */ /*!50720 (SELECT COALESCE(MAX(variable_value = 'ON'), 0) FROM performance_schema.global_variables
 			WHERE variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')) */,
-		COALESCE(semi = 'ON', 0), COALESCE(missed, 0), /*M! @@last_gtid <=> @firn_logged */ /*!50720 FALSE */
+		COALESCE(semi = 'ON', 0), COALESCE(missed, 0), COALESCE(acked, 0), /*M! @@last_gtid <=> @firn_logged */ /*!50720 FALSE */
 	FROM (SELECT CASE WHEN @@autocommit = 0 THEN 'autocommit' WHEN ` + mysqlIsolation + ` = 'READ-UNCOMMITTED' THEN 'isolation'
 			WHEN @@character_set_client <> @@character_set_connection THEN 'charset'
 			/*M! WHEN @@in_transaction THEN 'transaction'
@@ -66,9 +67,11 @@ const (
 		MAX(CASE WHEN variable_name = 'Uptime' THEN CAST(variable_value AS SIGNED) END) AS uptime,
 		MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END) AS cluster,
 		MAX(CASE WHEN variable_name LIKE '%_status' THEN variable_value END) AS semi,
-		MAX(CASE WHEN variable_name LIKE '%_no_tx' THEN CAST(variable_value AS SIGNED) END) AS missed
+		MAX(CASE WHEN variable_name LIKE '%_no_tx' THEN CAST(variable_value AS SIGNED) END) AS missed,
+		MAX(CASE WHEN variable_name LIKE '%_yes_tx' THEN CAST(variable_value AS SIGNED) END) AS acked
 		FROM ` + mysqlStatus + ` WHERE variable_name IN ('Uptime', 'wsrep_cluster_state_uuid', 'Rpl_semi_sync_master_status',
-			'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_no_tx', 'Rpl_semi_sync_source_no_tx')) AS s`
+			'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_no_tx', 'Rpl_semi_sync_source_no_tx',
+			'Rpl_semi_sync_master_yes_tx', 'Rpl_semi_sync_source_yes_tx')) AS s`
 )
 
 // mysqlUnfit explains what mysqlVet finds wrong with a session.
@@ -92,6 +95,7 @@ type mysqlSession struct {
 	semi   bool  // its server is set to wait for a replica
 	waits  bool  // and does: it gives up after a while
 	missed int64 // commits that no replica acknowledged
+	acked  int64 // groups of commits that one did
 	silent bool  // its latest write is not in the log; MySQL does not tell
 	reads  bool  // its server is read-only, and takes no writes of ours
 }
@@ -102,7 +106,7 @@ func vetMySQL(ctx context.Context, s *Store, conn *sql.Conn) (mysqlSession, erro
 	var before, life sql.NullString
 	seen := mysqlSession{at: time.Now()}
 	if err := conn.QueryRowContext(ctx, mysqlVet).Scan(&seen.micros, &unfit, &before, &life,
-		&seen.semi, &seen.waits, &seen.missed, &seen.silent); err != nil {
+		&seen.semi, &seen.waits, &seen.missed, &seen.acked, &seen.silent); err != nil {
 		return seen, err
 	}
 	seen.reads = unfit == "read-only"
@@ -160,18 +164,20 @@ func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, 
 	return seen.life, err
 }
 
-// single asks whether a new key is there once. A table that is partitioned by another column has that
-// in its primary key, so that two writers may each insert the key: who comes second finds two.
+// single asks whether a new key is there, and once. A table that is partitioned by another column has
+// that in its primary key, so that two writers may each insert the key: who comes second finds two. And
+// the engine BLACKHOLE says that it inserted what it throws away.
 func (s *Store) single(ctx context.Context, conn *sql.Conn, key any) error {
-	if _, err := s.registers(ctx, conn, s.dialect.get, key); err != nil {
-		return unconfirmed("whether its key is new could not be seen: %s", err.Error())
+	if _, err := backend.First(s.registers(ctx, conn, s.dialect.get, key)); err != nil {
+		return unconfirmed("its key was not seen to be there once: %s", err.Error())
 	}
 	return nil
 }
 
 // acknowledged asks whether a replica has a write. The server waits for one, but says yes all the
-// same after its time-out, or when the statement is killed. It counts such commits before it
-// answers. Another writer's makes this one unconfirmed too, which does no harm.
+// same after its time-out, or when the statement is killed. It counts such commits, and the others,
+// before it answers. Another writer's makes this one unconfirmed too, which does no harm; and so does
+// FLUSH STATUS, which has both counts begin again.
 func acknowledged(ctx context.Context, s *Store, conn *sql.Conn, before mysqlSession) error {
 	now, err := vetMySQL(ctx, s, conn)
 	switch {
@@ -181,7 +187,7 @@ func acknowledged(ctx context.Context, s *Store, conn *sql.Conn, before mysqlSes
 		return unconfirmed("it is another server now")
 	case (before.semi || now.semi) && now.silent:
 		return unconfirmed("it is not in the binary log: have binlog_do_db and binlog_ignore_db let the database through")
-	case (before.semi || now.semi) && (!now.waits || now.missed != before.missed):
+	case (before.semi || now.semi) && (!now.waits || now.missed != before.missed || now.acked <= before.acked):
 		return unconfirmed("no replica acknowledged it within rpl_semi_sync_master_timeout: " +
 			"start a replica with semi-synchronous replication, or turn that off on the primary")
 	}

@@ -113,31 +113,33 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 }
 
 // postgresFacts is what an examination looks at. Backups and logical subscribers read the log too,
-// and are never promoted; but a write may wait for a subscriber instead of a standby, since "*" names
-// both. A write waits for one standby by "a, b" and "ANY 1 (a, b)".
+// and are never promoted; but a write may wait for one of them instead of a standby, since "*" names
+// all, and for two standbys of one name instead of another. It waits for one by "a, b" and "ANY 1 (a, b)".
 const postgresFacts = `SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('transaction_isolation'),
 	has_table_privilege('` + Table + `', 'SELECT'), has_table_privilege('` + Table + `', 'INSERT'), has_table_privilege('` + Table + `', 'UPDATE'),
 	COALESCE((SELECT min(CASE WHEN relkind NOT IN ('r', 'p') THEN 'no table but stands for one' WHEN relpersistence <> 'p' THEN 'UNLOGGED' END)
 		FROM pg_class WHERE oid = '` + Table + `'::regclass OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = '` + Table + `'::regclass)), ''),
 	EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = '` + Table + `'::regclass),
-	current_setting('server_version_num')::int, pg_is_in_recovery(), CASE WHEN names = '' THEN 0 ELSE COALESCE(substring(names FROM '([0-9]+)\s*\('), '1')::int END, standbys.*
-FROM (SELECT trim(current_setting('synchronous_standby_names')) AS names) AS setting,
-	(SELECT count(*), count(*) FILTER (WHERE sync_state IS NULL), count(*) FILTER (WHERE sync_state = 'async')
+	current_setting('server_version_num')::int, pg_is_in_recovery(), CASE WHEN names = '' THEN 0 ELSE COALESCE(substring(names FROM '([0-9]+)\s*\('), '1')::int END, names LIKE '%*%', standbys.*
+FROM (SELECT CASE current_setting('max_wal_senders') WHEN '0' THEN '' ELSE trim(current_setting('synchronous_standby_names')) END AS names) AS setting,
+	(SELECT count(*), count(*) FILTER (WHERE sync_state IS NULL), count(*) FILTER (WHERE sync_state = 'async'), count(*) > count(DISTINCT application_name)
 		FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup'
 		AND (COALESCE(sync_state, 'async') <> 'async' OR pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL))) AS standbys`
 
 func examinePostgres(ctx context.Context, conn *sql.Conn) (examination, error) {
 	var fsync, pages, wrong string
 	var version int
+	var anybody, alike bool
 	e := examination{advice: "set both on, or use a strict pool"}
 	r := replicas{setting: "synchronous_standby_names", advice: "list all that may be promoted in synchronous_standby_names, as in ANY 2 (a, b)"}
 	err := conn.QueryRowContext(ctx, postgresFacts).Scan(&fsync, &pages, &e.isolation, &e.read, &e.insert, &e.update,
-		&wrong, &e.follows, &version, &e.readOnly, &r.waits, &r.all, &r.unknown, &r.behind)
+		&wrong, &e.follows, &version, &e.readOnly, &r.waits, &anybody, &r.all, &r.unknown, &r.behind, &alike)
 	e.durable, e.settings = fsync == "on" && pages == "on", "fsync "+fsync+", full_page_writes "+pages
 	if wrong != "" {
 		e.durable, e.settings = false, "table "+Table+" "+wrong
 		e.advice = "have an ordinary table, ALTER TABLE " + Table + " SET LOGGED, partitions too: no standby has others"
 	}
+	r.mixed = anybody || alike
 	e.replicas = r.finding()
 	if r.waits > 0 && e.replicas.Verdict == store.Good && hasty(version) {
 		e.replicas.Verdict = store.Doubtful

@@ -42,22 +42,31 @@ func TestStandbysOfPostgresThatNoWriteWaitsForAreBad(t *testing.T) {
 		e.raw(t, "", "ALTER SYSTEM SET synchronous_standby_names = '"+names+"'", "SELECT pg_reload_conf()")
 	}
 	finds(t, s, store.Good, "none connected")
-	first := servers.PostgresStandby(t, e.Server)
+	first := servers.PostgresStandby(t, e.Server, "-c", "cluster_name=a")
 	finds(t, s, store.Bad, "1, of which 1 are brought up to date afterwards")
 	e.account(t, "firn", name)
 	e.raw(t, name, "GRANT SELECT, INSERT, UPDATE ON firn_registers TO firn")
 	finds(t, e.mustOpen(t, e.source("firn:"+password, name, "")), store.Doubtful, "may not see")
 	waitFor("*")
+	finds(t, s, store.Doubtful, "in the place of one")
+	waitFor("a")
 	finds(t, s, store.Good, "1, which have a write before it is confirmed")
-	second := servers.PostgresStandby(t, e.Server)
+	second := servers.PostgresStandby(t, e.Server, "-c", "cluster_name=b")
+	waitFor("a, b")
 	finds(t, s, store.Doubtful, "a write waits for 1 of them")
-	waitFor("ANY 2 (*)")
+	waitFor("ANY 2 (a, b)")
 	finds(t, s, store.Good, "2, which have")
 	waitFor("nobody")
 	finds(t, s, store.Bad, "2, of which 2 are")
 	first.Kill()
 	second.Kill()
 	finds(t, s, store.Bad, "none connected, and writes wait for 1")
+
+	// Without a process that could send to standbys it waits for none, whatever it is set to.
+	e = postgres(t, "-c", "synchronous_standby_names=a", "-c", "max_wal_senders=0")
+	s = e.warned(t, e.fresh(t, "shop"), "")
+	put(t, s, "k", 0, "nobody is waited for")
+	finds(t, s, store.Good, "none connected")
 }
 
 func TestReplicasOfMySQLThatNoWriteWaitsForAreBad(t *testing.T) {
@@ -119,6 +128,18 @@ func TestATableOfPostgresThatNoStandbyHasIsBad(t *testing.T) {
 	e.raw(t, other, "CREATE PUBLICATION p FOR TABLE firn_registers", "SELECT pg_create_logical_replication_slot('s', 'pgoutput')")
 	e.raw(t, name, "CREATE SUBSCRIPTION s CONNECTION 'host=127.0.0.1 port="+strconv.Itoa(e.Port())+" user=postgres dbname=other' PUBLICATION p WITH (create_slot = false)")
 	looks(t, s, "role", store.Doubtful, "two primaries")
+}
+
+// A write waits for two standbys of one name, as for a copy of the first, and not for the second.
+func TestStandbysOfPostgresThatShareANameAreDoubtful(t *testing.T) {
+	t.Parallel()
+	e := postgres(t, "-c", "synchronous_standby_names=ANY 2 (a, b)")
+	for range 2 {
+		servers.PostgresStandby(t, e.Server, "-c", "cluster_name=a")
+	}
+	s := e.warned(t, e.fresh(t, "shop"), "")
+	finds(t, s, store.Doubtful, "in the place of one")
+	put(t, s, "k", 0, "without the second")
 }
 
 // "*" names a subscriber of tables too, and a write waits for whichever was there first.

@@ -406,6 +406,17 @@ func TestAKeyThatTwoInsertIsConfirmedToOneAtMost(t *testing.T) {
 	expect(t, "who reads it", err, store.ErrRefused, "two rows")
 }
 
+// An engine may say that it made a row, to each who makes it, and throw it away.
+func TestAKeyThatIsNotKeptIsUnconfirmed(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t)
+	name := e.fresh(t, "shop")
+	s := e.mustOpen(t, e.source("root", name, ""))
+	e.raw(t, name, "INSTALL SONAME 'ha_blackhole'", "ALTER TABLE firn_registers ENGINE=BLACKHOLE")
+	_, err := s.CompareAndSwap(context.Background(), "k", 0, nil)
+	expect(t, "thrown away", err, store.ErrUnavailable, "applied and not confirmed", "there once")
+}
+
 // What old clients need, and charsets that do not have every character.
 func TestAPostgresOfAnyEncodingIsAStore(t *testing.T) {
 	t.Parallel()

@@ -35,6 +35,11 @@ var fileSystems = map[uint32]fileSystem{
 	unix.V9FS_MAGIC:       {"9p", store.Bad, overNetwork, ownDisk},
 	unix.CEPH_SUPER_MAGIC: {"Ceph", store.Bad, overNetwork, ownDisk},
 	unix.AFS_SUPER_MAGIC:  {"AFS", store.Bad, overNetwork, ownDisk},
+	unix.AFS_FS_MAGIC:     {"AFS", store.Bad, overNetwork, ownDisk},
+	unix.CODA_SUPER_MAGIC: {"Coda", store.Bad, overNetwork, ownDisk},
+	0x786f4256:            {"VirtualBox", store.Bad, overNetwork, ownDisk},
+	0x7c7c6673:            {"Parallels", store.Bad, overNetwork, ownDisk},
+	0xbacbacbc:            {"VMware", store.Bad, overNetwork, ownDisk},
 	unix.FUSE_SUPER_MAGIC: {"FUSE", store.Doubtful, "what it is in truth cannot be seen, and most over a network lock nothing", ownDisk},
 	unix.TMPFS_MAGIC:      {"tmpfs", store.Doubtful, inMemory, "put it on a disk"},
 	unix.RAMFS_MAGIC:      {"ramfs", store.Doubtful, inMemory, "put it on a disk"},
@@ -44,6 +49,9 @@ var fileSystems = map[uint32]fileSystem{
 	0x01161970:                 {"GFS2", store.Doubtful, amongMany, ownDisk},
 	0x0bd00bd0:                 {"Lustre", store.Doubtful, amongMany, ownDisk},
 	0x47504653:                 {"GPFS", store.Doubtful, amongMany, ownDisk},
+	0xaad7aaea:                 {"PanFS", store.Doubtful, amongMany, ownDisk},
+	0xbeefdead:                 {"StorNext", store.Doubtful, amongMany, ownDisk},
+	0x61636673:                 {"ACFS", store.Doubtful, amongMany, ownDisk},
 	0x19830326:                 {"BeeGFS", store.Doubtful, amongMany, ownDisk},
 }
 

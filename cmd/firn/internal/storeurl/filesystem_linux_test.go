@@ -17,6 +17,8 @@ func TestAFileSystemThatIsNoDiskOfTheMachineIsNamed(t *testing.T) {
 		unix.EXT4_SUPER_MAGIC: {Verdict: store.Good, Says: "disk"},
 		unix.NFS_SUPER_MAGIC:  {Verdict: store.Bad, Says: "NFS"},
 		unix.CIFS_SUPER_MAGIC: {Verdict: store.Bad, Says: "CIFS"},
+		unix.AFS_FS_MAGIC:     {Verdict: store.Bad, Says: "AFS"}, // the one of the kernel
+		0x786f4256:            {Verdict: store.Bad, Says: "VirtualBox"},
 		unix.FUSE_SUPER_MAGIC: {Verdict: store.Doubtful, Says: "FUSE"},
 		unix.TMPFS_MAGIC:      {Verdict: store.Doubtful, Says: "restarts"},
 

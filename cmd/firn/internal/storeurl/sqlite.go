@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -65,7 +66,10 @@ func openSQLite(ctx context.Context, path string) (store.Store, error) {
 
 // dsn returns what the driver opens path by.
 func dsn(path string) string {
-	path = filepath.Clean(path) // what begins with // would be taken for a host
+	// Not cleaned: what follows a link would be another file than the one that the path names.
+	for strings.HasPrefix(path, "//") { // which would be taken for a host
+		path = path[1:]
+	}
 	if !filepath.IsAbs(path) {
 		path = "./" + path // or :memory: would be no file, and shared with nobody
 	}

@@ -172,6 +172,22 @@ func TestAFileMayHaveAnyName(t *testing.T) {
 	}
 }
 
+// After a link, ".." is the folder above the one that it leads to.
+func TestAFileIsTheOneThatItsPathLeadsTo(t *testing.T) {
+	dir := t.TempDir()
+	below := filepath.Join(dir, "disk", "below")
+	if err := os.MkdirAll(below, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(below, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	put(t, open(t, dir+"/link/../firn.db"), "k", 0, "v")
+	if _, err := open(t, filepath.Join(dir, "disk", "firn.db")).Get(context.Background(), "k"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestADatabaseInMemoryIsRefused(t *testing.T) {
 	for _, dsn := range []string{":memory:", "", "file:x?mode=memory&cache=shared"} {
 		db, err := sql.Open("sqlite", dsn)
