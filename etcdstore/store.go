@@ -57,7 +57,8 @@ func (s *Store) parse(key, value []byte) (store.Entry, error) {
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	return s.calls.Get(ctx, key, func(ctx context.Context) (store.Entry, error) {
-		return backend.First(s.read(ctx, s.prefix+key))
+		// A range, since proxies with a leasing prefix answer reads of a key from their memory.
+		return backend.First(s.read(ctx, s.prefix+key, clientv3.WithRange(s.prefix+key+"\x00")))
 	})
 }
 
