@@ -12,7 +12,11 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Examine implements [store.Examined]: voting members, alarms, versions that lose data.
+// probes is how many connections are asked for their cluster: a name may lead to several.
+const probes = 8
+
+// Examine implements [store.Examined]: voting members, clusters behind one name, alarms,
+// versions that lose data.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	members, err := backend.Do(ctx, s.calls, "examine", s.prefix, func(ctx context.Context) (*clientv3.MemberListResponse, error) {
 		return s.client.MemberList(ctx)
@@ -39,6 +43,12 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 				Advice: "it may forget confirmed writes when it is killed: upgrade to the latest 3.5"})
 		}
 	}
+	clusters := map[uint64]bool{}
+	for range probes { // each by a connection of its own
+		if status := s.status(ctx, s.client.Endpoints()); status != nil {
+			clusters[status.Header.GetClusterId()] = true
+		}
+	}
 	healthy, most := voters-len(silent), voters/2+1
 	says, verdict := fmt.Sprintf("%d of %d members answer", healthy, voters), store.Doubtful
 	if healthy < most {
@@ -46,6 +56,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	}
 	return append([]store.Finding{
 		backend.Judge("quorum").
+			When(len(clusters) > 1, store.Bad, fmt.Sprintf("connections to its address lead to %d clusters: each is a store of its own, and ids repeat", len(clusters)), "name the members of one").
 			When(healthy < voters, verdict, says, fmt.Sprintf("start %s; it goes on as long as %d do", strings.Join(silent, ", "), most)).
 			When(voters == 1, store.Doubtful, says, "with three, one may fail; while this one is away, holders last until their fences").
 			When(voters%2 == 0, store.Doubtful, says, fmt.Sprintf("%d members stand no more failures than %d", voters, voters-1)).
