@@ -31,7 +31,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 			silent = append(silent, server)
 		}
 	}
-	all, alone := strings.Join(modes, ", "), slices.Contains(modes, "standalone")
+	all, alone := strings.Join(modes, ", "), slices.Contains(modes, standalone)
 	says := fmt.Sprintf("%d of the %d servers named answer (%s)", len(modes), len(s.servers), all)
 	return []store.Finding{backend.Judge("ensemble").
 		When(strings.Count(all, "leader") > 1 || alone && len(modes) > 1, store.Bad, says,
@@ -41,6 +41,9 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		When(len(s.servers) < 3, store.Doubtful, says, "name all servers of the ensemble, so that another is found when these fail").
 		Else(says)}, nil
 }
+
+// standalone is the mode of a server that runs alone.
+const standalone = "standalone"
 
 // ask asks a server for its mode: leader, follower, standalone, ...
 func ask(ctx context.Context, server string) (mode string, err error) {

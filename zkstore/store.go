@@ -23,8 +23,11 @@
 // read is a conflict.
 //
 // A life of the store is an epoch of the ensemble: only a new leader can have forgotten what
-// was acknowledged, and restored data begins an epoch above all that it knows of. The names of
-// the znodes on one level must fit in a packet of 1 MB (jute.maxbuffer): some 30,000 of Firn's.
+// was acknowledged, and restored data begins an epoch above all that it knows of. A server that
+// runs alone, as its command srvr says, stays in the epoch of its data, which is no life.
+//
+// The names of the znodes on one level must fit in a packet of 1 MB (jute.maxbuffer): some 30,000
+// of Firn's.
 package zkstore
 
 import (
@@ -51,6 +54,7 @@ type Store struct {
 	acl     []zk.ACL
 
 	conn     atomic.Pointer[zk.Conn] // the present session
+	alone    atomic.Bool             // its server is no member of an ensemble
 	stop     context.CancelFunc      // ends the watch
 	watching sync.WaitGroup
 }
