@@ -3,7 +3,6 @@ package etcdstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -40,7 +39,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		alarms = append(alarms, status.Errors...)
 		if forgets(status.Version) {
 			versions = append(versions, store.Finding{Subject: "version", Verdict: store.Bad, Says: m.Name + " is an etcd " + status.Version,
-				Advice: "it may forget confirmed writes when it is killed: upgrade to the latest 3.5"})
+				Advice: "it may forget confirmed writes when it is killed, or where there are users: upgrade to 3.4.22, 3.5.6 or later"})
 		}
 	}
 	clusters := map[uint64]bool{}
@@ -68,9 +67,13 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	}, versions...), nil
 }
 
-// forgets reports whether the data of a version may become inconsistent.
+// forgets reports whether a version may lose data, or have members that differ: when it is killed
+// (3.5.0 to 3.5.2; before 3.4.21 and 3.5.5, where it is the only member), or where it has users
+// (before 3.4.22 and 3.5.6).
 func forgets(version string) bool {
-	return slices.Contains([]string{"3.5.0", "3.5.1", "3.5.2"}, version)
+	var minor, patch int
+	n, err := fmt.Sscanf(version, "3.%d.%d", &minor, &patch)
+	return err == nil && n == 2 && (minor < 4 || minor == 4 && patch < 22 || minor == 5 && patch < 6)
 }
 
 // status asks a member at its addresses in turn. It is nil if none answers.

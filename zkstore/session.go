@@ -53,7 +53,7 @@ func (s *Store) dial() (*zk.Conn, error) {
 // that does not say counts as a member.
 func (s *Store) met(e zk.Event) {
 	if e.State == zk.StateHasSession {
-		mode, err := ask(context.Background(), e.Server)
+		mode, _, err := ask(context.Background(), e.Server)
 		s.alone.Store(err == nil && mode == standalone)
 	}
 }
