@@ -11,7 +11,8 @@
 // with it.
 //
 // A life of the store is a term of a cluster: only a new leader can have forgotten what was
-// acknowledged, and restored data begins a term above all that it knows of.
+// acknowledged, and an older copy begins a term above all that it knows of. A snapshot begins
+// another cluster, if it is restored with another token.
 package etcdstore
 
 import (

@@ -23,8 +23,9 @@
 // read is a conflict.
 //
 // A life of the store is an epoch of the ensemble: only a new leader can have forgotten what
-// was acknowledged, and restored data begins an epoch above all that it knows of. A server that
-// runs alone, as its command srvr says, stays in the epoch of its data, which is no life.
+// was acknowledged, and an older copy begins an epoch above all that it knows of, but for one put
+// back under a running server. A server that runs alone, as its command srvr says, stays in the
+// epoch of its data, which is no life.
 //
 // The names of the znodes on one level must fit in a packet of 1 MB (jute.maxbuffer): some 30,000
 // of Firn's.
