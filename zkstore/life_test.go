@@ -41,28 +41,3 @@ func TestALifeIsAnEpochOfTheEnsemble(t *testing.T) {
 		t.Errorf("an older copy that was put back is in the life %q, as it was before", restored)
 	}
 }
-
-// As the last server of an ensemble is, whose others are lost: it may lack what they had confirmed,
-// and goes on in the epoch of its data.
-func TestAServerThatRunsAloneHasNoLife(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	member, alone := servers.ZooKeeper(t, servers.Ensemble(t)...), servers.ZooKeeper(t)
-	first, err := open(t, "zookeeper://"+member.Addr()).CompareAndSwap(ctx, "k", 0, []byte("v"))
-	if err != nil || first.Life == "" {
-		t.Fatalf("%+v, %v", first, err)
-	}
-	member.Kill()
-	alone.Kill()
-	if err := os.RemoveAll(alone.Path("data")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(member.Path("data"), alone.Path("data")); err != nil {
-		t.Fatal(err)
-	}
-	alone.Restart()
-	second, err := open(t, "zookeeper://"+alone.Addr()).CompareAndSwap(ctx, "k", first.Revision, []byte("w"))
-	if err != nil || second.Life != "" {
-		t.Errorf("%+v, %v; before, of the life %q", second, err, first.Life)
-	}
-}

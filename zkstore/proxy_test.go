@@ -36,11 +36,6 @@ func (p *proxy) forward(server io.Writer, client io.Reader) {
 		if _, err := io.ReadFull(client, size[:]); err != nil {
 			return
 		}
-		if string(size[:]) == "srvr" { // a command has no size
-			_, _ = server.Write(size[:]) // or it is cut
-			_, _ = io.Copy(server, client)
-			return
-		}
 		request := make([]byte, binary.BigEndian.Uint32(size[:]))
 		if _, err := io.ReadFull(client, request); err != nil {
 			return

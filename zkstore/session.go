@@ -41,21 +41,12 @@ func (s *Store) open(ctx context.Context) error {
 // dial returns a connection that is made in the background.
 func (s *Store) dial() (*zk.Conn, error) {
 	quiet := log.New(io.Discard, "", 0) // its errors are returned
-	conn, _, err := zk.Connect(s.servers, sessionTimeout, zk.WithLogger(quiet), zk.WithEventCallback(s.met), zk.WithDialer(
+	conn, _, err := zk.Connect(s.servers, sessionTimeout, zk.WithLogger(quiet), zk.WithEventCallback(func(zk.Event) {}), zk.WithDialer(
 		// The client would wait a second only, too short where many come at once.
 		func(network, address string, _ time.Duration) (net.Conn, error) {
 			return net.DialTimeout(network, address, sessionTimeout)
 		}))
 	return conn, err
-}
-
-// met notes whether a server that goes on with a session runs alone. No answer comes before that. One
-// that does not say counts as a member.
-func (s *Store) met(e zk.Event) {
-	if e.State == zk.StateHasSession {
-		mode, _, err := ask(context.Background(), e.Server)
-		s.alone.Store(err == nil && mode == standalone)
-	}
 }
 
 // begin adds the account to a connection and waits for a server's answer.

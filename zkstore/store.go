@@ -24,8 +24,7 @@
 //
 // A life of the store is an epoch of the ensemble: only a new leader can have forgotten what
 // was acknowledged, and an older copy begins an epoch above all that it knows of, but for one put
-// back under a running server. A server that runs alone, as its command srvr says, stays in the
-// epoch of its data, which is no life.
+// back under a running server. A server that runs alone stays in the epoch of its data.
 //
 // The names of the znodes on one level must fit in a packet of 1 MB (jute.maxbuffer): some 30,000
 // of Firn's.
@@ -55,7 +54,6 @@ type Store struct {
 	acl     []zk.ACL
 
 	conn     atomic.Pointer[zk.Conn] // the present session
-	alone    atomic.Bool             // its server is no member of an ensemble
 	stop     context.CancelFunc      // ends the watch
 	watching sync.WaitGroup
 }

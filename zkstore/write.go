@@ -127,8 +127,10 @@ func (w *write) transact(ctx context.Context, ops ...any) (life string, err erro
 	}
 	answers, err := w.conn.Load().Multi(ops...)
 	for _, a := range answers {
-		if a.Stat != nil && !w.alone.Load() {
-			life = strconv.FormatInt(a.Stat.Mzxid>>32, 10) // the epoch is the upper half of a change's number
+		// The epoch is the upper half of a change's number. A standalone server keeps the one
+		// that it was in, which is 0 at first.
+		if a.Stat != nil && a.Stat.Mzxid>>32 != 0 {
+			life = strconv.FormatInt(a.Stat.Mzxid>>32, 10)
 		}
 	}
 	return life, err
