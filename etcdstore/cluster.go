@@ -55,11 +55,12 @@ const askTimeout = time.Second
 // agree is nil for an answer of the cluster that gave all others. An answer of another cluster
 // counts if all members that answer are of it: it took the place of the first. Otherwise
 // nothing counts until they agree: members of two clusters are two stores, and calls would
-// alternate between them.
+// alternate between them. A single name may lead to several, too: each is asked by a connection of
+// its own.
 func (s *Store) agree(ctx context.Context, header *pb.ResponseHeader) error {
 	id := header.GetClusterId()
 	named := s.client.Endpoints()
-	if s.cluster.Load() == id || len(named) == 1 {
+	if s.cluster.Load() == id {
 		return nil
 	}
 	s.cluster.Store(0)
@@ -77,7 +78,7 @@ func (s *Store) agree(ctx context.Context, header *pb.ResponseHeader) error {
 	group.Wait()
 	for i, other := range of {
 		if other != 0 && other != id {
-			return fmt.Errorf("%w: %s is of the cluster %x, and another that is named of %x: name members of one", store.ErrUnavailable, named[i], other, id)
+			return fmt.Errorf("%w: %s is of the cluster %x, and an answer came from %x: name members of one", store.ErrUnavailable, named[i], other, id)
 		}
 	}
 	s.cluster.Store(id)

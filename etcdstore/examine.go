@@ -3,7 +3,6 @@ package etcdstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -12,7 +11,11 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Examine implements [store.Examined]: voting members, alarms, versions that lose data.
+// probes is how many connections are asked for their cluster: a name may lead to several.
+const probes = 8
+
+// Examine implements [store.Examined]: voting members, clusters behind one name, alarms,
+// versions that lose data.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	members, err := backend.Do(ctx, s.calls, "examine", s.prefix, func(ctx context.Context) (*clientv3.MemberListResponse, error) {
 		return s.client.MemberList(ctx)
@@ -36,7 +39,13 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		alarms = append(alarms, status.Errors...)
 		if forgets(status.Version) {
 			versions = append(versions, store.Finding{Subject: "version", Verdict: store.Bad, Says: m.Name + " is an etcd " + status.Version,
-				Advice: "it may forget confirmed writes when it is killed: upgrade to the latest 3.5"})
+				Advice: "it may forget confirmed writes when it is killed, or where there are users: upgrade to 3.4.22, 3.5.6 or later"})
+		}
+	}
+	clusters := map[uint64]bool{}
+	for range probes { // each by a connection of its own
+		if status := s.status(ctx, s.client.Endpoints()); status != nil {
+			clusters[status.Header.GetClusterId()] = true
 		}
 	}
 	healthy, most := voters-len(silent), voters/2+1
@@ -46,6 +55,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	}
 	return append([]store.Finding{
 		backend.Judge("quorum").
+			When(len(clusters) > 1, store.Bad, fmt.Sprintf("connections to its address lead to %d clusters: each is a store of its own, and ids repeat", len(clusters)), "name the members of one").
 			When(healthy < voters, verdict, says, fmt.Sprintf("start %s; it goes on as long as %d do", strings.Join(silent, ", "), most)).
 			When(voters == 1, store.Doubtful, says, "with three, one may fail; while this one is away, holders last until their fences").
 			When(voters%2 == 0, store.Doubtful, says, fmt.Sprintf("%d members stand no more failures than %d", voters, voters-1)).
@@ -57,9 +67,13 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	}, versions...), nil
 }
 
-// forgets reports whether the data of a version may become inconsistent.
+// forgets reports whether a version may lose data, or have members that differ: when it is killed
+// (3.5.0 to 3.5.2; before 3.4.21 and 3.5.5, where it is the only member), or where it has users
+// (before 3.4.22 and 3.5.6).
 func forgets(version string) bool {
-	return slices.Contains([]string{"3.5.0", "3.5.1", "3.5.2"}, version)
+	var minor, patch int
+	n, err := fmt.Sscanf(version, "3.%d.%d", &minor, &patch)
+	return err == nil && n == 2 && (minor < 4 || minor == 4 && patch < 22 || minor == 5 && patch < 6)
 }
 
 // status asks a member at its addresses in turn. It is nil if none answers.

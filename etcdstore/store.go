@@ -11,7 +11,8 @@
 // with it.
 //
 // A life of the store is a term of a cluster: only a new leader can have forgotten what was
-// acknowledged, and restored data begins a term above all that it knows of.
+// acknowledged, and an older copy begins a term above all that it knows of. A snapshot begins
+// another cluster, if it is restored with another token.
 package etcdstore
 
 import (
@@ -57,7 +58,7 @@ func (s *Store) parse(key, value []byte) (store.Entry, error) {
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	return s.calls.Get(ctx, key, func(ctx context.Context) (store.Entry, error) {
-		return backend.First(s.read(ctx, s.prefix+key))
+		return backend.First(s.read(ctx, s.prefix+key, clientv3.WithRange(after(s.prefix+key))))
 	})
 }
 
@@ -72,6 +73,10 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 		return s.read(ctx, from, options...)
 	})
 }
+
+// after is where the range of one key ends. Reads and compares of a range go to the server; those of
+// a key a proxy with a leasing prefix may answer from its memory, even after a restore.
+func after(key string) string { return key + "\x00" }
 
 func (s *Store) read(ctx context.Context, key string, options ...clientv3.OpOption) ([]store.Entry, error) {
 	answer, err := s.client.Get(ctx, key, options...)
@@ -93,12 +98,12 @@ func (s *Store) read(ctx context.Context, key string, options ...clientv3.OpOpti
 // CompareAndSwap implements [store.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	name := s.prefix + key
-	condition := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(name), "=", 0)}
+	condition := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(name), "=", 0).WithRange(after(name))}
 	if old != 0 {
 		// A missing key compares as empty, which lies before the range.
 		condition = []clientv3.Cmp{
-			clientv3.Compare(clientv3.Value(name), ">", backend.Digits(old)),
-			clientv3.Compare(clientv3.Value(name), "<", backend.Digits(old)+"\v"), // after a line feed
+			clientv3.Compare(clientv3.Value(name), ">", backend.Digits(old)).WithRange(after(name)),
+			clientv3.Compare(clientv3.Value(name), "<", backend.Digits(old)+"\v").WithRange(after(name)), // after a line feed
 		}
 	}
 	return s.calls.Swap(ctx, key, value, func(ctx context.Context, drawn store.Revision) (life string, err error) {

@@ -17,50 +17,66 @@ import (
 // askTimeout bounds connecting to a server, and its answer.
 const askTimeout = 2 * time.Second
 
-// Examine implements [store.Examined]: it asks each server in the URL for its mode, by the
-// command srvr, which servers answer by default.
+// Examine implements [store.Examined]: it asks each server in the URL for its mode and version,
+// by the command srvr, which servers answer by default.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	if _, err := backend.Do(ctx, s.calls, "examine", s.root, synced(s, func(context.Context) (struct{}, error) { return struct{}{}, nil })); err != nil {
 		return nil, err
 	}
 	var silent, modes []string
+	var versions []store.Finding
 	for _, server := range s.servers {
-		if mode, err := ask(ctx, server); err == nil {
-			modes = append(modes, mode)
-		} else {
+		mode, version, err := ask(ctx, server)
+		if err != nil {
 			silent = append(silent, server)
+			continue
+		}
+		modes = append(modes, mode)
+		if strings.HasPrefix(version, forgets+"-") {
+			versions = append(versions, store.Finding{Subject: "version", Verdict: store.Bad, Says: server + " is a ZooKeeper " + forgets,
+				Advice: "it passes on less than it has to servers that were away, which forget that for all once they lead: upgrade"})
 		}
 	}
-	all, alone := strings.Join(modes, ", "), slices.Contains(modes, "standalone")
+	all, alone := strings.Join(modes, ", "), slices.Contains(modes, standalone)
 	says := fmt.Sprintf("%d of the %d servers named answer (%s)", len(modes), len(s.servers), all)
-	return []store.Finding{backend.Judge("ensemble").
+	return append([]store.Finding{backend.Judge("ensemble").
 		When(strings.Count(all, "leader") > 1 || alone && len(modes) > 1, store.Bad, says,
 			"they are not of one ensemble: each process uses whichever it finds first, so ids repeat; see the lines server.N of each").
 		When(len(silent) > 0, store.Doubtful, says, "start "+strings.Join(silent, ", ")+", or see that 4lw.commands.whitelist has srvr; most must be up").
 		When(alone, store.Doubtful, says, "with three, one may fail; while this one is away, holders last until their fences").
 		When(len(s.servers) < 3, store.Doubtful, says, "name all servers of the ensemble, so that another is found when these fail").
-		Else(says)}, nil
+		Else(says)}, versions...), nil
 }
 
-// ask asks a server for its mode: leader, follower, standalone, ...
-func ask(ctx context.Context, server string) (mode string, err error) {
+// standalone is the mode of a server that runs alone.
+const standalone = "standalone"
+
+// forgets is the version that has ZOOKEEPER-4925.
+const forgets = "3.9.3"
+
+// ask asks a server for its mode: leader, follower, standalone, ...; and its version, with more
+// behind a dash.
+func ask(ctx context.Context, server string) (mode, version string, err error) {
 	dialer := net.Dialer{Timeout: askTimeout}
 	c, err := dialer.DialContext(ctx, "tcp", server)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer func() { _ = c.Close() }() // what was said was read
 	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
-		return "", err
+		return "", "", err
 	}
 	if _, err := io.WriteString(c, "srvr"); err != nil {
-		return "", err
+		return "", "", err
 	}
 	answer, err := io.ReadAll(io.LimitReader(c, 64<<10))
 	for line := range strings.Lines(string(answer)) {
-		if mode, ok := strings.CutPrefix(line, "Mode: "); ok {
-			return strings.TrimSpace(mode), nil
+		switch name, value, _ := strings.Cut(strings.TrimSpace(line), ": "); name {
+		case "Zookeeper version":
+			version = value
+		case "Mode":
+			return value, version, nil
 		}
 	}
-	return "", errors.Join(err, fmt.Errorf("it answers %.100q", answer))
+	return "", "", errors.Join(err, fmt.Errorf("it answers %.100q", answer))
 }

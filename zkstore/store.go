@@ -23,8 +23,11 @@
 // read is a conflict.
 //
 // A life of the store is an epoch of the ensemble: only a new leader can have forgotten what
-// was acknowledged, and restored data begins an epoch above all that it knows of. The names of
-// the znodes on one level must fit in a packet of 1 MB (jute.maxbuffer): some 30,000 of Firn's.
+// was acknowledged, and an older copy begins an epoch above all that it knows of, but for one put
+// back under a running server. A server that runs alone stays in the epoch of its data.
+//
+// The names of the znodes on one level must fit in a packet of 1 MB (jute.maxbuffer): some 30,000
+// of Firn's.
 package zkstore
 
 import (

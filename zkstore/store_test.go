@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -207,6 +209,40 @@ func TestExamine(t *testing.T) {
 		findings, err := open(t, "zookeeper://"+addr+test.others).Examine(context.Background())
 		if err != nil || len(findings) != 1 || findings[0].Verdict != test.verdict || !strings.Contains(findings[0].String(), test.want) {
 			t.Errorf("%s: %v, %v", test.others, findings, err)
+		}
+	}
+}
+
+func TestAVersionThatForgetsIsBad(t *testing.T) {
+	t.Parallel()
+	says := map[string]string{
+		"Zookeeper version: 3.9.3-c26634f34490bb0ea7a09cc51e05ede3b4e320ee, built on 2024-10-17 23:21 UTC\n": "is a ZooKeeper 3.9.3: ",
+		"Zookeeper version: 3.9.30-0123, built on 2030-01-01 00:00 UTC\n":                                    "",
+	}
+	for version, want := range says {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return // the test is over
+				}
+				_, _ = io.ReadFull(c, make([]byte, len("srvr"))) // or of who wants a session
+				_, _ = io.WriteString(c, version+"Latency min/avg/max: 0/0.0/0\nMode: follower\n")
+				_ = c.Close()
+			}
+		}()
+		findings, err := open(t, "zookeeper://"+servers.ZooKeeper(t).Addr()+","+l.Addr().String()).Examine(context.Background())
+		if err != nil || len(findings) != 1 && want == "" || want != "" && (len(findings) != 2 || findings[1].Verdict != store.Bad || !strings.Contains(findings[1].String(), want)) {
+			t.Errorf("%s: %v, %v", version, findings, err)
 		}
 	}
 }
