@@ -100,7 +100,7 @@ func TestBadServersAreNamedWithAWayOut(t *testing.T) {
 	}
 	host, port, _ := strings.Cut(servers.Nowhere(t), ":")
 	stale := servers.Redis(t, "--replica-serve-stale-data", "no")
-	if err := raw(t, stale.Addr()).SlaveOf(ctx, host, port).Err(); err != nil {
+	if err := raw(t, stale.Addr()).Do(ctx, "replicaof", host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
 	waits, err := redisstore.Open(ctx, "redis://"+stale.Addr())
