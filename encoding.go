@@ -10,8 +10,8 @@ import (
 // do, and a compact one without leading zeros, see [Encoding.Compact];
 // [Encoding.Parse] reads both. Encodings may be used concurrently.
 //
-// Base58, Base62, Base64 and Base64URL tell upper from lower case: where texts are compared without
-// it, as in columns of MySQL by default, many ids that are made at once are equal.
+// Base58, Base62, Base64 and Base64URL are case-sensitive: many ids made at once are equal where
+// case is ignored, as in columns of MySQL by default.
 //
 // A value that is none of the constants below writes text that no encoding
 // reads, and reads nothing.

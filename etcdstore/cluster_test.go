@@ -3,8 +3,6 @@ package etcdstore_test
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -51,9 +49,13 @@ func TestANameOfTwoClustersIsNotOneStore(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	addrs := []string{servers.Etcd(t).Addr(), servers.Etcd(t, "--initial-cluster-token=other").Addr()}
-	expect(t, "connections in turn", try("etcd://"+balancer(t, addrs, 0)), store.ErrUnavailable, "of the cluster", "name members of one")
+	balancer := servers.NewProxy(t, "", nil)
+	balancer.Choose(func(n int) string { return addrs[n%2] })
+	expect(t, "connections in turn", try("etcd://"+balancer.Addr()), store.ErrUnavailable, "of the cluster", "name members of one")
 
-	s := open(t, "etcd://"+balancer(t, addrs, 2)) // one for its calls, one that is asked for the cluster
+	// The first two: one for the store's calls, one to ask for the cluster.
+	balancer.Choose(func(n int) string { return addrs[max(n-2, 0)%2] })
+	s := open(t, "etcd://"+balancer.Addr())
 	if _, err := s.CompareAndSwap(ctx, "k", 0, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -61,34 +63,4 @@ func TestANameOfTwoClustersIsNotOneStore(t *testing.T) {
 	if err != nil || found[0].Verdict != store.Bad || !strings.Contains(found[0].Says, "lead to 2 clusters") {
 		t.Errorf("%v, %v", found, err)
 	}
-}
-
-// balancer leads so many connections to the first of two servers, and those after in turn.
-func balancer(t *testing.T, addrs []string, first int) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	go func() {
-		for n := 0; ; n++ {
-			client, err := l.Accept()
-			if err != nil {
-				return // the test is over
-			}
-			server, err := net.Dial("tcp", addrs[max(n-first, 0)%2])
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			go func() { _, _ = io.Copy(client, server); _ = client.Close() }() // until either ends
-			go func() { _, _ = io.Copy(server, client); _ = server.Close() }()
-		}
-	}()
-	return l.Addr().String()
 }

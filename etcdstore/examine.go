@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -42,10 +43,20 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 				Advice: "it may forget confirmed writes when it is killed, or where there are users: upgrade to 3.4.22, 3.5.6 or later"})
 		}
 	}
+	var of [probes]uint64
+	var group sync.WaitGroup
+	for i := range probes { // at once: a silent endpoint takes each a time-out
+		group.Go(func() {
+			if status := s.status(ctx, s.client.Endpoints()); status != nil {
+				of[i] = status.Header.GetClusterId()
+			}
+		})
+	}
+	group.Wait()
 	clusters := map[uint64]bool{}
-	for range probes { // each by a connection of its own
-		if status := s.status(ctx, s.client.Endpoints()); status != nil {
-			clusters[status.Header.GetClusterId()] = true
+	for _, id := range of {
+		if id != 0 {
+			clusters[id] = true
 		}
 	}
 	healthy, most := voters-len(silent), voters/2+1

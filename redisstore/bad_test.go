@@ -98,7 +98,10 @@ func TestBadServersAreNamedWithAWayOut(t *testing.T) {
 	} {
 		expect(t, test.what, try(test.url), test.kind, test.words...)
 	}
-	host, port, _ := strings.Cut(servers.Nowhere(t), ":")
+	host, port, err := net.SplitHostPort(servers.Nowhere(t))
+	if err != nil {
+		t.Fatal(err)
+	}
 	stale := servers.Redis(t, "--replica-serve-stale-data", "no")
 	if err := raw(t, stale.Addr()).Do(ctx, "replicaof", host, port).Err(); err != nil {
 		t.Fatal(err)

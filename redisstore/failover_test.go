@@ -55,7 +55,9 @@ func forget(t *testing.T, all []*servers.Server, replicas int) {
 			watcher := redis.NewSentinelClient(&redis.Options{Addr: s.Addr()})
 			primary, err := watcher.Master(ctx, "main").Result()
 			known, err2 := watcher.Replicas(ctx, "main").Result()
-			_ = watcher.Close()
+			if err := watcher.Close(); err != nil {
+				t.Error(err)
+			}
 			following := 0
 			for _, r := range known {
 				if r["flags"] == "slave" && r["master-link-status"] == "ok" && r["master-port"] == primary["port"] {

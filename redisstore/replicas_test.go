@@ -352,7 +352,7 @@ func TestAReplicaThatCameAndWentWhileAWriteWaitedCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	say("SYNC\r\n")
-	go func() { _, _ = io.Copy(io.Discard, guest) }()
+	go func() { _, _ = io.Copy(io.Discard, guest) }() // until it is closed
 	operator := raw(t, p.Addr())
 	await(t, "it to have its data", func() bool { return contains(replicaLines(operator), "port=7777,state=online,offset=0,") })
 	replicas[0].Pause()

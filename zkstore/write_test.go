@@ -18,30 +18,15 @@ import (
 // deleteAll removes a znode and what is below it, as zkCli's deleteall does.
 func deleteAll(t *testing.T, c *zk.Conn, path string) {
 	t.Helper()
-	var names []string
-	reached(t, func() (err error) {
-		names, _, err = c.Children(path)
-		return err
-	})
+	names, _, err := c.Children(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range names {
 		deleteAll(t, c, path+"/"+name)
 	}
-	reached(t, func() error { return c.Delete(path, -1) })
-}
-
-// reached makes a call once more while the server is away: the client does not, after a restart.
-func reached(t *testing.T, call func() error) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		err := call()
-		away := errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired)
-		if away && time.Now().Before(deadline) {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return
+	if err := c.Delete(path, -1); err != nil {
+		t.Fatal(err)
 	}
 }
 

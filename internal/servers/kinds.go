@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Redis starts a Redis that keeps every write (append-only file, synced), with
@@ -197,6 +196,12 @@ func Nowhere(t testing.TB) string {
 // Silent is an address on loopback where somebody accepts connections and says nothing.
 func Silent(t testing.TB) string {
 	t.Helper()
+	return Accept(t, func(c net.Conn) { t.Cleanup(func() { _ = c.Close() }) })
+}
+
+// Accept calls serve for each connection, one after another, until the test ends. It returns the address on loopback.
+func Accept(t testing.TB, serve func(net.Conn)) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -210,12 +215,9 @@ func Silent(t testing.TB) string {
 		for {
 			c, err := l.Accept()
 			if err != nil {
-				return
+				return // the test is over
 			}
-			t.Cleanup(func() { _ = c.Close() })
-			if err := c.SetDeadline(time.Now().Add(time.Hour)); err != nil {
-				return
-			}
+			serve(c)
 		}
 	}()
 	return l.Addr().String()

@@ -10,11 +10,12 @@ import (
 // A Proxy stands between a client and its server, and cuts connections. Its methods may be
 // called concurrently.
 type Proxy struct {
-	listener net.Listener
-	forward  func(server io.Writer, client io.Reader)
+	addr    string
+	forward func(server io.Writer, client io.Reader)
 
 	mu      sync.Mutex
-	server  string
+	server  func(connection int) string // connections count from 0
+	count   int
 	conns   []net.Conn
 	refuses bool
 }
@@ -26,39 +27,28 @@ func NewProxy(t testing.TB, server string, forward func(server io.Writer, client
 	if forward == nil {
 		forward = func(server io.Writer, client io.Reader) { _, _ = io.Copy(server, client) } // until it is cut
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &Proxy{listener: l, server: server, forward: forward}
-	go p.serve()
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-		p.Refuse(true)
-	})
+	p := &Proxy{forward: forward, server: func(int) string { return server }}
+	t.Cleanup(func() { p.Refuse(true) })
+	p.addr = Accept(t, func(c net.Conn) { go p.join(c) })
 	return p
 }
 
 // Addr returns where clients connect to.
-func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+func (p *Proxy) Addr() string { return p.addr }
 
-func (p *Proxy) serve() {
-	for {
-		c, err := p.listener.Accept()
-		if err != nil {
-			return // the test is over
-		}
-		go p.join(c)
-	}
+// Choose has later connections lead to the server that it returns for each, as a balancer does.
+func (p *Proxy) Choose(server func(connection int) string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.server, p.count = server, 0
 }
 
 // join passes on what two sides say. That a connection cannot be closed means that it is.
 func (p *Proxy) join(client net.Conn) {
 	defer func() { _ = client.Close() }()
 	p.mu.Lock()
-	address := p.server
+	address := p.server(p.count)
+	p.count++
 	p.mu.Unlock()
 	server, err := net.Dial("tcp", address)
 	if err != nil {
@@ -100,8 +90,6 @@ func (p *Proxy) Refuse(all bool) {
 
 // Lead ends all connections, and has those that come lead to another server.
 func (p *Proxy) Lead(server string) {
-	p.mu.Lock()
-	p.server = server
-	p.mu.Unlock()
+	p.Choose(func(int) string { return server })
 	p.Cut()
 }

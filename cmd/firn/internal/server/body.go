@@ -18,16 +18,15 @@ const maxDiscard = 1 << 20
 // server needs much; what is declared too long is refused before it is read. RPCs bound
 // their messages themselves, and say so in the way of their protocol.
 //
-// It refuses those for a part of an answer, too. They may be answered as if they were for all of
-// it; but what goes on with an answer that broke off, as wget does by itself, then joins two of
-// them, often in the middle of an id.
+// It also refuses Range. HTTP lets a server ignore it, but a client that resumes an interrupted
+// download, as wget does by itself, then joins two answers, often in the middle of an id.
 func bounded(front *issuing.Front, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var err error
 		switch {
 		case rpc.Owns(r.URL.Path):
 		case r.Header["Range"] != nil:
-			err = failure.BadRequest("bad_request", "Range: no answer is made twice, so there is no rest of one that broke off: ask anew, for the whole")
+			err = failure.BadRequest("bad_request", "Range is not supported: each request issues new ids, so an interrupted download cannot be resumed; request it again, without Range")
 		case r.ContentLength != 0:
 			err = admit(w, r, int64(front.MaxBody()))
 		}

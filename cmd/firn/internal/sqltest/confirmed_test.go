@@ -224,7 +224,7 @@ func TestAMySQLWriteThatNoReplicaAcknowledgedIsUnconfirmed(t *testing.T) {
 
 	replica.Pause()
 	admin := e.connect(t, e.source("root", "", ""))
-	for _, value := range []string{"killed", "killed again, and as many as before were missed since the counts began anew"} {
+	for _, value := range []string{"killed", "killed again after FLUSH STATUS, with as many misses as before"} {
 		done := background(s, "k", revision, value)
 		until(t, "a write to wait for the replica", func() bool {
 			var id int64

@@ -65,7 +65,7 @@ func TestStandbysOfPostgresThatNoWriteWaitsForAreBad(t *testing.T) {
 	// Without a process that could send to standbys it waits for none, whatever it is set to.
 	e = postgres(t, "-c", "synchronous_standby_names=a", "-c", "max_wal_senders=0")
 	s = e.warned(t, e.fresh(t, "shop"), "")
-	put(t, s, "k", 0, "nobody is waited for")
+	put(t, s, "k", 0, "no standby is waited for")
 	finds(t, s, store.Good, "none connected")
 }
 

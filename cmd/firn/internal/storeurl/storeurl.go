@@ -55,14 +55,14 @@ func openAs[S store.Store](open func(context.Context, string) (S, error)) func(c
 	}
 }
 
-// memory is a store for tests, and says so to others.
+// memory is a store for tests, which firn doctor calls bad.
 type memory struct{ *memstore.Store }
 
 // Examine implements [store.Examined].
 func (memory) Examine(context.Context) ([]store.Finding, error) {
 	return []store.Finding{{
 		Subject: "persistence", Verdict: store.Bad,
-		Says:   "memory: ends with this process, and no other has it: counters begin anew, workers are granted twice, and ids repeat",
+		Says:   "memory: ends with this process, and no other process sees it: counters restart, workers are granted twice, and ids repeat",
 		Advice: "use it for tests alone; sqlite:PATH is the least for anything else",
 	}}, nil
 }
