@@ -175,6 +175,18 @@ func (f *faults) happen(k kind, m *machine) {
 		w.store.operator(r)
 	default:
 		w.store.suffer(k, r)
+		f.arrive(r)
+	}
+}
+
+// arrive has newcomers begin while holders may not have noticed yet what the store has forgotten.
+func (f *faults) arrive(r *rand.Rand) {
+	p := &f.w.plan
+	for n := r.IntN(3); p.late > 0 && n > 0; n-- {
+		m := f.w.machines[p.machines-p.late]
+		p.late--
+		within := pick(r, 4*p.latency, p.slowestLook())
+		f.w.after(r.Int64N(int64(within)), func() { m.begin() })
 	}
 }
 

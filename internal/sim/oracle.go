@@ -52,9 +52,17 @@ type oracle struct {
 	raised     [segmentNames][maxStride]firn.ID // by offset: all who begin later have only ids from there on
 	sequenced  [sequenceNames]firn.ID           // the greatest id that anybody had
 	taken      int64                            // how often the operator took a worker back
+	ahead      map[worker]firn.Tick             // given back with a last tick that a wrong clock showed
+	users      map[use]*life                    // where overlaps of grants are not compared
 }
 
 type worker struct{ datacenter, number int64 }
+
+// A use is a tick of a worker, which one life alone may issue ids of.
+type use struct {
+	worker
+	tick firn.Tick
+}
 
 type owned struct {
 	interval
@@ -62,7 +70,7 @@ type owned struct {
 }
 
 func newOracle(w *world) oracle {
-	return oracle{w: w, seen: newTable(), grants: map[worker][]owned{}, highest: map[worker]firn.Tick{}}
+	return oracle{w: w, seen: newTable(), grants: map[worker][]owned{}, highest: map[worker]firn.Tick{}, ahead: map[worker]firn.Tick{}, users: map[use]*life{}}
 }
 
 func (o *oracle) stopped() bool { return o.finding != nil && !o.w.Count }
@@ -92,13 +100,21 @@ func (o *oracle) id(l *life, id firn.ID) {
 	o.ids++
 	l.m.made++
 	o.w.trace.id(l.m, id)
-	if !o.seen.add(uint64(id)) {
-		o.duplicates++
-		o.find("duplicate", l.m, "id %s was issued before", o.show(id))
-	}
 	layout := o.w.plan.layout
 	tick, number := id.Tick(layout), id.Worker(layout)
 	key := worker{id.Datacenter(layout), number}
+	if !o.seen.add(uint64(id)) {
+		o.duplicates++
+		if tick > o.ahead[key] {
+			o.find("duplicate", l.m, "id %s was issued before", o.show(id))
+		}
+	}
+	if o.w.plan.regime == Reasserted {
+		if by := o.users[use{key, tick}]; by != nil && by != l && tick > o.ahead[key] {
+			o.find("overlap", l.m, "id %s is of a tick of which process %s (life %d) issued ids", o.show(id), by.m.name, by.number)
+		}
+		o.users[use{key, tick}] = l
+	}
 	if tick > o.highest[key] {
 		o.highest[key] = tick
 	}
@@ -185,6 +201,11 @@ func (o *oracle) released(l *life, g firn.Grant, last firn.Tick) {
 	o.w.trace.say(l.m, "gives back worker %d after tick %d", g.Worker, last)
 	cut := func(i interval) interval { return interval{i.after, min(i.through, max(last, i.after))} }
 	key := worker{l.datacenter, g.Worker}
+	// Of a worker that was given back and is forgotten, newcomers know only how far clocks within the
+	// tolerance had come.
+	if p := &o.w.plan; p.regime == Reasserted && last > o.w.trueTick()+firn.Tick(p.tolerance/p.layout.Unit()) {
+		o.ahead[key] = max(o.ahead[key], last)
+	}
 	for i, other := range o.grants[key] {
 		if other.l == l && other.through > last && other.after >= g.After {
 			o.grants[key][i].interval = cut(other.interval)

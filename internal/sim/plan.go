@@ -27,6 +27,7 @@ type plan struct {
 	regime   Regime
 	small    bool // few processes, few faults, most of them aimed
 	machines int
+	late     int // of these begin when the store forgets
 	layout   firn.Layout
 	process  string
 	source   string // of workers; empty: the pool in the store
@@ -112,6 +113,7 @@ func draw(o Options) plan {
 	if o.Machines > 0 {
 		p.machines = min(p.machines, o.Machines)
 	}
+	p.late = min(p.late, p.machines-1)
 	return p
 }
 

@@ -92,6 +92,13 @@ var regimes = map[Regime]regime{
 			if p.clock {
 				p.skew = pick(r, p.skew, p.tolerance*9/10)
 			}
+			p.late = r.IntN(4)
+			p.machines += p.late
+			for _, k := range []kind{failover, fork, rebirth, wipe, restore} {
+				if p.mean[k] > 0 { // seldom enough for newcomers to get on
+					p.mean[k] += time.Duration(r.IntN(4)) * p.grace()
+				}
+			}
 		},
 	},
 	// The pool is strict, and the store has clocks that are right to within the

@@ -79,7 +79,9 @@ func Run(o Options) Result {
 	for i := range w.plan.machines {
 		m := newMachine(w, i)
 		w.machines = append(w.machines, m)
-		w.after(w.between(0, 3*time.Second), func() { m.begin() })
+		if i < w.plan.machines-w.plan.late {
+			w.after(w.between(0, 3*time.Second), func() { m.begin() })
+		}
 	}
 	w.faults.begin(w)
 	w.play(w.Steps)
