@@ -182,6 +182,9 @@ func (f *faults) happen(k kind, m *machine) {
 // arrive has newcomers begin while holders may not have noticed yet what the store has forgotten.
 func (f *faults) arrive(r *rand.Rand) {
 	p := &f.w.plan
+	if p.late == 0 {
+		return
+	}
 	for n := r.IntN(3); p.late > 0 && n > 0; n-- {
 		m := f.w.machines[p.machines-p.late]
 		p.late--
