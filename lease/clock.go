@@ -93,15 +93,13 @@ func (s *Slots) beside(ctx context.Context, do func() error) (here reading, cloc
 	return here, errors.Join(clockErr, waitErr), err
 }
 
-// present returns an earlier ask as it would be now: there may have been a wait for a grace,
-// a queue of writers or a fence. The present comes from a reading that was found right. What
+// present returns the present tick, after an ask: there may have been a wait for a grace,
+// a queue of writers or a fence. It comes from a reading that was found right. What
 // the clock showed before that does not count: it may have been wrong.
-func (s *Slots) present(ask Ask, checked reading) (Ask, error) {
+func (s *Slots) present(ask Ask, checked reading) (firn.Tick, error) {
 	wall := s.wall(checked)
 	if then := s.cfg.Layout.Time(ask.Now); then.Sub(wall) > s.cfg.Tolerance {
-		return Ask{}, &ClockError{Here: then, There: wall, Whose: "itself a moment later", Tolerance: s.cfg.Tolerance}
+		return 0, &ClockError{Here: then, There: wall, Whose: "itself a moment later", Tolerance: s.cfg.Tolerance}
 	}
-	now := tickOf(s.cfg.Layout, wall)
-	ask.Now, ask.From = now, min(ask.From+max(now-ask.Now, 0), s.cfg.Layout.MaxTick())
-	return ask, nil
+	return tickOf(s.cfg.Layout, wall), nil
 }

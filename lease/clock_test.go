@@ -88,7 +88,8 @@ func TestWhatWasAskedIsAskedAgainAsOfNow(t *testing.T) {
 		{time.Second, Ask{Now: now + 1000, From: end - 1}, Ask{Now: now + 2000, From: end}},
 	} {
 		w.time.Pass(c.passes)
-		if got, err := s.present(c.ask, checked); err != nil || got != c.want {
+		present, err := s.present(c.ask, checked)
+		if got := c.ask.at(present, s.cfg.Layout); err != nil || got != c.want {
 			t.Errorf("%+v is asked as %+v, %v, want %+v", c.ask, got, err, c.want)
 		}
 	}

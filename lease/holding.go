@@ -51,11 +51,10 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	here := *s.checked.Load()
 	wish := h.fence
 	if ask != nil && clockErr == nil {
-		var now Ask
-		now, clockErr = s.present(*ask, here)
-		if clockErr == nil {
+		var now firn.Tick
+		if now, clockErr = s.present(*ask, here); clockErr == nil {
 			// Bounded by the clock that was checked: the wish may be ahead of that.
-			wish = s.rules.bounded(now.fence(h.after, s.cfg.Layout), tickOf(s.cfg.Layout, s.wall(here)))
+			wish = s.rules.bounded(Ask{now, ask.From, ask.Window}.fence(h.after, s.cfg.Layout), now)
 		}
 	}
 	m, err := s.move(ctx, reg, func(found *Slot) (move, error) { return s.rules.stand(h, found, s.latest(here), wish) })

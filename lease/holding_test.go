@@ -166,6 +166,22 @@ func TestAWishByAClockThatWasAheadMovesNoFence(t *testing.T) {
 	}
 }
 
+// What passes between a wish and its write moves the fence by as much. A clock that is put right in
+// between is no time that has passed: the worker would stay unused for as long as it was behind.
+func TestAWishByAClockThatWasBehindMovesTheFenceNoFurther(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	grant := must(s.Acquire(context.Background(), ask()))
+	behind := ask()
+	behind.From = behind.Now + 100
+	want := behind.fence(grant.After, s.cfg.Layout)
+	behind.Now -= 3_600_000
+	got, err := s.Renew(context.Background(), grant, behind)
+	if err != nil || got.Through != want {
+		t.Errorf("%+v, %v, want a fence of %d", got, err, want)
+	}
+}
+
 // slowWrites takes its time with each write.
 type slowWrites struct {
 	remote

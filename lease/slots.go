@@ -204,9 +204,11 @@ func (s *Slots) attempt(ctx context.Context, ask Ask, wrote *store.Revision) (fi
 	if err != nil {
 		return firn.Grant{}, err
 	}
-	if ask, err = s.present(ask, checked); err != nil {
+	now, err := s.present(ask, checked)
+	if err != nil {
 		return firn.Grant{}, err
 	}
+	ask = ask.at(now, s.cfg.Layout)
 	if ask.Now >= s.cfg.Layout.MaxTick() {
 		return firn.Grant{}, &firn.TimeExhaustedError{Layout: s.cfg.Layout, End: s.cfg.Layout.End()}
 	}

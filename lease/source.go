@@ -48,6 +48,11 @@ func (a Ask) fence(after firn.Tick, layout firn.Layout) firn.Tick {
 	return from + a.Window
 }
 
+// at returns what a newcomer would ask now, as far ahead as it did.
+func (a Ask) at(now firn.Tick, layout firn.Layout) Ask {
+	return Ask{Now: now, From: min(a.From+max(now-a.Now, 0), layout.MaxTick()), Window: a.Window}
+}
+
 // Fixed is a [Source] of one number, which nobody else may use. It has no fence: a restart
 // makes no id again as long as the clock has not gone back in between.
 type Fixed int64

@@ -1,0 +1,35 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
+	"github.com/firn-id/firn/store/filestore"
+)
+
+// OnThisMachine is [Open] with the store of this user on this machine, see [filestore.Home]: ids differ
+// from those of all processes that this user runs here. Those of other users, machines and containers
+// have stores of their own, and can be equal: give them one store, and call [Open].
+//
+// Errors are those of Open and of package filestore; [store.ErrRefused] in Kubernetes.
+func OnThisMachine(ctx context.Context, cfg Config) (*Lease, error) {
+	if cfg.Slots.Store != nil {
+		return nil, firn.NewSyntaxError("store", fmt.Sprint(cfg.Slots.Store), "OnThisMachine has a store of its own: leave SlotsConfig.Store out, or call Open")
+	}
+	dir, err := filestore.Home()
+	if err != nil {
+		return nil, err
+	}
+	s, err := filestore.Make(dir)
+	if err != nil {
+		return nil, err
+	}
+	config.Fill(&cfg.Generator.Time, &cfg.Generator.Random, &cfg.Log)
+	if filestore.InContainer() {
+		cfg.Log.Warn("in a container: other containers have other stores, and their ids can be equal", "store", dir)
+	}
+	cfg.Slots.Store = s
+	return Open(ctx, cfg)
+}

@@ -1,0 +1,65 @@
+//go:build unix
+
+package lease_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+func TestOnThisMachineLeasesAWorkerOfTheUsersOwnStore(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("container", "podman")
+	ctx := context.Background()
+	var log bytes.Buffer
+	workers := map[int64]bool{}
+	for range 3 {
+		l, err := lease.OnThisMachine(ctx, lease.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		workers[l.State().Worker] = true
+		if _, err := l.Next(); err != nil {
+			t.Error(err)
+		}
+		defer func() {
+			if err := l.Close(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	if len(workers) != 3 {
+		t.Errorf("three leases have workers %v", workers)
+	}
+	if n := strings.Count(log.String(), "in a container"); n != 3 {
+		t.Errorf("%d of three leases in a container say so: %s", n, &log)
+	}
+}
+
+func TestOnThisMachineIsRefusedWhereItWouldBeUnsafe(t *testing.T) {
+	ctx := context.Background()
+	state := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", state)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+	if _, err := lease.OnThisMachine(ctx, lease.Config{}); !errors.Is(err, store.ErrRefused) {
+		t.Errorf("in a pod: %v", err)
+	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	if _, err := lease.OnThisMachine(ctx, lease.Config{Slots: lease.SlotsConfig{Store: memstore.New(nil)}}); !errors.Is(err, firn.ErrSyntax) {
+		t.Errorf("with another store: %v", err)
+	}
+	if entries, err := os.ReadDir(state); err != nil || len(entries) != 0 {
+		t.Errorf("it was refused and has made %v, %v", entries, err)
+	}
+}
