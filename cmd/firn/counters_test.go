@@ -182,7 +182,7 @@ func TestWrongUseOfCountersExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 		{"", "number --name a --template {n:3} --zone Nowhere/Else", `"Nowhere/Else" is no zone`},
 		{"", "number --name a --template {n:2} -n 5000 --store sqlite:file.db", `number of ids, -n 5000 is out of range: 1 to 99 are allowed \(template \{n:2\}\)`},
 		{"", "segment --name a --store bogus://x", `unknown scheme`},
-		{"", "segment --name a", `no home directory for the default store`},
+		{"", "segment --name a", `no home directory for the user.s store`},
 		{"", "sequence --name a --format nosuch", `"nosuch" is no encoding`},
 	} {
 		var environment []string

@@ -206,9 +206,15 @@ func TestTheServiceOfSystemdRunsACommandThatIs(t *testing.T) {
 	_, line, _ := strings.Cut(string(unit), "ExecStart=/usr/local/bin/firn ")
 	line, _, _ = strings.Cut(line, "\n")
 	folder := t.TempDir()
-	inFolder := strings.NewReplacer("/etc/firn/", folder+"/", "/var/lib/firn/", folder+"/", "0.0.0.0:7070", "127.0.0.1:0", "0.0.0.0:7071", "127.0.0.1:0")
+	inFolder := strings.NewReplacer("/etc/firn/", folder+"/", "/var/lib/firn", folder+"/state", "0.0.0.0:7070", "127.0.0.1:0", "0.0.0.0:7071", "127.0.0.1:0")
 	certificate(t, folder+"/cert.pem", folder+"/key.pem")
 	for _, s := range snippets(t, "docs/deploy.md", "## systemd") {
+		if _, making, ok := strings.Cut(s.text, "sudo -u firn firn "); ok {
+			making, _, _ = strings.Cut(making, "\n")
+			if out, err := exec.CommandContext(t.Context(), "firn", strings.Fields(inFolder.Replace(making))...).CombinedOutput(); err != nil {
+				t.Fatalf("firn %s: %v: %s", making, err, out)
+			}
+		}
 		if s.language == "yaml" {
 			if err := os.WriteFile(filepath.Join(folder, "firn.yaml"), []byte(inFolder.Replace(s.text)), 0o600); err != nil {
 				t.Fatal(err)
@@ -218,7 +224,7 @@ func TestTheServiceOfSystemdRunsACommandThatIs(t *testing.T) {
 	cmd := exec.CommandContext(context.Background(), "firn", strings.Fields(inFolder.Replace(line))...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	serveUntilTheEnd(t, cmd)
-	if _, err := os.Stat(filepath.Join(folder, "firn.db")); err != nil {
+	if _, err := os.Stat(filepath.Join(folder, "state", "lock")); err != nil {
 		t.Error(err)
 	}
 }

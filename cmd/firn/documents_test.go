@@ -24,6 +24,13 @@ func TestTheReadmesCommandsDoWhatTheySay(t *testing.T) {
 	}
 }
 
+// TestTheReadmesGoProgramHasAnID runs it as it stands.
+func TestTheReadmesGoProgramHasAnID(t *testing.T) {
+	s := snippets(t, "README.md", "## In a Go program")[0]
+	out := strings.TrimSuffix(strings.TrimSpace(newReader(t).types(s)), " <nil>")
+	newIDs(t, s, out, 1, map[string]bool{})
+}
+
 // TestTheProgramsOfTheRedisPageHaveIDs runs the programs that are whole there, and the session.
 func TestTheProgramsOfTheRedisPageHaveIDs(t *testing.T) {
 	r := newReader(t)

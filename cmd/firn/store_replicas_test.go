@@ -43,7 +43,7 @@ func TestTheReplicasOfARedisAreShownAndLowered(t *testing.T) {
 		{nil, "store replicas many", 2, `"many" replicas: 0 to 100 are allowed`},
 		{nil, "store replicas 1 2", 2, "name one number"},
 		{nil, "store", 0, "firn store [command]"},
-		{nil, "store size", 2, `store "size": replicas`},
+		{nil, "store size", 2, `store "size": make, replicas are allowed`},
 	} {
 		if step.before != nil {
 			step.before()

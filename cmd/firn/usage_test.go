@@ -71,7 +71,7 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 		{"", "workers release 1 --pool=", `--pool: "" is no pool name`},
 
 		// what is no store
-		{"", "next --store=", `the store's URL is empty: .*, as in sqlite:/`},
+		{"", "next --store=", `the store's URL is empty: .*, as in file:/`},
 		{"FIRN_STORE=", "workers", `environment variable FIRN_STORE: the store's URL is empty`},
 		{"FIRN_STORE=bogus://:geheim@x", "doctor", `environment variable FIRN_STORE: store "bogus://…@x": unknown scheme: memory:, `},
 		{"", "next --store memory:foo", `memory: takes nothing after the colon`},
@@ -80,9 +80,9 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 		{"", "next --store redis:host", `write redis://HOST`},
 		{"", "next --store mysql://host", `names no database`},
 		{"", "next --store postgres://host:x", `it is no URL that PostgreSQL takes`},
-		{"", "next", `no home directory for the default store: .*; give --store, as in --store sqlite:/`},
+		{"", "next", `no home directory for the user.s store: .*; give --store, as in --store redis://`},
 		{"HOME=", "bench --processes 2 --duration 1ms", `no home directory`},
-		{"HOME=relative", "next", `"relative" is no absolute path; give --store`},
+		{"HOME=relative", "next", `"relative" is not an absolute path: .*; give --store`},
 		{"XDG_STATE_HOME=relative", "workers", `no home directory`},
 
 		// where a server would listen
@@ -147,14 +147,23 @@ func TestTheDefaultStoreIsInTheStateFolderOfItsUser(t *testing.T) {
 		environment []string
 		want        string
 	}{
-		{[]string{"HOME=" + home}, home + "/.local/state/firn/firn.db"},
-		{[]string{"HOME=" + home, "XDG_STATE_HOME="}, home + "/.local/state/firn/firn.db"},
-		{[]string{"HOME=" + home, "XDG_STATE_HOME=relative"}, home + "/.local/state/firn/firn.db"},
-		{[]string{"XDG_STATE_HOME=" + home}, home + "/firn/firn.db"},
+		{[]string{"HOME=" + home}, home + "/.local/state/firn"},
+		{[]string{"HOME=" + home, "XDG_STATE_HOME="}, home + "/.local/state/firn"},
+		{[]string{"HOME=" + home, "XDG_STATE_HOME=relative"}, home + "/.local/state/firn"},
+		{[]string{"XDG_STATE_HOME=" + home}, home + "/firn"},
 	} {
-		status, out := run(test.environment, "doctor")
-		if status != 0 || !strings.HasPrefix(out, "store sqlite:"+test.want+"\n") {
+		if status, out := run(test.environment, "doctor"); status != 1 || !strings.Contains(out, "there is no store in file:"+test.want+" yet") {
 			t.Errorf("%v: %d\n%s", test.environment, status, out)
+		}
+		if status, out := run(test.environment, "next"); status != 0 {
+			t.Errorf("%v: %d\n%s", test.environment, status, out)
+		}
+		status, out := run(test.environment, "doctor")
+		if status != 0 || !strings.HasPrefix(out, "store file:"+test.want+"\n") {
+			t.Errorf("%v: %d\n%s", test.environment, status, out)
+		}
+		if err := os.RemoveAll(test.want); err != nil {
+			t.Fatal(err)
 		}
 	}
 	for _, args := range []string{"next --help", "help", "help workers release", "completion bash", "next --store memory:"} {

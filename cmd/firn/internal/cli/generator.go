@@ -52,6 +52,7 @@ func (f *generatorFlags) add(cmd *cobra.Command, window time.Duration) {
 	f.layoutFlags.add(cmd)
 	flags := cmd.Flags()
 	f.storeFlags.add(cmd)
+	f.makes = true
 	flags.Int64Var(&f.worker, "worker", -1, "take this worker and no other (default: the one idle longest)")
 	flags.Lookup("worker").DefValue = "0" // the help says in words what -1 stands for
 	flags.BoolVar(&f.pinnedAhead, "worker-ahead", false, "with --worker: do not wait until its fence has passed, issue times above it")

@@ -78,7 +78,7 @@ Give a URL with a password in FIRN_FROM: others on the machine see command lines
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, from) },
 	}
-	f.addStore(cmd, "store that the segments are kept in, as redis://HOST or sqlite:PATH (see docs/stores.md)")
+	f.addStore(cmd, "store that the segments are kept in, as redis://HOST or file:FOLDER (see docs/stores.md)")
 	flags := cmd.Flags()
 	flags.StringVar(&f.from, "from", "", "database of "+from.name+", as mysql://USER:PASSWORD@HOST:PORT/DATABASE")
 	flags.Int64Var(&f.margin, "margin", -1, "how far above max_id to go on")
@@ -206,7 +206,12 @@ func (f *importFlags) openFor(ctx context.Context) (store.Store, error) {
 			return memstore.New(nil), nil
 		}
 	}
-	return f.open(ctx, "")
+	f.makes = !f.dryRun
+	s, err := f.open(ctx, "")
+	if f.dryRun && f.byDefault && errors.Is(err, store.ErrNotFound) {
+		return memstore.New(nil), nil
+	}
+	return s, err
 }
 
 // keepYAML writes the file of --config, if one is wanted. It stands before the

@@ -6,22 +6,26 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/filestore"
 )
 
 // storeFlags name a pool in a store.
 type storeFlags struct {
 	store, pool string
+	byDefault   bool // the store is the default one
+	makes       bool // that, if there is none yet: the command makes ids
 	flags       *pflag.FlagSet
 }
 
 func (f *storeFlags) add(cmd *cobra.Command) {
-	f.addStore(cmd, "store that workers are leased from, as sqlite:PATH or redis://HOST (see docs/stores.md)")
+	f.addStore(cmd, "store that workers are leased from, as file:FOLDER or redis://HOST (see docs/stores.md)")
 	f.flags.StringVar(&f.pool, "pool", "default", "pool whose ids must never collide; all who join have one layout")
 }
 
@@ -64,10 +68,16 @@ func (f *storeFlags) open(ctx context.Context, file string) (store.Store, error)
 	if err := f.resolve(file); err != nil {
 		return nil, err
 	}
-	s, err := storeurl.Open(ctx, f.store)
+	open := storeurl.Open
+	if f.byDefault && f.makes {
+		open = storeurl.Make
+	}
+	s, err := open(ctx, f.store)
 	switch {
 	case err == nil:
 		return s, nil
+	case f.byDefault && errors.Is(err, store.ErrNotFound):
+		return nil, fmt.Errorf("%w: there is no store in %s yet: firn next or firn serve makes it, or name another with --store", store.ErrNotFound, f.store)
 	case file != "" && !given(f.flags, "store"):
 		return nil, fmt.Errorf("configuration: %w", err)
 	case byEnvironment(f.flags.Lookup("store")):
@@ -85,25 +95,21 @@ func (f *storeFlags) resolve(file string) (err error) {
 	case file != "":
 		f.store = file
 	case !f.flags.Changed("store"):
+		f.byDefault = true
 		f.store, err = defaultStore()
 	}
 	return usage(err)
 }
 
-// defaultStore is a SQLite file in the user's state folder, as the XDG base
-// directory specification has it: a relative XDG_STATE_HOME is ignored.
+// defaultStore is the folder that programs of this user lease workers from, too.
 func defaultStore() (string, error) {
-	state := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) {
+	if runtime.GOOS == "windows" { // where a folder cannot be a store yet
 		home, err := os.UserHomeDir()
-		if err == nil && !filepath.IsAbs(home) {
-			err = fmt.Errorf("%q is no absolute path", home)
-		}
-		if err != nil {
-			// A folder that all users share would have them share workers, or be in each other's way.
-			return "", fmt.Errorf("no home directory for the default store: %w; give --store, as in --store sqlite:/var/lib/firn/firn.db", err)
-		}
-		state = filepath.Join(home, ".local", "state")
+		return "sqlite:" + filepath.Join(home, ".local", "state", "firn", "firn.db"), err
 	}
-	return "sqlite:" + filepath.Join(state, "firn", "firn.db"), nil
+	dir, err := filestore.Home()
+	if err != nil {
+		return "", fmt.Errorf("the default store: %w; give --store, as in --store redis://10.0.0.5:6379/0", err)
+	}
+	return "file:" + dir, nil
 }

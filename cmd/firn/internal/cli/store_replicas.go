@@ -16,9 +16,9 @@ import (
 func newStore() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "store",
-		Short: "Show or set what a store keeps about itself",
+		Short: "Make a store in a folder, or show and set what a store keeps about itself",
 	}
-	cmd.AddCommand(newStoreReplicas())
+	cmd.AddCommand(newStoreMake(), newStoreReplicas())
 	onlyItsCommands(cmd)
 	return cmd
 }

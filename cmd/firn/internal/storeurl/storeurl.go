@@ -13,12 +13,13 @@ import (
 	"github.com/firn-id/firn/etcdstore"
 	"github.com/firn-id/firn/redisstore"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/filestore"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/zkstore"
 )
 
 // Supported says which URLs Open takes, for messages and help.
-const Supported = "memory:, sqlite:PATH, redis://, rediss://, mysql://, postgres://, etcd:// and zookeeper://"
+const Supported = "memory:, file:FOLDER, sqlite:PATH, redis://, rediss://, mysql://, postgres://, etcd:// and zookeeper://"
 
 // openers open the stores of other hosts.
 var openers = map[string]func(ctx context.Context, url string) (store.Store, error){
@@ -63,7 +64,7 @@ func (memory) Examine(context.Context) ([]store.Finding, error) {
 	return []store.Finding{{
 		Subject: "persistence", Verdict: store.Bad,
 		Says:   "memory: ends with this process, and no other process sees it: counters restart, workers are granted twice, and ids repeat",
-		Advice: "use it for tests alone; sqlite:PATH is the least for anything else",
+		Advice: "use it for tests alone; file:FOLDER is the least for anything else",
 	}}, nil
 }
 
@@ -85,13 +86,15 @@ func Open(ctx context.Context, text string) (store.Store, error) {
 	open := openers[scheme]
 	switch {
 	case text == "":
-		return nil, urlErrorf("the store's URL is empty: %s are supported, as in sqlite:/var/lib/firn/firn.db", Supported)
+		return nil, urlErrorf("the store's URL is empty: %s are supported, as in file:/var/lib/firn", Supported)
 	case !ok:
-		return nil, urlErrorf("store %q has no scheme: %s are supported, as in sqlite:%[1]s", Redact(text), Supported)
+		return nil, urlErrorf("store %q has no scheme: %s are supported, as in file:%[1]s", Redact(text), Supported)
 	case scheme == "memory" && rest == "":
 		return memory{memstore.New(nil)}, nil
 	case scheme == "memory":
 		return nil, urlErrorf("store %q: memory: takes nothing after the colon", Redact(text))
+	case scheme == "file":
+		return openFolder(rest, filestore.Open)
 	case scheme == "sqlite":
 		return openSQLite(ctx, rest)
 	case open == nil:
@@ -112,7 +115,7 @@ func Open(ctx context.Context, text string) (store.Store, error) {
 // last @ goes, and whatever follows the first sign of a query or a setting.
 func Redact(text string) string {
 	scheme, rest, ok := strings.Cut(text, ":")
-	if scheme == "sqlite" {
+	if scheme == "sqlite" || scheme == "file" {
 		return text // a path, which may have any of these characters
 	}
 	start := scheme + ":"

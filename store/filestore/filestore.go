@@ -1,0 +1,309 @@
+// Package filestore is a [store.Store] in a folder of this machine, over the standard library alone.
+//
+//	s, err := filestore.Make(filepath.Join(state, "firn"))
+//	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
+//
+// It is for the processes of one machine. On a file system that machines share the folder is
+// refused: locks do not reach across machines there, and ids would be issued twice.
+//
+// # Files
+//
+// All registers of a pool are together, as are all segments, and all sequences: if single
+// registers could vanish, a slot that is held would look free. They are in two files, by turns:
+// a write goes over the older one, and syncs it. Each file is text, with a checksum over all of it
+// and the number of writes that made it; what counts is the one with more. So a crash or a loss of
+// power leaves what was there before the write or what is there after it, and a
+// confirmed write stays. That takes one sync, on every system; to rename a new file over the old
+// one takes a second, for the folder, and Windows cannot do it while others read.
+//
+// Writers take turns by a lock on the file "lock". They try it again and again until their context
+// ends: a process that is stopped while it holds the lock makes the others fail, not hang.
+// Readers need no lock.
+//
+// The lock file also has the number of writes made to each pair of files. Nothing is written where
+// there are fewer: the later file was damaged, lost, or replaced by an older copy.
+//
+// After an error that may mean that the disk failed, the store is unavailable until it is opened
+// again: a second sync may report success although the first one lost the data.
+package filestore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/firn-id/firn/internal/backend"
+	"github.com/firn-id/firn/store"
+)
+
+// Store is a [store.Store] in a folder, and [store.Embedded]. Open one with [Open] or [Make].
+type Store struct {
+	dir    string
+	disk   disk
+	calls  *backend.Calls
+	turn   chan struct{} // held by the writer of this handle; a file's lock knows processes only by their open file
+	failed atomic.Pointer[error]
+}
+
+// Open opens the store in a folder. Errors: [store.ErrNotFound] if there is none;
+// [store.ErrRefused] if its file system is shared by machines, or it must not be written; and
+// [store.ErrUnavailable].
+func Open(dir string) (*Store, error) { return open(dir, false) }
+
+// Make is [Open], and first makes the store, with its folder, if there is none. The folder may
+// be read by its owner alone.
+func Make(dir string) (*Store, error) { return open(dir, true) }
+
+func open(dir string, mayMake bool) (*Store, error) {
+	dir, err := filepath.Abs(dir) // the working directory may change
+	if err != nil {
+		return nil, fmt.Errorf("filestore: open %q: %w: %w", dir, store.ErrRefused, err)
+	}
+	s := newStore(dir, folder(dir))
+	return backend.Do(context.Background(), s.calls, "open", dir, func(ctx context.Context) (*Store, error) {
+		if mayMake {
+			if err := makeFolder(dir); err != nil {
+				return nil, err
+			}
+		}
+		err := local(dir)
+		if err == nil {
+			err = s.disk.begin(mayMake)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: there is no store in it: name another folder, or make one with filestore.Make or firn store make", store.ErrNotFound)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	})
+}
+
+// newStore returns a store on a disk, which it does not touch.
+func newStore(dir string, d disk) *Store {
+	return &Store{dir: dir, disk: d, calls: backend.NewCalls("filestore", classify), turn: make(chan struct{}, 1)}
+}
+
+// classify gives an error's kind and a way out. Refused is what a file system says before it
+// changes anything.
+func classify(err error) (hint string, kind error) {
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return "the folder and its files must be writable", store.ErrRefused
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "free space on its disk", store.ErrUnavailable
+	case errors.Is(err, fs.ErrNotExist):
+		return "the folder is gone: put it back, or restart Firn to begin with an empty one", store.ErrUnavailable
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return "raise the limit of open files", store.ErrUnavailable
+	}
+	return "", store.ErrUnavailable
+}
+
+// Embedded implements [store.Embedded].
+func (s *Store) Embedded() bool { return true }
+
+// String returns the folder.
+func (s *Store) String() string { return s.dir }
+
+// Close makes later calls fail. No file is open between calls. It may be called twice.
+func (s *Store) Close() error { return s.calls.Close(s.dir, func() error { return nil }) }
+
+// Get implements [store.Store].
+func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
+	return s.calls.Get(ctx, key, func(context.Context) (store.Entry, error) {
+		f, err := s.read(family(key))
+		if err != nil {
+			return store.Entry{}, err
+		}
+		e, ok := f.registers[key]
+		if !ok {
+			return store.Entry{}, store.ErrNotFound
+		}
+		return e, nil
+	})
+}
+
+// List implements [store.Store].
+func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
+	return backend.Do(ctx, s.calls, "list", prefix, func(ctx context.Context) (list []store.Entry, err error) {
+		names, err := s.disk.list()
+		if err != nil {
+			return nil, err
+		}
+		for _, of := range familiesOf(names) {
+			if !strings.HasPrefix(of, prefix) && !strings.HasPrefix(prefix, of) {
+				continue
+			}
+			f, err := s.read(of)
+			if err != nil {
+				return nil, err
+			}
+			for key, e := range f.registers {
+				if strings.HasPrefix(key, prefix) {
+					list = append(list, e)
+				}
+			}
+		}
+		slices.SortFunc(list, func(a, b store.Entry) int { return strings.Compare(a.Key, b.Key) })
+		return list, nil
+	})
+}
+
+// read reads the registers of a family. While others write, it may find both files half written,
+// one after the other, and looks again.
+func (s *Store) read(of string) (newest content, err error) {
+	for range maxReads {
+		if newest, err = s.readOnce(of); err == nil || !errors.Is(err, errDamaged) {
+			break
+		}
+		time.Sleep(tryEvery)
+	}
+	return newest, err
+}
+
+// maxReads is far more than are needed while others write.
+const maxReads = 50
+
+func (s *Store) readOnce(of string) (newest content, err error) {
+	if err := s.failed.Load(); err != nil {
+		return content{}, *err
+	}
+	newest.registers = map[string]store.Entry{}
+	var damaged []error
+	for file := range 2 {
+		text, err := s.disk.read(fileName(of, file))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return newest, err
+		}
+		c, err := decode(of, text)
+		if err != nil {
+			damaged = append(damaged, fmt.Errorf("%s: %w", fileName(of, file), err))
+		}
+		if c.file = file; err == nil && c.writes > newest.writes {
+			newest = c
+		}
+	}
+	if newest.writes == 0 && len(damaged) == 2 {
+		return newest, s.damaged(of, damaged...)
+	}
+	if newest.writes == 0 {
+		err = s.disk.present() // else the store itself is gone
+	}
+	return newest, err
+}
+
+// errDamaged is what the files of a family are.
+var errDamaged = fmt.Errorf("%w: the registers are damaged", store.ErrUnavailable)
+
+func (s *Store) damaged(of string, why ...error) error {
+	return fmt.Errorf("%w: %s.0 and .1: %w", errDamaged, filepath.Join(s.dir, escape(of)), errors.Join(why...))
+}
+
+// CompareAndSwap implements [store.Store].
+func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	return s.calls.Swap(ctx, key, slices.Clone(value), func(ctx context.Context, drawn store.Revision) (life string, err error) {
+		select {
+		case s.turn <- struct{}{}:
+			defer func() { <-s.turn }()
+		case <-ctx.Done():
+			return "", store.ContextError(ctx)
+		}
+		if err := s.failed.Load(); err != nil {
+			return "", *err
+		}
+		if err := s.lock(ctx); err != nil {
+			return "", err
+		}
+		defer s.disk.unlock()
+		return s.swap(ctx, store.Entry{Key: key, Value: slices.Clone(value), Revision: drawn}, old)
+	})
+}
+
+// tryEvery is between tries of the lock, for all alike: if who waits for long tried less often, those who
+// have just come would be before it each time.
+const tryEvery = time.Millisecond
+
+// lock waits for the lock of the folder.
+func (s *Store) lock(ctx context.Context) error {
+	for {
+		ok, err := s.disk.tryLock()
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-time.After(tryEvery/2 + rand.N(tryEvery)):
+		case <-ctx.Done():
+			s.disk.unlock()
+			return fmt.Errorf("%w: another process holds the lock of the folder; if it is stopped, end it", store.ContextError(ctx))
+		}
+	}
+}
+
+// swap makes a write while the folder is locked.
+func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (life string, err error) {
+	of := family(e.Key)
+	m, err := s.disk.marks()
+	if err != nil {
+		return "", err
+	}
+	f, err := s.read(of)
+	switch {
+	case err != nil:
+		return "", err
+	case f.writes < m.writes[of]:
+		return "", s.damaged(of, fmt.Errorf("they have %d writes, and had %d: the later one is damaged, lost, or an older copy; put it back, or take the whole folder away to begin with an empty store",
+			f.writes, m.writes[of]))
+	case f.registers[e.Key].Revision != old:
+		return "", store.ErrConflict
+	case ctx.Err() != nil: // nobody waits any more
+		return "", store.ContextError(ctx)
+	}
+	if f.writes > m.writes[of] { // whoever wrote it was killed, before its sync perhaps
+		err = s.sure(s.disk.sync(fileName(of, f.file)))
+	}
+	if err == nil {
+		f.registers[e.Key] = e
+		f.writes++
+		err = s.sure(s.disk.write(fileName(of, 1-f.file), f.encode(of), f.writes <= 2))
+	}
+	if err != nil {
+		return "", err
+	}
+	m.writes[of] = f.writes
+	return m.life, s.disk.mark(m)
+}
+
+// sure has no later call go on after an error that may mean that the disk failed.
+func (s *Store) sure(err error) error {
+	if errors.Is(err, syscall.EIO) {
+		err = fmt.Errorf("%w: its disk failed, so that nothing is sure before it is opened again: %s", store.ErrUnavailable, err.Error())
+		s.failed.CompareAndSwap(nil, &err)
+	}
+	return err
+}
+
+func makeFolder(dir string) error {
+	err := os.MkdirAll(dir, 0o700)
+	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%w: %w: name a folder", store.ErrRefused, err)
+	}
+	if err != nil {
+		return err
+	}
+	return cmp.Or(syncFolder(dir), syncFolder(filepath.Dir(dir)))
+}

@@ -1,0 +1,50 @@
+package filestore
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/firn-id/firn/store"
+)
+
+// Home returns the folder of the user's own store on this machine: firn, in the state folder of the XDG
+// base directory specification, $XDG_STATE_HOME or ~/.local/state. The command and
+// lease.OnThisMachine use it, and so share their pools.
+//
+// The error is [store.ErrRefused] where that would be unsafe: in a pod of Kubernetes, each of which
+// would have a store of its own; for a user without a home directory; and where a SQLite file of
+// Firn is in the folder, which is another store.
+func Home() (string, error) {
+	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
+		return "", fmt.Errorf("filestore: %w: in Kubernetes each pod would have a store of its own, and pods repeat each other's ids: "+
+			"use one that all of them reach (Redis, MySQL, PostgreSQL, etcd or ZooKeeper)", store.ErrRefused)
+	}
+	state := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) { // a relative one is to be ignored
+		home, err := os.UserHomeDir()
+		if err == nil && !filepath.IsAbs(home) {
+			err = fmt.Errorf("%q is not an absolute path", home)
+		}
+		if err != nil { // a folder that all users share would have them share workers
+			return "", fmt.Errorf("filestore: %w: no home directory for the user's store: %w: set XDG_STATE_HOME, or name a folder", store.ErrRefused, err)
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	dir := filepath.Join(state, "firn")
+	if old := filepath.Join(dir, "firn.db"); exists(old) && !exists(filepath.Join(dir, lockName)) {
+		return "", fmt.Errorf("filestore: %w: %s is a SQLite store, whose ids a new store beside it would repeat: use sqlite:%[2]s, or move it away once no program uses it", store.ErrRefused, old)
+	}
+	return dir, nil
+}
+
+// InContainer reports whether this process seems to run in a container, whose files no other
+// container sees.
+func InContainer() bool {
+	return os.Getenv("container") != "" || exists("/.dockerenv") || exists("/run/.containerenv")
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,280 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/firn-id/firn/store"
+)
+
+// A weakDisk keeps no more than it must: when power fails, what was not synced is there, or not,
+// or in part, each file and each name by itself.
+type weakDisk struct {
+	random       *rand.Rand
+	names, named map[string]*weakFile // now, and when the folder was synced last
+	held         *process
+
+	// What a careless store would leave out.
+	noFileSync, noFolderSync, oneFile bool
+}
+
+type weakFile struct{ text, synced []byte }
+
+// A process uses the disk until it is killed.
+type process struct {
+	*weakDisk
+	steps  int   // that are left
+	fails  error // what the last one of them answers; the process is killed if nil
+	killed bool
+	id     string
+}
+
+var errKilled = errors.New("killed")
+
+// step is one call of the system.
+func (p *process) step() error {
+	if p.killed {
+		return errKilled
+	}
+	if p.steps--; p.steps == 0 {
+		if p.fails != nil {
+			return p.fails
+		}
+		p.killed = true
+		if p.held == p {
+			p.held = nil // the system releases its lock
+		}
+		return errKilled
+	}
+	return nil
+}
+
+// cut is a loss of power.
+func (d *weakDisk) cut() {
+	d.held = nil
+	names := map[string]*weakFile{}
+	for name := range maps.Keys(mapUnion(d.names, d.named)) {
+		f := d.names[name]
+		if d.random.IntN(2) == 0 {
+			f = d.named[name]
+		}
+		if f == nil {
+			continue
+		}
+		var kept []byte
+		switch d.random.IntN(4) {
+		case 0:
+			kept = f.text
+		case 1:
+			kept = f.text[:d.random.IntN(len(f.text)+1)]
+		case 2:
+			kept = slices.Clone(f.text)
+			clear(kept[d.random.IntN(len(kept)+1):]) // its length came first
+		default:
+			kept = f.synced
+		}
+		if string(f.text) == string(f.synced) {
+			kept = f.synced
+		}
+		names[name] = &weakFile{kept, kept}
+	}
+	d.names, d.named = names, maps.Clone(names)
+}
+
+func mapUnion(a, b map[string]*weakFile) map[string]*weakFile {
+	both := maps.Clone(a)
+	maps.Copy(both, b)
+	return both
+}
+
+func (p *process) begin(bool) error {
+	if p.names[lockName] == nil {
+		p.names[lockName] = &weakFile{}
+		p.named[lockName] = p.names[lockName]
+	}
+	return nil
+}
+
+func (p *process) present() error { return nil }
+
+func (p *process) tryLock() (bool, error) {
+	if err := p.step(); err != nil || p.held != nil {
+		return false, err
+	}
+	p.held = p
+	return true, nil
+}
+
+func (p *process) unlock() {
+	if p.held == p {
+		p.held = nil
+	}
+}
+
+func (p *process) marks() (marks, error) {
+	m, ok := decodeMarks(p.names[lockName].text)
+	if p.id = m.life; !ok {
+		p.id, m.writes = fmt.Sprint("life ", p.random.Uint64()), map[string]uint64{}
+	}
+	return m, p.step()
+}
+
+func (p *process) mark(m marks) error {
+	if err := p.step(); err != nil {
+		return err
+	}
+	p.names[lockName].text = m.encode(p.id)
+	return nil
+}
+
+func (p *process) read(name string) ([]byte, error) {
+	if err := p.step(); err != nil {
+		return nil, err
+	}
+	if f := p.names[name]; f != nil {
+		return slices.Clone(f.text), nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+func (p *process) write(name string, text []byte, young bool) error {
+	if p.oneFile {
+		name = name[:len(name)-1] + "0"
+	}
+	if err := p.step(); err != nil {
+		return err
+	}
+	f := p.names[name]
+	if f == nil {
+		f, young = &weakFile{}, true
+		p.names[name] = f
+	}
+	half := len(text) / 2
+	for _, part := range [][2]int{{0, half}, {half, len(text)}} {
+		if err := p.step(); err != nil {
+			return err
+		}
+		f.text = slices.Concat(f.text[:min(part[0], len(f.text))], text[part[0]:part[1]], f.text[min(part[1], len(f.text)):])
+	}
+	if err := p.step(); err != nil {
+		return err
+	}
+	f.text = f.text[:len(text)]
+	if err := p.step(); err != nil {
+		return err
+	}
+	if !p.noFileSync {
+		f.synced = slices.Clone(f.text)
+	}
+	if !young {
+		return nil
+	}
+	if err := p.step(); err != nil || p.noFolderSync {
+		return err
+	}
+	p.named = maps.Clone(p.names)
+	return nil
+}
+
+func (p *process) sync(name string) error {
+	if err := p.step(); err != nil {
+		return err
+	}
+	p.names[name].synced = slices.Clone(p.names[name].text)
+	if err := p.step(); err != nil {
+		return err
+	}
+	p.named = maps.Clone(p.names)
+	return nil
+}
+
+func (p *process) list() ([]string, error) {
+	return slices.Sorted(maps.Keys(p.names)), p.step()
+}
+
+// A history has processes count on a weak disk, some of which are killed, or meet an error, at any
+// step, and cuts the power. It returns an error if a confirmed write is lost, or the store is.
+func history(seed uint64, careless func(*weakDisk)) error {
+	r := rand.New(rand.NewPCG(seed, 1))
+	d := &weakDisk{random: r, names: map[string]*weakFile{}, named: map[string]*weakFile{}}
+	careless(d)
+	keys := []string{"firn/a/pool", "firn/a/slot/1", "firn/b/pool", "firn/sequence/c", "firn/segment:d"}
+	least, most := map[string]int64{}, map[string]int64{} // confirmed, and perhaps written
+	ctx := context.Background()
+	for range 40 {
+		p := &process{weakDisk: d, steps: -1}
+		if r.IntN(2) == 0 {
+			p.steps = 1 + r.IntN(30)
+			if r.IntN(3) == 0 {
+				p.fails = []error{syscall.EIO, syscall.ENOSPC}[r.IntN(2)]
+			}
+		}
+		s := newStore("weak", p)
+		if err := s.disk.begin(true); err != nil {
+			return err
+		}
+		for range 1 + r.IntN(4) {
+			key := keys[r.IntN(len(keys))]
+			failed := p.steps == 0 || p.killed
+			e, err := s.Get(ctx, key)
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				if p.steps < -1 && s.failed.Load() == nil && !failed {
+					return fmt.Errorf("get %s: %w", key, err)
+				}
+				continue
+			}
+			n, _ := strconv.ParseInt(string(e.Value), 10, 64) // 0 if there is none
+			if n < least[key] || n > most[key] {
+				return fmt.Errorf("%s is %d; %d was confirmed, %d perhaps written", key, n, least[key], most[key])
+			}
+			_, err = s.CompareAndSwap(ctx, key, e.Revision, []byte(fmt.Sprint(n+1)))
+			switch {
+			case err == nil:
+				least[key], most[key] = n+1, n+1
+			case store.Unapplied(err):
+				return fmt.Errorf("the only writer of %s: %w", key, err)
+			default:
+				most[key] = n + 1
+				if p.steps < 0 && s.failed.Load() == nil && !p.killed && p.fails == nil {
+					return fmt.Errorf("write %s: %w", key, err)
+				}
+			}
+		}
+		if r.IntN(3) == 0 {
+			d.cut()
+		}
+	}
+	return nil
+}
+
+func TestWhatIsConfirmedOutlivesKillsErrorsAndLossesOfPower(t *testing.T) {
+	for seed := range uint64(2000) {
+		if err := history(seed, func(*weakDisk) {}); err != nil {
+			t.Fatalf("history %d: %v", seed, err)
+		}
+	}
+}
+
+func TestEachStepOfAWriteIsNeeded(t *testing.T) {
+	for what, careless := range map[string]func(*weakDisk){
+		"sync of the file":   func(d *weakDisk) { d.noFileSync = true },
+		"sync of the folder": func(d *weakDisk) { d.noFolderSync = true },
+		"second file":        func(d *weakDisk) { d.oneFile = true },
+	} {
+		found := false
+		for seed := uint64(0); seed < 200 && !found; seed++ {
+			found = history(seed, careless) != nil
+		}
+		if !found {
+			t.Errorf("without the %s nothing is lost in 200 histories", what)
+		}
+	}
+}
