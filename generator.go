@@ -88,10 +88,11 @@ const maxTake = 1 << 30
 //
 // So that a restart makes no id a second time, it starts just above the times
 // an earlier life can have reached, provided that the clock has not gone back
-// in between: one tick and Ahead from now. A Virtual clock without a bound
+// in between, and that the earlier life had no greater [Config.Lead]: one tick and
+// the lead from now. A Virtual clock without a bound
 // (Ahead 0) may have run ahead any distance, and one with From begins there each
 // time: neither is safe across restarts. A leased generator ([NewLeased]) needs no
-// such proviso. Errors match [ErrRange] or [ErrSyntax] and name every
+// such provisos. Errors match [ErrRange] or [ErrSyntax] and name every
 // mistake.
 func New(cfg Config) (*Generator, error) {
 	if err := cfg.check(); err != nil {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -57,9 +58,10 @@ func (a *alone) settings(l *life) lease.Config {
 	g.Layout, g.Time, g.Random = p.layout, a.m, a.m.w.library.Uint64
 	g.Worker = int64(a.m.id)
 	g.Start = pick(r, firn.StartCarry, firn.StartZero, firn.StartRandom)
-	// The next life must have it too: it is what the time of the last ends with.
+	// No life may have less than those before it, which have reached as far ahead.
 	g.Ahead = pick(stream(a.m.w.Seed, streamServers<<16|uint64(a.m.id)), 0, -1, time.Second)
 	if r.IntN(3) == 0 {
+		g.Ahead = cmp.Or(g.Ahead, g.Lead()) // an earlier life on a steady clock had no more
 		g.Clock = firn.Wall
 	}
 	l.bounds(&c, p)
