@@ -697,6 +697,26 @@ func TestTheCheckOfSerialsThatAreServedDoesNotChange(t *testing.T) {
 	}
 }
 
+func TestTheTemplateOfNumbersThatAreServedDoesNotChange(t *testing.T) {
+	s := opened(t, memstore.New(nil), "namespaces: {bills: {kind: number, template: 'B{yyyy}1{n:3}'}}")
+	f := s.Front(issuing.HTTP)
+	got := &seen{texts: map[string]bool{}}
+	for range 2 {
+		var b issuing.Batch
+		if err := take(t, f, local(t, f), "bills", 400, &b); err != nil {
+			t.Fatal(err)
+		}
+		got.add(&b)
+		err := s.Apply(t.Context(), config(t, "namespaces: {bills: {kind: number, template: 'B{yyyy}{n:4}'}}"))
+		if err == nil || !strings.Contains(err.Error(), "namespaces.bills: template cannot change from B{yyyy}1{n:3} to B{yyyy}{n:4}") {
+			t.Error(err)
+		}
+	}
+	if n := got.bad.Load(); n != 0 {
+		t.Errorf("%d numbers twice", n)
+	}
+}
+
 // pairedStore has each of two namespaces wait for the other, when ranges are given back.
 type pairedStore struct {
 	*memstore.Store

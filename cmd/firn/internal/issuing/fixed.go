@@ -45,6 +45,9 @@ func (s *snapshot) allows(cfg settings.Config) error {
 				return err
 			}
 		}
+		if err := fixed("template", old.Template, now.Template); err != nil {
+			return err
+		}
 		if err := fixed("veil", veilForm(old.Veil), veilForm(now.Veil)); err != nil {
 			return err
 		}
