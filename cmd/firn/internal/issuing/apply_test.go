@@ -646,7 +646,7 @@ func TestAKeyThatCouldRepeatVeilsIsRefused(t *testing.T) {
 
 // With one version bit the third key has that of the first, whichever is served in between.
 func TestAKeyOfLongAgoIsNotRepeated(t *testing.T) {
-	const one, two, three = "1:000102030405060708090a0b0c0d0e0f\n", "2:0f0e0d0c0b0a09080706050403020100\n", "3:ff0e0d0c0b0a09080706050403020100\n"
+	const one, two, three, four = "1:000102030405060708090a0b0c0d0e0f\n", "2:0f0e0d0c0b0a09080706050403020100\n", "3:ff0e0d0c0b0a09080706050403020100\n", "4:fe0e0d0c0b0a09080706050403020100\n"
 	t.Setenv("KEYS", one)
 	text := "namespaces: {orders: {kind: segment, veil: {key_env: KEYS, bits: 24, version_bits: 1}}}"
 	s := opened(t, memstore.New(nil), text)
@@ -655,7 +655,7 @@ func TestAKeyOfLongAgoIsNotRepeated(t *testing.T) {
 	for _, c := range []struct {
 		keys    string
 		refused bool
-	}{{one + two, false}, {two, false}, {two + three, true}, {one + two, false}, {one, false}, {three, true}} {
+	}{{one + two, false}, {two, false}, {two + three, true}, {one + two, false}, {one, false}, {three, true}, {four, true}} {
 		var b issuing.Batch
 		if err := take(t, f, local(t, f), "orders", 20_000, &b); err != nil {
 			t.Fatal(err)
@@ -668,6 +668,23 @@ func TestAKeyOfLongAgoIsNotRepeated(t *testing.T) {
 	}
 	if n := got.set.Duplicates(); n != 0 {
 		t.Errorf("%d ids twice", n)
+	}
+}
+
+// A key that is listed beside the newest has veiled before, on this server or not.
+func TestAKeyThatWasListedIsNotRepeated(t *testing.T) {
+	const one, two, three = "1:000102030405060708090a0b0c0d0e0f\n", "2:0f0e0d0c0b0a09080706050403020100\n", "3:ff0e0d0c0b0a09080706050403020100\n"
+	t.Setenv("KEYS", two)
+	text := "namespaces: {orders: {kind: segment, veil: {key_env: KEYS, bits: 24, version_bits: 1}}}"
+	s := opened(t, memstore.New(nil), text)
+	for _, c := range []struct {
+		keys    string
+		refused bool
+	}{{one + two, false}, {two, false}, {two + three, true}} {
+		t.Setenv("KEYS", c.keys)
+		if err := s.Apply(t.Context(), config(t, text)); (err != nil) != c.refused {
+			t.Errorf("%q: %v", c.keys, err)
+		}
 	}
 }
 

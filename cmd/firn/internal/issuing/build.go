@@ -93,7 +93,7 @@ func (b *builder) add(ctx context.Context, cfg settings.Config, name string) err
 		if slices.ContainsFunc(ns.ciphers, cipher.Repeats) {
 			return errRepeats
 		}
-		if !slices.ContainsFunc(ns.ciphers, func(c *veil.Cipher) bool { return c.Version() == cipher.Version() }) {
+		if !slices.ContainsFunc(ns.ciphers, func(c *veil.Cipher) bool { return c.String() == cipher.String() }) {
 			ns.ciphers = append(slices.Clip(ns.ciphers), cipher)
 		}
 		ns.numbers = veiled{ns.numbers, cipher}
