@@ -119,7 +119,8 @@ type Config struct {
 	StartBelow int64
 
 	// Switch is called by the policy [SwitchWorker] for another worker, to be
-	// used from tick from on; the generator does not lock meanwhile. Required if
+	// used from tick from on. The generator does not lock meanwhile, but Switch must not
+	// ask it for ids: those calls wait until Switch has returned. Required if
 	// the chain has that policy. Package lease provides it.
 	Switch func(ctx context.Context, from Tick) (Grant, error)
 

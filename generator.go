@@ -33,6 +33,7 @@ type Generator struct {
 	core      core
 	steady    steady
 	closed    bool
+	halted    bool          // until another grant
 	switching chan struct{} // closed when a switch under way has ended; nil if none is
 }
 
@@ -421,6 +422,7 @@ func (g *Generator) publish(c *cell, d decision) {
 
 // install puts the generator under another grant.
 func (g *Generator) install(grant Grant, ordered bool) {
+	g.halted = false
 	g.core.reset(grant, ordered)
 	c := &cell{composer: newComposer(g.layout, g.dc, grant.Worker)}
 	c.word.Store(sealed)
@@ -473,7 +475,8 @@ func (g *Generator) replace(grant Grant, ordered bool) {
 
 // Extend moves the fence of worker forward to tick through: a renewed lease. A
 // fence never moves back. The error is a *[RangeError] if the generator has
-// another worker now or the tick is below -1, and [ErrClosed] after Stop.
+// another worker now or the tick is below -1, a *[FenceError] after Halt, and
+// [ErrClosed] after Stop.
 func (g *Generator) Extend(worker int64, through Tick) error {
 	if err := checkFence(through); err != nil {
 		return err
@@ -485,6 +488,9 @@ func (g *Generator) Extend(worker int64, through Tick) error {
 	}
 	if worker != g.core.worker {
 		return NewRangeError("worker", worker, g.core.worker, g.core.worker, "the generator has another worker now")
+	}
+	if g.halted { // a renewal that was under way
+		return g.core.ended().err
 	}
 	g.core.extend(through)
 	return nil
@@ -518,6 +524,7 @@ func (g *Generator) Halt(worker int64) bool {
 	}
 	g.collect(g.cell.Load())
 	g.core.floor = g.core.ceiling // nothing is left between them
+	g.halted = true
 	return true
 }
 

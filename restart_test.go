@@ -119,13 +119,19 @@ func TestAHaltedGeneratorIssuesNothingUntilItHasAnotherGrant(t *testing.T) {
 		if id, err := g.Next(); !errors.As(err, &fence) || id != 0 {
 			t.Fatalf("%d, %v", id, err)
 		}
-		clock.Pass(time.Second)
+		if err := g.Extend(5, now+200); !errors.As(err, &fence) { // a renewal that was under way
+			t.Fatal(err)
+		}
+		clock.Pass(50 * time.Second)
 	}
-	if err := g.Replace(firn.Grant{Worker: 9, After: now + 1, Through: now + 100}); err != nil {
+	if err := g.Replace(firn.Grant{Worker: 9, After: now + 1, Through: now + 200}); err != nil {
 		t.Fatal(err)
 	}
 	if id, err := g.Next(); err != nil || id <= before || id.Worker(seconds) != 9 {
 		t.Errorf("under another grant: %d after %d, %v", id, before, err)
+	}
+	if err := g.Extend(9, now+300); err != nil {
+		t.Error(err)
 	}
 	g.Stop()
 	if g.Halt(9) {

@@ -7,16 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/client"
 )
 
@@ -109,6 +112,45 @@ func TestAnAnswerThatIsNotTheIDsAskedForGivesNone(t *testing.T) {
 			})
 			nextIs(t, ids(t, both, "orders"), 70, 20)
 		})
+	}
+}
+
+// A proxy may be set to answer what it was asked before, whatever the method and the headers are,
+// and not say so: nginx adds no Age.
+func TestACacheThatSaysNothingGivesNobodyTheIDsOfAnother(t *testing.T) {
+	behind := &fake{kind: "snowflake", next: 1}
+	var kept sync.Map // of *httptest.ResponseRecorder
+	cache := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		made := httptest.NewRecorder()
+		behind.ServeHTTP(made, r)
+		answer, _ := kept.LoadOrStore(r.Method+r.URL.String(), made)
+		made, _ = answer.(*httptest.ResponseRecorder)
+		maps.Copy(w.Header(), made.Header())
+		w.WriteHeader(made.Code)
+		if _, err := w.Write(made.Body.Bytes()); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(cache.Close)
+	had := map[firn.ID]bool{}
+	for range 2 {
+		orders := ids(t, newClient(t, client.Config{Servers: []string{cache.URL}}), "orders")
+		for range 2 {
+			got, err := orders.Take(t.Context(), 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			one, err := orders.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range append(got, one) {
+				if had[id] {
+					t.Errorf("%d twice", id)
+				}
+				had[id] = true
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -152,10 +153,11 @@ func (n *Namespace[T]) ask(ctx context.Context, dst []T) error {
 	return n.outcome(calling, err, last)
 }
 
-// request asks one server for as many ids as dst holds.
+// request asks one server for as many ids as dst holds. No two requests have one address: a cache
+// that answers what it has been asked before, whatever methods and headers say, has not been asked it.
 func (n *Namespace[T]) request(ctx context.Context, one *server, dst []T) error {
 	return n.client.observed(ctx, one, n.name, len(dst), exchange{
-		method: http.MethodPost, path: "/v1/ids/" + n.name + "?count=" + strconv.Itoa(len(dst)),
+		method: http.MethodPost, path: "/v1/ids/" + n.name + "?count=" + strconv.Itoa(len(dst)) + "&once=" + rand.Text(),
 		accept: "text/plain", token: true, most: len(dst) * maxLine,
 		read: func(body []byte) error { return n.form.fill(dst, body) },
 	})

@@ -54,7 +54,8 @@ func (a Ask) at(now firn.Tick, layout firn.Layout) Ask {
 }
 
 // Fixed is a [Source] of one number, which nobody else may use. It has no fence: a restart
-// makes no id again as long as the clock has not gone back in between.
+// makes no id again under the conditions of [firn.New], which a Virtual clock without a bound, or
+// with From, does not meet.
 type Fixed int64
 
 // Acquire grants the worker from ask.From on, for ever.

@@ -17,9 +17,10 @@ import (
 // Config is what [New] makes a generator of. Its zero value is a generator with
 // five random bytes on the machine's clock.
 type Config struct {
-	// Unique is the five bytes that no other generator has: a worker number that
-	// was leased, say, or [Historic]. Two generators that share them make equal
-	// ids. With given bytes the first id waits until the next second has begun,
+	// Unique is the five bytes that no other generator has, such as a number that you
+	// give out, or [Historic]. Two generators that share them make equal ids. A
+	// leased worker is not enough: no fence ends these ids when the lease is lost.
+	// With given bytes the first id waits until the next second has begun,
 	// so that a restart makes no id again: see [New]. Default: drawn at random.
 	Unique []byte
 

@@ -644,6 +644,96 @@ func TestAKeyThatCouldRepeatVeilsIsRefused(t *testing.T) {
 	}
 }
 
+// With one version bit the third key has that of the first, whichever is served in between.
+func TestAKeyOfLongAgoIsNotRepeated(t *testing.T) {
+	const one, two, three, four = "1:000102030405060708090a0b0c0d0e0f\n", "2:0f0e0d0c0b0a09080706050403020100\n", "3:ff0e0d0c0b0a09080706050403020100\n", "4:fe0e0d0c0b0a09080706050403020100\n"
+	t.Setenv("KEYS", one)
+	text := "namespaces: {orders: {kind: segment, veil: {key_env: KEYS, bits: 24, version_bits: 1}}}"
+	s := opened(t, memstore.New(nil), text)
+	f := s.Front(issuing.HTTP)
+	got := &seen{}
+	for _, c := range []struct {
+		keys    string
+		refused bool
+	}{{one + two, false}, {two, false}, {two + three, true}, {one + two, false}, {one, false}, {three, true}, {four, true}} {
+		var b issuing.Batch
+		if err := take(t, f, local(t, f), "orders", 20_000, &b); err != nil {
+			t.Fatal(err)
+		}
+		got.add(&b)
+		t.Setenv("KEYS", c.keys)
+		if err := s.Apply(t.Context(), config(t, text)); (err != nil) != c.refused {
+			t.Errorf("%q: %v", c.keys, err)
+		}
+	}
+	if n := got.set.Duplicates(); n != 0 {
+		t.Errorf("%d ids twice", n)
+	}
+}
+
+// A key that is listed beside the newest has veiled before, on this server or not.
+func TestAKeyThatWasListedIsNotRepeated(t *testing.T) {
+	const one, two, three = "1:000102030405060708090a0b0c0d0e0f\n", "2:0f0e0d0c0b0a09080706050403020100\n", "3:ff0e0d0c0b0a09080706050403020100\n"
+	t.Setenv("KEYS", two)
+	text := "namespaces: {orders: {kind: segment, veil: {key_env: KEYS, bits: 24, version_bits: 1}}}"
+	s := opened(t, memstore.New(nil), text)
+	for _, c := range []struct {
+		keys    string
+		refused bool
+	}{{one + two, false}, {two, false}, {two + three, true}} {
+		t.Setenv("KEYS", c.keys)
+		if err := s.Apply(t.Context(), config(t, text)); (err != nil) != c.refused {
+			t.Errorf("%q: %v", c.keys, err)
+		}
+	}
+}
+
+// A serial with a check digit has its number one digit further left.
+func TestTheCheckOfSerialsThatAreServedDoesNotChange(t *testing.T) {
+	text := func(check string) string {
+		return `namespaces: {pay: {kind: serial, layout: "31/0/10/22,unit=1h,epoch=2026-01-01", start: zero, worker: 0` + check + "}}"
+	}
+	s := opened(t, memstore.New(nil), text(", check: luhn"))
+	f := s.Front(issuing.HTTP)
+	got := &seen{texts: map[string]bool{}}
+	for _, check := range []string{"", ", check: mod97", ", check: luhn"} {
+		err := s.Apply(t.Context(), config(t, text(check)))
+		if check != ", check: luhn" && (err == nil || !strings.Contains(err.Error(), "namespaces.pay: check cannot change from luhn to ")) {
+			t.Errorf("%q: %v", check, err)
+		}
+		for range 10 {
+			var b issuing.Batch
+			if err := take(t, f, local(t, f), "pay", 10_000, &b); err != nil {
+				t.Fatal(err)
+			}
+			got.add(&b)
+		}
+	}
+	if n := got.bad.Load(); n != 0 {
+		t.Errorf("%d serials twice", n)
+	}
+}
+
+func TestTheTemplateOfNumbersThatAreServedDoesNotChange(t *testing.T) {
+	s := opened(t, memstore.New(nil), "namespaces: {bills: {kind: number, template: 'B{yyyy}1{n:3}'}}")
+	f := s.Front(issuing.HTTP)
+	got := &seen{texts: map[string]bool{}}
+	for range 2 {
+		var b issuing.Batch
+		if err := take(t, f, local(t, f), "bills", 400, &b); err != nil {
+			t.Fatal(err)
+		}
+		got.add(&b)
+		err := s.Apply(t.Context(), config(t, "namespaces: {bills: {kind: number, template: 'B{yyyy}{n:4}'}}"))
+		if err == nil || !strings.Contains(err.Error(), "namespaces.bills: template cannot change from B{yyyy}1{n:3} to B{yyyy}{n:4}") {
+			t.Error(err)
+		}
+	}
+	if n := got.bad.Load(); n != 0 {
+		t.Errorf("%d numbers twice", n)
+	}
+}
+
 // pairedStore has each of two namespaces wait for the other, when ranges are given back.
 type pairedStore struct {
 	*memstore.Store

@@ -17,6 +17,7 @@ import (
 	"github.com/firn-id/firn/prefixed"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/veil"
 )
 
 // A builder makes a snapshot of settings, of what the old one has as far as that has
@@ -86,8 +87,14 @@ func (b *builder) add(ctx context.Context, cfg settings.Config, name string) err
 		case err != nil:
 			return cfg.At(err, "namespaces", name, "veil", "key_env")
 		}
-		if was := b.old.namespaces[name]; was != nil && was.cipher != nil && cipher.Repeats(was.cipher) {
+		if was := b.old.namespaces[name]; was != nil {
+			ns.ciphers = was.ciphers
+		}
+		if slices.ContainsFunc(ns.ciphers, cipher.Repeats) {
 			return errRepeats
+		}
+		if !slices.ContainsFunc(ns.ciphers, func(c *veil.Cipher) bool { return c.String() == cipher.String() }) {
+			ns.ciphers = append(slices.Clip(ns.ciphers), cipher)
 		}
 		ns.numbers = veiled{ns.numbers, cipher}
 		ns.cipher = cipher

@@ -13,7 +13,7 @@ import (
 
 // allows refuses settings in which a namespace that is served would begin to repeat its
 // ids: segments and sequences count in places of their own, stripes of one counter
-// overlap, the ids of two pools may be equal, and so may serials of two zones.
+// overlap, the ids of two pools may be equal, and so may serials of two zones or checks.
 func (s *snapshot) allows(cfg settings.Config) error {
 	for _, name := range slices.Sorted(maps.Keys(s.namespaces)) {
 		now, declared := cfg.Namespaces[name]
@@ -40,6 +40,13 @@ func (s *snapshot) allows(cfg settings.Config) error {
 			if err := fixed("zone", cmp.Or(old.Zone, "UTC"), cmp.Or(now.Zone, "UTC")); err != nil {
 				return err
 			}
+			// With a check, the other digits stand where those of ten times the number do without.
+			if err := fixed("check", cmp.Or(old.Check, "none"), cmp.Or(now.Check, "none")); err != nil {
+				return err
+			}
+		}
+		if err := fixed("template", old.Template, now.Template); err != nil {
+			return err
 		}
 		if err := fixed("veil", veilForm(old.Veil), veilForm(now.Veil)); err != nil {
 			return err

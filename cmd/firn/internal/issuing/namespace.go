@@ -24,6 +24,8 @@ type Namespace struct {
 	texts    texts        // nil where ids are answered as numbers
 	cipher   *veil.Cipher // nil where ids are not veiled
 
+	ciphers []*veil.Cipher // one for each set of versions that the namespace was served with
+
 	issued   prometheus.Counter
 	answered [protocols]prometheus.Counter
 	bucket   *rate.Bucket // nil without a limit

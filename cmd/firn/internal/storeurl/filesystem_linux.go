@@ -3,6 +3,8 @@ package storeurl
 import (
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -61,7 +63,37 @@ func examineFile(path string) ([]store.Finding, error) {
 	if err := unix.Statfs(path, &s); err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrUnavailable, &os.PathError{Op: "statfs", Path: path, Err: err})
 	}
-	return []store.Finding{onFileSystem(uint32(s.Type))}, nil
+	found := onFileSystem(uint32(s.Type))
+	var x unix.Statx_t
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err == nil && found.Verdict == store.Good && unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_MNT_ID, &x) == nil {
+		if option := unflushed(string(mounts), x.Mnt_id); option != "" {
+			found = store.Finding{
+				Subject: "file", Verdict: store.Doubtful,
+				Says:   "on a disk that is mounted with " + option + ": if power fails, what was confirmed is forgotten, and counters go back",
+				Advice: "mount it without that, unless the disk's cache outlasts a loss of power",
+			}
+		}
+	}
+	return []store.Finding{found}, nil
+}
+
+// unflushed returns the option by which a mount leaves what is synced in the cache of its disk, "" without
+// one. Mounts are as in proc_pid_mountinfo(5), whose last field has the options of the file system.
+func unflushed(mounts string, id uint64) (option string) {
+	for line := range strings.Lines(mounts) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] != strconv.FormatUint(id, 10) {
+			continue
+		}
+		for option := range strings.SplitSeq(fields[len(fields)-1], ",") {
+			switch option {
+			case "nobarrier", "barrier=0", "fsync_mode=nobarrier":
+				return option
+			}
+		}
+	}
+	return ""
 }
 
 func onFileSystem(number uint32) store.Finding {
