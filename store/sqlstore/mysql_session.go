@@ -38,9 +38,10 @@ const (
 	mysqlGuard = mysqlFit + ` AND @firn_life = ? AND ` + mysqlWritable + ` /*M! AND NOT ` + mysqlForeign + ` AND (@firn_logged := @@last_gtid) IS NOT NULL */`
 
 	// While these are off, a member of a Galera cluster keeps writes to itself, and also if its log
-	// leaves them out. Only builds with Galera know these settings.
+	// leaves them out; and statements are run by the others under their own settings. Only builds with
+	// Galera know these settings.
 	mysqlGalera    = `galera `
-	mysqlReplicate = ` AND @@wsrep_on AND @@global.wsrep_on /*M!100402 AND (@firn_given := WSREP_LAST_WRITTEN_GTID()) IS NOT NULL */`
+	mysqlReplicate = ` AND @@wsrep_on AND @@global.wsrep_on /*M! AND 'STATEMENT' NOT IN (@@binlog_format, @@wsrep_forced_binlog_format) */ /*M!100402 AND (@firn_given := WSREP_LAST_WRITTEN_GTID()) IS NOT NULL */`
 	mysqlAlone     = `SELECT /*M!100402 WSREP_LAST_WRITTEN_GTID() = @firn_given OR */ FALSE`
 
 	// The life of a server is who it is and when it started. Uptime counts to the same moment
@@ -60,7 +61,9 @@ const (
 			/*M! WHEN @@in_transaction THEN 'transaction'
 			WHEN CHAR_LENGTH(MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END)) > 0 AND 'OFF' IN (
 				(SELECT variable_value FROM information_schema.session_variables WHERE variable_name = 'wsrep_on'),
-				(SELECT variable_value FROM information_schema.global_variables WHERE variable_name = 'wsrep_on')) THEN 'cluster' */
+				(SELECT variable_value FROM information_schema.global_variables WHERE variable_name = 'wsrep_on')) THEN 'cluster'
+			WHEN CHAR_LENGTH(MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END)) > 0 AND 'STATEMENT' IN (@@binlog_format,
+				(SELECT variable_value FROM information_schema.global_variables WHERE variable_name = 'wsrep_forced_binlog_format')) THEN 'format' */
 			/*M! WHEN ` + mysqlForeign + ` THEN 'foreign' */
 			WHEN @@log_bin AND NOT @@sql_log_bin THEN 'log' WHEN @@log_bin AND ` + mysqlFormat + ` = 'STATEMENT' THEN 'format'
 			WHEN NOT ` + mysqlWritable + ` THEN 'read-only' ELSE 'fit' END AS unfit,
@@ -83,7 +86,7 @@ var mysqlUnfit = map[string]string{
 	"cluster":     "wsrep_on is off, so that no other member of the cluster would have a write: turn it on",
 	"foreign":     "skip_replication is on, or server_id is not the server's own, so that a replica leaves out its writes: set neither",
 	"log":         "sql_log_bin is off, so that no write would reach a replica: set sql_log_bin=1",
-	"format":      "binlog_format is STATEMENT, by which a replica runs a write under its own settings and may skip it: set ROW or MIXED",
+	"format":      "binlog_format or wsrep_forced_binlog_format is STATEMENT, by which a replica runs a write under its own settings and may skip it: set ROW or MIXED",
 }
 
 // A mysqlSession is what [mysqlVet] returns.
