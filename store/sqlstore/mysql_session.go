@@ -44,7 +44,8 @@ const (
 	mysqlReplicate = ` AND @@wsrep_on AND @@global.wsrep_on /*M! AND 'STATEMENT' NOT IN (@@binlog_format, @@wsrep_forced_binlog_format) */ /*M!100402 AND (@firn_given := WSREP_LAST_WRITTEN_GTID()) IS NOT NULL */`
 	mysqlAlone     = `SELECT /*M!100402 WSREP_LAST_WRITTEN_GTID() = @firn_given OR */ FALSE`
 
-	// The life of a server is who it is and when it started. Uptime counts to the same moment
+	// The life of a server is who it is and when it started: two containers may have one name and one number, and start
+	// in one second, but each has its hardware address, by which a UUID of MariaDB ends. Uptime counts to the same moment
 	// that UNIX_TIMESTAMP() gives, so their difference is the same for all sessions, also after
 	// the clock was set. The members of a Galera cluster have one life: what one acknowledged,
 	// all have. Empty strings are avoided, as sql_mode may make them NULL in MariaDB. The time
@@ -52,7 +53,7 @@ const (
 	mysqlVet = `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), unfit, @firn_life,
 		@firn_life := CASE WHEN unfit IN ('fit', 'read-only') THEN
 			CASE WHEN CHAR_LENGTH(cluster) > 0 THEN CONCAT('` + mysqlGalera + `', cluster)
-			ELSE CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END END,
+			ELSE CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ /*M! RIGHT(UUID(), 12), */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END END,
 		/*M! @@rpl_semi_sync_master_enabled */ /*!50720 (SELECT COALESCE(MAX(variable_value = 'ON'), 0) FROM performance_schema.global_variables
 			WHERE variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')) */,
 		COALESCE(semi = 'ON', 0), COALESCE(missed, 0), COALESCE(acked, 0), /*M! @@last_gtid <=> @firn_logged */ /*!50720 FALSE */
