@@ -38,7 +38,7 @@ func (e examination) findings() []store.Finding {
 			When(e.overwritten, store.Bad, "a subscription writes another server's rows over those of "+Table+", older ones too",
 				"drop the subscription, or have the other server publish other tables").
 			When(e.follows, store.Doubtful, "it takes writes, and those of another server too: two primaries that both answer are two stores",
-				"have all of Firn go through one of them, and make the other read-only").
+				"have all of Firn go through one of them, make the other read-only, and have them follow by GTIDs: otherwise the writes of one that is gone come back").
 			Else("a primary that takes writes"),
 		e.replicas,
 	}

@@ -77,8 +77,8 @@ func homePostgres(ctx context.Context, conn *sql.Conn) (schema string, err error
 }
 
 // postgresReturning makes a write return, after whether the row is as it was written, in a table that
-// the log has (what can be published is neither unlogged nor temporary, and a rule that writes to another
-// table instead has no tableoid, which is an error), the life of
+// the log has (what can be published is neither unlogged, temporary nor foreign; a view has no tableoid, nor has
+// a rule that writes to another table instead, which are errors), the life of
 // the server, its timeline and start, and whether it waits for a standby. It also makes it wait, and the server send the warning that
 // the wait was cut short, whatever the session is set to; both until its commit.
 const postgresReturning = ` AND pg_relation_is_publishable(` + Table + `.tableoid), pg_walfile_name(pg_current_wal_insert_lsn()), round(date_part('epoch', pg_postmaster_start_time())::numeric, 3)::text,
@@ -103,7 +103,7 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 	case file == "":
 		return "", store.ErrConflict
 	case !asWritten:
-		return "", unconfirmed("the table is UNLOGGED or temporary, or has something else than was written: ALTER TABLE %s SET LOGGED, or remove the trigger that changes it", Table)
+		return "", unconfirmed("the table is UNLOGGED, temporary or foreign, or has something else than was written: ALTER TABLE %s SET LOGGED, or remove the trigger that changes it", Table)
 	case warning != "":
 		return "", unconfirmed("the server warns: %s; see to its standbys, and to who cancels statements", warning)
 	case standbys != "" && s.dialect.ask == nil:
