@@ -56,7 +56,7 @@ func (c Counters) Move(ctx context.Context, db *sql.DB, names map[string]string,
 	// It undoes what was not committed. If it fails the connection is lost, and the server undoes it.
 	defer func() { _ = tx.Rollback() }()
 	found := 0
-	err = rows(ctx, tx, c.Table, c.Columns, "WHERE "+c.Key+" = ? FOR UPDATE", []any{key}, func(r *Row) {
+	err = rows(ctx, tx, c.Table, c.Columns, "WHERE "+c.Key+" = ?"+unlimited+" FOR UPDATE", []any{key}, func(r *Row) {
 		found++
 		read(r)
 	})

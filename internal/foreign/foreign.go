@@ -18,6 +18,8 @@ const (
 	maxRows = 1 << 20
 	// maxMistakes bounds an error that names every mistake.
 	maxMistakes = 20
+	// unlimited has a query return all rows. Without it sql_select_limit leaves some out.
+	unlimited = " LIMIT 18446744073709551615"
 )
 
 // check returns an error unless the database in use has the table with these columns, each by
@@ -28,7 +30,7 @@ func check(ctx context.Context, db *sql.DB, table string, columns []string) erro
 		return err
 	}
 	have := map[string]bool{}
-	err := each(ctx, db, "SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = ?",
+	err := each(ctx, db, "SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = ?"+unlimited,
 		[]any{table}, func(cells []sql.NullString) { have[strings.ToLower(cells[0].String)] = true })
 	if err != nil {
 		return err
@@ -66,7 +68,7 @@ func List[T any](ctx context.Context, db *sql.DB, system, table, order string, c
 	var list []T
 	err := check(ctx, db, table, columns)
 	if err == nil {
-		err = rows(ctx, db, table, columns, "ORDER BY "+order, nil, func(r *Row) {
+		err = rows(ctx, db, table, columns, "ORDER BY "+order+unlimited, nil, func(r *Row) {
 			if made, ok := read(r); ok {
 				list = append(list, made)
 			}

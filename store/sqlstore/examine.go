@@ -17,6 +17,7 @@ type examination struct {
 	read, insert, update bool // what the account may do
 	readOnly             bool
 	follows              bool // it takes the writes of another server as well
+	overwritten          bool // another server's rows take the place of its own, older ones too
 	splits               bool // both parts of its cluster go on when that is split
 	servers              int  // that sessions lead to
 	replicas             store.Finding
@@ -34,8 +35,10 @@ func (e examination) findings() []store.Finding {
 				"name one primary: no balancer over several, and no name with several addresses").
 			When(e.splits, store.Bad, "its cluster goes on as two stores when it is split", "turn pc.ignore_sb and pc.ignore_quorum off").
 			When(e.readOnly, store.Bad, "it is a replica, or read-only", "name the primary").
+			When(e.overwritten, store.Bad, "a subscription writes another server's rows over those of "+Table+", older ones too",
+				"drop the subscription, or have the other server publish other tables").
 			When(e.follows, store.Doubtful, "it takes writes, and those of another server too: two primaries that both answer are two stores",
-				"have all of Firn go through one of them, and make the other read-only").
+				"have all of Firn go through one of them, make the other read-only, and have them follow by GTIDs: otherwise the writes of one that is gone come back").
 			Else("a primary that takes writes"),
 		e.replicas,
 	}

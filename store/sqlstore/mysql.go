@@ -17,7 +17,7 @@ var MySQL = Dialect{
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k VARBINARY(512) NOT NULL PRIMARY KEY, v MEDIUMBLOB NOT NULL, rev BIGINT NOT NULL) ENGINE=InnoDB`,
 	probe: `SELECT k, v, rev FROM ` + Table + mysqlKeyed + ` LIMIT 0`,
-	get:   `SELECT k, v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit,
+	get:   `SELECT k, v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit + ` LIMIT 2`, // or sql_select_limit would hide that there are two
 	// With IGNORE the number of rows is that of rows made, whatever the driver takes affected to
 	// mean. It would also cut a value that is too long, but values are bounded before.
 	insert: `INSERT IGNORE INTO ` + Table + ` (k, v, rev) SELECT ?, ?, ? FROM DUAL WHERE ` + mysqlGuard +

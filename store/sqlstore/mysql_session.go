@@ -38,12 +38,14 @@ const (
 	mysqlGuard = mysqlFit + ` AND @firn_life = ? AND ` + mysqlWritable + ` /*M! AND NOT ` + mysqlForeign + ` AND (@firn_logged := @@last_gtid) IS NOT NULL */`
 
 	// While these are off, a member of a Galera cluster keeps writes to itself, and also if its log
-	// leaves them out. Only builds with Galera know these settings.
+	// leaves them out; and statements are run by the others under their own settings. Only builds with
+	// Galera know these settings.
 	mysqlGalera    = `galera `
-	mysqlReplicate = ` AND @@wsrep_on AND @@global.wsrep_on /*M!100402 AND (@firn_given := WSREP_LAST_WRITTEN_GTID()) IS NOT NULL */`
+	mysqlReplicate = ` AND @@wsrep_on AND @@global.wsrep_on /*M! AND 'STATEMENT' NOT IN (@@binlog_format, @@wsrep_forced_binlog_format) */ /*M!100402 AND (@firn_given := WSREP_LAST_WRITTEN_GTID()) IS NOT NULL */`
 	mysqlAlone     = `SELECT /*M!100402 WSREP_LAST_WRITTEN_GTID() = @firn_given OR */ FALSE`
 
-	// The life of a server is who it is and when it started. Uptime counts to the same moment
+	// The life of a server is who it is and when it started: two containers may have one name and one number, and start
+	// in one second, but each has its hardware address, by which a UUID of MariaDB ends. Uptime counts to the same moment
 	// that UNIX_TIMESTAMP() gives, so their difference is the same for all sessions, also after
 	// the clock was set. The members of a Galera cluster have one life: what one acknowledged,
 	// all have. Empty strings are avoided, as sql_mode may make them NULL in MariaDB. The time
@@ -51,7 +53,7 @@ const (
 	mysqlVet = `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), unfit, @firn_life,
 		@firn_life := CASE WHEN unfit IN ('fit', 'read-only') THEN
 			CASE WHEN CHAR_LENGTH(cluster) > 0 THEN CONCAT('` + mysqlGalera + `', cluster)
-			ELSE CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END END,
+			ELSE CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ /*M! RIGHT(UUID(), 12), */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END END,
 		/*M! @@rpl_semi_sync_master_enabled */ /*!50720 (SELECT COALESCE(MAX(variable_value = 'ON'), 0) FROM performance_schema.global_variables
 			WHERE variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')) */,
 		COALESCE(semi = 'ON', 0), COALESCE(missed, 0), COALESCE(acked, 0), /*M! @@last_gtid <=> @firn_logged */ /*!50720 FALSE */
@@ -60,7 +62,9 @@ const (
 			/*M! WHEN @@in_transaction THEN 'transaction'
 			WHEN CHAR_LENGTH(MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END)) > 0 AND 'OFF' IN (
 				(SELECT variable_value FROM information_schema.session_variables WHERE variable_name = 'wsrep_on'),
-				(SELECT variable_value FROM information_schema.global_variables WHERE variable_name = 'wsrep_on')) THEN 'cluster' */
+				(SELECT variable_value FROM information_schema.global_variables WHERE variable_name = 'wsrep_on')) THEN 'cluster'
+			WHEN CHAR_LENGTH(MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END)) > 0 AND 'STATEMENT' IN (@@binlog_format,
+				(SELECT variable_value FROM information_schema.global_variables WHERE variable_name = 'wsrep_forced_binlog_format')) THEN 'format' */
 			/*M! WHEN ` + mysqlForeign + ` THEN 'foreign' */
 			WHEN @@log_bin AND NOT @@sql_log_bin THEN 'log' WHEN @@log_bin AND ` + mysqlFormat + ` = 'STATEMENT' THEN 'format'
 			WHEN NOT ` + mysqlWritable + ` THEN 'read-only' ELSE 'fit' END AS unfit,
@@ -83,7 +87,7 @@ var mysqlUnfit = map[string]string{
 	"cluster":     "wsrep_on is off, so that no other member of the cluster would have a write: turn it on",
 	"foreign":     "skip_replication is on, or server_id is not the server's own, so that a replica leaves out its writes: set neither",
 	"log":         "sql_log_bin is off, so that no write would reach a replica: set sql_log_bin=1",
-	"format":      "binlog_format is STATEMENT, by which a replica runs a write under its own settings and may skip it: set ROW or MIXED",
+	"format":      "binlog_format or wsrep_forced_binlog_format is STATEMENT, by which a replica runs a write under its own settings and may skip it: set ROW or MIXED",
 }
 
 // A mysqlSession is what [mysqlVet] returns.

@@ -76,10 +76,12 @@ func homePostgres(ctx context.Context, conn *sql.Conn) (schema string, err error
 	return schema, err
 }
 
-// postgresReturning makes a write return, after whether the row is as it was written, the life of
+// postgresReturning makes a write return, after whether the row is as it was written, in a table that
+// the log has (what can be published is neither unlogged, temporary nor foreign; a view has no tableoid, nor has
+// a rule that writes to another table instead, which are errors), the life of
 // the server, its timeline and start, and whether it waits for a standby. It also makes it wait, and the server send the warning that
 // the wait was cut short, whatever the session is set to; both until its commit.
-const postgresReturning = `, pg_walfile_name(pg_current_wal_insert_lsn()), round(date_part('epoch', pg_postmaster_start_time())::numeric, 3)::text,
+const postgresReturning = ` AND pg_relation_is_publishable(` + Table + `.tableoid), pg_walfile_name(pg_current_wal_insert_lsn()), round(date_part('epoch', pg_postmaster_start_time())::numeric, 3)::text,
 	current_setting('synchronous_standby_names'), set_config('synchronous_commit', 'on', true), set_config('client_min_messages', 'warning', true)`
 
 // swapPostgres takes a commit with a warning for unconfirmed. If the wait for standbys is
@@ -101,7 +103,7 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 	case file == "":
 		return "", store.ErrConflict
 	case !asWritten:
-		return "", unconfirmed("the table has something else than was written: remove the trigger that changes it")
+		return "", unconfirmed("the table is UNLOGGED, temporary or foreign, or has something else than was written: ALTER TABLE %s SET LOGGED, or remove the trigger that changes it", Table)
 	case warning != "":
 		return "", unconfirmed("the server warns: %s; see to its standbys, and to who cancels statements", warning)
 	case standbys != "" && s.dialect.ask == nil:
@@ -115,7 +117,10 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 // postgresFacts is what an examination looks at. Backups and logical subscribers read the log too,
 // and are never promoted; but a write may wait for one of them instead of a standby, since "*" names
 // all, and for two standbys of one name instead of another. It waits for one by "a, b" and "ANY 1 (a, b)".
-const postgresFacts = `SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('transaction_isolation'),
+//
+// Some settings have the server go on where it should stop: without a damaged page, or after a sync that failed.
+const postgresFacts = `SELECT COALESCE((SELECT string_agg(name || ' ' || setting, ', ') FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'
+		OR name IN ('zero_damaged_pages', 'ignore_checksum_failure', 'ignore_invalid_pages', 'data_sync_retry') AND setting = 'on'), ''), current_setting('transaction_isolation'),
 	has_table_privilege('` + Table + `', 'SELECT'), has_table_privilege('` + Table + `', 'INSERT'), has_table_privilege('` + Table + `', 'UPDATE'),
 	COALESCE((SELECT min(CASE WHEN relkind NOT IN ('r', 'p') THEN 'no table but stands for one' WHEN relpersistence <> 'p' THEN 'UNLOGGED' END)
 		FROM pg_class WHERE oid = '` + Table + `'::regclass OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = '` + Table + `'::regclass)), ''),
@@ -127,16 +132,18 @@ FROM (SELECT CASE current_setting('max_wal_senders') WHEN '0' THEN '' ELSE trim(
 		AND (COALESCE(sync_state, 'async') <> 'async' OR pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL))) AS standbys`
 
 func examinePostgres(ctx context.Context, conn *sql.Conn) (examination, error) {
-	var fsync, pages, wrong string
+	var lax, wrong string
 	var version int
 	var anybody, alike bool
-	e := examination{advice: "set both on, or use a strict pool"}
+	e := examination{settings: "fsync on, full_page_writes on", advice: "set fsync and full_page_writes on, and what skips or retries over damage off, or use a strict pool"}
 	r := replicas{setting: "synchronous_standby_names", advice: "list all that may be promoted in synchronous_standby_names, as in ANY 2 (a, b)"}
-	err := conn.QueryRowContext(ctx, postgresFacts).Scan(&fsync, &pages, &e.isolation, &e.read, &e.insert, &e.update,
-		&wrong, &e.follows, &version, &e.readOnly, &r.waits, &anybody, &r.all, &r.unknown, &r.behind, &alike)
-	e.durable, e.settings = fsync == "on" && pages == "on", "fsync "+fsync+", full_page_writes "+pages
+	err := conn.QueryRowContext(ctx, postgresFacts).Scan(&lax, &e.isolation, &e.read, &e.insert, &e.update,
+		&wrong, &e.overwritten, &version, &e.readOnly, &r.waits, &anybody, &r.all, &r.unknown, &r.behind, &alike)
+	if e.durable = lax == "" && wrong == ""; lax != "" {
+		e.settings = lax
+	}
 	if wrong != "" {
-		e.durable, e.settings = false, "table "+Table+" "+wrong
+		e.settings = "table " + Table + " " + wrong
 		e.advice = "have an ordinary table, ALTER TABLE " + Table + " SET LOGGED, partitions too: no standby has others"
 	}
 	r.mixed = anybody || alike

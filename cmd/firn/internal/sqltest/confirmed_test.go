@@ -292,3 +292,35 @@ func TestAMySQLWriteThatTheLogLeavesOutIsUnconfirmed(t *testing.T) {
 	expect(t, "left out", err, store.ErrUnavailable, "applied and not confirmed", "binlog_ignore_db")
 	put(t, e.mustOpen(t, e.source("root", e.fresh(t, "other"), "")), "k", 0, "v")
 }
+
+// A rule has the server write elsewhere, a table that is not logged is empty after a crash, and a
+// temporary one is another for each session.
+func TestAPostgresWriteThatTheTableDoesNotKeepIsUnconfirmed(t *testing.T) {
+	t.Parallel()
+	e := postgres(t)
+	name := e.fresh(t, "shop")
+	s := e.warned(t, name, "")
+	revision := put(t, s, "k", 0, "one")
+	e.raw(t, name, "CREATE TABLE elsewhere (LIKE firn_registers INCLUDING ALL)", "INSERT INTO elsewhere SELECT * FROM firn_registers",
+		"CREATE RULE r AS ON UPDATE TO firn_registers DO INSTEAD UPDATE elsewhere SET v = NEW.v, rev = NEW.rev WHERE k = OLD.k RETURNING k, v, rev")
+	if _, err := s.CompareAndSwap(context.Background(), "k", revision, []byte("two")); err == nil {
+		t.Error("a rule: a write elsewhere is confirmed")
+	}
+	e.raw(t, name, "DROP RULE r ON firn_registers", "ALTER TABLE firn_registers SET UNLOGGED")
+	_, err := s.CompareAndSwap(context.Background(), "k", revision, []byte("two"))
+	expect(t, "unlogged", err, store.ErrUnavailable, "not confirmed", "SET LOGGED")
+	e.raw(t, name, "ALTER TABLE firn_registers SET LOGGED")
+	put(t, s, "other", 0, "is confirmed")
+
+	db := e.connect(t, e.source(e.admin(), name, ""))
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("CREATE TEMPORARY TABLE firn_registers (LIKE firn_registers INCLUDING ALL)"); err != nil {
+		t.Fatal(err)
+	}
+	shared, err := sqlstore.New(context.Background(), db, sqlstore.Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = shared.CompareAndSwap(context.Background(), "k", 0, nil)
+	expect(t, "temporary", err, store.ErrUnavailable, "not confirmed")
+}

@@ -127,7 +127,16 @@ func TestATableOfPostgresThatNoStandbyHasIsBad(t *testing.T) {
 	e.mustOpen(t, e.source(e.admin(), other, ""))
 	e.raw(t, other, "CREATE PUBLICATION p FOR TABLE firn_registers", "SELECT pg_create_logical_replication_slot('s', 'pgoutput')")
 	e.raw(t, name, "CREATE SUBSCRIPTION s CONNECTION 'host=127.0.0.1 port="+strconv.Itoa(e.Port())+" user=postgres dbname=other' PUBLICATION p WITH (create_slot = false)")
-	looks(t, s, "role", store.Doubtful, "two primaries")
+	looks(t, s, "role", store.Bad, "a subscription")
+}
+
+// By these a PostgreSQL goes on without what is damaged, or was not synced.
+func TestAPostgresThatSkipsDamageIsBad(t *testing.T) {
+	t.Parallel()
+	for _, setting := range []string{"zero_damaged_pages", "ignore_checksum_failure", "data_sync_retry"} {
+		e := postgres(t, "-c", setting+"=on")
+		looks(t, e.mustOpen(t, e.source(e.admin(), e.fresh(t, "shop"), "")), "durability", store.Bad, setting+" on")
+	}
 }
 
 // A write waits for two standbys of one name, as for a copy of the first, and not for the second.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,6 +114,12 @@ func TestAMySQLWriteNamesTheLifeOfTheServerItRanOn(t *testing.T) {
 			t.Errorf("a write to %s has life %q, one that goes there directly %q, %v", e.Addr(), got.Life, direct.Life, err)
 		}
 		lives[got.Life] = true
+
+		// Containers may share a name and a number, and start in one second.
+		var address string
+		if err := e.connect(t, e.source("root", "shop", "")).QueryRow("SELECT RIGHT(UUID(), 12)").Scan(&address); err != nil || !strings.Contains(got.Life, " "+address+" ") {
+			t.Errorf("life %q, %v; want the hardware address %s", got.Life, err, address)
+		}
 	}
 	if len(lives) != 2 {
 		t.Errorf("two servers have lives %v", lives)
@@ -349,7 +356,18 @@ func TestAGaleraClusterHasOneLife(t *testing.T) {
 	_, err = e.open(e.source("root", name, "wsrep_on=0"))
 	expect(t, "a new session of it", err, store.ErrRefused, "wsrep_on")
 	e.raw(t, "", "SET GLOBAL wsrep_on = ON")
-	put(t, s, "open", revision, "w")
+	revision = put(t, s, "open", revision, "w")
+
+	// Statements are run by each other member under its own settings, where they may change nothing.
+	e.raw(t, "", "SET GLOBAL wsrep_forced_binlog_format = STATEMENT")
+	_, err = s.CompareAndSwap(context.Background(), "open", revision, nil)
+	expect(t, "a member that sends statements", err, store.ErrRefused, "wsrep_forced_binlog_format")
+	_, err = e.open(e.source("root", name, ""))
+	expect(t, "a new session of it", err, store.ErrRefused, "wsrep_forced_binlog_format")
+	e.raw(t, "", "SET GLOBAL wsrep_forced_binlog_format = MIXED")
+	put(t, s, "open", revision, "rows")
+	_, err = e.open(e.source("root", name, "binlog_format=STATEMENT"))
+	expect(t, "a session that sends statements", err, store.ErrRefused, "binlog_format")
 }
 
 // A server may convert what comes from a client, and then a key is another than that of the session beside it.
@@ -404,6 +422,13 @@ func TestAKeyThatTwoInsertIsConfirmedToOneAtMost(t *testing.T) {
 	expect(t, "who comes second", err, store.ErrUnavailable, "applied and not confirmed", "two rows")
 	_, err = s.Get(context.Background(), "k")
 	expect(t, "who reads it", err, store.ErrRefused, "two rows")
+
+	few := e.mustOpen(t, e.source("root", name, "sql_select_limit=1"))
+	_, err = few.Get(context.Background(), "k")
+	expect(t, "who is shown one row", err, store.ErrRefused, "two rows")
+	put(t, few, "other", 0, "first")
+	_, err = few.CompareAndSwap(context.Background(), "other", 0, []byte("second"))
+	expect(t, "who comes second, and is shown one row", err, store.ErrUnavailable, "applied and not confirmed", "two rows")
 }
 
 // An engine may say that it made a row, to each who makes it, and throw it away.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/segment/leaf"
 	"github.com/firn-id/firn/segment/tinyid"
 )
@@ -38,6 +39,20 @@ func TestReadingTables(t *testing.T) {
 		if err != nil || len(tokens) != 2 || tokens[0].SHA256 != tokens[1].SHA256 || tokens[1].Type != "test_odd" {
 			t.Errorf("%+v, %v", tokens, err)
 		}
+	})
+
+	// What is left out is not taken over, and begins again at 1.
+	t.Run("all of them, however few a session shows", func(t *testing.T) {
+		db := fresh(t, leafDDL, `INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 1, 1), ('b', 1, 1), ('c', 1, 1)`)
+		db.SetMaxOpenConns(1)
+		run(t, db, "SET sql_select_limit = 1")
+		rows, err := leaf.Read(t.Context(), db)
+		if err != nil || len(rows) != 3 {
+			t.Errorf("%+v, %v", rows, err)
+		}
+		run(t, db, "ALTER TABLE leaf_alloc DROP PRIMARY KEY", "UPDATE leaf_alloc SET biz_tag = 'a'")
+		_, err = (&leaf.Source{DB: db}).Fetch(t.Context(), "a", segment.Ask{Step: 1})
+		says(t, "one tag", err, "3 rows of that biz_tag")
 	})
 
 	t.Run("missing tables and columns", func(t *testing.T) {
