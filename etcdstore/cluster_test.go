@@ -64,3 +64,23 @@ func TestANameOfTwoClustersIsNotOneStore(t *testing.T) {
 		t.Errorf("%v, %v", found, err)
 	}
 }
+
+// As two that were started without settings.
+func TestExamineFindsTwoClustersWithOneID(t *testing.T) {
+	t.Parallel()
+	same := []string{"--initial-advertise-peer-urls", "http://localhost:2380", "--initial-cluster", "n1=http://localhost:2380"}
+	addrs := []string{servers.Etcd(t, same...).Addr(), servers.Etcd(t, same...).Addr()}
+	if _, err := open(t, "etcd://"+addrs[0]).CompareAndSwap(t.Context(), "k", 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	balancer := servers.NewProxy(t, "", nil)
+	balancer.Choose(func(n int) string { return addrs[n%2] })
+	for url, want := range map[string]store.Verdict{
+		"etcd://" + addrs[0]: store.Doubtful, "etcd://" + balancer.Addr(): store.Bad, "etcd://" + strings.Join(addrs, ","): store.Bad,
+	} {
+		found, err := open(t, url).Examine(t.Context())
+		if err != nil || found[0].Verdict != want {
+			t.Errorf("%s: %v, %v", url, found, err)
+		}
+	}
+}

@@ -3,6 +3,8 @@ package etcdstore
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -43,22 +45,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 				Advice: "it may forget confirmed writes when it is killed, or where there are users: upgrade to 3.4.22, 3.5.6 or later"})
 		}
 	}
-	var of [probes]uint64
-	var group sync.WaitGroup
-	for i := range probes { // at once: a silent endpoint takes each a time-out
-		group.Go(func() {
-			if status := s.status(ctx, s.client.Endpoints()); status != nil {
-				of[i] = status.Header.GetClusterId()
-			}
-		})
-	}
-	group.Wait()
-	clusters := map[uint64]bool{}
-	for _, id := range of {
-		if id != 0 {
-			clusters[id] = true
-		}
-	}
+	clusters := s.clusters(ctx)
 	healthy, most := voters-len(silent), voters/2+1
 	says, verdict := fmt.Sprintf("%d of %d members answer", healthy, voters), store.Doubtful
 	if healthy < most {
@@ -66,7 +53,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	}
 	return append([]store.Finding{
 		backend.Judge("quorum").
-			When(len(clusters) > 1, store.Bad, fmt.Sprintf("connections to its address lead to %d clusters: each is a store of its own, and ids repeat", len(clusters)), "name the members of one").
+			When(clusters > 1, store.Bad, fmt.Sprintf("connections to its address lead to %d clusters: each is a store of its own, and ids repeat", clusters), "name the members of one").
 			When(healthy < voters, verdict, says, fmt.Sprintf("start %s; it goes on as long as %d do", strings.Join(silent, ", "), most)).
 			When(voters == 1, store.Doubtful, says, "with three, one may fail; while this one is away, holders last until their fences").
 			When(voters%2 == 0, store.Doubtful, says, fmt.Sprintf("%d members stand no more failures than %d", voters, voters-1)).
@@ -76,6 +63,37 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 				"see etcdctl alarm list; NOSPACE refuses all writes until the space is freed and the alarm disarmed").
 			Else("none"),
 	}, versions...), nil
+}
+
+// clusters returns to how many clusters connections lead. Those that were started with the same names,
+// addresses and token, as by default, have the same ids. But no member's log gets shorter: if one seems to,
+// there are two of them. Two that have done as much look like one.
+func (s *Store) clusters(ctx context.Context) int {
+	type member struct{ cluster, id uint64 }
+	length, ids, twins := map[member]uint64{}, map[uint64]bool{}, 0
+	for range 2 {
+		var all [probes]*clientv3.StatusResponse
+		var group sync.WaitGroup
+		for i := range all { // at once: a silent endpoint takes each a time-out
+			named := s.client.Endpoints()
+			turn := i % len(named)
+			group.Go(func() { all[i] = s.status(ctx, slices.Concat(named[turn:], named[:turn])) })
+		}
+		group.Wait()
+		before := maps.Clone(length)
+		for _, status := range all {
+			if status == nil {
+				continue
+			}
+			m := member{status.Header.GetClusterId(), status.Header.GetMemberId()}
+			ids[m.cluster] = true
+			if status.RaftIndex < before[m] {
+				twins = 1
+			}
+			length[m] = max(length[m], status.RaftIndex)
+		}
+	}
+	return len(ids) + twins
 }
 
 // forgets reports whether a version may lose data, or have members that differ: when it is killed

@@ -39,7 +39,7 @@ func (s *Store) authority(ctx context.Context, n int) (run string, asked time.Ti
 	case s.cluster != nil:
 		err = s.askCluster(ctx, node, n)
 	case s.sentinels != nil:
-		err = askSentinels(ctx, s.sentinels, run, n)
+		err = errors.Join(askSentinels(ctx, s.sentinels, run, n))
 	case s.watched(ctx, node):
 		err = fmt.Errorf("%w: Sentinels watch over this server, and may promote another: name them in the URL, with ?master=NAME", store.ErrRefused)
 	}
@@ -59,21 +59,26 @@ func runID(ctx context.Context, node *redis.Client) (string, error) {
 	return parseInfo(text)["run_id"], err
 }
 
-// askSentinels is nil if no Sentinel of a URL objects to the server with a run id, see
-// askSentinel, and one has no doubts: one that is cut off may not know of the new primary.
-func askSentinels(ctx context.Context, url *redis.UniversalOptions, run string, n int) error {
-	// All at once: those on the other side of a split are silent until a time-out.
+// askTimeout bounds how long all others may take to answer. Those that are cut off stay silent, and
+// the answers of the rest hold for no longer than answerHolds.
+const askTimeout = time.Second
+
+// askSentinels returns what the Sentinels of a URL say against the server with a run id, see
+// askSentinel, or that all have doubts: one that is cut off may not know of the new primary.
+func askSentinels(ctx context.Context, url *redis.UniversalOptions, run string, n int) (objection, doubt error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	objections, doubts := make([]error, len(url.Addrs)), make([]error, len(url.Addrs))
 	var group sync.WaitGroup
 	for i, addr := range url.Addrs {
 		group.Go(func() { objections[i], doubts[i] = askSentinel(ctx, url, addr, run, n) })
 	}
 	group.Wait()
-	err := errors.Join(objections...)
-	if err == nil && !slices.Contains(doubts, nil) {
-		err = fmt.Errorf("whether another server is the primary is not known: %w", errors.Join(doubts...))
+	objection = errors.Join(objections...)
+	if objection == nil && !slices.Contains(doubts, nil) {
+		doubt = fmt.Errorf("whether another server is the primary is not known: %w", errors.Join(doubts...))
 	}
-	return err
+	return objection, doubt
 }
 
 // askSentinel asks one. It objects if it names another primary, or if it knows more than n
@@ -118,24 +123,14 @@ func askSentinel(ctx context.Context, url *redis.UniversalOptions, addr, run str
 // askCluster is nil if every server of a cluster that answers says that node has the slot of
 // the set, and if node knows at most n replicas of its own.
 func (s *Store) askCluster(ctx context.Context, node *redis.Client, n int) error {
-	id, err := node.ClusterMyID(ctx).Result()
+	id, slot, err := s.place(ctx, node)
 	if err != nil {
 		return err
 	}
-	slot, err := node.ClusterKeySlot(ctx, s.cfg.Key).Result()
-	if err != nil {
-		return err
-	}
-	if err := s.cluster.ForEachShard(ctx, func(ctx context.Context, member *redis.Client) error {
-		slots, err := member.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS needs Redis 7.0
-		if err != nil {
-			return nil //nolint:nilerr // the members that answer decide
-		}
-		i := slices.IndexFunc(slots, func(r redis.ClusterSlot) bool { return int64(r.Start) <= slot && slot <= int64(r.End) })
-		if i < 0 || len(slots[i].Nodes) == 0 || slots[i].Nodes[0].ID != id {
-			return fmt.Errorf("%w: %s names another primary for the key", store.ErrRefused, member.Options().Addr)
-		}
-		return nil
+	others, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if err := s.cluster.ForEachShard(others, func(ctx context.Context, member *redis.Client) error {
+		return askMember(ctx, member, id, slot)
 	}); err != nil {
 		return err
 	}
@@ -145,6 +140,63 @@ func (s *Store) askCluster(ctx context.Context, node *redis.Client, n int) error
 			store.ErrRefused, len(known))
 	}
 	return err
+}
+
+// place returns the name of a server in its cluster, and the slot of the set.
+func (s *Store) place(ctx context.Context, node *redis.Client) (id string, slot int64, err error) {
+	if id, err = node.ClusterMyID(ctx).Result(); err == nil {
+		slot, err = node.ClusterKeySlot(ctx, s.cfg.Key).Result()
+	}
+	return id, slot, err
+}
+
+// askMember is nil if a server of a cluster says that the one with that id has the slot, or does not answer.
+func askMember(ctx context.Context, member *redis.Client, id string, slot int64) error {
+	slots, err := member.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS needs Redis 7.0
+	if err != nil {
+		return nil //nolint:nilerr // the members that answer decide
+	}
+	i := slices.IndexFunc(slots, func(r redis.ClusterSlot) bool { return int64(r.Start) <= slot && slot <= int64(r.End) })
+	if i < 0 || len(slots[i].Nodes) == 0 || slots[i].Nodes[0].ID != id {
+		return fmt.Errorf("%w: %s names another primary for the key", store.ErrRefused, member.Options().Addr)
+	}
+	return nil
+}
+
+// askNamed is nil if all Sentinels or servers of a cluster that the URL names, and that answer, name node
+// as the primary. A process asks only whichever answers first, or one of them at random.
+func (s *Store) askNamed(ctx context.Context, node *redis.Client) error {
+	if s.sentinels != nil {
+		run, err := runID(ctx, node)
+		if err != nil {
+			return err
+		}
+		objection, _ := askSentinels(ctx, s.sentinels, run, MaxReplicas)
+		return objection
+	}
+	if s.cluster == nil {
+		return nil
+	}
+	id, slot, err := s.place(ctx, node)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	addrs := s.cluster.Options().Addrs
+	objections := make([]error, len(addrs))
+	var group sync.WaitGroup
+	for i, addr := range addrs {
+		options := *node.Options()
+		options.Addr = addr
+		group.Go(func() {
+			member := redis.NewClient(&options)
+			defer func() { _ = member.Close() }()
+			objections[i] = askMember(ctx, member, id, slot)
+		})
+	}
+	group.Wait()
+	return errors.Join(objections...)
 }
 
 // alone is nil if no other primary of the cluster has keys in the slot of the set, so that the set

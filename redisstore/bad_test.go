@@ -247,10 +247,18 @@ func TestExamine(t *testing.T) {
 func TestExamineFindsWhatAnOperatorDidToARunningServer(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	server := servers.Redis(t, "--appendonly", "no")
+	server := servers.Redis(t)
 	s, operator := open(t, "redis://"+server.Addr()), raw(t, server.Addr())
 	confirmed(t, s, "k")
+	if err := operator.Do(ctx, "bgrewriteaof").Err(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "a file", func() bool { // which is not used any more then
+		info := operator.Info(ctx, "persistence").Val()
+		return contains(info, "aof_rewrite_in_progress:0") && !contains(info, "aof_base_size:0")
+	})
 	for _, command := range [][]any{
+		{"config", "set", "appendonly", "no"},
 		{"config", "set", "rdb-key-save-delay", 10_000_000}, // a rewrite takes ten seconds for each key
 		{"config", "set", "appendonly", "yes"},
 		{"expire", "firn", 3600},
@@ -263,11 +271,36 @@ func TestExamineFindsWhatAnOperatorDidToARunningServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := findings[0]; f.Verdict != store.Doubtful || !contains(f.Says, "first file is not written yet") {
+	if f := findings[0]; f.Verdict != store.Doubtful || !contains(f.Says, "is being written anew") {
 		t.Errorf("%v: %v", f.Verdict, f)
 	}
 	if f := findings[1]; f.Verdict != store.Bad || !contains(f.String(), "expires in 1h") || !contains(f.Advice, "PERSIST firn") {
 		t.Errorf("%v: %v", f.Verdict, f)
+	}
+}
+
+// A process asks whichever Sentinel answers first, and one server of a cluster at random.
+func TestExamineFindsTwoSetupsInOneURL(t *testing.T) {
+	t.Parallel()
+	var hosts [2][]string
+	for range 2 {
+		hosts[0] = append(hosts[0], servers.Sentinel(t, "main", servers.Redis(t).Addr(), 1).Addr())
+		node := servers.Redis(t, "--cluster-enabled", "yes").Addr()
+		hosts[1] = append(hosts[1], node)
+		if err := raw(t, node).ClusterAddSlotsRange(context.Background(), 0, 16383).Err(); err != nil {
+			t.Fatal(err)
+		}
+		agreed(t, 1, node)
+	}
+	for i, settings := range []string{"?master=main", "?cluster=true"} {
+		one := "redis://" + hosts[i][0] + "," + servers.Silent(t) + settings
+		if f := verdict(t, open(t, one)); f.Verdict != store.Good {
+			t.Errorf("%s: %v: %v", one, f.Verdict, f)
+		}
+		two := "redis://" + strings.Join(hosts[i], ",") + settings
+		if f := verdict(t, open(t, two)); f.Verdict != store.Bad || !contains(f.Says, "names another primary") {
+			t.Errorf("%s: %v: %v", two, f.Verdict, f)
+		}
 	}
 }
 

@@ -38,7 +38,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []store.Finding{persists(info, setting), s.evicts(info, expiry), s.replicates(info, there, servers, s.watched(ctx, node), setting)}, nil
+		return []store.Finding{persists(info, setting), s.evicts(info, expiry), s.replicates(info, there, servers, s.askNamed(ctx, node), s.watched(ctx, node), setting)}, nil
 	})
 }
 
@@ -47,10 +47,11 @@ func persists(info map[string]string, setting func(string) string) store.Finding
 	rewrites := info["aof_rewrite_in_progress"] == "1" || info["aof_rewrite_scheduled"] == "1" || info["aof_last_bgrewrite_status"] != "ok"
 	return backend.Judge("persistence").
 		When(info["aof_enabled"] != "1", store.Bad, fmt.Sprintf("appendonly no, save %q: a restart forgets the workers taken since the last snapshot", setting("save")),
-										// A restart with that setting would forget all: a snapshot is not loaded where that file is missing.
-										"CONFIG SET appendonly yes, appendfsync always while it runs, and CONFIG REWRITE once INFO says aof_rewrite_in_progress:0; a restart with a changed file would begin empty. Or use a strict pool").
-		When(info["aof_base_size"] == "0" && rewrites, store.Doubtful, // it was turned on under a running server
-			"appendonly yes, and the first file is not written yet: a crash forgets everything", "wait until INFO says aof_rewrite_in_progress:0, or see its log").
+			// A restart with that setting would forget all: a snapshot is not loaded where that file is missing.
+			"CONFIG SET appendonly yes, appendfsync always while it runs, and CONFIG REWRITE once INFO says aof_rewrite_in_progress:0; a restart with a changed file would begin empty. Or use a strict pool").
+		// INFO shows a rewrite beside a complete file in the same way.
+		When(rewrites, store.Doubtful, "appendonly yes, and its file is being written anew, or could not be: if that is since it was turned on, or since the server was a replica, a crash goes back to an older file, or to none",
+			"wait until INFO says aof_rewrite_in_progress:0, or see its log").
 		When(sync != "always", store.Doubtful, "appendonly yes, appendfsync "+sync+": a loss of power loses the last moments", "set appendfsync always, or use a strict pool").
 		When(setting("no-appendfsync-on-rewrite") == "yes", store.Doubtful,
 			"appendonly yes, appendfsync always, no-appendfsync-on-rewrite yes: a loss of power loses what was written while a snapshot or the file was rewritten", "set no-appendfsync-on-rewrite no").
@@ -90,7 +91,7 @@ func serversBehind(ctx context.Context, node *redis.Client) (int, error) {
 
 // replicates says who waits for what, by the record and the URL. All processes share the
 // record, so one may examine it for the others.
-func (s *Store) replicates(info map[string]string, r Replicas, servers int, watched bool, setting func(string) string) store.Finding {
+func (s *Store) replicates(info map[string]string, r Replicas, servers int, another error, watched bool, setting func(string) string) store.Finding {
 	const forgets = "a failover may forget who holds a worker and which ids were given, and ids repeat"
 	all := max(r.Recorded, r.Online)
 	need := s.wanted(all)
@@ -102,6 +103,8 @@ func (s *Store) replicates(info map[string]string, r Replicas, servers int, watc
 	j := backend.Judge("replicas").
 		When(servers > 1, store.Bad, fmt.Sprintf("connections to its address lead to %d servers: each is a store of its own, and ids repeat", servers),
 			"name one primary, or Sentinels and ?master=NAME: no balancer, and no name with several addresses").
+		When(another != nil, store.Bad, fmt.Sprintf("not all that the URL names agree on the primary: %v", another),
+			"name Sentinels, or servers, that are of one setup: each process asks whichever answers first, so ids repeat; during a failover look again").
 		When(info["role"] == "slave", store.Bad, "it is a replica, which refuses writes", "name the primary, or Sentinels and ?master=NAME").
 		When(need > r.Online, store.Bad, counts+": no write is confirmed, so newcomers and sequences wait, and holders go on to their fence", fewer).
 		When(need == 0 && all > 0, store.Bad, counts+": "+forgets, "leave out ?replicas").

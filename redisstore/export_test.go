@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -28,7 +29,7 @@ func (s *Store) AskSentinels(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	return askSentinels(ctx, options, info["run_id"], MaxReplicas)
+	return errors.Join(askSentinels(ctx, options, info["run_id"], MaxReplicas))
 }
 
 // AskCluster asks the cluster about a server that may have the set of s.

@@ -76,6 +76,9 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 		if err != nil {
 			return nil, err
 		}
+		if info["cluster_enabled"] == "1" && s.cluster == nil { // it may move the set, and nobody would look
+			return nil, fmt.Errorf("%w: it belongs to a cluster: add ?cluster=true", store.ErrRefused)
+		}
 		if f := s.evicts(info, 0); f.Verdict == store.Bad {
 			return nil, fmt.Errorf("%w: %s: %s", store.ErrRefused, f.Says, f.Advice)
 		}

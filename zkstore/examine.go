@@ -1,6 +1,7 @@
 package zkstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,13 +19,14 @@ import (
 const askTimeout = 2 * time.Second
 
 // Examine implements [store.Examined]: it asks each server in the URL for its mode and version,
-// by the command srvr, which servers answer by default.
+// by the command srvr, which servers answer by default, and when what is Firn's was made there.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	if _, err := backend.Do(ctx, s.calls, "examine", s.root, synced(s, func(context.Context) (struct{}, error) { return struct{}{}, nil })); err != nil {
 		return nil, err
 	}
 	var silent, modes []string
 	var versions []store.Finding
+	ensembles := map[string]bool{}
 	for _, server := range s.servers {
 		mode, version, err := ask(ctx, server)
 		if err != nil {
@@ -32,6 +34,9 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 			continue
 		}
 		modes = append(modes, mode)
+		if made, err := s.made(ctx, server); err == nil {
+			ensembles[made] = true
+		}
 		if strings.HasPrefix(version, forgets+"-") {
 			versions = append(versions, store.Finding{Subject: "version", Verdict: store.Bad, Says: server + " is a ZooKeeper " + forgets,
 				Advice: "it passes on less than it has to servers that were away, which forget that for all once they lead: upgrade"})
@@ -40,12 +45,38 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	all, alone := strings.Join(modes, ", "), slices.Contains(modes, standalone)
 	says := fmt.Sprintf("%d of the %d servers named answer (%s)", len(modes), len(s.servers), all)
 	return append([]store.Finding{backend.Judge("ensemble").
-		When(strings.Count(all, "leader") > 1 || alone && len(modes) > 1, store.Bad, says,
+		When(strings.Count(all, "leader") > 1 || alone && len(modes) > 1 || len(ensembles) > 1, store.Bad, says,
 			"they are not of one ensemble: each process uses whichever it finds first, so ids repeat; see the lines server.N of each").
 		When(len(silent) > 0, store.Doubtful, says, "start "+strings.Join(silent, ", ")+", or see that 4lw.commands.whitelist has srvr; most must be up").
 		When(alone, store.Doubtful, says, "with three, one may fail; while this one is away, holders last until their fences").
 		When(len(s.servers) < 3, store.Doubtful, says, "name all servers of the ensemble, so that another is found when these fail").
 		Else(says)}, versions...), nil
+}
+
+// made says by which change, and when, the ensemble of a server made the first level of all that is Firn's. It is
+// an error if there is none yet.
+func (s *Store) made(ctx context.Context, server string) (string, error) {
+	conn, err := dial([]string{server})
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	first := cmp.Or(s.root, "/firn")
+	return backend.Do(ctx, s.calls, "examine", server, func(context.Context) (string, error) {
+		if _, err := conn.Sync(first); err != nil {
+			return "", err
+		}
+		there, stat, err := conn.Exists(first)
+		if err == nil && !there {
+			err = store.ErrNotFound
+		}
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprint(stat.Czxid, stat.Ctime), nil
+	})
 }
 
 // standalone is the mode of a server that runs alone.

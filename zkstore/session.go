@@ -27,7 +27,7 @@ const (
 func (s *Store) open(ctx context.Context) error {
 	watch, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	conn, err := s.dial()
+	conn, err := dial(s.servers)
 	if err != nil {
 		return s.calls.Wrap("open", strings.Join(s.servers, ","), err)
 	}
@@ -39,9 +39,9 @@ func (s *Store) open(ctx context.Context) error {
 }
 
 // dial returns a connection that is made in the background.
-func (s *Store) dial() (*zk.Conn, error) {
+func dial(servers []string) (*zk.Conn, error) {
 	quiet := log.New(io.Discard, "", 0) // its errors are returned
-	conn, _, err := zk.Connect(s.servers, sessionTimeout, zk.WithLogger(quiet), zk.WithEventCallback(func(zk.Event) {}), zk.WithDialer(
+	conn, _, err := zk.Connect(servers, sessionTimeout, zk.WithLogger(quiet), zk.WithEventCallback(func(zk.Event) {}), zk.WithDialer(
 		// The client would wait a second only, too short where many come at once.
 		func(network, address string, _ time.Duration) (net.Conn, error) {
 			return net.DialTimeout(network, address, sessionTimeout)
@@ -75,7 +75,7 @@ func (s *Store) watch(ctx context.Context) {
 		if gone = s.gone(); !before || !gone {
 			continue
 		}
-		fresh, err := s.dial()
+		fresh, err := dial(s.servers)
 		if err != nil {
 			continue // the addresses cannot be resolved now
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -213,6 +215,33 @@ func TestExamine(t *testing.T) {
 		findings, err := open(t, "zookeeper://"+addr+test.others).Examine(context.Background())
 		if err != nil || len(findings) != 1 || findings[0].Verdict != test.verdict || !strings.Contains(findings[0].String(), test.want) {
 			t.Errorf("%s: %v, %v", test.others, findings, err)
+		}
+	}
+}
+
+// Only one of them leads, or the one that does is not named.
+func TestExamineFindsTwoEnsemblesByWhatTheyMade(t *testing.T) {
+	t.Parallel()
+	pair := append(servers.Ensemble(t), fmt.Sprintf("server.2=127.0.0.1:%d:%d:observer", servers.FreePort(t), servers.FreePort(t)))
+	data := t.TempDir()
+	if err := os.WriteFile(filepath.Join(data, "myid"), []byte("2\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	leader := servers.ZooKeeper(t, pair...).Addr()
+	observer := servers.ZooKeeper(t, append(pair, "dataDir="+data, "peerType=observer")...).Addr()
+	other := servers.ZooKeeper(t, servers.Ensemble(t)...).Addr()
+	for _, addr := range []string{leader, other} {
+		if _, err := open(t, "zookeeper://"+addr).CompareAndSwap(context.Background(), "firn/k", 0, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for named, want := range map[string]store.Verdict{
+		leader: store.Doubtful, // there are only two of it
+		other:  store.Bad,
+	} {
+		findings, err := open(t, "zookeeper://"+named+","+observer).Examine(context.Background())
+		if err != nil || findings[0].Verdict != want {
+			t.Errorf("%v, %v, want %v", findings, err, want)
 		}
 	}
 }
