@@ -222,7 +222,7 @@ func (f *firnProcess) run(l *life) {
 			l.last = err
 			w.trace.say(f.m, "cannot start: %v", err)
 			w.oracle.documented(f.m, err)
-			f.m.rest(l, seldom(w.choices, w.plan.retry<<min(tries, 3))) // a pool may be full for long
+			f.m.rest(l, seldom(w.choices, w.plan.retry<<min(tries, 1))) // a pool may be full for long
 			tries++
 			continue
 		}
