@@ -163,6 +163,7 @@ func (o *oracle) show(id firn.ID) string {
 
 func (o *oracle) granted(l *life, g firn.Grant) {
 	o.w.trace.say(l.m, "is granted worker %d, ticks %d to %d (now %d)", g.Worker, g.After+1, g.Through, o.w.trueTick())
+	l.granted = o.w.now
 	o.own(l, g.Worker, interval{g.After, g.Through}, "granted")
 	l.grants[g.Worker] = append(l.grants[g.Worker], interval{g.After, g.Through})
 }
@@ -247,6 +248,8 @@ func (o *oracle) stuck(m *machine) {
 	switch err := l.last; {
 	case o.w.plan.short && errors.Is(err, firn.ErrRange):
 	case errors.Is(err, firn.ErrTimeExhausted) && o.w.plan.ended(o.w):
+	case o.w.now-l.granted < int64(time.Second):
+		// It waited for a worker, and got one just now.
 	case errors.Is(err, lease.ErrFull), errors.Is(l.refused, lease.ErrFull):
 		// There are more processes than workers.
 	case l.pinned && o.w.store.fence(int64(m.id)) >= o.w.trueTick():
@@ -288,9 +291,9 @@ func (o *oracle) lost() (lease.Slot, bool) {
 func (p *plan) ended(w *world) bool { return w.trueTick() >= p.layout.MaxTick() }
 
 // maySpoil reports whether a clock far ahead can have moved fences there: it has
-// nothing to be compared with.
+// nothing to be compared with, or a source of one's own compares nothing.
 func (p *plan) maySpoil() bool {
-	return !p.clock && p.mean[leap]+p.mean[hourStep]+p.mean[forwardStep] > 0
+	return (!p.clock || p.source != "") && p.mean[leap]+p.mean[hourStep]+p.mean[forwardStep] > 0
 }
 
 // A table is a set of ids.

@@ -40,6 +40,7 @@ type life struct {
 
 	serial     uint64 // among all lives
 	began      int64
+	granted    int64 // when it was granted a worker last
 	datacenter int64
 	grants     map[int64][]interval // by worker; nil: nothing is granted
 	virtual    bool                 // its clock is
