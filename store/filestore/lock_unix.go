@@ -27,6 +27,9 @@ func lock(f *os.File) (bool, error) {
 
 // identity tells a file from its copies.
 func identity(info fs.FileInfo) string {
-	s := info.Sys().(*syscall.Stat_t)
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return machineID()
+	}
 	return fmt.Sprintf("%d:%d %s", s.Dev, s.Ino, machineID())
 }

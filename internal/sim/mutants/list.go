@@ -232,6 +232,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "holders do not write anew what vanished", regime: sim.Reasserted,
+		harmless: "they raise the alarm at each look, so that newcomers wait for as long as they live",
 		edits: []edit{
 			{"lease/core.go", "\tcase m.forgot && unwritten:\n\t\tm.write = true", "\tcase m.forgot && unwritten:\n\t\tm.write = found != nil && found.revision != h.over"},
 		},
@@ -353,7 +354,7 @@ var mutants = []mutant{
 	{
 		name: "a strict renewal reaches further than newcomers wait", regime: sim.Strict,
 		edits: []edit{
-			{"lease/holding.go", "wish = s.rules.bounded(now.fence(h.after, s.cfg.Layout), tickOf(s.cfg.Layout, s.wall(here)))", "wish = now.fence(h.after, s.cfg.Layout)"},
+			{"lease/holding.go", "wish = s.rules.bounded(Ask{now, ask.From, ask.Window}.fence(h.after, s.cfg.Layout), now)", "wish = Ask{now, ask.From, ask.Window}.fence(h.after, s.cfg.Layout)"},
 		},
 	},
 	{
