@@ -32,7 +32,7 @@ func TestTheWordIsSealedUntilTheClockHasCaughtUp(t *testing.T) {
 			clock := &scriptedTime{at: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 			cfg.Clock, cfg.Time = Wall, clock
 			cfg.Start = StartZero // one that begins at random may use up a tick, and have the clock moved by a wait
-			g, err := New(cfg)
+			g, err := New(0, cfg)
 			if err != nil {
 				t.Fatal(err)
 			}

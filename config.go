@@ -82,16 +82,14 @@ func ParseSequenceStart(text string) (SequenceStart, error) {
 	return StartCarry, NewSyntaxError("sequence start", text, "carry, zero and random are allowed")
 }
 
-// Config is what [New] makes a generator of. Its zero value is a generator of
-// worker 0 in the default layout on a steady clock.
+// Config is what [New] makes a generator of. Its zero value is a generator in the
+// default layout on a steady clock.
 type Config struct {
 	// Layout of the ids. Default: [DefaultLayout].
 	Layout Layout
 
-	// Worker and Datacenter numbers, from 0 to what the layout's fields hold.
-	// Two generators of one pool with equal numbers make equal ids: have the
-	// numbers leased (package lease) unless something else keeps them apart.
-	Worker, Datacenter int64
+	// Datacenter is its number, from 0 to what the layout's field holds.
+	Datacenter int64
 
 	// Clock is where time comes from. Default: [Steady].
 	Clock ClockKind
@@ -169,7 +167,6 @@ func (cfg *Config) check() error {
 			errs = append(errs, NewRangeError(what, value, least, greatest, where))
 		}
 	}
-	bound("worker", cfg.Worker, 0, l.MaxWorker(), where)
 	bound("datacenter", cfg.Datacenter, 0, l.MaxDatacenter(), where)
 	bound("clock", int64(cfg.Clock), 0, int64(Virtual), "Steady, Wall or Virtual")
 	bound("sequence start", int64(cfg.Start), 0, int64(StartRandom), "StartCarry, StartZero or StartRandom")

@@ -1,7 +1,7 @@
 // Package firn makes unique, time-ordered 64-bit ids, as Twitter's snowflake
 // and its many descendants do.
 //
-//	g, err := firn.New(firn.Config{Worker: 7})
+//	g, err := firn.New(7, firn.Config{})
 //	id, err := g.Next()
 //
 // A [Layout] says how an id's 63 bits are divided into time, datacenter, worker

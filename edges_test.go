@@ -255,14 +255,14 @@ func TestRetiredHearsOfTheWorkerThatWasLeft(t *testing.T) {
 func TestAGeneratorMayStartAtTheEpoch(t *testing.T) {
 	for _, clock := range []firn.ClockKind{firn.Wall, firn.Steady} {
 		begin := seconds.Epoch()
-		g, err := firn.New(firn.Config{Layout: seconds, Clock: clock, Ahead: -1, Time: faketime.New(begin)})
+		g, err := firn.New(0, firn.Config{Layout: seconds, Clock: clock, Ahead: -1, Time: faketime.New(begin)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if id, err := g.Next(); err != nil || id.Tick(seconds) != 1 {
 			t.Errorf("%v: id of tick %d, %v", clock, id.Tick(seconds), err)
 		}
-		if _, err := firn.New(firn.Config{Layout: seconds, Clock: clock, Time: faketime.New(begin.Add(-1))}); !errors.Is(err, firn.ErrRange) {
+		if _, err := firn.New(0, firn.Config{Layout: seconds, Clock: clock, Time: faketime.New(begin.Add(-1))}); !errors.Is(err, firn.ErrRange) {
 			t.Errorf("%v: a nanosecond before the epoch: %v", clock, err)
 		}
 	}
@@ -272,7 +272,7 @@ func TestAGeneratorStartsOnlyWhereALeadEndsWithinTheLayout(t *testing.T) {
 	short := mustLayout("20/0/6/3,unit=1s")
 	for left, starts := range map[time.Duration]bool{20 * time.Second: false, 20*time.Second + 1: true} {
 		clock := faketime.New(short.End().Add(-left))
-		if _, err := firn.New(firn.Config{Layout: short, Ahead: 20 * time.Second, Time: clock}); (err == nil) != starts || !starts && !errors.Is(err, firn.ErrTimeExhausted) {
+		if _, err := firn.New(0, firn.Config{Layout: short, Ahead: 20 * time.Second, Time: clock}); (err == nil) != starts || !starts && !errors.Is(err, firn.ErrTimeExhausted) {
 			t.Errorf("%v before the end: %v", left, err)
 		}
 	}
@@ -304,7 +304,7 @@ func TestAVirtualClockBeginsAtFromWithinItsLease(t *testing.T) {
 		}
 	}
 	for _, clock := range []firn.TimeSource{newFakeTime()} {
-		if _, err := firn.New(firn.Config{Layout: seconds, Clock: firn.Virtual, From: seconds.Epoch().Add(-1), Time: clock}); err == nil {
+		if _, err := firn.New(0, firn.Config{Layout: seconds, Clock: firn.Virtual, From: seconds.Epoch().Add(-1), Time: clock}); err == nil {
 			t.Error("a virtual clock before the epoch")
 		}
 		if _, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.Virtual, From: seconds.Epoch().Add(-1), Time: clock}, firn.Grant{After: 1, Through: 9}); err == nil {
@@ -394,7 +394,7 @@ func TestTheStateWithALeadKnowsWhatWasIssued(t *testing.T) {
 // A negative lead is none: the clock is the bound.
 func TestAVirtualClockWithoutALeadStaysBehindTheClock(t *testing.T) {
 	clock := newFakeTime()
-	g, err := firn.New(firn.Config{Layout: seconds, Clock: firn.Virtual, From: noon.Add(-time.Second), Ahead: -1, Start: firn.StartZero, Time: clock})
+	g, err := firn.New(0, firn.Config{Layout: seconds, Clock: firn.Virtual, From: noon.Add(-time.Second), Ahead: -1, Start: firn.StartZero, Time: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -461,7 +461,7 @@ func TestAVirtualClockStartsATickAndTheLeadAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for lead, want := range map[time.Duration]firn.Tick{-1: now + 1, 3 * time.Second: now + 4} {
-		g, err := firn.New(firn.Config{Layout: seconds, Clock: firn.Virtual, Ahead: lead, Time: newFakeTime()})
+		g, err := firn.New(0, firn.Config{Layout: seconds, Clock: firn.Virtual, Ahead: lead, Time: newFakeTime()})
 		if err != nil || g.Now() != want {
 			t.Errorf("lead %v: it begins at %d, not %d; %v", lead, g.Now()-now, want-now, err)
 		}
@@ -477,12 +477,9 @@ func TestALeasedGeneratorIsOfTheGrantsWorkerAndFitsTheLayout(t *testing.T) {
 	if g, err := firn.NewLeased(firn.Config{Layout: seconds, Ahead: 8761 * time.Hour}, firn.Grant{Worker: 7, After: 1, Through: 9}); g != nil || !errors.Is(err, firn.ErrRange) {
 		t.Errorf("a setting out of range: %v, %v", g, err)
 	}
-	if _, err := firn.NewLeased(firn.Config{Layout: seconds, Worker: 99, Time: newFakeTime()}, firn.Grant{Worker: 7, After: 1, Through: 9}); err != nil {
-		t.Errorf("Config.Worker is not ignored: %v", err)
-	}
 	short := mustLayout("20/0/6/3,unit=1s")
 	var exhausted *firn.TimeExhaustedError
-	if _, err := firn.New(firn.Config{Layout: short, Time: faketime.New(short.End())}); !errors.As(err, &exhausted) || !exhausted.End.Equal(short.End()) || exhausted.Layout != short {
+	if _, err := firn.New(0, firn.Config{Layout: short, Time: faketime.New(short.End())}); !errors.As(err, &exhausted) || !exhausted.End.Equal(short.End()) || exhausted.Layout != short {
 		t.Errorf("after the end: %v", err)
 	}
 }

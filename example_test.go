@@ -11,7 +11,7 @@ import (
 // A generator embedded in a program, with a worker number that the program
 // answers for.
 func Example() {
-	g, err := firn.New(firn.Config{Worker: 7})
+	g, err := firn.New(7, firn.Config{})
 	if err != nil {
 		panic(err)
 	}
@@ -55,7 +55,7 @@ func ExampleLayout_Span() {
 
 // A thousand ids with one atomic operation.
 func ExampleGenerator_Take() {
-	g, err := firn.New(firn.Config{Worker: 7})
+	g, err := firn.New(7, firn.Config{})
 	if err != nil {
 		panic(err)
 	}
@@ -78,7 +78,7 @@ func ExampleParseRollback() {
 	if err != nil {
 		panic(err)
 	}
-	g, err := firn.New(firn.Config{Worker: 7, Clock: firn.Wall, Rollback: rollback, Start: firn.StartZero})
+	g, err := firn.New(7, firn.Config{Clock: firn.Wall, Rollback: rollback, Start: firn.StartZero})
 	if err != nil {
 		panic(err)
 	}

@@ -85,7 +85,9 @@ const sealed = uint64(3) << 62
 // run past its limit.
 const maxTake = 1 << 30
 
-// New returns a generator of the worker in cfg, which nobody else may use.
+// New returns a generator of a worker, from 0 to what the layout's field holds. Two
+// generators of one pool with equal numbers make equal ids: have the
+// number leased (package lease) unless something else keeps them apart.
 //
 // So that a restart makes no id a second time, it starts just above the times
 // an earlier life can have reached, provided that the clock has not gone back
@@ -95,8 +97,12 @@ const maxTake = 1 << 30
 // time: neither is safe across restarts. A leased generator ([NewLeased]) needs no
 // such provisos. Errors match [ErrRange] or [ErrSyntax] and name every
 // mistake.
-func New(cfg Config) (*Generator, error) {
-	if err := cfg.check(); err != nil {
+func New(worker int64, cfg Config) (*Generator, error) {
+	err := cfg.check()
+	if most := cfg.Layout.MaxWorker(); worker < 0 || worker > most {
+		err = errors.Join(err, NewRangeError("worker", worker, 0, most, "layout "+cfg.Layout.Bits()))
+	}
+	if err != nil {
 		return nil, err
 	}
 	var after Tick
@@ -120,15 +126,14 @@ func New(cfg Config) (*Generator, error) {
 		}
 		after = tick
 	}
-	return newGenerator(cfg, Grant{Worker: cfg.Worker, After: after, Through: unbounded}), nil
+	return newGenerator(cfg, Grant{Worker: worker, After: after, Through: unbounded}), nil
 }
 
 // NewLeased returns a generator that issues what grant allows, and fails with
 // a *[FenceError] beyond, until [Generator.Extend] moves the fence.
-// [Config.Worker] is ignored. With a Steady clock behind the grant's interval
+// With a Steady clock behind the grant's interval
 // it starts where that begins and slows down until the clock has caught up.
 func NewLeased(cfg Config, grant Grant) (*Generator, error) {
-	cfg.Worker = grant.Worker
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}

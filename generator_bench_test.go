@@ -17,7 +17,7 @@ func wide(b *testing.B) *firn.Generator {
 	if err != nil {
 		b.Fatal(err)
 	}
-	g, err := firn.New(firn.Config{Layout: layout})
+	g, err := firn.New(0, firn.Config{Layout: layout})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func BenchmarkFill1024(b *testing.B) {
 }
 
 func BenchmarkNextDefaultLayout(b *testing.B) {
-	g, err := firn.New(firn.Config{})
+	g, err := firn.New(0, firn.Config{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func BenchmarkNextWall(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	g, err := firn.New(firn.Config{Layout: layout, Clock: firn.Wall})
+	g, err := firn.New(0, firn.Config{Layout: layout, Clock: firn.Wall})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -16,7 +16,12 @@ import (
 
 func newGenerator(t *testing.T, cfg firn.Config) *firn.Generator {
 	t.Helper()
-	g, err := firn.New(cfg)
+	return newWorker(t, 0, cfg)
+}
+
+func newWorker(t *testing.T, worker int64, cfg firn.Config) *firn.Generator {
+	t.Helper()
+	g, err := firn.New(worker, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +31,7 @@ func newGenerator(t *testing.T, cfg firn.Config) *firn.Generator {
 func TestIDsIncreaseAndCarryTheirParts(t *testing.T) {
 	clock := newFakeTime()
 	l := mustLayout("41/5/5/12")
-	g := newGenerator(t, firn.Config{Layout: l, Worker: 17, Datacenter: 3, Time: clock})
+	g := newWorker(t, 17, firn.Config{Layout: l, Datacenter: 3, Time: clock})
 	var last firn.ID
 	for range 10_000 {
 		id, err := g.Next()
@@ -184,7 +189,7 @@ func TestTheEndOfTheLayoutIsAnErrorThatSaysWhen(t *testing.T) {
 				t.Errorf("%v, want the end at %v", err, l.End())
 			}
 			clock.Pass(time.Second)
-			if _, err := firn.New(firn.Config{Layout: l, Time: clock}); !errors.Is(err, firn.ErrTimeExhausted) {
+			if _, err := firn.New(0, firn.Config{Layout: l, Time: clock}); !errors.Is(err, firn.ErrTimeExhausted) {
 				t.Errorf("a new generator: %v", err)
 			}
 			return
@@ -202,20 +207,25 @@ func TestAnEpochInTheFutureIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range []firn.ClockKind{firn.Steady, firn.Wall, firn.Virtual} {
-		if _, err := firn.New(firn.Config{Layout: l, Clock: kind, Time: newFakeTime()}); !errors.Is(err, firn.ErrRange) {
+		if _, err := firn.New(0, firn.Config{Layout: l, Clock: kind, Time: newFakeTime()}); !errors.Is(err, firn.ErrRange) {
 			t.Errorf("clock %v: %v", kind, err)
 		}
 	}
 }
 
 func TestWorkersOutOfRangeAreRefusedWithTheRange(t *testing.T) {
-	for _, cfg := range []firn.Config{{Worker: -1}, {Worker: 1024}, {Datacenter: 1}, {Ahead: 9000 * time.Hour}, {Clock: 9}, {Start: 9}, {StartBelow: 9999}} {
-		_, err := firn.New(cfg)
+	for _, worker := range []int64{-1, 1024} {
+		if _, err := firn.New(worker, firn.Config{}); !errors.Is(err, firn.ErrRange) {
+			t.Errorf("worker %d: %v", worker, err)
+		}
+	}
+	for _, cfg := range []firn.Config{{Datacenter: 1}, {Ahead: 9000 * time.Hour}, {Clock: 9}, {Start: 9}, {StartBelow: 9999}} {
+		_, err := firn.New(0, cfg)
 		if !errors.Is(err, firn.ErrRange) {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
-	_, err := firn.New(firn.Config{Worker: 1024})
+	_, err := firn.New(1024, firn.Config{})
 	const want = "worker 1024 is out of range: 0 to 1023 are allowed (layout 41/0/10/12)"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %q", err, want)
@@ -455,7 +465,7 @@ func (b *blockedTime) Sleep(ctx context.Context, _ time.Duration) error {
 func TestStopIsFinalAndKnowsTheLastTick(t *testing.T) {
 	l := mustLayout("41/0/10/12")
 	for range 20 {
-		g := newGenerator(t, firn.Config{Layout: l, Worker: 3})
+		g := newWorker(t, 3, firn.Config{Layout: l})
 		var highest atomic.Int64
 		var group sync.WaitGroup
 		for range 4 {

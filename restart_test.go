@@ -35,7 +35,7 @@ func TestARestartRepeatsNoIDWhereverThePausesFall(t *testing.T) {
 			for life := range 4 {
 				// Only the start is slow; after that the generator goes on as fast as it can.
 				slow := &pausing{clock, pause}
-				g, err := firn.New(firn.Config{Worker: 7, Layout: unit, Time: slow, Start: firn.StartZero})
+				g, err := firn.New(7, firn.Config{Layout: unit, Time: slow, Start: firn.StartZero})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -33,7 +33,7 @@ func newRigOf(t *testing.T, layout, chain string, start firn.SequenceStart, rand
 	t.Helper()
 	r := &rig{t: t, random: random, time: newFakeTime(), layout: mustLayout(layout), seen: map[firn.ID]bool{}}
 	var err error
-	r.gen, err = firn.New(firn.Config{
+	r.gen, err = firn.New(0, firn.Config{
 		Layout: r.layout, Clock: firn.Wall, Rollback: parseChain(t, chain), Start: start, Random: random.Uint64, Time: sleeping{r.time, t},
 		Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
 			if r.workers == r.layout.MaxWorker() {
@@ -137,7 +137,7 @@ func TestWaitGivesUpAfterItsTries(t *testing.T) {
 	r := newRig(t, "41/0/4/6", "wait 500ms 2", firn.StartZero)
 	r.time.Step(-time.Millisecond)
 	stuck := &stuckTime{Time: r.time}
-	gen, err := firn.New(firn.Config{Layout: r.layout, Clock: firn.Wall, Time: stuck, Rollback: firn.Rollback{firn.Wait(time.Second, 2)}})
+	gen, err := firn.New(0, firn.Config{Layout: r.layout, Clock: firn.Wall, Time: stuck, Rollback: firn.Rollback{firn.Wait(time.Second, 2)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +415,7 @@ func TestAnImpossibleChainIsRefusedWithEveryMistake(t *testing.T) {
 		{Clock: firn.Wall, Rollback: firn.Rollback{firn.History(10)}, Ahead: time.Second},
 		{Clock: firn.Wall, Rollback: firn.Rollback{{}}},
 	} {
-		if _, err := firn.New(cfg); err == nil {
+		if _, err := firn.New(0, cfg); err == nil {
 			t.Errorf("%+v made a generator", cfg)
 		}
 	}

@@ -31,7 +31,7 @@ func TestASteadyClockInFrontOfTheWallGoesOn(t *testing.T) {
 		l := within(t, text)
 		ctx, cancel := context.WithCancel(context.Background())
 		var begun time.Duration
-		g, err := firn.New(firn.Config{Layout: l, Start: firn.StartZero, Time: &stopping{clock, func() {
+		g, err := firn.New(0, firn.Config{Layout: l, Start: firn.StartZero, Time: &stopping{clock, func() {
 			if clock.Monotonic()-begun > (ticks+3)*l.Unit()*17/16 {
 				cancel()
 			}
@@ -130,7 +130,7 @@ func TestLookingAtASteadyClockDoesNotKeepItInFrontOfTheWall(t *testing.T) {
 	for _, every := range []time.Duration{50 * time.Millisecond, 250 * time.Millisecond, time.Second} {
 		clock := newFakeTime()
 		l := within(t, "41/0/10/3,unit=10ms")
-		g, err := firn.New(firn.Config{Layout: l, Ahead: -1, Time: clock})
+		g, err := firn.New(0, firn.Config{Layout: l, Ahead: -1, Time: clock})
 		if err != nil {
 			t.Fatal(err)
 		}

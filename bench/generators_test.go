@@ -64,7 +64,7 @@ func generator(b *testing.B, layout string, cfg firn.Config) *firn.Generator {
 	if cfg.Layout, err = firn.ParseLayout(layout); err != nil {
 		b.Fatal(err)
 	}
-	g, err := firn.New(cfg)
+	g, err := firn.New(0, cfg)
 	if err != nil {
 		b.Fatal(err)
 	}

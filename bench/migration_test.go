@@ -24,7 +24,7 @@ func layout(t *testing.T, text string) firn.Layout {
 // the half of the workers that is its own.
 func made(t *testing.T, l firn.Layout, datacenter, worker int64) []firn.ID {
 	t.Helper()
-	g, err := firn.New(firn.Config{Layout: l, Datacenter: datacenter, Worker: worker})
+	g, err := firn.New(worker, firn.Config{Layout: l, Datacenter: datacenter})
 	if err != nil {
 		t.Fatal(err)
 	}

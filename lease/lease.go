@@ -36,7 +36,7 @@ type Config struct {
 	// are taken from Generator, Log from Log if it has none.
 	Slots SlotsConfig
 
-	// Generator says how ids are made. Worker is ignored: it is leased.
+	// Generator says how ids are made.
 	Generator firn.Config
 
 	// Window is how far the fence is kept ahead: how long the store may be away
@@ -165,9 +165,7 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 			return nil, err
 		}
 	}
-	check := *g
-	check.Worker = 0
-	if _, err := firn.NewLeased(check, firn.Grant{After: -1, Through: 0}); err != nil {
+	if _, err := firn.NewLeased(*g, firn.Grant{After: -1, Through: 0}); err != nil {
 		return nil, err
 	}
 	if _, err := g.Layout.Tick(g.Time.Wall()); err != nil {

@@ -421,7 +421,7 @@ func TestAWaiterThatIsServedAsItsContextEndsHasTheID(t *testing.T) {
 }
 
 func ExampleBuffer() {
-	generator, err := firn.New(firn.Config{Worker: 7})
+	generator, err := firn.New(7, firn.Config{})
 	if err != nil {
 		panic(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/firn-id/firn/bench/internal/network"
 	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store/filestore"
 )
 
 // A backend is a real store that runs.
@@ -35,6 +36,7 @@ type maker struct {
 }
 
 var makers = []maker{
+	{"file", onFolder},
 	{"sqlite", onSQLite},
 	{"redis", onRedis},
 	{"redis-replica", onReplica},
@@ -49,6 +51,15 @@ var makers = []maker{
 	{"postgres-set-back", setBack(onPostgres, wipePostgres)},
 	{"etcd-set-back", setBack(onEtcd, wipeEtcd)},
 	{"zookeeper-set-back", setBack(onZooKeeper, wipeZooKeeper)},
+}
+
+func onFolder(_ *host, _ *network.Network, dir string) (*backend, error) {
+	dir = filepath.Join(dir, "folder")
+	s, err := filestore.Make(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &backend{url: "file:" + dir, faults: processFaults()}, s.Close()
 }
 
 func onSQLite(_ *host, _ *network.Network, dir string) (*backend, error) {

@@ -56,7 +56,6 @@ func (a *alone) settings(l *life) lease.Config {
 	c := lease.Config{Window: p.window, Look: p.look}
 	g := &c.Generator
 	g.Layout, g.Time, g.Random = p.layout, a.m, a.m.w.library.Uint64
-	g.Worker = int64(a.m.id)
 	g.Start = pick(r, firn.StartCarry, firn.StartZero, firn.StartRandom)
 	// No life may have less than those before it, which have reached as far ahead.
 	g.Ahead = pick(stream(a.m.w.Seed, streamServers<<16|uint64(a.m.id)), 0, -1, time.Second)
@@ -74,7 +73,7 @@ func (a *alone) settings(l *life) lease.Config {
 func (a *alone) begin(cfg lease.Config) (*firn.Generator, func(), error) {
 	w := a.m.w
 	if w.choices.IntN(2) == 0 {
-		gen, err := firn.New(cfg.Generator)
+		gen, err := firn.New(int64(a.m.id), cfg.Generator)
 		if err != nil {
 			return nil, nil, err
 		}
