@@ -152,7 +152,7 @@ func TestNamesOfHistories(t *testing.T) {
 // processes that crash and pause, only strict pools are safe.
 func TestWhatIsNotPromisedIsFound(t *testing.T) {
 	found := map[string]int{}
-	n, least := 160, 5
+	n, least := 240, 5
 	if raced {
 		n, least = 40, 1
 	}

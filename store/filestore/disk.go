@@ -188,10 +188,13 @@ func (d *osDisk) write(name string, text []byte, young bool) error {
 		err = f.Truncate(int64(len(text)))
 	}
 	if err == nil {
-		err = f.Sync()
+		err = sync(f)
 	}
 	if err = errors.Join(err, f.Close()); err == nil && young {
 		err = syncFolder(d.dir)
+	}
+	if err != nil { // whatever its kind is: others may see it as written
+		err = fmt.Errorf("%w: the write was not confirmed: %w", store.ErrUnavailable, err)
 	}
 	return err
 }
@@ -201,7 +204,7 @@ func (d *osDisk) sync(name string) error {
 	if err != nil {
 		return err
 	}
-	if err = errors.Join(f.Sync(), f.Close()); err == nil {
+	if err = errors.Join(sync(f), f.Close()); err == nil {
 		err = syncFolder(d.dir)
 	}
 	return err
@@ -224,7 +227,18 @@ func syncFolder(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return errors.Join(sync(f), f.Close())
+}
+
+// errDisk is of a sync that failed: what it was to keep may be lost, and no later sync says so.
+var errDisk = errors.New("its disk failed")
+
+func sync(f *os.File) error {
+	err := f.Sync()
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errDisk, err)
+	}
+	return err
 }
 
 // machineID outlasts restarts. Containers often have none.

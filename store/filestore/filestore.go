@@ -23,8 +23,8 @@
 // The lock file also has the number of writes made to each pair of files. Nothing is written where
 // there are fewer: the later file was damaged, lost, or replaced by an older copy.
 //
-// After an error that may mean that the disk failed, the store is unavailable until it is opened
-// again: a second sync may report success although the first one lost the data.
+// After a sync that failed, the store is unavailable until it is opened again: a second
+// sync may report success although the first one lost the data. Have all processes that use it do so.
 package filestore
 
 import (
@@ -288,10 +288,10 @@ func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (li
 	return m.life, s.disk.mark(m)
 }
 
-// sure has no later call go on after an error that may mean that the disk failed.
+// sure has no later call go on after the disk failed.
 func (s *Store) sure(err error) error {
-	if errors.Is(err, syscall.EIO) {
-		err = fmt.Errorf("%w: its disk failed, so that nothing is sure before it is opened again: %s", store.ErrUnavailable, err.Error())
+	if errors.Is(err, errDisk) || errors.Is(err, syscall.EIO) {
+		err = fmt.Errorf("%w: nothing is sure before the store is opened again: %s", store.ErrUnavailable, err.Error())
 		s.failed.CompareAndSwap(nil, &err)
 	}
 	return err

@@ -169,7 +169,7 @@ func (p *process) write(name string, text []byte, young bool) error {
 	}
 	f.text = f.text[:len(text)]
 	if err := p.step(); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errDisk, err)
 	}
 	if !p.noFileSync {
 		f.synced = slices.Clone(f.text)
@@ -177,10 +177,12 @@ func (p *process) write(name string, text []byte, young bool) error {
 	if !young {
 		return nil
 	}
-	if err := p.step(); err != nil || p.noFolderSync {
-		return err
+	if err := p.step(); err != nil {
+		return fmt.Errorf("%w: %w", errDisk, err)
 	}
-	p.named = maps.Clone(p.names)
+	if !p.noFolderSync {
+		p.named = maps.Clone(p.names)
+	}
 	return nil
 }
 

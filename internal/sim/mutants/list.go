@@ -377,7 +377,7 @@ var mutants = []mutant{
 	{
 		name: "a generator without a lease begins in the present tick", regime: sim.Alone,
 		edits: []edit{
-			{"generator.go", "\t\tafter = tick\n\t}\n\treturn newGenerator(cfg, Grant{Worker: cfg.Worker, After: after", "\t\tafter = tick - 1\n\t}\n\treturn newGenerator(cfg, Grant{Worker: cfg.Worker, After: after"},
+			{"generator.go", "\t\tafter = tick\n\t}\n\treturn newGenerator(cfg, Grant{Worker: worker, After: after", "\t\tafter = tick - 1\n\t}\n\treturn newGenerator(cfg, Grant{Worker: worker, After: after"},
 		},
 	},
 }
