@@ -153,7 +153,7 @@ func (d *osDisk) marks() (marks, error) {
 	if d.id = m.life; !ok {
 		d.id, m.writes = rand.Text(), map[string]uint64{}
 	}
-	m.life = d.id + " " + identity(info)
+	m.life = d.id + " " + identity(d.locked, info)
 	return m, nil
 }
 

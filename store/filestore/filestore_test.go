@@ -201,13 +201,23 @@ func TestAFolderThatIsGoneOrAnotherIsNoticedAtTheNextCall(t *testing.T) {
 	if err != nil || another.Life == e.Life {
 		t.Errorf("an empty store in its place: life %q, as before, %v", another.Life, err)
 	}
-	// A copy is another life too.
+	// A copy is another life too, also where the file system gives its files the numbers of those that were removed.
 	if err := os.CopyFS(dir+" copy", os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
 	copied, err := made(t, dir+" copy").CompareAndSwap(ctx, "k", another.Revision, nil)
 	if err != nil || copied.Life == another.Life {
 		t.Errorf("a copy: life %q as of what it was made of, %v", copied.Life, err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(dir, os.DirFS(dir+" copy")); err != nil {
+		t.Fatal(err)
+	}
+	restored, err := made(t, dir).CompareAndSwap(ctx, "k", copied.Revision, nil)
+	if err != nil || restored.Life == another.Life {
+		t.Errorf("a copy in the place of what was removed: life %q as of that, %v", restored.Life, err)
 	}
 }
 
