@@ -193,10 +193,10 @@ func (d *osDisk) write(name string, text []byte, young bool) error {
 	if err = errors.Join(err, f.Close()); err == nil && young {
 		err = syncFolder(d.dir)
 	}
-	if err != nil { // whatever its kind is: others may see it as written
-		err = fmt.Errorf("%w: the write was not confirmed: %w", store.ErrUnavailable, err)
+	if err != nil {
+		return unconfirmed(err)
 	}
-	return err
+	return nil
 }
 
 func (d *osDisk) sync(name string) error {

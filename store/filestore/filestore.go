@@ -285,7 +285,15 @@ func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (li
 		return "", err
 	}
 	m.writes[of] = f.writes
-	return m.life, s.disk.mark(m)
+	if err := s.disk.mark(m); err != nil {
+		return "", unconfirmed(err)
+	}
+	return m.life, nil
+}
+
+// unconfirmed is an error that is never refused, whatever its kind: others may see what was written.
+func unconfirmed(err error) error {
+	return fmt.Errorf("%w: the write was not confirmed: %w", store.ErrUnavailable, err)
 }
 
 // sure has no later call go on after the disk failed.
