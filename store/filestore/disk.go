@@ -68,7 +68,8 @@ func decodeMarks(text []byte) (m marks, ok bool) {
 	return m, ok
 }
 
-const lockName = "lock"
+// lockName says whose it is: folders of other programs have a "lock" too, and are no stores.
+const lockName = "firn.lock"
 
 // osDisk is a folder of the operating system.
 type osDisk struct {

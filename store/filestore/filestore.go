@@ -16,7 +16,7 @@
 // confirmed write stays. That takes one sync, on every system; to rename a new file over the old
 // one takes a second, for the folder, and Windows cannot do it while others read.
 //
-// Writers take turns by a lock on the file "lock". They try it again and again until their context
+// Writers take turns by a lock on the file "firn.lock". They try it again and again until their context
 // ends: a process that is stopped while it holds the lock makes the others fail, not hang.
 // Readers need no lock.
 //
@@ -104,7 +104,9 @@ func classify(err error) (hint string, kind error) {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return "free space on its disk", store.ErrUnavailable
 	case errors.Is(err, fs.ErrNotExist):
-		return "the folder is gone: put it back, or restart Firn to begin with an empty one", store.ErrUnavailable
+		return "the folder is gone: put it back, or end all that use it, to begin with an empty one", store.ErrUnavailable
+	case errors.Is(err, context.DeadlineExceeded):
+		return "if another process that uses the folder is stopped, end it", store.ErrUnavailable
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return "raise the limit of open files", store.ErrUnavailable
 	}
@@ -249,7 +251,7 @@ func (s *Store) lock(ctx context.Context) error {
 		case <-time.After(tryEvery/2 + rand.N(tryEvery)):
 		case <-ctx.Done():
 			s.disk.unlock()
-			return fmt.Errorf("%w: another process holds the lock of the folder; if it is stopped, end it", store.ContextError(ctx))
+			return store.ContextError(ctx)
 		}
 	}
 }
@@ -266,7 +268,7 @@ func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (li
 	case err != nil:
 		return "", err
 	case f.writes < m.writes[of]:
-		return "", s.damaged(of, fmt.Errorf("they have %d writes, and had %d: the later one is damaged, lost, or an older copy; put it back, or take the whole folder away to begin with an empty store",
+		return "", s.damaged(of, fmt.Errorf("they have %d writes, and had %d: the later one is damaged, lost, or an older copy; put it back, or end all that use it, and take the whole folder away to begin with an empty store",
 			f.writes, m.writes[of]))
 	case f.registers[e.Key].Revision != old:
 		return "", store.ErrConflict
@@ -313,5 +315,9 @@ func makeFolder(dir string) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(syncFolder(dir), syncFolder(filepath.Dir(dir)))
+	err = syncFolder(filepath.Dir(dir))
+	if errors.Is(err, fs.ErrPermission) { // as in a home directory, where others are not to look around
+		err = nil
+	}
+	return cmp.Or(err, syncFolder(dir))
 }
