@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -138,15 +139,15 @@ func (d *osDisk) unlock() {
 	d.locked = nil
 }
 
-// maxMarks is far above what the lock file of thousands of pools has.
-const maxMarks = 4 << 20
+// maxFile bounds what is read of a file, and what is written: one that is damaged, or no file at all, may seem to have no end.
+const maxFile = 64 << 20
 
 func (d *osDisk) marks() (marks, error) {
 	info, err := d.locked.Stat()
 	if err != nil {
 		return marks{}, err
 	}
-	text := make([]byte, min(info.Size(), maxMarks))
+	text := make([]byte, min(info.Size(), maxFile))
 	if _, err := d.locked.ReadAt(text, 0); err != nil {
 		return marks{}, err
 	}
@@ -167,7 +168,14 @@ func (d *osDisk) mark(m marks) error {
 	return err
 }
 
-func (d *osDisk) read(name string) ([]byte, error) { return os.ReadFile(d.path(name)) }
+func (d *osDisk) read(name string) ([]byte, error) {
+	f, err := os.Open(d.path(name))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxFile))
+	return text, errors.Join(err, f.Close())
+}
 
 // write looks whether the lock is still one: if the folder was emptied meanwhile, another may have
 // begun a new store in it.

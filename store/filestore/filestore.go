@@ -11,7 +11,7 @@
 // All registers of a pool are together, as are all segments, and all sequences: if single
 // registers could vanish, a slot that is held would look free. They are in two files, by turns:
 // a write goes over the older one, and syncs it. Each file is text, with a checksum over all of it
-// and the number of writes that made it; what counts is the one with more. So a crash or a loss of
+// and the number of writes that made it, and has 64 MiB at most; what counts is the one with more. So a crash or a loss of
 // power leaves what was there before the write or what is there after it, and a
 // confirmed write stays. That takes one sync, on every system; to rename a new file over the old
 // one takes a second, for the folder, and Windows cannot do it while others read.
@@ -278,10 +278,14 @@ func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (li
 	if f.writes > m.writes[of] { // whoever wrote it was killed, before its sync perhaps
 		err = s.sure(s.disk.sync(fileName(of, f.file)))
 	}
+	f.registers[e.Key] = e
+	f.writes++
+	text := f.encode(of)
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("%w: the registers of %q are more than %d bytes: use another store", store.ErrRefused, of, maxFile)
+	}
 	if err == nil {
-		f.registers[e.Key] = e
-		f.writes++
-		err = s.sure(s.disk.write(fileName(of, 1-f.file), f.encode(of), f.writes <= 2))
+		err = s.sure(s.disk.write(fileName(of, 1-f.file), text, f.writes <= 2))
 	}
 	if err != nil {
 		return "", err

@@ -146,6 +146,10 @@ func TestAFileThatWasChangedRenamedLostOrSetBackIsRefused(t *testing.T) {
 		"both another's": {func(path string, _ []byte) error {
 			return errors.Join(os.Rename(path+"2.1", path+".0"), os.WriteFile(path+".1", []byte("[]"), 0o600))
 		}, "renamed"},
+		"without an end": {func(path string, _ []byte) error {
+			return errors.Join(os.Remove(path+".0"), os.Symlink("/dev/zero", path+".0"))
+		}, "1 writes, and had 2"},
+		"of any size":   {func(path string, _ []byte) error { return os.Truncate(path+".0", 1<<43) }, "1 writes, and had 2"},
 		"lost":          {func(path string, _ []byte) error { return os.Remove(path + ".0") }, "1 writes, and had 2"},
 		"both lost":     {func(path string, _ []byte) error { return errors.Join(os.Remove(path+".0"), os.Remove(path+".1")) }, "0 writes, and had 2"},
 		"an older copy": {func(path string, earlier []byte) error { return os.WriteFile(path+".0", earlier, 0o600) }, "1 writes, and had 2"},

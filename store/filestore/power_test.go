@@ -304,3 +304,24 @@ func TestAWriteThatOthersMaySeeIsNeverRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestAFileIsNeverWrittenThatIsTooLongToBeRead(t *testing.T) {
+	full := content{writes: 1, registers: map[string]store.Entry{}}
+	for n := range maxFile / store.MaxValueBytes {
+		key := fmt.Sprint(n)
+		full.registers[key] = store.Entry{Key: key, Value: make([]byte, store.MaxValueBytes-50)}
+	}
+	text := &weakFile{text: full.encode("")}
+	d := &weakDisk{
+		random: rand.New(rand.NewPCG(1, 1)),
+		names:  map[string]*weakFile{lockName: {}, fileName("", 1): text}, named: map[string]*weakFile{},
+	}
+	s := newStore("weak", &process{weakDisk: d, steps: -1})
+	_, err := s.CompareAndSwap(context.Background(), "k", 0, make([]byte, store.MaxValueBytes))
+	if err == nil || !store.Unapplied(err) || len(d.names) != 2 {
+		t.Errorf("%v, %d files", err, len(d.names))
+	}
+	if _, err := s.CompareAndSwap(context.Background(), "k", 0, nil); err != nil {
+		t.Error(err)
+	}
+}
