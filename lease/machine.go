@@ -10,8 +10,8 @@ import (
 )
 
 // OnThisMachine is [Open] with the store of this user on this machine, see [filestore.Home]: ids differ
-// from those of all processes that this user runs here. Those of other users, machines and containers
-// have stores of their own, and can be equal: give them one store, and call [Open].
+// from those of all processes that this user runs here with the same home and XDG_STATE_HOME. Those of other
+// users, machines and containers have stores of their own, and can be equal: give them one store, and call [Open].
 //
 // Errors are those of Open and of package filestore; [store.ErrRefused] in Kubernetes.
 func OnThisMachine(ctx context.Context, cfg Config) (*Lease, error) {

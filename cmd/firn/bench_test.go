@@ -126,3 +126,14 @@ func TestBenchSaysWhatIsWrongWithATarget(t *testing.T) {
 		}
 	}
 }
+
+func TestBenchOfProcessesMakesTheDefaultStore(t *testing.T) {
+	home := t.TempDir()
+	status, output := session(t)([]string{"HOME=" + home}, "bench", "--processes", "2", "--duration", "10ms", "--json")
+	if status != 0 || !strings.Contains(output, `"processes"`) {
+		t.Errorf("%d: %s", status, output)
+	}
+	if _, err := os.Stat(filepath.Join(home, ".local", "state", "firn")); err != nil {
+		t.Error(err)
+	}
+}

@@ -224,7 +224,7 @@ func TestTheServiceOfSystemdRunsACommandThatIs(t *testing.T) {
 	cmd := exec.CommandContext(context.Background(), "firn", strings.Fields(inFolder.Replace(line))...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	serveUntilTheEnd(t, cmd)
-	if _, err := os.Stat(filepath.Join(folder, "state", "lock")); err != nil {
+	if _, err := os.Stat(filepath.Join(folder, "state", "firn.lock")); err != nil {
 		t.Error(err)
 	}
 }

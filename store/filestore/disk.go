@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -68,11 +69,13 @@ func decodeMarks(text []byte) (m marks, ok bool) {
 	return m, ok
 }
 
-const lockName = "lock"
+// lockName says whose it is: folders of other programs have a "lock" too, and are no stores.
+const lockName = "firn.lock"
 
 // osDisk is a folder of the operating system.
 type osDisk struct {
 	dir    string
+	root   *os.Root // the folder that has the lock file, whatever has its name now
 	locked *os.File // the lock file, while its lock is held or tried
 	id     string   // of the life, from the lock file
 }
@@ -106,9 +109,12 @@ func (d *osDisk) begin(mayMake bool) error {
 // since it was opened keeps nobody out.
 func (d *osDisk) tryLock() (ok bool, err error) {
 	if d.locked == nil {
-		if d.locked, err = os.OpenFile(d.path(lockName), os.O_RDWR, 0); err != nil {
-			d.locked = nil
+		if d.root, err = os.OpenRoot(d.dir); err != nil {
 			return false, err
+		}
+		if d.locked, err = d.root.OpenFile(lockName, os.O_RDWR, 0); err != nil {
+			d.locked = nil
+			return false, errors.Join(d.named(err), d.root.Close())
 		}
 	}
 	if ok, err = lock(d.locked); err != nil {
@@ -134,18 +140,22 @@ func (d *osDisk) current(f *os.File) (bool, error) {
 
 func (d *osDisk) unlock() {
 	_ = d.locked.Close() // which releases it, whatever it says
+	_ = d.root.Close()
 	d.locked = nil
 }
 
-// maxMarks is far above what the lock file of thousands of pools has.
-const maxMarks = 4 << 20
+// named has an error of d.root say which folder that is.
+func (d *osDisk) named(err error) error { return fmt.Errorf("%s: %w", d.dir, err) }
+
+// maxFile bounds what is read of a file, and what is written: one that is damaged, or no file at all, may seem to have no end.
+const maxFile = 64 << 20
 
 func (d *osDisk) marks() (marks, error) {
 	info, err := d.locked.Stat()
 	if err != nil {
 		return marks{}, err
 	}
-	text := make([]byte, min(info.Size(), maxMarks))
+	text := make([]byte, min(info.Size(), maxFile))
 	if _, err := d.locked.ReadAt(text, 0); err != nil {
 		return marks{}, err
 	}
@@ -153,7 +163,7 @@ func (d *osDisk) marks() (marks, error) {
 	if d.id = m.life; !ok {
 		d.id, m.writes = rand.Text(), map[string]uint64{}
 	}
-	m.life = d.id + " " + identity(info)
+	m.life = d.id + " " + identity(d.locked, info)
 	return m, nil
 }
 
@@ -166,7 +176,14 @@ func (d *osDisk) mark(m marks) error {
 	return err
 }
 
-func (d *osDisk) read(name string) ([]byte, error) { return os.ReadFile(d.path(name)) }
+func (d *osDisk) read(name string) ([]byte, error) {
+	f, err := os.Open(d.path(name))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxFile))
+	return text, errors.Join(err, f.Close())
+}
 
 // write looks whether the lock is still one: if the folder was emptied meanwhile, another may have
 // begun a new store in it.
@@ -178,9 +195,9 @@ func (d *osDisk) write(name string, text []byte, young bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = os.Stat(d.path(name))
+	_, err = d.root.Stat(name)
 	young = young || err != nil
-	f, err := os.OpenFile(d.path(name), os.O_WRONLY|os.O_CREATE, 0o600)
+	f, err := d.openToWrite(name)
 	if err != nil {
 		return err
 	}
@@ -191,12 +208,25 @@ func (d *osDisk) write(name string, text []byte, young bool) error {
 		err = sync(f)
 	}
 	if err = errors.Join(err, f.Close()); err == nil && young {
-		err = syncFolder(d.dir)
+		f, err = d.root.Open(".")
+		if err == nil {
+			err = errors.Join(sync(f), f.Close())
+		}
 	}
-	if err != nil { // whatever its kind is: others may see it as written
-		err = fmt.Errorf("%w: the write was not confirmed: %w", store.ErrUnavailable, err)
+	if err != nil {
+		return unconfirmed(d.named(err))
 	}
-	return err
+	return nil
+}
+
+// openToWrite opens a file in the folder that has the lock: by its name it could be that of a store
+// which was begun in its place, whose lock others have.
+func (d *osDisk) openToWrite(name string) (*os.File, error) {
+	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, d.named(err)
+	}
+	return f, nil
 }
 
 func (d *osDisk) sync(name string) error {

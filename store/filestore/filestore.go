@@ -11,12 +11,12 @@
 // All registers of a pool are together, as are all segments, and all sequences: if single
 // registers could vanish, a slot that is held would look free. They are in two files, by turns:
 // a write goes over the older one, and syncs it. Each file is text, with a checksum over all of it
-// and the number of writes that made it; what counts is the one with more. So a crash or a loss of
+// and the number of writes that made it, and has 64 MiB at most; what counts is the one with more. So a crash or a loss of
 // power leaves what was there before the write or what is there after it, and a
 // confirmed write stays. That takes one sync, on every system; to rename a new file over the old
 // one takes a second, for the folder, and Windows cannot do it while others read.
 //
-// Writers take turns by a lock on the file "lock". They try it again and again until their context
+// Writers take turns by a lock on the file "firn.lock". They try it again and again until their context
 // ends: a process that is stopped while it holds the lock makes the others fail, not hang.
 // Readers need no lock.
 //
@@ -104,7 +104,9 @@ func classify(err error) (hint string, kind error) {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return "free space on its disk", store.ErrUnavailable
 	case errors.Is(err, fs.ErrNotExist):
-		return "the folder is gone: put it back, or restart Firn to begin with an empty one", store.ErrUnavailable
+		return "the folder is gone: put it back, or end all that use it, to begin with an empty one", store.ErrUnavailable
+	case errors.Is(err, context.DeadlineExceeded):
+		return "if another process that uses the folder is stopped, end it", store.ErrUnavailable
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return "raise the limit of open files", store.ErrUnavailable
 	}
@@ -249,7 +251,7 @@ func (s *Store) lock(ctx context.Context) error {
 		case <-time.After(tryEvery/2 + rand.N(tryEvery)):
 		case <-ctx.Done():
 			s.disk.unlock()
-			return fmt.Errorf("%w: another process holds the lock of the folder; if it is stopped, end it", store.ContextError(ctx))
+			return store.ContextError(ctx)
 		}
 	}
 }
@@ -266,7 +268,7 @@ func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (li
 	case err != nil:
 		return "", err
 	case f.writes < m.writes[of]:
-		return "", s.damaged(of, fmt.Errorf("they have %d writes, and had %d: the later one is damaged, lost, or an older copy; put it back, or take the whole folder away to begin with an empty store",
+		return "", s.damaged(of, fmt.Errorf("they have %d writes, and had %d: the later one is damaged, lost, or an older copy; put it back, or end all that use it, and take the whole folder away to begin with an empty store",
 			f.writes, m.writes[of]))
 	case f.registers[e.Key].Revision != old:
 		return "", store.ErrConflict
@@ -276,16 +278,28 @@ func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (li
 	if f.writes > m.writes[of] { // whoever wrote it was killed, before its sync perhaps
 		err = s.sure(s.disk.sync(fileName(of, f.file)))
 	}
+	f.registers[e.Key] = e
+	f.writes++
+	text := f.encode(of)
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("%w: the registers of %q are more than %d bytes: use another store", store.ErrRefused, of, maxFile)
+	}
 	if err == nil {
-		f.registers[e.Key] = e
-		f.writes++
-		err = s.sure(s.disk.write(fileName(of, 1-f.file), f.encode(of), f.writes <= 2))
+		err = s.sure(s.disk.write(fileName(of, 1-f.file), text, f.writes <= 2))
 	}
 	if err != nil {
 		return "", err
 	}
 	m.writes[of] = f.writes
-	return m.life, s.disk.mark(m)
+	if err := s.disk.mark(m); err != nil {
+		return "", unconfirmed(err)
+	}
+	return m.life, nil
+}
+
+// unconfirmed is an error that is never refused, whatever its kind: others may see what was written.
+func unconfirmed(err error) error {
+	return fmt.Errorf("%w: the write was not confirmed: %w", store.ErrUnavailable, err)
 }
 
 // sure has no later call go on after the disk failed.
@@ -305,5 +319,9 @@ func makeFolder(dir string) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(syncFolder(dir), syncFolder(filepath.Dir(dir)))
+	err = syncFolder(filepath.Dir(dir))
+	if errors.Is(err, fs.ErrPermission) { // as in a home directory, where others are not to look around
+		err = nil
+	}
+	return cmp.Or(err, syncFolder(dir))
 }

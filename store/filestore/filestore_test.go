@@ -82,10 +82,13 @@ func files(t *testing.T, dir string) (names []string) {
 
 func TestAStoreIsMadeOnlyWhereThatIsAsked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "firn")
-	for range 2 { // without a folder, and with one
+	for range 2 { // without a folder, and with one of another program
 		_, err := filestore.Open(dir)
 		expect(t, "open", err, store.ErrNotFound, dir, "there is no store")
 		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "lock"), []byte("1234"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,7 +97,7 @@ func TestAStoreIsMadeOnlyWhereThatIsAsked(t *testing.T) {
 		t.Error(err)
 	}
 	made(t, dir)
-	file := filepath.Join(dir, "lock")
+	file := filepath.Join(dir, "firn.lock")
 	_, err := filestore.Make(file)
 	expect(t, "a file in the place of a folder", err, store.ErrRefused, file, "folder")
 }
@@ -109,7 +112,7 @@ func TestRegistersOfAPoolAreTogetherAndNamesAreSafeEverywhere(t *testing.T) {
 		put(t, s, key, 0, key)
 	}
 	want := []string{
-		"lock", "registers-.0", "registers-.1", "registers-firn%2f%2e%2e.1", "registers-firn%2f%43%4f%4e.1", "registers-firn%2f%4frders.0",
+		"firn.lock", "registers-.0", "registers-.1", "registers-firn%2f%2e%2e.1", "registers-firn%2f%43%4f%4e.1", "registers-firn%2f%4frders.0",
 		"registers-firn%2f%4frders.1", "registers-firn%2fa%2e.1", "registers-firn%2forders.1", "registers-firn%2fsegment.0", "registers-firn%2fsegment.1",
 		"registers-firn%2fsequence.0", "registers-firn%2fsequence.1", "registers-firn.1", "registers-x%2fx.1",
 	}
@@ -143,6 +146,10 @@ func TestAFileThatWasChangedRenamedLostOrSetBackIsRefused(t *testing.T) {
 		"both another's": {func(path string, _ []byte) error {
 			return errors.Join(os.Rename(path+"2.1", path+".0"), os.WriteFile(path+".1", []byte("[]"), 0o600))
 		}, "renamed"},
+		"without an end": {func(path string, _ []byte) error {
+			return errors.Join(os.Remove(path+".0"), os.Symlink("/dev/zero", path+".0"))
+		}, "1 writes, and had 2"},
+		"of any size":   {func(path string, _ []byte) error { return os.Truncate(path+".0", 1<<43) }, "1 writes, and had 2"},
 		"lost":          {func(path string, _ []byte) error { return os.Remove(path + ".0") }, "1 writes, and had 2"},
 		"both lost":     {func(path string, _ []byte) error { return errors.Join(os.Remove(path+".0"), os.Remove(path+".1")) }, "0 writes, and had 2"},
 		"an older copy": {func(path string, earlier []byte) error { return os.WriteFile(path+".0", earlier, 0o600) }, "1 writes, and had 2"},
@@ -201,13 +208,23 @@ func TestAFolderThatIsGoneOrAnotherIsNoticedAtTheNextCall(t *testing.T) {
 	if err != nil || another.Life == e.Life {
 		t.Errorf("an empty store in its place: life %q, as before, %v", another.Life, err)
 	}
-	// A copy is another life too.
+	// A copy is another life too, also where the file system gives its files the numbers of those that were removed.
 	if err := os.CopyFS(dir+" copy", os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
 	copied, err := made(t, dir+" copy").CompareAndSwap(ctx, "k", another.Revision, nil)
 	if err != nil || copied.Life == another.Life {
 		t.Errorf("a copy: life %q as of what it was made of, %v", copied.Life, err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(dir, os.DirFS(dir+" copy")); err != nil {
+		t.Fatal(err)
+	}
+	restored, err := made(t, dir).CompareAndSwap(ctx, "k", copied.Revision, nil)
+	if err != nil || restored.Life == another.Life {
+		t.Errorf("a copy in the place of what was removed: life %q as of that, %v", restored.Life, err)
 	}
 }
 
@@ -216,7 +233,7 @@ func TestWhoWaitsForTheLockWaitsNoLongerThanItsContext(t *testing.T) {
 	dir := t.TempDir()
 	s := made(t, dir)
 	revision := put(t, s, "k", 0, "v")
-	held, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR, 0)
+	held, err := os.OpenFile(filepath.Join(dir, "firn.lock"), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +243,7 @@ func TestWhoWaitsForTheLockWaitsNoLongerThanItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	_, err = s.CompareAndSwap(ctx, "k", revision, []byte("w"))
-	expect(t, "a write", err, context.DeadlineExceeded)
+	expect(t, "a write", err, context.DeadlineExceeded, "another process", "is stopped")
 	if e, err := s.Get(context.Background(), "k"); err != nil || string(e.Value) != "v" {
 		t.Errorf("a read: %q, %v", e.Value, err)
 	}
@@ -248,7 +265,48 @@ func TestMain(m *testing.M) {
 		count(dir)
 		return
 	}
+	if dir := os.Getenv("FIRN_MAKE_IN"); dir != "" {
+		if _, err := filestore.Make(dir); err != nil {
+			fmt.Println(err)
+		}
+		return
+	}
 	os.Exit(m.Run())
+}
+
+// Where the folders of users are, they may not look around. Root may.
+func TestAStoreIsMadeAlsoBelowAFolderThatItMayNotRead(t *testing.T) {
+	above, err := os.MkdirTemp("", "firn-above") // t.TempDir's parents keep others out of it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(os.Chmod(above, 0o700), os.RemoveAll(above)); err != nil {
+			t.Error(err)
+		}
+	})
+	dir, binary := filepath.Join(above, "user"), filepath.Join(above, "binary")
+	program, err := os.ReadFile(os.Args[0])
+	if err := errors.Join(err, os.WriteFile(binary, program, 0o755), os.Mkdir(dir, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(binary)
+	cmd.Env = append(os.Environ(), "FIRN_MAKE_IN="+dir)
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		if err := os.Chown(dir, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(above, 0o311); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%s, %v", out, err)
+	}
+	if _, err := filestore.Open(dir); err != nil {
+		t.Error(err)
+	}
 }
 
 // count counts in a store, and prints what was confirmed, until it is killed.

@@ -25,11 +25,11 @@ func lock(f *os.File) (bool, error) {
 	}
 }
 
-// identity tells a file from its copies.
-func identity(info fs.FileInfo) string {
+// identity tells a file from its copies, one with the number that it had among them.
+func identity(f *os.File, info fs.FileInfo) string {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return machineID()
 	}
-	return fmt.Sprintf("%d:%d %s", s.Dev, s.Ino, machineID())
+	return fmt.Sprintf("%d:%d %s %s", s.Dev, s.Ino, birth(f), machineID())
 }

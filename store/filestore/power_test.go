@@ -160,16 +160,16 @@ func (p *process) write(name string, text []byte, young bool) error {
 	half := len(text) / 2
 	for _, part := range [][2]int{{0, half}, {half, len(text)}} {
 		if err := p.step(); err != nil {
-			return err
+			return unconfirmed(err)
 		}
 		f.text = slices.Concat(f.text[:min(part[0], len(f.text))], text[part[0]:part[1]], f.text[min(part[1], len(f.text)):])
 	}
 	if err := p.step(); err != nil {
-		return err
+		return unconfirmed(err)
 	}
 	f.text = f.text[:len(text)]
 	if err := p.step(); err != nil {
-		return fmt.Errorf("%w: %w", errDisk, err)
+		return unconfirmed(fmt.Errorf("%w: %w", errDisk, err))
 	}
 	if !p.noFileSync {
 		f.synced = slices.Clone(f.text)
@@ -178,7 +178,7 @@ func (p *process) write(name string, text []byte, young bool) error {
 		return nil
 	}
 	if err := p.step(); err != nil {
-		return fmt.Errorf("%w: %w", errDisk, err)
+		return unconfirmed(fmt.Errorf("%w: %w", errDisk, err))
 	}
 	if !p.noFolderSync {
 		p.named = maps.Clone(p.names)
@@ -278,5 +278,50 @@ func TestEachStepOfAWriteIsNeeded(t *testing.T) {
 		if !found {
 			t.Errorf("without the %s nothing is lost in 200 histories", what)
 		}
+	}
+}
+
+// A disk that turns read-only, say, while it is written to.
+func TestAWriteThatOthersMaySeeIsNeverRefused(t *testing.T) {
+	ctx := context.Background()
+	d := &weakDisk{random: rand.New(rand.NewPCG(1, 1)), names: map[string]*weakFile{}, named: map[string]*weakFile{}}
+	var before store.Entry
+	for steps := 1; ; steps++ {
+		p := &process{weakDisk: d, steps: steps, fails: syscall.EROFS}
+		if err := p.begin(true); err != nil {
+			t.Fatal(err)
+		}
+		_, failed := newStore("weak", p).CompareAndSwap(ctx, "k", before.Revision, nil)
+		found, err := newStore("weak", &process{weakDisk: d, steps: -1}).Get(ctx, "k")
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			t.Fatal(err)
+		}
+		if store.Unapplied(failed) && found.Revision != before.Revision {
+			t.Errorf("step %d: it was written, and %v", steps, failed)
+		}
+		if before = found; failed == nil {
+			return
+		}
+	}
+}
+
+func TestAFileIsNeverWrittenThatIsTooLongToBeRead(t *testing.T) {
+	full := content{writes: 1, registers: map[string]store.Entry{}}
+	for n := range maxFile / store.MaxValueBytes {
+		key := fmt.Sprint(n)
+		full.registers[key] = store.Entry{Key: key, Value: make([]byte, store.MaxValueBytes-50)}
+	}
+	text := &weakFile{text: full.encode("")}
+	d := &weakDisk{
+		random: rand.New(rand.NewPCG(1, 1)),
+		names:  map[string]*weakFile{lockName: {}, fileName("", 1): text}, named: map[string]*weakFile{},
+	}
+	s := newStore("weak", &process{weakDisk: d, steps: -1})
+	_, err := s.CompareAndSwap(context.Background(), "k", 0, make([]byte, store.MaxValueBytes))
+	if err == nil || !store.Unapplied(err) || len(d.names) != 2 {
+		t.Errorf("%v, %d files", err, len(d.names))
+	}
+	if _, err := s.CompareAndSwap(context.Background(), "k", 0, nil); err != nil {
+		t.Error(err)
 	}
 }

@@ -68,7 +68,11 @@ func newEmit() *cobra.Command {
 
 // benchProcesses runs several emitters on one store.
 func benchProcesses(ctx context.Context, flags generatorFlags, l load, r *report) error {
-	if err := flags.resolve(""); err != nil {
+	s, err := flags.open(ctx, "") // which makes the default one; the processes make none
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
 		return err
 	}
 	if flags.store == "memory:" {

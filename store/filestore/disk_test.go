@@ -1,0 +1,39 @@
+//go:build unix
+
+package filestore
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// As when a process is stopped between its look at the lock and its write, and goes on later.
+func TestAWriterNeverWritesToAStoreInThePlaceOfItsOwn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "firn")
+	if _, err := Make(dir); err != nil {
+		t.Fatal(err)
+	}
+	d := &osDisk{dir: dir}
+	if ok, err := d.tryLock(); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	defer d.unlock()
+	if err := os.Rename(dir, dir+" away"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Make(dir); err != nil {
+		t.Fatal(err)
+	}
+	f, err := d.openToWrite("registers-.0")
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "registers-.0")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is in the other store: %v", err)
+	}
+	if err := d.write("registers-.1", nil, true); err == nil {
+		t.Error("a write is confirmed that is not where its name leads")
+	}
+}
