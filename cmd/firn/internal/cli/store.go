@@ -71,6 +71,9 @@ func (f *storeFlags) open(ctx context.Context, file string) (store.Store, error)
 	open := storeurl.Open
 	if f.byDefault && f.makes {
 		open = storeurl.Make
+		if filestore.InContainer() {
+			fmt.Fprintf(os.Stderr, "firn: in a container: other containers have other stores, and their ids can be equal: name one store for all with --store (this is %s)\n", f.store)
+		}
 	}
 	s, err := open(ctx, f.store)
 	switch {
