@@ -258,7 +258,7 @@ func history(seed uint64, careless func(*weakDisk)) error {
 }
 
 func TestWhatIsConfirmedOutlivesKillsErrorsAndLossesOfPower(t *testing.T) {
-	for seed := range uint64(2000) {
+	for seed := range uint64(histories) {
 		if err := history(seed, func(*weakDisk) {}); err != nil {
 			t.Fatalf("history %d: %v", seed, err)
 		}
