@@ -9,14 +9,14 @@ import (
 	"github.com/firn-id/firn/store/filestore"
 )
 
-// OnThisMachine is [Open] with the store of this user on this machine, see [filestore.Home]: ids differ
-// from those of all processes that this user runs here with the same home and XDG_STATE_HOME. Those of other
-// users, machines and containers have stores of their own, and can be equal: give them one store, and call [Open].
+// OnThisMachine is [Open] with this user's store on this machine, see [filestore.Home]. Ids are unique
+// among the processes of this user here that have the same home and XDG_STATE_HOME. Other users, machines
+// and containers have other stores, and may issue equal ids: give all of them one store, and call [Open].
 //
 // Errors are those of Open and of package filestore; [store.ErrRefused] in Kubernetes.
 func OnThisMachine(ctx context.Context, cfg Config) (*Lease, error) {
 	if cfg.Slots.Store != nil {
-		return nil, firn.NewSyntaxError("store", fmt.Sprint(cfg.Slots.Store), "OnThisMachine has a store of its own: leave SlotsConfig.Store out, or call Open")
+		return nil, firn.NewSyntaxError("store", fmt.Sprint(cfg.Slots.Store), "OnThisMachine chooses the store: leave SlotsConfig.Store out, or call Open")
 	}
 	dir, err := filestore.Home()
 	if err != nil {

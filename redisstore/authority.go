@@ -171,7 +171,7 @@ func (s *Store) askNamed(ctx context.Context, node *redis.Client) error {
 		if err != nil {
 			return err
 		}
-		objection, _ := askSentinels(ctx, s.sentinels, run, MaxReplicas)
+		objection, _ := askSentinels(ctx, s.sentinels, run, MaxReplicas) // doubts name no other primary
 		return objection
 	}
 	if s.cluster == nil {
@@ -191,7 +191,7 @@ func (s *Store) askNamed(ctx context.Context, node *redis.Client) error {
 		options.Addr = addr
 		group.Go(func() {
 			member := redis.NewClient(&options)
-			defer func() { _ = member.Close() }()
+			defer func() { _ = member.Close() }() // all it was opened for was read
 			objections[i] = askMember(ctx, member, id, slot)
 		})
 	}

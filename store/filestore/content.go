@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +15,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A content is that of one file, for instance
+// A content is what one file holds, for instance
 //
 //	firn store, sha256 of what follows: 9f86…
 //	file firn/default after 12 writes
@@ -23,8 +24,8 @@ import (
 //
 // with the key, revision and length of each register, and its value.
 type content struct {
-	writes    uint64 // that made it
-	file      int    // of the two, which it is
+	writes    uint64 // how many led to it
+	file      int    // which of the two files, 0 or 1
 	registers map[string]store.Entry
 }
 
@@ -65,7 +66,7 @@ func decode(of string, text []byte) (content, error) {
 			_, err = fmt.Sscanf(string(line[len(quoted):]), " %x %d", &revision, &length)
 		}
 		if err != nil || length < 0 || length >= len(rest) {
-			return c, fmt.Errorf("the line %.99q is no register", line)
+			return c, fmt.Errorf("the line %.99q is not a register", line)
 		}
 		key, err := strconv.Unquote(quoted)
 		if err != nil {
@@ -89,7 +90,7 @@ func unseal(text []byte) ([]byte, error) {
 		return nil, errors.New("it was not written by Firn")
 	}
 	if sum := sha256.Sum256(body); string(line[len(heading):]) != hex.EncodeToString(sum[:]) {
-		return nil, errors.New("it is damaged, or was changed by hand: its checksum is another")
+		return nil, errors.New("its checksum does not match: it is damaged, or was edited")
 	}
 	return body, nil
 }
@@ -97,9 +98,9 @@ func unseal(text []byte) ([]byte, error) {
 // maxFamily keeps a file's name, of three characters for each, within what file systems take.
 const maxFamily = 72
 
-// family names the file that a register is in, by the beginning of its key: a pool, "firn/orders" of
-// "firn/orders/slot/3"; or all counters of a kind, "firn/sequence" of "firn/sequence/invoices"
-// and "firn/segment" of "firn/segment:orders".
+// family returns the group of registers that share their files, the beginning of a key: a pool ("firn/orders" for
+// "firn/orders/slot/3"), or all counters of a kind ("firn/sequence" for "firn/sequence/invoices",
+// "firn/segment" for "firn/segment:orders").
 func family(key string) string {
 	parts := strings.SplitN(key, "/", 3)
 	of := parts[0]
@@ -117,13 +118,13 @@ func family(key string) string {
 	return of
 }
 
-// Names of files begin with this, so that none is a device of Windows (con), hidden, or empty.
+// namePrefix keeps file names from being empty, hidden or a device of Windows (con).
 const namePrefix = "registers-"
 
 // fileName returns the name of one of the two files of a family.
 func fileName(of string, file int) string { return escape(of) + "." + strconv.Itoa(file) }
 
-// familiesOf returns whose files there are, each once.
+// familiesOf returns the families that file names belong to, each once.
 func familiesOf(names []string) (list []string) {
 	for _, name := range names {
 		if base, _, ok := strings.Cut(name, "."); ok {
@@ -135,7 +136,7 @@ func familiesOf(names []string) (list []string) {
 	return list
 }
 
-// escape makes a name of a family for every file system: those that take A for a do not meet it.
+// escape makes a file name that every file system keeps apart, also where names are case-insensitive.
 func escape(of string) string {
 	var b strings.Builder
 	b.WriteString(namePrefix)
@@ -149,24 +150,8 @@ func escape(of string) string {
 	return b.String()
 }
 
-// unescape returns the family of a file's name; false: the file is none of a family.
-func unescape(name string) (of string, ok bool) {
-	rest, ok := strings.CutPrefix(name, namePrefix)
-	var b strings.Builder
-	for ok && rest != "" {
-		c := rest[0]
-		if c == '%' {
-			if len(rest) < 3 {
-				return "", false
-			}
-			n, err := strconv.ParseUint(rest[1:3], 16, 8)
-			if err != nil {
-				return "", false
-			}
-			c, rest = byte(n), rest[2:]
-		}
-		b.WriteByte(c)
-		rest = rest[1:]
-	}
-	return b.String(), ok && escape(b.String()) == name
+// unescape returns the family of a file's name; false: it is another file.
+func unescape(name string) (family string, ok bool) {
+	family, err := url.PathUnescape(strings.TrimPrefix(name, namePrefix))
+	return family, err == nil && escape(family) == name
 }

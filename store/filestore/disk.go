@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -21,63 +22,60 @@ type disk interface {
 	begin(mayMake bool) error
 	// present is nil if the lock file is there.
 	present() error
-	// tryLock is false if another has the lock. Unlock follows, at once or after more tries.
+	// tryLock is false if another process has the lock. Unlock follows, at once or after more tries.
 	tryLock() (bool, error)
 	unlock()
-	// marks and mark read and write what the lock file says. It is not synced, and may be lost.
-	marks() (marks, error)
-	mark(marks) error
+	// life names the life of the store.
+	life() (string, error)
+	// counts returns how many writes each family had at least. What setCounts writes is not
+	// synced, and may be lost.
+	counts() (map[string]uint64, error)
+	setCounts(map[string]uint64) error
 
 	read(name string) ([]byte, error)
-	// write writes a file and syncs it; if it is young, or new, with its name: who made it may
-	// have been killed before that.
-	write(name string, text []byte, young bool) error
-	sync(name string) error // and its name
+	// write writes and syncs a file. It also syncs its name if the file is new or withName is set:
+	// the process that made it may have been killed before it synced the name.
+	write(name string, text []byte, withName bool) error
+	sync(name string) error // and the name
 	list() ([]string, error)
 }
 
-// A marks is what the lock file says: the life of the store, and how many writes each file had at
-// least.
-type marks struct {
-	life   string
-	writes map[string]uint64
-}
-
-func (m marks) encode(id string) []byte {
-	body := "life " + id + "\n"
-	for _, of := range slices.Sorted(maps.Keys(m.writes)) {
-		body += fmt.Sprintf("%d %s\n", m.writes[of], of)
+func encodeCounts(counts map[string]uint64) []byte {
+	var body strings.Builder
+	for _, family := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(&body, "%d %s\n", counts[family], family)
 	}
-	return seal([]byte(body))
+	return seal([]byte(body.String()))
 }
 
-// decodeMarks reads what encode wrote; false: it was lost, as when power failed.
-func decodeMarks(text []byte) (m marks, ok bool) {
-	m.writes = map[string]uint64{}
+// decodeCounts reads what encodeCounts wrote. Text that is damaged was not synced before power
+// failed: it counts nothing.
+func decodeCounts(text []byte) map[string]uint64 {
+	counts := map[string]uint64{}
 	body, err := unseal(text)
 	if err != nil {
-		return m, false
+		return counts
 	}
-	first, rest, _ := strings.Cut(string(body), "\n")
-	m.life, ok = strings.CutPrefix(first, "life ")
-	for line := range strings.Lines(rest) {
-		number, of, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		if m.writes[of], err = strconv.ParseUint(number, 10, 64); err != nil {
-			return m, false
+	for line := range strings.Lines(string(body)) {
+		number, family, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if n, err := strconv.ParseUint(number, 10, 64); err == nil {
+			counts[family] = n
 		}
 	}
-	return m, ok
+	return counts
 }
 
-// lockName says whose it is: folders of other programs have a "lock" too, and are no stores.
-const lockName = "firn.lock"
+// Other programs have a "lock" in their folders, so these names say that they are Firn's.
+const (
+	lockName   = "firn.lock"
+	countsName = "firn.counts"
+)
 
 // osDisk is a folder of the operating system.
 type osDisk struct {
 	dir    string
-	root   *os.Root // the folder that has the lock file, whatever has its name now
+	root   *os.Root // the folder that has the lock file, even if it was renamed since
 	locked *os.File // the lock file, while its lock is held or tried
-	id     string   // of the life, from the lock file
 }
 
 func folder(dir string) disk { return &osDisk{dir: dir} }
@@ -114,7 +112,7 @@ func (d *osDisk) tryLock() (ok bool, err error) {
 		}
 		if d.locked, err = d.root.OpenFile(lockName, os.O_RDWR, 0); err != nil {
 			d.locked = nil
-			return false, errors.Join(d.named(err), d.root.Close())
+			return false, errors.Join(d.inFolder(err), d.root.Close())
 		}
 	}
 	if ok, err = lock(d.locked); err != nil {
@@ -144,36 +142,47 @@ func (d *osDisk) unlock() {
 	d.locked = nil
 }
 
-// named has an error of d.root say which folder that is.
-func (d *osDisk) named(err error) error { return fmt.Errorf("%s: %w", d.dir, err) }
+// inFolder adds the folder to an error of d.root, which names files alone.
+func (d *osDisk) inFolder(err error) error { return fmt.Errorf("%s: %w", d.dir, err) }
 
-// maxFile bounds what is read of a file, and what is written: one that is damaged, or no file at all, may seem to have no end.
+// maxFile bounds what is read and written: a link to a device has no end.
 const maxFile = 64 << 20
 
-func (d *osDisk) marks() (marks, error) {
+// life writes an id into an empty or damaged lock file. Nothing else ever writes that file, so the
+// time of its last change tells it from a copy put back in its place, which may have its inode.
+func (d *osDisk) life() (string, error) {
+	text, err := io.ReadAll(io.NewSectionReader(d.locked, 0, maxFile))
+	if err != nil {
+		return "", err
+	}
+	id, err := unseal(text)
+	if err != nil {
+		id = []byte(rand.Text())
+		text = seal(id)
+		if _, err = d.locked.WriteAt(text, 0); err == nil {
+			err = d.locked.Truncate(int64(len(text)))
+		}
+	}
+	if err != nil {
+		return "", err
+	}
 	info, err := d.locked.Stat()
 	if err != nil {
-		return marks{}, err
+		return "", err
 	}
-	text := make([]byte, min(info.Size(), maxFile))
-	if _, err := d.locked.ReadAt(text, 0); err != nil {
-		return marks{}, err
-	}
-	m, ok := decodeMarks(text)
-	if d.id = m.life; !ok {
-		d.id, m.writes = rand.Text(), map[string]uint64{}
-	}
-	m.life = d.id + " " + identity(d.locked, info)
-	return m, nil
+	return fmt.Sprintf("%s %s %s", id, identity(info), machineID()), nil
 }
 
-func (d *osDisk) mark(m marks) error {
-	text := m.encode(d.id)
-	_, err := d.locked.WriteAt(text, 0)
-	if err == nil {
-		err = d.locked.Truncate(int64(len(text)))
+func (d *osDisk) counts() (map[string]uint64, error) {
+	text, err := d.read(countsName)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	return err
+	return decodeCounts(text), err
+}
+
+func (d *osDisk) setCounts(counts map[string]uint64) error {
+	return d.replace(countsName, encodeCounts(counts), false)
 }
 
 func (d *osDisk) read(name string) ([]byte, error) {
@@ -185,9 +194,9 @@ func (d *osDisk) read(name string) ([]byte, error) {
 	return text, errors.Join(err, f.Close())
 }
 
-// write looks whether the lock is still one: if the folder was emptied meanwhile, another may have
-// begun a new store in it.
-func (d *osDisk) write(name string, text []byte, young bool) error {
+// write first checks that the lock file still has its name: if the folder was emptied meanwhile, another
+// process may have begun a new store in it.
+func (d *osDisk) write(name string, text []byte, withName bool) error {
 	current, err := d.current(d.locked)
 	if err == nil && !current {
 		err = fmt.Errorf("%w: the lock file was replaced", store.ErrUnavailable)
@@ -195,49 +204,55 @@ func (d *osDisk) write(name string, text []byte, young bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.root.Stat(name)
-	young = young || err != nil
-	f, err := d.openToWrite(name)
+	if _, err := d.root.Stat(name); err != nil {
+		withName = true
+	}
+	if err = d.replace(name, text, true); err == nil && withName {
+		err = d.syncNames()
+	}
+	return err
+}
+
+// replace writes over a file of the folder that has the lock. A path could lead to a store that was
+// begun in its place, whose lock another process has.
+func (d *osDisk) replace(name string, text []byte, andSync bool) error {
+	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
-		return err
+		return d.inFolder(err)
 	}
 	if _, err = f.Write(text); err == nil {
 		err = f.Truncate(int64(len(text)))
 	}
-	if err == nil {
-		err = sync(f)
+	if err == nil && andSync {
+		err = syncFile(f)
 	}
-	if err = errors.Join(err, f.Close()); err == nil && young {
-		f, err = d.root.Open(".")
-		if err == nil {
-			err = errors.Join(sync(f), f.Close())
-		}
-	}
-	if err != nil {
-		return unconfirmed(d.named(err))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return unconfirmed(d.inFolder(err))
 	}
 	return nil
 }
 
-// openToWrite opens a file in the folder that has the lock: by its name it could be that of a store
-// which was begun in its place, whose lock others have.
-func (d *osDisk) openToWrite(name string) (*os.File, error) {
-	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, d.named(err)
-	}
-	return f, nil
-}
-
 func (d *osDisk) sync(name string) error {
-	f, err := os.OpenFile(d.path(name), os.O_RDWR, 0)
+	f, err := d.root.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
-		return err
+		return d.inFolder(err)
 	}
-	if err = errors.Join(sync(f), f.Close()); err == nil {
-		err = syncFolder(d.dir)
+	if err = errors.Join(syncFile(f), f.Close()); err == nil {
+		err = d.syncNames()
 	}
 	return err
+}
+
+// syncNames syncs the folder that has the lock.
+func (d *osDisk) syncNames() error {
+	f, err := d.root.Open(".")
+	if err == nil {
+		err = errors.Join(syncFile(f), f.Close())
+	}
+	if err != nil {
+		return unconfirmed(d.inFolder(err))
+	}
+	return nil
 }
 
 func (d *osDisk) list() ([]string, error) {
@@ -257,13 +272,13 @@ func syncFolder(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(sync(f), f.Close())
+	return errors.Join(syncFile(f), f.Close())
 }
 
-// errDisk is of a sync that failed: what it was to keep may be lost, and no later sync says so.
+// errDisk: a sync failed. The data may be lost, and no later sync would say so.
 var errDisk = errors.New("its disk failed")
 
-func sync(f *os.File) error {
+func syncFile(f *os.File) error {
 	err := f.Sync()
 	if err != nil {
 		err = fmt.Errorf("%w: %w", errDisk, err)

@@ -26,8 +26,7 @@ func TestAWriterNeverWritesToAStoreInThePlaceOfItsOwn(t *testing.T) {
 	if _, err := Make(dir); err != nil {
 		t.Fatal(err)
 	}
-	f, err := d.openToWrite("registers-.0")
-	if err := errors.Join(err, f.Close()); err != nil {
+	if err := d.replace("registers-.0", nil, true); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "registers-.0")); !errors.Is(err, os.ErrNotExist) {

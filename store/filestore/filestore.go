@@ -9,18 +9,17 @@
 // # Files
 //
 // All registers of a pool are together, as are all segments, and all sequences: if single
-// registers could vanish, a slot that is held would look free. They are in two files, by turns:
-// a write goes over the older one, and syncs it. Each file is text, with a checksum over all of it
-// and the number of writes that made it, and has 64 MiB at most; what counts is the one with more. So a crash or a loss of
-// power leaves what was there before the write or what is there after it, and a
-// confirmed write stays. That takes one sync, on every system; to rename a new file over the old
-// one takes a second, for the folder, and Windows cannot do it while others read.
+// registers could vanish, a slot that is held would look free. They are in two files: a write overwrites
+// the older one and syncs it. Each file is text of at most 64 MiB, with a checksum and the number of
+// writes that led to it; the valid one with the greater number counts. So after a crash or a loss of
+// power the registers are as they were before the write or after it, and a confirmed write stays. This takes one
+// sync. To rename a new file over the old one takes two, and fails on Windows while others read.
 //
 // Writers take turns by a lock on the file "firn.lock". They try it again and again until their context
 // ends: a process that is stopped while it holds the lock makes the others fail, not hang.
-// Readers need no lock.
+// Readers take no lock. The lock file also names the life of the store: a copy that is put back is another.
 //
-// The lock file also has the number of writes made to each pair of files. Nothing is written where
+// The file "firn.counts" has the number of writes made to each pair of files. Nothing is written where
 // there are fewer: the later file was damaged, lost, or replaced by an older copy.
 //
 // After a sync that failed, the store is unavailable until it is opened again: a second
@@ -95,8 +94,7 @@ func newStore(dir string, d disk) *Store {
 	return &Store{dir: dir, disk: d, calls: backend.NewCalls("filestore", classify), turn: make(chan struct{}, 1)}
 }
 
-// classify gives an error's kind and a way out. Refused is what a file system says before it
-// changes anything.
+// classify gives an error's kind and a way out. A file system refuses before it changes anything.
 func classify(err error) (hint string, kind error) {
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
@@ -124,8 +122,8 @@ func (s *Store) Close() error { return s.calls.Close(s.dir, func() error { retur
 
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
-	return s.calls.Get(ctx, key, func(context.Context) (store.Entry, error) {
-		f, err := s.read(family(key))
+	return s.calls.Get(ctx, key, func(ctx context.Context) (store.Entry, error) {
+		f, err := s.read(ctx, family(key))
 		if err != nil {
 			return store.Entry{}, err
 		}
@@ -148,7 +146,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 			if !strings.HasPrefix(of, prefix) && !strings.HasPrefix(prefix, of) {
 				continue
 			}
-			f, err := s.read(of)
+			f, err := s.read(ctx, of)
 			if err != nil {
 				return nil, err
 			}
@@ -163,19 +161,21 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 	})
 }
 
-// read reads the registers of a family. While others write, it may find both files half written,
-// one after the other, and looks again.
-func (s *Store) read(of string) (newest content, err error) {
-	for range maxReads {
-		if newest, err = s.readOnce(of); err == nil || !errors.Is(err, errDamaged) {
-			break
+// read reads the registers of a family. A reader takes no lock: while two writes follow each other it may
+// find both files half written, and tries again.
+func (s *Store) read(ctx context.Context, of string) (content, error) {
+	for try := 1; ; try++ {
+		newest, err := s.readOnce(of)
+		if try == maxReads || !errors.Is(err, errDamaged) {
+			return newest, err
 		}
-		time.Sleep(tryEvery)
+		if err := pause(ctx); err != nil {
+			return newest, err
+		}
 	}
-	return newest, err
 }
 
-// maxReads is far more than are needed while others write.
+// maxReads is far more than concurrent writes can need.
 const maxReads = 50
 
 func (s *Store) readOnce(of string) (newest content, err error) {
@@ -209,7 +209,7 @@ func (s *Store) readOnce(of string) (newest content, err error) {
 	return newest, err
 }
 
-// errDamaged is what the files of a family are.
+// errDamaged: neither file of a family is valid, or the newer one is missing.
 var errDamaged = fmt.Errorf("%w: the registers are damaged", store.ErrUnavailable)
 
 func (s *Store) damaged(of string, why ...error) error {
@@ -236,9 +236,19 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 	})
 }
 
-// tryEvery is between tries of the lock, for all alike: if who waits for long tried less often, those who
-// have just come would be before it each time.
+// tryEvery is the time between two tries, the same for all: with growing pauses a process that has waited
+// for long would lose against each newcomer.
 const tryEvery = time.Millisecond
+
+// pause waits between two tries.
+func pause(ctx context.Context) error {
+	select {
+	case <-time.After(tryEvery/2 + rand.N(tryEvery)):
+		return nil
+	case <-ctx.Done():
+		return store.ContextError(ctx)
+	}
+}
 
 // lock waits for the lock of the folder.
 func (s *Store) lock(ctx context.Context) error {
@@ -247,11 +257,9 @@ func (s *Store) lock(ctx context.Context) error {
 		if ok || err != nil {
 			return err
 		}
-		select {
-		case <-time.After(tryEvery/2 + rand.N(tryEvery)):
-		case <-ctx.Done():
+		if err := pause(ctx); err != nil {
 			s.disk.unlock()
-			return store.ContextError(ctx)
+			return err
 		}
 	}
 }
@@ -259,24 +267,27 @@ func (s *Store) lock(ctx context.Context) error {
 // swap makes a write while the folder is locked.
 func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (life string, err error) {
 	of := family(e.Key)
-	m, err := s.disk.marks()
+	if life, err = s.disk.life(); err != nil {
+		return "", err
+	}
+	counts, err := s.disk.counts()
 	if err != nil {
 		return "", err
 	}
-	f, err := s.read(of)
+	f, err := s.read(ctx, of)
 	switch {
 	case err != nil:
 		return "", err
-	case f.writes < m.writes[of]:
+	case f.writes < counts[of]:
 		return "", s.damaged(of, fmt.Errorf("they have %d writes, and had %d: the later one is damaged, lost, or an older copy; put it back, or end all that use it, and take the whole folder away to begin with an empty store",
-			f.writes, m.writes[of]))
+			f.writes, counts[of]))
 	case f.registers[e.Key].Revision != old:
 		return "", store.ErrConflict
 	case ctx.Err() != nil: // nobody waits any more
 		return "", store.ContextError(ctx)
 	}
-	if f.writes > m.writes[of] { // whoever wrote it was killed, before its sync perhaps
-		err = s.sure(s.disk.sync(fileName(of, f.file)))
+	if f.writes > counts[of] { // its writer was killed, perhaps before the sync
+		err = s.poison(s.disk.sync(fileName(of, f.file)))
 	}
 	f.registers[e.Key] = e
 	f.writes++
@@ -285,27 +296,24 @@ func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (li
 		err = fmt.Errorf("%w: the registers of %q are more than %d bytes: use another store", store.ErrRefused, of, maxFile)
 	}
 	if err == nil {
-		err = s.sure(s.disk.write(fileName(of, 1-f.file), text, f.writes <= 2))
+		err = s.poison(s.disk.write(fileName(of, 1-f.file), text, f.writes <= 2))
 	}
 	if err != nil {
 		return "", err
 	}
-	m.writes[of] = f.writes
-	if err := s.disk.mark(m); err != nil {
-		return "", unconfirmed(err)
-	}
-	return m.life, nil
+	counts[of] = f.writes
+	return life, s.disk.setCounts(counts)
 }
 
-// unconfirmed is an error that is never refused, whatever its kind: others may see what was written.
+// unconfirmed is the error of a write that other processes may see: it is never [store.ErrRefused].
 func unconfirmed(err error) error {
 	return fmt.Errorf("%w: the write was not confirmed: %w", store.ErrUnavailable, err)
 }
 
-// sure has no later call go on after the disk failed.
-func (s *Store) sure(err error) error {
+// poison makes all later calls of this handle fail if err says that the disk failed.
+func (s *Store) poison(err error) error {
 	if errors.Is(err, errDisk) || errors.Is(err, syscall.EIO) {
-		err = fmt.Errorf("%w: nothing is sure before the store is opened again: %s", store.ErrUnavailable, err.Error())
+		err = fmt.Errorf("%w: the disk may have lost writes; check it, then restart all processes that use the folder: %s", store.ErrUnavailable, err.Error())
 		s.failed.CompareAndSwap(nil, &err)
 	}
 	return err

@@ -112,7 +112,7 @@ func TestRegistersOfAPoolAreTogetherAndNamesAreSafeEverywhere(t *testing.T) {
 		put(t, s, key, 0, key)
 	}
 	want := []string{
-		"firn.lock", "registers-.0", "registers-.1", "registers-firn%2f%2e%2e.1", "registers-firn%2f%43%4f%4e.1", "registers-firn%2f%4frders.0",
+		"firn.counts", "firn.lock", "registers-.0", "registers-.1", "registers-firn%2f%2e%2e.1", "registers-firn%2f%43%4f%4e.1", "registers-firn%2f%4frders.0",
 		"registers-firn%2f%4frders.1", "registers-firn%2fa%2e.1", "registers-firn%2forders.1", "registers-firn%2fsegment.0", "registers-firn%2fsegment.1",
 		"registers-firn%2fsequence.0", "registers-firn%2fsequence.1", "registers-firn.1", "registers-x%2fx.1",
 	}
@@ -225,6 +225,22 @@ func TestAFolderThatIsGoneOrAnotherIsNoticedAtTheNextCall(t *testing.T) {
 	restored, err := made(t, dir).CompareAndSwap(ctx, "k", copied.Revision, nil)
 	if err != nil || restored.Life == another.Life {
 		t.Errorf("a copy in the place of what was removed: life %q as of that, %v", restored.Life, err)
+	}
+	// Also where the file is the same, and has what it had.
+	file := filepath.Join(dir, "firn.lock")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(file)
+	for after := before; err == nil && after.ModTime().Equal(before.ModTime()); after, err = os.Stat(file) {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	overwritten, err := made(t, dir).CompareAndSwap(ctx, "k", restored.Revision, nil)
+	if err != nil || overwritten.Life == restored.Life {
+		t.Errorf("a copy written over it: life %q as before, %v", overwritten.Life, err)
 	}
 }
 

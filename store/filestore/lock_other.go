@@ -16,4 +16,4 @@ func lock(*os.File) (bool, error) {
 	return false, fmt.Errorf("%w: filestore does not know how %s locks files: use another store", store.ErrRefused, runtime.GOOS)
 }
 
-func identity(*os.File, fs.FileInfo) string { return "" }
+func identity(fs.FileInfo) string { return "" }

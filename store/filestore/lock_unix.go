@@ -25,11 +25,12 @@ func lock(f *os.File) (bool, error) {
 	}
 }
 
-// identity tells a file from its copies, one with the number that it had among them.
-func identity(f *os.File, info fs.FileInfo) string {
+// identity tells a file from its copies, by its inode and its last change.
+func identity(info fs.FileInfo) string {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return machineID()
+		return ""
 	}
-	return fmt.Sprintf("%d:%d %s %s", s.Dev, s.Ino, birth(f), machineID())
+	changed := changeTime(s)
+	return fmt.Sprintf("%d:%d %d.%09d", s.Dev, s.Ino, changed.Sec, changed.Nsec)
 }

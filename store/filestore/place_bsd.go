@@ -3,25 +3,20 @@
 package filestore
 
 import (
-	"fmt"
 	"os"
 	"syscall"
-
-	"github.com/firn-id/firn/store"
 )
 
 // mntLocal is MNT_LOCAL of sys/mount.h: the file system is on a disk of this machine.
 const mntLocal = 0x1000
 
-// local refuses a folder on a file system that is not of this machine.
-func local(dir string) error {
+func fileSystemOf(path string) (fileSystem, error) {
 	var s syscall.Statfs_t
-	if err := syscall.Statfs(dir, &s); err != nil {
-		return &os.PathError{Op: "statfs", Path: dir, Err: err}
+	if err := syscall.Statfs(path, &s); err != nil {
+		return fileSystem{}, &os.PathError{Op: "statfs", Path: path, Err: err}
 	}
 	if uint64(s.Flags)&mntLocal == 0 {
-		return fmt.Errorf("%w: it is on a network, and locks do not reach across machines: "+
-			"name a folder on a disk of this machine, or use Redis, MySQL, PostgreSQL, etcd or ZooKeeper", store.ErrRefused)
+		return fileSystem{"a network file system", true}, nil
 	}
-	return nil
+	return fileSystem{}, nil
 }

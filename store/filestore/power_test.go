@@ -34,7 +34,6 @@ type process struct {
 	steps  int   // that are left
 	fails  error // what the last one of them answers; the process is killed if nil
 	killed bool
-	id     string
 }
 
 var errKilled = errors.New("killed")
@@ -61,7 +60,7 @@ func (p *process) step() error {
 func (d *weakDisk) cut() {
 	d.held = nil
 	names := map[string]*weakFile{}
-	for name := range maps.Keys(mapUnion(d.names, d.named)) {
+	for name := range mapUnion(d.names, d.named) {
 		f := d.names[name]
 		if d.random.IntN(2) == 0 {
 			f = d.named[name]
@@ -119,19 +118,26 @@ func (p *process) unlock() {
 	}
 }
 
-func (p *process) marks() (marks, error) {
-	m, ok := decodeMarks(p.names[lockName].text)
-	if p.id = m.life; !ok {
-		p.id, m.writes = fmt.Sprint("life ", p.random.Uint64()), map[string]uint64{}
+func (p *process) life() (string, error) { return "life", p.step() }
+
+func (p *process) counts() (map[string]uint64, error) {
+	f := p.names[countsName]
+	if f == nil {
+		f = &weakFile{}
 	}
-	return m, p.step()
+	return decodeCounts(f.text), p.step()
 }
 
-func (p *process) mark(m marks) error {
+func (p *process) setCounts(counts map[string]uint64) error {
 	if err := p.step(); err != nil {
-		return err
+		return unconfirmed(err)
 	}
-	p.names[lockName].text = m.encode(p.id)
+	f := p.names[countsName]
+	if f == nil {
+		f = &weakFile{}
+		p.names[countsName] = f
+	}
+	f.text = encodeCounts(counts)
 	return nil
 }
 
@@ -145,7 +151,7 @@ func (p *process) read(name string) ([]byte, error) {
 	return nil, fs.ErrNotExist
 }
 
-func (p *process) write(name string, text []byte, young bool) error {
+func (p *process) write(name string, text []byte, withName bool) error {
 	if p.oneFile {
 		name = name[:len(name)-1] + "0"
 	}
@@ -154,7 +160,7 @@ func (p *process) write(name string, text []byte, young bool) error {
 	}
 	f := p.names[name]
 	if f == nil {
-		f, young = &weakFile{}, true
+		f, withName = &weakFile{}, true
 		p.names[name] = f
 	}
 	half := len(text) / 2
@@ -174,7 +180,7 @@ func (p *process) write(name string, text []byte, young bool) error {
 	if !p.noFileSync {
 		f.synced = slices.Clone(f.text)
 	}
-	if !young {
+	if !withName {
 		return nil
 	}
 	if err := p.step(); err != nil {

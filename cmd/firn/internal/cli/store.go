@@ -19,8 +19,8 @@ import (
 // storeFlags name a pool in a store.
 type storeFlags struct {
 	store, pool string
-	byDefault   bool // the store is the default one
-	makes       bool // that, if there is none yet: the command makes ids
+	byDefault   bool // no store was named
+	makes       bool // the command creates the default store if it does not exist
 	flags       *pflag.FlagSet
 }
 

@@ -13,19 +13,20 @@ import (
 )
 
 func TestAFileSystemThatIsNoDiskOfTheMachineIsNamed(t *testing.T) {
-	for number, want := range map[uint32]store.Finding{
-		unix.EXT4_SUPER_MAGIC: {Verdict: store.Good, Says: "disk"},
-		unix.NFS_SUPER_MAGIC:  {Verdict: store.Bad, Says: "NFS"},
-		unix.CIFS_SUPER_MAGIC: {Verdict: store.Bad, Says: "CIFS"},
-		unix.AFS_FS_MAGIC:     {Verdict: store.Bad, Says: "AFS"}, // the one of the kernel
-		0x786f4256:            {Verdict: store.Bad, Says: "VirtualBox"},
-		unix.FUSE_SUPER_MAGIC: {Verdict: store.Doubtful, Says: "FUSE"},
-		unix.TMPFS_MAGIC:      {Verdict: store.Doubtful, Says: "restarts"},
-
-		unix.OVERLAYFS_SUPER_MAGIC: {Verdict: store.Doubtful, Says: "container"},
-		unix.OCFS2_SUPER_MAGIC:     {Verdict: store.Doubtful, Says: "machines share it"},
+	for _, test := range []struct {
+		shared  string
+		network bool
+		number  uint32
+		want    store.Finding
+	}{
+		{"", false, unix.EXT4_SUPER_MAGIC, store.Finding{Verdict: store.Good, Says: "disk"}},
+		{"NFS", true, unix.NFS_SUPER_MAGIC, store.Finding{Verdict: store.Bad, Says: "NFS"}},
+		{"FUSE or virtiofs", false, unix.FUSE_SUPER_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "machines may share it"}},
+		{"", false, unix.TMPFS_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "restarts"}},
+		{"", false, unix.OVERLAYFS_SUPER_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "container"}},
 	} {
-		f := onFileSystem(number)
+		number, want := test.number, test.want
+		f := onFileSystem(test.shared, test.network, number)
 		if f.Verdict != want.Verdict || !strings.Contains(f.Says, want.Says) || (f.Advice == "") != (f.Verdict == store.Good) {
 			t.Errorf("%x: %v %v", number, f.Verdict, f)
 		}

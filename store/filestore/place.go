@@ -1,0 +1,32 @@
+package filestore
+
+import (
+	"fmt"
+
+	"github.com/firn-id/firn/store"
+)
+
+// A fileSystem is one that several machines may use, or a host and its guests. The zero value
+// stands for all others.
+type fileSystem struct {
+	name    string
+	network bool // certainly over a network; else it may also be a disk of this machine
+}
+
+// SharedFileSystem returns the name of the file system that has a file or a folder, if several machines
+// may use it, and whether it certainly is a network file system. The name is empty for other file systems, and on
+// operating systems that do not tell.
+func SharedFileSystem(path string) (name string, network bool, err error) {
+	s, err := fileSystemOf(path)
+	return s.name, s.network, err
+}
+
+// local refuses a folder on a file system that machines may share.
+func local(dir string) error {
+	name, _, err := SharedFileSystem(dir)
+	if name != "" {
+		err = fmt.Errorf("%w: it is on %s, which machines may share, and locks do not reach across them: "+
+			"name a folder on a disk of this machine, or use Redis, MySQL, PostgreSQL, etcd or ZooKeeper", store.ErrRefused, name)
+	}
+	return err
+}
