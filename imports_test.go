@@ -60,6 +60,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"internal/servers":     {root + "/internal/servers"},
 		"internal/sim/mutants": {root + "/internal/sim"},
 		"internal/mutate":      {},
+		"scripts/zipdir":       {},
 		"veil":                 {root, root + "/veil", root + "/internal/ff1"},
 		"internal/ff1":         {root + "/internal/ff1"},
 	}

@@ -7,7 +7,7 @@ import (
 
 // segments prints what full-speed demand on segments makes of callers and store.
 func segments() error {
-	table, err := measure("./cmd/firn/internal/field", "Segment", "-benchtime", "5x", "-count", "3", "-timeout", "20m")
+	table, err := measure("./cmd/firn/e2e/leases", "Segment", "-benchtime", "5x", "-count", "3", "-timeout", "20m")
 	if err != nil {
 		return err
 	}

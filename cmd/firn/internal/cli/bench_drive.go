@@ -9,14 +9,13 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/idset"
-	"github.com/firn-id/firn/cmd/firn/internal/latency"
 )
 
 // found is what callers have found together.
 type found struct {
 	ids     int64
 	took    time.Duration
-	calls   latency.Histogram // of how long calls took
+	calls   histogram // of how long calls took
 	slow    int64             // of these, those that took longer than slowCall
 	unbegun int64             // of these, those that were due and found no caller
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // The server would answer for another hour, but that one of its fronts fails.
-func TestToldToEndAServerAnswersAndIsNotReady(t *testing.T) {
+func TestAfterAShutdownRequestAServerStillServesButIsNotReady(t *testing.T) {
 	on := server.Listeners{HTTP: listen(t), RESP: listen(t)}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -78,7 +78,7 @@ func TestToldToEndAServerAnswersAndIsNotReady(t *testing.T) {
 	if err := <-ended; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("it ended with %v", err)
 	}
-	log.has(t, "told to end: not ready any more, and still answering", "worker released")
+	log.has(t, "shutdown requested: no longer ready, still serving", "worker released")
 	if c, err := net.Dial("tcp", on.RESP.Addr().String()); err == nil {
 		_ = c.Close()
 		t.Error("it listens after its end")

@@ -56,7 +56,7 @@ func Start(ctx context.Context, c Config, on Listeners, opened func(*Server) (en
 	err = s.serve(ctx, on, func(opening context.Context) error {
 		err := s.open(opening, c)
 		if err != nil && ctx.Err() != nil {
-			s.log.Info("ended while it was starting, as it was told to", "error", err)
+			s.log.Info("shut down during startup", "error", err)
 			return nil
 		}
 		return err
@@ -93,8 +93,8 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	if s.certificates != nil {
 		overHTTP = s.certificates.overHTTP()
 	}
-	doors := []*connectionLimit{s.bound(on.HTTP, "http", httpGoodbye)}
-	begin(front{"http", doors[0], &httpFront{http.Server{
+	limiters := []*connectionLimit{s.bound(on.HTTP, "http", httpRefusal)}
+	begin(front{"http", limiters[0], &httpFront{http.Server{
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: s.timeouts.header,
 		ReadTimeout:       s.timeouts.read,
@@ -109,8 +109,8 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	running := 1
 	bounded := on.RESP
 	if on.RESP != nil {
-		doors = append(doors, s.bound(on.RESP, "resp", []byte(respapi.TooMany)))
-		bounded = doors[1]
+		limiters = append(limiters, s.bound(on.RESP, "resp", []byte(respapi.TooMany)))
+		bounded = limiters[1]
 		if s.certificates != nil {
 			bounded = tls.NewListener(bounded, s.certificates.overRedis())
 		}
@@ -131,13 +131,13 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	opened()
 	<-ctx.Done()
 	s.lingering.Store(true)
-	s.log.Info("told to end: not ready any more, and still answering", "for", s.timeouts.linger)
+	s.log.Info("shutdown requested: no longer ready, still serving", "for", s.timeouts.linger)
 	s.service.Drain()
 	s.linger(taking, s.timeouts.linger)
 	s.log.Info("shutting down: no new connections, requests under way end first")
 	var errs []error
-	for _, d := range doors {
-		errs = append(errs, d.deafen())
+	for _, d := range limiters {
+		errs = append(errs, d.stopAccepting())
 	}
 	s.rpc.Drain() // not before: a client that is to ask another server may come to this one again
 	s.linger(taking, min(s.timeouts.linger, settle))

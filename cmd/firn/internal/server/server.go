@@ -219,7 +219,7 @@ func (s *Server) routes(st store.Store) (http.Handler, error) {
 	}
 	// Clients of Leaf and TinyId may put any prefix before their paths.
 	mux.Handle("/", leaf.Prefixed(tinyid.Prefixed(nothing)))
-	return crowded(front, bounded(front, mux)), nil
+	return limitInFlight(front, bounded(front, mux)), nil
 }
 
 // Scheme returns that of the HTTP interface: http, or https with TLS.

@@ -1,6 +1,4 @@
-// Package latency counts how long calls took, in buckets a thirty-second of their
-// value wide: quantiles are right within three percent, however many calls there are.
-package latency
+package cli
 
 import (
 	"math"
@@ -15,15 +13,17 @@ const (
 	buckets = (64-6)*each + exact
 )
 
-// A Histogram counts. The zero value is empty; its methods are for one goroutine.
-type Histogram struct {
+// A histogram counts how long calls took, in buckets 1/32 of their value wide: quantiles
+// are right within three percent, however many calls there are. The zero value is empty;
+// its methods are for one goroutine.
+type histogram struct {
 	counts [buckets]int64
 	total  int64
 	most   time.Duration
 }
 
 // Add counts one; a negative duration counts as none.
-func (h *Histogram) Add(d time.Duration) {
+func (h *histogram) Add(d time.Duration) {
 	d = max(d, 0)
 	h.counts[bucket(uint64(d))]++
 	h.total++
@@ -31,7 +31,7 @@ func (h *Histogram) Add(d time.Duration) {
 }
 
 // Merge adds what another has counted.
-func (h *Histogram) Merge(other *Histogram) {
+func (h *histogram) Merge(other *histogram) {
 	for i, n := range other.counts {
 		h.counts[i] += n
 	}
@@ -40,13 +40,13 @@ func (h *Histogram) Merge(other *Histogram) {
 }
 
 // Total returns how many were counted.
-func (h *Histogram) Total() int64 { return h.total }
+func (h *histogram) Total() int64 { return h.total }
 
 // Max returns the longest, exactly.
-func (h *Histogram) Max() time.Duration { return h.most }
+func (h *histogram) Max() time.Duration { return h.most }
 
 // Quantile returns what the fraction q of the calls did not exceed, 0 without any.
-func (h *Histogram) Quantile(q float64) time.Duration {
+func (h *histogram) Quantile(q float64) time.Duration {
 	rank := int64(math.Ceil(q * float64(h.total)))
 	var seen int64
 	for i, n := range h.counts {

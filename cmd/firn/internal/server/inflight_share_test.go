@@ -8,9 +8,9 @@ import (
 )
 
 func TestOneAddressLeavesPlacesToOthers(t *testing.T) {
-	c := newCrowd()
+	c := newInFlight()
 	here, there := "10.0.0.1:5", "[::ffff:10.0.0.2]:5"
-	for i := 3; maphash.String(c.seed, network(here))%stripes == maphash.String(c.seed, network(there))%stripes; i++ {
+	for i := 3; maphash.String(c.seed, clientNetwork(here))%stripes == maphash.String(c.seed, clientNetwork(there))%stripes; i++ {
 		there = fmt.Sprintf("10.0.0.%d:5", i) // one that does not share a count with the other
 	}
 	var places []*atomic.Int64
@@ -41,11 +41,11 @@ func TestOneAddressLeavesPlacesToOthers(t *testing.T) {
 		t.Errorf("%d are left", left)
 	}
 	for a, b := range map[string]string{"10.0.0.2:1": "[::ffff:10.0.0.2]:9", "[2001:db8::1]:1": "[2001:db8::ffff]:2", "[x]:1": ""} {
-		if network(a) != network(b) {
+		if clientNetwork(a) != clientNetwork(b) {
 			t.Errorf("%s is not %s", a, b)
 		}
 	}
-	if network("[2001:db8::1]:1") == network("[2001:db8:0:1::1]:1") {
+	if clientNetwork("[2001:db8::1]:1") == clientNetwork("[2001:db8:0:1::1]:1") {
 		t.Error("two networks")
 	}
 }

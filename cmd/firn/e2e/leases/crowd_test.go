@@ -3,7 +3,7 @@
 // A thousand clients of each kind are more than the race detector's memory is
 // for; the matrix runs under it.
 
-package field
+package leases
 
 import (
 	"context"

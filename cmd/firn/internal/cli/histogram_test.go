@@ -1,4 +1,4 @@
-package latency
+package cli
 
 import (
 	"math"
@@ -11,7 +11,7 @@ import (
 func TestQuantilesAreRightWithinThreePercent(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var all []time.Duration
-	var h, other Histogram
+	var h, other histogram
 	for i := range 100_000 {
 		d := time.Duration(math.Exp(random.Float64() * 25)) // 1 ns to a minute
 		all = append(all, d)
@@ -46,7 +46,7 @@ func TestEveryDurationHasABucketThatHoldsIt(t *testing.T) {
 	if i := bucket(math.MaxInt64); i >= buckets || top(i) != math.MaxInt64 {
 		t.Errorf("bucket %d", i)
 	}
-	var none Histogram
+	var none histogram
 	if none.Quantile(0.5) != 0 || none.Max() != 0 {
 		t.Error("something of nothing")
 	}

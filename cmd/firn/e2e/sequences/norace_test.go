@@ -1,6 +1,6 @@
 //go:build !race
 
-package linear
+package sequences
 
 // successes is how often each caller succeeds.
 const successes = 40

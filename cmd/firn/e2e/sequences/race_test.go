@@ -1,6 +1,6 @@
 //go:build race
 
-package linear
+package sequences
 
 // successes is how often each caller succeeds: less often under the race detector,
 // which makes Porcupine slow.
