@@ -16,8 +16,8 @@ type found struct {
 	ids     int64
 	took    time.Duration
 	calls   histogram // of how long calls took
-	slow    int64             // of these, those that took longer than slowCall
-	unbegun int64             // of these, those that were due and found no caller
+	slow    int64     // of these, those that took longer than slowCall
+	unbegun int64     // of these, those that were due and found no caller
 }
 
 // slowCall is what somebody notices who waits for an id.

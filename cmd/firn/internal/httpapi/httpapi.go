@@ -20,8 +20,8 @@ import (
 // maxKept bounds the memory that is kept for another answer.
 const maxKept = 1 << 20
 
-// read are the methods of what is only looked at.
-const read = "GET, HEAD"
+// readMethods are the methods of read-only endpoints.
+const readMethods = "GET, HEAD"
 
 // buffered is how long an answer may be whose length net/http finds by itself, at less
 // cost.
@@ -53,12 +53,12 @@ func (a *API) Register(mux *http.ServeMux) {
 	}
 	// Asking for ids has an effect, so there is no HEAD for it.
 	route("/v1/ids/{namespace}", "GET, POST", a.ids)
-	route("/v1/decode/{id}", read, a.decode)
-	route("/v1/namespaces", read, a.listNamespaces)
-	route("/v1/namespaces/{namespace}", read, a.oneNamespace)
-	route("/v1/pools/{pool}/workers", read, a.workers)
-	route("/livez", read, func(w http.ResponseWriter, _ *http.Request) error { return plain(w, "ok\n") })
-	route("/readyz", read, a.ready)
+	route("/v1/decode/{id}", readMethods, a.decode)
+	route("/v1/namespaces", readMethods, a.listNamespaces)
+	route("/v1/namespaces/{namespace}", readMethods, a.oneNamespace)
+	route("/v1/pools/{pool}/workers", readMethods, a.workers)
+	route("/livez", readMethods, func(w http.ResponseWriter, _ *http.Request) error { return plain(w, "ok\n") })
+	route("/readyz", readMethods, a.ready)
 }
 
 // ready answers whether ids can be had, of all namespaces that are named. Where they can, but
@@ -101,7 +101,7 @@ func (a *API) notAllowed(w http.ResponseWriter, r *http.Request, allowed string)
 func (a *API) Readable(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			Fail(w, a.notAllowed(w, r, read))
+			Fail(w, a.notAllowed(w, r, readMethods))
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -116,11 +116,11 @@ var (
 
 // Fail answers an error in the one form that all have.
 func Fail(w http.ResponseWriter, err error) (status int) {
-	told := failure.Of(err)
-	if told.Retry > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(told.Retry.Seconds()))))
+	f := failure.Of(err)
+	if f.Retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.Retry.Seconds()))))
 	}
-	if told.Status == http.StatusUnauthorized {
+	if f.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	var body struct {
@@ -129,10 +129,10 @@ func Fail(w http.ResponseWriter, err error) (status int) {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	body.Error.Code, body.Error.Message = told.Code, told.Message
-	// The connection may be gone; then there is nobody to tell.
-	_ = answerJSON(w, told.Status, body)
-	return told.Status
+	body.Error.Code, body.Error.Message = f.Code, f.Message
+	// A failed write means that the client has gone.
+	_ = answerJSON(w, f.Status, body)
+	return f.Status
 }
 
 func answerJSON(w http.ResponseWriter, status int, body any) error {

@@ -83,11 +83,11 @@ type mode struct {
 	code  func(*failure.Failure) int // of a failure, in Leaf's numbers
 }
 
-// The numbers of Leaf's failures. Its segments know: not initialised, no such key, nothing
-// at hand; its snowflakes: the clock still behind after a wait, interrupted, too far behind.
+// The numbers of Leaf's failures. Its segments know: not initialised, no such key, no
+// ids left; its snowflakes: the clock still behind after a wait, interrupted, too far behind.
 const (
-	notInitialised, noKey, nothingAtHand = -1, -2, -3
-	stillBehind, interrupted, farBehind  = -1, -2, -3
+	notInitialised, noKey, noIDs        = -1, -2, -3
+	stillBehind, interrupted, farBehind = -1, -2, -3
 )
 
 // errKind: the key is there, but its ids are not of the mode that was asked for.
@@ -102,7 +102,7 @@ var segmentMode = mode{
 		case "shutting_down", "not_ready":
 			return notInitialised
 		}
-		return nothingAtHand
+		return noIDs
 	},
 }
 
@@ -121,7 +121,7 @@ var snowflakeMode = mode{
 	},
 }
 
-// serve answers one id, or the failure; never a number that is none.
+// serve answers one id, or the failure; never a number that is not an id.
 func (a *API) serve(w http.ResponseWriter, r *http.Request, key string, m mode) {
 	start := time.Now()
 	defer func() { a.front.Observe(time.Since(start)) }()
@@ -166,32 +166,32 @@ func (a *API) next(r *http.Request, key string, m mode, b []byte) ([]byte, error
 // fail answers an error. What Leaf does not know, as that a caller may not or asks too
 // often, keeps its status.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, m mode, err error) {
-	told := failure.Of(err)
-	a.log.Debug("request failed", "method", r.Method, "path", r.URL.Path, "code", told.Code, "error", err)
-	springboot.Note(w, told)
-	switch told.Status {
+	f := failure.Of(err)
+	a.log.Debug("request failed", "method", r.Method, "path", r.URL.Path, "code", f.Code, "error", err)
+	springboot.Note(w, f)
+	switch f.Status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
-		springboot.Fail(w, r, told.Status, "", told.Message)
+		springboot.Fail(w, r, f.Status, "", f.Message)
 		return
 	}
 	springboot.Fail(w, r, http.StatusInternalServerError, "com.sankuai.inf.leaf.server.exception.LeafServerException",
-		fmt.Sprintf("Result{id=%d, status=EXCEPTION}", m.code(told)))
+		fmt.Sprintf("Result{id=%d, status=EXCEPTION}", m.code(f)))
 }
 
 // decode takes an id of Leaf's layout apart, or of the namespace's that is named.
 func (a *API) decode(w http.ResponseWriter, r *http.Request) {
 	caller, err := a.front.Caller(r)
 	if err != nil {
-		told := failure.Of(err)
-		springboot.Note(w, told)
-		springboot.Fail(w, r, told.Status, "", told.Message)
+		f := failure.Of(err)
+		springboot.Note(w, f)
+		springboot.Fail(w, r, f.Status, "", f.Message)
 		return
 	}
 	query := r.URL.Query()
 	if !query.Has("snowflakeId") {
-		told := a.front.Refuse(failure.BadRequest("bad_request", "the parameter snowflakeId is missing"))
-		springboot.Note(w, told)
-		springboot.Fail(w, r, told.Status, "org.springframework.web.bind.MissingServletRequestParameterException", told.Message)
+		f := a.front.Refuse(failure.BadRequest("bad_request", "the parameter snowflakeId is missing"))
+		springboot.Note(w, f)
+		springboot.Fail(w, r, f.Status, "org.springframework.web.bind.MissingServletRequestParameterException", f.Message)
 		return
 	}
 	ask := issuing.DecodeRequest{ID: query.Get("snowflakeId"), Format: "decimal", Namespace: query.Get("namespace")}
@@ -199,15 +199,15 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request) {
 		ask.Layout = "leaf"
 	}
 	result, err := a.front.Decode(caller, ask)
-	var told *failure.Failure
+	var f *failure.Failure
 	switch {
-	case errors.As(err, &told) && told.Code == "bad_id":
-		springboot.Note(w, told)
+	case errors.As(err, &f) && f.Code == "bad_id":
+		springboot.Note(w, f)
 		springboot.Answer(w, springboot.TypeJSON, []byte(`{"errorMsg":"snowflake Id反解析发生异常!"}`))
 	case err != nil: // of a namespace, which Leaf does not know
-		told := failure.Of(err)
-		springboot.Note(w, told)
-		springboot.Fail(w, r, told.Status, "", told.Message)
+		f := failure.Of(err)
+		springboot.Note(w, f)
+		springboot.Fail(w, r, f.Status, "", f.Message)
 	default:
 		springboot.Answer(w, springboot.TypeJSON, springboot.JSON(struct {
 			Timestamp  string `json:"timestamp"`

@@ -12,15 +12,15 @@ var errHTTP = errors.New("the client speaks HTTP")
 
 // A command is one that is answered.
 type command struct {
-	name     string
-	arity    int // arguments with the name; at least so many if negative
-	stranger bool
-	atOnce   bool // also between MULTI and EXEC
-	keys     bool // the first argument is a namespace
-	flags    []string
-	group    string
-	summary  string
-	answer   func(c *conn, args [][]byte)
+	name            string
+	arity           int // arguments with the name; at least so many if negative
+	unauthenticated bool
+	atOnce          bool // also between MULTI and EXEC
+	keys            bool // the first argument is a namespace
+	flags           []string
+	group           string
+	summary         string
+	answer          func(c *conn, args [][]byte)
 }
 
 func (k *command) takes(n int) bool { return n == k.arity || k.arity < 0 && n >= -k.arity }
@@ -42,14 +42,14 @@ func newTable() *table {
 		{name: "firn.next", arity: -2, keys: true, flags: []string{"write"}, group: "ids", summary: "Returns ids of a namespace, of any kind.", answer: (*conn).next},
 		{name: "firn.decode", arity: 3, keys: true, flags: []string{"readonly"}, group: "ids", summary: "Takes an id apart.", answer: (*conn).decode},
 
-		{name: "auth", arity: -2, stranger: true, flags: []string{"noscript", "fast", "no_auth"}, group: "connection", summary: "Says who the client is, by a token.", answer: (*conn).auth},
-		{name: "hello", arity: -1, stranger: true, flags: []string{"noscript", "fast", "no_auth"}, group: "connection", summary: "Chooses the version of the protocol.", answer: (*conn).hello},
+		{name: "auth", arity: -2, unauthenticated: true, flags: []string{"noscript", "fast", "no_auth"}, group: "connection", summary: "Says who the client is, by a token.", answer: (*conn).auth},
+		{name: "hello", arity: -1, unauthenticated: true, flags: []string{"noscript", "fast", "no_auth"}, group: "connection", summary: "Chooses the version of the protocol.", answer: (*conn).hello},
 		{name: "ping", arity: -1, flags: []string{"fast"}, group: "connection", summary: "Answers.", answer: (*conn).ping},
 		{name: "echo", arity: 2, flags: []string{"fast"}, group: "connection", summary: "Answers with its argument.", answer: (*conn).echo},
 		{name: "select", arity: 2, flags: []string{"fast"}, group: "connection", summary: "Chooses database 0, which is the only one.", answer: (*conn).selectDB},
 		{name: "client", arity: -2, group: "connection", summary: "Names the connection, and shows it.", answer: (*conn).client},
-		{name: "quit", arity: -1, stranger: true, atOnce: true, flags: []string{"fast", "no_auth"}, group: "connection", summary: "Ends the connection.", answer: (*conn).quit},
-		{name: "reset", arity: 1, stranger: true, atOnce: true, flags: []string{"fast", "no_auth"}, group: "connection", summary: "Makes the connection as if it were new.", answer: (*conn).reset},
+		{name: "quit", arity: -1, unauthenticated: true, atOnce: true, flags: []string{"fast", "no_auth"}, group: "connection", summary: "Ends the connection.", answer: (*conn).quit},
+		{name: "reset", arity: 1, unauthenticated: true, atOnce: true, flags: []string{"fast", "no_auth"}, group: "connection", summary: "Makes the connection as if it were new.", answer: (*conn).reset},
 
 		{name: "multi", arity: 1, atOnce: true, flags: []string{"fast"}, group: "transactions", summary: "Begins commands that are answered together.", answer: (*conn).multi},
 		{name: "exec", arity: 1, atOnce: true, group: "transactions", summary: "Answers them.", answer: (*conn).exec},

@@ -227,7 +227,7 @@ func (c *conn) consume() (read, commands int) {
 	for read < c.filled && !c.closing {
 		limits := callerLimits
 		if c.caller == nil {
-			limits = strangerLimits
+			limits = unauthenticatedLimits
 		}
 		buf := c.in[read:c.filled]
 		args, n, err := c.parser.Parse(buf, limits)

@@ -166,14 +166,14 @@ func TestResetGivesAStrangerNoNewTime(t *testing.T) {
 	c := newConn(s, &tape{})
 	prepare(t, c)
 	since := time.Now().Add(-time.Hour)
-	c.caller, c.strange, c.local = nil, since, false
+	c.caller, c.unauthenticatedSince, c.local = nil, since, false
 	if err := s.cfg.Service.Apply(t.Context(), settings.Config{Namespaces: counted.Namespaces}); err != nil { // nobody is known from elsewhere
 		t.Fatal(err)
 	}
 	c.filled = copy(c.space(), "RESET\r\n")
 	c.consume()
-	if got := string(c.out); got != "+RESET\r\n" || c.caller != nil || !c.strange.Equal(since) {
-		t.Errorf("%q, %v, a stranger since %v", got, c.caller, c.strange)
+	if got := string(c.out); got != "+RESET\r\n" || c.caller != nil || !c.unauthenticatedSince.Equal(since) {
+		t.Errorf("%q, %v, unauthenticated since %v", got, c.caller, c.unauthenticatedSince)
 	}
 }
 

@@ -126,7 +126,7 @@ func (c *conn) quit([][]byte) {
 func (c *conn) reset([][]byte) {
 	fresh := session{version: resp.V2, local: c.local, certificate: c.certificate}
 	if c.caller == nil {
-		fresh.strange = c.strange
+		fresh.unauthenticatedSince = c.unauthenticatedSince
 	}
 	c.session = fresh
 	c.identify()

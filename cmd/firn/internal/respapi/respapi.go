@@ -36,8 +36,8 @@ const (
 
 // The limits of a command before and after its client is known, as in Redis.
 var (
-	strangerLimits = resp.Limits{Args: 10, Bulk: 16 << 10, Command: 64 << 10}
-	callerLimits   = resp.Limits{Args: 1024, Bulk: 32 << 10, Command: 64 << 10}
+	unauthenticatedLimits = resp.Limits{Args: 10, Bulk: 16 << 10, Command: 64 << 10}
+	callerLimits          = resp.Limits{Args: 1024, Bulk: 32 << 10, Command: 64 << 10}
 )
 
 // maxBuffer lets a parser see that a command is too long.
@@ -62,14 +62,14 @@ const (
 
 // Server is the interface. Make one with [New]. Its methods may be called concurrently.
 type Server struct {
-	cfg       Config
-	front     *issuing.Front
-	table     *table
-	started   time.Time
-	lastID    atomic.Int64
-	commands  atomic.Int64 // answered
-	warned    atomic.Int64 // after started, when HTTP was last warned of
-	scratches sync.Pool    // of *scratch
+	cfg        Config
+	front      *issuing.Front
+	table      *table
+	started    time.Time
+	lastID     atomic.Int64
+	commands   atomic.Int64 // answered
+	lastWarned atomic.Int64 // after started, when HTTP was last warned of
+	scratches  sync.Pool    // of *scratch
 
 	ctx      context.Context // of requests; ends with Close
 	cancel   context.CancelFunc

@@ -21,14 +21,14 @@ type session struct {
 	library    string // CLIENT SETINFO
 	libVersion string
 
-	local       bool              // both ends of the connection are on this machine
-	certificate *x509.Certificate // of the client, verified; nil without one
-	token       string            // of the latest AUTH that was accepted
-	caller      *access.Caller    // nil: a stranger
-	denied      error             // why it is one
-	strange     time.Time         // since when it is one
-	generation  uint64            // of the service when caller was identified
-	queue       *queue            // between MULTI and EXEC, else nil
+	local                bool              // both ends of the connection are on this machine
+	certificate          *x509.Certificate // of the client, verified; nil without one
+	token                string            // of the latest AUTH that was accepted
+	caller               *access.Caller    // nil: unauthenticated
+	denied               error             // why the client is unauthenticated
+	unauthenticatedSince time.Time         // since when the client is unauthenticated
+	generation           uint64            // of the service when caller was identified
+	queue                *queue            // between MULTI and EXEC, else nil
 }
 
 // identify finds out who the client is by what it has said so far. That it is nobody yet
@@ -37,8 +37,8 @@ func (c *conn) identify() {
 	c.generation = c.server.front.Generation()
 	caller, err := c.server.front.Lookup(c.credentials(c.token))
 	if c.denied = err; err != nil {
-		if caller = nil; c.caller != nil || c.strange.IsZero() {
-			c.strange = time.Now()
+		if caller = nil; c.caller != nil || c.unauthenticatedSince.IsZero() {
+			c.unauthenticatedSince = time.Now()
 		}
 	}
 	c.caller = caller
@@ -88,7 +88,7 @@ func (c *conn) one(args [][]byte) {
 		c.server.warnOfHTTP(c.net.RemoteAddr())
 		c.end(errHTTP)
 		return
-	case c.caller == nil && (!ok || !known.stranger):
+	case c.caller == nil && (!ok || !known.unauthenticated):
 		_ = c.server.front.Denied(c.credentials(""), c.denied) // it is told in words of Redis
 		c.reject(known, "", noAuth)
 		return
@@ -153,8 +153,8 @@ func crossProtocol(word []byte) bool {
 
 // warnOfHTTP tells the operator, once a minute at most.
 func (s *Server) warnOfHTTP(remote net.Addr) {
-	now, last := time.Since(s.started)+time.Minute, s.warned.Load()
-	if int64(now)-last >= int64(time.Minute) && s.warned.CompareAndSwap(last, int64(now)) {
+	now, last := time.Since(s.started)+time.Minute, s.lastWarned.Load()
+	if int64(now)-last >= int64(time.Minute) && s.lastWarned.CompareAndSwap(last, int64(now)) {
 		s.cfg.Log.Warn("a connection was closed that speaks HTTP to the Redis protocol's port: HTTP has a port of its own; or somebody has made a browser do so", "remote", remote)
 	}
 }

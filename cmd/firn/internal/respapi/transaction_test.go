@@ -20,7 +20,7 @@ func TestTransactionsAreAsInRedis(t *testing.T) {
 	_, _, firn := serve(t, settings.Config{Tokens: []settings.Token{{Name: "shop", SHA256: hex.EncodeToString(sum[:]), Namespaces: []string{"*"}}}})
 	redis := servers.Redis(t, "--requirepass", secret).Addr()
 	for _, commands := range []string{
-		"MULTI", // a stranger may not
+		"MULTI", // unauthenticated clients may not
 		"AUTH " + secret + "; MULTI; HELLO 3; PING; EXEC; PING",
 		"AUTH " + secret + "; MULTI; HELLO 3 AUTH default " + secret + " SETNAME a; CLIENT GETNAME; EXEC; CLIENT GETNAME",
 		"AUTH " + secret + "; MULTI; AUTH " + secret + "; PING; EXEC",

@@ -18,9 +18,9 @@ const (
 
 // Why the server ends a connection.
 var (
-	errUnfinished = errors.New("a command did not come to its end in time")
-	errStranger   = errors.New("the client did not say in time who it is")
-	errDraining   = errors.New("the server is shutting down")
+	errUnfinished      = errors.New("a command did not come to its end in time")
+	errUnauthenticated = errors.New("the client did not say in time who it is")
+	errDraining        = errors.New("the server is shutting down")
 )
 
 // past is a deadline that has passed.
@@ -47,7 +47,7 @@ func (c *conn) due() time.Time {
 	case !c.partial.IsZero():
 		return c.partial.Add(c.server.cfg.ReadTimeout)
 	case c.caller == nil:
-		return c.strange.Add(c.server.cfg.ReadTimeout)
+		return c.unauthenticatedSince.Add(c.server.cfg.ReadTimeout)
 	case c.hot && c.fd != noFD:
 		return c.used.Add(hotLook)
 	}
@@ -78,7 +78,7 @@ func (c *conn) woken() {
 	if !due.IsZero() && !time.Now().Before(due) {
 		why := errUnfinished
 		if c.partial.IsZero() {
-			why = errStranger
+			why = errUnauthenticated
 		}
 		c.end(why)
 		return

@@ -69,10 +69,10 @@ func answer(w http.ResponseWriter, status int, contentType string, body []byte) 
 }
 
 // Note says in an answer's headers what went wrong, in Firn's words.
-func Note(w http.ResponseWriter, told *failure.Failure) {
-	w.Header()[CodeHeader] = []string{told.Code}
-	if told.Retry > 0 {
-		w.Header()["Retry-After"] = []string{strconv.Itoa(int(math.Ceil(told.Retry.Seconds())))}
+func Note(w http.ResponseWriter, f *failure.Failure) {
+	w.Header()[CodeHeader] = []string{f.Code}
+	if f.Retry > 0 {
+		w.Header()["Retry-After"] = []string{strconv.Itoa(int(math.Ceil(f.Retry.Seconds())))}
 	}
 }
 

@@ -80,15 +80,15 @@ const (
 )
 
 // failed appends the answer of a failure: empty if simple.
-func failed(b []byte, asked request, bizType string, told *failure.Failure) []byte {
+func failed(b []byte, asked request, bizType string, f *failure.Failure) []byte {
 	if asked.simple {
 		return b
 	}
-	code, message := systemError, told.Message
+	code, message := systemError, f.Message
 	switch {
-	case told.Status == http.StatusUnauthorized, told.Status == http.StatusForbidden:
+	case f.Status == http.StatusUnauthorized, f.Status == http.StatusForbidden:
 		code, message = tokenError, "token is error"
-	case told.Code == "unknown_namespace":
+	case f.Code == "unknown_namespace":
 		message = "can not find biztype:" + bizType
 		if asked.ids {
 			message = "error query segmentId: " + message

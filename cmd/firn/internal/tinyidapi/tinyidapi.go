@@ -95,13 +95,13 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, asked request) {
 	}
 	p, err := a.parse(r, asked)
 	if err != nil {
-		told := a.front.Refuse(err)
-		springboot.Note(w, told)
+		f := a.front.Refuse(err)
+		springboot.Note(w, f)
 		exception := ""
-		if told.Code == "bad_count" {
+		if f.Code == "bad_count" {
 			exception = "org.springframework.web.method.annotation.MethodArgumentTypeMismatchException"
 		}
-		springboot.Fail(w, r, told.Status, exception, told.Message)
+		springboot.Fail(w, r, f.Status, exception, f.Message)
 		return
 	}
 	made, ok := a.answers.Get().(*answer)
@@ -110,10 +110,10 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, asked request) {
 	}
 	defer a.keep(made)
 	if made.body, err = a.issue(r, asked, p, made); err != nil {
-		told := failure.Of(err)
-		a.log.Debug("request failed", "method", r.Method, "path", r.URL.Path, "code", told.Code, "error", err)
-		springboot.Note(w, told)
-		made.body = failed(made.body[:0], asked, p.bizType, told)
+		f := failure.Of(err)
+		a.log.Debug("request failed", "method", r.Method, "path", r.URL.Path, "code", f.Code, "error", err)
+		springboot.Note(w, f)
+		made.body = failed(made.body[:0], asked, p.bizType, f)
 	}
 	contentType := springboot.TypeJSON
 	if asked.simple {
