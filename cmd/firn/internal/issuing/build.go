@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
-	"github.com/firn-id/firn/cmd/firn/internal/wideid"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/prefixed"
 	"github.com/firn-id/firn/segment"
@@ -71,12 +70,12 @@ func (b *builder) add(ctx context.Context, cfg settings.Config, name string) err
 	}
 	ns := b.service.namespace(name, set, made, b.made.limits)
 	b.made.namespaces[name] = ns // from here on it is closed if building fails
-	if set.KindName() == "serial" {
-		format, err := set.SerialSettings()
+	if format := set.Of().Format; format != nil {
+		write, err := format(set)
 		if err != nil {
 			return err
 		}
-		ns.texts = &written{ns.numbers, format.Text}
+		ns.texts = &written{ns.numbers, write}
 		return nil
 	}
 	if set.Veil != nil {
@@ -119,21 +118,21 @@ func (b *builder) base(ctx context.Context, name string, set settings.Namespace)
 		return was.base, nil
 	}
 	log := b.service.log.With("namespace", name)
-	switch set.KindName() {
-	case "segment":
+	switch kind := set.Of(); kind.Source {
+	case settings.Ranges:
 		cfg, err := set.SegmentSettings()
 		if err != nil {
 			return nil, err
 		}
 		cfg.Store, cfg.Log = b.service.store, log
 		return b.segments(ctx, was, name, cfg)
-	case "sequence":
+	case settings.Counter:
 		made, err := newSequences(name, sequence.Config{Store: b.service.store, Start: set.From, Log: log})
 		if err != nil {
 			return nil, err
 		}
 		return made, made.goOn(ctx, was)
-	case "number":
+	case settings.Template:
 		cfg, err := set.NumberSettings()
 		if err != nil {
 			return nil, err
@@ -143,11 +142,8 @@ func (b *builder) base(ctx context.Context, name string, set settings.Namespace)
 			return nil, err
 		}
 		return made, made.counter.goOn(ctx, was)
-	case "uuid":
-		next, err := wideid.UUID(set.UUIDVersion())
-		return &local{next}, err
-	case "objectid":
-		next, err := wideid.ObjectID()
+	case settings.Local:
+		next, err := kind.Wide(set)
 		return &local{next}, err
 	}
 	return nil, fmt.Errorf("%w: %s", errKind, set.Kind)

@@ -36,7 +36,7 @@ func (s *snapshot) allows(cfg settings.Config) error {
 				return err
 			}
 		}
-		if old.KindName() == "serial" { // an hour ago in one zone is now in another
+		if old.Of().Format != nil { // an hour ago in one zone is now in another
 			if err := fixed("zone", cmp.Or(old.Zone, "UTC"), cmp.Or(now.Zone, "UTC")); err != nil {
 				return err
 			}

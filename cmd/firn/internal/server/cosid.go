@@ -79,7 +79,7 @@ func (d *distributor) segment(name string) (least firn.ID, err error) {
 	switch {
 	case !declared:
 		return 0, nil
-	case ns.KindName() != "segment":
+	case ns.Of().Source != settings.Ranges:
 	case ns.Veil != nil:
 		is += " and veiled"
 	case ns.Prefix != "":

@@ -10,7 +10,6 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/keys"
-	"github.com/firn-id/firn/cmd/firn/internal/wideid"
 	"github.com/firn-id/firn/cmd/firn/internal/zone"
 	"github.com/firn-id/firn/numbering"
 	"github.com/firn-id/firn/prefixed"
@@ -32,17 +31,6 @@ type Veil struct {
 // generatorKeys are the settings of kinds that are made by a leased generator.
 var generatorKeys = []string{
 	"pool", "layout", "unit", "epoch", "clock", "rollback", "ahead", "start", "window", "strict", "worker", "datacenter",
-}
-
-// kindKeys are the settings that each kind has, beside kind.
-var kindKeys = map[string][]string{
-	"snowflake": append([]string{"veil", "prefix"}, generatorKeys...),
-	"serial":    append([]string{"prefix", "width", "check", "zone"}, generatorKeys...),
-	"segment":   {"veil", "prefix", "min_step", "max_step", "target", "from", "offset", "stride"},
-	"sequence":  {"veil", "prefix", "from"},
-	"number":    {"template", "zone"},
-	"uuid":      {"version", "prefix"},
-	"objectid":  {"prefix"},
 }
 
 // KindName returns the kind.
@@ -77,35 +65,22 @@ func (n Namespace) given() []string {
 
 // checkKind adds the mistakes that have to do with the kind.
 func (n Namespace) checkKind(found map[string]error) {
-	keys, ok := kindKeys[n.KindName()]
-	if !ok {
-		found["kind"] = firn.NewSyntaxError("kind", n.Kind, strings.Join(slices.Sorted(maps.Keys(kindKeys)), ", ")+" are allowed")
+	k := n.Of()
+	if k == nil {
+		found["kind"] = firn.NewSyntaxError("kind", n.Kind, strings.Join(kindNames(), ", ")+" are allowed")
 		return
 	}
 	for _, key := range n.given() {
-		if !slices.Contains(keys, key) {
-			found[key] = fmt.Errorf("a namespace of kind %s has no %s: it has %s", n.KindName(), key, strings.Join(keys, ", "))
+		if !slices.Contains(k.Keys, key) {
+			found[key] = fmt.Errorf("a namespace of kind %s has no %s: it has %s", n.KindName(), key, strings.Join(k.Keys, ", "))
 		}
 	}
-	var err error
-	switch n.KindName() {
-	case "serial":
-		_, err = n.SerialSettings()
-	case "segment":
-		_, err = n.SegmentSettings()
-	case "sequence":
-		if n.From < 0 {
-			err = firn.NewRangeError("from", int64(n.From), 1, int64(firn.MaxID), "")
+	if k.check != nil {
+		if err := k.check(n); err != nil {
+			found["kind"] = err
 		}
-	case "number":
-		_, err = n.NumberSettings()
-	case "uuid":
-		_, err = wideid.UUID(n.UUIDVersion())
 	}
-	if err != nil {
-		found["kind"] = errors.Join(found["kind"], err)
-	}
-	if n.Prefix != "" && n.KindName() != "serial" {
+	if n.Prefix != "" && k.Format == nil {
 		if _, err := prefixed.New(n.Prefix); err != nil {
 			found["prefix"] = err
 		}
@@ -120,7 +95,7 @@ func (n Namespace) checkKind(found map[string]error) {
 
 // Numeric reports whether ids are numbers, which may be written in many ways.
 func (n Namespace) Numeric() bool {
-	return n.Prefix == "" && slices.Contains([]string{"snowflake", "segment", "sequence"}, n.KindName())
+	return n.Prefix == "" && n.Of().Numeric
 }
 
 // SerialSettings returns the format of a serial namespace.

@@ -16,7 +16,7 @@ import (
 
 // Namespace is the settings of one namespace; what is empty has its default.
 type Namespace struct {
-	Kind string `yaml:"kind"` // one of kindKeys; default: snowflake
+	Kind string `yaml:"kind"` // one of kinds; default: snowflake
 
 	// Snowflake and serial.
 	Pool       string   `yaml:"pool"`
@@ -62,7 +62,7 @@ func (n Namespace) check() map[string]error {
 	defer func() {
 		maps.DeleteFunc(found, func(_ string, err error) bool { return err == nil })
 	}()
-	if keys := kindKeys[n.KindName()]; !slices.Contains(keys, "pool") {
+	if !n.Generated() {
 		return found // no generator
 	}
 	if n.Pool != "" {
@@ -101,6 +101,10 @@ func (n Namespace) check() map[string]error {
 	if n.Strict != "" {
 		_, found["strict"] = parseDuration("strict", n.Strict)
 	}
+	maps.DeleteFunc(found, func(_ string, err error) bool { return err == nil })
+	if len(found) == 0 {
+		n.tryLease(found)
+	}
 	return found
 }
 
@@ -128,7 +132,7 @@ func (n Namespace) agrees(name string, all map[string]Namespace) (key string, er
 }
 
 // Generated reports whether ids come from a pool's generator.
-func (n Namespace) Generated() bool { return slices.Contains(kindKeys[n.KindName()], "pool") }
+func (n Namespace) Generated() bool { return n.Of() != nil && n.Of().Source == Generator }
 
 // GeneratorSettings names all that the namespaces of a pool must have in common.
 func (n Namespace) GeneratorSettings() string {

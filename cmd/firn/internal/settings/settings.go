@@ -84,6 +84,9 @@ func Parse(path string, source []byte) (Config, error) {
 	if errors.Is(err, errSecond) {
 		return Config{}, fmt.Errorf("configuration %s: %w", path, err)
 	}
+	if err := cfg.badIDs(); err != nil {
+		return Config{}, err
+	}
 	if err != nil {
 		help := keysHelp
 		if syntax := new(yaml.SyntaxError); errors.As(err, &syntax) {
@@ -120,6 +123,29 @@ func Parse(path string, source []byte) (Config, error) {
 		}
 	}
 	return cfg, errors.Join(errs...)
+}
+
+// badIDs returns the mistakes in ids of the file, which the parser reports without their place.
+func (c Config) badIDs() error {
+	var raw struct {
+		Namespaces map[string]struct {
+			From any `yaml:"from"`
+		} `yaml:"namespaces"`
+	}
+	if unmarshal(c.source, &raw) != nil {
+		return nil // which is reported otherwise
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(raw.Namespaces)) {
+		from := raw.Namespaces[name].From
+		if from == nil {
+			continue
+		}
+		if _, err := firn.ParseID(fmt.Sprint(from)); err != nil {
+			errs = append(errs, c.At(err, "namespaces", name, "from"))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // errYAML is a text at which the parser gave up.
