@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/faketime"
+	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 // sleeps notes how long each sleep is.

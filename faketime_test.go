@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/faketime"
+	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 // noon is well within the default layout.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/faketime"
+	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 func newGenerator(t *testing.T, cfg firn.Config) *firn.Generator {

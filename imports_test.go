@@ -29,40 +29,40 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 	}
 	const root = "github.com/firn-id/firn"
 	allowed := map[string][]string{ // by folder, beside the standard library
-		".":                    {root, root + "/internal/faketime"},
-		"internal/faketime":    {},
-		"store":                {root, root + "/store"},
-		"store/filestore":      {root + "/internal/backend", root + "/store", root + "/store/filestore", root + "/store/storetest"},
-		"store/memstore":       {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},
-		"store/sqlstore":       {root, root + "/internal/backend", root + "/store", root + "/store/sqlstore"},
-		"store/storetest":      {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},
-		"lease":                {root, root + "/internal/config", root + "/internal/register", root + "/internal/faketime", root + "/store", root + "/store/filestore", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/lease"},
-		"client":               {root, root + "/internal/config", root + "/client", root + "/prefetch", root + "/store"},
-		"prefetch":             {root, root + "/internal/config", root + "/internal/demand", root + "/internal/turns", root + "/prefetch"},
-		"sequence":             {root, root + "/internal/config", root + "/internal/register", root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/internal/order", root + "/lease", root + "/sequence"},
-		"internal/backend":     {root + "/internal/backend", root + "/store"},
-		"internal/config":      {root, root + "/internal/config"},
-		"internal/demand":      {},
-		"internal/register":    {root, root + "/internal/faketime", root + "/internal/register", root + "/internal/turns", root + "/store", root + "/store/memstore", root + "/store/storetest"},
-		"internal/order":       {root + "/internal/order"},
-		"segment":              {root, root + "/internal/config", root + "/internal/register", root + "/internal/demand", root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/segment", root + "/prefetch"},
-		"segment/leaf":         {root, root + "/internal/foreign", root + "/segment"},
-		"segment/tinyid":       {root, root + "/store", root + "/internal/foreign", root + "/segment", root + "/segment/tinyid"},
-		"internal/foreign":     {root, root + "/store"},
-		"numbering":            {root, root + "/internal/faketime", root + "/numbering", root + "/sequence", root + "/store", root + "/store/memstore", root + "/store/storetest"},
-		"objectid":             {root, root + "/internal/faketime", root + "/objectid"},
-		"serial":               {root, root + "/serial"},
-		"prefixed":             {root, root + "/prefixed", root + "/objectid"},
-		"internal/sim":         {root, root + "/lease", root + "/prefetch", root + "/segment", root + "/sequence", root + "/store", root + "/internal/turns"},
-		"internal/sim/search":  {root + "/internal/sim"},
-		"internal/turns":       {root + "/internal/turns"},
-		"internal/hosturl":     {root + "/internal/hosturl"},
-		"internal/servers":     {root + "/internal/servers"},
-		"internal/sim/mutants": {root + "/internal/sim"},
-		"internal/mutate":      {},
-		"scripts/zipdir":       {},
-		"veil":                 {root, root + "/veil", root + "/internal/ff1"},
-		"internal/ff1":         {root + "/internal/ff1"},
+		".":                        {root, root + "/store/storetest/faketime"},
+		"store/storetest/faketime": {},
+		"store":                    {root, root + "/store"},
+		"store/filestore":          {root + "/store/backend", root + "/store", root + "/store/filestore", root + "/store/storetest"},
+		"store/memstore":           {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},
+		"store/sqlstore":           {root, root + "/store/backend", root + "/store", root + "/store/sqlstore"},
+		"store/storetest":          {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},
+		"lease":                    {root, root + "/internal/config", root + "/store/register", root + "/store/storetest/faketime", root + "/store", root + "/store/filestore", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/lease"},
+		"client":                   {root, root + "/internal/config", root + "/client", root + "/prefetch", root + "/store"},
+		"prefetch":                 {root, root + "/internal/config", root + "/internal/demand", root + "/internal/turns", root + "/prefetch"},
+		"sequence":                 {root, root + "/internal/config", root + "/store/register", root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/store/storetest/order", root + "/lease", root + "/sequence"},
+		"store/backend":            {root + "/store/backend", root + "/store"},
+		"internal/config":          {root, root + "/internal/config"},
+		"internal/demand":          {},
+		"store/register":           {root, root + "/store/storetest/faketime", root + "/store/register", root + "/internal/turns", root + "/store", root + "/store/memstore", root + "/store/storetest"},
+		"store/storetest/order":    {root + "/store/storetest/order"},
+		"segment":                  {root, root + "/internal/config", root + "/store/register", root + "/internal/demand", root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/segment", root + "/prefetch"},
+		"segment/leaf":             {root, root + "/internal/foreign", root + "/segment"},
+		"segment/tinyid":           {root, root + "/store", root + "/internal/foreign", root + "/segment", root + "/segment/tinyid"},
+		"internal/foreign":         {root, root + "/store"},
+		"numbering":                {root, root + "/store/storetest/faketime", root + "/numbering", root + "/sequence", root + "/store", root + "/store/memstore", root + "/store/storetest"},
+		"objectid":                 {root, root + "/store/storetest/faketime", root + "/objectid"},
+		"serial":                   {root, root + "/serial"},
+		"prefixed":                 {root, root + "/prefixed", root + "/objectid"},
+		"internal/sim":             {root, root + "/lease", root + "/prefetch", root + "/segment", root + "/sequence", root + "/store", root + "/internal/turns"},
+		"internal/sim/search":      {root + "/internal/sim"},
+		"internal/turns":           {root + "/internal/turns"},
+		"store/hosturl":            {root + "/store/hosturl"},
+		"store/storetest/servers":  {root + "/store/storetest/servers"},
+		"internal/sim/mutants":     {root + "/internal/sim"},
+		"internal/mutate":          {},
+		"scripts/zipdir":           {},
+		"veil":                     {root, root + "/veil", root + "/internal/ff1"},
+		"internal/ff1":             {root + "/internal/ff1"},
 	}
 	modules := map[string]bool{"cmd": true, "bench": true, "redisstore": true, "etcdstore": true, "zkstore": true}
 	files := 0
@@ -111,5 +111,40 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 	}
 	if files < 30 {
 		t.Errorf("only %d files were looked at", files)
+	}
+}
+
+// TestOtherModulesImportNothingInternal: a module is released with the version of the root it
+// requires, and must build with later ones, whose internal packages may differ.
+func TestOtherModulesImportNothingInternal(t *testing.T) {
+	files := 0
+	for _, module := range []string{"bench", "cmd/firn", "etcdstore", "redisstore", "zkstore"} {
+		own := "github.com/firn-id/firn/" + module + "/"
+		err := filepath.WalkDir(filepath.FromSlash(module), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+				return err
+			}
+			files++
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+			if err != nil {
+				return err
+			}
+			for _, spec := range file.Imports {
+				name, err := strconv.Unquote(spec.Path.Value)
+				if err != nil {
+					return err
+				}
+				if strings.HasPrefix(name, "github.com/firn-id/firn/") && strings.Contains(name, "/internal/") && !strings.HasPrefix(name, own) {
+					t.Errorf("%s imports %s", path, name)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files < 100 {
+		t.Errorf("found only %d files", files)
 	}
 }

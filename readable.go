@@ -21,7 +21,7 @@ func (l Layout) Readable(id ID) (string, error) {
 		return "", err
 	}
 	t := l.Time(p.Tick)
-	if t.Year() > 9999 {
+	if t.Unix() >= 253_402_300_800 { // the year 10000; Year overflows where an int has 32 bits
 		return "", &RangeError{What: "time", Value: stamp(t), Min: stamp(l.Epoch()), Max: "the year 9999", Where: "readable form"}
 	}
 	var b strings.Builder

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/faketime"
+	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 // bench of one generator on a wall clock under the test's control.

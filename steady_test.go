@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/faketime"
+	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 // within returns a layout whose epoch lies a year before the tests' noon.

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // A giver is a proxy that passes calls on, and gives up waiting for the answer to a write.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // Calls go to the members named in turn: a read to one cluster, the write over it to the other.

@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/etcd/client/v3/leasing"
 
 	"github.com/firn-id/firn/etcdstore"
-	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // A client with leases on keys, as a grpc-proxy with a leasing prefix has one, keeps keys that

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // A member looks at its quota before it proposes a write, and once more when it applies

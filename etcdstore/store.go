@@ -24,8 +24,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/backend"
 )
 
 // Store is a [store.Store] in an etcd, and [store.Examined]. Make one with [Open] or [New].

@@ -12,9 +12,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/firn-id/firn/etcdstore"
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/storetest"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 func open(t *testing.T, url string) *etcdstore.Store {

@@ -10,9 +10,9 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
-	"github.com/firn-id/firn/internal/backend"
-	"github.com/firn-id/firn/internal/hosturl"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/backend"
+	"github.com/firn-id/firn/store/hosturl"
 )
 
 // Open returns a store in the etcd that a URL names. No error repeats the password.

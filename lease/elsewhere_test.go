@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/register"
+	"github.com/firn-id/firn/store/register"
 )
 
 // What went wrong in other systems, by what was published of them, replayed.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 )
 
 // join lists the pool, compares clocks, and does what a newcomer must do before it may claim

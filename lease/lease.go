@@ -26,8 +26,8 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/config"
-	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/internal/turns"
+	"github.com/firn-id/firn/store/register"
 )
 
 // Config is what [Open] makes a lease of.

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/faketime"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/storetest"
+	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 // machine is the time of one machine.

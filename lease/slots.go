@@ -13,8 +13,8 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/config"
-	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 )
 
 // SlotsConfig is what [NewSlots] makes a [Source] of.

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/faketime"
 	"github.com/firn-id/firn/numbering"
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/storetest"
+	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 func newClock(at string) *faketime.Time {

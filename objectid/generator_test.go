@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/faketime"
 	"github.com/firn-id/firn/objectid"
+	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

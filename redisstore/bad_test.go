@@ -19,9 +19,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/redisstore"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 func contains(text, part string) bool { return strings.Contains(text, part) }

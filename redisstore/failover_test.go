@@ -10,9 +10,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/redisstore"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // sentinels starts n Sentinels that watch a primary as "main", and waits until each knows

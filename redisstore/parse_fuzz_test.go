@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/backend"
 )
 
 // FuzzMember reads what anybody may have put into the sorted set.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/redisstore"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/storetest"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 func open(t testing.TB, url string) *redisstore.Store {

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/firn-id/firn/internal/hosturl"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/hosturl"
 )
 
 // Open returns a store in the Redis that a URL names, as [New] does. No error repeats the

@@ -9,9 +9,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/redisstore"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // primary starts a server that sends a replica its data at once.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/demand"
-	"github.com/firn-id/firn/internal/register"
+	"github.com/firn-id/firn/store/register"
 )
 
 // A Name is the ids of one name. Its methods may be called concurrently; an id asked for after

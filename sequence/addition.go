@@ -9,9 +9,9 @@ import (
 	"strconv"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 )
 
 const (

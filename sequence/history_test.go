@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/order"
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/storetest/order"
 )
 
 var seeds = flag.Int("seeds", someSeeds, "how many histories to play")

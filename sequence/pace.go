@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 )
 
 // A pace keeps processes that add to one record apart, and fair. The last writer knows the

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 )
 
 // FuzzRecord reads what may stand in a store: a record with a number that is an

@@ -37,6 +37,9 @@ const (
 	maxWidth     = 64
 	clockDigits  = len("yyyyMMddHHmmss")
 	lastYear     = 9999
+	// endOfYears is after the last year in every zone, in Unix seconds. Beyond it Year may overflow
+	// where an int has 32 bits.
+	endOfYears = 253402300800 + 2*day
 )
 
 // A Format writes and reads serials. Its methods may be called concurrently.

@@ -202,7 +202,7 @@ func TestEveryIDComesBackAndSerialsSortAsIDs(t *testing.T) {
 			}
 			text, err := f.Text(id)
 			if err != nil {
-				if l.Time(id.Tick(l)).Year() < 9999 {
+				if l.Time(id.Tick(l)).Unix() < 253_370_764_800 { // the year 9999
 					t.Fatalf("seed %d: %s of layout %s has no serial: %v", seed, id, l, err)
 				}
 				continue

@@ -25,7 +25,7 @@ func (f *Format) Append(dst []byte, id firn.ID) ([]byte, error) {
 	t := f.layout.Time(p.Tick)
 	local := t.Add(time.Duration(f.zone.offset(t.Unix())) * time.Second)
 	year, month, day := local.Date()
-	if year > lastYear {
+	if t.Unix() >= endOfYears || year > lastYear {
 		return dst, &firn.RangeError{
 			What: "time", Value: t.Format(time.RFC3339), Min: f.layout.First().Format(time.RFC3339), Max: "the year 9999",
 			Where: "serials have four digits for the year",

@@ -32,7 +32,7 @@ func newZone(location *time.Location, l firn.Layout) (zone, error) {
 			return nil, firn.NewRangeError("offset in seconds", last, 1-day, day-1, what+" "+location.String())
 		}
 		_, t = t.In(location).ZoneBounds()
-		if t.IsZero() || !t.Before(l.End()) || t.Year() > lastYear {
+		if t.IsZero() || !t.Before(l.End()) || t.Unix() >= endOfYears || t.Year() > lastYear {
 			return z, nil
 		}
 		switch _, offset := t.Zone(); {

@@ -52,7 +52,7 @@ type Store interface {
 	// what was applied may not survive. Only another confirmed write settles that. A read does
 	// not: it may come from a server that is about to lose what it shows.
 	//
-	// Do not call it directly: internal/register upholds this for all of Firn.
+	// Do not call it directly: store/register upholds this for all of Firn.
 	CompareAndSwap(ctx context.Context, key string, old Revision, value []byte) (Entry, error)
 
 	// List returns the entries whose keys begin with prefix, sorted by key.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/backend"
 )
 
 // askTimeout bounds connecting to a server, and its answer.

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 func TestALifeIsAnEpochOfTheEnsemble(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/storetest/servers"
 	"github.com/firn-id/firn/zkstore"
 )
 

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // The codes of requests that tests wait for.

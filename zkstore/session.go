@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/firn-id/firn/internal/backend"
+	"github.com/firn-id/firn/store/backend"
 )
 
 const (

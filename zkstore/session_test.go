@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // A session that took the place of another between the sync and the read may be with a

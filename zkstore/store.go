@@ -41,8 +41,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/backend"
 )
 
 // Store is a [store.Store] in a ZooKeeper, and [store.Examined]. Make one with [Open].

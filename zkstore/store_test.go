@@ -15,9 +15,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/storetest"
+	"github.com/firn-id/firn/store/storetest/servers"
 	"github.com/firn-id/firn/zkstore"
 )
 

@@ -7,9 +7,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/firn-id/firn/internal/backend"
-	"github.com/firn-id/firn/internal/hosturl"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/backend"
+	"github.com/firn-id/firn/store/hosturl"
 )
 
 // Open returns a store in the ZooKeeper that a URL names. No error repeats the

@@ -11,8 +11,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // deleteAll removes a znode and what is below it, as zkCli's deleteall does.

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/firn-id/firn/bench/internal/network"
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store/filestore"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // A backend is a real store that runs.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn/bench/internal/network"
-	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // A redisCluster is three primaries with a replica each.

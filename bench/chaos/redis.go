@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/bench/internal/network"
-	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // A redisNode is a Redis that others know by the address of its relay.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/bench/internal/network"
-	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // watched is the name by which Sentinels know the primary.

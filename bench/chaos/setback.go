@@ -10,7 +10,7 @@ import (
 
 	"github.com/firn-id/firn/bench/internal/network"
 	"github.com/firn-id/firn/bench/internal/wallclock"
-	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // setBack is a store that forgets: it is wiped, and restarted from an older copy of its files. What

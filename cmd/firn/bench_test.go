@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // benched is what a benchmark prints as JSON.

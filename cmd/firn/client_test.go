@@ -16,7 +16,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/client"
 	"github.com/firn-id/firn/cmd/firn/internal/idset"
-	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // A served is a process of firn serve, with addresses that it keeps.

@@ -24,7 +24,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
-	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // An object is what these tests look at of those in deploy/kubernetes.yaml.

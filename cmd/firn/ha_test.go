@@ -12,7 +12,7 @@ import (
 
 	"github.com/firn-id/firn/client"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
-	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // TestThreeServersOverOneStoreLoseNothingButWhatIsUnderWay has three servers under load

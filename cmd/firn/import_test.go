@@ -11,8 +11,8 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 const importPassword = "geheim"

@@ -80,11 +80,6 @@ func List[T any](ctx context.Context, db *sql.DB, system, table, order string, c
 	return list, nil
 }
 
-// Where calls read with the rows whose column has a value.
-func Where(ctx context.Context, db *sql.DB, table, column, value string, columns []string, read func(r *Row)) error {
-	return rows(ctx, db, table, columns, "WHERE "+column+" = ?", []any{value}, read)
-}
-
 // A querier is a database, or a transaction in one.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)

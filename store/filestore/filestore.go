@@ -41,8 +41,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/backend"
 )
 
 // Store is a [store.Store] in a folder, and [store.Embedded]. Open one with [Open] or [Make].

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/backend"
 )
 
 // A server's settings may change while it runs, and then hold for new sessions. So each statement

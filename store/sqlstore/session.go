@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/backend"
 )
 
 // A Session is what a driver's connection knows and database/sql does not show.

@@ -52,8 +52,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/backend"
 )
 
 // Table is the name of the table.

@@ -26,7 +26,7 @@ var mutants = []mutant{
 	{
 		name: "a write whose outcome is unknown counts", regime: sim.Durable,
 		edits: []edit{
-			{"internal/register/register.go", "\tr.known = false\n\tswitch {\n\tcase err == nil:\n", "\tr.known = false\n\tif err != nil && !store.Unapplied(err) {\n\t\te, err = store.Entry{Key: r.Key, Value: value}, nil\n\t}\n\tswitch {\n\tcase err == nil:\n"},
+			{"store/register/register.go", "\tr.known = false\n\tswitch {\n\tcase err == nil:\n", "\tr.known = false\n\tif err != nil && !store.Unapplied(err) {\n\t\te, err = store.Entry{Key: r.Key, Value: value}, nil\n\t}\n\tswitch {\n\tcase err == nil:\n"},
 		},
 	},
 	{
@@ -38,13 +38,13 @@ var mutants = []mutant{
 	{
 		name: "what is read back counts as confirmed", regime: sim.Durable,
 		edits: []edit{
-			{"internal/register/register.go", "\t\tcase value == nil && !r.Ours():\n\t\t\treturn r.found, nil\n", "\t\tcase value == nil, r.Ours():\n\t\t\treturn r.found, nil\n"},
+			{"store/register/register.go", "\t\tcase value == nil && !r.Ours():\n\t\t\treturn r.found, nil\n", "\t\tcase value == nil, r.Ours():\n\t\t\treturn r.found, nil\n"},
 		},
 	},
 	{
 		name: "a lost answer is taken for a no", regime: sim.Durable,
 		edits: []edit{
-			{"internal/register/register.go", "\t\tcase !conflict:\n\t\t\tfaults++\n\t\t\topen = err\n", "\t\tcase !conflict:\n\t\t\treturn store.Entry{}, store.ErrConflict\n"},
+			{"store/register/register.go", "\t\tcase !conflict:\n\t\t\tfaults++\n\t\t\topen = err\n", "\t\tcase !conflict:\n\t\t\treturn store.Entry{}, store.ErrConflict\n"},
 		},
 		harmless: "a claim goes on elsewhere, its slot unused until the fence; a holder looks, and finds its own token",
 	},

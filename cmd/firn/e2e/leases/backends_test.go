@@ -17,8 +17,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // A backend is a real store, with what an operator or an accident does to it

@@ -10,8 +10,8 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // A backend is a real store, reached directly or at the address of a proxy.

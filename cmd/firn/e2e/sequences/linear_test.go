@@ -12,10 +12,10 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/firn-id/firn/internal/order"
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/storetest/order"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 const (

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
-	"github.com/firn-id/firn/internal/order"
 	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store/storetest/order"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
-	"github.com/firn-id/firn/internal/hosturl"
+	"github.com/firn-id/firn/store/hosturl"
 )
 
 // redisServer is whatever counts with INCR: firn serve, or Redis itself.

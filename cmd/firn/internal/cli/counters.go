@@ -12,7 +12,6 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/zone"
-	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/numbering"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/sequence"
@@ -70,7 +69,7 @@ func (f *kindFlags) counted(cmd *cobra.Command, k kind, n int64, format string, 
 		c.segment, err = f.counter.segment(flags, n)
 		c.segment.Log = log
 	case "sequence":
-		c.sequence, err = sequence.Config{Start: firn.ID(f.counter.first), Log: log}, config.Check("first id", f.counter.first, 1, int64(firn.MaxID), "")
+		c.sequence, err = sequence.Config{Start: firn.ID(f.counter.first), Log: log}, checkRange("first id", f.counter.first, 1, int64(firn.MaxID))
 	default:
 		c.sequence.Log = log
 		c.number, err = f.counter.number(flags, f.zone, n)
@@ -87,9 +86,9 @@ func (f *counterFlags) segment(flags *pflag.FlagSet, n int64) (segment.Config, e
 		step = min(n, mostAtOnce-1) + 1
 	}
 	// The limits of the offset follow from those of the stride.
-	err := errors.Join(config.Check("first id", f.first, 1, int64(firn.MaxID), ""), config.Check("step", step, 1, maxStep, ""), config.Check("stride", f.stride, 1, maxStride, ""))
+	err := errors.Join(checkRange("first id", f.first, 1, int64(firn.MaxID)), checkRange("step", step, 1, maxStep), checkRange("stride", f.stride, 1, maxStride))
 	if err == nil {
-		err = config.Check("offset", f.offset, 0, f.stride-1, "")
+		err = checkRange("offset", f.offset, 0, f.stride-1)
 	}
 	return segment.Config{
 		MinStep: step, MaxStep: step, Start: firn.ID(f.first), Offset: f.offset, Stride: f.stride,
@@ -211,4 +210,11 @@ func (p *printer) appendText(dst []byte, text string) ([]byte, error) {
 		return dst, err
 	}
 	return append(dst, quoted[1:len(quoted)-1]...), nil // the quotes are there
+}
+
+func checkRange(what string, value, least, most int64) error {
+	if least <= value && value <= most {
+		return nil
+	}
+	return firn.NewRangeError(what, value, least, most, "")
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/cosid"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
-	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // front is one server of several over the same store.

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn/cmd/firn/internal/cosid"
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // script writes a script of docs/migrate-cosid.md, as it stands there, to a file.

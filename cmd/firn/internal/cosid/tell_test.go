@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/faketime"
+	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 // A store that is away is said, but not once for each request of many clients.

@@ -17,9 +17,9 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // awayStore can be away, for writes or altogether, and says where it was looked for. It

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
-	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // own is what a server says of itself in its answer to HELLO.

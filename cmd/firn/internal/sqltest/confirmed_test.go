@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/sqlstore"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // warned opens a store as the package comment of sqlstore tells those who open

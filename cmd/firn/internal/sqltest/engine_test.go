@@ -12,9 +12,9 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/sqlstore"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // An engine is a server with databases in it, each of a name that no other test

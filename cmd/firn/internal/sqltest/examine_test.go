@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // finds waits for an examination to say a thing about replicas: they connect, and

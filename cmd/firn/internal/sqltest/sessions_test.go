@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/sqlstore"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // Without autocommit a write would be acknowledged, seen by nobody else and

@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/firn-id/firn/internal/hosturl"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/hosturl"
 	"github.com/firn-id/firn/store/sqlstore"
 )
 

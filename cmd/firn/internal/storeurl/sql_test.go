@@ -14,10 +14,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/sqlstore"
 	"github.com/firn-id/firn/store/storetest"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // A database is a server with databases in it.

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/servers"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/segment/leaf"
 	"github.com/firn-id/firn/segment/tinyid"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // The server is killed again and again, also between a commit and its answer, while

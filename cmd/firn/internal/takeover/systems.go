@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/firn-id/firn/internal/foreign"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/segment/leaf"
 	"github.com/firn-id/firn/segment/tinyid"
@@ -76,13 +75,13 @@ func FromTinyID(ctx context.Context, db *sql.DB, except ...string) ([]Foreign, [
 func have(ctx context.Context, db *sql.DB, table, column string, names []string) error {
 	var errs []error
 	for _, name := range names {
-		found := false
-		err := foreign.Where(ctx, db, table, column, name, []string{column}, func(*foreign.Row) { found = true })
+		var found int
+		err := db.QueryRowContext(ctx, "SELECT 1 FROM "+table+" WHERE "+column+" = ?", name).Scan(&found)
 		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			errs = append(errs, fmt.Errorf("%q is to be skipped, but table %s has no such row", name, table))
 		case err != nil:
 			return err
-		case !found:
-			errs = append(errs, fmt.Errorf("%q is to be skipped, but table %s has no such row", name, table))
 		}
 	}
 	return errors.Join(errs...)

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/faketime"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/storetest"
+	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 // before runs do once, before the n-th write of an instance's place.

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
-	"github.com/firn-id/firn/internal/faketime"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/storetest"
+	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 var (

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/firn-id/firn/internal/register"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 )
 
 const (

@@ -13,9 +13,9 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
-	"github.com/firn-id/firn/internal/faketime"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 const fiveMinutes = 300_000

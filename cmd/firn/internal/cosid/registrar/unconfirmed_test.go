@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
-	"github.com/firn-id/firn/internal/faketime"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/storetest"
+	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 // unconfirmed has writes of keys that contain part be applied, and none be confirmed, but

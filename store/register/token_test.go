@@ -4,7 +4,7 @@ import (
 	"crypto/rand"
 	"testing"
 
-	"github.com/firn-id/firn/internal/register"
+	"github.com/firn-id/firn/store/register"
 )
 
 func TestTokensAreDrawnByTheSystemAndDiffer(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/internal/hosturl"
+	"github.com/firn-id/firn/store/hosturl"
 )
 
 func TestWhatAURLSays(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/backend"
 )
 
 // FuzzDecode reads what anybody may have put where registers are.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/backend"
 )
 
 func newCalls() *backend.Calls {

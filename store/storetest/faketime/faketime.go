@@ -1,4 +1,4 @@
-// Package faketime is a machine's time under a test's control: sleeping moves it.
+// Package faketime is for tests: a machine's time under a test's control: sleeping moves it.
 package faketime
 
 import (

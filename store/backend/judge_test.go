@@ -3,8 +3,8 @@ package backend_test
 import (
 	"testing"
 
-	"github.com/firn-id/firn/internal/backend"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/backend"
 )
 
 func TestAJudgmentIsTheFirstCaseThatIsSo(t *testing.T) {

@@ -1,5 +1,6 @@
-// Package backend is what stores share: revisions drawn at random, registers written as
-// text, calls that end with their context, and errors that say where they came from.
+// Package backend is for authors of stores, such as redisstore; programs that use a store do not
+// need it. It draws revisions at random, writes registers as text, ends calls with their context,
+// and says in errors where they came from.
 package backend
 
 import (

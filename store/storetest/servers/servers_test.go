@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/servers"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 func TestServersStartDieComeBackAndGo(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/internal/order"
+	"github.com/firn-id/firn/store/storetest/order"
 )
 
 func TestCheck(t *testing.T) {
