@@ -28,6 +28,20 @@ race: ## run them under the race detector (needs a C compiler, installed if miss
 	scripts/need-clients
 	CGO_ENABLED=1 go test -timeout 40m -race $$(go list $(PACKAGES) | grep -v -e '/cmd/firn$$' -e '/e2e/leases$$')
 
+# Counts, times and products must fit where an int has 32 bits. The simulator, the mutator and the
+# programs that start servers run on 64 bits only.
+.PHONY: test-386
+test-386: ## run the library's tests with an int of 32 bits
+	GOARCH=386 go vet ./...
+	GOARCH=386 go test $$(go list ./... | grep -v -e /internal/mutate -e /internal/sim -e /storetest/servers)
+
+.PHONY: cross
+cross: ## build the library, the stores and the binary for Windows, macOS and FreeBSD
+	@for target in windows/amd64 darwin/arm64 freebsd/amd64; do \
+		echo "build for $$target"; \
+		GOOS=$${target%/*} GOARCH=$${target#*/} CGO_ENABLED=0 go build ./... ./redisstore/... ./etcdstore/... ./zkstore/... ./cmd/firn/... || exit 1; \
+	done
+
 .PHONY: build
 build: ## build the binary as bin/firn
 	CGO_ENABLED=0 go build -trimpath -o bin/firn ./cmd/firn

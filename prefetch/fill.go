@@ -11,8 +11,9 @@ import (
 
 // wanting reports whether the buffer should be filled. The caller holds mu.
 func (b *Buffer[T]) wanting() bool {
-	// In proportion, and never so that a small buffer is refilled at every id.
-	return b.count <= min(b.cfg.Refill*b.size()/b.cfg.Size, b.size()-1)
+	// In proportion, and never so that a small buffer is refilled at every id. The product does not fit an int of 32 bits.
+	refill := int64(b.cfg.Refill) * b.supply.Size / int64(b.cfg.Size)
+	return int64(b.count) <= min(refill, b.supply.Size-1)
 }
 
 // notify wakes all who wait. The caller holds mu.

@@ -1,5 +1,6 @@
 // Package hosturl reads the URLs of stores that several hosts may serve, which
-// net/url does not take, and never repeats a password.
+// net/url does not take, and never repeats a password. It is for authors of stores: [Parse] reads the URL, and
+// the store asks the result for hosts, credentials, TLS and settings.
 //
 //	SCHEME://[[USER]:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/PATH][?NAME=VALUE[&...]]
 package hosturl

@@ -1,5 +1,6 @@
-// Package register writes the registers of a store for all of Firn: leases, segments, sequences
-// and foreign protocols. Nothing else calls [store.Store.CompareAndSwap].
+// Package register updates a register of a store safely: it reads, decides, writes, and settles lost answers.
+// Leases, segments, sequences and foreign protocols all write through it; nothing else in Firn calls
+// [store.Store.CompareAndSwap]. Use it if your program keeps registers of its own beside Firn's.
 //
 // It is the home of one rule. A write counts once the store has confirmed it. A write whose
 // outcome is unknown counts for nothing: it moves no fence, no range and no sequence. It is

@@ -1,4 +1,4 @@
-// Package order checks histories of calls that took ids from one sequence: that
+// Package order is for tests: it checks histories of calls that took ids from one sequence: that
 // no id was given twice, and that every id is greater than all that had been
 // received when it was asked for. It is exact and cheap, so histories may be long.
 package order
