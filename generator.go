@@ -492,7 +492,7 @@ func (g *Generator) Extend(worker int64, through Tick) error {
 		return ErrClosed
 	}
 	if worker != g.core.worker {
-		return NewRangeError("worker", worker, g.core.worker, g.core.worker, "the generator has another worker now")
+		return fmt.Errorf("%w: worker %d is not held here any more: the generator now has worker %d", ErrRange, worker, g.core.worker)
 	}
 	if g.halted { // a renewal that was under way
 		return g.core.ended().err

@@ -8,7 +8,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"time"
@@ -71,45 +70,6 @@ type Clock interface {
 // in it need not wait for holders from an earlier life.
 type Embedded interface {
 	Embedded() bool
-}
-
-// The errors of a Store, to be asked for with [errors.Is].
-var (
-	// ErrNotFound: the key does not exist.
-	ErrNotFound = errors.New("not found")
-	// ErrConflict: not applied, since the key has another revision, or others wrote it at the
-	// same time.
-	ErrConflict = errors.New("conflict")
-	// ErrRefused: not applied and never will be as things stand: no permission, read-only, a
-	// key or a value out of bounds, foreign content.
-	ErrRefused = errors.New("refused")
-	// ErrUnavailable: the store could not be reached, is locked, full, damaged or closed. Of a
-	// write this is the third outcome.
-	ErrUnavailable = errors.New("unavailable")
-	// ErrForeign: the key holds something else than Firn writes there. It is left as it is.
-	ErrForeign = errors.New("foreign content")
-)
-
-// Unapplied reports whether err, from CompareAndSwap, says that the write was certainly not
-// applied and never will be.
-func Unapplied(err error) bool {
-	return errors.Is(err, ErrConflict) || errors.Is(err, ErrRefused)
-}
-
-// ContextError returns nil while ctx lasts. Then it returns what a backend answers a call whose
-// context has ended: an error that is both ctx.Err(), which callers ask for, and
-// context.Cause(ctx), which says why. The answer to another call is included as text only: it
-// says nothing of this one.
-func ContextError(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	switch {
-	case Unapplied(cause), errors.Is(cause, ErrNotFound):
-		return fmt.Errorf("%w: %s", err, cause.Error())
-	case err == nil, errors.Is(cause, err):
-		return cause
-	default:
-		return fmt.Errorf("%w: %w", err, cause)
-	}
 }
 
 // Bounds of keys and values, the same for all backends.

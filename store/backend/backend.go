@@ -162,21 +162,19 @@ func Bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, callTimeout, fmt.Errorf("%w: no answer within %v", store.ErrUnavailable, callTimeout))
 }
 
-// Wrap adds to an error where it came from, its kind unless it already is one of package
+// Wrap returns err as a [store.CallError], with its kind unless it already is one of package
 // store's errors, and a way out if one is known.
 func Wrap(where, op, key string, err error, hint string, kind error) error {
-	if hint = cmp.Or(hint, certificateHint(err)); hint != "" {
-		hint = " (" + hint + ")"
-	}
 	for _, of := range []error{store.ErrNotFound, store.ErrConflict, store.ErrRefused, store.ErrUnavailable} {
 		if errors.Is(err, of) {
 			kind = nil
 		}
 	}
+	hint = cmp.Or(hint, certificateHint(err))
 	if kind != nil {
 		err = fmt.Errorf("%w: %w", kind, err)
 	}
-	return fmt.Errorf("%s: %s %q: %w%s", where, op, key, err, hint)
+	return &store.CallError{Store: where, Op: op, Key: key, Err: err, Hint: hint}
 }
 
 // certificateHint recognizes errors of package x509 by their text: some clients pass on

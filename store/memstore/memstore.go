@@ -44,7 +44,7 @@ func locked[T any](ctx context.Context, s *Store, op, key string, call func() (T
 		value, err = call()
 	}
 	if err != nil {
-		return value, fmt.Errorf("memstore: %s %q: %w", op, key, err)
+		return value, &store.CallError{Store: "memstore", Op: op, Key: key, Err: err}
 	}
 	return value, nil
 }

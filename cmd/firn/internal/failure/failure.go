@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"regexp"
-	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -61,51 +59,11 @@ func Of(err error) *Failure {
 		return f
 	}
 	status, code := classify(err)
-	f = &Failure{Status: status, Code: code, Message: Words(err), cause: err}
+	f = &Failure{Status: status, Code: code, Message: store.Public(err), cause: err}
 	if status == http.StatusServiceUnavailable {
 		f.Retry = retry
 	}
 	return f
-}
-
-// backend is where the words of a store begin, as in redisstore: get "key".
-var backend = regexp.MustCompile(`\b(?:redis|sql|etcd|zk|mem)?store: `)
-
-// Words returns the text of an error as everyone may read it: without what the store, or
-// the way to it, said, in which there are addresses, users and keys.
-func Words(err error) string {
-	text := err.Error()
-	at := backend.FindStringIndex(text)
-	if at != nil {
-		text = text[:at[0]]
-	}
-	var why string
-	switch {
-	case errors.Is(err, store.ErrUnavailable):
-		// Our own words stand before that of the kind of error, a driver's behind it.
-		text, _, _ = strings.Cut(text, store.ErrUnavailable.Error())
-		why = "the store is unavailable"
-	case errors.Is(err, store.ErrRefused):
-		text, _, _ = strings.Cut(text, store.ErrRefused.Error())
-		why = "the store refused"
-	case at != nil && errors.Is(err, store.ErrNotFound):
-		why = store.ErrNotFound.Error()
-	case at != nil && errors.Is(err, context.DeadlineExceeded):
-		why = "no answer of the store in time"
-	case at != nil:
-		why = "the store failed"
-	default:
-		return text
-	}
-	return strings.TrimSuffix(text, ": ") + separator(text) + why
-}
-
-// separator stands between a text, if there is any, and what follows it.
-func separator(text string) string {
-	if text == "" {
-		return ""
-	}
-	return ": "
 }
 
 func classify(err error) (status int, code string) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"testing"
 
@@ -20,20 +21,29 @@ import (
 func TestClientsAreNotToldWhatTheStoreSaid(t *testing.T) {
 	read := &net.OpError{Op: "read", Net: "tcp", Err: errors.New("i/o timeout"),
 		Source: &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 38050}, Addr: &net.TCPAddr{IP: net.IPv4(10, 1, 2, 4), Port: 6379}}
-	away := fmt.Errorf("redisstore: compare-and-swap %q: %w: %w", "firn/sequence/txn", store.ErrUnavailable, read)
-	denied := fmt.Errorf("sqlstore: get %q: %w: Error 1045: Access denied for user 'firn'@'10.1.2.3' (check user)", "k", store.ErrRefused)
+	failed := func(in, op, key string, err error) error {
+		return &store.CallError{Store: in, Op: op, Key: key, Err: err, Hint: "hint"}
+	}
+	away := failed("redisstore", "compare-and-swap", "firn/sequence/txn", fmt.Errorf("%w: %w", store.ErrUnavailable, read))
+	denied := failed("sqlstore", "get", "k", fmt.Errorf("%w: Error 1045: Access denied for user 'firn'@'10.1.2.3'", store.ErrRefused))
 	for _, c := range []struct {
 		err        error
 		code, told string
 	}{
 		{fmt.Errorf("sequence %q: add: %w", "txn", away), "store_unavailable", `sequence "txn": add: the store is unavailable`},
-		{fmt.Errorf("sequence %q: add: no answer within 5s: %w: %s", "txn", store.ErrUnavailable, away.Error()), "store_unavailable", `sequence "txn": add: no answer within 5s: the store is unavailable`},
-		{fmt.Errorf("%w: dial tcp 10.1.2.3:6379: connection refused", store.ErrUnavailable), "store_unavailable", "the store is unavailable"},
+		{fmt.Errorf("sequence %q: add: no answer within 5s: %w", "txn", store.Only(store.ErrUnavailable, away)), "store_unavailable", `sequence "txn": add: no answer within 5s: the store is unavailable`},
+		{fmt.Errorf("%w: %w", store.ErrUnavailable, read), "store_unavailable", "unavailable: an error that only the log shows"},
+		{read, "internal", "an error that only the log shows"},
+		{fmt.Errorf("%w; pool %q: %w", away, "default", &os.PathError{Op: "stat", Path: "/srv/firn.db", Err: os.ErrPermission}), "store_unavailable",
+			"the store is unavailable; pool \"default\": an error that only the log shows"},
+		// A name may have the words of an error.
+		{fmt.Errorf("sequence %q: add: %w", "unavailable-items", away), "store_unavailable", `sequence "unavailable-items": add: the store is unavailable`},
+		{fmt.Errorf("sequence %q: add: %w", "refused.not_found-mystore", denied), "internal", `sequence "refused.not_found-mystore": add: the store refused`},
 		{away, "store_unavailable", "the store is unavailable"},
 		{fmt.Errorf("sequence %q: read: %w", "txn", denied), "internal", `sequence "txn": read: the store refused`},
-		{fmt.Errorf("numbering: read the store's clock: sqlstore: read the time: dial tcp 10.1.2.3:3306: %w", context.DeadlineExceeded), "timed_out", "numbering: read the store's clock: no answer of the store in time"},
-		{fmt.Errorf("sqlstore: get %q: 10.1.2.3 said something new", "k"), "internal", "the store failed"},
-		{fmt.Errorf("pool %q: etcdstore: get %q: %w", "default", "k", store.ErrNotFound), "not_found", `pool "default": not found`},
+		{fmt.Errorf("numbering: read the store's clock: %w", failed("sqlstore", "read the time", "", fmt.Errorf("dial tcp 10.1.2.3:3306: %w", context.DeadlineExceeded))), "timed_out", "numbering: read the store's clock: no answer of the store in time"},
+		{failed("sqlstore", "get", "k", errors.New("10.1.2.3 said something new")), "internal", "the store failed"},
+		{fmt.Errorf("pool %q: %w", "default", failed("etcdstore", "get", "k", store.ErrNotFound)), "not_found", `pool "default": not found`},
 		{&firn.ClockBackError{Why: "switch: lease: " + away.Error(), Switch: fmt.Errorf("lease: %w", away)}, "clock_back", "clock moved back by 0s: it reads 0001-01-01T00:00:00.000Z after 0001-01-01T00:00:00.000Z; switch: lease: the store is unavailable"},
 		{&firn.ClockBackError{Switch: store.ErrNotFound}, "clock_back", "clock moved back by 0s: it reads 0001-01-01T00:00:00.000Z after 0001-01-01T00:00:00.000Z"},
 		{fmt.Errorf("lease: %w", &firn.FenceError{Worker: 7}), "fence_reached", "lease: fence of worker 7 reached at 0001-01-01T00:00:00.000Z: ids go on when the lease is renewed"},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/store"
 )
 
 // Ready returns nil while the service can issue, as far as is known: ids of every
@@ -30,7 +31,7 @@ func (s *Service) Ready(names ...string) error {
 	cannot := now.unable(maps.Keys(now.namespaces))
 	if len(now.namespaces) == 0 && now.dynamic != nil {
 		if err := (leased{now.dynamic}).able(); err != nil {
-			return notReady(failure.Words(err) + sayWhy)
+			return notReady(store.Public(err) + sayWhy)
 		}
 	}
 	if len(cannot) < len(now.namespaces) || len(cannot) == 0 {
@@ -51,7 +52,7 @@ func (s *snapshot) readyFor(names []string) error {
 			return undeclared(name)
 		}
 		if err := (leased{s.dynamic}).able(); err != nil { // it would be made of that
-			return notReady(failure.Words(err) + sayWhy)
+			return notReady(store.Public(err) + sayWhy)
 		}
 	}
 	if cannot := s.unable(slices.Values(names)); len(cannot) > 0 {
@@ -98,7 +99,7 @@ func listed(cannot map[string]error) string {
 	var reasons []string // in the order of their first namespace
 	of := map[string][]string{}
 	for _, name := range names {
-		why := failure.Words(cannot[name])
+		why := store.Public(cannot[name])
 		if of[why] == nil {
 			reasons = append(reasons, why)
 		}

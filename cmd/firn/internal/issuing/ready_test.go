@@ -36,10 +36,14 @@ func newAway() *awayStore {
 
 func (s *awayStore) look(ctx context.Context, write bool) error {
 	s.calls.Add(1)
+	err := s.pass(ctx)
 	if s.away.Load() && (write || !s.writes.Load()) {
-		return fmt.Errorf("redisstore: swap %q: %w: dial tcp 10.1.2.3:6379: connection refused", "key", store.ErrUnavailable)
+		err = fmt.Errorf("%w: dial tcp 10.1.2.3:6379: connection refused", store.ErrUnavailable)
 	}
-	return s.pass(ctx)
+	if err != nil {
+		return &store.CallError{Store: "redisstore", Op: "swap", Key: "key", Err: err}
+	}
+	return nil
 }
 
 func (s *awayStore) Get(ctx context.Context, key string) (store.Entry, error) {

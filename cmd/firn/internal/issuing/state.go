@@ -5,7 +5,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
-	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/store"
 )
 
 // State is a namespace as its clients are shown it: what its kind has.
@@ -66,7 +66,7 @@ func (n *Namespace) state(admin bool) State {
 	case admin:
 		s.Error = s.err.Error()
 	default:
-		s.Error = failure.Words(s.err)
+		s.Error = store.Public(s.err)
 	}
 	return s
 }

@@ -27,6 +27,7 @@ type Kind struct {
 // A Source is what ids are made of.
 type Source int
 
+// The sources there are.
 const (
 	Generator Source = iota // a pool's leased worker
 	Ranges                  // ranges of a counter in the store, kept in memory

@@ -1,0 +1,147 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+)
+
+// The errors of a Store, to be asked for with [errors.Is].
+var (
+	// ErrNotFound: the key does not exist.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict: not applied, since the key has another revision, or others wrote it at the
+	// same time.
+	ErrConflict = errors.New("conflict")
+	// ErrRefused: not applied and never will be as things stand: no permission, read-only, a
+	// key or a value out of bounds, foreign content.
+	ErrRefused = errors.New("refused")
+	// ErrUnavailable: the store could not be reached, is locked, full, damaged or closed. Of a
+	// write this is the third outcome.
+	ErrUnavailable = errors.New("unavailable")
+	// ErrForeign: the key holds something else than Firn writes there. It is left as it is.
+	ErrForeign = errors.New("foreign content")
+)
+
+// Unapplied reports whether err, from CompareAndSwap, says that the write was certainly not
+// applied and never will be.
+func Unapplied(err error) bool {
+	return errors.Is(err, ErrConflict) || errors.Is(err, ErrRefused)
+}
+
+// A CallError is a call of a store that failed. Every backend returns its errors as one. Its text is for logs: it has
+// keys, and what the store's client said, with addresses and users. [Public] has the text for everyone.
+type CallError struct {
+	Store string // the package: redisstore
+	Op    string // what was called: get, compare-and-swap, list, read the time
+	Key   string // of the register, or what else was named
+	Err   error  // why, with its kind; never nil
+	Hint  string // a way out, if one is known
+}
+
+func (e *CallError) Error() string {
+	text := fmt.Sprintf("%s: %s %q: %v", e.Store, e.Op, e.Key, e.Err)
+	if e.Hint != "" {
+		text += " (" + e.Hint + ")"
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *CallError) Unwrap() error { return e.Err }
+
+func (e *CallError) public() string {
+	switch {
+	case errors.Is(e, ErrUnavailable):
+		return "the store is unavailable"
+	case errors.Is(e, ErrRefused):
+		return "the store refused"
+	case errors.Is(e, ErrNotFound):
+		return ErrNotFound.Error()
+	case errors.Is(e, ErrConflict):
+		return ErrConflict.Error()
+	case errors.Is(e, context.DeadlineExceeded):
+		return "no answer of the store in time"
+	default:
+		return "the store failed"
+	}
+}
+
+// Only returns an error with the text of err that is kind, and nothing else that err is; nil is no kind. It is for what
+// an earlier call said: that call's outcome is not this one's.
+func Only(kind, err error) error { return &only{kind, err} }
+
+type only struct{ kind, err error }
+
+func (o *only) Error() string { return o.err.Error() }
+func (o *only) Unwrap() error { return o.kind }
+
+// Public returns the text of an error without what a store or its client said: keys, addresses, users. It is built from
+// the parts of err: each [CallError] in it is replaced by the kind of failure, and so is every error of a type that is neither
+// Firn's nor one of the standard library's that only hold text.
+func Public(err error) string {
+	switch e := err.(type) {
+	case *CallError:
+		return e.public()
+	case *only:
+		return Public(e.err)
+	}
+	if !plain(err) {
+		return "an error that only the log shows"
+	}
+	text := err.Error()
+	for _, part := range parts(err) {
+		text = strings.ReplaceAll(text, part.Error(), Public(part))
+	}
+	return text
+}
+
+func parts(err error) []error {
+	switch e := err.(type) {
+	case interface{ Unwrap() []error }:
+		return e.Unwrap()
+	case interface{ Unwrap() error }:
+		if part := e.Unwrap(); part != nil {
+			return []error{part}
+		}
+	}
+	return nil
+}
+
+// plain reports whether the text of an error is Firn's own, but for its parts.
+func plain(err error) bool {
+	if _, ok := err.(*http.MaxBytesError); ok {
+		return true
+	}
+	t := reflect.TypeOf(err)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch path := t.PkgPath(); path {
+	case "errors", "fmt", "context":
+		return true
+	default:
+		return path == module || strings.HasPrefix(path, module+"/")
+	}
+}
+
+const module = "github.com/firn-id/firn"
+
+// ContextError returns nil while ctx lasts. Then it returns what a backend answers a call whose
+// context has ended: an error that is both ctx.Err(), which callers ask for, and
+// context.Cause(ctx), which says why. The answer to another call is included as text only: it
+// says nothing of this one.
+func ContextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	switch {
+	case Unapplied(cause), errors.Is(cause, ErrNotFound):
+		return fmt.Errorf("%w: %w", err, Only(nil, cause))
+	case err == nil, errors.Is(cause, err):
+		return cause
+	default:
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+}
