@@ -83,7 +83,7 @@ func (o *only) Unwrap() error { return o.kind }
 // the parts of err: each [CallError] in it is replaced by the kind of failure, and so is every error of a type that is neither
 // Firn's nor one of the standard library's that only hold text.
 func Public(err error) string {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // of this error itself: its parts come after
 	case *CallError:
 		return e.public()
 	case *only:
@@ -100,7 +100,7 @@ func Public(err error) string {
 }
 
 func parts(err error) []error {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // as errors.Is walks
 	case interface{ Unwrap() []error }:
 		return e.Unwrap()
 	case interface{ Unwrap() error }:
@@ -113,7 +113,7 @@ func parts(err error) []error {
 
 // plain reports whether the text of an error is Firn's own, but for its parts.
 func plain(err error) bool {
-	if _, ok := err.(*http.MaxBytesError); ok {
+	if _, ok := err.(*http.MaxBytesError); ok { //nolint:errorlint // of this error itself
 		return true
 	}
 	t := reflect.TypeOf(err)

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
-	"github.com/firn-id/firn/cmd/firn/internal/rate"
 )
 
 // Config says who may do what, checked.
@@ -32,7 +31,7 @@ type Token struct {
 	Certificate string             // a common name or SAN; empty without one
 	Namespaces  []string           // patterns, beside those of Config.Anonymous
 	Admin       bool               // may look at pools and metrics
-	Rate        rate.Rate          // zero: no limit
+	Rate        Rate               // zero: no limit
 }
 
 // Credentials are what a request says about who makes it.
@@ -66,8 +65,8 @@ type identity struct {
 	may       patterns
 	admin     bool
 	anonymous bool
-	bucket    *rate.Bucket // nil without a limit
-	order     int          // in the configuration
+	bucket    *Bucket // nil without a limit
+	order     int     // in the configuration
 }
 
 // NewBook returns the book of a configuration that has been checked. What a caller in
@@ -83,7 +82,7 @@ func NewBook(cfg Config, old *Book, now func() time.Duration) *Book {
 		// What is open to all needs no token, so that a token is no reason to refuse it.
 		id := &identity{name: t.Name, may: newPatterns(slices.Concat(t.Namespaces, cfg.Anonymous)), admin: t.Admin, order: i, bucket: old.bucket(t)}
 		if id.bucket == nil && !t.Rate.IsZero() {
-			id.bucket = rate.NewBucket(t.Rate, now)
+			id.bucket = NewBucket(t.Rate, now)
 		}
 		b.byName[t.Name] = id
 		if t.SHA256 != nil {
@@ -106,7 +105,7 @@ func NewBook(cfg Config, old *Book, now func() time.Duration) *Book {
 const anonymous = "anonymous"
 
 // bucket returns the bucket of a token whose name and rate have not changed.
-func (b *Book) bucket(t Token) *rate.Bucket {
+func (b *Book) bucket(t Token) *Bucket {
 	if b == nil {
 		return nil
 	}

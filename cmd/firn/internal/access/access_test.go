@@ -14,7 +14,6 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
-	"github.com/firn-id/firn/cmd/firn/internal/rate"
 )
 
 func sum(secret string) *[sha256.Size]byte {
@@ -189,7 +188,7 @@ func TestACertificateStandsForAToken(t *testing.T) {
 
 func TestANewBookEndsTokensOnConnectionsThatAreOpen(t *testing.T) {
 	tokens := []access.Token{
-		{Name: "shop", SHA256: sum("s"), Namespaces: []string{"orders"}, Rate: rate.Rate{Count: 5, Per: time.Second}},
+		{Name: "shop", SHA256: sum("s"), Namespaces: []string{"orders"}, Rate: access.Rate{Count: 5, Per: time.Second}},
 		{Name: "gone", SHA256: sum("g"), Namespaces: []string{"orders"}},
 	}
 	before := book(access.Config{Tokens: tokens})

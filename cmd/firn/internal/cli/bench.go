@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/idset"
-	"github.com/firn-id/firn/cmd/firn/internal/rate"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/lease"
 )
@@ -25,7 +25,7 @@ type load struct {
 	verify    bool
 	buffered  bool
 	tokenFile string
-	rate      rate.Rate // of calls, all callers together; zero: one after the other
+	rate      access.Rate // of calls, all callers together; zero: one after the other
 }
 
 // size is how many ids a call takes.

@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/rate"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 )
 
 // maxCallRate bounds --rate: it is more than the callers of one process can make.
 const maxCallRate = 1_000_000
 
 // parseCallRate reads how many calls are to be made in a time.
-func parseCallRate(text string) (rate.Rate, error) {
-	r, err := rate.Parse(text)
+func parseCallRate(text string) (access.Rate, error) {
+	r, err := access.ParseRate(text)
 	if err != nil || float64(r.Count) > maxCallRate*r.Per.Seconds() {
 		return r, firn.NewSyntaxError("rate of calls (--rate)", text, "write calls in a time, as in 5000/s or 600/m, at most 1000000/s")
 	}
@@ -27,14 +27,14 @@ func parseCallRate(text string) (rate.Rate, error) {
 // that was held up, and a server that stands still for a second is seen by all calls of that
 // second, not by one of each caller.
 type schedule struct {
-	rate  rate.Rate
+	rate  access.Rate
 	start time.Time
 	until time.Duration // calls are due before
 	due   chan time.Time
 	next  int64 // the first that was not handed out; to be read once due is closed
 }
 
-func newSchedule(r rate.Rate, start time.Time, until time.Duration) *schedule {
+func newSchedule(r access.Rate, start time.Time, until time.Duration) *schedule {
 	return &schedule{rate: r, start: start, until: until, due: make(chan time.Time)}
 }
 

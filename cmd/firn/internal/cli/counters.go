@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/zone"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/numbering"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/sequence"
@@ -101,7 +101,7 @@ func (f *counterFlags) number(flags *pflag.FlagSet, calendar string, n int64) (n
 	if !flags.Changed("template") {
 		return numbering.Config{}, errors.New("--kind number needs a --template, as in --template 'ORD{yyyyMMdd}-{n:6}'")
 	}
-	at, err := zone.Parse(calendar)
+	at, err := settings.ParseZone(calendar)
 	if err != nil {
 		return numbering.Config{}, err
 	}

@@ -9,9 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/cmd/firn/internal/examine"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
-	"github.com/firn-id/firn/cmd/firn/internal/slots"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/store"
 )
@@ -64,11 +63,11 @@ It exits with status 1 when something is bad.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, s.Close()) }()
-			findings, err := examine.Store(ctx, s)
+			findings, err := examineStore(ctx, s)
 			if err != nil {
 				return err
 			}
-			pool, err := slots.Read(ctx, s, flags.pool)
+			pool, err := issuing.ReadPool(ctx, s, flags.pool)
 			switch {
 			case err == nil:
 				findings = append(findings, fullness(pool))
@@ -118,7 +117,7 @@ const farAhead = 30 * time.Second
 
 // beginning reports a pool whose claims begin far ahead, because the clocks of the store and of the
 // process that opened it were wrong together.
-func beginning(p slots.Pool) []store.Finding {
+func beginning(p issuing.Pool) []store.Finding {
 	if p.From.Sub(p.Clock) < farAhead {
 		return nil
 	}
@@ -131,10 +130,10 @@ func beginning(p slots.Pool) []store.Finding {
 }
 
 // fullness says how many workers of a pool are left.
-func fullness(p slots.Pool) store.Finding {
+func fullness(p issuing.Pool) store.Finding {
 	var live int64
 	for _, s := range p.Slots {
-		if s.State != slots.Idle {
+		if s.State != issuing.SlotIdle {
 			live++
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/cmd/firn/internal/slots"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/store"
 )
 
@@ -26,9 +26,9 @@ func TestAPoolIsDoubtfulWhenLessThanATenthIsLeft(t *testing.T) {
 		{math.MaxInt64/2 + 1, 0, store.Good},
 		{math.MaxInt64/2 + 1, 1, store.Good},
 	} {
-		pool := slots.Pool{Workers: test.workers, Slots: make([]slots.Slot, test.held)}
+		pool := issuing.Pool{Workers: test.workers, Slots: make([]issuing.Slot, test.held)}
 		for i := range pool.Slots {
-			pool.Slots[i].State = slots.Live
+			pool.Slots[i].State = issuing.SlotLive
 		}
 		if got := fullness(pool).Verdict; got != test.want {
 			t.Errorf("%d of %d: %v, not %v", test.held, test.workers, got, test.want)
@@ -39,7 +39,7 @@ func TestAPoolIsDoubtfulWhenLessThanATenthIsLeft(t *testing.T) {
 func TestAPoolWhoseClaimsBeginFarAheadIsBad(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for from, want := range map[time.Time]int{{}: 0, now.Add(-time.Hour): 0, now.Add(20 * time.Second): 0, now.Add(time.Hour): 1} {
-		found := beginning(slots.Pool{Pool: "shop", Clock: now, From: from})
+		found := beginning(issuing.Pool{Pool: "shop", Clock: now, From: from})
 		if len(found) != want {
 			t.Errorf("from %v: %+v", from, found)
 			continue

@@ -10,8 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/wideid"
-	"github.com/firn-id/firn/cmd/firn/internal/zone"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/prefixed"
 	"github.com/firn-id/firn/serial"
 )
@@ -84,7 +83,7 @@ func (f *kindFlags) aboutSerials(cmd *cobra.Command) bool {
 // serial returns the format that the flags ask for.
 func (f *kindFlags) serial(flags *pflag.FlagSet, layout firn.Layout) (*serial.Format, error) {
 	check, err := serial.ParseCheck(f.check)
-	at, zoneErr := zone.Parse(f.zone)
+	at, zoneErr := settings.ParseZone(f.zone)
 	var widthErr error
 	if f.width == 0 { // which serial.New takes for the default
 		widthErr = fmt.Errorf("%s 0 is no width of serials: leave it out for the default of %d", origin(flags, "width"), serialWidth)
@@ -135,14 +134,14 @@ func (f *kindFlags) wide(ctx context.Context, k kind, n int64, p *printer) error
 }
 
 // wideSource returns what makes the ids of a kind.
-func wideSource(k kind) (wideid.Next, error) {
+func wideSource(k kind) (settings.NextWide, error) {
 	switch k.name {
 	case "objectid":
-		return wideid.ObjectID()
+		return settings.ObjectIDs()
 	case "uuid4":
-		return wideid.UUID(4)
+		return settings.UUIDs(4)
 	default:
-		return wideid.UUID(7)
+		return settings.UUIDs(7)
 	}
 }
 

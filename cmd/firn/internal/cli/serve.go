@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/firn-id/firn/cmd/firn/internal/examine"
 	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
@@ -195,7 +194,7 @@ func follow(ctx context.Context, srv *server.Server, config string) (end func())
 
 // warn logs what firn doctor would find not to be good about the store.
 func warn(ctx context.Context, s store.Store, log *slog.Logger) {
-	findings, err := examine.Store(ctx, s)
+	findings, err := examineStore(ctx, s)
 	if err != nil {
 		log.Warn("the store could not be examined", "error", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/keys"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/veil"
 )
 
@@ -37,8 +37,8 @@ func (f *veilFlags) cipher() (*veil.Cipher, error) {
 	if f.bits < 20 || f.bits > veil.DefaultBits {
 		return nil, usage(firn.NewRangeError("--bits", int64(f.bits), 20, veil.DefaultBits, "63 for an id, 53 for JavaScript; fewer than 20 are too few to hide in"))
 	}
-	all, err := keys.Read(f.keyFile, keyVariable)
-	if errors.Is(err, keys.ErrNone) {
+	all, err := settings.ReadKeys(f.keyFile, keyVariable)
+	if errors.Is(err, settings.ErrNoKey) {
 		return nil, usage(fmt.Errorf("no key: give --key-file FILE, or the keys in %s; a new one: echo \"1:$(openssl rand -hex 32)\" > order.key", keyVariable))
 	}
 	if err != nil {

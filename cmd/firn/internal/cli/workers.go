@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/cmd/firn/internal/slots"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store"
@@ -55,7 +55,7 @@ func newWorkersList() *cobra.Command {
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return flags.onPool(cmd.Context(), func(ctx context.Context, s store.Store) error {
-				pool, err := slots.Read(ctx, s, flags.pool)
+				pool, err := issuing.ReadPool(ctx, s, flags.pool)
 				switch {
 				case errors.Is(err, store.ErrNotFound):
 					return nobodyJoined(flags)
@@ -92,7 +92,7 @@ func freeAt(t time.Time) string {
 	return t.UTC().Add(time.Second - 1).Format(seconds)
 }
 
-func showSlots(out io.Writer, p slots.Pool) error {
+func showSlots(out io.Writer, p issuing.Pool) error {
 	counts := map[string]int64{}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "WORKER\tSTATE\tUNTIL\tHOLDER\tSINCE")
@@ -121,11 +121,11 @@ func showSlots(out io.Writer, p slots.Pool) error {
 		strict = fmt.Sprintf(", strict (a claim waits %s)", p.Strict)
 	}
 	_, err := fmt.Fprintf(out, "\npool %s, layout %s%s: %d live, %d idle, %d given back, %d ahead of the clock, %s never used\n",
-		p.Pool, p.Layout, strict, counts[slots.Live], counts[slots.Idle], counts[slots.Given], counts[slots.Ahead], thousands(p.Workers-used))
+		p.Pool, p.Layout, strict, counts[issuing.SlotLive], counts[issuing.SlotIdle], counts[issuing.SlotGiven], counts[issuing.SlotAhead], thousands(p.Workers-used))
 	return err
 }
 
-func holder(s slots.Slot) string {
+func holder(s issuing.Slot) string {
 	if s.Host == "" {
 		return s.Owner
 	}

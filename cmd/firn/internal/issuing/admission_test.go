@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
-	"github.com/firn-id/firn/cmd/firn/internal/audit"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/store/memstore"
@@ -24,7 +23,7 @@ func TestATokenThatIsTakenOutEndsOnOpenConnections(t *testing.T) {
 	var out lines
 	s := opened(t, memstore.New(nil), rest+"tokens:\n"+token("shop", "s", "namespaces: [orders]")+token("pay", "p", "namespaces: ['*']"),
 		func(c *issuing.Config) {
-			c.Audit = audit.New(slog.New(slog.NewTextHandler(&out, nil)), func() time.Duration { return 0 })
+			c.Audit = access.NewAudit(slog.New(slog.NewTextHandler(&out, nil)), func() time.Duration { return 0 })
 		})
 	f := s.Front(issuing.RESP)
 	who := func(secret string) *access.Caller {

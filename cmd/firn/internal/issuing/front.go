@@ -16,7 +16,6 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
-	"github.com/firn-id/firn/cmd/firn/internal/slots"
 )
 
 // A Protocol is one that ids are asked for with; metrics tell them apart.
@@ -178,11 +177,11 @@ func (f *Front) List(caller *access.Caller) []State {
 }
 
 // Slots returns the slots of a pool, as the store has them, to an administrator.
-func (f *Front) Slots(ctx context.Context, caller *access.Caller, pool string) (slots.Pool, error) {
+func (f *Front) Slots(ctx context.Context, caller *access.Caller, pool string) (Pool, error) {
 	if err := f.Admin(caller, "pools"); err != nil {
-		return slots.Pool{}, err
+		return Pool{}, err
 	}
-	p, err := slots.Read(ctx, f.service.store, pool)
+	p, err := ReadPool(ctx, f.service.store, pool)
 	if err != nil {
 		return p, f.failed("", err)
 	}

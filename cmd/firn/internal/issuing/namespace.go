@@ -7,7 +7,6 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
-	"github.com/firn-id/firn/cmd/firn/internal/rate"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/prefixed"
 	"github.com/firn-id/firn/veil"
@@ -28,7 +27,7 @@ type Namespace struct {
 
 	issued   prometheus.Counter
 	answered [protocols]prometheus.Counter
-	bucket   *rate.Bucket // nil without a limit
+	bucket   *access.Bucket // nil without a limit
 }
 
 func (s *Service) namespace(name string, set settings.Namespace, made base, limits settings.Limits) *Namespace {
@@ -45,7 +44,7 @@ func (s *Service) namespace(name string, set settings.Namespace, made base, limi
 		if was := s.now.Load().namespaces[name]; was != nil && was.bucket != nil && was.bucket.Rate() == limit {
 			ns.bucket = was.bucket
 		} else {
-			ns.bucket = rate.NewBucket(limit, s.clock)
+			ns.bucket = access.NewBucket(limit, s.clock)
 		}
 	}
 	return ns

@@ -18,7 +18,6 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
-	"github.com/firn-id/firn/cmd/firn/internal/audit"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/lease"
@@ -46,7 +45,7 @@ type Config struct {
 	Log      *slog.Logger
 	Registry *prometheus.Registry // receives the metrics
 	Traced   bool                 // requests come with spans, which are told what was asked for
-	Audit    *audit.Log           // receives denials; default: one to Log
+	Audit    *access.Audit        // receives denials; default: one to Log
 	// Monotonic is the clock of rates; default: the system's.
 	Monotonic func() time.Duration
 }
@@ -58,7 +57,7 @@ type Service struct {
 	base    lease.Config
 	metrics *metrics
 	traced  bool
-	audit   *audit.Log
+	audit   *access.Audit
 	clock   func() time.Duration
 	room    *room
 
@@ -85,7 +84,7 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 		cfg.Monotonic = firn.SystemTime().Monotonic
 	}
 	if cfg.Audit == nil {
-		cfg.Audit = audit.New(cfg.Log, cfg.Monotonic)
+		cfg.Audit = access.NewAudit(cfg.Log, cfg.Monotonic)
 	}
 	s := &Service{store: cfg.Store, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, clock: cfg.Monotonic, room: newRoom()}
 	s.now.Store(&snapshot{})

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/wideid"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/numbering"
 	"github.com/firn-id/firn/prefixed"
@@ -239,7 +239,7 @@ func (s *businessNumbers) close(ctx context.Context) error {
 }
 
 // local makes ids that need no store.
-type local struct{ next wideid.Next }
+type local struct{ next settings.NextWide }
 
 func (l *local) take(ctx context.Context, n int) ([]string, error) {
 	return l.written(ctx, n, func(_ []byte, text string) string { return text })

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/springboot"
 )
 
 // API is the interface. Make one with [New].
@@ -66,7 +66,7 @@ func (a *API) Prefixed(next http.Handler) http.Handler {
 		case strings.HasSuffix(path[:cut], snowflakePath):
 			a.serve(w, r, key, snowflakeMode)
 		case strings.HasSuffix(path, decodePath):
-			if !springboot.Accepts(w, r) {
+			if !httpapi.SpringAccepts(w, r) {
 				a.front.Answered(http.StatusMethodNotAllowed)
 				return
 			}
@@ -125,7 +125,7 @@ var snowflakeMode = mode{
 func (a *API) serve(w http.ResponseWriter, r *http.Request, key string, m mode) {
 	start := time.Now()
 	defer func() { a.front.Observe(time.Since(start)) }()
-	if !springboot.Accepts(w, r) {
+	if !httpapi.SpringAccepts(w, r) {
 		a.front.Answered(http.StatusMethodNotAllowed)
 		return
 	}
@@ -135,7 +135,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, key string, m mode) 
 		a.fail(w, r, m, err)
 		return
 	}
-	springboot.Answer(w, springboot.TextType(r), body)
+	httpapi.SpringAnswer(w, httpapi.SpringTextType(r), body)
 }
 
 // next appends an id to b.
@@ -168,13 +168,13 @@ func (a *API) next(r *http.Request, key string, m mode, b []byte) ([]byte, error
 func (a *API) fail(w http.ResponseWriter, r *http.Request, m mode, err error) {
 	f := failure.Of(err)
 	a.log.Debug("request failed", "method", r.Method, "path", r.URL.Path, "code", f.Code, "error", err)
-	springboot.Note(w, f)
+	httpapi.SpringNote(w, f)
 	switch f.Status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
-		springboot.Fail(w, r, f.Status, "", f.Message)
+		httpapi.SpringFail(w, r, f.Status, "", f.Message)
 		return
 	}
-	springboot.Fail(w, r, http.StatusInternalServerError, "com.sankuai.inf.leaf.server.exception.LeafServerException",
+	httpapi.SpringFail(w, r, http.StatusInternalServerError, "com.sankuai.inf.leaf.server.exception.LeafServerException",
 		fmt.Sprintf("Result{id=%d, status=EXCEPTION}", m.code(f)))
 }
 
@@ -183,15 +183,15 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request) {
 	caller, err := a.front.Caller(r)
 	if err != nil {
 		f := failure.Of(err)
-		springboot.Note(w, f)
-		springboot.Fail(w, r, f.Status, "", f.Message)
+		httpapi.SpringNote(w, f)
+		httpapi.SpringFail(w, r, f.Status, "", f.Message)
 		return
 	}
 	query := r.URL.Query()
 	if !query.Has("snowflakeId") {
 		f := a.front.Refuse(failure.BadRequest("bad_request", "the parameter snowflakeId is missing"))
-		springboot.Note(w, f)
-		springboot.Fail(w, r, f.Status, "org.springframework.web.bind.MissingServletRequestParameterException", f.Message)
+		httpapi.SpringNote(w, f)
+		httpapi.SpringFail(w, r, f.Status, "org.springframework.web.bind.MissingServletRequestParameterException", f.Message)
 		return
 	}
 	ask := issuing.DecodeRequest{ID: query.Get("snowflakeId"), Format: "decimal", Namespace: query.Get("namespace")}
@@ -202,14 +202,14 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request) {
 	var f *failure.Failure
 	switch {
 	case errors.As(err, &f) && f.Code == "bad_id":
-		springboot.Note(w, f)
-		springboot.Answer(w, springboot.TypeJSON, []byte(`{"errorMsg":"snowflake Id反解析发生异常!"}`))
+		httpapi.SpringNote(w, f)
+		httpapi.SpringAnswer(w, httpapi.SpringTypeJSON, []byte(`{"errorMsg":"snowflake Id反解析发生异常!"}`))
 	case err != nil: // of a namespace, which Leaf does not know
 		f := failure.Of(err)
-		springboot.Note(w, f)
-		springboot.Fail(w, r, f.Status, "", f.Message)
+		httpapi.SpringNote(w, f)
+		httpapi.SpringFail(w, r, f.Status, "", f.Message)
 	default:
-		springboot.Answer(w, springboot.TypeJSON, springboot.JSON(struct {
+		httpapi.SpringAnswer(w, httpapi.SpringTypeJSON, httpapi.SpringJSON(struct {
 			Timestamp  string `json:"timestamp"`
 			SequenceID string `json:"sequenceId"`
 			WorkerID   string `json:"workerId"`

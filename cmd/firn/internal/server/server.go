@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/audit"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
@@ -57,9 +57,9 @@ type Server struct {
 	registry     *prometheus.Registry
 	metrics      *metrics
 	log          *slog.Logger
-	audit        *audit.Log
-	auditFile    *audit.File   // nil where the log has the audit log
-	certificates *certificates // nil without TLS
+	audit        *access.Audit
+	auditFile    *access.AuditFile // nil where the log has the audit log
+	certificates *certificates     // nil without TLS
 	http         atomic.Pointer[http.Handler]
 	timeouts     timeouts
 	lingering    atomic.Bool // from when it is told to end
@@ -116,13 +116,13 @@ func prepare(c Config) (*Server, error) {
 	records := log.With("log", "audit")
 	if cfg.Audit.File != "" {
 		var err error
-		s.auditFile, err = audit.OpenFile(cfg.Audit.File, func(err error) { log.Error("a record of the audit log could not be written", "error", err) })
+		s.auditFile, err = access.OpenAuditFile(cfg.Audit.File, func(err error) { log.Error("a record of the audit log could not be written", "error", err) })
 		if err != nil {
 			return nil, cfg.At(err, "audit", "file")
 		}
 		records = slog.New(slog.NewJSONHandler(s.auditFile, nil))
 	}
-	s.audit = audit.New(records, firn.SystemTime().Monotonic)
+	s.audit = access.NewAudit(records, firn.SystemTime().Monotonic)
 	return s, nil
 }
 

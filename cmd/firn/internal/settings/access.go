@@ -8,7 +8,6 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
-	"github.com/firn-id/firn/cmd/firn/internal/rate"
 )
 
 // Token is a caller that the server knows.
@@ -41,11 +40,11 @@ func (c Config) Access() access.Config {
 	return out
 }
 
-func parseRate(text string) (rate.Rate, error) {
+func parseRate(text string) (access.Rate, error) {
 	if text == "" {
-		return rate.Rate{}, nil
+		return access.Rate{}, nil
 	}
-	return rate.Parse(text)
+	return access.ParseRate(text)
 }
 
 // sum returns the hash of the secret; nil without one.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/cmd/firn/internal/rate"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
@@ -73,7 +73,7 @@ func TestAMistakeDoesNotShowTheSecretsBesideIt(t *testing.T) {
 
 func TestTheNearestRateHolds(t *testing.T) {
 	l := settings.Limits{Rate: map[string]string{"*": "1/s", "order-*": "2/s", "order-x*": "3/m", "order-x1": "4/h"}}
-	for name, want := range map[string]rate.Rate{
+	for name, want := range map[string]access.Rate{
 		"a": {Count: 1, Per: time.Second}, "order-1": {Count: 2, Per: time.Second}, "order-x2": {Count: 3, Per: time.Minute}, "order-x1": {Count: 4, Per: time.Hour},
 	} {
 		if got := l.RateOf(name); got != want {

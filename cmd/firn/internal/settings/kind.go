@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/wideid"
 )
 
 // A Kind is a kind of ids: its settings, their check, and what its ids are made of. Other
@@ -17,7 +16,7 @@ type Kind struct {
 	Numeric bool // ids are numbers, which can be veiled and written in many ways
 
 	// Wide returns what makes the ids, with Source Local.
-	Wide func(Namespace) (wideid.Next, error)
+	Wide func(Namespace) (NextWide, error)
 	// Format returns how a number is written as an id of this kind; nil: as any number.
 	Format func(Namespace) (func(firn.ID) (string, error), error)
 
@@ -73,12 +72,12 @@ func init() {
 		},
 		{
 			Name: "uuid", Source: Local, Keys: []string{"version", "prefix"},
-			Wide:  func(n Namespace) (wideid.Next, error) { return wideid.UUID(n.UUIDVersion()) },
-			check: func(n Namespace) error { _, err := wideid.UUID(n.UUIDVersion()); return err },
+			Wide:  func(n Namespace) (NextWide, error) { return UUIDs(n.UUIDVersion()) },
+			check: func(n Namespace) error { _, err := UUIDs(n.UUIDVersion()); return err },
 		},
 		{
 			Name: "objectid", Source: Local, Keys: []string{"prefix"},
-			Wide: func(Namespace) (wideid.Next, error) { return wideid.ObjectID() },
+			Wide: func(Namespace) (NextWide, error) { return ObjectIDs() },
 		},
 	} {
 		kinds[k.Name] = k

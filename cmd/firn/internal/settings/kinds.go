@@ -9,8 +9,6 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
-	"github.com/firn-id/firn/cmd/firn/internal/keys"
-	"github.com/firn-id/firn/cmd/firn/internal/zone"
 	"github.com/firn-id/firn/numbering"
 	"github.com/firn-id/firn/prefixed"
 	"github.com/firn-id/firn/segment"
@@ -110,7 +108,7 @@ func (n Namespace) SerialSettings() (*serial.Format, error) {
 			return nil, err
 		}
 	}
-	if cfg.Zone, err = zone.Parse(n.Zone); err != nil {
+	if cfg.Zone, err = ParseZone(n.Zone); err != nil {
 		return nil, err
 	}
 	return serial.New(cfg)
@@ -136,7 +134,7 @@ type noRanges struct{ segment.Source }
 // NumberSettings returns the settings of a number namespace, but for its counter.
 func (n Namespace) NumberSettings() (cfg numbering.Config, err error) {
 	cfg = numbering.Config{Template: n.Template, Time: firn.SystemTime()}
-	if cfg.Zone, err = zone.Parse(n.Zone); err != nil {
+	if cfg.Zone, err = ParseZone(n.Zone); err != nil {
 		return cfg, err
 	}
 	check := cfg
@@ -147,7 +145,7 @@ func (n Namespace) NumberSettings() (cfg numbering.Config, err error) {
 
 // Cipher reads the keys and returns the permutation of a namespace.
 func (v *Veil) Cipher(namespace string) (*veil.Cipher, error) {
-	all, err := keys.Read(v.KeyFile, v.KeyEnv)
+	all, err := ReadKeys(v.KeyFile, v.KeyEnv)
 	if err != nil {
 		return nil, err
 	}

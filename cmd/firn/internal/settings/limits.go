@@ -7,7 +7,6 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
-	"github.com/firn-id/firn/cmd/firn/internal/rate"
 )
 
 // Limits bounds requests.
@@ -47,7 +46,7 @@ func given(n *int, otherwise int) int {
 // RateOf returns the rate of a namespace, zero without a limit. Its name goes before
 // patterns, and of those the longest, the first in the order of letters if there are
 // several.
-func (l Limits) RateOf(namespace string) rate.Rate {
+func (l Limits) RateOf(namespace string) access.Rate {
 	text, best := l.Rate[namespace], ""
 	if text == "" {
 		for _, pattern := range slices.Sorted(maps.Keys(l.Rate)) {
@@ -72,7 +71,7 @@ func (l Limits) check(namespaces map[string]Namespace, report reporter) {
 	bounded("connections", l.Connections, 1, maxConnections)
 	for _, pattern := range slices.Sorted(maps.Keys(l.Rate)) {
 		report(access.CheckPattern(pattern), "limits", "rate", pattern)
-		_, err := rate.Parse(l.Rate[pattern])
+		_, err := access.ParseRate(l.Rate[pattern])
 		report(err, "limits", "rate", pattern)
 		if _, known := namespaces[pattern]; !known && len(namespaces) > 0 && !strings.Contains(pattern, "*") {
 			report(firn.NewSyntaxError("namespace of this configuration", pattern, "write the name of one, or a pattern as order-*"), "limits", "rate", pattern)

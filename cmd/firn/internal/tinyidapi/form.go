@@ -6,7 +6,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
-	"github.com/firn-id/firn/cmd/firn/internal/springboot"
+	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/segment"
 )
 
@@ -94,7 +94,7 @@ func failed(b []byte, asked request, bizType string, f *failure.Failure) []byte 
 			message = "error query segmentId: " + message
 		}
 	}
-	return append(b, springboot.JSON(struct {
+	return append(b, httpapi.SpringJSON(struct {
 		Data    *struct{} `json:"data"`
 		Code    int       `json:"code"`
 		Message string    `json:"message"`

@@ -14,8 +14,8 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/springboot"
 )
 
 // API is the interface. Make one with [New].
@@ -89,19 +89,19 @@ func lastTwo(path string) string {
 func (a *API) serve(w http.ResponseWriter, r *http.Request, asked request) {
 	start := time.Now()
 	defer func() { a.front.Observe(time.Since(start)) }()
-	if !springboot.Accepts(w, r) {
+	if !httpapi.SpringAccepts(w, r) {
 		a.front.Answered(http.StatusMethodNotAllowed)
 		return
 	}
 	p, err := a.parse(r, asked)
 	if err != nil {
 		f := a.front.Refuse(err)
-		springboot.Note(w, f)
+		httpapi.SpringNote(w, f)
 		exception := ""
 		if f.Code == "bad_count" {
 			exception = "org.springframework.web.method.annotation.MethodArgumentTypeMismatchException"
 		}
-		springboot.Fail(w, r, f.Status, exception, f.Message)
+		httpapi.SpringFail(w, r, f.Status, exception, f.Message)
 		return
 	}
 	made, ok := a.answers.Get().(*answer)
@@ -112,14 +112,14 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, asked request) {
 	if made.body, err = a.issue(r, asked, p, made); err != nil {
 		f := failure.Of(err)
 		a.log.Debug("request failed", "method", r.Method, "path", r.URL.Path, "code", f.Code, "error", err)
-		springboot.Note(w, f)
+		httpapi.SpringNote(w, f)
 		made.body = failed(made.body[:0], asked, p.bizType, f)
 	}
-	contentType := springboot.TypeJSON
+	contentType := httpapi.SpringTypeJSON
 	if asked.simple {
-		contentType = springboot.TextType(r)
+		contentType = httpapi.SpringTextType(r)
 	}
-	springboot.Answer(w, contentType, made.body)
+	httpapi.SpringAnswer(w, contentType, made.body)
 }
 
 func (a *API) keep(made *answer) {

@@ -1,4 +1,4 @@
-package audit
+package access
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 // mode lets nobody else read who asked for what.
 const mode = 0o600
 
-// A File is where records go if not to the log: lines are appended, and after a
+// A AuditFile is where records go if not to the log: lines are appended, and after a
 // rotation Reopen begins a new file. Its methods may be called concurrently.
-type File struct {
+type AuditFile struct {
 	path   string
 	failed func(error)
 
@@ -21,15 +21,15 @@ type File struct {
 	lost bool // the last write failed, which was said
 }
 
-// OpenFile opens a file for appending. Failed is told, once in a row, when a record
+// OpenAuditFile opens a file for appending. Failed is told, once in a row, when a record
 // cannot be written: requests go on.
-func OpenFile(path string, failed func(error)) (*File, error) {
-	f := &File{path: path, failed: failed}
+func OpenAuditFile(path string, failed func(error)) (*AuditFile, error) {
+	f := &AuditFile{path: path, failed: failed}
 	return f, f.Reopen()
 }
 
 // Reopen opens the path anew; without success the file until now is kept.
-func (f *File) Reopen() error {
+func (f *AuditFile) Reopen() error {
 	file, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, mode)
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
@@ -47,7 +47,7 @@ func (f *File) Reopen() error {
 }
 
 // Write appends a record.
-func (f *File) Write(record []byte) (int, error) {
+func (f *AuditFile) Write(record []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n, err := f.file.Write(record)
@@ -59,7 +59,7 @@ func (f *File) Write(record []byte) (int, error) {
 }
 
 // Close closes the file. It may be called again.
-func (f *File) Close() error {
+func (f *AuditFile) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.file.Close(); !errors.Is(err, os.ErrClosed) {

@@ -1,12 +1,4 @@
-// Package audit writes down who was denied what, and what was done to the server.
-//
-// Its records are part of the interface: their messages and fields do not change.
-//
-//	denied   who, from, what, why          and repeated, if records like it were left out
-//	done     what, outcome; why on failure
-//	omitted  records, from                 of denials beyond what one interval may have: how
-//	                                       many, and the addresses that most of them came from
-package audit
+package access
 
 import (
 	"log/slog"
@@ -31,8 +23,14 @@ const (
 	maxText = 256
 )
 
-// A Log receives records. Its methods may be called concurrently. Make one with [New].
-type Log struct {
+// An Audit writes down who was denied what, and what was done to the server. Its methods may be called
+// concurrently. Make one with [NewAudit]. Its records are part of the interface: their messages and fields do not change.
+//
+//	denied   who, from, what, why          and repeated, if records like it were left out
+//	done     what, outcome; why on failure
+//	omitted  records, from                 denials beyond what one interval may have: how
+//	                                       many, and the addresses that most of them came from
+type Audit struct {
 	to  *slog.Logger
 	now func() time.Duration
 
@@ -64,19 +62,19 @@ func (p places) clear() {
 // A denial is what makes two of them alike.
 type denial struct{ who, from, what, why string }
 
-// New returns a log that writes to a logger; now is a monotonic clock.
-func New(to *slog.Logger, now func() time.Duration) *Log {
-	return &Log{to: to, now: now, since: now(), named: newPlaces(), unnamed: newPlaces(), omitted: newOmitted()}
+// NewAudit returns a log that writes to a logger; now is a monotonic clock.
+func NewAudit(to *slog.Logger, now func() time.Duration) *Audit {
+	return &Audit{to: to, now: now, since: now(), named: newPlaces(), unnamed: newPlaces(), omitted: newOmitted()}
 }
 
 // Denied records that a request was refused: of whom ("" where that is not known), from
 // which address, what was asked for and why it was refused. Those alike but for the
 // port are counted for ten seconds after the first.
-func (l *Log) Denied(who, from, what, why string) {
+func (l *Audit) Denied(who, from, what, why string) {
 	if host, _, err := net.SplitHostPort(from); err == nil {
 		from = host // every connection has another port
 	}
-	d := denial{who, from, short(what), short(why)}
+	d := denial{who, from, shortened(what), shortened(why)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.turn()
@@ -98,7 +96,7 @@ func (l *Log) Denied(who, from, what, why string) {
 }
 
 // Done records an administrative action and how it ended.
-func (l *Log) Done(what string, err error, details ...any) {
+func (l *Audit) Done(what string, err error, details ...any) {
 	if err != nil {
 		l.to.Warn("done", append([]any{"what", what, "outcome", "failed", "why", err.Error()}, details...)...)
 		return
@@ -108,28 +106,28 @@ func (l *Log) Done(what string, err error, details ...any) {
 
 // Flush writes the counts of an interval that is over. Called now and then, it bounds
 // how long they wait for the next denial.
-func (l *Log) Flush() {
+func (l *Audit) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.turn()
 }
 
 // Close writes the counts that are left.
-func (l *Log) Close() {
+func (l *Audit) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.end()
 }
 
 // turn begins a new interval if the present one is over.
-func (l *Log) turn() {
+func (l *Audit) turn() {
 	if now := l.now(); now-l.since >= interval {
 		l.end()
 		l.since = now
 	}
 }
 
-func (l *Log) end() {
+func (l *Audit) end() {
 	for _, p := range []places{l.named, l.unnamed} {
 		for d, n := range p.repeats {
 			if n > 0 {
@@ -144,15 +142,15 @@ func (l *Log) end() {
 	}
 }
 
-// short cuts a text that is too long.
-func short(text string) string {
+// shortened cuts a text that is too long.
+func shortened(text string) string {
 	if len(text) <= maxText {
 		return text
 	}
 	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
-func (l *Log) write(d denial, repeated int) {
+func (l *Audit) write(d denial, repeated int) {
 	fields := []any{"who", d.who, "from", d.from, "what", d.what, "why", d.why}
 	if repeated > 0 {
 		fields = append(fields, "repeated", repeated)

@@ -1,4 +1,4 @@
-package audit_test
+package access_test
 
 import (
 	"bytes"
@@ -10,10 +10,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/firn-id/firn/cmd/firn/internal/audit"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 )
 
-func newLog(t *testing.T) (l *audit.Log, pass func(time.Duration), lines func() []string) {
+func newLog(t *testing.T) (l *access.Audit, pass func(time.Duration), lines func() []string) {
 	t.Helper()
 	var out bytes.Buffer
 	var now time.Duration
@@ -23,7 +23,7 @@ func newLog(t *testing.T) (l *audit.Log, pass func(time.Duration), lines func() 
 		}
 		return a
 	}}))
-	l = audit.New(to, func() time.Duration { return now })
+	l = access.NewAudit(to, func() time.Duration { return now })
 	return l, func(d time.Duration) { now += d }, func() []string {
 		text := strings.TrimSpace(out.String())
 		out.Reset()

@@ -1,6 +1,4 @@
-// Package springboot writes answers as Spring Boot 1.5 does, on which the servers of Leaf
-// and TinyId run: their clients may rely on its content types and its form of errors.
-package springboot
+package httpapi
 
 import (
 	"bytes"
@@ -14,52 +12,53 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
-// The content types of answers.
+// Answers as Spring Boot 1.5 writes them, on which the servers of Leaf and TinyId run: their clients may rely on its
+// content types and its form of errors.
 const (
-	TypeJSON = "application/json;charset=UTF-8"
-	TypeText = "text/plain;charset=UTF-8"
+	SpringTypeJSON = "application/json;charset=UTF-8"
+	SpringTypeText = "text/plain;charset=UTF-8"
 )
 
-// CodeHeader is the header with Firn's own code of a failure, for people and their tools:
+// SpringCodeHeader is the header with Firn's own code of a failure, for people and their tools:
 // the forms of other systems have no place for it.
-const CodeHeader = "Firn-Error"
+const SpringCodeHeader = "Firn-Error"
 
-// Accepts reports whether a request may be handled, and answers it if not. Any method
+// SpringAccepts reports whether a request may be handled, and answers it if not. Any method
 // may, as with a handler there that names none; but OPTIONS, TRACE and CONNECT do not
 // come to one.
-func Accepts(w http.ResponseWriter, r *http.Request) bool {
+func SpringAccepts(w http.ResponseWriter, r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodPost, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodDelete:
 		return true
 	}
 	w.Header()["Allow"] = []string{"GET, HEAD, POST, PUT, PATCH, DELETE"}
-	Fail(w, r, http.StatusMethodNotAllowed, "org.springframework.web.HttpRequestMethodNotSupportedException",
+	SpringFail(w, r, http.StatusMethodNotAllowed, "org.springframework.web.HttpRequestMethodNotSupportedException",
 		r.Method+" is not allowed here")
 	return false
 }
 
-// TextType returns the content type of an answer that is a text: JSON for those who
+// SpringTextType returns the content type of an answer that is a text: JSON for those who
 // accept that rather than text, since a client that reads a number as JSON refuses
 // another type.
-func TextType(r *http.Request) string {
+func SpringTextType(r *http.Request) string {
 	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		kind, _, _ := strings.Cut(part, ";")
 		switch strings.ToLower(strings.TrimSpace(kind)) {
 		case "text/plain", "text/*", "*/*":
-			return TypeText
+			return SpringTypeText
 		case "application/json":
-			return TypeJSON
+			return SpringTypeJSON
 		}
 	}
-	return TypeText
+	return SpringTypeText
 }
 
-// Answer answers with status 200.
-func Answer(w http.ResponseWriter, contentType string, body []byte) {
-	answer(w, http.StatusOK, contentType, body)
+// SpringAnswer answers with status 200.
+func SpringAnswer(w http.ResponseWriter, contentType string, body []byte) {
+	springAnswer(w, http.StatusOK, contentType, body)
 }
 
-func answer(w http.ResponseWriter, status int, contentType string, body []byte) {
+func springAnswer(w http.ResponseWriter, status int, contentType string, body []byte) {
 	header := w.Header()
 	header["Content-Type"] = []string{contentType}
 	header["Content-Length"] = []string{strconv.Itoa(len(body))}
@@ -68,21 +67,21 @@ func answer(w http.ResponseWriter, status int, contentType string, body []byte) 
 	_, _ = w.Write(body)
 }
 
-// Note says in an answer's headers what went wrong, in Firn's words.
-func Note(w http.ResponseWriter, f *failure.Failure) {
-	w.Header()[CodeHeader] = []string{f.Code}
+// SpringNote says in an answer's headers what went wrong, in Firn's words.
+func SpringNote(w http.ResponseWriter, f *failure.Failure) {
+	w.Header()[SpringCodeHeader] = []string{f.Code}
 	if f.Retry > 0 {
 		w.Header()["Retry-After"] = []string{strconv.Itoa(int(math.Ceil(f.Retry.Seconds())))}
 	}
 }
 
-// Fail answers a failed request; exception is the name of a Java class, and may be empty.
-func Fail(w http.ResponseWriter, r *http.Request, status int, exception, message string) {
+// SpringFail answers a failed request; exception is the name of a Java class, and may be empty.
+func SpringFail(w http.ResponseWriter, r *http.Request, status int, exception, message string) {
 	if status == http.StatusUnauthorized {
 		w.Header()["Www-Authenticate"] = []string{"Bearer"}
 	}
 	// The fields in their order.
-	answer(w, status, TypeJSON, JSON(struct {
+	springAnswer(w, status, SpringTypeJSON, SpringJSON(struct {
 		Timestamp int64  `json:"timestamp"` // Unix milliseconds
 		Status    int    `json:"status"`
 		Error     string `json:"error"`
@@ -92,9 +91,9 @@ func Fail(w http.ResponseWriter, r *http.Request, status int, exception, message
 	}{time.Now().UnixMilli(), status, http.StatusText(status), exception, message, r.URL.Path}))
 }
 
-// JSON returns v, made of numbers and texts alone, as Jackson writes it: without escapes
+// SpringJSON returns v, made of numbers and texts alone, as Jackson writes it: without escapes
 // for HTML.
-func JSON(v any) []byte {
+func SpringJSON(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

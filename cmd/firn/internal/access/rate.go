@@ -1,10 +1,4 @@
-// Package rate bounds how many ids are issued in a time.
-//
-// It is a bucket of its own, not golang.org/x/time/rate, because there a request above
-// the burst can never be served. Here every request is served as long as there is no
-// debt, and what it takes too much is paid off by those that come after it: the rate
-// holds in the long run, and a batch larger than a second's worth comes through.
-package rate
+package access
 
 import (
 	"math"
@@ -32,8 +26,8 @@ var units = []struct {
 
 const wanted = "write ids in a time, as in 50000/s, 600/m or 10/h, at most 1000000000/s"
 
-// Parse reads a rate as 50000/s, 600/m or 10/h.
-func Parse(text string) (Rate, error) {
+// ParseRate reads a rate as 50000/s, 600/m or 10/h.
+func ParseRate(text string) (Rate, error) {
 	count, unit, _ := strings.Cut(text, "/")
 	n, err := strconv.ParseInt(count, 10, 64)
 	for _, u := range units {
@@ -68,6 +62,10 @@ func (r Rate) cost(n int64) int64 {
 
 // A Bucket holds back what is above a rate. It is full at first: as much as the rate
 // allows in its unit may come at once. Its methods may be called concurrently.
+//
+// golang.org/x/time/rate does not fit: there a request above the burst can never be served. Here every request is
+// served as long as there is no debt, and later requests pay for what it took too much. The rate holds in
+// the long run, and a batch larger than a second's worth comes through.
 type Bucket struct {
 	rate Rate
 	now  func() time.Duration // monotonic

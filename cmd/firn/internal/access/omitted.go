@@ -1,4 +1,4 @@
-package audit
+package access
 
 import (
 	"cmp"

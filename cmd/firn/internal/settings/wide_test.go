@@ -1,4 +1,4 @@
-package wideid_test
+package settings_test
 
 import (
 	"bytes"
@@ -9,23 +9,23 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/wideid"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/objectid"
 )
 
 // Many callers at once: no id twice, and those of a caller in order where the kind
 // has one.
 func TestWideIDs(t *testing.T) {
-	made := map[string]wideid.Next{}
+	made := map[string]settings.NextWide{}
 	for name, version := range map[string]int{"uuid4": 4, "uuid7": 7} {
-		next, err := wideid.UUID(version)
+		next, err := settings.UUIDs(version)
 		if err != nil {
 			t.Fatal(err)
 		}
 		made[name] = next
 	}
 	var err error
-	if made["objectid"], err = wideid.ObjectID(); err != nil {
+	if made["objectid"], err = settings.ObjectIDs(); err != nil {
 		t.Fatal(err)
 	}
 	for name, next := range made {
@@ -54,7 +54,7 @@ func TestWideIDs(t *testing.T) {
 		callers.Wait()
 	}
 	for _, version := range []int{0, 1, 5, 6, 8, -1} {
-		if next, err := wideid.UUID(version); !errors.Is(err, firn.ErrRange) || next != nil {
+		if next, err := settings.UUIDs(version); !errors.Is(err, firn.ErrRange) || next != nil {
 			t.Errorf("version %d: %v", version, err)
 		}
 	}

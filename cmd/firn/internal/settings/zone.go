@@ -1,5 +1,4 @@
-// Package zone reads time zones as people write them.
-package zone
+package settings
 
 import (
 	"slices"
@@ -10,20 +9,20 @@ import (
 	"github.com/firn-id/firn"
 )
 
-const day = 24 * 60 * 60
+const daySeconds = 24 * 60 * 60
 
 // ofTheMachine are the names of whatever zone a machine is set to.
 var ofTheMachine = []string{"local", "localtime", "posixrules"}
 
-// Parse reads UTC, which the empty text is too, an offset as +08:00, or the name of a
+// ParseZone reads UTC, which the empty text is too, an offset as +08:00, or the name of a
 // zone as Asia/Shanghai. Local is refused, since it is not the same on all machines.
 // Errors are a *[firn.SyntaxError].
-func Parse(text string) (*time.Location, error) {
+func ParseZone(text string) (*time.Location, error) {
 	if text == "" {
 		return time.UTC, nil
 	}
 	if at, err := time.Parse("-07:00", text); err == nil {
-		if _, offset := at.Zone(); -day < offset && offset < day {
+		if _, offset := at.Zone(); -daySeconds < offset && offset < daySeconds {
 			return time.FixedZone("UTC"+text, offset), nil
 		}
 	}

@@ -1,5 +1,4 @@
-// Package slots shows the slots of a pool to people and programs.
-package slots
+package issuing
 
 import (
 	"context"
@@ -12,10 +11,10 @@ import (
 
 // The states of a slot.
 const (
-	Live  = "live"  // its fence lies ahead: its holder may issue ids
-	Idle  = "idle"  // its fence has passed: it may be granted, at the latest twice the tolerance later
-	Given = "given" // given back, and granted again once its fence has passed
-	Ahead = "ahead" // its holder's clock is ahead of the clock here by more than is tolerated
+	SlotLive  = "live"  // its fence lies ahead: its holder may issue ids
+	SlotIdle  = "idle"  // its fence has passed: it may be granted, at the latest twice the tolerance later
+	SlotGiven = "given" // given back, and granted again once its fence has passed
+	SlotAhead = "ahead" // its holder's clock is ahead of the clock here by more than is tolerated
 )
 
 // tolerance is what a holder's clock may be ahead by: the default of a lease.
@@ -48,8 +47,8 @@ type Pool struct {
 	Slots   []Slot    `json:"slots"`
 }
 
-// Read reads a pool, and the store's clock if it has one.
-func Read(ctx context.Context, s store.Store, name string) (Pool, error) {
+// ReadPool reads a pool, and the store's clock if it has one.
+func ReadPool(ctx context.Context, s store.Store, name string) (Pool, error) {
 	p, err := lease.Inspect(ctx, s, name)
 	if err != nil {
 		return Pool{}, err
@@ -74,22 +73,22 @@ func Read(ctx context.Context, s store.Store, name string) (Pool, error) {
 		pool.From = p.Layout.Time(p.From)
 	}
 	for i, slot := range p.Slots {
-		pool.Slots[i] = Describe(slot, now)
+		pool.Slots[i] = DescribeSlot(slot, now)
 	}
 	return pool, nil
 }
 
-// Describe shows a slot as it is by a clock.
-func Describe(slot lease.Slot, now time.Time) Slot {
-	state := Idle
+// DescribeSlot shows a slot as it is by a clock.
+func DescribeSlot(slot lease.Slot, now time.Time) Slot {
+	state := SlotIdle
 	switch {
 	case !slot.Until.After(now):
 	case slot.At.Sub(now) > tolerance:
-		state = Ahead
+		state = SlotAhead
 	case slot.Free:
-		state = Given
+		state = SlotGiven
 	default:
-		state = Live
+		state = SlotLive
 	}
 	return Slot{
 		Datacenter: slot.Datacenter, Worker: slot.Worker, State: state, Fence: slot.Fence, Until: slot.Until,

@@ -1,4 +1,4 @@
-package zone_test
+package settings_test
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/zone"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
 func TestZonesAreTheSameOnAllMachines(t *testing.T) {
@@ -16,7 +16,7 @@ func TestZonesAreTheSameOnAllMachines(t *testing.T) {
 		"+24:00": -1, "-24:00": -1, "+25:00": -1, "+08:61": -1, "+8": -1, "+0800": -1, "08:00": -1, " UTC": -1,
 		"../../etc/passwd": -1, "/etc/passwd": -1, "Asia/Shanghai\x00": -1, "亚洲/上海": -1, "Asia": -1, ".": -1,
 	} {
-		at, err := zone.Parse(text)
+		at, err := settings.ParseZone(text)
 		if offset < 0 && offset != -12600 {
 			if !errors.Is(err, firn.ErrSyntax) || at != nil {
 				t.Errorf("%q is %v, %v", text, at, err)

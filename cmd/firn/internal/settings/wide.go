@@ -1,5 +1,4 @@
-// Package wideid makes ids of more than 64 bits, which need no store.
-package wideid
+package settings
 
 import (
 	"context"
@@ -10,13 +9,13 @@ import (
 	"github.com/firn-id/firn/objectid"
 )
 
-// Next makes an id: its bytes, and the text that it usually has. It may be called
+// NextWide makes an id of more than 64 bits, without a store: its bytes, and the text that it usually has. It may be called
 // concurrently.
-type Next func(ctx context.Context) (id []byte, text string, err error)
+type NextWide func(ctx context.Context) (id []byte, text string, err error)
 
-// UUID returns what makes UUIDs of a version, 4 or 7; for another the error is a
+// UUIDs returns what makes UUIDs of a version, 4 or 7; for another the error is a
 // *[firn.RangeError].
-func UUID(version int) (Next, error) {
+func UUIDs(version int) (NextWide, error) {
 	made := map[int]func() (uuid.UUID, error){4: uuid.NewRandom, 7: uuid.NewV7}[version]
 	if made == nil {
 		return nil, firn.NewRangeError("UUID version", int64(version), 4, 7, "4 and 7 are made")
@@ -27,8 +26,8 @@ func UUID(version int) (Next, error) {
 	}, nil
 }
 
-// ObjectID returns what makes MongoDB's ids, with five random bytes of its own.
-func ObjectID() (Next, error) {
+// ObjectIDs returns what makes MongoDB's ids, with five random bytes of its own.
+func ObjectIDs() (NextWide, error) {
 	g, err := objectid.New(objectid.Config{})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,28 @@
+package issuing_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/lease"
+)
+
+func TestASlotIsIdleOnceTheTickOfItsFenceHasEnded(t *testing.T) {
+	until := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		slot lease.Slot
+		now  time.Time
+		want string
+	}{
+		{lease.Slot{Until: until}, until.Add(-1), issuing.SlotLive},
+		{lease.Slot{Until: until}, until, issuing.SlotIdle},
+		{lease.Slot{Until: until, Free: true}, until.Add(-1), issuing.SlotGiven},
+		{lease.Slot{Until: until, Free: true}, until, issuing.SlotIdle},
+		{lease.Slot{Until: until, At: until}, until.Add(-time.Minute), issuing.SlotAhead},
+	} {
+		if got := issuing.DescribeSlot(test.slot, test.now); got.State != test.want || !got.Until.Equal(until) {
+			t.Errorf("%+v at %v: %+v, not %s", test.slot, test.now, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/firn-id/firn/veil"
+)
+
+// ErrNoKey says that there is neither a file nor a variable with keys.
+var ErrNoKey = errors.New("no key")
+
+// ReadKeys reads the keys that ids are veiled with from a file if one is named, else from an environment variable.
+// Errors name the place and nothing of what stands there: [ErrNoKey] for no file and
+// a variable that is not set, and those of [veil.ParseKeys].
+func ReadKeys(file, variable string) ([]veil.Key, error) {
+	text, place := os.Getenv(variable), "environment variable "+variable
+	switch {
+	case file != "":
+		b, err := readKeyFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("key file: %w", err)
+		}
+		text, place = string(b), "key file "+file
+	case text == "":
+		return nil, fmt.Errorf("%w in the %s", ErrNoKey, place)
+	}
+	all, err := veil.ParseKeys(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", place, err)
+	}
+	return all, nil
+}
+
+// maxKeyBytes is room for hundreds of keys. What is larger is another file.
+const maxKeyBytes = 64 << 10
+
+func readKeyFile(file string) (text []byte, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	text, err = io.ReadAll(io.LimitReader(f, maxKeyBytes+1))
+	if err == nil && len(text) > maxKeyBytes {
+		return nil, fmt.Errorf("%s is larger than %d bytes: it is no file of keys", file, maxKeyBytes)
+	}
+	return text, err
+}
