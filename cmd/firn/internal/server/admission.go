@@ -8,7 +8,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
-// guarded shows metrics to administrators, and to everyone where that is configured.
+// guarded serves metrics to administrators, or to everyone if so configured.
 func guarded(front *issuing.Front, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := front.Metrics(r); err != nil {
@@ -19,7 +19,7 @@ func guarded(front *issuing.Front, next http.Handler) http.Handler {
 	})
 }
 
-// warnExposed says that a listener which others can reach refuses all of them.
+// warnExposed warns that a listener which other machines can reach refuses all of them.
 func (s *Server) warnExposed(at net.Addr) {
 	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsLoopback() || !s.service.LocalOnly() {
 		return

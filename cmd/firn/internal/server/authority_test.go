@@ -71,26 +71,26 @@ func (a *authority) issue(name string, serial int64, from, to time.Time) (cert, 
 		string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}))
 }
 
-// valid is issue for now and the next months.
+// valid issues a certificate for now and the next months.
 func (a *authority) valid(name string, serial int64) (cert, key string) {
 	return a.issue(name, serial, time.Now().Add(-time.Hour), time.Now().Add(90*24*time.Hour))
 }
 
-// into writes a certificate and its key to a folder, as cert.pem and key.pem.
+// into writes cert.pem and key.pem to a folder.
 func into(t *testing.T, folder, cert, key string) {
 	t.Helper()
 	write(t, filepath.Join(folder, "cert.pem"), cert)
 	write(t, filepath.Join(folder, "key.pem"), key)
 }
 
-// roots are those of who trusts it.
+// roots is the pool of a client that trusts the authority.
 func (a *authority) roots() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	return pool
 }
 
-// client returns one that trusts the authority, and shows a certificate if it has one.
+// client returns a client that trusts the authority and presents a certificate if it has one.
 func (a *authority) client(cert, key string) *http.Client {
 	a.t.Helper()
 	config := &tls.Config{RootCAs: a.roots(), MinVersion: tls.VersionTLS10}

@@ -11,12 +11,12 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 )
 
-// maxDiscard is how much of a body that is too long is read all the same over HTTP/2.
+// maxDiscard bounds how many bytes of an over-long body are read and discarded over HTTP/2.
 const maxDiscard = 1 << 20
 
-// bounded refuses requests that bring more than they may. Nothing that is asked of the
-// server needs much; what is declared too long is refused before it is read. RPCs bound
-// their messages themselves, and say so in the way of their protocol.
+// bounded refuses requests whose body is above the limit; no request needs a large one. A
+// body with too large a Content-Length is refused unread. RPCs bound their messages
+// themselves and answer in their own protocol.
 //
 // It also refuses Range. HTTP lets a server ignore it, but a client that resumes an interrupted
 // download, as wget does by itself, then joins two answers, often in the middle of an id.
@@ -38,11 +38,11 @@ func bounded(front *issuing.Front, next http.Handler) http.Handler {
 	})
 }
 
-// admit returns an error if the body of a request is longer than the limit. One whose
-// length is not declared has to be read for that, as far as the limit; and over HTTP/2
-// all are, since an answer before the end of the body resets the stream, at which usual
-// clients forget the answer that they have. The body that somebody may want is a form:
-// it is in the request from then on. The time-out of reading bounds all of it.
+// admit returns an error if the body of a request is longer than the limit. A body without
+// a Content-Length must be read up to the limit to know that. Over HTTP/2 every body is
+// read: an answer before the end of the body resets the stream, and common clients then
+// drop the answer. The only body that a handler uses is a form, so admit parses it into the
+// request first. The read timeout bounds all of this.
 func admit(w http.ResponseWriter, r *http.Request, limit int64) error {
 	whole := r.Body
 	if r.ContentLength > limit {
@@ -53,7 +53,7 @@ func admit(w http.ResponseWriter, r *http.Request, limit int64) error {
 	if r.ContentLength > 0 && r.ProtoMajor < 2 {
 		return nil
 	}
-	_ = r.ParseForm() // what is no form is none; that it cannot be read the next line finds too
+	_ = r.ParseForm() // other content is ignored; the next line finds read errors too
 	_, err := io.Copy(io.Discard, r.Body)
 	var long *http.MaxBytesError
 	switch {
@@ -66,14 +66,14 @@ func admit(w http.ResponseWriter, r *http.Request, limit int64) error {
 	return nil
 }
 
-// tooLong has the client hear why its request is refused, and returns that. HTTP/1 ends the
-// connection. In HTTP/2 that would end the client's other requests, so the rest of the
-// body is read instead, if there is not too much of it.
+// tooLong makes sure that the client receives why, and returns it. Over HTTP/1 the
+// connection closes after the answer. Over HTTP/2 that would end the client's other
+// requests, so tooLong reads the rest of the body instead, if it is not too long.
 func tooLong(w http.ResponseWriter, r *http.Request, rest io.Reader, why *failure.Failure) error {
 	switch {
 	case r.ProtoMajor < 2:
 		w.Header().Set("Connection", "close")
-	case r.ContentLength <= maxDiscard && r.Header.Get("Expect") == "": // who expects to be told to go on sends nothing before
+	case r.ContentLength <= maxDiscard && r.Header.Get("Expect") == "": // with Expect, a client sends no body before 100 Continue
 		_, _ = io.CopyN(io.Discard, rest, maxDiscard) // a client that has gone needs no answer
 	}
 	return why

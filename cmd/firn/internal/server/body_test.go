@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// overHTTP2 is a client that speaks it from the first byte.
+// overHTTP2 is a client that speaks HTTP/2 from the first byte.
 func overHTTP2(t *testing.T) *http.Client {
 	t.Helper()
 	c := fresh(t)
@@ -23,7 +23,7 @@ func overHTTP2(t *testing.T) *http.Client {
 	return c
 }
 
-// A body is one whose length a client does not see, and knows how much was taken of it.
+// A body hides its length from the client, and counts how much of it was read.
 type body struct {
 	io.Reader
 	taken atomic.Int64
@@ -35,7 +35,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestABodyThatIsTooLongIsRefusedWhateverItIsSentBy(t *testing.T) {
+func TestATooLongBodyIsRefusedOverEachProtocol(t *testing.T) {
 	v := serve(t, "namespaces: {orders: {}, items: {kind: segment}}\nlimits: {body: 100000}\n")
 	for _, c := range []struct {
 		client   *http.Client
@@ -75,8 +75,8 @@ func TestABodyThatIsTooLongIsRefusedWhateverItIsSentBy(t *testing.T) {
 						if err != nil || answer.StatusCode != want || !strings.Contains(string(said), code) || answer.Proto != c.protocol {
 							t.Errorf("%s: %s %d %s, %v", what, answer.Proto, answer.StatusCode, said, err)
 						}
-						// A stream whose body is not taken is reset, at which some clients forget
-						// the answer.
+						// A stream with an unread body is reset, and some clients then drop the
+						// answer.
 						if answer.ProtoMajor == 2 && sent.taken.Load() != int64(length) {
 							t.Errorf("%s: %d bytes of the body were taken", what, sent.taken.Load())
 						}
@@ -90,8 +90,8 @@ func TestABodyThatIsTooLongIsRefusedWhateverItIsSentBy(t *testing.T) {
 	}
 }
 
-// Far too much is not worth reading, but refused all the same.
-func TestABodyThatIsFarTooLongIsNotRead(t *testing.T) {
+// A body far above the limit is refused too, but not read.
+func TestAFarTooLongBodyIsNotRead(t *testing.T) {
 	v := serve(t, "namespaces: {orders: {}}\n")
 	const length = 1 << 30
 	sent := &body{Reader: io.LimitReader(zeros{}, length)}
@@ -113,8 +113,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// Who asks for ids with a body that does not come takes none.
-func TestABodyThatDoesNotComeIsAnError(t *testing.T) {
+// A request whose body never arrives takes no ids.
+func TestAMissingBodyIsAnError(t *testing.T) {
 	v := serve(t, "namespaces: {orders: {}}\n")
 	c := dial(t, v.addr)
 	if _, err := fmt.Fprint(c, "POST /v1/ids/orders HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n"); err != nil {
@@ -125,9 +125,9 @@ func TestABodyThatDoesNotComeIsAnError(t *testing.T) {
 	}
 }
 
-// Paths of other systems may have any prefix, also one that looks like that of an RPC: what
-// they bring is bounded all the same, before anybody is asked who they are.
-func TestAPrefixLikeThatOfAnRPCDoesNotLiftTheLimitOfBodies(t *testing.T) {
+// Paths of other systems may have any prefix, even one that looks like an RPC's: their
+// bodies are bounded all the same, before authentication.
+func TestAnRPCLikePrefixDoesNotLiftTheBodyLimit(t *testing.T) {
 	v := serve(t, "namespaces: {items: {kind: segment}}\n")
 	for _, prefix := range []string{"/firn.v1.IDService", "/firn.v1.x", "/grpc.health.v1.Health", "/grpc.reflection.v1.ServerReflection", "/grpc.x", ""} {
 		// Of unknown length, so that it has to be read.
@@ -139,7 +139,7 @@ func TestAPrefixLikeThatOfAnRPCDoesNotLiftTheLimitOfBodies(t *testing.T) {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		answer, err := fresh(t).Do(req)
 		if err != nil {
-			continue // the connection was closed at that
+			continue // the server closed the connection
 		}
 		said, _ := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
@@ -149,8 +149,8 @@ func TestAPrefixLikeThatOfAnRPCDoesNotLiftTheLimitOfBodies(t *testing.T) {
 	}
 }
 
-// Of an answer that broke off there is no rest: what is answered later are other ids, and a
-// client that appends the rest of them joins two in the middle.
+// An interrupted answer cannot be resumed: a later answer has other ids, and a client that
+// appends its rest joins two ids in the middle.
 func TestAnAnswerIsWholeAndForOneCaller(t *testing.T) {
 	v := serve(t, "namespaces: {items: {kind: segment}}\ncosid: true\n")
 	for _, path := range []string{"/v1/ids/items?count=100", "/tinyid/id/nextIdSimple?bizType=items&batchSize=100", "/api/segment/get/items", "/ids/items"} {
@@ -175,7 +175,7 @@ func TestAnAnswerIsWholeAndForOneCaller(t *testing.T) {
 			if err != nil || answer.StatusCode != want {
 				t.Errorf("%s of %q: %d %s, %v", path, part, answer.StatusCode, said, err)
 			}
-			// With no-store alone a Squid that collapses requests gives one answer to all of them.
+			// With no-store alone, Squid may give one answer to all collapsed requests.
 			if kept := answer.Header.Get("Cache-Control"); kept != "private, no-store" {
 				t.Errorf("%s of %q may be kept: %q", path, part, kept)
 			}

@@ -32,7 +32,7 @@ type connectionLimit struct {
 	refused prometheus.Counter
 
 	open       atomic.Int64
-	lastWarned atomic.Int64 // of the log, in Unix nanoseconds
+	lastWarned atomic.Int64 // Unix nanoseconds
 
 	stopped atomic.Bool
 	closed  chan struct{}
@@ -60,7 +60,7 @@ func (l *connectionLimit) Accept() (net.Conn, error) {
 // stopAccepting closes the listener; a pending Accept returns only after Close.
 func (l *connectionLimit) stopAccepting() error {
 	l.stopped.Store(true)
-	if err := l.Listener.Close(); !errors.Is(err, net.ErrClosed) { // as it is where it failed
+	if err := l.Listener.Close(); !errors.Is(err, net.ErrClosed) { // already closed if it failed
 		return err
 	}
 	return nil
@@ -116,9 +116,9 @@ var httpRefusal = func() []byte {
 		len(body), body)
 }()
 
-// bound returns a listener with the limit of connections that the configuration has,
-// which may change. Refusal is what one that is too many is told in the protocol of the
-// listener; it is left out under TLS. The name is that in metrics, once for each.
+// bound returns a listener with the configuration's limit of connections, which may change
+// later. Refusal is the answer to a connection above the limit, in the listener's protocol;
+// with TLS there is none. Metrics use the name, which must be unique.
 func (s *Server) bound(listener net.Listener, name string, refusal []byte) *connectionLimit {
 	if s.certificates != nil {
 		refusal = nil

@@ -16,11 +16,11 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// cosidPaths are those of CosId's proxy server.
+// cosidPaths are the paths of CosId's proxy server.
 var cosidPaths = []string{"/machines/", "/segments/", "/ids", "/ids/"}
 
-// registerCosID adds what clients of CosId's proxy server ask for. Its names need not be
-// namespaces that a configuration declares, so a configuration has to ask for it.
+// registerCosID adds the API of CosId's proxy server. Its names need not be declared
+// namespaces, so a configuration that declares namespaces must enable it explicitly.
 func (s *Server) registerCosID(mux *http.ServeMux, st store.Store, nothing http.Handler) error {
 	d := &distributor{front: s.service.Front(issuing.CosID), cfg: s.cfg.Load}
 	h, err := cosid.Handler(cosid.Config{
@@ -43,26 +43,26 @@ func (s *Server) registerCosID(mux *http.ServeMux, st store.Store, nothing http.
 	return nil
 }
 
-// A distributor has CosId's requests take the path of all others.
+// A distributor serves CosId's requests by the same rules as all others.
 type distributor struct {
 	front *issuing.Front
 	cfg   func() *settings.Config
 }
 
-// asked is what is known of a request while it is served.
+// asked has a request and its caller, in the request's context.
 type asked struct {
 	request *http.Request
 	caller  *access.Caller
 }
 
-// allow finds out who makes a request, and whether they may use a name.
+// allow identifies the caller of a request and checks that they may use the name.
 func (d *distributor) allow(r *http.Request, name string) error {
 	caller, err := d.front.Caller(r)
 	if err == nil {
 		err = d.front.Allow(caller, name)
 	}
 	if err != nil {
-		return told(err)
+		return asCosID(err)
 	}
 	if a, ok := r.Context().Value(asked{}).(*asked); ok {
 		a.caller = caller
@@ -70,9 +70,8 @@ func (d *distributor) allow(r *http.Request, name string) error {
 	return nil
 }
 
-// segment returns the least id of a segment whose counter is the source of the ids of that
-// name: of a namespace that is declared as one, and shows its ids as they are; or
-// of a name that is not declared.
+// segment returns the least id of the name's segment. The name must be undeclared, or a
+// namespace of kind segment that shows its ids unchanged: without veil or prefix.
 func (d *distributor) segment(name string) (least firn.ID, err error) {
 	ns, declared := d.cfg().Namespaces[name]
 	is := "of kind " + ns.KindName()
@@ -91,19 +90,19 @@ func (d *distributor) segment(name string) (least firn.ID, err error) {
 		cosid.ErrNoSegment, name, is, name)
 }
 
-// take takes ids that are handed out as a range from the rates.
+// take charges a range of ids to the caller's rates.
 func (d *distributor) take(r *http.Request, name string, ids int64) (done func(handedOut bool), err error) {
 	a, ok := r.Context().Value(asked{}).(*asked)
 	if !ok || a.caller == nil {
 		return nil, errUnasked
 	}
 	if done, err = d.front.Charge(a.caller, name, ids); err != nil {
-		return nil, told(err)
+		return nil, asCosID(err)
 	}
 	return done, nil
 }
 
-// errUnasked is a mistake of this file: ids are issued only to those who were allowed.
+// errUnasked is a bug in this file: an id is issued only after allow.
 var errUnasked = errors.New("nobody was asked for")
 
 func (d *distributor) issue(ctx context.Context, name string) (string, error) {
@@ -113,11 +112,11 @@ func (d *distributor) issue(ctx context.Context, name string) (string, error) {
 	}
 	ns, err := d.front.Find(a.caller, name)
 	if err != nil {
-		return "", told(err)
+		return "", asCosID(err)
 	}
 	var b issuing.Batch
 	if err := d.front.Issue(ctx, a.caller, ns, 1, &b); err != nil {
-		return "", told(err)
+		return "", asCosID(err)
 	}
 	if ns.Numeric() {
 		return b.IDs[0].String(), nil
@@ -125,8 +124,8 @@ func (d *distributor) issue(ctx context.Context, name string) (string, error) {
 	return b.Texts[0], nil
 }
 
-// told says an error as CosId does.
-func told(err error) error {
+// asCosID returns an error as package cosid expects it.
+func asCosID(err error) error {
 	switch f := failure.Of(err); f.Status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
 		return &cosid.Denied{Status: f.Status, Reason: f.Message, RetryAfter: f.Retry}
@@ -136,7 +135,7 @@ func told(err error) error {
 	return err
 }
 
-// observe counts requests that issue no ids here; the others are counted where they do.
+// observe counts requests that issue no id; Issue counts the others.
 func (d *distributor) observe(operation string, status int, took time.Duration) {
 	d.front.Observe(took)
 	if operation != "ids" {

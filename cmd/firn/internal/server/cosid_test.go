@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 )
 
-// A client of CosId takes ids too, as ranges.
+// CosId clients take ids too, as ranges.
 func TestRangesOfCosIDCountAgainstRates(t *testing.T) {
 	v := serve(t, "cosid: true\nlimits: {rate: {shop.slow: 10/h}}\nnamespaces: {shop.slow: {kind: segment}, orders: {}}\n"+
 		"tokens:\n  - {name: a, sha256: "+access.Hash("a")+", namespaces: ['*'], rate: 100/h}\n"+
@@ -99,7 +99,7 @@ func TestCosIDIsServedWhereItIsConfigured(t *testing.T) {
 			t.Errorf("metrics lack %s", want)
 		}
 	}
-	// A token opens the names of its patterns.
+	// A token grants the names of its patterns.
 	write(t, v.file, segments+"cosid: true\nanonymous: [\"shop.*\"]\n")
 	v.hangup()
 	if status, body := do("PATCH", "/segments/shop/order?step=100"); status != 200 || body != "200" {
@@ -117,9 +117,8 @@ func TestCosIDIsServedWhereItIsConfigured(t *testing.T) {
 	}
 }
 
-// What a namespace is declared to be holds for CosId too: ranges of a counter are handed
-// out of plain segments only.
-func TestRangesOfCosIDAreThoseOfPlainSegments(t *testing.T) {
+// The declaration of a namespace holds for CosId too: only plain segments hand out ranges.
+func TestOnlyPlainSegmentsHandOutRangesToCosID(t *testing.T) {
 	t.Setenv("COSID_TEST_KEYS", "3:000102030405060708090a0b0c0d0e0f")
 	v := serve(t, "cosid: true\nnamespaces:\n"+
 		"  shop.txn: {kind: sequence}\n"+

@@ -13,34 +13,33 @@ import (
 )
 
 const (
-	// retryLooks is after how many looks a configuration that could not be served is tried
-	// again: what was wrong may have been the store, or a file that it names.
+	// retryLooks is the number of looks after which a failed configuration is tried again:
+	// the cause may have been the store, or a file that the configuration names.
 	retryLooks = 15
 	// attended is how long the follower waits for a configuration to come into force
-	// before it looks for other changes meanwhile.
+	// before it goes on looking for other changes.
 	attended = time.Second
 )
 
 const triedAgain = "tried again"
 
-// A Watch says when the files that a server serves by are looked at again.
+// A Watch says when the server reads its files again.
 type Watch struct {
 	Config string           // path of the configuration; empty without one
 	Ticks  <-chan time.Time // when to look for changes: every few seconds
 	Hangup <-chan os.Signal // when to read everything again
-	// Looked receives after each of these, once what was found is in force, refused or
-	// waits. Nil: nobody wants to know.
+	// Looked, if not nil, receives after each of these, once the changes found are in
+	// force, refused or waiting for a worker.
 	Looked chan<- struct{}
 }
 
-// Follow serves what the configuration and the files named in it say, as they change,
-// until ctx ends. What cannot be read or served leaves what there is in force, and is
-// logged with the reason. A configuration may have to wait for a worker; one that is newer
-// takes its place then.
+// Follow applies changes of the configuration and of the files named in it, until ctx ends.
+// If a change cannot be read or served, Follow logs the reason, and the configuration in
+// force stays. A configuration may have to wait for a worker; a newer one then replaces it.
 func (s *Server) Follow(ctx context.Context, w Watch) {
 	f := follower{server: s, path: w.Config}
 	for {
-		var ended <-chan outcome // of the attempt that is under way
+		var ended <-chan outcome // of the current attempt
 		if f.attempt != nil {
 			ended = f.attempt.ended
 		}
@@ -74,10 +73,10 @@ type follower struct {
 	server  *Server
 	path    string
 	files   watched
-	known   bool     // files were settled once
-	failed  error    // of the last configuration, nil if that is in force
-	since   int      // looks since it failed
-	attempt *attempt // to bring one into force; nil if none is under way
+	known   bool     // the files have been read completely once
+	failed  error    // why the last configuration failed; nil if it is in force
+	since   int      // looks since the last reload
+	attempt *attempt // the current one, or nil
 }
 
 // An attempt is a configuration on its way into force.
@@ -90,7 +89,7 @@ type attempt struct {
 // An outcome is how an attempt ended.
 type outcome struct {
 	sum      string   // the SHA-256 of the file; empty if it could not be read
-	contents [][]byte // of it and of the files that it names, if it is in force
+	contents [][]byte // of the file and of the files that it names, if now in force
 	err      error
 }
 
@@ -113,12 +112,12 @@ func (f *follower) look(ctx context.Context) {
 	}
 	if s.certificates != nil {
 		if cause, said, err := s.certificates.refresh(); cause != "" && !said {
-			s.told("certificates", cause, err)
+			s.logReload("certificates", cause, err)
 		}
 	}
 }
 
-// start looks whether the file has changed since the server read it, at its start.
+// start reloads the configuration if its file has changed since the server started.
 func (f *follower) start(ctx context.Context) {
 	cfg, err := settings.Read(f.path)
 	if err != nil || !reflect.DeepEqual(cfg, f.server.settings()) {
@@ -126,7 +125,7 @@ func (f *follower) start(ctx context.Context) {
 	}
 }
 
-// again reads everything.
+// again reads all files again.
 func (f *follower) again(ctx context.Context) {
 	s := f.server
 	if s.auditFile != nil {
@@ -143,18 +142,18 @@ func (f *follower) again(ctx context.Context) {
 	f.reload(ctx, "SIGHUP")
 	if s.certificates != nil {
 		if err := s.certificates.reread(); err != nil {
-			s.told("certificates", "SIGHUP", err)
+			s.logReload("certificates", "SIGHUP", err)
 		}
 	}
 }
 
-// digest returns one of all that a configuration is made of but the certificates.
+// digest returns the digest of all files of the configuration except the certificates.
 func (f *follower) digest() [32]byte {
 	return digest(append([]string{f.path}, f.server.settings().KeyFiles()...)...)
 }
 
-// reload reads the configuration and serves it, in the place of one that is not in force
-// yet. It returns when that is done, or after a while.
+// reload reads the configuration and applies it. It cancels an attempt that is still
+// waiting. It returns when the configuration is in force or refused, or after attended.
 func (f *follower) reload(ctx context.Context, cause string) {
 	f.abandon(ctx)
 	f.since = 0
@@ -173,14 +172,14 @@ func (f *follower) reload(ctx context.Context, cause string) {
 	}
 }
 
-// abandon ends an attempt that is under way, and waits for that.
+// abandon cancels the current attempt and waits for its end.
 func (f *follower) abandon(ctx context.Context) {
 	if f.attempt == nil {
 		return
 	}
 	f.attempt.cancel()
 	out := <-f.attempt.ended
-	if out.err == nil { // it was quicker
+	if out.err == nil { // it succeeded before the cancellation
 		f.finish(ctx, out)
 		return
 	}
@@ -188,23 +187,23 @@ func (f *follower) abandon(ctx context.Context) {
 	f.server.log.Info("given up for a newer one, or the end: configuration", "file", f.path, "sha256", out.sum)
 }
 
-// finish takes in how an attempt ended.
+// finish records the outcome of an attempt.
 func (f *follower) finish(ctx context.Context, out outcome) {
 	s, a := f.server, f.attempt
 	a.cancel()
 	f.attempt = nil
 	details := []any{"file", f.path}
 	if out.sum != "" {
-		details = append(details, "sha256", out.sum) // says which of many versions it was
+		details = append(details, "sha256", out.sum) // identifies the version of the file
 	}
 	if ctx.Err() != nil {
-		return // the end of the server is no fault of the file
+		return // a shutdown is not the file's fault
 	}
 	if out.err != nil {
 		s.metrics.reloads.WithLabelValues(resultFailed).Inc()
 		s.metrics.successful.Set(0)
-		if a.cause != triedAgain || f.failed.Error() != out.err.Error() { // once, and not every half minute
-			s.told("configuration", a.cause, out.err, details...)
+		if a.cause != triedAgain || f.failed.Error() != out.err.Error() { // log the same failure once, not every half minute
+			s.logReload("configuration", a.cause, out.err, details...)
 		}
 		f.failed = out.err
 		return
@@ -213,10 +212,11 @@ func (f *follower) finish(ctx context.Context, out outcome) {
 	f.files.settle(digestOf(out.contents...))
 	s.inForce()
 	s.metrics.reloads.WithLabelValues(resultOK).Inc()
-	s.told("configuration", a.cause, nil, details...)
+	s.logReload("configuration", a.cause, nil, details...)
 }
 
-// apply reads the file and serves it. Of the follower it reads what does not change.
+// apply reads the file and serves it. It runs in a goroutine of its own, so it may read
+// only those fields of the follower that never change.
 func (f *follower) apply(ctx context.Context) (out outcome) {
 	source, err := os.ReadFile(f.path)
 	if err != nil {
@@ -228,13 +228,13 @@ func (f *follower) apply(ctx context.Context) (out outcome) {
 	return out
 }
 
-// serve serves a configuration, and returns what it is made of.
+// serve applies a configuration, and returns the contents of its files.
 func (f *follower) serve(ctx context.Context, source []byte) (contents [][]byte, err error) {
 	cfg, err := settings.Parse(f.path, source)
 	if err != nil {
 		return nil, err
 	}
-	// Before the keys are read: what changes from here on is a change at the next look.
+	// Before Apply reads the keys: a later change is then found at the next look.
 	contents = append(contents, source)
 	for _, file := range cfg.KeyFiles() {
 		content, err := os.ReadFile(file)

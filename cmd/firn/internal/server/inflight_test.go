@@ -9,7 +9,7 @@ import (
 	health "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// A connection of HTTP/2 carries many requests, so a limit of connections alone is none.
+// An HTTP/2 connection carries many requests, so a limit on connections alone is not enough.
 func TestRequestsUnderWayAreBoundedAsConnectionsAre(t *testing.T) {
 	v := serve(t, "limits: {connections: 3}\nnamespaces: {orders: {}}\n")
 	client := overHTTP2(t)

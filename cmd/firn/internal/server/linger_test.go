@@ -41,7 +41,7 @@ func TestAfterAShutdownRequestAServerStillServesButIsNotReady(t *testing.T) {
 		t.Errorf("before: %d %s", status, body)
 	}
 	stop()
-	for { // told is not yet noticed
+	for { // until the server has noticed the shutdown
 		status, body, closes := ask("/readyz")
 		if status == 200 {
 			continue

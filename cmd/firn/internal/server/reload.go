@@ -8,8 +8,8 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
-// told logs how reading something again ended.
-func (s *Server) told(what, cause string, err error, details ...any) {
+// logReload logs and audits the outcome of a reload.
+func (s *Server) logReload(what, cause string, err error, details ...any) {
 	details = append([]any{"cause", cause}, details...)
 	s.audit.Done("reload "+what, err, details...)
 	if err != nil {
@@ -19,16 +19,16 @@ func (s *Server) told(what, cause string, err error, details ...any) {
 	s.log.Info("in force: "+what, details...)
 }
 
-// inForce shows that the configuration in force is the one of the file.
+// inForce records in the metrics that the configuration file is in force.
 func (s *Server) inForce() {
 	s.metrics.successful.Set(1)
 	s.metrics.succeeded.SetToCurrentTime()
 }
 
-// Apply serves what cfg says from now on, without a gap; see [issuing.Service.Apply].
-// What belongs to the process, as the store and the addresses, cannot change: such an
-// error names the key; nor can the last tokens or namespaces go unless that is said
-// (tokens: [], namespaces: {}). After an error everything is as it was.
+// Apply puts cfg in force without interrupting service; see [issuing.Service.Apply].
+// Settings of the process, such as the store and the addresses, cannot change: the error
+// names the key. The last tokens or namespaces can go only explicitly (tokens: [],
+// namespaces: {}). After an error the old configuration stays in force.
 func (s *Server) Apply(ctx context.Context, cfg settings.Config) error {
 	s.applying.Lock()
 	defer s.applying.Unlock()
@@ -74,14 +74,15 @@ func (s *Server) Apply(ctx context.Context, cfg settings.Config) error {
 	return nil
 }
 
-// limited reports whether a configuration says who may have ids.
+// limited reports whether a configuration restricts who may have ids.
 func limited(cfg settings.Config) bool { return len(cfg.Tokens)+len(cfg.Anonymous) > 0 }
 
-// errUnlimited is a configuration that would open to all local callers what others were kept from.
+// errUnlimited refuses a configuration that would lift all restrictions for local callers.
 var errUnlimited = errors.New("tokens: the configuration in force has tokens or anonymous, and this one has neither, " +
 	"so that any caller on this machine might do anything: put them back, or write tokens: [] if that is meant")
 
-// errUndeclared is a configuration that would have namespaces of any name, where only some were.
+// errUndeclared refuses a configuration that would allow namespaces of any name, where the
+// one in force allows only those declared.
 var errUndeclared = errors.New("namespaces: the configuration in force has some, and this one none, so that any name would be made " +
 	"on first use: put them back, or write namespaces: {} if that is meant")
 

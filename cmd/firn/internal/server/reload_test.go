@@ -165,8 +165,8 @@ func TestABadFileLeavesTheOldInForceAndSaysWhy(t *testing.T) {
 	metric(`firn_config_reloads_total{result="ok"} 1`)
 }
 
-// TestTheLastTokensGoOnlyOnPurpose: what is left of a file that was cut off opens nothing.
-func TestTheLastTokensGoOnlyOnPurpose(t *testing.T) {
+// A truncated file must not lift the restrictions.
+func TestTheLastTokensGoOnlyExplicitly(t *testing.T) {
 	tokens := "tokens: [{name: shop, sha256: " + access.Hash("s") + ", namespaces: ['*']}]\n"
 	for _, before := range []string{tokens, "anonymous: [orders]\n"} {
 		v := serve(t, "namespaces: {orders: {}}\n"+before)
@@ -199,7 +199,7 @@ func TestTheLastTokensGoOnlyOnPurpose(t *testing.T) {
 	}
 }
 
-func TestTheLastNamespacesGoOnlyOnPurpose(t *testing.T) {
+func TestTheLastNamespacesGoOnlyExplicitly(t *testing.T) {
 	v := serve(t, "namespaces: {orders: {}}\n")
 	v.turn()
 	client := fresh(t)
@@ -240,7 +240,7 @@ func TestAHangupReadsEverythingAgain(t *testing.T) {
 	}
 	veil(`"veil":"`)
 	v.log.has(t, `msg="in force: configuration" cause=SIGHUP`)
-	// The same file again is no fault, and a bad one is said each time that it is asked for.
+	// Reloading the same file is no error; a bad file is reported at each SIGHUP.
 	v.hangup()
 	write(t, v.file, "namespaces: [")
 	v.hangup()
@@ -268,7 +268,7 @@ func TestAHangupReadsEverythingAgain(t *testing.T) {
 	}
 }
 
-func TestWhatFailedForAnotherReasonThanTheFileIsTriedAgain(t *testing.T) {
+func TestAFailureThatTheFileDidNotCauseIsRetried(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "keys")
 	v := serve(t, "namespaces: {orders: {}}\n")
 	v.turn()
@@ -285,10 +285,10 @@ func TestWhatFailedForAnotherReasonThanTheFileIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsBeingWrittenIsNotTakenHalf(t *testing.T) {
+func TestAHalfWrittenFileIsNotApplied(t *testing.T) {
 	v := serve(t, "namespaces: {orders: {}}\ntokens:\n  - {name: a, sha256: "+access.Hash("a")+", namespaces: ['*']}\n")
 	v.turn()
-	// At one look the first half is there, which would be a good configuration without tokens.
+	// One look finds the first half, which alone is a valid configuration without tokens.
 	client := fresh(t)
 	v.once(func() { write(t, v.file, "namespaces: {orders: {}, users: {}}\n") })
 	if status, _ := get(t, client, "http://"+v.addr+"/v1/ids/orders", ""); status != 401 {
@@ -338,7 +338,7 @@ func TestMetricsAreForAdministratorsAndHealthForAll(t *testing.T) {
 	check("/v1/pools/default/workers", "", 401)
 }
 
-func TestAServerThatOthersReachSaysThatItRefusesThem(t *testing.T) {
+func TestAnExposedServerWarnsThatItRefusesOtherMachines(t *testing.T) {
 	for text, want := range map[string]bool{"namespaces: {orders: {}}\n": true, "anonymous: ['*']\n": false} {
 		v := serveOn(t, "0.0.0.0:0", text)
 		_, port, err := net.SplitHostPort(v.addr)

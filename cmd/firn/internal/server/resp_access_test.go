@@ -37,7 +37,7 @@ func hear(t *testing.T, c net.Conn) string {
 	return strings.TrimSpace(text.String())
 }
 
-func TestRedisClientsSayWhoTheyAre(t *testing.T) {
+func TestRedisClientsAuthenticate(t *testing.T) {
 	sum := sha256.Sum256([]byte("secret"))
 	tokens := fmt.Sprintf("tokens: [{name: shop, sha256: %q, namespaces: [orders], rate: 3/h}]\n", hex.EncodeToString(sum[:]))
 	text := "namespaces: {orders: {kind: segment}, users: {}}\n"
@@ -59,7 +59,7 @@ func TestRedisClientsSayWhoTheyAre(t *testing.T) {
 	if log := v.log.String(); strings.Contains(log, "secret") || !strings.Contains(log, `what="namespace users"`) || strings.Count(log, "msg=denied") != 3 {
 		t.Errorf("the audit log:\n%s", log)
 	}
-	// A token that is taken out ends on connections that are open.
+	// Removing a token also affects open connections.
 	write(t, v.file, text+"tokens: []\n")
 	v.hangup()
 	write(t, v.file, text+strings.Replace(tokens, "orders", "users", 1))
@@ -92,7 +92,7 @@ func TestRedisConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-func TestRedisClientsHaveTLSAndCertificates(t *testing.T) {
+func TestRedisClientsUseTLSAndCertificates(t *testing.T) {
 	ca, folder := newAuthority(t, "ca"), t.TempDir()
 	cert, key := ca.valid("server", 2)
 	into(t, folder, cert, key)
@@ -111,7 +111,7 @@ func TestRedisClientsHaveTLSAndCertificates(t *testing.T) {
 		if got := say(t, c, "INCR orders"); !strings.HasPrefix(got, want) {
 			t.Errorf("%s, want %s", got, want)
 		}
-		// RESET forgets what was said; the certificate belongs to the connection.
+		// RESET forgets the credentials; the certificate belongs to the connection.
 		if got := say(t, c, "RESET"); got != "+RESET" {
 			t.Error(got)
 		}

@@ -27,7 +27,7 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-func TestRedisCommandsUnderWayEndBeforeWorkersAreGivenBack(t *testing.T) {
+func TestRedisCommandsInFlightEndBeforeWorkersAreGivenBack(t *testing.T) {
 	layout, err := firn.ParseLayout("41/0/10/2")
 	if err != nil {
 		t.Fatal(err)

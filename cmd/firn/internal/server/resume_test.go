@@ -9,9 +9,8 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 )
 
-// A session that is resumed is a new connection: its certificate counts as if it were
-// shown anew.
-func TestAnAuthorityThatIsTakenOutIsMissingForResumedSessionsToo(t *testing.T) {
+// A resumed session is a new connection: its certificate is verified again.
+func TestARemovedAuthorityIsNotTrustedByResumedSessions(t *testing.T) {
 	for _, auth := range []string{"require", "optional"} {
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 			ca, other, folder := newAuthority(t, "ca"), newAuthority(t, "other"), t.TempDir()

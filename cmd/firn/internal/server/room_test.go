@@ -17,9 +17,9 @@ import (
 	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
 )
 
-// Whatever protocol a large answer went out by, its room is free when it is written, or when its
-// client has gone.
-func TestTheRoomOfLargeAnswersIsGivenBack(t *testing.T) {
+// In every protocol, a large answer frees its room when it is written or when its client has
+// disconnected.
+func TestALargeAnswerFreesItsRoom(t *testing.T) {
 	v := serve(t, "limits: {batch: 2000000}\nnamespaces: {orders: {kind: segment, min_step: 1000000, max_step: 1000000}}\n")
 	const count = 1_500_000 // three of them are more than there is room for
 	client := fresh(t)
@@ -40,7 +40,7 @@ func TestTheRoomOfLargeAnswersIsGivenBack(t *testing.T) {
 		}
 		return err
 	}
-	// Two who leave, and do not read before.
+	// Two clients disconnect without reading.
 	leave := func(t *testing.T, addr, request string) {
 		t.Helper()
 		for range 2 {
@@ -104,7 +104,7 @@ func TestTheRoomOfLargeAnswersIsGivenBack(t *testing.T) {
 			leave(t, v.addr, fmt.Sprintf("POST /v1/ids/orders?count=%d HTTP/1.1\r\nHost: localhost\r\n\r\n", count))
 			leave(t, v.redis, fmt.Sprintf("FIRN.NEXT orders COUNT %d\r\n", count))
 			for range 4 {
-				// Who has left is noticed in a moment; a request waits a second for room.
+				// The server soon notices a disconnect; a request waits a second for room.
 				deadline := time.Now().Add(5 * time.Second)
 				err := once()
 				for err != nil && time.Now().Before(deadline) {

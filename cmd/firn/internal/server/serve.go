@@ -15,13 +15,13 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
 )
 
-// Listeners are what a server answers on. It closes them.
+// Listeners are the listeners of a server, which closes them.
 type Listeners struct {
 	HTTP net.Listener
 	RESP net.Listener // nil for none
 }
 
-// Close closes them where they are not served.
+// Close closes the listeners. A server that serves them does it itself.
 func (l Listeners) Close() error {
 	var errs []error
 	for _, one := range []net.Listener{l.HTTP, l.RESP} {
@@ -32,7 +32,7 @@ func (l Listeners) Close() error {
 	return errors.Join(errs...)
 }
 
-// A front answers on a listener, as [http.Server] does.
+// A front serves one listener, as [http.Server] does.
 type front struct {
 	name     string
 	listener net.Listener
@@ -43,10 +43,10 @@ type front struct {
 	}
 }
 
-// Start serves from the first moment: until the workers are taken, which may have to wait
-// for others, clients are told that the server is starting. Then opened is called; what it
-// returns is called when no more requests are taken, before workers are given back. Start
-// returns as [Server.Serve] does, with the server closed, and the listeners.
+// Start serves at once: until the server has its workers, for which it may have to wait,
+// it answers that it is starting. Then it calls opened. It calls the function that opened
+// returned after the last request and before it gives the workers back. Start returns as
+// [Server.Serve] does, with the server and the listeners closed.
 func Start(ctx context.Context, c Config, on Listeners, opened func(*Server) (ending func())) error {
 	s, err := prepare(c)
 	if err != nil {
@@ -65,27 +65,27 @@ func Start(ctx context.Context, c Config, on Listeners, opened func(*Server) (en
 	return errors.Join(err, s.Close())
 }
 
-// Serve answers requests on the listeners until ctx ends or one of them fails. When ctx has
-// ended it answers for a while longer, not ready any more, so that what has come already is
-// answered and nobody is sent here; then it lets requests under way end, up to a bound, and
-// returns. Workers are given back by Close only after that: the other order would let a
-// newcomer issue beside the last requests.
+// Serve answers requests on the listeners until ctx ends or one of them fails. After ctx
+// has ended it reports that it is not ready, so that balancers send no more clients, and
+// still answers for [Config.Linger]. Then it waits for the requests in flight, up to a bound, and
+// returns. Only Close, after that, gives the workers back: in the other order the next
+// holder of a worker could issue at the same time as the last requests.
 func (s *Server) Serve(ctx context.Context, on Listeners) error {
 	return s.serve(ctx, on, nil, func() {})
 }
 
-// serve is Serve, for a server that is opened meanwhile or, with nil, is open. When it is,
-// and nobody is told any more that it starts, opened is called.
+// serve is Serve for a server that open opens meanwhile; with a nil open it is open
+// already. Once clients no longer get the answer that it is starting, serve calls opened.
 func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Context) error, opened func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	taking, refuse := context.WithCancel(context.WithoutCancel(ctx)) // ends when no more is taken
+	taking, refuse := context.WithCancel(context.WithoutCancel(ctx)) // ends when no more requests are accepted
 	defer refuse()
 	ended := make(chan error, 2)
 	begin := func(f front) {
 		go func() {
 			ended <- f.serve(taking, s.timeouts.drain)
-			refuse() // without one of them the others are not to go on as if nothing were
+			refuse() // if one front fails, the others must not go on
 			stop()
 		}()
 	}
@@ -139,7 +139,7 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	for _, d := range limiters {
 		errs = append(errs, d.stopAccepting())
 	}
-	s.rpc.Drain() // not before: a client that is to ask another server may come to this one again
+	s.rpc.Drain() // only now: a client that is sent to another server could still reconnect here before
 	s.linger(taking, min(s.timeouts.linger, settle))
 	refuse()
 	for range running {
@@ -148,11 +148,11 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	return errors.Join(errs...)
 }
 
-// settle is how long requests of the last connections are answered after no more are taken:
-// when net/http is told to end it drops what it is just reading.
+// settle is how long the last connections are still served after the listeners have
+// closed: Shutdown of net/http drops a request that it is just reading.
 const settle = 200 * time.Millisecond
 
-// linger goes on answering for a while. Without one of the fronts it ends.
+// linger keeps serving for a while, or until one of the fronts fails.
 func (s *Server) linger(taking context.Context, while time.Duration) {
 	timer := time.NewTimer(while)
 	defer timer.Stop()
@@ -162,7 +162,7 @@ func (s *Server) linger(taking context.Context, while time.Duration) {
 	}
 }
 
-// serve returns when ctx has ended, and what was asked for before is answered.
+// serve returns when ctx has ended and the requests in flight are answered, or after longest.
 func (f front) serve(ctx context.Context, longest time.Duration) error {
 	failed := make(chan error, 1)
 	go func() { failed <- f.server.Serve(f.listener) }()
@@ -183,7 +183,7 @@ func (f front) serve(ctx context.Context, longest time.Duration) error {
 	return err
 }
 
-// httpFront is a server that is encrypted where it is so configured.
+// httpFront is an HTTP server, with TLS if it is configured.
 type httpFront struct{ http.Server }
 
 // Serve answers on a listener.
@@ -191,11 +191,11 @@ func (h *httpFront) Serve(on net.Listener) error {
 	if h.TLSConfig == nil {
 		return h.Server.Serve(on)
 	}
-	return h.ServeTLS(on, "", "") // the files are those of the configuration
+	return h.ServeTLS(on, "", "") // TLSConfig has the certificate
 }
 
-// protocols are those of one port. Clients of gRPC speak HTTP/2 from the first byte
-// where there is no TLS to agree on it.
+// protocols are the protocols of the HTTP port. Without TLS, gRPC clients speak HTTP/2 from
+// the first byte, since there is no negotiation.
 func protocols() *http.Protocols {
 	p := new(http.Protocols)
 	p.SetHTTP1(true)
@@ -204,7 +204,7 @@ func protocols() *http.Protocols {
 	return p
 }
 
-// http2 bounds what a connection may hold, and ends those whose other end has gone.
+// http2 bounds the memory of a connection, and closes connections whose client has gone.
 func http2(ping time.Duration) *http.HTTP2Config {
 	return &http.HTTP2Config{
 		MaxConcurrentStreams:          250,
@@ -216,9 +216,9 @@ func http2(ping time.Duration) *http.HTTP2Config {
 	}
 }
 
-// serverErrors receives what net/http has to say. A client's certificate that is
-// refused is a denial, which else nobody would write down; the rest is noise of clients
-// that leave.
+// serverErrors receives the error log of net/http. A refused client certificate is a denial,
+// which only this log reports, so it goes to the audit log; the rest is noise of clients
+// that disconnect.
 type serverErrors struct{ server *Server }
 
 func (e serverErrors) Write(line []byte) (int, error) {

@@ -30,15 +30,15 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// timeouts are such that slow clients cannot hold the server.
+// timeouts keep slow clients from holding the server.
 type timeouts struct {
-	header time.Duration // of a handshake, and of reading the head of a request
-	read   time.Duration // of reading a request
+	header time.Duration // for a handshake, and for the headers of a request
+	read   time.Duration // for a whole request
 	write  time.Duration // from there to the last byte of its answer
 	idle   time.Duration // between requests
-	linger time.Duration // from being told to end until no more is taken
-	drain  time.Duration // of requests under way after that
-	ping   time.Duration // after which a silent HTTP/2 connection is asked for life, and for its answer
+	linger time.Duration // from the shutdown request until the listeners close
+	drain  time.Duration // for requests in flight after that
+	ping   time.Duration // a silent HTTP/2 connection gets a ping after this, and has as long to answer
 }
 
 var defaultTimeouts = timeouts{
@@ -58,18 +58,18 @@ type Server struct {
 	metrics      *metrics
 	log          *slog.Logger
 	audit        *access.Audit
-	auditFile    *access.AuditFile // nil where the log has the audit log
+	auditFile    *access.AuditFile // nil: the audit log goes to the log
 	certificates *certificates     // nil without TLS
 	http         atomic.Pointer[http.Handler]
 	timeouts     timeouts
-	lingering    atomic.Bool // from when it is told to end
+	lingering    atomic.Bool // since shutdown was requested
 
 	applying       sync.Mutex // held while a configuration is applied
 	cfg            atomic.Pointer[settings.Config]
 	maxConnections atomic.Int64
 }
 
-// Config is what New works with.
+// Config is the configuration of a [Server].
 type Config struct {
 	Settings settings.Config
 	// Base is the lease of the pool that namespaces made on first use share, if the
@@ -77,10 +77,10 @@ type Config struct {
 	Base    lease.Config
 	Store   store.Store // remains the caller's
 	Log     *slog.Logger
-	Traces  *telemetry.Traces // nil: there are none
+	Traces  *telemetry.Traces // nil: no tracing
 	Version string
-	// Linger is how long the server goes on answering after it is told to end, not
-	// ready any more, so that balancers and clients turn to others meanwhile.
+	// Linger is how long the server still answers after shutdown was requested. It is no
+	// longer ready, so that balancers and clients turn to other servers meanwhile.
 	Linger time.Duration
 }
 
@@ -96,7 +96,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	return s, nil
 }
 
-// prepare returns a server that can answer that it is starting.
+// prepare returns a server that only answers that it is starting.
 func prepare(c Config) (*Server, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build(c.Version))
@@ -126,8 +126,8 @@ func prepare(c Config) (*Server, error) {
 	return s, nil
 }
 
-// open takes the workers, from when on the server issues. After an error it is to be
-// closed.
+// open takes the workers; from then on the server issues. After an error the caller must
+// close the server.
 func (s *Server) open(ctx context.Context, c Config) (err error) {
 	if c.Traces == nil {
 		c.Traces = telemetry.Off()
@@ -151,19 +151,19 @@ func (s *Server) open(ctx context.Context, c Config) (err error) {
 	return nil
 }
 
-// answerWith has a handler answer what comes from now on.
+// answerWith makes h the handler of all later requests.
 func (s *Server) answerWith(h http.Handler) { s.http.Store(&h) }
 
-// forOne is the Cache-Control of all answers. Squid, collapsing requests by rules of its own, gives
-// one that says no-store alone to all who ask while it is made.
+// forOne is the Cache-Control of all answers. With no-store alone, Squid may collapse
+// concurrent requests and give one answer to all of them: duplicate ids.
 var forOne = []string{"private, no-store"}
 
 // Handler returns the HTTP interface.
 func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["Cache-Control"] = forOne
-		// Clients of HTTP/1 make another connection then, to another server if a balancer
-		// chooses. With HTTP/2 it would end the connection for what is on its way.
+		// An HTTP/1 client then opens another connection, which a balancer can send to
+		// another server. Over HTTP/2 it would also end the requests in flight.
 		if s.lingering.Load() && r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close")
 		}
@@ -171,7 +171,7 @@ func (s *Server) Handler() http.Handler {
 	})
 }
 
-// build shows the version.
+// build returns the metric that has the version.
 func build(version string) prometheus.Collector {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "firn_build_info", Help: "1, with the version.", ConstLabels: prometheus.Labels{"version": version},
@@ -180,7 +180,7 @@ func build(version string) prometheus.Collector {
 	return g
 }
 
-// index is what the root answers.
+// index is the answer to GET /.
 const index = `Firn issues unique ids.
 
 POST /v1/ids/{namespace}?count=N      ids (GET too); &format=base62, &numbers=true; Accept: text/plain
@@ -196,7 +196,7 @@ The same over gRPC, gRPC-Web and Connect on this address: service firn.v1.IDServ
 INCR {namespace} and FIRN.NEXT {namespace} COUNT n over the protocol of Redis, on a port of its own (by default 7071).
 `
 
-// routes joins what is served over HTTP.
+// routes returns the handler of everything that is served over HTTP.
 func (s *Server) routes(st store.Store) (http.Handler, error) {
 	mux := http.NewServeMux()
 	api := httpapi.New(s.service, s.log)
@@ -222,7 +222,7 @@ func (s *Server) routes(st store.Store) (http.Handler, error) {
 	return limitInFlight(front, bounded(front, mux)), nil
 }
 
-// Scheme returns that of the HTTP interface: http, or https with TLS.
+// Scheme returns the URL scheme of the HTTP interface: http, or https with TLS.
 func (s *Server) Scheme() string {
 	if s.certificates != nil {
 		return "https"
@@ -230,7 +230,7 @@ func (s *Server) Scheme() string {
 	return "http"
 }
 
-// RedisScheme returns that of the Redis protocol: redis, or rediss with TLS.
+// RedisScheme returns the URL scheme of the Redis protocol: redis, or rediss with TLS.
 func (s *Server) RedisScheme() string {
 	if s.certificates != nil {
 		return "rediss"

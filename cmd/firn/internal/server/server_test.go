@@ -66,7 +66,7 @@ func ask(t *testing.T, h *httptest.Server, method, path, accept string) (int, st
 	return answer.StatusCode, string(body), answer.Header
 }
 
-func TestWhatIsOnlyLookedAtRefusesOtherMethods(t *testing.T) {
+func TestReadOnlyEndpointsRefuseOtherMethods(t *testing.T) {
 	_, h := newServer(t, settings.Config{})
 	for _, path := range []string{"/", "/metrics", "/livez", "/readyz", "/v1/namespaces"} {
 		for _, method := range []string{"POST", "PUT", "DELETE", "OPTIONS"} {
@@ -162,7 +162,7 @@ namespaces:
 	}
 }
 
-func TestIDsComeInTheFormAskedFor(t *testing.T) {
+func TestIDsHaveTheRequestedFormat(t *testing.T) {
 	_, h := newServer(t, settings.Config{})
 	for _, method := range []string{"GET", "POST"} {
 		status, body, header := ask(t, h, method, "/v1/ids/orders?count=3", "")
@@ -247,7 +247,7 @@ func TestBadRequestsGetTheirStatusAndAReason(t *testing.T) {
 	}
 }
 
-func TestForeignContentOfTheStoreIsNoFaultOfTheRequest(t *testing.T) {
+func TestForeignContentInTheStoreIsAServerError(t *testing.T) {
 	mem := memstore.New(nil)
 	for key, value := range map[string]string{
 		"firn/other/pool": `{"layout":"41/0/10/12","open":true}`, "firn/other/slot/0/0007": `{"fence":"9223372036854775807","owner":"x"}`,
@@ -309,7 +309,7 @@ func TestANewNamespaceSharesTheGeneratorAndItsIDs(t *testing.T) {
 	}
 }
 
-func TestWhatItMakesItDecodes(t *testing.T) {
+func TestIssuedIDsDecode(t *testing.T) {
 	_, h := newServer(t, settings.Config{})
 	_, id, _ := ask(t, h, "POST", "/v1/ids/orders?format=base58", "text/plain")
 	status, body, _ := ask(t, h, "GET", "/v1/decode/"+strings.TrimSpace(id)+"?namespace=orders", "")
@@ -392,8 +392,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// gatedTime holds short sleeps, those of callers who wait for the clock, until
-// the gate is opened.
+// gatedTime holds short sleeps, those of callers that wait for the clock, until the gate
+// opens.
 type gatedTime struct {
 	firn.TimeSource
 	entered chan struct{}
@@ -410,7 +410,7 @@ func (g *gatedTime) Sleep(ctx context.Context, d time.Duration) error {
 	return g.TimeSource.Sleep(ctx, d)
 }
 
-func TestRequestsUnderWayEndBeforeWorkersAreGivenBack(t *testing.T) {
+func TestRequestsInFlightEndBeforeWorkersAreGivenBack(t *testing.T) {
 	layout, err := firn.ParseLayout("41/0/10/2")
 	if err != nil {
 		t.Fatal(err)

@@ -29,11 +29,11 @@ type serving struct {
 	redis string
 	log   *records
 	file  string // of the configuration
-	// turn has the server look for changes, and returns when that is done.
+	// turn makes the server look for changes, and returns when it has.
 	turn func()
-	// once has it look once, after something was done.
+	// once calls a function and then makes the server look once.
 	once func(do func())
-	// hangup has it read everything again.
+	// hangup makes it read everything again.
 	hangup func()
 	stop   func()
 }
@@ -56,7 +56,7 @@ func (r *records) String() string {
 	return r.buf.String()
 }
 
-// has says that the log lacks something.
+// has fails the test if the log lacks a text.
 func (r *records) has(t *testing.T, words ...string) {
 	t.Helper()
 	for _, w := range words {
@@ -82,7 +82,7 @@ func serveOn(t *testing.T, addr, text string) *serving {
 	return serveAt(t, addr, file)
 }
 
-// waitedFor is the record of a pool whose newcomers wait for an hour.
+// waitedFor is the record of a pool whose new workers wait for an hour.
 const waitedFor = `{"layout":"41/0/10/12","made":"2026-11-20T12:00:00Z","open":false,"grace":"12s","life":""}`
 
 func serveFile(t *testing.T, file string, change ...func(*server.Server)) *serving {
@@ -152,7 +152,7 @@ func serveAt(t *testing.T, addr, file string, change ...func(*server.Server)) *s
 	return v
 }
 
-// An answer is what a server said, read.
+// An answer is a response with its body.
 type answer struct {
 	status int
 	body   string
@@ -209,7 +209,7 @@ func fresh(t *testing.T) *http.Client {
 	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
 }
 
-// descriptors returns how many file descriptors are open, where the system tells.
+// descriptors returns the number of open file descriptors, where the system shows it.
 func descriptors() int {
 	all, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

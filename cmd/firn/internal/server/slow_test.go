@@ -27,7 +27,7 @@ func dial(t *testing.T, addr string) *net.TCPConn {
 	if !ok {
 		t.Fatalf("%T", c)
 	}
-	// Thousands of ports that wait to be used again would be in the way of others.
+	// Without linger: thousands of ports in TIME_WAIT would starve other tests.
 	if err := tcp.SetLinger(0); err != nil {
 		t.Fatal(err)
 	}
@@ -97,8 +97,8 @@ func TestSlowClientsAreCutOffAndOthersServed(t *testing.T) {
 			}
 		}
 	}
-	// The answers that were not read are larger than the buffers between, and were given
-	// up: the server has no connection but the client's here.
+	// The unread answers are larger than the socket buffers, and the server gave them up:
+	// only this client's connection is left.
 	settles(t, "connections", 1, func() int {
 		_, body := get(t, client, "http://"+v.addr+"/metrics", "")
 		var n int
@@ -167,8 +167,8 @@ func TestConnectionsAboveTheLimitAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// holds names, in the environment of this program, the server to hold connections to:
-// both ends of ten thousand are more descriptors than a process may have everywhere.
+// holds is the environment variable with the address to hold connections to. A second process
+// holds them, since both ends of ten thousand exceed some systems' limit of descriptors.
 const holds = "FIRN_TEST_HOLDS"
 
 func TestMain(m *testing.M) {
@@ -180,7 +180,7 @@ func TestMain(m *testing.M) {
 
 // hold opens connections, says so, and holds them until its input ends.
 func hold(addr string) int {
-	var all []net.Conn // what nothing refers to is closed
+	var all []net.Conn // the garbage collector would close unreferenced ones
 	for range 10_000 {
 		c, err := net.Dial("tcp", addr)
 		all = append(all, c)
@@ -199,7 +199,7 @@ func hold(addr string) int {
 	return 0
 }
 
-func TestTenThousandIdleConnectionsAreInNobodysWay(t *testing.T) {
+func TestTenThousandIdleConnectionsDoNotBlockOthers(t *testing.T) {
 	before, open := runtime.NumGoroutine(), descriptors()
 	v := serve(t, "namespaces: {orders: {}}\nlimits: {connections: 12000}\n", func(s *server.Server) {
 		s.SetTimeouts(time.Minute, time.Minute, time.Minute, time.Minute) // none is cut off on a slow machine
@@ -239,7 +239,7 @@ func TestTenThousandIdleConnectionsAreInNobodysWay(t *testing.T) {
 	settles(t, "descriptors", open, descriptors)
 }
 
-func TestARequestThatBringsTooMuchIsRefused(t *testing.T) {
+func TestATooLargeRequestIsRefused(t *testing.T) {
 	v := serve(t, "namespaces: {orders: {}}\nlimits: {body: 2000}\n")
 	for length, want := range map[int]string{2000: "HTTP/1.1 200 ", 2001: "HTTP/1.1 413 "} {
 		c := dial(t, v.addr)

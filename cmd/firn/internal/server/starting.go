@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 )
 
-// starting answers while workers are taken.
+// starting answers HTTP requests until the server has its workers.
 func starting(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/livez" {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -26,29 +26,29 @@ func starting(w http.ResponseWriter, r *http.Request) {
 	fail(w, r, f)
 }
 
-// fail answers what is refused before it comes to who serves it, in the way of its protocol.
+// fail answers a request that is refused before it reaches its handler, in its own protocol.
 func fail(w http.ResponseWriter, r *http.Request, err error) {
 	if !rpc.Fail(w, r, err) {
 		httpapi.Fail(w, err)
 	}
 }
 
-// loading is what Redis says while it starts, and clients know.
+// loading is the error of Redis during startup; clients know it and retry.
 const loading = "-LOADING the server is starting: it takes its workers\r\n"
 
-// openWhile opens the server, if it is not open, and tells clients of the Redis protocol meanwhile to try
-// again. Afterwards the listener is as it was. Without RESP there is nobody to tell.
+// openWhile calls open, if it is not nil, and meanwhile answers clients of the Redis protocol
+// that the server is loading. Afterwards the listener is as before. Without RESP it only calls open.
 func (s *Server) openWhile(ctx context.Context, under, bounded net.Listener, open func(context.Context) error) error {
 	if open == nil {
 		return nil
 	}
 	timed, ok := under.(interface{ SetDeadline(time.Time) error })
-	if !ok { // it can not be taken back: clients wait
+	if !ok { // an Accept could not be interrupted, so clients wait
 		return open(ctx)
 	}
-	told, end := context.WithCancel(ctx)
+	loadingCtx, end := context.WithCancel(ctx)
 	var group sync.WaitGroup
-	group.Go(func() { tellAll(told, bounded, &group) })
+	group.Go(func() { tellAll(loadingCtx, bounded, &group) })
 	err := open(ctx)
 	end()
 	err = errors.Join(err, timed.SetDeadline(time.Now()))
@@ -59,7 +59,7 @@ func (s *Server) openWhile(ctx context.Context, under, bounded net.Listener, ope
 	return err
 }
 
-// tellAll tells clients until ctx ends, and the listener's deadline with it.
+// tellAll answers clients until ctx has ended and the listener's deadline has passed.
 func tellAll(ctx context.Context, on net.Listener, group *sync.WaitGroup) {
 	for ctx.Err() == nil {
 		c, err := on.Accept()
@@ -67,7 +67,7 @@ func tellAll(ctx context.Context, on net.Listener, group *sync.WaitGroup) {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			select { // of the deadline, or for want of descriptors
+			select { // the deadline has passed, or descriptors have run out
 			case <-ctx.Done():
 			case <-time.After(10 * time.Millisecond):
 			}
@@ -80,14 +80,14 @@ func tellAll(ctx context.Context, on net.Listener, group *sync.WaitGroup) {
 	}
 }
 
-// tell answers the first thing that a client says.
+// tell answers the first bytes of a client with loading.
 func tell(c net.Conn) {
-	defer func() { _ = c.Close() }() // there is nothing that it could be owed
+	defer func() { _ = c.Close() }() // no answer is outstanding
 	var first [512]byte
 	if c.SetDeadline(time.Now().Add(defaultTimeouts.header)) != nil {
 		return
 	}
 	if _, err := c.Read(first[:]); err == nil {
-		_, _ = c.Write([]byte(loading)) // it may have gone
+		_, _ = c.Write([]byte(loading)) // the client may have gone
 	}
 }

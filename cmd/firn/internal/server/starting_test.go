@@ -55,7 +55,7 @@ func (s *slowStore) wait(ctx context.Context) error {
 	}
 }
 
-func TestAServerThatIsStartingSaysSo(t *testing.T) {
+func TestAStartingServerAnswersThatItIsStarting(t *testing.T) {
 	slow := &slowStore{Store: memstore.New(nil), gate: make(chan struct{})}
 	on := server.Listeners{HTTP: listen(t), RESP: listen(t)}
 	ctx, stop := context.WithCancel(t.Context())
@@ -101,7 +101,7 @@ func TestAServerThatIsStartingSaysSo(t *testing.T) {
 			t.Errorf("PING: %s", got)
 		}
 	}
-	silent := dial(t, on.RESP.Addr().String()) // holds nobody up
+	silent := dial(t, on.RESP.Addr().String()) // must not delay the others
 	close(slow.gate)
 	<-opened
 	if got := ends(t, "one that said nothing", silent); got != "" {
@@ -138,7 +138,7 @@ func TestAServerThatCannotStartEnds(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsToldToEndWhileItStartsEnds(t *testing.T) {
+func TestAShutdownDuringStartupEndsTheServer(t *testing.T) {
 	slow := &slowStore{Store: memstore.New(nil), gate: make(chan struct{})}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -16,35 +16,35 @@ import (
 )
 
 const (
-	// endsSoon is how long before its end a certificate is warned of, once in
+	// endsSoon is how long before a certificate expires the log warns, once every
 	// warnEvery.
 	endsSoon  = 14 * 24 * time.Hour
 	warnEvery = 24 * time.Hour
 )
 
-// certificates are what connections are encrypted with. They are read again when their
-// files change: connections that there are go on with what they began with.
+// certificates are the TLS identity of the server. They are read again when their files
+// change; open connections keep the identity that they began with.
 type certificates struct {
 	log     *slog.Logger
 	metrics *metrics
 	wall    func() time.Time
 
 	current atomic.Pointer[identity]
-	mu      sync.Mutex // held while current is changed
+	mu      sync.Mutex // held while current changes
 	at      placer     // of the configuration in force; guarded by mu
 	files   watched    // guarded by mu
 	failed  failing    // guarded by mu
-	warned  time.Time  // when the end was last warned of; guarded by mu
+	warned  time.Time  // of the last warning of expiry; guarded by mu
 }
 
-// A failing is what was wrong with the files when they were read last.
+// A failing is the outcome of the last time that the files were read.
 type failing struct {
 	err    error             // nil if they are in force
 	digest [sha256.Size]byte // of the files
-	looks  int               // since then
+	looks  int               // number of looks since then
 }
 
-// A placer adds to an error where in the configuration it stands; see [settings.Config.At].
+// A placer adds the place in the configuration to an error; see [settings.Config.At].
 type placer func(err error, keys ...string) error
 
 // An identity is the content of the files at a time.
@@ -66,7 +66,7 @@ func newCertificates(cfg settings.Config, log *slog.Logger, m *metrics, wall fun
 	return c, nil
 }
 
-// files are those that an identity is read from.
+// files are the files of an identity.
 func files(set settings.TLS) []string {
 	all := []string{set.Cert, set.Key}
 	if set.ClientCA != "" {
@@ -75,9 +75,8 @@ func files(set settings.TLS) []string {
 	return all
 }
 
-// overHTTP is the configuration of a listener for HTTP, overRedis of one for the Redis
-// protocol, which has no name among those that are negotiated. Each connection begins
-// with the identity of its time.
+// overHTTP is the TLS configuration of the HTTP listener, overRedis that of the Redis
+// protocol, which has no ALPN name. Each connection begins with the current identity.
 func (c *certificates) overHTTP() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -103,7 +102,7 @@ func (c *certificates) read(set settings.TLS, at placer) (*identity, error) {
 		return nil, at(fmt.Errorf("cert %s, key %s: %w", set.Cert, set.Key, err), "tls")
 	}
 	leaf := pair.Leaf
-	// Without the present time: the same fault is to read the same when it is found again.
+	// Without the present time, so that the same fault has the same text each time.
 	switch now := c.wall(); {
 	case now.After(leaf.NotAfter):
 		return nil, at(fmt.Errorf("%s ended on %s: put a new one in its place, or set the clock right",
@@ -144,8 +143,8 @@ func readAuthorities(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// place has later mistakes told by another configuration, in which the same files may
-// stand elsewhere.
+// place sets the configuration that later errors refer to: a new one may name the same
+// files in another line.
 func (c *certificates) place(at placer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +168,7 @@ func (c *certificates) install(id *identity) {
 	c.warn()
 }
 
-// warn says that the certificate ends soon, or has ended.
+// warn logs that the certificate expires soon, or has expired.
 func (c *certificates) warn() {
 	id, now := c.current.Load(), c.wall()
 	left := id.leaf.NotAfter.Sub(now)
@@ -184,10 +183,10 @@ func (c *certificates) warn() {
 	c.log.Warn("the certificate ends soon", "cert", id.from.Cert, "not_after", id.leaf.NotAfter.UTC())
 }
 
-// refresh is a look: it reads the files if they have changed, or again if they were refused
-// and retryLooks looks have passed since, as what was wrong may have been the clock. Cause is
-// empty if neither is so. What is wrong with the same files is said once; the old ones stay
-// in force.
+// refresh is one look: it reads the files if they have changed, or if they were refused
+// retryLooks looks ago, since the cause may have been the clock. Otherwise cause is empty.
+// Said reports that the same error of the same files was returned before. After an error
+// the old files stay in force.
 func (c *certificates) refresh() (cause string, said bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,7 +196,7 @@ func (c *certificates) refresh() (cause string, said bool, err error) {
 	switch {
 	case c.files.changed(now):
 		cause = "changed"
-	case was.err != nil && was.digest == now && was.looks >= retryLooks: // not half of other ones
+	case was.err != nil && was.digest == now && was.looks >= retryLooks: // not half of another pair
 		cause = triedAgain
 	default:
 		return "", false, nil
@@ -207,7 +206,7 @@ func (c *certificates) refresh() (cause string, said bool, err error) {
 	return cause, said, err
 }
 
-// reread reads the files at any rate.
+// reread reads the files, changed or not.
 func (c *certificates) reread() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -217,7 +216,7 @@ func (c *certificates) reread() error {
 	return c.renew(now)
 }
 
-// renew reads the files, of which this is the digest, and puts them in force.
+// renew reads the files, whose digest is now, and puts them in force.
 func (c *certificates) renew(now [sha256.Size]byte) error {
 	current := c.current.Load()
 	id, err := c.read(current.from, c.at)
@@ -233,7 +232,7 @@ func (c *certificates) renew(now [sha256.Size]byte) error {
 	return nil
 }
 
-// digest returns one of the content of files; what cannot be read has one too.
+// digest returns the digest of the content of files. An unreadable file counts too.
 func digest(files ...string) [sha256.Size]byte {
 	contents := make([][]byte, len(files))
 	for i, file := range files {
@@ -254,10 +253,10 @@ func digestOf(contents ...[]byte) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// watched tells when the content of files has changed and is complete. A file that is
-// being written is seen half; so a change counts only when it is seen twice. The
-// content is compared and not the time of change, which may be coarse, and says
-// nothing when a symbolic link on the way turns to another folder.
+// watched reports when the content of files has changed and is complete. A look can find a
+// half-written file, so a change counts only when two looks in a row see it. It compares
+// content, not modification times: those may be coarse, and do not change when a symbolic
+// link in the path is switched to another folder.
 type watched struct{ inForce, seen [sha256.Size]byte }
 
 // changed reports, once, that the content is new and was the same at the last look.
@@ -271,5 +270,5 @@ func (w *watched) changed(now [sha256.Size]byte) bool {
 	return true
 }
 
-// settle says that this content is known.
+// settle records that this content is known.
 func (w *watched) settle(now [sha256.Size]byte) { w.inForce, w.seen = now, now }

@@ -122,7 +122,7 @@ func TestClientCertificatesStandForTokens(t *testing.T) {
 	}
 }
 
-// TestRefusedClientCertificatesAreDenials: in the audit log, over each protocol alike.
+// The audit log has the denials of every protocol.
 func TestRefusedClientCertificatesAreDenials(t *testing.T) {
 	ca, other, folder := newAuthority(t, "ca"), newAuthority(t, "other"), t.TempDir()
 	cert, key := ca.valid("server", 7)
@@ -171,7 +171,7 @@ func TestRefusedClientCertificatesAreDenials(t *testing.T) {
 			})
 			if err == nil {
 				if c.want != "" {
-					_, _ = dialed.Read(make([]byte, 1)) // until it is refused
+					_, _ = dialed.Read(make([]byte, 1)) // until the server refuses
 				}
 				_ = dialed.Close()
 			}
@@ -196,7 +196,7 @@ func TestRefusedClientCertificatesAreDenials(t *testing.T) {
 	}
 }
 
-// serial returns that of the certificate with which a server answers on a new
+// serial returns the serial number of the certificate that the server presents on a new
 // connection.
 func serial(t *testing.T, ca *authority, addr string) int64 {
 	t.Helper()
@@ -234,7 +234,7 @@ func TestCertificatesAreReadAgainWithoutLosingConnections(t *testing.T) {
 			t.Errorf("certificate %d, want %d", got, want)
 		}
 	}
-	// A new pair, but first one half of it: as a look between two writes sees it.
+	// First only half of a new pair, as a look between two writes finds it.
 	second, secondKey := ca.valid("server", 2)
 	write(t, filepath.Join(folder, "cert.pem"), second)
 	now(1)
@@ -282,8 +282,7 @@ func TestCertificatesAreReadAgainWithoutLosingConnections(t *testing.T) {
 	}
 }
 
-// TestACertificateThatBeginsInAMomentIsTakenThen: its authority's clock was ahead.
-func TestWhatIsWrongWithCertificatesIsSaidOfTheConfigurationInForce(t *testing.T) {
+func TestCertificateErrorsNameTheConfigurationInForce(t *testing.T) {
 	ca, folder := newAuthority(t, "ca"), t.TempDir()
 	cert, key := ca.valid("server", 1)
 	into(t, folder, cert, key)
@@ -296,7 +295,8 @@ func TestWhatIsWrongWithCertificatesIsSaidOfTheConfigurationInForce(t *testing.T
 	v.log.has(t, "line 3: tls: cert")
 }
 
-func TestACertificateThatBeginsInAMomentIsTakenThen(t *testing.T) {
+// The authority's clock may be ahead of the server's.
+func TestACertificateThatIsNotYetValidIsTakenOnceItIs(t *testing.T) {
 	ca, folder := newAuthority(t, "ca"), t.TempDir()
 	cert, key := ca.valid("server", 1)
 	into(t, folder, cert, key)
@@ -326,7 +326,7 @@ func TestACertificateThatBeginsInAMomentIsTakenThen(t *testing.T) {
 	v.log.has(t, "line 2: tls.cert: ", "begins on")
 	shows("firn_tls_last_reload_successful 0")
 	shows(`firn_tls_reloads_total{result="failed"} 21`)
-	// Half of another pair is not taken for the one that was refused.
+	// Half of another pair is not mistaken for the refused one.
 	_, otherKey := ca.valid("server", 3)
 	looks(14)
 	write(t, filepath.Join(folder, "key.pem"), otherKey)
@@ -343,7 +343,7 @@ func TestACertificateThatBeginsInAMomentIsTakenThen(t *testing.T) {
 		t.Errorf("certificate %d", got)
 	}
 	shows("firn_tls_last_reload_successful 1")
-	// What is wrong in another way is said.
+	// A different error is logged.
 	ended, endedKey := ca.issue("server", 4, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour))
 	into(t, folder, ended, endedKey)
 	looks(40)
@@ -354,7 +354,7 @@ func TestACertificateThatBeginsInAMomentIsTakenThen(t *testing.T) {
 	}
 }
 
-func TestACertificateThatEndsWhileItIsInForceIsSaid(t *testing.T) {
+func TestACertificateThatExpiresInForceIsLogged(t *testing.T) {
 	ca, folder := newAuthority(t, "ca"), t.TempDir()
 	cert, key := ca.valid("server", 1)
 	into(t, folder, cert, key)
@@ -377,7 +377,7 @@ func TestACertificateThatEndsWhileItIsInForceIsSaid(t *testing.T) {
 	}
 }
 
-func TestAServerDoesNotStartWithCertificatesThatNobodyAccepts(t *testing.T) {
+func TestAServerDoesNotStartWithCertificatesThatNoClientAccepts(t *testing.T) {
 	ca, folder := newAuthority(t, "ca"), t.TempDir()
 	ended, endedKey := ca.issue("server", 3, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour))
 	early, earlyKey := ca.issue("server", 3, time.Now().Add(time.Hour), time.Now().Add(2*time.Hour))
