@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// The errors of a Store, to be asked for with [errors.Is].
+// The errors of a Store; test for them with [errors.Is].
 var (
 	// ErrNotFound: the key does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict: not applied, since the key has another revision, or others wrote it at the
+	// ErrConflict: not applied, because the key has another revision or other clients wrote it at the
 	// same time.
 	ErrConflict = errors.New("conflict")
-	// ErrRefused: not applied and never will be as things stand: no permission, read-only, a
-	// key or a value out of bounds, foreign content.
+	// ErrRefused: not applied, and a retry would not help: no permission, read-only, a key or a value
+	// out of bounds, foreign content.
 	ErrRefused = errors.New("refused")
-	// ErrUnavailable: the store could not be reached, is locked, full, damaged or closed. Of a
-	// write this is the third outcome.
+	// ErrUnavailable: the store is unreachable, locked, full, damaged or closed. The outcome of a write
+	// is then unknown.
 	ErrUnavailable = errors.New("unavailable")
-	// ErrForeign: the key holds something else than Firn writes there. It is left as it is.
+	// ErrForeign: the key holds something that Firn did not write. Firn leaves it as it is.
 	ErrForeign = errors.New("foreign content")
 )
 
@@ -32,12 +32,13 @@ func Unapplied(err error) bool {
 	return errors.Is(err, ErrConflict) || errors.Is(err, ErrRefused)
 }
 
-// A CallError is a call of a store that failed. Every backend returns its errors as one. Its text is for logs: it has
-// keys, and what the store's client said, with addresses and users. [Public] has the text for everyone.
+// A CallError is a failed call of a store. Every backend returns its errors as one. Its text is for
+// logs: it contains keys, and whatever the store's client reported, with addresses and users. [Public]
+// returns text for everyone.
 type CallError struct {
 	Store string // the package: redisstore
 	Op    string // what was called: get, compare-and-swap, list, read the time
-	Key   string // of the register, or what else was named
+	Key   string // of the register, or the name of the called object
 	Err   error  // why, with its kind; never nil
 	Hint  string // a way out, if one is known
 }
@@ -70,8 +71,9 @@ func (e *CallError) public() string {
 	}
 }
 
-// Only returns an error with the text of err that is kind, and nothing else that err is; nil is no kind. It is for what
-// an earlier call said: that call's outcome is not this one's.
+// Only returns an error with the text of err that matches kind and nothing else in err's chain; a nil
+// kind matches nothing. It carries the error of an earlier call, whose outcome must not be taken for
+// the outcome of this one.
 func Only(kind, err error) error { return &only{kind, err} }
 
 type only struct{ kind, err error }
@@ -79,9 +81,9 @@ type only struct{ kind, err error }
 func (o *only) Error() string { return o.err.Error() }
 func (o *only) Unwrap() error { return o.kind }
 
-// Public returns the text of an error without what a store or its client said: keys, addresses, users. It is built from
-// the parts of err: each [CallError] in it is replaced by the kind of failure, and so is every error of a type that is neither
-// Firn's nor one of the standard library's that only hold text.
+// Public returns the text of an error without keys, addresses and users from a store or its client. It
+// builds the text from the parts of err: it replaces each [CallError] by its kind of failure, and
+// likewise every error whose type is neither Firn's nor a text-only type of the standard library.
 func Public(err error) string {
 	switch e := err.(type) { //nolint:errorlint // of this error itself: its parts come after
 	case *CallError:
@@ -111,7 +113,7 @@ func parts(err error) []error {
 	return nil
 }
 
-// plain reports whether the text of an error is Firn's own, but for its parts.
+// plain reports whether Firn wrote the text of an error, apart from its parts.
 func plain(err error) bool {
 	if _, ok := err.(*http.MaxBytesError); ok { //nolint:errorlint // of this error itself
 		return true
@@ -130,10 +132,10 @@ func plain(err error) bool {
 
 const module = "github.com/firn-id/firn"
 
-// ContextError returns nil while ctx lasts. Then it returns what a backend answers a call whose
-// context has ended: an error that is both ctx.Err(), which callers ask for, and
-// context.Cause(ctx), which says why. The answer to another call is included as text only: it
-// says nothing of this one.
+// ContextError returns nil while ctx lasts. Afterwards it returns the error a backend must give for a
+// call whose context has ended: it matches ctx.Err(), which callers test for, and context.Cause(ctx),
+// which gives the reason. If the cause is the error of another store call, only its text is included:
+// it does not describe the outcome of this call.
 func ContextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	switch {

@@ -2,18 +2,18 @@ package store
 
 import "context"
 
-// An Examined store can say whether its server is set up so that nothing it acknowledged is
-// lost. Examine only reads; its error says that the server could not be asked at all.
+// An Examined store can report whether its server is configured to keep everything it acknowledged.
+// Examine only reads; its error means that the server could not be asked at all.
 type Examined interface {
 	Examine(ctx context.Context) ([]Finding, error)
 }
 
-// A Finding is one thing that an examination looked at.
+// A Finding is the result of one check of an examination.
 type Finding struct {
 	Subject string // a word or two: "persistence", "eviction"
 	Verdict Verdict
-	Says    string // what is the case
-	Advice  string // what to do about it; empty where all is well
+	Says    string // the present state
+	Advice  string // what to do about it; empty if all is well
 }
 
 // String is the finding on one line, for logs and reports.
@@ -25,14 +25,14 @@ func (f Finding) String() string {
 	return line
 }
 
-// A Verdict says how grave a finding is.
+// A Verdict is the severity of a finding.
 type Verdict int
 
 // The verdicts.
 const (
 	Good     Verdict = iota // as it should be
-	Doubtful                // safe only as long as something else holds, or not known
-	Bad                     // slots can be lost or not be written
+	Doubtful                // safe only under further conditions, or unknown
+	Bad                     // slots can be lost or cannot be written
 )
 
 // String is the verdict as a word.

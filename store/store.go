@@ -1,4 +1,4 @@
-// Package store is what Firn asks of a coordination store: a linearizable map of registers.
+// Package store defines what Firn needs of a coordination store: a linearizable map of registers.
 // Leases, segments and sequences are written once, above it.
 //
 // Backends: memstore (this process), sqlstore (database/sql), and in modules of their own
@@ -17,9 +17,9 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A Revision identifies one write of one key, for ever: a backend never uses it for that key
-// again, not even after the key was deleted, the store wiped or an older copy restored. (So where
-// the engine has no such number it is drawn at random.) 0 stands for a key that does not exist.
+// A Revision identifies one write of one key for ever: a backend never uses it again for that key, not
+// even after the key was deleted, the store wiped or an older copy restored. An engine without such a
+// number draws it at random. 0 stands for a key that does not exist.
 type Revision int64
 
 // An Entry is a key with its value and the revision that wrote it.
@@ -27,10 +27,10 @@ type Entry struct {
 	Key      string
 	Value    []byte
 	Revision Revision
-	// Life names the life of the store that confirmed a write; only CompareAndSwap sets it. A
-	// store begins a new life when it may have forgotten what it confirmed: it was restarted,
-	// failed over, made anew, or restored from a copy. All handles give the same name, and no
-	// older copy that comes with a restart can have it. Empty: the store has no such name.
+	// Life names the life of the store that confirmed a write; only CompareAndSwap sets it. A store
+	// begins a new life when it may have forgotten confirmed writes: after a restart, a failover, a
+	// re-creation or a restored copy. All handles return the same name, and an older copy restored with
+	// a restart never has it. Empty: the store has no such name.
 	Life string
 }
 
@@ -44,12 +44,12 @@ type Store interface {
 	// CompareAndSwap writes value if the revision of key is still old; with old 0, if key does
 	// not exist. It returns the entry as written.
 	//
-	// There are three outcomes. Nil: applied and confirmed, so it survives whatever the store
-	// is set up to survive; a replica that may be promoted has it, say. An error that is
-	// [ErrConflict] or [ErrRefused]: certainly not applied, see [Unapplied]. Any other error,
-	// those of ctx included: unknown. The write may have been applied, or may still be; and
-	// what was applied may not survive. Only another confirmed write settles that. A read does
-	// not: it may come from a server that is about to lose what it shows.
+	// There are three outcomes. Nil: applied and confirmed, so the write survives every failure the
+	// store is configured to survive; for example, a replica that may be promoted has it. An error that
+	// is [ErrConflict] or [ErrRefused]: certainly not applied, see [Unapplied]. Any other error,
+	// including those of ctx: unknown. The write may have been applied, or may still be; and an applied
+	// write may not survive. Only another confirmed write settles that. A read does not: its server may
+	// be about to lose the value it returned.
 	//
 	// Do not call it directly: store/register upholds this for all of Firn.
 	CompareAndSwap(ctx context.Context, key string, old Revision, value []byte) (Entry, error)
@@ -57,17 +57,17 @@ type Store interface {
 	// List returns the entries whose keys begin with prefix, sorted by key.
 	List(ctx context.Context, prefix string) ([]Entry, error)
 
-	// Close gives back what the store holds. Later calls fail with [ErrUnavailable].
+	// Close releases the store's resources. Later calls fail with [ErrUnavailable].
 	Close() error
 }
 
-// A Clock is a store with a clock of its own, which all its clients can compare theirs with.
+// A Clock is a store with its own clock, to which all its clients can compare theirs.
 type Clock interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
-// An Embedded store lives on this host and keeps what it acknowledged, so that a pool made anew
-// in it need not wait for holders from an earlier life.
+// An Embedded store lives on this host and keeps what it acknowledged, so a newly created pool in it
+// need not wait for holders from an earlier life.
 type Embedded interface {
 	Embedded() bool
 }
@@ -99,9 +99,9 @@ func CheckKey(key string) error {
 
 var names = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// CheckName returns a *[firn.SyntaxError] for a name that is not 1 to 64 letters, digits, dots,
-// dashes and underscores, which fit into keys, paths and files of settings. What says what it is
-// a name of: a pool, a counter.
+// CheckName returns a *[firn.SyntaxError] for a name that is not 1 to 64 letters, digits, dots, dashes
+// and underscores; such names fit into keys, paths and settings files. What is the kind of the named
+// object: a pool, a counter.
 func CheckName(what, name string) error {
 	if names.MatchString(name) {
 		return nil

@@ -47,8 +47,8 @@ func TestAContextErrorIsBothWhatEndedItAndWhy(t *testing.T) {
 	}
 }
 
-// A group of callers is ended by what one of them was answered. That says nothing of the
-// calls of the others.
+// One member's error cancels a whole group of callers. That error says nothing about the calls of the
+// other members.
 func TestWhyACallEndedSaysNothingOfItsOwnOutcome(t *testing.T) {
 	for _, answer := range []error{store.ErrRefused, store.ErrConflict, store.ErrNotFound} {
 		for _, why := range []error{

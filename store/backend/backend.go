@@ -1,6 +1,6 @@
-// Package backend is for authors of stores, such as redisstore; programs that use a store do not
-// need it. It draws revisions at random, writes registers as text, ends calls with their context,
-// and says in errors where they came from.
+// Package backend is for authors of stores, such as redisstore; programs that use a store do not need
+// it. It draws revisions at random, encodes registers as text, ends calls with their context, and adds
+// the place to errors.
 package backend
 
 import (
@@ -25,14 +25,15 @@ const (
 	maxCalls = 256
 )
 
-// Write makes a write under a random revision, never 0, and returns the entry as written. A
-// key or a value out of bounds is refused.
+// Write makes a write under a random revision, never 0, and returns the entry as written. It refuses a
+// key or a value out of bounds.
 //
-// The system draws it: of two copies of this process, in machines that were cloned, each would
-// draw what the other did, and write over its registers as if they were its own.
+// The operating system draws the revision. A seeded generator would be unsafe: two copies of this
+// process in cloned machines would draw the same numbers and overwrite each other's registers as their
+// own.
 func Write(key string, value []byte, write func(drawn store.Revision) (life string, err error)) (store.Entry, error) {
 	var drawn [8]byte
-	rand.Read(drawn[:]) // it does not fail
+	rand.Read(drawn[:]) // never fails
 	e := store.Entry{Key: key, Value: value, Revision: store.Revision(binary.NativeEndian.Uint64(drawn[:])>>1 | 1)}
 	err := cmp.Or(store.CheckKey(key), store.CheckValue(key, value))
 	if err == nil {
@@ -44,7 +45,7 @@ func Write(key string, value []byte, write func(drawn store.Revision) (life stri
 	return e, nil
 }
 
-// First returns the entry that reading one key found, if it found one.
+// First returns the entry found by a read of one key, or that there is none.
 func First(list []store.Entry, err error) (store.Entry, error) {
 	if err == nil && len(list) == 0 {
 		err = store.ErrNotFound
@@ -61,8 +62,8 @@ func Digits(r store.Revision) string { return fmt.Sprintf("%016x", uint64(r)) }
 // Encode writes a register as text: its revision, a line feed, its value.
 func Encode(r store.Revision, value []byte) string { return Digits(r) + "\n" + string(value) }
 
-// Decode reads what Encode wrote and refuses all else. Place is what the user should choose
-// another of where the content is another program's.
+// Decode parses the text that Encode writes and refuses everything else. If another program wrote the
+// content, the error advises the user to choose another place (a prefix, a key).
 func Decode(key, text, place string) (store.Entry, error) {
 	digits, value, ok := strings.Cut(text, "\n")
 	revision, err := strconv.ParseUint(digits, 16, 64)
@@ -80,8 +81,7 @@ type Calls struct {
 	closed   atomic.Bool
 }
 
-// NewCalls returns the calls of the store called name. Classify gives an error's kind and a
-// way out.
+// NewCalls returns the calls of the store called name. Classify returns an error's kind and a hint.
 func NewCalls(name string, classify func(error) (hint string, kind error)) *Calls {
 	return &Calls{name: name, classify: classify, inFlight: make(chan struct{}, maxCalls)}
 }
@@ -94,7 +94,7 @@ func (c *Calls) Close(key string, end func() error) error {
 	return c.Wrap("close", key, end())
 }
 
-// Wrap is [Wrap] of an error that classify knows, or nil.
+// Wrap is [Wrap] for a nil error or one that classify knows.
 func (c *Calls) Wrap(op, key string, err error) error {
 	if err == nil {
 		return nil
@@ -118,9 +118,9 @@ func (c *Calls) Swap(ctx context.Context, key string, value []byte, swap func(ct
 	})
 }
 
-// Do makes a call that ends with ctx, or after 10 s, and wraps its error. Do abandons a call
-// whose context has ended: the client's own time-out ends the request in flight, and the
-// context of do is canceled, so that no other request follows.
+// Do makes a call that ends with ctx, or after 10 s, and wraps its error. Do abandons a call whose
+// context has ended: the client's own time-out ends the request in flight, and Do cancels the context
+// of do, so that no other request follows.
 func Do[T any](ctx context.Context, c *Calls, op, key string, do func(context.Context) (T, error)) (none T, err error) {
 	defer func() { err = c.Wrap(op, key, err) }()
 	if err := store.ContextError(ctx); err != nil {
@@ -136,7 +136,7 @@ func Do[T any](ctx context.Context, c *Calls, op, key string, do func(context.Co
 	case <-ctx.Done():
 		return none, fmt.Errorf("%w (%d calls in flight)", store.ContextError(ctx), maxCalls)
 	}
-	// Without the deadline: a client that fails at the same moment would hide it.
+	// Without the deadline: a client that fails at the same moment would hide this reason.
 	awaited, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	type answer struct {
@@ -157,13 +157,13 @@ func Do[T any](ctx context.Context, c *Calls, op, key string, do func(context.Co
 	}
 }
 
-// Bound returns a context that ends after 10 s at the latest, and says so.
+// Bound returns a context that ends after 10 s at the latest, with a cause that says so.
 func Bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, callTimeout, fmt.Errorf("%w: no answer within %v", store.ErrUnavailable, callTimeout))
 }
 
-// Wrap returns err as a [store.CallError], with its kind unless it already is one of package
-// store's errors, and a way out if one is known.
+// Wrap returns err as a [store.CallError]. It adds the kind, unless err is already one of package
+// store's errors, and a hint if one is known.
 func Wrap(where, op, key string, err error, hint string, kind error) error {
 	for _, of := range []error{store.ErrNotFound, store.ErrConflict, store.ErrRefused, store.ErrUnavailable} {
 		if errors.Is(err, of) {
@@ -177,8 +177,7 @@ func Wrap(where, op, key string, err error, hint string, kind error) error {
 	return &store.CallError{Store: where, Op: op, Key: key, Err: err, Hint: hint}
 }
 
-// certificateHint recognizes errors of package x509 by their text: some clients pass on
-// nothing else.
+// certificateHint recognizes errors of package x509 by their text: some clients pass on only that.
 func certificateHint(err error) string {
 	says := func(text string) bool { return strings.Contains(err.Error(), text) }
 	switch {

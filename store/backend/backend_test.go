@@ -99,7 +99,7 @@ func TestWhatIsWrittenAsTextIsReadAgain(t *testing.T) {
 	}
 }
 
-// Not by a source whose state two copies of a process share.
+// A source with a state would repeat itself in two copies of a process.
 func TestRevisionsAreDrawnByTheSystem(t *testing.T) {
 	system := rand.Reader
 	t.Cleanup(func() { rand.Reader = system })

@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// FuzzDecode reads what anybody may have put where registers are.
+// FuzzDecode reads arbitrary content in the place of a register.
 func FuzzDecode(f *testing.F) {
 	f.Add("firn/p/pool", "00000000000000ff\n{}")
 	f.Add("x", "zz000000000000ff\n{}")

@@ -2,7 +2,7 @@ package backend
 
 import "github.com/firn-id/firn/store"
 
-// A Judgment is a finding in the making: what the first of its cases says that is so.
+// A Judgment builds a finding from the first of its cases whose condition is true.
 type Judgment struct {
 	finding store.Finding
 	made    bool
@@ -19,5 +19,5 @@ func (j *Judgment) When(is bool, verdict store.Verdict, says, advice string) *Ju
 	return j
 }
 
-// Else returns the finding. Where no case is so, all is good.
+// Else returns the finding. If no case applies, the verdict is good.
 func (j *Judgment) Else(says string) store.Finding { return j.When(true, store.Good, says, "").finding }

@@ -24,7 +24,7 @@ import (
 //
 // with the key, revision and length of each register, and its value.
 type content struct {
-	writes    uint64 // how many led to it
+	writes    uint64 // made so far
 	file      int    // which of the two files, 0 or 1
 	registers map[string]store.Entry
 }
@@ -41,7 +41,7 @@ func (c content) encode(of string) []byte {
 	return seal(body.Bytes())
 }
 
-// decode reads what encode wrote for the registers of a family.
+// decode parses the text that encode writes for the registers of a family.
 func decode(of string, text []byte) (content, error) {
 	c := content{registers: map[string]store.Entry{}}
 	body, err := unseal(text)
@@ -78,7 +78,7 @@ func decode(of string, text []byte) (content, error) {
 	return c, nil
 }
 
-// seal puts a checksum in front of a text.
+// seal puts a checksum before a text.
 func seal(body []byte) []byte {
 	sum := sha256.Sum256(body)
 	return slices.Concat([]byte(heading), []byte(hex.EncodeToString(sum[:])), []byte("\n"), body)
@@ -95,12 +95,13 @@ func unseal(text []byte) ([]byte, error) {
 	return body, nil
 }
 
-// maxFamily keeps a file's name, of three characters for each, within what file systems take.
+// maxFamily keeps a file name, three characters for each of the family's, within the limits of file
+// systems.
 const maxFamily = 72
 
-// family returns the group of registers that share their files, the beginning of a key: a pool ("firn/orders" for
-// "firn/orders/slot/3"), or all counters of a kind ("firn/sequence" for "firn/sequence/invoices",
-// "firn/segment" for "firn/segment:orders").
+// family returns the group of registers that share files, which is the beginning of a key: a pool
+// ("firn/orders" for "firn/orders/slot/3"), or all counters of a kind ("firn/sequence" for
+// "firn/sequence/invoices", "firn/segment" for "firn/segment:orders").
 func family(key string) string {
 	parts := strings.SplitN(key, "/", 3)
 	of := parts[0]
@@ -118,13 +119,13 @@ func family(key string) string {
 	return of
 }
 
-// namePrefix keeps file names from being empty, hidden or a device of Windows (con).
+// namePrefix keeps file names from being empty, hidden or a Windows device (con).
 const namePrefix = "registers-"
 
 // fileName returns the name of one of the two files of a family.
 func fileName(of string, file int) string { return escape(of) + "." + strconv.Itoa(file) }
 
-// familiesOf returns the families that file names belong to, each once.
+// familiesOf returns the families of file names, each once.
 func familiesOf(names []string) (list []string) {
 	for _, name := range names {
 		if base, _, ok := strings.Cut(name, "."); ok {
@@ -136,7 +137,8 @@ func familiesOf(names []string) (list []string) {
 	return list
 }
 
-// escape makes a file name that every file system keeps apart, also where names are case-insensitive.
+// escape makes a file name that stays distinct on every file system, even where names are
+// case-insensitive.
 func escape(of string) string {
 	var b strings.Builder
 	b.WriteString(namePrefix)
@@ -150,7 +152,7 @@ func escape(of string) string {
 	return b.String()
 }
 
-// unescape returns the family of a file's name; false: it is another file.
+// unescape returns the family of a file name; false: it is a different file.
 func unescape(name string) (family string, ok bool) {
 	family, err := url.PathUnescape(strings.TrimPrefix(name, namePrefix))
 	return family, err == nil && escape(family) == name

@@ -16,25 +16,26 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A disk is a folder as a store uses it. Between tryLock and unlock nobody else writes to it.
+// A disk is a folder as a store uses it. Between tryLock and unlock no other process writes to it.
 type disk interface {
-	// begin finds the lock file, or makes it.
+	// begin finds the lock file, or creates it.
 	begin(mayMake bool) error
 	// present is nil if the lock file is there.
 	present() error
-	// tryLock is false if another process has the lock. Unlock follows, at once or after more tries.
+	// tryLock returns false if another process has the lock. Call unlock after it, at once or after more
+	// tries.
 	tryLock() (bool, error)
 	unlock()
 	// life names the life of the store.
 	life() (string, error)
-	// counts returns how many writes each family had at least. What setCounts writes is not
+	// counts returns the minimum number of writes made to each family. Text written by setCounts is not
 	// synced, and may be lost.
 	counts() (map[string]uint64, error)
 	setCounts(map[string]uint64) error
 
 	read(name string) ([]byte, error)
-	// write writes and syncs a file. It also syncs its name if the file is new or withName is set:
-	// the process that made it may have been killed before it synced the name.
+	// write writes and syncs a file. It also syncs the file's name if the file is new or withName is
+	// set: its creator may have been killed before it synced the name.
 	write(name string, text []byte, withName bool) error
 	sync(name string) error // and the name
 	list() ([]string, error)
@@ -48,8 +49,8 @@ func encodeCounts(counts map[string]uint64) []byte {
 	return seal([]byte(body.String()))
 }
 
-// decodeCounts reads what encodeCounts wrote. Text that is damaged was not synced before power
-// failed: it counts nothing.
+// decodeCounts parses the text that encodeCounts writes. Damaged text was not synced before power
+// failed: it counts as zero writes.
 func decodeCounts(text []byte) map[string]uint64 {
 	counts := map[string]uint64{}
 	body, err := unseal(text)
@@ -65,7 +66,7 @@ func decodeCounts(text []byte) map[string]uint64 {
 	return counts
 }
 
-// Other programs have a "lock" in their folders, so these names say that they are Firn's.
+// Other programs keep a "lock" in their folders, so these names identify Firn.
 const (
 	lockName   = "firn.lock"
 	countsName = "firn.counts"
@@ -74,8 +75,8 @@ const (
 // osDisk is a folder of the operating system.
 type osDisk struct {
 	dir    string
-	root   *os.Root // the folder that has the lock file, even if it was renamed since
-	locked *os.File // the lock file, while its lock is held or tried
+	root   *os.Root // the folder with the lock file, even if it was renamed since
+	locked *os.File // the lock file, while its lock is held or being tried
 }
 
 func folder(dir string) disk { return &osDisk{dir: dir} }
@@ -87,7 +88,7 @@ func (d *osDisk) present() error {
 	return err
 }
 
-// begin makes a lock file without a life, which gets one with the first write.
+// begin creates a lock file without a life; the first write adds the life.
 func (d *osDisk) begin(mayMake bool) error {
 	flags := os.O_RDWR
 	if mayMake {
@@ -103,8 +104,8 @@ func (d *osDisk) begin(mayMake bool) error {
 	return err
 }
 
-// tryLock takes the lock of the file that has the name now: one that was removed or replaced
-// since it was opened keeps nobody out.
+// tryLock takes the lock of the file that has the name now: a file that was removed or replaced after
+// it was opened excludes no other process.
 func (d *osDisk) tryLock() (ok bool, err error) {
 	if d.locked == nil {
 		if d.root, err = os.OpenRoot(d.dir); err != nil {
@@ -120,7 +121,7 @@ func (d *osDisk) tryLock() (ok bool, err error) {
 		return false, err
 	}
 	current, err := d.current(d.locked)
-	if !current { // another has its name, and is to be tried
+	if !current { // another file has its name; try that one
 		d.unlock()
 	}
 	return ok && current, err
@@ -137,19 +138,20 @@ func (d *osDisk) current(f *os.File) (bool, error) {
 }
 
 func (d *osDisk) unlock() {
-	_ = d.locked.Close() // which releases it, whatever it says
+	_ = d.locked.Close() // it releases the lock, even with an error
 	_ = d.root.Close()
 	d.locked = nil
 }
 
-// inFolder adds the folder to an error of d.root, which names files alone.
+// inFolder adds the folder to an error of d.root, which names only the file.
 func (d *osDisk) inFolder(err error) error { return fmt.Errorf("%s: %w", d.dir, err) }
 
-// maxFile bounds what is read and written: a link to a device has no end.
+// maxFile bounds reads and writes: a link to a device has no end.
 const maxFile = 64 << 20
 
-// life writes an id into an empty or damaged lock file. Nothing else ever writes that file, so the
-// time of its last change tells it from a copy put back in its place, which may have its inode.
+// life writes an id into an empty or damaged lock file. No other code ever writes that file, so the
+// time of its last change distinguishes it from a copy restored in its place, which may have its
+// inode.
 func (d *osDisk) life() (string, error) {
 	text, err := io.ReadAll(io.NewSectionReader(d.locked, 0, maxFile))
 	if err != nil {
@@ -194,8 +196,8 @@ func (d *osDisk) read(name string) ([]byte, error) {
 	return text, errors.Join(err, f.Close())
 }
 
-// write first checks that the lock file still has its name: if the folder was emptied meanwhile, another
-// process may have begun a new store in it.
+// write first checks that the lock file still has its name: if the folder was emptied meanwhile,
+// another process may have created a new store in it.
 func (d *osDisk) write(name string, text []byte, withName bool) error {
 	current, err := d.current(d.locked)
 	if err == nil && !current {
@@ -213,8 +215,8 @@ func (d *osDisk) write(name string, text []byte, withName bool) error {
 	return err
 }
 
-// replace writes over a file of the folder that has the lock. A path could lead to a store that was
-// begun in its place, whose lock another process has.
+// replace writes to a file of the locked folder. A path could lead to a new store in its place, whose
+// lock another process has.
 func (d *osDisk) replace(name string, text []byte, andSync bool) error {
 	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
@@ -243,7 +245,7 @@ func (d *osDisk) sync(name string) error {
 	return err
 }
 
-// syncNames syncs the folder that has the lock.
+// syncNames syncs the locked folder.
 func (d *osDisk) syncNames() error {
 	f, err := d.root.Open(".")
 	if err == nil {
@@ -275,7 +277,7 @@ func syncFolder(dir string) error {
 	return errors.Join(syncFile(f), f.Close())
 }
 
-// errDisk: a sync failed. The data may be lost, and no later sync would say so.
+// errDisk: a sync failed. The data may be lost, and no later sync would report it.
 var errDisk = errors.New("its disk failed")
 
 func syncFile(f *os.File) error {
@@ -286,7 +288,7 @@ func syncFile(f *os.File) error {
 	return err
 }
 
-// machineID outlasts restarts. Containers often have none.
+// machineID survives restarts. Containers often do not have one.
 func machineID() string {
 	text, _ := os.ReadFile("/etc/machine-id")
 	return strings.TrimSpace(string(text))

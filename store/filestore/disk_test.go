@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// As when a process is stopped between its look at the lock and its write, and goes on later.
+// For example, a process is stopped between its check of the lock and its write, and continues later.
 func TestAWriterNeverWritesToAStoreInThePlaceOfItsOwn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "firn")
 	if _, err := Make(dir); err != nil {

@@ -3,27 +3,28 @@
 //	s, err := filestore.Make(filepath.Join(state, "firn"))
 //	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
 //
-// It is for the processes of one machine. On a file system that machines share the folder is
-// refused: locks do not reach across machines there, and ids would be issued twice.
+// It is for the processes of one machine. Folders on a file system that machines share are refused:
+// locks do not reach across machines there, so two machines would issue the same ids.
 //
 // # Files
 //
-// All registers of a pool are together, as are all segments, and all sequences: if single
-// registers could vanish, a slot that is held would look free. They are in two files: a write overwrites
-// the older one and syncs it. Each file is text of at most 64 MiB, with a checksum and the number of
-// writes that led to it; the valid one with the greater number counts. So after a crash or a loss of
-// power the registers are as they were before the write or after it, and a confirmed write stays. This takes one
-// sync. To rename a new file over the old one takes two, and fails on Windows while others read.
+// All registers of a pool are stored together, and likewise all segments, and all sequences: if single
+// registers could vanish, a held slot would look free. They are in two files: a write overwrites the
+// older one and syncs it. Each file is text of at most 64 MiB, with a checksum and the number of
+// writes made so far; the valid file with the greater number counts. So after a crash or a loss of
+// power the registers are in their state before the write or after it, and a confirmed write stays.
+// This takes one sync. Renaming a new file over the old one takes two, and fails on Windows while
+// others read.
 //
-// Writers take turns by a lock on the file "firn.lock". They try it again and again until their context
-// ends: a process that is stopped while it holds the lock makes the others fail, not hang.
-// Readers take no lock. The lock file also names the life of the store: a copy that is put back is another.
+// Writers take turns by a lock on the file "firn.lock". They retry until their context ends: if a
+// process is stopped while it holds the lock, the others fail instead of hanging. Readers take no
+// lock. The lock file also names the life of the store: a restored copy has another life.
 //
-// The file "firn.counts" has the number of writes made to each pair of files. Nothing is written where
-// there are fewer: the later file was damaged, lost, or replaced by an older copy.
+// The file "firn.counts" has the number of writes made to each pair of files. If a pair has fewer,
+// nothing is written: its later file was damaged, lost, or replaced by an older copy.
 //
-// After a sync that failed, the store is unavailable until it is opened again: a second
-// sync may report success although the first one lost the data. Have all processes that use it do so.
+// After a failed sync, the store is unavailable until it is opened again: a second sync may report
+// success although the first one lost the data. Reopen it in all processes that use it.
 package filestore
 
 import (
@@ -50,17 +51,17 @@ type Store struct {
 	dir    string
 	disk   disk
 	calls  *backend.Calls
-	turn   chan struct{} // held by the writer of this handle; a file's lock knows processes only by their open file
+	turn   chan struct{} // held by this handle's writer; file locks distinguish processes only by their open file
 	failed atomic.Pointer[error]
 }
 
-// Open opens the store in a folder. Errors: [store.ErrNotFound] if there is none;
-// [store.ErrRefused] if its file system is shared by machines, or it must not be written; and
+// Open opens the store in a folder. Errors: [store.ErrNotFound] if it does not exist;
+// [store.ErrRefused] if machines share its file system, or it is not writable; and
 // [store.ErrUnavailable].
 func Open(dir string) (*Store, error) { return open(dir, false) }
 
-// Make is [Open], and first makes the store, with its folder, if there is none. The folder may
-// be read by its owner alone.
+// Make is [Open], but first creates the store, with its folder, if it does not exist. Only the owner
+// may read the new folder.
 func Make(dir string) (*Store, error) { return open(dir, true) }
 
 func open(dir string, mayMake bool) (*Store, error) {
@@ -89,12 +90,13 @@ func open(dir string, mayMake bool) (*Store, error) {
 	})
 }
 
-// newStore returns a store on a disk, which it does not touch.
+// newStore returns a store on a disk without accessing it.
 func newStore(dir string, d disk) *Store {
 	return &Store{dir: dir, disk: d, calls: backend.NewCalls("filestore", classify), turn: make(chan struct{}, 1)}
 }
 
-// classify gives an error's kind and a way out. A file system refuses before it changes anything.
+// classify returns an error's kind and a hint. A file system refuses a call before it changes
+// anything.
 func classify(err error) (hint string, kind error) {
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
@@ -161,7 +163,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 	})
 }
 
-// read reads the registers of a family. A reader takes no lock: while two writes follow each other it may
+// read reads the registers of a family. A reader takes no lock: between two consecutive writes it may
 // find both files half written, and tries again.
 func (s *Store) read(ctx context.Context, of string) (content, error) {
 	for try := 1; ; try++ {
@@ -204,7 +206,7 @@ func (s *Store) readOnce(of string) (newest content, err error) {
 		return newest, s.damaged(of, damaged...)
 	}
 	if newest.writes == 0 {
-		err = s.disk.present() // else the store itself is gone
+		err = s.disk.present() // otherwise the store itself is missing
 	}
 	return newest, err
 }
@@ -236,8 +238,8 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 	})
 }
 
-// tryEvery is the time between two tries, the same for all: with growing pauses a process that has waited
-// for long would lose against each newcomer.
+// tryEvery is the time between two tries, the same for all: with growing pauses a process that has
+// waited for long would lose against each newcomer.
 const tryEvery = time.Millisecond
 
 // pause waits between two tries.
@@ -264,7 +266,7 @@ func (s *Store) lock(ctx context.Context) error {
 	}
 }
 
-// swap makes a write while the folder is locked.
+// swap makes a write while this process holds the folder's lock.
 func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (life string, err error) {
 	of := family(e.Key)
 	if life, err = s.disk.life(); err != nil {
@@ -283,7 +285,7 @@ func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (li
 			f.writes, counts[of]))
 	case f.registers[e.Key].Revision != old:
 		return "", store.ErrConflict
-	case ctx.Err() != nil: // nobody waits any more
+	case ctx.Err() != nil: // the caller has stopped waiting
 		return "", store.ContextError(ctx)
 	}
 	if f.writes > counts[of] { // its writer was killed, perhaps before the sync
@@ -305,7 +307,7 @@ func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (li
 	return life, s.disk.setCounts(counts)
 }
 
-// unconfirmed is the error of a write that other processes may see: it is never [store.ErrRefused].
+// unconfirmed is the error of a write that other processes may see: never [store.ErrRefused].
 func unconfirmed(err error) error {
 	return fmt.Errorf("%w: the write was not confirmed: %w", store.ErrUnavailable, err)
 }
@@ -328,7 +330,7 @@ func makeFolder(dir string) error {
 		return err
 	}
 	err = syncFolder(filepath.Dir(dir))
-	if errors.Is(err, fs.ErrPermission) { // as in a home directory, where others are not to look around
+	if errors.Is(err, fs.ErrPermission) { // as in a home directory that others may not list
 		err = nil
 	}
 	return cmp.Or(err, syncFolder(dir))

@@ -54,7 +54,7 @@ func put(t *testing.T, s store.Store, key string, old store.Revision, value stri
 	return e.Revision
 }
 
-// expect is an error of a kind that says something.
+// expect wants an error of a kind that contains some words.
 func expect(t *testing.T, what string, err, kind error, says ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
@@ -174,7 +174,7 @@ func TestAFileThatWasChangedRenamedLostOrSetBackIsRefused(t *testing.T) {
 					expect(t, "a write", err, store.ErrUnavailable, path, hurt.says)
 				}
 			}
-			put(t, s, "firn/another/pool", 0, "") // is not hurt
+			put(t, s, "firn/another/pool", 0, "") // unaffected
 		})
 	}
 }
@@ -208,7 +208,7 @@ func TestAFolderThatIsGoneOrAnotherIsNoticedAtTheNextCall(t *testing.T) {
 	if err != nil || another.Life == e.Life {
 		t.Errorf("an empty store in its place: life %q, as before, %v", another.Life, err)
 	}
-	// A copy is another life too, also where the file system gives its files the numbers of those that were removed.
+	// A copy is another life too, even if the file system reuses the inode numbers of the removed files.
 	if err := os.CopyFS(dir+" copy", os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestAFolderThatIsGoneOrAnotherIsNoticedAtTheNextCall(t *testing.T) {
 	if err != nil || restored.Life == another.Life {
 		t.Errorf("a copy in the place of what was removed: life %q as of that, %v", restored.Life, err)
 	}
-	// Also where the file is the same, and has what it had.
+	// Even if the file is the same, with its old content.
 	file := filepath.Join(dir, "firn.lock")
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -244,7 +244,7 @@ func TestAFolderThatIsGoneOrAnotherIsNoticedAtTheNextCall(t *testing.T) {
 	}
 }
 
-// The lock is held by a process that was stopped, say.
+// For example, a stopped process holds the lock.
 func TestWhoWaitsForTheLockWaitsNoLongerThanItsContext(t *testing.T) {
 	dir := t.TempDir()
 	s := made(t, dir)
@@ -263,7 +263,7 @@ func TestWhoWaitsForTheLockWaitsNoLongerThanItsContext(t *testing.T) {
 	if e, err := s.Get(context.Background(), "k"); err != nil || string(e.Value) != "v" {
 		t.Errorf("a read: %q, %v", e.Value, err)
 	}
-	// A lock on a file that has lost its name keeps nobody out.
+	// A lock on a file that has lost its name excludes no other process.
 	if err := os.Remove(held.Name()); err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Where the folders of users are, they may not look around. Root may.
+// In a folder of home directories the user may not list entries. Root may.
 func TestAStoreIsMadeAlsoBelowAFolderThatItMayNotRead(t *testing.T) {
 	above, err := os.MkdirTemp("", "firn-above") // t.TempDir's parents keep others out of it
 	if err != nil {
@@ -325,7 +325,7 @@ func TestAStoreIsMadeAlsoBelowAFolderThatItMayNotRead(t *testing.T) {
 	}
 }
 
-// count counts in a store, and prints what was confirmed, until it is killed.
+// count counts in a store, and prints each confirmed value, until it is killed.
 func count(dir string) {
 	s, err := filestore.Open(dir)
 	for n := 0; err == nil; {
@@ -344,7 +344,7 @@ func count(dir string) {
 	fmt.Println(err)
 }
 
-// Processes are killed at moments of the system's choice, under the lock too.
+// Processes are killed at arbitrary moments, also while they hold the lock.
 func TestNoCountIsConfirmedTwiceByProcessesThatAreKilled(t *testing.T) {
 	dir := t.TempDir()
 	s := made(t, dir)
@@ -380,7 +380,7 @@ func TestNoCountIsConfirmedTwiceByProcessesThatAreKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			lines(outputs[i], math.MaxInt)
-			_ = cmd.Wait() // which says that it was killed
+			_ = cmd.Wait() // its error reports the kill
 		}
 		e, err := s.Get(context.Background(), "counter/c")
 		if err != nil {

@@ -12,21 +12,21 @@ import (
 // base directory specification, $XDG_STATE_HOME or ~/.local/state. The command and
 // lease.OnThisMachine use it, and so share their pools.
 //
-// The error is [store.ErrRefused] where that would be unsafe: in a pod of Kubernetes, each of which
-// would have a store of its own; for a user without a home directory; and where a SQLite file of
-// Firn is in the folder, which is another store.
+// The error is [store.ErrRefused] where that would be unsafe: in a Kubernetes pod, because each pod
+// would have its own store; for a user without a home directory; and if the folder holds a SQLite file
+// of Firn, which is a different store.
 func Home() (string, error) {
 	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
 		return "", fmt.Errorf("filestore: %w: in Kubernetes each pod would have a store of its own, and pods repeat each other's ids: "+
 			"use one that all of them reach (Redis, MySQL, PostgreSQL, etcd or ZooKeeper)", store.ErrRefused)
 	}
 	state := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) { // a relative one is to be ignored
+	if !filepath.IsAbs(state) { // the specification says to ignore a relative one
 		home, err := os.UserHomeDir()
 		if err == nil && !filepath.IsAbs(home) {
 			err = fmt.Errorf("%q is not an absolute path", home)
 		}
-		if err != nil { // a folder that all users share would have them share workers
+		if err != nil { // a folder shared by all users would make them share workers
 			return "", fmt.Errorf("filestore: %w: no home directory for the user's store: %w: set XDG_STATE_HOME, or name a folder", store.ErrRefused, err)
 		}
 		state = filepath.Join(home, ".local", "state")
@@ -38,8 +38,8 @@ func Home() (string, error) {
 	return dir, nil
 }
 
-// InContainer reports whether this process seems to run in a container, whose files no other
-// container sees.
+// InContainer reports whether this process seems to run in a container, whose files other containers
+// cannot see.
 func InContainer() bool {
 	return os.Getenv("container") != "" || exists("/.dockerenv") || exists("/run/.containerenv")
 }

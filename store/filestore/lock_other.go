@@ -11,7 +11,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// lock refuses: without one, two processes would write at once.
+// lock refuses: without a lock, two processes would write at once.
 func lock(*os.File) (bool, error) {
 	return false, fmt.Errorf("%w: filestore does not know how %s locks files: use another store", store.ErrRefused, runtime.GOOS)
 }

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// lock takes the lock of a file, unless another has it. It is the system's own, which it releases
-// when the file is closed, or the process ends.
+// lock takes the lock of a file, unless another process has it. It is an operating system lock,
+// released when the file is closed or the process ends.
 func lock(f *os.File) (bool, error) {
 	for {
 		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
@@ -25,7 +25,7 @@ func lock(f *os.File) (bool, error) {
 	}
 }
 
-// identity tells a file from its copies, by its inode and its last change.
+// identity distinguishes a file from its copies, by its inode and its last change.
 func identity(info fs.FileInfo) string {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

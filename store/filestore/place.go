@@ -6,16 +6,16 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A fileSystem is one that several machines may use, or a host and its guests. The zero value
-// stands for all others.
+// A fileSystem is one that several machines, or a host and its guests, may use. The zero value stands
+// for all others.
 type fileSystem struct {
 	name    string
-	network bool // certainly over a network; else it may also be a disk of this machine
+	network bool // certainly over a network; otherwise it may also be a local disk
 }
 
-// SharedFileSystem returns the name of the file system that has a file or a folder, if several machines
-// may use it, and whether it certainly is a network file system. The name is empty for other file systems, and on
-// operating systems that do not tell.
+// SharedFileSystem returns the name of the file system of a file or a folder, if several machines may
+// use it, and whether it certainly is a network file system. The name is empty for other file systems,
+// and on operating systems that do not report it.
 func SharedFileSystem(path string) (name string, network bool, err error) {
 	s, err := fileSystemOf(path)
 	return s.name, s.network, err

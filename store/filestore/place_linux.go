@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// shared are the file systems that machines may share, by the magic numbers of statfs(2): 32 bits,
+// shared lists the file systems that machines may share, by the magic numbers of statfs(2): 32 bits,
 // however wide the field is on a processor.
 var shared = map[uint32]fileSystem{
 	0x00006969: {"NFS", true},
@@ -36,7 +36,7 @@ func fileSystemOf(path string) (fileSystem, error) {
 	return shared[n], err
 }
 
-// number returns the magic number of the file system that has a file.
+// number returns the magic number of a file's file system.
 func number(path string) (uint32, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(path, &s); err != nil {

@@ -2,5 +2,5 @@
 
 package filestore
 
-// fileSystemOf cannot tell here.
+// fileSystemOf cannot determine the file system here.
 func fileSystemOf(string) (fileSystem, error) { return fileSystem{}, nil }

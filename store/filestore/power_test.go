@@ -15,14 +15,14 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A weakDisk keeps no more than it must: when power fails, what was not synced is there, or not,
-// or in part, each file and each name by itself.
+// A weakDisk guarantees only the minimum: after a power failure, unsynced data is there, missing, or
+// partly there, each file and each name by itself.
 type weakDisk struct {
 	random       *rand.Rand
-	names, named map[string]*weakFile // now, and when the folder was synced last
+	names, named map[string]*weakFile // now, and at the folder's last sync
 	held         *process
 
-	// What a careless store would leave out.
+	// Steps that a careless store would leave out.
 	noFileSync, noFolderSync, oneFile bool
 }
 
@@ -31,14 +31,14 @@ type weakFile struct{ text, synced []byte }
 // A process uses the disk until it is killed.
 type process struct {
 	*weakDisk
-	steps  int   // that are left
-	fails  error // what the last one of them answers; the process is killed if nil
+	steps  int   // remaining
+	fails  error // result of the last step; nil: the process is killed
 	killed bool
 }
 
 var errKilled = errors.New("killed")
 
-// step is one call of the system.
+// step is one system call.
 func (p *process) step() error {
 	if p.killed {
 		return errKilled
@@ -56,7 +56,7 @@ func (p *process) step() error {
 	return nil
 }
 
-// cut is a loss of power.
+// cut is a power failure.
 func (d *weakDisk) cut() {
 	d.held = nil
 	names := map[string]*weakFile{}
@@ -76,7 +76,7 @@ func (d *weakDisk) cut() {
 			kept = f.text[:d.random.IntN(len(f.text)+1)]
 		case 2:
 			kept = slices.Clone(f.text)
-			clear(kept[d.random.IntN(len(kept)+1):]) // its length came first
+			clear(kept[d.random.IntN(len(kept)+1):]) // the length was written first
 		default:
 			kept = f.synced
 		}
@@ -208,14 +208,14 @@ func (p *process) list() ([]string, error) {
 	return slices.Sorted(maps.Keys(p.names)), p.step()
 }
 
-// A history has processes count on a weak disk, some of which are killed, or meet an error, at any
-// step, and cuts the power. It returns an error if a confirmed write is lost, or the store is.
+// A history runs processes that count on a weak disk; some are killed, or meet an error, at any step;
+// then the power fails. It returns an error if a confirmed write or the whole store is lost.
 func history(seed uint64, careless func(*weakDisk)) error {
 	r := rand.New(rand.NewPCG(seed, 1))
 	d := &weakDisk{random: r, names: map[string]*weakFile{}, named: map[string]*weakFile{}}
 	careless(d)
 	keys := []string{"firn/a/pool", "firn/a/slot/1", "firn/b/pool", "firn/sequence/c", "firn/segment:d"}
-	least, most := map[string]int64{}, map[string]int64{} // confirmed, and perhaps written
+	least, most := map[string]int64{}, map[string]int64{} // confirmed, and possibly written
 	ctx := context.Background()
 	for range 40 {
 		p := &process{weakDisk: d, steps: -1}
@@ -239,7 +239,7 @@ func history(seed uint64, careless func(*weakDisk)) error {
 				}
 				continue
 			}
-			n, _ := strconv.ParseInt(string(e.Value), 10, 64) // 0 if there is none
+			n, _ := strconv.ParseInt(string(e.Value), 10, 64) // 0 if the register does not exist
 			if n < least[key] || n > most[key] {
 				return fmt.Errorf("%s is %d; %d was confirmed, %d perhaps written", key, n, least[key], most[key])
 			}
@@ -287,7 +287,7 @@ func TestEachStepOfAWriteIsNeeded(t *testing.T) {
 	}
 }
 
-// A disk that turns read-only, say, while it is written to.
+// For example, the disk turns read-only during a write.
 func TestAWriteThatOthersMaySeeIsNeverRefused(t *testing.T) {
 	ctx := context.Background()
 	d := &weakDisk{random: rand.New(rand.NewPCG(1, 1)), names: map[string]*weakFile{}, named: map[string]*weakFile{}}

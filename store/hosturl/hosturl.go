@@ -1,6 +1,6 @@
-// Package hosturl reads the URLs of stores that several hosts may serve, which
-// net/url does not take, and never repeats a password. It is for authors of stores: [Parse] reads the URL, and
-// the store asks the result for hosts, credentials, TLS and settings.
+// Package hosturl reads the URLs of stores that several hosts may serve, which net/url does not
+// accept, and never repeats a password. It is for authors of stores: [Parse] reads the URL, and the
+// store asks the result for hosts, credentials, TLS and settings.
 //
 //	SCHEME://[[USER]:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/PATH][?NAME=VALUE[&...]]
 package hosturl
@@ -19,8 +19,8 @@ import (
 	"strings"
 )
 
-// A URL is what one says. Its methods that read settings take them out and
-// collect what is wrong; [URL.Err] tells it, and which settings nobody read.
+// A URL is a parsed store URL. Its methods for settings remove each setting they read and collect
+// mistakes; [URL.Err] returns the mistakes and the settings that remain unread.
 type URL struct {
 	Scheme         string
 	User, Password string
@@ -32,8 +32,8 @@ type URL struct {
 	errs     []error
 }
 
-// Parse reads a URL. Hosts without a port get defaultPort. Nothing is returned
-// but by the URL's Err, so that all mistakes are told at once.
+// Parse reads a URL. Hosts without a port get defaultPort. Only the URL's Err returns errors, so that
+// it reports all mistakes at once.
 func Parse(text, defaultPort string) *URL {
 	u := &URL{}
 	scheme, rest, _ := strings.Cut(text, "://")
@@ -89,8 +89,8 @@ func (u *URL) host(host, defaultPort string) {
 	u.Hosts = append(u.Hosts, net.JoinHostPort(name, port))
 }
 
-// Levels returns the path of a store whose keys all stand below it. A slash too many is a
-// mistake: /shop and /shop/ would be two stores, which look like one.
+// Levels returns the path of a store that keeps all its keys below it. An extra slash is a mistake:
+// /shop and /shop/ would be two stores that look like one.
 func (u *URL) Levels() string {
 	if u.Path != "" && strings.Contains("/"+u.Path+"/", "//") {
 		u.Fail(fmt.Errorf("path /%s has a level without a name, or begins or ends with a slash too many", u.Path))
@@ -98,14 +98,14 @@ func (u *URL) Levels() string {
 	return u.Path
 }
 
-// Fail adds to what is wrong. A nil error adds nothing.
+// Fail adds a mistake. A nil error adds nothing.
 func (u *URL) Fail(err error) {
 	if err != nil {
 		u.errs = append(u.errs, err)
 	}
 }
 
-// Setting takes a setting, "" if it is not there.
+// Setting removes and returns a setting, "" if it is missing.
 func (u *URL) Setting(name string) string {
 	u.known = append(u.known, name)
 	values, ok := u.settings[name]
@@ -120,7 +120,7 @@ func (u *URL) Setting(name string) string {
 	return values[0]
 }
 
-// Bool takes a setting that is true or false, false if it is not there.
+// Bool removes and returns a setting that is true or false; false if it is missing.
 func (u *URL) Bool(name string) bool {
 	text := u.Setting(name)
 	if text == "" {
@@ -133,8 +133,8 @@ func (u *URL) Bool(name string) bool {
 	return value
 }
 
-// Int takes a setting that is a whole number from least to most; ok is false if
-// it is not there.
+// Int removes and returns a setting that is a whole number from least to most; ok is false if it is
+// missing.
 func (u *URL) Int(name string, least, most int) (value int, ok bool) {
 	text := u.Setting(name)
 	if text == "" {
@@ -147,8 +147,8 @@ func (u *URL) Int(name string, least, most int) (value int, ok bool) {
 	return value, true
 }
 
-// TLS takes the settings tls_ca, tls_cert, tls_key and tls_server_name. They
-// are mistakes where TLS is not spoken; then it returns nil.
+// TLS removes and reads the settings tls_ca, tls_cert, tls_key and tls_server_name. Without TLS they
+// are mistakes; then TLS returns nil.
 func (u *URL) TLS(spoken bool, how string) *tls.Config {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	ca, cert, key := u.Setting("tls_ca"), u.Setting("tls_cert"), u.Setting("tls_key")
@@ -179,7 +179,7 @@ func (u *URL) TLS(spoken bool, how string) *tls.Config {
 	return config
 }
 
-// Err returns all that is wrong, settings that nobody took among it.
+// Err returns all mistakes, including settings that no method read.
 func (u *URL) Err() error {
 	errs := u.errs
 	slices.Sort(u.known)

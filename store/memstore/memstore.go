@@ -24,8 +24,8 @@ type Store struct {
 	closed  bool
 }
 
-// New returns an empty store. Random draws revisions, called under a lock; nil stands for
-// math/rand/v2. Tests that are replayed from a seed need their own.
+// New returns an empty store. Random draws revisions and is called under a lock; nil stands for
+// math/rand/v2. Tests that replay a seed need their own.
 func New(random func() int64) *Store {
 	if random == nil {
 		random = rand.Int64
@@ -33,7 +33,7 @@ func New(random func() int64) *Store {
 	return &Store{entries: map[string]store.Entry{}, random: random, life: "first"}
 }
 
-// locked makes a call on the entries, unless ctx has ended or the store is closed.
+// locked runs a call on the entries, unless ctx has ended or the store is closed.
 func locked[T any](ctx context.Context, s *Store, op, key string, call func() (T, error)) (value T, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 	})
 }
 
-// copied returns an entry with bytes of its own.
+// copied returns an entry with its own copy of the bytes.
 func copied(e store.Entry) store.Entry {
 	e.Value = slices.Clone(e.Value)
 	return e
@@ -118,8 +118,8 @@ func (s *Store) Snapshot() Snapshot {
 	return maps.Clone(s.entries)
 }
 
-// Restore puts the content back, as a restored back-up does; nil wipes the store. It begins no
-// life: a store does not always notice.
+// Restore puts the content back, like a restored backup; nil wipes the store. It begins no new life: a
+// real store does not always notice a restore.
 func (s *Store) Restore(to Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *Store) BeginLife(name string) {
 	s.life = name
 }
 
-// Delete removes a key, as an eviction does.
+// Delete removes a key, like an eviction.
 func (s *Store) Delete(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,10 +2,9 @@
 // Leases, segments, sequences and foreign protocols all write through it; nothing else in Firn calls
 // [store.Store.CompareAndSwap]. Use it if your program keeps registers of its own beside Firn's.
 //
-// It is the home of one rule. A write counts once the store has confirmed it. A write whose
-// outcome is unknown counts for nothing: it moves no fence, no range and no sequence. It is
-// settled by another confirmed write over the bytes that are found, never by a read, which may
-// show what is about to be lost.
+// It upholds one rule. A write counts once the store has confirmed it. A write with an unknown outcome
+// counts for nothing: it moves no fence, no range and no sequence. Another confirmed write over the
+// bytes found settles it. A read never does: it may return what the store is about to lose.
 package register
 
 import (
@@ -23,31 +22,31 @@ import (
 )
 
 const (
-	// maxTries bounds how often an update meets a write that was quicker.
+	// maxTries bounds how often an update is overtaken by another writer.
 	maxTries = 64
 	// maxFaults bounds how many writes of one update may end without an answer.
 	maxFaults = 4
 )
 
 // A Register is one key of a store, as one writer knows it. It is not for concurrent use; a copy
-// is another writer. Set the exported fields.
+// counts as another writer. Set the exported fields.
 type Register struct {
 	Store  store.Store
 	Key    string
 	Time   firn.TimeSource // waited on between tries
-	Random func() uint64   // draws how long
+	Random func() uint64   // draws the length of the wait
 	// Patience bounds each call of the store. Zero: only ctx does.
 	Patience time.Duration
 
 	known bool
-	found store.Entry // as it was read or confirmed last; revision 0: there is none
+	found store.Entry // as last read or confirmed; revision 0: the key does not exist
 	tried []byte      // the value of the latest write, while its outcome is unknown
 }
 
-// Known has the next update start from an entry that was read or confirmed before.
+// Known makes the next update start from an entry that was read or confirmed before.
 func (r *Register) Known(e store.Entry) { r.found, r.known = e, true }
 
-// Forget has the next update begin by reading.
+// Forget makes the next update begin with a read.
 func (r *Register) Forget() { r.known = false }
 
 // Read reads the register. A key that does not exist is an entry of revision 0.
@@ -65,11 +64,12 @@ func (r *Register) Read(ctx context.Context) (store.Entry, error) {
 // Unsettled reports whether the outcome of the latest write is unknown.
 func (r *Register) Unsettled() bool { return r.tried != nil }
 
-// Ours reports whether what was found is the write whose outcome is unknown. It may yet be lost.
+// Ours reports whether the value found is our write with the unknown outcome. The store may still lose
+// it.
 func (r *Register) Ours() bool { return r.tried != nil && bytes.Equal(r.found.Value, r.tried) }
 
-// Write writes over what is known, once. It returns the entry as confirmed. After any error the
-// register must be read again; [store.Unapplied] says that the write was not applied.
+// Write writes over the known entry, once. It returns the entry as confirmed. After any error the
+// register must be read again; [store.Unapplied] reports that the write was not applied.
 func (r *Register) Write(ctx context.Context, value []byte) (store.Entry, error) {
 	if !r.known {
 		return store.Entry{}, fmt.Errorf("register %q: %w: it was not read", r.Key, store.ErrRefused)
@@ -87,15 +87,15 @@ func (r *Register) Write(ctx context.Context, value []byte) (store.Entry, error)
 	return e, err
 }
 
-// Update reads the register, has decide say what to write over what was found, and writes that,
-// until a write is confirmed. Decide is called again after each conflict and each unknown
-// outcome; it may find its own write then ([Register.Ours]). With a nil value nothing is
-// written and Update returns what was found, but an own write is written again, so that it
-// is confirmed. An error of decide ends the update and is returned as it is.
+// Update reads the register, calls decide for the value to write over the one found, and writes it,
+// until a write is confirmed. It calls decide again after each conflict and each unknown outcome;
+// decide may then find its own write ([Register.Ours]). If decide returns nil, Update writes nothing
+// and returns the entry found, but it writes an own unconfirmed write again, so that the store
+// confirms it. An error of decide ends the update and is returned unchanged.
 //
-// Any other error is that of the last try: [store.ErrConflict] if others were quicker
-// each time, that of a read, one that is [store.ErrRefused], or an unknown outcome.
-// Once the outcome of one write is unknown, no error is [store.Unapplied].
+// Any other error is that of the last try: [store.ErrConflict] if another writer was faster each time,
+// the error of a read, a [store.ErrRefused], or an unknown outcome. Once the outcome of one write is
+// unknown, no returned error is [store.Unapplied].
 func (r *Register) Update(ctx context.Context, decide func(found store.Entry) ([]byte, error)) (store.Entry, error) {
 	var open error // that of the latest write whose outcome is unknown
 	faults := 0
@@ -134,8 +134,8 @@ func (r *Register) Update(ctx context.Context, decide func(found store.Entry) ([
 	}
 }
 
-// since returns the error of an update, where open is that of an earlier write whose outcome is
-// unknown, or nil. That write may have been applied, even if a later call was refused.
+// since returns the error of an update; open is that of an earlier write whose outcome is unknown, or
+// nil. That write may have been applied, even if the store refused a later call.
 func since(open, err error) error {
 	switch {
 	case open == nil:
@@ -152,13 +152,14 @@ func since(open, err error) error {
 // Encode returns a record as JSON.
 func Encode(record any) ([]byte, error) {
 	b, err := json.Marshal(record)
-	if err != nil { // a moment after the year 9999, say
+	if err != nil { // for example, a time after the year 9999
 		return nil, fmt.Errorf("encode a record: %w", err)
 	}
 	return b, nil
 }
 
-// Foreign is [store.ErrForeign] for a key, and why. Place is what the user should choose another of.
+// Foreign is [store.ErrForeign] for a key, with the reason. It advises the user to choose another
+// place.
 func Foreign(key, place string, why error) error {
 	return fmt.Errorf("%w: key %q was not written by Firn: %w; use another %s, or remove the key", store.ErrForeign, key, why, place)
 }
@@ -176,21 +177,22 @@ const (
 	maxBackoff = 250 * time.Millisecond
 )
 
-// A Backoff waits between tries: twice as long each time, with jitter against meeting again.
+// A Backoff waits between tries: twice as long each time, with jitter so that writers do not collide
+// again.
 type Backoff struct {
 	Time   firn.TimeSource
 	Random func() uint64
 	Tries  int // how often it has waited
 }
 
-// Next returns how long to wait now: 2 ms in the mean at first, at most 375 ms.
+// Next returns the next wait: 2 ms on average at first, at most 375 ms.
 func (b *Backoff) Next() time.Duration {
 	d := min(minBackoff<<min(b.Tries, 16), maxBackoff)
 	b.Tries++
 	return d/2 + time.Duration(b.Random()%uint64(d))
 }
 
-// Wait waits that long, or says how ctx ended.
+// Wait waits that long, or returns why ctx ended.
 func (b *Backoff) Wait(ctx context.Context) error {
 	err := b.Time.Sleep(ctx, b.Next())
 	return cmp.Or(store.ContextError(ctx), err)

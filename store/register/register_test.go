@@ -20,8 +20,8 @@ const key = "firn/test"
 
 var background = context.Background()
 
-// world is a register over a store in memory that goes wrong as the test says. Each
-// write appends a letter to what was found.
+// world is a register over a memory store that fails as the test demands. Each write appends a letter
+// to the value found.
 type world struct {
 	t       *testing.T
 	mem     *memstore.Store
@@ -30,8 +30,8 @@ type world struct {
 	decided int
 }
 
-// play runs a test in virtual time. Outcomes are those of the writes, in order; the
-// last one goes on for ever.
+// play runs a test in virtual time. Outcomes are those of the writes, in order; the last one repeats
+// for ever.
 func play(t *testing.T, outcomes []storetest.Outcome, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -49,7 +49,7 @@ func play(t *testing.T, outcomes []storetest.Outcome, test func(w *world)) {
 	})
 }
 
-// add appends the next letter: so each write has bytes of its own.
+// add appends the next letter, so that the bytes of each write are unique.
 func (w *world) add(found store.Entry) ([]byte, error) {
 	w.decided++
 	return fmt.Append(found.Value, string(rune('a'+w.decided-1))), nil
@@ -64,7 +64,7 @@ func (w *world) value() string {
 	return string(e.Value)
 }
 
-// write has somebody else write.
+// write makes another writer write.
 func (w *world) write(value string) store.Entry {
 	w.t.Helper()
 	e, _ := w.mem.Get(background, key)
@@ -75,7 +75,7 @@ func (w *world) write(value string) store.Entry {
 	return e
 }
 
-// wrote checks an update that succeeded, and how many calls it made.
+// wrote expects an update to succeed with so many calls.
 func (w *world) wrote(e store.Entry, err error, value string, gets, writes int) {
 	w.t.Helper()
 	if err != nil || string(e.Value) != value || w.value() != value {
@@ -95,7 +95,7 @@ func (w *world) called(gets, writes int) {
 	}
 }
 
-// failed checks an update that gave nothing.
+// failed expects an update to fail and return nothing.
 func (w *world) failed(e store.Entry, err error, want error, unapplied bool) {
 	w.t.Helper()
 	if !errors.Is(err, want) || store.Unapplied(err) != unapplied || e.Revision != 0 || e.Value != nil {
@@ -116,7 +116,7 @@ func TestAConfirmedWriteEndsAnUpdate(t *testing.T) {
 		began := time.Now()
 		e, err := w.reg.Update(background, w.add)
 		w.wrote(e, err, "a", 1, 1)
-		e, err = w.reg.Update(background, w.add) // what was confirmed is known
+		e, err = w.reg.Update(background, w.add) // a confirmed entry is known
 		w.wrote(e, err, "ab", 1, 2)
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("it waited %v", waited)
@@ -158,15 +158,15 @@ func TestAnUpdateThatIsAlwaysTooSlowEnds(t *testing.T) {
 	})
 }
 
-// What every outcome of the first write comes to. The update always ends with a write
-// that the store has confirmed, made after the unknown one was found or not.
+// The result for every outcome of the first write. The update always ends with a write that the store
+// has confirmed, made after the unknown one was found or found missing.
 func TestAnUnknownOutcomeIsSettledByAWriteThatIsConfirmed(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		outcomes      []storetest.Outcome
 		value         string
 		gets, writes  int
-		ours, decided int // how often it found its own write, and was asked
+		ours, decided int // how often decide found its own write, and was called
 	}{
 		{"applied", []storetest.Outcome{applied, pass}, "ab", 2, 2, 1, 2},
 		{"not applied", []storetest.Outcome{lost, pass}, "b", 2, 2, 0, 2},
@@ -192,7 +192,7 @@ func TestAnUnknownOutcomeIsSettledByAWriteThatIsConfirmed(t *testing.T) {
 	}
 }
 
-// A store that applies and confirms nothing is one that was cut off from its replicas.
+// A store that applies and confirms nothing is cut off from its replicas.
 func TestAStoreThatNeverConfirmsGivesNothing(t *testing.T) {
 	play(t, []storetest.Outcome{applied}, func(w *world) {
 		for range 3 {
@@ -349,14 +349,14 @@ func TestAnUpdateEndsWithItsContext(t *testing.T) {
 			return w.add(found)
 		})
 		w.failed(e, err, why, false)
-		w.called(1, 1) // the store is left alone then
+		w.called(1, 1) // no further calls
 	})
 }
 
 // silent is a store that does not answer.
 type silent struct {
 	store.Store
-	reads bool // those it answers
+	reads bool // it answers reads
 	calls int
 }
 
@@ -386,7 +386,7 @@ func TestPatienceBoundsEachCall(t *testing.T) {
 			e, err := w.reg.Update(background, w.add)
 			w.failed(e, err, context.DeadlineExceeded, false)
 			want, calls := time.Second, 1
-			if reads { // a write that hangs is an unknown one
+			if reads { // a hanging write has an unknown outcome
 				want, calls = 5*time.Second, 5
 			}
 			if waited := time.Since(began); waited < want || waited > want+100*time.Millisecond || s.calls != calls {
@@ -402,7 +402,7 @@ func TestWhatIsKnownIsNotRead(t *testing.T) {
 		e, err := w.reg.Update(background, w.add)
 		w.wrote(e, err, "xa", 0, 1)
 		w.reg.Known(store.Entry{Key: key})
-		e, err = w.reg.Update(background, w.add) // what is known turns out to be wrong
+		e, err = w.reg.Update(background, w.add) // the known entry is outdated
 		w.wrote(e, err, "xac", 1, 3)
 		w.write("y")
 		w.reg.Forget()
@@ -426,7 +426,7 @@ func TestAWriteNeedsARead(t *testing.T) {
 	})
 }
 
-// The bytes of a write are its own: a caller may use its buffer again.
+// Register copies the bytes of a write: a caller may reuse its buffer.
 func TestAnUnknownWriteIsRememberedByItsBytes(t *testing.T) {
 	play(t, []storetest.Outcome{applied}, func(w *world) {
 		if _, err := w.reg.Read(background); err != nil {
@@ -471,7 +471,7 @@ func TestABackoffDoublesUpToABound(t *testing.T) {
 	}
 }
 
-// Callers of a group are ended by what one of them was answered.
+// One member's error cancels a whole group of callers.
 func TestAnUpdateThatWasEndedWhileAWriteIsOpenIsLeftOpen(t *testing.T) {
 	play(t, []storetest.Outcome{applied}, func(w *world) {
 		ctx, cancel := context.WithCancelCause(background)

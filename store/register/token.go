@@ -2,6 +2,6 @@ package register
 
 import "crypto/rand"
 
-// Token draws a name that no other writer has. It is of the system, and not of a source
-// that a caller may seed: two processes may have been given the same, or be copies of one.
+// Token draws a name that no other writer has. The operating system draws it: a source that the caller
+// may seed could be the same in two processes, or copied with a process.
 func Token() string { return rand.Text() }

@@ -12,8 +12,7 @@ import (
 	"github.com/firn-id/firn/store/sqlstore"
 )
 
-// scripted is a database whose queries have one row or none; each write
-// changes a row.
+// scripted is a database whose queries return at most one row; each write changes one row.
 type scripted struct {
 	answers
 	row func(statement string) (oneRow, error)
@@ -42,7 +41,7 @@ func TestAMySQLWriteIsConfirmedOnceAReplicaHasIt(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		after     primary
-		err       error // of asking
+		err       error // of the query
 		confirmed bool
 	}{
 		{"acknowledged", primary{"life", true, 7, 4, false}, nil, true},
@@ -112,7 +111,7 @@ func TestAWarningOfTheWriteItselfMakesItUnconfirmed(t *testing.T) {
 	}
 }
 
-// A server that was restarted leaves bad connections behind, as many as were idle.
+// A restarted server leaves bad connections behind, one for each that was idle.
 func TestBadConnectionsArePassedOver(t *testing.T) {
 	bad := 0
 	s, err := sqlstore.New(context.Background(), open(t, func(_ context.Context, statement string) (int64, error) {

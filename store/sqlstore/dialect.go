@@ -12,54 +12,55 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A Dialect is what differs between databases: [SQLite], [MySQL] (MariaDB too), [Postgres].
+// A Dialect holds the differences between databases: [SQLite], [MySQL] (MariaDB too), [Postgres].
 type Dialect struct {
 	name     string
 	embedded bool // on this host, whose clock is the only one
 
 	create, probe, get, insert, update, list string
 
-	// home returns the schema of the table, or for it, quoted; "" if the session has none.
+	// home returns the quoted schema of the table, existing or new; "" if the session has no schema.
 	home func(ctx context.Context, conn *sql.Conn) (schema string, err error)
 	// swap makes a write, and returns the life of the database that confirmed it. Its error
 	// is [store.ErrConflict] if no row was changed.
 	swap func(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error)
-	// vet reads the database's clock, in microseconds since 1970. Its error is errUnfit if
-	// the session is.
+	// vet reads the database's clock, in microseconds since 1970. Its error is errUnfit for an unfit
+	// session.
 	vet      func(ctx context.Context, s *Store, conn *sql.Conn) (micros int64, err error)
 	guarded  bool   // statements find nothing on an unfit session
-	revision string // how the type of the column ends, in a database that cuts what it does not hold
+	revision string // suffix of the column's type, in a database that truncates values that do not fit
 	ask      func(driverConn any) Session
-	server   func(ctx context.Context, s *Store, conn *sql.Conn) (name string, err error) // that a session leads to
+	server   func(ctx context.Context, s *Store, conn *sql.Conn) (name string, err error) // of a session
 	examine  func(ctx context.Context, conn *sql.Conn) (examination, error)
 
-	missing string // the code if there may be no table
+	missing string // the code for a table that may be missing
 	faults  []fault
 }
 
 // probe asks for the table's columns. It reads no page of the table, which may be damaged.
 const probe = `SELECT k, v, rev FROM ` + Table + ` LIMIT 0`
 
-// primaryHint is of errors by which a server says that it takes no writes. The session is closed
-// then: the name may lead to another server by now, and an old session stays where it is.
+// primaryHint is the hint of errors that mean the server takes no writes. The store then closes the
+// session: the name may lead to another server by now, and an old session stays where it is.
 const primaryHint = "it is a replica, or read-only: name the primary"
 
 const goneHint = "the table " + Table + " is gone: put it back, or restart Firn to begin with an empty one"
 
-// A fault is what errors with some codes mean. Other errors have no kind. A conflict is a
-// statement that lost to others and was undone.
+// A fault gives errors with some codes a meaning. Other errors have no kind. A conflict is a statement
+// that lost a race and was undone.
 type fault struct {
 	codes string
 	kind  error
 	hint  string // a way out
 }
 
-// classify gives an error's kind and a way out. Refused is only what is certainly not applied.
+// classify returns an error's kind and a hint. ErrRefused is only for writes that were certainly not
+// applied.
 func (d Dialect) classify(err error) (hint string, kind error) {
 	code := codeOf(err)
 	for _, f := range d.faults {
 		codes := strings.Fields(f.codes)
-		// Two of the five characters that PostgreSQL's codes have are the class.
+		// The first two of the five characters of PostgreSQL's codes are the class.
 		if slices.Contains(codes, code) || len(code) == 5 && slices.Contains(codes, code[:2]) {
 			return f.hint, f.kind
 		}
@@ -67,17 +68,17 @@ func (d Dialect) classify(err error) (hint string, kind error) {
 	switch {
 	case code != "", errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return "", nil
-	case errors.Is(err, store.ErrRefused): // of our own, or of what dials
+	case errors.Is(err, store.ErrRefused): // our own error, or the dialer's
 		return "", store.ErrRefused
 	case strings.Contains(err.Error(), "TLS"):
 		return "it does not speak TLS: leave that out of the URL", store.ErrUnavailable
-	default: // about the connection, and so the third outcome of a write
+	default: // about the connection: the outcome of a write is unknown
 		return "", store.ErrUnavailable
 	}
 }
 
-// in returns the dialect for the table in a schema. Without it, a session that others who share
-// it have led to another schema would find another table, or make one.
+// in returns the dialect for the table in a schema. Without it, a session that another user of the
+// connection switched to another schema would find another table, or create one.
 func (d Dialect) in(schema string) Dialect {
 	if schema == "" {
 		return d
@@ -88,8 +89,8 @@ func (d Dialect) in(schema string) Dialect {
 	return d
 }
 
-// codeOf returns the database's code for an error, "" if it is not from there. Drivers of
-// PostgreSQL and SQLite have a method for it, those of MySQL only the text.
+// codeOf returns the database's code for an error, "" for other errors. Drivers of PostgreSQL and
+// SQLite have a method for it, those of MySQL only the text.
 func codeOf(err error) string {
 	var state interface{ SQLState() string }
 	var result interface{ Code() int }
@@ -111,6 +112,6 @@ func codeOf(err error) string {
 // String returns the dialect's name.
 func (d Dialect) String() string { return d.name }
 
-// Schema is the statement that makes the table, for accounts that may not. To use it they need
-// SELECT, INSERT and UPDATE.
+// Schema is the statement that creates the table, for accounts without the privilege to do so. To use
+// the table they need SELECT, INSERT and UPDATE.
 func (d Dialect) Schema() string { return d.create }

@@ -26,8 +26,7 @@ type numbered int
 
 func (n numbered) Error() string { return fmt.Sprintf("Error %d (HY000): it says so", int(n)) }
 
-// failing is a store in which each statement fails with what err points to, once
-// it is open.
+// failing is a store in which, once open, each statement fails with the error that err points to.
 func failing(t *testing.T, dialect sqlstore.Dialect, err *error) store.Store {
 	t.Helper()
 	s, newErr := sqlstore.New(context.Background(), open(t, func(context.Context, string) (int64, error) {
@@ -39,7 +38,7 @@ func failing(t *testing.T, dialect sqlstore.Dialect, err *error) store.Store {
 	return s
 }
 
-// classified expects a write that failed with cause to be of one kind.
+// classified expects a write that failed with cause to have one kind.
 func classified(t *testing.T, dialect sqlstore.Dialect, cause, kind error, hint string) {
 	t.Helper()
 	var fails error
@@ -61,7 +60,7 @@ func classified(t *testing.T, dialect sqlstore.Dialect, cause, kind error, hint 
 func TestOnlyWhatMySQLCertainlyDidNotApplyIsRefused(t *testing.T) {
 	for _, test := range []struct {
 		number numbered
-		kind   error // nil: none
+		kind   error // nil: no kind
 		hint   string
 	}{
 		{1020, store.ErrConflict, "others"}, // the record has changed
@@ -97,7 +96,7 @@ func TestOnlyWhatMySQLCertainlyDidNotApplyIsRefused(t *testing.T) {
 func TestOnlyWhatPostgresCertainlyDidNotApplyIsRefused(t *testing.T) {
 	for _, test := range []struct {
 		state state
-		kind  error // nil: none
+		kind  error // nil: no kind
 		hint  string
 	}{
 		{"08006", store.ErrUnavailable, ""},
@@ -158,7 +157,7 @@ func TestAStatementThatOthersUndidIsTriedAgain(t *testing.T) {
 			if tries++; tries <= fails {
 				return 0, test.undone
 			}
-			return 0, nil // the row has another revision by now
+			return 0, nil // the row's revision has changed
 		}), test.dialect)
 		if err != nil {
 			t.Fatal(err)
@@ -177,7 +176,7 @@ func TestAStatementThatOthersUndidIsTriedAgain(t *testing.T) {
 	}
 }
 
-// What may have been applied is never written a second time.
+// A write that may have been applied is never sent a second time.
 func TestAWriteThatMayHaveBeenAppliedIsNotTriedAgain(t *testing.T) {
 	for _, test := range []struct {
 		dialect sqlstore.Dialect

@@ -9,17 +9,17 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// An examination is what was found of a database on another host.
+// An examination holds the facts about a database on another host.
 type examination struct {
 	durable              bool
 	settings, advice     string // that durability rests on, and how they should be
 	isolation            string
-	read, insert, update bool // what the account may do
+	read, insert, update bool // the account's privileges
 	readOnly             bool
-	follows              bool // it takes the writes of another server as well
-	overwritten          bool // another server's rows take the place of its own, older ones too
-	splits               bool // both parts of its cluster go on when that is split
-	servers              int  // that sessions lead to
+	follows              bool // it also applies the writes of another server
+	overwritten          bool // another server's rows replace its own, older ones too
+	splits               bool // both parts of its cluster continue after a split
+	servers              int  // behind the sessions
 	replicas             store.Finding
 }
 
@@ -44,13 +44,13 @@ func (e examination) findings() []store.Finding {
 	}
 }
 
-// maxProbes bounds how many sessions are compared. A balancer may lead each elsewhere.
+// maxProbes bounds how many sessions are compared. A balancer may send each to another server.
 const maxProbes = 4
 
-// behind counts the servers that sessions lead to, conn and others beside it.
+// behind counts the servers behind conn and further sessions.
 func (s *Store) behind(ctx context.Context, conn *sql.Conn) (int, error) {
 	probes := maxProbes
-	if most := s.db.Stats().MaxOpenConnections; most > 0 { // others need some too
+	if most := s.db.Stats().MaxOpenConnections; most > 0 { // leave some for other callers
 		probes = min(probes, most/2)
 	}
 	servers := map[string]bool{}
@@ -67,20 +67,20 @@ func (s *Store) behind(ctx context.Context, conn *sql.Conn) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		defer func() { _ = another.Close() }() // all at once, so that each is another
+		defer func() { _ = another.Close() }() // keep all open, so that each is a new connection
 		conn = another
 	}
 }
 
-// Replicas are those that may be promoted one day, as the primary sees them.
+// Replicas are those the primary sees that may be promoted one day.
 type replicas struct {
 	all     int
-	waits   int    // for how many of them a write waits
-	behind  int    // for how many no write ever waits
-	unknown int    // of how many the account may not see that
-	mixed   bool   // one may acknowledge in the place of another
-	setting string // that makes a write wait
-	advice  string // how to make it wait for all
+	waits   int    // how many of them a write waits for
+	behind  int    // how many no write ever waits for
+	unknown int    // how many the account may not inspect
+	mixed   bool   // one may acknowledge in place of another
+	setting string // the setting that makes a write wait
+	advice  string // how to make a write wait for all
 }
 
 func (r replicas) finding() store.Finding {

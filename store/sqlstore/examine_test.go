@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/store/sqlstore"
 )
 
-// told is a database that answers each statement with the rows that have to do with it.
+// told is a database that answers each statement with the rows for its query.
 type told struct {
 	answers
 	life string
@@ -32,7 +32,7 @@ func (d told) QueryContext(_ context.Context, statement string, _ []driver.Named
 	return &r, nil
 }
 
-// rows are read once.
+// rows can be read once.
 type rows []oneRow
 
 func (r *rows) Columns() []string {
@@ -51,7 +51,7 @@ func (r *rows) Next(into []driver.Value) error {
 	return nil
 }
 
-// found is what an examination of a database says of a subject.
+// found returns the finding of an examination about a subject.
 func found(t *testing.T, dialect sqlstore.Dialect, subject string, connector driver.Connector) store.Finding {
 	t.Helper()
 	s, err := sqlstore.New(context.Background(), sql.OpenDB(connector), dialect)
@@ -71,8 +71,8 @@ func found(t *testing.T, dialect sqlstore.Dialect, subject string, connector dri
 	return store.Finding{}
 }
 
-// Versions that undo what they confirmed last, or confirm it too early, when they start after a crash
-// cannot all be had for tests.
+// Tests cannot run all the versions that undo their latest confirmed writes, or confirm too early,
+// when they start after a crash.
 func TestAServerThatForgetsInACrashIsNotGood(t *testing.T) {
 	for _, test := range []struct {
 		version, name, value string
@@ -121,7 +121,7 @@ func TestAServerThatForgetsInACrashIsNotGood(t *testing.T) {
 	}
 }
 
-// postgres is one that has a standby.
+// postgres has one standby.
 func postgres(life string, version, waits int64) told {
 	return told{life: life, rows: func(statement string) rows {
 		switch {
@@ -134,7 +134,7 @@ func postgres(life string, version, waits int64) told {
 	}}
 }
 
-// As of a name with the addresses of two servers, or a balancer before them.
+// As with a host name that has the addresses of two servers, or a load balancer.
 func TestConnectionsThatLeadToSeveralServersAreBad(t *testing.T) {
 	for _, test := range []struct {
 		dialect sqlstore.Dialect

@@ -10,16 +10,16 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// MySQL is the dialect of MySQL and MariaDB, with the engine InnoDB. The text of the driver's
-// errors must begin with "Error 1146", as in go-sql-driver/mysql: its type has no method.
+// MySQL is the dialect of MySQL and MariaDB, with the engine InnoDB. The text of the driver's errors
+// must begin with "Error 1146", as in go-sql-driver/mysql: its type has no method.
 var MySQL = Dialect{
 	name: "mysql",
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k VARBINARY(512) NOT NULL PRIMARY KEY, v MEDIUMBLOB NOT NULL, rev BIGINT NOT NULL) ENGINE=InnoDB`,
 	probe: `SELECT k, v, rev FROM ` + Table + mysqlKeyed + ` LIMIT 0`,
 	get:   `SELECT k, v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit + ` LIMIT 2`, // or sql_select_limit would hide that there are two
-	// With IGNORE the number of rows is that of rows made, whatever the driver takes affected to
-	// mean. It would also cut a value that is too long, but values are bounded before.
+	// With IGNORE the number of affected rows is the number of inserted rows, whatever the driver means
+	// by affected. It would also truncate a long value, but values are checked before.
 	insert: `INSERT IGNORE INTO ` + Table + ` (k, v, rev) SELECT ?, ?, ? FROM DUAL WHERE ` + mysqlGuard +
 		` AND NOT EXISTS (SELECT 1 FROM ` + Table + mysqlKeyed + ` WHERE FALSE)`,
 	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ? AND ` + mysqlGuard,
@@ -66,11 +66,11 @@ var MySQL = Dialect{
 // TABLE ... AS SELECT. There two writers could insert the same key.
 const mysqlKeyed = ` FORCE INDEX (PRIMARY)`
 
-// mysqlNames turns newer names of settings into the older ones.
+// mysqlNames maps newer names of settings to the older ones.
 var mysqlNames = strings.NewReplacer("tx_isolation", "transaction_isolation", "_source", "_master", "_replica_", "_slave_")
 
-// mysqlFacts list by name what an examination looks at: settings, counts, what the account was
-// granted for the table, its database or everything, and the engine.
+// mysqlFacts list by name the inputs of an examination: settings, counts, the account's grants for the
+// table, its database or everything, and the engine.
 var mysqlFacts = []string{
 	`SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'innodb_flush_method', 'sync_binlog',
 		'log_bin', 'read_only', 'version', 'rpl_semi_sync_slave_enabled', 'wsrep_provider_options', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
@@ -101,11 +101,11 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 		durable:  is["engine"] == "InnoDB" && flush == "1",
 		settings: "engine " + is["engine"] + ", innodb_flush_log_at_trx_commit " + flush,
 		advice:   "set engine InnoDB, innodb_flush_log_at_trx_commit 1 and sync_binlog 1, or use a strict pool",
-		// As PostgreSQL writes it.
+		// In PostgreSQL's notation.
 		isolation: strings.ToLower(strings.ReplaceAll(is["transaction_isolation"], "-", " ")),
 		read:      is["select"] != "", insert: is["insert"] != "", update: is["update"] != "",
 		readOnly: is["read_only"] == "ON",
-		follows:  is["slaves_running"] != "" && is["slaves_running"] != "0", // of which MariaDB alone tells everybody
+		follows:  is["slaves_running"] != "" && is["slaves_running"] != "0", // only MariaDB shows this to every account
 		replicas: mysqlReplicas(is),
 	}
 	for _, setting := range []string{"pc.ignore_sb = true", "pc.ignore_quorum = true"} {
@@ -118,9 +118,9 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 	switch method := is["innodb_flush_method"]; {
 	case method == "nosync", method == "littlesync":
 		e.durable, e.settings, e.advice = false, "innodb_flush_method "+method, "leave innodb_flush_method as it is by default: by that one files are not synced"
-	case is["innodb_redo_log_enabled"] == "OFF": // of MySQL alone
+	case is["innodb_redo_log_enabled"] == "OFF": // MySQL only
 		e.durable, e.settings, e.advice = false, "the redo log is disabled", "ALTER INSTANCE ENABLE INNODB REDO_LOG"
-	case is["log_bin"] == "ON" && is["rpl_status"] == "IDLE_SLAVE": // of MariaDB alone
+	case is["log_bin"] == "ON" && is["rpl_status"] == "IDLE_SLAVE": // MariaDB only
 		e.durable, e.settings, e.advice = false, "init_rpl_role SLAVE", "start the primary with init_rpl_role MASTER: at its start after a crash it would undo what it confirmed last"
 	case is["log_bin"] == "ON" && is["rpl_semi_sync_slave_enabled"] == "ON" && undoes(is["version"]):
 		e.durable, e.settings, e.advice = false, "rpl_semi_sync_slave_enabled ON", "update MariaDB, or leave that off on the primary: at its start after a crash it would undo what it confirmed last"
@@ -128,8 +128,9 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 	return e, nil
 }
 
-// undoes reports whether a MariaDB that acknowledges as a replica takes itself for one at its start, and
-// undoes what no replica is known to have: since 10.6, and until init_rpl_role said so (MDEV-33465).
+// undoes reports whether a MariaDB that acknowledges as a replica takes that role when it starts,
+// and undoes transactions that no replica is known to have: since 10.6, until the setting
+// init_rpl_role decided the role (MDEV-33465).
 func undoes(version string) bool {
 	var major, minor, patch int
 	if n, err := fmt.Sscanf(version, "%d.%d.%d-MariaDB", &major, &minor, &patch); n < 3 || err != nil {
@@ -143,11 +144,11 @@ func undoes(version string) bool {
 // mysqlReplicas counts the replicas, and those that acknowledge writes.
 func mysqlReplicas(is map[string]string) store.Finding {
 	number := func(name string) int {
-		n, _ := strconv.Atoi(is[name]) // 0 if it is not told
+		n, _ := strconv.Atoi(is[name]) // 0 if the server does not show it
 		return n
 	}
 	r := replicas{setting: "semi-synchronous replication", advice: "turn on semi-synchronous replication, here and on each of them"}
-	switch _, told := is["slaves_connected"]; { // MariaDB tells everybody
+	switch _, told := is["slaves_connected"]; { // MariaDB shows it to every account
 	case told:
 		r.all = number("slaves_connected")
 	case is["process"] == "":
@@ -157,7 +158,7 @@ func mysqlReplicas(is map[string]string) store.Finding {
 	}
 	r.behind = r.all
 	if is["rpl_semi_sync_master_enabled"] == "ON" {
-		r.waits = max(1, number("rpl_semi_sync_master_wait_for_slave_count")) // which MariaDB does not have
+		r.waits = max(1, number("rpl_semi_sync_master_wait_for_slave_count")) // MariaDB lacks this setting
 		if is["rpl_semi_sync_master_status"] == "ON" {
 			r.behind = max(0, r.all-number("rpl_semi_sync_master_clients"))
 		}

@@ -11,45 +11,45 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// A server's settings may change while it runs, and then hold for new sessions. So each statement
-// has a guard, and finds or changes nothing on an unfit session: one that does not commit by
-// itself, which would show the same old state for ever, or that reads uncommitted data. A write
-// also changes nothing on a server that is read-only, whatever the account may do, and on a session
-// that does not know the life of its server yet. That is in a
-// session variable, set by mysqlVet, which checks all of this. A statement that finds or changes
-// nothing is followed by mysqlVet, and a write then tried again. So a write remains one round
-// trip, and what it says holds for its very session, even if a proxy hands sessions on.
+// A server's settings may change while it runs, and then apply to new sessions. So each statement has
+// a guard, and finds or changes nothing on an unfit session: one without autocommit, which would show
+// the same old state for ever, or one that reads uncommitted data. A write also changes nothing on a
+// read-only server, whatever the account may do, and on a session that does not know the life of its
+// server yet. The life is in a session variable, set by mysqlVet, which checks all of this. After a
+// statement that finds or changes nothing, the store runs mysqlVet and tries a write again. So a write
+// remains one round trip, and its result holds for exactly its session, even behind a proxy that hands
+// sessions on.
 const (
 	// MariaDB executes comments that begin with M!, MySQL those with a version of its own.
 	mysqlIsolation = `/*M! @@tx_isolation */ /*!50720 @@transaction_isolation */`
 	mysqlFormat    = `/*M! @@binlog_format */ /*!50720 (SELECT MAX(variable_value) FROM performance_schema.global_variables WHERE variable_name = 'binlog_format') */`
 	mysqlStatus    = `/*M! information_schema */ /*!50720 performance_schema */.global_status`
 
-	// A session must not convert between charsets: keys and values would be others in the table.
-	// Only MariaDB shows that somebody who shares the connection left a transaction open.
+	// A session must not convert between charsets: the table would hold other keys and values. Only
+	// MariaDB shows that another user of the connection left a transaction open.
 	mysqlFit = `@@autocommit = 1 AND ` + mysqlIsolation + ` <> 'READ-UNCOMMITTED' AND @@character_set_client = @@character_set_connection /*M! AND @@in_transaction = 0 */`
-	// A replica takes what a session marks to be skipped, or logs as another server, for done without
-	// doing it, and acknowledges a later write.
+	// If a session marks its events to be skipped, or logs them under another server's number, a replica
+	// treats them as done without applying them, and acknowledges a later write.
 	mysqlForeign = `(@@skip_replication OR @@server_id <> @@global.server_id)`
-	// Read_only fences a primary off that another has replaced, or is about to. An administrator's account
-	// may write all the same, but must not. The setting is a number, or a word in newer versions.
+	// Read_only fences off a primary that was replaced, or is about to be. An administrator's account
+	// can still write, but must not. The setting is a number, or a word in newer versions.
 	mysqlWritable = `CONCAT(@@global.read_only) IN ('0', 'OFF')`
-	// MariaDB shows what a session logged last, which stays as it was if a write is left out of the log.
+	// MariaDB shows the position a session logged last; it does not move if the log leaves a write out.
 	mysqlGuard = mysqlFit + ` AND @firn_life = ? AND ` + mysqlWritable + ` /*M! AND NOT ` + mysqlForeign + ` AND (@firn_logged := @@last_gtid) IS NOT NULL */`
 
-	// While these are off, a member of a Galera cluster keeps writes to itself, and also if its log
-	// leaves them out; and statements are run by the others under their own settings. Only builds with
-	// Galera know these settings.
+	// While these are off, a member of a Galera cluster does not replicate writes; neither does it if
+	// its log leaves them out; and the other members run statements under their own settings. Only
+	// builds with Galera know these settings.
 	mysqlGalera    = `galera `
 	mysqlReplicate = ` AND @@wsrep_on AND @@global.wsrep_on /*M! AND 'STATEMENT' NOT IN (@@binlog_format, @@wsrep_forced_binlog_format) */ /*M!100402 AND (@firn_given := WSREP_LAST_WRITTEN_GTID()) IS NOT NULL */`
 	mysqlAlone     = `SELECT /*M!100402 WSREP_LAST_WRITTEN_GTID() = @firn_given OR */ FALSE`
 
-	// The life of a server is who it is and when it started: two containers may have one name and one number, and start
-	// in one second, but each has its hardware address, by which a UUID of MariaDB ends. Uptime counts to the same moment
-	// that UNIX_TIMESTAMP() gives, so their difference is the same for all sessions, also after
-	// the clock was set. The members of a Galera cluster have one life: what one acknowledged,
-	// all have. Empty strings are avoided, as sql_mode may make them NULL in MariaDB. The time
-	// is in UTC: in a session's zone an hour comes twice when summer time ends.
+	// The life of a server is its identity and its start time: two containers may share a name and a
+	// number, and start in one second, but each has its own hardware address, which ends a UUID of
+	// MariaDB. Uptime counts to the same moment that UNIX_TIMESTAMP() returns, so their difference is
+	// the same for all sessions, even after the clock was set. The members of a Galera cluster share one
+	// life: a write that one acknowledged, all have. Empty strings are avoided, as sql_mode may make
+	// them NULL in MariaDB. The time is in UTC: in a local zone an hour repeats when summer time ends.
 	mysqlVet = `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), unfit, @firn_life,
 		@firn_life := CASE WHEN unfit IN ('fit', 'read-only') THEN
 			CASE WHEN CHAR_LENGTH(cluster) > 0 THEN CONCAT('` + mysqlGalera + `', cluster)
@@ -78,7 +78,7 @@ const (
 			'Rpl_semi_sync_master_yes_tx', 'Rpl_semi_sync_source_yes_tx')) AS s`
 )
 
-// mysqlUnfit explains what mysqlVet finds wrong with a session.
+// mysqlUnfit explains why mysqlVet rejects a session.
 var mysqlUnfit = map[string]string{
 	"autocommit":  "autocommit is off, so that no write would be committed: set autocommit=1 for the driver or the server",
 	"isolation":   "transaction_isolation is READ-UNCOMMITTED, which shows writes that may yet be undone: set READ-COMMITTED or above",
@@ -90,21 +90,21 @@ var mysqlUnfit = map[string]string{
 	"format":      "binlog_format or wsrep_forced_binlog_format is STATEMENT, by which a replica runs a write under its own settings and may skip it: set ROW or MIXED",
 }
 
-// A mysqlSession is what [mysqlVet] returns.
+// A mysqlSession is the result of [mysqlVet].
 type mysqlSession struct {
-	at     time.Time // when it was asked, by our clock
+	at     time.Time // of the query, by our clock
 	micros int64     // the server's clock
 	before string    // the life that the session knew already
 	life   string
-	semi   bool  // its server is set to wait for a replica
-	waits  bool  // and does: it gives up after a while
+	semi   bool  // its server is configured to wait for a replica
+	waits  bool  // and it does wait: it gives up after a time-out
 	missed int64 // commits that no replica acknowledged
-	acked  int64 // groups of commits that one did
-	silent bool  // its latest write is not in the log; MySQL does not tell
-	reads  bool  // its server is read-only, and takes no writes of ours
+	acked  int64 // groups of commits that a replica acknowledged
+	silent bool  // its latest write is not in the log; MySQL does not show this
+	reads  bool  // its server is read-only and refuses our writes
 }
 
-// vetMySQL looks at a session, and admits writes if it is fit.
+// vetMySQL checks a session, and admits writes if it is fit.
 func vetMySQL(ctx context.Context, s *Store, conn *sql.Conn) (mysqlSession, error) {
 	var unfit string
 	var before, life sql.NullString
@@ -122,13 +122,13 @@ func vetMySQL(ctx context.Context, s *Store, conn *sql.Conn) (mysqlSession, erro
 	return seen, nil
 }
 
-// semiLasts is how long to rely on a look that found no semi-synchronous replication, which may
-// be turned on meanwhile. A write that no replica acknowledged returns only after the server's
-// time-out, 10 s by default; by then the look is too old, and is repeated.
+// semiLasts is how long a check that found no semi-synchronous replication stays valid; it may be
+// turned on meanwhile. A write that no replica acknowledged returns only after the server's time-out,
+// 10 s by default; by then the check has expired, and is repeated.
 const semiLasts = time.Second
 
-// swapMySQL makes a write for the life that was seen last. If that changes nothing because the
-// session has another life, it tries again for that one.
+// swapMySQL makes a write for the life seen last. If that changes nothing because the session has
+// another life, it tries again for that one.
 func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
 	seen := *s.mysql.Load()
 	for try := 1; ; try++ {
@@ -168,9 +168,9 @@ func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, 
 	return seen.life, err
 }
 
-// single asks whether a new key is there, and once. A table that is partitioned by another column has
-// that in its primary key, so that two writers may each insert the key: who comes second finds two. And
-// the engine BLACKHOLE says that it inserted what it throws away.
+// single checks that a new key exists exactly once. If a table is partitioned by another column, its
+// primary key includes that column, so two writers may each insert the key: the second then finds two
+// rows. And the engine BLACKHOLE reports an insert although it discards the row.
 func (s *Store) single(ctx context.Context, conn *sql.Conn, key any) error {
 	if _, err := backend.First(s.registers(ctx, conn, s.dialect.get, key)); err != nil {
 		return unconfirmed("its key was not seen to be there once: %s", err.Error())
@@ -178,10 +178,10 @@ func (s *Store) single(ctx context.Context, conn *sql.Conn, key any) error {
 	return nil
 }
 
-// acknowledged asks whether a replica has a write. The server waits for one, but says yes all the
-// same after its time-out, or when the statement is killed. It counts such commits, and the others,
-// before it answers. Another writer's makes this one unconfirmed too, which does no harm; and so does
-// FLUSH STATUS, which has both counts begin again.
+// acknowledged checks whether a replica has a write. The server waits for one, but still reports
+// success after its time-out, or when the statement is killed. It counts such commits, and the others,
+// before it answers. Another writer's missed commit makes this one unconfirmed too, which is harmless;
+// so does FLUSH STATUS, which resets both counts.
 func acknowledged(ctx context.Context, s *Store, conn *sql.Conn, before mysqlSession) error {
 	now, err := vetMySQL(ctx, s, conn)
 	switch {
@@ -198,8 +198,8 @@ func acknowledged(ctx context.Context, s *Store, conn *sql.Conn, before mysqlSes
 	return nil
 }
 
-// replicated asks whether the other members of a Galera cluster have a write. A member sends them what
-// it would log, and its settings may leave out a database even where it keeps no log.
+// replicated checks whether the other members of a Galera cluster have a write. A member sends the
+// writes that it would log, and its settings may leave out a database even if it keeps no log.
 func replicated(ctx context.Context, conn *sql.Conn) error {
 	var alone bool
 	if err := conn.QueryRowContext(ctx, mysqlAlone).Scan(&alone); err != nil {

@@ -33,8 +33,8 @@ var Postgres = Dialect{
 	examine: examinePostgres,
 
 	missing: "42P01",
-	// https://www.postgresql.org/docs/current/errcodes-appendix.html. Whatever is found before
-	// a statement commits was not applied. Still, what another try may mend is not refused.
+	// https://www.postgresql.org/docs/current/errcodes-appendix.html. An error found before a statement
+	// commits means it was not applied. An error that a retry may cure is still not ErrRefused.
 	faults: []fault{
 		{"42P01", store.ErrUnavailable, goneHint},
 		{"28P01 28000", store.ErrRefused, "check user, password and pg_hba.conf"},
@@ -52,20 +52,20 @@ var Postgres = Dialect{
 	},
 }
 
-// postgresBytes makes the server send bytes as drivers read them in text, whatever the session, role or
-// database is set to.
+// postgresBytes makes the server send bytes in the text format that drivers read, whatever the
+// settings of session, role or database.
 const postgresBytes = `set_config('bytea_output', 'hex', true) = 'hex'`
 
-// postgresHome finds the schema by the present search_path, and by the one that the session began
-// with: the first schema of the path that has the table, or else the first of all.
+// postgresHome finds the schema by the present search_path, and by the one the session began with: the
+// first schema in the path that has the table, or else the first schema of all.
 const (
 	postgresHome = `WITH here AS (SELECT ` + postgresSchema + ` AS schema, set_config('search_path', reset_val, true) FROM pg_settings WHERE name = 'search_path')
 		SELECT schema, ` + postgresSchema + ` FROM here`
 	postgresSchema = `COALESCE((SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass('` + Table + `')), quote_ident(current_schema()), '')`
 )
 
-// homePostgres refuses a session whose search_path leads elsewhere than it did at its beginning.
-// Another client of a pooler may have set it, and other sessions would have another store.
+// homePostgres refuses a session whose search_path has changed since the session began and now leads
+// elsewhere. Another client of a pooler may have set it, and other sessions would have another store.
 func homePostgres(ctx context.Context, conn *sql.Conn) (schema string, err error) {
 	var first string
 	err = each(ctx, conn, func(rows *sql.Rows) error { return rows.Scan(&schema, &first) }, postgresHome)
@@ -76,20 +76,19 @@ func homePostgres(ctx context.Context, conn *sql.Conn) (schema string, err error
 	return schema, err
 }
 
-// postgresReturning makes a write return, after whether the row is as it was written, in a table that
-// the log has (what can be published is neither unlogged, temporary nor foreign; a view has no tableoid, nor has
-// a rule that writes to another table instead, which are errors), the life of
-// the server, its timeline and start, and whether it waits for a standby. It also makes it wait, and the server send the warning that
-// the wait was cut short, whatever the session is set to; both until its commit.
+// postgresReturning makes a write return: whether the row is as written; whether the table is logged
+// (a publishable table is neither unlogged, temporary nor foreign; a view, or a rule that writes to
+// another table instead, has no tableoid, which is an error); the life of the server, that is its
+// timeline and start; and whether it waits for a standby. It also makes the server wait, and send the
+// warning that the wait was cut short, whatever the session's settings; both until its commit.
 const postgresReturning = ` AND pg_relation_is_publishable(` + Table + `.tableoid), pg_walfile_name(pg_current_wal_insert_lsn()), round(date_part('epoch', pg_postmaster_start_time())::numeric, 3)::text,
 	current_setting('synchronous_standby_names'), set_config('synchronous_commit', 'on', true), set_config('client_min_messages', 'warning', true)`
 
-// swapPostgres takes a commit with a warning for unconfirmed. If the wait for standbys is
-// canceled, by a time-out or an operator, the commit succeeds with a warning, though perhaps no
-// standby has the write. And a trigger that returns OLD has the server say "UPDATE 1" where nothing
-// was changed.
+// swapPostgres treats a commit with a warning as unconfirmed. If a time-out or an operator cancels the
+// wait for standbys, the commit succeeds with a warning, though perhaps no standby has the write. And
+// a trigger that returns OLD makes the server report "UPDATE 1" although nothing changed.
 func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
-	s.dialect.seen(conn) // forgets earlier warnings
+	s.dialect.seen(conn) // discards earlier warnings
 	var asWritten bool
 	var file, started, standbys string
 	err = each(ctx, conn, func(rows *sql.Rows) error {
@@ -114,11 +113,13 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 	return fmt.Sprintf("%.*s %s", timeline, file, started), nil
 }
 
-// postgresFacts is what an examination looks at. Backups and logical subscribers read the log too,
-// and are never promoted; but a write may wait for one of them instead of a standby, since "*" names
-// all, and for two standbys of one name instead of another. It waits for one by "a, b" and "ANY 1 (a, b)".
+// postgresFacts are the inputs of an examination. Backups and logical subscribers read the log too and
+// are never promoted; but a write may wait for one of them instead of a standby, since "*" names all,
+// and if two standbys share a name it may wait for either. Writes wait for one standby under "a, b"
+// and "ANY 1 (a, b)".
 //
-// Some settings have the server go on where it should stop: without a damaged page, or after a sync that failed.
+// Some settings make the server continue where it should stop: without a damaged page, or after a
+// failed sync.
 const postgresFacts = `SELECT COALESCE((SELECT string_agg(name || ' ' || setting, ', ') FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'
 		OR name IN ('zero_damaged_pages', 'ignore_checksum_failure', 'ignore_invalid_pages', 'data_sync_retry') AND setting = 'on'), ''), current_setting('transaction_isolation'),
 	has_table_privilege('` + Table + `', 'SELECT'), has_table_privilege('` + Table + `', 'INSERT'), has_table_privilege('` + Table + `', 'UPDATE'),
@@ -156,8 +157,8 @@ func examinePostgres(ctx context.Context, conn *sql.Conn) (examination, error) {
 	return e, err
 }
 
-// hasty reports whether a server does not wait for standbys until its checkpointer has begun, which
-// was mended in all versions of May 2025.
+// hasty reports whether a server does not wait for standbys until its checkpointer has started; all
+// versions of May 2025 fixed that.
 func hasty(version int) bool {
 	mended, known := map[int]int{13: 21, 14: 18, 15: 13, 16: 9, 17: 5}[version/10_000]
 	return version/10_000 < 13 || known && version%10_000 < mended

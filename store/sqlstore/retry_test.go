@@ -12,9 +12,8 @@ import (
 	"github.com/firn-id/firn/store/sqlstore"
 )
 
-// Some drivers call a connection bad that ended while they waited for an answer
-// (lib/pq, on EOF). The write was made, and what the second try is told is no
-// answer to the first.
+// Some drivers report a bad connection when it ended while they waited for an answer (lib/pq, on EOF).
+// The write was made, and the answer to the second try says nothing about the first.
 func TestABadConnectionMakesLaterRefusalsUncertain(t *testing.T) {
 	for _, test := range []struct {
 		what string
@@ -40,7 +39,7 @@ func TestABadConnectionMakesLaterRefusalsUncertain(t *testing.T) {
 	}
 }
 
-// A proxy may hand each statement to another session, or to one that was reset.
+// A proxy may send each statement to another session, or to one that was reset.
 func TestAWriteDoesNotLookForASessionForEver(t *testing.T) {
 	tries := 0
 	s, err := sqlstore.New(context.Background(), sql.OpenDB(scripted{func(context.Context, string) (int64, error) {
@@ -75,8 +74,8 @@ func (m moved) Connect(ctx context.Context) (driver.Conn, error) {
 	return next.Connect(ctx)
 }
 
-// A primary that was replaced and is read-only now keeps its sessions: a pool that does not end them
-// by itself would ask it for ever.
+// A replaced, now read-only primary keeps its sessions: a pool that does not end them by itself would
+// use them for ever.
 func TestASessionOnAServerThatTakesNoWritesIsNotUsedAgain(t *testing.T) {
 	written := oneRow{true, "000000010000", "start", "", "on", "warning"}
 	for _, test := range []struct {

@@ -12,21 +12,21 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// A Session is what a driver's connection knows and database/sql does not show.
+// A Session holds properties of a driver's connection that database/sql does not show.
 type Session struct {
 	Life    string // of the database, see [store.Entry]; read after a write
-	Warning string // of the server, since it was last asked for
+	Warning string // of the server, since the last query for it
 }
 
-// WithSession returns the dialect with a function that asks the driver's connection, as in
-// [sql.Conn.Raw], right before and after each write. The package comment has the one that
+// WithSession returns the dialect with a function that queries the driver's connection, as in
+// [sql.Conn.Raw], right before and after each write. The package comment has the function that
 // [Postgres] needs with pgx.
 func (d Dialect) WithSession(ask func(driverConn any) Session) Dialect {
 	d.ask = ask
 	return d
 }
 
-// seen asks the driver's connection.
+// seen queries the driver's connection.
 func (d Dialect) seen(conn *sql.Conn) (seen Session) {
 	if d.ask != nil {
 		// The only error possible is that the connection is closed.
@@ -38,12 +38,12 @@ func (d Dialect) seen(conn *sql.Conn) (seen Session) {
 	return seen
 }
 
-// errUnfit marks a session on which the store would break its contract. It is closed: the next
-// one may be set otherwise.
+// errUnfit marks a session on which the store would break its contract. The store closes it: the next
+// session may have other settings.
 var errUnfit = fmt.Errorf("%w: the session is unfit", store.ErrRefused)
 
-// unconfirmed is the outcome of a write that was applied and may not survive. It wraps no other
-// error, whose kind would say nothing of the write.
+// unconfirmed is the outcome of a write that was applied and may not survive. It wraps no other error,
+// whose kind would not describe this write.
 func unconfirmed(format string, args ...any) error {
 	return fmt.Errorf("%w: the write was applied and not confirmed: %s", store.ErrUnavailable, fmt.Sprintf(format, args...))
 }
@@ -71,18 +71,18 @@ func each(ctx context.Context, conn *sql.Conn, scan func(*sql.Rows) error, state
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// registers reads registers, or only looks at what holds them. Where there are none, it asks whether
-// the session is unfit.
+// registers reads registers, or only checks their table. If it finds no rows, it checks whether the
+// session is unfit.
 //
-// What is read is what a write is made over, so it must be the one there is. A server that is not
-// strict cuts a revision that its column cannot hold, to the same one for all; and there are
-// two of a key in a table without its primary key, or with another that inherits from it.
+// A write goes over the register that was read, so that must be the only one. A server that is not
+// strict truncates a revision that its column cannot hold, always to the same one; and a key can
+// appear twice in a table without its primary key, or with a table that inherits from it.
 func (s *Store) registers(ctx context.Context, conn *sql.Conn, statement string, args ...any) (list []store.Entry, err error) {
 	rows, err := conn.QueryContext(ctx, statement, args...)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // once more, or after another error
+	defer func() { _ = rows.Close() }() // a second close, or after another error
 	types, err := rows.ColumnTypes()
 	if err != nil {
 		return nil, err
@@ -116,9 +116,9 @@ func read[T any](ctx context.Context, s *Store, op, key string, do func(context.
 	return value, err
 }
 
-// undoneTries bounds the tries of a statement that others undo. Nearly always the second sees
-// what they wrote, and ends in a conflict or an answer; but above read committed PostgreSQL
-// undoes an insert for each update of the row meanwhile.
+// undoneTries bounds the tries of a statement that concurrent writers undo. Nearly always the second
+// try sees their write, and ends in a conflict or an answer; but above read committed PostgreSQL
+// undoes an insert for each concurrent update of the row.
 const undoneTries = 10
 
 const opOpen = "open table"
@@ -169,7 +169,7 @@ func (s *Store) once(ctx context.Context, do func(context.Context, *sql.Conn) er
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }() // back to the others, unless it is bad
+	defer func() { _ = conn.Close() }() // back to the pool, unless it is bad
 	if err = do(ctx, conn); err == nil {
 		return nil
 	}
@@ -182,16 +182,16 @@ func (s *Store) once(ctx context.Context, do func(context.Context, *sql.Conn) er
 // makeTable makes the missing table.
 func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) error {
 	_, makeErr := conn.ExecContext(ctx, s.dialect.create)
-	// A table with other columns looked missing too, and was left alone. One that others made
-	// at the same moment may be an error, and is there.
+	// A table with other columns looked missing too, and was left alone. If others made the table at the
+	// same moment, this may fail although the table exists.
 	if _, err := s.registers(ctx, conn, s.dialect.probe); err == nil || makeErr == nil {
 		return err
 	}
 	return fmt.Errorf("make it: %w; if the account may not, have it made by one that may: %s", makeErr, s.dialect.create)
 }
 
-// wrap adds to an error where it came from, its kind, and that ctx ended if it did, which each
-// driver tells in its own way.
+// wrap adds to an error its place, its kind, and the end of ctx, which each driver reports
+// differently.
 func (s *Store) wrap(ctx context.Context, op, key string, err error) error {
 	hint, kind := s.dialect.classify(err)
 	ended := store.ContextError(ctx)

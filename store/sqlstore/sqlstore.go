@@ -66,10 +66,10 @@ type Store struct {
 	mysql   atomic.Pointer[mysqlSession] // the last one vetted; [MySQL] only
 }
 
-// New returns a store in db, which Close closes. It makes the table if there is none, and
-// otherwise writes nothing. The error is [store.ErrRefused] if the table of that name is not
-// Firn's, or the session is unfit; a later session is refused when it is first used. Over a
-// database on another host the store is a [store.Clock] and [store.Examined] too.
+// New returns a store in db, which Close closes. It creates the table if it does not exist, and
+// otherwise writes nothing. The error is [store.ErrRefused] if the table of that name is not Firn's,
+// or the session is unfit; a later unfit session is refused at its first use. Over a database on
+// another host the store is also a [store.Clock] and [store.Examined].
 func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) {
 	s := &Store{db: db, dialect: dialect}
 	if err := s.call(ctx, opOpen, Table, func(ctx context.Context, conn *sql.Conn) error {
@@ -109,7 +109,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 		if old != 0 {
 			statement, args = s.dialect.update, []any{value, drawn, key, old}
 		}
-		lost := false // a connection, by a driver that may have sent the write all the same
+		lost := false // a connection was lost, by a driver that may still have sent the write
 		err = s.call(ctx, "compare-and-swap", key, func(ctx context.Context, conn *sql.Conn) (err error) {
 			life, err = s.dialect.swap(ctx, s, conn, statement, args)
 			lost = lost || errors.Is(err, driver.ErrBadConn)
@@ -122,8 +122,8 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 	})
 }
 
-// after returns text that sorts after all keys with a prefix, and before all later ones. For a prefix in
-// ASCII it is ASCII too: not every database has the last character of Unicode.
+// after returns text that sorts after all keys with a prefix, and before all later ones. For an ASCII
+// prefix it is ASCII too: not every database has the last character of Unicode.
 func after(prefix string) string {
 	if end := len(prefix) - 1; end >= 0 && prefix[end] < '~' {
 		return prefix[:end] + string(prefix[end]+1)
@@ -139,7 +139,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 	})
 }
 
-// Close closes the database. Connections that the server had ended already are no error.
+// Close closes the database. Connections that the server has already ended are no error.
 func (s *Store) Close() error {
 	err := s.db.Close()
 	if err == nil || errors.Is(err, driver.ErrBadConn) {

@@ -20,9 +20,8 @@ type coded int
 func (c coded) Error() string { return fmt.Sprintf("sqlite says %d", int(c)) }
 func (c coded) Code() int     { return int(c) }
 
-// answers is a database whose every statement is answered by a function: an
-// error, or how many rows it changed. What runs against a real SQLite stands
-// with the program that brings its driver.
+// answers is a database with a function that answers every statement: an error, or how many rows it
+// changed. Tests against a real SQLite are with the program that brings its driver.
 type answers func(ctx context.Context, statement string) (changed int64, err error)
 
 func (a answers) Connect(context.Context) (driver.Conn, error) { return a, nil }
@@ -37,7 +36,7 @@ func (a answers) ExecContext(ctx context.Context, statement string, _ []driver.N
 }
 
 func (a answers) QueryContext(ctx context.Context, statement string, _ []driver.NamedValue) (driver.Rows, error) {
-	if strings.Contains(statement, "@firn_life :=") { // a session of MySQL's that was looked at before
+	if strings.Contains(statement, "@firn_life :=") { // vetting a MySQL session
 		return &oneRow{int64(0), "fit", "life", "life", false, false, int64(0), int64(0), false}, nil
 	}
 	_, err := a(ctx, statement)
@@ -50,7 +49,7 @@ func (noRows) Columns() []string         { return []string{"k", "v", "rev"} }
 func (noRows) Close() error              { return nil }
 func (noRows) Next([]driver.Value) error { return io.EOF }
 
-// oneRow is a row to be read once.
+// oneRow is a row that can be read once.
 type oneRow []driver.Value
 
 func (r *oneRow) Columns() []string { return make([]string, len(*r)) }
@@ -78,7 +77,7 @@ func open(t *testing.T, a answers) *sql.DB {
 func TestOnlyWhatIsCertainlyNotAppliedIsRefused(t *testing.T) {
 	for _, test := range []struct {
 		code int
-		kind error // nil: none
+		kind error // nil: no kind
 		hint string
 	}{
 		{1, store.ErrRefused, "not one of Firn's"},
@@ -100,7 +99,7 @@ func TestOnlyWhatIsCertainlyNotAppliedIsRefused(t *testing.T) {
 		{19, nil, ""}, // a constraint, which our table has not
 		{23, store.ErrRefused, "writable"},
 		{26, store.ErrRefused, "no SQLite database"},
-		{101, nil, ""}, // no error at all
+		{101, nil, ""}, // not an error
 	} {
 		var failing bool
 		s, err := sqlstore.New(context.Background(), open(t, func(context.Context, string) (int64, error) {
@@ -132,7 +131,7 @@ func TestAnEndedContextIsInTheErrorWhateverTheDriverSays(t *testing.T) {
 	why := errors.New("the reason given")
 	for _, test := range []struct {
 		name    string
-		says    error // by the driver, once the context has ended
+		says    error // of the driver, once the context has ended
 		kind    error
 		certain bool
 	}{
@@ -257,7 +256,7 @@ func TestATableThatVanishedIsMadeAnewAndTheCallAnswered(t *testing.T) {
 	}
 }
 
-// partings is answers over connections that end as the error says.
+// partings is answers over connections whose close fails with the given error.
 type partings struct {
 	answers
 	err error

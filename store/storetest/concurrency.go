@@ -14,13 +14,14 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// step reads the number under key and writes the next one. Read: it came as far as writing.
+// step reads the number under key and writes the next one. Read reports that it got as far as the
+// write.
 func step(ctx context.Context, s store.Store, key string) (written store.Entry, read bool, err error) {
 	e, err := s.Get(ctx, key)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return store.Entry{}, false, err
 	}
-	n, _ := strconv.Atoi(string(e.Value)) // nothing there counts as none
+	n, _ := strconv.Atoi(string(e.Value)) // a missing key counts as 0
 	written, err = s.CompareAndSwap(ctx, key, e.Revision, []byte(strconv.Itoa(n+1)))
 	return written, true, err
 }
@@ -34,14 +35,14 @@ func together(n int, call func(i int)) {
 	group.Wait()
 }
 
-// count lets a goroutine for each handle increment one key, and expects every increment.
+// count makes one goroutine for each handle increment one key, and expects every increment.
 func count(t *testing.T, handles []store.Store) {
 	t.Helper()
 	const each = 50
-	var seen sync.Map // of revisions
+	var seen sync.Map // revisions
 	together(len(handles), func(i int) {
 		for done := 0; done < each; {
-			// There is no third outcome: the store is in good order.
+			// A healthy store has no third outcome here.
 			written, _, err := step(context.Background(), handles[i], "counter")
 			switch {
 			case errors.Is(err, store.ErrConflict):
@@ -107,8 +108,8 @@ func creators(t *testing.T, _ Factory, s store.Store) {
 	}
 }
 
-// readers reads, by key and by listing, while another counts up. A read must have what was
-// acknowledged before it began, and what an earlier read saw.
+// readers reads, by key and by listing, while another handle counts up. A read must return every write
+// acknowledged before it began, and everything an earlier read returned.
 func readers(t *testing.T, _ Factory, s store.Store) {
 	ctx := context.Background()
 	const last = 200
@@ -116,7 +117,7 @@ func readers(t *testing.T, _ Factory, s store.Store) {
 	var acknowledged atomic.Int64
 	revision := put(t, s, "counter", 0, "0")
 	group.Go(func() {
-		defer acknowledged.Store(last) // lets the readers end, whatever happens
+		defer acknowledged.Store(last) // ends the readers in any case
 		for i := 1; i <= last; i++ {
 			written, err := s.CompareAndSwap(ctx, "counter", revision, []byte(strconv.Itoa(i)))
 			if err != nil {
@@ -136,7 +137,7 @@ func readers(t *testing.T, _ Factory, s store.Store) {
 	} {
 		group.Go(func() {
 			for least := int64(0); least < last; {
-				runtime.Gosched() // with one processor, a store in memory would keep it
+				runtime.Gosched() // on one processor, a memory store would not yield
 				least = max(least, acknowledged.Load())
 				list, err := read()
 				if err != nil || len(list) != 1 {
@@ -173,7 +174,7 @@ func visible(t *testing.T, f Factory, a store.Store) {
 	}
 }
 
-// lives writes through two handles: both name the same life, or none.
+// lives writes through two handles: both report the same life, or both report none.
 func lives(t *testing.T, f Factory, s store.Store) { oneLife(t, s, another(t, f, s)) }
 
 func livesAfter(t *testing.T, f Factory, s store.Store) {
@@ -220,7 +221,7 @@ func recreated(t *testing.T, f Factory, s store.Store) {
 		}
 		f.Delete(t, s, "k")
 		missing(t, s, "k")
-		conflict(t, s, "k", revision) // gone is not what it was
+		conflict(t, s, "k", revision) // a deleted key is a conflict too
 		missing(t, s, "k")
 	}
 }

@@ -2,5 +2,5 @@ package storetest
 
 import "time"
 
-// LosePatience shortens how long the suite waits for a store that is broken anyway.
+// LosePatience shortens the suite's wait for a store that is broken anyway.
 func LosePatience() { patience, short = time.Second, 10*time.Millisecond }

@@ -10,8 +10,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// ErrAnswerLost is what a [Faulty] answers for the third outcome. It is none of package store's
-// errors.
+// ErrAnswerLost is the error of a [Faulty] for the third outcome. It matches no error of package
+// store.
 var ErrAnswerLost = errors.New("the answer was lost")
 
 // An Op is a kind of call.
@@ -31,11 +31,11 @@ func (o Op) String() string { return [...]string{"get", "compare-and-swap", "lis
 type Call struct {
 	Op  Op
 	Key string // for OpList the prefix
-	N   int    // how many calls of this Op there have been, with this one: from 1
+	N   int    // calls of this Op so far, including this one: from 1
 }
 
-// An Outcome is what becomes of a call. A read has nothing to apply: FailApplied, FailUnapplied
-// and FailLate do the same to it.
+// An Outcome is the fate of a call. A read has nothing to apply: FailApplied, FailUnapplied and
+// FailLate do the same to it.
 type Outcome int
 
 // The outcomes a script can choose.
@@ -43,9 +43,9 @@ const (
 	Pass          Outcome = iota // make the call
 	FailApplied                  // make it and answer [ErrAnswerLost]: the answer was lost, or the write not confirmed
 	FailUnapplied                // answer [ErrAnswerLost] and do nothing
-	// FailLate answers [ErrAnswerLost] and makes the write later: right before the second call
-	// from now that reaches the inner store. So one read-back does not find it, and then it
-	// arrives. It does nothing if the key has another revision by then.
+	// FailLate answers [ErrAnswerLost] and makes the write later: right before the second call from now
+	// that reaches the inner store. So one read-back does not find it, and then it arrives. It does
+	// nothing if the key has another revision by then.
 	FailLate
 	Refuse // answer [store.ErrRefused] and do nothing
 )
@@ -55,17 +55,16 @@ func (o Outcome) String() string {
 	return [...]string{"pass", "fail, applied", "fail, not applied", "fail, applied late", "refuse"}[o]
 }
 
-// Counts says how many calls were made, those that failed included.
+// Counts is how many calls were made, failed ones included.
 type Counts struct {
 	Get, CompareAndSwap, List int
 }
 
-// Faulty is a [store.Store] that fails as its script says, for tests and simulation. The same
-// calls have the same outcomes: it never sleeps and draws nothing at random. Make one with
-// [NewFaulty].
+// Faulty is a [store.Store] that fails as its script demands, for tests and simulation. The same calls
+// have the same outcomes: it never sleeps and draws nothing at random. Make one with [NewFaulty].
 type Faulty struct {
-	// Script chooses the outcome of each call; nil stands for Pass. It is called with a lock
-	// held: it may use the inner store but not this one. Set it while no call is under way.
+	// Script chooses the outcome of each call; nil stands for Pass. It runs under a lock: it may use the
+	// inner store but not this one. Set it while no call is in flight.
 	Script func(Call) Outcome
 
 	inner store.Store
@@ -73,15 +72,15 @@ type Faulty struct {
 	mu        sync.Mutex
 	counts    [OpList + 1]int
 	down      bool
-	late, due []func() // writes on their way; those that are due come before the next call
+	late, due []func() // delayed writes; the due ones are made before the next call
 }
 
-// NewFaulty returns a wrapper of inner that passes all calls on, until its Script or
-// [Faulty.SetDown] says otherwise.
+// NewFaulty returns a wrapper of inner that passes all calls on, until its Script or [Faulty.SetDown]
+// changes that.
 func NewFaulty(inner store.Store) *Faulty { return &Faulty{inner: inner} }
 
-// SetDown makes all calls answer [store.ErrUnavailable], with nothing applied and no script
-// asked, until it is set to false.
+// SetDown makes all calls fail with [store.ErrUnavailable], without applying anything or calling the
+// script, until it is set to false.
 func (f *Faulty) SetDown(down bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,7 +103,7 @@ func (f *Faulty) Get(ctx context.Context, key string) (store.Entry, error) {
 func (f *Faulty) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	kept := slices.Clone(value)
 	late := func() {
-		// Its caller has long had an answer.
+		// Its caller got an answer long ago.
 		_, _ = f.inner.CompareAndSwap(context.Background(), key, old, kept)
 	}
 	return answer(f, OpCompareAndSwap, key, late, func() (store.Entry, error) {
@@ -117,7 +116,7 @@ func (f *Faulty) List(ctx context.Context, prefix string) ([]store.Entry, error)
 	return answer(f, OpList, prefix, nil, func() ([]store.Entry, error) { return f.inner.List(ctx, prefix) })
 }
 
-// Close closes the inner store. Late writes that have not arrived never will.
+// Close closes the inner store. Late writes that have not arrived are dropped.
 func (f *Faulty) Close() error { return f.inner.Close() }
 
 // Embedded implements [store.Embedded] as the inner store does.
@@ -126,8 +125,8 @@ func (f *Faulty) Embedded() bool {
 	return ok && e.Embedded()
 }
 
-// answer counts a call, asks the script, and lets the late writes that are due and the call
-// reach the inner store.
+// answer counts a call, asks the script, and passes the due late writes and the call to the inner
+// store.
 func answer[T any](f *Faulty, op Op, key string, late func(), call func() (T, error)) (none T, err error) {
 	outcome, due, err := f.choose(op, key, late)
 	if err == nil {
@@ -138,12 +137,12 @@ func answer[T any](f *Faulty, op Op, key string, late func(), call func() (T, er
 		if outcome != FailApplied {
 			return value, callErr
 		}
-		err = ErrAnswerLost // a conflict is lost on the way back as well
+		err = ErrAnswerLost // the answer of a conflict is lost too
 	}
 	return none, fmt.Errorf("storetest: %v %q: %w", op, key, err)
 }
 
-// choose returns an error for a call that is not to reach the inner store.
+// choose returns an error for a call that must not reach the inner store.
 func (f *Faulty) choose(op Op, key string, late func()) (outcome Outcome, due []func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

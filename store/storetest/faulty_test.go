@@ -11,7 +11,7 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-// nth makes call n of op end so.
+// nth gives call n of op this outcome.
 func nth(op storetest.Op, n int, outcome storetest.Outcome) func(storetest.Call) storetest.Outcome {
 	return func(c storetest.Call) storetest.Outcome {
 		if c.Op == op && c.N == n {
@@ -135,12 +135,12 @@ func TestEmbeddedAndCloseAreTheInnerStores(t *testing.T) {
 	}
 }
 
-// plain hides what a store can do besides.
+// plain hides the optional methods of a store.
 type plain struct{ store.Store }
 
 func TestCallsAreCountedConcurrently(t *testing.T) {
 	f := storetest.NewFaulty(memstore.New(nil))
-	seen := map[int]bool{} // the script needs no lock of its own
+	seen := map[int]bool{} // the script runs under the wrapper's lock
 	f.Script = func(c storetest.Call) storetest.Outcome {
 		seen[c.N] = true
 		return storetest.FailLate

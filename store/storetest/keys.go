@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// trickyKeys are keys that some engine takes for another key, for a pattern or for something else.
+// trickyKeys are keys that some engine mistakes for another key, for a pattern or for something else.
 var trickyKeys = []string{
 	"a", "A", "ab", "aB", "AB", "abc", "b", "a/", "a/b", "a/b/c", "a0", "a1", "a10", "a2",
 	"%", "a%", "a%b", "_", "a_", "a_b", "*", "a*", "?", "[a]", "{a}", "\\", "a\\", "a\\%",
@@ -96,13 +96,13 @@ func bounds(t *testing.T, _ Factory, s store.Store) {
 	for _, key := range []string{strings.Repeat("k", store.MaxKeyBytes), strings.Repeat("é", store.MaxKeyBytes/2)} {
 		holds(t, s, key, value, put(t, s, key, 0, value))
 	}
-	// Two keys that differ in their last byte only.
+	// Two keys that differ only in their last byte.
 	near := strings.Repeat("k", store.MaxKeyBytes-1) + "l"
 	missing(t, s, near)
 	put(t, s, near, 0, "near")
 }
 
-// calls are one of each kind, on an existing key at a revision.
+// calls are one call of each kind, on an existing key at a revision.
 func calls(s store.Store, key string, revision store.Revision) map[Op]func(context.Context) error {
 	return map[Op]func(context.Context) error{
 		OpGet:  func(ctx context.Context) error { _, err := s.Get(ctx, key); return err },
@@ -131,7 +131,7 @@ func ended(t *testing.T, _ Factory, s store.Store) {
 			if !errors.Is(err, test.is) || !errors.Is(err, test.cause) {
 				t.Errorf("%v: %v, want an error that is both %q and %q", op, err, test.is, test.cause)
 			}
-			if store.Unapplied(err) { // else it is the third outcome
+			if store.Unapplied(err) { // otherwise the outcome is unknown
 				holds(t, s, key, "before", revision)
 			}
 		}
@@ -155,7 +155,7 @@ func closed(t *testing.T, _ Factory, s store.Store) {
 func clock(t *testing.T, _ Factory, s store.Store) {
 	c, ok := s.(store.Clock)
 	if !ok {
-		return // it claims to have none
+		return // it reports no life
 	}
 	var last time.Time
 	for range 100 {

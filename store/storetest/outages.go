@@ -14,11 +14,11 @@ import (
 )
 
 var (
-	patience = 30 * time.Second       // with what a store should do by itself
+	patience = 30 * time.Second       // for a store to recover by itself
 	short    = 200 * time.Millisecond // for a call to a silent server
 )
 
-// until waits for something that needs only time.
+// until waits for a condition that only needs time.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
@@ -28,9 +28,9 @@ func until(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// restarted lets writers count, each alone on its key, while the server is restarted. What was
-// acknowledged must be there afterwards; what was left open may be; what was not applied must
-// not.
+// restarted makes writers count, each alone on its key, while the server is restarted. Afterwards
+// acknowledged writes must be there; writes with an unknown outcome may be; unapplied writes must not
+// be.
 func restarted(t *testing.T, f Factory, s store.Store) {
 	const writers, restarts, between = 4, 3, 50
 	var (
@@ -57,7 +57,7 @@ func restarted(t *testing.T, f Factory, s store.Store) {
 					writes.Add(1)
 				case !store.Unapplied(err):
 					unknown[w].Add(1)
-				case unknown[w].Load() == 0: // else one that was left open came between
+				case unknown[w].Load() == 0: // otherwise a write with an unknown outcome came between
 					t.Errorf("the only writer of %q: %v", key, err)
 				}
 			}
@@ -84,8 +84,8 @@ func restarted(t *testing.T, f Factory, s store.Store) {
 	}
 }
 
-// paused calls a silent server: each call ends with its context, which is no answer, and the
-// store is good again when the server is.
+// paused calls a silent server: each call ends with its context, without an answer, and the store
+// recovers when the server does.
 func paused(t *testing.T, f Factory, s store.Store) {
 	revision := put(t, s, "k", 0, "before")
 	resume := f.Pause(t, s)

@@ -1,5 +1,5 @@
-// Package storetest has [Run], the conformance suite that every backend runs against the real
-// server, and [Faulty], a store that loses answers, for tests of what stands on a store.
+// Package storetest has [Run], the conformance suite that every backend runs against the real server,
+// and [Faulty], a store that loses answers, for tests of code that uses a store.
 package storetest
 
 import (
@@ -14,27 +14,26 @@ import (
 
 // A Factory makes the stores to be tested.
 type Factory struct {
-	// Open returns a new and empty store, which the suite closes. Only Open is required;
-	// without the others, the suite leaves out what it claims of them.
+	// Open returns a new and empty store, which the suite closes. Only Open is required; for each
+	// missing function the suite skips the claims that need it.
 	Open func(t *testing.T) store.Store
 
-	// Another returns one more handle on what s, from Open, holds, through a connection of
-	// its own, as another process would have. The suite closes it.
+	// Another returns a second handle on the data of s, from Open, through its own connection, as
+	// another process would have. The suite closes it.
 	Another func(t *testing.T, s store.Store) store.Store
 
 	// Delete removes an existing key from s, as an operator would.
 	Delete func(t *testing.T, s store.Store, key string)
 
-	// Restart ends the server of s as a loss of power would, and starts it again with the
-	// data that it kept.
+	// Restart ends the server of s like a power failure, and starts it again with the data it kept.
 	Restart func(t *testing.T, s store.Store)
 
-	// Pause makes the server of s accept connections and answer nothing until resume.
+	// Pause makes the server of s accept connections without answering until resume.
 	Pause func(t *testing.T, s store.Store) (resume func())
 }
 
-// Run tests stores made by f for all that [store.Store] promises, each claim in a subtest on a
-// store of its own, one after another. It writes a few thousand keys.
+// Run tests that stores made by f keep all promises of [store.Store], each claim in a subtest on its
+// own store, one after another. It writes a few thousand keys.
 func Run(t *testing.T, f Factory) {
 	claim := func(name string, testable bool, test func(*testing.T, Factory, store.Store)) {
 		if !testable {
@@ -42,7 +41,7 @@ func Run(t *testing.T, f Factory) {
 		}
 		t.Run(name, func(t *testing.T) {
 			s := f.Open(t)
-			// For a second time where the claim is about closing.
+			// A second Close, for claims about closing.
 			t.Cleanup(func() { mustClose(t, s) })
 			test(t, f, s)
 		})
@@ -79,7 +78,7 @@ func mustClose(t *testing.T, s store.Store) {
 	}
 }
 
-// put writes and expects it to be applied.
+// put writes and expects the write to be applied.
 func put(t *testing.T, s store.Store, key string, old store.Revision, value string) store.Revision {
 	t.Helper()
 	e, err := s.CompareAndSwap(context.Background(), key, old, []byte(value))
@@ -92,7 +91,7 @@ func put(t *testing.T, s store.Store, key string, old store.Revision, value stri
 	return e.Revision
 }
 
-// conflict writes and expects it not to be applied.
+// conflict writes and expects a conflict.
 func conflict(t *testing.T, s store.Store, key string, old store.Revision) {
 	t.Helper()
 	_, err := s.CompareAndSwap(context.Background(), key, old, []byte("conflicting"))
@@ -121,10 +120,10 @@ func show(e store.Entry) string {
 	return fmt.Sprintf("%q holds %.40q (%d bytes) of revision %d and life %q", e.Key, e.Value, len(e.Value), e.Revision, e.Life)
 }
 
-// A history has the revisions that a key had.
+// A history is the revisions of a key so far.
 type history map[store.Revision]bool
 
-// write writes the same value once more, by a new revision and by no older one.
+// write writes the same value again, and expects a revision that was not used before.
 func (h history) write(t *testing.T, s store.Store, old store.Revision) store.Revision {
 	t.Helper()
 	revision := put(t, s, "k", old, "the same value")
@@ -210,7 +209,7 @@ func ownership(t *testing.T, _ Factory, s store.Store) {
 	}
 }
 
-// listed returns the keys of a listing, and checks that each entry is whole.
+// listed returns the keys of a listing, and checks that each entry is complete.
 func listed(t *testing.T, s store.Store, prefix string) []string {
 	t.Helper()
 	list, err := s.List(context.Background(), prefix)

@@ -17,12 +17,12 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-// handle is one of several handles on a store in memory, each closed by itself.
+// handle is one of several handles on a memory store, each closed by itself.
 type handle struct {
 	*memstore.Store
 	mu     sync.Mutex
 	closed bool
-	silent chan struct{} // while it is not nil, calls wait for it to be closed
+	silent chan struct{} // while it is not nil, calls wait until it is closed
 }
 
 // answer waits while the store is silent, as long as ctx lasts.
@@ -35,7 +35,7 @@ func (h *handle) answer(ctx context.Context) {
 		case <-silent:
 		case <-ctx.Done():
 		}
-	} // the store in memory sees for itself that ctx has ended
+	} // the memory store checks itself that ctx has ended
 }
 
 func (h *handle) Close() error {
@@ -74,7 +74,7 @@ func (h *handle) CompareAndSwap(ctx context.Context, key string, old store.Revis
 	return h.Store.CompareAndSwap(ctx, key, old, value)
 }
 
-// memory is a factory of stores in good order, each wrapped by wrap.
+// memory is a factory of healthy stores, each wrapped by wrap.
 func memory(wrap func(store.Store) store.Store) storetest.Factory {
 	inner := map[store.Store]*memstore.Store{}
 	handles := map[store.Store]*handle{}
@@ -113,8 +113,8 @@ func TestAStoreInGoodOrderPasses(t *testing.T) {
 	storetest.Run(t, memory(func(s store.Store) store.Store { return s }))
 }
 
-// broken is a store with a fault: each method does what its field says, or what
-// the store in good order does.
+// broken is a store with a fault: each method does what its field says, or what the healthy store
+// does.
 type broken struct {
 	store.Store
 	get  func(s store.Store, key string) (store.Entry, error)
@@ -147,7 +147,7 @@ func (b *broken) List(ctx context.Context, prefix string) ([]store.Entry, error)
 
 var bg = context.Background()
 
-// faults are ways in which backends go wrong.
+// faults are typical bugs of backends.
 var faults = map[string]func() *broken{
 	"create replaces": func() *broken {
 		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
@@ -239,7 +239,7 @@ var faults = map[string]func() *broken{
 				return s.CompareAndSwap(bg, key, old, value)
 			}
 			for {
-				runtime.Gosched() // lets another in between, which a network does by itself
+				runtime.Gosched() // yields to another goroutine, as a network call does
 				e, _ := s.Get(bg, key)
 				written, err := s.CompareAndSwap(bg, key, e.Revision, value)
 				if !errors.Is(err, store.ErrConflict) {
@@ -284,7 +284,7 @@ var faults = map[string]func() *broken{
 		}}
 	},
 	"a restart begins a life for each handle": func() *broken {
-		var restarted atomic.Bool // writers go on meanwhile
+		var restarted atomic.Bool // writers continue meanwhile
 		b := &broken{restart: func(*memstore.Store) { restarted.Store(true) }}
 		b.swap = func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
 			written, err := s.CompareAndSwap(bg, key, old, value)
@@ -329,8 +329,8 @@ var faults = map[string]func() *broken{
 
 const faultVariable = "FIRN_STORETEST_FAULT"
 
-// TestABrokenStore runs the suite over a store with a fault, when the test
-// below has it do so; it has nothing to say otherwise.
+// TestABrokenStore runs the suite over a store with a fault when the test below starts it; otherwise
+// it does nothing.
 func TestABrokenStore(t *testing.T) {
 	if fault, ok := faults[os.Getenv(faultVariable)]; ok {
 		storetest.LosePatience()

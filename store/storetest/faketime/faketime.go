@@ -1,4 +1,4 @@
-// Package faketime is for tests: a machine's time under a test's control: sleeping moves it.
+// Package faketime is for tests: a clock under the test's control; sleeping moves it.
 package faketime
 
 import (
@@ -15,10 +15,10 @@ type Time struct {
 	slept time.Duration
 }
 
-// New returns a time whose wall clock shows at.
+// New returns a time whose wall clock starts at the given time.
 func New(at time.Time) *Time { return &Time{wall: at} }
 
-// Wall returns what the wall clock shows.
+// Wall returns the wall clock's time.
 func (t *Time) Wall() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -32,7 +32,7 @@ func (t *Time) Monotonic() time.Duration {
 	return t.mono
 }
 
-// Sleep lets time go by at once, unless ctx has ended.
+// Sleep advances time at once, unless ctx has ended.
 func (t *Time) Sleep(ctx context.Context, d time.Duration) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -44,14 +44,14 @@ func (t *Time) Sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// Slept returns how long callers of Sleep have slept together.
+// Slept returns how long callers of Sleep have slept in total.
 func (t *Time) Slept() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.slept
 }
 
-// Pass lets time go by on both clocks.
+// Pass advances both clocks.
 func (t *Time) Pass(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,14 +63,14 @@ func (t *Time) pass(d time.Duration) {
 	t.wall = t.wall.Add(d)
 }
 
-// Step moves the wall clock alone, forward or back.
+// Step moves only the wall clock, forward or back.
 func (t *Time) Step(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.wall = t.wall.Add(d)
 }
 
-// Set sets the wall clock alone.
+// Set sets only the wall clock.
 func (t *Time) Set(wall time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package order is for tests: it checks histories of calls that took ids from one sequence: that
-// no id was given twice, and that every id is greater than all that had been
-// received when it was asked for. It is exact and cheap, so histories may be long.
+// Package order is for tests: it checks histories of calls that took ids from one sequence. No id may
+// appear twice, and every id must be greater than all ids received before its call began. The check is
+// exact and cheap, so histories may be long.
 package order
 
 import (
@@ -9,9 +9,8 @@ import (
 	"slices"
 )
 
-// A Call is a call that succeeded: it took N ids from First up, between two
-// moments of one clock. Calls that failed have no part in a history, since ids
-// may be left out.
+// A Call is a call that succeeded: it took N ids from First up, between two moments of one clock.
+// Leave failed calls out of a history, since ids may be skipped.
 type Call struct {
 	Begin, End int64
 	First, N   int64
@@ -20,14 +19,14 @@ type Call struct {
 
 func (c Call) last() int64 { return c.First + c.N - 1 }
 
-// Check returns an error that names two calls which cannot both be, if there are any.
+// Check returns an error that names two contradictory calls, if there are any.
 func Check(calls []Call) error {
 	if err := unique(calls); err != nil {
 		return err
 	}
 	begun := slices.SortedFunc(slices.Values(calls), func(a, b Call) int { return cmp.Compare(a.Begin, b.Begin) })
 	ended := slices.SortedFunc(slices.Values(calls), func(a, b Call) int { return cmp.Compare(a.End, b.End) })
-	var highest Call // of those that ended before the next one began
+	var highest Call // of the calls that ended before the next one began
 	for _, c := range begun {
 		for len(ended) > 0 && ended[0].End < c.Begin {
 			if highest.N == 0 || ended[0].last() > highest.last() {

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// Redis starts a Redis that keeps every write (append-only file, synced), with
-// args added to its command line.
+// Redis starts a Redis that keeps every write (append-only file, synced), with args added to its
+// command line.
 func Redis(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return start(t, kind{
@@ -34,8 +34,8 @@ func Redis(t testing.TB, args ...string) *Server {
 	})
 }
 
-// Replica starts a Redis that follows the one at addr, without the delay that Redis has
-// before it sends a replica its data.
+// Replica starts a Redis that follows the one at addr, without the usual delay before Redis sends a
+// replica its data.
 func Replica(t testing.TB, addr string, args ...string) *Server {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
@@ -45,8 +45,8 @@ func Replica(t testing.TB, addr string, args ...string) *Server {
 	return Redis(t, append([]string{"--replicaof", host + " " + port, "--repl-diskless-sync-delay", "0"}, args...)...)
 }
 
-// Sentinel starts a Redis Sentinel that watches the primary at addr under a name. As
-// many as quorum must find it gone before it is replaced.
+// Sentinel starts a Redis Sentinel that watches the primary at addr under a name. A failover needs a
+// quorum of Sentinels that find the primary down.
 func Sentinel(t testing.TB, name, addr string, quorum int) *Server {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
@@ -57,7 +57,7 @@ func Sentinel(t testing.TB, name, addr string, quorum int) *Server {
 		name: "redis-sentinel", program: "redis-server",
 		prepare: func(s *Server) error {
 			return os.WriteFile(s.Path("sentinel.conf"), fmt.Appendf(nil,
-				// A second is less than a server may wait for a busy processor.
+				// Less than a second is too short: on a busy machine a server may wait longer for a processor.
 				"sentinel monitor %s %s %s %d\nsentinel down-after-milliseconds %s 3000\nsentinel failover-timeout %s 2000\n",
 				name, host, port, quorum, name, name), 0o644)
 		},
@@ -80,7 +80,7 @@ func MariaDB(t testing.TB, args ...string) *Server {
 		args: func(s *Server) []string {
 			return append([]string{"--no-defaults", "--datadir=" + s.Path("data"), "--bind-address=127.0.0.1",
 				"--port=" + strconv.Itoa(s.port), "--socket=" + s.Path("s.sock"), "--pid-file=" + s.Path("m.pid"),
-				"--tmpdir=" + s.dir, // one that starts removes what others have in a shared folder
+				"--tmpdir=" + s.dir, // at its start it removes files of other servers from a shared folder
 				"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=8M", "--max-connections=1200"}, args...)
 		},
 		ready: func(s *Server) error {
@@ -111,11 +111,11 @@ func postgresKind(bin string, args ...string) kind {
 	}
 }
 
-// postgresBin is where the newest version has its programs.
+// postgresBin is the folder with the programs of the newest version.
 func postgresBin() string {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if err != nil || len(found) == 0 {
-		return "" // then they are in the path, or missing
+		return "" // then they are in PATH, or missing
 	}
 	return found[len(found)-1]
 }
@@ -144,8 +144,7 @@ func Etcd(t testing.TB, args ...string) *Server {
 	})
 }
 
-// Ensemble are the settings with which a ZooKeeper is an ensemble of one server, which
-// elects itself.
+// Ensemble are the settings that make a ZooKeeper an ensemble of one server, which elects itself.
 func Ensemble(t testing.TB) []string {
 	t.Helper()
 	return []string{"standaloneEnabled=false", "initLimit=10", "syncLimit=5", "electionPortBindRetry=10",
@@ -189,13 +188,13 @@ func firstOf(name, path string) string {
 	return name
 }
 
-// Nowhere is an address on loopback where nobody answers.
+// Nowhere is an address on loopback without a listener.
 func Nowhere(t testing.TB) string {
 	t.Helper()
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(FreePort(t)))
 }
 
-// Silent is an address on loopback where somebody accepts connections and says nothing.
+// Silent is an address on loopback that accepts connections and never answers.
 func Silent(t testing.TB) string {
 	t.Helper()
 	return Accept(t, func(c net.Conn) { t.Cleanup(func() { _ = c.Close() }) })

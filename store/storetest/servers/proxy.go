@@ -22,8 +22,8 @@ type Proxy struct {
 	refuses bool
 }
 
-// NewProxy stands before a server until the test ends. What comes from a client goes on by
-// forward, until it returns; with nil as it is.
+// NewProxy starts a proxy before a server until the test ends. Forward copies a client's bytes to the
+// server, until it returns; nil copies them unchanged.
 func NewProxy(t testing.TB, server string, forward func(server io.Writer, client io.Reader)) *Proxy {
 	t.Helper()
 	if forward == nil {
@@ -38,14 +38,14 @@ func NewProxy(t testing.TB, server string, forward func(server io.Writer, client
 // Addr returns where clients connect to.
 func (p *Proxy) Addr() string { return p.addr }
 
-// Choose has later connections lead to the server that it returns for each, as a balancer does.
+// Choose makes later connections lead to the server it returns for each, like a load balancer.
 func (p *Proxy) Choose(server func(connection int) string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.server, p.count = server, 0
 }
 
-// join passes on what two sides say. That a connection cannot be closed means that it is.
+// join copies bytes between both sides. An error of Close means that the connection is already closed.
 func (p *Proxy) join(client net.Conn) {
 	defer func() { _ = client.Close() }()
 	p.mu.Lock()
@@ -71,18 +71,17 @@ func (p *Proxy) join(client net.Conn) {
 	p.forward(server, client)
 }
 
-// Cut ends all connections, with whatever is on its way through them: some requests never
-// arrive, and some answers.
+// Cut ends all connections, with all data in flight: some requests never arrive, and some answers.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.conns {
-		_ = c.Close() // it may be closed already
+		_ = c.Close() // it may already be closed
 	}
 	p.conns = nil
 }
 
-// Refuse ends all connections, and those that come, until it is called with false.
+// Refuse ends all connections, and new ones too, until it is called with false.
 func (p *Proxy) Refuse(all bool) {
 	p.mu.Lock()
 	p.refuses = all
@@ -90,7 +89,7 @@ func (p *Proxy) Refuse(all bool) {
 	p.Cut()
 }
 
-// Lead ends all connections, and has those that come lead to another server.
+// Lead ends all connections, and makes new ones lead to another server.
 func (p *Proxy) Lead(server string) {
 	p.Choose(func(int) string { return server })
 	p.Cut()

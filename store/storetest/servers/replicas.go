@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// MariaDBReplica starts a MariaDB that follows a primary, with semi-synchronous
-// replication if the primary asks for it. The primary needs --log-bin and a
-// --server-id, this one another.
+// MariaDBReplica starts a MariaDB that follows a primary, with semi-synchronous replication if the
+// primary has it on. The primary needs --log-bin and a --server-id, this one a different --server-id.
 func MariaDBReplica(t testing.TB, primary *Server, args ...string) *Server {
 	t.Helper()
 	s := MariaDB(t, append([]string{"--rpl-semi-sync-slave-enabled=1", "--slave-net-timeout=4", "--master-retry-count=0"}, args...)...)
@@ -37,7 +36,7 @@ func PostgresStandby(t testing.TB, primary *Server, args ...string) *Server {
 	return start(t, k)
 }
 
-// Promote makes a standby of PostgreSQL a primary, whatever its primary does.
+// Promote makes a PostgreSQL standby a primary, whatever its primary does.
 func (s *Server) Promote() {
 	s.t.Helper()
 	if err := s.run(filepath.Join(postgresBin(), "pg_ctl"), "promote", "-D", s.Path("data")); err != nil {
@@ -45,15 +44,15 @@ func (s *Server) Promote() {
 	}
 }
 
-// WearOut restarts a PostgreSQL that has 20 million transactions left until it must be vacuumed, and
-// warns of that with each that writes. Hold a lock on a table, or it is vacuumed at once.
+// WearOut restarts a PostgreSQL with 20 million transactions left before it must be vacuumed; it then
+// warns of that with each write. Hold a lock on a table, or autovacuum cleans up at once.
 func (s *Server) WearOut() {
 	s.t.Helper()
-	s.signal(syscall.SIGINT) // not as Kill does: what it leaves must be whole
+	s.signal(syscall.SIGINT) // unlike Kill: its files must be complete
 	<-s.exited
 	s.dismiss()
 	const next, perFile, fileSize = 1<<31 - 20_000_000, 1 << 20, 256 << 10
-	file := s.Path(fmt.Sprintf("data/pg_xact/%04X", next/perFile)) // what became of the transactions just before
+	file := s.Path(fmt.Sprintf("data/pg_xact/%04X", next/perFile)) // the status of the transactions just before
 	err := os.WriteFile(file, make([]byte, fileSize), 0o600)
 	if err == nil {
 		err = s.own(file)

@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// A Server is a running server that can be hurt. Its methods are for one
-// goroutine and end the test when they fail.
+// A Server is a running server that tests can disturb. Its methods are for one goroutine and end the
+// test when they fail.
 type Server struct {
 	t    testing.TB
 	kind kind
@@ -31,28 +31,28 @@ type Server struct {
 	cmd    *exec.Cmd
 	exited chan struct{}
 	output *bytes.Buffer
-	guard  io.Writer // when it closes without a word, the server is killed
+	guard  io.Writer // if it closes without a word, the guard kills the server
 }
 
-// A kind is what differs between servers.
+// A kind holds the differences between servers.
 type kind struct {
 	name    string
 	program string // looked up in the path, or absolute
-	user    string // whom it runs as when the test is root's
-	// prepare makes what is needed once in the server's folder.
+	user    string // the account it runs under if the test runs as root
+	// prepare sets up the server's folder, once.
 	prepare func(s *Server) error
 	args    func(s *Server) []string
-	// ready is nil once the server answers.
+	// ready returns nil once the server answers.
 	ready func(s *Server) error
 }
 
 const (
 	startTimeout = 60 * time.Second
-	startTries   = 3 // a free port may be taken by another in between
+	startTries   = 3 // another program may take a free port in between
 	pollEvery    = 20 * time.Millisecond
 )
 
-// start starts a server and arranges for its end.
+// start starts a server and stops it when the test ends.
 func start(t testing.TB, k kind) *Server {
 	t.Helper()
 	if _, err := exec.LookPath(k.program); err != nil {
@@ -97,15 +97,14 @@ func start(t testing.TB, k kind) *Server {
 	return s
 }
 
-// Ports for servers lie below those that the system gives to connections (32768 and
-// up on Linux), one of which could otherwise take the port of a server that is to be
-// started again.
+// Server ports lie below the system's ephemeral ports (32768 and up on Linux). An outgoing connection
+// could otherwise take the port of a server before its restart.
 const (
 	firstPort = 15_000
 	endOfPort = 32_000
 )
 
-// FreePort returns a loopback port that nobody listens on at the moment.
+// FreePort returns a loopback port without a listener at the moment.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	var last error
@@ -124,7 +123,7 @@ func FreePort(t testing.TB) int {
 	return 0
 }
 
-// own gives path to the user the server runs as.
+// own gives path to the account the server runs under.
 func (s *Server) own(path string) error {
 	attr, err := s.credentials()
 	if err != nil || attr.Credential == nil {
@@ -133,10 +132,10 @@ func (s *Server) own(path string) error {
 	return os.Chown(path, int(attr.Credential.Uid), int(attr.Credential.Gid))
 }
 
-// credentials are those of the kind's user when the test is root's, since some
-// servers refuse to be.
+// credentials are those of the kind's account if the test runs as root, since some servers refuse to
+// run as root.
 func (s *Server) credentials() (*syscall.SysProcAttr, error) {
-	attr := &syscall.SysProcAttr{Setpgid: true} // an interrupt at the terminal is not for it
+	attr := &syscall.SysProcAttr{Setpgid: true} // shields it from an interrupt at the terminal
 	if s.kind.user == "" || os.Getuid() != 0 {
 		return attr, nil
 	}
@@ -156,7 +155,7 @@ func (s *Server) credentials() (*syscall.SysProcAttr, error) {
 	return attr, nil
 }
 
-// run runs a program to its end as the server's user.
+// run runs a program to its end under the server's account.
 func (s *Server) run(program string, args ...string) error {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = s.dir
@@ -189,7 +188,7 @@ func (s *Server) launch() error {
 	exited := make(chan struct{})
 	s.exited = exited
 	go func() {
-		_ = s.cmd.Wait() // how it ended is in its output
+		_ = s.cmd.Wait() // its output tells how it ended
 		close(exited)
 	}()
 	ready := s.kind.ready
@@ -219,8 +218,8 @@ func tail(b []byte) []byte {
 	return b[max(0, len(b)-2000):]
 }
 
-// guard starts a process that kills pid when this one ends in whatever way: its
-// input ends then. A word on its input dismisses it.
+// guard starts a process that kills pid when this one ends for any reason: its input ends then. A word
+// on its input dismisses it.
 func guard(pid int) (io.Writer, error) {
 	cmd := exec.Command("sh", "-c", "read _ && exit; kill -9 "+strconv.Itoa(pid))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -241,7 +240,7 @@ func (s *Server) dismiss() {
 	}
 }
 
-// answers is nil once something listens.
+// answers returns nil once a listener accepts.
 func (s *Server) answers() error {
 	c, err := net.DialTimeout("tcp", s.Addr(), time.Second)
 	if err != nil {
@@ -250,13 +249,13 @@ func (s *Server) answers() error {
 	return c.Close()
 }
 
-// says is nil once the server answers a line with something that begins with want.
+// says returns nil once the server answers a line with text that begins with want.
 func (s *Server) says(line, want string) error {
 	c, err := net.DialTimeout("tcp", s.Addr(), time.Second)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // what was said was read
+	defer func() { _ = c.Close() }() // the answer was read
 	if err := c.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
 		return err
 	}
@@ -279,11 +278,11 @@ func (s *Server) Port() int { return s.port }
 // Addr is host and port.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// Path names a file in the server's folder, which goes when the test ends.
+// Path names a file in the server's folder, which is removed when the test ends.
 func (s *Server) Path(name string) string { return filepath.Join(s.dir, name) }
 
-// Kill ends the server at once, as a loss of power would, apart from what the
-// operating system had not written yet. It may be called twice.
+// Kill ends the server at once, like a power failure, except that the operating system still writes
+// its cached data. It may be called twice.
 func (s *Server) Kill() {
 	select {
 	case <-s.exited:
@@ -295,13 +294,12 @@ func (s *Server) Kill() {
 	s.dismiss()
 }
 
-// Restart starts the server again after [Server.Kill], where it was and with
-// the data it had kept.
+// Restart starts the server again after [Server.Kill], on the same port with the data it kept.
 func (s *Server) Restart() {
 	s.t.Helper()
 	err := s.launch()
-	// The children of a killed PostgreSQL notice it in their own time, and it does
-	// not start beside them.
+	// The children of a killed PostgreSQL notice the kill with a delay, and it does not start while they
+	// run.
 	for deadline := time.Now().Add(startTimeout); err != nil && bytes.Contains(s.output.Bytes(), []byte("still in use")) && time.Now().Before(deadline); {
 		time.Sleep(pollEvery)
 		err = s.launch()
@@ -311,8 +309,8 @@ func (s *Server) Restart() {
 	}
 }
 
-// Pause stops the server in its tracks: it accepts connections and answers
-// nothing. It returns once all its threads stand still.
+// Pause stops the server's processes: it accepts connections and answers nothing. Pause returns once
+// all threads have stopped.
 func (s *Server) Pause() {
 	s.signal(syscall.SIGSTOP)
 	for deadline := time.Now().Add(startTimeout); !s.stopped(); time.Sleep(time.Millisecond) {
@@ -323,7 +321,7 @@ func (s *Server) Pause() {
 	}
 }
 
-// stopped reports whether all threads of the server and its processes are.
+// stopped reports whether all threads of the server and its processes have stopped.
 func (s *Server) stopped() bool {
 	for _, pid := range append(descendants(s.cmd.Process.Pid), s.cmd.Process.Pid) {
 		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
@@ -359,7 +357,7 @@ func (s *Server) signal(sig syscall.Signal) {
 	}
 }
 
-// descendants returns the processes below one, as /proc has them.
+// descendants returns the processes below one, by /proc.
 func descendants(parent int) []int {
 	below := map[int][]int{}
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -371,7 +369,7 @@ func descendants(parent int) []int {
 		if err != nil {
 			continue // it has ended
 		}
-		// PID (NAME) STATE PARENT ...; the name may have anything in it.
+		// PID (NAME) STATE PARENT ...; the name may contain any character.
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		pid, err1 := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 		ppid, err2 := strconv.Atoi(fields[1])
