@@ -61,7 +61,7 @@ func impatient(t *testing.T, cfg client.Config) (*client.Client, context.Context
 	return newClient(t, cfg), ctx
 }
 
-func TestAnAnswerThatIsNotTheIDsAskedForGivesNone(t *testing.T) {
+func TestAnAnswerWithoutExactlyTheIDsAskedForIssuesNoID(t *testing.T) {
 	const text = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n"
 	whole := func(body string) string { return fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", text, len(body), body) }
 	for name, test := range map[string]struct {
@@ -117,7 +117,7 @@ func TestAnAnswerThatIsNotTheIDsAskedForGivesNone(t *testing.T) {
 
 // A proxy may be set to answer what it was asked before, whatever the method and the headers are,
 // and not say so: nginx adds no Age.
-func TestACacheThatSaysNothingGivesNobodyTheIDsOfAnother(t *testing.T) {
+func TestAHiddenCacheNeverCausesADuplicate(t *testing.T) {
 	behind := &fake{kind: "snowflake", next: 1}
 	var kept sync.Map // of *httptest.ResponseRecorder
 	cache := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -154,7 +154,7 @@ func TestACacheThatSaysNothingGivesNobodyTheIDsOfAnother(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatComesToAHaltIsGivenUpAndTheServerLeft(t *testing.T) {
+func TestAnAnswerThatStallsIsGivenUpAndTheServerLeft(t *testing.T) {
 	behind, good := &fake{kind: "snowflake", next: 1}, httptest.NewServer(&fake{kind: "snowflake", next: 70})
 	t.Cleanup(good.Close)
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -198,7 +198,7 @@ func TestNumbersThatDoNotFitAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheTokenGoesToTheServersAloneAndNotWithARedirect(t *testing.T) {
+func TestTheTokenGoesOnlyToTheServersAndNotWithARedirect(t *testing.T) {
 	good := &fake{kind: "snowflake", next: 1}
 	server := httptest.NewServer(good)
 	t.Cleanup(server.Close)
@@ -242,7 +242,7 @@ func TestTLSIsCheckedAgainstTheAuthoritiesGiven(t *testing.T) {
 	}
 }
 
-func TestAProxyIsUsedIfTheCallersClientHasOneAndItsErrorsAreNoIDs(t *testing.T) {
+func TestTheCallersProxyIsUsedAndItsErrorsAreNotIDs(t *testing.T) {
 	server := httptest.NewServer(&fake{kind: "snowflake", next: 1})
 	t.Cleanup(server.Close)
 	target, err := url.Parse(server.URL)

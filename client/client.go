@@ -11,7 +11,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A Client has ids from several equal servers. Its methods may be called
+// A Client gets ids from several equal servers. Its methods may be called
 // concurrently.
 type Client struct {
 	cfg     Config
@@ -19,8 +19,7 @@ type Client struct {
 	own     *http.Transport // nil if the caller gave one
 	servers *servers
 
-	// life ends with the client; what runs in the background, and no caller, waits
-	// under it.
+	// life ends with the client. Only background work waits under it; callers do not.
 	life context.Context
 	end  context.CancelCauseFunc
 
@@ -59,7 +58,7 @@ func New(cfg Config) (*Client, error) {
 		}
 		c.http = &http.Client{Transport: c.own}
 	}
-	// The token is for the servers alone, so nobody is sent elsewhere with it.
+	// Only the servers may see the token: do not follow redirects.
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c, nil
 }
@@ -68,8 +67,8 @@ func New(cfg Config) (*Client, error) {
 const idleConnections = 64
 
 // IDs returns the namespace of that name, whose ids are numbers: kinds snowflake,
-// segment and sequence, without a prefix. It asks no server yet. The same name
-// gives the same Namespace, until Close; at most 10,000 are kept, of both types.
+// segment and sequence, without a prefix. It asks no server yet. Until Close, the
+// same name gives the same Namespace; at most 10,000 are kept, of both types.
 func (c *Client) IDs(name string) (*Namespace[firn.ID], error) {
 	return open(c, c.numbers, name, numbers)
 }
@@ -122,11 +121,11 @@ func (c *Client) enter(ctx context.Context) (calling context.Context, leave func
 }
 
 // Close ends all requests and waits, which fail with [firn.ErrClosed], and drops
-// what lies in the buffers: those ids are gaps. No id is returned by a call that
-// begins after it, and nothing of the client runs when it returns. It may be
-// called twice, and concurrently.
+// the buffered ids: they become gaps. A call that begins after Close returns no id.
+// Nothing of the client runs any more when Close returns. It may be called twice,
+// and concurrently.
 func (c *Client) Close() {
-	c.end(firn.ErrClosed) // first, so that no server is blamed for what is cut off here
+	c.end(firn.ErrClosed) // first, so that no server is blamed for a request cut off here
 	c.mu.Lock()
 	c.closed = true
 	var group sync.WaitGroup
@@ -145,7 +144,7 @@ func (c *Client) Close() {
 	}
 }
 
-// observed is exchange with what hooks are told of it.
+// observed is exchange, reported to the hooks.
 func (c *Client) observed(ctx context.Context, one *server, namespace string, count int, x exchange) error {
 	began := c.cfg.Time.Monotonic()
 	err := c.exchange(ctx, one, x)

@@ -19,64 +19,64 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Config is what [New] makes a client of. Only Servers is required.
+// Config configures [New]. Only Servers is required.
 type Config struct {
 	// Servers are the addresses of 1 to 64 servers over one store, as
 	// "http://10.0.0.1:7070" or "https://ids.example.org/firn". Redirects are not
 	// followed.
 	Servers []string
-	// Token is sent to these servers, as Bearer. Over http it can be read on the
-	// way. Default: none is sent.
+	// Token is sent to these servers, as Bearer. Over http, others can read it on the
+	// way. Default: no token.
 	Token string
-	// TLS is for https addresses. It cannot stand beside HTTP. Default: the
+	// TLS is for https addresses. It cannot be combined with HTTP. Default: the
 	// system's authorities.
 	TLS *tls.Config
 	// HTTP sends the requests: for a proxy, a transport of your own, traces.
-	// Default: one of the client's own, which knows no proxy and ends with it.
+	// Default: the client's own, without a proxy, closed with the client.
 	HTTP *http.Client
 
-	// Timeout bounds one request, 1ms to 1m. A server that takes longer is left: too
-	// short, and a busy server is taken for a dead one. Default: 2s.
+	// Timeout bounds one request, 1ms to 1m. A server that takes longer is left. If it
+	// is too short, a busy server is taken for a dead one. Default: 2s.
 	Timeout time.Duration
-	// Wait bounds how long a call waits for ids that are not at hand, beside its
-	// context, 1ms to 1h. Default: 5s.
+	// Wait bounds how long a call waits for ids that are not buffered, in addition to
+	// its context, 1ms to 1h. Default: 5s.
 	Wait time.Duration
-	// Buffer is the buffer of a namespace that is not in Buffers.
+	// Buffer configures the buffer of a namespace that is not in Buffers.
 	Buffer Buffer
-	// Buffers are those of certain namespaces, by name.
+	// Buffers configures the buffers of particular namespaces, by name.
 	Buffers map[string]Buffer
 
-	// Hooks are called for metrics. Default: none.
+	// Hooks are called for metrics. Default: no hooks.
 	Hooks Hooks
-	// Log is told when a server is left and returned to. Default: nothing is logged.
+	// Log records when a server is left and returned to. Default: nothing is logged.
 	Log *slog.Logger
 	// Time is waited on and read for durations. Default: [firn.SystemTime].
 	Time firn.TimeSource
-	// Random draws the order of the servers and how long waits are. Default: math/rand/v2.
+	// Random draws the order of the servers and the length of waits. Default: math/rand/v2.
 	Random func() uint64
 }
 
 // A Buffer is the settings of a namespace's buffer.
 type Buffer struct {
-	// Min is how many ids it holds at least, Max at most, 1 to 1,048,576. Default:
-	// 100 and 100,000; and Min is at most Max.
+	// Min and Max bound how many ids it holds, 1 to 1,048,576; Min is at most Max.
+	// Defaults: 100 and 100,000.
 	Min, Max int
-	// Target is how long the ids at hand are to last, at the demand of late; it is
-	// refilled when a quarter is used up. So long, less that quarter, may all
-	// servers be away. The longer, the older an id may be when it is issued, and
-	// the more ids are lost at Close. 1ms to 24h. Default: 1m.
+	// Target is how long the buffered ids should last at the recent demand. The
+	// buffer is refilled when a quarter is used up, so all servers may be away for
+	// three quarters of Target. With a longer Target, ids are older when they are
+	// issued and more are lost at Close. 1ms to 24h. Default: 1m.
 	Target time.Duration
-	// MaxAge drops ids that have lain in the buffer for longer; at least 1ms. It costs Next a
-	// reading of the clock. Default: none.
+	// MaxAge drops ids that have been buffered for longer; at least 1ms. It costs Next a
+	// reading of the clock. Default: no limit.
 	MaxAge time.Duration
-	// AnyKind buffers a namespace of whatever kind, also one whose kind the token
-	// may not read. Ids of a sequence then are no longer greater than all that
-	// others had before.
+	// AnyKind buffers a namespace of any kind, even if the token may not read the
+	// kind. Ids of a sequence are then no longer greater than all that others
+	// received before.
 	AnyKind bool
-	// AnyOrder takes ids as they come. By default those that are not above the one
-	// before, as after a change of servers, are dropped where the kind's ids grow.
-	// Set it for segments where one address stands for several servers, as of a load
-	// balancer: their ranges interleave, and most ids would be dropped.
+	// AnyOrder takes ids as they come. By default, where the kind's ids grow, ids that
+	// are not above the one before are dropped, as after a change of servers. Set it
+	// for segments if one address is a load balancer in front of several servers:
+	// their ranges interleave, and most ids would be dropped.
 	AnyOrder bool
 }
 
@@ -95,8 +95,7 @@ const (
 	maxTarget      = 24 * time.Hour
 )
 
-// complete puts defaults in the place of what is not set, and returns all that is
-// impossible.
+// complete fills in the defaults and returns an error for every impossible setting.
 func (cfg *Config) complete() error {
 	var errs []error
 	errs = append(errs, cfg.addresses()...)
@@ -131,7 +130,7 @@ func (cfg *Config) complete() error {
 	return errors.Join(errs...)
 }
 
-// addresses brings the addresses into one form, without a slash at the end.
+// addresses normalizes the addresses: no slash at the end.
 func (cfg *Config) addresses() (errs []error) {
 	if n := len(cfg.Servers); n < 1 || n > maxServers {
 		errs = append(errs, firn.NewRangeError("number of servers", int64(n), 1, maxServers, "Config.Servers"))
@@ -151,7 +150,7 @@ func (cfg *Config) addresses() (errs []error) {
 	return errs
 }
 
-// address checks one. What may be a password is not repeated.
+// address checks one address. Its errors never repeat what may be a password.
 func address(text string) (string, error) {
 	shown := text
 	if strings.Contains(text, "@") {
@@ -167,7 +166,7 @@ func address(text string) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// checkName refuses what cannot be a namespace, nor stand in a path.
+// checkName refuses a name that cannot be a namespace or part of a path.
 func checkName(name string) error {
 	if name == "." || name == ".." {
 		return firn.NewSyntaxError("namespace name", name, "a path cannot hold it")
@@ -192,7 +191,7 @@ func (b *Buffer) complete(what string) error {
 	return errors.Join(errs...)
 }
 
-// duration puts a default, and refuses what is not from 1ms to most.
+// duration fills in the default and refuses a value that is not from 1ms to most.
 func duration(what string, d *time.Duration, usual, most time.Duration) error {
 	if *d == 0 {
 		*d = usual

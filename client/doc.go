@@ -1,4 +1,4 @@
-// Package client has ids of a Firn server at hand before they are asked for.
+// Package client prefetches ids from Firn servers.
 //
 //	c, err := client.New(client.Config{
 //		Servers: []string{"http://10.0.0.1:7070", "http://10.0.0.2:7070"},
@@ -11,24 +11,24 @@
 //	id, err := orders.Next(ctx)
 //
 // [Namespace.Next] takes from a buffer: some tens of nanoseconds, no allocation,
-// no request. The buffer is filled in the background, one request at a time, and
-// follows the demand so that it lasts for a time that you set ([Buffer.Target]). So
-// long may all servers be away before a caller waits, and [Config.Wait] longer
-// before one fails.
+// no request. The buffer is filled in the background, one request at a time. Its
+// size follows the demand, so that it lasts for a time that you set
+// ([Buffer.Target]). If all servers are away for that long, callers start to wait;
+// after another [Config.Wait] they fail.
 //
-// The servers, over one store, are equal. The client asks the first of an order
-// that it drew at random, leaves one that fails, and comes back once it answers
-// again.
+// The servers share one store and are equal. The client puts them in a random order
+// and asks the first. It leaves a server that fails, and returns to it once it
+// answers again.
 //
 // # What is promised
 //
-// No id is issued twice, whatever fails: ids of an answer that came broken, late or
-// to somebody who had gone are gaps. Where ids grow (kinds snowflake and segment,
-// not veiled), [Namespace.Next] of one client never goes back, also when it changes
-// servers. Ids in a buffer were made some time ago: of two clients one may have
-// lower ids later. Where every id must be greater than all that anybody had before
-// (kinds sequence and number), a buffer would break what the kind promises; Next
-// refuses those with [ErrKind], and [Namespace.Take] asks a server each time.
+// No id is issued twice, whatever fails: the ids of an answer that was broken, late
+// or no longer wanted become gaps. Where ids grow (kinds snowflake and segment,
+// not veiled), [Namespace.Next] of one client never goes back, even when it changes
+// servers. Ids in a buffer were made some time ago, so one client may issue lower
+// ids than another did before. The kinds sequence and number promise that every id
+// is greater than all ids issued before it, anywhere; a buffer would break that.
+// Next refuses them with [ErrKind]; [Namespace.Take] asks a server each time.
 //
 // # When not to use it
 //

@@ -1,24 +1,24 @@
 package client
 
-// maxEarly is how many requests in a row may be given up early, before Config.Timeout
-// says anything, until a server is in doubt. One says more of its caller than of the
-// server. But callers that are all in a hurry would else go on to wait for one that
-// hangs, each of them, for ever.
+// maxEarly is how many requests in a row may be given up before Config.Timeout until
+// the server is in doubt. A single one says more about its caller than about the
+// server. But without a limit, callers with short deadlines would keep waiting for a
+// server that hangs, for ever.
 const maxEarly = 3
 
-// doubt takes in that a request was given up early, without an answer. Callers ask a
-// server that is in doubt after the others, and a probe, which has the whole time-out,
-// decides: it is left, or stays. Whatever it answers meanwhile ends the doubt.
+// doubt records that a request was given up early, without an answer. Callers ask a
+// server in doubt after the others. A probe with the whole time-out decides whether
+// the server is left. Any answer in the meantime ends the doubt.
 //
-// Like leave it is called within calls that Close waits for.
+// Like leave, it is called within calls that Close waits for.
 func (c *Client) doubt(one *server) {
 	if c.life.Err() != nil || !c.servers.doubt(one) {
 		return
 	}
 	c.probes.Go(func() {
-		// At once, so that a caller of no patience keeps nobody from a server that is
-		// well. If requests go on to bring nothing, though probes are answered, it is
-		// probed and asked first more and more seldom.
+		// The first probe is sent at once, so that one impatient caller does not keep
+		// others from a healthy server. If probes are answered but requests still bring
+		// nothing, the server is probed and asked first less and less often.
 		if failures := c.servers.failuresOf(one); failures > 0 && c.cfg.Time.Sleep(c.life, c.backoff(failures, nil)) != nil {
 			return
 		}
@@ -29,7 +29,7 @@ func (c *Client) doubt(one *server) {
 	})
 }
 
-// doubt reports whether the server is to be probed, which decide ends.
+// doubt reports whether to probe the server. decide ends the probing.
 func (s *servers) doubt(one *server) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,8 +41,8 @@ func (s *servers) doubt(one *server) bool {
 	return true
 }
 
-// decide takes in what the probe of a server in doubt found, and reports whether it is
-// to be left.
+// decide records the result of probing a server in doubt, and reports whether to
+// leave it.
 func (s *servers) decide(one *server, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,7 +29,7 @@ func hooked(cfg *client.Config) (told func() string) {
 	}
 }
 
-func TestCallersInAHurryLeaveAServerThatHangs(t *testing.T) {
+func TestCallersWithShortDeadlinesLeaveAServerThatHangs(t *testing.T) {
 	for _, deadline := range []time.Duration{400 * time.Millisecond, 900 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := &fake{kind: "sequence", next: 1, hangs: true}, &fake{kind: "sequence", next: 1_000_000}
@@ -73,7 +73,7 @@ func TestCallersInAHurryLeaveAServerThatHangs(t *testing.T) {
 	}
 }
 
-func TestCallersInAHurryLeaveTheOnlyServerThatHangs(t *testing.T) {
+func TestCallersWithShortDeadlinesLeaveTheOnlyServerThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &fake{kind: "sequence", next: 1, hangs: true}
 		c := newClient(t, network{"a": a}.config())
@@ -91,7 +91,7 @@ func TestCallersInAHurryLeaveTheOnlyServerThatHangs(t *testing.T) {
 	})
 }
 
-func TestACallerTooImpatientForAServerThatIsWellDoesNotKeepOthersFromIt(t *testing.T) {
+func TestAnImpatientCallerDoesNotKeepOthersFromAHealthyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &fake{kind: "sequence", next: 1, delay: 5 * time.Millisecond}, &fake{kind: "sequence", next: 1_000_000}
 		cfg := network{"a": a, "b": b}.config()
@@ -163,7 +163,7 @@ func TestACallerTooImpatientForAServerThatIsWellDoesNotKeepOthersFromIt(t *testi
 	})
 }
 
-func TestACallThatBeginsTooLateIsNoRequest(t *testing.T) {
+func TestACallWhoseContextHasEndedSendsNoRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &fake{kind: "sequence", next: 1}
 		c := newClient(t, network{"a": a}.config())

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The sentinels a caller branches on with [errors.Is]. After Close it is
+// The sentinels a caller branches on with [errors.Is]. After Close the error is
 // [firn.ErrClosed]; when a context ends first, its cause.
 var (
 	// ErrUnknownNamespace: the servers have no such namespace (404). It lasts, so
@@ -16,29 +16,29 @@ var (
 	ErrUnknownNamespace = errors.New("client: unknown namespace")
 	// ErrDenied: the token is missing, wrong, or not for that namespace (401, 403). It lasts.
 	ErrDenied = errors.New("client: denied")
-	// ErrRequest: the servers do not take the request, as for too many ids at once
+	// ErrRequest: the servers reject the request, as for too many ids at once
 	// (400, 405, 413). It lasts.
 	ErrRequest = errors.New("client: request refused")
-	// ErrKind: the kind of the namespace does not go with the call; mostly a *[KindError]. It lasts.
+	// ErrKind: the call does not support the kind of the namespace; usually a *[KindError]. It lasts.
 	ErrKind = errors.New("client: kind of namespace")
 	// ErrLimited: the servers limit the rate (429). [Error.RetryAfter] says how long.
 	ErrLimited = errors.New("client: rate limited")
-	// ErrUnavailable: no server gave ids, and waiting was bounded.
+	// ErrUnavailable: no server gave ids in the time that the call may wait.
 	ErrUnavailable = errors.New("client: servers unavailable")
-	// ErrAnswer: what answered did not answer with ids, or not with those asked
-	// for. Such errors match ErrUnavailable too, since another server may.
+	// ErrAnswer: the answer does not hold ids, or not the ids asked for. Such errors
+	// match ErrUnavailable too, since another server may answer correctly.
 	ErrAnswer = errors.New("client: unusable answer")
 )
 
-// An Error is what one server answered, or why it did not. It matches one of the
-// sentinels.
+// An Error is the error that one server answered, or why it gave no answer. It
+// matches one of the sentinels.
 type Error struct {
 	Server     string        // its address
 	Status     int           // of the answer, 0 without one
-	Code       string        // that the server gives the error, "" if what answered was no Firn server
-	Message    string        // that goes with it
-	RetryAfter time.Duration // how long the server asks to be left alone, 0 if it does not say
-	Err        error         // what went wrong where there is no such answer
+	Code       string        // the server's code for the error, "" if the answer is not a Firn server's
+	Message    string        // the message beside the code
+	RetryAfter time.Duration // how long the server asks the client to wait, 0 if it does not say
+	Err        error         // what went wrong if there is no such answer
 }
 
 func (e *Error) Error() string {
@@ -64,7 +64,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns what went wrong where there is no answer.
+// Unwrap returns what went wrong if there is no answer.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Is reports whether target is the sentinel of the answer.
@@ -88,7 +88,7 @@ func (e *Error) sentinel() error {
 	}
 }
 
-// away reports whether the server itself is not there, and not only ids of the
+// away reports whether the server itself is unavailable, not just the ids of one
 // namespace.
 func (e *Error) away() bool {
 	switch e.Status {
@@ -109,7 +109,7 @@ func (e *Error) away() bool {
 	}
 }
 
-// A KindError says that the kind of a namespace does not go with what is asked.
+// A KindError says that a call does not support the kind of a namespace.
 type KindError struct {
 	Namespace string
 	Kind      string
@@ -127,7 +127,7 @@ func (e *KindError) Is(target error) bool { return target == ErrKind }
 type UnavailableError struct {
 	Namespace string
 	Waited    time.Duration
-	Err       error // why not: of every server tried last, joined; nil while the first has not answered
+	Err       error // why: the errors of every server tried last, joined; nil while the first has not answered
 }
 
 func (e *UnavailableError) Error() string {
@@ -141,7 +141,7 @@ func (e *UnavailableError) Error() string {
 // Is reports whether target is [ErrUnavailable].
 func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailable }
 
-// Unwrap returns why not.
+// Unwrap returns e.Err.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // several are the errors of several servers, on one line.
@@ -157,7 +157,7 @@ func (s several) Error() string {
 
 func (s several) Unwrap() []error { return s }
 
-// lasts reports whether there is no use in asking again soon.
+// lasts reports whether asking again soon is useless.
 func lasts(err error) bool {
 	for _, sentinel := range []error{ErrUnknownNamespace, ErrDenied, ErrRequest, ErrKind} {
 		if errors.Is(err, sentinel) {

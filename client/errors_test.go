@@ -24,7 +24,7 @@ func ofContexts(err error) (names []string) {
 	return names
 }
 
-func TestAnErrorMatchesTheEndOfTheCallersContextOnlyIfThatHasEnded(t *testing.T) {
+func TestAnErrorMatchesTheCallersContextOnlyIfThatHasEnded(t *testing.T) {
 	for name, calling := range map[string]struct {
 		begin func() (context.Context, context.CancelFunc)
 		want  []string
@@ -74,7 +74,7 @@ func TestAnErrorMatchesTheEndOfTheCallersContextOnlyIfThatHasEnded(t *testing.T)
 	}
 }
 
-func TestTheEndOfOneCallersContextIsNoErrorOfAnother(t *testing.T) {
+func TestTheEndOfOneCallersContextDoesNotFailAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := network{"a": {kind: "sequence", hangs: true}}.config()
 		c := newClient(t, cfg)
@@ -100,7 +100,7 @@ func (timing) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("dial: %w", context.DeadlineExceeded) // as those of package net match it
 }
 
-func TestATimeOutOfTheTransportIsNoEndOfTheCallersContext(t *testing.T) {
+func TestATransportTimeOutDoesNotMatchTheCallersContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, client.Config{Servers: []string{"http://a"}, HTTP: &http.Client{Transport: timing{}}})
 		_, err := ids(t, c, "orders").Fresh(t.Context())

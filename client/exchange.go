@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// maxMessage bounds what is read of an answer that is no ids.
+	// maxMessage bounds how much is read of an answer without ids.
 	maxMessage = 64 << 10
-	// maxShown bounds what of it stands in an error.
+	// maxShown bounds how much of it an error repeats.
 	maxShown = 200
-	// maxKept bounds the buffers that are kept for other answers.
+	// maxKept bounds the buffers that are reused for other answers.
 	maxKept = 4 << 20
 )
 
-// An exchange is one request and what is done with its answer.
+// An exchange is one request and how to read its answer.
 type exchange struct {
 	method string
 	path   string
-	accept string // the only media type that will do; "" for any
-	token  bool   // send it
+	accept string // the only media type accepted; "" for any
+	token  bool   // send the token
 	most   int    // bytes of the answer
 	read   func(body []byte) error
 }
@@ -38,7 +38,7 @@ type exchange struct {
 var bodies = sync.Pool{New: func() any { return new([]byte) }}
 
 // exchange makes a request to a server. Its error is an *[Error], or the cause of
-// ctx where that ended and the server is not to blame.
+// ctx if that ended and the server is not to blame.
 func (c *Client) exchange(ctx context.Context, one *server, x exchange) error {
 	req, err := http.NewRequestWithContext(ctx, x.method, one.address+x.path, nil)
 	if err != nil {
@@ -101,8 +101,8 @@ func (c *Client) exchange(ctx context.Context, one *server, x exchange) error {
 	return nil
 }
 
-// transport strips an error of the request, which the server's address goes with
-// already, and puts the cause of a context in the place of its end.
+// transport strips the request from an error, since the server's address is reported
+// already, and replaces the end of a context by its cause.
 func transport(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -112,14 +112,14 @@ func transport(ctx context.Context, err error) error {
 		err = e.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		// Time-outs of packages net and http match what a caller takes for the end of
-		// its own context, which goes on.
+		// Time-outs of packages net and http match context.DeadlineExceeded. A caller
+		// would take that for the end of its own context, which has not ended.
 		return errors.New(err.Error())
 	}
 	return err
 }
 
-// readAll appends what r has to buf, up to most bytes.
+// readAll appends the content of r to buf, up to most bytes.
 func readAll(buf []byte, r io.Reader, most int) ([]byte, error) {
 	for {
 		if len(buf) == cap(buf) {
@@ -147,17 +147,17 @@ func refusal(one *server, answer *http.Response, body []byte) *Error {
 		return e
 	}
 	e.RetryAfter = parseRetryAfter(answer.Header)
-	var told struct {
+	var parsed struct {
 		Error struct {
 			Code    string `json:"code"`
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	if err := json.Unmarshal(body, &told); err != nil || told.Error.Code == "" {
+	if err := json.Unmarshal(body, &parsed); err != nil || parsed.Error.Code == "" {
 		e.Message = shown(string(body)) // of a proxy, or of what is no Firn server
 		return e
 	}
-	e.Code, e.Message = shown(told.Error.Code), shown(told.Error.Message)
+	e.Code, e.Message = shown(parsed.Error.Code), shown(parsed.Error.Message)
 	return e
 }
 
@@ -175,7 +175,7 @@ func parseRetryAfter(h http.Header) time.Duration {
 	return min(max(until.Sub(now), 0), maxRetryAfter)
 }
 
-// shown cuts foreign text, and keeps what would spoil a log out of it.
+// shown shortens foreign text and removes what would spoil a log.
 func shown(text string) string {
 	text = strings.TrimSpace(text)
 	cut := ""

@@ -15,7 +15,7 @@ import (
 	"github.com/firn-id/firn/client"
 )
 
-func TestConcurrentCallersHaveEveryIDOnceAndEachSeesThemGrow(t *testing.T) {
+func TestConcurrentCallersGetEveryIDOnceAndInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, network{"a": {kind: "snowflake", next: 1}}.config())
 		orders := ids(t, c, "orders")
@@ -186,7 +186,7 @@ func TestAnOutageOfAllServersGoesUnnoticedWhileTheBufferLasts(t *testing.T) {
 	})
 }
 
-func TestACallerInAHurryReachesASecondServer(t *testing.T) {
+func TestACallerWithAShortDeadlineReachesASecondServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &fake{kind: "sequence", next: 1, hangs: true}, &fake{kind: "sequence", next: 100}
 		c := newClient(t, network{"a": a, "b": b}.config())
@@ -206,7 +206,7 @@ func TestACallerInAHurryReachesASecondServer(t *testing.T) {
 	})
 }
 
-func TestWhoGivesUpEarlyDoesNotBlameTheServer(t *testing.T) {
+func TestACallerThatGivesUpEarlyDoesNotBlameTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &fake{kind: "sequence", next: 1, held: make(chan struct{})}
 		c := newClient(t, network{"a": a}.config())
@@ -226,7 +226,7 @@ func TestWhoGivesUpEarlyDoesNotBlameTheServer(t *testing.T) {
 	})
 }
 
-func TestCloseEndsAllThatWaitsAndLeavesNothingBehind(t *testing.T) {
+func TestCloseEndsAllWaitsAndLeavesNothingRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which fails if a goroutine is left
 		a := &fake{kind: "snowflake", next: 1, held: make(chan struct{})}
 		b := &fake{kind: "snowflake", down: true}
@@ -276,7 +276,7 @@ func TestCloseEndsAllThatWaitsAndLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-func TestAServerThatIsReadyAndDoesNotAnswerIsAskedMoreAndMoreSeldom(t *testing.T) {
+func TestAReadyServerThatDoesNotAnswerIsAskedLessAndLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &fake{kind: "snowflake", status: 503, code: "shutting_down"}
 		c := newClient(t, network{"a": a}.config())
@@ -303,7 +303,7 @@ func (l lingering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-func TestCloseWaitsForCallsAndProbesUnderWay(t *testing.T) {
+func TestCloseWaitsForCallsAndProbesInProgress(t *testing.T) {
 	for _, probed := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newClient(t, client.Config{
@@ -328,7 +328,7 @@ func TestCloseWaitsForCallsAndProbesUnderWay(t *testing.T) {
 	}
 }
 
-func TestWhatLiesInTheBufferAtCloseIsNotIssued(t *testing.T) {
+func TestBufferedIDsAreNotIssuedAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, network{"a": {kind: "snowflake", next: 1}, "b": {down: true}}.config())
 		orders := ids(t, c, "orders")

@@ -7,11 +7,11 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A form is how ids of a type stand in an answer.
+// A form is how an answer represents ids of a type.
 type form[T firn.ID | string] struct {
 	numbers bool
 	read    func(line []byte) (T, error)
-	// above returns how many ids there may be from one to another above it.
+	// above returns how many ids may lie between from and a greater to.
 	above func(from, to T) int64
 }
 
@@ -42,7 +42,7 @@ var numbers = form[firn.ID]{
 	above: func(from, to firn.ID) int64 { return int64(to - from) },
 }
 
-// notANumber tells ids of another kind from what is no id at all.
+// notANumber distinguishes ids of another kind from text that is no id at all.
 func notANumber(line []byte) error {
 	if _, err := texts.read(line); err != nil {
 		return err
@@ -60,14 +60,14 @@ var texts = form[string]{
 				return "", fmt.Errorf("%w: %q is no id: visible ASCII characters are", ErrAnswer, shown(string(line)))
 			}
 		}
-		// Each by itself: one that is kept for long shall not keep the others.
+		// A copy each: an id that is kept for long must not keep the others in memory.
 		return string(line), nil
 	},
 	above: func(string, string) int64 { return 0 },
 }
 
-// fill reads an answer that must hold exactly as many ids as dst, a line each.
-// Without the last line break it has been cut off, perhaps within a number.
+// fill reads an answer that must hold exactly as many ids as dst, one per line. An
+// answer without the last line break has been cut off, perhaps within a number.
 func (f form[T]) fill(dst []T, body []byte) error {
 	for i := range dst {
 		end := bytes.IndexByte(body, '\n')

@@ -31,7 +31,7 @@ func (d detour) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // A server is left for a request that hangs, and answers another that was under way before
 // it is probed: while the hook is still told that it was left, and while the probe hangs.
-func TestAServerThatAnswersAfterItWasLeftIsProbedAndItsFaultIsSaid(t *testing.T) {
+func TestAServerThatAnswersAfterItWasLeftIsProbedAndItsErrorReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := func(r *http.Request) { <-r.Context().Done() }
 		n := network{"a": {kind: "sequence", next: 1}}

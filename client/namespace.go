@@ -18,9 +18,9 @@ import (
 // A Namespace is a named source of ids on the servers, with a buffer here. Its
 // methods may be called concurrently.
 //
-// The buffer begins with the first call of Next, TryNext or Fill. Until the
-// client is closed it is then refilled, one request at a time, whenever a quarter
-// of it is used up.
+// The first call of Next, TryNext or Fill starts the buffer. From then on it is
+// refilled, one request at a time, whenever a quarter of it is used up, until the
+// client is closed.
 type Namespace[T firn.ID | string] struct {
 	buf    atomic.Pointer[prefetch.Buffer[T]] // nil until it is first asked for
 	client *Client
@@ -39,14 +39,14 @@ type Namespace[T firn.ID | string] struct {
 // String returns the name.
 func (n *Namespace[T]) String() string { return n.name }
 
-// Next returns the next id. One at hand is returned at once, even if ctx has
-// ended. Else Next waits for the request that all callers share, as long as ctx
+// Next returns the next id. It returns a buffered id at once, even if ctx has
+// ended. Otherwise it waits for the request that all callers share, as long as ctx
 // and [Config.Wait] allow. If ctx ends first, and only then, the error matches its
-// cause; if all servers had been asked in vain by then it matches why, too. Else it
-// matches [ErrLimited] or else [ErrUnavailable]. What lasts is returned as soon as a
-// server says so: [ErrUnknownNamespace], [ErrDenied], [ErrRequest], [ErrKind]; for
-// about a second other callers get it too, and then servers are asked again.
-// After Close it is [firn.ErrClosed].
+// cause; if all servers had failed by then, it matches why, too. Otherwise it
+// matches [ErrLimited] or [ErrUnavailable]. An error that lasts is returned as soon
+// as a server says so: [ErrUnknownNamespace], [ErrDenied], [ErrRequest], [ErrKind].
+// Other callers get it too for about a second; then the servers are asked again.
+// After Close the error is [firn.ErrClosed].
 func (n *Namespace[T]) Next(ctx context.Context) (T, error) {
 	if b := n.buf.Load(); b != nil {
 		if id, ok := b.TryNext(); ok {
@@ -58,7 +58,7 @@ func (n *Namespace[T]) Next(ctx context.Context) (T, error) {
 	return id[0], err
 }
 
-// TryNext returns the next id if one is at hand; it never waits.
+// TryNext returns the next id if one is buffered; it never waits.
 func (n *Namespace[T]) TryNext() (id T, ok bool) {
 	b := n.buf.Load()
 	if b == nil {
@@ -70,8 +70,8 @@ func (n *Namespace[T]) TryNext() (id T, ok bool) {
 	return b.TryNext()
 }
 
-// Fill fills dst from the buffer, waiting as Next does where there is not enough
-// at hand. It returns how much it has filled, and why not all.
+// Fill fills dst from the buffer, and waits as Next does if too few ids are
+// buffered. It returns how many it has filled, and why not all.
 func (n *Namespace[T]) Fill(ctx context.Context, dst []T) (int, error) {
 	filled := 0
 	if b := n.buf.Load(); b != nil {
@@ -102,18 +102,18 @@ func (n *Namespace[T]) fillSlowly(ctx context.Context, dst []T) (int, error) {
 	return filled, err
 }
 
-// Fresh returns an id that a server made after the call, past the buffer. See Take.
+// Fresh returns an id that a server made after the call, bypassing the buffer. See Take.
 func (n *Namespace[T]) Fresh(ctx context.Context) (T, error) {
 	var id [1]T
 	err := n.ask(ctx, id[:])
 	return id[0], err
 }
 
-// Take returns count ids that a server made after the call, past the buffer: all of
-// one answer, or none. This is how ids of a sequence keep their promise. It goes
-// from server to server until one answers, as long as ctx and [Config.Wait] allow;
-// errors are those of Next, and a *[firn.RangeError] for a count below 1. More than
-// the servers give at once is [ErrRequest].
+// Take returns count ids that a server made after the call, bypassing the buffer:
+// all from one answer, or an error. This is how ids of a sequence keep their promise.
+// It goes from server to server until one answers, as long as ctx and [Config.Wait]
+// allow. Errors are those of Next, and a *[firn.RangeError] for a count below 1. A
+// count above what the servers give at once is [ErrRequest].
 func (n *Namespace[T]) Take(ctx context.Context, count int) ([]T, error) {
 	if count < 1 || count > maxTake {
 		return nil, firn.NewRangeError("number of ids", int64(count), 1, maxTake, "")
@@ -131,7 +131,7 @@ const maxTake = 10_000_000
 // errWaited is the cause of a wait that Config.Wait has ended.
 var errWaited = errors.New("waited long enough")
 
-// ask asks servers for ids past the buffer.
+// ask asks servers for ids, bypassing the buffer.
 func (n *Namespace[T]) ask(ctx context.Context, dst []T) error {
 	c := n.client
 	calling, leave, err := c.enter(ctx)
@@ -153,8 +153,8 @@ func (n *Namespace[T]) ask(ctx context.Context, dst []T) error {
 	return n.outcome(calling, err, last)
 }
 
-// request asks one server for as many ids as dst holds. No two requests have one address: a cache
-// that answers what it has been asked before, whatever methods and headers say, has not been asked it.
+// request asks one server for as many ids as dst holds. Every request has a URL of its own: a cache
+// that ignores methods and headers would otherwise answer it with ids it has already given out.
 func (n *Namespace[T]) request(ctx context.Context, one *server, dst []T) error {
 	return n.client.observed(ctx, one, n.name, len(dst), exchange{
 		method: http.MethodPost, path: "/v1/ids/" + n.name + "?count=" + strconv.Itoa(len(dst)) + "&once=" + rand.Text(),
@@ -163,7 +163,7 @@ func (n *Namespace[T]) request(ctx context.Context, one *server, dst []T) error 
 	})
 }
 
-// explain makes what a caller is told of what the buffer says.
+// explain makes the caller's error of an error of the buffer.
 func (n *Namespace[T]) explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -174,8 +174,8 @@ func (n *Namespace[T]) explain(ctx context.Context, err error) error {
 	return n.outcome(ctx, err, last)
 }
 
-// outcome makes what a caller is told: ctx is the caller's own, and last why the
-// servers gave nothing when they were last asked, nil if they have not answered.
+// outcome makes the caller's error. Ctx is the caller's own. Last says why the servers
+// gave nothing when they were last asked; nil if they have not answered.
 func (n *Namespace[T]) outcome(ctx context.Context, err, last error) error {
 	cause := context.Cause(ctx)
 	var lasting lastingError
@@ -199,14 +199,14 @@ func (n *Namespace[T]) outcome(ctx context.Context, err, last error) error {
 	}
 }
 
-// failed notes what the latest pass over the servers came to.
+// failed records the result of the latest pass over the servers.
 func (n *Namespace[T]) failed(err error) {
 	n.mu.Lock()
 	n.err = err
 	n.mu.Unlock()
 }
 
-// start returns the buffer, which it begins if nobody has.
+// start returns the buffer, and makes it on the first call.
 func (n *Namespace[T]) start() (*prefetch.Buffer[T], error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -229,11 +229,11 @@ func (n *Namespace[T]) start() (*prefetch.Buffer[T], error) {
 	return b, nil
 }
 
-// pause is for how long an error that lasts is passed on before servers are
-// asked again.
+// pause is how long callers get an error that lasts before the servers are asked
+// again.
 const pause = time.Second
 
-// close ends the buffer; nothing is taken from it after it returns.
+// close ends the buffer; no id is taken from it after close returns.
 func (n *Namespace[T]) close() {
 	n.mu.Lock()
 	n.closed = true

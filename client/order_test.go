@@ -47,7 +47,7 @@ func TestIDsDoNotGoBackWhenTheServerChanges(t *testing.T) {
 	})
 }
 
-func TestSegmentsOfAnotherServerAreSkippedUpToTheIDsHadAndTheServerIsKept(t *testing.T) {
+func TestAnotherServersSegmentsAreSkippedUpToTheLastIDAndTheServerIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &fake{kind: "segment", next: 3_000_000}, &fake{kind: "segment", next: 1}
 		cfg := network{"a": a, "b": b}.config()
@@ -73,7 +73,7 @@ func TestSegmentsOfAnotherServerAreSkippedUpToTheIDsHadAndTheServerIsKept(t *tes
 	})
 }
 
-func TestIDsAreTakenAsTheyComeWhereThatIsSaidOrTheyDoNotGrow(t *testing.T) {
+func TestIDsAreTakenAsTheyComeWithAnyOrderOrIfTheyDoNotGrow(t *testing.T) {
 	for name, a := range map[string]*fake{
 		"any order": {kind: "segment", next: 1000},
 		"veiled":    {kind: "snowflake", next: 1000, more: `,"veil":"63 bits"`},

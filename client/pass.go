@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// A question is what is asked of one server after another until one answers.
+// A question goes to one server after another until one answers.
 type question struct {
 	namespace string
 	first     *server // asked first, if it is there, whatever it answered last; may be nil
 	// ask asks one server. Its error is an *[Error] or the cause of ctx.
 	ask func(ctx context.Context, one *server) error
-	// note is told of every pass that brought nothing.
+	// note is called after every pass that brought nothing.
 	note func(error)
 }
 
-// persist passes over the servers until one answers, the error lasts, there is no
-// use in waiting until the given monotonic time, or ctx ends.
+// persist passes over the servers until one answers, the error lasts, waiting until
+// the given monotonic time would not help, or ctx ends.
 func (c *Client) persist(ctx context.Context, q question, until time.Duration) error {
 	for try := 1; ; try++ {
 		changed, err := c.pass(ctx, q)
@@ -49,9 +49,9 @@ func (c *Client) persist(ctx context.Context, q question, until time.Duration) e
 	}
 }
 
-// pass asks each server that is there once. An error that lasts counts only if no
-// other server answers: settings reach servers one after another. If none is
-// there, changed is closed once one is.
+// pass asks each present server once. An error that lasts counts only if no other
+// server answers: settings reach servers one after another. If no server is
+// present, changed is closed once one is.
 func (c *Client) pass(ctx context.Context, q question) (changed <-chan struct{}, err error) {
 	list, changed, err := c.servers.present(q, c.cfg.Time.Monotonic())
 	var lasting error
@@ -64,7 +64,7 @@ func (c *Client) pass(ctx context.Context, q question) (changed <-chan struct{},
 		case context.Cause(ctx) != nil:
 			return nil, context.Cause(ctx)
 		case errors.Is(err, ErrLimited), errors.Is(err, ErrRequest):
-			return nil, err // to ask others would be to get around it, or of no use
+			return nil, err // asking others would evade the limit, or would not help
 		case lasts(err):
 			lasting = err
 		default:
@@ -81,16 +81,16 @@ func (c *Client) pass(ctx context.Context, q question) (changed <-chan struct{},
 	}
 }
 
-// attempt asks one server, and leaves it if it is not there. Others is how many
-// there are to ask, this one among them.
+// attempt asks one server, and leaves it if it is away. Others is how many servers
+// there are to ask, including this one.
 func (c *Client) attempt(ctx context.Context, q question, one *server, others int) error {
 	if cause := context.Cause(ctx); cause != nil {
-		return cause // nothing would be sent, and nothing learnt about the server
+		return cause // no request would be sent: that says nothing about the server
 	}
 	limit := c.cfg.Timeout
 	if deadline, ok := ctx.Deadline(); ok && others > 1 {
-		// A caller in a hurry shall reach a second server. A deadline is one of the
-		// system's clock, whatever Config.Time is.
+		// A caller with a short deadline must still reach a second server. A deadline
+		// is on the system's clock, whatever Config.Time is.
 		limit = min(limit, max(time.Until(deadline)/2, time.Millisecond))
 	}
 	asking, cancel := context.WithTimeoutCause(ctx, limit, noAnswer(limit))
@@ -102,7 +102,8 @@ func (c *Client) attempt(ctx context.Context, q question, one *server, others in
 	took := c.cfg.Time.Monotonic() - start
 	early := asking.Err() != nil && took < c.cfg.Timeout/4
 	if away && context.Cause(ctx) != nil {
-		// Others are told of it who wait for the server, and their contexts go on.
+		// This error also goes to callers that wait for the server and whose contexts have
+		// not ended.
 		err = &Error{Server: one.address, Err: noAnswer(took.Round(time.Millisecond))}
 	}
 	c.servers.note(one, q.namespace, err, !away)

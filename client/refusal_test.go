@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/client"
 )
 
-func TestWhatLastsIsReturnedAtOnceAndNotAskedForEver(t *testing.T) {
+func TestAnErrorThatLastsIsReturnedAtOnceAndNotForEver(t *testing.T) {
 	for status, want := range map[int]error{
 		404: client.ErrUnknownNamespace, 401: client.ErrDenied, 403: client.ErrDenied, 400: client.ErrRequest, 405: client.ErrRequest,
 	} {
@@ -56,7 +56,7 @@ func TestWhatLastsIsReturnedAtOnceAndNotAskedForEver(t *testing.T) {
 	}
 }
 
-func TestANamespaceThatOneServerDoesNotKnowYetIsHadFromAnother(t *testing.T) {
+func TestANamespaceUnknownToOneServerIsServedByAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &fake{kind: "snowflake", status: 404, code: "unknown_namespace"}
 		c := newClient(t, network{"a": a, "b": {kind: "snowflake", next: 1}}.config())
@@ -64,7 +64,7 @@ func TestANamespaceThatOneServerDoesNotKnowYetIsHadFromAnother(t *testing.T) {
 	})
 }
 
-func TestALimitIsWaitedForIfItIsShortAndElseToldWithItsTime(t *testing.T) {
+func TestAShortRateLimitIsWaitedForAndALongOneReturnedWithItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limited := func(retry string) func(f *fake) {
 			return func(f *fake) { f.status, f.code, f.header = 429, "rate_limited", http.Header{"Retry-After": {retry}} }
@@ -97,7 +97,7 @@ func TestALimitIsWaitedForIfItIsShortAndElseToldWithItsTime(t *testing.T) {
 	})
 }
 
-func TestAServerThatGivesFewerAtOnceIsAskedForFewer(t *testing.T) {
+func TestAServerWithASmallerLimitIsAskedForFewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &fake{kind: "segment", next: 1, batch: 300}
 		cfg := network{"a": a}.config()
@@ -154,7 +154,7 @@ func TestKindsThatPromiseOrderAreNotBuffered(t *testing.T) {
 	}
 }
 
-func TestANamespaceMadeOnFirstUseIsLookedAtBeforeItsIDsAreIssued(t *testing.T) {
+func TestTheKindOfANamespaceMadeOnFirstUseIsCheckedBeforeItsIDsAreIssued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, network{"a": {made: "snowflake", next: 1}}.config())
 		orders := ids(t, c, "orders")
@@ -169,7 +169,7 @@ func TestANamespaceMadeOnFirstUseIsLookedAtBeforeItsIDsAreIssued(t *testing.T) {
 	})
 }
 
-func TestAKindThatMayNotBeReadIsBufferedOnlyIfThatIsSaid(t *testing.T) {
+func TestAnUnreadableKindIsBufferedOnlyWithAnyKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &fake{kind: "snowflake", next: 1, denies: true}
 		cfg := network{"a": a}.config()
@@ -186,7 +186,7 @@ func TestAKindThatMayNotBeReadIsBufferedOnlyIfThatIsSaid(t *testing.T) {
 	})
 }
 
-func TestTextsAreToldFromNumbers(t *testing.T) {
+func TestTextsAreDistinguishedFromNumbers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, a := range []*fake{
 			{kind: "uuid", text: "01a1fd70-6396-740a-9e46-"},
@@ -217,7 +217,7 @@ func TestTextsAreToldFromNumbers(t *testing.T) {
 	})
 }
 
-func TestIDsThatLayTooLongAreDropped(t *testing.T) {
+func TestIDsBufferedTooLongAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := network{"a": {kind: "snowflake", next: 1}}.config()
 		cfg.Buffer = client.Buffer{Min: 10, Max: 10, MaxAge: time.Minute}
@@ -232,7 +232,7 @@ func TestIDsThatLayTooLongAreDropped(t *testing.T) {
 	})
 }
 
-func TestHooksAreToldOfRequestsAndWaits(t *testing.T) {
+func TestHooksAreCalledForRequestsAndWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := network{"a": {kind: "snowflake", next: 1}}.config()
 		var requests []client.Request
@@ -261,7 +261,7 @@ func TestHooksAreToldOfRequestsAndWaits(t *testing.T) {
 	})
 }
 
-func TestAnOutageOfOneNamespaceDoesNotTouchAnother(t *testing.T) {
+func TestAnOutageOfOneNamespaceDoesNotAffectAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &fake{kind: "segment", next: 1}
 		c := newClient(t, network{"a": a}.config())

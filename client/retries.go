@@ -2,22 +2,22 @@ package client
 
 import "time"
 
-// A retry is due of a server that is there and refused ids of a namespace: whose pool
-// is past its fence, say, while others of the server are well. It is not left for
-// that. But callers of the namespace go to others first, and one of them tries it
-// again from time to time.
+// A retry is due at a server that is present but refused ids of a namespace: for
+// example, the namespace's pool is past its fence while the server's other pools are
+// well. The client does not leave the server for that. But callers of the namespace
+// ask other servers first, and from time to time one of them tries this one again.
 type retry struct {
 	tries int           // in a row
-	until time.Duration // when it is tried again
+	until time.Duration // when to try again
 }
 
-// refused takes in that a server refused ids of a namespace.
+// refused records that a server refused ids of a namespace.
 func (c *Client) refused(one *server, namespace string, err error) {
 	tries := c.servers.refused(one, namespace)
 	c.servers.wait(one, namespace, c.cfg.Time.Monotonic()+c.backoff(tries, err))
 }
 
-// refused returns how often a server has been tried in vain.
+// refused returns how often in a row a server has refused a namespace.
 func (s *servers) refused(one *server, namespace string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,7 +32,7 @@ func (s *servers) refused(one *server, namespace string) int {
 	return r.tries
 }
 
-// wait puts off the next try, unless ids have been had meanwhile.
+// wait postpones the next try, unless the server has given ids meanwhile.
 func (s *servers) wait(one *server, namespace string, until time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,9 +42,9 @@ func (s *servers) wait(one *server, namespace string, until time.Duration) {
 	}
 }
 
-// refuses reports whether others are to be asked before this one. When it is time to
-// try again it does not, but to one caller alone: the others would all wait for what
-// is a refusal most likely. The caller holds mu.
+// refuses reports whether to ask other servers before this one. When it is time to
+// try again it returns false to one caller only: the others would all wait for what
+// is most likely another refusal. The caller holds mu.
 func (s *servers) refuses(one *server, namespace string, now time.Duration) bool {
 	r, ok := one.retries[namespace]
 	if !ok {

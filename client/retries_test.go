@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn/client"
 )
 
-func TestAServerThatServesSomeNamespacesIsReturnedToAndOneThatServesNoneIsNot(t *testing.T) {
+func TestTheClientReturnsToAServerThatServesAtLeastOneNamespace(t *testing.T) {
 	for code, want := range map[string]bool{"not_ready": true, "overloaded": true, "starting": false, "shutting_down": false, "too_many_connections": false} {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := &fake{kind: "segment", next: 1}, &fake{kind: "segment", next: 1_000_000}
@@ -30,7 +30,7 @@ func TestAServerThatServesSomeNamespacesIsReturnedToAndOneThatServesNoneIsNot(t 
 	}
 }
 
-func TestAServerThatRefusesANamespaceIsAskedForItAfterTheOthersAndNowAndThenFirst(t *testing.T) {
+func TestAServerThatRefusesANamespaceIsAskedLastAndFromTimeToTimeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &fake{kind: "snowflake", next: 1, past: "orders", unready: "not_ready", delay: time.Millisecond}
 		b := &fake{kind: "snowflake", next: 1_000_000}
@@ -76,7 +76,7 @@ func TestAServerThatRefusesANamespaceIsAskedForItAfterTheOthersAndNowAndThenFirs
 	})
 }
 
-func TestANamespaceThatTheOnlyServerRefusesIsAskedForAndHadAtOnceWhenItIsThere(t *testing.T) {
+func TestANamespaceThatTheOnlyServerRefusedIsServedAsSoonAsItRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &fake{kind: "snowflake", next: 1, past: "orders", unready: "not_ready"}
 		c := newClient(t, network{"a": a}.config())

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A server is one address, as the client has found it.
+// A server is one address and what the client knows about it.
 type server struct {
 	address string
 
@@ -20,13 +20,13 @@ type server struct {
 	err      error         // of the latest, nil if it was good
 	since    time.Duration // when it was left
 	early    int           // requests in a row that were given up early; at maxEarly it is in doubt
-	probed   bool          // for being in doubt
+	probed   bool          // being probed because it is in doubt
 	requests int64
 	failed   int64
 	retries  map[string]retry // by namespace, of which a client has maxNamespaces at most
 }
 
-// servers are all of a client, in the order in which they are asked.
+// servers are all servers of a client, in the order in which they are asked.
 type servers struct {
 	mu      sync.Mutex // never held while waiting
 	all     []*server
@@ -36,16 +36,16 @@ type servers struct {
 func newServers(addresses []string, random func() uint64) *servers {
 	all := make([]*server, len(addresses))
 	for i, address := range addresses {
-		j := int(random() % uint64(i+1)) // the shuffle of Fisher and Yates, as it is built up
+		j := int(random() % uint64(i+1)) // Fisher-Yates shuffle, inside-out
 		all[i] = all[j]
 		all[j] = &server{address: address}
 	}
 	return &servers{all: all}
 }
 
-// present returns those that have not been left, first before the others, and those
-// behind them that are hardly to be hoped for. Where there is none, err says why, and
-// changed is closed once there is one.
+// present returns the servers that have not been left: q.first before the others, and
+// servers that are unlikely to answer last. If all have been left, err says why, and
+// changed is closed once one is back.
 func (s *servers) present(q question, now time.Duration) (list []*server, changed <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *servers) note(one *server, namespace string, err error, answered bool) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one.requests++
-	if err != nil || !one.left { // why it was left stays said until a probe is answered
+	if err != nil || !one.left { // keep why it was left until a probe is answered
 		one.err = err
 	}
 	if err != nil {
@@ -90,8 +90,8 @@ func (s *servers) note(one *server, namespace string, err error, answered bool) 
 	}
 }
 
-// leave marks a server as left. It returns how often it failed in a row, and whether
-// it was not left before.
+// leave marks a server as left. It returns how often the server failed in a row, and
+// whether this call was the first to leave it.
 func (s *servers) leave(one *server, now time.Duration, err error) (failures int, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,11 +99,11 @@ func (s *servers) leave(one *server, now time.Duration, err error) (failures int
 		return one.failures, false
 	}
 	one.left, one.since, one.err = true, now, err
-	one.failures++ // and a probe that succeeds does not reset it: only a request does
+	one.failures++ // only a successful request resets it, not a probe
 	return one.failures, true
 }
 
-// probed takes in what a probe found, and reports the failures in a row.
+// probed records the result of a probe, and returns the failures in a row.
 func (s *servers) probed(one *server, err error) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,17 +121,17 @@ func (s *servers) probed(one *server, err error) int {
 }
 
 const (
-	// minBackoff is the mean wait after a first failure; it doubles up to
-	// maxBackoff, which bounds how long recovery goes unnoticed.
+	// minBackoff is the mean wait after a first failure. It doubles up to
+	// maxBackoff, which bounds how long a recovery goes unnoticed.
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 2 * time.Second
-	// maxRetryAfter bounds what a server may ask for that limits the rate. A server
-	// that fails may ask for maxBackoff: others may be well before.
+	// maxRetryAfter bounds the wait that a rate-limiting server may ask for. A server
+	// that fails may ask for maxBackoff at most: others may recover before.
 	maxRetryAfter = time.Minute
 )
 
-// backoff returns how long to wait after so many failures in a row, one at least, and
-// not less than a server asks for.
+// backoff returns how long to wait after a number of failures in a row, at least one.
+// The wait is not shorter than the server asks for.
 func (c *Client) backoff(failures int, err error) time.Duration {
 	d := min(minBackoff<<min(max(failures, 1)-1, 16), maxBackoff)
 	d = d/2 + time.Duration(c.cfg.Random()%uint64(d))
@@ -146,8 +146,8 @@ func (c *Client) backoff(failures int, err error) time.Duration {
 	}
 }
 
-// leave leaves a server that failed until it answers a probe. It is called within
-// calls that Close waits for.
+// leave stops asking a server that failed until it answers a probe. It is called
+// within calls that Close waits for.
 func (c *Client) leave(one *server, err error) {
 	if c.life.Err() != nil {
 		return
@@ -163,7 +163,7 @@ func (c *Client) leave(one *server, err error) {
 	c.probes.Go(func() { c.returnTo(one, failures, err) })
 }
 
-// returnTo probes a server, after longer and longer waits, until it answers.
+// returnTo probes a server, with growing waits, until it answers.
 func (c *Client) returnTo(one *server, failures int, err error) {
 	for {
 		if c.cfg.Time.Sleep(c.life, c.backoff(failures, err)) != nil {
@@ -190,9 +190,9 @@ func (s *servers) failuresOf(one *server) int {
 	return one.failures
 }
 
-// probe asks a server whether it is there. Whatever is no failure of a server counts
-// as an answer: readiness may be hidden from those without a right to it, and one that
-// is not ready for want of one pool has ids of others.
+// probe asks whether a server is present. Every answer that is not a server failure
+// counts: the server may hide its readiness from clients without the right to see it,
+// and a server that is not ready because of one pool still has ids of others.
 func (c *Client) probe(one *server) error {
 	ctx, cancel := context.WithTimeoutCause(c.life, c.cfg.Timeout, noAnswer(c.cfg.Timeout))
 	defer cancel()
@@ -204,8 +204,8 @@ func (c *Client) probe(one *server) error {
 	return err
 }
 
-// noAnswer is the cause of a request that took too long. It is no end of a context
-// to [errors.Is]: the caller's has not ended.
+// noAnswer is the cause of a request that took too long. It does not match a context's
+// end in [errors.Is]: the caller's context has not ended.
 func noAnswer(d time.Duration) error {
 	return fmt.Errorf("no answer within %v", d)
 }

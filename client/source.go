@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// maxBatch is how many ids a request asks for at most: what a server allows
-	// by default. One that allows fewer is asked for fewer.
+	// maxBatch is the most ids that one request asks for: a server's default limit.
+	// If a server allows fewer, the client asks it for fewer.
 	maxBatch = 100_000
-	// maxSkips bounds the requests in a row that skip ids of a segment, and
-	// maxGap how many ids it is worth to skip in the end.
+	// maxSkips bounds the requests in a row that skip ids of a segment; maxGap
+	// bounds the ids that are worth skipping in total.
 	maxSkips = 10
 	maxGap   = 100_000_000
 )
 
-// A source fills a namespace's buffer. Its errors last; it tries again itself what
-// is worth it. One call is made at a time.
+// A source fills a namespace's buffer. Its errors last; it retries the others itself.
+// One call is made at a time.
 type source[T firn.ID | string] struct {
 	n     *Namespace[T]
 	batch int     // ids to ask for at once
-	began bool    // ids have been had, up to last
-	last  T       // where they grow
-	from  *server // had them last
+	began bool    // it has received ids, up to last
+	last  T       // the greatest id received, if the ids grow
+	from  *server // gave ids last
 }
 
 // Fill fills the front of dst with ids of one answer.
@@ -56,7 +56,7 @@ func (s *source[T]) fill(ctx context.Context, dst []T) (count int, err error) {
 	}
 	q := question{namespace: n.name, note: n.failed}
 	if k.ranks {
-		q.first = s.from // each server has ranges of its own: a change may skip ids
+		q.first = s.from // each server has its own ranges: a change may skip ids
 	}
 	q.ask = func(ctx context.Context, one *server) (err error) {
 		if count, err = s.ask(ctx, one, dst, k); err == nil {
@@ -69,15 +69,15 @@ func (s *source[T]) fill(ctx context.Context, dst []T) (count int, err error) {
 	}
 	if !k.known { // the request may have made the namespace
 		if _, err := n.learn(ctx, true); err != nil {
-			return 0, err // what it brought is not issued
+			return 0, err // the ids just received are not issued
 		}
 	}
 	return count, nil
 }
 
-// ask has ids of one server, and drops those that are not above the ones before.
-// That a goroutine never sees ids go back rests on it: the buffer keeps the order
-// in which ids are filled in.
+// ask gets ids from one server and drops those that are not above the ones before.
+// This is why a goroutine never sees ids go back: the buffer keeps the order in which
+// ids are filled in.
 func (s *source[T]) ask(ctx context.Context, one *server, dst []T, k kind) (int, error) {
 	for skips := 0; ; skips++ {
 		got, err := s.request(ctx, one, dst)
@@ -92,7 +92,7 @@ func (s *source[T]) ask(ctx context.Context, one *server, dst []T, k kind) (int,
 		}
 		gap := s.n.form.above(latest, s.last)
 		if !k.ranks || skips == maxSkips || gap < 0 || gap > maxGap {
-			// Where ids carry their time the server's will be greater soon.
+			// If ids carry their time, the server's ids will soon be greater.
 			return 0, &Error{Server: one.address, Err: fmt.Errorf("%w: %v is not above %v, which was had here before (Buffer.AnyOrder takes them)", errBehind, latest, s.last)}
 		}
 		if gap > 0 {
@@ -105,10 +105,10 @@ func (s *source[T]) ask(ctx context.Context, one *server, dst []T, k kind) (int,
 	}
 }
 
-// errBehind says that a server's ids are below those of another.
+// errBehind: a server's ids are below those of another server.
 var errBehind = errors.New("ids of this server go back and were dropped")
 
-// above keeps what is above all before, and returns how much that is.
+// above keeps the ids that are above all before them, and returns how many those are.
 func (s *source[T]) above(ids []T) (kept int) {
 	for _, id := range ids {
 		if s.began && id <= s.last {

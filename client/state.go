@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// A State is what a client shows of itself.
+// A State is a snapshot of a client.
 type State struct {
 	Servers    []ServerState    // in the order in which they are asked
 	Namespaces []NamespaceState // by name
 }
 
-// A ServerState is a server as the client has found it.
+// A ServerState is what the client knows about a server.
 type ServerState struct {
 	Server   string
-	Up       bool          // it is asked, if perhaps after others; else it is probed
-	Down     time.Duration // for how long it has not been, 0 if it is
+	Up       bool          // it is asked, perhaps after others; if false it is probed
+	Down     time.Duration // how long it has been down, 0 if it is up
 	Requests int64         // for ids or about namespaces
-	Failed   int64         // of these, also those that the caller gave up
+	Failed   int64         // of these, including those that the caller gave up
 	Err      error         // of the latest request or probe, nil if it was good
 }
 
 // A NamespaceState is a namespace and its buffer.
 type NamespaceState struct {
 	Namespace string
-	Kind      string        // as a server said, "" while not known
-	Buffered  int           // ids at hand
-	Size      int           // ids it is to hold at the present demand, 0 before its first use
-	Lasts     time.Duration // how long those at hand last at the demand of late, at most some 292 years
+	Kind      string        // as a server reported it, "" while not known
+	Buffered  int           // ids in the buffer
+	Size      int           // ids it should hold at the present demand, 0 before its first use
+	Lasts     time.Duration // how long the buffered ids last at the recent demand, at most some 292 years
 	Issued    int64         // ids taken out
-	Fills     int64         // times it was filled, well or not
-	Waits     int64         // calls that found too few ids at hand
+	Fills     int64         // times it was filled, successful or not
+	Waits     int64         // calls that found too few ids in the buffer
 	Expired   int64         // ids dropped for their age
 	Dropped   int64         // ids dropped for their order
 	Err       error         // why the servers gave nothing when they were last asked, nil if they did

@@ -9,8 +9,8 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// TestARangeThatSharesASingleIDIsDropped: with what is held, or with what was issued.
-func TestARangeThatSharesASingleIDIsDropped(t *testing.T) {
+// TestARangeThatOverlapsByOneIDIsDropped: with what is held, or with what was issued.
+func TestARangeThatOverlapsByOneIDIsDropped(t *testing.T) {
 	s, err := Open(Config{Store: memstore.New(nil)})
 	if err != nil {
 		t.Fatal(err)

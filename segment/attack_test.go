@@ -16,7 +16,7 @@ import (
 
 // Raise is what an operator calls after a restore, also on a process that was
 // running all the time and holds greater ids.
-func TestRaiseRaisesTheStoreAlsoWhereThisProcessIsFurther(t *testing.T) {
+func TestRaiseRaisesTheStoreEvenIfThisProcessIsFurther(t *testing.T) {
 	ctx := context.Background()
 	for _, wiped := range []bool{true, false} {
 		w := newWorld(t, 1)
@@ -66,7 +66,7 @@ func TestRaiseRaisesTheStoreAlsoWhereThisProcessIsFurther(t *testing.T) {
 
 // What docs/segments.md says of an outage: Ahead of Target, 12 minutes, at a demand
 // that the step could adapt to, whenever it begins.
-func TestRangesLastThroughAnOutageAsLongAsIsSaid(t *testing.T) {
+func TestRangesLastThroughAnOutageAsLongAsDocumented(t *testing.T) {
 	for _, c := range []struct {
 		rate  int // ids a second
 		least time.Duration

@@ -8,7 +8,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-func TestACellGivesEachIDOnceAndNoneOnceSealed(t *testing.T) {
+func TestACellGivesEachIDOnceAndNoIDAfterItIsSealed(t *testing.T) {
 	for _, r := range []Range{
 		{First: 1, Count: 1000, Stride: 1}, {First: 0, Count: 1, Stride: 1}, {First: firn.MaxID, Count: 1, Stride: 1},
 		{First: firn.MaxID - 9*maxStride, Count: 10, Stride: maxStride}, {First: 3, Count: 777, Stride: 5},
@@ -80,7 +80,7 @@ func TestACellSealedUnderLoadCountsWhatWasClaimed(t *testing.T) {
 	}
 }
 
-func TestAMarkLeavesWhatIsToBeAhead(t *testing.T) {
+func TestAMarkLeavesTheFractionAhead(t *testing.T) {
 	for _, c := range []struct {
 		count int64
 		ahead float64

@@ -117,7 +117,7 @@ func TestConcurrentCallersOfSmallStepsWaitAndDoNotFail(t *testing.T) {
 	}
 }
 
-func TestIDsOfClosingSegmentsAreGivenBackOrIssuedNeverBoth(t *testing.T) {
+func TestIDsOfClosingSegmentsAreEitherGivenBackOrIssued(t *testing.T) {
 	mem := memstore.New(nil)
 	var mu sync.Mutex
 	seen := map[firn.ID]bool{}
@@ -206,7 +206,7 @@ func TestCallersShareOneFetchAndLeaveItWithTheirContext(t *testing.T) {
 	})
 }
 
-func TestFetchesUnderWayAreBounded(t *testing.T) {
+func TestFetchesInProgressAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls, most atomic.Int64
 		s := mustOpen(t, segment.Config{Source: slow(time.Second, &calls, &most), Fetches: 7})
@@ -257,7 +257,7 @@ func TestAFetchThatHangsEndsAndCloseDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-func TestCloseWakesCallersWhoWaitForAFetchThatHangs(t *testing.T) {
+func TestCloseWakesCallersThatWaitForAFetchThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := make(chan struct{})
 		s := mustOpen(t, segment.Config{Source: sourceFunc(func(context.Context, string, segment.Ask) (segment.Range, error) {
@@ -280,7 +280,7 @@ func TestCloseWakesCallersWhoWaitForAFetchThatHangs(t *testing.T) {
 	})
 }
 
-func TestCloseGivesBackWhatAFetchUnderWayBrings(t *testing.T) {
+func TestCloseGivesBackTheRangeOfAFetchInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := memstore.New(nil)
 		delayed := before{mem, func() { time.Sleep(time.Second) }}
@@ -355,7 +355,7 @@ func TestAnIdleNameCostsLessThanAKibibyte(t *testing.T) {
 	}
 }
 
-func TestANameIsTheSameForAllWhoAskForItFirst(t *testing.T) {
+func TestANameIsTheSameForAllConcurrentFirstCallers(t *testing.T) {
 	s, err := segment.Open(segment.Config{Store: memstore.New(nil)})
 	if err != nil {
 		t.Fatal(err)

@@ -82,7 +82,7 @@ func TestUnusedIDsAreGivenBackAfterConsecutiveOnes(t *testing.T) {
 	}
 }
 
-func TestConsecutiveIDsAreRefusedWhereThereAreNone(t *testing.T) {
+func TestConsecutiveIDsAreRefusedIfTheNameCannotHaveThem(t *testing.T) {
 	w := newWorld(t, 1)
 	for _, count := range []int{0, -1, segment.MaxConsecutive + 1, math.MaxInt} {
 		if _, err := w.orders().Consecutive(t.Context(), count); !errors.Is(err, firn.ErrRange) {
@@ -117,7 +117,7 @@ func (s *stingy) Fetch(context.Context, string, segment.Ask) (segment.Range, err
 	return r, nil
 }
 
-func TestAContextThatHasEndedTakesARowAtHandAndStartsNothing(t *testing.T) {
+func TestACallWhoseContextHasEndedTakesARowInMemoryAndStartsNoFetch(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.open(steps(10, 10))
 	n := w.name(s, "orders")
@@ -154,7 +154,7 @@ func TestShortRangesWithoutAGapAreJoined(t *testing.T) {
 	}
 }
 
-func TestACallerInARowFailsWithTheStoreAndNobodyLosesIDs(t *testing.T) {
+func TestACallForARowFailsWithTheStoreAndLosesNoIDs(t *testing.T) {
 	w := newWorld(t, 1)
 	n := w.orders(steps(10, 10))
 	w.row(n, 2)
@@ -189,7 +189,7 @@ func TestARangeThatBeginsWithTheLastIDInUseIsDropped(t *testing.T) {
 	}
 }
 
-func TestWhatASourceHasApartIsKnownAfterOneRange(t *testing.T) {
+func TestTheStrideOfASourceIsKnownAfterOneRange(t *testing.T) {
 	w := newWorld(t, 1)
 	calls, next := 0, firn.ID(1)
 	n := w.orders(func(c *segment.Config) {
@@ -212,9 +212,9 @@ func TestWhatASourceHasApartIsKnownAfterOneRange(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsForARowHasTheNextRange has others use up all that is fetched before who
+// TestTheNextRangeGoesToACallerThatWaitsForARow has others use up all that is fetched before who
 // waited for it goes on.
-func TestWhoWaitsForARowHasTheNextRange(t *testing.T) {
+func TestTheNextRangeGoesToACallerThatWaitsForARow(t *testing.T) {
 	w := newWorld(t, 1)
 	n := w.orders(steps(10, 10))
 	woken := 0

@@ -58,7 +58,7 @@ func TestACounterIsRaisedAndNeverLowered(t *testing.T) {
 	}
 }
 
-func TestNobodyGivesARangeBackToBelowWhatACounterWasRaisedTo(t *testing.T) {
+func TestGivingARangeBackNeverLowersARaisedCounter(t *testing.T) {
 	t.Run("by another process", func(t *testing.T) {
 		w := newWorld(t, 1)
 		early := w.open(steps(10_000, 10_000))

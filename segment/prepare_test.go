@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-func TestPrepareFetchesBeforeAnybodyAsks(t *testing.T) {
+func TestPrepareFetchesBeforeTheFirstCall(t *testing.T) {
 	st := memstore.New(nil)
 	s, err := segment.Open(segment.Config{Store: st, MinStep: 10})
 	if err != nil {

@@ -97,7 +97,7 @@ func (q *queue) close() {
 	}
 }
 
-func TestWhoWaitsLongestIsServedFirst(t *testing.T) {
+func TestTheLongestWaitingCallerIsServedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t)
 		ctx, leave := context.WithCancelCause(t.Context())
@@ -133,7 +133,7 @@ func TestARowOfOneIsOneID(t *testing.T) {
 }
 
 // Ranges that others have used up say nothing of whether a row is too long.
-func TestARowWaitsForAsManyAsAreBeforeIt(t *testing.T) {
+func TestARowWaitsForTheCallersBeforeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t)
 		for i := range 2 * maxRows {

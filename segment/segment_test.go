@@ -94,7 +94,7 @@ func TestTheStepFollowsTheDemandBothWays(t *testing.T) {
 	}
 }
 
-func TestABurstThatOutrunsFetchingGrowsTheChainUntilItIsOver(t *testing.T) {
+func TestABurstFasterThanFetchingGrowsTheChainUntilItIsOver(t *testing.T) {
 	w := newWorld(t, 1)
 	n := w.orders(steps(1000, 1000))
 	for range 20 {
@@ -124,7 +124,7 @@ func TestABurstThatOutrunsFetchingGrowsTheChainUntilItIsOver(t *testing.T) {
 }
 
 // Callers who wait for one fetch have been too quick once, however many they are.
-func TestACrowdThatWaitsForOneFetchGrowsTheChainOnce(t *testing.T) {
+func TestManyCallersThatWaitForOneFetchGrowTheChainOnce(t *testing.T) {
 	w := newWorld(t, 1)
 	var n *segment.Name
 	next := firn.ID(1)
@@ -150,9 +150,9 @@ func TestACrowdThatWaitsForOneFetchGrowsTheChainOnce(t *testing.T) {
 	}
 }
 
-// TestARaiseInAStoreThatForgotClearsAllThatIsHeld: else another process would be granted
+// TestARaiseInAStoreThatForgotRaisesItAboveAllHeldRanges: else another process would be granted
 // the last id that is held here.
-func TestARaiseInAStoreThatForgotClearsAllThatIsHeld(t *testing.T) {
+func TestARaiseInAStoreThatForgotRaisesItAboveAllHeldRanges(t *testing.T) {
 	w := newWorld(t, 1)
 	n := w.orders(steps(100, 100))
 	w.mustTake(n, 10)
@@ -167,7 +167,7 @@ func TestARaiseInAStoreThatForgotClearsAllThatIsHeld(t *testing.T) {
 }
 
 // A raise during a fetch drops what the fetch brings only if that lies below.
-func TestWhatArrivesAboveARaiseIsHeld(t *testing.T) {
+func TestARangeThatArrivesAboveARaiseIsKept(t *testing.T) {
 	w := newWorld(t, 1)
 	var n *segment.Name
 	fetches := 0
@@ -191,7 +191,7 @@ func TestWhatArrivesAboveARaiseIsHeld(t *testing.T) {
 }
 
 // An outage is told once, and its end.
-func TestAnOutageIsLoggedOnceANameAndSoIsItsEnd(t *testing.T) {
+func TestAnOutageAndItsEndAreLoggedOncePerName(t *testing.T) {
 	w := newWorld(t, 1)
 	var log strings.Builder
 	n := w.orders(func(c *segment.Config) {
@@ -276,7 +276,7 @@ func TestOnlyTheNewestRangesAreGivenBack(t *testing.T) {
 	}
 }
 
-func TestGivingBackMayFailInAnyWay(t *testing.T) {
+func TestAFailureToGiveBackIsHarmless(t *testing.T) {
 	for _, outcome := range []storetest.Outcome{storetest.FailApplied, storetest.FailUnapplied, storetest.FailLate, storetest.Refuse} {
 		w := newWorld(t, 1)
 		s := w.open(steps(100, 100))
@@ -328,7 +328,7 @@ func TestARangeThatWasTakenAgainIsGivenBackAsAnyOther(t *testing.T) {
 	}
 }
 
-func TestAStormOfConflictsIsOutwaited(t *testing.T) {
+func TestAFetchOutlastsAStormOfConflicts(t *testing.T) {
 	w := newWorld(t, 1)
 	rival := w.orders(func(c *segment.Config) {
 		c.Store = w.mem
@@ -400,7 +400,7 @@ func TestAnOutageIsSurvivedAsLongAsIDsLast(t *testing.T) {
 	}
 }
 
-func TestAShortOutageIsOverBeforeAnybodyWaits(t *testing.T) {
+func TestAShortOutageEndsBeforeAnyCallerWaits(t *testing.T) {
 	w := newWorld(t, 1)
 	n := w.orders()
 	for i := range 20_000 {
@@ -438,7 +438,7 @@ func TestStripesLetIndependentStoresServeOneName(t *testing.T) {
 	}
 }
 
-func TestTheLastIDIsIssuedAndNoneAfterIt(t *testing.T) {
+func TestNoIDIsIssuedAfterTheLast(t *testing.T) {
 	for _, c := range []struct {
 		start, last    firn.ID
 		offset, stride int64
@@ -549,7 +549,7 @@ func TestRaiseMovesOnAndOnlyForward(t *testing.T) {
 	}
 }
 
-func TestWhatWasFetchedBeforeTheCounterWasRaisedIsNotUsed(t *testing.T) {
+func TestARangeFetchedBeforeARaiseIsNotUsed(t *testing.T) {
 	w := newWorld(t, 1)
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()

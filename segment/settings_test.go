@@ -136,7 +136,7 @@ func TestCloseSaysTheSameTwiceAndCountsWhatWasIssued(t *testing.T) {
 }
 
 // A fetch that outlasts Close brings a range that nobody issues.
-func TestWhatArrivesAfterCloseIsNotHeld(t *testing.T) {
+func TestARangeThatArrivesAfterCloseIsNotKept(t *testing.T) {
 	w := newWorld(t, 1)
 	var s *segment.Segments
 	s = w.open(func(c *segment.Config) {

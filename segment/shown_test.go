@@ -22,7 +22,7 @@ func logTo(log *strings.Builder, level slog.Level) func(*segment.Config) {
 	}
 }
 
-func TestErrorsSayWhatIsAllowedAndWhatHelps(t *testing.T) {
+func TestErrorsSayWhatIsAllowedAndWhatToDo(t *testing.T) {
 	w := newWorld(t, 1)
 	n := w.orders(func(c *segment.Config) { c.Max = 20 })
 	_, count := n.Consecutive(t.Context(), 0)
@@ -71,7 +71,7 @@ func TestErrorsSayWhatIsAllowedAndWhatHelps(t *testing.T) {
 }
 
 // A log at the level of warnings stays empty while all is well, whatever is asked for.
-func TestNothingIsWarnedOfWhileAllIsWell(t *testing.T) {
+func TestNoWarningIsLoggedInNormalOperation(t *testing.T) {
 	w := newWorld(t, 1)
 	var log strings.Builder
 	n := w.orders(steps(10, 100), logTo(&log, slog.LevelWarn))
@@ -89,7 +89,7 @@ func TestNothingIsWarnedOfWhileAllIsWell(t *testing.T) {
 	}
 }
 
-func TestWhatIsGivenBackIsCountedAndRecorded(t *testing.T) {
+func TestIDsGivenBackAreCountedAndRecorded(t *testing.T) {
 	w := newWorld(t, 1)
 	var log strings.Builder
 	s := w.open(steps(100, 100), logTo(&log, slog.LevelInfo), func(c *segment.Config) { c.Fetches = 1 })
@@ -167,7 +167,7 @@ func TestARaiseToWhereARangeBeginsKeepsTheRange(t *testing.T) {
 	}
 }
 
-func TestNamesAreListedInOrderAsFarAsOneLooks(t *testing.T) {
+func TestNamesAreListedInOrderAndTheLoopMayEndEarly(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.open()
 	for _, name := range []string{"c", "a", "b"} {
@@ -240,7 +240,7 @@ func TestARaiseToNothingChangesNothing(t *testing.T) {
 	}
 }
 
-func TestRangesAreInTheLogForThoseWhoLook(t *testing.T) {
+func TestRangesAreLoggedAtDebugLevel(t *testing.T) {
 	w := newWorld(t, 1)
 	var log strings.Builder
 	w.mustTake(w.orders(steps(10, 10), logTo(&log, slog.LevelDebug)), 1)

@@ -186,7 +186,7 @@ func TestASourceBeyondMaxIsAskedOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestASourceRefusesAStepThatIsNone(t *testing.T) {
+func TestASourceRefusesAnImpossibleStep(t *testing.T) {
 	s := memstore.New(nil)
 	source, err := segment.NewSource(segment.Config{Store: s})
 	if err != nil {
@@ -205,7 +205,7 @@ func TestASourceRefusesAStepThatIsNone(t *testing.T) {
 	}
 }
 
-func TestASourceOfItsOwnSharesTheCounterWithNames(t *testing.T) {
+func TestASeparateSourceSharesTheCounterWithNames(t *testing.T) {
 	ctx := context.Background()
 	s := memstore.New(nil)
 	source, err := segment.NewSource(segment.Config{Store: s, Max: 1_000_050})

@@ -177,7 +177,7 @@ func TestALostRangeIsTakenAgainOnce(t *testing.T) {
 
 // What was read may be the lost range of a fetch that goes on: only its own register
 // knows whose it is.
-func TestALostRangeThatOthersWentOnFromIsAGap(t *testing.T) {
+func TestALostRangeBecomesAGapOnceOthersGoOnFromIt(t *testing.T) {
 	w := newWorld(t, 1)
 	w.store.Script = unconfirmed
 	s := mustSource(t, segment.Config{Store: w.store, Time: w.stage, Random: w.stage.random.Uint64})

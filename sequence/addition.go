@@ -15,30 +15,30 @@ import (
 )
 
 const (
-	// maxConflicts and maxLost bound how often an addition meets a quicker one, and how often its
-	// answer is lost, before it fails.
+	// maxConflicts and maxLost bound how often an addition may lose to a quicker one, and how often
+	// its answer may be lost, before it fails.
 	maxConflicts = 1024
 	maxLost      = 16
 )
 
-// run makes additions as long as somebody waits.
+// run makes additions as long as requests wait.
 //
 // Why ids increase in real time: compare-and-swap orders all additions of one record, and each
 // begins where the one before it ended. A request gets its share from an addition that was
-// sent after it came, and so behind all that were acknowledged before, whoever made them. An
-// addition counts once the store has confirmed it. If its outcome is unknown the record is
-// read: where it is still what was written, the same is written once more; else the
-// addition is made anew. If the earlier one arrives late, that is at most a gap: one of the two
+// sent after the request came, and so after all additions acknowledged before, by any process.
+// An addition counts once the store has confirmed it. If its outcome is unknown, the record is
+// read: if it still is what was written, the same is written once more; otherwise the addition
+// starts over. If the earlier write arrives late, the result is at most a gap: one of the two
 // finds another revision than it expects.
 func (s *Sequence) run() {
 	for s.try() {
 	}
 }
 
-// try makes one attempt at an addition for all waiting requests. It returns false when there
-// are none: then another run begins with the next request.
+// try makes one attempt at an addition for all waiting requests. It returns false if no request
+// waits: then the next request begins another run.
 func (s *Sequence) try() bool {
-	if len(s.batch) == 0 { // those to come have not failed yet
+	if len(s.batch) == 0 { // the next requests have not failed yet
 		s.backoff, s.open = backoff{}, false
 	}
 	s.crowd()
@@ -52,7 +52,7 @@ func (s *Sequence) try() bool {
 		}
 	}
 	if s.pace.crowd > 0 {
-		s.counter.read = false // it was written meanwhile, as a rule
+		s.counter.read = false // another process has usually written meanwhile
 	}
 	ctx, cancel := turns.WithTimeout(context.Background(), s.all.cfg.Time, s.all.cfg.Timeout)
 	defer cancel()
@@ -63,12 +63,12 @@ func (s *Sequence) try() bool {
 			return s.fail(s.explain(ctx, "read", err))
 		}
 		if !s.gather() { // with the requests that came meanwhile
-			return false // from here on another run may own all this
+			return false // from here on another run may own this state
 		}
 	}
 	defer s.ended()
 	last := s.counter.last
-	if s.open = s.open && s.record.Ours(); !s.open { // else the shares are those of the record
+	if s.open = s.open && s.record.Ours(); !s.open { // otherwise the shares are those of the record
 		last = s.counter.share(s.batch)
 		if s.refuse() {
 			return true
@@ -80,14 +80,14 @@ func (s *Sequence) try() bool {
 	return true
 }
 
-// ended notes when an attempt ended.
+// ended records when an attempt ended.
 func (s *Sequence) ended() { s.pace.ended = s.all.cfg.Time.Monotonic() }
 
 // maxYields bounds how often crowd lets others go first.
 const maxYields = 16
 
-// crowd lets other callers ask before the addition is sent, as long as more of them do. Those
-// just answered come back at once, and would find the addition gone with the first of them.
+// crowd yields before the addition is sent, as long as more callers keep asking. Callers that
+// were just answered come back at once; without it, the addition would carry only the first.
 func (s *Sequence) crowd() {
 	before := -1
 	for range maxYields {
@@ -102,8 +102,8 @@ func (s *Sequence) crowd() {
 	}
 }
 
-// gather takes all waiting requests into the batch, and those out that left. It returns false,
-// and ends the run, if none remains.
+// gather moves all waiting requests into the batch, and drops those whose callers left. If no
+// request remains, it ends the run and returns false.
 func (s *Sequence) gather() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *Sequence) look(ctx context.Context) error {
 	s.pace.took(now - began)
 	known := entry.Revision == s.counter.revision
 	if known || by == s.all.token {
-		by = "" // at least nobody else has written since
+		by = "" // at least no other process has written since
 	}
 	s.pace.see(now, by)
 	s.counter.learn(last, entry.Revision)
@@ -144,7 +144,7 @@ func (s *Sequence) look(ctx context.Context) error {
 }
 
 // setBack decides whether to raise a record that lies below what is known: not in strict
-// sequences, unless the batch has a Raise for that. Known says that it was found so before.
+// sequences, unless the batch has a Raise for that. Known says that an earlier read found it so.
 func (s *Sequence) setBack(known bool) error {
 	if !known {
 		s.count(func(state *State) { state.SetBacks++ })
@@ -178,7 +178,7 @@ func (s *Sequence) refuse() bool {
 	return len(s.batch) == 0
 }
 
-// write makes the record say what is used last, and answers the requests with a share. If that
+// write stores last as the last id used, and answers the requests with a share. If the write
 // failed and may be tried again, the error is nil too.
 func (s *Sequence) write(ctx context.Context, last int64) error {
 	s.writes++
@@ -204,14 +204,14 @@ func (s *Sequence) write(ctx context.Context, last int64) error {
 		s.count(func(state *State) { state.Conflicts++ })
 	case store.Unapplied(err), ctx.Err() != nil:
 		return err
-	default: // it may have been applied, or may be yet
+	default: // it may have been applied, or may still be
 		s.open = true
 		s.count(func(state *State) { state.Lost++ })
 	}
 	s.counter.read = false
 	s.backoff.failed(conflict, s.counter.revision, now, s.all.cfg.Random)
 	inTime := s.backoff.within(s.all.cfg.Timeout, now)
-	switch { // tried often enough, or in vain for too long
+	switch { // too many tries, or no success for too long
 	case inTime && s.backoff.conflicts < maxConflicts && s.backoff.lost < maxLost:
 		return nil
 	case !inTime && s.backoff.lost == 0:
@@ -248,7 +248,7 @@ func (s *Sequence) answer(last int64) {
 	s.dismiss(func(r *request) bool { return r.fits })
 }
 
-// fail fails the whole batch, and not the requests that came after the attempt began.
+// fail fails the whole batch, but not the requests that came after the attempt began.
 func (s *Sequence) fail(err error) bool {
 	var wasFailing bool
 	s.count(func(state *State) {
@@ -258,7 +258,7 @@ func (s *Sequence) fail(err error) bool {
 	})
 	if wasFailing {
 		s.all.cfg.Log.Debug("again a sequence could make no ids", "sequence", s.name, "error", err)
-	} else { // the first of a row: an outage is told once a sequence
+	} else { // the first failure in a row: log an outage once per sequence
 		s.all.cfg.Log.Warn("a sequence could make no ids", "sequence", s.name, "error", err)
 	}
 	s.dismiss(func(r *request) bool {
@@ -268,7 +268,7 @@ func (s *Sequence) fail(err error) bool {
 	return true
 }
 
-// dismiss takes out of the batch what is done, and lets the callers go on.
+// dismiss removes the requests that are done from the batch and wakes their callers.
 func (s *Sequence) dismiss(done func(*request) bool) {
 	s.batch = slices.DeleteFunc(s.batch, func(r *request) bool {
 		if !done(r) {
@@ -279,7 +279,8 @@ func (s *Sequence) dismiss(done func(*request) bool) {
 	})
 }
 
-// explain says what went wrong with the store, which is away unless it is known to have refused.
+// explain says what went wrong with the store. Unless the store is known to have refused, it is
+// unavailable.
 func (s *Sequence) explain(ctx context.Context, op string, err error) error {
 	s.counter.read = false
 	switch {

@@ -48,7 +48,7 @@ func TestABlockThatReachesBeyondTheLastIdEndsThere(t *testing.T) {
 
 // Raise is what an operator calls after a restore, also on a process that was
 // running all the time and knows of greater ids.
-func TestRaiseLooksAtTheStoreAlsoWhereThisProcessIsFurther(t *testing.T) {
+func TestRaiseReadsTheStoreEvenIfThisProcessIsFurther(t *testing.T) {
 	for _, wiped := range []bool{true, false} {
 		s := memstore.New(nil)
 		txn := open(t, s, sequence.Config{})
@@ -98,7 +98,7 @@ func (y yielding) Monotonic() time.Duration {
 
 // What makes additions ends when nobody waits any more, and must not touch anything
 // once another may have begun. (The race detector is what finds it out.)
-func TestACallComesAsTheLastOneIsFoundToHaveLeft(t *testing.T) {
+func TestACallMayComeJustAsTheLastOneLeaves(t *testing.T) {
 	for round := range 2000 {
 		g := &gate{memstore.New(nil), make(chan struct{}), make(chan struct{})}
 		txn := open(t, g, sequence.Config{Time: yielding{firn.SystemTime()}})

@@ -50,7 +50,7 @@ func behind(t *testing.T, d time.Duration) *lagging {
 	return l
 }
 
-func TestAttemptsInVainKeepADistanceThatGrows(t *testing.T) {
+func TestFailedAttemptsBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := behind(t, time.Hour)
 		txn := open(t, l, sequence.Config{})
@@ -88,7 +88,7 @@ func TestReadsThatCatchUpEndTheWait(t *testing.T) {
 	})
 }
 
-func TestLostAnswersKeepADistanceThatGrows(t *testing.T) {
+func TestLostAnswersBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
 			lost        int
@@ -110,7 +110,7 @@ func TestLostAnswersKeepADistanceThatGrows(t *testing.T) {
 	})
 }
 
-func TestWhoLeavesDuringAWaitLeavesNothingBehind(t *testing.T) {
+func TestACallerThatLeavesDuringAWaitLeavesNothingRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := behind(t, time.Hour)
 		txn := open(t, l, sequence.Config{})
@@ -136,7 +136,7 @@ func TestWhoLeavesDuringAWaitLeavesNothingBehind(t *testing.T) {
 }
 
 // A process that finds its own write is alone, and waits for nobody.
-func TestAnOwnWriteIsNoOtherProcess(t *testing.T) {
+func TestAProcessDoesNotTakeItsOwnWriteForAnothers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := storetest.NewFaulty(memstore.New(nil))
 		f.Script = func(call storetest.Call) storetest.Outcome {

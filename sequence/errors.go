@@ -17,13 +17,13 @@ var (
 	ErrSetBack = errors.New("sequence: set back")
 )
 
-// An ExhaustedError reports that a call asked for more ids than are left. It took none.
+// An ExhaustedError reports that a call asked for more ids than are left. The call took no ids.
 type ExhaustedError struct {
 	Name  string  // the sequence
 	Want  int64   // how many ids were asked for
 	Left  int64   // how many there were
 	Max   firn.ID // the greatest id allowed: Config.Max, or the end of a block
-	Block int64   // how many ids the block has that ends at Max; 0 if Max is Config.Max
+	Block int64   // the length of the block that ends at Max; 0 if Max is Config.Max
 }
 
 func (e *ExhaustedError) Error() string {
@@ -52,8 +52,8 @@ func (e *ExhaustedError) Is(target error) bool { return target == ErrExhausted }
 // process has seen of it, and that Config.Strict forbids raising it. Nothing was written.
 type SetBackError struct {
 	Name  string
-	Found firn.ID // what the record says was used last; 0 without a record
-	Known firn.ID // what this process knows was used last
+	Found firn.ID // the last id used, according to the record; 0 without a record
+	Known firn.ID // the last id used, as far as this process knows
 }
 
 func (e *SetBackError) Error() string {

@@ -9,9 +9,9 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// TestWhatIsUsedUpSaysWhatHelps: a greater Max does nothing for a block, nor where it is
+// TestAnExhaustedErrorSaysWhatHelps: a greater Max does nothing for a block, nor where it is
 // the greatest there is.
-func TestWhatIsUsedUpSaysWhatHelps(t *testing.T) {
+func TestAnExhaustedErrorSaysWhatHelps(t *testing.T) {
 	const ofAll = "raise Max (at most 9223372036854775807), or use another name"
 	for _, c := range []struct {
 		max, used firn.ID

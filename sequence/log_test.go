@@ -34,7 +34,7 @@ func (g *gone) CompareAndSwap(ctx context.Context, key string, old store.Revisio
 	return g.Store.CompareAndSwap(ctx, key, old, value)
 }
 
-func TestAnOutageIsToldOnceASequence(t *testing.T) {
+func TestAnOutageIsLoggedOncePerSequence(t *testing.T) {
 	var log bytes.Buffer
 	s := &gone{Store: memstore.New(nil)}
 	txn := open(t, s, sequence.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -59,7 +59,7 @@ func TestAnOutageIsToldOnceASequence(t *testing.T) {
 }
 
 // However often the record is read before it could be raised.
-func TestALossIsToldAndCountedOnce(t *testing.T) {
+func TestALossIsLoggedAndCountedOnce(t *testing.T) {
 	var log bytes.Buffer
 	mem := memstore.New(nil)
 	f := storetest.NewFaulty(mem)

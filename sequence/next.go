@@ -23,30 +23,30 @@ type Sequence struct {
 	name string
 
 	mu      sync.Mutex // guards what follows; never held while waiting
-	waiting list.List  // of *request, in order of arrival: those who are not in an addition yet
-	running bool       // an addition is under way, and who makes it looks for more
+	waiting list.List  // of *request, in order of arrival: those not in an addition yet
+	running bool       // a run is in progress and will take new requests
 	state   State
 
-	// What follows belongs to whoever makes additions, while running.
+	// What follows belongs to the goroutine that makes additions, while running.
 	record  register.Register
 	counter counter
 	pace    pace
 	backoff backoff
-	batch   []*request // those whom the next addition is for, in order of arrival
+	batch   []*request // the requests of the next addition, in order of arrival
 	writes  uint64
 	open    bool // the outcome of the latest write is unknown; the batch has its shares
 }
 
-// A State is what a sequence shows of itself.
+// A State is a snapshot of a sequence.
 type State struct {
-	Last      firn.ID // the greatest id known to be used; 0 before the first look
+	Last      firn.ID // the greatest id known to be used; 0 before the first read
 	Additions int64   // that the store acknowledged
 	Served    int64   // calls that got ids
 	Issued    int64   // ids they got
-	Conflicts int64   // additions in vain, since another process was quicker
+	Conflicts int64   // attempts that failed because another process was quicker
 	Lost      int64   // writes whose outcome was unknown
 	SetBacks  int64   // times the record was found below what was known
-	Failures  int64   // calls that failed with the store
+	Failures  int64   // calls that failed because of the store
 	Waiting   int     // calls that wait for the next addition
 	Err       error   // of the latest addition, nil if it was made
 }
@@ -68,12 +68,12 @@ func (s *Sequence) String() string { return s.name }
 // Timeout returns the Config.Timeout of the sequence.
 func (s *Sequence) Timeout() time.Duration { return s.all.cfg.Timeout }
 
-// Next returns the next id: greater than every one that anybody had received
-// when it was called. It waits for the addition under way and then for its own.
+// Next returns the next id: greater than every id that any caller had received
+// when Next was called. It waits for the addition in progress and then for its own.
 //
 // Errors: the cause of ctx; *[ExhaustedError]; *[SetBackError]; [store.ErrForeign];
 // [firn.ErrClosed]; and the store's, store.ErrUnavailable or store.ErrRefused.
-// A call that failed may have used ids up, which nobody gets then.
+// A call that failed may have used ids up; they become gaps.
 func (s *Sequence) Next(ctx context.Context) (firn.ID, error) {
 	return s.Take(ctx, 1)
 }
@@ -87,10 +87,11 @@ func (s *Sequence) Take(ctx context.Context, n int64) (first firn.ID, err error)
 	return s.ask(ctx, &request{n: n})
 }
 
-// TakeIn is Take of ids that are greater than above and all of one block: from k×block to
-// k×block + block − 1 for some k. The block is that of above, or a later one in which the
-// sequence is already. If n are not left in it, that is an *[ExhaustedError], and the sequence
-// stays where it is. So counters that restart share one sequence: see package numbering.
+// TakeIn is Take of ids that are greater than above and lie in one block: from k×block to
+// k×block + block − 1 for some k. The block is that of above, or a later one if the sequence is
+// there already. If fewer than n ids are left in it, the error is an *[ExhaustedError], and the
+// sequence stays where it is. This lets counters that restart share one sequence: see package
+// numbering.
 func (s *Sequence) TakeIn(ctx context.Context, n int64, above firn.ID, block int64) (first firn.ID, err error) {
 	if err := cmp.Or(
 		config.Check("block", block, 1, math.MaxInt64, "ids of a block"),
@@ -102,8 +103,9 @@ func (s *Sequence) TakeIn(ctx context.Context, n int64, above firn.ID, block int
 	return s.ask(ctx, &request{n: n, least: int64(above), block: block})
 }
 
-// Fill fills dst with ids in a row and returns how many there were. If fewer are left it fills
-// the front, with an *[ExhaustedError]; other errors are those of [Sequence.Next], with none filled.
+// Fill fills dst with ids in a row and returns how many. If fewer are left, it fills the front
+// and returns an *[ExhaustedError]. Other errors are those of [Sequence.Next]; then dst is not
+// filled at all.
 func (s *Sequence) Fill(ctx context.Context, dst []firn.ID) (int, error) {
 	if len(dst) == 0 {
 		return 0, nil
@@ -155,13 +157,13 @@ func (s *Sequence) ask(ctx context.Context, r *request) (firn.ID, error) {
 	if err := turns.Wait(ctx, s.all.cfg.Time, r.done); err != nil && !s.leave(r) {
 		return 0, err
 	}
-	if r.err != nil { // it may have had a share of an addition that failed
+	if r.err != nil { // first may be a share of an addition that failed
 		return 0, r.err
 	}
 	return r.first, nil
 }
 
-// join puts a request behind those that wait, and begins to add if nobody does.
+// join queues a request behind those that wait, and starts a run if there is no run.
 func (s *Sequence) join(r *request) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,8 +178,8 @@ func (s *Sequence) join(r *request) error {
 	return nil
 }
 
-// leave takes a caller out whose context has ended. What is being added for it becomes a gap:
-// others may have asked too late for it. An answer from before stands.
+// leave removes the request of a caller whose context has ended. Ids that are being added for it
+// become a gap: the other requests may have come too late for them. An earlier answer stands.
 func (s *Sequence) leave(r *request) (answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +188,7 @@ func (s *Sequence) leave(r *request) (answered bool) {
 		return true
 	default:
 		r.left = true
-		s.waiting.Remove(r.place) // if it is there
+		s.waiting.Remove(r.place) // if it is still there
 		return false
 	}
 }

@@ -9,32 +9,34 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// A pace keeps processes that add to one record apart, and fair. The last writer knows the
-// revision and needs one trip for the next write, all others two: it would win every race. So
+// A pace spreads out the processes that add to one record, and keeps them fair. The last writer
+// knows the revision and needs one trip for the next write; all others need two. So the last
+// writer would win every race. Therefore
 //
-//   - while others were seen to write, everyone, winners too, lets a random time pass between
+//   - while it sees other writers, every process, the winner too, waits a random time between
 //     attempts, longer the more others there are, and reads first;
-//   - a busy process that saw nobody makes a short break now and then, in which another gets in
-//     and so is seen; some breaks are much longer, for one that is further from the store.
+//   - a busy process that has seen no other makes a short break now and then, in which another
+//     gets in and is seen; some breaks are much longer, for a process further from the store.
 type pace struct {
 	trip  time.Duration // the mean time of a call of the store
 	ended time.Duration // when the latest attempt did
-	seen  []string      // who had written, at the latest looks: a token, or empty for this process
-	met   time.Duration // when another was seen
-	crowd int           // how many others were
+	seen  []string      // the writers found by the latest reads: a token, or empty for this process
+	met   time.Duration // when another process was last seen
+	crowd int           // how many others were seen
 	wins  int           // additions since the latest break
-	bout  int           // how many there may be before the next one
+	bout  int           // how many additions there may be before the next break
 }
 
 const (
 	minTrip = 50 * time.Microsecond
 	maxTrip = 20 * time.Millisecond
-	// maxSeen bounds how many others are told apart. More than that meet more conflicts.
+	// maxSeen bounds how many other processes are distinguished. With more processes than
+	// that, conflicts increase.
 	maxSeen = 16
-	// forgetAfter is when having seen another says nothing any more.
+	// forgetAfter is how long it matters that another process was seen.
 	forgetAfter = time.Second
-	// minBout and maxBout are how many additions are made from one break to the next. A break
-	// is 6 trips in the mean: after 128, five parts in a hundred.
+	// minBout and maxBout bound how many additions are made from one break to the next. A break
+	// takes 6 trips on average: 5 % after 128 additions.
 	minBout, maxBout = 16, 128
 	// maxStretch is how often a break can be doubled, as long as it stays below maxBreak.
 	maxStretch = 5
@@ -65,10 +67,10 @@ func (p *pace) delay(now time.Duration, random func() uint64) time.Duration {
 	return 0
 }
 
-// took learns how long a call of the store takes.
+// took records how long a call of the store took.
 func (p *pace) took(d time.Duration) { p.trip += (d - p.trip) / 8 }
 
-// see takes down who had written the record when it was read, empty for this process.
+// see records who had written the record when it was read; empty for this process.
 func (p *pace) see(now time.Duration, by string) {
 	if by != "" {
 		p.met, p.bout = now, minBout
@@ -85,20 +87,20 @@ func (p *pace) see(now time.Duration, by string) {
 	}
 }
 
-// A backoff keeps attempts apart that are in vain though nobody is quicker: their answers are
-// lost, or they meet a second conflict at a revision, as where reads come from a copy that lags
-// behind. A conflict at a new revision is left to the pace: somebody did write. After the first
-// of a row the next attempt is made at once, and succeeds as a rule.
+// A backoff delays attempts that fail although no other process is quicker: their answers are
+// lost, or they meet a second conflict at one revision, as when reads come from a lagging
+// replica. A conflict at a new revision is left to the pace: another process did write. After
+// the first failure in a row the next attempt follows at once, and usually succeeds.
 type backoff struct {
 	conflicts, lost int // since the latest addition
 
-	vain  int            // attempts in a row
-	at    store.Revision // which the latest one expected
+	vain  int            // failed attempts in a row
+	at    store.Revision // the revision that the latest one expected
 	since time.Duration  // when the first one ended
 	wait  time.Duration  // how long to wait before the next one
 }
 
-// failed notes an attempt over a revision: it met a conflict, or its answer was lost.
+// failed records an attempt that met a conflict at a revision, or whose answer was lost.
 func (b *backoff) failed(conflict bool, at store.Revision, now time.Duration, random func() uint64) {
 	if conflict {
 		b.conflicts++
@@ -118,7 +120,7 @@ func (b *backoff) failed(conflict bool, at store.Revision, now time.Duration, ra
 	}
 }
 
-// within shortens the wait to what is left of a time-out for the row; false: nothing is.
+// within shortens the wait to what is left of the time-out for the row; false: nothing is left.
 func (b *backoff) within(timeout, now time.Duration) bool {
 	left := timeout - (now - b.since)
 	b.wait = min(b.wait, left)

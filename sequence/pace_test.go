@@ -19,7 +19,7 @@ func delays(p *pace, n int, chance uint64) (said []string) {
 	return said
 }
 
-func TestWhoIsAloneMakesABreakNowAndThen(t *testing.T) {
+func TestALoneProcessTakesABreakNowAndThen(t *testing.T) {
 	for _, c := range []struct {
 		trip   time.Duration
 		chance uint64
@@ -43,7 +43,7 @@ func TestWhoIsAloneMakesABreakNowAndThen(t *testing.T) {
 	}
 }
 
-func TestWhoSawOthersLetsARandomTimePass(t *testing.T) {
+func TestAProcessThatSawOthersWaitsARandomTime(t *testing.T) {
 	p := &pace{trip: time.Millisecond, ended: time.Hour}
 	for i, by := range []string{"a", "b", "a", "", "b"} {
 		p.see(time.Hour, by)

@@ -11,12 +11,12 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// What a sequence keeps in the store is one small readable record:
+// A sequence keeps one small readable record in the store:
 //
 //	firn/sequence/NAME  {"last":"1042","by":"9f86d081884c7d65","write":17,"at":"2026-11-21T09:00:00Z"}
 //
-// Last is a string, since some tools lose integers above 2^53. By and Write together are never
-// written twice, so equal bytes are the same write: one whose outcome is unknown is found again.
+// Last is a string, since some tools lose integers above 2^53. No two writes have the same By and
+// Write, so equal bytes are the same write: a write whose outcome is unknown can be recognised.
 type record struct {
 	Last  string    `json:"last"`
 	By    string    `json:"by"`    // the random token of the process that wrote it
@@ -24,7 +24,7 @@ type record struct {
 	At    time.Time `json:"at"`    // its clock at this write, for operators
 }
 
-// decode returns what a record says was used last, and who wrote it.
+// decode returns the last id used according to a record, and who wrote the record.
 func decode(e store.Entry) (last int64, by string, err error) {
 	var r record
 	if err = json.Unmarshal(e.Value, &r); err == nil {

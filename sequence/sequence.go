@@ -1,5 +1,5 @@
-// Package sequence makes ids that increase strictly over all processes, in real time: an id
-// asked for after another was received, by anyone anywhere, is greater.
+// Package sequence makes ids that increase strictly over all processes, in real time: if one
+// caller has received an id, every id requested after that, by any process, is greater.
 //
 //	all, err := sequence.Open(sequence.Config{Store: s})
 //	...
@@ -7,16 +7,16 @@
 //	txn, err := all.Name("txn")
 //	id, err := txn.Next(ctx)
 //
-// Every id comes from an addition in the store that was made after it was asked for. Calls that
-// come while an addition is under way share the next one, so that throughput grows with load
-// while each call waits for one or two. While the store is away calls fail, by design. What
-// fails may leave gaps and never repeats an id.
+// Every id comes from an addition in the store that was made after the id was requested. Calls
+// that come while an addition is in progress share the next one, so throughput grows with load
+// while each call waits for one or two additions. While the store is away, calls fail, by
+// design. A failure may leave gaps; it never repeats an id.
 //
-// Use it for versions of transactions and for messages in order. Where ids need only be unique,
-// or in order within one process, a generator over a lease makes them without the store.
+// Use it for versions of transactions and for messages in order. If ids need only be unique, or
+// in order within one process, a generator over a lease makes them without the store.
 //
-// Not checked: that all processes use one store and one name for it, and that
-// the store keeps what it acknowledged. See Config.Strict for when it has not.
+// Not checked: that all processes use one store and one name for it, and that the store keeps
+// what it acknowledged. Config.Strict is for stores that may forget.
 package sequence
 
 import (
@@ -35,7 +35,7 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// Config is what [Open] makes sequences of.
+// Config configures [Open].
 type Config struct {
 	// Store is where the sequences are kept. Required; it is not closed.
 	Store store.Store
@@ -49,9 +49,9 @@ type Config struct {
 	// what it has seen itself, and logs a warning: it never makes an id twice or goes
 	// back, but ids that only other processes have seen may be made again.
 	Strict bool
-	// Timeout bounds an attempt at an addition: where the store does not answer, calls fail
-	// after at most twice that. It also bounds attempts in a row that are in vain though
-	// nobody else writes. 1ms to 24h. Default: 5s.
+	// Timeout bounds an attempt at an addition: if the store does not answer, calls fail
+	// after at most twice that. It also bounds a row of attempts that fail although no other
+	// process writes. 1ms to 24h. Default: 5s.
 	Timeout time.Duration
 	// Time is read and waited on. Default: [firn.SystemTime].
 	Time firn.TimeSource
@@ -87,7 +87,7 @@ type Sequences struct {
 	cfg   Config
 	token string
 
-	additions turns.Pool // a job each for sequences that somebody waits for
+	additions turns.Pool // one job per sequence with waiting requests
 
 	mu    sync.Mutex // guards names; never held while waiting
 	names map[string]*Sequence

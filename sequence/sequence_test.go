@@ -152,7 +152,7 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotFitTakesNothing(t *testing.T) {
+func TestARequestThatDoesNotFitTakesNoIDs(t *testing.T) {
 	for _, maximum := range []firn.ID{10, firn.MaxID} {
 		s := memstore.New(nil)
 		txn := open(t, s, sequence.Config{Max: maximum})
@@ -228,7 +228,7 @@ func TestForeignRecords(t *testing.T) {
 	want(t, open(t, s, sequence.Config{}), 10) // as an operator may write it
 }
 
-func TestAStoreThatIsAwayFailsCallsAtOnce(t *testing.T) {
+func TestCallsFailAtOnceWhileTheStoreIsAway(t *testing.T) {
 	f := storetest.NewFaulty(memstore.New(nil))
 	txn := open(t, f, sequence.Config{})
 	f.SetDown(true)
@@ -249,7 +249,7 @@ func TestAStoreThatIsAwayFailsCallsAtOnce(t *testing.T) {
 	want(t, txn, 2)
 }
 
-func TestARefusalIsHandedOn(t *testing.T) {
+func TestTheStoresRefusalReachesTheCaller(t *testing.T) {
 	f := storetest.NewFaulty(memstore.New(nil))
 	f.Script = func(c storetest.Call) storetest.Outcome {
 		if c.Op == storetest.OpCompareAndSwap && c.N == 1 {
@@ -392,7 +392,7 @@ func (c *cutOff) CompareAndSwap(ctx context.Context, key string, old store.Revis
 	return e, err
 }
 
-func TestWhatMayBeForgottenIsGivenToNobody(t *testing.T) {
+func TestIDsOfAnUnconfirmedWriteAreNotIssued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &cutOff{Store: memstore.New(nil)}
 		promoted := memstore.New(nil)
@@ -424,7 +424,7 @@ func TestWhatMayBeForgottenIsGivenToNobody(t *testing.T) {
 
 // An addition that was applied, and confirmed when it was written once more, leaves no gap
 // for those who still wait; one whose callers have gone does.
-func TestAnAdditionOfUnknownOutcomeIsWrittenOnceMore(t *testing.T) {
+func TestAnAdditionOfUnknownOutcomeIsWrittenAgain(t *testing.T) {
 	for _, lost := range []int{1, 2, 9} {
 		synctest.Test(t, func(t *testing.T) {
 			f := storetest.NewFaulty(memstore.New(nil))
@@ -449,7 +449,7 @@ func TestAnAdditionOfUnknownOutcomeIsWrittenOnceMore(t *testing.T) {
 
 // An addition that arrives when another was made in its place: the ids of the record that
 // is found are not those that were shared out last.
-func TestAnAdditionThatArrivesLateIsSharedOutToNobody(t *testing.T) {
+func TestTheIDsOfAnAdditionThatArrivesLateAreNotIssued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := storetest.NewFaulty(memstore.New(nil))
 		txn := open(t, f, sequence.Config{})
@@ -532,7 +532,7 @@ func TestCallersShareAnAdditionInOrderOfArrival(t *testing.T) {
 	}
 }
 
-func TestWhoLeavesHarmsNobody(t *testing.T) {
+func TestACallerThatLeavesDoesNotHarmOthers(t *testing.T) {
 	h := newHistory(t, 1)
 	p := h.start(sequence.Config{})
 	var got []firn.ID
@@ -561,7 +561,7 @@ func TestWhoLeavesHarmsNobody(t *testing.T) {
 	}
 }
 
-func TestNobodyWaitsForEverInASilentStore(t *testing.T) {
+func TestNoCallWaitsForEverForASilentStore(t *testing.T) {
 	h := newHistory(t, 1)
 	h.hung = true
 	p := h.start(sequence.Config{Timeout: time.Second})
@@ -580,7 +580,7 @@ func TestNobodyWaitsForEverInASilentStore(t *testing.T) {
 	h.run()
 }
 
-func TestCloseWaitsForWhatIsUnderWay(t *testing.T) {
+func TestCloseWaitsForCallsInProgress(t *testing.T) {
 	h := newHistory(t, 1)
 	p := h.start(sequence.Config{})
 	served := 0
@@ -652,7 +652,7 @@ func TestASmallerRequestFitsBesideATooLargeOne(t *testing.T) {
 }
 
 // Who finds too little left beside others is told how much there is after them.
-func TestWhatOthersHadIsNotLeft(t *testing.T) {
+func TestIDsTakenByOthersDoNotCountAsLeft(t *testing.T) {
 	h := newHistory(t, 1)
 	p := h.start(sequence.Config{Max: 10})
 	left := map[int64]int64{}
@@ -685,7 +685,7 @@ func TestNoTwoWritesAreEqual(t *testing.T) {
 	}
 }
 
-func TestThoseWhoComeAtOnceHaveOneAddition(t *testing.T) {
+func TestCallsThatComeTogetherShareOneAddition(t *testing.T) {
 	h := newHistory(t, 1)
 	p := h.start(sequence.Config{})
 	for range 5 {
@@ -702,7 +702,7 @@ func TestThoseWhoComeAtOnceHaveOneAddition(t *testing.T) {
 }
 
 // Who did not fit into an addition is in the next one, which may fail as often as any.
-func TestAnAdditionEndsTheRowOfThoseInVain(t *testing.T) {
+func TestASuccessfulAdditionEndsTheRowOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := storetest.NewFaulty(memstore.New(nil))
 		f.Script = func(c storetest.Call) storetest.Outcome {

@@ -17,7 +17,7 @@ import (
 const room = 1 << 16
 
 // (The race detector has no room for so many goroutines.)
-func TestOnlySoManyCallsWait(t *testing.T) {
+func TestTheNumberOfWaitingCallsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := silent{memstore.New(nil), make(chan struct{})}
 		txn := open(t, s, sequence.Config{})

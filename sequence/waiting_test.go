@@ -28,7 +28,7 @@ func (s silent) Get(ctx context.Context, key string) (store.Entry, error) {
 	}
 }
 
-func TestWhoHasLeftTakesNoRoom(t *testing.T) {
+func TestACallThatHasLeftTakesNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := silent{memstore.New(nil), make(chan struct{})}
 		txn := open(t, s, sequence.Config{})
@@ -58,7 +58,7 @@ func TestWhoHasLeftTakesNoRoom(t *testing.T) {
 }
 
 // Some leave from among those that stay: these keep their order and the room that is theirs.
-func TestWhoStaysKeepsItsPlaceAsOthersLeave(t *testing.T) {
+func TestACallKeepsItsPlaceAsOthersLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := silent{memstore.New(nil), make(chan struct{})}
 		txn := open(t, s, sequence.Config{})
