@@ -11,18 +11,18 @@ import (
 	"github.com/firn-id/firn/internal/turns"
 )
 
-// How a lease comes to another worker, in the place of a lost one or for the policy switch,
-// and gives back those it has left.
+// How a lease takes another worker, after a loss or for the policy switch, and releases the
+// workers it has left.
 
-// takeOther replaces a lost worker. Until it succeeds the generator goes on up
-// to its fence, which is its own for good unless the store has granted it again.
+// takeOther replaces a lost worker. Until it succeeds the generator continues up to its fence:
+// these ticks stay its own unless the store has granted them again.
 func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause error) {
 	l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)
 	l.halt(ctx, lost, cause)
 	l.note(func(s *State) { s.Losses, s.Last = s.Losses+1, cause })
 	if l.cfg.Generator.Clock != firn.Virtual {
-		// The look that found the loss may have taken long, and the clock may have been wrong before.
-		ask = l.anew(l.gen.State().Last + 1)
+		// Ask again: the look that found the loss may have been slow, and the clock wrong before it.
+		ask = l.newAsk(l.gen.State().Last + 1)
 	}
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
 	defer cancel()
@@ -39,14 +39,14 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 		if err := l.gen.Replace(grant); err != nil {
 			l.failed("go on with another worker", grant.Worker, err)
 		}
-	case !errors.Is(ctx.Err(), context.Canceled): // else there is another already, or the lease ends
+	case !errors.Is(ctx.Err(), context.Canceled): // canceled: there is another worker already, or the lease ends
 		l.failed("take another worker", lost.Worker, err)
 	}
 }
 
-// halt stops the generator where another may have been granted what is held, unless it has another
-// worker already. The worker is given back, so that its next grant begins above what was used
-// here. If that fails, the next turn finds the same loss.
+// halt stops the generator if another process may have been granted the same ticks, unless the
+// generator has another worker already. It releases the lost worker, so that its next grant begins
+// above the ticks used here. If the release fails, the next turn finds the same loss.
 func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 	if !errors.Is(cause, ErrOverlap) || !l.gen.Halt(lost.Worker) {
 		return
@@ -56,17 +56,18 @@ func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 	last := l.gen.State().Last
 	l.mu.Lock()
 	if l.grant.Worker == lost.Worker {
-		l.grant.Through = last // so that it can be granted again here, also if only the answer is lost
+		l.grant.Through = last // this worker can then be granted here again, even if only the answer of the release is lost
 	}
 	l.mu.Unlock()
-	if err := l.release(ctx, farewell{lost, last}); err != nil {
+	if err := l.release(ctx, pendingRelease{lost, last}); err != nil {
 		l.unreleased(lost.Worker, err)
 	}
 }
 
-// search acquires another worker. Meanwhile the lost one is in use up to its fence, and is
-// looked at: where the store has forgotten who took it, it is held again, and cancel ends
-// the search. A store that fails the look fails the search too, which reports it.
+// search acquires another worker. Meanwhile the generator uses the lost one up to its fence, and
+// search looks at its slot: if the store has forgotten who took it, the worker is held again, and
+// cancel ends the search. Errors of these looks are not reported: a store that fails a look also
+// fails the search.
 func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask Ask) (grant firn.Grant, err error) {
 	clock := l.cfg.Generator.Time
 	done := make(chan struct{})
@@ -87,11 +88,11 @@ func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask 
 			cancel()
 		}
 	}
-	waitErr := turns.Wait(context.WithoutCancel(ctx), clock, done) // ctx ends it by itself
+	waitErr := turns.Wait(context.WithoutCancel(ctx), clock, done) // Acquire ends with ctx
 	return grant, errors.Join(err, waitErr)
 }
 
-// patience is how long another worker is searched for at a time.
+// patience bounds one search for another worker.
 func (l *Lease) patience() time.Duration {
 	if s, ok := l.source.(fitting); ok {
 		return callTimeout + s.waits()
@@ -99,8 +100,8 @@ func (l *Lease) patience() time.Duration {
 	return callTimeout
 }
 
-// other acquires a worker beside the one in use, and puts it in spare. A worker that the
-// source granted twice is not used, nor one that comes after the lease has ended.
+// other acquires a worker beside the one in use, and puts it in spare. It refuses a worker that
+// the source granted twice, and one that arrives after Close.
 func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 	grant, err := l.source.Acquire(ctx, ask)
 	if err != nil {
@@ -108,15 +109,15 @@ func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 	}
 	l.mu.Lock()
 	closing := l.closing
-	_, twice := l.spare[grant.Worker] // even if later: one of the two would be installed, the other renewed
+	_, twice := l.spare[grant.Worker] // even with later ticks: one grant would be installed, and the other renewed
 	twice = twice || l.grant.Worker == grant.Worker && grant.After < l.grant.Through && l.grant.After < grant.Through
-	if !twice && !closing { // under the same lock, so that Close finds what it did not refuse
+	if !twice && !closing { // under the same lock, so that Close finds every accepted grant
 		l.spare[grant.Worker] = grant
 	}
 	l.mu.Unlock()
 	switch {
 	case twice:
-		// Not given back: that would end the grant in use.
+		// Do not release it: that would end the grant in use.
 		return firn.Grant{}, fmt.Errorf("lease: the source granted worker %d a second time, from tick %d on", grant.Worker, grant.After+1)
 	case closing:
 		return firn.Grant{}, errors.Join(firn.ErrClosed, l.unused(ctx, grant))
@@ -124,7 +125,7 @@ func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 	return grant, nil
 }
 
-// unused gives back a grant under which nothing was issued, in a time of its own, as ctx may have
+// unused releases a grant under which no id was issued. It has its own timeout, as ctx may have
 // ended.
 func (l *Lease) unused(ctx context.Context, grant firn.Grant) error {
 	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), l.cfg.Generator.Time, defaultPatience)
@@ -134,10 +135,10 @@ func (l *Lease) unused(ctx context.Context, grant firn.Grant) error {
 
 // switchWorker is [firn.Config.Switch].
 func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, error) {
-	// Next has no context, and a store may be silent.
+	// Next has no context, and the store may not answer.
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
 	defer cancel()
-	grant, err := l.other(ctx, l.anew(from))
+	grant, err := l.other(ctx, l.newAsk(from))
 	if err != nil {
 		l.failed("switch worker", l.gen.State().Worker, err)
 		return firn.Grant{}, err
@@ -152,10 +153,10 @@ func (l *Lease) retired(old, worker int64, last firn.Tick) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.grant.Worker == old {
-		l.left = append(l.left, farewell{l.grant, last})
+		l.left = append(l.left, pendingRelease{l.grant, last})
 	}
 	if l.settled != nil {
-		l.settled() // the new one is to be looked at, as newcomers expect
+		l.settled() // end the search, so that the new worker is looked at in time: newcomers rely on it
 	}
 	if grant, ok := l.spare[worker]; ok {
 		l.grant = grant
@@ -163,58 +164,58 @@ func (l *Lease) retired(old, worker int64, last firn.Tick) {
 	}
 }
 
-// A farewell is a worker left, with the last tick that ids of it may carry.
-type farewell struct {
+// A pendingRelease is a worker to release, with the last tick that its ids may carry.
+type pendingRelease struct {
 	grant firn.Grant
 	last  firn.Tick
 }
 
-// goodbyes empties the list of workers left, and returns those that are not held again under
-// a later grant. The caller holds mu.
-func (l *Lease) goodbyes() []farewell {
-	due := slices.DeleteFunc(l.left, func(f farewell) bool {
-		_, again := l.spare[f.grant.Worker]
-		return again || f.grant.Worker == l.grant.Worker
+// pendingReleases empties the list of workers left, and returns those that are not held again
+// under a later grant. The caller holds mu.
+func (l *Lease) pendingReleases() []pendingRelease {
+	due := slices.DeleteFunc(l.left, func(p pendingRelease) bool {
+		_, again := l.spare[p.grant.Worker]
+		return again || p.grant.Worker == l.grant.Worker
 	})
 	l.left = nil
 	return due
 }
 
-// release gives a worker back, unless it belongs to another by now.
-func (l *Lease) release(ctx context.Context, f farewell) error {
-	if err := l.source.Release(ctx, f.grant, f.last); err != nil && !errors.Is(err, ErrLost) {
+// release gives a worker back, unless another process has it by now.
+func (l *Lease) release(ctx context.Context, p pendingRelease) error {
+	if err := l.source.Release(ctx, p.grant, p.last); err != nil && !errors.Is(err, ErrLost) {
 		return err
 	}
-	l.cfg.Log.Info("worker released", "worker", f.grant.Worker)
+	l.cfg.Log.Info("worker released", "worker", p.grant.Worker)
 	return nil
 }
 
-// giveBack releases workers left. One that fails is tried again at the next turn, until its
-// fence has passed, and at last by Close, which may have cut it off.
+// giveBack releases the workers left. It retries a failed release at each turn until the fence
+// has passed. Close retries once more, as it may have interrupted the release.
 func (l *Lease) giveBack(ctx context.Context) {
 	l.mu.Lock()
-	due := l.goodbyes()
+	due := l.pendingReleases()
 	l.mu.Unlock()
 	background := ctx
-	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, defaultPatience) // the next look waits for it
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, defaultPatience) // the next look waits for these releases
 	defer cancel()
-	var again []farewell
-	for i, f := range due {
-		if ctx.Err() != nil { // the rest comes first at the next turn
+	var again []pendingRelease
+	for i, p := range due {
+		if ctx.Err() != nil { // the next turn begins with the rest
 			again = append(due[i:], again...)
 			break
 		}
-		err := l.release(ctx, f)
+		err := l.release(ctx, p)
 		if err == nil {
 			continue
 		}
 		ended := background.Err() != nil
 		if !ended {
-			l.unreleased(f.grant.Worker, err)
+			l.unreleased(p.grant.Worker, err)
 		}
-		// A window more, for a renewal that was applied without an answer.
-		if ended || f.grant.Through >= l.ask().Now-l.window {
-			again = append(again, f)
+		// One window more, for a renewal that was applied but whose answer was lost.
+		if ended || p.grant.Through >= l.ask().Now-l.window {
+			again = append(again, p)
 		}
 	}
 	l.mu.Lock()
@@ -222,7 +223,7 @@ func (l *Lease) giveBack(ctx context.Context) {
 	l.mu.Unlock()
 }
 
-// unreleased notes that a worker left could not be given back: no fault of the one in use.
+// unreleased records a failed release of a worker left. It does not affect the worker in use.
 func (l *Lease) unreleased(worker int64, err error) {
 	l.note(func(s *State) { s.Errors++ })
 	l.cfg.Log.Warn("could not release a worker left", "worker", worker, "error", err)

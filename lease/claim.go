@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// pick returns the slot to claim, waiting for a pinned one if it must.
+// pick returns the slot to claim. For a pinned worker it may wait.
 func (s *Slots) pick(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
 	if s.cfg.Pinned != nil {
 		slot := pool.slot(s.cfg.Datacenter, *s.cfg.Pinned)
@@ -28,19 +28,19 @@ func (s *Slots) pick(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
 	return slot, nil
 }
 
-// A process that waits for a pinned worker looks at its slot after a random time between
-// these, so that many do not come together.
+// A process that waits for a pinned worker reads its slot at random intervals between these, so
+// that many waiting processes do not read at once.
 const (
 	minWaitLook = time.Second
 	maxWaitLook = 2 * time.Second
 )
 
-// waitFor waits until the fence of a pinned worker has passed, or its holder has moved that
-// back. It grants nothing: after errHeld the pool is read anew, and that decides. Looks that
-// fail do not end it, as the store is not needed before the fence has passed.
+// waitFor waits until the fence of a pinned worker has passed, or its holder has moved it back.
+// It grants nothing: after errHeld the caller reads the pool again and decides. A failed read does
+// not end the wait, as the store is not needed before the fence has passed.
 func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
 	s.cfg.Log.Info("waiting for the fence of a pinned worker", "worker", slot.Worker, "pool", s.cfg.Pool, "holder", slot.holder(), "until", slot.Until)
-	for said := false; ; {
+	for warned := false; ; {
 		left := s.rules.idleAt(slot).Sub(s.cfg.Time.Wall())
 		if left <= 0 {
 			return errHeld
@@ -57,18 +57,18 @@ func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
 		switch {
 		case errors.Is(err, store.ErrForeign):
 			return err
-		case err != nil && !said && ctx.Err() == nil:
-			said = true
+		case err != nil && !warned && ctx.Err() == nil:
+			warned = true
 			s.cfg.Log.Warn("the slot of a pinned worker cannot be read: waiting for the fence it had", "worker", slot.Worker, "pool", s.cfg.Pool, "error", err)
 		}
 		slot = found
 	}
 }
 
-// lookFor reads a slot that is waited for, and returns what to wait for from now on: what
-// was seen, unless the slot was written since. If the store forgot the slot, or went back to an
-// older copy, there may still be a holder that has not noticed, up to the fence seen before.
-// Newcomers seldom come at that moment; those who wait always do.
+// lookFor reads the slot that waitFor waits for, and returns the slot to wait for from now on:
+// the one seen before, unless the slot was written since. If the store forgot the slot, or was set
+// back to an older copy, a holder that has not noticed may still use ticks up to the fence seen
+// before. A newcomer seldom reads at that moment; a waiting process always does.
 func (s *Slots) lookFor(ctx context.Context, seen Slot) (Slot, error) {
 	reg := s.slot(seen.Worker)
 	reg.Patience = s.cfg.Patience
@@ -77,8 +77,8 @@ func (s *Slots) lookFor(ctx context.Context, seen Slot) (Slot, error) {
 		return seen, err
 	}
 	found, err := s.parse(entry)
-	// A write has a greater number than the one it replaced. One over an older copy may have a
-	// smaller number, and counts as older.
+	// A write has a greater number than the one it replaced. A write over an older copy may have a
+	// smaller number, and then counts as older.
 	if found == nil || found.Write <= seen.Write && found.Fence < seen.Fence {
 		return seen, err
 	}
@@ -86,7 +86,7 @@ func (s *Slots) lookFor(ctx context.Context, seen Slot) (Slot, error) {
 	return *found, nil
 }
 
-// holder names who holds a slot, for people.
+// holder names the holder of a slot, for people.
 func (s Slot) holder() string {
 	if s.Host == "" {
 		return "process " + s.Owner
@@ -94,8 +94,8 @@ func (s Slot) holder() string {
 	return fmt.Sprintf("process %d on %s", s.PID, s.Host)
 }
 
-// claim takes a slot by moving its fence forward, if what the claim rests on still holds after
-// that: the pool, the life of the store and, in a strict pool, the claim itself after its wait.
+// claim takes a slot by moving its fence forward. Afterwards it checks that the preconditions
+// still hold: the pool, the life of the store and, in a strict pool, the claim itself after its wait.
 func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.Grant, error) {
 	h, err := s.begin(slot, ask, s.rules.above(pool, ask))
 	if err != nil {
@@ -109,8 +109,8 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 		}
 		again := !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrUnavailable)
 		if !store.Unapplied(err) {
-			// The claim may have been applied, or may be yet. Nothing was issued under it; at
-			// worst the worker stays unused until its fence.
+			// The claim may have been applied, or may be applied later. No id was issued under
+			// it; at worst the worker stays unused until its fence.
 			err = errors.Join(err, s.unclaim(ctx, h, slot))
 		}
 		if again {
@@ -134,12 +134,12 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 	return firn.Grant{}, errors.Join(fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err), s.unclaim(ctx, h, slot))
 }
 
-// begin decides what is claimed of a slot, above a tick.
+// begin decides which ticks above a given tick to claim of a slot.
 func (s *Slots) begin(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if before, ok := s.starts[slot.Worker]; ok {
-		above = max(above, before+1) // no two claims of a worker here begin alike: see holding
+		above = max(above, before+1) // no two claims of a worker in this process have the same start: see holding
 	}
 	h, err := s.rules.claim(slot, ask, above)
 	if err == nil {
@@ -149,8 +149,8 @@ func (s *Slots) begin(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	return h, err
 }
 
-// unbegin forgets the start of a claim that was certainly never written. Without it every lost race
-// for a slot would move the start of the next claim by a tick, and a tick may be long.
+// unbegin forgets the start of a claim that was certainly never written. Otherwise every lost race
+// for a slot would delay the start of the next claim by a tick, and a tick may be long.
 func (s *Slots) unbegin(h holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,17 +159,17 @@ func (s *Slots) unbegin(h holding) {
 	}
 }
 
-// hold notes what was confirmed. Until then an earlier, lost holding of the worker is looked at.
+// hold records a confirmed claim. Until then looks are at an earlier, lost holding of the worker.
 func (s *Slots) hold(h holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held[h.worker], s.starts[h.worker] = h, max(s.starts[h.worker], h.after)
 }
 
-// outwait waits until any holder whose claim the store has lost has reached its fence, and
-// then writes this claim again over exactly what it was. So a claim lost meanwhile is noticed,
-// as others may have claimed in between, and one lost later has begun its window at that
-// write. The clock is checked again, since the machine may have slept.
+// outwait waits until every holder whose claim the store has lost has reached its fence. Then it
+// writes this claim again, over exactly the record of the claim. So it notices if the claim was
+// lost during the wait, when others may have claimed; and if the claim is lost later, its window
+// began at that write. It checks the clock again, since the machine may have slept.
 func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, ask Ask) (holding, error) {
 	s.cfg.Log.Info("a strict pool: waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", s.rules.wait())
 	if err := s.cfg.Time.Sleep(ctx, s.rules.wait()); err != nil {
@@ -179,13 +179,13 @@ func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, 
 	if err != nil {
 		return h, err
 	}
-	// By the clock that was checked, and not by the wall clock later: after a step of that the
-	// fence would lie further ahead than newcomers wait.
+	// Use the checked clock, not a later reading of the wall clock: if the wall clock was stepped,
+	// the fence would lie further ahead than newcomers wait.
 	now := tickOf(s.cfg.Layout, s.wall(here))
 	reg.Forget()
 	m, err := s.move(ctx, reg, func(found *Slot) (move, error) {
 		if found != nil && reg.Ours() {
-			found.After = h.after // this very update wrote it, and it is yet to be confirmed
+			found.After = h.after // this update wrote it, and its confirmation is pending
 		}
 		return s.rules.outwaited(h, found, now, ask)
 	})
@@ -195,8 +195,8 @@ func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, 
 	return m.holding, nil
 }
 
-// unclaim gives a slot under which nothing was issued the fence that it had before, in a time
-// of its own, as ctx may have ended.
+// unclaim restores the previous fence of a slot under which no id was issued. It has its own
+// timeout, as ctx may have ended.
 func (s *Slots) unclaim(ctx context.Context, h holding, before Slot) error {
 	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), s.cfg.Time, s.cfg.Patience)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A reading is what both clocks showed at one moment. After a reading that was checked, time
-// follows the monotonic clock, as the wall clock may be set.
+// A reading is what both clocks showed at one moment. After a checked reading, time follows the
+// monotonic clock, as the wall clock may be set.
 type reading struct {
 	wall  time.Time
 	mono  time.Duration
@@ -21,18 +21,18 @@ type reading struct {
 
 func (s *Slots) read() reading { return reading{wall: s.cfg.Time.Wall(), mono: s.cfg.Time.Monotonic()} }
 
-// wall returns the present time as it follows from a reading.
+// wall returns the present time: a reading plus the monotonic time since.
 func (s *Slots) wall(from reading) time.Time {
 	return from.wall.Add(s.cfg.Time.Monotonic() - from.mono)
 }
 
-// latest returns the present tick as it follows from a reading, or by the wall clock if that
-// is later: to judge whether a fence has passed, late is the safe side.
+// latest returns the present tick by a reading or by the wall clock, whichever is later. To judge
+// whether a fence has passed, the later time is the safe side.
 func (s *Slots) latest(from reading) firn.Tick {
 	return max(tickOf(s.cfg.Layout, s.wall(from)), tickOf(s.cfg.Layout, s.cfg.Time.Wall()))
 }
 
-// tickOf returns the tick that contains a moment; outside of the layout, its first or last.
+// tickOf returns the tick that contains a time; outside the layout, its first or last tick.
 func tickOf(l firn.Layout, at time.Time) firn.Tick {
 	tick, err := l.Tick(at)
 	if err != nil && at.After(l.Epoch()) {
@@ -41,12 +41,12 @@ func tickOf(l firn.Layout, at time.Time) firn.Tick {
 	return tick
 }
 
-// maxClockTries bounds how often the store's clock is asked again because it answered late.
+// maxClockTries bounds how often the store's clock is read because it answered late.
 const maxClockTries = 3
 
 // checkClock compares the wall clock with the store's, if it has one, and returns the reading.
-// The answer may have been made at any moment of the round trip, so half of that counts as
-// a difference.
+// The store may have read its clock at any moment of the round trip, so half the round trip
+// counts as uncertainty.
 func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 	clock, ok := s.cfg.Store.(store.Clock)
 	if !ok {
@@ -74,7 +74,7 @@ func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 	}
 }
 
-// check notes a reading that was found right.
+// check records a reading that passed the check.
 func (s *Slots) check(here reading) reading {
 	s.checked.Store(&here)
 	return here
@@ -88,14 +88,14 @@ func (s *Slots) beside(ctx context.Context, do func() error) (here reading, cloc
 		here, clockErr = s.checkClock(ctx)
 	})
 	err = do()
-	// The check ends with ctx; not to wait for it would be a race.
+	// The check ends with ctx. Its results must not be read before it has.
 	waitErr := turns.Wait(context.WithoutCancel(ctx), s.cfg.Time, checked)
 	return here, errors.Join(clockErr, waitErr), err
 }
 
-// present returns the present tick, after an ask: there may have been a wait for a grace,
-// a queue of writers or a fence. It comes from a reading that was found right. What
-// the clock showed before that does not count: it may have been wrong.
+// present returns the present tick. Time may have passed since the ask: a wait for a grace, a
+// queue of writers or a fence. The tick comes from a checked reading. Earlier readings do not
+// count: the clock may have been wrong.
 func (s *Slots) present(ask Ask, checked reading) (firn.Tick, error) {
 	wall := s.wall(checked)
 	if then := s.cfg.Layout.Time(ask.Now); then.Sub(wall) > s.cfg.Tolerance {

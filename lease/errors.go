@@ -12,8 +12,8 @@ var (
 	ErrLost = errors.New("lease: worker lost")
 	// ErrFull is matched by *[FullError]: every worker of the pool is held.
 	ErrFull = errors.New("lease: pool full")
-	// ErrOverlap comes with ErrLost where another was, or may have been, granted ticks that are
-	// held here: the store has forgotten this grant. Nothing more may be issued under it.
+	// ErrOverlap comes with ErrLost if another was, or may have been, granted the same ticks: the
+	// store has forgotten this grant. No more ids may be issued under it.
 	ErrOverlap = errors.New("lease: another may have been granted its ticks")
 	// ErrPool is matched by *[PoolError]: the pool has another layout, grace, tolerance or strict wait.
 	ErrPool = errors.New("lease: pool with other settings")
@@ -22,10 +22,10 @@ var (
 )
 
 // A PoolError reports that a pool has another layout, grace, tolerance of clocks or strict wait
-// than the process that wants to join, which would make duplicates.
+// than the process that wants to join. Joining would make duplicates.
 type PoolError struct {
 	Pool       string
-	Have, Want string // what the pool has, and what wants to join
+	Have, Want string // the pool's setting, and that of the process
 }
 
 func (e *PoolError) Error() string {

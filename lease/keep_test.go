@@ -251,7 +251,7 @@ func TestIdsAheadOfTheClockAreAnnounced(t *testing.T) {
 func TestWhatWasGrantedAndNotUsedIsGivenBack(t *testing.T) {
 	source := &leaver{give: []int64{1, 2, 3, 1, 4}}
 	l, clock := switching(t, source)
-	ask := func() Ask { clock.Pass(2 * time.Minute); return l.anew(0) }
+	ask := func() Ask { clock.Pass(2 * time.Minute); return l.newAsk(0) }
 	for range 3 { // 1 again: its first grant has passed
 		must(l.other(context.Background(), ask()))
 	}
@@ -529,9 +529,9 @@ func TestAnotherWorkerIsAskedForByTheClockAsItIs(t *testing.T) {
 func TestAWorkerIsNotGrantedAgainBeforeItIsInstalled(t *testing.T) {
 	source := &leaver{give: []int64{1, 2, 2}}
 	l, clock := switching(t, source)
-	first := must(l.other(context.Background(), l.anew(0)))
+	first := must(l.other(context.Background(), l.newAsk(0)))
 	clock.Pass(2 * time.Minute)
-	if _, err := l.other(context.Background(), l.anew(0)); err == nil || l.spare[2] != first {
+	if _, err := l.other(context.Background(), l.newAsk(0)); err == nil || l.spare[2] != first {
 		t.Errorf("%v; %+v is to be installed, and %+v is", err, first, l.spare[2])
 	}
 }

@@ -70,9 +70,9 @@ type Lease struct {
 	cfg    Config
 	window firn.Tick
 
-	mu      sync.Mutex // guards all below; never held while waiting
-	grant   firn.Grant // of the worker in use
-	left    []farewell // workers left that have not been given back yet
+	mu      sync.Mutex       // guards all below; never held while waiting
+	grant   firn.Grant       // of the worker in use
+	left    []pendingRelease // workers left that are not released yet
 	state   State
 	spare   map[int64]firn.Grant // granted for a switch that is not installed yet
 	closing bool
@@ -171,7 +171,7 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	if _, err := g.Layout.Tick(g.Time.Wall()); err != nil {
 		return nil, err
 	}
-	ask := l.anew(0)
+	ask := l.newAsk(0)
 	var err error
 	if g.Clock == firn.Virtual {
 		if g.From.IsZero() {
@@ -195,9 +195,9 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	return l, nil
 }
 
-// anew returns what to ask for another worker: ticks not before from that no earlier life on
-// this clock can have used.
-func (l *Lease) anew(from firn.Tick) Ask {
+// newAsk returns the ask for another worker: ticks at or after from that no earlier run on this
+// clock can have used.
+func (l *Lease) newAsk(from firn.Tick) Ask {
 	g := &l.cfg.Generator
 	wall := g.Time.Wall() // once: in between the process may stand still
 	lead := tickOf(g.Layout, wall.Add(g.Lead()))
@@ -297,22 +297,22 @@ func (l *Lease) tellEnd() {
 func (l *Lease) leave(ctx context.Context) error {
 	worker, last := l.gen.Stop()
 	l.mu.Lock()
-	due := l.goodbyes()
+	due := l.pendingReleases()
 	grant := l.grant
 	for _, unused := range l.spare {
 		if unused.Worker != worker {
-			due = append(due, farewell{unused, unused.After})
+			due = append(due, pendingRelease{unused, unused.After})
 		} else {
 			grant = unused
 		}
 	}
 	l.mu.Unlock()
 	if grant.Worker == worker {
-		due = append(due, farewell{grant, last})
+		due = append(due, pendingRelease{grant, last})
 	}
 	var err error
-	for _, f := range due {
-		err = errors.Join(err, l.release(ctx, f))
+	for _, p := range due {
+		err = errors.Join(err, l.release(ctx, p))
 	}
 	return err
 }

@@ -318,7 +318,7 @@ func TestAStolenSlotIsLeftForAnotherWithoutCallersNoticing(t *testing.T) {
 	}
 	w.mustTake(thief, 100)
 	w.time.Pass(3 * time.Second)
-	l.turn(context.Background()) // the farewell to a slot that is not its own any more
+	l.turn(context.Background()) // releases a slot that is not its own any more
 	if s := l.State(); s.Errors != 0 {
 		t.Errorf("%+v", s)
 	}

@@ -142,7 +142,7 @@ func TestAWorkerLeftAndGrantedAgainIsNotGivenBack(t *testing.T) {
 	source.fail = func(context.Context, int64) error { return errAway } // though it took it
 	l.turn(context.Background())
 	source.fail = nil
-	l.left = append(l.left, farewell{grant: firn.Grant{Worker: 3}}) // and this one all the same
+	l.left = append(l.left, pendingRelease{grant: firn.Grant{Worker: 3}}) // this one is released all the same
 	goBack(t, l, clock)
 	l.turn(context.Background())
 	if worker := l.State().Worker; worker != 1 || !slices.Equal(source.released, []int64{3, 2}) {

@@ -39,9 +39,8 @@ func (w *world) fence() firn.Tick {
 	return p.Slots[0].Fence
 }
 
-// TestTheEndOfALostClaimDoesNotTouchALaterClaimOfTheSameWorker: a process that
-// lost a worker and was granted it again still has the farewell of the first grant
-// to say.
+// A process that lost a worker and was granted it again still has to release the first
+// grant.
 func TestTheEndOfALostClaimDoesNotTouchALaterClaimOfTheSameWorker(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)

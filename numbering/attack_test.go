@@ -5,15 +5,15 @@ import (
 	"errors"
 	"testing"
 	"time"
-	_ "time/tzdata" // the zones below, wherever the tests run
+	_ "time/tzdata" // the zones below, on every machine
 	"unsafe"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/numbering"
 )
 
-// machine is the machine's own time, whose wall clock can be set: readings of it
-// have a monotonic part, which setting the clock leaves as it is.
+// machine is the local time with a wall clock that can be set. Its readings have a
+// monotonic part, which setting the clock does not change.
 type machine struct {
 	firn.TimeSource
 	set time.Duration // whole seconds
@@ -26,12 +26,12 @@ func (m *machine) Wall() time.Time {
 	return t
 }
 
-// there is a store's clock, which is right.
+// there is the correct clock of a store.
 type there struct{}
 
 func (there) Now(context.Context) (time.Time, error) { return time.Now().Round(0), nil }
 
-func TestTheMachinesOwnClockThatIsSetDoesNotChangeThePeriod(t *testing.T) {
+func TestSettingTheLocalSystemClockDoesNotChangeThePeriod(t *testing.T) {
 	m := &machine{TimeSource: firn.SystemTime()}
 	before := m.Wall()
 	m.set = 400 * 24 * time.Hour
@@ -52,7 +52,7 @@ func TestTheMachinesOwnClockThatIsSetDoesNotChangeThePeriod(t *testing.T) {
 	}
 }
 
-func TestNobodyTakesMoreNumbersThanMemoryHolds(t *testing.T) {
+func TestTakeRefusesMoreNumbersThanMaxTake(t *testing.T) {
 	s := newStore()
 	f := process(t, s, numbering.Config{Template: "{n:10}", Time: newClock("2026-11-21T09:00:00Z")})
 	if _, err := f.Take(t.Context(), numbering.MaxTake+1); !errors.Is(err, firn.ErrRange) {
@@ -73,8 +73,8 @@ func TestAllPeriodsUpToTheLastYearFit(t *testing.T) {
 	}
 }
 
-// On some days clocks are set at midnight: it is not there, or twice.
-func TestAPeriodBeginsWithTheFirstMomentOfItsDate(t *testing.T) {
+// On some days clocks are set at midnight: midnight is skipped, or comes twice.
+func TestAPeriodBeginsAtTheFirstMomentOfItsDate(t *testing.T) {
 	for _, c := range []struct{ zone, template, text string }{
 		{"America/Sao_Paulo", "{yyyyMMdd}-{n:3}", "20181104-001"}, {"America/Santiago", "{yyyyMMdd}-{n:3}", "20260906-001"},
 		{"America/Havana", "{yyyyMMdd}-{n:3}", "20260308-001"}, {"America/Havana", "{yyyyMMdd}-{n:3}", "20261101-001"},
@@ -108,7 +108,7 @@ func TestAPeriodBeginsWithTheFirstMomentOfItsDate(t *testing.T) {
 	}
 }
 
-func TestATemplateHasNothingThatBreaksALine(t *testing.T) {
+func TestATemplateWithUnprintableCharactersIsRefused(t *testing.T) {
 	for _, text := range []string{"INV\n{n:3}", "INV\x00{n:3}", "\u202e{n:3}", "\xff{n:3}", "\t{n:3}", "{n:3}\r"} {
 		if _, err := numbering.New(numbering.Config{Template: text, Counter: within{}}); !errors.Is(err, firn.ErrSyntax) {
 			t.Errorf("%q: %v", text, err)

@@ -7,11 +7,11 @@
 //	f, err := numbering.New(numbering.Config{Template: "ORD{yyyyMMdd}-{n:6}", Zone: zone, Counter: orders})
 //	text, err := f.Next(ctx) // ORD20261121-000042
 //
-// The counter is one strictly increasing sequence over all processes, whose ids
-// are the period and the number in it. So the period changes once for all of them:
-// when the first process finds that a new one has begun, and after that nobody
-// issues a number of the old one again, whatever their clocks show.
+// The counter is one strictly increasing sequence over all processes. Its ids
+// contain the period and the number in it, so the period changes for all processes
+// at once: when the first of them finds that a new one has begun. After that no
+// process issues a number of the old period, whatever its clock shows.
 //
-// Numbers are unique and increase; they may have gaps, where a call failed. What
-// they do not hide is how many there were.
+// Numbers are unique and increase. A failed call may leave a gap. Numbers show how
+// many were issued: they do not hide the volume of a business.
 package numbering

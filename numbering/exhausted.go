@@ -7,7 +7,7 @@ import (
 	"github.com/firn-id/firn/sequence"
 )
 
-// An exhaustedError says of a template what its counter says of a block.
+// An exhaustedError states in terms of the template what the counter reports of a block.
 type exhaustedError struct {
 	text  string
 	cause error // matches sequence.ErrExhausted
@@ -16,12 +16,12 @@ type exhaustedError struct {
 func (e *exhaustedError) Error() string   { return ErrExhausted.Error() + ": " + e.text }
 func (e *exhaustedError) Unwrap() []error { return []error{ErrExhausted, e.cause} }
 
-// exhausted says that the period has no room for the numbers asked for, and what
-// helps; the counter, which does not know of templates, would name other ways.
+// exhausted returns an error that the period has too few numbers left, and names
+// what helps. The counter does not know templates, so its own advice would be wrong.
 func (f *Format) exhausted(cause error) error {
 	has := fmt.Sprintf("%q has %d numbers in %s", f.cfg.Template, f.PerPeriod(), f.period.each())
 	var of *sequence.ExhaustedError
-	if !errors.As(cause, &of) || of.Block == 0 { // its own end is in the way
+	if !errors.As(cause, &of) || of.Block == 0 { // the counter itself is exhausted
 		return fmt.Errorf("%w: %s: %w", ErrExhausted, has, cause)
 	}
 	way := fmt.Sprintf("use a wider {n:…} than {n:%d} under another name", f.width)

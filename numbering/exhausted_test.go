@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/sequence"
 )
 
-func TestWhatIsUsedUpSaysWhatHelps(t *testing.T) {
+func TestAnExhaustedPeriodErrorNamesWhatHelps(t *testing.T) {
 	for _, c := range []struct {
 		template  string
 		max       firn.ID
@@ -46,8 +46,8 @@ func TestWhatIsUsedUpSaysWhatHelps(t *testing.T) {
 	}
 }
 
-// TestTheWidestNumberHasNoWiderOne: there are too many of them to take, so that the counter is raised.
-func TestTheWidestNumberHasNoWiderOne(t *testing.T) {
+// A period of the widest template has too many numbers to take, so the test raises the counter.
+func TestTheErrorOfTheWidestTemplateSuggestsNoWiderOne(t *testing.T) {
 	all, err := sequence.Open(sequence.Config{Store: newStore()})
 	if err != nil {
 		t.Fatal(err)

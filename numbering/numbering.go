@@ -18,32 +18,32 @@ import (
 // A Counter is a strictly increasing sequence over all processes, as
 // [sequence.Sequence] is.
 type Counter interface {
-	// TakeIn returns the first of n ids in a row that are greater than above and
-	// than all that anybody had received, all within one block: ids from k×block to
-	// k×block + block − 1 for some k. Where so many are not left in the block that the
-	// counter is in, that is [sequence.ErrExhausted].
+	// TakeIn returns the first of n consecutive ids. They are greater than above and
+	// than every id that any caller has received, and lie within one block: k×block to
+	// k×block + block − 1 for some k. If the counter's current block has fewer than n
+	// left, the error is [sequence.ErrExhausted].
 	TakeIn(ctx context.Context, n int64, above firn.ID, block int64) (firn.ID, error)
 }
 
 // Config is what [New] makes a [Format] of. Template and Counter are required.
 type Config struct {
-	// Template is how numbers look. In braces stand {n:WIDTH}, the number in its
-	// period with leading zeros (once, WIDTH up to 10), and parts of the date, alone
-	// or several at once: {yyyy}, {yy}, {MM}, {dd}, {yyyyMMdd}, {yyyy-MM}. The finest
-	// of them is the period after which numbers begin at 1 again; without any they
-	// go on for ever. All else is taken as it stands, if it can be printed.
+	// Template is how numbers look. It has {n:WIDTH} once, the number in its period
+	// with leading zeros (WIDTH up to 10), and may have parts of the date, alone or
+	// together: {yyyy}, {yy}, {MM}, {dd}, {yyyyMMdd}, {yyyy-MM}. The finest part is the
+	// period after which numbers start at 1 again; without a date they never do. All
+	// other printable text is copied.
 	Template string
-	// Zone is whose calendar it is. Default: UTC.
+	// Zone is the time zone of the dates. Default: UTC.
 	Zone *time.Location
-	// Counter counts. Everybody who uses it for numbers must have the same template.
+	// Counter counts. All formats over one counter must have the same template.
 	Counter Counter
-	// Time is whose clock says which period it is. Default: [firn.SystemTime].
+	// Time is the clock that decides the period. Default: [firn.SystemTime].
 	Time firn.TimeSource
 	// Clock, if set, corrects Time to the clock of a store once a minute, so that a
-	// period begins when it does there. Without it one process whose clock is ahead
-	// takes all others with it: the counter goes to the period that it shows, and stays
-	// there until that has passed. A reading may take as long as the Timeout of the
-	// counter, if that has such a method, as a [sequence.Sequence] has; else 5s.
+	// period begins when it does on the store's clock. Without it, one process whose
+	// clock is ahead moves all others: the counter goes to the period of that clock and
+	// stays there until it has passed. Reading the clock takes at most the counter's
+	// Timeout, if it has such a method, as a [sequence.Sequence] does; else 5s.
 	Clock store.Clock
 }
 
@@ -58,19 +58,19 @@ type Format struct {
 
 	mu     sync.Mutex
 	latest comparison
-	fits   atomic.Bool // the counter was where the template has numbers
+	fits   atomic.Bool // the counter's position has been checked against the template
 }
 
-// ErrExhausted says that all numbers of the period are used up.
+// ErrExhausted: the period has no number left.
 var ErrExhausted = errors.New("numbering: no number left in this period")
 
-// recheck is how long the offset of a store's clock is relied on.
+// recheck is how long the measured offset of a store's clock is valid.
 const recheck = time.Minute
 
-// defaultTimeout is that of sequences.
+// defaultTimeout equals the default timeout of sequences.
 const defaultTimeout = 5 * time.Second
 
-// New checks cfg. Errors match [firn.ErrSyntax] and say what would be allowed.
+// New checks cfg. Errors match [firn.ErrSyntax] and name the allowed values.
 func New(cfg Config) (*Format, error) {
 	if cfg.Counter == nil {
 		return nil, firn.NewSyntaxError("counter", "", "Config.Counter is required")
@@ -99,8 +99,8 @@ func New(cfg Config) (*Format, error) {
 func (f *Format) String() string { return f.cfg.Template }
 
 // Next returns the next number. Errors: [ErrExhausted], a *[firn.RangeError] if the
-// clock shows no year from 1 to 9999, and those of the counter and of its clock; of these,
-// [store.ErrUnavailable] if the clock does not answer in time.
+// clock's year is not from 1 to 9999, those of the counter and those of Config.Clock:
+// [store.ErrUnavailable] if it does not answer in time.
 func (f *Format) Next(ctx context.Context) (string, error) {
 	all, err := f.Take(ctx, 1)
 	if err != nil {
@@ -109,15 +109,15 @@ func (f *Format) Next(ctx context.Context) (string, error) {
 	return all[0], nil
 }
 
-// PerPeriod returns how many numbers there are in a period; in all, without one.
+// PerPeriod returns how many numbers a period has, or in all if there is no period.
 func (f *Format) PerPeriod() int64 { return f.block - 1 }
 
-// MaxTake is how many numbers [Format.Take] returns at most.
+// MaxTake is the most numbers that one [Format.Take] returns.
 const MaxTake = 1 << 20
 
-// Take returns n numbers in a row, all of one period: none if so many are not left.
-// N below 1, above [MaxTake] or above what a period has is a *[firn.RangeError]; else
-// errors are those of Next.
+// Take returns n consecutive numbers of one period, or an error if fewer are left.
+// If n is below 1, above [MaxTake] or above PerPeriod, the error is a
+// *[firn.RangeError]. Other errors are those of Next.
 func (f *Format) Take(ctx context.Context, n int) ([]string, error) {
 	if most := min(f.PerPeriod(), MaxTake); n < 1 || int64(n) > most {
 		return nil, firn.NewRangeError("how many numbers", int64(n), 1, most, "template "+f.cfg.Template)
@@ -149,7 +149,7 @@ func (f *Format) Take(ctx context.Context, n int) ([]string, error) {
 	return texts, nil
 }
 
-// now reads the clock, as the store's clock has it if there is one.
+// now reads the clock, corrected to the store's clock if there is one.
 func (f *Format) now(ctx context.Context) (time.Time, error) {
 	wall, mono := f.wall(), f.cfg.Time.Monotonic()
 	if f.cfg.Clock == nil {
@@ -174,8 +174,8 @@ func (f *Format) now(ctx context.Context) (time.Time, error) {
 	return wall.Add(latest.offset).In(f.cfg.Zone), nil
 }
 
-// there reads the store's clock, with a bound, so that nobody waits for ever in a store
-// that does not answer.
+// there reads the store's clock, with a timeout: a store that does not answer must not
+// block callers for ever.
 func (f *Format) there(ctx context.Context) (time.Time, error) {
 	timeout := defaultTimeout
 	if c, ok := f.cfg.Counter.(interface{ Timeout() time.Duration }); ok {
@@ -190,8 +190,8 @@ func (f *Format) there(ctx context.Context) (time.Time, error) {
 	return at, err
 }
 
-// wall reads the wall clock and nothing else: two times that have a monotonic part
-// too are subtracted by that, and do not tell that the clock was set in between.
+// wall reads the wall clock without its monotonic part. Time.Sub would use the monotonic
+// parts of two times, and would not show that the clock was set in between.
 func (f *Format) wall() time.Time { return f.cfg.Time.Wall().Round(0) }
 
 // A comparison of the wall clock with the store's, and when it was made.
@@ -202,17 +202,17 @@ type comparison struct {
 	offset time.Duration
 }
 
-// holds reports whether the comparison is good for a reading: it was made not long ago,
-// and the wall clock has not been set, nor the machine suspended, since.
+// holds reports whether the comparison is valid for a reading: it is recent, and since
+// then the wall clock was not set and the machine was not suspended.
 func (c comparison) holds(wall time.Time, mono time.Duration) bool {
 	passed := mono - c.mono
 	return c.known && passed < recheck && (wall.Sub(c.wall)-passed).Abs() < time.Second
 }
 
-// fit looks, before the first number, whether the counter is where the template has numbers:
-// else each call in vain would use up some of those of the right template. A sequence, and
-// nothing else is known to, tells which block it is in when it is asked for a whole one, of
-// which it never gives the first id. It reads its record for that as it would to take numbers.
+// fit checks, before the first number, that the counter's position is one of this template:
+// otherwise each failed call would use up numbers of the right template. Only a sequence is
+// known to report its block when asked for a whole one, which it cannot grant because it
+// never issues a block's first id. It reads its record as it does to take numbers.
 func (f *Format) fit(ctx context.Context, above firn.ID) error {
 	counter, ok := f.cfg.Counter.(*sequence.Sequence)
 	if !ok || f.fits.Load() {
@@ -223,7 +223,7 @@ func (f *Format) fit(ctx context.Context, above firn.ID) error {
 	if !errors.As(err, &in) {
 		return err
 	}
-	if in.Block == 0 { // the counter's own end is in the way, which is not where it is
+	if in.Block == 0 { // the counter itself is exhausted; that does not show its position
 		return nil
 	}
 	if _, ok := f.begins(in.Max); !ok {
@@ -233,18 +233,18 @@ func (f *Format) fit(ctx context.Context, above firn.ID) error {
 	return nil
 }
 
-// begins is when the period of an id of the counter does; ok is false if it has none.
+// begins returns when the period of a counter's id begins; ok is false if the id has no period.
 func (f *Format) begins(id firn.ID) (at time.Time, ok bool) {
-	// Dates are written in UTC, where every day has a midnight.
+	// Format dates in UTC, where every day has a midnight.
 	at, ok = f.period.begins(int64(id)/f.block, time.UTC)
-	return at, ok && at.Year() <= 9999 // a counter of wider numbers looks like one of the year 20261
+	return at, ok && at.Year() <= 9999 // a counter of wider numbers has years like 20261
 }
 
 func (f *Format) foreign(id firn.ID) error {
 	return fmt.Errorf("numbering: %d is no number of template %q: the counter is used for something else too", id, f.cfg.Template)
 }
 
-// text writes an id of the counter.
+// text formats an id of the counter.
 func (f *Format) text(id firn.ID) (string, error) {
 	at, ok := f.begins(id)
 	number := int64(id) % f.block
@@ -265,14 +265,14 @@ func (f *Format) text(id firn.ID) (string, error) {
 	return b.String(), nil
 }
 
-// A Number is what a text says.
+// A Number is the content of a formatted number.
 type Number struct {
-	Begins time.Time // of its period, in the format's zone; zero if numbers never begin anew
+	Begins time.Time // start of its period, in the format's zone; zero if the template has no date
 	N      int64     // from 1
 }
 
-// Parse reads what Next wrote. A two-digit year is of the present century. The error
-// is a *[firn.SyntaxError].
+// Parse reads a number that Next returned. A two-digit year is in the present century.
+// The error is a *[firn.SyntaxError].
 func (f *Format) Parse(text string) (Number, error) {
 	refuse := func(format string, args ...any) (Number, error) {
 		return Number{}, firn.NewSyntaxError("number of "+f.cfg.Template, text, fmt.Sprintf(format, args...))

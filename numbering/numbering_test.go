@@ -25,7 +25,7 @@ func newClock(at string) *faketime.Time {
 	return faketime.New(t)
 }
 
-// process is a format over a counter of its own in a store that all share.
+// process returns a format with its own counter in the shared store.
 func process(t *testing.T, s *storetest.Faulty, cfg numbering.Config) *numbering.Format {
 	t.Helper()
 	all, err := sequence.Open(sequence.Config{Store: s})
@@ -53,7 +53,7 @@ func next(t *testing.T, f *numbering.Format) string {
 	return text
 }
 
-func TestNumbersBeginAnewInEachPeriod(t *testing.T) {
+func TestNumbersStartAtOneInEachPeriod(t *testing.T) {
 	for _, test := range []struct {
 		template string
 		step     time.Duration
@@ -83,9 +83,9 @@ func TestNumbersBeginAnewInEachPeriod(t *testing.T) {
 	}
 }
 
-// TestAPeriodChangesOnceForAll: whoever is behind goes on in the new one, and
-// yesterday's numbers never come again.
-func TestAPeriodChangesOnceForAll(t *testing.T) {
+// A process whose clock is behind continues in the new period: yesterday's numbers are
+// never issued again.
+func TestAPeriodChangesOnceForAllProcesses(t *testing.T) {
 	s := newStore()
 	early, late := newClock("2026-11-20T23:59:58+08:00"), newClock("2026-11-20T23:59:50+08:00")
 	zone := time.FixedZone("UTC+8", 8*60*60)
@@ -93,7 +93,7 @@ func TestAPeriodChangesOnceForAll(t *testing.T) {
 	b := process(t, s, numbering.Config{Template: "{yyyyMMdd}{n:3}", Zone: zone, Time: late})
 	want := []string{"20261120001", "20261120002", "20261121001", "20261121002", "20261121003"}
 	got := []string{next(t, a), next(t, b)}
-	early.Pass(3 * time.Second) // midnight here, and not yet there
+	early.Pass(3 * time.Second) // past midnight here, but not yet there
 	got = append(got, next(t, a), next(t, b))
 	late.Pass(time.Minute)
 	if got = append(got, next(t, b)); strings.Join(got, " ") != strings.Join(want, " ") {
@@ -101,12 +101,12 @@ func TestAPeriodChangesOnceForAll(t *testing.T) {
 	}
 }
 
-// ahead is a store whose clock is an hour ahead of everybody's.
+// ahead is a store whose clock is an hour ahead of all processes.
 type ahead struct{ at *faketime.Time }
 
 func (a ahead) Now(context.Context) (time.Time, error) { return a.at.Wall().Add(time.Hour), nil }
 
-func TestAStoresClockSaysWhenAPeriodBegins(t *testing.T) {
+func TestTheStoresClockDecidesWhenAPeriodBegins(t *testing.T) {
 	c := newClock("2026-11-20T23:30:00Z")
 	f := process(t, newStore(), numbering.Config{Template: "{yyyyMMdd}{n:3}", Time: c, Clock: ahead{c}})
 	if got := next(t, f); got != "20261121001" {
@@ -114,8 +114,8 @@ func TestAStoresClockSaysWhenAPeriodBegins(t *testing.T) {
 	}
 }
 
-// TestAClockThatIsSetDoesNotChangeThePeriod: the store's clock is asked again.
-func TestAClockThatIsSetDoesNotChangeThePeriod(t *testing.T) {
+// After the local clock was set, the store's clock is read again.
+func TestSettingTheLocalClockDoesNotChangeThePeriod(t *testing.T) {
 	c := faketime.New(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	there := &steady{at: c}
 	f := process(t, newStore(), numbering.Config{Template: "{yyyyMMdd}{n:3}", Time: c, Clock: there})
@@ -133,7 +133,7 @@ func TestAClockThatIsSetDoesNotChangeThePeriod(t *testing.T) {
 	}
 }
 
-// steady is a store's clock that nobody sets.
+// steady is a store's clock that is never set.
 type steady struct {
 	at    *faketime.Time
 	asked int
@@ -144,7 +144,7 @@ func (s *steady) Now(context.Context) (time.Time, error) {
 	return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(s.at.Monotonic()), nil
 }
 
-func TestAFullPeriodIsAnErrorAndTheNextGoesOn(t *testing.T) {
+func TestAFullPeriodIsAnErrorAndTheNextPeriodWorks(t *testing.T) {
 	c := newClock("2026-12-31T12:00:00Z")
 	f := process(t, newStore(), numbering.Config{Template: "{yyyy}-{n:1}", Time: c})
 	if _, err := f.Take(context.Background(), 8); err != nil {
@@ -167,9 +167,8 @@ func TestAFullPeriodIsAnErrorAndTheNextGoesOn(t *testing.T) {
 	}
 }
 
-// TestNoNumberComesTwice: several processes with clocks that differ, days that
-// change, and a store that loses answers.
-func TestNoNumberComesTwice(t *testing.T) {
+// Several processes with different clocks, changing days, and a store that loses answers.
+func TestNoNumberIsIssuedTwice(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	s := newStore()
 	s.Script = func(c storetest.Call) storetest.Outcome {
@@ -207,7 +206,7 @@ func TestNoNumberComesTwice(t *testing.T) {
 	}
 }
 
-func TestTemplatesAndTextsThatAreNone(t *testing.T) {
+func TestInvalidTemplatesAndTextsAreRefused(t *testing.T) {
 	counter := &counting{}
 	for _, template := range []string{
 		"", "x", "{n:0}", "{n:11}", "{n:}", "{n}", "{n:6", "n:6}", "{n:6}{n:6}", "{n:6}{MM}", "{n:6}{yyyydd}", "{n:6}{yyyy}{yyyy}", "{n:6}{yyyyMMyy}",
@@ -239,7 +238,7 @@ func TestTemplatesAndTextsThatAreNone(t *testing.T) {
 	}
 }
 
-// counting is a counter that somebody uses for something else.
+// counting is a counter that is used for something else.
 type counting struct{ id firn.ID }
 
 func (c *counting) TakeIn(_ context.Context, n int64, _ firn.ID, _ int64) (firn.ID, error) {
@@ -247,7 +246,7 @@ func (c *counting) TakeIn(_ context.Context, n int64, _ firn.ID, _ int64) (firn.
 	return c.id, nil
 }
 
-func TestACounterOfSomethingElseIsNoticed(t *testing.T) {
+func TestACounterUsedForSomethingElseIsDetected(t *testing.T) {
 	f, err := numbering.New(numbering.Config{Template: "{yyyyMMdd}{n:4}", Counter: &counting{}})
 	if err != nil {
 		t.Fatal(err)
@@ -281,7 +280,7 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// within is a counter that begins each block.
+// within is a counter that always issues the first number of a block.
 type within struct{}
 
 func (within) TakeIn(_ context.Context, _ int64, above firn.ID, _ int64) (firn.ID, error) {

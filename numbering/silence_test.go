@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// mute is a store's clock that does not answer.
+// mute is a store clock that does not answer.
 type mute struct{}
 
 func (mute) Now(ctx context.Context) (time.Time, error) {
@@ -22,7 +22,7 @@ func (mute) Now(ctx context.Context) (time.Time, error) {
 	return time.Time{}, ctx.Err()
 }
 
-func TestNobodyWaitsForEverForAClockThatDoesNotAnswer(t *testing.T) {
+func TestASilentStoreClockTimesOut(t *testing.T) {
 	all, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Timeout: 700 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ type piece struct {
 	width   int    // for the number
 }
 
-// A period is how long numbers go on before they begin at 1 again.
+// A period is how often numbers start at 1 again.
 type period int
 
 const (
@@ -29,7 +29,7 @@ const (
 
 func (p period) String() string { return [...]string{"all time", "year", "month", "day"}[p] }
 
-// each says how often numbers begin at 1 again.
+// each is the period as an error text names it.
 func (p period) each() string {
 	if p == ever {
 		return "all"
@@ -47,7 +47,7 @@ var dateFields = []struct {
 
 const (
 	maxTemplate = 200
-	// maxWidth is such that the number and a day in front of it fit 63 bits.
+	// maxWidth: a day and a number of this width together fit in 63 bits.
 	maxWidth = 10
 )
 
@@ -117,7 +117,7 @@ func parse(text string) (pieces []piece, p period, err error) {
 	return pieces, p, nil
 }
 
-// parseDate reads the fields of a date and what may stand between them.
+// parseDate reads date fields and the separators between them.
 func parseDate(text string) (pieces []piece, periods []period, ok bool) {
 	for text != "" {
 		found := false
@@ -157,7 +157,7 @@ func (p period) index(at time.Time) int64 {
 	}
 }
 
-// begins is when a period begins; ok is false for a number that is none.
+// begins returns when the period with an index begins; ok is false if there is no such period.
 func (p period) begins(index int64, zone *time.Location) (at time.Time, ok bool) {
 	y, m, d := index, int64(1), int64(1)
 	switch p {
@@ -169,17 +169,17 @@ func (p period) begins(index int64, zone *time.Location) (at time.Time, ok bool)
 	default:
 		return time.Time{}, index == 0
 	}
-	// Noon is there in every zone; midnight is not on some days, and twice on others.
+	// Every day has one noon in every zone; on some days midnight is skipped or comes twice.
 	noon := time.Date(int(y), time.Month(m), int(d), 12, 0, 0, 0, zone)
 	if p.index(noon) != index || m < 1 || m > 12 {
 		return time.Time{}, false
 	}
 	at = time.Date(int(y), time.Month(m), int(d), 0, 0, 0, 0, zone)
 	begins, ends := at.ZoneBounds()
-	if p.index(at) < index { // the clock was set forward past midnight: the day begins with that
+	if p.index(at) < index { // midnight was skipped: the day begins when the clock was set forward
 		at = ends
 	} else if earlier := begins.Add(-1); !begins.IsZero() && p.index(earlier) == index {
-		// It was set back past midnight, which so came before that too.
+		// The clock was set back past midnight: the first midnight was before that.
 		if first := time.Date(int(y), time.Month(m), int(d), 0, 0, 0, 0, zoneOf(earlier)); first.Before(begins) {
 			at = first.In(zone)
 		}
@@ -187,7 +187,7 @@ func (p period) begins(index int64, zone *time.Location) (at time.Time, ok bool)
 	return at, true
 }
 
-// zoneOf is the offset that a time has, for all times.
+// zoneOf returns a fixed zone with the offset that applies at a time.
 func zoneOf(at time.Time) *time.Location {
 	name, offset := at.Zone()
 	return time.FixedZone(name, offset)

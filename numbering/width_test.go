@@ -10,8 +10,7 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-// TestANarrowerTemplateOfOneCounterIsRefused: what a counter of wider numbers holds would be
-// read as one of the year 20261.
+// A narrower template would read the position of a counter of wider numbers as the year 20261.
 func TestANarrowerTemplateOfOneCounterIsRefused(t *testing.T) {
 	c := newClock("2026-11-20T12:00:00Z")
 	for _, test := range []struct{ wide, narrow string }{
@@ -29,7 +28,7 @@ func TestANarrowerTemplateOfOneCounterIsRefused(t *testing.T) {
 	}
 }
 
-func TestNumbersThatNeverBeginAnewEnd(t *testing.T) {
+func TestNumbersWithoutAPeriodRunOut(t *testing.T) {
 	f := process(t, newStore(), numbering.Config{Template: "{n:1}", Time: newClock("2026-11-20T12:00:00Z")})
 	if _, err := f.Take(context.Background(), 9); err != nil {
 		t.Fatal(err)
@@ -40,8 +39,8 @@ func TestNumbersThatNeverBeginAnewEnd(t *testing.T) {
 	}
 }
 
-// TestATemplateThatIsNotTheCountersUsesNoNumberUp: whoever is mistaken may try again and again.
-func TestATemplateThatIsNotTheCountersUsesNoNumberUp(t *testing.T) {
+// A misconfigured process may retry for ever.
+func TestATemplateThatDoesNotMatchTheCounterUsesNoNumbers(t *testing.T) {
 	c := newClock("2026-11-20T12:00:00Z")
 	for _, test := range []struct{ right, wrong, second string }{
 		{"{yyyyMMdd}-{n:3}", "{yyyyMMdd}-{n:2}", "20261120-002"}, {"{n:3}", "{n:1}", "012"}, {"{yyyy}-{n:5}", "{yyyy}-{n:4}", "2026-00002"},
@@ -68,8 +67,8 @@ func TestATemplateThatIsNotTheCountersUsesNoNumberUp(t *testing.T) {
 	}
 }
 
-// TestLookingAtTheCounterCostsNothing: the first number takes a read and a write, the next a write.
-func TestLookingAtTheCounterCostsNothing(t *testing.T) {
+// The first number takes a read and a write, the next one a write.
+func TestCheckingTheCounterCostsNoExtraCalls(t *testing.T) {
 	s := newStore()
 	calls := 0
 	s.Script = func(storetest.Call) storetest.Outcome {
@@ -84,7 +83,7 @@ func TestLookingAtTheCounterCostsNothing(t *testing.T) {
 	}
 }
 
-func TestAWiderTemplateTakesTheCounterWithIt(t *testing.T) {
+func TestAWiderTemplateMovesTheCounter(t *testing.T) {
 	c := newClock("2026-11-20T12:00:00Z")
 	s := newStore()
 	narrow := process(t, s, numbering.Config{Template: "{yyyyMMdd}-{n:2}", Time: c})

@@ -11,12 +11,13 @@ import (
 
 // wanting reports whether the buffer should be filled. The caller holds mu.
 func (b *Buffer[T]) wanting() bool {
-	// In proportion, and never so that a small buffer is refilled at every id. The product does not fit an int of 32 bits.
+	// In proportion to the size, and always below it: a full buffer needs no refill.
+	// The product does not fit in an int of 32 bits.
 	refill := int64(b.cfg.Refill) * b.supply.Size / int64(b.cfg.Size)
 	return int64(b.count) <= min(refill, b.supply.Size-1)
 }
 
-// notify wakes all who wait. The caller holds mu.
+// notify wakes all waiters. The caller holds mu.
 func (b *Buffer[T]) notify() {
 	if b.changed != nil {
 		close(b.changed)
@@ -24,13 +25,13 @@ func (b *Buffer[T]) notify() {
 	}
 }
 
-// run fills the buffer whenever it is asked to.
+// run fills the buffer whenever it is low, until ctx ends.
 func (b *Buffer[T]) run(ctx context.Context) {
 	defer close(b.done)
 	var scratch []T
 	failures := 0
 	for ctx.Err() == nil {
-		room, idle := b.look()
+		room, idle := b.room()
 		if idle != nil {
 			if turns.Wait(ctx, b.cfg.Time, idle) != nil {
 				return
@@ -43,7 +44,7 @@ func (b *Buffer[T]) run(ctx context.Context) {
 		n, err := b.ask(ctx, scratch[:room])
 		ids := scratch[:n:n]
 		if n < len(scratch)/2 {
-			ids = slices.Clone(ids) // rather than keep the room of many for few
+			ids = slices.Clone(ids) // a few ids must not keep a large array alive
 		} else {
 			scratch = nil
 		}
@@ -52,20 +53,20 @@ func (b *Buffer[T]) run(ctx context.Context) {
 			continue
 		}
 		failures++
-		if b.rest(ctx, failures) != nil {
+		if b.backOff(ctx, failures) != nil {
 			return
 		}
 	}
 }
 
-// look returns how many ids are wanted, or else what is closed when some are.
-func (b *Buffer[T]) look() (room int, idle <-chan struct{}) {
+// room returns how many ids to ask for, or a channel that is closed once the buffer is low.
+func (b *Buffer[T]) room() (room int, idle <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.wanting() {
 		b.supply.Measure(b.cfg.Time.Monotonic(), b.state.Issued, b.cfg.limits())
 	}
-	// Asked anew, since the buffer may be smaller from now on.
+	// Check again: Measure may have made the buffer smaller.
 	if b.wanting() || b.partly && b.count < b.size() {
 		b.state.Fills++
 		return b.size() - b.count, nil
@@ -76,8 +77,8 @@ func (b *Buffer[T]) look() (room int, idle <-chan struct{}) {
 	return 0, b.idle
 }
 
-// ask asks the source once, and holds it to its contract. What came with an
-// error is used all the same.
+// ask calls the source once and checks its contract. Ids that come with an error
+// are used too.
 func (b *Buffer[T]) ask(ctx context.Context, dst []T) (int, error) {
 	n, err := b.cfg.Source.Fill(ctx, dst)
 	switch {
@@ -89,8 +90,8 @@ func (b *Buffer[T]) ask(ctx context.Context, dst []T) (int, error) {
 	return n, err
 }
 
-// put takes in what the source made, all or only a part of what was wanted, and
-// reports whether it made anything.
+// put stores the ids that the source made, and reports whether there are any. Partly
+// means that they are fewer than requested.
 func (b *Buffer[T]) put(ids []T, partly bool, err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,7 +106,7 @@ func (b *Buffer[T]) put(ids []T, partly bool, err error) bool {
 		b.paused = b.cfg.Pause > 0
 		return false
 	}
-	b.err = nil // the rest is asked for next, and fails by itself if it must
+	b.err = nil // the next call asks for the rest, and reports its own error
 	if ids = b.serve(ids); len(ids) > 0 {
 		made := batch[T]{ids: ids}
 		if b.cfg.MaxAge > 0 {
@@ -117,23 +118,23 @@ func (b *Buffer[T]) put(ids []T, partly bool, err error) bool {
 	return true
 }
 
-// serve hands an id to each who waits, as far as they go, and returns the rest. Were
-// they only woken, what was made for them might be too old by the time they look, and
-// be made again and again. The caller holds mu.
+// serve gives one id to each waiter, in order, and returns the ids left over. If it only
+// woke the waiters, their ids might be older than MaxAge before they run, and the source
+// would make them again and again. The caller holds mu.
 func (b *Buffer[T]) serve(ids []T) []T {
 	for w := b.waiters.after; len(ids) > 0 && w != &b.waiters; w = b.waiters.after {
 		w.leave()
-		var none T
-		w.id, w.served, ids[0] = ids[0], true, none
+		var zero T
+		w.id, w.served, ids[0] = ids[0], true, zero
 		ids = ids[1:]
 		b.state.Issued++
 	}
 	return ids
 }
 
-// rest leaves the source alone after a failure, as long as it should be; its
-// error says that the buffer is closed.
-func (b *Buffer[T]) rest(ctx context.Context, failures int) error {
+// backOff waits after a failure before the source is called again. An error means
+// that the buffer is closed.
+func (b *Buffer[T]) backOff(ctx context.Context, failures int) error {
 	d := b.cfg.Pause
 	if d == 0 {
 		d = min(minBackoff<<min(failures-1, 16), maxBackoff)

@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/prefetch"
 )
 
-// draw takes n ids evenly over d.
+// draw takes n ids, spread evenly over d.
 func draw(t *testing.T, b *prefetch.Buffer[int64], n int, d time.Duration) {
 	t.Helper()
 	for range n {
@@ -23,7 +23,7 @@ func draw(t *testing.T, b *prefetch.Buffer[int64], n int, d time.Duration) {
 	}
 }
 
-func TestTheBufferFollowsTheDemandBothWays(t *testing.T) {
+func TestTheBufferGrowsAndShrinksWithDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, err := prefetch.New(prefetch.Config[int64]{
 			Source: &counter{}, MinSize: 10, Size: 100_000, Refill: 75_000, Target: 10 * time.Second,
@@ -56,7 +56,7 @@ func TestTheBufferFollowsTheDemandBothWays(t *testing.T) {
 	})
 }
 
-func TestABurstGrowsTheBufferToItsMostAndNoFurther(t *testing.T) {
+func TestABurstGrowsTheBufferToItsMaximumSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		most := 0
 		source := sourceFunc(func(_ context.Context, dst []int64) (int, error) {
@@ -80,7 +80,7 @@ func TestABurstGrowsTheBufferToItsMostAndNoFurther(t *testing.T) {
 	})
 }
 
-func TestAfterALastingErrorTheSourceIsAskedOnlyWhenSomebodyWantsIDs(t *testing.T) {
+func TestAfterALastingErrorTheSourceIsCalledOnlyOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		boom := errors.New("boom")
 		var down atomic.Bool
@@ -118,7 +118,7 @@ func TestAfterALastingErrorTheSourceIsAskedOnlyWhenSomebodyWantsIDs(t *testing.T
 		}
 		synctest.Wait()
 		down.Store(true)
-		for range 10 { // what is at hand is issued all the same
+		for range 10 { // buffered ids are still issued
 			if _, err := b.Next(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +130,7 @@ func TestAfterALastingErrorTheSourceIsAskedOnlyWhenSomebodyWantsIDs(t *testing.T
 	})
 }
 
-func TestFillSaysHowFarItCame(t *testing.T) {
+func TestFillReturnsHowManyIDsItWrote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		boom := errors.New("boom")
 		source := &counter{fail: func(call int) (int, error) {
@@ -148,7 +148,7 @@ func TestFillSaysHowFarItCame(t *testing.T) {
 	})
 }
 
-func TestASourceThatGivesFewAtOnceFillsTheBufferAllTheSame(t *testing.T) {
+func TestASourceWithSmallBatchesStillFillsTheBuffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &counter{fail: func(int) (int, error) { return 10, nil }}
 		b := newBuffer(t, prefetch.Config[int64]{Source: source, Size: 100, Refill: 50})

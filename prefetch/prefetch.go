@@ -1,15 +1,14 @@
 // Package prefetch keeps a bounded buffer of ids filled in the background, for
-// callers that want one without waiting: the producer and consumer of the
-// snowflake literature, over any source.
+// callers that want an id without waiting. It works over any source.
 //
 //	b, err := prefetch.New(prefetch.Config[firn.ID]{Source: generator})
 //	...
 //	defer b.Close()
 //	id, err := b.Next(ctx)
 //
-// A generator in the same process is as quick as a buffer; one pays where the
-// source is slow or jumps, as a store or a server does. What lies in a buffer
-// carries the time when it was made, not when it is taken: set MaxAge where
+// A generator in the same process is as quick as a buffer. A buffer pays where
+// the source is slow or its latency varies, like a store or a server. A buffered
+// id carries the time when it was made, not when it is taken: set MaxAge where
 // that matters. Ids left in the buffer at Close are never issued.
 package prefetch
 
@@ -29,40 +28,40 @@ import (
 
 // A Source makes ids. [firn.Generator] and lease.Lease are sources.
 type Source[T any] interface {
-	// Fill fills the front of dst and returns how much of it, and why not all.
-	// It returns soon after ctx ends. Only one call is made at a time.
+	// Fill fills the front of dst and returns how many ids it wrote, with an
+	// error if not all. It returns soon after ctx ends. The buffer makes one call
+	// at a time.
 	Fill(ctx context.Context, dst []T) (int, error)
 }
 
-// Config is what [New] makes a buffer of.
+// Config configures [New].
 type Config[T any] struct {
-	// Source is where ids come from. Required.
+	// Source makes the ids. Required.
 	Source Source[T]
-	// Size is how many ids the buffer holds at most, 1 to 1,048,576. Default: 1,024.
+	// Size is the most ids that the buffer holds, 1 to 1,048,576. Default: 1,024.
 	Size int
-	// MinSize is how many it holds at least, 1 to Size. Where it is below Size,
-	// the buffer follows the demand. Default: Size.
+	// MinSize is the smallest size that the buffer shrinks to, 1 to Size. If it is
+	// below Size, the buffer follows the demand. Default: Size.
 	MinSize int
-	// Target is for how long a full buffer is to last at the demand of late, as
-	// far as MinSize and Size allow; of no effect where those are equal.
-	// Default: one minute.
+	// Target is how long a full buffer should last at the recent demand, within
+	// MinSize and Size. It has no effect if those are equal. Default: one minute.
 	Target time.Duration
-	// Refill is how many are left when the buffer is filled again, below Size;
-	// while the buffer is smaller, as much of it in proportion. Default: half of Size.
+	// Refill is the number of ids left at which the buffer is filled again, below
+	// Size. It shrinks in proportion while the buffer is smaller. Default: half of Size.
 	Refill int
-	// MaxAge drops ids that have lain in the buffer for longer, counted from when the
-	// source had made them; at least 1ms. Who waits in Next or Fill when they come has
-	// one each, however late it wakes. Default: none.
+	// MaxAge drops ids that are older, counted from when the source returned them;
+	// at least 1ms. A caller that is already waiting in Next or Fill gets one,
+	// whatever its age. Default: no limit.
 	MaxAge time.Duration
-	// Pause is for sources whose errors last, since they try again themselves what
-	// is worth it. After an error the source is then left alone for about that
-	// long (half more or less), at most 24h, and from then on until somebody asks for
-	// an id. Default: it is asked again by itself, after 1 to 250 ms.
+	// Pause is for sources whose errors last because they retry by themselves.
+	// After an error the buffer waits about that long (half more or less), at most
+	// 24h, and then asks the source again only when a caller wants an id.
+	// Default: the buffer asks again by itself, after 1 to 250 ms.
 	Pause time.Duration
-	// Time is read for MaxAge and Target, and waited on after a failure. Default:
-	// [firn.SystemTime].
+	// Time is the clock for MaxAge and Target, and for the wait after a failure.
+	// Default: [firn.SystemTime].
 	Time firn.TimeSource
-	// Random draws how long that wait is. Default: math/rand/v2.
+	// Random draws the length of that wait. Default: math/rand/v2.
 	Random func() uint64
 }
 
@@ -74,15 +73,15 @@ const (
 	// doubles up to maxBackoff, which bounds how long recovery goes unnoticed.
 	minBackoff = time.Millisecond
 	maxBackoff = 250 * time.Millisecond
-	// minAge is more than it takes to come back for the rest of what was made.
+	// minAge is more than a caller needs to come back for the rest of a batch.
 	minAge   = time.Millisecond
 	maxPause = 24 * time.Hour
-	// endless is what fits in a duration, in whole hours.
+	// endless is the longest duration, in whole hours.
 	endless = math.MaxInt64 / time.Hour * time.Hour
 )
 
-// ErrSource says that the source broke its contract, by filling nothing without an error
-// or more than it was given.
+// ErrSource: the source broke its contract. It filled nothing without an error, or
+// more than dst holds.
 var ErrSource = errors.New("prefetch: broken source")
 
 // Buffer is a bounded buffer in front of a source. Its methods may be called
@@ -94,41 +93,41 @@ type Buffer[T any] struct {
 
 	mu      sync.Mutex    // guards all below; never held while waiting
 	head    []T           // the rest of the oldest batch
-	made    time.Duration // when that was made, if MaxAge is set
-	queue   []batch[T]    // the batches after it
-	count   int           // ids in all of them
-	partly  bool          // the source made fewer than was wanted: the rest is asked for at once
+	made    time.Duration // when that batch was made, if MaxAge is set
+	queue   []batch[T]    // the later batches
+	count   int           // ids in head and queue
+	partly  bool          // the source made fewer than requested: ask for the rest at once
 	supply  demand.Supply
-	waiters waiter[T]     // a ring, in the order they came; the buffer is empty while there are any
-	changed chan struct{} // closed when waiters should look again; nil without any
+	waiters waiter[T]     // a ring in order of arrival; the buffer is empty while it has any
+	changed chan struct{} // closed when waiters should check again; nil without waiters
 	idle    chan struct{} // closed when the buffer wants filling; nil while it is being filled
 	err     error         // of the latest attempt to fill, nil if it filled
-	paused  bool          // that was an error, and the source is left alone
+	paused  bool          // that attempt failed, and Config.Pause has not passed yet
 	state   State
 	closed  bool
 }
 
-// A batch is what the source made at once.
+// A batch is the ids of one call of the source.
 type batch[T any] struct {
 	ids  []T
 	made time.Duration
 }
 
-// A State is what a buffer shows of itself.
+// A State is a snapshot of a buffer.
 type State struct {
-	Buffered int           // ids at hand
-	Size     int           // ids it is to hold at the present demand
-	Lasts    time.Duration // how long those at hand last at the demand of late, at most some 292 years
+	Buffered int           // ids in the buffer
+	Size     int           // ids that it should hold at the present demand
+	Lasts    time.Duration // how long the buffered ids last at the recent demand, at most some 292 years
 	Issued   int64         // ids taken out
-	Fills    int64         // times the source was asked
-	Failures int64         // times it made nothing
+	Fills    int64         // calls of the source
+	Failures int64         // calls that made nothing
 	Waits    int64         // calls of Next and Fill that found the buffer empty
-	Expired  int64         // ids dropped for their age
+	Expired  int64         // ids dropped because of MaxAge
 	Err      error         // of the latest attempt to fill, nil if it filled
 }
 
-// New returns a buffer that starts filling at once. Close ends it. The error
-// names every impossible setting.
+// New returns a buffer that starts filling at once. Close stops it. The error
+// names every invalid setting.
 func New[T any](cfg Config[T]) (*Buffer[T], error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -141,8 +140,7 @@ func New[T any](cfg Config[T]) (*Buffer[T], error) {
 	return b, nil
 }
 
-// complete puts defaults in the place of what is not set, and refuses what is
-// impossible.
+// complete sets the defaults, and returns every invalid setting.
 func (cfg *Config[T]) complete() error {
 	if cfg.Size == 0 {
 		cfg.Size = defaultSize
@@ -181,7 +179,7 @@ func (cfg *Config[T]) limits() demand.Limits {
 	return demand.Limits{Least: int64(cfg.MinSize), Most: int64(cfg.Size), Target: cfg.Target}
 }
 
-// size is how many ids the buffer is to hold now; cfg.Size bounds it.
+// size is how many ids the buffer should hold now; cfg.Size bounds it.
 func (b *Buffer[T]) size() int { return int(b.supply.Size) }
 
 // State returns a snapshot, for metrics.
@@ -194,8 +192,8 @@ func (b *Buffer[T]) State() State {
 	return s
 }
 
-// Close stops filling, wakes all who wait with [firn.ErrClosed] and drops what
-// is left. It returns when the source is no longer called; it may be called
+// Close stops filling, fails waiting callers with [firn.ErrClosed] and drops the
+// buffered ids. It returns once no call of the source is running. It may be called
 // twice, and concurrently.
 func (b *Buffer[T]) Close() {
 	b.mu.Lock()
@@ -204,5 +202,5 @@ func (b *Buffer[T]) Close() {
 	b.notify()
 	b.mu.Unlock()
 	b.cancel()
-	_ = turns.Wait(context.Background(), b.cfg.Time, b.done) // that context does not end
+	_ = turns.Wait(context.Background(), b.cfg.Time, b.done) // this context does not end
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/firn-id/firn/prefetch"
 )
 
-// counter makes 1, 2, 3, … and fails as it is told.
+// counter makes 1, 2, 3, … and fails as its fail function decides.
 type counter struct {
 	next atomic.Int64
 	fail func(call int) (most int, err error) // most ids this call, and its error
@@ -50,7 +50,7 @@ func newBuffer(t *testing.T, cfg prefetch.Config[int64]) *prefetch.Buffer[int64]
 	return b
 }
 
-func TestIDsComeInTheSourcesOrderAndNoneIsLost(t *testing.T) {
+func TestIDsKeepTheSourcesOrderWithoutLoss(t *testing.T) {
 	b := newBuffer(t, prefetch.Config[int64]{Source: &counter{}, Size: 7})
 	for want := range int64(1000) {
 		if got, err := b.Next(t.Context()); err != nil || got != want+1 {
@@ -59,12 +59,12 @@ func TestIDsComeInTheSourcesOrderAndNoneIsLost(t *testing.T) {
 	}
 }
 
-func TestConcurrentCallersGetEveryIDOnceThoughTheSourceFails(t *testing.T) {
+func TestConcurrentCallersGetEveryIDOnceDespiteSourceErrors(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	boom := errors.New("boom")
 	source := &counter{fail: func(int) (int, error) {
 		if random.IntN(3) == 0 {
-			return random.IntN(3), boom // some ids and an error, or none
+			return random.IntN(3), boom // no, one or two ids, and an error
 		}
 		return 1 + random.IntN(20), nil
 	}}
@@ -117,7 +117,7 @@ func TestConcurrentCallersGetEveryIDOnceThoughTheSourceFails(t *testing.T) {
 	}
 }
 
-func TestAnEmptyBufferGivesTheSourcesErrorAndRecoversByItself(t *testing.T) {
+func TestAnEmptyBufferReturnsTheSourcesErrorAndRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		boom := errors.New("boom")
 		var down atomic.Bool
@@ -134,7 +134,7 @@ func TestAnEmptyBufferGivesTheSourcesErrorAndRecoversByItself(t *testing.T) {
 		defer b.Close()
 		synctest.Wait()
 		down.Store(true)
-		for range 10 { // the outage goes unnoticed while the buffer lasts
+		for range 10 { // callers do not notice the outage while the buffer has ids
 			if _, err := b.Next(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -231,7 +231,7 @@ func TestABrokenSourceIsAnErrorAndNotABusyLoop(t *testing.T) {
 	}
 }
 
-func TestIDsThatLayTooLongAreDropped(t *testing.T) {
+func TestIDsOlderThanMaxAgeAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, err := prefetch.New(prefetch.Config[int64]{Source: &counter{}, Size: 10, MaxAge: time.Minute})
 		if err != nil {
@@ -253,7 +253,7 @@ func TestIDsThatLayTooLongAreDropped(t *testing.T) {
 	})
 }
 
-func TestImpossibleSettingsAreRefusedAllAtOnce(t *testing.T) {
+func TestAllInvalidSettingsAreReportedAtOnce(t *testing.T) {
 	_, err := prefetch.New(prefetch.Config[int64]{Size: 1 << 21, MaxAge: -1})
 	if !errors.Is(err, firn.ErrRange) || !errors.Is(err, firn.ErrSyntax) {
 		t.Errorf("%v", err)
@@ -280,7 +280,7 @@ func TestDurationsOutOfRangeAreNamedWithTheirLimits(t *testing.T) {
 	}
 }
 
-// drawn notes how long the buffer waits after failures.
+// drawn records how long the buffer waits after failures.
 type drawn struct {
 	firn.TimeSource
 	waits chan time.Duration
@@ -292,7 +292,7 @@ func (d drawn) Sleep(ctx context.Context, wait time.Duration) error {
 	return context.Cause(ctx)
 }
 
-func TestTheLongestPauseIsWaitedForAboutThatLong(t *testing.T) {
+func TestTheLongestPauseLastsAboutAsLongAsConfigured(t *testing.T) {
 	const longest = 24 * time.Hour
 	for random, want := range map[uint64]time.Duration{0: longest / 2, uint64(longest) - 1: longest*3/2 - 1, 1<<64 - 1: 0} {
 		waits := make(chan time.Duration, 1)
@@ -307,7 +307,7 @@ func TestTheLongestPauseIsWaitedForAboutThatLong(t *testing.T) {
 	}
 }
 
-// late is a machine under load: what waits goes on a second after it could.
+// late simulates a loaded machine: each wait returns a second late.
 type late struct{ firn.TimeSource }
 
 func (late) Go(do func()) { go do() }
@@ -326,7 +326,7 @@ func (late) WithTimeout(ctx context.Context, d time.Duration) (context.Context, 
 	return context.WithTimeout(ctx, d)
 }
 
-func TestWhoWaitsGetsIDsThoughTheyAreTooOldWhenItWakes(t *testing.T) {
+func TestAWaitingCallerGetsAnIDWhateverItsAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &counter{}
 		slow := sourceFunc(func(ctx context.Context, dst []int64) (int, error) {
@@ -344,7 +344,7 @@ func TestWhoWaitsGetsIDsThoughTheyAreTooOldWhenItWakes(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		got := make(chan int64, 4)
-		for range cap(got) { // together they have what is made at once
+		for range cap(got) { // together they take one whole batch
 			go func() {
 				id, err := b.Next(ctx)
 				if err != nil {
@@ -364,7 +364,7 @@ func TestWhoWaitsGetsIDsThoughTheyAreTooOldWhenItWakes(t *testing.T) {
 	})
 }
 
-func TestASourceSlowerThanTheAgeIsAskedNoMoreThanIDsAreWanted(t *testing.T) {
+func TestASourceSlowerThanMaxAgeMakesNoMoreThanRequested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &counter{}
 		slow := sourceFunc(func(ctx context.Context, dst []int64) (int, error) {
@@ -390,7 +390,7 @@ func TestASourceSlowerThanTheAgeIsAskedNoMoreThanIDsAreWanted(t *testing.T) {
 	})
 }
 
-func TestAWaiterThatIsServedAsItsContextEndsHasTheID(t *testing.T) {
+func TestAWaiterServedAsItsContextEndsReturnsTheID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		give := make(chan struct{})
@@ -412,7 +412,7 @@ func TestAWaiterThatIsServedAsItsContextEndsHasTheID(t *testing.T) {
 		synctest.Wait()
 		close(give)
 		a, c := <-first, <-second
-		// Whichever the first one sees first, no id is lost and none comes twice.
+		// Whichever event the first caller sees first, no id is lost or issued twice.
 		if a.err != nil && (a.id != 0 || c != answer{1, nil}) || a.err == nil && (a.id != 1 || c != answer{2, nil}) {
 			t.Errorf("%+v, %+v", a, c)
 		}

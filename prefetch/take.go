@@ -8,10 +8,10 @@ import (
 	"github.com/firn-id/firn/internal/turns"
 )
 
-// Next returns the next id. With one at hand it does not wait; else it waits
-// until there is one, ctx ends (then the error is its cause), the source fails
-// (then it is the source's, and the buffer keeps trying, as Config.Pause has
-// it) or the buffer is closed ([firn.ErrClosed]).
+// Next returns the next id. If the buffer is empty, it waits until there is an id,
+// ctx ends (the error is its cause), the source fails (the error is the source's;
+// the buffer keeps trying, see Config.Pause) or the buffer is closed
+// ([firn.ErrClosed]).
 func (b *Buffer[T]) Next(ctx context.Context) (T, error) {
 	if id, ok := b.TryNext(); ok {
 		return id, nil
@@ -19,23 +19,23 @@ func (b *Buffer[T]) Next(ctx context.Context) (T, error) {
 	return b.wait(ctx)
 }
 
-// TryNext returns the next id if one is at hand; it never waits.
+// TryNext returns the next id, and false if the buffer is empty; it never waits.
 func (b *Buffer[T]) TryNext() (T, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.pop()
 }
 
-// Take moves what is at hand into dst, as much as fits, and returns how much;
-// it never waits.
+// Take moves buffered ids into dst, as many as fit, and returns how many; it
+// never waits.
 func (b *Buffer[T]) Take(dst []T) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.take(dst)
 }
 
-// Fill fills dst, waiting as Next does where there is not enough at hand. It
-// returns how much it has filled, and why not all.
+// Fill fills dst, and waits as Next does when the buffer runs empty. It returns
+// how many ids it wrote, with an error if not all.
 func (b *Buffer[T]) Fill(ctx context.Context, dst []T) (int, error) {
 	filled := b.Take(dst)
 	for filled < len(dst) {
@@ -57,7 +57,7 @@ type waiter[T any] struct {
 	before, after *waiter[T]
 }
 
-// leave takes it out of its ring.
+// leave removes the waiter from its ring.
 func (w *waiter[T]) leave() { w.before.after, w.after.before = w.after, w.before }
 
 // wait returns the next id once there is one.
@@ -79,7 +79,7 @@ func (b *Buffer[T]) wait(ctx context.Context) (T, error) {
 			err = b.sleep(ctx)
 		}
 		if w.served {
-			return w.id, nil // it is this caller's, whatever came since
+			return w.id, nil // the id is this caller's, whatever happened since
 		}
 		if err != nil {
 			w.leave()
@@ -88,8 +88,8 @@ func (b *Buffer[T]) wait(ctx context.Context) (T, error) {
 	}
 }
 
-// sleep waits for a change, or until ctx ends. The caller holds mu, which is
-// let go meanwhile.
+// sleep waits for a change, or until ctx ends. The caller holds mu; sleep unlocks
+// it while waiting.
 func (b *Buffer[T]) sleep(ctx context.Context) error {
 	if b.changed == nil {
 		b.changed = make(chan struct{})
@@ -100,14 +100,14 @@ func (b *Buffer[T]) sleep(ctx context.Context) error {
 	return turns.Wait(ctx, b.cfg.Time, changed)
 }
 
-// failure returns why there is no use in waiting; nil if there is. Failures is
-// how many there had been when the caller came. The caller holds mu.
+// failure returns why waiting is of no use; nil if the caller should wait. Failures
+// is State.Failures when the caller arrived. The caller holds mu.
 func (b *Buffer[T]) failure(failures int64) error {
 	switch {
 	case b.closed:
 		return firn.ErrClosed
 	case b.cfg.Pause > 0 && !b.paused && b.state.Failures == failures:
-		return nil // what failed before the pause is being tried again
+		return nil // the source is being called again after its pause
 	default:
 		return b.err
 	}
@@ -124,16 +124,16 @@ func (b *Buffer[T]) take(dst []T) int {
 	return len(dst)
 }
 
-// pop takes the oldest id that is not too old, and asks for more below the
-// refill mark. The caller holds mu.
+// pop takes the oldest id within MaxAge, and starts a refill if the buffer is low.
+// The caller holds mu.
 func (b *Buffer[T]) pop() (id T, ok bool) {
 	if b.cfg.MaxAge > 0 {
 		b.expire()
 	}
-	if len(b.head) > 0 || b.turn() {
+	if len(b.head) > 0 || b.nextBatch() {
 		id, ok = b.head[0], true
-		var none T
-		b.head[0] = none // a text that was issued shall not be kept alive by its batch
+		var zero T
+		b.head[0] = zero // the batch must not keep an issued string alive
 		b.head = b.head[1:]
 		b.count--
 		b.state.Issued++
@@ -145,8 +145,8 @@ func (b *Buffer[T]) pop() (id T, ok bool) {
 	return id, ok
 }
 
-// turn goes on to the next batch, and reports whether there is one.
-func (b *Buffer[T]) turn() bool {
+// nextBatch moves the next batch to head, and reports whether there is one.
+func (b *Buffer[T]) nextBatch() bool {
 	if len(b.queue) == 0 {
 		b.head = nil
 		return false
@@ -157,7 +157,7 @@ func (b *Buffer[T]) turn() bool {
 	return true
 }
 
-// expire drops ids that have lain too long.
+// expire drops ids older than MaxAge.
 func (b *Buffer[T]) expire() {
 	if b.count == 0 {
 		return
@@ -166,6 +166,6 @@ func (b *Buffer[T]) expire() {
 	for b.count > 0 && (len(b.head) == 0 || b.made < oldest) {
 		b.count -= len(b.head)
 		b.state.Expired += int64(len(b.head))
-		b.turn()
+		b.nextBatch()
 	}
 }

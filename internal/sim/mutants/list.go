@@ -56,11 +56,11 @@ var mutants = []mutant{
 	},
 	{
 		name: "a slot is given back a tick before its last", regime: sim.Durable,
-		edits: []edit{{"lease/lease.go", "farewell{grant, last})", "farewell{grant, last - 1})"}},
+		edits: []edit{{"lease/lease.go", "pendingRelease{grant, last})", "pendingRelease{grant, last - 1})"}},
 	},
 	{
 		name: "the worker of a switch is given back a tick before its last", regime: sim.Durable,
-		edits: []edit{{"lease/another.go", "farewell{l.grant, last})", "farewell{l.grant, last - 1})"}},
+		edits: []edit{{"lease/another.go", "pendingRelease{l.grant, last})", "pendingRelease{l.grant, last - 1})"}},
 	},
 	{
 		name: "the history takes another lap's count for a tick's", regime: sim.Durable,
@@ -162,7 +162,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "the buffer hands out an id twice", regime: sim.Durable,
-		edits: []edit{{"prefetch/take.go", "		b.head[0] = none // a text that was issued shall not be kept alive by its batch\n		b.head = b.head[1:]\n", "		_ = none\n		if len(b.head) != 2 {\n			b.head = b.head[1:]\n		}\n"}},
+		edits: []edit{{"prefetch/take.go", "		b.head[0] = zero // the batch must not keep an issued string alive\n		b.head = b.head[1:]\n", "		_ = zero\n		if len(b.head) != 2 {\n			b.head = b.head[1:]\n		}\n"}},
 	},
 	{
 		name: "the grace is not waited out", regime: sim.Reasserted,
