@@ -12,20 +12,20 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// Renew implements [Source]. Where it cannot move the fence, it still looks at the slot as
-// [Slots.Look] does. Errors: [ErrLost], *[ClockError] and the store's; after any but ErrLost
-// the held grant stands.
+// Renew implements [Source]. If it cannot move the fence, it still looks at the slot as
+// [Slots.Look] does. Errors: [ErrLost], *[ClockError] and the store's. After any error but
+// ErrLost the held grant is still valid.
 func (s *Slots) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {
 	return s.keep(ctx, held, &ask)
 }
 
-// Look implements [Source]: a slot that vanished is written again with its fence.
+// Look implements [Source]. If the slot vanished, Look writes it again with its fence.
 func (s *Slots) Look(ctx context.Context, held firn.Grant) error {
 	_, err := s.keep(ctx, held, nil)
 	return err
 }
 
-// keep looks at a slot, writes what the rules say, and with an ask moves its fence.
+// keep reads a slot and writes what the rules decide. With an ask, it moves the fence.
 func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant, error) {
 	h, err := s.holding(held)
 	if err == nil {
@@ -40,7 +40,7 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	if ask == nil {
 		_, err = reg.Read(ctx)
 	} else {
-		// Newcomers wait for this look: a clock that does not answer must not hold it up.
+		// Newcomers rely on this look: a clock that does not answer must not delay it.
 		patient, cancel := turns.WithTimeout(ctx, s.cfg.Time, s.cfg.Patience)
 		_, clockErr, err = s.beside(patient, func() error { _, err := reg.Read(patient); return err })
 		cancel()
@@ -53,21 +53,21 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	if ask != nil && clockErr == nil {
 		var now firn.Tick
 		if now, clockErr = s.present(*ask, here); clockErr == nil {
-			// Bounded by the clock that was checked: the wish may be ahead of that.
+			// Bound it by the checked clock: the wish may be ahead of that clock.
 			wish = s.rules.bounded(Ask{now, ask.From, ask.Window}.fence(h.after, s.cfg.Layout), now)
 		}
 	}
 	m, err := s.move(ctx, reg, func(found *Slot) (move, error) { return s.rules.stand(h, found, s.latest(here), wish) })
 	if err == nil {
-		err = s.rules.late(h, m, s.latest(here)) // the write may have taken long
+		err = s.rules.late(h, m, s.latest(here)) // the write may have been slow
 	}
 	if errors.Is(err, errPast) {
 		s.forget(h)
 	}
 	if err != nil {
 		err = fmt.Errorf("lease: keep worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err)
-		// It is still looked at: what was confirmed stands up to its fence, and the store may
-		// forget that yet.
+		// Looks go on: the confirmed ticks are held up to their fence, and the store may still
+		// forget them.
 		if errors.Is(err, ErrOverlap) {
 			s.change(h, func(h *holding) { h.overlap = err })
 		}
@@ -80,20 +80,20 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	return held, clockErr
 }
 
-// move writes what decide says about a slot, and returns it once that is confirmed. Where the
-// store has less than it had confirmed, it first makes newcomers wait: one that finds the slot
-// written again must find the pool closed, as other holders may not have noticed yet.
+// move writes what decide returns for a slot, and returns it once the write is confirmed. If the
+// store has less than it had confirmed, move first makes newcomers wait: a newcomer that sees the
+// slot written again must see the pool closed, as other holders may not have noticed the loss yet.
 func (s *Slots) move(ctx context.Context, reg *register.Register, decide func(found *Slot) (move, error)) (m move, err error) {
-	told := false
+	warned := false
 	_, err = reg.Update(ctx, func(entry store.Entry) ([]byte, error) {
 		found, err := s.parse(entry)
 		if err == nil {
 			m, err = decide(found)
 		}
 		if err == nil && m.forgot {
-			if !told {
+			if !warned {
 				s.cfg.Log.Warn("the store has less than it had confirmed: newcomers are made to wait", "pool", s.cfg.Pool, "worker", m.worker)
-				told = true
+				warned = true
 			}
 			err = s.alarm(ctx) // at each try: the store may have been set back again
 		}
@@ -105,12 +105,12 @@ func (s *Slots) move(ctx context.Context, reg *register.Register, decide func(fo
 	return m, err
 }
 
-// Release implements [Source]: it moves the fence back to last, so that the worker may be taken
-// again as soon as that has passed. If that fails, the slot stays held until its fence.
+// Release implements [Source]: it moves the fence back to last, so that the worker can be claimed
+// as soon as that tick has passed. If Release fails, the slot stays held until its fence.
 func (s *Slots) Release(ctx context.Context, held firn.Grant, last firn.Tick) error {
 	h, err := s.holding(held)
 	if err != nil {
-		return nil // it is another's already, or ours by another claim: there is nothing to give back
+		return nil // another process has it, or this one by another claim: there is nothing to release
 	}
 	last = max(last, h.after)
 	leave := func(found *Slot) (move, error) {
@@ -124,8 +124,8 @@ func (s *Slots) Release(ctx context.Context, held firn.Grant, last firn.Tick) er
 	return nil
 }
 
-// holding returns what was confirmed of the slot that a grant rests on. A worker that was lost
-// and claimed again is another holding, which what is left to do for this one must not touch.
+// holding returns the holding of a grant. A worker that was lost and claimed again has another
+// holding: late calls for the earlier grant must not touch it.
 func (s *Slots) holding(held firn.Grant) (holding, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +136,7 @@ func (s *Slots) holding(held firn.Grant) (holding, error) {
 	return h, nil
 }
 
-// change changes what is known of a holding, if it is still held.
+// change updates a holding, if it is still held.
 func (s *Slots) change(of holding, to func(*holding)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *Slots) change(of holding, to func(*holding)) {
 	}
 }
 
-// forget ends a holding, and no later one of the same worker.
+// forget ends a holding, but not a later one of the same worker.
 func (s *Slots) forget(h holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *Slots) slot(worker int64) *register.Register {
 	return s.register(slotKey(s.cfg.Pool, s.cfg.Layout, s.cfg.Datacenter, worker))
 }
 
-// replace writes over exactly one revision of a register; errAgain: another was quicker.
+// replace writes over exactly one revision of a register; errAgain: another process wrote first.
 func replace(ctx context.Context, reg *register.Register, over store.Revision, value func() ([]byte, error)) (store.Entry, error) {
 	reg.Known(store.Entry{Key: reg.Key, Revision: over})
 	return reg.Update(ctx, func(found store.Entry) ([]byte, error) {
@@ -174,7 +174,7 @@ func replace(ctx context.Context, reg *register.Register, over store.Revision, v
 	})
 }
 
-// parse reads what a slot's key has; nil if it says no more than none would.
+// parse reads a slot's record; nil if there is no record, or a blank one.
 func (s *Slots) parse(entry store.Entry) (*Slot, error) {
 	if entry.Revision == 0 {
 		return nil, nil
@@ -186,8 +186,8 @@ func (s *Slots) parse(entry store.Entry) (*Slot, error) {
 	return found, nil
 }
 
-// encode makes a slot's record, numbered above the one that it replaces: the numbers of a slot
-// grow from owner to owner, so that an older copy is known without a clock.
+// encode makes a slot's record, with a number above that of the record it replaces. The numbers of
+// a slot grow from owner to owner, so that an older copy can be detected without a clock.
 func (s *Slots) encode(m move, over *Slot) ([]byte, error) {
 	s.mu.Lock()
 	if over != nil {

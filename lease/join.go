@@ -11,8 +11,8 @@ import (
 )
 
 // join lists the pool, compares clocks, and does what a newcomer must do before it may claim
-// a slot. After errAgain the pool is to be listed anew. In wrote it keeps the revision by
-// which it closed the pool as nobody seemed alive, or opened it again; else 0.
+// a slot. After errAgain the caller lists the pool again. Wrote keeps the revision at which this
+// newcomer closed the pool because no holder seemed alive, or opened it again; else 0.
 func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading, error) {
 	var entries []store.Entry
 	here, clockErr, err := s.beside(ctx, func() (err error) {
@@ -41,7 +41,7 @@ func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading,
 		return pool, here, err
 	}
 	if wait > 0 {
-		// Each newcomer waits by its own monotonic clock: no two clocks are compared.
+		// Each newcomer waits by its own monotonic clock, so clocks are not compared.
 		const why = "the pool is new, or its store may have forgotten holders"
 		s.cfg.Log.Info("waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", wait, "because", why)
 		if err := s.attend(ctx, pool, wait); err != nil {
@@ -56,8 +56,8 @@ func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading,
 	return Pool{}, reading{}, err
 }
 
-// attend waits, and reads the pool's record meanwhile. It returns errAgain if that was
-// written, or not read in the time of a look: holders cannot look at a store that hangs.
+// attend waits, and reads the pool's record meanwhile. It returns errAgain if the record was
+// written, or could not be read within a look's time: holders cannot look while the store hangs.
 func (s *Slots) attend(ctx context.Context, pool Pool, wait time.Duration) error {
 	for left := wait; left > 0; left -= s.cfg.Patience {
 		if err := s.cfg.Time.Sleep(ctx, min(left, s.cfg.Patience)); err != nil {
@@ -71,7 +71,7 @@ func (s *Slots) attend(ctx context.Context, pool Pool, wait time.Duration) error
 }
 
 // unwritten returns an error unless the pool's record is the one that was listed, and the store
-// says so in the time that a holder's look may take.
+// answers within the time that a holder's look may take.
 func (s *Slots) unwritten(ctx context.Context, pool Pool) error {
 	asked := s.cfg.Time.Monotonic()
 	entry, err := s.register(poolKey(s.cfg.Pool)).Read(ctx)
@@ -90,8 +90,8 @@ func (s *Slots) unwritten(ctx context.Context, pool Pool) error {
 const maxLives = 4
 
 // writePool writes the pool's record over a revision, and again until it names the life that
-// confirmed it. Success is errMade, as the pool is to be read anew: holders may have come back.
-// If another wrote it, that is errAgain.
+// confirmed it. Success is errMade, so that the caller reads the pool again: holders may have come
+// back. If another process wrote the record, the error is errAgain.
 func (s *Slots) writePool(ctx context.Context, over store.Revision, record Pool) (store.Revision, error) {
 	reg := s.register(poolKey(s.cfg.Pool))
 	for range maxLives {
@@ -108,9 +108,9 @@ func (s *Slots) writePool(ctx context.Context, over store.Revision, record Pool)
 	return 0, fmt.Errorf("lease: write pool %q: %w: its store began another life again and again", s.cfg.Pool, store.ErrUnavailable)
 }
 
-// alarm makes newcomers wait, as the store had less than was confirmed to a holder here and
-// may have forgotten others too. It also writes over a pool that is closed: those who wait for
-// it to open may have begun before this loss.
+// alarm makes newcomers wait: the store had less than it had confirmed to a holder here, and may
+// have forgotten other holders too. Alarm also writes a closed pool again: newcomers may have
+// begun their wait before this loss.
 func (s *Slots) alarm(ctx context.Context) error {
 	reg := s.register(poolKey(s.cfg.Pool))
 	reg.Patience = s.cfg.Patience
@@ -121,9 +121,9 @@ func (s *Slots) alarm(ctx context.Context) error {
 			if err != nil {
 				return nil, err
 			}
-			// Who came first after the loss may have another layout, and ids that equal those of
-			// this holder, or another grace, and not wait for it; or be less strict than those
-			// whom the store has forgotten too.
+			// The first newcomer after the loss may have another layout, so that its ids equal
+			// those of this holder; another grace, so that it does not wait for this holder; or a
+			// weaker strict wait than other holders that the store has forgotten.
 			if there.agrees(record) == nil {
 				there.Strict = max(there.Strict, record.Strict)
 				record = there
@@ -138,8 +138,8 @@ func (s *Slots) alarm(ctx context.Context) error {
 	return nil
 }
 
-// unmoved returns an error unless, after a claim was confirmed, the pool is as it was listed:
-// open, in the life that confirmed the claim, and not wiped or alarmed meanwhile.
+// unmoved checks the pool after a claim was confirmed. It returns an error unless the pool is as it
+// was listed: open, in the life that confirmed the claim, and not wiped or alarmed meanwhile.
 func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
 	if record, same := s.rules.confirmedIn(pool, life); !same {
 		s.cfg.Log.Warn("the store has another life than the pool was opened in: it may have forgotten holders", "pool", s.cfg.Pool, "was", *pool.Life, "is", life)
@@ -148,8 +148,9 @@ func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
 	}
 	err := errSlow
 	for try := 0; try < maxTries && errors.Is(err, errSlow); try++ {
-		// During a slow answer the store may have forgotten the claim, and others may have
-		// waited for this process to notice: it is a holder now, whose calls are that short.
+		// During a slow answer the store may have forgotten the claim, and newcomers may have
+		// waited out the time for this process to notice: it is a holder now, and their wait
+		// assumes calls no longer than Patience.
 		err = s.unwritten(ctx, pool)
 	}
 	return err

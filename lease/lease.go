@@ -1,17 +1,17 @@
-// Package lease gives a generator a worker that nobody has to hand out, and keeps it: safely
-// beside other processes, whatever their clocks, crashes and networks do.
+// Package lease takes a worker for a generator automatically and keeps it, safely beside other
+// processes, whatever their clocks, crashes and networks do.
 //
 //	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
 //	...
 //	defer l.Close(ctx)
 //	id, err := l.Next()
 //
-// A lease is a promise about the times inside the ids, not about when they are made: a slot in
-// the store holds a fence, the holder may issue ids with times up to it, and only moving the
+// A lease is a promise about the times inside the ids, not about when they are made. A slot in
+// the store has a fence, and the holder may issue ids with times up to it. Only moving the
 // fence by compare-and-swap grants more. The argument is in docs/protocol.md.
 //
-// What it does not see: a virtual machine cloned with the process, and its lease, in it.
-// The twins issue the same ids until the first of them looks at its slot.
+// A lease does not detect that a virtual machine was cloned while its process runs. Both
+// clones issue the same ids until the first of them looks at its slot.
 package lease
 
 import (
@@ -30,22 +30,22 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// Config is what [Open] makes a lease of.
+// Config configures [Open] and [Keep].
 type Config struct {
-	// Slots says where and as what to join. Layout, Datacenter, Time and Random
-	// are taken from Generator, Log from Log if it has none.
+	// Slots configures the pool and the place in it. Layout, Datacenter, Time and
+	// Random are taken from Generator, and Log from Log if it is not set.
 	Slots SlotsConfig
 
-	// Generator says how ids are made.
+	// Generator configures how ids are made.
 	Generator firn.Config
 
-	// Window is how far the fence is kept ahead: how long the store may be away
-	// unnoticed, and how long a crashed holder's worker stays unused (twice the tolerance
-	// of clocks longer, in stores that are not embedded). It is renewed at half, and
-	// rounded up to whole units. Default: 5m.
+	// Window is how far ahead the fence is kept. The store may be unavailable that long
+	// unnoticed. A crashed holder's worker stays unused that long (plus twice the
+	// tolerance of clocks, in stores that are not embedded). The fence is renewed when
+	// half the window is left. Window is rounded up to whole units. Default: 5m.
 	Window time.Duration
-	// Look is how often the holder reads its slot: at most SlotsConfig.Look, whose
-	// default it is. Default: 3s, at most a quarter of Window.
+	// Look is the interval at which the holder reads its slot, at most SlotsConfig.Look.
+	// Default: SlotsConfig.Look, which is 3s by default, but at most a quarter of Window.
 	Look time.Duration
 
 	// Log receives what an operator should know. Default: nothing.
@@ -54,16 +54,16 @@ type Config struct {
 
 const (
 	defaultLook = 3 * time.Second
-	// minWindow is less than any store takes to be asked twice.
+	// minWindow is less than two calls of any store take.
 	minWindow = 100 * time.Millisecond
 	maxWindow = 30 * 24 * time.Hour
-	maxStrict = 2 * maxWindow // of a window, and of what goes with it
+	maxStrict = 2 * maxWindow // room for the longest window and its margins
 	// callTimeout bounds one exchange with the store in the background.
 	callTimeout = 10 * time.Second
 )
 
-// A Lease is a generator with a worker kept for it in the background. Its
-// methods may be called concurrently.
+// A Lease is a generator whose worker is kept in the background. Its methods may
+// be called concurrently.
 type Lease struct {
 	source Source
 	gen    *firn.Generator
@@ -78,7 +78,7 @@ type Lease struct {
 	closing bool
 	settled context.CancelFunc // ends the search for another worker, once there is one
 
-	warnAt time.Duration // tellEnd speaks when no more than this is left; of the background's
+	warnAt time.Duration // tellEnd logs when no more than this is left; used only by the background goroutine
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -86,12 +86,12 @@ type Lease struct {
 	err    error // of Close
 }
 
-// A State is what a lease shows of itself.
+// A State is a snapshot of a lease.
 type State struct {
 	Worker   int64
 	Fence    firn.Tick
 	Until    time.Time     // when the tick of the fence has ended
-	Left     time.Duration // from the present to the fence: how long the store may stay away
+	Left     time.Duration // from the present to the fence: how long the store may be unavailable
 	Renewals int64         // fences moved forward
 	Losses   int64         // workers taken by others
 	Switches int64         // workers left for another because the clock went back
@@ -99,8 +99,8 @@ type State struct {
 	Last     error         // the latest of them, nil after one that succeeded
 }
 
-// Open joins the pool, takes a worker and keeps it until Close. Its context
-// bounds only the joining. Errors are those of [Slots.Acquire] and of settings.
+// Open joins the pool, takes a worker and keeps it until Close. Ctx bounds only
+// the joining. Errors are those of [Slots.Acquire] and of settings.
 func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	g, slots := &cfg.Generator, &cfg.Slots
 	slots.Layout, slots.Datacenter, slots.Time, slots.Random = g.Layout, g.Datacenter, g.Time, g.Random
@@ -113,8 +113,8 @@ func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	return Keep(ctx, source, cfg)
 }
 
-// A fitting source says which leases it cannot keep, and how long a newcomer may have
-// to wait besides the calls of its store.
+// A fitting source checks whether it can keep a lease, and knows how long a newcomer may
+// have to wait, not counting the calls of its store.
 type fitting interface {
 	fit(cfg Config) error
 	waits() time.Duration
@@ -137,7 +137,7 @@ func Keep(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	return l, nil
 }
 
-// start acquires and makes the generator; nothing runs in the background yet.
+// start acquires a worker and makes the generator; no goroutine runs yet.
 func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	g := &cfg.Generator
 	g.Layout = cmp.Or(g.Layout, firn.DefaultLayout())
@@ -156,7 +156,7 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, done: make(chan struct{})}
 	g.Switch, g.Retired = l.switchWorker, l.retired
 
-	// Mistakes in the settings are found before the store is touched.
+	// Check all settings before the first call of the store.
 	if _, fixed := source.(Fixed); fixed && switches(g.Rollback) {
 		return nil, errNoOther
 	}
@@ -175,7 +175,7 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	var err error
 	if g.Clock == firn.Virtual {
 		if g.From.IsZero() {
-			g.From = g.Layout.Time(ask.Now) // and not what the clock shows when the claim is made
+			g.From = g.Layout.Time(ask.Now) // not the time of the claim, which is later
 		}
 		if ask.From, err = g.Layout.Tick(g.From); err != nil {
 			return nil, err
@@ -199,19 +199,19 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 // clock can have used.
 func (l *Lease) newAsk(from firn.Tick) Ask {
 	g := &l.cfg.Generator
-	wall := g.Time.Wall() // once: in between the process may stand still
+	wall := g.Time.Wall() // read once: the process may be paused between two readings
 	lead := tickOf(g.Layout, wall.Add(g.Lead()))
 	return Ask{Now: tickOf(g.Layout, wall), From: max(from, min(lead+1, g.Layout.MaxTick())), Window: l.window}
 }
 
-// maxCatchUps bounds how often a first grant that came late is renewed at once.
+// maxCatchUps bounds how often a late first grant is renewed at once.
 const maxCatchUps = 8
 
-// acquire takes a worker with more than half a window left. A claim's fence is chosen
-// before it is sent: behind a queue of writers a short window may be over when it is
-// granted. Then it is renewed at once, with as much more window as the store was slow: what
-// was waited for before the claim, a grace or another's fence, does not count. If the
-// clock went back meanwhile, it is renewed too: a renewal compares the clock with the store's.
+// acquire takes a worker with more than half a window left. A claim's fence is chosen before
+// the claim is sent, so behind a queue of writers a short window may be over when it is
+// granted. Then acquire renews it at once, and extends the window by the store's delay. Waits
+// before the claim, for a grace or for another's fence, do not count. If the clock went back
+// meanwhile, acquire renews too: a renewal compares the clock with the store's.
 func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	g := &l.cfg.Generator
 	grant, err := l.source.Acquire(ctx, ask)
@@ -258,9 +258,9 @@ func (l *Lease) State() State {
 	return s
 }
 
-// Close ends issuing and gives back the worker, and those left before that could not be
-// given back yet. Once it returns, no id is issued. Ctx bounds the exchange with the
-// store: if that fails, the worker stays unused until its fence. It may be called twice.
+// Close stops the generator and releases its worker, and workers left earlier whose release
+// failed. After Close no id is issued. Ctx bounds the calls of the store: if they fail, the
+// worker stays unused until its fence. Close may be called twice.
 func (l *Lease) Close(ctx context.Context) error {
 	l.closed.Do(func() {
 		l.mu.Lock()
@@ -272,12 +272,12 @@ func (l *Lease) Close(ctx context.Context) error {
 	return l.err
 }
 
-// endsSoon is how long before a layout runs out of time its users are warned: ids of
-// another layout may need a change of what reads them.
+// endsSoon is how long before the end of a layout users are warned. Readers of the ids may
+// have to change for another layout.
 const endsSoon = 90 * 24 * time.Hour
 
-// tellEnd logs that the layout is about to run out of time, and that it has: each once.
-// Renewals do not show it, as they can move the last fence to where it is for ever.
+// tellEnd logs once that the layout is about to run out of time, and once that it has.
+// Renewals do not show this: at the last tick they succeed for ever without moving the fence.
 func (l *Lease) tellEnd() {
 	layout := l.cfg.Generator.Layout
 	switch left := layout.End().Sub(l.cfg.Generator.Time.Wall()); {
@@ -293,7 +293,7 @@ func (l *Lease) tellEnd() {
 	}
 }
 
-// leave stops the generator and releases all that is held, or was left.
+// leave stops the generator and releases all workers held or left.
 func (l *Lease) leave(ctx context.Context) error {
 	worker, last := l.gen.Stop()
 	l.mu.Lock()
@@ -317,8 +317,8 @@ func (l *Lease) leave(ctx context.Context) error {
 	return err
 }
 
-// run keeps the worker until ctx ends. The grace of newcomers relies on this: a look begins
-// one interval after the last one began, and soon after one that failed.
+// run keeps the worker until ctx ends. The grace of newcomers relies on its timing: a look
+// begins one interval after the previous one began, and soon after a failed one.
 func (l *Lease) run(ctx context.Context) {
 	defer close(l.done)
 	clock := l.cfg.Generator.Time
@@ -334,8 +334,8 @@ func (l *Lease) run(ctx context.Context) {
 	}
 }
 
-// turn keeps the worker, and only then gives back those left: a store that is slow with these
-// must not cost the one in use its fence. It returns false to look again soon.
+// turn keeps the worker, and only then releases the workers left: slow releases must not cost
+// the worker in use its fence. It returns false to look again soon.
 func (l *Lease) turn(ctx context.Context) bool {
 	l.tellEnd()
 	looked := l.keep(ctx)
@@ -343,8 +343,8 @@ func (l *Lease) turn(ctx context.Context) bool {
 	return looked
 }
 
-// keep renews the fence at half the window, else looks at the slot, and takes
-// another worker for a lost one.
+// keep renews the fence when half the window is left, and otherwise looks at the
+// slot. It replaces a lost worker.
 func (l *Lease) keep(ctx context.Context) bool {
 	background := ctx
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, callTimeout)
@@ -373,10 +373,10 @@ func (l *Lease) keep(ctx context.Context) bool {
 	return err == nil || errors.Is(err, ErrLost)
 }
 
-// ask returns what the holder wants now: to go on from where it is, or from the
+// ask returns the holder's present ask: to continue after its last id, or at the
 // present if that is later.
 func (l *Lease) ask() Ask {
-	now := l.gen.Now() // asked for it, a steady clock that ran ahead comes back to the wall
+	now := l.gen.Now() // a call of Now also lets a steady clock that ran ahead return to the wall clock
 	if tick, err := l.cfg.Generator.Layout.Tick(l.cfg.Generator.Time.Wall()); err == nil {
 		now = tick
 	}
@@ -397,14 +397,14 @@ func (l *Lease) renewed(held firn.Grant) {
 	}
 	l.mu.Unlock()
 	if err := l.gen.Extend(held.Worker, held.Through); err != nil {
-		// The generator is between two workers, or closed: the fence it has
-		// stands, and the next turn asks for the worker it has then.
+		// The generator is between two workers, or closed: its fence stays, and
+		// the next turn renews the worker that it has then.
 		l.cfg.Log.Debug("renewed a worker not in use", "worker", held.Worker, "error", err)
 	}
 	l.cfg.Log.Debug("fence moved", "worker", held.Worker, "fence", l.fenceTime(held))
 }
 
-// failed notes that something failed. Of many in a row the first is a warning.
+// failed records a failure. Of several in a row, only the first is logged as a warning.
 func (l *Lease) failed(what string, worker int64, err error) {
 	l.mu.Lock()
 	l.state.Errors++

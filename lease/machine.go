@@ -10,7 +10,7 @@ import (
 )
 
 // OnThisMachine is [Open] with this user's store on this machine, see [filestore.Home]. Ids are unique
-// among the processes of this user here that have the same home and XDG_STATE_HOME. Other users, machines
+// among this user's processes on this machine with the same home and XDG_STATE_HOME. Other users, machines
 // and containers have other stores, and may issue equal ids: give all of them one store, and call [Open].
 //
 // Errors are those of Open and of package filestore; [store.ErrRefused] in Kubernetes.

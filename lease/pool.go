@@ -9,9 +9,9 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// What a newcomer does about a pool, and which slot it claims. Pure, as the rules are.
+// What a newcomer does about a pool, and which slot it claims. Pure, like the other rules.
 
-// closed is the record of a pool that is new.
+// closed returns the record of a new pool.
 func (r *rules) closed(grace time.Duration, wall time.Time) Pool {
 	return Pool{
 		Layout: r.layout, Made: wall.UTC(), Strict: Duration(r.strict),
@@ -19,7 +19,7 @@ func (r *rules) closed(grace time.Duration, wall time.Time) Pool {
 	}
 }
 
-// agrees returns an error unless a pool has what all its members must have alike as another has it.
+// agrees returns an error unless two records agree on the settings that all members must share.
 func (p *Pool) agrees(with Pool) error {
 	switch {
 	case p.Layout != with.Layout:
@@ -32,9 +32,9 @@ func (p *Pool) agrees(with Pool) error {
 	return nil
 }
 
-// enter decides what a newcomer must do before it may claim a slot: write the pool's record, if
-// next is not nil, after a wait. P is the pool as listed; own says that this newcomer has just
-// closed it as nobody seemed alive, or opened it again after that.
+// enter decides what a newcomer must do before it may claim a slot: if next is not nil, wait and
+// then write it as the pool's record. P is the pool as listed. Own: this newcomer has just closed
+// the pool because no holder seemed alive, or opened it again after that.
 func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here reading) (next *Pool, wait time.Duration, err error) {
 	record := r.closed(grace, here.wall)
 	next = &record
@@ -47,7 +47,7 @@ func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here
 	}
 	record = p
 
-	// One that is closed is opened first: its holders are to be seen.
+	// A closed pool is opened first, so that its holders become visible.
 	if p.Strict != Duration(r.strict) && (p.Open || p.Strict != 0) {
 		next.Strict = Duration(r.strict)
 		return next, 0, r.mayChangeStrict(p, here.wall)
@@ -58,20 +58,20 @@ func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here
 				s.Worker, r.layout.Time(s.Fence).UTC().Format(time.RFC3339), p.Name, r.strict, ErrPool)
 		}
 	}
-	unreleased, nobody := r.unreleased(p, now)
+	unreleased, allPassed := r.unreleased(p, now)
 	switch {
 	case next.Life == nil:
-		// It is written as it is, to learn the life.
+		// Write it unchanged, to learn the life.
 	case !p.Open:
-		// It is new, or its store may have forgotten holders.
+		// The pool is new, or its store may have forgotten holders.
 		wait, next.Open = time.Duration(p.Grace), true
 		if !here.there.IsZero() {
 			next.From = max(next.From, tickOf(r.layout, here.there.Add(r.tolerance))+1) // a tick for rounding
 		}
-	case unreleased > next.Settled && nobody && !own:
-		// All fences have passed, and some worker was never given back by its holder: the store
-		// may have been set back. The pool is closed first, and
-		// opened over exactly that, so that a second set back to the same copy is noticed.
+	case unreleased > next.Settled && allPassed && !own:
+		// All fences have passed, and some holder never released its worker: the store may have
+		// been set back. The pool is closed first, and then opened over exactly that revision, so
+		// that a second return to the same copy is noticed.
 		next.Settled, next.Open = unreleased, false
 	default:
 		return nil, 0, nil
@@ -79,9 +79,10 @@ func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here
 	return next, wait, nil
 }
 
-// mayChangeStrict returns an error unless this process may make the pool as strict as itself:
-// the first with the setting turns it on, and nobody turns it off by joining. Present holders
-// do not know of it: their windows may be longer. They hold what others may not claim yet.
+// mayChangeStrict returns an error unless this process may give the pool its own strict wait. The
+// first process with the setting turns it on; joining never turns it off. It cannot be turned on
+// while slots are held: their holders do not know the setting, and may have longer windows. A slot
+// counts as held until it may be claimed.
 func (r *rules) mayChangeStrict(p Pool, wall time.Time) error {
 	if p.Strict != 0 {
 		return &PoolError{Pool: p.Name, Have: "the strict wait " + p.Strict.String(), Want: r.strict.String()}
@@ -102,23 +103,23 @@ func (r *rules) mayChangeStrict(p Pool, wall time.Time) error {
 	return nil
 }
 
-// unreleased returns the latest fence of the slots that their holders never gave back, and whether
-// nobody seems alive: if a fence lies ahead, somebody wrote it within a window; in a copy older than
-// a window none does. A slot that its holder gave back tells nothing: its ids may have run far
-// ahead of any clock. Nor does one that was taken back, before its fence has passed.
-func (r *rules) unreleased(p Pool, now firn.Tick) (latest firn.Tick, nobody bool) {
-	latest, nobody = -1, true
+// unreleased returns the latest fence of the slots that their holders never released, and whether
+// all these fences have passed. A fence ahead was written within the last window; in a copy older
+// than a window there is no such fence. A slot that its holder released proves nothing: its ids may
+// have run far ahead of any clock. Nor does a slot that was taken back, before its fence has passed.
+func (r *rules) unreleased(p Pool, now firn.Tick) (latest firn.Tick, allPassed bool) {
+	latest, allPassed = -1, true
 	for _, s := range p.Slots {
 		passed := s.Fence < now-r.ticks(2*r.tolerance) // by any two clocks within the tolerance
 		if !s.Free || s.Taken && passed {
-			latest, nobody = max(latest, s.Fence), nobody && passed
+			latest, allPassed = max(latest, s.Fence), allPassed && passed
 		}
 	}
-	return latest, nobody
+	return latest, allPassed
 }
 
-// confirmedIn returns the record as it should be, given the life of the store that confirmed
-// it, and whether it is that already. A pool is open only in the life that it names; a new one
+// confirmedIn returns what the record should be, given the life of the store that confirmed it,
+// and whether it is right already. A pool is open only in the life that it names; a new pool
 // learns its life.
 func (r *rules) confirmedIn(record Pool, life string) (Pool, bool) {
 	if record.Life != nil && *record.Life == life {
@@ -129,13 +130,13 @@ func (r *rules) confirmedIn(record Pool, life string) (Pool, bool) {
 	return record, false
 }
 
-// fewOldest is how many of the slots idle longest newcomers choose from at random, so that
-// those who come together seldom want the same.
+// fewOldest: newcomers choose at random from this many slots, those idle longest. Simultaneous
+// newcomers then seldom choose the same slot.
 const fewOldest = 8
 
-// reuseAbove is how many slots a pool may have before idle ones are preferred to workers
-// never used. Without it a pool of millions of workers and short-lived holders would grow a
-// slot a process, and every newcomer reads them all.
+// reuseAbove is the number of slots from which idle slots are preferred to workers never used.
+// Without it, a pool with millions of workers and short-lived holders would gain a slot per
+// process, and every newcomer reads all slots.
 const reuseAbove = 4096
 
 // choose picks the slot to claim. Ok is false when every worker is held at tick now.
@@ -161,7 +162,7 @@ func (r *rules) choose(p Pool, datacenter int64, now firn.Tick, random func() ui
 	return idle[random()%uint64(min(fewOldest, len(idle)))], true
 }
 
-// nthUnused returns the n-th worker number, from 0, that no slot has; they are in order.
+// nthUnused returns the n-th worker number, from 0, that no slot has; used is in order.
 func nthUnused(used []Slot, n int64) int64 {
 	for _, s := range used {
 		if s.Worker > n {
@@ -172,7 +173,7 @@ func nthUnused(used []Slot, n int64) int64 {
 	return n
 }
 
-// nextIdle returns when the first of a datacenter's workers may be claimed.
+// nextIdle returns when the first worker of a datacenter may be claimed.
 func (r *rules) nextIdle(p Pool, datacenter int64) time.Time {
 	var next time.Time
 	for _, s := range p.Slots {
@@ -183,9 +184,9 @@ func (r *rules) nextIdle(p Pool, datacenter int64) time.Time {
 	return next
 }
 
-// clockOfOthers returns the median of when the held slots were written, by their owners'
-// clocks: by at least half of them it is later. Ok is false when fewer than three hold
-// slots: one wrong clock must not keep the rest out.
+// clockOfOthers returns the median of when the held slots were written, by their owners' clocks.
+// By at least half of these clocks it is that time or later. Ok is false for fewer than three held
+// slots: one wrong clock must not keep newcomers out.
 func clockOfOthers(p Pool) (at time.Time, ok bool) {
 	var times []time.Time
 	for _, s := range p.Slots {

@@ -178,9 +178,9 @@ func TestAPoolIsOpenInTheLifeThatConfirmedIt(t *testing.T) {
 func TestTheLatestFenceNotGivenBack(t *testing.T) {
 	given, taken, later := Slot{Fence: 990, Free: true}, Slot{Fence: 960, Free: true, Taken: true}, Slot{Fence: 985, Free: true, Taken: true}
 	for name, c := range map[string]struct {
-		slots  []Slot
-		latest firn.Tick
-		nobody bool
+		slots     []Slot
+		latest    firn.Tick
+		allPassed bool
 	}{
 		"none":                       {nil, -1, true},
 		"given back":                 {[]Slot{given}, -1, true},
@@ -191,8 +191,8 @@ func TestTheLatestFenceNotGivenBack(t *testing.T) {
 		"taken back, and not passed": {[]Slot{{Fence: 3}, later}, 3, true},
 		"beside one who lives":       {[]Slot{taken, {Fence: 1500}}, 1500, false},
 	} {
-		if latest, nobody := easy().unreleased(Pool{Slots: c.slots}, 1000); latest != c.latest || nobody != c.nobody {
-			t.Errorf("%s: %d, nobody %t, want %d, %t", name, latest, nobody, c.latest, c.nobody)
+		if latest, allPassed := easy().unreleased(Pool{Slots: c.slots}, 1000); latest != c.latest || allPassed != c.allPassed {
+			t.Errorf("%s: %d, all passed %t, want %d, %t", name, latest, allPassed, c.latest, c.allPassed)
 		}
 	}
 }

@@ -34,31 +34,32 @@ func slotKey(pool string, layout firn.Layout, datacenter, worker int64) string {
 		width(layout.MaxDatacenter()), datacenter, width(layout.MaxWorker()), worker)
 }
 
-// A Pool is a set of generators whose ids must never collide, as the store records it.
+// A Pool is the store's record of a set of generators whose ids must never collide.
 type Pool struct {
 	Name   string      `json:"-"`
 	Layout firn.Layout `json:"layout"`
 	Made   time.Time   `json:"made"`
-	// Open says that workers are granted; until then newcomers wait for holders
-	// of an earlier life to re-assert theirs.
+	// Open: workers are granted. While it is false, newcomers wait for holders of an
+	// earlier life to re-assert their slots.
 	Open bool `json:"open"`
 	// Strict is how long a claim waits before it is used.
 	Strict Duration `json:"strict,omitzero"`
 	// Grace is how long newcomers wait for holders to notice that the store has forgotten
 	// them. It is the same for all who join.
 	Grace Duration `json:"grace,omitzero"`
-	// Tolerance is how far the clock of a member may be from the store's: the same for all, as they
-	// reckon with each other's clocks. A record from before it was kept has the default.
+	// Tolerance is how far the clock of a member may be from the store's. It is the same for all,
+	// as each member allows for the clocks of the others. Records of older versions, which lack
+	// it, have the default.
 	Tolerance Duration `json:"tolerance"`
-	// Life is that of the store in which the pool is open. None: nobody has learnt it yet.
+	// Life is the life of the store in which the pool is open. Nil: not learnt yet.
 	Life *string `json:"life,omitempty"`
-	// From is the first tick of all claims: holders that had left before newcomers waited, and
-	// are forgotten, used only earlier ones.
+	// From is the first tick that claims may use: forgotten holders that had left before newcomers
+	// waited used only earlier ticks.
 	From firn.Tick `json:"from,string,omitempty"`
-	// Settled is the latest fence of slots never given back that was waited for.
+	// Settled is the latest fence, of slots never released, that newcomers have waited for.
 	Settled firn.Tick `json:"settled,string,omitempty"`
 
-	Slots    []Slot `json:"-"` // in order; workers never used have none
+	Slots    []Slot `json:"-"` // in order; workers never used have no slot
 	revision store.Revision
 }
 
@@ -77,20 +78,20 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A Slot is a worker as the store records it. Owner and Write together are never written
-// twice, so equal bytes are the same write.
+// A Slot is the store's record of a worker. No two writes have the same Owner and Write, so
+// equal bytes are the same write.
 type Slot struct {
 	Datacenter int64     `json:"-"`
 	Worker     int64     `json:"-"`
 	After      firn.Tick `json:"after,string"` // the owner may issue from the next tick on
 	Fence      firn.Tick `json:"fence,string"` // no id of the worker has been or may be issued with a later time
-	// Until is when the tick of the fence has ended. The worker may be granted again from then on
-	// if its holder gave it back, and twice the tolerance of clocks later if not. In the store it
-	// is when that tick begins, for people who look there.
+	// Until is when the tick of the fence has ended. From then on the worker may be granted again,
+	// or twice the tolerance of clocks later if its holder did not release it. The stored value is
+	// when that tick begins; it is for people only.
 	Until time.Time `json:"until"`
-	Free  bool      `json:"free,omitempty"`  // given back
-	Taken bool      `json:"taken,omitempty"` // given back, but not by its holder, which may not know yet
-	Gone  bool      `json:"gone,omitempty"`  // and an operator has said that its holder has ended
+	Free  bool      `json:"free,omitempty"`  // released
+	Taken bool      `json:"taken,omitempty"` // released, but not by its holder, which may not know yet
+	Gone  bool      `json:"gone,omitempty"`  // taken, and an operator guaranteed that its holder has ended
 	Owner string    `json:"owner"`           // the token of the process that wrote it last: containers share host name and process id
 	Write uint64    `json:"write"`           // above that of the record it replaced
 	Host  string    `json:"host,omitempty"`
@@ -101,7 +102,7 @@ type Slot struct {
 	revision store.Revision
 }
 
-// slot returns the slot of a worker: of one never used the fence is -1, and the revision 0.
+// slot returns the slot of a worker. A worker never used has fence -1 and revision 0.
 func (p *Pool) slot(datacenter, worker int64) Slot {
 	for _, s := range p.Slots {
 		if s.Datacenter == datacenter && s.Worker == worker {
@@ -111,7 +112,7 @@ func (p *Pool) slot(datacenter, worker int64) Slot {
 	return Slot{Datacenter: datacenter, Worker: worker, Fence: -1}
 }
 
-// Inspect reads a pool. [store.ErrNotFound] says that nobody has joined it yet.
+// Inspect reads a pool. [store.ErrNotFound]: no process has joined it yet.
 func Inspect(ctx context.Context, s store.Store, pool string) (Pool, error) {
 	if err := store.CheckName("pool", pool); err != nil {
 		return Pool{}, err
@@ -128,8 +129,8 @@ func Inspect(ctx context.Context, s store.Store, pool string) (Pool, error) {
 	return p, err
 }
 
-// readPool makes a pool of its entries, in the order of their keys. Without its record the
-// revision is 0, and it has no slots.
+// readPool parses a pool's entries, in the order of their keys. Without a pool record the
+// revision is 0, and there are no slots.
 func readPool(name string, entries []store.Entry) (Pool, error) {
 	p := Pool{Name: name}
 	for _, e := range entries {
@@ -143,12 +144,12 @@ func readPool(name string, entries []store.Entry) (Pool, error) {
 			continue
 		}
 		var s Slot
-		// What is no number makes another key than this.
+		// Parse errors need no check: the key is compared with slotKey below.
 		datacenter, worker, _ := strings.Cut(strings.TrimPrefix(rest, "slot/"), "/")
 		s.Datacenter, _ = strconv.ParseInt(datacenter, 10, 64)
 		s.Worker, _ = strconv.ParseInt(worker, 10, 64)
 		if p.revision == 0 || e.Key != slotKey(name, p.Layout, s.Datacenter, s.Worker) || checkSlot(p.Layout, s.Datacenter, s.Worker) != nil {
-			continue // somebody else's key, or a number written in another way
+			continue // not a key of Firn, or a number in another format
 		}
 		if err := s.read(e, p.Layout); err != nil {
 			return Pool{}, err
@@ -158,7 +159,7 @@ func readPool(name string, entries []store.Entry) (Pool, error) {
 	return p, nil
 }
 
-// readRecord reads a pool's record, which is none without a layout.
+// readRecord reads a pool's record. A record without a layout is foreign.
 func readRecord(e store.Entry) (Pool, error) {
 	p := Pool{revision: e.Revision}
 	err := json.Unmarshal(e.Value, &p)
@@ -186,14 +187,14 @@ func checkNumber(l firn.Layout, what string, value, least, most int64) error {
 	return nil
 }
 
-// noFence stands for a fence that a record does not name.
+// noFence marks a record without a fence.
 const noFence firn.Tick = math.MinInt64
 
-// read takes a slot from its entry, by the layout of its pool.
+// read parses a slot's entry, with the layout of its pool.
 func (s *Slot) read(e store.Entry, l firn.Layout) error {
 	*s = Slot{Datacenter: s.Datacenter, Worker: s.Worker, Fence: noFence, After: noFence, revision: e.Revision}
 	err := json.Unmarshal(e.Value, s)
-	if err == nil && (s.Fence == noFence || s.Owner == "") { // it would pass for an idle slot, whoever holds it
+	if err == nil && (s.Fence == noFence || s.Owner == "") { // a held slot would look idle
 		err = errors.New("it names no fence, or no owner")
 	}
 	if err == nil {
@@ -206,11 +207,11 @@ func (s *Slot) read(e store.Entry, l firn.Layout) error {
 	return nil
 }
 
-// blank reports whether the slot says no more than none would: it was claimed when there was
-// none, and given back unused.
+// blank reports whether the slot is equivalent to a missing one: its first claim was released
+// unused.
 func (s *Slot) blank() bool { return s.Free && s.Fence < 0 }
 
-// endOf is when a tick has ended.
+// endOf returns when a tick has ended.
 func endOf(tick firn.Tick, l firn.Layout) time.Time {
 	if tick >= l.MaxTick() {
 		return l.End()

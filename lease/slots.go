@@ -17,49 +17,49 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// SlotsConfig is what [NewSlots] makes a [Source] of.
+// SlotsConfig configures [NewSlots].
 type SlotsConfig struct {
-	// Store is where the pool is kept.
+	// Store keeps the pool. Required.
 	Store store.Store
 	// Pool is its name. Default: "default".
 	Pool string
-	// Layout of the pool. Default: [firn.DefaultLayout]. All who join must have the same.
+	// Layout of the pool. Default: [firn.DefaultLayout]. It must be the same for all members.
 	Layout firn.Layout
 	// Datacenter is the number under which workers are taken.
 	Datacenter int64
 
-	// Pinned, if set, is the only worker to take.
+	// Pinned, if set, is the only worker that may be taken.
 	Pinned *int64
 	// PinnedAhead takes the pinned worker at once while its fence lies ahead, as after a
-	// crash, and issues times above the fence, ahead of the clock. The holder before must have
-	// ended: if the store forgets this claim, two that live repeat ids until they look.
-	// Otherwise Acquire reads the slot every 1 to 2 seconds until the fence has passed or the
-	// worker was given back, as long as its context lasts. Not in a strict pool.
+	// crash, and issues times above the fence, ahead of the clock. The previous holder must have
+	// ended: otherwise, if the store forgets this claim, both issue equal ids until they look.
+	// Without PinnedAhead, Acquire reads the slot every 1 to 2 seconds until the fence has passed
+	// or the worker was released, as long as its context lasts. Not allowed in a strict pool.
 	PinnedAhead bool
 
-	// Tolerance is how far the clock here may differ from the store's, or lie
-	// behind that of the other holders. All who join must have the same. Default: 10s.
+	// Tolerance is how far the clock here may differ from the store's, or lie behind
+	// that of the other holders. It must be the same for all members. Default: 10s.
 	Tolerance time.Duration
 	// Look is the longest time between two looks of a holder at its slot, and Patience bounds
-	// each call that a look makes. Where the store may have forgotten holders, newcomers wait
-	// for a look and its calls, the grace: 12s by default. All who join must have the same
-	// grace, as a store that was wiped cannot tell it. Default: 3s and 2s.
+	// each call of a look. If the store may have forgotten holders, newcomers wait for a look
+	// and its calls: the grace, 12s by default. It must be the same for all members, as a wiped
+	// store does not know it. Default: 3s and 2s.
 	Look, Patience time.Duration
 	// Strict has a claim wait that long, and Tolerance, before it is used, and then be written again over
 	// exactly what it was: safe even where the store has lost a claim (wiped, set back to an
 	// older copy, failed over) whose holder was paused or cut off. It must be at least the
 	// longest window of the pool, its generators' lead, four times Tolerance and two units
-	// together. All who join must have the same. Windows are then at least sixteen times
+	// together. It must be the same for all members. Windows are then at least sixteen times
 	// Tolerance and four units. It needs a store with a clock. Zero: no such wait.
 	Strict time.Duration
 
-	// Time is read for the wall clock and waited on. Default: [firn.SystemTime].
+	// Time is the clock for readings and waits. Default: [firn.SystemTime].
 	Time firn.TimeSource
-	// Random draws slots and backoff; it is called by several goroutines. Default: math/rand/v2.
+	// Random draws slots and backoff; several goroutines call it. Default: math/rand/v2.
 	Random func() uint64
-	// Log receives what keeps a newcomer waiting, and losses of the store. Default: nothing.
+	// Log receives why a newcomer waits, and data losses of the store. Default: nothing.
 	Log *slog.Logger
-	// Host and PID are recorded for operators only. Default: this process's.
+	// Host and PID are recorded for operators only. Default: those of this process.
 	Host string
 	PID  int
 }
@@ -71,12 +71,12 @@ type Slots struct {
 	cfg   SlotsConfig
 	rules rules
 
-	checked atomic.Pointer[reading] // the latest that was found right
+	checked atomic.Pointer[reading] // the latest reading that passed the check
 
 	mu     sync.Mutex // guards all below; never held while waiting
 	writes uint64
 	held   map[int64]holding
-	starts map[int64]firn.Tick // where the latest claim of a worker here began
+	starts map[int64]firn.Tick // start of this process's latest claim of a worker
 }
 
 const (
@@ -84,14 +84,14 @@ const (
 	defaultWindow    = 5 * time.Minute
 	defaultPatience  = 2 * time.Second
 
-	// maxTries bounds how often Acquire reads the pool anew after a conflict or a lost answer.
+	// maxTries bounds how often Acquire retries after a conflict or a lost answer.
 	maxTries = 64
 	// graceCalls is how many calls may lie between the loss of a slot and the closing of the pool:
-	// one that hangs, a read, two that close it, and half of one for waits between them.
+	// one that hangs, a read, two that close the pool, and half a call for waits between them.
 	graceCalls = 4.5
 )
 
-// NewSlots checks cfg and returns a source over its store, which it does not touch yet.
+// NewSlots checks cfg and returns a source over its store. It makes no call of the store.
 func NewSlots(cfg SlotsConfig) (*Slots, error) {
 	cfg.Pool = cmp.Or(cfg.Pool, "default")
 	cfg.Layout = cmp.Or(cfg.Layout, firn.DefaultLayout())
@@ -119,7 +119,7 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 	return s, nil
 }
 
-// check returns all that is wrong with settings that have their defaults.
+// check returns every invalid setting. Defaults are already filled in.
 func (cfg *SlotsConfig) check() error {
 	var pinned int64
 	if cfg.Pinned != nil {
@@ -146,15 +146,15 @@ func (cfg *SlotsConfig) check() error {
 	return errors.Join(errs...)
 }
 
-// notices is how long a holder here may take to notice that the store has forgotten it, and to
-// write its slot again.
+// notices is how long a holder with these settings may take to notice that the store has
+// forgotten it, and to write its slot again.
 func (s *Slots) notices() time.Duration {
 	return s.cfg.Look + time.Duration(graceCalls*float64(s.cfg.Patience))
 }
 
 // waits implements [fitting].
 func (s *Slots) waits() time.Duration {
-	return s.rules.wait() + 2*s.notices() // twice, should the store change its life in between
+	return s.rules.wait() + 2*s.notices() // twice, in case the store changes its life in between
 }
 
 // fit implements [fitting].
@@ -176,7 +176,7 @@ func (s *Slots) fit(cfg Config) error {
 		s.rules.covers(cfg.Window, cfg.Generator.Lead()))
 }
 
-// Acquire implements [Source]: it joins the pool, making it if it is new, and claims a slot.
+// Acquire implements [Source]: it joins the pool, creates it if needed, and claims a slot.
 // Errors: *[PoolError], *[FullError], *[ClockError], [store.ErrForeign],
 // *[firn.TimeExhaustedError], and the store's.
 func (s *Slots) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err error) {
@@ -185,10 +185,10 @@ func (s *Slots) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err err
 	for try := 0; try < maxTries; try++ {
 		grant, err = s.attempt(ctx, ask, &wrote)
 		switch {
-		case !errors.Is(err, errAgain): // nil is not, either
+		case !errors.Is(err, errAgain): // also err == nil
 			return grant, err
 		case errors.Is(err, errHeld):
-			try = 0 // its holder may renew for ever; the wait ends with ctx
+			try = 0 // the holder may renew for ever; the wait ends with ctx
 		case errors.Is(err, errMade):
 		default:
 			if waitErr := backoff.Wait(ctx); waitErr != nil {

@@ -6,37 +6,36 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A Source hands out workers. [Slots] is Firn's own, over a store. Implement it for numbers from
-// elsewhere, and have [Keep] do the rest; a number that is simply given is [Fixed].
+// A Source grants workers. [Slots] is Firn's own, over a store. [Fixed] is one configured number.
+// Implement Source for numbers from elsewhere, and use it with [Keep].
 //
-// Uniqueness rests on this promise: of all grants of one worker that a Source and its likes in
-// other processes ever give, no two allow the same tick, except that a renewed grant contains
-// the one it renews.
+// Uniqueness rests on this promise: no two grants of one worker ever allow the same tick, among
+// all Sources of all processes. The only exception: a renewed grant contains the one it renews.
 type Source interface {
-	// Acquire grants a worker that nobody uses, through at least ask.From.
+	// Acquire grants an unused worker, through at least ask.From.
 	Acquire(ctx context.Context, ask Ask) (firn.Grant, error)
 
-	// Renew moves the fence of held forward to ask.From plus ask.Window, or leaves it where it
-	// is further on, and returns the renewed grant. [ErrLost] says that the worker belongs to
-	// another; after any other error the held grant stands as it was.
+	// Renew moves the fence of held forward to ask.From plus ask.Window, unless it is further
+	// already, and returns the renewed grant. [ErrLost] means that the worker belongs to another;
+	// after any other error the held grant is unchanged.
 	Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error)
 
-	// Look makes sure that held still stands, and mends what can be mended. [ErrLost] says
-	// that the worker belongs to another. A lost worker is looked at beside Acquire, until
-	// there is another: nil says that it is held again.
+	// Look checks that held is still valid, and repairs the store's record if it can. [ErrLost]
+	// means that the worker belongs to another. During Acquire of another worker, Look is called
+	// for the lost one too: nil means that it is held again.
 	Look(ctx context.Context, held firn.Grant) error
 
-	// Release gives held back; no id above tick last was issued under it, and none will be.
-	// After an error that is not [ErrLost] it is called again. It must not touch a later
-	// grant of the same worker, even of this process: After tells grants apart.
+	// Release gives held back; no id above tick last was or will be issued under it. After an
+	// error other than [ErrLost] it is called again. It must not touch a later grant of the same
+	// worker, even one of this process: After identifies the grant.
 	Release(ctx context.Context, held firn.Grant, last firn.Tick) error
 }
 
-// An Ask is what a holder wants of a [Source].
+// An Ask is what a holder requests from a [Source].
 type Ask struct {
 	Now    firn.Tick // what the holder's clock shows
-	From   firn.Tick // the tick that it would issue next; of a new holder, the first that no earlier life on this clock can have used
-	Window firn.Tick // how many ticks beyond From it would like
+	From   firn.Tick // the tick that it would issue next; for a new holder, the first that no earlier run on this clock can have used
+	Window firn.Tick // how many ticks beyond From it wants
 }
 
 // fence returns how far a grant that begins after a tick should reach, within the layout.
@@ -48,14 +47,14 @@ func (a Ask) fence(after firn.Tick, layout firn.Layout) firn.Tick {
 	return from + a.Window
 }
 
-// at returns what a newcomer would ask now, as far ahead as it did.
+// at returns the same ask as of now, equally far ahead of the clock.
 func (a Ask) at(now firn.Tick, layout firn.Layout) Ask {
 	return Ask{Now: now, From: min(a.From+max(now-a.Now, 0), layout.MaxTick()), Window: a.Window}
 }
 
-// Fixed is a [Source] of one number, which nobody else may use. It has no fence: a restart
-// makes no id again under the conditions of [firn.New], which a Virtual clock without a bound, or
-// with From, does not meet.
+// Fixed is a [Source] of one number, which no other process may use. It has no fence: a restart
+// repeats no id under the conditions of [firn.New]. A Virtual clock without a bound, or with From,
+// does not meet them.
 type Fixed int64
 
 // Acquire grants the worker from ask.From on, for ever.

@@ -11,16 +11,16 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// TakeBack takes a slot away from its holder, for an operator. The holder leaves it at its
-// next look, for another worker. The fence stays where it is, so nothing is issued twice,
-// and the worker is granted again once that has passed by any clock in use.
+// TakeBack takes a slot away from its holder, for an operator. At its next look the holder
+// leaves it for another worker. The fence does not move, so no id is issued twice. The worker
+// is granted again once the fence has passed by every clock in use.
 //
-// With gone, the operator guarantees that the holder has ended and made no id with a later
-// time than that: then a fence that lies further ahead is moved back to it. If that is wrong,
-// ids are made twice. The zero time leaves the fence alone, and so does a slot that its holder
-// gave back: that fence is the last tick used.
+// With gone, the operator guarantees that the holder has ended and made no id with a time
+// after gone. Then a fence further ahead is moved back to gone. If the guarantee is wrong, ids
+// are duplicated. The zero time keeps the fence. So does a slot that its holder released: that
+// fence is the last tick used.
 //
-// It returns the slot as it is then. Errors: [store.ErrNotFound] when there is no such pool or
+// TakeBack returns the new slot. Errors: [store.ErrNotFound] when there is no such pool or
 // slot, [store.ErrConflict] when the holder wrote it meanwhile, and the store's.
 func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worker int64, gone time.Time) (Slot, error) {
 	p, err := Inspect(ctx, s, pool)
@@ -35,14 +35,14 @@ func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worke
 		return Slot{}, fmt.Errorf("lease: worker %d of pool %q: %w: it was never used", worker, pool, store.ErrNotFound)
 	}
 	fence, taken := slot.Fence, !slot.Free || slot.Taken
-	if taken && !gone.IsZero() { // else its holder has said how far its ids went
+	if taken && !gone.IsZero() { // otherwise the fence is the last tick that its holder used
 		tick, err := p.Layout.Tick(gone)
 		if err != nil {
 			return slot, err
 		}
 		fence = min(fence, tick)
 	}
-	next := slot // with the host and process it was taken from, for people
+	next := slot // keep the host and process that it was taken from, for people
 	next.After, next.Fence, next.Until = fence, fence, p.Layout.Time(fence)
 	next.Free, next.Taken = true, taken
 	next.Gone = next.Taken && (slot.Gone || !gone.IsZero())
@@ -56,13 +56,14 @@ func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worke
 	return slot, err
 }
 
-// Relax makes a strict pool one that is not: claims are used at once again, and processes that
-// are not strict may join. It returns the strict wait that the pool had, zero if it had none.
+// Relax makes a strict pool not strict: claims are used at once again, and processes without the
+// setting may join. It returns the strict wait that the pool had, zero if the pool was not strict.
 //
-// It makes no duplicates: slots and fences stay, and holders go on as they began until they are
-// restarted. But claims no longer outwait what a store forgets. End strict processes first:
-// one that joins, or needs another worker, is refused while there is any holder, and makes the
-// pool strict again when there is none, as does one that finds that the store has forgotten something.
+// Relax makes no duplicates: slots and fences stay, and holders keep their settings until they are
+// restarted. But claims no longer wait for holders that the store has forgotten. Stop strict
+// processes first. A strict process that joins, or needs another worker, is refused while the pool
+// has a holder, and makes the pool strict again when it has no holder. A strict process that finds
+// that the store has forgotten something also makes it strict again.
 //
 // Errors: [store.ErrNotFound] when there is no such pool, [store.ErrForeign], and the store's.
 // It may be called again after any of them.

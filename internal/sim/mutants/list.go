@@ -197,7 +197,7 @@ var mutants = []mutant{
 	{
 		name: "a copy older than a window is trusted", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/pool.go", "unreleased > next.Settled && nobody &&", "nobody && unreleased < -1 &&"},
+			{"lease/pool.go", "unreleased > next.Settled && allPassed &&", "allPassed && unreleased < -1 &&"},
 		},
 	},
 	{
@@ -246,8 +246,8 @@ var mutants = []mutant{
 	{
 		name: "holders write a forgotten slot first, and raise the alarm then", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/holding.go", "\ttold := false\n", "\ttold, forgot := false, false\n"},
-			{"lease/holding.go", "\t\tif err == nil && m.forgot {\n", "\t\tforgot = forgot || m.forgot\n\t\tif err != nil && told {\n"},
+			{"lease/holding.go", "\twarned := false\n", "\twarned, forgot := false, false\n"},
+			{"lease/holding.go", "\t\tif err == nil && m.forgot {\n", "\t\tforgot = forgot || m.forgot\n\t\tif err != nil && warned {\n"},
 			{"lease/holding.go", "\t\treturn s.encode(m, found)\n\t})\n\treturn m, err\n", "\t\treturn s.encode(m, found)\n\t})\n\tif err == nil && forgot {\n\t\terr = s.alarm(ctx)\n\t}\n\treturn m, err\n"},
 		},
 	},
