@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// hooked has something happen, once each, around what is done with a slot.
+// hooked runs functions, once each, around the operations on a slot.
 type hooked struct {
 	store.Store
 	beforeWrite, afterWrite, afterRead func()
@@ -38,8 +38,7 @@ func (h *hooked) once(key string, hook *func()) {
 	}
 }
 
-// TestAReleaseLeavesALaterGrantOfTheSameProcessAlone: a worker left is given back after its
-// fence has passed, while a switch claims the same one again.
+// A worker left is released after its fence has passed, while a switch claims the same worker again.
 func TestAReleaseLeavesALaterGrantOfTheSameProcessAlone(t *testing.T) {
 	w := newWorld(t)
 	hooks := &hooked{Store: w.mem}

@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// at has a process join a store with a life, with a clock that is off.
+// at joins a store of a given life with a clock that is off.
 func (w *world) at(life *string, offset time.Duration, text string) func(*Config) {
 	return func(c *Config) {
 		c.Slots.Store = remote{c.Slots.Store, w.time.Wall, life}
@@ -368,7 +368,7 @@ func TestAttackAClockSetRightBetweenTheWishAndItsCheck(t *testing.T) {
 	}
 }
 
-// during2 is a skewed machine in a world that goes on in small steps while somebody sleeps.
+// during2 is a skewed machine in a world that continues in small steps while a process sleeps.
 type during2 struct {
 	skewed
 	do func()

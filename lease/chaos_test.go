@@ -123,7 +123,7 @@ func playFaults(t *testing.T, seed uint64, errored map[string]int) int {
 			}
 		}
 	}
-	// When the faults stop, everybody who is left makes ids again.
+	// When the faults stop, every remaining process makes ids again.
 	quiet = true
 	for i, p := range players {
 		if g := p.lease.cfg.Generator; g.Clock != firn.Steady {
@@ -140,7 +140,7 @@ func playFaults(t *testing.T, seed uint64, errored map[string]int) int {
 	return len(w.ids)
 }
 
-// revive lets a lease look often enough to mend what can be mended.
+// revive lets a lease look often enough to recover.
 func revive(p player) error {
 	for range 10 {
 		p.lease.turn(context.Background())

@@ -87,7 +87,7 @@ func TestWhenAWorkerIsIdle(t *testing.T) {
 	}
 }
 
-func TestAFullPoolTellsWhenItsFirstWorkerIsIdle(t *testing.T) {
+func TestAFullPoolErrorNamesWhenTheFirstWorkerIsIdle(t *testing.T) {
 	r := rules{layout: layout("41/0/4/12"), tolerance: time.Minute}
 	at := func(datacenter int64, minutes int, free bool) Slot {
 		return Slot{Datacenter: datacenter, Fence: firn.Tick(minutes) * 60_000, Free: free}

@@ -11,7 +11,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// counted counts how often a clock is asked.
+// counted counts the readings of a clock.
 type counted struct {
 	slowClock
 	calls *int
@@ -70,7 +70,7 @@ func TestAClockIsJudgedByTheMiddleOfTheRoundTrip(t *testing.T) {
 
 // What was asked is asked as of now by the clock that was checked, whatever the wall clock
 // shows by then.
-func TestWhatWasAskedIsAskedAgainAsOfNow(t *testing.T) {
+func TestAnAskIsMovedToThePresent(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.slots(t)
 	now := must(s.cfg.Layout.Tick(noon))
@@ -114,7 +114,7 @@ func TestWhatWasAskedIsAskedAgainAsOfNow(t *testing.T) {
 	}
 }
 
-func TestAMomentOutsideOfALayoutCountsAsItsEdge(t *testing.T) {
+func TestATimeOutsideALayoutCountsAsItsEdge(t *testing.T) {
 	l := layout("20/0/4/8")
 	for _, c := range []struct {
 		at   time.Time

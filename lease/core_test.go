@@ -49,7 +49,7 @@ func verdict(m move, err error) string {
 }
 
 // What a holder of (100, 200], claimed over revision 7, does about what it finds.
-func TestAHolderStandsByWhatWasConfirmed(t *testing.T) {
+func TestAHolderKeepsWhatWasConfirmed(t *testing.T) {
 	slot := func(owner string, after, fence firn.Tick) *Slot {
 		return &Slot{Owner: owner, After: after, Fence: fence, revision: 8}
 	}
@@ -103,7 +103,7 @@ func TestAHolderStandsByWhatWasConfirmed(t *testing.T) {
 	}
 }
 
-// Who is told of a loss is told by whom, and how far it goes.
+// The error of a loss names the new holder, if there is one, and the ticks in question.
 func TestALossNamesItsCause(t *testing.T) {
 	h := holding{worker: 3, after: 100, fence: 200, over: 7}
 	for want, found := range map[string]*Slot{
@@ -122,7 +122,7 @@ func TestALossNamesItsCause(t *testing.T) {
 }
 
 // What a holder of (100, 200] that used 150 at last writes as it leaves.
-func TestWhoLeavesSaysWhatItUsed(t *testing.T) {
+func TestAReleaseRecordsTheLastTickUsed(t *testing.T) {
 	slot := func(owner string, after, fence firn.Tick, free bool) *Slot {
 		return &Slot{Owner: owner, After: after, Fence: fence, Free: free, revision: 8}
 	}
@@ -164,7 +164,7 @@ func TestWhoLeavesSaysWhatItUsed(t *testing.T) {
 }
 
 // A claim of (100, 200] that was not used leaves the slot as it was found.
-func TestAClaimThatIsNotUsedIsUndone(t *testing.T) {
+func TestAnUnusedClaimIsUndone(t *testing.T) {
 	h := holding{worker: 3, after: 100, fence: 200, over: 7}
 	mine := Slot{Owner: "me", After: 100, Fence: 200, revision: 8}
 	held, free := Slot{Fence: 50, revision: 7}, Slot{Fence: 50, Free: true, revision: 7}

@@ -151,8 +151,8 @@ func TestElsewhereARegistryWithoutOwners(t *testing.T) {
 	w.mustTake(second, 10)
 }
 
-// goLeaf: the key of a number contains the address of whoever takes it, so two
-// that take the same number write two keys, and both succeed.
+// goLeaf: the key of a number contains the taker's address, so two processes that
+// take the same number write two keys, and both succeed.
 func TestElsewhereAKeyWithTheTakersAddress(t *testing.T) {
 	w := newWorld(t)
 	one := func(host string, pid int) func(*Config) {

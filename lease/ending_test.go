@@ -12,7 +12,7 @@ import (
 )
 
 // The store has nothing against the fence of a layout that has ended, which is where it was.
-func TestTheEndOfALayoutIsToldOnceBeforeAndOnceAfter(t *testing.T) {
+func TestTheEndOfALayoutIsLoggedOnceBeforeAndOnceAfter(t *testing.T) {
 	w := newWorld(t)
 	layout, err := firn.ParseLayout("34/0/10/12")
 	if err != nil {
@@ -26,7 +26,7 @@ func TestTheEndOfALayoutIsToldOnceBeforeAndOnceAfter(t *testing.T) {
 		cfg.Generator.Layout = layout
 		cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 	})
-	told := func(when string, level string) {
+	wantLog := func(when string, level string) {
 		t.Helper()
 		l.turn(context.Background())
 		l.turn(context.Background())
@@ -39,15 +39,15 @@ func TestTheEndOfALayoutIsToldOnceBeforeAndOnceAfter(t *testing.T) {
 		}
 		log.Reset()
 	}
-	told("far from its end", "")
+	wantLog("far from its end", "")
 	w.time.Pass(layout.End().Sub(noon) - endsSoon + time.Minute)
-	told("near its end", "level=WARN")
+	wantLog("near its end", "level=WARN")
 	w.time.Pass(endsSoon / 2)
-	told("nearer to its end", "")
+	wantLog("nearer to its end", "")
 	w.time.Pass(endsSoon)
-	told("after its end", "level=ERROR")
+	wantLog("after its end", "level=ERROR")
 	w.time.Pass(endsSoon)
-	told("long after its end", "")
+	wantLog("long after its end", "")
 
 	w = newWorld(t)
 	w.time.Pass(layout.End().Sub(noon) - time.Hour)
@@ -58,5 +58,5 @@ func TestTheEndOfALayoutIsToldOnceBeforeAndOnceAfter(t *testing.T) {
 	if !strings.Contains(log.String(), "level=WARN") {
 		t.Errorf("a process that begins is not warned:\n%s", log.String())
 	}
-	told("later on", "level=WARN")
+	wantLog("later on", "level=WARN")
 }

@@ -74,8 +74,8 @@ func TestASlotIsNotWrittenWhereNewcomersCannotBeHeldOff(t *testing.T) {
 }
 
 // A newcomer waits for the pool to open since the first loss; at the second, which comes
-// meanwhile, it has to begin anew.
-func TestASecondLossIsWaitedForAnew(t *testing.T) {
+// meanwhile, it must restart its wait.
+func TestASecondLossRestartsTheWait(t *testing.T) {
 	w := newWorld(t)
 	holder := w.start(w.oneWorker)
 	w.forgets("0")
@@ -95,7 +95,7 @@ func TestASecondLossIsWaitedForAnew(t *testing.T) {
 
 // A store that stands still while a newcomer waits lets no holder look: the wait counts from
 // when it goes on.
-func TestTheWaitForHoldersBeginsAnewWhereTheStoreStoodStill(t *testing.T) {
+func TestAHangingStoreRestartsTheWaitForHolders(t *testing.T) {
 	w := newWorld(t)
 	holder := w.start(w.oneWorker)
 	w.mem.Restore(nil)
@@ -122,7 +122,7 @@ func TestTheWaitForHoldersBeginsAnewWhereTheStoreStoodStill(t *testing.T) {
 
 // What a newcomer goes by, that a slot was never given back, is gone when its holder has
 // given it back. The store may have forgotten other holders of that copy all the same.
-func TestWhoLeavesAStoreThatWasSetBackHoldsNewcomersOff(t *testing.T) {
+func TestAReleaseInAStoreThatWasSetBackHoldsNewcomersOff(t *testing.T) {
 	w := newWorld(t)
 	two := func(c *Config) { w.shared(c); c.Generator.Layout = layout("41/0/1/12") }
 	leaver := w.start(two)
@@ -149,8 +149,8 @@ func TestWhoLeavesAStoreThatWasSetBackHoldsNewcomersOff(t *testing.T) {
 	w.mustTake(holder, 10)
 }
 
-// One whose clock is ahead leaves, and the store forgets it. Nobody can ask it.
-func TestWhoLeftIsOutwaitedByAnyTwoClocks(t *testing.T) {
+// A holder whose clock is ahead leaves, and the store forgets it.
+func TestNewcomersOutwaitAFormerHolderByAnyTwoClocks(t *testing.T) {
 	w := newWorld(t)
 	const text = "41/0/0/12"
 	leaver := w.start(w.at(nil, 9*time.Second, text))
@@ -168,8 +168,8 @@ func TestWhoLeftIsOutwaitedByAnyTwoClocks(t *testing.T) {
 	}
 }
 
-// A claim that came to nothing is given back, so that the worker is not lost for a window.
-func TestAClaimThatCameToNothingLeavesTheWorkerFree(t *testing.T) {
+// A failed claim is undone, so that the worker is not unused for a window.
+func TestAFailedClaimLeavesTheWorkerFree(t *testing.T) {
 	w := newWorld(t)
 	first := w.start(w.oneWorker)
 	if err := first.Close(context.Background()); err != nil {
@@ -190,7 +190,7 @@ func TestAClaimThatCameToNothingLeavesTheWorkerFree(t *testing.T) {
 	}
 }
 
-// calledOff has the caller lose interest in the first claim after it was applied.
+// calledOff cancels the caller's context after the first claim was applied.
 type calledOff struct {
 	store.Store
 	cancel func()
@@ -206,8 +206,8 @@ func (c *calledOff) CompareAndSwap(ctx context.Context, key string, old store.Re
 	return e, err
 }
 
-// So also one that was called off while its answer was under way.
-func TestAClaimThatWasCalledOffLeavesTheWorkerAsItWas(t *testing.T) {
+// The same for a claim that was canceled while its answer was in transit.
+func TestACanceledClaimRestoresTheSlot(t *testing.T) {
 	for _, used := range []bool{false, true} {
 		w := newWorld(t)
 		if used {
@@ -255,8 +255,8 @@ func TestAStrictWindowHasRoomForRenewalsInUnits(t *testing.T) {
 	}
 }
 
-// busy is a source whose first worker is lost, and whose store hangs for whoever wants
-// another because of that.
+// busy is a source whose first worker is lost, and whose store hangs when another worker
+// is acquired because of that.
 type busy struct {
 	Source
 	lost, hangs bool
@@ -278,7 +278,7 @@ func (b *busy) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	return b.Source.Acquire(ctx, ask)
 }
 
-// A worker that was switched to is to be looked at like any other.
+// After a switch the new worker is looked at like any other.
 func TestTheSearchForAWorkerEndsWhenThereIsAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(noon))
@@ -312,7 +312,7 @@ func TestTheSearchForAWorkerEndsWhenThereIsAnother(t *testing.T) {
 	})
 }
 
-// beside is a machine whose wall clock is off. While it sleeps others go on.
+// beside is a machine whose wall clock is off. While it sleeps, other processes run.
 type beside struct {
 	skewed
 	others func()

@@ -109,7 +109,7 @@ func TestAnOverlapIsNotForgotten(t *testing.T) {
 	}
 }
 
-// A loss that is none of its ticks is looked at again: the store may forget who took it.
+// After a loss without an overlap the slot is looked at again: the store may forget who took it.
 func TestALossMayBeForgotten(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
@@ -127,7 +127,7 @@ func TestALossMayBeForgotten(t *testing.T) {
 }
 
 // What is known of an earlier claim does not touch a later one of the same worker.
-func TestWhatIsKnownOfAnEarlierClaimLeavesALaterOneAlone(t *testing.T) {
+func TestAnEarlierClaimDoesNotTouchALaterOne(t *testing.T) {
 	s, _ := newWorld(t).slots(t)
 	earlier, later := holding{after: 1, fence: 10}, holding{after: 20, fence: 30}
 	s.hold(later)
@@ -306,9 +306,9 @@ func TestHoldersDoNotOutvoteTheStoresClock(t *testing.T) {
 	}
 }
 
-// No two claims of a worker here begin alike, whatever became of them: by that they are
-// told apart.
-func TestEachClaimOfAWorkerBeginsElsewhere(t *testing.T) {
+// No two claims of a worker in one process have the same start, whatever became of them: the
+// start identifies a claim.
+func TestNoTwoClaimsOfAWorkerHaveTheSameStart(t *testing.T) {
 	s, ask := newWorld(t).slots(t)
 	slot := Slot{Fence: 5, revision: 1}
 	for want := firn.Tick(5); want < 8; want++ {
@@ -351,7 +351,7 @@ func TestALookThatCannotReadEnds(t *testing.T) {
 }
 
 // A strict claim whose wait, or clock, comes to nothing is undone.
-func TestAStrictClaimThatCannotBeWaitedForIsUndone(t *testing.T) {
+func TestAStrictClaimWhoseWaitFailsIsUndone(t *testing.T) {
 	for name, c := range map[string]struct {
 		asleep func(w *world, cancel func(), on *bool)
 		want   error

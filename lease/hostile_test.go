@@ -15,7 +15,7 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-// What a hostile reviewer found.
+// Cases that a hostile reviewer found.
 
 // An operator takes the only worker back, and its holder goes on up to its fence;
 // then the store is wiped.
@@ -41,8 +41,8 @@ func TestAHolderThatGoesOnUpToItsFenceIsNotForgotten(t *testing.T) {
 	}
 }
 
-// Who left had run ahead of its clock.
-func TestWhoLeftAheadOfItsClockIsOutwaited(t *testing.T) {
+// The former holder had run ahead of its clock.
+func TestNewcomersOutwaitAFormerHolderThatWasAheadOfItsClock(t *testing.T) {
 	for _, lead := range []time.Duration{0, 5 * time.Second, 9 * time.Second} {
 		w := newWorld(t)
 		const text = "41/0/0/2"
@@ -70,7 +70,7 @@ func TestWhoLeftAheadOfItsClockIsOutwaited(t *testing.T) {
 }
 
 // The store is set back to an earlier claim, or its end, of the same process.
-func TestAnEarlierClaimOfOnesOwnIsAStoreThatWasSetBack(t *testing.T) {
+func TestFindingAnEarlierOwnClaimMeansTheStoreWasSetBack(t *testing.T) {
 	for _, free := range []bool{false, true} {
 		ctx := context.Background()
 		w := newWorld(t)
@@ -96,7 +96,7 @@ func TestAnEarlierClaimOfOnesOwnIsAStoreThatWasSetBack(t *testing.T) {
 
 // A holder comes back after its fence, to a copy that has forgotten its renewal, and
 // whoever was granted the worker since.
-func TestACopyOfOnesOwnAfterTheFenceIsNotGoneOnWith(t *testing.T) {
+func TestAnOldOwnCopyAfterTheFenceIsALoss(t *testing.T) {
 	w := newWorld(t)
 	const text = "41/0/0/12"
 	late := w.start(w.at(nil, -9*time.Second, text))
@@ -120,8 +120,8 @@ func TestACopyOfOnesOwnAfterTheFenceIsNotGoneOnWith(t *testing.T) {
 	}
 }
 
-// A strict process comes to a closed pool that is not strict, and nobody else does.
-func TestAStrictProcessOpensAPoolThatIsNot(t *testing.T) {
+// Only a strict process joins a closed pool that is not strict.
+func TestAStrictProcessOpensAClosedPoolThatIsNotStrict(t *testing.T) {
 	w := newWorld(t)
 	one := func(c *Config) { w.oneWorker(c); c.Slots.Tolerance = 2 * time.Second }
 	holder := w.start(one)
@@ -137,7 +137,7 @@ func TestAStrictProcessOpensAPoolThatIsNot(t *testing.T) {
 	w.mustTake(l, 10)
 }
 
-// silent is a source whose store answers nothing more.
+// silent is a source whose store does not answer any more.
 type silent struct {
 	Source
 	hangs bool
@@ -152,7 +152,7 @@ func (s *silent) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 }
 
 // The clock goes back while the store is silent: Next has no context.
-func TestASwitchEndsWhereTheStoreIsSilent(t *testing.T) {
+func TestASwitchTimesOutIfTheStoreIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(noon))
 		slots := must(NewSlots(SlotsConfig{Store: memstore.New(nil)}))
@@ -196,7 +196,7 @@ func TestAHolderOfASlowStoreHoldsNewcomersOff(t *testing.T) {
 	})
 }
 
-// impatient gives an answer up when its caller's time has passed.
+// impatient returns when its caller's timeout has passed.
 type impatient struct{ store.Store }
 
 func (i impatient) Get(ctx context.Context, key string) (store.Entry, error) {
@@ -215,8 +215,8 @@ func (i impatient) CompareAndSwap(ctx context.Context, key string, old store.Rev
 	return e, err
 }
 
-// Who takes another worker asks as a newcomer does.
-func TestWhoTakesAnotherWorkerBeginsBeyondItsLead(t *testing.T) {
+// A process that takes another worker asks like a newcomer.
+func TestAnotherWorkerStartsBeyondTheLead(t *testing.T) {
 	for _, clock := range []firn.ClockKind{firn.Steady, firn.Wall} {
 		w := newWorld(t)
 		two := func(c *Config) {
@@ -266,7 +266,7 @@ func TestAHolderThatWaitsForItsWorkerIsNotForgotten(t *testing.T) {
 }
 
 // A steady clock may be ahead of the wall: the worker that it switches to is for its time.
-func TestASwitchIsGrantedWhatItAsksFor(t *testing.T) {
+func TestASwitchGetsTheTicksItAsksFor(t *testing.T) {
 	w := newWorld(t)
 	l := w.start(w.shared, func(c *Config) { c.Generator.Layout = layout("41/0/1/12") })
 	from := l.gen.Now() + 2*l.window
@@ -304,7 +304,7 @@ func (m *muted) Get(ctx context.Context, key string) (store.Entry, error) {
 
 // A clock goes back while a worker is claimed, and the store is silent from then on: neither the
 // renewal nor the giving back that follows ends by itself.
-func TestJoiningEndsWithItsContextWhereTheStoreIsSilent(t *testing.T) {
+func TestJoiningEndsWithItsContextIfTheStoreIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(noon))
 		clock := &stepped{TimeSource: firn.SystemTime()}

@@ -15,7 +15,7 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// scripted asks before each call of a store what is to come of it.
+// scripted asks a function before each store call what its outcome is.
 type scripted struct {
 	store.Store
 	call func(what, key string) error // an error is the answer
@@ -59,7 +59,7 @@ func (c clocked) Now(context.Context) (time.Time, error) {
 
 // Joining an open pool takes three round trips, a look one, a renewal two: the clock is
 // compared beside them.
-func TestHowManyRoundTripsItTakes(t *testing.T) {
+func TestRoundTripsOfJoiningLookingAndRenewing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		time.Sleep(time.Until(noon))
@@ -99,7 +99,7 @@ func TestHowManyRoundTripsItTakes(t *testing.T) {
 
 // What a store fails ends joining, unless another try may do; and nothing is granted or
 // left behind.
-func TestAStoreThatFailsWhileSomebodyJoins(t *testing.T) {
+func TestStoreErrorsWhileJoining(t *testing.T) {
 	lost := errors.New("no answer")
 	for name, c := range map[string]struct {
 		what, key string
@@ -151,9 +151,8 @@ func TestAStoreThatFailsWhileSomebodyJoins(t *testing.T) {
 	}
 }
 
-// A newcomer that is called off while it waits for holders that may be forgotten has
-// claimed nothing.
-func TestANewcomerThatIsCalledOffWhileItWaits(t *testing.T) {
+// A newcomer that is canceled while it waits for forgotten holders has claimed nothing.
+func TestANewcomerCanceledWhileItWaits(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := newWorld(t)
 	s, ask := w.slots(t, func(c *SlotsConfig) {
@@ -179,7 +178,7 @@ func (c endsAsleep) Sleep(ctx context.Context, _ time.Duration) error {
 }
 
 // Where each write begins another life of the store, the pool cannot be opened in any.
-func TestAStoreThatBeginsALifeWithEachWrite(t *testing.T) {
+func TestAStoreThatStartsANewLifeAtEachWrite(t *testing.T) {
 	w := newWorld(t)
 	lives, writes := 0, 0
 	var log strings.Builder
@@ -193,7 +192,7 @@ func TestAStoreThatBeginsALifeWithEachWrite(t *testing.T) {
 	if _, err := s.Acquire(context.Background(), ask()); !errors.Is(err, store.ErrUnavailable) || writes != 4 {
 		t.Errorf("%v after %d writes", err, writes)
 	}
-	// Two lives: the newcomer in between is told, and begins anew.
+	// Two lives: the newcomer in between notices, and starts again.
 	st.life = func() string { return "one" }
 	grant := must(s.Acquire(context.Background(), ask()))
 	if err := s.Release(context.Background(), grant, grant.After); err != nil {
@@ -214,7 +213,7 @@ func TestAStoreThatBeginsALifeWithEachWrite(t *testing.T) {
 	}
 }
 
-// A read that lasts for longer than holders take proves nothing.
+// A read slower than a holder's look proves nothing.
 func TestALastReadThatIsAlwaysSlowGrantsNothing(t *testing.T) {
 	w := newWorld(t)
 	s, ask := w.slots(t, func(c *SlotsConfig) {
@@ -230,7 +229,7 @@ func TestALastReadThatIsAlwaysSlowGrantsNothing(t *testing.T) {
 	}
 }
 
-// Of a layout that ends there may be nothing left to claim.
+// Near the end of a layout no tick may be left to claim.
 func TestAWorkerWithoutTicksIsNotGranted(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
@@ -264,8 +263,8 @@ func TestAWorkerWithoutTicksIsNotGranted(t *testing.T) {
 	}
 }
 
-// Whoever is called off between two tries is told so, and why it had to try again.
-func TestANewcomerThatIsCalledOffBetweenTwoTries(t *testing.T) {
+// A cancel between two tries returns the context's error and the reason for the retry.
+func TestANewcomerCanceledBetweenTwoTries(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := newWorld(t)
 	s, ask := w.slots(t, func(c *SlotsConfig) {
@@ -283,7 +282,7 @@ func TestANewcomerThatIsCalledOffBetweenTwoTries(t *testing.T) {
 	}
 }
 
-func TestOthersMayBeQuickerSoOftenOnly(t *testing.T) {
+func TestAcquireGivesUpAfterTooManyLostRaces(t *testing.T) {
 	w := newWorld(t)
 	claims := 0
 	s, ask := w.slots(t, func(c *SlotsConfig) {
@@ -301,7 +300,7 @@ func TestOthersMayBeQuickerSoOftenOnly(t *testing.T) {
 	}
 }
 
-// What was asked by a clock that has been put right since is not granted.
+// An ask by a clock that was corrected since is not granted.
 func TestANewcomerWhoseClockWasAheadIsRefused(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
@@ -318,7 +317,7 @@ func TestANewcomerWhoseClockWasAheadIsRefused(t *testing.T) {
 	}
 }
 
-func TestRecordsThatCannotBe(t *testing.T) {
+func TestInvalidRecordsAreRefused(t *testing.T) {
 	if _, err := register.Encode(Pool{Layout: layout("41/0/0/12"), Made: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}); err == nil || !strings.Contains(err.Error(), "encode a record") {
 		t.Errorf("a year that JSON has not: %v", err)
 	}

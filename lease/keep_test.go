@@ -89,9 +89,9 @@ func TestAFirstGrantThatComesLateIsRenewedAtOnce(t *testing.T) {
 	}
 }
 
-// What a process waits for before it claims is no slowness of the store: a worker that waits for
-// long would else be given a fence as far ahead.
-func TestAFirstGrantIsNotLongerForWhatWasWaitedForBefore(t *testing.T) {
+// A wait before a claim is no delay of the store: otherwise a process that waits long would get a
+// fence equally far ahead.
+func TestAWaitBeforeAClaimDoesNotExtendTheFirstGrant(t *testing.T) {
 	w := newWorld(t)
 	holder := w.start(w.oneWorker)
 	w.mustTake(holder, 10)
@@ -143,7 +143,7 @@ func TestASearchLastsAsLongAsThePoolMakesNewcomersWait(t *testing.T) {
 	}
 }
 
-// A steady source says when it was looked at.
+// A steady source records when it was looked at.
 type steadySource struct {
 	Source
 	takes time.Duration
@@ -197,8 +197,8 @@ func TestWhenALeaseLooks(t *testing.T) {
 	}
 }
 
-// A virtual clock begins where it is told to, or at the present.
-func TestAVirtualClockBeginsWhereItIsToldTo(t *testing.T) {
+// A virtual clock starts at Config.From, or at the present.
+func TestAVirtualClockStartsAtFromOrThePresent(t *testing.T) {
 	for from, want := range map[time.Time]time.Time{{}: noon, noon.Add(time.Hour): noon.Add(time.Hour)} {
 		l := must(start(context.Background(), Fixed(1), Config{Generator: firn.Config{Time: newMachine(), Clock: firn.Virtual, From: from}}))
 		if got := must(l.Next()).Time(l.gen.Layout()); !got.Equal(want) {
@@ -247,8 +247,8 @@ func TestIdsAheadOfTheClockAreAnnounced(t *testing.T) {
 	}
 }
 
-// Whatever a lease was granted and has not used is given back at its end, once.
-func TestWhatWasGrantedAndNotUsedIsGivenBack(t *testing.T) {
+// Close releases each unused grant once.
+func TestUnusedGrantsAreReleased(t *testing.T) {
 	source := &leaver{give: []int64{1, 2, 3, 1, 4}}
 	l, clock := switching(t, source)
 	ask := func() Ask { clock.Pass(2 * time.Minute); return l.newAsk(0) }
@@ -269,19 +269,19 @@ func TestWhatWasGrantedAndNotUsedIsGivenBack(t *testing.T) {
 }
 
 // Of many failures in a row one is a warning, until something succeeds.
-func TestAnOperatorIsToldOfTheFirstFailure(t *testing.T) {
+func TestOnlyTheFirstOfManyFailuresIsAWarning(t *testing.T) {
 	var log strings.Builder
 	source := &steadySource{Source: Fixed(1), err: errAway}
 	l := must(start(context.Background(), source, Config{Log: logTo(&log), Generator: firn.Config{Time: newMachine()}}))
 	for i, c := range []struct {
-		err  error
-		told int
+		err      error
+		warnings int
 	}{{errAway, 1}, {errAway, 1}, {nil, 1}, {errAway, 2}} {
 		source.err = c.err
 		if looked := l.turn(context.Background()); looked != (c.err == nil) {
 			t.Errorf("turn %d: %t", i, looked)
 		}
-		if n := strings.Count(log.String(), "could not keep the worker"); n != c.told || !errors.Is(l.State().Last, c.err) {
+		if n := strings.Count(log.String(), "could not keep the worker"); n != c.warnings || !errors.Is(l.State().Last, c.err) {
 			t.Errorf("turn %d: told %d times, the last is %v", i, n, l.State().Last)
 		}
 	}
@@ -297,8 +297,8 @@ func TestAnOperatorIsToldOfTheFirstFailure(t *testing.T) {
 	}
 }
 
-// A lease that was quiet wishes from the present on.
-func TestAQuietLeaseAsksFromThePresentOn(t *testing.T) {
+// An idle lease asks from the present on.
+func TestAnIdleLeaseAsksFromThePresent(t *testing.T) {
 	source := &tardy{leaver: &leaver{give: []int64{1}}, clock: newMachine()}
 	l := must(startLate(source))
 	must(l.Next())
@@ -310,8 +310,8 @@ func TestAQuietLeaseAsksFromThePresentOn(t *testing.T) {
 	}
 }
 
-// After a success the wait for the next try begins anew.
-func TestTriesAreCountedAnewAfterASuccess(t *testing.T) {
+// After a success the backoff starts from the beginning.
+func TestASuccessResetsTheBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(noon))
 		source := &steadySource{Source: Fixed(1), began: time.Now()}
@@ -347,8 +347,8 @@ func (o overlapping) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	return o.leaver.Acquire(ctx, ask)
 }
 
-// Nothing more is issued under ticks that were granted to another, and what was is said at once.
-func TestWhoFindsItsTicksGrantedAgainStops(t *testing.T) {
+// No more ids are issued under ticks granted to another, and the last tick used is written at once.
+func TestAnOverlapStopsTheGenerator(t *testing.T) {
 	for _, fails := range []error{nil, errAway} {
 		source := overlapping{&leaver{give: []int64{1}, fail: func(context.Context, int64) error { return fails }}}
 		l := must(start(context.Background(), source, Config{Generator: firn.Config{Layout: layout("41/0/4/3"), Time: newMachine()}}))
@@ -368,8 +368,8 @@ func TestWhoFindsItsTicksGrantedAgainStops(t *testing.T) {
 	}
 }
 
-// Who had issued nothing need not wait until its fence has passed, either.
-func TestWhoFindsItsTicksGrantedAgainGoesOnWithAnotherWorkerAtOnce(t *testing.T) {
+// A lease that had issued no id need not wait until its fence has passed, either.
+func TestAfterAnOverlapTheGeneratorContinuesWithAnotherWorkerAtOnce(t *testing.T) {
 	for _, issued := range []bool{true, false} {
 		clock := newMachine()
 		l := must(start(context.Background(), overlapping{&leaver{give: []int64{1, 2}}}, Config{
@@ -406,7 +406,7 @@ func TestAWorkerGrantedTwiceIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestAGivenWorkerIsNeitherLookedAtNorGivenBack(t *testing.T) {
+func TestAFixedWorkerIsNeitherLookedAtNorReleased(t *testing.T) {
 	ctx := context.Background()
 	grant, err := Fixed(7).Acquire(ctx, Ask{From: 100})
 	if want := (firn.Grant{Worker: 7, After: 99, Through: endless}); err != nil || grant != want {
@@ -423,7 +423,7 @@ func TestAGivenWorkerIsNeitherLookedAtNorGivenBack(t *testing.T) {
 	}
 }
 
-// patient takes its time with a second worker, whoever gives up meanwhile.
+// patient is slow to grant a second worker, even if the caller gives up meanwhile.
 type patient struct {
 	Source
 	second bool
@@ -511,7 +511,7 @@ func TestAClockThatGoesBackDuringAClaimFailsTheStart(t *testing.T) {
 
 // What another worker is asked for rests on the ids made, and not on a clock that was wrong when
 // the loss was looked for.
-func TestAnotherWorkerIsAskedForByTheClockAsItIs(t *testing.T) {
+func TestAnotherWorkerIsAskedForByThePresentClock(t *testing.T) {
 	w := newWorld(t)
 	l := w.start(w.at(nil, 0, "41/0/4/12"))
 	w.mustTake(l, 10)

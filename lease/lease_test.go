@@ -228,7 +228,7 @@ func TestRenewalKeepsAHolderGoingWithOneWriteAHalfWindow(t *testing.T) {
 	}
 }
 
-func TestAStoreThatIsNotToBeHadIsAnErrorAtOnce(t *testing.T) {
+func TestAnUnavailableStoreIsAnErrorAtOnce(t *testing.T) {
 	for _, key := range []string{"firn/default/pool", "firn/default/slot"} {
 		w := newWorld(t)
 		locked := &lockedStore{Faulty: w.store, key: key}
@@ -397,7 +397,7 @@ func TestAStrictClaimOutwaitsAHolderThatTheStoreHasForgotten(t *testing.T) {
 	}
 }
 
-func TestAStrictPoolTakesOnlyTheStrict(t *testing.T) {
+func TestAStrictPoolAdmitsOnlyStrictProcesses(t *testing.T) {
 	w := newWorld(t)
 	strict := func(d time.Duration) func(*Config) {
 		return func(c *Config) {
@@ -535,7 +535,7 @@ type clockStore struct {
 
 func (c *clockStore) Now(context.Context) (time.Time, error) { return c.now(), nil }
 
-func TestWithoutAStoresClockTheOtherHoldersTell(t *testing.T) {
+func TestWithoutAStoreClockTheOtherHoldersClocksCount(t *testing.T) {
 	w := newWorld(t)
 	for range 3 {
 		w.start()

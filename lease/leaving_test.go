@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-// leaver is a source that notes what is given back, which fails as it is told.
+// leaver is a source that records releases; a test can make them fail.
 type leaver struct {
 	give     []int64 // the workers it hands out, in that order
 	asked    []int64 // to take back
@@ -63,7 +63,7 @@ func switching(t *testing.T, source Source) (*Lease, *machine) {
 	return l, clock
 }
 
-// goBack has it switch.
+// goBack makes the lease switch.
 func goBack(t *testing.T, l *Lease, clock *machine) {
 	t.Helper()
 	clock.Step(-10 * time.Second)
@@ -133,8 +133,7 @@ func TestCloseGivesBackAWorkerLeftWhoseReleaseFailedOrSaysSo(t *testing.T) {
 	}
 }
 
-// TestAWorkerLeftAndGrantedAgainIsNotGivenBack: a source that goes by the number
-// would end the later grant.
+// A source that identifies grants by the worker number would end the later grant.
 func TestAWorkerLeftAndGrantedAgainIsNotGivenBack(t *testing.T) {
 	source := &leaver{give: []int64{1, 2, 1}}
 	l, clock := switching(t, source)
@@ -190,7 +189,7 @@ func TestAReleaseThatHangsKeepsNeitherTheWorkerInUseNorOtherReleasesWaiting(t *t
 	}
 }
 
-// TestAReleaseWhoseAnswerWasLostIsDoneOnce: the slot is found free at the next try.
+// The next try finds the slot free.
 func TestAReleaseWhoseAnswerWasLostIsDoneOnce(t *testing.T) {
 	for _, outcome := range []storetest.Outcome{storetest.FailApplied, storetest.FailUnapplied} {
 		w := newWorld(t)

@@ -127,7 +127,7 @@ func entrance(before Pool, next *Pool, wait time.Duration, err error) string {
 	return strings.Join(said, ", ")
 }
 
-// Who may not make a pool strict is told who keeps it from that, and until when.
+// The error of a process that may not make a pool strict names the number of holders, and until when they hold.
 func TestHoldersOfAPoolThatIsNotStrictAreNamed(t *testing.T) {
 	r := strictly()
 	const after = 21 // ticks that a worker is not claimed after its fence
@@ -175,7 +175,7 @@ func TestAPoolIsOpenInTheLifeThatConfirmedIt(t *testing.T) {
 }
 
 // Two clocks may differ by 10 ticks, and it is tick 1000.
-func TestTheLatestFenceNotGivenBack(t *testing.T) {
+func TestTheLatestUnreleasedFence(t *testing.T) {
 	given, taken, later := Slot{Fence: 990, Free: true}, Slot{Fence: 960, Free: true, Taken: true}, Slot{Fence: 985, Free: true, Taken: true}
 	for name, c := range map[string]struct {
 		slots     []Slot

@@ -16,14 +16,14 @@ import (
 
 // What an attacker did to the store, its clocks and its holders to have ids made twice.
 
-// oneWorker has a pool of one worker over the network.
+// oneWorker is a pool of one worker over the network.
 func (w *world) oneWorker(c *Config) {
 	w.shared(c)
 	c.Generator.Layout = layout("41/0/0/12")
 }
 
-// unconfirmed has all writes of the world's store be applied from now on, and none
-// confirmed: as on a primary that was cut off from its replicas.
+// unconfirmed makes the world's store apply all writes from now on without confirming them,
+// like a primary that was cut off from its replicas.
 func (w *world) unconfirmed() {
 	w.store.Script = func(c storetest.Call) storetest.Outcome {
 		if c.Op == storetest.OpCompareAndSwap {
@@ -78,7 +78,7 @@ func TestNothingIsGrantedByAStoreThatConfirmsNothing(t *testing.T) {
 	if l, err := w.try(w.oneWorker); err == nil {
 		t.Errorf("granted %+v", l.State())
 	}
-	// Once the store confirms again, the slot is found, with a claim of nobody.
+	// Once the store confirms again, the slot has a claim that no process holds.
 	w.store.Script = nil
 	w.time.Pass(2 * time.Minute)
 	w.mustTake(w.start(w.oneWorker), 10)
@@ -189,7 +189,7 @@ func TestInAnotherLifeOfTheStoreHoldersAreWaitedFor(t *testing.T) {
 			t.Fatal("both have it")
 		}
 	}
-	// The life is known now, and nobody waits for it again.
+	// The life is known now, and no newcomer waits for it again.
 	began = w.time.Wall()
 	if _, err := w.try(in); !errors.Is(err, ErrFull) || w.time.Wall().Sub(began) > time.Second {
 		t.Errorf("another newcomer: %v after %v", err, w.time.Wall().Sub(began))

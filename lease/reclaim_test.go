@@ -80,9 +80,9 @@ func TestTheEndOfALostClaimDoesNotTouchALaterClaimOfTheSameWorker(t *testing.T) 
 	}
 }
 
-// TestAWorkerThatNobodyKnowsOfBeginsAtThePresent: the store may have forgotten a
+// TestAnUnknownWorkerStartsAtThePresent: the store may have forgotten a
 // holder that is gone, which used ticks up to the present.
-func TestAWorkerThatNobodyKnowsOfBeginsAtThePresent(t *testing.T) {
+func TestAnUnknownWorkerStartsAtThePresent(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	s, ask := w.slots(t, func(c *SlotsConfig) { c.Store = remote{c.Store, w.time.Wall, nil} })
@@ -96,9 +96,9 @@ func TestAWorkerThatNobodyKnowsOfBeginsAtThePresent(t *testing.T) {
 	}
 }
 
-// TestAPinnedWorkerIsWaitedForAsLongAsTheContextLasts: its holder may renew more
+// TestTheWaitForAPinnedWorkerLastsAsLongAsItsContext: its holder may renew more
 // often than any number of tries.
-func TestAPinnedWorkerIsWaitedForAsLongAsTheContextLasts(t *testing.T) {
+func TestTheWaitForAPinnedWorkerLastsAsLongAsItsContext(t *testing.T) {
 	w := newWorld(t)
 	holder, ask := w.slots(t)
 	held, err := holder.Acquire(context.Background(), ask())
@@ -128,9 +128,9 @@ func (w *world) strictly(c *SlotsConfig) {
 	c.Store, c.Tolerance, c.Strict = remote{c.Store, w.time.Wall, nil}, 5*time.Second, 80*time.Second
 }
 
-// TestAStrictClaimThatVanishesInItsWaitIsMadeAnew: others may have claimed after
+// TestAStrictClaimThatVanishesInItsWaitIsRepeated: others may have claimed after
 // it vanished, and have waited less.
-func TestAStrictClaimThatVanishesInItsWaitIsMadeAnew(t *testing.T) {
+func TestAStrictClaimThatVanishesInItsWaitIsRepeated(t *testing.T) {
 	w := newWorld(t)
 	waits := 0
 	s, ask := w.slots(t, w.strictly, func(c *SlotsConfig) {
@@ -195,10 +195,10 @@ func TestAStrictPoolRefusesWhatItCannotKeep(t *testing.T) {
 	}
 }
 
-// twice is a source that has one worker and hands it out again and again.
+// twice is a source with one worker, which it grants again and again.
 type twice struct{ Fixed }
 
-func TestAWorkerHandedOutTwiceIsNotUsedTwice(t *testing.T) {
+func TestAWorkerGrantedAgainAndAgainIsUsedOnce(t *testing.T) {
 	clock := newMachine()
 	cfg := Config{Generator: firn.Config{Time: clock, Clock: firn.Wall, Rollback: firn.Rollback{firn.History(64), firn.SwitchWorker()}}}
 	if _, err := Keep(context.Background(), Fixed(3), cfg); !errors.Is(err, firn.ErrSyntax) {
@@ -238,7 +238,7 @@ func TestAWorkerHandedOutTwiceIsNotUsedTwice(t *testing.T) {
 	}
 }
 
-// TestAPinnedWorkerHasNoOtherToSwitchTo: it would wait for its own fence, for ever.
+// A switch would wait for ever, for the worker's own fence.
 func TestAPinnedWorkerHasNoOtherToSwitchTo(t *testing.T) {
 	worker := int64(0)
 	_, err := Open(context.Background(), Config{

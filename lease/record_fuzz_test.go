@@ -8,8 +8,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// FuzzRecords reads what anybody may have put into the keys of a pool. Whatever is
-// accepted is a pool whose slots lie within its layout.
+// FuzzRecords reads arbitrary values in the keys of a pool. Every accepted value is a pool
+// whose slots lie within its layout.
 func FuzzRecords(f *testing.F) {
 	pool := `{"layout":"41/0/10/12,unit=1ms,epoch=2025-01-01T00:00:00Z","made":"2026-11-20T12:00:00Z","open":true}`
 	slot := `{"fence":"59528612062","until":"2026-11-20T12:00:30Z","owner":"5ad1","write":1,"host":"h","pid":4711,"since":"2026-11-20T12:00:00Z","at":"2026-11-20T12:00:00Z"}`

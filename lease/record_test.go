@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// Keys that are none of a pool's slots do not count, and hide no others.
+// Keys that are not slots of the pool are ignored, and do not hide others.
 func TestKeysOfOthersAreLeftAlone(t *testing.T) {
 	record := Pool{Layout: layout("41/1/4/12"), Open: true}
 	entries := []store.Entry{{Key: "firn/p/other", Value: []byte("x"), Revision: 1}, {Key: "firn/p/pool", Value: must(register.Encode(record)), Revision: 2}}
@@ -31,8 +31,8 @@ func TestKeysOfOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// What an operator who takes a slot back writes, and is told.
-func TestWhatTakingASlotBackWrites(t *testing.T) {
+// What TakeBack writes and returns.
+func TestTheRecordThatTakeBackWrites(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	two := layout("41/0/1/12")

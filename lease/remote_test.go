@@ -24,7 +24,7 @@ func (r remote) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 
 func (r remote) Now(context.Context) (time.Time, error) { return r.clock(), nil }
 
-// shared has a process join over the network.
+// shared joins over the network.
 func (w *world) shared(c *Config) { c.Slots.Store = remote{c.Slots.Store, w.time.Wall, nil} }
 
 // grace is how long newcomers wait, by the defaults.

@@ -114,7 +114,7 @@ func TestTheDefaultsOfTheSettings(t *testing.T) {
 }
 
 // What [Open] hands to its slots.
-func TestOpenHandsItsSettingsOn(t *testing.T) {
+func TestOpenPassesItsSettingsToSlots(t *testing.T) {
 	w := newWorld(t)
 	var warned strings.Builder
 	for i, c := range []struct{ look, slots, want time.Duration }{{time.Second, 0, 3 * time.Second}, {time.Second, 2 * time.Second, 2 * time.Second}, {0, 2 * time.Second, 2 * time.Second}, {0, 0, 3 * time.Second}, {4 * time.Second, 0, 0}} {

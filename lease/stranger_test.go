@@ -12,10 +12,10 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-// What strangers did with settings that differ from member to member.
+// Members of one pool with different settings.
 
-// A pool is wiped, and whoever comes first has another layout.
-func TestALayoutThatTheStoreForgotIsHeldUpByWhoHasIt(t *testing.T) {
+// A pool is wiped, and the first newcomer has another layout.
+func TestAHolderRestoresALayoutThatTheStoreForgot(t *testing.T) {
 	w := newWorld(t)
 	holder := w.start(w.shared, func(c *Config) { c.Generator.Layout = layout("41/0/1/12") })
 	w.mustTake(holder, 10)
@@ -60,7 +60,7 @@ func TestAStrictClaimWaitsForTheClockOfItsOwn(t *testing.T) {
 
 // Who left and is forgotten had its clock as far ahead as it tolerates, which is more than the
 // newcomer does, and may be further than newcomers wait.
-func TestMembersOfAPoolTolerateTheSameOfTheirClocks(t *testing.T) {
+func TestMembersOfAPoolHaveTheSameTolerance(t *testing.T) {
 	w := newWorld(t)
 	life := "1"
 	const text = "41/0/0/12"
@@ -90,9 +90,9 @@ func TestMembersOfAPoolTolerateTheSameOfTheirClocks(t *testing.T) {
 	w.mustTake(newcomer, 10)
 }
 
-// A strict pool is wiped while a holder is cut off, and whoever comes first is not strict: without
-// a wait it would have the worker of that holder.
-func TestAStrictWaitThatTheStoreForgotIsHeldUpByWhoHasIt(t *testing.T) {
+// A strict pool is wiped while a holder is cut off, and the first newcomer is not strict: without
+// a wait it would get that holder's worker.
+func TestAHolderRestoresAStrictWaitThatTheStoreForgot(t *testing.T) {
 	w := newWorld(t)
 	two := func(c *Config) {
 		w.shared(c)
@@ -133,7 +133,7 @@ func (s timeless) CompareAndSwap(ctx context.Context, key string, old store.Revi
 
 // Who left is forgotten by a store without a clock, which newcomers cannot ask how late it was then:
 // the last tick it used may not have ended.
-func TestWhoLeftAStoreWithoutAClockIsOutwaited(t *testing.T) {
+func TestNewcomersOutwaitAFormerHolderWithoutAStoreClock(t *testing.T) {
 	w := newWorld(t)
 	life := "1"
 	minutes := func(c *Config) {
@@ -152,8 +152,8 @@ func TestWhoLeftAStoreWithoutAClockIsOutwaited(t *testing.T) {
 	w.mustTake(newcomer, 20)
 }
 
-// A pool is wiped, and whoever comes first would wait less for its holders.
-func TestAGraceThatTheStoreForgotIsHeldUpByWhoHasIt(t *testing.T) {
+// A pool is wiped, and the first newcomer has a shorter grace.
+func TestAHolderRestoresAGraceThatTheStoreForgot(t *testing.T) {
 	w := newWorld(t)
 	two := func(c *Config) { w.shared(c); c.Generator.Layout = layout("41/0/1/12") }
 	seldom := func(c *Config) { c.Window, c.Look, c.Slots.Look = time.Hour, time.Minute, time.Minute }
@@ -255,8 +255,8 @@ func TestAFenceThatHasPassedIsNotMoved(t *testing.T) {
 }
 
 // The same, and the former holder leaves: its slot, still marked as held, is what tells newcomers
-// that somebody may be forgotten.
-func TestWhoLeavesAfterItsFenceDoesNotGiveTheWorkerBack(t *testing.T) {
+// that the store may have forgotten a holder.
+func TestAReleaseAfterTheFenceWritesNothing(t *testing.T) {
 	w := newWorld(t)
 	holder, other := w.takenOverAndSetBack()
 	if err := holder.Close(context.Background()); err != nil {
@@ -271,9 +271,9 @@ func TestWhoLeavesAfterItsFenceDoesNotGiveTheWorkerBack(t *testing.T) {
 	w.mustTake(other, 10)
 }
 
-// The same, and nobody had taken it over: the process takes another worker at once. Where there is
-// none, it waits until its own is idle by any clock, as the
-// store has it. Where nobody seems alive, it waits for the grace.
+// The same, but no other process took the worker over: the process takes another worker at once. If
+// there is no other, it waits until its own is idle by any clock, by the store's record. If no
+// holder seems alive, it waits for the grace.
 func TestAProcessThatWasPausedForLongTakesAnotherWorker(t *testing.T) {
 	for name, c := range map[string]struct {
 		layout             string
@@ -357,7 +357,7 @@ func TestAPoolBecomesStrictOnlyAfterAllFencesByAnyClock(t *testing.T) {
 
 // A holder was paused past its fence, its slot is forgotten, and the answer to giving its only worker
 // back is lost: it has that again after the grace.
-func TestAWorkerWhoseGivingBackWasNotAnsweredIsHadAgain(t *testing.T) {
+func TestAWorkerWhoseReleaseWasNotAnsweredIsGrantedAgain(t *testing.T) {
 	w := newWorld(t)
 	holder := w.start(w.at(nil, 0, "41/0/0/12"), func(c *Config) { c.Window = 12 * time.Second })
 	w.mustTake(holder, 10)
@@ -387,8 +387,9 @@ func TestAWorkerWhoseGivingBackWasNotAnsweredIsHadAgain(t *testing.T) {
 	}
 }
 
-// The clocks of the store and of who opens a pool are ahead together. What firn doctor advises.
-func TestAPoolOpenedByClocksThatWereAheadIsMadeAnewWithoutItsRecord(t *testing.T) {
+// The clocks of the store and of the process that opens the pool are both ahead. The test follows
+// the advice of firn doctor.
+func TestAPoolOpenedByClocksAheadIsRecreatedWithoutItsRecord(t *testing.T) {
 	w := newWorld(t)
 	const year = 365 * 24 * time.Hour
 	wall := func(c *Config) { w.shared(c); c.Generator.Clock = firn.Wall }
@@ -410,7 +411,7 @@ func TestAPoolOpenedByClocksThatWereAheadIsMadeAnewWithoutItsRecord(t *testing.T
 }
 
 // An operator takes a worker back again and again, right before it is claimed. Ticks are long.
-func TestAClaimThatOthersWereQuickerThanBeginsNoLater(t *testing.T) {
+func TestALostRaceDoesNotDelayTheStartOfTheNextClaim(t *testing.T) {
 	w := newWorld(t)
 	seconds := func(c *Config) { c.Generator.Layout = layout("41/0/0/6,unit=10s") }
 	first := w.start(seconds)

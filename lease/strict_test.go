@@ -13,7 +13,7 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-// during is a machine in a world that goes on while somebody sleeps.
+// during is a machine in a world that continues while a process sleeps.
 type during struct {
 	*machine
 	offset time.Duration

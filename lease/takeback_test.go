@@ -11,7 +11,7 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-func TestAPoolThatIsRelaxedTakesThoseThatAreNotStrict(t *testing.T) {
+func TestARelaxedPoolAdmitsProcessesThatAreNotStrict(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	narrow := func(c *Config) { c.Slots.Tolerance = 2 * time.Second }
@@ -63,7 +63,7 @@ func TestAPoolThatIsRelaxedTakesThoseThatAreNotStrict(t *testing.T) {
 	}
 }
 
-func TestRelaxingAPoolTellsWhatKeptItFromThat(t *testing.T) {
+func TestRelaxReportsItsErrors(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	w.start(func(c *Config) {
@@ -94,7 +94,7 @@ func TestRelaxingAPoolTellsWhatKeptItFromThat(t *testing.T) {
 		w.mem.Restore(copied)
 	}
 
-	// somebody else writes the record between reading it and writing it
+	// another process writes the record between Relax's read and write
 	first := true
 	w.store.Script = func(c storetest.Call) storetest.Outcome {
 		if c.Op == storetest.OpCompareAndSwap && first {
@@ -109,7 +109,7 @@ func TestRelaxingAPoolTellsWhatKeptItFromThat(t *testing.T) {
 	}
 }
 
-// What its holder gave back says how far its ids went, which may be ahead of all clocks.
+// The fence of a released slot is its holder's last tick, which may be ahead of all clocks.
 func TestAnOperatorLeavesTheFenceOfAWorkerThatItsHolderGaveBack(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)

@@ -11,7 +11,7 @@ import (
 
 // Two processes draw the same numbers, as with a seed that stands in the code, and the answer
 // to the one's claim is lost.
-func TestProcessesAreToldApartWhateverTheyDraw(t *testing.T) {
+func TestProcessesWithEqualRandomNumbersAreDistinct(t *testing.T) {
 	for _, later := range []time.Duration{0, time.Millisecond} {
 		w := newWorld(t)
 		alike := func(c *Config) {

@@ -61,7 +61,7 @@ func once(at time.Duration, do func()) func(time.Duration) {
 	}
 }
 
-func TestAPinnedWorkerThatIsGivenBackIsTakenAtOnce(t *testing.T) {
+func TestAReleasedPinnedWorkerIsTakenAtOnce(t *testing.T) {
 	ctx := context.Background()
 	for name, also := range map[string]bool{"by its holder": false, "and taken and given back by a third": true} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestAPinnedWorkerThatIsGivenBackIsTakenAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForAPinnedWorkerIsToldOfRenewals(t *testing.T) {
+func TestAWaitForAPinnedWorkerFollowsRenewals(t *testing.T) {
 	w := newWorld(t)
 	holder, held := w.hold(t)
 	_, ask := w.slots(t)
@@ -117,9 +117,8 @@ func TestWhoWaitsForAPinnedWorkerIsToldOfRenewals(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsForAPinnedWorkerDoesNotProfitFromAStoreThatForgot: the holder goes on up to
-// its fence, and has not looked yet.
-func TestWhoWaitsForAPinnedWorkerDoesNotProfitFromAStoreThatForgot(t *testing.T) {
+// The holder continues up to its fence, and has not looked yet.
+func TestAForgetfulStoreDoesNotShortenTheWaitForAPinnedWorker(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	before, old := w.hold(t)
@@ -153,8 +152,8 @@ func TestWhoWaitsForAPinnedWorkerDoesNotProfitFromAStoreThatForgot(t *testing.T)
 	}
 }
 
-// TestAnOlderCopyIsToldFromANewerOneWhateverTheClocksSay: the older record has the later time.
-func TestAnOlderCopyIsToldFromANewerOneWhateverTheClocksSay(t *testing.T) {
+// The older record has the later time.
+func TestAnOlderCopyIsDetectedWhateverTheClocksShow(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	before, ask := w.slots(t, func(c *SlotsConfig) { c.Time = &during{machine: w.time, offset: 5 * time.Second, do: func() {}} })
@@ -177,7 +176,7 @@ func TestAnOlderCopyIsToldFromANewerOneWhateverTheClocksSay(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForAPinnedWorkerIsToldOfForeignContent(t *testing.T) {
+func TestForeignContentEndsTheWaitForAPinnedWorker(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	w.hold(t)
@@ -198,7 +197,7 @@ func TestWhoWaitsForAPinnedWorkerIsToldOfForeignContent(t *testing.T) {
 	}
 }
 
-// What somebody who waits for a slot, of write 5 and fence 100, waits for after another look.
+// The slot that a process waits for after another look, if it saw write 5 and fence 100 before.
 func TestAnOlderCopyOfASlotShortensNoWait(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.slots(t, func(c *SlotsConfig) { c.Layout = layout("41/0/4/12") })
@@ -231,7 +230,7 @@ func TestAnOlderCopyOfASlotShortensNoWait(t *testing.T) {
 
 // Its holder may go, and another come, for as long as they like: the wait ends with its
 // context.
-func TestAWaitForAPinnedWorkerHasNoEndOfItsOwn(t *testing.T) {
+func TestAWaitForAPinnedWorkerHasNoTimeoutOfItsOwn(t *testing.T) {
 	w := newWorld(t)
 	worker, others := int64(0), 0
 	s, ask := w.slots(t, func(c *SlotsConfig) {

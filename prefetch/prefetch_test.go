@@ -364,7 +364,7 @@ func TestAWaitingCallerGetsAnIDWhateverItsAge(t *testing.T) {
 	})
 }
 
-func TestASourceSlowerThanMaxAgeMakesNoMoreThanRequested(t *testing.T) {
+func TestASourceSlowerThanMaxAgeIsCalledOnlyOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &counter{}
 		slow := sourceFunc(func(ctx context.Context, dst []int64) (int, error) {
