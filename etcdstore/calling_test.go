@@ -20,12 +20,12 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// A giver is a proxy that passes calls on, and gives up waiting for the answer to a write.
+// A giver is a proxy that passes calls on, and stops waiting for the answer to a write.
 type giver struct {
 	pb.UnimplementedKVServer
 	to   pb.KVClient
-	says codes.Code // of the next write; 0: it waits
-	away error      // of all calls, which it does not pass on; nil: it does
+	says codes.Code // for the next write; 0: wait for the answer
+	away error      // for all calls, which are then not passed on; nil: pass them on
 	txns atomic.Int64
 }
 
@@ -48,7 +48,7 @@ func (g *giver) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, err
 	return answer, err
 }
 
-// front has a giver pass calls on to a server, and returns where it is.
+// front makes a giver pass calls on to a server, and returns its address.
 func (g *giver) front(t *testing.T, server *servers.Server) (address string) {
 	t.Helper()
 	g.to = pb.NewKVClient(raw(t, server, "", "").ActiveConnection())
@@ -69,8 +69,7 @@ func (g *giver) front(t *testing.T, server *servers.Server) (address string) {
 	return l.Addr().String()
 }
 
-// A write that is repeated finds that it was applied, which would look as if another had
-// been quicker.
+// A repeated write finds itself applied, which would look as if another writer had been faster.
 func TestAWriteIsNotRepeatedOnceItMayHaveBeenApplied(t *testing.T) {
 	t.Parallel()
 	server := servers.Etcd(t)
@@ -90,7 +89,7 @@ func TestAWriteIsNotRepeatedOnceItMayHaveBeenApplied(t *testing.T) {
 	}
 }
 
-// Members take turns: a read by one that may, the write over it by one that may not.
+// Members take turns: a read by a healthy one, the write over it by one that refuses.
 func TestAMemberThatDoesNotBeginLeavesACallToTheNext(t *testing.T) {
 	t.Parallel()
 	server := servers.Etcd(t)
@@ -115,13 +114,13 @@ func TestAMemberWithoutALeaderSaysSo(t *testing.T) {
 	t.Parallel()
 	server := servers.Etcd(t)
 	s := open(t, "etcd://"+server.Addr())
-	// One of two members is there.
+	// Only one of two members is running.
 	must[*clientv3.MemberAddResponse](t)(raw(t, server, "", "").MemberAdd(t.Context(), []string{"http://" + servers.Nowhere(t)}))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var err error
 	for ctx.Err() == nil && (err == nil || !strings.Contains(err.Error(), "no leader")) {
-		_, err = s.Get(ctx, "k") // the first waits for as long as the member believes that it leads
+		_, err = s.Get(ctx, "k") // the first read waits while the member believes that it leads
 	}
 	expect(t, "without a leader", err, store.ErrUnavailable, "no leader", "most of its members must be up")
 }

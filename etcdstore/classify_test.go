@@ -11,8 +11,8 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// A call that ends since another was refused may have been applied. etcd's errors are
-// told apart by their text, which the reason has as well.
+// A refusal of another call may end a call that was applied. etcd's errors are distinguished by their
+// text, and the reason contains such a text as well.
 func TestACallThatOthersEndedIsLeftOpen(t *testing.T) {
 	calls := backend.NewCalls("etcdstore", classify)
 	ctx, cancel := context.WithCancelCause(context.Background())

@@ -18,7 +18,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// calling is how a client of so many members, which take turns, makes each call.
+// calling configures how a client of n members, which take turns, makes each call.
 //
 //   - A call fails instead of waiting for a connection.
 //   - A member without a leader says so at once, instead of after 7 s. A call that a member did
@@ -43,7 +43,7 @@ func calling(members int) grpc.UnaryClientInterceptor {
 	}
 }
 
-// turnedAway reports whether a member refused a call before it began.
+// turnedAway reports whether a member refused a call before it started it.
 func turnedAway(err error) bool {
 	before := []error{rpctypes.ErrGRPCNoLeader, rpctypes.ErrGRPCNotSupportedForLearner}
 	return err != nil && slices.ContainsFunc(before, func(e error) bool { return rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(e) })
@@ -52,11 +52,10 @@ func turnedAway(err error) bool {
 // askTimeout bounds how long members may take to name their cluster.
 const askTimeout = time.Second
 
-// agree is nil for an answer of the cluster that gave all others. An answer of another cluster
-// counts if all members that answer are of it: it took the place of the first. Otherwise
-// nothing counts until they agree: members of two clusters are two stores, and calls would
-// alternate between them. A single name may lead to several, too: each is asked by a connection of
-// its own.
+// agree returns nil if the answer comes from the same cluster as all earlier ones. An answer from
+// another cluster counts if all members that answer belong to it: it replaced the first. Otherwise no
+// answer counts until they agree: members of two clusters are two stores, and calls would alternate
+// between them. A single name may lead to several members, too: each is asked over its own connection.
 func (s *Store) agree(ctx context.Context, header *pb.ResponseHeader) error {
 	id := header.GetClusterId()
 	named := s.client.Endpoints()

@@ -11,7 +11,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// Calls go to the members named in turn: a read to one cluster, the write over it to the other.
+// Calls go to the members in turn: a read to one cluster, the write over it to the other.
 func TestMembersOfTwoClustersAreNotOneStore(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -32,7 +32,7 @@ func TestMembersOfTwoClustersAreNotOneStore(t *testing.T) {
 	expect(t, "the other came later", err, store.ErrUnavailable, "name members of one")
 
 	first.Kill()
-	for !errors.Is(err, store.ErrNotFound) { // it took the place of the first
+	for !errors.Is(err, store.ErrNotFound) { // it replaced the first
 		if _, err = s.Get(ctx, "k"); err == nil || ctx.Err() != nil {
 			t.Fatalf("the other is alone: %v", err)
 		}
@@ -43,7 +43,7 @@ func TestMembersOfTwoClustersAreNotOneStore(t *testing.T) {
 	}
 }
 
-// As of a name that has the addresses of two, or a balancer before them.
+// As with a host name that has the addresses of two, or a load balancer.
 func TestANameOfTwoClustersIsNotOneStore(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -53,7 +53,7 @@ func TestANameOfTwoClustersIsNotOneStore(t *testing.T) {
 	balancer.Choose(func(n int) string { return addrs[n%2] })
 	expect(t, "connections in turn", try("etcd://"+balancer.Addr()), store.ErrUnavailable, "of the cluster", "name members of one")
 
-	// The first two: one for the store's calls, one to ask for the cluster.
+	// The first two: one for the store's calls, one for the query of the cluster.
 	balancer.Choose(func(n int) string { return addrs[max(n-2, 0)%2] })
 	s := open(t, "etcd://"+balancer.Addr())
 	if _, err := s.CompareAndSwap(ctx, "k", 0, nil); err != nil {
@@ -65,7 +65,7 @@ func TestANameOfTwoClustersIsNotOneStore(t *testing.T) {
 	}
 }
 
-// As two that were started without settings.
+// Like two clusters that were started without settings.
 func TestExamineFindsTwoClustersWithOneID(t *testing.T) {
 	t.Parallel()
 	same := []string{"--initial-advertise-peer-urls", "http://localhost:2380", "--initial-cluster", "n1=http://localhost:2380"}

@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// answers are etcd's errors. Refused is only what the server answers before it proposes a write.
+// answers are etcd's errors. ErrRefused is only for answers given before the server proposes a write.
 var answers = []struct {
 	err, kind error
 	hint      string
@@ -22,20 +22,20 @@ var answers = []struct {
 	{rpctypes.ErrAuthNotEnabled, store.ErrRefused, "it has no users: leave USER:PASSWORD out of the URL"},
 	{rpctypes.ErrPermissionDenied, store.ErrRefused, "grant the user's role readwrite on the prefix: etcdctl role grant-permission ROLE readwrite --prefix=true PREFIX"},
 	{rpctypes.ErrRequestTooLarge, store.ErrRefused, "raise --max-request-bytes"},
-	// It may be found only when a write is applied.
+	// The server may find this only when it applies a write.
 	{rpctypes.ErrNoSpace, store.ErrUnavailable, "its quota is used up: compact, defragment and disarm the alarm, or raise --quota-backend-bytes"},
 	{rpctypes.ErrNoLeader, store.ErrUnavailable, "most of its members must be up and see each other"},
 	{rpctypes.ErrLeaderChanged, store.ErrUnavailable, "most of its members must be up and see each other"},
 }
 
-// classify gives an error's kind and a way out.
+// classify returns an error's kind and a hint.
 func classify(err error) (hint string, kind error) {
 	says := func(text string) bool { return strings.Contains(err.Error(), text) }
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return "", store.ErrUnavailable // whatever the reason says
+		return "", store.ErrUnavailable // whatever the reason's text contains
 	case says("first record does not look like a TLS handshake"),
-		says("authentication handshake failed") && (says("EOF") || says("connection reset by peer")): // it hangs up, nicely or not
+		says("authentication handshake failed") && (says("EOF") || says("connection reset by peer")): // it closes the connection, cleanly or not
 		return "it does not speak TLS: leave out tls=true", store.ErrUnavailable
 	case says("error reading server preface"):
 		return "if it speaks TLS, add ?tls=true", store.ErrUnavailable

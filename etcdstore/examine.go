@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// probes is how many connections are asked for their cluster: a name may lead to several.
+// probes is how many connections are asked for their cluster: a name may lead to several clusters.
 const probes = 8
 
 // Examine implements [store.Examined]: voting members, clusters behind one name, alarms,
@@ -65,16 +65,16 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	}, versions...), nil
 }
 
-// clusters returns to how many clusters connections lead. Those that were started with the same names,
-// addresses and token, as by default, have the same ids. But no member's log gets shorter: if one seems to,
-// there are two of them. Two that have done as much look like one.
+// clusters returns how many clusters connections lead to. Clusters started with the same names,
+// addresses and token, as by default, have the same ids. But a member's log never gets shorter: if it
+// seems to, there are two clusters. Two clusters with logs of equal length look like one.
 func (s *Store) clusters(ctx context.Context) int {
 	type member struct{ cluster, id uint64 }
 	length, ids, twins := map[member]uint64{}, map[uint64]bool{}, 0
 	for range 2 {
 		var all [probes]*clientv3.StatusResponse
 		var group sync.WaitGroup
-		for i := range all { // at once: a silent endpoint takes each a time-out
+		for i := range all { // in parallel: each silent endpoint costs a time-out
 			named := s.client.Endpoints()
 			turn := i % len(named)
 			group.Go(func() { all[i] = s.status(ctx, slices.Concat(named[turn:], named[:turn])) })
@@ -96,16 +96,16 @@ func (s *Store) clusters(ctx context.Context) int {
 	return len(ids) + twins
 }
 
-// forgets reports whether a version may lose data, or have members that differ: when it is killed
-// (3.5.0 to 3.5.2; before 3.4.21 and 3.5.5, where it is the only member), or where it has users
-// (before 3.4.22 and 3.5.6).
+// forgets reports whether a version may lose data, or let members diverge: when it is killed (3.5.0 to
+// 3.5.2; before 3.4.21 and 3.5.5, if it is the only member), or if it has users (before 3.4.22 and
+// 3.5.6).
 func forgets(version string) bool {
 	var minor, patch int
 	n, err := fmt.Sscanf(version, "3.%d.%d", &minor, &patch)
 	return err == nil && n == 2 && (minor < 4 || minor == 4 && patch < 22 || minor == 5 && patch < 6)
 }
 
-// status asks a member at its addresses in turn. It is nil if none answers.
+// status asks a member at its addresses in turn. It returns nil if no address answers.
 func (s *Store) status(ctx context.Context, addresses []string) *clientv3.StatusResponse {
 	for _, address := range addresses {
 		bounded, cancel := context.WithTimeout(ctx, dialTimeout)

@@ -12,8 +12,8 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// A client with leases on keys, as a grpc-proxy with a leasing prefix has one, keeps keys that
-// anybody reads by it in its memory. After an older copy was restored, a holder would find its slot there.
+// A client with leases on keys, such as a grpc-proxy with a leasing prefix, caches every key that is
+// read through it. After an older copy was restored, a holder would find its slot in that cache.
 func TestNothingIsAnsweredFromAProxysMemory(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -50,7 +50,7 @@ func TestNothingIsAnsweredFromAProxysMemory(t *testing.T) {
 	if _, err := s.CompareAndSwap(ctx, "k", first.Revision, []byte("newer")); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second is answered from memory
+	for range 2 { // the second read comes from the cache
 		if _, err := kv.Get(ctx, "k"); err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// FuzzValue reads what anybody may have put under the prefix.
+// FuzzValue reads arbitrary values under the prefix.
 func FuzzValue(f *testing.F) {
 	f.Add("p/firn/p/pool", "00000000000000ff\n{}")
 	f.Add("p/x", "zz000000000000ff\n{}")
@@ -28,7 +28,7 @@ func FuzzValue(f *testing.F) {
 	})
 }
 
-// FuzzURL: what is accepted has a host.
+// FuzzURL: every accepted URL has a host.
 func FuzzURL(f *testing.F) {
 	for _, text := range []string{
 		"etcd://127.0.0.1:2379/firn", "etcd://u:secret@a:1,b:2/x?tls=true", "etcd://a?tls=maybe", "etcd://", "etcd://a:b/%zz", "redis://a", "",

@@ -11,8 +11,8 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// A member looks at its quota before it proposes a write, and once more when it applies
-// it. What is found only then is applied, and answered by the same error.
+// A member checks its quota before it proposes a write, and again when it applies it. A write that
+// fails only the second check is applied, and gets the same error.
 func TestAWriteThatMeetsTheEndOfTheQuotaIsLeftOpen(t *testing.T) {
 	t.Parallel()
 	s := open(t, "etcd://"+servers.Etcd(t, "--quota-backend-bytes", "2097152").Addr())

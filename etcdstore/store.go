@@ -3,16 +3,16 @@
 //	s, err := etcdstore.Open(ctx, "etcd://10.0.0.5:2379,10.0.0.6:2379/shop")
 //	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
 //
-// A register is a key of etcd's; its value is the register's revision, a line feed and the
-// register's value. Look with: etcdctl get --prefix firn/.
+// A register is a key in etcd; its value is the register's revision, a line feed and the register's
+// value. Inspect it with: etcdctl get --prefix firn/.
 //
-// The revision is drawn at random: etcd's own begin anew with a new cluster, and go back with
-// a restored snapshot. A write compares it on the server, by the range of values that begin
+// The revision is drawn at random: etcd's own revisions start again in a new cluster, and go back with
+// a restored snapshot. A write compares the revision on the server, by the range of values that begin
 // with it.
 //
-// A life of the store is a term of a cluster: only a new leader can have forgotten what was
-// acknowledged, and an older copy begins a term above all that it knows of. A snapshot begins
-// another cluster, if it is restored with another token.
+// A life of the store is a term of a cluster: only a new leader can have lost acknowledged writes, and
+// an older copy begins a term above all that it knows of. A snapshot begins another cluster if it is
+// restored with another token.
 package etcdstore
 
 import (
@@ -33,12 +33,12 @@ type Store struct {
 	client  *clientv3.Client
 	prefix  string
 	calls   *backend.Calls
-	cluster atomic.Uint64 // of the members named; 0 while that is not known
+	cluster atomic.Uint64 // of the named members; 0 while that is unknown
 }
 
-// New returns a store over client, which Close closes, whose keys all begin with prefix. It
-// reads once, to say at once what is wrong. A client whose MaxUnaryRetries is not 1 repeats
-// calls that a proxy has given up, writes too; those of [Open] do not.
+// New returns a store over client, which Close closes; all its keys begin with prefix. It reads once,
+// to report errors at once. A client whose MaxUnaryRetries is not 1 repeats calls that a proxy has
+// given up, including writes; the clients of [Open] do not.
 func New(ctx context.Context, client *clientv3.Client, prefix string) (*Store, error) {
 	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", classify)}
 	return backend.Do(ctx, s.calls, "open", prefix, func(ctx context.Context) (*Store, error) {
@@ -74,8 +74,8 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 	})
 }
 
-// after is where the range of one key ends. Reads and compares of a range go to the server; those of
-// a key a proxy with a leasing prefix may answer from its memory, even after a restore.
+// after returns the end of the range of one key. Range reads and compares go to the server; a proxy
+// with a leasing prefix may answer single-key ones from its memory, even after a restore.
 func after(key string) string { return key + "\x00" }
 
 func (s *Store) read(ctx context.Context, key string, options ...clientv3.OpOption) ([]store.Entry, error) {
@@ -100,7 +100,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 	name := s.prefix + key
 	condition := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(name), "=", 0).WithRange(after(name))}
 	if old != 0 {
-		// A missing key compares as empty, which lies before the range.
+		// A missing key compares as empty, which is below the range.
 		condition = []clientv3.Cmp{
 			clientv3.Compare(clientv3.Value(name), ">", backend.Digits(old)).WithRange(after(name)),
 			clientv3.Compare(clientv3.Value(name), "<", backend.Digits(old)+"\v").WithRange(after(name)), // after a line feed
@@ -126,7 +126,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 func (s *Store) Close() error {
 	return s.calls.Close(s.prefix, func() error {
 		err := s.client.Close()
-		if errors.Is(err, context.Canceled) { // which is how it ends its own calls
+		if errors.Is(err, context.Canceled) { // closing cancels its own calls
 			return nil
 		}
 		return err

@@ -31,7 +31,7 @@ func open(t *testing.T, url string) *etcdstore.Store {
 	return s
 }
 
-// raw is a client for what an operator would do.
+// raw is a client for an operator's commands.
 func raw(t *testing.T, server *servers.Server, user, password string) *clientv3.Client {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Addr()}, Username: user, Password: password, DialTimeout: 5 * time.Second})
@@ -100,7 +100,7 @@ func try(url string) error {
 	return errors.Join(err, s.Close())
 }
 
-// expect wants an error of a kind that says all words and no password.
+// expect wants an error of a kind that contains all words and no password.
 func expect(t *testing.T, what string, err, kind error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
@@ -186,8 +186,8 @@ func TestBadServersAreNamedWithAWayOut(t *testing.T) {
 func TestAServerWithoutSpaceRefuses(t *testing.T) {
 	t.Parallel()
 	s := open(t, "etcd://"+servers.Etcd(t, "--quota-backend-bytes", "200000").Addr())
-	// etcd counts its size at each commit to its file, every tenth of a second,
-	// so a fast machine writes far more than the quota before it is refused.
+	// etcd updates its size at each commit to its file, every tenth of a second, so a fast machine
+	// writes far more than the quota before it is refused.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var err error

@@ -16,10 +16,10 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// authority returns the run id of the server that has the set, and its time when it was
-// asked. Sentinels or a cluster, where there are any, must agree that this server is the
-// primary, and know at most n replicas that they could promote; otherwise, and where Sentinels
-// watch over it that the URL does not name, the error is [store.ErrRefused].
+// authority returns the run id of the server that has the set, and its time at the query. Its
+// Sentinels or cluster, if there are any, must agree that this server is the primary, and know at most
+// n replicas that they could promote; otherwise, and if Sentinels that the URL does not name watch the
+// server, the error is [store.ErrRefused].
 func (s *Store) authority(ctx context.Context, n int) (run string, asked time.Time, err error) {
 	if s.cluster != nil {
 		if err := s.follow(ctx, 0); err != nil {
@@ -46,25 +46,25 @@ func (s *Store) authority(ctx context.Context, n int) (run string, asked time.Ti
 	return run, asked, err
 }
 
-// watched reports whether Sentinels that the URL does not name watch over a server, where they listen
-// to each other. An account may not be allowed to see it.
+// watched reports whether Sentinels that the URL does not name watch a server: they subscribe to their
+// channel there. An account may lack the privilege to see it.
 func (s *Store) watched(ctx context.Context, node *redis.Client) bool {
 	const channel = "__sentinel__:hello"
 	return s.cluster == nil && s.sentinels == nil && node.PubSubNumSub(ctx, channel).Val()[channel] > 0
 }
 
-// runID returns the name of a process.
+// runID returns the run id of a process.
 func runID(ctx context.Context, node *redis.Client) (string, error) {
 	text, err := node.Info(ctx, "server").Result()
 	return parseInfo(text)["run_id"], err
 }
 
-// askTimeout bounds how long all others may take to answer. Those that are cut off stay silent, and
-// the answers of the rest hold for no longer than answerHolds.
+// askTimeout bounds how long all the others may take to answer. Unreachable ones stay silent, and the
+// answers of the rest are valid for no longer than answerHolds.
 const askTimeout = time.Second
 
-// askSentinels returns what the Sentinels of a URL say against the server with a run id, see
-// askSentinel, or that all have doubts: one that is cut off may not know of the new primary.
+// askSentinels returns what the Sentinels of a URL object to about the server with a run id, see
+// askSentinel, or that all have doubts: a Sentinel that is cut off may not know of the new primary.
 func askSentinels(ctx context.Context, url *redis.UniversalOptions, run string, n int) (objection, doubt error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -81,8 +81,9 @@ func askSentinels(ctx context.Context, url *redis.UniversalOptions, run string, 
 	return objection, doubt
 }
 
-// askSentinel asks one. It objects if it names another primary, or if it knows more than n
-// replicas, gone ones too. It doubts if it does not answer, or does not reach enough others.
+// askSentinel asks one Sentinel. It objects if it names another primary, or if it knows more than n
+// replicas, including ones that are gone. It doubts if it does not answer, or does not reach enough
+// others.
 func askSentinel(ctx context.Context, url *redis.UniversalOptions, addr, run string, n int) (objection, doubt error) {
 	options := url.Simple()
 	options.Addr, options.DB = addr, 0
@@ -120,7 +121,7 @@ func askSentinel(ctx context.Context, url *redis.UniversalOptions, addr, run str
 	return nil, doubt
 }
 
-// askCluster is nil if every server of a cluster that answers says that node has the slot of
+// askCluster returns nil if every server of the cluster that answers says that node has the slot of
 // the set, and if node knows at most n replicas of its own.
 func (s *Store) askCluster(ctx context.Context, node *redis.Client, n int) error {
 	id, slot, err := s.place(ctx, node)
@@ -142,7 +143,7 @@ func (s *Store) askCluster(ctx context.Context, node *redis.Client, n int) error
 	return err
 }
 
-// place returns the name of a server in its cluster, and the slot of the set.
+// place returns the id of a server in its cluster, and the slot of the set.
 func (s *Store) place(ctx context.Context, node *redis.Client) (id string, slot int64, err error) {
 	if id, err = node.ClusterMyID(ctx).Result(); err == nil {
 		slot, err = node.ClusterKeySlot(ctx, s.cfg.Key).Result()
@@ -150,7 +151,8 @@ func (s *Store) place(ctx context.Context, node *redis.Client) (id string, slot 
 	return id, slot, err
 }
 
-// askMember is nil if a server of a cluster says that the one with that id has the slot, or does not answer.
+// askMember returns nil if a server of a cluster says that the one with that id has the slot, or does
+// not answer.
 func askMember(ctx context.Context, member *redis.Client, id string, slot int64) error {
 	slots, err := member.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS needs Redis 7.0
 	if err != nil {
@@ -163,8 +165,8 @@ func askMember(ctx context.Context, member *redis.Client, id string, slot int64)
 	return nil
 }
 
-// askNamed is nil if all Sentinels or servers of a cluster that the URL names, and that answer, name node
-// as the primary. A process asks only whichever answers first, or one of them at random.
+// askNamed returns nil if all Sentinels or servers of a cluster that the URL names, and that answer,
+// name node as the primary. A client asks only the first that answers, or one of them at random.
 func (s *Store) askNamed(ctx context.Context, node *redis.Client) error {
 	if s.sentinels != nil {
 		run, err := runID(ctx, node)
@@ -191,7 +193,7 @@ func (s *Store) askNamed(ctx context.Context, node *redis.Client) error {
 		options.Addr = addr
 		group.Go(func() {
 			member := redis.NewClient(&options)
-			defer func() { _ = member.Close() }() // all it was opened for was read
+			defer func() { _ = member.Close() }() // the answers were read
 			objections[i] = askMember(ctx, member, id, slot)
 		})
 	}
@@ -199,9 +201,9 @@ func (s *Store) askNamed(ctx context.Context, node *redis.Client) error {
 	return errors.Join(objections...)
 }
 
-// alone is nil if no other primary of the cluster has keys in the slot of the set, so that the set
-// may be made. A set that has moved without its slot looks new where it was, once the server there
-// has failed over: the replica knows nothing of the move.
+// alone returns nil if no other primary of the cluster has keys in the slot of the set, so that the
+// set may be created. A set that was moved without its slot looks new at its old place, once the
+// server there has failed over: the replica does not know of the move.
 func (s *Store) alone(ctx context.Context, node *redis.Client) error {
 	slot, err := node.ClusterKeySlot(ctx, s.cfg.Key).Result()
 	if err != nil {
@@ -231,9 +233,9 @@ func (s *Store) alone(ctx context.Context, node *redis.Client) error {
 	return nil
 }
 
-// reachedAt returns where a server of a cluster is reached, of its address in CLUSTER NODES,
-// IP:PORT@BUS[,NAME[,...]], and where the client reaches another. Where that is a name, certificates
-// may be for names alone, and the addresses be those of another network.
+// reachedAt returns the address of a server of a cluster, from its entry in CLUSTER NODES,
+// IP:PORT@BUS[,NAME[,...]], and from the address where the client reaches another. If that is a name,
+// certificates may be for names alone, and the listed addresses may belong to another network.
 func reachedAt(address, another string) string {
 	address, more, _ := strings.Cut(address, "@")
 	port := strings.LastIndex(address, ":")
@@ -241,12 +243,13 @@ func reachedAt(address, another string) string {
 	_, name, _ := strings.Cut(more, ",")
 	name, _, _ = strings.Cut(name, ",")
 	if theirs, _, err := net.SplitHostPort(another); err == nil && net.ParseIP(theirs) == nil {
-		host = cmp.Or(name, theirs) // all are behind one name, if they have none
+		host = cmp.Or(name, theirs) // if they have no names, all are behind one
 	}
 	return net.JoinHostPort(host, address[port+1:]) // brackets, for IPv6
 }
 
-// keysAt returns how many keys of a slot a server of a cluster has, whoever serves them.
+// keysAt returns how many keys of a slot a server of a cluster stores, whichever server serves the
+// slot.
 func keysAt(ctx context.Context, options *redis.Options, slot int64) (int64, error) {
 	c := redis.NewClient(options)
 	defer func() { _ = c.Close() }()

@@ -38,7 +38,7 @@ func try(url string) error {
 	return errors.Join(err, s.Close())
 }
 
-// expect wants an error of a kind that says all words and no password.
+// expect wants an error of a kind that contains all words and no password.
 func expect(t *testing.T, what string, err, kind error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
@@ -122,7 +122,7 @@ func TestBadServersAreNamedWithAWayOut(t *testing.T) {
 	expect(t, "a foreign member", err, store.ErrRefused, "diary", "not written by Firn")
 }
 
-// authority writes a certificate that signs itself, and its key: for names, or for 127.0.0.1.
+// authority writes a self-signed certificate and its key: for names, or for 127.0.0.1.
 func authority(t *testing.T, dir string, names ...string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -253,7 +253,7 @@ func TestExamineFindsWhatAnOperatorDidToARunningServer(t *testing.T) {
 	if err := operator.Do(ctx, "bgrewriteaof").Err(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "a file", func() bool { // which is not used any more then
+	await(t, "a file", func() bool { // it is no longer in use then
 		info := operator.Info(ctx, "persistence").Val()
 		return contains(info, "aof_rewrite_in_progress:0") && !contains(info, "aof_base_size:0")
 	})
@@ -279,7 +279,7 @@ func TestExamineFindsWhatAnOperatorDidToARunningServer(t *testing.T) {
 	}
 }
 
-// A process asks whichever Sentinel answers first, and one server of a cluster at random.
+// A client uses the first Sentinel that answers, and a random server of a cluster.
 func TestExamineFindsTwoSetupsInOneURL(t *testing.T) {
 	t.Parallel()
 	var hosts [2][]string
@@ -306,7 +306,7 @@ func TestExamineFindsTwoSetupsInOneURL(t *testing.T) {
 
 func member(text string) redis.Z { return redis.Z{Member: text} }
 
-// As a tool leaves it that copies members while they change, or ZUNIONSTORE with a backup.
+// A tool that copies members while they change leaves this behind, or ZUNIONSTORE with a backup.
 func TestAKeyWithTwoMembersIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -336,8 +336,8 @@ func TestAKeyWithTwoMembersIsRefused(t *testing.T) {
 	confirmed(t, s, "k")
 }
 
-// As of a program that takes the key for its own, or of ZINCRBY: the set is not in the order of its
-// members then, and those that are there are not found.
+// Another program that uses the key, or ZINCRBY, may leave this behind: the set is then not in the
+// order of its members, and existing members are not found.
 func TestAMemberWithAScoreIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -360,8 +360,7 @@ func TestAMemberWithAScoreIsRefused(t *testing.T) {
 	}
 }
 
-// A script is not taken back. So what a server would refuse of it must be found before
-// anything is written.
+// A script is not rolled back. So every reason for a refusal must be found before anything is written.
 func TestWhatIsRefusedWasNotWritten(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -10,8 +10,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// BenchmarkWrite is a confirmed write with some replicas; an addition by a script, as
-// simple as can be, and one with WAIT after it in another round trip are its measures.
+// BenchmarkWrite times a confirmed write with some replicas. For comparison it times a minimal script
+// that adds, and the same with WAIT in another round trip.
 func BenchmarkWrite(b *testing.B) {
 	ctx := context.Background()
 	for n := range 3 {

@@ -13,13 +13,13 @@ import (
 const (
 	permissions = "the user needs: +zrangebylex +zcount +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key; +select for a database other than 0, +cluster in a cluster"
 	unknown     = "it does not know a command that Firn needs, or it was renamed"
-	// merged refuses both members, of a key or of the record of the replicas: nothing says which is
-	// the later, and to take the older would go back to what was given up.
+	// merged refuses both members, of a key or of the record of the replicas: nothing shows which is the
+	// later, and the older one would bring back a superseded state.
 	merged = "the key has two members, as when a copy was merged into the set: remove the older one"
 )
 
-// replies are the errors that a server answers, by how they may begin. All but the first group
-// say that nothing was written: a script meets them at its first write or before.
+// replies are a server's error replies, by the beginning of their text. All but the first group mean
+// that nothing was written: a script gets them at its first write or before.
 var replies = []struct {
 	begin string // after "ERR ", separated by |
 	kind  error
@@ -55,12 +55,12 @@ var replies = []struct {
 	{"DENIED", store.ErrRefused, "it runs in protected mode: it needs a password, or to be reached over loopback"},
 }
 
-// before is what may stand before the text of a reply: Redis before 7.0 says so of an error that
-// a command gave to a script.
+// before is a possible prefix of a reply's text: Redis before 7.0 puts it before an error that a
+// command returned to a script.
 var before = regexp.MustCompile(`^(ERR Error running script .*@user_script: ?\d+: -?)?(ERR )?`)
 
-// classify gives an error's kind and a way out. What is not known to be refused is unavailable:
-// the third outcome of a write.
+// classify returns an error's kind and a hint. Errors that are not known to be refusals are
+// ErrUnavailable: the outcome of a write is then unknown.
 func classify(err error) (hint string, kind error) {
 	says := func(text string) bool { return strings.Contains(err.Error(), text) }
 	var reply redis.Error

@@ -12,8 +12,8 @@ type reply string
 func (r reply) Error() string { return string(r) }
 func (reply) RedisError()     {}
 
-// What servers answered, by version. Where a script is refused before its first write, that is
-// no unknown outcome.
+// Replies of servers, by version. If a script is refused before its first write, the outcome is not
+// unknown.
 func TestRepliesOfAllVersionsAreTold(t *testing.T) {
 	for text, want := range map[string]struct {
 		kind error

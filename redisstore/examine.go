@@ -27,7 +27,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		if err != nil {
 			return nil, err
 		}
-		setting := func(name string) string { // which the account may not be allowed to see
+		setting := func(name string) string { // the account may lack the privilege for CONFIG
 			if value, told := node.ConfigGet(ctx, name).Val()[name]; told {
 				return value
 			}
@@ -47,9 +47,10 @@ func persists(info map[string]string, setting func(string) string) store.Finding
 	rewrites := info["aof_rewrite_in_progress"] == "1" || info["aof_rewrite_scheduled"] == "1" || info["aof_last_bgrewrite_status"] != "ok"
 	return backend.Judge("persistence").
 		When(info["aof_enabled"] != "1", store.Bad, fmt.Sprintf("appendonly no, save %q: a restart forgets the workers taken since the last snapshot", setting("save")),
-			// A restart with that setting would forget all: a snapshot is not loaded where that file is missing.
+			// A restart with that setting would lose everything: a snapshot is not loaded if that file is
+			// missing.
 			"CONFIG SET appendonly yes, appendfsync always while it runs, and CONFIG REWRITE once INFO says aof_rewrite_in_progress:0; a restart with a changed file would begin empty. Or use a strict pool").
-		// INFO shows a rewrite beside a complete file in the same way.
+		// INFO shows a rewrite next to a complete file in the same way.
 		When(rewrites, store.Doubtful, "appendonly yes, and its file is being written anew, or could not be: if that is since it was turned on, or since the server was a replica, a crash goes back to an older file, or to none",
 			"wait until INFO says aof_rewrite_in_progress:0, or see its log").
 		When(sync != "always", store.Doubtful, "appendonly yes, appendfsync "+sync+": a loss of power loses the last moments", "set appendfsync always, or use a strict pool").
@@ -58,8 +59,8 @@ func persists(info map[string]string, setting func(string) string) store.Finding
 		Else("appendonly yes, appendfsync always: nothing acknowledged is lost")
 }
 
-// evicts says whether the set may go: a volatile policy may evict a key that has an expiry,
-// and without eviction it goes when that ends.
+// evicts judges whether the server may remove the set: a volatile policy may evict a key with an
+// expiry, and without eviction the key is removed when it expires.
 func (s *Store) evicts(info map[string]string, expiry time.Duration) store.Finding {
 	policy, key := info["maxmemory_policy"], s.cfg.Key
 	return backend.Judge("eviction").
@@ -73,13 +74,13 @@ func (s *Store) evicts(info map[string]string, expiry time.Duration) store.Findi
 // maxProbes bounds how many connections serversBehind opens.
 const maxProbes = 8
 
-// serversBehind returns to how many servers connections lead: a name may have several addresses,
-// and a balancer may stand between.
+// serversBehind returns how many servers connections lead to: a name may have several addresses, and a
+// load balancer may stand between.
 func serversBehind(ctx context.Context, node *redis.Client) (int, error) {
 	runs := map[string]bool{}
-	for range max(min(maxProbes, node.Options().PoolSize/2), 1) { // others need some too
+	for range max(min(maxProbes, node.Options().PoolSize/2), 1) { // leave some for other callers
 		conn := node.Conn()
-		defer func() { _ = conn.Close() }() // all at once, so that each is another
+		defer func() { _ = conn.Close() }() // keep all open, so that each is a new connection
 		text, err := conn.Info(ctx, "server").Result()
 		if err != nil {
 			return 0, err
@@ -89,8 +90,8 @@ func serversBehind(ctx context.Context, node *redis.Client) (int, error) {
 	return len(runs), nil
 }
 
-// replicates says who waits for what, by the record and the URL. All processes share the
-// record, so one may examine it for the others.
+// replicates reports which writers wait for how many replicas, by the record and the URL. All
+// processes share the record, so one process can examine it for the others.
 func (s *Store) replicates(info map[string]string, r Replicas, servers int, another error, watched bool, setting func(string) string) store.Finding {
 	const forgets = "a failover may forget who holds a worker and which ids were given, and ids repeat"
 	all := max(r.Recorded, r.Online)

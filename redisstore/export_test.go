@@ -7,16 +7,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Script is how a register is written, for tests that send it as a proxy would.
+// Script is the script that writes a register, for tests that send it as a proxy would.
 var Script = compareAndSwap
 
-// ReachedAt is where a server of a cluster is looked for.
+// ReachedAt returns the address where the client reaches a server of a cluster.
 var ReachedAt = reachedAt
 
-// ReplicasScript begins the scripts that write.
+// ReplicasScript is the beginning of the scripts that write.
 const ReplicasScript = replicas
 
-// Learn has a handle know a record, as one from elsewhere would.
+// Learn gives a handle a record, as if it came from elsewhere.
 func (s *Store) Learn(n int, since int64) { s.learn(record{n, since}) }
 
 // AskSentinels asks the Sentinels of a URL about the server of s.

@@ -15,8 +15,8 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// sentinels starts n Sentinels that watch a primary as "main", and waits until each knows
-// the others and the replicas. It returns them and the URL that names them.
+// sentinels starts n Sentinels that watch a primary as "main", and waits until each knows the others
+// and the replicas. It returns them and their URL.
 func sentinels(t *testing.T, addr string, n, quorum, replicas int) ([]*servers.Server, string) {
 	t.Helper()
 	var all []*servers.Server
@@ -29,7 +29,7 @@ func sentinels(t *testing.T, addr string, n, quorum, replicas int) ([]*servers.S
 	return all, "redis://" + strings.Join(addrs, ",") + "?master=main"
 }
 
-// acquainted waits until each Sentinel knows the others and as many replicas.
+// acquainted waits until each Sentinel knows the others and this many replicas.
 func acquainted(t *testing.T, all []*servers.Server, replicas int) {
 	t.Helper()
 	ctx := context.Background()
@@ -44,8 +44,8 @@ func acquainted(t *testing.T, all []*servers.Server, replicas int) {
 	}
 }
 
-// forget has Sentinels forget the servers that are gone. It waits for the end of a failover
-// first: what a Sentinel forgets before it follows the new primary never will.
+// forget makes Sentinels forget the servers that are gone. It waits for the end of a failover first: a
+// Sentinel that forgets a server before it follows the new primary keeps the old one for ever.
 func forget(t *testing.T, all []*servers.Server, replicas int) {
 	t.Helper()
 	ctx := context.Background()
@@ -79,7 +79,7 @@ func forget(t *testing.T, all []*servers.Server, replicas int) {
 	acquainted(t, all, replicas)
 }
 
-// A primary with two replicas and three Sentinels is cut off, together with one of its users.
+// A primary with two replicas and three Sentinels is cut off, together with one of its clients.
 func TestASplitOfThreeSentinels(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -128,7 +128,8 @@ func TestASplitOfThreeSentinels(t *testing.T) {
 	expect(t, "no Sentinel", operator.SetReplicas(ctx, 1), store.ErrUnavailable, "no Sentinel answers")
 }
 
-// The replica was said to be gone for good, and the Sentinels promote it later, with what it had.
+// An operator declared the replica gone for good, and the Sentinels promote it later, with its old
+// data.
 func TestANumberIsNotLoweredWhileASentinelKnowsTheReplicaThatIsGone(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -148,7 +149,7 @@ func TestANumberIsNotLoweredWhileASentinelKnowsTheReplicaThatIsGone(t *testing.T
 	confirmed(t, s, "alone")
 }
 
-// Nobody was asked whether the replica that was cut off had been promoted meanwhile.
+// Without the Sentinels nothing shows whether the cut-off replica has been promoted meanwhile.
 func TestANumberIsNotLoweredWithoutTheSentinelsThatWatch(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -169,8 +170,8 @@ func TestANumberIsNotLoweredWithoutTheSentinelsThatWatch(t *testing.T) {
 	confirmed(t, s, "alone")
 }
 
-// Two servers and a Sentinel: the new primary has no replica until the old one is back, or
-// until somebody says that there will be none.
+// Two servers and a Sentinel: the new primary has no replica until the old one is back, or until an
+// operator declares that there will be none.
 func TestAFailoverOfTwoServers(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -272,8 +273,8 @@ func TestWhileServersOfAClusterSendToEachOtherNothingIsRefusedForGood(t *testing
 	expect(t, "a write", second(s.CompareAndSwap(ctx, "k", 0, nil)), store.ErrUnavailable, "is moving the key")
 }
 
-// MIGRATE copied the set, and its answer was lost. Whichever copy the cluster settles on, it has all
-// that was confirmed.
+// MIGRATE copied the set, and its answer was lost. Whichever copy the cluster keeps, it has every
+// confirmed write.
 func TestNothingIsWrittenToASetThatMayHaveBeenCopied(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -302,7 +303,7 @@ func TestNothingIsWrittenToASetThatMayHaveBeenCopied(t *testing.T) {
 	}
 }
 
-// The replica of the node that had the set knows nothing of the move, and has nothing.
+// The replica of the node that had the set does not know of the move, and is empty.
 func TestASetThatHasMovedWithoutItsSlotIsNotMadeAnew(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -330,7 +331,7 @@ func TestASetThatHasMovedWithoutItsSlotIsNotMadeAnew(t *testing.T) {
 
 func second[A, B any](_ A, b B) B { return b }
 
-// Certificates are for names, and CLUSTER NODES begins with addresses.
+// Certificates are for names, while CLUSTER NODES begins with addresses.
 func TestASetIsMadeInAClusterThatIsReachedByNames(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -412,7 +413,7 @@ func joined(t *testing.T, owner, other *redis.Client, n int) *servers.Server {
 	t.Helper()
 	ctx := context.Background()
 	replica := servers.Redis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0",
-		"--cluster-allow-replica-migration", "no") // or it might go to the other primary
+		"--cluster-allow-replica-migration", "no") // otherwise it might move to the other primary
 	follower := raw(t, replica.Addr())
 	_, port, _ := net.SplitHostPort(owner.Options().Addr)
 	if err := follower.ClusterMeet(ctx, "127.0.0.1", port).Err(); err != nil {
@@ -428,12 +429,12 @@ func joined(t *testing.T, owner, other *redis.Client, n int) *servers.Server {
 	return replica
 }
 
-// slotOf is the slot of the set in a cluster.
+// slotOf returns the slot of the set in a cluster.
 func slotOf(c *redis.Client) int {
 	return int(c.ClusterKeySlot(context.Background(), "firn").Val())
 }
 
-// idOf is the name of a server of a cluster.
+// idOf returns the node id of a server of a cluster.
 func idOf(c *redis.Client) string { return c.ClusterMyID(context.Background()).Val() }
 
 // migrate moves the slot of the set from one server of a cluster to another, in five steps.
@@ -461,8 +462,8 @@ func migrate(t *testing.T, from, to *redis.Client, steps int) {
 
 var _ store.Store = (*redisstore.Store)(nil)
 
-// After a split the other side's Sentinels may say nothing at all. What the others say holds for a
-// moment only, and the number has to be lowered within that.
+// After a split the other side's Sentinels may not answer at all. The answers of the others are valid
+// for a moment only, and the number has to be lowered within that.
 func TestANumberIsLoweredWhileSentinelsAreSilent(t *testing.T) {
 	t.Parallel()
 	p, replicas := withReplicas(t, 1)

@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// FuzzMember reads what anybody may have put into the sorted set.
+// FuzzMember reads arbitrary members of the sorted set.
 func FuzzMember(f *testing.F) {
 	f.Add("firn/p/pool" + endOfKey + "00000000000000ff\n{}")
 	f.Add("firn/p/pool" + endOfKey + "zz000000000000ff\n{}")

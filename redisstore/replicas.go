@@ -12,24 +12,24 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// A record says how many replicas must have a write, and since when: see the scripts.
+// A record holds how many replicas must have a write, and since when: see the scripts.
 type record struct {
 	n     int
 	since int64
 }
 
-// A look is what a server shows of its replicas.
+// A look is a server's view of its replicas.
 type look struct {
 	record    // of the set
 	excess    int
-	history   string // the server's: another one begins when it is promoted
+	history   string // the server's: a promotion begins another
 	attached  int
 	online    int
-	addresses int // of those online
+	addresses int // of the online replicas
 	primary   int // 1, or 0
 }
 
-// read reads what a script answers.
+// read parses a script's answer.
 func (l *look) read(answer *redis.Cmd) error {
 	return read(answer, &l.n, &l.since, &l.excess, &l.history, &l.attached, &l.online, &l.addresses, &l.primary)
 }
@@ -45,8 +45,8 @@ func read(answer *redis.Cmd, fields ...any) error {
 	return nil
 }
 
-// learn returns the latest record that this handle has seen, with r. Each write sends it, so
-// that the record outlives a FLUSHALL.
+// learn merges r into this handle's record and returns the latest record it has seen. Each write sends
+// it, so that the record survives a FLUSHALL.
 func (s *Store) learn(r record) record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,23 +94,23 @@ func (s *Store) count(ctx context.Context) (there Replicas, err error) {
 	return there, nil
 }
 
-// answerHolds is how long, by the server's clock, a number may be set after Sentinels or
-// cluster agreed. A server that is stopped with the request on its way, and replaced meanwhile,
-// must not carry it out when it goes on.
+// answerHolds is how long, by the server's clock, a number may still be set after Sentinels or cluster
+// agreed. A server that is stopped with the request in flight, and replaced meanwhile, must not
+// execute it when it resumes.
 const answerHolds = 3 * time.Second
 
 // MaxReplicas bounds how many replicas a write can wait for.
 const MaxReplicas = 100
 
-// SetReplicas sets how many replicas must have a write, for all handles and for good. Use it to
-// lower the number after replicas were taken away; it rises by itself. A lower number begins a
-// new life of the store, so that newcomers wait for holders.
+// SetReplicas sets how many replicas must have a write, for all handles and for good. Use it to lower
+// the number after replicas were removed; it rises by itself. A lower number begins a new life of the
+// store, so that newcomers wait for holders.
 //
-// Lowering is safe only where no other server has this data and is a primary, or may become one
-// with what it has now. So the error is [store.ErrRefused] if the server is not the primary that
-// the Sentinels of the URL or the cluster name, if they know more replicas than n, gone ones
-// too, if more are online, and if Sentinels watch that the URL does not name. Without Sentinels or
-// cluster you answer for that yourself.
+// Lowering is safe only if no other server with this data is a primary, or may become one with its
+// present data. So the error is [store.ErrRefused] if the server is not the primary named by the URL's
+// Sentinels or the cluster, if they know more than n replicas, including ones that are gone, if more
+// are online, or if Sentinels that the URL does not name watch the server. Without Sentinels or a
+// cluster you must make sure of that yourself.
 func (s *Store) SetReplicas(ctx context.Context, n int) error {
 	if n < 0 || n > MaxReplicas {
 		return fmt.Errorf("redisstore: %w: %d replicas: 0 to %d are allowed", store.ErrRefused, n, MaxReplicas)

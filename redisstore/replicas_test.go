@@ -56,15 +56,14 @@ func TestAReplicaPromotedBesideALivingPrimaryStopsBoth(t *testing.T) {
 			t.Fatal(err)
 		}
 		unconfirmed(t, open(t, "redis://"+replicas[0].Addr()), "on the promoted one", "0 of 1")
-		if seen { // else nobody knows there that it ever had a replica
+		if seen { // otherwise no process there knows that it ever had a replica
 			unconfirmed(t, before, "on the old primary", "0 of 1")
 			unconfirmed(t, open(t, "redis://"+p.Addr()), "on the old primary, opened anew", "0 of 1")
 		}
 	}
 }
 
-// patient opens a store that waits for replicas for as long as a busy machine may make
-// them wait.
+// patient opens a store that waits for replicas long enough for a busy machine.
 func patient(addr string) (*redisstore.Store, error) {
 	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: 9 * time.Second})
 	return redisstore.New(context.Background(), client, redisstore.Config{ConfirmTimeout: 8 * time.Second})
@@ -133,7 +132,7 @@ func TestAWriteIsConfirmedWhileTheFirstReplicaOnlyLoads(t *testing.T) {
 
 func TestAReaderOfTheStreamIsNoReplica(t *testing.T) {
 	t.Parallel()
-	// As redis-cli --replica and programs that copy changes elsewhere: it acknowledges nothing.
+	// Like redis-cli --replica and programs that copy changes elsewhere: it acknowledges nothing.
 	p := primary(t)
 	reader, err := net.Dial("tcp", p.Addr())
 	if err != nil {
@@ -156,7 +155,7 @@ func TestAReaderOfTheStreamIsNoReplica(t *testing.T) {
 	}
 }
 
-// Its host died, or a firewall forgot the connection: the primary hears nothing of that.
+// Its host died, or a firewall forgot the connection: the primary does not notice.
 func TestAReplicaThatIsBackWhileItsDeadConnectionIsThereCountsOnce(t *testing.T) {
 	t.Parallel()
 	p := primary(t)
@@ -186,7 +185,7 @@ func TestAReplicaThatIsBackWhileItsDeadConnectionIsThereCountsOnce(t *testing.T)
 	}
 }
 
-// As of a name with the addresses of two servers, or a balancer before them.
+// As with a host name that has the addresses of two servers, or a load balancer.
 func TestAnAddressOfTwoServersIsBad(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -233,7 +232,7 @@ func TestScriptsCountTheReplicasThatAServerTells(t *testing.T) {
 			info += fmt.Sprintf("slave%d:%s\r\n", i, r)
 		}
 		info += "master_replid:x\r\nrun_id:x\r\n"
-		// In the place of the server's own functions.
+		// Replaces the server's own functions.
 		const server = "local redis = {call = function(name) if name == 'INFO' then return ARGV[4] end if name == 'ZCOUNT' then return 0 end return {} end}"
 		got, err := operator.Eval(context.Background(), server+redisstore.ReplicasScript+"return {addresses, excess, online, attached}", []string{"firn"}, 0, 0, "single", info).Int64Slice()
 		if err != nil || !slices.Equal(got, []int64{test.addresses, test.excess, test.online, test.attached}) {
@@ -243,7 +242,7 @@ func TestScriptsCountTheReplicasThatAServerTells(t *testing.T) {
 }
 
 // halfDead starts a replica behind a proxy and returns the replica's side of its first connection.
-// When that is closed, the primary's side stays open.
+// After that is closed, the primary's side stays open.
 func halfDead(t *testing.T, p *servers.Server) <-chan io.Reader {
 	t.Helper()
 	end, first := make(chan struct{}), make(chan io.Reader, 1)
@@ -260,8 +259,8 @@ func halfDead(t *testing.T, p *servers.Server) <-chan io.Reader {
 	return first
 }
 
-// A firewall that forgets a connection tells one side of it at most. The replica is back at once,
-// and its earlier connection is not silent yet.
+// A firewall that forgets a connection notifies at most one side. The replica is back at once, and its
+// earlier connection is not yet silent.
 func TestAReplicaThatIsBackAtOnceRaisesNothing(t *testing.T) {
 	t.Parallel()
 	p := primary(t)
@@ -281,7 +280,7 @@ func TestAReplicaThatIsBackAtOnceRaisesNothing(t *testing.T) {
 	}
 }
 
-// Its first connection has acknowledged the write, and is dead; its second one does so too.
+// Its first connection has acknowledged the write, and is dead; its second one acknowledges it too.
 func TestAReplicaThatIsBackWhileAWriteWaitsDoesNotCountForOneThatIsAway(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -320,8 +319,8 @@ func TestAReplicaThatIsBackWhileAWriteWaitsDoesNotCountForOneThatIsAway(t *testi
 	unconfirmed(t, s, "with one away and a dead connection", "1 of 2")
 }
 
-// It was online when another handle wrote, so writes wait for it from then on: also this one, which
-// it may never have had.
+// It was online when another handle wrote, so writes wait for it from then on, including this one,
+// which it may never have received.
 func TestAReplicaThatCameAndWentWhileAWriteWaitedCounts(t *testing.T) {
 	t.Parallel()
 	p, replicas := withReplicas(t, 1)
@@ -451,7 +450,7 @@ func TestTheRecordIsNoKey(t *testing.T) {
 		t.Error(err)
 	}
 	operator := raw(t, p.Addr())
-	if err := operator.ZAdd(ctx, "firn", member("\treplicas 0 0")).Err(); err != nil { // of a copy from before
+	if err := operator.ZAdd(ctx, "firn", member("\treplicas 0 0")).Err(); err != nil { // of an old copy
 		t.Fatal(err)
 	}
 	_, err = redisstore.Open(ctx, "redis://"+p.Addr())
@@ -481,7 +480,7 @@ func TestAnOperatorMayWaitForFewerAndDoctorSaysWhatThatLoses(t *testing.T) {
 	replicas[0].Pause()
 	confirmed(t, one, "one")
 	confirmed(t, none, "none")
-	unconfirmed(t, all, "all", "1 of 2") // though only others have written before
+	unconfirmed(t, all, "all", "1 of 2") // although only other handles have written before
 	replicas[0].Resume()
 	for _, test := range []struct {
 		s    *redisstore.Store
@@ -591,8 +590,8 @@ func TestANumberIsLoweredForRunningHandlesAndNewOnes(t *testing.T) {
 	unconfirmed(t, running, "before they come", "2 of 3")
 }
 
-// A server that was promoted or restarted does not know the script. To find that out must not
-// take the time that the replicas have.
+// A promoted or restarted server does not know the script. Finding that out must not use up the
+// replicas' time.
 func TestANumberIsLoweredOnAServerThatDoesNotKnowTheScript(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -633,7 +632,7 @@ func TestANumberIsLoweredOnAServerThatDoesNotKnowTheScript(t *testing.T) {
 	}
 }
 
-// The server is stopped with the request on its way, another is promoted, and it goes on.
+// The server is stopped while the request is in flight, another is promoted, and the old one resumes.
 func TestANumberIsNotLoweredByARequestThatComesLate(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -692,7 +691,7 @@ func TestWhatAHandleKnowsFromTheOtherSideOfASplitLowersNothing(t *testing.T) {
 	s := open(t, "redis://"+p.Addr())
 	confirmed(t, s, "together")
 	replicas[0].Kill()
-	s.Learn(0, time.Now().UnixMicro()) // it was there, where the number was lowered
+	s.Learn(0, time.Now().UnixMicro()) // it was on the other side, where the number was lowered
 	unconfirmed(t, s, "back here", "0 of 1")
 	unconfirmed(t, open(t, "redis://"+p.Addr()), "another", "0 of 1")
 }
@@ -755,7 +754,7 @@ func TestAUserWithThePrivilegesThatAreListedIsEnough(t *testing.T) {
 	elsewhere := user("elsewhere", "+zrangebylex", "+zcount", "+zadd", "+zrem", "+eval", "+evalsha", "+info", "+wait") + "/1"
 	expect(t, "another database", try(elsewhere), store.ErrRefused, "+select")
 	confirmed(t, open(t, user("elsewhere", "+select")+"/1"), "in another database")
-	// What was applied stays so, whoever may not wait for it.
+	// An applied write stays applied, even for a user who may not wait for replicas.
 	waiting := open(t, user("hasty", "+zrangebylex", "+zcount", "+zadd", "+zrem", "+eval", "+evalsha", "+info"))
 	unconfirmed(t, waiting, "without WAIT", "NOPERM")
 }

@@ -2,40 +2,40 @@ package redisstore
 
 import "github.com/redis/go-redis/v9"
 
-// replicas begins both scripts that write. They see the replicas and the record at the moment
-// of the write, so that no replica is attached in between. A script that is run again changes
-// nothing. KEYS: the set. ARGV: how many replicas the caller knows of and since when, where the
-// server is, then what the script says. A server is 'single', or in a 'cluster', where it makes no
-// set, or 'alone' there in having keys of the slot; or the caller only has a 'look'. The answer to
-// that is a [look]; else it is an error, and nothing was written, or
+// replicas begins both scripts that write. They read the replicas and the record at the moment of the
+// write, so that no replica can attach in between. Running a script again changes nothing. KEYS: the
+// set. ARGV: how many replicas the caller knows of and since when, the place of the server, then the
+// script's own arguments. The place is 'single', or 'cluster', where the script creates no set, or
+// 'alone', a cluster's only server with keys of the slot; with 'look' the script only reads. The
+// answer to 'look' is a [look]; otherwise it is an error, and nothing was written, or
 //
 //	{replicas that must have it, since when, connections in excess of addresses, replication id, life of the store}
 //
-// The process, its history and the last lowering name the life: a process that is promoted
-// begins another history, with another replication id, and no two primaries have the same.
+// The process, its history and the last lowering name the life: a promoted process begins another
+// history, with another replication id, and no two primaries have the same.
 //
-// The record of the replicas is the member "\treplicas N SINCE". N is how many were ever
-// attached at a time. SINCE is when an operator last lowered N, in microseconds, or 0. Of two
-// records the later one counts, and of two with the same SINCE the greater N. But what a handle
-// knows never lowers N: it may come from the other side of a split, where N was lowered.
+// The record of the replicas is the member "\treplicas N SINCE". N is the greatest number of replicas
+// ever attached at one time. SINCE is when an operator last lowered N, in microseconds, or 0. Of two
+// records the later one counts, and of two with the same SINCE the greater N. But a handle's own
+// record never lowers N: it may come from the other side of a split, where N was lowered.
 //
-// Of the replicas in INFO, some may only load, and may for long. Online are those that have
-// acknowledged something since they were attached. Programs that read the stream and never
-// acknowledge (redis-cli --replica) serve at no port, and are none.
+// Some replicas in INFO may only be loading, perhaps for long. A replica is online if it has
+// acknowledged something since it was attached. Programs that read the stream and never acknowledge
+// (redis-cli --replica) have no port, and do not count as replicas.
 //
-// A replica that is back after its host died is there twice for a minute, until the server
-// notices that the earlier connection is dead. If it counted twice, writes would wait for one
-// replica too many from then on. So all silent connections from one address are one replica,
-// the same as one that answers there; silent is who has not acknowledged for three seconds, or since
-// the server's clock was set back. Living replicas acknowledge each second, and so count
-// even where address translation gives several the same address. A replica that is back within
-// three seconds looks like two for as long. So each write waits for all that are online, but the
-// record rises at once by addresses only, and by a second replica of one address when both have
+// A replica that is back after its host died is listed twice for a minute, until the server notices
+// that the earlier connection is dead. If it counted twice, writes would wait for one replica too many
+// from then on. So all silent connections from one address count as one replica, together with one
+// that answers there. A connection is silent if it has not acknowledged for three seconds, or since
+// the server's clock was set back. Living replicas acknowledge each second, and so count even if
+// address translation gives several the same address. A replica that is back within three seconds
+// looks like two for that time. So each write waits for all replicas that are online, but the record
+// rises at once only by addresses; a second replica of one address raises it when both have
 // acknowledged a write.
 //
-// WAIT counts connections. One that comes beside another from the same address while a write
-// waits may be of the same replica, both may have acknowledged the write, and another replica be
-// away. So such a write is not confirmed. What is written later, a dead connection never acknowledges.
+// WAIT counts connections. If a second connection from an address appears while a write waits, both
+// may belong to one replica and both may have acknowledged the write, while another replica is away.
+// So such a write is not confirmed. A dead connection never acknowledges later writes.
 const replicas = `
 local info = redis.call('INFO', 'replication')
 local primary = string.find(info, 'role:master', 1, true)
@@ -113,8 +113,8 @@ local function done()
 end
 `
 
-// compareAndSwap writes a register. ARGV: key, old revision or nothing, new revision, value. A
-// second run finds its new revision, which is drawn at random.
+// compareAndSwap writes a register. ARGV: key, old revision or nothing, new revision, value. A second
+// run finds its own new revision, which is drawn at random.
 var compareAndSwap = redis.NewScript(replicas + `
 local head = ARGV[4] .. '\0'
 local found, second = unpack(redis.call('ZRANGEBYLEX', KEYS[1], '[' .. head, '(' .. ARGV[4] .. '\1', 'LIMIT', 0, 2))
@@ -129,7 +129,7 @@ end
 return done()
 `)
 
-// setReplicas sets N. ARGV: N, until when in microseconds, the run id of the server checked.
+// setReplicas sets N. ARGV: N, a deadline in microseconds, the run id of the checked server.
 var setReplicas = redis.NewScript(replicas + `
 if run ~= ARGV[6] then return redis.error_reply('OTHER another server is the primary now') end
 local to = tonumber(ARGV[4])

@@ -4,14 +4,13 @@
 //	s, err := redisstore.Open(ctx, "redis://:secret@10.0.0.5:6379/0")
 //	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
 //
-// Everything is in one sorted set, so that a cluster keeps it in one place, a listing is one
-// command, and an eviction takes all or nothing: newcomers notice that a pool has vanished and
-// wait for its holders; a single slot that vanished would just look free. Look with redis-cli:
-// ZRANGE firn 0 -1.
+// Everything is in one sorted set: a cluster keeps it in one place, a listing is one command, and an
+// eviction takes all or nothing. Newcomers notice that a whole pool has vanished and wait for its
+// holders; a single vanished slot would just look free. Inspect it with redis-cli: ZRANGE firn 0 -1.
 //
-// Redis acknowledges a write before its disk or a replica has it. So each write waits, in the
-// same round trip, until all replicas that were ever attached have it: see
-// [Store.CompareAndSwap]. What a server needs and what that costs is in docs/stores.md.
+// Redis acknowledges a write before its disk or a replica has it. So each write waits, in the same
+// round trip, until all replicas that were ever attached have it: see [Store.CompareAndSwap]. The
+// requirements for a server and their cost are in docs/stores.md.
 package redisstore
 
 import (
@@ -29,27 +28,27 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// Config is what [New] makes a store of.
+// Config is the configuration for [New].
 type Config struct {
-	// Key names the sorted set. Applications that share a server and should not see each
-	// other's pools need different ones. Default: "firn".
+	// Key names the sorted set. Applications that share a server and should not see each other's pools
+	// need different keys. Default: "firn".
 	Key string
-	// Replicas is how many replicas must have a write before it counts; negative: none.
-	// With fewer than all that were ever attached, the default ([Store.Replicas]), a
-	// failover to another replica forgets writes, and ids repeat.
+	// Replicas is how many replicas must have a write before it counts; negative: 0. If it is less than
+	// all replicas that were ever attached, the default ([Store.Replicas]), a failover to another
+	// replica loses writes, and ids repeat.
 	Replicas int
-	// ConfirmTimeout bounds how long a write waits for them: at least 1ms, less than the
-	// client's ReadTimeout. Default: 1s.
+	// ConfirmTimeout bounds how long a write waits for replicas: at least 1ms, less than the client's
+	// ReadTimeout. Default: 1s.
 	ConfirmTimeout time.Duration
 }
 
-// Store is a [store.Store] in a Redis, a [store.Clock], and [store.Examined]. Make one with
+// Store is a [store.Store] in a Redis, and also a [store.Clock] and [store.Examined]. Make one with
 // [Open] or [New].
 type Store struct {
 	client    redis.UniversalClient // one of the next two
 	single    *redis.Client
 	cluster   *redis.ClusterClient
-	sentinels *redis.UniversalOptions // the URL that names them; nil: none
+	sentinels *redis.UniversalOptions // from the URL that names them; nil: no Sentinels
 	cfg       Config
 	calls     *backend.Calls
 
@@ -57,13 +56,13 @@ type Store struct {
 	latest record // that this handle has seen
 }
 
-// New returns a store over client, which Close closes. It writes nothing. A server that may
-// evict the set is [store.ErrRefused].
+// New returns a store over client, which Close closes. It writes nothing. The error is
+// [store.ErrRefused] for a server that may evict the set.
 //
-// The client must not repeat commands (MaxRetries -1): a write that was applied would then
-// look like a conflict. It must not read from replicas or from a cache of its own, and needs a
-// ReadTimeout, as it has by default. Do not share it: a connection that goes back to its pool with
-// another database selected is another store, and ids repeat.
+// The client must not repeat commands (MaxRetries -1): a repeated write that was applied would look
+// like a conflict. It must not read from replicas or from its own cache, and needs a ReadTimeout,
+// which it has by default. Do not share it: a connection returned to its pool with another database
+// selected is another store, and ids repeat.
 func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store, error) {
 	cfg.Key = cmp.Or(cfg.Key, "firn")
 	cfg.ConfirmTimeout = cmp.Or(cfg.ConfirmTimeout, time.Second)
@@ -76,13 +75,13 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 		if err != nil {
 			return nil, err
 		}
-		if info["cluster_enabled"] == "1" && s.cluster == nil { // it may move the set, and nobody would look
+		if info["cluster_enabled"] == "1" && s.cluster == nil { // the cluster may move the set, and this client would not notice
 			return nil, fmt.Errorf("%w: it belongs to a cluster: add ?cluster=true", store.ErrRefused)
 		}
 		if f := s.evicts(info, 0); f.Verdict == store.Bad {
 			return nil, fmt.Errorf("%w: %s: %s", store.ErrRefused, f.Says, f.Advice)
 		}
-		// So that the first write need not be sent twice. A server that is loading does not tell yet.
+		// So that the first write need not be sent twice. A loading server does not show its replicas yet.
 		if _, err := s.count(ctx); err != nil {
 			if _, kind := classify(err); errors.Is(kind, store.ErrRefused) {
 				return nil, err
@@ -124,7 +123,7 @@ func (s *Store) check() error {
 	return nil
 }
 
-// node returns a client of the one server that has the set.
+// node returns a client of the server that has the set.
 func (s *Store) node(ctx context.Context) (*redis.Client, error) {
 	if s.cluster != nil {
 		return s.cluster.MasterForKey(ctx, s.cfg.Key)
@@ -132,7 +131,7 @@ func (s *Store) node(ctx context.Context) (*redis.Client, error) {
 	return s.single, nil
 }
 
-// info asks the server of the set for INFO.
+// info sends INFO to the server of the set.
 func (s *Store) info(ctx context.Context) (map[string]string, error) {
 	node, err := s.node(ctx)
 	if err != nil {
@@ -142,15 +141,15 @@ func (s *Store) info(ctx context.Context) (map[string]string, error) {
 	return parseInfo(text), err
 }
 
-// A register is a member of the set: its key, a zero byte, and what [backend.Encode] makes.
-// All have the score 0, so their bytes order them: while one has another, which hides members,
-// the scripts write nothing. At most one member is between key+"\x00" and key+"\x01", since keys
-// have no zero byte: two are refused.
+// A register is a member of the set: its key, a zero byte, and the text of [backend.Encode]. All have
+// the score 0, so their bytes order them: a member with another score hides others, so the scripts
+// write nothing while there is one. At most one member is between key+"\x00" and key+"\x01", since
+// keys have no zero byte: two are refused.
 const (
 	endOfKey      = "\x00"
 	afterEndOfKey = "\x01"
-	// All printable characters are between the next two. The record of the replicas begins
-	// with a tab, so that no key and no listing has it.
+	// All printable characters are between the next two. The record of the replicas begins with a tab,
+	// so it can be no key and is in no listing.
 	beforeAll = " "
 	afterAll  = "\U0010FFFF"
 )
@@ -191,10 +190,10 @@ func (s *Store) entries(ctx context.Context, from, to string) ([]store.Entry, er
 	return list, nil
 }
 
-// members returns the members of the set from one up to, and without, another.
+// members returns the members of the set from one bound up to, but without, another.
 func (s *Store) members(ctx context.Context, from, to string) ([]string, error) {
 	list, err := s.client.ZRangeByLex(ctx, s.cfg.Key, &redis.ZRangeBy{Min: "[" + from, Max: "(" + to}).Result()
-	if s.moved(err) { // once more than the client follows
+	if s.moved(err) { // one try beyond the client's own
 		err = errMoving
 	}
 	return list, err

@@ -31,7 +31,7 @@ func open(t testing.TB, url string) *redisstore.Store {
 	return s
 }
 
-// raw is a client for what an operator would do.
+// raw is a client for an operator's commands.
 func raw(t testing.TB, addr string) *redis.Client {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: addr})
@@ -43,7 +43,7 @@ func raw(t testing.TB, addr string) *redis.Client {
 	return c
 }
 
-// factory makes stores at a URL without settings, each in a key of its own.
+// factory makes stores at a URL without settings, each under its own key.
 func factory(url string, operator redis.Cmdable, all ...*servers.Server) storetest.Factory {
 	var (
 		mu   sync.Mutex
@@ -114,7 +114,7 @@ func cluster(t *testing.T) (addrs [2]string, all []*servers.Server) {
 	t.Helper()
 	ctx := context.Background()
 	for i := range addrs {
-		s := servers.Redis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "15000") // longer than a busy machine stands still
+		s := servers.Redis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "15000") // longer than any pause of a busy machine
 		addrs[i] = s.Addr()
 		all = append(all, s)
 		c := raw(t, addrs[i])
@@ -132,8 +132,8 @@ func cluster(t *testing.T) (addrs [2]string, all []*servers.Server) {
 	return addrs, all
 }
 
-// agreed waits until all servers of a cluster of so many serve. One that was restarted does so after two seconds,
-// and another later.
+// agreed waits until all servers of a cluster of this size serve. A restarted server does so after two
+// seconds, and another one later.
 func agreed(t *testing.T, nodes int, addrs ...string) {
 	t.Helper()
 	for _, addr := range addrs {
@@ -161,7 +161,7 @@ func TestConformanceOnACluster(t *testing.T) {
 	if _, err := s.CompareAndSwap(context.Background(), "k", 0, nil); err != nil {
 		t.Errorf("one host of a cluster: %v", err)
 	}
-	// It would write while its key is being moved, and make a set where another server has it.
+	// It would write while its key is being moved, and create a set although another server has it.
 	for _, addr := range addrs {
 		_, err := redisstore.Open(context.Background(), "redis://"+addr)
 		expect(t, "a client that is not told of the cluster", err, store.ErrRefused, "?cluster=true")

@@ -57,8 +57,8 @@ const (
 	callTimeout = 3 * time.Second // holders look again after as long
 	poolSize    = 16              // bounds connections: a lease needs one, sequences a few
 	defaultPort = "6379"
-	// maxIdle is less than firewalls remember a connection that is idle. Each one that they forgot
-	// in silence costs a call, and callTimeout.
+	// maxIdle is shorter than the time after which firewalls forget an idle connection. Each silently
+	// forgotten connection costs one failed call, and callTimeout.
 	maxIdle = time.Minute
 )
 
@@ -71,7 +71,7 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 		Addrs: u.Hosts, Username: u.User, Password: u.Password,
 		Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-		// An applied write that is repeated would look like a conflict.
+		// A repeated write that was applied would look like a conflict.
 		MaxRetries: -1, DialerRetries: 1,
 		DialTimeout: dialTimeout, ReadTimeout: callTimeout, WriteTimeout: callTimeout, PoolSize: poolSize, ConnMaxIdleTime: maxIdle,
 

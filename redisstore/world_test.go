@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// primary starts a server that sends a replica its data at once.
+// primary starts a server that sends a replica its data without delay.
 func primary(t testing.TB, args ...string) *servers.Server {
 	t.Helper()
 	return servers.Redis(t, append([]string{"--repl-diskless-sync-delay", "0"}, args...)...)
@@ -32,7 +32,7 @@ func withReplicas(t testing.TB, n int) (*servers.Server, []*servers.Server) {
 	return p, replicas
 }
 
-// online waits until a primary has n replicas that have acknowledged something.
+// online waits until a primary has n replicas that have acknowledged data.
 func online(t testing.TB, addr string, n int) {
 	t.Helper()
 	c := raw(t, addr)
@@ -55,7 +55,7 @@ func replicaLines(c *redis.Client) (lines string) {
 	return lines
 }
 
-// write writes a key that nobody else writes over whatever it holds, and returns the life.
+// write overwrites a key of its own, whatever its value, and returns the life.
 func write(s *redisstore.Store, key string) (life string, err error) {
 	ctx := context.Background()
 	e, err := s.Get(ctx, key)
@@ -66,7 +66,7 @@ func write(s *redisstore.Store, key string) (life string, err error) {
 	return e.Life, err
 }
 
-// confirmed wants a write to be confirmed.
+// confirmed expects a confirmed write.
 func confirmed(t testing.TB, s *redisstore.Store, what string) (life string) {
 	t.Helper()
 	life, err := write(s, what)
@@ -76,7 +76,7 @@ func confirmed(t testing.TB, s *redisstore.Store, what string) (life string) {
 	return life
 }
 
-// unconfirmed wants a write to be applied but not confirmed, and its error to say words.
+// unconfirmed expects a write that is applied but not confirmed, with an error that contains words.
 func unconfirmed(t testing.TB, s *redisstore.Store, what string, words ...string) {
 	t.Helper()
 	_, err := write(s, what)

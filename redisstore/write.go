@@ -27,13 +27,13 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 }
 
 const (
-	maxMoves  = 6                     // that a write follows its set through a cluster
-	moveWait  = 10 * time.Millisecond // before the first; it doubles
-	maxRounds = 4                     // that a write waits for replicas that have come
+	maxMoves  = 6                     // how often a write follows its set through a cluster
+	moveWait  = 10 * time.Millisecond // before the first move; it doubles
+	maxRounds = 4                     // how often a write waits for newly attached replicas
 )
 
-// write runs a script that writes, on the server that has the set, waits until that is
-// confirmed, and returns the life of the store that confirmed it.
+// write runs a writing script on the server that has the set, waits for confirmation, and returns the
+// life of the store that confirmed it.
 func (s *Store) write(ctx context.Context, script *redis.Script, args ...any) (life string, err error) {
 	where := "single"
 	if s.cluster != nil {
@@ -48,7 +48,7 @@ func (s *Store) write(ctx context.Context, script *redis.Script, args ...any) (l
 		switch {
 		case redis.HasErrorPrefix(err, "EMPTY "):
 			where, err = "alone", s.alone(ctx, node)
-		case s.moved(err): // so the script did not run
+		case s.moved(err): // then the script did not run
 			err = s.follow(ctx, moveWait<<move)
 		default:
 			return life, err
@@ -62,14 +62,13 @@ func (s *Store) write(ctx context.Context, script *redis.Script, args ...any) (l
 
 var errMoving = fmt.Errorf("%w: the cluster is moving the key: try again, or finish the move", store.ErrUnavailable)
 
-// moved reports whether a server of a cluster says that another one has the key, or is to get it:
-// a copy may be there already, and the cluster settle on that.
+// moved reports whether a server of a cluster says that another server has the key, or will get it: a
+// copy may be there already, and the cluster may settle on that one.
 func (s *Store) moved(err error) bool {
 	return s.cluster != nil && (redis.HasErrorPrefix(err, "MOVED ") || redis.HasErrorPrefix(err, "ASK ") || redis.HasErrorPrefix(err, "MOVING "))
 }
 
-// follow waits and then reloads which server of the cluster has what, as ForEachMaster does
-// first of all.
+// follow waits and then reloads the cluster's map of slots; ForEachMaster does that first.
 func (s *Store) follow(ctx context.Context, wait time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -79,9 +78,9 @@ func (s *Store) follow(ctx context.Context, wait time.Duration) error {
 	return s.cluster.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil })
 }
 
-// writeTo is write on one server, over one connection, as WAIT waits for what its own
-// connection has written. It alone decides what is confirmed. It does all again if a replica
-// has come meanwhile, or the server has another history and so may have lost the write.
+// writeTo is write on one server, over one connection, because WAIT waits for the writes of its own
+// connection. Only writeTo decides what is confirmed. It repeats everything if a replica was attached
+// meanwhile, or if the server has another history and so may have lost the write.
 func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.Script, args ...any) (life string, err error) {
 	conn := node.Conn()
 	defer func() { _ = conn.Close() }() // back to the pool, or broken
@@ -90,7 +89,7 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 	for n := 1; ; n++ {
 		x, err := s.exchange(ctx, conn, deadline, asked, script, args...)
 		if err != nil && n == 1 && x.life == "" {
-			return "", err // of the script
+			return "", err // the script's error
 		}
 		need, all := s.wanted(x.n), s.wanted(max(x.n, x.after.n, x.after.online))
 		if n == 1 {
@@ -109,17 +108,17 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 				x.acknowledged, all, s.cfg.ConfirmTimeout)
 		}
 		if err != nil {
-			// As text: the kind of a later command's error says nothing of the write.
+			// As text: the kind of a later command's error does not describe the write.
 			return "", fmt.Errorf("%w: applied, but not confirmed: %s", store.ErrUnavailable, err.Error())
 		}
-		if n := max(x.n, x.after.online); x.acknowledged >= n { // two with one address are two, then
+		if n := max(x.n, x.after.online); x.acknowledged >= n { // then two replicas with one address count as two
 			s.learn(record{n: n, since: x.since})
 		}
 		asked = all
 	}
 }
 
-// wanted is how many of all replicas must have a write.
+// wanted returns how many of all replicas must have a write.
 func (s *Store) wanted(all int) int {
 	if s.cfg.Replicas != 0 {
 		return max(s.cfg.Replicas, 0)
@@ -127,14 +126,14 @@ func (s *Store) wanted(all int) int {
 	return all
 }
 
-// An exchange is one pipeline: a script, WAIT and a look.
+// An exchange is one pipeline: a script, WAIT and a query of the server's state.
 type exchange struct {
 	record              // of the replicas that must have the write
-	excess       int    // connections of replicas beside another from the same address, at the script
-	history      string // the server's, at the script: another one begins when it is promoted
+	excess       int    // connections of replicas beyond one for each address, at the script
+	history      string // the server's, at the script: a promotion begins another
 	life         string // of the store
 	acknowledged int
-	after        look // the wait
+	after        look // after the wait
 }
 
 func (s *Store) exchange(ctx context.Context, conn *redis.Conn, deadline time.Time, asked int, script *redis.Script, args ...any) (x exchange, err error) {
@@ -142,7 +141,7 @@ func (s *Store) exchange(ctx context.Context, conn *redis.Conn, deadline time.Ti
 	keys, args := []string{s.cfg.Key}, append([]any{known.n, known.since}, args...)
 	var wrote, waited, looked *redis.Cmd
 	for _, run := range []func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd{script.EvalSha, script.Eval} {
-		wait := max(time.Until(deadline).Milliseconds(), 1) // 0 would be for ever
+		wait := max(time.Until(deadline).Milliseconds(), 1) // 0 would wait for ever
 		pipe := conn.Pipeline()
 		wrote = run(ctx, pipe, keys, args...)
 		waited = pipe.Do(ctx, "wait", asked, wait)
@@ -151,7 +150,7 @@ func (s *Store) exchange(ctx context.Context, conn *redis.Conn, deadline time.Ti
 		if !redis.HasErrorPrefix(wrote.Err(), "NOSCRIPT") {
 			break
 		}
-		// It may have waited all the same, for replicas that are gone.
+		// It may still have waited, for replicas that are gone.
 		deadline = time.Now().Add(s.cfg.ConfirmTimeout)
 	}
 	if err := read(wrote, &x.n, &x.since, &x.excess, &x.history, &x.life); err != nil {

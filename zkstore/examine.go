@@ -18,8 +18,8 @@ import (
 // askTimeout bounds connecting to a server, and its answer.
 const askTimeout = 2 * time.Second
 
-// Examine implements [store.Examined]: it asks each server in the URL for its mode and version,
-// by the command srvr, which servers answer by default, and when what is Firn's was made there.
+// Examine implements [store.Examined]: it asks each server in the URL for its mode and version, by the
+// command srvr, which servers answer by default, and when Firn's znodes were created there.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	if _, err := backend.Do(ctx, s.calls, "examine", s.root, synced(s, func(context.Context) (struct{}, error) { return struct{}{}, nil })); err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		Else(says)}, versions...), nil
 }
 
-// made says by which change, and when, the ensemble of a server made the first level of all that is Firn's. It is
-// an error if there is none yet.
+// made reports by which change, and when, the ensemble of a server created the first level of all
+// Firn's znodes. It returns an error if that does not exist yet.
 func (s *Store) made(ctx context.Context, server string) (string, error) {
 	conn, err := dial([]string{server})
 	if err != nil {
@@ -82,18 +82,18 @@ func (s *Store) made(ctx context.Context, server string) (string, error) {
 // standalone is the mode of a server that runs alone.
 const standalone = "standalone"
 
-// forgets is the version that has ZOOKEEPER-4925.
+// forgets matches the version that has ZOOKEEPER-4925.
 const forgets = "3.9.3"
 
-// ask asks a server for its mode: leader, follower, standalone, ...; and its version, with more
-// behind a dash.
+// ask asks a server for its mode (leader, follower, standalone, ...) and its version, with more after
+// a dash.
 func ask(ctx context.Context, server string) (mode, version string, err error) {
 	dialer := net.Dialer{Timeout: askTimeout}
 	c, err := dialer.DialContext(ctx, "tcp", server)
 	if err != nil {
 		return "", "", err
 	}
-	defer func() { _ = c.Close() }() // what was said was read
+	defer func() { _ = c.Close() }() // the answer was read
 	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
 		return "", "", err
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/firn-id/firn/zkstore"
 )
 
-// bound is how long a call without a deadline may take at most, with some room.
+// bound is the most that a call without a deadline may take, with some margin.
 const bound = 15 * time.Second
 
 func TestCallsWithoutADeadlineEndWhileTheServerIsAway(t *testing.T) {
@@ -114,8 +114,7 @@ func TestAStoreOutlivesItsSession(t *testing.T) {
 	}
 }
 
-// sessions asks the server which sessions there are, those whose connection is
-// gone included.
+// sessions asks the server for its sessions, including those whose connection is gone.
 func sessions(t *testing.T, server *servers.Server) []string {
 	t.Helper()
 	c, err := net.Dial("tcp", server.Addr())
@@ -153,7 +152,7 @@ func TestAWriteNobodyWaitsForIsNotBegun(t *testing.T) {
 	var writes atomic.Int64
 	between.setHold(func(op int32) {
 		switch op {
-		case getData: // the look that comes before the write
+		case getData: // the look before the write
 			once.Do(func() {
 				close(held)
 				<-release
@@ -173,7 +172,7 @@ func TestAWriteNobodyWaitsForIsNotBegun(t *testing.T) {
 		t.Errorf("the write: %v", err)
 	}
 	close(release)
-	for range 20 { // whatever would follow the look comes before these
+	for range 20 { // any request after the look comes before these
 		if e, err := s.Get(context.Background(), "k"); err != nil || e.Revision != revision {
 			t.Fatalf("got %v, %v; want what was there before", e, err)
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// path returns where a register is. Distinct keys have distinct paths.
+// path returns the path of a register. Distinct keys have distinct paths.
 func (s *Store) path(key string) string {
 	path := s.root
 	for segment := range strings.SplitSeq(key, "/") {
@@ -18,9 +18,9 @@ func (s *Store) path(key string) string {
 // empty stands for an empty segment.
 const empty = "%"
 
-// escape makes a segment of a key the name of a znode. It writes as %XX what ZooKeeper
-// refuses in names (its PathUtils.validatePath: dots alone, characters beyond UTF-16's first
-// plane or private there), "zookeeper", which ZooKeeper uses itself, and the escape.
+// escape turns a segment of a key into the name of a znode. It writes as %XX what ZooKeeper refuses in
+// names (its PathUtils.validatePath: dots alone, characters beyond UTF-16's first plane or private
+// there), "zookeeper", which ZooKeeper uses itself, and the escape character.
 func escape(segment string) string {
 	switch segment {
 	case "":
@@ -41,7 +41,7 @@ func escape(segment string) string {
 	return b.String()
 }
 
-// unescape undoes escape; ok is false for names that escape does not make.
+// unescape undoes escape; ok is false for names that escape never makes.
 func unescape(name string) (segment string, ok bool) {
 	if name == empty {
 		return "", true

@@ -8,14 +8,14 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// FuzzPath holds that paths are what ZooKeeper lets be paths, and lead back.
+// FuzzPath checks that ZooKeeper accepts the paths, and that they lead back to the key.
 func FuzzPath(f *testing.F) {
 	for _, key := range []string{"a/b", "", "/", "//", ".", "a/../b", "%", "%41", "%@", "%@0000000000000001", "zookeeper", "雪", "😀", "\U0002FA1D", "\ue000", "\ufff0", "\uf900"} {
 		f.Add(key)
 	}
 	f.Fuzz(func(t *testing.T, key string) {
 		if store.CheckKey(key) != nil {
-			return // no key, which is found earlier
+			return // not a key, which is checked earlier
 		}
 		path := (&Store{root: "/root"}).path(key)
 		names := strings.Split(strings.TrimPrefix(path, "/root/"), "/")

@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// The codes of requests that tests wait for.
+// The codes of requests that tests intercept.
 const (
 	getData = 4
 	setData = 5
@@ -40,7 +40,7 @@ func (p *proxy) forward(server io.Writer, client io.Reader) {
 		if _, err := io.ReadFull(client, request); err != nil {
 			return
 		}
-		// The first makes the session and has no code.
+		// The first request makes the session and has no code.
 		if hold := p.hold.Load(); hold != nil && !first {
 			(*hold)(int32(binary.BigEndian.Uint32(request[4:])))
 		}
@@ -50,7 +50,7 @@ func (p *proxy) forward(server io.Writer, client io.Reader) {
 	}
 }
 
-// setHold has hold see each request before it goes on, and so keep it; nil: none does.
+// setHold makes hold see each request before it goes on, so that it can delay it; nil: no delay.
 func (p *proxy) setHold(hold func(op int32)) {
 	if hold == nil {
 		p.hold.Store(nil)

@@ -16,10 +16,10 @@ import (
 const (
 	// sessionTimeout is also how long a server may be silent.
 	sessionTimeout = 5 * time.Second
-	// watchEvery is how often a session looks at its connection. If it is gone at two
-	// looks, a fresh session replaces it. The client alone would never come back to servers
-	// that were wiped or restored: they refuse a client that has seen later changes than they
-	// have. And holders must find their slots again within the time that newcomers wait.
+	// watchEvery is how often a session checks its connection. If two checks find it gone, a fresh
+	// session replaces it. The client alone would never return to servers that were wiped or restored:
+	// they refuse a client that has seen later changes than theirs. And holders must find their slots
+	// again within the time that newcomers wait.
 	watchEvery = 500 * time.Millisecond
 )
 
@@ -38,11 +38,11 @@ func (s *Store) open(ctx context.Context) error {
 	return err
 }
 
-// dial returns a connection that is made in the background.
+// dial returns a connection that is established in the background.
 func dial(servers []string) (*zk.Conn, error) {
-	quiet := log.New(io.Discard, "", 0) // its errors are returned
+	quiet := log.New(io.Discard, "", 0) // the store returns its errors
 	conn, _, err := zk.Connect(servers, sessionTimeout, zk.WithLogger(quiet), zk.WithEventCallback(func(zk.Event) {}), zk.WithDialer(
-		// The client would wait a second only, too short where many come at once.
+		// The client would wait only a second, too short if many connect at once.
 		func(network, address string, _ time.Duration) (net.Conn, error) {
 			return net.DialTimeout(network, address, sessionTimeout)
 		}))
@@ -62,8 +62,7 @@ func (s *Store) begin(ctx context.Context, conn *zk.Conn) error {
 	return err
 }
 
-// watch replaces a connection that is gone. Calls that wait for it end as on a lost
-// connection.
+// watch replaces a connection that is gone. Calls that wait for it end as after a lost connection.
 func (s *Store) watch(ctx context.Context) {
 	for gone := false; ; {
 		select {

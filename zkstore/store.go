@@ -3,28 +3,25 @@
 //	s, err := zkstore.Open(ctx, "zookeeper://10.0.0.5:2181,10.0.0.6:2181/shop")
 //	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
 //
-// A register is a znode; its data is the register's revision, a line feed and the register's
-// value. The slashes of a key separate levels. Look with zkCli: ls -R /firn,
-// get /firn/default/slot/0/0017. Nothing is ephemeral: a lease rests on its fence, not on a
-// session.
+// A register is a znode; its data is the register's revision, a line feed and the register's value.
+// The slashes of a key separate levels. Inspect it with zkCli: ls -R /firn, get
+// /firn/default/slot/0/0017. No znode is ephemeral: a lease rests on its fence, not on a session.
 //
-// ZooKeeper's own versions begin at 0 for each znode that is made, so the revision is drawn
-// at random. Below each register is its marker, a znode without data, named after the
-// revision ("%@" and its digits). A write reads the znode and compares the revision. Then, in
-// one transaction, it sets the data at that version, deletes the marker of the old revision
-// and creates that of the new one. The version finds other writes to this znode, by hand too.
-// The marker finds a znode that was made anew or restored meanwhile, and has come to the same
-// version. A register set or restored by hand gets its marker at the next write. Delete a
-// register with deleteall.
+// ZooKeeper's own versions begin at 0 for each new znode, so the revision is drawn at random. Below
+// each register is its marker, a znode without data, named after the revision ("%@" and its digits). A
+// write reads the znode and compares the revision. Then, in one transaction, it sets the data at that
+// version, deletes the marker of the old revision and creates that of the new one. The version detects
+// other writes to this znode, including manual ones. The marker detects a znode that was deleted and
+// re-created, or restored, meanwhile and has reached the same version. A register set or restored by
+// hand gets its marker at the next write. Delete a register with deleteall.
 //
-// A sync precedes each read, since servers other than the leader may be behind. ZooKeeper
-// answers it without asking a majority: a leader that was cut off, and has not noticed yet
-// (syncLimit ticks), may return what was overwritten since. A write that relies on such a
-// read is a conflict.
+// A sync precedes each read, since servers other than the leader may be behind. ZooKeeper answers it
+// without a majority: a leader that was cut off, and has not noticed yet (syncLimit ticks), may return
+// overwritten data. A write that relies on such a read is a conflict.
 //
-// A life of the store is an epoch of the ensemble: only a new leader can have forgotten what
-// was acknowledged, and an older copy begins an epoch above all that it knows of, but for one put
-// back under a running server. A server that runs alone stays in the epoch of its data.
+// A life of the store is an epoch of the ensemble: only a new leader can have lost acknowledged
+// writes, and an older copy begins an epoch above all that it knows of, except a copy restored under a
+// running server. A server that runs alone stays in the epoch of its data.
 //
 // The names of the znodes on one level must fit in a packet of 1 MB (jute.maxbuffer): some 30,000
 // of Firn's.
@@ -49,11 +46,11 @@ import (
 type Store struct {
 	calls   *backend.Calls
 	servers []string
-	root    string // the path above all, without a slash at its end
-	auth    []byte // for the scheme digest; nil: none
+	root    string // the path above all registers, without a final slash
+	auth    []byte // for the scheme digest; nil: no account
 	acl     []zk.ACL
 
-	conn     atomic.Pointer[zk.Conn] // the present session
+	conn     atomic.Pointer[zk.Conn] // the current session
 	stop     context.CancelFunc      // ends the watch
 	watching sync.WaitGroup
 }
@@ -61,7 +58,7 @@ type Store struct {
 const (
 	maxReads = 64 // in flight for one listing
 	maxLooks = 3  // tries of a read that loses its connection
-	maxSwaps = 5  // tries of a write whose marker has to be made first
+	maxSwaps = 5  // tries of a write that must first create its marker
 )
 
 // Get implements [store.Store].
@@ -74,12 +71,12 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 
 // sync makes the server of this handle catch up with the leader.
 func (s *Store) sync() error {
-	_, err := s.conn.Load().Sync("/") // the path does not matter
+	_, err := s.conn.Load().Sync("/") // any path will do
 	return err
 }
 
-// read reads a znode as its server has it. A register that is not there is
-// [store.ErrNotFound]. So is a znode without data, a mere level, but it has a version.
+// read reads a znode as its server has it. A missing register is [store.ErrNotFound]. So is a znode
+// without data, a mere level, but it has a version.
 func (s *Store) read(key string) (store.Entry, *zk.Stat, error) {
 	data, stat, err := s.conn.Load().Get(s.path(key))
 	switch {
@@ -126,7 +123,7 @@ type walk struct {
 
 	mu    sync.Mutex
 	found []store.Entry
-	err   error // the latest: they are likely all the same
+	err   error // the latest: they are probably all the same
 }
 
 // below reads a level: a key with a slash at its end, or "" for all.
@@ -140,13 +137,13 @@ func (w *walk) below(ctx context.Context, level string) {
 		w.add(store.Entry{}, err)
 	}
 	for _, name := range names {
-		if err := store.ContextError(ctx); err != nil { // nobody waits any more
+		if err := store.ContextError(ctx); err != nil { // the caller has stopped waiting
 			w.add(store.Entry{}, err)
 			return
 		}
 		segment, ok := unescape(name)
 		key := level + segment
-		// Markers, and what is another's below the root, are passed over.
+		// Skip markers, and other programs' znodes below the root.
 		if !ok || !strings.HasPrefix(key, w.prefix) && !strings.HasPrefix(w.prefix, key+"/") {
 			continue
 		}
@@ -162,13 +159,13 @@ func (w *walk) below(ctx context.Context, level string) {
 	}
 }
 
-// onlyMarker reports whether a znode has no children but its marker: a single child that came
-// in the same transaction as the data.
+// onlyMarker reports whether a znode has no children except its marker: a single child that was
+// created in the same transaction as the data.
 func onlyMarker(stat *zk.Stat) bool {
 	return stat.NumChildren == 0 || stat.NumChildren == 1 && stat.DataLength > 0 && stat.Pzxid == stat.Mzxid
 }
 
-// add adds what was read. What was not found was deleted meanwhile.
+// add adds the result of a read. A register that was not found was deleted meanwhile.
 func (w *walk) add(e store.Entry, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,8 +180,8 @@ func (w *walk) add(e store.Entry, err error) {
 // Close ends the session. It may be called twice.
 func (s *Store) Close() error { return s.calls.Close(s.root, s.end) }
 
-// synced makes a read after the server has caught up with the leader. If the connection is
-// lost meanwhile, it does both again over the next one.
+// synced makes a read after the server has caught up with the leader. If the connection is lost
+// meanwhile, it repeats both over the next one.
 func synced[T any](s *Store, read func(context.Context) (T, error)) func(context.Context) (T, error) {
 	return func(ctx context.Context) (value T, err error) {
 		for range maxLooks {

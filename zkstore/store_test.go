@@ -35,7 +35,7 @@ func open(t *testing.T, url string) *zkstore.Store {
 	return s
 }
 
-// raw is a client for what an operator would do.
+// raw is a client for an operator's commands.
 func raw(t *testing.T, server *servers.Server) *zk.Conn {
 	t.Helper()
 	c, events, err := zk.Connect([]string{server.Addr()}, 5*time.Second, zk.WithLogInfo(false))
@@ -119,7 +119,7 @@ func TestALevelIsNoRegisterUntilItIsWritten(t *testing.T) {
 	if got := keys(""); !slices.Equal(got, []string{"a/b", "a/b/c"}) {
 		t.Errorf("%q", got)
 	}
-	// Names that others made, and ZooKeeper's own at the top, are passed over.
+	// Names of other programs, and ZooKeeper's own at the top, are skipped.
 	operator := raw(t, server)
 	for _, path := range []string{"/a/%zz", "/a/%41"} {
 		if _, err := operator.Create(path, []byte("x"), 0, zk.WorldACL(zk.PermAll)); err != nil {
@@ -129,7 +129,7 @@ func TestALevelIsNoRegisterUntilItIsWritten(t *testing.T) {
 	if got := keys("a/"); !slices.Equal(got, []string{"a/b", "a/b/c"}) {
 		t.Errorf("%q", got)
 	}
-	// An operator empties one: it is gone, and can be made again.
+	// An operator empties one: it is gone, and can be created again.
 	if _, err := operator.Set("/a/b", nil, -1); err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// Only one of them leads, or the one that does is not named.
+// Only one of them leads, or the URL does not name the leader.
 func TestExamineFindsTwoEnsemblesByWhatTheyMade(t *testing.T) {
 	t.Parallel()
 	pair := append(servers.Ensemble(t), fmt.Sprintf("server.2=127.0.0.1:%d:%d:observer", servers.FreePort(t), servers.FreePort(t)))
@@ -236,7 +236,7 @@ func TestExamineFindsTwoEnsemblesByWhatTheyMade(t *testing.T) {
 		}
 	}
 	for named, want := range map[string]store.Verdict{
-		leader: store.Doubtful, // there are only two of it
+		leader: store.Doubtful, // there are only two servers
 		other:  store.Bad,
 	} {
 		findings, err := open(t, "zookeeper://"+named+","+observer).Examine(context.Background())
@@ -256,7 +256,7 @@ func TestAVersionThatForgetsIsBad(t *testing.T) {
 		other := servers.Accept(t, func(c net.Conn) {
 			defer c.Close()
 			if _, err := io.ReadFull(c, make([]byte, len("srvr"))); err != nil {
-				return // the client that wants a session gave up
+				return // the client that wanted a session gave up
 			}
 			if _, err := io.WriteString(c, version+"Latency min/avg/max: 0/0.0/0\nMode: follower\n"); err != nil {
 				t.Error(err)

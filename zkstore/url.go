@@ -17,8 +17,8 @@ import (
 //
 //	zookeeper://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/PATH]
 //
-// All znodes are below PATH, which the first write makes. With a user, they are for that
-// user only (scheme digest).
+// All znodes are below PATH, which the first write creates. With a user, only that user can access
+// them (scheme digest).
 func Open(ctx context.Context, text string) (*Store, error) {
 	u := hosturl.Parse(text, "2181")
 	if u.Scheme != "zookeeper" {
@@ -45,7 +45,7 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	return s, nil
 }
 
-// classify gives an error's kind and a way out. Refused is only what the server finds before
+// classify returns an error's kind and a hint. ErrRefused is only for errors the server finds before
 // it writes.
 func classify(err error) (hint string, kind error) {
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// A write is one compare-and-swap on its way.
+// A write is one compare-and-swap in progress.
 type write struct {
 	*Store
 	key, path     string
@@ -20,10 +20,10 @@ type write struct {
 	data          []byte
 }
 
-// markerPrefix begins the names of markers. Escape makes no such name.
+// markerPrefix begins the names of markers. Escape never produces such a name.
 const markerPrefix = "%@"
 
-// marker is the path of the register's marker at a revision; at 0, of a mere level.
+// marker is the path of the register's marker at a revision; at revision 0, of a mere level.
 func (w *write) marker(r store.Revision) string {
 	return w.path + "/" + markerPrefix + backend.Digits(r)
 }
@@ -32,7 +32,7 @@ func (w *write) marker(r store.Revision) string {
 func (w *write) create(ctx context.Context) (life string, err error) {
 	ops := []any{
 		&zk.CreateRequest{Path: w.path, Acl: w.acl},
-		&zk.SetDataRequest{Path: w.path, Data: w.data}, // which is answered with the epoch
+		&zk.SetDataRequest{Path: w.path, Data: w.data}, // its answer has the epoch
 		&zk.CreateRequest{Path: w.marker(w.revision), Acl: w.acl},
 	}
 	life, err = w.transact(ctx, ops...)
@@ -48,7 +48,7 @@ func (w *write) create(ctx context.Context) (life string, err error) {
 	return life, err
 }
 
-// makeAbove makes the levels above the register that are missing.
+// makeAbove creates the missing levels above the register.
 func (w *write) makeAbove() error {
 	for i := 1; i < len(w.path); i++ {
 		if w.path[i] != '/' {
@@ -61,9 +61,9 @@ func (w *write) makeAbove() error {
 	return nil
 }
 
-// replace writes a znode whose revision is old. Its server may be behind: the version finds
-// that out, unless the server does not even have revision old yet. So before that is called a
-// conflict, the server catches up.
+// replace writes a znode whose revision is old. Its server may be behind: the version detects that,
+// unless the server does not even have revision old yet. So before replace reports a conflict, it lets
+// the server catch up.
 func (w *write) replace(ctx context.Context) (life string, err error) {
 	stat, err := w.look()
 	if errors.Is(err, store.ErrConflict) {
@@ -84,9 +84,8 @@ func (w *write) replace(ctx context.Context) (life string, err error) {
 		if !errors.Is(swapErr, zk.ErrBadVersion) && !errors.Is(swapErr, zk.ErrNoNode) {
 			return life, swapErr
 		}
-		// Either the revision has changed, which the next look finds, since the server has
-		// caught up with the failed transaction. Or somebody wrote by hand: the old revision
-		// once more, or without a marker.
+		// Either the revision has changed, which the next look finds, since the server has caught up with
+		// the failed transaction. Or there was a manual write: the old revision again, or no marker.
 		if stat, err = w.look(); err == nil && errors.Is(swapErr, zk.ErrNoNode) {
 			stat, err = w.mark(ctx, stat.Version)
 		}
@@ -94,7 +93,7 @@ func (w *write) replace(ctx context.Context) (life string, err error) {
 	return "", fmt.Errorf("%w: it is written by hand again and again", store.ErrUnavailable)
 }
 
-// look reads the znode, and is [store.ErrConflict] if its revision is not old.
+// look reads the znode, and returns [store.ErrConflict] if its revision is not old.
 func (w *write) look() (*zk.Stat, error) {
 	e, stat, err := w.read(w.key)
 	switch {
@@ -106,8 +105,8 @@ func (w *write) look() (*zk.Stat, error) {
 	return stat, nil
 }
 
-// mark makes the missing marker of a znode whose revision is old, and looks again. If the
-// znode was made anew right before, the revision has changed, and the marker does no harm.
+// mark creates the missing marker of a znode whose revision is old, and looks again. If the znode was
+// re-created right before, the revision has changed, and the marker is harmless.
 func (w *write) mark(ctx context.Context, version int32) (*zk.Stat, error) {
 	_, err := w.transact(ctx,
 		&zk.CheckVersionRequest{Path: w.path, Version: version},
@@ -119,16 +118,17 @@ func (w *write) mark(ctx context.Context, version int32) (*zk.Stat, error) {
 	return w.look()
 }
 
-// transact makes all changes or none; none if nobody waits any more. It returns the life of
-// the store in which data was set. Its error is that of the first change that fails.
+// transact makes all changes or no change at all, which is also the case if the caller has stopped
+// waiting. It returns the life of the store in which data was set. Its error is that of the first
+// change that fails.
 func (w *write) transact(ctx context.Context, ops ...any) (life string, err error) {
 	if err := store.ContextError(ctx); err != nil {
 		return "", err
 	}
 	answers, err := w.conn.Load().Multi(ops...)
 	for _, a := range answers {
-		// The epoch is the upper half of a change's number. A standalone server keeps the one
-		// that it was in, which is 0 at first.
+		// The epoch is the upper half of a change's number. A standalone server keeps the epoch it was in,
+		// 0 at first.
 		if a.Stat != nil && a.Stat.Mzxid>>32 != 0 {
 			life = strconv.FormatInt(a.Stat.Mzxid>>32, 10)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// deleteAll removes a znode and what is below it, as zkCli's deleteall does.
+// deleteAll removes a znode and everything below it, like zkCli's deleteall.
 func deleteAll(t *testing.T, c *zk.Conn, path string) {
 	t.Helper()
 	names, _, err := c.Children(path)
@@ -44,7 +44,7 @@ func TestAWriteOnItsWayDoesNotHitWhatWasWrittenMeanwhile(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		// Its marker is that of the write on its way.
+		// Its marker is that of the write in flight.
 		"set by hand": func(t *testing.T, path string, _ store.Store) {
 			if _, err := operator.Set(path+"/k", []byte("00000000000000ff\nsecond"), -1); err != nil {
 				t.Fatal(err)
@@ -88,7 +88,7 @@ func TestAWriteOnItsWayDoesNotHitWhatWasWrittenMeanwhile(t *testing.T) {
 	}
 }
 
-// byHand is what operators do to a register, whose data and marker are given.
+// byHand is an operator's manual change to a register, given its data and marker.
 var byHand = map[string]func(c *zk.Conn, path, marker string, data []byte) error{
 	"its marker is deleted": func(c *zk.Conn, _, marker string, _ []byte) error {
 		return c.Delete(marker, -1)
