@@ -14,8 +14,7 @@ import (
 	"github.com/firn-id/firn/store/sqlstore"
 )
 
-// A primary key made before the row is written, with a worker leased from the
-// same database.
+// A primary key generated before the row is written, with a worker leased from the same database.
 func Example_primaryKey() {
 	if err := primaryKey(context.Background()); err != nil {
 		panic(err)

@@ -21,20 +21,19 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// A backend is a real store, with what an operator or an accident does to it
-// behind the back of its users.
+// A backend is a real store, with the operations of an operator or an accident that its users do not
+// notice at once.
 type backend struct {
 	name  string
 	url   string
-	one   string // what the URL is followed by to have one connection only
-	clock bool   // the store has one of its own
+	one   string // suffix that limits the URL to one connection
+	clock bool   // the store has a clock
 
-	// kill ends the server, back starts it again; hang has it answer nothing, go
-	// on ends that. Nil where there is no server.
+	// kill ends the server, back starts it again; hang stops it from answering, goOn resumes it. Nil
+	// without a server.
 	kill, back, hang, goOn func()
 
-	// wipe empties the store, remove takes one key away, restore puts the store
-	// back to what it held.
+	// wipe empties the store, remove removes one key, restore puts earlier content back.
 	wipe    func(t *testing.T)
 	remove  func(t *testing.T, key string)
 	restore func(t *testing.T, entries []store.Entry)
@@ -51,7 +50,7 @@ func (b *backend) serve(s *servers.Server) {
 	b.kill, b.back, b.hang, b.goOn = s.Kill, s.Restart, s.Pause, s.Resume
 }
 
-// open returns a handle of its own, as a process would have.
+// open returns a handle of its own, like a separate process.
 func (b *backend) open(t *testing.T) store.Store {
 	t.Helper()
 	s, err := storeurl.Open(context.Background(), b.url)
@@ -66,7 +65,7 @@ func (b *backend) open(t *testing.T) store.Store {
 	return s
 }
 
-// dump returns all that the store holds.
+// dump returns the whole content of the store.
 func (b *backend) dump(t *testing.T) []store.Entry {
 	t.Helper()
 	list, err := b.open(t).List(context.Background(), "")
@@ -76,7 +75,7 @@ func (b *backend) dump(t *testing.T) []store.Entry {
 	return list
 }
 
-// stored is a value as Redis, etcd and ZooKeeper keep it.
+// stored encodes a value as in Redis, etcd and ZooKeeper.
 func stored(e store.Entry) string { return fmt.Sprintf("%016x\n%s", uint64(e.Revision), e.Value) }
 
 func check(t testing.TB, err error) {
@@ -211,7 +210,7 @@ func onZooKeeper(t testing.TB) *backend {
 		for _, child := range names {
 			remove(t, path.Join(name, child))
 		}
-		if err := c.Delete(name, -1); errors.Is(err, zk.ErrNotEmpty) { // a holder was quicker
+		if err := c.Delete(name, -1); errors.Is(err, zk.ErrNotEmpty) { // a holder was faster
 			remove(t, name)
 		} else if !errors.Is(err, zk.ErrNoNode) {
 			check(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/firn-id/firn/lease"
 )
 
-// BenchmarkLease times what a lease does with each store.
+// BenchmarkLease times the operations of a lease with each store.
 func BenchmarkLease(b *testing.B) {
 	for _, m := range makers {
 		b.Run(m.name, func(b *testing.B) {
@@ -46,8 +46,8 @@ func BenchmarkLease(b *testing.B) {
 	}
 }
 
-// BenchmarkWrite times a confirmed write of one register with each store. The median
-// says more than the mean where others use the machine too.
+// BenchmarkWrite times a confirmed write of one register with each store. Prefer the median to the
+// mean on a shared machine.
 func BenchmarkWrite(b *testing.B) {
 	for _, m := range makers {
 		b.Run(m.name, func(b *testing.B) {
@@ -72,15 +72,15 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkNextWhileTheStoreIs times a call with the store there and away: it is
-// not on the path of an id.
+// BenchmarkNextWhileTheStoreIs times a call with the store reachable and away: issuing an id does not
+// use the store.
 func BenchmarkNextWhileTheStoreIs(b *testing.B) {
 	backend := onRedis(b)
 	ctx := context.Background()
 	s, err := storeurl.Open(ctx, backend.url)
 	check(b, err)
 	defer s.Close()
-	// A layout that is not at its cap, so that calls do not wait for ticks.
+	// A layout below its rate limit, so that calls do not wait for ticks.
 	wide, err := firn.ParseLayout("41/0/0/22")
 	check(b, err)
 	l, err := lease.Open(ctx, lease.Config{

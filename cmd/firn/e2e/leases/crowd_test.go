@@ -1,7 +1,6 @@
 //go:build !race
 
-// A thousand clients of each kind are more than the race detector's memory is
-// for; the matrix runs under it.
+// A thousand clients of each kind exceed the race detector's memory; the matrix runs under it.
 
 package leases
 
@@ -21,8 +20,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// TestAThousandJoinAtOnce has a thousand processes with clients of their own take
-// workers of one pool at the same moment, and then fills the pool.
+// TestAThousandJoinAtOnce makes a thousand processes with their own clients take workers of one pool
+// at the same moment, and then fills the pool.
 func TestAThousandJoinAtOnce(t *testing.T) {
 	const many = 1000
 	table := "| store | calls without contention | s to the last of 1,000 | conflicts, median | most |\n| --- | --- | --- | --- | --- |\n"
@@ -31,7 +30,7 @@ func TestAThousandJoinAtOnce(t *testing.T) {
 			b := m.make(t)
 			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 			defer cancel()
-			_, err := joining(t, b.open(t), "default").Acquire(ctx, ask(t)) // makes the pool
+			_, err := joining(t, b.open(t), "default").Acquire(ctx, ask(t)) // creates the pool
 			check(t, err)
 			s, calm := count(b.open(t))
 			_, err = joining(t, s, "default").Acquire(ctx, ask(t))
@@ -48,7 +47,7 @@ func TestAThousandJoinAtOnce(t *testing.T) {
 				workers     = map[int64]bool{}
 			)
 			handles := make([]store.Store, many)
-			opening := make(chan struct{}, 32) // what is timed is joining, not connecting
+			opening := make(chan struct{}, 32) // the test times joining, not connecting
 			for i := range handles {
 				ready.Add(1)
 				done.Go(func() {
@@ -70,7 +69,7 @@ func TestAThousandJoinAtOnce(t *testing.T) {
 					ready.Done()
 					<-begin
 					grant, err := slots.Acquire(ctx, ask(t))
-					for errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil { // a machine too slow for so many
+					for errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil { // the machine is too slow for so many
 						late.Add(1)
 						grant, err = slots.Acquire(ctx, ask(t))
 					}
@@ -109,7 +108,7 @@ func TestAThousandJoinAtOnce(t *testing.T) {
 			}
 			table += fmt.Sprintf("| %s | %d reads, %d write, %d clock | %.1f | %d | %d |\n", m.name, calm.reads.Load(), calm.writes.Load(), calm.clock.Load(), took.Seconds(), conflicts[many/2], conflicts[many-1])
 
-			// 1,002 are held. The last 22 fill it, and then it says so.
+			// 1,002 are held. The last 22 fill the pool, and then it reports that it is full.
 			rest := b.open(t)
 			for range 22 {
 				_, err := joining(t, rest, "default").Acquire(ctx, ask(t))

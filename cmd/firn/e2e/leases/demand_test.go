@@ -12,14 +12,13 @@ import (
 	"github.com/firn-id/firn/segment"
 )
 
-// demandTarget is how long a range should last where the store is to be asked once in
-// that time: short, so that a run has many of them.
+// demandTarget is how long a range should last if the store is called once in that time: short, so
+// that a run has many ranges.
 const demandTarget = time.Second
 
-// demands are the settings that are measured. Roomy is what an operator with such a
-// demand sets: a step that may be as large as the demand of the target. Default are the
-// default settings, whose greatest step is used up in milliseconds. Of tight ones the store
-// cannot fetch as many as callers would take.
+// demands are the measured settings. Roomy is what an operator with such a demand sets: a step that
+// may grow to the demand of the target. Default are the default settings, whose greatest step is used
+// up in milliseconds. With tight ones the store cannot fetch as fast as callers take.
 var demands = []struct {
 	name string
 	cfg  segment.Config
@@ -29,9 +28,9 @@ var demands = []struct {
 	{"tight", segment.Config{MaxStep: 1000}},
 }
 
-// BenchmarkSegment has callers ask for ids as fast as they can, for a second an
-// iteration, and reports how many of a million calls found no id at hand and waited for
-// the store, how often that was written, and how many ids a second there were.
+// BenchmarkSegment lets callers request ids as fast as they can, for a second per iteration. It
+// reports how many of a million calls found no prefetched id and waited for the store, how often the
+// store was written, and the ids per second.
 func BenchmarkSegment(b *testing.B) {
 	for _, m := range makers {
 		if m.name != "Redis" && m.name != "MariaDB" {
@@ -60,8 +59,7 @@ func BenchmarkSegment(b *testing.B) {
 	}
 }
 
-// sustain has callers ask without a pause, until the step has settled and b.N seconds
-// from then on.
+// sustain lets callers call without a pause, until the step has settled and then for b.N seconds.
 func sustain(b *testing.B, name *segment.Name, callers int, target time.Duration) {
 	var stop atomic.Bool
 	var group sync.WaitGroup
@@ -91,11 +89,10 @@ func sustain(b *testing.B, name *segment.Name, callers int, target time.Duration
 	if target > 0 {
 		b.ReportMetric(writes*target.Seconds(), "writes/target")
 	}
-	b.ReportMetric(0, "ns/op") // it is a second
+	b.ReportMetric(0, "ns/op") // always one second
 }
 
-// settle waits until the step does not grow any more: each fetch may multiply it by
-// four.
+// settle waits until the step stops growing: each fetch may multiply it by four.
 func settle(name *segment.Name) {
 	for last := int64(0); ; {
 		time.Sleep(2 * demandTarget)

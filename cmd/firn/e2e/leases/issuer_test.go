@@ -20,15 +20,15 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// childSegment tells a child of the test to issue a segment, and with what settings.
+// childSegment makes a child of the test issue a segment, with these settings.
 const childSegment = "FIRN_FIELD_SEGMENT"
 
-// A plan is how a child issues a segment.
+// A plan holds the settings of a child that issues a segment.
 type plan struct {
 	name           string
 	offset, stride int64
 	step, most     int64         // the steps
-	target, pace   time.Duration // how long a range should last; how long from call to call, 0: at once
+	target, pace   time.Duration // how long a range should last; time between calls, 0: none
 	callers        int
 }
 
@@ -36,9 +36,9 @@ func (p plan) String() string {
 	return fmt.Sprintln(p.name, p.offset, p.stride, p.step, p.most, int64(p.target), int64(p.pace), p.callers)
 }
 
-// issue takes ids of a segment and writes a line for each call before it makes the
-// next, until its input ends or it is killed: the caller, the first id, how many
-// there are and how many are left; or what complain writes.
+// issue takes ids of a segment and writes a line for each call before the next one, until its input
+// ends or it is killed: the caller, the first id, how many ids, and how many are left; or the line of
+// complain.
 func issue(url, settings string) error {
 	var p plan
 	if _, err := fmt.Sscan(settings, &p.name, &p.offset, &p.stride, &p.step, &p.most, &p.target, &p.pace, &p.callers); err != nil {
@@ -46,7 +46,7 @@ func issue(url, settings string) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		_, _ = os.Stdin.Read(make([]byte, 1)) // whatever comes, it is the end
+		_, _ = os.Stdin.Read(make([]byte, 1)) // any input ends it
 		cancel()
 	}()
 	s, err := storeurl.Open(ctx, url)
@@ -70,7 +70,7 @@ func issue(url, settings string) error {
 				r, err := name.Take(ctx, 1+rand.IntN(5))
 				if err != nil {
 					complain(err)
-					time.Sleep(2 * time.Millisecond) // a client while its server is away; nothing rests on how long
+					time.Sleep(2 * time.Millisecond) // like a client while its server is away; the exact time does not matter
 					continue
 				}
 				fmt.Println(who, int64(r.First), r.Count, name.State().Left)
@@ -87,18 +87,18 @@ func issue(url, settings string) error {
 	return s.Close()
 }
 
-// The errors that a child may meet.
+// The errors that a child may encounter.
 const (
 	unavailable = "store unavailable"
 	ended       = "its input ended"
 	other       = "another error"
 )
 
-// complain writes "!", which of the errors it is, a colon and the error.
+// complain writes "!", the number of the error, a colon and the error.
 func complain(err error) {
 	which := other
 	switch {
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded): // a server that is slow to come back
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded): // a server that is slow to return
 		which = unavailable
 	case errors.Is(err, context.Canceled):
 		which = ended
@@ -106,7 +106,7 @@ func complain(err error) {
 	fmt.Printf("! %s: %s\n", which, strings.ReplaceAll(err.Error(), "\n", " "))
 }
 
-// An issued is what one call got.
+// An issued is the result of one call.
 type issued struct {
 	who  int
 	ids  segment.Range
@@ -149,7 +149,7 @@ func startIssuer(url string, p plan) (*issuer, error) {
 		for {
 			line, err := lines.ReadString('\n')
 			if err != nil {
-				return // what a kill cut off has no end of line, and was received by nobody
+				return // a line cut off by a kill has no end, and no caller received it
 			}
 			i.note(line)
 		}
@@ -174,8 +174,7 @@ func (i *issuer) note(line string) {
 	i.more = make(chan struct{})
 }
 
-// until waits for what the process prints to be enough. It returns false if the
-// process has ended before.
+// until waits until the process has printed enough. It returns false if the process has ended before.
 func (i *issuer) until(enough func(calls []issued, failures []string) bool) bool {
 	for {
 		i.mu.Lock()
@@ -194,7 +193,7 @@ func (i *issuer) until(enough func(calls []issued, failures []string) bool) bool
 	}
 }
 
-// made waits until n more calls have got ids.
+// made waits until n more calls have received ids.
 func (i *issuer) made(t *testing.T, n int) {
 	t.Helper()
 	i.mu.Lock()
@@ -205,7 +204,7 @@ func (i *issuer) made(t *testing.T, n int) {
 	}
 }
 
-// end kills the process, or has it close, and returns how it ended.
+// end kills the process, or lets it close, and returns its result.
 func (i *issuer) end(kill bool) error {
 	var err error
 	if kill {

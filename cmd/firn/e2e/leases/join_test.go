@@ -68,7 +68,7 @@ func ask(t testing.TB) lease.Ask {
 	return lease.Ask{Now: now, From: now, Window: 300_000}
 }
 
-// TestAHolderAsksLittle counts what a holder asks of its store.
+// TestAHolderAsksLittle counts a holder's calls of its store.
 func TestAHolderAsksLittle(t *testing.T) {
 	for _, m := range makers {
 		t.Run(m.name, func(t *testing.T) {

@@ -14,9 +14,8 @@ import (
 	"github.com/firn-id/firn/segment"
 )
 
-// places are the processes that are there at once: how long each waits from call to
-// call, and at most how many it makes. The slow ones hold ranges that the others have long
-// gone past.
+// places are the processes that run at the same time: how long each waits between calls, and at most
+// how many calls it makes. The slow ones hold ranges that the others have long passed.
 var places = []struct {
 	pace  time.Duration
 	calls int
@@ -25,7 +24,7 @@ var places = []struct {
 // lives is how often each is started.
 const lives = 10
 
-// A ledger is what all processes of a segment issued.
+// A ledger holds the ids that all processes of a segment issued.
 type ledger struct {
 	t *testing.T
 
@@ -35,7 +34,7 @@ type ledger struct {
 	failures map[string]int
 }
 
-// add takes down what a process issued, and checks that it did not go back.
+// add records the ids of a process, and checks that they only increase.
 func (l *ledger) add(i *issuer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,7 +56,7 @@ func (l *ledger) add(i *issuer) {
 	}
 }
 
-// check returns the greatest id, and fails if two ranges have an id in common.
+// check returns the greatest id, and fails if two ranges overlap.
 func (l *ledger) check() (greatest segment.Range) {
 	l.t.Helper()
 	slices.SortFunc(l.ranges, func(a, b segment.Range) int { return cmp.Compare(a.First, b.First) })
@@ -69,10 +68,9 @@ func (l *ledger) check() (greatest segment.Range) {
 	return l.ranges[len(l.ranges)-1]
 }
 
-// TestKilledAndRestartedSegmentsIssueNoIDTwice kills processes with SIGKILL while
-// they issue ids of one name, each time at another moment, and starts others in
-// their place; some may close. Meanwhile the server is killed and started again,
-// twice.
+// TestKilledAndRestartedSegmentsIssueNoIDTwice kills processes with SIGKILL while they issue ids of
+// one name, each time at another moment, and starts others in their place; some close regularly.
+// Meanwhile the server is killed and restarted twice.
 func TestKilledAndRestartedSegmentsIssueNoIDTwice(t *testing.T) {
 	for _, m := range makers {
 		t.Run(m.name, func(t *testing.T) {
@@ -125,8 +123,8 @@ func TestKilledAndRestartedSegmentsIssueNoIDTwice(t *testing.T) {
 	}
 }
 
-// live starts a process and ends it after so many calls. It returns false if the
-// process ended before, since the server was away when it started.
+// live starts a process and ends it after this many calls. It returns false if the process ended
+// before, because the server was away when it started.
 func live(url string, all *ledger, pace time.Duration, calls int, kill bool) (ok bool, err error) {
 	i, err := startIssuer(url, plan{name: "orders", stride: 1, step: 20, most: 500, target: 20 * time.Millisecond, pace: pace, callers: 2})
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A fault is a row of the matrix: what is done to the processes of a pool of two
-// workers and their store.
+// A fault is a row of the matrix: a disturbance of the processes of a pool with two workers, and of
+// their store.
 type fault struct {
 	name string
-	// needs says what a backend must have; nil: nothing.
+	// needs reports whether a backend can play the row; nil: every backend can.
 	needs func(*backend) bool
-	// strict has the row run a second time, under that setting, where nothing may
-	// happen; what happens without it is measured.
+	// strict runs the row a second time with that setting, which must produce no duplicate; without it
+	// the duplicates are counted.
 	strict bool
 	do     func(w *world)
 }
@@ -179,8 +179,8 @@ var faults = []fault{
 		p, q := w.start(), w.start()
 		w.makes(p, 200)
 		w.makes(q, 200)
-		// A copy that renewals are missing from, but not yet half a window old: the
-		// fences in it lie ahead for as long as holders need to look.
+		// A copy that lacks renewals, but is less than half a window old: its fences lie ahead for as long
+		// as holders need to look.
 		for {
 			p, q := p.lease.State(), q.lease.State()
 			older, taken := w.b.dump(w.t), time.Now()
@@ -207,7 +207,7 @@ var faults = []fault{
 		w.makes(q, 200)
 		w.b.restore(w.t, older)
 		r, err := w.try(0)
-		if err == nil { // there are two workers for three: it may lose its own to the holder it was taken from
+		if err == nil { // three processes share two workers: it may lose its own to the holder it was taken from
 			want := r.made() + 500
 			w.until("500 ids, or a full pool", func() bool { return r.made() >= want || errors.Is(r.lease.State().Last, lease.ErrFull) })
 			w.close(r)
@@ -221,7 +221,7 @@ var faults = []fault{
 		s, l := w.b.onLine(w.t)
 		p, err := w.over(s, 0, func(c *lease.Config) {
 			if !w.strict {
-				c.Window = 5 * window // longer than newcomers wait, as windows are
+				c.Window = 5 * window // longer than newcomers wait, like the windows
 			}
 		})
 		if err != nil {
@@ -231,13 +231,13 @@ var faults = []fault{
 		w.until("a fresh window", func() bool { return p.lease.State().Left > w.window()*9/10 })
 		l.cut()
 		w.b.wipe(w.t)
-		// Both workers, so that one is that of the one cut off.
+		// Both workers, so that one belongs to the process that is cut off.
 		q, r := w.start(), w.start()
 		w.makes(q, 200)
 		w.makes(r, 200)
 		w.until("the fence", func() bool { return p.failures()[firn.ErrFence.Error()] > 0 })
 		l.mend()
-		w.close(p) // or it takes one of the two workers
+		w.close(p) // otherwise it takes one of the two workers
 		w.makes(q, 200)
 	}},
 	{name: "a process stopped past its window (SIGSTOP) and resumed", do: stopped},
@@ -259,7 +259,7 @@ var faults = []fault{
 	}},
 }
 
-// eightWorkers leaves workers to switch to.
+// eightWorkers leaves spare workers to switch to.
 func eightWorkers(c *lease.Config) {
 	l, err := firn.ParseLayout("41/0/3/12")
 	if err != nil {
@@ -268,8 +268,8 @@ func eightWorkers(c *lease.Config) {
 	c.Generator.Layout = l
 }
 
-// wrongClock has somebody join whose clock is off: refused where the store has a
-// clock, and else harmless.
+// wrongClock lets a process with a wrong clock join: refused if the store has a clock, and otherwise
+// harmless.
 func wrongClock(w *world, offset time.Duration) {
 	p := w.start()
 	w.makes(p, 300)
@@ -284,7 +284,7 @@ func wrongClock(w *world, offset time.Duration) {
 		w.close(q)
 	}
 	w.makes(p, 300)
-	if w.b.clock { // else the other worker may be spoilt for an hour
+	if w.b.clock { // otherwise the other worker may be unusable for an hour
 		w.makes(w.start(), 300)
 	}
 }
@@ -316,7 +316,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// play does a row, and returns what is to stand in the table.
+// play runs a row, and returns its cell of the table.
 func play(t *testing.T, b *backend, f fault, pool string) string {
 	w := &world{t: t, b: b, pool: pool}
 	f.do(w)

@@ -17,17 +17,17 @@ import (
 const (
 	window = 2 * time.Second
 	look   = 100 * time.Millisecond
-	// All clocks here are one, and a worker stays unused for twice the tolerance after its fence.
+	// All clocks here are the same, and a worker stays unused for twice the tolerance after its fence.
 	tolerance = time.Second
 	// A strict pool has longer windows.
 	strictTolerance = 200 * time.Millisecond
 	strictWindow    = 4 * time.Second
-	// pace is how often a process makes an id: less than a tick apart, so that
-	// two that share a worker make the same.
+	// pace is how often a process makes an id: less than a tick apart, so that two processes with the
+	// same worker make equal ids.
 	pace = 250 * time.Microsecond
 )
 
-// skewed is the system's time with a wall clock that is off by what a test says.
+// skewed is the system's time with a wall clock offset set by the test.
 type skewed struct {
 	firn.TimeSource
 	offset atomic.Int64
@@ -37,7 +37,7 @@ func (s *skewed) Wall() time.Time {
 	return s.TimeSource.Wall().Add(time.Duration(s.offset.Load()))
 }
 
-// A world is all processes of one pool, and what they made.
+// A world is all processes of one pool, and their ids.
 type world struct {
 	t      *testing.T
 	b      *backend
@@ -48,22 +48,20 @@ type world struct {
 	processes []*process
 }
 
-// A process makes ids as fast as pace lets it, with a lease of its own over a
-// handle of its own.
+// A process makes ids as fast as pace allows, with its own lease over its own handle.
 type process struct {
 	lease *lease.Lease
 	time  *skewed
 	stop  chan struct{}
 	done  chan struct{}
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards all fields below
 	ids     []firn.ID
 	errs    map[string]int
 	slowest time.Duration
 }
 
-// twoWorkers is a layout in which collisions are likely: two workers, and few ids
-// a tick.
+// twoWorkers is a layout that makes collisions likely: two workers, and few ids per tick.
 var twoWorkers = func() firn.Layout {
 	l, err := firn.ParseLayout("41/0/1/12")
 	if err != nil {
@@ -74,7 +72,7 @@ var twoWorkers = func() firn.Layout {
 
 func (w *world) config(s store.Store, clock *skewed) lease.Config {
 	cfg := lease.Config{
-		// All have one host name and process id, as containers may.
+		// All share one host name and process id, as containers may.
 		Slots: lease.SlotsConfig{Store: s, Pool: w.pool, Look: look, Patience: 4 * look, Host: "web", PID: 1, Tolerance: tolerance},
 		Generator: firn.Config{
 			Layout: twoWorkers, Time: clock, Start: firn.StartZero,
@@ -87,7 +85,7 @@ func (w *world) config(s store.Store, clock *skewed) lease.Config {
 	return cfg
 }
 
-// try joins the pool, with a clock that is off; change may have its say.
+// try joins the pool, with a skewed clock; change may modify the settings.
 func (w *world) try(offset time.Duration, change ...func(*lease.Config)) (*process, error) {
 	return w.over(w.b.open(w.t), offset, change...)
 }
@@ -181,7 +179,7 @@ func (w *world) makes(p *process, n int) {
 	}
 }
 
-// until waits for something that needs no more than time.
+// until waits for a condition that only needs time.
 func (w *world) until(what string, done func() bool) {
 	w.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(look / 10) {
@@ -191,8 +189,8 @@ func (w *world) until(what string, done func() bool) {
 	}
 }
 
-// crash ends a process without a farewell: it makes no more ids, and what it
-// does in the background has no store any more.
+// crash ends a process without a release: it makes no more ids, and its background work loses the
+// store.
 func (p *process) crash(s interface{ cut() }) {
 	p.end()
 	s.cut()
@@ -208,7 +206,7 @@ func (p *process) end() {
 	<-p.done
 }
 
-// close ends a process in good order.
+// close ends a process regularly.
 func (w *world) close(p *process) {
 	p.end()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -218,8 +216,7 @@ func (w *world) close(p *process) {
 	}
 }
 
-// count ends all processes and counts the ids that were made more than once, and
-// the errors that are in no documentation.
+// count ends all processes and counts the duplicate ids, and the undocumented errors.
 func (w *world) count() (ids, duplicates int) {
 	w.mu.Lock()
 	all := w.processes
@@ -238,7 +235,7 @@ func (w *world) count() (ids, duplicates int) {
 				duplicates++
 			}
 			seen[id] = true
-			// Another worker's times may lie behind, and its number below.
+			// Another worker's times may be earlier, and its number lower.
 			if s := p.lease.State(); id < last && s.Losses == 0 && s.Switches == 0 {
 				w.t.Errorf("a process made %d after %d", id, last)
 			}
@@ -249,8 +246,7 @@ func (w *world) count() (ids, duplicates int) {
 	return ids, duplicates
 }
 
-// A line is a store that can be cut off, as by a partition that only one process
-// is behind.
+// A line is a store that can be cut off, like a partition that affects only one process.
 type line struct {
 	store.Store
 	gone atomic.Bool
@@ -304,7 +300,7 @@ func (b *backend) onLine(t *testing.T) (store.Store, *line) {
 	return l, l
 }
 
-// window is how far the fences of the world's processes are kept ahead.
+// window is how far ahead the world's processes keep their fences.
 func (w *world) window() time.Duration {
 	if w.strict {
 		return strictWindow

@@ -23,7 +23,7 @@ const (
 	childPool  = "FIRN_FIELD_POOL"
 )
 
-// TestMain lets tests run this test binary as a process of its own.
+// TestMain lets tests run this test binary as a separate process.
 func TestMain(m *testing.M) {
 	if url := os.Getenv(childStore); url != "" {
 		run := func() error { return child(url, os.Getenv(childPool)) }
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	// The backends wait for clocks and fences, not for processors.
+	// The backends wait for clocks and fences, not for processors, so tests run in parallel.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
@@ -60,7 +60,7 @@ func child(url, pool string) error {
 	}
 	ended := make(chan struct{})
 	go func() {
-		_, _ = os.Stdin.Read(make([]byte, 1)) // whatever comes, it is the end
+		_, _ = os.Stdin.Read(make([]byte, 1)) // any input ends it
 		close(ended)
 	}()
 	tick := time.NewTicker(pace)
@@ -76,8 +76,7 @@ func child(url, pool string) error {
 	}
 }
 
-// stopped stops a process past its window, lets others take both workers, and
-// has it go on.
+// stopped stops a process for longer than its window, lets others take both workers, and resumes it.
 func stopped(w *world) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childStore+"="+w.b.url, childPool+"="+w.pool)
@@ -112,7 +111,7 @@ func stopped(w *world) {
 		return err == nil
 	})
 	w.makes(r, 300)
-	w.close(r) // so that there is a worker for it again
+	w.close(r) // so that a worker is free for it again
 	check(w.t, cmd.Process.Signal(syscall.SIGCONT))
 	w.until("the process to go on", func() bool { return p.made() > before+300 })
 	check(w.t, in.Close())

@@ -10,9 +10,9 @@ import (
 	"github.com/firn-id/firn/segment"
 )
 
-// TestStripesOnTwoStores has two processes issue one name, each over a store of its
-// own that knows nothing of the other, takes one store away until its process has
-// used up what it holds, and gives it back.
+// TestStripesOnTwoStores runs two processes that issue one name, each over its own store, which does
+// not know of the other. It takes one store away until its process has used up its range, and brings
+// it back.
 func TestStripesOnTwoStores(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -35,7 +35,7 @@ func TestStripesOnTwoStores(t *testing.T) {
 
 			stores[0].kill()
 			down.mu.Lock()
-			before := len(down.calls) // what was received until the store was gone for sure
+			before := len(down.calls) // received before the store was certainly gone
 			down.mu.Unlock()
 			if !down.until(func(_ []issued, failures []string) bool { return len(failures) > 20 }) {
 				t.Fatalf("it ended by itself: %s", down.stderr.String())
@@ -55,7 +55,7 @@ func TestStripesOnTwoStores(t *testing.T) {
 					t.Errorf("then it fails with %q, which does not have %q", failure, want)
 				}
 			}
-			up.made(t, 500) // the other does not notice
+			up.made(t, 500) // the other process is not affected
 
 			stores[0].back()
 			down.made(t, 500)
@@ -84,7 +84,7 @@ func TestStripesOnTwoStores(t *testing.T) {
 				}
 			}
 
-			// One that is set to the stripe of the other is refused.
+			// A process that is set to the other's stripe is refused.
 			_, err := segment.RaiseCounter(t.Context(), stores[0].open(t), "orders", 1, segment.Stripe{Offset: 1, Stride: 2})
 			if want := "offset 0 of stride 2, not offset 1 of stride 2"; err == nil || !strings.Contains(fmt.Sprint(err), want) {
 				t.Errorf("the other stripe on the first store: %v", err)

@@ -65,7 +65,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// open returns a sequence over a handle of its own, as a process would have.
+// open returns a sequence over a handle of its own, like a separate process.
 func open(t testing.TB, url string, cfg sequence.Config) *sequence.Sequence {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

@@ -16,14 +16,14 @@ import (
 	"github.com/firn-id/firn/sequence"
 )
 
-// An increment is how a store counts by itself.
+// An increment is a store's own way to count.
 type increment struct {
 	name string
 	do   func(ctx context.Context) error
 }
 
-// BenchmarkSequence counts ids a second with many callers, from one process over
-// Firn and with what the store has of its own.
+// BenchmarkSequence counts ids a second with many callers, from one process, with Firn and with the
+// store's own counter.
 func BenchmarkSequence(b *testing.B) {
 	for _, m := range []struct {
 		name   string
@@ -56,7 +56,7 @@ func BenchmarkSequence(b *testing.B) {
 	}
 }
 
-// measure has so many callers share b.N calls.
+// measure lets this many callers share b.N calls.
 func measure(b *testing.B, callers int, do func(ctx context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -112,7 +112,7 @@ func postgresIncrements(b *testing.B, t *backend, callers int) []increment {
 	}
 }
 
-// counter makes a table with a row that counts.
+// counter creates a table with a row that counts.
 func counter(b *testing.B, driver, source string, callers int) *sql.DB {
 	db, err := sql.Open(driver, source)
 	check(b, err)

@@ -21,12 +21,11 @@ import (
 const (
 	processes = 3
 	callers   = 6
-	// cutEvery is how many calls of all callers there are from one cut
-	// connection to the next.
+	// cutEvery is the number of calls, of all callers, between two cut connections.
 	cutEvery = 60
 )
 
-// A history is what the callers of all processes received.
+// A history holds the ids that the callers of all processes received.
 type history struct {
 	t       *testing.T
 	started time.Time
@@ -43,9 +42,9 @@ func newHistory(t *testing.T) *history {
 
 func (h *history) now() int64 { return int64(time.Since(h.started)) }
 
-// call asks for one id or several, and takes down what came.
+// call requests one id or several, and records the result.
 func (h *history) call(s *sequence.Sequence, who int, n int64) error {
-	// Some have no patience, and leave while their addition is on its way.
+	// Some callers have no patience, and leave while their addition is in flight.
 	patience := 10 * time.Second
 	if rand.IntN(10) == 0 {
 		patience = time.Duration(rand.IntN(2000)) * time.Microsecond
@@ -74,11 +73,10 @@ func (h *history) note(c order.Call, err error) {
 	}
 }
 
-// A taking is the input of the model: how many ids were asked for.
+// A taking is the input of the model: the number of requested ids.
 type taking int64
 
-// model is a counter that may leave out what it likes: all that is promised is
-// that ids increase.
+// model is a counter that may skip any ids: the only promise is that ids increase.
 var model = porcupine.Model{
 	Init: func() any { return int64(0) },
 	Step: func(state, input, output any) (bool, any) {
@@ -90,7 +88,7 @@ var model = porcupine.Model{
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("take %v: %v", input, output) },
 }
 
-// check looks whether the history can be.
+// check reports whether the history is possible.
 func (h *history) check(least int) {
 	h.t.Helper()
 	operations := make([]porcupine.Operation, len(h.calls))
@@ -109,7 +107,7 @@ func (h *history) check(least int) {
 	h.t.Logf("%d calls; errors: %v", len(h.calls), h.errs)
 }
 
-// TestTheCheckerRefuses has histories that cannot be.
+// TestTheCheckerRefuses feeds the checker impossible histories.
 func TestTheCheckerRefuses(t *testing.T) {
 	for _, test := range []struct {
 		what string
@@ -129,7 +127,7 @@ func TestTheCheckerRefuses(t *testing.T) {
 	}
 }
 
-// callAll has so many callers of a sequence ask until each succeeded so often.
+// callAll runs this many callers of a sequence until each has succeeded this often.
 func (h *history) callAll(group *sync.WaitGroup, s *sequence.Sequence, first int) {
 	for i := range callers {
 		group.Go(func() {
@@ -142,15 +140,15 @@ func (h *history) callAll(group *sync.WaitGroup, s *sequence.Sequence, first int
 					h.t.Errorf("a caller got %d of %d: %v", done, successes, err)
 					return
 				case errors.Is(err, store.ErrUnavailable):
-					time.Sleep(2 * time.Millisecond) // a client while its server is away; nothing rests on how long
+					time.Sleep(2 * time.Millisecond) // like a client while its server is away; the exact time does not matter
 				}
 			}
 		})
 	}
 }
 
-// TestLinearizable has processes take ids from real stores while their
-// connections are cut and the server is killed and comes back.
+// TestLinearizable makes processes take ids from real stores while their connections are cut and the
+// server is killed and restarted.
 func TestLinearizable(t *testing.T) {
 	for _, m := range makers {
 		t.Run(m.name, func(t *testing.T) {
@@ -178,7 +176,7 @@ func TestLinearizable(t *testing.T) {
 	}
 }
 
-// hurt cuts connections all the time, and kills the server once in the middle.
+// hurt keeps cutting connections, and kills the server once in the middle.
 func (h *history) hurt(b *backend, proxies []*servers.Proxy, over <-chan struct{}) {
 	next, killed := int64(cutEvery), false
 	tick := time.NewTicker(time.Millisecond)

@@ -21,12 +21,12 @@ import (
 
 const (
 	places      = 2                 // processes at once
-	generations = 8                 // how often each is started
-	each        = 4                 // callers of a process
+	generations = 8                 // starts per place
+	each        = 4                 // callers per process
 	most        = successes * 5 / 2 // calls that it answers
 )
 
-// childStore tells a child of the test which store to use.
+// childStore names the store for a child of the test.
 const childStore = "FIRN_LINEAR_STORE"
 
 func TestMain(m *testing.M) {
@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve answers lines of a caller and a number of ids with lines of the caller
-// and the first id, or 0 for a failure, until its input ends or it is killed.
+// serve reads lines of a caller and a number of ids, and answers each with the caller and the first
+// id, or 0 for a failure, until its input ends or it is killed.
 func serve(url string, in io.Reader, out io.Writer) error {
 	ctx := context.Background()
 	s, err := storeurl.Open(ctx, url)
@@ -80,7 +80,7 @@ func serve(url string, in io.Reader, out io.Writer) error {
 // complain writes an error as one line.
 func complain(err error) { fmt.Fprintln(os.Stderr, strings.ReplaceAll(err.Error(), "\n", " ")) }
 
-// A child is a process of its own.
+// A child is a separate process.
 type child struct {
 	cmd    *exec.Cmd
 	stderr strings.Builder
@@ -116,7 +116,7 @@ func spawn(url string) (*child, error) {
 			var first int64
 			line, err := lines.ReadString('\n')
 			if err != nil {
-				return // what a kill cut off has no end of line, and was received by nobody
+				return // a line cut off by a kill has no end, and no caller received it
 			}
 			if _, err := fmt.Sscan(line, &who, &first); err != nil {
 				return
@@ -130,7 +130,7 @@ func spawn(url string) (*child, error) {
 	return c, nil
 }
 
-// take asks the child for ids. It returns false if it is gone.
+// take requests ids from the child. It returns false if the child is gone.
 func (c *child) take(who int, n int64) (first int64, ok bool) {
 	reply := make(chan int64, 1)
 	c.mu.Lock()
@@ -148,9 +148,8 @@ func (c *child) take(who int, n int64) (first int64, ok bool) {
 	}
 }
 
-// TestKilledProcesses kills processes in the middle of what they do, each time at
-// another moment, and has others go on. Meanwhile the server is killed and started
-// again, twice.
+// TestKilledProcesses kills processes while they work, each time at another moment, and lets others
+// continue. Meanwhile the server is killed and restarted twice.
 func TestKilledProcesses(t *testing.T) {
 	const lives = places * generations
 	for _, m := range makers {
@@ -164,7 +163,7 @@ func TestKilledProcesses(t *testing.T) {
 			}
 			h := newHistory(t)
 			var group sync.WaitGroup
-			ended := make(chan int, lives) // how many calls each process answered
+			ended := make(chan int, lives) // the number of calls that each process answered
 			for place := range places {
 				group.Go(func() {
 					for done := 0; done < generations && h.now() < int64(time.Minute); {
@@ -174,7 +173,7 @@ func TestKilledProcesses(t *testing.T) {
 							t.Error(err)
 							return
 						}
-						if received >= enough { // else the store was away when it started
+						if received >= enough { // otherwise the store was away when it started
 							done++
 							ended <- received
 						}
@@ -199,9 +198,9 @@ func TestKilledProcesses(t *testing.T) {
 	}
 }
 
-// live has callers take ids from a process of its own until they have enough, and
-// kills it under them. It returns how many calls were answered: too few if the
-// process ended by itself, since the store was away when it started.
+// live makes callers take ids from a new process until they have enough, and then kills it while they
+// call. It returns how many calls were answered: too few if the process ended by itself, because the
+// store was away when it started.
 func (h *history) live(url string, first, callers, enough int) (received int, err error) {
 	c, err := spawn(url)
 	if err != nil {
@@ -218,8 +217,8 @@ func (h *history) live(url string, first, callers, enough int) (received int, er
 					return
 				}
 				if id == 0 {
-					time.Sleep(2 * time.Millisecond) // a client while its server is away; nothing rests on how long
-					continue                         // it says why on its standard error
+					time.Sleep(2 * time.Millisecond) // like a client while its server is away; the exact time does not matter
+					continue                         // its standard error gives the reason
 				}
 				h.note(order.Call{Begin: begin, End: h.now(), First: id, N: n, Who: first + i}, nil)
 				mu.Lock()

@@ -14,8 +14,8 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// warned opens a store as the package comment of sqlstore tells those who open
-// pgx themselves.
+// warned opens a store as the package comment of sqlstore recommends for programs that open pgx
+// themselves.
 func (e engine) warned(t *testing.T, name, settings string) store.Store {
 	t.Helper()
 	cfg, err := pgx.ParseConfig(e.source(e.admin(), name, settings))
@@ -56,7 +56,7 @@ func (e engine) cancelWaiting(t *testing.T, how string) {
 	})
 }
 
-// background runs a write and returns how it ends.
+// background runs a write and returns its result later.
 func background(s store.Store, key string, old store.Revision, value string) <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -66,8 +66,8 @@ func background(s store.Store, key string, old store.Revision, value string) <-c
 	return done
 }
 
-// A wait for a standby that is cut short ends in "UPDATE 1" and a warning, and the
-// standby does not have the write: it is applied, and not confirmed.
+// A wait for a standby that is cut short ends in "UPDATE 1" and a warning, and the standby lacks the
+// write: it is applied, but not confirmed.
 func TestAPostgresWriteWhoseWaitForAStandbyIsCutShortIsUnconfirmed(t *testing.T) {
 	t.Parallel()
 	e := postgres(t)
@@ -103,7 +103,7 @@ func TestAPostgresWriteWhoseWaitForAStandbyIsCutShortIsUnconfirmed(t *testing.T)
 	put(t, s, "new", 0, "")
 }
 
-// Without the driver's warnings nobody can tell; so it is not said to be confirmed.
+// Without the driver's warnings the outcome is uncertain, so the write is not confirmed.
 func TestAPostgresWithStandbysIsNotConfirmedWithoutTheDriversWarnings(t *testing.T) {
 	t.Parallel()
 	e := postgres(t, "-c", "synchronous_standby_names=*", "-c", "synchronous_commit=local")
@@ -121,7 +121,7 @@ func TestAPostgresNamesItsLife(t *testing.T) {
 	name := e.fresh(t, "shop")
 	standby := engine{servers.PostgresStandby(t, e.Server), e.dialect, e.driver, e.key}
 	e.account(t, "firn", name)
-	e.mustOpen(t, e.source(e.admin(), name, "")) // makes the table
+	e.mustOpen(t, e.source(e.admin(), name, "")) // creates the table
 	life := func(e engine, key string) string {
 		t.Helper()
 		s := e.mustOpen(t, e.source("firn:"+password, name, ""))
@@ -157,8 +157,8 @@ func TestAPostgresNamesItsLife(t *testing.T) {
 	seen("the primary after a restart", life(e, "third"))
 }
 
-// A trigger written for DELETE returns OLD. Before an UPDATE that undoes it, and the server says
-// "UPDATE 1": each process would be given what is already taken.
+// A trigger written for DELETE returns OLD. Before an UPDATE that cancels the change, and the server
+// still reports "UPDATE 1": each process would be granted what is already taken.
 func TestAPostgresWriteThatATriggerChangesIsUnconfirmed(t *testing.T) {
 	t.Parallel()
 	e := postgres(t)
@@ -185,8 +185,8 @@ func TestAPostgresWriteThatATriggerChangesIsUnconfirmed(t *testing.T) {
 	put(t, s, "k", got.Revision, "w")
 }
 
-// The life of a server is one for all its sessions, and another's once it was restarted, however
-// few digits a session is set to show.
+// The life of a server is the same for all its sessions, and changes with a restart, however few
+// digits a session is set to show.
 func TestAPostgresNamesItsLifeWhateverDigitsASessionShows(t *testing.T) {
 	t.Parallel()
 	e := postgres(t)
@@ -204,8 +204,8 @@ func TestAPostgresNamesItsLifeWhateverDigitsASessionShows(t *testing.T) {
 	}
 }
 
-// A server that waits for a replica waits for so long, or until the statement is
-// killed, and then says yes all the same.
+// A server waits for a replica only for a limited time, or until the statement is killed, and then
+// reports success anyway.
 func TestAMySQLWriteThatNoReplicaAcknowledgedIsUnconfirmed(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t, "--log-bin", "--server-id=1", "--rpl-semi-sync-master-enabled=1", "--rpl-semi-sync-master-timeout=600000")
@@ -283,7 +283,7 @@ func TestAMySQLWriteIsHeldToWhatTheServerIsSetToByThen(t *testing.T) {
 	})
 }
 
-// A write that is not in the log waits for no replica, and reaches none.
+// A write that is not in the log waits for no replica, and reaches no replica.
 func TestAMySQLWriteThatTheLogLeavesOutIsUnconfirmed(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t, "--log-bin", "--server-id=1", "--rpl-semi-sync-master-enabled=1", "--binlog-ignore-db=shop")
@@ -293,8 +293,8 @@ func TestAMySQLWriteThatTheLogLeavesOutIsUnconfirmed(t *testing.T) {
 	put(t, e.mustOpen(t, e.source("root", e.fresh(t, "other"), "")), "k", 0, "v")
 }
 
-// A rule has the server write elsewhere, a table that is not logged is empty after a crash, and a
-// temporary one is another for each session.
+// A rule makes the server write to another table, an unlogged table is empty after a crash, and a
+// temporary table differs for each session.
 func TestAPostgresWriteThatTheTableDoesNotKeepIsUnconfirmed(t *testing.T) {
 	t.Parallel()
 	e := postgres(t)

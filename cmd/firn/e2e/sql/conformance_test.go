@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-// factory makes stores in databases of their own, through a driver set so.
+// factory makes stores in databases of their own, through a driver with these settings.
 func (e engine) factory(settings string, outages bool) storetest.Factory {
 	names := map[store.Store]string{}
 	made := 0
@@ -51,8 +51,7 @@ func (e engine) factory(settings string, outages bool) storetest.Factory {
 	return f
 }
 
-// silent waits until a server that was told to stop does: its threads get there
-// one by one.
+// silent waits until a server has stopped after the signal: its threads stop one by one.
 func silent(t *testing.T, s store.Store) {
 	t.Helper()
 	for range 100 {
@@ -66,9 +65,8 @@ func silent(t *testing.T, s store.Store) {
 	t.Fatal("a paused server goes on to answer")
 }
 
-// TestConformance runs the suite as a driver comes, outages included, and with
-// each setting that changes how statements and answers travel or what a
-// statement sees of others.
+// TestConformance runs the suite with a driver's defaults, outages included, and with each setting
+// that changes how statements and answers are sent or how much a statement sees of concurrent writers.
 func TestConformance(t *testing.T) {
 	settings := map[string][]string{
 		"mysql": {

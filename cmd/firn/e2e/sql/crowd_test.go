@@ -33,8 +33,8 @@ func TestManyMakeTheTableAtOnce(t *testing.T) {
 	})
 }
 
-// A table that vanishes again and again under its writers is an empty store to each of them
-// once another has been opened: until then the store is away, and nothing is refused.
+// A table that vanishes again and again under its writers becomes an empty store to each of them once
+// another store has been opened: until then the store is unavailable, and no call is refused.
 func TestATableDroppedUnderItsWritersIsAnEmptyStoreOnceOneIsOpened(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		ctx := context.Background()
@@ -59,12 +59,12 @@ func TestATableDroppedUnderItsWritersIsAnEmptyStoreOnceOneIsOpened(t *testing.T)
 						wiped.Add(1)
 						revision = 0
 						if e, err := s.Get(ctx, key); err == nil {
-							revision = e.Revision // from a write that was left open
+							revision = e.Revision // from a write with an unknown outcome
 						}
 					case store.Unapplied(err):
 						t.Errorf("write: %v", err)
 						return
-					default: // the table went, perhaps while the write was at it
+					default: // the table vanished, perhaps during the write
 						wiped.Add(1)
 						revision = 0
 					}
@@ -77,7 +77,7 @@ func TestATableDroppedUnderItsWritersIsAnEmptyStoreOnceOneIsOpened(t *testing.T)
 			before := wiped.Load()
 			e.raw(t, name, "DROP TABLE IF EXISTS "+sqlstore.Table)
 			until(t, "the writers to notice", func() bool { return wiped.Load() > before })
-			e.mustOpen(t, e.source(e.admin(), name, "")) // makes the table
+			e.mustOpen(t, e.source(e.admin(), name, "")) // creates the table
 		}
 		stop.Store(true)
 		group.Wait()
@@ -87,7 +87,7 @@ func TestATableDroppedUnderItsWritersIsAnEmptyStoreOnceOneIsOpened(t *testing.T)
 	})
 }
 
-// Connections that an operator ends lose no write and make none twice.
+// Connections that an operator ends lose no write and repeat no write.
 func TestConnectionsEndedByTheServerLoseNoWrite(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		name := e.fresh(t, "ended")
@@ -162,7 +162,7 @@ func TestConnectionsEndedByTheServerLoseNoWrite(t *testing.T) {
 
 func TestTheServersClockIsCloseToOurs(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
-		// What a session takes for its time zone is not in it.
+		// The result does not depend on the session's time zone.
 		setting := map[string]string{"mysql": "time_zone=%27%2B09%3A00%27", "pgx": "timezone=Asia/Tokyo"}[e.driver]
 		s := e.mustOpen(t, e.source(e.admin(), e.fresh(t, "clock"), setting))
 		var last time.Time

@@ -1,4 +1,3 @@
-// Package sql has no code, only tests: of package sqlstore against real
-// servers through the drivers that its users bring, set in the ways that they
-// set them. What its URLs add stands with package storeurl.
+// Package sql has no code, only tests: of package sqlstore against real servers, through the drivers
+// that its users choose, with their usual settings. Tests of the URLs are in package storeurl.
 package sql

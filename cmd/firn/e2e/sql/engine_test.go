@@ -17,8 +17,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// An engine is a server with databases in it, each of a name that no other test
-// of this server has.
+// An engine is a server whose test databases have names unique on that server.
 type engine struct {
 	*servers.Server
 	dialect sqlstore.Dialect
@@ -34,7 +33,7 @@ func postgres(t *testing.T, args ...string) engine {
 	return engine{servers.Postgres(t, args...), sqlstore.Postgres, "pgx", "$1"}
 }
 
-// both runs a test on a server of either kind.
+// both runs a test on a server of each kind.
 func both(t *testing.T, test func(t *testing.T, e engine)) {
 	t.Parallel()
 	t.Run("mariadb", func(t *testing.T) {
@@ -47,7 +46,7 @@ func both(t *testing.T, test func(t *testing.T, e engine)) {
 	})
 }
 
-// source names a database to the driver; user has the password, if any, as in
+// source returns the driver's name for a database; user includes the password, if any, as in
 // "firn:geheim".
 func (e engine) source(user, database, settings string) string {
 	if e.driver == "mysql" {
@@ -74,7 +73,7 @@ func (e engine) connect(t *testing.T, source string) *sql.DB {
 	return db
 }
 
-// raw runs statements as an operator would.
+// raw runs statements as an operator.
 func (e engine) raw(t *testing.T, database string, statements ...string) {
 	t.Helper()
 	db := e.connect(t, e.source(e.admin(), database, ""))
@@ -92,7 +91,7 @@ func (e engine) fresh(t *testing.T, name string) string {
 	return name
 }
 
-// open makes a store of a database.
+// open opens a store in a database.
 func (e engine) open(source string) (store.Store, error) {
 	db, err := sql.Open(e.driver, source)
 	if err != nil {
@@ -109,7 +108,7 @@ func (e engine) open(source string) (store.Store, error) {
 	return s, nil
 }
 
-// mustOpen makes a store of a database, closed when the test ends.
+// mustOpen opens a store in a database, closed when the test ends.
 func (e engine) mustOpen(t *testing.T, source string) store.Store {
 	t.Helper()
 	s, err := e.open(source)
@@ -134,7 +133,7 @@ func (e engine) try(source string) error {
 	return errors.Join(err, s.Close())
 }
 
-// put writes and expects it to be applied.
+// put writes and expects the write to be applied.
 func put(t *testing.T, s store.Store, key string, old store.Revision, value string) store.Revision {
 	t.Helper()
 	e, err := s.CompareAndSwap(context.Background(), key, old, []byte(value))
@@ -146,7 +145,7 @@ func put(t *testing.T, s store.Store, key string, old store.Revision, value stri
 
 const password = "geheim"
 
-// expect wants an error of one kind alone that says all words, and no password.
+// expect wants an error of exactly one kind that contains all words, and no password.
 func expect(t *testing.T, what string, err, kind error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) || store.Unapplied(err) != errors.Is(kind, store.ErrRefused) {

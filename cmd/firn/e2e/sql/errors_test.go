@@ -12,8 +12,7 @@ import (
 	"github.com/firn-id/firn/store/sqlstore"
 )
 
-// account makes an account with the password that may use a table in database,
-// but not make one.
+// account creates an account with the password that may use a table in database, but not create one.
 func (e engine) account(t *testing.T, name, database string) {
 	t.Helper()
 	if e.driver == "mysql" {
@@ -29,7 +28,7 @@ func TestWhoMayNotComeInIsRefused(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		name := e.fresh(t, "shop")
 		e.account(t, "firn", name)
-		if e.driver == "pgx" { // it trusts everybody as it comes
+		if e.driver == "pgx" { // its default is to trust every client
 			rules := "host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
 			if err := os.WriteFile(e.Path("data/pg_hba.conf"), []byte(rules), 0o644); err != nil {
 				t.Fatal(err)
@@ -92,8 +91,8 @@ func TestAReplicaReadsAndRefusesToWrite(t *testing.T) {
 	})
 }
 
-// Read_only does not hold an administrator back. It is how a primary is fenced off before another is
-// promoted, and what is written there after that is lost.
+// Read_only does not restrict an administrator. It fences a primary off before another is promoted,
+// and later writes to it are lost.
 func TestAReadOnlyMySQLIsNotWrittenByAnAdministrator(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t)
@@ -156,7 +155,7 @@ func TestARowLockedByAnotherIsWaitedForAndThenLeftOpen(t *testing.T) {
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
 		}
-		// A write that was left open may still have come to the row.
+		// A write with an unknown outcome may still have reached the row.
 		got, err := s.Get(context.Background(), "k")
 		if err != nil {
 			t.Fatal(err)
@@ -177,14 +176,14 @@ func TestAServerWithoutConnectionsLeftIsUnavailable(t *testing.T) {
 		db := e.connect(t, e.source(e.admin(), name, ""))
 		db.SetMaxIdleConns(50)
 		var err error
-		for i := 0; err == nil && i < 50; i++ { // until there is none left
+		for i := 0; err == nil && i < 50; i++ { // until no connection is left
 			_, err = db.Conn(context.Background())
 		}
 		expect(t, e.dialect.String(), e.try(e.source("firn:"+password, name, "")), store.ErrUnavailable, "max_connections")
 	}
 }
 
-// until waits for something that needs no more than time.
+// until waits for a condition that only needs time.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {

@@ -11,8 +11,8 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// finds waits for an examination to say a thing about replicas: they connect, and
-// settings are read, in their own time.
+// finds waits for an examination to report a text about replicas: they connect, and settings are read,
+// with a delay.
 func finds(t *testing.T, s store.Store, verdict store.Verdict, words string) {
 	t.Helper()
 	var last store.Finding
@@ -62,7 +62,7 @@ func TestStandbysOfPostgresThatNoWriteWaitsForAreBad(t *testing.T) {
 	second.Kill()
 	finds(t, s, store.Bad, "none connected, and writes wait for 1")
 
-	// Without a process that could send to standbys it waits for none, whatever it is set to.
+	// Without a process that sends to standbys the server waits for no standby, whatever its settings.
 	e = postgres(t, "-c", "synchronous_standby_names=a", "-c", "max_wal_senders=0")
 	s = e.warned(t, e.fresh(t, "shop"), "")
 	put(t, s, "k", 0, "no standby is waited for")
@@ -82,7 +82,7 @@ func TestReplicasOfMySQLThatNoWriteWaitsForAreBad(t *testing.T) {
 	finds(t, plain, store.Bad, "1, of which 1 are")
 	e.raw(t, "", "SET GLOBAL rpl_semi_sync_master_enabled = 1")
 	on := engine{replica, e.dialect, e.driver, e.key}
-	on.raw(t, "", "STOP SLAVE", "START SLAVE") // it asks for acknowledgements as it connects
+	on.raw(t, "", "STOP SLAVE", "START SLAVE") // it requests acknowledgements when it connects
 	finds(t, s, store.Good, "1, which have")
 	servers.MariaDBReplica(t, e.Server, "--server-id=3", "--rpl-semi-sync-slave-enabled=0")
 	finds(t, s, store.Bad, "2, of which 1 are")
@@ -91,7 +91,7 @@ func TestReplicasOfMySQLThatNoWriteWaitsForAreBad(t *testing.T) {
 	looks(t, on.mustOpen(t, on.source("root", name, "")), "role", store.Bad, "it is a replica")
 }
 
-// looks waits for an examination to say a thing about a subject.
+// looks waits for an examination to report a text about a subject.
 func looks(t *testing.T, s store.Store, subject string, verdict store.Verdict, words string) {
 	t.Helper()
 	until(t, subject+" "+verdict.String()+": "+words, func() bool {
@@ -113,7 +113,7 @@ func TestATableOfPostgresThatNoStandbyHasIsBad(t *testing.T) {
 	e.raw(t, name, "ALTER TABLE firn_registers SET LOGGED")
 	looks(t, s, "role", store.Good, "a primary")
 
-	// The same behind what looks like a table of the log.
+	// The same behind a view that looks like a logged table.
 	e.raw(t, name, "CREATE SCHEMA behind", "ALTER TABLE firn_registers SET SCHEMA behind", "CREATE VIEW firn_registers AS SELECT * FROM behind.firn_registers")
 	looks(t, s, "durability", store.Bad, "no table but stands for one")
 	e.raw(t, name, "DROP VIEW firn_registers", `CREATE TABLE firn_registers (LIKE behind.firn_registers INCLUDING ALL) PARTITION BY HASH (k)`,
@@ -122,7 +122,7 @@ func TestATableOfPostgresThatNoStandbyHasIsBad(t *testing.T) {
 	e.raw(t, name, "DROP TABLE firn_registers", "ALTER TABLE behind.firn_registers SET SCHEMA public")
 	looks(t, s, "durability", store.Good, "fsync on")
 
-	// One that another server's writes are brought into.
+	// A server that applies another server's writes.
 	other := e.fresh(t, "other")
 	e.mustOpen(t, e.source(e.admin(), other, ""))
 	e.raw(t, other, "CREATE PUBLICATION p FOR TABLE firn_registers", "SELECT pg_create_logical_replication_slot('s', 'pgoutput')")
@@ -130,7 +130,7 @@ func TestATableOfPostgresThatNoStandbyHasIsBad(t *testing.T) {
 	looks(t, s, "role", store.Bad, "a subscription")
 }
 
-// By these a PostgreSQL goes on without what is damaged, or was not synced.
+// These settings let a PostgreSQL continue without damaged or unsynced data.
 func TestAPostgresThatSkipsDamageIsBad(t *testing.T) {
 	t.Parallel()
 	for _, setting := range []string{"zero_damaged_pages", "ignore_checksum_failure", "data_sync_retry"} {
@@ -139,7 +139,8 @@ func TestAPostgresThatSkipsDamageIsBad(t *testing.T) {
 	}
 }
 
-// A write waits for two standbys of one name, as for a copy of the first, and not for the second.
+// A write waits for either of two standbys that share a name, such as a copy of the first, and not for
+// both.
 func TestStandbysOfPostgresThatShareANameAreDoubtful(t *testing.T) {
 	t.Parallel()
 	e := postgres(t, "-c", "synchronous_standby_names=ANY 2 (a, b)")
@@ -151,7 +152,7 @@ func TestStandbysOfPostgresThatShareANameAreDoubtful(t *testing.T) {
 	put(t, s, "k", 0, "without the second")
 }
 
-// "*" names a subscriber of tables too, and a write waits for whichever was there first.
+// "*" matches a subscriber of tables too, and a write waits for the first that connected.
 func TestAStandbyIsNotWaitedForWhereASubscriberIs(t *testing.T) {
 	t.Parallel()
 	e, subscriber := postgres(t, "-c", "wal_level=logical"), postgres(t)
@@ -171,7 +172,8 @@ func TestAStandbyIsNotWaitedForWhereASubscriberIs(t *testing.T) {
 	finds(t, s, store.Good, "1, which have")
 }
 
-// A MariaDB that takes itself for a replica when it starts after a crash undoes what it confirmed last.
+// A MariaDB that takes the role of a replica when it starts after a crash undoes its latest confirmed
+// writes.
 func TestAMySQLThatUndoesWhatItConfirmedIsBad(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t, "--log-bin", "--server-id=1", "--sync-binlog=1", "--rpl-semi-sync-slave-enabled=1")

@@ -15,13 +15,13 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// Without autocommit a write would be acknowledged, seen by nobody else and
-// gone with its connection.
+// Without autocommit a write would be acknowledged, invisible to other sessions and lost with its
+// connection.
 func TestAMySQLSessionThatDoesNotCommitIsRefused(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t)
 	name := e.fresh(t, "shop")
-	e.mustOpen(t, e.source("root", name, "")) // makes the table
+	e.mustOpen(t, e.source("root", name, "")) // creates the table
 	_, err := e.open(e.source("root", name, "autocommit=0"))
 	expect(t, "by the driver's setting", err, store.ErrRefused, "autocommit=1")
 	e.raw(t, "", "SET GLOBAL autocommit = 0")
@@ -34,8 +34,8 @@ func TestAMySQLSessionThatDoesNotCommitIsRefused(t *testing.T) {
 	}
 }
 
-// The server's setting counts for the sessions that come after it was changed, so
-// each of them is looked at, under a running store.
+// A changed server setting applies to later sessions, so each session is checked, under a running
+// store.
 func TestAutocommitSwitchedOffUnderARunningStoreLosesNoWrite(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t)
@@ -66,7 +66,7 @@ func TestAutocommitSwitchedOffUnderARunningStoreLosesNoWrite(t *testing.T) {
 	put(t, s, "k", written.Revision, "again")
 }
 
-// endSessions ends the idle sessions in a database, so that the next ones are new.
+// endSessions ends the idle sessions in a database, so that later calls use new ones.
 func (e engine) endSessions(t *testing.T, name string) {
 	t.Helper()
 	admin := e.connect(t, e.source(e.admin(), "", ""))
@@ -89,14 +89,14 @@ func (e engine) endSessions(t *testing.T, name string) {
 	}
 }
 
-// A session of another server that the name leads to now is found out by the write.
+// A write detects that the name now leads to a session of another server.
 func TestAMySQLWriteNamesTheLifeOfTheServerItRanOn(t *testing.T) {
 	t.Parallel()
 	first, second := mariadb(t), mariadb(t)
 	proxy := servers.NewProxy(t, first.Addr(), nil)
 	lives := map[string]bool{}
 	for _, e := range []engine{first, second} {
-		e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "")) // makes the table
+		e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "")) // creates the table
 	}
 	s := first.mustOpen(t, "root@tcp("+proxy.Addr()+")/shop")
 	for _, e := range []engine{first, second, first} {
@@ -133,8 +133,8 @@ func TestAMySQLWriteNamesTheLifeOfTheServerItRanOn(t *testing.T) {
 	}
 }
 
-// Whoever shares the connections may leave a transaction open on one, by a BEGIN that is a statement
-// like any other. What is written there is gone with it.
+// Another user of the connections may leave a transaction open on one, by a BEGIN that is a statement
+// like any other. Writes in that transaction are lost with it.
 func TestAWriteIsNotMadeInATransactionThatSomebodyLeftOpen(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		name := e.fresh(t, "shop")
@@ -145,7 +145,7 @@ func TestAWriteIsNotMadeInATransactionThatSomebodyLeftOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		revision := put(t, s, "k", 0, "v")
-		for range 2 { // a session that is found so is closed, the next one is new
+		for range 2 { // a session found so is closed, and the next one is new
 			if _, err := db.Exec("BEGIN"); err != nil {
 				t.Fatal(err)
 			}
@@ -164,8 +164,8 @@ func TestAWriteIsNotMadeInATransactionThatSomebodyLeftOpen(t *testing.T) {
 	})
 }
 
-// Whoever shares the connections, or the sessions of a pooler, may have one look for tables elsewhere.
-// Firn would find none there, and make it.
+// Another user of the connections, or of a pooler's sessions, may make one look for tables elsewhere.
+// Firn would find no table there, and create it.
 func TestAStoreStaysInItsSchema(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		ctx := context.Background()
@@ -193,7 +193,7 @@ func TestAStoreStaysInItsSchema(t *testing.T) {
 		if list, err := s.List(ctx, ""); err != nil || len(list) != 1 {
 			t.Error(list, err)
 		}
-		if e.driver != "mysql" { // which does not tell what the database was
+		if e.driver != "mysql" { // MySQL does not report the previous database
 			_, err := sqlstore.New(ctx, db, e.dialect)
 			expect(t, "a session that was led elsewhere", err, store.ErrRefused, "other-one", "public", "search_path")
 		}
@@ -230,8 +230,8 @@ func TestAListingIsWhole(t *testing.T) {
 	}
 }
 
-// A replica that runs the statements instead of applying the rows runs them under its own settings, and may
-// leave them out: with transaction_isolation READ-UNCOMMITTED, or autocommit off.
+// A replica that runs the statements instead of applying the rows runs them under its own settings,
+// and may skip them: with transaction_isolation READ-UNCOMMITTED, or autocommit off.
 func TestAMySQLSessionThatLogsStatementsIsRefused(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t, "--log-bin", "--server-id=1")
@@ -242,7 +242,7 @@ func TestAMySQLSessionThatLogsStatementsIsRefused(t *testing.T) {
 	}
 }
 
-// A server has the time zone of its system, and there an hour comes twice when summer time ends.
+// A server may use its system's time zone, in which an hour repeats when summer time ends.
 func TestTheTimeOfAMySQLIsRightInTheHourThatComesTwice(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t)
@@ -259,8 +259,8 @@ func TestTheTimeOfAMySQLIsRightInTheHourThatComesTwice(t *testing.T) {
 	}
 }
 
-// What is not committed yet may still be undone, by a crash for one; whoever
-// reads a write back would take it for done.
+// An uncommitted write may still be undone, for example by a crash; a session that reads it back would
+// take it for final.
 func TestAMySQLSessionThatReadsWhatIsNotCommittedIsRefused(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t)
@@ -273,7 +273,7 @@ func TestAMySQLSessionThatReadsWhatIsNotCommittedIsRefused(t *testing.T) {
 	put(t, e.mustOpen(t, e.source("root", name, "tx_isolation=%27READ-COMMITTED%27")), "k", 0, "v")
 }
 
-// What is not logged reaches no replica, and the server counts no commit as missed.
+// Unlogged writes reach no replica, and the server counts no commit as missed.
 func TestAMySQLSessionThatLogsNothingIsRefused(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t, "--log-bin", "--server-id=1", "--rpl-semi-sync-master-enabled=1")
@@ -283,8 +283,8 @@ func TestAMySQLSessionThatLogsNothingIsRefused(t *testing.T) {
 	expect(t, "a session that logs nothing", e.try(e.source("root", name, "sql_log_bin=0")), store.ErrRefused, "sql_log_bin=1")
 }
 
-// What is marked to be skipped, or logged as if it came from the replica, is taken for done there, and
-// acknowledged with the next write of anybody.
+// A replica treats a write that is marked to be skipped, or logged as if it came from that replica, as
+// done, and acknowledges it with the next write of any session.
 func TestAMySQLSessionWhoseWritesAReplicaSkipsIsRefused(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t, "--log-bin", "--server-id=1")
@@ -299,7 +299,7 @@ func TestAMySQLSessionWhoseWritesAReplicaSkipsIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		put(t, s, setting, 0, "v")
-		if _, err := db.Exec("SET SESSION " + setting); err != nil { // by whoever shares the connection
+		if _, err := db.Exec("SET SESSION " + setting); err != nil { // as another user of the connection could
 			t.Fatal(err)
 		}
 		_, err = s.CompareAndSwap(context.Background(), "new"+setting, 0, nil)
@@ -307,7 +307,7 @@ func TestAMySQLSessionWhoseWritesAReplicaSkipsIsRefused(t *testing.T) {
 	}
 }
 
-// galera is a cluster of one.
+// galera is a cluster of one member.
 func galera(t *testing.T, args ...string) engine {
 	t.Helper()
 	base := servers.FreePort(t)
@@ -323,7 +323,7 @@ func galera(t *testing.T, args ...string) engine {
 	return e
 }
 
-// A member gives to the others what it would log.
+// A member sends the others only what it would log.
 func TestAWriteThatGaleraLeavesOutIsUnconfirmed(t *testing.T) {
 	t.Parallel()
 	e := galera(t, "--binlog-ignore-db=shop")
@@ -332,7 +332,7 @@ func TestAWriteThatGaleraLeavesOutIsUnconfirmed(t *testing.T) {
 	put(t, e.mustOpen(t, e.source("root", e.fresh(t, "other"), "")), "k", 0, "v")
 }
 
-// The members of a Galera cluster have one life, and another than a single server.
+// The members of a Galera cluster share one life, which differs from that of a single server.
 func TestAGaleraClusterHasOneLife(t *testing.T) {
 	t.Parallel()
 	e := galera(t)
@@ -347,7 +347,7 @@ func TestAGaleraClusterHasOneLife(t *testing.T) {
 		t.Errorf("life %q, %v; want that of the cluster %s", got.Life, err, id)
 	}
 
-	// A member that does not replicate is on its own, also in sessions that began before.
+	// A member that does not replicate stands alone, also in sessions that began before.
 	s := e.mustOpen(t, e.source("root", name, ""))
 	revision := put(t, s, "open", 0, "v")
 	e.raw(t, "", "SET GLOBAL wsrep_on = OFF")
@@ -358,7 +358,7 @@ func TestAGaleraClusterHasOneLife(t *testing.T) {
 	e.raw(t, "", "SET GLOBAL wsrep_on = ON")
 	revision = put(t, s, "open", revision, "w")
 
-	// Statements are run by each other member under its own settings, where they may change nothing.
+	// Each other member runs statements under its own settings, which may make them change nothing.
 	e.raw(t, "", "SET GLOBAL wsrep_forced_binlog_format = STATEMENT")
 	_, err = s.CompareAndSwap(context.Background(), "open", revision, nil)
 	expect(t, "a member that sends statements", err, store.ErrRefused, "wsrep_forced_binlog_format")
@@ -370,7 +370,7 @@ func TestAGaleraClusterHasOneLife(t *testing.T) {
 	expect(t, "a session that sends statements", err, store.ErrRefused, "binlog_format")
 }
 
-// A server may convert what comes from a client, and then a key is another than that of the session beside it.
+// A server may convert a client's text; a key then differs from the same key of another session.
 func TestAMySQLSessionThatConvertsKeysIsRefused(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t)
@@ -380,7 +380,7 @@ func TestAMySQLSessionThatConvertsKeysIsRefused(t *testing.T) {
 		_, err := e.open(e.source("root", name, "collation_connection="+collation))
 		expect(t, collation, err, store.ErrRefused, "charset=utf8mb4")
 	}
-	for _, charset := range []string{"latin1", "utf8mb3", "gbk"} { // as it comes
+	for _, charset := range []string{"latin1", "utf8mb3", "gbk"} { // the default first
 		s := e.mustOpen(t, e.source("root", name, "charset="+charset))
 		if _, err := s.CompareAndSwap(context.Background(), "k", 0, nil); !errors.Is(err, store.ErrConflict) {
 			t.Errorf("%s: a key that is there: %v", charset, err)
@@ -391,7 +391,7 @@ func TestAMySQLSessionThatConvertsKeysIsRefused(t *testing.T) {
 	}
 }
 
-// A copy made by CREATE TABLE ... AS SELECT has no key, and two could insert one.
+// A copy made by CREATE TABLE ... AS SELECT has no key, so two writers could insert one.
 func TestATableOfMySQLWithoutItsPrimaryKeyIsRefused(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t)
@@ -407,8 +407,8 @@ func TestATableOfMySQLWithoutItsPrimaryKeyIsRefused(t *testing.T) {
 	put(t, s, "new", 0, "v")
 }
 
-// MySQL has the column that a table is partitioned by be part of the primary key, which is then
-// another for each writer of a key.
+// MySQL requires the partitioning column in the primary key, which then differs between two writers of
+// one key.
 func TestAKeyThatTwoInsertIsConfirmedToOneAtMost(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t)
@@ -431,7 +431,7 @@ func TestAKeyThatTwoInsertIsConfirmedToOneAtMost(t *testing.T) {
 	expect(t, "who comes second, and is shown one row", err, store.ErrUnavailable, "applied and not confirmed", "two rows")
 }
 
-// An engine may say that it made a row, to each who makes it, and throw it away.
+// An engine may report an inserted row to each writer and discard it.
 func TestAKeyThatIsNotKeptIsUnconfirmed(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t)
@@ -442,7 +442,7 @@ func TestAKeyThatIsNotKeptIsUnconfirmed(t *testing.T) {
 	expect(t, "thrown away", err, store.ErrUnavailable, "applied and not confirmed", "there once")
 }
 
-// What old clients need, and charsets that do not have every character.
+// Settings for old clients, and charsets that lack some characters.
 func TestAPostgresOfAnyEncodingIsAStore(t *testing.T) {
 	t.Parallel()
 	e := postgres(t)
@@ -461,8 +461,8 @@ func TestAPostgresOfAnyEncodingIsAStore(t *testing.T) {
 	}
 }
 
-// A server that is not strict writes the greatest number that a column holds in the place of a
-// greater one: each revision would be the same, and each writer's the one that is found.
+// A server that is not strict replaces a number that is too large by the largest one that fits the
+// column: all revisions would be equal, and each writer would find its own.
 func TestATableOfMySQLThatCutsRevisionsIsRefused(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t, "--sql-mode=")
@@ -489,8 +489,8 @@ func TestATableOfMySQLThatCutsRevisionsIsRefused(t *testing.T) {
 	}
 }
 
-// A table that lost its primary key, or one that another inherits from, may be given an older copy of a
-// row beside it. Whoever read that would count on from there.
+// A table that lost its primary key, or that another table inherits from, may get an older copy of a
+// row. A reader of that copy would continue counting from there.
 func TestAKeyThatIsThereTwiceIsRefused(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		name := e.fresh(t, "shop")
@@ -512,7 +512,7 @@ func TestAKeyThatIsThereTwiceIsRefused(t *testing.T) {
 	})
 }
 
-// As docs/sequences.md says. A process that knows the record writes over what it knows, without a read.
+// As in docs/sequences.md. A process that knows the record writes over it without a read.
 func TestARecordThatWasRaisedByHandIsSeenByThoseWhoKnowIt(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		ctx := context.Background()
@@ -545,7 +545,7 @@ func TestARecordThatWasRaisedByHandIsSeenByThoseWhoKnowIt(t *testing.T) {
 		if id, err := txn.Next(ctx); err != nil || id != 70_001 {
 			t.Errorf("a sequence that was raised to 70000 goes on at %d, %v", id, err)
 		}
-		if err := segments.Close(ctx); err != nil { // it would give back what it holds
+		if err := segments.Close(ctx); err != nil { // it would give back its range
 			t.Fatal(err)
 		}
 		if c, err := segment.ReadCounter(ctx, s, "orders"); err != nil || c.Next != 70_000 {

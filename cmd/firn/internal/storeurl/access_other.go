@@ -16,5 +16,5 @@ func access(path string) error {
 	return f.Close()
 }
 
-// oneName cannot tell here whether a file has several names.
+// oneName cannot detect hard links here.
 func oneName(fs.FileInfo) error { return nil }

@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// made is the content of a file of ours with n keys in it.
+// made returns the content of a store's file with n keys.
 func made(t *testing.T, n int) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "firn.db")
@@ -20,7 +20,7 @@ func made(t *testing.T, n int) []byte {
 	for i := range n {
 		put(t, s, "key "+strings.Repeat("k", i), 0, strings.Repeat("v", 1000))
 	}
-	if err := s.Close(); err != nil { // brings the log into the file
+	if err := s.Close(); err != nil { // moves the log into the file
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(path)
@@ -89,7 +89,7 @@ func TestWhatIsNoFileIsNotOpened(t *testing.T) {
 
 func TestAPageDamagedLaterIsNamed(t *testing.T) {
 	content := made(t, 100)
-	// All pages but the first, which has the schema, so that it opens.
+	// All pages but the first, which has the schema, so that the file opens.
 	for i := 4096; i < len(content); i++ {
 		content[i] = 0xA5
 	}
@@ -128,7 +128,7 @@ func TestATableOfThatNameWhichIsNotOursIsRefused(t *testing.T) {
 			t.Errorf("%s: it is %q now, %v", table, sql, err)
 		}
 	}
-	// With our columns, but not our key: seen at the first write.
+	// With our columns, but not our key: detected at the first write.
 	path := filepath.Join(t.TempDir(), "firn.db")
 	raw(t, path, "CREATE TABLE firn_registers (k TEXT, v BLOB, rev INTEGER)")
 	_, err := open(t, path).CompareAndSwap(context.Background(), "k", 0, nil)

@@ -9,8 +9,8 @@ import (
 	"github.com/firn-id/firn/store/filestore"
 )
 
-// Make is [Open], and makes a store in a folder first. Other stores are not made by a command: a server
-// has them, or the first use of a SQLite file.
+// Make is [Open], and creates a store in a folder first. A command creates no other stores: their
+// server has them, or the first use of a SQLite file creates it.
 func Make(ctx context.Context, text string) (store.Store, error) {
 	if dir, ok := strings.CutPrefix(text, "file:"); ok {
 		return openFolder(dir, filestore.Make)
@@ -18,7 +18,7 @@ func Make(ctx context.Context, text string) (store.Store, error) {
 	return Open(ctx, text)
 }
 
-// fileStore names itself in errors, and can be examined.
+// fileStore adds its name to errors, and can be examined.
 type fileStore struct{ *filestore.Store }
 
 func openFolder(dir string, open func(string) (*filestore.Store, error)) (store.Store, error) {

@@ -20,14 +20,14 @@ const (
 	inContainer = "a container's own layer goes with the container, and counters begin again; another container has another file"
 )
 
-// passing are file systems that forget, by their numbers in statfs(2).
+// passing lists the file systems that lose their content, by their numbers in statfs(2).
 var passing = map[uint32]store.Finding{
 	unix.TMPFS_MAGIC:           {Says: "on tmpfs: " + inMemory, Advice: "put it on a disk"},
 	unix.RAMFS_MAGIC:           {Says: "on ramfs: " + inMemory, Advice: "put it on a disk"},
 	unix.OVERLAYFS_SUPER_MAGIC: {Says: "on overlay: " + inContainer, Advice: "put it in a volume"},
 }
 
-// examineFile looks at what a file is on, wherever a link of that name leads.
+// examineFile examines the file system of a file, following links.
 func examineFile(path string) ([]store.Finding, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {
@@ -52,8 +52,9 @@ func examineFile(path string) ([]store.Finding, error) {
 	return []store.Finding{found}, nil
 }
 
-// unflushed returns the option by which a mount leaves what is synced in the cache of its disk, "" without
-// one. Mounts are as in proc_pid_mountinfo(5), whose last field has the options of the file system.
+// unflushed returns the mount option that leaves synced data in the cache of the disk, "" if there is
+// none. Mounts are in the format of proc_pid_mountinfo(5), whose last field has the options of the
+// file system.
 func unflushed(mounts string, id uint64) (option string) {
 	for line := range strings.Lines(mounts) {
 		fields := strings.Fields(line)
@@ -70,7 +71,7 @@ func unflushed(mounts string, id uint64) (option string) {
 	return ""
 }
 
-// onFileSystem judges a file system by the name that it has if machines may share it, and its number.
+// onFileSystem judges a file system by its number and, if machines may share it, its name.
 func onFileSystem(shared string, network bool, number uint32) store.Finding {
 	found, forgets := passing[number]
 	found.Subject = "file"

@@ -4,5 +4,5 @@ package storeurl
 
 import "github.com/firn-id/firn/store"
 
-// examineFile cannot tell here what a file is on.
+// examineFile cannot examine the file system here.
 func examineFile(string) ([]store.Finding, error) { return nil, nil }

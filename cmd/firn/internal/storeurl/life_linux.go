@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mounted reports whether a file is mounted by itself, as docker run -v FILE:FILE does.
-// Kernels before 5.8 do not tell.
+// mounted reports whether a single file is mounted, as by docker run -v FILE:FILE. Kernels before 5.8
+// do not report it.
 func mounted(path string) (bool, error) {
 	var s unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, 0, 0, &s); err != nil {
@@ -18,16 +18,16 @@ func mounted(path string) (bool, error) {
 	return s.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
 }
 
-// lifeOf names the life of a store in a file: the file system, the file's number,
-// when it was made, and the machine, whose id outlasts a restart. A file that was
-// removed and made again may have the same number, but not the same time. A copy
-// that is written into the same file is the same life: nothing tells.
+// lifeOf names the life of a store in a file: the file system, the file's number, its creation time,
+// and the machine, whose id survives a restart. A file that was removed and re-created may have the
+// same number, but not the same time. A copy that is written into the same file cannot be detected: it
+// has the same life.
 func lifeOf(path string) (string, error) {
 	var s unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_BTIME, &s); err != nil {
 		return "", &os.PathError{Op: "statx", Path: path, Err: err}
 	}
-	machine, _ := os.ReadFile("/etc/machine-id") // containers often have none
+	machine, _ := os.ReadFile("/etc/machine-id") // containers often do not have one
 	return strings.TrimSpace(fmt.Sprintf("%d:%d %d %d.%09d %s",
 		s.Dev_major, s.Dev_minor, s.Ino, s.Btime.Sec, s.Btime.Nsec, strings.TrimSpace(string(machine)))), nil
 }

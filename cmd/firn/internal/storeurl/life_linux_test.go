@@ -24,7 +24,7 @@ func TestAFileIsOneLifeUntilItIsMadeAnew(t *testing.T) {
 		t.Errorf("life %q, for another handle %q", first, again)
 	}
 	seen := map[string]bool{first: true}
-	for range 5 { // the file system gives the number of a removed file again
+	for range 5 { // the file system reuses the number of a removed file
 		remove(t, path, path+"-wal", path+"-shm")
 		now := life(open(t, path), "a")
 		if also := life(s, "b"); also != now {

@@ -2,8 +2,8 @@
 
 package storeurl
 
-// lifeOf has no name for the life of a file here.
+// lifeOf cannot name the life of a file here.
 func lifeOf(string) (string, error) { return "", nil }
 
-// mounted cannot tell here whether a file is mounted by itself.
+// mounted cannot detect a mounted file here.
 func mounted(string) (bool, error) { return false, nil }

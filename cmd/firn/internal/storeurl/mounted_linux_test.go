@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountBeside mounts a file without its folder, as docker run -v does with a file.
+// mountBeside mounts a file without its folder, like docker run -v with a file.
 func mountBeside(path string) error {
 	if err := os.WriteFile(path+".mounted", nil, 0o600); err != nil {
 		return err
@@ -20,7 +20,7 @@ func mountBeside(path string) error {
 	return unix.Mount(path, path+".mounted", "", unix.MS_BIND, "")
 }
 
-// SQLite has the log and the locks in the folder where it finds the file.
+// SQLite keeps the log and the locks in the folder where it finds the file.
 func TestAFileMountedWithoutItsFolderIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "firn.db")
 	put(t, open(t, path), "k", 0, "v")

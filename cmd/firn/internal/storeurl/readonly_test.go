@@ -12,11 +12,10 @@ import (
 	"testing"
 )
 
-// binary is the copy of the test binary that those without rights can run.
+// binary is a copy of the test binary that unprivileged users can run.
 const binary = "test-binary"
 
-// asNobody has a child do a job without the rights of root, who may write what
-// is read-only.
+// asNobody runs a job in a child process without root's rights: root may write read-only files.
 func asNobody(t *testing.T, dir, job, path string) (string, error) {
 	t.Helper()
 	cmd := start(job, path)
@@ -43,7 +42,7 @@ func copyFile(t *testing.T, from, to string) {
 }
 
 func TestAReadOnlyFileOrFolderIsNamedWithAWayOut(t *testing.T) {
-	dir, err := os.MkdirTemp("", "firn-readonly") // t.TempDir's parents keep nobody out of it, where they are made so
+	dir, err := os.MkdirTemp("", "firn-readonly") // the folders above t.TempDir may exclude unprivileged users
 	if err != nil {
 		t.Fatal(err)
 	}

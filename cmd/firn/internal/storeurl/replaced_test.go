@@ -17,7 +17,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// remove takes a database away, with its log or without.
+// remove removes a database, with its log or without.
 func remove(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -58,7 +58,7 @@ func TestAFileThatWasRemovedOrReplacedIsNoticedAtTheNextCall(t *testing.T) {
 				if _, err := os.Stat(filepath.Dir(path)); name == "removed with its folder" && err == nil {
 					t.Error("its folder was made again")
 				}
-				open(t, path) // makes it
+				open(t, path) // creates it
 			}
 			if e, err := s.Get(ctx, "counter"); !errors.Is(err, store.ErrNotFound) {
 				t.Fatalf("it still reads %q from what is gone, %v", e.Value, err)
@@ -66,7 +66,7 @@ func TestAFileThatWasRemovedOrReplacedIsNoticedAtTheNextCall(t *testing.T) {
 			if _, err := s.CompareAndSwap(ctx, "counter", revision, []byte("1001")); !errors.Is(err, store.ErrConflict) {
 				t.Fatalf("a write over what is gone: %v", err)
 			}
-			// It and other processes have one store again.
+			// It shares one store with other processes again.
 			for round := range 3 {
 				if out, err := start("count", path).CombinedOutput(); err != nil {
 					t.Fatalf("%v: %s", err, out)
@@ -80,8 +80,8 @@ func TestAFileThatWasRemovedOrReplacedIsNoticedAtTheNextCall(t *testing.T) {
 	}
 }
 
-// A disk is unmounted for a moment. What is made in the folder below it would be another store,
-// that goes when the disk is back.
+// A disk is unmounted for a moment. A file created in the folder below it would be another store,
+// hidden once the disk is back.
 func TestAFileThatIsAwayIsNotMadeAnewByThoseWhoRun(t *testing.T) {
 	ctx := context.Background()
 	folder := filepath.Join(t.TempDir(), "disk")
@@ -111,8 +111,8 @@ func TestAFileThatIsAwayIsNotMadeAnewByThoseWhoRun(t *testing.T) {
 	put(t, s, "counter", revision, "1001")
 }
 
-// A log that is removed takes the latest writes with it, and its index the locks. The file stays as it
-// was when the log was last brought into it.
+// A removed log takes the latest writes with it, and its index the locks. The file stays in its state
+// at the last checkpoint.
 func TestALogThatWasRemovedIsNoticedAtTheNextCall(t *testing.T) {
 	for name, gone := range map[string][]string{"log": {"-wal"}, "index": {"-shm"}, "both": {"-wal", "-shm"}} {
 		t.Run(name, func(t *testing.T) {
@@ -126,14 +126,14 @@ func TestALogThatWasRemovedIsNoticedAtTheNextCall(t *testing.T) {
 			if err := made.Close(); err != nil {
 				t.Fatal(err)
 			}
-			s := open(t, link) // SQLite follows links, and has the log where the file is
+			s := open(t, link) // SQLite follows links, and keeps the log beside the target
 			for _, suffix := range gone {
 				remove(t, path+suffix)
 			}
 			if n, err := increment(context.Background(), s); err != nil || n != 1001 {
 				t.Fatalf("at the next call: counted to %d, %v", n, err)
 			}
-			for round := range 3 { // it and other processes have one store again
+			for round := range 3 { // it shares one store with other processes again
 				if out, err := start("count", path).CombinedOutput(); err != nil {
 					t.Fatalf("%v: %s", err, out)
 				}

@@ -22,13 +22,14 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	// maxConns bounds connections, unless the URL does: a lease uses two at most.
+	// maxConns bounds connections unless the URL sets a limit: a lease uses two at most.
 	maxConns = 16
-	// connLife has connections follow a database that moved behind its name.
+	// connLife limits a connection's age, so that connections follow a database that moved behind its
+	// name.
 	connLife = time.Minute
 )
 
-// openSQL makes a store of a database on another host.
+// openSQL opens a store in a database on another host.
 func openSQL(ctx context.Context, db *sql.DB, dialect sqlstore.Dialect, connections int) (store.Store, error) {
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
@@ -51,9 +52,8 @@ func openMySQL(ctx context.Context, text string) (store.Store, error) {
 	return openSQL(ctx, db, sqlstore.MySQL, connections)
 }
 
-// OpenMySQL opens the database of a mysql:// URL as it is, not as a store. It
-// connects when it is first used. Its errors repeat no password in the URL; text
-// that can be no such URL is [ErrURL].
+// OpenMySQL opens the database of a mysql:// URL as it is, not as a store. It connects at its first
+// use. Its errors repeat no password in the URL; text that cannot be such a URL is [ErrURL].
 func OpenMySQL(text string) (*sql.DB, error) {
 	scheme, _, _ := strings.Cut(text, "://")
 	if scheme != "mysql" {
@@ -87,7 +87,7 @@ func mysqlDatabase(text string) (db *sql.DB, connections int, err error) {
 		return nil, 0, urlErrorf("%w: %w", store.ErrRefused, err)
 	}
 	cfg.Addr, cfg.Timeout = u.Hosts[0], dialTimeout
-	cfg.InterpolateParams = true // one round trip a statement
+	cfg.InterpolateParams = true // one round trip per statement
 	cfg.Logger = &mysql.NopLogger{}
 	// The driver quotes parameters for this charset; without SET NAMES the server may use another.
 	if err := cfg.Apply(mysql.Charset("utf8mb4", "")); err != nil {
@@ -100,12 +100,12 @@ func mysqlDatabase(text string) (db *sql.DB, connections int, err error) {
 	return sql.OpenDB(connector), connections, nil
 }
 
-// openPostgres opens what libpq does by such a URL, several hosts and its
-// settings, environment and password file included; connections=N is ours.
+// openPostgres opens any URL that libpq accepts, including several hosts and libpq's settings,
+// environment and password file; connections=N is our own setting.
 func openPostgres(ctx context.Context, text string) (store.Store, error) {
 	cfg, err := pgx.ParseConfig(text)
 	if err != nil {
-		// Its text quotes the URL, with what it takes for the password left out.
+		// The driver's text quotes the URL, without what the driver takes for the password.
 		return nil, urlErrorf("%w: it is no URL that PostgreSQL takes: postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full; a password with one of @ : / ? # %% is escaped as in %%40", store.ErrRefused)
 	}
 	if cfg.RuntimeParams["application_name"] == "" {
@@ -119,21 +119,22 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 		if connections, err = strconv.Atoi(text); err != nil || connections < 1 || connections > 1000 {
 			return nil, urlErrorf("%w: connections=%s is not a number from 1 to 1000", store.ErrRefused, text)
 		}
-		delete(cfg.RuntimeParams, "connections") // which the server does not know
+		delete(cfg.RuntimeParams, "connections") // the server does not know it
 	}
 	if cfg.ValidateConnect == nil && slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != cfg.Host || f.Port != cfg.Port }) {
-		// Otherwise the first host that answers would be taken, also if it is a standby since a failover.
+		// Otherwise the driver would use the first host that answers, even if it has been a standby since
+		// a failover.
 		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip a statement, through poolers too
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip per statement, through poolers too
 	cfg.OnNotice = keepWarning
 	return openSQL(ctx, stdlib.OpenDB(*cfg), sqlstore.Postgres.WithSession(takeWarning), connections)
 }
 
 const warningKey = "firn.warning"
 
-// keepWarning leaves out what each write may warn of for days, that the database must be vacuumed
-// before its transactions are used up.
+// keepWarning drops the warning, repeated with each write for days, that the database must be vacuumed
+// before its transaction ids run out.
 func keepWarning(c *pgconn.PgConn, n *pgconn.Notice) {
 	if n.SeverityUnlocalized == "WARNING" && n.File != "varsup.c" {
 		c.CustomData()[warningKey] = n.Message

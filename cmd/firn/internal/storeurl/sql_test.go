@@ -20,12 +20,12 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// A database is a server with databases in it.
+// A database is a server that holds databases.
 type database struct {
-	name   string // of the scheme
+	name   string // the URL's scheme
 	server *servers.Server
 	driver string
-	admin  string // its account, as in a URL
+	admin  string // its account, in URL form
 	key    string // a placeholder
 }
 
@@ -33,7 +33,7 @@ func (d database) url(login, name string) string {
 	return d.name + "://" + login + "@" + d.server.Addr() + "/" + name
 }
 
-// raw runs a statement as an operator would.
+// raw runs a statement as an operator.
 func (d database) raw(t *testing.T, name, statement string, args ...any) {
 	t.Helper()
 	source := d.url(d.admin, name)
@@ -58,7 +58,7 @@ func postgres(t *testing.T, args ...string) database {
 	return database{"postgres", servers.Postgres(t, args...), "pgx", "postgres:", "$1"}
 }
 
-// both runs a test on either database.
+// both runs a test on each database.
 func both(t *testing.T, test func(t *testing.T, d database)) {
 	t.Parallel()
 	t.Run("mariadb", func(t *testing.T) {
@@ -137,8 +137,9 @@ func TestManyOpenAnEmptyDatabaseAtOnce(t *testing.T) {
 	})
 }
 
-// A table that is renamed in two steps, or restored, is away for a moment. An empty one in its place
-// would make the second step fail, and counters begin again for those who remember nothing.
+// A table that is renamed in two steps, or restored, is missing for a moment. An empty one in its
+// place would make the second step fail, and processes without knowledge of the old values would
+// restart counters.
 func TestATableThatIsAwayIsNotMadeAnewByThoseWhoRun(t *testing.T) {
 	both(t, func(t *testing.T, d database) {
 		ctx := context.Background()
@@ -186,7 +187,7 @@ func TestATableThatIsAwayIsNotMadeAnewByThoseWhoRun(t *testing.T) {
 	})
 }
 
-// expect wants an error of a kind that says all words and no password.
+// expect wants an error of a kind that contains all words and no password.
 func expect(t *testing.T, what string, err, kind error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
@@ -273,7 +274,7 @@ func TestPostgresErrorsNameAWayOut(t *testing.T) {
 	expect(t, "a foreign table", try(d.url("postgres:", "foreigner")), store.ErrRefused, "not one of Firn's")
 }
 
-// A wait for a standby that is canceled ends in success and a warning.
+// A canceled wait for a standby ends in success and a warning.
 func TestAPostgresWriteThatNoStandbyHasIsUnconfirmed(t *testing.T) {
 	t.Parallel()
 	d := postgres(t, "-c", "synchronous_standby_names=*", "-c", "synchronous_commit=local")
@@ -305,7 +306,8 @@ func TestAPostgresWriteThatNoStandbyHasIsUnconfirmed(t *testing.T) {
 	}
 }
 
-// A server that must be vacuumed says so with each write, long before it stops. That is no word about the write.
+// A server that must be vacuumed warns of that with each write, long before it stops. The warning does
+// not concern the write.
 func TestAPostgresThatMustBeVacuumedConfirmsWrites(t *testing.T) {
 	t.Parallel()
 	d := postgres(t)
@@ -376,7 +378,7 @@ func TestSQLExamine(t *testing.T) {
 		} else {
 			d.raw(t, "", "ALTER SYSTEM SET full_page_writes = off")
 			d.raw(t, "", "SELECT pg_reload_conf()")
-			for range 100 { // it is read in its own time
+			for range 100 { // it is read with a delay
 				if examine()["durability"].Verdict != store.Good {
 					break
 				}
@@ -425,12 +427,13 @@ func TestOfSeveralHostsOfPostgresTheOneThatTakesWritesIsTaken(t *testing.T) {
 	}
 }
 
-// A server may begin sessions in a charset of its own, in which what the driver quotes means something else.
+// A server may begin sessions in another charset, in which the driver's quoted text has a different
+// meaning.
 func TestAMySQLOfAnotherCharsetIsAStore(t *testing.T) {
 	t.Parallel()
 	d := mariadb(t, "--character-set-server=gbk", "--skip-character-set-client-handshake", "--init-connect=SET collation_connection=utf8mb3_unicode_ci")
 	name := d.fresh(t, "shop")
-	d.raw(t, "", "CREATE USER firn") // init_connect is not for those who administer
+	d.raw(t, "", "CREATE USER firn") // init_connect does not apply to administrators
 	d.raw(t, "", "GRANT ALL ON "+name+".* TO firn")
 	s := opened(t, d.url("firn:", name))
 	const value = "{\"host\": \"工\\\"'\"}"

@@ -19,12 +19,11 @@ import (
 	"github.com/firn-id/firn/store/sqlstore"
 )
 
-// busyTimeout is how long a call waits for others on the same file, or less if
-// its context ends sooner. Writes take a few milliseconds, so this is a queue of
-// thousands.
+// busyTimeout is how long a call waits for other users of the file, or less if its context ends
+// sooner. Writes take a few milliseconds, so this is a queue of thousands.
 const busyTimeout = 10 * time.Second
 
-// sqliteStore names its file in errors, which the driver leaves out.
+// sqliteStore adds its file to errors; the driver leaves it out.
 type sqliteStore struct {
 	store.Store
 	path string
@@ -33,7 +32,7 @@ type sqliteStore struct {
 // Embedded implements [store.Embedded].
 func (s *sqliteStore) Embedded() bool { return true }
 
-// openSQLite opens a file that other processes may have open too.
+// openSQLite opens a file that other processes may also have open.
 func openSQLite(ctx context.Context, path string) (store.Store, error) {
 	if path == "" {
 		return nil, urlErrorf("store sqlite: has no path: write sqlite:PATH, as in sqlite:/var/lib/firn/firn.db")
@@ -48,8 +47,8 @@ func openSQLite(ctx context.Context, path string) (store.Store, error) {
 	}
 	var opened atomic.Bool
 	db := sql.OpenDB(connector{base, path, &opened})
-	// Within a process, queue here rather than at the file's lock. More than one
-	// would also break how a connection to a replaced file is closed, see conn.
+	// Within a process, queue here rather than at the file's lock. More than one connection would also
+	// break the closing of a connection to a replaced file, see conn.
 	db.SetMaxOpenConns(1)
 	dialect := sqlstore.SQLite.WithSession(func(c any) (seen sqlstore.Session) {
 		if c, ok := c.(*conn); ok {
@@ -64,14 +63,14 @@ func openSQLite(ctx context.Context, path string) (store.Store, error) {
 	return s, nil
 }
 
-// dsn returns what the driver opens path by.
+// dsn returns the driver's name for path.
 func dsn(path string) string {
-	// Not cleaned: what follows a link would be another file than the one that the path names.
-	for strings.HasPrefix(path, "//") { // which would be taken for a host
+	// Not cleaned: after a link, a cleaned path could name another file.
+	for strings.HasPrefix(path, "//") { // the driver would take it for a host
 		path = path[1:]
 	}
 	if !filepath.IsAbs(path) {
-		path = "./" + path // or :memory: would be no file, and shared with nobody
+		path = "./" + path // otherwise :memory: would be a private database instead of a file
 	}
 	u := url.URL{
 		Scheme:   "file",
@@ -81,8 +80,8 @@ func dsn(path string) string {
 	return u.String()
 }
 
-// usable looks for what SQLite would only call "unable to open database file",
-// and makes the folder. What it finds, nothing was written for.
+// usable finds errors for which SQLite would only report "unable to open database file", and creates
+// the folder. Its errors mean that nothing was written.
 func usable(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -101,7 +100,8 @@ func usable(path string) error {
 	if err := access(path); err != nil {
 		return fmt.Errorf("%w: %w; the file must be writable", store.ErrRefused, err)
 	}
-	// SQLite has its log in the folder that it finds the file in, which is another where the file is mounted.
+	// SQLite keeps its log in the folder where it finds the file; if the file alone is mounted, that is
+	// another folder.
 	alone, err := mounted(path)
 	switch {
 	case err != nil:

@@ -18,22 +18,21 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// connector sets each connection up. The driver could, but would wait for a
-// locked file without looking at the context.
+// connector configures each new connection. The driver could do so, but would wait for a locked file
+// regardless of the context.
 type connector struct {
 	driver.Connector
 	path   string
-	opened *atomic.Bool // whether the store is open; a file is made only before that
+	opened *atomic.Bool // set once the store is open; a file is created only before that
 }
 
 // Connect implements [driver.Connector].
 //
-// The journal is a write-ahead log, and each commit is synced: a fence that was
-// confirmed must survive a loss of power, or a later process could be granted
-// times already used. A process that opens, lists, writes twice and closes
-// syncs 6 times with the log and 10 with a truncated journal. With syncs of 5 ms
-// that was 37 ms against 60; with 10 ms and 16 processes at a time, the journal
-// had one in 200 still locked out after [busyTimeout], and the log none.
+// The journal is a write-ahead log, and each commit is synced: a confirmed fence must survive a power
+// failure, or a later process could be granted times already used. A process that opens, lists, writes
+// twice and closes syncs 6 times with the log and 10 times with a truncated journal. With syncs of 5
+// ms that took 37 ms instead of 60; with 10 ms and 16 processes at a time, one process in 200 was
+// still locked out after [busyTimeout] with the journal, and never with the log.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	before, err := os.Stat(c.path)
 	switch {
@@ -43,7 +42,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	case c.opened.Load():
 		return nil, errGone
 	}
-	if err := usable(c.path); err != nil { // the file may be another than at the start
+	if err := usable(c.path); err != nil { // the file may have changed since the start
 		return nil, err
 	}
 	bare, err := c.Connector.Connect(ctx)
@@ -73,16 +72,15 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return opened, nil
 }
 
-// errGone is the error of a call whose file is missing, perhaps only for a moment because its disk
-// was unmounted. A new file in its place, below the mount point, would be a second store beside
-// the processes that still have the first open.
+// errGone is the error of a call whose file is missing, perhaps only for a moment because its disk was
+// unmounted. A new file in its place, below the mount point, would be a second store, while other
+// processes still have the first one open.
 var errGone = fmt.Errorf("%w: the file is gone: put it back, or restart Firn to begin with an empty one", store.ErrUnavailable)
 
-// errReplaced is what a write ends with that may have gone to a file which is
-// no longer there.
+// errReplaced is the error of a write that may have gone to a file that no longer exists.
 var errReplaced = fmt.Errorf("%w: the file was removed or replaced meanwhile: end what uses it before doing so", store.ErrUnavailable)
 
-// sqliteConn is what database/sql asks of the driver's connections.
+// sqliteConn lists the methods of the driver's connections that database/sql calls.
 type sqliteConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -94,29 +92,29 @@ type sqliteConn interface {
 	driver.Validator
 }
 
-// conn is a connection that is good for as long as the paths of the file, its log and
-// the log's index name what it has open. SQLite would go on for ever with one that was
-// removed or replaced, and acknowledge each write to it: a holder would renew its slot
-// where nobody looks, and never see who else was granted that worker. Losing one of the
-// three is enough: what was committed last is in the log alone, and the locks are on the index.
+// conn is a connection that is good as long as the paths of the file, its log and the log's index name
+// its open files. SQLite would keep using a removed or replaced file for ever, and acknowledge each
+// write to it: a holder would renew its slot where no other process reads, and never see that its
+// worker was granted again. Losing one of the three is enough: the latest commits are only in the log,
+// and the locks are on the index.
 //
-// database/sql closes a bad connection before it opens the next, and there is
-// one at a time. That order matters: closing any handle on a file, as the logs
-// of both may be, drops the locks that this process has on it through others.
+// database/sql closes a bad connection before it opens the next, and there is only one at a time. That
+// order matters: closing any handle on a file, including a log that both share, drops the locks that
+// this process holds on it through other handles.
 type conn struct {
 	sqliteConn
 	files [3]openFile
-	life  string // that of the store in the file
+	life  string // of the store in the file
 }
 
-// An openFile is a file that a connection has open, by the path that it has it from.
+// An openFile is a file that a connection has open, with the path it was opened by.
 type openFile struct {
 	path string
 	info fs.FileInfo
 }
 
-// openFiles returns the file at path, its log and the log's index, which SQLite has where the
-// file is in truth. They are there as long as anybody has the file open.
+// openFiles returns the file at path, its log and the log's index; SQLite keeps the latter two beside
+// the link's target. They exist as long as any process has the file open.
 func openFiles(path string) (files [3]openFile, err error) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -131,7 +129,7 @@ func openFiles(path string) (files [3]openFile, err error) {
 	return files, nil
 }
 
-// replaced reports whether a path names another file by now, or none.
+// replaced reports whether a path now names another file, or no file.
 func (c *conn) replaced() bool {
 	return slices.ContainsFunc(c.files[:], func(f openFile) bool {
 		now, err := os.Stat(f.path)
@@ -139,18 +137,17 @@ func (c *conn) replaced() bool {
 	})
 }
 
-// ResetSession implements [driver.SessionResetter]: it comes before each use of
-// a connection but its first.
+// ResetSession implements [driver.SessionResetter]: database/sql calls it before each use of a
+// connection except the first.
 func (c *conn) ResetSession(ctx context.Context) error {
 	if c.replaced() {
-		return driver.ErrBadConn // so that another is opened, by the path
+		return driver.ErrBadConn // so that database/sql opens another one, by the path
 	}
 	return c.sqliteConn.ResetSession(ctx)
 }
 
-// ExecContext implements [driver.ExecerContext]. It looks again after the
-// write, and does not answer [driver.ErrBadConn], upon which database/sql would
-// write a second time.
+// ExecContext implements [driver.ExecerContext]. It checks again after the write, and does not return
+// [driver.ErrBadConn], because database/sql would then repeat the write.
 func (c *conn) ExecContext(ctx context.Context, statement string, args []driver.NamedValue) (driver.Result, error) {
 	result, err := c.sqliteConn.ExecContext(ctx, statement, args)
 	if err == nil && c.replaced() {
@@ -159,9 +156,9 @@ func (c *conn) ExecContext(ctx context.Context, statement string, args []driver.
 	return result, err
 }
 
-// patiently does what SQLite does without its busy timeout: the first processes
-// on a new file may meet in turning its log on, and then all but one are told at
-// once that it is busy (about one start in 300, of 16 at the same moment).
+// patiently retries where SQLite ignores its busy timeout: the first processes on a new file may turn
+// its log on at the same time, and then all but one get a busy error at once (about one start in 300,
+// of 16 at the same moment).
 func patiently(ctx context.Context, do func() error) error {
 	for begun := time.Now(); ; {
 		err := do()

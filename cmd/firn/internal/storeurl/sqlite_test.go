@@ -20,8 +20,8 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-// childVariable makes the test binary do a job on a file, in a process of its
-// own: "job path". Its standard output is for the parent, its exit status too.
+// childVariable makes the test binary run a job on a file, in its own process: "job path". The parent
+// reads its standard output and exit status.
 const childVariable = "FIRN_STOREURL_CHILD"
 
 func TestMain(m *testing.M) {
@@ -61,7 +61,7 @@ func child(job, path string) error {
 	return s.Close()
 }
 
-// increment adds one to the counter, and returns what it is now.
+// increment adds one to the counter, and returns its new value.
 func increment(ctx context.Context, s store.Store) (int, error) {
 	for {
 		e, err := s.Get(ctx, "counter")
@@ -172,7 +172,7 @@ func TestAFileMayHaveAnyName(t *testing.T) {
 	}
 }
 
-// After a link, ".." is the folder above the one that it leads to.
+// After a link, ".." is the folder above the link's target.
 func TestAFileIsTheOneThatItsPathLeadsTo(t *testing.T) {
 	dir := t.TempDir()
 	below := filepath.Join(dir, "disk", "below")
@@ -203,7 +203,7 @@ func TestADatabaseInMemoryIsRefused(t *testing.T) {
 	}
 }
 
-// SQLite has a log and locks for each name.
+// SQLite has a separate log and locks for each name.
 func TestAFileOfTwoNamesIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "firn.db")
 	put(t, open(t, path), "k", 0, "v")
@@ -291,7 +291,7 @@ func TestAProcessKilledWhileWritingLeavesTheFileWhole(t *testing.T) {
 		}
 		s := open(t, path)
 		n, err := increment(context.Background(), s)
-		// One more than was acknowledged may have been applied.
+		// One write more than was acknowledged may have been applied.
 		if err != nil || n != last+1 && n != last+2 {
 			t.Errorf("round %d: counted to %d, %v, after %d was acknowledged", round, n, err, last)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/firn-id/firn/zkstore"
 )
 
-// Supported says which URLs Open takes, for messages and help.
+// Supported lists the URLs that Open accepts, for messages and help.
 const Supported = "memory:, file:FOLDER, sqlite:PATH, redis://, rediss://, mysql://, postgres://, etcd:// and zookeeper://"
 
 // openers open the stores of other hosts.
@@ -32,8 +32,8 @@ var openers = map[string]func(ctx context.Context, url string) (store.Store, err
 	"postgresql": openPostgres,
 }
 
-// QuietRedis keeps the Redis client from writing to standard error, for the whole
-// program; its errors are returned.
+// QuietRedis keeps the Redis client from writing to standard error, for the whole program; its errors
+// are returned anyway.
 var QuietRedis = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
 
 type silent struct{}
@@ -45,7 +45,7 @@ func openRedis(ctx context.Context, url string) (store.Store, error) {
 	return openAs(redisstore.Open)(ctx, url)
 }
 
-// openAs keeps a failed open from being a store that is not nil.
+// openAs returns a nil interface for a failed open, not a nil pointer in an interface.
 func openAs[S store.Store](open func(context.Context, string) (S, error)) func(context.Context, string) (store.Store, error) {
 	return func(ctx context.Context, url string) (store.Store, error) {
 		s, err := open(ctx, url)
@@ -56,7 +56,7 @@ func openAs[S store.Store](open func(context.Context, string) (S, error)) func(c
 	}
 }
 
-// memory is a store for tests, which firn doctor calls bad.
+// memory is a store for tests; firn doctor rates it bad.
 type memory struct{ *memstore.Store }
 
 // Examine implements [store.Examined].
@@ -68,10 +68,10 @@ func (memory) Examine(context.Context) ([]store.Finding, error) {
 	}}, nil
 }
 
-// ErrURL says that the text is no URL of a store, whatever runs where.
+// ErrURL means that the text is not a store URL at all, independent of any server.
 var ErrURL = errors.New("no store URL")
 
-// A urlError is an error that is [ErrURL] and does not say so in words.
+// A urlError is an error that matches [ErrURL] without containing its text.
 type urlError struct{ error }
 
 func (urlError) Is(target error) bool { return target == ErrURL }
@@ -79,8 +79,8 @@ func (e urlError) Unwrap() error      { return e.error }
 
 func urlErrorf(format string, args ...any) error { return urlError{fmt.Errorf(format, args...)} }
 
-// Open opens the store of a URL. Its errors, and those of the store, name the
-// store and repeat no password in the URL. Text that can be no store is [ErrURL].
+// Open opens the store of a URL. Its errors, and those of the store, name the store and repeat no
+// password in the URL. Text that cannot be a store URL is [ErrURL].
 func Open(ctx context.Context, text string) (store.Store, error) {
 	scheme, rest, ok := strings.Cut(text, ":")
 	open := openers[scheme]
@@ -109,18 +109,17 @@ func Open(ctx context.Context, text string) (store.Store, error) {
 	return s, nil
 }
 
-// Redact returns a store URL without what may be a password, for people to
-// read. It does not parse: a password that was not escaped as URLs want it, the
-// common mistake, must not come through either. So whatever stands before the
-// last @ goes, and whatever follows the first sign of a query or a setting.
+// Redact returns a store URL for people to read, without anything that may be a password. It does not
+// parse: an unescaped password, the common mistake, must not slip through either. So it drops
+// everything before the last @, and everything after the first sign of a query or a setting.
 func Redact(text string) string {
 	scheme, rest, ok := strings.Cut(text, ":")
 	if scheme == "sqlite" || scheme == "file" {
-		return text // a path, which may have any of these characters
+		return text // a path, which may contain any of these characters
 	}
 	start := scheme + ":"
 	if !ok || strings.ContainsAny(scheme, "@=?&; ") {
-		start, rest = "", text // no scheme at all
+		start, rest = "", text // no scheme
 	}
 	if strings.HasPrefix(rest, "//") {
 		start, rest = start+"//", rest[2:]
@@ -128,7 +127,7 @@ func Redact(text string) string {
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
 		start, rest = start+"…@", rest[i+1:]
 	} else if i := strings.IndexByte(rest, ':'); i >= 0 && strings.TrimLeft(rest[i+1:], "0123456789") == rest[i+1:] {
-		return start + "…" // no port after the colon: the @ was forgotten
+		return start + "…" // not a port after the colon: the @ is missing
 	}
 	if i := strings.IndexAny(rest, "?=&;# "); i >= 0 {
 		rest = rest[:i+1] + "…"

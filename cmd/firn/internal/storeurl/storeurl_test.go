@@ -36,7 +36,7 @@ func TestAPasswordNeverComesBack(t *testing.T) {
 		{"memory:", "memory:"},
 		{"", ""},
 		{":", ":"},
-		{"sqlite:/a@b/c?d=e.db", "sqlite:/a@b/c?d=e.db"}, // a path, which has none
+		{"sqlite:/a@b/c?d=e.db", "sqlite:/a@b/c?d=e.db"}, // a path, which contains no password
 	} {
 		if got := storeurl.Redact(test.url); got != test.want {
 			t.Errorf("%q: %q, want %q", test.url, got, test.want)
