@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A moment is a step of a protocol, as the store and the clocks see it.
+// A moment is a step of a protocol, as seen by the store and the clocks.
 type moment int
 
 const (
@@ -17,8 +17,8 @@ const (
 	listed           // the pool was read
 	clockRead        // the store's clock was read
 	looked           // a slot was read
-	poolMade         // the record of a pool was made, or made anew
-	claimed          // a slot was taken that another had, or nobody
+	poolMade         // the record of a pool was created, or re-created
+	claimed          // a slot was taken that was free or had another holder
 	renewed          // a holder wrote its slot
 	released         // a slot was given back
 	readCount        // a counter was read
@@ -31,23 +31,23 @@ var momentNames = [moments]string{
 	"other", "list", "clock", "look", "pool", "claim", "renewal", "release", "read of a counter", "write of a counter", "start",
 }
 
-// protocol are the moments that are aimed at, those that matter most more than once.
+// protocol lists the moments to aim at, the most important ones repeatedly.
 var protocol = []moment{
 	listed, clockRead, looked, poolMade, claimed, claimed, claimed, renewed, renewed, renewed, released,
 }
 
-// An aim is a fault that strikes when a moment comes for the so-manieth time.
+// An aim is a fault that strikes at the nth occurrence of a moment.
 type aim struct {
 	fault  kind
 	at     moment
 	count  int // from 1
 	delay  time.Duration
-	before bool // it strikes before the request is carried out; else after, and before the answer
-	self   bool // it strikes the process at whose moment it is; else any
-	every  bool // it strikes each time that as many have come again
+	before bool // it strikes before the request is executed; otherwise after that, and before the answer
+	self   bool // it strikes the process at this moment; otherwise any process
+	every  bool // it strikes at every nth occurrence
 }
 
-// due reports whether it strikes at the n-th such moment.
+// due reports whether it strikes at the nth occurrence.
 func (a *aim) due(n int) bool { return n == a.count || a.every && n%a.count == 0 }
 
 func (a aim) String() string {
@@ -76,8 +76,8 @@ func (p *plan) drawAims(r *rand.Rand, row *regime) {
 	}
 }
 
-// drawPair draws two faults at one moment that together are what a regime is about: the
-// first strikes the store or the process, the second the process.
+// drawPair draws two faults at one moment that together test a regime's promise: the first strikes the
+// store or the process, the second the process.
 func (p *plan) drawPair(r *rand.Rand, row *regime) {
 	pair := row.pairs[r.IntN(len(row.pairs))]
 	if !slices.Contains(row.faults, pair[0]) || !slices.Contains(row.faults, pair[1]) {
@@ -108,13 +108,13 @@ func (p *plan) drawAim(r *rand.Rand, faults []kind) aim {
 	default:
 		a.at, a.before, a.self = begun, true, true
 		if k := pick(r, atClock, crash); r.IntN(2) == 0 && slices.Contains(faults, k) {
-			a.fault = k // what matters while a generator is made
+			a.fault = k // the relevant faults while a generator is made
 		}
 	}
 	return a
 }
 
-// aimDelay is none, or a part of what the protocol waits for.
+// aimDelay is zero, or a part of one of the protocol's waits.
 func (p *plan) aimDelay(r *rand.Rand) time.Duration {
 	switch r.IntN(4) {
 	case 0:
@@ -126,7 +126,7 @@ func (p *plan) aimDelay(r *rand.Rand) time.Duration {
 	}
 }
 
-// momentOf says which step of a protocol a request is.
+// momentOf returns a request's step of the protocol.
 func momentOf(s *side, op, key string, value []byte) moment {
 	switch {
 	case op == "clock":
@@ -147,7 +147,7 @@ func momentOf(s *side, op, key string, value []byte) moment {
 	}
 }
 
-// slotWrite tells the writes of a slot apart.
+// slotWrite distinguishes the writes of a slot.
 func slotWrite(s *side, key string, value []byte) moment {
 	switch {
 	case bytes.Contains(value, []byte(`"free":true`)):
@@ -161,20 +161,20 @@ func slotWrite(s *side, key string, value []byte) moment {
 	}
 }
 
-// ownerOf is who a record of a slot names.
+// ownerOf returns the owner named in a slot's record.
 func ownerOf(value []byte) []byte {
 	_, rest, _ := bytes.Cut(value, []byte(`"owner":"`))
 	owner, _, _ := bytes.Cut(rest, []byte(`"`))
 	return owner
 }
 
-// fate is what aimed faults do to one request.
+// fate is the effect of aimed faults on one request.
 type fate struct {
 	key                                            string
 	hang, lost, late, unconfirmed, misreport, echo bool
 }
 
-// reach notes that a moment has come and has the faults strike that are aimed at it.
+// reach records that a moment has come, and triggers the faults aimed at it.
 func (f *faults) reach(m *machine, at moment, before bool, fate *fate) {
 	w := f.w
 	if before {
@@ -208,7 +208,7 @@ func (f *faults) reach(m *machine, at moment, before bool, fate *fate) {
 		if a.fault == evict && fate.key != "" {
 			f.aimedKey = fate.key // it is about this one
 		}
-		if a.delay == 0 && w.running == nil { // else a process would crash itself in the middle
+		if a.delay == 0 && w.running == nil { // otherwise a process would crash itself in the middle
 			f.happen(a.fault, struck)
 			continue
 		}
@@ -221,7 +221,7 @@ func (f *faults) reach(m *machine, at moment, before bool, fate *fate) {
 	}
 }
 
-// strike has a fault strike the request itself, if it is one of those that do.
+// strike applies a fault to the request itself, if it is one of that kind.
 func (f *fate) strike(k kind) bool {
 	switch k {
 	case hang, lostRequest:
@@ -236,7 +236,7 @@ func (f *fate) strike(k kind) bool {
 		f.echo = true
 	case slow:
 		f.late = true
-	case refused, stale, atClock: // they have other places where they strike
+	case refused, stale, atClock: // these strike in other places
 	default:
 		return false
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/firn-id/firn/lease"
 )
 
-// An alone process has a worker number that nobody else has, and no store: all that
-// keeps its lives apart is its clock, which does not go back.
+// An alone process has a worker number of its own, and no store: only its clock, which does not go
+// back, keeps its lives apart.
 type alone struct{ m *machine }
 
 func (*alone) leave(*life) {}
@@ -57,19 +57,19 @@ func (a *alone) settings(l *life) lease.Config {
 	g := &c.Generator
 	g.Layout, g.Time, g.Random = p.layout, a.m, a.m.w.library.Uint64
 	g.Start = pick(r, firn.StartCarry, firn.StartZero, firn.StartRandom)
-	// No life may have less than those before it, which have reached as far ahead.
+	// Every life needs at least the lead of its predecessors, which have reached as far ahead.
 	g.Ahead = pick(stream(a.m.w.Seed, streamServers<<16|uint64(a.m.id)), 0, -1, time.Second)
 	if r.IntN(3) == 0 {
 		g.Ahead = cmp.Or(g.Ahead, g.Lead()) // an earlier life on a steady clock had no more
 		g.Clock = firn.Wall
 	}
 	l.bounds(&c, p)
-	l.lead += g.Lead() + p.layout.Unit() // it begins above what an earlier life can have reached
+	l.lead += g.Lead() + p.layout.Unit() // it begins above everything an earlier life can have reached
 	l.config = (*config)(&c)
 	return c
 }
 
-// begin makes the generator, and returns what ends it.
+// begin makes the generator, and returns the function that ends it.
 func (a *alone) begin(cfg lease.Config) (*firn.Generator, func(), error) {
 	w := a.m.w
 	if w.choices.IntN(2) == 0 {

@@ -9,21 +9,20 @@ import (
 	"github.com/firn-id/firn/lease"
 )
 
-// slack is what a call may take longer than it is to: a network, a scheduler, a
-// clock that runs slow.
+// slack is how much longer than its limit a call may take: for a network, a scheduler, a slow clock.
 const slack = 2 * time.Second
 
-// switchPatience is how long a call may wait for another worker, where the policy
-// switch takes one: for holders that the store may have forgotten, twice, and for the store.
+// switchPatience is how long a call may wait for another worker under the policy switch: for holders
+// that the store may have forgotten, twice, and for the store.
 func (p *plan) switchPatience() time.Duration { return 2*p.grace() + 20*time.Second }
 
-// bounds says how long calls may take under a configuration, and how far the times in
-// ids may be from the clock.
+// bounds sets how long calls may take under a configuration, and how far the times in ids may differ
+// from the clock.
 func (l *life) bounds(c *lease.Config, p *plan) {
 	g := &c.Generator
 	unit := p.layout.Unit()
-	l.lead, l.lag = 2*g.Lead()+3*unit, false // a steady clock may begin ahead by as much
-	// A small step back is waited out, and a grant may begin ahead by the tolerance.
+	l.lead, l.lag = 2*g.Lead()+3*unit, false // a steady clock may begin ahead by that much
+	// The generator waits out a small step back, and a grant may begin ahead by the tolerance.
 	l.patience = p.tolerance + 2*unit + 2*g.Lead() + slack
 	for _, policy := range g.Rollback {
 		var limit string
@@ -33,7 +32,7 @@ func (l *life) bounds(c *lease.Config, p *plan) {
 			scan(settings, &limit, &number)
 			d, err := time.ParseDuration(limit)
 			if err != nil {
-				panic(err) // policies are no longer written as they were
+				panic(err) // the format of policies has changed
 			}
 			l.patience += time.Duration(number) * d
 		case "switch":
@@ -50,14 +49,14 @@ func (l *life) bounds(c *lease.Config, p *plan) {
 	}
 }
 
-// scan reads the settings of a policy from its text.
+// scan parses the settings of a policy.
 func scan(settings string, into ...any) {
 	if _, err := fmt.Sscan(settings, into...); err != nil {
-		panic(err) // policies are no longer written as they were
+		panic(err) // the format of policies has changed
 	}
 }
 
-// A start is when a call was made, and how many ids the process had made by then.
+// A start is the time of a call, and the number of ids the process had made by then.
 type start struct {
 	at   int64
 	made int
@@ -65,17 +64,17 @@ type start struct {
 
 func (m *machine) start() start { return start{m.w.now, m.made} }
 
-// waited compares how long a call took with how long it may: from when it was made, or
-// since the clock and the process were disturbed last.
+// waited compares the time a call took with its limit: from its start, or from the latest disturbance
+// of the clock and the process.
 func (o *oracle) waited(l *life, what string, from start, most time.Duration) {
 	if most < 0 || o.w.Rival || o.w.plan.maySpoil() { // a grant may begin years ahead of the clock
 		return
 	}
 	took := time.Duration(o.w.now - max(from.at, l.m.calm))
-	// Others of the process may have been quicker: what they had was not to be had.
+	// Other callers of the process may have been faster: their ids were not available.
 	most += time.Duration(l.m.made-from.made) * o.w.plan.layout.Unit()
-	// A clock that was ahead may have led to a grant that begins ahead, within what is
-	// tolerated. And of the past that a history knows all may be used.
+	// A clock that was ahead may have led to a grant that begins ahead, within the tolerance. And the
+	// whole past that a history knows may be used up.
 	if ahead := time.Duration(l.m.most - l.m.offset()); ahead > 0 {
 		p := &o.w.plan
 		if !l.lag {
@@ -83,10 +82,10 @@ func (o *oracle) waited(l *life, what string, from start, most time.Duration) {
 		}
 		most += ahead + p.layout.Unit()
 	}
-	if p := &o.w.plan; p.source != "" { // it compares no clocks, and others had the worker before
+	if p := &o.w.plan; p.source != "" { // it compares no clocks, and the worker had other holders before
 		most += 2 * p.skew
 	}
-	// A steady clock that slept follows the wall only where that is persistently ahead.
+	// A steady clock that slept follows the wall clock only if that is persistently ahead.
 	if l.steady {
 		most += time.Duration(l.m.slept)
 	}
@@ -95,11 +94,11 @@ func (o *oracle) waited(l *life, what string, from start, most time.Duration) {
 	}
 }
 
-// leastGrace is how long newcomers wait at least for holders whose looks take no time.
+// leastGrace is the minimum that newcomers wait for holders whose looks take no time.
 const leastGrace = 9 * time.Second
 
-// time compares the time in an id with the true time: it is no further ahead than
-// the clock ever was, with the lead of the generator.
+// time compares the time in an id with the true time: it must not be further ahead than the clock ever
+// was, plus the generator's lead.
 func (o *oracle) time(l *life, id firn.ID, tick firn.Tick) {
 	w, m := o.w, l.m
 	now := w.trueTick()
@@ -107,7 +106,7 @@ func (o *oracle) time(l *life, id firn.ID, tick firn.Tick) {
 		m.most = max(m.most, m.offset())
 		lead := l.lead + l.lead/16 + 5*time.Millisecond
 		if w.plan.clock {
-			lead += max(0, w.plan.tolerance-leastGrace) // of a pool that was opened again
+			lead += max(0, w.plan.tolerance-leastGrace) // of a re-created pool
 		}
 		if most := w.tickAt(w.now + m.most + int64(lead)); tick > most {
 			o.find("time", m, "id %s is %d ticks ahead of the true time, at most %d are to be", o.show(id), tick-now, most-now)
@@ -120,8 +119,8 @@ func (o *oracle) time(l *life, id firn.ID, tick firn.Tick) {
 	}
 }
 
-// A steady clock that was behind the wall has followed it after usualLag, if ids are
-// asked for; lagAllowed is what it may lack then.
+// A steady clock that was behind the wall clock has followed it after usualLag, if callers request
+// ids; lagAllowed is how much it may still lack then.
 const (
 	usualLag   = 3 * time.Minute
 	lagAllowed = 3 * time.Second

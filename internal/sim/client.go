@@ -9,18 +9,18 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// token matches the name of a writer, which no seed determines.
+// token matches the name of a writer, which is random and independent of the seed.
 var token = regexp.MustCompile(`"(owner|by|writer)":"[^"]*",`)
 
-// A written value is told without it, and only where somebody reads it.
+// A written value is printed without it, and only with a trace.
 type written []byte
 
 func (v written) String() string { return string(token.ReplaceAll(v, nil)) }
 
-// A client is the store as a machine sees it: the [store.Store] of its process.
+// A client is a machine's view of the store: the [store.Store] of its process.
 type client struct{ m *machine }
 
-// client returns the store of a process, with what the plan says that it offers.
+// client returns the store of a process, with the optional methods that the plan demands.
 func (m *machine) client() store.Store {
 	switch p := &m.w.plan; {
 	case p.embedded && p.clock:
@@ -45,7 +45,7 @@ type embedded struct{}
 // Embedded implements [store.Embedded].
 func (embedded) Embedded() bool { return true }
 
-// A clocked client is one of a store that has a clock.
+// A clocked client belongs to a store that has a clock.
 type clocked struct{ client }
 
 // Now implements [store.Clock].
@@ -92,7 +92,7 @@ func (c client) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 // Close implements [store.Store].
 func (c client) Close() error { return nil }
 
-// A request is a question to the store on its way.
+// A request is a call of the store in flight.
 type request struct {
 	m     *machine
 	op    string // get, list, write, clock
@@ -100,13 +100,13 @@ type request struct {
 	value []byte
 	read  bool
 
-	fate  fate // what aimed faults do to it
+	fate  fate // the effect of aimed faults on it
 	again bool // it arrives a second time
 }
 
-// ask sends a request and waits for the answer: as long as the client has
-// patience, or ctx lasts. The request takes effect when it arrives, which may be
-// long after nobody waits any more; a write is answered when it is confirmed.
+// ask sends a request and waits for the answer: as long as the client has patience, or ctx lasts. The
+// request takes effect when it arrives, perhaps long after the caller has stopped waiting; a write is
+// answered when it is confirmed.
 func ask[T any](ctx context.Context, r request, do func(s *side, entries []store.Entry) (T, error)) (T, error) {
 	m := r.m
 	w, t := m.w, m.w.running
@@ -162,7 +162,7 @@ func ask[T any](ctx context.Context, r request, do func(s *side, entries []store
 	}
 }
 
-// arrive carries a request out where it arrives.
+// arrive executes a request at its destination.
 func arrive[T any](r *request, do func(s *side, entries []store.Entry) (T, error), deliver func(T, error)) {
 	w, m := r.m.w, r.m
 	s := w.store.reached(m)
@@ -172,7 +172,7 @@ func arrive[T any](r *request, do func(s *side, entries []store.Entry) (T, error
 	s = w.store.reached(m) // a fault may have struck
 	if w.store.down > w.now || m.cut > w.now || s.gone || r.fate.hang {
 		w.cover.reach(m, at, "lost")
-		return // nobody answers
+		return // no answer
 	}
 	entries := s.entries
 	if r.read && w.faults.strikes(stale) {
@@ -218,11 +218,11 @@ func (w *world) travel() int64 {
 	return int64(w.plan.latency/4) + seldom(w.latencies, w.plan.latency)
 }
 
-// betweenHangs is how long a process is spared after a request that hung, where it is
-// to reach the store within the grace.
+// betweenHangs is how long a process is spared after a request that hung, if it must reach the store
+// within the grace.
 const betweenHangs = 30 * time.Second
 
-// mayHang says whether a request of a machine may be one that is never answered.
+// mayHang reports whether a machine's request may stay unanswered for ever.
 func (w *world) mayHang(m *machine) bool {
 	if w.plan.regime == Reasserted && m.hung > 0 && w.now-m.hung < int64(betweenHangs) {
 		return false
@@ -231,5 +231,5 @@ func (w *world) mayHang(m *machine) bool {
 	return true
 }
 
-// hangs says whether a request of a machine is never answered.
+// hangs draws whether a machine's request stays unanswered for ever.
 func (w *world) hangs(m *machine) bool { return w.faults.strikes(hang) && w.mayHang(m) }

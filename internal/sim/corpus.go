@@ -2,9 +2,8 @@ package sim
 
 import "math/rand/v2"
 
-// A Corpus chooses which history to play next. Half of them are new seeds, one after
-// the other; the others are changes of histories that came to situations which none
-// came to before.
+// A Corpus chooses the next history to play. Half of them are new seeds, in order; the others are
+// changes of histories that reached a new situation.
 type Corpus struct {
 	next   uint64
 	random *rand.Rand
@@ -30,7 +29,7 @@ func (c *Corpus) Next(o Options) Options {
 		c.next++
 		return o
 	}
-	// The later ones came to what is hardest to come to.
+	// Later ones reached the rarest situations
 	i := max(c.random.IntN(len(c.kept)), c.random.IntN(len(c.kept)))
 	from := c.kept[i]
 	o.Seed, o.Regime = from.Seed, from.Regime
@@ -38,7 +37,7 @@ func (c *Corpus) Next(o Options) Options {
 	return o
 }
 
-// Learn keeps a history that came to new situations.
+// Learn keeps a history that reached new situations.
 func (c *Corpus) Learn(o Options, r *Result) {
 	fresh := 0
 	for _, f := range r.Cover {

@@ -14,14 +14,14 @@ import (
 // A counting process makes ids of segments and sequences, as a server does.
 type counting struct{ m *machine }
 
-// names of counters that all processes share.
+// names of the counters that all processes share.
 const (
 	segmentNames  = 3
 	sequenceNames = 2
 	maxStride     = 3
 )
 
-// counts is what one life counts with.
+// counts are the counters of one life.
 type counts struct {
 	*counting
 	l         *life
@@ -62,7 +62,7 @@ func (c *counting) open(l *life) (*counts, error) {
 		Ahead: pick(r, 0.2, 0.8, 1.0), Chain: pick(r, 1, 3), Time: c.m, Random: w.library.Uint64,
 	}
 	cfg.MinStep = min(cfg.MinStep, most)
-	// Each offset is a store of its own as it were, that knows nothing of the others.
+	// Each offset behaves like a store of its own, which does not know of the others.
 	if n.stride = w.plan.stride; n.stride > 1 {
 		n.offset = int64(c.m.id) % n.stride
 		cfg.Offset, cfg.Stride = n.offset, n.stride
@@ -94,7 +94,7 @@ func (c *counting) open(l *life) (*counts, error) {
 	return n, nil
 }
 
-// call asks for ids until it is time to leave.
+// call requests ids until it is time to leave.
 func (n *counts) call() {
 	w := n.m.w
 	for !n.l.asked && !n.ended {
@@ -113,7 +113,7 @@ func (n *counts) call() {
 	}
 }
 
-// ask makes one of the calls there are.
+// ask makes one of the possible calls.
 func (n *counts) ask(ctx context.Context) {
 	r := n.m.w.choices
 	switch i := r.IntN(segmentNames); r.IntN(24) {
@@ -132,8 +132,7 @@ func (n *counts) ask(ctx context.Context) {
 
 func (n *counts) segmentName(i int) string { return fmt.Sprintf("seg%d-%d", i, n.offset) }
 
-// fromSegment makes ids that are new, and greater than those this life had before
-// it asked.
+// fromSegment makes ids that are new, and greater than all ids this life had before the call.
 func (n *counts) fromSegment(ctx context.Context, i int) {
 	before := n.top[i]
 	r, err := n.named[i].Take(ctx, 1+n.m.w.choices.IntN(6))
@@ -143,7 +142,7 @@ func (n *counts) fromSegment(ctx context.Context, i int) {
 	}
 }
 
-// consecutive makes ids in a row.
+// consecutive makes consecutive ids.
 func (n *counts) consecutive(ctx context.Context, i int) {
 	before, count := n.top[i], 1+n.m.w.choices.IntN(12)
 	r, err := n.named[i].Consecutive(ctx, count)
@@ -157,7 +156,7 @@ func (n *counts) consecutive(ctx context.Context, i int) {
 	n.got(i, before, r)
 }
 
-// got compares a range that was asked for when before was the greatest id.
+// got checks a range; before was the greatest id at the start of the call.
 func (n *counts) got(i int, before firn.ID, r segment.Range) {
 	o := &n.m.w.oracle
 	for id := range r.All() {
@@ -173,7 +172,7 @@ func (n *counts) got(i int, before firn.ID, r segment.Range) {
 	n.top[i] = max(n.top[i], before)
 }
 
-// raise rules ids out: for this life, or for all who begin later.
+// raise rules ids out: for this life, or for all later lives.
 func (n *counts) raise(ctx context.Context, i int) {
 	if n.m.w.choices.IntN(2) == 0 {
 		n.raiseCounter(i)
@@ -188,8 +187,9 @@ func (n *counts) raise(ctx context.Context, i int) {
 	}
 }
 
-// raiseCounter is what an operator does who takes a counter over from elsewhere, at once
-// and where the store confirms it: [segment.RaiseCounter] has no clock of ours to wait by.
+// raiseCounter acts like an operator who takes over a counter from another system. It works without
+// delay, and only while the store can confirm: [segment.RaiseCounter] cannot wait on the simulated
+// clock.
 func (n *counts) raiseCounter(i int) {
 	w := n.m.w
 	if r := w.store.main.replica; r != nil && !r.linked {
@@ -204,7 +204,7 @@ func (n *counts) raiseCounter(i int) {
 	}
 }
 
-// raiseSequence rules ids out for everybody.
+// raiseSequence rules ids out for all processes.
 func (n *counts) raiseSequence(ctx context.Context, i int) {
 	o := &n.m.w.oracle
 	last := max(o.sequenced[i], n.last[i]) + firn.ID(n.m.w.choices.IntN(50))
@@ -216,7 +216,7 @@ func (n *counts) raiseSequence(ctx context.Context, i int) {
 	}
 }
 
-// fromSequence makes an id greater than all that anybody had before it asked.
+// fromSequence makes an id greater than all ids any process had before the call.
 func (n *counts) fromSequence(ctx context.Context, i int) {
 	o := &n.m.w.oracle
 	before := o.sequenced[i]
@@ -245,7 +245,7 @@ func (n *counts) failed(err error) {
 	}
 }
 
-// end gives back what is left, and checks that nothing comes after.
+// end gives the rest back, and checks that no ids follow.
 func (n *counts) end() {
 	if n.ended {
 		return

@@ -9,10 +9,9 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A cover notes which situations a history came to: which step of the protocol came
-// after which and how it ended, what had struck before, what the lease said in its
-// log, and how near two processes came to each other. Histories that came to a new
-// one are worth changing.
+// A cover records which situations a history reached: the order of protocol steps and their results,
+// the faults before them, the lease's log messages, and how near two processes came to each other.
+// Histories that reached a new situation are worth changing.
 type cover struct {
 	w    *world
 	hits [coverSize]uint8
@@ -30,7 +29,7 @@ func (c *cover) hit(feature ...uint64) {
 	}
 }
 
-// What the features are about.
+// The kinds of features.
 const (
 	aboutOrder = iota
 	aboutFault
@@ -39,10 +38,10 @@ const (
 	aboutError
 )
 
-// recently is for how long a fault counts as the cause of what happens.
+// recently is how long a fault counts as the cause of later events.
 const recently = int64(10e9)
 
-// cause is the latest fault, if it struck just now.
+// cause returns the latest fault, if it was recent.
 func (c *cover) cause() uint64 {
 	if f := &c.w.faults; f.count > 0 && c.w.now-f.at < recently {
 		return uint64(f.last) + 1
@@ -50,12 +49,12 @@ func (c *cover) cause() uint64 {
 	return 0
 }
 
-// reach notes a step of the protocol and how it ended.
+// reach records a step of the protocol and its result.
 func (c *cover) reach(m *machine, at moment, how string) {
 	if c.w.quiet {
 		return
 	}
-	end := uint64(len(how)) // they differ in length
+	end := uint64(len(how)) // results differ in length
 	c.hit(aboutOrder, uint64(m.before), uint64(at), end)
 	if cause := c.cause(); cause > 0 {
 		c.hit(aboutFault, cause, uint64(at), end)
@@ -63,7 +62,7 @@ func (c *cover) reach(m *machine, at moment, how string) {
 	m.before = at
 }
 
-// outcome is the kind of an error of the store.
+// outcome returns the kind of a store's error.
 func outcome(err error) string {
 	switch {
 	case err == nil:
@@ -77,15 +76,14 @@ func outcome(err error) string {
 	}
 }
 
-// gap notes how many ticks lie between two grants of one worker: below zero they
-// overlap.
+// gap records how many ticks lie between two grants of one worker: below zero they overlap.
 func (c *cover) gap(ticks int64) {
 	if ticks >= 0 {
 		c.hit(aboutGap, uint64(bits.Len64(uint64(ticks))), c.cause())
 	}
 }
 
-// said notes a text that does not vary with the numbers in a history.
+// said records a text that does not vary with the numbers in a history.
 func (c *cover) said(about uint64, text string) {
 	h := uint64(0)
 	for i := range len(text) {
@@ -96,14 +94,14 @@ func (c *cover) said(about uint64, text string) {
 	c.hit(about, h, c.cause())
 }
 
-// failed notes an error by its text.
+// failed records an error by its text.
 func (c *cover) failed(err error) {
 	if err != nil && !c.w.quiet {
 		c.said(aboutError, err.Error())
 	}
 }
 
-// A listener is what the lease logs to: its messages tell which way it took.
+// A listener is the lease's log handler: the messages show which path the lease took.
 type listener struct{ m *machine }
 
 func (l listener) Enabled(context.Context, slog.Level) bool { return true }
@@ -116,7 +114,7 @@ func (l listener) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// features are what a history came to, each with about how often.
+// features are the situations a history reached, each with its approximate frequency.
 func (c *cover) features() []uint32 {
 	var list []uint32
 	for i, n := range c.hits {

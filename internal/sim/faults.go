@@ -26,11 +26,11 @@ const (
 	lostAnswer
 	refused
 	stale
-	echo        // a request arrives a second time, later
-	unlink      // the replica cannot be reached: nothing is confirmed
+	echo        // a request arrives again, later
+	unlink      // the replica is unreachable: nothing is confirmed
 	failover    // the replica takes over, and the primary is gone
-	fork        // the replica takes over, and the primary goes on for a while
-	rebirth     // the store begins a new life and has everything
+	fork        // the replica takes over, and the primary continues for a while
+	rebirth     // the store begins a new life without losing anything
 	unconfirmed // a write is applied and answered with an error
 	misreport   // a write is applied and answered with a conflict
 	wipe
@@ -49,28 +49,27 @@ var kindNames = [kinds]string{
 
 func (k kind) String() string { return kindNames[k] }
 
-// Faults returns the names of all kinds.
+// Faults returns the names of all kinds of faults.
 func Faults() []string { return kindNames[:] }
 
-// byStep tells the faults that strike a request or a clock reading, so many in a
-// thousand, from those that come after some time.
+// byStep are the faults that strike a request or a clock reading with some probability; the others
+// strike after some time.
 var byStep = map[kind]bool{
 	atClock: true, slow: true, hang: true, lostRequest: true, lostAnswer: true, refused: true, stale: true,
 	echo: true, unconfirmed: true, misreport: true,
 }
 
-// faults has them happen. Each has a number, so that single ones can be left out
-// of a history that is played again.
+// faults makes faults happen. Each has a number, so that a replay can leave single ones out.
 type faults struct {
 	w        *world
 	count    int
 	kinds    [kinds]int
-	strike   [kinds]*rand.Rand // one stream each: leaving one out leaves the others alone
+	strike   [kinds]*rand.Rand // one stream each: leaving one out does not affect the others
 	detail   [kinds]*rand.Rand
 	last     kind
-	at       int64 // when the last came
+	at       int64 // time of the latest fault
 	moments  [moments]int
-	aimedKey string // what is to be lost next
+	aimedKey string // the next key to lose
 }
 
 func (f *faults) begin(w *world) {
@@ -96,7 +95,7 @@ func (f *faults) schedule(k kind) {
 	})
 }
 
-// strikes says whether a fault strikes this request or clock reading.
+// strikes reports whether a fault strikes this request or clock reading.
 func (f *faults) strikes(k kind) bool {
 	if f.w == nil || f.w.plan.often[k] == 0 || f.w.quiet {
 		return false
@@ -104,7 +103,7 @@ func (f *faults) strikes(k kind) bool {
 	return f.strike[k].Uint64()&0xffff < f.w.plan.often[k] && f.next(k)
 }
 
-// next numbers a fault and says whether it is to happen.
+// next numbers a fault and reports whether it happens.
 func (f *faults) next(k kind) bool {
 	f.count++
 	f.last, f.at = k, f.w.now
@@ -128,7 +127,7 @@ func (f *faults) duration(most time.Duration) int64 {
 	return min(seldom(f.detail[f.last], most/8), int64(most))
 }
 
-// upTo draws evenly.
+// upTo draws uniformly.
 func (f *faults) upTo(most time.Duration) time.Duration {
 	return time.Duration(f.detail[f.last].Int64N(int64(most) + 1))
 }
@@ -145,7 +144,7 @@ func (f *faults) happen(k kind, m *machine) {
 		f.step(m, pick(r, -time.Hour, time.Hour))
 	case leap:
 		f.step(m, time.Duration(pick(r, 1, 3))*365*24*time.Hour)
-		// Somebody notices.
+		// An operator notices.
 		w.after(f.duration(5*time.Minute), func() {
 			m.advance()
 			m.base = noon.UnixNano() + w.now
@@ -179,7 +178,7 @@ func (f *faults) happen(k kind, m *machine) {
 	}
 }
 
-// arrive has newcomers begin while holders may not have noticed yet what the store has forgotten.
+// arrive starts newcomers while holders may not have noticed yet what the store has lost.
 func (f *faults) arrive(r *rand.Rand) {
 	p := &f.w.plan
 	if p.late == 0 {
@@ -193,8 +192,8 @@ func (f *faults) arrive(r *rand.Rand) {
 	}
 }
 
-// step sets a clock. In a strict pool that is not often beyond what is tolerated:
-// a clock that is refused all the time tests nothing.
+// step sets a clock. In a strict pool that seldom exceeds the tolerance: a clock that is always
+// refused tests nothing.
 func (f *faults) step(m *machine, by time.Duration) {
 	w := f.w
 	if strict := w.plan.regime == Strict || w.plan.regime == Unprotected; strict && by.Abs() < time.Hour {

@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// A machine is one process and the host it runs on, with a clock of its own. It
-// is the [firn.TimeSource] of what runs there, and its [turns.Scheduler].
+// A machine is one process and its host, with its own clock. It is the [firn.TimeSource] of its
+// processes, and their [turns.Scheduler].
 type machine struct {
 	w    *world
 	id   int
 	name string
 
-	// The clock shows base plus what has gone by since from, a little faster or slower.
+	// The clock shows base plus the time since from, slightly faster or slower.
 	base, from int64
 	ppm        int64
-	mono       int64 // of the monotonic clock, which has the same rate, at from
-	asleep     int64 // until then the monotonic clock stands still
-	slept      int64 // how long it has stood still in all
+	mono       int64 // reading of the monotonic clock, with the same rate, at from
+	asleep     int64 // the monotonic clock stands still until then
+	slept      int64 // how long it has stood still in total
 
-	frozen int64 // until then nothing runs here
-	thawed *task // the one that stood still in the middle of a step
-	cut    int64 // until then the store cannot be reached from here
-	cutOff bool  // in a fork it is on the side of the old primary
-	hung   int64 // when its latest request hung
-	leg    int64 // what the store's clock takes longer to be asked (below zero) or to answer
+	frozen int64 // nothing runs here until then
+	thawed *task // the task frozen in the middle of a step
+	cut    int64 // the store is unreachable from here until then
+	cutOff bool  // in a fork it is on the old primary's side
+	hung   int64 // time of its latest hung request
+	leg    int64 // asymmetry of a reading of the store's clock: extra time to ask (below zero) or to answer
 
-	calm   int64  // when the latest disturbance of its clock, or of itself, has ended
-	most   int64  // how far its clock was ahead of the true time at most
-	before moment // what its process did last
+	calm   int64  // end of the latest disturbance of its clock or of the machine
+	most   int64  // greatest lead of its clock over the true time
+	before moment // the latest step of its process
 
-	readings int // after so many more of the clock it stands still; 0: it does not
+	readings int // it stands still after this many more clock readings; 0: it does not
 
 	tasks []*task
 	life  *life
@@ -46,14 +46,14 @@ func newMachine(w *world, id int) *machine {
 	m.base = noon.UnixNano() + w.store.main.clock + between(r, int64(w.plan.skew))
 	if slow := int64(w.plan.slowLeg); slow > 0 {
 		m.leg = pick(r, 0, slow, -slow)
-		m.base -= m.leg / 10 * 9 // it looks right then to who does not mind how long the answer took
+		m.base -= m.leg / 10 * 9 // then it looks right to code that ignores how long the answer took
 	}
 	m.ppm = r.Int64N(2*w.plan.drift+1) - w.plan.drift
 	m.proc = newProcess(w.plan.process, m)
 	return m
 }
 
-// between draws from minus to plus most, both ends often.
+// between draws from minus most to plus most, the extremes often.
 func between(r *rand.Rand, most int64) int64 {
 	switch n := r.Int64N(2*most+1) - most; r.IntN(4) {
 	case 0:
@@ -67,7 +67,7 @@ func between(r *rand.Rand, most int64) int64 {
 
 func (m *machine) scaled(d int64) int64 { return d + d/1_000_000*m.ppm + d%1_000_000*m.ppm/1_000_000 }
 
-// advance moves the moment that readings count from to the present.
+// advance moves the reference point of readings to the present.
 func (m *machine) advance() {
 	m.most = max(m.most, m.offset())
 	m.base, m.mono = m.wall(), m.monotonic()
@@ -92,9 +92,8 @@ func (m *machine) Monotonic() time.Duration {
 	return time.Duration(m.monotonic())
 }
 
-// tick makes a clock reading take time. Now and then it is more: the process
-// stands still before it acts on what it read, or, where it holds no lock, others
-// of its goroutines go on first.
+// tick makes a clock reading take time. Sometimes it takes longer: the process stands still before it
+// acts on the reading, or, if it holds no lock, its other goroutines run first.
 func (m *machine) tick() {
 	w, t := m.w, m.w.running
 	w.now += int64(w.latencies.Uint64() & 63)
@@ -111,7 +110,7 @@ func (m *machine) tick() {
 	case aimed || w.faults.strikes(atClock):
 		w.faults.last = atClock
 		d := w.faults.duration(maxPause)
-		if aimed { // often it is enough to be seen, and soon over
+		if aimed { // often just long enough to be noticed, and short
 			d >>= w.latencies.IntN(12)
 		}
 		w.trace.say(m, "stands still for %v, having read its clock", time.Duration(d))
@@ -130,7 +129,7 @@ func (m *machine) tick() {
 func (m *machine) Sleep(ctx context.Context, d time.Duration) error {
 	t := m.w.running
 	if d <= 0 {
-		// On a real machine it would look again and again, as fast as it can.
+		// On a real machine it would retry in a busy loop.
 		m.w.oracle.find("spin", m, "it waits for %v", d)
 		d = time.Millisecond
 	}
@@ -199,22 +198,22 @@ func (t *timeout) Err() error {
 	return t.Context.Err()
 }
 
-// freeze keeps everything here from running for a time; clocks go on.
+// freeze stops everything here for a time; clocks continue.
 func (m *machine) freeze(d int64) {
 	m.frozen = max(m.frozen, m.w.now+d)
 	m.calm = max(m.calm, m.frozen)
 }
 
-// offset is how far the clock is ahead of the true time.
+// offset returns how far the clock is ahead of the true time.
 func (m *machine) offset() int64 { return m.wall() - noon.UnixNano() - m.w.now }
 
-// disturbed notes that the clock was set.
+// disturbed records that the clock was set.
 func (m *machine) disturbed() {
 	m.calm = max(m.calm, m.w.now)
 	m.most = max(m.most, m.offset())
 }
 
-// suspend is freeze with a monotonic clock that stands still meanwhile.
+// suspend is freeze, but the monotonic clock stands still too.
 func (m *machine) suspend(d int64) {
 	m.advance()
 	m.freeze(d)
@@ -229,10 +228,10 @@ func (m *machine) stepClock(by int64) {
 	m.disturbed()
 }
 
-// mend puts everything right that is wrong with the machine.
+// mend ends all faults of the machine.
 func (m *machine) mend() {
 	m.advance()
-	if m.w.plan.regime != Alone { // there it must not go back
+	if m.w.plan.regime != Alone { // it must not go back in that regime
 		m.base = noon.UnixNano() + m.w.now
 	}
 	m.ppm = 0

@@ -7,25 +7,24 @@ import (
 	"strings"
 )
 
-// Options say which history to play.
+// Options select the history to play.
 type Options struct {
 	Seed   uint64
 	Regime Regime // default: one after the other by seed
 	Steps  int    // events before the faults end; default: 10,000, in a small world 3,000
 	Rival  bool   // the usual design in place of Firn
 
-	// Changes are made to what the seed draws, one after the other: each is the
-	// seed of one.
+	// Changes are applied to the plan drawn from the seed, in order: each is the seed of one change.
 	Changes []uint64
 
-	// What follows makes a history smaller, to show a failure.
-	Machines int          // at most so many
+	// The fields below make a history smaller, to show a failure.
+	Machines int          // at most this many
 	Without  []string     // these faults do not happen
-	Only     []string     // if any: no other faults do
-	Skip     map[int]bool // nor those of these numbers
+	Only     []string     // if not empty: all other faults are left out
+	Skip     map[int]bool // faults left out by their number
 
 	Trace bool // keep the story
-	Count bool // go on after a duplicate, and count them
+	Count bool // continue after a duplicate, and count duplicates
 }
 
 func (o Options) filled() Options {
@@ -35,7 +34,7 @@ func (o Options) filled() Options {
 	return o
 }
 
-// Name is what a history is called: its seed and the changes made to that, as 4711.3.12.
+// Name is the name of a history: its seed and the changes to it, as 4711.3.12.
 func (o Options) Name() string {
 	var b strings.Builder
 	fmt.Fprint(&b, o.Seed)
@@ -45,7 +44,7 @@ func (o Options) Name() string {
 	return b.String()
 }
 
-// Named returns o with the seed and the changes of a name.
+// Named returns o with the seed and the changes in a name.
 func (o Options) Named(name string) (Options, error) {
 	o.Changes = nil
 	for i, part := range strings.Split(name, ".") {
@@ -76,6 +75,6 @@ func (o *Options) chosen(faults []kind) []kind {
 	return list
 }
 
-// allows reports whether a kind of fault may happen: what is left out of a history does
-// not change what else is drawn.
+// allows reports whether a kind of fault may happen: leaving a kind out does not change any other
+// draw.
 func (o *Options) allows(k kind) bool { return !slices.Contains(o.Without, k.String()) }

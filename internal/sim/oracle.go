@@ -13,17 +13,17 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A Finding is something that must not be.
+// A Finding is a violation of a promise.
 type Finding struct {
 	Kind string // duplicate, overlap, interval, order, error, progress, spin, wait, time, grant, settings
 	Text string
 	Step int
 }
 
-// A Result is what became of a history.
+// A Result is the outcome of a history.
 type Result struct {
 	Seed       uint64
-	Name       string // the seed and what was changed of it
+	Name       string // the seed and its changes
 	Regime     Regime
 	Plan       string
 	Steps      int
@@ -31,16 +31,16 @@ type Result struct {
 	Duplicates int
 	Machines   int
 	Faults     int           // how many happened
-	Kinds      [kinds]int    // and of what kinds
+	Kinds      [kinds]int    // how many of each kind
 	Lived      time.Duration // virtual
 	Finding    *Finding      // the first, nil if there is none
 	Story      []string      // with Options.Trace
-	Cover      []uint32      // the situations it came to
+	Cover      []uint32      // the situations it reached
 
-	numbers int // of faults, those left out included
+	numbers int // the greatest number of a fault, including those left out
 }
 
-// An oracle knows all ids and all grants, and compares.
+// An oracle records all ids and all grants, and checks them.
 type oracle struct {
 	w          *world
 	seen       *table
@@ -48,17 +48,17 @@ type oracle struct {
 	duplicates int
 	finding    *Finding
 	grants     map[worker][]owned
-	highest    map[worker]firn.Tick             // that an id carries
-	raised     [segmentNames][maxStride]firn.ID // by offset: all who begin later have only ids from there on
-	sequenced  [sequenceNames]firn.ID           // the greatest id that anybody had
+	highest    map[worker]firn.Tick             // in any id
+	raised     [segmentNames][maxStride]firn.ID // by offset: later lives have only greater ids
+	sequenced  [sequenceNames]firn.ID           // the greatest id issued so far
 	taken      int64                            // how often the operator took a worker back
-	ahead      map[worker]firn.Tick             // given back with a last tick that a wrong clock showed
-	users      map[use]*life                    // where overlaps of grants are not compared
+	ahead      map[worker]firn.Tick             // released with a last tick taken from a wrong clock
+	users      map[use]*life                    // if overlaps of grants are not compared
 }
 
 type worker struct{ datacenter, number int64 }
 
-// A use is a tick of a worker, which one life alone may issue ids of.
+// A use is a tick of a worker; only one life may issue ids of it.
 type use struct {
 	worker
 	tick firn.Tick
@@ -95,7 +95,7 @@ func (o *oracle) result() Result {
 	}
 }
 
-// id compares an id with all others, and with the grants of its life.
+// id checks an id against all others, and against the grants of its life.
 func (o *oracle) id(l *life, id firn.ID) {
 	o.ids++
 	l.m.made++
@@ -131,7 +131,7 @@ func (o *oracle) id(l *life, id firn.ID) {
 	o.find("interval", l.m, "id %s lies in no interval granted: %v", o.show(id), list)
 }
 
-// neighbours notes how near a grant comes to those of others.
+// neighbours records how near a grant comes to those of others.
 func (o *oracle) neighbours(l *life, list []owned, own interval) {
 	nearest := int64(-1)
 	for _, other := range list {
@@ -142,12 +142,12 @@ func (o *oracle) neighbours(l *life, list []owned, own interval) {
 	o.w.cover.gap(nearest)
 }
 
-// counted compares an id of a counter with all others of it.
+// counted checks an id of a counter against all others of it.
 func (o *oracle) counted(l *life, what string, number uint64, id firn.ID) {
 	o.ids++
 	l.m.made++
 	o.w.trace.say(l.m, "%s: id %d", what, id)
-	if o.w.plan.regime == Forgetful { // others may have had it
+	if o.w.plan.regime == Forgetful { // others may have issued it
 		number |= l.serial << 3
 	}
 	if !o.seen.add(number<<45 | uint64(id)) {
@@ -180,8 +180,8 @@ func (o *oracle) renewed(l *life, held, g firn.Grant) {
 	l.grants[g.Worker] = append(l.grants[g.Worker], interval{held.Through, g.Through})
 }
 
-// own notes an interval and compares it with all others of the worker. Where a
-// wiped store is trusted after a grace, what the dead had is granted again.
+// own records an interval and checks it against all others of the worker. If newcomers trust a wiped
+// store after a grace, the intervals of dead holders are granted again.
 func (o *oracle) own(l *life, number int64, own interval, how string) {
 	key := worker{l.datacenter, number}
 	o.neighbours(l, o.grants[key], own)
@@ -196,13 +196,13 @@ func (o *oracle) own(l *life, number int64, own interval, how string) {
 	o.grants[key] = append(o.grants[key], owned{own, l})
 }
 
-// released cuts what a life may issue off after tick last: its generator has
-// ended, or has left the worker for good.
+// released ends a life's intervals after tick last: its generator has ended, or has left the worker
+// for good.
 func (o *oracle) released(l *life, g firn.Grant, last firn.Tick) {
 	o.w.trace.say(l.m, "gives back worker %d after tick %d", g.Worker, last)
 	cut := func(i interval) interval { return interval{i.after, min(i.through, max(last, i.after))} }
 	key := worker{l.datacenter, g.Worker}
-	// Of a worker that was given back and is forgotten, newcomers know only how far clocks within the
+	// For a worker that was released and is forgotten, newcomers know only how far clocks within the
 	// tolerance had come.
 	if p := &o.w.plan; p.regime == Reasserted && last > o.w.trueTick()+firn.Tick(p.tolerance/p.layout.Unit()) {
 		o.ahead[key] = max(o.ahead[key], last)
@@ -214,7 +214,7 @@ func (o *oracle) released(l *life, g firn.Grant, last firn.Tick) {
 	}
 }
 
-// documented are the errors that callers are told about.
+// documented lists the errors that callers may get.
 var documented = []error{
 	firn.ErrFence, firn.ErrClockBack, firn.ErrClosed, firn.ErrTimeExhausted, firn.ErrRange,
 	lease.ErrFull, lease.ErrClock, lease.ErrLost,
@@ -238,11 +238,11 @@ func (o *oracle) documented(m *machine, err error) {
 	o.find("error", m, "an error that is not documented: %v", err)
 }
 
-// stuck judges a process that made no id since the faults have ended.
+// stuck judges a process that has made no id since the faults ended.
 func (o *oracle) stuck(m *machine) {
 	l := m.life
 	if l == nil || o.w.Rival {
-		return // it had left when the faults ended; or it is not what is to be judged
+		return // it had left when the faults ended; or it is not to be judged
 	}
 	var back *firn.ClockBackError
 	switch err := l.last; {
@@ -253,14 +253,14 @@ func (o *oracle) stuck(m *machine) {
 	case errors.Is(err, lease.ErrFull), errors.Is(l.refused, lease.ErrFull):
 		// There are more processes than workers.
 	case l.pinned && o.w.store.fence(int64(m.id)) >= o.w.trueTick():
-		// Another has the worker that it is pinned to, or it has claimed that
-		// itself ahead of its clock, and waits.
+		// Another process has its pinned worker, or it has claimed that worker itself ahead of its clock,
+		// and waits.
 	case errors.As(err, &back) && back.By > time.Minute:
-		// A wall clock that was far ahead before it was put right: refused until then.
+		// A wall clock was far ahead before it was corrected: refused until then.
 	case l.most.Tick(o.w.plan.layout) > o.w.trueTick()+firn.Tick(time.Second/o.w.plan.layout.Unit()) && l.most >= 0:
-		// Its ids are ahead of the clock, which was ahead once; it waits for that.
+		// Its ids are ahead of the clock, which was ahead once; it waits for the clock.
 	case l.virtual && o.w.plan.mean[hourStep]+o.w.plan.mean[leap]+o.w.plan.mean[forwardStep] > 0:
-		// It began at what a wrong clock showed, and waits for that time.
+		// It began at a wrong clock's time, and waits for that time.
 	case o.w.plan.maySpoil() && (err == nil || errors.Is(err, firn.ErrFence) || errors.Is(err, lease.ErrClock)):
 	case o.w.plan.maySpoil() && l.kept != nil && l.kept.State().Left > 2*o.w.plan.window:
 	default:
@@ -268,8 +268,8 @@ func (o *oracle) stuck(m *machine) {
 	}
 }
 
-// lost returns a slot that newcomers cannot have although its fence lies further
-// ahead than its ids account for.
+// lost returns a slot that newcomers cannot have although its fence lies further ahead than its ids
+// explain.
 func (o *oracle) lost() (lease.Slot, bool) {
 	w := o.w
 	p, err := lease.Inspect(context.Background(), direct{w.store}, pool)
@@ -277,7 +277,7 @@ func (o *oracle) lost() (lease.Slot, bool) {
 		o.find("progress", nil, "the pool cannot be read: %v", err)
 		return lease.Slot{}, false
 	}
-	// Who is pinned and starts ahead begins a window later each time its worker is taken back.
+	// A pinned process that starts ahead begins a window later each time its worker is taken back.
 	window := firn.Tick(2+o.taken) * (firn.Tick(w.plan.window/w.plan.layout.Unit()) + 2)
 	for _, slot := range p.Slots {
 		if slot.Fence >= w.trueTick() && slot.Fence > o.highest[worker{slot.Datacenter, slot.Worker}]+window && slot.Host != newcomer {
@@ -287,11 +287,11 @@ func (o *oracle) lost() (lease.Slot, bool) {
 	return lease.Slot{}, false
 }
 
-// ended reports whether the layout has run out of time, by a clock that is right.
+// ended reports whether the layout has run out of time, by a correct clock.
 func (p *plan) ended(w *world) bool { return w.trueTick() >= p.layout.MaxTick() }
 
-// maySpoil reports whether a clock far ahead can have moved fences there: it has
-// nothing to be compared with, or a source of one's own compares nothing.
+// maySpoil reports whether a clock far ahead can have moved fences there: there is no other clock to
+// compare it with, or a custom source that compares nothing.
 func (p *plan) maySpoil() bool {
 	return (!p.clock || p.source != "") && p.mean[leap]+p.mean[hourStep]+p.mean[forwardStep] > 0
 }

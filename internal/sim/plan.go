@@ -13,21 +13,21 @@ import (
 
 const (
 	maxPause = 2 * time.Minute
-	// maxLead is the most that generators may run ahead of their clocks here, and
-	// leastLead what the steady ones do at least.
+	// maxLead is the limit of how far generators may run ahead of their clocks here, and leastLead the
+	// minimum for the steady ones.
 	maxLead   = 2 * time.Second
 	leastLead = 10 * time.Millisecond
-	// endsAfter is when layouts end that end within a history.
+	// endsAfter is the end of those layouts that end within a history.
 	endsAfter = 3 * time.Minute
 )
 
-// A plan is what is fixed for one history. Each has only some of the faults, some
-// of them often: histories with a bit of everything are all alike.
+// A plan holds the fixed settings of one history. Each has only some of the faults, some of them
+// often: histories with a bit of everything are all alike.
 type plan struct {
 	regime   Regime
 	small    bool // few processes, few faults, most of them aimed
 	machines int
-	late     int // of these begin when the store forgets
+	late     int // how many of these begin when the store loses writes
 	layout   firn.Layout
 	process  string
 	source   string // of workers; empty: the pool in the store
@@ -38,39 +38,39 @@ type plan struct {
 	skew  time.Duration // of clocks at the start
 	drift int64         // of clocks, in parts per million
 
-	clock      bool          // the store has one
+	clock      bool          // the store has a clock
 	serverSkew time.Duration // of its servers' clocks
-	embedded   bool          // it says that it keeps what it acknowledges
+	embedded   bool          // it reports that it keeps what it acknowledges
 	lifeless   bool          // its lives have no names
-	replicated bool          // it confirms what its replica has; else what it has itself
-	async      bool          // it confirms at once, whatever its replica has
+	replicated bool          // it waits for its replica before it confirms; otherwise it confirms alone
+	async      bool          // it confirms at once, without waiting for its replica
 
 	latency  time.Duration
 	patience time.Duration // how long a client waits for an answer
 	think    time.Duration // between calls for ids
 	retry    time.Duration // between tries to join
-	slowLeg  time.Duration // of some processes' readings of the store's clock: one way takes so long
+	slowLeg  time.Duration // of some processes' readings of the store's clock: one direction takes this long
 
-	mean  [kinds]time.Duration // between faults; 0: none
+	mean  [kinds]time.Duration // between faults; 0: no such fault
 	often [kinds]uint64        // faults in 1<<16
 	aims  []aim
-	never [kinds]bool // they are not to strike beside others that do
+	never [kinds]bool // kinds that must not strike beside others that do
 
 	stride int64  // of segments
-	again  uint64 // added to the seed of what is drawn during the play
+	again  uint64 // added to the seed of the draws during the play
 }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-// layouts have few workers and short sequences, so that two who should not issue
-// in one tick want the same ids. The last ends within a history.
+// layouts have few workers and short sequences, so that two processes that must not share a tick want
+// the same ids. The last ends within a history.
 var layouts = []string{
 	"41/0/0/3,unit=1s", "41/0/1/3,unit=1s", "41/0/2/4,unit=1s", "41/0/3/5,unit=1s", "41/0/2/3,unit=100ms",
 	"41/0/1/2,unit=1ms", "41/0/3/4,unit=1ms", "41/1/1/3,unit=1s", "41/0/2/6,unit=10s", "39/0/2/3,unit=10ms,order=sequence-worker",
 	"50/0/1/2,unit=100us", "41/1/0/3,unit=100ms", "12/0/1/3,unit=1s,epoch=" + noon.Add(endsAfter-4096*time.Second).Format(time.RFC3339),
 }
 
-// smallLayouts have one worker or two.
+// smallLayouts have one or two workers.
 var smallLayouts = []string{"41/0/0/3,unit=1s", "41/0/0/3,unit=100ms", "41/0/1/3,unit=1s", "41/0/1/4,unit=10ms", "41/0/0/4,unit=1ms", "50/0/0/4,unit=100us", "41/0/0/6,unit=10s"}
 
 func layoutOf(text string) firn.Layout {
@@ -81,7 +81,7 @@ func layoutOf(text string) firn.Layout {
 	return l
 }
 
-// draw makes the plan of a seed, with the changes made to it.
+// draw draws the plan of a seed, and applies the changes.
 func draw(o Options) plan {
 	r := stream(o.Seed, streamPlan)
 	row := regimes[o.Regime]
@@ -106,7 +106,7 @@ func draw(o Options) plan {
 	if o.Rival {
 		p.process = "rival"
 	}
-	if p.process == "alone" { // each has a number
+	if p.process == "alone" { // each process has a number
 		p.machines = min(p.machines, int(p.layout.MaxWorker()+1))
 	}
 	p.leaveOut(&o)
@@ -134,12 +134,11 @@ func (p *plan) drawSettings(r *rand.Rand) {
 // longestLook is the longest look that a window allows.
 func (p *plan) longestLook() time.Duration { return p.window / 4 }
 
-// slowestLook is by which newcomers wait, and grace how long at most: see
-// lease.SlotsConfig.
+// slowestLook is the look that newcomers assume, and grace their longest wait: see lease.SlotsConfig.
 func (p *plan) slowestLook() time.Duration { return max(p.look, 3*time.Second) }
 func (p *plan) grace() time.Duration       { return p.slowestLook() + leastGrace }
 
-// drawFaults draws how often each kind strikes: in a small world few do.
+// drawFaults draws how often each kind strikes: in a small world only a few kinds do.
 func (p *plan) drawFaults(r *rand.Rand, faults []kind) {
 	swarm := 0.6
 	switch {
@@ -155,8 +154,8 @@ func (p *plan) drawFaults(r *rand.Rand, faults []kind) {
 	}
 }
 
-// setRate has a kind of fault strike, the more often the greater (byStep) or the
-// smaller the rate is: from 0 to 1.
+// setRate makes a kind of fault strike at a rate from 0 to 1: for faults by step a greater rate
+// strikes more often, for the others a smaller one.
 func (p *plan) setRate(k kind, rate float64) {
 	switch {
 	case k == atClock:
@@ -171,7 +170,7 @@ func (p *plan) setRate(k kind, rate float64) {
 	}
 }
 
-// leaveOut takes the faults out that are not wanted.
+// leaveOut removes the unwanted faults.
 func (p *plan) leaveOut(o *Options) {
 	for k := range kinds {
 		p.never[k] = p.never[k] || !o.allows(k)
@@ -188,10 +187,10 @@ func (p *plan) leaveOut(o *Options) {
 	p.aims = aims
 }
 
-// change changes one thing or two of a plan.
+// change changes one or two settings of a plan.
 func (p *plan) change(r *rand.Rand, row *regime, again uint64) {
 	if r.IntN(3) == 0 {
-		p.again += again // the same plan, with other luck
+		p.again += again // the same plan with other random draws
 	}
 	for range 1 + r.IntN(2) {
 		k := row.faults[r.IntN(len(row.faults))]

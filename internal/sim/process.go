@@ -16,14 +16,14 @@ import (
 
 const (
 	pool     = "p"
-	newcomer = "newcomer" // the host of those who come after everybody has left
+	newcomer = "newcomer" // the host of the processes that start after all others have left
 )
 
-// A process is what runs on a machine: one life after the other.
+// A process runs on a machine: one life after the other.
 type process interface {
 	// run is the main task of a life.
 	run(l *life)
-	// leave has the present life end as it should, soon.
+	// leave ends the present life regularly, soon.
 	leave(l *life)
 }
 
@@ -31,31 +31,31 @@ type process interface {
 type life struct {
 	m       *machine
 	number  int
-	asked   bool // to leave
+	asked   bool // asked to leave
 	left    chan struct{}
-	kept    *lease.Lease // nil until it has one
+	kept    *lease.Lease // nil until it has a lease
 	pinned  bool
-	refused error // why it got no worker when it asked last
+	refused error // why its latest request for a worker failed
 	last    error // the latest error of a call for ids, nil after one that succeeded
 
 	serial     uint64 // among all lives
 	began      int64
-	granted    int64 // when it was granted a worker last
+	granted    int64 // time of its latest grant
 	datacenter int64
-	grants     map[int64][]interval // by worker; nil: nothing is granted
-	virtual    bool                 // its clock is
+	grants     map[int64][]interval // by worker; nil: there are no grants
+	virtual    bool                 // its clock is virtual
 	steady     bool
-	ordered    bool    // ids asked for after another are greater
+	ordered    bool    // later ids are greater
 	most       firn.ID // the greatest returned
 
-	patience time.Duration // how long a call may take at most
+	patience time.Duration // limit of a call's duration
 	lead     time.Duration // how far ids may be ahead of the clock; negative: any
 	lag      bool          // ids may go back with the clock, or further
-	closed   bool          // it has given everything back, or is about to
+	closed   bool          // it has released everything, or is about to
 	config   *config
 }
 
-// An interval is what a grant allows.
+// An interval is the range of ticks of a grant.
 type interval struct{ after, through firn.Tick }
 
 func newProcess(kind string, m *machine) process {
@@ -70,7 +70,7 @@ func newProcess(kind string, m *machine) process {
 	return &firnProcess{m: m}
 }
 
-// begin starts a life, unless one is going on.
+// begin starts a life, unless one is running.
 func (m *machine) begin() {
 	switch {
 	case m.w.ending:
@@ -97,7 +97,7 @@ func (m *machine) newLife() *life {
 	return m.life
 }
 
-// crash ends the life where it is; another begins after a time.
+// crash ends the life at once; another begins after a time.
 func (m *machine) crash(later int64, same bool) {
 	m.w.trace.say(m, "crashes")
 	m.kill()
@@ -119,15 +119,15 @@ func (m *machine) retire() {
 	}
 }
 
-// firnProcess runs Firn as a program that embeds it does.
+// firnProcess runs Firn as an embedding program does.
 type firnProcess struct {
 	m      *machine
-	pinned *int64 // an identity that outlives a crash
+	pinned *int64 // an identity that survives a crash
 }
 
 func (f *firnProcess) random() *rand.Rand { return f.m.w.library }
 
-// settings draws what the program was configured to.
+// settings draws the program's configuration.
 func (f *firnProcess) settings(l *life) lease.Config {
 	w, r := f.m.w, f.m.w.choices
 	p := &w.plan
@@ -167,17 +167,17 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	c.Slots = lease.SlotsConfig{
 		Store: f.m.client(), Pool: pool, Layout: p.layout, Datacenter: g.Datacenter,
 		Tolerance: p.tolerance, Look: p.slowestLook(), Strict: p.strict, Log: c.Log,
-		Time: f.m, Random: g.Random, Host: "host", PID: 1, // containers are all alike
+		Time: f.m, Random: g.Random, Host: "host", PID: 1, // containers all look the same
 	}
 	switch {
 	case p.regime != Reasserted || p.look == 0:
 	case r.IntN(8) == 0 && !w.quiet:
-		c.Slots.Look = p.look / 2 // less than its look: to be refused
-	case r.IntN(2) == 0: // more often than it has to
+		c.Slots.Look = p.look / 2 // below the pool's look: must be refused
+	case r.IntN(2) == 0: // more often than necessary
 		c.Look = p.look / 2
 	}
 	if worker := int64(f.m.id); worker <= p.layout.MaxWorker() && r.IntN(8) == 0 {
-		f.pinned = &worker // nobody else is told to have it
+		f.pinned = &worker // no other process gets this number
 	}
 	if f.pinned != nil && r.IntN(2) == 0 && !w.quiet && !slices.Contains(g.Rollback, firn.SwitchWorker()) {
 		c.Slots.Pinned, l.pinned = f.pinned, true
@@ -187,7 +187,7 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	return c
 }
 
-// chains are the remedies for a wall clock that goes back, each alone and some together.
+// chains are the policies for a wall clock that goes back, each alone and some combined.
 var chains = []firn.Rollback{
 	nil,
 	{firn.Refuse()},
@@ -223,7 +223,7 @@ func (f *firnProcess) run(l *life) {
 			l.last = err
 			w.trace.say(f.m, "cannot start: %v", err)
 			w.oracle.documented(f.m, err)
-			f.m.rest(l, seldom(w.choices, w.plan.retry<<min(tries, 1))) // a pool may be full for long
+			f.m.rest(l, seldom(w.choices, w.plan.retry<<min(tries, 1))) // a pool may be full for a long time
 			tries++
 			continue
 		}
@@ -232,10 +232,10 @@ func (f *firnProcess) run(l *life) {
 	}
 }
 
-// joinPatience is how long a process tries to join before it begins anew.
+// joinPatience is how long a process tries to join before it starts over.
 const joinPatience = 2 * time.Minute
 
-// source is where the process has its worker from.
+// source returns the process's source of workers.
 func (f *firnProcess) source(l *life, cfg *lease.Config) (lease.Source, error) {
 	if f.m.w.plan.source != "" {
 		return &watched{&own{f.m, l}, l}, nil
@@ -244,7 +244,7 @@ func (f *firnProcess) source(l *life, cfg *lease.Config) (lease.Source, error) {
 	return &watchedSlots{watched{slots, l}, below{slots}}, err
 }
 
-// watchedSlots are watched and have what else [lease.Keep] asks slots for.
+// watchedSlots are slots with a watch and the other methods that [lease.Keep] calls.
 type watchedSlots struct {
 	watched
 	below
@@ -265,7 +265,7 @@ func (f *firnProcess) live(l *life, kept *lease.Lease) {
 		buffer, err = prefetch.New(prefetch.Config[firn.ID]{
 			Source: kept, Size: 1 + w.choices.IntN(12), Refill: -1, Time: f.m, Random: f.random().Uint64,
 		})
-		if err != nil { // a refill of -1 is refused
+		if err != nil { // the buffer refuses a refill of -1
 			buffer, err = prefetch.New(prefetch.Config[firn.ID]{
 				Source: kept, Size: 8, MaxAge: pick(w.choices, 0, time.Minute), Time: f.m, Random: f.random().Uint64,
 			})
@@ -284,7 +284,7 @@ func (f *firnProcess) live(l *life, kept *lease.Lease) {
 	}
 }
 
-// close gives the worker back, once.
+// close releases the worker, once.
 func (f *firnProcess) close(l *life) {
 	if l.closed {
 		return
@@ -303,7 +303,7 @@ func (f *firnProcess) close(l *life) {
 	}
 }
 
-// call asks for ids as callers do, until it is time to leave.
+// call requests ids like a program's callers, until it is time to leave.
 func (f *firnProcess) call(l *life, kept *lease.Lease, buffer *prefetch.Buffer[firn.ID]) {
 	w := f.m.w
 	var ids [16]firn.ID
@@ -314,7 +314,7 @@ func (f *firnProcess) call(l *life, kept *lease.Lease, buffer *prefetch.Buffer[f
 			}
 			w.steps++
 			n := w.choices.IntN(8)
-			// The first reading of these calls is made without a lock.
+			// The first clock reading of these calls happens without a lock.
 			w.running.loose = n < 7 && !l.virtual
 			f.ask(l, kept, buffer, n, ids[:])
 			w.running.loose = false
@@ -323,7 +323,7 @@ func (f *firnProcess) call(l *life, kept *lease.Lease, buffer *prefetch.Buffer[f
 	}
 }
 
-// ask makes one of the calls there are for ids.
+// ask makes one of the possible calls for ids.
 func (f *firnProcess) ask(l *life, kept *lease.Lease, buffer *prefetch.Buffer[firn.ID], n int, ids []firn.ID) {
 	w := f.m.w
 	gen, before, from := kept.Generator(), l.most, f.m.start()
@@ -346,7 +346,7 @@ func (f *firnProcess) ask(l *life, kept *lease.Lease, buffer *prefetch.Buffer[fi
 	case buffer != nil:
 		if id, ok := buffer.TryNext(); ok {
 			lag := l.lag
-			l.lag = true // it was made a while ago
+			l.lag = true // the id was made a while ago
 			w.oracle.id(l, id)
 			l.lag = lag
 		}
@@ -370,7 +370,7 @@ func (m *machine) rest(l *life, d int64) {
 	t.wait(context.Background(), l.left)
 }
 
-// got compares what a call returned. It began when before was the greatest id.
+// got checks the result of a call. Before was the greatest id at its start.
 func (f *firnProcess) got(l *life, before firn.ID, err error, ids ...firn.ID) {
 	o := &f.m.w.oracle
 	f.failed(l, err)
@@ -403,8 +403,7 @@ func (f *firnProcess) failed(l *life, err error) {
 	}
 }
 
-// leave sees to it that the lease is closed even if whoever uses it waits for a
-// clock, for hours perhaps.
+// leave ensures that the lease is closed even if a caller waits for a clock, perhaps for hours.
 func (f *firnProcess) leave(l *life) {
 	f.m.spawn("end", func() {
 		t := f.m.w.running
@@ -419,7 +418,7 @@ func (f *firnProcess) leave(l *life) {
 	})
 }
 
-// watched tells the oracle what a source grants.
+// watched reports a source's grants to the oracle.
 type watched struct {
 	lease.Source
 	l *life
@@ -457,7 +456,7 @@ func (s *watched) Release(ctx context.Context, held firn.Grant, last firn.Tick) 
 	return s.Source.Release(ctx, held, last)
 }
 
-// takeAll has newcomers take every worker there is, after everybody has left.
+// takeAll lets newcomers take every worker, after all processes have left.
 func (m *machine) takeAll() {
 	w := m.w
 	if w.plan.process != "firn" || w.plan.source != "" || w.plan.ended(w) || w.plan.short {

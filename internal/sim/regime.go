@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// A Regime says which faults a history has, and with that what is promised in it.
+// A Regime selects the faults of a history, and with them the promises it checks.
 type Regime string
 
-// The regimes. What each promises stands in the table below.
+// The regimes. The table below has the promises of each.
 const (
 	Durable     Regime = "durable"
 	Reasserted  Regime = "reasserted"
@@ -20,10 +20,10 @@ const (
 	Unprotected Regime = "unprotected"
 )
 
-// Regimes are those in which nothing must be found.
+// Regimes are those without expected findings.
 var Regimes = []Regime{Durable, Reasserted, Strict, Counted, Forgetful, Alone}
 
-// Known reports whether there is such a regime.
+// Known reports whether a regime exists.
 func (r Regime) Known() bool {
 	_, ok := regimes[r]
 	return ok
@@ -31,10 +31,10 @@ func (r Regime) Known() bool {
 
 // A regime is one row of the table.
 type regime struct {
-	process string // what the machines run
+	process string // the kind of process on the machines
 	faults  []kind
-	pairs   [][2]kind                   // that together are what it is about
-	draw    func(p *plan, r *rand.Rand) // settings of its own
+	pairs   [][2]kind                   // pairs that together test the regime's promise
+	draw    func(p *plan, r *rand.Rand) // its own settings
 }
 
 // Groups of faults.
@@ -42,19 +42,19 @@ var (
 	clockFaults   = []kind{backStep, forwardStep, hourStep, leap}
 	processFaults = []kind{suspend, pause, atClock, crash, leave}
 	networkFaults = []kind{cutOff, outage, slow, hang, lostRequest, lostAnswer, refused, stale, echo}
-	// serverFaults keep what was confirmed.
+	// serverFaults keep confirmed writes.
 	serverFaults = []kind{unlink, failover, fork, rebirth, unconfirmed, misreport}
-	// losses forget what was confirmed.
+	// losses lose confirmed writes.
 	losses = []kind{wipe, restore, evict}
 )
 
-// losing are a loss and a holder that does not notice.
+// losing combines a loss with a holder that does not notice it.
 var losing = [][2]kind{{evict, cutOff}, {wipe, cutOff}, {evict, pause}, {restore, cutOff}, {fork, cutOff}}
 
-// regimes is the table: what is played, under which faults, and what is promised.
+// regimes is the table: the processes, the faults, and the promises.
 var regimes = map[Regime]regime{
-	// The store keeps what it confirmed; of what it did not confirm it loses what it
-	// likes. Everything else goes wrong. Promised: no duplicate, order, progress.
+	// The store keeps confirmed writes, and may lose unconfirmed ones. All other faults occur. Promised:
+	// no duplicate, order, progress.
 	Durable: {
 		process: "firn",
 		faults:  slices.Concat(clockFaults, processFaults, networkFaults, serverFaults, []kind{takeBack}),
@@ -69,8 +69,8 @@ var regimes = map[Regime]regime{
 			}
 		},
 	},
-	// The store forgets, and the pool is not strict. Holders are alive and reach the store
-	// within the grace. Promised: no duplicate.
+	// The store loses confirmed writes, and the pool is not strict. Holders are alive and reach the
+	// store within the grace. Promised: no duplicate.
 	Reasserted: {
 		process: "firn",
 		faults:  []kind{leave, hourStep, backStep, forwardStep, hang, failover, fork, rebirth, wipe, restore, takeBack},
@@ -78,12 +78,12 @@ var regimes = map[Regime]regime{
 		draw: func(p *plan, r *rand.Rand) {
 			p.skew = 500 * time.Millisecond
 			p.drift = 20
-			p.window = pick(r, 10*time.Second, 30*time.Second, 2*time.Minute) // more than the grace, too
+			p.window = pick(r, 10*time.Second, 30*time.Second, 2*time.Minute) // also more than the grace
 			p.look = pick(r, 0, time.Second, p.longestLook())
 			p.replicated = r.IntN(3) == 0
 			if r.IntN(2) == 0 {
 				p.clock = true
-				p.never[leave] = true // a wrong clock and a holder that is gone: only strict covers both
+				p.never[leave] = true // a wrong clock and a departed holder: only strict covers both
 			} else {
 				p.never[hourStep] = true
 				p.never[backStep] = true
@@ -95,14 +95,14 @@ var regimes = map[Regime]regime{
 			p.late = r.IntN(4)
 			p.machines += p.late
 			for _, k := range []kind{failover, fork, rebirth, wipe, restore} {
-				if p.mean[k] > 0 { // seldom enough for newcomers to get on
+				if p.mean[k] > 0 { // seldom enough for newcomers to make progress
 					p.mean[k] += time.Duration(r.IntN(4)) * p.grace()
 				}
 			}
 		},
 	},
-	// The pool is strict, and the store has clocks that are right to within the
-	// tolerance. Everything else goes wrong. Promised: no duplicate.
+	// The pool is strict, and the store's clocks are right to within the tolerance. All other faults
+	// occur. Promised: no duplicate.
 	Strict: {
 		process: "firn",
 		faults: slices.Concat([]kind{backStep, forwardStep, hourStep}, processFaults,
@@ -110,8 +110,8 @@ var regimes = map[Regime]regime{
 		pairs: losing,
 		draw:  drawStrict,
 	},
-	// Segments and sequences over a store that keeps what it confirmed. Promised: no
-	// duplicate, order within a process, and over all processes for sequences.
+	// Segments and sequences over a store that keeps confirmed writes. Promised: no duplicate, order
+	// within a process, and for sequences order over all processes.
 	Counted: {
 		process: "counting",
 		faults:  slices.Concat(clockFaults, processFaults, networkFaults, serverFaults),
@@ -121,15 +121,15 @@ var regimes = map[Regime]regime{
 			p.replicated = r.IntN(3) > 0
 		},
 	},
-	// Segments and sequences over a store that forgets. Promised: no duplicate within a
-	// process, and order there.
+	// Segments and sequences over a store that loses writes. Promised: no duplicate within a process,
+	// and order there.
 	Forgetful: {
 		process: "counting",
 		faults:  slices.Concat(clockFaults, processFaults, networkFaults, serverFaults, losses),
 		draw:    drawCounting,
 	},
-	// Generators without a lease, started again and again for the same worker, and
-	// clocks that do not go back meanwhile. Promised: no duplicate.
+	// Generators without a lease, restarted again and again for the same worker, with clocks that do not
+	// go back meanwhile. Promised: no duplicate.
 	Alone: {
 		process: "alone",
 		faults:  []kind{forwardStep, suspend, pause, atClock, crash, leave},
@@ -139,8 +139,7 @@ var regimes = map[Regime]regime{
 			p.drift = pick[int64](r, 0, 20, 500)
 		},
 	},
-	// As Strict, in a pool that is not. A search that finds no duplicate here would be
-	// blind.
+	// Like Strict, in a pool that is not strict. A search that finds no duplicate here would be blind.
 	Unprotected: {
 		process: "firn",
 		faults: slices.Concat([]kind{backStep, forwardStep, hourStep}, processFaults,
@@ -148,7 +147,7 @@ var regimes = map[Regime]regime{
 		pairs: losing,
 		draw: func(p *plan, r *rand.Rand) {
 			drawStrict(p, r)
-			p.strict = 0 // but for this
+			p.strict = 0 // the only difference
 			p.think = pick(r, 50*time.Millisecond, 300*time.Millisecond)
 		},
 	},
@@ -156,7 +155,7 @@ var regimes = map[Regime]regime{
 
 func drawStrict(p *plan, r *rand.Rand) {
 	p.clock = true
-	p.think = pick(r, time.Second, 5*time.Second) // each claim waits long: steps are for what comes after
+	p.think = pick(r, time.Second, 5*time.Second) // each claim waits long: leave steps for the time after it
 	p.maxLead = pick(r, 0, maxLead)
 	p.async = r.IntN(2) == 0
 	p.replicated = r.IntN(2) == 0
@@ -165,16 +164,16 @@ func drawStrict(p *plan, r *rand.Rand) {
 	p.serverSkew = pick(r, 0, p.tolerance, p.tolerance)
 }
 
-// setStrict draws the settings that depend on each other in a strict pool. The wait is the
-// shortest that is allowed, the tolerance nearly the greatest.
+// setStrict draws the interdependent settings of a strict pool. The wait is the shortest allowed, the
+// tolerance nearly the greatest.
 func (p *plan) setStrict(r *rand.Rand) {
 	unit := p.layout.Unit()
 	p.window = max(pick(r, 10*time.Second, 30*time.Second), 6*unit)
 	p.tolerance = (p.window - 4*unit) / time.Duration(16+r.IntN(16))
-	// A clock beyond the tolerance is refused, unless the way to the store hides it.
+	// A clock beyond the tolerance is refused, unless the delay of the store's answer hides it.
 	p.skew = pick(r, p.tolerance, p.tolerance, p.tolerance+2*p.patience/3) - min(4*p.latency, p.tolerance/2)
 	p.strict = p.window + max(p.maxLead, leastLead) + 4*p.tolerance + 2*unit
-	if p.short = r.IntN(4) == 0; p.short { // to be refused
+	if p.short = r.IntN(4) == 0; p.short { // must be refused
 		if p.layout.Unit() > 100*time.Millisecond {
 			p.layout = layoutOf(pick(r, smallLayouts[1], smallLayouts[3]))
 		}

@@ -10,21 +10,20 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A rival is a process of the usual design: a worker number leased for a time to
-// live and kept by a heartbeat, and a generator that counts from its own clock and
-// refuses when that goes back. It is as careful as such systems are at their best:
-// taking a number is atomic, a heartbeat names its owner, and one that finds the
-// number gone has the process stop and take another. What it lacks is the fence:
-// nothing ties what it issues to what the store holds.
+// A rival is a process of the usual design: a worker number leased with a time to live and kept by a
+// heartbeat, and a generator that counts from its own clock and refuses when that goes back. It is as
+// careful as the best of such systems: taking a number is atomic, a heartbeat names its owner, and a
+// process that finds its number gone stops and takes another. It lacks only the fence: its ids are not
+// tied to the state of the store.
 type rival struct{ m *machine }
 
-// beats is how many heartbeats there are in a time to live.
+// beats is how many heartbeats there are per time to live.
 const beats = 3
 
 func (r *rival) leave(*life) {}
 
 func (r *rival) run(l *life) {
-	l.grants = nil // it is granted times of day, not ticks
+	l.grants = nil // its grants are times of day, not ticks
 	for turn := 0; !l.asked; turn++ {
 		n := r.numbered(l, fmt.Sprintf("%s %d %d", r.m.name, l.number, turn))
 		if n == nil {
@@ -43,7 +42,7 @@ type numbered struct {
 	token  string
 	worker int64
 	lost   bool
-	gone   bool // nothing is issued any more
+	gone   bool // it issues no more ids
 
 	last     int64 // tick
 	sequence int64
@@ -65,7 +64,7 @@ func (r *rival) numbered(l *life, token string) *numbered {
 			continue
 		}
 		if err != nil {
-			return nil // it asks again later; if this was applied, the number stays unused for its time
+			return nil // it tries again later; if this was applied, the number stays unused for its time to live
 		}
 		w.trace.say(r.m, "has worker %d", worker)
 		n := &numbered{rival: r, l: l, token: token, worker: worker, last: -1}
@@ -75,8 +74,8 @@ func (r *rival) numbered(l *life, token string) *numbered {
 	return nil
 }
 
-// beat prolongs the lease until it is lost. While the store cannot be reached it
-// goes on, as such systems do: they would be down with it otherwise.
+// beat prolongs the lease until it is lost. While the store is unreachable the process continues, as
+// such systems do: otherwise an outage would stop them too.
 func (n *numbered) beat() {
 	w := n.m.w
 	for !n.gone && !n.lost {
@@ -108,8 +107,8 @@ func (n *numbered) issue() {
 	n.gone = true
 }
 
-// next is the generator of the published snowflake: one clock reading, a sequence
-// within the tick, a wait for the next tick when it is used up.
+// next is the generator of the published snowflake: one clock reading, a sequence within the tick, a
+// wait for the next tick when the sequence is used up.
 func (n *numbered) next() (firn.ID, bool) {
 	layout := n.m.w.plan.layout
 	for {
@@ -133,7 +132,7 @@ func (n *numbered) next() (firn.ID, bool) {
 	}
 }
 
-// giveBack removes the number, if it is still its own.
+// giveBack removes the number, if this process still owns it.
 func (n *numbered) giveBack() {
 	w := n.m.w
 	_, err := ask(context.Background(), request{m: n.m, op: "write", key: rivalKey(n.worker)}, func(s *side, _ []store.Entry) (bool, error) {
@@ -142,7 +141,7 @@ func (n *numbered) giveBack() {
 	w.trace.say(n.m, "gives back worker %d: %v", n.worker, err)
 }
 
-// What follows are the store's times to live, which Firn makes no use of.
+// Below are the store's times to live, which Firn does not use.
 
 func (s *side) take(key, token string, ttl time.Duration) error {
 	if _, err := s.get(s.entries, key); err == nil {

@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// Shrink looks for a smaller history that ends in the same kind of finding: fewer
-// processes, fewer kinds of faults, fewer faults. It returns the options that play
-// it, and what became of it. The search ends when nothing can be left out any more,
-// or after a time.
+// Shrink looks for a smaller history with the same kind of finding: fewer processes, fewer kinds of
+// faults, fewer faults. It returns the options that play it, and the result. The search ends when
+// nothing more can be left out, or after a time.
 func Shrink(o Options, limit time.Duration) (Options, Result) {
 	o = o.filled()
 	o.Trace, o.Count = false, false
@@ -28,7 +27,7 @@ type shrinking struct {
 	until   time.Time
 }
 
-// try plays a history and keeps it if it is found wanting in the same way.
+// try plays a history and keeps it if it has the same kind of finding.
 func (s *shrinking) try(change func(*Options)) bool {
 	if time.Now().After(s.until) {
 		return false
@@ -45,8 +44,7 @@ func (s *shrinking) try(change func(*Options)) bool {
 	return true
 }
 
-// smaller goes through all that might be left out once, and reports whether
-// anything was.
+// smaller tries once to leave out each possible part, and reports whether it could leave anything out.
 func (s *shrinking) smaller() bool {
 	any := false
 	if at := s.best.Finding.Step; s.options.Steps == 0 || at < s.options.Steps {
@@ -70,7 +68,7 @@ func (s *shrinking) smaller() bool {
 	return s.fewer() || any
 }
 
-// fewer leaves out single faults: first large parts of them, then small ones.
+// fewer leaves out single faults: first large groups of them, then small ones.
 func (s *shrinking) fewer() bool {
 	any := false
 	for part := (s.best.numbers + 1) / 2; part > 0; part /= 2 {

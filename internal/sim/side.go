@@ -10,29 +10,29 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A side is a server of the store that answers as its primary. There is one, but for
-// the time of a fork.
+// A side is a server of the store that answers as its primary. There is only one, except during a
+// fork.
 type side struct {
 	w       *world
 	name    string
 	life    string
 	entries []store.Entry // sorted by key; replaced, never changed
 	past    []version
-	clock   int64 // how far its clock is from the true time, in ns
+	clock   int64 // its clock's offset from the true time, in ns
 	gone    bool  // for good
 
-	replica *replica // that must have what is to be confirmed; nil: nobody else need
+	replica *replica // it must have a write before that is confirmed; nil: not needed
 }
 
-// A replica has what its primary had some time ago.
+// A replica has the state of its primary some time ago.
 type replica struct {
 	entries []store.Entry
-	has     uint64 // how many writes
-	writes  uint64 // that the primary has made
+	has     uint64 // how many writes it has
+	writes  uint64 // how many writes the primary has made
 	linked  bool
 }
 
-// A version is what the store held from a time on.
+// A version is the store's content from a time on.
 type version struct {
 	since   int64
 	entries []store.Entry
@@ -40,7 +40,7 @@ type version struct {
 
 const maxPast = 128
 
-// setTo gives the side other content.
+// setTo replaces the side's content.
 func (s *side) setTo(entries []store.Entry) {
 	s.entries = entries
 	s.past = append(s.past, version{s.w.now, entries})
@@ -49,13 +49,13 @@ func (s *side) setTo(entries []store.Entry) {
 	}
 }
 
-// reload gives the side and its replica other content.
+// reload replaces the content of the side and its replica.
 func (s *side) reload(entries []store.Entry) {
 	s.setTo(entries)
 	s.attach()
 }
 
-// attach gives the replica all that the side has.
+// attach gives the replica all content of the side.
 func (s *side) attach() {
 	if r := s.replica; r != nil {
 		r.entries, r.has, r.linked = s.entries, r.writes, true
@@ -75,8 +75,8 @@ func list(entries []store.Entry, prefix string) []store.Entry {
 	return entries[first:last]
 }
 
-// before is what the side held some time ago, as far as is remembered, and its
-// place in the past.
+// before returns the side's content some time ago, as far as it is remembered, and its place in the
+// past.
 func (s *side) before(ago int64) ([]store.Entry, int) {
 	for i := len(s.past) - 1; i >= 0; i-- {
 		if s.past[i].since <= s.w.now-ago {
@@ -89,8 +89,8 @@ func (s *side) before(ago int64) ([]store.Entry, int) {
 	return nil, -1
 }
 
-// goBack sets the side back to a place in its past. What it held since is gone for
-// good: it does not come back by being set back to that later.
+// goBack sets the side back to a place in its past. Later content is gone for good: a later goBack
+// cannot restore it.
 func (s *side) goBack(i int) {
 	var entries []store.Entry
 	if i >= 0 {
@@ -108,7 +108,7 @@ func (s *side) get(entries []store.Entry, key string) (store.Entry, error) {
 	return entries[i], nil
 }
 
-// swap is the compare-and-swap of this side. It is not confirmed yet.
+// swap is the compare-and-swap of this side. It does not confirm the write.
 func (s *side) swap(key string, old store.Revision, value []byte) (store.Entry, error) {
 	i, ok := find(s.entries, key)
 	var have store.Revision
@@ -140,8 +140,8 @@ const confirmPatience = time.Second
 
 var errUnconfirmed = fmt.Errorf("%w: the write was applied and is not confirmed", store.ErrUnavailable)
 
-// confirm tells done, once, whether the latest write will survive the side: when its
-// replica has it, or when that was waited for in vain.
+// confirm calls done, once, with whether the latest write will survive the side: when its replica has
+// it, or after waiting in vain.
 func (s *side) confirm(done func(error)) {
 	w, r := s.w, s.replica
 	if r == nil {
@@ -157,7 +157,7 @@ func (s *side) confirm(done func(error)) {
 		}
 	}
 	w.after(w.travel(), func() {
-		if !r.linked { // it lacks this one until it is attached again
+		if !r.linked { // it lacks this write until it is attached again
 			return
 		}
 		if r.has < number {

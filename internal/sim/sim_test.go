@@ -14,11 +14,11 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// histories is how many are played in a test; the race detector makes each
-// fifteen times as slow, and one goroutine runs at a time.
+// histories is how many are played in a test; the race detector makes each fifteen times slower, and
+// one goroutine runs at a time.
 const histories = 240
 
-// playAll plays histories on all cores and reports what was found.
+// playAll plays histories on all cores and reports findings.
 func playAll(t *testing.T, seeds []uint64, o Options) (results []Result) {
 	t.Helper()
 	results = make([]Result, len(seeds))
@@ -45,8 +45,8 @@ func fixed(n int) []uint64 {
 	return seeds
 }
 
-// TestNothingIsFound plays a fixed set of histories and some that nobody has
-// played before. On a failure it tells a small history that fails so.
+// TestNothingIsFound plays a fixed set of histories and some new ones. On a failure it prints a small
+// history that fails in the same way.
 func TestNothingIsFound(t *testing.T) {
 	n := histories
 	if raced {
@@ -70,7 +70,7 @@ func TestNothingIsFound(t *testing.T) {
 	}
 }
 
-// fail tells a small history that fails as one did.
+// fail prints a small history that fails like the given one.
 func fail(t *testing.T, o Options, r *Result) {
 	t.Helper()
 	o, _ = Shrink(o, 10*time.Second)
@@ -81,7 +81,7 @@ func fail(t *testing.T, o Options, r *Result) {
 		r.Name, r.Finding.Step, r.Finding.Kind, r.Finding.Text, r.Plan, r.Name, r.Regime, small.Plan, strings.Join(story, "\n  "))
 }
 
-// TestNothingIsFoundInChangedHistories plays those that the search makes of others.
+// TestNothingIsFoundInChangedHistories plays histories that the search derives from others.
 func TestNothingIsFoundInChangedHistories(t *testing.T) {
 	n := histories / 4
 	if raced {
@@ -100,7 +100,7 @@ func TestNothingIsFoundInChangedHistories(t *testing.T) {
 	}
 }
 
-// TestAnUnconfirmedWriteIsLostInAFork: else nothing would be tested by forks.
+// TestAnUnconfirmedWriteIsLostInAFork: otherwise forks would test nothing.
 func TestAnUnconfirmedWriteIsLostInAFork(t *testing.T) {
 	w := &world{Options: Options{Seed: 1, Regime: Durable}.filled()}
 	w.trace, w.plan = newTrace(w), draw(w.Options)
@@ -115,7 +115,7 @@ func TestAnUnconfirmedWriteIsLostInAFork(t *testing.T) {
 		}
 		outcomes[key] = errors.New("not answered")
 		w.store.main.confirm(func(err error) { outcomes[key] = err })
-		for w.step() { // until nothing is left to happen
+		for w.step() { // until no events are left
 		}
 	}
 	write("before")
@@ -148,8 +148,8 @@ func TestNamesOfHistories(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotPromisedIsFound: where the store loses what it acknowledged, under
-// processes that crash and pause, only strict pools are safe.
+// TestWhatIsNotPromisedIsFound: if the store loses what it acknowledged while processes crash and
+// pause, only strict pools are safe.
 func TestWhatIsNotPromisedIsFound(t *testing.T) {
 	found := map[string]int{}
 	n, least := 240, 5
@@ -179,7 +179,7 @@ func TestTheUsualDesignRepeatsItself(t *testing.T) {
 	}
 }
 
-// TestTheUsualDesignIsRightWithoutFaults: else the comparison would not be fair.
+// TestTheUsualDesignIsRightWithoutFaults: otherwise the comparison would be unfair.
 func TestTheUsualDesignIsRightWithoutFaults(t *testing.T) {
 	o := Options{Regime: Strict, Rival: true, Count: true, Without: Faults()}
 	for _, r := range playAll(t, fixed(60), o) {

@@ -10,14 +10,14 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// own is a [lease.Source] of one's own: an authority that hands numbers out and keeps
-// the promise of a source, but is slow, fails, and takes numbers away as it likes.
+// own is a custom [lease.Source]: an authority that assigns numbers and keeps the promise of a source,
+// but is slow, fails, and takes numbers away at any time.
 type own struct {
 	m *machine
 	l *life
 }
 
-// A table of the authority: up to where each worker was granted, and to whom.
+// The authority's table: the latest grant of each worker, and its holder.
 type authority map[worker]*entitled
 
 type entitled struct {
@@ -26,8 +26,8 @@ type entitled struct {
 	of      *life
 }
 
-// exchange is a call of the authority. It is not lost: the promise of a source is
-// about what it has returned.
+// exchange is a call of the authority. Its answer is not lost: the promise of a source is about the
+// grants it has returned.
 func (o *own) exchange(ctx context.Context, do func() error) error {
 	w, t := o.m.w, o.m.w.running
 	done := false
@@ -73,7 +73,7 @@ func (o *own) Acquire(ctx context.Context, ask lease.Ask) (g firn.Grant, err err
 	return g, err
 }
 
-// held runs do if the authority still has it as the latest grant of its worker.
+// held runs do if this is still the authority's latest grant of its worker.
 func (o *own) held(ctx context.Context, held firn.Grant, do func(e *entitled) error) error {
 	return o.exchange(ctx, func() error {
 		e := o.m.w.authority[worker{o.l.datacenter, held.Worker}]

@@ -12,18 +12,18 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A register is the store of a world: its servers, and what happens to them.
+// A register is the store of a world: its servers, and the faults that affect them.
 type register struct {
 	w         *world
 	main      *side
-	old       *side // in a fork, the primary that was cut off; else nil
+	old       *side // in a fork, the primary that was cut off; otherwise nil
 	expires   map[string]int64
-	revisions int64 // never used again, whatever happens to the entries
+	revisions int64 // never reused, whatever happens to the entries
 	lives     int
-	lost      int64          // when something was lost last
-	copied    store.Revision // of the pool's record in the copy put back last
-	down      int64          // away until then
-	ambush    bool           // the store is wiped when what is about to be created is there already
+	lost      int64          // time of the latest loss
+	copied    store.Revision // of the pool's record in the latest restored copy
+	down      int64          // unavailable until then
+	ambush    bool           // wipe the store when a key that is about to be created already exists
 }
 
 func newRegister(w *world) *register {
@@ -32,7 +32,7 @@ func newRegister(w *world) *register {
 	return s
 }
 
-// newSide is a server with a clock and a life of its own.
+// newSide returns a server with its own clock and life.
 func (s *register) newSide(entries []store.Entry) *side {
 	w := s.w
 	new := &side{w: w, name: fmt.Sprint("server ", s.lives+1)}
@@ -53,8 +53,8 @@ func (s *register) begin(of *side) {
 	}
 }
 
-// reached is the server that a request of a machine reaches: that of its side, and in
-// one of sixteen times the other, as connections come and go.
+// reached returns the server that a request of a machine reaches: that of its side, and one time in
+// sixteen the other, because connections come and go.
 func (s *register) reached(m *machine) *side {
 	if s.old == nil {
 		return s.main
@@ -65,7 +65,7 @@ func (s *register) reached(m *machine) *side {
 	return s.main
 }
 
-// suffer is what a fault does to the store.
+// suffer applies a fault to the store.
 func (s *register) suffer(k kind, r *rand.Rand) {
 	w := s.w
 	switch k {
@@ -98,7 +98,7 @@ func (s *register) suffer(k kind, r *rand.Rand) {
 	}
 }
 
-// unlink keeps the replica from having what is written, for a time.
+// unlink keeps writes from the replica, for a time.
 func (s *register) unlink(d int64) {
 	on := s.main
 	if on.replica == nil {
@@ -113,8 +113,8 @@ func (s *register) unlink(d int64) {
 	})
 }
 
-// promote makes the replica the primary, with what it has. The old primary goes on
-// beside it, and confirms nothing any more, unless it never asked its replica.
+// promote makes the replica the primary, with its present data. The old primary continues beside it,
+// but confirms nothing any more, unless it never waited for its replica.
 func (s *register) promote() bool {
 	from := s.main
 	if from.replica == nil || s.old != nil {
@@ -127,9 +127,9 @@ func (s *register) promote() bool {
 	return true
 }
 
-// fork promotes the replica beside the living primary. Some processes reach the one,
-// some the other, until the old one is lost. Where a primary confirms what only it has
-// there is no such time: those would be two stores, and strict pools do not help.
+// fork promotes the replica beside the living primary. Some processes reach the one, some the other,
+// until the old one is lost. If a primary confirms alone, there is no fork: those would be two stores,
+// and strict pools do not help.
 func (s *register) fork(d int64, r *rand.Rand) {
 	w := s.w
 	if s.noticing() || !s.promote() {
@@ -144,7 +144,7 @@ func (s *register) fork(d int64, r *rand.Rand) {
 	}
 	both := s.old
 	w.trace.say(nil, "both sides answer, for %v", time.Duration(d))
-	w.after(d/2, func() { // some change sides
+	w.after(d/2, func() { // some processes change sides
 		for _, m := range w.machines {
 			if s.old == both && r.IntN(4) == 0 {
 				m.cutOff = !m.cutOff
@@ -167,8 +167,8 @@ func (s *register) endFork() {
 	s.old = nil
 }
 
-// spared reports whether the store is not to lose anything now: where newcomers wait for
-// living holders, these must not be on the other side of a fork.
+// spared reports whether the store must not lose anything now: if newcomers wait for living holders,
+// these must not be on the other side of a fork.
 func (s *register) spared() bool {
 	if s.w.plan.regime == Reasserted && s.old != nil {
 		return true
@@ -177,7 +177,7 @@ func (s *register) spared() bool {
 	return false
 }
 
-// noticing reports whether holders may yet have to reach the store, to notice a loss.
+// noticing reports whether holders may still have to reach the store, to notice a loss.
 func (s *register) noticing() bool {
 	w := s.w
 	return w.plan.regime == Reasserted && s.lost > 0 && w.now-s.lost < 2*int64(w.plan.grace())
@@ -195,9 +195,9 @@ func (s *register) wipe(newLife bool) {
 	s.main.reload(nil)
 }
 
-// restore sets the store back to an older copy. Where only living holders protect
-// what it forgets, the copy is one in which that shows: the store begins a new life,
-// or there are no fences ahead and some slot was held.
+// restore sets the store back to an older copy. If only living holders protect the lost state, the
+// copy must show its age: the store begins a new life, or the copy has no fences ahead and some slot
+// was held.
 func (s *register) restore(ago int64, newLife bool) {
 	w := s.w
 	if w.plan.regime == Reasserted {
@@ -206,8 +206,8 @@ func (s *register) restore(ago int64, newLife bool) {
 		}
 	}
 	entries, i := s.main.before(ago)
-	// Nor twice within a wait to the same record of the pool: who waits over that begins
-	// anew over any other.
+	// Nor twice within one wait to the same record of the pool: a newcomer waiting because of that
+	// record starts its wait again for any other record.
 	var record store.Revision
 	if at, ok := find(entries, "firn/"+pool+"/pool"); ok {
 		record = entries[at].Revision
@@ -274,7 +274,7 @@ func (s *register) fence(worker int64) firn.Tick {
 	return last
 }
 
-// mend ends all that is wrong.
+// mend ends all faults.
 func (s *register) mend() {
 	s.down, s.ambush = 0, false
 	s.endFork()
@@ -287,7 +287,7 @@ func (s *register) expired(key string) bool {
 	return ok && at <= s.w.now
 }
 
-// direct is the store without a network, for those who are not part of the play.
+// direct is the store without a network, for observers outside the simulation.
 type direct struct{ *register }
 
 func (s direct) Get(_ context.Context, key string) (store.Entry, error) {

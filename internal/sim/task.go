@@ -6,19 +6,19 @@ import (
 	"iter"
 )
 
-// A task is code of a process that runs until it waits: a goroutine of the real
-// program. It runs on a coroutine of the world's.
+// A task is code of a process that runs until it waits, like a goroutine of the real program. It runs
+// on one of the world's coroutines.
 type task struct {
 	m    *machine
 	name string
 	do   func()
-	on   *coroutine // nil: it has not begun
+	on   *coroutine // nil: it has not started
 
-	turn   uint64 // counts the times it has waited: wakes for an earlier one are void
+	turn   uint64 // counts its waits: wake-ups for an earlier wait are void
 	ctx    context.Context
 	done   <-chan struct{}
 	ended  bool
-	loose  bool // the next clock reading is made without a lock held
+	loose  bool // it holds no lock at its next clock reading
 	killed bool
 }
 
@@ -43,8 +43,8 @@ func (t *task) run() {
 	t.do()
 }
 
-// wait lets others go on until the task is woken: at a time, by the end of ctx,
-// or since done is closed.
+// wait lets other tasks run until the task is woken: at a time, by the end of ctx, or because done is
+// closed.
 func (t *task) wait(ctx context.Context, done <-chan struct{}) {
 	t.turn++
 	t.ctx, t.done = ctx, done
@@ -57,7 +57,7 @@ func (t *task) wait(ctx context.Context, done <-chan struct{}) {
 	t.ctx, t.done = nil, nil
 }
 
-// A coroutine runs one task after another: a new one would have to grow its stack first.
+// A coroutine runs one task after another: a new coroutine would have to grow its stack first.
 type coroutine struct {
 	task *task
 	next func() (struct{}, bool)
@@ -65,7 +65,7 @@ type coroutine struct {
 	park func(struct{}) bool
 }
 
-// begin gives the task a coroutine.
+// begin assigns a coroutine to the task.
 func (w *world) begin(t *task) {
 	if last := len(w.idle) - 1; last >= 0 {
 		t.on, w.idle = w.idle[last], w.idle[:last]
@@ -85,10 +85,10 @@ func (w *world) begin(t *task) {
 	})
 }
 
-// at has the task woken at a time, unless it is woken before.
+// at schedules a wake-up at a time, unless the task wakes before.
 func (t *task) at(at int64) { t.m.w.events.push(event{at: at, task: t, turn: t.turn + 1}) }
 
-// wake goes on with the task, unless its machine stands still.
+// wake continues the task, unless its machine stands still.
 func (t *task) wake() {
 	m := t.m
 	if t.ended || t.killed {
@@ -96,7 +96,7 @@ func (t *task) wake() {
 	}
 	if m.frozen > m.w.now {
 		at := m.frozen
-		if t != m.thawed { // who stood still in the middle of a step ends that first
+		if t != m.thawed { // the task frozen in the middle of a step finishes that step first
 			at += 1 + m.w.latencies.Int64N(1000)
 		}
 		m.w.events.push(event{at: at, task: t, turn: t.turn})
@@ -123,7 +123,7 @@ func (m *machine) notice() {
 		if !t.ready() {
 			continue
 		}
-		t.ctx, t.done = nil, nil // once
+		t.ctx, t.done = nil, nil // only once
 		m.w.events.push(event{at: m.w.now + m.w.latencies.Int64N(20_000), task: t, turn: t.turn})
 	}
 	clear(m.tasks[len(alive):])
@@ -141,7 +141,7 @@ func (t *task) ready() bool {
 	return t.ctx != nil && t.ctx.Done() != nil && t.ctx.Err() != nil
 }
 
-// kill ends all tasks of the machine where they are, as a crash does.
+// kill ends all tasks of the machine at their present point, like a crash.
 func (m *machine) kill() {
 	for _, t := range m.tasks {
 		t.killed = true

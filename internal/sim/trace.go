@@ -7,13 +7,13 @@ import (
 	"github.com/firn-id/firn/lease"
 )
 
-// A trace is the story of a history, kept only where somebody wants to read it.
+// A trace is the story of a history, kept only on request.
 type trace struct {
 	w     *world
 	on    bool
 	story []string
 
-	// Ids that one process made one after the other, not told yet.
+	// Consecutive ids of one process that are not printed yet.
 	made        int
 	by          *machine
 	first, last firn.ID
@@ -40,7 +40,7 @@ func (t *trace) tell(when string, m *machine, text string) {
 	t.story = append(t.story, fmt.Sprintf("%s %s  %s", when, who, text))
 }
 
-// id tells of an id, together with those that went before.
+// id records an id, together with those directly before it.
 func (t *trace) id(m *machine, id firn.ID) {
 	if !t.on {
 		return
@@ -68,7 +68,7 @@ func (t *trace) lines() []string {
 	return t.story
 }
 
-// A config is told only where somebody reads it.
+// A config is printed only with a trace.
 type config lease.Config
 
 func (c *config) String() string {

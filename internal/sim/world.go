@@ -12,8 +12,8 @@ import (
 // noon is when every history begins.
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// A world is one history. It runs on one goroutine at a time: whatever happens
-// is an event in its queue or code that runs until it waits.
+// A world is one history. It runs on one goroutine at a time: everything that happens is an event in
+// its queue or code that runs until it waits.
 type world struct {
 	Options
 	plan  plan
@@ -27,7 +27,7 @@ type world struct {
 	oracle    oracle
 	authority authority
 	quiet     bool // the faults are over
-	ending    bool // nobody comes any more
+	ending    bool // no newcomers any more
 	lives     uint64
 
 	latencies, choices, library *rand.Rand
@@ -37,8 +37,8 @@ type world struct {
 	idle                        []*coroutine
 }
 
-// The streams of random numbers that a seed begins: one for each purpose, so
-// that a fault left out does not change everything else.
+// The streams of random numbers derived from a seed: one for each purpose, so that leaving one fault
+// out changes nothing else.
 const (
 	streamPlan = iota + 1
 	streamLatency
@@ -52,13 +52,13 @@ const (
 
 func stream(seed, purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, purpose)) }
 
-// How many steps a history has before its faults end.
+// The number of steps of a history before its faults end.
 const (
 	usualSteps = 10_000
 	smallSteps = 3_000
 )
 
-// Run plays one history and returns what was found.
+// Run plays one history and returns its result.
 func Run(o Options) Result {
 	w := &world{Options: o.filled()}
 	w.trace = newTrace(w)
@@ -97,7 +97,7 @@ func Run(o Options) Result {
 	return w.oracle.result()
 }
 
-// play lets things happen until that many steps are done, or a finding ends it.
+// play runs events until this many steps are done, or a finding ends it.
 func (w *world) play(steps int) {
 	for end := w.steps + steps; w.steps < end && !w.oracle.stopped(); {
 		if !w.step() {
@@ -107,7 +107,7 @@ func (w *world) play(steps int) {
 	}
 }
 
-// pass lets a time go by.
+// pass lets this much time go by.
 func (w *world) pass(d time.Duration) {
 	over := false
 	w.after(int64(d), func() { over = true })
@@ -129,13 +129,13 @@ func (w *world) step() bool {
 	case e.task.turn == e.turn:
 		e.task.wake()
 	default:
-		w.steps-- // the task went on before, for another reason
+		w.steps-- // the task continued earlier, for another reason
 	}
 	return true
 }
 
-// settle ends the faults and checks that everything goes on: nobody is stuck for
-// ever, no slot is lost for ever.
+// settle ends the faults and checks for progress: no process is stuck for ever, and no slot is lost
+// for ever.
 func (w *world) settle() {
 	w.quiet = true
 	w.trace.say(nil, "the faults end; clocks are put right")
@@ -165,8 +165,8 @@ func (w *world) settle() {
 	}
 }
 
-// think is how long callers rest between calls: longer once the faults are over, as
-// there is only progress to see.
+// think is how long callers rest between calls: longer once the faults are over, because only progress
+// is checked then.
 func (w *world) think() time.Duration {
 	if w.quiet {
 		return min(8*w.plan.think, 5*time.Second)
@@ -174,7 +174,7 @@ func (w *world) think() time.Duration {
 	return w.plan.think
 }
 
-// after has do happen some time from now.
+// after schedules do some time from now.
 func (w *world) after(d int64, do func()) { w.events.push(event{at: w.now + max(d, 0), do: do}) }
 
 // between draws a duration.
@@ -182,14 +182,14 @@ func (w *world) between(least, most time.Duration) int64 {
 	return int64(least) + w.latencies.Int64N(int64(most-least)+1)
 }
 
-// seldom draws a duration with a mean: mostly shorter, now and then much longer.
+// seldom draws a duration with a mean: mostly shorter, sometimes much longer.
 func seldom(r *rand.Rand, mean time.Duration) int64 {
 	return int64(min(float64(mean)*r.ExpFloat64(), math.MaxInt64/4))
 }
 
 func (w *world) clock() string { return fmt.Sprintf("%12.6f", float64(w.now)/1e9) }
 
-// trueTick is the tick of the true time, also where the layout has none any more.
+// trueTick is the tick of the true time, even after the end of the layout.
 func (w *world) trueTick() firn.Tick { return w.tickAt(w.now) }
 
 func (w *world) tickAt(now int64) firn.Tick {
@@ -197,7 +197,7 @@ func (w *world) tickAt(now int64) firn.Tick {
 	return firn.Tick((noon.UnixNano() - l.Epoch().UnixNano() + now) / int64(l.Unit()))
 }
 
-// An event is something that happens at a time: a task goes on, or do.
+// An event happens at a time: a task continues, or do runs.
 type event struct {
 	at    int64
 	order uint64
@@ -206,7 +206,7 @@ type event struct {
 	do    func()
 }
 
-// A queue gives events in order of time, and those of one moment as they came.
+// A queue returns events in order of time, and simultaneous ones in order of arrival.
 type queue struct {
 	heap  []event
 	order uint64

@@ -1,7 +1,6 @@
-// Command search plays simulated histories until one fails, and then looks for a
-// smaller one that fails in the same way and tells its story. Histories that came to
-// situations which none came to before are changed and played again: such a history
-// is named by its seed and its changes, as 4711.3.12.
+// Command search plays simulated histories until one fails, and then looks for a smaller one that
+// fails in the same way and prints its story. It changes and replays histories that reached a new
+// situation: such a history is named by its seed and its changes, as 4711.3.12.
 package main
 
 import (
@@ -39,7 +38,7 @@ var (
 
 func main() {
 	flag.Parse()
-	debug.SetGCPercent(400) // histories are small, and their garbage is most of what they cost
+	debug.SetGCPercent(400) // histories are small, and garbage dominates their cost
 	if flag.NArg() > 0 {
 		fail(fmt.Errorf("%q is not understood: there are flags only, see -help", flag.Arg(0)))
 	}
@@ -90,7 +89,7 @@ func fail(err error) {
 	os.Exit(2)
 }
 
-// A search is what was played so far.
+// A search holds the results so far.
 type search struct {
 	begun time.Time
 	stop  atomic.Bool
@@ -99,11 +98,11 @@ type search struct {
 	corpus               *sim.Corpus
 	begins               uint64
 	played, steps, ids   int
-	duplicates, stricken int // ids, and histories with at least one
+	duplicates, stricken int // ids, and histories with at least one duplicate
 	lived                time.Duration
-	first                *sim.Result // that failed
-	found                sim.Options // that history
-	needed               int         // how many were played until then
+	first                *sim.Result // the first failure
+	found                sim.Options // its history
+	needed               int         // how many histories were played until then
 }
 
 func options() sim.Options {
@@ -145,7 +144,7 @@ func (s *search) run() {
 	}
 }
 
-// play plays one history after the other.
+// play plays one history after another.
 func (s *search) play() {
 	for !s.stop.Load() {
 		o, ok := s.next()
@@ -167,7 +166,7 @@ func (s *search) next() (o sim.Options, ok bool) {
 	s.begins++
 	switch o = options(); {
 	case *seed != "":
-		o, _ = o.Named(*seed) // check has read it
+		o, _ = o.Named(*seed) // check has already parsed it
 	case *plain || *rival:
 		o.Seed = *from + s.begins - 1
 	default:
@@ -216,10 +215,10 @@ func (s *search) summary() string {
 	return text + fmt.Sprintf("; seed %s fails", s.first.Name)
 }
 
-// maxStory is how many of the last lines of a story are told.
+// maxStory is how many of the last lines of a story are printed.
 const maxStory = 60
 
-// tell shows what was found, and by which history.
+// tell prints the finding and its history.
 func (s *search) tell() {
 	r := s.first
 	fmt.Printf("\nhistory %d, seed %s, step %d: %s: %s\n  %s\n", s.needed, r.Name, r.Finding.Step, r.Finding.Kind, r.Finding.Text, r.Plan)
@@ -243,7 +242,7 @@ func (s *search) tell() {
 	}
 }
 
-// flags are those that make another history of a seed.
+// flags are the settings that change the history of a seed.
 func (s *search) flags() string {
 	text := ""
 	if *steps > 0 {
