@@ -1,8 +1,8 @@
 package firn
 
-// A composer turns a position — tick << sequenceBits | sequence, the word a
-// generator counts in — into the id of one worker: shifts and ors worked out
-// once.
+// A composer turns a position into an id of one worker, with shifts and masks
+// computed once. A position is tick << sequenceBits | sequence, the word that a
+// generator counts in.
 type composer struct {
 	machine   uint64 // datacenter and worker in place
 	seqMask   uint64

@@ -18,7 +18,7 @@ const (
 	// been issued yet and slows down by a sixteenth.
 	Steady ClockKind = iota
 	// Wall reads the wall clock for each id, as the classic generators do.
-	// What happens when it goes back is for [Config.Rollback] to say.
+	// [Config.Rollback] says what happens when it goes back.
 	Wall
 	// Virtual reads no clock: the tick advances when its sequence is used up.
 	Virtual
@@ -82,8 +82,8 @@ func ParseSequenceStart(text string) (SequenceStart, error) {
 	return StartCarry, NewSyntaxError("sequence start", text, "carry, zero and random are allowed")
 }
 
-// Config is what [New] makes a generator of. Its zero value is a generator in the
-// default layout on a steady clock.
+// Config configures [New]. Its zero value gives a generator in the default layout
+// on a steady clock.
 type Config struct {
 	// Layout of the ids. Default: [DefaultLayout].
 	Layout Layout
@@ -94,15 +94,15 @@ type Config struct {
 	// Clock is where time comes from. Default: [Steady].
 	Clock ClockKind
 
-	// Rollback is what is tried, in order, when a [Wall] clock goes back.
-	// Default: refuse. Only allowed with Wall.
+	// Rollback is the chain of policies tried, in order, when a [Wall] clock goes
+	// back. Default: refuse. Only allowed with Wall.
 	Rollback Rollback
 
-	// Ahead bounds how far ids may run ahead of the clock: the sequence of later
-	// ticks is used when a burst has used up this one's. It also hides steps back
-	// of a Wall clock that are smaller. At most 8760h; negative means none.
+	// Ahead bounds how far ids may run ahead of the clock: when a burst has used up
+	// the sequence of a tick, it goes on with later ticks. Ahead also hides smaller
+	// steps back of a Wall clock. At most 8760h; negative means 0.
 	//
-	// Default: 10ms with Steady; none with Wall, as [History] needs it; no bound
+	// Default: 10ms with Steady; 0 with Wall, as [History] needs it; no bound
 	// with Virtual, where a positive Ahead makes it read the clock once a tick.
 	Ahead time.Duration
 
@@ -112,19 +112,19 @@ type Config struct {
 	// Start says where the sequence begins in a new tick. Default: [StartCarry].
 	Start SequenceStart
 	// StartBelow bounds [StartRandom]: begin below this number, at most the
-	// length of the sequence. The rest of the sequence is what a burst has left
-	// in its first tick. Default: half the sequence.
+	// length of the sequence. The rest of the sequence is left for a burst in
+	// its first tick. Default: half the sequence.
 	StartBelow int64
 
 	// Switch is called by the policy [SwitchWorker] for another worker, to be
-	// used from tick from on. The generator does not lock meanwhile, but Switch must not
-	// ask it for ids: those calls wait until Switch has returned. Required if
+	// used from tick from on. The generator holds no lock meanwhile, but Switch must
+	// not ask it for ids: those calls wait until Switch has returned. Required if
 	// the chain has that policy. Package lease provides it.
 	Switch func(ctx context.Context, from Tick) (Grant, error)
 
-	// Retired, if set, is called when the generator has left a worker for the
-	// next, through Switch or Replace, with the last tick that ids of the old one
-	// may carry. It must not call the generator.
+	// Retired, if set, is called when the generator has changed to the next worker,
+	// through Switch or Replace, with the last tick that ids of the old one may
+	// carry. It must not call the generator.
 	Retired func(old, next int64, last Tick)
 
 	// Time is where time is read from. Default: [SystemTime].
@@ -136,7 +136,7 @@ type Config struct {
 }
 
 // A Grant is the right to issue ids of one worker with times after one tick
-// and through another, and no others: the interval a lease gives.
+// and through another, and only those: the interval a lease gives.
 type Grant struct {
 	Worker  int64
 	After   Tick // the fence before: nothing at or below is issued; -1 if all may be
@@ -200,7 +200,7 @@ func (cfg *Config) check() error {
 // be ahead of.
 func (cfg Config) Lead() time.Duration { return time.Duration(max(cfg.aheadNanos(), 0)) }
 
-// aheadNanos returns the lead in ns as the core wants it.
+// aheadNanos returns the lead in ns as the core uses it.
 func (cfg *Config) aheadNanos() int64 {
 	switch {
 	case cfg.Ahead > 0:
@@ -225,8 +225,8 @@ func checkGrant(l Layout, g Grant) error {
 	return checkFence(g.Through)
 }
 
-// checkFence reports a tick that no fence can stand at. One beyond the layout's last
-// is none: the layout ends there.
+// checkFence reports a tick that no fence can stand at. A tick beyond the layout's
+// last is allowed and does not limit anything: the layout ends before it.
 func checkFence(through Tick) error {
 	if through < -1 {
 		return NewRangeError("tick to move the fence to", int64(through), -1, math.MaxInt64, "-1: nothing is issued")

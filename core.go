@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// A core is what a generator decides with: state and a clock reading in, a
-// decision out. It has no clock, lock or goroutine of its own, and whatever it
-// refuses leaves it as it was.
+// A core decides for a generator: state and a clock reading in, a decision out.
+// It has no clock, lock or goroutine of its own. A refusal leaves it unchanged.
 //
 // It counts in positions: tick << sequenceBits | sequence. Its rules, from
 // which uniqueness follows:
@@ -17,9 +16,9 @@ import (
 //   - only positions in [floor, ceiling) are issued, the interval its grant
 //     allows;
 //   - without a history pos only grows, so no position is issued twice;
-//   - with a history pos may return to an earlier tick, but only to the first
-//     position of it above every one used, which the history knows or denies
-//     to know.
+//   - with a history pos may return to an earlier tick, but only to that tick's
+//     first position above every used one. The history either knows that
+//     position or says that it does not.
 type core struct {
 	layout  Layout
 	clock   ClockKind
@@ -34,11 +33,11 @@ type core struct {
 	before         Tick // the one before the grant's first
 	floor, ceiling uint64
 	pos            uint64 // the next position
-	high           uint64 // the position above every one issued; 0: none yet
-	behind         uint64 // the tick above every one issued before this grant; 0: none was
-	cur            Tick   // with a history: the tick pos belongs to, -1: none yet
+	high           uint64 // the position above every issued one; 0 before the first
+	behind         uint64 // the start of the tick above all issued before this grant; 0 if nothing was
+	cur            Tick   // with a history: the tick of pos, -1 before the first
 
-	seen   Tick  // the highest tick of the clock acted on, -1: none yet
+	seen   Tick  // the highest tick of the clock acted on, -1 before the first
 	seenAt int64 // its reading in Unix ns
 	drift  bool  // the policy ahead has served and the clock has not caught up
 }
@@ -68,8 +67,8 @@ type decision struct {
 	opens, closes int64
 }
 
-// An attempt is what one call has spent of the chain of policies. Whenever it asks
-// again it begins with the first: what could not serve then may do so now.
+// An attempt is how much of the chain of policies one call has used up. Each time it
+// asks again, it begins with the first policy, which may be able to serve now.
 type attempt struct {
 	tries    int
 	switched bool
@@ -103,7 +102,7 @@ func (c *core) reset(g Grant, ordered bool) {
 			c.pos |= carried
 		}
 	}
-	if !ordered { // what was shown and issued before binds no longer
+	if !ordered { // earlier readings and ids no longer bind
 		c.behind, c.seen, c.seenAt, c.drift = 0, -1, 0, false
 	}
 	c.history.clear()
@@ -115,8 +114,8 @@ func (c *core) extend(through Tick) {
 	c.ceiling = max(c.ceiling, uint64(through+1)<<c.layout.sequence)
 }
 
-// last returns the last tick that ids may have been issued in under the
-// grant: the one before its first when there were none.
+// last returns the last tick that ids issued under the grant may carry: the tick
+// before its first if no id was issued.
 func (c *core) last() Tick {
 	if c.high == 0 {
 		return c.before
@@ -125,23 +124,23 @@ func (c *core) last() Tick {
 }
 
 // used returns the earliest time, in Unix ns, that a clock which never goes back
-// may show: that of the last decision to issue, or of the grant's begin, or from
-// which on the next position may be issued. Without the last, a clock that waits
-// for it would be put back at each look, and would never show it. The next position
-// is given, as callers may have moved it.
+// may show. It is the latest of three: the last decision to issue, the grant's begin,
+// and the time from which the next position may be issued. Without the third, a clock
+// that waits for that time would be put back at each look and would never show it.
+// The next position is an argument, since callers may have moved it.
 func (c *core) used(next uint64) int64 {
 	used := c.layout.nanos(c.tickOf(c.floor))
 	if c.seen >= 0 {
 		used = max(used, c.seenAt)
 	}
-	if c.high > 0 { // else nothing was issued under this grant, and its begin is all
+	if c.high > 0 { // otherwise nothing was issued under this grant: its begin suffices
 		used = max(used, c.reached(next))
 	}
 	return used
 }
 
-// reached returns from when on a position may be issued, in Unix ns: when its tick
-// begins, or Ahead before; never if that is past what int64 can hold.
+// reached returns the time, in Unix ns, from which a position may be issued: Ahead
+// before its tick begins; never if int64 cannot hold that.
 func (c *core) reached(position uint64) int64 {
 	begin := c.layout.nanos(c.tickOf(position))
 	if begin == never {
@@ -243,7 +242,7 @@ func (c *core) serve(now int64, tick Tick, n uint64) decision {
 		if c.drift {
 			return c.goOn(now, tick, c.tickOf(pos), n)
 		}
-		if c.high == 0 { // so that a step back is noticed while the grant has not begun
+		if c.high == 0 { // to notice a step back before the grant has begun
 			c.seen, c.seenAt = tick, now
 		}
 		return decision{act: actWait, until: c.reached(pos)}
@@ -260,8 +259,8 @@ func (c *core) serve(now int64, tick Tick, n uint64) decision {
 	return d
 }
 
-// errOutside would be a mistake in this file. It is checked all the same: an id
-// outside of the grant may be somebody else's.
+// errOutside would be a bug in this file. It is checked all the same: an id outside
+// of the grant may belong to another generator.
 var errOutside = errors.New("firn: internal error: an id outside of the lease was about to be issued")
 
 // issue takes up to n positions from pos, below limit.
@@ -275,7 +274,7 @@ func (c *core) issue(pos, limit, n uint64) decision {
 	return decision{act: actIssue, first: pos, count: count, limit: limit}
 }
 
-// enter returns the position at which a tick that nothing is used of begins.
+// enter returns the position at which an unused tick begins.
 func (c *core) enter(tick Tick) uint64 {
 	switch c.start {
 	case StartZero:
@@ -287,8 +286,8 @@ func (c *core) enter(tick Tick) uint64 {
 	}
 }
 
-// entry returns the first unused position of a tick as the history has it. Of
-// a tick it knows nothing about it gives the position above all used ones.
+// entry returns the first unused position of a tick, according to the history. If
+// the history does not know the tick, it returns the position above all used ones.
 func (c *core) entry(tick Tick) uint64 {
 	used, written, known := c.history.lookup(tick, c.highTick())
 	switch {
@@ -317,7 +316,7 @@ func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
 			return c.issue(pos, limit, n)
 		}
 		if saturatingAdd(c.layout.nanos(c.seen), -c.ahead) < now && !c.drift {
-			// The lead is used up. Without the step it might be too: a call would wait.
+			// The lead is used up, as it might be without the step: wait, as then.
 			if pos >= c.ceiling {
 				return c.ended()
 			}
@@ -383,12 +382,12 @@ func (c *core) resume(now int64, tick Tick, n uint64) (decision, bool) {
 	return c.serve(now, tick, n), true
 }
 
-// countOn serves from the last position on, ignoring the clock, as far ahead
-// of it as the policy ahead allows. If it does not, the decision may still say that
-// what it allows lies beyond the fence.
+// countOn serves from the last position on, ignoring the clock, as far ahead of it as
+// the policy ahead allows. If it cannot serve, the decision may still say that the
+// ticks it allows lie beyond the fence.
 func (c *core) countOn(tick Tick, n uint64) (decision, bool) {
 	most := tick + c.chain.find(policyAhead).ticks
-	if most < tick || most > c.layout.MaxTick() { // an overflow, or more than there are
+	if most < tick || most > c.layout.MaxTick() { // an overflow, or past the last tick
 		most = c.layout.MaxTick()
 	}
 	if most < 0 {
@@ -426,8 +425,8 @@ func (c *core) countOn(tick Tick, n uint64) (decision, bool) {
 	return c.issue(pos, limit, n), true
 }
 
-// goOn counts on when the clock has caught up with what it showed before, but not with
-// the ids: next is the tick of the next.
+// goOn counts on when the clock has caught up with its earlier readings, but not with
+// the ids. Next is the tick of the next id.
 func (c *core) goOn(now int64, tick, next Tick, n uint64) decision {
 	if max(c.pos, c.floor) >= c.ceiling {
 		return c.ended()
@@ -436,15 +435,15 @@ func (c *core) goOn(now int64, tick, next Tick, n uint64) decision {
 	if d.err != nil {
 		return d
 	}
-	c.seen, c.seenAt = tick, now // another step back is one, too
+	c.seen, c.seenAt = tick, now // so that another step back is noticed
 	if !ok {
 		d = c.waitToCountOn(tick, next)
 	}
 	return d
 }
 
-// waitToCountOn waits until a tick is within what the policy ahead allows. It may be
-// that already, and all that it allows used, as the history knows: then until the next.
+// waitToCountOn waits until the policy ahead allows a tick. If it already does, but the
+// history says that all allowed ticks are used up, the wait is for the clock's next tick.
 func (c *core) waitToCountOn(now, tick Tick) decision {
 	return decision{act: actWait, until: c.layout.nanos(max(now+1, tick-c.chain.find(policyAhead).ticks))}
 }

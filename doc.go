@@ -10,11 +10,12 @@
 // [Rollback] chain for when that goes back. An [ID] is a plain integer with
 // text forms that sort.
 //
-// What the package assumes and cannot check: that no two generators of one pool
-// have the same worker number. Package lease hands numbers out so that this
-// holds whatever clocks, crashes and networks do; without it the number is
-// yours to answer for.
+// The package assumes, and cannot check, that no two generators of one pool
+// have the same worker number. Package lease assigns numbers so that this
+// holds whatever clocks, crashes and networks do; without it, you are
+// responsible for the number.
 //
-// When not to use it: for ids that must not tell when they were made, or that
-// must be without gaps, or greater than every earlier one across processes.
+// When not to use it: for ids that must not reveal when they were made, that
+// must have no gaps, or that must be greater than every earlier id across
+// processes.
 package firn

@@ -10,11 +10,11 @@ import (
 // do, and a compact one without leading zeros, see [Encoding.Compact];
 // [Encoding.Parse] reads both. Encodings may be used concurrently.
 //
-// Base58, Base62, Base64 and Base64URL are case-sensitive: many ids made at once are equal where
+// Base58, Base62, Base64 and Base64URL are case-sensitive: many ids made at once are equal if
 // case is ignored, as in columns of MySQL by default.
 //
-// A value that is none of the constants below writes text that no encoding
-// reads, and reads nothing.
+// A value other than the constants below writes text that no encoding reads, and
+// reads nothing.
 type Encoding uint8
 
 const (
@@ -84,8 +84,8 @@ var schemes = func() (all [encodings]scheme) {
 	return all
 }()
 
-// fill sets up the scheme of an alphabet, in which each byte of also is read as
-// the digit at the same place of as.
+// fill sets up the scheme of an alphabet. It reads each byte of also as the digit at
+// the same place of as.
 func (s *scheme) fill(name, digits string, width int, also, as string) {
 	radix := uint32(len(digits))
 	s.name, s.zero, s.width = name, digits[0], width

@@ -11,13 +11,13 @@ type Reading struct {
 	ID       ID
 }
 
-// Readings returns every way to read text as an id, the likeliest first, and
-// nothing when there is none. Text with 0x in front that [Hex] reads is hex
-// and nothing else. Otherwise decimal leads, then come the encodings that would
-// write this very text as their fixed-width form, those that read it at
-// that width but write it in other letters, those that would write it as their
-// compact form, and the rest; encodings of one rank in the order of
-// [Encodings]. Which one is meant, the time in the id tells best.
+// Readings returns every way to read text as an id, the likeliest first; the list
+// is empty if no encoding reads it. Text with 0x in front that [Hex] reads is only
+// hex. Otherwise decimal leads, then come the encodings that would write this very
+// text as their fixed-width form, those that read it at that width but write it in
+// other letters, those that would write it as their compact form, and the rest;
+// encodings of one rank in the order of [Encodings]. The decoded time is the best
+// hint which one is meant.
 func Readings(text string) []Reading {
 	if len(text) > Base2.Width() { // nothing is longer; spares the errors of long texts
 		return nil

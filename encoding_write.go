@@ -54,7 +54,7 @@ type form [64]byte
 
 // significant returns where the compact form begins when the fixed one begins at i.
 func (e Encoding) significant(buf *form, i int) int {
-	if e == Base64URL { // its A is as much a part of the bytes as any letter
+	if e == Base64URL { // a leading A is part of the bytes, not a leading zero
 		return i
 	}
 	for zero := schemes[e].zero; i < len(buf)-1 && buf[i] == zero; {
@@ -64,11 +64,11 @@ func (e Encoding) significant(buf *form, i int) int {
 }
 
 // write puts the fixed-width form at the end of buf and returns where it
-// begins, or -1 when there is none: for a negative id and what is no encoding.
+// begins, or -1 for a negative id or an invalid encoding.
 //
-// What costs is the chain of divisions, each waiting for the one before. So a
-// number is first cut into parts of few digits, whose chains the processor runs
-// side by side; a constant radix makes multiplications of the divisions.
+// The cost is the chain of divisions, each waiting for the one before. So a number is
+// first cut into parts of few digits, whose chains the processor runs in parallel; with
+// a constant radix the compiler turns divisions into multiplications.
 func (e Encoding) write(buf *form, id ID) int {
 	if id < 0 {
 		return -1
@@ -172,7 +172,7 @@ func shifts(buf []byte, u uint64, bits uint, digits string) {
 	}
 }
 
-// appendOdd appends the text of what has no form.
+// appendOdd appends the text of an id that has no form.
 func (e Encoding) appendOdd(dst []byte, id ID, compact bool) []byte {
 	if e >= encodings {
 		dst = append(dst, "encoding("...)

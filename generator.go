@@ -34,12 +34,12 @@ type Generator struct {
 	steady    steady
 	closed    bool
 	halted    bool          // until another grant
-	switching chan struct{} // closed when a switch under way has ended; nil if none is
+	switching chan struct{} // closed when the switch in progress has ended; nil without one
 }
 
 // A cell is what callers share while one worker is used: the word they count
 // with, and how far it may be used without asking the core. Another worker has
-// a cell of its own, so that nobody composes one worker's position with the
+// a cell of its own, so that no caller composes one worker's position with the
 // other's number.
 //
 // Why no position is issued twice from the word: while it is open it only
@@ -59,8 +59,8 @@ type cell struct {
 	composer
 }
 
-// take takes up to n positions from the word: got of them, from p on. If it has none,
-// the core must be asked.
+// take takes up to n positions from the word: got of them, from p on. Without ok, the
+// word has no position left: ask the core.
 func (c *cell) take(n uint64) (p, got uint64, ok bool) {
 	limit := c.limit.Load() // before the addition: see above
 	if p = c.word.Add(n) - n; p < limit {
@@ -69,8 +69,8 @@ func (c *cell) take(n uint64) (p, got uint64, ok bool) {
 	return 0, 0, false
 }
 
-// next returns the position after those that were taken from the word. While it is
-// sealed, the core knows.
+// next returns the position after those taken from the word. Without open the word is
+// sealed, and the core knows the next position.
 func (c *cell) next() (position uint64, open bool) {
 	word := c.word.Load()
 	return min(word, c.limit.Load()), word < sealed
@@ -210,8 +210,8 @@ func (g *Generator) Next() (ID, error) {
 }
 
 // NextContext is [Generator.Next] for callers whose wait should end with ctx;
-// the error is then [context.Cause] of it. An id at hand is returned even if
-// ctx has ended.
+// the error is then [context.Cause] of it. If no wait is needed, it returns an id
+// even if ctx has ended.
 func (g *Generator) NextContext(ctx context.Context) (ID, error) {
 	c := g.cell.Load()
 	if now := g.read(); now < c.closes.Load() && now >= c.opens.Load() {
@@ -281,7 +281,7 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 		case d.act == actSwitch:
 			g.switchWorker(ctx, &a)
 		case a.refusal != nil && ctx.Err() != nil && errors.Is(d.err, ErrClockBack):
-			err = context.Cause(ctx) // which may be all that the switch lacked
+			err = context.Cause(ctx) // perhaps the only reason why the switch failed
 		default:
 			err = d.err
 		}
@@ -291,8 +291,8 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 	}
 }
 
-// longestWait is how long a caller sleeps before it looks again: at the clock, which
-// may have been put right, and whether the generator has ended.
+// longestWait is how long a caller sleeps before it checks again whether the clock
+// was put right or the generator has ended.
 const longestWait = time.Second
 
 // try is one of the tries of the policy wait: it sleeps the whole time, unless the clock
@@ -329,9 +329,9 @@ func (g *Generator) await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// decide takes the word back, asks the core and opens the word again if it may
-// be. For actSwitch, busy is the switch already under way; if it is nil the
-// caller must carry out one.
+// decide takes the word back, asks the core and opens the word again if that is
+// allowed. For actSwitch, busy is the switch already in progress; if it is nil the
+// caller must do the switch.
 func (g *Generator) decide(n uint64, a *attempt) (c *cell, d decision, wait time.Duration, busy chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -362,10 +362,10 @@ func (g *Generator) decide(n uint64, a *attempt) (c *cell, d decision, wait time
 	return c, d, wait, busy
 }
 
-// clocks reads both clocks for a Steady one. The wall comes first, so that a pause of
-// the process in between leaves that clock behind the wall by as much, until it looks
-// again. The other way round it would be in front, and a process started anew on the
-// same worker, which begins at the wall, would issue what this one has issued.
+// clocks reads both clocks for a Steady one. The wall comes first: a pause of the
+// process in between then leaves the Steady clock behind the wall, until its next look.
+// In the other order it would be ahead of the wall, and a restarted process with the
+// same worker, which begins at the wall, would issue the same ids again.
 func (g *Generator) clocks() (mono, wall int64) {
 	wall = unixNanos(g.time.Wall())
 	return int64(g.time.Monotonic()), wall
@@ -392,7 +392,7 @@ func (g *Generator) now() int64 {
 // used returns the time below which a Steady clock does not go back, in Unix ns.
 func (g *Generator) used() int64 { return g.core.used(g.next()) }
 
-// next returns the next position, which the core may have yet to hear of.
+// next returns the next position, which the core may not know yet.
 func (g *Generator) next() uint64 {
 	if next, open := g.cell.Load().next(); open {
 		return next
@@ -408,9 +408,8 @@ func (g *Generator) collect(c *cell) {
 	}
 }
 
-// publish opens the word for use without the core, unless that could break the
-// rules a cell relies on: then every call asks the core until it no longer
-// would.
+// publish opens the word for use without the core, unless that could break the rules
+// a cell relies on. As long as it could, every call asks the core.
 func (g *Generator) publish(c *cell, d decision) {
 	if !d.open || g.core.pos < g.core.high || d.limit < c.limit.Load() {
 		return
@@ -463,7 +462,7 @@ func (g *Generator) switched(grant Grant, err error, a *attempt) {
 	case err != nil:
 		a.refusal = err
 	case g.closed:
-		// The grant is unused; whoever closed the generator gives it back.
+		// The grant is unused; the caller that closed the generator gives it back.
 	default:
 		g.replace(grant, false)
 	}
@@ -501,9 +500,9 @@ func (g *Generator) Extend(worker int64, through Tick) error {
 	return nil
 }
 
-// Replace goes on under another grant, without callers noticing: ids from now
-// on are greater than those before. [Config.Retired] is told about the old
-// worker. Errors: *[RangeError], [ErrClosed].
+// Replace continues under another grant, without callers noticing: ids from now
+// on are greater than those before. It calls [Config.Retired] for the old worker.
+// Errors: *[RangeError], [ErrClosed].
 func (g *Generator) Replace(grant Grant) error {
 	if err := checkGrant(g.layout, grant); err != nil {
 		return err
@@ -518,9 +517,9 @@ func (g *Generator) Replace(grant Grant) error {
 }
 
 // Halt ends issuing under the grant of a worker at once: calls fail with a
-// *[FenceError] until [Generator.Replace] brings another. It is for a holder that
-// finds its ticks granted to somebody else. It reports whether the generator had
-// that worker; under another one it goes on.
+// *[FenceError] until [Generator.Replace] brings another grant. It is for a holder
+// that finds its ticks granted to another. It reports whether the generator had
+// that worker; under another worker the generator goes on.
 func (g *Generator) Halt(worker int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -544,7 +543,7 @@ func (g *Generator) Stop() (worker int64, last Tick) {
 	return g.core.worker, g.core.last()
 }
 
-// A State is what a generator shows of itself.
+// A State is a snapshot of a generator.
 type State struct {
 	Worker int64
 	Last   Tick // the last tick that ids may carry so far
@@ -567,7 +566,7 @@ func (g *Generator) Layout() Layout { return g.layout }
 
 // Now returns the tick that the generator's clock shows, which may lie before
 // the epoch (negative) or at most at the layout's last tick. With a Virtual
-// clock it is the tick of the next id, or the last if there is none.
+// clock it is the tick of the next id, or the last tick if there is no next id.
 func (g *Generator) Now() Tick {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -576,7 +575,7 @@ func (g *Generator) Now() Tick {
 		return g.core.tickOf(min(next, g.core.endOf(g.layout.MaxTick())-1))
 	}
 	if g.clock == Steady {
-		// A fence is chosen by this: it must not follow an error that is over.
+		// Fences are chosen by this reading: it must not keep a past clock error.
 		mono, wall := g.clocks()
 		g.steady.retreat(mono, wall, g.used())
 	}

@@ -3,9 +3,9 @@ package firn
 // A history remembers how much of its sequence each recent tick has used: a
 // ring in which tick t has the place t modulo the length.
 //
-// What makes it safe is that a place always says whose it is. The published
-// code keeps bare counters, so that after a lap the count of one tick is taken
-// for another's, and a tick skipped over inherits what stood there a lap ago.
+// It is safe because each place names its tick. Published implementations keep bare
+// counters: after a lap they take the count of one tick for another's, and a skipped
+// tick inherits the count from a lap ago.
 type history struct {
 	ring []used
 }
@@ -31,20 +31,19 @@ func (h *history) clear() {
 	}
 }
 
-// record notes that tick is used below position until.
+// record stores that tick is used below position until.
 func (h *history) record(tick Tick, until uint64) {
 	if h.kept() && tick >= 0 {
 		h.ring[tick%Tick(len(h.ring))] = used{tick: tick, until: until}
 	}
 }
 
-// oldest returns the first tick that is known of, given the highest ever used.
+// oldest returns the first known tick, given the highest ever used.
 func (h *history) oldest(high Tick) Tick { return high - Tick(len(h.ring)) + 1 }
 
 // lookup returns the first unused position of a tick, given that the highest
-// tick ever used is high. Known is false when the ring has been lapped there:
-// then nothing about the tick can be told. Written is false for a tick that
-// was skipped: all of it is unused.
+// tick ever used is high. Known is false if the ring no longer covers the tick.
+// Written is false for a tick that was skipped: all of it is unused.
 func (h *history) lookup(tick, high Tick) (until uint64, written, known bool) {
 	if !h.kept() || tick < 0 || tick < h.oldest(high) {
 		return 0, false, false

@@ -64,11 +64,11 @@ func (id ID) Time(l Layout) time.Time {
 // ids of another layout.
 func (id ID) Tick(l Layout) Tick { return id.parts(l).Tick }
 
-// Datacenter returns the datacenter field, 0 where the layout has none. See
+// Datacenter returns the datacenter field, 0 if the layout has no such field. See
 // Time for ids of another layout.
 func (id ID) Datacenter(l Layout) int64 { return id.parts(l).Datacenter }
 
-// Worker returns the worker field, 0 where the layout has none. See Time for
+// Worker returns the worker field, 0 if the layout has no such field. See Time for
 // ids of another layout.
 func (id ID) Worker(l Layout) int64 { return id.parts(l).Worker }
 

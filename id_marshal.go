@@ -34,7 +34,7 @@ func (id *ID) UnmarshalJSON(text []byte) error {
 	}
 	parsed, err := parse(Decimal, digits)
 	if err != nil && bytes.IndexByte(text, '\\') >= 0 {
-		// Digits too may be written as escapes in JSON, though nobody does.
+		// JSON allows digits as escapes too, though that is rare.
 		var plain string
 		if json.Unmarshal(text, &plain) == nil {
 			parsed, err = Decimal.Parse(plain)

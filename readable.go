@@ -45,7 +45,7 @@ func (l Layout) ParseReadable(text string) (ID, error) {
 			clock, fields = text[:len("20060102-")+i], text[len("20060102-")+i+1:]
 		}
 	}
-	// Go reads a fraction after the seconds even if the layout text has none.
+	// Go reads a fraction after the seconds even if the layout text has no fraction.
 	t, err := time.Parse("20060102-150405", clock)
 	if err != nil {
 		return 0, NewSyntaxError(what, text, "it begins with the time, as in 20261120-221503.123")
@@ -102,7 +102,7 @@ func (l Layout) readableFields(p *Parts) []readableField {
 	return have
 }
 
-// fraction returns how many decimals of a second tell every tick exactly.
+// fraction returns how many decimals of a second represent every tick exactly.
 func (l Layout) fraction() int {
 	digits := 0
 	for step := int64(time.Second); digits < 9 && (l.unit%step != 0 || l.epoch%step != 0); step /= 10 {

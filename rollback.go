@@ -28,8 +28,8 @@ const (
 )
 
 // A Rollback is an ordered chain of policies: the first that can serve the
-// call does. A chain in which none can ends in a *[ClockBackError], as does
-// the empty one, or in a *[FenceError] if it is the fence that keeps the policy
+// call does. If no policy can, or the chain is empty, the call fails with a
+// *[ClockBackError], or with a *[FenceError] if the fence keeps the policy
 // ahead from serving.
 type Rollback []Policy
 

@@ -28,8 +28,8 @@ type steady struct {
 const (
 	steadyLook     = int64(time.Second)
 	steadyPatience = 3
-	// steadySlack is how far the two clocks may differ without anything being
-	// done: more than the jitter of two readings, less than anybody minds.
+	// steadySlack is how far the two clocks may differ without a correction: more than
+	// the jitter of two readings, less than matters to users.
 	steadySlack   = int64(2 * time.Millisecond)
 	steadySlowing = 16
 )
@@ -71,12 +71,12 @@ func (s *steady) when(t int64) int64 {
 	return saturatingAdd(s.mono, d)
 }
 
-// due reports whether the wall should be looked at.
+// due reports whether to look at the wall.
 func (s *steady) due(mono int64) bool { return mono >= s.next }
 
-// retreat puts a clock that is ahead of the wall back to it, but not below a time
-// that has been used. A clock that once followed the wall into a wrong year so
-// comes back with it, unless ids were issued there.
+// retreat puts a clock that is ahead of the wall back to it, but not below a used
+// time. So a clock that followed the wall into a wrong year comes back with it,
+// unless ids were issued there.
 func (s *steady) retreat(mono, wall, used int64) {
 	now := s.at(mono)
 	if saturatingSub(now, wall) > steadySlack && now > used {
@@ -85,8 +85,8 @@ func (s *steady) retreat(mono, wall, used int64) {
 	}
 }
 
-// look corrects the clock, given both readings of the present and the time of the
-// last id, below which it does not go.
+// look corrects the clock, given the present readings of both clocks. It never goes
+// below used, the time of the last id.
 func (s *steady) look(mono, wall, used int64) {
 	s.retreat(mono, wall, used)
 	now := s.at(mono)

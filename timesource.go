@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A TimeSource is what generators and leases read time from and wait on, so
-// that tests and simulations can put their own in its place. Implementations
-// are safe for concurrent use.
+// Generators and leases read time from a TimeSource and wait on it, so that tests
+// and simulations can use their own. Implementations must be safe for concurrent
+// use.
 type TimeSource interface {
 	// Wall returns the wall clock's time. It may jump in both directions.
 	Wall() time.Time

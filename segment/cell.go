@@ -6,7 +6,8 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A cell is a range that callers take from: what a caller adds to its word is its own below end.
+// A cell is a range that callers take from. A caller adds to the word; what it added below end is
+// its own.
 //
 // Why no id is issued twice: the word begins at the range's first id and only grows, so no two
 // additions claim the same, and once past end it stays there. A cell serves one range and is
@@ -18,8 +19,8 @@ type cell struct {
 	word atomic.Uint64 // the hot word stays alone on its cache line
 	_    [56]byte
 
-	// mark is where callers look whether a range is to be fetched; at most end. It is a hint:
-	// nothing depends on when a caller sees it.
+	// mark is where callers check whether to fetch a range; at most end. It is a hint: nothing
+	// depends on when a caller sees it.
 	mark   atomic.Uint64
 	stride uint64
 	end    uint64 // one above the last id
@@ -75,8 +76,8 @@ func (c *cell) from(word uint64) Range {
 // used returns how many ids have been claimed.
 func (c *cell) used() int64 { return c.whole.Count - c.count(c.word.Load()) }
 
-// claim takes up to n ids, n at most maxTake: none, of whatever first, once the cell is used up.
-// They name no write, so nobody can give them back.
+// claim takes up to n ids, n at most maxTake. Once the cell is used up, the count is 0 and First
+// means nothing. The range names no write, so it cannot be given back.
 func (c *cell) claim(n uint64) Range {
 	if c.word.Load() >= c.end {
 		return Range{}

@@ -10,17 +10,17 @@ import (
 // MaxConsecutive bounds the ids that one call of [Name.Consecutive] returns.
 const MaxConsecutive = maxTake
 
-// maxRows bounds how often the first caller that waits for consecutive ids finds what was
-// fetched too short.
+// maxRows bounds how often the first caller that waits for consecutive ids may find the fetched
+// ranges too short.
 const maxRows = 16
 
 // Consecutive takes count ids in a row, 1 to [MaxConsecutive], and returns them as a range of
-// stride 1: all of them, or none and why.
+// stride 1: all of them, or an error.
 //
-// They come from one range, or from several that this process fetched in a row. A rest of
-// the range in use that is too short is dropped, so that ids of a process still grow:
-// counts in the order of the least step leave many gaps. Where no range in memory is long
-// enough, the next fetch asks for at least count ids, whatever MaxStep is.
+// They come from one range, or from several that this process fetched in a row. If the rest of
+// the range in use is too short it is dropped, so that ids of a process still grow: counts
+// of about the least step leave many gaps. If no range in memory is long enough, the next fetch
+// asks for at least count ids, whatever MaxStep is.
 //
 // It waits as [Name.NextContext] does, whose errors it returns, [ErrNotConsecutive], and
 // *[firn.RangeError] for a count out of range.
@@ -41,7 +41,7 @@ func (n *Name) Consecutive(ctx context.Context, count int) (Range, error) {
 	return n.rowSlowly(ctx, int64(count))
 }
 
-// claimRow takes n consecutive ids, or none.
+// claimRow takes n consecutive ids, or returns the empty range.
 func (c *cell) claimRow(n uint64) Range {
 	for {
 		word := c.word.Load()
@@ -67,7 +67,7 @@ func (n *Name) rowSlowly(ctx context.Context, count int64) (r Range, err error) 
 	return r, err
 }
 
-// hopeless returns why not to wait for a row any longer, or nil. The caller holds mu.
+// hopeless returns why waiting longer for a row is useless, or nil. The caller holds mu.
 func (n *Name) hopeless(w *waiter) error {
 	switch {
 	case n.stride > 1:
@@ -89,7 +89,7 @@ func (n *Name) longest() (count int64) {
 }
 
 // takeRow takes consecutive ids from the cell, or from the first ranges of the chain that are
-// long enough together; what lies before is dropped. The caller holds mu.
+// long enough together; it drops the ids before them. The caller holds mu.
 func (n *Name) takeRow(count int64) Range {
 	if r := n.cell.Load().claimRow(uint64(count)); r.Count > 0 {
 		return r
@@ -107,7 +107,7 @@ func (n *Name) takeRow(count int64) Range {
 	return Range{}
 }
 
-// joined returns the range i of the chain with those that follow it, and the index after them.
+// joined returns range i of the chain joined with those that follow it, and the index after them.
 func (n *Name) joined(i int) (run Range, next int) {
 	run = n.chain[i]
 	for next = i + 1; next < len(n.chain) && n.chain[next].follows(run); next++ {

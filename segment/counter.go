@@ -11,15 +11,15 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A Counter is where the ids of a name go on, as a store has it.
+// A Counter is where the ids of a name continue, according to the store.
 type Counter struct {
 	// Next is where the next range begins: at most a stride above the last id.
 	Next   uint64
 	Stripe Stripe
 }
 
-// ReadCounter returns the counter of name. Errors: [store.ErrNotFound] where there is none,
-// [store.ErrForeign], *[firn.SyntaxError] for what is no name, and the store's.
+// ReadCounter returns the counter of name. Errors: [store.ErrNotFound] if there is no counter,
+// [store.ErrForeign], *[firn.SyntaxError] for an invalid name, and the store's.
 func ReadCounter(ctx context.Context, s store.Store, name string) (Counter, error) {
 	if err := store.CheckName("segment", name); err != nil {
 		return Counter{}, err
@@ -33,9 +33,9 @@ func ReadCounter(ctx context.Context, s store.Store, name string) (Counter, erro
 }
 
 // RaiseCounter makes the counter of name not less than least, to take over from another
-// system, and returns it. It makes one where there is none, and lowers none. Processes go on
-// with the ranges that they hold, and give none of them back. Errors are those of ReadCounter but
-// the first, *[StripeError] where the counter has another stripe, and *[firn.RangeError].
+// system, and returns it. It makes a missing counter and never lowers one. Processes keep using
+// the ranges that they hold, and do not give them back. Errors are those of ReadCounter except
+// the first, *[StripeError] if the counter has another stripe, and *[firn.RangeError].
 func RaiseCounter(ctx context.Context, s store.Store, name string, least firn.ID, stripe Stripe) (Counter, error) {
 	cfg := Config{Store: s, Offset: stripe.Offset, Stride: stripe.Stride}
 	if err := cfg.check(); err != nil {
@@ -47,9 +47,10 @@ func RaiseCounter(ctx context.Context, s store.Store, name string, least firn.ID
 	return newCounters(&cfg).raise(ctx, name, uint64(least))
 }
 
-// raise is [RaiseCounter] for a least of up to 2^63. A counter that is further is written too:
-// as long as its record is the one that granted the last range, that may be given back, to
-// below least; and what was read may be a write that the store will lose.
+// raise is [RaiseCounter] for a least of up to 2^63. It also writes a counter that is already
+// further: as long as the record is the one that granted the last range, that range may be given
+// back, which would lower the counter below least; and the record read may be a write that the
+// store will lose.
 func (c *counters) raise(ctx context.Context, name string, least uint64) (Counter, error) {
 	if err := store.CheckName("segment", name); err != nil {
 		return Counter{}, err
@@ -70,10 +71,10 @@ func (c *counters) raise(ctx context.Context, name string, least uint64) (Counte
 }
 
 // Raise makes ids from now on not less than least, to take over from another counter, or
-// after the store has forgotten some: it drops what is held below, and raises the counter in the
-// store above least and all that is held here. Errors are those of Next, and a
-// *[firn.RangeError] for a least that is negative or above Max. Other processes go on with the
-// ranges they hold, and give none of them back. Raise the counter of your own [Source] yourself.
+// after the store has forgotten some. It drops the held ids below least, and raises the counter
+// in the store above least and all ids held here. Errors are those of Next, and a
+// *[firn.RangeError] for a least that is negative or above Max. Other processes keep using the
+// ranges they hold, and do not give them back. Raise the counter of your own [Source] yourself.
 func (n *Name) Raise(ctx context.Context, least firn.ID) error {
 	if least < 0 || least > n.all.cfg.Max {
 		return firn.NewRangeError("least id", int64(least), 0, int64(n.all.cfg.Max), "")
@@ -92,8 +93,8 @@ func (n *Name) Raise(ctx context.Context, least firn.ID) error {
 	return n.Prepare(ctx)
 }
 
-// dropBelow drops what is held below least, and rules out all below it. It returns the greatest
-// id held, issued or ruled out.
+// dropBelow drops the held ids below least, and rules out all ids below it. It returns the
+// greatest id held, issued or ruled out.
 func (n *Name) dropBelow(least firn.ID) (above firn.ID, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -33,16 +33,16 @@ const maxLost = 1 << 16
 
 func newCounters(cfg *Config) *counters {
 	mine := record{Offset: cfg.Offset, Stride: cfg.Stride, Writer: register.Token(), PID: os.Getpid()}
-	mine.Host, _ = os.Hostname() // for people only
+	mine.Host, _ = os.Hostname() // for operators only
 	return &counters{cfg: cfg, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, mine: mine, lost: map[string]*register.Register{}}
 }
 
 // Fetch implements [Source]. Errors: *[firn.RangeError], *[ExhaustedError],
 // *[StripeError], [store.ErrForeign] and the store's.
 //
-// Only a write that the store has confirmed grants a range. One that may have been applied
-// grants nothing. If its record is found, here or by the next fetch of the name, the write over
-// it begins where the lost range began.
+// Only a write that the store has confirmed grants a range. A write that may have been applied
+// grants nothing. If its record is found, here or by the next fetch of the name, the next write
+// begins where the lost range began.
 func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, error) {
 	if err := config.Check("step", ask.Step, 1, maxStep, "ids asked for at once"); err != nil {
 		return Range{}, err
@@ -66,8 +66,8 @@ func (c *counters) register(name string) *register.Register {
 	return &register.Register{Store: c.cfg.Store, Key: Key(name), Time: c.cfg.Time, Random: c.cfg.Random}
 }
 
-// takeLost returns the register of name that knows what was lost, to one fetch only: two could
-// both take the same range.
+// takeLost returns the register of name that knows the lost range. Only one fetch gets it: two
+// could take the same range.
 func (c *counters) takeLost(name string) *register.Register {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +80,7 @@ func (c *counters) takeLost(name string) *register.Register {
 	return r
 }
 
-// keepLost leaves a register whose latest write may have been applied to the next fetch.
+// keepLost keeps a register whose latest write may have been applied, for the next fetch.
 func (c *counters) keepLost(name string, r *register.Register) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,8 +100,8 @@ func explain(what, name string, err error) error {
 	return fmt.Errorf("segment: %s %q: %w", what, name, err)
 }
 
-// advance decides what to write over entry, and which range that grants. Ours says that entry
-// is a grant of this source that was lost, so that nobody has its range.
+// advance decides what to write over entry, and which range that grants. Ours says that entry is
+// a lost grant of this source: its range was never issued.
 func (c *counters) advance(name string, entry store.Entry, ours bool, ask Ask) (grant Range, value []byte, err error) {
 	now, err := c.read(name, entry)
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *counters) advance(name string, entry store.Entry, ours bool, ask Ask) (
 	return grant, value, err
 }
 
-// read returns what entry says, or a counter at 0 where the store has none. Errors:
+// read returns the counter in entry, or a counter at 0 if the store has no record. Errors:
 // [store.ErrForeign], *[StripeError].
 func (c *counters) read(name string, entry store.Entry) (counter, error) {
 	if entry.Revision == 0 {
@@ -138,7 +138,7 @@ func (c *counters) read(name string, entry store.Entry) (counter, error) {
 
 // Return implements [Returner]: it moves the counter back to the first unused id if the record
 // is still the one that granted the last of them. A lost answer is harmless: the ids are not
-// issued here, and the counter moves back only from where nobody has gone on.
+// issued here, and the counter moves back only if no later write has moved it on.
 func (c *counters) Return(ctx context.Context, name string, unused Range) (bool, error) {
 	if unused.revision == 0 {
 		return false, nil

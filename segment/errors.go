@@ -13,12 +13,12 @@ var (
 	ErrExhausted = errors.New("segment: ids exhausted")
 	// ErrStripe is matched by *[StripeError]: the name has another stripe.
 	ErrStripe = errors.New("segment: name with another stripe")
-	// ErrOrder: a range was dropped, since it does not begin above all that was issued here,
-	// or overlaps one that is held.
+	// ErrOrder: a range was dropped, since it does not begin above all ids issued here, or
+	// overlaps a held range.
 	ErrOrder = errors.New("segment: range out of order")
-	// ErrSource: a [Source] broke its contract, by a range that is none.
+	// ErrSource: a [Source] broke its contract with an invalid range.
 	ErrSource = errors.New("segment: broken source")
-	// ErrNotConsecutive: there are no such ids in a row, of a name with a stride or of a
+	// ErrNotConsecutive: the name has no such ids in a row, because it has a stride or a
 	// [Source] whose ranges are shorter than asked for.
 	ErrNotConsecutive = errors.New("segment: no consecutive ids")
 )
@@ -27,7 +27,7 @@ var (
 type ExhaustedError struct {
 	Name string
 	Next uint64  // the next id would be this one
-	Max  firn.ID // the last allowed
+	Max  firn.ID // the last id allowed
 }
 
 func (e *ExhaustedError) Error() string {
@@ -42,7 +42,7 @@ func (e *ExhaustedError) Error() string {
 // Is reports whether target is [ErrExhausted].
 func (e *ExhaustedError) Is(target error) bool { return target == ErrExhausted }
 
-// A Stripe is the ids that leave the remainder Offset when divided by Stride.
+// A Stripe is all ids that leave the remainder Offset when divided by Stride.
 type Stripe struct {
 	Offset, Stride int64
 }
@@ -50,7 +50,7 @@ type Stripe struct {
 // String returns the stripe as "offset 1 of stride 2".
 func (s Stripe) String() string { return fmt.Sprintf("offset %d of stride %d", s.Offset, s.Stride) }
 
-// A StripeError reports that a name has another stripe in the store, which would make duplicates.
+// A StripeError reports that the store has another stripe for a name: going on would make duplicates.
 type StripeError struct {
 	Name       string
 	Have, Want Stripe // what the store has, and what is set here

@@ -17,11 +17,11 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// A Name is the ids of one name. Its methods may be called concurrently; an id asked for after
-// another was received is greater, in this process: each process issues its own ranges.
+// A Name issues the ids of one name. Its methods may be called concurrently. Within this process,
+// an id requested after another was received is greater; each process issues its own ranges.
 //
 // The usual call is one atomic addition. Once part of the range is used up, one caller starts
-// fetching the next; callers wait only where ids run out first.
+// to fetch the next; callers wait only if the ids run out first.
 type Name struct {
 	cell atomic.Pointer[cell]
 	all  *Segments
@@ -30,47 +30,47 @@ type Name struct {
 	mu       sync.Mutex    // guards all below; never held while waiting
 	chain    []Range       // fetched ahead: ascending, disjoint, above floor
 	floor    firn.ID       // no range at or below it is used any more
-	asked    firn.ID       // what the latest fetch was to begin above
+	asked    firn.ID       // the latest fetch was asked to begin above this
 	spent    int64         // ids issued from earlier cells
 	supply   demand.Supply // its size is 0 until the first fetch
-	fetching bool          // a fetch is under way or queued
+	fetching bool          // a fetch is in progress or queued
 	waiting  list.List     // of *waiter, in order of arrival
-	starved  bool          // somebody has waited for the fetch under way; as all do for the first
+	starved  bool          // a caller has waited for the fetch in progress; always so for the first
 	closed   bool
-	stride   int64 // of the latest range accepted, 0: none was yet
+	stride   int64 // of the latest range accepted, 0 before the first
 
 	inRow     int           // fetches that failed since one succeeded
 	notBefore time.Duration // after an error, no further fetch until then
-	state     State         // what is counted, and Depth
+	state     State         // the counters, and Depth
 }
 
-// A State is what a name shows of itself.
+// A State is a snapshot of a name.
 type State struct {
 	Name   string
-	Last   firn.ID       // the greatest that was issued, is held or was ruled out; -1: none
-	Left   int64         // ids at hand
+	Last   firn.ID       // the greatest id issued, held or ruled out; -1 if there is no such id
+	Left   int64         // ids in memory
 	Lasts  time.Duration // how long they last at the present rate, at most some 292 years
-	Rate   float64       // ids issued per second of late
+	Rate   float64       // ids issued per second recently
 	Issued int64
 	Step   int64 // ids the next fetch asks for
-	Ranges int   // fetched ahead, beside the one in use
+	Ranges int   // fetched ahead, not counting the one in use
 	Depth  int   // how many of them are wanted once the next is due
 
-	Fetches  int64 // ended, well or not
-	Failures int64 // those that brought no range
+	Fetches  int64 // ended, successful or not
+	Failures int64 // fetches that brought no range
 	Dropped  int64 // ranges dropped for their order
-	Waits    int64 // calls that found no id at hand
+	Waits    int64 // calls that found no id in memory
 	Err      error // of the latest fetch, nil if it brought a range
 }
 
 // String returns the name.
 func (n *Name) String() string { return n.name }
 
-// Next returns the next id. Without one in memory it waits for the fetch that all callers share,
+// Next returns the next id. If no id is in memory it waits for the fetch that all callers share,
 // and fails if that fails: with *[ExhaustedError], *[StripeError], [store.ErrForeign], [ErrOrder],
 // [ErrSource], the store's error or [firn.ErrClosed]. After any but the last the name stays
-// usable, and the store is asked again after a short pause; a [Source] whose ranges lie
-// above Max after about a minute.
+// usable, and the store is asked again after a short pause. A [Source] whose ranges lie above
+// Max is asked again after about a minute.
 func (n *Name) Next() (firn.ID, error) {
 	c := n.cell.Load()
 	stride, mark := c.stride, c.mark.Load() // before the addition, which nothing overtakes
@@ -81,8 +81,8 @@ func (n *Name) Next() (firn.ID, error) {
 	return n.nextSlowly(context.Background(), c, p)
 }
 
-// NextContext is [Name.Next] whose wait ends with ctx, with [context.Cause] of it. An id in
-// memory is returned even if ctx has ended.
+// NextContext is [Name.Next], but its wait ends with ctx; the error is then [context.Cause] of
+// it. It returns an id in memory even if ctx has ended.
 func (n *Name) NextContext(ctx context.Context) (firn.ID, error) {
 	c := n.cell.Load()
 	stride, mark := c.stride, c.mark.Load() // before the addition, which nothing overtakes
@@ -103,7 +103,7 @@ func (n *Name) nextSlowly(ctx context.Context, c *cell, p uint64) (firn.ID, erro
 	return r.First, err
 }
 
-// Take takes up to count ids by one atomic addition: at least one, fewer than count where a
+// Take takes up to count ids by one atomic addition: at least one, fewer than count if the
 // range ends, and at most 1,048,576. Errors are those of Next, and a *[firn.RangeError] for a
 // count below 1.
 func (n *Name) Take(ctx context.Context, count int) (Range, error) {
@@ -135,7 +135,7 @@ func (n *Name) Fill(ctx context.Context, ids []firn.ID) (int, error) {
 	return filled, nil
 }
 
-// Prepare returns once an id is in memory, for later calls that should not wait or fail. It
+// Prepare returns once an id is in memory, so that later calls need not wait or fail. It
 // counts as a call that waits. Errors are those of NextContext.
 func (n *Name) Prepare(ctx context.Context) error {
 	return n.wait(ctx, &waiter{ready: func() bool { return n.left() > 0 }})
@@ -150,7 +150,7 @@ func (n *Name) takeSlowly(ctx context.Context, count uint64) (r Range, err error
 	return r, err
 }
 
-// take takes up to count ids from the cell, or else from the chain. The caller holds mu.
+// take takes up to count ids from the cell, otherwise from the chain. The caller holds mu.
 func (n *Name) take(count uint64) Range {
 	if r := n.cell.Load().claim(count); r.Count > 0 {
 		return r
@@ -171,11 +171,11 @@ func (n *Name) retire() (rest Range) {
 	return rest
 }
 
-// begin makes r the cell, which was joined of the first ranges of the chain, and takes up
-// to count ids from it. The caller holds mu.
+// begin makes r the cell and takes up to count ids from it. Joined is how many ranges at the
+// front of the chain r consists of. The caller holds mu.
 func (n *Name) begin(r Range, joined int, count uint64) Range {
 	made := newCell(r, n.all.cfg.Ahead)
-	taken := made.claim(count) // before others see it, so that this caller cannot come away empty
+	taken := made.claim(count) // before others see the cell, so that this caller gets an id
 	n.chain = slices.Delete(n.chain, 0, joined)
 	n.floor = r.Last()
 	n.cell.Store(made)
@@ -192,7 +192,7 @@ func (n *Name) look(c *cell) {
 	}
 }
 
-// decide reports whether to fetch a range, and sets where the next caller looks. The caller
+// decide reports whether to fetch a range, and sets where the next caller checks. The caller
 // holds mu.
 func (n *Name) decide() bool {
 	c := n.cell.Load()
@@ -205,7 +205,7 @@ func (n *Name) decide() bool {
 	fetch := false
 	if !n.closed && !n.fetching && (len(n.chain) < wanted || n.longest() > 0) {
 		if n.state.Err != nil && n.all.cfg.Time.Monotonic() < n.notBefore {
-			// In an outage callers look the more often the fewer ids are left.
+			// In an outage, callers check more often as fewer ids are left.
 			mark = min(mark, word+max(c.stride, (c.end-word)/16))
 		} else {
 			n.fetching, fetch = true, true
@@ -240,7 +240,7 @@ func (n *Name) ask() Ask {
 	return Ask{Step: max(n.supply.Size, n.longest()), Above: n.asked}
 }
 
-// fetched takes in what a fetch brought, serves callers, and reports whether to fetch again.
+// fetched handles the result of a fetch, serves callers, and reports whether to fetch again.
 func (n *Name) fetched(r Range, err error) bool {
 	n.mu.Lock()
 	n.fetching, n.starved = false, false
@@ -255,7 +255,7 @@ func (n *Name) fetched(r Range, err error) bool {
 		n.inRow++
 		pause := (&register.Backoff{Random: n.all.cfg.Random, Tries: n.inRow - 1}).Next()
 		if beyond := new(ExhaustedError); granted && errors.As(err, &beyond) {
-			pause = beyondPause // each try takes a range from whoever else could use it
+			pause = beyondPause // each try wastes a range that another process could use
 		}
 		n.notBefore = n.all.cfg.Time.Monotonic() + pause
 	} else {
@@ -267,7 +267,7 @@ func (n *Name) fetched(r Range, err error) bool {
 	n.mu.Unlock()
 
 	switch log := n.all.cfg.Log; {
-	case err != nil && !wasFailing: // the first of a row: an outage is told once a name
+	case err != nil && !wasFailing: // the first failure in a row: log an outage once per name
 		log.Warn("no range could be fetched", "name", n.name, "left", left, "error", err)
 	case err != nil:
 		log.Debug("again no range could be fetched", "name", n.name, "left", left, "error", err)
@@ -279,8 +279,8 @@ func (n *Name) fetched(r Range, err error) bool {
 	return fetch
 }
 
-// accept puts a range in its place in the chain, if it begins above all that was issued and
-// overlaps no other. The caller holds mu.
+// accept sorts a range into the chain, if it begins above all issued ids and overlaps no other
+// range. The caller holds mu.
 func (n *Name) accept(r Range) error {
 	if n.closed {
 		return firn.ErrClosed
@@ -306,13 +306,13 @@ func (n *Name) accept(r Range) error {
 	switch {
 	case r.First > n.floor:
 		return fmt.Errorf("%w: %v of %q was dropped: it overlaps %v, which is held", ErrOrder, whole, n.name, n.chain[held])
-	case n.floor > n.asked: // it was on its way when Raise was called; the next will be above
+	case n.floor > n.asked: // it was being fetched when Raise was called; the next will be above
 		return nil
 	}
 	return fmt.Errorf("%w: %v of %q was dropped: ids up to %d are issued or in use", ErrOrder, whole, n.name, n.floor)
 }
 
-// left returns how many ids are at hand. The caller holds mu.
+// left returns how many ids are in memory. The caller holds mu.
 func (n *Name) left() int64 {
 	left := n.cell.Load().rest().Count
 	for _, r := range n.chain {
@@ -339,8 +339,8 @@ func (n *Name) State() State {
 // beyondPause is the wait after a range that lies above Max.
 const beyondPause = time.Minute
 
-// stop ends issuing, wakes all callers, and returns the unused end of what was fetched last:
-// the last range, and those before it that it follows.
+// stop ends issuing, wakes all callers, and returns the unused ids at the end of the chain: the
+// last range, and those before it that it follows.
 func (n *Name) stop() (unused Range) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

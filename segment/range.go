@@ -58,7 +58,7 @@ func (r Range) String() string {
 	}
 }
 
-// check returns an [ErrSource] for what is no range of ids.
+// check returns an [ErrSource] for an invalid range.
 func (r Range) check() error {
 	switch {
 	case r.First < 0:
@@ -71,16 +71,16 @@ func (r Range) check() error {
 	return nil
 }
 
-// follows reports whether a range goes on where another ends, and its write replaced the
+// follows reports whether a range begins where another ends, and its write replaced the
 // other's. The counter moves back only over ids that were granted here by such writes in a row:
-// with a write in between, somebody else has ids from there on, or a raise has promised that
-// nobody gets smaller ones.
+// with a write in between, another process has ids from there on, or a raise has promised that
+// no smaller ids are issued.
 func (r Range) follows(before Range) bool {
 	return r.over == before.revision && r.Stride == before.Stride &&
 		r.First > before.Last() && int64(r.First-before.Last()) == r.Stride
 }
 
-// after returns a range together with the one that it follows.
+// after returns a range joined with the one that it follows.
 func (r Range) after(before Range) Range {
 	r.First, r.Count, r.over = before.First, before.Count+r.Count, before.over
 	return r

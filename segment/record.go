@@ -13,9 +13,9 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// What the store keeps of a name, under firn/segment:NAME, as small readable JSON. (A pool's
-// keys are firn/POOL/…, and pool names have no colon.) Others read only next, offset and stride;
-// writer and write make equal bytes the same write, whose writer reads step.
+// A record is what the store keeps for a name, under firn/segment:NAME, as small readable JSON.
+// (A pool's keys are firn/POOL/…, and pool names have no colon.) Other processes read only next,
+// offset and stride. Writer and write together make equal bytes the same write; its writer reads step.
 type record struct {
 	Next   string    `json:"next"` // the next range begins here; a string, since some tools lose integers above 2^53
 	Offset int64     `json:"offset"`
@@ -37,7 +37,7 @@ const (
 // Key returns the key under which a store keeps the counter of name.
 func Key(name string) string { return keyPrefix + name }
 
-// A counter is what a record says.
+// A counter is the content of a record.
 type counter struct {
 	Counter
 	step int64
@@ -69,7 +69,7 @@ func readCounter(e store.Entry) (counter, error) {
 	return c, nil
 }
 
-// check returns an error for a stripe that is none.
+// check returns an error for an invalid stripe.
 func (s Stripe) check() error {
 	return cmp.Or(config.Check("stride", s.Stride, 1, maxStride, ""), config.Check("offset", s.Offset, 0, s.Stride-1, "below the stride"))
 }

@@ -9,14 +9,14 @@
 //
 // A process moves the counter of a name forward by a step, by compare-and-swap, and issues the
 // ids between from memory. Before they are used up it fetches the next range in the
-// background; the step follows the demand, so that a range lasts for about a quarter of an
+// background. The step follows the demand, so that a range lasts for about a quarter of an
 // hour, and the store may be away that long. Ids of one process grow; those of several
 // interleave by ranges. A process that ends without Close leaves a gap.
 //
-// It relies on the store not forgetting. If that was wiped or set back to an older
+// It relies on the store not forgetting. If the store was wiped or set back to an older
 // copy, ids that other processes issued since then may be issued again; see
-// docs/segments.md, and Config.Start for the way out. Do not use it where nobody may
-// see how many ids there are (veil them), nor where ids of several processes must be in order.
+// docs/segments.md, and Config.Start for the way out. Do not use it if the number of ids
+// must stay secret (veil them), nor if ids of several processes must be in order.
 package segment
 
 import (
@@ -39,15 +39,15 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Config is what [Open] works with. It applies to all names.
+// Config configures [Open]. It applies to all names.
 type Config struct {
 	// Store keeps the counters. Required, unless there is a Source.
 	Store store.Store
 	// Source hands out ranges instead of the Store; it ignores Start, Offset and Stride.
 	Source Source
 
-	// MinStep and MaxStep bound how many ids are fetched at once, and so how many a crash
-	// loses of each range held. Defaults: 1,000 and 1,000,000.
+	// MinStep and MaxStep bound how many ids are fetched at once, and so how many ids of
+	// each held range a crash loses. Defaults: 1,000 and 1,000,000.
 	MinStep, MaxStep int64
 	// Target is how long a range should last at the present demand. Default: 15m.
 	Target time.Duration
@@ -57,17 +57,17 @@ type Config struct {
 	// Chain is how many ranges a burst may have fetched ahead, 1 to 64. Default: 8.
 	Chain int
 
-	// Start is the least id, and the first of a name that the store does not know.
-	// A counter that stands below it is raised. Default: 1.
+	// Start is the least id, and the first id of a name that the store does not know.
+	// A counter below it is raised. Default: 1.
 	Start firn.ID
 	// Max is the last id, the same in all processes of a name. Default: [firn.MaxID].
 	Max firn.ID
 	// Offset and Stride restrict ids to those that leave the remainder Offset when divided by
-	// Stride, up to 1,048,576: so independent stores may serve one name. The store
-	// remembers them with each name. Default: all ids.
+	// Stride, up to 1,048,576. This lets independent stores serve one name. The store keeps
+	// them with each name. Default: all ids.
 	Offset, Stride int64
 
-	// Fetches is how many fetches may be under way at once, 1 to 1,024. Default: 16.
+	// Fetches is how many fetches may be in progress at once, 1 to 1,024. Default: 16.
 	Fetches int
 	// MaxNames is how many names there may be. Default: 1,048,576.
 	MaxNames int
@@ -138,11 +138,11 @@ type Segments struct {
 	cfg    Config
 	source Source
 	limits demand.Limits
-	empty  *cell // one that is used up
+	empty  *cell // a used-up cell
 
-	enqueue func(n *Name) // has a range fetched for n
+	enqueue func(n *Name) // queues a fetch for n
 	fetches turns.Pool
-	cancel  context.CancelFunc // ends those under way
+	cancel  context.CancelFunc // ends the fetches in progress
 
 	mu    sync.RWMutex // guards names; never held while waiting
 	names map[string]*Name
@@ -180,8 +180,8 @@ func Open(cfg Config) (*Segments, error) {
 	return s, nil
 }
 
-// Name returns the ids of name, the same each time. It does not touch the store. Errors: that of
-// [store.CheckName], *[firn.RangeError] for one name too many, [firn.ErrClosed].
+// Name returns the Name of that name, the same one each time. It does not touch the store. Errors:
+// that of [store.CheckName], *[firn.RangeError] for one name too many, [firn.ErrClosed].
 func (s *Segments) Name(name string) (*Name, error) {
 	s.mu.RLock()
 	n := s.names[name]
@@ -208,7 +208,8 @@ func (s *Segments) Name(name string) (*Name, error) {
 	return n, nil
 }
 
-// Next is [Name.NextContext] of name: a look into a map more. Errors are those of Name too.
+// Next is [Name.NextContext] of name, at the cost of one more map lookup. It also returns the
+// errors of Name.
 func (s *Segments) Next(ctx context.Context, name string) (firn.ID, error) {
 	n, err := s.Name(name)
 	if err != nil {
@@ -217,7 +218,7 @@ func (s *Segments) Next(ctx context.Context, name string) (firn.ID, error) {
 	return n.NextContext(ctx)
 }
 
-// All iterates over the names there are at its start, in order.
+// All iterates, in order, over the names that exist when it starts.
 func (s *Segments) All() iter.Seq[*Name] {
 	return func(yield func(*Name) bool) {
 		s.mu.RLock()
@@ -227,9 +228,9 @@ func (s *Segments) All() iter.Seq[*Name] {
 	}
 }
 
-// Close ends issuing, waits for fetches under way, and gives unused ids back where they are
-// still the newest of their name; once it returns, no id is issued. Ctx bounds all of this. What
-// could not be given back is never issued by anyone. It may be called twice.
+// Close ends issuing, waits for fetches in progress, and gives unused ids back if they are
+// still the newest of their name. Once it returns, no id is issued. Ctx bounds all of this. Ids
+// that could not be given back are never issued by any process. It may be called twice.
 func (s *Segments) Close(ctx context.Context) error {
 	if first := s.fetches.Close(); !first {
 		if err := turns.Wait(ctx, s.cfg.Time, s.closed); err != nil {
@@ -247,7 +248,7 @@ func (s *Segments) Close(ctx context.Context) error {
 	return s.err
 }
 
-// giveBack stops all names and gives back what they leave unused, several at a time. It ends
+// giveBack stops all names and gives back their unused ids, several names at a time. It ends
 // with the first failure: the store is away, and there may be many names.
 func (s *Segments) giveBack(ctx context.Context) error {
 	to, ok := s.source.(Returner)

@@ -6,8 +6,8 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// NewSource returns the source that [Open] puts over cfg.Store, to hand ranges on as they are:
-// a range has as many ids as were asked for, except the last before Max. Settings used:
+// NewSource returns the source that [Open] puts over cfg.Store, for passing whole ranges on:
+// a range has as many ids as requested, except the last before Max. Settings used:
 // Store, Start, Max, Offset, Stride, Time, Random and Log. Its Fetch may be called concurrently
 // for one name too. Errors of Fetch: *[firn.RangeError] for a step that is not 1 to 2^40,
 // *[ExhaustedError], *[StripeError], [store.ErrForeign] and the store's.
@@ -24,26 +24,27 @@ func NewSource(cfg Config) (Source, error) {
 // A Source hands out ranges of ids. The one behind [Config.Store] keeps a counter in a store;
 // another may ask an existing table or service.
 type Source interface {
-	// Fetch returns a range of about ask.Step ids of name that it gives to nobody else, ever. One
-	// that may or may not have been granted, as an answer was lost, is an error and is not
-	// granted again. It returns soon after ctx ends. Calls for one name come one at a time.
+	// Fetch returns a range of about ask.Step ids of name, and never gives any of them to another
+	// caller. If an answer was lost, so that the range may or may not have been granted, Fetch
+	// returns an error and never grants that range again. It returns soon after ctx ends. Calls
+	// for one name come one at a time.
 	Fetch(ctx context.Context, name string, ask Ask) (Range, error)
 }
 
-// An Ask is what a range is wanted for.
+// An Ask is a request for a range.
 type Ask struct {
-	// Step is how many ids are wanted. The range says how many there are.
+	// Step is how many ids are wanted. The range may have more or fewer.
 	Step int64
-	// Above is the greatest id that the process has of this name so far, else -1. A source
-	// should begin above it, even if its counter was set back; a range that begins below
-	// what was issued is dropped.
+	// Above is the greatest id of this name that the process has had so far, otherwise -1. A
+	// source should begin above it, even if its counter was set back; a range that begins
+	// below an issued id is dropped.
 	Above firn.ID
 }
 
 // A Returner is a [Source] that takes unused ids back.
 type Returner interface {
-	// Return gives back the end of what was fetched last for name, which is never issued here,
-	// whatever the outcome. If another range was handed out since, the ids stay unused, and
+	// Return gives back the end of the ranges fetched last for name. Those ids are never issued
+	// here, whatever the outcome. If another range was granted since, the ids stay unused, and
 	// given is false without an error.
 	Return(ctx context.Context, name string, unused Range) (given bool, err error)
 }

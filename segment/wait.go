@@ -8,11 +8,11 @@ import (
 	"github.com/firn-id/firn/internal/turns"
 )
 
-// A waiter is a caller who waits for the next range. Name.mu guards it until done is closed.
+// A waiter is a caller that waits for the next range. Name.mu guards it until done is closed.
 type waiter struct {
 	ready func() bool   // whether it has what it waits for, or an err; called with mu held
-	row   int64         // how many ids in a row it waits for; 0: it does not
-	tries int           // ranges that came in vain while nobody waited before it
+	row   int64         // how many ids in a row it waits for; 0: not for a row
+	tries int           // ranges that did not suffice while it was first in line
 	place *list.Element // in Name.waiting; nil once it was served
 	err   error
 	done  chan struct{} // closed once it was served
@@ -34,7 +34,7 @@ func (n *Name) wait(ctx context.Context, w *waiter) error {
 	return w.err
 }
 
-// join serves w at once, with an error too, or puts it behind those who wait.
+// join serves w at once, perhaps with an error, or queues it behind the other waiters.
 func (n *Name) join(ctx context.Context, w *waiter) (fetch bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -52,7 +52,7 @@ func (n *Name) join(ctx context.Context, w *waiter) (fetch bool, err error) {
 		return false, n.state.Err
 	}
 	if !n.starved && n.state.Err == nil {
-		n.state.Depth = min(n.state.Depth*2, n.all.cfg.Chain) // those who wait for one fetch are one burst
+		n.state.Depth = min(n.state.Depth*2, n.all.cfg.Chain) // all waiters for one fetch are one burst
 	}
 	n.starved = true
 	w.done = make(chan struct{})
@@ -60,8 +60,8 @@ func (n *Name) join(ctx context.Context, w *waiter) (fetch bool, err error) {
 	return n.decide(), nil
 }
 
-// serve lets waiters go that are ready, in order, or all with an error. So a range goes to those
-// who waited for it first. The caller holds mu.
+// serve wakes the waiters that are ready, in order of arrival, or all of them with an error. So a
+// range goes to those that have waited longest. The caller holds mu.
 func (n *Name) serve(err error) {
 	for place := n.waiting.Front(); place != nil; {
 		next := place.Next()
@@ -78,7 +78,8 @@ func (n *Name) serve(err error) {
 	}
 }
 
-// leave takes out a caller whose context has ended; false: it was served before, which stands.
+// leave removes a caller whose context has ended. It returns false if the caller was already
+// served; that stands.
 func (n *Name) leave(w *waiter) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -9,10 +9,10 @@
 // over into a store of Firn's; from then on the nodes must not run. The database is MySQL or
 // MariaDB, by any driver.
 //
-// It relies on the table being of InnoDB, as Leaf has it, so that what is rolled back never
-// was, and on biz_tag being its primary key. A commit counts once the server acknowledges it, as
-// for Leaf's nodes: what a promoted replica does not have is granted again. A primary
-// whose semi-synchronous replication has given up waiting says yes all the same.
+// It relies on the table being InnoDB, as Leaf makes it, so that a rollback leaves no trace,
+// and on biz_tag being its primary key. A commit counts once the server acknowledges it, as
+// for Leaf's nodes: ranges that a promoted replica does not have are granted again. A primary
+// acknowledges even when its semi-synchronous replication has given up waiting.
 package leaf
 
 import (
@@ -37,12 +37,12 @@ type Row struct {
 	MaxID       firn.ID // where the next range begins: all ids below are granted
 	Step        int64   // how many ids a node takes, unless it adapts that
 	Description string
-	Updated     time.Time // to the second; zero if the table does not say
+	Updated     time.Time // to the second; zero if the table does not have it
 }
 
-// Read returns the rows in the order of their tags, without those of the tags except. An
-// error names every mistake that it found: a table or columns that are missing, NULL where a
-// value must be, numbers that are none or out of bounds.
+// Read returns the rows in the order of their tags, except those of the tags in except. The
+// error names every mistake found: a missing table or column, NULL where a value is required,
+// text that is not a number, numbers out of bounds.
 func Read(ctx context.Context, db *sql.DB, except ...string) ([]Row, error) {
 	columns := []string{"biz_tag", "max_id", "step", "description", "UNIX_TIMESTAMP(update_time)"}
 	return foreign.List(ctx, db, "leaf", Table, "biz_tag", columns, func(r *foreign.Row) (row Row, ok bool) {
@@ -67,7 +67,7 @@ type Source struct {
 	// DB is the database that has the table. Required; the account needs SELECT
 	// and UPDATE. It is not closed.
 	DB *sql.DB
-	// Tags has the biz_tag of a name that has another, as one that no name may be.
+	// Tags maps a name to its biz_tag if they differ, as for tags that are not valid names.
 	// Names of one tag share its counter.
 	Tags map[string]string
 }
@@ -83,7 +83,7 @@ func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (grant
 			if ask.Above == firn.MaxID {
 				return foreign.Move{}, &segment.ExhaustedError{Name: tag, Next: uint64(firn.MaxID) + 1, Max: firn.MaxID - 1}
 			}
-			first := max(stands, int64(ask.Above)+1) // above what is held here, even if the table was set back
+			first := max(stands, int64(ask.Above)+1) // above all ids held here, even if the table was set back
 			count := min(ask.Step, math.MaxInt64-first)
 			if count == 0 {
 				return foreign.Move{}, &segment.ExhaustedError{Name: tag, Next: uint64(first), Max: firn.MaxID - 1}

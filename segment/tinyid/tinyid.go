@@ -9,10 +9,10 @@
 // them over into Firn; from then on the nodes must not run. The database is MySQL or MariaDB,
 // by any driver.
 //
-// It relies on the table being of InnoDB, as TinyId has it, so that what is rolled back never
-// was. A commit counts once the server acknowledges it, as for TinyId's nodes: what a promoted
-// replica does not have is granted again. A primary whose semi-synchronous replication has given
-// up waiting says yes all the same.
+// It relies on the table being InnoDB, as TinyId makes it, so that a rollback leaves no trace.
+// A commit counts once the server acknowledges it, as for TinyId's nodes: ranges that a promoted
+// replica does not have are granted again. A primary acknowledges even when its semi-synchronous
+// replication has given up waiting.
 package tinyid
 
 import (
@@ -48,15 +48,15 @@ type Row struct {
 	Version          int64
 }
 
-// Stripe returns which ids are those of the row.
+// Stripe returns the ids of the row.
 func (r Row) Stripe() segment.Stripe { return segment.Stripe{Offset: r.Remainder, Stride: r.Delta} }
 
 // columns are what a Row is read from, in its order.
 var columns = []string{"id", "biz_type", "begin_id", "max_id", "step", "delta", "remainder", "version"}
 
-// Read returns the rows in the order of their types, without those of the types except. An
-// error names every mistake that it found: a table or columns that are missing, NULL where a
-// value must be, numbers that are none or out of bounds.
+// Read returns the rows in the order of their types, except those of the types in except. The
+// error names every mistake found: a missing table or column, NULL where a value is required,
+// text that is not a number, numbers out of bounds.
 func Read(ctx context.Context, db *sql.DB, except ...string) ([]Row, error) {
 	return foreign.List(ctx, db, "tinyid", Table, "biz_type", columns, func(r *foreign.Row) (row Row, ok bool) {
 		if slices.Contains(except, r.Optional(1)) {
@@ -99,7 +99,7 @@ type Source struct {
 	// DB is the database that has the table. Required; the account needs SELECT
 	// and UPDATE. It is not closed.
 	DB *sql.DB
-	// Types has the biz_type of a name that has another, as one that no name may be.
+	// Types maps a name to its biz_type if they differ, as for types that are not valid names.
 	// Names of one type share its counter.
 	Types map[string]string
 }
@@ -123,10 +123,10 @@ func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (grant
 	return grant, nil
 }
 
-// grant returns the range that a row would give, and its max_id then: count times delta above
-// where it stands, so that count ids between are of the stripe.
+// grant returns the range that a row would give, and its max_id afterwards: count times delta
+// higher, so that count ids of the stripe lie between.
 func (r Row) grant(ask segment.Ask) (grant segment.Range, end int64, err error) {
-	from := max(int64(r.MaxID), int64(ask.Above)) // above what is held here, even if the table was set back
+	from := max(int64(r.MaxID), int64(ask.Above)) // above all ids held here, even if the table was set back
 	count := min(ask.Step, (math.MaxInt64-from)/r.Delta)
 	if count == 0 {
 		return grant, 0, &segment.ExhaustedError{Name: r.Type, Next: uint64(from) + 1, Max: firn.MaxID}
