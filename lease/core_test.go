@@ -277,8 +277,8 @@ func TestAStrictClaimMustBeAsItWasAfterItsWait(t *testing.T) {
 	}
 }
 
-// The bounds of a strict pool, each with the last value on either side. Without the
-// setting there are none.
+// The bounds of a strict pool, each with the last value on either side. A pool that is not
+// strict has no bounds.
 func TestTheBoundsOfAStrictPool(t *testing.T) {
 	r, loose := strictly(), easy()
 	if got := r.reach(); got != 958 {

@@ -94,8 +94,8 @@ func TestFindingAnEarlierOwnClaimMeansTheStoreWasSetBack(t *testing.T) {
 	}
 }
 
-// A holder comes back after its fence, to a copy that has forgotten its renewal, and
-// whoever was granted the worker since.
+// A holder comes back after its fence, to a copy that has forgotten its renewal and the next
+// holder of the worker.
 func TestAnOldOwnCopyAfterTheFenceIsALoss(t *testing.T) {
 	w := newWorld(t)
 	const text = "41/0/0/12"

@@ -52,7 +52,7 @@ func startLate(source *tardy) (*Lease, error) {
 		Layout: layout("41/0/4/3"), Time: source.clock, Clock: firn.Wall}})
 }
 
-// Behind a queue a grant may come when most of its window is over.
+// Behind a queue of writers a grant may come when most of its window is over.
 func TestAFirstGrantThatComesLateIsRenewedAtOnce(t *testing.T) {
 	now := must(layout("41/0/4/3").Tick(noon))
 	window := firn.Tick(10_001) // from the next tick on, at first
@@ -121,7 +121,7 @@ func TestAFirstGrantThatCannotBeRenewedIsGivenBack(t *testing.T) {
 	}
 }
 
-// Another worker is searched for as long as the pool may keep a newcomer waiting.
+// A search for another worker lasts as long as the pool may keep a newcomer waiting.
 func TestASearchLastsAsLongAsThePoolMakesNewcomersWait(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
@@ -387,7 +387,7 @@ func TestAfterAnOverlapTheGeneratorContinuesWithAnotherWorkerAtOnce(t *testing.T
 	}
 }
 
-// A source that grants what is held already is not followed, whichever of the two begins first.
+// A grant of ticks that are held already is refused, whichever of the two grants begins first.
 func TestAWorkerGrantedTwiceIsNotUsed(t *testing.T) {
 	for name, c := range map[string]struct {
 		from  firn.Tick // of the second, after that of the first
@@ -451,7 +451,7 @@ func TestAWorkerThatComesAfterTheSearchHasEndedIsUsed(t *testing.T) {
 	})
 }
 
-// At half the window the fence is due, and not before.
+// The fence is renewed at half the window, and not before.
 func TestAFenceIsRenewedAtHalfItsWindow(t *testing.T) {
 	for after, want := range map[time.Duration]int64{5*time.Second + time.Millisecond: 0, 5*time.Second + 2*time.Millisecond: 1} {
 		source := &tardy{leaver: &leaver{give: []int64{1}}, clock: newMachine()}

@@ -855,7 +855,7 @@ func (w *wiping) CompareAndSwap(ctx context.Context, key string, old store.Revis
 func TestAClaimInAStoreWipedMeanwhileWaitsForTheOthers(t *testing.T) {
 	w := newWorld(t)
 	one := func(c *Config) { c.Generator.Layout = layout("41/0/0/12"); w.shared(c) }
-	// The pool is there, and nobody in it. Another is granted its only worker
+	// The pool exists and is empty. Another process is granted its only worker
 	// after this one has read that, and then the store is wiped.
 	first := w.start(one)
 	if err := first.Close(context.Background()); err != nil {
@@ -878,7 +878,7 @@ func TestAClaimInAStoreWipedMeanwhileWaitsForTheOthers(t *testing.T) {
 	if _, err := start(context.Background(), slots, cfg); !errors.Is(err, ErrFull) {
 		t.Errorf("the late claim: %v, want a full pool", err)
 	}
-	// The claim was given back, and the slot says no more than none would.
+	// The claim was undone, and the slot is blank.
 	for range 40 {
 		w.time.Pass(3 * time.Second)
 		other.turn(context.Background())

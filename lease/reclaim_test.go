@@ -149,8 +149,7 @@ func TestAStrictClaimThatVanishesInItsWaitIsRepeated(t *testing.T) {
 	}
 }
 
-// TestAStrictClaimIsBoundedHoweverLateItComes: one that took long asks for more of
-// a window, but none may reach further than newcomers wait.
+// A slow claim asks for a longer window, but no claim may reach further than newcomers wait.
 func TestAStrictClaimIsBoundedHoweverLateItComes(t *testing.T) {
 	w := newWorld(t)
 	s, ask := w.slots(t, w.strictly)

@@ -45,9 +45,9 @@ type SlotsConfig struct {
 	// and its calls: the grace, 12s by default. It must be the same for all members, as a wiped
 	// store does not know it. Default: 3s and 2s.
 	Look, Patience time.Duration
-	// Strict has a claim wait that long, and Tolerance, before it is used, and then be written again over
-	// exactly what it was: safe even where the store has lost a claim (wiped, set back to an
-	// older copy, failed over) whose holder was paused or cut off. It must be at least the
+	// Strict is how long a claim waits, plus Tolerance, before it is used. It is then written again
+	// over exactly its own record. This is safe even if the store has lost a claim (wiped, set back
+	// to an older copy, failed over) whose holder was paused or cut off. Strict must be at least the
 	// longest window of the pool, its generators' lead, four times Tolerance and two units
 	// together. It must be the same for all members. Windows are then at least sixteen times
 	// Tolerance and four units. It needs a store with a clock. Zero: no such wait.
