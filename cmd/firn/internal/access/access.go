@@ -1,8 +1,8 @@
-// Package access says who asks, and what they may.
+// Package access identifies callers and checks what they may do.
 //
-// A [Book] is made of the configuration and replaced with it. Whoever keeps a [Caller]
-// for longer than a request, as for a connection, asks [Book.Current] before each: a
-// token that is no longer in the configuration ends there and then.
+// A [Book] is made from the configuration and replaced with it. Code that keeps a [Caller]
+// for longer than a request, such as for a connection, must call [Book.Current] before each
+// request: a token that is removed from the configuration then ends at once.
 package access
 
 import (
@@ -17,14 +17,14 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
-// Config says who may do what, checked.
+// Config says who may do what. It has been checked.
 type Config struct {
 	Tokens      []Token
 	Anonymous   []string // patterns of namespaces that everyone may use, also without a token
 	OpenMetrics bool     // metrics are shown to anyone
 }
 
-// A Token is a caller: who has its secret, or a certificate with its name.
+// A Token is a caller, identified by its secret or by a certificate with its name.
 type Token struct {
 	Name        string
 	SHA256      *[sha256.Size]byte // of the secret; nil without one
@@ -34,7 +34,7 @@ type Token struct {
 	Rate        Rate               // zero: no limit
 }
 
-// Credentials are what a request says about who makes it.
+// Credentials are what a request proves about its caller.
 type Credentials struct {
 	Token string // the secret; empty without one
 	Local bool   // nothing but this machine is at either end: see [Local]
@@ -47,14 +47,14 @@ type Credentials struct {
 // A Book knows the callers there are. Its methods may be called concurrently.
 type Book struct {
 	config Config
-	// bySecret has for key a digest of the secret's hash with a salt of this process:
-	// a map compares keys byte by byte, and how long that takes would else tell how
-	// much of a stored hash an attempt has in common with it.
+	// The key of bySecret is a digest of the secret's hash with a salt of this process: a
+	// map compares keys byte by byte, so without the salt the time would reveal how much
+	// of a stored hash an attempt matches.
 	bySecret      map[[sha256.Size]byte]*identity
 	salt          [sha256.Size]byte
 	byCertificate map[string]*identity
 	byName        map[string]*identity
-	anonymous     *identity // of callers without credentials; nil where there are none
+	anonymous     *identity // of callers without credentials; nil if they are refused
 	local         *identity // of those on this machine, where nothing is configured
 }
 
@@ -79,7 +79,7 @@ func NewBook(cfg Config, old *Book, now func() time.Duration) *Book {
 	}
 	_, _ = rand.Read(b.salt[:]) // never fails
 	for i, t := range cfg.Tokens {
-		// What is open to all needs no token, so that a token is no reason to refuse it.
+		// Namespaces open to all need no token, so a token must not lose them.
 		id := &identity{name: t.Name, may: newPatterns(slices.Concat(t.Namespaces, cfg.Anonymous)), admin: t.Admin, order: i, bucket: old.bucket(t)}
 		if id.bucket == nil && !t.Rate.IsZero() {
 			id.bucket = NewBucket(t.Rate, now)
@@ -122,19 +122,18 @@ func (b *Book) salted(sum [sha256.Size]byte) [sha256.Size]byte {
 	return sha256.Sum256(both[:])
 }
 
-// Config returns what the book was made of.
+// Config returns the configuration of the book.
 func (b *Book) Config() Config { return b.config }
 
 // OpenMetrics reports whether metrics are shown to anyone.
 func (b *Book) OpenMetrics() bool { return b.config.OpenMetrics }
 
-// LocalOnly reports whether only callers on this machine are served: nothing is said
-// about others.
+// LocalOnly reports whether only callers on this machine are served, because the
+// configuration has neither tokens nor anonymous.
 func (b *Book) LocalOnly() bool { return b.local != nil }
 
-// Identify returns the caller with these credentials. A wrong token is an error even
-// where none is needed; where no tokens are configured at all, none can be wrong,
-// and it is as if there were none.
+// Identify returns the caller with these credentials. A wrong token is an error even where
+// no token is needed. If no tokens are configured at all, it ignores the token.
 func (b *Book) Identify(c Credentials) (*Caller, error) {
 	p := proof{local: c.Local, certificate: c.Certificate}
 	if c.Token != "" {
@@ -204,8 +203,8 @@ func (b *Book) certified(c *x509.Certificate) (found *identity) {
 	return found
 }
 
-// Current returns the caller as this book knows it: the same one if the book has not
-// been replaced since. An error says that it is no caller any more.
+// Current returns the caller as this book knows it: the same one if the book has not been
+// replaced since. An error means that the caller was revoked.
 func (b *Book) Current(c *Caller) (*Caller, error) {
 	if b.Knows(c) {
 		return c, nil
@@ -217,7 +216,8 @@ func unauthorized(format string, args ...any) error {
 	return failure.New(http.StatusUnauthorized, "unauthorized", format, args...)
 }
 
-// Knows reports whether the caller was identified with this book, by what is still good.
+// Knows reports whether the caller was identified with this book, by credentials that are
+// still valid.
 func (b *Book) Knows(c *Caller) bool {
 	return c.book == b && (c.proof.certificate == nil || !time.Now().After(c.proof.certificate.NotAfter))
 }

@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// interval is that in which a denial is written once and then counted.
+	// interval is how long repeats of a denial are counted and not written.
 	interval = 10 * time.Second
-	// maxKinds bounds the denials that are told apart in an interval, and with them the
-	// records that a flood of wrong tokens from many addresses makes: so many of those
-	// whose name is known, and so many of others, lest what one token is denied hides
-	// that somebody tries tokens, or the other way round.
+	// maxKinds bounds the distinct denials of an interval, and so the records that a flood
+	// of wrong tokens from many addresses makes. Callers whose name is known and others
+	// have this bound each, so that denials of one token cannot hide that someone tries
+	// tokens, or the other way round.
 	maxKinds = 200
-	// maxOfOne is how many of them may be of one address, so that it does not take the
-	// place of what others are denied.
+	// maxOfOne bounds the distinct denials of one address, so that it cannot displace
+	// those of others.
 	maxOfOne = 50
-	// maxText bounds a field: a name that somebody asks for may be as long as a request.
+	// maxText bounds a field: a requested name may be as long as a request.
 	maxText = 256
 )
 
-// An Audit writes down who was denied what, and what was done to the server. Its methods may be called
+// An Audit records who was denied what, and administrative actions. Its methods may be called
 // concurrently. Make one with [NewAudit]. Its records are part of the interface: their messages and fields do not change.
 //
 //	denied   who, from, what, why          and repeated, if records like it were left out
@@ -67,9 +67,9 @@ func NewAudit(to *slog.Logger, now func() time.Duration) *Audit {
 	return &Audit{to: to, now: now, since: now(), named: newPlaces(), unnamed: newPlaces(), omitted: newOmitted()}
 }
 
-// Denied records that a request was refused: of whom ("" where that is not known), from
-// which address, what was asked for and why it was refused. Those alike but for the
-// port are counted for ten seconds after the first.
+// Denied records a refused request: its caller ("" if unknown), the address, what was
+// requested and why it was refused. For ten seconds after the first, denials that differ
+// only in the port are counted.
 func (l *Audit) Denied(who, from, what, why string) {
 	if host, _, err := net.SplitHostPort(from); err == nil {
 		from = host // every connection has another port
@@ -104,8 +104,8 @@ func (l *Audit) Done(what string, err error, details ...any) {
 	l.to.Info("done", append([]any{"what", what, "outcome", "ok"}, details...)...)
 }
 
-// Flush writes the counts of an interval that is over. Called now and then, it bounds
-// how long they wait for the next denial.
+// Flush writes the counts of an interval that is over. Call it regularly: otherwise the
+// counts wait for the next denial.
 func (l *Audit) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

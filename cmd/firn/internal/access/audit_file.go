@@ -7,28 +7,28 @@ import (
 	"sync"
 )
 
-// mode lets nobody else read who asked for what.
+// mode keeps the audit log private to its owner.
 const mode = 0o600
 
-// A AuditFile is where records go if not to the log: lines are appended, and after a
-// rotation Reopen begins a new file. Its methods may be called concurrently.
+// An AuditFile is a file for the records of an [Audit]. Lines are appended; after a rotation
+// Reopen begins a new file. Its methods may be called concurrently.
 type AuditFile struct {
 	path   string
 	failed func(error)
 
 	mu   sync.Mutex
 	file *os.File
-	lost bool // the last write failed, which was said
+	lost bool // the last write failed and was reported
 }
 
-// OpenAuditFile opens a file for appending. Failed is told, once in a row, when a record
-// cannot be written: requests go on.
+// OpenAuditFile opens a file for appending. It calls failed for the first of consecutive
+// records that cannot be written; requests go on.
 func OpenAuditFile(path string, failed func(error)) (*AuditFile, error) {
 	f := &AuditFile{path: path, failed: failed}
 	return f, f.Reopen()
 }
 
-// Reopen opens the path anew; without success the file until now is kept.
+// Reopen opens the path again. If that fails, it keeps the current file.
 func (f *AuditFile) Reopen() error {
 	file, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, mode)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
-// A Caller is who makes a request, as far as the server knows. All methods may be
-// called concurrently.
+// A Caller is the identified sender of a request. All methods may be called concurrently.
 type Caller struct {
 	book  *Book
 	is    *identity
@@ -37,7 +36,7 @@ func (c *Caller) May(namespace string) bool { return c.is.may.match(namespace) }
 // Admin reports whether the caller may look at pools and metrics.
 func (c *Caller) Admin() bool { return c.is.admin }
 
-// Take takes n ids of the caller's rate, or says why not.
+// Take charges n ids to the caller's rate, or returns an error.
 func (c *Caller) Take(n int) error {
 	if c.is.bucket == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// maxCounted bounds the addresses that are counted of what is omitted.
+	// maxCounted bounds the addresses that are counted for omitted records.
 	maxCounted = 200
 	// maxShown is how many of them are named.
 	maxShown = 5

@@ -50,7 +50,7 @@ func local(r *http.Request) bool {
 	if !ok || !loopback(here) {
 		return false
 	}
-	if !strings.HasPrefix(r.RemoteAddr, "127.0.0.1:") { // the usual one, of a server: nobody else writes it
+	if !strings.HasPrefix(r.RemoteAddr, "127.0.0.1:") { // the usual case; only the server sets RemoteAddr
 		there, err := netip.ParseAddrPort(r.RemoteAddr)
 		if err != nil || !there.Addr().Unmap().IsLoopback() {
 			return false

@@ -7,7 +7,7 @@ import (
 	"encoding/hex"
 )
 
-// secretBytes is the length of new secrets: nobody guesses one, so that a plain hash
+// secretBytes is the length of new secrets: they cannot be guessed, so that a plain hash
 // is enough to keep it by.
 const secretBytes = 32
 

@@ -20,7 +20,7 @@ type found struct {
 	unbegun int64     // of these, those that were due and found no caller
 }
 
-// slowCall is what somebody notices who waits for an id.
+// slowCall is a delay that a person waiting for an id notices.
 const slowCall = 50 * time.Millisecond
 
 // add counts a call that was timed.

@@ -35,7 +35,7 @@ type grpcLoad struct {
 	clients   []firnv1.IDServiceClient
 	next      atomic.Uint32
 	end       context.CancelFunc                                       // of the streams
-	streams   chan grpc.ServerStreamingClient[firnv1.GenerateResponse] // those that nobody reads now; nil: there are none
+	streams   chan grpc.ServerStreamingClient[firnv1.GenerateResponse] // the idle ones; nil: no streams
 	answers   sync.Pool                                                // of *firnv1.GenerateResponse
 }
 

@@ -40,7 +40,7 @@ var targets = map[string]func(url string, l load) (target, error){
 	"rediss": redisTarget,
 }
 
-// defaultNamespace is what is asked for if a URL does not say.
+// defaultNamespace is the namespace if a URL has none.
 const defaultNamespace = "bench"
 
 // benchTarget asks a server for ids.

@@ -38,7 +38,7 @@ type usageError struct{ error }
 func (usageError) Is(target error) bool { return target == errUsage }
 func (e usageError) Unwrap() error      { return e.error }
 
-// errSilent ends a command without a message: whoever read its output has gone.
+// errSilent ends a command without a message: the reader of its output has gone.
 var errSilent = errors.New("output closed")
 
 // sameSignal is how long after a signal another is taken for the same.
@@ -115,7 +115,7 @@ command line wins over a configuration file, and that over the environment.`,
 	return root
 }
 
-// onlyItsCommands has a command that only has others refuse what is none of them;
+// onlyItsCommands makes a command that only has subcommands refuse any other argument;
 // cobra would show its help and call that success.
 func onlyItsCommands(cmd *cobra.Command) {
 	var names []string

@@ -45,7 +45,7 @@ func given(flags *pflag.FlagSet, name string) bool {
 	return flags.Changed(name) && !byEnvironment(flags.Lookup(name))
 }
 
-// origin names a flag as whoever gave it did.
+// origin names a flag by the way it was set.
 func origin(flags *pflag.FlagSet, name string) string {
 	if byEnvironment(flags.Lookup(name)) {
 		return "environment variable " + variable(name)

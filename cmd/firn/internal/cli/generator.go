@@ -101,7 +101,7 @@ func (f *generatorFlags) config(stderr io.Writer) (lease.Config, error) {
 	return cfg, errors.Join(errs...)
 }
 
-// log is where what happens is told with --verbose; nil without.
+// log receives events with --verbose; nil without.
 func (f *generatorFlags) log(stderr io.Writer) *slog.Logger {
 	if !f.verbose {
 		return nil

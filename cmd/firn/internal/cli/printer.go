@@ -49,7 +49,7 @@ func (p *printer) flush() error { return p.out.Flush() }
 
 // ending ends what was printed by what returned err, and returns err. Ids printed
 // are issued: who reads them as JSON shall have them even if no more could be made.
-// If there are none, a failure prints nothing.
+// Without any, a failure prints nothing.
 func (p *printer) ending(err error) error {
 	if err == nil {
 		return p.end()

@@ -38,7 +38,7 @@ func (f *storeFlags) addStore(cmd *cobra.Command, usage string) {
 	}
 }
 
-// checkPool refuses a pool name that is none; the empty one is, too: an unset
+// checkPool refuses an invalid pool name. The empty one is invalid too: an unset
 // variable must not join the pool of others.
 func (f *storeFlags) checkPool() error {
 	if err := store.CheckName("pool", f.pool); err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// isTerminal reports whether a person looks at what is written.
+// isTerminal reports whether the output is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-// waiting is a log for a person who waits: a line that says for what.
+// waiting is a log for a waiting person: one line that says what the command waits for.
 type waiting struct{ out io.Writer }
 
 // Enabled implements [slog.Handler].

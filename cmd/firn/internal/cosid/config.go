@@ -13,28 +13,28 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// ShareName is the name of the id generator that CosId uses where none is named.
+// ShareName is the name of CosId's default id generator.
 const ShareName = "__share__"
 
-// ErrUnknownName is what an Issue answers for a name that it issues no ids of.
+// ErrUnknownName is the error of an Issue for a name without ids.
 var ErrUnknownName = errors.New("unknown name")
 
-// ErrNoSegment is what a Segment answers for the name of something else.
+// ErrNoSegment is the error of a Segment for a name of something else.
 var ErrNoSegment = errors.New("no segment")
 
-// A Denied says that a request is not served, by an Allow or an Issue.
+// A Denied is the error of an Allow or an Issue that refuses a request.
 type Denied struct {
 	// Status is 401, 403 or 429; anything else counts as 403.
 	Status int
-	// Reason is told to the client.
+	// Reason is sent to the client.
 	Reason string
-	// RetryAfter, if it is not 0, is told with 429.
+	// RetryAfter, if it is not 0, is sent with 429.
 	RetryAfter time.Duration
 }
 
 func (e *Denied) Error() string { return e.Reason }
 
-// Config is what [Handler] works with.
+// Config is the configuration of a [Handler].
 type Config struct {
 	// Store keeps machine numbers and segments. Required.
 	Store store.Store
@@ -63,18 +63,18 @@ type Config struct {
 	// that of the machine namespace, the segment or the ids as Firn has it, see [FirnName].
 	// Default: everything is allowed.
 	Allow func(r *http.Request, name string) error
-	// Segment returns the least id of a segment that is served to everybody by that name, or an error
-	// that is [ErrNoSegment] where the name is that of something else: a second counter, or
-	// the bare numbers of ids that are shown in another form, would repeat ids. Default: all names are
-	// segments, from 1.
+	// Segment returns the least id of the segment that is served under that name, or an
+	// error that is [ErrNoSegment] if the name belongs to something else: a second counter,
+	// or the bare numbers of ids that are shown in another form, would repeat ids. Default:
+	// all names are segments, from 1.
 	Segment func(name string) (least firn.ID, err error)
-	// Take is called before a range of so many ids is handed out of a segment that Allow has
-	// let the client use, and returns an error, as *[Denied] with 429, if that is too many now.
-	// Done is called when it is known whether it was. Default: there is no limit.
+	// Take is called before a range of so many ids is handed out of a segment, after Allow.
+	// It returns an error, such as *[Denied] with 429, if the client must wait. Done is
+	// called with whether the range was handed out. Default: no limit.
 	Take func(r *http.Request, name string, ids int64) (done func(handedOut bool), err error)
-	// Observe is told of each request served: "machines", "segments", "ids" or, of one that
-	// came to none of these, "other"; and the status, which is 400 of all that was the client's fault and is
-	// answered otherwise. It is called by many goroutines. Default: nobody is.
+	// Observe, if not nil, is called after each request with its operation, "machines",
+	// "segments", "ids" or "other", and its status. The status is 400 for every client's
+	// fault, also where the answer has another one. Many goroutines call it.
 	Observe func(operation string, status int, took time.Duration)
 	// Log receives what an operator should know. Default: nothing.
 	Log *slog.Logger

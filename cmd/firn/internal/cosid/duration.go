@@ -13,8 +13,8 @@ const maxDuration = 64
 
 // ParseDuration returns the milliseconds of a duration as Java writes and reads it, ISO
 // 8601 without years and months: PT5M, P1DT12H, PT0.5S, -PT1H, also PT-5M. A part of a
-// millisecond is dropped, towards the past. What does not fit is a *[firn.SyntaxError],
-// as is all else that is none. CosId's "for ever" is PT2562047788015H12M55.807S, which is
+// millisecond is dropped, towards the past. Anything else, and a duration that does not
+// fit, is a *[firn.SyntaxError]. CosId's "for ever" is PT2562047788015H12M55.807S, which is
 // the greatest int64.
 func ParseDuration(text string) (int64, error) {
 	fail := func(why string) (int64, error) { return 0, firn.NewSyntaxError("duration", text, why) }

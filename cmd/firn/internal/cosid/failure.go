@@ -25,7 +25,7 @@ const (
 	codeOther    = "500"  // bad arguments, with status 400 or 500, and all else
 )
 
-// A failure is how a request failed, as the client is told.
+// A failure is a failed request, as the client sees it.
 type failure struct {
 	status int
 	code   string
@@ -53,7 +53,7 @@ func refused(format string, args ...any) *failure {
 	return &failure{status: http.StatusBadRequest, code: codeOther, msg: fmt.Sprintf(format, args...)}
 }
 
-// failureOf returns what a client is told of an error.
+// failureOf returns the failure for the client.
 func failureOf(err error) *failure {
 	var f *failure
 	var denied *Denied

@@ -33,7 +33,7 @@ type saying struct {
 // and again while the store is away.
 const sayEvery = 10 * time.Second
 
-// say reports whether a failure is to be logged, and how many before it were not.
+// say reports whether to log a failure, and how many before it were omitted.
 func (h *handler) say(code string) (omitted int, ok bool) {
 	now := h.cfg.Time.Monotonic()
 	h.mu.Lock()
@@ -150,8 +150,8 @@ func (h *handler) tell(r *http.Request, f *failure) {
 	}
 }
 
-// name returns the Firn name of the path's parts, if the client may use it; only then is
-// it told what is wrong with its parameters.
+// name returns the Firn name of the path's parts, if the client may use it. Only then may
+// the answer say what is wrong with the parameters.
 func (h *handler) name(r *http.Request, p *params, parts ...string) (string, error) {
 	path := &params{}
 	for i, part := range parts {

@@ -7,7 +7,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
 )
 
-// denied makes an error of Allow's one that the client is told.
+// denied returns an error of Allow as the failure for the client.
 func denied(err error) error {
 	var d *Denied
 	if errors.As(err, &d) {

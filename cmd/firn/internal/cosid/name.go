@@ -21,7 +21,7 @@ const (
 // name, or by namespace alone for machines: "shop", "orders" are shop.orders, as in
 // CosId itself. If that has other characters than letters, digits, dots, dashes and
 // underscores, they are escaped: orders@2026-11 of shop, which CosId makes of counters
-// that begin anew each month, is cosid--shop.orders_402026-11. One that is longer than
+// that restart each month, is cosid--shop.orders_402026-11. One that is longer than
 // 64 bytes then is cosid--- and a hash. Different names stay different.
 func FirnName(parts ...string) string {
 	name := strings.Join(parts, ".")

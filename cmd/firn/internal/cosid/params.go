@@ -70,7 +70,7 @@ func (p *params) duration(name string) int64 {
 	case err != nil:
 		p.fail(unreadable("parameter %s: %v", name, err))
 	case ms < 1:
-		// With none, or less than none, everyone's machine number would be anyone's.
+		// At 0 or below, every machine number would be free for every instance.
 		p.fail(refused("parameter %s is %d ms; at least 1 is needed, and five minutes, PT5M, are usual", name, ms))
 	}
 	return ms
@@ -83,7 +83,7 @@ func (p *params) instance(name string) string {
 	return text
 }
 
-// check refuses names that are no names.
+// check refuses invalid names.
 func (p *params) check(what, text string) {
 	switch {
 	case text == "":
@@ -95,7 +95,7 @@ func (p *params) check(what, text string) {
 	}
 }
 
-// clip keeps what is repeated in a message short.
+// clip shortens a text that a message repeats.
 func clip(text string) string {
 	if len(text) > 40 {
 		return strings.ToValidUTF8(text[:40], "") + "…"

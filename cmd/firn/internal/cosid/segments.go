@@ -29,8 +29,8 @@ func (h *handler) segment(r *http.Request, p *params) (name string, least firn.I
 	return name, least, err
 }
 
-// createSegment serves POST /segments/distributor/{namespace}/{name}: it makes the counter
-// where there is none, so that the first id is the one after offset.
+// createSegment serves POST /segments/distributor/{namespace}/{name}: it makes a missing
+// counter, so that the first id is the one after offset.
 func (h *handler) createSegment(w http.ResponseWriter, r *http.Request) error {
 	p := paramsOf(r)
 	offset := p.integer("offset", 64)

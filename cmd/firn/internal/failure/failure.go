@@ -30,7 +30,7 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Message }
 
-// LogValue implements [slog.LogValuer]: the log has what clients are not told.
+// LogValue implements [slog.LogValuer]: the log has details that clients do not get.
 func (f *Failure) LogValue() slog.Value {
 	if f.cause != nil {
 		return slog.StringValue(f.cause.Error())
@@ -51,7 +51,7 @@ func BadRequest(code, format string, args ...any) *Failure {
 // retry is when a server that cannot issue now is worth another try.
 const retry = time.Second
 
-// Of returns what a client is told of err: err itself or what it wraps if that is a
+// Of returns the failure for the client: err itself or what it wraps if that is a
 // Failure, else what the library's errors mean.
 func Of(err error) *Failure {
 	var f *Failure

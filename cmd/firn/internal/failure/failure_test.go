@@ -16,7 +16,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// What is told to clients has no address of the store in it, nor what else a driver says;
+// What clients see has no address of the store in it, nor any other text of a driver;
 // the log has it all.
 func TestClientsAreNotToldWhatTheStoreSaid(t *testing.T) {
 	read := &net.OpError{Op: "read", Net: "tcp", Err: errors.New("i/o timeout"),
@@ -27,8 +27,8 @@ func TestClientsAreNotToldWhatTheStoreSaid(t *testing.T) {
 	away := failed("redisstore", "compare-and-swap", "firn/sequence/txn", fmt.Errorf("%w: %w", store.ErrUnavailable, read))
 	denied := failed("sqlstore", "get", "k", fmt.Errorf("%w: Error 1045: Access denied for user 'firn'@'10.1.2.3'", store.ErrRefused))
 	for _, c := range []struct {
-		err        error
-		code, told string
+		err           error
+		code, message string
 	}{
 		{fmt.Errorf("sequence %q: add: %w", "txn", away), "store_unavailable", `sequence "txn": add: the store is unavailable`},
 		{fmt.Errorf("sequence %q: add: no answer within 5s: %w", "txn", store.Only(store.ErrUnavailable, away)), "store_unavailable", `sequence "txn": add: no answer within 5s: the store is unavailable`},
@@ -49,12 +49,12 @@ func TestClientsAreNotToldWhatTheStoreSaid(t *testing.T) {
 		{fmt.Errorf("lease: %w", &firn.FenceError{Worker: 7}), "fence_reached", "lease: fence of worker 7 reached at 0001-01-01T00:00:00.000Z: ids go on when the lease is renewed"},
 		{context.DeadlineExceeded, "timed_out", "context deadline exceeded"},
 	} {
-		told := failure.Of(fmt.Errorf("%w", c.err))
-		if told.Code != c.code || told.Message != c.told {
-			t.Errorf("%v:\n%s %q, want\n%s %q", c.err, told.Code, told.Message, c.code, c.told)
+		f := failure.Of(fmt.Errorf("%w", c.err))
+		if f.Code != c.code || f.Message != c.message {
+			t.Errorf("%v:\n%s %q, want\n%s %q", c.err, f.Code, f.Message, c.code, c.message)
 		}
 		var log bytes.Buffer
-		slog.New(slog.NewJSONHandler(&log, nil)).Info("request failed", "error", error(told))
+		slog.New(slog.NewJSONHandler(&log, nil)).Info("request failed", "error", error(f))
 		if text := strings.ReplaceAll(log.String(), `\"`, `"`); !strings.Contains(text, c.err.Error()) {
 			t.Errorf("the log has %s and not %q", text, c.err)
 		}

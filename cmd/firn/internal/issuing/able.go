@@ -13,25 +13,24 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// again is how long a base that cannot issue is left alone before its store is looked at
-// once more.
+// again is the pause between two probes of the store of a base that cannot issue.
 const again = time.Second
 
-// A mending looks at what could not issue until it can, without a request: whoever is
-// not sent requests while it is not ready would else never be. Its methods may be
-// called concurrently.
+// A mending probes the store of a base that cannot issue until it can, without requests: a
+// server that is not ready gets no requests, so otherwise it would never become ready.
+// Its methods may be called concurrently.
 type mending struct {
-	// look exchanges with the store what the next request would, but uses up no id. It
-	// returns nil when ids can be had.
+	// look makes the same exchange with the store as the next request would, but uses up
+	// no id. It returns nil if the base can issue.
 	look func(context.Context) error
 
 	mu     sync.Mutex
-	cancel context.CancelFunc // ends the looks under way; nil without
-	ended  chan struct{}      // closed when they have ended
+	cancel context.CancelFunc // ends the probing in progress, or nil
+	ended  chan struct{}      // closed when it has ended
 	closed bool
 }
 
-// begin has the store looked at, unless it is already.
+// begin starts to probe the store, unless that is in progress.
 func (m *mending) begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -48,7 +47,7 @@ func (m *mending) begin() {
 	}()
 }
 
-// run looks until it is well, or ctx ends.
+// run probes until well reports true, or ctx ends.
 func (m *mending) run(ctx context.Context) {
 	for !m.well(ctx) {
 		select {
@@ -61,8 +60,8 @@ func (m *mending) run(ctx context.Context) {
 	m.cancel = nil
 }
 
-// well looks once. It reports whether there is no need to look again. Why not is in the
-// state of what it looked at, which has logged it.
+// well probes once, and reports whether probing can stop. If not, the base has logged the
+// reason and has it in its state.
 func (m *mending) well(ctx context.Context) bool {
 	limited, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -70,7 +69,7 @@ func (m *mending) well(ctx context.Context) bool {
 	return err == nil || ctx.Err() != nil || errors.Is(err, firn.ErrClosed)
 }
 
-// close ends looking, now and for ever. Ctx bounds how long it waits for that.
+// close ends probing for good. Ctx bounds how long it waits for that.
 func (m *mending) close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closed = true
@@ -123,8 +122,8 @@ func (s *sequences) able() error {
 	return err
 }
 
-// look has the record be written as it is. Reading it would not do: a store that lost its
-// primary, or whose disk is full, answers reads and takes no write.
+// look writes the record unchanged. A read would prove too little: a store that has lost its
+// primary, or whose disk is full, answers reads but accepts no writes.
 func (s *sequences) look(ctx context.Context) error { return s.one.Raise(ctx, 0) }
 
 func (s *businessNumbers) able() error {
@@ -149,12 +148,12 @@ func (s *businessNumbers) look(ctx context.Context) error {
 
 func (*local) able() error { return nil }
 
-// A heardClock is a store's clock of which is known whether it could be read. Its
+// A heardClock is a store's clock that remembers whether the latest reading failed. Its
 // methods may be called concurrently.
 type heardClock struct {
 	clock  store.Clock
-	failed atomic.Pointer[error] // the latest reading, if it did
-	doubt  func()                // called when it is not known whether it could be
+	failed atomic.Pointer[error] // the error of the latest reading, or nil
+	doubt  func()                // called when the outcome of a reading is unknown
 	log    *slog.Logger
 }
 
@@ -162,8 +161,8 @@ type heardClock struct {
 func (c *heardClock) Now(ctx context.Context) (time.Time, error) {
 	now, err := c.clock.Now(ctx)
 	if err != nil && ctx.Err() != nil {
-		// Its caller has left, which says nothing of the store. But all callers may be
-		// of less patience than a store needs that does not answer.
+		// The caller gave up, which proves nothing about the store. But if the store hangs,
+		// every caller may give up before its timeout.
 		c.doubt()
 		return now, err
 	}
@@ -171,7 +170,7 @@ func (c *heardClock) Now(ctx context.Context) (time.Time, error) {
 	return now, err
 }
 
-// read is Now for a caller that had patience.
+// read is Now for a probe, whose timeout is long enough: a timeout counts as a failure.
 func (c *heardClock) read(ctx context.Context) (time.Time, error) {
 	now, err := c.clock.Now(ctx)
 	if !errors.Is(ctx.Err(), context.Canceled) { // by the end of the service

@@ -7,8 +7,8 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
-// Identify returns who makes a request. A caller may be kept, as for a connection: Find
-// and Issue see to it that what it could do is what it still may.
+// Identify returns the caller of a request. A connection may keep it: Find and Issue check
+// its permissions again each time.
 func (f *Front) Identify(c access.Credentials) (*access.Caller, error) {
 	caller, err := f.service.now.Load().access.Identify(c)
 	if err != nil {
@@ -17,26 +17,26 @@ func (f *Front) Identify(c access.Credentials) (*access.Caller, error) {
 	return caller, nil
 }
 
-// Lookup is Identify for protocols in which a client may say later who it is: that it is
-// nobody yet is neither counted nor written down. [Front.Denied] does that.
+// Lookup is Identify for protocols in which a client may authenticate later: an
+// unauthenticated caller is neither counted nor audited. [Front.Denied] does that.
 func (f *Front) Lookup(c access.Credentials) (*access.Caller, error) {
 	return f.service.now.Load().access.Identify(c)
 }
 
-// Denied counts and writes down that somebody was refused, and returns what they are told.
+// Denied counts and audits a refused caller, and returns the failure for the client.
 func (f *Front) Denied(c access.Credentials, err error) *failure.Failure {
 	return f.denied("", c.From, f.protocol.String(), err)
 }
 
-// DeniedTLS records that a client's certificate was refused in the handshake, if that is
-// why it failed.
+// DeniedTLS audits a handshake that failed because the client's certificate was refused.
+// It ignores other errors.
 func (f *Front) DeniedTLS(from string, handshake error) {
 	if why := handshake.Error(); access.RefusesCertificate(why) {
 		f.service.audit.Denied("", from, "tls", why)
 	}
 }
 
-// Caller returns who makes an HTTP request, of whatever protocol is spoken over it.
+// Caller returns the caller of an HTTP request, for every protocol over HTTP.
 func (f *Front) Caller(r *http.Request) (*access.Caller, error) {
 	c, err := access.OfRequest(r)
 	if err != nil {
@@ -45,8 +45,8 @@ func (f *Front) Caller(r *http.Request) (*access.Caller, error) {
 	return f.Identify(c)
 }
 
-// Current returns a caller as the settings in force know it; it costs next to nothing
-// where they have not changed. An error says that it is no caller any more.
+// Current returns a caller with its permissions under the settings in force. It is cheap if
+// the settings have not changed. An error means that the caller was revoked.
 func (f *Front) Current(caller *access.Caller) (*access.Caller, error) {
 	now, err := f.service.now.Load().access.Current(caller)
 	if err != nil {
@@ -55,11 +55,11 @@ func (f *Front) Current(caller *access.Caller) (*access.Caller, error) {
 	return now, nil
 }
 
-// denied counts and writes down a request of somebody who may not make it.
+// denied counts and audits a request that its caller may not make.
 func (f *Front) denied(who, from, what string, err error) *failure.Failure {
-	told := f.failed("", err)
-	f.service.audit.Denied(who, from, what, told.Message)
-	return told
+	failed := f.failed("", err)
+	f.service.audit.Denied(who, from, what, failed.Message)
+	return failed
 }
 
 // may returns an error unless the caller may use a namespace now.
@@ -74,11 +74,11 @@ func (f *Front) may(caller *access.Caller, name string) error {
 	return nil
 }
 
-// Allow returns an error unless the caller may use a name, be it that of a namespace or
-// of something else that the store keeps.
+// Allow returns an error unless the caller may use a name, of a namespace or of something
+// else in the store.
 func (f *Front) Allow(caller *access.Caller, name string) error { return f.may(caller, name) }
 
-// Admin returns an error unless the caller may do what is for administrators.
+// Admin returns an error unless the caller is an administrator.
 func (f *Front) Admin(caller *access.Caller, what string) error {
 	caller, err := f.Current(caller)
 	if err != nil {
@@ -90,7 +90,7 @@ func (f *Front) Admin(caller *access.Caller, what string) error {
 	return nil
 }
 
-// Metrics returns an error unless the metrics may be shown to who makes a request.
+// Metrics returns an error unless the caller of a request may see the metrics.
 func (f *Front) Metrics(r *http.Request) error {
 	if f.service.now.Load().access.OpenMetrics() {
 		return nil

@@ -18,7 +18,7 @@ func token(name, secret, rest string) string {
 	return "  - {name: " + name + ", sha256: " + access.Hash(secret) + ", " + rest + "}\n"
 }
 
-func TestATokenThatIsTakenOutEndsOnOpenConnections(t *testing.T) {
+func TestARemovedTokenEndsOnOpenConnections(t *testing.T) {
 	const rest = "namespaces: {orders: {}, users: {kind: segment}}\n"
 	var out lines
 	s := opened(t, memstore.New(nil), rest+"tokens:\n"+token("shop", "s", "namespaces: [orders]")+token("pay", "p", "namespaces: ['*']"),
@@ -108,20 +108,20 @@ func TestRatesHoldForNamespacesAndTokens(t *testing.T) {
 	limited := func(who *access.Caller, name string, n int, wait time.Duration, words string) {
 		t.Helper()
 		err := take(t, f, who, name, n, &b)
-		if told := failure.Of(err); told.Status != 429 || told.Code != "rate_limited" || told.Retry != wait || !strings.Contains(told.Message, words) {
-			t.Errorf("%s, %d of %s: %v in %v, want %v with %q", who.Name(), n, name, err, told.Retry, wait, words)
+		if f := failure.Of(err); f.Status != 429 || f.Code != "rate_limited" || f.Retry != wait || !strings.Contains(f.Message, words) {
+			t.Errorf("%s, %d of %s: %v in %v, want %v with %q", who.Name(), n, name, err, f.Retry, wait, words)
 		}
 	}
 	ok(shop, "orders", 50)
 	limited(shop, "orders", 1, 20*time.Millisecond, "namespace orders has used up its rate of 50/s")
-	ok(shop, "free", 50) // what orders refused does not count against the token
+	ok(shop, "free", 50) // ids that orders refused do not count against the token
 	limited(shop, "free", 1, 10*time.Millisecond, "token shop has used up its rate of 100/s")
 	ok(pay, "free", 1000)
 	limited(pay, "orders", 1, 20*time.Millisecond, "orders")
 	ok(pay, "users", 10)
 	limited(pay, "users", 3, 6*time.Second, "10/m")
 
-	// A reload of other settings is no new allowance; one of the rate is.
+	// A reload of other settings does not reset the rate; a new rate does.
 	if err := s.Apply(t.Context(), config(t, text+"anonymous: [free]\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestRatesHoldForNamespacesAndTokens(t *testing.T) {
 	limited(pay, "orders", 1, 20*time.Millisecond, "orders")
 	now.Add(int64(20 * time.Millisecond))
 	ok(pay, "orders", 1)
-	// What was not issued is not counted.
+	// Ids that were not issued do not count.
 	now.Add(int64(time.Second))
 	for range 10 {
 		if err := take(t, f, shop, "orders", 1001, &b); failure.Of(err).Code != "batch_too_large" {

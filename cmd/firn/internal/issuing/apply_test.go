@@ -67,7 +67,7 @@ func local(t *testing.T, f *issuing.Front) *access.Caller {
 	return caller
 }
 
-// take asks for ids as a front end does.
+// take requests ids as a front end does.
 func take(t *testing.T, f *issuing.Front, caller *access.Caller, name string, n int, b *issuing.Batch) error {
 	ns, err := f.Find(caller, name)
 	if err != nil {
@@ -76,7 +76,7 @@ func take(t *testing.T, f *issuing.Front, caller *access.Caller, name string, n 
 	return f.Issue(t.Context(), caller, ns, n, b)
 }
 
-// goroutines waits until no more than n run, and returns how many do.
+// goroutines waits until at most n goroutines run, and returns their number.
 func goroutines(n int) int {
 	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > n && time.Now().Before(deadline); {
 		runtime.Gosched()
@@ -84,7 +84,7 @@ func goroutines(n int) int {
 	return runtime.NumGoroutine()
 }
 
-// seen is what callers of a namespace were given.
+// seen records the ids that callers of a namespace got.
 type seen struct {
 	name  string
 	mu    sync.Mutex
@@ -141,7 +141,7 @@ namespaces:
 	for _, name := range []string{"orders", "users", "fixed", "veiled", "items", "same", "txn", "bills", "visits"} {
 		all[name] = &seen{name: name, texts: map[string]bool{}}
 	}
-	all["users"] = all["orders"] // of one pool: never equal
+	all["users"] = all["orders"] // both use one pool: their ids are never equal
 	stop := make(chan struct{})
 	var group sync.WaitGroup
 	var requests atomic.Int64
@@ -210,7 +210,7 @@ namespaces:
 	}
 }
 
-func TestAConfigurationThatCannotBeServedLeavesEverythingAsItWas(t *testing.T) {
+func TestARefusedConfigurationChangesNothing(t *testing.T) {
 	mem := memstore.New(nil)
 	s := opened(t, mem, "namespaces:\n  orders: {}\n  items: {kind: segment}\n  txn: {kind: sequence}\n  pay: {kind: serial, zone: \"+08:00\"}\nlimits: {batch: 7}\n")
 	f := s.Front(issuing.HTTP)
@@ -273,7 +273,7 @@ func live(t *testing.T, st store.Store, pool string) (n int) {
 	return n
 }
 
-func TestANamespaceThatIsTakenOutIsUnknownAtOnce(t *testing.T) {
+func TestARemovedNamespaceIsUnknownAtOnce(t *testing.T) {
 	s := opened(t, memstore.New(nil), "namespaces: {orders: {}, items: {kind: segment}}")
 	f := s.Front(issuing.HTTP)
 	caller := local(t, f)
@@ -293,7 +293,7 @@ func TestANamespaceThatIsTakenOutIsUnknownAtOnce(t *testing.T) {
 	}
 }
 
-func TestARequestUnderWayIsAnsweredInTheFormThatItExpects(t *testing.T) {
+func TestARequestInFlightIsAnsweredInTheFormThatItExpects(t *testing.T) {
 	s := opened(t, memstore.New(nil), "namespaces: {orders: {ahead: 10ms}}")
 	f := s.Front(issuing.HTTP)
 	caller := local(t, f)
@@ -314,7 +314,7 @@ func TestARequestUnderWayIsAnsweredInTheFormThatItExpects(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = f.Issue(t.Context(), caller, ns, 2, &b)
-	if told := failure.Of(err); told.Code != "namespace_changed" || told.Retry != time.Second {
+	if f := failure.Of(err); f.Code != "namespace_changed" || f.Retry != time.Second {
 		t.Errorf("%v", err)
 	}
 	if err := take(t, f, caller, "orders", 2, &b); err != nil || len(b.Texts) != 2 || len(b.IDs) != 0 {
@@ -322,7 +322,7 @@ func TestARequestUnderWayIsAnsweredInTheFormThatItExpects(t *testing.T) {
 	}
 }
 
-// slowStore holds the first write of a pool, and those behind it, until the gate opens.
+// slowStore holds the first write of a pool, and later ones, until the gate opens.
 type slowStore struct {
 	*memstore.Store
 	prefix  string
@@ -365,7 +365,7 @@ func TestRequestsAreServedWhileAConfigurationWaitsForTheStore(t *testing.T) {
 	}
 }
 
-// meetingStore holds the first write of each of some pools until all have come to theirs.
+// meetingStore holds the first write of each of some pools until all pools have made theirs.
 type meetingStore struct {
 	*memstore.Store
 	missing atomic.Int64
@@ -400,7 +400,7 @@ func TestPoolsAreOpenedTogether(t *testing.T) {
 	}
 }
 
-// brokenStore refuses the writes of a pool, applied or not.
+// brokenStore fails the writes of a pool, either applied or not applied.
 type brokenStore struct {
 	*memstore.Store
 	prefix  string
@@ -419,7 +419,7 @@ func (s *brokenStore) CompareAndSwap(ctx context.Context, key string, old store.
 	return store.Entry{}, fmt.Errorf("the answer was lost: %w", store.ErrUnavailable)
 }
 
-func TestAStoreThatFailsLeavesTheOldInForce(t *testing.T) {
+func TestAFailingStoreLeavesTheOldConfigurationInForce(t *testing.T) {
 	for _, applies := range []bool{false, true} {
 		broken := &brokenStore{Store: memstore.New(nil), prefix: "firn/other/", applies: applies}
 		s := opened(t, broken, "namespaces: {orders: {}}")
@@ -498,7 +498,7 @@ func TestNamespacesMadeWhileAConfigurationIsAppliedAreKept(t *testing.T) {
 	}
 }
 
-func TestWhatHasNotChangedGoesOnAsItIs(t *testing.T) {
+func TestUnchangedPartsKeepRunning(t *testing.T) {
 	s := opened(t, memstore.New(nil), "namespaces: {orders: {}, items: {kind: segment}, txn: {kind: sequence}}")
 	f := s.Front(issuing.HTTP)
 	caller := local(t, f)
@@ -531,7 +531,7 @@ func TestWhatHasNotChangedGoesOnAsItIs(t *testing.T) {
 	}
 }
 
-func TestNothingIsAppliedAfterTheEnd(t *testing.T) {
+func TestNothingIsAppliedAfterClose(t *testing.T) {
 	mem := memstore.New(nil)
 	s := opened(t, mem, "namespaces: {a: {}}")
 	if err := s.Close(); err != nil {
@@ -545,11 +545,11 @@ func TestNothingIsAppliedAfterTheEnd(t *testing.T) {
 	}
 }
 
-// lines is a log to be looked at.
+// lines is a log that a test can read.
 type lines struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer
-	more chan struct{} // closed by the next write; nil if nobody waits
+	more chan struct{} // closed by the next write; nil without a waiter
 }
 
 func (l *lines) Write(p []byte) (int, error) {
@@ -562,7 +562,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// await waits until the log has a text. A line may be written after its callers were answered.
+// await waits until the log has a text: a line may follow the answer to the caller.
 func (l *lines) await(ctx context.Context, text string) error {
 	for {
 		l.mu.Lock()
@@ -589,8 +589,8 @@ func (l *lines) String() string {
 	return l.buf.String()
 }
 
-// Without namespaces in the configuration those that are served go on, made on first use: they
-// must not become of another kind by that.
+// Without namespaces in the configuration, served ones continue as if made on first use:
+// this must not change their kind.
 func TestAConfigurationWithoutNamespacesDoesNotChangeTheirKind(t *testing.T) {
 	for text, want := range map[string]string{
 		"namespaces: {orders: {kind: segment}}":                      "namespaces.orders: kind cannot change from segment to snowflake",
@@ -608,7 +608,7 @@ func TestAConfigurationWithoutNamespacesDoesNotChangeTheirKind(t *testing.T) {
 	}
 }
 
-// The veils of two keys may be equal, unless they tell which they are of.
+// Ids veiled with two keys may be equal, unless version bits tell the keys apart.
 func TestAKeyThatCouldRepeatVeilsIsRefused(t *testing.T) {
 	const one, two, three = "1:000102030405060708090a0b0c0d0e0f\n", "2:0f0e0d0c0b0a09080706050403020100\n", "3:ff0e0d0c0b0a09080706050403020100\n"
 	for _, c := range []struct {
@@ -644,8 +644,9 @@ func TestAKeyThatCouldRepeatVeilsIsRefused(t *testing.T) {
 	}
 }
 
-// With one version bit the third key has that of the first, whichever is served in between.
-func TestAKeyOfLongAgoIsNotRepeated(t *testing.T) {
+// With one version bit the third key has the version of the first, whatever was served in
+// between.
+func TestAnOldKeysVersionIsNotReused(t *testing.T) {
 	const one, two, three, four = "1:000102030405060708090a0b0c0d0e0f\n", "2:0f0e0d0c0b0a09080706050403020100\n", "3:ff0e0d0c0b0a09080706050403020100\n", "4:fe0e0d0c0b0a09080706050403020100\n"
 	t.Setenv("KEYS", one)
 	text := "namespaces: {orders: {kind: segment, veil: {key_env: KEYS, bits: 24, version_bits: 1}}}"
@@ -671,8 +672,8 @@ func TestAKeyOfLongAgoIsNotRepeated(t *testing.T) {
 	}
 }
 
-// A key that is listed beside the newest has veiled before, on this server or not.
-func TestAKeyThatWasListedIsNotRepeated(t *testing.T) {
+// A key listed beside the newest was in use before, on this server or another.
+func TestAListedKeysVersionIsNotReused(t *testing.T) {
 	const one, two, three = "1:000102030405060708090a0b0c0d0e0f\n", "2:0f0e0d0c0b0a09080706050403020100\n", "3:ff0e0d0c0b0a09080706050403020100\n"
 	t.Setenv("KEYS", two)
 	text := "namespaces: {orders: {kind: segment, veil: {key_env: KEYS, bits: 24, version_bits: 1}}}"
@@ -688,8 +689,8 @@ func TestAKeyThatWasListedIsNotRepeated(t *testing.T) {
 	}
 }
 
-// A serial with a check digit has its number one digit further left.
-func TestTheCheckOfSerialsThatAreServedDoesNotChange(t *testing.T) {
+// In a serial with a check digit, the number is one digit further left.
+func TestTheCheckOfServedSerialsDoesNotChange(t *testing.T) {
 	text := func(check string) string {
 		return `namespaces: {pay: {kind: serial, layout: "31/0/10/22,unit=1h,epoch=2026-01-01", start: zero, worker: 0` + check + "}}"
 	}
@@ -714,7 +715,7 @@ func TestTheCheckOfSerialsThatAreServedDoesNotChange(t *testing.T) {
 	}
 }
 
-func TestTheTemplateOfNumbersThatAreServedDoesNotChange(t *testing.T) {
+func TestTheTemplateOfServedNumbersDoesNotChange(t *testing.T) {
 	s := opened(t, memstore.New(nil), "namespaces: {bills: {kind: number, template: 'B{yyyy}1{n:3}'}}")
 	f := s.Front(issuing.HTTP)
 	got := &seen{texts: map[string]bool{}}
@@ -734,7 +735,7 @@ func TestTheTemplateOfNumbersThatAreServedDoesNotChange(t *testing.T) {
 	}
 }
 
-// pairedStore has each of two namespaces wait for the other, when ranges are given back.
+// pairedStore makes two namespaces wait for each other when they give ranges back.
 type pairedStore struct {
 	*memstore.Store
 	closing atomic.Bool
@@ -755,7 +756,7 @@ func (s *pairedStore) CompareAndSwap(ctx context.Context, key string, old store.
 	return s.Store.CompareAndSwap(ctx, key, old, value)
 }
 
-// There is one time for all; where the store is slow, one after the other would not end in it.
+// All share one timeout; with a slow store, one after the other would exceed it.
 func TestNamespacesGiveBackTogether(t *testing.T) {
 	st := &pairedStore{Store: memstore.New(nil)}
 	s := opened(t, st, "namespaces: {a: {kind: segment}, b: {kind: segment}}")

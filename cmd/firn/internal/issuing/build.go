@@ -19,8 +19,8 @@ import (
 	"github.com/firn-id/firn/veil"
 )
 
-// A builder makes a snapshot of settings, of what the old one has as far as that has
-// not changed.
+// A builder makes a snapshot from settings. It reuses the parts of the old snapshot that
+// have not changed.
 type builder struct {
 	service *Service
 	old     *snapshot
@@ -46,7 +46,7 @@ func (b *builder) build(ctx context.Context, cfg settings.Config) error {
 	return nil
 }
 
-// onFirstUse prepares for namespaces that are made when they are asked for.
+// onFirstUse prepares for namespaces that are made on first use.
 func (b *builder) onFirstUse(ctx context.Context) error {
 	if p := b.old.dynamic; p != nil {
 		b.made.dynamic = p
@@ -108,7 +108,7 @@ func (b *builder) add(ctx context.Context, cfg settings.Config, name string) err
 	return nil
 }
 
-// base returns what makes the ids of a namespace, before they are veiled or written.
+// base returns the source of a namespace's ids, before they are veiled or formatted.
 func (b *builder) base(ctx context.Context, name string, set settings.Namespace) (base, error) {
 	if set.Generated() {
 		return leased{b.made.pools[set.PoolName()]}, nil
@@ -149,8 +149,8 @@ func (b *builder) base(ctx context.Context, name string, set settings.Namespace)
 	return nil, fmt.Errorf("%w: %s", errKind, set.Kind)
 }
 
-// goOn raises a counter above the last id of the one that it replaces: the store may have
-// forgotten it. If that fails, it closes the counter.
+// goOn raises a counter above the last id of the counter that it replaces, since the store
+// may have lost that id. If this fails, it closes the counter.
 func (s *sequences) goOn(ctx context.Context, was *Namespace) error {
 	if was == nil {
 		return nil
@@ -172,9 +172,9 @@ func (s *sequences) goOn(ctx context.Context, was *Namespace) error {
 	return nil
 }
 
-// segments returns ranges of a namespace, above those of the source that it replaces: the store may
-// have forgotten them. If that source has ids in memory, so has this one, so that callers neither
-// wait for the store nor fail while it is away.
+// segments returns the ranges of a namespace, above those of the source that it replaces,
+// since the store may have lost them. If the old source has ids in memory, segments fetches
+// some for the new one, so that callers neither wait for the store nor fail while it is away.
 func (b *builder) segments(ctx context.Context, was *Namespace, name string, cfg segment.Config) (base, error) {
 	var old segment.State
 	if was != nil {
@@ -193,20 +193,20 @@ func (b *builder) segments(ctx context.Context, was *Namespace, name string, cfg
 	return made, nil
 }
 
-// errKind is a mistake of this file: a namespace that passed the check has a kind.
+// errKind is a bug in this file: every checked namespace has a kind.
 var errKind = errors.New("no such kind")
 
-// bare is what the source of a namespace depends on.
+// bare returns the settings that the source of a namespace depends on.
 func bare(set settings.Namespace) settings.Namespace {
 	set.Veil, set.Prefix = nil, ""
 	return set
 }
 
-// poolsAtOnce bounds how many pools are opened together: each may wait for seconds.
+// poolsAtOnce bounds how many pools open at the same time: each may wait for seconds.
 const poolsAtOnce = 32
 
-// openPools opens the pools that namespaces need and that are not open, together. A failure
-// of one ends the others.
+// openPools opens, concurrently, the pools that namespaces need and that are not open. One
+// failure cancels the others.
 func (b *builder) openPools(ctx context.Context, namespaces map[string]settings.Namespace) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(poolsAtOnce)
@@ -232,7 +232,7 @@ func (b *builder) openPools(ctx context.Context, namespaces map[string]settings.
 	return group.Wait()
 }
 
-// openPool returns the pool of a namespace: the one that is open, or another.
+// openPool returns the open pool of a namespace, or opens one.
 func (b *builder) openPool(ctx context.Context, set settings.Namespace) (*pool, error) {
 	name, key := set.PoolName(), set.GeneratorSettings()
 	was := b.old.pools[name]
@@ -257,7 +257,7 @@ func (s *Service) open(ctx context.Context, cfg lease.Config, key string) (*pool
 	if name == "" {
 		name = settings.DefaultPool
 	}
-	cfg.Log, cfg.Slots.Log = s.log.With("pool", name), s.log // slots say their pool themselves
+	cfg.Log, cfg.Slots.Log = s.log.With("pool", name), s.log // the log lines of slots name the pool already
 	l, err := lease.Open(ctx, cfg)
 	if err != nil {
 		return nil, err

@@ -10,8 +10,8 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// The documentation of the server says it so: whoever may ask can use the names up for all.
-func TestTenThousandNamesAreMadeOnFirstUseAndThenNoOther(t *testing.T) {
+// As the documentation warns, one caller can use up the names for all.
+func TestAtMostTenThousandNamesAreMadeOnFirstUse(t *testing.T) {
 	s := opened(t, memstore.New(nil), "anonymous: ['*']\ntokens:\n"+token("shop", "s3cret", "namespaces: ['*']"))
 	f := s.Front(issuing.HTTP)
 	everyone, err := f.Identify(access.Credentials{})

@@ -11,14 +11,14 @@ import (
 	"github.com/firn-id/firn/veil"
 )
 
-// allows refuses settings in which a namespace that is served would begin to repeat its
-// ids: segments and sequences count in places of their own, stripes of one counter
-// overlap, the ids of two pools may be equal, and so may serials of two zones or checks.
+// allows refuses settings under which a served namespace could repeat its ids: segments and
+// sequences have separate counters, stripes of one counter overlap, ids of two pools may be
+// equal, and so may serials of two zones or checks.
 func (s *snapshot) allows(cfg settings.Config) error {
 	for _, name := range slices.Sorted(maps.Keys(s.namespaces)) {
 		now, declared := cfg.Namespaces[name]
 		if !declared && len(cfg.Namespaces) > 0 {
-			continue // it is taken out; without any it would go on as one made on first use
+			continue // removed; without any namespaces it would stay, as one made on first use
 		}
 		old := s.namespaces[name].settings
 		fixed := func(key string, old, now any) error {
@@ -36,11 +36,11 @@ func (s *snapshot) allows(cfg settings.Config) error {
 				return err
 			}
 		}
-		if old.Of().Format != nil { // an hour ago in one zone is now in another
+		if old.Of().Format != nil { // one zone's time an hour ago is another's now
 			if err := fixed("zone", cmp.Or(old.Zone, "UTC"), cmp.Or(now.Zone, "UTC")); err != nil {
 				return err
 			}
-			// With a check, the other digits stand where those of ten times the number do without.
+			// A number with a check digit has the digits of a ten times larger number without.
 			if err := fixed("check", cmp.Or(old.Check, "none"), cmp.Or(now.Check, "none")); err != nil {
 				return err
 			}
@@ -61,12 +61,12 @@ func (s *snapshot) allows(cfg settings.Config) error {
 	return nil
 }
 
-// errRepeats is a change of keys that [snapshot.allows] would refuse too, but it does not read keys.
+// errRepeats refuses a change of keys; [snapshot.allows] cannot, as it does not read keys.
 var errRepeats = errors.New("veil: the newest key differs from an earlier one with the same version bits, or without any: ids could repeat earlier ones. " +
 	"Set version_bits from the start, and give each key a version that differs in them; take a new name, or restart the server if you are sure that no id can repeat")
 
-// veilForm says which numbers ids are mapped to which: with more, fewer or other bits, or
-// none, a later id may be what an earlier one was veiled as. For keys see errRepeats.
+// veilForm describes the mapping of a veil: under another one, or without a veil, a later
+// id may equal an earlier veiled one. For keys see errRepeats.
 func veilForm(v *settings.Veil) string {
 	if v == nil {
 		return "none"

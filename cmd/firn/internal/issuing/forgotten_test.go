@@ -8,9 +8,9 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// A store was set back while a server ran, and then its settings change: what takes the place of a
-// counter knows of no id that was issued.
-func TestASourceThatIsReplacedRepeatsNothingItHasIssued(t *testing.T) {
+// A store loses writes while a server runs, and then the settings change: the record of the
+// new counter lacks ids that the old one has issued.
+func TestAReplacedSourceRepeatsNoIssuedID(t *testing.T) {
 	for name, c := range map[string]struct{ before, after string }{
 		"segment":  {"kind: segment\n    max_step: 100", "kind: segment\n    max_step: 200"},
 		"sequence": {"kind: sequence", "kind: sequence\n    from: 2"},

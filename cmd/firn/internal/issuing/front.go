@@ -18,7 +18,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
-// A Protocol is one that ids are asked for with; metrics tell them apart.
+// A Protocol is a protocol of requests; it is a label of metrics.
 type Protocol uint8
 
 // The protocols.
@@ -29,16 +29,16 @@ const (
 	Leaf
 	TinyID
 	CosID
-	protocols // how many there are
+	protocols // the number of protocols
 )
 
 func (p Protocol) String() string {
 	return [...]string{"http", "rpc", "resp", "leaf", "tinyid", "cosid"}[p]
 }
 
-// A Front is the service as one protocol uses it. Requests and their errors are
-// counted; how long they take only the protocol knows, and says with Observe. Errors
-// are or wrap what [failure.Of] knows.
+// A Front is the service as one protocol uses it. It counts requests and their errors; the
+// protocol measures how long they take and reports it with Observe. Errors are or wrap
+// ones that [failure.Of] knows.
 type Front struct {
 	service  *Service
 	protocol Protocol
@@ -50,15 +50,15 @@ func (s *Service) Front(p Protocol) *Front {
 	return &Front{service: s, protocol: p, seconds: s.metrics.seconds.WithLabelValues(p.String())}
 }
 
-// Observe records how long a request took, or several that came at once.
+// Observe records how long a request took, or several that came together.
 func (f *Front) Observe(d time.Duration) { f.seconds.Observe(d.Seconds()) }
 
-// Refuse counts a request that failed before it came to a namespace, as one that could
-// not be read, and returns what the client is told.
+// Refuse counts a request that failed before it reached a namespace, such as an unreadable
+// one, and returns the failure for the client.
 func (f *Front) Refuse(err error) *failure.Failure { return f.failed("", err) }
 
-// Answered counts a request that was for no namespace, by the status of its answer as
-// HTTP has it. Those that were refused to somebody are counted already.
+// Answered counts a request without a namespace, by the HTTP status of its answer. Denied
+// requests are counted already.
 func (f *Front) Answered(status int) {
 	code := "ok"
 	switch {
@@ -83,13 +83,13 @@ func (f *Front) failed(namespace string, err error) *failure.Failure {
 }
 
 func (f *Front) failedAll(namespace string, requests int, err error) *failure.Failure {
-	told := failure.Of(err)
-	f.service.metrics.requests.WithLabelValues(namespace, f.protocol.String(), told.Code).Add(float64(requests))
-	return told
+	failed := failure.Of(err)
+	f.service.metrics.requests.WithLabelValues(namespace, f.protocol.String(), failed.Code).Add(float64(requests))
+	return failed
 }
 
-// Find returns the namespace of that name if the caller may use it; it is made where
-// namespaces are made on first use.
+// Find returns the namespace of that name if the caller may use it. It makes the namespace
+// where namespaces are made on first use.
 func (f *Front) Find(caller *access.Caller, name string) (*Namespace, error) {
 	if err := f.may(caller, name); err != nil {
 		return nil, err
@@ -101,8 +101,8 @@ func (f *Front) Find(caller *access.Caller, name string) (*Namespace, error) {
 	return ns, nil
 }
 
-// Issue fills b with count ids of a namespace that was found for the caller: all, or
-// none and why. Ids are numbers or texts as [Namespace.Numeric] says of ns. The caller releases b.
+// Issue fills b with count ids of a namespace that Find returned for the caller: all of them,
+// or it returns an error. Ids are numbers or texts, see [Namespace.Numeric]. The caller releases b.
 func (f *Front) Issue(ctx context.Context, caller *access.Caller, ns *Namespace, count int, b *Batch) error {
 	f.traced(ctx, ns, count)
 	if err := f.checkCount(count); err != nil {
@@ -120,7 +120,7 @@ func (f *Front) Issue(ctx context.Context, caller *access.Caller, ns *Namespace,
 	return err
 }
 
-// traced tells the span of a request what was asked for.
+// traced adds the namespace and the count to the span of a request.
 func (f *Front) traced(ctx context.Context, ns *Namespace, count int) {
 	if f.service.traced {
 		trace.SpanFromContext(ctx).SetAttributes(attribute.String("firn.namespace", ns.name), attribute.Int("firn.count", count))
@@ -130,7 +130,7 @@ func (f *Front) traced(ctx context.Context, ns *Namespace, count int) {
 // Limit returns how many ids a request may ask for.
 func (f *Front) Limit() int { return f.service.now.Load().limits.MaxBatch() }
 
-// MaxBody returns how many bytes a request may bring.
+// MaxBody returns how many bytes the body of a request may have.
 func (f *Front) MaxBody() int { return f.service.now.Load().limits.MaxBody() }
 
 // MaxConnections returns how many connections a listener may have.
@@ -165,7 +165,7 @@ func (f *Front) List(caller *access.Caller) []State {
 	states := []State{}
 	caller, err := f.Current(caller)
 	if err != nil {
-		return states // none, to somebody who is no caller any more
+		return states // empty for a revoked caller
 	}
 	all := f.service.now.Load().namespaces
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -188,15 +188,15 @@ func (f *Front) Slots(ctx context.Context, caller *access.Caller, pool string) (
 	return p, nil
 }
 
-// A DecodeRequest says what is to be taken apart, and by what: the layout of a
-// namespace, or one that is described. All texts may be empty but ID.
+// A DecodeRequest is an id to decode and the layout to decode it by: that of a namespace, or
+// one that is described. All texts but ID may be empty.
 type DecodeRequest struct {
 	ID, Format          string
 	Namespace           string
 	Layout, Unit, Epoch string
 }
 
-// Decode takes an id apart.
+// Decode decodes an id.
 func (f *Front) Decode(caller *access.Caller, r DecodeRequest) (decode.Result, error) {
 	if r.Namespace != "" {
 		if err := f.may(caller, r.Namespace); err != nil {

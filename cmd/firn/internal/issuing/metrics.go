@@ -31,7 +31,7 @@ func newMetrics(to *prometheus.Registry) *metrics {
 	return m
 }
 
-// collector shows the state of what issues.
+// collector collects the state of pools and namespaces.
 type collector struct{ service *Service }
 
 func describe(label, name, help string) *prometheus.Desc {

@@ -12,18 +12,18 @@ import (
 	"github.com/firn-id/firn/veil"
 )
 
-// A Namespace is a named source of ids. It may have been replaced since it was found;
-// [Front.Issue] sees to that. It is found anew for each request: one that is kept would
-// go on with settings that are no longer in force.
+// A Namespace is a named source of ids. Find it again for each request: a kept one would use
+// settings that are no longer in force. [Front.Issue] copes with one that was replaced
+// since it was found.
 type Namespace struct {
 	name     string
 	settings settings.Namespace
 	base     base
-	numbers  numbers      // nil for kinds whose ids are no numbers
+	numbers  numbers      // nil for kinds whose ids are not numbers
 	texts    texts        // nil where ids are answered as numbers
 	cipher   *veil.Cipher // nil where ids are not veiled
 
-	ciphers []*veil.Cipher // one for each set of versions that the namespace was served with
+	ciphers []*veil.Cipher // one for each set of versions that was in force
 
 	issued   prometheus.Counter
 	answered [protocols]prometheus.Counter
@@ -40,7 +40,7 @@ func (s *Service) namespace(name string, set settings.Namespace, made base, limi
 		ns.answered[p] = s.metrics.requests.WithLabelValues(name, p.String(), "ok")
 	}
 	if limit := limits.RateOf(name); !limit.IsZero() {
-		// What was used of the rate stays used, if only other settings have changed.
+		// A change of other settings must not reset the rate.
 		if was := s.now.Load().namespaces[name]; was != nil && was.bucket != nil && was.bucket.Rate() == limit {
 			ns.bucket = was.bucket
 		} else {
@@ -50,7 +50,7 @@ func (s *Service) namespace(name string, set settings.Namespace, made base, limi
 	return ns
 }
 
-// setPrefix makes ids be written with a prefix.
+// setPrefix adds a prefix to ids.
 func (n *Namespace) setPrefix(prefix prefixed.Prefix) {
 	if l, ok := n.base.(*local); ok {
 		n.texts = &localPrefixed{l, prefix}
@@ -59,7 +59,7 @@ func (n *Namespace) setPrefix(prefix prefixed.Prefix) {
 	n.texts = &written{n.numbers, func(id firn.ID) (string, error) { return prefix.ID(id), nil }}
 }
 
-// admit takes n ids of the rate, or says why not.
+// admit charges ids to the rate, or returns an error.
 func (n *Namespace) admit(count int) error {
 	if n.bucket == nil {
 		return nil
@@ -71,7 +71,7 @@ func (n *Namespace) admit(count int) error {
 	return access.Limited("namespace "+n.name, n.bucket.Rate().String(), count, wait)
 }
 
-// giveBack returns ids to the rate that were admitted and not issued.
+// giveBack returns ids to the rate that were admitted but not issued.
 func (n *Namespace) giveBack(count int) {
 	if n.bucket != nil {
 		n.bucket.Return(count)
@@ -81,13 +81,13 @@ func (n *Namespace) giveBack(count int) {
 // Name returns the name.
 func (n *Namespace) Name() string { return n.name }
 
-// Kind returns the kind of ids, as the configuration calls it.
+// Kind returns the kind of ids, as in the configuration.
 func (n *Namespace) Kind() string { return n.settings.KindName() }
 
-// Numeric reports whether ids are numbers, so that they may be written in many ways.
+// Numeric reports whether ids are numbers, which clients can request in several formats.
 func (n *Namespace) Numeric() bool { return n.texts == nil }
 
-// Layout returns the layout of the ids, if they can be taken apart by one.
+// Layout returns the layout that decodes the ids, if they have one.
 func (n *Namespace) Layout() (layout firn.Layout, ok bool) {
 	if l, leased := n.base.(leased); leased && n.cipher == nil {
 		return l.pool.layout, true
@@ -95,24 +95,24 @@ func (n *Namespace) Layout() (layout firn.Layout, ok bool) {
 	return firn.DefaultLayout(), false
 }
 
-// A Batch receives the ids of a request: numbers, or texts for kinds that are none. It
-// may be used again, which keeps its memory.
+// A Batch receives the ids of a request: numbers, or texts for kinds that are not numeric.
+// Using it again reuses its memory.
 type Batch struct {
 	IDs   []firn.ID
 	Texts []string
 
-	// Compact asks for numbers as Stretches where they come so; then IDs is empty.
+	// Compact requests numbers as Stretches if the kind makes such; then IDs is empty.
 	Compact   bool
 	Stretches []firn.Stretch
 
-	// Consecutive asks for ids in a row. IDs then has the first and the last only.
+	// Consecutive requests consecutive ids. IDs then has only the first and the last.
 	Consecutive bool
 
 	from *room // of what it holds; see Release
 	held int64
 }
 
-// take fills b with n ids, or says why not; then b's content is undefined.
+// take fills b with count ids. After an error b's content is undefined.
 func (n *Namespace) take(ctx context.Context, count int, b *Batch) (err error) {
 	b.IDs, b.Texts, b.Stretches = b.IDs[:0], b.Texts[:0], b.Stretches[:0]
 	if b.Consecutive {

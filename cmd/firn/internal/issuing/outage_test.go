@@ -15,11 +15,11 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// standingStore answers nothing while it is held, as one whose process was stopped.
+// standingStore answers nothing while it is held, like a stopped process.
 type standingStore struct {
 	store.Store
 	mu   sync.Mutex
-	gate chan struct{} // nil: it is not held
+	gate chan struct{} // nil: not held
 }
 
 func (s *standingStore) hold() {
@@ -35,7 +35,7 @@ func (s *standingStore) release() {
 	s.gate = nil
 }
 
-// pass returns when the store is not held.
+// pass waits while the store is held.
 func (s *standingStore) pass(ctx context.Context) error {
 	s.mu.Lock()
 	gate := s.gate
@@ -72,10 +72,10 @@ func (s *standingStore) List(ctx context.Context, prefix string) ([]store.Entry,
 	return s.Store.List(ctx, prefix)
 }
 
-// TestNoRequestForWhatIsAtHandWaits has the store stand still, and come back, while fences
-// are to be moved, ranges to be fetched, settings to be applied and a lost worker to be
-// replaced. By a clock that moves only when everything waits, every request takes no time.
-func TestNoRequestForWhatIsAtHandWaits(t *testing.T) {
+// The store hangs and comes back while fences must move, ranges must be fetched, settings
+// must be applied and a lost worker must be replaced. The clock moves only when everything
+// waits, so every request must take no time.
+func TestNoRequestForIDsInMemoryWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))) // after the layout's epoch
 		st := &standingStore{Store: memstore.New(nil)}

@@ -9,22 +9,21 @@ import (
 	"github.com/firn-id/firn/segment"
 )
 
-// ranged is a base whose ids may be taken as ranges.
+// ranged is a base that hands out ranges.
 type ranged interface {
 	// takeRange takes up to n consecutive ids of its stripe, at least one.
 	takeRange(ctx context.Context, n int) (segment.Range, error)
 }
 
-// defaultStep is how many ids a range has where the settings say nothing.
+// defaultStep is the default number of ids in a range.
 const defaultStep = 1000
 
-// maxRange bounds a range: it is what a segment takes at once.
+// maxRange bounds a range; a segment takes no more at once.
 const maxRange = 1 << 20
 
-// Step returns how many ids a client should be given that takes ranges of the
-// namespace and issues them itself, from 1 to 1,048,576: the least step of a segment,
-// which is what an operator set as the size of a range, and the ids that a client may
-// lose when it ends.
+// Step returns how many ids to hand out to a client that issues ranges of the namespace
+// itself, from 1 to 1,048,576. It is the least step of a segment: the operator's size of a
+// range, and the number of ids that a client may lose when it ends.
 func (n *Namespace) Step() int {
 	switch s := n.settings; {
 	case s.MinStep > 0:
@@ -35,10 +34,11 @@ func (n *Namespace) Step() int {
 	return defaultStep
 }
 
-// Range takes up to want ids of a namespace that was found for the caller, at least one,
-// as one range that the caller issues itself: fewer where what a segment has in memory
-// ends. They count as issued. Only segments and sequences have ranges, and neither if
-// veiled or prefixed. Ranges of a segment grow on one server, those of a sequence on all.
+// Range takes up to want ids, at least one, of a namespace that Find returned for the
+// caller, as one range that the caller issues itself. It takes fewer at the end of a
+// segment's range in memory. They count as issued. Only segments and sequences have ranges,
+// and only without veil and prefix. Ranges of a segment increase on one server, those of a
+// sequence across all servers.
 func (f *Front) Range(ctx context.Context, caller *access.Caller, ns *Namespace, want int) (r segment.Range, err error) {
 	f.traced(ctx, ns, want)
 	if want < 1 || want > maxRange {
@@ -52,10 +52,10 @@ func (f *Front) Range(ctx context.Context, caller *access.Caller, ns *Namespace,
 	return r, err
 }
 
-// Charge counts ids against the rates that the service does not issue itself, but a front end
-// hands out of the store to a caller who may use the name: against those of the caller, and
-// of a namespace that is served by that name. Done is called when it is known whether they
-// were. An error is not counted as a request.
+// Charge charges the rates for ids that a front end, not the service, hands out of the store
+// to a caller who may use the name: the caller's rate, and that of the served namespace of
+// that name. The front end then calls done with whether it handed them out. An error is not
+// counted as a request.
 func (f *Front) Charge(caller *access.Caller, name string, ids int64) (done func(handedOut bool), err error) {
 	count := int(min(ids, math.MaxInt))
 	if err := caller.Take(count); err != nil {

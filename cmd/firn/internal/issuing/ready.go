@@ -12,14 +12,14 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Ready returns nil while the service can issue, as far as is known: ids of every
-// namespace that is named, or of any without a name. It does not wait for the store;
-// where that failed it is looked at in the background, so that a later call finds out.
-// Errors: a [failure.Failure], not_ready, shutting_down or unknown_namespace, with words for everyone.
+// Ready returns nil while the service, as far as it knows, can issue ids of every named
+// namespace or, without names, of any namespace. It does not wait for the store: after a
+// failure of the store it probes it in the background for later calls. Errors are a
+// [failure.Failure], not_ready, shutting_down or unknown_namespace, with text that is safe for everyone.
 //
-// Why any: one store serves all servers, as a rule. If a sequence without its store made
-// a server not ready, all of them would leave their balancer at once, and take those ids
-// along that are made without the store.
+// Why any: usually all servers share one store. If a sequence that lost its store made a
+// server not ready, all servers would leave their balancer at once, and ids that need no
+// store would be unavailable too.
 func (s *Service) Ready(names ...string) error {
 	if s.draining.Load() {
 		return unready("shutting_down", "the server is shutting down")
@@ -40,7 +40,7 @@ func (s *Service) Ready(names ...string) error {
 	return notReady("no namespace can issue: " + listed(cannot) + sayWhy)
 }
 
-// sayWhy ends the words for everyone: errors may have the address of the store.
+// sayWhy ends the public text, which has no errors: they may contain the store's address.
 const sayWhy = ": the log and the state of the namespaces say why"
 
 func (s *snapshot) readyFor(names []string) error {
@@ -51,7 +51,7 @@ func (s *snapshot) readyFor(names []string) error {
 		if s.dynamic == nil {
 			return undeclared(name)
 		}
-		if err := (leased{s.dynamic}).able(); err != nil { // it would be made of that
+		if err := (leased{s.dynamic}).able(); err != nil { // namespaces would be made from this pool
 			return notReady(store.Public(err) + sayWhy)
 		}
 	}
@@ -61,13 +61,13 @@ func (s *snapshot) readyFor(names []string) error {
 	return nil
 }
 
-// Lacking says which namespaces cannot issue, and why, in words for everyone; "" if all can.
+// Lacking says which namespaces cannot issue and why, in public text; "" if all can.
 func (s *Service) Lacking() string {
 	now := s.now.Load()
 	return listed(now.unable(maps.Keys(now.namespaces)))
 }
 
-// unable returns why some of the namespaces cannot issue, by name, without those that can.
+// unable returns, by name, why namespaces cannot issue. Those that can are left out.
 func (s *snapshot) unable(names func(func(string) bool)) map[string]error {
 	asked := map[base]error{} // namespaces share pools
 	cannot := map[string]error{}
@@ -88,10 +88,10 @@ func (s *snapshot) unable(names func(func(string) bool)) map[string]error {
 	return cannot
 }
 
-// maxListed bounds how many namespaces are named in an answer.
+// maxListed bounds how many namespaces an answer names.
 const maxListed = 20
 
-// listed writes namespaces with the reason that they have in common: a, b: why; c: why.
+// listed groups namespaces by reason: a, b: why; c: why.
 func listed(cannot map[string]error) string {
 	names := slices.Sorted(maps.Keys(cannot))
 	rest := len(names) - maxListed
@@ -116,8 +116,8 @@ func listed(cannot map[string]error) string {
 
 func notReady(why string) error { return unready("not_ready", why) }
 
-// unready says why by a code, too: a client returns to a server that cannot issue ids of one
-// namespace, for what it has of others, and keeps away from one that ends.
+// unready has a code for clients: they return to a server that cannot issue ids of one
+// namespace, since it has others, but not to one that shuts down.
 func unready(code, why string) error {
 	f := failure.New(http.StatusServiceUnavailable, code, "%s", why)
 	f.Retry = time.Second

@@ -22,11 +22,11 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// awayStore can be away, for writes or altogether, and says where it was looked for. It
-// has a clock.
+// awayStore can be away, for writes or for everything; its errors have an address. It has a
+// clock.
 type awayStore struct {
 	standingStore
-	away, writes atomic.Bool // writes: only those fail
+	away, writes atomic.Bool // writes: only writes fail
 	calls        atomic.Int64
 }
 
@@ -64,7 +64,7 @@ func (s *awayStore) Now(ctx context.Context) (time.Time, error) {
 	return time.Now(), s.look(ctx, false)
 }
 
-// in2030 runs a test by a clock that moves only when everything waits, after the epochs of layouts.
+// in2030 runs a test in a synctest bubble, at a time after the epochs of layouts.
 func in2030(t *testing.T, test func(*testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,7 @@ const counters = `
   bills: {kind: number, template: "B{yyyyMMdd}{n:6}"}
 `
 
-// unready asserts that the service is not ready for namespaces, with words for everyone.
+// unready asserts that the service is not ready for namespaces, with text that is public.
 func unready(t *testing.T, s *issuing.Service, words []string, names ...string) {
 	t.Helper()
 	err := s.Ready(names...)
@@ -104,7 +104,7 @@ func ready(t *testing.T, s *issuing.Service, names ...string) {
 	}
 }
 
-// fails has requests of namespaces fail, of a caller who is patient or not.
+// fails asserts that requests for namespaces fail for a caller with that much patience.
 func fails(t *testing.T, s *issuing.Service, patience time.Duration, names ...string) {
 	t.Helper()
 	f := s.Front(issuing.HTTP)
@@ -125,8 +125,8 @@ func fails(t *testing.T, s *issuing.Service, patience time.Duration, names ...st
 	}
 }
 
-// TestAServerThatCannotIssueIsNotReadyUntilItCanAgain has the store fail in every way for
-// namespaces that live on it alone. Nobody asks for ids until the service is ready again.
+// The store fails in every way for namespaces that depend on it alone. No request comes
+// until the service is ready again.
 func TestAServerThatCannotIssueIsNotReadyUntilItCanAgain(t *testing.T) {
 	for what, c := range map[string]struct {
 		patience    time.Duration
@@ -137,7 +137,7 @@ func TestAServerThatCannotIssueIsNotReadyUntilItCanAgain(t *testing.T) {
 		"taking no writes": {time.Minute,
 			func(s *awayStore) { s.writes.Store(true); s.away.Store(true) }, func(s *awayStore) { s.away.Store(false) }},
 		"standing still": {time.Minute, (*awayStore).hold, (*awayStore).release},
-		// Each request ends before it is known that the store does not answer.
+		// Each request ends before the store's timeout.
 		"standing still, and nobody waits for it": {time.Second, (*awayStore).hold, (*awayStore).release},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestAServerThatCannotIssueIsNotReadyUntilItCanAgain(t *testing.T) {
 				ready(t, s) // nothing is known of the store yet
 				c.begin(st)
 				fails(t, s, c.patience, "txn", "items", "bills")
-				time.Sleep(20 * time.Second) // until what was begun has failed too
+				time.Sleep(20 * time.Second) // until the pending calls have failed too
 				for range 3 {
 					began := time.Now()
 					unready(t, s, []string{`txn: sequence "txn": `, `items: `, `bills: `, "the store is unavailable"})
@@ -158,7 +158,7 @@ func TestAServerThatCannotIssueIsNotReadyUntilItCanAgain(t *testing.T) {
 					time.Sleep(11 * time.Second)
 				}
 				c.over(st)
-				time.Sleep(11 * time.Second) // for the looks under way, and the next
+				time.Sleep(11 * time.Second) // for the current probe and the next
 				ready(t, s)
 				ready(t, s, "txn", "items", "bills")
 				if s.Lacking() != "" {
@@ -171,7 +171,7 @@ func TestAServerThatCannotIssueIsNotReadyUntilItCanAgain(t *testing.T) {
 				}
 				f := s.Front(issuing.HTTP)
 				var b issuing.Batch
-				for _, name := range []string{"txn", "bills"} { // the looks used up nothing
+				for _, name := range []string{"txn", "bills"} { // the probes used up no id
 					err := take(t, f, local(t, f), name, 1, &b)
 					if got := fmt.Sprint(b.IDs, b.Texts); err != nil || !strings.HasSuffix(strings.TrimRight(got, "[] "), "1") {
 						t.Errorf("%s: %s, %v", name, got, err)
@@ -182,7 +182,7 @@ func TestAServerThatCannotIssueIsNotReadyUntilItCanAgain(t *testing.T) {
 	}
 }
 
-// Those who share a store shall not all leave their balancer because one kind of ids needs it.
+// Servers that share a store must not all leave their balancer because one kind of ids needs it.
 func TestAServerThatCanIssueSomethingIsReady(t *testing.T) {
 	in2030(t, func(t *testing.T) {
 		st := newAway()
@@ -224,7 +224,7 @@ func TestAServerThatCanIssueSomethingIsReady(t *testing.T) {
 		gauge("firn_namespace_ready", "bills 1 carts 1 items 0 orders 1 txn 0")
 
 		time.Sleep(2 * time.Minute) // past the fence
-		ready(t, s)                 // nobody has asked for bills
+		ready(t, s)                 // no request for bills has failed
 		unready(t, s, []string{"carts, orders: pool default: the fence of worker "}, "orders", "carts")
 		gauge("firn_ready", "1")
 		fails(t, s, time.Minute, "bills")
@@ -244,7 +244,7 @@ func TestAServerThatCanIssueSomethingIsReady(t *testing.T) {
 	})
 }
 
-// Before anything was asked for there is the pool that namespaces would be made of.
+// Before the first request only the pool for namespaces made on first use counts.
 func TestReadinessWithoutDeclaredNamespacesIsThatOfTheirPool(t *testing.T) {
 	in2030(t, func(t *testing.T) {
 		st := newAway()
@@ -269,7 +269,7 @@ func TestAPoolWhoseIDsAreUsedUpCannotIssue(t *testing.T) {
 		st := newAway()
 		s := opened(t, st, "namespaces: {orders: {clock: virtual, layout: 41/0/21/1, window: 1m}}\nlimits: {batch: 200000}")
 		st.away.Store(true)
-		time.Sleep(10 * time.Second) // a renewal is not due, but the slot was looked at
+		time.Sleep(10 * time.Second) // no renewal is due, but the slot was read
 		f := s.Front(issuing.HTTP)
 		var b issuing.Batch
 		if err := take(t, f, local(t, f), "orders", 200_000, &b); failure.Of(err).Code != "fence_reached" {
@@ -282,7 +282,7 @@ func TestAPoolWhoseIDsAreUsedUpCannotIssue(t *testing.T) {
 	})
 }
 
-func TestALayoutThatRanOutOfTimeIsToldAsSuch(t *testing.T) {
+func TestALayoutThatRanOutOfTimeHasItsOwnReason(t *testing.T) {
 	in2030(t, func(t *testing.T) {
 		s := opened(t, newAway(), `namespaces: {orders: {layout: 34/0/10/12, epoch: "2029-06-17", window: 1m}}`)
 		ready(t, s)
@@ -291,8 +291,8 @@ func TestALayoutThatRanOutOfTimeIsToldAsSuch(t *testing.T) {
 	})
 }
 
-// A service ends while a store is looked at that does not answer.
-func TestLooksAtTheStoreEndWithTheService(t *testing.T) {
+// The service closes while it probes a store that does not answer.
+func TestProbesOfTheStoreEndWithTheService(t *testing.T) {
 	in2030(t, func(t *testing.T) {
 		st := newAway()
 		s := opened(t, st, "namespaces: {bills: {kind: number, template: 'B{n:6}'}}")
@@ -357,8 +357,8 @@ func TestRedisStopsAndGoesOn(t *testing.T) {
 	}
 }
 
-// What the store said may have its address: it is for administrators.
-func TestWhatTheStoreSaidIsForAdministrators(t *testing.T) {
+// The store's error text may contain its address.
+func TestOnlyAdministratorsSeeTheStoresErrorText(t *testing.T) {
 	in2030(t, func(t *testing.T) {
 		st := newAway()
 		s := opened(t, st, "anonymous: ['*']\ntokens: [{name: ops, sha256: "+access.Hash("s")+", namespaces: ['*'], admin: true}]\nnamespaces:\n  orders: {window: 1m}"+counters)
@@ -386,8 +386,8 @@ func TestWhatTheStoreSaidIsForAdministrators(t *testing.T) {
 	})
 }
 
-// Of what failed, the state says what readiness says.
-func TestTheStateOfANumberSaysWhatReadinessSays(t *testing.T) {
+// After a failure, the state and the readiness give the same reason.
+func TestTheStateOfANumberAgreesWithReadiness(t *testing.T) {
 	in2030(t, func(t *testing.T) {
 		st := newAway()
 		s := opened(t, st, "namespaces:"+counters)
@@ -411,8 +411,8 @@ func TestTheStateOfANumberSaysWhatReadinessSays(t *testing.T) {
 	})
 }
 
-// Clients return to a server that cannot issue from one pool, and not to one that is about to end.
-func TestReadinessTellsTheEndFromAPoolThatCannotIssue(t *testing.T) {
+// Clients return to a server that cannot issue from one pool, but not to one that shuts down.
+func TestReadinessDistinguishesShutdownFromAPoolThatCannotIssue(t *testing.T) {
 	s := opened(t, memstore.New(nil), "namespaces: {orders: {}}")
 	if err := s.Ready(); err != nil {
 		t.Error(err)

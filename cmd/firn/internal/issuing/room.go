@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// roomFor is how many ids may be in memory at a time in large answers, made and not yet
-	// taken by their clients: some 400 MB if they are texts. A client can ask for
-	// megabytes with a few bytes, on many connections, and take them slowly or never.
+	// roomFor bounds the ids in memory in large answers that their clients have not yet
+	// read: some 400 MB if they are texts. A client can request megabytes with a few bytes,
+	// on many connections, and read them slowly or never.
 	roomFor = 4 << 20
-	// smallAnswer is how many ids an answer may have that needs no room: connections and
-	// streams are bounded themselves.
+	// smallAnswer is the largest answer, in ids, that needs no room: the limits on
+	// connections and streams bound small answers.
 	smallAnswer = 1000
 	// longestForRoom is how long a request waits for room.
 	longestForRoom = time.Second
@@ -27,8 +27,8 @@ type room struct{ free *semaphore.Weighted }
 
 func newRoom() *room { return &room{semaphore.NewWeighted(roomFor)} }
 
-// hold has b hold the room for so many ids in the form in which ns makes them, in the place
-// of what it held.
+// hold makes b hold room for count ids in the form in which ns makes them, instead of what
+// it held before.
 func (r *room) hold(ctx context.Context, ns *Namespace, count int, b *Batch) error {
 	b.Release()
 	if count <= smallAnswer || b.Consecutive {
@@ -37,7 +37,7 @@ func (r *room) hold(ctx context.Context, ns *Namespace, count int, b *Batch) err
 	if _, ok := ns.numbers.(stretched); ok && ns.texts == nil && b.Compact {
 		return nil // a few numbers, however many ids they stand for
 	}
-	// What is larger than all room has it for itself.
+	// An answer above the total room takes all of it.
 	need := min(int64(count), roomFor)
 	if !r.free.TryAcquire(need) {
 		ctx, cancel := context.WithTimeoutCause(ctx, longestForRoom, overloaded(count))
@@ -58,11 +58,11 @@ func overloaded(count int) error {
 	return f
 }
 
-// Release says that what was answered with the batch is no longer in memory. Whoever lends a
-// batch to [Front.Issue] calls it when the answer is written, or has failed; it may be called again.
+// Release frees the room of the batch's answer. The caller of [Front.Issue] calls it when
+// the answer is written or has failed. It may be called again.
 func (b *Batch) Release() { b.Detach()() }
 
-// Detach returns Release for an answer that goes on when the batch is used for another.
+// Detach returns Release for an answer that outlasts the next use of the batch.
 func (b *Batch) Detach() (release func()) {
 	from, held := b.from, b.held
 	b.from, b.held = nil, 0

@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-func TestLargeAnswersThatAreNotTakenAreBounded(t *testing.T) {
+func TestUnreadLargeAnswersAreBounded(t *testing.T) {
 	s := opened(t, memstore.New(nil), "limits: {batch: 10000000, rate: {visits: 1/h}}\n"+
 		"namespaces: {orders: {kind: segment, min_step: 1000000}, visits: {kind: uuid}, cards: {kind: segment, min_step: 1000000}}\n")
 	f := s.Front(issuing.HTTP)
@@ -23,10 +23,10 @@ func TestLargeAnswersThatAreNotTakenAreBounded(t *testing.T) {
 	}
 	var b issuing.Batch
 	err := take(t, f, caller, "visits", large, &b)
-	if told := failure.Of(err); told.Code != "overloaded" || told.Status != 503 || told.Retry <= 0 {
+	if f := failure.Of(err); f.Code != "overloaded" || f.Status != 503 || f.Retry <= 0 {
 		t.Errorf("%v", err)
 	}
-	// What was not issued counts against no rate; small answers are others' business.
+	// Ids that were not issued count against no rate; small answers need no room.
 	if err := take(t, f, caller, "visits", 1000, &b); err != nil {
 		t.Error(err)
 	}
@@ -34,7 +34,7 @@ func TestLargeAnswersThatAreNotTakenAreBounded(t *testing.T) {
 	if err := take(t, f, caller, "orders", large, &compact); err != nil {
 		t.Errorf("first and count: %v", err)
 	}
-	// Who waits for room has it as soon as there is some.
+	// A waiting request gets room as soon as there is some.
 	done := make(chan error)
 	go func() {
 		var b issuing.Batch
@@ -42,7 +42,7 @@ func TestLargeAnswersThatAreNotTakenAreBounded(t *testing.T) {
 		done <- take(t, f, caller, "cards", 2*large, &b)
 	}()
 	held[0].Release()
-	held[0].Release() // once only
+	held[0].Release() // a second call frees nothing
 	release := held[1].Detach()
 	held[1].Release()
 	release()
@@ -51,7 +51,7 @@ func TestLargeAnswersThatAreNotTakenAreBounded(t *testing.T) {
 	}
 	held[2].Release()
 	held[3].Release()
-	// More than there is room for comes alone.
+	// An answer above the total room is served alone.
 	if err := take(t, f, caller, "cards", 5*large, &b); err != nil {
 		t.Error(err)
 	}

@@ -8,12 +8,11 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
-// Generation changes with every change of what is served: a protocol whose connections
-// last identifies a caller again when it does, as the credentials may have been revoked.
+// Generation changes with every change of the served settings. A protocol with lasting
+// connections then identifies its callers again: their credentials may have been revoked.
 func (f *Front) Generation() uint64 { return f.service.now.Load().generation }
 
-// FindBytes is Find for a name that lies in a buffer. It allocates nothing where the
-// namespace exists.
+// FindBytes is Find for a name in a buffer. It allocates nothing if the namespace exists.
 func (f *Front) FindBytes(caller *access.Caller, name []byte) (*Namespace, error) {
 	if ns := f.service.now.Load().namespaces[string(name)]; ns != nil && caller.May(ns.name) {
 		return ns, nil
@@ -21,9 +20,9 @@ func (f *Front) FindBytes(caller *access.Caller, name []byte) (*Namespace, error
 	return f.Find(caller, string(name))
 }
 
-// IssueEach answers n requests for one id each that came together, with b.IDs: in one
-// go, so that the ids are in the order of the requests and cost less. N is at most
-// [Front.Limit]. All are answered, or all fail alike and b is empty.
+// IssueEach issues one id each for n requests that came together, in b.IDs. One call costs
+// less, and the ids are in the order of the requests. N is at most [Front.Limit]. Either
+// all requests succeed, or all fail with the same error and b is empty.
 func (f *Front) IssueEach(ctx context.Context, caller *access.Caller, ns *Namespace, n int, b *Batch) error {
 	err := f.serve(caller, ns, n, n, func(ns *Namespace) (int, error) { return n, ns.take(ctx, n, b) })
 	if err != nil {
@@ -32,13 +31,13 @@ func (f *Front) IssueEach(ctx context.Context, caller *access.Caller, ns *Namesp
 	return err
 }
 
-// consecutive makes ids that can be taken in a row.
+// consecutive is a base that can issue consecutive ids.
 type consecutive interface {
-	// consecutive takes n ids in a row and returns the first.
+	// consecutive takes n consecutive ids and returns the first.
 	consecutive(ctx context.Context, n int) (firn.ID, error)
 }
 
-// takeRow takes count ids in a row.
+// takeRow takes count consecutive ids.
 func (n *Namespace) takeRow(ctx context.Context, count int, b *Batch) error {
 	row, ok := n.base.(consecutive)
 	if !ok || n.texts != nil || n.cipher != nil {

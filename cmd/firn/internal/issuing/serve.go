@@ -10,14 +10,14 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
-// serve is the path of every request for ids, in whatever form they are taken: what the
-// caller may now, the rates of token and namespace, a configuration that comes into
-// force meanwhile, the counts. Take takes up to count ids of the namespace it is given,
-// and returns how many; it may be called again, with another one. The count is that of all
-// ids of so many requests, which are answered alike.
+// serve is the path of every request for ids, in whatever form they are taken. It checks the
+// caller's current permissions and the rates of token and namespace, handles a
+// configuration that comes into force meanwhile, and counts. Take takes up to count ids of
+// the namespace that it gets, and returns how many; serve may call it again with another
+// namespace. Count is the total of all ids of so many requests, which get the same answer.
 func (f *Front) serve(caller *access.Caller, ns *Namespace, requests, count int, take func(*Namespace) (int, error)) error {
 	if !f.service.now.Load().access.Knows(caller) {
-		// It was found under settings that are no longer in force.
+		// The namespace was found under settings that are no longer in force.
 		if err := f.may(caller, ns.name); err != nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func (f *Front) serve(caller *access.Caller, ns *Namespace, requests, count int,
 		return f.failedAll(ns.name, requests, err)
 	}
 	issued, err := f.take(ns, take)
-	if issued < count { // what was not issued does not count
+	if issued < count { // ids that were not issued do not count
 		caller.Return(count - issued)
 		ns.giveBack(count - issued)
 	}
@@ -46,8 +46,8 @@ func (f *Front) serve(caller *access.Caller, ns *Namespace, requests, count int,
 	return nil
 }
 
-// take takes ids of a namespace, or of the one that has its place meanwhile: a
-// configuration that came into force may have closed it.
+// take takes ids of a namespace, or of the one that has replaced it: a new configuration
+// may have closed it.
 func (f *Front) take(ns *Namespace, take func(*Namespace) (int, error)) (issued int, err error) {
 	for {
 		issued, err = take(ns)
@@ -60,11 +60,11 @@ func (f *Front) take(ns *Namespace, take func(*Namespace) (int, error)) (issued 
 		next := f.service.now.Load().namespaces[ns.name]
 		switch {
 		case next == ns:
-			return 0, err // the end of the service
+			return 0, err // the service has ended
 		case next == nil:
 			return 0, undeclared(ns.name)
 		case next.Numeric() != ns.Numeric():
-			// The caller expects ids of the other form, and has checked that they fit.
+			// The caller expects ids of the other form, and has checked its request for them.
 			changed := failure.New(http.StatusServiceUnavailable, "namespace_changed",
 				"namespace %s was changed while the request was under way: ask again", ns.name)
 			changed.Retry = time.Second

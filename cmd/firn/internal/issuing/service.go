@@ -1,5 +1,5 @@
-// Package issuing is the one path on which a server issues ids, whatever protocol they
-// are asked for with: namespaces are found, checked, limited and counted here.
+// Package issuing is the one path on which a server issues ids, for every protocol: it
+// finds namespaces, checks permissions and rates, and counts.
 package issuing
 
 import (
@@ -24,18 +24,16 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// maxDynamic bounds the namespaces made on first use, each of which has metrics of its
-// own.
+// maxDynamic bounds the namespaces made on first use; each has metrics of its own.
 const maxDynamic = 10_000
 
-// closeTimeout bounds the exchanges with the store in which workers and ranges are
-// given back.
+// closeTimeout bounds the exchanges with the store that give workers and ranges back.
 const closeTimeout = 5 * time.Second
 
-// closingAtOnce is how many of them are asked of the store at once.
+// closingAtOnce bounds how many of these exchanges run at the same time.
 const closingAtOnce = 16
 
-// Config is what Open works with.
+// Config is the configuration of a [Service].
 type Config struct {
 	Settings settings.Config
 	// Base is the lease of the pool that namespaces made on first use share, if the
@@ -44,7 +42,7 @@ type Config struct {
 	Store    store.Store // remains the caller's
 	Log      *slog.Logger
 	Registry *prometheus.Registry // receives the metrics
-	Traced   bool                 // requests come with spans, which are told what was asked for
+	Traced   bool                 // requests have spans, which get the namespace and the count
 	Audit    *access.Audit        // receives denials; default: one to Log
 	// Monotonic is the clock of rates; default: the system's.
 	Monotonic func() time.Duration
@@ -61,18 +59,18 @@ type Service struct {
 	clock   func() time.Duration
 	room    *room
 
-	applying sync.Mutex // held while settings are applied, which may take long, and before mu
+	applying sync.Mutex // held while settings are applied, which may take long; locked before mu
 	closed   bool       // guarded by applying
-	mu       sync.Mutex // held for the moment in which now is changed
+	mu       sync.Mutex // held briefly while now changes
 	now      atomic.Pointer[snapshot]
 	draining atomic.Bool
 }
 
-// A snapshot is what is served at a time. It is not changed, but replaced.
+// A snapshot is everything served under one configuration. It is replaced, never changed.
 type snapshot struct {
 	namespaces map[string]*Namespace
 	pools      map[string]*pool
-	dynamic    *pool // of namespaces made on first use; nil where all are declared
+	dynamic    *pool // of namespaces made on first use; nil if all are declared
 	limits     settings.Limits
 	access     *access.Book
 	generation uint64 // grows with every change
@@ -95,10 +93,10 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Apply serves what cfg says from now on, without a gap: requests under way are
-// answered, by what there was or what there is. What has not changed goes on as it is.
-// What cannot change while it is served is refused. After an error everything is as it
-// was. The context bounds how long it waits for workers.
+// Apply puts cfg in force without interrupting service: the old or the new settings answer
+// requests in flight. Unchanged parts keep running. It refuses changes that are unsafe
+// while serving. After an error the old settings stay in force. The context bounds how long
+// it waits for workers.
 func (s *Service) Apply(ctx context.Context, cfg settings.Config) error {
 	s.applying.Lock()
 	defer s.applying.Unlock()
@@ -125,7 +123,7 @@ func (s *Service) Apply(ctx context.Context, cfg settings.Config) error {
 	return nil
 }
 
-// install puts what was built in force and returns what was until then.
+// install puts the built snapshot in force and returns the old one.
 func (s *Service) install(b *builder) (old *snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +137,7 @@ func (s *Service) install(b *builder) (old *snapshot) {
 	return old
 }
 
-// release closes what is in from and not in kept.
+// release closes everything in from that is not in kept.
 func (s *Service) release(from, kept *snapshot) error {
 	used := map[base]bool{}
 	for _, ns := range kept.namespaces {
@@ -166,7 +164,7 @@ func (s *Service) release(from, kept *snapshot) error {
 	return together.wait()
 }
 
-// A closing gives back what many hold at once: they have one time for it together.
+// A closing gives back workers and ranges concurrently, within one timeout for all.
 type closing struct {
 	places chan struct{}
 	group  sync.WaitGroup
@@ -191,7 +189,7 @@ func (c *closing) wait() error {
 	return errors.Join(c.errs...)
 }
 
-// find returns a namespace, and makes it where that is allowed and wanted.
+// find returns a namespace. If create is set it makes a missing one, where that is allowed.
 func (s *Service) find(name string, create bool) (*Namespace, error) {
 	now := s.now.Load()
 	if ns := now.namespaces[name]; ns != nil {
@@ -242,8 +240,8 @@ func unknown(format string, args ...any) error {
 // LocalOnly reports whether only callers on this machine are served.
 func (s *Service) LocalOnly() bool { return s.now.Load().access.LocalOnly() }
 
-// Drain makes Ready say that the service is about to end, so that load balancers look
-// elsewhere. Ids are issued until Close.
+// Drain makes Ready report the shutdown, so that load balancers use other servers. The
+// service still issues ids until Close.
 func (s *Service) Drain() { s.draining.Store(true) }
 
 // Close gives workers and ranges back; no id is issued after it returns. It may be

@@ -12,12 +12,12 @@ import (
 // The states of a slot.
 const (
 	SlotLive  = "live"  // its fence lies ahead: its holder may issue ids
-	SlotIdle  = "idle"  // its fence has passed: it may be granted, at the latest twice the tolerance later
-	SlotGiven = "given" // given back, and granted again once its fence has passed
-	SlotAhead = "ahead" // its holder's clock is ahead of the clock here by more than is tolerated
+	SlotIdle  = "idle"  // its fence has passed: it can be granted, at the latest twice the tolerance later
+	SlotGiven = "given" // given back: it can be granted once its fence has passed
+	SlotAhead = "ahead" // its holder's clock is ahead of ours by more than the tolerance
 )
 
-// tolerance is what a holder's clock may be ahead by: the default of a lease.
+// tolerance is how far a holder's clock may be ahead: the default of a lease.
 const tolerance = 10 * time.Second
 
 // A Slot is a slot as the interfaces show it.
@@ -26,7 +26,7 @@ type Slot struct {
 	Worker     int64     `json:"worker"`
 	State      string    `json:"state"`
 	Fence      firn.Tick `json:"fence,string"`
-	Until      time.Time `json:"until"` // when the tick of its fence has ended
+	Until      time.Time `json:"until"` // when the tick of its fence ends
 	Host       string    `json:"host,omitempty"`
 	PID        int       `json:"pid,omitempty"`
 	Since      time.Time `json:"since"`
@@ -40,9 +40,9 @@ type Pool struct {
 	Layout  string    `json:"layout"`
 	Made    time.Time `json:"made"`
 	Open    bool      `json:"open"`
-	Strict  string    `json:"strict,omitempty"` // how long a claim waits before it is used
-	From    time.Time `json:"from,omitzero"`    // when all claims begin: later than it was when the pool was opened
-	Clock   time.Time `json:"clock"`            // what the states are seen by
+	Strict  string    `json:"strict,omitempty"` // how long a claim waits before its first use
+	From    time.Time `json:"from,omitzero"`    // when all claims begin: after the pool was opened
+	Clock   time.Time `json:"clock"`            // the time by which the states are determined
 	Workers int64     `json:"workers"`
 	Slots   []Slot    `json:"slots"`
 }
@@ -78,7 +78,7 @@ func ReadPool(ctx context.Context, s store.Store, name string) (Pool, error) {
 	return pool, nil
 }
 
-// DescribeSlot shows a slot as it is by a clock.
+// DescribeSlot describes a slot as of now.
 func DescribeSlot(slot lease.Slot, now time.Time) Slot {
 	state := SlotIdle
 	switch {

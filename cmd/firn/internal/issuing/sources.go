@@ -18,32 +18,32 @@ import (
 
 // A base is where the ids of a namespace come from. Bases are compared by identity.
 type base interface {
-	// state adds what is to be seen of it.
+	// state adds the base's state.
 	state(*State)
-	// able returns nil if it can issue, as far as is known, and else why not. It does not
-	// wait: where it is the store that failed, it has that looked at in the background.
+	// able returns nil if the base, as far as it knows, can issue, or else the reason. It
+	// does not wait: if the store failed, it probes it in the background.
 	able() error
-	// close ends it; no id is made after it returns.
+	// close ends the base; it issues no id after close returns.
 	close(ctx context.Context) error
 }
 
 // numbers makes ids that are numbers.
 type numbers interface {
-	// fill fills ids, or says why not.
+	// fill fills ids, or returns an error.
 	fill(ctx context.Context, ids []firn.ID) error
 }
 
 // texts makes ids that are texts.
 type texts interface {
-	// take returns n ids, or none and why.
+	// take returns n ids or an error.
 	take(ctx context.Context, n int) ([]string, error)
 }
 
-// longest keeps a request from holding the server while a store is away. A generator
-// needs none: it fails at its fence.
+// longest bounds how long a request waits while a store is away. A generator needs no such
+// bound: it fails at its fence.
 const longest = 10 * time.Second
 
-// ended is a context for which only what is at hand is taken.
+// ended is a canceled context: calls with it take only ids that are in memory.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -53,7 +53,7 @@ var ended = func() context.Context {
 // A pool is a leased generator that namespaces share.
 type pool struct {
 	name     string
-	settings string // those it was made of
+	settings string // the settings that it was made from
 	pinned   bool
 	lease    *lease.Lease
 	layout   firn.Layout
@@ -71,7 +71,7 @@ func (l leased) fill(ctx context.Context, ids []firn.ID) error {
 func (l leased) state(s *State)            { l.pool.show(s) }
 func (leased) close(context.Context) error { return nil } // the service closes its pools
 
-// written writes ids as texts.
+// written formats ids as texts.
 type written struct {
 	numbers numbers
 	write   func(firn.ID) (string, error)
@@ -112,7 +112,7 @@ func newSegments(name string, cfg segment.Config) (*segments, error) {
 }
 
 func (s *segments) fill(ctx context.Context, ids []firn.ID) error {
-	// The usual request is served from memory and needs no timer.
+	// Most requests are served from memory and need no timer.
 	n, err := s.name.Fill(ended, ids)
 	if err == nil {
 		return nil
@@ -123,7 +123,7 @@ func (s *segments) fill(ctx context.Context, ids []firn.ID) error {
 	return err
 }
 
-// consecutive takes n ids in a row and returns the first.
+// consecutive takes n consecutive ids and returns the first.
 func (s *segments) consecutive(ctx context.Context, n int) (firn.ID, error) {
 	r, err := s.name.Consecutive(ended, n) // as above
 	if err == nil {
@@ -177,7 +177,7 @@ func (s *sequences) fill(ctx context.Context, ids []firn.ID) error {
 	return nil
 }
 
-// consecutive takes n ids in a row and returns the first.
+// consecutive takes n consecutive ids and returns the first.
 func (s *sequences) consecutive(ctx context.Context, n int) (firn.ID, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()

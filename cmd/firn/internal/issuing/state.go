@@ -8,7 +8,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// State is a namespace as its clients are shown it: what its kind has.
+// State is a namespace as clients see it, with the fields of its kind.
 type State struct {
 	Namespace string `json:"namespace"`
 	Kind      string `json:"kind"`
@@ -22,10 +22,10 @@ type State struct {
 	Prefix   string         `json:"prefix,omitempty"`
 	Veil     string         `json:"veil,omitempty"`
 	Error    string         `json:"error,omitempty"` // of the latest exchange with the store
-	err      error          // what Error is made of
+	err      error          // the source of Error
 }
 
-// LeaseState is that of the pool's worker.
+// LeaseState is the state of the pool's worker.
 type LeaseState struct {
 	Worker   int64     `json:"worker"`
 	Fence    firn.Tick `json:"fence,string"`
@@ -35,17 +35,17 @@ type LeaseState struct {
 	Losses   int64     `json:"losses"`
 }
 
-// SegmentState is that of ranges.
+// SegmentState is the state of ranges.
 type SegmentState struct {
-	Left    int64   `json:"left,string"`   // ids at hand
-	Lasts   float64 `json:"lasts_seconds"` // at the present demand: how long the store may be away
+	Left    int64   `json:"left,string"`   // ids in memory
+	Lasts   float64 `json:"lasts_seconds"` // how long the ids last at the present demand while the store is away
 	Step    int64   `json:"step"`
 	Ranges  int     `json:"ranges"` // fetched ahead
 	Fetches int64   `json:"fetches"`
 	Waits   int64   `json:"waits"`
 }
 
-// SequenceState is that of a counter in the store.
+// SequenceState is the state of a counter in the store.
 type SequenceState struct {
 	Last      firn.ID `json:"last"`
 	Additions int64   `json:"additions"`
@@ -53,8 +53,8 @@ type SequenceState struct {
 	Batch     float64 `json:"calls_per_addition"`
 }
 
-// state returns a snapshot, for an administrator with what the store said, which may have its
-// address.
+// state returns the current state. Only an administrator sees the store's own error text,
+// which may contain its address.
 func (n *Namespace) state(admin bool) State {
 	s := State{Namespace: n.name, Kind: n.Kind(), Prefix: n.settings.Prefix}
 	n.base.state(&s)

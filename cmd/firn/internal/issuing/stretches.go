@@ -6,14 +6,14 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// stretched makes ids that lie apart by the same distance for a while. What makes them
-// anyhow says so by this, so that nobody writes out ids that are sent as first and count.
+// stretched is a base whose ids come in runs of equal stride. It returns them as stretches,
+// so that ids that are sent as first and count need not be written out.
 type stretched interface {
-	// stretches appends n ids to to, or says why not.
+	// stretches appends n ids to to, or returns an error.
 	stretches(ctx context.Context, n int, to []firn.Stretch) ([]firn.Stretch, error)
 }
 
-// join appends s, to the last stretch if it goes on there.
+// join appends s, by extending the last stretch if s continues it.
 func join(to []firn.Stretch, s firn.Stretch) []firn.Stretch {
 	if last := len(to) - 1; last >= 0 {
 		if l := &to[last]; l.Stride == s.Stride && l.First+firn.ID(l.Count)*l.Stride == s.First {

@@ -29,7 +29,7 @@ func (c *conn) command(args [][]byte) {
 	}
 }
 
-// named returns the names that are asked for, all without any.
+// named returns the names in args, or all names if there are no args.
 func (c *conn) named(args [][]byte) []string {
 	if len(args) == 0 {
 		return c.server.table.sorted
@@ -41,7 +41,7 @@ func (c *conn) named(args [][]byte) []string {
 	return names
 }
 
-// describe answers what COMMAND does of each: null for what there is not.
+// describe answers COMMAND's description of each name, null for an unknown one.
 func (c *conn) describe(names []string) {
 	c.out = resp.AppendArray(c.out, len(names))
 	for _, name := range names {
@@ -71,7 +71,7 @@ func (c *conn) describe(names []string) {
 	}
 }
 
-// document answers COMMAND DOCS: nothing for what there is not.
+// document answers COMMAND DOCS; unknown names are left out.
 func (c *conn) document(names []string) {
 	var known []*command
 	for _, name := range names {
@@ -86,8 +86,8 @@ func (c *conn) document(names []string) {
 	}
 }
 
-// config answers CONFIG GET with what redis-benchmark and libraries ask for. Nothing
-// can be set.
+// config answers CONFIG GET with the settings that redis-benchmark and libraries read. There
+// is no CONFIG SET.
 func (c *conn) config(args [][]byte) {
 	if !is(args[1], "get") {
 		c.unknownSubcommand(args)
@@ -105,7 +105,7 @@ func (c *conn) config(args [][]byte) {
 	var found []string
 	for i := 0; i < len(settings); i += 2 {
 		for _, pattern := range args[2:] {
-			// A pattern that is none matches nothing.
+			// A malformed pattern matches nothing.
 			if ok, err := path.Match(strings.ToLower(string(pattern)), settings[i]); ok && err == nil {
 				found = append(found, settings[i], settings[i+1])
 				break
@@ -115,7 +115,7 @@ func (c *conn) config(args [][]byte) {
 	c.pairs(found...)
 }
 
-// info answers INFO in the form of Redis, with what clients look for in it.
+// info answers INFO in Redis's format, with the fields that clients look for.
 func (c *conn) info(args [][]byte) {
 	uptime := int64(time.Since(c.server.started).Seconds())
 	ready := "yes"

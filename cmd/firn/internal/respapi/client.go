@@ -24,8 +24,8 @@ func (c *conn) client(args [][]byte) {
 	c.unknownSubcommand(args)
 }
 
-// clientCommands is what there is of CLIENT, with the least and most arguments. What
-// would change nothing here is accepted, as clients send it when they connect.
+// clientCommands are the subcommands of CLIENT, with the least and most arguments. Some have
+// no effect here and are accepted because clients send them when they connect.
 var clientCommands = []struct {
 	name        string
 	least, most int
@@ -36,7 +36,7 @@ var clientCommands = []struct {
 	{"getname", 0, 0, func(c *conn, _ [][]byte) { c.textOrNull(c.name) }},
 	{"id", 0, 0, func(c *conn, _ [][]byte) { c.out = resp.AppendInt(c.out, c.id) }},
 	{"info", 0, 0, (*conn).clientShow},
-	{"list", 0, 16, (*conn).clientShow}, // others are nobody's business
+	{"list", 0, 16, (*conn).clientShow}, // clients must not see other clients
 	{"no-evict", 1, 1, (*conn).clientSwitch},
 	{"no-touch", 1, 1, (*conn).clientSwitch},
 	{"reply", 1, 1, (*conn).clientReply},
@@ -55,7 +55,7 @@ func (c *conn) textOrNull(text string) {
 // maxClientText bounds what a client may say about itself.
 const maxClientText = 256
 
-// plain reports whether a text can stand in the line that shows a client.
+// plain reports whether a text is safe in the line that describes a client.
 func plain(text []byte) bool {
 	for _, b := range text {
 		if b <= ' ' || b > '~' {
@@ -95,7 +95,7 @@ func (c *conn) clientSetInfo(args [][]byte) {
 	c.ok()
 }
 
-// clientShow answers the line that shows this connection.
+// clientShow answers the line that describes this connection.
 func (c *conn) clientShow([][]byte) {
 	now := time.Now()
 	line := fmt.Sprintf("id=%d addr=%v laddr=%v name=%s age=%d idle=0 db=0 user=%s lib-name=%s lib-ver=%s resp=%d\n",

@@ -10,7 +10,7 @@ import (
 
 var errHTTP = errors.New("the client speaks HTTP")
 
-// A command is one that is answered.
+// A command is a supported command.
 type command struct {
 	name            string
 	arity           int // arguments with the name; at least so many if negative
@@ -25,13 +25,13 @@ type command struct {
 
 func (k *command) takes(n int) bool { return n == k.arity || k.arity < 0 && n >= -k.arity }
 
-// A table is the commands there are.
+// A table holds the supported commands.
 type table struct {
 	byName map[string]*command
 	sorted []string
 }
 
-// maxName is how long names of commands are at most.
+// maxName is the maximum length of a command's name.
 const maxName = 16
 
 func newTable() *table {
@@ -82,14 +82,14 @@ func (t *table) find(name []byte) (*command, bool) {
 	return k, ok
 }
 
-// is reports whether an argument is a word, in any case.
+// is reports whether an argument equals a word, ignoring case.
 func is(arg []byte, word string) bool {
 	return len(arg) == len(word) && strings.EqualFold(string(arg), word)
 }
 
 func (c *conn) ok() { c.out = append(c.out, "+OK\r\n"...) }
 
-// syntaxError is Redis's answer to arguments that are none of a command's.
+// syntaxError is Redis's answer to arguments that a command does not have.
 func (c *conn) syntaxError() { c.refuse("ERR syntax error") }
 
 func (c *conn) notInteger() { c.refuse("ERR value is not an integer or out of range") }
@@ -110,7 +110,7 @@ func (c *conn) pairs(texts ...string) {
 	}
 }
 
-// unknownSubcommand is Redis's answer to what a command does not have.
+// unknownSubcommand is Redis's answer to a subcommand that does not exist.
 func (c *conn) unknownSubcommand(args [][]byte) {
 	name := strings.ToUpper(string(args[0]))
 	c.refuse("ERR unknown subcommand '" + string(args[1][:min(len(args[1]), shown)]) + "'. Try " + name + " HELP.")

@@ -14,30 +14,30 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/resp"
 )
 
-// A conn is a connection, the goroutine that serves it, and what its client has said.
+// A conn is a connection with its goroutine and its session.
 type conn struct {
 	server *Server
 	net    net.Conn
-	fd     uintptr // while the descriptor may be used as it is; else noFD
+	fd     uintptr // while the descriptor may be used directly; else noFD
 	id     int64
 	since  time.Time
 	err    error // why it ends
 
-	*scratch // nil while nothing has come
+	*scratch // nil while there is no input
 
 	used    time.Time // when it was last answered
 	partial time.Time // when an unfinished command came; zero without one
-	armed   time.Time // when the reader is woken at the latest; zero: never
-	closing bool      // after what is written
-	hot     bool      // it asks again and again
+	armed   time.Time // when the reader wakes at the latest; zero: never
+	closing bool      // close once the answers are written
+	hot     bool      // the client sends commands continuously
 
 	session
 }
 
 const noFD = ^uintptr(0)
 
-// scratch is the memory that commands are read into and answered in. It is lent to a
-// connection while it has some.
+// scratch is the memory for commands and answers. A connection borrows it while it has
+// commands.
 type scratch struct {
 	in     []byte
 	filled int // of in
@@ -76,7 +76,7 @@ func (c *conn) serve() {
 	c.server.cfg.Log.Debug("connection ended", "protocol", "resp", "client", c.id, "remote", c.net.RemoteAddr(), "reason", c.err)
 }
 
-// prepare makes a connection ready to be read from.
+// prepare makes a connection ready for reading.
 func (c *conn) prepare() error {
 	encrypted, ok := c.net.(*tls.Conn)
 	inner := c.net
@@ -103,7 +103,7 @@ func (c *conn) prepare() error {
 	return nil
 }
 
-// tcpOf returns a connection that is TCP and nothing above it, be it counted, else nil.
+// tcpOf returns the TCP connection of a plain connection, counted or not, else nil.
 func tcpOf(c net.Conn) *net.TCPConn {
 	if counted, ok := c.(interface{ Counted() net.Conn }); ok {
 		c = counted.Counted()
@@ -112,7 +112,7 @@ func tcpOf(c net.Conn) *net.TCPConn {
 	return tcp
 }
 
-// serveAny serves any connection, as one with TLS.
+// serveAny serves any connection, such as one with TLS.
 func (c *conn) serveAny() {
 	var one [1]byte // so that a connection that waits holds no buffers
 	for !c.closing && c.rest() {
@@ -142,8 +142,8 @@ func (c *conn) serveAny() {
 	}
 }
 
-// finishAny answers what a client has sent before the server ends: what comes at once when
-// it is read.
+// finishAny answers the commands that a client sent before the shutdown: those that a read
+// returns at once.
 func (c *conn) finishAny() {
 	for rounds := 0; rounds < finalRounds && !c.closing; rounds++ {
 		until := time.Now().Add(finalWait)
@@ -155,15 +155,15 @@ func (c *conn) finishAny() {
 		if n > 0 && !c.received(n) {
 			return
 		}
-		// Whoever wakes all connections when the server ends may come later than that
-		// is seen here, and end a read before its time.
+		// At shutdown the call that wakes all connections may come after this one has seen
+		// the shutdown, and end a read early.
 		if err != nil && (!errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Before(until)) {
 			return
 		}
 	}
 }
 
-// space returns where to read to: room for a byte at least.
+// space returns the free part of the buffer, at least one byte.
 func (c *conn) space() []byte {
 	if c.scratch == nil {
 		c.scratch, _ = c.server.scratches.Get().(*scratch)
@@ -192,7 +192,7 @@ func (c *conn) release() {
 	c.server.scratches.Put(s)
 }
 
-// received answers n bytes more that have come, and reports whether to go on.
+// received answers the commands in n more bytes, and reports whether to go on.
 func (c *conn) received(n int) bool {
 	start := time.Now()
 	c.hot = start.Sub(c.used) < hotFor
@@ -220,8 +220,7 @@ func (c *conn) received(n int) bool {
 	return true
 }
 
-// consume answers the commands in the buffer, and returns how many bytes they had, and
-// how many they were.
+// consume answers the commands in the buffer, and returns their bytes and their number.
 func (c *conn) consume() (read, commands int) {
 	c.renew()
 	for read < c.filled && !c.closing {
@@ -246,7 +245,7 @@ func (c *conn) consume() (read, commands int) {
 		}
 		run := 1
 		if isIncrement(args) && buf[0] == '*' {
-			// The same command again needs no parser.
+			// A repeat of the same command needs no parser.
 			for same := buf[:n]; run < maxRun && len(buf) >= 2*n && string(buf[n:2*n]) == string(same); run++ {
 				buf = buf[n:]
 			}
@@ -261,8 +260,7 @@ func (c *conn) consume() (read, commands int) {
 	return read, commands
 }
 
-// flush writes the answers there are. A client that does not read them for too long is
-// dropped.
+// flush writes the pending answers. It drops a client that does not read them in time.
 func (c *conn) flush() bool {
 	b := c.out
 	c.out = c.out[:0]
@@ -281,7 +279,7 @@ func (c *conn) flush() bool {
 	return err == nil
 }
 
-// end notes why the connection ends.
+// end records why the connection ends.
 func (c *conn) end(err error) {
 	c.closing = true
 	if c.err == nil && !errors.Is(err, io.EOF) {

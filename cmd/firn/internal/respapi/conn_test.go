@@ -52,7 +52,7 @@ var counted = settings.Config{Anonymous: []string{"*"}, Limits: settings.Limits{
 
 func open(t testing.TB, cfg settings.Config) *Server {
 	t.Helper()
-	cfg.Anonymous = []string{"*"} // what is played is not from this machine
+	cfg.Anonymous = []string{"*"} // the played connection is not from this machine
 	registry := prometheus.NewRegistry()
 	service, err := issuing.Open(context.Background(), issuing.Config{
 		Settings: cfg, Store: memstore.New(nil), Log: slog.New(slog.DiscardHandler), Registry: registry,

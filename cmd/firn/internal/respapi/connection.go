@@ -8,11 +8,10 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/resp"
 )
 
-// compatible is the version of Redis that clients are told, since they choose commands
-// by it.
+// compatible is the version of Redis that clients see; they choose commands by it.
 const compatible = "7.0.0"
 
-// auth answers AUTH [user] password. The user is not looked at: a token says who it is.
+// auth answers AUTH [user] password. It ignores the user: the token identifies the caller.
 func (c *conn) auth(args [][]byte) {
 	if len(args) > 3 {
 		c.syntaxError()
@@ -121,8 +120,8 @@ func (c *conn) quit([][]byte) {
 	c.end(errQuit)
 }
 
-// reset forgets what the client has said, not what is known of the connection: a
-// certificate, and since when it is nobody's.
+// reset forgets what the client has sent, but keeps what belongs to the connection: the
+// certificate, and since when the client is unauthenticated.
 func (c *conn) reset([][]byte) {
 	fresh := session{version: resp.V2, local: c.local, certificate: c.certificate}
 	if c.caller == nil {

@@ -6,12 +6,12 @@ import (
 	"unsafe"
 )
 
-// The descriptor is not blocking, so that these calls return at once, and the scheduler
-// need not be told of them. If it is, it takes the processor away from a thread that the
-// kernel runs something else on meanwhile, as the client that was just woken, and
-// starts another: at one command a batch that cost a fifth of the throughput.
+// The descriptor is non-blocking, so these calls return at once, and bypass the Go
+// scheduler. Otherwise, when the kernel meanwhile runs something else on the thread, such as
+// the client that was just woken, the scheduler takes the thread's processor away and starts
+// another thread: with one command a batch that cost a fifth of the throughput.
 
-// readNow reads what is there, into to, which is not empty.
+// readNow reads the available bytes into to, which is not empty.
 func readNow(fd uintptr, to []byte) (int, error) {
 	for {
 		n, _, err := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(len(to)))

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// readNow reads what is there.
+// readNow reads the available bytes.
 func readNow(fd uintptr, to []byte) (int, error) {
 	for {
 		n, err := syscall.Read(int(fd), to)

@@ -12,14 +12,13 @@ import (
 // directly says that TCP connections are served on their descriptors.
 const directly = true
 
-// serveDirectly serves a connection on its descriptor, which is not blocking: the
-// runtime wakes the goroutine, and needs a buffer only then.
+// serveDirectly serves a connection on its non-blocking descriptor: the runtime wakes the
+// goroutine, which needs a buffer only then.
 //
-// After a read that did not fill the buffer nothing more is there, and the runtime
-// wakes us at the next event: the usual second read, that finds nothing, is saved while
-// the connection is busy. An end of the stream that came together with the last bytes
-// causes no event of its own, so a busy connection is woken once a second to look, and
-// others look at once.
+// A read that did not fill the buffer has emptied the socket, and the runtime wakes us at
+// the next event. So a busy connection skips the usual second read, which would find
+// nothing. An end of the stream that came together with the last bytes causes no event of
+// its own, so a busy connection wakes once a second to check, and others check at once.
 func (c *conn) serveDirectly(tcp *net.TCPConn) {
 	raw, err := tcp.SyscallConn()
 	if err != nil {
@@ -45,8 +44,8 @@ func (c *conn) serveDirectly(tcp *net.TCPConn) {
 	}
 }
 
-// ready answers what has come. It returns true at the end of the connection, false to
-// wait for more.
+// ready answers the commands that have arrived. It returns true at the end of the
+// connection, false to wait for more.
 func (c *conn) ready(fd uintptr) bool {
 	c.fd = fd
 	for {
@@ -69,7 +68,7 @@ func (c *conn) ready(fd uintptr) bool {
 	}
 }
 
-// finish answers what a client has sent before the server ends.
+// finish answers the commands that a client sent before the shutdown.
 func (c *conn) finish(fd uintptr) {
 	c.fd = fd
 	for range finalRounds {

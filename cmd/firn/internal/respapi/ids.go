@@ -39,7 +39,8 @@ func (c *conn) increment(name []byte, times int) {
 	}
 }
 
-// numeric returns a namespace whose ids are numbers, or answers why not, times.
+// numeric returns a namespace whose ids are numbers. Otherwise it answers with an error, as
+// many times as times says.
 func (c *conn) numeric(name []byte, times int) *issuing.Namespace {
 	ns, err := c.server.front.FindBytes(c.caller, name)
 	if err == nil && !ns.Numeric() {
@@ -56,7 +57,7 @@ func (c *conn) numeric(name []byte, times int) *issuing.Namespace {
 	return nil
 }
 
-// incrBy answers INCRBY. By 1 it is INCR, which some clients write so.
+// incrBy answers INCRBY. By 1 it is INCR: some clients send it so.
 func (c *conn) incrBy(args [][]byte) {
 	count, ok := resp.Int(args[2])
 	if !ok || int64(int(count)) != count {
@@ -134,7 +135,7 @@ func (c *conn) decode(args [][]byte) {
 	text := func(name, v string) {
 		c.out = resp.AppendBulk(resp.AppendBulk(c.out, name), v)
 	}
-	text("id", r.ID.String()) // beyond 2^53, where clients in JavaScript lose numbers
+	text("id", r.ID.String()) // as text: JavaScript is inexact above 2^53
 	text("layout", r.Layout)
 	text("time", r.Time.Format(time.RFC3339Nano))
 	text("tick", strconv.FormatInt(int64(r.Tick), 10))

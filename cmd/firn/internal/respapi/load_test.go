@@ -242,7 +242,7 @@ func openFiles(t *testing.T) int {
 func TestNothingIsLeftOfConnectionsHoweverTheyEnd(t *testing.T) {
 	_, _, address := serve(t, kinds, func(c *respapi.Config) { c.ReadTimeout = 50 * time.Millisecond })
 	control := dial(t, address)
-	control.ask("INCR items") // what is started with the first
+	control.ask("INCR items") // the first command starts everything that starts lazily
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	for i := range 300 {
 		c := dial(t, address)

@@ -1,10 +1,9 @@
 // Package respapi is the Redis protocol interface of the server: RESP2 and RESP3 with
 // pipelining, so that every Redis client is one of Firn's.
 //
-// Each connection is a goroutine that reads what has come, answers all commands in it
-// and writes the answers at once. A connection that waits holds no buffers. Commands
-// that repeat each other in a pipeline, as INCR of one namespace, are answered with ids
-// taken in one go.
+// Each connection has a goroutine that reads the available input, answers all commands in it
+// and writes the answers together. An idle connection holds no buffers. For repeated
+// commands in a pipeline, such as INCR of one namespace, it takes the ids in one call.
 package respapi
 
 import (
@@ -21,16 +20,16 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/resp"
 )
 
-// Bounds on what a connection may cost.
+// Bounds on the resources of a connection.
 const (
-	// keepAlive is how often a silent peer is asked whether it is there; after
-	// keepAliveCount questions without an answer it is not.
+	// keepAlive is how often a silent peer gets a probe; after keepAliveCount unanswered
+	// probes the connection is dead.
 	keepAlive      = 30 * time.Second
 	keepAliveCount = 4
 
 	bufferSize = 16 << 10 // read at once
-	flushAt    = 64 << 10 // of answers, before further commands are looked at
-	maxRun     = 1024     // equal commands that are answered in one go
+	flushAt    = 64 << 10 // bytes of answers to write before the next command is read
+	maxRun     = 1024     // equal commands that are answered together
 	maxKept    = 1 << 14  // ids whose memory is kept for the next commands
 )
 
@@ -43,15 +42,15 @@ var (
 // maxBuffer lets a parser see that a command is too long.
 const maxBuffer = 64<<10 + 64
 
-// Config is what [New] works with.
+// Config is the configuration of a [Server].
 type Config struct {
 	Service *issuing.Service
 	Log     *slog.Logger
 
-	// ReadTimeout bounds how long a command may be on its way, and how long a
-	// client may take to say who it is. Default: 10s.
+	// ReadTimeout bounds how long a command may take to arrive, and how long a client may
+	// take to authenticate. Default: 10s.
 	ReadTimeout time.Duration
-	// WriteTimeout is for how long a client may leave its answers unread. Default: 10s.
+	// WriteTimeout bounds how long a client may leave its answers unread. Default: 10s.
 	WriteTimeout time.Duration
 }
 
@@ -127,7 +126,7 @@ func (s *Server) Serve(listener net.Listener) error {
 	}
 }
 
-// begin takes note of a listener, unless there is to be none any more.
+// begin registers a listener, unless the server is shutting down.
 func (s *Server) begin(listener net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +146,7 @@ func (s *Server) end(listener net.Listener) {
 	}
 }
 
-// TooMany is what Redis says, and clients know, before it closes a connection that is
-// above the limit.
+// TooMany is Redis's answer before it closes a connection above the limit; clients know it.
 const TooMany = "-ERR max number of clients reached\r\n"
 
 // accept starts the goroutine of a connection.
@@ -156,7 +154,7 @@ func (s *Server) accept(nc net.Conn) {
 	s.mu.Lock()
 	if s.draining.Load() {
 		s.mu.Unlock()
-		_ = nc.Close() // nothing was read from it or is owed to it
+		_ = nc.Close() // no command was read, so no answer is due
 		return
 	}
 	c := newConn(s, nc)
@@ -166,7 +164,7 @@ func (s *Server) accept(nc net.Conn) {
 	go c.serve()
 }
 
-// gone forgets a connection that has ended.
+// gone removes a connection that has ended.
 func (s *Server) gone(c *conn) {
 	s.mu.Lock()
 	delete(s.conns, c)
@@ -180,8 +178,8 @@ func (s *Server) connections() int {
 	return len(s.conns)
 }
 
-// Shutdown closes the listeners and ends each connection once all that it has sent so
-// far is answered. It returns when all have ended, or the error of ctx.
+// Shutdown closes the listeners and ends each connection once all commands that it has sent
+// so far are answered. It returns when all have ended, or the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.drain()
 	done := make(chan struct{})

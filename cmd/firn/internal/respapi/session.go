@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/resp"
 )
 
-// A session is what a client has said about itself, and who that makes it.
+// A session is what a client has said about itself, and the caller that this identifies.
 type session struct {
 	version    resp.Version
 	name       string // CLIENT SETNAME
@@ -31,8 +31,8 @@ type session struct {
 	queue                *queue            // between MULTI and EXEC, else nil
 }
 
-// identify finds out who the client is by what it has said so far. That it is nobody yet
-// is no denial: most clients say who they are next.
+// identify identifies the client by its credentials so far. An unauthenticated client is
+// not a denial yet: most clients authenticate next.
 func (c *conn) identify() {
 	c.generation = c.server.front.Generation()
 	caller, err := c.server.front.Lookup(c.credentials(c.token))
@@ -44,20 +44,20 @@ func (c *conn) identify() {
 	c.caller = caller
 }
 
-// credentials are all that is known of the client, with a token.
+// credentials returns the client's credentials with a token.
 func (c *conn) credentials(token string) access.Credentials {
 	return access.Credentials{Token: token, Local: c.local, From: c.net.RemoteAddr().String(), Certificate: c.certificate}
 }
 
-// renew identifies the client again if what is served has changed since: its token may
-// have been revoked.
+// renew identifies the client again if the served settings have changed since: its token
+// may have been revoked.
 func (c *conn) renew() {
 	if c.generation != c.server.front.Generation() {
 		c.identify()
 	}
 }
 
-// authenticate takes a client for whom a token says it is, or leaves everything as it is.
+// authenticate identifies the client by a token. After an error the session is unchanged.
 func (c *conn) authenticate(token []byte) error {
 	secret, generation := string(token), c.server.front.Generation()
 	caller, err := c.server.front.Identify(c.credentials(secret))
@@ -68,7 +68,7 @@ func (c *conn) authenticate(token []byte) error {
 	return nil
 }
 
-// do answers a command that came run times in a row: more than once only INCR.
+// do answers a command that came run times in a row. Only for INCR is run above 1.
 func (c *conn) do(args [][]byte, run int) {
 	if isIncrement(args) && c.caller != nil && c.queue == nil {
 		c.increment(args[1], run)
@@ -84,12 +84,12 @@ func (c *conn) one(args [][]byte) {
 	known, ok := c.server.table.find(args[0])
 	switch {
 	case !ok && crossProtocol(args[0]):
-		// A browser that was made to send a form here: it is not to be answered.
+		// An attacker may have made a browser send a form here: do not answer.
 		c.server.warnOfHTTP(c.net.RemoteAddr())
 		c.end(errHTTP)
 		return
 	case c.caller == nil && (!ok || !known.unauthenticated):
-		_ = c.server.front.Denied(c.credentials(""), c.denied) // it is told in words of Redis
+		_ = c.server.front.Denied(c.credentials(""), c.denied) // the answer is Redis's own
 		c.reject(known, "", noAuth)
 		return
 	case !ok:
@@ -107,14 +107,13 @@ func (c *conn) one(args [][]byte) {
 	known.answer(c, args)
 }
 
-// refuse answers a command that is wrong in itself, and counts it.
+// refuse answers an invalid command, and counts it.
 func (c *conn) refuse(text string) {
 	c.count(failure.BadRequest("bad_request", "%s", text))
 	c.fail(text)
 }
 
-// count counts a request that failed before it came to a namespace, and is answered in
-// words of Redis.
+// count counts a request that failed before it reached a namespace; its answer is Redis's own.
 func (c *conn) count(err error) { _ = c.server.front.Refuse(err) }
 
 // fail answers an error.
@@ -130,7 +129,7 @@ func (c *conn) failed(err error) { c.fail(errorText(failure.Of(err))) }
 
 const noAuth = "NOAUTH Authentication required."
 
-// errorText begins an error with the word that makes clients do the right thing.
+// errorText begins an error with the word by which clients decide what to do.
 func errorText(f *failure.Failure) string {
 	switch {
 	case f.Status == http.StatusUnauthorized:
@@ -145,13 +144,13 @@ func errorText(f *failure.Failure) string {
 
 func badProtocol(err error) error { return failure.BadRequest("bad_request", "%v", err) }
 
-// crossProtocol reports what a line of HTTP begins with that somebody may have made a
-// browser send, as in Redis.
+// crossProtocol reports whether a word begins a line of an HTTP request, which an attacker
+// may have made a browser send. Redis checks this too.
 func crossProtocol(word []byte) bool {
 	return bytes.EqualFold(word, []byte("post")) || bytes.EqualFold(word, []byte("host:"))
 }
 
-// warnOfHTTP tells the operator, once a minute at most.
+// warnOfHTTP warns the operator, at most once a minute.
 func (s *Server) warnOfHTTP(remote net.Addr) {
 	now, last := time.Since(s.started)+time.Minute, s.lastWarned.Load()
 	if int64(now)-last >= int64(time.Minute) && s.lastWarned.CompareAndSwap(last, int64(now)) {
@@ -159,7 +158,7 @@ func (s *Server) warnOfHTTP(remote net.Addr) {
 	}
 }
 
-// shown bounds what an error repeats of a command.
+// shown bounds how much of a command an error repeats.
 const shown = 128
 
 func unknownCommand(args [][]byte) string {

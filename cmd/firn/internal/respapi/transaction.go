@@ -6,26 +6,26 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/resp"
 )
 
-// Bounds on what may stand between MULTI and EXEC.
+// Bounds on the commands between MULTI and EXEC.
 const (
 	maxQueue      = 4096
 	maxQueueBytes = 256 << 10
-	// maxQueueArgs bounds the arguments, which cost memory when they are empty too.
+	// maxQueueArgs bounds the arguments: even empty ones cost memory.
 	maxQueueArgs = 4 * maxQueue
 )
 
-// A queue is the commands after MULTI. Client libraries send pipelines so; ids need no
-// transactions, and commands of others may come between these.
+// A queue holds the commands after MULTI. Client libraries send pipelines this way. Ids need
+// no transactions, so other clients' commands may run in between.
 type queue struct {
 	commands [][][]byte
 	bytes    int
 	args     int
-	broken   bool // EXEC is to fail
+	broken   bool // EXEC must fail
 }
 
 func (c *conn) multi([][]byte) {
 	if c.queue != nil {
-		// In Redis, too, what was begun goes on after this error, as after no other.
+		// As in Redis, the transaction continues after this error, and after no other.
 		broken := c.queue.broken
 		c.refuse("ERR MULTI calls can not be nested")
 		c.queue.broken = broken
@@ -74,8 +74,8 @@ func (c *conn) exec([][]byte) {
 	}
 }
 
-// reject answers a command that is not even kept. If it is EXEC, that ends what MULTI began,
-// and the answer is of another kind.
+// reject answers a command that cannot be queued. If it is EXEC, the transaction ends, with
+// an answer of another kind.
 func (c *conn) reject(known *command, kind, why string) {
 	if known != nil && known.name == "exec" {
 		c.queue = nil

@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	// hotFor is the time between two pipelines of a connection that is busy.
+	// hotFor is the longest pause between two pipelines of a busy connection.
 	hotFor = 10 * time.Millisecond
-	// hotLook is how often such a connection is looked at for its end; see serveDirectly.
+	// hotLook is how often such a connection is checked for its end; see serveDirectly.
 	hotLook = time.Second
-	// finalRounds bounds how often a connection is read from when the server ends, and
-	// finalWait how long it may take each time to find what has come.
+	// finalRounds bounds the reads from a connection at shutdown, and finalWait how long
+	// each may take to find input.
 	finalRounds = 16
 	finalWait   = 20 * time.Millisecond
 )
@@ -26,9 +26,9 @@ var (
 // past is a deadline that has passed.
 var past = time.Unix(1, 0)
 
-// rest prepares for a wait, and reports whether to wait: it gives memory back, and sets
-// until when to wait. As a deadline costs as much as a command, one that is set already
-// and earlier stays: who it wakes looks again.
+// rest prepares for a wait, and reports whether to wait. It gives memory back and sets the
+// deadline. Setting one costs as much as a command, so an earlier deadline stays: the
+// reader that it wakes checks again.
 func (c *conn) rest() bool {
 	if c.scratch != nil && c.filled == 0 {
 		c.release()
@@ -41,7 +41,7 @@ func (c *conn) rest() bool {
 	return true
 }
 
-// due is when something is to be done if nothing comes; zero: never.
+// due returns when the connection needs attention without input; zero: never.
 func (c *conn) due() time.Time {
 	switch {
 	case !c.partial.IsZero():
@@ -54,8 +54,8 @@ func (c *conn) due() time.Time {
 	return time.Time{}
 }
 
-// arm has the reader woken at a time. The order, here and in wake, is such that the
-// one of a server that ends is not lost.
+// arm makes the reader wake at a time. The order, here and in wake, makes sure that the
+// wake-up of a shutdown is not lost.
 func (c *conn) arm(at time.Time) bool {
 	c.armed = at
 	err := c.net.SetReadDeadline(at)
@@ -68,10 +68,10 @@ func (c *conn) arm(at time.Time) bool {
 	return err == nil
 }
 
-// wake ends the wait of a connection, for good. It is called by others.
+// wake ends the wait of a connection for good. Other goroutines call it.
 func (c *conn) wake() { _ = c.net.SetReadDeadline(past) } // fails where the connection has ended
 
-// woken looks at what time it is.
+// woken handles the timeouts that have passed.
 func (c *conn) woken() {
 	c.hot = false
 	due := c.due()

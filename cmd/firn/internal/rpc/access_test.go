@@ -42,7 +42,7 @@ func as(ctx context.Context, name string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer secret of "+name)
 }
 
-func TestATokenOpensItsNamespaces(t *testing.T) {
+func TestATokenGrantsItsNamespaces(t *testing.T) {
 	srv := start(t, withTokens("shop", "desk"))
 	client, conn := srv.dial(t)
 	for _, c := range []struct {
@@ -72,13 +72,13 @@ func TestATokenOpensItsNamespaces(t *testing.T) {
 	if err != nil || len(listed.GetNamespaces()) != 2 {
 		t.Error(listed, err)
 	}
-	// What probes the server has no token.
+	// Health probes have no token.
 	if _, err := health.NewHealthClient(conn).Check(t.Context(), &health.HealthCheckRequest{}); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestATokenThatIsTakenBackEndsItsStreams(t *testing.T) {
+func TestARevokedTokenEndsItsStreams(t *testing.T) {
 	srv := start(t, withTokens("shop", "desk"))
 	client, _ := srv.dial(t)
 	open := func(name string) grpc.ServerStreamingClient[firnv1.GenerateResponse] {
@@ -104,20 +104,20 @@ func TestATokenThatIsTakenBackEndsItsStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	for err == nil {
-		_, err = shop.Recv() // what was sent before
+		_, err = shop.Recv() // a message sent before the revocation
 	}
 	if status.Code(err) != codes.Unauthenticated {
 		t.Error(err)
 	}
-	for range 10_000 { // more than lies between server and client
+	for range 10_000 { // more messages than the buffers hold
 		if _, err := desk.Recv(); err != nil {
 			t.Fatalf("the other token's stream: %v", err)
 		}
 	}
 }
 
-// TestAStreamIsServedAtTheRateThatIsAllowed takes more than the rate gives at once.
-func TestAStreamIsServedAtTheRateThatIsAllowed(t *testing.T) {
+// The stream takes more than the rate allows at once.
+func TestAStreamIsServedAtItsRate(t *testing.T) {
 	client, _ := start(t, withTokens("shop")).dial(t)
 	start := time.Now()
 	stream, err := client.GenerateStream(as(t.Context(), "shop"), &firnv1.GenerateStreamRequest{
@@ -137,7 +137,7 @@ func TestAStreamIsServedAtTheRateThatIsAllowed(t *testing.T) {
 		t.Errorf("4,000 ids at 2,000 a second took %v", took)
 	}
 	if _, err := client.Generate(as(t.Context(), "shop"), &firnv1.GenerateRequest{Namespace: "slow", Count: count(2000)}); status.Code(err) != codes.ResourceExhausted {
-		t.Error(err) // one answer does not wait
+		t.Error(err) // Generate does not wait for the rate
 	}
 }
 

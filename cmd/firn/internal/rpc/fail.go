@@ -13,14 +13,13 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
-// domain is where the words of ErrorInfo are defined.
+// domain is the domain of the reasons in ErrorInfo.
 const domain = "firn"
 
-// fail returns an error as a client is told it: with a code, with the word that all
-// protocols have for it in an ErrorInfo, and with a RetryInfo if asking again makes sense.
-// Front has counted it.
+// fail returns the error for the client: with a code, with the reason that all protocols
+// share in an ErrorInfo, and with a RetryInfo if a retry makes sense. Front has counted it.
 func (a *API) fail(ctx context.Context, err error) *connect.Error {
-	out, lacks := told(ctx, err)
+	out, lacks := clientError(ctx, err)
 	if lacks != nil {
 		a.log.Debug("an error is told without its details", "error", lacks)
 	}
@@ -28,9 +27,9 @@ func (a *API) fail(ctx context.Context, err error) *connect.Error {
 	return out
 }
 
-// told returns an error as a client is told it, and why it lacks details, if it does: they
-// cannot have text that is not UTF-8.
-func told(ctx context.Context, err error) (out *connect.Error, lacks error) {
+// clientError returns the error for the client. Lacks says why details are missing: they
+// cannot contain invalid UTF-8.
+func clientError(ctx context.Context, err error) (out *connect.Error, lacks error) {
 	f := failure.Of(err)
 	out = connect.NewError(codeOf(ctx, f), f)
 	details := []proto.Message{&errdetails.ErrorInfo{Reason: f.Code, Domain: domain}}
@@ -48,20 +47,20 @@ func told(ctx context.Context, err error) (out *connect.Error, lacks error) {
 	return out, lacks
 }
 
-// Fail answers a request that is refused before it comes to a method, in the way of its
-// protocol. It reports whether that is one of ours; if not, nothing is answered.
+// Fail answers a request that is refused before it reaches a method, in its own protocol. It
+// reports whether the protocol is one of this package; if not, it writes nothing.
 func Fail(w http.ResponseWriter, r *http.Request, err error) bool {
 	if !Owns(r.URL.Path) || !errorWriter.IsSupported(r) {
 		return false
 	}
-	out, _ := told(r.Context(), err) // without details it says enough
-	_ = errorWriter.Write(w, r, out) // a failed write means that the client has gone
+	out, _ := clientError(r.Context(), err) // the error is useful without details too
+	_ = errorWriter.Write(w, r, out)        // a failed write means that the client has gone
 	return true
 }
 
 var errorWriter = connect.NewErrorWriter()
 
-// codeOf returns the code that has the meaning of a failure's HTTP status.
+// codeOf returns the code that corresponds to a failure's HTTP status.
 func codeOf(ctx context.Context, f *failure.Failure) connect.Code {
 	// Whose time was up makes the difference between a client that asked for too
 	// little of it and a store that is away.
@@ -90,5 +89,5 @@ func codeOf(ctx context.Context, f *failure.Failure) connect.Code {
 	return connect.CodeInternal
 }
 
-// statusGone is that of a client that did not wait.
+// statusGone is the status of a request whose client has disconnected.
 const statusGone = 499

@@ -36,7 +36,7 @@ func TestEveryStatusHasItsCode(t *testing.T) {
 		{t.Context(), fmt.Errorf("lease: %w", firn.ErrFence), connect.CodeUnavailable, "fence_reached", true},
 		{t.Context(), store.ErrUnavailable, connect.CodeUnavailable, "store_unavailable", true},
 		{t.Context(), context.Canceled, connect.CodeCanceled, "canceled", false},
-		{t.Context(), context.DeadlineExceeded, connect.CodeUnavailable, "timed_out", true}, // the server's own bound
+		{t.Context(), context.DeadlineExceeded, connect.CodeUnavailable, "timed_out", true}, // the server's own timeout
 		{late, context.DeadlineExceeded, connect.CodeDeadlineExceeded, "timed_out", true},
 		{t.Context(), failure.New(504, "slow", "x"), connect.CodeDeadlineExceeded, "slow", false},
 		{t.Context(), fmt.Errorf("never seen"), connect.CodeInternal, "internal", false},

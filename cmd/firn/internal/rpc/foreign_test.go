@@ -11,8 +11,8 @@ import (
 // The root of the repository, from here.
 const root = "../../../.."
 
-// need returns the first of paths that exists. Without one the test is skipped, which
-// is an error where everything is to be tested.
+// need returns the first of paths that exists. If there is no such path, it skips the test,
+// or fails it where every test must run.
 func need(t *testing.T, what string, paths ...string) string {
 	t.Helper()
 	for _, path := range paths {
@@ -31,7 +31,7 @@ func need(t *testing.T, what string, paths ...string) string {
 	return ""
 }
 
-// run returns what a program printed, both ways.
+// run returns what a program printed to standard output and standard error.
 func run(t *testing.T, program string, args ...string) (output string, ok bool) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
@@ -77,7 +77,7 @@ func TestGrpcurl(t *testing.T) {
 	}
 }
 
-// python is a client as somebody would write it with the classes that protoc makes.
+// python is a typical client, with the classes that protoc generates.
 const python = `
 import sys
 import grpc

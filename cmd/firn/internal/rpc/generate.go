@@ -12,14 +12,14 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
-// maxKept bounds the ids whose memory is kept for another answer.
+// maxKept bounds the ids whose memory is kept for later answers.
 const maxKept = 128 << 10
 
-// memory is that of an answer, to be used again.
+// memory is the reusable memory of an answer.
 type memory struct {
 	batch  issuing.Batch
 	answer firnv1.GenerateResponse // of streams
-	runs   []*firnv1.Run           // as many as there ever were in an answer
+	runs   []*firnv1.Run           // as many as the largest answer had
 }
 
 func (a *API) remember() *memory {

@@ -12,8 +12,8 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
-// healthService is the name of the standard health service. Everyone may ask it: what
-// probes a server has no token.
+// healthService is the name of the standard health service. It is open to everyone, since
+// probes have no token.
 const healthService = "grpc.health.v1.Health"
 
 // look is how often a watch looks at the server's health.
@@ -26,7 +26,7 @@ func (a *API) registerHealth(mux *http.ServeMux, options connect.HandlerOption) 
 	mux.Handle(path+"Watch", plain(connect.NewServerStreamHandler(path+"Watch", a.watch, options)))
 }
 
-// status is that of a service: of all, of that which issues ids, or of one that is not here.
+// status returns the status of a service: "" is the whole server. It may be unknown here.
 func (a *API) status(service string) health.HealthCheckResponse_ServingStatus {
 	switch {
 	case service != "" && service != firnv1connect.IDServiceName && service != healthService:
@@ -55,8 +55,8 @@ func (a *API) list(context.Context, *connect.Request[health.HealthListRequest]) 
 	return connect.NewResponse(answer), nil
 }
 
-// watch answers the status now, and whenever it has changed. When the server shuts down
-// the last is that it does not serve.
+// watch sends the current status and each change. At shutdown the last status is
+// NOT_SERVING.
 func (a *API) watch(ctx context.Context, r *connect.Request[health.HealthCheckRequest], to *connect.ServerStream[health.HealthCheckResponse]) error {
 	if !enter(a.watches) {
 		return a.fail(ctx, busy(maxWatches, "watches of health"))
@@ -69,14 +69,14 @@ func (a *API) watch(ctx context.Context, r *connect.Request[health.HealthCheckRe
 	defer s.release()
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
-	told := health.HealthCheckResponse_UNKNOWN
+	sent := health.HealthCheckResponse_UNKNOWN
 	for {
 		if err := s.extend(); err != nil {
 			return a.fail(ctx, err)
 		}
-		over := a.ending.Err() != nil // looked at first: from then on the status is that of the end
-		if now := a.status(r.Msg.GetService()); now != told {
-			told = now
+		over := a.ending.Err() != nil // read before the status, so that the last one sent is that of the shutdown
+		if now := a.status(r.Msg.GetService()); now != sent {
+			sent = now
 			if err := to.Send(&health.HealthCheckResponse{Status: now}); err != nil {
 				return err // the client has gone
 			}

@@ -18,7 +18,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// A faulty store fails or holds writes when it is told to.
+// A faulty store fails or holds writes on demand.
 type faulty struct {
 	*memstore.Store
 	away atomic.Bool
@@ -42,7 +42,7 @@ func (f *faulty) CompareAndSwap(ctx context.Context, key string, old store.Revis
 	return f.Store.CompareAndSwap(ctx, key, old, value)
 }
 
-func TestHealthIsThatOfTheServer(t *testing.T) {
+func TestHealthFollowsTheServer(t *testing.T) {
 	s := &faulty{Store: memstore.New(nil)}
 	srv := startOver(t, "namespaces: {orders: {window: 1s}}", s)
 	client, conn := srv.dial(t)
@@ -100,7 +100,7 @@ func TestHealthIsThatOfTheServer(t *testing.T) {
 		t.Error(err)
 	}
 
-	// It shuts down: who watches is told so, and then to go elsewhere.
+	// At shutdown watchers get the status, then an error that sends them to another server.
 	if err := srv.stop(); err != nil {
 		t.Error(err)
 	}

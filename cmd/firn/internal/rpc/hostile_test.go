@@ -20,7 +20,7 @@ import (
 
 func chunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
 
-// frame puts a message into the envelope of gRPC.
+// frame puts a message into gRPC's length-prefixed frame.
 func frame(flags byte, message []byte) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{flags}, uint32(len(message))), message...)
 }
@@ -147,8 +147,8 @@ type sink struct{ *httptest.ResponseRecorder }
 func (sink) SetReadDeadline(time.Time) error  { return nil }
 func (sink) SetWriteDeadline(time.Time) error { return nil }
 
-// FuzzRequest sends any bytes as a request of any protocol: there is an answer, of the
-// protocol's own form, no panic, and nothing is left behind.
+// FuzzRequest sends any bytes as a request of any protocol: the answer has the protocol's
+// own form, nothing panics, and no goroutine is left behind.
 func FuzzRequest(f *testing.F) {
 	good, err := proto.Marshal(&firnv1.GenerateRequest{Namespace: "users", Count: count(3), Form: firnv1.Form_FORM_RUNS})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// deadlines is a response that counts how often its deadline is moved.
+// deadlines is a response that counts how often its deadline moves.
 type deadlines struct {
 	http.ResponseWriter
 	moved int
@@ -51,7 +51,7 @@ func TestAStreamWaitsForItsRate(t *testing.T) {
 		tooFast := func(after time.Duration) error {
 			return &failure.Failure{Status: http.StatusTooManyRequests, Code: "rate_limited", Retry: after}
 		}
-		// play answers with each error in turn, and then with none.
+		// play returns each error in turn, and then nil.
 		play := func(answers ...error) (took time.Duration, calls int, err error) {
 			start := time.Now()
 			err = a.paced(ctx, s, func() error {
@@ -80,10 +80,10 @@ func TestAStreamWaitsForItsRate(t *testing.T) {
 		}
 		w.moved = 0
 		took, _, err := play(many...)
-		if told := failure.Of(err); took != longestWait || told.Code != "rate_limited" {
+		if f := failure.Of(err); took != longestWait || f.Code != "rate_limited" {
 			t.Error(took, err)
 		}
-		if w.moved < int(longestWait/stall) { // else the wait would have cut the stream
+		if w.moved < int(longestWait/stall) { // otherwise the wait would have cut the stream off
 			t.Errorf("the deadline was moved %d times in %v", w.moved, took)
 		}
 

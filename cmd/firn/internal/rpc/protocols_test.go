@@ -57,7 +57,7 @@ func TestConnectIsJSONOverPlainHTTP(t *testing.T) {
 			t.Errorf("%s: %d %s", body, status, got)
 		}
 	}
-	// What changes nothing may be asked for with GET.
+	// Methods without side effects allow GET.
 	for method, want := range map[string]string{"Decode": "200", "ListNamespaces": "200", "Generate": "405"} {
 		answer, err := http.Get(base + method + "?connect=v1&encoding=json&message=" + url.QueryEscape(`{"id":"5"}`))
 		if err != nil {
@@ -68,7 +68,7 @@ func TestConnectIsJSONOverPlainHTTP(t *testing.T) {
 			t.Errorf("GET %s: %s", method, answer.Status)
 		}
 	}
-	// A stream is frames, with a last one that says how it ended.
+	// A stream is a row of frames; the last one has the outcome.
 	request := []byte(`{"namespace":"users","total":"3","batch":2}`)
 	_, _, got := post(t, base+"GenerateStream", "application/connect+json", frame(0, request))
 	var flags []byte
@@ -106,7 +106,7 @@ func TestGRPCWebIsMessageAndTrailersInTheBody(t *testing.T) {
 	}
 }
 
-func TestReflectionTellsTheSchema(t *testing.T) {
+func TestReflectionShowsTheSchema(t *testing.T) {
 	s := start(t, benchConfig)
 	stream := grpcreflect.NewClient(h2c(t), "http://"+s.address, connect.WithGRPC()).NewStream(t.Context())
 	defer stream.Close()
@@ -187,7 +187,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 				t.Error(err)
 				continue
 			}
-			if _, err := stream.Recv(); err != nil { // and leaves without a word
+			if _, err := stream.Recv(); err != nil { // and then disconnects
 				t.Error(err)
 			}
 		}

@@ -22,7 +22,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
-// maxMessage bounds what a request may bring, after it is decompressed too.
+// maxMessage bounds the bytes of a request message, also after decompression.
 const maxMessage = 64 << 10
 
 // API is the interface. Make one with [New].
@@ -31,17 +31,16 @@ type API struct {
 	front   *issuing.Front
 	log     *slog.Logger
 
-	ending  context.Context // done when streams are to end
+	ending  context.Context // done when streams must end
 	end     context.CancelFunc
 	streams chan struct{} // holds an element for every stream of ids
-	watches chan struct{} // and for every one of health
+	watches chan struct{} // and for every watch of health
 
 	stall, hurry time.Duration // see steering
 	memory       sync.Pool     // of *memory
 }
 
-// The bounds of what is open at a time, over all connections: each costs a goroutine
-// and some buffers.
+// Bounds of open streams over all connections: each stream costs a goroutine and buffers.
 const (
 	maxStreams = 1000
 	maxWatches = 1000
@@ -58,7 +57,7 @@ func New(s *issuing.Service, log *slog.Logger) *API {
 	return a
 }
 
-// Register adds the interface's requests to a mux.
+// Register adds the interface's handlers to a mux.
 func (a *API) Register(mux *http.ServeMux) {
 	limits := connect.WithHandlerOptions(
 		connect.WithReadMaxBytes(maxMessage),
@@ -74,22 +73,22 @@ func (a *API) Register(mux *http.ServeMux) {
 	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, limits))
 }
 
-// Owns reports whether a path is that of an RPC: a service and a method, and nothing behind
-// them, as in a path of another system with a prefix that looks like a service.
+// Owns reports whether a path is an RPC's: a service and a method and nothing more. A longer
+// path belongs to another system, with a prefix that looks like a service.
 func Owns(path string) bool {
 	return (strings.HasPrefix(path, "/firn.v1.") || strings.HasPrefix(path, "/grpc.")) && strings.Count(path, "/") == 2
 }
 
-// Drain ends streams, with an error after which a client asks another server. Requests
-// that have one answer are answered.
+// Drain ends streams, with an error that sends clients to another server. Unary requests
+// are still answered.
 func (a *API) Drain() { a.end() }
 
-// An exchange is what a request and its answer are to net/http.
+// An exchange is a request of net/http and its response.
 type exchange struct {
 	response http.ResponseWriter
 	request  *http.Request
-	counted  bool   // Front has counted it, or will
-	release  func() // called when the answer is written; may be nil
+	counted  bool   // Front has counted it or will
+	release  func() // called after the answer is written; may be nil
 }
 
 type (
@@ -97,7 +96,7 @@ type (
 	callerKey   struct{}
 )
 
-// exchanged lets what is called further down see its exchange, which it returns.
+// exchanged serves a request with its exchange in the context, and returns the exchange.
 func exchanged(h http.Handler) func(http.ResponseWriter, *http.Request) *exchange {
 	return func(w http.ResponseWriter, r *http.Request) *exchange {
 		e := &exchange{response: w, request: r}
@@ -113,10 +112,10 @@ func (e *exchange) end() {
 	}
 }
 
-// holding has release be called when the answer is written.
+// holding defers release until the answer is written.
 func holding(ctx context.Context, release func()) {
 	e, ok := ctx.Value(exchangeKey{}).(*exchange)
-	if !ok { // as in tests: it is not written
+	if !ok { // as in tests: no answer is written
 		release()
 		return
 	}
@@ -129,24 +128,24 @@ func plain(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(w, r) })
 }
 
-// counted is exchanged for those that are: some do not come to a method, as their message
-// cannot be read or is too long.
+// counted is exchanged for requests that are counted. It counts those that never reach a
+// method because their message is unreadable or too long.
 func (a *API) counted(h http.Handler) http.Handler {
 	serve := exchanged(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := serve(w, r)
 		if !e.counted {
-			_ = a.front.Refuse(errUnread) // the library has told the client
+			_ = a.front.Refuse(errUnread) // the library has answered the client
 		}
 	})
 }
 
 var errUnread = failure.BadRequest("bad_request", "the request cannot be read")
 
-// errNoExchange is a mistake of this package: all that is registered is exchanged.
+// errNoExchange is a bug in this package: every registered handler is exchanged.
 var errNoExchange = errors.New("a request without its exchange")
 
-// identify finds out who makes a request, before any of its content is read.
+// identify identifies the caller before the content of the request is read.
 func (a *API) identify(ctx context.Context, _ connect.Spec, _ connect.Peer, _ http.Header) (context.Context, error) {
 	e, ok := ctx.Value(exchangeKey{}).(*exchange)
 	if !ok {
@@ -160,11 +159,11 @@ func (a *API) identify(ctx context.Context, _ connect.Spec, _ connect.Peer, _ ht
 	return context.WithValue(ctx, callerKey{}, caller), nil
 }
 
-// callerIn returns whom identify has found, to a method, which begins with it.
+// callerIn returns the caller that identify has found. Each method calls it first.
 func callerIn(ctx context.Context) *access.Caller {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
-		e.counted = true // by the method
+		e.counted = true // the method counts it
 	}
-	c, _ := ctx.Value(callerKey{}).(*access.Caller) // the gate lets nobody by without one
+	c, _ := ctx.Value(callerKey{}).(*access.Caller) // identify lets no request through without a caller
 	return c
 }

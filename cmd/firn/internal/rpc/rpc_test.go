@@ -76,7 +76,7 @@ func TestEveryKindIsServedInBothForms(t *testing.T) {
 					}
 					seen[id] = true
 				}
-				if namespace == "flakes" || namespace == "striped" { // neighbours lie apart
+				if namespace == "flakes" || namespace == "striped" { // consecutive ids are a stride apart
 					stride := map[string]int64{"flakes": 1 << 16, "striped": 4}[namespace]
 					for _, id := range ids {
 						if a, b := number64(t, id), number64(t, ids[0]); (a-b)%stride != 0 {
@@ -99,7 +99,7 @@ func TestEveryKindIsServedInBothForms(t *testing.T) {
 			}
 		}
 	}
-	// Not asked for otherwise, it is one id by itself.
+	// The default is a single id.
 	answer, err := client.Generate(t.Context(), &firnv1.GenerateRequest{Namespace: "plain"})
 	if err != nil || len(answer.GetIds()) != 1 {
 		t.Errorf("%v, %v", answer, err)
@@ -115,7 +115,7 @@ func number64(t *testing.T, id string) int64 {
 	return n
 }
 
-func TestErrorsHaveTheirCodeAndTheWordOfAllProtocols(t *testing.T) {
+func TestErrorsHaveTheirCodeAndTheSharedReason(t *testing.T) {
 	t.Setenv("RPC_TEST_KEYS", "3:000102030405060708090a0b0c0d0e0f")
 	client, _ := start(t, allKinds).dial(t)
 	generate := func(namespace string, n int) func() error {
@@ -164,20 +164,20 @@ func TestErrorsHaveTheirCodeAndTheWordOfAllProtocols(t *testing.T) {
 		{decode(&firnv1.DecodeRequest{Id: "1", Namespace: "txn"}), codes.InvalidArgument, "bad_request", "cannot be taken apart"},
 		{decode(&firnv1.DecodeRequest{Id: "1", Namespace: "nobody"}), codes.NotFound, "unknown_namespace", "nobody"},
 	} {
-		told := status.Convert(c.call())
+		got := status.Convert(c.call())
 		var word string
-		for _, d := range told.Details() {
+		for _, d := range got.Details() {
 			if info, ok := d.(*errdetails.ErrorInfo); ok && info.GetDomain() == "firn" {
 				word = info.GetReason()
 			}
 		}
-		if told.Code() != c.code || word != c.word || !strings.Contains(told.Message(), c.words) {
-			t.Errorf("%v %s %q; want %v, %s and %q", told.Code(), word, told.Message(), c.code, c.word, c.words)
+		if got.Code() != c.code || word != c.word || !strings.Contains(got.Message(), c.words) {
+			t.Errorf("%v %s %q; want %v, %s and %q", got.Code(), word, got.Message(), c.code, c.word, c.words)
 		}
 	}
 }
 
-func TestWhatItMakesItDecodes(t *testing.T) {
+func TestIssuedIDsDecode(t *testing.T) {
 	t.Setenv("RPC_TEST_KEYS", "3:000102030405060708090a0b0c0d0e0f")
 	client, _ := start(t, allKinds).dial(t)
 	made, err := client.Generate(t.Context(), &firnv1.GenerateRequest{Namespace: "plain"})
@@ -202,7 +202,7 @@ func TestWhatItMakesItDecodes(t *testing.T) {
 	}
 }
 
-func TestNamespacesAreListedWithWhatTheirKindHas(t *testing.T) {
+func TestNamespacesAreListedWithTheFieldsOfTheirKind(t *testing.T) {
 	t.Setenv("RPC_TEST_KEYS", "3:000102030405060708090a0b0c0d0e0f")
 	client, _ := start(t, allKinds).dial(t)
 	for _, namespace := range []string{"short", "txn"} {

@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	// stall is how long a client may leave a message of a stream untaken.
+	// stall is how long a client may leave a message of a stream unread.
 	stall = 30 * time.Second
-	// hurry is the same while the server shuts down, within its time for that.
+	// hurry is the same during shutdown; it must be shorter than the shutdown timeout.
 	hurry = 5 * time.Second
 )
 
-// steering moves the deadlines of a stream, which would else end with the time that the
-// server gives to one answer.
+// steering moves the deadlines of a stream. Otherwise the server's timeout for one answer
+// would end it.
 type steering struct {
 	control *http.ResponseController
 	stall   time.Duration
 	unhook  func() bool
-	next    time.Time // when the deadline is worth moving again
+	next    time.Time // when to move the deadline again
 
-	mu    sync.Mutex // guards below; held while the deadlines are moved
+	mu    sync.Mutex // guards the fields below; held while the deadlines move
 	hurry bool
-	over  bool // the response may not be touched any more
+	over  bool // the response must not be used any more
 }
 
-// steer returns the steering of a stream, which its handler releases. When the
-// server shuts down a client that takes nothing has less time.
+// steer returns the steering of a stream; its handler must release it. During shutdown a
+// client that reads nothing has less time.
 func (a *API) steer(ctx context.Context) (*steering, error) {
 	e, ok := ctx.Value(exchangeKey{}).(*exchange)
 	if !ok {
@@ -51,13 +51,13 @@ func (a *API) steer(ctx context.Context) (*steering, error) {
 	return s, nil
 }
 
-// extend gives the client time to take what is sent next.
+// extend gives the client time to read the next message.
 func (s *steering) extend() error {
 	now := time.Now()
 	if now.Before(s.next) {
 		return nil
 	}
-	s.next = now.Add(s.stall / 8) // oftener would cost more than the ids
+	s.next = now.Add(s.stall / 8) // moving it more often would cost more than the ids
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hurry {

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// maxTotal bounds a stream, so that none lasts for ever by mistake.
+	// maxTotal bounds a stream, so that it cannot last for ever by mistake.
 	maxTotal = 1_000_000_000
-	// usualBatch is how many ids a message has if the client does not say.
+	// usualBatch is the default number of ids in a message.
 	usualBatch = 1000
-	// longestPause and longestWait bound how long a stream waits for the rate that its
-	// client is allowed: at once, and in a row without a batch.
+	// longestPause and longestWait bound how long a stream waits for its client's rate:
+	// in one pause, and in total between two batches.
 	longestPause = 5 * time.Second
 	longestWait  = time.Minute
 )
 
-// GenerateStream answers batch after batch. The client's flow control says when the
-// next is made.
+// GenerateStream sends batch after batch. The client's flow control decides when the next
+// batch is made.
 func (a *API) GenerateStream(ctx context.Context, r *connect.Request[firnv1.GenerateStreamRequest], to *connect.ServerStream[firnv1.GenerateResponse]) error {
-	from := callerIn(ctx) // who lost its token meanwhile gets no further batch: Front sees to it
+	from := callerIn(ctx) // Front refuses further batches once its token is revoked
 	left, batch, err := a.plan(r.Msg)
 	if err != nil {
 		return a.fail(ctx, a.front.Refuse(err))
@@ -55,7 +55,7 @@ func (a *API) GenerateStream(ctx context.Context, r *connect.Request[firnv1.Gene
 			return a.fail(ctx, a.front.Refuse(err))
 		}
 		if err := to.Send(m.write()); err != nil {
-			return err // the client has gone or takes nothing; these ids are a gap
+			return err // the client has gone or reads nothing; these ids are lost
 		}
 		m.batch.Release()
 		left -= int64(n)
@@ -63,7 +63,7 @@ func (a *API) GenerateStream(ctx context.Context, r *connect.Request[firnv1.Gene
 	return nil
 }
 
-// plan returns how many ids a stream has in all and at once.
+// plan returns how many ids a stream has in total and in a batch.
 func (a *API) plan(r *firnv1.GenerateStreamRequest) (total int64, batch int, err error) {
 	total, batch = maxTotal, min(usualBatch, a.front.Limit())
 	if r.Total != nil {
@@ -81,8 +81,8 @@ func (a *API) plan(r *firnv1.GenerateStreamRequest) (total int64, batch int, err
 	return total, batch, nil
 }
 
-// paced calls issue until it succeeds, and waits where the client is ahead of the rate
-// it is allowed: a load of millions goes on at that rate.
+// paced calls issue until it succeeds, and waits while the client exceeds its rate: a
+// stream of millions of ids goes on at that rate.
 func (a *API) paced(ctx context.Context, s *steering, issue func() error) error {
 	for waited := time.Duration(0); ; {
 		if a.ending.Err() != nil {
@@ -92,14 +92,14 @@ func (a *API) paced(ctx context.Context, s *steering, issue func() error) error 
 		if err == nil {
 			return nil
 		}
-		told := failure.Of(err)
-		if told.Status != http.StatusTooManyRequests || told.Retry <= 0 || waited >= longestWait {
+		f := failure.Of(err)
+		if f.Status != http.StatusTooManyRequests || f.Retry <= 0 || waited >= longestWait {
 			return err
 		}
 		if err := s.extend(); err != nil {
 			return a.front.Refuse(err)
 		}
-		pause := min(told.Retry, longestPause)
+		pause := min(f.Retry, longestPause)
 		waited += pause
 		timer := time.NewTimer(pause)
 		select {

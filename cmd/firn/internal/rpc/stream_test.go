@@ -27,7 +27,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// newAPI serves the interface alone, with times of the server's own choice.
+// newAPI serves the interface alone, by an HTTP server with timeouts that set may change.
 func newAPI(t *testing.T, set func(*http.Server)) (*rpc.API, *httptest.Server) {
 	t.Helper()
 	service, err := issuing.Open(t.Context(), issuing.Config{
@@ -56,7 +56,7 @@ func newAPI(t *testing.T, set func(*http.Server)) (*rpc.API, *httptest.Server) {
 	return api, h
 }
 
-func TestAStreamHasAsManyIDsAsAskedFor(t *testing.T) {
+func TestAStreamHasTheRequestedNumberOfIDs(t *testing.T) {
 	client, _ := start(t, benchConfig).dial(t)
 	for _, c := range []struct {
 		total    int64
@@ -93,16 +93,16 @@ func TestAStreamHasAsManyIDsAsAskedFor(t *testing.T) {
 	}
 }
 
-// TestAStreamOutlivesTheTimeOfAnAnswer reads slowly, for longer than the server gives
-// to a request and to an answer.
-func TestAStreamOutlivesTheTimeOfAnAnswer(t *testing.T) {
+// The client reads slowly, for longer than the server's timeouts for a request and an
+// answer.
+func TestAStreamOutlivesTheTimeoutsOfOneAnswer(t *testing.T) {
 	api, h := newAPI(t, func(s *http.Server) {
 		s.ReadTimeout, s.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond
 	})
 	api.SetStall(400 * time.Millisecond)
 	for name, options := range map[string][]connect.ClientOption{"connect over HTTP/1.1": nil, "gRPC-Web over HTTP/1.1": {connect.WithGRPCWeb()}} {
 		client := firnv1connect.NewIDServiceClient(h.Client(), h.URL, options...)
-		// Messages of 80 KB do not all fit into the buffers between.
+		// Messages of 80 KB do not all fit into the socket buffers.
 		s, err := client.GenerateStream(t.Context(), connect.NewRequest(&firnv1.GenerateStreamRequest{Namespace: "users", Batch: count(10_000)}))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -130,7 +130,7 @@ func TestAStreamOutlivesTheTimeOfAnAnswer(t *testing.T) {
 	})
 }
 
-// readFor reads until well after the times of the server are over.
+// readFor reads until well after the server's timeouts.
 func readFor(t *testing.T, name string, read func() error) {
 	t.Helper()
 	ticker := time.NewTicker(50 * time.Millisecond)
@@ -142,8 +142,7 @@ func readFor(t *testing.T, name string, read func() error) {
 	}
 }
 
-// TestAClientThatTakesNothingLosesItsStream opens a stream and never reads.
-func TestAClientThatTakesNothingLosesItsStream(t *testing.T) {
+func TestAClientThatNeverReadsLosesItsStream(t *testing.T) {
 	api, h := newAPI(t, func(*http.Server) {})
 	api.SetStall(200 * time.Millisecond)
 	conn, err := net.Dial("tcp", h.Listener.Addr().String())
@@ -171,7 +170,7 @@ func TestAClientThatTakesNothingLosesItsStream(t *testing.T) {
 	await(t, "the stream to begin", func() bool { ids, _ := api.Open(); return ids == 1 })
 	await(t, "the stream to end", func() bool { ids, _ := api.Open(); return ids == 0 })
 	for err == nil {
-		_, err = s.Recv() // what had been sent comes, then the end
+		_, err = s.Recv() // messages sent before, then the end
 	}
 	if errors.Is(err, io.EOF) || status.Code(err) == codes.OK {
 		t.Errorf("the end of a stream that was cut: %v", err)
@@ -194,7 +193,7 @@ func TestACanceledStreamEndsAtTheServerToo(t *testing.T) {
 	h.Client().CloseIdleConnections()
 }
 
-// await waits for what another goroutine brings about.
+// await waits until reached reports true.
 func await(t *testing.T, what string, reached func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
@@ -206,8 +205,7 @@ func await(t *testing.T, what string, reached func() bool) {
 	}
 }
 
-// TestARequestThatNeverComesWholeEnds sends a beginning and then nothing.
-func TestARequestThatNeverComesWholeEnds(t *testing.T) {
+func TestAnIncompleteRequestEnds(t *testing.T) {
 	_, h := newAPI(t, func(s *http.Server) { s.ReadTimeout = 200 * time.Millisecond })
 	for _, client := range []*http.Client{h.Client(), h2c(t)} {
 		for path, contentType := range map[string]string{

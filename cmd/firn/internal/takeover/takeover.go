@@ -23,7 +23,7 @@ import (
 type Foreign struct {
 	Name   string
 	MaxID  firn.ID // as the table has it
-	Next   int64   // the least id that is not granted yet; -1 where there is none
+	Next   int64   // the least id that is not granted yet; -1: there is no such id
 	Step   int64   // how far the system moves it at once
 	Stripe segment.Stripe
 }
@@ -41,7 +41,7 @@ type Options struct {
 	Margin int64
 	// Rename has the name here of those that are to have another.
 	Rename map[string]string
-	// Progress is told how many names have been looked at. May be nil.
+	// Progress is called with how many names have been read. May be nil.
 	Progress func(done, all int)
 }
 
@@ -188,7 +188,7 @@ func first(s segment.Stripe, least firn.ID) uint64 {
 	return n + (uint64(s.Offset)+stride-n%stride)%stride
 }
 
-// Apply writes what is planned, and calls progress, if there is one, after each name.
+// Apply writes the plan, and calls progress, if not nil, after each name.
 // It can be called again, as can Make, whatever became of it.
 func (p *Plan) Apply(ctx context.Context, s store.Store, progress func(done, all int)) error {
 	for i := range p.Rows {

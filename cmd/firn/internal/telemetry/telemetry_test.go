@@ -23,7 +23,7 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-// watched returns a memory store with clock and settling as told, and its registry.
+// watched returns s, watched, and the registry of its metrics.
 func watched(s store.Store) (store.Store, *prometheus.Registry) {
 	registry := prometheus.NewRegistry()
 	return telemetry.Watch(s, registry, telemetry.Off().Tracer()), registry

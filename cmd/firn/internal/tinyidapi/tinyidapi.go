@@ -26,19 +26,19 @@ type API struct {
 	answers  sync.Pool          // of *answer
 }
 
-// A request is asked for by the end of its path.
+// A request is identified by the end of its path.
 type request struct {
 	ids    bool // single ids, else a range
 	simple bool // the answer is a text, empty for failures; else JSON
 }
 
-// An answer is the memory of one, to be used again.
+// An answer is the reusable memory of an answer.
 type answer struct {
 	batch issuing.Batch
 	body  []byte
 }
 
-// maxKept bounds the memory that is kept for another answer.
+// maxKept bounds the memory that is kept for later answers.
 const maxKept = 1 << 20
 
 // New returns the interface to a service.
@@ -84,8 +84,8 @@ func lastTwo(path string) string {
 	return ""
 }
 
-// serve answers a request. It has status 200 whatever becomes of it, but for what does not
-// come as far as TinyId's own code.
+// serve answers a request. The status is always 200, except for requests that would not
+// reach TinyId's own code.
 func (a *API) serve(w http.ResponseWriter, r *http.Request, asked request) {
 	start := time.Now()
 	defer func() { a.front.Observe(time.Since(start)) }()
@@ -129,17 +129,17 @@ func (a *API) keep(made *answer) {
 	}
 }
 
-// parameters are what a request says.
+// parameters are the parameters of a request.
 type parameters struct {
 	bizType, token string
-	count          int // may be 0 or negative: then no id is wanted
+	count          int // 0 or negative: no id
 }
 
 // parse reads the parameters, of the query or of a form.
 func (a *API) parse(r *http.Request, asked request) (parameters, error) {
 	query := r.URL.Query()
 	if r.ContentLength != 0 {
-		_ = r.ParseForm() // parts of a form that cannot be read are passed over, as there
+		_ = r.ParseForm() // like TinyId, ignore the unreadable parts of a form
 	}
 	p := parameters{bizType: first(query, r.PostForm, "bizType"), token: first(query, r.PostForm, "token"), count: 1}
 	text := strings.TrimSpace(first(query, r.PostForm, "batchSize"))
@@ -154,7 +154,7 @@ func (a *API) parse(r *http.Request, asked request) (parameters, error) {
 	return p, nil
 }
 
-// first returns the value of a key that comes first.
+// first returns the first value of a key.
 func first(query, form url.Values, key string) string {
 	if query.Has(key) {
 		return query.Get(key)
@@ -162,17 +162,17 @@ func first(query, form url.Values, key string) string {
 	return form.Get(key)
 }
 
-// caller returns who makes the request: who has the token, else as with Firn's own.
+// caller returns the caller with the token; without a token, as for Firn's own API.
 func (a *API) caller(r *http.Request, token string) (*access.Caller, error) {
 	if token == "" {
 		return a.front.Caller(r)
 	}
-	c, _ := access.OfRequest(r) // the token stands where TinyId has it, whatever the header says
+	c, _ := access.OfRequest(r) // TinyId's token counts, not the header
 	c.Token = token
 	return a.front.Identify(c)
 }
 
-// issue returns the body of an answer, over that of the one before.
+// issue returns the body of an answer, in the memory of made.
 func (a *API) issue(r *http.Request, asked request, p parameters, made *answer) ([]byte, error) {
 	b := made.body[:0]
 	if p.bizType == "" {
@@ -198,7 +198,7 @@ func (a *API) issue(r *http.Request, asked request, p parameters, made *answer) 
 	}
 	made.batch.IDs = made.batch.IDs[:0]
 	if p.count <= 0 {
-		a.front.Answered(http.StatusOK) // nothing was asked for
+		a.front.Answered(http.StatusOK) // no id was requested
 	} else if err := a.front.Issue(r.Context(), caller, ns, p.count, &made.batch); err != nil {
 		return b, err
 	}

@@ -123,7 +123,7 @@ func TestAnswersAreThoseOfTinyID(t *testing.T) {
 	}
 }
 
-// TestATokenOpensItsTypes and no others; what is wrong with it is not told.
+// TestATokenOpensItsTypes and no others. The answer does not say what is wrong with a token.
 func TestATokenOpensItsTypes(t *testing.T) {
 	const token = "0f673adf80504e2eaa552f5d791b644c"
 	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces(), Tokens: []settings.Token{

@@ -2,7 +2,7 @@
 // instance the number it had, else one that was given back, else one never used,
 // else one whose holder has been silent for longer than its safe-guard time.
 // All state is in a store; any number of servers may work on it at once, and
-// one that is started anew goes on where others are.
+// one that is restarted continues where others are.
 //
 // # What the store has
 //

@@ -65,7 +65,7 @@ type member struct {
 	machine int
 	until   int64 // the number is its own at least until then
 	leaving int   // calls to give back under way
-	left    int   // how often it has begun to, or started anew
+	left    int   // how often it has begun to, or restarted
 }
 
 // history is one run from a seed.

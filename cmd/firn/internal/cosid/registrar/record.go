@@ -17,7 +17,7 @@ import (
 const (
 	keyPrefix = "firn/cosid:"
 	// places is how many registers there are for the places of instances. It is
-	// part of the format: another number finds nobody.
+	// part of the format: with another number no instance would be found.
 	places = 1024
 )
 
@@ -25,7 +25,7 @@ const (
 type machine struct {
 	Instance string `json:"instance"` // its holder, or the last one
 	Held     bool   `json:"held"`
-	Stable   bool   `json:"stable,omitempty"` // is nobody else's until it is given back as not stable
+	Stable   bool   `json:"stable,omitempty"` // reserved for this instance until given back as not stable
 	Guard    int64  `json:"guard,omitempty"`  // the holder's safe-guard time in milliseconds; none: for ever
 	Stamp    int64  `json:"stamp"`            // when it was last heard of, Unix milliseconds; never decreases
 
@@ -137,7 +137,7 @@ func (r *Registrar) setPlace(ctx context.Context, namespace, instance string, p 
 }
 
 // write writes a register once, and returns its revision when the store has confirmed it.
-// After any error the call begins anew, by reading: what it finds then, its own write or
+// After any error the call starts over, by reading: what it finds then, its own write or
 // another's, it writes again before anything follows from it.
 func (r *Registrar) write(ctx context.Context, key string, old store.Revision, v any) (store.Revision, error) {
 	value, err := json.Marshal(v)

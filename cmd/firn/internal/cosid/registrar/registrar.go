@@ -31,7 +31,7 @@ type Config struct {
 	// Tolerance is how far the clocks of store and server may be apart. Default: 10s.
 	Tolerance time.Duration
 	// MaxMachines is how many numbers a namespace may have in use, whatever the bits
-	// asked for, up to 1,048,576: a client that names itself anew each time would
+	// asked for, up to 1,048,576: a client with a new name each time would
 	// otherwise fill the store. Default: 65,536.
 	MaxMachines int
 	// Random draws waits and choices; it is called by several goroutines. Default:
@@ -46,7 +46,7 @@ const (
 	defaultMaxMachines = 1 << 16
 	mostMachines       = 1 << 20
 
-	// maxTries bounds how often a call begins anew after a conflict, and maxFaults
+	// maxTries bounds how often a call starts over after a conflict, and maxFaults
 	// after the store failed to answer.
 	maxTries  = 32
 	maxFaults = 4

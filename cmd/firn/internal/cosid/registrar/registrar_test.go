@@ -115,7 +115,7 @@ func TestAStableNumberIsNobodyElses(t *testing.T) {
 	clock.Pass(1000 * time.Hour)
 	d.refuses(instance("b"), 1, fiveMinutes, registrar.ErrOverflow)
 	d.gives(stable("db-0"), 1, fiveMinutes, 0)
-	d.reverts(instance("db-0"), nil) // who is gone for good is freed by hand
+	d.reverts(instance("db-0"), nil) // an operator frees an instance that is gone for good
 	d.gives(instance("b"), 1, fiveMinutes, 0)
 }
 

@@ -11,8 +11,8 @@ import (
 // where to look for a free number: before one is taken its register is read,
 // and none is said to be left before all have been listed anew.
 type view struct {
-	turns   chan struct{} // tokens: who has one looks for a number
-	loading chan struct{} // one token: who has it lists
+	turns   chan struct{} // tokens: the holder of one looks for a number
+	loading chan struct{} // one token: its holder lists
 
 	// Guarded by the registrar's lock.
 	machines map[int]machine
@@ -193,7 +193,7 @@ func (m machine) free(q *request) bool {
 	case m.revision == 0, !m.Held, m.Instance == q.Name:
 		return true
 	case m.Stable, m.Guard == 0:
-		return false // nobody else's, however long it has been silent
+		return false // reserved for its instance, however long that has been silent
 	case q.Stable, q.guard == Forever:
 		return false // as in CosId, those who never give way take nobody's place either
 	}
