@@ -9,7 +9,7 @@ import (
 // opened reports whether callers may use the word without asking the core.
 func (g *Generator) opened() bool { return g.cell.Load().word.Load() < sealed }
 
-// scriptedTime is a clock that shows what it is told.
+// scriptedTime is a clock that shows the time in at.
 type scriptedTime struct{ at time.Time }
 
 func (s *scriptedTime) Wall() time.Time          { return s.at }

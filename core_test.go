@@ -25,7 +25,7 @@ func TestNothingOutsideOfTheGrantIsIssuedEvenByMistake(t *testing.T) {
 }
 
 // Of a tick that the history does not know, only what lies above all that was used is free.
-func TestATickThatTheHistoryDoesNotKnowBeginsAboveAllThatWasUsed(t *testing.T) {
+func TestATickUnknownToTheHistoryBeginsAboveAllUsedPositions(t *testing.T) {
 	c := core{layout: seconds, start: StartZero, high: 12<<3 + 5, history: newHistory(2)}
 	if top := c.highTick(); top != 12 {
 		t.Errorf("the highest tick is %d", top)

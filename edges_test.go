@@ -100,7 +100,7 @@ func TestASwitchAsksForTheTickOfTheClock(t *testing.T) {
 func epochPlus(n int64) time.Time { return seconds.Time(firn.Tick(n)) }
 
 // A switch that cannot be, and one that comes when the generator has ended, change nothing.
-func TestASwitchToAWorkerThatThereIsNotFails(t *testing.T) {
+func TestASwitchToAnImpossibleGrantFails(t *testing.T) {
 	for name, grant := range map[string]firn.Grant{
 		"no such worker":      {Worker: 64, After: 1, Through: 99},
 		"a fence below all":   {Worker: 6, After: 1, Through: -2},
@@ -208,7 +208,7 @@ func TestASourceOfWorkersThatPanicsFailsTheSwitch(t *testing.T) {
 	}
 }
 
-func TestRetiredHearsOfTheWorkerThatWasLeft(t *testing.T) {
+func TestRetiredIsCalledForTheOldWorker(t *testing.T) {
 	clock := newFakeTime()
 	now, err := seconds.Tick(noon)
 	if err != nil {
@@ -313,7 +313,7 @@ func TestAVirtualClockBeginsAtFromWithinItsLease(t *testing.T) {
 	}
 }
 
-// What is shown counts ids that the core has not heard of, and not those that nobody got.
+// State counts ids that the core does not know about yet, and not positions that no caller got.
 func TestTheStateKnowsTheLastIDs(t *testing.T) {
 	g, clock, now := onLease(t, "", 3, nil)
 	check := func(when string, last firn.Tick) {
@@ -391,7 +391,7 @@ func TestTheStateWithALeadKnowsWhatWasIssued(t *testing.T) {
 	}
 }
 
-// A negative lead is none: the clock is the bound.
+// A negative lead means no lead: the clock is the bound.
 func TestAVirtualClockWithoutALeadStaysBehindTheClock(t *testing.T) {
 	clock := newFakeTime()
 	g, err := firn.New(0, firn.Config{Layout: seconds, Clock: firn.Virtual, From: noon.Add(-time.Second), Ahead: -1, Start: firn.StartZero, Time: clock})
@@ -454,7 +454,7 @@ func TestASwitchAsksForNoTickOutsideOfTheLayout(t *testing.T) {
 	}
 }
 
-// A virtual clock that is told no beginning starts above what an earlier life can have reached.
+// A virtual clock without From starts above every tick an earlier life can have reached.
 func TestAVirtualClockStartsATickAndTheLeadAhead(t *testing.T) {
 	now, err := seconds.Tick(noon)
 	if err != nil {
@@ -485,7 +485,7 @@ func TestALeasedGeneratorIsOfTheGrantsWorkerAndFitsTheLayout(t *testing.T) {
 }
 
 // That its caller has gone does not make the clock of a fence.
-func TestAFenceIsSaidThoughTheCallerHasGone(t *testing.T) {
+func TestAFenceIsReportedEvenIfTheCallersContextHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	g, clock, _ := onLease(t, "switch, ahead 1000", 0, func(context.Context, firn.Tick) (firn.Grant, error) {
 		cancel()

@@ -315,7 +315,7 @@ func TestEncodingRefusesNumbersAbove63Bits(t *testing.T) {
 	}
 }
 
-func TestEncodingWritesNegativeIDsAsTextNoOneReads(t *testing.T) {
+func TestEncodingsWriteNegativeIDsAsTextThatNoEncodingReads(t *testing.T) {
 	for _, id := range []firn.ID{-1, -5, -1 << 63} {
 		for _, e := range append(firn.Encodings(), firn.Encoding(99)) {
 			texts := []string{
@@ -345,7 +345,7 @@ func TestEncodingWritesNegativeIDsAsTextNoOneReads(t *testing.T) {
 	}
 }
 
-func TestEncodingThatIsNoneWritesTextNoOneReads(t *testing.T) {
+func TestAnInvalidEncodingWritesTextThatNoEncodingReads(t *testing.T) {
 	e := firn.Encoding(99)
 	if e.String() != "Encoding(99)" || e.Width() != 0 {
 		t.Errorf("it is called %q and %d wide", e, e.Width())

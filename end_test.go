@@ -48,7 +48,7 @@ func TestNothingIsRepeatedAtTheEndOfAllBits(t *testing.T) {
 	}
 }
 
-// TestAWaitEndsWithTheGenerator: nobody waits an hour for one that has ended.
+// TestAWaitEndsWithTheGenerator: no call waits an hour for a generator that has ended.
 func TestAWaitEndsWithTheGenerator(t *testing.T) {
 	clock := newFakeTime()
 	var g *firn.Generator
@@ -112,7 +112,7 @@ func TestAWaitFollowsTheClock(t *testing.T) {
 	}
 }
 
-// TestATryEndsWhenTheClockHasBeenPutRight: nobody sleeps half an hour for a clock that
+// TestATryEndsWhenTheClockHasBeenPutRight: no call sleeps half an hour for a clock that
 // was back for three seconds.
 func TestATryEndsWhenTheClockHasBeenPutRight(t *testing.T) {
 	clock := newFakeTime()
@@ -134,8 +134,8 @@ func TestATryEndsWhenTheClockHasBeenPutRight(t *testing.T) {
 	}
 }
 
-// TestATryEndsWithItsWorker: whoever waits under a worker that was left for another
-// goes on with that.
+// TestATryEndsWithItsWorker: a call that waits under a worker goes on with the next
+// worker when the generator changes to it.
 func TestATryEndsWithItsWorker(t *testing.T) {
 	l := mustLayout("41/0/6/3,unit=1s")
 	now, err := l.Tick(noon)
@@ -171,7 +171,7 @@ func TestATryEndsWithItsWorker(t *testing.T) {
 	}
 }
 
-// TestAnExhaustedVirtualClockShowsTheLastTick: there is none after it to show.
+// TestAnExhaustedVirtualClockShowsTheLastTick: no tick follows it.
 func TestAnExhaustedVirtualClockShowsTheLastTick(t *testing.T) {
 	for _, text := range []string{"1/0/0/0,unit=1h", "63/0/0/0", "41/0/6/3"} {
 		l := mustLayout(text)

@@ -11,8 +11,8 @@ import (
 
 // The greatest int64 of nanoseconds since 1970 lies in the year 2262, the least in 1677.
 
-// TestASteadyClockComesBackFromAFarYear: one that saw it for some seconds, while nobody
-// took an id, is right again when the wall is.
+// TestASteadyClockComesBackFromAFarYear: a clock that saw it for some seconds, while no
+// id was taken, is right again when the wall is.
 func TestASteadyClockComesBackFromAFarYear(t *testing.T) {
 	for _, year := range []int{1, 1600, 1677, 2200, 2262, 2300, 2500, 9999} {
 		clock := newFakeTime()
@@ -62,9 +62,9 @@ func TestAWallClockInAFarYear(t *testing.T) {
 	}
 }
 
-// TestWhatNoClockCanShowIsWaitedForAsleep: whatever waits for a tick past 2262 sleeps,
+// TestAWaitForATimeNoClockCanShowSleeps: whatever waits for a tick past 2262 sleeps,
 // and looks whether it is still to wait for.
-func TestWhatNoClockCanShowIsWaitedForAsleep(t *testing.T) {
+func TestAWaitForATimeNoClockCanShowSleeps(t *testing.T) {
 	l := mustLayout("41/0/6/3,unit=10ms")
 	far, err := l.Tick(time.Date(2400, 1, 1, 0, 0, 0, 0, time.UTC))
 	if err != nil {

@@ -77,8 +77,8 @@ func TestAFenceReachedWhileCountingOnIsReportedAtOnce(t *testing.T) {
 	}
 }
 
-// TestTheFenceIsNotTheLastWord: what stands after ahead in the chain may serve.
-func TestTheFenceIsNotTheLastWord(t *testing.T) {
+// TestAPolicyAfterAheadServesWhenTheFenceIsReached: ahead cannot serve, and switch does.
+func TestAPolicyAfterAheadServesWhenTheFenceIsReached(t *testing.T) {
 	g, clock, _ := onLease(t, "ahead 1000, switch", 0, func(_ context.Context, from firn.Tick) (firn.Grant, error) {
 		return firn.Grant{Worker: 2, After: from - 1, Through: seconds.MaxTick()}, nil
 	})

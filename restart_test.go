@@ -57,8 +57,8 @@ func TestARestartRepeatsNoIDWhereverThePausesFall(t *testing.T) {
 	}
 }
 
-// TestPausesPutNoSteadyClockInFrontOfTheWall: started anew, it would issue what it has issued.
-func TestPausesPutNoSteadyClockInFrontOfTheWall(t *testing.T) {
+// TestPausesPutNoSteadyClockAheadOfTheWall: after a restart it would issue the same ids again.
+func TestPausesPutNoSteadyClockAheadOfTheWall(t *testing.T) {
 	slow := &pausing{Time: newFakeTime()}
 	g := newGenerator(t, firn.Config{Time: slow, Ahead: -1})
 	slow.pause = 50 * time.Millisecond
@@ -74,7 +74,7 @@ func TestPausesPutNoSteadyClockInFrontOfTheWall(t *testing.T) {
 	}
 }
 
-// TestAHaltUsesNothingUp: whoever goes on with another worker need not wait until the fence has passed.
+// TestAHaltUsesNothingUp: a generator that goes on with another worker need not wait until the fence has passed.
 func TestAHaltUsesNothingUp(t *testing.T) {
 	now, err := seconds.Tick(noon)
 	if err != nil {

@@ -211,7 +211,7 @@ func TestAheadCountsOnWithoutTheClock(t *testing.T) {
 
 // Ids stay ahead of a clock that has caught up with what it showed before the step, as callers use
 // up each tick. Another step back is one, too, and nothing to be waited for.
-func TestAheadTellsOfAnotherStepBack(t *testing.T) {
+func TestAheadReportsAnotherStepBack(t *testing.T) {
 	for chain, want := range map[string]error{"ahead 100": firn.ErrClockBack, "ahead 100, switch": nil} {
 		r := newRig(t, "41/0/4/3", chain, firn.StartCarry)
 		r.time.Step(-time.Millisecond)
@@ -281,8 +281,8 @@ func TestAChainUsesTheFirstPolicyThatCanServe(t *testing.T) {
 	t.Error("switched more often than there are workers")
 }
 
-// TestTheChainBeginsAnewAfterAWait: a policy that could not serve before may do so then.
-func TestTheChainBeginsAnewAfterAWait(t *testing.T) {
+// TestTheChainStartsOverAfterAWait: a policy that could not serve before may do so then.
+func TestTheChainStartsOverAfterAWait(t *testing.T) {
 	clock := newFakeTime()
 	slept := 0
 	g := newGenerator(t, firn.Config{

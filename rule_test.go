@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestOnlyRegistersWriteToAStore: whoever writes by itself has to know again what an
-// unknown outcome means, and the third place to handle it would be forgotten.
+// TestOnlyRegistersWriteToAStore: code that writes by itself has to handle unknown
+// outcomes again, and sooner or later one place forgets to.
 func TestOnlyRegistersWriteToAStore(t *testing.T) {
 	allowed := []string{ // beside tests: the one home, what wraps a store, and what tests stores
 		"store/register", "store/storetest", "internal/sim", "cmd/firn/internal/telemetry", "cmd/firn/internal/storeurl",

@@ -20,9 +20,9 @@ func within(t *testing.T, layout string) firn.Layout {
 	return l
 }
 
-// TestASteadyClockInFrontOfTheWallGoesOn: callers who wait for the next tick issue
+// TestASteadyClockAheadOfTheWallGoesOn: callers who wait for the next tick issue
 // nothing meanwhile; the clock must not be put back to the last id at each look.
-func TestASteadyClockInFrontOfTheWallGoesOn(t *testing.T) {
+func TestASteadyClockAheadOfTheWallGoesOn(t *testing.T) {
 	for _, text := range []string{
 		"uid-generator", "35/0/22/0,unit=1s", "30/0/10/3,unit=10s", "30/0/10/3,unit=1m", "41/0/10/3,unit=1ms", "41/0/10/3,unit=100ms",
 	} {
@@ -85,9 +85,9 @@ func TestASteadyClockBeginsAtTheWallUnderAGrantThatHasBegun(t *testing.T) {
 	}
 }
 
-// TestLookingAtASteadyClockDoesNotHoldIt: Now, which a lease and metrics ask, puts
+// TestReadingASteadyClockDoesNotHoldIt: Now, which a lease and metrics ask, puts
 // the clock back too.
-func TestLookingAtASteadyClockDoesNotHoldIt(t *testing.T) {
+func TestReadingASteadyClockDoesNotHoldIt(t *testing.T) {
 	for _, oneByOne := range []bool{true, false} {
 		clock := newFakeTime()
 		var g *firn.Generator
@@ -126,7 +126,7 @@ func (p *inPieces) Sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-func TestLookingAtASteadyClockDoesNotKeepItInFrontOfTheWall(t *testing.T) {
+func TestReadingASteadyClockDoesNotKeepItAheadOfTheWall(t *testing.T) {
 	for _, every := range []time.Duration{50 * time.Millisecond, 250 * time.Millisecond, time.Second} {
 		clock := newFakeTime()
 		l := within(t, "41/0/10/3,unit=10ms")

@@ -23,8 +23,8 @@ func switching(t *testing.T, chain string, other func(ctx context.Context, from 
 	return g, clock
 }
 
-// TestWhyASwitchFailedCanBeAskedFor: callers branch on what their source of workers says.
-func TestWhyASwitchFailedCanBeAskedFor(t *testing.T) {
+// TestTheErrorHasTheReasonWhyASwitchFailed: callers branch on what their source of workers says.
+func TestTheErrorHasTheReasonWhyASwitchFailed(t *testing.T) {
 	errNone := errors.New("no worker left")
 	for _, chain := range []string{"switch", "ahead 5, wait 1ms, switch, refuse", "switch, ahead 5"} {
 		g, clock := switching(t, chain, func(context.Context, firn.Tick) (firn.Grant, error) { return firn.Grant{}, errNone })
@@ -72,8 +72,8 @@ func TestNoWorkerIsTakenForATimeBeforeTheEpoch(t *testing.T) {
 	}
 }
 
-// TestAClockThatIsBackIsSaidThoughTheCallerHasGone: no switch was made that the caller could have ended.
-func TestAClockThatIsBackIsSaidThoughTheCallerHasGone(t *testing.T) {
+// TestAClockThatIsBackIsReportedEvenIfTheCallersContextHasEnded: no switch was made that the caller could have ended.
+func TestAClockThatIsBackIsReportedEvenIfTheCallersContextHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	g, clock := switching(t, "refuse", nil)
@@ -91,8 +91,8 @@ type waiting struct {
 
 func (w *waiting) Wait(ctx context.Context, done <-chan struct{}) error { return w.wait(ctx, done) }
 
-// TestCallersWaitForTheSwitchUnderWay: one worker is taken, however many ask meanwhile.
-func TestCallersWaitForTheSwitchUnderWay(t *testing.T) {
+// TestCallersWaitForTheSwitchInProgress: one worker is taken, however many ask meanwhile.
+func TestCallersWaitForTheSwitchInProgress(t *testing.T) {
 	errGone := errors.New("the caller is gone")
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -163,8 +163,8 @@ func (a *awaited) Done() <-chan struct{} {
 	return a.Context.Done()
 }
 
-// TestWhoWaitedForASwitchThatFailedMayTryOne: it was another caller's.
-func TestWhoWaitedForASwitchThatFailedMayTryOne(t *testing.T) {
+// TestACallThatWaitedForAFailedSwitchMayTryItsOwn: the failed switch was another caller's.
+func TestACallThatWaitedForAFailedSwitchMayTryItsOwn(t *testing.T) {
 	type answer struct {
 		id  firn.ID
 		err error

@@ -98,7 +98,7 @@ func TestTheWordIsNotUsedOutsideOfItsTick(t *testing.T) {
 	}
 }
 
-func TestWhatIsReadForEachIDIsTheClockOfTheGenerator(t *testing.T) {
+func TestEachIDReadsTheClockOfTheGenerator(t *testing.T) {
 	c := &clocks{noon, 5 * time.Second}
 	system := SystemTime()
 	for _, r := range []struct {
@@ -122,7 +122,7 @@ func TestWhatIsReadForEachIDIsTheClockOfTheGenerator(t *testing.T) {
 func sinceStarted() int64 { return int64(time.Since(started)) }
 
 // Where the word would be opened in a region that was used, each call asks the core.
-func TestTheWordIsOpenedOnlyAboveAllThatWasUsed(t *testing.T) {
+func TestTheWordIsOpenedOnlyAboveAllUsedPositions(t *testing.T) {
 	for _, c := range []struct {
 		claim            string
 		d                decision
@@ -166,7 +166,7 @@ func TestTheWordOfASteadyClockClosesForItsLooks(t *testing.T) {
 	}
 }
 
-func TestTheCoreHearsOfWhatWasTakenFromTheWord(t *testing.T) {
+func TestTheCoreLearnsWhatWasTakenFromTheWord(t *testing.T) {
 	for _, c := range []struct {
 		claim            string
 		word, limit      uint64
@@ -247,7 +247,7 @@ func TestWhatWasTakenFromTheWordIsUsed(t *testing.T) {
 	}
 }
 
-func TestTheStateDoesNotCountWhatWasAskedForInVain(t *testing.T) {
+func TestTheStateDoesNotCountPositionsThatNoCallerGot(t *testing.T) {
 	g, _, now := ready(t, Wall)
 	if run, err := g.Take(context.Background(), 100); err != nil || run.Len() != 7 {
 		t.Fatalf("%d ids, %v", run.Len(), err)

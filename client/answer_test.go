@@ -23,7 +23,7 @@ import (
 	"github.com/firn-id/firn/client"
 )
 
-// raw serves bytes as they are to whoever asks for ids, and is a server else.
+// raw answers requests for ids with the given bytes, and everything else like a server.
 func raw(t *testing.T, answer string) *httptest.Server {
 	t.Helper()
 	behind := &fake{kind: "snowflake", next: 1}

@@ -13,7 +13,7 @@ import (
 	"github.com/firn-id/firn/client"
 )
 
-// hooked counts what the hook of servers is told.
+// hooked records the calls of the hook Server.
 func hooked(cfg *client.Config) (told func() string) {
 	var mu sync.Mutex
 	var all []string

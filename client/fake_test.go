@@ -18,8 +18,8 @@ import (
 	"github.com/firn-id/firn/client"
 )
 
-// A fake answers as a server does, and fails as it is told. Its settings are
-// changed with set.
+// A fake answers as a server does, and fails as its settings say. Change them with
+// set.
 type fake struct {
 	mu sync.Mutex
 
@@ -37,7 +37,7 @@ type fake struct {
 	unready string        // the code of answers about readiness, "" for ready
 	past    string        // the namespace whose pool is past its fence, "" for none
 	delay   time.Duration // before answers
-	down    bool          // nobody listens
+	down    bool          // it refuses connections
 	hangs   bool          // it takes requests and does not answer
 	held    chan struct{} // if set, answers wait until it is closed
 

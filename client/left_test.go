@@ -29,8 +29,8 @@ func (d detour) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.network.RoundTrip(r)
 }
 
-// A server is left for a request that hangs, and answers another that was under way before
-// it is probed: while the hook is still told that it was left, and while the probe hangs.
+// A server is left because one request hangs, and answers an earlier request before it is
+// probed: while the hook for leaving it still runs, and while the probe hangs.
 func TestAServerThatAnswersAfterItWasLeftIsProbedAndItsErrorReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := func(r *http.Request) { <-r.Context().Done() }

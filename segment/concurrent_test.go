@@ -53,7 +53,7 @@ func slow(d time.Duration, calls, most *atomic.Int64) sourceFunc {
 }
 
 // TestConcurrentCallersOfSmallStepsWaitAndDoNotFail has every range end at once
-// under full load: no id twice, none lost, none back, no error.
+// under full load: no id is issued twice, lost or out of order, and no call fails.
 func TestConcurrentCallersOfSmallStepsWaitAndDoNotFail(t *testing.T) {
 	for _, step := range []int64{1, 3, 100, 5000} {
 		t.Run(fmt.Sprint(step), func(t *testing.T) {

@@ -48,7 +48,7 @@ type history struct {
 	over      bool
 	down      bool
 	faulty    bool
-	cutOff    bool // the store applies what it is asked, and nobody hears of it
+	cutOff    bool // the store applies writes, and every answer is lost
 	issued    int
 	raised    map[string]firn.ID // what an operator ruled out for those who begin later
 }

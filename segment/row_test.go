@@ -156,7 +156,7 @@ func TestARowWaitsForTheCallersBeforeIt(t *testing.T) {
 	})
 }
 
-// Those who wait are told that it is over.
+// Waiting callers get an error.
 func TestCloseEndsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t)

@@ -123,7 +123,7 @@ func TestABurstFasterThanFetchingGrowsTheChainUntilItIsOver(t *testing.T) {
 	}
 }
 
-// Callers who wait for one fetch have been too quick once, however many they are.
+// All callers that wait for one fetch count as one burst.
 func TestManyCallersThatWaitForOneFetchGrowTheChainOnce(t *testing.T) {
 	w := newWorld(t, 1)
 	var n *segment.Name
@@ -190,7 +190,7 @@ func TestARangeThatArrivesAboveARaiseIsKept(t *testing.T) {
 	}
 }
 
-// An outage is told once, and its end.
+// An outage is logged once, and so is its end.
 func TestAnOutageAndItsEndAreLoggedOncePerName(t *testing.T) {
 	w := newWorld(t, 1)
 	var log strings.Builder

@@ -135,7 +135,7 @@ func TestCloseSaysTheSameTwiceAndCountsWhatWasIssued(t *testing.T) {
 	}
 }
 
-// A fetch that outlasts Close brings a range that nobody issues.
+// A fetch that outlasts Close brings a range that is never issued.
 func TestARangeThatArrivesAfterCloseIsNotKept(t *testing.T) {
 	w := newWorld(t, 1)
 	var s *segment.Segments

@@ -58,7 +58,7 @@ func TestARangeThatArrivesLateIsSortedInOrDropped(t *testing.T) {
 		ids = append(ids, id)
 	}
 	ids = append(ids, id)
-	for range 40 { // fetched while nobody waits
+	for range 40 { // fetched while no caller waits
 		w.stage.now += time.Second
 		if n.State().Ranges == 0 {
 			_ = n.Raise(context.Background(), 45) // looks whether a fetch is due

@@ -14,8 +14,8 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-// unconfirmed has every write be applied, and none be confirmed: as by a primary that
-// was cut off from its replicas.
+// unconfirmed applies every write and confirms no write, like a primary that was cut
+// off from its replicas.
 func unconfirmed(c storetest.Call) storetest.Outcome {
 	if c.Op == storetest.OpCompareAndSwap {
 		return storetest.FailApplied

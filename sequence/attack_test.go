@@ -96,8 +96,8 @@ func (y yielding) Monotonic() time.Duration {
 	return y.TimeSource.Monotonic()
 }
 
-// What makes additions ends when nobody waits any more, and must not touch anything
-// once another may have begun. (The race detector is what finds it out.)
+// A run ends when no request waits any more, and must not touch any state once another
+// run may have begun. (The race detector finds it.)
 func TestACallMayComeJustAsTheLastOneLeaves(t *testing.T) {
 	for round := range 2000 {
 		g := &gate{memstore.New(nil), make(chan struct{}), make(chan struct{})}

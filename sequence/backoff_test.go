@@ -135,7 +135,7 @@ func TestACallerThatLeavesDuringAWaitLeavesNothingRunning(t *testing.T) {
 	})
 }
 
-// A process that finds its own write is alone, and waits for nobody.
+// A process that finds its own write is alone, and does not wait for others.
 func TestAProcessDoesNotTakeItsOwnWriteForAnothers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := storetest.NewFaulty(memstore.New(nil))
@@ -156,7 +156,7 @@ func TestAProcessDoesNotTakeItsOwnWriteForAnothers(t *testing.T) {
 	})
 }
 
-// unsleeping is a time that nobody can wait for.
+// unsleeping is a time source whose Sleep fails.
 type unsleeping struct {
 	firn.TimeSource
 	why error

@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-// gone is a store that is away while it is told to be.
+// gone is a store that can be switched off.
 type gone struct {
 	store.Store
 	away atomic.Bool

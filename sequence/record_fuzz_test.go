@@ -42,8 +42,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// FuzzShare divides what is left among requests of any size: nobody gets an id
-// above the maximum, or one that another gets.
+// FuzzShare divides the ids left among requests of any size: no request gets an id
+// above the maximum, or an id of another request.
 func FuzzShare(f *testing.F) {
 	f.Add(int64(0), int64(10), int64(3), int64(8), int64(2), int64(0), int64(4))
 	f.Add(int64(1<<63-3), int64(1<<63-1), int64(1), int64(1<<63-1), int64(1), int64(1<<63-1), int64(1<<63-1))

@@ -332,7 +332,7 @@ func TestAWipedOrOlderStoreIsRaised(t *testing.T) {
 	if state := txn.State(); state.SetBacks != 3 || strings.Count(log.String(), "set back") != 3 || !strings.Contains(log.String(), "found=1 known=100") {
 		t.Errorf("%+v\n%s", state, &log)
 	}
-	// A process that knows nothing begins anew, until one that does writes.
+	// A process that knows nothing starts from the beginning, until one that knows more writes.
 	s.Restore(nil)
 	newcomer := open(t, s, sequence.Config{})
 	want(t, newcomer, 1)
@@ -377,7 +377,7 @@ func TestAStrictSequenceRefusesToBeSetBack(t *testing.T) {
 	}
 }
 
-// cutOff is a store that applies writes, and confirms them only while it is told to: as a
+// cutOff is a store that applies writes, but confirms them only while why is nil, like a
 // primary whose replicas are away.
 type cutOff struct {
 	*memstore.Store
@@ -651,7 +651,7 @@ func TestASmallerRequestFitsBesideATooLargeOne(t *testing.T) {
 	}
 }
 
-// Who finds too little left beside others is told how much there is after them.
+// If other requests leave too few ids, the error says how many are left after them.
 func TestIDsTakenByOthersDoNotCountAsLeft(t *testing.T) {
 	h := newHistory(t, 1)
 	p := h.start(sequence.Config{Max: 10})
@@ -670,7 +670,7 @@ func TestIDsTakenByOthersDoNotCountAsLeft(t *testing.T) {
 	}
 }
 
-// So that a write whose outcome is unknown is told from all others.
+// Otherwise a write whose outcome is unknown could be mistaken for another.
 func TestNoTwoWritesAreEqual(t *testing.T) {
 	s := memstore.New(nil)
 	txn := open(t, s, sequence.Config{})
@@ -701,7 +701,7 @@ func TestCallsThatComeTogetherShareOneAddition(t *testing.T) {
 	}
 }
 
-// Who did not fit into an addition is in the next one, which may fail as often as any.
+// A request that did not fit into an addition is in the next one, which may fail as often as any.
 func TestASuccessfulAdditionEndsTheRowOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := storetest.NewFaulty(memstore.New(nil))

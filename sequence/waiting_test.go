@@ -13,7 +13,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// silent is a store that answers nobody until it is told to.
+// silent is a store that does not answer until the test lets it.
 type silent struct {
 	*memstore.Store
 	speak chan struct{}
