@@ -14,7 +14,7 @@ import (
 
 // A client with leases on keys, such as a grpc-proxy with a leasing prefix, caches every key that is
 // read through it. After an older copy was restored, a holder would find its slot in that cache.
-func TestNothingIsAnsweredFromAProxysMemory(t *testing.T) {
+func TestNoReadIsAnsweredFromAProxysCache(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

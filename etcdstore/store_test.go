@@ -201,7 +201,7 @@ func TestAServerWithoutSpaceRefuses(t *testing.T) {
 	}
 }
 
-func TestExamineAloneSaysSo(t *testing.T) {
+func TestExamineReportsASingleMember(t *testing.T) {
 	t.Parallel()
 	findings, err := open(t, "etcd://"+servers.Etcd(t).Addr()).Examine(context.Background())
 	if err != nil || len(findings) != 2 || findings[0].Verdict != store.Doubtful || findings[1].Verdict != store.Good ||

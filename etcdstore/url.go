@@ -22,7 +22,7 @@ import (
 // Keys begin with PREFIX and a slash, if there is one. Settings:
 //
 //	tls=true               it speaks TLS
-//	tls_ca=FILE            certificates of who may sign the servers'
+//	tls_ca=FILE            certificates that may sign the servers'
 //	tls_cert=FILE          a certificate to show, with its tls_key=FILE
 //	tls_server_name=NAME   the name in the servers' certificates, if not the hosts'
 func Open(ctx context.Context, text string) (*Store, error) {

@@ -361,7 +361,7 @@ func TestAMemberWithAScoreIsRefused(t *testing.T) {
 }
 
 // A script is not rolled back. So every reason for a refusal must be found before anything is written.
-func TestWhatIsRefusedWasNotWritten(t *testing.T) {
+func TestARefusedWriteIsNotApplied(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := servers.Redis(t)

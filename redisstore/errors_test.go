@@ -14,7 +14,7 @@ func (reply) RedisError()     {}
 
 // Replies of servers, by version. If a script is refused before its first write, the outcome is not
 // unknown.
-func TestRepliesOfAllVersionsAreTold(t *testing.T) {
+func TestRepliesOfAllVersionsAreClassified(t *testing.T) {
 	for text, want := range map[string]struct {
 		kind error
 		hint string

@@ -304,7 +304,7 @@ func TestNothingIsWrittenToASetThatMayHaveBeenCopied(t *testing.T) {
 }
 
 // The replica of the node that had the set does not know of the move, and is empty.
-func TestASetThatHasMovedWithoutItsSlotIsNotMadeAnew(t *testing.T) {
+func TestASetMovedWithoutItsSlotIsNotCreatedAgain(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	addrs, all := cluster(t)
@@ -358,7 +358,7 @@ func TestASetIsMadeInAClusterThatIsReachedByNames(t *testing.T) {
 	confirmed(t, open(t, "rediss://localhost:"+ports[0]+"?cluster=true&tls_ca="+cert), "by names")
 }
 
-func TestWhereAServerOfAClusterIsReached(t *testing.T) {
+func TestTheReachableAddressOfAClusterServer(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ address, another, want string }{
 		{"10.0.0.5:6379@16379", "10.0.0.6:6379", "10.0.0.5:6379"},

@@ -208,7 +208,7 @@ func TestAnAddressOfTwoServersIsBad(t *testing.T) {
 	}
 }
 
-func TestScriptsCountTheReplicasThatAServerTells(t *testing.T) {
+func TestScriptsCountTheReplicasInINFO(t *testing.T) {
 	t.Parallel()
 	operator := raw(t, servers.Redis(t).Addr())
 	const a, b = "ip=10.0.0.1,port=6379,state=", "ip=10.0.0.2,port=6379,state="
@@ -417,7 +417,7 @@ func TestAConflictNeedsNoReplicas(t *testing.T) {
 	}
 }
 
-func TestARecordThatIsLostIsWrittenAgainByWhoeverKnewIt(t *testing.T) {
+func TestALostRecordIsRestoredByAHandleThatKnewIt(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	for _, lose := range [][]any{{"flushall"}, {"del", "firn"}, {"zremrangebylex", "firn", "-", "[ "}} {
@@ -685,7 +685,7 @@ func TestANumberIsNotLoweredByARequestThatComesLate(t *testing.T) {
 	}
 }
 
-func TestWhatAHandleKnowsFromTheOtherSideOfASplitLowersNothing(t *testing.T) {
+func TestARecordFromTheOtherSideOfASplitLowersNothing(t *testing.T) {
 	t.Parallel()
 	p, replicas := withReplicas(t, 1)
 	s := open(t, "redis://"+p.Addr())
@@ -729,7 +729,7 @@ func TestAPrimaryThatIsDemotedMeanwhileConfirmsNothing(t *testing.T) {
 	}
 }
 
-func TestAUserWithThePrivilegesThatAreListedIsEnough(t *testing.T) {
+func TestTheListedPrivilegesSuffice(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	p, _ := withReplicas(t, 1)

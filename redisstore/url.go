@@ -30,7 +30,7 @@ import (
 //	cluster=true           one host of a cluster is enough
 //	master=NAME            the hosts are Sentinels that watch over NAME
 //	sentinel_password=...  of the Sentinels
-//	tls_ca=FILE            certificates of who may sign the server's
+//	tls_ca=FILE            certificates that may sign the server's
 //	tls_cert=FILE          a certificate to show, with its tls_key=FILE
 //	tls_server_name=NAME   the name in the server's certificate, if not the host's
 func Open(ctx context.Context, text string) (*Store, error) {

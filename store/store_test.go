@@ -30,7 +30,7 @@ func TestOnlyAConflictAndARefusalAreCertain(t *testing.T) {
 	}
 }
 
-func TestAContextErrorIsBothWhatEndedItAndWhy(t *testing.T) {
+func TestAContextErrorIsTheContextsErrorAndItsCause(t *testing.T) {
 	if err := store.ContextError(context.Background()); err != nil {
 		t.Error(err)
 	}
@@ -49,7 +49,7 @@ func TestAContextErrorIsBothWhatEndedItAndWhy(t *testing.T) {
 
 // One member's error cancels a whole group of callers. That error says nothing about the calls of the
 // other members.
-func TestWhyACallEndedSaysNothingOfItsOwnOutcome(t *testing.T) {
+func TestTheCauseOfACallsEndIsNotItsOutcome(t *testing.T) {
 	for _, answer := range []error{store.ErrRefused, store.ErrConflict, store.ErrNotFound} {
 		for _, why := range []error{
 			fmt.Errorf("another call: %w", answer),

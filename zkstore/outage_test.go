@@ -136,7 +136,7 @@ func sessions(t *testing.T, server *servers.Server) []string {
 	return regexp.MustCompile(`0x[0-9a-f]+`).FindAllString(expiring, -1)
 }
 
-func TestAWriteNobodyWaitsForIsNotBegun(t *testing.T) {
+func TestAnAbandonedWriteIsNotStarted(t *testing.T) {
 	t.Parallel()
 	server := servers.ZooKeeper(t)
 	between := newProxy(t, server.Addr())
@@ -209,7 +209,7 @@ func TestAReadIsDoneAgainOverTheNextConnection(t *testing.T) {
 	}
 }
 
-func TestAServerThatWasWipedIsReachedAgainByThoseWhoKnewItBefore(t *testing.T) {
+func TestOpenStoresReturnToAWipedServer(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

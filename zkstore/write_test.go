@@ -30,7 +30,7 @@ func deleteAll(t *testing.T, c *zk.Conn, path string) {
 	}
 }
 
-func TestAWriteOnItsWayDoesNotHitWhatWasWrittenMeanwhile(t *testing.T) {
+func TestAWriteInFlightDoesNotOverwriteALaterOne(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -152,7 +152,7 @@ func TestARegisterWrittenByHandTakesWritesAndNoOlderRevision(t *testing.T) {
 	}
 }
 
-func TestWhatStandsBelowARegisterIsListed(t *testing.T) {
+func TestRegistersBelowARegisterAreListed(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := servers.ZooKeeper(t)

@@ -148,9 +148,9 @@ func TestNamesOfHistories(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotPromisedIsFound: if the store loses what it acknowledged while processes crash and
+// TestViolationsBeyondThePromisesAreFound: if the store loses what it acknowledged while processes crash and
 // pause, only strict pools are safe.
-func TestWhatIsNotPromisedIsFound(t *testing.T) {
+func TestViolationsBeyondThePromisesAreFound(t *testing.T) {
 	found := map[string]int{}
 	n, least := 240, 5
 	if raced {

@@ -81,7 +81,7 @@ func TestCallsInFlightAreBounded(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenAsTextIsReadAgain(t *testing.T) {
+func TestAnEncodedRegisterIsDecoded(t *testing.T) {
 	for _, value := range []string{"", "v", "two\nlines"} {
 		e, err := backend.Write("k", []byte(value), func(drawn store.Revision) (string, error) { return "life", nil })
 		if err != nil || e.Revision == 0 || e.Life != "life" || e.Key != "k" || string(e.Value) != value {
@@ -100,7 +100,7 @@ func TestWhatIsWrittenAsTextIsReadAgain(t *testing.T) {
 }
 
 // A source with a state would repeat itself in two copies of a process.
-func TestRevisionsAreDrawnByTheSystem(t *testing.T) {
+func TestTheSystemDrawsRevisions(t *testing.T) {
 	system := rand.Reader
 	t.Cleanup(func() { rand.Reader = system })
 	rand.Reader = fours{}

@@ -7,7 +7,7 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-func TestAJudgmentIsTheFirstCaseThatIsSo(t *testing.T) {
+func TestAJudgmentIsTheFirstTrueCase(t *testing.T) {
 	judge := func(a, b bool) store.Finding {
 		return backend.Judge("disk").When(a, store.Bad, "gone", "buy one").When(b, store.Doubtful, "full", "free some").Else("fine")
 	}

@@ -80,7 +80,7 @@ func files(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-func TestAStoreIsMadeOnlyWhereThatIsAsked(t *testing.T) {
+func TestOnlyMakeCreatesAStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "firn")
 	for range 2 { // without a folder, and with one of another program
 		_, err := filestore.Open(dir)
@@ -128,7 +128,7 @@ func TestRegistersOfAPoolAreTogetherAndNamesAreSafeEverywhere(t *testing.T) {
 	}
 }
 
-func TestAFileThatWasChangedRenamedLostOrSetBackIsRefused(t *testing.T) {
+func TestAChangedRenamedLostOrOldFileIsRefused(t *testing.T) {
 	ctx := context.Background()
 	const key = "firn/p/pool"
 	for name, hurt := range map[string]struct {
@@ -179,7 +179,7 @@ func TestAFileThatWasChangedRenamedLostOrSetBackIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFolderThatIsGoneOrAnotherIsNoticedAtTheNextCall(t *testing.T) {
+func TestTheNextCallNoticesAMissingOrReplacedFolder(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "firn")
 	s := made(t, dir)
@@ -245,7 +245,7 @@ func TestAFolderThatIsGoneOrAnotherIsNoticedAtTheNextCall(t *testing.T) {
 }
 
 // For example, a stopped process holds the lock.
-func TestWhoWaitsForTheLockWaitsNoLongerThanItsContext(t *testing.T) {
+func TestAWaitForTheLockEndsWithTheContext(t *testing.T) {
 	dir := t.TempDir()
 	s := made(t, dir)
 	revision := put(t, s, "k", 0, "v")
@@ -291,7 +291,7 @@ func TestMain(m *testing.M) {
 }
 
 // In a folder of home directories the user may not list entries. Root may.
-func TestAStoreIsMadeAlsoBelowAFolderThatItMayNotRead(t *testing.T) {
+func TestAStoreIsCreatedBelowAnUnreadableFolder(t *testing.T) {
 	above, err := os.MkdirTemp("", "firn-above") // t.TempDir's parents keep others out of it
 	if err != nil {
 		t.Fatal(err)

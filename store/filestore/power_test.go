@@ -263,7 +263,7 @@ func history(seed uint64, careless func(*weakDisk)) error {
 	return nil
 }
 
-func TestWhatIsConfirmedOutlivesKillsErrorsAndLossesOfPower(t *testing.T) {
+func TestConfirmedWritesSurviveKillsErrorsAndPowerFailures(t *testing.T) {
 	for seed := range uint64(histories) {
 		if err := history(seed, func(*weakDisk) {}); err != nil {
 			t.Fatalf("history %d: %v", seed, err)
@@ -288,7 +288,7 @@ func TestEachStepOfAWriteIsNeeded(t *testing.T) {
 }
 
 // For example, the disk turns read-only during a write.
-func TestAWriteThatOthersMaySeeIsNeverRefused(t *testing.T) {
+func TestAVisibleWriteIsNeverRefused(t *testing.T) {
 	ctx := context.Background()
 	d := &weakDisk{random: rand.New(rand.NewPCG(1, 1)), names: map[string]*weakFile{}, named: map[string]*weakFile{}}
 	var before store.Entry
@@ -311,7 +311,7 @@ func TestAWriteThatOthersMaySeeIsNeverRefused(t *testing.T) {
 	}
 }
 
-func TestAFileIsNeverWrittenThatIsTooLongToBeRead(t *testing.T) {
+func TestAFileTooLongToReadIsNeverWritten(t *testing.T) {
 	full := content{writes: 1, registers: map[string]store.Entry{}}
 	for n := range maxFile / store.MaxValueBytes {
 		key := fmt.Sprint(n)

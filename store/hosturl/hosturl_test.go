@@ -8,7 +8,7 @@ import (
 	"github.com/firn-id/firn/store/hosturl"
 )
 
-func TestWhatAURLSays(t *testing.T) {
+func TestAURLIsParsed(t *testing.T) {
 	u := hosturl.Parse("redis://us%40er:p%2Fw:x@a,b:7,[::1]:8,[fe80::1]/3/x%20y?name=v%26w&yes=true&n=5", "6379")
 	if u.User != "us@er" || u.Password != "p/w:x" || u.Path != "3/x y" || u.Scheme != "redis" {
 		t.Errorf("%+v", u)
@@ -27,7 +27,7 @@ func TestWhatAURLSays(t *testing.T) {
 	}
 }
 
-func TestMistakesAreToldAllAtOnceAndNoPassword(t *testing.T) {
+func TestErrReportsAllMistakesAtOnceAndNoPassword(t *testing.T) {
 	u := hosturl.Parse("x://geheim@:1,a:0,::1/%zz?a=1&b=&c=1&c=2&n=9&f=x&tls_ca=q&left=over", "1")
 	u.Setting("a")
 	u.Setting("b")

@@ -56,7 +56,7 @@ func TestARestoredSnapshotIsAsItWasAndGivesNoRevisionAgain(t *testing.T) {
 	put(t, s, "k", 0, "anew")
 }
 
-func TestALifeBeginsWhereATestSaysSo(t *testing.T) {
+func TestOnlyBeginLifeChangesTheLife(t *testing.T) {
 	s := memstore.New(nil)
 	var old store.Revision
 	life := func() string {

@@ -124,7 +124,7 @@ func TestAConfirmedWriteEndsAnUpdate(t *testing.T) {
 	})
 }
 
-func TestAWriteThatWasQuickerIsReadAndWrittenOver(t *testing.T) {
+func TestAFasterWriteIsReadAndOverwritten(t *testing.T) {
 	play(t, nil, func(w *world) {
 		if _, err := w.reg.Update(background, w.add); err != nil {
 			t.Fatal(err)
@@ -213,7 +213,7 @@ func TestAStoreThatNeverConfirmsGivesNothing(t *testing.T) {
 	})
 }
 
-func TestAnOwnUnknownWriteIsWrittenAgainAlsoWhereNothingIsToBeWritten(t *testing.T) {
+func TestAnOwnUnknownWriteIsRepeatedEvenIfDecideWritesNothing(t *testing.T) {
 	play(t, []storetest.Outcome{applied, pass}, func(w *world) {
 		e, err := w.reg.Update(background, func(found store.Entry) ([]byte, error) {
 			if found.Revision == 0 {
@@ -227,7 +227,7 @@ func TestAnOwnUnknownWriteIsWrittenAgainAlsoWhereNothingIsToBeWritten(t *testing
 	})
 }
 
-func TestNothingIsWrittenOverWhatIsAnothersAndRight(t *testing.T) {
+func TestACorrectValueOfAnotherWriterIsNotOverwritten(t *testing.T) {
 	play(t, []storetest.Outcome{lost}, func(w *world) {
 		e, err := w.reg.Update(background, func(found store.Entry) ([]byte, error) {
 			if found.Revision == 0 {
@@ -309,7 +309,7 @@ func (w *world) refuseReads() {
 	}
 }
 
-func TestWhatTheStoreRefusesEndsAtOnce(t *testing.T) {
+func TestARefusalEndsAnUpdateAtOnce(t *testing.T) {
 	play(t, []storetest.Outcome{refused}, func(w *world) {
 		e, err := w.reg.Update(background, w.add)
 		w.failed(e, err, store.ErrRefused, true)
@@ -396,7 +396,7 @@ func TestPatienceBoundsEachCall(t *testing.T) {
 	}
 }
 
-func TestWhatIsKnownIsNotRead(t *testing.T) {
+func TestAKnownEntryIsNotReadAgain(t *testing.T) {
 	play(t, nil, func(w *world) {
 		w.reg.Known(w.write("x"))
 		e, err := w.reg.Update(background, w.add)

@@ -57,7 +57,7 @@ func classified(t *testing.T, dialect sqlstore.Dialect, cause, kind error, hint 
 	}
 }
 
-func TestOnlyWhatMySQLCertainlyDidNotApplyIsRefused(t *testing.T) {
+func TestMySQLRefusesOnlyUnappliedWrites(t *testing.T) {
 	for _, test := range []struct {
 		number numbered
 		kind   error // nil: no kind
@@ -93,7 +93,7 @@ func TestOnlyWhatMySQLCertainlyDidNotApplyIsRefused(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatPostgresCertainlyDidNotApplyIsRefused(t *testing.T) {
+func TestPostgresRefusesOnlyUnappliedWrites(t *testing.T) {
 	for _, test := range []struct {
 		state state
 		kind  error // nil: no kind
@@ -128,7 +128,7 @@ func TestOnlyWhatPostgresCertainlyDidNotApplyIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatGoesWrongOnTheWayIsTheThirdOutcome(t *testing.T) {
+func TestAConnectionErrorIsTheThirdOutcome(t *testing.T) {
 	for _, dialect := range []sqlstore.Dialect{sqlstore.MySQL, sqlstore.Postgres} {
 		for _, cause := range []error{
 			io.EOF, io.ErrUnexpectedEOF, driver.ErrBadConn, syscall.ECONNREFUSED, net.ErrClosed,
@@ -202,7 +202,7 @@ func TestAWriteThatMayHaveBeenAppliedIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-func TestWhoMayNotMakeTheTableIsToldTheStatement(t *testing.T) {
+func TestAnAccountThatMayNotCreateTheTableGetsTheStatement(t *testing.T) {
 	for _, test := range []struct {
 		dialect         sqlstore.Dialect
 		missing, denied error

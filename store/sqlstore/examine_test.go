@@ -12,16 +12,16 @@ import (
 	"github.com/firn-id/firn/store/sqlstore"
 )
 
-// told is a database that answers each statement with the rows for its query.
-type told struct {
+// answeringDB is a database that answers each statement with the rows for its query.
+type answeringDB struct {
 	answers
 	life string
 	rows func(statement string) rows
 }
 
-func (d told) Connect(context.Context) (driver.Conn, error) { return d, nil }
+func (d answeringDB) Connect(context.Context) (driver.Conn, error) { return d, nil }
 
-func (d told) QueryContext(_ context.Context, statement string, _ []driver.NamedValue) (driver.Rows, error) {
+func (d answeringDB) QueryContext(_ context.Context, statement string, _ []driver.NamedValue) (driver.Rows, error) {
 	if strings.Contains(statement, "@firn_life :=") {
 		return &rows{{int64(0), "fit", d.life, d.life, false, false, int64(0), int64(0), false}}, nil
 	}
@@ -96,7 +96,7 @@ func TestAServerThatForgetsInACrashIsNotGood(t *testing.T) {
 		{"9.7.4", "Innodb_redo_log_enabled", "ON", store.Good},
 		{"9.7.4", "Innodb_redo_log_enabled", "OFF", store.Bad},
 	} {
-		f := found(t, sqlstore.MySQL, "durability", told{rows: func(statement string) rows {
+		f := found(t, sqlstore.MySQL, "durability", answeringDB{rows: func(statement string) rows {
 			switch {
 			case strings.Contains(statement, "'engine'"):
 				return rows{{"engine", "InnoDB"}}
@@ -122,8 +122,8 @@ func TestAServerThatForgetsInACrashIsNotGood(t *testing.T) {
 }
 
 // postgres has one standby.
-func postgres(life string, version, waits int64) told {
-	return told{life: life, rows: func(statement string) rows {
+func postgres(life string, version, waits int64) answeringDB {
+	return answeringDB{life: life, rows: func(statement string) rows {
 		switch {
 		case strings.Contains(statement, "server_version_num"):
 			return rows{{"", "read committed", true, true, true, "", false, version, false, waits, false, int64(1), int64(0), 1 - waits, false}}
@@ -138,10 +138,10 @@ func postgres(life string, version, waits int64) told {
 func TestConnectionsThatLeadToSeveralServersAreBad(t *testing.T) {
 	for _, test := range []struct {
 		dialect sqlstore.Dialect
-		server  func(life string) told
+		server  func(life string) answeringDB
 	}{
-		{sqlstore.MySQL, func(life string) told { return told{life: life, rows: func(string) rows { return nil }} }},
-		{sqlstore.Postgres, func(life string) told { return postgres(life, 170_005, 1) }},
+		{sqlstore.MySQL, func(life string) answeringDB { return answeringDB{life: life, rows: func(string) rows { return nil }} }},
+		{sqlstore.Postgres, func(life string) answeringDB { return postgres(life, 170_005, 1) }},
 	} {
 		for lives, want := range map[string]store.Verdict{"aaaaaaaa": store.Good, "abababab": store.Bad, "aaabbbbb": store.Bad} {
 			var left []driver.Connector

@@ -148,8 +148,8 @@ func mysqlReplicas(is map[string]string) store.Finding {
 		return n
 	}
 	r := replicas{setting: "semi-synchronous replication", advice: "turn on semi-synchronous replication, here and on each of them"}
-	switch _, told := is["slaves_connected"]; { // MariaDB shows it to every account
-	case told:
+	switch _, shown := is["slaves_connected"]; { // MariaDB shows it to every account
+	case shown:
 		r.all = number("slaves_connected")
 	case is["process"] == "":
 		return store.Finding{Subject: "replicas", Verdict: store.Doubtful, Says: "not told", Advice: "grant PROCESS to have them counted"}

@@ -74,7 +74,7 @@ func open(t *testing.T, a answers) *sql.DB {
 	return db
 }
 
-func TestOnlyWhatIsCertainlyNotAppliedIsRefused(t *testing.T) {
+func TestSQLiteRefusesOnlyUnappliedWrites(t *testing.T) {
 	for _, test := range []struct {
 		code int
 		kind error // nil: no kind
@@ -222,7 +222,7 @@ func TestATableThatLooksMissingAfterItWasMadeIsForeign(t *testing.T) {
 	}
 }
 
-func TestATableThatVanishedIsMadeAnewAndTheCallAnswered(t *testing.T) {
+func TestAVanishedTableIsCreatedAgainAndTheCallSucceeds(t *testing.T) {
 	ctx := context.Background()
 	for name, test := range map[string]struct {
 		call func(store.Store) error

@@ -265,7 +265,7 @@ func TestAMySQLWriteThatNoReplicaAcknowledgedIsUnconfirmed(t *testing.T) {
 }
 
 // Semi-synchronous replication is turned on while a server runs.
-func TestAMySQLWriteIsHeldToWhatTheServerIsSetToByThen(t *testing.T) {
+func TestAMySQLWriteFollowsTheServersCurrentSettings(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t, "--log-bin", "--server-id=1", "--rpl-semi-sync-master-timeout=1100")
 	s := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), ""))

@@ -24,7 +24,7 @@ func (e engine) account(t *testing.T, name, database string) {
 		"ALTER DEFAULT PRIVILEGES GRANT SELECT, INSERT, UPDATE ON TABLES TO "+name)
 }
 
-func TestWhoMayNotComeInIsRefused(t *testing.T) {
+func TestALoginWithoutAccessIsRefused(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		name := e.fresh(t, "shop")
 		e.account(t, "firn", name)

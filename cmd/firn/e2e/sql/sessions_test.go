@@ -135,7 +135,7 @@ func TestAMySQLWriteNamesTheLifeOfTheServerItRanOn(t *testing.T) {
 
 // Another user of the connections may leave a transaction open on one, by a BEGIN that is a statement
 // like any other. Writes in that transaction are lost with it.
-func TestAWriteIsNotMadeInATransactionThatSomebodyLeftOpen(t *testing.T) {
+func TestAWriteIsNotMadeInALeftOpenTransaction(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		name := e.fresh(t, "shop")
 		db := e.connect(t, e.source(e.admin(), name, ""))
@@ -409,7 +409,7 @@ func TestATableOfMySQLWithoutItsPrimaryKeyIsRefused(t *testing.T) {
 
 // MySQL requires the partitioning column in the primary key, which then differs between two writers of
 // one key.
-func TestAKeyThatTwoInsertIsConfirmedToOneAtMost(t *testing.T) {
+func TestAKeyInsertedTwiceIsConfirmedAtMostOnce(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t)
 	name := e.fresh(t, "shop")
@@ -491,7 +491,7 @@ func TestATableOfMySQLThatCutsRevisionsIsRefused(t *testing.T) {
 
 // A table that lost its primary key, or that another table inherits from, may get an older copy of a
 // row. A reader of that copy would continue counting from there.
-func TestAKeyThatIsThereTwiceIsRefused(t *testing.T) {
+func TestADuplicateKeyIsRefused(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		name := e.fresh(t, "shop")
 		s := e.mustOpen(t, e.source(e.admin(), name, ""))
@@ -513,7 +513,7 @@ func TestAKeyThatIsThereTwiceIsRefused(t *testing.T) {
 }
 
 // As in docs/sequences.md. A process that knows the record writes over it without a read.
-func TestARecordThatWasRaisedByHandIsSeenByThoseWhoKnowIt(t *testing.T) {
+func TestProcessesSeeARecordRaisedByHand(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		ctx := context.Background()
 		name := e.fresh(t, "shop")

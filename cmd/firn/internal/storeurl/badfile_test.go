@@ -69,7 +69,7 @@ func TestAnEmptyFileIsANewStore(t *testing.T) {
 	put(t, open(t, path), "k", 0, "v")
 }
 
-func TestWhatIsNoFileIsNotOpened(t *testing.T) {
+func TestOnlyAFileIsOpened(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -51,7 +51,7 @@ func TestADiskThatIsNotFlushedIsNamed(t *testing.T) {
 	}
 }
 
-func TestAFileSystemIsThatOfWhereALinkLeads(t *testing.T) {
+func TestTheFileSystemIsThatOfALinksTarget(t *testing.T) {
 	memory, err := os.MkdirTemp("/dev/shm", "firn")
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-func TestAFileIsOneLifeUntilItIsMadeAnew(t *testing.T) {
+func TestAFileIsOneLifeUntilItIsCreatedAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "firn.db")
 	s := open(t, path)
 	life := func(s store.Store, key string) string {

@@ -82,7 +82,7 @@ func TestAFileThatWasRemovedOrReplacedIsNoticedAtTheNextCall(t *testing.T) {
 
 // A disk is unmounted for a moment. A file created in the folder below it would be another store,
 // hidden once the disk is back.
-func TestAFileThatIsAwayIsNotMadeAnewByThoseWhoRun(t *testing.T) {
+func TestARunningStoreDoesNotRecreateAMissingFile(t *testing.T) {
 	ctx := context.Background()
 	folder := filepath.Join(t.TempDir(), "disk")
 	path := filepath.Join(folder, "firn.db")
@@ -146,7 +146,7 @@ func TestALogThatWasRemovedIsNoticedAtTheNextCall(t *testing.T) {
 	}
 }
 
-func TestAWriteToAFileThatWentMeanwhileIsNotAcknowledged(t *testing.T) {
+func TestAWriteToAVanishedFileIsNotAcknowledged(t *testing.T) {
 	ctx := context.Background()
 	path := filepath.Join(t.TempDir(), "firn.db")
 	base, err := sqlite.NewConnector(dsn(path))

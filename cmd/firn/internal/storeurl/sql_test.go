@@ -140,7 +140,7 @@ func TestManyOpenAnEmptyDatabaseAtOnce(t *testing.T) {
 // A table that is renamed in two steps, or restored, is missing for a moment. An empty one in its
 // place would make the second step fail, and processes without knowledge of the old values would
 // restart counters.
-func TestATableThatIsAwayIsNotMadeAnewByThoseWhoRun(t *testing.T) {
+func TestARunningStoreDoesNotRecreateAMissingTable(t *testing.T) {
 	both(t, func(t *testing.T, d database) {
 		ctx := context.Background()
 		name := d.fresh(t, "away")
@@ -413,7 +413,7 @@ func opened(t *testing.T, url string) store.Store {
 	return s
 }
 
-func TestOfSeveralHostsOfPostgresTheOneThatTakesWritesIsTaken(t *testing.T) {
+func TestPostgresUsesTheHostThatTakesWrites(t *testing.T) {
 	t.Parallel()
 	d := postgres(t)
 	name := d.fresh(t, "shop")
