@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Generators and leases read time from a TimeSource and wait on it, so that tests
+// A TimeSource is what generators and leases read time from and wait on, so that tests
 // and simulations can use their own. Implementations must be safe for concurrent
 // use.
 type TimeSource interface {

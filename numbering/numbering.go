@@ -61,7 +61,7 @@ type Format struct {
 	fits   atomic.Bool // the counter's position has been checked against the template
 }
 
-// ErrExhausted: the period has no number left.
+// ErrExhausted says that the period has no number left.
 var ErrExhausted = errors.New("numbering: no number left in this period")
 
 // recheck is how long the measured offset of a store's clock is valid.

@@ -80,7 +80,7 @@ const (
 	endless = math.MaxInt64 / time.Hour * time.Hour
 )
 
-// ErrSource: the source broke its contract. It filled nothing without an error, or
+// ErrSource says that the source broke its contract: it filled nothing without an error, or
 // more than dst holds.
 var ErrSource = errors.New("prefetch: broken source")
 
