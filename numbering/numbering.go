@@ -185,7 +185,7 @@ func (f *Format) there(ctx context.Context) (time.Time, error) {
 	defer cancel()
 	at, err := f.cfg.Clock.Now(limited)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return at, fmt.Errorf("no answer within %v: %w", timeout, store.Only(store.ErrUnavailable, err))
+		return at, fmt.Errorf("no answer within %v: %w", timeout, &store.TextError{Kind: store.ErrUnavailable, Err: err})
 	}
 	return at, err
 }

@@ -215,11 +215,11 @@ func (s *Sequence) write(ctx context.Context, last int64) error {
 	case inTime && s.backoff.conflicts < maxConflicts && s.backoff.lost < maxLost:
 		return nil
 	case !inTime && s.backoff.lost == 0:
-		return fmt.Errorf("%d conflicts within %v with a record that reads as if nobody had written: reads must not be served by a replica or a cache: %w",
-			s.backoff.vain, s.all.cfg.Timeout, store.Only(store.ErrUnavailable, err))
+		return fmt.Errorf("%d conflicts within %v with a record that reads as if no process had written: reads must not be served by a replica or a cache: %w",
+			s.backoff.vain, s.all.cfg.Timeout, &store.TextError{Kind: store.ErrUnavailable, Err: err})
 	}
 	return fmt.Errorf("others were quicker %d times, and %d answers were lost: %w",
-		s.backoff.conflicts, s.backoff.lost, store.Only(store.ErrUnavailable, err))
+		s.backoff.conflicts, s.backoff.lost, &store.TextError{Kind: store.ErrUnavailable, Err: err})
 }
 
 func (s *Sequence) count(note func(*State)) {
@@ -286,7 +286,7 @@ func (s *Sequence) explain(ctx context.Context, op string, err error) error {
 	switch {
 	case errors.Is(err, store.ErrForeign), errors.Is(err, ErrSetBack), errors.Is(err, store.ErrRefused):
 	case ctx.Err() != nil:
-		err = fmt.Errorf("no answer within %v: %w", s.all.cfg.Timeout, store.Only(store.ErrUnavailable, err))
+		err = fmt.Errorf("no answer within %v: %w", s.all.cfg.Timeout, &store.TextError{Kind: store.ErrUnavailable, Err: err})
 	case !errors.Is(err, store.ErrUnavailable):
 		err = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}

@@ -83,15 +83,15 @@ const (
 func CheckKey(key string) error {
 	switch {
 	case key == "":
-		return fmt.Errorf("store: %w: the key is empty", ErrRefused)
+		return refused(key, "the key is empty")
 	case len(key) > MaxKeyBytes:
-		return fmt.Errorf("store: %w: a key of %d bytes, at most %d are allowed", ErrRefused, len(key), MaxKeyBytes)
+		return refused(key[:99]+"…", "a key of %d bytes, at most %d are allowed", len(key), MaxKeyBytes)
 	case !utf8.ValidString(key):
-		return fmt.Errorf("store: %w: key %q is not UTF-8", ErrRefused, key)
+		return refused(key, "the key is not UTF-8")
 	}
 	for _, r := range key {
 		if !unicode.IsPrint(r) {
-			return fmt.Errorf("store: %w: key %q has the unprintable character %U", ErrRefused, key, r)
+			return refused(key, "the key has the unprintable character %U", r)
 		}
 	}
 	return nil
@@ -112,8 +112,11 @@ func CheckName(what, name string) error {
 // CheckValue returns an [ErrRefused] for a value above [MaxValueBytes]. Every backend calls it.
 func CheckValue(key string, value []byte) error {
 	if len(value) > MaxValueBytes {
-		return fmt.Errorf("store: %w: a value of %d bytes for key %q, at most %d are allowed",
-			ErrRefused, len(value), key, MaxValueBytes)
+		return refused(key, "a value of %d bytes, at most %d are allowed", len(value), MaxValueBytes)
 	}
 	return nil
+}
+
+func refused(key, format string, args ...any) error {
+	return &CallError{Store: "store", Op: "check", Key: key, Err: fmt.Errorf("%w: "+format, append([]any{ErrRefused}, args...)...)}
 }

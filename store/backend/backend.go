@@ -45,7 +45,7 @@ func Write(key string, value []byte, write func(drawn store.Revision) (life stri
 	return e, nil
 }
 
-// First returns the entry found by a read of one key, or that there is none.
+// First returns the only entry of a list, or [store.ErrNotFound] if the list is empty.
 func First(list []store.Entry, err error) (store.Entry, error) {
 	if err == nil && len(list) == 0 {
 		err = store.ErrNotFound

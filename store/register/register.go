@@ -141,7 +141,7 @@ func since(open, err error) error {
 	case open == nil:
 		return err
 	case store.Unapplied(err):
-		return fmt.Errorf("%w; then: %w", open, store.Only(nil, err))
+		return fmt.Errorf("%w; then: %w", open, &store.TextError{Err: err})
 	case errors.Is(err, open):
 		return err
 	default:

@@ -82,6 +82,8 @@ func bounds(t *testing.T, _ Factory, s store.Store) {
 	} {
 		_, getErr := s.Get(ctx, key)
 		_, err := s.CompareAndSwap(ctx, key, 0, nil)
+		isCallError(t, getErr)
+		isCallError(t, err)
 		if !errors.Is(err, store.ErrRefused) || !errors.Is(getErr, store.ErrRefused) {
 			t.Errorf("key %.20q of %d bytes: written %v, read %v, want both refused", key, len(key), err, getErr)
 		}
@@ -143,6 +145,7 @@ func closed(t *testing.T, _ Factory, s store.Store) {
 	mustClose(t, s)
 	for op, call := range calls {
 		err := call(context.Background())
+		isCallError(t, err)
 		if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNotFound) || store.Unapplied(err) {
 			t.Errorf("%v: %v, want ErrUnavailable", op, err)
 		}

@@ -104,6 +104,7 @@ func paused(t *testing.T, f Factory, s store.Store) {
 			go func() { answer <- call(ctx) }()
 			select {
 			case err := <-answer:
+				isCallError(t, err)
 				if !errors.Is(err, want) || store.Unapplied(err) || errors.Is(err, store.ErrNotFound) {
 					t.Errorf("%v of a silent server: %v, want %v", op, err, want)
 				}

@@ -95,6 +95,7 @@ func put(t *testing.T, s store.Store, key string, old store.Revision, value stri
 func conflict(t *testing.T, s store.Store, key string, old store.Revision) {
 	t.Helper()
 	_, err := s.CompareAndSwap(context.Background(), key, old, []byte("conflicting"))
+	isCallError(t, err)
 	if !errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrNotFound) {
 		t.Errorf("compare-and-swap %q from %d: %v, want ErrConflict alone", key, old, err)
 	}
@@ -111,8 +112,19 @@ func holds(t *testing.T, s store.Store, key, value string, revision store.Revisi
 
 func missing(t *testing.T, s store.Store, key string) {
 	t.Helper()
-	if e, err := s.Get(context.Background(), key); !errors.Is(err, store.ErrNotFound) {
+	e, err := s.Get(context.Background(), key)
+	if !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("get %q: %s, %v; want ErrNotFound", key, show(e), err)
+	}
+	isCallError(t, err)
+}
+
+// isCallError expects an error that says in fields where it came from.
+func isCallError(t *testing.T, err error) {
+	t.Helper()
+	var call *store.CallError
+	if err != nil && (!errors.As(err, &call) || call.Store == "" || call.Op == "" || call.Err == nil) {
+		t.Errorf("%v is a %T, want a *store.CallError with all its fields", err, err)
 	}
 }
 

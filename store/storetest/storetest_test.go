@@ -49,7 +49,7 @@ func (h *handle) gone() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return store.ErrUnavailable
+		return &store.CallError{Store: "handle", Op: "call", Err: store.ErrUnavailable}
 	}
 	return nil
 }
@@ -294,6 +294,15 @@ var faults = map[string]func() *broken{
 			return written, err
 		}
 		return b
+	},
+	"an error has no fields": func() *broken {
+		return &broken{get: func(s store.Store, key string) (store.Entry, error) {
+			e, err := s.Get(bg, key)
+			if errors.Is(err, store.ErrNotFound) {
+				err = store.ErrNotFound
+			}
+			return e, err
+		}}
 	},
 	"a write returns no value": func() *broken {
 		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {

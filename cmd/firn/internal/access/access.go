@@ -1,4 +1,5 @@
-// Package access identifies callers and checks what they may do.
+// Package access identifies callers and checks what they may do and how fast ([Bucket]); its [Audit] records
+// who was denied what.
 //
 // A [Book] is made from the configuration and replaced with it. Code that keeps a [Caller]
 // for longer than a request, such as for a connection, must call [Book.Current] before each

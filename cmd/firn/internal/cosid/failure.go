@@ -13,6 +13,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
+	public "github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store"
 )
@@ -58,7 +59,7 @@ func failureOf(err error) *failure {
 	var f *failure
 	var denied *Denied
 	f1 := func(status int, code string) *failure {
-		return &failure{status: status, code: code, msg: store.Public(err), cause: err}
+		return &failure{status: status, code: code, msg: public.Public(err), cause: err}
 	}
 	switch {
 	case errors.As(err, &f):

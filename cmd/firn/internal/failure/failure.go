@@ -59,7 +59,7 @@ func Of(err error) *Failure {
 		return f
 	}
 	status, code := classify(err)
-	f = &Failure{Status: status, Code: code, Message: store.Public(err), cause: err}
+	f = &Failure{Status: status, Code: code, Message: Public(err), cause: err}
 	if status == http.StatusServiceUnavailable {
 		f.Retry = retry
 	}

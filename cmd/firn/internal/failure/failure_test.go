@@ -31,7 +31,7 @@ func TestClientsAreNotToldWhatTheStoreSaid(t *testing.T) {
 		code, message string
 	}{
 		{fmt.Errorf("sequence %q: add: %w", "txn", away), "store_unavailable", `sequence "txn": add: the store is unavailable`},
-		{fmt.Errorf("sequence %q: add: no answer within 5s: %w", "txn", store.Only(store.ErrUnavailable, away)), "store_unavailable", `sequence "txn": add: no answer within 5s: the store is unavailable`},
+		{fmt.Errorf("sequence %q: add: no answer within 5s: %w", "txn", &store.TextError{Kind: store.ErrUnavailable, Err: away}), "store_unavailable", `sequence "txn": add: no answer within 5s: the store is unavailable`},
 		{fmt.Errorf("%w: %w", store.ErrUnavailable, read), "store_unavailable", "unavailable: an error that only the log shows"},
 		{read, "internal", "an error that only the log shows"},
 		{fmt.Errorf("%w; pool %q: %w", away, "default", &os.PathError{Op: "stat", Path: "/srv/firn.db", Err: os.ErrPermission}), "store_unavailable",

@@ -1,4 +1,5 @@
-// Package httpapi is the HTTP and JSON interface of the server.
+// Package httpapi is the HTTP and JSON interface of the server. It also writes answers as Spring Boot does, for the
+// front ends of Leaf and TinyId.
 package httpapi
 
 import (

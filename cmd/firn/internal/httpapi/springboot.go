@@ -37,10 +37,10 @@ func SpringAccepts(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// SpringTextType returns the content type of an answer that is a text: JSON for those who
+// SpringTypeOfText returns the content type of an answer that is a text: JSON for those who
 // accept that rather than text, since a client that reads a number as JSON refuses
 // another type.
-func SpringTextType(r *http.Request) string {
+func SpringTypeOfText(r *http.Request) string {
 	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		kind, _, _ := strings.Cut(part, ";")
 		switch strings.ToLower(strings.TrimSpace(kind)) {
@@ -81,7 +81,7 @@ func SpringFail(w http.ResponseWriter, r *http.Request, status int, exception, m
 		w.Header()["Www-Authenticate"] = []string{"Bearer"}
 	}
 	// The fields in their order.
-	springAnswer(w, status, SpringTypeJSON, SpringJSON(struct {
+	springAnswer(w, status, SpringTypeJSON, SpringEncode(struct {
 		Timestamp int64  `json:"timestamp"` // Unix milliseconds
 		Status    int    `json:"status"`
 		Error     string `json:"error"`
@@ -91,9 +91,9 @@ func SpringFail(w http.ResponseWriter, r *http.Request, status int, exception, m
 	}{time.Now().UnixMilli(), status, http.StatusText(status), exception, message, r.URL.Path}))
 }
 
-// SpringJSON returns v, made of numbers and texts alone, as Jackson writes it: without escapes
+// SpringEncode returns v, made of numbers and texts alone, as Jackson writes it: without escapes
 // for HTML.
-func SpringJSON(v any) []byte {
+func SpringEncode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

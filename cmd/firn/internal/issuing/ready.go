@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
-	"github.com/firn-id/firn/store"
 )
 
 // Ready returns nil while the service, as far as it knows, can issue ids of every named
@@ -31,7 +30,7 @@ func (s *Service) Ready(names ...string) error {
 	cannot := now.unable(maps.Keys(now.namespaces))
 	if len(now.namespaces) == 0 && now.dynamic != nil {
 		if err := (leased{now.dynamic}).able(); err != nil {
-			return notReady(store.Public(err) + sayWhy)
+			return notReady(failure.Public(err) + sayWhy)
 		}
 	}
 	if len(cannot) < len(now.namespaces) || len(cannot) == 0 {
@@ -52,7 +51,7 @@ func (s *snapshot) readyFor(names []string) error {
 			return undeclared(name)
 		}
 		if err := (leased{s.dynamic}).able(); err != nil { // namespaces would be made from this pool
-			return notReady(store.Public(err) + sayWhy)
+			return notReady(failure.Public(err) + sayWhy)
 		}
 	}
 	if cannot := s.unable(slices.Values(names)); len(cannot) > 0 {
@@ -99,7 +98,7 @@ func listed(cannot map[string]error) string {
 	var reasons []string // in the order of their first namespace
 	of := map[string][]string{}
 	for _, name := range names {
-		why := store.Public(cannot[name])
+		why := failure.Public(cannot[name])
 		if of[why] == nil {
 			reasons = append(reasons, why)
 		}

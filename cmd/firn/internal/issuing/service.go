@@ -1,5 +1,6 @@
 // Package issuing is the one path on which a server issues ids, for every protocol: it
-// finds namespaces, checks permissions and rates, and counts.
+// finds namespaces, checks permissions and rates, and counts. It also reads the slots of pools for those
+// who look at them ([ReadPool]).
 package issuing
 
 import (

@@ -1,11 +1,11 @@
 package issuing
 
 import (
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
-	"github.com/firn-id/firn/store"
 )
 
 // State is a namespace as clients see it, with the fields of its kind.
@@ -66,7 +66,7 @@ func (n *Namespace) state(admin bool) State {
 	case admin:
 		s.Error = s.err.Error()
 	default:
-		s.Error = store.Public(s.err)
+		s.Error = failure.Public(s.err)
 	}
 	return s
 }

@@ -135,7 +135,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, key string, m mode) 
 		a.fail(w, r, m, err)
 		return
 	}
-	httpapi.SpringAnswer(w, httpapi.SpringTextType(r), body)
+	httpapi.SpringAnswer(w, httpapi.SpringTypeOfText(r), body)
 }
 
 // next appends an id to b.
@@ -209,7 +209,7 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request) {
 		httpapi.SpringNote(w, f)
 		httpapi.SpringFail(w, r, f.Status, "", f.Message)
 	default:
-		httpapi.SpringAnswer(w, httpapi.SpringTypeJSON, httpapi.SpringJSON(struct {
+		httpapi.SpringAnswer(w, httpapi.SpringTypeJSON, httpapi.SpringEncode(struct {
 			Timestamp  string `json:"timestamp"`
 			SequenceID string `json:"sequenceId"`
 			WorkerID   string `json:"workerId"`

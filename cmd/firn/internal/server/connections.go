@@ -118,7 +118,7 @@ var httpRefusal = func() []byte {
 
 // bound returns a listener with the configuration's limit of connections, which may change
 // later. Refusal is the answer to a connection above the limit, in the listener's protocol;
-// with TLS there is none. Metrics use the name, which must be unique.
+// with TLS it is nil. Metrics use the name, which must be unique.
 func (s *Server) bound(listener net.Listener, name string, refusal []byte) *connectionLimit {
 	if s.certificates != nil {
 		refusal = nil

@@ -1,5 +1,6 @@
-// Package settings reads what a server is to serve, from its configuration file, and
-// makes of it the settings of the library.
+// Package settings reads a server's configuration file and turns it into settings of the library. The kinds of
+// ids are one table here ([Kind]), with what their settings name: keys of veils, time zones, ids of more than
+// 64 bits.
 package settings
 
 import (

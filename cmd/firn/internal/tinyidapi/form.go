@@ -94,7 +94,7 @@ func failed(b []byte, asked request, bizType string, f *failure.Failure) []byte 
 			message = "error query segmentId: " + message
 		}
 	}
-	return append(b, httpapi.SpringJSON(struct {
+	return append(b, httpapi.SpringEncode(struct {
 		Data    *struct{} `json:"data"`
 		Code    int       `json:"code"`
 		Message string    `json:"message"`

@@ -117,7 +117,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, asked request) {
 	}
 	contentType := httpapi.SpringTypeJSON
 	if asked.simple {
-		contentType = httpapi.SpringTextType(r)
+		contentType = httpapi.SpringTypeOfText(r)
 	}
 	httpapi.SpringAnswer(w, contentType, made.body)
 }
