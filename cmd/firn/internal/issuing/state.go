@@ -1,11 +1,11 @@
 package issuing
 
 import (
-	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
 // State is a namespace as clients see it, with the fields of its kind.
