@@ -103,7 +103,7 @@ func (r *rules) idle(s Slot, now firn.Tick) bool {
 	return s.Fence < 0 || s.Fence < now-r.after(s)
 }
 
-// after is how many ticks after its fence a worker may be claimed.
+// after is how many ticks must pass after a worker's fence before it may be claimed.
 func (r *rules) after(s Slot) firn.Tick {
 	if s.Free && (!s.Taken || s.Gone) || r.trusting {
 		return 0 // it has no holder, or all processes share one clock
