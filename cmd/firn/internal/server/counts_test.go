@@ -20,7 +20,7 @@ func TestEveryRequestIsCountedOnceByADocumentedCode(t *testing.T) {
 	v := serve(t, "cosid: true\nanonymous_metrics: true\nlimits: {batch: 50, rate: {slow: 1/h}}\n"+
 		"namespaces: {orders: {}, items: {kind: segment}, carts: {prefix: cart}, slow: {kind: segment}}\n"+
 		"tokens:\n  - {name: shop, sha256: "+access.Hash("s")+", namespaces: [orders, items, carts, slow, 'shop.*']}\n")
-	docs, err := os.ReadFile("../../../../docs/server.md")
+	docs, err := os.ReadFile("../../../../docs/http.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestEveryRequestIsCountedOnceByADocumentedCode(t *testing.T) {
 	}
 	for what := range all() {
 		if _, code, _ := strings.Cut(what, " "); code != "ok" && !strings.Contains(string(docs), "`"+code+"`") {
-			t.Errorf("code %s is not in docs/server.md", code)
+			t.Errorf("code %s is not in docs/http.md", code)
 		}
 	}
 }

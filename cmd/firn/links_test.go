@@ -1,0 +1,81 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	link       = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	linkInText = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	notInID    = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
+)
+
+// headingIDs are the fragments that GitHub gives the headings of a document.
+func headingIDs(t *testing.T, path string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	code := false
+	for line := range strings.Lines(string(text)) {
+		code = code != strings.HasPrefix(line, "```")
+		heading := strings.TrimLeft(line, "#")
+		if code || heading == line || !strings.HasPrefix(heading, " ") {
+			continue
+		}
+		heading = linkInText.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), "$1")
+		ids[strings.ReplaceAll(notInID.ReplaceAllString(heading, ""), " ", "-")] = true
+	}
+	return ids
+}
+
+// TestTheLinksOfTheDocumentsLeadSomewhere covers files of this repository and headings in them.
+func TestTheLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
+	root := filepath.Join("..", "..")
+	links := 0
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && path != root && strings.HasPrefix(entry.Name(), ".") {
+			return fs.SkipDir
+		}
+		if filepath.Ext(path) != ".md" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			to, fragment, _ := strings.Cut(m[1], "#")
+			if strings.Contains(to, ":") {
+				continue // another site
+			}
+			links++
+			target := path
+			if to != "" {
+				target = filepath.Join(filepath.Dir(path), to)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: %s leads to no file", path, m[1])
+			} else if fragment != "" && filepath.Ext(target) == ".md" && !headingIDs(t, target)[fragment] {
+				t.Errorf("%s: %s leads to no heading", path, m[1])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if links == 0 {
+		t.Error("the documents have no links")
+	}
+}
