@@ -30,7 +30,7 @@ func TestTheWordIsSealedUntilTheClockHasCaughtUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := &scriptedTime{at: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
-			cfg.Clock, cfg.Time = Wall, clock
+			cfg.Clock, cfg.Time = ClockWall, clock
 			cfg.Start = StartZero // one that begins at random may use up a tick, and have the clock moved by a wait
 			g, err := New(0, cfg)
 			if err != nil {
@@ -38,7 +38,7 @@ func TestTheWordIsSealedUntilTheClockHasCaughtUp(t *testing.T) {
 			}
 			next := func() {
 				t.Helper()
-				if _, err := g.Next(); err != nil {
+				if _, err := g.Next(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -16,20 +16,20 @@ const (
 	// clock, so it never goes back. It follows a wall that is persistently ahead
 	// within seconds. While the wall is behind, it falls back as far as nothing has
 	// been issued yet and slows down by a sixteenth.
-	Steady ClockKind = iota
+	ClockSteady ClockKind = iota
 	// Wall reads the wall clock for each id, as the classic generators do.
 	// [Config.Rollback] says what happens when it goes back.
-	Wall
+	ClockWall
 	// Virtual reads no clock: the tick advances when its sequence is used up.
-	Virtual
+	ClockVirtual
 )
 
 // String returns the name [ParseClock] reads.
 func (k ClockKind) String() string {
 	switch k {
-	case Wall:
+	case ClockWall:
 		return "wall"
-	case Virtual:
+	case ClockVirtual:
 		return "virtual"
 	default:
 		return "steady"
@@ -38,12 +38,12 @@ func (k ClockKind) String() string {
 
 // ParseClock reads "steady", "wall" or "virtual"; errors match [ErrSyntax].
 func ParseClock(text string) (ClockKind, error) {
-	for _, k := range []ClockKind{Steady, Wall, Virtual} {
+	for _, k := range []ClockKind{ClockSteady, ClockWall, ClockVirtual} {
 		if text == k.String() {
 			return k, nil
 		}
 	}
-	return Steady, NewSyntaxError("clock", text, "steady, wall and virtual are allowed")
+	return ClockSteady, NewSyntaxError("clock", text, "steady, wall and virtual are allowed")
 }
 
 // A SequenceStart says where the sequence begins in a new tick.
@@ -168,7 +168,7 @@ func (cfg *Config) check() error {
 		}
 	}
 	bound("datacenter", cfg.Datacenter, 0, l.MaxDatacenter(), where)
-	bound("clock", int64(cfg.Clock), 0, int64(Virtual), "Steady, Wall or Virtual")
+	bound("clock", int64(cfg.Clock), 0, int64(ClockVirtual), "Steady, Wall or Virtual")
 	bound("sequence start", int64(cfg.Start), 0, int64(StartRandom), "StartCarry, StartZero or StartRandom")
 	if cfg.Ahead > maxAhead {
 		errs = append(errs, &RangeError{What: "ahead", Value: cfg.Ahead.String(), Min: "0", Max: maxAhead.String()})
@@ -177,7 +177,7 @@ func (cfg *Config) check() error {
 		cfg.StartBelow = l.MaxSequence()/2 + 1
 	}
 	bound("start below", cfg.StartBelow, 1, saturatingAdd(l.MaxSequence(), 1), "sequence of "+where)
-	if len(cfg.Rollback) > 0 && cfg.Clock != Wall {
+	if len(cfg.Rollback) > 0 && cfg.Clock != ClockWall {
 		errs = append(errs, NewSyntaxError("rollback chain for clock "+cfg.Clock.String(), cfg.Rollback.String(),
 			"that clock never goes back; choose clock wall or no rollback"))
 	}
@@ -205,9 +205,9 @@ func (cfg *Config) aheadNanos() int64 {
 	switch {
 	case cfg.Ahead > 0:
 		return int64(cfg.Ahead)
-	case cfg.Ahead == 0 && cfg.Clock == Steady:
+	case cfg.Ahead == 0 && cfg.Clock == ClockSteady:
 		return int64(defaultAhead)
-	case cfg.Ahead == 0 && cfg.Clock == Virtual:
+	case cfg.Ahead == 0 && cfg.Clock == ClockVirtual:
 		return -1
 	default:
 		return 0

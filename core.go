@@ -96,7 +96,7 @@ func (c *core) reset(g Grant, ordered bool) {
 	c.ceiling = 0
 	c.extend(g.Through)
 	c.pos = carried // below every floor's tick or carried into it by enter
-	if c.clock == Virtual {
+	if c.clock == ClockVirtual {
 		c.pos = floor
 		if c.start == StartCarry {
 			c.pos |= carried
@@ -178,7 +178,7 @@ func saturatingSub(a, b int64) int64 {
 
 // step decides about n ids at a reading of the clock in Unix ns.
 func (c *core) step(now int64, n uint64, a *attempt) decision {
-	if c.clock == Virtual {
+	if c.clock == ClockVirtual {
 		return c.stepVirtual(now, n)
 	}
 	tick, ok := c.layout.tickAt(now)

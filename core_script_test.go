@@ -129,7 +129,7 @@ func (s *script) begin(t *testing.T, words []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	*s = script{core: core{layout: l, seen: -1, clock: Wall, below: 3}}
+	*s = script{core: core{layout: l, seen: -1, clock: ClockWall, below: 3}}
 	for i, word := range words[1:] {
 		name, value, _ := strings.Cut(word, "=")
 		switch name {

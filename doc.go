@@ -2,7 +2,7 @@
 // and its many descendants do.
 //
 //	g, err := firn.New(7, firn.Config{})
-//	id, err := g.Next()
+//	id, err := g.Next(ctx)
 //
 // A [Layout] says how an id's 63 bits are divided into time, datacenter, worker
 // and sequence; [ParseLayout] knows the usual ones by name. A [Generator] makes

@@ -35,12 +35,12 @@ func onSleeps(t *testing.T, chain string) (*firn.Generator, *sleeps) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.Wall, Rollback: parseChain(t, chain), Start: firn.StartZero, Time: s},
+	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.ClockWall, Rollback: parseChain(t, chain), Start: firn.StartZero, Time: s},
 		firn.Grant{Worker: 5, After: now - 1, Through: now + 99})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.Next(); err != nil {
+	if _, err := g.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.Step(-2500 * time.Millisecond)
@@ -50,7 +50,7 @@ func onSleeps(t *testing.T, chain string) (*firn.Generator, *sleeps) {
 // A try sleeps a second at a time, since the generator may end meanwhile, and the rest.
 func TestATrySleepsAsLongAsTheClockIsBack(t *testing.T) {
 	g, s := onSleeps(t, "wait 1h 1")
-	if _, err := g.Next(); err != nil {
+	if _, err := g.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if len(s.each) != 3 || s.each[0] != time.Second || s.each[1] != time.Second || s.each[2] != 500*time.Millisecond {
@@ -62,7 +62,7 @@ func TestATryEndsWithItsCaller(t *testing.T) {
 	gone := errors.New("the caller is gone")
 	g, s := onSleeps(t, "wait 1h 1")
 	s.after = func() error { return gone }
-	if id, err := g.Next(); !errors.Is(err, gone) || len(s.each) != 1 {
+	if id, err := g.Next(t.Context()); !errors.Is(err, gone) || len(s.each) != 1 {
 		t.Errorf("id %d, %v, after %v", id, err, s.each)
 	}
 }
@@ -70,7 +70,7 @@ func TestATryEndsWithItsCaller(t *testing.T) {
 func TestATryEndsWithTheGenerator(t *testing.T) {
 	g, s := onSleeps(t, "wait 1h 1")
 	s.after = func() error { g.Stop(); return nil }
-	if id, err := g.Next(); !errors.Is(err, firn.ErrClosed) || len(s.each) != 1 {
+	if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrClosed) || len(s.each) != 1 {
 		t.Errorf("id %d, %v, after %v", id, err, s.each)
 	}
 }
@@ -89,7 +89,7 @@ func TestASwitchAsksForTheTickOfTheClock(t *testing.T) {
 			return firn.Grant{Worker: 6, After: from - 1, Through: from + 99}, nil
 		})
 		clock.Step(-back)
-		id, err := g.Next()
+		id, err := g.Next(t.Context())
 		if err != nil || asked != want(now) || id.Worker(seconds) != 6 {
 			t.Errorf("%v back: asked for tick %d; id %d, %v", back, asked, id, err)
 		}
@@ -113,7 +113,7 @@ func TestASwitchToAnImpossibleGrantFails(t *testing.T) {
 			return grant, nil
 		})
 		clock.Step(-time.Minute)
-		if id, err := g.Next(); !errors.Is(err, firn.ErrRange) || !errors.Is(err, firn.ErrClockBack) || calls != 1 {
+		if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrRange) || !errors.Is(err, firn.ErrClockBack) || calls != 1 {
 			t.Errorf("%s: id %d, %v, after %d calls", name, id, err, calls)
 		}
 		if s := g.State(); s.Worker != 5 || s.Last != now || s.Fence != now+99 {
@@ -131,7 +131,7 @@ func TestAGeneratorThatEndsDuringASwitchLeavesTheGrant(t *testing.T) {
 		return firn.Grant{Worker: 6, After: from - 1, Through: from + 99}, nil
 	})
 	clock.Step(-time.Minute)
-	id, err := g.Next()
+	id, err := g.Next(t.Context())
 	if worker, last := g.Stop(); !errors.Is(err, firn.ErrClosed) || worker != 5 || last != now {
 		t.Errorf("id %d, %v; stopped with worker %d, last tick %d", id, err, worker, last)
 	}
@@ -154,7 +154,7 @@ func TestAfterAPanicOfRetiredAnotherSwitchIsMade(t *testing.T) {
 	}
 	worker := int64(5)
 	g, err := firn.NewLeased(firn.Config{
-		Layout: seconds, Clock: firn.Wall, Rollback: parseChain(t, "switch"), Time: clock,
+		Layout: seconds, Clock: firn.ClockWall, Rollback: parseChain(t, "switch"), Time: clock,
 		Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
 			worker++
 			return firn.Grant{Worker: worker, After: from - 1, Through: from + 99}, nil
@@ -168,13 +168,13 @@ func TestAfterAPanicOfRetiredAnotherSwitchIsMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.Next(); err != nil {
+	if _, err := g.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	clock.Step(-time.Minute)
 	panics(t, g)
 	for want := int64(6); want < 9; want++ {
-		if id, err := g.Next(); err != nil || id.Worker(seconds) != want {
+		if id, err := g.Next(t.Context()); err != nil || id.Worker(seconds) != want {
 			t.Errorf("id %d of worker %d, not %d: %v", id, id.Worker(seconds), want, err)
 		}
 		clock.Step(-time.Minute)
@@ -189,7 +189,7 @@ func panics(t *testing.T, g *firn.Generator) {
 			t.Error("the panic is lost")
 		}
 	}()
-	g.Next()
+	g.Next(t.Context())
 }
 
 // A panic of the source of workers is the caller's; others are not kept waiting.
@@ -203,7 +203,7 @@ func TestASourceOfWorkersThatPanicsFailsTheSwitch(t *testing.T) {
 	})
 	clock.Step(-time.Minute)
 	panics(t, g)
-	if id, err := g.Next(); err != nil || id.Worker(seconds) != 6 {
+	if id, err := g.Next(t.Context()); err != nil || id.Worker(seconds) != 6 {
 		t.Errorf("after the panic: id %d, %v", id, err)
 	}
 }
@@ -219,7 +219,7 @@ func TestRetiredIsCalledForTheOldWorker(t *testing.T) {
 		last      firn.Tick
 	}
 	var heard []change
-	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.Wall, Start: firn.StartZero, Time: clock, Retired: func(old, next int64, last firn.Tick) {
+	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.ClockWall, Start: firn.StartZero, Time: clock, Retired: func(old, next int64, last firn.Tick) {
 		heard = append(heard, change{old, next, last})
 	}}, firn.Grant{Worker: 5, After: now - 1, Through: now + 9})
 	if err != nil {
@@ -253,13 +253,13 @@ func TestRetiredIsCalledForTheOldWorker(t *testing.T) {
 }
 
 func TestAGeneratorMayStartAtTheEpoch(t *testing.T) {
-	for _, clock := range []firn.ClockKind{firn.Wall, firn.Steady} {
+	for _, clock := range []firn.ClockKind{firn.ClockWall, firn.ClockSteady} {
 		begin := seconds.Epoch()
 		g, err := firn.New(0, firn.Config{Layout: seconds, Clock: clock, Ahead: -1, Time: faketime.New(begin)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if id, err := g.Next(); err != nil || id.Tick(seconds) != 1 {
+		if id, err := g.Next(t.Context()); err != nil || id.Tick(seconds) != 1 {
 			t.Errorf("%v: id of tick %d, %v", clock, id.Tick(seconds), err)
 		}
 		if _, err := firn.New(0, firn.Config{Layout: seconds, Clock: clock, Time: faketime.New(begin.Add(-1))}); !errors.Is(err, firn.ErrRange) {
@@ -289,7 +289,7 @@ func TestAVirtualClockBeginsAtFromWithinItsLease(t *testing.T) {
 			"From": {From: noon, Time: faketime.New(noon.Add(time.Hour))},
 			"now":  {Time: newFakeTime()},
 		} {
-			cfg.Layout, cfg.Clock, cfg.Start = seconds, firn.Virtual, firn.StartZero
+			cfg.Layout, cfg.Clock, cfg.Start = seconds, firn.ClockVirtual, firn.StartZero
 			g, err := firn.NewLeased(cfg, firn.Grant{Worker: 1, After: c.after, Through: from + 99})
 			if err != nil {
 				t.Fatal(err)
@@ -297,17 +297,17 @@ func TestAVirtualClockBeginsAtFromWithinItsLease(t *testing.T) {
 			if now := g.Now(); now != c.want {
 				t.Errorf("%s, after %d: it shows %d before the first id", name, c.after-from, now-from)
 			}
-			id, err := g.Next()
+			id, err := g.Next(t.Context())
 			if err != nil || id.Tick(seconds) != c.want || g.Now() != c.want {
 				t.Errorf("%s, after %d: %v, the first id is of tick %d, and it shows %d", name, c.after-from, err, id.Tick(seconds)-from, g.Now()-from)
 			}
 		}
 	}
 	for _, clock := range []firn.TimeSource{newFakeTime()} {
-		if _, err := firn.New(0, firn.Config{Layout: seconds, Clock: firn.Virtual, From: seconds.Epoch().Add(-1), Time: clock}); err == nil {
+		if _, err := firn.New(0, firn.Config{Layout: seconds, Clock: firn.ClockVirtual, From: seconds.Epoch().Add(-1), Time: clock}); err == nil {
 			t.Error("a virtual clock before the epoch")
 		}
-		if _, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.Virtual, From: seconds.Epoch().Add(-1), Time: clock}, firn.Grant{After: 1, Through: 9}); err == nil {
+		if _, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.ClockVirtual, From: seconds.Epoch().Add(-1), Time: clock}, firn.Grant{After: 1, Through: 9}); err == nil {
 			t.Error("a leased virtual clock before the epoch")
 		}
 	}
@@ -324,14 +324,14 @@ func TestTheStateKnowsTheLastIDs(t *testing.T) {
 	}
 	check("after the first", now)
 	for range 7 {
-		if _, err := g.Next(); err != nil {
+		if _, err := g.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	check("when the tick is used up", now)
 	clock.Pass(2 * time.Second)
 	check("before the next", now)
-	if _, err := g.Next(); err != nil {
+	if _, err := g.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	check("after it", now+2)
@@ -349,7 +349,7 @@ func TestTheStateKnowsThatNothingWasIssuedYet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.Wall, Time: newFakeTime()}, firn.Grant{Worker: 5, After: now - 1, Through: now + 3})
+	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.ClockWall, Time: newFakeTime()}, firn.Grant{Worker: 5, After: now - 1, Through: now + 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -371,13 +371,13 @@ func TestTheStateWithALeadKnowsWhatWasIssued(t *testing.T) {
 		t.Fatal(err)
 	}
 	for ids, want := range map[int]firn.Tick{1: now, 8: now, 9: now + 1, 16: now + 1, 17: now + 2} {
-		g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.Wall, Ahead: 3 * time.Second, Start: firn.StartZero, Time: newFakeTime()},
+		g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.ClockWall, Ahead: 3 * time.Second, Start: firn.StartZero, Time: newFakeTime()},
 			firn.Grant{Worker: 5, After: now - 1, Through: now + 9})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range ids {
-			if _, err := g.Next(); err != nil {
+			if _, err := g.Next(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -394,16 +394,16 @@ func TestTheStateWithALeadKnowsWhatWasIssued(t *testing.T) {
 // A negative lead means no lead: the clock is the bound.
 func TestAVirtualClockWithoutALeadStaysBehindTheClock(t *testing.T) {
 	clock := newFakeTime()
-	g, err := firn.New(0, firn.Config{Layout: seconds, Clock: firn.Virtual, From: noon.Add(-time.Second), Ahead: -1, Start: firn.StartZero, Time: clock})
+	g, err := firn.New(0, firn.Config{Layout: seconds, Clock: firn.ClockVirtual, From: noon.Add(-time.Second), Ahead: -1, Start: firn.StartZero, Time: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 16 { // two ticks up to now
-		if _, err := g.Next(); err != nil || clock.Slept() > 0 {
+		if _, err := g.Next(t.Context()); err != nil || clock.Slept() > 0 {
 			t.Fatal(err, clock.Slept())
 		}
 	}
-	if _, err := g.Next(); err != nil || clock.Slept() != time.Second {
+	if _, err := g.Next(t.Context()); err != nil || clock.Slept() != time.Second {
 		t.Errorf("%v, after %v", err, clock.Slept())
 	}
 }
@@ -434,7 +434,7 @@ func TestASwitchAsksForNoTickOutsideOfTheLayout(t *testing.T) {
 		clock := &restless{Time: newFakeTime(), then: then}
 		asked := firn.Tick(-1)
 		g, err := firn.NewLeased(firn.Config{
-			Layout: short, Clock: firn.Wall, Rollback: parseChain(t, "switch"), Time: clock,
+			Layout: short, Clock: firn.ClockWall, Rollback: parseChain(t, "switch"), Time: clock,
 			Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
 				asked = from
 				return firn.Grant{}, errors.New("no worker left")
@@ -443,12 +443,12 @@ func TestASwitchAsksForNoTickOutsideOfTheLayout(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Next(); err != nil {
+		if _, err := g.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		clock.Step(-time.Minute)
 		clock.readings = 2 // that of the usual call, and that of the decision
-		if id, err := g.Next(); err == nil || asked != 0 {
+		if id, err := g.Next(t.Context()); err == nil || asked != 0 {
 			t.Errorf("%s: asked for tick %d; id %d, %v", claim, asked, id, err)
 		}
 	}
@@ -461,7 +461,7 @@ func TestAVirtualClockStartsATickAndTheLeadAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for lead, want := range map[time.Duration]firn.Tick{-1: now + 1, 3 * time.Second: now + 4} {
-		g, err := firn.New(0, firn.Config{Layout: seconds, Clock: firn.Virtual, Ahead: lead, Time: newFakeTime()})
+		g, err := firn.New(0, firn.Config{Layout: seconds, Clock: firn.ClockVirtual, Ahead: lead, Time: newFakeTime()})
 		if err != nil || g.Now() != want {
 			t.Errorf("lead %v: it begins at %d, not %d; %v", lead, g.Now()-now, want-now, err)
 		}
@@ -492,12 +492,12 @@ func TestAFenceIsReportedEvenIfTheCallersContextHasEnded(t *testing.T) {
 		return firn.Grant{}, errors.New("no worker left")
 	})
 	for range 7 {
-		if _, err := g.Next(); err != nil {
+		if _, err := g.Next(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
 	clock.Step(-time.Minute)
-	if id, err := g.NextContext(ctx); !errors.Is(err, firn.ErrFence) {
+	if id, err := g.Next(ctx); !errors.Is(err, firn.ErrFence) {
 		t.Errorf("id %d, %v", id, err)
 	}
 }
@@ -505,7 +505,7 @@ func TestAFenceIsReportedEvenIfTheCallersContextHasEnded(t *testing.T) {
 func TestATryOfASecondSleepsOnce(t *testing.T) {
 	g, s := onSleeps(t, "wait 1h 1")
 	s.Step(1500 * time.Millisecond) // a second is left
-	if _, err := g.Next(); err != nil {
+	if _, err := g.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if len(s.each) != 1 || s.each[0] != time.Second {
@@ -517,7 +517,7 @@ func TestATryOfASecondSleepsOnce(t *testing.T) {
 func TestATryEndsWhenTheClockShowsWhatItWaitsFor(t *testing.T) {
 	g, s := onSleeps(t, "wait 1h 1")
 	s.after = func() error { s.Step(1500 * time.Millisecond); return nil } // and a second that it sleeps
-	if _, err := g.Next(); err != nil || len(s.each) != 1 {
+	if _, err := g.Next(t.Context()); err != nil || len(s.each) != 1 {
 		t.Errorf("%v, it slept %v", err, s.each)
 	}
 }
@@ -525,13 +525,13 @@ func TestATryEndsWhenTheClockShowsWhatItWaitsFor(t *testing.T) {
 func TestATryIsOverAfterItsLastSecond(t *testing.T) {
 	g, s := onSleeps(t, "wait 1h 1")
 	s.after = func() error { s.Step(-1); return nil }
-	if id, err := g.Next(); !errors.Is(err, firn.ErrClockBack) || len(s.each) != 3 || s.each[2] != 500*time.Millisecond {
+	if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrClockBack) || len(s.each) != 3 || s.each[2] != 500*time.Millisecond {
 		t.Errorf("2.5s: id %d, %v, it slept %v", id, err, s.each)
 	}
 	g, s = onSleeps(t, "wait 1h 1")
 	s.Step(500 * time.Millisecond)
 	s.after = func() error { s.Step(-1); return nil }
-	if id, err := g.Next(); !errors.Is(err, firn.ErrClockBack) || len(s.each) != 2 {
+	if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrClockBack) || len(s.each) != 2 {
 		t.Errorf("2s: id %d, %v, it slept %v", id, err, s.each)
 	}
 }
@@ -542,7 +542,7 @@ func TestAVirtualClockShowsTheTickOfTheNextID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.Virtual, From: noon, Start: firn.StartZero, Time: newFakeTime()},
+	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.ClockVirtual, From: noon, Start: firn.StartZero, Time: newFakeTime()},
 		firn.Grant{Worker: 5, After: from - 1, Through: from + 9})
 	if err != nil {
 		t.Fatal(err)
@@ -551,7 +551,7 @@ func TestAVirtualClockShowsTheTickOfTheNextID(t *testing.T) {
 		if now := g.Now(); now != from+i/8 {
 			t.Errorf("after %d ids it shows %d, not %d", i, now-from, i/8)
 		}
-		if id, err := g.Next(); err != nil || id.Tick(seconds) != from+i/8 {
+		if id, err := g.Next(t.Context()); err != nil || id.Tick(seconds) != from+i/8 {
 			t.Fatalf("id %d of tick %d, %v", id, id.Tick(seconds)-from, err)
 		}
 	}
@@ -590,7 +590,7 @@ func TestAVirtualClockWithoutABoundReadsNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock := &unread{Time: newFakeTime(), t: t}
-	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.Virtual, From: noon, Start: firn.StartZero, Time: clock},
+	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.ClockVirtual, From: noon, Start: firn.StartZero, Time: clock},
 		firn.Grant{Worker: 5, After: from - 1, Through: from + 1})
 	if err != nil {
 		t.Fatal(err)
@@ -603,7 +603,7 @@ func TestAVirtualClockWithoutABoundReadsNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if id, err := g.Next(); err != nil || id.Tick(seconds) != g.Now() {
+		if id, err := g.Next(t.Context()); err != nil || id.Tick(seconds) != g.Now() {
 			t.Errorf("id %d, %v", id, err)
 		}
 	}

@@ -17,7 +17,7 @@ func TestNothingIsRepeatedAtTheEndOfAllBits(t *testing.T) {
 		l := mustLayout(text)
 		for _, n := range []int{1, 7, 1000, 1 << 30} {
 			g := newGenerator(t, firn.Config{
-				Layout: l, Clock: firn.Virtual, From: l.Time(l.MaxTick() - 2), Start: firn.StartZero, Time: newFakeTime(),
+				Layout: l, Clock: firn.ClockVirtual, From: l.Time(l.MaxTick() - 2), Start: firn.StartZero, Time: newFakeTime(),
 			})
 			last, made := firn.ID(-1), int64(0)
 			var err error
@@ -40,7 +40,7 @@ func TestNothingIsRepeatedAtTheEndOfAllBits(t *testing.T) {
 				t.Errorf("%s, %d at a time: %d ids of %d, and then %v", text, n, made, want, err)
 			}
 			for range 5 { // further calls change nothing
-				if id, err := g.Next(); !errors.Is(err, firn.ErrTimeExhausted) {
+				if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrTimeExhausted) {
 					t.Fatalf("%s: id %d after the end, %v", text, id, err)
 				}
 			}
@@ -54,7 +54,7 @@ func TestAWaitEndsWithTheGenerator(t *testing.T) {
 	var g *firn.Generator
 	g = newGenerator(t, firn.Config{Layout: mustLayout("30/0/10/2,unit=1h"), Time: &stopping{clock, func() { g.Stop() }}})
 	begun := clock.Wall()
-	if id, err := g.Next(); !errors.Is(err, firn.ErrClosed) || clock.Wall().Sub(begun) > 3*time.Second {
+	if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrClosed) || clock.Wall().Sub(begun) > 3*time.Second {
 		t.Errorf("id %d, %v, after %v", id, err, clock.Wall().Sub(begun))
 	}
 }
@@ -78,12 +78,12 @@ func TestAWaitEndsWithItsGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	var g *firn.Generator
-	g, err = firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.Wall, Time: &stopping{clock, func() { g.Halt(5) }}},
+	g, err = firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.ClockWall, Time: &stopping{clock, func() { g.Halt(5) }}},
 		firn.Grant{Worker: 5, After: now + 1800, Through: now + 7200})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, err := g.Next(); !errors.Is(err, firn.ErrFence) || clock.Slept() > time.Second {
+	if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrFence) || clock.Slept() > time.Second {
 		t.Errorf("id %d, %v, after %v", id, err, clock.Slept())
 	}
 }
@@ -98,7 +98,7 @@ func TestAWaitFollowsTheClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	slept := 0
-	g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.Wall, Time: &stopping{clock, func() {
+	g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.ClockWall, Time: &stopping{clock, func() {
 		if slept++; slept == 3 {
 			clock.Step(time.Hour)
 		}
@@ -107,7 +107,7 @@ func TestAWaitFollowsTheClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun := clock.Monotonic()
-	if id, err := g.Next(); err != nil || clock.Monotonic()-begun > 5*time.Second {
+	if id, err := g.Next(t.Context()); err != nil || clock.Monotonic()-begun > 5*time.Second {
 		t.Errorf("id %d, %v, after %v", id, err, clock.Monotonic()-begun)
 	}
 }
@@ -118,18 +118,18 @@ func TestATryEndsWhenTheClockHasBeenPutRight(t *testing.T) {
 	clock := newFakeTime()
 	slept := 0
 	g := newGenerator(t, firn.Config{
-		Layout: mustLayout("41/0/6/3"), Clock: firn.Wall, Rollback: parseChain(t, "wait 1h"), Time: &stopping{clock, func() {
+		Layout: mustLayout("41/0/6/3"), Clock: firn.ClockWall, Rollback: parseChain(t, "wait 1h"), Time: &stopping{clock, func() {
 			if slept++; slept == 4 {
 				clock.Step(30 * time.Minute)
 			}
 		}},
 	})
-	if _, err := g.Next(); err != nil { // the first sleep
+	if _, err := g.Next(t.Context()); err != nil { // the first sleep
 		t.Fatal(err)
 	}
 	clock.Step(-30 * time.Minute)
 	begun := clock.Monotonic()
-	if id, err := g.Next(); err != nil || clock.Monotonic()-begun > 3*time.Second {
+	if id, err := g.Next(t.Context()); err != nil || clock.Monotonic()-begun > 3*time.Second {
 		t.Errorf("id %d, %v, after %v", id, err, clock.Monotonic()-begun)
 	}
 }
@@ -146,10 +146,10 @@ func TestATryEndsWithItsWorker(t *testing.T) {
 	var g *firn.Generator
 	slept := 0
 	g, err = firn.NewLeased(firn.Config{
-		Layout: l, Clock: firn.Wall, Rollback: parseChain(t, "wait 1h 1, switch"), Time: &stopping{clock, func() {
+		Layout: l, Clock: firn.ClockWall, Rollback: parseChain(t, "wait 1h 1, switch"), Time: &stopping{clock, func() {
 			if slept++; slept == 3 {
 				clock.Step(-2 * time.Hour) // so far that another caller has it switched
-				if id, err := g.Next(); err != nil || id.Worker(l) != 2 {
+				if id, err := g.Next(t.Context()); err != nil || id.Worker(l) != 2 {
 					t.Errorf("the other caller: id %d, %v", id, err)
 				}
 			}
@@ -161,12 +161,12 @@ func TestATryEndsWithItsWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.Next(); err != nil {
+	if _, err := g.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	clock.Step(-30 * time.Minute)
 	begun := clock.Monotonic()
-	if id, err := g.Next(); err != nil || id.Worker(l) != 2 || clock.Monotonic()-begun > 4*time.Second {
+	if id, err := g.Next(t.Context()); err != nil || id.Worker(l) != 2 || clock.Monotonic()-begun > 4*time.Second {
 		t.Errorf("id %d, %v, after %v", id, err, clock.Monotonic()-begun)
 	}
 }
@@ -175,13 +175,13 @@ func TestATryEndsWithItsWorker(t *testing.T) {
 func TestAnExhaustedVirtualClockShowsTheLastTick(t *testing.T) {
 	for _, text := range []string{"1/0/0/0,unit=1h", "63/0/0/0", "41/0/6/3"} {
 		l := mustLayout(text)
-		g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.Virtual, From: l.Epoch(), Time: newFakeTime()},
+		g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.ClockVirtual, From: l.Epoch(), Time: newFakeTime()},
 			firn.Grant{After: l.MaxTick() - 1, Through: l.MaxTick()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for err == nil {
-			_, err = g.Next()
+			_, err = g.Next(t.Context())
 		}
 		if got := g.Now(); !errors.Is(err, firn.ErrTimeExhausted) || got != l.MaxTick() {
 			t.Errorf("%s: after %v it shows %d, the last tick is %d", text, err, got, l.MaxTick())

@@ -15,11 +15,11 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	first, err := g.Next()
+	first, err := g.Next(context.Background())
 	if err != nil {
 		panic(err)
 	}
-	second, err := g.Next()
+	second, err := g.Next(context.Background())
 	if err != nil {
 		panic(err)
 	}
@@ -78,11 +78,11 @@ func ExampleParseRollback() {
 	if err != nil {
 		panic(err)
 	}
-	g, err := firn.New(7, firn.Config{Clock: firn.Wall, Rollback: rollback, Start: firn.StartZero})
+	g, err := firn.New(7, firn.Config{Clock: firn.ClockWall, Rollback: rollback, Start: firn.StartZero})
 	if err != nil {
 		panic(err)
 	}
-	id, err := g.Next()
+	id, err := g.Next(context.Background())
 	fmt.Println(id > 0, err, rollback)
 	// Output: true <nil> wait 500ms 2, history 2000, refuse
 }

@@ -35,12 +35,12 @@ func onLease(t *testing.T, chain string, more firn.Tick, switchTo func(context.C
 		t.Fatal(err)
 	}
 	g, err = firn.NewLeased(firn.Config{
-		Layout: seconds, Clock: firn.Wall, Rollback: parseChain(t, chain), Start: firn.StartZero, Time: clock, Switch: switchTo,
+		Layout: seconds, Clock: firn.ClockWall, Rollback: parseChain(t, chain), Start: firn.StartZero, Time: clock, Switch: switchTo,
 	}, firn.Grant{Worker: 5, After: now - 1, Through: now + more})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.Next(); err != nil {
+	if _, err := g.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return g, clock, now

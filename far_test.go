@@ -17,7 +17,7 @@ func TestASteadyClockComesBackFromAFarYear(t *testing.T) {
 	for _, year := range []int{1, 1600, 1677, 2200, 2262, 2300, 2500, 9999} {
 		clock := newFakeTime()
 		g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/10/12,unit=10ms"), Time: clock})
-		if _, err := g.Next(); err != nil {
+		if _, err := g.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		clock.Set(time.Date(year, 6, 1, 0, 0, 0, 0, time.UTC))
@@ -30,7 +30,7 @@ func TestASteadyClockComesBackFromAFarYear(t *testing.T) {
 			clock.Pass(time.Second)
 			g.Now()
 		}
-		id, err := g.Next()
+		id, err := g.Next(t.Context())
 		if at := id.Time(g.Layout()); err != nil || at.Sub(clock.Wall()).Abs() > time.Second {
 			t.Errorf("year %d: 20s after the wall is right again: an id of %v at %v, %v", year, at, clock.Wall(), err)
 		}
@@ -42,21 +42,21 @@ func TestASteadyClockComesBackFromAFarYear(t *testing.T) {
 func TestAWallClockInAFarYear(t *testing.T) {
 	for _, year := range []int{2300, 2611, 9999} {
 		clock := newFakeTime()
-		g := newGenerator(t, firn.Config{Clock: firn.Wall, Rollback: parseChain(t, "wait 500ms 3"), Time: sleeping{clock, t}})
-		if _, err := g.Next(); err != nil {
+		g := newGenerator(t, firn.Config{Clock: firn.ClockWall, Rollback: parseChain(t, "wait 500ms 3"), Time: sleeping{clock, t}})
+		if _, err := g.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		clock.Set(time.Date(year, 6, 1, 0, 0, 0, 0, time.UTC))
-		if id, err := g.Next(); !errors.Is(err, firn.ErrTimeExhausted) {
+		if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrTimeExhausted) {
 			t.Errorf("year %d: id %d, %v", year, id, err)
 		}
 		clock.Set(noon.Add(time.Second))
-		if _, err := g.Next(); err != nil {
+		if _, err := g.Next(t.Context()); err != nil {
 			t.Errorf("after the year %d: %v", year, err)
 		}
 		clock.Set(time.Date(-year, 6, 1, 0, 0, 0, 0, time.UTC))
 		var back *firn.ClockBackError
-		if id, err := g.Next(); !errors.As(err, &back) || back.By <= 0 {
+		if id, err := g.Next(t.Context()); !errors.As(err, &back) || back.By <= 0 {
 			t.Errorf("year %d: id %d, %v", -year, id, err)
 		}
 	}
@@ -72,8 +72,8 @@ func TestAWaitForATimeNoClockCanShowSleeps(t *testing.T) {
 	}
 	errEnough := errors.New("enough")
 	for _, cfg := range []firn.Config{
-		{}, {Ahead: -1}, {Clock: firn.Wall}, {Clock: firn.Wall, Ahead: time.Hour},
-		{Clock: firn.Wall, Rollback: parseChain(t, "ahead 1000, history 8")}, {Clock: firn.Virtual, Ahead: time.Second, From: noon},
+		{}, {Ahead: -1}, {Clock: firn.ClockWall}, {Clock: firn.ClockWall, Ahead: time.Hour},
+		{Clock: firn.ClockWall, Rollback: parseChain(t, "ahead 1000, history 8")}, {Clock: firn.ClockVirtual, Ahead: time.Second, From: noon},
 	} {
 		for _, year := range []int{2026, 2262, 2300, 2500} {
 			clock := newFakeTime()
@@ -90,7 +90,7 @@ func TestAWaitForATimeNoClockCanShowSleeps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			id, err := g.NextContext(ctx)
+			id, err := g.Next(ctx)
 			if err != errEnough || clock.Slept() < 99*time.Second { //nolint:errorlint // the cause itself is promised
 				t.Errorf("clock %v, ahead %v, year %d: id %d, %v; slept %v in %d sleeps", cfg.Clock, cfg.Ahead, year, id, err, clock.Slept(), sleeps)
 			}

@@ -19,7 +19,7 @@ func TestAFenceBelowAllTicksIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock := newFakeTime()
-	cfg := firn.Config{Layout: l, Clock: firn.Wall, Time: clock}
+	cfg := firn.Config{Layout: l, Clock: firn.ClockWall, Time: clock}
 	for _, through := range []firn.Tick{-2, math.MinInt64} {
 		if g, err := firn.NewLeased(cfg, firn.Grant{Worker: 1, After: now - 1, Through: through}); !errors.Is(err, firn.ErrRange) {
 			t.Errorf("%v for a fence at %d: %v", g, through, err)
@@ -36,7 +36,7 @@ func TestAFenceBelowAllTicksIsRefused(t *testing.T) {
 		t.Errorf("Replace by a grant through -2: %v", err)
 	}
 	clock.Pass(time.Hour)
-	if id, err := g.Next(); !errors.Is(err, firn.ErrFence) || g.State().Fence != now+1 {
+	if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrFence) || g.State().Fence != now+1 {
 		t.Errorf("beyond the fence: id %d, %v, %+v", id, err, g.State())
 	}
 }
@@ -44,11 +44,11 @@ func TestAFenceBelowAllTicksIsRefused(t *testing.T) {
 // TestAGrantOfNothingIssuesNothing: -1 is the fence below the first tick.
 func TestAGrantOfNothingIssuesNothing(t *testing.T) {
 	l := mustLayout("41/0/6/3")
-	g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.Wall, Time: newFakeTime()}, firn.Grant{After: -1, Through: -1})
+	g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.ClockWall, Time: newFakeTime()}, firn.Grant{After: -1, Through: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, err := g.Next(); !errors.Is(err, firn.ErrFence) {
+	if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrFence) {
 		t.Errorf("id %d, %v", id, err)
 	}
 }
@@ -67,11 +67,11 @@ func TestAFenceReachedWhileCountingOnIsReportedAtOnce(t *testing.T) {
 			t.Errorf("%s: while the clock is back: %d ids, %v", chain, n, err)
 		}
 		clock.Pass(11 * time.Second)
-		if id, err := g.Next(); !errors.Is(err, firn.ErrFence) || clock.Slept() != 0 {
+		if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrFence) || clock.Slept() != 0 {
 			t.Errorf("%s: when it has caught up: id %d, %v, after sleeping %v", chain, id, err, clock.Slept())
 		}
 		clock.Step(-2000 * time.Second) // further than ahead allows: no renewal would help
-		if id, err := g.Next(); !errors.Is(err, firn.ErrClockBack) {
+		if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrClockBack) {
 			t.Errorf("%s: further back than ahead reaches: id %d, %v", chain, id, err)
 		}
 	}
@@ -86,7 +86,7 @@ func TestAPolicyAfterAheadServesWhenTheFenceIsReached(t *testing.T) {
 		t.Fatalf("%d ids of the rest of a tick, %v", run.Len(), err)
 	}
 	clock.Step(-10 * time.Second)
-	if id, err := g.Next(); err != nil || id.Worker(seconds) != 2 {
+	if id, err := g.Next(t.Context()); err != nil || id.Worker(seconds) != 2 {
 		t.Errorf("id %d, %v", id, err)
 	}
 }

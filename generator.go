@@ -106,7 +106,7 @@ func New(worker int64, cfg Config) (*Generator, error) {
 		return nil, err
 	}
 	var after Tick
-	if cfg.Clock == Virtual {
+	if cfg.Clock == ClockVirtual {
 		if cfg.From.IsZero() {
 			cfg.From = cfg.Time.Wall().Add(cfg.Lead() + cfg.Layout.Unit())
 		}
@@ -140,7 +140,7 @@ func NewLeased(cfg Config, grant Grant) (*Generator, error) {
 	if err := checkGrant(cfg.Layout, grant); err != nil {
 		return nil, err
 	}
-	if cfg.Clock == Virtual {
+	if cfg.Clock == ClockVirtual {
 		if cfg.From.IsZero() {
 			cfg.From = cfg.Time.Wall()
 		}
@@ -180,11 +180,11 @@ func newGenerator(cfg Config, grant Grant) *Generator {
 // id: one past 2262 wraps, which at worst uses up what an open cell allows anyway.
 func (g *Generator) read() int64 {
 	switch {
-	case g.clock == Virtual:
+	case g.clock == ClockVirtual:
 		return 0
-	case g.clock == Wall && g.system:
+	case g.clock == ClockWall && g.system:
 		return time.Now().UnixNano()
-	case g.clock == Wall:
+	case g.clock == ClockWall:
 		return g.time.Wall().UnixNano()
 	case g.system:
 		return int64(time.Since(started))
@@ -198,21 +198,9 @@ func (g *Generator) read() int64 {
 // *[ClockBackError], which wraps what [Config.Switch] returned, *[FenceError],
 // *[TimeExhaustedError], *[RangeError] if the clock reads before the epoch and
 // has shown nothing later, and [ErrClosed]; after any of them the generator stays
-// usable (except closed). Every error comes with the id 0.
-func (g *Generator) Next() (ID, error) {
-	c := g.cell.Load()
-	if now := g.read(); now < c.closes.Load() && now >= c.opens.Load() {
-		if p, _, ok := c.take(1); ok {
-			return c.id(p), nil
-		}
-	}
-	return g.nextSlowly(context.Background())
-}
-
-// NextContext is [Generator.Next] for callers whose wait should end with ctx;
-// the error is then [context.Cause] of it. If no wait is needed, it returns an id
-// even if ctx has ended.
-func (g *Generator) NextContext(ctx context.Context) (ID, error) {
+// usable (except closed). If ctx ends a wait, the error is [context.Cause] of it; an
+// id that needs no wait is returned even if ctx has ended. Every error comes with the id 0.
+func (g *Generator) Next(ctx context.Context) (ID, error) {
 	c := g.cell.Load()
 	if now := g.read(); now < c.closes.Load() && now >= c.opens.Load() {
 		if p, _, ok := c.take(1); ok {
@@ -374,7 +362,7 @@ func (g *Generator) clocks() (mono, wall int64) {
 // now reads the clock for the core, in Unix ns.
 func (g *Generator) now() int64 {
 	switch {
-	case g.clock == Steady:
+	case g.clock == ClockSteady:
 		mono := int64(g.time.Monotonic())
 		if g.steady.due(mono) {
 			var wall int64
@@ -415,7 +403,7 @@ func (g *Generator) publish(c *cell, d decision) {
 		return
 	}
 	opens, closes := d.opens, d.closes
-	if g.clock == Steady {
+	if g.clock == ClockSteady {
 		opens, closes = math.MinInt64, min(g.steady.when(closes), g.steady.next)
 	}
 	c.limit.Store(d.limit)
@@ -570,11 +558,11 @@ func (g *Generator) Layout() Layout { return g.layout }
 func (g *Generator) Now() Tick {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.clock == Virtual {
+	if g.clock == ClockVirtual {
 		next := max(g.next(), g.core.floor)
 		return g.core.tickOf(min(next, g.core.endOf(g.layout.MaxTick())-1))
 	}
-	if g.clock == Steady {
+	if g.clock == ClockSteady {
 		// Fences are chosen by this reading: it must not keep a past clock error.
 		mono, wall := g.clocks()
 		g.steady.retreat(mono, wall, g.used())

@@ -21,7 +21,7 @@ func wide(b *testing.B) *firn.Generator {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := g.Next(); err != nil {
+	if _, err := g.Next(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	return g
@@ -60,7 +60,7 @@ func BenchmarkNextWide(b *testing.B) {
 	g := wide(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := g.Next(); err != nil {
+		if _, err := g.Next(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -71,7 +71,7 @@ func BenchmarkNextWideParallel(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := g.Next(); err != nil {
+			if _, err := g.Next(b.Context()); err != nil {
 				b.Error(err)
 			}
 		}
@@ -97,7 +97,7 @@ func BenchmarkNextDefaultLayout(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := g.Next(); err != nil {
+		if _, err := g.Next(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -110,13 +110,13 @@ func BenchmarkNextWall(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	g, err := firn.New(0, firn.Config{Layout: layout, Clock: firn.Wall})
+	g, err := firn.New(0, firn.Config{Layout: layout, Clock: firn.ClockWall})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := g.Next(); err != nil {
+		if _, err := g.Next(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}

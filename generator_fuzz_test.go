@@ -60,16 +60,16 @@ func newScripted(t *testing.T, which uint8) *scripted {
 	}
 	switch which % 5 {
 	case 0:
-		cfg.Clock = firn.Steady
+		cfg.Clock = firn.ClockSteady
 	case 1:
-		cfg.Clock, cfg.Ahead = firn.Virtual, time.Duration(which)*time.Millisecond
+		cfg.Clock, cfg.Ahead = firn.ClockVirtual, time.Duration(which)*time.Millisecond
 	default:
 		chain := chains[int(which)%len(chains)]
 		rollback, err := firn.ParseRollback(chain)
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg.Clock, cfg.Rollback = firn.Wall, rollback
+		cfg.Clock, cfg.Rollback = firn.ClockWall, rollback
 		s.ordered = int(which)%len(chains) < len(ordered)
 	}
 	gen, err := firn.NewLeased(cfg, s.grant(s.now()-1, 50))
@@ -102,7 +102,7 @@ func (s *scripted) do(what byte, arg int64) {
 	unit := s.layout.Unit()
 	switch what % 12 {
 	case 0, 1:
-		s.next(func() ([]firn.ID, error) { id, err := s.gen.Next(); return []firn.ID{id}, err })
+		s.next(func() ([]firn.ID, error) { id, err := s.gen.Next(context.Background()); return []firn.ID{id}, err })
 	case 2:
 		s.next(func() ([]firn.ID, error) {
 			run, err := s.gen.Take(context.Background(), int(arg)+1)

@@ -11,7 +11,7 @@ import (
 
 func TestOneTakeIsAtMostTwoToTheThirty(t *testing.T) {
 	l := mustLayout("20/0/0/43")
-	g := newGenerator(t, firn.Config{Layout: l, Clock: firn.Virtual, From: l.Time(9), Start: firn.StartZero, Time: newFakeTime()})
+	g := newGenerator(t, firn.Config{Layout: l, Clock: firn.ClockVirtual, From: l.Time(9), Start: firn.StartZero, Time: newFakeTime()})
 	for _, c := range []struct{ n, want int }{{1<<30 - 1, 1<<30 - 1}, {1 << 30, 1 << 30}, {1<<30 + 1, 1 << 30}, {math.MaxInt, 1 << 30}} {
 		run, err := g.Take(context.Background(), c.n)
 		if err != nil || run.Len() != c.want {
@@ -36,7 +36,7 @@ func TestASteadyClockBeginsWithAGrantThatLiesAhead(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for i := range int64(3) {
-		id, err := g.NextContext(ctx)
+		id, err := g.Next(ctx)
 		if err != nil || id.Tick(l) != now+5001+firn.Tick(10*i) {
 			t.Errorf("tick %d, %v; want %d", id.Tick(l)-now, err, 5001+10*i)
 		}

@@ -34,7 +34,7 @@ func TestIDsIncreaseAndCarryTheirParts(t *testing.T) {
 	g := newWorker(t, 17, firn.Config{Layout: l, Datacenter: 3, Time: clock})
 	var last firn.ID
 	for range 10_000 {
-		id, err := g.Next()
+		id, err := g.Next(t.Context())
 		if err != nil || id <= last {
 			t.Fatalf("id %d after %d, %v", id, last, err)
 		}
@@ -55,7 +55,7 @@ func TestTimeRunsAheadByAheadAndNoMore(t *testing.T) {
 			most = 10 * time.Millisecond // the default of a steady clock
 		}
 		for range 1000 {
-			id, err := g.Next()
+			id, err := g.Next(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +75,7 @@ func TestARestartMakesNoIDAgainWhileTheClockDoesNotGoBack(t *testing.T) {
 	for range 50 {
 		g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/10/4"), Time: clock, Start: firn.StartZero})
 		for range 300 {
-			id, err := g.Next()
+			id, err := g.Next(t.Context())
 			if err != nil || seen[id] {
 				t.Fatalf("id %d again, %v", id, err)
 			}
@@ -91,7 +91,7 @@ func TestLowTrafficIDsSpreadOverShards(t *testing.T) {
 		var shards [8]int
 		for range 4000 {
 			clock.Pass(50 * time.Millisecond)
-			id, err := g.Next()
+			id, err := g.Next(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +121,7 @@ func TestNothingIsIssuedAboveTheFence(t *testing.T) {
 	}
 	count := 0
 	for {
-		id, err := g.Next()
+		id, err := g.Next(t.Context())
 		var reached *firn.FenceError
 		if errors.As(err, &reached) {
 			if !errors.Is(err, firn.ErrFence) || reached.Tick != fence || reached.Worker != 5 {
@@ -160,16 +160,16 @@ func TestALeapBeyondTheFenceIsForgottenWhenTheClockReturns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := firn.NewLeased(firn.Config{Clock: firn.Wall, Time: clock}, firn.Grant{After: now, Through: now + 1000})
+	g, err := firn.NewLeased(firn.Config{Clock: firn.ClockWall, Time: clock}, firn.Grant{After: now, Through: now + 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
 	clock.Step(24 * 365 * time.Hour)
-	if _, err := g.Next(); !errors.Is(err, firn.ErrFence) {
+	if _, err := g.Next(t.Context()); !errors.Is(err, firn.ErrFence) {
 		t.Errorf("a year ahead: %v", err)
 	}
 	clock.Step(-24 * 365 * time.Hour)
-	if _, err := g.Next(); err != nil {
+	if _, err := g.Next(t.Context()); err != nil {
 		t.Errorf("back again: %v; nothing was issued ahead, so nothing went back", err)
 	}
 }
@@ -182,7 +182,7 @@ func TestTheEndOfTheLayoutIsAnErrorThatSaysWhen(t *testing.T) {
 	}
 	g := newGenerator(t, firn.Config{Layout: l, Time: clock})
 	for range 1000 {
-		id, err := g.Next()
+		id, err := g.Next(t.Context())
 		var end *firn.TimeExhaustedError
 		if errors.As(err, &end) {
 			if !end.End.Equal(l.End()) || !errors.Is(err, firn.ErrTimeExhausted) {
@@ -206,7 +206,7 @@ func TestAnEpochInTheFutureIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []firn.ClockKind{firn.Steady, firn.Wall, firn.Virtual} {
+	for _, kind := range []firn.ClockKind{firn.ClockSteady, firn.ClockWall, firn.ClockVirtual} {
 		if _, err := firn.New(0, firn.Config{Layout: l, Clock: kind, Time: newFakeTime()}); !errors.Is(err, firn.ErrRange) {
 			t.Errorf("clock %v: %v", kind, err)
 		}
@@ -235,9 +235,9 @@ func TestWorkersOutOfRangeAreRefusedWithTheRange(t *testing.T) {
 func TestAVirtualClockAdvancesWithTheSequence(t *testing.T) {
 	clock := newFakeTime()
 	l := mustLayout("41/0/10/3")
-	g := newGenerator(t, firn.Config{Layout: l, Clock: firn.Virtual, From: noon.Add(-time.Hour), Time: clock, Start: firn.StartZero})
+	g := newGenerator(t, firn.Config{Layout: l, Clock: firn.ClockVirtual, From: noon.Add(-time.Hour), Time: clock, Start: firn.StartZero})
 	for i := range 100 {
-		id, err := g.Next()
+		id, err := g.Next(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,11 +247,11 @@ func TestAVirtualClockAdvancesWithTheSequence(t *testing.T) {
 		}
 		clock.Step(-time.Minute) // it is not looked at
 	}
-	bounded := newGenerator(t, firn.Config{Layout: l, Clock: firn.Virtual, Ahead: time.Second, Time: clock})
+	bounded := newGenerator(t, firn.Config{Layout: l, Clock: firn.ClockVirtual, Ahead: time.Second, Time: clock})
 	begun := clock.Wall()
 	last := firn.ID(0)
 	for range 9000 {
-		id, err := bounded.Next()
+		id, err := bounded.Next(t.Context())
 		if err != nil || id <= last {
 			t.Fatal(id, last, err)
 		}
@@ -273,7 +273,7 @@ func TestASteadyClockNeverGoesBackAndFollowsAResumedMachine(t *testing.T) {
 	var last firn.ID
 	next := func() {
 		t.Helper()
-		id, err := g.Next()
+		id, err := g.Next(t.Context())
 		if err != nil || id <= last {
 			t.Fatalf("id %d after %d, %v", id, last, err)
 		}
@@ -324,14 +324,14 @@ func TestASteadyClockComesBackFromAWrongYearInWhichNothingWasIssued(t *testing.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := g.Next()
+	first, err := g.Next(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	clock.Step(year)
 	for range 10 { // it follows, and meets the fence
 		clock.Pass(time.Second)
-		if _, err = g.Next(); err != nil && !errors.Is(err, firn.ErrFence) {
+		if _, err = g.Next(t.Context()); err != nil && !errors.Is(err, firn.ErrFence) {
 			t.Fatal(err)
 		}
 	}
@@ -342,13 +342,13 @@ func TestASteadyClockComesBackFromAWrongYearInWhichNothingWasIssued(t *testing.T
 	if got, want := g.Now(), now(); got != want {
 		t.Errorf("the clock shows %v, the wall %v", l.Time(got), l.Time(want))
 	}
-	second, err := g.Next()
+	second, err := g.Next(t.Context())
 	if err != nil || second <= first || second.Tick(l) != now() {
 		t.Errorf("after the leap was undone: %v, at %v, after %v: %v", second, second.Time(l), first.Time(l), err)
 	}
 	clock.Step(-time.Minute) // ids were issued here: no further back
 	clock.Pass(10 * time.Second)
-	third, err := g.Next()
+	third, err := g.Next(t.Context())
 	if err != nil || third <= second || third.Time(l).Sub(second.Time(l)) > time.Second {
 		t.Errorf("after a step back by a minute: %v after %v: %v", third.Time(l), second.Time(l), err)
 	}
@@ -357,8 +357,8 @@ func TestASteadyClockComesBackFromAWrongYearInWhichNothingWasIssued(t *testing.T
 func TestTakeAndRunsGiveWhatNextWould(t *testing.T) {
 	for _, text := range []string{"41/0/10/4", "39/0/16/8,unit=10ms,epoch=2014-09-01,order=sequence-worker", "63/0/0/0", "41/0/0/22"} {
 		l := mustLayout(text)
-		one := newGenerator(t, firn.Config{Layout: l, Clock: firn.Virtual, From: noon, Time: newFakeTime(), Start: firn.StartZero})
-		many := newGenerator(t, firn.Config{Layout: l, Clock: firn.Virtual, From: noon, Time: newFakeTime(), Start: firn.StartZero})
+		one := newGenerator(t, firn.Config{Layout: l, Clock: firn.ClockVirtual, From: noon, Time: newFakeTime(), Start: firn.StartZero})
+		many := newGenerator(t, firn.Config{Layout: l, Clock: firn.ClockVirtual, From: noon, Time: newFakeTime(), Start: firn.StartZero})
 		for _, n := range []int{1, 2, 15, 16, 17, 100, 1} {
 			run, err := many.Take(context.Background(), n)
 			if err != nil || run.Len() != n {
@@ -367,7 +367,7 @@ func TestTakeAndRunsGiveWhatNextWould(t *testing.T) {
 			filled := run.AppendTo(nil)
 			i := 0
 			for id := range run.All() {
-				want, err := one.Next()
+				want, err := one.Next(t.Context())
 				if err != nil || id != want || run.At(i) != want || filled[i] != want {
 					t.Fatalf("layout %s, id %d of %d: %d, %d, %d, want %d, %v", text, i, n, id, run.At(i), filled[i], want, err)
 				}
@@ -390,7 +390,7 @@ func TestTakeAndRunsGiveWhatNextWould(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, id := range ids {
-				if want, err := one.Next(); err != nil || id != want {
+				if want, err := one.Next(t.Context()); err != nil || id != want {
 					t.Fatalf("layout %s, filled id %d of %d: %d, want %d, %v", text, i, n, id, want, err)
 				}
 			}
@@ -424,7 +424,7 @@ func TestIDsGoOnIncreasingUnderAnotherWorker(t *testing.T) {
 	last := firn.ID(0)
 	for worker := int64(899); worker > 800; worker-- { // smaller ones, which sort lower within a tick
 		for range 3 {
-			id, err := g.Next()
+			id, err := g.Next(t.Context())
 			if err != nil || id <= last {
 				t.Fatalf("id %+v after %+v, %v", parts(l, id), parts(l, last), err)
 			}
@@ -445,7 +445,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	boom := errors.New("boom")
 	done := make(chan error)
 	go func() {
-		_, err := g.NextContext(ctx)
+		_, err := g.Next(ctx)
 		done <- err
 	}()
 	cancel(boom)
@@ -471,7 +471,7 @@ func TestStopIsFinalAndKnowsTheLastTick(t *testing.T) {
 		for range 4 {
 			group.Go(func() {
 				for {
-					id, err := g.Next()
+					id, err := g.Next(t.Context())
 					if errors.Is(err, firn.ErrClosed) {
 						return
 					}
@@ -527,7 +527,7 @@ func shareNoID(t *testing.T, chain firn.Rollback) {
 	l := mustLayout("41/0/12/3")
 	cfg := firn.Config{Layout: l, Time: clock, Rollback: chain}
 	if chain != nil {
-		cfg.Clock = firn.Wall
+		cfg.Clock = firn.ClockWall
 	}
 	now, err := l.Tick(noon)
 	if err != nil {
@@ -581,7 +581,7 @@ func shareNoID(t *testing.T, chain firn.Rollback) {
 					err error
 				)
 				if i%2 == 0 {
-					buffer[0], err = g.Next()
+					buffer[0], err = g.Next(t.Context())
 				} else {
 					n, err = g.Fill(context.Background(), buffer[:1+random.IntN(len(buffer))])
 				}
@@ -619,7 +619,7 @@ func TestAReceivedIDIsBelowEveryLaterOne(t *testing.T) {
 		group.Go(func() {
 			for range 5000 {
 				before := received.Load()
-				id, err := g.Next()
+				id, err := g.Next(t.Context())
 				if err != nil || int64(id) <= before {
 					t.Errorf("id %d, though %d had been received, %v", id, before, err)
 					return
@@ -636,7 +636,7 @@ func TestNextDoesNotAllocate(t *testing.T) {
 	g := newGenerator(t, firn.Config{})
 	ids := make([]firn.ID, 64)
 	for name, f := range map[string]func(){
-		"Next": func() { _, _ = g.Next() },
+		"Next": func() { _, _ = g.Next(t.Context()) },
 		"Fill": func() { _, _ = g.Fill(context.Background(), ids) },
 		"Take": func() { _, _ = g.Take(context.Background(), 64) },
 	} {

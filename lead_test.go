@@ -21,7 +21,7 @@ func usedUp(t *testing.T, chain string, through firn.Tick, step time.Duration) (
 		t.Fatal(err)
 	}
 	g, err := firn.NewLeased(firn.Config{
-		Layout: l, Clock: firn.Wall, Rollback: parseChain(t, chain), Ahead: 10 * time.Millisecond, Start: firn.StartZero,
+		Layout: l, Clock: firn.ClockWall, Rollback: parseChain(t, chain), Ahead: 10 * time.Millisecond, Start: firn.StartZero,
 		Time: sleeping{clock, t},
 		Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
 			switched++
@@ -44,7 +44,7 @@ func TestAStepBackSmallerThanTheLeadIsHidden(t *testing.T) {
 	for _, chain := range []string{"", "refuse", "switch", "ahead 5"} {
 		for _, step := range []time.Duration{time.Millisecond, 9 * time.Millisecond} {
 			g, clock, switched := usedUp(t, chain, 1000, step)
-			id, err := g.Next()
+			id, err := g.Next(t.Context())
 			if err != nil || *switched > 0 || clock.Slept() != step+time.Millisecond {
 				t.Errorf("chain %q, %v back: id %d, %v; slept %v, switched %d times", chain, step, id, err, clock.Slept(), *switched)
 			}
@@ -55,11 +55,11 @@ func TestAStepBackSmallerThanTheLeadIsHidden(t *testing.T) {
 // TestAStepBackAsLargeAsTheLeadIsForTheChain: that is where it ends to be hidden.
 func TestAStepBackAsLargeAsTheLeadIsForTheChain(t *testing.T) {
 	g, _, _ := usedUp(t, "refuse", 1000, 11*time.Millisecond)
-	if id, err := g.Next(); !errors.Is(err, firn.ErrClockBack) {
+	if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrClockBack) {
 		t.Errorf("id %d, %v", id, err)
 	}
 	g, _, switched := usedUp(t, "switch", 1000, 11*time.Millisecond)
-	if _, err := g.Next(); err != nil || *switched != 1 {
+	if _, err := g.Next(t.Context()); err != nil || *switched != 1 {
 		t.Errorf("switched %d times, %v", *switched, err)
 	}
 }
@@ -67,7 +67,7 @@ func TestAStepBackAsLargeAsTheLeadIsForTheChain(t *testing.T) {
 // TestTheFenceWithinTheLeadIsNoFaultOfTheClock: what ends the ids is the lease.
 func TestTheFenceWithinTheLeadIsNoFaultOfTheClock(t *testing.T) {
 	g, clock, _ := usedUp(t, "refuse", 11, time.Millisecond)
-	if id, err := g.Next(); !errors.Is(err, firn.ErrFence) || clock.Slept() != 0 {
+	if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrFence) || clock.Slept() != 0 {
 		t.Errorf("id %d, %v, after sleeping %v", id, err, clock.Slept())
 	}
 }

@@ -24,12 +24,12 @@ func TestNothingIsIssuedOutsideOfAGrantThatCameWhileTheClockWasBack(t *testing.T
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.Wall, Rollback: chain, Time: clock},
+		g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.ClockWall, Rollback: chain, Time: clock},
 			firn.Grant{Worker: 1, After: now - 1, Through: now + 60})
 		if err != nil {
 			t.Fatal(err)
 		}
-		last, err := g.Next()
+		last, err := g.Next(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestNothingIsIssuedOutsideOfAGrantThatCameWhileTheClockWasBack(t *testing.T
 		}
 		made := 0
 		for range 300 {
-			id, err := g.Next()
+			id, err := g.Next(t.Context())
 			if errors.Is(err, firn.ErrClockBack) || errors.Is(err, firn.ErrFence) {
 				clock.Pass(time.Second)
 				continue
@@ -72,7 +72,7 @@ func TestIDsIncreaseOverSeveralReplacements(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := g.Next()
+	before, err := g.Next(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestIDsIncreaseOverSeveralReplacements(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if after, err := g.Next(); err != nil || after <= before {
+	if after, err := g.Next(t.Context()); err != nil || after <= before {
 		t.Errorf("id %d of worker %d after %d of worker %d: %v", after, after.Worker(l), before, before.Worker(l), err)
 	}
 	if got := g.State().Last; got != now+1 {
@@ -103,7 +103,7 @@ func TestCountingOnGoesOnUnderAnotherGrant(t *testing.T) {
 		if err := g.Replace(firn.Grant{Worker: 1, After: now - 1, Through: now + 100_000}); err != nil {
 			t.Fatal(err)
 		}
-		if id, err := g.Next(); err != nil || clock.Slept() != 0 || id <= ids[len(ids)-1] {
+		if id, err := g.Next(t.Context()); err != nil || clock.Slept() != 0 || id <= ids[len(ids)-1] {
 			t.Errorf("%s: id %d after %d, %v, after sleeping %v", chain, id, ids[len(ids)-1], err, clock.Slept())
 		}
 	}
@@ -115,13 +115,13 @@ func TestASwitchThatIssuedNothingLeavesNothingToWaitFor(t *testing.T) {
 		return firn.Grant{Worker: 2, After: from - 1, Through: from - 1}, nil // nothing yet
 	})
 	clock.Step(-1000 * time.Second)
-	if _, err := g.Next(); !errors.Is(err, firn.ErrFence) {
+	if _, err := g.Next(t.Context()); !errors.Is(err, firn.ErrFence) {
 		t.Fatal(err)
 	}
 	if err := g.Replace(firn.Grant{Worker: 3, After: now - 1001, Through: now - 900}); err != nil {
 		t.Fatal(err)
 	}
-	if id, err := g.Next(); err != nil || clock.Slept() != 0 || id.Tick(seconds) != now-1000 {
+	if id, err := g.Next(t.Context()); err != nil || clock.Slept() != 0 || id.Tick(seconds) != now-1000 {
 		t.Errorf("id %d of tick %d, %v, after sleeping %v", id, id.Tick(seconds), err, clock.Slept())
 	}
 }

@@ -64,12 +64,12 @@ func TestPausesPutNoSteadyClockAheadOfTheWall(t *testing.T) {
 	slow.pause = 50 * time.Millisecond
 	for range 10 { // looks at the wall
 		slow.Pass(time.Second)
-		if _, err := g.Next(); err != nil {
+		if _, err := g.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	slow.pause = 0
-	if id, err := g.Next(); err != nil || id.Time(g.Layout()).After(slow.Wall()) {
+	if id, err := g.Next(t.Context()); err != nil || id.Time(g.Layout()).After(slow.Wall()) {
 		t.Errorf("an id of %v at %v, %v", id.Time(g.Layout()), slow.Wall(), err)
 	}
 }
@@ -101,14 +101,14 @@ func TestAHaltUsesNothingUp(t *testing.T) {
 
 func TestAHaltedGeneratorIssuesNothingUntilItHasAnotherGrant(t *testing.T) {
 	g, clock, now := onLease(t, "", 100, nil)
-	before, err := g.Next()
+	before, err := g.Next(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if g.Halt(6) {
 		t.Error("it has worker 5, and was halted for another")
 	}
-	if _, err := g.Next(); err != nil {
+	if _, err := g.Next(t.Context()); err != nil {
 		t.Errorf("halted for another worker: %v", err)
 	}
 	if !g.Halt(5) {
@@ -116,7 +116,7 @@ func TestAHaltedGeneratorIssuesNothingUntilItHasAnotherGrant(t *testing.T) {
 	}
 	for range 3 {
 		var fence *firn.FenceError
-		if id, err := g.Next(); !errors.As(err, &fence) || id != 0 {
+		if id, err := g.Next(t.Context()); !errors.As(err, &fence) || id != 0 {
 			t.Fatalf("%d, %v", id, err)
 		}
 		if err := g.Extend(5, now+200); !errors.As(err, &fence) { // a renewal that was under way
@@ -127,7 +127,7 @@ func TestAHaltedGeneratorIssuesNothingUntilItHasAnotherGrant(t *testing.T) {
 	if err := g.Replace(firn.Grant{Worker: 9, After: now + 1, Through: now + 200}); err != nil {
 		t.Fatal(err)
 	}
-	if id, err := g.Next(); err != nil || id <= before || id.Worker(seconds) != 9 {
+	if id, err := g.Next(t.Context()); err != nil || id <= before || id.Worker(seconds) != 9 {
 		t.Errorf("under another grant: %d after %d, %v", id, before, err)
 	}
 	if err := g.Extend(9, now+300); err != nil {

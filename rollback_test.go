@@ -34,7 +34,7 @@ func newRigOf(t *testing.T, layout, chain string, start firn.SequenceStart, rand
 	r := &rig{t: t, random: random, time: newFakeTime(), layout: mustLayout(layout), seen: map[firn.ID]bool{}}
 	var err error
 	r.gen, err = firn.New(0, firn.Config{
-		Layout: r.layout, Clock: firn.Wall, Rollback: parseChain(t, chain), Start: start, Random: random.Uint64, Time: sleeping{r.time, t},
+		Layout: r.layout, Clock: firn.ClockWall, Rollback: parseChain(t, chain), Start: start, Random: random.Uint64, Time: sleeping{r.time, t},
 		Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
 			if r.workers == r.layout.MaxWorker() {
 				return firn.Grant{}, errors.New("no worker left")
@@ -137,16 +137,16 @@ func TestWaitGivesUpAfterItsTries(t *testing.T) {
 	r := newRig(t, "41/0/4/6", "wait 500ms 2", firn.StartZero)
 	r.time.Step(-time.Millisecond)
 	stuck := &stuckTime{Time: r.time}
-	gen, err := firn.New(0, firn.Config{Layout: r.layout, Clock: firn.Wall, Time: stuck, Rollback: firn.Rollback{firn.Wait(time.Second, 2)}})
+	gen, err := firn.New(0, firn.Config{Layout: r.layout, Clock: firn.ClockWall, Time: stuck, Rollback: firn.Rollback{firn.Wait(time.Second, 2)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.time.Pass(time.Second)
-	if _, err := gen.Next(); err != nil {
+	if _, err := gen.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r.time.Step(-10 * time.Millisecond)
-	if _, err := gen.Next(); !errors.Is(err, firn.ErrClockBack) || stuck.sleeps != 2 {
+	if _, err := gen.Next(t.Context()); !errors.Is(err, firn.ErrClockBack) || stuck.sleeps != 2 {
 		t.Errorf("a clock that stands still while it sleeps: %v after %d sleeps, want a refusal after 2", err, stuck.sleeps)
 	}
 }
@@ -286,19 +286,19 @@ func TestTheChainStartsOverAfterAWait(t *testing.T) {
 	clock := newFakeTime()
 	slept := 0
 	g := newGenerator(t, firn.Config{
-		Layout: mustLayout("41/0/6/3,unit=1s"), Clock: firn.Wall, Rollback: parseChain(t, "ahead 5, wait 20s 1"), Start: firn.StartZero,
+		Layout: mustLayout("41/0/6/3,unit=1s"), Clock: firn.ClockWall, Rollback: parseChain(t, "ahead 5, wait 20s 1"), Start: firn.StartZero,
 		Time: &stopping{clock, func() {
 			if slept++; slept == 12 {
 				clock.Step(-2 * time.Second) // once more, while the caller sleeps
 			}
 		}},
 	})
-	if _, err := g.Next(); err != nil {
+	if _, err := g.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	slept = 0
 	clock.Step(-12 * time.Second)
-	if id, err := g.Next(); err != nil {
+	if id, err := g.Next(t.Context()); err != nil {
 		t.Errorf("two ticks back, with five allowed: id %d, %v", id, err)
 	}
 }
@@ -306,13 +306,13 @@ func TestTheChainStartsOverAfterAWait(t *testing.T) {
 // TestTheChainIsTheGeneratorsOwn: what the caller does with its slice later changes nothing.
 func TestTheChainIsTheGeneratorsOwn(t *testing.T) {
 	clock, chain := newFakeTime(), parseChain(t, "ahead 1000")
-	g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/6/3"), Clock: firn.Wall, Rollback: chain, Time: clock})
-	if _, err := g.Next(); err != nil {
+	g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/6/3"), Clock: firn.ClockWall, Rollback: chain, Time: clock})
+	if _, err := g.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	chain[0] = firn.Refuse()
 	clock.Step(-time.Millisecond)
-	if _, err := g.Next(); err != nil {
+	if _, err := g.Next(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -411,9 +411,9 @@ func TestAnImpossibleChainIsRefusedWithEveryMistake(t *testing.T) {
 	}
 	for _, cfg := range []firn.Config{
 		{Rollback: firn.Rollback{firn.Refuse()}},
-		{Clock: firn.Wall, Rollback: firn.Rollback{firn.SwitchWorker()}},
-		{Clock: firn.Wall, Rollback: firn.Rollback{firn.History(10)}, Ahead: time.Second},
-		{Clock: firn.Wall, Rollback: firn.Rollback{{}}},
+		{Clock: firn.ClockWall, Rollback: firn.Rollback{firn.SwitchWorker()}},
+		{Clock: firn.ClockWall, Rollback: firn.Rollback{firn.History(10)}, Ahead: time.Second},
+		{Clock: firn.ClockWall, Rollback: firn.Rollback{{}}},
 	} {
 		if _, err := firn.New(0, cfg); err == nil {
 			t.Errorf("%+v made a generator", cfg)

@@ -39,7 +39,7 @@ func TestASteadyClockAheadOfTheWallGoesOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Next(); err != nil {
+		if _, err := g.Next(ctx); err != nil {
 			t.Fatal(err)
 		}
 		clock.Step(-1000 * l.Unit())
@@ -80,7 +80,7 @@ func TestASteadyClockBeginsAtTheWallUnderAGrantThatHasBegun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, err := g.Next(); err != nil || id.Tick(seconds) != now {
+	if id, err := g.Next(t.Context()); err != nil || id.Tick(seconds) != now {
 		t.Errorf("an id %d ticks from the present, %v", id.Tick(seconds)-now, err)
 	}
 }
@@ -95,13 +95,13 @@ func TestReadingASteadyClockDoesNotHoldIt(t *testing.T) {
 			Layout: mustLayout("41/0/10/3,unit=20ms"), Ahead: -1, Start: firn.StartZero,
 			Time: &inPieces{&stopping{clock, func() { g.Now() }}},
 		})
-		if _, err := g.Next(); err != nil {
+		if _, err := g.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		clock.Step(-time.Minute)
 		begun := clock.Monotonic()
 		for range 20 * 8 {
-			if _, err := g.Next(); err != nil {
+			if _, err := g.Next(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if oneByOne { // also when the ids before were counted without the core
@@ -134,7 +134,7 @@ func TestReadingASteadyClockDoesNotKeepItAheadOfTheWall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Next(); err != nil {
+		if _, err := g.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		clock.Step(-10 * time.Second)
@@ -145,7 +145,7 @@ func TestReadingASteadyClockDoesNotKeepItAheadOfTheWall(t *testing.T) {
 				looked = now
 				g.Now()
 			}
-			id, err := g.Next()
+			id, err := g.Next(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -214,7 +214,7 @@ func TestASlowSteadyClockWithTicksOfCenturies(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 { // a look is due each time; it would hold the lock for as good as ever
-		if _, err := g.Next(); err != nil {
+		if _, err := g.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		clock.Step(-time.Minute)

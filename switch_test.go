@@ -16,8 +16,8 @@ import (
 func switching(t *testing.T, chain string, other func(ctx context.Context, from firn.Tick) (firn.Grant, error)) (*firn.Generator, *faketime.Time) {
 	t.Helper()
 	clock := newFakeTime()
-	g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/6/3"), Clock: firn.Wall, Rollback: parseChain(t, chain), Time: clock, Switch: other})
-	if _, err := g.Next(); err != nil {
+	g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/6/3"), Clock: firn.ClockWall, Rollback: parseChain(t, chain), Time: clock, Switch: other})
+	if _, err := g.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return g, clock
@@ -29,7 +29,7 @@ func TestTheErrorHasTheReasonWhyASwitchFailed(t *testing.T) {
 	for _, chain := range []string{"switch", "ahead 5, wait 1ms, switch, refuse", "switch, ahead 5"} {
 		g, clock := switching(t, chain, func(context.Context, firn.Tick) (firn.Grant, error) { return firn.Grant{}, errNone })
 		clock.Step(-time.Minute)
-		_, err := g.Next()
+		_, err := g.Next(t.Context())
 		if !errors.Is(err, errNone) || !errors.Is(err, firn.ErrClockBack) {
 			t.Errorf("%s: %T %v", chain, err, err)
 		}
@@ -49,7 +49,7 @@ func TestASwitchThatTheCallerEndedIsTheCallersEnd(t *testing.T) {
 			return firn.Grant{}, ctx.Err()
 		})
 		clock.Step(-time.Minute)
-		id, err := g.NextContext(ctx)
+		id, err := g.Next(ctx)
 		if strings.Contains(chain, "ahead") { // an id at hand
 			if err != nil {
 				t.Errorf("%s: %v", chain, err)
@@ -67,7 +67,7 @@ func TestNoWorkerIsTakenForATimeBeforeTheEpoch(t *testing.T) {
 		return firn.Grant{Worker: 1, After: -1, Through: 1 << 40}, nil
 	})
 	clock.Set(time.Unix(0, 0))
-	if id, err := g.Next(); !errors.Is(err, firn.ErrClockBack) {
+	if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrClockBack) {
 		t.Errorf("id %d, %v", id, err)
 	}
 }
@@ -78,7 +78,7 @@ func TestAClockThatIsBackIsReportedEvenIfTheCallersContextHasEnded(t *testing.T)
 	cancel()
 	g, clock := switching(t, "refuse", nil)
 	clock.Step(-time.Minute)
-	if id, err := g.NextContext(ctx); !errors.Is(err, firn.ErrClockBack) {
+	if id, err := g.Next(ctx); !errors.Is(err, firn.ErrClockBack) {
 		t.Errorf("id %d, %v", id, err)
 	}
 }
@@ -106,11 +106,11 @@ func TestCallersWaitForTheSwitchInProgress(t *testing.T) {
 		return errGone
 	}}
 	g = newGenerator(t, firn.Config{
-		Layout: seconds, Clock: firn.Wall, Rollback: parseChain(t, "switch"), Time: clock,
+		Layout: seconds, Clock: firn.ClockWall, Rollback: parseChain(t, "switch"), Time: clock,
 		Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
 			if calls++; calls == 1 {
 				for range 2 { // other callers
-					if id, err := g.NextContext(gone); err != errGone { //nolint:errorlint // what the time source returned
+					if id, err := g.Next(gone); err != errGone { //nolint:errorlint // what the time source returned
 						t.Errorf("while it is under way: id %d, %v", id, err)
 					}
 				}
@@ -118,11 +118,11 @@ func TestCallersWaitForTheSwitchInProgress(t *testing.T) {
 			return firn.Grant{Worker: 6, After: from - 1, Through: seconds.MaxTick()}, nil
 		},
 	})
-	if _, err := g.Next(); err != nil {
+	if _, err := g.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	clock.Step(-time.Minute)
-	if id, err := g.Next(); err != nil || id.Worker(seconds) != 6 || calls != 1 || len(over) != 2 {
+	if id, err := g.Next(t.Context()); err != nil || id.Worker(seconds) != 6 || calls != 1 || len(over) != 2 {
 		t.Fatalf("id %d, %v; %d switches, %d have waited", id, err, calls, len(over))
 	}
 	for i, done := range over {
@@ -141,13 +141,13 @@ func TestAWaitForASwitchEndsWithItsCaller(t *testing.T) {
 	cancel(errGone)
 	var g *firn.Generator
 	g, clock := switching(t, "switch", func(_ context.Context, from firn.Tick) (firn.Grant, error) {
-		if id, err := g.NextContext(gone); err != errGone { //nolint:errorlint // the cause itself is promised
+		if id, err := g.Next(gone); err != errGone { //nolint:errorlint // the cause itself is promised
 			t.Errorf("while it is under way: id %d, %v", id, err)
 		}
 		return firn.Grant{Worker: 6, After: from - 1, Through: 1 << 40}, nil
 	})
 	clock.Step(-time.Minute)
-	if id, err := g.Next(); err != nil || id.Worker(g.Layout()) != 6 {
+	if id, err := g.Next(t.Context()); err != nil || id.Worker(g.Layout()) != 6 {
 		t.Errorf("id %d, %v", id, err)
 	}
 }
@@ -181,7 +181,7 @@ func TestACallThatWaitedForAFailedSwitchMayTryItsOwn(t *testing.T) {
 			return firn.Grant{Worker: 6, After: from - 1, Through: 1 << 40}, nil
 		}
 		go func() {
-			id, err := g.NextContext(ctx)
+			id, err := g.Next(ctx)
 			answers <- answer{id, err}
 		}()
 		select {
@@ -193,7 +193,7 @@ func TestACallThatWaitedForAFailedSwitchMayTryItsOwn(t *testing.T) {
 		return firn.Grant{}, errors.New("no worker left")
 	})
 	clock.Step(-time.Minute)
-	if id, err := g.Next(); !errors.Is(err, firn.ErrClockBack) {
+	if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrClockBack) {
 		t.Errorf("whose switch failed: id %d, %v", id, err)
 	}
 	if a := <-answers; a.err != nil || a.id.Worker(g.Layout()) != 6 || calls != 2 {

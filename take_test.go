@@ -50,7 +50,7 @@ func TestACallerHeldUpWhileTheWorkerChangesGetsAnIDOfOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(callers))
 			grant := func(i Tick) Grant { return Grant{Worker: int64(i % 8), After: 2*i - 1, Through: 2*i + 1} }
-			g, err := NewLeased(Config{Layout: seconds, Clock: Virtual, From: seconds.Epoch(), Start: StartZero}, grant(0))
+			g, err := NewLeased(Config{Layout: seconds, Clock: ClockVirtual, From: seconds.Epoch(), Start: StartZero}, grant(0))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -34,7 +34,7 @@ func ready(t *testing.T, clock ClockKind) (*Generator, *clocks, Tick) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.Next(); err != nil {
+	if _, err := g.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return g, c, now
@@ -42,8 +42,7 @@ func ready(t *testing.T, clock ClockKind) (*Generator, *clocks, Tick) {
 
 // callsFor has the ways to ask for one id.
 var callsFor = map[string]func(g *Generator) (ID, error){
-	"Next":        func(g *Generator) (ID, error) { return g.Next() },
-	"NextContext": func(g *Generator) (ID, error) { return g.NextContext(context.Background()) },
+	"Next": func(g *Generator) (ID, error) { return g.Next(context.Background()) },
 	"Take": func(g *Generator) (ID, error) {
 		r, err := g.Take(context.Background(), 1)
 		if err != nil {
@@ -56,7 +55,7 @@ var callsFor = map[string]func(g *Generator) (ID, error){
 // The usual call is one addition: the core hears of it later.
 func TestACallTakesTheNextIDFromTheWord(t *testing.T) {
 	for name, call := range callsFor {
-		for _, clock := range []ClockKind{Steady, Wall} {
+		for _, clock := range []ClockKind{ClockSteady, ClockWall} {
 			g, c, now := ready(t, clock)
 			c.wall, c.mono = c.wall.Add(time.Second-1), c.mono+time.Second-1 // the tick's last nanosecond
 			known := g.core.pos
@@ -79,7 +78,7 @@ func TestACallTakesTheNextIDFromTheWord(t *testing.T) {
 
 func TestTheWordIsNotUsedOutsideOfItsTick(t *testing.T) {
 	for name, call := range callsFor {
-		for _, clock := range []ClockKind{Steady, Wall} {
+		for _, clock := range []ClockKind{ClockSteady, ClockWall} {
 			g, c, now := ready(t, clock)
 			c.wall, c.mono = c.wall.Add(time.Second), c.mono+time.Second
 			id, err := call(g)
@@ -90,7 +89,7 @@ func TestTheWordIsNotUsedOutsideOfItsTick(t *testing.T) {
 				t.Errorf("%s, %v: a second later: %+v, %v", name, clock, p, err)
 			}
 		}
-		g, c, _ := ready(t, Wall)
+		g, c, _ := ready(t, ClockWall)
 		c.wall = c.wall.Add(-1)
 		if id, err := call(g); err == nil {
 			t.Errorf("%s: id %d of a clock that has gone back", name, id)
@@ -106,10 +105,10 @@ func TestEachIDReadsTheClockOfTheGenerator(t *testing.T) {
 		g           *Generator
 		least, most func() int64
 	}{
-		{"steady", &Generator{clock: Steady, time: c}, func() int64 { return int64(c.mono) }, func() int64 { return int64(c.mono) }},
-		{"wall", &Generator{clock: Wall, time: c}, noon.UnixNano, noon.UnixNano},
-		{"steady, of the system", &Generator{clock: Steady, time: system, system: true}, sinceStarted, sinceStarted},
-		{"wall, of the system", &Generator{clock: Wall, time: system, system: true}, func() int64 { return time.Now().UnixNano() }, func() int64 { return time.Now().UnixNano() }},
+		{"steady", &Generator{clock: ClockSteady, time: c}, func() int64 { return int64(c.mono) }, func() int64 { return int64(c.mono) }},
+		{"wall", &Generator{clock: ClockWall, time: c}, noon.UnixNano, noon.UnixNano},
+		{"steady, of the system", &Generator{clock: ClockSteady, time: system, system: true}, sinceStarted, sinceStarted},
+		{"wall, of the system", &Generator{clock: ClockWall, time: system, system: true}, func() int64 { return time.Now().UnixNano() }, func() int64 { return time.Now().UnixNano() }},
 	} {
 		least := r.least()
 		got := r.g.read()
@@ -136,7 +135,7 @@ func TestTheWordIsOpenedOnlyAboveAllUsedPositions(t *testing.T) {
 		{"a lower limit", decision{open: true, limit: 29}, 20, 20, 30, false},
 		{"the core does not want it", decision{limit: 30}, 20, 20, 0, false},
 	} {
-		g := &Generator{clock: Wall, core: core{pos: c.pos, high: c.high}}
+		g := &Generator{clock: ClockWall, core: core{pos: c.pos, high: c.high}}
 		w := &cell{}
 		w.word.Store(sealed)
 		w.limit.Store(c.limit)
@@ -157,7 +156,7 @@ func TestTheWordOfASteadyClockClosesForItsLooks(t *testing.T) {
 		"a tick ends before the look": {int64(100 * time.Millisecond), int64(5100 * time.Millisecond)},
 		"the look comes first":        {int64(10 * time.Second), int64(6 * time.Second)},
 	} {
-		g := &Generator{clock: Steady, steady: startSteady(int64(5*time.Second), 1000)}
+		g := &Generator{clock: ClockSteady, steady: startSteady(int64(5*time.Second), 1000)}
 		w := &cell{}
 		g.publish(w, decision{open: true, limit: 8, opens: 1000, closes: 1000 + c.unit})
 		if w.opens.Load() != math.MinInt64 || w.closes.Load() != c.want {
@@ -217,9 +216,9 @@ func TestTakingFromTheWordGivesWhatLiesBelowTheLimit(t *testing.T) {
 
 // A steady clock does not go back below what callers took from the word either.
 func TestWhatWasTakenFromTheWordIsUsed(t *testing.T) {
-	g, _, now := ready(t, Steady)
+	g, _, now := ready(t, ClockSteady)
 	for range 7 { // the rest of the tick
-		if _, err := g.Next(); err != nil {
+		if _, err := g.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -248,7 +247,7 @@ func TestWhatWasTakenFromTheWordIsUsed(t *testing.T) {
 }
 
 func TestTheStateDoesNotCountPositionsThatNoCallerGot(t *testing.T) {
-	g, _, now := ready(t, Wall)
+	g, _, now := ready(t, ClockWall)
 	if run, err := g.Take(context.Background(), 100); err != nil || run.Len() != 7 {
 		t.Fatalf("%d ids, %v", run.Len(), err)
 	}
@@ -269,7 +268,7 @@ func TestAnotherGrantEndsTheWord(t *testing.T) {
 	}
 	var heard left
 	g, err := NewLeased(Config{
-		Layout: seconds, Clock: Wall, Ahead: 5 * time.Second, Start: StartZero, Time: &clocks{wall: noon},
+		Layout: seconds, Clock: ClockWall, Ahead: 5 * time.Second, Start: StartZero, Time: &clocks{wall: noon},
 		Retired: func(old, _ int64, last Tick) { heard = left{old, last} },
 	}, Grant{Worker: 5, After: now - 1, Through: now + 9})
 	if err != nil {
@@ -277,7 +276,7 @@ func TestAnotherGrantEndsTheWord(t *testing.T) {
 	}
 	var before ID
 	for range 20 { // of three ticks, all but the first from the word
-		if before, err = g.Next(); err != nil {
+		if before, err = g.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -291,7 +290,7 @@ func TestAnotherGrantEndsTheWord(t *testing.T) {
 	if want := (left{5, now + 2}); heard != want {
 		t.Errorf("left: %+v, not %+v", heard, want)
 	}
-	if id, err := g.Next(); err != nil || id <= before {
+	if id, err := g.Next(t.Context()); err != nil || id <= before {
 		t.Errorf("id %d after %d, %v", id, before, err)
 	}
 }
@@ -302,7 +301,7 @@ func TestTheSequenceIsCarriedIntoAnotherGrant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, clock := range []ClockKind{Steady, Wall, Virtual} {
+	for _, clock := range []ClockKind{ClockSteady, ClockWall, ClockVirtual} {
 		c := &clocks{wall: noon}
 		g, err := NewLeased(Config{Layout: seconds, Clock: clock, Ahead: 5 * time.Second, From: noon, Time: c, Random: func() uint64 { return 8 + 3 }},
 			Grant{Worker: 5, After: now - 1, Through: now + 9})
@@ -316,7 +315,7 @@ func TestTheSequenceIsCarriedIntoAnotherGrant(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			id, err := g.Next()
+			id, err := g.Next(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

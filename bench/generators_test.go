@@ -68,7 +68,7 @@ func generator(b *testing.B, layout string, cfg firn.Config) *firn.Generator {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := g.Next(); err != nil { // the first waits for its tick
+	if _, err := g.Next(b.Context()); err != nil { // the first waits for its tick
 		b.Fatal(err)
 	}
 	return g
@@ -76,7 +76,7 @@ func generator(b *testing.B, layout string, cfg firn.Config) *firn.Generator {
 
 func nextOf(g *firn.Generator) func() error {
 	return func() error {
-		_, err := g.Next()
+		_, err := g.Next(context.Background())
 		return err
 	}
 }
@@ -84,8 +84,8 @@ func nextOf(g *firn.Generator) func() error {
 func BenchmarkFirn(b *testing.B) {
 	const wide = "41/0/0/22" // its sequence is never used up, so that a call itself is measured
 	both(b, "steady-wide", nextOf(generator(b, wide, firn.Config{})))
-	both(b, "wall-wide", nextOf(generator(b, wide, firn.Config{Clock: firn.Wall})))
-	both(b, "virtual-wide", nextOf(generator(b, wide, firn.Config{Clock: firn.Virtual})))
+	both(b, "wall-wide", nextOf(generator(b, wide, firn.Config{Clock: firn.ClockWall})))
+	both(b, "virtual-wide", nextOf(generator(b, wide, firn.Config{Clock: firn.ClockVirtual})))
 	both(b, "steady-default", nextOf(generator(b, "firn", firn.Config{})))
 	b.Run("fill-1024", func(b *testing.B) {
 		g, ids := generator(b, wide, firn.Config{}), make([]firn.ID, 1024)

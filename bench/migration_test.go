@@ -30,7 +30,7 @@ func made(t *testing.T, l firn.Layout, datacenter, worker int64) []firn.ID {
 	}
 	ids := make([]firn.ID, 1000)
 	for i := range ids {
-		if ids[i], err = g.NextContext(t.Context()); err != nil {
+		if ids[i], err = g.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

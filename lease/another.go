@@ -20,7 +20,7 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)
 	l.halt(ctx, lost, cause)
 	l.note(func(s *State) { s.Losses, s.Last = s.Losses+1, cause })
-	if l.cfg.Generator.Clock != firn.Virtual {
+	if l.cfg.Generator.Clock != firn.ClockVirtual {
 		// Ask again: the look that found the loss may have been slow, and the clock wrong before it.
 		ask = l.newAsk(l.gen.State().Last + 1)
 	}

@@ -179,7 +179,7 @@ func TestAttackAClockThatHangs(t *testing.T) {
 				if l == nil {
 					continue
 				}
-				id, err := l.Next()
+				id, err := l.Next(t.Context())
 				if err != nil {
 					continue
 				}
@@ -296,7 +296,7 @@ func TestAttackAVirtualClockThatEndedKeepsACopyAlive(t *testing.T) {
 	w := newWorld(t)
 	const text = "41/0/1/12"
 	virtual := w.start(w.at(nil, 0, text), func(c *Config) {
-		c.Generator.Clock, c.Generator.From = firn.Virtual, noon.Add(24*time.Hour)
+		c.Generator.Clock, c.Generator.From = firn.ClockVirtual, noon.Add(24*time.Hour)
 	})
 	w.mustTake(virtual, 10)
 	must(0, virtual.Close(context.Background()))

@@ -66,9 +66,9 @@ func playFaults(t *testing.T, seed uint64, errored map[string]int) int {
 			c.Generator.Time = m
 			c.Window = 20 * time.Second
 			if chain := chains[random.IntN(len(chains))]; chain != nil {
-				c.Generator.Clock, c.Generator.Rollback = firn.Wall, chain
+				c.Generator.Clock, c.Generator.Rollback = firn.ClockWall, chain
 			} else if random.IntN(4) == 0 {
-				c.Generator.Clock = firn.Virtual
+				c.Generator.Clock = firn.ClockVirtual
 			}
 		})
 		if err != nil {
@@ -97,7 +97,7 @@ func playFaults(t *testing.T, seed uint64, errored map[string]int) int {
 		case 2:
 			// Whether giving back succeeds or not, no id may come after it.
 			_ = p.lease.Close(context.Background())
-			if _, err := p.lease.Next(); !errors.Is(err, firn.ErrClosed) {
+			if _, err := p.lease.Next(t.Context()); !errors.Is(err, firn.ErrClosed) {
 				t.Fatalf("seed %d: an id after Close, %v", seed, err)
 			}
 			leave(i)
@@ -126,7 +126,7 @@ func playFaults(t *testing.T, seed uint64, errored map[string]int) int {
 	// When the faults stop, every remaining process makes ids again.
 	quiet = true
 	for i, p := range players {
-		if g := p.lease.cfg.Generator; g.Clock != firn.Steady {
+		if g := p.lease.cfg.Generator; g.Clock != firn.ClockSteady {
 			continue // a wall clock may be behind for as long as it likes
 		}
 		p.machine.Pass(5 * time.Minute)

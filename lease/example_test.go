@@ -24,7 +24,7 @@ func Example() {
 		panic(err)
 	}
 	fmt.Println("the same worker:", a.State().Worker == b.State().Worker)
-	id, err := a.Next()
+	id, err := a.Next(ctx)
 	fmt.Println(id > 0, err)
 	fmt.Println(a.Close(ctx), b.Close(ctx))
 	// Output:
@@ -57,7 +57,7 @@ func ExampleKeep() {
 		panic(err)
 	}
 	defer func() { fmt.Println(l.Close(ctx)) }()
-	id, err := l.Next()
+	id, err := l.Next(ctx)
 	fmt.Println(id.Worker(l.Generator().Layout()), err)
 	// Output:
 	// 3 <nil>

@@ -23,7 +23,7 @@ func TestAHolderThatGoesOnUpToItsFenceIsNotForgotten(t *testing.T) {
 	w := newWorld(t)
 	holder := w.start(w.oneWorker)
 	w.mustTake(holder, 10)
-	must(TakeBack(context.Background(), w.mem, "default", 0, 0, time.Time{}))
+	must(Reclaim(context.Background(), w.mem, "default", 0, 0, time.Time{}))
 	holder.turn(context.Background()) // the pool is full
 	w.mustTake(holder, 10)
 	w.mem.Restore(nil)
@@ -217,7 +217,7 @@ func (i impatient) CompareAndSwap(ctx context.Context, key string, old store.Rev
 
 // A process that takes another worker asks like a newcomer.
 func TestAnotherWorkerStartsBeyondTheLead(t *testing.T) {
-	for _, clock := range []firn.ClockKind{firn.Steady, firn.Wall} {
+	for _, clock := range []firn.ClockKind{firn.ClockSteady, firn.ClockWall} {
 		w := newWorld(t)
 		two := func(c *Config) {
 			w.shared(c)
@@ -227,7 +227,7 @@ func TestAnotherWorkerStartsBeyondTheLead(t *testing.T) {
 		holder := w.start(two)
 		w.mustTake(holder, 10)
 		w.time.Pass(10 * time.Second)
-		must(TakeBack(context.Background(), w.mem, "default", 0, holder.State().Worker, time.Time{}))
+		must(Reclaim(context.Background(), w.mem, "default", 0, holder.State().Worker, time.Time{}))
 		holder.turn(context.Background())
 		now := holder.gen.Now()
 		if holder.State().Losses != 1 || holder.grant.After < now+5000 {
@@ -248,7 +248,7 @@ func TestAHolderThatWaitsForItsWorkerIsNotForgotten(t *testing.T) {
 		holder := must(Open(t.Context(), fixed))
 		defer holder.Close(context.Background())
 		time.Sleep(time.Minute)
-		must(TakeBack(t.Context(), mem, "default", 0, 0, time.Time{}))
+		must(Reclaim(t.Context(), mem, "default", 0, 0, time.Time{}))
 		time.Sleep(5 * time.Second)
 		mem.Restore(nil)
 		newcomer, err := Open(t.Context(), cfg)
@@ -260,7 +260,7 @@ func TestAHolderThatWaitsForItsWorkerIsNotForgotten(t *testing.T) {
 		}
 		for range 400 {
 			time.Sleep(time.Second)
-			must(holder.Next())
+			must(holder.Next(t.Context()))
 		}
 	})
 }

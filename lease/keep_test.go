@@ -49,7 +49,7 @@ func (s *tardy) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant
 
 func startLate(source *tardy) (*Lease, error) {
 	return start(context.Background(), source, Config{Window: 10 * time.Second, Generator: firn.Config{
-		Layout: layout("41/0/4/3"), Time: source.clock, Clock: firn.Wall}})
+		Layout: layout("41/0/4/3"), Time: source.clock, Clock: firn.ClockWall}})
 }
 
 // Behind a queue of writers a grant may come when most of its window is over.
@@ -200,13 +200,13 @@ func TestWhenALeaseLooks(t *testing.T) {
 // A virtual clock starts at Config.From, or at the present.
 func TestAVirtualClockStartsAtFromOrThePresent(t *testing.T) {
 	for from, want := range map[time.Time]time.Time{{}: noon, noon.Add(time.Hour): noon.Add(time.Hour)} {
-		l := must(start(context.Background(), Fixed(1), Config{Generator: firn.Config{Time: newMachine(), Clock: firn.Virtual, From: from}}))
-		if got := must(l.Next()).Time(l.gen.Layout()); !got.Equal(want) {
+		l := must(start(context.Background(), Fixed(1), Config{Generator: firn.Config{Time: newMachine(), Clock: firn.ClockVirtual, From: from}}))
+		if got := must(l.Next(t.Context())).Time(l.gen.Layout()); !got.Equal(want) {
 			t.Errorf("from %v: %v", from, got)
 		}
 	}
 	source := &leaver{give: []int64{1}}
-	if _, err := start(context.Background(), source, Config{Generator: firn.Config{Time: newMachine(), Clock: firn.Virtual, From: time.Unix(0, 0)}}); !errors.Is(err, firn.ErrRange) || len(source.give) != 1 {
+	if _, err := start(context.Background(), source, Config{Generator: firn.Config{Time: newMachine(), Clock: firn.ClockVirtual, From: time.Unix(0, 0)}}); !errors.Is(err, firn.ErrRange) || len(source.give) != 1 {
 		t.Errorf("before the epoch: %v; left to give are %v", err, source.give)
 	}
 }
@@ -240,7 +240,7 @@ func TestIdsAheadOfTheClockAreAnnounced(t *testing.T) {
 	for ahead, want := range map[time.Duration]bool{999 * time.Millisecond: false, time.Second: true} {
 		var log strings.Builder
 		must(start(context.Background(), &leaver{give: []int64{1}}, Config{Log: logTo(&log), Generator: firn.Config{
-			Layout: layout("41/0/4/3"), Time: newMachine(), Clock: firn.Wall, Ahead: ahead, Rollback: firn.Rollback{firn.Refuse()}}}))
+			Layout: layout("41/0/4/3"), Time: newMachine(), Clock: firn.ClockWall, Ahead: ahead, Rollback: firn.Rollback{firn.Refuse()}}}))
 		if got := strings.Contains(log.String(), "ids carry times ahead of the clock"); got != want {
 			t.Errorf("%v ahead: %s", ahead, log.String())
 		}
@@ -301,7 +301,7 @@ func TestOnlyTheFirstOfManyFailuresIsAWarning(t *testing.T) {
 func TestAnIdleLeaseAsksFromThePresent(t *testing.T) {
 	source := &tardy{leaver: &leaver{give: []int64{1}}, clock: newMachine()}
 	l := must(startLate(source))
-	must(l.Next())
+	must(l.Next(t.Context()))
 	source.clock.Pass(6 * time.Second)
 	l.turn(context.Background())
 	now := must(l.gen.Layout().Tick(source.clock.Wall()))
@@ -352,9 +352,9 @@ func TestAnOverlapStopsTheGenerator(t *testing.T) {
 	for _, fails := range []error{nil, errAway} {
 		source := overlapping{&leaver{give: []int64{1}, fail: func(context.Context, int64) error { return fails }}}
 		l := must(start(context.Background(), source, Config{Generator: firn.Config{Layout: layout("41/0/4/3"), Time: newMachine()}}))
-		must(l.Next())
+		must(l.Next(t.Context()))
 		l.turn(context.Background())
-		if _, err := l.Next(); !errors.Is(err, firn.ErrFence) {
+		if _, err := l.Next(t.Context()); !errors.Is(err, firn.ErrFence) {
 			t.Errorf("it goes on: %v", err)
 		}
 		s := l.State()
@@ -373,14 +373,14 @@ func TestAfterAnOverlapTheGeneratorContinuesWithAnotherWorkerAtOnce(t *testing.T
 	for _, issued := range []bool{true, false} {
 		clock := newMachine()
 		l := must(start(context.Background(), overlapping{&leaver{give: []int64{1, 2}}}, Config{
-			Window: time.Minute, Generator: firn.Config{Layout: layout("41/0/4/3"), Time: clock, Clock: firn.Wall},
+			Window: time.Minute, Generator: firn.Config{Layout: layout("41/0/4/3"), Time: clock, Clock: firn.ClockWall},
 		}))
 		if issued {
-			must(l.Next())
+			must(l.Next(t.Context()))
 		}
 		l.turn(context.Background())
 		begun := clock.Monotonic()
-		id := must(l.Next())
+		id := must(l.Next(t.Context()))
 		if took := clock.Monotonic() - begun; id.Worker(l.gen.Layout()) != 2 || took > 2*time.Millisecond {
 			t.Errorf("ids issued before: %t; the next is of worker %d, after %v", issued, id.Worker(l.gen.Layout()), took)
 		}

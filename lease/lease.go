@@ -4,7 +4,7 @@
 //	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
 //	...
 //	defer l.Close(ctx)
-//	id, err := l.Next()
+//	id, err := l.Next(ctx)
 //
 // A lease is a promise about the times inside the ids, not about when they are made. A slot in
 // the store has a fence, and the holder may issue ids with times up to it. Only moving the
@@ -173,7 +173,7 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	}
 	ask := l.newAsk(0)
 	var err error
-	if g.Clock == firn.Virtual {
+	if g.Clock == firn.ClockVirtual {
 		if g.From.IsZero() {
 			g.From = g.Layout.Time(ask.Now) // not the time of the claim, which is later
 		}
@@ -241,7 +241,7 @@ func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 func (l *Lease) Generator() *firn.Generator { return l.gen }
 
 // Next is [firn.Generator.Next].
-func (l *Lease) Next() (firn.ID, error) { return l.gen.Next() }
+func (l *Lease) Next(ctx context.Context) (firn.ID, error) { return l.gen.Next(ctx) }
 
 // Fill is [firn.Generator.Fill].
 func (l *Lease) Fill(ctx context.Context, ids []firn.ID) (int, error) { return l.gen.Fill(ctx, ids) }

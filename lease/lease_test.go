@@ -182,7 +182,7 @@ func TestAReleasedWorkerIsFreeAtOnceAndItsIDsStayUnique(t *testing.T) {
 		if err := l.Close(context.Background()); err != nil {
 			t.Errorf("closing twice: %v", err)
 		}
-		if _, err := l.Next(); !errors.Is(err, firn.ErrClosed) {
+		if _, err := l.Next(t.Context()); !errors.Is(err, firn.ErrClosed) {
 			t.Errorf("an id after Close: %v", err)
 		}
 		w.time.Pass(15 * time.Millisecond) // the lead that ids were ahead of the clock
@@ -422,7 +422,7 @@ func TestAStrictPoolAdmitsOnlyStrictProcesses(t *testing.T) {
 	for _, change := range []func(*Config){
 		strict(time.Minute), // no longer than the window
 		strict(-1),
-		func(c *Config) { strict(80 * time.Second)(c); c.Generator.Clock = firn.Virtual },
+		func(c *Config) { strict(80 * time.Second)(c); c.Generator.Clock = firn.ClockVirtual },
 	} {
 		if _, err := w.try(change); !errors.Is(err, firn.ErrRange) && !errors.Is(err, firn.ErrSyntax) {
 			t.Errorf("an impossible strict wait: %v", err)
@@ -557,7 +557,7 @@ func TestAPinnedWorkerWaitsForItsFenceOrGoesAheadOfIt(t *testing.T) {
 		fence := crashed.State().Until
 		restarted := w.start(pin)
 		w.mustTake(restarted, 10_000)
-		if first, err := restarted.Next(); err != nil || first.Time(firn.DefaultLayout()).Before(fence) {
+		if first, err := restarted.Next(t.Context()); err != nil || first.Time(firn.DefaultLayout()).Before(fence) {
 			t.Errorf("ahead %v: an id at %v, the fence of its worker was %v, %v", ahead, first.Time(firn.DefaultLayout()), fence, err)
 		}
 		if restarted.State().Worker != 7 {
@@ -577,7 +577,7 @@ func TestAPinnedWorkerWaitsForItsFenceOrGoesAheadOfIt(t *testing.T) {
 func TestThePolicySwitchTakesASlotOfTheStoreAndGivesTheOldOneBack(t *testing.T) {
 	w := newWorld(t)
 	l := w.start(func(c *Config) {
-		c.Generator.Clock = firn.Wall
+		c.Generator.Clock = firn.ClockWall
 		c.Generator.Rollback = firn.Rollback{firn.SwitchWorker()}
 	})
 	first := l.State().Worker
@@ -641,7 +641,7 @@ func TestASlotWithoutAFenceOrAnOwnerOrWithAnImpossibleOneIsForeign(t *testing.T)
 		_, joined := w.try()
 		_, pinned := w.try(func(c *Config) { c.Slots.Pinned = &worker })
 		_, inspected := Inspect(ctx, w.store, "default")
-		_, taken := TakeBack(ctx, w.store, "default", 0, worker, time.Time{})
+		_, taken := Reclaim(ctx, w.store, "default", 0, worker, time.Time{})
 		for _, err := range []error{joined, pinned, inspected, taken} {
 			if !errors.Is(err, store.ErrForeign) || !strings.Contains(err.Error(), key) {
 				t.Errorf("%s: %v", value, err)
@@ -653,7 +653,7 @@ func TestASlotWithoutAFenceOrAnOwnerOrWithAnImpossibleOneIsForeign(t *testing.T)
 func TestAWorkerIsFreeWhenTheTickOfItsFenceHasEnded(t *testing.T) {
 	hours := func(c *Config) {
 		c.Generator.Layout = layout("41/0/0/22,unit=1h")
-		c.Generator.Clock = firn.Wall
+		c.Generator.Clock = firn.ClockWall
 		c.Window = time.Minute
 	}
 	w := newWorld(t)
@@ -722,7 +722,7 @@ func TestALeaseKeepsAndClosesInTheBackground(t *testing.T) {
 	}
 	seen := map[firn.ID]bool{}
 	for l.State().Renewals < 5 { // by the machine's own time
-		id, err := l.Next()
+		id, err := l.Next(t.Context())
 		if err != nil && !errors.Is(err, firn.ErrFence) { // a slow machine may miss so short a window
 			t.Fatal(err)
 		}
@@ -757,7 +757,7 @@ func TestAnOwnSourceOfWorkersIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := l.Next()
+	id, err := l.Next(t.Context())
 	if err != nil || id.Worker(firn.DefaultLayout()) != 42 {
 		t.Errorf("id %d, %v", id, err)
 	}
@@ -782,7 +782,7 @@ func TestAnOperatorTakesASlotBack(t *testing.T) {
 	l := w.start()
 	w.mustTake(l, 10)
 	worker, fence := l.State().Worker, l.State().Fence
-	slot, err := TakeBack(ctx, w.store, "default", 0, worker, time.Time{})
+	slot, err := Reclaim(ctx, w.store, "default", 0, worker, time.Time{})
 	if err != nil || !slot.Free || slot.Fence != fence || slot.Host != "host" {
 		t.Fatalf("%+v, %v", slot, err)
 	}
@@ -796,7 +796,7 @@ func TestAnOperatorTakesASlotBack(t *testing.T) {
 	w.mustTake(crashed, 10)
 	worker = crashed.State().Worker
 	last := w.time.Wall().Add(time.Second)
-	slot, err = TakeBack(ctx, w.store, "default", 0, worker, last)
+	slot, err = Reclaim(ctx, w.store, "default", 0, worker, last)
 	if err != nil || slot.Fence != must(l.Generator().Layout().Tick(last)) || !slot.Until.Equal(last.Add(time.Millisecond)) {
 		t.Fatalf("%+v, %v", slot, err)
 	}
@@ -815,7 +815,7 @@ func TestAnOperatorTakesASlotBack(t *testing.T) {
 		{"default", 0, -1, firn.ErrRange},
 		{"a b", 0, 1, firn.ErrSyntax},
 	} {
-		if _, err := TakeBack(ctx, w.store, test.pool, test.datacenter, test.worker, time.Time{}); !errors.Is(err, test.want) {
+		if _, err := Reclaim(ctx, w.store, test.pool, test.datacenter, test.worker, time.Time{}); !errors.Is(err, test.want) {
 			t.Errorf("%+v: %v", test, err)
 		}
 	}

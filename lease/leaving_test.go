@@ -51,13 +51,13 @@ func switching(t *testing.T, source Source) (*Lease, *machine) {
 	t.Helper()
 	clock := newMachine()
 	l, err := start(context.Background(), source, Config{Window: time.Minute, Generator: firn.Config{
-		Layout: layout("41/0/4/3"), Time: clock, Clock: firn.Wall, Rollback: firn.Rollback{firn.SwitchWorker()}}})
+		Layout: layout("41/0/4/3"), Time: clock, Clock: firn.ClockWall, Rollback: firn.Rollback{firn.SwitchWorker()}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.cancel = func() {}
 	close(l.done)
-	if _, err := l.Next(); err != nil {
+	if _, err := l.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return l, clock
@@ -67,7 +67,7 @@ func switching(t *testing.T, source Source) (*Lease, *machine) {
 func goBack(t *testing.T, l *Lease, clock *machine) {
 	t.Helper()
 	clock.Step(-10 * time.Second)
-	if _, err := l.Next(); err != nil {
+	if _, err := l.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -194,7 +194,7 @@ func TestAReleaseWhoseAnswerWasLostIsDoneOnce(t *testing.T) {
 	for _, outcome := range []storetest.Outcome{storetest.FailApplied, storetest.FailUnapplied} {
 		w := newWorld(t)
 		l := w.start(func(c *Config) {
-			c.Generator.Clock = firn.Wall
+			c.Generator.Clock = firn.ClockWall
 			c.Generator.Rollback = firn.Rollback{firn.SwitchWorker()}
 		})
 		first := l.State().Worker
@@ -262,7 +262,7 @@ func TestAReleaseThatHangsDoesNotCostTheWorkerInUseItsFence(t *testing.T) {
 		}
 		clock := &offset{}
 		l, err := Keep(t.Context(), source, Config{Window: 10 * time.Second, Generator: firn.Config{
-			Layout: layout("41/0/4/3,epoch=1999-01-01T00:00:00Z"), Time: clock, Clock: firn.Wall, Rollback: firn.Rollback{firn.SwitchWorker()}}})
+			Layout: layout("41/0/4/3,epoch=1999-01-01T00:00:00Z"), Time: clock, Clock: firn.ClockWall, Rollback: firn.Rollback{firn.SwitchWorker()}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,12 +275,12 @@ func TestAReleaseThatHangsDoesNotCostTheWorkerInUseItsFence(t *testing.T) {
 				t.Errorf("the worker left was asked to be taken back %d times", len(source.asked))
 			}
 		}()
-		if _, err := l.Next(); err != nil {
+		if _, err := l.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		clock.wall.Store(int64(-3 * time.Second))
 		for i := range 600 {
-			if _, err := l.Next(); err != nil {
+			if _, err := l.Next(t.Context()); err != nil {
 				t.Fatalf("after %v: %v", time.Duration(i)*100*time.Millisecond, err)
 			}
 			time.Sleep(100 * time.Millisecond)

@@ -30,7 +30,7 @@ func TestOnThisMachineLeasesAWorkerOfTheUsersOwnStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		workers[l.State().Worker] = true
-		if _, err := l.Next(); err != nil {
+		if _, err := l.Next(ctx); err != nil {
 			t.Error(err)
 		}
 		defer func() {

@@ -353,7 +353,7 @@ func TestAHolderHaltedBesideASwitchHasAWorkerAgain(t *testing.T) {
 	w := newWorld(t)
 	l := w.start(func(c *Config) {
 		small(c)
-		c.Generator.Clock, c.Generator.Rollback = firn.Wall, firn.Rollback{firn.SwitchWorker()}
+		c.Generator.Clock, c.Generator.Rollback = firn.ClockWall, firn.Rollback{firn.SwitchWorker()}
 	})
 	w.mustTake(l, 10)
 	lost := l.grant

@@ -49,7 +49,7 @@ func TestTheEndOfALostClaimDoesNotTouchALaterClaimOfTheSameWorker(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := TakeBack(ctx, w.mem, "default", 0, 0, time.Time{}); err != nil {
+	if _, err := Reclaim(ctx, w.mem, "default", 0, 0, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Look(ctx, first); !errors.Is(err, ErrLost) {
@@ -176,9 +176,9 @@ func TestAStrictPoolRefusesWhatItCannotKeep(t *testing.T) {
 		"a window that ends before it is renewed": func(c *Config) { c.Window = 160 * time.Second },
 		"a wait that covers the tolerance once":   func(c *Config) { c.Slots.Strict = 5*time.Minute + 30*time.Second },
 		"a switch, which would wait as well": func(c *Config) {
-			c.Generator.Clock, c.Generator.Rollback = firn.Wall, firn.Rollback{firn.SwitchWorker()}
+			c.Generator.Clock, c.Generator.Rollback = firn.ClockWall, firn.Rollback{firn.SwitchWorker()}
 		},
-		"a clock that is none": func(c *Config) { c.Generator.Clock = firn.Virtual },
+		"a clock that is none": func(c *Config) { c.Generator.Clock = firn.ClockVirtual },
 	} {
 		w := newWorld(t)
 		good := func(c *Config) {
@@ -199,7 +199,7 @@ type twice struct{ Fixed }
 
 func TestAWorkerGrantedAgainAndAgainIsUsedOnce(t *testing.T) {
 	clock := newMachine()
-	cfg := Config{Generator: firn.Config{Time: clock, Clock: firn.Wall, Rollback: firn.Rollback{firn.History(64), firn.SwitchWorker()}}}
+	cfg := Config{Generator: firn.Config{Time: clock, Clock: firn.ClockWall, Rollback: firn.Rollback{firn.History(64), firn.SwitchWorker()}}}
 	if _, err := Keep(context.Background(), Fixed(3), cfg); !errors.Is(err, firn.ErrSyntax) {
 		t.Errorf("a fixed worker with the policy switch: %v", err)
 	}
@@ -216,7 +216,7 @@ func TestAWorkerGrantedAgainAndAgainIsUsedOnce(t *testing.T) {
 		if i%100 == 50 {
 			clock.Step(-300 * time.Millisecond)
 		}
-		id, err := l.Next()
+		id, err := l.Next(t.Context())
 		if errors.Is(err, firn.ErrClockBack) {
 			refused++
 			continue
@@ -242,7 +242,7 @@ func TestAPinnedWorkerHasNoOtherToSwitchTo(t *testing.T) {
 	worker := int64(0)
 	_, err := Open(context.Background(), Config{
 		Slots:     SlotsConfig{Store: newWorld(t).store, Pinned: &worker},
-		Generator: firn.Config{Clock: firn.Wall, Rollback: firn.Rollback{firn.SwitchWorker()}},
+		Generator: firn.Config{Clock: firn.ClockWall, Rollback: firn.Rollback{firn.SwitchWorker()}},
 	})
 	if !errors.Is(err, firn.ErrSyntax) {
 		t.Errorf("accepted: %v", err)

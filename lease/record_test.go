@@ -31,8 +31,8 @@ func TestKeysOfOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// What TakeBack writes and returns.
-func TestTheRecordThatTakeBackWrites(t *testing.T) {
+// What Reclaim writes and returns.
+func TestTheRecordThatReclaimWrites(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	two := layout("41/0/1/12")
@@ -41,7 +41,7 @@ func TestTheRecordThatTakeBackWrites(t *testing.T) {
 	p := must(Inspect(ctx, w.mem, "default"))
 	before := p.slot(0, 1)
 	began := time.Now()
-	slot, err := TakeBack(ctx, w.mem, "default", 0, 1, noon.Add(time.Second))
+	slot, err := Reclaim(ctx, w.mem, "default", 0, 1, noon.Add(time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,10 +51,10 @@ func TestTheRecordThatTakeBackWrites(t *testing.T) {
 		t.Errorf("%+v, which was %+v", slot, before)
 	}
 	var record Slot
-	if taken, again := must(TakeBack(ctx, w.mem, "default", 0, 0, time.Time{})), must(TakeBack(ctx, w.mem, "default", 0, 0, time.Time{})); !taken.Taken || !again.Taken || taken.Gone || again.Gone {
+	if taken, again := must(Reclaim(ctx, w.mem, "default", 0, 0, time.Time{})), must(Reclaim(ctx, w.mem, "default", 0, 0, time.Time{})); !taken.Taken || !again.Taken || taken.Gone || again.Gone {
 		t.Errorf("its holder may be alive: %+v, and again: %+v", taken, again)
 	}
-	if again := must(TakeBack(ctx, w.mem, "default", 0, 1, time.Time{})); !again.Gone {
+	if again := must(Reclaim(ctx, w.mem, "default", 0, 1, time.Time{})); !again.Gone {
 		t.Errorf("nobody has it any more: %+v", again)
 	}
 	if err := json.Unmarshal(must(w.mem.Get(ctx, "firn/default/slot/0/1")).Value, &record); err != nil || !record.Until.Equal(noon.Add(time.Second)) {
@@ -67,10 +67,10 @@ func TestTheRecordThatTakeBackWrites(t *testing.T) {
 		}
 		return nil
 	}}
-	if _, err := TakeBack(ctx, racing, "default", 0, 1, time.Time{}); !errors.Is(err, store.ErrConflict) {
+	if _, err := Reclaim(ctx, racing, "default", 0, 1, time.Time{}); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("%v", err)
 	}
-	if _, err := TakeBack(ctx, w.mem, "default", 0, 1, time.Unix(0, 0)); !errors.Is(err, firn.ErrRange) {
+	if _, err := Reclaim(ctx, w.mem, "default", 0, 1, time.Unix(0, 0)); !errors.Is(err, firn.ErrRange) {
 		t.Errorf("before the epoch: %v", err)
 	}
 	if was, err := Relax(ctx, w.mem, "a/b"); was != 0 || !errors.Is(err, firn.ErrSyntax) {

@@ -156,16 +156,18 @@ func TestALeaseThatItsSourceCannotKeepIsRefused(t *testing.T) {
 		c.Window, c.Slots.Tolerance, c.Slots.Strict = time.Minute, 2*time.Second, 80*time.Second
 	}
 	for want, changes := range map[string][]func(*Config){
-		"the worker is fixed":                         {func(c *Config) { c.Slots.Pinned, c.Generator.Rollback, c.Generator.Clock = &one, change, firn.Wall }},
-		"another worker can be used after 1m22s only": {strict, func(c *Config) { c.Generator.Rollback, c.Generator.Clock = change, firn.Wall }},
-		"in a strict pool ids follow a clock":         {strict, func(c *Config) { c.Generator.Clock = firn.Virtual }},
+		"the worker is fixed": {func(c *Config) {
+			c.Slots.Pinned, c.Generator.Rollback, c.Generator.Clock = &one, change, firn.ClockWall
+		}},
+		"another worker can be used after 1m22s only": {strict, func(c *Config) { c.Generator.Rollback, c.Generator.Clock = change, firn.ClockWall }},
+		"in a strict pool ids follow a clock":         {strict, func(c *Config) { c.Generator.Clock = firn.ClockVirtual }},
 		"look 4s is out of range: 1ns to 3s":          {func(c *Config) { c.Look = 4 * time.Second }},
 	} {
 		if _, err := w.try(changes...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	_, err := start(context.Background(), Fixed(1), Config{Generator: firn.Config{Time: w.time, Clock: firn.Wall, Rollback: change}})
+	_, err := start(context.Background(), Fixed(1), Config{Generator: firn.Config{Time: w.time, Clock: firn.ClockWall, Rollback: change}})
 	if !errors.Is(err, errNoOther) {
 		t.Errorf("a number that is given: %v", err)
 	}

@@ -167,7 +167,7 @@ func (s *Slots) fit(cfg Config) error {
 		return errNoOther
 	case s.rules.strict > 0 && switches(cfg.Generator.Rollback):
 		return firn.NewSyntaxError("rollback", "switch", fmt.Sprintf("in a strict pool another worker can be used after %v only: use wait, history or ahead", s.rules.wait()))
-	case s.rules.strict > 0 && cfg.Generator.Clock == firn.Virtual:
+	case s.rules.strict > 0 && cfg.Generator.Clock == firn.ClockVirtual:
 		return firn.NewSyntaxError("clock", "virtual", "in a strict pool ids follow a clock: steady and wall are allowed")
 	}
 	return errors.Join(

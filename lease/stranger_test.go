@@ -333,7 +333,7 @@ func TestAWorkerTakenBackIsGrantedOnlyAfterItsFenceByAnyClock(t *testing.T) {
 	}
 	behind := w.start(at(-9 * time.Second))
 	w.mustTake(behind, 1)
-	must(TakeBack(context.Background(), w.mem, "default", 0, 0, time.Time{}))
+	must(Reclaim(context.Background(), w.mem, "default", 0, 0, time.Time{}))
 	for ; w.take(behind, 1) == nil; w.time.Pass(time.Second) {
 		if _, err := w.try(at(9 * time.Second)); !errors.Is(err, ErrFull) {
 			t.Fatalf("%v", err)
@@ -392,7 +392,7 @@ func TestAWorkerWhoseReleaseWasNotAnsweredIsGrantedAgain(t *testing.T) {
 func TestAPoolOpenedByClocksAheadIsRecreatedWithoutItsRecord(t *testing.T) {
 	w := newWorld(t)
 	const year = 365 * 24 * time.Hour
-	wall := func(c *Config) { w.shared(c); c.Generator.Clock = firn.Wall }
+	wall := func(c *Config) { w.shared(c); c.Generator.Clock = firn.ClockWall }
 	w.time.Step(year)
 	first := w.start(wall)
 	w.mustTake(first, 10)
@@ -422,7 +422,7 @@ func TestALostRaceDoesNotDelayTheStartOfTheNextClaim(t *testing.T) {
 	w.store.Script = func(c storetest.Call) storetest.Outcome {
 		if c.Op == storetest.OpCompareAndSwap && strings.Contains(c.Key, "/slot/") && left > 0 {
 			left--
-			must(TakeBack(context.Background(), w.mem, "default", 0, 0, time.Time{}))
+			must(Reclaim(context.Background(), w.mem, "default", 0, 0, time.Time{}))
 		}
 		return storetest.Pass
 	}
@@ -449,7 +449,7 @@ func takenBackInAnOlderCopy(t *testing.T, gone time.Time) {
 	other := w.start(w.at(nil, 0, text))
 	w.pass(other, 2*time.Minute)
 	w.mem.Restore(copied)
-	must(TakeBack(context.Background(), w.mem, "default", 0, holder.State().Worker, gone))
+	must(Reclaim(context.Background(), w.mem, "default", 0, holder.State().Worker, gone))
 	began := w.time.Monotonic()
 	newcomer := w.start(w.at(nil, 0, text), func(c *Config) {
 		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { other.turn(context.Background()) }}

@@ -56,7 +56,7 @@ func TestNoLossOfAStoreMakesADuplicateInAStrictPool(t *testing.T) {
 				c.Window, c.Slots.Tolerance, c.Slots.Strict = 40*time.Second, 2*time.Second, 52*time.Second
 				c.Generator.Time = &during{w.time, time.Duration(random.IntN(4000)-2000) * time.Millisecond, func() { step(depth + 1) }}
 				if random.IntN(2) == 0 {
-					c.Generator.Clock, c.Generator.Rollback = firn.Wall, firn.Rollback{firn.RunAhead(500)}
+					c.Generator.Clock, c.Generator.Rollback = firn.ClockWall, firn.Rollback{firn.RunAhead(500)}
 				}
 			})
 			if err == nil {

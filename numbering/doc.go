@@ -1,9 +1,9 @@
 // Package numbering makes business numbers: counted from 1 in each day, month or
 // year, and written as a template says.
 //
-//	all, err := sequence.Open(sequence.Config{Store: s})
+//	all, err := sequence.New(sequence.Config{Store: s})
 //	...
-//	orders, err := all.Name("orders")
+//	orders, err := all.Namespace("orders")
 //	f, err := numbering.New(numbering.Config{Template: "ORD{yyyyMMdd}-{n:6}", Zone: zone, Counter: orders})
 //	text, err := f.Next(ctx) // ORD20261121-000042
 //

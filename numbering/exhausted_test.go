@@ -24,11 +24,11 @@ func TestAnExhaustedPeriodErrorNamesWhatHelps(t *testing.T) {
 		{"A{n:1}", 5, 5, 1, `"A{n:1}" has 9 numbers in all: sequence "orders" has 0 ids left up to 5, not 1: ` +
 			`raise Max (at most 9223372036854775807), or use another name`},
 	} {
-		all, err := sequence.Open(sequence.Config{Store: newStore(), Max: c.max})
+		all, err := sequence.New(sequence.Config{Store: newStore(), Max: c.max})
 		if err != nil {
 			t.Fatal(err)
 		}
-		orders, err := all.Name("orders")
+		orders, err := all.Namespace("orders")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,10 +36,10 @@ func TestAnExhaustedPeriodErrorNamesWhatHelps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Take(t.Context(), c.used); err != nil {
+		if _, err := f.Reserve(t.Context(), c.used); err != nil {
 			t.Fatal(err)
 		}
-		_, err = f.Take(t.Context(), c.ask)
+		_, err = f.Reserve(t.Context(), c.ask)
 		if !errors.Is(err, numbering.ErrExhausted) || !errors.Is(err, sequence.ErrExhausted) || err.Error() != "numbering: no number left in this period: "+c.want {
 			t.Errorf("%v\nwant: %s", err, c.want)
 		}
@@ -48,11 +48,11 @@ func TestAnExhaustedPeriodErrorNamesWhatHelps(t *testing.T) {
 
 // A period of the widest template has too many numbers to take, so the test raises the counter.
 func TestTheErrorOfTheWidestTemplateSuggestsNoWiderOne(t *testing.T) {
-	all, err := sequence.Open(sequence.Config{Store: newStore()})
+	all, err := sequence.New(sequence.Config{Store: newStore()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	orders, err := all.Name("orders")
+	orders, err := all.Namespace("orders")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,13 +16,13 @@ import (
 )
 
 // A Counter is a strictly increasing sequence over all processes, as
-// [sequence.Sequence] is.
+// [sequence.Namespace] is.
 type Counter interface {
-	// TakeIn returns the first of n consecutive ids. They are greater than above and
+	// ReserveIn returns the first of n consecutive ids. They are greater than above and
 	// than every id that any caller has received, and lie within one block: k×block to
 	// k×block + block − 1 for some k. If the counter's current block has fewer than n
 	// left, the error is [sequence.ErrExhausted].
-	TakeIn(ctx context.Context, n int64, above firn.ID, block int64) (firn.ID, error)
+	ReserveIn(ctx context.Context, n int64, above firn.ID, block int64) (firn.ID, error)
 }
 
 // Config is what [New] makes a [Format] of. Template and Counter are required.
@@ -43,7 +43,7 @@ type Config struct {
 	// period begins when it does on the store's clock. Without it, one process whose
 	// clock is ahead moves all others: the counter goes to the period of that clock and
 	// stays there until it has passed. Reading the clock takes at most the counter's
-	// Timeout, if it has such a method, as a [sequence.Sequence] does; else 5s.
+	// Timeout, if it has such a method, as a [sequence.Namespace] does; else 5s.
 	Clock store.Clock
 }
 
@@ -102,7 +102,7 @@ func (f *Format) String() string { return f.cfg.Template }
 // clock's year is not from 1 to 9999, those of the counter and those of Config.Clock:
 // [store.ErrUnavailable] if it does not answer in time.
 func (f *Format) Next(ctx context.Context) (string, error) {
-	all, err := f.Take(ctx, 1)
+	all, err := f.Reserve(ctx, 1)
 	if err != nil {
 		return "", err
 	}
@@ -112,14 +112,14 @@ func (f *Format) Next(ctx context.Context) (string, error) {
 // PerPeriod returns how many numbers a period has, or in all if there is no period.
 func (f *Format) PerPeriod() int64 { return f.block - 1 }
 
-// MaxTake is the most numbers that one [Format.Take] returns.
-const MaxTake = 1 << 20
+// MaxReserve is the most numbers that one [Format.Reserve] returns.
+const MaxReserve = 1 << 20
 
 // Take returns n consecutive numbers of one period, or an error if fewer are left.
-// If n is below 1, above [MaxTake] or above PerPeriod, the error is a
+// If n is below 1, above [MaxReserve] or above PerPeriod, the error is a
 // *[firn.RangeError]. Other errors are those of Next.
-func (f *Format) Take(ctx context.Context, n int) ([]string, error) {
-	if most := min(f.PerPeriod(), MaxTake); n < 1 || int64(n) > most {
+func (f *Format) Reserve(ctx context.Context, n int) ([]string, error) {
+	if most := min(f.PerPeriod(), MaxReserve); n < 1 || int64(n) > most {
 		return nil, firn.NewRangeError("how many numbers", int64(n), 1, most, "template "+f.cfg.Template)
 	}
 	now, err := f.now(ctx)
@@ -133,7 +133,7 @@ func (f *Format) Take(ctx context.Context, n int) ([]string, error) {
 	if err := f.fit(ctx, above); err != nil {
 		return nil, err
 	}
-	first, err := f.cfg.Counter.TakeIn(ctx, int64(n), above, f.block)
+	first, err := f.cfg.Counter.ReserveIn(ctx, int64(n), above, f.block)
 	if errors.Is(err, sequence.ErrExhausted) {
 		return nil, f.exhausted(err)
 	}
@@ -214,11 +214,11 @@ func (c comparison) holds(wall time.Time, mono time.Duration) bool {
 // known to report its block when asked for a whole one, which it cannot grant because it
 // never issues a block's first id. It reads its record as it does to take numbers.
 func (f *Format) fit(ctx context.Context, above firn.ID) error {
-	counter, ok := f.cfg.Counter.(*sequence.Sequence)
+	counter, ok := f.cfg.Counter.(*sequence.Namespace)
 	if !ok || f.fits.Load() {
 		return nil
 	}
-	_, err := counter.TakeIn(ctx, f.block, above, f.block)
+	_, err := counter.ReserveIn(ctx, f.block, above, f.block)
 	var in *sequence.ExhaustedError
 	if !errors.As(err, &in) {
 		return err

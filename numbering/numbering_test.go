@@ -28,11 +28,11 @@ func newClock(at string) *faketime.Time {
 // process returns a format with its own counter in the shared store.
 func process(t *testing.T, s *storetest.Faulty, cfg numbering.Config) *numbering.Format {
 	t.Helper()
-	all, err := sequence.Open(sequence.Config{Store: s})
+	all, err := sequence.New(sequence.Config{Store: s})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.Counter, err = all.Name("orders"); err != nil {
+	if cfg.Counter, err = all.Namespace("orders"); err != nil {
 		t.Fatal(err)
 	}
 	f, err := numbering.New(cfg)
@@ -147,10 +147,10 @@ func (s *steady) Now(context.Context) (time.Time, error) {
 func TestAFullPeriodIsAnErrorAndTheNextPeriodWorks(t *testing.T) {
 	c := newClock("2026-12-31T12:00:00Z")
 	f := process(t, newStore(), numbering.Config{Template: "{yyyy}-{n:1}", Time: c})
-	if _, err := f.Take(context.Background(), 8); err != nil {
+	if _, err := f.Reserve(context.Background(), 8); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := f.Take(context.Background(), 2); !errors.Is(err, numbering.ErrExhausted) {
+	if all, err := f.Reserve(context.Background(), 2); !errors.Is(err, numbering.ErrExhausted) {
 		t.Errorf("%v, %v", all, err)
 	}
 	if got := next(t, f); got != "2026-9" {
@@ -190,7 +190,7 @@ func TestNoNumberIsIssuedTwice(t *testing.T) {
 		for _, c := range clocks {
 			c.Pass(time.Duration(random.IntN(10)) * time.Minute)
 		}
-		all, err := formats[i].Take(context.Background(), 1+random.IntN(3))
+		all, err := formats[i].Reserve(context.Background(), 1+random.IntN(3))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,7 +232,7 @@ func TestInvalidTemplatesAndTextsAreRefused(t *testing.T) {
 		}
 	}
 	for _, n := range []int{0, -1, 10_000} {
-		if all, err := f.Take(context.Background(), n); !errors.Is(err, firn.ErrRange) {
+		if all, err := f.Reserve(context.Background(), n); !errors.Is(err, firn.ErrRange) {
 			t.Errorf("%d numbers: %v, %v", n, all, err)
 		}
 	}
@@ -241,7 +241,7 @@ func TestInvalidTemplatesAndTextsAreRefused(t *testing.T) {
 // counting is a counter that is used for something else.
 type counting struct{ id firn.ID }
 
-func (c *counting) TakeIn(_ context.Context, n int64, _ firn.ID, _ int64) (firn.ID, error) {
+func (c *counting) ReserveIn(_ context.Context, n int64, _ firn.ID, _ int64) (firn.ID, error) {
 	c.id += firn.ID(n)
 	return c.id, nil
 }
@@ -283,7 +283,7 @@ func FuzzTemplate(f *testing.F) {
 // within is a counter that always issues the first number of a block.
 type within struct{}
 
-func (within) TakeIn(_ context.Context, _ int64, above firn.ID, _ int64) (firn.ID, error) {
+func (within) ReserveIn(_ context.Context, _ int64, above firn.ID, _ int64) (firn.ID, error) {
 	return above + 1, nil
 }
 

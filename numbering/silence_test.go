@@ -23,11 +23,11 @@ func (mute) Now(ctx context.Context) (time.Time, error) {
 }
 
 func TestASilentStoreClockTimesOut(t *testing.T) {
-	all, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Timeout: 700 * time.Millisecond})
+	all, err := sequence.New(sequence.Config{Store: memstore.New(nil), Timeout: 700 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	bills, err := all.Name("bills")
+	bills, err := all.Namespace("bills")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func TestANarrowerTemplateOfOneCounterIsRefused(t *testing.T) {
 	} {
 		s := newStore()
 		wide := process(t, s, numbering.Config{Template: test.wide, Time: c})
-		if _, err := wide.Take(context.Background(), 12); err != nil {
+		if _, err := wide.Reserve(context.Background(), 12); err != nil {
 			t.Fatal(err)
 		}
 		text, err := process(t, s, numbering.Config{Template: test.narrow, Time: c}).Next(context.Background())
@@ -30,7 +30,7 @@ func TestANarrowerTemplateOfOneCounterIsRefused(t *testing.T) {
 
 func TestNumbersWithoutAPeriodRunOut(t *testing.T) {
 	f := process(t, newStore(), numbering.Config{Template: "{n:1}", Time: newClock("2026-11-20T12:00:00Z")})
-	if _, err := f.Take(context.Background(), 9); err != nil {
+	if _, err := f.Reserve(context.Background(), 9); err != nil {
 		t.Fatal(err)
 	}
 	_, err := f.Next(context.Background())
@@ -48,7 +48,7 @@ func TestATemplateThatDoesNotMatchTheCounterUsesNoNumbers(t *testing.T) {
 		s := newStore()
 		right := process(t, s, numbering.Config{Template: test.right, Time: c})
 		if test.right == "{n:3}" {
-			if _, err := right.Take(t.Context(), 10); err != nil {
+			if _, err := right.Reserve(t.Context(), 10); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -57,7 +57,7 @@ func TestCallersBesideAClockThatJumps(t *testing.T) {
 				if err != nil || filled != len(ids) {
 					t.Error(filled, err)
 				}
-				one, err := g.Next()
+				one, err := g.Next(t.Context())
 				if err != nil {
 					t.Error(err)
 				}

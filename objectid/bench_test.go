@@ -20,7 +20,7 @@ func BenchmarkNext(b *testing.B) {
 	g := mustNew(b, objectid.Config{})
 	b.ReportAllocs()
 	for b.Loop() {
-		id, err := g.Next()
+		id, err := g.Next(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func BenchmarkNextParallel(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := g.Next(); err != nil {
+			if _, err := g.Next(b.Context()); err != nil {
 				b.Error(err)
 			}
 		}
@@ -49,7 +49,7 @@ func BenchmarkNextUncapped(b *testing.B) {
 		if i&(1<<23-1) == 0 {
 			g = mustNew(b, objectid.Config{})
 		}
-		id, err := g.Next()
+		id, err := g.Next(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}

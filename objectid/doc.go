@@ -3,7 +3,7 @@
 // counter that begins at random, all big-endian.
 //
 //	g, err := objectid.New(objectid.Config{})
-//	id, err := g.Next()
+//	id, err := g.Next(ctx)
 //	fmt.Println(id, id.Time())
 //
 // The historic form has three bytes of machine and two of process id in place

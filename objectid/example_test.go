@@ -1,6 +1,7 @@
 package objectid_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 
@@ -12,11 +13,11 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	a, err := g.Next()
+	a, err := g.Next(context.Background())
 	if err != nil {
 		log.Fatal(err)
 	}
-	b, err := g.Next()
+	b, err := g.Next(context.Background())
 	if err != nil {
 		log.Fatal(err)
 	}

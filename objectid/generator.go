@@ -144,21 +144,9 @@ func exhausted(now time.Time) error {
 
 // Next returns the next id. It waits when ids are one second ahead of the
 // clock: see [Generator]. The error matches [firn.ErrTimeExhausted] from
-// February 2106 on, and comes with the zero id.
-func (g *Generator) Next() (ID, error) {
-	if int64(g.time.Monotonic()) < g.closes.Load() {
-		limit := g.limit.Load()
-		if p := g.word.Add(1) - 1; p < limit {
-			return compose(p, g.unique), nil
-		}
-	}
-	return g.nextSlowly(context.Background())
-}
-
-// NextContext is [Generator.Next] for callers whose wait should end with ctx;
-// the error is then [context.Cause] of it. An id at hand is returned even if
-// ctx has ended.
-func (g *Generator) NextContext(ctx context.Context) (ID, error) {
+// February 2106 on, or is [context.Cause] of a ctx that ended the wait, and comes with
+// the zero id. An id that needs no wait is returned even if ctx has ended.
+func (g *Generator) Next(ctx context.Context) (ID, error) {
 	if int64(g.time.Monotonic()) < g.closes.Load() {
 		limit := g.limit.Load()
 		if p := g.word.Add(1) - 1; p < limit {
@@ -178,7 +166,7 @@ func (g *Generator) nextSlowly(ctx context.Context) (ID, error) {
 
 // Fill fills ids with increasing ids, waiting as Next does where they do not
 // fit at once. It returns how many it has filled, and why not all: the errors of
-// NextContext.
+// Next.
 func (g *Generator) Fill(ctx context.Context, ids []ID) (int, error) {
 	filled := 0
 	for filled < len(ids) {

@@ -32,7 +32,7 @@ func mustNew(t testing.TB, cfg objectid.Config) *objectid.Generator {
 
 func mustNext(t testing.TB, g *objectid.Generator) objectid.ID {
 	t.Helper()
-	id, err := g.Next()
+	id, err := g.Next(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,8 +133,8 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	gone := errors.New("gone")
 	cancel(gone)
-	if id, err := g.NextContext(ctx); !errors.Is(err, gone) || !id.IsZero() {
-		t.Errorf("NextContext = %s, %v", id, err)
+	if id, err := g.Next(ctx); !errors.Is(err, gone) || !id.IsZero() {
+		t.Errorf("Next = %s, %v", id, err)
 	}
 	if n, err := g.Fill(ctx, make([]objectid.ID, 3)); n != 0 || !errors.Is(err, gone) {
 		t.Errorf("Fill = %d, %v", n, err)
@@ -233,7 +233,7 @@ func TestTheLastSecondIsUsedAndNoneAfter(t *testing.T) {
 		t.Errorf("the last ids are %s, %s", a, b)
 	}
 	for range 2 {
-		if id, err := g.Next(); !errors.Is(err, firn.ErrTimeExhausted) || !id.IsZero() {
+		if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrTimeExhausted) || !id.IsZero() {
 			t.Errorf("after the last id comes %s, %v", id, err)
 		}
 		clock.Pass(time.Second)
@@ -264,7 +264,7 @@ func TestIDsAreUniqueAndIncreaseWhateverTheClockDoes(t *testing.T) {
 				}
 				var err error
 				if n == 1 {
-					batch[0], err = g.Next()
+					batch[0], err = g.Next(t.Context())
 				} else {
 					_, err = g.Fill(context.Background(), batch[:])
 				}

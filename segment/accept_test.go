@@ -11,7 +11,7 @@ import (
 
 // TestARangeThatOverlapsByOneIDIsDropped: with what is held, or with what was issued.
 func TestARangeThatOverlapsByOneIDIsDropped(t *testing.T) {
-	s, err := Open(Config{Store: memstore.New(nil)})
+	s, err := New(Config{Store: memstore.New(nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestARangeThatOverlapsByOneIDIsDropped(t *testing.T) {
 		{Range{First: 10, Count: 1}, ""},           // the floor
 		{Range{First: 11, Count: 1}, "[11 to 11 20 to 29]"},
 	} {
-		n := &Name{all: s, name: "orders", floor: 10, asked: 10, chain: []Range{{First: 20, Count: 10, Stride: 1}}}
+		n := &Namespace{all: s, name: "orders", floor: 10, asked: 10, chain: []Range{{First: 20, Count: 10, Stride: 1}}}
 		n.cell.Store(s.empty)
 		err := n.accept(c.r)
 		switch {

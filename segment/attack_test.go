@@ -38,7 +38,7 @@ func TestRaiseRaisesTheStoreEvenIfThisProcessIsFurther(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.mustTake(n, 100) // what was held goes on
-		if id, err := w.orders().Next(); err != nil || id <= 400 {
+		if id, err := w.orders().Next(ctx); err != nil || id <= 400 {
 			t.Errorf("wiped %v: another process got %d, %v after the counter was raised to 400", wiped, id, err)
 		}
 		w.store.SetDown(true)
@@ -133,7 +133,7 @@ func TestRaisesBesideCallersAndAProcessThatComesAndGoes(t *testing.T) {
 		}
 	}
 	s := mustOpen(t, cfg)
-	n, err := s.Name("orders")
+	n, err := s.Namespace("orders")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestRaisesBesideCallersAndAProcessThatComesAndGoes(t *testing.T) {
 				var err error
 				filled := 1
 				if who%2 == 0 {
-					ids[0], err = n.NextContext(ctx)
+					ids[0], err = n.Next(ctx)
 				} else {
 					filled, err = n.Fill(ctx, ids)
 				}
@@ -168,7 +168,7 @@ func TestRaisesBesideCallersAndAProcessThatComesAndGoes(t *testing.T) {
 			if n.Raise(ctx, least) != nil {
 				continue
 			}
-			if id, err := n.Next(); err == nil {
+			if id, err := n.Next(ctx); err == nil {
 				if id < least {
 					t.Errorf("%d after raising to %d", id, least)
 				}

@@ -14,15 +14,15 @@ import (
 )
 
 // benchName returns a name whose range outlasts any benchmark.
-func benchName(b *testing.B) *segment.Name {
+func benchName(b *testing.B) *segment.Namespace {
 	b.Helper()
-	s, err := segment.Open(segment.Config{Store: memstore.New(nil), MinStep: 1 << 40})
+	s, err := segment.New(segment.Config{Store: memstore.New(nil), MinStep: 1 << 40})
 	if err != nil {
 		b.Fatal(err)
 	}
-	n, err := s.Name("orders")
+	n, err := s.Namespace("orders")
 	if err == nil {
-		_, err = n.Next()
+		_, err = n.Next(b.Context())
 	}
 	if err != nil {
 		b.Fatal(err)
@@ -49,7 +49,7 @@ func BenchmarkNext(b *testing.B) {
 	}
 	next := func(times int) {
 		for range times {
-			if _, err := n.Next(); err != nil {
+			if _, err := n.Next(b.Context()); err != nil {
 				b.Error(err)
 			}
 		}
@@ -93,7 +93,7 @@ func BenchmarkNext(b *testing.B) {
 }
 
 func BenchmarkNextByName(b *testing.B) {
-	s, err := segment.Open(segment.Config{Store: memstore.New(nil), MinStep: 1 << 40})
+	s, err := segment.New(segment.Config{Store: memstore.New(nil), MinStep: 1 << 40})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -17,11 +17,11 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-var _ prefetch.Source[firn.ID] = (*segment.Name)(nil)
+var _ prefetch.Source[firn.ID] = (*segment.Namespace)(nil)
 
 func mustOpen(t *testing.T, cfg segment.Config) *segment.Segments {
 	t.Helper()
-	s, err := segment.Open(cfg)
+	s, err := segment.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestConcurrentCallersOfSmallStepsWaitAndDoNotFail(t *testing.T) {
 			const each = 3000
 			for range 2 { // the second begins where the first has given back
 				s := mustOpen(t, segment.Config{Store: mem, MinStep: step, MaxStep: step, Max: 1 << 40})
-				n, err := s.Name("orders")
+				n, err := s.Namespace("orders")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -76,7 +76,7 @@ func TestConcurrentCallersOfSmallStepsWaitAndDoNotFail(t *testing.T) {
 							switch i % 3 {
 							case 0:
 								var id firn.ID
-								id, err = n.Next()
+								id, err = n.Next(t.Context())
 								mine = append(mine, id)
 							case 1:
 								var r segment.Range
@@ -123,7 +123,7 @@ func TestIDsOfClosingSegmentsAreEitherGivenBackOrIssued(t *testing.T) {
 	seen := map[firn.ID]bool{}
 	for range 50 {
 		s := mustOpen(t, segment.Config{Store: mem, MinStep: 1000})
-		n, err := s.Name("orders")
+		n, err := s.Namespace("orders")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestIDsOfClosingSegmentsAreEitherGivenBackOrIssued(t *testing.T) {
 		for range 3 {
 			group.Go(func() {
 				for {
-					id, err := n.Next()
+					id, err := n.Next(t.Context())
 					if errors.Is(err, firn.ErrClosed) {
 						return
 					}
@@ -170,7 +170,7 @@ func TestCallersShareOneFetchAndLeaveItWithTheirContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls, most atomic.Int64
 		s := mustOpen(t, segment.Config{Source: slow(5*time.Second, &calls, &most)})
-		n, err := s.Name("orders")
+		n, err := s.Namespace("orders")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func TestCallersShareOneFetchAndLeaveItWithTheirContext(t *testing.T) {
 		var group sync.WaitGroup
 		for range 500 {
 			group.Go(func() {
-				id, err := n.Next()
+				id, err := n.Next(t.Context())
 				if err != nil {
 					t.Error(err)
 				}
@@ -188,7 +188,7 @@ func TestCallersShareOneFetchAndLeaveItWithTheirContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		started := time.Now()
-		if _, err := n.NextContext(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(started) != time.Second {
+		if _, err := n.Next(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(started) != time.Second {
 			t.Errorf("%v after %v", err, time.Since(started))
 		}
 		group.Wait()
@@ -313,12 +313,12 @@ func hundredThousand(t testing.TB, use bool) float64 {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	goroutines := runtime.NumGoroutine()
-	s, err := segment.Open(segment.Config{Source: source})
+	s, err := segment.New(segment.Config{Source: source})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range names {
-		n, err := s.Name(fmt.Sprint("tenant-", i, ".orders"))
+		n, err := s.Namespace(fmt.Sprint("tenant-", i, ".orders"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -326,7 +326,7 @@ func hundredThousand(t testing.TB, use bool) float64 {
 			if r, err := n.Take(context.Background(), 500); err != nil || r.Len() != 500 {
 				t.Fatal(err)
 			}
-			if _, err := n.Next(); err != nil {
+			if _, err := n.Next(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -356,12 +356,12 @@ func TestAnIdleNameCostsLessThanAKibibyte(t *testing.T) {
 }
 
 func TestANameIsTheSameForAllConcurrentFirstCallers(t *testing.T) {
-	s, err := segment.Open(segment.Config{Store: memstore.New(nil)})
+	s, err := segment.New(segment.Config{Store: memstore.New(nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const rounds, callers = 20_000, 2
-	var got [callers][rounds]*segment.Name
+	var got [callers][rounds]*segment.Namespace
 	var here atomic.Int64
 	var group sync.WaitGroup
 	for caller := range got {
@@ -371,7 +371,7 @@ func TestANameIsTheSameForAllConcurrentFirstCallers(t *testing.T) {
 				for here.Add(1); here.Load() < int64(callers*(round+1)); {
 					runtime.Gosched()
 				}
-				n, err := s.Name(name)
+				n, err := s.Namespace(name)
 				if err != nil {
 					t.Error(err)
 				}

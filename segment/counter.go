@@ -75,7 +75,7 @@ func (c *counters) raise(ctx context.Context, name string, least uint64) (Counte
 // in the store above least and all ids held here. Errors are those of Next, and a
 // *[firn.RangeError] for a least that is negative or above Max. Other processes keep using the
 // ranges they hold, and do not give them back. Raise the counter of your own [Source] yourself.
-func (n *Name) Raise(ctx context.Context, least firn.ID) error {
+func (n *Namespace) Raise(ctx context.Context, least firn.ID) error {
 	if least < 0 || least > n.all.cfg.Max {
 		return firn.NewRangeError("least id", int64(least), 0, int64(n.all.cfg.Max), "")
 	}
@@ -95,7 +95,7 @@ func (n *Name) Raise(ctx context.Context, least firn.ID) error {
 
 // dropBelow drops the held ids below least, and rules out all ids below it. It returns the
 // greatest id held, issued or ruled out.
-func (n *Name) dropBelow(least firn.ID) (above firn.ID, err error) {
+func (n *Namespace) dropBelow(least firn.ID) (above firn.ID, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {

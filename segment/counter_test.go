@@ -46,7 +46,7 @@ func TestACounterIsRaisedAndNeverLowered(t *testing.T) {
 			t.Errorf("%s is read as %v, %v, not %v", c.name, read, err, raised)
 		}
 	}
-	names, err := segment.Open(segment.Config{Store: s})
+	names, err := segment.New(segment.Config{Store: s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestGivingARangeBackNeverLowersARaisedCounter(t *testing.T) {
 			t.Errorf("raised to %d, %v; it was further already", raised.Next, err)
 		}
 		w.close(early)
-		if id, err := w.orders(steps(100, 100)).Next(); err != nil || id < 5000 {
+		if id, err := w.orders(steps(100, 100)).Next(t.Context()); err != nil || id < 5000 {
 			t.Errorf("the first id of a new process is %d, %v", id, err)
 		}
 	})
@@ -92,9 +92,9 @@ func TestGivingARangeBackNeverLowersARaisedCounter(t *testing.T) {
 			t.Errorf("it stood at 101 when it was raised, and is given back to %d, %v", after.Next, err)
 		}
 	})
-	for way, take := range map[string]func(w *world, n *segment.Name) firn.ID{
-		"by one that held several ranges, and has fetched again since": func(w *world, n *segment.Name) firn.ID { return w.mustTake(n, 11) },
-		"by one that has joined ranges from before and after": func(w *world, n *segment.Name) firn.ID {
+	for way, take := range map[string]func(w *world, n *segment.Namespace) firn.ID{
+		"by one that held several ranges, and has fetched again since": func(w *world, n *segment.Namespace) firn.ID { return w.mustTake(n, 11) },
+		"by one that has joined ranges from before and after": func(w *world, n *segment.Namespace) firn.ID {
 			w.mustTake(n, 11)
 			w.stage.settle()
 			return w.row(n, 150).Last()
@@ -137,7 +137,7 @@ func TestGivingARangeBackNeverLowersARaisedCounter(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.close(early)
-		if id, err := w.orders(steps(100, 100)).Next(); err != nil || id < 5001 {
+		if id, err := w.orders(steps(100, 100)).Next(t.Context()); err != nil || id < 5001 {
 			t.Errorf("the first id of a new process is %d, %v", id, err)
 		}
 	})
@@ -233,7 +233,7 @@ func TestACounterAboveTheLastIDOfAllIsExhausted(t *testing.T) {
 	const stride = 1 << 20
 	cfg := segment.Config{Store: s, Start: firn.MaxID, Offset: stride - 1, Stride: stride}
 	for range 2 {
-		names, err := segment.Open(cfg)
+		names, err := segment.New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,22 +11,22 @@ import (
 func Example() {
 	ctx := context.Background()
 	store := memstore.New(nil) // several processes share one that is not in memory
-	s, err := segment.Open(segment.Config{Store: store})
+	s, err := segment.New(segment.Config{Store: store})
 	if err != nil {
 		panic(err)
 	}
-	orders, err := s.Name("orders")
+	orders, err := s.Namespace("orders")
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(orders.Next())
-	fmt.Println(orders.Next())
+	fmt.Println(orders.Next(ctx))
+	fmt.Println(orders.Next(ctx))
 	fmt.Println(orders.Take(ctx, 100))
 	fmt.Println(s.Next(ctx, "users")) // another counter
 	fmt.Println(s.Close(ctx))
 
 	// What was not used has been given back: a restart goes on where Close left off.
-	s, err = segment.Open(segment.Config{Store: store})
+	s, err = segment.New(segment.Config{Store: store})
 	if err != nil {
 		panic(err)
 	}
@@ -46,11 +46,11 @@ func Example() {
 func Example_stripes() {
 	ctx := context.Background()
 	for offset := range int64(2) {
-		s, err := segment.Open(segment.Config{Store: memstore.New(nil), Offset: offset, Stride: 2})
+		s, err := segment.New(segment.Config{Store: memstore.New(nil), Offset: offset, Stride: 2})
 		if err != nil {
 			panic(err)
 		}
-		n, err := s.Name("orders")
+		n, err := s.Namespace("orders")
 		if err != nil {
 			panic(err)
 		}

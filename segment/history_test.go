@@ -99,7 +99,7 @@ func (h *history) act() {
 	switch what := h.random.IntN(100); {
 	case what < 15 && h.stripe.Stride == 1:
 		n := h.name(p.segments, name)
-		r, err := n.Consecutive(context.Background(), 1+h.random.IntN(3*int(h.step)))
+		r, err := n.Reserve(context.Background(), 1+h.random.IntN(3*int(h.step)))
 		h.allow(err)
 		for id := range r.All() {
 			h.note(n, id)
@@ -145,7 +145,7 @@ func (h *history) act() {
 }
 
 // raise rules ids out for all who begin later, often ids that are granted already.
-func (h *history) raise(n *segment.Name) {
+func (h *history) raise(n *segment.Namespace) {
 	least := max(h.last[n], 0) + firn.ID(h.random.Int64N(5*h.step))
 	if _, err := segment.RaiseCounter(context.Background(), h.mem, n.String(), least, h.stripe); err != nil {
 		h.t.Fatal(err)

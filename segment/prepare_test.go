@@ -12,11 +12,11 @@ import (
 
 func TestPrepareFetchesBeforeTheFirstCall(t *testing.T) {
 	st := memstore.New(nil)
-	s, err := segment.Open(segment.Config{Store: st, MinStep: 10})
+	s, err := segment.New(segment.Config{Store: st, MinStep: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := s.Name("orders")
+	n, err := s.Namespace("orders")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestPrepareFetchesBeforeTheFirstCall(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if id, err := n.NextContext(ended); id != 1 || err != nil {
+	if id, err := n.Next(ended); id != 1 || err != nil {
 		t.Errorf("%d, %v: it waited", id, err)
 	}
 	if err := s.Close(t.Context()); err != nil {

@@ -36,7 +36,7 @@ func (r *released) Fetch(ctx context.Context, _ string, _ Ask) (Range, error) {
 type queue struct {
 	t      *testing.T
 	all    *Segments
-	name   *Name
+	name   *Namespace
 	source *released
 
 	mu  sync.Mutex
@@ -46,10 +46,10 @@ type queue struct {
 func newQueue(t *testing.T) *queue {
 	q := &queue{t: t, source: &released{next: 1, size: make(chan int64)}, got: map[string]string{}}
 	var err error
-	if q.all, err = Open(Config{Source: q.source, Ahead: 0.1}); err != nil {
+	if q.all, err = New(Config{Source: q.source, Ahead: 0.1}); err != nil {
 		t.Fatal(err)
 	}
-	if q.name, err = q.all.Name("orders"); err != nil {
+	if q.name, err = q.all.Namespace("orders"); err != nil {
 		t.Fatal(err)
 	}
 	return q
@@ -69,7 +69,7 @@ func (q *queue) join(who string, take func() (Range, error)) {
 }
 
 func (q *queue) row(who string, count int) {
-	q.join(who, func() (Range, error) { return q.name.Consecutive(q.t.Context(), count) })
+	q.join(who, func() (Range, error) { return q.name.Reserve(q.t.Context(), count) })
 }
 
 func (q *queue) some(ctx context.Context, who string, count int) {
@@ -186,11 +186,11 @@ func (d *distant) Fetch(_ context.Context, _ string, ask Ask) (Range, error) {
 // TestOthersAreServedBesideRows: callers who take all that is fetched as rows, all the time.
 func TestOthersAreServedBesideRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := Open(Config{Source: &distant{next: 1}, MinStep: 100, MaxStep: 100})
+		s, err := New(Config{Source: &distant{next: 1}, MinStep: 100, MaxStep: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, err := s.Name("orders")
+		n, err := s.Namespace("orders")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +200,7 @@ func TestOthersAreServedBesideRows(t *testing.T) {
 		for range 8 {
 			group.Go(func() {
 				for ctx.Err() == nil {
-					if r, err := n.Consecutive(ctx, 100); err == nil && r.Count != 100 {
+					if r, err := n.Reserve(ctx, 100); err == nil && r.Count != 100 {
 						t.Errorf("%v", r)
 					}
 				}
@@ -208,7 +208,7 @@ func TestOthersAreServedBesideRows(t *testing.T) {
 		}
 		last := firn.ID(0)
 		for range 200 {
-			id, err := n.NextContext(ctx)
+			id, err := n.Next(ctx)
 			if err != nil || id <= last {
 				t.Errorf("%d after %d, %v", id, last, err)
 				break

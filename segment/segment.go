@@ -1,11 +1,11 @@
 // Package segment makes ids from ranges of a counter in a store: small numbers
 // that grow, one counter a name, issued from memory.
 //
-//	s, err := segment.Open(segment.Config{Store: store})
+//	s, err := segment.New(segment.Config{Store: store})
 //	...
 //	defer s.Close(ctx)
-//	orders, err := s.Name("orders")
-//	id, err := orders.Next()
+//	orders, err := s.Namespace("orders")
+//	id, err := orders.Next(ctx)
 //
 // A process moves the counter of a name forward by a step, by compare-and-swap, and issues the
 // ids between from memory. Before they are used up it fetches the next range in the
@@ -140,12 +140,12 @@ type Segments struct {
 	limits demand.Limits
 	empty  *cell // a used-up cell
 
-	enqueue func(n *Name) // queues a fetch for n
+	enqueue func(n *Namespace) // queues a fetch for n
 	fetches turns.Pool
 	cancel  context.CancelFunc // ends the fetches in progress
 
 	mu    sync.RWMutex // guards names; never held while waiting
-	names map[string]*Name
+	names map[string]*Namespace
 
 	closed chan struct{} // when Close is done
 	err    error         // of Close; set before closed is closed
@@ -153,12 +153,12 @@ type Segments struct {
 
 // Open checks cfg and returns segments without any name. It does not touch the store: a name
 // is read when its first id is asked for. The error names every impossible setting.
-func Open(cfg Config) (*Segments, error) {
+func New(cfg Config) (*Segments, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	s := &Segments{
-		cfg: cfg, source: cfg.Source, empty: &cell{}, names: map[string]*Name{}, closed: make(chan struct{}),
+		cfg: cfg, source: cfg.Source, empty: &cell{}, names: map[string]*Namespace{}, closed: make(chan struct{}),
 		limits:  demand.Limits{Least: cfg.MinStep, Most: cfg.MaxStep, Target: cfg.Target},
 		fetches: turns.Pool{Time: cfg.Time, Most: cfg.Fetches},
 	}
@@ -168,7 +168,7 @@ func Open(cfg Config) (*Segments, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	s.enqueue = func(n *Name) {
+	s.enqueue = func(n *Namespace) {
 		s.fetches.Go(func() {
 			limited, cancel := turns.WithTimeout(ctx, s.cfg.Time, callTimeout)
 			defer cancel()
@@ -180,9 +180,9 @@ func Open(cfg Config) (*Segments, error) {
 	return s, nil
 }
 
-// Name returns the Name of that name, the same one each time. It does not touch the store. Errors:
+// Namespace returns the namespace of a name, the same one each time. It does not touch the store. Errors:
 // that of [store.CheckName], *[firn.RangeError] for one name too many, [firn.ErrClosed].
-func (s *Segments) Name(name string) (*Name, error) {
+func (s *Segments) Namespace(name string) (*Namespace, error) {
 	s.mu.RLock()
 	n := s.names[name]
 	s.mu.RUnlock()
@@ -202,27 +202,27 @@ func (s *Segments) Name(name string) (*Name, error) {
 	case len(s.names) >= s.cfg.MaxNames:
 		return nil, firn.NewRangeError("number of names", int64(len(s.names))+1, 1, int64(s.cfg.MaxNames), "Config.MaxNames")
 	}
-	n = &Name{all: s, name: name, floor: -1, starved: true, state: State{Depth: 1}}
+	n = &Namespace{all: s, name: name, floor: -1, starved: true, state: State{Depth: 1}}
 	n.cell.Store(s.empty)
 	s.names[name] = n
 	return n, nil
 }
 
-// Next is [Name.NextContext] of name, at the cost of one more map lookup. It also returns the
-// errors of Name.
+// Next is [Namespace.Next] of name, at the cost of one more map lookup. It also returns the
+// errors of [Segments.Namespace].
 func (s *Segments) Next(ctx context.Context, name string) (firn.ID, error) {
-	n, err := s.Name(name)
+	n, err := s.Namespace(name)
 	if err != nil {
 		return 0, err
 	}
-	return n.NextContext(ctx)
+	return n.Next(ctx)
 }
 
 // All iterates, in order, over the names that exist when it starts.
-func (s *Segments) All() iter.Seq[*Name] {
-	return func(yield func(*Name) bool) {
+func (s *Segments) All() iter.Seq[*Namespace] {
+	return func(yield func(*Namespace) bool) {
 		s.mu.RLock()
-		list := slices.SortedFunc(maps.Values(s.names), func(a, b *Name) int { return strings.Compare(a.name, b.name) })
+		list := slices.SortedFunc(maps.Values(s.names), func(a, b *Namespace) int { return strings.Compare(a.name, b.name) })
 		s.mu.RUnlock()
 		slices.Values(list)(yield)
 	}

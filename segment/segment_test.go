@@ -25,7 +25,7 @@ func TestIDsBeginAtTheStartAndLeaveNoGap(t *testing.T) {
 			want += firn.ID(stripe.Stride)
 		}
 		for range 1000 {
-			id, err := n.Next()
+			id, err := n.Next(t.Context())
 			if err != nil || id != want {
 				t.Fatalf("%v: id %d, %v, want %d", stripe, id, err, want)
 			}
@@ -126,14 +126,14 @@ func TestABurstFasterThanFetchingGrowsTheChainUntilItIsOver(t *testing.T) {
 // All callers that wait for one fetch count as one burst.
 func TestManyCallersThatWaitForOneFetchGrowTheChainOnce(t *testing.T) {
 	w := newWorld(t, 1)
-	var n *segment.Name
+	var n *segment.Namespace
 	next := firn.ID(1)
 	n = w.orders(func(c *segment.Config) {
 		c.Ahead = 0.01
 		c.Source = sourceFunc(func(_ context.Context, _ string, _ segment.Ask) (segment.Range, error) {
 			if next == 11 {
 				for range 5 {
-					if _, err := n.Next(); !errors.Is(err, errStuck) {
+					if _, err := n.Next(t.Context()); !errors.Is(err, errStuck) {
 						t.Errorf("during the fetch: %v", err)
 					}
 				}
@@ -169,7 +169,7 @@ func TestARaiseInAStoreThatForgotRaisesItAboveAllHeldRanges(t *testing.T) {
 // A raise during a fetch drops what the fetch brings only if that lies below.
 func TestARangeThatArrivesAboveARaiseIsKept(t *testing.T) {
 	w := newWorld(t, 1)
-	var n *segment.Name
+	var n *segment.Namespace
 	fetches := 0
 	n = w.orders(func(c *segment.Config) {
 		c.Ahead = 1
@@ -236,10 +236,10 @@ func TestUnusedIDsAreGivenBack(t *testing.T) {
 		}
 		w.close(s)
 		w.close(s)
-		if _, err := n.Next(); !errors.Is(err, firn.ErrClosed) {
+		if _, err := n.Next(t.Context()); !errors.Is(err, firn.ErrClosed) {
 			t.Fatalf("after Close: %v", err)
 		}
-		if _, err := s.Name("orders2"); !errors.Is(err, firn.ErrClosed) {
+		if _, err := s.Namespace("orders2"); !errors.Is(err, firn.ErrClosed) {
 			t.Fatalf("after Close: %v", err)
 		}
 	}
@@ -507,11 +507,11 @@ func TestAStoreThatWasSetBackDoesNotSetThisProcessBack(t *testing.T) {
 	w.mustTake(w.orders(), 1)
 	// And Start raises it for all.
 	w.mem.Restore(nil)
-	id, err := w.orders(func(c *segment.Config) { c.Start = 50_000 }).Next()
+	id, err := w.orders(func(c *segment.Config) { c.Start = 50_000 }).Next(t.Context())
 	if err != nil || id != 50_000 {
 		t.Errorf("%d, %v", id, err)
 	}
-	if id, err := w.orders().Next(); err != nil || id != 51_000 {
+	if id, err := w.orders().Next(t.Context()); err != nil || id != 51_000 {
 		t.Errorf("%d, %v", id, err)
 	}
 }
@@ -553,7 +553,7 @@ func TestARangeFetchedBeforeARaiseIsNotUsed(t *testing.T) {
 	w := newWorld(t, 1)
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	var n *segment.Name
+	var n *segment.Namespace
 	fetches := 0
 	n = w.orders(func(c *segment.Config) {
 		c.Store = before{w.mem, func() {
@@ -603,7 +603,7 @@ func TestForeignContentIsRefusedAndLeftAsItIs(t *testing.T) {
 }
 
 func TestMistakesAreNamedAllAtOnce(t *testing.T) {
-	_, err := segment.Open(segment.Config{
+	_, err := segment.New(segment.Config{
 		MinStep: -1, Target: -time.Second, Ahead: math.NaN(), Chain: 65, Start: 7, Max: 6, Offset: 4, Stride: 4, Fetches: -1, MaxNames: -1,
 	})
 	for _, word := range []string{"source", "least step", "target", "ahead", "chain", "fetches", "names", "first id", "offset"} {
@@ -624,7 +624,7 @@ func TestMistakesAreNamedAllAtOnce(t *testing.T) {
 	} {
 		cfg := segment.Config{Store: w.store}
 		change(&cfg)
-		if _, err := segment.Open(cfg); !errors.Is(err, firn.ErrRange) {
+		if _, err := segment.New(cfg); !errors.Is(err, firn.ErrRange) {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
@@ -634,7 +634,7 @@ func TestMistakesAreNamedAllAtOnce(t *testing.T) {
 	} {
 		cfg := segment.Config{Store: w.store}
 		change(&cfg)
-		if _, err := segment.Open(cfg); err != nil {
+		if _, err := segment.New(cfg); err != nil {
 			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
@@ -653,7 +653,7 @@ func TestNamesFollowTheRuleOfPools(t *testing.T) {
 			t.Errorf("name %q: %d, %v", name, id, err)
 		}
 	}
-	if _, err := s.Name("fourth"); !errors.Is(err, firn.ErrRange) {
+	if _, err := s.Namespace("fourth"); !errors.Is(err, firn.ErrRange) {
 		t.Errorf("one name too many: %v", err)
 	}
 	var names []string

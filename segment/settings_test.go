@@ -52,7 +52,7 @@ func TestSettingsAreAllowedUpToTheirBounds(t *testing.T) {
 	} {
 		cfg := segment.Config{Store: memstore.New(nil)}
 		c.change(&cfg)
-		s, err := segment.Open(cfg)
+		s, err := segment.New(cfg)
 		switch {
 		case c.refused == "" && err != nil:
 			t.Errorf("%+v: %v", cfg, err)
@@ -111,7 +111,7 @@ func TestTakeHasABound(t *testing.T) {
 			t.Errorf("%d at once: %v, %v", count, r, err)
 		}
 	}
-	if r, err := n.Consecutive(t.Context(), segment.MaxConsecutive); err != nil || r.Count != 1<<20 {
+	if r, err := n.Reserve(t.Context(), segment.MaxReserve); err != nil || r.Count != 1<<20 {
 		t.Errorf("%v, %v", r, err)
 	}
 }
@@ -150,7 +150,7 @@ func TestARangeThatArrivesAfterCloseIsNotKept(t *testing.T) {
 		})
 	})
 	n := w.name(s, "orders")
-	if r, err := n.Consecutive(t.Context(), 5); !errors.Is(err, firn.ErrClosed) {
+	if r, err := n.Reserve(t.Context(), 5); !errors.Is(err, firn.ErrClosed) {
 		t.Errorf("%v, %v", r, err)
 	}
 	if s := n.State(); s.Left != 0 || !errors.Is(s.Err, firn.ErrClosed) {

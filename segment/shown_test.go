@@ -25,22 +25,22 @@ func logTo(log *strings.Builder, level slog.Level) func(*segment.Config) {
 func TestErrorsSayWhatIsAllowedAndWhatToDo(t *testing.T) {
 	w := newWorld(t, 1)
 	n := w.orders(func(c *segment.Config) { c.Max = 20 })
-	_, count := n.Consecutive(t.Context(), 0)
+	_, count := n.Reserve(t.Context(), 0)
 	_, take := n.Take(t.Context(), 0)
 	w.mustTake(n, 20)
-	_, exhausted := n.Next()
+	_, exhausted := n.Next(t.Context())
 	last := w.name(w.open(func(c *segment.Config) { c.Start = firn.MaxID }), "last")
 	w.mustTake(last, 1)
-	_, end := last.Next()
-	_, stripe := w.orders(func(c *segment.Config) { c.Stride = 2 }).Next()
+	_, end := last.Next(t.Context())
+	_, stripe := w.orders(func(c *segment.Config) { c.Stride = 2 }).Next(t.Context())
 	_, step := mustSource(t, segment.Config{Store: w.store}).Fetch(t.Context(), "orders", segment.Ask{})
-	_, chain := segment.Open(segment.Config{Store: w.store, Chain: 65})
-	_, target := segment.Open(segment.Config{Store: w.store, Target: 1})
-	_, ahead := segment.Open(segment.Config{Store: w.store, Ahead: 2})
+	_, chain := segment.New(segment.Config{Store: w.store, Chain: 65})
+	_, target := segment.New(segment.Config{Store: w.store, Target: 1})
+	_, ahead := segment.New(segment.Config{Store: w.store, Ahead: 2})
 	_, raise := segment.RaiseCounter(t.Context(), w.store, "orders", -1, whole)
-	_, below := segment.Open(segment.Config{Store: w.store, Max: -1})
-	_, offset := segment.Open(segment.Config{Store: w.store, Offset: 7, Stride: 7})
-	_, stride := segment.Open(segment.Config{Store: w.store, Stride: -7})
+	_, below := segment.New(segment.Config{Store: w.store, Max: -1})
+	_, offset := segment.New(segment.Config{Store: w.store, Offset: 7, Stride: 7})
+	_, stride := segment.New(segment.Config{Store: w.store, Stride: -7})
 	for _, c := range []struct {
 		err  error
 		want string
@@ -140,7 +140,7 @@ func TestRowsHaveTheNextRangeFetchedAhead(t *testing.T) {
 		if i == 45 {
 			cancel()
 		}
-		if r, err := n.Consecutive(ended, 10); err != nil || r.First != firn.ID(10*i+1) {
+		if r, err := n.Reserve(ended, 10); err != nil || r.First != firn.ID(10*i+1) {
 			t.Fatalf("%v, %v", r, err)
 		}
 		w.stage.settle()
@@ -201,7 +201,7 @@ func TestFetchesThatFailedAreCounted(t *testing.T) {
 			return segment.Range{First: 1, Count: 10}, nil
 		})
 	})
-	if id, err := n.Next(); !errors.Is(err, why) || id != 0 {
+	if id, err := n.Next(t.Context()); !errors.Is(err, why) || id != 0 {
 		t.Errorf("%d, %v", id, err)
 	}
 	if s := n.State(); s.Fetches != 1 || s.Failures != 1 || s.Waits != 1 || !errors.Is(s.Err, why) {

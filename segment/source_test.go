@@ -53,8 +53,8 @@ func TestARangeThatArrivesLateIsSortedInOrDropped(t *testing.T) {
 		)
 	})
 	var ids []firn.ID
-	id, err := n.Next()
-	for ; err == nil && id < 43; id, err = n.Next() {
+	id, err := n.Next(t.Context())
+	for ; err == nil && id < 43; id, err = n.Next(t.Context()) {
 		ids = append(ids, id)
 	}
 	ids = append(ids, id)
@@ -67,7 +67,7 @@ func TestARangeThatArrivesLateIsSortedInOrDropped(t *testing.T) {
 	}
 	for {
 		w.stage.now += time.Second
-		if id, err = n.Next(); err != nil {
+		if id, err = n.Next(t.Context()); err != nil {
 			break
 		}
 		ids = append(ids, id)
@@ -126,7 +126,7 @@ func TestABrokenSourceIsAnError(t *testing.T) {
 	} {
 		w := newWorld(t, 1)
 		n := w.orders(func(c *segment.Config) { c.Source = listed(r) })
-		if id, err := n.Next(); !errors.Is(err, segment.ErrSource) || id != 0 {
+		if id, err := n.Next(t.Context()); !errors.Is(err, segment.ErrSource) || id != 0 {
 			t.Errorf("%+v: %d, %v", r, id, err)
 		}
 	}
@@ -136,11 +136,11 @@ func TestABrokenSourceIsAnError(t *testing.T) {
 		c.Max = 20
 	})
 	for _, want := range []firn.ID{0, 5, 10, 18, 19, 20} {
-		if id, err := n.Next(); err != nil || id != want {
+		if id, err := n.Next(t.Context()); err != nil || id != want {
 			t.Errorf("%d, %v, want %d", id, err, want)
 		}
 	}
-	if _, err := n.Next(); !errors.Is(err, segment.ErrExhausted) {
+	if _, err := n.Next(t.Context()); !errors.Is(err, segment.ErrExhausted) {
 		t.Errorf("above Max: %v", err)
 	}
 }
@@ -155,7 +155,7 @@ func TestAFailingSourceIsAskedAfterAPauseAndNotInALoop(t *testing.T) {
 		})
 	})
 	for range 100_000 {
-		if _, err := n.Next(); !errors.Is(err, store.ErrUnavailable) {
+		if _, err := n.Next(t.Context()); !errors.Is(err, store.ErrUnavailable) {
 			t.Fatal(err)
 		}
 		w.stage.now += time.Millisecond
@@ -176,7 +176,7 @@ func TestASourceBeyondMaxIsAskedOnceAMinute(t *testing.T) {
 		})
 	})
 	for range 600 {
-		if _, err := n.Next(); !errors.Is(err, segment.ErrExhausted) {
+		if _, err := n.Next(t.Context()); !errors.Is(err, segment.ErrExhausted) {
 			t.Fatal(err)
 		}
 		w.stage.now += time.Second
@@ -212,7 +212,7 @@ func TestASeparateSourceSharesTheCounterWithNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := segment.Open(segment.Config{Store: s})
+	all, err := segment.New(segment.Config{Store: s})
 	if err != nil {
 		t.Fatal(err)
 	}

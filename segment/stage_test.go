@@ -90,12 +90,12 @@ type world struct {
 	mem   *memstore.Store
 	store *storetest.Faulty
 	seen  map[string]map[firn.ID]bool
-	last  map[*segment.Name]firn.ID
+	last  map[*segment.Namespace]firn.ID
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
-		t: t, stage: newStage(seed), seen: map[string]map[firn.ID]bool{}, last: map[*segment.Name]firn.ID{},
+		t: t, stage: newStage(seed), seen: map[string]map[firn.ID]bool{}, last: map[*segment.Namespace]firn.ID{},
 	}
 	w.mem = memstore.New(w.stage.random.Int64)
 	w.store = storetest.NewFaulty(w.mem)
@@ -111,29 +111,29 @@ func (w *world) open(change ...func(*segment.Config)) *segment.Segments {
 	if cfg.Source != nil {
 		cfg.Store = nil
 	}
-	s, err := segment.Open(cfg)
+	s, err := segment.New(cfg)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return s
 }
 
-func (w *world) name(s *segment.Segments, name string) *segment.Name {
+func (w *world) name(s *segment.Segments, name string) *segment.Namespace {
 	w.t.Helper()
-	n, err := s.Name(name)
+	n, err := s.Namespace(name)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return n
 }
 
-func (w *world) orders(change ...func(*segment.Config)) *segment.Name {
+func (w *world) orders(change ...func(*segment.Config)) *segment.Namespace {
 	w.t.Helper()
 	return w.name(w.open(change...), "orders")
 }
 
 // note fails on an id that was made before, or below one of the same process.
-func (w *world) note(n *segment.Name, id firn.ID) {
+func (w *world) note(n *segment.Namespace, id firn.ID) {
 	w.t.Helper()
 	seen := w.seen[n.String()]
 	if seen == nil {
@@ -150,13 +150,13 @@ func (w *world) note(n *segment.Name, id firn.ID) {
 }
 
 // take makes count ids, one by one, in runs or in a batch.
-func (w *world) take(n *segment.Name, count int) (last firn.ID, err error) {
+func (w *world) take(n *segment.Namespace, count int) (last firn.ID, err error) {
 	w.t.Helper()
 	ctx := context.Background()
 	switch w.stage.random.IntN(3) {
 	case 0:
 		for range count {
-			id, err := n.Next()
+			id, err := n.Next(ctx)
 			if err != nil {
 				return last, err
 			}
@@ -190,7 +190,7 @@ func (w *world) take(n *segment.Name, count int) (last firn.ID, err error) {
 	return last, nil
 }
 
-func (w *world) mustTake(n *segment.Name, count int) firn.ID {
+func (w *world) mustTake(n *segment.Namespace, count int) firn.ID {
 	w.t.Helper()
 	last, err := w.take(n, count)
 	if err != nil {

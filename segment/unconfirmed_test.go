@@ -24,14 +24,14 @@ func unconfirmed(c storetest.Call) storetest.Outcome {
 }
 
 // asks are all the ways to ask a name for ids.
-var asks = map[string]func(ctx context.Context, n *segment.Name) (segment.Range, error){
-	"next": func(ctx context.Context, n *segment.Name) (segment.Range, error) {
-		id, err := n.NextContext(ctx)
+var asks = map[string]func(ctx context.Context, n *segment.Namespace) (segment.Range, error){
+	"next": func(ctx context.Context, n *segment.Namespace) (segment.Range, error) {
+		id, err := n.Next(ctx)
 		return segment.Range{First: id, Count: 1, Stride: 1}, err
 	},
-	"take":        func(ctx context.Context, n *segment.Name) (segment.Range, error) { return n.Take(ctx, 5) },
-	"consecutive": func(ctx context.Context, n *segment.Name) (segment.Range, error) { return n.Consecutive(ctx, 150) },
-	"raise": func(ctx context.Context, n *segment.Name) (segment.Range, error) {
+	"take":        func(ctx context.Context, n *segment.Namespace) (segment.Range, error) { return n.Take(ctx, 5) },
+	"consecutive": func(ctx context.Context, n *segment.Namespace) (segment.Range, error) { return n.Reserve(ctx, 150) },
+	"raise": func(ctx context.Context, n *segment.Namespace) (segment.Range, error) {
 		if err := n.Raise(ctx, 7); err != nil {
 			return segment.Range{}, err
 		}
@@ -112,7 +112,7 @@ func TestTheTwoSidesOfASplitStoreIssueNoIDTwice(t *testing.T) {
 			late := w.orders(steps(100, 100)) // a process that begins on the wrong side
 			issued := 0
 			for range 200 {
-				for _, n := range []*segment.Name{left, right, late} {
+				for _, n := range []*segment.Namespace{left, right, late} {
 					r, err := ask(t.Context(), n)
 					for id := range r.All() {
 						if err == nil {
@@ -226,7 +226,7 @@ func TestLostAnswersOfAnyKindRepeatNoID(t *testing.T) {
 				stripe = odd
 			}
 			striped := func(c *segment.Config) { c.Offset, c.Stride = stripe.Offset, stripe.Stride }
-			names := []*segment.Name{w.orders(steps(10, 200), striped), w.orders(steps(10, 200), striped)}
+			names := []*segment.Namespace{w.orders(steps(10, 200), striped), w.orders(steps(10, 200), striped)}
 			calls := 0
 			for round := range 400 {
 				n := names[round%2]

@@ -8,19 +8,19 @@ import (
 	"github.com/firn-id/firn/internal/turns"
 )
 
-// A waiter is a caller that waits for the next range. Name.mu guards it until done is closed.
+// A waiter is a caller that waits for the next range. Namespace.mu guards it until done is closed.
 type waiter struct {
 	ready func() bool   // whether it has what it waits for, or an err; called with mu held
 	row   int64         // how many ids in a row it waits for; 0: not for a row
 	tries int           // ranges that did not suffice while it was first in line
-	place *list.Element // in Name.waiting; nil once it was served
+	place *list.Element // in Namespace.waiting; nil once it was served
 	err   error
 	done  chan struct{} // closed once it was served
 }
 
 // wait returns once w is ready, with its err. Until then it waits for the fetch under way, or a
 // new one, and fails if that fails.
-func (n *Name) wait(ctx context.Context, w *waiter) error {
+func (n *Namespace) wait(ctx context.Context, w *waiter) error {
 	fetch, err := n.join(ctx, w)
 	if fetch {
 		n.all.enqueue(n)
@@ -35,7 +35,7 @@ func (n *Name) wait(ctx context.Context, w *waiter) error {
 }
 
 // join serves w at once, perhaps with an error, or queues it behind the other waiters.
-func (n *Name) join(ctx context.Context, w *waiter) (fetch bool, err error) {
+func (n *Namespace) join(ctx context.Context, w *waiter) (fetch bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
@@ -62,7 +62,7 @@ func (n *Name) join(ctx context.Context, w *waiter) (fetch bool, err error) {
 
 // serve wakes the waiters that are ready, in order of arrival, or all of them with an error. So a
 // range goes to those that have waited longest. The caller holds mu.
-func (n *Name) serve(err error) {
+func (n *Namespace) serve(err error) {
 	for place := n.waiting.Front(); place != nil; {
 		next := place.Next()
 		w, _ := place.Value.(*waiter)
@@ -80,7 +80,7 @@ func (n *Name) serve(err error) {
 
 // leave removes a caller whose context has ended. It returns false if the caller was already
 // served; that stands.
-func (n *Name) leave(w *waiter) bool {
+func (n *Namespace) leave(w *waiter) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if w.place == nil {

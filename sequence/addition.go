@@ -30,14 +30,14 @@ const (
 // read: if it still is what was written, the same is written once more; otherwise the addition
 // starts over. If the earlier write arrives late, the result is at most a gap: one of the two
 // finds another revision than it expects.
-func (s *Sequence) run() {
+func (s *Namespace) run() {
 	for s.try() {
 	}
 }
 
 // try makes one attempt at an addition for all waiting requests. It returns false if no request
 // waits: then the next request begins another run.
-func (s *Sequence) try() bool {
+func (s *Namespace) try() bool {
 	if len(s.batch) == 0 { // the next requests have not failed yet
 		s.backoff, s.open = backoff{}, false
 	}
@@ -81,14 +81,14 @@ func (s *Sequence) try() bool {
 }
 
 // ended records when an attempt ended.
-func (s *Sequence) ended() { s.pace.ended = s.all.cfg.Time.Monotonic() }
+func (s *Namespace) ended() { s.pace.ended = s.all.cfg.Time.Monotonic() }
 
 // maxYields bounds how often crowd lets others go first.
 const maxYields = 16
 
 // crowd yields before the addition is sent, as long as more callers keep asking. Callers that
 // were just answered come back at once; without it, the addition would carry only the first.
-func (s *Sequence) crowd() {
+func (s *Namespace) crowd() {
 	before := -1
 	for range maxYields {
 		s.mu.Lock()
@@ -104,7 +104,7 @@ func (s *Sequence) crowd() {
 
 // gather moves all waiting requests into the batch, and drops those whose callers left. If no
 // request remains, it ends the run and returns false.
-func (s *Sequence) gather() bool {
+func (s *Namespace) gather() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for first := s.waiting.Front(); first != nil; first = s.waiting.Front() {
@@ -116,7 +116,7 @@ func (s *Sequence) gather() bool {
 	return s.running
 }
 
-func (s *Sequence) look(ctx context.Context) error {
+func (s *Namespace) look(ctx context.Context) error {
 	began := s.all.cfg.Time.Monotonic()
 	entry, err := s.record.Read(ctx)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *Sequence) look(ctx context.Context) error {
 
 // setBack decides whether to raise a record that lies below what is known: not in strict
 // sequences, unless the batch has a Raise for that. Known says that an earlier read found it so.
-func (s *Sequence) setBack(known bool) error {
+func (s *Namespace) setBack(known bool) error {
 	if !known {
 		s.count(func(state *State) { state.SetBacks++ })
 	}
@@ -161,7 +161,7 @@ func (s *Sequence) setBack(known bool) error {
 }
 
 // refuse fails requests that can never fit. It returns true if nothing is left to add.
-func (s *Sequence) refuse() bool {
+func (s *Namespace) refuse() bool {
 	s.dismiss(func(r *request) bool {
 		if r.fits || !s.counter.exhausted(r) {
 			return false
@@ -180,7 +180,7 @@ func (s *Sequence) refuse() bool {
 
 // write stores last as the last id used, and answers the requests with a share. If the write
 // failed and may be tried again, the error is nil too.
-func (s *Sequence) write(ctx context.Context, last int64) error {
+func (s *Namespace) write(ctx context.Context, last int64) error {
 	s.writes++
 	value, err := register.Encode(record{
 		Last: strconv.FormatInt(last, 10), By: s.all.token, Write: s.writes, At: s.all.cfg.Time.Wall().UTC(),
@@ -222,14 +222,14 @@ func (s *Sequence) write(ctx context.Context, last int64) error {
 		s.backoff.conflicts, s.backoff.lost, &store.TextError{Kind: store.ErrUnavailable, Err: err})
 }
 
-func (s *Sequence) count(note func(*State)) {
+func (s *Namespace) count(note func(*State)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	note(&s.state)
 }
 
 // answer hands out the shares of an addition. Requests that did not fit stay for the next.
-func (s *Sequence) answer(last int64) {
+func (s *Namespace) answer(last int64) {
 	var wasFailing bool
 	s.count(func(state *State) {
 		wasFailing = state.Err != nil
@@ -249,7 +249,7 @@ func (s *Sequence) answer(last int64) {
 }
 
 // fail fails the whole batch, but not the requests that came after the attempt began.
-func (s *Sequence) fail(err error) bool {
+func (s *Namespace) fail(err error) bool {
 	var wasFailing bool
 	s.count(func(state *State) {
 		wasFailing = state.Err != nil
@@ -269,7 +269,7 @@ func (s *Sequence) fail(err error) bool {
 }
 
 // dismiss removes the requests that are done from the batch and wakes their callers.
-func (s *Sequence) dismiss(done func(*request) bool) {
+func (s *Namespace) dismiss(done func(*request) bool) {
 	s.batch = slices.DeleteFunc(s.batch, func(r *request) bool {
 		if !done(r) {
 			return false
@@ -281,7 +281,7 @@ func (s *Sequence) dismiss(done func(*request) bool) {
 
 // explain says what went wrong with the store. Unless the store is known to have refused, it is
 // unavailable.
-func (s *Sequence) explain(ctx context.Context, op string, err error) error {
+func (s *Namespace) explain(ctx context.Context, op string, err error) error {
 	s.counter.read = false
 	switch {
 	case errors.Is(err, store.ErrForeign), errors.Is(err, ErrSetBack), errors.Is(err, store.ErrRefused):

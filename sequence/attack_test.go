@@ -20,7 +20,7 @@ func TestABlockThatReachesBeyondTheLastIdEndsThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		if block >= 10 {
-			first, err := txn.TakeIn(background, 10, 0, block)
+			first, err := txn.ReserveIn(background, 10, 0, block)
 			fails(t, "ten of five", err, sequence.ErrExhausted, "5 ids left")
 			if first != 0 {
 				t.Errorf("block %d: ten of five ids from %d", block, first)
@@ -28,7 +28,7 @@ func TestABlockThatReachesBeyondTheLastIdEndsThere(t *testing.T) {
 		}
 		last := firn.MaxID - 5
 		for {
-			first, err := txn.TakeIn(background, 1, last, block)
+			first, err := txn.ReserveIn(background, 1, last, block)
 			if errors.Is(err, sequence.ErrExhausted) {
 				break
 			}
@@ -40,7 +40,7 @@ func TestABlockThatReachesBeyondTheLastIdEndsThere(t *testing.T) {
 		if block >= 1000 && last != firn.MaxID {
 			t.Errorf("block %d: the last id is %d, want %d", block, last, firn.MaxID)
 		}
-		if _, err := txn.TakeIn(background, 1, firn.MaxID, block); !errors.Is(err, sequence.ErrExhausted) {
+		if _, err := txn.ReserveIn(background, 1, firn.MaxID, block); !errors.Is(err, sequence.ErrExhausted) {
 			t.Errorf("block %d: above the last id: %v", block, err)
 		}
 	}
@@ -52,7 +52,7 @@ func TestRaiseReadsTheStoreEvenIfThisProcessIsFurther(t *testing.T) {
 	for _, wiped := range []bool{true, false} {
 		s := memstore.New(nil)
 		txn := open(t, s, sequence.Config{})
-		if _, err := txn.Take(background, 500); err != nil {
+		if _, err := txn.Reserve(background, 500); err != nil {
 			t.Fatal(err)
 		}
 		entry, err := s.Get(background, key)

@@ -14,11 +14,11 @@ func BenchmarkNext(b *testing.B) {
 	for _, callers := range []int{1, 256} {
 		b.Run(fmt.Sprint(callers), func(b *testing.B) {
 			b.ReportAllocs()
-			all, err := sequence.Open(sequence.Config{Store: memstore.New(nil)})
+			all, err := sequence.New(sequence.Config{Store: memstore.New(nil)})
 			if err != nil {
 				b.Fatal(err)
 			}
-			txn, err := all.Name("txn")
+			txn, err := all.Namespace("txn")
 			if err != nil {
 				b.Fatal(err)
 			}

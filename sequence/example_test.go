@@ -12,20 +12,20 @@ import (
 func Example() {
 	ctx := context.Background()
 	// In a program this is a store that all processes share.
-	all, err := sequence.Open(sequence.Config{Store: memstore.New(nil)})
+	all, err := sequence.New(sequence.Config{Store: memstore.New(nil)})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer all.Close(ctx)
-	txn, err := all.Name("txn")
+	txn, err := all.Namespace("txn")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	id, err := txn.Next(ctx)
 	fmt.Println(id, err)
-	first, err := txn.Take(ctx, 10)
+	first, err := txn.Reserve(ctx, 10)
 	fmt.Println(first, err)
 	id, err = txn.Next(ctx)
 	fmt.Println(id, err)
@@ -36,15 +36,15 @@ func Example() {
 }
 
 // A table that has ids already is gone on from.
-func ExampleSequence_Raise() {
+func ExampleNamespace_Raise() {
 	ctx := context.Background()
-	all, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Max: 70_001})
+	all, err := sequence.New(sequence.Config{Store: memstore.New(nil), Max: 70_001})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer all.Close(ctx)
-	orders, err := all.Name("orders")
+	orders, err := all.Namespace("orders")
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -34,9 +34,9 @@ func TestAnExhaustedErrorSaysWhatHelps(t *testing.T) {
 		}
 		var err error
 		if c.block > 0 {
-			_, err = txn.TakeIn(background, c.n, c.used, c.block)
+			_, err = txn.ReserveIn(background, c.n, c.used, c.block)
 		} else {
-			_, err = txn.Take(background, c.n)
+			_, err = txn.Reserve(background, c.n)
 		}
 		if !errors.Is(err, sequence.ErrExhausted) || err.Error() != `sequence "txn" has `+c.want {
 			t.Errorf("%v\nwant: %s", err, c.want)

@@ -30,7 +30,7 @@ type history struct {
 type program struct {
 	*process
 	all    *sequence.Sequences
-	txn    *sequence.Sequence
+	txn    *sequence.Namespace
 	client *client
 }
 
@@ -40,10 +40,10 @@ func (h *history) start(cfg sequence.Config) *program {
 	p.client = &client{Store: h.store, p: p.process}
 	cfg.Store, cfg.Time, cfg.Random = p.client, p.process, h.random.Uint64
 	var err error
-	if p.all, err = sequence.Open(cfg); err != nil {
+	if p.all, err = sequence.New(cfg); err != nil {
 		h.t.Fatal(err)
 	}
-	if p.txn, err = p.all.Name("txn"); err != nil {
+	if p.txn, err = p.all.Namespace("txn"); err != nil {
 		h.t.Fatal(err)
 	}
 	return p
@@ -61,7 +61,7 @@ func (h *history) call(p *program, who int, patience time.Duration) error {
 	switch h.random.IntN(4) {
 	case 0:
 		n = 1 + h.random.Int64N(9)
-		first, err = p.txn.Take(ctx, n)
+		first, err = p.txn.Reserve(ctx, n)
 	case 1:
 		ids := make([]firn.ID, 1+h.random.IntN(9))
 		n = int64(len(ids))

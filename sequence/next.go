@@ -16,9 +16,9 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// A Sequence makes strictly increasing ids. Get one from [Sequences.Name]. Its
+// A Namespace makes strictly increasing ids. Get one from [Sequences.Namespace]. Its
 // methods may be called concurrently.
-type Sequence struct {
+type Namespace struct {
 	all  *Sequences
 	name string
 
@@ -63,10 +63,10 @@ func (s State) Batch() float64 {
 const maxWaiting = 1 << 16
 
 // String returns the name.
-func (s *Sequence) String() string { return s.name }
+func (s *Namespace) String() string { return s.name }
 
 // Timeout returns the Config.Timeout of the sequence.
-func (s *Sequence) Timeout() time.Duration { return s.all.cfg.Timeout }
+func (s *Namespace) Timeout() time.Duration { return s.all.cfg.Timeout }
 
 // Next returns the next id: greater than every id that any caller had received
 // when Next was called. It waits for the addition in progress and then for its own.
@@ -74,25 +74,25 @@ func (s *Sequence) Timeout() time.Duration { return s.all.cfg.Timeout }
 // Errors: the cause of ctx; *[ExhaustedError]; *[SetBackError]; [store.ErrForeign];
 // [firn.ErrClosed]; and the store's, store.ErrUnavailable or store.ErrRefused.
 // A call that failed may have used ids up; they become gaps.
-func (s *Sequence) Next(ctx context.Context) (firn.ID, error) {
-	return s.Take(ctx, 1)
+func (s *Namespace) Next(ctx context.Context) (firn.ID, error) {
+	return s.Reserve(ctx, 1)
 }
 
 // Take returns the first of n ids in a row, all of them the caller's, as INCRBY
 // does. Errors are those of [Sequence.Next], and a *[firn.RangeError] for n < 1.
-func (s *Sequence) Take(ctx context.Context, n int64) (first firn.ID, err error) {
+func (s *Namespace) Reserve(ctx context.Context, n int64) (first firn.ID, err error) {
 	if err := config.Check("n", n, 1, math.MaxInt64, "ids to take"); err != nil {
 		return 0, fmt.Errorf("sequence %q: %w", s.name, err)
 	}
 	return s.ask(ctx, &request{n: n})
 }
 
-// TakeIn is Take of ids that are greater than above and lie in one block: from k×block to
+// ReserveIn is Reserve of ids that are greater than above and lie in one block: from k×block to
 // k×block + block − 1 for some k. The block is that of above, or a later one if the sequence is
 // there already. If fewer than n ids are left in it, the error is an *[ExhaustedError], and the
 // sequence stays where it is. This lets counters that restart share one sequence: see package
 // numbering.
-func (s *Sequence) TakeIn(ctx context.Context, n int64, above firn.ID, block int64) (first firn.ID, err error) {
+func (s *Namespace) ReserveIn(ctx context.Context, n int64, above firn.ID, block int64) (first firn.ID, err error) {
 	if err := cmp.Or(
 		config.Check("block", block, 1, math.MaxInt64, "ids of a block"),
 		config.Check("n", n, 1, block, "ids to take of a block"),
@@ -106,7 +106,7 @@ func (s *Sequence) TakeIn(ctx context.Context, n int64, above firn.ID, block int
 // Fill fills dst with ids in a row and returns how many. If fewer are left, it fills the front
 // and returns an *[ExhaustedError]. Other errors are those of [Sequence.Next]; then dst is not
 // filled at all.
-func (s *Sequence) Fill(ctx context.Context, dst []firn.ID) (int, error) {
+func (s *Namespace) Fill(ctx context.Context, dst []firn.ID) (int, error) {
 	if len(dst) == 0 {
 		return 0, nil
 	}
@@ -127,7 +127,7 @@ func (s *Sequence) Fill(ctx context.Context, dst []firn.ID) (int, error) {
 // Raise makes all later ids greater than last: for a table that has ids already, or a store
 // that has forgotten some. It never lowers. Errors are those of [Sequence.Next], and a
 // *[firn.RangeError] for a last that is negative or above Max.
-func (s *Sequence) Raise(ctx context.Context, last firn.ID) error {
+func (s *Namespace) Raise(ctx context.Context, last firn.ID) error {
 	err := config.Check("last", last, 0, s.all.cfg.Max, "up to Max")
 	if err != nil {
 		return fmt.Errorf("sequence %q: %w", s.name, err)
@@ -137,7 +137,7 @@ func (s *Sequence) Raise(ctx context.Context, last firn.ID) error {
 }
 
 // State returns a snapshot, for metrics.
-func (s *Sequence) State() State {
+func (s *Namespace) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := s.state
@@ -146,7 +146,7 @@ func (s *Sequence) State() State {
 }
 
 // ask waits until a request was answered. It returns the first id.
-func (s *Sequence) ask(ctx context.Context, r *request) (firn.ID, error) {
+func (s *Namespace) ask(ctx context.Context, r *request) (firn.ID, error) {
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
@@ -164,7 +164,7 @@ func (s *Sequence) ask(ctx context.Context, r *request) (firn.ID, error) {
 }
 
 // join queues a request behind those that wait, and starts a run if there is no run.
-func (s *Sequence) join(r *request) error {
+func (s *Namespace) join(r *request) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -180,7 +180,7 @@ func (s *Sequence) join(r *request) error {
 
 // leave removes the request of a caller whose context has ended. Ids that are being added for it
 // become a gap: the other requests may have come too late for them. An earlier answer stands.
-func (s *Sequence) leave(r *request) (answered bool) {
+func (s *Namespace) leave(r *request) (answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {

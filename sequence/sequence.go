@@ -1,10 +1,10 @@
 // Package sequence makes ids that increase strictly over all processes, in real time: if one
 // caller has received an id, every id requested after that, by any process, is greater.
 //
-//	all, err := sequence.Open(sequence.Config{Store: s})
+//	all, err := sequence.New(sequence.Config{Store: s})
 //	...
 //	defer all.Close(ctx)
-//	txn, err := all.Name("txn")
+//	txn, err := all.Namespace("txn")
 //	id, err := txn.Next(ctx)
 //
 // Every id comes from an addition in the store that was made after the id was requested. Calls
@@ -90,25 +90,25 @@ type Sequences struct {
 	additions turns.Pool // one job per sequence with waiting requests
 
 	mu    sync.Mutex // guards names; never held while waiting
-	names map[string]*Sequence
+	names map[string]*Namespace
 }
 
 // Open checks cfg and returns the sequences of its store, which it does not touch yet.
-func Open(cfg Config) (*Sequences, error) {
+func New(cfg Config) (*Sequences, error) {
 	cfg, err := cfg.filled()
 	if err != nil {
 		return nil, err
 	}
 	return &Sequences{
-		cfg: cfg, token: register.Token(), names: map[string]*Sequence{},
+		cfg: cfg, token: register.Token(), names: map[string]*Namespace{},
 		additions: turns.Pool{Time: cfg.Time},
 	}, nil
 }
 
-// Name returns the sequence of a name, always the same one. The store is first used when an id
+// Namespace returns the namespace of a name, always the same one. The store is first used when an id
 // is asked for. A name stays in memory, without a goroutine, until the program ends. The error
 // is that of [store.CheckName], or [firn.ErrClosed].
-func (a *Sequences) Name(name string) (*Sequence, error) {
+func (a *Sequences) Namespace(name string) (*Namespace, error) {
 	if err := store.CheckName("sequence", name); err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (a *Sequences) Name(name string) (*Sequence, error) {
 	}
 	s, ok := a.names[name]
 	if !ok {
-		s = &Sequence{
+		s = &Namespace{
 			all: a, name: name,
 			record:  register.Register{Store: a.cfg.Store, Key: "firn/sequence/" + name},
 			counter: counter{start: int64(a.cfg.Start), max: int64(a.cfg.Max)},

@@ -25,14 +25,14 @@ var background = context.Background()
 const key = "firn/sequence/txn"
 
 // open returns a sequence over s, as a process of its own would have.
-func open(t *testing.T, s store.Store, cfg sequence.Config) *sequence.Sequence {
+func open(t *testing.T, s store.Store, cfg sequence.Config) *sequence.Namespace {
 	t.Helper()
 	cfg.Store = s
-	all, err := sequence.Open(cfg)
+	all, err := sequence.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	txn, err := all.Name("txn")
+	txn, err := all.Namespace("txn")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func open(t *testing.T, s store.Store, cfg sequence.Config) *sequence.Sequence {
 }
 
 // want takes an id.
-func want(t *testing.T, s *sequence.Sequence, id firn.ID) {
+func want(t *testing.T, s *sequence.Namespace, id firn.ID) {
 	t.Helper()
 	if got, err := s.Next(background); got != id || err != nil {
 		t.Errorf("the next id is %d, %v, want %d", got, err, id)
@@ -65,7 +65,7 @@ func TestIdsAreInARow(t *testing.T) {
 	s := memstore.New(nil)
 	txn := open(t, s, sequence.Config{})
 	want(t, txn, 1)
-	if first, err := txn.Take(background, 10); first != 2 || err != nil {
+	if first, err := txn.Reserve(background, 10); first != 2 || err != nil {
 		t.Errorf("ten ids from %d, %v, want from 2", first, err)
 	}
 	ids := make([]firn.ID, 3)
@@ -102,12 +102,12 @@ func TestASequenceBeginsAtStart(t *testing.T) {
 }
 
 func TestNamesAreThoseOfPools(t *testing.T) {
-	all, err := sequence.Open(sequence.Config{Store: memstore.New(nil)})
+	all, err := sequence.New(sequence.Config{Store: memstore.New(nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"txn", "Order_2026.eu-1", "", "a/b", "ä", "a b", "%00", "\x00", strings.Repeat("x", 64), strings.Repeat("x", 65)} {
-		_, err := all.Name(name)
+		_, err := all.Namespace(name)
 		if (err == nil) != (store.CheckName("pool", name) == nil) {
 			t.Errorf("%q: %v, a pool: %v", name, err, store.CheckName("pool", name))
 		}
@@ -115,18 +115,18 @@ func TestNamesAreThoseOfPools(t *testing.T) {
 			fails(t, name, err, firn.ErrSyntax, "sequence name", "allowed")
 		}
 	}
-	one, _ := all.Name("txn")
-	if two, _ := all.Name("txn"); one != two {
+	one, _ := all.Namespace("txn")
+	if two, _ := all.Namespace("txn"); one != two {
 		t.Error("one name has two sequences")
 	}
 }
 
 func TestImpossibleSettingsAreNamedAtOnce(t *testing.T) {
-	_, err := sequence.Open(sequence.Config{Start: 11, Max: 10, Timeout: 1})
+	_, err := sequence.New(sequence.Config{Start: 11, Max: 10, Timeout: 1})
 	fails(t, "settings", err, firn.ErrRange, "Config.Store is required", "start 11", "1 to 10", "timeout 1ns")
-	_, err = sequence.Open(sequence.Config{Store: memstore.New(nil), Max: -1})
+	_, err = sequence.New(sequence.Config{Store: memstore.New(nil), Max: -1})
 	fails(t, "settings", err, firn.ErrRange, "max -1")
-	_, err = sequence.Open(sequence.Config{Store: memstore.New(nil), Start: -1})
+	_, err = sequence.New(sequence.Config{Store: memstore.New(nil), Start: -1})
 	fails(t, "settings", err, firn.ErrRange, "start -1")
 }
 
@@ -134,7 +134,7 @@ func TestBadArguments(t *testing.T) {
 	s := memstore.New(nil)
 	txn := open(t, s, sequence.Config{Max: 10})
 	for _, n := range []int64{0, -1, -1 << 63} {
-		_, err := txn.Take(background, n)
+		_, err := txn.Reserve(background, n)
 		fails(t, "take", err, firn.ErrRange, fmt.Sprint(n), `"txn"`)
 	}
 	if n, err := txn.Fill(background, nil); n != 0 || err != nil {
@@ -161,13 +161,13 @@ func TestARequestThatDoesNotFitTakesNoIDs(t *testing.T) {
 		}
 		before := fmt.Sprint(s.Snapshot())
 		for _, n := range []int64{6, int64(maximum), int64(firn.MaxID)} {
-			_, err := txn.Take(background, n)
+			_, err := txn.Reserve(background, n)
 			fails(t, "too many", err, sequence.ErrExhausted, "5 ids left", fmt.Sprint(n))
 		}
 		if after := fmt.Sprint(s.Snapshot()); after != before {
 			t.Errorf("calls that took nothing wrote %s over %s", after, before)
 		}
-		if first, err := txn.Take(background, 2); first != maximum-4 || err != nil {
+		if first, err := txn.Reserve(background, 2); first != maximum-4 || err != nil {
 			t.Errorf("%d, %v", first, err)
 		}
 		ids := make([]firn.ID, 9)
@@ -199,7 +199,7 @@ func TestARecordAboveMaxIsExhausted(t *testing.T) {
 	if err := open(t, s, sequence.Config{}).Raise(background, firn.MaxID); err != nil {
 		t.Fatal(err)
 	}
-	_, err := open(t, s, sequence.Config{Max: 10}).Take(background, 1)
+	_, err := open(t, s, sequence.Config{Max: 10}).Reserve(background, 1)
 	fails(t, "above Max", err, sequence.ErrExhausted, "0 ids left up to 10")
 }
 
@@ -320,7 +320,7 @@ func TestAWipedOrOlderStoreIsRaised(t *testing.T) {
 	txn := open(t, s, sequence.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	want(t, txn, 1)
 	older := s.Snapshot()
-	if _, err := txn.Take(background, 99); err != nil {
+	if _, err := txn.Reserve(background, 99); err != nil {
 		t.Fatal(err)
 	}
 	s.Restore(older)
@@ -346,7 +346,7 @@ func TestAStrictSequenceRefusesToBeSetBack(t *testing.T) {
 		txn := open(t, s, sequence.Config{Strict: true})
 		want(t, txn, 1)
 		older := s.Snapshot()
-		if _, err := txn.Take(background, 99); err != nil {
+		if _, err := txn.Reserve(background, 99); err != nil {
 			t.Fatal(err)
 		}
 		if wiped {
@@ -365,7 +365,7 @@ func TestAStrictSequenceRefusesToBeSetBack(t *testing.T) {
 			}
 		}
 		fails(t, "raised too little", txn.Raise(background, 99), sequence.ErrSetBack)
-		_, err := txn.TakeIn(background, 1, 150, 1000)
+		_, err := txn.ReserveIn(background, 1, 150, 1000)
 		fails(t, "not raised", err, sequence.ErrSetBack)
 		if now := s.Snapshot(); fmt.Sprint(now) != fmt.Sprint(older) && len(now) != 0 {
 			t.Error("a refusal wrote")
@@ -436,7 +436,7 @@ func TestAnAdditionOfUnknownOutcomeIsWrittenAgain(t *testing.T) {
 				}
 				return storetest.Pass
 			}
-			if first, err := txn.Take(background, 10); err != nil || first != 2 {
+			if first, err := txn.Reserve(background, 10); err != nil || first != 2 {
 				t.Errorf("%d, %v", first, err)
 			}
 			want(t, txn, 12)
@@ -489,11 +489,11 @@ func TestTheIDsOfAnAdditionThatArrivesLateAreNotIssued(t *testing.T) {
 }
 
 func TestAfterCloseCallsFail(t *testing.T) {
-	all, err := sequence.Open(sequence.Config{Store: memstore.New(nil)})
+	all, err := sequence.New(sequence.Config{Store: memstore.New(nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	txn, _ := all.Name("txn")
+	txn, _ := all.Namespace("txn")
 	want(t, txn, 1)
 	for range 2 {
 		if err := all.Close(background); err != nil {
@@ -504,7 +504,7 @@ func TestAfterCloseCallsFail(t *testing.T) {
 	if fails(t, "closed", err, firn.ErrClosed, `"txn"`); id != 0 {
 		t.Errorf("id %d with an error", id)
 	}
-	_, err = all.Name("other")
+	_, err = all.Namespace("other")
 	fails(t, "closed", err, firn.ErrClosed)
 }
 
@@ -618,7 +618,7 @@ func TestIdleNamesHaveNoGoroutine(t *testing.T) {
 	p := h.start(sequence.Config{})
 	for i := range 1000 {
 		p.Go(func() {
-			s, err := p.all.Name(fmt.Sprint("name", i))
+			s, err := p.all.Namespace(fmt.Sprint("name", i))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -639,7 +639,7 @@ func TestASmallerRequestFitsBesideATooLargeOne(t *testing.T) {
 	got := map[string]string{}
 	for _, n := range []int64{8, 5, 2, 1} {
 		p.Go(func() {
-			first, err := p.txn.Take(background, n)
+			first, err := p.txn.Reserve(background, n)
 			got[fmt.Sprint(n)] = fmt.Sprint(first, errors.Is(err, sequence.ErrExhausted))
 		})
 	}
@@ -658,7 +658,7 @@ func TestIDsTakenByOthersDoNotCountAsLeft(t *testing.T) {
 	left := map[int64]int64{}
 	for _, n := range []int64{3, 10} {
 		p.Go(func() {
-			_, err := p.txn.Take(background, n)
+			_, err := p.txn.Reserve(background, n)
 			if exhausted := new(sequence.ExhaustedError); errors.As(err, &exhausted) {
 				left[n] = exhausted.Left
 			}
@@ -718,7 +718,7 @@ func TestASuccessfulAdditionEndsTheRowOfFailures(t *testing.T) {
 			first    firn.ID
 		}{{6, 0, 1}, {6, 0, 22}, {1, 20, 21}} { // the second waits until the third is in a later block
 			all.Go(func() {
-				if id, err := txn.TakeIn(background, c.n, firn.ID(c.above), 10); id != c.first || err != nil {
+				if id, err := txn.ReserveIn(background, c.n, firn.ID(c.above), 10); id != c.first || err != nil {
 					t.Errorf("%d above %d begin with %d, %v, want %d", c.n, c.above, id, err, c.first)
 				}
 			})

@@ -13,11 +13,11 @@ import (
 )
 
 func TestErrorsSayWhatIsAllowed(t *testing.T) {
-	all, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Max: 50, Timeout: 3 * time.Second})
+	all, err := sequence.New(sequence.Config{Store: memstore.New(nil), Max: 50, Timeout: 3 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := all.Name("txn")
+	s, err := all.Namespace("txn")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,12 +25,12 @@ func TestErrorsSayWhatIsAllowed(t *testing.T) {
 		t.Error(s.Timeout())
 	}
 	for want, ask := range map[string]func(ctx context.Context) (firn.ID, error){
-		`sequence "txn": n 0 is out of range: 1 to 9223372036854775807 are allowed`:     func(ctx context.Context) (firn.ID, error) { return s.Take(ctx, 0) },
-		`sequence "txn": block 0 is out of range: 1 to 9223372036854775807 are allowed`: func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 1, 0, 0) },
-		`sequence "txn": n 0 is out of range: 1 to 10 are allowed`:                      func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 0, 0, 10) },
-		`sequence "txn": n 11 is out of range: 1 to 10 are allowed`:                     func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 11, 0, 10) },
-		`sequence "txn": above -1 is out of range: 0 to 50 are allowed`:                 func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 1, -1, 10) },
-		`sequence "txn": above 51 is out of range: 0 to 50 are allowed`:                 func(ctx context.Context) (firn.ID, error) { return s.TakeIn(ctx, 1, 51, 10) },
+		`sequence "txn": n 0 is out of range: 1 to 9223372036854775807 are allowed`:     func(ctx context.Context) (firn.ID, error) { return s.Reserve(ctx, 0) },
+		`sequence "txn": block 0 is out of range: 1 to 9223372036854775807 are allowed`: func(ctx context.Context) (firn.ID, error) { return s.ReserveIn(ctx, 1, 0, 0) },
+		`sequence "txn": n 0 is out of range: 1 to 10 are allowed`:                      func(ctx context.Context) (firn.ID, error) { return s.ReserveIn(ctx, 0, 0, 10) },
+		`sequence "txn": n 11 is out of range: 1 to 10 are allowed`:                     func(ctx context.Context) (firn.ID, error) { return s.ReserveIn(ctx, 11, 0, 10) },
+		`sequence "txn": above -1 is out of range: 0 to 50 are allowed`:                 func(ctx context.Context) (firn.ID, error) { return s.ReserveIn(ctx, 1, -1, 10) },
+		`sequence "txn": above 51 is out of range: 0 to 50 are allowed`:                 func(ctx context.Context) (firn.ID, error) { return s.ReserveIn(ctx, 1, 51, 10) },
 		`sequence "txn": last -1 is out of range: 0 to 50 are allowed`:                  func(ctx context.Context) (firn.ID, error) { return 0, s.Raise(ctx, -1) },
 		`sequence "txn": last 51 is out of range: 0 to 50 are allowed`:                  func(ctx context.Context) (firn.ID, error) { return 0, s.Raise(ctx, 51) },
 	} {
@@ -49,11 +49,11 @@ func TestErrorsSayWhatIsAllowed(t *testing.T) {
 	if n, err := s.Fill(t.Context(), make([]firn.ID, 60)); n != 50 || err == nil || !strings.Contains(err.Error(), `sequence "txn" has 50 ids left`) {
 		t.Errorf("%d, %v", n, err)
 	}
-	one, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Max: 1, Timeout: time.Millisecond})
+	one, err := sequence.New(sequence.Config{Store: memstore.New(nil), Max: 1, Timeout: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	only, err := one.Name("only")
+	only, err := one.Namespace("only")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,32 +64,32 @@ func TestErrorsSayWhatIsAllowed(t *testing.T) {
 	if n, err := only.Fill(t.Context(), nil); n != 0 || err != nil {
 		t.Errorf("nothing to fill: %d, %v", n, err)
 	}
-	if _, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Timeout: 1}); err == nil || !strings.Contains(err.Error(), "timeout 1ns is out of range: 1ms to 24h0m0s are allowed") {
+	if _, err := sequence.New(sequence.Config{Store: memstore.New(nil), Timeout: 1}); err == nil || !strings.Contains(err.Error(), "timeout 1ns is out of range: 1ms to 24h0m0s are allowed") {
 		t.Error(err)
 	}
-	if _, err := sequence.Open(sequence.Config{Store: memstore.New(nil), Max: -1}); err == nil || !strings.Contains(err.Error(), "max -1") {
+	if _, err := sequence.New(sequence.Config{Store: memstore.New(nil), Max: -1}); err == nil || !strings.Contains(err.Error(), "max -1") {
 		t.Error(err)
 	}
 }
 
 // The first number of a block is below all ids that may be asked for in it.
 func TestAWholeBlockIsNeverLeft(t *testing.T) {
-	all, err := sequence.Open(sequence.Config{Store: memstore.New(nil)})
+	all, err := sequence.New(sequence.Config{Store: memstore.New(nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := all.Name("txn")
+	s, err := all.Namespace("txn")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, err := s.TakeIn(t.Context(), 1, 0, 1); !errors.Is(err, sequence.ErrExhausted) {
+	if id, err := s.ReserveIn(t.Context(), 1, 0, 1); !errors.Is(err, sequence.ErrExhausted) {
 		t.Errorf("a block of one: %d, %v", id, err)
 	}
-	if id, err := s.TakeIn(t.Context(), 5, 97, 100); !errors.Is(err, sequence.ErrExhausted) {
+	if id, err := s.ReserveIn(t.Context(), 5, 97, 100); !errors.Is(err, sequence.ErrExhausted) {
 		t.Errorf("2 are left behind 97: %d, %v", id, err)
 	}
 	for above, left := range map[firn.ID]string{0: "9 ids left up to 9", 5: "4 ids left up to 9", 9: "0 ids left up to 9", 10: "9 ids left up to 19"} {
-		if id, err := s.TakeIn(t.Context(), 10, above, 10); !errors.Is(err, sequence.ErrExhausted) || !strings.Contains(err.Error(), left) {
+		if id, err := s.ReserveIn(t.Context(), 10, above, 10); !errors.Is(err, sequence.ErrExhausted) || !strings.Contains(err.Error(), left) {
 			t.Errorf("above %d: %d, %v, want %s", above, id, err, left)
 		}
 	}

@@ -204,7 +204,7 @@ func issues(t *testing.T, url, name string, stripe segment.Stripe, first int64) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	names, err := segment.Open(segment.Config{Store: s, Offset: stripe.Offset, Stride: stripe.Stride})
+	names, err := segment.New(segment.Config{Store: s, Offset: stripe.Offset, Stride: stripe.Stride})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func (a *alone) run(l *life) {
 			w.steps++
 			w.running.loose = true
 			from := m.start()
-			id, err := gen.Next()
+			id, err := gen.Next(context.Background())
 			w.running.loose = false
 			w.oracle.waited(l, "Next", from, l.patience)
 			if err != nil {
@@ -61,7 +61,7 @@ func (a *alone) settings(l *life) lease.Config {
 	g.Ahead = pick(stream(a.m.w.Seed, streamServers<<16|uint64(a.m.id)), 0, -1, time.Second)
 	if r.IntN(3) == 0 {
 		g.Ahead = cmp.Or(g.Ahead, g.Lead()) // an earlier life on a steady clock had no more
-		g.Clock = firn.Wall
+		g.Clock = firn.ClockWall
 	}
 	l.bounds(&c, p)
 	l.lead += g.Lead() + p.layout.Unit() // it begins above everything an earlier life can have reached
@@ -87,7 +87,7 @@ func (a *alone) begin(cfg lease.Config) (*firn.Generator, func(), error) {
 	w.trace.say(a.m, "starts with a fixed worker: %v", (*config)(&cfg))
 	return kept.Generator(), func() {
 		err := kept.Close(context.Background())
-		if _, after := kept.Next(); err != nil || !errors.Is(after, firn.ErrClosed) {
+		if _, after := kept.Next(context.Background()); err != nil || !errors.Is(after, firn.ErrClosed) {
 			w.oracle.find("order", a.m, "Close of a fixed worker: %v, Next after it: %v", err, after)
 		}
 	}, nil

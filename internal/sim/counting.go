@@ -29,8 +29,8 @@ type counts struct {
 	offset    int64 // of the ids of segments
 	stride    int64
 	sequences *sequence.Sequences
-	named     [segmentNames]*segment.Name
-	ordered   [sequenceNames]*sequence.Sequence
+	named     [segmentNames]*segment.Namespace
+	ordered   [sequenceNames]*sequence.Namespace
 	top       [segmentNames]firn.ID  // the greatest id that this life had
 	last      [sequenceNames]firn.ID // the same for sequences
 	ended     bool
@@ -68,16 +68,16 @@ func (c *counting) open(l *life) (*counts, error) {
 		cfg.Offset, cfg.Stride = n.offset, n.stride
 	}
 	var err error
-	if n.segments, err = segment.Open(cfg); err != nil {
+	if n.segments, err = segment.New(cfg); err != nil {
 		return nil, err
 	}
-	if n.sequences, err = sequence.Open(sequence.Config{
+	if n.sequences, err = sequence.New(sequence.Config{
 		Store: c.m.client(), Timeout: pick(r, time.Second, 5*time.Second), Time: c.m, Random: w.library.Uint64,
 	}); err != nil {
 		return nil, err
 	}
 	for i := range n.named {
-		if n.named[i], err = n.segments.Name(n.segmentName(i)); err != nil {
+		if n.named[i], err = n.segments.Namespace(n.segmentName(i)); err != nil {
 			return nil, err
 		}
 		n.top[i] = -1
@@ -86,7 +86,7 @@ func (c *counting) open(l *life) (*counts, error) {
 		}
 	}
 	for i := range n.ordered {
-		if n.ordered[i], err = n.sequences.Name(fmt.Sprintf("seq%d", i)); err != nil {
+		if n.ordered[i], err = n.sequences.Namespace(fmt.Sprintf("seq%d", i)); err != nil {
 			return nil, err
 		}
 	}
@@ -145,7 +145,7 @@ func (n *counts) fromSegment(ctx context.Context, i int) {
 // consecutive makes consecutive ids.
 func (n *counts) consecutive(ctx context.Context, i int) {
 	before, count := n.top[i], 1+n.m.w.choices.IntN(12)
-	r, err := n.named[i].Consecutive(ctx, count)
+	r, err := n.named[i].Reserve(ctx, count)
 	n.failed(err)
 	if err != nil {
 		return
@@ -223,7 +223,7 @@ func (n *counts) fromSequence(ctx context.Context, i int) {
 	if n.m.w.plan.regime == Forgetful {
 		before = n.last[i]
 	}
-	first, err := n.ordered[i].Take(ctx, 2)
+	first, err := n.ordered[i].Reserve(ctx, 2)
 	n.failed(err)
 	if err != nil {
 		return
@@ -257,7 +257,7 @@ func (n *counts) end() {
 	n.m.w.trace.say(n.m, "has left: %v", err)
 	n.m.w.oracle.documented(n.m, err)
 	for i := range n.named {
-		if id, err := n.named[i].Next(); !errors.Is(err, firn.ErrClosed) {
+		if id, err := n.named[i].Next(ctx); !errors.Is(err, firn.ErrClosed) {
 			n.m.w.oracle.find("order", n.m, "segment %d: id %d after the end, %v", i, id, err)
 		}
 	}

@@ -146,7 +146,7 @@ func (f *firnProcess) settings(l *life) lease.Config {
 			g.Ahead = pick[time.Duration](r, 0, -1)
 		}
 	case n < 9 || p.strict > 0 || p.regime == Reasserted:
-		g.Clock = firn.Wall
+		g.Clock = firn.ClockWall
 		g.Rollback = pick(r, chains...)
 		if p.strict > 0 && slices.Contains(g.Rollback, firn.SwitchWorker()) {
 			g.Rollback = nil
@@ -161,7 +161,7 @@ func (f *firnProcess) settings(l *life) lease.Config {
 			g.Ahead = min(pick(r, 10*time.Millisecond, maxLead), p.maxLead)
 		}
 	default:
-		g.Clock, l.virtual = firn.Virtual, true
+		g.Clock, l.virtual = firn.ClockVirtual, true
 		g.Ahead = pick(r, 0, time.Second)
 	}
 	c.Slots = lease.SlotsConfig{
@@ -298,7 +298,7 @@ func (f *firnProcess) close(l *life) {
 	w.oracle.waited(l, "closing", from, time.Minute)
 	w.trace.say(f.m, "has left: %v", err)
 	w.oracle.documented(f.m, err)
-	if _, err := l.kept.Next(); !errors.Is(err, firn.ErrClosed) {
+	if _, err := l.kept.Next(ctx); !errors.Is(err, firn.ErrClosed) {
 		w.oracle.find("order", f.m, "Next after Close: %v", err)
 	}
 }
@@ -329,16 +329,16 @@ func (f *firnProcess) ask(l *life, kept *lease.Lease, buffer *prefetch.Buffer[fi
 	gen, before, from := kept.Generator(), l.most, f.m.start()
 	switch {
 	case n < 4:
-		id, err := gen.Next()
+		id, err := gen.Next(context.Background())
 		f.got(l, before, err, id)
 		w.oracle.waited(l, "Next", from, l.patience)
 	case n < 5:
 		d := time.Duration(w.choices.Int64N(int64(time.Second)))
 		ctx, cancel := f.m.WithTimeout(context.Background(), d)
-		id, err := gen.NextContext(ctx)
+		id, err := gen.Next(ctx)
 		cancel()
 		f.got(l, before, err, id)
-		w.oracle.waited(l, "NextContext", from, d+slack)
+		w.oracle.waited(l, "Next", from, d+slack)
 	case n < 7:
 		run, err := gen.Take(context.Background(), 1+w.choices.IntN(len(ids)))
 		f.got(l, before, err, run.AppendTo(ids[:0])...)

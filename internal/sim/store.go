@@ -255,7 +255,7 @@ func (s *register) operator(r *rand.Rand) {
 	layout := s.w.plan.layout
 	worker := r.Int64N(layout.MaxWorker() + 1)
 	datacenter := r.Int64N(layout.MaxDatacenter() + 1)
-	_, err := lease.TakeBack(context.Background(), direct{s}, pool, datacenter, worker, time.Time{})
+	_, err := lease.Reclaim(context.Background(), direct{s}, pool, datacenter, worker, time.Time{})
 	s.w.trace.say(nil, "an operator takes back worker %d: %v", worker, err)
 }
 

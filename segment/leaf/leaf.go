@@ -1,8 +1,8 @@
 // Package leaf issues ids from the table leaf_alloc of a Leaf segment service:
 // beside its running nodes, or after them.
 //
-//	s, err := segment.Open(segment.Config{Source: &leaf.Source{DB: db}})
-//	orders, err := s.Name("orders") // a biz_tag
+//	s, err := segment.New(segment.Config{Source: &leaf.Source{DB: db}})
+//	orders, err := s.Namespace("orders") // a biz_tag
 //
 // [Source] locks a row and moves its counter by the statement that Leaf's nodes use, so
 // that both may issue at the same time. [Read] reads the table once, to take its counters

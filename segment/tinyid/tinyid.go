@@ -1,8 +1,8 @@
 // Package tinyid issues ids from the table tiny_id_info of a TinyId service:
 // beside its running nodes, or after them.
 //
-//	s, err := segment.Open(segment.Config{Source: &tinyid.Source{DB: db}})
-//	orders, err := s.Name("orders") // a biz_type
+//	s, err := segment.New(segment.Config{Source: &tinyid.Source{DB: db}})
+//	orders, err := s.Namespace("orders") // a biz_type
 //
 // [Source] locks a row and moves its counter by the statement that TinyId's nodes use, so
 // that both may issue at the same time. [Read] and [ReadTokens] read the tables once, to take

@@ -49,7 +49,7 @@ func primaryKey(ctx context.Context) error {
 		return err
 	}
 	for _, what := range []string{"first", "second"} {
-		id, err := l.Next()
+		id, err := l.Next(ctx)
 		if err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ func BenchmarkNextWhileTheStoreIs(b *testing.B) {
 	check(b, err)
 	next := func(b *testing.B) {
 		for b.Loop() {
-			if _, err := l.Next(); err != nil {
+			if _, err := l.Next(ctx); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -46,9 +46,9 @@ func BenchmarkSegment(b *testing.B) {
 					b.Run(fmt.Sprintf("%s/%d", d.name, callers), func(b *testing.B) {
 						cfg := d.cfg
 						cfg.Store = s
-						all, err := segment.Open(cfg)
+						all, err := segment.New(cfg)
 						check(b, err)
-						name, err := all.Name(fmt.Sprintf("%s-%d", d.name, callers))
+						name, err := all.Namespace(fmt.Sprintf("%s-%d", d.name, callers))
 						check(b, err)
 						sustain(b, name, callers, cfg.Target)
 						check(b, all.Close(context.Background()))
@@ -60,13 +60,13 @@ func BenchmarkSegment(b *testing.B) {
 }
 
 // sustain lets callers call without a pause, until the step has settled and then for b.N seconds.
-func sustain(b *testing.B, name *segment.Name, callers int, target time.Duration) {
+func sustain(b *testing.B, name *segment.Namespace, callers int, target time.Duration) {
 	var stop atomic.Bool
 	var group sync.WaitGroup
 	for range callers {
 		group.Go(func() {
 			for !stop.Load() {
-				if _, err := name.Next(); err != nil {
+				if _, err := name.Next(b.Context()); err != nil {
 					b.Error(err)
 					return
 				}
@@ -93,7 +93,7 @@ func sustain(b *testing.B, name *segment.Name, callers int, target time.Duration
 }
 
 // settle waits until the step stops growing: each fetch may multiply it by four.
-func settle(name *segment.Name) {
+func settle(name *segment.Namespace) {
 	for last := int64(0); ; {
 		time.Sleep(2 * demandTarget)
 		s := name.State()

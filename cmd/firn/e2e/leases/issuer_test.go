@@ -53,13 +53,13 @@ func issue(url, settings string) error {
 	if err != nil {
 		return err
 	}
-	all, err := segment.Open(segment.Config{
+	all, err := segment.New(segment.Config{
 		Store: s, MinStep: p.step, MaxStep: p.most, Target: p.target, Offset: p.offset, Stride: p.stride,
 	})
 	if err != nil {
 		return err
 	}
-	name, err := all.Name(p.name)
+	name, err := all.Namespace(p.name)
 	if err != nil {
 		return err
 	}

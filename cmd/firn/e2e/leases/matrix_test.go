@@ -88,7 +88,7 @@ var faults = []fault{
 	{name: "slot taken away by an operator", do: func(w *world) {
 		p := w.start()
 		w.makes(p, 500)
-		if _, err := lease.TakeBack(context.Background(), w.b.open(w.t), w.pool, 0, p.lease.State().Worker, time.Time{}); err != nil {
+		if _, err := lease.Reclaim(context.Background(), w.b.open(w.t), w.pool, 0, p.lease.State().Worker, time.Time{}); err != nil {
 			w.t.Fatal(err)
 		}
 		w.until("the holder to leave it", func() bool { return p.lease.State().Losses == 1 })
@@ -245,7 +245,7 @@ var faults = []fault{
 	{name: "clock of a newcomer an hour behind", do: func(w *world) { wrongClock(w, -time.Hour) }},
 	{name: "clock of a holder steps an hour ahead, back, and behind", do: func(w *world) {
 		p := w.start(eightWorkers, func(c *lease.Config) {
-			c.Generator.Clock = firn.Wall
+			c.Generator.Clock = firn.ClockWall
 			c.Generator.Rollback, _ = firn.ParseRollback("wait 50ms, history 2000, switch, refuse")
 		})
 		q := w.start(eightWorkers)

@@ -130,7 +130,7 @@ func (p *process) run() {
 		case <-tick.C:
 		}
 		begun := time.Now()
-		id, err := p.lease.Next()
+		id, err := p.lease.Next(context.Background())
 		took := time.Since(begun)
 		p.mu.Lock()
 		p.slowest = max(p.slowest, took)

@@ -70,7 +70,7 @@ func child(url, pool string) error {
 			return l.Close(ctx)
 		case <-tick.C:
 		}
-		if id, err := l.Next(); err == nil {
+		if id, err := l.Next(ctx); err == nil {
 			fmt.Println(int64(id)) // written before the next is made
 		}
 	}

@@ -66,14 +66,14 @@ func check(t testing.TB, err error) {
 }
 
 // open returns a sequence over a handle of its own, like a separate process.
-func open(t testing.TB, url string, cfg sequence.Config) *sequence.Sequence {
+func open(t testing.TB, url string, cfg sequence.Config) *sequence.Namespace {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	var err error
 	cfg.Store, err = storeurl.Open(ctx, url)
 	check(t, err)
-	all, err := sequence.Open(cfg)
+	all, err := sequence.New(cfg)
 	check(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -85,7 +85,7 @@ func open(t testing.TB, url string, cfg sequence.Config) *sequence.Sequence {
 			t.Error(err)
 		}
 	})
-	s, err := all.Name("txn")
+	s, err := all.Namespace("txn")
 	check(t, err)
 	return s
 }

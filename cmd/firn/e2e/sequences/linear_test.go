@@ -43,7 +43,7 @@ func newHistory(t *testing.T) *history {
 func (h *history) now() int64 { return int64(time.Since(h.started)) }
 
 // call requests one id or several, and records the result.
-func (h *history) call(s *sequence.Sequence, who int, n int64) error {
+func (h *history) call(s *sequence.Namespace, who int, n int64) error {
 	// Some callers have no patience, and leave while their addition is in flight.
 	patience := 10 * time.Second
 	if rand.IntN(10) == 0 {
@@ -53,7 +53,7 @@ func (h *history) call(s *sequence.Sequence, who int, n int64) error {
 	defer cancel()
 	h.count.Add(1)
 	begin := h.now()
-	first, err := s.Take(ctx, n)
+	first, err := s.Reserve(ctx, n)
 	h.note(order.Call{Begin: begin, End: h.now(), First: int64(first), N: n, Who: who}, err)
 	return err
 }
@@ -128,7 +128,7 @@ func TestTheCheckerRefuses(t *testing.T) {
 }
 
 // callAll runs this many callers of a sequence until each has succeeded this often.
-func (h *history) callAll(group *sync.WaitGroup, s *sequence.Sequence, first int) {
+func (h *history) callAll(group *sync.WaitGroup, s *sequence.Namespace, first int) {
 	for i := range callers {
 		group.Go(func() {
 			deadline := time.Now().Add(time.Minute)

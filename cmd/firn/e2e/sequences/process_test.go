@@ -48,11 +48,11 @@ func serve(url string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	all, err := sequence.Open(sequence.Config{Store: s})
+	all, err := sequence.New(sequence.Config{Store: s})
 	if err != nil {
 		return err
 	}
-	txn, err := all.Name("txn")
+	txn, err := all.Namespace("txn")
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func serve(url string, in io.Reader, out io.Writer) error {
 			return err
 		}
 		go func() {
-			first, err := txn.Take(ctx, n)
+			first, err := txn.Reserve(ctx, n)
 			if err != nil {
 				complain(err)
 				first = 0

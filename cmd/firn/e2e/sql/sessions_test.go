@@ -518,19 +518,19 @@ func TestProcessesSeeARecordRaisedByHand(t *testing.T) {
 		ctx := context.Background()
 		name := e.fresh(t, "shop")
 		s := e.mustOpen(t, e.source(e.admin(), name, ""))
-		all, err := sequence.Open(sequence.Config{Store: s})
+		all, err := sequence.New(sequence.Config{Store: s})
 		if err != nil {
 			t.Fatal(err)
 		}
-		txn, err := all.Name("txn")
+		txn, err := all.Namespace("txn")
 		if err != nil {
 			t.Fatal(err)
 		}
-		segments, err := segment.Open(segment.Config{Store: s})
+		segments, err := segment.New(segment.Config{Store: s})
 		if err != nil {
 			t.Fatal(err)
 		}
-		orders, err := segments.Name("orders")
+		orders, err := segments.Namespace("orders")
 		if err != nil {
 			t.Fatal(err)
 		}

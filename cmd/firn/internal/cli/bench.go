@@ -170,7 +170,7 @@ func benchHere(ctx context.Context, flags *storeFlags, cfg lease.Config, l load,
 		fill := g.Fill
 		if l.batch == 1 {
 			fill = func(ctx context.Context, ids []firn.ID) (int, error) {
-				id, err := g.NextContext(ctx)
+				id, err := g.Next(ctx)
 				if err != nil {
 					return 0, err
 				}

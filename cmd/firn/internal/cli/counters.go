@@ -107,7 +107,7 @@ func (f *counterFlags) number(flags *pflag.FlagSet, calendar string, n int64) (n
 	}
 	cfg := numbering.Config{Template: f.template, Zone: at}
 	check := cfg
-	check.Counter = (*sequence.Sequence)(nil) // it is not asked
+	check.Counter = (*sequence.Namespace)(nil) // it is not asked
 	format, err := numbering.New(check)
 	if err != nil {
 		return numbering.Config{}, err
@@ -124,12 +124,12 @@ func (c counted) make(ctx context.Context, s store.Store, p *printer) error {
 		return c.makeSegment(ctx, s, p)
 	}
 	c.sequence.Store = s
-	all, err := sequence.Open(c.sequence)
+	all, err := sequence.New(c.sequence)
 	if err != nil {
 		return err
 	}
 	return closing(ctx, all.Close, func() error {
-		one, err := all.Name(c.name)
+		one, err := all.Namespace(c.name)
 		if err != nil {
 			return err
 		}
@@ -148,12 +148,12 @@ func (c counted) make(ctx context.Context, s store.Store, p *printer) error {
 
 func (c counted) makeSegment(ctx context.Context, s store.Store, p *printer) error {
 	c.segment.Store = s
-	all, err := segment.Open(c.segment)
+	all, err := segment.New(c.segment)
 	if err != nil {
 		return err
 	}
 	return closing(ctx, all.Close, func() error { // which gives back what is left
-		one, err := all.Name(c.name)
+		one, err := all.Namespace(c.name)
 		if err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func stripeHint(err error) error {
 // writeNumbers makes n business numbers.
 func writeNumbers(ctx context.Context, format *numbering.Format, n int64, p *printer) error {
 	for left := n; left > 0; {
-		texts, err := format.Take(ctx, int(min(left, chunk)))
+		texts, err := format.Reserve(ctx, int(min(left, chunk)))
 		if err != nil {
 			return err
 		}

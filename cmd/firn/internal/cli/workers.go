@@ -183,7 +183,7 @@ are made twice. The fence of a worker that its holder gave back stays.`,
 						return misuse(err)
 					}
 				}
-				slot, err := lease.TakeBack(ctx, s, flags.pool, datacenter, worker, last)
+				slot, err := lease.Reclaim(ctx, s, flags.pool, datacenter, worker, last)
 				if err != nil {
 					return misuse(err)
 				}

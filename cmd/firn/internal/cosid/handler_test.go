@@ -258,7 +258,7 @@ func TestACounterIsSharedWithFirnsOwnSegments(t *testing.T) {
 	if r, body := ask(h, "POST /segments/distributor/shop/orders?offset=0&step=10"); r.Code != http.StatusOK {
 		t.Fatal(body)
 	}
-	own, err := segment.Open(segment.Config{Store: cfg.Store, MinStep: 5, MaxStep: 5})
+	own, err := segment.New(segment.Config{Store: cfg.Store, MinStep: 5, MaxStep: 5})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,7 @@ func TestNoRequestForIDsInMemoryWaits(t *testing.T) {
 		}
 
 		before := f.List(caller)[1].LeaseState
-		if _, err := lease.TakeBack(t.Context(), st.Store, "default", 0, before.Worker, time.Time{}); err != nil {
+		if _, err := lease.Reclaim(t.Context(), st.Store, "default", 0, before.Worker, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		st.hold()

@@ -95,16 +95,16 @@ func (w *written) take(ctx context.Context, n int) ([]string, error) {
 // segments makes ids from ranges of a counter.
 type segments struct {
 	all     *segment.Segments
-	name    *segment.Name
+	name    *segment.Namespace
 	mending mending
 }
 
 func newSegments(name string, cfg segment.Config) (*segments, error) {
-	all, err := segment.Open(cfg)
+	all, err := segment.New(cfg)
 	if err != nil {
 		return nil, err
 	}
-	n, err := all.Name(name)
+	n, err := all.Namespace(name)
 	if err != nil {
 		return nil, errors.Join(err, all.Close(ended))
 	}
@@ -125,13 +125,13 @@ func (s *segments) fill(ctx context.Context, ids []firn.ID) error {
 
 // consecutive takes n consecutive ids and returns the first.
 func (s *segments) consecutive(ctx context.Context, n int) (firn.ID, error) {
-	r, err := s.name.Consecutive(ended, n) // as above
+	r, err := s.name.Reserve(ended, n) // as above
 	if err == nil {
 		return r.First, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	r, err = s.name.Consecutive(ctx, n)
+	r, err = s.name.Reserve(ctx, n)
 	return r.First, err
 }
 
@@ -148,16 +148,16 @@ func (s *segments) close(ctx context.Context) error {
 // sequences makes strictly increasing ids.
 type sequences struct {
 	all     *sequence.Sequences
-	one     *sequence.Sequence
+	one     *sequence.Namespace
 	mending mending
 }
 
 func newSequences(name string, cfg sequence.Config) (*sequences, error) {
-	all, err := sequence.Open(cfg)
+	all, err := sequence.New(cfg)
 	if err != nil {
 		return nil, err
 	}
-	one, err := all.Name(name)
+	one, err := all.Namespace(name)
 	if err != nil {
 		return nil, errors.Join(err, all.Close(ended))
 	}
@@ -181,7 +181,7 @@ func (s *sequences) fill(ctx context.Context, ids []firn.ID) error {
 func (s *sequences) consecutive(ctx context.Context, n int) (firn.ID, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	return s.one.Take(ctx, int64(n))
+	return s.one.Reserve(ctx, int64(n))
 }
 
 func (s *sequences) state(state *State) {
@@ -223,7 +223,7 @@ func newNumbers(name string, counter sequence.Config, cfg numbering.Config) (*bu
 func (s *businessNumbers) take(ctx context.Context, n int) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	return s.format.Take(ctx, n)
+	return s.format.Reserve(ctx, n)
 }
 
 func (s *businessNumbers) state(state *State) {

@@ -124,7 +124,7 @@ func (n Namespace) SegmentSettings() (cfg segment.Config, err error) {
 	}
 	check := cfg
 	check.Source = noRanges{}
-	_, err = segment.Open(check)
+	_, err = segment.New(check)
 	return cfg, err
 }
 
@@ -138,7 +138,7 @@ func (n Namespace) NumberSettings() (cfg numbering.Config, err error) {
 		return cfg, err
 	}
 	check := cfg
-	check.Counter = (*sequence.Sequence)(nil)
+	check.Counter = (*sequence.Namespace)(nil)
 	_, err = numbering.New(check)
 	return cfg, err
 }

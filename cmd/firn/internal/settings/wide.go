@@ -33,7 +33,7 @@ func ObjectIDs() (NextWide, error) {
 		return nil, err
 	}
 	return func(ctx context.Context) ([]byte, string, error) {
-		id, err := g.NextContext(ctx)
+		id, err := g.Next(ctx)
 		return id[:], id.String(), err
 	}, nil
 }

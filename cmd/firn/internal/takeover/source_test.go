@@ -146,7 +146,7 @@ func sideBySide(t *testing.T, source segment.Source, name string, stride firn.ID
 			}
 		})
 		group.Go(func() {
-			s, err := segment.Open(segment.Config{Source: source, MinStep: 100, MaxStep: 100})
+			s, err := segment.New(segment.Config{Source: source, MinStep: 100, MaxStep: 100})
 			if err != nil {
 				t.Error(err)
 				return
@@ -156,7 +156,7 @@ func sideBySide(t *testing.T, source segment.Source, name string, stride firn.ID
 					t.Error(err)
 				}
 			}()
-			n, err := s.Name(name)
+			n, err := s.Namespace(name)
 			if err != nil {
 				t.Error(err)
 				return

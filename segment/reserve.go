@@ -7,14 +7,14 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// MaxConsecutive bounds the ids that one call of [Name.Consecutive] returns.
-const MaxConsecutive = maxTake
+// MaxReserve bounds the ids that one call of [Namespace.Reserve] returns.
+const MaxReserve = maxTake
 
 // maxRows bounds how often the first caller that waits for consecutive ids may find the fetched
 // ranges too short.
 const maxRows = 16
 
-// Consecutive takes count ids in a row, 1 to [MaxConsecutive], and returns them as a range of
+// Reserve takes count ids in a row, 1 to [MaxReserve], and returns them as a range of
 // stride 1: all of them, or an error.
 //
 // They come from one range, or from several that this process fetched in a row. If the rest of
@@ -22,11 +22,11 @@ const maxRows = 16
 // of about the least step leave many gaps. If no range in memory is long enough, the next fetch
 // asks for at least count ids, whatever MaxStep is.
 //
-// It waits as [Name.NextContext] does, whose errors it returns, [ErrNotConsecutive], and
+// It waits as [Namespace.Next] does, whose errors it returns, [ErrNotConsecutive], and
 // *[firn.RangeError] for a count out of range.
-func (n *Name) Consecutive(ctx context.Context, count int) (Range, error) {
-	if count < 1 || count > MaxConsecutive {
-		return Range{}, firn.NewRangeError("number of consecutive ids", int64(count), 1, MaxConsecutive, "")
+func (n *Namespace) Reserve(ctx context.Context, count int) (Range, error) {
+	if count < 1 || count > MaxReserve {
+		return Range{}, firn.NewRangeError("number of consecutive ids", int64(count), 1, MaxReserve, "")
 	}
 	if stride := n.all.cfg.Stride; stride != 1 {
 		return Range{}, fmt.Errorf("%w: those of %q are %d apart", ErrNotConsecutive, n.name, stride)
@@ -55,7 +55,7 @@ func (c *cell) claimRow(n uint64) Range {
 }
 
 // rowSlowly takes consecutive ids from ranges fetched ahead, or waits for one.
-func (n *Name) rowSlowly(ctx context.Context, count int64) (r Range, err error) {
+func (n *Namespace) rowSlowly(ctx context.Context, count int64) (r Range, err error) {
 	w := &waiter{row: count}
 	w.ready = func() bool {
 		if r = n.takeRow(count); r.Count == 0 {
@@ -68,7 +68,7 @@ func (n *Name) rowSlowly(ctx context.Context, count int64) (r Range, err error) 
 }
 
 // hopeless returns why waiting longer for a row is useless, or nil. The caller holds mu.
-func (n *Name) hopeless(w *waiter) error {
+func (n *Namespace) hopeless(w *waiter) error {
 	switch {
 	case n.stride > 1:
 		return fmt.Errorf("%w: those of %q are %d apart", ErrNotConsecutive, n.name, n.stride)
@@ -80,7 +80,7 @@ func (n *Name) hopeless(w *waiter) error {
 }
 
 // longest returns the length of the longest row that callers wait for. The caller holds mu.
-func (n *Name) longest() (count int64) {
+func (n *Namespace) longest() (count int64) {
 	for place := n.waiting.Front(); place != nil; place = place.Next() {
 		w, _ := place.Value.(*waiter)
 		count = max(count, w.row)
@@ -90,7 +90,7 @@ func (n *Name) longest() (count int64) {
 
 // takeRow takes consecutive ids from the cell, or from the first ranges of the chain that are
 // long enough together; it drops the ids before them. The caller holds mu.
-func (n *Name) takeRow(count int64) Range {
+func (n *Namespace) takeRow(count int64) Range {
 	if r := n.cell.Load().claimRow(uint64(count)); r.Count > 0 {
 		return r
 	}
@@ -108,7 +108,7 @@ func (n *Name) takeRow(count int64) Range {
 }
 
 // joined returns range i of the chain joined with those that follow it, and the index after them.
-func (n *Name) joined(i int) (run Range, next int) {
+func (n *Namespace) joined(i int) (run Range, next int) {
 	run = n.chain[i]
 	for next = i + 1; next < len(n.chain) && n.chain[next].follows(run); next++ {
 		run = n.chain[next].after(run)

@@ -14,9 +14,9 @@ import (
 )
 
 // row takes ids in a row and notes them.
-func (w *world) row(n *segment.Name, count int) segment.Range {
+func (w *world) row(n *segment.Namespace, count int) segment.Range {
 	w.t.Helper()
-	r, err := n.Consecutive(context.Background(), count)
+	r, err := n.Reserve(context.Background(), count)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -84,26 +84,26 @@ func TestUnusedIDsAreGivenBackAfterConsecutiveOnes(t *testing.T) {
 
 func TestConsecutiveIDsAreRefusedIfTheNameCannotHaveThem(t *testing.T) {
 	w := newWorld(t, 1)
-	for _, count := range []int{0, -1, segment.MaxConsecutive + 1, math.MaxInt} {
-		if _, err := w.orders().Consecutive(t.Context(), count); !errors.Is(err, firn.ErrRange) {
+	for _, count := range []int{0, -1, segment.MaxReserve + 1, math.MaxInt} {
+		if _, err := w.orders().Reserve(t.Context(), count); !errors.Is(err, firn.ErrRange) {
 			t.Errorf("%d: %v", count, err)
 		}
 	}
 	striped := w.name(w.open(func(c *segment.Config) { c.Offset, c.Stride = 1, 4 }), "striped")
-	if _, err := striped.Consecutive(t.Context(), 2); !errors.Is(err, segment.ErrNotConsecutive) {
+	if _, err := striped.Reserve(t.Context(), 2); !errors.Is(err, segment.ErrNotConsecutive) {
 		t.Errorf("of a stride: %v", err)
 	}
 	end := w.name(w.open(steps(10, 10), func(c *segment.Config) { c.Max = 25 }), "end")
 	w.row(end, 20)
-	if r, err := end.Consecutive(t.Context(), 6); !errors.Is(err, segment.ErrExhausted) {
+	if r, err := end.Reserve(t.Context(), 6); !errors.Is(err, segment.ErrExhausted) {
 		t.Errorf("beyond the last id: %v, %v", r, err)
 	}
 	w.row(end, 5)
 	short := w.orders(func(c *segment.Config) { c.Source = &stingy{gap: 1} })
-	if r, err := short.Consecutive(t.Context(), 50); !errors.Is(err, segment.ErrNotConsecutive) {
+	if r, err := short.Reserve(t.Context(), 50); !errors.Is(err, segment.ErrNotConsecutive) {
 		t.Errorf("of a source with short ranges: %v, %v", r, err)
 	}
-	if id, err := short.Next(); err != nil || id < 1 {
+	if id, err := short.Next(t.Context()); err != nil || id < 1 {
 		t.Errorf("afterwards: %d, %v", id, err)
 	}
 }
@@ -123,19 +123,19 @@ func TestACallWhoseContextHasEndedTakesARowInMemoryAndStartsNoFetch(t *testing.T
 	n := w.name(s, "orders")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := n.Consecutive(ended, 5); !errors.Is(err, context.Canceled) || n.State().Waits != 0 {
+	if _, err := n.Reserve(ended, 5); !errors.Is(err, context.Canceled) || n.State().Waits != 0 {
 		t.Errorf("with nothing at hand: %v, %+v", err, n.State())
 	}
 	w.row(n, 8)
 	w.stage.settle() // two ids are left, and the next ten follow
-	if r, err := n.Consecutive(ended, 5); err != nil || r.First != 9 || r.Len() != 5 {
+	if r, err := n.Reserve(ended, 5); err != nil || r.First != 9 || r.Len() != 5 {
 		t.Errorf("over the end of a range: %v, %v", r, err)
 	}
-	if _, err := n.Consecutive(ended, 50); !errors.Is(err, context.Canceled) {
+	if _, err := n.Reserve(ended, 50); !errors.Is(err, context.Canceled) {
 		t.Errorf("with too little at hand: %v", err)
 	}
 	w.close(s)
-	if _, err := n.Consecutive(ended, 5); !errors.Is(err, firn.ErrClosed) {
+	if _, err := n.Reserve(ended, 5); !errors.Is(err, firn.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }
@@ -160,7 +160,7 @@ func TestACallForARowFailsWithTheStoreAndLosesNoIDs(t *testing.T) {
 	w.row(n, 2)
 	w.stage.settle()
 	w.store.SetDown(true)
-	if _, err := n.Consecutive(t.Context(), 1000); err == nil {
+	if _, err := n.Reserve(t.Context(), 1000); err == nil {
 		t.Error("no error without a store")
 	}
 	if id := w.mustTake(n, 1); id != 3 {
@@ -201,7 +201,7 @@ func TestTheStrideOfASourceIsKnownAfterOneRange(t *testing.T) {
 		})
 	})
 	for range 6 {
-		_, err := n.Consecutive(t.Context(), 10)
+		_, err := n.Reserve(t.Context(), 10)
 		if !errors.Is(err, segment.ErrNotConsecutive) || !strings.Contains(err.Error(), "are 2 apart") || errors.Is(err, errStuck) {
 			t.Fatal(err)
 		}
@@ -221,13 +221,13 @@ func TestTheNextRangeGoesToACallerThatWaitsForARow(t *testing.T) {
 	w.stage.waking = func() {
 		woken++
 		for n.State().Left > 0 {
-			if _, err := n.Next(); err != nil {
+			if _, err := n.Next(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}
 	}
 	for range 20 {
-		if r, err := n.Consecutive(t.Context(), 9); err != nil || r.Len() != 9 {
+		if r, err := n.Reserve(t.Context(), 9); err != nil || r.Len() != 9 {
 			t.Fatalf("%v, %v", r, err)
 		}
 	}
@@ -237,11 +237,11 @@ func TestTheNextRangeGoesToACallerThatWaitsForARow(t *testing.T) {
 }
 
 func TestConsecutiveCallersBesideOthers(t *testing.T) {
-	s, err := segment.Open(segment.Config{Store: memstore.New(nil), MinStep: 100, MaxStep: 100})
+	s, err := segment.New(segment.Config{Store: memstore.New(nil), MinStep: 100, MaxStep: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := s.Name("orders")
+	n, err := s.Namespace("orders")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestConsecutiveCallersBesideOthers(t *testing.T) {
 				var r segment.Range
 				var err error
 				if worker%2 == 0 {
-					r, err = n.Consecutive(t.Context(), 1+i%40)
+					r, err = n.Reserve(t.Context(), 1+i%40)
 				} else {
 					r, err = n.Take(t.Context(), 1+i%7)
 				}
@@ -290,10 +290,10 @@ func TestARangeInUseWithAStrideHasNoRow(t *testing.T) {
 		c.Source = listed(segment.Range{First: 1, Count: 100, Stride: 2})
 	})
 	w.mustTake(n, 1)
-	if r, err := n.Consecutive(t.Context(), 2); !errors.Is(err, segment.ErrNotConsecutive) {
+	if r, err := n.Reserve(t.Context(), 2); !errors.Is(err, segment.ErrNotConsecutive) {
 		t.Errorf("%v, %v", r, err)
 	}
-	if id, err := n.Next(); id != 3 || err != nil {
+	if id, err := n.Next(t.Context()); id != 3 || err != nil {
 		t.Errorf("%d, %v", id, err)
 	}
 }

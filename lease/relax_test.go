@@ -115,7 +115,7 @@ func TestAnOperatorLeavesTheFenceOfAWorkerThatItsHolderGaveBack(t *testing.T) {
 	w := newWorld(t)
 	ahead := func(c *Config) {
 		w.oneWorker(c)
-		c.Generator.Clock, c.Generator.From = firn.Virtual, noon.Add(time.Minute)
+		c.Generator.Clock, c.Generator.From = firn.ClockVirtual, noon.Add(time.Minute)
 	}
 	gone := w.start(ahead)
 	w.mustTake(gone, 10)
@@ -124,7 +124,7 @@ func TestAnOperatorLeavesTheFenceOfAWorkerThatItsHolderGaveBack(t *testing.T) {
 	}
 	given := must(Inspect(ctx, w.store, "default")).Slots[0]
 	for range 2 {
-		slot := must(TakeBack(ctx, w.store, "default", 0, 0, w.time.Wall().Add(10*time.Second)))
+		slot := must(Reclaim(ctx, w.store, "default", 0, 0, w.time.Wall().Add(10*time.Second)))
 		if slot.Fence != given.Fence || slot.Taken || slot.Gone {
 			t.Errorf("%+v became %+v", given, slot)
 		}

@@ -17,12 +17,12 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// A Name issues the ids of one name. Its methods may be called concurrently. Within this process,
+// A Namespace issues the ids of one name. Its methods may be called concurrently. Within this process,
 // an id requested after another was received is greater; each process issues its own ranges.
 //
 // The usual call is one atomic addition. Once part of the range is used up, one caller starts
 // to fetch the next; callers wait only if the ids run out first.
-type Name struct {
+type Namespace struct {
 	cell atomic.Pointer[cell]
 	all  *Segments
 	name string
@@ -64,26 +64,15 @@ type State struct {
 }
 
 // String returns the name.
-func (n *Name) String() string { return n.name }
+func (n *Namespace) String() string { return n.name }
 
 // Next returns the next id. If no id is in memory it waits for the fetch that all callers share,
 // and fails if that fails: with *[ExhaustedError], *[StripeError], [store.ErrForeign], [ErrOrder],
 // [ErrSource], the store's error or [firn.ErrClosed]. After any but the last the name stays
 // usable, and the store is asked again after a short pause. A [Source] whose ranges lie above
-// Max is asked again after about a minute.
-func (n *Name) Next() (firn.ID, error) {
-	c := n.cell.Load()
-	stride, mark := c.stride, c.mark.Load() // before the addition, which nothing overtakes
-	p := c.word.Add(stride) - stride
-	if p < mark {
-		return firn.ID(p), nil
-	}
-	return n.nextSlowly(context.Background(), c, p)
-}
-
-// NextContext is [Name.Next], but its wait ends with ctx; the error is then [context.Cause] of
-// it. It returns an id in memory even if ctx has ended.
-func (n *Name) NextContext(ctx context.Context) (firn.ID, error) {
+// Max is asked again after about a minute. If ctx ends the wait, the error is [context.Cause] of
+// it; an id in memory is returned even if ctx has ended.
+func (n *Namespace) Next(ctx context.Context) (firn.ID, error) {
 	c := n.cell.Load()
 	stride, mark := c.stride, c.mark.Load() // before the addition, which nothing overtakes
 	p := c.word.Add(stride) - stride
@@ -94,7 +83,7 @@ func (n *Name) NextContext(ctx context.Context) (firn.ID, error) {
 }
 
 // nextSlowly issues what a caller has claimed at or above the mark, if it lies in the range.
-func (n *Name) nextSlowly(ctx context.Context, c *cell, p uint64) (firn.ID, error) {
+func (n *Namespace) nextSlowly(ctx context.Context, c *cell, p uint64) (firn.ID, error) {
 	if p < c.end {
 		n.look(c)
 		return firn.ID(p), nil
@@ -106,7 +95,7 @@ func (n *Name) nextSlowly(ctx context.Context, c *cell, p uint64) (firn.ID, erro
 // Take takes up to count ids by one atomic addition: at least one, fewer than count if the
 // range ends, and at most 1,048,576. Errors are those of Next, and a *[firn.RangeError] for a
 // count below 1.
-func (n *Name) Take(ctx context.Context, count int) (Range, error) {
+func (n *Namespace) Take(ctx context.Context, count int) (Range, error) {
 	if count < 1 {
 		return Range{}, firn.NewRangeError("number of ids", int64(count), 1, math.MaxInt64, "")
 	}
@@ -122,7 +111,7 @@ func (n *Name) Take(ctx context.Context, count int) (Range, error) {
 }
 
 // Fill fills ids, waiting as Next does. It returns how many it has filled, and why not all.
-func (n *Name) Fill(ctx context.Context, ids []firn.ID) (int, error) {
+func (n *Namespace) Fill(ctx context.Context, ids []firn.ID) (int, error) {
 	filled := 0
 	for filled < len(ids) {
 		r, err := n.Take(ctx, len(ids)-filled)
@@ -136,13 +125,13 @@ func (n *Name) Fill(ctx context.Context, ids []firn.ID) (int, error) {
 }
 
 // Prepare returns once an id is in memory, so that later calls need not wait or fail. It
-// counts as a call that waits. Errors are those of NextContext.
-func (n *Name) Prepare(ctx context.Context) error {
+// counts as a call that waits. Errors are those of Next.
+func (n *Namespace) Prepare(ctx context.Context) error {
 	return n.wait(ctx, &waiter{ready: func() bool { return n.left() > 0 }})
 }
 
 // takeSlowly takes from the next range, or waits for one.
-func (n *Name) takeSlowly(ctx context.Context, count uint64) (r Range, err error) {
+func (n *Namespace) takeSlowly(ctx context.Context, count uint64) (r Range, err error) {
 	err = n.wait(ctx, &waiter{ready: func() bool {
 		r = n.take(count)
 		return r.Count > 0
@@ -151,7 +140,7 @@ func (n *Name) takeSlowly(ctx context.Context, count uint64) (r Range, err error
 }
 
 // take takes up to count ids from the cell, otherwise from the chain. The caller holds mu.
-func (n *Name) take(count uint64) Range {
+func (n *Namespace) take(count uint64) Range {
 	if r := n.cell.Load().claim(count); r.Count > 0 {
 		return r
 	}
@@ -163,7 +152,7 @@ func (n *Name) take(count uint64) Range {
 }
 
 // retire ends the use of the cell and returns what was not claimed. The caller holds mu.
-func (n *Name) retire() (rest Range) {
+func (n *Namespace) retire() (rest Range) {
 	c := n.cell.Load()
 	rest = c.seal()
 	n.spent += c.whole.Count - rest.Count
@@ -173,7 +162,7 @@ func (n *Name) retire() (rest Range) {
 
 // begin makes r the cell and takes up to count ids from it. Joined is how many ranges at the
 // front of the chain r consists of. The caller holds mu.
-func (n *Name) begin(r Range, joined int, count uint64) Range {
+func (n *Namespace) begin(r Range, joined int, count uint64) Range {
 	made := newCell(r, n.all.cfg.Ahead)
 	taken := made.claim(count) // before others see the cell, so that this caller gets an id
 	n.chain = slices.Delete(n.chain, 0, joined)
@@ -183,7 +172,7 @@ func (n *Name) begin(r Range, joined int, count uint64) Range {
 }
 
 // look starts a fetch if one is due.
-func (n *Name) look(c *cell) {
+func (n *Namespace) look(c *cell) {
 	n.mu.Lock()
 	fetch := n.cell.Load() == c && n.decide()
 	n.mu.Unlock()
@@ -194,7 +183,7 @@ func (n *Name) look(c *cell) {
 
 // decide reports whether to fetch a range, and sets where the next caller checks. The caller
 // holds mu.
-func (n *Name) decide() bool {
+func (n *Namespace) decide() bool {
 	c := n.cell.Load()
 	word := min(c.word.Load(), c.end)
 	mark, wanted := c.end, n.state.Depth
@@ -216,10 +205,10 @@ func (n *Name) decide() bool {
 }
 
 // issued returns how many ids have been issued. The caller holds mu.
-func (n *Name) issued() int64 { return n.spent + n.cell.Load().used() }
+func (n *Namespace) issued() int64 { return n.spent + n.cell.Load().used() }
 
 // above returns the greatest id held or issued. The caller holds mu.
-func (n *Name) above() firn.ID {
+func (n *Namespace) above() firn.ID {
 	if len(n.chain) > 0 {
 		return n.chain[len(n.chain)-1].Last()
 	}
@@ -227,7 +216,7 @@ func (n *Name) above() firn.ID {
 }
 
 // ask returns what to fetch now.
-func (n *Name) ask() Ask {
+func (n *Namespace) ask() Ask {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := n.all.cfg.Time.Monotonic()
@@ -241,7 +230,7 @@ func (n *Name) ask() Ask {
 }
 
 // fetched handles the result of a fetch, serves callers, and reports whether to fetch again.
-func (n *Name) fetched(r Range, err error) bool {
+func (n *Namespace) fetched(r Range, err error) bool {
 	n.mu.Lock()
 	n.fetching, n.starved = false, false
 	n.state.Fetches++
@@ -281,7 +270,7 @@ func (n *Name) fetched(r Range, err error) bool {
 
 // accept sorts a range into the chain, if it begins above all issued ids and overlaps no other
 // range. The caller holds mu.
-func (n *Name) accept(r Range) error {
+func (n *Namespace) accept(r Range) error {
 	if n.closed {
 		return firn.ErrClosed
 	}
@@ -313,7 +302,7 @@ func (n *Name) accept(r Range) error {
 }
 
 // left returns how many ids are in memory. The caller holds mu.
-func (n *Name) left() int64 {
+func (n *Namespace) left() int64 {
 	left := n.cell.Load().rest().Count
 	for _, r := range n.chain {
 		left += r.Count
@@ -322,7 +311,7 @@ func (n *Name) left() int64 {
 }
 
 // State returns a snapshot, for metrics.
-func (n *Name) State() State {
+func (n *Namespace) State() State {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := n.state
@@ -341,7 +330,7 @@ const beyondPause = time.Minute
 
 // stop ends issuing, wakes all callers, and returns the unused ids at the end of the chain: the
 // last range, and those before it that it follows.
-func (n *Name) stop() (unused Range) {
+func (n *Namespace) stop() (unused Range) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.closed = true

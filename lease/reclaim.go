@@ -11,7 +11,7 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// TakeBack takes a slot away from its holder, for an operator. At its next look the holder
+// Reclaim takes a slot away from its holder, for an operator. At its next look the holder
 // leaves it for another worker. The fence does not move, so no id is issued twice. The worker
 // is granted again once the fence has passed by every clock in use.
 //
@@ -20,9 +20,9 @@ import (
 // are duplicated. The zero time keeps the fence. So does a slot that its holder released: that
 // fence is the last tick used.
 //
-// TakeBack returns the new slot. Errors: [store.ErrNotFound] when there is no such pool or
+// Reclaim returns the new slot. Errors: [store.ErrNotFound] when there is no such pool or
 // slot, [store.ErrConflict] when the holder wrote it meanwhile, and the store's.
-func TakeBack(ctx context.Context, s store.Store, pool string, datacenter, worker int64, gone time.Time) (Slot, error) {
+func Reclaim(ctx context.Context, s store.Store, pool string, datacenter, worker int64, gone time.Time) (Slot, error) {
 	p, err := Inspect(ctx, s, pool)
 	if err != nil {
 		return Slot{}, err
