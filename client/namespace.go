@@ -75,7 +75,7 @@ func (n *Namespace[T]) TryNext() (id T, ok bool) {
 func (n *Namespace[T]) Fill(ctx context.Context, dst []T) (int, error) {
 	filled := 0
 	if b := n.buf.Load(); b != nil {
-		filled = b.Take(dst)
+		filled = b.TryFill(dst)
 	}
 	if filled == len(dst) {
 		return filled, nil
@@ -239,6 +239,6 @@ func (n *Namespace[T]) close() {
 	n.closed = true
 	n.mu.Unlock()
 	if b := n.buf.Load(); b != nil {
-		b.Close()
+		_ = b.Close() // nil always
 	}
 }

@@ -2,28 +2,13 @@ package prefetch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/firn-id/firn/internal/turns"
 )
-
-// wanting reports whether the buffer should be filled. The caller holds mu.
-func (b *Buffer[T]) wanting() bool {
-	// In proportion to the size, and always below it: a full buffer needs no refill.
-	// The product does not fit in an int of 32 bits.
-	refill := int64(b.cfg.Refill) * b.supply.Size / int64(b.cfg.Size)
-	return int64(b.count) <= min(refill, b.supply.Size-1)
-}
-
-// notify wakes all waiters. The caller holds mu.
-func (b *Buffer[T]) notify() {
-	if b.changed != nil {
-		close(b.changed)
-		b.changed = nil
-	}
-}
 
 // run fills the buffer whenever it is low, until ctx ends.
 func (b *Buffer[T]) run(ctx context.Context) {
@@ -77,15 +62,15 @@ func (b *Buffer[T]) room() (room int, idle <-chan struct{}) {
 	return 0, b.idle
 }
 
-// ask calls the source once and checks its contract. Ids that come with an error
-// are used too.
+// ask calls the source once and checks that it keeps its contract. Ids that come
+// with an error are used too.
 func (b *Buffer[T]) ask(ctx context.Context, dst []T) (int, error) {
 	n, err := b.cfg.Source.Fill(ctx, dst)
 	switch {
 	case n < 0 || n > len(dst):
-		return 0, fmt.Errorf("%w: it says it filled %d of %d", ErrSource, n, len(dst))
+		return 0, fmt.Errorf("broken source: Fill returned %d for a slice of %d", n, len(dst))
 	case n == 0 && err == nil:
-		return 0, fmt.Errorf("%w: it filled nothing and gave no error", ErrSource)
+		return 0, errors.New("broken source: Fill returned 0 ids and no error")
 	}
 	return n, err
 }
@@ -116,20 +101,6 @@ func (b *Buffer[T]) put(ids []T, partly bool, err error) bool {
 		b.count += len(ids)
 	}
 	return true
-}
-
-// serve gives one id to each waiter, in order, and returns the ids left over. If it only
-// woke the waiters, their ids might be older than MaxAge before they run, and the source
-// would make them again and again. The caller holds mu.
-func (b *Buffer[T]) serve(ids []T) []T {
-	for w := b.waiters.after; len(ids) > 0 && w != &b.waiters; w = b.waiters.after {
-		w.leave()
-		var zero T
-		w.id, w.served, ids[0] = ids[0], true, zero
-		ids = ids[1:]
-		b.state.Issued++
-	}
-	return ids
 }
 
 // backOff waits after a failure before the source is called again. An error means

@@ -34,7 +34,7 @@ func TestTheBufferGrowsAndShrinksWithDemand(t *testing.T) {
 		defer b.Close()
 		synctest.Wait()
 		if s := b.State(); s.Size != 10 || s.Buffered != 10 {
-			t.Errorf("before anybody asks: %+v", s)
+			t.Errorf("before the first call: %+v", s)
 		}
 		draw(t, b, 100_000, 100*time.Second) // 1,000 a second
 		synctest.Wait()
@@ -103,7 +103,7 @@ func TestAfterALastingErrorTheSourceIsCalledOnlyOnDemand(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if s := b.State(); s.Fills != 1 {
-			t.Errorf("nobody wanted ids, and the source was asked %d times", s.Fills)
+			t.Errorf("no caller wanted ids, yet the source was called %d times", s.Fills)
 		}
 		if _, err := b.Next(t.Context()); !errors.Is(err, boom) || b.State().Fills != 2 {
 			t.Errorf("after the pause the caller waits for a new attempt: %v, %d", err, b.State().Fills)

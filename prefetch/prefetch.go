@@ -1,20 +1,29 @@
-// Package prefetch keeps a bounded buffer of ids filled in the background, for
-// callers that want an id without waiting. It works over any source.
+// Package prefetch keeps a bounded buffer of ids in front of a slow source, and fills
+// it in the background. Callers get an id from memory and rarely wait.
 //
-//	b, err := prefetch.New(prefetch.Config[firn.ID]{Source: generator})
+//	b, err := prefetch.New(prefetch.Config[firn.ID]{Source: source})
 //	...
 //	defer b.Close()
 //	id, err := b.Next(ctx)
 //
-// A generator in the same process is as quick as a buffer. A buffer pays where
-// the source is slow or its latency varies, like a store or a server. A buffered
-// id carries the time when it was made, not when it is taken: set MaxAge where
-// that matters. Ids left in the buffer at Close are never issued.
+// A source is anything that fills a slice with ids: a client of a server of your own, a
+// statement of a database. Ids leave the buffer in the order in which the source made them.
+// Ids that are in the buffer at Close are never issued.
+//
+// # When not to use it
+//
+// A [firn.Generator], a lease and a segment make ids in this process: a buffer in front of
+// them is no faster. Package client has a buffer of this kind inside.
+//
+// A buffered id was made some time before it is issued. Its time is that of its making (set
+// Config.MaxAge where that matters), and another process may have received greater ids
+// before. Do not buffer a source that promises each id to be greater than all before it.
 package prefetch
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -80,10 +89,6 @@ const (
 	endless = math.MaxInt64 / time.Hour * time.Hour
 )
 
-// ErrSource says that the source broke its contract: it filled nothing without an error, or
-// more than dst holds.
-var ErrSource = errors.New("prefetch: broken source")
-
 // Buffer is a bounded buffer in front of a source. Its methods may be called
 // concurrently; ids leave it in the order the source made them.
 type Buffer[T any] struct {
@@ -105,12 +110,6 @@ type Buffer[T any] struct {
 	paused  bool          // that attempt failed, and Config.Pause has not passed yet
 	state   State
 	closed  bool
-}
-
-// A batch is the ids of one call of the source.
-type batch[T any] struct {
-	ids  []T
-	made time.Duration
 }
 
 // A State is a snapshot of a buffer.
@@ -175,12 +174,107 @@ func (cfg *Config[T]) complete() error {
 	return errors.Join(append(errs, config.Check("target", cfg.Target, 0, endless, ""), config.Check("pause", cfg.Pause, 0, maxPause, ""))...)
 }
 
-func (cfg *Config[T]) limits() demand.Limits {
-	return demand.Limits{Least: int64(cfg.MinSize), Most: int64(cfg.Size), Target: cfg.Target}
+// Next returns the next id. If the buffer is empty, it waits until there is an id,
+// ctx ends (the error is its cause), the source fails (the error is the source's;
+// the buffer keeps trying, see Config.Pause) or the buffer is closed
+// ([firn.ErrClosed]).
+func (b *Buffer[T]) Next(ctx context.Context) (T, error) {
+	if id, ok := b.TryNext(); ok {
+		return id, nil
+	}
+	return b.wait(ctx)
 }
 
-// size is how many ids the buffer should hold now; cfg.Size bounds it.
-func (b *Buffer[T]) size() int { return int(b.supply.Size) }
+// TryNext returns the next id, and false if the buffer is empty; it never waits.
+func (b *Buffer[T]) TryNext() (T, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pop()
+}
+
+// TryFill moves buffered ids into dst, as many as fit, and returns how many; it
+// never waits.
+func (b *Buffer[T]) TryFill(dst []T) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for n := range dst {
+		id, ok := b.pop()
+		if !ok {
+			return n
+		}
+		dst[n] = id
+	}
+	return len(dst)
+}
+
+// Fill fills dst, and waits as Next does when the buffer runs empty. It returns
+// how many ids it wrote, with an error if not all.
+func (b *Buffer[T]) Fill(ctx context.Context, dst []T) (int, error) {
+	filled := b.TryFill(dst)
+	for filled < len(dst) {
+		id, err := b.wait(ctx)
+		if err != nil {
+			return filled, err
+		}
+		dst[filled] = id
+		filled++
+		filled += b.TryFill(dst[filled:])
+	}
+	return filled, nil
+}
+
+// wait returns the next id once there is one.
+func (b *Buffer[T]) wait(ctx context.Context) (T, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if id, ok := b.pop(); ok {
+		return id, nil
+	}
+	b.state.Waits++
+	failures := b.state.Failures
+	w := &waiter[T]{before: b.waiters.before, after: &b.waiters}
+	w.before.after, w.after.before = w, w
+	for {
+		err := b.failure(failures)
+		if err != nil {
+			err = fmt.Errorf("prefetch: the buffer is empty: %w", err)
+		} else {
+			err = b.sleep(ctx)
+		}
+		if w.served {
+			return w.id, nil // the id is this caller's, whatever happened since
+		}
+		if err != nil {
+			w.leave()
+			return w.id, err
+		}
+	}
+}
+
+// sleep waits for a change, or until ctx ends. The caller holds mu; sleep unlocks
+// it while waiting.
+func (b *Buffer[T]) sleep(ctx context.Context) error {
+	if b.changed == nil {
+		b.changed = make(chan struct{})
+	}
+	changed := b.changed
+	b.mu.Unlock()
+	defer b.mu.Lock()
+	return turns.Wait(ctx, b.cfg.Time, changed)
+}
+
+// failure returns why waiting is of no use; nil if the caller should wait. Failures
+// is State.Failures when the caller arrived. The caller holds mu.
+func (b *Buffer[T]) failure(failures int64) error {
+	switch {
+	case b.closed:
+		return firn.ErrClosed
+	case b.cfg.Pause > 0 && !b.paused && b.state.Failures == failures:
+		return nil // the source is being called again after its pause
+	default:
+		return b.err
+	}
+}
 
 // State returns a snapshot, for metrics.
 func (b *Buffer[T]) State() State {
@@ -193,14 +287,14 @@ func (b *Buffer[T]) State() State {
 }
 
 // Close stops filling, fails waiting callers with [firn.ErrClosed] and drops the
-// buffered ids. It returns once no call of the source is running. It may be called
-// twice, and concurrently.
-func (b *Buffer[T]) Close() {
+// buffered ids. It returns once no call of the source is running. Its error is nil.
+// It may be called twice, and concurrently.
+func (b *Buffer[T]) Close() error {
 	b.mu.Lock()
 	b.closed = true
 	b.head, b.queue, b.count = nil, nil, 0
 	b.notify()
 	b.mu.Unlock()
 	b.cancel()
-	_ = turns.Wait(context.Background(), b.cfg.Time, b.done) // this context does not end
+	return turns.Wait(context.Background(), b.cfg.Time, b.done) // nil: this context does not end
 }

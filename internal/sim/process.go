@@ -276,11 +276,11 @@ func (f *firnProcess) live(l *life, kept *lease.Lease) {
 	}
 	f.call(l, kept, buffer)
 	if buffer != nil && w.choices.IntN(2) == 0 {
-		buffer.Close()
+		w.oracle.documented(f.m, buffer.Close())
 	}
 	f.close(l)
 	if buffer != nil {
-		buffer.Close()
+		w.oracle.documented(f.m, buffer.Close())
 	}
 }
 
