@@ -180,35 +180,52 @@ func (s *Store) read(ctx context.Context, of string) (content, error) {
 // maxReads is far more than concurrent writes can need.
 const maxReads = 50
 
-func (s *Store) readOnce(of string) (newest content, err error) {
+func (s *Store) readOnce(of string) (content, error) {
 	if err := s.failed.Load(); err != nil {
 		return content{}, *err
 	}
-	newest.registers = map[string]store.Entry{}
-	var damaged []error
-	for file := range 2 {
-		text, err := s.disk.read(fileName(of, file))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return newest, err
-		}
-		c, err := decode(of, text)
-		if err != nil {
-			damaged = append(damaged, fmt.Errorf("%s: %w", fileName(of, file), err))
-		}
-		if c.file = file; err == nil && c.writes > newest.writes {
-			newest = c
-		}
+	zero, err0 := s.readFile(of, 0)
+	one, err1 := s.readFile(of, 1)
+	if errors.Is(err1, errInvalid) { // perhaps half written, after a whole write of file 0
+		zero, err0 = s.readFile(of, 0)
 	}
-	if newest.writes == 0 && len(damaged) == 2 {
-		return newest, s.damaged(of, damaged...)
+	newest := zero
+	if one.writes > zero.writes {
+		newest = one
 	}
-	if newest.writes == 0 {
-		err = s.disk.present() // otherwise the store itself is missing
+	invalid0, invalid1 := errors.Is(err0, errInvalid), errors.Is(err1, errInvalid)
+	switch {
+	case err0 != nil && !invalid0:
+		return newest, err0
+	case err1 != nil && !invalid1:
+		return newest, err1
+	case invalid0 && invalid1:
+		return newest, s.damaged(of, err0, err1)
+	case newest.writes == 0:
+		return newest, s.disk.present() // otherwise the store itself is missing
 	}
-	return newest, err
+	return newest, nil
+}
+
+// errInvalid: a file was not written as a whole.
+var errInvalid = errors.New("invalid")
+
+// readFile reads one of the two files of a family. A missing file has no writes.
+func (s *Store) readFile(of string, file int) (content, error) {
+	empty := content{file: file, registers: map[string]store.Entry{}}
+	text, err := s.disk.read(fileName(of, file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return empty, nil
+	}
+	if err != nil {
+		return empty, err
+	}
+	c, err := decode(of, text)
+	if err != nil {
+		return empty, fmt.Errorf("%s is %w: %w", fileName(of, file), errInvalid, err)
+	}
+	c.file = file
+	return c, nil
 }
 
 // errDamaged: neither file of a family is valid, or the newer one is missing.

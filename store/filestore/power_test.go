@@ -287,6 +287,63 @@ func TestEachStepOfAWriteIsNeeded(t *testing.T) {
 	}
 }
 
+// An interruptedDisk runs interrupt before a reader reads the second file.
+type interruptedDisk struct {
+	disk
+	interrupt func()
+}
+
+func (d *interruptedDisk) read(name string) ([]byte, error) {
+	if interrupt := d.interrupt; interrupt != nil && name == fileName("", 1) {
+		d.interrupt = nil
+		interrupt()
+	}
+	return d.disk.read(name)
+}
+
+// While a reader pauses between the two files, one write is confirmed and another one is half done.
+func TestAReadBetweenTwoWritesReturnsTheConfirmedOne(t *testing.T) {
+	ctx := context.Background()
+	for before := range 3 {
+		d := &weakDisk{random: rand.New(rand.NewPCG(1, 1)), names: map[string]*weakFile{}, named: map[string]*weakFile{}}
+		p := &process{weakDisk: d, steps: -1}
+		if err := p.begin(true); err != nil {
+			t.Fatal(err)
+		}
+		writer := newStore("weak", p)
+		var last store.Entry
+		write := func() error {
+			e, err := writer.CompareAndSwap(ctx, "k", last.Revision, nil)
+			if err == nil {
+				last = e
+			}
+			return err
+		}
+		for range 2*before + 1 { // the next write is of the first file, and the one after it of the second
+			if err := write(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reader := newStore("weak", &interruptedDisk{&process{weakDisk: d, steps: -1}, func() {
+			if err := write(); err != nil {
+				t.Error(err)
+			}
+			const untilHalfWritten = 8
+			p.steps = untilHalfWritten
+			if err := write(); err == nil {
+				t.Error("the second write was not interrupted")
+			}
+			if _, err := decode("", d.names[fileName("", 1)].text); err == nil {
+				t.Error("the second write left a valid file")
+			}
+		}})
+		e, err := reader.Get(ctx, "k")
+		if err != nil || e.Revision != last.Revision {
+			t.Errorf("after %d writes: revision %d, %v; %d was confirmed", 2*before+1, e.Revision, err, last.Revision)
+		}
+	}
+}
+
 // For example, the disk turns read-only during a write.
 func TestAVisibleWriteIsNeverRefused(t *testing.T) {
 	ctx := context.Background()
