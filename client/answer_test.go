@@ -93,7 +93,7 @@ func TestAnAnswerWithoutExactlyTheIDsAskedForIssuesNoID(t *testing.T) {
 			broken, good := raw(t, test.answer), httptest.NewServer(&fake{kind: "snowflake", next: 70})
 			t.Cleanup(good.Close)
 			alone, ctx := impatient(t, client.Config{Servers: []string{broken.URL}})
-			got, err := ids(t, alone, "orders").Take(ctx, 3)
+			got, err := ids(t, alone, "orders").Fetch(ctx, 3)
 			if len(got) > 0 || !errors.Is(err, client.ErrUnavailable) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), broken.URL) {
 				t.Errorf("%v, %v", got, err)
 			}
@@ -136,7 +136,7 @@ func TestAHiddenCacheNeverCausesADuplicate(t *testing.T) {
 	for range 2 {
 		orders := ids(t, newClient(t, client.Config{Servers: []string{cache.URL}}), "orders")
 		for range 2 {
-			got, err := orders.Take(t.Context(), 3)
+			got, err := orders.Fetch(t.Context(), 3)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,14 +185,14 @@ func TestNumbersThatDoNotFitAreRefused(t *testing.T) {
 	for _, number := range []string{"-1", "+1", "9223372036854775808", "18446744073709551617", "1e3", "0x1", "00000000000000000001"} {
 		s := raw(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s\n", len(number)+1, number))
 		c := newClient(t, client.Config{Servers: []string{s.URL}})
-		if id, err := ids(t, c, "orders").Fresh(t.Context()); id != 0 || !errors.Is(err, client.ErrKind) {
+		if id, err := fetchOne(t.Context(), ids(t, c, "orders")); id != 0 || !errors.Is(err, client.ErrKind) {
 			t.Errorf("%s: %d, %v", number, id, err)
 		}
 	}
 	for number, want := range map[string]int64{"0": 0, "9223372036854775807": 1<<63 - 1, "0000000000000000007": 7} {
 		s := raw(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s\n", len(number)+1, number))
 		c := newClient(t, client.Config{Servers: []string{s.URL}})
-		if id, err := ids(t, c, "orders").Fresh(t.Context()); int64(id) != want || err != nil {
+		if id, err := fetchOne(t.Context(), ids(t, c, "orders")); int64(id) != want || err != nil {
 			t.Errorf("%s: %d, %v", number, id, err)
 		}
 	}
@@ -211,7 +211,7 @@ func TestTheTokenGoesOnlyToTheServersAndNotWithARedirect(t *testing.T) {
 	follows := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}
 	for _, own := range []*http.Client{nil, follows} {
 		c, ctx := impatient(t, client.Config{Servers: []string{redirecting.URL}, Token: "geheim", HTTP: own})
-		_, err := ids(t, c, "orders").Fresh(ctx)
+		_, err := fetchOne(ctx, ids(t, c, "orders"))
 		if !errors.Is(err, client.ErrAnswer) || strings.Contains(err.Error(), "geheim") || strayed.Load() > 0 {
 			t.Errorf("%v; %d requests strayed", err, strayed.Load())
 		}

@@ -25,7 +25,7 @@ type Client struct {
 
 	mu      sync.Mutex // guards all below; never held while waiting
 	closed  bool
-	calls   sync.WaitGroup // of Take and Fresh
+	calls   sync.WaitGroup // of Fetch
 	probes  sync.WaitGroup
 	numbers map[string]*Namespace[firn.ID]
 	texts   map[string]*Namespace[string]
@@ -63,7 +63,7 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// idleConnections are kept to each server, for callers of Take.
+// idleConnections are kept to each server, for callers of Fetch.
 const idleConnections = 64
 
 // IDs returns the namespace of that name, whose ids are numbers: kinds snowflake,
@@ -122,9 +122,9 @@ func (c *Client) enter(ctx context.Context) (calling context.Context, leave func
 
 // Close ends all requests and waits, which fail with [firn.ErrClosed], and drops
 // the buffered ids: they become gaps. A call that begins after Close returns no id.
-// Nothing of the client runs any more when Close returns. It may be called twice,
-// and concurrently.
-func (c *Client) Close() {
+// Nothing of the client runs any more when Close returns. Its error is nil. It may be
+// called twice, and concurrently.
+func (c *Client) Close() error {
 	c.end(firn.ErrClosed) // first, so that no server is blamed for a request cut off here
 	c.mu.Lock()
 	c.closed = true
@@ -142,6 +142,7 @@ func (c *Client) Close() {
 	if c.own != nil {
 		c.own.CloseIdleConnections()
 	}
+	return nil
 }
 
 // observed is exchange, reported to the hooks.

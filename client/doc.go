@@ -28,7 +28,7 @@
 // servers. Ids in a buffer were made some time ago, so one client may issue lower
 // ids than another did before. The kinds sequence and number promise that every id
 // is greater than all ids issued before it, anywhere; a buffer would break that.
-// Next refuses them with [ErrKind]; [Namespace.Take] asks a server each time.
+// Next refuses them with [ErrKind]; [Namespace.Fetch] asks a server each time.
 //
 // # When not to use it
 //

@@ -41,7 +41,7 @@ func TestCallersWithShortDeadlinesLeaveAServerThatHangs(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), deadline)
 				defer cancel()
 				began := time.Now()
-				if id, err := txn.Fresh(ctx); err != nil || id < 1_000_000 {
+				if id, err := fetchOne(ctx, txn); err != nil || id < 1_000_000 {
 					t.Errorf("%d, %v", id, err)
 				}
 				return time.Since(began)
@@ -66,7 +66,7 @@ func TestCallersWithShortDeadlinesLeaveAServerThatHangs(t *testing.T) {
 			if s := c.State().Servers[0]; !s.Up || told() != "[http://a false http://a true]" {
 				t.Errorf("%+v, and hooks were told %v", s, told())
 			}
-			if id, err := txn.Fresh(t.Context()); err != nil || id != 1 {
+			if id, err := fetchOne(t.Context(), txn); err != nil || id != 1 {
 				t.Errorf("%d, %v", id, err)
 			}
 		})
@@ -80,7 +80,7 @@ func TestCallersWithShortDeadlinesLeaveTheOnlyServerThatHangs(t *testing.T) {
 		txn := ids(t, c, "txn")
 		for range 10 {
 			ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
-			if _, err := txn.Fresh(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := fetchOne(ctx, txn); !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
 			}
 			cancel()
@@ -101,7 +101,7 @@ func TestAnImpatientCallerDoesNotKeepOthersFromAHealthyServer(t *testing.T) {
 		impatient := func(most time.Duration) (firn.ID, error) {
 			ctx, cancel := context.WithTimeout(t.Context(), most)
 			defer cancel()
-			return txn.Fresh(ctx)
+			return fetchOne(ctx, txn)
 		}
 		hasOfB := func(count int) {
 			for range count { // 2 ms at a, and then at b, which answers at once
@@ -112,7 +112,7 @@ func TestAnImpatientCallerDoesNotKeepOthersFromAHealthyServer(t *testing.T) {
 		}
 		for call := range 2 {
 			hasOfB(2)
-			if id, err := txn.Fresh(t.Context()); err != nil || int(id) != 1+call {
+			if id, err := fetchOne(t.Context(), txn); err != nil || int(id) != 1+call {
 				t.Errorf("%d, %v", id, err)
 			}
 		}
@@ -120,11 +120,11 @@ func TestAnImpatientCallerDoesNotKeepOthersFromAHealthyServer(t *testing.T) {
 			t.Errorf("%d probes, though every third request was answered", n)
 		}
 		hasOfB(3)
-		if id, err := txn.Fresh(t.Context()); err != nil || id < 1_000_000 {
+		if id, err := fetchOne(t.Context(), txn); err != nil || id < 1_000_000 {
 			t.Errorf("while it is probed: %d, %v", id, err)
 		}
 		time.Sleep(6 * time.Millisecond)
-		if id, err := txn.Fresh(t.Context()); err != nil || id != 3 {
+		if id, err := fetchOne(t.Context(), txn); err != nil || id != 3 {
 			t.Errorf("when it has answered: %d, %v", id, err)
 		}
 
@@ -142,7 +142,7 @@ func TestAnImpatientCallerDoesNotKeepOthersFromAHealthyServer(t *testing.T) {
 		}
 		for ctx.Err() == nil {
 			began := time.Now()
-			if _, err := txn.Fresh(t.Context()); err != nil || time.Since(began) > 5*time.Millisecond {
+			if _, err := fetchOne(t.Context(), txn); err != nil || time.Since(began) > 5*time.Millisecond {
 				t.Errorf("%v after %v", err, time.Since(began))
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -157,7 +157,7 @@ func TestAnImpatientCallerDoesNotKeepOthersFromAHealthyServer(t *testing.T) {
 		}
 		time.Sleep(4 * time.Second) // the longest wait for a probe, and its jitter
 		before := c.State().Servers[1].Requests
-		if _, err := txn.Fresh(t.Context()); err != nil || c.State().Servers[1].Requests != before {
+		if _, err := fetchOne(t.Context(), txn); err != nil || c.State().Servers[1].Requests != before {
 			t.Errorf("%v; the second server had it", err)
 		}
 	})
@@ -170,7 +170,7 @@ func TestACallWhoseContextHasEndedSendsNoRequest(t *testing.T) {
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
 		for range 10 {
-			if _, err := ids(t, c, "txn").Fresh(over); !errors.Is(err, context.Canceled) || errors.Is(err, client.ErrUnavailable) {
+			if _, err := fetchOne(over, ids(t, c, "txn")); !errors.Is(err, context.Canceled) || errors.Is(err, client.ErrUnavailable) {
 				t.Error(err)
 			}
 		}

@@ -50,7 +50,7 @@ func TestAnErrorMatchesTheCallersContextOnlyIfThatHasEnded(t *testing.T) {
 			orders := ids(t, c, "orders")
 			for what, call := range map[string]func(context.Context) error{
 				"Next":  func(ctx context.Context) error { _, err := orders.Next(ctx); return err },
-				"Fresh": func(ctx context.Context) error { _, err := orders.Fresh(ctx); return err },
+				"Fetch": func(ctx context.Context) error { _, err := fetchOne(ctx, orders); return err },
 			} {
 				ctx, cancel := calling.begin()
 				err := call(ctx)
@@ -81,13 +81,13 @@ func TestTheEndOfOneCallersContextDoesNotFailAnother(t *testing.T) {
 		txn := ids(t, c, "txn")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(context.Canceled) })
-		if _, err := txn.Fresh(ctx); !errors.Is(err, context.Canceled) {
+		if _, err := fetchOne(ctx, txn); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
 		if err := c.State().Servers[0].Err; len(ofContexts(err)) > 0 || !strings.Contains(fmt.Sprint(err), "no answer within 1s") {
 			t.Errorf("the server's error is %v", err)
 		}
-		if _, err := txn.Fresh(t.Context()); !errors.Is(err, client.ErrUnavailable) || len(ofContexts(err)) > 0 {
+		if _, err := fetchOne(t.Context(), txn); !errors.Is(err, client.ErrUnavailable) || len(ofContexts(err)) > 0 {
 			t.Errorf("%v", err)
 		}
 	})
@@ -103,7 +103,7 @@ func (timing) RoundTrip(*http.Request) (*http.Response, error) {
 func TestATransportTimeOutDoesNotMatchTheCallersContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, client.Config{Servers: []string{"http://a"}, HTTP: &http.Client{Transport: timing{}}})
-		_, err := ids(t, c, "orders").Fresh(t.Context())
+		_, err := fetchOne(t.Context(), ids(t, c, "orders"))
 		if !errors.Is(err, client.ErrUnavailable) || len(ofContexts(err)) > 0 || !strings.Contains(err.Error(), "http://a: dial: ") {
 			t.Errorf("%v", err)
 		}

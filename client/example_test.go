@@ -32,7 +32,7 @@ func Example() {
 	// Output: true <nil>
 }
 
-func ExampleNamespace_Fresh() {
+func ExampleNamespace_Fetch() {
 	server := httptest.NewServer(&fake{kind: "sequence", next: 1})
 	defer server.Close()
 
@@ -47,9 +47,9 @@ func ExampleNamespace_Fresh() {
 	}
 	_, err = txn.Next(context.Background()) // a buffer would break the order that a sequence promises
 	fmt.Println(errors.Is(err, client.ErrKind))
-	id, err := txn.Fresh(context.Background())
-	fmt.Println(id, err)
+	ids, err := txn.Fetch(context.Background(), 3)
+	fmt.Println(ids, err)
 	// Output:
 	// true
-	// 1 <nil>
+	// [1 2 3] <nil>
 }

@@ -167,11 +167,11 @@ func TestAnOutageOfAllServersGoesUnnoticedWhileTheBufferLasts(t *testing.T) {
 		if _, err := orders.Next(short); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, client.ErrUnavailable) || time.Since(began) != time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		if _, err := orders.Take(short, 1); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := orders.Fetch(short, 1); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		began = time.Now()
-		if _, err := orders.Take(t.Context(), 1); !errors.Is(err, client.ErrUnavailable) || time.Since(began) != 3*time.Second {
+		if _, err := orders.Fetch(t.Context(), 1); !errors.Is(err, client.ErrUnavailable) || time.Since(began) != 3*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		time.Sleep(time.Hour)
@@ -193,14 +193,14 @@ func TestACallerWithAShortDeadlineReachesASecondServer(t *testing.T) {
 		txn := ids(t, c, "txn")
 		ctx, cancel := context.WithTimeout(t.Context(), 1200*time.Millisecond)
 		defer cancel()
-		if got, err := txn.Take(ctx, 3); err != nil || len(got) != 3 || got[0] != 100 || got[2] != 102 {
+		if got, err := txn.Fetch(ctx, 3); err != nil || len(got) != 3 || got[0] != 100 || got[2] != 102 {
 			t.Errorf("%v, %v", got, err)
 		}
 		if s := c.State().Servers[0]; s.Up {
 			t.Errorf("%+v", s)
 		}
 		began := time.Now()
-		if id, err := txn.Fresh(t.Context()); err != nil || id != 103 || time.Since(began) > 0 {
+		if id, err := fetchOne(t.Context(), txn); err != nil || id != 103 || time.Since(began) > 0 {
 			t.Errorf("the second call: %d, %v after %v", id, err, time.Since(began))
 		}
 	})
@@ -213,14 +213,14 @@ func TestACallerThatGivesUpEarlyDoesNotBlameTheServer(t *testing.T) {
 		txn := ids(t, c, "txn")
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
-		if _, err := txn.Fresh(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := fetchOne(ctx, txn); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		if s := c.State().Servers[0]; !s.Up {
 			t.Errorf("%+v", s)
 		}
 		close(a.held)
-		if id, err := txn.Fresh(t.Context()); err != nil || id != 1 {
+		if id, err := fetchOne(t.Context(), txn); err != nil || id != 1 {
 			t.Errorf("%d, %v", id, err)
 		}
 	})
@@ -244,7 +244,7 @@ func TestCloseEndsAllWaitsAndLeavesNothingRunning(t *testing.T) {
 				failed <- err
 			}()
 			go func() {
-				_, err := users.Take(context.Background(), 5)
+				_, err := users.Fetch(context.Background(), 5)
 				failed <- err
 			}()
 		}
@@ -259,7 +259,7 @@ func TestCloseEndsAllWaitsAndLeavesNothingRunning(t *testing.T) {
 		close(a.held)
 		for what, call := range map[string]func() error{
 			"Next":                        func() error { _, err := orders.Next(context.Background()); return err },
-			"Take":                        func() error { _, err := orders.Take(context.Background(), 1); return err },
+			"Fetch":                       func() error { _, err := orders.Fetch(context.Background(), 1); return err },
 			"IDs":                         func() error { _, err := c.IDs("more"); return err },
 			"a namespace not used before": func() error { _, err := users.Next(context.Background()); return err },
 		} {
@@ -311,7 +311,7 @@ func TestCloseWaitsForCallsAndProbesInProgress(t *testing.T) {
 			})
 			orders, ended := ids(t, c, "orders"), false
 			go func() {
-				_, err := orders.Take(context.Background(), 1)
+				_, err := orders.Fetch(context.Background(), 1)
 				if ended = true; !errors.Is(err, firn.ErrClosed) {
 					t.Error(err)
 				}
@@ -349,7 +349,7 @@ func TestAServerThatStartsIsLeft(t *testing.T) {
 			c := newClient(t, net.config())
 			orders := ids(t, c, "orders")
 			for range 20 {
-				if _, err := orders.Fresh(t.Context()); err != nil {
+				if _, err := fetchOne(t.Context(), orders); err != nil {
 					t.Fatal(err)
 				}
 			}

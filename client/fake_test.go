@@ -194,7 +194,7 @@ func newClient(t testing.TB, cfg client.Config) *client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { c.Close() })
 	return c
 }
 
@@ -216,4 +216,13 @@ func nextIs(t testing.TB, n *client.Namespace[firn.ID], first firn.ID, count int
 			t.Fatalf("next: %d, %v, want %d", id, err, want)
 		}
 	}
+}
+
+// fetchOne fetches one id from a server.
+func fetchOne[T firn.ID | string](ctx context.Context, n *client.Namespace[T]) (id T, err error) {
+	ids, err := n.Fetch(ctx, 1)
+	if err != nil {
+		return id, err
+	}
+	return ids[0], nil
 }

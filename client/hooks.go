@@ -3,7 +3,7 @@ package client
 import "time"
 
 // Hooks are called as things happen, for metrics. They run concurrently, in calls of
-// Next and Take and in the background. They must return soon and must not call
+// Next and Fetch and in the background. They must return soon and must not call
 // Close. No hook is called for a buffered id: [Client.State] counts those.
 type Hooks struct {
 	// Request is called after each request to a server.

@@ -88,7 +88,7 @@ func (n *Namespace[T]) learn(ctx context.Context, issued bool) (kind, error) {
 		// Not remembered: the kind is asked again, in case the namespace changes.
 		return kind{}, &KindError{Namespace: n.name, Kind: k.name,
 			Why: "its ids would no longer be greater than all that others had before if they lay in a buffer; " +
-				"ask a server each time, with Take or Fresh, or set Buffer.AnyKind if that does not matter"}
+				"ask a server each time, with Fetch, or set Buffer.AnyKind if that does not matter"}
 	}
 	k.known = k.known || issued // a server that issues and does not say will not say later
 	n.mu.Lock()

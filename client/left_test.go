@@ -52,10 +52,10 @@ func TestAServerThatAnswersAfterItWasLeftIsProbedAndItsErrorReported(t *testing.
 		answered := make(chan error, 1)
 		go func() {
 			time.Sleep(300 * time.Millisecond)
-			_, err := fast.Fresh(t.Context())
+			_, err := fetchOne(t.Context(), fast)
 			answered <- err
 		}()
-		_, err := slow.Fresh(t.Context())
+		_, err := fetchOne(t.Context(), slow)
 		if !errors.Is(err, client.ErrUnavailable) || !strings.Contains(err.Error(), "no answer within 500ms") {
 			t.Errorf("%v", err)
 		}

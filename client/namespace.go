@@ -102,21 +102,14 @@ func (n *Namespace[T]) fillSlowly(ctx context.Context, dst []T) (int, error) {
 	return filled, err
 }
 
-// Fresh returns an id that a server made after the call, bypassing the buffer. See Take.
-func (n *Namespace[T]) Fresh(ctx context.Context) (T, error) {
-	var id [1]T
-	err := n.ask(ctx, id[:])
-	return id[0], err
-}
-
-// Take returns count ids that a server made after the call, bypassing the buffer:
+// Fetch returns count ids that a server made after the call, bypassing the buffer:
 // all from one answer, or an error. This is how ids of a sequence keep their promise.
 // It goes from server to server until one answers, as long as ctx and [Config.Wait]
 // allow. Errors are those of Next, and a *[firn.RangeError] for a count below 1. A
 // count above what the servers give at once is [ErrRequest].
-func (n *Namespace[T]) Take(ctx context.Context, count int) ([]T, error) {
-	if count < 1 || count > maxTake {
-		return nil, firn.NewRangeError("number of ids", int64(count), 1, maxTake, "")
+func (n *Namespace[T]) Fetch(ctx context.Context, count int) ([]T, error) {
+	if count < 1 || count > maxFetch {
+		return nil, firn.NewRangeError("number of ids", int64(count), 1, maxFetch, "")
 	}
 	ids := make([]T, count)
 	if err := n.ask(ctx, ids); err != nil {
@@ -125,8 +118,8 @@ func (n *Namespace[T]) Take(ctx context.Context, count int) ([]T, error) {
 	return ids, nil
 }
 
-// maxTake is the most that any server gives at once.
-const maxTake = 10_000_000
+// maxFetch is the most that any server gives at once.
+const maxFetch = 10_000_000
 
 // errWaited is the cause of a wait that Config.Wait has ended.
 var errWaited = errors.New("waited long enough")

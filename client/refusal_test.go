@@ -27,7 +27,7 @@ func TestAnErrorThatLastsIsReturnedAtOnceAndNotForEver(t *testing.T) {
 			orders := ids(t, c, "orders")
 			began := time.Now()
 			_, err := orders.Next(t.Context())
-			_, err2 := orders.Take(t.Context(), 7)
+			_, err2 := orders.Fetch(t.Context(), 7)
 			for _, err := range []error{err, err2} {
 				var e *client.Error
 				if !errors.Is(err, want) || errors.Is(err, client.ErrUnavailable) || !errors.As(err, &e) || e.Status != status || e.Code != "the_code" ||
@@ -74,7 +74,7 @@ func TestAShortRateLimitIsWaitedForAndALongOneReturnedWithItsTime(t *testing.T) 
 		c := newClient(t, network{"a": a, "b": b}.config())
 		orders := ids(t, c, "orders")
 		began := time.Now()
-		_, err := orders.Take(t.Context(), 1)
+		_, err := orders.Fetch(t.Context(), 1)
 		var e *client.Error
 		if !errors.Is(err, client.ErrLimited) || !errors.As(err, &e) || e.RetryAfter != 30*time.Second || time.Since(began) > 0 {
 			t.Errorf("%v after %v", err, time.Since(began))
@@ -91,7 +91,7 @@ func TestAShortRateLimitIsWaitedForAndALongOneReturnedWithItsTime(t *testing.T) 
 		began = time.Now()
 		limited("2")(a)
 		time.AfterFunc(time.Second, func() { a.set(func(f *fake) { f.status = 0 }) })
-		if _, err := orders.Take(t.Context(), 1); err != nil || time.Since(began) != 2*time.Second {
+		if _, err := orders.Fetch(t.Context(), 1); err != nil || time.Since(began) != 2*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})
@@ -108,11 +108,11 @@ func TestAServerWithASmallerLimitIsAskedForFewer(t *testing.T) {
 		if slices.Max(a.seen().counts[5:]) > 300 {
 			t.Errorf("asked for %v", a.seen().counts)
 		}
-		if _, err := orders.Take(t.Context(), 301); !errors.Is(err, client.ErrRequest) || !strings.Contains(err.Error(), "413 batch_too_large") {
+		if _, err := orders.Fetch(t.Context(), 301); !errors.Is(err, client.ErrRequest) || !strings.Contains(err.Error(), "413 batch_too_large") {
 			t.Errorf("%v", err)
 		}
 		for _, count := range []int{0, -1, 10_000_001} {
-			if _, err := orders.Take(t.Context(), count); !errors.Is(err, firn.ErrRange) {
+			if _, err := orders.Fetch(t.Context(), count); !errors.Is(err, firn.ErrRange) {
 				t.Errorf("%v", err)
 			}
 		}
@@ -131,16 +131,16 @@ func TestKindsThatPromiseOrderAreNotBuffered(t *testing.T) {
 				t.Fatal(err)
 			}
 			var e *client.KindError
-			if _, err := txn.Next(t.Context()); !errors.Is(err, client.ErrKind) || !errors.As(err, &e) || e.Kind != kind || !strings.Contains(err.Error(), "with Take or Fresh") {
+			if _, err := txn.Next(t.Context()); !errors.Is(err, client.ErrKind) || !errors.As(err, &e) || e.Kind != kind || !strings.Contains(err.Error(), "with Fetch") {
 				t.Errorf("%v", err)
 			}
 			if a.seen().ids != 0 {
 				t.Errorf("%d requests for ids", a.seen().ids)
 			}
-			if got, err := txn.Take(t.Context(), 3); err != nil || !slices.Equal(got, []string{"1", "2", "3"}) {
+			if got, err := txn.Fetch(t.Context(), 3); err != nil || !slices.Equal(got, []string{"1", "2", "3"}) {
 				t.Errorf("%v, %v", got, err)
 			}
-			if got, err := txn.Fresh(t.Context()); err != nil || got != "4" {
+			if got, err := fetchOne(t.Context(), txn); err != nil || got != "4" {
 				t.Errorf("%v, %v", got, err)
 			}
 			anyKind, err := c.Texts("any")
@@ -200,7 +200,7 @@ func TestTextsAreDistinguishedFromNumbers(t *testing.T) {
 			}
 			a.set(func(f *fake) { f.next = 100_000 })
 			began := time.Now()
-			if _, err := numbers.Take(t.Context(), 1); !errors.Is(err, client.ErrKind) || !strings.Contains(err.Error(), "Client.Texts") || time.Since(began) > 0 {
+			if _, err := numbers.Fetch(t.Context(), 1); !errors.Is(err, client.ErrKind) || !strings.Contains(err.Error(), "Client.Texts") || time.Since(began) > 0 {
 				t.Errorf("%s: %v after %v", a.kind, err, time.Since(began))
 			}
 			texts, err := c.Texts("x")

@@ -17,12 +17,12 @@ func TestTheClientReturnsToAServerThatServesAtLeastOneNamespace(t *testing.T) {
 			c := newClient(t, network{"a": a, "b": b}.config())
 			users := ids(t, c, "users")
 			a.set(func(f *fake) { f.down = true })
-			if id, err := users.Fresh(t.Context()); err != nil || id != 1_000_000 {
+			if id, err := fetchOne(t.Context(), users); err != nil || id != 1_000_000 {
 				t.Errorf("%d, %v", id, err)
 			}
 			a.set(func(f *fake) { f.down, f.unready, f.past = false, code, "orders" })
 			time.Sleep(5 * time.Second)
-			id, err := users.Fresh(t.Context())
+			id, err := fetchOne(t.Context(), users)
 			if back := id < 1_000_000; err != nil || back != want || c.State().Servers[0].Up != want {
 				t.Errorf("%s: %d, %v, %+v", code, id, err, c.State().Servers[0])
 			}
@@ -37,7 +37,7 @@ func TestAServerThatRefusesANamespaceIsAskedLastAndFromTimeToTimeFirst(t *testin
 		c := newClient(t, network{"a": a, "b": b}.config())
 		orders, users := ids(t, c, "orders"), ids(t, c, "users")
 		fresh := func(n *client.Namespace[firn.ID]) (fromB bool) {
-			id, err := n.Fresh(t.Context())
+			id, err := fetchOne(t.Context(), n)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func TestANamespaceThatTheOnlyServerRefusedIsServedAsSoonAsItRecovers(t *testing
 		a := &fake{kind: "snowflake", next: 1, past: "orders", unready: "not_ready"}
 		c := newClient(t, network{"a": a}.config())
 		orders := ids(t, c, "orders")
-		if _, err := orders.Fresh(t.Context()); err == nil {
+		if _, err := fetchOne(t.Context(), orders); err == nil {
 			t.Error("an id")
 		}
 		time.AfterFunc(time.Hour, func() { a.set(func(f *fake) { f.past = "" }) })
@@ -93,7 +93,7 @@ func TestANamespaceThatTheOnlyServerRefusedIsServedAsSoonAsItRecovers(t *testing
 			t.Errorf("asked %d times in an hour", n)
 		}
 		a.set(func(f *fake) { f.past = "" })
-		if id, err := orders.Fresh(t.Context()); err != nil || id != 1 {
+		if id, err := fetchOne(t.Context(), orders); err != nil || id != 1 {
 			t.Errorf("%d, %v", id, err)
 		}
 	})

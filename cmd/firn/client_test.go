@@ -228,12 +228,12 @@ func strictly(t *testing.T, c *client.Client) (end func()) {
 				return
 			default:
 			}
-			id, err := txn.Fresh(context.Background())
-			if err != nil || id <= last {
-				t.Errorf("sequence: %d after %d: %v", id, last, err)
+			ids, err := txn.Fetch(context.Background(), 1)
+			if err != nil || ids[0] <= last {
+				t.Errorf("sequence: %d after %d: %v", ids, last, err)
 				return
 			}
-			last = id
+			last = ids[0]
 		}
 	}()
 	return func() {

@@ -276,13 +276,12 @@ func overGRPC(address, namespace string) (conn, error) {
 
 // clientOf takes one id at a time from the buffer, or of a sequence from a server.
 func clientOf(ids *client.Namespace[firn.ID], strict bool) func(string) (conn, error) {
-	next := ids.Next
-	if strict {
-		next = ids.Fresh
-	}
 	return func(string) (conn, error) {
 		return conn{close: func() {}, take: func(ctx context.Context) ([]firn.ID, error) {
-			id, err := next(ctx)
+			if strict {
+				return ids.Fetch(ctx, 1)
+			}
+			id, err := ids.Next(ctx)
 			return []firn.ID{id}, err
 		}}, nil
 	}

@@ -85,7 +85,7 @@ func (t *httpServer) fill(ctx context.Context, ids []firn.ID) (int, error) {
 	}
 	// A request under way when the time is over is finished, so that its ids
 	// count: the server has issued them.
-	taken, err := t.ids.Take(context.WithoutCancel(ctx), len(ids))
+	taken, err := t.ids.Fetch(context.WithoutCancel(ctx), len(ids))
 	return copy(ids, taken), err
 }
 
@@ -99,7 +99,7 @@ func (t *httpServer) every() int {
 }
 
 func (t *httpServer) close() error {
-	t.client.Close()
+	err := t.client.Close()
 	t.transport.CloseIdleConnections()
-	return nil
+	return err
 }
