@@ -10,7 +10,7 @@
 //
 // Redis acknowledges a write before its disk or a replica has it. So each write waits, in the same
 // round trip, until all replicas that were ever attached have it: see [Store.CompareAndSwap]. The
-// requirements for a server and their cost are in docs/stores.md.
+// requirements for a server are in docs/stores.md and docs/redis-replicas.md.
 package redisstore
 
 import (

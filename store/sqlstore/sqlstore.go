@@ -13,7 +13,7 @@
 //
 // Db must reach the primary alone, since a replica may be behind; in a Galera cluster, one
 // member, unless wsrep_sync_wait is set. What survives, and what begins a new life, is in
-// docs/stores.md.
+// docs/store-faults.md.
 //
 // # Replicas
 //
