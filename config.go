@@ -162,35 +162,38 @@ func (cfg *Config) check() error {
 	l := cfg.Layout
 	where := "layout " + l.Bits()
 	var errs []error
-	bound := func(what string, value, least, greatest int64, where string) {
+	bound := func(field, what string, value, least, greatest int64, where string) {
 		if value < least || value > greatest {
-			errs = append(errs, NewRangeError(what, value, least, greatest, where))
+			e := NewRangeError(what, value, least, greatest, where)
+			e.Field = field
+			errs = append(errs, e)
 		}
 	}
-	bound("datacenter", cfg.Datacenter, 0, l.MaxDatacenter(), where)
-	bound("clock", int64(cfg.Clock), 0, int64(ClockVirtual), "Steady, Wall or Virtual")
-	bound("sequence start", int64(cfg.Start), 0, int64(StartRandom), "StartCarry, StartZero or StartRandom")
+	bound("Datacenter", "datacenter", cfg.Datacenter, 0, l.MaxDatacenter(), where)
+	bound("Clock", "clock", int64(cfg.Clock), 0, int64(ClockVirtual), "Steady, Wall or Virtual")
+	bound("Start", "sequence start", int64(cfg.Start), 0, int64(StartRandom), "StartCarry, StartZero or StartRandom")
 	if cfg.Ahead > maxAhead {
-		errs = append(errs, &RangeError{What: "ahead", Value: cfg.Ahead.String(), Min: "0", Max: maxAhead.String()})
+		errs = append(errs, &RangeError{Field: "Ahead", What: "ahead", Value: cfg.Ahead.String(), Min: "0", Max: maxAhead.String()})
 	}
 	if cfg.StartBelow == 0 {
 		cfg.StartBelow = l.MaxSequence()/2 + 1
 	}
-	bound("start below", cfg.StartBelow, 1, saturatingAdd(l.MaxSequence(), 1), "sequence of "+where)
+	bound("StartBelow", "start below", cfg.StartBelow, 1, saturatingAdd(l.MaxSequence(), 1), "sequence of "+where)
+	rollback := func(what, reason string) {
+		errs = append(errs, &SyntaxError{Field: "Rollback", What: "rollback chain " + what, Text: cfg.Rollback.String(), Reason: reason})
+	}
 	if len(cfg.Rollback) > 0 && cfg.Clock != ClockWall {
-		errs = append(errs, NewSyntaxError("rollback chain for clock "+cfg.Clock.String(), cfg.Rollback.String(),
-			"that clock never goes back; choose clock wall or no rollback"))
+		rollback("for clock "+cfg.Clock.String(), "that clock never goes back; choose clock wall or no rollback")
 	}
 	errs = append(errs, cfg.Rollback.check())
 	if cfg.Rollback.find(policyHistory).kind != 0 && cfg.Ahead > 0 {
 		errs = append(errs, &RangeError{
-			What: "ahead", Value: cfg.Ahead.String(), Min: "0", Max: "0",
+			Field: "Ahead", What: "ahead", Value: cfg.Ahead.String(), Min: "0", Max: "0",
 			Where: "the policy history goes tick by tick with the clock",
 		})
 	}
 	if cfg.Rollback.find(policySwitch).kind != 0 && cfg.Switch == nil {
-		errs = append(errs, NewSyntaxError("rollback chain without other workers", cfg.Rollback.String(),
-			"the policy switch needs Config.Switch, which a lease provides"))
+		rollback("without other workers", "the policy switch needs Config.Switch, which a lease provides")
 	}
 	return errors.Join(errs...)
 }

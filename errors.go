@@ -28,6 +28,7 @@ type SyntaxError struct {
 	What   string // what was expected, such as "base58 id" or "layout"
 	Text   string // the text as given, cut to a bounded length
 	Reason string // why it was refused and what would be allowed
+	Field  string // the field of the Config that is wrong, such as "Rollback"; empty if there is none
 }
 
 // maxQuoted bounds how much of a refused text an error repeats.
@@ -55,6 +56,7 @@ type RangeError struct {
 	Min   string // the least allowed value
 	Max   string // the greatest allowed value
 	Where string // what sets the limit, such as "layout 41/0/10/12"; may be empty
+	Field string // the field of the Config that is wrong, such as "Window"; empty if there is none
 }
 
 // NewRangeError returns a *[RangeError] for integers.

@@ -51,7 +51,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"internal/foreign":         {root, root + "/store"},
 		"numbering":                {root, root + "/store/storetest/faketime", root + "/numbering", root + "/sequence", root + "/store", root + "/store/memstore", root + "/store/storetest"},
 		"objectid":                 {root, root + "/store/storetest/faketime", root + "/objectid"},
-		"serial":                   {root, root + "/serial"},
+		"serial":                   {root, root + "/internal/config", root + "/serial"},
 		"prefixed":                 {root, root + "/prefixed", root + "/objectid"},
 		"internal/sim":             {root, root + "/lease", root + "/prefetch", root + "/segment", root + "/sequence", root + "/store", root + "/internal/turns"},
 		"internal/sim/search":      {root + "/internal/sim"},

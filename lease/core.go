@@ -266,8 +266,8 @@ func (r *rules) covers(window, lead time.Duration) error {
 		return nil
 	}
 	return cmp.Or(
-		config.Check("window", window, 4*(r.margin()+r.layout.Unit()), maxWindow,
-			"in a strict pool it must be sixteen times the tolerance of clocks and four units"),
-		config.Check("strict wait", r.strict, window+lead+r.margin()+2*r.layout.Unit(), maxStrict,
-			"window, lead, four times the tolerance of clocks and two units together"))
+		config.In("Window", config.Check("window", window, 4*(r.margin()+r.layout.Unit()), maxWindow,
+			"in a strict pool it must be sixteen times the tolerance of clocks and four units")),
+		config.In("Strict", config.Check("strict wait", r.strict, window+lead+r.margin()+2*r.layout.Unit(), maxStrict,
+			"window, lead, four times the tolerance of clocks and two units together")))
 }

@@ -102,15 +102,31 @@ type State struct {
 // Open joins the pool, takes a worker and keeps it until Close. Ctx bounds only
 // the joining. Errors are those of [Slots.Acquire] and of settings.
 func Open(ctx context.Context, cfg Config) (*Lease, error) {
-	g, slots := &cfg.Generator, &cfg.Slots
-	slots.Layout, slots.Datacenter, slots.Time, slots.Random = g.Layout, g.Datacenter, g.Time, g.Random
-	slots.Log = cmp.Or(slots.Log, cfg.Log)
-	cfg.Look = cmp.Or(cfg.Look, slots.Look)
-	source, err := NewSlots(*slots)
+	cfg.share()
+	source, err := NewSlots(cfg.Slots)
 	if err != nil {
 		return nil, err
 	}
 	return Keep(ctx, source, cfg)
+}
+
+// Check returns the mistakes that [Open] would find before its first call of the store, whether or
+// not there is a store yet.
+func (cfg Config) Check() error {
+	cfg.share()
+	source, err := newSlots(cfg.Slots)
+	if err == nil {
+		_, err = prepare(source, cfg)
+	}
+	return err
+}
+
+// share copies settings that the generator and its slots have in common.
+func (cfg *Config) share() {
+	g, slots := &cfg.Generator, &cfg.Slots
+	slots.Layout, slots.Datacenter, slots.Time, slots.Random = g.Layout, g.Datacenter, g.Time, g.Random
+	slots.Log = cmp.Or(slots.Log, cfg.Log)
+	cfg.Look = cmp.Or(cfg.Look, slots.Look)
 }
 
 // A fitting source checks whether it can keep a lease, and knows how long a newcomer may
@@ -123,7 +139,7 @@ type fitting interface {
 // switches reports whether a chain takes another worker when the clock goes back.
 func switches(chain firn.Rollback) bool { return slices.Contains(chain, firn.SwitchWorker()) }
 
-var errNoOther = firn.NewSyntaxError("rollback", "switch", "the worker is fixed, so there is no other to switch to: leave out switch, or the worker")
+var errNoOther = config.In("Rollback", firn.NewSyntaxError("rollback", "switch", "the worker is fixed, so there is no other to switch to: leave out switch, or the worker"))
 
 // Keep is [Open] over any source of workers; cfg.Slots is ignored.
 func Keep(ctx context.Context, source Source, cfg Config) (*Lease, error) {
@@ -137,15 +153,15 @@ func Keep(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	return l, nil
 }
 
-// start acquires a worker and makes the generator; no goroutine runs yet.
-func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
+// prepare checks all settings and fills in the defaults; it makes no call of the store.
+func prepare(source Source, cfg Config) (*Lease, error) {
 	g := &cfg.Generator
 	g.Layout = cmp.Or(g.Layout, firn.DefaultLayout())
 	config.Fill(&g.Time, &g.Random, &cfg.Log)
 	cfg.Window = cmp.Or(cfg.Window, defaultWindow)
 	cfg.Look = cmp.Or(cfg.Look, defaultLook)
 	if err := errors.Join(
-		config.Check("window", cfg.Window, minWindow, maxWindow, "it is renewed when half of it is left"),
+		config.In("Window", config.Check("window", cfg.Window, minWindow, maxWindow, "it is renewed when half of it is left")),
 		config.Check("look", cfg.Look, 1, maxWindow, ""),
 	); err != nil {
 		return nil, err
@@ -154,9 +170,8 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	window := firn.Tick(cfg.Window/unit) + 1
 	cfg.Look = min(cfg.Look, max(cfg.Window, unit)/4)
 	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, done: make(chan struct{})}
+	g = &l.cfg.Generator
 	g.Switch, g.Retired = l.switchWorker, l.retired
-
-	// Check all settings before the first call of the store.
 	if _, fixed := source.(Fixed); fixed && switches(g.Rollback) {
 		return nil, errNoOther
 	}
@@ -168,11 +183,18 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	if _, err := firn.NewLeased(*g, firn.Grant{After: -1, Through: 0}); err != nil {
 		return nil, err
 	}
-	if _, err := g.Layout.Tick(g.Time.Wall()); err != nil {
+	_, err := g.Layout.Tick(g.Time.Wall())
+	return l, err
+}
+
+// start acquires a worker and makes the generator; no goroutine runs yet.
+func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
+	l, err := prepare(source, cfg)
+	if err != nil {
 		return nil, err
 	}
+	g, log := &l.cfg.Generator, l.cfg.Log
 	ask := l.newAsk(0)
-	var err error
 	if g.Clock == firn.ClockVirtual {
 		if g.From.IsZero() {
 			g.From = g.Layout.Time(ask.Now) // not the time of the claim, which is later
@@ -187,9 +209,9 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	if l.gen, err = firn.NewLeased(*g, l.grant); err != nil {
 		return nil, errors.Join(err, l.unused(ctx, l.grant))
 	}
-	cfg.Log.Info("worker leased", "worker", l.grant.Worker, "fence", l.fenceTime(l.grant))
+	log.Info("worker leased", "worker", l.grant.Worker, "fence", l.fenceTime(l.grant))
 	if first := g.Layout.Time(l.grant.After + 1); first.Sub(g.Time.Wall()) > time.Second {
-		cfg.Log.Warn("ids carry times ahead of the clock until it has caught up", "from", first)
+		log.Warn("ids carry times ahead of the clock until it has caught up", "from", first)
 	}
 	l.tellEnd()
 	return l, nil

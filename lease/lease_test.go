@@ -708,6 +708,9 @@ func TestImpossibleSettingsAreRefusedBeforeTheStoreIsTouched(t *testing.T) {
 		if _, err := w.try(change); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
+		if err := w.config(change).Check(); (err == nil) != (name == "store") {
+			t.Errorf("%s: Check returns %v", name, err)
+		}
 	}
 	if c := w.store.Counts(); c.CompareAndSwap+c.Get+c.List != 0 {
 		t.Errorf("the store was touched: %+v", c)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/register"
 )
@@ -176,8 +177,8 @@ func readRecord(e store.Entry) (Pool, error) {
 // checkSlot returns an error for a slot that a layout has no bits for.
 func checkSlot(l firn.Layout, datacenter, worker int64) error {
 	return errors.Join(
-		checkNumber(l, "datacenter", datacenter, 0, l.MaxDatacenter()),
-		checkNumber(l, "worker", worker, 0, l.MaxWorker()))
+		config.In("Datacenter", checkNumber(l, "datacenter", datacenter, 0, l.MaxDatacenter())),
+		config.In("Pinned", checkNumber(l, "worker", worker, 0, l.MaxWorker())))
 }
 
 func checkNumber(l firn.Layout, what string, value, least, most int64) error {

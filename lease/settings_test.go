@@ -73,6 +73,30 @@ func TestTheLimitsOfTheSettings(t *testing.T) {
 	}
 }
 
+func TestAMistakeNamesTheFieldOfTheConfig(t *testing.T) {
+	worker, beyond := int64(7), int64(1024)
+	for field, cfg := range map[string]Config{
+		"Window":     {Window: time.Millisecond},
+		"Strict":     {Window: 3 * time.Minute, Slots: SlotsConfig{Strict: time.Second}},
+		"Pool":       {Slots: SlotsConfig{Pool: "a/b"}},
+		"Pinned":     {Slots: SlotsConfig{Pinned: &beyond}},
+		"Datacenter": {Generator: firn.Config{Datacenter: 1}},
+		"Ahead":      {Generator: firn.Config{Ahead: 10_000 * time.Hour}},
+		"Clock":      {Window: 3 * time.Minute, Slots: SlotsConfig{Strict: time.Hour}, Generator: firn.Config{Clock: firn.ClockVirtual}},
+		"Rollback":   {Slots: SlotsConfig{Pinned: &worker}, Generator: firn.Config{Clock: firn.ClockWall, Rollback: firn.Rollback{firn.SwitchWorker()}}},
+	} {
+		err := cfg.Check()
+		var (
+			outside *firn.RangeError
+			syntax  *firn.SyntaxError
+		)
+		if errors.As(err, &outside) && outside.Field == field || errors.As(err, &syntax) && syntax.Field == field {
+			continue
+		}
+		t.Errorf("%v does not name %s", err, field)
+	}
+}
+
 func TestALookOfALeaseIsLongerThanNothing(t *testing.T) {
 	for look, want := range map[time.Duration]string{-1: "look -1ns is out of range: 1ns to 720h0m0s", 1: "", maxWindow: "", maxWindow + 1: "look"} {
 		_, err := start(context.Background(), Fixed(1), Config{Look: look})

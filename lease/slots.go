@@ -93,6 +93,18 @@ const (
 
 // NewSlots checks cfg and returns a source over its store. It makes no call of the store.
 func NewSlots(cfg SlotsConfig) (*Slots, error) {
+	s, err := newSlots(cfg)
+	if cfg.Store == nil {
+		err = errors.Join(err, firn.NewSyntaxError("store", "", "SlotsConfig.Store is required"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// newSlots is NewSlots, with or without a store.
+func newSlots(cfg SlotsConfig) (*Slots, error) {
 	cfg.Pool = cmp.Or(cfg.Pool, "default")
 	cfg.Layout = cmp.Or(cfg.Layout, firn.DefaultLayout())
 	cfg.Tolerance = cmp.Or(cfg.Tolerance, defaultTolerance)
@@ -126,15 +138,12 @@ func (cfg *SlotsConfig) check() error {
 		pinned = *cfg.Pinned
 	}
 	errs := []error{
-		store.CheckName("pool", cfg.Pool),
+		config.In("Pool", store.CheckName("pool", cfg.Pool)),
 		checkSlot(cfg.Layout, cfg.Datacenter, pinned),
 		config.Check("look", cfg.Look, 1, maxWindow, ""),
 		config.Check("patience", cfg.Patience, 1, maxWindow, ""),
 		config.Check("tolerance", cfg.Tolerance, 1, maxWindow, ""),
-		config.Check("strict wait", cfg.Strict, 0, maxStrict, ""),
-	}
-	if cfg.Store == nil {
-		errs = append(errs, firn.NewSyntaxError("store", "", "SlotsConfig.Store is required"))
+		config.In("Strict", config.Check("strict wait", cfg.Strict, 0, maxStrict, "")),
 	}
 	if _, ok := cfg.Store.(store.Clock); cfg.Strict > 0 && cfg.Store != nil && !ok {
 		errs = append(errs, firn.NewSyntaxError("strict wait", cfg.Strict.String(),
@@ -166,9 +175,10 @@ func (s *Slots) fit(cfg Config) error {
 	case s.cfg.Pinned != nil && switches(cfg.Generator.Rollback):
 		return errNoOther
 	case s.rules.strict > 0 && switches(cfg.Generator.Rollback):
-		return firn.NewSyntaxError("rollback", "switch", fmt.Sprintf("in a strict pool another worker can be used after %v only: use wait, history or ahead", s.rules.wait()))
+		return config.In("Rollback", firn.NewSyntaxError("rollback", "switch",
+			fmt.Sprintf("in a strict pool another worker can be used after %v only: use wait, history or ahead", s.rules.wait())))
 	case s.rules.strict > 0 && cfg.Generator.Clock == firn.ClockVirtual:
-		return firn.NewSyntaxError("clock", "virtual", "in a strict pool ids follow a clock: steady and wall are allowed")
+		return config.In("Clock", firn.NewSyntaxError("clock", "virtual", "in a strict pool ids follow a clock: steady and wall are allowed"))
 	}
 	return errors.Join(
 		config.Check("datacenter", g.Datacenter, s.cfg.Datacenter, s.cfg.Datacenter, "that of the slots"),

@@ -98,8 +98,20 @@ const (
 	callTimeout = 10 * time.Second
 )
 
+// Check returns every mistake in the settings, whether or not there is a Store or Source yet.
+func (c Config) Check() error { return c.fill() }
+
 // check fills in the defaults and names every mistake.
 func (c *Config) check() error {
+	err := c.fill()
+	if (c.Store == nil) == (c.Source == nil) {
+		err = errors.Join(firn.NewSyntaxError("source", "", "one of Config.Store and Config.Source is required"), err)
+	}
+	return err
+}
+
+// fill is check without the source.
+func (c *Config) fill() error {
 	standard := int64(defaultMinStep)
 	if c.MaxStep > 0 {
 		standard = min(standard, c.MaxStep)
@@ -116,20 +128,16 @@ func (c *Config) check() error {
 	c.Stride = cmp.Or(c.Stride, 1)
 	config.Fill(&c.Time, &c.Random, &c.Log)
 
-	var errs []error
-	if (c.Store == nil) == (c.Source == nil) {
-		errs = append(errs, firn.NewSyntaxError("source", "", "one of Config.Store and Config.Source is required"))
-	}
-	return errors.Join(append(errs,
-		config.Check("target", c.Target, time.Millisecond, maxTarget, ""),
+	return errors.Join(
+		config.In("Target", config.Check("target", c.Target, time.Millisecond, maxTarget, "")),
 		config.Check("ahead", c.Ahead, minAhead, 1, "a fraction of a range"),
-		config.Check("least step", c.MinStep, 1, maxStep, ""),
-		config.Check("greatest step", c.MaxStep, min(c.MinStep, maxStep), maxStep, "not below the least step"),
+		config.In("MinStep", config.Check("least step", c.MinStep, 1, maxStep, "")),
+		config.In("MaxStep", config.Check("greatest step", c.MaxStep, min(c.MinStep, maxStep), maxStep, "not below the least step")),
 		config.Check("chain", c.Chain, 1, maxChain, ""),
 		config.Check("fetches", c.Fetches, 1, maxFetches, ""),
 		config.Check("number of names", c.MaxNames, 1, 1<<30, ""),
-		cmp.Or(config.Check("last id", c.Max, 1, firn.MaxID, ""), config.Check("first id", c.Start, 0, c.Max, "not above the last")),
-		Stripe{Offset: c.Offset, Stride: c.Stride}.check())...)
+		cmp.Or(config.Check("last id", c.Max, 1, firn.MaxID, ""), config.In("Start", config.Check("first id", c.Start, 0, c.Max, "not above the last"))),
+		Stripe{Offset: c.Offset, Stride: c.Stride}.check())
 }
 
 // Segments is any number of names over one source of ranges. Its methods may be called

@@ -52,6 +52,9 @@ func TestSettingsAreAllowedUpToTheirBounds(t *testing.T) {
 	} {
 		cfg := segment.Config{Store: memstore.New(nil)}
 		c.change(&cfg)
+		if err := cfg.Check(); (err != nil) != (c.refused != "" && c.refused != "source") {
+			t.Errorf("%+v: Check returns %v", cfg, err)
+		}
 		s, err := segment.New(cfg)
 		switch {
 		case c.refused == "" && err != nil:

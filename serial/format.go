@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 )
 
 // Config is what [New] makes a format of. All who write or read the same
@@ -94,24 +95,24 @@ func New(cfg Config) (*Format, error) {
 	}
 	var errs []error
 	if i := strings.IndexFunc(cfg.Prefix, func(r rune) bool { return !letterOrDigit(r) }); i >= 0 {
-		errs = append(errs, firn.NewSyntaxError("prefix of serials", cfg.Prefix,
-			fmt.Sprintf("ASCII letters and digits are allowed, position %d has another", i+1)))
+		errs = append(errs, config.In("Prefix", firn.NewSyntaxError("prefix of serials", cfg.Prefix,
+			fmt.Sprintf("ASCII letters and digits are allowed, position %d has another", i+1))))
 	}
 	if cfg.Check >= checks {
-		errs = append(errs, firn.NewRangeError("check", int64(cfg.Check), 0, int64(checks-1), "NoCheck, Luhn or Mod97"))
+		errs = append(errs, config.In("Check", firn.NewRangeError("check", int64(cfg.Check), 0, int64(checks-1), "NoCheck, Luhn or Mod97")))
 	}
 	var err error
 	if f.zone, err = newZone(cfg.Zone, cfg.Layout); err != nil {
-		errs = append(errs, err)
+		errs = append(errs, config.In("Zone", err))
 	}
 	least := f.least()
 	switch f.fill = cfg.Width - least; {
 	case len(cfg.Prefix) > maxWidth:
-		errs = append(errs, firn.NewRangeError("length of prefix", int64(len(cfg.Prefix)), 0, int64(maxWidth-least+len(cfg.Prefix)),
-			fmt.Sprintf("serials have at most %d characters", maxWidth)))
+		errs = append(errs, config.In("Prefix", firn.NewRangeError("length of prefix", int64(len(cfg.Prefix)), 0, int64(maxWidth-least+len(cfg.Prefix)),
+			fmt.Sprintf("serials have at most %d characters", maxWidth))))
 	case f.fill < 0 || cfg.Width > maxWidth:
-		errs = append(errs, firn.NewRangeError("width", int64(cfg.Width), int64(least), maxWidth,
-			fmt.Sprintf("%s, layout %s", f.pattern(0), cfg.Layout.Bits())))
+		errs = append(errs, config.In("Width", firn.NewRangeError("width", int64(cfg.Width), int64(least), maxWidth,
+			fmt.Sprintf("%s, layout %s", f.pattern(0), cfg.Layout.Bits()))))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)

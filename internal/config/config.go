@@ -3,6 +3,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -17,6 +18,21 @@ func Fill(time *firn.TimeSource, random *func() uint64, log **slog.Logger) {
 	if *random == nil {
 		*random = rand.Uint64
 	}
+}
+
+// In returns err, a *[firn.RangeError] or *[firn.SyntaxError], as the mistake of a field of a Config.
+func In(field string, err error) error {
+	var (
+		outside *firn.RangeError
+		syntax  *firn.SyntaxError
+	)
+	switch {
+	case errors.As(err, &outside):
+		outside.Field = field
+	case errors.As(err, &syntax):
+		syntax.Field = field
+	}
+	return err
 }
 
 // Check returns a *[firn.RangeError] unless a value is from least to most. Where says what sets

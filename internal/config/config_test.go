@@ -32,6 +32,20 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestInNamesTheField(t *testing.T) {
+	var outside *firn.RangeError
+	if err := config.In("MinStep", config.Check("least step", 0, 1, 3, "")); !errors.As(err, &outside) || outside.Field != "MinStep" {
+		t.Errorf("%#v", err)
+	}
+	var syntax *firn.SyntaxError
+	if err := config.In("Zone", firn.NewSyntaxError("zone", "x", "no")); !errors.As(err, &syntax) || syntax.Field != "Zone" {
+		t.Errorf("%#v", err)
+	}
+	if err := config.In("Zone", nil); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestFill(t *testing.T) {
 	var clock firn.TimeSource
 	var random func() uint64
