@@ -69,8 +69,8 @@ func TestAChainMadeOfPoliciesIsCheckedAsWell(t *testing.T) {
 	}{
 		{firn.Wait(time.Hour, 1000), ""},
 		{firn.Wait(time.Hour, 1001), "wait tries 1001 is out of range: 1 to 1000 are allowed (rollback policy wait 1h0m0s 1001)"},
-		{firn.History(firn.MaxHistory), ""},
-		{firn.History(firn.MaxHistory + 1), "history ticks 1048577 is out of range: 1 to 1048576 are allowed (rollback policy history 1048577)"},
+		{firn.History(1 << 20), ""},
+		{firn.History(1<<20 + 1), "history ticks 1048577 is out of range: 1 to 1048576 are allowed (rollback policy history 1048577)"},
 		{firn.RunAhead(1), ""},
 		{firn.Refuse(), ""},
 		{firn.Policy{}, `"" is no rollback policy: make one with Refuse, Wait, History, RunAhead or SwitchWorker`},

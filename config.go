@@ -150,7 +150,7 @@ const (
 
 // check fills in defaults and reports every impossible setting at once.
 func (cfg *Config) check() error {
-	if cfg.Layout.IsZero() {
+	if cfg.Layout == (Layout{}) {
 		cfg.Layout = DefaultLayout()
 	}
 	if cfg.Time == nil {

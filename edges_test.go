@@ -90,7 +90,7 @@ func TestASwitchAsksForTheTickOfTheClock(t *testing.T) {
 		})
 		clock.Step(-back)
 		id, err := g.Next(t.Context())
-		if err != nil || asked != want(now) || id.Worker(seconds) != 6 {
+		if err != nil || asked != want(now) || partsOf(seconds, id).Worker != 6 {
 			t.Errorf("%v back: asked for tick %d; id %d, %v", back, asked, id, err)
 		}
 	}
@@ -174,8 +174,8 @@ func TestAfterAPanicOfRetiredAnotherSwitchIsMade(t *testing.T) {
 	clock.Step(-time.Minute)
 	panics(t, g)
 	for want := int64(6); want < 9; want++ {
-		if id, err := g.Next(t.Context()); err != nil || id.Worker(seconds) != want {
-			t.Errorf("id %d of worker %d, not %d: %v", id, id.Worker(seconds), want, err)
+		if id, err := g.Next(t.Context()); err != nil || partsOf(seconds, id).Worker != want {
+			t.Errorf("id %d of worker %d, not %d: %v", id, partsOf(seconds, id).Worker, want, err)
 		}
 		clock.Step(-time.Minute)
 	}
@@ -203,7 +203,7 @@ func TestASourceOfWorkersThatPanicsFailsTheSwitch(t *testing.T) {
 	})
 	clock.Step(-time.Minute)
 	panics(t, g)
-	if id, err := g.Next(t.Context()); err != nil || id.Worker(seconds) != 6 {
+	if id, err := g.Next(t.Context()); err != nil || partsOf(seconds, id).Worker != 6 {
 		t.Errorf("after the panic: id %d, %v", id, err)
 	}
 }
@@ -259,8 +259,8 @@ func TestAGeneratorMayStartAtTheEpoch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if id, err := g.Next(t.Context()); err != nil || id.Tick(seconds) != 1 {
-			t.Errorf("%v: id of tick %d, %v", clock, id.Tick(seconds), err)
+		if id, err := g.Next(t.Context()); err != nil || partsOf(seconds, id).Tick != 1 {
+			t.Errorf("%v: id of tick %d, %v", clock, partsOf(seconds, id).Tick, err)
 		}
 		if _, err := firn.New(0, firn.Config{Layout: seconds, Clock: clock, Time: faketime.New(begin.Add(-1))}); !errors.Is(err, firn.ErrRange) {
 			t.Errorf("%v: a nanosecond before the epoch: %v", clock, err)
@@ -298,8 +298,8 @@ func TestAVirtualClockBeginsAtFromWithinItsLease(t *testing.T) {
 				t.Errorf("%s, after %d: it shows %d before the first id", name, c.after-from, now-from)
 			}
 			id, err := g.Next(t.Context())
-			if err != nil || id.Tick(seconds) != c.want || g.Now() != c.want {
-				t.Errorf("%s, after %d: %v, the first id is of tick %d, and it shows %d", name, c.after-from, err, id.Tick(seconds)-from, g.Now()-from)
+			if err != nil || partsOf(seconds, id).Tick != c.want || g.Now() != c.want {
+				t.Errorf("%s, after %d: %v, the first id is of tick %d, and it shows %d", name, c.after-from, err, partsOf(seconds, id).Tick-from, g.Now()-from)
 			}
 		}
 	}
@@ -551,8 +551,8 @@ func TestAVirtualClockShowsTheTickOfTheNextID(t *testing.T) {
 		if now := g.Now(); now != from+i/8 {
 			t.Errorf("after %d ids it shows %d, not %d", i, now-from, i/8)
 		}
-		if id, err := g.Next(t.Context()); err != nil || id.Tick(seconds) != from+i/8 {
-			t.Fatalf("id %d of tick %d, %v", id, id.Tick(seconds)-from, err)
+		if id, err := g.Next(t.Context()); err != nil || partsOf(seconds, id).Tick != from+i/8 {
+			t.Fatalf("id %d of tick %d, %v", id, partsOf(seconds, id).Tick-from, err)
 		}
 	}
 	if !g.Halt(5) {
@@ -603,7 +603,7 @@ func TestAVirtualClockWithoutABoundReadsNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if id, err := g.Next(t.Context()); err != nil || id.Tick(seconds) != g.Now() {
+		if id, err := g.Next(t.Context()); err != nil || partsOf(seconds, id).Tick != g.Now() {
 			t.Errorf("id %d, %v", id, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/base32"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/big"
@@ -46,7 +47,7 @@ func positional(alphabet string, n *big.Int, width int) string {
 
 // wantFixed is the fixed form by the standard library, or by long division.
 func wantFixed(e firn.Encoding, id firn.ID) string {
-	b := id.Bytes()
+	b := binary.BigEndian.AppendUint64(nil, uint64(id))
 	padded := append(make([]byte, 2), b[:]...)
 	var text string
 	switch e {

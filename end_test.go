@@ -149,7 +149,7 @@ func TestATryEndsWithItsWorker(t *testing.T) {
 		Layout: l, Clock: firn.ClockWall, Rollback: parseChain(t, "wait 1h 1, switch"), Time: &stopping{clock, func() {
 			if slept++; slept == 3 {
 				clock.Step(-2 * time.Hour) // so far that another caller has it switched
-				if id, err := g.Next(t.Context()); err != nil || id.Worker(l) != 2 {
+				if id, err := g.Next(t.Context()); err != nil || partsOf(l, id).Worker != 2 {
 					t.Errorf("the other caller: id %d, %v", id, err)
 				}
 			}
@@ -166,7 +166,7 @@ func TestATryEndsWithItsWorker(t *testing.T) {
 	}
 	clock.Step(-30 * time.Minute)
 	begun := clock.Monotonic()
-	if id, err := g.Next(t.Context()); err != nil || id.Worker(l) != 2 || clock.Monotonic()-begun > 4*time.Second {
+	if id, err := g.Next(t.Context()); err != nil || partsOf(l, id).Worker != 2 || clock.Monotonic()-begun > 4*time.Second {
 		t.Errorf("id %d, %v, after %v", id, err, clock.Monotonic()-begun)
 	}
 }

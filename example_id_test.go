@@ -73,8 +73,9 @@ func ExampleID_Time() {
 		return
 	}
 	id := firn.ID(1414362783486840832)
-	fmt.Println(id.Time(layout).Format(time.RFC3339Nano), id.Datacenter(layout), id.Worker(layout), id.Sequence(layout))
-	// Output: 2021-06-17T13:32:45.173Z 2 1 0
+	parts, err := layout.Decompose(id)
+	fmt.Println(id.Time(layout).Format(time.RFC3339Nano), parts.Datacenter, parts.Worker, parts.Sequence, err)
+	// Output: 2021-06-17T13:32:45.173Z 2 1 0 <nil>
 }
 
 // Text whose encoding nobody wrote down.

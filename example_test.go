@@ -23,7 +23,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(second > first, first.Worker(g.Layout()), time.Since(first.Time(g.Layout())) < time.Minute)
+	fmt.Println(second > first, g.State().Worker, time.Since(first.Time(g.Layout())) < time.Minute)
 	// Output: true 7 true
 }
 

@@ -86,7 +86,7 @@ func TestAPolicyAfterAheadServesWhenTheFenceIsReached(t *testing.T) {
 		t.Fatalf("%d ids of the rest of a tick, %v", run.Len(), err)
 	}
 	clock.Step(-10 * time.Second)
-	if id, err := g.Next(t.Context()); err != nil || id.Worker(seconds) != 2 {
+	if id, err := g.Next(t.Context()); err != nil || partsOf(seconds, id).Worker != 2 {
 		t.Errorf("id %d, %v", id, err)
 	}
 }

@@ -37,8 +37,8 @@ func TestASteadyClockBeginsWithAGrantThatLiesAhead(t *testing.T) {
 	defer cancel()
 	for i := range int64(3) {
 		id, err := g.Next(ctx)
-		if err != nil || id.Tick(l) != now+5001+firn.Tick(10*i) {
-			t.Errorf("tick %d, %v; want %d", id.Tick(l)-now, err, 5001+10*i)
+		if err != nil || partsOf(l, id).Tick != now+5001+firn.Tick(10*i) {
+			t.Errorf("tick %d, %v; want %d", partsOf(l, id).Tick-now, err, 5001+10*i)
 		}
 		clock.Pass(10 * time.Millisecond)
 	}

@@ -2,6 +2,7 @@ package firn_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"math/big"
@@ -240,7 +241,7 @@ func FuzzIDUnmarshalBinary(f *testing.F) {
 		if ok := len(b) == 8 && b[0] < 0x80; ok != (err == nil) {
 			t.Fatalf("UnmarshalBinary(%x) = %v", b, err)
 		}
-		if eight := id.Bytes(); err == nil && !bytes.Equal(eight[:], b) || err != nil && id != 42 {
+		if err == nil && !bytes.Equal(binary.BigEndian.AppendUint64(nil, uint64(id)), b) || err != nil && id != 42 {
 			t.Fatalf("UnmarshalBinary(%x) = %d, %v", b, id, err)
 		}
 	})

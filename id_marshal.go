@@ -2,6 +2,7 @@ package firn
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,24 +81,23 @@ func (id *ID) UnmarshalText(text []byte) error {
 }
 
 // MarshalBinary implements [encoding.BinaryMarshaler], and so serves
-// encoding/gob: the bytes of [ID.Bytes].
+// encoding/gob: eight big-endian bytes, which sort as the numbers do.
 func (id ID) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 
-// AppendBinary implements [encoding.BinaryAppender]: it appends [ID.Bytes] to b.
+// AppendBinary implements [encoding.BinaryAppender]: it appends the eight bytes of
+// [ID.MarshalBinary] to b.
 func (id ID) AppendBinary(b []byte) ([]byte, error) {
-	eight := id.Bytes()
-	return append(b, eight[:]...), nil
+	return binary.BigEndian.AppendUint64(b, uint64(id)), nil
 }
 
 // UnmarshalBinary implements [encoding.BinaryUnmarshaler]: it reads eight
-// bytes as [IDFromBytes] does. The error is a *[SyntaxError] for another length
-// and a *[RangeError] for a number that is no id; id is unchanged then.
+// bytes. The error is a *[SyntaxError] for another length and a *[RangeError] for a number that is no id; id is unchanged then.
 func (id *ID) UnmarshalBinary(b []byte) error {
 	if len(b) != 8 {
 		return NewSyntaxError("binary id", fmt.Sprintf("%x", b[:min(len(b), maxQuoted)]),
 			fmt.Sprintf("it has %d bytes, 8 make an id", len(b)))
 	}
-	parsed, err := IDFromBytes([8]byte(b))
+	parsed, err := checkID(int64(binary.BigEndian.Uint64(b)))
 	if err == nil {
 		*id = parsed
 	}

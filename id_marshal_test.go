@@ -3,6 +3,7 @@ package firn_test
 import (
 	"bytes"
 	"encoding"
+	"encoding/binary"
 	"encoding/gob"
 	"encoding/json"
 	"encoding/xml"
@@ -161,7 +162,7 @@ func TestIDIsEightBytesInGob(t *testing.T) {
 			t.Errorf("gob gives %d, %v for %d", got, err, id)
 		}
 		b, err := id.MarshalBinary()
-		if eight := id.Bytes(); !bytes.Equal(b, eight[:]) || err != nil {
+		if len(b) != 8 || binary.BigEndian.Uint64(b) != uint64(id) || err != nil {
 			t.Errorf("MarshalBinary = %v, %v", b, err)
 		}
 	}

@@ -3,7 +3,6 @@ package firn_test
 import (
 	"errors"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -48,11 +47,8 @@ func TestIDFieldsAreThePublishedOnes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := firn.Parts{
-				Tick: c.id.Tick(l), Datacenter: c.id.Datacenter(l), Worker: c.id.Worker(l), Sequence: c.id.Sequence(l),
-			}
-			if got != c.parts {
-				t.Errorf("the parts are %+v, want %+v", got, c.parts)
+			if got, err := l.Decompose(c.id); got != c.parts || err != nil {
+				t.Errorf("the parts are %+v, %v, want %+v", got, err, c.parts)
 			}
 			if got := c.id.Time(l).Format(time.RFC3339Nano); got != c.time {
 				t.Errorf("the time is %s, want %s", got, c.time)
@@ -61,7 +57,7 @@ func TestIDFieldsAreThePublishedOnes(t *testing.T) {
 	}
 }
 
-func TestIDFieldsAreZeroWhereTheLayoutCannotHaveMadeTheID(t *testing.T) {
+func TestIDTimeIsZeroWhereTheLayoutCannotHaveMadeTheID(t *testing.T) {
 	narrow, err := firn.NewLayout(firn.LayoutConfig{TimeBits: 40, WorkerBits: 4, SequenceBits: 4})
 	if err != nil {
 		t.Fatal(err)
@@ -81,22 +77,18 @@ func TestIDFieldsAreZeroWhereTheLayoutCannotHaveMadeTheID(t *testing.T) {
 			if tm := id.Time(l); !tm.IsZero() {
 				t.Errorf("Time is %v, want the zero time", tm)
 			}
-			if id.Tick(l) != 0 || id.Datacenter(l) != 0 || id.Worker(l) != 0 || id.Sequence(l) != 0 {
-				t.Errorf("tick %d, datacenter %d, worker %d, sequence %d, want 0",
-					id.Tick(l), id.Datacenter(l), id.Worker(l), id.Sequence(l))
-			}
 		})
 	}
-	if tm := narrow.MaxID().Time(narrow); !tm.Equal(narrow.Last()) {
-		t.Errorf("the widest id is of %v, want %v", tm, narrow.Last())
+	if tm := narrow.MaxID().Time(narrow); !tm.Equal(narrow.Time(narrow.MaxTick())) {
+		t.Errorf("the widest id is of %v, want %v", tm, narrow.Time(narrow.MaxTick()))
 	}
 }
 
 func TestIDStringIsTheDecimalNumber(t *testing.T) {
 	for _, id := range append(sampleIDs(t), -1, -5, -1<<63) {
 		want := strconv.FormatInt(int64(id), 10)
-		if id.String() != want || id.Int64() != int64(id) {
-			t.Fatalf("String is %q and Int64 %d, want %s", id.String(), id.Int64(), want)
+		if id.String() != want {
+			t.Fatalf("String is %q, want %s", id.String(), want)
 		}
 		if got, err := firn.ParseID(want); id >= 0 && (got != id || err != nil) {
 			t.Fatalf("ParseID(%q) = %d, %v", want, got, err)
@@ -109,21 +101,5 @@ func TestParseIDRefusesWhatIsNoDecimalID(t *testing.T) {
 		if id, err := firn.ParseID(text); id != 0 || !errors.Is(err, firn.ErrSyntax) {
 			t.Errorf("ParseID(%q) = %d, %v, want ErrSyntax", text, id, err)
 		}
-	}
-}
-
-func TestIDBytesAreBigEndianAndReadBack(t *testing.T) {
-	if got := firn.ID(0x0102030405060708).Bytes(); got != [8]byte{1, 2, 3, 4, 5, 6, 7, 8} {
-		t.Errorf("the bytes are %v", got)
-	}
-	for _, id := range sampleIDs(t) {
-		if got, err := firn.IDFromBytes(id.Bytes()); got != id || err != nil {
-			t.Fatalf("IDFromBytes of %d = %d, %v", id, got, err)
-		}
-	}
-	id, err := firn.IDFromBytes([8]byte{0x80})
-	var out *firn.RangeError
-	if id != 0 || !errors.As(err, &out) || !strings.Contains(err.Error(), "-9223372036854775808") {
-		t.Errorf("IDFromBytes of 2^63 = %d, %v, want a *RangeError with the number", id, err)
 	}
 }

@@ -134,56 +134,23 @@ func (cfg LayoutConfig) signTaken() bool {
 	}
 }
 
-// config is the inverse of NewLayout.
-func (l Layout) config() LayoutConfig {
+// Config is the inverse of [NewLayout]: the widths of the fields, the unit, the epoch and the order.
+func (l Layout) Config() LayoutConfig {
+	time := int(l.time)
+	if l.unsigned {
+		time++
+	}
 	return LayoutConfig{
-		TimeBits: l.TimeBits(), DatacenterBits: int(l.datacenter), WorkerBits: int(l.worker), SequenceBits: int(l.sequence),
+		TimeBits: time, DatacenterBits: int(l.datacenter), WorkerBits: int(l.worker), SequenceBits: int(l.sequence),
 		Unit: l.Unit(), Epoch: l.Epoch(), Order: l.order,
 	}
 }
-
-// WithUnit returns the layout with another unit, at least a nanosecond.
-func (l Layout) WithUnit(unit time.Duration) (Layout, error) {
-	c := l.config()
-	c.Unit = unit
-	return newLayout(c)
-}
-
-// WithEpoch returns the layout with another epoch.
-func (l Layout) WithEpoch(epoch time.Time) (Layout, error) {
-	c := l.config()
-	c.Epoch = epoch
-	return newLayout(c)
-}
-
-// IsZero reports whether l is the zero Layout, which is not valid.
-func (l Layout) IsZero() bool { return l.unit == 0 }
-
-// TimeBits returns the width of the time field.
-func (l Layout) TimeBits() int {
-	if l.unsigned {
-		return int(l.time) + 1
-	}
-	return int(l.time)
-}
-
-// DatacenterBits returns the width of the datacenter field.
-func (l Layout) DatacenterBits() int { return int(l.datacenter) }
-
-// WorkerBits returns the width of the worker field.
-func (l Layout) WorkerBits() int { return int(l.worker) }
-
-// SequenceBits returns the width of the sequence field.
-func (l Layout) SequenceBits() int { return int(l.sequence) }
 
 // Unit returns how long a tick lasts.
 func (l Layout) Unit() time.Duration { return time.Duration(l.unit) }
 
 // Epoch returns when tick 0 begins, in UTC.
 func (l Layout) Epoch() time.Time { return time.Unix(0, l.epoch).UTC() }
-
-// Order returns the order of the fields below the time.
-func (l Layout) Order() Order { return l.order }
 
 // MaxTick returns the last tick.
 func (l Layout) MaxTick() Tick { return Tick(mask(l.time)) }

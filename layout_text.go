@@ -21,7 +21,7 @@ func ParseLayout(text string) (Layout, error) {
 	if err != nil {
 		return Layout{}, err
 	}
-	cfg := l.config()
+	cfg := l.Config()
 	if !found {
 		if cfg, err = parseBits(head); err != nil {
 			return Layout{}, err
@@ -138,7 +138,7 @@ func parseEpoch(text string) (time.Time, error) {
 
 // Bits returns the bits of time/datacenter/worker/sequence, as in "41/0/10/12".
 func (l Layout) Bits() string {
-	return fmt.Sprintf("%d/%d/%d/%d", l.TimeBits(), l.datacenter, l.worker, l.sequence)
+	return fmt.Sprintf("%d/%d/%d/%d", l.Config().TimeBits, l.datacenter, l.worker, l.sequence)
 }
 
 // String returns the textual form: the bits, followed by unit, epoch and order
@@ -160,7 +160,7 @@ func (l Layout) String() string {
 
 // MarshalText returns [Layout.String]; an error for the zero Layout.
 func (l Layout) MarshalText() ([]byte, error) {
-	if l.IsZero() {
+	if l == (Layout{}) {
 		return nil, NewSyntaxError("layout", "", "the zero Layout has no textual form")
 	}
 	return []byte(l.String()), nil

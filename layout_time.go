@@ -45,7 +45,7 @@ func (l Layout) Tick(t time.Time) (Tick, error) {
 		return tick, nil
 	case tick < 0:
 		return 0, &RangeError{
-			What: "time", Value: stamp(t), Min: stamp(l.Epoch()), Max: stamp(l.Last()),
+			What: "time", Value: stamp(t), Min: stamp(l.Epoch()), Max: stamp(l.Time(l.MaxTick())),
 			Where: "the epoch and the last moment of layout " + l.Bits(),
 		}
 	default:
@@ -80,15 +80,9 @@ func (l Layout) tickOf(t time.Time) (tick Tick, exact, ok bool) {
 	return Tick(quotient), rest == 0, true
 }
 
-// First returns the first moment the layout can express: its epoch.
-func (l Layout) First() time.Time { return l.Epoch() }
-
-// Last returns when the last tick begins.
-func (l Layout) Last() time.Time { return l.Time(l.MaxTick()) }
-
 // End returns the first moment after the last tick: when the layout has run out.
 func (l Layout) End() time.Time {
-	last := l.Last()
+	last := l.Time(l.MaxTick())
 	if last.Equal(latest) {
 		return latest
 	}

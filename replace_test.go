@@ -47,8 +47,8 @@ func TestNothingIsIssuedOutsideOfAGrantThatCameWhileTheClockWasBack(t *testing.T
 			if err != nil {
 				t.Fatal(err)
 			}
-			if tick := id.Tick(l); id.Worker(l) != 2 || tick < now+5 || tick > now+30 || id <= last {
-				t.Fatalf("%v: id %d of worker %d, tick %d; granted are %d to %d", chain, id, id.Worker(l), tick, now+5, now+30)
+			if tick := partsOf(l, id).Tick; partsOf(l, id).Worker != 2 || tick < now+5 || tick > now+30 || id <= last {
+				t.Fatalf("%v: id %d of worker %d, tick %d; granted are %d to %d", chain, id, partsOf(l, id).Worker, tick, now+5, now+30)
 			}
 			last = id
 			made++
@@ -82,7 +82,7 @@ func TestIDsIncreaseOverSeveralReplacements(t *testing.T) {
 		}
 	}
 	if after, err := g.Next(t.Context()); err != nil || after <= before {
-		t.Errorf("id %d of worker %d after %d of worker %d: %v", after, after.Worker(l), before, before.Worker(l), err)
+		t.Errorf("id %d of worker %d after %d of worker %d: %v", after, partsOf(l, after).Worker, before, partsOf(l, before).Worker, err)
 	}
 	if got := g.State().Last; got != now+1 {
 		t.Errorf("the id carries tick %d, want %d", got, now+1)
@@ -121,7 +121,7 @@ func TestASwitchThatIssuedNothingLeavesNothingToWaitFor(t *testing.T) {
 	if err := g.Replace(firn.Grant{Worker: 3, After: now - 1001, Through: now - 900}); err != nil {
 		t.Fatal(err)
 	}
-	if id, err := g.Next(t.Context()); err != nil || clock.Slept() != 0 || id.Tick(seconds) != now-1000 {
-		t.Errorf("id %d of tick %d, %v, after sleeping %v", id, id.Tick(seconds), err, clock.Slept())
+	if id, err := g.Next(t.Context()); err != nil || clock.Slept() != 0 || partsOf(seconds, id).Tick != now-1000 {
+		t.Errorf("id %d of tick %d, %v, after sleeping %v", id, partsOf(seconds, id).Tick, err, clock.Slept())
 	}
 }

@@ -35,11 +35,11 @@ type Rollback []Policy
 
 // The policies' defaults.
 const (
-	DefaultWait      = 500 * time.Millisecond
-	DefaultWaitTries = 2
-	DefaultHistory   = 2000
-	// MaxHistory bounds what [History] keeps: 16 bytes a tick.
-	MaxHistory = 1 << 20
+	defaultWait    = 500 * time.Millisecond
+	defaultTries   = 2
+	defaultHistory = 2000
+	// maxHistory bounds what [History] keeps: 16 bytes a tick.
+	maxHistory = 1 << 20
 )
 
 // Refuse ends the chain: the call fails with a *[ClockBackError] that says how
@@ -153,22 +153,22 @@ func parsePolicy(text string) (Policy, error) {
 	case "switch":
 		return SwitchWorker(), nil
 	case "wait":
-		d, err := DefaultWait, error(nil)
+		d, err := defaultWait, error(nil)
 		if len(args) > 0 {
 			d, err = time.ParseDuration(args[0])
 		}
 		if err != nil {
 			return bad("LIMIT is a duration, as in wait 500ms")
 		}
-		tries, err := number(1, DefaultWaitTries)
+		tries, err := number(1, defaultTries)
 		if err != nil || tries > maxWaitTries {
 			return bad(fmt.Sprintf("TRIES is a number from 1 to %d, as in wait 500ms 2", maxWaitTries))
 		}
 		return Wait(d, int(tries)), nil
 	case "history":
-		n, err := number(0, DefaultHistory)
-		if err != nil || n > MaxHistory {
-			return bad(fmt.Sprintf("TICKS is a number from 1 to %d, as in history 2000", MaxHistory))
+		n, err := number(0, defaultHistory)
+		if err != nil || n > maxHistory {
+			return bad(fmt.Sprintf("TICKS is a number from 1 to %d, as in history 2000", maxHistory))
 		}
 		return History(int(n)), nil
 	default:
@@ -204,8 +204,8 @@ func (r Rollback) check() error {
 				errs = append(errs, NewRangeError("wait tries", int64(p.tries), 1, maxWaitTries, where))
 			}
 		case policyHistory:
-			if p.ticks < 1 || p.ticks > MaxHistory {
-				errs = append(errs, NewRangeError("history ticks", int64(p.ticks), 1, MaxHistory, where))
+			if p.ticks < 1 || p.ticks > maxHistory {
+				errs = append(errs, NewRangeError("history ticks", int64(p.ticks), 1, maxHistory, where))
 			}
 		case policyAhead:
 			if p.ticks < 1 {

@@ -122,7 +122,7 @@ func TestCallersWaitForTheSwitchInProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock.Step(-time.Minute)
-	if id, err := g.Next(t.Context()); err != nil || id.Worker(seconds) != 6 || calls != 1 || len(over) != 2 {
+	if id, err := g.Next(t.Context()); err != nil || partsOf(seconds, id).Worker != 6 || calls != 1 || len(over) != 2 {
 		t.Fatalf("id %d, %v; %d switches, %d have waited", id, err, calls, len(over))
 	}
 	for i, done := range over {
@@ -147,7 +147,7 @@ func TestAWaitForASwitchEndsWithItsCaller(t *testing.T) {
 		return firn.Grant{Worker: 6, After: from - 1, Through: 1 << 40}, nil
 	})
 	clock.Step(-time.Minute)
-	if id, err := g.Next(t.Context()); err != nil || id.Worker(g.Layout()) != 6 {
+	if id, err := g.Next(t.Context()); err != nil || partsOf(g.Layout(), id).Worker != 6 {
 		t.Errorf("id %d, %v", id, err)
 	}
 }
@@ -196,7 +196,7 @@ func TestACallThatWaitedForAFailedSwitchMayTryItsOwn(t *testing.T) {
 	if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrClockBack) {
 		t.Errorf("whose switch failed: id %d, %v", id, err)
 	}
-	if a := <-answers; a.err != nil || a.id.Worker(g.Layout()) != 6 || calls != 2 {
+	if a := <-answers; a.err != nil || partsOf(g.Layout(), a.id).Worker != 6 || calls != 2 {
 		t.Errorf("who waited for it: id %d, %v, after %d switches", a.id, a.err, calls)
 	}
 }

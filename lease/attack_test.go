@@ -111,7 +111,7 @@ func TestAttackAWallClockThatStepsDuringAStrictClaim(t *testing.T) {
 	newcomer := w.start(strict(nil, w.store))
 	var used firn.Tick
 	for id := range w.ids {
-		used = max(used, id.Tick(holder.gen.Layout()))
+		used = max(used, partsOf(holder.gen.Layout(), id).Tick)
 	}
 	for range 400 {
 		now := must(holder.gen.Layout().Tick(w.time.Wall()))
@@ -183,7 +183,7 @@ func TestAttackAClockThatHangs(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				tick := id.Tick(l.gen.Layout())
+				tick := partsOf(l.gen.Layout(), id).Tick
 				at := firn.ID(tick)
 				if by, ok := ids[at]; ok && by != name {
 					t.Fatalf("tick %d used by both, hung %v", tick, !hangs.Load())

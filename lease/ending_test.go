@@ -18,7 +18,7 @@ func TestTheEndOfALayoutIsLoggedOnceBeforeAndOnceAfter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if layout, err = layout.WithEpoch(noon); err != nil {
+	if layout, err = withEpoch(layout, noon); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer

@@ -58,8 +58,8 @@ func ExampleKeep() {
 	}
 	defer func() { fmt.Println(l.Close(ctx)) }()
 	id, err := l.Next(ctx)
-	fmt.Println(id.Worker(l.Generator().Layout()), err)
+	fmt.Println(id > 0, l.State().Worker, err)
 	// Output:
-	// 3 <nil>
+	// true 3 <nil>
 	// <nil>
 }

@@ -310,7 +310,7 @@ func TestANewcomerWhoseClockWasAheadIsRefused(t *testing.T) {
 	if _, err := s.Acquire(ctx, ahead); !errors.Is(err, ErrClock) {
 		t.Errorf("%v", err)
 	}
-	w.time.Set(s.cfg.Layout.Last())
+	w.time.Set(s.cfg.Layout.Time(s.cfg.Layout.MaxTick()))
 	var exhausted *firn.TimeExhaustedError
 	if _, err := s.Acquire(ctx, Ask{}); !errors.As(err, &exhausted) || exhausted.Layout != s.cfg.Layout || !exhausted.End.Equal(s.cfg.Layout.End()) {
 		t.Errorf("at the last tick: %v", err)

@@ -92,7 +92,7 @@ func (w *world) take(l *Lease, n int) error {
 			w.t.Fatalf("id %d was made by %s and by %s", id, by, l.gen)
 		}
 		w.ids[id] = l.gen.String()
-		used := [2]int64{id.Worker(l.gen.Layout()), int64(id.Tick(l.gen.Layout()))}
+		used := [2]int64{partsOf(l.gen.Layout(), id).Worker, int64(partsOf(l.gen.Layout(), id).Tick)}
 		if other := w.ticks[used]; other != nil && other != l {
 			w.t.Fatalf("two leases have used tick %d of worker %d", used[1], used[0])
 		}
@@ -698,7 +698,7 @@ func TestImpossibleSettingsAreRefusedBeforeTheStoreIsTouched(t *testing.T) {
 		"rollback":   func(c *Config) { c.Generator.Rollback = firn.Rollback{firn.Refuse()} },
 		"store":      func(c *Config) { c.Slots.Store = nil },
 		"epoch": func(c *Config) {
-			l, err := firn.DefaultLayout().WithEpoch(noon.Add(time.Hour))
+			l, err := withEpoch(firn.DefaultLayout(), noon.Add(time.Hour))
 			if err != nil {
 				panic(err)
 			}
@@ -761,7 +761,7 @@ func TestAnOwnSourceOfWorkersIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, err := l.Next(t.Context())
-	if err != nil || id.Worker(firn.DefaultLayout()) != 42 {
+	if err != nil || partsOf(firn.DefaultLayout(), id).Worker != 42 {
 		t.Errorf("id %d, %v", id, err)
 	}
 	if err := l.Close(context.Background()); err != nil {
@@ -890,4 +890,19 @@ func TestAClaimInAStoreWipedMeanwhileWaitsForTheOthers(t *testing.T) {
 	if s := other.State(); s.Losses != 0 {
 		t.Errorf("the holder: %+v", s)
 	}
+}
+
+// partsOf returns the parts of an id that the layout can have made.
+func partsOf(l firn.Layout, id firn.ID) firn.Parts {
+	p, err := l.Decompose(id)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+func withEpoch(l firn.Layout, epoch time.Time) (firn.Layout, error) {
+	cfg := l.Config()
+	cfg.Epoch = epoch
+	return firn.NewLayout(cfg)
 }

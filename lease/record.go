@@ -164,7 +164,7 @@ func readPool(name string, entries []store.Entry) (Pool, error) {
 func readRecord(e store.Entry) (Pool, error) {
 	p := Pool{revision: e.Revision}
 	err := json.Unmarshal(e.Value, &p)
-	if err == nil && p.Layout.IsZero() {
+	if err == nil && p.Layout == (firn.Layout{}) {
 		err = errors.New("it names no layout")
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package objectid_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"log"
 
@@ -30,7 +31,7 @@ func ExampleParse() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(id.Time(), id.Counter())
+	fmt.Println(id.Time(), id.Parts().Counter)
 
 	_, err = objectid.Parse("507f191e810c19729de860")
 	fmt.Println(err)
@@ -45,6 +46,7 @@ func ExampleHistoric() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%x %d %x\n", id.Machine(), id.Process(), objectid.Historic(id.Machine(), id.Process()))
+	machine, process := [3]byte(id[4:7]), binary.BigEndian.Uint16(id[7:9])
+	fmt.Printf("%x %d %x\n", machine, process, objectid.Historic(machine, process))
 	// Output: 0ed024 1 0ed0240001
 }

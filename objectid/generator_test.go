@@ -68,21 +68,21 @@ func TestAnIDHasTheClocksSecondTheGeneratorsBytesAndACounter(t *testing.T) {
 	a, b := mustNext(t, g), mustNext(t, g)
 	clock.Pass(1500 * time.Millisecond)
 	c := mustNext(t, g)
-	if a.Counter() != 0xabcdef || b.Counter() != 0xabcdf0 || c.Counter() != 0xabcdf1 {
-		t.Errorf("counters are %x, %x, %x", a.Counter(), b.Counter(), c.Counter())
+	if a.Parts().Counter != 0xabcdef || b.Parts().Counter != 0xabcdf0 || c.Parts().Counter != 0xabcdf1 {
+		t.Errorf("counters are %x, %x, %x", a.Parts().Counter, b.Parts().Counter, c.Parts().Counter)
 	}
 	if !a.Time().Equal(noon) || !b.Time().Equal(noon) || !c.Time().Equal(noon.Add(time.Second)) {
 		t.Errorf("times are %v, %v, %v", a.Time(), b.Time(), c.Time())
 	}
-	if a.Unique() != c.Unique() {
-		t.Errorf("unique bytes are %x and %x", a.Unique(), c.Unique())
+	if a.Parts().Unique != c.Parts().Unique {
+		t.Errorf("unique bytes are %x and %x", a.Parts().Unique, c.Parts().Unique)
 	}
 }
 
 func TestGeneratorsDrawTheirBytesAndCounters(t *testing.T) {
 	clock := newFakeTime()
 	a, b := mustNext(t, mustNew(t, objectid.Config{Time: clock})), mustNext(t, mustNew(t, objectid.Config{Time: clock}))
-	if a.Unique() == b.Unique() || a.Counter() == b.Counter() {
+	if a.Parts().Unique == b.Parts().Unique || a.Parts().Counter == b.Parts().Counter {
 		t.Errorf("two generators made %s and %s", a, b)
 	}
 }
@@ -91,11 +91,11 @@ func TestACounterThatComesRoundRunsASecondAhead(t *testing.T) {
 	clock := newFakeTime()
 	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0xffffff)})
 	a, b := mustNext(t, g), mustNext(t, g)
-	if a.Counter() != 0xffffff || b.Counter() != 0 || !b.Time().Equal(noon.Add(time.Second)) {
+	if a.Parts().Counter != 0xffffff || b.Parts().Counter != 0 || !b.Time().Equal(noon.Add(time.Second)) {
 		t.Errorf("%s (%v) follows %s", b, b.Time(), a)
 	}
 	clock.Pass(time.Second)
-	if c := mustNext(t, g); c.Counter() != 1 || !c.Time().Equal(noon.Add(time.Second)) {
+	if c := mustNext(t, g); c.Parts().Counter != 1 || !c.Time().Equal(noon.Add(time.Second)) {
 		t.Errorf("a second later comes %s (%v)", c, c.Time())
 	}
 }
@@ -133,7 +133,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	gone := errors.New("gone")
 	cancel(gone)
-	if id, err := g.Next(ctx); !errors.Is(err, gone) || !id.IsZero() {
+	if id, err := g.Next(ctx); !errors.Is(err, gone) || id != (objectid.ID{}) {
 		t.Errorf("Next = %s, %v", id, err)
 	}
 	if n, err := g.Fill(ctx, make([]objectid.ID, 3)); n != 0 || !errors.Is(err, gone) {
@@ -190,7 +190,7 @@ func TestAGeneratorWithGivenBytesMakesNoIDOfItsPredecessor(t *testing.T) {
 	for life := range 5 {
 		g := mustNew(t, objectid.Config{Time: clock, Unique: objectid.Historic([3]byte{1, 2, 3}, 0x0405), Random: counting(0xffff00)})
 		seen = fill(t, g, seen, 1000) // runs a second ahead
-		if five := seen.Unique(); five != [5]byte{1, 2, 3, 4, 5} || seen.Process() != 0x0405 {
+		if five := seen.Parts().Unique; five != [5]byte{1, 2, 3, 4, 5} {
 			t.Fatalf("the five bytes are %x", five)
 		}
 		if ahead := seen.Time().Sub(clock.Wall()); ahead > time.Second {
@@ -229,11 +229,11 @@ func TestTheLastSecondIsUsedAndNoneAfter(t *testing.T) {
 	clock.Set(time.Date(2106, 2, 7, 6, 28, 15, 0, time.UTC))
 	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0xfffffe)})
 	a, b := mustNext(t, g), mustNext(t, g)
-	if a.Parts().Seconds != 1<<32-1 || b.Counter() != 0xffffff {
+	if a.Parts().Seconds != 1<<32-1 || b.Parts().Counter != 0xffffff {
 		t.Errorf("the last ids are %s, %s", a, b)
 	}
 	for range 2 {
-		if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrTimeExhausted) || !id.IsZero() {
+		if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrTimeExhausted) || id != (objectid.ID{}) {
 			t.Errorf("after the last id comes %s, %v", id, err)
 		}
 		clock.Pass(time.Second)

@@ -119,31 +119,13 @@ func join(b [5]byte) uint64 {
 
 // Parts takes the id apart. Every id has parts.
 func (id ID) Parts() Parts {
-	return Parts{Seconds: id.seconds(), Unique: id.Unique(), Counter: id.Counter()}
+	return Parts{Seconds: id.seconds(), Unique: [5]byte(id[4:9]), Counter: binary.BigEndian.Uint32(id[8:]) & maxCounter}
 }
 
 func (id ID) seconds() uint32 { return binary.BigEndian.Uint32(id[:4]) }
 
 // Time returns when the id was made, in UTC, in whole seconds.
 func (id ID) Time() time.Time { return time.Unix(int64(id.seconds()), 0).UTC() }
-
-// Unique returns the five bytes that tell generators apart.
-func (id ID) Unique() [5]byte { return [5]byte(id[4:9]) }
-
-// Machine returns the first three of the five bytes: in the historic form the
-// machine, otherwise random.
-func (id ID) Machine() [3]byte { return [3]byte(id[4:7]) }
-
-// Process returns the last two of the five bytes: in the historic form the
-// process id, otherwise random.
-func (id ID) Process() uint16 { return binary.BigEndian.Uint16(id[7:9]) }
-
-// Counter returns the counter, below 2^24.
-func (id ID) Counter() uint32 { return binary.BigEndian.Uint32(id[8:]) & maxCounter }
-
-// IsZero reports whether id is the zero ID, which no generator makes; tags as
-// json:",omitzero" leave it out.
-func (id ID) IsZero() bool { return id == ID{} }
 
 // Compare returns -1, 0 or +1 as id sorts before, with or after other: as
 // slices.SortFunc wants it.

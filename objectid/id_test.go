@@ -2,6 +2,7 @@ package objectid_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -54,21 +55,21 @@ func TestKnownIDsAreReadAsPublished(t *testing.T) {
 		if got := id.Time().Format(time.RFC3339); k.Time != "" && got != k.Time {
 			t.Errorf("%s was made at %s, want %s", k.Hex, got, k.Time)
 		}
-		machine := id.Machine()
+		machine := [3]byte(id[4:7])
 		if got := hex.EncodeToString(machine[:]); k.Machine != "" && got != k.Machine {
 			t.Errorf("%s has machine %s, want %s", k.Hex, got, k.Machine)
 		}
 		if k.PID != "" {
 			pid, err := strconv.ParseUint(k.PID, 16, 16)
-			if err != nil || id.Process() != uint16(pid) {
-				t.Errorf("%s has process %04x, want %s, %v", k.Hex, id.Process(), k.PID, err)
+			if err != nil || binary.BigEndian.Uint16(id[7:]) != uint16(pid) {
+				t.Errorf("%s has process %04x, want %s, %v", k.Hex, binary.BigEndian.Uint16(id[7:]), k.PID, err)
 			}
-			if five := id.Unique(); !bytes.Equal(five[:], objectid.Historic(machine, uint16(pid))) {
+			if five := id.Parts().Unique; !bytes.Equal(five[:], objectid.Historic(machine, uint16(pid))) {
 				t.Errorf("%s has the five bytes %x, not those of its machine and process", k.Hex, five)
 			}
 		}
-		if k.Counter != nil && id.Counter() != *k.Counter {
-			t.Errorf("%s has counter %d, want %d", k.Hex, id.Counter(), *k.Counter)
+		if k.Counter != nil && id.Parts().Counter != *k.Counter {
+			t.Errorf("%s has counter %d, want %d", k.Hex, id.Parts().Counter, *k.Counter)
 		}
 		if again, err := objectid.Compose(id.Parts()); again != id || err != nil {
 			t.Errorf("the parts of %s make %s, %v", k.Hex, again, err)
@@ -83,7 +84,7 @@ func TestACounterOfMoreThan24BitsIsRefused(t *testing.T) {
 		t.Errorf("the last id is %s, %v", id, err)
 	}
 	p.Counter++
-	if id, err = objectid.Compose(p); !errors.Is(err, firn.ErrRange) || !id.IsZero() {
+	if id, err = objectid.Compose(p); !errors.Is(err, firn.ErrRange) || id != (objectid.ID{}) {
 		t.Errorf("Compose gives %s, %v, want ErrRange", id, err)
 	}
 }
@@ -107,7 +108,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		strings.Repeat("0", 5000):     "it has 5000 digits",
 	} {
 		id, err := objectid.Parse(text)
-		if !errors.Is(err, firn.ErrSyntax) || !id.IsZero() || len(err.Error()) > 300 {
+		if !errors.Is(err, firn.ErrSyntax) || id != (objectid.ID{}) || len(err.Error()) > 300 {
 			t.Errorf("Parse(%.30q) = %s, %v, want ErrSyntax", text, id, err)
 		} else if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %q, want %q in it", err, want)
@@ -161,7 +162,7 @@ func TestSpanHoldsTheIDsOfItsSecondsOnly(t *testing.T) {
 		{"1950-01-01T00:00:00Z", "1970-01-01T00:00:00Z"},
 		{"2106-02-07T06:28:16Z", "2300-01-01T00:00:00Z"},
 	} {
-		if lo, hi, err := objectid.Span(at(c[0]), at(c[1])); !errors.Is(err, firn.ErrRange) || !lo.IsZero() || !hi.IsZero() {
+		if lo, hi, err := objectid.Span(at(c[0]), at(c[1])); !errors.Is(err, firn.ErrRange) || lo != (objectid.ID{}) || hi != (objectid.ID{}) {
 			t.Errorf("from %s to %s: %s to %s, %v, want ErrRange", c[0], c[1], lo, hi, err)
 		}
 	}

@@ -80,7 +80,7 @@ func (f *field) of(p *firn.Parts) *int64 {
 // check that is none, and for a zone further from UTC than a day; a
 // *[firn.SyntaxError] for a prefix with other characters and a zone that cannot be used.
 func New(cfg Config) (*Format, error) {
-	if cfg.Layout.IsZero() {
+	if cfg.Layout == (firn.Layout{}) {
 		cfg.Layout = firn.DefaultLayout()
 	}
 	if cfg.Width == 0 {
@@ -150,7 +150,7 @@ func fields(l firn.Layout) []field {
 		{name: "worker", max: l.MaxWorker()},
 		{name: "sequence", max: l.MaxSequence()},
 	}
-	if l.Order() == firn.SequenceThenWorker {
+	if l.Config().Order == firn.SequenceThenWorker {
 		all = []field{all[2], all[0], all[1]}
 	}
 	for i := range all {

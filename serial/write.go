@@ -27,7 +27,7 @@ func (f *Format) Append(dst []byte, id firn.ID) ([]byte, error) {
 	year, month, day := local.Date()
 	if t.Unix() >= endOfYears || year > lastYear {
 		return dst, &firn.RangeError{
-			What: "time", Value: t.Format(time.RFC3339), Min: f.layout.First().Format(time.RFC3339), Max: "the year 9999",
+			What: "time", Value: t.Format(time.RFC3339), Min: f.layout.Epoch().Format(time.RFC3339), Max: "the year 9999",
 			Where: "serials have four digits for the year",
 		}
 	}

@@ -24,9 +24,9 @@ func newZone(location *time.Location, l firn.Layout) (zone, error) {
 	if location == time.Local {
 		return nil, firn.NewSyntaxError(what, location.String(), "it is not the same on all machines; name one, UTC is best")
 	}
-	_, offset := l.First().In(location).Zone()
+	_, offset := l.Epoch().In(location).Zone()
 	z := zone{{math.MinInt64, int64(offset)}}
-	for t := l.First(); ; {
+	for t := l.Epoch(); ; {
 		last := z[len(z)-1].offset
 		if last <= -day || last >= day {
 			return nil, firn.NewRangeError("offset in seconds", last, 1-day, day-1, what+" "+location.String())

@@ -18,8 +18,8 @@ var ErrKey = errors.New("unusable key")
 // maxMistakes bounds how many lines an error names.
 const maxMistakes = 10
 
-// MaxVersion is the greatest version of a key.
-const MaxVersion = 999_999_999
+// maxVersion is the greatest version of a key.
+const maxVersion = 999_999_999
 
 // A Key is an AES key with the version it is known by. It prints and logs as its
 // version and length; there is no way to get the key itself out of it.
@@ -34,7 +34,7 @@ type Key struct {
 }
 
 // NewKey returns the key of 16, 24 or 32 bytes (AES-128, AES-192, AES-256),
-// which it copies, with a version from 0 to [MaxVersion]. Errors match [ErrKey].
+// which it copies, with a version from 0 to 999,999,999. Errors match [ErrKey].
 // Keys have to be random: take them from crypto/rand or
 // "openssl rand -hex 32", never from a password.
 func NewKey(version int, key []byte) (Key, error) {
@@ -46,8 +46,8 @@ func NewKey(version int, key []byte) (Key, error) {
 }
 
 func newKey(version int, key []byte) (Key, error) {
-	if version < 0 || version > MaxVersion {
-		return Key{}, keyError("version %d is out of range: 0 to %d are allowed", version, MaxVersion)
+	if version < 0 || version > maxVersion {
+		return Key{}, keyError("version %d is out of range: 0 to %d are allowed", version, maxVersion)
 	}
 	switch len(key) {
 	case 16, 24, 32:
@@ -64,7 +64,7 @@ func newKey(version int, key []byte) (Key, error) {
 //	2:3f1d…  (VERSION:KEY)
 //	1:9ab0…
 //
-// VERSION is a whole number from 0 to [MaxVersion], KEY the 16, 24 or 32 bytes
+// VERSION is a whole number from 0 to 999,999,999, KEY the 16, 24 or 32 bytes
 // in hex, in either case, or base64, either alphabet, padded or not. What
 // consists of hex digits only is read as hex. Empty lines are skipped, and so
 // is all from a # to the end of a line, and a byte order mark at the beginning. The
@@ -117,8 +117,8 @@ func parseKey(line string) (Key, error) {
 	}
 	digits, text = strings.TrimSpace(digits), strings.TrimSpace(text)
 	version, err := strconv.ParseUint(digits, 10, 32)
-	if err != nil || version > MaxVersion || len(digits) > len("999999999") {
-		return Key{}, keyError("before the colon stands no version: a whole number from 0 to %d is wanted", MaxVersion)
+	if err != nil || version > maxVersion || len(digits) > len("999999999") {
+		return Key{}, keyError("before the colon stands no version: a whole number from 0 to %d is wanted", maxVersion)
 	}
 	key, err := decodeKey(text)
 	if err != nil {
@@ -158,9 +158,6 @@ func decodeKey(text string) ([]byte, error) {
 	}
 	return key, nil
 }
-
-// Version returns the version.
-func (k Key) Version() int { return k.version }
 
 // String returns the version and the kind of key, such as "key 2 (AES-256)",
 // and nothing of the key itself.

@@ -54,7 +54,7 @@ func TestKeysAreReadFromText(t *testing.T) {
 			if fmt.Sprint(got) != c.want || err != nil {
 				t.Fatalf("ParseKeys = %v, %v, want %s", got, err, c.want)
 			}
-			if got[0].Version() == 1 {
+			if strings.HasPrefix(got[0].String(), "key 1 ") {
 				veiled, err := newCipher(t, veil.Config{Keys: got[:1]}).Veil(7)
 				if veiled != want || err != nil {
 					t.Errorf("it is another key: %d, %v, want %d", veiled, err, want)
@@ -108,7 +108,7 @@ func TestUnreadableKeysAreNamedAndNotShown(t *testing.T) {
 			t.Errorf("a key of %d bytes gives %v", n, err)
 		}
 	}
-	for _, version := range []int{-1, veil.MaxVersion + 1} {
+	for _, version := range []int{-1, 1_000_000_000} {
 		if _, err := veil.NewKey(version, make([]byte, 16)); !errors.Is(err, veil.ErrKey) {
 			t.Errorf("version %d gives %v", version, err)
 		}

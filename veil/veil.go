@@ -15,11 +15,11 @@ import (
 const (
 	// DefaultBits is the width of veils when [Config.Bits] is 0: that of a [firn.ID].
 	DefaultBits = 63
-	// MaxVersionBits bounds [Config.VersionBits].
-	MaxVersionBits = 8
-	// MaxNamespace bounds [Config.Namespace], in bytes. Its length costs nothing
+	// maxVersionBits bounds [Config.VersionBits].
+	maxVersionBits = 8
+	// maxNamespace bounds [Config.Namespace], in bytes. Its length costs nothing
 	// once a Cipher is made.
-	MaxNamespace = 255
+	maxNamespace = 255
 )
 
 // ErrVersion is matched by the error of unveiling what was veiled with a key
@@ -103,9 +103,9 @@ func (cfg *Config) check() error {
 		}
 	}
 	bound("bits", cfg.Bits, leastBits, mostBits, "63 for an id, 53 for JavaScript; fewer than 20 are too few to hide in")
-	bound("version bits", cfg.VersionBits, 0, max(0, min(MaxVersionBits, cfg.Bits-leastBits)),
+	bound("version bits", cfg.VersionBits, 0, max(0, min(maxVersionBits, cfg.Bits-leastBits)),
 		fmt.Sprintf("of %d bits at least %d are left to the id", cfg.Bits, leastBits))
-	bound("length of the namespace", len(cfg.Namespace), 0, MaxNamespace, "in bytes")
+	bound("length of the namespace", len(cfg.Namespace), 0, maxNamespace, "in bytes")
 	return errors.Join(append(errs, cfg.checkKeys()...)...)
 }
 
@@ -125,7 +125,7 @@ func (cfg *Config) checkKeys() (errs []error) {
 				errs = append(errs, keyError("version %d is there twice", key.version))
 			case bytes.Equal(other.material(), key.material()):
 				errs = append(errs, keyError("versions %d and %d are the same key", other.version, key.version))
-			case cfg.VersionBits > 0 && cfg.VersionBits <= MaxVersionBits && (other.version^key.version)&(1<<cfg.VersionBits-1) == 0:
+			case cfg.VersionBits > 0 && cfg.VersionBits <= maxVersionBits && (other.version^key.version)&(1<<cfg.VersionBits-1) == 0:
 				errs = append(errs, keyError("versions %d and %d are alike in the %d version bits: drop the older key, or "+
 					"use more bits from the start", other.version, key.version, cfg.VersionBits))
 			}
@@ -244,15 +244,9 @@ func (c *Cipher) Repeats(before *Cipher) bool {
 	return was != nil && !was.equal(c.newest)
 }
 
-// Bits returns the width of veils.
-func (c *Cipher) Bits() int { return c.bits }
-
 // MaxID returns the greatest id that can be veiled; where unsigned numbers of
 // 64 bits can be, it returns [firn.MaxID].
 func (c *Cipher) MaxID() firn.ID { return firn.ID(min(1<<c.idBits()-1, uint64(firn.MaxID))) }
-
-// Version returns the version of the key that veils: the greatest.
-func (c *Cipher) Version() int { return c.versions[0] }
 
 // String describes the cipher, for logs, without its keys:
 // `veil of 63 bits, 2 of them for the version, keys 2, 1, namespace "orders"`.

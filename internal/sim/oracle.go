@@ -101,8 +101,12 @@ func (o *oracle) id(l *life, id firn.ID) {
 	l.m.made++
 	o.w.trace.id(l.m, id)
 	layout := o.w.plan.layout
-	tick, number := id.Tick(layout), id.Worker(layout)
-	key := worker{id.Datacenter(layout), number}
+	parts, err := layout.Decompose(id)
+	if err != nil {
+		o.find("id", l.m, "%v", err)
+	}
+	tick, number := parts.Tick, parts.Worker
+	key := worker{parts.Datacenter, number}
 	if !o.seen.add(uint64(id)) {
 		o.duplicates++
 		if tick > o.ahead[key] {
@@ -158,7 +162,8 @@ func (o *oracle) counted(l *life, what string, number uint64, id firn.ID) {
 
 func (o *oracle) show(id firn.ID) string {
 	l := o.w.plan.layout
-	return fmt.Sprintf("%d (worker %d, tick %d, sequence %d)", id, id.Worker(l), id.Tick(l), id.Sequence(l))
+	p := partsOf(l, id)
+	return fmt.Sprintf("%d (worker %d, tick %d, sequence %d)", id, p.Worker, p.Tick, p.Sequence)
 }
 
 func (o *oracle) granted(l *life, g firn.Grant) {
@@ -257,7 +262,7 @@ func (o *oracle) stuck(m *machine) {
 		// and waits.
 	case errors.As(err, &back) && back.By > time.Minute:
 		// A wall clock was far ahead before it was corrected: refused until then.
-	case l.most.Tick(o.w.plan.layout) > o.w.trueTick()+firn.Tick(time.Second/o.w.plan.layout.Unit()) && l.most >= 0:
+	case partsOf(o.w.plan.layout, l.most).Tick > o.w.trueTick()+firn.Tick(time.Second/o.w.plan.layout.Unit()) && l.most >= 0:
 		// Its ids are ahead of the clock, which was ahead once; it waits for the clock.
 	case l.virtual && o.w.plan.mean[hourStep]+o.w.plan.mean[leap]+o.w.plan.mean[forwardStep] > 0:
 		// It began at a wrong clock's time, and waits for that time.
@@ -331,4 +336,14 @@ func (t *table) place(id uint64) *uint64 {
 			return &t.slots[i]
 		}
 	}
+}
+
+// partsOf returns the parts of an id. They are zero for one that the layout cannot have made,
+// which [oracle.id] reports.
+func partsOf(l firn.Layout, id firn.ID) firn.Parts {
+	p, err := l.Decompose(id)
+	if err != nil {
+		return firn.Parts{}
+	}
+	return p
 }

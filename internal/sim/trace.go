@@ -45,7 +45,7 @@ func (t *trace) id(m *machine, id firn.ID) {
 	if !t.on {
 		return
 	}
-	if t.made == 0 || t.by != m || id.Worker(t.w.plan.layout) != t.last.Worker(t.w.plan.layout) || id < t.last {
+	if t.made == 0 || t.by != m || partsOf(t.w.plan.layout, id).Worker != partsOf(t.w.plan.layout, t.last).Worker || id < t.last {
 		t.flush()
 		t.by, t.first, t.when = m, id, t.now()
 	}

@@ -19,12 +19,12 @@ type field struct {
 // fields returns the fields of a layout from high to low.
 func fields(l firn.Layout, r decode.Result) []field {
 	machine := []field{
-		{"datacenter", "dc", l.DatacenterBits(), fmt.Sprint(r.Datacenter), l.MaxDatacenter()},
-		{"worker", "wkr", l.WorkerBits(), fmt.Sprint(r.Worker), l.MaxWorker()},
+		{"datacenter", "dc", l.Config().DatacenterBits, fmt.Sprint(r.Datacenter), l.MaxDatacenter()},
+		{"worker", "wkr", l.Config().WorkerBits, fmt.Sprint(r.Worker), l.MaxWorker()},
 	}
-	sequence := field{"sequence", "seq", l.SequenceBits(), fmt.Sprint(r.Sequence), l.MaxSequence()}
-	all := []field{{"time", "t", l.TimeBits(), "", 0}}
-	if l.Order() == firn.SequenceThenWorker {
+	sequence := field{"sequence", "seq", l.Config().SequenceBits, fmt.Sprint(r.Sequence), l.MaxSequence()}
+	all := []field{{"time", "t", l.Config().TimeBits, "", 0}}
+	if l.Config().Order == firn.SequenceThenWorker {
 		all = append(append(all, sequence), machine...)
 	} else {
 		all = append(append(all, machine...), sequence)

@@ -99,8 +99,8 @@ presets.`,
 func inform(l firn.Layout, now time.Time) layoutInfo {
 	return layoutInfo{
 		Name: l.Name(), Layout: l.String(), Bits: l.Bits(), Unit: l.Unit().String(), Epoch: l.Epoch(),
-		Order: l.Order().String(), First: l.First(), Last: l.Last(),
-		RanOut: !now.Before(l.End()), NotBegun: now.Before(l.First()),
+		Order: l.Config().Order.String(), First: l.Epoch(), Last: l.Time(l.MaxTick()),
+		RanOut: !now.Before(l.End()), NotBegun: now.Before(l.Epoch()),
 		Datacenters: uint64(l.MaxDatacenter()) + 1, Workers: uint64(l.MaxWorker()) + 1,
 		IDsPerTick: uint64(l.MaxSequence()) + 1, IDsPerSecond: l.IDsPerSecond(), MaxID: l.MaxID(),
 	}
@@ -120,7 +120,7 @@ func listPresets(out io.Writer, asJSON bool) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "PRESET\tBITS\tUNIT\tEPOCH\tUNTIL\tWORKERS\tIDS/S EACH\tREMARK")
 	for _, p := range firn.Presets() {
-		l, until := p.Layout, p.Layout.Last().Format("2006")
+		l, until := p.Layout, p.Layout.Time(p.Layout.MaxTick()).Format("2006")
 		if !now.Before(l.End()) {
 			until = "ran out " + l.End().Format(time.DateOnly)
 		}
@@ -192,12 +192,12 @@ func showLayout(out io.Writer, l firn.Layout, info layoutInfo) {
 			l.End().Format(time.DateOnly), l.End().Format(time.RFC3339Nano))
 	case info.NotBegun:
 		fmt.Fprintf(out, "This layout begins in the future: no id can be made with it before %s.\n\n",
-			l.First().Format(time.RFC3339Nano))
+			l.Epoch().Format(time.RFC3339Nano))
 	}
-	line("first", "%s", l.First().Format(time.RFC3339Nano))
-	line("last", "%s  (%s)", l.Last().Format(time.RFC3339Nano), age(l))
+	line("first", "%s", l.Epoch().Format(time.RFC3339Nano))
+	line("last", "%s  (%s)", l.Time(l.MaxTick()).Format(time.RFC3339Nano), age(l))
 	line("unit", "%v", l.Unit())
-	if l.DatacenterBits() > 0 {
+	if l.Config().DatacenterBits > 0 {
 		line("datacenters", "%s", thousands(l.MaxDatacenter()+1))
 	}
 	line("workers", "%s", thousands(l.MaxWorker()+1))
@@ -216,9 +216,9 @@ func showLayout(out io.Writer, l firn.Layout, info layoutInfo) {
 
 // age tells how long a layout lasts.
 func age(l firn.Layout) string {
-	years := l.Last().Sub(l.First()).Hours() / 24 / 365.2425
+	years := l.Time(l.MaxTick()).Sub(l.Epoch()).Hours() / 24 / 365.2425
 	if years > 290 { // a Duration holds no more
-		years = float64(l.Last().Unix()-l.First().Unix()) / 86400 / 365.2425
+		years = float64(l.Time(l.MaxTick()).Unix()-l.Epoch().Unix()) / 86400 / 365.2425
 	}
 	switch {
 	case years < 2:

@@ -2,6 +2,7 @@ package decode
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -144,12 +145,12 @@ func ofObjectID(text string) (Contents, error) {
 }
 
 func objectIDFields(id objectid.ID) Contents {
-	unique := id.Unique()
-	machine := id.Machine()
+	p := id.Parts()
+	machine, process := p.Unique[:3], binary.BigEndian.Uint16(p.Unique[3:])
 	return Contents{"objectid", []Field{
-		{"id", id.String()}, {"time", id.Time()}, {"unique", hex.EncodeToString(unique[:])}, {"counter", id.Counter()},
+		{"id", id.String()}, {"time", id.Time()}, {"unique", hex.EncodeToString(p.Unique[:])}, {"counter", p.Counter},
 		// The same five bytes as the historic form has them.
-		{"machine", hex.EncodeToString(machine[:])}, {"process", id.Process()},
+		{"machine", hex.EncodeToString(machine)}, {"process", process},
 	}}
 }
 

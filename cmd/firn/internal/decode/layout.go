@@ -9,23 +9,16 @@ func Layout(layout, unit, epoch string) (firn.Layout, error) {
 	if err != nil {
 		return firn.Layout{}, err
 	}
+	cfg := l.Config()
 	if unit != "" {
-		d, err := firn.ParseUnit(unit)
-		if err != nil {
-			return firn.Layout{}, err
-		}
-		if l, err = l.WithUnit(d); err != nil {
+		if cfg.Unit, err = firn.ParseUnit(unit); err != nil {
 			return firn.Layout{}, err
 		}
 	}
 	if epoch != "" {
-		t, err := firn.ParseEpoch(epoch)
-		if err != nil {
-			return firn.Layout{}, err
-		}
-		if l, err = l.WithEpoch(t); err != nil {
+		if cfg.Epoch, err = firn.ParseEpoch(epoch); err != nil {
 			return firn.Layout{}, err
 		}
 	}
-	return l, nil
+	return firn.NewLayout(cfg)
 }
