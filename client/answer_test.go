@@ -73,21 +73,21 @@ func TestAnAnswerWithoutExactlyTheIDsAskedForIssuesNoID(t *testing.T) {
 		"cut off between chunks":  {text + "Transfer-Encoding: chunked\r\n\r\n6\r\n11111\n\r\n", "EOF", false},
 		"cut off within a number": {text + "\r\n11111\n22222\n333", "ends after 2 of the 3", true},
 		"too few":                 {whole("1\n2\n"), "ends after 2 of the 3", true},
-		"too many":                {whole("1\n2\n3\n4\n"), "more after the 3", true},
+		"too many":                {whole("1\n2\n3\n4\n"), "goes on after the 3", true},
 		"an empty line":           {whole("1\n\n3\n"), "an id of 0 bytes", true},
 		"nothing":                 {whole(""), "ends after 0 of the 3", true},
-		"garbage":                 {whole("1\n2\n\xff\x00 3\n"), "is no id", true},
+		"garbage":                 {whole("1\n2\n\xff\x00 3\n"), "is not an id", true},
 		"html":                    {strings.Replace(whole("1\n2\n3\n"), "text/plain", "text/html", 1), `it is "text/html; charset=utf-8", not text/plain`, true},
 		"no type":                 {"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n1\n2\n3\n", "not text/plain", true},
-		"too big":                 {whole(strings.Repeat("1", 10_000)), "longer than the 771 bytes", true},
+		"too big":                 {whole(strings.Repeat("1", 10_000)), "longer than 771 bytes", true},
 		"from a cache":            {strings.Replace(whole("1\n2\n3\n"), "Connection", "Age: 7\r\nConnection", 1), "it is 7 seconds old, from a cache", true},
 		"no answer":               {"", "EOF", false},
 		"no HTTP":                 {"SSH-2.0-OpenSSH_9.2\r\n", "malformed HTTP", false},
 		"an error of a proxy":     {"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 9\r\n\r\n<h1>502\n\x07", "502 Bad Gateway: <h1>502", false},
 		"an error of the server":  {"HTTP/1.1 500 X\r\nContent-Length: 48\r\n\r\n{\"error\":{\"code\":\"internal\",\"message\":\"broken\"}}", "500 internal: broken", false},
 		"no content":              {"HTTP/1.1 204 No Content\r\n\r\n", "204 No Content", false},
-		"a redirect to elsewhere": {"HTTP/1.1 307 X\r\nLocation: http://elsewhere/v1/ids/orders\r\nContent-Length: 0\r\n\r\n", `a redirect to "http://elsewhere/v1/ids/orders" is not followed`, true},
-		"a redirect to nowhere":   {"HTTP/1.1 301 X\r\nContent-Length: 0\r\n\r\n", "a redirect", true},
+		"a redirect to elsewhere": {"HTTP/1.1 307 X\r\nLocation: http://elsewhere/v1/ids/orders\r\nContent-Length: 0\r\n\r\n", `this one leads to "http://elsewhere/v1/ids/orders"`, true},
+		"a redirect to nowhere":   {"HTTP/1.1 301 X\r\nContent-Length: 0\r\n\r\n", "redirects are not followed", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken, good := raw(t, test.answer), httptest.NewServer(&fake{kind: "snowflake", next: 70})
@@ -97,7 +97,7 @@ func TestAnAnswerWithoutExactlyTheIDsAskedForIssuesNoID(t *testing.T) {
 			if len(got) > 0 || !errors.Is(err, client.ErrUnavailable) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), broken.URL) {
 				t.Errorf("%v, %v", got, err)
 			}
-			if errors.Is(err, client.ErrAnswer) != test.unusable {
+			if strings.Contains(err.Error(), "unusable answer") != test.unusable {
 				t.Errorf("an unusable answer, or none: %v", err)
 			}
 			if strings.ContainsAny(err.Error(), "\n\x07") {
@@ -212,7 +212,7 @@ func TestTheTokenGoesOnlyToTheServersAndNotWithARedirect(t *testing.T) {
 	for _, own := range []*http.Client{nil, follows} {
 		c, ctx := impatient(t, client.Config{Servers: []string{redirecting.URL}, Token: "geheim", HTTP: own})
 		_, err := fetchOne(ctx, ids(t, c, "orders"))
-		if !errors.Is(err, client.ErrAnswer) || strings.Contains(err.Error(), "geheim") || strayed.Load() > 0 {
+		if !strings.Contains(fmt.Sprint(err), "unusable answer") || strings.Contains(err.Error(), "geheim") || strayed.Load() > 0 {
 			t.Errorf("%v; %d requests strayed", err, strayed.Load())
 		}
 	}

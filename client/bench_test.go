@@ -39,7 +39,7 @@ func (i instant) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-func benchmarked(b testing.TB, buffer client.Buffer) *client.Namespace[firn.ID] {
+func benchmarked(b testing.TB, buffer client.Buffer) (*client.Client, *client.Namespace[firn.ID]) {
 	b.Helper()
 	c := newClient(b, client.Config{
 		Servers: []string{"http://a"}, HTTP: &http.Client{Transport: newInstant(100_000)}, Buffer: buffer,
@@ -48,18 +48,18 @@ func benchmarked(b testing.TB, buffer client.Buffer) *client.Namespace[firn.ID] 
 	if _, err := n.Next(context.Background()); err != nil {
 		b.Fatal(err)
 	}
-	return n
+	return c, n
 }
 
 // warm has the buffer filled, off the clock.
-func warm(b *testing.B, n *client.Namespace[firn.ID], size int) {
+func warm(b *testing.B, c *client.Client, n *client.Namespace[firn.ID], size int) {
 	b.StopTimer()
 	defer b.StartTimer()
-	below := n.State().Buffered - size*3/4 // the mark at which it is filled
+	below := stateOf(c, "orders").Buffered - size*3/4 // the mark at which it is filled
 	if _, err := n.Fill(context.Background(), make([]firn.ID, max(below, 1))); err != nil {
 		b.Fatal(err)
 	}
-	for n.State().Buffered < size {
+	for stateOf(c, "orders").Buffered < size {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -69,13 +69,13 @@ func BenchmarkNext(b *testing.B) {
 	const size = 1 << 20
 	for name, age := range map[string]time.Duration{"warm": 0, "warm, with MaxAge": time.Hour} {
 		b.Run(name, func(b *testing.B) {
-			n := benchmarked(b, client.Buffer{Min: size, Max: size, MaxAge: age})
+			c, n := benchmarked(b, client.Buffer{Min: size, Max: size, MaxAge: age})
 			ctx := context.Background()
 			b.ReportAllocs()
 			left := 0
 			for b.Loop() {
 				if left == 0 {
-					warm(b, n, size)
+					warm(b, c, n, size)
 					left = size/4 - 1 // above that mark
 				}
 				left--
@@ -90,7 +90,7 @@ func BenchmarkNext(b *testing.B) {
 // BenchmarkStream measures ids that are asked for as fast as can be, requests and
 // reading of answers included.
 func BenchmarkStream(b *testing.B) {
-	n := benchmarked(b, client.Buffer{Max: 1 << 20})
+	_, n := benchmarked(b, client.Buffer{Max: 1 << 20})
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
@@ -103,7 +103,7 @@ func BenchmarkStream(b *testing.B) {
 }
 
 func TestNextFromTheBufferAllocatesNothing(t *testing.T) {
-	n := benchmarked(t, client.Buffer{Min: 100_000})
+	_, n := benchmarked(t, client.Buffer{Min: 100_000})
 	ctx := context.Background()
 	if allocs := testing.AllocsPerRun(10_000, func() {
 		if _, err := n.Next(ctx); err != nil {

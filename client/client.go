@@ -1,12 +1,59 @@
+// Package client gets ids from Firn servers, and issues them from memory.
+//
+//	c, err := client.New(client.Config{
+//		Servers: []string{"http://10.0.0.1:7070", "http://10.0.0.2:7070"},
+//		Token:   token,
+//	})
+//	...
+//	defer c.Close()
+//	orders, err := c.IDs("orders")
+//	...
+//	id, err := orders.Next(ctx)
+//
+// [Namespace.Next] takes an id from a buffer: tens of nanoseconds, no allocation, no
+// request. The client fills the buffer in the background, with one request at a time.
+// The buffer's size follows the demand, so that its ids last for [Buffer.Target]. If all
+// servers are down for longer, callers wait; after [Config.Wait] they fail.
+//
+// All servers use one store and are equal. The client puts them in a random order and
+// asks the first. It leaves a server that fails, and returns to it when it answers again.
+//
+// # What is promised
+//
+// No id is issued twice, whatever fails. The ids of a broken or late answer are lost:
+// they become gaps.
+//
+// Where ids grow (kinds snowflake and segment, not veiled), the ids of [Namespace.Next]
+// grow within one client, even when it changes servers. Two clients have two buffers, so
+// one may issue lower ids than the other did before. The kinds sequence and number
+// promise that every id is greater than all ids issued before it, anywhere. A buffer
+// would break that: Next refuses them with [ErrKind]. Use [Namespace.Fetch], which asks
+// a server at each call.
+//
+// # When not to use it
+//
+// A Go program that can reach the store needs no server: it makes ids itself, with
+// packages lease and segment. A program that wants few ids, and each made at the moment
+// of the call, needs no buffer: it can use Fetch, or plain HTTP.
 package client
 
+// The files in layers. A file calls only files below it:
+//
+//	client     New, and a name's Namespace
+//	namespace  what callers use
+//	source     fills a buffer: the kind of its ids, and their order
+//	pass       asks one server after another
+//	servers    which servers to ask: those left, in doubt or refusing
+//	wire       one request
+//	ids        ids in an answer
+//	config     settings
+//	errors     errors
+
 import (
-	"context"
 	"fmt"
-	"net"
-	"net/http"
+	"slices"
+	"strings"
 	"sync"
-	"time"
 
 	"github.com/firn-id/firn"
 )
@@ -14,61 +61,29 @@ import (
 // A Client gets ids from several equal servers. Its methods may be called
 // concurrently.
 type Client struct {
-	cfg     Config
-	http    *http.Client
-	own     *http.Transport // nil if the caller gave one
+	cfg     *Config
 	servers *servers
 
-	// life ends with the client. Only background work waits under it; callers do not.
-	life context.Context
-	end  context.CancelCauseFunc
-
 	mu      sync.Mutex // guards all below; never held while waiting
-	closed  bool
-	calls   sync.WaitGroup // of Fetch
-	probes  sync.WaitGroup
 	numbers map[string]*Namespace[firn.ID]
 	texts   map[string]*Namespace[string]
 }
 
-// New returns a client. It asks no server yet. The error names every impossible
+// New returns a client. It sends no request yet. The error names every invalid
 // setting.
 func New(cfg Config) (*Client, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	c := &Client{
-		cfg: cfg, servers: newServers(cfg.Servers, cfg.Random),
+	return &Client{
+		cfg: &cfg, servers: newServers(&cfg),
 		numbers: map[string]*Namespace[firn.ID]{}, texts: map[string]*Namespace[string]{},
-	}
-	c.life, c.end = context.WithCancelCause(context.Background())
-	if cfg.HTTP != nil {
-		given := *cfg.HTTP
-		c.http = &given
-	} else {
-		c.own = &http.Transport{
-			DialContext:           (&net.Dialer{Timeout: cfg.Timeout, KeepAlive: 15 * time.Second}).DialContext,
-			TLSClientConfig:       cfg.TLS.Clone(),
-			ForceAttemptHTTP2:     true,
-			TLSHandshakeTimeout:   cfg.Timeout,
-			ResponseHeaderTimeout: cfg.Timeout,
-			MaxIdleConns:          maxServers * idleConnections,
-			MaxIdleConnsPerHost:   idleConnections,
-			IdleConnTimeout:       90 * time.Second,
-		}
-		c.http = &http.Client{Transport: c.own}
-	}
-	// Only the servers may see the token: do not follow redirects.
-	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return c, nil
+	}, nil
 }
 
-// idleConnections are kept to each server, for callers of Fetch.
-const idleConnections = 64
-
 // IDs returns the namespace of that name, whose ids are numbers: kinds snowflake,
-// segment and sequence, without a prefix. It asks no server yet. Until Close, the
-// same name gives the same Namespace; at most 10,000 are kept, of both types.
+// segment and sequence, without a prefix. It sends no request yet. Until Close, the
+// same name gives the same Namespace; a client keeps at most 10,000, of both types.
 func (c *Client) IDs(name string) (*Namespace[firn.ID], error) {
 	return open(c, c.numbers, name, numbers)
 }
@@ -85,7 +100,7 @@ func open[T firn.ID | string](c *Client, all map[string]*Namespace[T], name stri
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.servers.life.Err() != nil {
 		return nil, fmt.Errorf("client: %w", firn.ErrClosed)
 	}
 	if n := all[name]; n != nil {
@@ -94,30 +109,30 @@ func open[T firn.ID | string](c *Client, all map[string]*Namespace[T], name stri
 	if have := len(c.numbers) + len(c.texts); have >= maxNamespaces {
 		return nil, firn.NewRangeError("number of namespaces", int64(have)+1, 1, maxNamespaces, "of one client, all of which it keeps")
 	}
-	buffer, ok := c.cfg.Buffers[name]
-	if !ok {
-		buffer = c.cfg.Buffer
-	}
-	n := &Namespace[T]{client: c, name: name, form: f, buffer: buffer}
+	n := &Namespace[T]{name: name, cfg: c.cfg, source: newSource(name, f, c.cfg, c.servers)}
 	all[name] = n
 	return n, nil
 }
 
-// enter begins a call that Close ends and waits for. Leave ends it.
-func (c *Client) enter(ctx context.Context) (calling context.Context, leave func(), err error) {
+// A State is a snapshot of a client.
+type State struct {
+	Servers    []ServerState    // in the order in which they are asked
+	Namespaces []NamespaceState // by name
+}
+
+// State returns a snapshot, for metrics.
+func (c *Client) State() State {
+	s := State{Servers: c.servers.state()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		return nil, nil, fmt.Errorf("client: %w", firn.ErrClosed)
+	for _, n := range c.numbers {
+		s.Namespaces = append(s.Namespaces, n.state())
 	}
-	c.calls.Add(1)
-	calling, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })
-	return calling, func() {
-		stop()
-		cancel(nil)
-		c.calls.Done()
-	}, nil
+	for _, n := range c.texts {
+		s.Namespaces = append(s.Namespaces, n.state())
+	}
+	slices.SortFunc(s.Namespaces, func(a, b NamespaceState) int { return strings.Compare(a.Namespace, b.Namespace) })
+	return s
 }
 
 // Close ends all requests and waits, which fail with [firn.ErrClosed], and drops
@@ -125,10 +140,9 @@ func (c *Client) enter(ctx context.Context) (calling context.Context, leave func
 // Nothing of the client runs any more when Close returns. Its error is nil. It may be
 // called twice, and concurrently.
 func (c *Client) Close() error {
-	c.end(firn.ErrClosed) // first, so that no server is blamed for a request cut off here
-	c.mu.Lock()
-	c.closed = true
+	c.servers.end() // first, so that no server is blamed for a request cut off here
 	var group sync.WaitGroup
+	c.mu.Lock()
 	for _, n := range c.numbers {
 		group.Go(n.close)
 	}
@@ -137,22 +151,6 @@ func (c *Client) Close() error {
 	}
 	c.mu.Unlock()
 	group.Wait()
-	c.calls.Wait()
-	c.probes.Wait() // after all that could begin one
-	if c.own != nil {
-		c.own.CloseIdleConnections()
-	}
+	c.servers.wait()
 	return nil
-}
-
-// observed is exchange, reported to the hooks.
-func (c *Client) observed(ctx context.Context, one *server, namespace string, count int, x exchange) error {
-	began := c.cfg.Time.Monotonic()
-	err := c.exchange(ctx, one, x)
-	if c.cfg.Hooks.Request != nil {
-		c.cfg.Hooks.Request(Request{
-			Server: one.address, Namespace: namespace, Count: count, Took: c.cfg.Time.Monotonic() - began, Err: err,
-		})
-	}
-	return err
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -8,30 +9,35 @@ import (
 	"time"
 )
 
-// The sentinels a caller branches on with [errors.Is]. After Close the error is
-// [firn.ErrClosed]; when a context ends first, its cause.
+// The errors to branch on, with [errors.Is]. After Close the error is [firn.ErrClosed];
+// when a context ends first, its cause. Lasting errors are returned at once.
 var (
-	// ErrUnknownNamespace: the servers have no such namespace (404). It lasts, so
-	// a call returns it at once.
-	ErrUnknownNamespace = errors.New("client: unknown namespace")
+	// ErrUnknownNamespace: the servers have no such namespace (404). It lasts.
+	ErrUnknownNamespace = errors.New("unknown namespace")
 	// ErrDenied: the token is missing, wrong, or not for that namespace (401, 403). It lasts.
-	ErrDenied = errors.New("client: denied")
+	ErrDenied = errors.New("denied")
 	// ErrRequest: the servers reject the request, as for too many ids at once
 	// (400, 405, 413). It lasts.
-	ErrRequest = errors.New("client: request refused")
-	// ErrKind: the call does not support the kind of the namespace; usually a *[KindError]. It lasts.
-	ErrKind = errors.New("client: kind of namespace")
+	ErrRequest = errors.New("request refused")
+	// ErrKind: the call does not support the kind of the namespace. It lasts.
+	ErrKind = errors.New("unsupported kind")
 	// ErrLimited: the servers limit the rate (429). [Error.RetryAfter] says how long.
-	ErrLimited = errors.New("client: rate limited")
-	// ErrUnavailable: no server gave ids in the time that the call may wait.
-	ErrUnavailable = errors.New("client: servers unavailable")
-	// ErrAnswer: the answer does not hold ids, or not the ids asked for. Such errors
-	// match ErrUnavailable too, since another server may answer correctly.
-	ErrAnswer = errors.New("client: unusable answer")
+	ErrLimited = errors.New("rate limited")
+	// ErrUnavailable: no server gave ids in the time that the call may wait. The error
+	// includes the [Error] of every server.
+	ErrUnavailable = errors.New("servers unavailable")
+)
+
+var (
+	// errAnswer: the answer does not hold ids, or not the ids asked for. Callers get
+	// ErrUnavailable, since another server may answer correctly.
+	errAnswer = errors.New("unusable answer")
+	// errBehind: a server's ids are below those of another server.
+	errBehind = errors.New("ids of this server go back and were dropped")
 )
 
 // An Error is the error that one server answered, or why it gave no answer. It
-// matches one of the sentinels.
+// matches one of the errors above.
 type Error struct {
 	Server     string        // its address
 	Status     int           // of the answer, 0 without one
@@ -64,11 +70,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns what went wrong if there is no answer.
-func (e *Error) Unwrap() error { return e.Err }
-
-// Is reports whether target is the sentinel of the answer.
-func (e *Error) Is(target error) bool { return target == e.sentinel() }
+// Unwrap returns the sentinel, and what went wrong if there is no such answer.
+func (e *Error) Unwrap() []error { return []error{e.sentinel(), e.Err} }
 
 func (e *Error) sentinel() error {
 	if errors.Is(e.Err, ErrKind) {
@@ -103,46 +106,11 @@ func (e *Error) away() bool {
 		}
 		return false
 	case http.StatusOK: // it broke off
-		return !errors.Is(e.Err, ErrAnswer) && !errors.Is(e.Err, ErrKind)
+		return !errors.Is(e.Err, errAnswer) && !errors.Is(e.Err, ErrKind)
 	default:
 		return false
 	}
 }
-
-// A KindError says that a call does not support the kind of a namespace.
-type KindError struct {
-	Namespace string
-	Kind      string
-	Why       string // and what to do instead
-}
-
-func (e *KindError) Error() string {
-	return fmt.Sprintf("namespace %q is of kind %s: %s", e.Namespace, e.Kind, e.Why)
-}
-
-// Is reports whether target is [ErrKind].
-func (e *KindError) Is(target error) bool { return target == ErrKind }
-
-// An UnavailableError says that no server gave ids in the time that a call may wait.
-type UnavailableError struct {
-	Namespace string
-	Waited    time.Duration
-	Err       error // why: the errors of every server tried last, joined; nil while the first has not answered
-}
-
-func (e *UnavailableError) Error() string {
-	s := fmt.Sprintf("client: no server gave ids of %q within %v", e.Namespace, e.Waited)
-	if e.Err == nil {
-		return s + ": none has answered yet"
-	}
-	return s + ": " + e.Err.Error()
-}
-
-// Is reports whether target is [ErrUnavailable].
-func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailable }
-
-// Unwrap returns e.Err.
-func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // several are the errors of several servers, on one line.
 type several []error
@@ -157,7 +125,7 @@ func (s several) Error() string {
 
 func (s several) Unwrap() []error { return s }
 
-// lasts reports whether asking again soon is useless.
+// lasts reports whether it is useless to ask again soon.
 func lasts(err error) bool {
 	for _, sentinel := range []error{ErrUnknownNamespace, ErrDenied, ErrRequest, ErrKind} {
 		if errors.Is(err, sentinel) {
@@ -165,4 +133,22 @@ func lasts(err error) bool {
 		}
 	}
 	return false
+}
+
+// maxShown bounds how much of an answer an error repeats.
+const maxShown = 200
+
+// shown shortens foreign text and removes what would spoil a log.
+func shown(text string) string {
+	text = strings.TrimSpace(text)
+	cut := ""
+	if len(text) > maxShown {
+		text, cut = text[:maxShown], "…"
+	}
+	return string(bytes.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == 0xfffd {
+			return ' '
+		}
+		return r
+	}, []byte(text))) + cut
 }

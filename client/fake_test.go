@@ -226,3 +226,13 @@ func fetchOne[T firn.ID | string](ctx context.Context, n *client.Namespace[T]) (
 	}
 	return ids[0], nil
 }
+
+// stateOf returns the state of one namespace.
+func stateOf(c *client.Client, name string) client.NamespaceState {
+	for _, n := range c.State().Namespaces {
+		if n.Namespace == name {
+			return n
+		}
+	}
+	return client.NamespaceState{}
+}

@@ -47,17 +47,17 @@ func notANumber(line []byte) error {
 	if _, err := texts.read(line); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: the id %q is no number of 63 bits; ids that are texts are had with Client.Texts", ErrKind, shown(string(line)))
+	return fmt.Errorf("%w: the id %q is not a number of 63 bits; for ids that are texts use Client.Texts", ErrKind, shown(string(line)))
 }
 
 var texts = form[string]{
 	read: func(line []byte) (string, error) {
 		if len(line) == 0 || len(line) > maxText {
-			return "", fmt.Errorf("%w: an id of %d bytes, 1 to %d are allowed", ErrAnswer, len(line), maxText)
+			return "", fmt.Errorf("%w: an id of %d bytes, 1 to %d are allowed", errAnswer, len(line), maxText)
 		}
 		for _, c := range line {
 			if c <= ' ' || c > '~' {
-				return "", fmt.Errorf("%w: %q is no id: visible ASCII characters are", ErrAnswer, shown(string(line)))
+				return "", fmt.Errorf("%w: %q is not an id: ids have visible ASCII characters only", errAnswer, shown(string(line)))
 			}
 		}
 		// A copy each: an id that is kept for long must not keep the others in memory.
@@ -72,7 +72,7 @@ func (f form[T]) fill(dst []T, body []byte) error {
 	for i := range dst {
 		end := bytes.IndexByte(body, '\n')
 		if end < 0 {
-			return fmt.Errorf("%w: it ends after %d of the %d ids asked for", ErrAnswer, i, len(dst))
+			return fmt.Errorf("%w: it ends after %d of the %d ids asked for", errAnswer, i, len(dst))
 		}
 		var err error
 		if dst[i], err = f.read(body[:end]); err != nil {
@@ -81,7 +81,7 @@ func (f form[T]) fill(dst []T, body []byte) error {
 		body = body[end+1:]
 	}
 	if len(body) > 0 {
-		return fmt.Errorf("%w: there is more after the %d ids asked for", ErrAnswer, len(dst))
+		return fmt.Errorf("%w: it goes on after the %d ids asked for", errAnswer, len(dst))
 	}
 	return nil
 }

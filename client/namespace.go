@@ -2,11 +2,8 @@ package client
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,25 +12,18 @@ import (
 	"github.com/firn-id/firn/prefetch"
 )
 
-// A Namespace is a named source of ids on the servers, with a buffer here. Its
-// methods may be called concurrently.
+// A Namespace is a named source of ids on the servers, with a buffer in this process.
+// Its methods may be called concurrently.
 //
 // The first call of Next, TryNext or Fill starts the buffer. From then on it is
 // refilled, one request at a time, whenever a quarter of it is used up, until the
 // client is closed.
 type Namespace[T firn.ID | string] struct {
-	buf    atomic.Pointer[prefetch.Buffer[T]] // nil until it is first asked for
-	client *Client
+	buf    atomic.Pointer[prefetch.Buffer[T]] // nil until the first call that needs it
 	name   string
-	form   form[T]
-	buffer Buffer // its settings
-
-	dropped atomic.Int64
-
-	mu     sync.Mutex // guards all below; never held while waiting
-	closed bool
-	kind   kind
-	err    error // of the latest pass over the servers, nil if it brought ids
+	cfg    *Config
+	source *source[T]
+	mu     sync.Mutex // held while the buffer is made
 }
 
 // String returns the name.
@@ -42,8 +32,8 @@ func (n *Namespace[T]) String() string { return n.name }
 // Next returns the next id. It returns a buffered id at once, even if ctx has
 // ended. Otherwise it waits for the request that all callers share, as long as ctx
 // and [Config.Wait] allow. If ctx ends first, and only then, the error matches its
-// cause; if all servers had failed by then, it matches why, too. Otherwise it
-// matches [ErrLimited] or [ErrUnavailable]. An error that lasts is returned as soon
+// cause; if all servers had failed by then, it also matches why. Otherwise it
+// matches [ErrLimited] or [ErrUnavailable]. A lasting error is returned as soon
 // as a server says so: [ErrUnknownNamespace], [ErrDenied], [ErrRequest], [ErrKind].
 // Other callers get it too for about a second; then the servers are asked again.
 // After Close the error is [firn.ErrClosed].
@@ -60,12 +50,9 @@ func (n *Namespace[T]) Next(ctx context.Context) (T, error) {
 
 // TryNext returns the next id if one is buffered; it never waits.
 func (n *Namespace[T]) TryNext() (id T, ok bool) {
-	b := n.buf.Load()
-	if b == nil {
-		var err error
-		if b, err = n.start(); err != nil {
-			return id, false
-		}
+	b, err := n.buffer()
+	if err != nil {
+		return id, false
 	}
 	return b.TryNext()
 }
@@ -86,134 +73,99 @@ func (n *Namespace[T]) Fill(ctx context.Context, dst []T) (int, error) {
 
 // fillSlowly fills dst, which is not empty, waiting.
 func (n *Namespace[T]) fillSlowly(ctx context.Context, dst []T) (int, error) {
-	b, err := n.start()
+	b, err := n.buffer()
 	if err != nil {
 		return 0, err
 	}
-	c := n.client
-	began := c.cfg.Time.Monotonic()
-	waiting, cancel := context.WithTimeoutCause(ctx, c.cfg.Wait, errWaited)
+	began := n.cfg.Time.Monotonic()
+	waiting, cancel := context.WithTimeoutCause(ctx, n.cfg.Wait, errWaited)
 	filled, err := b.Fill(waiting, dst)
 	cancel()
-	err = n.explain(ctx, err)
-	if c.cfg.Hooks.Waited != nil {
-		c.cfg.Hooks.Waited(n.name, c.cfg.Time.Monotonic()-began, err)
+	if err != nil {
+		_, last := n.source.latest()
+		err = n.explain(ctx, err, last)
+	}
+	if n.cfg.Hooks.Waited != nil {
+		n.cfg.Hooks.Waited(n.name, n.cfg.Time.Monotonic()-began, err)
 	}
 	return filled, err
 }
 
-// Fetch returns count ids that a server made after the call, bypassing the buffer:
-// all from one answer, or an error. This is how ids of a sequence keep their promise.
-// It goes from server to server until one answers, as long as ctx and [Config.Wait]
-// allow. Errors are those of Next, and a *[firn.RangeError] for a count below 1. A
-// count above what the servers give at once is [ErrRequest].
+// Fetch returns count ids that a server made after the call, past the buffer: all from
+// one answer, or an error. This is how ids of a sequence keep their promise. It asks
+// server after server until one answers, as long as ctx and [Config.Wait] allow.
+// Errors are those of Next, and a *[firn.RangeError] for a count below 1. If count is
+// more than the servers give at once, the error is [ErrRequest].
 func (n *Namespace[T]) Fetch(ctx context.Context, count int) ([]T, error) {
 	if count < 1 || count > maxFetch {
 		return nil, firn.NewRangeError("number of ids", int64(count), 1, maxFetch, "")
 	}
+	calling, leave, err := n.source.servers.enter(ctx)
+	if err != nil {
+		return nil, n.explain(ctx, err, nil)
+	}
+	defer leave()
+	waiting, cancel := context.WithTimeoutCause(calling, n.cfg.Wait, errWaited)
+	defer cancel()
 	ids := make([]T, count)
-	if err := n.ask(ctx, ids); err != nil {
-		return nil, err
+	last, err := n.source.fetch(waiting, ids)
+	if err != nil {
+		return nil, n.explain(calling, err, last)
 	}
 	return ids, nil
 }
 
-// maxFetch is the most that any server gives at once.
+// maxFetch is the most ids that any server gives at once.
 const maxFetch = 10_000_000
 
 // errWaited is the cause of a wait that Config.Wait has ended.
 var errWaited = errors.New("waited long enough")
 
-// ask asks servers for ids, bypassing the buffer.
-func (n *Namespace[T]) ask(ctx context.Context, dst []T) error {
-	c := n.client
-	calling, leave, err := c.enter(ctx)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	waiting, cancel := context.WithTimeoutCause(calling, c.cfg.Wait, errWaited)
-	defer cancel()
-	var last error
-	err = c.persist(waiting, question{
-		namespace: n.name,
-		note:      func(err error) { last = err },
-		ask:       func(ctx context.Context, one *server) error { return n.request(ctx, one, dst) },
-	}, c.cfg.Time.Monotonic()+c.cfg.Wait)
-	if err != nil && context.Cause(calling) == nil && !errors.Is(err, errWaited) {
-		return fmt.Errorf("client: ids of %q: %w", n.name, err)
-	}
-	return n.outcome(calling, err, last)
-}
-
-// request asks one server for as many ids as dst holds. Every request has a URL of its own: a cache
-// that ignores methods and headers would otherwise answer it with ids it has already given out.
-func (n *Namespace[T]) request(ctx context.Context, one *server, dst []T) error {
-	return n.client.observed(ctx, one, n.name, len(dst), exchange{
-		method: http.MethodPost, path: "/v1/ids/" + n.name + "?count=" + strconv.Itoa(len(dst)) + "&once=" + rand.Text(),
-		accept: "text/plain", token: true, most: len(dst) * maxLine,
-		read: func(body []byte) error { return n.form.fill(dst, body) },
-	})
-}
-
-// explain makes the caller's error of an error of the buffer.
-func (n *Namespace[T]) explain(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
-	n.mu.Lock()
-	last := n.err
-	n.mu.Unlock()
-	return n.outcome(ctx, err, last)
-}
-
-// outcome makes the caller's error. Ctx is the caller's own. Last says why the servers
-// gave nothing when they were last asked; nil if they have not answered.
-func (n *Namespace[T]) outcome(ctx context.Context, err, last error) error {
+// explain makes the caller's error of err, which is not nil. Ctx is the caller's own. Last
+// says why the servers gave nothing when they were last asked; nil if they have not
+// answered.
+func (n *Namespace[T]) explain(ctx context.Context, err, last error) error {
 	cause := context.Cause(ctx)
 	var lasting lastingError
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, firn.ErrClosed) || errors.Is(cause, firn.ErrClosed):
-		return fmt.Errorf("client: next id of %q: %w", n.name, firn.ErrClosed)
+		err = firn.ErrClosed
 	case cause != nil && last != nil:
-		return fmt.Errorf("client: next id of %q: %w, while the servers gave none: %w", n.name, cause, last)
+		err = fmt.Errorf("%w, while the servers gave none: %w", cause, last)
 	case cause != nil:
-		return fmt.Errorf("client: next id of %q: %w", n.name, cause)
+		err = cause
 	case errors.As(err, &lasting):
-		return fmt.Errorf("client: ids of %q: %w", n.name, lasting.error)
+		err = lasting.error
 	case !errors.Is(err, errWaited):
-		return fmt.Errorf("client: ids of %q: %w", n.name, err)
 	case errors.Is(last, ErrLimited):
-		return fmt.Errorf("client: ids of %q: %w", n.name, last)
+		err = last
+	case last == nil:
+		err = fmt.Errorf("%w: no server has answered within %v", ErrUnavailable, n.cfg.Wait)
 	default:
-		return &UnavailableError{Namespace: n.name, Waited: n.client.cfg.Wait, Err: last}
+		err = fmt.Errorf("%w: no server gave ids within %v: %w", ErrUnavailable, n.cfg.Wait, last)
 	}
+	return fmt.Errorf("client: ids of %q: %w", n.name, err)
 }
 
-// failed records the result of the latest pass over the servers.
-func (n *Namespace[T]) failed(err error) {
-	n.mu.Lock()
-	n.err = err
-	n.mu.Unlock()
-}
-
-// start returns the buffer, and makes it on the first call.
-func (n *Namespace[T]) start() (*prefetch.Buffer[T], error) {
+// buffer returns the buffer, and makes it on the first call.
+func (n *Namespace[T]) buffer() (*prefetch.Buffer[T], error) {
+	if b := n.buf.Load(); b != nil {
+		return b, nil
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if b := n.buf.Load(); b != nil {
 		return b, nil
 	}
-	if n.closed {
-		return nil, fmt.Errorf("client: next id of %q: %w", n.name, firn.ErrClosed)
+	if n.source.servers.life.Err() != nil {
+		return nil, fmt.Errorf("client: ids of %q: %w", n.name, firn.ErrClosed)
 	}
+	settings := n.source.buffer
 	b, err := prefetch.New(prefetch.Config[T]{
-		Source:  &source[T]{n: n, batch: maxBatch},
-		MinSize: n.buffer.Min, Size: n.buffer.Max, Refill: n.buffer.Max * 3 / 4,
-		Target: n.buffer.Target, MaxAge: n.buffer.MaxAge,
-		Pause: pause, Time: n.client.cfg.Time, Random: n.client.cfg.Random,
+		Source:  n.source,
+		MinSize: settings.Min, Size: settings.Max, Refill: settings.Max * 3 / 4,
+		Target: settings.Target, MaxAge: settings.MaxAge,
+		Pause: pause, Time: n.cfg.Time, Random: n.cfg.Random,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
@@ -222,16 +174,42 @@ func (n *Namespace[T]) start() (*prefetch.Buffer[T], error) {
 	return b, nil
 }
 
-// pause is how long callers get an error that lasts before the servers are asked
-// again.
+// pause is how long callers get a lasting error before the servers are asked again.
 const pause = time.Second
 
-// close ends the buffer; no id is taken from it after close returns.
+// A NamespaceState is a namespace and its buffer.
+type NamespaceState struct {
+	Namespace string
+	Kind      string        // as a server reported it, "" while not known
+	Buffered  int           // ids in the buffer
+	Size      int           // ids it should hold at the present demand, 0 before its first use
+	Lasts     time.Duration // how long the buffered ids last at the recent demand, at most some 292 years
+	Issued    int64         // ids taken out
+	Fills     int64         // times it was filled, successful or not
+	Waits     int64         // calls that found too few ids in the buffer
+	Expired   int64         // ids dropped for their age
+	Dropped   int64         // ids dropped for their order
+	Err       error         // why the servers gave nothing when they were last asked, nil if they did
+}
+
+func (n *Namespace[T]) state() NamespaceState {
+	s := NamespaceState{Namespace: n.name, Dropped: n.source.dropped.Load()}
+	s.Kind, s.Err = n.source.latest()
+	if b := n.buf.Load(); b != nil {
+		of := b.State()
+		s.Buffered, s.Size, s.Lasts, s.Issued = of.Buffered, of.Size, of.Lasts, of.Issued
+		s.Fills, s.Waits, s.Expired = of.Fills, of.Waits, of.Expired
+	}
+	return s
+}
+
+// close ends the buffer: it issues no id after close returns. The servers have ended
+// before, so no later call makes a buffer.
 func (n *Namespace[T]) close() {
 	n.mu.Lock()
-	n.closed = true
+	b := n.buf.Load()
 	n.mu.Unlock()
-	if b := n.buf.Load(); b != nil {
-		_ = b.Close() // nil always
+	if b != nil {
+		_ = b.Close() // always nil
 	}
 }

@@ -41,7 +41,7 @@ func TestIDsDoNotGoBackWhenTheServerChanges(t *testing.T) {
 			}
 		})
 		last = growing(t, orders, last, 100)
-		if s := orders.State(); s.Dropped == 0 || last > 1_002_000 {
+		if s := stateOf(c, "orders"); s.Dropped == 0 || last > 1_002_000 {
 			t.Errorf("%+v, last %d", s, last)
 		}
 	})
@@ -67,7 +67,7 @@ func TestAnotherServersSegmentsAreSkippedUpToTheLastIDAndTheServerIsKept(t *test
 		if a.seen().ids != asked {
 			t.Error("it went back to a server with other ranges, though its own answers")
 		}
-		if s := users.State(); s.Dropped < 2_999_000 {
+		if s := stateOf(c, "users"); s.Dropped < 2_999_000 {
 			t.Errorf("%+v", s)
 		}
 	})

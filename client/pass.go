@@ -9,24 +9,24 @@ import (
 // A question goes to one server after another until one answers.
 type question struct {
 	namespace string
-	first     *server // asked first, if it is there, whatever it answered last; may be nil
+	first     *server // asked first if it has not been left; may be nil
 	// ask asks one server. Its error is an *[Error] or the cause of ctx.
 	ask func(ctx context.Context, one *server) error
-	// note is called after every pass that brought nothing.
-	note func(error)
+	// failed is called after every pass over the servers that brought nothing.
+	failed func(error)
 }
 
-// persist passes over the servers until one answers, the error lasts, waiting until
-// the given monotonic time would not help, or ctx ends.
-func (c *Client) persist(ctx context.Context, q question, until time.Duration) error {
+// persist passes over the servers until one answers, the error lasts, a rate limit
+// lasts past the given monotonic time, or ctx ends.
+func (s *servers) persist(ctx context.Context, q question, until time.Duration) error {
 	for try := 1; ; try++ {
-		changed, err := c.pass(ctx, q)
+		changed, err := s.pass(ctx, q)
 		if err == nil || lasts(err) {
 			return err
 		}
 		cause := context.Cause(ctx)
 		if cause == nil || !errors.Is(err, cause) {
-			q.note(err)
+			q.failed(err)
 		}
 		if cause != nil {
 			return cause
@@ -39,25 +39,28 @@ func (c *Client) persist(ctx context.Context, q question, until time.Duration) e
 			}
 			continue
 		}
-		d := c.backoff(try, err)
-		if errors.Is(err, ErrLimited) && c.cfg.Time.Monotonic()+d > until {
+		d := s.backoff(try, err)
+		if errors.Is(err, ErrLimited) && s.cfg.Time.Monotonic()+d > until {
 			return err
 		}
-		if err := c.cfg.Time.Sleep(ctx, d); err != nil {
+		if err := s.cfg.Time.Sleep(ctx, d); err != nil {
 			return err
 		}
 	}
 }
 
-// pass asks each present server once. An error that lasts counts only if no other
-// server answers: settings reach servers one after another. If no server is
-// present, changed is closed once one is.
-func (c *Client) pass(ctx context.Context, q question) (changed <-chan struct{}, err error) {
-	list, changed, err := c.servers.present(q, c.cfg.Time.Monotonic())
+// pass asks each present server once. A lasting error counts only if no other server
+// answers: settings reach servers one after another. If no server is present, changed
+// is closed once one is.
+func (s *servers) pass(ctx context.Context, q question) (changed <-chan struct{}, err error) {
+	list, changed, err := s.present(q.namespace, q.first)
+	if list == nil {
+		return changed, err
+	}
 	var lasting error
 	var errs several
 	for i, one := range list {
-		err := c.attempt(ctx, q, one, len(list)-i)
+		err := s.attempt(ctx, q, one, len(list)-i)
 		switch {
 		case err == nil:
 			return nil, nil
@@ -71,23 +74,19 @@ func (c *Client) pass(ctx context.Context, q question) (changed <-chan struct{},
 			errs = append(errs, err)
 		}
 	}
-	switch {
-	case lasting != nil:
+	if lasting != nil {
 		return nil, lasting
-	case list != nil:
-		return nil, errs
-	default:
-		return changed, err
 	}
+	return nil, errs
 }
 
 // attempt asks one server, and leaves it if it is away. Others is how many servers
 // there are to ask, including this one.
-func (c *Client) attempt(ctx context.Context, q question, one *server, others int) error {
+func (s *servers) attempt(ctx context.Context, q question, one *server, others int) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause // no request would be sent: that says nothing about the server
 	}
-	limit := c.cfg.Timeout
+	limit := s.cfg.Timeout
 	if deadline, ok := ctx.Deadline(); ok && others > 1 {
 		// A caller with a short deadline must still reach a second server. A deadline
 		// is on the system's clock, whatever Config.Time is.
@@ -95,25 +94,25 @@ func (c *Client) attempt(ctx context.Context, q question, one *server, others in
 	}
 	asking, cancel := context.WithTimeoutCause(ctx, limit, noAnswer(limit))
 	defer cancel()
-	start := c.cfg.Time.Monotonic()
+	start := s.cfg.Time.Monotonic()
 	err := q.ask(asking, one)
 	var e *Error
 	away := errors.As(err, &e) && e.away()
-	took := c.cfg.Time.Monotonic() - start
-	early := asking.Err() != nil && took < c.cfg.Timeout/4
+	took := s.cfg.Time.Monotonic() - start
+	early := asking.Err() != nil && took < s.cfg.Timeout/4
 	if away && context.Cause(ctx) != nil {
 		// This error also goes to callers that wait for the server and whose contexts have
 		// not ended.
 		err = &Error{Server: one.address, Err: noAnswer(took.Round(time.Millisecond))}
 	}
-	c.servers.note(one, q.namespace, err, !away)
+	s.note(one, q.namespace, err, !away)
 	switch {
 	case away && early:
-		c.doubt(one)
+		s.doubt(one)
 	case away:
-		c.leave(one, err)
+		s.leave(one, err)
 	case err != nil && !errors.Is(err, ErrLimited) && !errors.Is(err, ErrRequest):
-		c.refused(one, q.namespace, err)
+		s.refused(one, q.namespace, err)
 	}
 	return err
 }

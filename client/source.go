@@ -2,10 +2,16 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
 
 	"github.com/firn-id/firn"
 )
@@ -20,23 +26,61 @@ const (
 	maxGap   = 100_000_000
 )
 
-// A source fills a namespace's buffer. Its errors last; it retries the others itself.
-// One call is made at a time.
+// A source gets the ids of one namespace. Fill fills its buffer.
 type source[T firn.ID | string] struct {
-	n     *Namespace[T]
+	name    string
+	form    form[T]
+	buffer  Buffer // the buffer's settings
+	servers *servers
+
+	// Only Fill uses these, one call at a time.
 	batch int     // ids to ask for at once
 	began bool    // it has received ids, up to last
 	last  T       // the greatest id received, if the ids grow
-	from  *server // gave ids last
+	from  *server // the server of the latest ids
+
+	dropped atomic.Int64
+
+	mu   sync.Mutex // guards all below
+	kind kind
+	err  error // of the latest pass over the servers, nil if it brought ids
 }
 
-// Fill fills the front of dst with ids of one answer.
+// A kind is the kind of a namespace, as a server reports it.
+type kind struct {
+	known bool   // no need to ask again
+	name  string // "" if not known
+	grows bool   // its ids grow, with one server
+	ranks bool   // its ids come from ranges, so taking ids skips a range
+}
+
+func newSource[T firn.ID | string](name string, f form[T], cfg *Config, s *servers) *source[T] {
+	buffer, ok := cfg.Buffers[name]
+	if !ok {
+		buffer = cfg.Buffer
+	}
+	return &source[T]{name: name, form: f, buffer: buffer, servers: s, batch: maxBatch}
+}
+
+// fetch fills dst, past the buffer, by one request to the first server that answers. Last is
+// the error of the latest pass over the servers.
+func (s *source[T]) fetch(ctx context.Context, dst []T) (last, err error) {
+	err = s.servers.persist(ctx, question{
+		namespace: s.name,
+		failed:    func(err error) { last = err },
+		ask:       func(ctx context.Context, one *server) error { return s.request(ctx, one, dst) },
+	}, s.servers.cfg.Time.Monotonic()+s.servers.cfg.Wait)
+	return last, err
+}
+
+// Fill fills the front of dst with ids of one answer. Its errors last: it retries the
+// others itself.
 func (s *source[T]) Fill(ctx context.Context, dst []T) (int, error) {
 	count, err := s.fill(ctx, dst)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return 0, cause
 	}
-	s.n.failed(err)
+	s.failed(err)
 	if err != nil {
 		return 0, lastingError{err}
 	}
@@ -49,64 +93,60 @@ type lastingError struct{ error }
 func (e lastingError) Unwrap() error { return e.error }
 
 func (s *source[T]) fill(ctx context.Context, dst []T) (count int, err error) {
-	n := s.n
-	k, err := n.learn(ctx, false)
+	k, err := s.learn(ctx, false)
 	if err != nil {
 		return 0, err
 	}
-	q := question{namespace: n.name, note: n.failed}
+	q := question{namespace: s.name, failed: s.failed}
 	if k.ranks {
 		q.first = s.from // each server has its own ranges: a change may skip ids
 	}
 	q.ask = func(ctx context.Context, one *server) (err error) {
-		if count, err = s.ask(ctx, one, dst, k); err == nil {
+		if count, err = s.fillFrom(ctx, one, dst, k); err == nil {
 			s.from = one
 		}
 		return err
 	}
-	if err := n.client.persist(ctx, q, math.MaxInt64); err != nil {
+	if err := s.servers.persist(ctx, q, math.MaxInt64); err != nil {
 		return 0, err
 	}
 	if !k.known { // the request may have made the namespace
-		if _, err := n.learn(ctx, true); err != nil {
+		if _, err := s.learn(ctx, true); err != nil {
 			return 0, err // the ids just received are not issued
 		}
 	}
 	return count, nil
 }
 
-// ask gets ids from one server and drops those that are not above the ones before.
+// fillFrom gets ids from one server and drops those that are not above the ones before.
 // This is why a goroutine never sees ids go back: the buffer keeps the order in which
 // ids are filled in.
-func (s *source[T]) ask(ctx context.Context, one *server, dst []T, k kind) (int, error) {
+func (s *source[T]) fillFrom(ctx context.Context, one *server, dst []T, k kind) (int, error) {
 	for skips := 0; ; skips++ {
-		got, err := s.request(ctx, one, dst)
-		if err != nil || !k.grows || s.n.buffer.AnyOrder {
+		got, err := s.requestSome(ctx, one, dst)
+		if err != nil || !k.grows || s.buffer.AnyOrder {
 			return got, err
 		}
 		latest := dst[got-1]
 		kept := s.above(dst[:got])
-		s.n.dropped.Add(int64(got - kept))
+		s.dropped.Add(int64(got - kept))
 		if kept > 0 {
 			return kept, nil
 		}
-		gap := s.n.form.above(latest, s.last)
+		gap := s.form.above(latest, s.last)
 		if !k.ranks || skips == maxSkips || gap < 0 || gap > maxGap {
 			// If ids carry their time, the server's ids will soon be greater.
-			return 0, &Error{Server: one.address, Err: fmt.Errorf("%w: %v is not above %v, which was had here before (Buffer.AnyOrder takes them)", errBehind, latest, s.last)}
+			return 0, &Error{Server: one.address, Err: fmt.Errorf("%w: %v is not above %v, which this client received before (Buffer.AnyOrder accepts them)", errBehind, latest, s.last)}
 		}
 		if gap > 0 {
-			got, err = s.request(ctx, one, make([]T, min(gap, int64(s.batch))))
+			got, err = s.requestSome(ctx, one, make([]T, min(gap, int64(s.batch))))
 			if err != nil {
 				return 0, err
 			}
-			s.n.dropped.Add(int64(got))
+			s.dropped.Add(int64(got))
 		}
 	}
 }
-
-// errBehind: a server's ids are below those of another server.
-var errBehind = errors.New("ids of this server go back and were dropped")
 
 // above keeps the ids that are above all before them, and returns how many those are.
 func (s *source[T]) above(ids []T) (kept int) {
@@ -121,11 +161,11 @@ func (s *source[T]) above(ids []T) (kept int) {
 	return kept
 }
 
-// request asks one server for as many ids as fit, or as it gives at once.
-func (s *source[T]) request(ctx context.Context, one *server, dst []T) (int, error) {
+// requestSome asks one server for as many ids as fit, or as it gives at once.
+func (s *source[T]) requestSome(ctx context.Context, one *server, dst []T) (int, error) {
 	for {
 		count := min(len(dst), s.batch)
-		err := s.n.request(ctx, one, dst[:count])
+		err := s.request(ctx, one, dst[:count])
 		var e *Error
 		if errors.As(err, &e) && e.Status == http.StatusRequestEntityTooLarge && count > 1 {
 			s.batch = count / 2
@@ -136,4 +176,108 @@ func (s *source[T]) request(ctx context.Context, one *server, dst []T) (int, err
 		}
 		return count, nil
 	}
+}
+
+// request asks one server for as many ids as dst holds. Every request has a URL of its own:
+// a cache that ignores methods and headers would otherwise answer it with ids it has
+// already given out.
+func (s *source[T]) request(ctx context.Context, one *server, dst []T) error {
+	return s.servers.wire.exchange(ctx, one.address, exchange{
+		namespace: s.name, count: len(dst),
+		method: http.MethodPost, path: "/v1/ids/" + s.name + "?count=" + strconv.Itoa(len(dst)) + "&once=" + rand.Text(),
+		accept: "text/plain", most: len(dst) * maxLine,
+		read: func(body []byte) error { return s.form.fill(dst, body) },
+	})
+}
+
+// The kinds that matter here; all others are buffered as they come.
+var (
+	// inOrder promise that each id is greater than all issued before it, anywhere.
+	inOrder = []string{"sequence", "number"}
+	growing = []string{"snowflake", "segment"}
+	// numeric are numbers, unless they have a prefix.
+	numeric = []string{"snowflake", "segment", "sequence"}
+)
+
+// learn returns the kind if it may be buffered, and asks for it if it is not known.
+// Issued says that the namespace has issued ids.
+func (s *source[T]) learn(ctx context.Context, issued bool) (kind, error) {
+	s.mu.Lock()
+	k := s.kind
+	s.mu.Unlock()
+	if k.known {
+		return k, nil
+	}
+	k, err := s.askKind(ctx)
+	if err != nil {
+		return kind{}, err
+	}
+	if slices.Contains(inOrder, k.name) && !s.buffer.AnyKind {
+		// Not remembered: the kind is asked again, in case the namespace changes.
+		return kind{}, fmt.Errorf("%w: %s promises that each id is greater than all issued before, which a buffer would break; "+
+			"use Fetch, or set Buffer.AnyKind if that order does not matter", ErrKind, k.name)
+	}
+	k.known = k.known || issued // a server that issues and does not say will not say later
+	s.mu.Lock()
+	s.kind = k
+	s.mu.Unlock()
+	return k, nil
+}
+
+// askKind asks the servers for the kind of the namespace. The kind is not known while
+// the namespace does not exist: some servers make a namespace on first use.
+func (s *source[T]) askKind(ctx context.Context) (kind, error) {
+	var described struct {
+		Kind   string          `json:"kind"`
+		Prefix string          `json:"prefix"`
+		Veil   json.RawMessage `json:"veil"`
+	}
+	err := s.servers.persist(ctx, question{
+		namespace: s.name,
+		failed:    s.failed,
+		ask: func(ctx context.Context, one *server) error {
+			return s.servers.wire.exchange(ctx, one.address, exchange{
+				namespace: s.name, method: http.MethodGet, path: "/v1/namespaces/" + s.name, accept: "application/json", most: maxMessage,
+				read: func(body []byte) error {
+					if err := json.Unmarshal(body, &described); err != nil || described.Kind == "" {
+						return fmt.Errorf("%w: it does not give the kind of %q: %s", errAnswer, s.name, shown(string(body)))
+					}
+					return nil
+				},
+			})
+		},
+	}, math.MaxInt64)
+	switch {
+	case errors.Is(err, ErrUnknownNamespace):
+		return kind{}, nil
+	case errors.Is(err, ErrDenied) && s.buffer.AnyKind:
+		return kind{known: true}, nil
+	case errors.Is(err, ErrDenied):
+		return kind{}, fmt.Errorf("read its kind, which Buffer.AnyKind makes unnecessary: %w", err)
+	case err != nil:
+		return kind{}, err
+	}
+	if s.form.numbers && (described.Prefix != "" || !slices.Contains(numeric, described.Kind)) {
+		return kind{}, fmt.Errorf("%w: ids of kind %s, or with a prefix, are texts; use Client.Texts", ErrKind, described.Kind)
+	}
+	veiled := !slices.Contains([]string{"", `""`, "null", "false"}, string(described.Veil))
+	return kind{
+		known: true, name: described.Kind,
+		grows: s.form.numbers && slices.Contains(growing, described.Kind) && !veiled,
+		ranks: s.form.numbers && described.Kind == "segment" && !veiled,
+	}, nil
+}
+
+// failed records the error of the latest pass over the servers; nil if it brought ids.
+func (s *source[T]) failed(err error) {
+	s.mu.Lock()
+	s.err = err
+	s.mu.Unlock()
+}
+
+// latest returns the kind, "" if it is not known, and the error of the latest pass.
+func (s *source[T]) latest() (kind string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kind.name, s.err
 }

@@ -89,7 +89,7 @@ func (t *httpServer) fill(ctx context.Context, ids []firn.ID) (int, error) {
 	return copy(ids, taken), err
 }
 
-func (t *httpServer) latest() error { return t.ids.State().Err }
+func (t *httpServer) latest() error { return t.client.State().Namespaces[0].Err }
 
 func (t *httpServer) every() int {
 	if t.buffered {

@@ -1,0 +1,232 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// idleConnections are kept to each server, for callers of Fetch.
+	idleConnections = 64
+	// maxMessage bounds how much is read of an answer without ids.
+	maxMessage = 64 << 10
+	// maxKept bounds the buffers that are reused for other answers.
+	maxKept = 4 << 20
+	// maxRetryAfter bounds the wait that a server may ask for.
+	maxRetryAfter = time.Minute
+)
+
+// A wire makes requests to servers.
+type wire struct {
+	cfg  *Config
+	http *http.Client
+	own  *http.Transport // nil if the caller gave one
+}
+
+func newWire(cfg *Config) *wire {
+	w := &wire{cfg: cfg}
+	if cfg.HTTP != nil {
+		given := *cfg.HTTP
+		w.http = &given
+	} else {
+		w.own = &http.Transport{
+			DialContext:           (&net.Dialer{Timeout: cfg.Timeout, KeepAlive: 15 * time.Second}).DialContext,
+			TLSClientConfig:       cfg.TLS.Clone(),
+			ForceAttemptHTTP2:     true,
+			TLSHandshakeTimeout:   cfg.Timeout,
+			ResponseHeaderTimeout: cfg.Timeout,
+			MaxIdleConns:          maxServers * idleConnections,
+			MaxIdleConnsPerHost:   idleConnections,
+			IdleConnTimeout:       90 * time.Second,
+		}
+		w.http = &http.Client{Transport: w.own}
+	}
+	// Only the servers may see the token: do not follow redirects.
+	w.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return w
+}
+
+func (w *wire) close() {
+	if w.own != nil {
+		w.own.CloseIdleConnections()
+	}
+}
+
+// An exchange is one request and how to read its answer.
+type exchange struct {
+	namespace string // "" for a probe, which goes without a token and is not reported to the hooks
+	count     int    // ids asked for, as the hooks report it
+	method    string
+	path      string
+	accept    string // the only media type accepted; "" for any
+	most      int    // bytes of the answer
+	read      func(body []byte) error
+}
+
+// exchange makes a request to a server. Its error is an *[Error].
+func (w *wire) exchange(ctx context.Context, address string, x exchange) error {
+	began := w.cfg.Time.Monotonic()
+	var err error
+	if e := w.roundTrip(ctx, address, x); e != nil {
+		err = e
+	}
+	if x.namespace != "" && w.cfg.Hooks.Request != nil {
+		w.cfg.Hooks.Request(Request{
+			Server: address, Namespace: x.namespace, Count: x.count, Took: w.cfg.Time.Monotonic() - began, Err: err,
+		})
+	}
+	return err
+}
+
+var bodies = sync.Pool{New: func() any { return new([]byte) }}
+
+func (w *wire) roundTrip(ctx context.Context, address string, x exchange) *Error {
+	req, err := http.NewRequestWithContext(ctx, x.method, address+x.path, nil)
+	if err != nil {
+		return &Error{Server: address, Err: err}
+	}
+	req.Header.Set("User-Agent", "firn-client")
+	req.Header.Set("Cache-Control", "no-store")
+	req.Header.Set("Accept-Encoding", "identity") // ids hardly shrink, and a compressed answer hides its length
+	if x.accept != "" {
+		req.Header.Set("Accept", x.accept)
+	}
+	if x.namespace != "" && w.cfg.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+w.cfg.Token)
+	}
+	answer, err := w.http.Do(req)
+	if err != nil {
+		return &Error{Server: address, Err: transportError(ctx, err)}
+	}
+	kept, ok := bodies.Get().(*[]byte)
+	if !ok {
+		kept = new([]byte)
+	}
+	most := x.most
+	if answer.StatusCode != http.StatusOK {
+		most = maxMessage
+	}
+	body, err := readAll((*kept)[:0], answer.Body, most)
+	defer func() {
+		if cap(body) <= maxKept {
+			*kept = body[:0]
+			bodies.Put(kept)
+		}
+	}()
+	if closed := answer.Body.Close(); err == nil {
+		err = closed
+	}
+	switch {
+	case answer.StatusCode != http.StatusOK: // its status says enough if the rest broke off
+		return refusal(address, answer, body)
+	case err != nil:
+		err = transportError(ctx, err)
+	default:
+		err = x.readAnswer(answer.Header, body)
+	}
+	if err != nil {
+		return &Error{Server: address, Status: answer.StatusCode, Err: err}
+	}
+	return nil
+}
+
+// readAnswer reads an answer with status 200.
+func (x exchange) readAnswer(h http.Header, body []byte) error {
+	if age := h.Get("Age"); age != "" && age != "0" {
+		return fmt.Errorf("%w: it is %s seconds old, from a cache, and others may have received it", errAnswer, shown(age))
+	}
+	if x.accept != "" {
+		kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+		if err != nil || kind != x.accept {
+			return fmt.Errorf("%w: it is %q, not %s: %s", errAnswer, shown(h.Get("Content-Type")), x.accept, shown(string(body)))
+		}
+	}
+	if x.read != nil {
+		return x.read(body)
+	}
+	return nil
+}
+
+// transportError strips the request from an error, since the server's address is reported
+// already, and replaces the end of a context by its cause.
+func transportError(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	var e *url.Error
+	if errors.As(err, &e) {
+		err = e.Err
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		// Time-outs of packages net and http match context.DeadlineExceeded. A caller
+		// would take that for the end of its own context, which has not ended.
+		return errors.New(err.Error())
+	}
+	return err
+}
+
+// readAll appends the content of r to buf, up to most bytes.
+func readAll(buf []byte, r io.Reader, most int) ([]byte, error) {
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case len(buf) > most:
+			return buf[:most], fmt.Errorf("%w: it is longer than %d bytes", errAnswer, most)
+		case err == io.EOF:
+			return buf, nil
+		case err != nil:
+			return buf, err
+		}
+	}
+}
+
+// refusal reads an answer that is an error.
+func refusal(address string, answer *http.Response, body []byte) *Error {
+	e := &Error{Server: address, Status: answer.StatusCode}
+	if answer.StatusCode >= 300 && answer.StatusCode < 400 {
+		e.Err = fmt.Errorf("%w: redirects are not followed (this one leads to %q); set the address of the server itself in Config.Servers",
+			errAnswer, shown(answer.Header.Get("Location")))
+		return e
+	}
+	e.RetryAfter = parseRetryAfter(answer.Header)
+	var parsed struct {
+		Error struct {
+			Code    string `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(body, &parsed); err != nil || parsed.Error.Code == "" {
+		e.Message = shown(string(body)) // of a proxy, or of another program
+		return e
+	}
+	e.Code, e.Message = shown(parsed.Error.Code), shown(parsed.Error.Message)
+	return e
+}
+
+// parseRetryAfter reads seconds, or a date against the date of the answer itself.
+func parseRetryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.Atoi(text); err == nil && seconds > 0 {
+		return time.Duration(min(seconds, int(maxRetryAfter/time.Second))) * time.Second
+	}
+	until, err1 := http.ParseTime(text)
+	now, err2 := http.ParseTime(h.Get("Date"))
+	if err1 != nil || err2 != nil {
+		return 0
+	}
+	return min(max(until.Sub(now), 0), maxRetryAfter)
+}
