@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -135,14 +136,11 @@ func (f *kindFlags) wide(ctx context.Context, k kind, n int64, p *printer) error
 
 // wideSource returns what makes the ids of a kind.
 func wideSource(k kind) (settings.NextWide, error) {
-	switch k.name {
-	case "objectid":
-		return settings.ObjectIDs()
-	case "uuid4":
-		return settings.UUIDs(4)
-	default:
-		return settings.UUIDs(7)
+	n := settings.Namespace{Kind: strings.TrimRight(k.name, "47")}
+	if k.name == "uuid4" {
+		n.Version = 4
 	}
+	return n.Of().Wide(n)
 }
 
 // An appender appends an id as it is to be written.

@@ -53,7 +53,7 @@ func (b *builder) onFirstUse(ctx context.Context) error {
 		b.made.pools[p.name] = p
 		return nil
 	}
-	p, err := b.service.open(ctx, b.service.base, "")
+	p, err := b.service.open(ctx, b.service.base)
 	if err != nil {
 		return err
 	}
@@ -120,10 +120,7 @@ func (b *builder) base(ctx context.Context, name string, set settings.Namespace)
 	log := b.service.log.With("namespace", name)
 	switch kind := set.Of(); kind.Source {
 	case settings.Ranges:
-		cfg, err := set.SegmentSettings()
-		if err != nil {
-			return nil, err
-		}
+		cfg := set.SegmentConfig()
 		cfg.Store, cfg.Log = b.service.store, log
 		return b.segments(ctx, was, name, cfg)
 	case settings.Counter:
@@ -133,7 +130,7 @@ func (b *builder) base(ctx context.Context, name string, set settings.Namespace)
 		}
 		return made, made.goOn(ctx, was)
 	case settings.Template:
-		cfg, err := set.NumberSettings()
+		cfg, _, err := set.NumberFormat()
 		if err != nil {
 			return nil, err
 		}
@@ -234,24 +231,25 @@ func (b *builder) openPools(ctx context.Context, namespaces map[string]settings.
 
 // openPool returns the open pool of a namespace, or opens one.
 func (b *builder) openPool(ctx context.Context, set settings.Namespace) (*pool, error) {
-	name, key := set.PoolName(), set.GeneratorSettings()
+	cfg, err := set.Lease()
+	if err != nil {
+		return nil, err
+	}
+	name := cfg.Slots.Pool
 	was := b.old.pools[name]
-	if was != nil && was.settings == key {
+	if was != nil && reflect.DeepEqual(was.settings, cfg) {
 		return was, nil
 	}
 	if was != nil && (set.Worker != nil || was.pinned) {
 		return nil, fmt.Errorf("pool %s: settings of a pool with a fixed worker cannot change while it is in use: "+
 			"start the server anew, or leave out worker", name)
 	}
-	cfg, err := set.Lease()
-	if err != nil {
-		return nil, err
-	}
-	return b.service.open(ctx, cfg, key)
+	return b.service.open(ctx, cfg)
 }
 
 // open takes a worker.
-func (s *Service) open(ctx context.Context, cfg lease.Config, key string) (*pool, error) {
+func (s *Service) open(ctx context.Context, cfg lease.Config) (*pool, error) {
+	set := cfg
 	cfg.Slots.Store = s.store
 	name := cfg.Slots.Pool
 	if name == "" {
@@ -263,7 +261,7 @@ func (s *Service) open(ctx context.Context, cfg lease.Config, key string) (*pool
 		return nil, err
 	}
 	return &pool{
-		name: name, settings: key, pinned: cfg.Slots.Pinned != nil,
+		name: name, settings: set, pinned: cfg.Slots.Pinned != nil,
 		lease: l, layout: l.Generator().Layout(), clock: cfg.Generator.Clock,
 	}, nil
 }

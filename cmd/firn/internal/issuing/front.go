@@ -227,7 +227,7 @@ func (f *Front) decode(r DecodeRequest) (decode.Result, error) {
 
 func (f *Front) layout(r DecodeRequest) (layout firn.Layout, err error) {
 	if r.Namespace == "" {
-		described := settings.Namespace{Layout: r.Layout}
+		described := settings.Namespace{Pooled: settings.Pooled{Layout: r.Layout}}
 		if layout, err = decode.Layout(described.LayoutText(), r.Unit, r.Epoch); err != nil {
 			return layout, failure.BadRequest("bad_layout", "%v", err)
 		}

@@ -53,7 +53,7 @@ var ended = func() context.Context {
 // A pool is a leased generator that namespaces share.
 type pool struct {
 	name     string
-	settings string // the settings that it was made from
+	settings lease.Config // that it was made from
 	pinned   bool
 	lease    *lease.Lease
 	layout   firn.Layout

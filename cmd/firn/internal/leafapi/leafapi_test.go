@@ -52,12 +52,12 @@ func ask(t *testing.T, h http.Handler, method, path string, header ...string) *h
 }
 
 var all = map[string]settings.Namespace{
-	"orders":     {Kind: "segment", MinStep: 10},
-	"order.item": {Kind: "segment", MinStep: 10},
+	"orders":     {Kind: "segment", Segment: settings.Segment{MinStep: 10}},
+	"order.item": {Kind: "segment", Segment: settings.Segment{MinStep: 10}},
 	"txn":        {Kind: "sequence"},
-	"flake":      {Layout: "leaf"},
-	"sony":       {Layout: "sonyflake", Pool: "sony"},
-	"carts":      {Kind: "segment", Prefix: "cart"},
+	"flake":      {Pooled: settings.Pooled{Layout: "leaf"}},
+	"sony":       {Pooled: settings.Pooled{Layout: "sonyflake", Pool: "sony"}},
+	"carts":      {Kind: "segment", Prefixed: settings.Prefixed{Prefix: "cart"}},
 }
 
 func TestAnswersAreThoseOfLeaf(t *testing.T) {

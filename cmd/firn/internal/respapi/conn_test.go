@@ -47,7 +47,7 @@ func (t *tape) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.I
 
 // counted are namespaces whose ids are the same in every run.
 var counted = settings.Config{Anonymous: []string{"*"}, Limits: settings.Limits{Batch: new(5000)}, Namespaces: map[string]settings.Namespace{
-	"items": {Kind: "segment", MinStep: 100, MaxStep: 100}, "txn": {Kind: "sequence"},
+	"items": {Kind: "segment", Segment: settings.Segment{MinStep: 100, MaxStep: 100}}, "txn": {Kind: "sequence"},
 }}
 
 func open(t testing.TB, cfg settings.Config) *Server {
@@ -197,7 +197,7 @@ func TestWhoAClientIsIsAskedAgainAfterAChange(t *testing.T) {
 
 func TestNothingIsAllocatedForAPipeline(t *testing.T) {
 	s := open(t, settings.Config{Namespaces: map[string]settings.Namespace{
-		"orders": {Layout: "41/0/0/22"}, "items": {Kind: "segment", MinStep: 10_000_000, MaxStep: 10_000_000},
+		"orders": {Pooled: settings.Pooled{Layout: "41/0/0/22"}}, "items": {Kind: "segment", Segment: settings.Segment{MinStep: 10_000_000, MaxStep: 10_000_000}},
 	}})
 	in := []byte(strings.Repeat("*2\r\n$4\r\nINCR\r\n$6\r\norders\r\n", 16) +
 		strings.Repeat("*2\r\n$4\r\nINCR\r\n$6\r\norders\r\n*2\r\n$4\r\nINCR\r\n$5\r\nitems\r\n*3\r\n$6\r\nINCRBY\r\n$5\r\nitems\r\n$2\r\n10\r\n", 16) +
@@ -229,7 +229,7 @@ func BenchmarkPipeline(b *testing.B) {
 		for _, ns := range []string{"orders", "items_"} {
 			b.Run(ns+"/"+name, func(b *testing.B) {
 				s := open(b, settings.Config{Namespaces: map[string]settings.Namespace{
-					"orders": {Layout: "41/0/0/22"}, "items_": {Kind: "segment", MinStep: 100_000_000, MaxStep: 100_000_000},
+					"orders": {Pooled: settings.Pooled{Layout: "41/0/0/22"}}, "items_": {Kind: "segment", Segment: settings.Segment{MinStep: 100_000_000, MaxStep: 100_000_000}},
 				}})
 				in := []byte(strings.Repeat("*2\r\n$4\r\nINCR\r\n$6\r\n"+ns+"\r\n", size))
 				on := &tape{}

@@ -27,11 +27,11 @@ const patience = 20 * time.Second
 
 // kinds is a namespace of each way to answer.
 var kinds = settings.Config{Namespaces: map[string]settings.Namespace{
-	"orders": {Layout: "41/0/0/22"}, // more ids a millisecond than can be asked for
+	"orders": {Pooled: settings.Pooled{Layout: "41/0/0/22"}}, // more ids a millisecond than can be asked for
 	"items":  {Kind: "segment"},
 	"txn":    {Kind: "sequence"},
 	"uid":    {Kind: "uuid"},
-	"carts":  {Prefix: "cart", Layout: "41/0/0/22"},
+	"carts":  {Prefixed: settings.Prefixed{Prefix: "cart"}, Pooled: settings.Pooled{Layout: "41/0/0/22"}},
 }}
 
 // serve serves on loopback until the test ends.

@@ -25,7 +25,7 @@ func (n nowhere) WriteHeader(int)             {}
 // BenchmarkIDs is what the server adds to a request: its cost beside that of net/http.
 func BenchmarkIDs(b *testing.B) {
 	cfg := settings.Config{Namespaces: map[string]settings.Namespace{
-		"orders": {Layout: "41/0/0/22"}, // more ids a millisecond than the benchmark can request
+		"orders": {Pooled: settings.Pooled{Layout: "41/0/0/22"}}, // more ids a millisecond than the benchmark can request
 		"items":  {Kind: "segment"},
 	}}
 	s, err := server.New(b.Context(), server.Config{Settings: cfg, Base: lease.Config{}, Store: memstore.New(nil), Log: slog.New(slog.DiscardHandler)})

@@ -91,8 +91,8 @@ func (w *wire) ask(request string) string {
 // on one connection.
 func TestTheJavaClientOfTinyIDIsAnswered(t *testing.T) {
 	address := listenWire(t, settings.Config{Namespaces: map[string]settings.Namespace{
-		"test":     {Kind: "segment", MinStep: 100_000},
-		"test_odd": {Kind: "segment", MinStep: 50_000, Stride: 2, Offset: 1},
+		"test":     {Kind: "segment", Segment: settings.Segment{MinStep: 100_000}},
+		"test_odd": {Kind: "segment", Segment: settings.Segment{MinStep: 50_000, Stride: 2, Offset: 1}},
 	}})
 	request := func(prefix, token, bizType string) string {
 		return "POST " + prefix + "/tinyid/id/nextSegmentIdSimple?token=" + token + "&bizType=" + bizType + " HTTP/1.1\r\n" +
@@ -131,7 +131,7 @@ func TestTheJavaClientOfTinyIDIsAnswered(t *testing.T) {
 // TestCurlOfLeafIsAnswered sends what curl sends, byte for byte, on one connection.
 func TestCurlOfLeafIsAnswered(t *testing.T) {
 	address := listenWire(t, settings.Config{Namespaces: map[string]settings.Namespace{
-		"leaf-segment-test": {Kind: "segment", MinStep: 2000}, "test": {Layout: "leaf"},
+		"leaf-segment-test": {Kind: "segment", Segment: settings.Segment{MinStep: 2000}}, "test": {Pooled: settings.Pooled{Layout: "leaf"}},
 	}})
 	client := dialWire(t, address)
 	request := func(path string) string {

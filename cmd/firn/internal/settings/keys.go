@@ -9,6 +9,24 @@ import (
 	"github.com/firn-id/firn/veil"
 )
 
+// Veil says with what the ids of a namespace are veiled. Keys stand in a file, or in
+// an environment variable, never in the configuration.
+type Veil struct {
+	KeyFile     string `yaml:"key_file" help:"file with the keys, each a line VERSION:KEY"`
+	KeyEnv      string `yaml:"key_env" help:"environment variable with the keys, instead of a file"`
+	Bits        int    `yaml:"bits" default:"63" allowed:"20 to 63" help:"how many bits ids have; JavaScript holds 53 exactly"`
+	VersionBits int    `yaml:"version_bits" default:"0" help:"bits that say which of several keys made an id, for rotation"`
+}
+
+// Cipher reads the keys and returns the permutation of a namespace.
+func (v *Veil) Cipher(namespace string) (*veil.Cipher, error) {
+	all, err := ReadKeys(v.KeyFile, v.KeyEnv)
+	if err != nil {
+		return nil, err
+	}
+	return veil.New(veil.Config{Keys: all, Bits: v.Bits, VersionBits: v.VersionBits, Namespace: namespace})
+}
+
 // ErrNoKey says that there is neither a file nor a variable with keys.
 var ErrNoKey = errors.New("no key")
 

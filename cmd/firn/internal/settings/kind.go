@@ -1,17 +1,18 @@
 package settings
 
 import (
-	"maps"
+	"context"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/firn-id/firn"
 )
 
-// A Kind is a kind of ids: its settings, their check, and what its ids are made of. Other
-// packages ask for these properties and do not compare names.
+// A Kind is a kind of ids: its settings, their check, and what its ids are made of. Each has a
+// file of its own. Other packages ask for these properties and do not compare names.
 type Kind struct {
 	Name    string
-	Keys    []string // the settings, beside kind
 	Source  Source
 	Numeric bool // ids are numbers, which can be veiled and written in many ways
 
@@ -20,7 +21,8 @@ type Kind struct {
 	// Format returns how a number is written as an id of this kind; nil: as any number.
 	Format func(Namespace) (func(firn.ID) (string, error), error)
 
-	check func(Namespace) error // nil: the settings have no check of their own
+	settings []any                     // the structs that declare its settings
+	check    func(Namespace, Mistakes) // nil: the settings have no check of their own
 }
 
 // A Source is what ids are made of.
@@ -35,57 +37,56 @@ const (
 	Local                   // nothing that others share
 )
 
-// kinds has every kind by name: the one place where names stand.
-var kinds = map[string]*Kind{}
+// NextWide makes an id of more than 64 bits, without a store: its bytes, and the text that it usually has. It may be called
+// concurrently.
+type NextWide func(ctx context.Context) (id []byte, text string, err error)
 
-func init() {
-	for _, k := range []*Kind{
-		{Name: "snowflake", Source: Generator, Numeric: true, Keys: append([]string{"veil", "prefix"}, generatorKeys...)},
-		{
-			Name: "serial", Source: Generator, Keys: append([]string{"prefix", "width", "check", "zone"}, generatorKeys...),
-			Format: func(n Namespace) (func(firn.ID) (string, error), error) {
-				f, err := n.SerialSettings()
-				if err != nil {
-					return nil, err
-				}
-				return f.Text, nil
-			},
-			check: func(n Namespace) error { _, err := n.SerialSettings(); return err },
-		},
-		{
-			Name: "segment", Source: Ranges, Numeric: true,
-			Keys:  []string{"veil", "prefix", "min_step", "max_step", "target", "from", "offset", "stride"},
-			check: func(n Namespace) error { _, err := n.SegmentSettings(); return err },
-		},
-		{
-			Name: "sequence", Source: Counter, Numeric: true, Keys: []string{"veil", "prefix", "from"},
-			check: func(n Namespace) error {
-				if n.From < 0 {
-					return firn.NewRangeError("from", int64(n.From), 1, int64(firn.MaxID), "")
-				}
-				return nil
-			},
-		},
-		{
-			Name: "number", Source: Template, Keys: []string{"template", "zone"},
-			check: func(n Namespace) error { _, err := n.NumberSettings(); return err },
-		},
-		{
-			Name: "uuid", Source: Local, Keys: []string{"version", "prefix"},
-			Wide:  func(n Namespace) (NextWide, error) { return UUIDs(n.UUIDVersion()) },
-			check: func(n Namespace) error { _, err := UUIDs(n.UUIDVersion()); return err },
-		},
-		{
-			Name: "objectid", Source: Local, Keys: []string{"prefix"},
-			Wide: func(Namespace) (NextWide, error) { return ObjectIDs() },
-		},
-	} {
-		kinds[k.Name] = k
-	}
+// Kinds has every kind, the default first. It is the one list of them.
+var Kinds []*Kind
+
+func init() { // since kinds have methods that look them up
+	Kinds = []*Kind{snowflake, serials, segments, sequences, numbers, uuids, objectIDs}
 }
 
-// kindNames returns the names of all kinds, sorted.
-func kindNames() []string { return slices.Sorted(maps.Keys(kinds)) }
+// KindOf returns the kind of a name, the default kind for an empty one. The error is a
+// *[firn.SyntaxError].
+func KindOf(name string) (*Kind, error) {
+	if name == "" {
+		return Kinds[0], nil
+	}
+	var names []string
+	for _, k := range Kinds {
+		if k.Name == name {
+			return k, nil
+		}
+		names = append(names, k.Name)
+	}
+	return nil, firn.NewSyntaxError("kind", name, strings.Join(names, ", ")+" are allowed")
+}
 
-// Of returns the kind of a namespace that passed the check.
-func (n Namespace) Of() *Kind { return kinds[n.KindName()] }
+// Settings returns the settings of the kind.
+func (k *Kind) Settings() []Setting {
+	return slices.DeleteFunc(slices.Clone(ofNamespaces), func(s Setting) bool {
+		return !slices.ContainsFunc(k.settings, func(group any) bool { return reflect.TypeOf(group) == s.group })
+	})
+}
+
+// Settings that several kinds have.
+type (
+	// Counted are ids that a counter in the store counts.
+	Counted struct {
+		From firn.ID `yaml:"from" flag:"first" config:"Start" default:"1" is:"id" allowed:"1 to 9223372036854775807" example:"1" help:"the least id, where a name begins that the store does not know"`
+	}
+	// Dated are ids in which a time is written.
+	Dated struct {
+		Zone string `yaml:"zone" flag:"zone" default:"UTC" allowed:"UTC, an offset as +08:00, or a name as Asia/Shanghai" help:"whose clocks and calendar the time is read off, as UTC or +08:00"`
+	}
+	// Prefixed are ids that may have a prefix.
+	Prefixed struct {
+		Prefix string `yaml:"prefix" flag:"prefix" example:"ord" help:"what ids begin with: ord makes ord_…, in fixed-width base32 that sorts; a serial's takes part of the width"`
+	}
+	// Veiled are ids that do not show their order.
+	Veiled struct {
+		Veil *Veil `yaml:"veil" example:"{key_file: FILE}" help:"what hides the order of ids; the name of the namespace is part of it"`
+	}
+)

@@ -5,12 +5,14 @@ package settings
 
 import (
 	"bytes"
+	"encoding"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,18 +53,25 @@ const Off = "off"
 // DefaultPool is the pool of generators for which none is named.
 const DefaultPool = "default"
 
-// keys lists what each level of the file allows, for messages.
-const keysHelp = `allowed are
-  at the top: store, listen, namespaces, limits, tokens, anonymous, anonymous_metrics, tls, audit, cosid
-  in listen: {http, resp}
-  in namespaces: {NAME: {…}}: kind (snowflake, serial, segment, sequence, number, uuid, objectid), prefix, veil, and as the kind is
-    pool, layout, unit, epoch, clock, rollback, ahead, start, window, strict, worker, datacenter; width, check, zone;
-    min_step, max_step, target, from, offset, stride; template; version
-  in veil: {key_file, key_env, bits, version_bits}
-  in limits: {batch, body, connections, rate: {NAME: …}}
-  in tokens: [{name, sha256, certificate, namespaces, admin, rate}]
-  in tls: {cert, key, client_ca, client_auth}
-  in audit: {file}`
+// keysHelp lists what each level of the file allows, for messages.
+func keysHelp() string {
+	lines := []string{"allowed are"}
+	level := func(where, before string, of reflect.Type, after string) {
+		lines = append(lines, "  "+where+before+strings.Join(keys(declared(of)), ", ")+after)
+	}
+	level("at the top: ", "", reflect.TypeFor[Config](), "")
+	level("in listen: ", "{", reflect.TypeFor[Listen](), "}")
+	lines = append(lines, "  in namespaces: {NAME: {…}}: kind, and as the kind is")
+	for _, k := range Kinds {
+		lines = append(lines, "    "+k.Name+": "+strings.Join(keys(k.Settings()), ", "))
+	}
+	level("in veil: ", "{", reflect.TypeFor[Veil](), "}")
+	level("in limits: ", "{", reflect.TypeFor[Limits](), "}")
+	level("in tokens: ", "[{", reflect.TypeFor[Token](), "}]")
+	level("in tls: ", "{", reflect.TypeFor[TLS](), "}")
+	level("in audit: ", "{", reflect.TypeFor[Audit](), "}")
+	return strings.Join(lines, "\n")
+}
 
 // Read reads and checks a file. An error names file, line and key, and
 // what would be allowed; all impossible values are reported at once.
@@ -85,11 +94,11 @@ func Parse(path string, source []byte) (Config, error) {
 	if errors.Is(err, errSecond) {
 		return Config{}, fmt.Errorf("configuration %s: %w", path, err)
 	}
-	if err := cfg.badIDs(); err != nil {
+	if err := cfg.badTexts(); err != nil {
 		return Config{}, err
 	}
 	if err != nil {
-		help := keysHelp
+		help := keysHelp()
 		if syntax := new(yaml.SyntaxError); errors.As(err, &syntax) {
 			help = "this is no YAML: what belongs together is indented by the same number of spaces, and never by tabs"
 		}
@@ -116,8 +125,9 @@ func Parse(path string, source []byte) (Config, error) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
 		report(CheckName(name), "namespaces", name)
 		ns := cfg.Namespaces[name]
-		for key, err := range ns.check() {
-			report(err, "namespaces", name, key)
+		mistakes := ns.Mistakes()
+		for _, key := range slices.Sorted(maps.Keys(mistakes)) {
+			report(mistakes[key], slices.DeleteFunc([]string{"namespaces", name, key}, func(s string) bool { return s == "" })...)
 		}
 		if key, err := ns.agrees(name, cfg.Namespaces); err != nil {
 			report(err, "namespaces", name, key)
@@ -126,24 +136,26 @@ func Parse(path string, source []byte) (Config, error) {
 	return cfg, errors.Join(errs...)
 }
 
-// badIDs returns the mistakes in ids of the file, which the parser reports without their place.
-func (c Config) badIDs() error {
+// badTexts returns the mistakes in settings that read their text themselves, which the parser
+// reports without their place.
+func (c Config) badTexts() error {
 	var raw struct {
-		Namespaces map[string]struct {
-			From any `yaml:"from"`
-		} `yaml:"namespaces"`
+		Namespaces map[string]map[string]any `yaml:"namespaces"`
 	}
 	if unmarshal(c.source, &raw) != nil {
 		return nil // which is reported otherwise
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(raw.Namespaces)) {
-		from := raw.Namespaces[name].From
-		if from == nil {
-			continue
-		}
-		if _, err := firn.ParseID(fmt.Sprint(from)); err != nil {
-			errs = append(errs, c.At(err, "namespaces", name, "from"))
+		for _, s := range ofNamespaces {
+			text, given := raw.Namespaces[name][s.Key]
+			reads, ok := s.In(new(Namespace)).(encoding.TextUnmarshaler)
+			if !ok || !given || text == nil {
+				continue
+			}
+			if err := reads.UnmarshalText(fmt.Append(nil, text)); err != nil {
+				errs = append(errs, c.At(err, "namespaces", name, s.Key))
+			}
 		}
 	}
 	return errors.Join(errs...)

@@ -30,7 +30,7 @@ func FuzzConfig(f *testing.F) {
 			return
 		}
 		for name, ns := range cfg.Namespaces {
-			if errs := ns.check(); len(errs) > 0 {
+			if errs := ns.Mistakes(); len(errs) > 0 {
 				t.Fatalf("%q was accepted with namespace %q: %v", text, name, errs)
 			}
 		}

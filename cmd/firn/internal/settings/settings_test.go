@@ -1,6 +1,7 @@
 package settings_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,19 +12,19 @@ import (
 
 func TestMistakesInKindsAreNamed(t *testing.T) {
 	for text, want := range map[string]string{
-		"{kind: uuidx}":                             `"uuidx" is no kind: number, objectid, segment, sequence, serial, snowflake, uuid are allowed`,
-		"{kind: uuid, version: 5}":                  "UUID version 5 is out of range",
+		"{kind: uuidx}":                             `namespaces.a.kind: "uuidx" is no kind: snowflake, serial, segment, sequence, number, uuid, objectid are allowed`,
+		"{kind: uuid, version: 5}":                  "namespaces.a.version: UUID version 5 is out of range",
 		"{kind: uuid, layout: firn}":                "a namespace of kind uuid has no layout: it has version, prefix",
 		"{kind: sequence, min_step: 5}":             "a namespace of kind sequence has no min_step",
 		"{kind: sequence, from: -5}":                "ids are not negative",
-		"{kind: segment, min_step: 5, max_step: 4}": "greatest step 4 is out of range",
-		"{kind: segment, offset: 4, stride: 4}":     "offset 4 is out of range",
-		"{kind: segment, target: soon}":             `"soon" is no target`,
-		"{kind: number}":                            `"" is no template`,
+		"{kind: segment, min_step: 5, max_step: 4}": "namespaces.a.max_step: greatest step 4 is out of range",
+		"{kind: segment, offset: 4, stride: 4}":     "namespaces.a.offset: offset 4 is out of range",
+		"{kind: segment, target: soon}":             `namespaces.a.target: "soon" is no duration`,
+		"{kind: number}":                            `namespaces.a.template: "" is no template`,
 		`{kind: number, template: "{n:6}{MM}"}`:     "the month and not the year",
-		"{kind: serial, width: 5}":                  "width 5 is out of range",
-		"{kind: serial, check: md5}":                `"md5" is no`,
-		"{kind: serial, zone: Local}":               "must be the same on all machines",
+		"{kind: serial, width: 5}":                  "namespaces.a.width: width 5 is out of range",
+		"{kind: serial, check: md5}":                `namespaces.a.check: "md5" is no`,
+		"{kind: serial, zone: Local}":               "namespaces.a.zone: ",
 		"{prefix: Ord}":                             `"Ord" is no prefix`,
 		"{veil: {bits: 63}}":                        "a key is needed",
 		"{veil: {key_file: a, key_env: b}}":         "not both",
@@ -58,7 +59,7 @@ func TestAMistakeInTheConfigurationNamesFileLineAndKey(t *testing.T) {
 		"namespaces:\n  a: {clock: wall, rollback: [history], ahead: 5ms}":     {"line 2", "namespaces.a.ahead", "history"},
 		"namespaces:\n  a: {window: 1ms}":                                      {"line 2", "namespaces.a.window", "100ms"},
 		"namespaces:\n  a/b: {}":                                               {"namespaces.a/b", "namespace name"},
-		"namespaces:\n  a: {}\n  b: {layout: twitter}":                         {"line 3", "pool default is shared with namespace a"},
+		"namespaces:\n  a: {}\n  b: {layout: twitter}":                         {"line 3", "namespaces.b.pool: pool default is shared with namespace a, which has other settings (layout firn, not twitter)"},
 		"limits: {connections: -1}":                                            {"limits.connections", "-1", "1000000"},
 		"listen: {resp: 7071}":                                                 {"line 1", "listen.resp", "7071"},
 		"limits: {batch: -1}":                                                  {"limits.batch", "-1"},
@@ -86,6 +87,16 @@ func TestAMistakeInTheConfigurationNamesFileLineAndKey(t *testing.T) {
 	}
 	if _, err := settings.Read(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func TestNamespacesOfOnePoolAgreeInValuesNotInText(t *testing.T) {
+	const both = "namespaces:\n  a: {pool: default, layout: firn, ahead: 1000ms, clock: steady, epoch: 2025-01-01}\n  b: {ahead: %s, epoch: 2025-01-01T00:00:00Z}\n"
+	if _, err := settings.Parse("firn.yaml", fmt.Appendf(nil, both, "1s")); err != nil {
+		t.Error(err)
+	}
+	if _, err := settings.Parse("firn.yaml", fmt.Appendf(nil, both, "2s")); err == nil || !strings.Contains(err.Error(), "ahead 1s, not 2s") {
+		t.Error(err)
 	}
 }
 

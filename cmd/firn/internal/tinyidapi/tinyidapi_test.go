@@ -25,14 +25,14 @@ import (
 // namespaces is what the tests serve.
 func namespaces() map[string]settings.Namespace {
 	return map[string]settings.Namespace{
-		"test":     {Kind: "segment", MinStep: 1000},
-		"test_odd": {Kind: "segment", MinStep: 100, Stride: 2, Offset: 1},
-		"even":     {Kind: "segment", MinStep: 100, Stride: 2},
-		"small":    {Kind: "segment", MaxStep: 3},
-		"wide":     {Kind: "segment", MinStep: 1 << 30, MaxStep: 1 << 30},
-		"txn":      {Kind: "sequence", From: 100_001},
-		"flake":    {Layout: "leaf"},
-		"carts":    {Kind: "segment", Prefix: "cart"},
+		"test":     {Kind: "segment", Segment: settings.Segment{MinStep: 1000}},
+		"test_odd": {Kind: "segment", Segment: settings.Segment{MinStep: 100, Stride: 2, Offset: 1}},
+		"even":     {Kind: "segment", Segment: settings.Segment{MinStep: 100, Stride: 2}},
+		"small":    {Kind: "segment", Segment: settings.Segment{MaxStep: 3}},
+		"wide":     {Kind: "segment", Segment: settings.Segment{MinStep: 1 << 30, MaxStep: 1 << 30}},
+		"txn":      {Kind: "sequence", Counted: settings.Counted{From: 100_001}},
+		"flake":    {Pooled: settings.Pooled{Layout: "leaf"}},
+		"carts":    {Kind: "segment", Prefixed: settings.Prefixed{Prefix: "cart"}},
 		"uuids":    {Kind: "uuid"},
 	}
 }
@@ -308,7 +308,7 @@ func TestRangesGoOnWhileTheConfigurationChanges(t *testing.T) {
 	changes.Go(func() {
 		for step := int64(1); ctx.Err() == nil; step++ {
 			all := namespaces()
-			all["test"] = settings.Namespace{Kind: "segment", MinStep: 10 + step%5}
+			all["test"] = settings.Namespace{Kind: "segment", Segment: settings.Segment{MinStep: 10 + step%5}}
 			if err := service.Apply(context.Background(), settings.Config{Namespaces: all, Anonymous: []string{"*"}}); err != nil {
 				t.Error(err)
 			}

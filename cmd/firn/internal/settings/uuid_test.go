@@ -18,14 +18,14 @@ import (
 func TestWideIDs(t *testing.T) {
 	made := map[string]settings.NextWide{}
 	for name, version := range map[string]int{"uuid4": 4, "uuid7": 7} {
-		next, err := settings.UUIDs(version)
+		next, err := wide(t, settings.Namespace{Kind: "uuid", UUID: settings.UUID{Version: version}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		made[name] = next
 	}
 	var err error
-	if made["objectid"], err = settings.ObjectIDs(); err != nil {
+	if made["objectid"], err = wide(t, settings.Namespace{Kind: "objectid"}); err != nil {
 		t.Fatal(err)
 	}
 	for name, next := range made {
@@ -53,11 +53,16 @@ func TestWideIDs(t *testing.T) {
 		}
 		callers.Wait()
 	}
-	for _, version := range []int{0, 1, 5, 6, 8, -1} {
-		if next, err := settings.UUIDs(version); !errors.Is(err, firn.ErrRange) || next != nil {
+	for _, version := range []int{1, 5, 6, 8, -1} {
+		if next, err := wide(t, settings.Namespace{Kind: "uuid", UUID: settings.UUID{Version: version}}); !errors.Is(err, firn.ErrRange) || next != nil {
 			t.Errorf("version %d: %v", version, err)
 		}
 	}
+}
+
+func wide(t *testing.T, n settings.Namespace) (settings.NextWide, error) {
+	t.Helper()
+	return n.Of().Wide(n)
 }
 
 // check holds bytes and text to each other and to the kind.

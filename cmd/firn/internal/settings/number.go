@@ -1,0 +1,35 @@
+package settings
+
+import (
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/numbering"
+	"github.com/firn-id/firn/sequence"
+)
+
+// numbers makes texts in which a template writes the time and a counter.
+var numbers = &Kind{
+	Name: "number", Source: Template, settings: []any{Dated{}, Number{}},
+	check: func(n Namespace, found Mistakes) { n.number(found) },
+}
+
+// Number has the settings of business numbers.
+type Number struct {
+	Template string `yaml:"template" flag:"template" example:"ORD{yyyyMMdd}-{n:6}" help:"what numbers look like, as ORD{yyyyMMdd}-{n:6}; they begin at 1 again in each year, month or day that it has"`
+}
+
+// NumberFormat returns the settings of a number, but for its counter, and a format that can be
+// asked about them.
+func (n Namespace) NumberFormat() (numbering.Config, *numbering.Format, error) {
+	found := Mistakes{}
+	cfg, format := n.number(found)
+	return cfg, format, found.Join()
+}
+
+func (n Namespace) number(found Mistakes) (cfg numbering.Config, format *numbering.Format) {
+	cfg = numbering.Config{Template: n.Template, Time: firn.SystemTime()}
+	cfg.Zone, found["zone"] = ParseZone(n.Zone)
+	check := cfg
+	check.Counter = (*sequence.Namespace)(nil) // which is not asked
+	format, found["template"] = numbering.New(check)
+	return cfg, format
+}

@@ -1,0 +1,22 @@
+package settings
+
+import (
+	"context"
+
+	"github.com/firn-id/firn/objectid"
+)
+
+// objectIDs makes MongoDB's ids.
+var objectIDs = &Kind{
+	Name: "objectid", Source: Local, settings: []any{Prefixed{}},
+	Wide: func(Namespace) (NextWide, error) {
+		g, err := objectid.New(objectid.Config{}) // with five random bytes of its own
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context) ([]byte, string, error) {
+			id, err := g.Next(ctx)
+			return id[:], id.String(), err
+		}, nil
+	},
+}

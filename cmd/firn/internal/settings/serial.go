@@ -1,0 +1,45 @@
+package settings
+
+import (
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/serial"
+)
+
+// serials makes texts that begin with the time, from the numbers of a leased generator.
+var serials = &Kind{
+	Name: "serial", Source: Generator, settings: []any{Pooled{}, Serial{}, Dated{}, Prefixed{}},
+	Format: func(n Namespace) (func(firn.ID) (string, error), error) {
+		f, err := n.SerialFormat()
+		if err != nil {
+			return nil, err
+		}
+		return f.Text, nil
+	},
+	check: func(n Namespace, found Mistakes) {
+		n.checkLease(found)
+		n.serial(found)
+	},
+}
+
+// Serial has the settings of serials.
+type Serial struct {
+	Width int    `yaml:"width" flag:"width" default:"32" help:"how many characters, prefix and check included"`
+	Check string `yaml:"check" flag:"check" default:"none" allowed:"none, luhn, mod97" help:"check digits at the end: none, luhn (one) or mod97 (two, ISO 7064)"`
+}
+
+// SerialFormat returns how serials are written.
+func (n Namespace) SerialFormat() (*serial.Format, error) {
+	found := Mistakes{}
+	f := n.serial(found)
+	return f, found.Join()
+}
+
+func (n Namespace) serial(found Mistakes) *serial.Format {
+	n = n.filled()
+	cfg := serial.Config{Layout: n.layout(found), Width: n.Width, Prefix: n.Prefix}
+	cfg.Check, found["check"] = serial.ParseCheck(n.Check)
+	cfg.Zone, found["zone"] = ParseZone(n.Zone)
+	f, err := serial.New(cfg)
+	found.place(n.Of(), err)
+	return f
+}

@@ -1,0 +1,92 @@
+package settings
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// A Setting is declared once, by the tags of its field. The configuration file, the flags of the
+// command, their errors and docs/configuration.md all read it from there.
+type Setting struct {
+	Key     string // tag yaml: the key in the configuration file
+	Flag    string // tag flag: the flag of the command; empty: none
+	Help    string // tag help: what it sets
+	Default string // tag default: the value if it is not set
+	Unset   string // tag unset: what happens if it is not set, in words
+	Noun    string // tag is: what a value is, for errors
+	Allowed string // tag allowed: the values that are allowed
+	Example string // tag example: one of them
+
+	config string       // tag config: the field of the library's Config; default: that of the struct
+	field  []int        // its index in the struct, for reflection
+	group  reflect.Type // the struct that declares it
+}
+
+// declared returns the settings that a struct and the structs inlined into it declare.
+func declared(of reflect.Type) (all []Setting) {
+	for _, f := range reflect.VisibleFields(of) {
+		key, tagged := f.Tag.Lookup("yaml")
+		if f.Anonymous || !tagged {
+			continue
+		}
+		group := of
+		if up := f.Index[:len(f.Index)-1]; len(up) > 0 {
+			group = of.FieldByIndex(up).Type
+		}
+		all = append(all, Setting{
+			Key: key, Flag: f.Tag.Get("flag"), Help: f.Tag.Get("help"), Default: f.Tag.Get("default"), Unset: f.Tag.Get("unset"),
+			Noun: f.Tag.Get("is"), Allowed: f.Tag.Get("allowed"), Example: f.Tag.Get("example"),
+			config: cmp.Or(f.Tag.Get("config"), f.Name), field: f.Index, group: group,
+		})
+	}
+	return all
+}
+
+// ofNamespaces has the settings of all kinds.
+var ofNamespaces = declared(reflect.TypeFor[Namespace]())
+
+// In returns a pointer to the setting's value in n.
+func (s Setting) In(n *Namespace) any {
+	return reflect.ValueOf(n).Elem().FieldByIndex(s.field).Addr().Interface()
+}
+
+// isSet reports whether n has a value.
+func (s Setting) isSet(n Namespace) bool {
+	return !reflect.ValueOf(n).FieldByIndex(s.field).IsZero()
+}
+
+// of returns the value in n, or what it stands for if it is not set, for people.
+func (s Setting) of(n Namespace) string {
+	if s.isSet(n) {
+		return fmt.Sprint(reflect.Indirect(reflect.ValueOf(n).FieldByIndex(s.field)))
+	}
+	return cmp.Or(s.Default, s.Unset)
+}
+
+// keys returns the keys of settings.
+func keys(of []Setting) []string {
+	var all []string
+	for _, s := range of {
+		all = append(all, s.Key)
+	}
+	return all
+}
+
+// A Duration is written as in 500ms, 1s or 5m.
+type Duration time.Duration
+
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// UnmarshalText reads a duration; its error is a *[firn.SyntaxError].
+func (d *Duration) UnmarshalText(text []byte) error {
+	read, err := time.ParseDuration(string(text))
+	if err != nil {
+		return firn.NewSyntaxError("duration", string(text), "write it as in 500ms, 1s or 5m")
+	}
+	*d = Duration(read)
+	return nil
+}

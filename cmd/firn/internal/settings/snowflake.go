@@ -1,0 +1,83 @@
+package settings
+
+import (
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
+	"github.com/firn-id/firn/lease"
+)
+
+// snowflake makes the numbers of a leased generator.
+var snowflake = &Kind{
+	Name: "snowflake", Source: Generator, Numeric: true, settings: []any{Pooled{}, Veiled{}, Prefixed{}},
+	check: Namespace.checkLease,
+}
+
+// Pooled has the settings of a pool's generator. Namespaces of one pool agree in them.
+type Pooled struct {
+	Pool       string   `yaml:"pool" flag:"pool" default:"default" help:"pool whose ids must never collide; all who join have one layout"`
+	Layout     string   `yaml:"layout" flag:"layout" default:"firn" help:"layout: a preset (see firn layout) or bits as 41/0/10/12"`
+	Unit       string   `yaml:"unit" flag:"unit" unset:"the layout's" example:"1ms" help:"length of a tick, as 1ms"`
+	Epoch      string   `yaml:"epoch" flag:"epoch" unset:"the layout's" example:"2025-01-01" help:"when ticks begin: RFC 3339, a date or Unix milliseconds"`
+	Clock      string   `yaml:"clock" flag:"clock" default:"steady" allowed:"steady, wall, virtual" help:"where time comes from: steady, wall or virtual"`
+	Rollback   []string `yaml:"rollback" flag:"rollback" example:"wait 500ms, history 2000, switch, refuse" help:"with clock wall, what is tried when it goes back, as \"wait 500ms, history 2000, switch, refuse\""`
+	Ahead      Duration `yaml:"ahead" flag:"ahead" unset:"10ms with clock steady" is:"duration" allowed:"up to 8760h, or a negative one for not at all" example:"10ms" help:"how far ids may run ahead of the clock; negative: not at all"`
+	Start      string   `yaml:"start" flag:"start" default:"carry" allowed:"carry, zero, random" help:"where the sequence begins in a new tick: carry, zero or random"`
+	Window     Duration `yaml:"window" flag:"window" unset:"5m" is:"duration" allowed:"up to 720h" example:"5m" help:"how far the fence is kept ahead: the store outage that is survived; with strict 161s at least"`
+	Strict     Duration `yaml:"strict" flag:"strict" unset:"no wait" is:"duration" allowed:"up to 1440h, or 0 for no wait" example:"5m10s" help:"how long a claim waits before it is used, so that not even a store that forgot its holders makes a duplicate: the longest window of the pool and 41s at least; all who join need the same; needs Redis, MySQL or PostgreSQL"`
+	Worker     *int64   `yaml:"worker" flag:"worker" config:"Pinned" unset:"the one idle longest" is:"worker number" allowed:"whole numbers from 0 to what the layout has" example:"0" help:"take this worker and no other"`
+	Datacenter int64    `yaml:"datacenter" flag:"datacenter" default:"0" is:"datacenter number" allowed:"whole numbers from 0 to what the layout has" example:"0" help:"datacenter number, in layouts that have one"`
+}
+
+// PoolName returns the pool that ids come from.
+func (n Namespace) PoolName() string { return n.filled().Pool }
+
+// LayoutText returns the layout as it is written.
+func (n Namespace) LayoutText() string { return n.filled().Layout }
+
+// Lease returns the lease that a namespace wants, without a store.
+func (n Namespace) Lease() (lease.Config, error) {
+	found := Mistakes{}
+	cfg := n.lease(found)
+	return cfg, found.Join()
+}
+
+func (n Namespace) lease(found Mistakes) lease.Config {
+	n = n.filled()
+	cfg := lease.Config{Window: time.Duration(n.Window)}
+	cfg.Slots = lease.SlotsConfig{Pool: n.Pool, Pinned: n.Worker, Strict: time.Duration(n.Strict)}
+	g := &cfg.Generator
+	g.Datacenter, g.Ahead = n.Datacenter, time.Duration(n.Ahead)
+	g.Layout = n.layout(found)
+	g.Clock, found["clock"] = firn.ParseClock(n.Clock)
+	g.Start, found["start"] = firn.ParseSequenceStart(n.Start)
+	g.Rollback, found["rollback"] = firn.ParseRollback(strings.Join(n.Rollback, ", "))
+	return cfg
+}
+
+// layout returns the layout, the default one after a mistake.
+func (n Namespace) layout(found Mistakes) firn.Layout {
+	n = n.filled()
+	named, err := firn.ParseLayout(n.Layout)
+	if found["layout"] = err; err != nil {
+		named = firn.DefaultLayout()
+	}
+	_, found["unit"] = decode.Layout(named.String(), n.Unit, "")
+	_, found["epoch"] = decode.Layout(named.String(), "", n.Epoch)
+	l, err := decode.Layout(named.String(), n.Unit, n.Epoch)
+	if err != nil {
+		return named
+	}
+	return l
+}
+
+// checkLease adds what the lease, which makes no call of a store for it, finds wrong.
+func (n Namespace) checkLease(found Mistakes) {
+	cfg := n.lease(found)
+	if found["clock"] != nil || found["rollback"] != nil { // which depend on each other
+		cfg.Generator.Clock, cfg.Generator.Rollback = firn.ClockSteady, nil
+	}
+	found.place(n.Of(), cfg.Check())
+}
