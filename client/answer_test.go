@@ -46,8 +46,8 @@ func raw(t *testing.T, answer string) *httptest.Server {
 	return s
 }
 
-// impatient returns a client, and a context that ends when it asks a second time
-// for ids, whatever the time.
+// impatient returns a client, and a context that ends when the client asks for ids a
+// second time.
 func impatient(t *testing.T, cfg client.Config) (*client.Client, context.Context) {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -98,7 +98,7 @@ func TestAnAnswerWithoutExactlyTheIDsAskedForIssuesNoID(t *testing.T) {
 				t.Errorf("%v, %v", got, err)
 			}
 			if strings.Contains(err.Error(), "unusable answer") != test.unusable {
-				t.Errorf("an unusable answer, or none: %v", err)
+				t.Errorf("an answer is unusable: %t, but the error is %v", test.unusable, err)
 			}
 			if strings.ContainsAny(err.Error(), "\n\x07") {
 				t.Errorf("foreign text spoils a log: %q", err)
@@ -115,8 +115,8 @@ func TestAnAnswerWithoutExactlyTheIDsAskedForIssuesNoID(t *testing.T) {
 	}
 }
 
-// A proxy may be set to answer what it was asked before, whatever the method and the headers are,
-// and not say so: nginx adds no Age.
+// A proxy may cache every request, whatever its method and headers are, without adding an Age
+// header. nginx adds no Age.
 func TestAHiddenCacheNeverCausesADuplicate(t *testing.T) {
 	behind := &fake{kind: "snowflake", next: 1}
 	var kept sync.Map // of *httptest.ResponseRecorder
@@ -132,7 +132,7 @@ func TestAHiddenCacheNeverCausesADuplicate(t *testing.T) {
 		}
 	}))
 	t.Cleanup(cache.Close)
-	had := map[firn.ID]bool{}
+	seen := map[firn.ID]bool{}
 	for range 2 {
 		orders := ids(t, newClient(t, client.Config{Servers: []string{cache.URL}}), "orders")
 		for range 2 {
@@ -145,10 +145,10 @@ func TestAHiddenCacheNeverCausesADuplicate(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, id := range append(got, one) {
-				if had[id] {
+				if seen[id] {
 					t.Errorf("%d twice", id)
 				}
-				had[id] = true
+				seen[id] = true
 			}
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/firn-id/firn/client"
 )
 
-// instant answers any request for ids at once, with texts made before: what is
-// measured is the client.
+// instant answers any request for ids at once, with texts made before, so that only the
+// client is measured.
 type instant struct{ body []byte }
 
 func newInstant(most int) instant {
@@ -51,7 +51,7 @@ func benchmarked(b testing.TB, buffer client.Buffer) (*client.Client, *client.Na
 	return c, n
 }
 
-// warm has the buffer filled, off the clock.
+// warm fills the buffer while the benchmark's clock is stopped.
 func warm(b *testing.B, c *client.Client, n *client.Namespace[firn.ID], size int) {
 	b.StopTimer()
 	defer b.StartTimer()
@@ -64,7 +64,7 @@ func warm(b *testing.B, c *client.Client, n *client.Namespace[firn.ID], size int
 	}
 }
 
-// BenchmarkNext measures an id from a buffer that is not being filled meanwhile.
+// BenchmarkNext measures an id from a buffer that is not being filled.
 func BenchmarkNext(b *testing.B) {
 	const size = 1 << 20
 	for name, age := range map[string]time.Duration{"warm": 0, "warm, with MaxAge": time.Hour} {
@@ -87,8 +87,8 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// BenchmarkStream measures ids that are asked for as fast as can be, requests and
-// reading of answers included.
+// BenchmarkStream measures callers that take ids as fast as they can, with the requests
+// and the reading of answers.
 func BenchmarkStream(b *testing.B) {
 	_, n := benchmarked(b, client.Buffer{Max: 1 << 20})
 	b.ReportAllocs()
@@ -110,6 +110,6 @@ func TestNextFromTheBufferAllocatesNothing(t *testing.T) {
 			t.Error(err)
 		}
 	}); allocs != 0 {
-		t.Errorf("%v allocations an id", allocs)
+		t.Errorf("%v allocations per id", allocs)
 	}
 }

@@ -85,13 +85,13 @@ func TestNamesThatCannotBeNamespacesAreRefused(t *testing.T) {
 	}
 	first, second := ids(t, c, "orders"), ids(t, c, "orders")
 	if first != second || first.String() != "orders" {
-		t.Error("one name is two namespaces")
+		t.Error("the same name gave two namespaces")
 	}
 	var err error
 	for i := 0; err == nil && i < 20_000; i++ {
 		_, err = c.Texts(fmt.Sprint("n", i))
 	}
 	if !errors.Is(err, firn.ErrRange) {
-		t.Errorf("any number of namespaces: %v", err)
+		t.Errorf("no limit on namespaces: %v", err)
 	}
 }

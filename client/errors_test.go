@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/client"
 )
 
-// ofContexts are what of the ends of contexts an error matches.
+// ofContexts returns the context errors that err matches.
 func ofContexts(err error) (names []string) {
 	for _, end := range []error{context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, end) {
@@ -44,8 +44,8 @@ func TestAnErrorMatchesTheCallersContextOnlyIfThatHasEnded(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			cfg := network{"a": {kind: "snowflake", hangs: true}, "b": {kind: "snowflake", hangs: true}}.config()
-			var told []error
-			cfg.Hooks.Server = func(_ string, err error) { told = append(told, err) }
+			var left []error
+			cfg.Hooks.Server = func(_ string, err error) { left = append(left, err) }
 			c := newClient(t, cfg)
 			orders := ids(t, c, "orders")
 			for what, call := range map[string]func(context.Context) error{
@@ -62,12 +62,12 @@ func TestAnErrorMatchesTheCallersContextOnlyIfThatHasEnded(t *testing.T) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
-			for _, err := range told {
+			for _, err := range left {
 				if got := ofContexts(err); got != nil || !strings.Contains(err.Error(), "no answer within ") {
-					t.Errorf("%s: the hook was told %v, which matches %v", name, err, got)
+					t.Errorf("%s: the hook got %v, which matches %v", name, err, got)
 				}
 			}
-			if len(told) == 0 {
+			if len(left) == 0 {
 				t.Errorf("%s: no server was left", name)
 			}
 		})
@@ -93,11 +93,11 @@ func TestTheEndOfOneCallersContextDoesNotFailAnother(t *testing.T) {
 	})
 }
 
-// timing is a transport with time-outs of its own.
+// timing is a transport whose requests time out.
 type timing struct{}
 
 func (timing) RoundTrip(*http.Request) (*http.Response, error) {
-	return nil, fmt.Errorf("dial: %w", context.DeadlineExceeded) // as those of package net match it
+	return nil, fmt.Errorf("dial: %w", context.DeadlineExceeded) // as time-outs of package net do
 }
 
 func TestATransportTimeOutDoesNotMatchTheCallersContext(t *testing.T) {

@@ -44,7 +44,7 @@ func TestConcurrentCallersGetEveryIDOnceAndInOrder(t *testing.T) {
 				defer mu.Unlock()
 				for i, id := range mine {
 					if seen[id] || i > 0 && id <= mine[i-1] {
-						t.Errorf("%d is there twice, or back", id)
+						t.Errorf("%d came twice, or after a greater id", id)
 					}
 					seen[id] = true
 				}
@@ -69,19 +69,19 @@ func TestAServerThatFailsIsLeftAndReturnedToWhenItAnswers(t *testing.T) {
 			a, b := &fake{kind: "snowflake", next: 1}, &fake{kind: "snowflake", next: 1_000_000}
 			cfg := network{"a": a, "b": b}.config()
 			cfg.Buffer = client.Buffer{Min: 10, Max: 10}
-			var told []string
+			var calls []string
 			var mu sync.Mutex
 			cfg.Hooks.Server = func(server string, err error) {
 				mu.Lock()
 				defer mu.Unlock()
-				told = append(told, fmt.Sprint(server, " ", err == nil))
+				calls = append(calls, fmt.Sprint(server, " ", err == nil))
 			}
 			c := newClient(t, cfg)
 			orders := ids(t, c, "orders")
 			nextIs(t, orders, 1, 2)
 			synctest.Wait()
 			if a.seen().ids != 1 || b.seen().ids != 0 {
-				t.Errorf("%s: a was asked %d times and b %d, and it is the first that is asked", name, a.seen().ids, b.seen().ids)
+				t.Errorf("%s: a was asked %d times and b %d, want only a", name, a.seen().ids, b.seen().ids)
 			}
 			a.set(func(f *fake) { fail(f, true) })
 			nextIs(t, orders, 3, 8)
@@ -106,11 +106,11 @@ func TestAServerThatFailsIsLeftAndReturnedToWhenItAnswers(t *testing.T) {
 				orders.Next(t.Context())
 			}
 			if id, err := orders.Next(t.Context()); id < 2_000_000 || err != nil {
-				t.Errorf("%s: it did not return to the server: %d, %v", name, id, err)
+				t.Errorf("%s: the client did not return to the server: %d, %v", name, id, err)
 			}
 			c.Close()
-			if want := []string{"http://a false", "http://a true"}; fmt.Sprint(told) != fmt.Sprint(want) {
-				t.Errorf("%s: hooks were told %v, want %v", name, told, want)
+			if want := []string{"http://a false", "http://a true"}; fmt.Sprint(calls) != fmt.Sprint(want) {
+				t.Errorf("%s: hooks were called with %v, want %v", name, calls, want)
 			}
 		})
 	}
@@ -180,7 +180,7 @@ func TestAnOutageOfAllServersGoesUnnoticedWhileTheBufferLasts(t *testing.T) {
 			t.Errorf("after the outage: %v", err)
 		}
 		if a.seen().probes != 4 {
-			t.Errorf("%d probes found a server that was away 4 times", a.seen().probes)
+			t.Errorf("%d probes of a server that was down 4 times", a.seen().probes)
 		}
 	})
 }
@@ -289,8 +289,8 @@ func TestAReadyServerThatDoesNotAnswerIsAskedLessAndLessOften(t *testing.T) {
 	})
 }
 
-// lingering is a transport on which everything but asking for ids takes its time to
-// end; that fails at once, if it is to.
+// lingering is a transport whose requests end a second after their context. If fails is
+// set, requests for ids fail at once.
 type lingering struct{ fails bool }
 
 func (l lingering) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -315,13 +315,13 @@ func TestCloseWaitsForCallsAndProbesInProgress(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			time.Sleep(time.Second) // the first probe is under way by then
+			time.Sleep(time.Second) // by then the first probe has begun
 			began := time.Now()
 			c.Close()
 			took := time.Since(began)
 			synctest.Wait()
 			if !ended || took != time.Second {
-				t.Errorf("probed: %v; it had ended: %v, after %v", probed, ended, took)
+				t.Errorf("probed: %v; the call had ended: %v, after %v", probed, ended, took)
 			}
 		})
 	}
@@ -339,8 +339,8 @@ func TestBufferedIDsAreNotIssuedAfterClose(t *testing.T) {
 	})
 }
 
-// A server that starts has no ids for anybody: it is probed until it has, not asked.
-// One that refuses ids of a namespace stays, and is asked after the others.
+// A server that is starting has no ids: the client leaves it, and probes it until it answers.
+// The client does not leave a server that refuses ids of one namespace.
 func TestAServerThatStartsIsLeft(t *testing.T) {
 	for code, up := range map[string]bool{"starting": false, "too_many_connections": false, "overloaded": true, "fence_reached": true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -35,7 +35,7 @@ type fake struct {
 	denies  bool          // says nothing about namespaces
 	drains  bool          // answers shutting_down to everything
 	unready string        // the code of answers about readiness, "" for ready
-	past    string        // the namespace whose pool is past its fence, "" for none
+	past    string        // the namespace whose pool is past its fence, "" for no namespace
 	delay   time.Duration // before answers
 	down    bool          // it refuses connections
 	hangs   bool          // it takes requests and does not answer
@@ -45,7 +45,7 @@ type fake struct {
 	tokens []string
 }
 
-// counted are the requests that a fake has had.
+// counted are the requests that a fake has received.
 type counted struct {
 	ids, asked, probes int // for ids, about the namespace, for readiness
 	refused            int // for ids of the namespace that is past its fence
@@ -75,7 +75,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set(key, f.header.Get(key))
 		}
 		w.WriteHeader(status)
-		fmt.Fprintf(w, `{"error":{"code":%q,"message":"as the test has it"}}`, code)
+		fmt.Fprintf(w, `{"error":{"code":%q,"message":"set by the test"}}`, code)
 	}
 	switch {
 	case r.URL.Path == "/readyz":
@@ -130,8 +130,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A network is servers by host, without sockets, so that virtual time goes by while
-// they are waited for.
+// A network is servers by host, without sockets, so that virtual time passes while a
+// client waits for them.
 type network map[string]*fake
 
 var errRefused = errors.New("connection refused")
@@ -167,7 +167,7 @@ func (n network) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// config is of a client that asks a first, then b, then c.
+// config returns settings of a client that asks a first, then b, then c.
 func (n network) config() client.Config {
 	cfg := client.Config{HTTP: &http.Client{Transport: n}, Random: rand.New(rand.NewPCG(1, 1)).Uint64}
 	var mu sync.Mutex
@@ -207,7 +207,7 @@ func ids(t testing.TB, c *client.Client, name string) *client.Namespace[firn.ID]
 	return n
 }
 
-// nextIs takes ids that must be from first on, one after another.
+// nextIs takes count ids, which must begin with first and have no gaps.
 func nextIs(t testing.TB, n *client.Namespace[firn.ID], first firn.ID, count int) {
 	t.Helper()
 	for i := range count {

@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/client"
 )
 
-// growing takes ids and fails if one is not above the one before.
+// growing takes count ids, each of which must be greater than the one before.
 func growing(t *testing.T, n *client.Namespace[firn.ID], last firn.ID, count int) firn.ID {
 	t.Helper()
 	for range count {
@@ -37,7 +37,7 @@ func TestIDsDoNotGoBackWhenTheServerChanges(t *testing.T) {
 		time.AfterFunc(time.Second, func() { b.set(func(f *fake) { f.next = 1_000_005 }) }) // as its clock goes on
 		time.AfterFunc(time.Second/2, func() {
 			if s := c.State().Servers[1]; !s.Up {
-				t.Errorf("a server that answers was left: %+v", s)
+				t.Errorf("the client left a server that answers: %+v", s)
 			}
 		})
 		last = growing(t, orders, last, 100)
@@ -58,14 +58,14 @@ func TestAnotherServersSegmentsAreSkippedUpToTheLastIDAndTheServerIsKept(t *test
 		a.set(func(f *fake) { f.down = true })
 		last = growing(t, users, last, 20)
 		if last > 3_000_100 {
-			t.Errorf("more was skipped than was needed: up to %d", last)
+			t.Errorf("the client skipped more ids than it needed: up to %d", last)
 		}
 		a.set(func(f *fake) { f.down, f.next = false, 2_000 })
 		time.Sleep(time.Minute)
 		asked := a.seen().ids
 		growing(t, users, last, 100)
 		if a.seen().ids != asked {
-			t.Error("it went back to a server with other ranges, though its own answers")
+			t.Error("the client changed to a server with other ranges, though its own answers")
 		}
 		if s := stateOf(c, "users"); s.Dropped < 2_999_000 {
 			t.Errorf("%+v", s)

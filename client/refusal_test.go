@@ -48,7 +48,7 @@ func TestAnErrorThatLastsIsReturnedAtOnceAndNotForEver(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 			if n := a.seen().ids + b.seen().ids; n > 4 {
-				t.Errorf("%d: %d requests in an hour in which nobody asked", status, n)
+				t.Errorf("%d: %d requests in an hour without callers", status, n)
 			}
 			a.set(func(f *fake) { f.status = 0 })
 			nextIs(t, orders, 1, 1000)
@@ -180,7 +180,7 @@ func TestAnUnreadableKindIsBufferedOnlyWithAnyKind(t *testing.T) {
 		asked := a.seen().asked
 		nextIs(t, ids(t, c, "any"), 1, 100)
 		if a.seen().asked != asked+1 {
-			t.Errorf("asked %d times for what is denied", a.seen().asked-asked)
+			t.Errorf("asked %d times for a kind that it may not read", a.seen().asked-asked)
 		}
 	})
 }
@@ -251,7 +251,7 @@ func TestHooksAreCalledForRequestsAndWaits(t *testing.T) {
 			t.Errorf("%+v, %d waits", requests, waits)
 		}
 		if _, ok := orders.TryNext(); !ok {
-			t.Error("none at hand")
+			t.Error("the buffer is empty")
 		}
 		s := c.State()
 		if len(s.Namespaces) != 1 || s.Namespaces[0].Issued != 21 || s.Namespaces[0].Buffered != 79 || s.Servers[0].Requests != 2 {
@@ -267,7 +267,7 @@ func TestAnOutageOfOneNamespaceDoesNotAffectAnother(t *testing.T) {
 		nextIs(t, ids(t, c, "orders"), 1, 5)
 		a.set(func(f *fake) { f.status, f.code = 503, "exhausted" })
 		_, err := ids(t, c, "users").Next(context.Background())
-		if !errors.Is(err, client.ErrUnavailable) || !strings.Contains(err.Error(), "503 exhausted: as the test has it") {
+		if !errors.Is(err, client.ErrUnavailable) || !strings.Contains(err.Error(), "503 exhausted: set by the test") {
 			t.Errorf("%v", err)
 		}
 		if s := c.State().Servers[0]; !s.Up {

@@ -40,15 +40,15 @@ func TestTheBufferGrowsAndShrinksWithDemand(t *testing.T) {
 		synctest.Wait()
 		s := b.State()
 		if s.Size < 9_000 || s.Size > 11_000 {
-			t.Errorf("1,000 a second for 10 seconds want a size of 10,000: %+v", s)
+			t.Errorf("1,000 ids a second, to last 10 seconds, need a size of 10,000: %+v", s)
 		}
 		if s.Lasts < 7*time.Second || s.Lasts > 11*time.Second {
-			t.Errorf("it lasts %v, between three quarters and all of 10s are wanted", s.Lasts)
+			t.Errorf("it lasts %v, want between three quarters and all of 10s", s.Lasts)
 		}
 		draw(t, b, 20_000, 2000*time.Second) // 10 a second
 		synctest.Wait()
 		if s := b.State(); s.Size < 90 || s.Size > 200 || s.Buffered > s.Size {
-			t.Errorf("10 a second for 10 seconds want a size of 100: %+v", s)
+			t.Errorf("10 ids a second, to last 10 seconds, need a size of 100: %+v", s)
 		}
 		if s := b.State(); s.Issued != 120_000 {
 			t.Errorf("%+v", s)
@@ -114,7 +114,7 @@ func TestAfterALastingErrorTheSourceIsCalledOnlyOnDemand(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		if id, err := b.Next(t.Context()); err != nil || id != 1 {
-			t.Errorf("a caller after the pause had %d, %v, and not the new ids", id, err)
+			t.Errorf("a caller after the pause got %d, %v, want the new id 1", id, err)
 		}
 		synctest.Wait()
 		down.Store(true)

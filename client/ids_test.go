@@ -9,8 +9,8 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// FuzzAnswer reads anything as an answer: what is taken must be, but for leading
-// zeros, what stands there.
+// FuzzAnswer reads any bytes as an answer. Ids that are accepted must be those in the answer, but
+// for leading zeros.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte("1\n2\n3\n"), 3)
 	f.Add([]byte("9223372036854775807\n"), 1)
