@@ -83,7 +83,7 @@ func NewBook(cfg Config, old *Book, now func() time.Duration) *Book {
 		// Namespaces open to all need no token, so a token must not lose them.
 		id := &identity{name: t.Name, may: newPatterns(slices.Concat(t.Namespaces, cfg.Anonymous)), admin: t.Admin, order: i, bucket: old.bucket(t)}
 		if id.bucket == nil && !t.Rate.IsZero() {
-			id.bucket = NewBucket(t.Rate, now)
+			id.bucket = NewBucket("token "+t.Name, t.Rate, now)
 		}
 		b.byName[t.Name] = id
 		if t.SHA256 != nil {

@@ -203,7 +203,7 @@ func TestANewBookEndsTokensOnConnectionsThatAreOpen(t *testing.T) {
 	if same, err := before.Current(shop); err != nil || same != shop {
 		t.Errorf("%v, %v", same, err)
 	}
-	if err := shop.Take(5); err != nil {
+	if err := shop.Bucket().Charge(5); err != nil {
 		t.Fatal(err)
 	}
 	changed := tokens[0]
@@ -216,11 +216,11 @@ func TestANewBookEndsTokensOnConnectionsThatAreOpen(t *testing.T) {
 	if err != nil || now.May("orders") || !now.May("users") || now.From() != "here" {
 		t.Errorf("%+v, %v", now, err)
 	}
-	if err := now.Take(1); status(err) != 429 || failure.Of(err).Retry != 200*time.Millisecond || !strings.Contains(err.Error(), "5/s") {
+	if err := now.Bucket().Charge(1); status(err) != 429 || failure.Of(err).Retry != 200*time.Millisecond || !strings.Contains(err.Error(), "5/s") {
 		t.Errorf("a reload is no new allowance: %v", err)
 	}
-	now.Return(1)
-	if err := now.Take(1); err != nil {
+	now.Bucket().Return(1)
+	if err := now.Bucket().Charge(1); err != nil {
 		t.Errorf("what was returned: %v", err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"net/http"
-	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
@@ -36,32 +35,8 @@ func (c *Caller) May(namespace string) bool { return c.is.may.match(namespace) }
 // Admin reports whether the caller may look at pools and metrics.
 func (c *Caller) Admin() bool { return c.is.admin }
 
-// Take charges n ids to the caller's rate, or returns an error.
-func (c *Caller) Take(n int) error {
-	if c.is.bucket == nil {
-		return nil
-	}
-	wait, ok := c.is.bucket.Take(n)
-	if ok {
-		return nil
-	}
-	return Limited("token "+c.is.name, c.is.bucket.Rate().String(), n, wait)
-}
-
-// Return gives back ids that were taken and not issued.
-func (c *Caller) Return(n int) {
-	if c.is.bucket != nil {
-		c.is.bucket.Return(n)
-	}
-}
-
-// Limited is the failure of a request that a rate holds back.
-func Limited(who, rate string, n int, wait time.Duration) error {
-	f := failure.New(http.StatusTooManyRequests, "rate_limited",
-		"%s has used up its rate of %s: the request for %d ids is served in %v", who, rate, n, wait.Round(time.Millisecond))
-	f.Retry = wait
-	return f
-}
+// Bucket returns the bucket of the caller's rate, nil without one.
+func (c *Caller) Bucket() *Bucket { return c.is.bucket }
 
 // Denied is the failure of a caller who may not use a namespace: one without a token
 // is asked for one.

@@ -72,10 +72,9 @@ func newPatterns(of []string) patterns {
 	return p
 }
 
-func (p *patterns) match(name string) bool {
-	if p.all || p.exact[name] {
-		return true
-	}
+func (p *patterns) match(name string) bool { return p.all || p.exact[name] || p.glob(name) }
+
+func (p *patterns) glob(name string) bool {
 	if len(name) > maxPattern {
 		return false // nor is it the name of anything
 	}

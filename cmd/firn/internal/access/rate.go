@@ -2,12 +2,14 @@ package access
 
 import (
 	"math"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
 // maxPerSecond bounds rates; above it there is less than a nanosecond for an id.
@@ -67,15 +69,17 @@ func (r Rate) cost(n int64) int64 {
 // served as long as there is no debt, and later requests pay for what it took too much. The rate holds in
 // the long run, and a batch larger than a second's worth comes through.
 type Bucket struct {
+	who  string
 	rate Rate
 	now  func() time.Duration // monotonic
 	// paid is the time up to which the ids that were taken use up the rate.
 	paid atomic.Int64
 }
 
-// NewBucket returns a bucket of a rate that is not zero; now is a monotonic clock.
-func NewBucket(r Rate, now func() time.Duration) *Bucket {
-	b := &Bucket{rate: r, now: now}
+// NewBucket returns a bucket of a rate that is not zero; now is a monotonic clock. Errors name
+// whose it is, as in "token shop".
+func NewBucket(who string, r Rate, now func() time.Duration) *Bucket {
+	b := &Bucket{who: who, rate: r, now: now}
 	b.paid.Store(int64(now()))
 	return b
 }
@@ -96,6 +100,18 @@ func (b *Bucket) Take(n int) (wait time.Duration, ok bool) {
 			return 0, true
 		}
 	}
+}
+
+// Charge takes n ids, or returns the failure of a request that the rate holds back.
+func (b *Bucket) Charge(n int) error {
+	wait, ok := b.Take(n)
+	if ok {
+		return nil
+	}
+	f := failure.New(http.StatusTooManyRequests, "rate_limited",
+		"%s has used up its rate of %s: the request for %d ids is served in %v", b.who, b.rate, n, wait.Round(time.Millisecond))
+	f.Retry = wait
+	return f
 }
 
 // Return gives back n ids that were taken and not issued.

@@ -32,7 +32,7 @@ func (c *clock) pass(d time.Duration) { c.at.Add(int64(d)) }
 
 func TestABucketHoldsTheRate(t *testing.T) {
 	var c clock
-	b := access.NewBucket(access.Rate{Count: 1000, Per: time.Second}, c.now)
+	b := access.NewBucket("token shop", access.Rate{Count: 1000, Per: time.Second}, c.now)
 	for i := range 1000 {
 		if _, ok := b.Take(1); !ok {
 			t.Fatalf("id %d of the first second was held back", i)
@@ -60,7 +60,7 @@ func TestABucketHoldsTheRate(t *testing.T) {
 
 func TestABatchAboveTheRateComesThroughAndIsPaidOff(t *testing.T) {
 	var c clock
-	b := access.NewBucket(access.Rate{Count: 10, Per: time.Second}, c.now)
+	b := access.NewBucket("token shop", access.Rate{Count: 10, Per: time.Second}, c.now)
 	if _, ok := b.Take(105); !ok {
 		t.Fatal("a batch above the rate was held back for ever")
 	}
@@ -84,7 +84,7 @@ func TestABatchAboveTheRateComesThroughAndIsPaidOff(t *testing.T) {
 
 func TestTheLargestBatchAtTheLowestRateDoesNotOverflow(t *testing.T) {
 	var c clock
-	b := access.NewBucket(access.Rate{Count: 1, Per: time.Hour}, c.now)
+	b := access.NewBucket("token shop", access.Rate{Count: 1, Per: time.Hour}, c.now)
 	b.Take(10_000_000)
 	if wait, ok := b.Take(10_000_000); ok || wait < time.Hour {
 		t.Errorf("%v, %v", wait, ok)
@@ -93,7 +93,7 @@ func TestTheLargestBatchAtTheLowestRateDoesNotOverflow(t *testing.T) {
 
 func TestConcurrentCallersTakeNoMoreThanThereIs(t *testing.T) {
 	var c clock
-	b := access.NewBucket(access.Rate{Count: 5000, Per: time.Second}, c.now)
+	b := access.NewBucket("token shop", access.Rate{Count: 5000, Per: time.Second}, c.now)
 	var taken atomic.Int64
 	var group sync.WaitGroup
 	for range 8 {
@@ -113,7 +113,7 @@ func TestConcurrentCallersTakeNoMoreThanThereIs(t *testing.T) {
 
 func BenchmarkTake(b *testing.B) {
 	started := time.Now()
-	bucket := access.NewBucket(access.Rate{Count: 1_000_000_000, Per: time.Second}, func() time.Duration { return time.Since(started) })
+	bucket := access.NewBucket("token shop", access.Rate{Count: 1_000_000_000, Per: time.Second}, func() time.Duration { return time.Since(started) })
 	for b.Loop() {
 		bucket.Take(1)
 	}

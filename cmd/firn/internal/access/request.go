@@ -10,6 +10,15 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
+// CallerOf returns the caller of an HTTP request, of whatever protocol is spoken over it.
+func (b *Book) CallerOf(r *http.Request) (*Caller, error) {
+	c, err := OfRequest(r)
+	if err != nil {
+		return nil, err
+	}
+	return b.Identify(c)
+}
+
 // OfRequest returns the credentials that an HTTP request carries, of whatever protocol
 // is spoken over it: the Bearer token, the verified certificate, and whether the
 // request comes from this machine.

@@ -7,44 +7,31 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
-// maxKept bounds the memory that is kept for another answer.
-const maxKept = 1 << 20
-
 // readMethods are the methods of read-only endpoints.
 const readMethods = "GET, HEAD"
-
-// buffered is how long an answer may be whose length net/http finds by itself, at less
-// cost.
-const buffered = 2 << 10
 
 // API is the interface. Make one with [New].
 type API struct {
 	service *issuing.Service
 	front   *issuing.Front
+	reader  issuing.Reader
 	log     *slog.Logger
 	answers sync.Pool // of *answer
 }
 
-// An answer is the memory of one, to be used again.
-type answer struct {
-	batch issuing.Batch
-	body  []byte
-}
-
 // New returns the interface to a service.
 func New(s *issuing.Service, log *slog.Logger) *API {
-	return &API{service: s, front: s.Front(issuing.HTTP), log: log}
+	front := s.Front(issuing.HTTP)
+	return &API{service: s, front: front, reader: front.Reader(), log: log}
 }
 
 // Register adds the interface's requests to a mux.
@@ -154,82 +141,13 @@ func plain(w http.ResponseWriter, text string) error {
 	return nil
 }
 
-// ids answers ids.
-func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
-	start := time.Now()
-	defer func() { a.front.Observe(time.Since(start)) }()
-	caller, err := a.front.Caller(r)
-	if err != nil {
-		return err
-	}
-	count, form, err := a.parse(r)
-	if err != nil {
-		return a.front.Refuse(err)
-	}
-	ns, err := a.front.Find(caller, r.PathValue("namespace"))
-	if err != nil {
-		return err
-	}
-	if err := form.fits(ns); err != nil {
-		return a.front.Refuse(err)
-	}
-	made, ok := a.answers.Get().(*answer)
-	if !ok {
-		made = new(answer)
-	}
-	defer a.keep(made)
-	if err := a.front.Issue(r.Context(), caller, ns, count, &made.batch); err != nil {
-		return err
-	}
-	if made.body, err = form.body(made.body[:0], ns, &made.batch); err != nil {
-		return a.front.Refuse(err)
-	}
-	header := w.Header()
-	header["Content-Type"] = form.contentType()
-	if len(made.body) > buffered {
-		header["Content-Length"] = []string{strconv.Itoa(len(made.body))}
-	}
-	// A failed write means that the client has gone; its ids are a gap.
-	_, _ = w.Write(made.body)
-	return nil
-}
-
-func (a *API) keep(made *answer) {
-	made.batch.Release()
-	if cap(made.body) <= maxKept {
-		a.answers.Put(made)
-	}
-}
-
-// parse returns what a request for ids asks for.
-func (a *API) parse(r *http.Request) (count int, f form, err error) {
-	count = 1
-	if r.URL.RawQuery == "" {
-		f, err = parseForm("", "", r.Header.Get("Accept"))
-		return count, f, err
-	}
-	// What cannot be read is not passed over: it may have been the count.
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return 0, f, failure.BadRequest("bad_request", "the query cannot be read: %v", err)
-	}
-	if query.Has("count") {
-		text := query.Get("count")
-		if count, err = strconv.Atoi(text); err != nil {
-			return 0, f, failure.BadRequest("bad_count", "count %q is no number from 1 to %d", text, a.front.Limit())
-		}
-	}
-	f, err = parseForm(query.Get("format"), query.Get("numbers"), r.Header.Get("Accept"))
-	return count, f, err
-}
-
 func (a *API) decode(w http.ResponseWriter, r *http.Request) error {
 	caller, err := a.front.Caller(r)
 	if err != nil {
 		return err
 	}
 	query := r.URL.Query()
-	result, err := a.front.Decode(caller, issuing.DecodeRequest{
+	result, err := a.reader.Decode(caller, issuing.DecodeRequest{
 		ID: r.PathValue("id"), Format: query.Get("format"), Namespace: query.Get("namespace"),
 		Layout: query.Get("layout"), Unit: query.Get("unit"), Epoch: query.Get("epoch"),
 	})
@@ -244,7 +162,7 @@ func (a *API) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answerJSON(w, http.StatusOK, map[string]any{"namespaces": a.front.List(caller)})
+	return answerJSON(w, http.StatusOK, map[string]any{"namespaces": a.reader.List(caller)})
 }
 
 func (a *API) oneNamespace(w http.ResponseWriter, r *http.Request) error {
@@ -252,7 +170,7 @@ func (a *API) oneNamespace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	state, err := a.front.State(caller, r.PathValue("namespace"))
+	state, err := a.reader.State(caller, r.PathValue("namespace"))
 	if err != nil {
 		return err
 	}
@@ -264,7 +182,7 @@ func (a *API) workers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	pool, err := a.front.Slots(r.Context(), caller, r.PathValue("pool"))
+	pool, err := a.reader.Slots(r.Context(), caller, r.PathValue("pool"))
 	if err != nil {
 		return err
 	}

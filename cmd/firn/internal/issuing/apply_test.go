@@ -69,11 +69,9 @@ func local(t *testing.T, f *issuing.Front) *access.Caller {
 
 // take requests ids as a front end does.
 func take(t *testing.T, f *issuing.Front, caller *access.Caller, name string, n int, b *issuing.Batch) error {
-	ns, err := f.Find(caller, name)
-	if err != nil {
-		return err
-	}
-	return f.Issue(t.Context(), caller, ns, n, b)
+	t.Helper()
+	_, err := f.Issue(t.Context(), caller, issuing.Ask{Namespace: name, Count: n}, b)
+	return err
 }
 
 // goroutines waits until at most n goroutines run, and returns their number.
@@ -238,8 +236,8 @@ func TestARefusedConfigurationChangesNothing(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
-		if f.Limit() != 7 {
-			t.Errorf("%s: the limit is %d", text, f.Limit())
+		if f.Limits().Batch != 7 {
+			t.Errorf("%s: the limit is %d", text, f.Limits().Batch)
 		}
 		for _, name := range []string{"orders", "items", "txn"} {
 			if err := take(t, f, caller, name, 3, &b); err != nil {
@@ -277,18 +275,14 @@ func TestARemovedNamespaceIsUnknownAtOnce(t *testing.T) {
 	s := opened(t, memstore.New(nil), "namespaces: {orders: {}, items: {kind: segment}}")
 	f := s.Front(issuing.HTTP)
 	caller := local(t, f)
-	ns, err := f.Find(caller, "items")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Apply(t.Context(), config(t, "namespaces: {orders: {}}")); err != nil {
-		t.Fatal(err)
-	}
 	var b issuing.Batch
-	if err := f.Issue(t.Context(), caller, ns, 1, &b); failure.Of(err).Code != "unknown_namespace" {
+	removing := issuing.Ask{Namespace: "items", Count: 1, Fits: func(*issuing.Namespace) error {
+		return s.Apply(t.Context(), config(t, "namespaces: {orders: {}}"))
+	}}
+	if _, err := f.Issue(t.Context(), caller, removing, &b); failure.Of(err).Code != "unknown_namespace" {
 		t.Errorf("a request that found it before: %v", err)
 	}
-	if _, err := f.Find(caller, "items"); failure.Of(err).Code != "unknown_namespace" {
+	if err := take(t, f, caller, "items", 1, &b); failure.Of(err).Code != "unknown_namespace" {
 		t.Error(err)
 	}
 }
@@ -297,23 +291,22 @@ func TestARequestInFlightIsAnsweredInTheFormThatItExpects(t *testing.T) {
 	s := opened(t, memstore.New(nil), "namespaces: {orders: {ahead: 10ms}}")
 	f := s.Front(issuing.HTTP)
 	caller := local(t, f)
-	ns, err := f.Find(caller, "orders")
-	if err != nil {
-		t.Fatal(err)
+	// meanwhile is a request during which configurations come into force.
+	meanwhile := func(configurations ...string) issuing.Ask {
+		return issuing.Ask{Namespace: "orders", Count: 2, Fits: func(*issuing.Namespace) error {
+			for _, text := range configurations {
+				if err := s.Apply(t.Context(), config(t, "namespaces: {orders: {"+text+"}}")); err != nil {
+					return err
+				}
+			}
+			return nil
+		}}
 	}
 	var b issuing.Batch
-	for _, ahead := range []string{"20ms", "30ms"} { // two configurations later
-		if err := s.Apply(t.Context(), config(t, "namespaces: {orders: {ahead: "+ahead+"}}")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := f.Issue(t.Context(), caller, ns, 2, &b); err != nil || len(b.IDs) != 2 {
+	if _, err := f.Issue(t.Context(), caller, meanwhile("ahead: 20ms", "ahead: 30ms"), &b); err != nil || len(b.IDs) != 2 {
 		t.Errorf("%v, %v", b, err)
 	}
-	if err := s.Apply(t.Context(), config(t, "namespaces: {orders: {ahead: 40ms, prefix: ord}}")); err != nil {
-		t.Fatal(err)
-	}
-	err = f.Issue(t.Context(), caller, ns, 2, &b)
+	_, err := f.Issue(t.Context(), caller, meanwhile("ahead: 40ms, prefix: ord"), &b)
 	if f := failure.Of(err); f.Code != "namespace_changed" || f.Retry != time.Second {
 		t.Errorf("%v", err)
 	}
@@ -360,7 +353,7 @@ func TestRequestsAreServedWhileAConfigurationWaitsForTheStore(t *testing.T) {
 	if err := take(t, f, caller, "b", 3, &b); err != nil {
 		t.Error(err)
 	}
-	if _, err := f.Find(caller, "new"); failure.Of(err).Code != "unknown_namespace" {
+	if _, err := f.Find(caller, issuing.Ask{Namespace: "new"}); failure.Of(err).Code != "unknown_namespace" {
 		t.Error(err)
 	}
 }
@@ -466,7 +459,7 @@ func TestNamespacesMadeOnFirstUseOutliveAConfigurationWithoutThem(t *testing.T) 
 	if err := take(t, f, caller, "mine", 1, &b); failure.Of(err).Status != 429 {
 		t.Errorf("in debt: %v", err)
 	}
-	if list := f.List(caller); len(list) != 1 || list[0].Namespace != "mine" {
+	if list := f.Reader().List(caller); len(list) != 1 || list[0].Namespace != "mine" {
 		t.Errorf("%+v", list)
 	}
 }
@@ -493,7 +486,7 @@ func TestNamespacesMadeWhileAConfigurationIsAppliedAreKept(t *testing.T) {
 		}
 	}
 	group.Wait()
-	if n := len(f.List(caller)); n != names {
+	if n := len(f.Reader().List(caller)); n != names {
 		t.Errorf("%d namespaces of %d", n, names)
 	}
 }
@@ -508,7 +501,7 @@ func TestUnchangedPartsKeepRunning(t *testing.T) {
 		if err := take(t, f, caller, name, 1, &b); err != nil {
 			t.Fatal(err)
 		}
-		got, err := f.State(caller, name)
+		got, err := f.Reader().State(caller, name)
 		if err != nil {
 			t.Fatal(err)
 		}

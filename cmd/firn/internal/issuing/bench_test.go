@@ -37,11 +37,7 @@ func BenchmarkIssue(b *testing.B) {
 			var batch issuing.Batch
 			b.ReportAllocs()
 			for b.Loop() {
-				ns, err := f.Find(caller, "orders")
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := f.Issue(b.Context(), caller, ns, 1, &batch); err != nil {
+				if _, err := f.Issue(b.Context(), caller, issuing.Ask{Namespace: "orders", Count: 1}, &batch); err != nil {
 					b.Fatal(err)
 				}
 			}

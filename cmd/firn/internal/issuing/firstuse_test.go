@@ -19,7 +19,7 @@ func TestAtMostTenThousandNamesAreMadeOnFirstUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 10_000 {
-		if _, err := f.Find(everyone, fmt.Sprintf("name-%d", i)); err != nil {
+		if _, err := f.Find(everyone, issuing.Ask{Namespace: fmt.Sprintf("name-%d", i)}); err != nil {
 			t.Fatal(i, err)
 		}
 	}
@@ -27,7 +27,7 @@ func TestAtMostTenThousandNamesAreMadeOnFirstUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Find(shop, "orders"); err == nil || failure.Of(err).Code != "unknown_namespace" {
+	if _, err := f.Find(shop, issuing.Ask{Namespace: "orders"}); err == nil || failure.Of(err).Code != "unknown_namespace" {
 		t.Errorf("one more: %v", err)
 	}
 	var b issuing.Batch

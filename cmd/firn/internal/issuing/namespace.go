@@ -12,9 +12,7 @@ import (
 	"github.com/firn-id/firn/veil"
 )
 
-// A Namespace is a named source of ids. Find it again for each request: a kept one would use
-// settings that are no longer in force. [Front.Issue] copes with one that was replaced
-// since it was found.
+// A Namespace is a named source of ids, under the settings with which it was found.
 type Namespace struct {
 	name     string
 	settings settings.Namespace
@@ -44,7 +42,7 @@ func (s *Service) namespace(name string, set settings.Namespace, made base, limi
 		if was := s.now.Load().namespaces[name]; was != nil && was.bucket != nil && was.bucket.Rate() == limit {
 			ns.bucket = was.bucket
 		} else {
-			ns.bucket = access.NewBucket(limit, s.clock)
+			ns.bucket = access.NewBucket("namespace "+name, limit, s.clock)
 		}
 	}
 	return ns
@@ -57,25 +55,6 @@ func (n *Namespace) setPrefix(prefix prefixed.Prefix) {
 		return
 	}
 	n.texts = &written{n.numbers, func(id firn.ID) (string, error) { return prefix.ID(id), nil }}
-}
-
-// admit charges ids to the rate, or returns an error.
-func (n *Namespace) admit(count int) error {
-	if n.bucket == nil {
-		return nil
-	}
-	wait, ok := n.bucket.Take(count)
-	if ok {
-		return nil
-	}
-	return access.Limited("namespace "+n.name, n.bucket.Rate().String(), count, wait)
-}
-
-// giveBack returns ids to the rate that were admitted but not issued.
-func (n *Namespace) giveBack(count int) {
-	if n.bucket != nil {
-		n.bucket.Return(count)
-	}
 }
 
 // Name returns the name.

@@ -21,10 +21,10 @@ const defaultStep = 1000
 // maxRange bounds a range; a segment takes no more at once.
 const maxRange = 1 << 20
 
-// Step returns how many ids to hand out to a client that issues ranges of the namespace
+// step returns how many ids to hand out to a client that issues ranges of the namespace
 // itself, from 1 to 1,048,576. It is the least step of a segment: the operator's size of a
 // range, and the number of ids that a client may lose when it ends.
-func (n *Namespace) Step() int {
+func (n *Namespace) step() int {
 	switch s := n.settings; {
 	case s.MinStep > 0:
 		return int(min(s.MinStep, maxRange))
@@ -34,47 +34,25 @@ func (n *Namespace) Step() int {
 	return defaultStep
 }
 
-// Range takes up to want ids, at least one, of a namespace that Find returned for the
-// caller, as one range that the caller issues itself. It takes fewer at the end of a
-// segment's range in memory. They count as issued. Only segments and sequences have ranges,
-// and only without veil and prefix. Ranges of a segment increase on one server, those of a
-// sequence across all servers.
-func (f *Front) Range(ctx context.Context, caller *access.Caller, ns *Namespace, want int) (r segment.Range, err error) {
-	f.traced(ctx, ns, want)
-	if want < 1 || want > maxRange {
-		return r, f.failed(ns.name, failure.BadRequest("bad_count", "a range of %d ids: from 1 to %d are allowed", want, maxRange))
-	}
-	err = f.serve(caller, ns, 1, want, func(ns *Namespace) (int, error) {
-		var err error
-		r, err = ns.takeRange(ctx, want)
-		return int(r.Count), err
-	})
-	return r, err
-}
-
 // Charge charges the rates for ids that a front end, not the service, hands out of the store
 // to a caller who may use the name: the caller's rate, and that of the served namespace of
 // that name. The front end then calls done with whether it handed them out. An error is not
 // counted as a request.
 func (f *Front) Charge(caller *access.Caller, name string, ids int64) (done func(handedOut bool), err error) {
 	count := int(min(ids, math.MaxInt))
-	if err := caller.Take(count); err != nil {
-		return nil, err
-	}
+	on := rates{caller.Bucket()}
 	ns := f.service.now.Load().namespaces[name]
-	if ns == nil {
-		ns = &Namespace{} // without a rate
+	if ns != nil {
+		on[1] = ns.bucket
 	}
-	if err := ns.admit(count); err != nil {
-		caller.Return(count)
+	if err := on.take(count); err != nil {
 		return nil, err
 	}
 	return func(handedOut bool) {
 		switch {
 		case !handedOut:
-			caller.Return(count)
-			ns.giveBack(count)
-		case ns.issued != nil:
+			on.giveBack(count)
+		case ns != nil:
 			ns.issued.Add(float64(ids))
 		}
 	}, nil

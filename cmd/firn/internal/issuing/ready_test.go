@@ -110,13 +110,9 @@ func fails(t *testing.T, s *issuing.Service, patience time.Duration, names ...st
 	f := s.Front(issuing.HTTP)
 	caller := local(t, f)
 	for _, name := range names {
-		ns, err := f.Find(caller, name)
-		if err != nil {
-			t.Fatal(err)
-		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		var b issuing.Batch
-		if err := f.Issue(ctx, caller, ns, 1, &b); err == nil {
+		if _, err := f.Issue(ctx, caller, issuing.Ask{Namespace: name, Count: 1}, &b); err == nil {
 			t.Errorf("%s: an id without the store", name)
 		} else if strings.Contains(err.Error(), "10.1.2.3") {
 			t.Errorf("%s: %q says where the store is", name, err)
@@ -371,9 +367,9 @@ func TestOnlyAdministratorsSeeTheStoresErrorText(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			states := f.List(caller)
+			states := f.Reader().List(caller)
 			for _, state := range states {
-				one, err := f.State(caller, state.Namespace)
+				one, err := f.Reader().State(caller, state.Namespace)
 				if err != nil || state.Error == "" || one.Error != state.Error || strings.Contains(state.Error, "10.1.2.3") != raw {
 					t.Errorf("%s for an administrator: %t: %q, %v", state.Namespace, raw, state.Error, err)
 				}
@@ -394,7 +390,7 @@ func TestTheStateOfANumberAgreesWithReadiness(t *testing.T) {
 		f := s.Front(issuing.HTTP)
 		says := func(want string) {
 			t.Helper()
-			state, err := f.State(local(t, f), "bills")
+			state, err := f.Reader().State(local(t, f), "bills")
 			if err != nil || !strings.Contains(state.Error, want) {
 				t.Errorf("%q, %v, want %s", state.Error, err, want)
 			}

@@ -27,11 +27,11 @@ type room struct{ free *semaphore.Weighted }
 
 func newRoom() *room { return &room{semaphore.NewWeighted(roomFor)} }
 
-// hold makes b hold room for count ids in the form in which ns makes them, instead of what
-// it held before.
+// hold makes b hold room for count ids, more than a small answer has, in the form in which ns
+// makes them, instead of what it held before.
 func (r *room) hold(ctx context.Context, ns *Namespace, count int, b *Batch) error {
 	b.Release()
-	if count <= smallAnswer || b.Consecutive {
+	if b.Consecutive {
 		return nil
 	}
 	if _, ok := ns.numbers.(stretched); ok && ns.texts == nil && b.Compact {

@@ -57,12 +57,8 @@ func TestUnreadLargeAnswersAreBounded(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	ns, err := f.Find(caller, "cards")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var other issuing.Batch
-	if err := f.Issue(ctx, caller, ns, large, &other); failure.Of(err).Code != "canceled" {
+	if _, err := f.Issue(ctx, caller, issuing.Ask{Namespace: "cards", Count: large}, &other); failure.Of(err).Code != "canceled" {
 		t.Error(err)
 	}
 	b.Release()

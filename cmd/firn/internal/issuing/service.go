@@ -73,6 +73,7 @@ type snapshot struct {
 	pools      map[string]*pool
 	dynamic    *pool // of namespaces made on first use; nil if all are declared
 	limits     settings.Limits
+	bounds     Limits // the same without rates, with the defaults
 	access     *access.Book
 	generation uint64 // grows with every change
 }
@@ -109,7 +110,7 @@ func (s *Service) Apply(ctx context.Context, cfg settings.Config) error {
 		return err
 	}
 	b := builder{service: s, old: old, made: &snapshot{
-		namespaces: map[string]*Namespace{}, pools: map[string]*pool{}, limits: cfg.Limits, access: old.access,
+		namespaces: map[string]*Namespace{}, pools: map[string]*pool{}, limits: cfg.Limits, bounds: limitsOf(cfg.Limits), access: old.access,
 		generation: old.generation + 1,
 	}}
 	if who := cfg.Access(); old.access == nil || !reflect.DeepEqual(who, old.access.Config()) {
@@ -188,6 +189,14 @@ func (c *closing) do(ctx context.Context, end func(context.Context) error) {
 func (c *closing) wait() error {
 	c.group.Wait()
 	return errors.Join(c.errs...)
+}
+
+// Name returns a name as a string. It allocates nothing if the namespace exists.
+func (s *Service) Name(name []byte) string {
+	if ns := s.now.Load().namespaces[string(name)]; ns != nil {
+		return ns.name
+	}
+	return string(name)
 }
 
 // find returns a namespace. If create is set it makes a missing one, where that is allowed.

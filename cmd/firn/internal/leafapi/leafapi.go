@@ -24,6 +24,7 @@ import (
 // API is the interface. Make one with [New].
 type API struct {
 	front   *issuing.Front
+	reader  issuing.Reader
 	log     *slog.Logger
 	zone    *time.Location
 	batches sync.Pool // of *issuing.Batch
@@ -32,7 +33,8 @@ type API struct {
 // New returns the interface to a service. Times of ids are shown in zone; there it is
 // that of the machine or its variable TZ.
 func New(s *issuing.Service, zone *time.Location, log *slog.Logger) *API {
-	return &API{front: s.Front(issuing.Leaf), zone: zone, log: log}
+	front := s.Front(issuing.Leaf)
+	return &API{front: front, reader: front.Reader(), zone: zone, log: log}
 }
 
 // The requests.
@@ -81,6 +83,15 @@ func (a *API) Prefixed(next http.Handler) http.Handler {
 type mode struct {
 	kinds []string                   // of namespaces
 	code  func(*failure.Failure) int // of a failure, in Leaf's numbers
+}
+
+// fits refuses a namespace whose ids are not of the mode.
+func (m mode) fits(ns *issuing.Namespace) error {
+	if ns.Numeric() && slices.Contains(m.kinds, ns.Kind()) {
+		return nil
+	}
+	return failure.New(http.StatusNotFound, errKind, "namespace %s is of kind %s, or written with a prefix: numbers of %s are asked for",
+		ns.Name(), ns.Kind(), strings.Join(m.kinds, " or "))
 }
 
 // The numbers of Leaf's failures. Its segments know: not initialised, no such key, no
@@ -144,20 +155,12 @@ func (a *API) next(r *http.Request, key string, m mode, b []byte) ([]byte, error
 	if err != nil {
 		return b, err
 	}
-	ns, err := a.front.Find(caller, key)
-	if err != nil {
-		return b, err
-	}
-	if !ns.Numeric() || !slices.Contains(m.kinds, ns.Kind()) {
-		return b, a.front.Refuse(failure.New(http.StatusNotFound, errKind, "namespace %s is of kind %s, or written with a prefix: numbers of %s are asked for",
-			key, ns.Kind(), strings.Join(m.kinds, " or ")))
-	}
 	batch, ok := a.batches.Get().(*issuing.Batch)
 	if !ok {
 		batch = new(issuing.Batch)
 	}
 	defer a.batches.Put(batch) // one id holds nothing that would be released
-	if err := a.front.Issue(r.Context(), caller, ns, 1, batch); err != nil {
+	if _, err := a.front.Issue(r.Context(), caller, issuing.Ask{Namespace: key, Count: 1, Fits: m.fits}, batch); err != nil {
 		return b, err
 	}
 	return strconv.AppendInt(b, int64(batch.IDs[0]), 10), nil
@@ -198,7 +201,7 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request) {
 	if ask.Namespace == "" {
 		ask.Layout = "leaf"
 	}
-	result, err := a.front.Decode(caller, ask)
+	result, err := a.reader.Decode(caller, ask)
 	var f *failure.Failure
 	switch {
 	case errors.As(err, &f) && f.Code == "bad_id":

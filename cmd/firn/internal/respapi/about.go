@@ -99,7 +99,7 @@ func (c *conn) config(args [][]byte) {
 	}
 	settings := []string{
 		"save", "", "appendonly", "no", "databases", "1", "maxmemory", "0", "timeout", "0",
-		"maxclients", strconv.Itoa(c.server.front.MaxConnections()),
+		"maxclients", strconv.Itoa(c.server.front.Limits().Connections),
 		"proto-max-bulk-len", strconv.Itoa(callerLimits.Bulk),
 	}
 	var found []string
@@ -125,7 +125,7 @@ func (c *conn) info(args [][]byte) {
 	sections := []struct{ name, text string }{
 		{"Server", fmt.Sprintf("redis_version:%s\r\nredis_mode:standalone\r\nserver_name:firn\r\nfirn_ready:%s\r\nos:%s\r\narch_bits:%d\r\nuptime_in_seconds:%d\r\nuptime_in_days:%d\r\n",
 			compatible, ready, runtime.GOOS, strconv.IntSize, uptime, uptime/86400)},
-		{"Clients", fmt.Sprintf("connected_clients:%d\r\nmaxclients:%d\r\n", c.server.connections(), c.server.front.MaxConnections())},
+		{"Clients", fmt.Sprintf("connected_clients:%d\r\nmaxclients:%d\r\n", c.server.connections(), c.server.front.Limits().Connections)},
 		{"Persistence", "loading:0\r\n"},
 		{"Stats", fmt.Sprintf("total_connections_received:%d\r\ntotal_commands_processed:%d\r\n", c.server.lastID.Load(), c.server.commands.Load())},
 		{"Replication", "role:master\r\nconnected_slaves:0\r\n"},

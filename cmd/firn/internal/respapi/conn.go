@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
-	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/resp"
 )
 
@@ -35,23 +34,6 @@ type conn struct {
 }
 
 const noFD = ^uintptr(0)
-
-// scratch is the memory for commands and answers. A connection borrows it while it has
-// commands.
-type scratch struct {
-	in     []byte
-	filled int // of in
-	out    []byte
-	parser resp.Parser
-	batch  issuing.Batch
-	row    issuing.Batch
-}
-
-func newScratch() *scratch {
-	s := &scratch{in: make([]byte, bufferSize)}
-	s.row.Consecutive = true
-	return s
-}
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, net: nc, fd: noFD, id: s.lastID.Add(1), since: time.Now()}
@@ -91,7 +73,7 @@ func (c *conn) prepare() error {
 		ctx, cancel := context.WithTimeout(c.server.ctx, c.server.cfg.ReadTimeout)
 		defer cancel()
 		if err := encrypted.HandshakeContext(ctx); err != nil {
-			c.server.front.DeniedTLS(c.net.RemoteAddr().String(), err)
+			c.server.cfg.Service.DeniedTLS(c.net.RemoteAddr().String(), err)
 			return err
 		}
 		if chains := encrypted.ConnectionState().VerifiedChains; len(chains) > 0 {
@@ -163,35 +145,6 @@ func (c *conn) finishAny() {
 	}
 }
 
-// space returns the free part of the buffer, at least one byte.
-func (c *conn) space() []byte {
-	if c.scratch == nil {
-		c.scratch, _ = c.server.scratches.Get().(*scratch)
-		if c.scratch == nil {
-			c.scratch = newScratch()
-		}
-	}
-	if c.filled == len(c.in) {
-		// A parser refuses a command before the buffer is as large as it may become.
-		grown := make([]byte, min(4*len(c.in), maxBuffer))
-		copy(grown, c.in)
-		c.in = grown
-	}
-	return c.in[c.filled:]
-}
-
-// release gives the memory back.
-func (c *conn) release() {
-	s := c.scratch
-	c.scratch = nil
-	if s == nil || len(s.in) > bufferSize || cap(s.out) > 2*flushAt || cap(s.batch.IDs) > maxKept {
-		return
-	}
-	s.filled, s.out, s.batch.Texts = 0, s.out[:0], nil
-	s.parser.Reset()
-	c.server.scratches.Put(s)
-}
-
 // received answers the commands in n more bytes, and reports whether to go on.
 func (c *conn) received(n int) bool {
 	start := time.Now()
@@ -222,7 +175,10 @@ func (c *conn) received(n int) bool {
 
 // consume answers the commands in the buffer, and returns their bytes and their number.
 func (c *conn) consume() (read, commands int) {
-	c.renew()
+	if c.generation != c.server.cfg.Service.Generation() {
+		c.identify() // the client's token may have been revoked
+	}
+	longest := min(maxRun, c.server.front.Limits().Batch)
 	for read < c.filled && !c.closing {
 		limits := callerLimits
 		if c.caller == nil {
@@ -243,21 +199,32 @@ func (c *conn) consume() (read, commands int) {
 		if len(args) == 0 {
 			continue
 		}
-		run := 1
-		if isIncrement(args) && buf[0] == '*' {
-			// A repeat of the same command needs no parser.
-			for same := buf[:n]; run < maxRun && len(buf) >= 2*n && string(buf[n:2*n]) == string(same); run++ {
+		if c.caller == nil || c.queue != nil || buf[0] != '*' || !isIncrement(args) {
+			c.one(args)
+			commands++
+		} else {
+			run := 1 // a repeat of the same command needs no parser
+			for same := buf[:n]; run < longest && len(buf) >= 2*n && string(buf[n:2*n]) == string(same); run++ {
 				buf = buf[n:]
 			}
+			c.increment(args[1], run)
 			read += (run - 1) * n
+			commands += run
 		}
-		c.do(args, run)
-		commands += run
 		if len(c.out) >= flushAt && !c.flush() {
 			break
 		}
 	}
 	return read, commands
+}
+
+// isIncrement recognizes INCR with its one argument.
+func isIncrement(args [][]byte) bool {
+	if len(args) != 2 || len(args[0]) != 4 {
+		return false
+	}
+	name := args[0]
+	return name[0]|32 == 'i' && name[1]|32 == 'n' && name[2]|32 == 'c' && name[3]|32 == 'r'
 }
 
 // flush writes the pending answers. It drops a client that does not read them in time.

@@ -181,15 +181,16 @@ func TestWhoAClientIsIsAskedAgainAfterAChange(t *testing.T) {
 	s := open(t, counted)
 	c := newConn(s, &tape{})
 	prepare(t, c)
+	c.space()
 	c.caller = nil
-	c.renew()
+	c.consume()
 	if c.caller != nil {
 		t.Error("without a change")
 	}
 	if err := s.cfg.Service.Apply(t.Context(), counted); err != nil {
 		t.Fatal(err)
 	}
-	c.renew()
+	c.consume()
 	if c.caller == nil {
 		t.Error("not after a change")
 	}

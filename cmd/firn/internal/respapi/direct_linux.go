@@ -11,18 +11,18 @@ import (
 // the client that was just woken, the scheduler takes the thread's processor away and starts
 // another thread: with one command a batch that cost a fifth of the throughput.
 
-// readNow reads the available bytes into to, which is not empty.
-func readNow(fd uintptr, to []byte) (int, error) {
-	for {
+// readNow reads the available bytes. Full: there may be more.
+func (c *conn) readNow(fd uintptr) (n int, full bool, err error) {
+	for to := c.space(); ; {
 		n, _, err := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(len(to)))
 		switch {
 		case err == syscall.EINTR:
 		case err != 0:
-			return 0, err
+			return 0, false, err
 		case n == 0:
-			return 0, io.EOF
+			return 0, false, io.EOF
 		default:
-			return int(n), nil
+			return int(n), int(n) == len(to), nil
 		}
 	}
 }

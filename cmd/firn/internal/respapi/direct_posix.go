@@ -8,18 +8,18 @@ import (
 	"syscall"
 )
 
-// readNow reads the available bytes.
-func readNow(fd uintptr, to []byte) (int, error) {
-	for {
+// readNow reads the available bytes. Full: there may be more.
+func (c *conn) readNow(fd uintptr) (n int, full bool, err error) {
+	for to := c.space(); ; {
 		n, err := syscall.Read(int(fd), to)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil:
-			return 0, err
+			return 0, false, err
 		case n == 0:
-			return 0, io.EOF
+			return 0, false, io.EOF
 		default:
-			return n, nil
+			return n, n == len(to), nil
 		}
 	}
 }

@@ -49,14 +49,13 @@ func (c *conn) serveDirectly(tcp *net.TCPConn) {
 func (c *conn) ready(fd uintptr) bool {
 	c.fd = fd
 	for {
-		space := c.space()
-		n, err := readNow(fd, space)
+		n, full, err := c.readNow(fd)
 		switch {
 		case n > 0:
 			if !c.received(n) {
 				return true
 			}
-			if n < len(space) && c.hot || c.server.draining.Load() {
+			if !full && c.hot || c.server.draining.Load() {
 				return !c.rest() // when the server ends, the wait does at once
 			}
 		case errors.Is(err, syscall.EAGAIN):
@@ -72,7 +71,7 @@ func (c *conn) ready(fd uintptr) bool {
 func (c *conn) finish(fd uintptr) {
 	c.fd = fd
 	for range finalRounds {
-		n, err := readNow(fd, c.space())
+		n, _, err := c.readNow(fd)
 		if err != nil || !c.received(n) {
 			break
 		}

@@ -4,57 +4,30 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/resp"
 )
 
-// isIncrement recognizes INCR with its one argument.
-func isIncrement(args [][]byte) bool {
-	if len(args) != 2 || len(args[0]) != 4 {
-		return false
-	}
-	name := args[0]
-	return name[0]|32 == 'i' && name[1]|32 == 'n' && name[2]|32 == 'c' && name[3]|32 == 'r'
-}
-
 func (c *conn) incr(args [][]byte) { c.increment(args[1], 1) }
 
-// increment answers INCR, times in a row.
+// increment answers INCR, times in a row, at most the limit of a batch.
 func (c *conn) increment(name []byte, times int) {
-	ns := c.numeric(name, times)
-	if ns == nil {
-		return
+	err := c.server.front.IssueEach(c.server.ctx, c.caller, c.namespace(name), times, &c.batch)
+	for _, id := range c.batch.IDs {
+		c.out = resp.AppendInt(c.out, int64(id))
 	}
-	for times > 0 {
-		n := min(times, c.server.front.Limit())
-		err := c.server.front.IssueEach(c.server.ctx, c.caller, ns, n, &c.batch)
-		for _, id := range c.batch.IDs {
-			c.out = resp.AppendInt(c.out, int64(id))
-		}
-		for range n - len(c.batch.IDs) {
-			c.failed(err)
-		}
-		times -= n
+	for range times - len(c.batch.IDs) {
+		c.failed(err)
 	}
 }
 
-// numeric returns a namespace whose ids are numbers. Otherwise it answers with an error, as
-// many times as times says.
-func (c *conn) numeric(name []byte, times int) *issuing.Namespace {
-	ns, err := c.server.front.FindBytes(c.caller, name)
-	if err == nil && !ns.Numeric() {
-		err = c.server.front.Refuse(failure.BadRequest("not_a_number",
-			"the ids of namespace %s, of kind %s, are texts: take them with FIRN.NEXT %s", ns.Name(), ns.Kind(), ns.Name()))
+// namespace returns a name as a string, without an allocation where the command before had the
+// same name or the namespace exists.
+func (c *conn) namespace(name []byte) string {
+	if c.asked != string(name) {
+		c.asked = c.server.cfg.Service.Name(name)
 	}
-	if err == nil {
-		return ns
-	}
-	c.failed(err)
-	for range times - 1 { // each is a request that failed
-		c.failed(c.server.front.Refuse(err))
-	}
-	return nil
+	return c.asked
 }
 
 // incrBy answers INCRBY. By 1 it is INCR: some clients send it so.
@@ -68,11 +41,7 @@ func (c *conn) incrBy(args [][]byte) {
 		c.increment(args[1], 1)
 		return
 	}
-	ns, err := c.server.front.FindBytes(c.caller, args[1])
-	if err == nil {
-		err = c.server.front.Issue(c.server.ctx, c.caller, ns, int(count), &c.row)
-	}
-	if err != nil {
+	if _, err := c.server.front.Issue(c.server.ctx, c.caller, issuing.Ask{Namespace: c.namespace(args[1]), Count: int(count)}, &c.row); err != nil {
 		c.failed(err)
 		return
 	}
@@ -93,11 +62,7 @@ func (c *conn) next(args [][]byte) {
 			return
 		}
 	}
-	ns, err := c.server.front.FindBytes(c.caller, args[1])
-	if err == nil {
-		err = c.server.front.Issue(c.server.ctx, c.caller, ns, int(count), &c.batch)
-	}
-	if err != nil {
+	if _, err := c.server.front.Issue(c.server.ctx, c.caller, issuing.Ask{Namespace: c.namespace(args[1]), Count: int(count)}, &c.batch); err != nil {
 		c.failed(err)
 		return
 	}
@@ -123,7 +88,7 @@ func (c *conn) room() bool { return len(c.out) < flushAt || c.flush() }
 
 // decode answers FIRN.DECODE.
 func (c *conn) decode(args [][]byte) {
-	r, err := c.server.front.Decode(c.caller, issuing.DecodeRequest{Namespace: string(args[1]), ID: string(args[2])})
+	r, err := c.server.reader.Decode(c.caller, issuing.DecodeRequest{Namespace: string(args[1]), ID: string(args[2])})
 	if err != nil {
 		c.failed(err)
 		return

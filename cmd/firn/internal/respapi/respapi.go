@@ -63,6 +63,7 @@ const (
 type Server struct {
 	cfg        Config
 	front      *issuing.Front
+	reader     issuing.Reader
 	table      *table
 	started    time.Time
 	lastID     atomic.Int64
@@ -88,8 +89,9 @@ func New(cfg Config) *Server {
 	if cfg.WriteTimeout == 0 {
 		cfg.WriteTimeout = defaultWriteTimeout
 	}
+	front := cfg.Service.Front(issuing.RESP)
 	s := &Server{
-		cfg: cfg, front: cfg.Service.Front(issuing.RESP), table: newTable(), started: time.Now(),
+		cfg: cfg, front: front, reader: front.Reader(), table: newTable(), started: time.Now(),
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -29,13 +29,14 @@ type session struct {
 	unauthenticatedSince time.Time         // since when the client is unauthenticated
 	generation           uint64            // of the service when caller was identified
 	queue                *queue            // between MULTI and EXEC, else nil
+	asked                string            // the namespace of the latest command
 }
 
 // identify identifies the client by its credentials so far. An unauthenticated client is
 // not a denial yet: most clients authenticate next.
 func (c *conn) identify() {
-	c.generation = c.server.front.Generation()
-	caller, err := c.server.front.Lookup(c.credentials(c.token))
+	c.generation = c.server.cfg.Service.Generation()
+	caller, err := c.server.cfg.Service.Lookup(c.credentials(c.token))
 	if c.denied = err; err != nil {
 		if caller = nil; c.caller != nil || c.unauthenticatedSince.IsZero() {
 			c.unauthenticatedSince = time.Now()
@@ -49,34 +50,15 @@ func (c *conn) credentials(token string) access.Credentials {
 	return access.Credentials{Token: token, Local: c.local, From: c.net.RemoteAddr().String(), Certificate: c.certificate}
 }
 
-// renew identifies the client again if the served settings have changed since: its token
-// may have been revoked.
-func (c *conn) renew() {
-	if c.generation != c.server.front.Generation() {
-		c.identify()
-	}
-}
-
 // authenticate identifies the client by a token. After an error the session is unchanged.
 func (c *conn) authenticate(token []byte) error {
-	secret, generation := string(token), c.server.front.Generation()
+	secret, generation := string(token), c.server.cfg.Service.Generation()
 	caller, err := c.server.front.Identify(c.credentials(secret))
 	if err != nil {
 		return err
 	}
 	c.token, c.caller, c.generation = secret, caller, generation
 	return nil
-}
-
-// do answers a command that came run times in a row. Only for INCR is run above 1.
-func (c *conn) do(args [][]byte, run int) {
-	if isIncrement(args) && c.caller != nil && c.queue == nil {
-		c.increment(args[1], run)
-		return
-	}
-	for range run {
-		c.one(args)
-	}
 }
 
 // one answers one command.

@@ -15,7 +15,7 @@ import (
 // Decode takes an id apart.
 func (a *API) Decode(ctx context.Context, r *connect.Request[firnv1.DecodeRequest]) (*connect.Response[firnv1.DecodeResponse], error) {
 	asked := r.Msg
-	result, err := a.front.Decode(callerIn(ctx), issuing.DecodeRequest{
+	result, err := a.reader.Decode(callerIn(ctx), issuing.DecodeRequest{
 		ID: asked.GetId(), Format: asked.GetFormat(), Namespace: asked.GetNamespace(),
 		Layout: asked.GetLayout(), Unit: asked.GetUnit(), Epoch: asked.GetEpoch(),
 	})
@@ -31,7 +31,7 @@ func (a *API) Decode(ctx context.Context, r *connect.Request[firnv1.DecodeReques
 // ListNamespaces answers the states of namespaces.
 func (a *API) ListNamespaces(ctx context.Context, _ *connect.Request[firnv1.ListNamespacesRequest]) (*connect.Response[firnv1.ListNamespacesResponse], error) {
 	answer := &firnv1.ListNamespacesResponse{}
-	for _, s := range a.front.List(callerIn(ctx)) {
+	for _, s := range a.reader.List(callerIn(ctx)) {
 		answer.Namespaces = append(answer.Namespaces, namespace(s))
 	}
 	return connect.NewResponse(answer), nil

@@ -70,12 +70,9 @@ func (a *API) Generate(ctx context.Context, r *connect.Request[firnv1.GenerateRe
 
 // issue fills m's batch.
 func (a *API) issue(ctx context.Context, from *access.Caller, namespace string, count int, form firnv1.Form, m *memory) error {
-	ns, err := a.front.Find(from, namespace)
-	if err != nil {
-		return err
-	}
 	m.batch.Compact = form == firnv1.Form_FORM_RUNS
-	return a.front.Issue(ctx, from, ns, count, &m.batch)
+	_, err := a.front.Issue(ctx, from, issuing.Ask{Namespace: namespace, Count: count}, &m.batch)
+	return err
 }
 
 // write fills m's answer from its batch.

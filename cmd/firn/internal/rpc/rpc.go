@@ -29,6 +29,7 @@ const maxMessage = 64 << 10
 type API struct {
 	service *issuing.Service
 	front   *issuing.Front
+	reader  issuing.Reader
 	log     *slog.Logger
 
 	ending  context.Context // done when streams must end
@@ -48,8 +49,9 @@ const (
 
 // New returns the interface to a service.
 func New(s *issuing.Service, log *slog.Logger) *API {
+	front := s.Front(issuing.RPC)
 	a := &API{
-		service: s, front: s.Front(issuing.RPC), log: log,
+		service: s, front: front, reader: front.Reader(), log: log,
 		streams: make(chan struct{}, maxStreams), watches: make(chan struct{}, maxWatches),
 		stall: stall, hurry: hurry,
 	}

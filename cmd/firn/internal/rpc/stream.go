@@ -65,7 +65,7 @@ func (a *API) GenerateStream(ctx context.Context, r *connect.Request[firnv1.Gene
 
 // plan returns how many ids a stream has in total and in a batch.
 func (a *API) plan(r *firnv1.GenerateStreamRequest) (total int64, batch int, err error) {
-	total, batch = maxTotal, min(usualBatch, a.front.Limit())
+	total, batch = maxTotal, min(usualBatch, a.front.Limits().Batch)
 	if r.Total != nil {
 		total = *r.Total
 	}
@@ -76,7 +76,7 @@ func (a *API) plan(r *firnv1.GenerateStreamRequest) (total int64, batch int, err
 		return 0, 0, failure.BadRequest("bad_count", "total %d is out of range: it is a number from 1 to %d", total, int64(maxTotal))
 	}
 	if batch < 1 {
-		return 0, 0, failure.BadRequest("bad_count", "batch %d is out of range: it is a number from 1 to %d", batch, a.front.Limit())
+		return 0, 0, failure.BadRequest("bad_count", "batch %d is out of range: it is a number from 1 to %d", batch, a.front.Limits().Batch)
 	}
 	return total, batch, nil
 }

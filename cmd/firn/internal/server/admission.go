@@ -9,9 +9,9 @@ import (
 )
 
 // guarded serves metrics to administrators, or to everyone if so configured.
-func guarded(front *issuing.Front, next http.Handler) http.Handler {
+func guarded(reader issuing.Reader, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := front.Metrics(r); err != nil {
+		if err := reader.Metrics(r); err != nil {
 			httpapi.Fail(w, err)
 			return
 		}

@@ -28,7 +28,7 @@ func bounded(front *issuing.Front, next http.Handler) http.Handler {
 		case r.Header["Range"] != nil:
 			err = failure.BadRequest("bad_request", "Range is not supported: each request issues new ids, so an interrupted download cannot be resumed; request it again, without Range")
 		case r.ContentLength != 0:
-			err = admit(w, r, int64(front.MaxBody()))
+			err = admit(w, r, int64(front.Limits().Body))
 		}
 		if err != nil {
 			httpapi.Fail(w, front.Refuse(err))

@@ -110,12 +110,9 @@ func (d *distributor) issue(ctx context.Context, name string) (string, error) {
 	if !ok || a.caller == nil {
 		return "", errUnasked
 	}
-	ns, err := d.front.Find(a.caller, name)
-	if err != nil {
-		return "", asCosID(err)
-	}
 	var b issuing.Batch
-	if err := d.front.Issue(ctx, a.caller, ns, 1, &b); err != nil {
+	ns, err := d.front.Issue(ctx, a.caller, issuing.Ask{Namespace: name, Count: 1}, &b)
+	if err != nil {
 		return "", asCosID(err)
 	}
 	if ns.Numeric() {

@@ -73,7 +73,7 @@ func limitInFlight(front *issuing.Front, next http.Handler) http.Handler {
 		case "/livez", "/readyz", "/metrics":
 			under = probed
 		}
-		limit := front.MaxConnections()
+		limit := front.Limits().Connections
 		place, ok := under.enter(r.RemoteAddr, limit)
 		if !ok {
 			f := failure.New(http.StatusServiceUnavailable, "overloaded",

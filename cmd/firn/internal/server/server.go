@@ -203,7 +203,7 @@ func (s *Server) routes(st store.Store) (http.Handler, error) {
 	api.Register(mux)
 	s.rpc.Register(mux)
 	front := s.service.Front(issuing.HTTP)
-	mux.Handle("/metrics", api.Readable(guarded(front, promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))))
+	mux.Handle("/metrics", api.Readable(guarded(front.Reader(), promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))))
 	leaf, tinyid := leafapi.New(s.service, time.Local, s.log), tinyidapi.New(s.service, s.log)
 	leaf.Register(mux)
 	tinyid.Register(mux)

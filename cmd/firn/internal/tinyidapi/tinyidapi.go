@@ -150,7 +150,7 @@ func (a *API) parse(r *http.Request, asked request) (parameters, error) {
 	if err != nil {
 		return p, failure.BadRequest("bad_count", "batchSize %q is no number from %d to %d", text, math.MinInt32, math.MaxInt32)
 	}
-	p.count = min(int(n), a.front.Limit())
+	p.count = min(int(n), a.front.Limits().Batch)
 	return p, nil
 }
 
@@ -182,25 +182,32 @@ func (a *API) issue(r *http.Request, asked request, p parameters, made *answer) 
 	if err != nil {
 		return b, err
 	}
-	ns, err := a.front.Find(caller, p.bizType)
-	if err != nil {
-		return b, err
-	}
-	if !asked.ids {
-		taken, err := a.front.Range(r.Context(), caller, ns, ns.Step())
+	ask := issuing.Ask{Namespace: p.bizType, Count: p.count, Fits: numeric}
+	switch {
+	case !asked.ids:
+		taken, err := a.front.Range(r.Context(), caller, p.bizType)
 		if err != nil {
 			return b, err
 		}
 		return newSegment(taken).append(b, asked.simple), nil
-	}
-	if !ns.Numeric() {
-		return b, a.front.Refuse(failure.BadRequest("bad_format", "the ids of namespace %s, of kind %s, are no numbers", ns.Name(), ns.Kind()))
-	}
-	made.batch.IDs = made.batch.IDs[:0]
-	if p.count <= 0 {
-		a.front.Answered(http.StatusOK) // no id was requested
-	} else if err := a.front.Issue(r.Context(), caller, ns, p.count, &made.batch); err != nil {
-		return b, err
+	case p.count <= 0: // no id is requested
+		made.batch.IDs = made.batch.IDs[:0]
+		if _, err := a.front.Find(caller, ask); err != nil {
+			return b, err
+		}
+		a.front.Answered(http.StatusOK)
+	default:
+		if _, err := a.front.Issue(r.Context(), caller, ask, &made.batch); err != nil {
+			return b, err
+		}
 	}
 	return appendIDs(b, made.batch.IDs, asked.simple), nil
+}
+
+// numeric refuses a namespace whose ids are texts.
+func numeric(ns *issuing.Namespace) error {
+	if ns.Numeric() {
+		return nil
+	}
+	return failure.BadRequest("bad_format", "the ids of namespace %s, of kind %s, are no numbers", ns.Name(), ns.Kind())
 }

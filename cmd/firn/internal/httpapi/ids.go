@@ -2,13 +2,94 @@ package httpapi
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
+
+// maxKept bounds the memory that is kept for another answer.
+const maxKept = 1 << 20
+
+// buffered is how long an answer may be whose length net/http finds by itself, at less
+// cost.
+const buffered = 2 << 10
+
+// An answer is the memory of one, to be used again.
+type answer struct {
+	batch issuing.Batch
+	body  []byte
+}
+
+// ids answers ids.
+func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
+	start := time.Now()
+	defer func() { a.front.Observe(time.Since(start)) }()
+	caller, err := a.front.Caller(r)
+	if err != nil {
+		return err
+	}
+	ask, form, err := a.parse(r)
+	if err != nil {
+		return a.front.Refuse(err)
+	}
+	made, ok := a.answers.Get().(*answer)
+	if !ok {
+		made = new(answer)
+	}
+	defer a.keep(made)
+	ns, err := a.front.Issue(r.Context(), caller, ask, &made.batch)
+	if err != nil {
+		return err
+	}
+	if made.body, err = form.body(made.body[:0], ns, &made.batch); err != nil {
+		return a.front.Refuse(err)
+	}
+	header := w.Header()
+	header["Content-Type"] = form.contentType()
+	if len(made.body) > buffered {
+		header["Content-Length"] = []string{strconv.Itoa(len(made.body))}
+	}
+	// A failed write means that the client has gone; its ids are a gap.
+	_, _ = w.Write(made.body)
+	return nil
+}
+
+func (a *API) keep(made *answer) {
+	made.batch.Release()
+	if cap(made.body) <= maxKept {
+		a.answers.Put(made)
+	}
+}
+
+// parse returns what a request for ids asks for.
+func (a *API) parse(r *http.Request) (ask issuing.Ask, f form, err error) {
+	ask = issuing.Ask{Namespace: r.PathValue("namespace"), Count: 1}
+	if r.URL.RawQuery == "" {
+		f, err = parseForm("", "", r.Header.Get("Accept"))
+		return ask, f, err
+	}
+	// What cannot be read is not passed over: it may have been the count.
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return ask, f, failure.BadRequest("bad_request", "the query cannot be read: %v", err)
+	}
+	if query.Has("count") {
+		text := query.Get("count")
+		if ask.Count, err = strconv.Atoi(text); err != nil {
+			return ask, f, failure.BadRequest("bad_count", "count %q is no number from 1 to %d", text, a.front.Limits().Batch)
+		}
+	}
+	if f, err = parseForm(query.Get("format"), query.Get("numbers"), r.Header.Get("Accept")); f.given {
+		ask.Fits = f.fits
+	}
+	return ask, f, err
+}
 
 // A form is how ids are written in an answer.
 type form struct {
@@ -73,7 +154,7 @@ func (f form) contentType() []string {
 
 // fits refuses a form that the ids of a namespace cannot have.
 func (f form) fits(ns *issuing.Namespace) error {
-	if f.given && !ns.Numeric() {
+	if !ns.Numeric() {
 		return failure.BadRequest("bad_format", "the ids of namespace %s, of kind %s, have one form: leave out format and numbers", ns.Name(), ns.Kind())
 	}
 	if _, ok := ns.Layout(); f.readable && !ok {
@@ -90,7 +171,10 @@ func (f form) body(b []byte, ns *issuing.Namespace, made *issuing.Batch) ([]byte
 		return f.texts(b, namespace, made.Texts)
 	}
 	ids := made.IDs
-	layout, _ := ns.Layout()
+	var layout firn.Layout // only a readable form needs it
+	if f.readable {
+		layout, _ = ns.Layout()
+	}
 	if !f.text {
 		b = append(b, `{"namespace":"`...)
 		b = append(b, namespace...) // its characters need no escaping

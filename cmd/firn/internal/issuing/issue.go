@@ -1,0 +1,225 @@
+package issuing
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/segment"
+)
+
+// An Ask is what a request for ids asks for.
+type Ask struct {
+	Namespace string
+	Count     int
+	// Fits returns an error for a namespace whose ids cannot be written as the request
+	// wants them; nil: all fit.
+	Fits func(*Namespace) error
+}
+
+// Issue fills b with ids: all that the request asks for, or it returns an error. It makes the
+// namespace where namespaces are made on first use, and returns it. Ids are numbers or texts,
+// see [Namespace.Numeric]. The caller releases b.
+func (f *Front) Issue(ctx context.Context, caller *access.Caller, ask Ask, b *Batch) (*Namespace, error) {
+	now := f.service.now.Load()
+	caller, ns, err := f.find(now, caller, ask, 1)
+	if err != nil {
+		return nil, err
+	}
+	f.trace(ctx, ns, ask.Count)
+	if err := checkCount(ask.Count, now.bounds.Batch); err != nil {
+		return nil, f.failed(ns.name, 1, err)
+	}
+	err = f.issue(caller, ns, 1, ask.Count, func(ns *Namespace) (int, error) {
+		if ask.Count > smallAnswer {
+			if err := f.service.room.hold(ctx, ns, ask.Count, b); err != nil {
+				return 0, err
+			}
+		}
+		return ask.Count, ns.take(ctx, ask.Count, b)
+	})
+	if err != nil {
+		b.Release()
+		return nil, err
+	}
+	return ns, nil
+}
+
+// IssueEach issues a number each for n requests that came together, in b.IDs. One call costs
+// less, and the ids are in the order of the requests. N is at most the limit of a batch.
+// Either all requests succeed, or all fail with the same error and b.IDs is empty.
+func (f *Front) IssueEach(ctx context.Context, caller *access.Caller, namespace string, n int, b *Batch) error {
+	b.IDs = b.IDs[:0]
+	caller, ns, err := f.find(f.service.now.Load(), caller, Ask{Namespace: namespace, Fits: numeric}, n)
+	if err != nil {
+		return err
+	}
+	err = f.issue(caller, ns, n, n, func(ns *Namespace) (int, error) { return n, ns.take(ctx, n, b) })
+	if err != nil {
+		b.IDs = b.IDs[:0]
+	}
+	return err
+}
+
+// Range takes up to [Namespace.Step] ids, at least one, as one range that the caller issues
+// itself. It takes fewer at the end of a segment's range in memory. They count as issued.
+// Only segments and sequences have ranges, and only without veil and prefix. Ranges of a
+// segment increase on one server, those of a sequence across all servers.
+func (f *Front) Range(ctx context.Context, caller *access.Caller, namespace string) (r segment.Range, err error) {
+	caller, ns, err := f.find(f.service.now.Load(), caller, Ask{Namespace: namespace}, 1)
+	if err != nil {
+		return r, err
+	}
+	want := ns.step()
+	f.trace(ctx, ns, want)
+	err = f.issue(caller, ns, 1, want, func(ns *Namespace) (int, error) {
+		var err error
+		r, err = ns.takeRange(ctx, want)
+		return int(r.Count), err
+	})
+	return r, err
+}
+
+// numeric refuses a namespace whose ids are texts.
+func numeric(ns *Namespace) error {
+	if ns.Numeric() {
+		return nil
+	}
+	return failure.BadRequest("not_a_number",
+		"the ids of namespace %s, of kind %s, are texts: take them with FIRN.NEXT %s", ns.name, ns.Kind(), ns.name)
+}
+
+// Find returns the namespace of a request if the caller may use it and it fits, without
+// taking ids. It makes the namespace where namespaces are made on first use.
+func (f *Front) Find(caller *access.Caller, ask Ask) (*Namespace, error) {
+	_, ns, err := f.find(f.service.now.Load(), caller, ask, 1)
+	return ns, err
+}
+
+// find is Find for so many requests that came together; it also returns the caller with its
+// current permissions.
+func (f *Front) find(now *snapshot, caller *access.Caller, ask Ask, requests int) (*access.Caller, *Namespace, error) {
+	name := ask.Namespace
+	if !now.access.Knows(caller) || !caller.May(name) { // rare: revoked or denied, or identified under other settings
+		var err error
+		if caller, err = f.allow(now, caller, name, requests); err != nil {
+			return nil, nil, err
+		}
+	}
+	ns := now.namespaces[name]
+	if ns == nil {
+		var err error
+		if ns, err = f.service.find(name, true); err != nil {
+			return nil, nil, f.failed("", requests, err)
+		}
+	}
+	if ask.Fits != nil {
+		if err := ask.Fits(ns); err != nil {
+			return nil, nil, f.failed("", requests, err)
+		}
+	}
+	return caller, ns, nil
+}
+
+// trace adds the namespace and the count to the span of a request.
+func (f *Front) trace(ctx context.Context, ns *Namespace, count int) {
+	if f.service.traced {
+		trace.SpanFromContext(ctx).SetAttributes(attribute.String("firn.namespace", ns.name), attribute.Int("firn.count", count))
+	}
+}
+
+func checkCount(count, limit int) error {
+	switch {
+	case count < 1:
+		return failure.BadRequest("bad_count", "count %d is out of range: it is a number from 1 to %d", count, limit)
+	case count > limit:
+		return failure.New(http.StatusRequestEntityTooLarge, "batch_too_large",
+			"count %d is above the limit of %d ids in one answer: ask several times", count, limit)
+	}
+	return nil
+}
+
+// issue is the path of every request for ids, in whatever form they are taken. It charges the
+// rates of caller and namespace, handles a configuration that comes into force meanwhile, and
+// counts. Take takes up to count ids of the namespace that it gets, and returns how many;
+// issue may call it again with another namespace. Count is the total of all ids of so many
+// requests, which get the same answer.
+func (f *Front) issue(caller *access.Caller, ns *Namespace, requests, count int, take func(*Namespace) (int, error)) error {
+	on := rates{caller.Bucket(), ns.bucket}
+	if err := on.take(count); err != nil {
+		return f.failed(ns.name, requests, err)
+	}
+	issued, err := f.take(ns, take)
+	on.giveBack(count - issued)
+	if err != nil {
+		return f.failed(ns.name, requests, err)
+	}
+	ns.answered[f.protocol].Add(float64(requests))
+	ns.issued.Add(float64(issued))
+	return nil
+}
+
+// take takes ids of a namespace, or of the one that has replaced it: a new configuration
+// may have closed it.
+func (f *Front) take(ns *Namespace, take func(*Namespace) (int, error)) (issued int, err error) {
+	for {
+		issued, err = take(ns)
+		switch {
+		case err == nil:
+			return issued, nil
+		case !errors.Is(err, firn.ErrClosed):
+			return 0, err
+		}
+		next := f.service.now.Load().namespaces[ns.name]
+		switch {
+		case next == ns:
+			return 0, err // the service has ended
+		case next == nil:
+			return 0, undeclared(ns.name)
+		case next.Numeric() != ns.Numeric():
+			// The caller expects ids of the other form, and has checked its request for them.
+			changed := failure.New(http.StatusServiceUnavailable, "namespace_changed",
+				"namespace %s was changed while the request was under way: ask again", ns.name)
+			changed.Retry = time.Second
+			return 0, changed
+		}
+		ns = next
+	}
+}
+
+// rates are those of a request's caller and namespace; nil for no limit.
+type rates [2]*access.Bucket
+
+// take charges ids to each rate, or to none and returns an error.
+func (r rates) take(ids int) error {
+	for i, on := range r {
+		if on == nil {
+			continue
+		}
+		if err := on.Charge(ids); err != nil {
+			for _, charged := range r[:i] {
+				if charged != nil {
+					charged.Return(ids)
+				}
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// giveBack returns ids to the rates that were charged but not issued.
+func (r rates) giveBack(ids int) {
+	for _, on := range r {
+		if on != nil && ids > 0 {
+			on.Return(ids)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package respapi
+
+import (
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/resp"
+)
+
+// scratch is the memory for commands and answers. A connection borrows it while it has
+// commands.
+type scratch struct {
+	in     []byte
+	filled int // of in
+	out    []byte
+	parser resp.Parser
+	batch  issuing.Batch
+	row    issuing.Batch
+}
+
+func newScratch() *scratch {
+	s := &scratch{in: make([]byte, bufferSize)}
+	s.row.Consecutive = true
+	return s
+}
+
+// space returns the free part of the buffer, at least one byte.
+func (c *conn) space() []byte {
+	if c.scratch == nil {
+		c.scratch, _ = c.server.scratches.Get().(*scratch)
+		if c.scratch == nil {
+			c.scratch = newScratch()
+		}
+	}
+	if c.filled == len(c.in) {
+		// A parser refuses a command before the buffer is as large as it may become.
+		grown := make([]byte, min(4*len(c.in), maxBuffer))
+		copy(grown, c.in)
+		c.in = grown
+	}
+	return c.in[c.filled:]
+}
+
+// release gives the memory back.
+func (c *conn) release() {
+	s := c.scratch
+	c.scratch = nil
+	if s == nil || len(s.in) > bufferSize || cap(s.out) > 2*flushAt || cap(s.batch.IDs) > maxKept {
+		return
+	}
+	s.filled, s.out, s.batch.Texts = 0, s.out[:0], nil
+	s.parser.Reset()
+	c.server.scratches.Put(s)
+}
