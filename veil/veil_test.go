@@ -251,7 +251,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		t.Errorf("2^63 unveils as %d, %v in 53 bits", got, err)
 	}
 	if full.MaxID() != firn.MaxID || wide.MaxID() != firn.MaxID || versioned.MaxID() != 1<<61-1 || 63 != 63 {
-		t.Error("MaxID or Bits is wrong")
+		t.Error("MaxID is wrong")
 	}
 }
 

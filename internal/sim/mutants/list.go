@@ -162,7 +162,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "the buffer hands out an id twice", regime: sim.Durable,
-		edits: []edit{{"prefetch/take.go", "		b.head[0] = zero // the batch must not keep an issued string alive\n		b.head = b.head[1:]\n", "		_ = zero\n		if len(b.head) != 2 {\n			b.head = b.head[1:]\n		}\n"}},
+		edits: []edit{{"prefetch/queue.go", "		b.head[0] = zero // the batch must not keep an issued string alive\n		b.head = b.head[1:]\n", "		_ = zero\n		if len(b.head) != 2 {\n			b.head = b.head[1:]\n		}\n"}},
 	},
 	{
 		name: "the grace is not waited out", regime: sim.Reasserted,
