@@ -23,7 +23,8 @@ var (
 	ErrClosed = errors.New("firn: closed")
 )
 
-// A SyntaxError reports text that could not be read.
+// A SyntaxError reports text that could not be read, or a field of a Config that must be set or must not
+// be: then only Field and Reason are set.
 type SyntaxError struct {
 	What   string // what was expected, such as "base58 id" or "layout"
 	Text   string // the text as given, cut to a bounded length
@@ -43,6 +44,9 @@ func NewSyntaxError(what, text, reason string) *SyntaxError {
 }
 
 func (e *SyntaxError) Error() string {
+	if e.What == "" {
+		return e.Reason
+	}
 	return fmt.Sprintf("%q is no %s: %s", e.Text, e.What, e.Reason)
 }
 

@@ -49,7 +49,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"segment/leaf":             {root, root + "/internal/foreign", root + "/segment"},
 		"segment/tinyid":           {root, root + "/store", root + "/internal/foreign", root + "/segment", root + "/segment/tinyid"},
 		"internal/foreign":         {root, root + "/store"},
-		"numbering":                {root, root + "/store/storetest/faketime", root + "/numbering", root + "/sequence", root + "/store", root + "/store/memstore", root + "/store/storetest"},
+		"numbering":                {root, root + "/store/storetest/faketime", root + "/internal/config", root + "/numbering", root + "/sequence", root + "/store", root + "/store/memstore", root + "/store/storetest"},
 		"objectid":                 {root, root + "/store/storetest/faketime", root + "/objectid"},
 		"serial":                   {root, root + "/internal/config", root + "/serial"},
 		"prefixed":                 {root, root + "/prefixed", root + "/objectid"},

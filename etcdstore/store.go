@@ -1,7 +1,7 @@
 // Package etcdstore is a [store.Store] in etcd v3.
 //
 //	s, err := etcdstore.Open(ctx, "etcd://10.0.0.5:2379,10.0.0.6:2379/shop")
-//	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
+//	l, err := lease.Open(ctx, lease.Config{Store: s})
 //
 // A register is a key in etcd; its value is the register's revision, a line feed and the register's
 // value. Inspect it with: etcdctl get --prefix firn/.

@@ -45,8 +45,8 @@ func TestAReleaseLeavesALaterGrantOfTheSameProcessAlone(t *testing.T) {
 	cfg := w.config(small)
 	only := int64(1)
 	slots := func(s store.Store) *Slots {
-		c := cfg.Slots
-		c.Store, c.Layout, c.Time, c.Pinned = s, cfg.Generator.Layout, w.time, &only
+		c := cfg
+		c.Store, c.Pinned = s, &only
 		made, err := NewSlots(c)
 		if err != nil {
 			t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 // at joins a store of a given life with a clock that is off.
 func (w *world) at(life *string, offset time.Duration, text string) func(*Config) {
 	return func(c *Config) {
-		c.Slots.Store = remote{c.Slots.Store, w.time.Wall, life}
+		c.Store = remote{c.Store, w.time.Wall, life}
 		c.Generator.Layout = layout(text)
 		c.Generator.Time = skewed{w.time, offset}
 	}
@@ -82,8 +82,8 @@ func TestAttackAWallClockThatStepsDuringAStrictClaim(t *testing.T) {
 	strict := func(time firn.TimeSource, s store.Store) func(*Config) {
 		return func(c *Config) {
 			c.Generator.Layout = layout("41/0/0/8")
-			c.Slots.Store = remote{s, clock, nil}
-			c.Window, c.Slots.Tolerance, c.Slots.Strict = 40_000_000_000, 2_000_000_000, 50_000_000_000
+			c.Store = remote{s, clock, nil}
+			c.Window, c.Tolerance, c.Strict = 40_000_000_000, 2_000_000_000, 50_000_000_000
 			if time != nil {
 				c.Generator.Time = time
 			}
@@ -148,7 +148,7 @@ func TestAttackAClockThatHangs(t *testing.T) {
 		ids := map[firn.ID]string{}
 		open := func(ctx context.Context) (*Lease, error) {
 			return Open(ctx, Config{
-				Slots:     SlotsConfig{Store: hangingClock{remote{mem, time.Now, &life}, &hangs}},
+				Store:     hangingClock{remote{mem, time.Now, &life}, &hangs},
 				Generator: firn.Config{Layout: layout("41/0/0/12")}, Window: time.Minute,
 			})
 		}
@@ -206,7 +206,7 @@ func TestAttackAClockThatHangs(t *testing.T) {
 func TestAttackTwoRenewalsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	h := &hooked{Store: w.store}
-	s, ask := w.slots(t, func(c *SlotsConfig) { c.Store = h })
+	s, ask := w.slots(t, func(c *Config) { c.Store = h })
 	held := must(s.Acquire(context.Background(), ask()))
 	long := ask()
 	long.Window *= 10
@@ -237,7 +237,7 @@ func TestAttackALookBetweenAClaimAndItsUndoing(t *testing.T) {
 	life = "2"
 	h := &hooked{Store: w.store}
 	h.afterWrite = func() { holder.keep(context.Background()) }
-	newcomer, err := w.try(w.at(&life, -9*time.Second, text), func(c *Config) { r := c.Slots.Store.(remote); r.Store = h; c.Slots.Store = r })
+	newcomer, err := w.try(w.at(&life, -9*time.Second, text), func(c *Config) { r := c.Store.(remote); r.Store = h; c.Store = r })
 	t.Log(err, holder.State())
 	for range 30 {
 		if newcomer != nil {
@@ -282,7 +282,7 @@ func TestAttackALateAnswerToTheLastReadOfAClaim(t *testing.T) {
 		life = "2"
 		other = w.start(w.at(&life, 0, text))
 	}
-	holder, err := w.try(w.at(&life, 0, text), func(c *Config) { r := c.Slots.Store.(remote); r.Store = slow; c.Slots.Store = r })
+	holder, err := w.try(w.at(&life, 0, text), func(c *Config) { r := c.Store.(remote); r.Store = slow; c.Store = r })
 	if err != nil {
 		return
 	}
@@ -338,13 +338,13 @@ func TestAttackAClockSetRightBetweenTheWishAndItsCheck(t *testing.T) {
 	set := func(c *Config, server time.Duration) remote {
 		c.Generator.Layout = layout("41/0/0/8")
 		c.Generator.Ahead = -1
-		c.Window, c.Slots.Tolerance = 40*time.Second, e
-		c.Slots.Strict = c.Window + 4*e + 2*time.Millisecond
+		c.Window, c.Tolerance = 40*time.Second, e
+		c.Strict = c.Window + 4*e + 2*time.Millisecond
 		return remote{w.store, func() time.Time { return w.time.Wall().Add(server) }, nil}
 	}
 	clock := &setBackClock{w.time, 2 * e}
 	cutOff := w.start(func(c *Config) {
-		c.Slots.Store = asking{set(c, e), func() { clock.offset = 2 * e }}
+		c.Store = asking{set(c, e), func() { clock.offset = 2 * e }}
 		c.Generator.Time = clock
 	})
 	w.mustTake(cutOff, 10)
@@ -357,7 +357,7 @@ func TestAttackAClockSetRightBetweenTheWishAndItsCheck(t *testing.T) {
 	p := must(Inspect(context.Background(), w.mem, "default"))
 	w.mem.Delete(slotKey("default", p.Layout, 0, 0))
 	newcomer := w.start(func(c *Config) {
-		c.Slots.Store = set(c, -e)
+		c.Store = set(c, -e)
 		c.Generator.Time = skewed{w.time, -2 * e}
 		// The holder goes on while the newcomer waits.
 		c.Generator.Time = &during2{skewed{w.time, -2 * e}, func() { _ = w.take(cutOff, 5) }}

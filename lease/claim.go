@@ -15,15 +15,15 @@ import (
 // pick returns the slot to claim. For a pinned worker it may wait.
 func (s *Slots) pick(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
 	if s.cfg.Pinned != nil {
-		slot := pool.slot(s.cfg.Datacenter, *s.cfg.Pinned)
+		slot := pool.slot(s.cfg.Generator.Datacenter, *s.cfg.Pinned)
 		if s.rules.idle(slot, ask.Now) || s.cfg.PinnedAhead {
 			return slot, nil
 		}
 		return slot, s.waitFor(ctx, slot)
 	}
-	slot, ok := s.rules.choose(pool, s.cfg.Datacenter, ask.Now, s.cfg.Random)
+	slot, ok := s.rules.choose(pool, s.cfg.Generator.Datacenter, ask.Now, s.cfg.Generator.Random)
 	if !ok {
-		return Slot{}, &FullError{Pool: s.cfg.Pool, Workers: pool.Layout.MaxWorker() + 1, Next: s.rules.nextIdle(pool, s.cfg.Datacenter)}
+		return Slot{}, &FullError{Pool: s.cfg.Pool, Workers: pool.Layout.MaxWorker() + 1, Next: s.rules.nextIdle(pool, s.cfg.Generator.Datacenter)}
 	}
 	return slot, nil
 }
@@ -41,12 +41,12 @@ const (
 func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
 	s.cfg.Log.Info("waiting for the fence of a pinned worker", "worker", slot.Worker, "pool", s.cfg.Pool, "holder", slot.holder(), "until", slot.Until)
 	for warned := false; ; {
-		left := s.rules.idleAt(slot).Sub(s.cfg.Time.Wall())
+		left := s.rules.idleAt(slot).Sub(s.cfg.Generator.Time.Wall())
 		if left <= 0 {
 			return errHeld
 		}
-		look := minWaitLook + time.Duration(s.cfg.Random()%uint64(maxWaitLook-minWaitLook))
-		if err := s.cfg.Time.Sleep(ctx, min(left, look)); err != nil {
+		look := minWaitLook + time.Duration(s.cfg.Generator.Random()%uint64(maxWaitLook-minWaitLook))
+		if err := s.cfg.Generator.Time.Sleep(ctx, min(left, look)); err != nil {
 			return fmt.Errorf("lease: worker %d of pool %q is held by %s until %s, if not renewed; waited for it: %w",
 				slot.Worker, s.cfg.Pool, slot.holder(), slot.Until.UTC().Format(time.RFC3339Nano), err)
 		}
@@ -145,7 +145,7 @@ func (s *Slots) begin(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	if err == nil {
 		s.starts[slot.Worker] = h.after
 	}
-	h.since = s.cfg.Time.Wall().UTC()
+	h.since = s.cfg.Generator.Time.Wall().UTC()
 	return h, err
 }
 
@@ -172,7 +172,7 @@ func (s *Slots) hold(h holding) {
 // began at that write. It checks the clock again, since the machine may have slept.
 func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, ask Ask) (holding, error) {
 	s.cfg.Log.Info("a strict pool: waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", s.rules.wait())
-	if err := s.cfg.Time.Sleep(ctx, s.rules.wait()); err != nil {
+	if err := s.cfg.Generator.Time.Sleep(ctx, s.rules.wait()); err != nil {
 		return h, fmt.Errorf("wait %v, as the pool is strict: %w", s.rules.wait(), err)
 	}
 	here, err := s.checkClock(ctx)
@@ -181,7 +181,7 @@ func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, 
 	}
 	// Use the checked clock, not a later reading of the wall clock: if the wall clock was stepped,
 	// the fence would lie further ahead than newcomers wait.
-	now := tickOf(s.cfg.Layout, s.wall(here))
+	now := tickOf(s.cfg.Generator.Layout, s.wall(here))
 	reg.Forget()
 	m, err := s.move(ctx, reg, func(found *Slot) (move, error) {
 		if found != nil && reg.Ours() {
@@ -198,10 +198,10 @@ func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, 
 // unclaim restores the previous fence of a slot under which no id was issued. It has its own
 // timeout, as ctx may have ended.
 func (s *Slots) unclaim(ctx context.Context, h holding, before Slot) error {
-	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), s.cfg.Time, s.cfg.Patience)
+	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), s.cfg.Generator.Time, s.cfg.Patience)
 	defer cancel()
 	if _, err := s.move(ctx, s.slot(h.worker), func(found *Slot) (move, error) { return s.rules.unclaim(h, found, before), nil }); err != nil {
-		return fmt.Errorf("leave worker %d as it was (it stays unused until %s): %w", h.worker, s.cfg.Layout.Time(h.fence).Format(time.RFC3339Nano), err)
+		return fmt.Errorf("leave worker %d as it was (it stays unused until %s): %w", h.worker, s.cfg.Generator.Layout.Time(h.fence).Format(time.RFC3339Nano), err)
 	}
 	return nil
 }

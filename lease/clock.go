@@ -19,17 +19,19 @@ type reading struct {
 	there time.Time // the latest that the store's clock may have shown then, if it has one
 }
 
-func (s *Slots) read() reading { return reading{wall: s.cfg.Time.Wall(), mono: s.cfg.Time.Monotonic()} }
+func (s *Slots) read() reading {
+	return reading{wall: s.cfg.Generator.Time.Wall(), mono: s.cfg.Generator.Time.Monotonic()}
+}
 
 // wall returns the present time: a reading plus the monotonic time since.
 func (s *Slots) wall(from reading) time.Time {
-	return from.wall.Add(s.cfg.Time.Monotonic() - from.mono)
+	return from.wall.Add(s.cfg.Generator.Time.Monotonic() - from.mono)
 }
 
 // latest returns the present tick by a reading or by the wall clock, whichever is later. To judge
 // whether a fence has passed, the later time is the safe side.
 func (s *Slots) latest(from reading) firn.Tick {
-	return max(tickOf(s.cfg.Layout, s.wall(from)), tickOf(s.cfg.Layout, s.cfg.Time.Wall()))
+	return max(tickOf(s.cfg.Generator.Layout, s.wall(from)), tickOf(s.cfg.Generator.Layout, s.cfg.Generator.Time.Wall()))
 }
 
 // tickOf returns the tick that contains a time; outside the layout, its first or last tick.
@@ -53,7 +55,7 @@ func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 		return s.check(s.read()), nil
 	}
 	for try := 1; ; try++ {
-		before := s.cfg.Time.Monotonic()
+		before := s.cfg.Generator.Time.Monotonic()
 		there, err := clock.Now(ctx)
 		if err != nil {
 			return reading{}, fmt.Errorf("lease: read the store's clock: %w", err)
@@ -83,13 +85,13 @@ func (s *Slots) check(here reading) reading {
 // beside checks the clock while do asks the store something else.
 func (s *Slots) beside(ctx context.Context, do func() error) (here reading, clockErr, err error) {
 	checked := make(chan struct{})
-	turns.Go(s.cfg.Time, func() {
+	turns.Go(s.cfg.Generator.Time, func() {
 		defer close(checked)
 		here, clockErr = s.checkClock(ctx)
 	})
 	err = do()
 	// The check ends with ctx. Its results must not be read before it has.
-	waitErr := turns.Wait(context.WithoutCancel(ctx), s.cfg.Time, checked)
+	waitErr := turns.Wait(context.WithoutCancel(ctx), s.cfg.Generator.Time, checked)
 	return here, errors.Join(clockErr, waitErr), err
 }
 
@@ -98,8 +100,8 @@ func (s *Slots) beside(ctx context.Context, do func() error) (here reading, cloc
 // count: the clock may have been wrong.
 func (s *Slots) present(ask Ask, checked reading) (firn.Tick, error) {
 	wall := s.wall(checked)
-	if then := s.cfg.Layout.Time(ask.Now); then.Sub(wall) > s.cfg.Tolerance {
+	if then := s.cfg.Generator.Layout.Time(ask.Now); then.Sub(wall) > s.cfg.Tolerance {
 		return 0, &ClockError{Here: then, There: wall, Whose: "itself a moment later", Tolerance: s.cfg.Tolerance}
 	}
-	return tickOf(s.cfg.Layout, wall), nil
+	return tickOf(s.cfg.Generator.Layout, wall), nil
 }

@@ -44,10 +44,7 @@ func TestAClockIsJudgedByTheMiddleOfTheRoundTrip(t *testing.T) {
 	} {
 		w := newWorld(t)
 		calls := 0
-		s := must(NewSlots(SlotsConfig{
-			Store: counted{slowClock{remote{w.store, w.time.Wall, nil}, c.leg, w.time}, &calls},
-			Time:  skewed{w.time, c.off}, Tolerance: tolerance,
-		}))
+		s := must(NewSlots(Config{Store: counted{slowClock{remote{w.store, w.time.Wall, nil}, c.leg, w.time}, &calls}, Tolerance: tolerance, Generator: firn.Config{Time: skewed{w.time, c.off}}}))
 		before, asked := *s.checked.Load(), w.time.Wall()
 		here, err := s.checkClock(context.Background())
 		if !errors.Is(err, c.want) || calls != c.calls {
@@ -73,8 +70,8 @@ func TestAClockIsJudgedByTheMiddleOfTheRoundTrip(t *testing.T) {
 func TestAnAskIsMovedToThePresent(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.slots(t)
-	now := must(s.cfg.Layout.Tick(noon))
-	end := s.cfg.Layout.MaxTick()
+	now := must(s.cfg.Generator.Layout.Tick(noon))
+	end := s.cfg.Generator.Layout.MaxTick()
 	checked := s.read()
 	for _, c := range []struct {
 		passes time.Duration
@@ -89,21 +86,21 @@ func TestAnAskIsMovedToThePresent(t *testing.T) {
 	} {
 		w.time.Pass(c.passes)
 		present, err := s.present(c.ask, checked)
-		if got := c.ask.at(present, s.cfg.Layout); err != nil || got != c.want {
+		if got := c.ask.at(present, s.cfg.Generator.Layout); err != nil || got != c.want {
 			t.Errorf("%+v is asked as %+v, %v, want %+v", c.ask, got, err, c.want)
 		}
 	}
-	late := Ask{Now: must(s.cfg.Layout.Tick(s.wall(checked).Add(s.cfg.Tolerance)))}
+	late := Ask{Now: must(s.cfg.Generator.Layout.Tick(s.wall(checked).Add(s.cfg.Tolerance)))}
 	if _, err := s.present(late, checked); err != nil {
 		t.Errorf("a tolerance ahead: %v", err)
 	}
 	late.Now++
 	var wrong *ClockError
-	if _, err := s.present(late, checked); !errors.As(err, &wrong) || !wrong.There.Equal(s.wall(checked)) || !wrong.Here.Equal(s.cfg.Layout.Time(late.Now)) || wrong.Tolerance != s.cfg.Tolerance || wrong.Whose != "itself a moment later" {
+	if _, err := s.present(late, checked); !errors.As(err, &wrong) || !wrong.There.Equal(s.wall(checked)) || !wrong.Here.Equal(s.cfg.Generator.Layout.Time(late.Now)) || wrong.Tolerance != s.cfg.Tolerance || wrong.Whose != "itself a moment later" {
 		t.Errorf("further ahead: %v", err)
 	}
 	// Whether a fence has passed is judged by what is later.
-	shown := must(s.cfg.Layout.Tick(s.wall(checked)))
+	shown := must(s.cfg.Generator.Layout.Tick(s.wall(checked)))
 	w.time.Set(noon.Add(-time.Hour))
 	if got := s.latest(checked); got != shown {
 		t.Errorf("the wall clock went back: %d, want %d", got, shown)

@@ -23,8 +23,8 @@ func TestElsewhereAllStartFirstAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for range 32 {
 		cfg := w.config()
-		cfg.Slots.Layout, cfg.Slots.Time, cfg.Slots.Random = firn.DefaultLayout(), w.time, nil
-		slots, err := NewSlots(cfg.Slots)
+		cfg.Generator.Layout, cfg.Generator.Time, cfg.Generator.Random = firn.DefaultLayout(), w.time, nil
+		slots, err := NewSlots(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestElsewhereAFastClockStealsFromALivingHolder(t *testing.T) {
 func TestElsewhereRecycledBeforeTheNextHeartbeat(t *testing.T) {
 	w := newWorld(t)
 	one := func(c *Config) { c.Generator.Layout = layout("41/0/0/12") }
-	late := w.start(one, func(c *Config) { c.Window, c.Look = 5*time.Second, 20*time.Second })
+	late := w.start(one, func(c *Config) { c.Window = 5 * time.Second })
 	for range 5 {
 		w.mustTake(late, 50)
 		w.time.Pass(6 * time.Second)
@@ -105,7 +105,7 @@ func TestElsewhereRecycledBeforeTheNextHeartbeat(t *testing.T) {
 func TestElsewhereAWorkerBeyondItsBits(t *testing.T) {
 	w := newWorld(t)
 	beyond := int64(1024)
-	if _, err := w.try(func(c *Config) { c.Slots.Pinned = &beyond }); !errors.Is(err, firn.ErrRange) {
+	if _, err := w.try(func(c *Config) { c.Pinned = &beyond }); !errors.Is(err, firn.ErrRange) {
 		t.Errorf("worker 1024 of 10 bits: %v", err)
 	}
 	// Not even if the store has such a slot; of a pool that is soon full.
@@ -158,7 +158,7 @@ func TestElsewhereAKeyWithTheTakersAddress(t *testing.T) {
 	one := func(host string, pid int) func(*Config) {
 		return func(c *Config) {
 			c.Generator.Layout = layout("41/0/0/12")
-			c.Slots.Host, c.Slots.PID = host, pid
+			c.Host, c.PID = host, pid
 		}
 	}
 	w.mustTake(w.start(one("10.0.0.1", 1)), 10)

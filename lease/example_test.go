@@ -14,7 +14,7 @@ import (
 func Example() {
 	ctx := context.Background()
 	shared := memstore.New(nil)
-	cfg := lease.Config{Slots: lease.SlotsConfig{Store: shared, Pool: "orders"}}
+	cfg := lease.Config{Store: shared, Pool: "orders"}
 	a, err := lease.Open(ctx, cfg)
 	if err != nil {
 		panic(err)

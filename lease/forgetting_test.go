@@ -179,7 +179,7 @@ func TestAFailedClaimLeavesTheWorkerFree(t *testing.T) {
 	other, _ := w.slots(t)
 	began := w.time.Wall()
 	w.start(w.oneWorker, func(c *Config) {
-		c.Slots.Store = &wiping{Store: c.Slots.Store, at: "firn/default/slot/", wipe: func() {
+		c.Store = &wiping{Store: c.Store, at: "firn/default/slot/", wipe: func() {
 			if err := other.alarm(context.Background()); err != nil {
 				t.Error(err)
 			}
@@ -220,7 +220,7 @@ func TestACanceledClaimRestoresTheSlot(t *testing.T) {
 			before = w.fence()
 		}
 		ctx, cancel := context.WithCancel(context.Background())
-		slots, ask := w.slots(t, func(c *SlotsConfig) { c.Store = &calledOff{c.Store, cancel} })
+		slots, ask := w.slots(t, func(c *Config) { c.Store = &calledOff{c.Store, cancel} })
 		w.time.Pass(time.Second)
 		if _, err := slots.Acquire(ctx, ask()); !errors.Is(err, context.Canceled) {
 			t.Errorf("used %v: %v", used, err)
@@ -238,7 +238,7 @@ func TestAStrictWindowHasRoomForRenewalsInUnits(t *testing.T) {
 		return func(c *Config) {
 			w.oneWorker(c)
 			c.Generator.Layout = layout("31/0/0/12,unit=10s")
-			c.Slots.Tolerance, c.Window, c.Slots.Strict = time.Second, window, 5*time.Minute
+			c.Tolerance, c.Window, c.Strict = time.Second, window, 5*time.Minute
 		}
 	}
 	if _, err := w.try(strict(50 * time.Second)); !errors.Is(err, firn.ErrRange) {
@@ -282,7 +282,7 @@ func (b *busy) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 func TestTheSearchForAWorkerEndsWhenThereIsAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(noon))
-		slots, err := NewSlots(SlotsConfig{Store: memstore.New(nil)})
+		slots, err := NewSlots(Config{Store: memstore.New(nil)})
 		if err != nil {
 			t.Fatal(err)
 		}

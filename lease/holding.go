@@ -41,7 +41,7 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 		_, err = reg.Read(ctx)
 	} else {
 		// Newcomers rely on this look: a clock that does not answer must not delay it.
-		patient, cancel := turns.WithTimeout(ctx, s.cfg.Time, s.cfg.Patience)
+		patient, cancel := turns.WithTimeout(ctx, s.cfg.Generator.Time, s.cfg.Patience)
 		_, clockErr, err = s.beside(patient, func() error { _, err := reg.Read(patient); return err })
 		cancel()
 	}
@@ -54,7 +54,7 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 		var now firn.Tick
 		if now, clockErr = s.present(*ask, here); clockErr == nil {
 			// Bound it by the checked clock: the wish may be ahead of that clock.
-			wish = s.rules.bounded(Ask{now, ask.From, ask.Window}.fence(h.after, s.cfg.Layout), now)
+			wish = s.rules.bounded(Ask{now, ask.From, ask.Window}.fence(h.after, s.cfg.Generator.Layout), now)
 		}
 	}
 	m, err := s.move(ctx, reg, func(found *Slot) (move, error) { return s.rules.stand(h, found, s.latest(here), wish) })
@@ -118,7 +118,7 @@ func (s *Slots) Release(ctx context.Context, held firn.Grant, last firn.Tick) er
 	}
 	if _, err := s.move(ctx, s.slot(h.worker), leave); err != nil {
 		return fmt.Errorf("lease: release worker %d of pool %q (it stays held until its fence, %s): %w",
-			h.worker, s.cfg.Pool, s.cfg.Layout.Time(h.fence).Format(time.RFC3339Nano), err)
+			h.worker, s.cfg.Pool, s.cfg.Generator.Layout.Time(h.fence).Format(time.RFC3339Nano), err)
 	}
 	s.forget(h)
 	return nil
@@ -156,11 +156,11 @@ func (s *Slots) forget(h holding) {
 }
 
 func (s *Slots) register(key string) *register.Register {
-	return &register.Register{Store: s.cfg.Store, Key: key, Time: s.cfg.Time, Random: s.cfg.Random}
+	return &register.Register{Store: s.cfg.Store, Key: key, Time: s.cfg.Generator.Time, Random: s.cfg.Generator.Random}
 }
 
 func (s *Slots) slot(worker int64) *register.Register {
-	return s.register(slotKey(s.cfg.Pool, s.cfg.Layout, s.cfg.Datacenter, worker))
+	return s.register(slotKey(s.cfg.Pool, s.cfg.Generator.Layout, s.cfg.Generator.Datacenter, worker))
 }
 
 // replace writes over exactly one revision of a register; errAgain: another process wrote first.
@@ -179,8 +179,8 @@ func (s *Slots) parse(entry store.Entry) (*Slot, error) {
 	if entry.Revision == 0 {
 		return nil, nil
 	}
-	found := &Slot{Datacenter: s.cfg.Datacenter}
-	if err := found.read(entry, s.cfg.Layout); err != nil || found.blank() {
+	found := &Slot{Datacenter: s.cfg.Generator.Datacenter}
+	if err := found.read(entry, s.cfg.Generator.Layout); err != nil || found.blank() {
 		return nil, err
 	}
 	return found, nil
@@ -197,8 +197,8 @@ func (s *Slots) encode(m move, over *Slot) ([]byte, error) {
 	n := s.writes
 	s.mu.Unlock()
 	return register.Encode(Slot{
-		After: m.after, Fence: m.fence, Until: s.cfg.Layout.Time(m.fence), Free: m.free, Taken: m.taken,
+		After: m.after, Fence: m.fence, Until: s.cfg.Generator.Layout.Time(m.fence), Free: m.free, Taken: m.taken,
 		Owner: s.rules.token, Write: n, Host: s.cfg.Host, PID: s.cfg.PID,
-		Since: m.since, At: s.cfg.Time.Wall().UTC(),
+		Since: m.since, At: s.cfg.Generator.Time.Wall().UTC(),
 	})
 }

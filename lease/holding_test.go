@@ -51,14 +51,14 @@ const theSlot = "firn/default/slot/0/0"
 func TestTheRecordsInTheStore(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
-	s, ask := w.slots(t, func(c *SlotsConfig) { c.PID = 4711 })
-	now := must(s.cfg.Layout.Tick(noon))
+	s, ask := w.slots(t, func(c *Config) { c.PID = 4711 })
+	now := must(s.cfg.Generator.Layout.Tick(noon))
 	grant := must(s.Acquire(ctx, ask()))
 	pool := must(w.mem.Get(ctx, "firn/default/pool"))
 	if got, want := string(pool.Value), `{"layout":"41/0/0/12","made":"2026-11-20T12:00:00Z","open":true,"grace":"12s","tolerance":"10s","life":"first"}`; got != want {
 		t.Errorf("the pool: %s, want %s", got, want)
 	}
-	if p := must(Inspect(ctx, w.mem, "default")); p.Name != "default" || !p.Made.Equal(noon) || !p.Open || time.Duration(p.Grace) != grace || p.Layout != s.cfg.Layout {
+	if p := must(Inspect(ctx, w.mem, "default")); p.Name != "default" || !p.Made.Equal(noon) || !p.Open || time.Duration(p.Grace) != grace || p.Layout != s.cfg.Generator.Layout {
 		t.Errorf("%+v", p)
 	}
 	slot := must(w.mem.Get(ctx, theSlot))
@@ -174,7 +174,7 @@ func TestAWishByAClockThatWasBehindMovesTheFenceNoFurther(t *testing.T) {
 	grant := must(s.Acquire(context.Background(), ask()))
 	behind := ask()
 	behind.From = behind.Now + 100
-	want := behind.fence(grant.After, s.cfg.Layout)
+	want := behind.fence(grant.After, s.cfg.Generator.Layout)
 	behind.Now -= 3_600_000
 	got, err := s.Renew(context.Background(), grant, behind)
 	if err != nil || got.Through != want {
@@ -203,9 +203,9 @@ func TestAStrictRenewalThatComesTooLateIsALoss(t *testing.T) {
 	}{{9 * time.Second, false}, {8*time.Second + time.Millisecond, true}} {
 		w := newWorld(t)
 		slow := &slowWrites{remote{w.store, w.time.Wall, nil}, w.time, 0}
-		s, ask := w.slots(t, func(c *SlotsConfig) { c.Store, c.Tolerance, c.Strict = slow, 2*time.Second, 80*time.Second })
+		s, ask := w.slots(t, func(c *Config) { c.Store, c.Tolerance, c.Strict = slow, 2*time.Second, 80*time.Second })
 		grant := must(s.Acquire(ctx, ask()))
-		fence := s.cfg.Layout.Time(grant.Through)
+		fence := s.cfg.Generator.Layout.Time(grant.Through)
 		w.time.Set(fence.Add(-30 * time.Second))
 		slow.takes = 30*time.Second - c.before
 		got, err := s.Renew(ctx, grant, ask())
@@ -227,8 +227,8 @@ func TestTheCallsOfAnAlarmAreBoundedToo(t *testing.T) {
 		mem := memstore.New(nil)
 		var log strings.Builder
 		hangs := &deafTo{Store: mem}
-		s := must(NewSlots(SlotsConfig{Store: hangs, Layout: layout("41/0/0/12"), Log: logTo(&log)}))
-		now := must(s.cfg.Layout.Tick(time.Now()))
+		s := must(NewSlots(Config{Store: hangs, Log: logTo(&log), Generator: firn.Config{Layout: layout("41/0/0/12")}}))
+		now := must(s.cfg.Generator.Layout.Tick(time.Now()))
 		ask := Ask{Now: now, From: now, Window: 60_000}
 		grant := must(s.Acquire(ctx, ask))
 		before := must(Inspect(ctx, mem, "default"))
@@ -331,7 +331,7 @@ func TestALookThatCannotReadEnds(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	fails := 0
-	s, ask := w.slots(t, func(c *SlotsConfig) {
+	s, ask := w.slots(t, func(c *Config) {
 		c.Store = &scripted{Store: w.mem, call: func(what, key string) error {
 			if what == "get" && key == theSlot && fails > 0 {
 				fails--
@@ -371,8 +371,8 @@ func TestAStrictClaimWhoseWaitFailsIsUndone(t *testing.T) {
 			}
 			return nil
 		}}
-		s, ask := w.slots(t, func(c *SlotsConfig) {
-			c.Store, c.Tolerance, c.Strict, c.Time = timed{st, func() time.Time { return wall.Add(w.time.Monotonic()) }}, 2*time.Second, 80*time.Second, on
+		s, ask := w.slots(t, func(c *Config) {
+			c.Store, c.Tolerance, c.Strict, c.Generator.Time = timed{st, func() time.Time { return wall.Add(w.time.Monotonic()) }}, 2*time.Second, 80*time.Second, on
 		})
 		wall = wall.Add(-w.time.Monotonic())
 		first := must(s.Acquire(ctx, ask()))

@@ -74,7 +74,7 @@ func TestFindingAnEarlierOwnClaimMeansTheStoreWasSetBack(t *testing.T) {
 	for _, free := range []bool{false, true} {
 		ctx := context.Background()
 		w := newWorld(t)
-		s, ask := w.slots(t, func(c *SlotsConfig) { c.Store = remote{c.Store, w.time.Wall, nil} })
+		s, ask := w.slots(t, func(c *Config) { c.Store = remote{c.Store, w.time.Wall, nil} })
 		first := must(s.Acquire(ctx, ask()))
 		copied := w.mem.Snapshot()
 		w.time.Pass(time.Second)
@@ -123,14 +123,14 @@ func TestAnOldOwnCopyAfterTheFenceIsALoss(t *testing.T) {
 // Only a strict process joins a closed pool that is not strict.
 func TestAStrictProcessOpensAClosedPoolThatIsNotStrict(t *testing.T) {
 	w := newWorld(t)
-	one := func(c *Config) { w.oneWorker(c); c.Slots.Tolerance = 2 * time.Second }
+	one := func(c *Config) { w.oneWorker(c); c.Tolerance = 2 * time.Second }
 	holder := w.start(one)
 	w.mustTake(holder, 10)
 	w.mem.Restore(nil)
 	holder.turn(context.Background())
 	must(0, holder.Close(context.Background()))
 	w.time.Pass(time.Hour)
-	l, err := w.try(one, func(c *Config) { c.Slots.Strict = 2 * time.Minute })
+	l, err := w.try(one, func(c *Config) { c.Strict = 2 * time.Minute })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func (s *silent) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 func TestASwitchTimesOutIfTheStoreIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(noon))
-		slots := must(NewSlots(SlotsConfig{Store: memstore.New(nil)}))
+		slots := must(NewSlots(Config{Store: memstore.New(nil)}))
 		source := &silent{Source: slots}
 		l := must(start(t.Context(), source, Config{}))
 		source.hangs = true
@@ -184,7 +184,7 @@ func TestAHolderOfASlowStoreHoldsNewcomersOff(t *testing.T) {
 		faulty := storetest.NewFaulty(mem)
 		var delay atomic.Int64
 		faulty.Script = func(storetest.Call) storetest.Outcome { time.Sleep(time.Duration(delay.Load())); return storetest.Pass }
-		l := must(Open(t.Context(), Config{Slots: SlotsConfig{Store: remote{impatient{faulty}, time.Now, nil}}}))
+		l := must(Open(t.Context(), Config{Store: remote{impatient{faulty}, time.Now, nil}}))
 		defer l.Close(context.Background())
 		delay.Store(int64(1200 * time.Millisecond))
 		mem.Restore(nil)
@@ -242,9 +242,9 @@ func TestAHolderThatWaitsForItsWorkerIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(noon))
 		mem := memstore.New(nil)
-		cfg := Config{Slots: SlotsConfig{Store: remote{mem, time.Now, nil}}, Generator: firn.Config{Layout: layout("41/0/0/12")}}
+		cfg := Config{Store: remote{mem, time.Now, nil}, Generator: firn.Config{Layout: layout("41/0/0/12")}}
 		fixed := cfg
-		fixed.Slots.Pinned = new(int64)
+		fixed.Pinned = new(int64)
 		holder := must(Open(t.Context(), fixed))
 		defer holder.Close(context.Background())
 		time.Sleep(time.Minute)
@@ -309,12 +309,12 @@ func TestJoiningEndsWithItsContextIfTheStoreIsSilent(t *testing.T) {
 		time.Sleep(time.Until(noon))
 		clock := &stepped{TimeSource: firn.SystemTime()}
 		m := &muted{Store: memstore.New(nil), then: func() {}}
-		must(0, must(Open(t.Context(), Config{Slots: SlotsConfig{Store: m}})).Close(t.Context()))
+		must(0, must(Open(t.Context(), Config{Store: m})).Close(t.Context()))
 		m.then = func() { clock.back.Store(int64(time.Millisecond)); m.off.Store(true) }
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := Open(ctx, Config{Slots: SlotsConfig{Store: m}, Generator: firn.Config{Time: clock}})
+		_, err := Open(ctx, Config{Store: m, Generator: firn.Config{Time: clock}})
 		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > time.Second+defaultPatience {
 			t.Errorf("after %v: %v", took, err)
 		}

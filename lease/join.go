@@ -31,7 +31,7 @@ func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading,
 			return Pool{}, reading{}, &ClockError{Here: here.wall, There: there, Whose: "that of most holders in pool " + s.cfg.Pool, Tolerance: s.cfg.Tolerance}
 		}
 	}
-	now, err := s.cfg.Layout.Tick(s.wall(here))
+	now, err := s.cfg.Generator.Layout.Tick(s.wall(here))
 	if err != nil {
 		return Pool{}, reading{}, err
 	}
@@ -60,7 +60,7 @@ func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading,
 // written, or could not be read within a look's time: holders cannot look while the store hangs.
 func (s *Slots) attend(ctx context.Context, pool Pool, wait time.Duration) error {
 	for left := wait; left > 0; left -= s.cfg.Patience {
-		if err := s.cfg.Time.Sleep(ctx, min(left, s.cfg.Patience)); err != nil {
+		if err := s.cfg.Generator.Time.Sleep(ctx, min(left, s.cfg.Patience)); err != nil {
 			return err
 		}
 		if err := s.unwritten(ctx, pool); err != nil {
@@ -73,14 +73,14 @@ func (s *Slots) attend(ctx context.Context, pool Pool, wait time.Duration) error
 // unwritten returns an error unless the pool's record is the one that was listed, and the store
 // answers within the time that a holder's look may take.
 func (s *Slots) unwritten(ctx context.Context, pool Pool) error {
-	asked := s.cfg.Time.Monotonic()
+	asked := s.cfg.Generator.Time.Monotonic()
 	entry, err := s.register(poolKey(s.cfg.Pool)).Read(ctx)
 	switch {
 	case err != nil:
 		return err
 	case entry.Revision != pool.revision: // 0 if it is gone
 		return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)
-	case s.cfg.Time.Monotonic()-asked > s.cfg.Patience:
+	case s.cfg.Generator.Time.Monotonic()-asked > s.cfg.Patience:
 		return fmt.Errorf("the record of pool %q took longer than %v to read: %w", s.cfg.Pool, s.cfg.Patience, errSlow)
 	}
 	return nil
@@ -115,7 +115,7 @@ func (s *Slots) alarm(ctx context.Context) error {
 	reg := s.register(poolKey(s.cfg.Pool))
 	reg.Patience = s.cfg.Patience
 	_, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
-		record := s.rules.closed(s.notices(), s.cfg.Time.Wall())
+		record := s.rules.closed(s.notices(), s.cfg.Generator.Time.Wall())
 		if found.Revision != 0 {
 			there, err := readRecord(found)
 			if err != nil {

@@ -64,10 +64,10 @@ func TestRoundTripsOfJoiningLookingAndRenewing(t *testing.T) {
 		ctx := t.Context()
 		time.Sleep(time.Until(noon))
 		s := clocked{&scripted{Store: memstore.New(nil), call: func(string, string) error { time.Sleep(time.Second); return nil }}}
-		first := must(NewSlots(SlotsConfig{Store: s}))
-		now := must(first.cfg.Layout.Tick(time.Now()))
+		first := must(NewSlots(Config{Store: s}))
+		now := must(first.cfg.Generator.Layout.Tick(time.Now()))
 		ask := func() Ask {
-			now = must(first.cfg.Layout.Tick(time.Now()))
+			now = must(first.cfg.Generator.Layout.Tick(time.Now()))
 			return Ask{Now: now, From: now, Window: 60_000}
 		}
 		must(first.Acquire(ctx, ask()))
@@ -79,7 +79,7 @@ func TestRoundTripsOfJoiningLookingAndRenewing(t *testing.T) {
 			return time.Since(began)
 		}
 		var grant firn.Grant
-		second := must(NewSlots(SlotsConfig{Store: s}))
+		second := must(NewSlots(Config{Store: s}))
 		for _, c := range []struct {
 			what  string
 			trips time.Duration
@@ -127,8 +127,8 @@ func TestStoreErrorsWhileJoining(t *testing.T) {
 				}
 				return c.err
 			}}}
-			slots := must(NewSlots(SlotsConfig{Store: s, Layout: layout("41/0/0/12")}))
-			now := must(slots.cfg.Layout.Tick(time.Now()))
+			slots := must(NewSlots(Config{Store: s, Generator: firn.Config{Layout: layout("41/0/0/12")}}))
+			now := must(slots.cfg.Generator.Layout.Tick(time.Now()))
 			ask := Ask{Now: now, From: now, Window: 60_000}
 			grant := must(slots.Acquire(t.Context(), ask))
 			if err := slots.Release(t.Context(), grant, grant.After); err != nil {
@@ -155,8 +155,8 @@ func TestStoreErrorsWhileJoining(t *testing.T) {
 func TestANewcomerCanceledWhileItWaits(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := newWorld(t)
-	s, ask := w.slots(t, func(c *SlotsConfig) {
-		c.Store, c.Time = remote{c.Store, w.time.Wall, nil}, endsAsleep{w.time, cancel}
+	s, ask := w.slots(t, func(c *Config) {
+		c.Store, c.Generator.Time = remote{c.Store, w.time.Wall, nil}, endsAsleep{w.time, cancel}
 	})
 	_, err := s.Acquire(ctx, ask())
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "wait 12s, as the pool is new") {
@@ -188,7 +188,7 @@ func TestAStoreThatStartsANewLifeAtEachWrite(t *testing.T) {
 		}
 		return nil
 	}, life: func() string { lives++; return fmt.Sprint(lives) }}
-	s, ask := w.slots(t, func(c *SlotsConfig) { c.Store, c.Log = st, logTo(&log) })
+	s, ask := w.slots(t, func(c *Config) { c.Store, c.Log = st, logTo(&log) })
 	if _, err := s.Acquire(context.Background(), ask()); !errors.Is(err, store.ErrUnavailable) || writes != 4 {
 		t.Errorf("%v after %d writes", err, writes)
 	}
@@ -216,7 +216,7 @@ func TestAStoreThatStartsANewLifeAtEachWrite(t *testing.T) {
 // A read slower than a holder's look proves nothing.
 func TestALastReadThatIsAlwaysSlowGrantsNothing(t *testing.T) {
 	w := newWorld(t)
-	s, ask := w.slots(t, func(c *SlotsConfig) {
+	s, ask := w.slots(t, func(c *Config) {
 		c.Store = &scripted{Store: w.mem, call: func(what, _ string) error {
 			if what == "get" {
 				w.time.Pass(2*time.Second + 1)
@@ -234,7 +234,7 @@ func TestAWorkerWithoutTicksIsNotGranted(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	pinned := int64(0)
-	s, ask := w.slots(t, func(c *SlotsConfig) { c.Pinned, c.PinnedAhead = &pinned, true })
+	s, ask := w.slots(t, func(c *Config) { c.Pinned, c.PinnedAhead = &pinned, true })
 	first := must(s.Acquire(ctx, ask()))
 	if err := s.Release(ctx, first, first.After+500); err != nil {
 		t.Fatal(err)
@@ -243,10 +243,10 @@ func TestAWorkerWithoutTicksIsNotGranted(t *testing.T) {
 	if err := s.Release(ctx, grant, grant.After-1); err != nil || w.fence() != grant.After {
 		t.Fatalf("%v; the fence stands at %d, of a claim after %d", err, w.fence(), grant.After)
 	}
-	last := s.cfg.Layout.MaxTick()
+	last := s.cfg.Generator.Layout.MaxTick()
 	w.put(theSlot, must(register.Encode(Slot{After: 0, Fence: last, Owner: "another"})))
 	var exhausted *firn.TimeExhaustedError
-	if _, err := s.Acquire(ctx, ask()); !errors.As(err, &exhausted) || exhausted.Layout != s.cfg.Layout || !exhausted.End.Equal(s.cfg.Layout.End()) {
+	if _, err := s.Acquire(ctx, ask()); !errors.As(err, &exhausted) || exhausted.Layout != s.cfg.Generator.Layout || !exhausted.End.Equal(s.cfg.Generator.Layout.End()) {
 		t.Errorf("%v", err)
 	}
 	if got := w.raw(theSlot)["owner"]; got != "another" {
@@ -258,7 +258,7 @@ func TestAWorkerWithoutTicksIsNotGranted(t *testing.T) {
 	}
 	full, ask := w.slots(t)
 	var e *FullError
-	if _, err := full.Acquire(ctx, ask()); !errors.As(err, &e) || e.Workers != 1 || e.Pool != "default" || !e.Next.Equal(s.cfg.Layout.End()) {
+	if _, err := full.Acquire(ctx, ask()); !errors.As(err, &e) || e.Workers != 1 || e.Pool != "default" || !e.Next.Equal(s.cfg.Generator.Layout.End()) {
 		t.Errorf("%v", err)
 	}
 }
@@ -267,8 +267,8 @@ func TestAWorkerWithoutTicksIsNotGranted(t *testing.T) {
 func TestANewcomerCanceledBetweenTwoTries(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := newWorld(t)
-	s, ask := w.slots(t, func(c *SlotsConfig) {
-		c.Time = endsAsleep{w.time, cancel}
+	s, ask := w.slots(t, func(c *Config) {
+		c.Generator.Time = endsAsleep{w.time, cancel}
 		c.Store = &scripted{Store: w.mem, call: func(what, key string) error {
 			if what == "write" && key == theSlot {
 				return store.ErrConflict
@@ -285,7 +285,7 @@ func TestANewcomerCanceledBetweenTwoTries(t *testing.T) {
 func TestAcquireGivesUpAfterTooManyLostRaces(t *testing.T) {
 	w := newWorld(t)
 	claims := 0
-	s, ask := w.slots(t, func(c *SlotsConfig) {
+	s, ask := w.slots(t, func(c *Config) {
 		c.Store = &scripted{Store: w.mem, call: func(what, key string) error {
 			if what == "write" && key == theSlot {
 				claims++
@@ -310,9 +310,9 @@ func TestANewcomerWhoseClockWasAheadIsRefused(t *testing.T) {
 	if _, err := s.Acquire(ctx, ahead); !errors.Is(err, ErrClock) {
 		t.Errorf("%v", err)
 	}
-	w.time.Set(s.cfg.Layout.Time(s.cfg.Layout.MaxTick()))
+	w.time.Set(s.cfg.Generator.Layout.Time(s.cfg.Generator.Layout.MaxTick()))
 	var exhausted *firn.TimeExhaustedError
-	if _, err := s.Acquire(ctx, Ask{}); !errors.As(err, &exhausted) || exhausted.Layout != s.cfg.Layout || !exhausted.End.Equal(s.cfg.Layout.End()) {
+	if _, err := s.Acquire(ctx, Ask{}); !errors.As(err, &exhausted) || exhausted.Layout != s.cfg.Generator.Layout || !exhausted.End.Equal(s.cfg.Generator.Layout.End()) {
 		t.Errorf("at the last tick: %v", err)
 	}
 }

@@ -100,7 +100,7 @@ func TestAWaitBeforeAClaimDoesNotExtendTheFirstGrant(t *testing.T) {
 	only := int64(0)
 	began := w.time.Monotonic()
 	l := w.start(w.oneWorker, func(c *Config) {
-		c.Slots.Store, c.Slots.Pinned, c.Window = remote{h, w.time.Wall, nil}, &only, 4*time.Second
+		c.Store, c.Pinned, c.Window = remote{h, w.time.Wall, nil}, &only, 4*time.Second
 	})
 	if waited := w.time.Monotonic() - began; waited < time.Minute || h.beforeWrite != nil {
 		t.Errorf("it waited %v", waited)
@@ -125,19 +125,19 @@ func TestAFirstGrantThatCannotBeRenewedIsGivenBack(t *testing.T) {
 func TestASearchLastsAsLongAsThePoolMakesNewcomersWait(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
-	quick, _ := w.slots(t, func(c *SlotsConfig) { c.Layout = layout("41/0/4/12") })
+	quick, _ := w.slots(t, func(c *Config) { c.Generator.Layout = layout("41/0/4/12") })
 	if got := quick.waits(); got != 2*grace {
 		t.Errorf("by default: %v", got)
 	}
-	slow, _ := w.slots(t, func(c *SlotsConfig) { c.Layout, c.Look, c.Pool = layout("41/0/4/12"), time.Minute, "slow" })
+	slow, _ := w.slots(t, func(c *Config) { c.Generator.Layout, c.Look, c.Pool = layout("41/0/4/12"), time.Minute, "slow" })
 	if got, want := slow.waits(), 2*(time.Minute+9*time.Second); got != want {
 		t.Errorf("of one that looks seldom: %v, want %v", got, want)
 	}
-	l := must(start(ctx, slow, Config{Generator: firn.Config{Layout: slow.cfg.Layout, Time: w.time}}))
+	l := must(start(ctx, slow, Config{Generator: firn.Config{Layout: slow.cfg.Generator.Layout, Time: w.time}}))
 	if got, want := l.patience(), callTimeout+slow.waits(); got != want {
 		t.Errorf("it searches for %v, want %v", got, want)
 	}
-	strict, _ := w.slots(t, func(c *SlotsConfig) { c.Store, c.Strict = remote{c.Store, w.time.Wall, nil}, time.Hour })
+	strict, _ := w.slots(t, func(c *Config) { c.Store, c.Strict = remote{c.Store, w.time.Wall, nil}, time.Hour })
 	if got := strict.waits(); got != time.Hour+defaultTolerance+2*grace {
 		t.Errorf("in a strict pool: %v", got)
 	}
@@ -501,7 +501,7 @@ func TestAClockThatGoesBackDuringAClaimFailsTheStart(t *testing.T) {
 			return storetest.Pass
 		}
 		_, err := w.try(func(c *Config) {
-			c.Slots.Store = remote{c.Slots.Store, func() time.Time { return w.time.Wall().Add(back) }, nil}
+			c.Store = remote{c.Store, func() time.Time { return w.time.Wall().Add(back) }, nil}
 		})
 		if !errors.Is(err, want) {
 			t.Errorf("%v back: %v, want %v", step, err, want)

@@ -1,7 +1,7 @@
 // Package lease takes a worker for a generator automatically and keeps it, safely beside other
 // processes, whatever their clocks, crashes and networks do.
 //
-//	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
+//	l, err := lease.Open(ctx, lease.Config{Store: s})
 //	...
 //	defer l.Close(ctx)
 //	id, err := l.Next(ctx)
@@ -27,16 +27,21 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/internal/turns"
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/register"
 )
 
-// Config configures [Open] and [Keep].
+// Config configures [Open]. [Keep] has its own source of workers, and uses only Generator, Window,
+// Look and Log.
 type Config struct {
-	// Slots configures the pool and the place in it. Layout, Datacenter, Time and
-	// Random are taken from Generator, and Log from Log if it is not set.
-	Slots SlotsConfig
+	// Store keeps the pool. Required.
+	Store store.Store
+	// Pool is its name. Default: "default".
+	Pool string
 
-	// Generator configures how ids are made.
+	// Generator configures how ids are made. Its Layout must be the same for all members of the
+	// pool, and workers are taken under its Datacenter. Switch and Retired must be empty: the lease
+	// sets them.
 	Generator firn.Config
 
 	// Window is how far ahead the fence is kept. The store may be unavailable that long
@@ -44,11 +49,37 @@ type Config struct {
 	// tolerance of clocks, in stores that are not embedded). The fence is renewed when
 	// half the window is left. Window is rounded up to whole units. Default: 5m.
 	Window time.Duration
-	// Look is the interval at which the holder reads its slot, at most SlotsConfig.Look.
-	// Default: SlotsConfig.Look, which is 3s by default, but at most a quarter of Window.
-	Look time.Duration
+	// Look is the longest time between two looks of a holder at its slot, and Patience bounds
+	// each call of a look. If the store may have forgotten holders, newcomers wait for a look
+	// and its calls: the grace, 12s by default. Both must be the same for all members, as a wiped
+	// store does not know them. Holders look at least four times a Window. Default: 3s and 2s.
+	Look, Patience time.Duration
+	// Tolerance is how far the clock here may differ from the store's, or lie behind
+	// that of the other holders. It must be the same for all members. Default: 10s.
+	Tolerance time.Duration
+	// Strict is how long a claim waits, plus Tolerance, before it is used. It is then written again
+	// over exactly its own record. This is safe even if the store has lost a claim (wiped, set back
+	// to an older copy, failed over) whose holder was paused or cut off. Strict must be at least the
+	// longest window of the pool, its generators' lead, four times Tolerance and two units
+	// together. It must be the same for all members. Windows are then at least sixteen times
+	// Tolerance and four units. It needs a store with a clock. Zero: no such wait.
+	Strict time.Duration
 
-	// Log receives what an operator should know. Default: nothing.
+	// Pinned, if set, is the only worker that may be taken.
+	Pinned *int64
+	// PinnedAhead takes the pinned worker at once while its fence lies ahead, as after a
+	// crash, and issues times above the fence, ahead of the clock. The previous holder must have
+	// ended: otherwise, if the store forgets this claim, both issue equal ids until they look.
+	// Without PinnedAhead, Acquire reads the slot every 1 to 2 seconds until the fence has passed
+	// or the worker was released, as long as its context lasts. Not allowed in a strict pool.
+	PinnedAhead bool
+
+	// Host and PID are recorded for operators only. Default: those of this process.
+	Host string
+	PID  int
+
+	// Log receives what an operator should know: why a newcomer waits, data losses of the
+	// store, failed renewals. Default: nothing.
 	Log *slog.Logger
 }
 
@@ -102,31 +133,21 @@ type State struct {
 // Open joins the pool, takes a worker and keeps it until Close. Ctx bounds only
 // the joining. Errors are those of [Slots.Acquire] and of settings.
 func Open(ctx context.Context, cfg Config) (*Lease, error) {
-	cfg.share()
-	source, err := NewSlots(cfg.Slots)
+	source, err := NewSlots(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return Keep(ctx, source, cfg)
+	return keep(ctx, source, cfg)
 }
 
 // Check returns the mistakes that [Open] would find before its first call of the store, whether or
 // not there is a store yet.
 func (cfg Config) Check() error {
-	cfg.share()
-	source, err := newSlots(cfg.Slots)
+	source, err := newSlots(cfg)
 	if err == nil {
 		_, err = prepare(source, cfg)
 	}
 	return err
-}
-
-// share copies settings that the generator and its slots have in common.
-func (cfg *Config) share() {
-	g, slots := &cfg.Generator, &cfg.Slots
-	slots.Layout, slots.Datacenter, slots.Time, slots.Random = g.Layout, g.Datacenter, g.Time, g.Random
-	slots.Log = cmp.Or(slots.Log, cfg.Log)
-	cfg.Look = cmp.Or(cfg.Look, slots.Look)
 }
 
 // A fitting source checks whether it can keep a lease, and knows how long a newcomer may
@@ -141,8 +162,24 @@ func switches(chain firn.Rollback) bool { return slices.Contains(chain, firn.Swi
 
 var errNoOther = config.In("Rollback", firn.NewSyntaxError("rollback", "switch", "the worker is fixed, so there is no other to switch to: leave out switch, or the worker"))
 
-// Keep is [Open] over any source of workers; cfg.Slots is ignored.
+// Keep is [Open] over any source of workers, which knows its own pool: the settings of one are
+// refused here.
 func Keep(ctx context.Context, source Source, cfg Config) (*Lease, error) {
+	for _, set := range []struct {
+		field string
+		given bool
+	}{
+		{"Store", cfg.Store != nil}, {"Pool", cfg.Pool != ""}, {"Patience", cfg.Patience != 0}, {"Tolerance", cfg.Tolerance != 0},
+		{"Strict", cfg.Strict != 0}, {"Pinned", cfg.Pinned != nil}, {"PinnedAhead", cfg.PinnedAhead}, {"Host", cfg.Host != ""}, {"PID", cfg.PID != 0},
+	} {
+		if set.given {
+			return nil, config.Mistake("lease", set.field, "belongs to the source of Keep: leave it out, or call Open")
+		}
+	}
+	return keep(ctx, source, cfg)
+}
+
+func keep(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	l, err := start(ctx, source, cfg)
 	if err != nil {
 		return nil, err
@@ -156,6 +193,9 @@ func Keep(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 // prepare checks all settings and fills in the defaults; it makes no call of the store.
 func prepare(source Source, cfg Config) (*Lease, error) {
 	g := &cfg.Generator
+	if g.Switch != nil || g.Retired != nil {
+		return nil, config.Mistake("lease", "Generator", "has Switch or Retired, which a lease sets itself: leave them out")
+	}
 	g.Layout = cmp.Or(g.Layout, firn.DefaultLayout())
 	config.Fill(&g.Time, &g.Random, &cfg.Log)
 	cfg.Window = cmp.Or(cfg.Window, defaultWindow)

@@ -45,7 +45,7 @@ func (w *world) config(change ...func(*Config)) Config {
 	w.seed++
 	random := rand.New(rand.NewPCG(w.seed, 1))
 	cfg := Config{
-		Slots:     SlotsConfig{Store: w.store, Host: "host", PID: 1},
+		Store: w.store, Host: "host", PID: 1,
 		Generator: firn.Config{Time: w.time, Random: random.Uint64},
 		Window:    time.Minute,
 	}
@@ -58,9 +58,7 @@ func (w *world) config(change ...func(*Config)) Config {
 // try starts a process whose background work the test drives with turn.
 func (w *world) try(change ...func(*Config)) (*Lease, error) {
 	cfg := w.config(change...)
-	cfg.Slots.Layout, cfg.Slots.Datacenter = cfg.Generator.Layout, cfg.Generator.Datacenter
-	cfg.Slots.Time, cfg.Slots.Random = cfg.Generator.Time, cfg.Generator.Random
-	slots, err := NewSlots(cfg.Slots)
+	slots, err := NewSlots(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +230,7 @@ func TestAnUnavailableStoreIsAnErrorAtOnce(t *testing.T) {
 	for _, key := range []string{"firn/default/pool", "firn/default/slot"} {
 		w := newWorld(t)
 		locked := &lockedStore{Faulty: w.store, key: key}
-		_, err := w.try(func(c *Config) { c.Slots.Store = locked })
+		_, err := w.try(func(c *Config) { c.Store = locked })
 		if !errors.Is(err, store.ErrUnavailable) || locked.tries > 5 {
 			t.Errorf("%s: %v after %d tries; each may have waited for seconds", key, err, locked.tries)
 		}
@@ -307,7 +305,7 @@ func TestAStolenSlotIsLeftForAnotherWithoutCallersNoticing(t *testing.T) {
 		fast := newMachine()
 		fast.Set(noon.Add(2 * time.Minute))
 		c.Generator.Time = fast
-		c.Slots.Pinned = &worker
+		c.Pinned = &worker
 	})
 	w.mustTake(thief, 100)
 	w.mustTake(l, 100) // still within its own interval
@@ -336,9 +334,8 @@ func TestAWipedStoreIsReassertedAtTheNextLook(t *testing.T) {
 	w.mustTake(a, 10)
 	// A newcomer finds the pool new, and waits; b comes back meanwhile.
 	cfg := w.config(shared)
-	cfg.Slots.Layout, cfg.Slots.Random = cfg.Generator.Layout, cfg.Generator.Random
-	cfg.Slots.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { b.turn(context.Background()) }}
-	slots, err := NewSlots(cfg.Slots)
+	cfg.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { b.turn(context.Background()) }}
+	slots, err := NewSlots(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,8 +370,8 @@ func TestAStrictClaimOutwaitsAHolderThatTheStoreHasForgotten(t *testing.T) {
 	strict := func(c *Config) {
 		c.Generator.Layout = layout("41/0/0/12")
 		w.shared(c)
-		c.Window, c.Slots.Tolerance = time.Minute, 2*time.Second
-		c.Slots.Strict = 75 * time.Second
+		c.Window, c.Tolerance = time.Minute, 2*time.Second
+		c.Strict = 75 * time.Second
 	}
 	paused := w.start(strict) // it never looks again
 	w.mustTake(paused, 10)
@@ -402,10 +399,10 @@ func TestAStrictPoolAdmitsOnlyStrictProcesses(t *testing.T) {
 	strict := func(d time.Duration) func(*Config) {
 		return func(c *Config) {
 			w.shared(c)
-			c.Window, c.Slots.Tolerance, c.Slots.Strict = time.Minute, 2*time.Second, d
+			c.Window, c.Tolerance, c.Strict = time.Minute, 2*time.Second, d
 		}
 	}
-	w.mustTake(w.start(func(c *Config) { c.Slots.Tolerance = 2 * time.Second }), 10)
+	w.mustTake(w.start(func(c *Config) { c.Tolerance = 2 * time.Second }), 10)
 	var live *PoolError
 	if _, err := w.try(strict(80 * time.Second)); !errors.As(err, &live) || !strings.Contains(err.Error(), "1 holders without a strict wait") {
 		t.Errorf("beside a holder that is not strict: %v", err)
@@ -504,11 +501,11 @@ func TestAWrongClockIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	for _, off := range []time.Duration{time.Hour, -time.Hour, 11 * time.Second} {
 		w := newWorld(t)
 		timed := &clockStore{Faulty: w.store, now: func() time.Time { return w.time.Wall() }}
-		l := w.start(func(c *Config) { c.Slots.Store = timed })
+		l := w.start(func(c *Config) { c.Store = timed })
 		before := w.store.Counts()
 		wrong := newMachine()
 		wrong.Set(noon.Add(off))
-		_, err := w.try(func(c *Config) { c.Slots.Store = timed; c.Generator.Time = wrong })
+		_, err := w.try(func(c *Config) { c.Store = timed; c.Generator.Time = wrong })
 		var clock *ClockError
 		if !errors.As(err, &clock) || !errors.Is(err, ErrClock) || !clock.Here.Equal(wrong.Wall()) || !clock.There.Equal(w.time.Wall()) {
 			t.Errorf("%v off: %v", off, err)
@@ -551,7 +548,7 @@ func TestAPinnedWorkerWaitsForItsFenceOrGoesAheadOfIt(t *testing.T) {
 	for _, ahead := range []bool{false, true} {
 		w := newWorld(t)
 		pinned := int64(7)
-		pin := func(c *Config) { c.Slots.Pinned = &pinned; c.Slots.PinnedAhead = ahead }
+		pin := func(c *Config) { c.Pinned = &pinned; c.PinnedAhead = ahead }
 		crashed := w.start(pin)
 		w.mustTake(crashed, 10)
 		fence := crashed.State().Until
@@ -569,7 +566,7 @@ func TestAPinnedWorkerWaitsForItsFenceOrGoesAheadOfIt(t *testing.T) {
 	}
 	w := newWorld(t)
 	worker := int64(1024)
-	if _, err := w.try(func(c *Config) { c.Slots.Pinned = &worker }); !errors.Is(err, firn.ErrRange) {
+	if _, err := w.try(func(c *Config) { c.Pinned = &worker }); !errors.Is(err, firn.ErrRange) {
 		t.Errorf("pinned to worker 1024: %v", err)
 	}
 }
@@ -639,7 +636,7 @@ func TestASlotWithoutAFenceOrAnOwnerOrWithAnImpossibleOneIsForeign(t *testing.T)
 			t.Fatal(err)
 		}
 		_, joined := w.try()
-		_, pinned := w.try(func(c *Config) { c.Slots.Pinned = &worker })
+		_, pinned := w.try(func(c *Config) { c.Pinned = &worker })
 		_, inspected := Inspect(ctx, w.store, "default")
 		_, taken := Reclaim(ctx, w.store, "default", 0, worker, time.Time{})
 		for _, err := range []error{joined, pinned, inspected, taken} {
@@ -690,13 +687,13 @@ func TestTheLastFenceOfALayoutEndsWithIt(t *testing.T) {
 func TestImpossibleSettingsAreRefusedBeforeTheStoreIsTouched(t *testing.T) {
 	w := newWorld(t)
 	for name, change := range map[string]func(*Config){
-		"pool":       func(c *Config) { c.Slots.Pool = "a/b" },
-		"long pool":  func(c *Config) { c.Slots.Pool = strings.Repeat("x", 65) },
+		"pool":       func(c *Config) { c.Pool = "a/b" },
+		"long pool":  func(c *Config) { c.Pool = strings.Repeat("x", 65) },
 		"window":     func(c *Config) { c.Window = -time.Second },
 		"look":       func(c *Config) { c.Look = -1 },
 		"datacenter": func(c *Config) { c.Generator.Datacenter = 1 },
 		"rollback":   func(c *Config) { c.Generator.Rollback = firn.Rollback{firn.Refuse()} },
-		"store":      func(c *Config) { c.Slots.Store = nil },
+		"store":      func(c *Config) { c.Store = nil },
 		"epoch": func(c *Config) {
 			l, err := withEpoch(firn.DefaultLayout(), noon.Add(time.Hour))
 			if err != nil {
@@ -719,7 +716,7 @@ func TestImpossibleSettingsAreRefusedBeforeTheStoreIsTouched(t *testing.T) {
 
 func TestALeaseKeepsAndClosesInTheBackground(t *testing.T) {
 	mem := memstore.New(nil)
-	l, err := Open(context.Background(), Config{Slots: SlotsConfig{Store: mem}, Window: 100 * time.Millisecond})
+	l, err := Open(context.Background(), Config{Store: mem, Window: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -804,7 +801,7 @@ func TestAnOperatorTakesASlotBack(t *testing.T) {
 		t.Fatalf("%+v, %v", slot, err)
 	}
 	w.time.Pass(2 * time.Second)
-	next := w.start(func(c *Config) { c.Slots.Pinned = &worker })
+	next := w.start(func(c *Config) { c.Pinned = &worker })
 	w.mustTake(next, 10)
 
 	for _, test := range []struct {
@@ -872,9 +869,9 @@ func TestAClaimInAStoreWipedMeanwhileWaitsForTheOthers(t *testing.T) {
 		w.mem.Restore(nil)
 	}}
 	cfg := w.config(one)
-	cfg.Slots.Store, cfg.Slots.Layout, cfg.Slots.Random = remote{slow, w.time.Wall, nil}, cfg.Generator.Layout, cfg.Generator.Random
-	cfg.Slots.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { other.turn(context.Background()) }}
-	slots, err := NewSlots(cfg.Slots)
+	cfg.Store = remote{slow, w.time.Wall, nil}
+	cfg.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { other.turn(context.Background()) }}
+	slots, err := NewSlots(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

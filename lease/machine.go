@@ -2,9 +2,7 @@ package lease
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/store/filestore"
 )
@@ -15,8 +13,8 @@ import (
 //
 // Errors are those of Open and of package filestore; [store.ErrRefused] in Kubernetes.
 func OnThisMachine(ctx context.Context, cfg Config) (*Lease, error) {
-	if cfg.Slots.Store != nil {
-		return nil, firn.NewSyntaxError("store", fmt.Sprint(cfg.Slots.Store), "OnThisMachine chooses the store: leave SlotsConfig.Store out, or call Open")
+	if cfg.Store != nil {
+		return nil, config.Mistake("lease", "Store", "is chosen by OnThisMachine: leave it out, or call Open")
 	}
 	dir, err := filestore.Home()
 	if err != nil {
@@ -30,6 +28,6 @@ func OnThisMachine(ctx context.Context, cfg Config) (*Lease, error) {
 	if filestore.InContainer() {
 		cfg.Log.Warn("in a container: other containers have other stores, and their ids can be equal", "store", dir)
 	}
-	cfg.Slots.Store = s
+	cfg.Store = s
 	return Open(ctx, cfg)
 }

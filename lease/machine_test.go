@@ -56,7 +56,7 @@ func TestOnThisMachineIsRefusedWhereItWouldBeUnsafe(t *testing.T) {
 		t.Errorf("in a pod: %v", err)
 	}
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	if _, err := lease.OnThisMachine(ctx, lease.Config{Slots: lease.SlotsConfig{Store: memstore.New(nil)}}); !errors.Is(err, firn.ErrSyntax) {
+	if _, err := lease.OnThisMachine(ctx, lease.Config{Store: memstore.New(nil)}); !errors.Is(err, firn.ErrSyntax) {
 		t.Errorf("with another store: %v", err)
 	}
 	if entries, err := os.ReadDir(state); err != nil || len(entries) != 0 {

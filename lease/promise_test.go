@@ -50,7 +50,7 @@ func TestAHolderCutOffWithAnOldPrimaryEndsAtItsFence(t *testing.T) {
 		}
 		if newcomer == nil {
 			var err error
-			newcomer, err = w.try(w.oneWorker, func(c *Config) { c.Slots.Store = remote{other, w.time.Wall, nil} })
+			newcomer, err = w.try(w.oneWorker, func(c *Config) { c.Store = remote{other, w.time.Wall, nil} })
 			if err != nil && !errors.Is(err, ErrFull) {
 				t.Fatal(err)
 			}
@@ -152,7 +152,7 @@ func TestASlotNeverGivenBackIsWaitedForOnce(t *testing.T) {
 func TestInAnotherLifeOfTheStoreHoldersAreWaitedFor(t *testing.T) {
 	w := newWorld(t)
 	life := "first"
-	in := func(c *Config) { w.oneWorker(c); c.Slots.Store = remote{w.store, w.time.Wall, &life} }
+	in := func(c *Config) { w.oneWorker(c); c.Store = remote{w.store, w.time.Wall, &life} }
 	holder := w.start(in)
 	if err := holder.Close(context.Background()); err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestNewcomersWaitAsLongAsTheSlowestHolderTakesToNotice(t *testing.T) {
 	w := newWorld(t)
 	slow := func(c *Config) {
 		w.oneWorker(c)
-		c.Window, c.Look, c.Slots.Look = 10*time.Minute, time.Minute, time.Minute
+		c.Window, c.Look = 10*time.Minute, time.Minute
 	}
 	holder := w.start(slow)
 	if p, err := Inspect(context.Background(), w.mem, "default"); err != nil || time.Duration(p.Grace) < time.Minute+4*defaultPatience {
@@ -221,16 +221,13 @@ func TestNewcomersWaitAsLongAsTheSlowestHolderTakesToNotice(t *testing.T) {
 	}
 	// One whose looks are short would not wait for the others if the store forgot the pool.
 	for _, shorter := range []func(*Config){
-		func(c *Config) { c.Slots.Look = 0 },
-		func(c *Config) { c.Slots.Look = time.Second },
-		func(c *Config) { c.Slots.Patience = time.Second },
+		func(c *Config) { c.Look = 0 },
+		func(c *Config) { c.Look = time.Second },
+		func(c *Config) { c.Patience = time.Second },
 	} {
-		if _, err := w.try(slow, shorter, func(c *Config) { c.Look = time.Second }); !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "a grace of 1m9s") {
+		if _, err := w.try(slow, shorter); !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "a grace of 1m9s") {
 			t.Errorf("another grace: %v", err)
 		}
-	}
-	if _, err := w.try(w.oneWorker, func(c *Config) { c.Slots.Look, c.Look = time.Second, 10*time.Second }); !errors.Is(err, firn.ErrRange) {
-		t.Errorf("a look that newcomers do not wait for: %v", err)
 	}
 }
 
@@ -252,7 +249,7 @@ func (h *hanging) Get(ctx context.Context, key string) (store.Entry, error) {
 func TestALookThatHangsEndsAfterItsPatienceAndIsMadeAgainSoon(t *testing.T) {
 	w := newWorld(t)
 	h := &hanging{Store: w.store}
-	l := w.start(func(c *Config) { c.Slots.Store, c.Slots.Patience = h, 20*time.Millisecond })
+	l := w.start(func(c *Config) { c.Store, c.Patience = h, 20*time.Millisecond })
 	h.hangs = true
 	began := time.Now()
 	if l.turn(context.Background()) {
@@ -289,8 +286,8 @@ func TestAClockCountsAsCheckedOnlyAsFarAsTheAnswerTells(t *testing.T) {
 	} {
 		w := newWorld(t)
 		_, err := w.try(w.oneWorker, func(cfg *Config) {
-			cfg.Slots.Tolerance = time.Second
-			cfg.Slots.Store = slowClock{remote{w.store, w.time.Wall, nil}, c.leg, w.time}
+			cfg.Tolerance = time.Second
+			cfg.Store = slowClock{remote{w.store, w.time.Wall, nil}, c.leg, w.time}
 			cfg.Generator.Time = skewed{w.time, c.off}
 		})
 		if (err == nil) != c.ok {
@@ -313,8 +310,8 @@ func TestInAStrictPoolTwoClocksMayDifferByTwiceTheTolerance(t *testing.T) {
 					c.Generator.Layout = layout("41/0/0/8,unit=" + unit)
 					c.Generator.Time = skewed{w.time, offset}
 					c.Generator.Ahead = -1
-					c.Window, c.Slots.Tolerance = 40*time.Second, tolerance
-					c.Slots.Strict = c.Window + 4*tolerance + 2*c.Generator.Layout.Unit()
+					c.Window, c.Tolerance = 40*time.Second, tolerance
+					c.Strict = c.Window + 4*tolerance + 2*c.Generator.Layout.Unit()
 				}
 			}
 			cutOff := w.start(strict(offsets[0])) // it never looks again
@@ -338,7 +335,7 @@ func TestAStrictPoolRefusesFencesBeyondItsWait(t *testing.T) {
 	w := newWorld(t)
 	strict := func(c *Config) {
 		w.shared(c)
-		c.Window, c.Slots.Tolerance, c.Slots.Strict = time.Minute, 2*time.Second, 80*time.Second
+		c.Window, c.Tolerance, c.Strict = time.Minute, 2*time.Second, 80*time.Second
 	}
 	l := w.start(strict)
 	key := slotKey("default", l.gen.Layout(), 0, 1023)

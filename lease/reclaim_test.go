@@ -10,9 +10,9 @@ import (
 )
 
 // slots returns a source over the world's store, and what to ask it for.
-func (w *world) slots(t *testing.T, change ...func(*SlotsConfig)) (*Slots, func() Ask) {
+func (w *world) slots(t *testing.T, change ...func(*Config)) (*Slots, func() Ask) {
 	t.Helper()
-	cfg := SlotsConfig{Store: w.store, Layout: layout("41/0/0/12"), Time: w.time, Host: "host", PID: 1}
+	cfg := Config{Store: w.store, Host: "host", PID: 1, Generator: firn.Config{Layout: layout("41/0/0/12"), Time: w.time}}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -21,11 +21,11 @@ func (w *world) slots(t *testing.T, change ...func(*SlotsConfig)) (*Slots, func(
 		t.Fatal(err)
 	}
 	return s, func() Ask {
-		now, err := cfg.Layout.Tick(w.time.Wall())
+		now, err := cfg.Generator.Layout.Tick(w.time.Wall())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Ask{Now: now, From: now + 1, Window: firn.Tick(time.Minute / cfg.Layout.Unit())}
+		return Ask{Now: now, From: now + 1, Window: firn.Tick(time.Minute / cfg.Generator.Layout.Unit())}
 	}
 }
 
@@ -85,7 +85,7 @@ func TestTheEndOfALostClaimDoesNotTouchALaterClaimOfTheSameWorker(t *testing.T) 
 func TestAnUnknownWorkerStartsAtThePresent(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
-	s, ask := w.slots(t, func(c *SlotsConfig) { c.Store = remote{c.Store, w.time.Wall, nil} })
+	s, ask := w.slots(t, func(c *Config) { c.Store = remote{c.Store, w.time.Wall, nil} })
 	asked := ask()
 	got, err := s.Acquire(ctx, asked) // waits out the grace of the new pool
 	if err != nil {
@@ -108,9 +108,9 @@ func TestTheWaitForAPinnedWorkerLastsAsLongAsItsContext(t *testing.T) {
 	worker, waits := int64(0), 0
 	ctx, cancel := context.WithCancelCause(context.Background())
 	enough := errors.New("waited long enough")
-	newcomer, _ := w.slots(t, func(c *SlotsConfig) {
+	newcomer, _ := w.slots(t, func(c *Config) {
 		c.Pinned = &worker
-		c.Time = &during{machine: w.time, do: func() {
+		c.Generator.Time = &during{machine: w.time, do: func() {
 			if waits++; waits == 4*4*maxTries { // during has four parts of a wait
 				cancel(enough)
 			}
@@ -124,7 +124,7 @@ func TestTheWaitForAPinnedWorkerLastsAsLongAsItsContext(t *testing.T) {
 	}
 }
 
-func (w *world) strictly(c *SlotsConfig) {
+func (w *world) strictly(c *Config) {
 	c.Store, c.Tolerance, c.Strict = remote{c.Store, w.time.Wall, nil}, 5*time.Second, 80*time.Second
 }
 
@@ -133,8 +133,8 @@ func (w *world) strictly(c *SlotsConfig) {
 func TestAStrictClaimThatVanishesInItsWaitIsRepeated(t *testing.T) {
 	w := newWorld(t)
 	waits := 0
-	s, ask := w.slots(t, w.strictly, func(c *SlotsConfig) {
-		c.Time = &during{machine: w.time, do: func() {
+	s, ask := w.slots(t, w.strictly, func(c *Config) {
+		c.Generator.Time = &during{machine: w.time, do: func() {
 			if waits++; waits == 26 { // in the middle of the first claim's wait, after that of the new pool
 				w.mem.Restore(nil)
 			}
@@ -159,22 +159,22 @@ func TestAStrictClaimIsBoundedHoweverLateItComes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if reach := s.cfg.Layout.Time(got.Through).Sub(w.time.Wall()); reach > 60*time.Second {
+	if reach := s.cfg.Generator.Layout.Time(got.Through).Sub(w.time.Wall()); reach > 60*time.Second {
 		t.Errorf("its fence is %v ahead; newcomers wait 80s, and clocks differ by 20s at most", reach)
 	}
 }
 
 func TestAStrictPoolRefusesWhatItCannotKeep(t *testing.T) {
 	worker := int64(0)
-	if _, err := NewSlots(SlotsConfig{Store: remote{newWorld(t).store, time.Now, nil}, Strict: time.Minute, Pinned: &worker, PinnedAhead: true}); !errors.Is(err, firn.ErrSyntax) {
+	if _, err := NewSlots(Config{Store: remote{newWorld(t).store, time.Now, nil}, Strict: time.Minute, Pinned: &worker, PinnedAhead: true}); !errors.Is(err, firn.ErrSyntax) {
 		t.Errorf("a pinned worker ahead of its fence: %v", err)
 	}
-	if _, err := NewSlots(SlotsConfig{Store: newWorld(t).store, Strict: time.Hour}); !errors.Is(err, firn.ErrSyntax) {
+	if _, err := NewSlots(Config{Store: newWorld(t).store, Strict: time.Hour}); !errors.Is(err, firn.ErrSyntax) {
 		t.Errorf("a store without a clock: %v", err)
 	}
 	for name, change := range map[string]func(*Config){
 		"a window that ends before it is renewed": func(c *Config) { c.Window = 160 * time.Second },
-		"a wait that covers the tolerance once":   func(c *Config) { c.Slots.Strict = 5*time.Minute + 30*time.Second },
+		"a wait that covers the tolerance once":   func(c *Config) { c.Strict = 5*time.Minute + 30*time.Second },
 		"a switch, which would wait as well": func(c *Config) {
 			c.Generator.Clock, c.Generator.Rollback = firn.ClockWall, firn.Rollback{firn.SwitchWorker()}
 		},
@@ -183,7 +183,7 @@ func TestAStrictPoolRefusesWhatItCannotKeep(t *testing.T) {
 		w := newWorld(t)
 		good := func(c *Config) {
 			w.shared(c)
-			c.Window, c.Slots.Strict = 5*time.Minute, 5*time.Minute+40*time.Second+20*time.Millisecond
+			c.Window, c.Strict = 5*time.Minute, 5*time.Minute+40*time.Second+20*time.Millisecond
 		}
 		if _, err := w.try(good); err != nil {
 			t.Fatal(err)
@@ -241,7 +241,7 @@ func TestAWorkerGrantedAgainAndAgainIsUsedOnce(t *testing.T) {
 func TestAPinnedWorkerHasNoOtherToSwitchTo(t *testing.T) {
 	worker := int64(0)
 	_, err := Open(context.Background(), Config{
-		Slots:     SlotsConfig{Store: newWorld(t).store, Pinned: &worker},
+		Store: newWorld(t).store, Pinned: &worker,
 		Generator: firn.Config{Clock: firn.ClockWall, Rollback: firn.Rollback{firn.SwitchWorker()}},
 	})
 	if !errors.Is(err, firn.ErrSyntax) {
@@ -293,7 +293,7 @@ func TestAHolderWhoseTicksWereGrantedAgainStopsAtOnce(t *testing.T) {
 	w.seed = 3
 	l := w.start(small)
 	w.mustTake(l, 10)
-	s, ask := w.slots(t, func(c *SlotsConfig) { c.Layout, c.Pinned = l.gen.Layout(), &l.grant.Worker })
+	s, ask := w.slots(t, func(c *Config) { c.Generator.Layout, c.Pinned = l.gen.Layout(), &l.grant.Worker })
 	w.mem.Delete(slotKey("default", l.gen.Layout(), 0, l.grant.Worker))
 	g, err := s.Acquire(context.Background(), ask())
 	if err != nil || g.Worker != l.grant.Worker {

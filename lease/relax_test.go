@@ -14,11 +14,11 @@ import (
 func TestARelaxedPoolAdmitsProcessesThatAreNotStrict(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
-	narrow := func(c *Config) { c.Slots.Tolerance = 2 * time.Second }
+	narrow := func(c *Config) { c.Tolerance = 2 * time.Second }
 	strict := func(c *Config) {
 		w.shared(c)
 		narrow(c)
-		c.Window, c.Slots.Strict = time.Minute, 80*time.Second
+		c.Window, c.Strict = time.Minute, 80*time.Second
 	}
 	held := w.start(strict)
 	w.mustTake(held, 10)
@@ -68,7 +68,7 @@ func TestRelaxReportsItsErrors(t *testing.T) {
 	w := newWorld(t)
 	w.start(func(c *Config) {
 		w.shared(c)
-		c.Window, c.Slots.Tolerance, c.Slots.Strict = time.Minute, 2*time.Second, 80*time.Second
+		c.Window, c.Tolerance, c.Strict = time.Minute, 2*time.Second, 80*time.Second
 	})
 	if _, err := Relax(ctx, w.store, "none"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a pool that is not: %v", err)

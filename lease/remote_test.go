@@ -25,7 +25,7 @@ func (r remote) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 func (r remote) Now(context.Context) (time.Time, error) { return r.clock(), nil }
 
 // shared joins over the network.
-func (w *world) shared(c *Config) { c.Slots.Store = remote{c.Slots.Store, w.time.Wall, nil} }
+func (w *world) shared(c *Config) { c.Store = remote{c.Store, w.time.Wall, nil} }
 
 // grace is how long newcomers wait, by the defaults.
 const grace = 12 * time.Second

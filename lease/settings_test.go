@@ -17,47 +17,47 @@ import (
 // Each setting with the last value on either side of its limits.
 func TestTheLimitsOfTheSettings(t *testing.T) {
 	w := newWorld(t)
-	worker := func(n int64) func(*SlotsConfig) { return func(c *SlotsConfig) { c.Pinned = &n } }
+	worker := func(n int64) func(*Config) { return func(c *Config) { c.Pinned = &n } }
 	for _, c := range []struct {
-		change func(*SlotsConfig)
+		change func(*Config)
 		want   string // the setting that is refused
 	}{
-		{func(c *SlotsConfig) { c.Pool = strings.Repeat("x", 64) }, ""},
-		{func(c *SlotsConfig) { c.Pool = strings.Repeat("x", 65) }, "pool"},
-		{func(c *SlotsConfig) { c.Datacenter = 1 }, ""},
-		{func(c *SlotsConfig) { c.Datacenter = 2 }, "datacenter 2 is out of range: 0 to 1 are allowed (layout 41/1/4/12)"},
-		{func(c *SlotsConfig) { c.Datacenter = -1 }, "datacenter"},
+		{func(c *Config) { c.Pool = strings.Repeat("x", 64) }, ""},
+		{func(c *Config) { c.Pool = strings.Repeat("x", 65) }, "pool"},
+		{func(c *Config) { c.Generator.Datacenter = 1 }, ""},
+		{func(c *Config) { c.Generator.Datacenter = 2 }, "datacenter 2 is out of range: 0 to 1 are allowed (layout 41/1/4/12)"},
+		{func(c *Config) { c.Generator.Datacenter = -1 }, "datacenter"},
 		{worker(15), ""},
 		{worker(16), "worker 16 is out of range: 0 to 15 are allowed (layout 41/1/4/12)"},
 		{worker(0), ""},
 		{worker(-1), "worker"},
-		{func(c *SlotsConfig) { c.Look = maxWindow }, ""},
-		{func(c *SlotsConfig) { c.Look = maxWindow + 1 }, "look 720h0m0.000000001s is out of range: 1ns to 720h0m0s"},
-		{func(c *SlotsConfig) { c.Look = 1 }, ""},
-		{func(c *SlotsConfig) { c.Look = -1 }, "look"},
-		{func(c *SlotsConfig) { c.Patience = maxWindow }, ""},
-		{func(c *SlotsConfig) { c.Patience = maxWindow + 1 }, "patience"},
-		{func(c *SlotsConfig) { c.Patience = -1 }, "patience -1ns is out of range: 1ns to 720h0m0s"},
-		{func(c *SlotsConfig) { c.Tolerance = maxWindow }, ""},
-		{func(c *SlotsConfig) { c.Tolerance = maxWindow + 1 }, "tolerance"},
-		{func(c *SlotsConfig) { c.Tolerance = -1 }, "tolerance -1ns is out of range: 1ns to 720h0m0s"},
-		{func(c *SlotsConfig) { c.Strict = maxStrict }, ""},
-		{func(c *SlotsConfig) { c.Strict = maxStrict + 1 }, "strict wait 1440h0m0.000000001s is out of range: 0s to 1440h0m0s"},
-		{func(c *SlotsConfig) { c.Strict = -1 }, "strict wait"},
-		{func(c *SlotsConfig) { c.Store = nil }, "SlotsConfig.Store is required"},
-		{func(c *SlotsConfig) { c.Store, c.Strict = w.mem, 1 }, "strict pool needs a store with a clock"},
-		{func(c *SlotsConfig) { c.Store = w.mem }, ""},
-		{func(c *SlotsConfig) { c.Strict, c.PinnedAhead = 1, true }, "in a strict pool no id may carry a time ahead"},
-		{func(c *SlotsConfig) { c.PinnedAhead = true }, ""},
+		{func(c *Config) { c.Look = maxWindow }, ""},
+		{func(c *Config) { c.Look = maxWindow + 1 }, "look 720h0m0.000000001s is out of range: 1ns to 720h0m0s"},
+		{func(c *Config) { c.Look = 1 }, ""},
+		{func(c *Config) { c.Look = -1 }, "look"},
+		{func(c *Config) { c.Patience = maxWindow }, ""},
+		{func(c *Config) { c.Patience = maxWindow + 1 }, "patience"},
+		{func(c *Config) { c.Patience = -1 }, "patience -1ns is out of range: 1ns to 720h0m0s"},
+		{func(c *Config) { c.Tolerance = maxWindow }, ""},
+		{func(c *Config) { c.Tolerance = maxWindow + 1 }, "tolerance"},
+		{func(c *Config) { c.Tolerance = -1 }, "tolerance -1ns is out of range: 1ns to 720h0m0s"},
+		{func(c *Config) { c.Strict = maxStrict }, ""},
+		{func(c *Config) { c.Strict = maxStrict + 1 }, "strict wait 1440h0m0.000000001s is out of range: 0s to 1440h0m0s"},
+		{func(c *Config) { c.Strict = -1 }, "strict wait"},
+		{func(c *Config) { c.Store = nil }, "Config.Store is required"},
+		{func(c *Config) { c.Store, c.Strict = w.mem, 1 }, "strict pool needs a store with a clock"},
+		{func(c *Config) { c.Store = w.mem }, ""},
+		{func(c *Config) { c.Strict, c.PinnedAhead = 1, true }, "in a strict pool no id may carry a time ahead"},
+		{func(c *Config) { c.PinnedAhead = true }, ""},
 	} {
-		cfg := SlotsConfig{Store: remote{w.store, w.time.Wall, nil}, Layout: layout("41/1/4/12"), Time: w.time}
+		cfg := Config{Store: remote{w.store, w.time.Wall, nil}, Generator: firn.Config{Layout: layout("41/1/4/12"), Time: w.time}}
 		c.change(&cfg)
 		_, err := NewSlots(cfg)
 		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
-	_, err := NewSlots(SlotsConfig{Pool: "a/b", Look: -1})
+	_, err := NewSlots(Config{Pool: "a/b", Look: -1})
 	for _, what := range []string{"pool", "look", "Store"} {
 		if err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%v does not tell that the %s is wrong as well", err, what)
@@ -77,13 +77,13 @@ func TestAMistakeNamesTheFieldOfTheConfig(t *testing.T) {
 	worker, beyond := int64(7), int64(1024)
 	for field, cfg := range map[string]Config{
 		"Window":     {Window: time.Millisecond},
-		"Strict":     {Window: 3 * time.Minute, Slots: SlotsConfig{Strict: time.Second}},
-		"Pool":       {Slots: SlotsConfig{Pool: "a/b"}},
-		"Pinned":     {Slots: SlotsConfig{Pinned: &beyond}},
+		"Strict":     {Window: 3 * time.Minute, Strict: time.Second},
+		"Pool":       {Pool: "a/b"},
+		"Pinned":     {Pinned: &beyond},
 		"Datacenter": {Generator: firn.Config{Datacenter: 1}},
 		"Ahead":      {Generator: firn.Config{Ahead: 10_000 * time.Hour}},
-		"Clock":      {Window: 3 * time.Minute, Slots: SlotsConfig{Strict: time.Hour}, Generator: firn.Config{Clock: firn.ClockVirtual}},
-		"Rollback":   {Slots: SlotsConfig{Pinned: &worker}, Generator: firn.Config{Clock: firn.ClockWall, Rollback: firn.Rollback{firn.SwitchWorker()}}},
+		"Clock":      {Window: 3 * time.Minute, Strict: time.Hour, Generator: firn.Config{Clock: firn.ClockVirtual}},
+		"Rollback":   {Pinned: &worker, Generator: firn.Config{Clock: firn.ClockWall, Rollback: firn.Rollback{firn.SwitchWorker()}}},
 	} {
 		err := cfg.Check()
 		var (
@@ -107,20 +107,20 @@ func TestALookOfALeaseIsLongerThanNothing(t *testing.T) {
 }
 
 func TestTheDefaultsOfTheSettings(t *testing.T) {
-	s := must(NewSlots(SlotsConfig{Store: memstore.New(nil)})).cfg
+	s := must(NewSlots(Config{Store: memstore.New(nil)})).cfg
 	host := must(os.Hostname())
-	if s.Pool != "default" || s.Layout != firn.DefaultLayout() || s.Datacenter != 0 || s.Tolerance != 10*time.Second ||
+	if s.Pool != "default" || s.Generator.Layout != firn.DefaultLayout() || s.Generator.Datacenter != 0 || s.Tolerance != 10*time.Second ||
 		s.Look != 3*time.Second || s.Patience != 2*time.Second || s.Host != host || s.PID != os.Getpid() {
 		t.Errorf("%+v", s)
 	}
-	if a, b := s.Random(), s.Random(); a == b {
+	if a, b := s.Generator.Random(), s.Generator.Random(); a == b {
 		t.Errorf("it draws %d twice", a)
 	}
-	if off := time.Until(s.Time.Wall()).Abs(); off > time.Minute {
+	if off := time.Until(s.Generator.Time.Wall()).Abs(); off > time.Minute {
 		t.Errorf("its clock is %v off", off)
 	}
-	own := must(NewSlots(SlotsConfig{Store: memstore.New(nil), Pool: "p", Host: "h", PID: 7, Random: func() uint64 { return 4 }})).cfg
-	if own.Pool != "p" || own.Host != "h" || own.PID != 7 || own.Random() != 4 {
+	own := must(NewSlots(Config{Store: memstore.New(nil), Pool: "p", Host: "h", PID: 7, Generator: firn.Config{Random: func() uint64 { return 4 }}})).cfg
+	if own.Pool != "p" || own.Host != "h" || own.PID != 7 || own.Generator.Random() != 4 {
 		t.Errorf("%+v", own)
 	}
 	l := must(start(context.Background(), Fixed(1), Config{Look: time.Hour}))
@@ -141,21 +141,14 @@ func TestTheDefaultsOfTheSettings(t *testing.T) {
 func TestOpenPassesItsSettingsToSlots(t *testing.T) {
 	w := newWorld(t)
 	var warned strings.Builder
-	for i, c := range []struct{ look, slots, want time.Duration }{{time.Second, 0, 3 * time.Second}, {time.Second, 2 * time.Second, 2 * time.Second}, {0, 2 * time.Second, 2 * time.Second}, {0, 0, 3 * time.Second}, {4 * time.Second, 0, 0}} {
-		l, err := Open(context.Background(), Config{Look: c.look, Log: logTo(&warned),
-			Slots:     SlotsConfig{Store: w.mem, Look: c.slots, Pool: fmt.Sprint("p", i)},
+	for i, c := range []struct{ look, want time.Duration }{{2 * time.Second, 2 * time.Second}, {0, 3 * time.Second}} {
+		l, err := Open(context.Background(), Config{Look: c.look, Log: logTo(&warned), Store: w.mem, Pool: fmt.Sprint("p", i),
 			Generator: firn.Config{Time: w.time, Layout: layout("41/1/4/12"), Datacenter: 1, Random: func() uint64 { return 3 }}})
-		if c.want == 0 {
-			if !errors.Is(err, firn.ErrRange) || !strings.Contains(err.Error(), "SlotsConfig.Look") {
-				t.Errorf("a look of %v, of %v by its slots: %v", c.look, c.slots, err)
-			}
-			continue
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := l.source.(*Slots).cfg
-		if s.Look != c.want || s.Layout != l.cfg.Generator.Layout || s.Datacenter != 1 || s.Time != l.cfg.Generator.Time || s.Random() != 3 || l.cfg.Generator.Random() != 3 || s.Log != l.cfg.Log {
+		if s.Look != c.want || s.Generator.Layout != l.cfg.Generator.Layout || s.Generator.Datacenter != 1 || s.Generator.Time != l.cfg.Generator.Time || s.Generator.Random() != 3 || l.cfg.Generator.Random() != 3 || s.Log != l.cfg.Log {
 			t.Errorf("%+v", s)
 		}
 		if err := l.Close(context.Background()); err != nil {
@@ -165,7 +158,11 @@ func TestOpenPassesItsSettingsToSlots(t *testing.T) {
 	if !strings.Contains(warned.String(), "worker leased") || !strings.Contains(warned.String(), "fence=2026-11-20T12:05:0") {
 		t.Errorf("an operator is told %s", warned.String())
 	}
-	if _, err := Open(context.Background(), Config{}); err == nil || !strings.Contains(err.Error(), "SlotsConfig.Store is required") {
+	slots := must(NewSlots(Config{Store: w.mem, Pool: "p", Look: time.Second, Generator: firn.Config{Time: w.time}}))
+	if _, err := Keep(context.Background(), slots, Config{Look: 2 * time.Second, Generator: firn.Config{Time: w.time}}); !errors.Is(err, firn.ErrRange) || !strings.Contains(err.Error(), "look 2s") {
+		t.Errorf("a holder looks less often than its pool demands: %v", err)
+	}
+	if _, err := Open(context.Background(), Config{}); err == nil || !strings.Contains(err.Error(), "Config.Store is required") {
 		t.Errorf("without a store: %v", err)
 	}
 }
@@ -177,15 +174,14 @@ func TestALeaseThatItsSourceCannotKeepIsRefused(t *testing.T) {
 	change := firn.Rollback{firn.SwitchWorker()}
 	strict := func(c *Config) {
 		w.shared(c)
-		c.Window, c.Slots.Tolerance, c.Slots.Strict = time.Minute, 2*time.Second, 80*time.Second
+		c.Window, c.Tolerance, c.Strict = time.Minute, 2*time.Second, 80*time.Second
 	}
 	for want, changes := range map[string][]func(*Config){
 		"the worker is fixed": {func(c *Config) {
-			c.Slots.Pinned, c.Generator.Rollback, c.Generator.Clock = &one, change, firn.ClockWall
+			c.Pinned, c.Generator.Rollback, c.Generator.Clock = &one, change, firn.ClockWall
 		}},
 		"another worker can be used after 1m22s only": {strict, func(c *Config) { c.Generator.Rollback, c.Generator.Clock = change, firn.ClockWall }},
 		"in a strict pool ids follow a clock":         {strict, func(c *Config) { c.Generator.Clock = firn.ClockVirtual }},
-		"look 4s is out of range: 1ns to 3s":          {func(c *Config) { c.Look = 4 * time.Second }},
 	} {
 		if _, err := w.try(changes...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -201,5 +197,27 @@ func TestALeaseThatItsSourceCannotKeepIsRefused(t *testing.T) {
 	w.start(strict)
 	if !slices.Contains(change, firn.SwitchWorker()) {
 		t.Error("policies are not compared")
+	}
+}
+
+// No setting is ignored or overwritten in silence.
+func TestSettingsWithoutEffectAreRefused(t *testing.T) {
+	w := newWorld(t)
+	one := int64(1)
+	for name, cfg := range map[string]Config{
+		"Store": {Store: w.mem}, "Pool": {Pool: "p"}, "Patience": {Patience: 1}, "Tolerance": {Tolerance: 1}, "Strict": {Strict: 1},
+		"Pinned": {Pinned: &one}, "PinnedAhead": {PinnedAhead: true}, "Host": {Host: "h"}, "PID": {PID: 1},
+	} {
+		if _, err := Keep(context.Background(), Fixed(1), cfg); !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), name) {
+			t.Errorf("Keep with %s: %v", name, err)
+		}
+	}
+	for _, g := range []firn.Config{
+		{Switch: func(context.Context, firn.Tick) (firn.Grant, error) { return firn.Grant{}, nil }},
+		{Retired: func(int64, int64, firn.Tick) {}},
+	} {
+		if _, err := Open(context.Background(), Config{Store: w.mem, Generator: g}); !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "Retired") {
+			t.Errorf("Open with functions of a lease: %v", err)
+		}
 	}
 }

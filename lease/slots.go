@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -17,58 +16,11 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// SlotsConfig configures [NewSlots].
-type SlotsConfig struct {
-	// Store keeps the pool. Required.
-	Store store.Store
-	// Pool is its name. Default: "default".
-	Pool string
-	// Layout of the pool. Default: [firn.DefaultLayout]. It must be the same for all members.
-	Layout firn.Layout
-	// Datacenter is the number under which workers are taken.
-	Datacenter int64
-
-	// Pinned, if set, is the only worker that may be taken.
-	Pinned *int64
-	// PinnedAhead takes the pinned worker at once while its fence lies ahead, as after a
-	// crash, and issues times above the fence, ahead of the clock. The previous holder must have
-	// ended: otherwise, if the store forgets this claim, both issue equal ids until they look.
-	// Without PinnedAhead, Acquire reads the slot every 1 to 2 seconds until the fence has passed
-	// or the worker was released, as long as its context lasts. Not allowed in a strict pool.
-	PinnedAhead bool
-
-	// Tolerance is how far the clock here may differ from the store's, or lie behind
-	// that of the other holders. It must be the same for all members. Default: 10s.
-	Tolerance time.Duration
-	// Look is the longest time between two looks of a holder at its slot, and Patience bounds
-	// each call of a look. If the store may have forgotten holders, newcomers wait for a look
-	// and its calls: the grace, 12s by default. It must be the same for all members, as a wiped
-	// store does not know it. Default: 3s and 2s.
-	Look, Patience time.Duration
-	// Strict is how long a claim waits, plus Tolerance, before it is used. It is then written again
-	// over exactly its own record. This is safe even if the store has lost a claim (wiped, set back
-	// to an older copy, failed over) whose holder was paused or cut off. Strict must be at least the
-	// longest window of the pool, its generators' lead, four times Tolerance and two units
-	// together. It must be the same for all members. Windows are then at least sixteen times
-	// Tolerance and four units. It needs a store with a clock. Zero: no such wait.
-	Strict time.Duration
-
-	// Time is the clock for readings and waits. Default: [firn.SystemTime].
-	Time firn.TimeSource
-	// Random draws slots and backoff; several goroutines call it. Default: math/rand/v2.
-	Random func() uint64
-	// Log receives why a newcomer waits, and data losses of the store. Default: nothing.
-	Log *slog.Logger
-	// Host and PID are recorded for operators only. Default: those of this process.
-	Host string
-	PID  int
-}
-
 // Slots is Firn's lease protocol over a store: a [Source] that never grants a tick of a
 // worker twice. To grant or renew it moves the fence of a slot from F to F' by
 // compare-and-swap, and the grant is (F, F']. Its methods may be called concurrently.
 type Slots struct {
-	cfg   SlotsConfig
+	cfg   Config
 	rules rules
 
 	checked atomic.Pointer[reading] // the latest reading that passed the check
@@ -92,10 +44,10 @@ const (
 )
 
 // NewSlots checks cfg and returns a source over its store. It makes no call of the store.
-func NewSlots(cfg SlotsConfig) (*Slots, error) {
+func NewSlots(cfg Config) (*Slots, error) {
 	s, err := newSlots(cfg)
 	if cfg.Store == nil {
-		err = errors.Join(err, firn.NewSyntaxError("store", "", "SlotsConfig.Store is required"))
+		err = errors.Join(err, config.Mistake("lease", "Store", "is required"))
 	}
 	if err != nil {
 		return nil, err
@@ -104,14 +56,14 @@ func NewSlots(cfg SlotsConfig) (*Slots, error) {
 }
 
 // newSlots is NewSlots, with or without a store.
-func newSlots(cfg SlotsConfig) (*Slots, error) {
+func newSlots(cfg Config) (*Slots, error) {
 	cfg.Pool = cmp.Or(cfg.Pool, "default")
-	cfg.Layout = cmp.Or(cfg.Layout, firn.DefaultLayout())
+	cfg.Generator.Layout = cmp.Or(cfg.Generator.Layout, firn.DefaultLayout())
 	cfg.Tolerance = cmp.Or(cfg.Tolerance, defaultTolerance)
 	cfg.Look = cmp.Or(cfg.Look, defaultLook)
 	cfg.Patience = cmp.Or(cfg.Patience, defaultPatience)
 	cfg.PID = cmp.Or(cfg.PID, os.Getpid())
-	config.Fill(&cfg.Time, &cfg.Random, &cfg.Log)
+	config.Fill(&cfg.Generator.Time, &cfg.Generator.Random, &cfg.Log)
 	if cfg.Host == "" {
 		cfg.Host, _ = os.Hostname() // for people only
 	}
@@ -122,7 +74,7 @@ func newSlots(cfg SlotsConfig) (*Slots, error) {
 	s := &Slots{
 		cfg: cfg,
 		rules: rules{
-			layout: cfg.Layout, token: register.Token(), tolerance: cfg.Tolerance, strict: cfg.Strict,
+			layout: cfg.Generator.Layout, token: register.Token(), tolerance: cfg.Tolerance, strict: cfg.Strict,
 			trusting: ok && embedded.Embedded(),
 		},
 		held: map[int64]holding{}, starts: map[int64]firn.Tick{},
@@ -132,14 +84,14 @@ func newSlots(cfg SlotsConfig) (*Slots, error) {
 }
 
 // check returns every invalid setting. Defaults are already filled in.
-func (cfg *SlotsConfig) check() error {
+func (cfg *Config) check() error {
 	var pinned int64
 	if cfg.Pinned != nil {
 		pinned = *cfg.Pinned
 	}
 	errs := []error{
 		config.In("Pool", store.CheckName("pool", cfg.Pool)),
-		checkSlot(cfg.Layout, cfg.Datacenter, pinned),
+		checkSlot(cfg.Generator.Layout, cfg.Generator.Datacenter, pinned),
 		config.Check("look", cfg.Look, 1, maxWindow, ""),
 		config.Check("patience", cfg.Patience, 1, maxWindow, ""),
 		config.Check("tolerance", cfg.Tolerance, 1, maxWindow, ""),
@@ -170,8 +122,8 @@ func (s *Slots) waits() time.Duration {
 func (s *Slots) fit(cfg Config) error {
 	g := &cfg.Generator
 	switch {
-	case g.Layout != s.cfg.Layout:
-		return firn.NewSyntaxError("layout", g.Layout.String(), "the slots are of a pool with layout "+s.cfg.Layout.String()+": give both the same")
+	case g.Layout != s.cfg.Generator.Layout:
+		return firn.NewSyntaxError("layout", g.Layout.String(), "the slots are of a pool with layout "+s.cfg.Generator.Layout.String()+": give both the same")
 	case s.cfg.Pinned != nil && switches(cfg.Generator.Rollback):
 		return errNoOther
 	case s.rules.strict > 0 && switches(cfg.Generator.Rollback):
@@ -181,8 +133,8 @@ func (s *Slots) fit(cfg Config) error {
 		return config.In("Clock", firn.NewSyntaxError("clock", "virtual", "in a strict pool ids follow a clock: steady and wall are allowed"))
 	}
 	return errors.Join(
-		config.Check("datacenter", g.Datacenter, s.cfg.Datacenter, s.cfg.Datacenter, "that of the slots"),
-		config.Check("look", cfg.Look, 1, s.cfg.Look, "SlotsConfig.Look, by which newcomers wait"),
+		config.Check("datacenter", g.Datacenter, s.cfg.Generator.Datacenter, s.cfg.Generator.Datacenter, "that of the slots"),
+		config.Check("look", cfg.Look, 1, s.cfg.Look, "the pool's, by which newcomers wait"),
 		s.rules.covers(cfg.Window, cfg.Generator.Lead()))
 }
 
@@ -191,7 +143,7 @@ func (s *Slots) fit(cfg Config) error {
 // *[firn.TimeExhaustedError], and the store's.
 func (s *Slots) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err error) {
 	var wrote store.Revision
-	backoff := register.Backoff{Time: s.cfg.Time, Random: s.cfg.Random}
+	backoff := register.Backoff{Time: s.cfg.Generator.Time, Random: s.cfg.Generator.Random}
 	for try := 0; try < maxTries; try++ {
 		grant, err = s.attempt(ctx, ask, &wrote)
 		switch {
@@ -218,9 +170,9 @@ func (s *Slots) attempt(ctx context.Context, ask Ask, wrote *store.Revision) (fi
 	if err != nil {
 		return firn.Grant{}, err
 	}
-	ask = ask.at(now, s.cfg.Layout)
-	if ask.Now >= s.cfg.Layout.MaxTick() {
-		return firn.Grant{}, &firn.TimeExhaustedError{Layout: s.cfg.Layout, End: s.cfg.Layout.End()}
+	ask = ask.at(now, s.cfg.Generator.Layout)
+	if ask.Now >= s.cfg.Generator.Layout.MaxTick() {
+		return firn.Grant{}, &firn.TimeExhaustedError{Layout: s.cfg.Generator.Layout, End: s.cfg.Generator.Layout.End()}
 	}
 	slot, err := s.pick(ctx, pool, ask)
 	if err != nil {

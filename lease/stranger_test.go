@@ -39,11 +39,11 @@ func TestAStrictClaimWaitsForTheClockOfItsOwn(t *testing.T) {
 	w := newWorld(t)
 	narrow := func(c *Config) {
 		w.oneWorker(c)
-		c.Window, c.Slots.Tolerance, c.Slots.Strict = 20*time.Minute+50*time.Second, time.Second, 21*time.Minute
+		c.Window, c.Tolerance, c.Strict = 20*time.Minute+50*time.Second, time.Second, 21*time.Minute
 	}
 	wide := func(c *Config) {
 		narrow(c)
-		c.Window, c.Slots.Tolerance = 16*time.Minute+5*time.Second, time.Minute
+		c.Window, c.Tolerance = 16*time.Minute+5*time.Second, time.Minute
 	}
 	cutOff := w.start(narrow)
 	w.mustTake(cutOff, 10)
@@ -64,7 +64,7 @@ func TestMembersOfAPoolHaveTheSameTolerance(t *testing.T) {
 	w := newWorld(t)
 	life := "1"
 	const text = "41/0/0/12"
-	tolerant := func(c *Config) { c.Slots.Tolerance = time.Minute }
+	tolerant := func(c *Config) { c.Tolerance = time.Minute }
 	must(0, w.start(w.at(&life, 0, text), tolerant).Close(context.Background()))
 	w.time.Pass(10 * time.Minute)
 	copied := w.mem.Snapshot()
@@ -98,7 +98,7 @@ func TestAHolderRestoresAStrictWaitThatTheStoreForgot(t *testing.T) {
 		w.shared(c)
 		c.Generator.Layout, c.Window = layout("41/0/1/12"), 3*time.Minute
 	}
-	strict := func(c *Config) { two(c); c.Slots.Strict = 4 * time.Minute }
+	strict := func(c *Config) { two(c); c.Strict = 4 * time.Minute }
 	cutOff := w.start(strict)
 	holder := w.start(strict, func(c *Config) {
 		c.Generator.Time = &during{w.time, 0, func() { cutOff.turn(context.Background()) }}
@@ -137,7 +137,7 @@ func TestNewcomersOutwaitAFormerHolderWithoutAStoreClock(t *testing.T) {
 	w := newWorld(t)
 	life := "1"
 	minutes := func(c *Config) {
-		c.Slots.Store = timeless{c.Slots.Store, &life}
+		c.Store = timeless{c.Store, &life}
 		c.Generator.Layout, c.Generator.Start = layout("35/0/0/12,unit=1m"), firn.StartZero
 	}
 	must(0, w.start(minutes).Close(context.Background()))
@@ -156,7 +156,7 @@ func TestNewcomersOutwaitAFormerHolderWithoutAStoreClock(t *testing.T) {
 func TestAHolderRestoresAGraceThatTheStoreForgot(t *testing.T) {
 	w := newWorld(t)
 	two := func(c *Config) { w.shared(c); c.Generator.Layout = layout("41/0/1/12") }
-	seldom := func(c *Config) { c.Window, c.Look, c.Slots.Look = time.Hour, time.Minute, time.Minute }
+	seldom := func(c *Config) { c.Window, c.Look = time.Hour, time.Minute }
 	holder := w.start(two, seldom)
 	w.mustTake(holder, 10)
 	w.mem.Restore(nil)
@@ -177,7 +177,7 @@ func TestSlotsAreOfTheLayoutAndDatacenterOfTheirGenerator(t *testing.T) {
 		"datacenter": func(c *firn.Config) { c.Datacenter = 1 },
 		"":           func(*firn.Config) {},
 	} {
-		slots := must(NewSlots(SlotsConfig{Store: w.mem, Layout: layout("41/1/1/12"), Time: w.time, Pool: "p" + want}))
+		slots := must(NewSlots(Config{Store: w.mem, Pool: "p" + want, Generator: firn.Config{Layout: layout("41/1/1/12"), Time: w.time}}))
 		cfg := firn.Config{Layout: layout("41/1/1/12"), Time: w.time}
 		change(&cfg)
 		_, err := start(context.Background(), slots, Config{Generator: cfg})
@@ -316,7 +316,7 @@ func TestAFenceHasPassedByAClockThatWasCompared(t *testing.T) {
 	for w.mustTake(behind, 1); w.take(behind, 1) == nil; w.time.Pass(time.Second) {
 		clock := &setBackClock{w.time, 19 * time.Second}
 		_, err := w.try(w.at(nil, 0, "41/0/0/12"), func(c *Config) {
-			c.Slots.Store = asking{remote{w.store, w.time.Wall, nil}, func() { clock.offset = 9500 * time.Millisecond }}
+			c.Store = asking{remote{w.store, w.time.Wall, nil}, func() { clock.offset = 9500 * time.Millisecond }}
 			c.Generator.Time = clock
 		})
 		if !errors.Is(err, ErrFull) {
@@ -347,7 +347,7 @@ func TestAPoolBecomesStrictOnlyAfterAllFencesByAnyClock(t *testing.T) {
 	behind := w.start(w.at(nil, -9*time.Second, "41/0/1/12"), func(c *Config) { c.Window = 12 * time.Second })
 	for w.mustTake(behind, 1); w.take(behind, 1) == nil; w.time.Pass(time.Second) {
 		_, err := w.try(w.at(nil, 9*time.Second, "41/0/1/12"), func(c *Config) {
-			c.Window, c.Slots.Strict = 3*time.Minute, 4*time.Minute
+			c.Window, c.Strict = 3*time.Minute, 4*time.Minute
 		})
 		if !errors.Is(err, ErrPool) {
 			t.Fatalf("%v", err)

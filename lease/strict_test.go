@@ -53,7 +53,7 @@ func TestNoLossOfAStoreMakesADuplicateInAStrictPool(t *testing.T) {
 			l, err := w.try(func(c *Config) {
 				c.Generator.Layout = layout("41/0/1/4,unit=1s")
 				w.shared(c)
-				c.Window, c.Slots.Tolerance, c.Slots.Strict = 40*time.Second, 2*time.Second, 52*time.Second
+				c.Window, c.Tolerance, c.Strict = 40*time.Second, 2*time.Second, 52*time.Second
 				c.Generator.Time = &during{w.time, time.Duration(random.IntN(4000)-2000) * time.Millisecond, func() { step(depth + 1) }}
 				if random.IntN(2) == 0 {
 					c.Generator.Clock, c.Generator.Rollback = firn.ClockWall, firn.Rollback{firn.RunAhead(500)}

@@ -25,7 +25,7 @@ func TestProcessesWithEqualRandomNumbersAreDistinct(t *testing.T) {
 			if c.Op != storetest.OpCompareAndSwap || other != nil {
 				return storetest.Pass
 			}
-			other = w.start(alike, func(c *Config) { c.Slots.Store = remote{w.mem, w.time.Wall, nil} })
+			other = w.start(alike, func(c *Config) { c.Store = remote{w.mem, w.time.Wall, nil} })
 			w.time.Pass(later)
 			return storetest.FailUnapplied
 		}

@@ -28,10 +28,10 @@ func (w *world) waitBeside(t *testing.T, do func(since time.Duration)) waited {
 	t.Helper()
 	var log bytes.Buffer
 	began, gets, worker := w.time.Wall(), w.store.Counts().Get, int64(0)
-	s, ask := w.slots(t, func(c *SlotsConfig) {
+	s, ask := w.slots(t, func(c *Config) {
 		c.Pinned = &worker
 		c.Log = slog.New(slog.NewTextHandler(&log, nil))
-		c.Time = &during{machine: w.time, do: func() { do(w.time.Wall().Sub(began)) }}
+		c.Generator.Time = &during{machine: w.time, do: func() { do(w.time.Wall().Sub(began)) }}
 	})
 	g, err := s.Acquire(context.Background(), ask())
 	if err != nil {
@@ -156,7 +156,7 @@ func TestAForgetfulStoreDoesNotShortenTheWaitForAPinnedWorker(t *testing.T) {
 func TestAnOlderCopyIsDetectedWhateverTheClocksShow(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
-	before, ask := w.slots(t, func(c *SlotsConfig) { c.Time = &during{machine: w.time, offset: 5 * time.Second, do: func() {}} })
+	before, ask := w.slots(t, func(c *Config) { c.Generator.Time = &during{machine: w.time, offset: 5 * time.Second, do: func() {}} })
 	old, err := before.Acquire(ctx, ask())
 	if err != nil {
 		t.Fatal(err)
@@ -188,9 +188,9 @@ func TestForeignContentEndsTheWaitForAPinnedWorker(t *testing.T) {
 		}
 	})
 	began := w.time.Wall()
-	s, ask := w.slots(t, func(c *SlotsConfig) {
+	s, ask := w.slots(t, func(c *Config) {
 		c.Pinned = &worker
-		c.Time = &during{machine: w.time, do: func() { spoil(w.time.Wall().Sub(began)) }}
+		c.Generator.Time = &during{machine: w.time, do: func() { spoil(w.time.Wall().Sub(began)) }}
 	})
 	if _, err := s.Acquire(ctx, ask()); !errors.Is(err, store.ErrForeign) || w.time.Wall().Sub(began) > 10*time.Second {
 		t.Errorf("after %v: %v", w.time.Wall().Sub(began), err)
@@ -200,7 +200,7 @@ func TestForeignContentEndsTheWaitForAPinnedWorker(t *testing.T) {
 // The slot that a process waits for after another look, if it saw write 5 and fence 100 before.
 func TestAnOlderCopyOfASlotShortensNoWait(t *testing.T) {
 	w := newWorld(t)
-	s, _ := w.slots(t, func(c *SlotsConfig) { c.Layout = layout("41/0/4/12") })
+	s, _ := w.slots(t, func(c *Config) { c.Generator.Layout = layout("41/0/4/12") })
 	const theSlot = "firn/default/slot/0/03"
 	seen := Slot{Worker: 3, Owner: "holder", Fence: 100, Write: 5}
 	for _, c := range []struct {
@@ -233,8 +233,8 @@ func TestAnOlderCopyOfASlotShortensNoWait(t *testing.T) {
 func TestAWaitForAPinnedWorkerHasNoTimeoutOfItsOwn(t *testing.T) {
 	w := newWorld(t)
 	worker, others := int64(0), 0
-	s, ask := w.slots(t, func(c *SlotsConfig) {
-		c.Pinned, c.Time = &worker, w.time
+	s, ask := w.slots(t, func(c *Config) {
+		c.Pinned, c.Generator.Time = &worker, w.time
 		c.Store = &scripted{Store: w.mem, call: func(what, _ string) error {
 			if what == "list" && others < 2*maxTries {
 				others++

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
 )
@@ -73,7 +74,7 @@ const defaultTimeout = 5 * time.Second
 // New checks cfg. Errors match [firn.ErrSyntax] and name the allowed values.
 func New(cfg Config) (*Format, error) {
 	if cfg.Counter == nil {
-		return nil, firn.NewSyntaxError("counter", "", "Config.Counter is required")
+		return nil, config.Mistake("numbering", "Counter", "is required")
 	}
 	pieces, p, err := parse(cfg.Template)
 	if err != nil {

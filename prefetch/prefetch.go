@@ -161,7 +161,7 @@ func (cfg *Config[T]) complete() error {
 	}
 	var errs []error
 	if cfg.Source == nil {
-		errs = append(errs, firn.NewSyntaxError("source", "", "Config.Source is required"))
+		errs = append(errs, config.Mistake("prefetch", "Source", "is required"))
 	}
 	if err := config.Check("size", cfg.Size, 1, maxSize, "ids in a buffer"); err != nil {
 		errs = append(errs, err)

@@ -2,7 +2,7 @@
 // by Sentinels, or a cluster.
 //
 //	s, err := redisstore.Open(ctx, "redis://:secret@10.0.0.5:6379/0")
-//	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
+//	l, err := lease.Open(ctx, lease.Config{Store: s})
 //
 // Everything is in one sorted set: a cluster keeps it in one place, a listing is one command, and an
 // eviction takes all or nothing. Newcomers notice that a whole pool has vanished and wait for its

@@ -105,7 +105,7 @@ func (c Config) Check() error { return c.fill() }
 func (c *Config) check() error {
 	err := c.fill()
 	if (c.Store == nil) == (c.Source == nil) {
-		err = errors.Join(firn.NewSyntaxError("source", "", "one of Config.Store and Config.Source is required"), err)
+		err = errors.Join(config.Mistake("segment", "Store", "or Config.Source is required, and not both"), err)
 	}
 	return err
 }

@@ -606,7 +606,7 @@ func TestMistakesAreNamedAllAtOnce(t *testing.T) {
 	_, err := segment.New(segment.Config{
 		MinStep: -1, Target: -time.Second, Ahead: math.NaN(), Chain: 65, Start: 7, Max: 6, Offset: 4, Stride: 4, Fetches: -1, MaxNames: -1,
 	})
-	for _, word := range []string{"source", "least step", "target", "ahead", "chain", "fetches", "names", "first id", "offset"} {
+	for _, word := range []string{"Source", "least step", "target", "ahead", "chain", "fetches", "names", "first id", "offset"} {
 		if err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%q is not named in: %v", word, err)
 		}

@@ -47,12 +47,12 @@ func TestSettingsAreAllowedUpToTheirBounds(t *testing.T) {
 		{"stride", func(c *segment.Config) { c.Stride = 1<<20 + 1 }},
 		{"offset", func(c *segment.Config) { c.Offset, c.Stride = 4, 4 }},
 		{"offset", func(c *segment.Config) { c.Offset, c.Stride = -1, 4 }},
-		{"source", func(c *segment.Config) { c.Store = nil }},
-		{"source", func(c *segment.Config) { c.Source = &stingy{} }},
+		{"Source", func(c *segment.Config) { c.Store = nil }},
+		{"Source", func(c *segment.Config) { c.Source = &stingy{} }},
 	} {
 		cfg := segment.Config{Store: memstore.New(nil)}
 		c.change(&cfg)
-		if err := cfg.Check(); (err != nil) != (c.refused != "" && c.refused != "source") {
+		if err := cfg.Check(); (err != nil) != (c.refused != "" && c.refused != "Source") {
 			t.Errorf("%+v: Check returns %v", cfg, err)
 		}
 		s, err := segment.New(cfg)

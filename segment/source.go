@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 )
 
 // NewSource returns the source that [Open] puts over cfg.Store, for passing whole ranges on:
@@ -13,7 +14,7 @@ import (
 // *[ExhaustedError], *[StripeError], [store.ErrForeign] and the store's.
 func NewSource(cfg Config) (Source, error) {
 	if cfg.Source != nil {
-		return nil, firn.NewSyntaxError("source", "", "Config.Source is a source already")
+		return nil, config.Mistake("segment", "Source", "is a source already")
 	}
 	if err := cfg.check(); err != nil {
 		return nil, err

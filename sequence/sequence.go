@@ -74,7 +74,7 @@ func (cfg Config) filled() (Config, error) {
 	config.Fill(&cfg.Time, &cfg.Random, &cfg.Log)
 	var errs []error
 	if cfg.Store == nil {
-		errs = append(errs, firn.NewSyntaxError("store", "", "Config.Store is required"))
+		errs = append(errs, config.Mistake("sequence", "Store", "is required"))
 	}
 	return cfg, errors.Join(append(errs,
 		cmp.Or(config.Check("max", cfg.Max, 1, firn.MaxID, "ids of a sequence"), config.Check("start", cfg.Start, 1, cfg.Max, "up to Max")),

@@ -1,7 +1,7 @@
 // Package zkstore is a [store.Store] in ZooKeeper.
 //
 //	s, err := zkstore.Open(ctx, "zookeeper://10.0.0.5:2181,10.0.0.6:2181/shop")
-//	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
+//	l, err := lease.Open(ctx, lease.Config{Store: s})
 //
 // A register is a znode; its data is the register's revision, a line feed and the register's value.
 // The slashes of a key separate levels. Inspect it with zkCli: ls -R /firn, get

@@ -20,6 +20,11 @@ func Fill(time *firn.TimeSource, random *func() uint64, log **slog.Logger) {
 	}
 }
 
+// Mistake returns the error for a field of a package's Config, such as "is required".
+func Mistake(pkg, field, reason string) error {
+	return &firn.SyntaxError{Field: field, Reason: pkg + ": Config." + field + " " + reason}
+}
+
 // In returns err, a *[firn.RangeError] or *[firn.SyntaxError], as the mistake of a field of a Config.
 func In(field string, err error) error {
 	var (

@@ -44,7 +44,7 @@ func (l *life) bounds(c *lease.Config, p *plan) {
 			l.lag = true
 		}
 	}
-	if g.Clock == firn.ClockVirtual || c.Slots.PinnedAhead {
+	if g.Clock == firn.ClockVirtual || c.PinnedAhead {
 		l.lead, l.patience, l.lag = -1, -1, true
 	}
 }

@@ -134,7 +134,7 @@ func (p *plan) drawSettings(r *rand.Rand) {
 // longestLook is the longest look that a window allows.
 func (p *plan) longestLook() time.Duration { return p.window / 4 }
 
-// slowestLook is the look that newcomers assume, and grace their longest wait: see lease.SlotsConfig.
+// slowestLook is the look that newcomers assume, and grace their longest wait: see lease.Config.
 func (p *plan) slowestLook() time.Duration { return max(p.look, 3*time.Second) }
 func (p *plan) grace() time.Duration       { return p.slowestLook() + leastGrace }
 

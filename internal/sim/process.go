@@ -122,7 +122,8 @@ func (m *machine) retire() {
 // firnProcess runs Firn as an embedding program does.
 type firnProcess struct {
 	m      *machine
-	pinned *int64 // an identity that survives a crash
+	pinned *int64        // an identity that survives a crash
+	look   time.Duration // of its lease, not of its pool
 }
 
 func (f *firnProcess) random() *rand.Rand { return f.m.w.library }
@@ -131,7 +132,11 @@ func (f *firnProcess) random() *rand.Rand { return f.m.w.library }
 func (f *firnProcess) settings(l *life) lease.Config {
 	w, r := f.m.w, f.m.w.choices
 	p := &w.plan
-	c := lease.Config{Window: p.window, Look: p.look, Log: slog.New(listener{f.m})}
+	c := lease.Config{
+		Store: f.m.client(), Pool: pool, Tolerance: p.tolerance, Look: p.slowestLook(), Strict: p.strict,
+		Window: p.window, Log: slog.New(listener{f.m}), Host: "host", PID: 1, // containers all look the same
+	}
+	f.look = p.look
 	g := &c.Generator
 	g.Layout, g.Time, g.Random = p.layout, f.m, f.random().Uint64
 	g.Datacenter = r.Int64N(p.layout.MaxDatacenter() + 1)
@@ -164,24 +169,19 @@ func (f *firnProcess) settings(l *life) lease.Config {
 		g.Clock, l.virtual = firn.ClockVirtual, true
 		g.Ahead = pick(r, 0, time.Second)
 	}
-	c.Slots = lease.SlotsConfig{
-		Store: f.m.client(), Pool: pool, Layout: p.layout, Datacenter: g.Datacenter,
-		Tolerance: p.tolerance, Look: p.slowestLook(), Strict: p.strict, Log: c.Log,
-		Time: f.m, Random: g.Random, Host: "host", PID: 1, // containers all look the same
-	}
 	switch {
 	case p.regime != Reasserted || p.look == 0:
 	case r.IntN(8) == 0 && !w.quiet:
-		c.Slots.Look = p.look / 2 // below the pool's look: must be refused
+		c.Look = p.look / 2 // below the pool's look: must be refused
 	case r.IntN(2) == 0: // more often than necessary
-		c.Look = p.look / 2
+		f.look = p.look / 2
 	}
 	if worker := int64(f.m.id); worker <= p.layout.MaxWorker() && r.IntN(8) == 0 {
 		f.pinned = &worker // no other process gets this number
 	}
 	if f.pinned != nil && r.IntN(2) == 0 && !w.quiet && !slices.Contains(g.Rollback, firn.SwitchWorker()) {
-		c.Slots.Pinned, l.pinned = f.pinned, true
-		c.Slots.PinnedAhead = r.IntN(2) == 0 && p.regime != Reasserted && p.strict == 0 // it takes over
+		c.Pinned, l.pinned = f.pinned, true
+		c.PinnedAhead = r.IntN(2) == 0 && p.regime != Reasserted && p.strict == 0 // it takes over
 	}
 	l.bounds(&c, p)
 	return c
@@ -207,7 +207,7 @@ func (f *firnProcess) run(l *life) {
 		cfg := f.settings(l)
 		l.config = (*config)(&cfg)
 		w.trace.say(f.m, "starts: %v", l.config)
-		source, err := f.source(l, &cfg)
+		source, err := f.source(l, cfg)
 		if err != nil {
 			w.oracle.find("settings", f.m, "%v", err)
 			return
@@ -216,7 +216,7 @@ func (f *firnProcess) run(l *life) {
 		w.faults.reach(f.m, begun, false, &fate{})
 		ctx, cancel := f.m.WithTimeout(context.Background(), joinPatience)
 		from := f.m.start()
-		kept, err := lease.Keep(ctx, source, cfg)
+		kept, err := lease.Keep(ctx, source, lease.Config{Generator: cfg.Generator, Window: cfg.Window, Look: f.look, Log: cfg.Log})
 		cancel()
 		w.oracle.waited(l, "joining", from, joinPatience+slack)
 		if err != nil {
@@ -236,11 +236,11 @@ func (f *firnProcess) run(l *life) {
 const joinPatience = 2 * time.Minute
 
 // source returns the process's source of workers.
-func (f *firnProcess) source(l *life, cfg *lease.Config) (lease.Source, error) {
+func (f *firnProcess) source(l *life, cfg lease.Config) (lease.Source, error) {
 	if f.m.w.plan.source != "" {
 		return &watched{&own{f.m, l}, l}, nil
 	}
-	slots, err := lease.NewSlots(cfg.Slots)
+	slots, err := lease.NewSlots(cfg)
 	return &watchedSlots{watched{slots, l}, below{slots}}, err
 }
 
@@ -471,9 +471,9 @@ func (m *machine) takeAll() {
 		for datacenter := range p.layout.MaxDatacenter() + 1 {
 			l.datacenter = datacenter
 			for range p.layout.MaxWorker() + 1 {
-				c := lease.SlotsConfig{
-					Store: m.client(), Pool: pool, Layout: p.layout, Datacenter: datacenter,
-					Tolerance: p.tolerance, Look: p.slowestLook(), Strict: p.strict, Time: m, Random: w.library.Uint64, Host: newcomer, PID: 1,
+				c := lease.Config{
+					Store: m.client(), Pool: pool, Tolerance: p.tolerance, Look: p.slowestLook(), Strict: p.strict, Host: newcomer, PID: 1,
+					Generator: firn.Config{Layout: p.layout, Datacenter: datacenter, Time: m, Random: w.library.Uint64},
 				}
 				slots, err := lease.NewSlots(c)
 				if err != nil {

@@ -77,8 +77,8 @@ func (c *config) String() string {
 	}
 	g := &c.Generator
 	pinned := ""
-	if c.Slots.Pinned != nil {
-		pinned = fmt.Sprintf(", pinned to worker %d, ahead: %v", *c.Slots.Pinned, c.Slots.PinnedAhead)
+	if c.Pinned != nil {
+		pinned = fmt.Sprintf(", pinned to worker %d, ahead: %v", *c.Pinned, c.PinnedAhead)
 	}
 	return fmt.Sprintf("clock %v, rollback [%v], ahead %v, start %v%s", g.Clock, g.Rollback, g.Ahead, g.Start, pinned)
 }

@@ -1,7 +1,7 @@
 // Package filestore is a [store.Store] in a folder of this machine, over the standard library alone.
 //
 //	s, err := filestore.Make(filepath.Join(state, "firn"))
-//	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: s}})
+//	l, err := lease.Open(ctx, lease.Config{Store: s})
 //
 // It is for the processes of one machine. Folders on a file system that machines share are refused:
 // locks do not reach across machines there, so two machines would issue the same ids.

@@ -298,7 +298,7 @@ var mutants = []mutant{
 	{
 		name: "a strict claim does not wait", regime: sim.Strict,
 		edits: []edit{
-			{"lease/claim.go", "s.cfg.Time.Sleep(ctx, s.rules.wait())", "s.cfg.Time.Sleep(ctx, 1)"},
+			{"lease/claim.go", "s.cfg.Generator.Time.Sleep(ctx, s.rules.wait())", "s.cfg.Time.Sleep(ctx, 1)"},
 		},
 	},
 	{
@@ -354,7 +354,7 @@ var mutants = []mutant{
 	{
 		name: "a strict renewal reaches further than newcomers wait", regime: sim.Strict,
 		edits: []edit{
-			{"lease/holding.go", "wish = s.rules.bounded(Ask{now, ask.From, ask.Window}.fence(h.after, s.cfg.Layout), now)", "wish = Ask{now, ask.From, ask.Window}.fence(h.after, s.cfg.Layout)"},
+			{"lease/holding.go", "wish = s.rules.bounded(Ask{now, ask.From, ask.Window}.fence(h.after, s.cfg.Generator.Layout), now)", "wish = Ask{now, ask.From, ask.Window}.fence(h.after, s.cfg.Layout)"},
 		},
 	},
 	{

@@ -39,7 +39,7 @@ func primaryKey(ctx context.Context) error {
 		return err
 	}
 	defer store.Close() // and db with it
-	l, err := lease.Open(ctx, lease.Config{Slots: lease.SlotsConfig{Store: store}})
+	l, err := lease.Open(ctx, lease.Config{Store: store})
 	if err != nil {
 		return err
 	}

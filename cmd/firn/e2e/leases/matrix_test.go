@@ -60,7 +60,7 @@ var faults = []fault{
 		for range 5 {
 			w.makes(p, 200)
 			w.close(p)
-			p = w.start(func(c *lease.Config) { c.Slots.Pinned = &worker })
+			p = w.start(func(c *lease.Config) { c.Pinned = &worker })
 		}
 		w.makes(p, 200)
 	}},

@@ -73,14 +73,14 @@ var twoWorkers = func() firn.Layout {
 func (w *world) config(s store.Store, clock *skewed) lease.Config {
 	cfg := lease.Config{
 		// All share one host name and process id, as containers may.
-		Slots: lease.SlotsConfig{Store: s, Pool: w.pool, Look: look, Patience: 4 * look, Host: "web", PID: 1, Tolerance: tolerance},
+		Store: s, Pool: w.pool, Look: look, Patience: 4 * look, Host: "web", PID: 1, Tolerance: tolerance,
 		Generator: firn.Config{
 			Layout: twoWorkers, Time: clock, Start: firn.StartZero,
 		},
-		Window: w.window(), Look: look,
+		Window: w.window(),
 	}
 	if w.strict {
-		cfg.Slots.Tolerance, cfg.Slots.Strict = strictTolerance, strictWindow+4*strictTolerance+50*time.Millisecond
+		cfg.Tolerance, cfg.Strict = strictTolerance, strictWindow+4*strictTolerance+50*time.Millisecond
 	}
 	return cfg
 }

@@ -81,14 +81,14 @@ func (f *generatorFlags) config(stderr io.Writer) (lease.Config, error) {
 		f.window = max(f.window, strictWindow)
 	}
 	cfg := lease.Config{
-		Slots: lease.SlotsConfig{Pool: f.pool, PinnedAhead: f.pinnedAhead, Strict: f.strict},
+		Pool: f.pool, PinnedAhead: f.pinnedAhead, Strict: f.strict,
 		Generator: firn.Config{
 			Layout: layout, Datacenter: f.datacenter, Clock: clock, Rollback: rollback, Ahead: f.ahead, Start: start,
 		},
 		Window: f.window,
 	}
 	if f.worker >= 0 {
-		cfg.Slots.Pinned = &f.worker
+		cfg.Pinned = &f.worker
 	} else if f.flags.Changed("worker") {
 		errs = append(errs, firn.NewRangeError("worker", f.worker, 0, layout.MaxWorker(), "layout "+layout.Bits()))
 	}
@@ -96,7 +96,7 @@ func (f *generatorFlags) config(stderr io.Writer) (lease.Config, error) {
 	case f.verbose:
 		cfg.Log = f.log(stderr)
 	case isTerminal(stderr):
-		cfg.Slots.Log = slog.New(&waiting{stderr}) // or nothing would be seen for seconds
+		cfg.Log = slog.New(&waiting{stderr}) // or nothing would be seen for seconds
 	}
 	return cfg, errors.Join(errs...)
 }

@@ -102,7 +102,7 @@ func withLease(ctx context.Context, flags *storeFlags, cfg lease.Config, do func
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	cfg.Slots.Store = s
+	cfg.Store = s
 	l, err := lease.Open(ctx, cfg)
 	if err != nil {
 		return misuse(hint(err))

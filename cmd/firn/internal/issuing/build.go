@@ -235,7 +235,7 @@ func (b *builder) openPool(ctx context.Context, set settings.Namespace) (*pool, 
 	if err != nil {
 		return nil, err
 	}
-	name := cfg.Slots.Pool
+	name := cfg.Pool
 	was := b.old.pools[name]
 	if was != nil && reflect.DeepEqual(was.settings, cfg) {
 		return was, nil
@@ -250,18 +250,18 @@ func (b *builder) openPool(ctx context.Context, set settings.Namespace) (*pool, 
 // open takes a worker.
 func (s *Service) open(ctx context.Context, cfg lease.Config) (*pool, error) {
 	set := cfg
-	cfg.Slots.Store = s.store
-	name := cfg.Slots.Pool
+	cfg.Store = s.store
+	name := cfg.Pool
 	if name == "" {
 		name = settings.DefaultPool
 	}
-	cfg.Log, cfg.Slots.Log = s.log.With("pool", name), s.log // the log lines of slots name the pool already
+	cfg.Log, cfg.Log = s.log.With("pool", name), s.log // the log lines of slots name the pool already
 	l, err := lease.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	return &pool{
-		name: name, settings: set, pinned: cfg.Slots.Pinned != nil,
+		name: name, settings: set, pinned: cfg.Pinned != nil,
 		lease: l, layout: l.Generator().Layout(), clock: cfg.Generator.Clock,
 	}, nil
 }

@@ -55,7 +55,7 @@ const (
 func (c *Config) check() error {
 	var errs []error
 	if c.Store == nil {
-		errs = append(errs, firn.NewSyntaxError("store", "", "Config.Store is required"))
+		errs = append(errs, &firn.SyntaxError{Field: "Store", Reason: "registrar: Config.Store is required"})
 	}
 	if c.Time == nil {
 		c.Time = firn.SystemTime()
