@@ -46,8 +46,7 @@ func (n Namespace) Lease() (lease.Config, error) {
 
 func (n Namespace) lease(found Mistakes) lease.Config {
 	n = n.filled()
-	cfg := lease.Config{Window: time.Duration(n.Window)}
-	cfg.Slots = lease.Config{Pool: n.Pool, Pinned: n.Worker, Strict: time.Duration(n.Strict)}
+	cfg := lease.Config{Pool: n.Pool, Pinned: n.Worker, Window: time.Duration(n.Window), Strict: time.Duration(n.Strict)}
 	g := &cfg.Generator
 	g.Datacenter, g.Ahead = n.Datacenter, time.Duration(n.Ahead)
 	g.Layout = n.layout(found)
