@@ -70,7 +70,7 @@ or written to a new file by --config.
 
 Stop %[3]s first: a node of it that goes on fetching passes the margin, and then
 ids are issued twice. To have both issue at once, use the live source instead: see
-docs/segments.md.
+docs/import.md.
 
 Give a URL with a password in FIRN_FROM: others on the machine see command lines.`, from.word, from.tables, from.name),
 		Example: fmt.Sprintf(`  firn import %s --from mysql://USER:PASSWORD@HOST:3306/DATABASE --dry-run

@@ -50,7 +50,7 @@ func (r importReport) write(out io.Writer, from system, config string) error {
 	if r.Skipped > 0 {
 		fmt.Fprintf(out, "Left out: %s of the tokens in %s, for a biz_type that was not taken over.\n", thousands(int64(r.Skipped)), tinyid.TokenTable)
 	}
-	fmt.Fprintf(out, "%s must be stopped before ids are issued here: a node of it that goes on fetching passes the\nmargin. For both at once there is the live source, see docs/segments.md.\n", from.name)
+	fmt.Fprintf(out, "%s must be stopped before ids are issued here: a node of it that goes on fetching passes the\nmargin. For both at once there is the live source, see docs/import.md.\n", from.name)
 	if config != "" && !r.DryRun {
 		_, err := fmt.Fprintf(out, "The configuration for firn serve is in %s.\n", config)
 		return err
