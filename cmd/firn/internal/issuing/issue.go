@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/trace"
+	otel "go.opentelemetry.io/otel/trace"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
@@ -33,7 +33,9 @@ func (f *Front) Issue(ctx context.Context, caller *access.Caller, ask Ask, b *Ba
 	if err != nil {
 		return nil, err
 	}
-	f.trace(ctx, ns, ask.Count)
+	if f.service.traced {
+		trace(ctx, ns, ask.Count)
+	}
 	if err := checkCount(ask.Count, now.bounds.Batch); err != nil {
 		return nil, f.failed(ns.name, 1, err)
 	}
@@ -78,7 +80,9 @@ func (f *Front) Range(ctx context.Context, caller *access.Caller, namespace stri
 		return r, err
 	}
 	want := ns.step()
-	f.trace(ctx, ns, want)
+	if f.service.traced {
+		trace(ctx, ns, want)
+	}
 	err = f.issue(caller, ns, 1, want, func(ns *Namespace) (int, error) {
 		var err error
 		r, err = ns.takeRange(ctx, want)
@@ -129,10 +133,8 @@ func (f *Front) find(now *snapshot, caller *access.Caller, ask Ask, requests int
 }
 
 // trace adds the namespace and the count to the span of a request.
-func (f *Front) trace(ctx context.Context, ns *Namespace, count int) {
-	if f.service.traced {
-		trace.SpanFromContext(ctx).SetAttributes(attribute.String("firn.namespace", ns.name), attribute.Int("firn.count", count))
-	}
+func trace(ctx context.Context, ns *Namespace, count int) {
+	otel.SpanFromContext(ctx).SetAttributes(attribute.String("firn.namespace", ns.name), attribute.Int("firn.count", count))
 }
 
 func checkCount(count, limit int) error {
@@ -156,7 +158,7 @@ func (f *Front) issue(caller *access.Caller, ns *Namespace, requests, count int,
 	if err := on.take(count); err != nil {
 		return f.failed(ns.name, requests, err)
 	}
-	issued, err := f.take(ns, take)
+	issued, err := f.service.take(ns, take)
 	on.giveBack(count - issued)
 	if err != nil {
 		return f.failed(ns.name, requests, err)
@@ -168,7 +170,7 @@ func (f *Front) issue(caller *access.Caller, ns *Namespace, requests, count int,
 
 // take takes ids of a namespace, or of the one that has replaced it: a new configuration
 // may have closed it.
-func (f *Front) take(ns *Namespace, take func(*Namespace) (int, error)) (issued int, err error) {
+func (s *Service) take(ns *Namespace, take func(*Namespace) (int, error)) (issued int, err error) {
 	for {
 		issued, err = take(ns)
 		switch {
@@ -177,7 +179,7 @@ func (f *Front) take(ns *Namespace, take func(*Namespace) (int, error)) (issued 
 		case !errors.Is(err, firn.ErrClosed):
 			return 0, err
 		}
-		next := f.service.now.Load().namespaces[ns.name]
+		next := s.now.Load().namespaces[ns.name]
 		switch {
 		case next == ns:
 			return 0, err // the service has ended

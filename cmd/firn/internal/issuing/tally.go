@@ -1,0 +1,62 @@
+package issuing
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+)
+
+// A tally counts the requests of a protocol and audits those that are denied. The protocol measures how long its
+// requests take.
+type tally struct {
+	protocol Protocol
+	requests *prometheus.CounterVec
+	seconds  prometheus.Observer
+	audit    *access.Audit
+}
+
+// Observe records how long a request took, or several that came together.
+func (t *tally) Observe(d time.Duration) { t.seconds.Observe(d.Seconds()) }
+
+// Refuse counts a request that failed before it reached a namespace, such as an unreadable
+// one, and returns the failure for the client.
+func (t *tally) Refuse(err error) *failure.Failure { return t.failed("", 1, err) }
+
+// Answered counts a request without a namespace, by the HTTP status of its answer. Denied
+// requests are counted already.
+func (t *tally) Answered(status int) {
+	code := "ok"
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return
+	case status == http.StatusMethodNotAllowed:
+		code = "method_not_allowed"
+	case status == http.StatusTooManyRequests:
+		code = "rate_limited"
+	case status == http.StatusServiceUnavailable:
+		code = "store_unavailable"
+	case status >= http.StatusInternalServerError:
+		code = "internal"
+	case status >= http.StatusBadRequest:
+		code = "bad_request"
+	}
+	t.requests.WithLabelValues("", t.protocol.String(), code).Inc()
+}
+
+// failed counts requests that have failed, and returns the failure for their client.
+func (t *tally) failed(namespace string, requests int, err error) *failure.Failure {
+	failed := failure.Of(err)
+	t.requests.WithLabelValues(namespace, t.protocol.String(), failed.Code).Add(float64(requests))
+	return failed
+}
+
+// denied counts and audits requests that their caller may not make.
+func (t *tally) denied(who, from, what string, requests int, err error) *failure.Failure {
+	failed := t.failed("", requests, err)
+	t.audit.Denied(who, from, what, failed.Message)
+	return failed
+}
