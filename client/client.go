@@ -83,13 +83,15 @@ func New(cfg Config) (*Client, error) {
 
 // IDs returns the namespace of that name, whose ids are numbers: kinds snowflake,
 // segment and sequence, without a prefix. It sends no request yet. Until Close, the
-// same name gives the same Namespace; a client keeps at most 10,000, of both types.
+// same name gives the same Namespace. The error matches [firn.ErrSyntax] if the name is
+// invalid, [firn.ErrRange] after 10,000 namespaces, of both types, and [firn.ErrClosed]
+// after Close.
 func (c *Client) IDs(name string) (*Namespace[firn.ID], error) {
 	return open(c, c.numbers, name, numbers)
 }
 
-// Texts is IDs for namespaces of any kind: serial, number, uuid, objectid, ids
-// with a prefix; and numbers, as text.
+// Texts is like IDs, for ids of any kind as text: serial, number, uuid, objectid, ids
+// with a prefix, and numbers.
 func (c *Client) Texts(name string) (*Namespace[string], error) {
 	return open(c, c.texts, name, texts)
 }
@@ -135,10 +137,10 @@ func (c *Client) State() State {
 	return s
 }
 
-// Close ends all requests and waits, which fail with [firn.ErrClosed], and drops
-// the buffered ids: they become gaps. A call that begins after Close returns no id.
-// Nothing of the client runs any more when Close returns. Its error is nil. It may be
-// called twice, and concurrently.
+// Close ends the client. Calls that wait fail with [firn.ErrClosed]; buffered ids are
+// lost and become gaps. A call that begins after Close returns no id. Close returns once
+// all calls and background work have ended. Its error is always nil. It may be called
+// twice, and concurrently.
 func (c *Client) Close() error {
 	c.servers.end() // first, so that no server is blamed for a request cut off here
 	var group sync.WaitGroup

@@ -10,7 +10,7 @@ import (
 )
 
 // The errors to branch on, with [errors.Is]. After Close the error is [firn.ErrClosed];
-// when a context ends first, its cause. Lasting errors are returned at once.
+// when a context ends first, its cause. A call returns a lasting error at once.
 var (
 	// ErrUnknownNamespace: the servers have no such namespace (404). It lasts.
 	ErrUnknownNamespace = errors.New("unknown namespace")
@@ -36,7 +36,7 @@ var (
 	errBehind = errors.New("ids of this server go back and were dropped")
 )
 
-// An Error is the error that one server answered, or why it gave no answer. It
+// An Error is what one server answered instead of ids, or why it did not answer. It
 // matches one of the errors above.
 type Error struct {
 	Server     string        // its address
@@ -44,7 +44,7 @@ type Error struct {
 	Code       string        // the server's code for the error, "" if the answer is not a Firn server's
 	Message    string        // the message beside the code
 	RetryAfter time.Duration // how long the server asks the client to wait, 0 if it does not say
-	Err        error         // what went wrong if there is no such answer
+	Err        error         // what went wrong if the server answered no error
 }
 
 func (e *Error) Error() string {
@@ -70,7 +70,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the sentinel, and what went wrong if there is no such answer.
+// Unwrap returns the error above that e matches, and e.Err.
 func (e *Error) Unwrap() []error { return []error{e.sentinel(), e.Err} }
 
 func (e *Error) sentinel() error {

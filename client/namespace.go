@@ -94,8 +94,8 @@ func (n *Namespace[T]) fillSlowly(ctx context.Context, dst []T) (int, error) {
 // Fetch returns count ids that a server made after the call, past the buffer: all from
 // one answer, or an error. This is how ids of a sequence keep their promise. It asks
 // server after server until one answers, as long as ctx and [Config.Wait] allow.
-// Errors are those of Next, and a *[firn.RangeError] for a count below 1. If count is
-// more than the servers give at once, the error is [ErrRequest].
+// Errors are those of Next, and a *[firn.RangeError] unless count is 1 to 10,000,000. If
+// the servers give fewer at once, the error is [ErrRequest].
 func (n *Namespace[T]) Fetch(ctx context.Context, count int) ([]T, error) {
 	if count < 1 || count > maxFetch {
 		return nil, firn.NewRangeError("number of ids", int64(count), 1, maxFetch, "")

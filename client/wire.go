@@ -29,17 +29,15 @@ const (
 // A wire makes requests to servers.
 type wire struct {
 	cfg  *Config
-	http *http.Client
-	own  *http.Transport // nil if the caller gave one
+	http http.Client
 }
 
 func newWire(cfg *Config) *wire {
 	w := &wire{cfg: cfg}
 	if cfg.HTTP != nil {
-		given := *cfg.HTTP
-		w.http = &given
+		w.http = *cfg.HTTP
 	} else {
-		w.own = &http.Transport{
+		w.http.Transport = &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: cfg.Timeout, KeepAlive: 15 * time.Second}).DialContext,
 			TLSClientConfig:       cfg.TLS.Clone(),
 			ForceAttemptHTTP2:     true,
@@ -49,7 +47,6 @@ func newWire(cfg *Config) *wire {
 			MaxIdleConnsPerHost:   idleConnections,
 			IdleConnTimeout:       90 * time.Second,
 		}
-		w.http = &http.Client{Transport: w.own}
 	}
 	// Only the servers may see the token: do not follow redirects.
 	w.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -57,8 +54,8 @@ func newWire(cfg *Config) *wire {
 }
 
 func (w *wire) close() {
-	if w.own != nil {
-		w.own.CloseIdleConnections()
+	if w.cfg.HTTP == nil { // the connections are the client's own
+		w.http.CloseIdleConnections()
 	}
 }
 
@@ -76,10 +73,7 @@ type exchange struct {
 // exchange makes a request to a server. Its error is an *[Error].
 func (w *wire) exchange(ctx context.Context, address string, x exchange) error {
 	began := w.cfg.Time.Monotonic()
-	var err error
-	if e := w.roundTrip(ctx, address, x); e != nil {
-		err = e
-	}
+	err := w.roundTrip(ctx, address, x)
 	if x.namespace != "" && w.cfg.Hooks.Request != nil {
 		w.cfg.Hooks.Request(Request{
 			Server: address, Namespace: x.namespace, Count: x.count, Took: w.cfg.Time.Monotonic() - began, Err: err,
@@ -90,7 +84,7 @@ func (w *wire) exchange(ctx context.Context, address string, x exchange) error {
 
 var bodies = sync.Pool{New: func() any { return new([]byte) }}
 
-func (w *wire) roundTrip(ctx context.Context, address string, x exchange) *Error {
+func (w *wire) roundTrip(ctx context.Context, address string, x exchange) error {
 	req, err := http.NewRequestWithContext(ctx, x.method, address+x.path, nil)
 	if err != nil {
 		return &Error{Server: address, Err: err}
@@ -195,7 +189,7 @@ func readAll(buf []byte, r io.Reader, most int) ([]byte, error) {
 }
 
 // refusal reads an answer that is an error.
-func refusal(address string, answer *http.Response, body []byte) *Error {
+func refusal(address string, answer *http.Response, body []byte) error {
 	e := &Error{Server: address, Status: answer.StatusCode}
 	if answer.StatusCode >= 300 && answer.StatusCode < 400 {
 		e.Err = fmt.Errorf("%w: redirects are not followed (this one leads to %q); set the address of the server itself in Config.Servers",

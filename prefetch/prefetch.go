@@ -35,11 +35,10 @@ import (
 	"github.com/firn-id/firn/internal/turns"
 )
 
-// A Source makes ids. [firn.Generator] and lease.Lease are sources.
+// A Source makes ids. Everything in this module that issues ids is one.
 type Source[T any] interface {
-	// Fill fills the front of dst and returns how many ids it wrote, with an
-	// error if not all. It returns soon after ctx ends. The buffer makes one call
-	// at a time.
+	// Fill fills the front of dst and returns how many ids it wrote: at least one, or
+	// an error. It returns soon after ctx ends. The buffer makes one call at a time.
 	Fill(ctx context.Context, dst []T) (int, error)
 }
 
@@ -89,8 +88,8 @@ const (
 	endless = math.MaxInt64 / time.Hour * time.Hour
 )
 
-// Buffer is a bounded buffer in front of a source. Its methods may be called
-// concurrently; ids leave it in the order the source made them.
+// A Buffer is a bounded buffer in front of a source. Its methods may be called
+// concurrently; ids leave it in the order in which the source made them.
 type Buffer[T any] struct {
 	cfg    Config[T]
 	cancel context.CancelFunc
@@ -287,7 +286,7 @@ func (b *Buffer[T]) State() State {
 }
 
 // Close stops filling, fails waiting callers with [firn.ErrClosed] and drops the
-// buffered ids. It returns once no call of the source is running. Its error is nil.
+// buffered ids. It returns once no call of the source is running. Its error is always nil.
 // It may be called twice, and concurrently.
 func (b *Buffer[T]) Close() error {
 	b.mu.Lock()
