@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -116,56 +116,45 @@ const (
 	limitMax       = 1 << 20
 	defaultTarget  = time.Minute
 	maxTarget      = 24 * time.Hour
+	maxAge         = math.MaxInt64 / time.Hour * time.Hour // the longest duration, in whole hours
 )
 
-// complete fills in the defaults and returns an error for every impossible setting.
+// complete fills in the defaults and returns an error for every invalid setting.
 func (cfg *Config) complete() error {
-	var errs []error
-	errs = append(errs, cfg.addresses()...)
-	if len(cfg.Token) > maxToken {
-		errs = append(errs, firn.NewRangeError("length of the token", int64(len(cfg.Token)), 0, maxToken, "bytes"))
-	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
+	cfg.Wait = cmp.Or(cfg.Wait, defaultWait)
+	config.Fill(&cfg.Time, &cfg.Random, &cfg.Log)
+	errs := append(cfg.completeServers(),
+		config.In("Token", config.Check("length of the token", len(cfg.Token), 0, maxToken, "bytes")),
+		config.In("Timeout", config.Check("time-out", cfg.Timeout, time.Millisecond, maxTimeout, "")),
+		config.In("Wait", config.Check("wait", cfg.Wait, time.Millisecond, maxWait, "")),
+		cfg.Buffer.complete("Buffer"))
 	if strings.ContainsFunc(cfg.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		errs = append(errs, errors.New("the token has characters other than visible ASCII, as a line break at its end"))
+		errs = append(errs, config.Mistake("client", "Token", "has characters other than visible ASCII, as a line break at its end: remove them"))
 	}
 	if cfg.TLS != nil && cfg.HTTP != nil {
-		errs = append(errs, errors.New("set TLS or HTTP, not both: the transport of HTTP has a TLSClientConfig of its own"))
+		errs = append(errs, config.Mistake("client", "TLS", "is beside Config.HTTP: set only one; the transport of HTTP has a TLSClientConfig of its own"))
 	}
-	errs = append(errs,
-		duration("time-out", &cfg.Timeout, defaultTimeout, maxTimeout),
-		duration("wait", &cfg.Wait, defaultWait, maxWait),
-		cfg.Buffer.complete("buffer"))
 	cfg.Buffers = maps.Clone(cfg.Buffers)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Buffers)) {
-		b := cfg.Buffers[name]
-		errs = append(errs, checkName(name), b.complete(fmt.Sprintf("buffer of %q", name)))
+		b, field := cfg.Buffers[name], fmt.Sprintf("Buffers[%q]", name)
+		errs = append(errs, config.In(field, checkName(name)), b.complete(field))
 		cfg.Buffers[name] = b
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Time == nil {
-		cfg.Time = firn.SystemTime()
-	}
-	if cfg.Random == nil {
-		cfg.Random = rand.Uint64
 	}
 	return errors.Join(errs...)
 }
 
-// addresses normalizes the addresses: no slash at the end.
-func (cfg *Config) addresses() (errs []error) {
-	if n := len(cfg.Servers); n < 1 || n > maxServers {
-		errs = append(errs, firn.NewRangeError("number of servers", int64(n), 1, maxServers, "Config.Servers"))
-	}
+// completeServers removes slashes at the ends of the addresses.
+func (cfg *Config) completeServers() []error {
+	errs := []error{config.In("Servers", config.Check("number of servers", len(cfg.Servers), 1, maxServers, ""))}
 	cfg.Servers = slices.Clone(cfg.Servers)
 	for i, text := range cfg.Servers {
 		address, err := address(text)
 		if err == nil && slices.Contains(cfg.Servers[:i], address) {
-			err = fmt.Errorf("server %s is there twice", address)
+			err = firn.NewSyntaxError("server address", address, "it is there twice")
 		}
 		if err != nil {
-			errs = append(errs, err)
+			errs = append(errs, config.In("Servers", err))
 			continue
 		}
 		cfg.Servers[i] = address
@@ -197,27 +186,17 @@ func checkName(name string) error {
 	return store.CheckName("namespace", name)
 }
 
-func (b *Buffer) complete(what string) error {
-	if b.Max == 0 {
-		b.Max = max(defaultMax, min(b.Min, limitMax))
+// complete fills in the defaults. Field is where b stands in a [Config].
+func (b *Buffer) complete(field string) error {
+	b.Max = cmp.Or(b.Max, max(defaultMax, min(b.Min, limitMax)))
+	b.Min = cmp.Or(b.Min, min(defaultMin, b.Max))
+	b.Target = cmp.Or(b.Target, defaultTarget)
+	err := errors.Join(
+		cmp.Or(config.In(field+".Max", config.Check("most ids", b.Max, 1, limitMax, field)),
+			config.In(field+".Min", config.Check("least ids", b.Min, 1, b.Max, field))),
+		config.In(field+".Target", config.Check("target", b.Target, time.Millisecond, maxTarget, field)))
+	if b.MaxAge != 0 {
+		err = errors.Join(err, config.In(field+".MaxAge", config.Check("max age", b.MaxAge, time.Millisecond, maxAge, field)))
 	}
-	if b.Min == 0 {
-		b.Min = min(defaultMin, b.Max)
-	}
-	var errs []error
-	errs = append(errs,
-		cmp.Or(config.Check("most ids", b.Max, 1, limitMax, what), config.Check("least ids", b.Min, 1, b.Max, what)),
-		duration("target of the "+what, &b.Target, defaultTarget, maxTarget))
-	if b.MaxAge < 0 || b.MaxAge > 0 && b.MaxAge < time.Millisecond {
-		errs = append(errs, &firn.RangeError{What: "max age", Value: b.MaxAge.String(), Min: "1ms", Max: "2562047h", Where: what})
-	}
-	return errors.Join(errs...)
-}
-
-// duration fills in the default and refuses a value that is not from 1ms to most.
-func duration(what string, d *time.Duration, usual, most time.Duration) error {
-	if *d == 0 {
-		*d = usual
-	}
-	return config.Check(what, *d, time.Millisecond, most, "")
+	return err
 }

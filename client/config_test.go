@@ -26,19 +26,19 @@ func TestImpossibleSettingsAreRefusedAllAtOnceAndSayWhatIsAllowed(t *testing.T) 
 		`"…" is no server address: it has a user`:                               func(c *client.Config) { c.Servers = []string{"http://u:geheim@a"} },
 		`"…" is no server address: write`:                                       func(c *client.Config) { c.Servers = []string{"http://u:geheim@a:x"} },
 		`"http://a?token=x" is no server address: it has`:                       func(c *client.Config) { c.Servers = []string{"http://a?token=x"} },
-		"server http://a is there twice":                                        func(c *client.Config) { c.Servers = []string{"http://a", "http://a/"} },
-		"the token has characters other than":                                   func(c *client.Config) { c.Token = "geheim\n" },
+		`"http://a" is no server address: it is there twice`:                    func(c *client.Config) { c.Servers = []string{"http://a", "http://a/"} },
+		"client: Config.Token has characters other than":                        func(c *client.Config) { c.Token = "geheim\n" },
 		"length of the token 5000":                                              func(c *client.Config) { c.Token = strings.Repeat("x", 5000) },
-		"set TLS or HTTP, not both":                                             func(c *client.Config) { c.TLS, c.HTTP = &tls.Config{}, http.DefaultClient },
+		"client: Config.TLS is beside Config.HTTP: set only one":                func(c *client.Config) { c.TLS, c.HTTP = &tls.Config{}, http.DefaultClient },
 		"time-out 1h0m0s is out of range: 1ms to 1m0s":                          func(c *client.Config) { c.Timeout = time.Hour },
 		"wait -1ns is out of range: 1ms to 1h0m0s":                              func(c *client.Config) { c.Wait = -1 },
 		"most ids 1048577 is out of range: 1 to 1048576":                        func(c *client.Config) { c.Buffer.Max = 1<<20 + 1 },
-		"least ids 11 is out of range: 1 to 10 are allowed (buffer)":            func(c *client.Config) { c.Buffer = client.Buffer{Min: 11, Max: 10} },
+		"least ids 11 is out of range: 1 to 10 are allowed (Buffer)":            func(c *client.Config) { c.Buffer = client.Buffer{Min: 11, Max: 10} },
 		"least ids -1 is out of range":                                          func(c *client.Config) { c.Buffer.Min = -1 },
-		"target of the buffer 25h0m0s is out of range":                          func(c *client.Config) { c.Buffer.Target = 25 * time.Hour },
-		"max age 1ns is out of range: 1ms":                                      func(c *client.Config) { c.Buffer.MaxAge = 1 },
+		"target 25h0m0s is out of range: 1ms to 24h0m0s are allowed (Buffer)":   func(c *client.Config) { c.Buffer.Target = 25 * time.Hour },
+		"max age 1ns is out of range: 1ms to 2562047h0m0s are allowed (Buffer)": func(c *client.Config) { c.Buffer.MaxAge = 1 },
 		"max age -1s is out of range":                                           func(c *client.Config) { c.Buffer.MaxAge = -time.Second },
-		`most ids -1 is out of range: 1 to 1048576 are allowed (buffer of "x")`: func(c *client.Config) { c.Buffers = map[string]client.Buffer{"x": {Max: -1}} },
+		`most ids -1 is out of range: 1 to 1048576 are allowed (Buffers["x"])`:  func(c *client.Config) { c.Buffers = map[string]client.Buffer{"x": {Max: -1}} },
 		`"a/b" is no namespace name`:                                            func(c *client.Config) { c.Buffers = map[string]client.Buffer{"a/b": {}} },
 	} {
 		cfg := good
@@ -51,6 +51,15 @@ func TestImpossibleSettingsAreRefusedAllAtOnceAndSayWhatIsAllowed(t *testing.T) 
 	_, err := client.New(client.Config{Wait: -1, Timeout: -1, Servers: []string{"a", "b"}})
 	if !errors.Is(err, firn.ErrRange) || !errors.Is(err, firn.ErrSyntax) || strings.Count(err.Error(), "\n") != 3 {
 		t.Errorf("%v", err)
+	}
+	for field, cfg := range map[string]client.Config{
+		"Servers": {}, "Timeout": {Servers: good.Servers, Timeout: -1}, "Buffer.Min": {Servers: good.Servers, Buffer: client.Buffer{Min: -1}},
+		`Buffers["x"].MaxAge`: {Servers: good.Servers, Buffers: map[string]client.Buffer{"x": {MaxAge: 1}}},
+	} {
+		var outside *firn.RangeError
+		if _, err := client.New(cfg); !errors.As(err, &outside) || outside.Field != field {
+			t.Errorf("%#v, want the field %s", outside, field)
+		}
 	}
 	for _, cfg := range []client.Config{
 		{Servers: []string{"http://a", "https://b:8443/firn/", "http://[::1]:7070"}},

@@ -21,11 +21,12 @@
 package prefetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -138,39 +139,27 @@ func New[T any](cfg Config[T]) (*Buffer[T], error) {
 	return b, nil
 }
 
-// complete sets the defaults, and returns every invalid setting.
+// complete fills in the defaults and returns an error for every invalid setting.
 func (cfg *Config[T]) complete() error {
-	if cfg.Size == 0 {
-		cfg.Size = defaultSize
-	}
-	if cfg.MinSize == 0 {
-		cfg.MinSize = cfg.Size
-	}
-	if cfg.Target == 0 {
-		cfg.Target = defaultTarget
-	}
-	if cfg.Refill == 0 {
-		cfg.Refill = cfg.Size / 2
-	}
-	if cfg.Time == nil {
-		cfg.Time = firn.SystemTime()
-	}
-	if cfg.Random == nil {
-		cfg.Random = rand.Uint64
-	}
-	var errs []error
-	if cfg.Source == nil {
-		errs = append(errs, config.Mistake("prefetch", "Source", "is required"))
-	}
-	if err := config.Check("size", cfg.Size, 1, maxSize, "ids in a buffer"); err != nil {
-		errs = append(errs, err)
-	} else {
-		errs = append(errs, config.Check("least size", cfg.MinSize, 1, cfg.Size, "the size"), config.Check("refill", cfg.Refill, 0, cfg.Size-1, "below the size"))
-	}
+	var noLog *slog.Logger
+	config.Fill(&cfg.Time, &cfg.Random, &noLog)
+	cfg.Size = cmp.Or(cfg.Size, defaultSize)
+	cfg.MinSize = cmp.Or(cfg.MinSize, cfg.Size)
+	cfg.Target = cmp.Or(cfg.Target, defaultTarget)
+	cfg.Refill = cmp.Or(cfg.Refill, cfg.Size/2)
+	err := errors.Join(
+		cmp.Or(config.In("Size", config.Check("size", cfg.Size, 1, maxSize, "ids in a buffer")), errors.Join(
+			config.In("MinSize", config.Check("least size", cfg.MinSize, 1, cfg.Size, "the size")),
+			config.In("Refill", config.Check("refill", cfg.Refill, 0, cfg.Size-1, "below the size")))),
+		config.In("Target", config.Check("target", cfg.Target, 0, endless, "")),
+		config.In("Pause", config.Check("pause", cfg.Pause, 0, maxPause, "")))
 	if cfg.MaxAge != 0 {
-		errs = append(errs, config.Check("max age", cfg.MaxAge, minAge, endless, ""))
+		err = errors.Join(err, config.In("MaxAge", config.Check("max age", cfg.MaxAge, minAge, endless, "")))
 	}
-	return errors.Join(append(errs, config.Check("target", cfg.Target, 0, endless, ""), config.Check("pause", cfg.Pause, 0, maxPause, ""))...)
+	if cfg.Source == nil {
+		err = errors.Join(config.Mistake("prefetch", "Source", "is required"), err)
+	}
+	return err
 }
 
 // Next returns the next id. If the buffer is empty, it waits until there is an id,

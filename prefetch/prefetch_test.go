@@ -262,7 +262,7 @@ func TestAllInvalidSettingsAreReportedAtOnce(t *testing.T) {
 	}
 }
 
-func TestDurationsOutOfRangeAreNamedWithTheirLimits(t *testing.T) {
+func TestDurationsOutOfRangeAreNamedWithTheirFieldsAndLimits(t *testing.T) {
 	for want, change := range map[string]func(*prefetch.Config[int64]){
 		"max age 1ns is out of range: 1ms to 2562047h0m0s are allowed":       func(c *prefetch.Config[int64]) { c.MaxAge = 1 },
 		"max age 999.999µs is out of range: 1ms to 2562047h0m0s are allowed": func(c *prefetch.Config[int64]) { c.MaxAge = time.Millisecond - 1 },
@@ -273,8 +273,10 @@ func TestDurationsOutOfRangeAreNamedWithTheirLimits(t *testing.T) {
 	} {
 		cfg := prefetch.Config[int64]{Source: &counter{}}
 		change(&cfg)
-		if _, err := prefetch.New(cfg); !errors.Is(err, firn.ErrRange) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
+		_, err := prefetch.New(cfg)
+		var outside *firn.RangeError
+		if !errors.As(err, &outside) || !strings.Contains(err.Error(), want) || !strings.EqualFold(outside.Field, strings.ReplaceAll(outside.What, " ", "")) {
+			t.Errorf("%#v, want %q", outside, want)
 		}
 	}
 }
