@@ -155,11 +155,15 @@ func checkCount(count, limit int) error {
 // requests, which get the same answer.
 func (f *Front) issue(caller *access.Caller, ns *Namespace, requests, count int, take func(*Namespace) (int, error)) error {
 	on := rates{caller.Bucket(), ns.bucket}
-	if err := on.take(count); err != nil {
-		return f.failed(ns.name, requests, err)
+	if on != (rates{}) {
+		if err := on.take(count); err != nil {
+			return f.failed(ns.name, requests, err)
+		}
 	}
 	issued, err := f.service.take(ns, take)
-	on.giveBack(count - issued)
+	if issued < count {
+		on.giveBack(count - issued)
+	}
 	if err != nil {
 		return f.failed(ns.name, requests, err)
 	}
@@ -220,7 +224,7 @@ func (r rates) take(ids int) error {
 // giveBack returns ids to the rates that were charged but not issued.
 func (r rates) giveBack(ids int) {
 	for _, on := range r {
-		if on != nil && ids > 0 {
+		if on != nil {
 			on.Return(ids)
 		}
 	}
