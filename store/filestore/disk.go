@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,8 +23,8 @@ type disk interface {
 	begin(mayMake bool) error
 	// present is nil if the lock file is there.
 	present() error
-	// tryLock returns false if another process has the lock. Call unlock after it, at once or after more
-	// tries.
+	// tryLock returns false if it must be tried again: another process has the lock. Call unlock after
+	// it, at once or after more tries.
 	tryLock() (bool, error)
 	unlock()
 	// life names the life of the store.
@@ -77,6 +78,7 @@ type osDisk struct {
 	dir    string
 	root   *os.Root // the folder with the lock file, even if it was renamed since
 	locked *os.File // the lock file, while its lock is held or being tried
+	id     string   // that the locked file has
 }
 
 func folder(dir string) disk { return &osDisk{dir: dir} }
@@ -99,7 +101,7 @@ func (d *osDisk) begin(mayMake bool) error {
 		return err
 	}
 	if err = f.Close(); err == nil && mayMake {
-		err = syncFolder(d.dir)
+		err = syncFolder(os.Open, d.dir)
 	}
 	return err
 }
@@ -121,7 +123,10 @@ func (d *osDisk) tryLock() (ok bool, err error) {
 		return false, err
 	}
 	current, err := d.current(d.locked)
-	if !current { // another file has its name; try that one
+	if ok && current {
+		current, err = d.begun()
+	}
+	if !current { // try the file that has the name now
 		d.unlock()
 	}
 	return ok && current, err
@@ -149,30 +154,33 @@ func (d *osDisk) inFolder(err error) error { return fmt.Errorf("%s: %w", d.dir, 
 // maxFile bounds reads and writes: a link to a device has no end.
 const maxFile = 64 << 20
 
-// life writes an id into an empty or damaged lock file. No other code ever writes that file, so the
-// time of its last change distinguishes it from a copy restored in its place, which may have its
-// inode.
-func (d *osDisk) life() (string, error) {
+// begun reads the id of the locked file; false: the file was empty or damaged, and has one now. Close
+// it then: Windows may set the time of a change when the file is closed.
+func (d *osDisk) begun() (bool, error) {
 	text, err := io.ReadAll(io.NewSectionReader(d.locked, 0, maxFile))
 	if err != nil {
-		return "", err
+		return false, err
 	}
 	id, err := unseal(text)
-	if err != nil {
-		id = []byte(rand.Text())
-		text = seal(id)
-		if _, err = d.locked.WriteAt(text, 0); err == nil {
-			err = d.locked.Truncate(int64(len(text)))
-		}
+	if err == nil {
+		d.id = string(id)
+		return true, nil
 	}
+	text = seal([]byte(rand.Text()))
+	if _, err = d.locked.WriteAt(text, 0); err == nil {
+		err = d.locked.Truncate(int64(len(text)))
+	}
+	return false, err
+}
+
+// life has the time of the lock file's last change, which distinguishes it from a copy restored in its
+// place, even one with its inode: only begun writes that file, once.
+func (d *osDisk) life() (string, error) {
+	file, err := identity(d.locked)
 	if err != nil {
 		return "", err
 	}
-	info, err := d.locked.Stat()
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%s %s %s", id, identity(info), machineID()), nil
+	return fmt.Sprintf("%s %s %s", d.id, file, machineID()), nil
 }
 
 func (d *osDisk) counts() (map[string]uint64, error) {
@@ -247,11 +255,7 @@ func (d *osDisk) sync(name string) error {
 
 // syncNames syncs the locked folder.
 func (d *osDisk) syncNames() error {
-	f, err := d.root.Open(".")
-	if err == nil {
-		err = errors.Join(syncFile(f), f.Close())
-	}
-	if err != nil {
+	if err := syncFolder(d.root.Open, "."); err != nil {
 		return unconfirmed(d.inFolder(err))
 	}
 	return nil
@@ -269,8 +273,13 @@ func (d *osDisk) list() ([]string, error) {
 	return names, err
 }
 
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
+// syncFolder syncs the names in a folder. On Windows no call does so, and NTFS has a file's name in
+// its journal when the sync of the file returns.
+func syncFolder(open func(string) (*os.File, error), dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	f, err := open(dir)
 	if err != nil {
 		return err
 	}
@@ -286,10 +295,4 @@ func syncFile(f *os.File) error {
 		err = fmt.Errorf("%w: %w", errDisk, err)
 	}
 	return err
-}
-
-// machineID survives restarts. Containers often do not have one.
-func machineID() string {
-	text, _ := os.ReadFile("/etc/machine-id")
-	return strings.TrimSpace(string(text))
 }

@@ -99,18 +99,27 @@ func newStore(dir string, d disk) *Store {
 // anything.
 func classify(err error) (hint string, kind error) {
 	switch {
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+	case errors.Is(err, fs.ErrPermission), readOnly.has(err):
 		return "the folder and its files must be writable", store.ErrRefused
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case full.has(err):
 		return "free space on its disk", store.ErrUnavailable
 	case errors.Is(err, fs.ErrNotExist):
 		return "the folder is gone: put it back, or end all that use it, to begin with an empty one", store.ErrUnavailable
 	case errors.Is(err, context.DeadlineExceeded):
 		return "if another process that uses the folder is stopped, end it", store.ErrUnavailable
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+	case tooMany.has(err):
 		return "raise the limit of open files", store.ErrUnavailable
+	case inUse.has(err):
+		return "another program does not share the file: exclude the folder from its scans or backups", store.ErrUnavailable
 	}
 	return "", store.ErrUnavailable
+}
+
+// errnos are errors of the operating system.
+type errnos []syscall.Errno
+
+func (list errnos) has(err error) bool {
+	return slices.ContainsFunc(list, func(e syscall.Errno) bool { return errors.Is(err, e) })
 }
 
 // Embedded implements [store.Embedded].
@@ -331,7 +340,7 @@ func unconfirmed(err error) error {
 
 // poison makes all later calls of this handle fail if err says that the disk failed.
 func (s *Store) poison(err error) error {
-	if errors.Is(err, errDisk) || errors.Is(err, syscall.EIO) {
+	if errors.Is(err, errDisk) || broken.has(err) {
 		err = fmt.Errorf("%w: the disk may have lost writes; check it, then restart all processes that use the folder: %s", store.ErrUnavailable, err.Error())
 		s.failed.CompareAndSwap(nil, &err)
 	}
@@ -346,9 +355,9 @@ func makeFolder(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = syncFolder(filepath.Dir(dir))
+	err = syncFolder(os.Open, filepath.Dir(dir))
 	if errors.Is(err, fs.ErrPermission) { // as in a home directory that others may not list
 		err = nil
 	}
-	return cmp.Or(err, syncFolder(dir))
+	return cmp.Or(err, syncFolder(os.Open, dir))
 }

@@ -4,13 +4,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/firn-id/firn/store"
 )
 
 // Home returns the folder of the user's own store on this machine: firn, in the state folder of the XDG
-// base directory specification, $XDG_STATE_HOME or ~/.local/state. The command and
-// lease.OnThisMachine use it, and so share their pools.
+// base directory specification, $XDG_STATE_HOME or ~/.local/state; on Windows in %LocalAppData%, which
+// does not follow the user to other machines. The command and lease.OnThisMachine use it, and so share
+// their pools.
+//
+// It reads the environment although it is a library: the environment alone names the user's folders, as
+// for [os.UserHomeDir], and two programs that found the folder in different ways would have two stores.
 //
 // The error is [store.ErrRefused] where that would be unsafe: in a Kubernetes pod, because each pod
 // would have its own store; for a user without a home directory; and if the folder holds a SQLite file
@@ -22,14 +27,18 @@ func Home() (string, error) {
 	}
 	state := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) { // the specification says to ignore a relative one
-		home, err := os.UserHomeDir()
+		folder, below := os.UserHomeDir, filepath.Join(".local", "state")
+		if runtime.GOOS == "windows" {
+			folder, below = os.UserCacheDir, ""
+		}
+		home, err := folder()
 		if err == nil && !filepath.IsAbs(home) {
 			err = fmt.Errorf("%q is not an absolute path", home)
 		}
 		if err != nil { // a folder shared by all users would make them share workers
 			return "", fmt.Errorf("filestore: %w: no home directory for the user's store: %w: set XDG_STATE_HOME, or name a folder", store.ErrRefused, err)
 		}
-		state = filepath.Join(home, ".local", "state")
+		state = filepath.Join(home, below)
 	}
 	dir := filepath.Join(state, "firn")
 	if old := filepath.Join(dir, "firn.db"); exists(old) && !exists(filepath.Join(dir, lockName)) {

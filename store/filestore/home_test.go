@@ -1,10 +1,9 @@
-//go:build unix
-
 package filestore_test
 
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/firn-id/firn/store"
@@ -13,19 +12,21 @@ import (
 
 func TestTheHomeIsInTheStateFolder(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	home := t.TempDir()
-	t.Setenv("HOME", home)
-	for state, want := range map[string]string{
-		"": filepath.Join(home, ".local", "state", "firn"), "relative": filepath.Join(home, ".local", "state", "firn"), "/state": "/state/firn",
-	} {
+	variable, below := "HOME", filepath.Join(".local", "state")
+	if runtime.GOOS == "windows" {
+		variable, below = "LocalAppData", ""
+	}
+	home, absolute := t.TempDir(), t.TempDir()
+	t.Setenv(variable, home)
+	for state, want := range map[string]string{"": filepath.Join(home, below), "relative": filepath.Join(home, below), absolute: absolute} {
 		t.Setenv("XDG_STATE_HOME", state)
-		if dir, err := filestore.Home(); err != nil || dir != want {
-			t.Errorf("XDG_STATE_HOME=%q: %q, %v, want %q", state, dir, err, want)
+		if dir, err := filestore.Home(); err != nil || dir != filepath.Join(want, "firn") {
+			t.Errorf("XDG_STATE_HOME=%q: %q, %v, want firn in %q", state, dir, err, want)
 		}
 	}
 	t.Setenv("XDG_STATE_HOME", "")
-	for _, none := range []string{"", "relative"} {
-		t.Setenv("HOME", none)
+	for _, invalid := range []string{"", "relative"} {
+		t.Setenv(variable, invalid)
 		_, err := filestore.Home()
 		expect(t, "no home", err, store.ErrRefused, "XDG_STATE_HOME")
 	}

@@ -1,10 +1,9 @@
-//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly || windows)
 
 package filestore
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"runtime"
 
@@ -16,4 +15,6 @@ func lock(*os.File) (bool, error) {
 	return false, fmt.Errorf("%w: filestore does not know how %s locks files: use another store", store.ErrRefused, runtime.GOOS)
 }
 
-func identity(fs.FileInfo) string { return "" }
+func identity(*os.File) (string, error) { return "", nil }
+
+func machineID() string { return "" }

@@ -5,8 +5,8 @@ package filestore
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 )
 
@@ -26,11 +26,17 @@ func lock(f *os.File) (bool, error) {
 }
 
 // identity distinguishes a file from its copies, by its inode and its last change.
-func identity(info fs.FileInfo) string {
-	s, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return ""
+func identity(f *os.File) (string, error) {
+	var s syscall.Stat_t
+	if err := syscall.Fstat(int(f.Fd()), &s); err != nil {
+		return "", &os.PathError{Op: "fstat", Path: f.Name(), Err: err}
 	}
-	changed := changeTime(s)
-	return fmt.Sprintf("%d:%d %d.%09d", s.Dev, s.Ino, changed.Sec, changed.Nsec)
+	changed := changeTime(&s)
+	return fmt.Sprintf("%d:%d %d.%09d", s.Dev, s.Ino, changed.Sec, changed.Nsec), nil
+}
+
+// machineID survives restarts. Containers often do not have one.
+func machineID() string {
+	text, _ := os.ReadFile("/etc/machine-id")
+	return strings.TrimSpace(string(text))
 }

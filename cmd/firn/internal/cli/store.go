@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -106,10 +104,6 @@ func (f *storeFlags) resolve(file string) (err error) {
 
 // defaultStore is the folder that programs of this user lease workers from, too.
 func defaultStore() (string, error) {
-	if runtime.GOOS == "windows" { // where a folder cannot be a store yet
-		home, err := os.UserHomeDir()
-		return "sqlite:" + filepath.Join(home, ".local", "state", "firn", "firn.db"), err
-	}
 	dir, err := filestore.Home()
 	if err != nil {
 		return "", fmt.Errorf("the default store: %w; give --store, as in --store redis://10.0.0.5:6379/0", err)
