@@ -38,14 +38,14 @@ type Token struct {
 // Credentials are what a request proves about its caller.
 type Credentials struct {
 	Token string // the secret; empty without one
-	Local bool   // nothing but this machine is at either end: see [Local]
+	Local bool   // both ends of the connection are on this machine: see [Local]
 	// Certificate is the client's, verified against the configured authorities in the
 	// handshake; nil without one.
 	Certificate *x509.Certificate
 	From        string // the client's address, for the audit log
 }
 
-// A Book knows the callers there are. Its methods may be called concurrently.
+// A Book has all possible callers. Its methods may be called concurrently.
 type Book struct {
 	config Config
 	// The key of bySecret is a digest of the secret's hash with a salt of this process: a
@@ -56,10 +56,10 @@ type Book struct {
 	byCertificate map[string]*identity
 	byName        map[string]*identity
 	anonymous     *identity // of callers without credentials; nil if they are refused
-	local         *identity // of those on this machine, where nothing is configured
+	local         *identity // of callers on this machine; nil if tokens or anonymous are configured
 }
 
-// An identity is who a caller can be.
+// An identity is a possible caller.
 type identity struct {
 	name      string
 	sum       [sha256.Size]byte
@@ -70,9 +70,9 @@ type identity struct {
 	order     int     // in the configuration
 }
 
-// NewBook returns the book of a configuration that has been checked. What a caller in
-// old has used of its rate counts in the new book, if the rate has not changed; old may
-// be nil. Now is a monotonic clock.
+// NewBook returns the book of a checked configuration. The new book continues the rates of
+// old that have not changed, with what their callers have used; old may be nil. Now is a
+// monotonic clock.
 func NewBook(cfg Config, old *Book, now func() time.Duration) *Book {
 	b := &Book{
 		config:   cfg,
@@ -154,8 +154,7 @@ func (b *Book) identify(p proof, from string) (*Caller, error) {
 func (b *Book) find(p proof) (*identity, error) {
 	if p.secret && len(b.config.Tokens) > 0 {
 		id := b.bySecret[b.salted(p.sum)]
-		// That the digests agree says it; the comparison costs nothing and does not
-		// rest on it.
+		// The map lookup has compared salted digests already; this does not rely on them.
 		if id == nil || subtle.ConstantTimeCompare(id.sum[:], p.sum[:]) != 1 {
 			return nil, unauthorized("the token is not known here: it was never in the configuration, or was taken out of it")
 		}

@@ -32,7 +32,7 @@ func status(err error) int {
 	return failure.Of(err).Status
 }
 
-func TestATokenOpensItsNamespacesAndNoOthers(t *testing.T) {
+func TestATokenAllowsItsNamespacesAndNoOthers(t *testing.T) {
 	b := book(access.Config{Tokens: []access.Token{
 		{Name: "shop", SHA256: sum("s3cret"), Namespaces: []string{"orders", "user-*"}},
 		{Name: "ops", SHA256: sum("other"), Admin: true},
@@ -74,7 +74,7 @@ func TestWithoutConfigurationOnlyThisMachineIsServed(t *testing.T) {
 	if err != nil || !local.May("x") || !local.Admin() || !b.LocalOnly() {
 		t.Errorf("%+v, %v", local, err)
 	}
-	// What cannot be judged cannot be wrong: a client that always sends one.
+	// Without configured tokens any token is ignored: some clients always send one.
 	if _, err := b.Identify(access.Credentials{Local: true, Token: "any"}); err != nil {
 		t.Error(err)
 	}
@@ -85,7 +85,7 @@ func TestWithoutConfigurationOnlyThisMachineIsServed(t *testing.T) {
 	}
 }
 
-func TestAnonymousCallersHaveTheNamespacesThatAreSaid(t *testing.T) {
+func TestAnonymousCallersMayUseTheConfiguredNamespaces(t *testing.T) {
 	for name, cfg := range map[string]access.Config{
 		"alone":       {Anonymous: []string{"public-*"}},
 		"with tokens": {Anonymous: []string{"public-*"}, Tokens: []access.Token{{Name: "shop", SHA256: sum("s"), Namespaces: []string{"*"}}}},
@@ -97,7 +97,7 @@ func TestAnonymousCallersHaveTheNamespacesThatAreSaid(t *testing.T) {
 				t.Fatalf("%s: %+v, %v", name, c, err)
 			}
 			if err := c.Denied("orders"); status(err) != 401 {
-				t.Errorf("%s: %v: who has no token is asked for one", name, err)
+				t.Errorf("%s: %v: a caller without a token is asked for one", name, err)
 			}
 			if err := c.CheckAdmin("metrics"); status(err) != 401 {
 				t.Errorf("%s: %v", name, err)
@@ -109,7 +109,7 @@ func TestAnonymousCallersHaveTheNamespacesThatAreSaid(t *testing.T) {
 	}
 }
 
-func TestWhatIsOpenToAllIsOpenToThoseThatAreKnown(t *testing.T) {
+func TestATokenMayUseTheNamespacesOpenToAll(t *testing.T) {
 	b := book(access.Config{Anonymous: []string{"public-*", "news"}, Tokens: []access.Token{
 		{Name: "shop", SHA256: sum("s"), Namespaces: []string{"orders"}},
 		{Name: "ops", Certificate: "ops", Admin: true},
@@ -137,7 +137,7 @@ func TestWhatIsOpenToAllIsOpenToThoseThatAreKnown(t *testing.T) {
 	}
 }
 
-func TestACertificateStandsForAToken(t *testing.T) {
+func TestACertificateIdentifiesAToken(t *testing.T) {
 	spiffe, err := url.Parse("spiffe://example.org/shop")
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestACertificateStandsForAToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept.NotAfter = time.Now().Add(-time.Second) // as time goes by
+	kept.NotAfter = time.Now().Add(-time.Second) // it expires while the connection is open
 	if _, err := b.Current(caller); status(err) != 401 {
 		t.Errorf("a caller that is kept for longer than its certificate: %v", err)
 	}
@@ -186,7 +186,7 @@ func TestACertificateStandsForAToken(t *testing.T) {
 	}
 }
 
-func TestANewBookEndsTokensOnConnectionsThatAreOpen(t *testing.T) {
+func TestANewBookRevokesTokensOnOpenConnections(t *testing.T) {
 	tokens := []access.Token{
 		{Name: "shop", SHA256: sum("s"), Namespaces: []string{"orders"}, Rate: access.Rate{Count: 5, Per: time.Second}},
 		{Name: "gone", SHA256: sum("g"), Namespaces: []string{"orders"}},
@@ -225,7 +225,7 @@ func TestANewBookEndsTokensOnConnectionsThatAreOpen(t *testing.T) {
 	}
 }
 
-func TestPatternsMatchAsTheyRead(t *testing.T) {
+func TestPatternsMatchAsPathMatchDoes(t *testing.T) {
 	for _, pattern := range []string{"*", "a*", "*a", "a*b*c", "**", "abc", "*b*", "a.b-*_c", "a**b"} {
 		if err := access.CheckPattern(pattern); err != nil {
 			t.Error(err)
@@ -261,7 +261,7 @@ func FuzzMatch(f *testing.F) {
 	})
 }
 
-func TestLocalMeansBothEnds(t *testing.T) {
+func TestAConnectionIsLocalIfBothEndsAreOnLoopback(t *testing.T) {
 	here, there := &net.TCPAddr{IP: net.ParseIP("127.0.0.1")}, &net.TCPAddr{IP: net.ParseIP("10.1.2.3")}
 	six := &net.TCPAddr{IP: net.IPv6loopback}
 	for _, c := range []struct {
@@ -274,7 +274,7 @@ func TestLocalMeansBothEnds(t *testing.T) {
 	}
 }
 
-func TestSecretsAreLongAndNeverTheSame(t *testing.T) {
+func TestSecretsAreLongAndDiffer(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
 		s := access.NewSecret()
@@ -297,8 +297,8 @@ func BenchmarkIdentify(b *testing.B) {
 	}
 }
 
-// A name may be as long as a request, and looking for a pattern in it would be work for nothing.
-func TestANameThatNoNamespaceHasIsNotLookedForInPatterns(t *testing.T) {
+// A name may be as long as a request; matching it against patterns would waste time.
+func TestATooLongNameIsNotMatchedAgainstPatterns(t *testing.T) {
 	b := book(access.Config{Tokens: []access.Token{{Name: "shop", SHA256: sum("s3cret"), Namespaces: []string{"a*a"}}}})
 	c, err := b.Identify(access.Credentials{Token: "s3cret"})
 	if err != nil {

@@ -41,15 +41,15 @@ type Audit struct {
 	omitted omitted
 }
 
-// places are those that denials have in an interval.
+// places are the records that an interval has room for.
 type places struct {
-	repeats map[denial]int // how often each came again
+	repeats map[denial]int // how often each was repeated
 	kinds   map[string]int // of denials, by address
 }
 
 func newPlaces() places { return places{repeats: map[denial]int{}, kinds: map[string]int{}} }
 
-// full reports whether no other denial from an address has a place.
+// full reports whether there is no room for another denial from an address.
 func (p places) full(from string) bool {
 	return len(p.repeats) >= maxKinds || p.kinds[from] >= maxOfOne
 }
@@ -59,7 +59,7 @@ func (p places) clear() {
 	clear(p.kinds)
 }
 
-// A denial is what makes two of them alike.
+// A denial has the fields by which two denials are equal.
 type denial struct{ who, from, what, why string }
 
 // NewAudit returns a log that writes to a logger; now is a monotonic clock.

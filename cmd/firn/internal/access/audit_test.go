@@ -90,13 +90,13 @@ func TestOneAddressCannotHideTheDenialsOfOthers(t *testing.T) {
 	}
 }
 
-func TestWhatATokenIsDeniedDoesNotHideThatOthersAreTried(t *testing.T) {
+func TestDenialsOfOneTokenDoNotHideAttemptsWithOthers(t *testing.T) {
 	for _, c := range []struct{ flood, quiet string }{{"shop", ""}, {"", "shop"}} {
 		l, _, lines := newLog(t)
 		for i := range 400 {
 			l.Denied(c.flood, "10.0.0.7:1", fmt.Sprintf("namespace n%d", i), "forbidden")
 		}
-		for i := range 400 { // from everywhere, too
+		for i := range 400 { // from many addresses too
 			l.Denied(c.flood, fmt.Sprintf("10.0.1.%d:1", i), "http", "forbidden")
 		}
 		if got := lines(); len(got) != 200 {
@@ -115,7 +115,7 @@ func TestWhatATokenIsDeniedDoesNotHideThatOthersAreTried(t *testing.T) {
 	}
 }
 
-func TestWhatIsOmittedSaysFromWhere(t *testing.T) {
+func TestOmittedRecordsNameTheirMainAddresses(t *testing.T) {
 	l, _, lines := newLog(t)
 	for i := range 20_000 {
 		l.Denied("", fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255), "http", "unknown")
@@ -142,7 +142,7 @@ func TestALongNameDoesNotFillTheLog(t *testing.T) {
 	}
 }
 
-func TestActionsAreWrittenEach(t *testing.T) {
+func TestEachAdministrativeActionIsRecorded(t *testing.T) {
 	l, _, lines := newLog(t)
 	l.Done("reload", nil, "file", "firn.yaml")
 	l.Done("reload", errors.New("line 3: no"))

@@ -16,7 +16,7 @@ type Caller struct {
 	from  string
 }
 
-// A proof is what a caller was identified by, without the secret.
+// A proof identifies a caller, without the secret itself.
 type proof struct {
 	secret, local bool
 	sum           [sha256.Size]byte
@@ -38,8 +38,8 @@ func (c *Caller) Admin() bool { return c.is.admin }
 // Bucket returns the bucket of the caller's rate, nil without one.
 func (c *Caller) Bucket() *Bucket { return c.is.bucket }
 
-// Denied is the failure of a caller who may not use a namespace: one without a token
-// is asked for one.
+// Denied is the failure of a caller that may not use a namespace. A caller without a token is
+// asked for one.
 func (c *Caller) Denied(namespace string) error {
 	if c.is.anonymous {
 		return unauthorized("namespace %q needs a token: Authorization: Bearer TOKEN over HTTP, AUTH TOKEN over the Redis protocol", namespace)

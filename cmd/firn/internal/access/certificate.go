@@ -2,10 +2,10 @@ package access
 
 import "strings"
 
-// RefusesCertificate reports whether a handshake of TLS failed, by what crypto/tls says of
-// it, since the client's certificate was refused or there was none. That is a denial; what
-// clients do not like about the server's, and handshakes that are broken off, are none. It
-// goes by the text since that is all that net/http hands on.
+// RefusesCertificate reports whether a TLS handshake failed because the client's certificate
+// was refused or missing. That is a denial. A client that refuses the server's certificate, or
+// breaks off the handshake, is not denied. It compares texts of crypto/tls because net/http
+// only logs the error's text.
 func RefusesCertificate(why string) bool {
 	return strings.HasPrefix(why, "tls: failed to verify certificate: ") ||
 		strings.HasPrefix(why, "tls: failed to parse client certificate: ") ||

@@ -11,16 +11,16 @@ const (
 	maxCounted = 200
 	// maxShown is how many of them are named.
 	maxShown = 5
-	// shareShown is what part of what is omitted an address must have to be named: more
-	// than the counts may be too low by.
+	// shareShown bounds the addresses that are named: one needs at least a hundredth of the
+	// omitted records, which is more than its count may be too low by.
 	shareShown = 100
 )
 
-// An omitted is the records that have no place in an interval.
+// An omitted counts the records for which an interval has no room.
 type omitted struct {
 	records int
-	// counts are by address, as Misra and Gries count: of n records no count is too low by
-	// more than n/(maxCounted+1), however many addresses there are.
+	// counts are by address, by the algorithm of Misra and Gries: of n records no count is too
+	// low by more than n/(maxCounted+1), however many addresses there are.
 	counts map[string]int
 }
 
@@ -38,8 +38,8 @@ func (o *omitted) add(from string) {
 	})
 }
 
-// most returns the addresses that most of the records are of, the first of the most.
-// Where they come from everywhere, it is empty.
+// most returns the addresses with the most records, in decreasing order. It is empty if the
+// records are spread over many addresses.
 func (o *omitted) most() []string {
 	from := slices.SortedFunc(maps.Keys(o.counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(o.counts[b], o.counts[a]), cmp.Compare(a, b))

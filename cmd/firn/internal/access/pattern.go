@@ -9,8 +9,8 @@ import (
 // maxPattern bounds a pattern: a name has at most 64 characters.
 const maxPattern = 64
 
-// CheckPattern refuses what is no pattern of namespace names: the characters of names,
-// and * for any number of them, none included.
+// CheckPattern returns an error unless a text is a pattern of namespace names: the characters
+// of names, and * for any number of them, also zero.
 func CheckPattern(pattern string) error {
 	const named = "letters, digits, dots, dashes and underscores, and * for any number of them, as in orders, order-* or *"
 	for _, c := range []byte(pattern) {
@@ -26,10 +26,10 @@ func CheckPattern(pattern string) error {
 	return nil
 }
 
-// Match reports whether a name is one of a pattern.
+// Match reports whether a pattern matches a name.
 func Match(pattern, name string) bool {
-	// Where the last star stood and what it has taken of the name: only the last needs
-	// to be tried again, so that the time is bounded by the product of the lengths.
+	// The position of the latest star, and how much of the name it matches. Only the latest
+	// star has to be tried again, so the time is bounded by the product of the lengths.
 	star, taken := -1, 0
 	p, n := 0, 0
 	for n < len(name) {
@@ -50,7 +50,7 @@ func Match(pattern, name string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// patterns are what a caller may use.
+// patterns match the namespaces that a caller may use.
 type patterns struct {
 	all   bool
 	exact map[string]bool
@@ -76,7 +76,7 @@ func (p *patterns) match(name string) bool { return p.all || p.exact[name] || p.
 
 func (p *patterns) glob(name string) bool {
 	if len(name) > maxPattern {
-		return false // nor is it the name of anything
+		return false // no namespace has such a name
 	}
 	for _, glob := range p.globs {
 		if Match(glob, name) {

@@ -15,7 +15,7 @@ import (
 // maxPerSecond bounds rates; above it there is less than a nanosecond for an id.
 const maxPerSecond = 1_000_000_000
 
-// A Rate is so many ids in such a time. The zero Rate is no limit.
+// A Rate is a number of ids per unit of time. The zero Rate is no limit.
 type Rate struct {
 	Count int64
 	Per   time.Duration // a second, a minute or an hour
@@ -43,7 +43,7 @@ func ParseRate(text string) (Rate, error) {
 // IsZero reports whether there is no limit.
 func (r Rate) IsZero() bool { return r.Count == 0 }
 
-// String returns the rate as Parse reads it.
+// String returns the rate as ParseRate reads it.
 func (r Rate) String() string {
 	for _, u := range units {
 		if u.per == r.Per {
@@ -53,8 +53,8 @@ func (r Rate) String() string {
 	return "none"
 }
 
-// longestDebt keeps the arithmetic from overflowing; no request gets that far but one
-// of millions of ids at a few an hour.
+// longestDebt keeps the arithmetic from overflowing. Only a request for millions of ids at a
+// few an hour comes near it.
 const longestDebt = 10 * 365 * 24 * time.Hour
 
 // cost returns the time that n ids take at the rate.
@@ -62,17 +62,17 @@ func (r Rate) cost(n int64) int64 {
 	return int64(math.Min(math.Round(float64(n)*float64(r.Per)/float64(r.Count)), float64(longestDebt)))
 }
 
-// A Bucket holds back what is above a rate. It is full at first: as much as the rate
-// allows in its unit may come at once. Its methods may be called concurrently.
+// A Bucket enforces a rate. It is full at first: the ids of one unit of the rate may be taken
+// at once. Its methods may be called concurrently.
 //
 // golang.org/x/time/rate does not fit: there a request above the burst can never be served. Here every request is
-// served as long as there is no debt, and later requests pay for what it took too much. The rate holds in
-// the long run, and a batch larger than a second's worth comes through.
+// served as long as there is no debt, and later requests wait until it is paid off. The rate holds in the long
+// run, and a batch larger than a second's worth is served too.
 type Bucket struct {
 	who  string
 	rate Rate
 	now  func() time.Duration // monotonic
-	// paid is the time up to which the ids that were taken use up the rate.
+	// paid is the time until which the taken ids use up the rate.
 	paid atomic.Int64
 }
 
@@ -87,8 +87,8 @@ func NewBucket(who string, r Rate, now func() time.Duration) *Bucket {
 // Rate returns the rate.
 func (b *Bucket) Rate() Rate { return b.rate }
 
-// Take takes n ids, or returns how long it lasts until another request is served. A
-// request is served when there is one id left, however many it asks for.
+// Take takes n ids, or returns how long to wait until another request is served. A request
+// is served if at least one id is left, however many it asks for.
 func (b *Bucket) Take(n int) (wait time.Duration, ok bool) {
 	now, one, cost := int64(b.now()), b.rate.cost(1), b.rate.cost(int64(n))
 	for {
@@ -102,7 +102,7 @@ func (b *Bucket) Take(n int) (wait time.Duration, ok bool) {
 	}
 }
 
-// Charge takes n ids, or returns the failure of a request that the rate holds back.
+// Charge takes n ids, or returns the failure for a client that must wait.
 func (b *Bucket) Charge(n int) error {
 	wait, ok := b.Take(n)
 	if ok {

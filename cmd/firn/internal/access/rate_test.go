@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 )
 
-func TestRatesAreReadAndWritten(t *testing.T) {
+func TestRatesAreParsedAndFormatted(t *testing.T) {
 	for _, text := range []string{"1/s", "50000/s", "600/m", "10/h", "1000000000/s"} {
 		r, err := access.ParseRate(text)
 		if err != nil || r.String() != text || r.IsZero() {
@@ -24,7 +24,7 @@ func TestRatesAreReadAndWritten(t *testing.T) {
 	}
 }
 
-// clock is a monotonic clock that stands until it is moved.
+// clock is a monotonic clock that moves only by pass.
 type clock struct{ at atomic.Int64 }
 
 func (c *clock) now() time.Duration   { return time.Duration(c.at.Load()) }
@@ -45,7 +45,7 @@ func TestABucketHoldsTheRate(t *testing.T) {
 		c.pass(700 * time.Microsecond)
 		b.Take(1)
 	}
-	// 3500 ids were earned, all were asked for.
+	// The rate allowed 3500 more ids, and all were requested.
 	if wait, ok := b.Take(1); ok || wait > time.Millisecond {
 		t.Errorf("in the long run: %v, %v", wait, ok)
 	}
@@ -58,7 +58,7 @@ func TestABucketHoldsTheRate(t *testing.T) {
 	}
 }
 
-func TestABatchAboveTheRateComesThroughAndIsPaidOff(t *testing.T) {
+func TestABatchAboveTheRateIsServedAndDelaysLaterOnes(t *testing.T) {
 	var c clock
 	b := access.NewBucket("token shop", access.Rate{Count: 10, Per: time.Second}, c.now)
 	if _, ok := b.Take(105); !ok {
@@ -91,7 +91,7 @@ func TestTheLargestBatchAtTheLowestRateDoesNotOverflow(t *testing.T) {
 	}
 }
 
-func TestConcurrentCallersTakeNoMoreThanThereIs(t *testing.T) {
+func TestConcurrentCallersTakeNoMoreThanTheRate(t *testing.T) {
 	var c clock
 	b := access.NewBucket("token shop", access.Rate{Count: 5000, Per: time.Second}, c.now)
 	var taken atomic.Int64

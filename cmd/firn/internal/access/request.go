@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
-// CallerOf returns the caller of an HTTP request, of whatever protocol is spoken over it.
+// CallerOf returns the caller of an HTTP request, for every protocol over HTTP.
 func (b *Book) CallerOf(r *http.Request) (*Caller, error) {
 	c, err := OfRequest(r)
 	if err != nil {
@@ -19,9 +19,8 @@ func (b *Book) CallerOf(r *http.Request) (*Caller, error) {
 	return b.Identify(c)
 }
 
-// OfRequest returns the credentials that an HTTP request carries, of whatever protocol
-// is spoken over it: the Bearer token, the verified certificate, and whether the
-// request comes from this machine.
+// OfRequest returns the credentials of an HTTP request, for every protocol over HTTP: the
+// Bearer token, the verified certificate, and whether the request comes from this machine.
 func OfRequest(r *http.Request) (Credentials, error) {
 	c := Credentials{Local: local(r), From: r.RemoteAddr}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
@@ -47,13 +46,13 @@ func loopback(a net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// forwarded are the headers by which a proxy says that it is one.
+// forwarded are the headers that proxies add.
 var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Server", "X-Real-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Via"}
 
-// local reports whether a request comes from this machine, as far as that can be seen.
-// A proxy here would make all the world local: its headers, and a Host that is not of
-// this machine, give it away. The latter also stops web pages that point a name of
-// theirs to 127.0.0.1.
+// local reports whether a request comes from this machine, as far as the server can know.
+// Through a proxy on this machine every client would look local; its headers, or a Host that
+// does not name this machine, show that there is one. The check of Host also stops web pages
+// whose domain resolves to 127.0.0.1.
 func local(r *http.Request) bool {
 	here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok || !loopback(here) {
@@ -79,18 +78,18 @@ func local(r *http.Request) bool {
 	return !foreignPage(r)
 }
 
-// foreignPage reports whether a browser makes the request for a page of another origin.
-// It may not read the answer, but the request would have had its effect: any page could
-// use up ids, or make namespaces, at whoever looks at it.
+// foreignPage reports whether a browser sends the request for a page of another origin. The
+// page may not read the answer, but the request would have its effect: any page could use up
+// ids or make namespaces on the machine of its visitors.
 func foreignPage(r *http.Request) bool {
 	switch first(r.Header["Sec-Fetch-Site"]) {
-	case "same-origin", "none": // the server's own page, or an address that was typed
+	case "same-origin", "none": // the server's own page, or an address that the user typed
 		return false
 	case "":
 	default:
 		return true
 	}
-	origin := first(r.Header["Origin"]) // what older browsers say, of all but reading
+	origin := first(r.Header["Origin"]) // older browsers send only this, and not with GET
 	if origin == "" {
 		return false
 	}
@@ -109,7 +108,7 @@ func first(values []string) string {
 // loopbackHost reports whether a Host header names this machine.
 func loopbackHost(host string) bool {
 	if bare, port, _ := strings.Cut(host, ":"); (bare == "127.0.0.1" || bare == "localhost") && strings.Trim(port, "0123456789") == "" {
-		return true // as nearly all of them say
+		return true // the usual case
 	}
 	name := host
 	if bare, _, err := net.SplitHostPort(host); err == nil {

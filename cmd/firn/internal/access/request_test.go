@@ -13,7 +13,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 )
 
-// request returns one that came over loopback.
+// request returns a request that arrived over loopback.
 func request(t *testing.T, change func(*http.Request)) *http.Request {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:7070/v1/ids/x", nil)
@@ -91,7 +91,7 @@ func TestTheTokenOfARequest(t *testing.T) {
 	}
 }
 
-// contextWith says on which address a request came in.
+// contextWith returns a context with the local address of a request.
 func contextWith(ctx context.Context, here net.Addr) context.Context {
 	return context.WithValue(ctx, http.LocalAddrContextKey, here)
 }

@@ -7,14 +7,14 @@ import (
 	"encoding/hex"
 )
 
-// secretBytes is the length of new secrets: they cannot be guessed, so that a plain hash
-// is enough to keep it by.
+// secretBytes is the length of new secrets. Such secrets cannot be guessed, so the
+// configuration can keep a plain hash.
 const secretBytes = 32
 
-// prefix lets those who look for leaked secrets find them.
+// prefix lets scanners for leaked secrets find them.
 const prefix = "firn_"
 
-// NewSecret returns a new secret of a token, of characters that need no escaping in a
+// NewSecret returns a new secret of a token. Its characters need no escaping in a
 // URL, a header or YAML.
 func NewSecret() string {
 	b := make([]byte, secretBytes)
@@ -22,7 +22,7 @@ func NewSecret() string {
 	return prefix + base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Hash returns what the configuration keeps of a secret.
+// Hash returns the hash of a secret, as in the configuration.
 func Hash(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])

@@ -20,8 +20,8 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// tape is a connection whose client has said everything already. It comes in pieces,
-// and no address is on this machine.
+// tape is a connection whose client has sent all its commands already. They arrive in pieces,
+// and its addresses are not on this machine.
 type tape struct {
 	net.Conn
 	in    []byte
@@ -68,7 +68,7 @@ func open(t testing.TB, cfg settings.Config) *Server {
 	return New(Config{Service: service, Log: slog.New(slog.DiscardHandler)})
 }
 
-// play lets a connection live its life, and returns what it answered.
+// play serves a connection from beginning to end, and returns its answers.
 func (s *Server) play(in []byte, piece func() int) string {
 	on := &tape{in: bytes.Clone(in), piece: piece}
 	c := newConn(s, on)
@@ -80,8 +80,8 @@ func (s *Server) play(in []byte, piece func() int) string {
 	return on.out.String()
 }
 
-// inTurn answers the same commands in the most obvious way: read at once, and each on
-// its own, whatever the one before was.
+// inTurn answers the same commands in the simplest way: all are read at once, and each is
+// answered by itself.
 func (s *Server) inTurn(t testing.TB, in []byte) string {
 	t.Helper()
 	var out strings.Builder
@@ -107,8 +107,8 @@ func (s *Server) inTurn(t testing.TB, in []byte) string {
 	return out.String()
 }
 
-// FuzzConnection plays a connection in pieces and answers it in turn: what a client
-// sees must not depend on how its bytes came, nor on what is answered in one go.
+// FuzzConnection compares a connection whose bytes arrive in pieces with inTurn: the answers
+// must not depend on how the bytes arrive, nor on which commands are answered together.
 func FuzzConnection(f *testing.F) {
 	const items = "*2\r\n$4\r\nINCR\r\n$5\r\nitems\r\n"
 	for _, in := range []string{
@@ -122,7 +122,7 @@ func FuzzConnection(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, in []byte, seed uint64) {
 		if bytes.Contains(bytes.ToLower(in), []byte("info")) || bytes.Contains(bytes.ToLower(in), []byte("list")) {
-			return // what they answer depends on the time
+			return // their answers depend on the time
 		}
 		random := rand.New(rand.NewPCG(seed, 0))
 		got := open(t, counted).play(in, func() int { return random.IntN(64) })
@@ -136,7 +136,7 @@ func FuzzConnection(f *testing.F) {
 	})
 }
 
-func TestAStrangerIsToldToSayWhoItIs(t *testing.T) {
+func TestAnUnauthenticatedClientGetsNOAUTH(t *testing.T) {
 	s := open(t, counted)
 	for say, want := range map[string]string{
 		"INCR items\r\n":                      "-NOAUTH Authentication required.\r\n",
@@ -161,13 +161,13 @@ func TestAStrangerIsToldToSayWhoItIs(t *testing.T) {
 	}
 }
 
-func TestResetGivesAStrangerNoNewTime(t *testing.T) {
+func TestResetDoesNotExtendTheTimeToAuthenticate(t *testing.T) {
 	s := open(t, counted)
 	c := newConn(s, &tape{})
 	prepare(t, c)
 	since := time.Now().Add(-time.Hour)
 	c.caller, c.unauthenticatedSince, c.local = nil, since, false
-	if err := s.cfg.Service.Apply(t.Context(), settings.Config{Namespaces: counted.Namespaces}); err != nil { // nobody is known from elsewhere
+	if err := s.cfg.Service.Apply(t.Context(), settings.Config{Namespaces: counted.Namespaces}); err != nil { // without anonymous, only callers on this machine are served
 		t.Fatal(err)
 	}
 	c.filled = copy(c.space(), "RESET\r\n")
@@ -177,7 +177,7 @@ func TestResetGivesAStrangerNoNewTime(t *testing.T) {
 	}
 }
 
-func TestWhoAClientIsIsAskedAgainAfterAChange(t *testing.T) {
+func TestAClientIsIdentifiedAgainAfterAChangeOfTheConfiguration(t *testing.T) {
 	s := open(t, counted)
 	c := newConn(s, &tape{})
 	prepare(t, c)
@@ -196,7 +196,7 @@ func TestWhoAClientIsIsAskedAgainAfterAChange(t *testing.T) {
 	}
 }
 
-func TestNothingIsAllocatedForAPipeline(t *testing.T) {
+func TestAPipelineAllocatesNothing(t *testing.T) {
 	s := open(t, settings.Config{Namespaces: map[string]settings.Namespace{
 		"orders": {Pooled: settings.Pooled{Layout: "41/0/0/22"}}, "items": {Kind: "segment", Segment: settings.Segment{MinStep: 10_000_000, MaxStep: 10_000_000}},
 	}})
@@ -212,7 +212,7 @@ func TestNothingIsAllocatedForAPipeline(t *testing.T) {
 			t.Fatal(c.filled, c.err)
 		}
 	}
-	each() // what is made once
+	each() // warm up: some memory is allocated once
 	if n := testing.AllocsPerRun(200, each); n >= 1 {
 		t.Errorf("%v allocations for 66 commands", n)
 	}

@@ -113,7 +113,7 @@ func (c *conn) selectDB(args [][]byte) {
 	}
 }
 
-var errQuit = errors.New("the client has said QUIT")
+var errQuit = errors.New("the client sent QUIT")
 
 func (c *conn) quit([][]byte) {
 	c.ok()

@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
-func TestWhatWasSentBeforeTheEndIsAnswered(t *testing.T) {
+func TestCommandsSentBeforeTheShutdownAreAnswered(t *testing.T) {
 	s, _, address := serve(t, kinds)
 	idle, half := dial(t, address), dial(t, address)
 	idle.ask("PING")
@@ -64,7 +64,7 @@ func TestAReloadLosesNoConnection(t *testing.T) {
 	}
 }
 
-func TestAClosedServiceSaysSoInsteadOfIDs(t *testing.T) {
+func TestAClosedServiceAnswersAnErrorAndNoID(t *testing.T) {
 	_, service, address := serve(t, kinds)
 	c := dial(t, address)
 	c.ask("INCR items")

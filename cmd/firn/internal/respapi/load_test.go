@@ -128,7 +128,7 @@ func TestAClientThatDoesNotReadIsDroppedAndOthersGoOn(t *testing.T) {
 	}
 }
 
-func TestACommandThatDoesNotEndIsCutOff(t *testing.T) {
+func TestAClientThatDoesNotFinishItsCommandIsDisconnected(t *testing.T) {
 	_, _, address := serve(t, kinds, func(c *respapi.Config) { c.ReadTimeout = 100 * time.Millisecond })
 	c, idle := dial(t, address), dial(t, address)
 	start := time.Now()
@@ -144,7 +144,7 @@ func TestACommandThatDoesNotEndIsCutOff(t *testing.T) {
 			time.Sleep(30 * time.Millisecond)
 		}
 	}()
-	_, _ = io.Copy(io.Discard, c.lines) // an error, or the one of what the bytes made
+	_, _ = io.Copy(io.Discard, c.lines) // the end of the connection, perhaps after a protocol error
 	if d := time.Since(start); d < 50*time.Millisecond {
 		t.Errorf("cut off after %v", d)
 	}
@@ -153,9 +153,9 @@ func TestACommandThatDoesNotEndIsCutOff(t *testing.T) {
 	}
 }
 
-func TestAnEndTogetherWithTheLastCommandIsSeen(t *testing.T) {
+func TestAConnectionThatEndsTogetherWithItsLastCommandIsClosed(t *testing.T) {
 	_, _, address := serve(t, kinds)
-	for _, warm := range []int{0, 3, 500} { // a connection that is busy is looked at less often
+	for _, warm := range []int{0, 3, 500} { // a busy connection is checked less often
 		c := dial(t, address)
 		for range warm {
 			c.ask("PING")
@@ -173,7 +173,7 @@ func TestAnEndTogetherWithTheLastCommandIsSeen(t *testing.T) {
 	}
 }
 
-// TestTenThousandIdleConnections also holds them to what each may cost.
+// TestTenThousandIdleConnections also checks the memory of each.
 func TestTenThousandIdleConnections(t *testing.T) {
 	const most = 10_000
 	var files syscall.Rlimit
@@ -187,7 +187,7 @@ func TestTenThousandIdleConnections(t *testing.T) {
 	before := memory()
 	conns := make([]net.Conn, count-1)
 	for i := range conns {
-		// Other addresses have other ports: there are not enough of one.
+		// One address does not have enough ports.
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(i%8))}}
 		c, err := d.Dial("tcp", address)
 		if err != nil {
@@ -239,10 +239,10 @@ func openFiles(t *testing.T) int {
 	return len(files)
 }
 
-func TestNothingIsLeftOfConnectionsHoweverTheyEnd(t *testing.T) {
+func TestConnectionsLeaveNothingBehindHoweverTheyEnd(t *testing.T) {
 	_, _, address := serve(t, kinds, func(c *respapi.Config) { c.ReadTimeout = 50 * time.Millisecond })
 	control := dial(t, address)
-	control.ask("INCR items") // the first command starts everything that starts lazily
+	control.ask("INCR items") // the first command starts all that starts lazily
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	for i := range 300 {
 		c := dial(t, address)
@@ -251,14 +251,14 @@ func TestNothingIsLeftOfConnectionsHoweverTheyEnd(t *testing.T) {
 		case 1:
 			c.ask("INCR orders")
 		case 2:
-			c.send("*3\r\n$4\r\nIN") // never whole
+			c.send("*3\r\n$4\r\nIN") // never complete
 		case 3:
 			c.send("*1\r\nX")
 		case 4:
 			c.ask("QUIT")
 		case 5:
 			c.send("FIRN.NEXT items COUNT 50000\r\n")
-			if err := c.SetLinger(0); err != nil { // a reset, with answers on the way
+			if err := c.SetLinger(0); err != nil { // reset while answers are on their way
 				t.Fatal(err)
 			}
 		}

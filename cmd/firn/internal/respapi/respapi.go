@@ -1,5 +1,5 @@
 // Package respapi is the Redis protocol interface of the server: RESP2 and RESP3 with
-// pipelining, so that every Redis client is one of Firn's.
+// pipelining, so that every Redis client can use Firn.
 //
 // Each connection has a goroutine that reads the available input, answers all commands in it
 // and writes the answers together. An idle connection holds no buffers. For repeated
@@ -68,7 +68,7 @@ type Server struct {
 	started    time.Time
 	lastID     atomic.Int64
 	commands   atomic.Int64 // answered
-	lastWarned atomic.Int64 // after started, when HTTP was last warned of
+	lastWarned atomic.Int64 // when the log last warned of HTTP, since started
 	scratches  sync.Pool    // of *scratch
 
 	ctx      context.Context // of requests; ends with Close
@@ -117,9 +117,9 @@ func (s *Server) Serve(listener net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("serve the redis protocol: %w", err)
 		default:
-			// As for want of file descriptors: those there are go on.
+			// For example without file descriptors: open connections continue.
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			s.cfg.Log.Warn("no connection could be accepted; it is tried again", "protocol", "resp", "error", err, "pause", pause)
+			s.cfg.Log.Warn("cannot accept connections: trying again", "protocol", "resp", "error", err, "pause", pause)
 			select {
 			case <-time.After(pause):
 			case <-s.ctx.Done():

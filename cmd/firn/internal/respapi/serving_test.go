@@ -22,12 +22,12 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for something that must happen.
 const patience = 20 * time.Second
 
-// kinds is a namespace of each way to answer.
+// kinds has a namespace for each kind of answer.
 var kinds = settings.Config{Namespaces: map[string]settings.Namespace{
-	"orders": {Pooled: settings.Pooled{Layout: "41/0/0/22"}}, // more ids a millisecond than can be asked for
+	"orders": {Pooled: settings.Pooled{Layout: "41/0/0/22"}}, // more ids a millisecond than the tests request
 	"items":  {Kind: "segment"},
 	"txn":    {Kind: "sequence"},
 	"uid":    {Kind: "uuid"},
@@ -69,7 +69,7 @@ func serve(t testing.TB, cfg settings.Config, change ...func(*respapi.Config)) (
 	return s, service, listener.Addr().String()
 }
 
-// A client is a connection that a test types into.
+// A client is the test's side of a connection.
 type client struct {
 	t testing.TB
 	*net.TCPConn
@@ -106,8 +106,7 @@ func (c *client) line() string {
 	return strings.TrimSuffix(line, "\r\n")
 }
 
-// ask sends an inline command and returns the whole reply, its lines with spaces
-// between.
+// ask sends an inline command and returns the whole reply, with its lines joined by spaces.
 func (c *client) ask(command string) string {
 	c.t.Helper()
 	c.send(command + "\r\n")
@@ -306,7 +305,7 @@ func TestNamespacesAreMadeOnFirstUse(t *testing.T) {
 	}
 }
 
-func TestProtocolErrorsAreToldAndEndTheConnection(t *testing.T) {
+func TestAProtocolErrorIsAnsweredAndEndsTheConnection(t *testing.T) {
 	_, _, address := serve(t, kinds)
 	for in, want := range map[string]string{
 		"*2\r\n$x\r\n":              "-ERR Protocol error: invalid bulk length",

@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/resp"
 )
 
-// A session is what a client has said about itself, and the caller that this identifies.
+// A session is how a client has identified and described itself, and the caller that it is.
 type session struct {
 	version    resp.Version
 	name       string // CLIENT SETNAME
@@ -136,7 +136,7 @@ func crossProtocol(word []byte) bool {
 func (s *Server) warnOfHTTP(remote net.Addr) {
 	now, last := time.Since(s.started)+time.Minute, s.lastWarned.Load()
 	if int64(now)-last >= int64(time.Minute) && s.lastWarned.CompareAndSwap(last, int64(now)) {
-		s.cfg.Log.Warn("a connection was closed that speaks HTTP to the Redis protocol's port: HTTP has a port of its own; or somebody has made a browser do so", "remote", remote)
+		s.cfg.Log.Warn("closed a connection: the client speaks HTTP on the port of the Redis protocol (HTTP has a port of its own; an attacker may have made a browser connect)", "remote", remote)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
 )
 
-// serveTLS has a server answer over TLS too. What Serve returns comes once that has ended.
+// serveTLS makes a server answer over TLS too. It returns a channel with the result of Serve.
 func serveTLS(t *testing.T, s *respapi.Server) (address string, served <-chan error) {
 	t.Helper()
 	certified := httptest.NewTLSServer(nil)
@@ -29,7 +29,7 @@ func serveTLS(t *testing.T, s *respapi.Server) (address string, served <-chan er
 	return plain.Addr().String(), ended
 }
 
-// dialTLS connects to it, for as long as a test has patience.
+// dialTLS connects to it; the connection has a deadline.
 func dialTLS(t *testing.T, address string) *tls.Conn {
 	t.Helper()
 	c, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
@@ -43,7 +43,7 @@ func dialTLS(t *testing.T, address string) *tls.Conn {
 	return c
 }
 
-func TestOverTLSItIsTheSame(t *testing.T) {
+func TestTheSameCommandsWorkOverTLS(t *testing.T) {
 	s, _, _ := serve(t, kinds, func(c *respapi.Config) { c.ReadTimeout = 500 * time.Millisecond })
 	address, served := serveTLS(t, s)
 
@@ -78,7 +78,7 @@ func TestOverTLSItIsTheSame(t *testing.T) {
 	}
 }
 
-func TestOverTLSWhatWasSentBeforeTheEndIsAnswered(t *testing.T) {
+func TestCommandsSentBeforeTheShutdownAreAnsweredOverTLS(t *testing.T) {
 	s, _, _ := serve(t, kinds)
 	address, served := serveTLS(t, s)
 	const clients, each = 20, 500
@@ -89,7 +89,7 @@ func TestOverTLSWhatWasSentBeforeTheEndIsAnswered(t *testing.T) {
 		if _, err := io.WriteString(c, command); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Read(make([]byte, 1<<10)); err != nil { // it is served, and waits for more
+		if _, err := c.Read(make([]byte, 1<<10)); err != nil { // the server has served it and waits for more
 			t.Fatal(err)
 		}
 		busy[i] = c

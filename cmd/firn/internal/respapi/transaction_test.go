@@ -11,7 +11,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// own is what a server says of itself in its answer to HELLO.
+// own is how a server describes itself in its answer to HELLO.
 var own = regexp.MustCompile(`server \w+ version \S+ proto (:\d) id :\d+`)
 
 func TestTransactionsAreAsInRedis(t *testing.T) {
@@ -20,7 +20,7 @@ func TestTransactionsAreAsInRedis(t *testing.T) {
 	_, _, firn := serve(t, settings.Config{Tokens: []settings.Token{{Name: "shop", SHA256: hex.EncodeToString(sum[:]), Namespaces: []string{"*"}}}})
 	redis := servers.Redis(t, "--requirepass", secret).Addr()
 	for _, commands := range []string{
-		"MULTI", // unauthenticated clients may not
+		"MULTI", // unauthenticated clients may not use it
 		"AUTH " + secret + "; MULTI; HELLO 3; PING; EXEC; PING",
 		"AUTH " + secret + "; MULTI; HELLO 3 AUTH default " + secret + " SETNAME a; CLIENT GETNAME; EXEC; CLIENT GETNAME",
 		"AUTH " + secret + "; MULTI; AUTH " + secret + "; PING; EXEC",
@@ -51,7 +51,7 @@ func TestTransactionsAreAsInRedis(t *testing.T) {
 	}
 }
 
-// Arguments cost memory also where they are empty.
+// Empty arguments cost memory too.
 func TestATransactionOfEmptyArgumentsIsBounded(t *testing.T) {
 	_, _, address := serve(t, kinds)
 	c := dial(t, address)

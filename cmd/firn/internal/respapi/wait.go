@@ -18,8 +18,8 @@ const (
 
 // Why the server ends a connection.
 var (
-	errUnfinished      = errors.New("a command did not come to its end in time")
-	errUnauthenticated = errors.New("the client did not say in time who it is")
+	errUnfinished      = errors.New("a command was not complete in time")
+	errUnauthenticated = errors.New("the client did not authenticate in time")
 	errDraining        = errors.New("the server is shutting down")
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// nowhere is a client that reads nothing.
+// nowhere is a response writer that discards the answer.
 type nowhere struct{ header http.Header }
 
 func (n nowhere) Header() http.Header         { return n.header }

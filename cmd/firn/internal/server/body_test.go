@@ -151,7 +151,7 @@ func TestAnRPCLikePrefixDoesNotLiftTheBodyLimit(t *testing.T) {
 
 // An interrupted answer cannot be resumed: a later answer has other ids, and a client that
 // appends its rest joins two ids in the middle.
-func TestAnAnswerIsWholeAndForOneCaller(t *testing.T) {
+func TestAnAnswerIsCompleteAndForOneCaller(t *testing.T) {
 	v := serve(t, "namespaces: {items: {kind: segment}}\ncosid: true\n")
 	for _, path := range []string{"/v1/ids/items?count=100", "/tinyid/id/nextIdSimple?bizType=items&batchSize=100", "/api/segment/get/items", "/ids/items"} {
 		for _, part := range []string{"", "bytes=50-"} {

@@ -49,7 +49,7 @@ type distributor struct {
 	cfg   func() *settings.Config
 }
 
-// asked has a request and its caller, in the request's context.
+// asked is the context key and value of a request with its caller.
 type asked struct {
 	request *http.Request
 	caller  *access.Caller
@@ -103,7 +103,7 @@ func (d *distributor) take(r *http.Request, name string, ids int64) (done func(h
 }
 
 // errUnasked is a bug in this file: an id is issued only after allow.
-var errUnasked = errors.New("nobody was asked for")
+var errUnasked = errors.New("a request without its caller")
 
 func (d *distributor) issue(ctx context.Context, name string) (string, error) {
 	a, ok := ctx.Value(asked{}).(*asked)

@@ -52,7 +52,7 @@ func TestRangesOfCosIDCountAgainstRates(t *testing.T) {
 	}
 }
 
-func TestCosIDIsServedWhereItIsConfigured(t *testing.T) {
+func TestCosIDIsServedIfItIsConfigured(t *testing.T) {
 	const segments = "namespaces: {__share__: {kind: segment}, orders: {}, visits: {kind: uuid}}\n"
 	v := serve(t, segments+"cosid: true\n")
 	do := func(method, path string) (int, string) {

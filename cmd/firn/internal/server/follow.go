@@ -17,7 +17,7 @@ const (
 	// the cause may have been the store, or a file that the configuration names.
 	retryLooks = 15
 	// attended is how long the follower waits for a configuration to come into force
-	// before it goes on looking for other changes.
+	// before it looks for other changes again.
 	attended = time.Second
 )
 
@@ -130,11 +130,11 @@ func (f *follower) again(ctx context.Context) {
 	s := f.server
 	if s.auditFile != nil {
 		if err := s.auditFile.Reopen(); err != nil {
-			s.log.Error("the audit log goes on in the file until now", "error", err)
+			s.log.Error("cannot reopen the audit log: it continues in the current file", "error", err)
 		}
 	}
 	if f.path == "" {
-		s.log.Info("SIGHUP: there is no configuration file to read again")
+		s.log.Info("SIGHUP: there is no configuration file to reload")
 		return
 	}
 	f.known = true
@@ -168,7 +168,7 @@ func (f *follower) reload(ctx context.Context, cause string) {
 		f.finish(ctx, out)
 	case <-timer.C:
 		f.server.metrics.successful.Set(0)
-		f.server.log.Info("a configuration is made ready; the one until now is in force meanwhile", "cause", cause, "file", f.path)
+		f.server.log.Info("preparing a configuration; the current one stays in force meanwhile", "cause", cause, "file", f.path)
 	}
 }
 
@@ -184,7 +184,7 @@ func (f *follower) abandon(ctx context.Context) {
 		return
 	}
 	f.attempt = nil
-	f.server.log.Info("given up for a newer one, or the end: configuration", "file", f.path, "sha256", out.sum)
+	f.server.log.Info("configuration canceled: a newer one replaces it, or the server is shutting down", "file", f.path, "sha256", out.sum)
 }
 
 // finish records the outcome of an attempt.

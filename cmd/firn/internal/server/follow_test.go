@@ -6,9 +6,9 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 )
 
-// A worker may have to be waited for, for minutes. That must not keep a token in force which
-// is taken out meanwhile, nor a file that was wrong.
-func TestAConfigurationThatWaitsForAWorkerGivesWayToANewerOne(t *testing.T) {
+// A configuration may wait for a worker for minutes. Meanwhile a newer one must be able to
+// remove a token, or to correct the file.
+func TestANewerConfigurationReplacesOneThatWaitsForAWorker(t *testing.T) {
 	tokens := func(names ...string) string {
 		text := "tokens:\n"
 		for _, n := range names {
@@ -23,7 +23,7 @@ func TestAConfigurationThatWaitsForAWorkerGivesWayToANewerOne(t *testing.T) {
 	for name, look := range map[string]func(){"changed": v.turn, "SIGHUP": v.hangup} {
 		write(t, v.file, waits+tokens("a", "b"))
 		look()
-		v.log.has(t, `msg="a configuration is made ready; the one until now is in force meanwhile" cause=`+name)
+		v.log.has(t, `msg="preparing a configuration; the current one stays in force meanwhile" cause=`+name)
 		if status, body := get(t, client, "http://"+v.addr+"/v1/ids/orders", "b"); status != 200 {
 			t.Errorf("%d %s", status, body)
 		}
@@ -39,5 +39,5 @@ func TestAConfigurationThatWaitsForAWorkerGivesWayToANewerOne(t *testing.T) {
 		}
 	}
 	write(t, v.file, waits+tokens("a"))
-	v.turn() // the server ends while it waits
+	v.turn() // the server shuts down while the configuration waits
 }

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-func TestOneAddressLeavesPlacesToOthers(t *testing.T) {
+func TestOneAddressGetsThreeQuartersOfThePlaces(t *testing.T) {
 	c := newInFlight()
 	here, there := "10.0.0.1:5", "[::ffff:10.0.0.2]:5"
 	for i := 3; maphash.String(c.seed, clientNetwork(here))%stripes == maphash.String(c.seed, clientNetwork(there))%stripes; i++ {
-		there = fmt.Sprintf("10.0.0.%d:5", i) // one that does not share a count with the other
+		there = fmt.Sprintf("10.0.0.%d:5", i) // an address that does not share a counter with the other
 	}
 	var places []*atomic.Int64
 	for i := range 8 {

@@ -17,7 +17,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// The server would answer for another hour, but that one of its fronts fails.
+// The server would answer for another hour, but one of its fronts fails.
 func TestAfterAShutdownRequestAServerStillServesButIsNotReady(t *testing.T) {
 	on := server.Listeners{HTTP: listen(t), RESP: listen(t)}
 	ctx, stop := context.WithCancel(t.Context())

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics is what the server as a process counts.
+// metrics are the counts of the server as a process.
 type metrics struct {
 	connections *openConnections
 	refused     *prometheus.CounterVec

@@ -106,7 +106,7 @@ func TestAReloadUnderLoadFailsNoRequest(t *testing.T) {
 	settles(t, "goroutines", before+2, runtime.NumGoroutine) // two of the client that is still open
 }
 
-func TestABadFileLeavesTheOldInForceAndSaysWhy(t *testing.T) {
+func TestABadFileLeavesTheOldConfigurationInForceAndIsLogged(t *testing.T) {
 	const good = "namespaces: {orders: {}}\nlimits: {batch: 7}\n"
 	v := serve(t, good)
 	client := fresh(t)
@@ -166,7 +166,7 @@ func TestABadFileLeavesTheOldInForceAndSaysWhy(t *testing.T) {
 }
 
 // A truncated file must not lift the restrictions.
-func TestTheLastTokensGoOnlyExplicitly(t *testing.T) {
+func TestTheLastTokensAreRemovedOnlyExplicitly(t *testing.T) {
 	tokens := "tokens: [{name: shop, sha256: " + access.Hash("s") + ", namespaces: ['*']}]\n"
 	for _, before := range []string{tokens, "anonymous: [orders]\n"} {
 		v := serve(t, "namespaces: {orders: {}}\n"+before)
@@ -199,7 +199,7 @@ func TestTheLastTokensGoOnlyExplicitly(t *testing.T) {
 	}
 }
 
-func TestTheLastNamespacesGoOnlyExplicitly(t *testing.T) {
+func TestTheLastNamespacesAreRemovedOnlyExplicitly(t *testing.T) {
 	v := serve(t, "namespaces: {orders: {}}\n")
 	v.turn()
 	client := fresh(t)
@@ -268,7 +268,7 @@ func TestAHangupReadsEverythingAgain(t *testing.T) {
 	}
 }
 
-func TestAFailureThatTheFileDidNotCauseIsRetried(t *testing.T) {
+func TestAFailureWithAnotherCauseThanTheFileIsRetried(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "keys")
 	v := serve(t, "namespaces: {orders: {}}\n")
 	v.turn()

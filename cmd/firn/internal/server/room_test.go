@@ -80,7 +80,7 @@ func TestALargeAnswerFreesItsRoom(t *testing.T) {
 			if !from.Receive() {
 				return from.Err()
 			}
-			return nil // and leaves
+			return nil // and disconnects
 		},
 		"resp": func() error {
 			c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", v.redis)

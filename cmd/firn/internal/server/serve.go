@@ -134,12 +134,12 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	s.log.Info("shutdown requested: no longer ready, still serving", "for", s.timeouts.linger)
 	s.service.Drain()
 	s.linger(taking, s.timeouts.linger)
-	s.log.Info("shutting down: no new connections, requests under way end first")
+	s.log.Info("shutting down: no new connections; waiting for requests in flight")
 	var errs []error
 	for _, d := range limiters {
 		errs = append(errs, d.stopAccepting())
 	}
-	s.rpc.Drain() // only now: a client that is sent to another server could still reconnect here before
+	s.rpc.Drain() // not earlier: until the listeners close, a client that is sent away could reconnect here
 	s.linger(taking, min(s.timeouts.linger, settle))
 	refuse()
 	for range running {
@@ -175,7 +175,7 @@ func (f front) serve(ctx context.Context, longest time.Duration) error {
 	defer cancel()
 	err := f.server.Shutdown(drain)
 	if err != nil {
-		err = fmt.Errorf("%s requests still under way after %v were cut off: %w", f.name, longest, errors.Join(err, f.server.Close()))
+		err = fmt.Errorf("%s requests still in flight after %v were cut off: %w", f.name, longest, errors.Join(err, f.server.Close()))
 	}
 	if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)

@@ -29,7 +29,7 @@ type serving struct {
 	redis string
 	log   *records
 	file  string // of the configuration
-	// turn makes the server look for changes, and returns when it has.
+	// turn makes the server look for changes, and returns afterwards.
 	turn func()
 	// once calls a function and then makes the server look once.
 	once func(do func())
@@ -160,7 +160,7 @@ type answer struct {
 	closes bool // the connection
 }
 
-// fetch asks with a client.
+// fetch makes a request with a client.
 func fetch(t *testing.T, c *http.Client, url string) answer {
 	t.Helper()
 	r, err := c.Get(url)
@@ -175,7 +175,7 @@ func fetch(t *testing.T, c *http.Client, url string) answer {
 	return answer{r.StatusCode, string(body), r.Header, r.Close}
 }
 
-// get asks with a client and returns status and body.
+// get makes a request with a client and returns status and body.
 func get(t *testing.T, c *http.Client, url, token string) (int, string) {
 	t.Helper()
 	status, body, err := try(t, c, url, token)

@@ -16,7 +16,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/server"
 )
 
-// dial opens a connection that leaves nothing behind when it is closed.
+// dial opens a connection that leaves no TIME_WAIT behind when it is closed.
 func dial(t *testing.T, addr string) *net.TCPConn {
 	t.Helper()
 	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)

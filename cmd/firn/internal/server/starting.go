@@ -48,7 +48,7 @@ func (s *Server) openWhile(ctx context.Context, under, bounded net.Listener, ope
 	}
 	loadingCtx, end := context.WithCancel(ctx)
 	var group sync.WaitGroup
-	group.Go(func() { tellAll(loadingCtx, bounded, &group) })
+	group.Go(func() { answerLoading(loadingCtx, bounded, &group) })
 	err := open(ctx)
 	end()
 	err = errors.Join(err, timed.SetDeadline(time.Now()))
@@ -59,8 +59,8 @@ func (s *Server) openWhile(ctx context.Context, under, bounded net.Listener, ope
 	return err
 }
 
-// tellAll answers clients until ctx has ended and the listener's deadline has passed.
-func tellAll(ctx context.Context, on net.Listener, group *sync.WaitGroup) {
+// answerLoading answers clients until ctx has ended and the listener's deadline has passed.
+func answerLoading(ctx context.Context, on net.Listener, group *sync.WaitGroup) {
 	for ctx.Err() == nil {
 		c, err := on.Accept()
 		if err != nil {
@@ -75,13 +75,13 @@ func tellAll(ctx context.Context, on net.Listener, group *sync.WaitGroup) {
 		}
 		group.Go(func() {
 			defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-			tell(c)
+			refuseLoading(c)
 		})
 	}
 }
 
-// tell answers the first bytes of a client with loading.
-func tell(c net.Conn) {
+// refuseLoading answers the first bytes of a client with loading.
+func refuseLoading(c net.Conn) {
 	defer func() { _ = c.Close() }() // no answer is outstanding
 	var first [512]byte
 	if c.SetDeadline(time.Now().Add(defaultTimeouts.header)) != nil {

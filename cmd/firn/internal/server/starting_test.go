@@ -29,7 +29,7 @@ type slowStore struct {
 	err  error
 }
 
-// Embedded spares a new pool its wait for earlier holders.
+// Embedded: a new pool does not wait for earlier holders.
 func (s *slowStore) Embedded() bool { return true }
 
 func (s *slowStore) List(ctx context.Context, prefix string) ([]store.Entry, error) {

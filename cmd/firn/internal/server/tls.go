@@ -177,10 +177,10 @@ func (c *certificates) warn() {
 	}
 	c.warned = now
 	if left <= 0 {
-		c.log.Error("the certificate has ended: clients refuse it", "cert", id.from.Cert, "not_after", id.leaf.NotAfter.UTC())
+		c.log.Error("the certificate has expired: clients refuse it", "cert", id.from.Cert, "not_after", id.leaf.NotAfter.UTC())
 		return
 	}
-	c.log.Warn("the certificate ends soon", "cert", id.from.Cert, "not_after", id.leaf.NotAfter.UTC())
+	c.log.Warn("the certificate expires soon", "cert", id.from.Cert, "not_after", id.leaf.NotAfter.UTC())
 }
 
 // refresh is one look: it reads the files if they have changed, or if they were refused

@@ -63,7 +63,7 @@ func TestHTTPSWithHTTP2(t *testing.T) {
 	}
 }
 
-func TestProtocolsAreNegotiatedWhereTheyAreServed(t *testing.T) {
+func TestEachTLSListenerNegotiatesItsOwnProtocols(t *testing.T) {
 	ca, folder := newAuthority(t, "ca"), t.TempDir()
 	cert, key := ca.valid("server", 7)
 	into(t, folder, cert, key)
@@ -81,7 +81,7 @@ func TestProtocolsAreNegotiatedWhereTheyAreServed(t *testing.T) {
 	}
 }
 
-func TestClientCertificatesStandForTokens(t *testing.T) {
+func TestClientCertificatesIdentifyTokens(t *testing.T) {
 	ca, other, folder := newAuthority(t, "ca"), newAuthority(t, "other"), t.TempDir()
 	cert, key := ca.valid("server", 7)
 	into(t, folder, cert, key)
@@ -267,7 +267,7 @@ func TestCertificatesAreReadAgainWithoutLosingConnections(t *testing.T) {
 	soon, soonKey := ca.issue("server", 5, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 	into(t, folder, soon, soonKey)
 	now(5)
-	v.log.has(t, "the certificate ends soon")
+	v.log.has(t, "the certificate expires soon")
 	_, metrics := get(t, kept, "https://"+v.addr+"/metrics", "")
 	for _, want := range []string{`firn_tls_reloads_total{result="ok"} 2`, `firn_tls_reloads_total{result="failed"} `, "firn_tls_certificate_not_after_timestamp_seconds 1."} {
 		if !strings.Contains(metrics, want) {
@@ -296,7 +296,7 @@ func TestCertificateErrorsNameTheConfigurationInForce(t *testing.T) {
 }
 
 // The authority's clock may be ahead of the server's.
-func TestACertificateThatIsNotYetValidIsTakenOnceItIs(t *testing.T) {
+func TestACertificateIsUsedOnceItIsValid(t *testing.T) {
 	ca, folder := newAuthority(t, "ca"), t.TempDir()
 	cert, key := ca.valid("server", 1)
 	into(t, folder, cert, key)
@@ -370,7 +370,7 @@ func TestACertificateThatExpiresInForceIsLogged(t *testing.T) {
 	}{{0, 0, 0}, {80 * 24 * time.Hour, 1, 0}, {time.Hour, 1, 0}, {24 * time.Hour, 2, 0}, {10 * 24 * time.Hour, 2, 1}, {time.Hour, 2, 1}} {
 		now <- (<-now).Add(c.pass)
 		v.turn()
-		soon, over := strings.Count(v.log.String(), "the certificate ends soon"), strings.Count(v.log.String(), "the certificate has ended")
+		soon, over := strings.Count(v.log.String(), "the certificate expires soon"), strings.Count(v.log.String(), "the certificate has expired")
 		if soon != c.soon || over != c.over {
 			t.Errorf("after %v more: said %d and %d times, want %d and %d", c.pass, soon, over, c.soon, c.over)
 		}

@@ -32,17 +32,15 @@ func appendIDs(b []byte, ids []firn.ID, simple bool) []byte {
 	return b
 }
 
-// A tinySegment is a range as TinyId's client has it: the ids above current up to max
-// that leave the remainder when divided by delta. Having come to loading, the client asks for the
-// next.
+// A tinySegment is a range in the form of TinyId's client: the ids above current up to max
+// that leave the remainder when divided by delta. At loading the client requests the next range.
 type tinySegment struct{ max, loading, current, delta, remainder int64 }
 
-// newSegment describes r, which has an id; ids begin at 1.
+// newSegment describes r, which is not empty; ids begin at 1.
 //
-// The client begins at current + delta if current leaves the remainder, else at the next
-// id above current that does. So current is the id before the first, as in a range of a
-// table that has always been aligned; where that is negative, it is 0, whence the client
-// finds the first.
+// The client begins at current + delta if current leaves the remainder, else at the next id
+// above current that does. So current is the id before the first one. If that would be
+// negative, current is 0, from which the client finds the first id.
 func newSegment(r segment.Range) tinySegment {
 	s := tinySegment{
 		max: int64(r.Last()), current: max(int64(r.First)-r.Stride, 0),
@@ -79,7 +77,7 @@ const (
 	systemError = 6
 )
 
-// failed appends the answer of a failure: empty if simple.
+// failed appends the answer of a failure; it is empty for simple requests.
 func failed(b []byte, asked request, bizType string, f *failure.Failure) []byte {
 	if asked.simple {
 		return b

@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/segment"
 )
 
-// firstID is where TinyId's client begins, by its rules.
+// firstID is the first id that TinyId's client issues of a range.
 func (s tinySegment) firstID() int64 {
 	if s.current%s.delta == s.remainder {
 		return s.current + s.delta

@@ -1,5 +1,5 @@
-// Package tinyidapi answers clients of TinyId, Didi's issuing service, as its server
-// does: a bizType is a namespace, the token is the caller's.
+// Package tinyidapi answers clients of TinyId, Didi's issuing service, as its server does: a
+// bizType is a namespace, and the token identifies the caller.
 package tinyidapi
 
 import (
@@ -22,7 +22,7 @@ import (
 type API struct {
 	front    *issuing.Front
 	log      *slog.Logger
-	requests map[string]request // by the path's end
+	requests map[string]request // by the end of the path
 	answers  sync.Pool          // of *answer
 }
 
@@ -49,8 +49,8 @@ func New(s *issuing.Service, log *slog.Logger) *API {
 	}}
 }
 
-// Register adds the interface's requests to a mux, at the path that TinyId has by default
-// and that its client always asks for.
+// Register adds the interface's requests to a mux, at TinyId's default path, which its client
+// always requests.
 func (a *API) Register(mux *http.ServeMux) {
 	h := a.Prefixed(http.NotFoundHandler())
 	for path := range a.requests {
@@ -60,8 +60,8 @@ func (a *API) Register(mux *http.ServeMux) {
 }
 
 // Prefixed answers the interface's requests behind any prefix of the path, as
-// /gateway/tinyid/id/nextId, and has next answer all else: the client's setting may name
-// a gateway with a path, and the server's another context path.
+// /gateway/tinyid/id/nextId; next answers all others. A client may reach the server through a
+// gateway with a path, and the original server may have any context path.
 func (a *API) Prefixed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if asked, ok := a.requests[lastTwo(strings.TrimSuffix(r.URL.Path, "/"))]; ok {
@@ -162,12 +162,12 @@ func first(query, form url.Values, key string) string {
 	return form.Get(key)
 }
 
-// caller returns the caller with the token; without a token, as for Firn's own API.
+// caller returns the caller with the token; without a token, the caller as for Firn's own API.
 func (a *API) caller(r *http.Request, token string) (*access.Caller, error) {
 	if token == "" {
 		return a.front.Caller(r)
 	}
-	c, _ := access.OfRequest(r) // TinyId's token counts, not the header
+	c, _ := access.OfRequest(r) // TinyId's token identifies the caller, not the header
 	c.Token = token
 	return a.front.Identify(c)
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// namespaces is what the tests serve.
+// namespaces are served in the tests.
 func namespaces() map[string]settings.Namespace {
 	return map[string]settings.Namespace{
 		"test":     {Kind: "segment", Segment: settings.Segment{MinStep: 1000}},
@@ -59,7 +59,7 @@ func open(t *testing.T, s store.Store, cfg settings.Config) (*issuing.Service, h
 	return service, mux
 }
 
-// ask makes a request; a body is a form.
+// ask makes a request; its body, if any, is a form.
 func ask(t *testing.T, h http.Handler, method, path, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	var content io.Reader = http.NoBody
@@ -75,7 +75,7 @@ func ask(t *testing.T, h http.Handler, method, path, body string) *httptest.Resp
 	return w
 }
 
-// TestAnswersAreThoseOfTinyID asks one server in this order.
+// TestAnswersAreThoseOfTinyID sends its requests to one server in this order.
 func TestAnswersAreThoseOfTinyID(t *testing.T) {
 	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces(), Limits: settings.Limits{Batch: new(50)}})
 	const plain, js = "text/plain;charset=UTF-8", "application/json;charset=UTF-8"
@@ -123,8 +123,8 @@ func TestAnswersAreThoseOfTinyID(t *testing.T) {
 	}
 }
 
-// TestATokenOpensItsTypes and no others. The answer does not say what is wrong with a token.
-func TestATokenOpensItsTypes(t *testing.T) {
+// TestATokenAllowsItsTypes and no others. The answer does not say what is wrong with a token.
+func TestATokenAllowsItsTypes(t *testing.T) {
 	const token = "0f673adf80504e2eaa552f5d791b644c"
 	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces(), Tokens: []settings.Token{
 		{Name: "tinyid-1", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(token))), Namespaces: []string{"test", "gone"}},
@@ -151,7 +151,7 @@ func TestATokenOpensItsTypes(t *testing.T) {
 	}
 }
 
-// TestARangeCountsAgainstTheRate: one above it is handed out, and the next has to wait.
+// TestARangeCountsAgainstTheRate: a range above the rate is handed out, and the next must wait.
 func TestARangeCountsAgainstTheRate(t *testing.T) {
 	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces(), Limits: settings.Limits{Rate: map[string]string{"test": "100/h"}}})
 	if got := ask(t, h, "POST", "/tinyid/id/nextSegmentIdSimple?bizType=test", "").Body.String(); got != "0,200,1000,1,0" {
@@ -163,7 +163,7 @@ func TestARangeCountsAgainstTheRate(t *testing.T) {
 	}
 }
 
-// TestABatchIsCapped at the limit, as there, and not refused.
+// TestABatchIsCapped at the limit, as TinyId does, and not refused.
 func TestABatchIsCapped(t *testing.T) {
 	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces(), Limits: settings.Limits{Batch: new(50)}})
 	for _, size := range []string{"50", "51", "2147483647"} {
@@ -182,7 +182,7 @@ func TestARangeIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotComeToTinyIDsCodeHasSpringsError(t *testing.T) {
+func TestRequestsThatDoNotReachTinyIDsCodeGetSpringsError(t *testing.T) {
 	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces()})
 	for _, c := range []struct {
 		method, path, body string
@@ -209,9 +209,9 @@ func TestWhatDoesNotComeToTinyIDsCodeHasSpringsError(t *testing.T) {
 	}
 }
 
-// TestAnyPrefixWillDo: tinyid.server may be host:9999/gateway, and a server's
-// context path another.
-func TestAnyPrefixWillDo(t *testing.T) {
+// TestThePathMayHaveAnyPrefix: a client's tinyid.server may be host:9999/gateway, and the
+// original server may have any context path.
+func TestThePathMayHaveAnyPrefix(t *testing.T) {
 	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces()})
 	for i, prefix := range []string{"/tinyid", "/gateway/tinyid", "/a/b/c/tinyid", "/ids", "", "/v1/tinyid"} {
 		if got := ask(t, h, "POST", prefix+"/id/nextIdSimple?token=x&bizType=test", "").Body.String(); got != strconv.Itoa(i+1) {
@@ -220,7 +220,7 @@ func TestAnyPrefixWillDo(t *testing.T) {
 	}
 }
 
-func TestNumbersAreJSONForThoseWhoAcceptOnlyThat(t *testing.T) {
+func TestNumbersAreJSONForClientsThatAcceptOnlyJSON(t *testing.T) {
 	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces()})
 	for accept, want := range map[string]string{
 		"application/json, application/*+json": "application/json;charset=UTF-8",
@@ -238,7 +238,7 @@ func TestNumbersAreJSONForThoseWhoAcceptOnlyThat(t *testing.T) {
 	}
 }
 
-// A span is a range as a client reads it, of delta 1.
+// A span is a range as a client reads it, with delta 1.
 type span struct{ current, max int64 }
 
 func readSpan(t *testing.T, answer string) span {
@@ -260,8 +260,8 @@ func readSpan(t *testing.T, answer string) span {
 	return span{n[0], n[2]}
 }
 
-// TestServersOfOneStoreShareNoID: ranges and single ids of three servers.
-func TestServersOfOneStoreShareNoID(t *testing.T) {
+// TestServersOfOneStoreIssueDifferentIDs takes ranges and single ids of three servers.
+func TestServersOfOneStoreIssueDifferentIDs(t *testing.T) {
 	s := memstore.New(nil)
 	var servers []http.Handler
 	for range 3 {
@@ -291,7 +291,7 @@ func TestServersOfOneStoreShareNoID(t *testing.T) {
 			}
 			seen[id] = true
 		}
-		// Of a sequence, ranges grow whichever server is asked.
+		// Ranges of a sequence increase across all servers.
 		r := readSpan(t, ask(t, h, "GET", "/tinyid/id/nextSegmentIdSimple?bizType=txn", "").Body.String())
 		if r.current < before {
 			t.Fatalf("a range from %d after one up to %d", r.current, before)
@@ -300,8 +300,8 @@ func TestServersOfOneStoreShareNoID(t *testing.T) {
 	}
 }
 
-// TestRangesGoOnWhileTheConfigurationChanges: none fails, and none overlaps.
-func TestRangesGoOnWhileTheConfigurationChanges(t *testing.T) {
+// TestRangesContinueWhileTheConfigurationChanges: no request fails, and no ranges overlap.
+func TestRangesContinueWhileTheConfigurationChanges(t *testing.T) {
 	service, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces()})
 	ctx, stop := context.WithCancel(t.Context())
 	var changes sync.WaitGroup
