@@ -18,7 +18,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// front is one server of several over the same store.
+// front returns a handler with its own connection to the store.
 func front(t testing.TB, url string) http.Handler {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -35,8 +35,8 @@ func front(t testing.TB, url string) http.Handler {
 	return serve(t, cosid.Config{Store: s})
 }
 
-// TestSeveralServersOverRealStores lets instances ask three servers at once.
-func TestSeveralServersOverRealStores(t *testing.T) {
+// TestServersShareARealStore sends concurrent requests to three servers.
+func TestServersShareARealStore(t *testing.T) {
 	for _, store := range []struct {
 		name string
 		url  func(t *testing.T) string
@@ -53,13 +53,12 @@ func TestSeveralServersOverRealStores(t *testing.T) {
 			fronts := []http.Handler{front(t, url), front(t, url), front(t, url)}
 			numbers(t, fronts)
 			counters(t, fronts)
-			// One that is started later knows all of it.
 			later := front(t, url)
 			if r, body := ask(later, distribute(3)); r.Code != http.StatusOK {
-				t.Errorf("a later server: %d %s", r.Code, body)
+				t.Errorf("a server started later: %d %s", r.Code, body)
 			}
 			if r, body := ask(later, "PATCH /machines/shop?instanceId=i5&stable=false&safeGuardDuration=PT5M"); r.Code != http.StatusOK {
-				t.Errorf("a guard by a later server: %d %s", r.Code, body)
+				t.Errorf("a guard at a server started later: %d %s", r.Code, body)
 			}
 		})
 	}
@@ -71,7 +70,7 @@ func distribute(i int) string {
 	return fmt.Sprintf("POST /machines/shop?machineBit=5&instanceId=i%d&stable=false&safeGuardDuration=PT5M", i)
 }
 
-// numbers gives 32 instances the 32 numbers there are, each asking two servers at once.
+// numbers lets 32 instances request the 32 existing numbers, each from two servers at once.
 func numbers(t *testing.T, fronts []http.Handler) {
 	t.Helper()
 	var mu sync.Mutex
@@ -109,7 +108,7 @@ func numbers(t *testing.T, fronts []http.Handler) {
 		}
 	}
 	if r, body := ask(fronts[0], distribute(instances)); short(r.Code, body) != "400 M-01" {
-		t.Errorf("one too many: %d %s", r.Code, body)
+		t.Errorf("one instance too many: %d %s", r.Code, body)
 	}
 }
 
@@ -136,7 +135,7 @@ func counters(t *testing.T, fronts []http.Handler) {
 			defer mu.Unlock()
 			for id := most - step + 1; id <= most; id++ {
 				if seen[id] || id < 1 {
-					t.Errorf("id %d", id)
+					t.Errorf("id %d is a duplicate or below 1", id)
 				}
 				seen[id] = true
 			}
@@ -144,12 +143,12 @@ func counters(t *testing.T, fronts []http.Handler) {
 	}
 	wait.Wait()
 	if len(seen) != ranges*step {
-		t.Errorf("%d ids", len(seen))
+		t.Errorf("%d ids, want %d", len(seen), ranges*step)
 	}
 }
 
-// TestAServerOfTheStoreThatIsGone asks while Redis is gone and after it is back.
-func TestAServerOfTheStoreThatIsGone(t *testing.T) {
+// TestRedisOutage sends requests before, while and after Redis is down.
+func TestRedisOutage(t *testing.T) {
 	redis := servers.Redis(t)
 	s := httptest.NewServer(front(t, "redis://"+redis.Addr()))
 	defer s.Close()
@@ -175,17 +174,17 @@ func TestAServerOfTheStoreThatIsGone(t *testing.T) {
 		return fmt.Sprint(answer.StatusCode, got.Code, got.MachineID)
 	}
 	if got := post(1); got != "2000" {
-		t.Errorf("before: %s", got)
+		t.Errorf("before the outage: %s", got)
 	}
 	redis.Kill()
 	if got := post(1); got != "5035000" {
-		t.Errorf("meanwhile: %s", got)
+		t.Errorf("during the outage: %s", got)
 	}
 	redis.Restart()
 	if got := post(1); got != "2000" {
-		t.Errorf("afterwards: %s", got)
+		t.Errorf("after the outage: %s", got)
 	}
 	if got := post(2); got != "2001" {
-		t.Errorf("afterwards another: %s", got)
+		t.Errorf("after the outage, another instance: %s", got)
 	}
 }

@@ -17,32 +17,31 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// The requests in testdata are, byte for byte, those that the client of CosId 3.2.1 sent
-// to CosId's own proxy server, over the two HTTP clients that Spring puts below it.
-// With cosid-proxy and its Spring on the class path the same program ran against Firn,
-// with the same result; but CosId's libraries are not to be had everywhere,
-// so it is its bytes that are replayed here.
+// The requests in testdata are byte for byte those that the client of CosId 3.2.1 sent to
+// CosId's own proxy server, through the two HTTP clients that Spring may use. The same Java
+// program was also run against Firn, with the same results. The tests replay its bytes
+// because CosId's libraries are not available everywhere.
 
-// answers are what the program's requests were answered by CosId's own server; of errors
-// the code, of machine numbers without the stamp.
+// answers are the answers of CosId's own server: for errors their code, for machine numbers
+// without the stamp.
 var answers = []string{
 	"200 0", "200 0", "200 1", // x, x after losing its memory, y, which is stable
-	"400 M-01",     // z finds no number
+	"400 M-01",     // no number is left for z
 	"200 ", "200 ", // x and y are guarded
-	"200 ",          // x gives back
-	"200 0", "200 ", // z has its number, and is guarded
-	"200 ",         // y gives back, and keeps it, being stable
-	"400 M-01",     // x finds none
+	"200 ",          // x returns its number
+	"200 0", "200 ", // z gets it, and is guarded
+	"200 ",         // y is reverted but keeps its number, as it is stable
+	"400 M-01",     // no number is left for x
 	"200 0",        // another namespace
 	"200 1",        // y again
-	"200 ", "200 ", // a counter is made, twice
+	"200 ", "200 ", // a counter is created, twice
 	"200 100", "200 107", "200 207",
-	"200 ", "200 1010", // one with an offset
-	"200 ", "200 10", // one of a month
+	"200 ", "200 1010", // a counter with an offset
+	"200 ", "200 10", // a counter for one month
 	"400 500", // a step of 0
 }
 
-func TestRequestsAsTheJavaClientSendsThem(t *testing.T) {
+func TestRequestsOfTheJavaClientGetTheOriginalsAnswers(t *testing.T) {
 	for _, file := range []string{"java-http-client.txt", "reactor-netty.txt"} {
 		t.Run(file, func(t *testing.T) {
 			cfg := cosid.Config{Store: memstore.New(nil)}
@@ -53,7 +52,7 @@ func TestRequestsAsTheJavaClientSendsThem(t *testing.T) {
 	}
 }
 
-// replay sends the requests of a file on one connection, as they stand.
+// replay sends the requests of a file on one connection, unchanged.
 func replay(t *testing.T, addr, file string, want []string) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + file)
@@ -88,7 +87,7 @@ func replay(t *testing.T, addr, file string, want []string) {
 			t.Fatalf("%s: %v", line, err)
 		}
 		if got := short(r.StatusCode, string(body)); got != want {
-			t.Errorf("%s: %s, not %s", line, got, want)
+			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
 }

@@ -16,19 +16,19 @@ import (
 // ShareName is the name of CosId's default id generator.
 const ShareName = "__share__"
 
-// ErrUnknownName is the error of an Issue for a name without ids.
+// ErrUnknownName is what Config.Issue returns for an unknown name.
 var ErrUnknownName = errors.New("unknown name")
 
-// ErrNoSegment is the error of a Segment for a name of something else.
-var ErrNoSegment = errors.New("no segment")
+// ErrNoSegment is what Config.Segment returns for a name that is not a segment.
+var ErrNoSegment = errors.New("not a segment")
 
-// A Denied is the error of an Allow or an Issue that refuses a request.
+// Denied is the error with which a function of [Config] refuses a request.
 type Denied struct {
-	// Status is 401, 403 or 429; anything else counts as 403.
+	// Status is 401, 403 or 429; any other value becomes 403.
 	Status int
 	// Reason is sent to the client.
 	Reason string
-	// RetryAfter, if it is not 0, is sent with 429.
+	// RetryAfter is sent as Retry-After unless it is 0.
 	RetryAfter time.Duration
 }
 
@@ -38,45 +38,43 @@ func (e *Denied) Error() string { return e.Reason }
 type Config struct {
 	// Store keeps machine numbers and segments. Required.
 	Store store.Store
-	// Time gives the time of machine numbers where the store does not, and is waited on.
-	// Default: [firn.SystemTime].
+	// Time is the clock if the store has none, and times waits. Default: [firn.SystemTime].
 	Time firn.TimeSource
 	// Tolerance is how far the clocks of store and server may be apart. Default: 10s.
 	Tolerance time.Duration
-	// MaxMachines is how many numbers a machine namespace may have in use, whatever the
-	// machine bits, up to 1,048,576. Default: 65,536.
+	// MaxMachines limits the numbers in use in a machine namespace, whatever machine bits
+	// clients request. At most 1,048,576. Default: 65,536.
 	MaxMachines int
-	// MaxStep is how many ids a client may take at once, up to 2^40. Default: 2^40.
-	// (CosId's chain of segments multiplies the step that is set as demand grows.)
+	// MaxStep is how many ids a client may take at once. At most 2^40. Default: 2^40.
+	// (CosId's segment chain multiplies the configured step as demand grows.)
 	MaxStep int64
 	// Timeout bounds the work for one request. Default: 10s.
 	Timeout time.Duration
 
 	// Issue returns the next id of a name as text, for /ids. Its errors: [ErrUnknownName],
-	// *[Denied]; any other is a failure. Without it there are no /ids.
+	// *[Denied]; any other is a failure. If Issue is nil, /ids does not exist.
 	Issue func(ctx context.Context, name string) (string, error)
-	// Share is the name that Issue is given for /ids and /ids/as-string, which name none.
-	// Default: [ShareName].
+	// Share is the name that /ids and /ids/as-string pass to Issue. Default: [ShareName].
 	Share string
 
-	// Allow returns an error for what the client may not do; *[Denied] says why. The name is
-	// that of the machine namespace, the segment or the ids as Firn has it, see [FirnName].
-	// Default: everything is allowed.
+	// Allow returns an error if the client may not use the name; *[Denied] says why. The name
+	// is Firn's name of a machine namespace, a segment or a namespace of ids, see [FirnName].
+	// Default: all requests are allowed.
 	Allow func(r *http.Request, name string) error
-	// Segment returns the least id of the segment that is served under that name, or an
-	// error that is [ErrNoSegment] if the name belongs to something else: a second counter,
-	// or the bare numbers of ids that are shown in another form, would repeat ids. Default:
-	// all names are segments, from 1.
+	// Segment returns the least id of the segment with that name, or an error that matches
+	// [ErrNoSegment] if the name is not a segment's: a second counter beside another kind of
+	// namespace, or bare numbers of a namespace with another text form, would repeat ids.
+	// Default: every name is a segment that begins at 1.
 	Segment func(name string) (least firn.ID, err error)
-	// Take is called before a range of so many ids is handed out of a segment, after Allow.
-	// It returns an error, such as *[Denied] with 429, if the client must wait. Done is
-	// called with whether the range was handed out. Default: no limit.
-	Take func(r *http.Request, name string, ids int64) (done func(handedOut bool), err error)
+	// Take is called after Allow, before a range of ids is taken from a segment. It returns
+	// an error, such as *[Denied] with 429, if the client must wait. Done is called after,
+	// with whether the range was issued. Default: no limit.
+	Take func(r *http.Request, name string, ids int64) (done func(issued bool), err error)
 	// Observe, if not nil, is called after each request with its operation, "machines",
-	// "segments", "ids" or "other", and its status. The status is 400 for every client's
-	// fault, also where the answer has another one. Many goroutines call it.
+	// "segments", "ids" or "other", and its status. The status of a bad request is 400 even
+	// if the client is sent another one. Several goroutines call it.
 	Observe func(operation string, status int, took time.Duration)
-	// Log receives what an operator should know. Default: nothing.
+	// Log receives messages for operators. Default: they are discarded.
 	Log *slog.Logger
 }
 
@@ -123,7 +121,7 @@ func (c *Config) check() error {
 	return errors.Join(errs...)
 }
 
-// machines returns the registrar of a checked configuration.
+// machines returns the registrar for a checked configuration.
 func (c *Config) machines() (*registrar.Registrar, error) {
 	r, err := registrar.New(registrar.Config{
 		Store: c.Store, Time: c.Time, Tolerance: c.Tolerance, MaxMachines: c.MaxMachines, Log: c.Log,

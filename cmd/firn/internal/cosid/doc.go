@@ -1,11 +1,10 @@
-// Package cosid answers as CosId's proxy server does, so that Java systems that use CosId
-// (3.2.1 was tried) have Firn for their distributor of machine numbers and segments: by
-// setting cosid.proxy.host, and nothing else. What the original keeps in the memory of
-// one process is in the store here: it survives a restart, and any number of
-// servers are equal.
+// Package cosid implements the HTTP interface of CosId's proxy server. Java systems that use
+// CosId (tested with 3.2.1) get machine numbers and segments from Firn by setting
+// cosid.proxy.host, and nothing else. The original keeps its state in the memory of one
+// process. Firn keeps it in the store: it survives a restart, and several servers can share it.
 //
-// Statuses, error codes and the form of all bodies are the original's for the requests
-// that its clients send, good and bad; the words of messages are Firn's. Beyond the
-// original, and for safety: names and numbers have limits, a safe-guard time that is not
-// above 0 is refused, and what is stable is nobody else's (package registrar).
+// For requests that CosId's clients send, valid or not, the status, the error code and the
+// form of the body are those of the original; message texts are Firn's. There are additional
+// checks, for safety: names and numbers have limits, a safe-guard time must be above 0, and the
+// number of a stable instance is never assigned to another (package registrar).
 package cosid

@@ -8,28 +8,27 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// maxDuration is how long the text of a duration may be; the longest that Java writes has 34.
+// maxDuration bounds the text of a duration, in bytes; the longest that Java writes has 34.
 const maxDuration = 64
 
-// ParseDuration returns the milliseconds of a duration as Java writes and reads it, ISO
-// 8601 without years and months: PT5M, P1DT12H, PT0.5S, -PT1H, also PT-5M. A part of a
-// millisecond is dropped, towards the past. Anything else, and a duration that does not
-// fit, is a *[firn.SyntaxError]. CosId's "for ever" is PT2562047788015H12M55.807S, which is
-// the greatest int64.
+// ParseDuration returns the milliseconds of a duration in the format of Java, ISO 8601
+// without years and months: PT5M, P1DT12H, PT0.5S, -PT1H, also PT-5M. It rounds down to
+// milliseconds. Any other text, or a duration beyond an int64, is a *[firn.SyntaxError].
+// CosId's "for ever" is PT2562047788015H12M55.807S, the greatest int64.
 func ParseDuration(text string) (int64, error) {
 	fail := func(why string) (int64, error) { return 0, firn.NewSyntaxError("duration", text, why) }
 	if len(text) > maxDuration {
-		return 0, firn.NewSyntaxError("duration", text[:maxDuration], fmt.Sprintf("it has %d bytes, at most %d are allowed", len(text), maxDuration))
+		return 0, firn.NewSyntaxError("duration", text[:maxDuration], fmt.Sprintf("it has %d bytes; at most %d are allowed", len(text), maxDuration))
 	}
 	rest, negative := sign(strings.ToUpper(text))
 	rest, ok := strings.CutPrefix(rest, "P")
 	if !ok || rest == "" {
-		return fail("it is written as in PT5M for five minutes")
+		return fail("write five minutes as PT5M")
 	}
 	total := new(big.Int) // nanoseconds
 	date, clock, timed := strings.Cut(rest, "T")
 	if timed && clock == "" {
-		return fail("hours, minutes or seconds are missing after T")
+		return fail("T must be followed by hours, minutes or seconds")
 	}
 	for _, part := range []struct{ text, units string }{{date, "D"}, {clock, "HMS"}} {
 		text, units := part.text, part.units
@@ -37,11 +36,11 @@ func ParseDuration(text string) (int64, error) {
 			var n *big.Int
 			var unit byte
 			if n, unit, text, ok = amount(text); !ok {
-				return fail("it is written as in P1DT2H3M4.5S")
+				return fail("write it as in P1DT2H3M4.5S")
 			}
 			at := strings.IndexByte(units, unit)
 			if at < 0 {
-				return fail(fmt.Sprintf("%q is out of place: days, T, hours, minutes and seconds follow in this order", unit))
+				return fail(fmt.Sprintf("%q is in the wrong place: the order is days, T, hours, minutes, seconds", unit))
 			}
 			units = units[at+1:]
 			total.Add(total, n)
@@ -50,16 +49,16 @@ func ParseDuration(text string) (int64, error) {
 	if negative {
 		total.Neg(total)
 	}
-	// Java holds a duration as seconds; in milliseconds it must fit as well.
+	// Java keeps a duration in seconds; here it must also fit in milliseconds.
 	ms := new(big.Int)
-	ms.Div(total, big.NewInt(1_000_000)) // Euclidean: downwards, since the divisor is positive
+	ms.Div(total, big.NewInt(1_000_000)) // Euclidean division rounds down, as the divisor is positive
 	if !ms.IsInt64() {
 		return fail("it is longer than 292 million years")
 	}
 	return ms.Int64(), nil
 }
 
-// sign takes the sign off the front of a text.
+// sign cuts the sign off the front of text.
 func sign(text string) (rest string, negative bool) {
 	if strings.HasPrefix(text, "-") {
 		return text[1:], true
@@ -67,10 +66,10 @@ func sign(text string) (rest string, negative bool) {
 	return strings.TrimPrefix(text, "+"), false
 }
 
-// nanosIn has the nanoseconds of each unit.
+// nanosIn maps each unit to its nanoseconds.
 var nanosIn = map[byte]int64{'D': 86_400e9, 'H': 3_600e9, 'M': 60e9, 'S': 1e9}
 
-// amount takes a number and its unit off the front of a text, and returns it in nanoseconds.
+// amount cuts a number and its unit off the front of text, and returns the nanoseconds.
 func amount(text string) (n *big.Int, unit byte, rest string, ok bool) {
 	text, negative := sign(text)
 	end := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })

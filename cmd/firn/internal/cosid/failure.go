@@ -20,10 +20,10 @@ import (
 
 // The error codes of CosId's proxy.
 const (
-	codeOverflow = "M-01" // no machine number left
-	codeNotFound = "M-02" // the instance has none
-	codeLost     = "M-03" // another has it
-	codeOther    = "500"  // bad arguments, with status 400 or 500, and all else
+	codeOverflow = "M-01" // no machine number is left
+	codeNotFound = "M-02" // the instance has no machine number
+	codeLost     = "M-03" // another instance has the machine number
+	codeOther    = "500"  // bad arguments, with status 400 or 500, and all other errors
 )
 
 // A failure is a failed request, as the client sees it.
@@ -31,25 +31,25 @@ type failure struct {
 	status int
 	code   string
 	msg    string
-	retry  time.Duration // when to try again; 0: not said
-	cause  error         // what msg was made of, for the log; nil without
+	retry  time.Duration // when to try again; 0: no Retry-After is sent
+	cause  error         // the error behind msg, for the log; may be nil
 
-	// counted is the status that the failure is counted by, if another: what is the
-	// client's fault is no failure of the server's, whatever the original answers.
+	// counted is the status in metrics, if not the one sent: the original answers some bad
+	// requests with 500, which would count as failures of the server.
 	counted int
-	// early: the request did not come to what it asks for.
+	// early: the request reached no operation, and is counted as "other".
 	early bool
 }
 
 func (f *failure) Error() string { return f.msg }
 
-// unreadable is for a parameter that is missing or cannot be read: the original answers
-// with status 500.
+// unreadable is the failure of a missing or malformed parameter. Its status is 500, as in the
+// original.
 func unreadable(format string, args ...any) *failure {
 	return &failure{status: http.StatusInternalServerError, code: codeOther, msg: fmt.Sprintf(format, args...), counted: http.StatusBadRequest}
 }
 
-// refused is for a parameter out of bounds.
+// refused is the failure of a parameter out of range.
 func refused(format string, args ...any) *failure {
 	return &failure{status: http.StatusBadRequest, code: codeOther, msg: fmt.Sprintf(format, args...)}
 }
@@ -97,7 +97,7 @@ func (e *Denied) failure() *failure {
 	return f
 }
 
-// write answers with the original's form of an error.
+// write sends the failure in the format of the original.
 func (f *failure) write(w http.ResponseWriter) {
 	if f.retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.retry.Seconds()))))
@@ -112,12 +112,12 @@ func (f *failure) write(w http.ResponseWriter) {
 	}{f.code, f.msg, []string{}})
 }
 
-// writeJSON answers with a body as Jackson writes it: no line end, no escapes for HTML.
+// writeJSON sends a body as Jackson writes it: without a line break and without HTML escapes.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil { // of the types here none fails
+	if err := e.Encode(v); err != nil { // cannot happen with the types used here
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
@@ -131,6 +131,5 @@ func writeBody(w http.ResponseWriter, status int, contentType string, body []byt
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	// A client that has gone does not hear this either.
-	_, _ = w.Write(body)
+	_, _ = w.Write(body) // a failed write means that the client has gone
 }

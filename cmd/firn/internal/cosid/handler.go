@@ -13,37 +13,36 @@ import (
 	"github.com/firn-id/firn/segment"
 )
 
-// handler has what the requests work on.
 type handler struct {
 	cfg      Config
 	machines *registrar.Registrar
 	segments segment.Source
 
-	mu   sync.Mutex // guards said
-	said map[string]*saying
+	mu     sync.Mutex // guards logged
+	logged map[string]*logState
 }
 
-// A saying is what was logged of a code of failures.
-type saying struct {
+// A logState says when failures with a code were last logged.
+type logState struct {
 	last    time.Duration // monotonic
 	omitted int           // since then
 }
 
-// sayEvery is how often failures of a code are logged: as many clients as there are ask again
-// and again while the store is away.
-const sayEvery = 10 * time.Second
+// logInterval is how often failures with one code are logged. Without it, all clients that
+// retry while the store is unavailable would flood the log.
+const logInterval = 10 * time.Second
 
-// say reports whether to log a failure, and how many before it were omitted.
-func (h *handler) say(code string) (omitted int, ok bool) {
+// shouldLog reports whether to log a failure, and how many were omitted before it.
+func (h *handler) shouldLog(code string) (omitted int, ok bool) {
 	now := h.cfg.Time.Monotonic()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := h.said[code]
-	if s == nil { // there are three
-		h.said[code] = &saying{last: now}
+	s := h.logged[code]
+	if s == nil { // only three codes are logged, so the map stays small
+		h.logged[code] = &logState{last: now}
 		return 0, true
 	}
-	if now-s.last < sayEvery {
+	if now-s.last < logInterval {
 		s.omitted++
 		return 0, false
 	}
@@ -51,15 +50,14 @@ func (h *handler) say(code string) (omitted int, ok bool) {
 	return omitted, true
 }
 
-// Handler returns the handler of all paths of CosId's proxy: /machines/, /segments/ and
-// /ids. Mount it at these, or below a prefix that is stripped off. Its calls are bounded
-// by Config.Timeout; how large a request may be is the server's business, and
-// bodies are not read.
+// Handler returns the handler for all paths of CosId's proxy: /machines/, /segments/ and
+// /ids. Mount it at these, or below a prefix that is stripped. Config.Timeout bounds its
+// work; it reads no request bodies, and leaves their limit to the server.
 func Handler(cfg Config) (http.Handler, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("cosid: %w", err)
 	}
-	h := &handler{cfg: cfg, said: map[string]*saying{}}
+	h := &handler{cfg: cfg, logged: map[string]*logState{}}
 	var err error
 	if h.machines, err = cfg.machines(); err != nil {
 		return nil, err
@@ -84,10 +82,10 @@ func Handler(cfg Config) (http.Handler, error) {
 	return mux, nil
 }
 
-// methods are what a path can be asked for.
+// methods maps the HTTP methods of a path to their functions.
 type methods map[string]func(w http.ResponseWriter, r *http.Request) error
 
-// route serves a path.
+// route adds a path to mux. Its requests are counted as the operation.
 func (h *handler) route(mux *http.ServeMux, operation, path string, by methods) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
@@ -105,7 +103,7 @@ func (h *handler) route(mux *http.ServeMux, operation, path string, by methods) 
 				of = "other"
 			}
 			f.write(w)
-			h.tell(r, f)
+			h.log(r, f)
 		}
 		h.cfg.Observe(of, status, h.cfg.Time.Monotonic()-began)
 	})
@@ -115,10 +113,10 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, by methods, allo
 	do := by[r.Method]
 	switch {
 	case len(by) == 0:
-		return &failure{status: http.StatusNotFound, early: true, code: codeOther, msg: fmt.Sprintf("nothing is at %q: /machines/{namespace}, /segments/… and /ids are", clip(r.URL.Path))}
+		return &failure{status: http.StatusNotFound, early: true, code: codeOther, msg: fmt.Sprintf("unknown path %q: use /machines/{namespace}, /segments/… or /ids", clip(r.URL.Path))}
 	case do == nil:
 		w.Header().Set("Allow", allow)
-		return &failure{status: http.StatusMethodNotAllowed, early: true, code: codeOther, msg: fmt.Sprintf("method %s is not for this path: %s is", clip(r.Method), allow)}
+		return &failure{status: http.StatusMethodNotAllowed, early: true, code: codeOther, msg: fmt.Sprintf("method %s is not allowed here: use %s", clip(r.Method), allow)}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), h.cfg.Timeout)
 	defer cancel()
@@ -128,9 +126,9 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, by methods, allo
 	return nil
 }
 
-// tell logs what went wrong: what a client did at a low level, what the server suffers
-// from at a higher one. Machine numbers that run out or are lost are an operator's business.
-func (h *handler) tell(r *http.Request, f *failure) {
+// log logs a failure: at debug level if only the client must act, as a warning if an operator
+// should, because the store is unavailable or machine numbers run out or are lost.
+func (h *handler) log(r *http.Request, f *failure) {
 	why := f.msg
 	if f.cause != nil {
 		why = f.cause.Error()
@@ -138,9 +136,9 @@ func (h *handler) tell(r *http.Request, f *failure) {
 	log := h.cfg.Log.With("method", r.Method, "path", r.URL.Path, "status", f.status, "code", f.code, "error", why)
 	switch {
 	case r.Context().Err() != nil:
-		log.Debug("CosId request given up by its client")
+		log.Debug("CosId request canceled by its client")
 	case f.code == codeOverflow, f.code == codeLost, f.status == http.StatusServiceUnavailable:
-		if omitted, ok := h.say(f.code); ok {
+		if omitted, ok := h.shouldLog(f.code); ok {
 			log.Warn("CosId request failed", "omitted", omitted)
 		} else {
 			log.Debug("CosId request failed")
@@ -150,8 +148,8 @@ func (h *handler) tell(r *http.Request, f *failure) {
 	}
 }
 
-// name returns the Firn name of the path's parts, if the client may use it. Only then may
-// the answer say what is wrong with the parameters.
+// name returns the Firn name of the path's parts, if the client may use it. It checks access
+// before it returns an error of the parameters.
 func (h *handler) name(r *http.Request, p *params, parts ...string) (string, error) {
 	path := &params{}
 	for i, part := range parts {
@@ -171,7 +169,7 @@ func (h *handler) name(r *http.Request, p *params, parts ...string) (string, err
 	return name, nil
 }
 
-// allow returns a *Denied for any error of the hook's.
+// allow returns a *Denied for any error of Config.Allow.
 func (h *handler) allow(r *http.Request, name string) error {
 	if err := h.cfg.Allow(r, name); err != nil {
 		return denied(err)

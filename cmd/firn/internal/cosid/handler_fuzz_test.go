@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// FuzzRequest asks that whatever is asked for is answered, an error in the original's form.
+// FuzzRequest checks that every request gets an answer, and that errors have the format of the
+// original.
 func FuzzRequest(f *testing.F) {
 	for _, e := range exchanges {
 		method, target, _ := strings.Cut(e.request, " ")
@@ -20,7 +21,7 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, method, path, query string) {
 		r, err := http.NewRequest(method, "http://localhost/", nil)
 		if err != nil {
-			return // no request
+			return // an invalid method
 		}
 		if r.URL, err = url.Parse("http://localhost/" + strings.TrimPrefix(path, "/")); err != nil {
 			return
@@ -28,7 +29,7 @@ func FuzzRequest(f *testing.F) {
 		r.URL.RawQuery = query
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
-		if w.Code == http.StatusOK || w.Code/100 == 3 { // a path that is not clean is put right
+		if w.Code == http.StatusOK || w.Code/100 == 3 { // an unclean path is redirected
 			return
 		}
 		var body struct {

@@ -65,7 +65,7 @@ func ask(h http.Handler, request string) (*httptest.ResponseRecorder, string) {
 
 const machine = "/machines/ns1?"
 
-// exchanges are in order, on one server. What ends in … is the beginning of the body.
+// exchanges run in this order on one server. A body that ends in … is a prefix.
 var exchanges = []struct {
 	request string
 	status  int
@@ -74,17 +74,17 @@ var exchanges = []struct {
 	{"POST " + machine + "machineBit=1&instanceId=a:1&stable=false&safeGuardDuration=PT5M", 200, `{"machineId":0,"lastTimeStamp":1795260245263}`},
 	{"POST " + machine + "machineBit=1&instanceId=a:1&stable=false&safeGuardDuration=PT5M", 200, `{"machineId":0,"lastTimeStamp":1795260245263}`},
 	{"POST " + machine + "machineBit=1&instanceId=b:1&stable=true&safeGuardDuration=PT5M", 200, `{"machineId":1,"lastTimeStamp":1795260245263}`},
-	{"POST " + machine + "machineBit=1&instanceId=c:1&stable=false&safeGuardDuration=PT5M", 400, `{"code":"M-01","msg":"no machine number of \"ns1\" is left for instance \"c:1\": all 2 are held; more machine bits, or giving back those of instances that are gone, make room","errors":[]}`},
+	{"POST " + machine + "machineBit=1&instanceId=c:1&stable=false&safeGuardDuration=PT5M", 400, `{"code":"M-01","msg":"no machine number is left in \"ns1\" for instance \"c:1\": all 2 are assigned; use more machine bits, or return the numbers of instances that are gone","errors":[]}`},
 	{"POST " + machine + "machineBit=1&instanceId=c:1&stable=false&safeGuardDuration=PT2562047788015H12M55.807S", 400, `{"code":"M-01",…`},
 	{"PATCH " + machine + "instanceId=a:1&stable=false&safeGuardDuration=PT5M", 200, ``},
-	{"PATCH " + machine + "instanceId=zz:1&stable=false&safeGuardDuration=PT5M", 400, `{"code":"M-02","msg":"instance \"zz:1\" has no machine number in \"ns1\": it has to ask for one","errors":[]}`},
+	{"PATCH " + machine + "instanceId=zz:1&stable=false&safeGuardDuration=PT5M", 400, `{"code":"M-02","msg":"instance \"zz:1\" has no machine number in \"ns1\": request one first","errors":[]}`},
 	{"DELETE " + machine + "instanceId=zz:1&stable=false", 400, `{"code":"M-02",…`},
 	{"DELETE " + machine + "instanceId=a:1&stable=false", 200, ``},
 	{"DELETE " + machine + "instanceId=a:1&stable=false", 400, `{"code":"M-02",…`},
 	{"PATCH " + machine + "instanceId=a:1&stable=false&safeGuardDuration=PT5M", 400, `{"code":"M-02",…`},
 	{"DELETE " + machine + "instanceId=b:1&stable=true", 200, ``},
 	{"POST " + machine, 500, `{"code":"500","msg":"parameter machineBit is missing","errors":[]}`},
-	{"POST " + machine + "machineBit=x&instanceId=a:1&stable=false&safeGuardDuration=PT5M", 500, `{"code":"500","msg":"parameter machineBit is \"x\", not a whole number of 32 bits","errors":[]}`},
+	{"POST " + machine + "machineBit=x&instanceId=a:1&stable=false&safeGuardDuration=PT5M", 500, `{"code":"500","msg":"parameter machineBit is \"x\", not an integer of 32 bits","errors":[]}`},
 	{"POST " + machine + "machineBit=&instanceId=a:1&stable=false&safeGuardDuration=PT5M", 500, `{"code":"500",…`},
 	{"POST " + machine + "machineBit=99999999999&instanceId=a:1&stable=false&safeGuardDuration=PT5M", 500, `{"code":"500",…`},
 	{"POST " + machine + "machineBit=0&instanceId=a:1&stable=false&safeGuardDuration=PT5M", 400, `{"code":"500","msg":"machineBit is 0; 1 to 31 are allowed","errors":[]}`},
@@ -92,19 +92,19 @@ var exchanges = []struct {
 	{"POST " + machine + "machineBit=32&instanceId=a:1&stable=false&safeGuardDuration=PT5M", 400, `{"code":"500",…`},
 	{"POST " + machine + "machineBit=31&instanceId=d:1&stable=false&safeGuardDuration=PT5M", 200, `{"machineId":0,"lastTimeStamp":1795260245263}`},
 	{"POST " + machine + "machineBit=5&instanceId=&stable=false&safeGuardDuration=PT5M", 400, `{"code":"500","msg":"parameter instanceId is empty","errors":[]}`},
-	{"POST " + machine + "machineBit=5&instanceId=" + strings.Repeat("x", 256) + "&stable=false&safeGuardDuration=PT5M", 400, `{"code":"500","msg":"parameter instanceId has 256 bytes, at most 255 are allowed","errors":[]}`},
-	{"POST " + machine + "machineBit=5&instanceId=%ff&stable=false&safeGuardDuration=PT5M", 400, `{"code":"500","msg":"parameter instanceId is \"\\xff\", not UTF-8","errors":[]}`},
+	{"POST " + machine + "machineBit=5&instanceId=" + strings.Repeat("x", 256) + "&stable=false&safeGuardDuration=PT5M", 400, `{"code":"500","msg":"parameter instanceId has 256 bytes; at most 255 are allowed","errors":[]}`},
+	{"POST " + machine + "machineBit=5&instanceId=%ff&stable=false&safeGuardDuration=PT5M", 400, `{"code":"500","msg":"parameter instanceId is \"\\xff\", which is not UTF-8","errors":[]}`},
 	{"POST " + machine + "machineBit=5&instanceId=%zz&stable=false&safeGuardDuration=PT5M", 500, `{"code":"500",…`},
 	{"POST " + machine + "machineBit=5&instanceId=d:1&stable=maybe&safeGuardDuration=PT5M", 500, `{"code":"500","msg":"parameter stable is \"maybe\", neither true nor false","errors":[]}`},
 	{"POST " + machine + "machineBit=5&instanceId=e:1&stable=yes&safeGuardDuration=PT5M", 200, `{"machineId":2,"lastTimeStamp":1795260245263}`},
 	{"POST " + machine + "machineBit=5&instanceId=d:1&stable=false&safeGuardDuration=5m", 500, `{"code":"500",…`},
 	{"POST " + machine + "machineBit=5&instanceId=d:1&stable=false&safeGuardDuration=", 500, `{"code":"500",…`},
 	{"POST " + machine + "machineBit=5&instanceId=d:1&stable=false&safeGuardDuration=PT9223372036854775807S", 500, `{"code":"500",…`},
-	{"POST " + machine + "machineBit=5&instanceId=d:1&stable=false&safeGuardDuration=PT0S", 400, `{"code":"500","msg":"parameter safeGuardDuration is 0 ms; at least 1 is needed, and five minutes, PT5M, are usual","errors":[]}`},
+	{"POST " + machine + "machineBit=5&instanceId=d:1&stable=false&safeGuardDuration=PT0S", 400, `{"code":"500","msg":"parameter safeGuardDuration is 0 ms; it must be at least 1 ms, and is usually five minutes, PT5M","errors":[]}`},
 	{"POST " + machine + "machineBit=5&instanceId=d:1&stable=false&safeGuardDuration=PT-5M", 400, `{"code":"500",…`},
 	{"POST /machines/%E4%B8%AD%20x?machineBit=2&instanceId=%E4%B8%AD&stable=false&safeGuardDuration=PT5M", 200, `{"machineId":0,"lastTimeStamp":1795260245263}`},
 	{"POST /machines/" + strings.Repeat("n", 256) + "?machineBit=2&instanceId=a&stable=false&safeGuardDuration=PT5M", 400, `{"code":"500",…`},
-	{"GET /machines/ns1", 405, `{"code":"500","msg":"method GET is not for this path: POST, PATCH, DELETE is","errors":[]}`},
+	{"GET /machines/ns1", 405, `{"code":"500","msg":"method GET is not allowed here: use POST, PATCH, DELETE","errors":[]}`},
 	{"POST /machines", 404, `{"code":"500",…`},
 	{"POST /machines/", 404, `{"code":"500",…`},
 	{"POST /machines/a/b", 404, `{"code":"500",…`},
@@ -145,7 +145,7 @@ var exchanges = []struct {
 	{"GET /ids/as-string/nope", 400, `{"code":"500",…`},
 	{"GET /ids/down", 500, `{"code":"500","msg":"issue an id of \"down\": out of order","errors":[]}`},
 	{"GET /ids/limited", 429, `{"code":"429","msg":"too many","errors":[]}`},
-	{"GET /ids/uuid", 400, `{"code":"500","msg":"id \"0197b6d8-0000-7000-8000-000000000000\" is no number of 64 bits: ask for it at /ids/as-string","errors":[]}`},
+	{"GET /ids/uuid", 400, `{"code":"500","msg":"id \"0197b6d8-0000-7000-8000-000000000000\" is not a 64-bit number: use /ids/as-string","errors":[]}`},
 	{"GET /ids/as-string/uuid", 200, `0197b6d8-0000-7000-8000-000000000000`},
 	{"POST /ids", 405, `{"code":"500",…`},
 	{"HEAD /ids/orders", 405, `{"code":"500",…`},
@@ -154,7 +154,7 @@ var exchanges = []struct {
 	{"GET /", 404, `{"code":"500",…`},
 }
 
-func TestExchangesAreThoseOfTheOriginal(t *testing.T) {
+func TestAnswersAreThoseOfTheOriginal(t *testing.T) {
 	h := serve(t, config())
 	for _, e := range exchanges {
 		r, body := ask(h, e.request)
@@ -174,15 +174,15 @@ func TestExchangesAreThoseOfTheOriginal(t *testing.T) {
 			want = "text/plain;charset=UTF-8"
 		}
 		if got := r.Header().Get("Content-Type"); got != want {
-			t.Errorf("%s: Content-Type %q, not %q", e.request, got, want)
+			t.Errorf("%s: Content-Type %q, want %q", e.request, got, want)
 		}
 		if got := r.Header().Get("Content-Length"); got != fmt.Sprint(len(body)) {
-			t.Errorf("%s: Content-Length %q of %d bytes", e.request, got, len(body))
+			t.Errorf("%s: Content-Length %q, but the body has %d bytes", e.request, got, len(body))
 		}
 	}
 }
 
-func TestAccessIsAskedForByFirnsName(t *testing.T) {
+func TestAccessIsCheckedByFirnsName(t *testing.T) {
 	cfg := config()
 	var names []string
 	cfg.Allow = func(r *http.Request, name string) error {
@@ -208,7 +208,7 @@ func TestAccessIsAskedForByFirnsName(t *testing.T) {
 			t.Errorf("%s without a token: %d %s", request, r.Code, body)
 		}
 		if len(names) != 1 || names[0] != name {
-			t.Errorf("%s asks for %q, not %q", request, names, name)
+			t.Errorf("%s: access was checked for %q, want %q", request, names, name)
 		}
 		method, target, _ := strings.Cut(request, " ")
 		with := httptest.NewRequest(method, target, nil)
@@ -221,7 +221,7 @@ func TestAccessIsAskedForByFirnsName(t *testing.T) {
 	}
 }
 
-func TestAStoreThatIsAwayIsA503(t *testing.T) {
+func TestAnUnavailableStoreIsA503(t *testing.T) {
 	cfg := config()
 	faulty := storetest.NewFaulty(cfg.Store)
 	cfg.Store = faulty
@@ -306,7 +306,7 @@ func TestACounterWithAStripeIsRefused(t *testing.T) {
 	}
 }
 
-func TestBelowAPrefix(t *testing.T) {
+func TestTheHandlerWorksBelowAPrefix(t *testing.T) {
 	s := httptest.NewServer(http.StripPrefix("/cosid", serve(t, config())))
 	defer s.Close()
 	r, err := http.Get(s.URL + "/cosid/ids/as-string/a%2Fb")
@@ -319,7 +319,7 @@ func TestBelowAPrefix(t *testing.T) {
 	}
 }
 
-func TestConfigurationMistakesAreNamed(t *testing.T) {
+func TestConfigurationMistakesAreErrors(t *testing.T) {
 	for _, cfg := range []cosid.Config{
 		{},
 		{Store: memstore.New(nil), MaxStep: -1},

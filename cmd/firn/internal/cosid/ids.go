@@ -13,7 +13,7 @@ func (h *handler) id(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if _, err := strconv.ParseInt(id, 10, 64); err != nil {
-		return refused("id %q is no number of 64 bits: ask for it at /ids/as-string", clip(id))
+		return refused("id %q is not a 64-bit number: use /ids/as-string", clip(id))
 	}
 	writeBody(w, http.StatusOK, "application/json", []byte(id))
 	return nil

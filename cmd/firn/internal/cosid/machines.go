@@ -7,7 +7,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
 )
 
-// denied returns an error of Allow as the failure for the client.
+// denied returns an error of Allow or Take as a *Denied.
 func denied(err error) error {
 	var d *Denied
 	if errors.As(err, &d) {
@@ -16,7 +16,7 @@ func denied(err error) error {
 	return &Denied{Status: http.StatusForbidden, Reason: err.Error()}
 }
 
-// instance returns who a request of machines is about.
+// instance returns the instance that a request for /machines names.
 func (h *handler) instance(r *http.Request, p *params) (registrar.Instance, error) {
 	of := registrar.Instance{Name: p.instance("instanceId"), Stable: p.boolean("stable")}
 	namespace, err := h.name(r, p, "namespace")

@@ -16,7 +16,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// script writes a script of docs/migrate-cosid.md, as it stands there, to a file.
+// script writes a script of docs/migrate-cosid.md, unchanged, to a file.
 func script(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../../docs/migrate-cosid.md")
@@ -37,7 +37,7 @@ func script(t *testing.T, name string) string {
 	return ""
 }
 
-// run runs a program, for its output.
+// run runs a program and returns its output.
 func run(t *testing.T, env []string, program string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(program, args...)
@@ -50,8 +50,9 @@ func run(t *testing.T, env []string, program string, args ...string) string {
 	return out.String()
 }
 
-// TestTheStateOfCosIdIsCarriedOver runs the scripts of the document over what CosId has in Redis.
-func TestTheStateOfCosIdIsCarriedOver(t *testing.T) {
+// TestTheDocumentedScriptsMigrateCosIdsState runs the scripts of the document on CosId's data in
+// Redis.
+func TestTheDocumentedScriptsMigrateCosIdsState(t *testing.T) {
 	redis := servers.Redis(t)
 	port := strconv.Itoa(redis.Port())
 	at := []string{"-p", port}
@@ -71,7 +72,7 @@ func TestTheStateOfCosIdIsCarriedOver(t *testing.T) {
 	env := []string{"FIRN=" + s.URL, "GAP=1000"}
 	got := run(t, env, script(t, "carry-machines"), "shop", "10", "-p", port)
 	if want := "1 10.0.0.1:8080\n3 10.0.0.2:8080\n4 with a space\n11 10.0.0.9:17\n"; got != want {
-		t.Errorf("the script says\n%s, not\n%s", got, want)
+		t.Errorf("the script prints\n%s, want\n%s", got, want)
 	}
 	for _, of := range []struct {
 		instance string
@@ -81,10 +82,10 @@ func TestTheStateOfCosIdIsCarriedOver(t *testing.T) {
 	} {
 		r, body := ask(h, "POST /machines/shop?machineBit=10&stable=false&safeGuardDuration=PT5M&instanceId="+of.instance)
 		if got := short(r.Code, body); got != fmt.Sprint("200 ", of.machine) {
-			t.Errorf("%s is given %s, not %d", of.instance, got, of.machine)
+			t.Errorf("%s gets %s, want %d", of.instance, got, of.machine)
 		}
 	}
-	for range 2 { // each looks where the counters stand, for which it takes an id
+	for range 2 { // each run takes an id of each counter, to see its position
 		run(t, env, script(t, "carry-counters"), "-p", port)
 	}
 	for request, want := range map[string]string{
@@ -92,12 +93,12 @@ func TestTheStateOfCosIdIsCarriedOver(t *testing.T) {
 		"PATCH /segments/shop/bills%402026-11?step=5": "1077",
 	} {
 		if r, body := ask(h, request); r.Code != http.StatusOK || body != want {
-			t.Errorf("%s: %d %s, not %s", request, r.Code, body, want)
+			t.Errorf("%s: %d %s, want %s", request, r.Code, body, want)
 		}
 	}
 	again := exec.Command(script(t, "carry-counters"), "-p", port)
 	again.Env = append(os.Environ(), "FIRN="+s.URL, "GAP=1000000")
 	if out, err := again.CombinedOutput(); err == nil || !strings.Contains(string(out), "was there already and goes on after") {
-		t.Errorf("with a gap that the counters do not have: %v\n%s", err, out)
+		t.Errorf("with a gap beyond the existing counters: %v\n%s", err, out)
 	}
 }

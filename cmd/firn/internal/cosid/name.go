@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// maxRawName is how long a namespace, name or instance of a client may be, in bytes.
+	// maxRawName bounds a namespace, name or instance in a request, in bytes.
 	maxRawName = 255
-	// escapedPrefix begins the names of those that are no names for Firn as they are.
+	// escapedPrefix marks a name that had to be escaped, hashedPrefix one that had to be hashed.
 	escapedPrefix = "cosid--"
 	hashedPrefix  = escapedPrefix + "-"
 )
 
-// FirnName returns the name under which Firn keeps what CosId calls by namespace and
-// name, or by namespace alone for machines: "shop", "orders" are shop.orders, as in
-// CosId itself. If that has other characters than letters, digits, dots, dashes and
-// underscores, they are escaped: orders@2026-11 of shop, which CosId makes of counters
-// that restart each month, is cosid--shop.orders_402026-11. One that is longer than
-// 64 bytes then is cosid--- and a hash. Different names stay different.
+// FirnName returns Firn's name for a namespace and a name of CosId, or for a namespace alone
+// (machines): "shop", "orders" become shop.orders, as in CosId itself. Characters other than
+// letters, digits, dots, dashes and underscores are escaped: orders@2026-11 of shop, CosId's
+// name of a counter that restarts each month, becomes cosid--shop.orders_402026-11. If the
+// result is longer than 64 bytes, the name is cosid--- and a hash. Different names stay
+// different.
 func FirnName(parts ...string) string {
 	name := strings.Join(parts, ".")
 	if !strings.HasPrefix(name, escapedPrefix) && store.CheckName("", name) == nil {

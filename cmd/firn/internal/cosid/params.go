@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// params are the parameters of one request's query; a form in the body counts for nothing,
-// as in the original. The first mistake is kept.
+// params are the parameters in a request's query. A form in the body is ignored, as in the
+// original. Err is the first mistake.
 type params struct {
 	values url.Values
 	err    *failure
@@ -19,7 +19,7 @@ func paramsOf(r *http.Request) *params {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	p := &params{values: values}
 	if err != nil {
-		p.fail(unreadable("the query cannot be read: %v", err))
+		p.fail(unreadable("invalid query: %v", err))
 	}
 	return p
 }
@@ -30,7 +30,7 @@ func (p *params) fail(f *failure) {
 	}
 }
 
-// text returns a parameter that has to be there, though it may be empty.
+// text returns a required parameter, which may be empty.
 func (p *params) text(name string) string {
 	all, ok := p.values[name]
 	if !ok {
@@ -40,17 +40,17 @@ func (p *params) text(name string) string {
 	return all[0]
 }
 
-// integer returns a whole number of so many bits.
+// integer returns an integer of so many bits.
 func (p *params) integer(name string, bits int) int64 {
 	text := p.text(name)
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, bits)
 	if err != nil {
-		p.fail(unreadable("parameter %s is %q, not a whole number of %d bits", name, clip(text), bits))
+		p.fail(unreadable("parameter %s is %q, not an integer of %d bits", name, clip(text), bits))
 	}
 	return n
 }
 
-// boolean returns a truth value, in one of the words that Spring takes.
+// boolean returns a boolean, in one of the words that Spring accepts.
 func (p *params) boolean(name string) bool {
 	text := p.text(name)
 	switch strings.ToLower(strings.TrimSpace(text)) {
@@ -70,8 +70,8 @@ func (p *params) duration(name string) int64 {
 	case err != nil:
 		p.fail(unreadable("parameter %s: %v", name, err))
 	case ms < 1:
-		// At 0 or below, every machine number would be free for every instance.
-		p.fail(refused("parameter %s is %d ms; at least 1 is needed, and five minutes, PT5M, are usual", name, ms))
+		// With 0 or less, an instance could take any other's machine number.
+		p.fail(refused("parameter %s is %d ms; it must be at least 1 ms, and is usually five minutes, PT5M", name, ms))
 	}
 	return ms
 }
@@ -89,13 +89,13 @@ func (p *params) check(what, text string) {
 	case text == "":
 		p.fail(refused("%s is empty", what))
 	case len(text) > maxRawName:
-		p.fail(refused("%s has %d bytes, at most %d are allowed", what, len(text), maxRawName))
+		p.fail(refused("%s has %d bytes; at most %d are allowed", what, len(text), maxRawName))
 	case !utf8.ValidString(text):
-		p.fail(refused("%s is %q, not UTF-8", what, text))
+		p.fail(refused("%s is %q, which is not UTF-8", what, text))
 	}
 }
 
-// clip shortens a text that a message repeats.
+// clip shortens a text for use in a message.
 func clip(text string) string {
 	if len(text) > 40 {
 		return strings.ToValidUTF8(text[:40], "") + "…"

@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-func TestDurationsAreReadAsJavaWritesThem(t *testing.T) {
+func TestJavaDurationsAreParsed(t *testing.T) {
 	for text, want := range map[string]int64{
 		"PT5M": 300_000, "pt5m": 300_000, "PT0S": 0, "PT0.5S": 500, "PT1,25S": 1250, "PT1.S": 1000,
 		"P1D": 86_400_000, "P1DT12H": 129_600_000, "P2DT3H4M5.678S": 183_845_678, "PT1H-5M": 3_300_000,
@@ -19,7 +19,7 @@ func TestDurationsAreReadAsJavaWritesThem(t *testing.T) {
 		"PT2562047788015H12M55.807999999S": math.MaxInt64, "PT-2562047788015H-12M-55.808S": math.MinInt64,
 	} {
 		if got, err := cosid.ParseDuration(text); err != nil || got != want {
-			t.Errorf("%s is %d, %v, not %d", text, got, err, want)
+			t.Errorf("%s is %d, %v, want %d", text, got, err, want)
 		}
 	}
 	for _, text := range []string{
@@ -28,12 +28,12 @@ func TestDurationsAreReadAsJavaWritesThem(t *testing.T) {
 		"PT2562047788015H12M55.808S", "PT9223372036854775807S", "P999999999999999999D", "PT" + strings.Repeat("0", 64) + "S",
 	} {
 		if got, err := cosid.ParseDuration(text); err == nil {
-			t.Errorf("%q is %d", text, got)
+			t.Errorf("%q is %d, want an error", text, got)
 		}
 	}
 }
 
-// FuzzParseDuration asks that what was read is read again from how Java would write it.
+// FuzzParseDuration checks that a duration survives a round trip through Java's format.
 func FuzzParseDuration(f *testing.F) {
 	for _, text := range []string{"PT5M", "P1DT12H", "-PT0.5S", "PT2562047788015H12M55.807S", "PT-2562047788015H-12M-55.808S", "P", "PT1.S", "PT1.000000000S"} {
 		f.Add(text)
@@ -54,7 +54,7 @@ func FuzzParseDuration(f *testing.F) {
 	})
 }
 
-func TestNamesOfCosIdAreNamesOfFirn(t *testing.T) {
+func TestFirnNamesOfCosIdsNames(t *testing.T) {
 	long := strings.Repeat("n", 60)
 	for want, parts := range map[string][]string{
 		"shop":                         {"shop"},
@@ -67,15 +67,15 @@ func TestNamesOfCosIdAreNamesOfFirn(t *testing.T) {
 		"cosid--a_5Fb_40":              {"a_b@"},
 	} {
 		if got := cosid.FirnName(parts...); got != want {
-			t.Errorf("%q are %q, not %q", parts, got, want)
+			t.Errorf("%q become %q, want %q", parts, got, want)
 		}
 	}
 	if got := cosid.FirnName(long, "orders"); !strings.HasPrefix(got, "cosid---") || len(got) != 64 {
-		t.Errorf("a long name is %q", got)
+		t.Errorf("a long name becomes %q", got)
 	}
 }
 
-// FuzzFirnName asks that the name is one, and that no two are the same.
+// FuzzFirnName checks that names are valid, and that different names stay different.
 func FuzzFirnName(f *testing.F) {
 	f.Add("shop.orders", "cosid--shop.orders")
 	f.Add("a@", "a_40")

@@ -11,7 +11,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// step returns how many ids a client wants at once.
+// step returns how many ids a client requests at once.
 func (h *handler) step(p *params) int64 {
 	step := p.integer("step", 64)
 	if step < 1 || step > h.cfg.MaxStep {
@@ -20,7 +20,7 @@ func (h *handler) step(p *params) int64 {
 	return step
 }
 
-// segment returns the name of the segment that a request is for, and its least id.
+// segment returns the name of the segment that a request names, and its least id.
 func (h *handler) segment(r *http.Request, p *params) (name string, least firn.ID, err error) {
 	if name, err = h.name(r, p, "namespace", "name"); err != nil {
 		return "", 0, err
@@ -29,8 +29,8 @@ func (h *handler) segment(r *http.Request, p *params) (name string, least firn.I
 	return name, least, err
 }
 
-// createSegment serves POST /segments/distributor/{namespace}/{name}: it makes a missing
-// counter, so that the first id is the one after offset.
+// createSegment serves POST /segments/distributor/{namespace}/{name}: it creates a counter
+// whose first id is the one after offset, unless the counter exists.
 func (h *handler) createSegment(w http.ResponseWriter, r *http.Request) error {
 	p := paramsOf(r)
 	offset := p.integer("offset", 64)
@@ -52,18 +52,18 @@ func (h *handler) createSegment(w http.ResponseWriter, r *http.Request) error {
 func (h *handler) create(ctx context.Context, name string, least firn.ID) error {
 	now, err := segment.ReadCounter(ctx, h.cfg.Store, name)
 	switch {
-	case err == nil: // it stays where it is, once the store has confirmed that
+	case err == nil: // the write below confirms the counter where it is
 		least = firn.ID(min(now.Next, uint64(firn.MaxID)))
 	case !errors.Is(err, store.ErrNotFound):
 		return err
 	}
-	// Of two who make it at once with different offsets, the greater counts.
+	// If two requests create it at the same time, the greater offset wins.
 	_, err = segment.RaiseCounter(ctx, h.cfg.Store, name, least, segment.Stripe{Stride: 1})
 	return err
 }
 
-// nextMaxID serves PATCH /segments/{namespace}/{name}: it takes step ids and answers
-// with the greatest. A counter that is not there is made, and begins with 1.
+// nextMaxID serves PATCH /segments/{namespace}/{name}: it takes step ids and returns the
+// greatest. A missing counter is created, and begins with 1.
 func (h *handler) nextMaxID(w http.ResponseWriter, r *http.Request) error {
 	p := paramsOf(r)
 	step := h.step(p)
@@ -81,7 +81,7 @@ func (h *handler) nextMaxID(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if got.Count < step {
-		// The client would take the ids before the range for its own.
+		// The client computes the first id from the step, and would use ids below the range.
 		return &segment.ExhaustedError{Name: name, Next: uint64(got.Last()) + 1, Max: firn.MaxID}
 	}
 	writeBody(w, http.StatusOK, "application/json", strconv.AppendInt(nil, int64(got.Last()), 10))

@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
-// before runs do once, before the n-th write of an instance's place.
+// before runs do once, before the n-th write of a bucket.
 func before(n int, do func()) func(storetest.Call) storetest.Outcome {
 	return func(c storetest.Call) storetest.Outcome {
 		if c.Op == storetest.OpCompareAndSwap && strings.Contains(c.Key, "/instance/") {
@@ -22,9 +22,9 @@ func before(n int, do func()) func(storetest.Call) storetest.Outcome {
 	}
 }
 
-// TestAServerThatStoodStillDoesNotGiveANumberThatIsAnothers stops a server between
-// making an instance the holder and saying so, while others go on.
-func TestAServerThatStoodStillDoesNotGiveANumberThatIsAnothers(t *testing.T) {
+// TestAPausedServerDoesNotAssignALostNumber pauses a server between the write of the machine
+// and the second write of the bucket, while another server assigns the number.
+func TestAPausedServerDoesNotAssignALostNumber(t *testing.T) {
 	clock, s := faketime.New(start), memstore.New(nil)
 	faulty := storetest.NewFaulty(s)
 	slow, other := desk{open(t, faulty, clock), t}, desk{open(t, s, clock), t}
@@ -34,11 +34,11 @@ func TestAServerThatStoodStillDoesNotGiveANumberThatIsAnothers(t *testing.T) {
 		other.gives(instance("b"), 1, fiveMinutes, 1)
 	})
 	if got, err := slow.Distribute(ctx, instance("a"), 1, fiveMinutes); err == nil {
-		t.Errorf("a is given %d, which b has", got.Machine)
+		t.Errorf("a got %d, which b has", got.Machine)
 	}
 }
 
-func TestAStampIsNotOldWhenItIsGiven(t *testing.T) {
+func TestAReturnedStampIsRecent(t *testing.T) {
 	clock := faketime.New(start)
 	faulty := storetest.NewFaulty(memstore.New(nil))
 	d := desk{open(t, faulty, clock), t}
@@ -48,9 +48,9 @@ func TestAStampIsNotOldWhenItIsGiven(t *testing.T) {
 	}
 }
 
-// TestGivingBackDoesNotTakeWhatIsGivenAnew lets an instance ask another server while it
-// gives its number back.
-func TestGivingBackDoesNotTakeWhatIsGivenAnew(t *testing.T) {
+// TestRevertKeepsANewAssignment lets an instance request a number from another server during
+// its Revert.
+func TestRevertKeepsANewAssignment(t *testing.T) {
 	clock, s := faketime.New(start), memstore.New(nil)
 	faulty := storetest.NewFaulty(s)
 	one, two := desk{open(t, faulty, clock), t}, desk{open(t, s, clock), t}

@@ -11,23 +11,22 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// maxCrowd is how many instances a place may have before those that are gone are
-// dropped from it.
-const maxCrowd = 16
+// maxPerBucket is how many instances a bucket may list before it is pruned.
+const maxPerBucket = 16
 
-// A request is one call of Distribute as it stands.
+// A request is the state of one call of Distribute.
 type request struct {
 	Instance
 	guard int64
-	total int // numbers there are by the bits asked for
-	limit int // and at most here
+	total int // 2^bits
+	limit int // total, at most Config.MaxMachines
 	now   int64
-	read  time.Duration // when now was, on the monotonic clock
+	read  time.Duration // when now was read, on the monotonic clock
 	tries int
 
-	claimed bool // this call has tried to make the instance the holder of the number below
+	claimed bool // this call has tried to make the instance the holder of claim
 	claim   int
-	held    machine // as written; revision 0 if that failed, or its answer was lost
+	held    machine // as written; revision 0 if the write failed or its answer was lost
 }
 
 func check(of Instance, guard int64) error {
@@ -43,15 +42,14 @@ func check(of Instance, guard int64) error {
 	return nil
 }
 
-// Distribute returns the machine number of an instance, below 2^bits, and gives it one
-// if it has none: one that was given back, else the least that was never used, else that
-// of the instance that has been silent longest, for at least its own safe-guard time and
-// the asker's. Guard is in milliseconds, at least 1. A stable asker, or one with
-// [Forever], takes nobody's number and loses its own to nobody.
+// Distribute returns the machine number of an instance, below 2^bits. An instance without
+// a number is assigned one: a returned number, else the lowest unused one, else the number of
+// the instance that has been silent longest, if that is longer than its own safe-guard time
+// and the caller's. Guard is in milliseconds, at least 1. A stable instance, or one with
+// [Forever], never takes another's number and never loses its own.
 //
-// It may be called again with the same result, also where an answer was lost. Errors:
-// *[OverflowError], *[ClockError], [store.ErrForeign], *[firn.RangeError], *[firn.SyntaxError]
-// and the store's.
+// It is idempotent: call it again if an answer was lost. Errors: *[OverflowError],
+// *[ClockError], [store.ErrForeign], *[firn.RangeError], *[firn.SyntaxError] and the store's.
 func (r *Registrar) Distribute(ctx context.Context, of Instance, bits int, guard int64) (State, error) {
 	if err := check(of, guard); err != nil {
 		return State{}, err
@@ -62,7 +60,7 @@ func (r *Registrar) Distribute(ctx context.Context, of Instance, bits int, guard
 	q := &request{Instance: of, guard: guard, total: 1 << bits}
 	q.limit = min(q.total, r.cfg.MaxMachines)
 	var state State
-	err := r.try(ctx, "find a machine number for instance", of, func() (err error) {
+	err := r.try(ctx, "assign a machine number to instance", of, func() (err error) {
 		q.read = r.cfg.Time.Monotonic()
 		if q.now, err = r.now(ctx); err != nil {
 			return err
@@ -78,17 +76,17 @@ func (r *Registrar) Distribute(ctx context.Context, of Instance, bits int, guard
 }
 
 func (r *Registrar) distribute(ctx context.Context, q *request) (State, error) {
-	p, err := r.place(ctx, q.Namespace, q.Name)
+	b, err := r.bucket(ctx, q.Namespace, q.Name)
 	if err != nil {
 		return State{}, err
 	}
-	id, known := p.Machines[q.Name]
+	id, known := b.Machines[q.Name]
 	switch {
 	case q.claimed && !known:
-		// The place was cleared, by who saw it before the machine was held.
-		return r.take(ctx, q, p, q.claim)
+		// Another call cleared the bucket's entry: it had read the machine before it was held.
+		return r.take(ctx, q, b, q.claim)
 	case q.claimed && id != q.claim:
-		r.giveBack(ctx, q)
+		r.returnClaim(ctx, q)
 	}
 	if known {
 		m, err := r.machine(ctx, q.Namespace, id)
@@ -98,32 +96,31 @@ func (r *Registrar) distribute(ctx context.Context, q *request) (State, error) {
 		case m.Held && m.Instance == q.Name && id >= q.limit:
 			return State{}, &OverflowError{Namespace: q.Namespace, Instance: q.Name, Total: q.total, Own: id}
 		case id < q.limit && (!m.Held || m.Instance == q.Name):
-			return r.hold(ctx, q, p, id, m)
+			return r.hold(ctx, q, b, id, m)
 		}
-		// It was lost: another has it, or the place was never followed up. The instance is
-		// moved away from it only once the store has confirmed that.
-		m.Instance = cmp.Or(m.Instance, q.Name) // of one that was never used
+		// The number is lost: another instance has it, or the call that wrote the bucket ended
+		// there. The store must confirm this before the instance gets another number.
+		m.Instance = cmp.Or(m.Instance, q.Name) // a number never used has no instance
 		if _, err := r.setMachine(ctx, q.Namespace, id, m); err != nil {
 			return State{}, err
 		}
 	}
 	v := r.view(q.Namespace)
-	if err := wait(ctx, v.turns); err != nil {
+	if err := acquire(ctx, v.searches); err != nil {
 		return State{}, err
 	}
-	defer func() { v.turns <- struct{}{} }()
+	defer func() { v.searches <- struct{}{} }()
 	id, err = r.find(ctx, q, v)
 	if err != nil {
 		return State{}, err
 	}
-	defer r.picked(v, id)
-	return r.take(ctx, q, p, id)
+	defer r.unpick(v, id)
+	return r.take(ctx, q, b, id)
 }
 
-// find returns a number that was free when it was read. It is busy until the caller has
-// taken it, or has not.
+// find returns a number that was free when it was read. The caller must unpick it.
 func (r *Registrar) find(ctx context.Context, q *request, v *view) (int, error) {
-	since := q.read - viewLasts
+	since := q.read - viewLifetime
 	for {
 		if err := r.load(ctx, q.Namespace, v, since); err != nil {
 			return 0, err
@@ -131,7 +128,7 @@ func (r *Registrar) find(ctx context.Context, q *request, v *view) (int, error) 
 		for {
 			id, ok, pending := r.pick(v, q)
 			if !ok && since == q.read && pending {
-				return 0, fmt.Errorf("others are about to have the last numbers: %w", store.ErrConflict)
+				return 0, fmt.Errorf("other calls are taking the last numbers: %w", store.ErrConflict)
 			}
 			if !ok && since == q.read {
 				found, err := r.reclaim(ctx, q, v)
@@ -144,16 +141,16 @@ func (r *Registrar) find(ctx context.Context, q *request, v *view) (int, error) 
 				return 0, &OverflowError{Namespace: q.Namespace, Instance: q.Name, Total: q.limit, Own: -1}
 			}
 			if !ok {
-				break // perhaps there is one by now
+				break // a number may be free by now: list again
 			}
 			m, err := r.machine(ctx, q.Namespace, id)
 			if err == nil && m.free(q) {
 				return id, nil
 			}
 			if err == nil {
-				r.note(q.Namespace, id, m) // it is no candidate any more
+				r.note(q.Namespace, id, m) // no longer a candidate
 			}
-			r.picked(v, id)
+			r.unpick(v, id)
 			if err != nil {
 				return 0, err
 			}
@@ -162,21 +159,21 @@ func (r *Registrar) find(ctx context.Context, q *request, v *view) (int, error) 
 	}
 }
 
-// take writes a number into the instance's place, holds it, and confirms it.
-func (r *Registrar) take(ctx context.Context, q *request, p place, id int) (State, error) {
-	next := p.with(q.Name, id)
-	if len(next.Machines) > maxCrowd {
+// take writes a number into the instance's bucket, holds it, and confirms it.
+func (r *Registrar) take(ctx context.Context, q *request, b bucket, id int) (State, error) {
+	next := b.with(q.Name, id)
+	if len(next.Machines) > maxPerBucket {
 		var err error
-		if next, err = r.thin(ctx, q, next); err != nil {
+		if next, err = r.prune(ctx, q, next); err != nil {
 			return State{}, err
 		}
 	}
-	p, err := r.setPlace(ctx, q.Namespace, q.Name, next)
+	b, err := r.setBucket(ctx, q.Namespace, q.Name, next)
 	if err != nil {
 		return State{}, err
 	}
-	// Read after the place was written: what is held from here on is seen by whoever
-	// reads the place later.
+	// Read the machine after the bucket was written: a call that reads the bucket from now on
+	// sees which number this instance is about to hold.
 	m, err := r.machine(ctx, q.Namespace, id)
 	if err != nil {
 		return State{}, err
@@ -185,12 +182,12 @@ func (r *Registrar) take(ctx context.Context, q *request, p place, id int) (Stat
 		r.note(q.Namespace, id, m)
 		return State{}, fmt.Errorf("machine number %d was taken meanwhile: %w", id, store.ErrConflict)
 	}
-	return r.hold(ctx, q, p, id, m)
+	return r.hold(ctx, q, b, id, m)
 }
 
-// hold makes the instance the holder of a number that is free, as m says, and to which
-// its place points, and confirms that.
-func (r *Registrar) hold(ctx context.Context, q *request, p place, id int, m machine) (State, error) {
+// hold makes the instance the holder of a number that m shows to be free and that its bucket
+// already lists, and confirms both.
+func (r *Registrar) hold(ctx context.Context, q *request, b bucket, id int, m machine) (State, error) {
 	before := m
 	m.Instance, m.Held, m.Stable, m.Stamp = q.Name, true, q.Stable, max(m.Stamp, q.now)
 	m.setGuard(q.guard)
@@ -201,40 +198,41 @@ func (r *Registrar) hold(ctx context.Context, q *request, p place, id int, m mac
 	}
 	r.note(q.Namespace, id, m)
 	q.held = m
-	// Whoever moves the instance's place now conflicts with this write, or this write
-	// with theirs.
-	if _, err := r.setPlace(ctx, q.Namespace, q.Name, p.with(q.Name, id)); err != nil {
+	// A concurrent call that changes the instance's number conflicts with this write.
+	if _, err := r.setBucket(ctx, q.Namespace, q.Name, b.with(q.Name, id)); err != nil {
 		return State{}, err
 	}
 	if waited := (r.cfg.Time.Monotonic() - q.read).Milliseconds(); !q.Stable && waited > q.guard/2 {
-		// The stamp is so old that another may have the number at any moment.
-		return State{}, fmt.Errorf("%w: it took %d ms to give number %d, more than half the safe-guard time", store.ErrUnavailable, waited, id)
+		// The stamp is so old that another instance may take the number soon.
+		return State{}, fmt.Errorf("%w: it took %d ms to assign number %d, more than half the safe-guard time", store.ErrUnavailable, waited, id)
 	}
-	r.tell(q, id, before)
+	r.log(q, id, before)
 	return State{Machine: id, Stamp: m.Stamp}, nil
 }
 
-func (r *Registrar) tell(q *request, id int, before machine) {
+func (r *Registrar) log(q *request, id int, before machine) {
 	log := r.cfg.Log.With("namespace", q.Namespace, "instance", q.Name, "machine", id)
 	switch {
 	case before.Held && before.Instance == q.Name:
-		log.Debug("machine number given again")
+		log.Debug("machine number assigned again")
 	case before.Held:
 		log.Warn("machine number taken from a silent instance", "from", before.Instance, "silent for ms", q.now-before.Stamp)
 	default:
-		log.Info("machine number given")
+		log.Info("machine number assigned")
 	}
 }
 
-// reclaim frees numbers that are held by a name whose place says another: what a server
-// left that ended at an unlucky moment. It is the last resort, and looks at some at a time.
+// reclaim frees reserved numbers whose holder's bucket lists another number, or no number for
+// it: a server that ended between two writes leaves such a number. It is the last resort, and
+// checks only some numbers in a call.
 //
-// It takes none from an instance. Whoever is given a number writes its place before it reads
-// the machine, and again after it has written it: if the place, read after the machine, says
-// another number, and is written once more so that the store confirms that, then nobody was
-// given this one, and who is about to be will find it changed, or makes this write find that.
+// It takes no number that was assigned. A call that assigns a number writes the bucket before it
+// reads the machine, and again after it has written the machine. So if the bucket, read after
+// the machine, does not list this number, and the store confirms that by another write of the
+// bucket, then no call has assigned the number. A call that is about to either finds the machine
+// changed, or makes the write here conflict.
 func (r *Registrar) reclaim(ctx context.Context, q *request, v *view) (found bool, err error) {
-	for _, id := range r.unyielding(v, q) {
+	for _, id := range r.reserved(v, q) {
 		m, err := r.machine(ctx, q.Namespace, id)
 		if err != nil {
 			return found, err
@@ -244,14 +242,14 @@ func (r *Registrar) reclaim(ctx context.Context, q *request, v *view) (found boo
 			found = true
 			continue
 		}
-		p, err := r.place(ctx, q.Namespace, m.Instance)
+		b, err := r.bucket(ctx, q.Namespace, m.Instance)
 		if err != nil {
 			return found, err
 		}
-		if has, ok := p.Machines[m.Instance]; ok && has == id {
+		if has, ok := b.Machines[m.Instance]; ok && has == id {
 			continue
 		}
-		if _, err = r.setPlace(ctx, q.Namespace, m.Instance, p); err != nil {
+		if _, err = r.setBucket(ctx, q.Namespace, m.Instance, b); err != nil {
 			return found, err
 		}
 		m.Held, m.Stable = false, false
@@ -264,11 +262,11 @@ func (r *Registrar) reclaim(ctx context.Context, q *request, v *view) (found boo
 	return found, nil
 }
 
-// giveBack frees the number that this call held while another gave the instance a
-// different one; only as this call wrote it, since that other may hold it again by now.
-// Should it fail, the number is free after the safe-guard time, that of a stable
-// instance when numbers run out: see reclaim.
-func (r *Registrar) giveBack(ctx context.Context, q *request) {
+// returnClaim frees the number that this call held while another call assigned the instance a
+// different one. It writes only over this call's own write, because the instance may hold the
+// number again by now. If it fails, the number becomes free after the safe-guard time; the
+// number of a stable instance becomes free when numbers run out, see reclaim.
+func (r *Registrar) returnClaim(ctx context.Context, q *request) {
 	m := q.held
 	q.claimed = false
 	if m.revision == 0 {
@@ -277,32 +275,32 @@ func (r *Registrar) giveBack(ctx context.Context, q *request) {
 	m.Held, m.Stable = false, false
 	m, err := r.setMachine(ctx, q.Namespace, q.claim, m)
 	if err != nil {
-		r.cfg.Log.Warn("a machine number that an instance held twice was not given back",
+		r.cfg.Log.Warn("the second machine number of an instance could not be returned",
 			"namespace", q.Namespace, "instance", q.Name, "machine", q.claim, "error", err)
 		return
 	}
 	r.note(q.Namespace, q.claim, m)
 }
 
-// thin drops those instances from a place that do not hold the number it says, once the
-// store has confirmed that they do not: a place that no longer says a number frees it.
-func (r *Registrar) thin(ctx context.Context, q *request, p place) (place, error) {
-	thin := place{Machines: map[string]int{}, revision: p.revision}
-	for instance, id := range p.Machines {
+// prune drops the instances from a bucket that no longer hold the number listed for them. The
+// store must confirm that first: dropping an entry frees its number, see reclaim.
+func (r *Registrar) prune(ctx context.Context, q *request, b bucket) (bucket, error) {
+	pruned := bucket{Machines: map[string]int{}, revision: b.revision}
+	for instance, id := range b.Machines {
 		if instance != q.Name {
 			m, err := r.machine(ctx, q.Namespace, id)
 			if err != nil {
-				return place{}, err
+				return bucket{}, err
 			}
 			if !m.Held || m.Instance != instance {
-				m.Instance = cmp.Or(m.Instance, instance) // of one that was never used
+				m.Instance = cmp.Or(m.Instance, instance) // a number never used has no instance
 				if _, err := r.setMachine(ctx, q.Namespace, id, m); err != nil {
-					return place{}, err
+					return bucket{}, err
 				}
 				continue
 			}
 		}
-		thin.Machines[instance] = id
+		pruned.Machines[instance] = id
 	}
-	return thin, nil
+	return pruned, nil
 }

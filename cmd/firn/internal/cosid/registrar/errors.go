@@ -8,7 +8,7 @@ import (
 
 // The sentinels a caller branches on with [errors.Is].
 var (
-	// ErrOverflow is matched by *[OverflowError]: no machine number is to be had.
+	// ErrOverflow is matched by *[OverflowError]: no machine number is left.
 	ErrOverflow = errors.New("no machine number left")
 	// ErrNotFound is matched by *[NotFoundError]: the instance has no number.
 	ErrNotFound = errors.New("instance without a machine number")
@@ -22,15 +22,15 @@ var (
 type OverflowError struct {
 	Namespace, Instance string
 	Total               int // how many numbers there are for this instance
-	Own                 int // the number that the instance has, too great for so many; -1 without one
+	Own                 int // the number that the instance has, if that is not below Total; else -1
 }
 
 func (e *OverflowError) Error() string {
 	if e.Own >= 0 {
-		return fmt.Sprintf("instance %q of %q has machine number %d, which is not below %d: ask with more machine bits, or give it back first",
+		return fmt.Sprintf("instance %q of %q has machine number %d, which is not below %d: ask for more machine bits, or return the number first",
 			e.Instance, e.Namespace, e.Own, e.Total)
 	}
-	return fmt.Sprintf("no machine number of %q is left for instance %q: all %d are held; more machine bits, or giving back those of instances that are gone, make room",
+	return fmt.Sprintf("no machine number is left in %q for instance %q: all %d are assigned; use more machine bits, or return the numbers of instances that are gone",
 		e.Namespace, e.Instance, e.Total)
 }
 
@@ -38,25 +38,25 @@ func (e *OverflowError) Error() string {
 func (e *OverflowError) Is(target error) bool { return target == ErrOverflow }
 
 // A NotFoundError reports that an instance has no machine number: it never had one, or
-// gave it back.
+// returned it.
 type NotFoundError struct{ Namespace, Instance string }
 
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("instance %q has no machine number in %q: it has to ask for one", e.Instance, e.Namespace)
+	return fmt.Sprintf("instance %q has no machine number in %q: request one first", e.Instance, e.Namespace)
 }
 
 // Is reports whether target is [ErrNotFound].
 func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
 
-// A LostError reports that an instance was silent for so long that another has its
-// number now.
+// A LostError reports that an instance was silent for so long that another instance has
+// its number now.
 type LostError struct {
 	Namespace, Instance string
 	Machine             int
 }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf("machine number %d, which instance %q of %q had, is another's now: stop making ids and ask for a new one",
+	return fmt.Sprintf("another instance has machine number %d, which instance %q of %q had: stop issuing ids and request a new number",
 		e.Machine, e.Instance, e.Namespace)
 }
 
@@ -71,7 +71,7 @@ type ClockError struct {
 }
 
 func (e *ClockError) Error() string {
-	return fmt.Sprintf("the store's clock shows %s and this server's %s, more than %v apart: set them right",
+	return fmt.Sprintf("the store's clock reads %s and this server's %s, more than %v apart: synchronize them",
 		e.Store.UTC().Format(time.RFC3339Nano), e.Server.UTC().Format(time.RFC3339Nano), e.Tolerance)
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Guard notes that an instance is alive, and its safe-guard time in milliseconds, at
+// Guard records that an instance is alive, and its safe-guard time in milliseconds, at
 // least 1. Errors: *[NotFoundError], *[LostError], *[ClockError], [store.ErrForeign] and the
 // store's.
 func (r *Registrar) Guard(ctx context.Context, of Instance, guard int64) error {
@@ -19,7 +19,7 @@ func (r *Registrar) Guard(ctx context.Context, of Instance, guard int64) error {
 		if err != nil {
 			return err
 		}
-		_, id, m, err := r.pointedTo(ctx, of)
+		_, id, m, err := r.lookUp(ctx, of)
 		switch {
 		case err != nil:
 			return err
@@ -39,31 +39,32 @@ func (r *Registrar) Guard(ctx context.Context, of Instance, guard int64) error {
 	})
 }
 
-// Revert gives an instance's number back. A stable instance keeps it, and is noted to
-// have been alive until now. One that was handed out as stable is given back for
-// good by an instance that is not: the way to free the number of one that is gone.
-// Errors: *[NotFoundError], *[ClockError], [store.ErrForeign] and the store's. It is no error
-// if another instance has the number by now. A Distribute for the same instance at the same
-// time may come before it or after; the protocol does not tell two processes of one name apart.
+// Revert returns an instance's number. If the call says that the instance is stable, the
+// instance keeps the number, and Revert only records that it was alive until now. A call that
+// does not say so returns the number of a stable instance too: so an operator frees the number
+// of an instance that is gone. Errors: *[NotFoundError], *[ClockError], [store.ErrForeign] and
+// the store's. If another instance has the number by now, that is not an error. A concurrent
+// Distribute for the same instance may happen before or after: the protocol cannot distinguish
+// two processes of the same name.
 func (r *Registrar) Revert(ctx context.Context, of Instance) error {
 	if err := check(of, Forever); err != nil {
 		return err
 	}
-	var released store.Revision // what this call gave back; whoever holds it later has it anew
+	var released store.Revision // of the machine as this call returned it; a later revision is a new assignment
 	return r.try(ctx, "revert instance", of, func() error {
 		now, err := r.now(ctx)
 		if err != nil {
 			return err
 		}
-		p, id, m, err := r.pointedTo(ctx, of)
+		b, id, m, err := r.lookUp(ctx, of)
 		if released != 0 && (errors.Is(err, ErrNotFound) || err == nil && m.revision != released) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		// Also where it is free already: that may be a write of an earlier try, which the
-		// store has not confirmed.
+		// Write even if the number is already free: that may be an earlier try's write, which
+		// the store has not confirmed.
 		if released == 0 && m.Instance == of.Name && (m.Held || !of.Stable) {
 			m.Stamp = max(m.Stamp, now)
 			m.Held = of.Stable
@@ -76,11 +77,11 @@ func (r *Registrar) Revert(ctx context.Context, of Instance) error {
 				return nil
 			}
 			released = m.revision
-			r.cfg.Log.Info("machine number given back", "namespace", of.Namespace, "instance", of.Name, "machine", id)
+			r.cfg.Log.Info("machine number returned", "namespace", of.Namespace, "instance", of.Name, "machine", id)
 		}
-		// From here on the number may be another's. Where this write fails for good, the
-		// place points to a number that is free or another's: the next call sees that.
-		_, err = r.setPlace(ctx, of.Namespace, of.Name, p.without(of.Name))
+		// From here on another instance may have the number. If this write fails for good, the
+		// bucket lists a number that is free or another's; the next call handles that.
+		_, err = r.setBucket(ctx, of.Namespace, of.Name, b.without(of.Name))
 		return err
 	})
 }

@@ -20,8 +20,8 @@ import (
 )
 
 var (
-	firstSeed = flag.Uint64("seed", 1, "the first seed of the histories")
-	seeds     = flag.Uint64("seeds", 400, "how many histories")
+	firstSeed = flag.Uint64("seed", 1, "seed of the first history")
+	seeds     = flag.Uint64("seeds", 400, "number of histories")
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 	histSteps = 1500
 )
 
-// stepper is a store that hands the turn on before each call.
+// stepper is a store that yields before each call.
 type stepper struct {
 	store.Store
 	yield func()
@@ -50,22 +50,22 @@ func (s *stepper) List(ctx context.Context, prefix string) ([]store.Entry, error
 	return s.Store.List(ctx, prefix)
 }
 
-// server is a registrar that has one call under way at most.
+// server is a registrar with at most one call in progress.
 type server struct {
 	*registrar.Registrar
 	gate *stepper
 	next func() (struct{}, bool) // nil: idle
 }
 
-// member is what an instance knows of itself.
+// member is an instance and what it knows about its number.
 type member struct {
 	of      registrar.Instance
 	guard   int64
 	using   bool
 	machine int
-	until   int64 // the number is its own at least until then
-	leaving int   // calls to give back under way
-	left    int   // how often it has begun to, or restarted
+	until   int64 // it must keep the number at least until then
+	leaving int   // calls of Revert in progress
+	left    int   // how often it has called Revert or given up its number
 }
 
 // history is one run from a seed.
@@ -76,7 +76,7 @@ type history struct {
 	inner   *memstore.Store
 	servers []*server
 	members []*member
-	stamps  [1 << histBits]int64 // the greatest given with each number
+	stamps  [1 << histBits]int64 // the greatest one returned with each number
 	calls   map[string]int
 	quiet   bool // no faults
 	failed  string
@@ -131,7 +131,7 @@ func (h *history) fail(format string, args ...any) {
 	}
 }
 
-// step lets a server do one call of the store, or begin with something.
+// step lets a server make one call of the store, and begins an operation if it has none.
 func (h *history) step() {
 	s := h.servers[h.random.IntN(len(h.servers))]
 	if s.next == nil {
@@ -177,33 +177,33 @@ func (h *history) distribute(s *server, m *member) {
 		h.lapse(m)
 		return
 	}
-	h.calls["given"]++
+	h.calls["assigned"]++
 	if got.Machine < 0 || got.Machine >= 1<<histBits {
 		h.fail("%s has number %d", m.of.Name, got.Machine)
 		return
 	}
 	if got.Stamp < stamps[got.Machine] {
-		h.fail("number %d is given with stamp %d after %d", got.Machine, got.Stamp, stamps[got.Machine])
+		h.fail("number %d has stamp %d after %d", got.Machine, got.Stamp, stamps[got.Machine])
 	}
 	h.stamps[got.Machine] = max(h.stamps[got.Machine], got.Stamp)
 	if leaving > 0 || m.left != left {
-		return // given back while it was asked for: who does both at once has nothing to rely on
+		return // Revert ran concurrently: the number may be returned already
 	}
 	for _, other := range h.members {
 		if other != m && other.using && other.machine == got.Machine && other.until > h.now() {
-			h.fail("number %d is given to %s while %s has it", got.Machine, m.of.Name, other.of.Name)
+			h.fail("number %d is assigned to %s while %s has it", got.Machine, m.of.Name, other.of.Name)
 		}
 	}
 	if m.using && m.until > h.now() && m.machine != got.Machine {
-		h.fail("%s has number %d and is given %d", m.of.Name, m.machine, got.Machine)
+		h.fail("%s has number %d and gets %d", m.of.Name, m.machine, got.Machine)
 	}
 	m.using, m.machine = true, got.Machine
 	m.extend(began)
 }
 
-// lapse makes an instance that has been silent for too long give up the number that it
-// had: CosId's guards do not say which that is, and succeed as well for another that a call
-// to distribute has found for it, though the answer was lost.
+// lapse makes an instance give up its number if it has been silent for too long. It cannot rely
+// on guards: CosId's guards do not name the number, so they also succeed for another number,
+// assigned by a call whose answer was lost.
 func (h *history) lapse(m *member) {
 	if m.until <= h.now() {
 		m.using = false
@@ -211,7 +211,7 @@ func (h *history) lapse(m *member) {
 	}
 }
 
-// holds reports whether the store has an instance for the holder of what it thinks is its number.
+// holds reports whether an instance holds the number that it uses, by the store.
 func (h *history) holds(m *member) bool {
 	e, err := h.inner.Get(ctx, fmt.Sprintf("firn/cosid:shop/machine/%08d", m.machine))
 	if err != nil {
@@ -242,7 +242,7 @@ func (h *history) guard(s *server, m *member) {
 	switch {
 	case leaving > 0 || m.left != left:
 	case err == nil && m.using && !h.holds(m):
-		m.using = false // the guard was of another number, see lapse
+		m.using = false // the guard was for another number, see lapse
 		m.left++
 	case err == nil:
 		h.calls["guarded"]++
@@ -250,7 +250,7 @@ func (h *history) guard(s *server, m *member) {
 	case errors.Is(err, registrar.ErrLost), errors.Is(err, registrar.ErrNotFound):
 		h.calls["lost"]++
 		if own && m.until > h.now() {
-			h.fail("%s hears that its number %d is lost: %v", m.of.Name, m.machine, err)
+			h.fail("%s lost number %d too early: %v", m.of.Name, m.machine, err)
 		}
 		m.using, m.until = false, 0
 	}
@@ -271,8 +271,8 @@ func (h *history) revert(s *server, m *member) {
 	m.leaving--
 }
 
-// end lets all calls end without faults, and sees that nothing is left behind: all
-// numbers but those of stable instances can be given out again.
+// end lets all calls finish without faults, and checks that no number is lost: all but those
+// of stable instances can be assigned again.
 func (h *history) end() {
 	h.quiet = true
 	for _, s := range h.servers {
@@ -282,9 +282,9 @@ func (h *history) end() {
 			}
 		}
 		s.gate.yield = func() {}
-		for range 3 { // so that writes that are late arrive now
-			if err := s.Guard(ctx, instance("nobody"), fiveMinutes); !errors.Is(err, registrar.ErrNotFound) {
-				h.fail("nobody is guarded: %v", err)
+		for range 3 { // so that late writes are applied now
+			if err := s.Guard(ctx, instance("unknown"), fiveMinutes); !errors.Is(err, registrar.ErrNotFound) {
+				h.fail("guard of an unknown instance: %v", err)
 			}
 		}
 	}
@@ -308,19 +308,18 @@ func (h *history) end() {
 	}
 	for i := range 1<<histBits - len(kept) {
 		if _, err := h.servers[0].Distribute(ctx, instance(fmt.Sprint("late", i)), histBits, fiveMinutes); err != nil {
-			h.fail("with %d stable numbers, number %d more is not to be had: %v", len(kept), i+1, err)
+			h.fail("%d numbers are stable, and only %d more can be assigned: %v", len(kept), i, err)
 		}
 	}
 	if _, err := h.servers[1].Distribute(ctx, instance("one too many"), histBits, fiveMinutes); !errors.Is(err, registrar.ErrOverflow) {
-		h.fail("one too many is given a number: %v", err)
+		h.fail("one instance too many: %v", err)
 	}
 }
 
-// TestNoNumberIsTwosUnderFaults plays histories of four servers, whose calls
-// interleave at each call of the store, on a store that loses answers, applies writes late
-// and refuses, while time goes by and instances fall silent, ask again, elsewhere too,
-// and leave.
-func TestNoNumberIsTwosUnderFaults(t *testing.T) {
+// TestNoTwoInstancesShareANumberUnderFaults runs random histories. Four servers interleave at
+// each call of a store that loses answers, applies writes late and refuses calls, while the
+// clock advances and instances fall silent, ask again at any server, and leave.
+func TestNoTwoInstancesShareANumberUnderFaults(t *testing.T) {
 	calls := map[string]int{}
 	for seed := *firstSeed; seed < *firstSeed+*seeds; seed++ {
 		h := newHistory(t, seed)
@@ -340,7 +339,7 @@ func TestNoNumberIsTwosUnderFaults(t *testing.T) {
 		}
 	}
 	t.Log(calls)
-	for _, what := range []string{"given", "overflow", "guarded", "lost", "reverted"} {
+	for _, what := range []string{"assigned", "overflow", "guarded", "lost", "reverted"} {
 		if calls[what] < int(*seeds)/4 {
 			t.Errorf("only %d calls were %s", calls[what], what)
 		}

@@ -16,24 +16,24 @@ import (
 
 const (
 	keyPrefix = "firn/cosid:"
-	// places is how many registers there are for the places of instances. It is
-	// part of the format: with another number no instance would be found.
-	places = 1024
+	// buckets is the number of buckets. It is part of the format: with another value,
+	// instances would be looked up in the wrong bucket.
+	buckets = 1024
 )
 
-// A machine is what the store has of a machine number.
+// A machine is the record of a machine number.
 type machine struct {
 	Instance string `json:"instance"` // its holder, or the last one
 	Held     bool   `json:"held"`
-	Stable   bool   `json:"stable,omitempty"` // reserved for this instance until given back as not stable
-	Guard    int64  `json:"guard,omitempty"`  // the holder's safe-guard time in milliseconds; none: for ever
-	Stamp    int64  `json:"stamp"`            // when it was last heard of, Unix milliseconds; never decreases
+	Stable   bool   `json:"stable,omitempty"` // reserved for this instance until returned as not stable
+	Guard    int64  `json:"guard,omitempty"`  // the holder's safe-guard time in milliseconds; 0: for ever
+	Stamp    int64  `json:"stamp"`            // when the holder last called, Unix milliseconds; never decreases
 
 	revision store.Revision // 0: the number was never used
 }
 
-// A place is which instances, of those whose names hash to it, have which number.
-type place struct {
+// A bucket lists the numbers of the instances whose names hash to it.
+type bucket struct {
 	Machines map[string]int `json:"machines"`
 
 	revision store.Revision
@@ -45,17 +45,17 @@ func machineKey(namespace string, id int) string {
 	return fmt.Sprintf("%s%08d", machinePrefix(namespace), id)
 }
 
-func placeKey(namespace, instance string) string {
+func bucketKey(namespace, instance string) string {
 	sum := sha256.Sum256([]byte(instance))
-	return fmt.Sprintf("%s%s/instance/%04x", keyPrefix, namespace, binary.BigEndian.Uint64(sum[:])%places)
+	return fmt.Sprintf("%s%s/instance/%04x", keyPrefix, namespace, binary.BigEndian.Uint64(sum[:])%buckets)
 }
 
-// machineOf returns the number that a key of machinePrefix is of.
+// machineOf returns the machine number in a key that begins with machinePrefix.
 func machineOf(namespace, key string) (int, error) {
 	digits := strings.TrimPrefix(key, machinePrefix(namespace))
 	id, err := strconv.ParseUint(digits, 10, 31)
 	if err != nil || len(digits) != 8 {
-		return 0, register.Foreign(key, "namespace", errors.New("its name does not end in a machine number of 8 digits"))
+		return 0, register.Foreign(key, "namespace", errors.New("its key does not end in a machine number of 8 digits"))
 	}
 	return int(id), nil
 }
@@ -66,25 +66,25 @@ func readMachine(e store.Entry) (machine, error) {
 		return machine{}, register.Foreign(e.Key, "namespace", err)
 	}
 	if m.Instance == "" || m.Stamp < 0 || m.Guard < 0 {
-		return machine{}, register.Foreign(e.Key, "namespace", fmt.Errorf("instance %q, stamp %d and guard %d are no machine", m.Instance, m.Stamp, m.Guard))
+		return machine{}, register.Foreign(e.Key, "namespace", fmt.Errorf("invalid machine: instance %q, stamp %d, guard %d", m.Instance, m.Stamp, m.Guard))
 	}
 	return m, nil
 }
 
-func readPlace(e store.Entry) (place, error) {
-	p := place{revision: e.Revision}
-	if err := json.Unmarshal(e.Value, &p); err != nil {
-		return place{}, register.Foreign(e.Key, "namespace", err)
+func readBucket(e store.Entry) (bucket, error) {
+	b := bucket{revision: e.Revision}
+	if err := json.Unmarshal(e.Value, &b); err != nil {
+		return bucket{}, register.Foreign(e.Key, "namespace", err)
 	}
-	for instance, id := range p.Machines {
+	for instance, id := range b.Machines {
 		if instance == "" || id < 0 {
-			return place{}, register.Foreign(e.Key, "namespace", fmt.Errorf("instance %q with machine %d is no place", instance, id))
+			return bucket{}, register.Foreign(e.Key, "namespace", fmt.Errorf("invalid entry: instance %q has machine number %d", instance, id))
 		}
 	}
-	return p, nil
+	return b, nil
 }
 
-// machine returns what the store has of a number; revision 0 if nothing.
+// machine reads the record of a number; its revision is 0 if the number was never used.
 func (r *Registrar) machine(ctx context.Context, namespace string, id int) (machine, error) {
 	e, err := r.cfg.Store.Get(ctx, machineKey(namespace, id))
 	if errors.Is(err, store.ErrNotFound) {
@@ -96,49 +96,49 @@ func (r *Registrar) machine(ctx context.Context, namespace string, id int) (mach
 	return readMachine(e)
 }
 
-// place returns where an instance is written; revision 0 if nothing is there yet.
-func (r *Registrar) place(ctx context.Context, namespace, instance string) (place, error) {
-	e, err := r.cfg.Store.Get(ctx, placeKey(namespace, instance))
+// bucket reads the bucket of an instance; its revision is 0 if it was never written.
+func (r *Registrar) bucket(ctx context.Context, namespace, instance string) (bucket, error) {
+	e, err := r.cfg.Store.Get(ctx, bucketKey(namespace, instance))
 	if errors.Is(err, store.ErrNotFound) {
-		return place{}, nil
+		return bucket{}, nil
 	}
 	if err != nil {
-		return place{}, err
+		return bucket{}, err
 	}
-	return readPlace(e)
+	return readBucket(e)
 }
 
-// pointedTo reads the place of an instance, and the machine that it points to, which may
-// be another's by now. Where it points to none that is a *[NotFoundError].
-func (r *Registrar) pointedTo(ctx context.Context, of Instance) (place, int, machine, error) {
-	p, err := r.place(ctx, of.Namespace, of.Name)
+// lookUp reads the bucket of an instance and the machine listed for it, which another instance
+// may have by now. If no machine is listed, the error is a *[NotFoundError].
+func (r *Registrar) lookUp(ctx context.Context, of Instance) (bucket, int, machine, error) {
+	b, err := r.bucket(ctx, of.Namespace, of.Name)
 	if err != nil {
-		return p, 0, machine{}, err
+		return b, 0, machine{}, err
 	}
-	id, ok := p.Machines[of.Name]
+	id, ok := b.Machines[of.Name]
 	if !ok {
-		return p, 0, machine{}, &NotFoundError{Namespace: of.Namespace, Instance: of.Name}
+		return b, 0, machine{}, &NotFoundError{Namespace: of.Namespace, Instance: of.Name}
 	}
 	m, err := r.machine(ctx, of.Namespace, id)
-	return p, id, m, err
+	return b, id, m, err
 }
 
-// setMachine writes m over the revision it was read with, and returns it with its new one.
+// setMachine writes m over the revision it was read with, and returns it with the new revision.
 func (r *Registrar) setMachine(ctx context.Context, namespace string, id int, m machine) (machine, error) {
 	var err error
 	m.revision, err = r.write(ctx, machineKey(namespace, id), m.revision, m)
 	return m, err
 }
 
-func (r *Registrar) setPlace(ctx context.Context, namespace, instance string, p place) (place, error) {
+func (r *Registrar) setBucket(ctx context.Context, namespace, instance string, b bucket) (bucket, error) {
 	var err error
-	p.revision, err = r.write(ctx, placeKey(namespace, instance), p.revision, p)
-	return p, err
+	b.revision, err = r.write(ctx, bucketKey(namespace, instance), b.revision, b)
+	return b, err
 }
 
-// write writes a register once, and returns its revision when the store has confirmed it.
-// After any error the call starts over, by reading: what it finds then, its own write or
-// another's, it writes again before anything follows from it.
+// write writes a register once, and returns its new revision after the store has confirmed it.
+// After an error the caller must start over and read again. It may find its own write or
+// another's, and must rewrite that before relying on it.
 func (r *Registrar) write(ctx context.Context, key string, old store.Revision, v any) (store.Revision, error) {
 	value, err := json.Marshal(v)
 	if err != nil {
@@ -150,20 +150,20 @@ func (r *Registrar) write(ctx context.Context, key string, old store.Revision, v
 	return written.Revision, err
 }
 
-// with returns the place with an instance's number in it.
-func (p place) with(instance string, id int) place {
+// with returns a copy of the bucket that lists the number of an instance.
+func (b bucket) with(instance string, id int) bucket {
 	machines := map[string]int{instance: id}
-	for other, has := range p.Machines {
+	for other, has := range b.Machines {
 		if other != instance {
 			machines[other] = has
 		}
 	}
-	return place{Machines: machines, revision: p.revision}
+	return bucket{Machines: machines, revision: b.revision}
 }
 
-// without returns the place without an instance.
-func (p place) without(instance string) place {
-	q := p.with(instance, 0)
+// without returns a copy of the bucket without an instance.
+func (b bucket) without(instance string) bucket {
+	q := b.with(instance, 0)
 	delete(q.Machines, instance)
 	return q
 }

@@ -18,26 +18,24 @@ import (
 // Forever is a safe-guard time that never ends, in milliseconds.
 const Forever = math.MaxInt64
 
-// MaxBits is the most machine bits that can be asked for.
+// MaxBits is the maximum of machine bits that a client may request.
 const MaxBits = 31
 
-// Config is what [New] works with.
+// Config configures a [Registrar].
 type Config struct {
-	// Store keeps all state. Required. One that is a [store.Clock] gives the time too.
+	// Store keeps all state. Required. If it is a [store.Clock], its time is used too.
 	Store store.Store
-	// Time gives the time where the store does not, and is waited on. Default:
-	// [firn.SystemTime].
+	// Time is the clock if the store has none, and times waits. Default: [firn.SystemTime].
 	Time firn.TimeSource
 	// Tolerance is how far the clocks of store and server may be apart. Default: 10s.
 	Tolerance time.Duration
-	// MaxMachines is how many numbers a namespace may have in use, whatever the bits
-	// asked for, up to 1,048,576: a client with a new name each time would
-	// otherwise fill the store. Default: 65,536.
+	// MaxMachines limits the numbers in use in a namespace, whatever bits clients request:
+	// a client that uses a new name each time would otherwise fill the store. At most
+	// 1,048,576. Default: 65,536.
 	MaxMachines int
-	// Random draws waits and choices; it is called by several goroutines. Default:
-	// math/rand/v2.
+	// Random draws waits and choices. Several goroutines call it. Default: math/rand/v2.
 	Random func() uint64
-	// Log receives what an operator should know. Default: nothing.
+	// Log receives messages for operators. Default: they are discarded.
 	Log *slog.Logger
 }
 
@@ -46,8 +44,8 @@ const (
 	defaultMaxMachines = 1 << 16
 	mostMachines       = 1 << 20
 
-	// maxTries bounds how often a call starts over after a conflict, and maxFaults
-	// after the store failed to answer.
+	// maxTries bounds the tries of a call, and maxFaults those that end without an answer
+	// of the store.
 	maxTries  = 32
 	maxFaults = 4
 )
@@ -81,7 +79,7 @@ func (c *Config) check() error {
 	return errors.Join(errs...)
 }
 
-// A Registrar hands out machine numbers. Its methods may be called concurrently and
+// A Registrar assigns machine numbers. Its methods may be called concurrently and
 // return soon after their context ends. Make one with [New].
 type Registrar struct {
 	cfg Config
@@ -90,7 +88,7 @@ type Registrar struct {
 	views map[string]*view
 }
 
-// New returns a registrar. It asks nothing of the store yet.
+// New returns a registrar. It does not call the store yet.
 func New(cfg Config) (*Registrar, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -98,24 +96,23 @@ func New(cfg Config) (*Registrar, error) {
 	return &Registrar{cfg: cfg, views: map[string]*view{}}, nil
 }
 
-// An Instance is who asks. Its name is what tells it from others of its namespace,
-// which is a name by [store.CheckName].
+// An Instance identifies a client. Its name is unique in its namespace, and the namespace
+// is valid by [store.CheckName].
 type Instance struct {
 	Namespace, Name string
-	// Stable instances keep their number for ever, also while they are away.
+	// Stable instances keep their number for ever, even while they are down.
 	Stable bool
 }
 
-// A State is a machine number and when its holder was last heard of.
+// A State is a machine number and when its holder last called.
 type State struct {
 	Machine int
-	// Stamp is in Unix milliseconds by the registrar's clock, and not below any that
-	// was given with this number before. Ids of this number may only be made with
-	// later times.
+	// Stamp is in Unix milliseconds by the registrar's clock. It is not below any earlier
+	// stamp of this number. Ids with this number must have later times.
 	Stamp int64
 }
 
-// now returns the time by which all is decided, in Unix milliseconds.
+// now returns the time that decides about silent holders, in Unix milliseconds.
 func (r *Registrar) now(ctx context.Context) (int64, error) {
 	clock, ok := r.cfg.Store.(store.Clock)
 	if !ok {
@@ -131,8 +128,8 @@ func (r *Registrar) now(ctx context.Context) (int64, error) {
 	return now.UnixMilli(), nil
 }
 
-// try calls once until it succeeds or fails for good. All it does can be done again: a
-// write whose answer was lost is made again over what is found, not assumed.
+// try calls once until it succeeds or fails for good. Once must be idempotent: after a lost
+// answer it reads again, and does not assume that its write was applied.
 func (r *Registrar) try(ctx context.Context, what string, of Instance, once func() error) error {
 	var last error
 	faults := 0
@@ -159,5 +156,5 @@ func (r *Registrar) try(ctx context.Context, what string, of Instance, once func
 		}
 		last = err
 	}
-	return fmt.Errorf("%s %q of %q: %w: %d tries, others were quicker each time (%w)", what, of.Name, of.Namespace, store.ErrUnavailable, maxTries, last)
+	return fmt.Errorf("%s %q of %q: %w: each of %d tries conflicted with another write (%w)", what, of.Name, of.Namespace, store.ErrUnavailable, maxTries, last)
 }

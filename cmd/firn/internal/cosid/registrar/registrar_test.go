@@ -44,7 +44,7 @@ func stable(name string) registrar.Instance {
 	return of
 }
 
-// A desk is a registrar whose answers a test states.
+// A desk is a registrar with methods that assert its answers.
 type desk struct {
 	*registrar.Registrar
 	t testing.TB
@@ -54,7 +54,7 @@ func (d desk) gives(of registrar.Instance, bits int, guard int64, want int) regi
 	d.t.Helper()
 	got, err := d.Distribute(ctx, of, bits, guard)
 	if err != nil || got.Machine != want {
-		d.t.Fatalf("%s is given %d, %v, not %d", of.Name, got.Machine, err, want)
+		d.t.Fatalf("%s gets %d, %v, want %d", of.Name, got.Machine, err, want)
 	}
 	return got
 }
@@ -62,25 +62,25 @@ func (d desk) gives(of registrar.Instance, bits int, guard int64, want int) regi
 func (d desk) refuses(of registrar.Instance, bits int, guard int64, want error) {
 	d.t.Helper()
 	if got, err := d.Distribute(ctx, of, bits, guard); !errors.Is(err, want) {
-		d.t.Fatalf("%s is given %d, %v, not %v", of.Name, got.Machine, err, want)
+		d.t.Fatalf("%s gets %d, %v, want %v", of.Name, got.Machine, err, want)
 	}
 }
 
 func (d desk) guards(of registrar.Instance, want error) {
 	d.t.Helper()
 	if err := d.Guard(ctx, of, fiveMinutes); !errors.Is(err, want) || (want == nil && err != nil) {
-		d.t.Fatalf("the guard of %s ends with %v, not %v", of.Name, err, want)
+		d.t.Fatalf("guard of %s: %v, want %v", of.Name, err, want)
 	}
 }
 
 func (d desk) reverts(of registrar.Instance, want error) {
 	d.t.Helper()
 	if err := d.Revert(ctx, of); !errors.Is(err, want) || (want == nil && err != nil) {
-		d.t.Fatalf("%s gives back with %v, not %v", of.Name, err, want)
+		d.t.Fatalf("revert of %s: %v, want %v", of.Name, err, want)
 	}
 }
 
-func TestNumbersAreGivenInOrderOfOwnGivenBackNeverUsedAndSilent(t *testing.T) {
+func TestAnInstanceGetsItsOwnThenAReturnedThenAnUnusedThenASilentNumber(t *testing.T) {
 	clock := faketime.New(start)
 	d := desk{open(t, memstore.New(nil), clock), t}
 	a, b, c, e := instance("a"), instance("b"), instance("c"), instance("e")
@@ -88,15 +88,15 @@ func TestNumbersAreGivenInOrderOfOwnGivenBackNeverUsedAndSilent(t *testing.T) {
 	d.gives(b, 2, fiveMinutes, 1)
 	d.gives(a, 2, fiveMinutes, 0)
 	d.reverts(a, nil)
-	d.gives(c, 2, fiveMinutes, 0) // given back
-	d.gives(a, 2, fiveMinutes, 2) // never used
+	d.gives(c, 2, fiveMinutes, 0) // returned
+	d.gives(a, 2, fiveMinutes, 2) // unused
 	d.gives(instance("d"), 2, fiveMinutes, 3)
 	d.refuses(e, 2, fiveMinutes, registrar.ErrOverflow)
 	clock.Pass(4 * time.Minute)
 	d.guards(a, nil)
 	d.guards(c, nil)
 	clock.Pass(time.Minute)
-	d.gives(e, 2, fiveMinutes, 1) // b has been silent for five minutes, as has d, of which b longest
+	d.gives(e, 2, fiveMinutes, 1) // b and d have been silent for five minutes; b's stamp sorts first
 	d.guards(b, registrar.ErrLost)
 	d.reverts(b, nil)
 	d.guards(b, registrar.ErrNotFound)
@@ -104,7 +104,7 @@ func TestNumbersAreGivenInOrderOfOwnGivenBackNeverUsedAndSilent(t *testing.T) {
 	d.gives(b, 2, fiveMinutes, 3)
 }
 
-func TestAStableNumberIsNobodyElses(t *testing.T) {
+func TestAStableInstanceKeepsItsNumber(t *testing.T) {
 	clock := faketime.New(start)
 	d := desk{open(t, memstore.New(nil), clock), t}
 	d.gives(stable("db-0"), 1, fiveMinutes, 0)
@@ -119,7 +119,7 @@ func TestAStableNumberIsNobodyElses(t *testing.T) {
 	d.gives(instance("b"), 1, fiveMinutes, 0)
 }
 
-func TestANumberThatNoPlacePointsToIsReclaimedWhenNumbersRunOut(t *testing.T) {
+func TestANumberThatNoBucketListsIsReclaimedWhenNumbersRunOut(t *testing.T) {
 	s := memstore.New(nil)
 	orphan := []byte(`{"instance":"a","held":true,"stable":true,"stamp":1}`)
 	if _, err := s.CompareAndSwap(ctx, "firn/cosid:shop/machine/00000001", 0, orphan); err != nil {
@@ -131,7 +131,7 @@ func TestANumberThatNoPlacePointsToIsReclaimedWhenNumbersRunOut(t *testing.T) {
 	d.refuses(stable("d"), 1, registrar.Forever, registrar.ErrOverflow)
 }
 
-func TestThoseWhoNeverGiveWayTakeNobodysPlace(t *testing.T) {
+func TestAnInstanceThatNeverLosesItsNumberNeverTakesAnothers(t *testing.T) {
 	clock := faketime.New(start)
 	d := desk{open(t, memstore.New(nil), clock), t}
 	d.gives(instance("a"), 1, fiveMinutes, 0)
@@ -158,20 +158,20 @@ func TestStampsNeverDecrease(t *testing.T) {
 	d := desk{open(t, memstore.New(nil), clock), t}
 	first := d.gives(instance("a"), 10, fiveMinutes, 0)
 	if first.Stamp != start.UnixMilli() {
-		t.Errorf("the stamp is %d, not %d", first.Stamp, start.UnixMilli())
+		t.Errorf("stamp %d, want %d", first.Stamp, start.UnixMilli())
 	}
 	clock.Step(-time.Hour)
 	d.guards(instance("a"), nil)
 	if again := d.gives(instance("a"), 10, fiveMinutes, 0); again.Stamp != first.Stamp {
-		t.Errorf("after the clock went back the stamp is %d, not %d", again.Stamp, first.Stamp)
+		t.Errorf("stamp %d after the clock went back, want %d", again.Stamp, first.Stamp)
 	}
 	d.reverts(instance("a"), nil)
 	if next := d.gives(instance("b"), 10, fiveMinutes, 0); next.Stamp != first.Stamp {
-		t.Errorf("the next holder has stamp %d, not %d", next.Stamp, first.Stamp)
+		t.Errorf("the next holder has stamp %d, want %d", next.Stamp, first.Stamp)
 	}
 }
 
-func TestAnotherServerGoesOnWhereOneStopped(t *testing.T) {
+func TestServersShareTheirState(t *testing.T) {
 	clock, s := faketime.New(start), memstore.New(nil)
 	one, two := desk{open(t, s, clock), t}, desk{open(t, s, clock), t}
 	one.gives(instance("a"), 10, fiveMinutes, 0)
@@ -183,22 +183,22 @@ func TestAnotherServerGoesOnWhereOneStopped(t *testing.T) {
 	one.guards(instance("a"), registrar.ErrNotFound)
 }
 
-func TestANumberAboveTheBitsAskedForIsAnOverflow(t *testing.T) {
+func TestANumberAboveTheRequestedBitsIsAnOverflow(t *testing.T) {
 	d := desk{open(t, memstore.New(nil), faketime.New(start)), t}
 	for i := range 3 {
 		d.gives(instance(fmt.Sprint(i)), 4, fiveMinutes, i)
 	}
 	d.refuses(instance("2"), 1, fiveMinutes, registrar.ErrOverflow)
-	d.guards(instance("2"), nil) // it still has it
+	d.guards(instance("2"), nil) // it still has its number
 }
 
-func TestNamespacesDoNotKnowEachOther(t *testing.T) {
+func TestNamespacesAreIndependent(t *testing.T) {
 	d := desk{open(t, memstore.New(nil), faketime.New(start)), t}
 	d.gives(instance("a"), 10, fiveMinutes, 0)
 	d.gives(registrar.Instance{Namespace: "shop2", Name: "b"}, 10, fiveMinutes, 0)
 }
 
-func TestNoMoreNumbersThanTheLimit(t *testing.T) {
+func TestMaxMachinesLimitsTheNumbersInUse(t *testing.T) {
 	r, err := registrar.New(registrar.Config{Store: memstore.New(nil), Time: faketime.New(start), MaxMachines: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -209,12 +209,12 @@ func TestNoMoreNumbersThanTheLimit(t *testing.T) {
 	d.refuses(instance("c"), 31, fiveMinutes, registrar.ErrOverflow)
 }
 
-// TestInstancesThatAreGoneLeaveNothingBehind lets containers come and go whose names
-// hash to a few places: some give their number back, some fall silent.
-func TestInstancesThatAreGoneLeaveNothingBehind(t *testing.T) {
+// TestInstancesThatAreGoneAreDropped lets containers come and go whose names hash to two
+// buckets: some return their number, some fall silent.
+func TestInstancesThatAreGoneAreDropped(t *testing.T) {
 	clock, s := faketime.New(start), memstore.New(nil)
 	r := open(t, s, clock)
-	names := crowd(2, 300)
+	names := namesIn(2, 300)
 	for i, name := range names {
 		if _, err := r.Distribute(ctx, instance(name), 3, fiveMinutes); err != nil {
 			t.Fatal(err)
@@ -231,7 +231,7 @@ func TestInstancesThatAreGoneLeaveNothingBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(list) != 2 {
-		t.Fatalf("%d places are in use, not 2", len(list))
+		t.Fatalf("%d buckets are in use, want 2", len(list))
 	}
 	for _, e := range list {
 		if n := strings.Count(string(e.Value), "pod-"); n > 16 {
@@ -240,13 +240,13 @@ func TestInstancesThatAreGoneLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// crowd returns names that hash to few places.
-func crowd(places uint64, count int) []string {
+// namesIn returns names that hash to the first few buckets.
+func namesIn(buckets uint64, count int) []string {
 	var names []string
 	for i := 0; len(names) < count; i++ {
 		name := fmt.Sprint("pod-", i)
 		sum := sha256.Sum256([]byte(name))
-		if binary.BigEndian.Uint64(sum[:])%1024 < places {
+		if binary.BigEndian.Uint64(sum[:])%1024 < buckets {
 			names = append(names, name)
 		}
 	}
@@ -265,7 +265,7 @@ func TestBadInputIsRefused(t *testing.T) {
 	d.refuses(registrar.Instance{Namespace: "a/b", Name: "a"}, 10, fiveMinutes, firn.ErrSyntax)
 }
 
-func TestForeignContentIsLeftAsItIs(t *testing.T) {
+func TestForeignContentIsRefused(t *testing.T) {
 	for key, value := range map[string]string{
 		"firn/cosid:shop/machine/00000000": "not ours",
 		"firn/cosid:shop/machine/x":        `{"instance":"a","stamp":1}`,
@@ -288,12 +288,12 @@ type clocked struct {
 
 func (c clocked) Now(context.Context) (time.Time, error) { return c.at(), nil }
 
-func TestTheStoresClockCounts(t *testing.T) {
+func TestTheStoresClockIsUsed(t *testing.T) {
 	clock := faketime.New(start)
 	offset := 5 * time.Second
 	d := desk{open(t, clocked{memstore.New(nil), func() time.Time { return clock.Wall().Add(offset) }}, clock), t}
 	if got := d.gives(instance("a"), 10, fiveMinutes, 0); got.Stamp != start.Add(offset).UnixMilli() {
-		t.Errorf("the stamp is %d, not the store's %d", got.Stamp, start.Add(offset).UnixMilli())
+		t.Errorf("stamp %d, want the store's %d", got.Stamp, start.Add(offset).UnixMilli())
 	}
 	offset = 11 * time.Second
 	d.refuses(instance("b"), 10, fiveMinutes, registrar.ErrClock)
@@ -301,7 +301,7 @@ func TestTheStoresClockCounts(t *testing.T) {
 	d.reverts(instance("a"), registrar.ErrClock)
 }
 
-func TestManyAtOnceHaveOneNumberEach(t *testing.T) {
+func TestConcurrentInstancesGetOneNumberEach(t *testing.T) {
 	const instances, servers = 256, 3
 	s := memstore.New(nil)
 	var wait sync.WaitGroup

@@ -13,8 +13,8 @@ import (
 	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
-// unconfirmed has writes of keys that contain part be applied, and none be confirmed, but
-// for the first few.
+// unconfirmed confirms the first few writes of keys that contain part; later ones are applied
+// but their answers are lost.
 func unconfirmed(part string, confirmed int) func(storetest.Call) storetest.Outcome {
 	return func(c storetest.Call) storetest.Outcome {
 		if c.Op != storetest.OpCompareAndSwap || !strings.Contains(c.Key, part) {
@@ -27,22 +27,22 @@ func unconfirmed(part string, confirmed int) func(storetest.Call) storetest.Outc
 	}
 }
 
-func TestANumberIsGivenOnlyOnceTheStoreHasConfirmedIt(t *testing.T) {
+func TestANumberIsAssignedOnlyOnceTheStoreHasConfirmedIt(t *testing.T) {
 	for _, part := range []string{"", "/machine/", "/instance/"} {
 		for confirmed := range 2 {
 			clock := faketime.New(start)
 			faulty := storetest.NewFaulty(memstore.New(nil))
 			d := desk{open(t, faulty, clock), t}
-			faulty.Script = unconfirmed(part, min(confirmed, strings.Count(part, "instance"))) // a place is written twice
+			faulty.Script = unconfirmed(part, min(confirmed, strings.Count(part, "instance"))) // a bucket is written twice
 			for range 20 {
 				if got, err := d.Distribute(ctx, instance("a"), 10, fiveMinutes); err == nil {
-					t.Fatalf("writes of %q are not confirmed: number %d was given", part, got.Machine)
+					t.Fatalf("writes of %q are not confirmed, but number %d was assigned", part, got.Machine)
 				}
 				clock.Pass(time.Second)
 			}
 			if part != "/instance/" {
 				if err := d.Guard(ctx, instance("a"), fiveMinutes); err == nil {
-					t.Errorf("writes of %q are not confirmed: a guard was noted", part)
+					t.Errorf("writes of %q are not confirmed, but a guard succeeded", part)
 				}
 			}
 			faulty.Script = nil
@@ -51,33 +51,33 @@ func TestANumberIsGivenOnlyOnceTheStoreHasConfirmedIt(t *testing.T) {
 	}
 }
 
-// A place that says another number, by a write that the store is about to lose, frees
-// nobody's number.
-func TestANumberIsNotFreedByAPlaceThatIsNotConfirmed(t *testing.T) {
+// A bucket may drop an instance in a write that the store is about to lose. That must not free
+// the instance's number.
+func TestAnUnconfirmedBucketFreesNoNumber(t *testing.T) {
 	clock, s := faketime.New(start), memstore.New(nil)
 	faulty := storetest.NewFaulty(s)
 	d := desk{open(t, faulty, clock), t}
 	d.gives(stable("kept"), 1, registrar.Forever, 0)
-	place := placeOf(t, s, "kept")
+	bucket := bucketOf(t, s, "kept")
 	d.gives(stable("other"), 1, registrar.Forever, 1)
-	if _, err := s.CompareAndSwap(ctx, place.Key, place.Revision, []byte(`{"machines":{}}`)); err != nil {
+	if _, err := s.CompareAndSwap(ctx, bucket.Key, bucket.Revision, []byte(`{"machines":{}}`)); err != nil {
 		t.Fatal(err)
 	}
-	faulty.Script = unconfirmed(place.Key, 0)
+	faulty.Script = unconfirmed(bucket.Key, 0)
 	if got, err := d.Distribute(ctx, instance("c"), 1, fiveMinutes); err == nil {
-		t.Errorf("number %d was given, which is another's", got.Machine)
+		t.Errorf("number %d was assigned, which another instance has", got.Machine)
 	}
-	faulty.Script = nil // the place is what was confirmed
-	now := placeOf(t, s, "kept")
-	if _, err := s.CompareAndSwap(ctx, now.Key, now.Revision, place.Value); err != nil {
+	faulty.Script = nil // the bucket is back at what was confirmed
+	now := bucketOf(t, s, "kept")
+	if _, err := s.CompareAndSwap(ctx, now.Key, now.Revision, bucket.Value); err != nil {
 		t.Fatal(err)
 	}
 	d.guards(stable("kept"), nil)
 	d.gives(stable("kept"), 1, registrar.Forever, 0)
 }
 
-// placeOf returns the register that says the number of an instance.
-func placeOf(t *testing.T, s *memstore.Store, instance string) store.Entry {
+// bucketOf returns the bucket of an instance.
+func bucketOf(t *testing.T, s *memstore.Store, instance string) store.Entry {
 	t.Helper()
 	list, err := s.List(ctx, "firn/cosid:shop/instance/")
 	if err != nil {
@@ -88,11 +88,11 @@ func placeOf(t *testing.T, s *memstore.Store, instance string) store.Entry {
 			return e
 		}
 	}
-	t.Fatalf("no place of %q in %v", instance, list)
+	t.Fatalf("no bucket of %q in %v", instance, list)
 	return store.Entry{}
 }
 
-func TestANumberIsGivenBackByAWriteThatIsConfirmed(t *testing.T) {
+func TestANumberIsReturnedByAConfirmedWrite(t *testing.T) {
 	for _, part := range []string{"/machine/", "/instance/"} {
 		clock := faketime.New(start)
 		faulty := storetest.NewFaulty(memstore.New(nil))
@@ -117,7 +117,7 @@ func TestANumberIsGivenBackByAWriteThatIsConfirmed(t *testing.T) {
 			t.Errorf("a lost answer of %s: the machine was written %d times, want %d", part, machines, want)
 		}
 		if err := d.Guard(ctx, instance("a"), fiveMinutes); !errors.Is(err, registrar.ErrNotFound) {
-			t.Errorf("guarded after it was given back: %v", err)
+			t.Errorf("guard of a returned number: %v", err)
 		}
 	}
 }

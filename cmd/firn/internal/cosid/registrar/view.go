@@ -7,35 +7,35 @@ import (
 	"time"
 )
 
-// A view is what this server last saw of the machines of a namespace. It only says
-// where to look for a free number: before one is taken its register is read,
-// and none is said to be left before all have been listed anew.
+// A view is a server's cached list of the machines of a namespace. It only suggests free
+// numbers: the register of a number is read before the number is taken, and all are listed
+// again before a call fails with [ErrOverflow].
 type view struct {
-	turns   chan struct{} // tokens: the holder of one looks for a number
-	loading chan struct{} // one token: its holder lists
+	searches chan struct{} // a semaphore: limits concurrent searches for a number
+	loading  chan struct{} // a semaphore of 1: held while the machines are listed
 
 	// Guarded by the registrar's lock.
 	machines map[int]machine
-	busy     map[int]bool  // someone on this server is about to take it
+	busy     map[int]bool  // a call on this server is about to take the number
 	loaded   time.Duration // monotonic, when the listing began
 	valid    bool
 }
 
 const (
-	// viewLasts is for how long a view is used. Until then a number that was given
-	// back at another server may be passed over.
-	viewLasts = 10 * time.Second
-	// maxViews bounds how many namespaces have one.
+	// viewLifetime is how long a view is used. Until then a number that was returned at
+	// another server may be overlooked.
+	viewLifetime = 10 * time.Second
+	// maxViews bounds the views, one for each namespace.
 	maxViews = 256
-	// near is how many never-used numbers are looked at at once.
-	near = 64
-	// parallel is how many numbers of a namespace one server gives at once. All servers
-	// reach for the same numbers first, so more would mostly get into each other's way.
+	// maxListed bounds the unused or reserved numbers that one search considers.
+	maxListed = 64
+	// parallel is how many numbers of a namespace one server assigns concurrently. All servers
+	// try the same numbers first, so more would mostly conflict with each other.
 	parallel = 8
 )
 
-// wait takes a token, which the caller gives back.
-func wait(ctx context.Context, tokens chan struct{}) error {
+// acquire takes a token of a semaphore; the caller must put it back.
+func acquire(ctx context.Context, tokens chan struct{}) error {
 	select {
 	case <-tokens:
 		return nil
@@ -51,14 +51,14 @@ func (r *Registrar) view(namespace string) *view {
 	v := r.views[namespace]
 	if v == nil {
 		if len(r.views) >= maxViews {
-			for other := range r.views { // any: it is loaded again when it is needed
+			for other := range r.views { // drop any of them; it is loaded again if needed
 				delete(r.views, other)
 				break
 			}
 		}
-		v = &view{turns: make(chan struct{}, parallel), loading: make(chan struct{}, 1), busy: map[int]bool{}}
+		v = &view{searches: make(chan struct{}, parallel), loading: make(chan struct{}, 1), busy: map[int]bool{}}
 		for range parallel {
-			v.turns <- struct{}{}
+			v.searches <- struct{}{}
 		}
 		v.loading <- struct{}{}
 		r.views[namespace] = v
@@ -66,9 +66,9 @@ func (r *Registrar) view(namespace string) *view {
 	return v
 }
 
-// load lists the machines of a namespace, unless that was begun at since or later.
+// load lists the machines of a namespace, unless the last listing began at since or later.
 func (r *Registrar) load(ctx context.Context, namespace string, v *view, since time.Duration) error {
-	if err := wait(ctx, v.loading); err != nil {
+	if err := acquire(ctx, v.loading); err != nil {
 		return err
 	}
 	defer func() { v.loading <- struct{}{} }()
@@ -96,14 +96,14 @@ func (r *Registrar) load(ctx context.Context, namespace string, v *view, since t
 	return nil
 }
 
-// loadedSince reports whether the view is of that time or later.
+// loadedSince reports whether the view was listed at since or later.
 func (r *Registrar) loadedSince(v *view, since time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return v.valid && v.loaded >= since
 }
 
-// note takes in what was seen of a machine.
+// note updates the view with a machine that was read or written.
 func (r *Registrar) note(namespace string, id int, m machine) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,9 +112,8 @@ func (r *Registrar) note(namespace string, id int, m machine) {
 	}
 }
 
-// pick chooses the number to look at, if there is one, which is then busy: one that was
-// given back; else one never used; else that of the longest silent holder. Pending says
-// that there is none but those that others are about to take.
+// pick chooses a candidate and marks it busy. Pending says that there is no candidate now, but
+// other calls are about to take numbers that they may leave.
 func (r *Registrar) pick(v *view, q *request) (id int, ok, pending bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,8 +121,8 @@ func (r *Registrar) pick(v *view, q *request) (id int, ok, pending bool) {
 	if len(of) == 0 {
 		return 0, false, len(v.busy) > 0
 	}
-	// Servers that look at once at the best take turns in losing it; so after a conflict
-	// they spread.
+	// Servers that always pick the best candidate conflict again and again; so after a
+	// conflict they spread out.
 	at := 0
 	if q.tries > 0 {
 		at = int(r.cfg.Random() % uint64(min(len(of), 4<<min(q.tries, 8))))
@@ -132,38 +131,38 @@ func (r *Registrar) pick(v *view, q *request) (id int, ok, pending bool) {
 	return of[at], true, false
 }
 
-// picked ends that a number is busy.
-func (r *Registrar) picked(v *view, id int) {
+// unpick marks a number as no longer busy.
+func (r *Registrar) unpick(v *view, id int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(v.busy, id)
 }
 
-// candidates returns the numbers that may be free, all of the best sort there is, best first.
-// The registrar's lock is held.
+// candidates returns numbers that may be free, best first: returned numbers, else unused ones,
+// else those of silent holders, longest silent first. The caller holds the registrar's lock.
 func (v *view) candidates(q *request) []int {
-	var back, silent []int
+	var returned, silent []int
 	for id, m := range v.machines {
 		switch {
 		case id >= q.limit || v.busy[id]:
 		case !m.Held || m.Instance == q.Name:
-			back = append(back, id)
+			returned = append(returned, id)
 		case m.free(q):
 			silent = append(silent, id)
 		}
 	}
-	if len(back) > 0 {
-		slices.Sort(back)
-		return back
+	if len(returned) > 0 {
+		slices.Sort(returned)
+		return returned
 	}
-	var never []int
-	for id := 0; id < q.limit && len(never) < near; id++ {
+	var unused []int
+	for id := 0; id < q.limit && len(unused) < maxListed; id++ {
 		if _, used := v.machines[id]; !used && !v.busy[id] {
-			never = append(never, id)
+			unused = append(unused, id)
 		}
 	}
-	if len(never) > 0 {
-		return never
+	if len(unused) > 0 {
+		return unused
 	}
 	slices.SortFunc(silent, func(a, b int) int {
 		return cmp.Or(cmp.Compare(v.machines[a].Stamp, v.machines[b].Stamp), cmp.Compare(a, b))
@@ -171,14 +170,14 @@ func (v *view) candidates(q *request) []int {
 	return silent
 }
 
-// unyielding returns some of the numbers that no silence makes free.
-func (r *Registrar) unyielding(v *view, q *request) []int {
+// reserved returns some of the numbers that their holders keep however long they are silent.
+func (r *Registrar) reserved(v *view, q *request) []int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var some []int
-	for id, m := range v.machines { // in no order, so that each has its turn
+	for id, m := range v.machines { // in random order, so that later calls return others
 		if id < q.limit && m.Held && (m.Stable || m.Guard == 0) {
-			if some = append(some, id); len(some) == near {
+			if some = append(some, id); len(some) == maxListed {
 				break
 			}
 		}
@@ -187,7 +186,7 @@ func (r *Registrar) unyielding(v *view, q *request) []int {
 	return some
 }
 
-// free reports whether a number may be the asker's.
+// free reports whether the instance of q may take the number.
 func (m machine) free(q *request) bool {
 	switch {
 	case m.revision == 0, !m.Held, m.Instance == q.Name:
@@ -195,14 +194,14 @@ func (m machine) free(q *request) bool {
 	case m.Stable, m.Guard == 0:
 		return false // reserved for its instance, however long that has been silent
 	case q.Stable, q.guard == Forever:
-		return false // as in CosId, those who never give way take nobody's place either
+		return false // as in CosId: an instance that never loses its number never takes another's
 	}
-	// The longer of the two safe-guard times: the holder's says how often it is heard
-	// of, and the asker's how sure it wants to be.
+	// The longer of the two safe-guard times counts: the holder's says how often it calls, and
+	// the caller's how sure it wants to be.
 	return m.Stamp <= q.now-max(m.Guard, q.guard)
 }
 
-// setGuard sets the holder's safe-guard time, in which for ever is none.
+// setGuard sets the holder's safe-guard time; Forever is stored as 0.
 func (m *machine) setGuard(guard int64) {
 	m.Guard = guard
 	if guard == Forever {
