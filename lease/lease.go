@@ -137,6 +137,7 @@ func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.Log = source.cfg.Log.With("pool", source.cfg.Pool) // the lines of slots name it themselves
 	return keep(ctx, source, cfg)
 }
 

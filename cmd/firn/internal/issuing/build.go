@@ -255,7 +255,7 @@ func (s *Service) open(ctx context.Context, cfg lease.Config) (*pool, error) {
 	if name == "" {
 		name = settings.DefaultPool
 	}
-	cfg.Log, cfg.Log = s.log.With("pool", name), s.log // the log lines of slots name the pool already
+	cfg.Log = s.log
 	l, err := lease.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
