@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/firn-id/firn/bench/internal/network"
-	"github.com/firn-id/firn/store/filestore"
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
@@ -54,12 +53,7 @@ var makers = []maker{
 }
 
 func onFolder(_ *host, _ *network.Network, dir string) (*backend, error) {
-	dir = filepath.Join(dir, "folder")
-	s, err := filestore.Make(dir)
-	if err != nil {
-		return nil, err
-	}
-	return &backend{url: "file:" + dir, faults: processFaults()}, s.Close()
+	return &backend{url: "file:" + filepath.Join(dir, "folder"), faults: processFaults()}, nil
 }
 
 func onSQLite(_ *host, _ *network.Network, dir string) (*backend, error) {

@@ -168,6 +168,11 @@ func (m maker) play(ctx context.Context, s settings, dir string) (r result, err 
 	if err := attempt(func() { w.store, failed = m.make(h, w.net, dir) }); err != nil || failed != nil {
 		return r, errors.Join(err, failed)
 	}
+	if scheme, _, _ := strings.Cut(w.store.url, ":"); scheme == "file" || scheme == "sqlite" {
+		if err := command(s.firn, "store", "make", w.store.url); err != nil {
+			return r, err
+		}
+	}
 	if s.beyond {
 		w.store.faults = append(w.store.faults, w.store.beyond...)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/client"
 	"github.com/firn-id/firn/cmd/firn/internal/idset"
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
@@ -30,7 +31,7 @@ type served struct {
 
 // serving starts count servers over one store, that answer over HTTP.
 func serving(t *testing.T, count int) map[string]*served {
-	folder := configured(t, "namespaces: {orders: {}, txn: {kind: sequence}, visits: {kind: uuid, prefix: visit}}", "sqlite:firn.db")
+	folder := configured(t, "namespaces: {orders: {}, txn: {kind: sequence}, visits: {kind: uuid, prefix: visit}}", sqliteStore(t))
 	all := map[string]*served{}
 	for len(all) < count {
 		s := startServed(t, folder, "off")
@@ -39,11 +40,24 @@ func serving(t *testing.T, count int) map[string]*served {
 	return all
 }
 
+// sqliteStore makes a store in a SQLite file, and returns its URL.
+func sqliteStore(t *testing.T) string {
+	t.Helper()
+	url := "sqlite:" + filepath.Join(t.TempDir(), "firn.db")
+	s, err := storeurl.Make(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return url
+}
+
 // configured returns a folder with a configuration in it.
 func configured(t *testing.T, namespaces, store string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
-	store = strings.Replace(store, "sqlite:", "sqlite:"+folder+"/", 1)
 	if err := os.WriteFile(filepath.Join(folder, "firn.yaml"), []byte("store: "+store+"\n"+namespaces+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

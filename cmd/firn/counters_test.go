@@ -195,8 +195,9 @@ func TestWrongUseOfCountersExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 		}
 	}
 	// What other kinds have in the environment does not disturb.
+	url := sqliteStore(t)
 	for _, args := range []string{"segment --name a", "uuid", "snowflake"} {
-		if status, out := run([]string{"FIRN_STEP=5", "FIRN_LAYOUT=twitter", "FIRN_STORE=sqlite:quiet.db", "FIRN_ZONE=UTC"},
+		if status, out := run([]string{"FIRN_STEP=5", "FIRN_LAYOUT=twitter", "FIRN_STORE=" + url, "FIRN_ZONE=UTC"},
 			append([]string{"next", "--kind"}, strings.Fields(args)...)...); status != 0 {
 			t.Errorf("firn next --kind %s exits with %d:\n%s", args, status, out)
 		}

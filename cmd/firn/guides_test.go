@@ -23,7 +23,7 @@ func TestGuidesForMigratingSayWhatWorks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		commands, environment := 0, []string{"FIRN_STORE=sqlite:" + filepath.Join(t.TempDir(), "firn.db")}
+		commands, environment := 0, []string{"FIRN_STORE=" + sqliteStore(t)}
 		for _, match := range block.FindAllStringSubmatch(string(guide), -1) {
 			language, text := match[1], match[2]
 			for _, l := range quotedLayout.FindAllStringSubmatch(text, -1) {

@@ -101,12 +101,18 @@ func TestImportTakesOverCounters(t *testing.T) {
 		return out
 	}
 
+	for _, args := range []string{"leaf --dry-run", "leaf"} {
+		step(leafURL, args, 1, store+": not found: there is no store in it", "firn store make")
+	}
+	if _, err := os.Stat(filepath.Dir(file)); err == nil {
+		t.Error("a takeover made the store")
+	}
+	if status, out := run(nil, "store", "make", store); status != 0 || out != store+"\n" {
+		t.Fatalf("firn store make exits with %d:\n%s", status, out)
+	}
 	step(leafURL, "leaf --dry-run", 0, "leaf-segment-test  leaf-segment-test  1       2000  -       -    2001  taken over\n",
 		"Names: 1 taken over, 0 raised again, 0 already above.", "This was a dry run: nothing was written.",
 		"Leaf must be stopped before", "\nnamespaces:\n  \"leaf-segment-test\": {kind: segment, min_step: 2000}\n")
-	if _, err := os.Stat(filepath.Dir(file)); err == nil {
-		t.Error("a dry run made the store")
-	}
 	step(leafURL, "leaf", 0, "2001  taken over")
 	step(leafURL, "leaf", 0, "  2001  2001  already above")
 	step(leafURL, "leaf --margin 0", 0, "  2001  2001  already above")

@@ -115,7 +115,7 @@ func TestAServerFollowsItsConfiguration(t *testing.T) {
 func TestAHangupWhileAServerStartsIsNoEnd(t *testing.T) {
 	folder := t.TempDir()
 	url := "sqlite:" + filepath.Join(folder, "firn.db")
-	s, err := storeurl.Open(t.Context(), url)
+	s, err := storeurl.Make(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

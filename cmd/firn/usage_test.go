@@ -77,6 +77,9 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 		{"", "next --store memory:foo", `memory: takes nothing after the colon`},
 		{"", "serve --config bad.yaml --store memory:foo", `store "memory:foo": memory: takes nothing`},
 		{"", "next --store sqlite:", `has no path: write sqlite:PATH`},
+		{"", "next --store sqlite:~/firn.db", `sqlite:~/firn.db: ~ is not expanded: write the whole path, as in sqlite:\$HOME/firn`},
+		{"FIRN_STORE=file:~/firn", "workers", `environment variable FIRN_STORE: store file:~/firn: ~ is not expanded`},
+		{"", "store make file:~/firn", `file:~/firn: ~ is not expanded`},
 		{"", "next --store redis:host", `write redis://HOST`},
 		{"", "next --store mysql://host", `names no database`},
 		{"", "next --store postgres://host:x", `it is no URL that PostgreSQL takes`},
@@ -120,6 +123,9 @@ func TestTheCommandLineWinsOverTheFileAndThatOverTheEnvironment(t *testing.T) {
 		status            int
 		want              string
 	}{
+		{"", "store make sqlite:file.db", 0, `^sqlite:file\.db\n`},
+		{"", "store make sqlite:line.db", 0, `^sqlite:line\.db\n`},
+		{"", "store make sqlite:env.db", 0, `^sqlite:env\.db\n`},
 		{"FIRN_STORE=bogus://x", "doctor --config store.yaml", 0, `^store sqlite:file\.db\n`},
 		{"FIRN_STORE=sqlite:env.db", "doctor --config http.yaml --store sqlite:line.db", 0, `^store sqlite:line\.db\n`},
 		{"FIRN_STORE=sqlite:env.db", "doctor --config port.yaml", 1, `line 1: listen\.http: "127\.0\.0\.1:" is no address`},

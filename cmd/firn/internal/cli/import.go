@@ -201,11 +201,6 @@ func (f *importFlags) openFor(ctx context.Context) (store.Store, error) {
 	if f.store == "memory:" {
 		return nil, usage(fmt.Errorf("%s: memory: forgets with this process what it takes over: name another store", origin(f.flags, "store")))
 	}
-	if path, ok := strings.CutPrefix(f.store, "sqlite:"); ok && f.dryRun && path != "" {
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return memstore.New(nil), nil
-		}
-	}
 	f.makes = !f.dryRun
 	s, err := f.open(ctx, "")
 	if f.dryRun && f.byDefault && errors.Is(err, store.ErrNotFound) {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 )
 
 // An interrupting writer interrupts what writes, at the first byte.
@@ -32,7 +34,15 @@ func TestJSONIsWholeWhenInterrupted(t *testing.T) {
 		{"number", []string{"--name", "b", "--template", "{n:9}"}},
 	} {
 		t.Run(test.kind, func(t *testing.T) {
-			t.Setenv("FIRN_STORE", "sqlite:"+filepath.Join(t.TempDir(), "firn.db"))
+			url := "sqlite:" + filepath.Join(t.TempDir(), "firn.db")
+			s, err := storeurl.Make(t.Context(), url)
+			if err == nil {
+				err = s.Close()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("FIRN_STORE", url)
 			ctx, interrupt := context.WithCancel(context.Background())
 			defer interrupt()
 			out := interrupting{interrupt: interrupt}

@@ -12,18 +12,20 @@ import (
 
 func newStoreMake() *cobra.Command {
 	return &cobra.Command{
-		Use:   "make file:FOLDER",
-		Short: "Make a store in a folder of this machine",
-		Long: `make makes a store in a folder, and the folder. Other commands take it with --store and never make
-one themselves, so that a path with a mistake is an error and not another, empty store, whose ids
-repeat. The default store is made by the first command that makes ids.`,
+		Use:   "make file:FOLDER|sqlite:PATH",
+		Short: "Make a store in a folder or a SQLite file of this machine",
+		Long: `make creates a store, and the folders on the way. Other commands open it with --store and never
+create one there, so that a path with a mistake is an error and not another, empty store, whose ids
+repeat. If the store exists, make changes nothing. The default store is created by the first command
+that makes ids. Stores in servers need no making.`,
 		Example: `  firn store make file:/srv/firn
+  firn store make sqlite:/srv/firn/firn.db
   firn next --store file:/srv/firn`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 || !strings.HasPrefix(args[0], "file:") {
-				return usage(errors.New("name one folder, as in firn store make file:/srv/firn; other stores need no making"))
+			if len(args) == 1 && (strings.HasPrefix(args[0], "file:") || strings.HasPrefix(args[0], "sqlite:")) {
+				return nil
 			}
-			return nil
+			return usage(errors.New("name one store, as in firn store make file:/srv/firn or sqlite:/srv/firn/firn.db; other stores need no making"))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := storeurl.Make(cmd.Context(), args[0])

@@ -61,12 +61,66 @@ func TestABadFileIsNamedWithAWayOutAndLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAnEmptyFileIsANewStore(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "firn.db")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
+func TestOnlyMakeCreatesAStoreInAFile(t *testing.T) {
+	dir := t.TempDir()
+	none, empty, other := filepath.Join(dir, "below", "firn.db"), filepath.Join(dir, "empty.db"), filepath.Join(dir, "other.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	put(t, open(t, path), "k", 0, "v")
+	const journal, table = "PRAGMA journal_mode = DELETE", "CREATE TABLE other (k TEXT)"
+	if err := raw(t, other, journal, table).Close(); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{none, empty, other} {
+		url := "sqlite:" + path
+		_, err := Open(context.Background(), url)
+		if !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), "there is no store in it") || !strings.Contains(err.Error(), "firn store make") || !strings.Contains(err.Error(), url) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("Open made %v, %v", entries, err)
+	}
+	if info, err := os.Stat(empty); err != nil || info.Size() != 0 {
+		t.Errorf("Open changed the empty file: %v, %v", info, err)
+	}
+	if after, err := os.ReadFile(other); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("Open changed the database of another program: %v", err)
+	}
+	for _, path := range []string{none, empty, other} {
+		revision := put(t, open(t, path), "k", 0, "v")
+		s, err := Open(context.Background(), "sqlite:"+path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, s, "k", revision, "w")
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestATildeIsNotExpanded(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, url := range []string{"file:~/firn", "file:~", "file:~me/firn", "sqlite:~/firn.db"} {
+		for _, open := range []func(context.Context, string) (store.Store, error){Open, Make} {
+			if _, err := open(context.Background(), url); !errors.Is(err, ErrURL) || !strings.Contains(err.Error(), url+": ~ is not expanded") || !strings.Contains(err.Error(), "$HOME") {
+				t.Errorf("%s: %v", url, err)
+			}
+		}
+	}
+	for _, url := range []string{"file:./~/firn", "sqlite:./~firn.db"} {
+		s, err := Make(context.Background(), url)
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+		} else if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestOnlyAFileIsOpened(t *testing.T) {

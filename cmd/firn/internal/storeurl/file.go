@@ -9,21 +9,37 @@ import (
 	"github.com/firn-id/firn/store/filestore"
 )
 
-// Make is [Open], and creates a store in a folder first. A command creates no other stores: their
-// server has them, or the first use of a SQLite file creates it.
+// Make is [Open], and first creates a store in a folder or in a SQLite file. The other stores are in
+// servers, which need no making.
 func Make(ctx context.Context, text string) (store.Store, error) {
-	if dir, ok := strings.CutPrefix(text, "file:"); ok {
-		return openFolder(dir, filestore.Make)
+	scheme, path, _ := strings.Cut(text, ":")
+	switch scheme {
+	case "file":
+		return openFolder(path, filestore.Make)
+	case "sqlite":
+		return openSQLite(ctx, path, true)
 	}
 	return Open(ctx, text)
+}
+
+// checkPath refuses a path that cannot be meant. Shells expand ~ only at the beginning of a word, and
+// the home of a service is not the user's.
+func checkPath(scheme, path, what, example string) error {
+	switch {
+	case path == "":
+		return urlErrorf("store %s: has no %s: write %[1]s:%[3]s, as in %[1]s:%[4]s", scheme, strings.ToLower(what), what, example)
+	case path[0] == '~':
+		return urlErrorf("store %s:%s: ~ is not expanded: write the whole path, as in %[1]s:$HOME/firn in a shell; a path that begins with ~ is %[1]s:./%[2]s", scheme, path)
+	}
+	return nil
 }
 
 // fileStore adds its name to errors, and can be examined.
 type fileStore struct{ *filestore.Store }
 
 func openFolder(dir string, open func(string) (*filestore.Store, error)) (store.Store, error) {
-	if dir == "" {
-		return nil, urlErrorf("store file: has no folder: write file:FOLDER, as in file:/var/lib/firn")
+	if err := checkPath("file", dir, "FOLDER", "/var/lib/firn"); err != nil {
+		return nil, err
 	}
 	s, err := open(dir)
 	if err != nil {

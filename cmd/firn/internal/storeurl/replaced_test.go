@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync/atomic"
 	"testing"
 
 	"modernc.org/sqlite"
@@ -149,11 +148,11 @@ func TestALogThatWasRemovedIsNoticedAtTheNextCall(t *testing.T) {
 func TestAWriteToAVanishedFileIsNotAcknowledged(t *testing.T) {
 	ctx := context.Background()
 	path := filepath.Join(t.TempDir(), "firn.db")
-	base, err := sqlite.NewConnector(dsn(path))
+	base, err := sqlite.NewConnector(dsn(path, true))
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := connector{base, path, new(atomic.Bool)}.Connect(ctx)
+	opened, err := (&connector{Connector: base, path: path, makes: true}).Connect(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

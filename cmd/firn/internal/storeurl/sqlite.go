@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite" // pure Go, so the binary needs no C
@@ -32,21 +31,27 @@ type sqliteStore struct {
 // Embedded implements [store.Embedded].
 func (s *sqliteStore) Embedded() bool { return true }
 
-// openSQLite opens a file that other processes may also have open.
-func openSQLite(ctx context.Context, path string) (store.Store, error) {
-	if path == "" {
-		return nil, urlErrorf("store sqlite: has no path: write sqlite:PATH, as in sqlite:/var/lib/firn/firn.db")
+// openSQLite opens a file that other processes may also have open. If makes is set, it creates the
+// store if the file has none.
+func openSQLite(ctx context.Context, path string, makes bool) (store.Store, error) {
+	if err := checkPath("sqlite", path, "PATH", "/var/lib/firn/firn.db"); err != nil {
+		return nil, err
 	}
 	s := &sqliteStore{path: path}
-	if err := usable(path); err != nil {
+	if err := usable(path); err != nil && (!makes || !errors.Is(err, errNoStore)) {
 		return nil, s.name(err)
 	}
-	base, err := sqlite.NewConnector(dsn(path))
+	if makes {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return nil, s.name(fmt.Errorf("%w: make its folder: %w; name a path that may be written", store.ErrUnavailable, err))
+		}
+	}
+	base, err := sqlite.NewConnector(dsn(path, makes))
 	if err != nil {
 		return nil, s.name(err)
 	}
-	var opened atomic.Bool
-	db := sql.OpenDB(connector{base, path, &opened})
+	c := connector{Connector: base, path: path, makes: makes}
+	db := sql.OpenDB(&c)
 	// Within a process, queue here rather than at the file's lock. More than one connection would also
 	// break the closing of a connection to a replaced file, see conn.
 	db.SetMaxOpenConns(1)
@@ -59,12 +64,16 @@ func openSQLite(ctx context.Context, path string) (store.Store, error) {
 	if s.Store, err = sqlstore.New(ctx, db, dialect); err != nil {
 		return nil, errors.Join(s.name(err), s.name(db.Close()))
 	}
-	opened.Store(true)
+	c.opened.Store(true)
 	return s, nil
 }
 
-// dsn returns the driver's name for path.
-func dsn(path string) string {
+// errNoStore: only firn store make creates a store, so that a path with a mistake does not become
+// another, empty store, whose ids repeat.
+var errNoStore = fmt.Errorf("%w: there is no store in it: name another path, or make one with firn store make", store.ErrNotFound)
+
+// dsn returns the driver's name for path. SQLite creates a missing file if makes is set.
+func dsn(path string, makes bool) string {
 	// Not cleaned: after a link, a cleaned path could name another file.
 	for strings.HasPrefix(path, "//") { // the driver would take it for a host
 		path = path[1:]
@@ -72,24 +81,21 @@ func dsn(path string) string {
 	if !filepath.IsAbs(path) {
 		path = "./" + path // otherwise :memory: would be a private database instead of a file
 	}
-	u := url.URL{
-		Scheme:   "file",
-		Opaque:   (&url.URL{Path: path}).EscapedPath(),
-		RawQuery: url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds())}}.Encode(),
+	query := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds())}, "mode": {"rw"}}
+	if makes {
+		query.Set("mode", "rwc")
 	}
+	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: query.Encode()}
 	return u.String()
 }
 
-// usable finds errors for which SQLite would only report "unable to open database file", and creates
-// the folder. Its errors mean that nothing was written.
+// usable finds errors for which SQLite would only report "unable to open database file". Its errors mean
+// that nothing was written.
 func usable(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return fmt.Errorf("%w: make its folder: %w; name a path that may be written", store.ErrUnavailable, err)
-		}
-		return nil
+		return errNoStore
 	case err != nil:
 		return fmt.Errorf("%w: %w; name a path that may be written", store.ErrUnavailable, err)
 	case info.IsDir():

@@ -16,6 +16,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/sqlstore"
 )
 
 // connector configures each new connection. The driver could do so, but would wait for a locked file
@@ -23,7 +24,8 @@ import (
 type connector struct {
 	driver.Connector
 	path   string
-	opened *atomic.Bool // set once the store is open; a file is created only before that
+	makes  bool        // it creates the file and the table, but only until opened is set
+	opened atomic.Bool // the store is open
 }
 
 // Connect implements [driver.Connector].
@@ -33,16 +35,17 @@ type connector struct {
 // twice and closes syncs 6 times with the log and 10 times with a truncated journal. With syncs of 5
 // ms that took 37 ms instead of 60; with 10 ms and 16 processes at a time, one process in 200 was
 // still locked out after [busyTimeout] with the journal, and never with the log.
-func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	before, err := os.Stat(c.path)
-	switch {
-	case err == nil:
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: %w", store.ErrUnavailable, err)
-	case c.opened.Load():
-		return nil, errGone
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = usable(c.path) // the file may have changed since the start
+	} else {
+		err = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
-	if err := usable(c.path); err != nil { // the file may have changed since the start
+	switch {
+	case errors.Is(err, errNoStore) && c.opened.Load():
+		return nil, errGone
+	case err != nil && (!c.makes || !errors.Is(err, errNoStore)):
 		return nil, err
 	}
 	bare, err := c.Connector.Connect(ctx)
@@ -53,12 +56,20 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("%T cannot be set up", bare), bare.Close())
 	}
-	// The first read opens the log.
-	for _, statement := range []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "SELECT 1 FROM sqlite_schema"} {
-		if err := patiently(ctx, func() error {
+	statements := []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "SELECT 1 FROM sqlite_schema"} // the read opens the log
+	if !c.makes && !c.opened.Load() {
+		statements = slices.Insert(statements, 0, findTable) // a database of another program stays as it is
+	}
+	for _, statement := range statements {
+		err := patiently(ctx, func() error {
 			_, err := inner.ExecContext(ctx, statement, nil)
 			return err
-		}); err != nil {
+		})
+		var failed *sqlite.Error
+		if statement == findTable && errors.As(err, &failed) && failed.Code() == sqlite3.SQLITE_ERROR {
+			err = errNoStore
+		}
+		if err != nil {
 			return nil, errors.Join(err, inner.Close())
 		}
 	}
@@ -72,10 +83,13 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return opened, nil
 }
 
+// findTable fails with SQLITE_ERROR if there is no table of that name.
+const findTable = "SELECT 1 FROM " + sqlstore.Table + " LIMIT 0"
+
 // errGone is the error of a call whose file is missing, perhaps only for a moment because its disk was
 // unmounted. A new file in its place, below the mount point, would be a second store, while other
 // processes still have the first one open.
-var errGone = fmt.Errorf("%w: the file is gone: put it back, or restart Firn to begin with an empty one", store.ErrUnavailable)
+var errGone = fmt.Errorf("%w: the file is gone: put it back, or end all that use it, and make an empty one with firn store make", store.ErrUnavailable)
 
 // errReplaced is the error of a write that may have gone to a file that no longer exists.
 var errReplaced = fmt.Errorf("%w: the file was removed or replaced meanwhile: end what uses it before doing so", store.ErrUnavailable)

@@ -45,7 +45,7 @@ func child(job, path string) error {
 		}
 		path += ".mounted"
 	}
-	s, err := Open(ctx, "sqlite:"+path)
+	s, err := Make(ctx, "sqlite:"+path)
 	if err != nil || job == "open" {
 		return err
 	}
@@ -87,9 +87,10 @@ func start(job, path string) *exec.Cmd {
 	return cmd
 }
 
+// open opens the store in a file, and creates it if it does not exist.
 func open(t *testing.T, path string) *sqliteStore {
 	t.Helper()
-	s, err := Open(context.Background(), "sqlite:"+path)
+	s, err := Make(context.Background(), "sqlite:"+path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func put(t *testing.T, s store.Store, key string, old store.Revision, value stri
 // raw opens a file without Firn.
 func raw(t *testing.T, path string, statements ...string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", dsn(path))
+	db, err := sql.Open("sqlite", dsn(path, true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +244,7 @@ func TestANewFileMayBeOpenedByManyAtOnce(t *testing.T) {
 		for range 8 {
 			group.Go(func() {
 				<-begin
-				s, err := Open(context.Background(), "sqlite:"+path)
+				s, err := Make(context.Background(), "sqlite:"+path)
 				if err != nil {
 					t.Error(err)
 					return

@@ -79,7 +79,8 @@ func (e urlError) Unwrap() error      { return e.error }
 
 func urlErrorf(format string, args ...any) error { return urlError{fmt.Errorf(format, args...)} }
 
-// Open opens the store of a URL. Its errors, and those of the store, name the store and repeat no
+// Open opens the store of a URL. It creates no folder and no file; if there is none, the error is
+// [store.ErrNotFound]. Its errors, and those of the store, name the store and repeat no
 // password in the URL. Text that cannot be a store URL is [ErrURL].
 func Open(ctx context.Context, text string) (store.Store, error) {
 	scheme, rest, ok := strings.Cut(text, ":")
@@ -96,7 +97,7 @@ func Open(ctx context.Context, text string) (store.Store, error) {
 	case scheme == "file":
 		return openFolder(rest, filestore.Open)
 	case scheme == "sqlite":
-		return openSQLite(ctx, rest)
+		return openSQLite(ctx, rest, false)
 	case open == nil:
 		return nil, urlErrorf("store %q: unknown scheme: %s are supported", Redact(text), Supported)
 	case !strings.HasPrefix(rest, "//"):
