@@ -16,6 +16,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/idset"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/lease"
 )
 
@@ -83,13 +84,16 @@ func benchProcesses(ctx context.Context, flags generatorFlags, l load, r *report
 		return fmt.Errorf("find this program to run it again: %w", err)
 	}
 	args := []string{
-		"emit", "--store", flags.store, "--pool", flags.pool, "--layout", flags.layout, "--unit", flags.unit, "--epoch", flags.epoch,
-		"--datacenter", fmt.Sprint(flags.datacenter), "--clock", flags.clock, "--rollback", flags.rollback,
-		"--start", flags.start, "--ahead", flags.ahead.String(), "--window", flags.window.String(), "--strict", flags.strict.String(),
+		"emit", "--store", flags.store,
 		"--callers", fmt.Sprint(l.callers), "--batch", fmt.Sprint(l.batch), "--duration", l.duration.String(),
 	}
-	if flags.worker >= 0 {
+	if flags.set.Worker != nil {
 		return usage(errors.New("--worker gives all processes the same worker: leave it out"))
+	}
+	for _, s := range settings.Group(settings.Pooled{}) {
+		if f := flags.flags.Lookup(s.Flag); f.Changed {
+			args = append(args, "--"+s.Flag, f.Value.String())
+		}
 	}
 	var (
 		set   idset.Set

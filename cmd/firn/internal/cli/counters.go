@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
@@ -22,109 +21,58 @@ const (
 	// mostAtOnce bounds how many ids of a segment a command fetches at once, and so
 	// what is lost if it is killed.
 	mostAtOnce = 100_000
-	// maxStep and maxStride are those of package segment.
-	maxStep   = 1 << 40
-	maxStride = 1 << 20
+	maxStep    = 1 << 40 // that of package segment
 )
-
-// counterFlags say which counter in the store is counted, and how.
-type counterFlags struct {
-	name, template              string
-	first, step, offset, stride int64
-}
-
-func (f *counterFlags) add(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.name, "name", "", "with segment, sequence and number: what is counted, as orders; each name has a counter of its own in the store")
-	flags.Int64Var(&f.first, "first", 1, "with segment and sequence: the least id, where a name begins that the store does not know")
-	flags.Int64Var(&f.step, "step", 0, fmt.Sprintf("with segment: how many ids are fetched at once (default: as many as are asked for, up to %d)", mostAtOnce))
-	flags.Int64Var(&f.stride, "stride", 1, "with segment: the distance of ids, where several stores that know nothing of each other serve one name")
-	flags.Int64Var(&f.offset, "offset", 0, "with segment: the remainder of ids divided by --stride, another on each of the stores")
-	flags.StringVar(&f.template, "template", "", "with number: what numbers look like, as ORD{yyyyMMdd}-{n:6}; they begin at 1 again in each year, month or day that it has")
-}
 
 // A counted is what is to be made of a counter, checked before the store is opened.
 type counted struct {
-	name     string
-	n        int64
-	kind     string
-	segment  segment.Config
-	sequence sequence.Config
-	number   numbering.Config
-	write    appender // of segments and sequences
+	set   settings.Namespace
+	name  string
+	n     int64
+	write appender // of numbers
+	log   *slog.Logger
 }
 
 // counted returns what the flags ask for.
-func (f *kindFlags) counted(cmd *cobra.Command, k kind, n int64, format string, log *slog.Logger) (counted, error) {
-	flags := cmd.Flags()
-	c := counted{name: f.counter.name, n: n, kind: k.name}
-	var nameErr, formatErr, err error
+func (f *kindFlags) counted(flags *pflag.FlagSet, set settings.Namespace, n int64, format string, log *slog.Logger) (counted, error) {
+	k := set.Of()
+	var nameErr, stepErr, formatErr error
 	if !flags.Changed("name") {
-		nameErr = fmt.Errorf("--kind %s needs a --name, as in --name orders: what is counted", k.name)
-	} else if err := store.CheckName(k.name, c.name); err != nil {
+		nameErr = fmt.Errorf("--kind %s needs a --name, as in --name orders: what is counted", k.Name)
+	} else if err := store.CheckName(k.Name, f.name); err != nil {
 		nameErr = fmt.Errorf("%s: %w", origin(flags, "name"), err)
 	}
-	switch k.name {
-	case "segment":
-		c.segment, err = f.counter.segment(flags, n)
-		c.segment.Log = log
-	case "sequence":
-		c.sequence, err = sequence.Config{Start: firn.ID(f.counter.first), Log: log}, checkRange("first id", f.counter.first, 1, int64(firn.MaxID))
-	default:
-		c.sequence.Log = log
-		c.number, err = f.counter.number(flags, f.zone, n)
-		return c, errors.Join(nameErr, err)
+	switch k.Source {
+	case settings.Ranges:
+		step := f.step
+		if !flags.Changed("step") {
+			// One more than are asked for, so that none is fetched ahead; it is given back.
+			step = min(n, mostAtOnce-1) + 1
+		}
+		stepErr = checkRange("step", step, 1, maxStep)
+		set.MinStep, set.MaxStep = step, step
+	case settings.Template:
+		if !flags.Changed("template") {
+			return counted{}, errors.Join(nameErr, fmt.Errorf("--kind %s needs a --template, as in --template 'ORD{yyyyMMdd}-{n:6}'", k.Name))
+		}
+		if _, made, err := set.NumberFormat(); err == nil && n > made.PerPeriod() { // else some are used up before it turns out
+			nameErr = errors.Join(nameErr, firn.NewRangeError("number of ids, -n", n, 1, made.PerPeriod(), "template "+set.Template))
+		}
 	}
-	c.write, formatErr = f.appender(flags, k, format, firn.DefaultLayout())
-	return c, errors.Join(nameErr, err, formatErr)
-}
-
-func (f *counterFlags) segment(flags *pflag.FlagSet, n int64) (segment.Config, error) {
-	step := f.step
-	if !flags.Changed("step") {
-		// One more than are asked for, so that none is fetched ahead; it is given back.
-		step = min(n, mostAtOnce-1) + 1
+	c := counted{set: set, name: f.name, n: n, log: log}
+	if k.Numeric {
+		c.write, formatErr = newAppender(set, format, firn.DefaultLayout())
 	}
-	// The limits of the offset follow from those of the stride.
-	err := errors.Join(checkRange("first id", f.first, 1, int64(firn.MaxID)), checkRange("step", step, 1, maxStep), checkRange("stride", f.stride, 1, maxStride))
-	if err == nil {
-		err = checkRange("offset", f.offset, 0, f.stride-1)
-	}
-	return segment.Config{
-		MinStep: step, MaxStep: step, Start: firn.ID(f.first), Offset: f.offset, Stride: f.stride,
-		// A command ends soon: the next range is fetched when this one is used up.
-		Ahead: 1e-9, Chain: 1,
-	}, err
-}
-
-func (f *counterFlags) number(flags *pflag.FlagSet, calendar string, n int64) (numbering.Config, error) {
-	if !flags.Changed("template") {
-		return numbering.Config{}, errors.New("--kind number needs a --template, as in --template 'ORD{yyyyMMdd}-{n:6}'")
-	}
-	at, err := settings.ParseZone(calendar)
-	if err != nil {
-		return numbering.Config{}, err
-	}
-	cfg := numbering.Config{Template: f.template, Zone: at}
-	check := cfg
-	check.Counter = (*sequence.Namespace)(nil) // it is not asked
-	format, err := numbering.New(check)
-	if err != nil {
-		return numbering.Config{}, err
-	}
-	if most := format.PerPeriod(); n > most { // else some are used up before it turns out
-		return numbering.Config{}, firn.NewRangeError("number of ids, -n", n, 1, most, "template "+f.template)
-	}
-	return cfg, nil
+	return c, errors.Join(nameErr, stepErr, emptied(flags, set, k.Settings()), set.Mistakes().Join(), formatErr)
 }
 
 // make makes the ids, over a store, and writes them.
 func (c counted) make(ctx context.Context, s store.Store, p *printer) error {
-	if c.kind == "segment" {
+	source := c.set.Of().Source
+	if source == settings.Ranges {
 		return c.makeSegment(ctx, s, p)
 	}
-	c.sequence.Store = s
-	all, err := sequence.New(c.sequence)
+	all, err := sequence.New(sequence.Config{Store: s, Start: c.set.From, Log: c.log})
 	if err != nil {
 		return err
 	}
@@ -133,12 +81,16 @@ func (c counted) make(ctx context.Context, s store.Store, p *printer) error {
 		if err != nil {
 			return err
 		}
-		if c.kind == "sequence" {
+		if source == settings.Counter {
 			return writeIDs(ctx, one, c.n, p, c.write)
 		}
-		c.number.Counter = one
-		c.number.Clock, _ = s.(store.Clock)
-		format, err := numbering.New(c.number)
+		cfg, _, err := c.set.NumberFormat()
+		if err != nil {
+			return err
+		}
+		cfg.Counter = one
+		cfg.Clock, _ = s.(store.Clock)
+		format, err := numbering.New(cfg)
 		if err != nil {
 			return err
 		}
@@ -147,8 +99,10 @@ func (c counted) make(ctx context.Context, s store.Store, p *printer) error {
 }
 
 func (c counted) makeSegment(ctx context.Context, s store.Store, p *printer) error {
-	c.segment.Store = s
-	all, err := segment.New(c.segment)
+	cfg := c.set.SegmentConfig()
+	cfg.Store, cfg.Log = s, c.log
+	cfg.Ahead, cfg.Chain = 1e-9, 1 // a command ends soon: the next range is fetched when this one is used up
+	all, err := segment.New(cfg)
 	if err != nil {
 		return err
 	}

@@ -11,19 +11,23 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/serial"
 )
 
-// decodable are the kinds that decode can be told; all without one.
-var decodable = []string{"", "snowflake", "uuid", "objectid", "serial"}
+// decodable are the kinds that say something about an id without the store.
+func decodable() []*settings.Kind {
+	return slices.DeleteFunc(slices.Clone(settings.Kinds), isCounted)
+}
 
 func newDecode() *cobra.Command {
 	var (
 		flags  layoutFlags
-		as     kindFlags
+		kind   string
 		format string
 		asJSON bool
 	)
@@ -46,34 +50,46 @@ a prefix are known by their form. - reads ids from standard input, one a line.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := as.decodable(cmd); err != nil {
+			k, err := kindToDecode(cmd.Flags(), kind)
+			if err != nil {
 				return usage(err)
 			}
 			var (
 				layout  firn.Layout
-				serials *serial.Format
-				err     error
+				serials *serial.Format // to be known by their form
+				read    func(string) (decode.Contents, error)
 			)
-			if as.kind != "uuid" && as.kind != "objectid" { // which have none of what the other flags are about
+			if k == nil || k.Source == settings.Generator {
 				if layout, err = flags.parse(); err != nil {
 					return usage(err)
 				}
-				if serials, err = as.serials(cmd, layout); err != nil {
+			}
+			if k == nil {
+				if serials, err = knownSerials(cmd.Flags(), flags.set); err != nil {
 					return usage(err)
 				}
-				if err := decode.CheckFormat(format); err != nil && as.kind != "serial" {
+			}
+			if k == nil || k.Numeric {
+				if err := decode.CheckFormat(format); err != nil {
+					return usage(err)
+				}
+			}
+			if k != nil && k.Read != nil {
+				set := k.Only(flags.set)
+				read, err = k.Read(set)
+				if err := errors.Join(emptied(cmd.Flags(), set, k.Settings()), err); err != nil {
 					return usage(err)
 				}
 			}
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			count := 0
 			show := func(text string) error {
-				t, rest, thing := decode.Contents{}, text, as.kind != "" && as.kind != "snowflake"
+				t, rest, thing := decode.Contents{}, text, read != nil
 				var err error
 				switch {
 				case thing:
-					t, err = decode.As(as.kind, text, serials)
-				case as.kind == "" && format == "":
+					t, err = read(text)
+				case k == nil && format == "":
 					t, rest, thing, err = decode.Kind(text, serials)
 				}
 				var r decode.Result
@@ -103,40 +119,52 @@ a prefix are known by their form. - reads ids from standard input, one a line.`,
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().StringVar(&as.kind, "kind", "", "what they are: snowflake, uuid, objectid or serial (default: told from the text)")
-	cmd.Flags().StringVar(&as.prefix, "prefix", "", "with --kind serial: what serials begin with")
-	as.addSerial(cmd)
+	cmd.Flags().StringVar(&kind, "kind", "", "what they are: "+decodableNames("or")+" (default: told from the text)")
+	cmd.Flags().StringVar(&flags.set.Prefix, "prefix", "", "what ids begin with")
+	addSettings(cmd.Flags(), &flags.set, settings.Group(settings.Serial{}, settings.Dated{}))
+	forKinds(cmd.Flags(), aboutDecode)
 	cmd.Flags().StringVar(&format, "format", "", "how the ids are written (default: told from the text)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	return cmd
 }
 
-// decodable checks the kind, and that the flags are about it.
-func (f *kindFlags) decodable(cmd *cobra.Command) error {
-	if _, err := parseKind(f.kind); err == nil && byEnvironment(cmd.Flags().Lookup("kind")) && !slices.Contains(decodable, f.kind) {
-		f.kind = "" // it is set for next
+func decodableNames(and string) string {
+	var names []string
+	for _, k := range decodable() {
+		names = append(names, k.Name)
 	}
-	if !slices.Contains(decodable, f.kind) {
-		return firn.NewSyntaxError("kind", f.kind, "snowflake, uuid, objectid and serial are allowed")
-	}
-	return f.undecodable(cmd)
+	return list(names, and)
 }
 
-// serials returns what serials are like, nil if none are to be known.
-func (f *kindFlags) serials(cmd *cobra.Command, layout firn.Layout) (*serial.Format, error) {
-	switch f.kind {
-	case "serial":
-		return f.serial(cmd.Flags(), layout)
-	case "":
-		f.prefix = "" // of the environment: serials that have one are not told from the text
-		s, err := f.serial(cmd.Flags(), layout)
-		if err != nil && !f.aboutSerials(cmd) {
-			return nil, nil // there are layouts that no serials of the usual width have room for
+// kindToDecode returns the kind of a name, nil for none, and checks that the flags are about it.
+func kindToDecode(flags *pflag.FlagSet, name string) (*settings.Kind, error) {
+	for _, k := range decodable() {
+		if k.Name == name {
+			return k, misplaced(flags, aboutDecode, name)
 		}
-		return s, err
-	default:
-		return nil, nil
 	}
+	_, err := kindOf(name)
+	switch {
+	case name != "" && (err != nil || !byEnvironment(flags.Lookup("kind"))): // else it is set for next
+		return nil, firn.NewSyntaxError("kind", name, decodableNames("and")+" are allowed")
+	case given(flags, "prefix"):
+		return nil, fmt.Errorf("--prefix is for --kind %s; other prefixes are found by themselves", list(aboutDecode("prefix"), "or"))
+	}
+	return nil, nil
+}
+
+// knownSerials returns what serials are like, nil if none are to be known.
+func knownSerials(flags *pflag.FlagSet, set settings.Namespace) (*serial.Format, error) {
+	set.Prefix = "" // of the environment: serials that have one are not told from the text
+	of := settings.Group(settings.Serial{}, settings.Dated{})
+	f, err := set.SerialFormat()
+	if err = errors.Join(emptied(flags, set, of), err); err == nil {
+		return f, nil
+	}
+	if slices.ContainsFunc(of, func(s settings.Setting) bool { return given(flags, s.Flag) }) {
+		return nil, err
+	}
+	return nil, nil // there are layouts that no serials of the usual width have room for
 }
 
 // eachID calls do for each id named on the command line or read from stdin.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -97,20 +98,11 @@ func unreadable(f *pflag.Flag, name, assign, value string) error {
 
 // wanted says what a flag takes.
 func wanted(f *pflag.Flag) (kind, allowed, example string) {
-	const duration = "duration"
 	switch f.Name {
 	case "n":
 		return "number of ids", "1 to 9223372036854775807 are allowed", "5"
-	case "worker", "datacenter":
-		return f.Name + " number", "whole numbers from 0 to what the layout has are allowed (see firn layout)", "0"
-	case "first":
-		return "id", "1 to 9223372036854775807 are allowed", "1"
 	case "step":
 		return "number of ids", fmt.Sprintf("1 to %d are allowed", int64(maxStep)), "1000"
-	case "stride":
-		return "stride", fmt.Sprintf("1 to %d are allowed", maxStride), "2"
-	case "offset":
-		return "offset", "whole numbers from 0, below the stride, are allowed", "1"
 	case "callers":
 		return "number of callers", fmt.Sprintf("1 to %d are allowed", maxCallers), "100"
 	case "batch":
@@ -121,14 +113,20 @@ func wanted(f *pflag.Flag) (kind, allowed, example string) {
 		return "number of ids", "whole numbers from 0 are allowed", "100000"
 	case "processes":
 		return "number of processes", fmt.Sprintf("1 to %d are allowed", maxProcesses), "4"
-	case "ahead":
-		return duration, "up to 8760h, or a negative one for not at all", "10ms"
-	case "window":
-		return duration, "up to 720h", "5m"
-	case "strict":
-		return duration, "up to 1440h, or 0 for no wait", "5m10s"
 	case "duration":
-		return duration, "up to 1h", "30s"
+		return "duration", "up to 1h", "30s"
+	}
+	if found := flagged(f.Name); len(found) > 0 {
+		s := found[0]
+		switch {
+		case s.Allowed == "":
+			allowed = "leave it out for its default"
+		case s.Noun == "duration":
+			allowed = s.Allowed
+		default:
+			allowed = s.Allowed + " are allowed"
+		}
+		return cmp.Or(s.Noun, s.Key), allowed, cmp.Or(s.Example, s.Default)
 	}
 	if f.Value.Type() == "bool" {
 		return "truth value", "true and false are allowed", "true"

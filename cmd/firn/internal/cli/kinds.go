@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,99 +14,85 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/prefixed"
-	"github.com/firn-id/firn/serial"
 )
 
 // kindHelp lists the kinds that firn next makes.
-const kindHelp = "snowflake, uuid (version 7), uuid4, objectid or serial (32 digits that begin with the time); " +
-	"or, counted in the store under a --name, segment, sequence or number"
-
-// A kind is what firn next makes, and how.
-type kind struct {
-	name string
-	from material
-}
-
-// material is what ids of a kind are made of.
-type material int
-
-const (
-	fromNothing material = iota // that others share
-	fromLease                   // of a worker
-	fromCounter                 // in the store
-)
-
-var kinds = []kind{
-	{"snowflake", fromLease}, {"uuid", fromNothing}, {"uuid7", fromNothing}, {"uuid4", fromNothing}, {"objectid", fromNothing},
-	{"serial", fromLease}, {"segment", fromCounter}, {"sequence", fromCounter}, {"number", fromCounter},
-}
-
-func parseKind(name string) (kind, error) {
-	for _, k := range kinds {
-		if k.name == name {
-			return k, nil
+func kindHelp() string {
+	var here, counted []string
+	for _, k := range settings.Kinds {
+		name := k.Name
+		if k.Help != "" {
+			name += " (" + k.Help + ")"
 		}
+		if isCounted(k) {
+			counted = append(counted, name)
+			continue
+		}
+		here = append(append(here, name), slices.Sorted(maps.Keys(k.Variants))...)
 	}
-	return kind{}, firn.NewSyntaxError("kind", name, kindHelp+" are allowed")
+	return strings.Join(here, ", ") + "; or, counted in the store under a --name, " + list(counted, "or")
 }
-
-// serialWidth is the default of package serial.
-const serialWidth = 32
 
 // kindFlags say what is made of ids, or beside them.
 type kindFlags struct {
-	kind, prefix string
-	width        int
-	check, zone  string
-	counter      counterFlags
+	kind, name string
+	step       int64
+	set        *settings.Namespace
 }
 
-func (f *kindFlags) add(cmd *cobra.Command) {
+// add adds the flags of all kinds. The values of settings go to set.
+func (f *kindFlags) add(cmd *cobra.Command, set *settings.Namespace) {
+	f.set = set
 	flags := cmd.Flags()
-	flags.StringVar(&f.kind, "kind", "snowflake", kindHelp)
-	flags.StringVar(&f.prefix, "prefix", "", "what ids begin with: ord makes ord_…, in fixed-width base32 that sorts; with --kind serial it takes part of the width")
-	f.addSerial(cmd)
-	flags.Lookup("zone").Usage = "with serial and number: whose clocks and calendar the time is read off, as UTC or +08:00"
-	f.counter.add(cmd)
+	flags.StringVar(&f.kind, "kind", settings.Kinds[0].Name, kindHelp())
+	flags.StringVar(&f.name, "name", "", "what is counted, as orders; each name has a counter of its own in the store")
+	flags.Int64Var(&f.step, "step", 0, fmt.Sprintf("how many ids are fetched at once (default: as many as are asked for, up to %d)", mostAtOnce))
+	addSettings(flags, set, settings.All())
+	forKinds(flags, aboutNext)
 }
 
-func (f *kindFlags) addSerial(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.IntVar(&f.width, "width", serialWidth, "with serial: how many characters, prefix and check included")
-	flags.StringVar(&f.check, "check", "none", "with serial: check digits at the end: none, luhn (one) or mod97 (two, ISO 7064)")
-	flags.StringVar(&f.zone, "zone", "UTC", "with serial: whose clocks the time is read off, as UTC or +08:00")
-}
-
-// aboutSerials reports whether a flag was given that says how serials look.
-func (f *kindFlags) aboutSerials(cmd *cobra.Command) bool {
-	return slices.ContainsFunc([]string{"width", "check", "zone"}, func(name string) bool { return given(cmd.Flags(), name) })
-}
-
-// serial returns the format that the flags ask for.
-func (f *kindFlags) serial(flags *pflag.FlagSet, layout firn.Layout) (*serial.Format, error) {
-	check, err := serial.ParseCheck(f.check)
-	at, zoneErr := settings.ParseZone(f.zone)
-	var widthErr error
-	if f.width == 0 { // which serial.New takes for the default
-		widthErr = fmt.Errorf("%s 0 is no width of serials: leave it out for the default of %d", origin(flags, "width"), serialWidth)
+// parse returns the kind, and the settings of it. Flags that say nothing about the kind are a typing
+// error, or a misunderstanding.
+func (f *kindFlags) parse(flags *pflag.FlagSet) (*settings.Kind, settings.Namespace, error) {
+	k, err := kindOf(f.kind)
+	if err != nil {
+		return nil, settings.Namespace{}, err
 	}
-	if err := errors.Join(err, zoneErr, widthErr); err != nil {
-		return nil, err
+	set := k.Only(*f.set)
+	if variant := k.Variants[f.kind]; variant != nil {
+		variant(&set)
 	}
-	return serial.New(serial.Config{Layout: layout, Width: f.width, Prefix: f.prefix, Zone: at, Check: check})
+	err = misplaced(flags, aboutNext, k.Name)
+	if k.Source == settings.Template && given(flags, "prefix") {
+		err = errors.Join(err, errors.New("--prefix: write it into the --template"))
+	}
+	if set.Prefix != "" && given(flags, "format") && err == nil {
+		err = errors.New("--prefix has an encoding of its own: leave out --format")
+	}
+	return k, set, err
 }
 
-// wide makes n ids that need no lease.
-func (f *kindFlags) wide(ctx context.Context, k kind, n int64, p *printer) error {
+// kindOf returns the kind that the command calls so.
+func kindOf(name string) (*settings.Kind, error) {
+	for _, k := range settings.Kinds {
+		if k.Name == name || k.Variants[name] != nil {
+			return k, nil
+		}
+	}
+	return nil, firn.NewSyntaxError("kind", name, kindHelp()+" are allowed")
+}
+
+// writeWide makes n ids that need no lease.
+func writeWide(ctx context.Context, set settings.Namespace, n int64, p *printer) error {
 	var prefix *prefixed.Prefix
-	if f.prefix != "" {
-		parsed, err := prefixed.New(f.prefix)
+	if set.Prefix != "" {
+		parsed, err := prefixed.New(set.Prefix)
 		if err != nil {
 			return usage(err)
 		}
 		prefix = &parsed
 	}
-	next, err := wideSource(k)
+	next, err := set.Of().Wide(set)
 	if err != nil {
 		return err
 	}
@@ -134,29 +121,24 @@ func (f *kindFlags) wide(ctx context.Context, k kind, n int64, p *printer) error
 	return nil
 }
 
-// wideSource returns what makes the ids of a kind.
-func wideSource(k kind) (settings.NextWide, error) {
-	n := settings.Namespace{Kind: strings.TrimRight(k.name, "47")}
-	if k.name == "uuid4" {
-		n.Version = 4
-	}
-	return n.Of().Wide(n)
-}
-
 // An appender appends an id as it is to be written.
 type appender func(dst []byte, id firn.ID) ([]byte, error)
 
-// appender returns how the ids of a kind that are numbers are written.
-func (f *kindFlags) appender(flags *pflag.FlagSet, k kind, format string, layout firn.Layout) (appender, error) {
+// newAppender returns how ids that are made of numbers are written.
+func newAppender(set settings.Namespace, format string, layout firn.Layout) (appender, error) {
+	k := set.Of()
 	switch {
-	case k.name == "serial":
-		s, err := f.serial(flags, layout)
+	case k.Format != nil:
+		write, err := k.Format(set)
 		if err != nil {
 			return nil, err
 		}
-		return s.Append, nil
-	case f.prefix != "":
-		prefix, err := prefixed.New(f.prefix)
+		return func(dst []byte, id firn.ID) ([]byte, error) {
+			text, err := write(id)
+			return append(dst, text...), err
+		}, nil
+	case set.Prefix != "":
+		prefix, err := prefixed.New(set.Prefix)
 		if err != nil {
 			return nil, err
 		}
@@ -166,8 +148,8 @@ func (f *kindFlags) appender(flags *pflag.FlagSet, k kind, format string, layout
 		if err != nil {
 			return nil, err
 		}
-		if w.readable && k.from == fromCounter {
-			return nil, fmt.Errorf("--format readable writes the time of an id; those of --kind %s have none", k.name)
+		if w.readable && isCounted(k) {
+			return nil, fmt.Errorf("--format readable writes the time of an id; those of --kind %s have none", k.Name)
 		}
 		return w.append, nil
 	}

@@ -68,9 +68,9 @@ presets.`,
 				return usage(errors.New("name the layout once: as the argument or with --layout"))
 			}
 			if named {
-				flags.layout = args[0]
+				flags.set.Layout = args[0]
 			}
-			named = named || cmd.Flags().Changed("layout") || flags.unit != "" || flags.epoch != "" || at != "" || until != ""
+			named = named || cmd.Flags().Changed("layout") || flags.set.Unit != "" || flags.set.Epoch != "" || at != "" || until != ""
 			if !named {
 				return listPresets(cmd.OutOrStdout(), asJSON)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/lease"
 )
 
@@ -46,29 +47,26 @@ says otherwise.`,
 			if n < 1 {
 				return usage(firn.NewRangeError("number of ids, -n", n, 1, int64(firn.MaxID), ""))
 			}
-			k, err := parseKind(as.kind)
-			if err == nil {
-				err = as.unused(cmd, k)
-			}
+			k, set, err := as.parse(cmd.Flags())
 			if err != nil {
 				return usage(err)
 			}
 			p := newPrinter(cmd.OutOrStdout(), asJSON)
-			if k.from == fromNothing {
-				return p.ending(as.wide(cmd.Context(), k, n, p))
+			if k.Source == settings.Local {
+				return p.ending(writeWide(cmd.Context(), set, n, p))
 			}
-			if k.from == fromCounter {
-				c, err := as.counted(cmd, k, n, format, flags.log(cmd.ErrOrStderr()))
+			if isCounted(k) {
+				c, err := as.counted(cmd.Flags(), set, n, format, flags.log(cmd.ErrOrStderr()))
 				if err != nil {
 					return usage(err)
 				}
 				return withCounter(cmd.Context(), &flags.storeFlags, c, p)
 			}
-			cfg, err := flags.config(cmd.ErrOrStderr())
+			cfg, err := flags.configOf(set, cmd.ErrOrStderr())
 			if err != nil {
 				return usage(err)
 			}
-			write, err := as.appender(cmd.Flags(), k, format, cfg.Generator.Layout)
+			write, err := newAppender(set, format, cfg.Generator.Layout)
 			if err != nil {
 				return usage(err)
 			}
@@ -77,8 +75,8 @@ says otherwise.`,
 			})
 		},
 	}
-	as.add(cmd)
 	flags.add(cmd, 2*time.Second)
+	as.add(cmd, &flags.set)
 	cmd.Flags().Int64VarP(&n, "n", "n", 1, "how many")
 	cmd.Flags().StringVar(&format, "format", "decimal", formatHelp)
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"ids":["…"]}, whole even if fewer than asked for could be made`)

@@ -281,12 +281,9 @@ func readConfig(flags *pflag.FlagSet, path string) (settings.Config, error) {
 // onlyOutsideConfig refuses flags that a configuration file says per namespace.
 func onlyOutsideConfig(flags *pflag.FlagSet) error {
 	var names []string
-	for _, name := range []string{
-		"layout", "unit", "epoch", "pool", "worker", "worker-ahead", "datacenter",
-		"clock", "rollback", "ahead", "start", "window", "strict",
-	} {
-		if flags.Changed(name) {
-			names = append(names, origin(flags, name))
+	for _, s := range append(settings.Group(settings.Pooled{}), settings.Setting{Flag: "worker-ahead"}) {
+		if flags.Changed(s.Flag) {
+			names = append(names, origin(flags, s.Flag))
 		}
 	}
 	if len(names) > 0 {

@@ -24,7 +24,9 @@ type storeFlags struct {
 
 func (f *storeFlags) add(cmd *cobra.Command) {
 	f.addStore(cmd, "store that workers are leased from, as file:FOLDER or redis://HOST (see docs/stores.md)")
-	f.flags.StringVar(&f.pool, "pool", "default", "pool whose ids must never collide; all who join have one layout")
+	for _, pool := range flagged("pool") {
+		f.flags.StringVar(&f.pool, pool.Flag, pool.Default, pool.Help)
+	}
 }
 
 // addStore is add for commands that know no pool.

@@ -53,13 +53,13 @@ func (t Contents) MarshalJSON() ([]byte, error) {
 func Kind(text string, s *serial.Format) (t Contents, rest string, found bool, err error) {
 	switch {
 	case strings.Count(text, "-") == 4 && len(text) >= 36:
-		t, err = ofUUID(text)
+		t, err = UUID(text)
 		return t, "", true, err
 	case len(text) == 24 && isHex(text):
-		t, err = ofObjectID(text)
+		t, err = ObjectID(text)
 		return t, "", true, err
 	case s != nil && len(text) > 20 && strings.Trim(text, "0123456789") == "" && strings.Trim(text, "01") != "":
-		t, err = ofSerial(text, s)
+		t, err = Serial(text, s)
 		return t, "", true, err
 	case strings.Contains(text, "_"):
 		return withPrefix(text)
@@ -87,26 +87,13 @@ func nearMiss(text string) error {
 	}
 }
 
-// As takes a text apart as one of a kind; 64-bit kinds are not for here.
-func As(kind, text string, s *serial.Format) (Contents, error) {
-	switch kind {
-	case "uuid":
-		return ofUUID(text)
-	case "objectid":
-		return ofObjectID(text)
-	case "serial":
-		return ofSerial(text, s)
-	default:
-		return Contents{}, firn.NewSyntaxError("kind", kind, "snowflake, uuid, objectid and serial are allowed")
-	}
-}
-
 func isHex(text string) bool {
 	_, err := hex.DecodeString(text)
 	return err == nil
 }
 
-func ofUUID(text string) (Contents, error) {
+// UUID takes a UUID apart.
+func UUID(text string) (Contents, error) {
 	id, err := uuid.Parse(text)
 	// Of 38 characters Parse takes the first and the last for braces, whatever they are.
 	if err != nil || len(text) == 38 && (text[0] != '{' || text[37] != '}') {
@@ -136,7 +123,8 @@ func uuidTime(id uuid.UUID) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-func ofObjectID(text string) (Contents, error) {
+// ObjectID takes an ObjectID apart.
+func ObjectID(text string) (Contents, error) {
 	id, err := objectid.Parse(text)
 	if err != nil {
 		return Contents{}, err
@@ -154,7 +142,8 @@ func objectIDFields(id objectid.ID) Contents {
 	}}
 }
 
-func ofSerial(text string, s *serial.Format) (Contents, error) {
+// Serial takes a serial of s apart.
+func Serial(text string, s *serial.Format) (Contents, error) {
 	p, err := s.Parse(text)
 	if err != nil {
 		return Contents{}, fmt.Errorf("%w (serials look like %v; --prefix, --check, --zone, --width and --layout say otherwise)", err, s)

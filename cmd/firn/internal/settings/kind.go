@@ -3,10 +3,10 @@ package settings
 import (
 	"context"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 )
 
 // A Kind is a kind of ids: its settings, their check, and what its ids are made of. Each has a
@@ -14,12 +14,20 @@ import (
 type Kind struct {
 	Name    string
 	Source  Source
-	Numeric bool // ids are numbers, which can be veiled and written in many ways
+	Numeric bool   // ids are numbers, which can be veiled and written in many ways
+	Help    string // what distinguishes its ids; may be empty
+
+	// Variants are other names of the command for the kind, and the settings that they stand for.
+	Variants map[string]func(*Namespace)
 
 	// Wide returns what makes the ids, with Source Local.
 	Wide func(Namespace) (NextWide, error)
 	// Format returns how a number is written as an id of this kind; nil: as any number.
 	Format func(Namespace) (func(firn.ID) (string, error), error)
+
+	// Read returns what takes the text of an id apart; nil: ids are numbers, which a layout takes apart,
+	// or only a counter.
+	Read func(Namespace) (func(text string) (decode.Contents, error), error)
 
 	settings []any                     // the structs that declare its settings
 	check    func(Namespace, Mistakes) // nil: the settings have no check of their own
@@ -65,10 +73,16 @@ func KindOf(name string) (*Kind, error) {
 }
 
 // Settings returns the settings of the kind.
-func (k *Kind) Settings() []Setting {
-	return slices.DeleteFunc(slices.Clone(ofNamespaces), func(s Setting) bool {
-		return !slices.ContainsFunc(k.settings, func(group any) bool { return reflect.TypeOf(group) == s.group })
-	})
+func (k *Kind) Settings() []Setting { return Group(k.settings...) }
+
+// Only returns n as one of this kind, without the settings that the kind does not have.
+func (k *Kind) Only(n Namespace) Namespace {
+	only := Namespace{Kind: k.Name}
+	from, to := reflect.ValueOf(n), reflect.ValueOf(&only).Elem()
+	for _, s := range k.Settings() {
+		to.FieldByIndex(s.field).Set(from.FieldByIndex(s.field))
+	}
+	return only
 }
 
 // Settings that several kinds have.
@@ -83,7 +97,7 @@ type (
 	}
 	// Prefixed are ids that may have a prefix.
 	Prefixed struct {
-		Prefix string `yaml:"prefix" flag:"prefix" example:"ord" help:"what ids begin with: ord makes ord_…, in fixed-width base32 that sorts; a serial's takes part of the width"`
+		Prefix string `yaml:"prefix" flag:"prefix" example:"ord" help:"what ids begin with: ord makes ord_…, in fixed-width base32 that sorts; serials have it within their width"`
 	}
 	// Veiled are ids that do not show their order.
 	Veiled struct {

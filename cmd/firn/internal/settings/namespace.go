@@ -65,7 +65,7 @@ func (n Namespace) Mistakes() Mistakes {
 	has := keys(k.Settings())
 	found := Mistakes{}
 	for _, s := range ofNamespaces {
-		if s.isSet(n) && s.Key != "kind" && !slices.Contains(has, s.Key) {
+		if s.IsSet(n) && s.Key != "kind" && !slices.Contains(has, s.Key) {
 			found[s.Key] = fmt.Errorf("a namespace of kind %s has no %s: it has %s", k.Name, s.Key, strings.Join(has, ", "))
 		}
 	}

@@ -3,12 +3,14 @@ package settings
 import (
 	"context"
 
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/objectid"
 )
 
 // objectIDs makes MongoDB's ids.
 var objectIDs = &Kind{
 	Name: "objectid", Source: Local, settings: []any{Prefixed{}},
+	Read: func(Namespace) (func(string) (decode.Contents, error), error) { return decode.ObjectID, nil },
 	Wide: func(Namespace) (NextWide, error) {
 		g, err := objectid.New(objectid.Config{}) // with five random bytes of its own
 		if err != nil {

@@ -2,18 +2,23 @@ package settings
 
 import (
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/serial"
 )
 
 // serials makes texts that begin with the time, from the numbers of a leased generator.
 var serials = &Kind{
-	Name: "serial", Source: Generator, settings: []any{Pooled{}, Serial{}, Dated{}, Prefixed{}},
+	Name: "serial", Source: Generator, Help: "32 digits that begin with the time", settings: []any{Pooled{}, Serial{}, Dated{}, Prefixed{}},
 	Format: func(n Namespace) (func(firn.ID) (string, error), error) {
 		f, err := n.SerialFormat()
 		if err != nil {
 			return nil, err
 		}
 		return f.Text, nil
+	},
+	Read: func(n Namespace) (func(string) (decode.Contents, error), error) {
+		f, err := n.SerialFormat()
+		return func(text string) (decode.Contents, error) { return decode.Serial(text, f) }, err
 	},
 	check: func(n Namespace, found Mistakes) {
 		n.checkLease(found)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -46,6 +47,16 @@ func declared(of reflect.Type) (all []Setting) {
 	return all
 }
 
+// Group returns the settings that these structs declare, such as [Pooled].
+func Group(groups ...any) []Setting {
+	return slices.DeleteFunc(slices.Clone(ofNamespaces), func(s Setting) bool {
+		return !slices.ContainsFunc(groups, func(group any) bool { return reflect.TypeOf(group) == s.group })
+	})
+}
+
+// All returns the settings of all kinds.
+func All() []Setting { return slices.Clone(ofNamespaces) }
+
 // ofNamespaces has the settings of all kinds.
 var ofNamespaces = declared(reflect.TypeFor[Namespace]())
 
@@ -54,14 +65,14 @@ func (s Setting) In(n *Namespace) any {
 	return reflect.ValueOf(n).Elem().FieldByIndex(s.field).Addr().Interface()
 }
 
-// isSet reports whether n has a value.
-func (s Setting) isSet(n Namespace) bool {
+// IsSet reports whether n has a value that is not the zero one.
+func (s Setting) IsSet(n Namespace) bool {
 	return !reflect.ValueOf(n).FieldByIndex(s.field).IsZero()
 }
 
 // of returns the value in n, or what it stands for if it is not set, for people.
 func (s Setting) of(n Namespace) string {
-	if s.isSet(n) {
+	if s.IsSet(n) {
 		return fmt.Sprint(reflect.Indirect(reflect.ValueOf(n).FieldByIndex(s.field)))
 	}
 	return cmp.Or(s.Default, s.Unset)

@@ -6,11 +6,16 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 )
 
 // uuids makes UUIDs.
 var uuids = &Kind{
-	Name: "uuid", Source: Local, settings: []any{UUID{}, Prefixed{}}, Wide: nextUUID,
+	Name: "uuid", Source: Local, Help: "version 7", settings: []any{UUID{}, Prefixed{}}, Wide: nextUUID,
+	Read: func(Namespace) (func(string) (decode.Contents, error), error) { return decode.UUID, nil },
+	Variants: map[string]func(*Namespace){
+		"uuid4": func(n *Namespace) { n.Version = 4 }, "uuid7": func(n *Namespace) { n.Version = 7 },
+	},
 	check: func(n Namespace, found Mistakes) { _, found["version"] = nextUUID(n) },
 }
 

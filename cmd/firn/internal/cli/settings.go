@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+)
+
+// addSettings adds the flags of settings. Their values go to n.
+func addSettings(flags *pflag.FlagSet, n *settings.Namespace, of []settings.Setting) {
+	for _, s := range of {
+		if s.Flag == "" || flags.Lookup(s.Flag) != nil {
+			continue
+		}
+		help := s.Help
+		if s.Unset != "" {
+			help += " (default: " + s.Unset + ")"
+		}
+		switch into := s.In(n).(type) {
+		case *string:
+			flags.StringVar(into, s.Flag, "", help)
+		case *int:
+			flags.IntVar(into, s.Flag, 0, help)
+		case *int64:
+			flags.Int64Var(into, s.Flag, 0, help)
+		case *firn.ID:
+			flags.Int64Var((*int64)(into), s.Flag, 0, help)
+		case *settings.Duration:
+			flags.DurationVar((*time.Duration)(into), s.Flag, 0, help)
+		case **int64:
+			flags.Var(optional{into}, s.Flag, help)
+		case *[]string:
+			flags.Var(listed{into}, s.Flag, help)
+		}
+		if s.Default != "" {
+			setDefault(flags, s.Flag, s.Default)
+		}
+	}
+}
+
+// setDefault gives a flag a value that it has until another is given.
+func setDefault(flags *pflag.FlagSet, name, value string) {
+	f := flags.Lookup(name)
+	if err := f.Value.Set(value); err != nil {
+		panic(fmt.Sprintf("--%s has the default %q: %v", name, value, err)) // a wrong tag in package settings
+	}
+	f.DefValue = value
+}
+
+// An optional number is a flag that is either set or not.
+type optional struct{ into **int64 }
+
+func (o optional) Set(text string) error {
+	n, err := strconv.ParseInt(text, 0, 64)
+	*o.into = &n
+	return err
+}
+
+func (o optional) String() string {
+	if o.into == nil || *o.into == nil {
+		return ""
+	}
+	return strconv.FormatInt(**o.into, 10)
+}
+
+func (optional) Type() string { return "int" }
+
+// A listed flag has a list whose items stand between commas.
+type listed struct{ into *[]string }
+
+func (l listed) Set(text string) error {
+	*l.into = strings.Split(text, ",")
+	return nil
+}
+
+func (l listed) String() string {
+	if l.into == nil {
+		return ""
+	}
+	return strings.Join(*l.into, ",")
+}
+
+func (listed) Type() string { return "string" }
+
+// flagged returns the settings that have these flags.
+func flagged(names ...string) []settings.Setting {
+	return slices.DeleteFunc(settings.All(), func(s settings.Setting) bool { return !slices.Contains(names, s.Flag) })
+}
+
+// emptied refuses values that would stand for the default: 0, and the empty text of a variable that
+// is not set.
+func emptied(flags *pflag.FlagSet, n settings.Namespace, of []settings.Setting) error {
+	var errs []error
+	for _, s := range of {
+		f := flags.Lookup(s.Flag)
+		if f != nil && f.Changed && s.Default != "" && s.Default != "0" && !s.IsSet(n) {
+			assign := "--" + s.Flag + " "
+			if byEnvironment(f) {
+				assign = variable(s.Flag) + "="
+			}
+			errs = append(errs, unreadable(f, origin(flags, s.Flag), assign, f.Value.String()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// A flagKinds says which kinds a flag is about: by their names, nil for all.
+type flagKinds func(flag string) []string
+
+// aboutNext is the flagKinds of firn next.
+func aboutNext(flag string) (names []string) {
+	others := map[string]func(*settings.Kind) bool{ // of flags that are not settings
+		"format":       func(k *settings.Kind) bool { return k.Numeric },
+		"worker-ahead": func(k *settings.Kind) bool { return k.Source == settings.Generator },
+		"store":        func(k *settings.Kind) bool { return k.Source != settings.Local },
+		"name":         isCounted,
+		"step":         func(k *settings.Kind) bool { return k.Source == settings.Ranges },
+	}
+	for _, k := range settings.Kinds {
+		if other := others[flag]; other != nil && other(k) || hasFlag(k, flag) {
+			names = append(names, k.Name)
+		}
+	}
+	return names
+}
+
+// aboutDecode is the flagKinds of firn decode, which finds prefixes of other kinds by itself.
+func aboutDecode(flag string) (names []string) {
+	for _, k := range decodable() {
+		if flag == "format" && k.Numeric || hasFlag(k, flag) && (flag != "prefix" || k.Format != nil) {
+			names = append(names, k.Name)
+		}
+	}
+	return names
+}
+
+func hasFlag(k *settings.Kind, flag string) bool {
+	return slices.ContainsFunc(k.Settings(), func(s settings.Setting) bool { return s.Flag == flag })
+}
+
+func isCounted(k *settings.Kind) bool {
+	return k.Source != settings.Generator && k.Source != settings.Local
+}
+
+// misplaced returns an error for each flag on the command line that is about other kinds. What the
+// environment sets may be for another command.
+func misplaced(flags *pflag.FlagSet, about flagKinds, kind string) error {
+	var errs []error
+	flags.Visit(func(f *pflag.Flag) {
+		kinds := about(f.Name)
+		if len(kinds) > 0 && given(flags, f.Name) && !slices.Contains(kinds, kind) {
+			errs = append(errs, fmt.Errorf("--%s goes with --kind %s, not with --kind %s", f.Name, list(kinds, "and"), kind))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// list joins names, as in "a, b and c".
+func list(names []string, and string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " " + and + " " + names[last]
+}
+
+// forKinds begins the help of flags that are not about the default kind with the kinds that have them.
+func forKinds(flags *pflag.FlagSet, about flagKinds) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if kinds := about(f.Name); len(kinds) > 0 && !slices.Contains(kinds, settings.Kinds[0].Name) {
+			f.Usage = "with " + list(kinds, "and") + ": " + f.Usage
+		}
+	})
+}
