@@ -28,13 +28,13 @@ func TestARangeThatOverlapsByOneIDIsDropped(t *testing.T) {
 		{Range{First: 10, Count: 1}, ""},           // the floor
 		{Range{First: 11, Count: 1}, "[11 to 11 20 to 29]"},
 	} {
-		n := &Namespace{all: s, name: "orders", floor: 10, asked: 10, chain: []Range{{First: 20, Count: 10, Stride: 1}}}
+		n := &stock{all: s, name: "orders", floor: 10, chain: []Range{{First: 20, Count: 10, Stride: 1}}}
 		n.cell.Store(s.empty)
-		err := n.accept(c.r)
+		err := n.accept(c.r, 10)
 		switch {
-		case c.want == "" && (!errors.Is(err, ErrOrder) || n.state.Dropped != 1 || len(n.chain) != 1):
-			t.Errorf("%v: %v, %d dropped, %v is held", c.r, err, n.state.Dropped, n.chain)
-		case c.want != "" && (err != nil || n.state.Dropped != 0 || fmt.Sprint(n.chain) != c.want):
+		case c.want == "" && (!errors.Is(err, ErrOrder) || n.dropped != 1 || len(n.chain) != 1):
+			t.Errorf("%v: %v, %d dropped, %v is held", c.r, err, n.dropped, n.chain)
+		case c.want != "" && (err != nil || n.dropped != 0 || fmt.Sprint(n.chain) != c.want):
 			t.Errorf("%v: %v, %v is held, want %s", c.r, err, n.chain, c.want)
 		}
 	}

@@ -76,9 +76,17 @@ func (c *cell) from(word uint64) Range {
 // used returns how many ids have been claimed.
 func (c *cell) used() int64 { return c.whole.Count - c.count(c.word.Load()) }
 
-// claim takes up to n ids, n at most maxTake. Once the cell is used up, the count is 0 and First
-// means nothing. The range names no write, so it cannot be given back.
-func (c *cell) claim(n uint64) Range {
+// claim takes up to n ids, n at most maxTake, or a row: exactly n consecutive ids. If there are not
+// so many, the count is 0 and First means nothing. The range names no write, so it cannot be given back.
+func (c *cell) claim(n uint64, row bool) Range {
+	for word := c.word.Load(); row; word = c.word.Load() {
+		if c.stride != 1 || word >= c.end || c.end-word < n {
+			return Range{}
+		}
+		if c.word.CompareAndSwap(word, word+n) {
+			return Range{First: firn.ID(word), Count: int64(n), Stride: 1}
+		}
+	}
 	if c.word.Load() >= c.end {
 		return Range{}
 	}

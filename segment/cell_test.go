@@ -17,7 +17,7 @@ func TestACellGivesEachIDOnceAndNoIDAfterItIsSealed(t *testing.T) {
 			c := newCell(r, 0.8)
 			var got []firn.ID
 			for {
-				part := c.claim(n)
+				part := c.claim(n, false)
 				if part.Count == 0 {
 					break
 				}
@@ -40,12 +40,12 @@ func TestACellGivesEachIDOnceAndNoIDAfterItIsSealed(t *testing.T) {
 			}
 		}
 		c := newCell(r, 1)
-		taken := c.claim(3)
+		taken := c.claim(3, false)
 		rest := c.seal()
 		if taken.Count+rest.Count != r.Count || rest.Count > 0 && rest.First != taken.Last()+firn.ID(r.Stride) {
 			t.Errorf("%v: %v taken, %v left when sealed", r, taken, rest)
 		}
-		if late := c.claim(1); late.Count != 0 {
+		if late := c.claim(1, false); late.Count != 0 {
 			t.Errorf("%v: %v claimed after it was sealed", r, late)
 		}
 		if p := c.word.Add(c.stride) - c.stride; p < c.end {
@@ -100,7 +100,7 @@ func TestRowsOfConcurrentCallersAreApart(t *testing.T) {
 	for range 4 {
 		group.Go(func() {
 			for range 200_000 {
-				claimed.Add(c.claimRow(3).Count + c.claim(1).Count)
+				claimed.Add(c.claim(3, true).Count + c.claim(1, false).Count)
 			}
 		})
 	}

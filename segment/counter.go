@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/turns"
@@ -79,10 +78,14 @@ func (n *Namespace) Raise(ctx context.Context, least firn.ID) error {
 	if least < 0 || least > n.all.cfg.Max {
 		return firn.NewRangeError("least id", int64(least), 0, int64(n.all.cfg.Max), "")
 	}
-	above, err := n.dropBelow(least)
-	if err != nil {
-		return err
+	n.mu.Lock()
+	if n.ids.closed {
+		n.mu.Unlock()
+		return firn.ErrClosed
 	}
+	n.ids.dropBelow(least)
+	above := n.ids.above()
+	n.mu.Unlock()
 	if c, ok := n.all.source.(*counters); ok {
 		limited, cancel := turns.WithTimeout(ctx, n.all.cfg.Time, callTimeout)
 		defer cancel()
@@ -91,20 +94,4 @@ func (n *Namespace) Raise(ctx context.Context, least firn.ID) error {
 		}
 	}
 	return n.Prepare(ctx)
-}
-
-// dropBelow drops the held ids below least, and rules out all ids below it. It returns the
-// greatest id held, issued or ruled out.
-func (n *Namespace) dropBelow(least firn.ID) (above firn.ID, err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed {
-		return 0, firn.ErrClosed
-	}
-	if n.cell.Load().rest().First < least {
-		n.retire()
-	}
-	n.floor = max(n.floor, least-1)
-	n.chain = slices.DeleteFunc(n.chain, func(r Range) bool { return r.First < least })
-	return n.above(), nil
 }

@@ -180,7 +180,7 @@ func New(cfg Config) (*Segments, error) {
 		s.fetches.Go(func() {
 			limited, cancel := turns.WithTimeout(ctx, s.cfg.Time, callTimeout)
 			defer cancel()
-			if r, err := s.source.Fetch(limited, n.name, n.ask()); n.fetched(r, err) {
+			if again := n.fetch(limited); again {
 				s.enqueue(n)
 			}
 		})
@@ -210,8 +210,8 @@ func (s *Segments) Namespace(name string) (*Namespace, error) {
 	case len(s.names) >= s.cfg.MaxNames:
 		return nil, firn.NewRangeError("number of names", int64(len(s.names))+1, 1, int64(s.cfg.MaxNames), "Config.MaxNames")
 	}
-	n = &Namespace{all: s, name: name, floor: -1, starved: true, state: State{Depth: 1}}
-	n.cell.Store(s.empty)
+	n = &Namespace{all: s, name: name, ids: stock{all: s, name: name, floor: -1}, refill: refill{all: s, depth: 1, starved: true}}
+	n.ids.cell.Store(s.empty)
 	s.names[name] = n
 	return n, nil
 }

@@ -2,75 +2,69 @@ package segment
 
 import (
 	"container/list"
-	"context"
-
-	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/internal/turns"
+	"fmt"
 )
 
-// A waiter is a caller that waits for the next range. Namespace.mu guards it until done is closed.
+// maxRows bounds how often the first caller in line that waits for consecutive ids may find the
+// fetched ranges too short.
+const maxRows = 16
+
+// A waiter is a caller that takes ids or waits for the next range. [Namespace].mu guards it until
+// done is closed.
 type waiter struct {
-	ready func() bool   // whether it has what it waits for, or an err; called with mu held
-	row   int64         // how many ids in a row it waits for; 0: not for a row
-	tries int           // ranges that did not suffice while it was first in line
-	place *list.Element // in Namespace.waiting; nil once it was served
+	count uint64 // how many ids it takes at most; 0: it only waits until there are some
+	row   bool   // it takes exactly count ids, in a row
+	tries int    // ranges that did not suffice while it was first in line
+
+	got   Range
 	err   error
-	done  chan struct{} // closed once it was served
+	place *list.Element // in the line; nil once it was served
+	done  chan struct{} // closed once it was served; nil if it never had to wait
 }
 
-// wait returns once w is ready, with its err. Until then it waits for the fetch under way, or a
-// new one, and fails if that fails.
-func (n *Namespace) wait(ctx context.Context, w *waiter) error {
-	fetch, err := n.join(ctx, w)
-	if fetch {
-		n.all.enqueue(n)
-	}
-	if w.done == nil {
-		return err
-	}
-	if err := turns.Wait(ctx, n.all.cfg.Time, w.done); err != nil && n.leave(w) {
-		return err
-	}
-	return w.err
+// waiters is a line of callers. [Namespace].mu guards it.
+type waiters struct {
+	line  list.List // of *waiter, in order of arrival
+	waits int64     // calls that found no id in memory
 }
 
-// join serves w at once, perhaps with an error, or queues it behind the other waiters.
-func (n *Namespace) join(ctx context.Context, w *waiter) (fetch bool, err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed {
-		return false, firn.ErrClosed
-	}
-	if w.ready() {
-		return n.decide(), w.err
-	}
-	if ctx.Err() != nil {
-		return false, context.Cause(ctx)
-	}
-	n.state.Waits++
-	if n.state.Err != nil && !n.fetching && n.all.cfg.Time.Monotonic() < n.notBefore {
-		return false, n.state.Err
-	}
-	if !n.starved && n.state.Err == nil {
-		n.state.Depth = min(n.state.Depth*2, n.all.cfg.Chain) // all waiters for one fetch are one burst
-	}
-	n.starved = true
+// join puts w at the end of the line.
+func (q *waiters) join(w *waiter) {
 	w.done = make(chan struct{})
-	w.place = n.waiting.PushBack(w)
-	return n.decide(), nil
+	w.place = q.line.PushBack(w)
 }
 
-// serve wakes the waiters that are ready, in order of arrival, or all of them with an error. So a
-// range goes to those that have waited longest. The caller holds mu.
-func (n *Namespace) serve(err error) {
-	for place := n.waiting.Front(); place != nil; {
+// leave removes a caller whose context has ended. It returns false if the caller was already
+// served; that stands.
+func (q *waiters) leave(w *waiter) bool {
+	if w.place == nil {
+		return false
+	}
+	q.line.Remove(w.place)
+	return true
+}
+
+// longest returns the length of the longest row that callers wait for.
+func (q *waiters) longest() (count int64) {
+	for place := q.line.Front(); place != nil; place = place.Next() {
+		if w, _ := place.Value.(*waiter); w.row {
+			count = max(count, int64(w.count))
+		}
+	}
+	return count
+}
+
+// serve wakes the waiters that get ids from s, in order of arrival, or all of them with an error.
+// So a range goes to those that have waited longest.
+func (q *waiters) serve(s *stock, err error) {
+	for place := q.line.Front(); place != nil; {
 		next := place.Next()
 		w, _ := place.Value.(*waiter)
 		if place.Prev() == nil {
 			w.tries++
 		}
-		if w.err = err; err != nil || w.ready() {
-			n.waiting.Remove(place)
+		if w.err = err; err != nil || s.serve(w) {
+			q.line.Remove(place)
 			w.place = nil
 			close(w.done)
 		}
@@ -78,14 +72,21 @@ func (n *Namespace) serve(err error) {
 	}
 }
 
-// leave removes a caller whose context has ended. It returns false if the caller was already
-// served; that stands.
-func (n *Namespace) leave(w *waiter) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if w.place == nil {
-		return false
+// serve gives w what it takes, or an error if waiting longer is useless. It returns false if w has
+// to wait.
+func (s *stock) serve(w *waiter) bool {
+	if w.count == 0 {
+		return s.left() > 0
 	}
-	n.waiting.Remove(w.place)
-	return true
+	w.got = s.take(w.count, w.row)
+	switch {
+	case w.got.Count > 0:
+		return true
+	case w.row && s.stride > 1:
+		w.err = fmt.Errorf("%w: those of %q are %d apart", ErrNotConsecutive, s.name, s.stride)
+	case w.row && (w.tries >= maxRows || len(s.chain) >= maxChain):
+		w.err = fmt.Errorf("%w: %d of %q were asked for, and %d ranges that were fetched are too short or were used up by others; ask for fewer",
+			ErrNotConsecutive, w.count, s.name, w.tries)
+	}
+	return w.err != nil
 }
