@@ -129,6 +129,10 @@ proto: ## make the code of proto/ anew (the tools are installed into .tools)
 proto-check: ## fail if the code of proto/ is not what is committed
 	scripts/proto -check
 
+.PHONY: reference
+reference: ## make docs/configuration.md anew from the settings that the code declares
+	go run ./cmd/firn/internal/settings/reference > docs/configuration.md
+
 .PHONY: tidy
 tidy: ## tidy the go.mod files of all modules
 	scripts/tidy

@@ -12,17 +12,17 @@ import (
 
 // Token is a caller that the server knows.
 type Token struct {
-	Name        string   `yaml:"name"`
-	SHA256      string   `yaml:"sha256"`      // of the secret, in hex
-	Certificate string   `yaml:"certificate"` // a common name, DNS name or URI of a client certificate
-	Namespaces  []string `yaml:"namespaces"`  // patterns
-	Admin       bool     `yaml:"admin"`       // may look at pools and metrics
-	Rate        string   `yaml:"rate"`        // ids, as 1000/s
+	Name        string   `yaml:"name" unset:"required" help:"the token's name, in logs and errors"`
+	SHA256      string   `yaml:"sha256" help:"SHA-256 of the secret, in hex. firn token creates a secret of 32 random bytes and prints it once; firn token --hash reads an existing one"`
+	Certificate string   `yaml:"certificate" help:"a common name, DNS name or URI of a client certificate that was verified against tls.client_ca. A client with that certificate needs no secret. If several entries match, the first in the file counts"`
+	Namespaces  []string `yaml:"namespaces" example:"[orders, \"user-*\"]" help:"names, and patterns in which * stands for zero or more characters"`
+	Admin       bool     `yaml:"admin" default:"false" help:"allows the pools and the metrics; allows ids only in the token's namespaces and those in anonymous"`
+	Rate        string   `yaml:"rate" unset:"no limit" example:"1000/s" help:"ids of the token, over all namespaces: [limits.md](limits.md#rates)"`
 }
 
 // Audit says where denied requests and administrative actions are written down.
 type Audit struct {
-	File string `yaml:"file"` // default: the log
+	File string `yaml:"file" unset:"the log" help:"a file of its own, as JSON lines"`
 }
 
 // reporter receives a mistake and the keys that lead to it.

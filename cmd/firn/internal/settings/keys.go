@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,12 @@ type Veil struct {
 	KeyEnv      string `yaml:"key_env" help:"environment variable with the keys, instead of a file"`
 	Bits        int    `yaml:"bits" default:"63" allowed:"20 to 63" help:"how many bits ids have; JavaScript holds 53 exactly"`
 	VersionBits int    `yaml:"version_bits" default:"0" help:"bits that say which of several keys made an id, for rotation"`
+}
+
+// String describes the mapping: under another one, or without a veil, a later id may equal an earlier
+// veiled one.
+func (v Veil) String() string {
+	return fmt.Sprintf("bits %d with version_bits %d", cmp.Or(v.Bits, veil.DefaultBits), v.VersionBits)
 }
 
 // Cipher reads the keys and returns the permutation of a namespace.

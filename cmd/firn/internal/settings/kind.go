@@ -29,6 +29,7 @@ type Kind struct {
 	// or only a counter.
 	Read func(Namespace) (func(text string) (decode.Contents, error), error)
 
+	fixed    []string                  // settings that cannot change while a namespace is served, beside its kind and veil
 	settings []any                     // the structs that declare its settings
 	check    func(Namespace, Mistakes) // nil: the settings have no check of their own
 }
@@ -75,6 +76,29 @@ func KindOf(name string) (*Kind, error) {
 // Settings returns the settings of the kind.
 func (k *Kind) Settings() []Setting { return Group(k.settings...) }
 
+// Fixed returns the settings that cannot change while a namespace is served, since its ids could repeat
+// earlier ones: segments and sequences have separate counters, stripes of one counter overlap, ids of
+// two pools may be equal, and so may serials of two zones or checks.
+func (k *Kind) Fixed() []string {
+	fixed := append([]string{"kind"}, k.fixed...)
+	if k.Numeric {
+		fixed = append(fixed, "veil")
+	}
+	return fixed
+}
+
+// Changed returns the first such setting in which now differs from n, and both values; "" for none.
+func (n Namespace) Changed(now Namespace) (key, from, to string) {
+	for _, key := range n.Of().Fixed() {
+		for _, s := range ofNamespaces {
+			if s.Key == key && s.of(n) != s.of(now) {
+				return key, s.of(n), s.of(now)
+			}
+		}
+	}
+	return "", "", ""
+}
+
 // Only returns n as one of this kind, without the settings that the kind does not have.
 func (k *Kind) Only(n Namespace) Namespace {
 	only := Namespace{Kind: k.Name}
@@ -101,6 +125,6 @@ type (
 	}
 	// Veiled are ids that do not show their order.
 	Veiled struct {
-		Veil *Veil `yaml:"veil" example:"{key_file: FILE}" help:"what hides the order of ids; the name of the namespace is part of it"`
+		Veil *Veil `yaml:"veil" unset:"none" example:"{key_file: FILE}" help:"what hides the order of ids; the name of the namespace is part of it"`
 	}
 )

@@ -11,10 +11,10 @@ import (
 
 // Limits bounds requests.
 type Limits struct {
-	Batch       *int              `yaml:"batch"`       // ids in one answer; default 100,000
-	Body        *int              `yaml:"body"`        // bytes of a request; default 65,536
-	Connections *int              `yaml:"connections"` // of each listener; default 10,000
-	Rate        map[string]string `yaml:"rate"`        // ids of each namespace, by pattern, as 50000/s
+	Batch       *int              `yaml:"batch" default:"100000" allowed:"1 to 10000000" help:"ids in one answer"`
+	Body        *int              `yaml:"body" default:"65536" allowed:"1024 to 16777216" help:"bytes of a request"`
+	Connections *int              `yaml:"connections" default:"10000" allowed:"1 to 1000000" help:"connections of each listener"`
+	Rate        map[string]string `yaml:"rate" unset:"no limit" example:"{orders: 50000/s, \"user-*\": 600/m}" help:"ids of each namespace, by name or pattern, a second (/s), minute (/m) or hour (/h)"`
 }
 
 const (

@@ -8,13 +8,13 @@ import (
 
 // numbers makes texts in which a template writes the time and a counter.
 var numbers = &Kind{
-	Name: "number", Source: Template, settings: []any{Dated{}, Number{}},
+	Name: "number", Source: Template, fixed: []string{"template"}, settings: []any{Dated{}, Number{}},
 	check: func(n Namespace, found Mistakes) { n.number(found) },
 }
 
 // Number has the settings of business numbers.
 type Number struct {
-	Template string `yaml:"template" flag:"template" example:"ORD{yyyyMMdd}-{n:6}" help:"what numbers look like, as ORD{yyyyMMdd}-{n:6}; they begin at 1 again in each year, month or day that it has"`
+	Template string `yaml:"template" flag:"template" example:"ORD{yyyyMMdd}-{n:6}" help:"what numbers look like, as ORD{yyyyMMdd}-{n:6}; they begin at 1 again in each year, month or day that it has; required"`
 }
 
 // NumberFormat returns the settings of a number, but for its counter, and a format that can be

@@ -8,13 +8,13 @@ import (
 
 // segments makes numbers from ranges of a counter.
 var segments = &Kind{
-	Name: "segment", Source: Ranges, Numeric: true, settings: []any{Segment{}, Counted{}, Veiled{}, Prefixed{}},
+	Name: "segment", Source: Ranges, Numeric: true, fixed: []string{"offset", "stride"}, settings: []any{Segment{}, Counted{}, Veiled{}, Prefixed{}},
 	check: func(n Namespace, found Mistakes) { found.place(n.Of(), n.SegmentConfig().Check()) },
 }
 
 // Segment has the settings of segments.
 type Segment struct {
-	MinStep int64    `yaml:"min_step" default:"1000" allowed:"1 to 1099511627776" help:"how many ids a range has at least, and how many a killed server loses at least"`
+	MinStep int64    `yaml:"min_step" default:"1000" allowed:"1 to 1099511627776" help:"how many ids a range has at least"`
 	MaxStep int64    `yaml:"max_step" default:"1000000" allowed:"min_step to 1099511627776" help:"how many ids a range has at most"`
 	Target  Duration `yaml:"target" default:"15m" is:"duration" allowed:"1ms to 720h" example:"15m" help:"how long a range should last: ranges grow and shrink with demand"`
 	Stride  int64    `yaml:"stride" flag:"stride" default:"1" is:"stride" allowed:"1 to 1048576" example:"2" help:"the distance of ids, where several stores that know nothing of each other serve one name"`

@@ -8,7 +8,9 @@ import (
 
 // serials makes texts that begin with the time, from the numbers of a leased generator.
 var serials = &Kind{
-	Name: "serial", Source: Generator, Help: "32 digits that begin with the time", settings: []any{Pooled{}, Serial{}, Dated{}, Prefixed{}},
+	Name: "serial", Source: Generator, Help: "32 digits that begin with the time",
+	// One zone's time an hour ago is another's now. A number with a check digit has the digits of a ten times larger number without.
+	fixed: []string{"pool", "zone", "check"}, settings: []any{Pooled{}, Serial{}, Dated{}, Prefixed{}},
 	Format: func(n Namespace) (func(firn.ID) (string, error), error) {
 		f, err := n.SerialFormat()
 		if err != nil {

@@ -5,6 +5,7 @@ package settings
 
 import (
 	"bytes"
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
@@ -24,18 +25,17 @@ import (
 
 // Config is what a server serves, as the configuration file has it.
 type Config struct {
-	Store      string               `yaml:"store"`
-	Listen     Listen               `yaml:"listen"`
-	Namespaces map[string]Namespace `yaml:"namespaces"` // empty and not nil: none, on purpose
-	Limits     Limits               `yaml:"limits"`
-	Tokens     []Token              `yaml:"tokens"`    // empty and not nil: none, on purpose
-	Anonymous  []string             `yaml:"anonymous"` // patterns of namespaces that need no token
-	// CosID serves the requests of CosId's proxy server too.
-	CosID bool `yaml:"cosid"`
-	// AnonymousMetrics shows /metrics to anyone.
-	AnonymousMetrics bool  `yaml:"anonymous_metrics"`
-	TLS              *TLS  `yaml:"tls"`
-	Audit            Audit `yaml:"audit"`
+	Store      string               `yaml:"store" unset:"a folder of your user" example:"redis://10.0.0.5:6379/0" help:"where workers, counters and fences are kept: [stores.md](stores.md)"`
+	Listen     Listen               `yaml:"listen" help:"the addresses"`
+	Namespaces map[string]Namespace `yaml:"namespaces" unset:"made on first use" example:"{orders: {kind: segment}}" help:"what ids are issued, by name; {} for none"` // empty and not nil: none, on purpose
+	Limits     Limits               `yaml:"limits" help:"what one request and one caller may have: [limits.md](limits.md)"`
+	Tokens     []Token              `yaml:"tokens" unset:"without tokens and anonymous, only callers on this machine are served" help:"the callers: [security.md](security.md)"` // empty and not nil: none, on purpose
+	Anonymous  []string             `yaml:"anonymous" example:"[\"public-*\"]" help:"namespaces that need no token, by name or pattern; clients with a token may use them too"`
+
+	AnonymousMetrics bool  `yaml:"anonymous_metrics" default:"false" help:"/metrics needs no token"`
+	TLS              *TLS  `yaml:"tls" unset:"no encryption" help:"with what connections are encrypted"`
+	Audit            Audit `yaml:"audit" help:"where denied requests and administrative actions are recorded"`
+	CosID            bool  `yaml:"cosid" default:"false" help:"serve CosId's clients too, as its proxy server does: [migrate-cosid.md](migrate-cosid.md)"`
 
 	path   string // of the file
 	source []byte // its content
@@ -43,8 +43,8 @@ type Config struct {
 
 // Listen says on which addresses.
 type Listen struct {
-	HTTP string `yaml:"http"`
-	RESP string `yaml:"resp"` // or Off
+	HTTP string `yaml:"http" default:"127.0.0.1:7070" flag:"http" help:"HTTP and gRPC"`
+	RESP string `yaml:"resp" default:"127.0.0.1:7071" flag:"resp" help:"the Redis protocol; off for none"`
 }
 
 // Off stands for no address.
@@ -53,23 +53,37 @@ const Off = "off"
 // DefaultPool is the pool of generators for which none is named.
 const DefaultPool = "default"
 
-// keysHelp lists what each level of the file allows, for messages.
+// A Section is a part of the configuration file.
+type Section struct {
+	Key      string // where it stands; empty: at the top
+	Form     string // how it is written, with %s for its keys
+	Settings []Setting
+}
+
+// Sections returns the parts of the configuration file but for the namespaces, whose settings depend
+// on their kind.
+func Sections() []Section {
+	return []Section{
+		{"", "%s", declared(reflect.TypeFor[Config]())},
+		{"listen", "{%s}", declared(reflect.TypeFor[Listen]())},
+		{"limits", "{%s}", declared(reflect.TypeFor[Limits]())},
+		{"tokens", "[{%s}]", declared(reflect.TypeFor[Token]())},
+		{"tls", "{%s}", declared(reflect.TypeFor[TLS]())},
+		{"audit", "{%s}", declared(reflect.TypeFor[Audit]())},
+		{"veil", "{%s}", declared(reflect.TypeFor[Veil]())},
+	}
+}
+
+// keysHelp lists what each section of the file allows, for messages.
 func keysHelp() string {
 	lines := []string{"allowed are"}
-	level := func(where, before string, of reflect.Type, after string) {
-		lines = append(lines, "  "+where+before+strings.Join(keys(declared(of)), ", ")+after)
+	for _, s := range Sections() {
+		lines = append(lines, "  in "+cmp.Or(s.Key, "the file")+": "+fmt.Sprintf(s.Form, strings.Join(keys(s.Settings), ", ")))
 	}
-	level("at the top: ", "", reflect.TypeFor[Config](), "")
-	level("in listen: ", "{", reflect.TypeFor[Listen](), "}")
 	lines = append(lines, "  in namespaces: {NAME: {…}}: kind, and as the kind is")
 	for _, k := range Kinds {
 		lines = append(lines, "    "+k.Name+": "+strings.Join(keys(k.Settings()), ", "))
 	}
-	level("in veil: ", "{", reflect.TypeFor[Veil](), "}")
-	level("in limits: ", "{", reflect.TypeFor[Limits](), "}")
-	level("in tokens: ", "[{", reflect.TypeFor[Token](), "}]")
-	level("in tls: ", "{", reflect.TypeFor[TLS](), "}")
-	level("in audit: ", "{", reflect.TypeFor[Audit](), "}")
 	return strings.Join(lines, "\n")
 }
 

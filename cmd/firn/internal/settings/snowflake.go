@@ -11,7 +11,7 @@ import (
 
 // snowflake makes the numbers of a leased generator.
 var snowflake = &Kind{
-	Name: "snowflake", Source: Generator, Numeric: true, settings: []any{Pooled{}, Veiled{}, Prefixed{}},
+	Name: "snowflake", Source: Generator, Numeric: true, fixed: []string{"pool"}, settings: []any{Pooled{}, Veiled{}, Prefixed{}},
 	check: Namespace.checkLease,
 }
 
@@ -22,7 +22,7 @@ type Pooled struct {
 	Unit       string   `yaml:"unit" flag:"unit" unset:"the layout's" example:"1ms" help:"length of a tick, as 1ms"`
 	Epoch      string   `yaml:"epoch" flag:"epoch" unset:"the layout's" example:"2025-01-01" help:"when ticks begin: RFC 3339, a date or Unix milliseconds"`
 	Clock      string   `yaml:"clock" flag:"clock" default:"steady" allowed:"steady, wall, virtual" help:"where time comes from: steady, wall or virtual"`
-	Rollback   []string `yaml:"rollback" flag:"rollback" example:"wait 500ms, history 2000, switch, refuse" help:"with clock wall, what is tried when it goes back, as \"wait 500ms, history 2000, switch, refuse\""`
+	Rollback   []string `yaml:"rollback" flag:"rollback" unset:"refuse" example:"wait 500ms, history 2000, switch, refuse" help:"with clock wall, what is tried when it goes back, as \"wait 500ms, history 2000, switch, refuse\""`
 	Ahead      Duration `yaml:"ahead" flag:"ahead" unset:"10ms with clock steady" is:"duration" allowed:"up to 8760h, or a negative one for not at all" example:"10ms" help:"how far ids may run ahead of the clock; negative: not at all"`
 	Start      string   `yaml:"start" flag:"start" default:"carry" allowed:"carry, zero, random" help:"where the sequence begins in a new tick: carry, zero or random"`
 	Window     Duration `yaml:"window" flag:"window" unset:"5m" is:"duration" allowed:"up to 720h" example:"5m" help:"how far the fence is kept ahead: the store outage that is survived; with strict 161s at least"`

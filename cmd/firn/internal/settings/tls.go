@@ -8,13 +8,11 @@ import (
 
 // TLS says with what connections are encrypted.
 type TLS struct {
-	Cert string `yaml:"cert"` // file with the certificate and those between it and the authority, in PEM
-	Key  string `yaml:"key"`  // file with its key, in PEM
-	// ClientCA is a file with the certificates of the authorities that client
-	// certificates are verified against.
-	ClientCA string `yaml:"client_ca"`
-	// ClientAuth is require (default with ClientCA) or optional.
-	ClientAuth string `yaml:"client_auth"`
+	Cert string `yaml:"cert" unset:"required" help:"file with the certificate and those between it and the authority, in PEM"`
+	Key  string `yaml:"key" unset:"required" help:"file with its key, in PEM"`
+
+	ClientCA   string `yaml:"client_ca" unset:"clients need no certificate" help:"file with the certificates of the authorities that clients' certificates are verified against"`
+	ClientAuth string `yaml:"client_auth" unset:"require, with client_ca" allowed:"require, optional" help:"whether clients without a certificate are refused"`
 }
 
 // RequireClient reports whether clients without a certificate are refused.

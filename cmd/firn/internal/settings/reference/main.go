@@ -1,0 +1,106 @@
+// Command reference prints docs/configuration.md, from the settings that package settings declares.
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+)
+
+func main() {
+	if _, err := os.Stdout.WriteString(page()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// page returns the document.
+func page() string {
+	var b strings.Builder
+	b.WriteString(`<!-- Made by make reference from the declarations in cmd/firn/internal/settings: change them there. -->
+
+# Settings of the server
+
+This page lists every setting of the configuration file. [server.md](server.md) explains the file, and [kinds.md](kinds.md) which kind to use.
+A value in **default** applies if the setting is absent or empty. A setting with a **flag** is also one of ` + "`firn next`" + `, under that name.
+`)
+	sections := settings.Sections()
+	for _, s := range sections {
+		if s.Key == "" {
+			b.WriteString("\n## The file\n\n")
+		} else if s.Key != "veil" {
+			fmt.Fprintf(&b, "\n## %s\n\n", cell(fmt.Sprintf(s.Key+": "+s.Form, "…")))
+		} else {
+			namespaces(&b)
+			b.WriteString("\n### `veil: {…}`\n\nGive `key_file` or `key_env`. Keys are written as in [cli.md](cli.md#veils).\n\n")
+		}
+		table(&b, s.Settings, nil)
+	}
+	return b.String()
+}
+
+func namespaces(b *strings.Builder) {
+	b.WriteString("\n## `namespaces: {NAME: {…}}`\n\n| kind | settings beside `kind` | cannot change while the namespace is served |\n| --- | --- | --- |\n")
+	for i, k := range settings.Kinds {
+		name := cell(k.Name)
+		if i == 0 {
+			name += " (default)"
+		}
+		var all []string
+		for _, s := range k.Settings() {
+			all = append(all, cell(s.Key))
+		}
+		fixed := []string{}
+		for _, key := range k.Fixed() {
+			fixed = append(fixed, cell(key))
+		}
+		fmt.Fprintf(b, "| %s | %s | %s |\n", name, strings.Join(all, ", "), strings.Join(fixed, ", "))
+	}
+	b.WriteString("\nA setting that the kind does not have is an error. All namespaces of one `pool` have the same settings of the generator, from `layout` to `datacenter`.\n\n")
+	table(b, settings.All(), func(s settings.Setting) string {
+		var names []string
+		for _, k := range settings.Kinds {
+			if slices.ContainsFunc(k.Settings(), func(of settings.Setting) bool { return of.Key == s.Key }) {
+				names = append(names, k.Name)
+			}
+		}
+		if len(names) == 0 {
+			return "all"
+		}
+		return strings.Join(names, ", ")
+	})
+}
+
+// table writes settings; kinds returns the kinds that have one, and is nil where that is no question.
+func table(b *strings.Builder, of []settings.Setting, kinds func(settings.Setting) string) {
+	columns := []string{"setting", "default", "allowed", "example", "meaning"}
+	if kinds != nil {
+		columns = append(columns, "kinds", "flag")
+	}
+	row := func(cells []string) { fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | ")) }
+	row(columns)
+	row(slices.Repeat([]string{"---"}, len(columns)))
+	for _, s := range of {
+		cells := []string{cell(s.Key), cmp.Or(cell(s.Default), s.Unset), s.Allowed, cell(s.Example), s.Help}
+		if kinds != nil {
+			flag := ""
+			if s.Flag != "" {
+				flag = cell("--" + s.Flag)
+			}
+			cells = append(cells, kinds(s), flag)
+		}
+		row(cells)
+	}
+}
+
+// cell writes what is meant literally.
+func cell(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + text + "`"
+}
