@@ -19,8 +19,8 @@ func (s *scriptedTime) Sleep(_ context.Context, d time.Duration) error {
 	return nil
 }
 
-// The word may only be open where callers who overshoot, or who read the limit
-// long ago, can reach nothing that was used: never in a region gone back to.
+// While the clock is back, the word must stay sealed: a caller that overshoots the limit, or
+// that read it long ago, could get a used position.
 func TestTheWordIsSealedUntilTheClockHasCaughtUp(t *testing.T) {
 	const back = 50 * time.Millisecond
 	for name, cfg := range map[string]Config{
@@ -31,7 +31,7 @@ func TestTheWordIsSealedUntilTheClockHasCaughtUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clock := &scriptedTime{at: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 			cfg.Clock, cfg.Time = ClockWall, clock
-			cfg.Start = StartZero // one that begins at random may use up a tick, and have the clock moved by a wait
+			cfg.Start = StartZero // a random start may use up a tick, and the wait would then move the clock
 			g, err := New(0, cfg)
 			if err != nil {
 				t.Fatal(err)
@@ -48,7 +48,7 @@ func TestTheWordIsSealedUntilTheClockHasCaughtUp(t *testing.T) {
 				next()
 			}
 			if !g.opened() {
-				t.Fatal("the word is sealed while the clock runs as it should")
+				t.Fatal("the word is sealed although the clock has not gone back")
 			}
 			front := clock.at
 			clock.at = clock.at.Add(-back)

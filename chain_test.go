@@ -10,12 +10,12 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// What a chain is read as, or what is wrong with it: the value and what would be allowed.
-func TestAChainIsReadOrRefusedWithTheReason(t *testing.T) {
+// An error names the value and what is allowed.
+func TestAChainIsParsedOrRefusedWithTheReason(t *testing.T) {
 	const (
 		known = "wait [LIMIT [TRIES]], history [TICKS], ahead TICKS, switch and refuse are allowed"
-		tries = "is no rollback policy: TRIES is a number from 1 to 1000, as in wait 500ms 2"
-		ticks = "is no rollback policy: TICKS is a number from 1 to 1048576, as in history 2000"
+		tries = "is no rollback policy: TRIES is a number from 1 to 1000, such as wait 500ms 2"
+		ticks = "is no rollback policy: TICKS is a number from 1 to 1048576, such as history 2000"
 	)
 	for _, c := range []struct{ text, chain, wrong string }{
 		{"", "", ""},
@@ -28,7 +28,7 @@ func TestAChainIsReadOrRefusedWithTheReason(t *testing.T) {
 		{"wait 1s 0", "", "wait tries 0 is out of range: 1 to 1000 are allowed (rollback policy wait 1s 0)"},
 		{"wait 1s 1001", "", `"wait 1s 1001" ` + tries},
 		{"wait 1s x", "", `"wait 1s x" ` + tries},
-		{"wait x", "", `"wait x" is no rollback policy: LIMIT is a duration, as in wait 500ms`},
+		{"wait x", "", `"wait x" is no rollback policy: LIMIT is a duration, such as wait 500ms`},
 		{"wait 1s 1 1", "", `"wait 1s 1 1" is no rollback policy: wait takes at most 2 settings; ` + known},
 		{"history 1", "history 1", ""},
 		{"history 1048576", "history 1048576", ""},
@@ -39,16 +39,16 @@ func TestAChainIsReadOrRefusedWithTheReason(t *testing.T) {
 		{"ahead 1", "ahead 1", ""},
 		{"ahead 9223372036854775807", "ahead 9223372036854775807", ""},
 		{"ahead 0", "", "ahead ticks 0 is out of range: 1 to 9223372036854775807 are allowed (rollback policy ahead 0)"},
-		{"ahead", "", `"ahead" is no rollback policy: say how many ticks, as in ahead 1000`},
-		{"ahead x", "", `"ahead x" is no rollback policy: TICKS is a number, as in ahead 1000`},
+		{"ahead", "", `"ahead" is no rollback policy: TICKS is missing: write a number, such as ahead 1000`},
+		{"ahead x", "", `"ahead x" is no rollback policy: TICKS is a number, such as ahead 1000`},
 		{"ahead 1 1", "", `"ahead 1 1" is no rollback policy: ahead takes at most 1 settings; ` + known},
 		{"switch 1", "", `"switch 1" is no rollback policy: switch takes at most 0 settings; ` + known},
 		{"refuse 1", "", `"refuse 1" is no rollback policy: refuse takes at most 0 settings; ` + known},
 		{"fly", "", `"fly" is no rollback policy: ` + known},
 		{"wait,", "", `"" is no rollback policy: ` + known},
-		{"refuse, wait", "", `"refuse, wait 500ms 2" is no rollback chain: refuse ends a chain: nothing after it is ever tried`},
-		{"wait, refuse, wait 1s", "", `"wait 500ms 2, refuse, wait 1s 2" is no rollback chain: refuse ends a chain: nothing after it is ever tried` +
-			"\n" + `"wait 500ms 2, refuse, wait 1s 2" is no rollback chain: each policy may stand in a chain once`},
+		{"refuse, wait", "", `"refuse, wait 500ms 2" is no rollback chain: refuse ends a chain: later policies are never tried`},
+		{"wait, refuse, wait 1s", "", `"wait 500ms 2, refuse, wait 1s 2" is no rollback chain: refuse ends a chain: later policies are never tried` +
+			"\n" + `"wait 500ms 2, refuse, wait 1s 2" is no rollback chain: a chain may have each policy once`},
 		{"fly, wait 0s, swim", "", `"fly" is no rollback policy: ` + known + "\n" + `"swim" is no rollback policy: ` + known +
 			"\nwait 0s is out of range: 1ns to 1h are allowed (rollback policy wait 0s 2)"},
 	} {
@@ -81,6 +81,6 @@ func TestAChainMadeOfPoliciesIsCheckedAsWell(t *testing.T) {
 		}
 	}
 	if text := (firn.Policy{}).String(); text != "none" {
-		t.Errorf("no policy is printed as %q", text)
+		t.Errorf("the zero policy is printed as %q", text)
 	}
 }

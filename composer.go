@@ -1,8 +1,7 @@
 package firn
 
-// A composer turns a position into an id of one worker, with shifts and masks
-// computed once. A position is tick << sequenceBits | sequence, the word that a
-// generator counts in.
+// A composer turns a position into an id of one worker. It computes shifts and masks
+// once. A position is tick << sequenceBits | sequence: the number a generator counts.
 type composer struct {
 	machine   uint64 // datacenter and worker in place
 	seqMask   uint64
@@ -27,8 +26,8 @@ func newComposer(l Layout, datacenter, worker int64) composer {
 	return c
 }
 
-// id composes the id at a position. The shift counts are below 64; masking
-// them spares the compiler's checks for wider ones.
+// id composes the id at a position. The shift counts are below 64 anyway; masking
+// them makes the compiler omit its check for that.
 func (c *composer) id(position uint64) ID {
 	return ID(position>>(c.seqBits&63)<<(c.timeShift&63) |
 		(position&c.seqMask)<<(c.seqShift&63) |

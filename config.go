@@ -12,15 +12,15 @@ import (
 type ClockKind uint8
 
 const (
-	// Steady reads the wall clock at the start and counts on with the monotonic
-	// clock, so it never goes back. It follows a wall that is persistently ahead
-	// within seconds. While the wall is behind, it falls back as far as nothing has
-	// been issued yet and slows down by a sixteenth.
+	// ClockSteady reads the wall clock at the start and counts on with the monotonic
+	// clock, so it never goes back. If the wall clock stays ahead, it follows within
+	// seconds. If the wall clock is behind, it falls back, but not below the last id
+	// issued, and runs slower by a sixteenth until the wall clock has caught up.
 	ClockSteady ClockKind = iota
-	// Wall reads the wall clock for each id, as the classic generators do.
+	// ClockWall reads the wall clock for each id, as the classic generators do.
 	// [Config.Rollback] says what happens when it goes back.
 	ClockWall
-	// Virtual reads no clock: the tick advances when its sequence is used up.
+	// ClockVirtual reads no clock: the tick advances when its sequence is used up.
 	ClockVirtual
 )
 
@@ -50,13 +50,13 @@ func ParseClock(text string) (ClockKind, error) {
 type SequenceStart uint8
 
 const (
-	// StartCarry goes on from the last sequence, and begins at a random one, so
-	// that ids made one a tick spread evenly over shards taken modulo N.
+	// StartCarry continues from the last tick's sequence; the first is random. Ids made
+	// one per tick then spread evenly over shards chosen by id modulo N.
 	StartCarry SequenceStart = iota
-	// StartZero begins at 0, as the classic generators do: ids made one a tick
-	// are then all divisible by the length of the sequence.
+	// StartZero begins at 0, as the classic generators do. Ids made one per tick
+	// are then all divisible by the length of the sequence, so they all fall into one shard.
 	StartZero
-	// StartRandom begins at random below [Config.StartBelow].
+	// StartRandom begins at a random number below [Config.StartBelow].
 	StartRandom
 )
 
@@ -88,25 +88,25 @@ type Config struct {
 	// Layout of the ids. Default: [DefaultLayout].
 	Layout Layout
 
-	// Datacenter is its number, from 0 to what the layout's field holds.
+	// Datacenter goes into each id, from 0 to [Layout.MaxDatacenter]. Default: 0.
 	Datacenter int64
 
-	// Clock is where time comes from. Default: [Steady].
+	// Clock is where time comes from. Default: [ClockSteady].
 	Clock ClockKind
 
-	// Rollback is the chain of policies tried, in order, when a [Wall] clock goes
-	// back. Default: refuse. Only allowed with Wall.
+	// Rollback is the chain of policies tried, in order, when the clock goes back.
+	// Only allowed with [ClockWall]. Default: refuse.
 	Rollback Rollback
 
 	// Ahead bounds how far ids may run ahead of the clock: when a burst has used up
-	// the sequence of a tick, it goes on with later ticks. Ahead also hides smaller
-	// steps back of a Wall clock. At most 8760h; negative means 0.
+	// the sequence of a tick, it continues with later ticks. With ClockWall, Ahead also hides
+	// smaller steps back of the clock. At most 8760h; negative means 0.
 	//
-	// Default: 10ms with Steady; 0 with Wall, as [History] needs it; no bound
-	// with Virtual, where a positive Ahead makes it read the clock once a tick.
+	// Default: 10ms with ClockSteady; 0 with ClockWall, as [History] requires; no bound with
+	// ClockVirtual, where a positive Ahead makes the generator read the clock once per tick.
 	Ahead time.Duration
 
-	// From is when a Virtual clock starts. Default: the present.
+	// From is the time at which ClockVirtual starts. Default: the present.
 	From time.Time
 
 	// Start says where the sequence begins in a new tick. Default: [StartCarry].
@@ -116,31 +116,31 @@ type Config struct {
 	// its first tick. Default: half the sequence.
 	StartBelow int64
 
-	// Switch is called by the policy [SwitchWorker] for another worker, to be
-	// used from tick from on. The generator holds no lock meanwhile, but Switch must
-	// not ask it for ids: those calls wait until Switch has returned. Required if
-	// the chain has that policy. Package lease provides it.
+	// Switch acquires another worker for the policy [SwitchWorker]; its ids begin at
+	// tick from. Switch must not ask the generator for ids: those calls wait until
+	// Switch has returned. It is required if Rollback has that policy. Package lease
+	// provides it.
 	Switch func(ctx context.Context, from Tick) (Grant, error)
 
-	// Retired, if set, is called when the generator has changed to the next worker,
-	// through Switch or Replace, with the last tick that ids of the old one may
-	// carry. It must not call the generator.
+	// Retired, if set, is called after the generator has changed workers, through Switch
+	// or Replace. Last is the last tick that ids of the old worker may carry. Retired
+	// must not call the generator.
 	Retired func(old, next int64, last Tick)
 
-	// Time is where time is read from. Default: [SystemTime].
+	// Time is the source of time; tests replace it. Default: [SystemTime].
 	Time TimeSource
-	// Random is a source of 64 random bits for Start, called under a lock; by a lease,
-	// which draws workers and backoff from it, concurrently.
+	// Random returns 64 random bits, for Start. A generator calls it under a lock. A
+	// lease also uses it, to choose workers and backoff, and calls it concurrently.
 	// Default: math/rand/v2.
 	Random func() uint64
 }
 
-// A Grant is the right to issue ids of one worker with times after one tick
-// and through another, and only those: the interval a lease gives.
+// A Grant is the right to issue ids of one worker with times after one tick, up to
+// and including another. A lease grants such intervals.
 type Grant struct {
 	Worker  int64
-	After   Tick // the fence before: nothing at or below is issued; -1 if all may be
-	Through Tick // the fence: nothing above is issued; -1 if nothing may be
+	After   Tick // the fence before: no id has this tick or an earlier one; -1 allows all from tick 0
+	Through Tick // the fence: no id has a later tick; -1 allows no id
 }
 
 const (
@@ -148,7 +148,7 @@ const (
 	maxAhead     = 8760 * time.Hour
 )
 
-// check fills in defaults and reports every impossible setting at once.
+// check fills in defaults and reports all invalid settings at once.
 func (cfg *Config) check() error {
 	if cfg.Layout == (Layout{}) {
 		cfg.Layout = DefaultLayout()
@@ -170,7 +170,7 @@ func (cfg *Config) check() error {
 		}
 	}
 	bound("Datacenter", "datacenter", cfg.Datacenter, 0, l.MaxDatacenter(), where)
-	bound("Clock", "clock", int64(cfg.Clock), 0, int64(ClockVirtual), "Steady, Wall or Virtual")
+	bound("Clock", "clock", int64(cfg.Clock), 0, int64(ClockVirtual), "ClockSteady, ClockWall or ClockVirtual")
 	bound("Start", "sequence start", int64(cfg.Start), 0, int64(StartRandom), "StartCarry, StartZero or StartRandom")
 	if cfg.Ahead > maxAhead {
 		errs = append(errs, &RangeError{Field: "Ahead", What: "ahead", Value: cfg.Ahead.String(), Min: "0", Max: maxAhead.String()})
@@ -189,7 +189,7 @@ func (cfg *Config) check() error {
 	if cfg.Rollback.find(policyHistory).kind != 0 && cfg.Ahead > 0 {
 		errs = append(errs, &RangeError{
 			Field: "Ahead", What: "ahead", Value: cfg.Ahead.String(), Min: "0", Max: "0",
-			Where: "the policy history goes tick by tick with the clock",
+			Where: "the policy history needs ids that do not run ahead of the clock",
 		})
 	}
 	if cfg.Rollback.find(policySwitch).kind != 0 && cfg.Switch == nil {
@@ -199,8 +199,8 @@ func (cfg *Config) check() error {
 }
 
 // Lead returns how far ids may run ahead of the clock under cfg: Ahead, or its
-// default. It is 0 for a Virtual clock without a bound, which has no clock to
-// be ahead of.
+// default. It is 0 for ClockVirtual without a bound, which has no clock to be
+// ahead of.
 func (cfg Config) Lead() time.Duration { return time.Duration(max(cfg.aheadNanos(), 0)) }
 
 // aheadNanos returns the lead in ns as the core uses it.
@@ -217,22 +217,22 @@ func (cfg *Config) aheadNanos() int64 {
 	}
 }
 
-// checkGrant reports a grant that does not fit the layout.
+// checkGrant returns an error for a grant that does not fit the layout.
 func checkGrant(l Layout, g Grant) error {
 	if g.Worker < 0 || g.Worker > l.MaxWorker() {
 		return NewRangeError("worker", g.Worker, 0, l.MaxWorker(), "layout "+l.Bits())
 	}
 	if g.After < -1 || g.After > l.MaxTick() {
-		return NewRangeError("tick that worker's fence stands at", int64(g.After), -1, int64(l.MaxTick()), "layout "+l.Bits())
+		return NewRangeError("tick of the worker's fence", int64(g.After), -1, int64(l.MaxTick()), "layout "+l.Bits())
 	}
 	return checkFence(g.Through)
 }
 
-// checkFence reports a tick that no fence can stand at. A tick beyond the layout's
-// last is allowed and does not limit anything: the layout ends before it.
+// checkFence returns an error for a tick below -1. A fence past the layout's last tick
+// is allowed: it limits nothing.
 func checkFence(through Tick) error {
 	if through < -1 {
-		return NewRangeError("tick to move the fence to", int64(through), -1, math.MaxInt64, "-1: nothing is issued")
+		return NewRangeError("tick to move the fence to", int64(through), -1, math.MaxInt64, "-1 allows no id")
 	}
 	return nil
 }

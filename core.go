@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// A core decides for a generator: state and a clock reading in, a decision out.
-// It has no clock, lock or goroutine of its own. A refusal leaves it unchanged.
+// A core makes the decisions of a generator: a clock reading goes in, a decision comes
+// out. It has no clock, lock or goroutine of its own. A refusal leaves it unchanged.
 //
-// It counts in positions: tick << sequenceBits | sequence. Its rules, from
-// which uniqueness follows:
+// It counts positions: tick << sequenceBits | sequence. Ids are unique because of
+// these rules:
 //
-//   - only positions in [floor, ceiling) are issued, the interval its grant
-//     allows;
-//   - without a history pos only grows, so no position is issued twice;
-//   - with a history pos may return to an earlier tick, but only to that tick's
-//     first position above every used one. The history either knows that
-//     position or says that it does not.
+//   - It issues only positions in [floor, ceiling), the interval of its grant.
+//   - Without a history pos only grows, so no position is issued twice.
+//   - With a history pos may return to an earlier tick, but only to that tick's
+//     first unused position. The history either knows that position or reports that
+//     it does not.
 type core struct {
 	layout  Layout
 	clock   ClockKind
@@ -30,16 +29,16 @@ type core struct {
 	history history
 
 	worker         int64
-	before         Tick // the one before the grant's first
+	before         Tick // the tick before the grant's first
 	floor, ceiling uint64
 	pos            uint64 // the next position
 	high           uint64 // the position above every issued one; 0 before the first
-	behind         uint64 // the start of the tick above all issued before this grant; 0 if nothing was
+	behind         uint64 // the start of the tick above all ids of earlier grants; 0 if there are no such ids
 	cur            Tick   // with a history: the tick of pos, -1 before the first
 
-	seen   Tick  // the highest tick of the clock acted on, -1 before the first
-	seenAt int64 // its reading in Unix ns
-	drift  bool  // the policy ahead has served and the clock has not caught up
+	seen   Tick  // the highest tick the clock has shown, -1 before the first
+	seenAt int64 // the clock reading of that tick, in Unix ns
+	drift  bool  // the policy ahead has issued ids that the clock has not caught up with
 }
 
 type action uint8
@@ -48,27 +47,27 @@ const (
 	actFail action = iota
 	actIssue
 	actWait   // until the clock shows decision.until
-	actSwitch // worker, then ask again
+	actSwitch // switch workers, then ask again
 )
 
-// A decision is a core's answer.
+// A decision says what a generator must do next.
 type decision struct {
 	act   action
 	err   error  // actFail
 	until int64  // actWait: Unix ns, or never
-	tried bool   // actWait: it is one of the tries of the policy wait
+	tried bool   // actWait: the wait counts as a try of the policy wait
 	first uint64 // actIssue: the first position
 	count uint64 // actIssue: how many, at least 1
 
-	// With actIssue and open, positions from pos up to limit may be issued
-	// without asking, while the clock reads from opens to closes (Unix ns).
+	// With actIssue and open, the generator may issue positions from pos up to limit
+	// without asking the core while the clock reads opens to closes (Unix ns).
 	open          bool
 	limit         uint64
 	opens, closes int64
 }
 
-// An attempt is how much of the chain of policies one call has used up. Each time it
-// asks again, it begins with the first policy, which may be able to serve now.
+// An attempt counts how much of the rollback chain one call has used up. A call that asks
+// again starts with the first policy again, since that one may be able to serve by then.
 type attempt struct {
 	tries    int
 	switched bool
@@ -76,8 +75,8 @@ type attempt struct {
 	why      string
 }
 
-// reset puts the core under a grant. With ordered, nothing it issues from now
-// on sorts before what it has issued.
+// reset puts the core under a grant. With ordered, all later ids sort after all
+// earlier ones.
 func (c *core) reset(g Grant, ordered bool) {
 	floor := uint64(g.After+1) << c.layout.sequence
 	if c.high > 0 {
@@ -95,14 +94,14 @@ func (c *core) reset(g Grant, ordered bool) {
 	c.worker, c.before, c.floor, c.high, c.cur = g.Worker, c.tickOf(floor)-1, floor, 0, -1
 	c.ceiling = 0
 	c.extend(g.Through)
-	c.pos = carried // below every floor's tick or carried into it by enter
+	c.pos = carried // tick 0, so below the floor's tick, or enter carries it into that tick
 	if c.clock == ClockVirtual {
 		c.pos = floor
 		if c.start == StartCarry {
 			c.pos |= carried
 		}
 	}
-	if !ordered { // earlier readings and ids no longer bind
+	if !ordered { // ids may sort before earlier ones, so earlier readings and ids no longer matter
 		c.behind, c.seen, c.seenAt, c.drift = 0, -1, 0, false
 	}
 	c.history.clear()
@@ -110,12 +109,12 @@ func (c *core) reset(g Grant, ordered bool) {
 
 // extend raises the ceiling to the end of tick through; it never lowers it.
 func (c *core) extend(through Tick) {
-	through = min(max(through, -1), c.layout.MaxTick()) // below -1 the shift would make no fence of it
+	through = min(max(through, -1), c.layout.MaxTick()) // below -1 the shift gives a huge number
 	c.ceiling = max(c.ceiling, uint64(through+1)<<c.layout.sequence)
 }
 
-// last returns the last tick that ids issued under the grant may carry: the tick
-// before its first if no id was issued.
+// last returns the last tick of the ids issued under the grant: the tick before its
+// first if there are no ids.
 func (c *core) last() Tick {
 	if c.high == 0 {
 		return c.before
@@ -123,24 +122,24 @@ func (c *core) last() Tick {
 	return c.tickOf(c.high - 1)
 }
 
-// used returns the earliest time, in Unix ns, that a clock which never goes back
-// may show. It is the latest of three: the last decision to issue, the grant's begin,
-// and the time from which the next position may be issued. Without the third, a clock
-// that waits for that time would be put back at each look and would never show it.
+// used returns the earliest time, in Unix ns, to which a steady clock may be set back. It is
+// the latest of three: the last decision to issue, the grant's beginning, and the time from
+// which the next position may be issued. Without the third, each look at the wall clock
+// would set the clock back, and a call that waits for that time would wait forever.
 // The next position is an argument, since callers may have moved it.
 func (c *core) used(next uint64) int64 {
 	used := c.layout.nanos(c.tickOf(c.floor))
 	if c.seen >= 0 {
 		used = max(used, c.seenAt)
 	}
-	if c.high > 0 { // otherwise nothing was issued under this grant: its begin suffices
+	if c.high > 0 { // without ids under this grant its beginning suffices
 		used = max(used, c.reached(next))
 	}
 	return used
 }
 
-// reached returns the time, in Unix ns, from which a position may be issued: Ahead
-// before its tick begins; never if int64 cannot hold that.
+// reached returns the time, in Unix ns, from which a position may be issued: the start
+// of its tick, less Ahead. It returns never if int64 cannot hold that.
 func (c *core) reached(position uint64) int64 {
 	begin := c.layout.nanos(c.tickOf(position))
 	if begin == never {
@@ -149,8 +148,8 @@ func (c *core) reached(position uint64) int64 {
 	return saturatingAdd(begin, -max(c.ahead, 0))
 }
 
-// never is the time of a tick that begins too late for any clock reading to show, in
-// the year 2262.
+// never stands for a time in or after the year 2262, which no clock reading in Unix ns
+// can show.
 const never = math.MaxInt64
 
 func (c *core) tickOf(position uint64) Tick    { return Tick(position >> c.layout.sequence) }
@@ -170,7 +169,7 @@ func saturatingAdd(a, b int64) int64 {
 }
 
 func saturatingSub(a, b int64) int64 {
-	if b == math.MinInt64 { // which has no opposite
+	if b == math.MinInt64 { // -b would overflow
 		return saturatingAdd(saturatingAdd(a, math.MaxInt64), 1)
 	}
 	return saturatingAdd(a, -b)
@@ -193,11 +192,11 @@ func (c *core) step(now int64, n uint64, a *attempt) decision {
 	return c.serve(now, tick, n)
 }
 
-// epochAhead is the error for a clock that reads before the epoch.
+// epochAhead returns the error for a clock that reads a time before the epoch.
 func epochAhead(l Layout, now int64) error {
 	return &RangeError{
 		What: "epoch", Value: stamp(l.Epoch()), Min: stamp(minEpoch), Max: stamp(time.Unix(0, now)),
-		Where: "the epoch lies in the future of the clock: put the clock right or choose an earlier epoch",
+		Where: "the clock reads a time before the epoch: correct the clock or choose an earlier epoch",
 	}
 }
 
@@ -214,9 +213,9 @@ func (c *core) ended() decision {
 	return decision{err: &FenceError{Worker: c.worker, Tick: fence, Fence: c.layout.Time(fence)}}
 }
 
-// serve decides when the clock reads no earlier than before.
+// serve decides when the clock has not gone back.
 func (c *core) serve(now int64, tick Tick, n uint64) decision {
-	if c.history.kept() && tick < c.cur { // the policy ahead went past the clock
+	if c.history.kept() && tick < c.cur { // the policy ahead has moved past the clock
 		return c.goOn(now, tick, c.cur, n)
 	}
 	pos, cur := c.pos, c.cur
@@ -242,7 +241,7 @@ func (c *core) serve(now int64, tick Tick, n uint64) decision {
 		if c.drift {
 			return c.goOn(now, tick, c.tickOf(pos), n)
 		}
-		if c.high == 0 { // to notice a step back before the grant has begun
+		if c.high == 0 { // so that a step back is noticed even before the grant begins
 			c.seen, c.seenAt = tick, now
 		}
 		return decision{act: actWait, until: c.reached(pos)}
@@ -259,9 +258,9 @@ func (c *core) serve(now int64, tick Tick, n uint64) decision {
 	return d
 }
 
-// errOutside would be a bug in this file. It is checked all the same: an id outside
-// of the grant may belong to another generator.
-var errOutside = errors.New("firn: internal error: an id outside of the lease was about to be issued")
+// errOutside means a bug in this file. It is checked because an id outside the grant may
+// belong to another generator.
+var errOutside = errors.New("firn: internal error: refused to issue an id outside the lease")
 
 // issue takes up to n positions from pos, below limit.
 func (c *core) issue(pos, limit, n uint64) decision {
@@ -307,16 +306,16 @@ func (c *core) highTick() Tick {
 	return c.tickOf(c.high - 1)
 }
 
-// rolledBack decides when the clock reads a tick below one it showed before.
+// rolledBack decides when the clock reads a tick below the highest it has shown.
 func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
-	if c.ahead > 0 { // a small step back disappears in the lead
+	if c.ahead > 0 { // Ahead hides a small step back
 		pos := max(c.pos, c.floor)
 		reach, _ := c.layout.tickAt(c.plusAhead(now))
 		if limit := min(c.endOf(max(reach, -1)), c.ceiling); pos < limit {
 			return c.issue(pos, limit, n)
 		}
 		if saturatingAdd(c.layout.nanos(c.seen), -c.ahead) < now && !c.drift {
-			// The lead is used up, as it might be without the step: wait, as then.
+			// Ahead is used up: wait, as without the step back.
 			if pos >= c.ceiling {
 				return c.ended()
 			}
@@ -349,14 +348,14 @@ func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
 			case a.refusal != nil:
 				a.why = "switch: " + a.refusal.Error()
 			case tick < 0:
-				a.why = "no worker has ids before the epoch"
+				a.why = "switch: the clock is before the epoch, where no worker can issue ids"
 			case !a.switched:
 				a.switched = true
 				return decision{act: actSwitch}
 			}
 		}
 	}
-	if fence.err != nil { // the clock is not what keeps ids back
+	if fence.err != nil { // the fence, not the clock, prevents ids
 		return fence
 	}
 	return decision{err: &ClockBackError{
@@ -365,14 +364,14 @@ func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
 	}}
 }
 
-// resume accepts the clock's earlier time and goes on in the unused part of
-// its tick, if the history knows it.
+// resume accepts the clock's earlier time and continues in the unused part of
+// its tick, if the history knows that part.
 func (c *core) resume(now int64, tick Tick, n uint64) (decision, bool) {
 	if tick < 0 || c.startOf(tick) < c.floor {
 		return decision{}, false
 	}
 	if tick != c.cur {
-		c.history.record(c.cur, c.pos) // early, but right: it is recorded again when left
+		c.history.record(c.cur, c.pos) // it is recorded again when the tick is left
 		if _, _, known := c.history.lookup(tick, c.highTick()); !known {
 			return decision{}, false
 		}
@@ -382,9 +381,9 @@ func (c *core) resume(now int64, tick Tick, n uint64) (decision, bool) {
 	return c.serve(now, tick, n), true
 }
 
-// countOn serves from the last position on, ignoring the clock, as far ahead of it as
-// the policy ahead allows. If it cannot serve, the decision may still say that the
-// ticks it allows lie beyond the fence.
+// countOn ignores the clock and issues from the last position on, as far ahead of the
+// clock as the policy ahead allows. If it returns false, the decision has the fence error
+// if the fence is what prevents ids.
 func (c *core) countOn(tick Tick, n uint64) (decision, bool) {
 	most := tick + c.chain.find(policyAhead).ticks
 	if most < tick || most > c.layout.MaxTick() { // an overflow, or past the last tick
@@ -395,9 +394,9 @@ func (c *core) countOn(tick Tick, n uint64) (decision, bool) {
 	}
 	pos, limit := max(c.pos, c.floor), c.endOf(most)
 	if c.history.kept() {
-		// Tick by tick, since each may be used in part.
+		// One tick after the other, since each may be partly used.
 		cur := c.cur
-		if cur < 0 { // nothing was issued under this grant
+		if cur < 0 { // no ids under this grant yet
 			cur = c.tickOf(c.floor)
 			pos = max(c.entry(cur), c.floor)
 		}
@@ -425,8 +424,8 @@ func (c *core) countOn(tick Tick, n uint64) (decision, bool) {
 	return c.issue(pos, limit, n), true
 }
 
-// goOn counts on when the clock has caught up with its earlier readings, but not with
-// the ids. Next is the tick of the next id.
+// goOn counts on after the clock has caught up with its earlier readings, while ids are
+// still ahead of it. Next is the tick of the next id.
 func (c *core) goOn(now int64, tick, next Tick, n uint64) decision {
 	if max(c.pos, c.floor) >= c.ceiling {
 		return c.ended()
@@ -442,13 +441,13 @@ func (c *core) goOn(now int64, tick, next Tick, n uint64) decision {
 	return d
 }
 
-// waitToCountOn waits until the policy ahead allows a tick. If it already does, but the
-// history says that all allowed ticks are used up, the wait is for the clock's next tick.
+// waitToCountOn waits until the policy ahead allows a tick. If all allowed ticks are used
+// up according to the history, it waits for the clock's next tick.
 func (c *core) waitToCountOn(now, tick Tick) decision {
 	return decision{act: actWait, until: c.layout.nanos(max(now+1, tick-c.chain.find(policyAhead).ticks))}
 }
 
-// stepVirtual decides without a clock, or with one as a bound.
+// stepVirtual decides for ClockVirtual: without a clock, or with one as a bound.
 func (c *core) stepVirtual(now int64, n uint64) decision {
 	pos := max(c.pos, c.floor)
 	if pos >= c.ceiling {

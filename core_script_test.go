@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-var updateScripts = flag.Bool("update-scripts", false, "write the answers in testdata/core anew")
+var updateScripts = flag.Bool("update-scripts", false, "rewrite the answers in testdata/core")
 
-// The scripts in testdata/core tell the core what happens, a line each, and have below it what the
-// core decides and what it remembers:
+// Each line of the scripts in testdata/core is an event. Below it are the core's decision and the
+// core's state after it:
 //
 //	core LAYOUT clock=wall start=zero ahead=2s chain=wait 1s, history 4
 //	grant WORKER AFTER THROUGH          a new lease; "replace" keeps ids in order
 //	extend THROUGH
 //	step NOW N                          a call for N ids at a time after the epoch
-//	again NOW N                         the same call asks once more
-//	refused TEXT                        the switch that it was told to make has failed
-//	used POSITION                       how far back a steady clock may go
+//	again NOW N                         the same call asks again
+//	refused TEXT                        the switch it decided on has failed
+//	used POSITION                       how far back a steady clock may be set
 //
 // A position is written tick.sequence.
 func TestTheCoreDecidesAsTheScriptsSay(t *testing.T) {
@@ -63,7 +63,7 @@ func TestTheCoreDecidesAsTheScriptsSay(t *testing.T) {
 			if *updateScripts {
 				err = os.WriteFile(file, []byte(got.String()), 0o600)
 			} else if got.String() != string(text) {
-				err = errors.New("the script is not what the core says")
+				err = errors.New("the answers in the script differ from the core's: see -update-scripts")
 			}
 			if err != nil {
 				t.Error(err)
@@ -78,7 +78,7 @@ type script struct {
 	random uint64
 }
 
-// play does what a line says, and returns the answer to it.
+// play executes a line and returns the core's answer.
 func (s *script) play(t *testing.T, words []string) string {
 	t.Helper()
 	c := &s.core
@@ -107,7 +107,7 @@ func (s *script) play(t *testing.T, words []string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer = s.tell(c.step(c.layout.epoch+int64(now), uint64(number(2)), &s.call))
+		answer = s.decision(c.step(c.layout.epoch+int64(now), uint64(number(2)), &s.call))
 	case "refused":
 		s.call.refusal = errors.New(strings.Join(words[1:], " "))
 		return ""
@@ -119,7 +119,7 @@ func (s *script) play(t *testing.T, words []string) string {
 		position += uint64(number(1))
 		return fmt.Sprintf("\t%s, last %d\n", s.moment(c.used(position)), c.last())
 	default:
-		t.Fatalf("%q is not understood", words)
+		t.Fatalf("unknown event %q", words)
 	}
 	return indent(answer + s.state())
 }
@@ -137,7 +137,7 @@ func (s *script) begin(t *testing.T, words []string) {
 			s.core.clock, err = ParseClock(value)
 		case "start":
 			s.core.start, err = ParseSequenceStart(value)
-		case "random": // of a core that begins at a random sequence
+		case "random": // the core begins at a random sequence
 			s.core.random = s.next
 		case "ahead":
 			var d time.Duration
@@ -158,13 +158,13 @@ func (s *script) begin(t *testing.T, words []string) {
 	}
 }
 
-// next is a source of numbers that are not random: 5, 6, 7.
+// next returns predictable numbers in place of random ones: 5, 6, 7.
 func (s *script) next() uint64 {
 	s.random++
 	return s.random + 4
 }
 
-func (s *script) tell(d decision) string {
+func (s *script) decision(d decision) string {
 	c := &s.core
 	switch d.act {
 	case actIssue:
@@ -182,7 +182,7 @@ func (s *script) tell(d decision) string {
 	}
 }
 
-// state is what the core remembers.
+// state describes the core's state.
 func (s *script) state() string {
 	c := &s.core
 	text := fmt.Sprintf("next %s, used below %s, allowed %s to %s", s.position(c.pos), s.position(c.high), s.position(c.floor), s.position(c.ceiling))

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What the rules of the core never ask for is refused all the same, and changes nothing.
-func TestNothingOutsideOfTheGrantIsIssuedEvenByMistake(t *testing.T) {
+// The core's rules never lead to this call. If a bug does, the core refuses and stays unchanged.
+func TestTheCoreRefusesToIssueOutsideItsGrant(t *testing.T) {
 	for claim, c := range map[string]struct {
 		pos, limit uint64
 		issued     bool
@@ -24,7 +24,6 @@ func TestNothingOutsideOfTheGrantIsIssuedEvenByMistake(t *testing.T) {
 	}
 }
 
-// Of a tick that the history does not know, only what lies above all that was used is free.
 func TestATickUnknownToTheHistoryBeginsAboveAllUsedPositions(t *testing.T) {
 	c := core{layout: seconds, start: StartZero, high: 12<<3 + 5, history: newHistory(2)}
 	if top := c.highTick(); top != 12 {
@@ -35,13 +34,13 @@ func TestATickUnknownToTheHistoryBeginsAboveAllUsedPositions(t *testing.T) {
 			t.Errorf("tick %d begins at %d, not %d", tick, got, want)
 		}
 	}
-	for _, c.high = range []uint64{12<<3 + 1, 13 << 3} { // one of tick 12, and all of them
+	for _, c.high = range []uint64{12<<3 + 1, 13 << 3} { // one position of tick 12, and all of them
 		if top := c.highTick(); top != 12 {
 			t.Errorf("used below %d, the highest tick is %d", c.high, top)
 		}
 	}
 	c.high = 0
 	if top := c.highTick(); top != -1 {
-		t.Errorf("the highest tick of none is %d", top)
+		t.Errorf("with no ids the highest tick is %d", top)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
-// sleeps notes how long each sleep is.
+// sleeps records how long each sleep is.
 type sleeps struct {
 	*faketime.Time
 	each  []time.Duration
@@ -27,7 +27,7 @@ func (s *sleeps) Sleep(ctx context.Context, d time.Duration) error {
 	return s.Time.Sleep(ctx, d)
 }
 
-// onSleeps is a generator whose clock is put back by 2.5s after its first id.
+// onSleeps returns a generator whose clock was set back by 2.5s after its first id.
 func onSleeps(t *testing.T, chain string) (*firn.Generator, *sleeps) {
 	t.Helper()
 	s := &sleeps{Time: newFakeTime()}
@@ -47,8 +47,8 @@ func onSleeps(t *testing.T, chain string) (*firn.Generator, *sleeps) {
 	return g, s
 }
 
-// A try sleeps a second at a time, since the generator may end meanwhile, and the rest.
-func TestATrySleepsAsLongAsTheClockIsBack(t *testing.T) {
+// A try sleeps a second at a time, since the generator may end meanwhile, and then the rest.
+func TestATrySleepsUntilTheClockHasCaughtUp(t *testing.T) {
 	g, s := onSleeps(t, "wait 1h 1")
 	if _, err := g.Next(t.Context()); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestATryEndsWithTheGenerator(t *testing.T) {
 	}
 }
 
-// The next worker is asked for from the clock's tick on, or from the first of all.
+// Switch is called with the clock's tick, or with 0 before the epoch.
 func TestASwitchAsksForTheTickOfTheClock(t *testing.T) {
 	for back, want := range map[time.Duration]func(now firn.Tick) firn.Tick{
 		time.Second:            func(now firn.Tick) firn.Tick { return now - 1 },
@@ -96,16 +96,16 @@ func TestASwitchAsksForTheTickOfTheClock(t *testing.T) {
 	}
 }
 
-// epochPlus is so many seconds after the epoch.
+// epochPlus returns the time n seconds after the epoch.
 func epochPlus(n int64) time.Time { return seconds.Time(firn.Tick(n)) }
 
-// A switch that cannot be, and one that comes when the generator has ended, change nothing.
+// An impossible switch changes nothing.
 func TestASwitchToAnImpossibleGrantFails(t *testing.T) {
 	for name, grant := range map[string]firn.Grant{
-		"no such worker":      {Worker: 64, After: 1, Through: 99},
-		"a fence below all":   {Worker: 6, After: 1, Through: -2},
-		"a begin beyond all":  {Worker: 6, After: seconds.MaxTick() + 1, Through: 99},
-		"a begin below first": {Worker: 6, After: -2, Through: 99},
+		"a worker out of range": {Worker: 64, After: 1, Through: 99},
+		"a fence below all":     {Worker: 6, After: 1, Through: -2},
+		"a begin beyond all":    {Worker: 6, After: seconds.MaxTick() + 1, Through: 99},
+		"a begin below first":   {Worker: 6, After: -2, Through: 99},
 	} {
 		calls := 0
 		g, clock, now := onLease(t, "switch", 99, func(context.Context, firn.Tick) (firn.Grant, error) {
@@ -122,7 +122,7 @@ func TestASwitchToAnImpossibleGrantFails(t *testing.T) {
 	}
 }
 
-func TestAGeneratorThatEndsDuringASwitchLeavesTheGrant(t *testing.T) {
+func TestAGeneratorThatStopsDuringASwitchDoesNotUseTheGrant(t *testing.T) {
 	var g *firn.Generator
 	g, clock, now := onLease(t, "switch", 99, func(_ context.Context, from firn.Tick) (firn.Grant, error) {
 		if worker, last := g.Stop(); worker != 5 || last != from+60 {
@@ -145,7 +145,7 @@ func TestAGeneratorThatEndsDuringASwitchLeavesTheGrant(t *testing.T) {
 	}
 }
 
-// A panic of the owner is its caller's, and the switch is over.
+// A panic in Retired reaches the caller and ends the switch.
 func TestAfterAPanicOfRetiredAnotherSwitchIsMade(t *testing.T) {
 	clock := newFakeTime()
 	now, err := seconds.Tick(noon)
@@ -161,7 +161,7 @@ func TestAfterAPanicOfRetiredAnotherSwitchIsMade(t *testing.T) {
 		},
 		Retired: func(old, _ int64, _ firn.Tick) {
 			if old == 5 {
-				panic("nobody takes worker 5 back")
+				panic("Retired panicked")
 			}
 		},
 	}, firn.Grant{Worker: worker, After: now - 1, Through: now + 99})
@@ -181,7 +181,7 @@ func TestAfterAPanicOfRetiredAnotherSwitchIsMade(t *testing.T) {
 	}
 }
 
-// panics expects the next call to.
+// panics expects that the next call panics.
 func panics(t *testing.T, g *firn.Generator) {
 	t.Helper()
 	defer func() {
@@ -192,7 +192,7 @@ func panics(t *testing.T, g *firn.Generator) {
 	g.Next(t.Context())
 }
 
-// A panic of the source of workers is the caller's; others are not kept waiting.
+// The panic reaches the caller; other calls do not wait for the switch any more.
 func TestASourceOfWorkersThatPanicsFailsTheSwitch(t *testing.T) {
 	calls := 0
 	g, clock, _ := onLease(t, "switch", 99, func(_ context.Context, from firn.Tick) (firn.Grant, error) {
@@ -242,10 +242,10 @@ func TestRetiredIsCalledForTheOldWorker(t *testing.T) {
 		t.Errorf("%+v, not %+v", heard, want)
 	}
 	if err := g.Replace(firn.Grant{Worker: 64, After: now, Through: now + 9}); !errors.Is(err, firn.ErrRange) || len(heard) != 2 {
-		t.Errorf("a worker that there is not: %v", err)
+		t.Errorf("a worker out of range: %v", err)
 	}
 	if err := g.Extend(6, now+10); !errors.Is(err, firn.ErrRange) {
-		t.Errorf("the fence of a worker that was left: %v", err)
+		t.Errorf("Extend for the old worker: %v", err)
 	}
 	if err := g.Extend(7, now+10); err != nil || g.State().Fence != now+10 {
 		t.Errorf("%v, %+v", err, g.State())
@@ -268,7 +268,7 @@ func TestAGeneratorMayStartAtTheEpoch(t *testing.T) {
 	}
 }
 
-func TestAGeneratorStartsOnlyWhereALeadEndsWithinTheLayout(t *testing.T) {
+func TestAGeneratorStartsOnlyIfItsLeadEndsWithinTheLayout(t *testing.T) {
 	short := mustLayout("20/0/6/3,unit=1s")
 	for left, starts := range map[time.Duration]bool{20 * time.Second: false, 20*time.Second + 1: true} {
 		clock := faketime.New(short.End().Add(-left))
@@ -278,7 +278,7 @@ func TestAGeneratorStartsOnlyWhereALeadEndsWithinTheLayout(t *testing.T) {
 	}
 }
 
-// From bounds a virtual clock from below, whatever the lease would allow, and the lease does.
+// A virtual clock begins at From or at the lease's first tick, whichever is later.
 func TestAVirtualClockBeginsAtFromWithinItsLease(t *testing.T) {
 	from, err := seconds.Tick(noon)
 	if err != nil {
@@ -313,8 +313,8 @@ func TestAVirtualClockBeginsAtFromWithinItsLease(t *testing.T) {
 	}
 }
 
-// State counts ids that the core does not know about yet, and not positions that no caller got.
-func TestTheStateKnowsTheLastIDs(t *testing.T) {
+// State counts ids that the core does not know of yet, but not positions that no caller got.
+func TestTheStateIncludesTheLatestIDs(t *testing.T) {
 	g, clock, now := onLease(t, "", 3, nil)
 	check := func(when string, last firn.Tick) {
 		t.Helper()
@@ -344,7 +344,7 @@ func TestTheStateKnowsTheLastIDs(t *testing.T) {
 	}
 }
 
-func TestTheStateKnowsThatNothingWasIssuedYet(t *testing.T) {
+func TestTheStateBeforeTheFirstIDHasTheTickBeforeTheGrant(t *testing.T) {
 	now, err := seconds.Tick(noon)
 	if err != nil {
 		t.Fatal(err)
@@ -364,8 +364,8 @@ func TestTheStateKnowsThatNothingWasIssuedYet(t *testing.T) {
 	}
 }
 
-// With a lead, ids of later ticks are counted from the word; what it may yet give is not.
-func TestTheStateWithALeadKnowsWhatWasIssued(t *testing.T) {
+// With a lead, the word spans several ticks. State counts only the ids taken from it.
+func TestTheStateWithALeadCountsOnlyIssuedIDs(t *testing.T) {
 	now, err := seconds.Tick(noon)
 	if err != nil {
 		t.Fatal(err)
@@ -408,7 +408,7 @@ func TestAVirtualClockWithoutALeadStaysBehindTheClock(t *testing.T) {
 	}
 }
 
-// restless is a wall clock that is moved after so many readings.
+// restless is a wall clock that is set to another time after some readings.
 type restless struct {
 	*faketime.Time
 	readings int
@@ -423,7 +423,7 @@ func (r *restless) Wall() time.Time {
 	return at
 }
 
-// Between the decision to switch and the switch the clock may be moved anywhere.
+// Between the decision to switch and the switch the clock may be set to any time.
 func TestASwitchAsksForNoTickOutsideOfTheLayout(t *testing.T) {
 	short := mustLayout("30/0/6/3,unit=1s")
 	now, err := short.Tick(noon)
@@ -447,14 +447,14 @@ func TestASwitchAsksForNoTickOutsideOfTheLayout(t *testing.T) {
 			t.Fatal(err)
 		}
 		clock.Step(-time.Minute)
-		clock.readings = 2 // that of the usual call, and that of the decision
+		clock.readings = 2 // one by the usual call, one by the decision
 		if id, err := g.Next(t.Context()); err == nil || asked != 0 {
 			t.Errorf("%s: asked for tick %d; id %d, %v", claim, asked, id, err)
 		}
 	}
 }
 
-// A virtual clock without From starts above every tick an earlier life can have reached.
+// A virtual clock without From starts above every tick that an earlier process can have used.
 func TestAVirtualClockStartsATickAndTheLeadAhead(t *testing.T) {
 	now, err := seconds.Tick(noon)
 	if err != nil {
@@ -468,7 +468,7 @@ func TestAVirtualClockStartsATickAndTheLeadAhead(t *testing.T) {
 	}
 }
 
-func TestALeasedGeneratorIsOfTheGrantsWorkerAndFitsTheLayout(t *testing.T) {
+func TestALeasedGeneratorHasTheGrantsWorkerAndFitsTheLayout(t *testing.T) {
 	for _, grant := range []firn.Grant{{Worker: 64, After: 1, Through: 9}, {After: -2, Through: 9}, {After: 1, Through: -2}} {
 		if g, err := firn.NewLeased(firn.Config{Layout: seconds, Time: newFakeTime()}, grant); g != nil || !errors.Is(err, firn.ErrRange) {
 			t.Errorf("%+v: %v, %v", grant, g, err)
@@ -484,7 +484,7 @@ func TestALeasedGeneratorIsOfTheGrantsWorkerAndFitsTheLayout(t *testing.T) {
 	}
 }
 
-// That its caller has gone does not make the clock of a fence.
+// The error is the fence's, not the clock's and not the context's.
 func TestAFenceIsReportedEvenIfTheCallersContextHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	g, clock, _ := onLease(t, "switch, ahead 1000", 0, func(context.Context, firn.Tick) (firn.Grant, error) {
@@ -513,10 +513,10 @@ func TestATryOfASecondSleepsOnce(t *testing.T) {
 	}
 }
 
-// It may be a moment later by the clock, or, if that was put back meanwhile, a moment earlier.
+// The wall clock may be set during the sleep, so that it shows the time earlier or later.
 func TestATryEndsWhenTheClockShowsWhatItWaitsFor(t *testing.T) {
 	g, s := onSleeps(t, "wait 1h 1")
-	s.after = func() error { s.Step(1500 * time.Millisecond); return nil } // and a second that it sleeps
+	s.after = func() error { s.Step(1500 * time.Millisecond); return nil } // the sleep adds a second
 	if _, err := g.Next(t.Context()); err != nil || len(s.each) != 1 {
 		t.Errorf("%v, it slept %v", err, s.each)
 	}
@@ -536,7 +536,7 @@ func TestATryIsOverAfterItsLastSecond(t *testing.T) {
 	}
 }
 
-// It is the tick of the next id, of which the core hears later.
+// The core does not know that tick yet.
 func TestAVirtualClockShowsTheTickOfTheNextID(t *testing.T) {
 	from, err := seconds.Tick(noon)
 	if err != nil {
@@ -563,7 +563,7 @@ func TestAVirtualClockShowsTheTickOfTheNextID(t *testing.T) {
 	}
 }
 
-// unread is a time source that is not read from some moment on.
+// unread is a time source that fails the test when it is read after some moment.
 type unread struct {
 	*faketime.Time
 	t    *testing.T
@@ -584,7 +584,7 @@ func (u *unread) Monotonic() time.Duration {
 	return u.Time.Monotonic()
 }
 
-func TestAVirtualClockWithoutABoundReadsNoOther(t *testing.T) {
+func TestAVirtualClockWithoutABoundReadsNoOtherClock(t *testing.T) {
 	from, err := seconds.Tick(noon)
 	if err != nil {
 		t.Fatal(err)

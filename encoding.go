@@ -5,44 +5,44 @@ import (
 	"strings"
 )
 
-// An Encoding is a way to write an id as text. Every one has a fixed-width
-// form, see [Encoding.Fixed], which in all but [Base64URL] sorts bytewise as the numbers
-// do, and a compact one without leading zeros, see [Encoding.Compact];
-// [Encoding.Parse] reads both. Encodings may be used concurrently.
+// An Encoding is a way to write an id as text. Each has a fixed-width form, see
+// [Encoding.Fixed], and a compact form without leading zeros, see [Encoding.Compact].
+// [Encoding.Parse] reads both. Fixed-width forms sort bytewise as the ids do, except in
+// [Base64URL]. Encodings may be used concurrently.
 //
-// Base58, Base62, Base64 and Base64URL are case-sensitive: many ids made at once are equal if
-// case is ignored, as in columns of MySQL by default.
+// Base58, Base62, Base64 and Base64URL are case-sensitive. Where case is ignored, as in
+// MySQL columns by default, the texts of different ids may be equal.
 //
 // A value other than the constants below writes text that no encoding reads, and
-// reads nothing.
+// its Parse fails for any text.
 type Encoding uint8
 
 const (
-	// Decimal is the number as people write it: at most 19 digits.
+	// Decimal is the decimal number: at most 19 digits.
 	Decimal Encoding = iota
-	// Hex has 16 lower-case digits; either case is read, with 0x in front or without.
+	// Hex has 16 lower-case digits. Parse accepts either case and a prefix 0x.
 	Hex
 	// Base32 is Crockford's (crockford.com/base32.html), 13 upper-case
-	// characters without I, L, O and U. Either case is read, I and L as 1 and O
-	// as 0; hyphens are refused.
+	// characters without I, L, O and U. Parse accepts either case, reads I and L as 1
+	// and O as 0, and refuses hyphens.
 	Base32
-	// Base36 has 13 digits and lower-case letters; either case is read.
+	// Base36 has 13 digits and lower-case letters. Parse accepts either case.
 	Base36
 	// Base58 has Bitcoin's alphabet, 11 characters without 0, O, I and l: hard to misread.
 	Base58
 	// Base62 has 11 digits, upper-case and lower-case letters.
 	Base62
-	// Base64 has 11 of the characters of base64url, numbered in ASCII order so
-	// that it sorts. It is not RFC 4648: a base64 decoder reads other bytes from it.
+	// Base64 has 11 characters of base64url's alphabet, ordered as in ASCII so that it
+	// sorts. It is not RFC 4648: a base64 decoder reads other bytes from it.
 	Base64
-	// Base64URL is RFC 4648 base64url without padding of the id's eight
-	// big-endian bytes, 11 characters that any language's decoder reads. It is
-	// the one form that does not sort, and has no compact form of its own.
+	// Base64URL is RFC 4648 base64url, without padding, of the id's eight big-endian
+	// bytes: 11 characters that any language's decoder reads. It does not sort, and
+	// its compact form is the fixed-width one.
 	Base64URL
 	// Base2 has 63 binary digits.
 	Base2
 
-	encodings // how many there are
+	encodings // the number of encodings
 )
 
 const (
@@ -66,8 +66,8 @@ type scheme struct {
 	place [4][256]uint32
 }
 
-// notDigit lies above the value of every group, 64^4 - 1, and four of it still
-// fit a uint32: a sum of places shows whether any byte of the group was bad.
+// notDigit is above the greatest value of a group, 64^4 - 1, and four times notDigit fits
+// a uint32. So the sum of the places shows whether any byte of the group was no digit.
 const notDigit = 1 << 26
 
 // schemes takes 36 KiB and, at the start of a program, some 30 µs to fill.
@@ -84,8 +84,8 @@ var schemes = func() (all [encodings]scheme) {
 	return all
 }()
 
-// fill sets up the scheme of an alphabet. It reads each byte of also as the digit at
-// the same place of as.
+// fill sets up the scheme of an alphabet. Parse also accepts each byte of also, as the
+// digit at the same position of as.
 func (s *scheme) fill(name, digits string, width int, also, as string) {
 	radix := uint32(len(digits))
 	s.name, s.zero, s.width = name, digits[0], width
@@ -116,8 +116,8 @@ func Encodings() []Encoding {
 	return list
 }
 
-// ParseEncoding returns the encoding of that name, as [Encoding.String] writes
-// it; for another it returns a *[SyntaxError] that lists the names there are.
+// ParseEncoding returns the encoding with a name that [Encoding.String] writes. For
+// any other name it returns a *[SyntaxError] that lists the names.
 func ParseEncoding(name string) (Encoding, error) {
 	names := make([]string, encodings)
 	for i := range schemes {
@@ -137,8 +137,8 @@ func (e Encoding) String() string {
 	return schemes[e].name
 }
 
-// Width returns how many characters the fixed-width form has: 19 for decimal
-// to 11 for base64, 63 for base2, 0 for a value that is no encoding.
+// Width returns how many characters the fixed-width form has, from 11 for base64 to 63
+// for base2. It is 0 for an invalid encoding.
 func (e Encoding) Width() int {
 	if e >= encodings {
 		return 0

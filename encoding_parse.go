@@ -5,18 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// Parse reads an id in the fixed-width form, the compact one, or with any
-// number of leading zeros in between; [Base64URL] always has 11 characters. The
-// error is a *[SyntaxError] that says what is wrong: no text, a sign, which
-// character at which position (in bytes, from 1), the length, or a number above
-// [MaxID]. Parse allocates for errors only.
+// Parse reads an id, with leading zeros up to the fixed width or without; [Base64URL]
+// always has 11 characters. The error is a *[SyntaxError] that says what is wrong: an
+// empty text, a sign, a character and its position (in bytes, from 1), the length, or a
+// number above [MaxID]. Parse allocates memory for errors only.
 func (e Encoding) Parse(text string) (ID, error) { return parse(e, text) }
 
 // parse is generic so that bytes from JSON or a database need no copy.
 //
-// It takes the digits in groups of four, so that the chain of multiplications
-// has a quarter of the length, and asks only once, at the end, whether every
-// byte was a digit and the number fits.
+// It is fast because it reads the digits in groups of four, which makes the chain of
+// multiplications a quarter as long, and because it checks only once, at the end,
+// that every byte was a digit and the number fits.
 func parse[T string | []byte](e Encoding, text T) (ID, error) {
 	if e >= encodings {
 		return 0, refuse(e, string(text))
@@ -42,7 +41,7 @@ func parse[T string | []byte](e Encoding, text T) (ID, error) {
 		seen = p0[text[i]]
 		i++
 	}
-	var before uint64 // u without its last group
+	var before uint64 // u before its last group was added
 	u := uint64(seen)
 	for ; i < n-3; i += 4 {
 		group := p3[text[i]] + p2[text[i+1]] + p1[text[i+2]] + p0[text[i+3]]
@@ -51,24 +50,24 @@ func parse[T string | []byte](e Encoding, text T) (ID, error) {
 		u = u*power + uint64(group)
 	}
 	if e == Base64URL {
-		// The first seven characters have 42 bits, the last four 22 and two zeros.
+		// The first seven characters hold 42 bits. The last four hold 22, and two zero bits.
 		if seen < notDigit && n == s.width && u&3 == 0 && before < 1<<41 {
 			return ID(before<<22 | u>>2&(1<<22-1)), nil
 		}
 		return 0, refuse(e, string(text))
 	}
-	// The width keeps everything before the last group below 63 bits; the limit
-	// keeps the product there, so that the sum cannot have wrapped.
+	// The width keeps the number before the last group below 63 bits, and the limit
+	// keeps its product below 63 bits, so the sum cannot have overflowed.
 	if seen >= notDigit || before > s.limit || u > uint64(MaxID) {
 		return 0, refuse(e, string(text))
 	}
 	return ID(u), nil
 }
 
-// refuse returns the error for a text that parse could not read.
+// refuse returns the error for a text that parse cannot read.
 func refuse(e Encoding, text string) error {
 	if e >= encodings {
-		return NewSyntaxError("id", text, e.String()+" is no encoding, see ParseEncoding")
+		return NewSyntaxError("id", text, e.String()+" is not an encoding, see ParseEncoding")
 	}
 	s, what, skip := &schemes[e], e.String()+" id", 0
 	if e == Hex && len(text) > 2 && text[0] == '0' && text[1]|0x20 == 'x' {
@@ -83,7 +82,7 @@ func refuse(e Encoding, text string) error {
 		}
 		return NewSyntaxError(what, text, fmt.Sprintf("%s at position %d is not in its alphabet", character(text[at:]), at+1))
 	}
-	length := len(text) - skip // in characters too, as all of them are digits
+	length := len(text) - skip // in characters as well, since all are digits
 	switch {
 	case length == 0:
 		return NewSyntaxError(what, text, "it is empty")

@@ -11,15 +11,20 @@ type Reading struct {
 	ID       ID
 }
 
-// Readings returns every way to read text as an id, the likeliest first; the list
-// is empty if no encoding reads it. Text with 0x in front that [Hex] reads is only
-// hex. Otherwise decimal leads, then come the encodings that would write this very
-// text as their fixed-width form, those that read it at that width but write it in
-// other letters, those that would write it as their compact form, and the rest;
-// encodings of one rank in the order of [Encodings]. The decoded time is the best
-// hint which one is meant.
+// Readings returns every way to read text as an id, the likeliest first. The list is
+// empty if no encoding reads it. Text with the prefix 0x that [Hex] reads is only hex.
+// Otherwise the order is:
+//
+//  1. decimal;
+//  2. encodings whose fixed-width form is exactly this text;
+//  3. encodings whose fixed-width form has this length, but other letters;
+//  4. encodings whose compact form is exactly this text;
+//  5. the rest.
+//
+// Within a rank the order is that of [Encodings]. The decoded time is the best hint
+// which reading is meant.
 func Readings(text string) []Reading {
-	if len(text) > Base2.Width() { // nothing is longer; spares the errors of long texts
+	if len(text) > Base2.Width() { // no form is longer
 		return nil
 	}
 	if len(text) > 2 && text[0] == '0' && text[1]|0x20 == 'x' {
@@ -37,7 +42,7 @@ func Readings(text string) []Reading {
 	return readings
 }
 
-// rank orders the readings of text, the likeliest lowest.
+// rank orders the readings of text; the likeliest has the lowest rank.
 func (r Reading) rank(text string) int {
 	switch {
 	case r.Encoding == Decimal:

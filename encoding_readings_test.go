@@ -29,12 +29,12 @@ func TestReadingsPutTheLikeliestFirst(t *testing.T) {
 		{"nineteen digits are decimal only", "1414362783486840832", []firn.Encoding{dec}},
 		{"0x is hex only", "0x13a0c5e2b0401000", []firn.Encoding{hex}},
 		{"0X is hex only", "0X1F", []firn.Encoding{hex}},
-		{"0x that hex cannot read is not hex", "0xyz", []firn.Encoding{b64, b32, b36, b62}},
+		{"0x followed by other letters is not hex", "0xyz", []firn.Encoding{b64, b32, b36, b62}},
 		{"sixteen hex digits are hex", "13a0c5e2b0401000", []firn.Encoding{hex}},
 		{"a hyphen is base64", "a-b", []firn.Encoding{b64}},
 		{"an underscore is base64", "a_b", []firn.Encoding{b64}},
-		{"a hyphen at full width is base64 if it begins low", "0-_Abcdefg8", []firn.Encoding{b64}},
-		{"a hyphen at full width is base64url if it begins low there", "B-_Abcdefg8", []firn.Encoding{b64url}},
+		{"a hyphen at full width is base64 if the first character allows 63 bits", "0-_Abcdefg8", []firn.Encoding{b64}},
+		{"a hyphen at full width is base64url if the first character allows 63 bits", "B-_Abcdefg8", []firn.Encoding{b64url}},
 		{"thirteen lower-case letters are base36 before Crockford", "0a1b2c3d4e5f6", []firn.Encoding{b36, b32, hex}},
 		{"Crockford in the wrong case is before hex of another width", "1a2b3c4d5e6f1", []firn.Encoding{b36, b32, hex}},
 		{"thirteen upper-case letters are Crockford before base36", "0A1B2C3D4E5F6", []firn.Encoding{b32, b36, hex}},
@@ -55,7 +55,7 @@ func TestReadingsPutTheLikeliestFirst(t *testing.T) {
 	}
 }
 
-func TestReadingsHoldWhatAnEncodingWrote(t *testing.T) {
+func TestReadingsContainTheEncodingThatWroteTheText(t *testing.T) {
 	for _, id := range []firn.ID{0, 1, 1414362783486840832, firn.MaxID} {
 		for _, e := range firn.Encodings() {
 			for _, text := range []string{e.Fixed(id), e.Compact(id)} {

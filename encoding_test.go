@@ -16,7 +16,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// alphabets are written down again here, so that a slip in the package's own shows.
+// alphabets repeats the package's alphabets, so that a mistake there fails a test.
 var alphabets = map[firn.Encoding]string{
 	firn.Decimal:   "0123456789",
 	firn.Hex:       "0123456789abcdef",
@@ -73,8 +73,8 @@ func wantCompact(e firn.Encoding, id firn.ID) string {
 	return cmp.Or(strings.TrimLeft(fixed, alphabets[e][:1]), alphabets[e][:1])
 }
 
-// sampleIDs returns the ids at which digits appear and carry in any encoding,
-// and random ones of all lengths.
+// sampleIDs returns the ids at which an encoding gets another digit or carries, and
+// random ids of all lengths.
 func sampleIDs(tb testing.TB) []firn.ID {
 	ids := []firn.ID{0, 1, 2, firn.MaxID - 1, firn.MaxID}
 	for _, alphabet := range alphabets {
@@ -91,7 +91,7 @@ func sampleIDs(tb testing.TB) []firn.ID {
 		ids = append(ids, firn.ID(r.Uint64()>>(1+r.IntN(63))))
 	}
 	kept := ids[:0]
-	for _, id := range ids { // products above wrap; those are no ids
+	for _, id := range ids { // products above may have overflowed; those are not ids
 		if id >= 0 {
 			kept = append(kept, id)
 		}
@@ -99,7 +99,7 @@ func sampleIDs(tb testing.TB) []firn.ID {
 	return kept
 }
 
-// seeded returns random numbers and logs the seed, to replay a failure with.
+// seeded returns random numbers and logs the seed, which replays a failure.
 func seeded(tb testing.TB) *rand.Rand {
 	seed := rand.Uint64()
 	tb.Logf("seed %d", seed)
@@ -146,7 +146,7 @@ func TestEncodingReadsBackWhatItWrites(t *testing.T) {
 	for _, e := range firn.Encodings() {
 		t.Run(e.String(), func(t *testing.T) {
 			for _, id := range ids {
-				// Every padding between the compact and the fixed form counts too.
+				// Any number of leading zeros is allowed.
 				fixed, compact := wantFixed(e, id), wantCompact(e, id)
 				for cut := 0; cut <= len(fixed)-len(compact); cut++ {
 					if got, err := e.Parse(fixed[cut:]); got != id || err != nil {
@@ -162,7 +162,7 @@ func TestEncodingFixedFormsSortAsTheNumbers(t *testing.T) {
 	r := seeded(t)
 	for _, e := range firn.Encodings() {
 		if e == firn.Base64URL {
-			continue // says so
+			continue // documented not to sort
 		}
 		for range 20_000 {
 			a, b := firn.ID(r.Uint64()>>(1+r.IntN(63))), firn.ID(r.Uint64()>>(1+r.IntN(63)))
@@ -175,7 +175,7 @@ func TestEncodingFixedFormsSortAsTheNumbers(t *testing.T) {
 		}
 	}
 	if firn.Base64URL.Fixed(0) < firn.Base64URL.Fixed(13) { // ...A and ...0
-		t.Error("base64url sorts here after all; its documentation says it does not")
+		t.Error("base64url sorts, but its documentation says it does not")
 	}
 }
 
@@ -266,7 +266,7 @@ func TestEncodingErrorsSayWhatIsWrong(t *testing.T) {
 		{"base64url with stray bits", firn.Base64URL, "AAAAAAAAAAB", "'B' at position 11 has bits beyond the eight bytes"},
 		{"base64url with a high bit", firn.Base64URL, "gAAAAAAAAAA", "above the greatest id, 9223372036854775807 (63 bits)"},
 		{"2^63", firn.Decimal, "9223372036854775808", "above the greatest id, 9223372036854775807 (63 bits)"},
-		{"no such encoding", firn.Encoding(99), "1", "Encoding(99) is no encoding"},
+		{"no such encoding", firn.Encoding(99), "1", "Encoding(99) is not an encoding"},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			id, err := c.encoding.Parse(c.text)
@@ -290,8 +290,8 @@ func TestEncodingRefusesNumbersAbove63Bits(t *testing.T) {
 		t.Run(e.String(), func(t *testing.T) {
 			radix := int64(len(alphabets[e]))
 			all := new(big.Int).Exp(big.NewInt(radix), big.NewInt(int64(widths[e])), nil)
-			// Every number that could come out as an id if sums wrapped at 2^64,
-			// by itself and a little around.
+			// Every number that would look like an id if sums overflowed at 2^64, and the
+			// numbers next to it.
 			for wrap := int64(0); ; wrap++ {
 				base := new(big.Int).Lsh(big.NewInt(wrap), 63)
 				if base.Cmp(all) >= 0 {
@@ -360,7 +360,7 @@ func TestAnInvalidEncodingWritesTextThatNoEncodingReads(t *testing.T) {
 
 func TestEncodingNamesReadBack(t *testing.T) {
 	if len(firn.Encodings()) != len(alphabets) {
-		t.Errorf("there are %d encodings, tested are %d", len(firn.Encodings()), len(alphabets))
+		t.Errorf("there are %d encodings, but the tests have %d", len(firn.Encodings()), len(alphabets))
 	}
 	for _, e := range firn.Encodings() {
 		if got, err := firn.ParseEncoding(e.String()); got != e || err != nil {
@@ -373,7 +373,7 @@ func TestEncodingNamesReadBack(t *testing.T) {
 	for _, name := range []string{"", "Base58", "base 58", "base57", "Encoding(99)"} {
 		_, err := firn.ParseEncoding(name)
 		if !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "decimal, hex, base32") {
-			t.Errorf("ParseEncoding(%q): %v, want the names there are", name, err)
+			t.Errorf("ParseEncoding(%q): %v, want the list of names", name, err)
 		}
 	}
 }

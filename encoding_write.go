@@ -7,10 +7,9 @@ import (
 
 // Fixed returns the form with leading zeros, [Encoding.Width] characters.
 //
-// No generator makes a negative id. One that a program made itself has no text
-// in any encoding: Fixed, Compact and their Append forms then return
-// "negative(-5)", which no Parse reads. The exception is the compact decimal,
-// -5, as everybody writes it; [Decimal] refuses to read it back as well.
+// A negative id, which no generator makes, has no text in any encoding: Fixed, Compact
+// and their Append forms return "negative(-5)", which no Parse reads. The exception
+// is the compact decimal form, -5; [Decimal] refuses to read it back.
 func (e Encoding) Fixed(id ID) string {
 	var buf form
 	if i := e.write(&buf, id); i >= 0 {
@@ -49,7 +48,7 @@ func (e Encoding) AppendCompact(dst []byte, id ID) []byte {
 	return e.appendOdd(dst, id, true)
 }
 
-// form is room for the widest form, written at its end.
+// form has room for the widest form, which is written at its end.
 type form [64]byte
 
 // significant returns where the compact form begins when the fixed one begins at i.
@@ -66,9 +65,9 @@ func (e Encoding) significant(buf *form, i int) int {
 // write puts the fixed-width form at the end of buf and returns where it
 // begins, or -1 for a negative id or an invalid encoding.
 //
-// The cost is the chain of divisions, each waiting for the one before. So a number is
-// first cut into parts of few digits, whose chains the processor runs in parallel; with
-// a constant radix the compiler turns divisions into multiplications.
+// Most of the cost is the chain of divisions, each of which waits for the one before. So a
+// number is first cut into parts of few digits, whose chains the processor runs in
+// parallel. A constant radix lets the compiler turn divisions into multiplications.
 func (e Encoding) write(buf *form, id ID) int {
 	if id < 0 {
 		return -1
@@ -97,7 +96,7 @@ func (e Encoding) write(buf *form, id ID) int {
 		shifts(buf[53:], u, 6, digits64)
 		return 53
 	case Base64URL:
-		// Eleven characters hold 66 bits: two zeros follow the 64 of the bytes.
+		// Eleven characters hold 66 bits: the 64 bits of the bytes, then two zero bits.
 		buf[63] = digits64URL[u<<2&63]
 		shifts(buf[53:63], u>>4, 6, digits64URL)
 		return 53
@@ -120,9 +119,9 @@ func write10(buf *form, u uint64) {
 }
 
 // eight returns the eight decimal digits of n < 10^8 as characters, the first
-// in the lowest byte. It halves the number three times, working on all parts of
-// a word at once; the reciprocals 5243/2^19 of 100 and 103/2^10 of 10 are exact
-// below 10^4 and 10^2, which the tests try one by one.
+// in the lowest byte. It splits the number into halves three times, and works on all
+// parts of a word at once. The reciprocals 5243/2^19 of 100 and 103/2^10 of 10 are
+// exact below 10^4 and 10^2; a test tries every number.
 func eight(n uint32) uint64 {
 	fours := uint64(n/1e4) | uint64(n%1e4)<<32
 	hundreds := fours * 5243 >> 19 & 0x0000007f_0000007f
@@ -155,8 +154,8 @@ func write62(buf *form, u uint64) {
 	divisions(buf[59:], uint32(u%part), 62, digits62)
 }
 
-// divisions fills buf with the low digits of n. It is small enough to be
-// inlined, where the compiler sees radix as the constant it is.
+// divisions fills buf with the low digits of n. It is small enough to be inlined, which
+// makes radix a constant to the compiler.
 func divisions(buf []byte, n, radix uint32, digits string) {
 	for i := len(buf) - 1; i >= 0; i-- {
 		buf[i] = digits[n%radix]
@@ -164,7 +163,7 @@ func divisions(buf []byte, n, radix uint32, digits string) {
 	}
 }
 
-// shifts is divisions for a radix of 1<<bits.
+// shifts does what divisions does, for a radix of 1<<bits.
 func shifts(buf []byte, u uint64, bits uint, digits string) {
 	for i := len(buf) - 1; i >= 0; i-- {
 		buf[i] = digits[u&(1<<bits-1)]
@@ -172,7 +171,7 @@ func shifts(buf []byte, u uint64, bits uint, digits string) {
 	}
 }
 
-// appendOdd appends the text of an id that has no form.
+// appendOdd appends the text for a negative id or an invalid encoding.
 func (e Encoding) appendOdd(dst []byte, id ID, compact bool) []byte {
 	if e >= encodings {
 		dst = append(dst, "encoding("...)

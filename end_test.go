@@ -10,9 +10,9 @@ import (
 	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
-// TestNothingIsRepeatedAtTheEndOfAllBits: in layouts without worker bits the last
-// positions lie beside 2^63, and callers' additions run past it.
-func TestNothingIsRepeatedAtTheEndOfAllBits(t *testing.T) {
+// In layouts without worker bits the last positions are next to 2^63, and callers'
+// additions exceed it.
+func TestNoIDIsRepeatedAtTheEndOfA63BitLayout(t *testing.T) {
 	for _, text := range []string{"mastodon", "62/0/0/1", "63/0/0/0", "41/0/0/22", "40/0/1/22"} {
 		l := mustLayout(text)
 		for _, n := range []int{1, 7, 1000, 1 << 30} {
@@ -34,7 +34,7 @@ func TestNothingIsRepeatedAtTheEndOfAllBits(t *testing.T) {
 			}
 			want := 3 * (l.MaxSequence() + 1)
 			if int64(n)*300_000 < want {
-				continue // it would take long
+				continue // too slow
 			}
 			if !errors.Is(err, firn.ErrTimeExhausted) || made != want {
 				t.Errorf("%s, %d at a time: %d ids of %d, and then %v", text, n, made, want, err)
@@ -48,7 +48,7 @@ func TestNothingIsRepeatedAtTheEndOfAllBits(t *testing.T) {
 	}
 }
 
-// TestAWaitEndsWithTheGenerator: no call waits an hour for a generator that has ended.
+// No call waits an hour for a generator that has ended.
 func TestAWaitEndsWithTheGenerator(t *testing.T) {
 	clock := newFakeTime()
 	var g *firn.Generator
@@ -59,7 +59,7 @@ func TestAWaitEndsWithTheGenerator(t *testing.T) {
 	}
 }
 
-// stopping is a time in which something happens while somebody sleeps.
+// stopping is a time source that calls a function during each sleep.
 type stopping struct {
 	*faketime.Time
 	do func()
@@ -70,7 +70,7 @@ func (s *stopping) Sleep(ctx context.Context, d time.Duration) error {
 	return s.Time.Sleep(ctx, d)
 }
 
-// TestAWaitEndsWithItsGrant: what is waited for may be taken back meanwhile.
+// The grant whose beginning a call waits for may be revoked meanwhile.
 func TestAWaitEndsWithItsGrant(t *testing.T) {
 	clock := newFakeTime()
 	now, err := seconds.Tick(noon)
@@ -88,8 +88,8 @@ func TestAWaitEndsWithItsGrant(t *testing.T) {
 	}
 }
 
-// TestAWaitFollowsTheClock: a machine that was suspended while somebody waits for
-// a grant to begin finds that time has come when its clock has caught up.
+// A machine is suspended while a call waits for its grant to begin. Once the clock has
+// caught up, the wait ends.
 func TestAWaitFollowsTheClock(t *testing.T) {
 	clock := newFakeTime()
 	l := mustLayout("41/0/3/5,unit=1s")
@@ -112,9 +112,8 @@ func TestAWaitFollowsTheClock(t *testing.T) {
 	}
 }
 
-// TestATryEndsWhenTheClockHasBeenPutRight: no call sleeps half an hour for a clock that
-// was back for three seconds.
-func TestATryEndsWhenTheClockHasBeenPutRight(t *testing.T) {
+// No call sleeps half an hour for a clock that is corrected after three seconds.
+func TestATryEndsWhenTheClockHasBeenCorrected(t *testing.T) {
 	clock := newFakeTime()
 	slept := 0
 	g := newGenerator(t, firn.Config{
@@ -134,8 +133,8 @@ func TestATryEndsWhenTheClockHasBeenPutRight(t *testing.T) {
 	}
 }
 
-// TestATryEndsWithItsWorker: a call that waits under a worker goes on with the next
-// worker when the generator changes to it.
+// A call that waits under one worker continues with the next worker when the generator
+// changes to it.
 func TestATryEndsWithItsWorker(t *testing.T) {
 	l := mustLayout("41/0/6/3,unit=1s")
 	now, err := l.Tick(noon)
@@ -148,7 +147,7 @@ func TestATryEndsWithItsWorker(t *testing.T) {
 	g, err = firn.NewLeased(firn.Config{
 		Layout: l, Clock: firn.ClockWall, Rollback: parseChain(t, "wait 1h 1, switch"), Time: &stopping{clock, func() {
 			if slept++; slept == 3 {
-				clock.Step(-2 * time.Hour) // so far that another caller has it switched
+				clock.Step(-2 * time.Hour) // so far that another call switches workers
 				if id, err := g.Next(t.Context()); err != nil || partsOf(l, id).Worker != 2 {
 					t.Errorf("the other caller: id %d, %v", id, err)
 				}
@@ -171,7 +170,6 @@ func TestATryEndsWithItsWorker(t *testing.T) {
 	}
 }
 
-// TestAnExhaustedVirtualClockShowsTheLastTick: no tick follows it.
 func TestAnExhaustedVirtualClockShowsTheLastTick(t *testing.T) {
 	for _, text := range []string{"1/0/0/0,unit=1h", "63/0/0/0", "41/0/6/3"} {
 		l := mustLayout(text)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The sentinels a caller branches on with [errors.Is]. Where an error carries
-// numbers it is one of the types below, whose Is matches its sentinel.
+// The errors that callers test for with [errors.Is]. Most are matched by one of the types
+// below, which say more.
 var (
 	// ErrSyntax is matched by every *[SyntaxError]: text that is not an id, layout, epoch or policy.
 	ErrSyntax = errors.New("firn: malformed text")
@@ -19,16 +19,16 @@ var (
 	ErrFence = errors.New("firn: fence reached")
 	// ErrTimeExhausted is matched by every *[TimeExhaustedError]: the layout has no ticks left.
 	ErrTimeExhausted = errors.New("firn: time exhausted")
-	// ErrClosed is returned after Close.
+	// ErrClosed is returned after Close or [Generator.Stop].
 	ErrClosed = errors.New("firn: closed")
 )
 
-// A SyntaxError reports text that could not be read, or a field of a Config that must be set or must not
-// be: then only Field and Reason are set.
+// A SyntaxError reports malformed text, or a field of a Config that must be set or must
+// not be set: then it has only Field and Reason.
 type SyntaxError struct {
 	What   string // what was expected, such as "base58 id" or "layout"
 	Text   string // the text as given, cut to a bounded length
-	Reason string // why it was refused and what would be allowed
+	Reason string // what is wrong, and what is allowed
 	Field  string // the field of the Config that is wrong, such as "Rollback"; empty if there is none
 }
 
@@ -81,16 +81,16 @@ func (e *RangeError) Error() string {
 // Is reports whether target is [ErrRange].
 func (e *RangeError) Is(target error) bool { return target == ErrRange }
 
-// A ClockBackError reports that the clock reads earlier than it did before,
-// and that no rollback policy could serve the call. The generator stays usable.
+// A ClockBackError reports that the clock went back and that no rollback policy could
+// serve the call. The generator stays usable.
 type ClockBackError struct {
 	By   time.Duration // how far the clock is behind its highest reading
-	Now  time.Time     // what it reads
-	Last time.Time     // the highest reading acted on
-	Why  string        // why the last policy tried could not serve, may be empty
+	Now  time.Time     // its present reading
+	Last time.Time     // its highest reading
+	Why  string        // why the last policy could not serve; may be empty
 
-	// Switch is what [Config.Switch] returned when it was asked for another worker; nil
-	// if it was not, or gave one. It is what Unwrap returns.
+	// Switch is the error of [Config.Switch], which Unwrap returns; nil if Switch was not
+	// called or succeeded.
 	Switch error
 }
 
@@ -108,8 +108,8 @@ func (e *ClockBackError) Is(target error) bool { return target == ErrClockBack }
 // Unwrap returns e.Switch.
 func (e *ClockBackError) Unwrap() error { return e.Switch }
 
-// A FenceError reports that no id may be issued above the fence: the lease has
-// not been renewed in time. Once it is renewed, the generator goes on.
+// A FenceError reports that the fence is reached because the lease has not been renewed
+// in time. Once it is renewed, the generator issues ids again.
 type FenceError struct {
 	Worker int64
 	Fence  time.Time // the start of the last tick that may be issued
@@ -117,7 +117,7 @@ type FenceError struct {
 }
 
 func (e *FenceError) Error() string {
-	return fmt.Sprintf("fence of worker %d reached at %s: ids go on when the lease is renewed", e.Worker, stamp(e.Fence))
+	return fmt.Sprintf("fence of worker %d reached at %s: the generator continues when the lease is renewed", e.Worker, stamp(e.Fence))
 }
 
 // Is reports whether target is [ErrFence].
@@ -137,5 +137,5 @@ func (e *TimeExhaustedError) Error() string {
 // Is reports whether target is [ErrTimeExhausted].
 func (e *TimeExhaustedError) Is(target error) bool { return target == ErrTimeExhausted }
 
-// stamp is how errors write a moment.
+// stamp returns the form in which errors write a time.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

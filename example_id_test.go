@@ -26,7 +26,7 @@ func ExampleEncoding() {
 	// base64url  E6DTdT1EEAA
 }
 
-// A short text for a URL, and back.
+// Write an id as a short text for a URL, and read it back.
 func ExampleEncoding_Compact() {
 	text := firn.Base58.Compact(1414362783486840832)
 	fmt.Println("/orders/" + text)
@@ -42,8 +42,8 @@ func ExampleEncoding_Compact() {
 	// "4PQnO" is no base58 id: 'O' at position 5 is not in its alphabet
 }
 
-// An API whose JSON is exact in JavaScript too: ids are strings, and either
-// strings or numbers are read.
+// Ids are strings in JSON, which JavaScript reads exactly. Strings and numbers are
+// accepted.
 func ExampleID_MarshalJSON() {
 	type order struct {
 		ID     firn.ID  `json:"id"`
@@ -65,7 +65,7 @@ func ExampleID_MarshalJSON() {
 	// "1.41436278348684e18" is no id in JSON: it has a fraction or an exponent; a whole number from 0 to 9223372036854775807 is allowed, as a string or a number
 }
 
-// Taking an id apart needs the layout it was made with.
+// To decode an id, use the layout it was made with.
 func ExampleID_Time() {
 	layout, err := firn.ParseLayout("classic")
 	if err != nil {
@@ -78,7 +78,7 @@ func ExampleID_Time() {
 	// Output: 2021-06-17T13:32:45.173Z 2 1 0 <nil>
 }
 
-// Text whose encoding nobody wrote down.
+// Find out which encoding a text may have.
 func ExampleReadings() {
 	for _, r := range firn.Readings("1786KEMYM8400") {
 		fmt.Println(r.Encoding, r.ID)

@@ -8,8 +8,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A generator embedded in a program, with a worker number that the program
-// answers for.
+// A generator with a worker number that the program guarantees to be unique.
 func Example() {
 	g, err := firn.New(7, firn.Config{})
 	if err != nil {
@@ -27,7 +26,7 @@ func Example() {
 	// Output: true 7 true
 }
 
-// Taking published ids apart needs no generator.
+// Decode an id that another system has made.
 func ExampleLayout_Decompose() {
 	twitter, err := firn.ParseLayout("twitter")
 	if err != nil {
@@ -41,7 +40,7 @@ func ExampleLayout_Decompose() {
 	// Output: 2022-06-28T16:07:40.105Z 378 0
 }
 
-// The ids of a day, for a query on a primary key.
+// Find the ids of a day, for a query on a primary key.
 func ExampleLayout_Span() {
 	l := firn.DefaultLayout()
 	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
@@ -53,7 +52,7 @@ func ExampleLayout_Span() {
 	// Output: SELECT count(*) FROM orders WHERE id BETWEEN 249322851532800000 AND 249685239398399999
 }
 
-// A thousand ids with one atomic operation.
+// Take a thousand ids with one atomic operation.
 func ExampleGenerator_Take() {
 	g, err := firn.New(7, firn.Config{})
 	if err != nil {
@@ -71,8 +70,8 @@ func ExampleGenerator_Take() {
 	// Output: true true
 }
 
-// The classic generator: the wall clock, and a chain of remedies for when it
-// goes back.
+// The classic generator reads the wall clock, and has a chain of policies for when the
+// clock goes back.
 func ExampleParseRollback() {
 	rollback, err := firn.ParseRollback("wait 500ms, history 2000, refuse")
 	if err != nil {

@@ -25,8 +25,8 @@ func mustLayout(text string) firn.Layout {
 // seconds has ticks of a second, with eight ids each.
 var seconds = mustLayout("41/0/6/3,unit=1s")
 
-// onLease returns a generator of worker 5 on a wall clock that shows tick now, which has
-// issued the first id of it and is granted so many ticks more.
+// onLease returns a generator of worker 5 on a wall clock that shows tick now. It has issued
+// the first id of that tick, and its grant ends more ticks later.
 func onLease(t *testing.T, chain string, more firn.Tick, switchTo func(context.Context, firn.Tick) (firn.Grant, error)) (g *firn.Generator, clock *faketime.Time, now firn.Tick) {
 	t.Helper()
 	clock = newFakeTime()

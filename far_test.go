@@ -9,10 +9,10 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// The greatest int64 of nanoseconds since 1970 lies in the year 2262, the least in 1677.
+// Nanoseconds since 1970 fit an int64 from the year 1677 to 2262.
 
-// TestASteadyClockComesBackFromAFarYear: a clock that saw it for some seconds, while no
-// id was taken, is right again when the wall is.
+// A clock that followed the wall clock into that year, and issued no id there, is right again
+// when the wall clock is.
 func TestASteadyClockComesBackFromAFarYear(t *testing.T) {
 	for _, year := range []int{1, 1600, 1677, 2200, 2262, 2300, 2500, 9999} {
 		clock := newFakeTime()
@@ -37,9 +37,7 @@ func TestASteadyClockComesBackFromAFarYear(t *testing.T) {
 	}
 }
 
-// TestAWallClockInAFarYear: it is past the layout's end, or before its epoch, by no
-// more than that.
-func TestAWallClockInAFarYear(t *testing.T) {
+func TestAWallClockInAFarYearIsPastTheEndOrBeforeTheEpoch(t *testing.T) {
 	for _, year := range []int{2300, 2611, 9999} {
 		clock := newFakeTime()
 		g := newGenerator(t, firn.Config{Clock: firn.ClockWall, Rollback: parseChain(t, "wait 500ms 3"), Time: sleeping{clock, t}})
@@ -62,8 +60,8 @@ func TestAWallClockInAFarYear(t *testing.T) {
 	}
 }
 
-// TestAWaitForATimeNoClockCanShowSleeps: whatever waits for a tick past 2262 sleeps,
-// and looks whether it is still to wait for.
+// A call that waits for a tick past 2262 sleeps, and checks from time to time whether it must
+// still wait.
 func TestAWaitForATimeNoClockCanShowSleeps(t *testing.T) {
 	l := mustLayout("41/0/6/3,unit=10ms")
 	far, err := l.Tick(time.Date(2400, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -98,7 +96,7 @@ func TestAWaitForATimeNoClockCanShowSleeps(t *testing.T) {
 	}
 }
 
-// counted calls do for each sleep.
+// counted is a time source that calls do for each sleep.
 type counted struct {
 	sleeping
 	do func()

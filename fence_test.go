@@ -10,8 +10,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// TestAFenceBelowAllTicksIsRefused: shifted into positions, a negative tick would be a
-// fence above all of them.
+// Shifted to a position, a negative tick would become a fence above all ticks.
 func TestAFenceBelowAllTicksIsRefused(t *testing.T) {
 	l := mustLayout("41/0/6/3")
 	now, err := l.Tick(noon)
@@ -41,8 +40,8 @@ func TestAFenceBelowAllTicksIsRefused(t *testing.T) {
 	}
 }
 
-// TestAGrantOfNothingIssuesNothing: -1 is the fence below the first tick.
-func TestAGrantOfNothingIssuesNothing(t *testing.T) {
+// The fence -1 is below the first tick.
+func TestAnEmptyGrantIssuesNothing(t *testing.T) {
 	l := mustLayout("41/0/6/3")
 	g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.ClockWall, Time: newFakeTime()}, firn.Grant{After: -1, Through: -1})
 	if err != nil {
@@ -53,8 +52,7 @@ func TestAGrantOfNothingIssuesNothing(t *testing.T) {
 	}
 }
 
-// TestAFenceReachedWhileCountingOnIsReportedAtOnce: while the clock is back, and when it
-// has caught up, what keeps ids back is the fence.
+// The error is a FenceError while the clock is back, and when it has caught up.
 func TestAFenceReachedWhileCountingOnIsReportedAtOnce(t *testing.T) {
 	for _, chain := range []string{
 		"ahead 1000", "ahead 1000, history 8", "history 1, ahead 1000", "wait 1s, ahead 1000, refuse", "ahead 1000, switch",
@@ -77,7 +75,6 @@ func TestAFenceReachedWhileCountingOnIsReportedAtOnce(t *testing.T) {
 	}
 }
 
-// TestAPolicyAfterAheadServesWhenTheFenceIsReached: ahead cannot serve, and switch does.
 func TestAPolicyAfterAheadServesWhenTheFenceIsReached(t *testing.T) {
 	g, clock, _ := onLease(t, "ahead 1000, switch", 0, func(_ context.Context, from firn.Tick) (firn.Grant, error) {
 		return firn.Grant{Worker: 2, After: from - 1, Through: seconds.MaxTick()}, nil

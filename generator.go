@@ -11,18 +11,17 @@ import (
 	"time"
 )
 
-// A Generator makes the ids of one worker. Its methods may be called from any
-// number of goroutines; an id asked for after another was received is greater,
-// except across a step of the clock that the policy history or switch served.
+// A Generator makes the ids of one worker. Goroutines may share it. An id requested after
+// another was received is greater than that one, except across a step back of the clock
+// that the policy history or switch has served.
 //
-// The usual call is one clock reading and one atomic addition: the state is one
-// word, the next position, which only grows. Everything else — a new tick,
-// waiting, a clock that went back, the fence — is decided by the core under a
-// lock, which the usual call never takes.
+// The usual call is one clock reading and one atomic addition to the next position. It
+// takes no lock. For everything else (a new tick, waiting, a clock that went back, the
+// fence) the call takes a lock and asks the core.
 type Generator struct {
 	cell     atomic.Pointer[cell]
 	clock    ClockKind
-	system   bool // Time is the machine's own: read it without a call through the interface
+	system   bool // Time is SystemTime: read it without a call through the interface
 	time     TimeSource
 	switchTo func(ctx context.Context, from Tick) (Grant, error)
 	retired  func(old, next int64, last Tick)
@@ -33,70 +32,69 @@ type Generator struct {
 	core      core
 	steady    steady
 	closed    bool
-	halted    bool          // until another grant
-	switching chan struct{} // closed when the switch in progress has ended; nil without one
+	halted    bool          // set by Halt until Replace
+	switching chan struct{} // closed when the switch in progress ends; nil without one
 }
 
-// A cell is what callers share while one worker is used: the word they count
-// with, and how far it may be used without asking the core. Another worker has
-// a cell of its own, so that no caller composes one worker's position with the
-// other's number.
+// A cell is the state that callers share while the generator has one worker: the word,
+// which is the next position, and the limit up to which they may count it without asking
+// the core. Each worker gets a new cell, so that no caller composes one worker's position
+// with another's number.
 //
-// Why no position is issued twice from the word: while it is open it only
-// grows, and limit only grows too. A caller reads limit first and adds after;
-// it issues only what lies below the limit it read. The core takes the word
-// back by swapping in sealed, and takes as used min(word, limit) — whatever
-// callers issued lies below that, since the limit they read was this one or a
-// smaller. (Read after the addition, the limit could be a newer one, above a
-// position that the core has counted as unused meanwhile.)
+// No position is issued twice from the word. While it is open, word and limit only grow. A
+// caller reads limit first and adds second, and issues only positions below the limit it
+// read. The core takes the word back by swapping in sealed, and counts the positions below
+// min(word, limit) as used. All positions that callers issued are below that, since the
+// limit they read was this one or a smaller one. If callers read limit after the addition,
+// they could see a newer one, above a position that the core has meanwhile counted as
+// unused.
 type cell struct {
 	_    [64]byte
-	word atomic.Uint64 // the hot word stays alone on its cache line
+	word atomic.Uint64 // alone on its cache line, since all callers write it
 	_    [56]byte
 
 	limit         atomic.Uint64
-	opens, closes atomic.Int64 // clock readings between which the word may be used
+	opens, closes atomic.Int64 // the word may be used at clock readings between these
 	composer
 }
 
-// take takes up to n positions from the word: got of them, from p on. Without ok, the
-// word has no position left: ask the core.
+// take takes up to n positions from the word: got of them, from p on. If ok is false, the
+// word has no position left and the caller must ask the core.
 func (c *cell) take(n uint64) (p, got uint64, ok bool) {
-	limit := c.limit.Load() // before the addition: see above
+	limit := c.limit.Load() // before the addition: see cell
 	if p = c.word.Add(n) - n; p < limit {
 		return p, min(n, limit-p), true
 	}
 	return 0, 0, false
 }
 
-// next returns the position after those taken from the word. Without open the word is
-// sealed, and the core knows the next position.
+// next returns the position after those taken from the word. If open is false, the word is
+// sealed and the core knows the next position.
 func (c *cell) next() (position uint64, open bool) {
 	word := c.word.Load()
 	return min(word, c.limit.Load()), word < sealed
 }
 
-// sealed marks a word out of use. Limits go up to 1<<63, where a layout without
-// worker bits ends, and additions may run past them: it lies far above both, and
-// far enough from the end that additions cannot wrap it.
+// sealed marks a word that may not be used. Limits go up to 1<<63, where a layout without
+// worker bits ends, and additions may exceed them. sealed is far above both, and far
+// enough from the maximum that additions cannot overflow it.
 const sealed = uint64(3) << 62
 
-// maxTake bounds the ids one addition takes, and with it how far a word can
-// run past its limit.
+// maxTake bounds the ids that one addition takes, and so how far a word can exceed
+// its limit.
 const maxTake = 1 << 30
 
-// New returns a generator of a worker, from 0 to what the layout's field holds. Two
-// generators of one pool with equal numbers make equal ids: have the
-// number leased (package lease) unless something else keeps them apart.
+// New returns a generator for worker, from 0 to [Layout.MaxWorker]. Two generators of one
+// pool with the same worker make duplicate ids: lease the number (package lease) unless
+// something else guarantees that it is unique.
 //
-// So that a restart makes no id a second time, it starts just above the times
-// an earlier life can have reached, provided that the clock has not gone back
-// in between, and that the earlier life had no greater [Config.Lead]: one tick and
-// the lead from now. A Virtual clock without a bound
-// (Ahead 0) may have run ahead any distance, and one with From begins there each
-// time: neither is safe across restarts. A leased generator ([NewLeased]) needs no
-// such provisos. Errors match [ErrRange] or [ErrSyntax] and name every
-// mistake.
+// A restarted process must not make the same ids again. So the generator starts one tick
+// and [Config.Lead] ahead of the clock, above all times the earlier process can have
+// used. This is safe if the clock has not gone back in between and the earlier process
+// had no greater lead. ClockVirtual is not safe across restarts without a bound (Ahead 0),
+// since it may have run ahead any distance, nor with From, since it begins there each
+// time. [NewLeased] is safe in all these cases. Errors match [ErrRange] or
+// [ErrSyntax] and name every mistake.
 func New(worker int64, cfg Config) (*Generator, error) {
 	err := cfg.check()
 	if most := cfg.Layout.MaxWorker(); worker < 0 || worker > most {
@@ -129,10 +127,10 @@ func New(worker int64, cfg Config) (*Generator, error) {
 	return newGenerator(cfg, Grant{Worker: worker, After: after, Through: unbounded}), nil
 }
 
-// NewLeased returns a generator that issues what grant allows, and fails with
-// a *[FenceError] beyond, until [Generator.Extend] moves the fence.
-// With a Steady clock behind the grant's interval
-// it starts where that begins and slows down until the clock has caught up.
+// NewLeased returns a generator that issues the ids that grant allows. At the fence it
+// fails with a *[FenceError] until [Generator.Extend] moves the fence. If ClockSteady is
+// behind the grant's interval, the generator starts at the interval's beginning and runs
+// slower until the clock has caught up.
 func NewLeased(cfg Config, grant Grant) (*Generator, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -175,9 +173,10 @@ func newGenerator(cfg Config, grant Grant) *Generator {
 	return g
 }
 
-// read returns the reading that a cell's opens and closes are compared with:
-// monotonic for Steady, Unix ns for Wall, nothing for Virtual. It is read for every
-// id: one past 2262 wraps, which at worst uses up what an open cell allows anyway.
+// read returns the clock reading to compare with a cell's opens and closes: monotonic for
+// ClockSteady, Unix ns for ClockWall, 0 for ClockVirtual. It runs for every id, so it does
+// not check for overflow: past 2262 Unix ns wrap, which at worst lets callers use up
+// an open cell.
 func (g *Generator) read() int64 {
 	switch {
 	case g.clock == ClockVirtual:
@@ -193,13 +192,14 @@ func (g *Generator) read() int64 {
 	}
 }
 
-// Next returns the next id. It waits while a burst has used up the sequence
-// and Ahead, and as long as a policy of [Config.Rollback] says. Errors:
-// *[ClockBackError], which wraps what [Config.Switch] returned, *[FenceError],
-// *[TimeExhaustedError], *[RangeError] if the clock reads before the epoch and
-// has shown nothing later, and [ErrClosed]; after any of them the generator stays
-// usable (except closed). If ctx ends a wait, the error is [context.Cause] of it; an
-// id that needs no wait is returned even if ctx has ended. Every error comes with the id 0.
+// Next returns the next id. It waits when a burst has used up the sequence and Ahead,
+// and when a policy of [Config.Rollback] requires it. If ctx ends a wait, the error is
+// [context.Cause] of ctx; an id that needs no wait is returned even if ctx has ended.
+//
+// Errors are *[ClockBackError], which wraps the error of [Config.Switch]; *[FenceError];
+// *[TimeExhaustedError]; *[RangeError] if the clock has only shown times before the epoch;
+// and [ErrClosed]. After all but [ErrClosed] the generator stays usable. With an error the
+// id is 0.
 func (g *Generator) Next(ctx context.Context) (ID, error) {
 	c := g.cell.Load()
 	if now := g.read(); now < c.closes.Load() && now >= c.opens.Load() {
@@ -218,10 +218,10 @@ func (g *Generator) nextSlowly(ctx context.Context) (ID, error) {
 	return run.id(run.first), nil
 }
 
-// Take takes up to n ids at once and returns them as a run: n of them if the
-// sequence, Ahead and the fence allow that now, fewer if not, at least one and at
-// most 1<<30. It is one atomic operation however large n is. Errors are those of
-// Next, and a *[RangeError] for n below 1.
+// Take returns up to n ids at once, as a run: n of them if the sequence, Ahead and the
+// fence allow that now, otherwise fewer; at least one and at most 1<<30. It usually costs
+// one atomic operation, however large n is. Errors are those of Next, and a *[RangeError]
+// for n below 1.
 func (g *Generator) Take(ctx context.Context, n int) (Run, error) {
 	if n < 1 {
 		return Run{}, NewRangeError("number of ids", int64(n), 1, math.MaxInt64, "")
@@ -236,8 +236,8 @@ func (g *Generator) Take(ctx context.Context, n int) (Run, error) {
 	return g.takeSlowly(ctx, count)
 }
 
-// Fill fills ids, waiting as Next does where they do not fit at once. It
-// returns how many it has filled, and why not all.
+// Fill fills ids and waits as Next does. It returns how many it has filled, and the
+// error if not all.
 func (g *Generator) Fill(ctx context.Context, ids []ID) (int, error) {
 	filled := 0
 	for filled < len(ids) {
@@ -251,7 +251,7 @@ func (g *Generator) Fill(ctx context.Context, ids []ID) (int, error) {
 	return filled, nil
 }
 
-// takeSlowly asks the core, and waits and switches as it says.
+// takeSlowly asks the core, and waits or switches workers as the core decides.
 func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 	var a attempt
 	for {
@@ -263,13 +263,13 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 		case d.tried:
 			err = g.try(ctx, wait, d.until, c)
 		case d.act == actWait:
-			err = g.time.Sleep(ctx, min(wait, longestWait)) // and ask again
+			err = g.time.Sleep(ctx, min(wait, longestWait))
 		case busy != nil:
 			err = g.await(ctx, busy)
 		case d.act == actSwitch:
 			g.switchWorker(ctx, &a)
 		case a.refusal != nil && ctx.Err() != nil && errors.Is(d.err, ErrClockBack):
-			err = context.Cause(ctx) // perhaps the only reason why the switch failed
+			err = context.Cause(ctx) // the switch may have failed only because ctx ended
 		default:
 			err = d.err
 		}
@@ -279,13 +279,13 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 	}
 }
 
-// longestWait is how long a caller sleeps before it checks again whether the clock
-// was put right or the generator has ended.
+// longestWait is how long a caller sleeps before it checks again whether the clock has
+// been corrected or the generator has ended.
 const longestWait = time.Second
 
-// try is one of the tries of the policy wait: it sleeps the whole time, unless the clock
-// shows until before, or cell c has made way for another, whose worker need not wait.
-// It lasts no longer than the generator.
+// try is one try of the policy wait. It sleeps for d, but ends early if the clock shows
+// until, if the generator has changed to another worker (cell c is replaced), or if the
+// generator has ended.
 func (g *Generator) try(ctx context.Context, d time.Duration, until int64, c *cell) error {
 	for ; d > longestWait; d -= longestWait {
 		if err := g.time.Sleep(ctx, longestWait); err != nil {
@@ -301,8 +301,8 @@ func (g *Generator) try(ctx context.Context, d time.Duration, until int64, c *ce
 	return g.time.Sleep(ctx, d)
 }
 
-// await waits until done is closed, or ctx ends. A simulated time source brings a
-// way to wait of its own.
+// await waits until done is closed or ctx ends. A simulated time source may implement
+// this wait itself.
 func (g *Generator) await(ctx context.Context, done <-chan struct{}) error {
 	if s, ok := g.time.(interface {
 		Wait(context.Context, <-chan struct{}) error
@@ -317,9 +317,9 @@ func (g *Generator) await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// decide takes the word back, asks the core and opens the word again if that is
-// allowed. For actSwitch, busy is the switch already in progress; if it is nil the
-// caller must do the switch.
+// decide takes the word back, asks the core and, if that is allowed, opens the word
+// again. With actSwitch, busy is the switch in progress; if busy is nil, the caller must
+// do the switch.
 func (g *Generator) decide(n uint64, a *attempt) (c *cell, d decision, wait time.Duration, busy chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -335,13 +335,13 @@ func (g *Generator) decide(n uint64, a *attempt) (c *cell, d decision, wait time
 		g.publish(c, d)
 	case actWait:
 		wait = time.Duration(saturatingSub(d.until, now))
-		if d.until == never { // the clock may be wrong, and put right
+		if d.until == never { // the clock may be wrong and be corrected
 			wait = longestWait
 		}
 	case actSwitch:
 		busy = g.switching
 		if busy != nil {
-			a.switched = false // another's attempt, not this call's
+			a.switched = false // the switch in progress is another call's, so this call may still do one
 		} else {
 			g.switching = make(chan struct{})
 		}
@@ -350,10 +350,10 @@ func (g *Generator) decide(n uint64, a *attempt) (c *cell, d decision, wait time
 	return c, d, wait, busy
 }
 
-// clocks reads both clocks for a Steady one. The wall comes first: a pause of the
-// process in between then leaves the Steady clock behind the wall, until its next look.
-// In the other order it would be ahead of the wall, and a restarted process with the
-// same worker, which begins at the wall, would issue the same ids again.
+// clocks reads both clocks for ClockSteady, the wall clock first. If the process pauses in
+// between, the steady clock is then behind the wall clock until its next look. In the
+// other order it would be ahead, and a restarted process with the same worker, which
+// begins at the wall clock's time, would issue the same ids again.
 func (g *Generator) clocks() (mono, wall int64) {
 	wall = unixNanos(g.time.Wall())
 	return int64(g.time.Monotonic()), wall
@@ -370,17 +370,17 @@ func (g *Generator) now() int64 {
 			g.steady.look(mono, wall, g.used())
 		}
 		return g.steady.at(mono)
-	case g.core.ahead < 0: // a virtual clock without a bound
+	case g.core.ahead < 0: // ClockVirtual without a bound
 		return 0
 	default:
 		return unixNanos(g.time.Wall())
 	}
 }
 
-// used returns the time below which a Steady clock does not go back, in Unix ns.
+// used returns the time, in Unix ns, below which the steady clock must not go back.
 func (g *Generator) used() int64 { return g.core.used(g.next()) }
 
-// next returns the next position, which the core may not know yet.
+// next returns the next position: the word's if it is open, else the core's.
 func (g *Generator) next() uint64 {
 	if next, open := g.cell.Load().next(); open {
 		return next
@@ -388,7 +388,7 @@ func (g *Generator) next() uint64 {
 	return g.core.pos
 }
 
-// collect seals the word and tells the core how far it was used.
+// collect seals the word and updates the core with the positions taken from it.
 func (g *Generator) collect(c *cell) {
 	if word := c.word.Swap(sealed); word < sealed {
 		g.core.pos = min(word, c.limit.Load())
@@ -396,8 +396,8 @@ func (g *Generator) collect(c *cell) {
 	}
 }
 
-// publish opens the word for use without the core, unless that could break the rules
-// a cell relies on. As long as it could, every call asks the core.
+// publish opens the word, so that callers need not ask the core, unless that would break
+// the rules a cell relies on. Then every call asks the core.
 func (g *Generator) publish(c *cell, d decision) {
 	if !d.open || g.core.pos < g.core.high || d.limit < c.limit.Load() {
 		return
@@ -421,7 +421,7 @@ func (g *Generator) install(grant Grant, ordered bool) {
 	g.cell.Store(c)
 }
 
-// switchWorker carries out the policy switch; the caller has set g.switching.
+// switchWorker executes the policy switch. The caller has set g.switching.
 func (g *Generator) switchWorker(ctx context.Context, a *attempt) {
 	g.mu.Lock()
 	from := Tick(0)
@@ -431,8 +431,8 @@ func (g *Generator) switchWorker(ctx context.Context, a *attempt) {
 	g.mu.Unlock()
 
 	var grant Grant
-	err := errors.New("the source of workers panicked")
-	defer func() { // also if switchTo panics: others wait for its end
+	err := errors.New("Config.Switch panicked")
+	defer func() { // also if switchTo panics, since other calls wait for its end
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		close(g.switching)
@@ -444,13 +444,13 @@ func (g *Generator) switchWorker(ctx context.Context, a *attempt) {
 	}
 }
 
-// switched goes on after a switch, with its worker or without.
+// switched applies the result of a switch.
 func (g *Generator) switched(grant Grant, err error, a *attempt) {
 	switch {
 	case err != nil:
 		a.refusal = err
 	case g.closed:
-		// The grant is unused; the caller that closed the generator gives it back.
+		// The grant stays unused. The caller that stopped the generator gives it back.
 	default:
 		g.replace(grant, false)
 	}
@@ -465,10 +465,10 @@ func (g *Generator) replace(grant Grant, ordered bool) {
 	}
 }
 
-// Extend moves the fence of worker forward to tick through: a renewed lease. A
-// fence never moves back. The error is a *[RangeError] if the generator has
-// another worker now or the tick is below -1, a *[FenceError] after Halt, and
-// [ErrClosed] after Stop.
+// Extend moves the fence of worker forward to tick through, after its lease was renewed. A
+// fence never moves back: a lower tick changes nothing. The error matches [ErrRange] if
+// the generator has another worker now or the tick is below -1. It is a *[FenceError]
+// after Halt and [ErrClosed] after Stop.
 func (g *Generator) Extend(worker int64, through Tick) error {
 	if err := checkFence(through); err != nil {
 		return err
@@ -481,16 +481,15 @@ func (g *Generator) Extend(worker int64, through Tick) error {
 	if worker != g.core.worker {
 		return fmt.Errorf("%w: worker %d is not held here any more: the generator now has worker %d", ErrRange, worker, g.core.worker)
 	}
-	if g.halted { // a renewal that was under way
+	if g.halted { // the renewal began before Halt
 		return g.core.ended().err
 	}
 	g.core.extend(through)
 	return nil
 }
 
-// Replace continues under another grant, without callers noticing: ids from now
-// on are greater than those before. It calls [Config.Retired] for the old worker.
-// Errors: *[RangeError], [ErrClosed].
+// Replace continues under another grant. Later ids are greater than all earlier ones. It
+// calls [Config.Retired] for the old worker. Errors are *[RangeError] and [ErrClosed].
 func (g *Generator) Replace(grant Grant) error {
 	if err := checkGrant(g.layout, grant); err != nil {
 		return err
@@ -504,10 +503,9 @@ func (g *Generator) Replace(grant Grant) error {
 	return nil
 }
 
-// Halt ends issuing under the grant of a worker at once: calls fail with a
-// *[FenceError] until [Generator.Replace] brings another grant. It is for a holder
-// that finds its ticks granted to another. It reports whether the generator had
-// that worker; under another worker the generator goes on.
+// Halt revokes the grant of worker at once: calls fail with a *[FenceError] until
+// [Generator.Replace]. A lease halts when it finds that its ticks were granted to another
+// holder. Halt reports whether the generator had that worker; if not, it does nothing.
 func (g *Generator) Halt(worker int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -515,14 +513,14 @@ func (g *Generator) Halt(worker int64) bool {
 		return false
 	}
 	g.collect(g.cell.Load())
-	g.core.floor = g.core.ceiling // nothing is left between them
+	g.core.floor = g.core.ceiling // which leaves no position to issue
 	g.halted = true
 	return true
 }
 
-// Stop ends the generator: once it returns, no further id is issued, and calls
-// fail with [ErrClosed]. It returns the worker in use and the last tick ids of
-// it may carry. Later calls return the same.
+// Stop ends the generator: after it returns, no id is issued and calls fail with
+// [ErrClosed]. It returns the current worker and the last tick that ids of it may carry.
+// Later calls return the same.
 func (g *Generator) Stop() (worker int64, last Tick) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -534,8 +532,8 @@ func (g *Generator) Stop() (worker int64, last Tick) {
 // A State is a snapshot of a generator.
 type State struct {
 	Worker int64
-	Last   Tick // the last tick that ids may carry so far
-	Fence  Tick // no id is issued above
+	Last   Tick // the last tick that ids issued so far may carry
+	Fence  Tick // the last tick that ids may carry under the grant
 }
 
 // State returns a snapshot, for metrics and logs.
@@ -552,9 +550,9 @@ func (g *Generator) State() State {
 // Layout returns the layout of the ids.
 func (g *Generator) Layout() Layout { return g.layout }
 
-// Now returns the tick that the generator's clock shows, which may lie before
-// the epoch (negative) or at most at the layout's last tick. With a Virtual
-// clock it is the tick of the next id, or the last tick if there is no next id.
+// Now returns the tick that the generator's clock shows. It is negative before the epoch,
+// and at most the layout's last tick. With ClockVirtual it is the tick of the next id, or
+// the layout's last tick if there is no next id.
 func (g *Generator) Now() Tick {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -563,7 +561,7 @@ func (g *Generator) Now() Tick {
 		return g.core.tickOf(min(next, g.core.endOf(g.layout.MaxTick())-1))
 	}
 	if g.clock == ClockSteady {
-		// Fences are chosen by this reading: it must not keep a past clock error.
+		// Fences depend on this reading, so it must not contain an old clock error.
 		mono, wall := g.clocks()
 		g.steady.retreat(mono, wall, g.used())
 	}

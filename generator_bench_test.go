@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// wide is a layout whose sequence is never used up: what a call itself costs.
+// wide returns a generator whose sequence is never used up, to measure the call itself.
 func wide(b *testing.B) *firn.Generator {
 	b.Helper()
 	layout, err := firn.ParseLayout("41/0/0/22")

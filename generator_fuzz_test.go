@@ -11,9 +11,9 @@ import (
 	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
-// FuzzGenerator plays a script of what clocks, callers and leases do to one
-// generator, of any clock and chain. Every id is new, lies in a grant of its
-// worker, and, where order is promised, is greater than those before.
+// FuzzGenerator plays a script of events (clock steps, calls, lease renewals) to one
+// generator with any clock and chain. It checks that every id is new, is within a grant of
+// its worker and, where order is promised, is greater than all earlier ids.
 func FuzzGenerator(f *testing.F) {
 	for which := range uint8(40) {
 		f.Add([]byte{0, 7, 1, 30, 9, 40, 3, 200, 10, 1, 0, 2, 8, 60, 3, 20, 2, 50, 10, 2, 11, 0, 1, 9, 4, 200, 10, 5, 9, 90, 0, 3}, which)
@@ -26,7 +26,7 @@ func FuzzGenerator(f *testing.F) {
 	})
 }
 
-// scripted is a generator that a script is played to.
+// scripted is a generator under a script.
 type scripted struct {
 	t       *testing.T
 	time    *faketime.Time
@@ -38,7 +38,7 @@ type scripted struct {
 	ordered bool
 	worker  int64
 	through firn.Tick
-	free    int64 // the next worker that nobody had
+	free    int64 // the next unused worker
 }
 
 var scriptLayouts = []string{"41/0/6/3", "41/0/6/2,unit=100ms", "39/0/6/3,unit=10ms,order=sequence-worker", "41/2/6/1,unit=1s"}
@@ -88,7 +88,7 @@ func (s *scripted) now() firn.Tick {
 	return tick
 }
 
-// grant hands out a worker that nobody had.
+// grant returns a grant of an unused worker.
 func (s *scripted) grant(after firn.Tick, ticks int64) firn.Grant {
 	g := firn.Grant{Worker: s.free, After: after, Through: after + firn.Tick(ticks)}
 	s.free++
@@ -97,7 +97,7 @@ func (s *scripted) grant(after firn.Tick, ticks int64) firn.Grant {
 	return g
 }
 
-// do is one step. What is beyond an hour away would take years to be caught up with.
+// do is one step. Clock steps are limited to an hour, since catching up takes 16 times as long.
 func (s *scripted) do(what byte, arg int64) {
 	unit := s.layout.Unit()
 	switch what % 12 {
@@ -173,7 +173,7 @@ func (s *scripted) granted(p firn.Parts) bool {
 	return false
 }
 
-// FuzzParseSettings: whatever is read is written back so that it is read as the same.
+// FuzzParseSettings checks that each value is printed as text that is parsed to the same value.
 func FuzzParseSettings(f *testing.F) {
 	for _, text := range []string{
 		"wait 500ms 2, history 2000, switch, refuse", "ahead 5", "steady", "carry", "10ms", "2025-01-01", "1288834974657",
@@ -195,7 +195,7 @@ func again[T any](t *testing.T, text string, parse func(string) (T, error), writ
 	value, err := parse(text)
 	if err != nil {
 		if !errors.Is(err, firn.ErrSyntax) && !errors.Is(err, firn.ErrRange) {
-			t.Fatalf("%q: %v matches neither of the two kinds of mistakes", text, err)
+			t.Fatalf("%q: %v matches neither ErrSyntax nor ErrRange", text, err)
 		}
 		return
 	}

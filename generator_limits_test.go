@@ -20,8 +20,8 @@ func TestOneTakeIsAtMostTwoToTheThirty(t *testing.T) {
 	}
 }
 
-// A grant that begins ahead of the clock, as one does whose worker somebody with a
-// faster clock had: the steady clock begins there, and goes on at its pace.
+// A grant begins ahead of the clock if the worker's last holder had a faster clock. The
+// steady clock begins there and runs on.
 func TestASteadyClockBeginsWithAGrantThatLiesAhead(t *testing.T) {
 	clock := newFakeTime()
 	l := firn.DefaultLayout()

@@ -45,7 +45,7 @@ func TestIDsIncreaseAndCarryTheirParts(t *testing.T) {
 	}
 }
 
-func TestTimeRunsAheadByAheadAndNoMore(t *testing.T) {
+func TestIDsRunAheadOfTheClockByAheadAtMost(t *testing.T) {
 	for _, ahead := range []time.Duration{-1, 5 * time.Millisecond, 0} {
 		clock := newFakeTime()
 		l := mustLayout("41/0/10/3")
@@ -69,7 +69,7 @@ func TestTimeRunsAheadByAheadAndNoMore(t *testing.T) {
 	}
 }
 
-func TestARestartMakesNoIDAgainWhileTheClockDoesNotGoBack(t *testing.T) {
+func TestARestartRepeatsNoIDIfTheClockHasNotGoneBack(t *testing.T) {
 	clock := newFakeTime()
 	seen := map[firn.ID]bool{}
 	for range 50 {
@@ -99,7 +99,7 @@ func TestLowTrafficIDsSpreadOverShards(t *testing.T) {
 		}
 		least, most := slices.Min(shards[:]), slices.Max(shards[:])
 		if even && shards[0] != 4000 {
-			t.Errorf("%v: %v, want all in one shard, as the classic generators have it", start, shards)
+			t.Errorf("%v: %v, want all in one shard", start, shards)
 		}
 		if !even && (least < 350 || most > 650) {
 			t.Errorf("%v: %v, want about 500 in each", start, shards)
@@ -153,7 +153,7 @@ func TestNothingIsIssuedAboveTheFence(t *testing.T) {
 	}
 }
 
-func TestALeapBeyondTheFenceIsForgottenWhenTheClockReturns(t *testing.T) {
+func TestALeapBeyondTheFenceHasNoEffectAfterTheClockReturns(t *testing.T) {
 	clock := newFakeTime()
 	l := firn.DefaultLayout()
 	now, err := l.Tick(clock.Wall())
@@ -245,7 +245,7 @@ func TestAVirtualClockAdvancesWithTheSequence(t *testing.T) {
 		if got := id.Time(l); !got.Equal(want) {
 			t.Fatalf("id %d at %v, want %v", i, got, want)
 		}
-		clock.Step(-time.Minute) // it is not looked at
+		clock.Step(-time.Minute) // the generator does not read it
 	}
 	bounded := newGenerator(t, firn.Config{Layout: l, Clock: firn.ClockVirtual, Ahead: time.Second, Time: clock})
 	begun := clock.Wall()
@@ -257,7 +257,7 @@ func TestAVirtualClockAdvancesWithTheSequence(t *testing.T) {
 		}
 		last = id
 	}
-	// It begins a second and a tick from now, above what an earlier life can have reached.
+	// It begins a second and a tick from now, above the ticks that an earlier process can have used.
 	if after := last.Time(l).Sub(begun); after < 2*time.Second || after > 2130*time.Millisecond {
 		t.Errorf("9000 ids at 8 a tick with a second allowed ahead ended %v after the start", after)
 	}
@@ -280,7 +280,7 @@ func TestASteadyClockNeverGoesBackAndFollowsAResumedMachine(t *testing.T) {
 		last = id
 	}
 	next()
-	clock.Step(-time.Hour) // set back: unnoticed, but for slowing down
+	clock.Step(-time.Hour) // the steady clock only slows down
 	for range 100 {
 		clock.Pass(100 * time.Millisecond)
 		next()
@@ -296,7 +296,7 @@ func TestASteadyClockNeverGoesBackAndFollowsAResumedMachine(t *testing.T) {
 	if lag := clock.Wall().Sub(last.Time(l)); lag > 100*time.Millisecond || lag < -20*time.Millisecond {
 		t.Errorf("4s after the machine was resumed ids are %v behind", lag)
 	}
-	clock.Step(time.Hour) // a spike that is put right again
+	clock.Step(time.Hour) // a jump that is corrected again
 	clock.Pass(time.Second)
 	next()
 	clock.Step(-time.Hour)
@@ -305,7 +305,7 @@ func TestASteadyClockNeverGoesBackAndFollowsAResumedMachine(t *testing.T) {
 		next()
 	}
 	if lead := last.Time(l).Sub(clock.Wall()); lead > time.Second {
-		t.Errorf("a short spike of the wall clock took the steady one along by %v", lead)
+		t.Errorf("the steady clock followed a short jump of the wall clock by %v", lead)
 	}
 }
 
@@ -329,7 +329,7 @@ func TestASteadyClockComesBackFromAWrongYearInWhichNothingWasIssued(t *testing.T
 		t.Fatal(err)
 	}
 	clock.Step(year)
-	for range 10 { // it follows, and meets the fence
+	for range 10 { // the clock follows the leap, where the fence prevents ids
 		clock.Pass(time.Second)
 		if _, err = g.Next(t.Context()); err != nil && !errors.Is(err, firn.ErrFence) {
 			t.Fatal(err)
@@ -346,7 +346,7 @@ func TestASteadyClockComesBackFromAWrongYearInWhichNothingWasIssued(t *testing.T
 	if err != nil || second <= first || partsOf(l, second).Tick != now() {
 		t.Errorf("after the leap was undone: %v, at %v, after %v: %v", second, second.Time(l), first.Time(l), err)
 	}
-	clock.Step(-time.Minute) // ids were issued here: no further back
+	clock.Step(-time.Minute) // ids were issued here, so the clock does not go further back
 	clock.Pass(10 * time.Second)
 	third, err := g.Next(t.Context())
 	if err != nil || third <= second || third.Time(l).Sub(second.Time(l)) > time.Second {
@@ -354,7 +354,7 @@ func TestASteadyClockComesBackFromAWrongYearInWhichNothingWasIssued(t *testing.T
 	}
 }
 
-func TestTakeAndRunsGiveWhatNextWould(t *testing.T) {
+func TestTakeAndFillReturnTheSameIDsAsNext(t *testing.T) {
 	for _, text := range []string{"41/0/10/4", "39/0/16/8,unit=10ms,epoch=2014-09-01,order=sequence-worker", "63/0/0/0", "41/0/0/22"} {
 		l := mustLayout(text)
 		one := newGenerator(t, firn.Config{Layout: l, Clock: firn.ClockVirtual, From: noon, Time: newFakeTime(), Start: firn.StartZero})
@@ -404,7 +404,7 @@ func TestTakeAndRunsGiveWhatNextWould(t *testing.T) {
 	}
 }
 
-func TestIDsGoOnIncreasingUnderAnotherWorker(t *testing.T) {
+func TestIDsStillIncreaseUnderAnotherWorker(t *testing.T) {
 	clock := newFakeTime()
 	l := mustLayout("41/0/10/12")
 	now, err := l.Tick(noon)
@@ -434,7 +434,7 @@ func TestIDsGoOnIncreasingUnderAnotherWorker(t *testing.T) {
 			t.Fatal(err)
 		}
 		if left[worker+1] < partsOf(l, last).Tick {
-			t.Fatalf("worker %d is said to have been left at tick %d, its last id has %d", worker+1, left[worker+1], partsOf(l, last).Tick)
+			t.Fatalf("Retired was called with worker %d and tick %d; its last id has tick %d", worker+1, left[worker+1], partsOf(l, last).Tick)
 		}
 	}
 }
@@ -462,7 +462,7 @@ func (b *blockedTime) Sleep(ctx context.Context, _ time.Duration) error {
 	return context.Cause(ctx)
 }
 
-func TestStopIsFinalAndKnowsTheLastTick(t *testing.T) {
+func TestStopIsFinalAndReturnsTheLastTick(t *testing.T) {
 	l := mustLayout("41/0/10/12")
 	for range 20 {
 		g := newWorker(t, 3, firn.Config{Layout: l})
@@ -488,7 +488,7 @@ func TestStopIsFinalAndKnowsTheLastTick(t *testing.T) {
 				}
 			})
 		}
-		for highest.Load() == 0 { // until they are at it
+		for highest.Load() == 0 { // until the callers run
 			if g.State().Worker != 3 {
 				t.Fatal("another worker")
 			}
@@ -499,7 +499,7 @@ func TestStopIsFinalAndKnowsTheLastTick(t *testing.T) {
 			t.Errorf("stopped worker %d at tick %d, but an id of tick %d was issued", worker, last, highest.Load())
 		}
 		if w, l := g.Stop(); w != worker || l != last {
-			t.Error("a second Stop says something else")
+			t.Error("a second Stop returns something else")
 		}
 		if err := g.Replace(firn.Grant{}); !errors.Is(err, firn.ErrClosed) {
 			t.Errorf("replace after Stop: %v", err)
@@ -507,8 +507,8 @@ func TestStopIsFinalAndKnowsTheLastTick(t *testing.T) {
 	}
 }
 
-// TestConcurrentCallersShareNoID lets callers of every kind run against
-// renewals, handovers, and a clock that steps back and forth.
+// Callers of every kind run concurrently with renewals, switches of the worker, and a clock
+// that steps back and forth.
 func TestConcurrentCallersShareNoID(t *testing.T) {
 	chains := map[string]firn.Rollback{
 		"wait":    {firn.Wait(time.Second, 10)},
@@ -646,7 +646,7 @@ func TestNextDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// partsOf returns the parts of an id that the layout can have made.
+// partsOf returns the parts of an id. It panics if the layout cannot have made it.
 func partsOf(l firn.Layout, id firn.ID) firn.Parts {
 	p, err := l.Decompose(id)
 	if err != nil {

@@ -1,11 +1,10 @@
 package firn
 
-// A history remembers how much of its sequence each recent tick has used: a
-// ring in which tick t has the place t modulo the length.
+// A history records how much of the sequence each recent tick has used. It is a ring in
+// which tick t has the place t modulo the length.
 //
-// It is safe because each place names its tick. Published implementations keep bare
-// counters: after a lap they take the count of one tick for another's, and a skipped
-// tick inherits the count from a lap ago.
+// Each place records which tick it is about. Without that (other generators keep only
+// counters), a tick would inherit the count of the tick one lap before.
 type history struct {
 	ring []used
 }
@@ -24,32 +23,32 @@ func newHistory(ticks Tick) history {
 // kept reports whether there is a history at all.
 func (h *history) kept() bool { return len(h.ring) > 0 }
 
-// clear forgets everything: for a worker that was never used before its grant.
+// clear empties the history, for a new grant, under which all ticks are unused.
 func (h *history) clear() {
 	for i := range h.ring {
 		h.ring[i] = used{tick: -1}
 	}
 }
 
-// record stores that tick is used below position until.
+// record stores that the positions of tick below until are used.
 func (h *history) record(tick Tick, until uint64) {
 	if h.kept() && tick >= 0 {
 		h.ring[tick%Tick(len(h.ring))] = used{tick: tick, until: until}
 	}
 }
 
-// oldest returns the first known tick, given the highest ever used.
+// oldest returns the first tick that the ring covers, given the highest used tick.
 func (h *history) oldest(high Tick) Tick { return high - Tick(len(h.ring)) + 1 }
 
-// lookup returns the first unused position of a tick, given that the highest
-// tick ever used is high. Known is false if the ring no longer covers the tick.
-// Written is false for a tick that was skipped: all of it is unused.
+// lookup returns the first unused position of a tick, given the highest used tick. Known
+// is false if the ring no longer covers the tick. Written is false if the whole tick is
+// unused.
 func (h *history) lookup(tick, high Tick) (until uint64, written, known bool) {
 	if !h.kept() || tick < 0 || tick < h.oldest(high) {
 		return 0, false, false
 	}
 	u := h.ring[tick%Tick(len(h.ring))]
-	if u.tick > tick { // cannot happen while high is right; never guess
+	if u.tick > tick { // only if high is wrong; then report the tick as unknown
 		return 0, false, false
 	}
 	return u.until, u.tick == tick, true

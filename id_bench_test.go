@@ -6,7 +6,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// benchIDs are ids with all their digits, so that no encoding has it easy.
+// benchIDs are ids with the full number of digits.
 var benchIDs = func() (ids [256]firn.ID) {
 	x := uint64(88172645463325252) // xorshift, the same in every run
 	for i := range ids {
@@ -18,7 +18,7 @@ var benchIDs = func() (ids [256]firn.ID) {
 	return ids
 }()
 
-// The results go where the compiler cannot drop them.
+// The compiler cannot remove calls whose results are stored here.
 var (
 	benchText  string
 	benchBytes []byte

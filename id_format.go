@@ -7,7 +7,7 @@ import (
 
 // Format implements [fmt.Formatter]: the decimal number for %v, %s and %d, the
 // number in its base for %b, %o, %O, %x and %X, the quoted decimal for %q, and
-// firn.ID(7) for %#v; with fmt's flags, widths and precisions.
+// firn.ID(7) for %#v. It supports fmt's flags, widths and precisions.
 func (id ID) Format(f fmt.State, verb rune) {
 	format := fmt.FormatString(f, verb)
 	switch verb {

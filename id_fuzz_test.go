@@ -13,7 +13,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// seeds are texts at the edges of what encodings read.
+// seeds are texts at the limits of what encodings read.
 var seeds = []string{
 	"", "0", "1", "-", "-5", "0x", "0x1f", "0XFFFFFFFFFFFFFFFF", "1414362783486840832", "9223372036854775807",
 	"9223372036854775808", "18446744073709551616", "7ZZZZZZZZZZZZ", "16J", "il0O", "1y2p0ij32e8e7", "NQm6rKPiEPF",
@@ -21,7 +21,7 @@ var seeds = []string{
 	strings.Repeat("1", 63), strings.Repeat("1", 64),
 }
 
-// wantParse reads text digit by digit, by the book.
+// wantParse reads text digit by digit, the simple way.
 func wantParse(e firn.Encoding, text string) (firn.ID, bool) {
 	switch e {
 	case firn.Hex:
@@ -55,7 +55,7 @@ func wantParse(e firn.Encoding, text string) (firn.ID, bool) {
 		}
 		n.Add(n.Mul(n, radix), big.NewInt(int64(digit)))
 	}
-	if e == firn.Base64URL { // 66 bits, of which the last two have to be 0
+	if e == firn.Base64URL { // 66 bits; the last two must be 0
 		if n.Bit(0) != 0 || n.Bit(1) != 0 {
 			return 0, false
 		}
@@ -177,7 +177,7 @@ func FuzzIDUnmarshalJSON(f *testing.F) {
 		if ok != (err == nil) || id != want || err != nil && !errors.Is(err, firn.ErrSyntax) {
 			t.Fatalf("json.Unmarshal(%q) = %d, %v, want %d, %v", text, id, err, want, ok)
 		}
-		id = 42 // whatever the bytes, a direct call does not panic nor half-write
+		id = 42 // a direct call neither panics nor changes the id on an error
 		if err := id.UnmarshalJSON(text); err != nil && id != 42 {
 			t.Fatalf("UnmarshalJSON(%q) = %v and left %d", text, err, id)
 		}

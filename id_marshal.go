@@ -22,10 +22,10 @@ func (id ID) MarshalJSON() ([]byte, error) {
 	return append(append(text, buf[i:]...), '"'), nil
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. It reads a decimal id as a
-// string or as a whole number; null leaves id as it is, as encoding/json has it
-// for all types. For anything else (a fraction, an exponent, a sign, a number
-// above [MaxID], true, an object) the error is a *[SyntaxError] and id is unchanged.
+// UnmarshalJSON implements [json.Unmarshaler]. It reads a decimal id as a string or as a
+// whole number. Null leaves id unchanged, as is usual in encoding/json. For anything else
+// (a fraction, an exponent, a sign, a number above [MaxID], true, an object) the error is a
+// *[SyntaxError] and id is unchanged.
 func (id *ID) UnmarshalJSON(text []byte) error {
 	digits := text
 	if n := len(text); n >= 2 && text[0] == '"' && text[n-1] == '"' {
@@ -35,7 +35,7 @@ func (id *ID) UnmarshalJSON(text []byte) error {
 	}
 	parsed, err := parse(Decimal, digits)
 	if err != nil && bytes.IndexByte(text, '\\') >= 0 {
-		// JSON allows digits as escapes too, though that is rare.
+		// A digit in a JSON string may be written as an escape, such as \u0031.
 		var plain string
 		if json.Unmarshal(text, &plain) == nil {
 			parsed, err = Decimal.Parse(plain)
@@ -48,7 +48,7 @@ func (id *ID) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// jsonError returns err in terms of the JSON it is about.
+// jsonError returns err with the JSON text and what JSON is allowed.
 func jsonError(text []byte, err error) error {
 	reason := fmt.Sprintf("a whole number from 0 to %d is allowed, as a string or a number", int64(MaxID))
 	var bad *SyntaxError
@@ -70,8 +70,8 @@ func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 // to b, and does not allocate when b has room.
 func (id ID) AppendText(b []byte) ([]byte, error) { return Decimal.AppendCompact(b, id), nil }
 
-// UnmarshalText implements [encoding.TextUnmarshaler]: it reads what [ParseID]
-// does, with the same errors, on which id is unchanged.
+// UnmarshalText implements [encoding.TextUnmarshaler]. It reads what [ParseID] does, with
+// the same errors. On an error id is unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	parsed, err := parse(Decimal, text)
 	if err == nil {
@@ -80,8 +80,8 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return err
 }
 
-// MarshalBinary implements [encoding.BinaryMarshaler], and so serves
-// encoding/gob: eight big-endian bytes, which sort as the numbers do.
+// MarshalBinary implements [encoding.BinaryMarshaler], which encoding/gob uses: eight
+// big-endian bytes, which sort as the numbers do.
 func (id ID) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 
 // AppendBinary implements [encoding.BinaryAppender]: it appends the eight bytes of
@@ -90,12 +90,13 @@ func (id ID) AppendBinary(b []byte) ([]byte, error) {
 	return binary.BigEndian.AppendUint64(b, uint64(id)), nil
 }
 
-// UnmarshalBinary implements [encoding.BinaryUnmarshaler]: it reads eight
-// bytes. The error is a *[SyntaxError] for another length and a *[RangeError] for a number that is no id; id is unchanged then.
+// UnmarshalBinary implements [encoding.BinaryUnmarshaler]: it reads eight bytes. The error
+// is a *[SyntaxError] for another length and a *[RangeError] for a negative number. On an
+// error id is unchanged.
 func (id *ID) UnmarshalBinary(b []byte) error {
 	if len(b) != 8 {
 		return NewSyntaxError("binary id", fmt.Sprintf("%x", b[:min(len(b), maxQuoted)]),
-			fmt.Sprintf("it has %d bytes, 8 make an id", len(b)))
+			fmt.Sprintf("it has %d bytes, an id has 8", len(b)))
 	}
 	parsed, err := checkID(int64(binary.BigEndian.Uint64(b)))
 	if err == nil {

@@ -105,7 +105,7 @@ func TestIDRefusesOtherJSONAndSaysWhatIsAllowed(t *testing.T) {
 			}
 		})
 	}
-	for _, text := range []string{"", `"`, `"1`, `\`, `"\"`, "-"} { // no JSON at all
+	for _, text := range []string{"", `"`, `"1`, `\`, `"\"`, "-"} { // not JSON
 		var id firn.ID
 		if err := id.UnmarshalJSON([]byte(text)); !errors.Is(err, firn.ErrSyntax) {
 			t.Errorf("UnmarshalJSON(%q) = %v, want ErrSyntax", text, err)
@@ -177,7 +177,7 @@ func TestIDIsEightBytesInGob(t *testing.T) {
 	}
 }
 
-func TestIDReadsAndWritesJSONWithoutGarbage(t *testing.T) {
+func TestIDReadsAndWritesJSONWithoutAllocations(t *testing.T) {
 	id, text, buf := firn.ID(1414362783486840832), []byte(`"1414362783486840832"`), make([]byte, 0, 64)
 	for _, c := range []struct {
 		what string
@@ -188,7 +188,7 @@ func TestIDReadsAndWritesJSONWithoutGarbage(t *testing.T) {
 		{"UnmarshalJSON", 0, func() { _ = id.UnmarshalJSON(text) }},
 		{"AppendText", 0, func() { buf, _ = id.AppendText(buf[:0]) }},
 		{"UnmarshalText", 0, func() { _ = id.UnmarshalText(buf) }},
-		// The one is the slice put into an interface, which the driver does.
+		// The one allocation converts the slice to an interface, as drivers do.
 		{"Scan of bytes", 1, func() { _ = id.Scan(buf) }},
 	} {
 		if got := testing.AllocsPerRun(100, c.do); got > c.want {

@@ -6,7 +6,7 @@ import (
 )
 
 // Value implements [driver.Valuer]: the number, for a BIGINT column. The error
-// is a *[RangeError] for a negative id, which a database should never see.
+// is a *[RangeError] for a negative id.
 func (id ID) Value() (driver.Value, error) {
 	if _, err := checkID(int64(id)); err != nil {
 		return nil, err
@@ -14,10 +14,10 @@ func (id ID) Value() (driver.Value, error) {
 	return int64(id), nil
 }
 
-// Scan implements [database/sql.Scanner]: it reads an integer column, or one
-// of decimal text. A NULL is refused: scan a column that may hold one into a
-// sql.Null[firn.ID]. Errors are a *[RangeError] for a negative number and a
-// *[SyntaxError] for text and types that are no id; id is unchanged then.
+// Scan implements [database/sql.Scanner]: it reads an integer column or a column of
+// decimal text. It refuses NULL: scan a column that may be NULL into a sql.Null[firn.ID].
+// The error is a *[RangeError] for a negative number and a *[SyntaxError] for other text
+// and types. On an error id is unchanged.
 func (id *ID) Scan(src any) error {
 	var (
 		parsed ID

@@ -9,8 +9,8 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// published are ids of which the makers published the parts. Where they count
-// 64 bits, the time has one less here: the sign bit, which is 0.
+// published has ids whose parts their systems have published. Layouts of 64 bits have one
+// time bit less here: the sign bit, which is 0.
 var published = []struct {
 	name   string
 	id     firn.ID
@@ -57,7 +57,7 @@ func TestIDFieldsAreThePublishedOnes(t *testing.T) {
 	}
 }
 
-func TestIDTimeIsZeroWhereTheLayoutCannotHaveMadeTheID(t *testing.T) {
+func TestIDTimeIsZeroIfTheLayoutCannotHaveMadeTheID(t *testing.T) {
 	narrow, err := firn.NewLayout(firn.LayoutConfig{TimeBits: 40, WorkerBits: 4, SequenceBits: 4})
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestIDStringIsTheDecimalNumber(t *testing.T) {
 	}
 }
 
-func TestParseIDRefusesWhatIsNoDecimalID(t *testing.T) {
+func TestParseIDRefusesOtherText(t *testing.T) {
 	for _, text := range []string{"", "-1", "+1", "1.0", "1e3", "0x1f", " 1", "1 ", "1_000", "９", "9223372036854775808"} {
 		if id, err := firn.ParseID(text); id != 0 || !errors.Is(err, firn.ErrSyntax) {
 			t.Errorf("ParseID(%q) = %d, %v, want ErrSyntax", text, id, err)

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestTheRootModuleRequiresNothing holds the promise that importing the library
-// adds nothing to a build: no requirement, not even for tests; the root package
-// imports only the standard library; and arrows point one way.
+// Importing the library adds no other module to a build: the root module has no requirement,
+// not even for tests. The root package imports only the standard library, and imports between
+// the other packages go one way.
 func TestTheRootModuleRequiresNothing(t *testing.T) {
 	mod, err := os.ReadFile("go.mod")
 	if err != nil {
@@ -84,7 +84,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		folder := filepath.ToSlash(filepath.Dir(path))
 		list, known := allowed[folder]
 		if !known {
-			t.Errorf("%s: say in this test what the folder may import", folder)
+			t.Errorf("%s: list the allowed imports of this folder in this test", folder)
 		}
 		for _, spec := range file.Imports {
 			name, err := strconv.Unquote(spec.Path.Value)
@@ -110,12 +110,12 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if files < 30 {
-		t.Errorf("only %d files were looked at", files)
+		t.Errorf("found only %d files", files)
 	}
 }
 
-// TestOtherModulesImportNothingInternal: a module is released with the version of the root it
-// requires, and must build with later ones, whose internal packages may differ.
+// A released module must also build with later versions of the root module, whose internal
+// packages may differ.
 func TestOtherModulesImportNothingInternal(t *testing.T) {
 	files := 0
 	for _, module := range []string{"bench", "cmd/firn", "etcdstore", "redisstore", "zkstore"} {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An Order says which of the fields below the time stands higher.
+// An Order says which field follows the time.
 type Order uint8
 
 const (
@@ -25,24 +25,24 @@ func (o Order) String() string {
 	return "worker-sequence"
 }
 
-// A Layout says how the 63 bits of an id are divided, what one tick lasts and
-// when ticks began. It is a small comparable value; two equal layouts read
-// every id alike. The zero Layout is not valid: get one from [DefaultLayout],
+// A Layout says how the 63 bits of an id are divided, how long a tick lasts and
+// when tick 0 began. It is a small comparable value; equal layouts read all ids
+// in the same way. The zero Layout is not valid: get one from [DefaultLayout],
 // [ParseLayout] or [NewLayout]. Its methods may be called concurrently.
 type Layout struct {
 	epoch                              int64 // Unix nanoseconds
 	unit                               int64 // nanoseconds, at least 1
-	time, datacenter, worker, sequence uint8 // bits; time without the sign's
+	time, datacenter, worker, sequence uint8 // bits; time without the sign bit
 	order                              Order
-	unsigned                           bool // one more time bit stands in the sign's place: see signTaken
+	unsigned                           bool // one more time bit is in the place of the sign: see signTaken
 }
 
-// LayoutConfig is what [NewLayout] makes a layout of.
+// LayoutConfig has the settings of a layout, for [NewLayout].
 type LayoutConfig struct {
 	// Bits per field. TimeBits is at least 1, the others may be 0; the sum is at
-	// most 63. Two published layouts of 64 bits are let through, Discord's
-	// 42/5/5/12 and Instagram's 41/0/13/10: their topmost time bit stands in the
-	// sign's place and stays 0, so that they last half as long as it seems.
+	// most 63. Two published layouts of 64 bits are allowed, Discord's 42/5/5/12
+	// and Instagram's 41/0/13/10: their topmost time bit is in the sign's place
+	// and stays 0, so they last half as long as their time bits suggest.
 	TimeBits, DatacenterBits, WorkerBits, SequenceBits int
 	// Unit is the length of a tick, at least a nanosecond. Default: 1ms.
 	Unit time.Duration
@@ -65,8 +65,8 @@ var (
 	defaultEpoch = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// NewLayout checks cfg and returns its layout. The error names every mistake
-// at once; each is a *[RangeError] or says which bits do not fit.
+// NewLayout returns the layout with the settings in cfg. The error names every mistake
+// at once; each is a *[RangeError].
 func NewLayout(cfg LayoutConfig) (Layout, error) {
 	if cfg.Unit == 0 {
 		cfg.Unit = defaultUnit
@@ -77,8 +77,8 @@ func NewLayout(cfg LayoutConfig) (Layout, error) {
 	return newLayout(cfg)
 }
 
-// newLayout is NewLayout without defaults, for text in which a unit of 0 was
-// written down and must be refused.
+// newLayout is NewLayout without defaults. ParseLayout uses it so that a unit of 0 in a
+// text is refused, not replaced by the default.
 func newLayout(cfg LayoutConfig) (Layout, error) {
 	text := fmt.Sprintf("%d/%d/%d/%d", cfg.TimeBits, cfg.DatacenterBits, cfg.WorkerBits, cfg.SequenceBits)
 	var errs []error
@@ -123,8 +123,8 @@ func newLayout(cfg LayoutConfig) (Layout, error) {
 	}, nil
 }
 
-// signTaken reports whether the bits are those of a published layout that
-// counts on the 64th. Any other sum of 64 is taken for a mistake.
+// signTaken reports whether the bits are those of a published layout with 64 bits. Any
+// other layout with 64 bits is considered a mistake.
 func (cfg LayoutConfig) signTaken() bool {
 	switch [4]int{cfg.TimeBits, cfg.DatacenterBits, cfg.WorkerBits, cfg.SequenceBits} {
 	case [4]int{42, 5, 5, 12}, [4]int{41, 0, 13, 10}: // Discord, Instagram
@@ -134,7 +134,7 @@ func (cfg LayoutConfig) signTaken() bool {
 	}
 }
 
-// Config is the inverse of [NewLayout]: the widths of the fields, the unit, the epoch and the order.
+// Config returns the settings of the layout, from which [NewLayout] makes it again.
 func (l Layout) Config() LayoutConfig {
 	time := int(l.time)
 	if l.unsigned {

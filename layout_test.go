@@ -13,8 +13,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// TestKnownIDsHaveTheirKnownMeaning decodes published ids and composes them again.
-func TestKnownIDsHaveTheirKnownMeaning(t *testing.T) {
+func TestPublishedIDsDecodeToTheirPublishedPartsAndBack(t *testing.T) {
 	text, err := os.ReadFile("testdata/ids.json")
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +57,7 @@ func TestKnownIDsHaveTheirKnownMeaning(t *testing.T) {
 			t.Errorf("%s: composed again it is %d, %v, want %d", v.Name, id, err, v.ID)
 		}
 		if partsOf(l, v.ID).Tick != v.Tick || partsOf(l, v.ID).Worker != v.Worker || partsOf(l, v.ID).Datacenter != v.Datacenter || partsOf(l, v.ID).Sequence != v.Sequence {
-			t.Errorf("%s: the id's own methods say something else", v.Name)
+			t.Errorf("%s: the id's own methods return something else", v.Name)
 		}
 	}
 }
@@ -92,7 +91,7 @@ func TestEverySplitComposesAndDecomposes(t *testing.T) {
 	}
 }
 
-func TestPresetsAreWhatTheirSystemsUse(t *testing.T) {
+func TestPresetsAreTheLayoutsOfTheirSystems(t *testing.T) {
 	want := map[string]string{
 		"firn": "41/0/10/12 1ms 1735689600000", "classic": "41/5/5/12 1ms 1286726400000",
 		"twitter": "41/0/10/12 1ms 1288834974657", "leaf": "41/0/10/12 1ms 1288834974657",
@@ -255,8 +254,8 @@ func TestASpanHoldsExactlyTheIDsOfItsTime(t *testing.T) {
 	}
 }
 
-// TestASpanPastTheEndOfAllBitsIsEmpty: the tick after the last would be negative.
-func TestASpanPastTheEndOfAllBitsIsEmpty(t *testing.T) {
+// The tick after the last of 63 time bits would be negative.
+func TestASpanPastTheEndOfA63BitLayoutIsEmpty(t *testing.T) {
 	for _, text := range []string{"63/0/0/0,unit=1ns", "63/0/0/0,unit=1us"} {
 		l := mustLayout(text)
 		last := l.Time(l.MaxTick())

@@ -46,13 +46,13 @@ func parseBits(text string) (LayoutConfig, error) {
 			names = append(names, p.Name)
 		}
 		return cfg, NewSyntaxError("layout", text,
-			"write the bits of time/datacenter/worker/sequence, as in 41/0/10/12, or a preset: "+strings.Join(names, ", "))
+			"write the bits of time/datacenter/worker/sequence, such as 41/0/10/12, or a preset: "+strings.Join(names, ", "))
 	}
 	for i, dst := range []*int{&cfg.TimeBits, &cfg.DatacenterBits, &cfg.WorkerBits, &cfg.SequenceBits} {
 		n, err := strconv.ParseUint(fields[i], 10, 8)
 		if err != nil || fields[i] != strconv.FormatUint(n, 10) {
 			return cfg, NewSyntaxError("layout", text,
-				fmt.Sprintf("%q is no number of bits: 0 to %d, without sign or leading zeros", fields[i], maxBits))
+				fmt.Sprintf("%q is not a number of bits: 0 to %d are allowed, without sign or leading zeros", fields[i], maxBits))
 		}
 		*dst = int(n)
 	}
@@ -82,12 +82,12 @@ func parseSetting(cfg *LayoutConfig, text, setting string) error {
 	return err
 }
 
-// ParseUnit reads the length of a tick, such as "1ms", "10ms" or "1s"; it is
-// at least a nanosecond. Errors match [ErrSyntax] or [ErrRange].
+// ParseUnit reads the length of a tick, such as "1ms", "10ms" or "1s". The least is a
+// nanosecond. Errors match [ErrSyntax] or [ErrRange].
 func ParseUnit(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, NewSyntaxError("unit", text, "write a duration, as in 1ms, 10ms or 1s")
+		return 0, NewSyntaxError("unit", text, "write a duration, such as 1ms, 10ms or 1s")
 	}
 	if d < 1 {
 		return 0, &RangeError{What: "unit", Value: text, Min: "1ns", Max: "2562047h"}
@@ -95,10 +95,10 @@ func ParseUnit(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// ParseEpoch reads the moment tick 0 begins: RFC 3339
+// ParseEpoch reads the time at which tick 0 begins: RFC 3339
 // ("2016-05-20T00:00:00+08:00"), a date in UTC ("2025-01-01") or Unix
-// milliseconds ("1288834974657"). Errors match [ErrSyntax], or [ErrRange] for a
-// moment that no layout can begin at.
+// milliseconds ("1288834974657"). Errors match [ErrSyntax], or [ErrRange] for a time
+// outside the years 1678 to 2261.
 func ParseEpoch(text string) (time.Time, error) {
 	t, err := parseEpoch(text)
 	if err == nil {
@@ -110,7 +110,7 @@ func ParseEpoch(text string) (time.Time, error) {
 	return t, nil
 }
 
-// checkEpoch refuses moments that nanoseconds do not reach.
+// checkEpoch refuses times that Unix nanoseconds cannot hold.
 func checkEpoch(epoch time.Time) error {
 	if epoch.Before(minEpoch) || epoch.After(maxEpoch) {
 		return &RangeError{What: "epoch", Value: stamp(epoch), Min: stamp(minEpoch), Max: stamp(maxEpoch)}
@@ -130,7 +130,7 @@ func parseEpoch(text string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, NewSyntaxError("epoch", text, want)
 	}
-	if len(text) == 4 { // surely a year, and not the third second of 1970
+	if len(text) == 4 { // meant as a year, not as milliseconds
 		return time.Time{}, NewSyntaxError("epoch", text, want)
 	}
 	return time.UnixMilli(ms).UTC(), nil

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// A Tick is the value of a time field: whole units since the layout's epoch.
+// A Tick is the value of the time field: whole units since the layout's epoch.
 type Tick int64
 
-// latest is where times saturate: layouts with many time bits and a long unit
-// reach further than [time.Time] can.
+// latest is returned for all later times: layouts with many time bits and a long unit
+// last longer than [time.Time] can express.
 var latest = time.Unix(1<<62, 0).UTC()
 
-// Time returns when a tick begins, in UTC. Ticks so late that [time.Time]
-// cannot hold them (some 146 billion years on) give the last moment it can.
+// Time returns when a tick begins, in UTC. For ticks too late for [time.Time] (some 146
+// billion years from now) it returns the latest time there is.
 func (l Layout) Time(tick Tick) time.Time {
 	negative := tick < 0
 	count := uint64(tick)
@@ -35,8 +35,8 @@ func (l Layout) Time(tick Tick) time.Time {
 	return time.Unix(int64(sec)+l.epoch/int64(time.Second), l.epoch%int64(time.Second)+int64(nsec)).UTC()
 }
 
-// Tick returns the tick that contains t: a *[RangeError] when t is before the
-// epoch, a *[TimeExhaustedError] when it is after the last tick.
+// Tick returns the tick that contains t. The error is a *[RangeError] if t is before the
+// epoch and a *[TimeExhaustedError] if it is after the last tick.
 func (l Layout) Tick(t time.Time) (Tick, error) {
 	tick, exact, ok := l.tickOf(t)
 	_ = exact
@@ -46,22 +46,22 @@ func (l Layout) Tick(t time.Time) (Tick, error) {
 	case tick < 0:
 		return 0, &RangeError{
 			What: "time", Value: stamp(t), Min: stamp(l.Epoch()), Max: stamp(l.Time(l.MaxTick())),
-			Where: "the epoch and the last moment of layout " + l.Bits(),
+			Where: "the epoch and the end of layout " + l.Bits(),
 		}
 	default:
 		return 0, &TimeExhaustedError{Layout: l, End: l.End()}
 	}
 }
 
-// tickOf returns the tick that contains t and whether t is its very beginning.
-// Without ok, t lies before the epoch (tick -1) or past the last tick (MaxTick).
+// tickOf returns the tick that contains t, and whether t is exactly its beginning. If ok is
+// false, t is before the epoch (tick is -1) or past the last tick (tick is MaxTick).
 func (l Layout) tickOf(t time.Time) (tick Tick, exact, ok bool) {
 	epoch := l.Epoch()
 	if t.Before(epoch) {
 		return -1, false, false
 	}
-	// Seconds differ by less than 2^64, as both are 64-bit: the difference is
-	// right modulo 2^64 even where the subtraction wraps.
+	// Both are 64-bit, so the difference is below 2^64 and right as an unsigned number,
+	// even if the subtraction overflows.
 	sec := uint64(t.Unix()) - uint64(epoch.Unix())
 	nsec := int64(t.Nanosecond()) - int64(epoch.Nanosecond())
 	if nsec < 0 {
@@ -80,7 +80,7 @@ func (l Layout) tickOf(t time.Time) (tick Tick, exact, ok bool) {
 	return Tick(quotient), rest == 0, true
 }
 
-// End returns the first moment after the last tick: when the layout has run out.
+// End returns the first moment after the last tick, when the layout is exhausted.
 func (l Layout) End() time.Time {
 	last := l.Time(l.MaxTick())
 	if last.Equal(latest) {
@@ -100,16 +100,16 @@ func (l Layout) Moment(t time.Time) (lo, hi ID, err error) {
 	return lo, hi, nil
 }
 
-// Span returns the smallest and the largest id whose time lies at or after
-// from and before to, for queries by time on a column of ids:
+// Span returns the smallest and the largest id with a time at or after from and before to,
+// for queries by time on a column of ids:
 //
 //	WHERE id BETWEEN lo AND hi
 //
-// A from before the epoch and a to past the end are cut to what the layout can
-// express. The error is a *[RangeError] when no tick begins in between.
+// A from before the epoch is raised to the epoch; a to past the end is lowered to the end.
+// The error is a *[RangeError] if no tick begins in between.
 func (l Layout) Span(from, to time.Time) (lo, hi ID, err error) {
 	first, exact, ok := l.tickOf(from)
-	past := false // whether no tick begins at or after from
+	past := false // no tick begins at or after from
 	switch {
 	case !ok && first < 0:
 		first = 0
@@ -139,11 +139,11 @@ func (l Layout) bounds(first, last Tick) (lo, hi ID) {
 	return ID(uint64(first) << shift), ID(uint64(last)<<shift | mask(shift))
 }
 
-// tickAt returns the tick that contains a time in Unix nanoseconds; negative
-// before the epoch, not ok past the last tick.
+// tickAt returns the tick that contains a time in Unix nanoseconds: negative before the
+// epoch. If ok is false, the time is past the last tick.
 func (l Layout) tickAt(ns int64) (tick Tick, ok bool) {
 	unit := uint64(l.unit)
-	if ns < l.epoch { // the differences are below 2^64 and right when taken unsigned
+	if ns < l.epoch { // the differences are below 2^64, so they are right as unsigned numbers
 		return -1 - Tick((uint64(l.epoch)-uint64(ns)-1)/unit&mask(maxBits)), true
 	}
 	q := (uint64(ns) - uint64(l.epoch)) / unit

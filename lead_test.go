@@ -10,8 +10,8 @@ import (
 	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
-// usedUp returns a generator with a lead of 10ms on a wall clock, all of it used by a
-// burst, and then a step back.
+// usedUp returns a generator on a wall clock with a lead of 10ms. A burst has used up the
+// lead, and then the clock was set back by step.
 func usedUp(t *testing.T, chain string, through firn.Tick, step time.Duration) (*firn.Generator, *faketime.Time, *int) {
 	t.Helper()
 	clock, switched := newFakeTime(), 0
@@ -39,7 +39,7 @@ func usedUp(t *testing.T, chain string, through firn.Tick, step time.Duration) (
 	return g, clock, &switched
 }
 
-// TestAStepBackSmallerThanTheLeadIsHidden: also when nothing of the lead is left.
+// This holds even when the lead is used up.
 func TestAStepBackSmallerThanTheLeadIsHidden(t *testing.T) {
 	for _, chain := range []string{"", "refuse", "switch", "ahead 5"} {
 		for _, step := range []time.Duration{time.Millisecond, 9 * time.Millisecond} {
@@ -52,8 +52,7 @@ func TestAStepBackSmallerThanTheLeadIsHidden(t *testing.T) {
 	}
 }
 
-// TestAStepBackAsLargeAsTheLeadIsForTheChain: that is where it ends to be hidden.
-func TestAStepBackAsLargeAsTheLeadIsForTheChain(t *testing.T) {
+func TestAStepBackAsLargeAsTheLeadIsServedByTheChain(t *testing.T) {
 	g, _, _ := usedUp(t, "refuse", 1000, 11*time.Millisecond)
 	if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrClockBack) {
 		t.Errorf("id %d, %v", id, err)
@@ -64,8 +63,7 @@ func TestAStepBackAsLargeAsTheLeadIsForTheChain(t *testing.T) {
 	}
 }
 
-// TestTheFenceWithinTheLeadIsNoFaultOfTheClock: what ends the ids is the lease.
-func TestTheFenceWithinTheLeadIsNoFaultOfTheClock(t *testing.T) {
+func TestAFenceWithinTheLeadIsReportedAsAFenceError(t *testing.T) {
 	g, clock, _ := usedUp(t, "refuse", 11, time.Millisecond)
 	if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrFence) || clock.Slept() != 0 {
 		t.Errorf("id %d, %v, after sleeping %v", id, err, clock.Slept())

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// A Preset is a layout in known use, by name.
+// A Preset is a layout in common use, with its name.
 type Preset struct {
 	Name   string
 	Layout Layout
 	Remark string
 }
 
-// DefaultLayout returns the preset "firn": 41/0/10/12, one millisecond, from
-// 2025-01-01, that is 1,024 workers until 2094.
+// DefaultLayout returns the preset "firn": 41/0/10/12 with ticks of one millisecond from
+// 2025-01-01. It has 1,024 workers and lasts until 2094.
 func DefaultLayout() Layout { return preset(41, 0, 10, 12, defaultUnit, defaultEpoch) }
 
 func preset(timeBits, datacenter, worker, sequence uint8, unit time.Duration, epoch time.Time) Layout {
@@ -26,8 +26,8 @@ func preset(timeBits, datacenter, worker, sequence uint8, unit time.Duration, ep
 	}
 }
 
-// Presets returns the layouts known by name. The preset "ich" has free worker
-// bits: "ich:9" gives 9 to the worker and the other 13 of 22 to the sequence.
+// Presets returns all presets. The worker bits of the preset "ich" can be chosen: "ich:9"
+// gives 9 bits to the worker and the other 13 of 22 to the sequence.
 func Presets() []Preset { return slices.Clone(presets) }
 
 var presets = func() []Preset {
@@ -44,7 +44,7 @@ var presets = func() []Preset {
 	twitter := preset(41, 0, 10, 12, time.Millisecond, ms(1288834974657))
 	return []Preset{
 		{"firn", DefaultLayout(), "the default: 1,024 workers"},
-		{"classic", preset(41, 5, 5, 12, time.Millisecond, ms(1286726400000)), "datacenter and worker apart"},
+		{"classic", preset(41, 5, 5, 12, time.Millisecond, ms(1286726400000)), "separate datacenter and worker"},
 		{"twitter", twitter, "Twitter, X, bwmarrin with its epoch"},
 		{"leaf", twitter, "Meituan Leaf"},
 		{"discord", discord, "datacenter = worker, worker = process"},
@@ -52,24 +52,24 @@ var presets = func() []Preset {
 		{"sonyflake", sonyflake, "sequence above worker"},
 		{"mastodon", preset(47, 0, 0, 16, time.Millisecond, ms(0)), "time and sequence only"},
 		{"uid-generator", preset(28, 0, 22, 13, time.Second, date(2016, 5, 20).Add(-8*time.Hour)), "Baidu's defaults"},
-		{"ich", ichLayout(10), "worker bits are free, as in ich:9"},
+		{"ich", ichLayout(10), "worker bits can be chosen: ich:9 has 9"},
 		{"js53", preset(41, 0, 5, 7, time.Millisecond, defaultEpoch), "below 2^53: exact as a JavaScript number"},
 	}
 }()
 
-// ichBits is what worker and sequence share in the ich preset.
+// ichBits is the sum of the worker and sequence bits of the preset ich.
 const ichBits = 22
 
 func ichLayout(worker uint8) Layout {
 	return preset(41, 0, worker, ichBits-worker, time.Millisecond, time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))
 }
 
-// lookupPreset finds a preset by name; found is false when name is no preset's.
+// lookupPreset returns the preset with a name; found is false if there is no such preset.
 func lookupPreset(name string) (l Layout, found bool, err error) {
 	if bits, ok := strings.CutPrefix(name, "ich:"); ok {
 		n, err := strconv.ParseUint(bits, 10, 8)
 		if err != nil || n > ichBits {
-			return Layout{}, true, NewSyntaxError("layout", name, fmt.Sprintf("ich takes 0 to %d worker bits", ichBits))
+			return Layout{}, true, NewSyntaxError("layout", name, fmt.Sprintf("ich has 0 to %d worker bits", ichBits))
 		}
 		return ichLayout(uint8(n)), true, nil
 	}
@@ -81,7 +81,7 @@ func lookupPreset(name string) (l Layout, found bool, err error) {
 	return Layout{}, false, nil
 }
 
-// Name returns the name of the first preset that equals l, or "".
+// Name returns the name of the first preset equal to l, or "".
 func (l Layout) Name() string {
 	for _, p := range presets {
 		if p.Layout == l {

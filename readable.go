@@ -11,17 +11,17 @@ import (
 //
 //	20261120-221503.123-w0017-s0042
 //
-// with UTC time to the layout's precision, then the layout's fields in their
-// order: d(atacenter), w(orker), s(equence), each padded to the digits of its
-// greatest value, so that the texts of one layout sort as its ids do. Errors
-// are those of [Layout.Decompose], and a *[RangeError] after the year 9999.
+// It has the UTC time in the layout's precision, then the layout's fields in their order:
+// d(atacenter), w(orker), s(equence). Each is padded to the digits of its greatest value,
+// so that the texts of one layout sort as its ids do. Errors are those of
+// [Layout.Decompose], and a *[RangeError] after the year 9999.
 func (l Layout) Readable(id ID) (string, error) {
 	p, err := l.Decompose(id)
 	if err != nil {
 		return "", err
 	}
 	t := l.Time(p.Tick)
-	if t.Unix() >= 253_402_300_800 { // the year 10000; Year overflows where an int has 32 bits
+	if t.Unix() >= 253_402_300_800 { // the year 10000; t.Year() overflows a 32-bit int
 		return "", &RangeError{What: "time", Value: stamp(t), Min: stamp(l.Epoch()), Max: "the year 9999", Where: "readable form"}
 	}
 	var b strings.Builder
@@ -35,8 +35,8 @@ func (l Layout) Readable(id ID) (string, error) {
 	return b.String(), nil
 }
 
-// ParseReadable reads the readable form back; fields may lack their padding
-// zeros. Errors match [ErrSyntax] or [ErrRange].
+// ParseReadable reads the readable form. The zeros that pad fields are optional. Errors
+// match [ErrSyntax] or [ErrRange].
 func (l Layout) ParseReadable(text string) (ID, error) {
 	const what = "readable id"
 	clock, fields := text, ""
@@ -45,10 +45,10 @@ func (l Layout) ParseReadable(text string) (ID, error) {
 			clock, fields = text[:len("20060102-")+i], text[len("20060102-")+i+1:]
 		}
 	}
-	// Go reads a fraction after the seconds even if the layout text has no fraction.
+	// time.Parse accepts a fraction after the seconds even if its format has no fraction.
 	t, err := time.Parse("20060102-150405", clock)
 	if err != nil {
-		return 0, NewSyntaxError(what, text, "it begins with the time, as in 20261120-221503.123")
+		return 0, NewSyntaxError(what, text, "it must begin with a time such as 20261120-221503.123")
 	}
 	tick, exact, ok := l.tickOf(t)
 	switch {
@@ -56,7 +56,7 @@ func (l Layout) ParseReadable(text string) (ID, error) {
 		_, err := l.Tick(t)
 		return 0, err
 	case !exact:
-		return 0, NewSyntaxError(what, text, "its time falls between two ticks of "+l.Unit().String())
+		return 0, NewSyntaxError(what, text, "its time is between two ticks of "+l.Unit().String())
 	}
 	p := Parts{Tick: tick}
 	for _, f := range l.readableFields(&p) {
@@ -64,13 +64,13 @@ func (l Layout) ParseReadable(text string) (ID, error) {
 		field, fields, _ = strings.Cut(fields, "-")
 		n, err := strconv.ParseUint(strings.TrimPrefix(field, string(f.letter)), 10, 63)
 		if err != nil || !strings.HasPrefix(field, string(f.letter)) {
-			return 0, NewSyntaxError(what, text, fmt.Sprintf("where %q stands, the %s of layout %s is missing, as in %c%d",
+			return 0, NewSyntaxError(what, text, fmt.Sprintf("%q must begin with the %s of layout %s, such as %c%d",
 				field, f.name, l.Bits(), f.letter, f.max))
 		}
 		*f.value = int64(n)
 	}
 	if fields != "" {
-		return 0, NewSyntaxError(what, text, fmt.Sprintf("%q is more than layout %s has", fields, l.Bits()))
+		return 0, NewSyntaxError(what, text, fmt.Sprintf("layout %s has no field for %q", l.Bits(), fields))
 	}
 	return l.Compose(p)
 }
@@ -82,7 +82,7 @@ type readableField struct {
 	value  *int64
 }
 
-// readableFields returns the fields the layout has, in its order.
+// readableFields returns the fields below the time that the layout has, in its order.
 func (l Layout) readableFields(p *Parts) []readableField {
 	machine := []readableField{
 		{"datacenter", 'd', l.MaxDatacenter(), &p.Datacenter},
@@ -102,7 +102,7 @@ func (l Layout) readableFields(p *Parts) []readableField {
 	return have
 }
 
-// fraction returns how many decimals of a second represent every tick exactly.
+// fraction returns how many decimals of a second write the time of any tick exactly.
 func (l Layout) fraction() int {
 	digits := 0
 	for step := int64(time.Second); digits < 9 && (l.unit%step != 0 || l.epoch%step != 0); step /= 10 {

@@ -9,9 +9,9 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// TestNothingIsIssuedOutsideOfAGrantThatCameWhileTheClockWasBack: the first thing
-// asked of a new grant may be to count on, with nothing issued to count on from.
-func TestNothingIsIssuedOutsideOfAGrantThatCameWhileTheClockWasBack(t *testing.T) {
+// Under a new grant the first decision may be to count on, when there is no id yet to count on
+// from.
+func TestAGrantReceivedWhileTheClockIsBackIsNotExceeded(t *testing.T) {
 	l := mustLayout("41/0/3/5,unit=1s")
 	for _, chain := range []firn.Rollback{
 		{firn.History(8), firn.RunAhead(500)},
@@ -59,7 +59,7 @@ func TestNothingIsIssuedOutsideOfAGrantThatCameWhileTheClockWasBack(t *testing.T
 	}
 }
 
-// TestIDsIncreaseOverSeveralReplacements: also where nothing was issued in between.
+// This holds even if no id was issued in between.
 func TestIDsIncreaseOverSeveralReplacements(t *testing.T) {
 	l := mustLayout("41/0/3/5,unit=1s")
 	clock := newFakeTime()
@@ -89,9 +89,9 @@ func TestIDsIncreaseOverSeveralReplacements(t *testing.T) {
 	}
 }
 
-// TestCountingOnGoesOnUnderAnotherGrant: a worker replaced while the policy ahead is in
-// front of the clock does not have callers wait until the clock has caught up.
-func TestCountingOnGoesOnUnderAnotherGrant(t *testing.T) {
+// If the worker is replaced while the policy ahead runs ahead of the clock, callers need not
+// wait until the clock has caught up.
+func TestThePolicyAheadContinuesUnderAnotherGrant(t *testing.T) {
 	for _, chain := range []string{"ahead 1000", "ahead 1000, history 8"} {
 		g, clock, now := onLease(t, chain, 100_000, nil)
 		clock.Step(-10 * time.Second)
@@ -99,7 +99,7 @@ func TestCountingOnGoesOnUnderAnotherGrant(t *testing.T) {
 		if _, err := g.Fill(context.Background(), ids); err != nil {
 			t.Fatal(err)
 		}
-		clock.Pass(11 * time.Second) // it has caught up with what it showed, not with the ids
+		clock.Pass(11 * time.Second) // the clock has caught up with its earlier readings, not with the ids
 		if err := g.Replace(firn.Grant{Worker: 1, After: now - 1, Through: now + 100_000}); err != nil {
 			t.Fatal(err)
 		}
@@ -109,8 +109,8 @@ func TestCountingOnGoesOnUnderAnotherGrant(t *testing.T) {
 	}
 }
 
-// TestASwitchThatIssuedNothingLeavesNothingToWaitFor: order was given up with the switch.
-func TestASwitchThatIssuedNothingLeavesNothingToWaitFor(t *testing.T) {
+// A switch gives up order, so ids under the next grant need not follow earlier ones.
+func TestAfterASwitchWithoutIDsACallNeedNotWait(t *testing.T) {
 	g, clock, now := onLease(t, "switch", 100_000, func(_ context.Context, from firn.Tick) (firn.Grant, error) {
 		return firn.Grant{Worker: 2, After: from - 1, Through: from - 1}, nil // nothing yet
 	})

@@ -10,8 +10,8 @@ import (
 	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
-// A pausing time source stops for a while after each reading of a clock, as a process
-// on a busy machine may.
+// pausing is a time source that pauses after each reading of a clock, as a process on a busy
+// machine may.
 type pausing struct {
 	*faketime.Time
 	pause time.Duration
@@ -27,13 +27,13 @@ func (p *pausing) Monotonic() time.Duration {
 	return p.Time.Monotonic()
 }
 
-func TestARestartRepeatsNoIDWhereverThePausesFall(t *testing.T) {
+func TestARestartRepeatsNoIDWhereverTheProcessPauses(t *testing.T) {
 	for _, pause := range []time.Duration{0, 2 * time.Millisecond, 50 * time.Millisecond, 5 * time.Second} {
 		for _, unit := range []firn.Layout{firn.DefaultLayout(), seconds} {
 			clock := newFakeTime()
 			seen := map[firn.ID]int{}
 			for life := range 4 {
-				// Only the start is slow; after that the generator goes on as fast as it can.
+				// Only the start is slow; after that the generator runs at full speed.
 				slow := &pausing{clock, pause}
 				g, err := firn.New(7, firn.Config{Layout: unit, Time: slow, Start: firn.StartZero})
 				if err != nil {
@@ -57,7 +57,7 @@ func TestARestartRepeatsNoIDWhereverThePausesFall(t *testing.T) {
 	}
 }
 
-// TestPausesPutNoSteadyClockAheadOfTheWall: after a restart it would issue the same ids again.
+// A process that was ahead would repeat its ids after a restart.
 func TestPausesPutNoSteadyClockAheadOfTheWall(t *testing.T) {
 	slow := &pausing{Time: newFakeTime()}
 	g := newGenerator(t, firn.Config{Time: slow, Ahead: -1})
@@ -74,8 +74,8 @@ func TestPausesPutNoSteadyClockAheadOfTheWall(t *testing.T) {
 	}
 }
 
-// TestAHaltUsesNothingUp: a generator that goes on with another worker need not wait until the fence has passed.
-func TestAHaltUsesNothingUp(t *testing.T) {
+// A generator that continues with another worker need not wait until the clock has passed the fence.
+func TestAHaltDoesNotCountTheRestOfTheGrantAsUsed(t *testing.T) {
 	now, err := seconds.Tick(noon)
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestAHaltedGeneratorIssuesNothingUntilItHasAnotherGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	if g.Halt(6) {
-		t.Error("it has worker 5, and was halted for another")
+		t.Error("Halt of another worker reported true")
 	}
 	if _, err := g.Next(t.Context()); err != nil {
 		t.Errorf("halted for another worker: %v", err)
@@ -119,7 +119,7 @@ func TestAHaltedGeneratorIssuesNothingUntilItHasAnotherGrant(t *testing.T) {
 		if id, err := g.Next(t.Context()); !errors.As(err, &fence) || id != 0 {
 			t.Fatalf("%d, %v", id, err)
 		}
-		if err := g.Extend(5, now+200); !errors.As(err, &fence) { // a renewal that was under way
+		if err := g.Extend(5, now+200); !errors.As(err, &fence) { // a renewal that began before Halt
 			t.Fatal(err)
 		}
 		clock.Pass(50 * time.Second)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Policy is one published remedy for a wall clock that goes back. Make one
-// with [Refuse], [Wait], [History], [RunAhead] or [SwitchWorker].
+// A Policy says what a generator does when the wall clock goes back. Make one with
+// [Refuse], [Wait], [History], [RunAhead] or [SwitchWorker].
 type Policy struct {
 	kind  policyKind
 	max   time.Duration // wait
@@ -27,10 +27,10 @@ const (
 	policySwitch
 )
 
-// A Rollback is an ordered chain of policies: the first that can serve the
-// call does. If no policy can, or the chain is empty, the call fails with a
-// *[ClockBackError], or with a *[FenceError] if the fence keeps the policy
-// ahead from serving.
+// A Rollback is an ordered chain of policies. The first policy that can serve a call
+// serves it. If no policy can, or the chain is empty, the call fails with a
+// *[ClockBackError], or with a *[FenceError] if only the fence prevents the policy ahead
+// from serving.
 type Rollback []Policy
 
 // The policies' defaults.
@@ -38,32 +38,33 @@ const (
 	defaultWait    = 500 * time.Millisecond
 	defaultTries   = 2
 	defaultHistory = 2000
-	// maxHistory bounds what [History] keeps: 16 bytes a tick.
+	// maxHistory bounds the memory of [History], which takes 16 bytes per tick.
 	maxHistory = 1 << 20
 )
 
-// Refuse ends the chain: the call fails with a *[ClockBackError] that says how
-// far the clock went back. The generator stays usable. Order is kept.
+// Refuse ends the chain: the call fails with a *[ClockBackError], which says how far the
+// clock went back. The generator stays usable. Ids stay in order.
 func Refuse() Policy { return Policy{kind: policyRefuse} }
 
-// Wait sleeps until the clock has caught up, if that is at most limit away, up
-// to tries times a call. Order is kept. Defaults: 500ms, 2 tries.
+// Wait sleeps until the clock has caught up, if the clock is behind by at most limit. It
+// sleeps at most tries times per call. Ids stay in order. [ParseRollback] has the defaults
+// 500ms and 2 tries.
 func Wait(limit time.Duration, tries int) Policy {
 	return Policy{kind: policyWait, max: limit, tries: tries}
 }
 
-// History keeps, for the last ticks in use, how much of each one's sequence is
-// used, and goes on in the unused part of the tick the clock went back to.
-// Ids stay unique but go back in time with the clock: order is lost across the
-// step. It needs Ahead to be 0. Default: 2,000 ticks.
+// History records how much of the sequence each of the last ticks has used, and continues
+// in the unused part of the tick to which the clock went back. Ids stay unique, but their
+// times go back with the clock: they are not in order across the step. It requires that
+// [Config.Ahead] is 0. [ParseRollback] has the default 2,000 ticks.
 func History(ticks int) Policy { return Policy{kind: policyHistory, ticks: Tick(ticks)} }
 
-// RunAhead ignores the clock and counts on from the last tick while that is at
-// most the given number of ticks ahead of the clock. Order is kept.
+// RunAhead ignores the clock and counts on from the last tick, up to the given number of
+// ticks ahead of the clock. Ids stay in order.
 func RunAhead(ticks int64) Policy { return Policy{kind: policyAhead, ticks: Tick(ticks)} }
 
-// SwitchWorker takes another worker, through [Config.Switch], and goes on with
-// the clock's time, unless that lies before the epoch. Order is lost across the step.
+// SwitchWorker acquires another worker, through [Config.Switch], and continues at the
+// clock's time, unless that is before the epoch. Ids are not in order across the step.
 func SwitchWorker() Policy { return Policy{kind: policySwitch} }
 
 // String returns the policy as [ParseRollback] reads it.
@@ -158,26 +159,26 @@ func parsePolicy(text string) (Policy, error) {
 			d, err = time.ParseDuration(args[0])
 		}
 		if err != nil {
-			return bad("LIMIT is a duration, as in wait 500ms")
+			return bad("LIMIT is a duration, such as wait 500ms")
 		}
 		tries, err := number(1, defaultTries)
 		if err != nil || tries > maxWaitTries {
-			return bad(fmt.Sprintf("TRIES is a number from 1 to %d, as in wait 500ms 2", maxWaitTries))
+			return bad(fmt.Sprintf("TRIES is a number from 1 to %d, such as wait 500ms 2", maxWaitTries))
 		}
 		return Wait(d, int(tries)), nil
 	case "history":
 		n, err := number(0, defaultHistory)
 		if err != nil || n > maxHistory {
-			return bad(fmt.Sprintf("TICKS is a number from 1 to %d, as in history 2000", maxHistory))
+			return bad(fmt.Sprintf("TICKS is a number from 1 to %d, such as history 2000", maxHistory))
 		}
 		return History(int(n)), nil
 	default:
 		if len(args) == 0 {
-			return bad("say how many ticks, as in ahead 1000")
+			return bad("TICKS is missing: write a number, such as ahead 1000")
 		}
 		n, err := number(0, 0)
 		if err != nil {
-			return bad("TICKS is a number, as in ahead 1000")
+			return bad("TICKS is a number, such as ahead 1000")
 		}
 		return RunAhead(n), nil
 	}
@@ -185,7 +186,7 @@ func parsePolicy(text string) (Policy, error) {
 
 const maxWaitTries = 1000
 
-// check reports every impossible setting of the chain.
+// check returns all invalid settings of the chain.
 func (r Rollback) check() error {
 	var errs []error
 	seen := map[policyKind]bool{}
@@ -194,7 +195,7 @@ func (r Rollback) check() error {
 		switch p.kind {
 		case policyRefuse:
 			if i < len(r)-1 {
-				errs = append(errs, NewSyntaxError("rollback chain", r.String(), "refuse ends a chain: nothing after it is ever tried"))
+				errs = append(errs, NewSyntaxError("rollback chain", r.String(), "refuse ends a chain: later policies are never tried"))
 			}
 		case policyWait:
 			if p.max <= 0 || p.max > time.Hour {
@@ -216,7 +217,7 @@ func (r Rollback) check() error {
 			errs = append(errs, NewSyntaxError("rollback policy", "", "make one with Refuse, Wait, History, RunAhead or SwitchWorker"))
 		}
 		if seen[p.kind] {
-			errs = append(errs, NewSyntaxError("rollback chain", r.String(), "each policy may stand in a chain once"))
+			errs = append(errs, NewSyntaxError("rollback chain", r.String(), "a chain may have each policy once"))
 		}
 		seen[p.kind] = true
 	}

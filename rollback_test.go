@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
-// bench of one generator on a wall clock under the test's control.
+// rig is a generator on a wall clock that the test controls.
 type rig struct {
 	t       *testing.T
 	random  *rand.Rand
@@ -59,8 +59,8 @@ func parseChain(t *testing.T, text string) firn.Rollback {
 	return chain
 }
 
-// sleeping fails a test whose generator would look again without sleeping: on a real
-// machine it would keep a processor busy until the clock shows something else.
+// sleeping fails a test whose generator would check again without sleeping: on a real
+// machine it would keep a processor busy until the clock changes.
 type sleeping struct {
 	*faketime.Time
 	t *testing.T
@@ -147,11 +147,11 @@ func TestWaitGivesUpAfterItsTries(t *testing.T) {
 	}
 	r.time.Step(-10 * time.Millisecond)
 	if _, err := gen.Next(t.Context()); !errors.Is(err, firn.ErrClockBack) || stuck.sleeps != 2 {
-		t.Errorf("a clock that stands still while it sleeps: %v after %d sleeps, want a refusal after 2", err, stuck.sleeps)
+		t.Errorf("a clock that does not move during sleeps: %v after %d sleeps, want a refusal after 2", err, stuck.sleeps)
 	}
 }
 
-// stuckTime does not move while somebody sleeps.
+// stuckTime does not move during a sleep.
 type stuckTime struct {
 	*faketime.Time
 	sleeps int
@@ -162,7 +162,7 @@ func (s *stuckTime) Sleep(context.Context, time.Duration) error { s.sleeps++; re
 func TestHistoryGoesBackWithTheClockAndReusesNothing(t *testing.T) {
 	for _, by := range steps {
 		r := newRig(t, "41/0/4/6", "history 1000, refuse", firn.StartZero)
-		for range 900 { // a history of ticks in part used, some skipped
+		for range 900 { // use ticks in part and skip some
 			r.time.Pass(time.Duration(1+r.random.IntN(2)) * time.Millisecond)
 			if err := r.take(r.random.IntN(40)); err != nil {
 				t.Fatal(err)
@@ -182,7 +182,7 @@ func TestHistoryGoesBackWithTheClockAndReusesNothing(t *testing.T) {
 		if got := r.last.Time(r.layout); by > 100*time.Millisecond && got.After(r.time.Wall()) {
 			t.Errorf("%v back: the id's time is %v, the clock's %v", by, got, r.time.Wall())
 		}
-		for range 3000 { // through all that was used before, and on
+		for range 3000 { // past all ticks that were used before
 			r.time.Pass(time.Millisecond)
 			if err := r.take(r.random.IntN(64)); err != nil {
 				t.Fatal(err)
@@ -191,7 +191,7 @@ func TestHistoryGoesBackWithTheClockAndReusesNothing(t *testing.T) {
 	}
 }
 
-func TestAheadCountsOnWithoutTheClock(t *testing.T) {
+func TestAheadCountsOnWhileTheClockIsBack(t *testing.T) {
 	for _, by := range steps {
 		r := newRig(t, "41/0/4/3", "ahead 1000, refuse", firn.StartCarry)
 		before := r.last
@@ -209,8 +209,8 @@ func TestAheadCountsOnWithoutTheClock(t *testing.T) {
 	}
 }
 
-// Ids stay ahead of a clock that has caught up with what it showed before the step, as callers use
-// up each tick. Another step back is one, too, and nothing to be waited for.
+// Callers use up each tick, so ids stay ahead of the clock even after it has caught up with its
+// readings before the step. Another step back must then be reported, not waited for.
 func TestAheadReportsAnotherStepBack(t *testing.T) {
 	for chain, want := range map[string]error{"ahead 100": firn.ErrClockBack, "ahead 100, switch": nil} {
 		r := newRig(t, "41/0/4/3", chain, firn.StartCarry)
@@ -281,7 +281,7 @@ func TestAChainUsesTheFirstPolicyThatCanServe(t *testing.T) {
 	t.Error("switched more often than there are workers")
 }
 
-// TestTheChainStartsOverAfterAWait: a policy that could not serve before may do so then.
+// A policy that could not serve before the wait may be able to serve after it.
 func TestTheChainStartsOverAfterAWait(t *testing.T) {
 	clock := newFakeTime()
 	slept := 0
@@ -289,7 +289,7 @@ func TestTheChainStartsOverAfterAWait(t *testing.T) {
 		Layout: mustLayout("41/0/6/3,unit=1s"), Clock: firn.ClockWall, Rollback: parseChain(t, "ahead 5, wait 20s 1"), Start: firn.StartZero,
 		Time: &stopping{clock, func() {
 			if slept++; slept == 12 {
-				clock.Step(-2 * time.Second) // once more, while the caller sleeps
+				clock.Step(-2 * time.Second) // another step, while the caller sleeps
 			}
 		}},
 	})
@@ -303,8 +303,7 @@ func TestTheChainStartsOverAfterAWait(t *testing.T) {
 	}
 }
 
-// TestTheChainIsTheGeneratorsOwn: what the caller does with its slice later changes nothing.
-func TestTheChainIsTheGeneratorsOwn(t *testing.T) {
+func TestTheGeneratorCopiesItsChain(t *testing.T) {
 	clock, chain := newFakeTime(), parseChain(t, "ahead 1000")
 	g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/6/3"), Clock: firn.ClockWall, Rollback: chain, Time: clock})
 	if _, err := g.Next(t.Context()); err != nil {
@@ -326,9 +325,8 @@ var (
 	}
 )
 
-// TestNoHistoryOfTheClockMakesADuplicate is the promise, over random histories:
-// steps back of every size, again while the last is not caught up, while the
-// sequence is used up, jumps forward, and laps of the history.
+// The clock takes random steps: back by every size, back again before it has caught up, back
+// while the sequence is used up, forward, and across laps of the history.
 func TestNoHistoryOfTheClockMakesADuplicate(t *testing.T) {
 	for _, chain := range append(append([]string{}, ordered...), unordered...) {
 		for _, start := range []firn.SequenceStart{firn.StartCarry, firn.StartZero, firn.StartRandom} {
@@ -398,7 +396,7 @@ func FuzzClockHistory(f *testing.F) {
 	})
 }
 
-func TestAnImpossibleChainIsRefusedWithEveryMistake(t *testing.T) {
+func TestAnInvalidChainIsRefusedWithEveryMistake(t *testing.T) {
 	for _, text := range []string{
 		"sleep", "wait x", "wait 500ms 0", "wait -1s", "history 0", "history 99999999999", "history x", "ahead", "ahead -5",
 		"refuse, wait", "wait, wait", "switch 3", "wait 500ms,", "wait 1s 2 3", "wait 9999h",
@@ -421,7 +419,7 @@ func TestAnImpossibleChainIsRefusedWithEveryMistake(t *testing.T) {
 	}
 }
 
-func TestAChainIsPrintedAsItIsRead(t *testing.T) {
+func TestAPrintedChainIsParsedToTheSameChain(t *testing.T) {
 	const text = "wait 500ms 2, history 2000, ahead 7, switch, refuse"
 	r, err := firn.ParseRollback("wait, history, ahead 7, switch, refuse")
 	if err != nil || r.String() != text {

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// TestOnlyRegistersWriteToAStore: code that writes by itself has to handle unknown
-// outcomes again, and sooner or later one place forgets to.
+// Code that writes to a store directly must handle unknown outcomes itself, which is easily
+// forgotten. Package register handles them in one place.
 func TestOnlyRegistersWriteToAStore(t *testing.T) {
-	allowed := []string{ // beside tests: the one home, what wraps a store, and what tests stores
+	allowed := []string{ // package register, wrappers of stores, and tests of stores
 		"store/register", "store/storetest", "internal/sim", "cmd/firn/internal/telemetry", "cmd/firn/internal/storeurl",
 	}
 	calls := 0
@@ -37,7 +37,7 @@ func TestOnlyRegistersWriteToAStore(t *testing.T) {
 			}
 			calls++
 			if !slices.Contains(allowed, filepath.ToSlash(filepath.Dir(path))) {
-				t.Errorf("%v: a store is written to beside package register", files.Position(call.Pos()))
+				t.Errorf("%v: write to a store through package register", files.Position(call.Pos()))
 			}
 			return true
 		})
@@ -47,6 +47,6 @@ func TestOnlyRegistersWriteToAStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if calls == 0 {
-		t.Error("no call was found: this test sees nothing")
+		t.Error("this test found no calls at all")
 	}
 }

@@ -2,9 +2,9 @@ package firn
 
 import "iter"
 
-// A Run is ids taken at once: consecutive positions of one worker, in
-// increasing order. It is a small value; copies are independent readers of the
-// same ids. The zero Run is empty.
+// A Run is a set of ids of one worker, in increasing order, as [Generator.Take] returns
+// them. It is a small value that computes its ids when they are read; copies are
+// independent. The zero Run is empty.
 type Run struct {
 	first, count uint64
 	composer
@@ -13,8 +13,8 @@ type Run struct {
 // Len returns how many ids the run holds.
 func (r Run) Len() int { return int(r.count) }
 
-// At returns the id at index i, from 0 to Len()-1. It panics for any other, as
-// a slice does.
+// At returns the id at index i, from 0 to Len()-1. It panics for any other index, as a
+// slice does.
 func (r Run) At(i int) ID {
 	if i < 0 || uint64(i) >= r.count {
 		panic("firn: index out of range of a Run")
@@ -41,17 +41,16 @@ func (r Run) AppendTo(dst []ID) []ID {
 	return dst
 }
 
-// A Stretch is Count ids from First on, Stride apart: what a run has within one
-// tick. Stride is 1 where the sequence is the lowest field.
+// A Stretch is the part of a run within one tick: Count ids from First on, Stride apart.
+// Stride is 1 if the sequence is the lowest field.
 type Stretch struct {
 	First  ID
 	Count  int
 	Stride ID
 }
 
-// Stretches iterates over the run in order, in as many stretches as it has
-// ticks: a way to keep or send many ids in little space. The ids of the
-// stretches are those of [Run.All].
+// Stretches iterates over the run in order, one stretch per tick. Use it to store or send
+// many ids in little space. The ids are those of [Run.All].
 func (r Run) Stretches() iter.Seq[Stretch] {
 	return func(yield func(Stretch) bool) {
 		for done := uint64(0); done < r.count; {
@@ -64,15 +63,15 @@ func (r Run) Stretches() iter.Seq[Stretch] {
 	}
 }
 
-// stretch returns the ids from index i on that are of the tick of the first.
+// stretch returns the ids from index i on that have the tick of the id at i.
 func (r *Run) stretch(i uint64) Stretch {
 	position := r.first + i
 	n := min(r.count-i, r.seqMask-position&r.seqMask+1)
 	return Stretch{First: r.id(position), Count: int(n), Stride: ID(1) << (r.seqShift & 63)}
 }
 
-// write writes the ids to the front of dst, which is long enough. It composes
-// once a tick.
+// write writes the ids to dst, which must be long enough. It composes one id per tick and
+// adds to get the others.
 func (r *Run) write(dst []ID) {
 	for done := uint64(0); done < r.count; {
 		s := r.stretch(done)

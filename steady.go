@@ -8,28 +8,28 @@ import (
 // A steady clock reads the wall clock once and counts on with the monotonic
 // clock, so it never goes back. It looks at the wall clock again once a second:
 //
-//   - the wall persistently ahead (the machine was suspended, or its clock was
-//     put right): it steps forward, after [steadyPatience] looks in a row;
-//   - the wall behind (its clock was set back, or was wrong at the start): it
-//     falls back as far as no id has been issued yet, and from there runs slower
-//     by one part in [steadySlowing] until the wall has caught up.
+//   - If the wall clock stays ahead (the machine was suspended, or its clock was
+//     corrected), it steps forward, after [steadyPatience] looks in a row.
+//   - If the wall clock is behind (it was set back, or was wrong at the start), it
+//     falls back, but not below the last id issued, and from there runs slower by one
+//     part in [steadySlowing] until the wall clock has caught up.
 //
-// It is a pure value: readings go in, time comes out.
+// It reads no clock itself: its methods get the readings as arguments.
 type steady struct {
-	mono int64 // the monotonic reading, in ns, at which the clock showed
-	time int64 // this time, in Unix ns
-	slow bool  // whether it runs slower since then
+	mono int64 // a monotonic reading, in ns
+	time int64 // the time that the clock showed at that reading, in Unix ns
+	slow bool  // it runs slower since then
 
 	next    int64 // the monotonic reading of the next look at the wall
-	ahead   int   // looks in a row that found the wall ahead
-	nearest int64 // the least lead of the wall among them, in ns
+	ahead   int   // looks in a row that found the wall clock ahead
+	nearest int64 // the least lead of the wall clock in these looks, in ns
 }
 
 const (
 	steadyLook     = int64(time.Second)
 	steadyPatience = 3
-	// steadySlack is how far the two clocks may differ without a correction: more than
-	// the jitter of two readings, less than matters to users.
+	// steadySlack is how far the two clocks may differ without a correction. It is more than
+	// the jitter of two readings, and too little to matter to users.
 	steadySlack   = int64(2 * time.Millisecond)
 	steadySlowing = 16
 )
@@ -55,9 +55,9 @@ func (s *steady) when(t int64) int64 {
 		return s.mono
 	}
 	if s.slow {
-		// d = m - m/16 rounded down; the estimate is at most a step off.
+		// d = m - m/16 rounded down; the estimate for m is off by at most one step.
 		m := saturatingAdd(d, d/(steadySlowing-1))
-		if m == math.MaxInt64 { // centuries away: below it, no step would be near
+		if m == math.MaxInt64 { // centuries away, where the estimate would be far off
 			return m
 		}
 		for m-m/steadySlowing >= d {
@@ -71,22 +71,22 @@ func (s *steady) when(t int64) int64 {
 	return saturatingAdd(s.mono, d)
 }
 
-// due reports whether to look at the wall.
+// due reports whether it is time to look at the wall clock.
 func (s *steady) due(mono int64) bool { return mono >= s.next }
 
-// retreat puts a clock that is ahead of the wall back to it, but not below a used
-// time. So a clock that followed the wall into a wrong year comes back with it,
-// unless ids were issued there.
+// retreat sets a clock that is ahead of the wall clock back to it, but not below used. So a
+// clock that followed the wall clock into a wrong year comes back with it, unless ids were
+// issued there.
 func (s *steady) retreat(mono, wall, used int64) {
 	now := s.at(mono)
 	if saturatingSub(now, wall) > steadySlack && now > used {
 		s.mono, s.time = mono, max(wall, used)
-		s.slow = saturatingSub(s.time, wall) > steadySlack // it still has to catch up
+		s.slow = saturatingSub(s.time, wall) > steadySlack // still ahead of the wall clock
 	}
 }
 
-// look corrects the clock, given the present readings of both clocks. It never goes
-// below used, the time of the last id.
+// look corrects the clock, given the present readings of both clocks. It never sets the
+// clock below used, the time of the last id.
 func (s *steady) look(mono, wall, used int64) {
 	s.retreat(mono, wall, used)
 	now := s.at(mono)

@@ -11,10 +11,10 @@ const (
 	sec = int64(time.Second)
 )
 
-// A clock at 100s, which the monotonic clock calls 0s.
+// steadyAt100 returns a clock that shows 100s at the monotonic reading 0.
 func steadyAt100() steady { return startSteady(0, 100*sec) }
 
-func TestASteadyClockCountsWithTheMonotonicClock(t *testing.T) {
+func TestASteadyClockAdvancesWithTheMonotonicClock(t *testing.T) {
 	s := startSteady(7*sec, 100*sec)
 	for mono, want := range map[int64]int64{7 * sec: 100 * sec, 8 * sec: 101 * sec, 23 * sec: 116 * sec} {
 		if got := s.at(mono); got != want {
@@ -30,7 +30,7 @@ func TestASteadyClockCountsWithTheMonotonicClock(t *testing.T) {
 	}
 }
 
-// when is the exact inverse of at: the first reading that shows a time.
+// when is the exact inverse of at: it returns the first reading at which the clock shows a time.
 func TestASteadyClockKnowsWhenItShowsATime(t *testing.T) {
 	for _, slow := range []bool{false, true} {
 		s := startSteady(1000, 5000)
@@ -53,7 +53,7 @@ func TestASteadyClockKnowsWhenItShowsATime(t *testing.T) {
 	}
 	s := startSteady(0, math.MinInt64)
 	if s.slow = true; s.when(math.MaxInt64-1) != math.MaxInt64 {
-		t.Errorf("what is centuries away is shown at %d", s.when(math.MaxInt64-1))
+		t.Errorf("a time centuries away is shown at %d", s.when(math.MaxInt64-1))
 	}
 }
 
@@ -65,11 +65,11 @@ func TestASteadyClockFollowsAWallThatStaysAhead(t *testing.T) {
 			t.Fatalf("after %d looks: %+v", i+1, s)
 		}
 	}
-	// The third in a row: by the least lead.
+	// The third look in a row steps forward by the least lead.
 	if s.look(3*sec, 103*sec+40*ms, 0); s.at(3*sec) != 103*sec+30*ms || s.next != 4*sec {
 		t.Fatalf("%+v", s)
 	}
-	// Then the count begins again, and so does the least lead.
+	// Then the count and the least lead start again.
 	for i := int64(4); i < 6; i++ {
 		if s.look(i*sec, s.at(i*sec)+(50+5*i)*ms, 0); s.time != 100*sec+i*sec+30*ms {
 			t.Fatalf("look %d: %+v", i, s)
@@ -80,7 +80,7 @@ func TestASteadyClockFollowsAWallThatStaysAhead(t *testing.T) {
 	}
 }
 
-func TestAWallThatWasNotAheadOnceIsNotFollowed(t *testing.T) {
+func TestOneLookWithoutALeadOfTheWallRestartsTheCount(t *testing.T) {
 	for name, lead := range map[string]int64{"level": 0, "within the slack": steadySlack, "behind": -steadySlack} {
 		s := steadyAt100()
 		for i, l := range []int64{50 * ms, 50 * ms, lead, 50 * ms, 50 * ms} {
@@ -93,7 +93,7 @@ func TestAWallThatWasNotAheadOnceIsNotFollowed(t *testing.T) {
 			t.Errorf("%s, the third look in a row: %+v", name, s)
 		}
 	}
-	s := steadyAt100() // one part of a nanosecond more than the slack is ahead
+	s := steadyAt100() // a lead one nanosecond above the slack counts
 	for i := range int64(3) {
 		s.look((i+1)*sec, s.at((i+1)*sec)+2*ms+1, 0)
 	}
@@ -102,7 +102,7 @@ func TestAWallThatWasNotAheadOnceIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestASteadyClockFallsBackToTheWallAsFarAsNothingIsIssued(t *testing.T) {
+func TestASteadyClockFallsBackToTheWallButNotBelowUsedTimes(t *testing.T) {
 	for _, c := range []struct {
 		claim      string
 		wall, used int64
@@ -131,10 +131,10 @@ func TestASteadyClockFallsBackToTheWallAsFarAsNothingIsIssued(t *testing.T) {
 	}
 }
 
-// A clock that was slow runs as fast as ever when the wall has caught up.
+// A slow clock runs at full speed again when the wall clock has caught up.
 func TestASlowSteadyClockCatchesUp(t *testing.T) {
 	s := steadyAt100()
-	s.look(sec, 100*sec, 101*sec) // the wall is a second behind what is used
+	s.look(sec, 100*sec, 101*sec) // the wall clock is a second behind the used time
 	for i := int64(2); i < 17; i++ {
 		if s.look(i*sec, (99+i)*sec, math.MaxInt64); !s.slow {
 			t.Fatalf("after %ds: %+v", i, s)

@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
-// within returns a layout whose epoch lies a year before the tests' noon.
+// within returns a layout whose epoch is a year before noon.
 func within(t *testing.T, layout string) firn.Layout {
 	t.Helper()
 	l, err := withEpoch(mustLayout(layout), noon.Add(-8760*time.Hour))
@@ -20,9 +20,9 @@ func within(t *testing.T, layout string) firn.Layout {
 	return l
 }
 
-// TestASteadyClockAheadOfTheWallGoesOn: callers who wait for the next tick issue
-// nothing meanwhile; the clock must not be put back to the last id at each look.
-func TestASteadyClockAheadOfTheWallGoesOn(t *testing.T) {
+// While callers wait for the next tick, no id is issued. A look at the wall clock must then
+// not set the clock back to the last id, or the wait would never end.
+func TestASteadyClockAheadOfTheWallAdvances(t *testing.T) {
 	for _, text := range []string{
 		"uid-generator", "35/0/22/0,unit=1s", "30/0/10/3,unit=10s", "30/0/10/3,unit=1m", "41/0/10/3,unit=1ms", "41/0/10/3,unit=100ms",
 	} {
@@ -51,8 +51,8 @@ func TestASteadyClockAheadOfTheWallGoesOn(t *testing.T) {
 	}
 }
 
-// TestASteadyClockThatBeginsAtItsGrantGoesOn: a lease may begin ahead of the clock.
-func TestASteadyClockThatBeginsAtItsGrantGoesOn(t *testing.T) {
+// A lease may begin ahead of the clock.
+func TestASteadyClockThatBeginsAtItsGrantAdvances(t *testing.T) {
 	clock := newFakeTime()
 	l := within(t, "uid-generator")
 	now, err := l.Tick(noon)
@@ -69,7 +69,6 @@ func TestASteadyClockThatBeginsAtItsGrantGoesOn(t *testing.T) {
 	}
 }
 
-// TestASteadyClockBeginsAtTheWallUnderAGrantThatHasBegun: it need not follow the wall first.
 func TestASteadyClockBeginsAtTheWallUnderAGrantThatHasBegun(t *testing.T) {
 	clock := newFakeTime()
 	now, err := seconds.Tick(noon)
@@ -85,9 +84,8 @@ func TestASteadyClockBeginsAtTheWallUnderAGrantThatHasBegun(t *testing.T) {
 	}
 }
 
-// TestReadingASteadyClockDoesNotHoldIt: Now, which a lease and metrics ask, puts
-// the clock back too.
-func TestReadingASteadyClockDoesNotHoldIt(t *testing.T) {
+// Now, which leases and metrics call, may set the clock back as well.
+func TestCallingNowDoesNotStopASteadyClock(t *testing.T) {
 	for _, oneByOne := range []bool{true, false} {
 		clock := newFakeTime()
 		var g *firn.Generator
@@ -104,7 +102,7 @@ func TestReadingASteadyClockDoesNotHoldIt(t *testing.T) {
 			if _, err := g.Next(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if oneByOne { // also when the ids before were counted without the core
+			if oneByOne { // so that the core does not know the latest ids
 				g.Now()
 			}
 		}
@@ -114,7 +112,7 @@ func TestReadingASteadyClockDoesNotHoldIt(t *testing.T) {
 	}
 }
 
-// inPieces sleeps 10ms at a time, so that others run in between.
+// inPieces sleeps 10ms at a time and calls its function in between.
 type inPieces struct{ *stopping }
 
 func (p *inPieces) Sleep(ctx context.Context, d time.Duration) error {
@@ -126,7 +124,7 @@ func (p *inPieces) Sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-func TestReadingASteadyClockDoesNotKeepItAheadOfTheWall(t *testing.T) {
+func TestCallingNowDoesNotKeepASteadyClockAheadOfTheWall(t *testing.T) {
 	for _, every := range []time.Duration{50 * time.Millisecond, 250 * time.Millisecond, time.Second} {
 		clock := newFakeTime()
 		l := within(t, "41/0/10/3,unit=10ms")
@@ -157,8 +155,7 @@ func TestReadingASteadyClockDoesNotKeepItAheadOfTheWall(t *testing.T) {
 	}
 }
 
-// TestASteadyClockRunsSlowerByASixteenthAtMost is the promise, over random histories
-// of the wall clock.
+// The wall clock takes random steps.
 func TestASteadyClockRunsSlowerByASixteenthAtMost(t *testing.T) {
 	units := []time.Duration{
 		time.Microsecond, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond,
@@ -195,7 +192,7 @@ func TestASteadyClockRunsSlowerByASixteenthAtMost(t *testing.T) {
 			begun := clock.Monotonic()
 			n, err := g.Fill(ctx, make([]firn.ID, ticks*int(l.MaxSequence()+1)))
 			took := clock.Monotonic() - begun
-			// One tick more for what is left of the first, one for where the sequence begins.
+			// One more tick since the first may be partly over, one more for the start of the sequence.
 			if err != nil || took > time.Duration(ticks+2)*unit*17/16+10*time.Millisecond {
 				t.Fatalf("seed %d, unit %v, ahead %v: %d ids of %d ticks took %v, %v", seed, unit, ahead, n, ticks, took, err)
 			}
@@ -204,8 +201,7 @@ func TestASteadyClockRunsSlowerByASixteenthAtMost(t *testing.T) {
 	}
 }
 
-// TestASlowSteadyClockWithTicksOfCenturies: the end of a tick may be further away than
-// 64 bits of nanoseconds count at fifteen sixteenths of the speed.
+// At 15/16 of the speed the end of a tick may be further away than 64 bits of nanoseconds.
 func TestASlowSteadyClockWithTicksOfCenturies(t *testing.T) {
 	clock := faketime.New(time.Date(1975, 1, 1, 0, 0, 0, 0, time.UTC))
 	l := mustLayout("8/0/6/3,unit=2562047h,epoch=1970-01-01")
@@ -213,7 +209,7 @@ func TestASlowSteadyClockWithTicksOfCenturies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 3 { // a look is due each time; it would hold the lock for as good as ever
+	for range 3 { // each call looks at the wall clock; a wrong estimate would keep the lock for ages
 		if _, err := g.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}

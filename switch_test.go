@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
-// switching returns a generator with the chain switch that has made an id, and its clock.
+// switching returns a generator that has issued an id, and its clock.
 func switching(t *testing.T, chain string, other func(ctx context.Context, from firn.Tick) (firn.Grant, error)) (*firn.Generator, *faketime.Time) {
 	t.Helper()
 	clock := newFakeTime()
@@ -23,14 +23,14 @@ func switching(t *testing.T, chain string, other func(ctx context.Context, from 
 	return g, clock
 }
 
-// TestTheErrorHasTheReasonWhyASwitchFailed: callers branch on what their source of workers says.
-func TestTheErrorHasTheReasonWhyASwitchFailed(t *testing.T) {
-	errNone := errors.New("no worker left")
+// Callers test for the errors of their Switch function.
+func TestTheErrorWrapsWhatSwitchReturned(t *testing.T) {
+	errNoWorker := errors.New("no worker left")
 	for _, chain := range []string{"switch", "ahead 5, wait 1ms, switch, refuse", "switch, ahead 5"} {
-		g, clock := switching(t, chain, func(context.Context, firn.Tick) (firn.Grant, error) { return firn.Grant{}, errNone })
+		g, clock := switching(t, chain, func(context.Context, firn.Tick) (firn.Grant, error) { return firn.Grant{}, errNoWorker })
 		clock.Step(-time.Minute)
 		_, err := g.Next(t.Context())
-		if !errors.Is(err, errNone) || !errors.Is(err, firn.ErrClockBack) {
+		if !errors.Is(err, errNoWorker) || !errors.Is(err, firn.ErrClockBack) {
 			t.Errorf("%s: %T %v", chain, err, err)
 		}
 		if !strings.HasSuffix(chain, "ahead 5") && !strings.Contains(err.Error(), "switch: no worker left") {
@@ -39,8 +39,7 @@ func TestTheErrorHasTheReasonWhyASwitchFailed(t *testing.T) {
 	}
 }
 
-// TestASwitchThatTheCallerEndedIsTheCallersEnd: not a fault of the clock.
-func TestASwitchThatTheCallerEndedIsTheCallersEnd(t *testing.T) {
+func TestASwitchThatItsContextEndsReturnsTheCause(t *testing.T) {
 	errGone := errors.New("the caller is gone")
 	for _, chain := range []string{"switch", "switch, ahead 100000"} {
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -50,7 +49,7 @@ func TestASwitchThatTheCallerEndedIsTheCallersEnd(t *testing.T) {
 		})
 		clock.Step(-time.Minute)
 		id, err := g.Next(ctx)
-		if strings.Contains(chain, "ahead") { // an id at hand
+		if strings.Contains(chain, "ahead") { // the policy ahead can serve
 			if err != nil {
 				t.Errorf("%s: %v", chain, err)
 			}
@@ -60,8 +59,8 @@ func TestASwitchThatTheCallerEndedIsTheCallersEnd(t *testing.T) {
 	}
 }
 
-// TestNoWorkerIsTakenForATimeBeforeTheEpoch: it could not issue anything.
-func TestNoWorkerIsTakenForATimeBeforeTheEpoch(t *testing.T) {
+// A new worker could not issue ids either.
+func TestSwitchIsNotCalledForATimeBeforeTheEpoch(t *testing.T) {
 	g, clock := switching(t, "switch", func(_ context.Context, from firn.Tick) (firn.Grant, error) {
 		t.Errorf("another worker was asked for, from %d on", from)
 		return firn.Grant{Worker: 1, After: -1, Through: 1 << 40}, nil
@@ -72,7 +71,7 @@ func TestNoWorkerIsTakenForATimeBeforeTheEpoch(t *testing.T) {
 	}
 }
 
-// TestAClockThatIsBackIsReportedEvenIfTheCallersContextHasEnded: no switch was made that the caller could have ended.
+// The chain has no switch that the context could have ended.
 func TestAClockThatIsBackIsReportedEvenIfTheCallersContextHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -83,7 +82,7 @@ func TestAClockThatIsBackIsReportedEvenIfTheCallersContextHasEnded(t *testing.T)
 	}
 }
 
-// waiting is a time source with a way to wait of its own.
+// waiting is a time source that implements the wait for a switch itself.
 type waiting struct {
 	*faketime.Time
 	wait func(ctx context.Context, done <-chan struct{}) error
@@ -91,7 +90,7 @@ type waiting struct {
 
 func (w *waiting) Wait(ctx context.Context, done <-chan struct{}) error { return w.wait(ctx, done) }
 
-// TestCallersWaitForTheSwitchInProgress: one worker is taken, however many ask meanwhile.
+// Switch is called once, however many callers need it.
 func TestCallersWaitForTheSwitchInProgress(t *testing.T) {
 	errGone := errors.New("the caller is gone")
 	gone, cancel := context.WithCancel(context.Background())
@@ -134,7 +133,7 @@ func TestCallersWaitForTheSwitchInProgress(t *testing.T) {
 	}
 }
 
-// TestAWaitForASwitchEndsWithItsCaller: also in a time source that brings no way to wait.
+// The time source does not implement the wait itself.
 func TestAWaitForASwitchEndsWithItsCaller(t *testing.T) {
 	errGone := errors.New("the caller is gone")
 	gone, cancel := context.WithCancelCause(context.Background())
@@ -152,7 +151,7 @@ func TestAWaitForASwitchEndsWithItsCaller(t *testing.T) {
 	}
 }
 
-// awaited is a context that tells when somebody waits for its end.
+// awaited is a context that reports when a caller waits for its end.
 type awaited struct {
 	context.Context
 	asked func()
@@ -163,8 +162,7 @@ func (a *awaited) Done() <-chan struct{} {
 	return a.Context.Done()
 }
 
-// TestACallThatWaitedForAFailedSwitchMayTryItsOwn: the failed switch was another caller's.
-func TestACallThatWaitedForAFailedSwitchMayTryItsOwn(t *testing.T) {
+func TestACallThatWaitedForAnothersFailedSwitchMaySwitchItself(t *testing.T) {
 	type answer struct {
 		id  firn.ID
 		err error
@@ -194,9 +192,9 @@ func TestACallThatWaitedForAFailedSwitchMayTryItsOwn(t *testing.T) {
 	})
 	clock.Step(-time.Minute)
 	if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrClockBack) {
-		t.Errorf("whose switch failed: id %d, %v", id, err)
+		t.Errorf("the call whose switch failed: id %d, %v", id, err)
 	}
 	if a := <-answers; a.err != nil || partsOf(g.Layout(), a.id).Worker != 6 || calls != 2 {
-		t.Errorf("who waited for it: id %d, %v, after %d switches", a.id, a.err, calls)
+		t.Errorf("the call that waited for it: id %d, %v, after %d switches", a.id, a.err, calls)
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// A caller that adds first and reads the limit after may be held up in between, while the core
-// moves the limit past the position it got, and has others issue that one. So here callers do
-// nothing but take, with a limit that is always near, and many threads share the processors:
-// wherever a caller stands when it must make way, the others move on.
-func TestACallerHeldUpWhileItTakesGetsNoOtherCallersPosition(t *testing.T) {
+// If callers added first and read the limit second, one that pauses in between could return a
+// position that the core has meanwhile given to another caller. To provoke this, callers only
+// take, the limit is always near, and there are more threads than processors, so that a caller
+// may pause anywhere while the others continue.
+func TestACallerThatPausesDuringTakeSharesNoPosition(t *testing.T) {
 	const callers, positions = 16, 3_000_000
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(callers))
 	var (
@@ -42,9 +42,9 @@ func TestACallerHeldUpWhileItTakesGetsNoOtherCallersPosition(t *testing.T) {
 	}
 }
 
-// A caller that asks again for the cell may be held up in between, while the generator goes on under
-// another worker: it would compose the one's position with the other's number.
-func TestACallerHeldUpWhileTheWorkerChangesGetsAnIDOfOne(t *testing.T) {
+// If a caller loaded the cell twice, and paused in between while the generator changes workers,
+// it would compose one worker's position with the other's number.
+func TestACallerThatPausesDuringAChangeOfWorkersMixesNoWorkers(t *testing.T) {
 	const callers, replacements = 16, 150_000
 	for name, call := range callsFor {
 		t.Run(name, func(t *testing.T) {

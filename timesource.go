@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// A TimeSource is what generators and leases read time from and wait on, so that tests
-// and simulations can use their own. Implementations must be safe for concurrent
-// use.
+// A TimeSource provides the clocks and the sleep of generators and leases. Tests and
+// simulations replace it. Implementations must be safe for concurrent use.
 type TimeSource interface {
-	// Wall returns the wall clock's time. It may jump in both directions.
+	// Wall returns the wall clock's time, which may jump in both directions.
 	Wall() time.Time
 	// Monotonic returns the time since a fixed moment. It never goes back; it
 	// may stand still while the machine is suspended.
@@ -20,8 +19,8 @@ type TimeSource interface {
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// unixNanos returns a time in Unix ns: at most the greatest int64, in the year 2262,
-// and at least the least, in 1677. [time.Time.UnixNano] wraps there.
+// unixNanos returns a time in Unix ns. Past the year 2262 it returns the greatest int64,
+// before 1677 the least, where [time.Time.UnixNano] would overflow.
 func unixNanos(t time.Time) int64 {
 	switch {
 	case t.Before(firstNano):
@@ -35,12 +34,11 @@ func unixNanos(t time.Time) int64 {
 
 var firstNano, lastNano = time.Unix(0, math.MinInt64), time.Unix(0, math.MaxInt64)
 
-// SystemTime returns the machine's own time.
+// SystemTime returns the machine's clocks.
 func SystemTime() TimeSource { return systemTime{} }
 
-// started is where the system's monotonic readings count from. Subtracting
-// one fixed [time.Time] is the cheapest clock read Go offers: half the price
-// of time.Now.
+// started is the zero of the system's monotonic readings. Subtracting one fixed
+// [time.Time] is the cheapest clock reading in Go: it takes half as long as time.Now.
 var started = time.Now()
 
 type systemTime struct{}

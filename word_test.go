@@ -15,7 +15,7 @@ type clocks struct {
 
 func (c *clocks) Wall() time.Time                            { return c.wall }
 func (c *clocks) Monotonic() time.Duration                   { return c.mono }
-func (c *clocks) Sleep(context.Context, time.Duration) error { panic("nobody has to wait") }
+func (c *clocks) Sleep(context.Context, time.Duration) error { panic("no call may wait") }
 
 var (
 	noon    = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -40,7 +40,7 @@ func ready(t *testing.T, clock ClockKind) (*Generator, *clocks, Tick) {
 	return g, c, now
 }
 
-// callsFor has the ways to ask for one id.
+// callsFor has the calls that return one id.
 var callsFor = map[string]func(g *Generator) (ID, error){
 	"Next": func(g *Generator) (ID, error) { return g.Next(context.Background()) },
 	"Take": func(g *Generator) (ID, error) {
@@ -52,7 +52,7 @@ var callsFor = map[string]func(g *Generator) (ID, error){
 	},
 }
 
-// The usual call is one addition: the core hears of it later.
+// The usual call is one addition, without the core.
 func TestACallTakesTheNextIDFromTheWord(t *testing.T) {
 	for name, call := range callsFor {
 		for _, clock := range []ClockKind{ClockSteady, ClockWall} {
@@ -120,7 +120,7 @@ func TestEachIDReadsTheClockOfTheGenerator(t *testing.T) {
 
 func sinceStarted() int64 { return int64(time.Since(started)) }
 
-// Where the word would be opened in a region that was used, each call asks the core.
+// Otherwise each call asks the core.
 func TestTheWordIsOpenedOnlyAboveAllUsedPositions(t *testing.T) {
 	for _, c := range []struct {
 		claim            string
@@ -150,7 +150,7 @@ func TestTheWordIsOpenedOnlyAboveAllUsedPositions(t *testing.T) {
 	}
 }
 
-// A steady clock is compared by monotonic readings, and looked at each second.
+// The wall clock is looked at each second, so the word must close by then.
 func TestTheWordOfASteadyClockClosesForItsLooks(t *testing.T) {
 	for claim, c := range map[string]struct{ unit, want int64 }{
 		"a tick ends before the look": {int64(100 * time.Millisecond), int64(5100 * time.Millisecond)},
@@ -165,7 +165,7 @@ func TestTheWordOfASteadyClockClosesForItsLooks(t *testing.T) {
 	}
 }
 
-func TestTheCoreLearnsWhatWasTakenFromTheWord(t *testing.T) {
+func TestCollectCountsWhatWasTakenFromTheWord(t *testing.T) {
 	for _, c := range []struct {
 		claim            string
 		word, limit      uint64
@@ -190,7 +190,7 @@ func TestTheCoreLearnsWhatWasTakenFromTheWord(t *testing.T) {
 	}
 }
 
-func TestTakingFromTheWordGivesWhatLiesBelowTheLimit(t *testing.T) {
+func TestTakeReturnsPositionsBelowTheLimit(t *testing.T) {
 	for _, c := range []struct {
 		word, limit, n uint64
 		p, got         uint64
@@ -214,8 +214,8 @@ func TestTakingFromTheWordGivesWhatLiesBelowTheLimit(t *testing.T) {
 	}
 }
 
-// A steady clock does not go back below what callers took from the word either.
-func TestWhatWasTakenFromTheWordIsUsed(t *testing.T) {
+// A steady clock must not go back below positions that callers took from the word.
+func TestUsedIncludesWhatWasTakenFromTheWord(t *testing.T) {
 	g, _, now := ready(t, ClockSteady)
 	for range 7 { // the rest of the tick
 		if _, err := g.Next(t.Context()); err != nil {
@@ -242,7 +242,7 @@ func TestWhatWasTakenFromTheWordIsUsed(t *testing.T) {
 		}
 	}
 	if _, err := g.Take(context.Background(), 0); err == nil || err.Error() != "number of ids 0 is out of range: 1 to 9223372036854775807 are allowed" {
-		t.Errorf("none at all: %v", err)
+		t.Errorf("zero ids: %v", err)
 	}
 }
 
@@ -256,8 +256,8 @@ func TestTheStateDoesNotCountPositionsThatNoCallerGot(t *testing.T) {
 	}
 }
 
-// The word of a worker that was left gives nothing more, and what it gave is known.
-func TestAnotherGrantEndsTheWord(t *testing.T) {
+// The old worker's word gives out no more positions, and Retired gets its last tick.
+func TestAnotherGrantSealsTheWord(t *testing.T) {
 	type left struct {
 		worker int64
 		last   Tick
@@ -275,27 +275,27 @@ func TestAnotherGrantEndsTheWord(t *testing.T) {
 		t.Fatal(err)
 	}
 	var before ID
-	for range 20 { // of three ticks, all but the first from the word
+	for range 20 { // ids of three ticks, all but the first from the word
 		if before, err = g.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c := g.cell.Load() // as a caller has it who is held up
+	c := g.cell.Load() // as a caller that pauses has it
 	if err := g.Replace(Grant{Worker: 4, After: now - 1, Through: now + 9}); err != nil {
 		t.Fatal(err)
 	}
 	if p, got, ok := c.take(1); ok {
-		t.Errorf("%d of the worker that was left, from %d on", got, p)
+		t.Errorf("%d positions of the old worker, from %d on", got, p)
 	}
 	if want := (left{5, now + 2}); heard != want {
-		t.Errorf("left: %+v, not %+v", heard, want)
+		t.Errorf("Retired: %+v, not %+v", heard, want)
 	}
 	if id, err := g.Next(t.Context()); err != nil || id <= before {
 		t.Errorf("id %d after %d, %v", id, before, err)
 	}
 }
 
-// The core does not hear from a word that was never opened.
+// This holds whether the word was opened or not.
 func TestTheSequenceIsCarriedIntoAnotherGrant(t *testing.T) {
 	now, err := seconds.Tick(noon)
 	if err != nil {

@@ -66,7 +66,7 @@ var mutants = []mutant{
 		name: "the history takes another lap's count for a tick's", regime: sim.Durable,
 		edits: []edit{
 			{"history.go", "tick < h.oldest(high)", "false"},
-			{"history.go", "	if u.tick > tick { // cannot happen while high is right; never guess\n		return 0, false, false\n	}\n", ""},
+			{"history.go", "	if u.tick > tick { // only if high is wrong; then report the tick as unknown\n		return 0, false, false\n	}\n", ""},
 			{"history.go", "return u.until, u.tick == tick, true", "return u.until, u.tick >= 0, true"},
 		},
 	},
@@ -74,7 +74,7 @@ var mutants = []mutant{
 		name: "the history takes a lapped tick for unused", regime: sim.Durable,
 		edits: []edit{
 			{"history.go", "tick < h.oldest(high)", "false"},
-			{"history.go", "	if u.tick > tick { // cannot happen while high is right; never guess\n		return 0, false, false\n	}\n", ""},
+			{"history.go", "	if u.tick > tick { // only if high is wrong; then report the tick as unknown\n		return 0, false, false\n	}\n", ""},
 		},
 	},
 	{
@@ -155,7 +155,7 @@ var mutants = []mutant{
 	{
 		name: "a new grant counts on from the first tick", regime: sim.Durable,
 		edits: []edit{
-			{"core.go", "		if cur < 0 { // nothing was issued under this grant\n", "		if cur < -1 {\n"},
+			{"core.go", "		if cur < 0 { // no ids under this grant yet\n", "		if cur < -1 {\n"},
 			{"core.go", "			pos = max(c.entry(cur), c.floor)\n		}\n		limit", "			pos = c.entry(cur)\n		}\n		limit"},
 			{"core.go", "	if pos < c.floor || limit > c.ceiling {\n		return decision{err: errOutside}\n	}\n", ""},
 		},

@@ -46,7 +46,7 @@ func TestClientsAreNotToldWhatTheStoreSaid(t *testing.T) {
 		{fmt.Errorf("pool %q: %w", "default", failed("etcdstore", "get", "k", store.ErrNotFound)), "not_found", `pool "default": not found`},
 		{&firn.ClockBackError{Why: "switch: lease: " + away.Error(), Switch: fmt.Errorf("lease: %w", away)}, "clock_back", "clock moved back by 0s: it reads 0001-01-01T00:00:00.000Z after 0001-01-01T00:00:00.000Z; switch: lease: the store is unavailable"},
 		{&firn.ClockBackError{Switch: store.ErrNotFound}, "clock_back", "clock moved back by 0s: it reads 0001-01-01T00:00:00.000Z after 0001-01-01T00:00:00.000Z"},
-		{fmt.Errorf("lease: %w", &firn.FenceError{Worker: 7}), "fence_reached", "lease: fence of worker 7 reached at 0001-01-01T00:00:00.000Z: ids go on when the lease is renewed"},
+		{fmt.Errorf("lease: %w", &firn.FenceError{Worker: 7}), "fence_reached", "lease: fence of worker 7 reached at 0001-01-01T00:00:00.000Z: the generator continues when the lease is renewed"},
 		{context.DeadlineExceeded, "timed_out", "context deadline exceeded"},
 	} {
 		f := failure.Of(fmt.Errorf("%w", c.err))
