@@ -65,7 +65,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitOK
 	case errors.Is(err, errSilent), errors.Is(err, syscall.EPIPE):
 		return exitError
-	case errors.Is(err, errUsage), strings.HasPrefix(err.Error(), "unknown command"):
+	case errors.Is(err, errUsage), cmd == root: // which has no work of its own: the command is unknown
 		fmt.Fprintf(stderr, "firn: %v\n", err)
 		if names := suspects(cmd.Flags(), err.Error()); len(names) > 0 {
 			fmt.Fprintf(stderr, "Set in the environment: %s\n", strings.Join(names, ", "))

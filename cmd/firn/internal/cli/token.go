@@ -57,9 +57,9 @@ exists already from standard input, and prints the line alone.`,
 			if made.Admin && !cmd.Flags().Changed("namespaces") {
 				made.Namespaces = nil
 			}
-			if _, err := settings.Parse("", []byte("tokens:\n"+made.line())); err != nil {
-				_, why, _ := strings.Cut(err.Error(), "tokens[0]") // without a file's name and line
-				return usage(errors.New(strings.TrimLeft(why, ".: ")))
+			checked := settings.Token{Name: made.Name, SHA256: made.SHA256, Namespaces: made.Namespaces, Admin: made.Admin}
+			if err := checked.Check(); err != nil {
+				return usage(err)
 			}
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(made)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
@@ -62,6 +63,20 @@ func (t Token) sum() (*[sha256.Size]byte, error) {
 		return nil, errors.New("this is the SHA-256 of nothing: the secret was empty when it was made")
 	}
 	return &sum, nil
+}
+
+// Check returns the mistakes of a token that stands alone, each after the key it is about.
+func (t Token) Check() error {
+	var errs []error
+	Config{Tokens: []Token{t}}.checkAccess(func(err error, keys ...string) {
+		if err != nil && len(keys) > 1 {
+			err = fmt.Errorf("%s: %w", strings.Join(keys[1:], "."), err)
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	})
+	return errors.Join(errs...)
 }
 
 // checkAccess reports the mistakes in what is said of callers.
