@@ -73,21 +73,3 @@ func (n *Namespace) takeRange(ctx context.Context, want int) (segment.Range, err
 	}
 	return from.takeRange(ctx, want)
 }
-
-func (s *segments) takeRange(ctx context.Context, n int) (segment.Range, error) {
-	r, err := s.name.Take(ended, n) // from memory, as in fill
-	if err == nil {
-		return r, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, longest)
-	defer cancel()
-	return s.name.Take(ctx, n)
-}
-
-func (s *sequences) takeRange(ctx context.Context, n int) (segment.Range, error) {
-	first, err := s.consecutive(ctx, n)
-	if err != nil {
-		return segment.Range{}, err
-	}
-	return segment.Range{First: first, Count: int64(n), Stride: 1}, nil
-}

@@ -19,6 +19,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
 // API is the interface. Make one with [New].
@@ -85,6 +86,16 @@ type mode struct {
 	code  func(*failure.Failure) int // of a failure, in Leaf's numbers
 }
 
+// kindsFrom returns the kinds whose ids are numbers of these sources.
+func kindsFrom(sources ...settings.Source) (names []string) {
+	for _, k := range settings.Kinds {
+		if k.Numeric && slices.Contains(sources, k.Source) {
+			names = append(names, k.Name)
+		}
+	}
+	return names
+}
+
 // fits refuses a namespace whose ids are not of the mode.
 func (m mode) fits(ns *issuing.Namespace) error {
 	if ns.Numeric() && slices.Contains(m.kinds, ns.Kind()) {
@@ -105,7 +116,7 @@ const (
 const errKind = "wrong_kind"
 
 var segmentMode = mode{
-	kinds: []string{"segment", "sequence"},
+	kinds: kindsFrom(settings.Ranges, settings.Counter),
 	code: func(f *failure.Failure) int {
 		switch f.Code {
 		case "unknown_namespace", "bad_request", errKind:
@@ -118,7 +129,7 @@ var segmentMode = mode{
 }
 
 var snowflakeMode = mode{
-	kinds: []string{"snowflake"},
+	kinds: kindsFrom(settings.Generator),
 	code: func(f *failure.Failure) int {
 		switch f.Code {
 		case "unknown_namespace", "bad_request", errKind:

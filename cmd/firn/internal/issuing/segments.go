@@ -1,0 +1,140 @@
+package issuing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/segment"
+)
+
+// segments makes ids from ranges of a counter.
+type segments struct {
+	all     *segment.Segments
+	name    *segment.Namespace
+	mending mending
+}
+
+func newSegments(name string, cfg segment.Config) (*segments, error) {
+	all, err := segment.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	n, err := all.Namespace(name)
+	if err != nil {
+		return nil, errors.Join(err, all.Close(ended))
+	}
+	return &segments{all: all, name: n, mending: mending{look: n.Prepare}}, nil
+}
+
+func (s *segments) fill(ctx context.Context, ids []firn.ID) error {
+	// Most requests are served from memory and need no timer.
+	n, err := s.name.Fill(ended, ids)
+	if err == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	_, err = s.name.Fill(ctx, ids[n:])
+	return err
+}
+
+// consecutive takes n consecutive ids and returns the first.
+func (s *segments) consecutive(ctx context.Context, n int) (firn.ID, error) {
+	r, err := s.name.Reserve(ended, n) // as above
+	if err == nil {
+		return r.First, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	r, err = s.name.Reserve(ctx, n)
+	return r.First, err
+}
+
+func (s *segments) state(state *State) {
+	st := s.name.State()
+	state.Segment = &SegmentState{Left: st.Left, Lasts: st.Lasts.Seconds(), Step: st.Step, Ranges: st.Ranges, Fetches: st.Fetches, Waits: st.Waits}
+	state.err = st.Err
+}
+
+func (s *segments) close(ctx context.Context) error {
+	return errors.Join(s.mending.close(ctx), s.all.Close(ctx))
+}
+
+func (s *segments) able() error {
+	st := s.name.State()
+	if st.Left > 0 || st.Err == nil {
+		return nil
+	}
+	s.mending.begin()
+	return st.Err
+}
+
+// segments returns the ranges of a namespace, above those of the source that it replaces,
+// since the store may have lost them. If the old source has ids in memory, segments fetches
+// some for the new one, so that callers neither wait for the store nor fail while it is away.
+func (b *builder) segments(ctx context.Context, was *Namespace, name string, set settings.Namespace) (base, error) {
+	cfg := set.SegmentConfig()
+	cfg.Store, cfg.Log = b.service.store, b.log(name)
+	var old segment.State
+	if was != nil {
+		if s, ok := was.base.(*segments); ok {
+			old = s.name.State()
+			cfg.Start = max(cfg.Start, old.Last+1)
+		}
+	}
+	made, err := newSegments(name, cfg)
+	if err != nil || old.Left == 0 {
+		return made, err
+	}
+	if err := made.name.Prepare(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("no range could be fetched by the new settings: %w", err), made.close(ended))
+	}
+	return made, nil
+}
+
+func (s *segments) takeRange(ctx context.Context, n int) (segment.Range, error) {
+	r, err := s.name.Take(ended, n) // from memory, as in fill
+	if err == nil {
+		return r, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	return s.name.Take(ctx, n)
+}
+
+func (s *segments) stretches(ctx context.Context, n int, to []firn.Stretch) ([]firn.Stretch, error) {
+	to, left, err := s.take(ended, n, to)
+	if err == nil {
+		return to, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	to, _, err = s.take(ctx, left, to)
+	return to, err
+}
+
+// take appends ids to to until n are taken, and returns how many are left after an error.
+func (s *segments) take(ctx context.Context, n int, to []firn.Stretch) (_ []firn.Stretch, left int, err error) {
+	for n > 0 {
+		r, err := s.name.Take(ctx, n)
+		if err != nil {
+			return to, n, err
+		}
+		to = join(to, firn.Stretch{First: r.First, Count: r.Len(), Stride: firn.ID(r.Stride)})
+		n -= r.Len()
+	}
+	return to, 0, nil
+}
+
+// SegmentState is the state of ranges.
+type SegmentState struct {
+	Left    int64   `json:"left,string"`   // ids in memory
+	Lasts   float64 `json:"lasts_seconds"` // how long the ids last at the present demand while the store is away
+	Step    int64   `json:"step"`
+	Ranges  int     `json:"ranges"` // fetched ahead
+	Fetches int64   `json:"fetches"`
+	Waits   int64   `json:"waits"`
+}

@@ -1,0 +1,129 @@
+package issuing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/sequence"
+)
+
+// sequences makes strictly increasing ids.
+type sequences struct {
+	all     *sequence.Sequences
+	one     *sequence.Namespace
+	mending mending
+}
+
+func newSequences(name string, cfg sequence.Config) (*sequences, error) {
+	all, err := sequence.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	one, err := all.Namespace(name)
+	if err != nil {
+		return nil, errors.Join(err, all.Close(ended))
+	}
+	s := &sequences{all: all, one: one}
+	s.mending.look = s.look
+	return s, nil
+}
+
+func (s *sequences) fill(ctx context.Context, ids []firn.ID) error {
+	first, err := s.consecutive(ctx, len(ids))
+	if err != nil {
+		return err
+	}
+	for i := range ids {
+		ids[i] = first + firn.ID(i)
+	}
+	return nil
+}
+
+// consecutive takes n consecutive ids and returns the first.
+func (s *sequences) consecutive(ctx context.Context, n int) (firn.ID, error) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	return s.one.Reserve(ctx, int64(n))
+}
+
+func (s *sequences) state(state *State) {
+	st := s.one.State()
+	state.Sequence = &SequenceState{Last: st.Last, Additions: st.Additions, Issued: st.Issued, Batch: st.Batch()}
+	state.err = st.Err
+}
+
+func (s *sequences) close(ctx context.Context) error {
+	return errors.Join(s.mending.close(ctx), s.all.Close(ctx))
+}
+
+func (s *sequences) able() error {
+	err := s.one.State().Err
+	if err != nil {
+		s.mending.begin()
+	}
+	return err
+}
+
+// look writes the record unchanged. A read would prove too little: a store that has lost its
+// primary, or whose disk is full, answers reads but accepts no writes.
+func (s *sequences) look(ctx context.Context) error { return s.one.Raise(ctx, 0) }
+
+// sequence returns the counter of a namespace.
+func (b *builder) sequence(ctx context.Context, was *Namespace, name string, set settings.Namespace) (base, error) {
+	made, err := newSequences(name, sequence.Config{Store: b.service.store, Start: set.From, Log: b.log(name)})
+	if err != nil {
+		return nil, err
+	}
+	return made, made.goOn(ctx, was)
+}
+
+// goOn raises a counter above the last id of the counter that it replaces, since the store
+// may have lost that id. If this fails, it closes the counter.
+func (s *sequences) goOn(ctx context.Context, was *Namespace) error {
+	if was == nil {
+		return nil
+	}
+	old, ok := was.base.(*sequences)
+	if n, isNumber := was.base.(*businessNumbers); isNumber {
+		old, ok = n.counter, true
+	}
+	if !ok {
+		return nil
+	}
+	last := old.one.State().Last
+	if last == 0 {
+		return nil
+	}
+	if err := s.one.Raise(ctx, last); err != nil {
+		return errors.Join(fmt.Errorf("raise the counter above %d: %w", last, err), s.close(ended))
+	}
+	return nil
+}
+
+func (s *sequences) takeRange(ctx context.Context, n int) (segment.Range, error) {
+	first, err := s.consecutive(ctx, n)
+	if err != nil {
+		return segment.Range{}, err
+	}
+	return segment.Range{First: first, Count: int64(n), Stride: 1}, nil
+}
+
+func (s *sequences) stretches(ctx context.Context, n int, to []firn.Stretch) ([]firn.Stretch, error) {
+	first, err := s.consecutive(ctx, n)
+	if err != nil {
+		return to, err
+	}
+	return join(to, firn.Stretch{First: first, Count: n, Stride: 1}), nil
+}
+
+// SequenceState is the state of a counter in the store.
+type SequenceState struct {
+	Last      firn.ID `json:"last"`
+	Additions int64   `json:"additions"`
+	Issued    int64   `json:"issued"`
+	Batch     float64 `json:"calls_per_addition"`
+}
