@@ -86,14 +86,6 @@ func (s *Slots) lookFor(ctx context.Context, seen Slot) (Slot, error) {
 	return *found, nil
 }
 
-// holder names the holder of a slot, for people.
-func (s Slot) holder() string {
-	if s.Host == "" {
-		return "process " + s.Owner
-	}
-	return fmt.Sprintf("process %d on %s", s.PID, s.Host)
-}
-
 // claim takes a slot by moving its fence forward. Afterwards it checks that the preconditions
 // still hold: the pool, the life of the store and, in a strict pool, the claim itself after its wait.
 func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.Grant, error) {

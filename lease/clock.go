@@ -34,15 +34,6 @@ func (s *Slots) latest(from reading) firn.Tick {
 	return max(tickOf(s.cfg.Generator.Layout, s.wall(from)), tickOf(s.cfg.Generator.Layout, s.cfg.Generator.Time.Wall()))
 }
 
-// tickOf returns the tick that contains a time; outside the layout, its first or last tick.
-func tickOf(l firn.Layout, at time.Time) firn.Tick {
-	tick, err := l.Tick(at)
-	if err != nil && at.After(l.Epoch()) {
-		return l.MaxTick()
-	}
-	return tick
-}
-
 // maxClockTries bounds how often the store's clock is read because it answered late.
 const maxClockTries = 3
 

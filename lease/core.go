@@ -26,6 +26,7 @@ type rules struct {
 	token     string
 	tolerance time.Duration
 	strict    time.Duration
+	grace     time.Duration // how long a holder may take to notice that the store has forgotten it, and to write its slot again
 	// trusting: the store is embedded and keeps what it confirmed.
 	trusting bool
 }

@@ -12,7 +12,7 @@ import (
 
 // easy are rules whose numbers are easily added: ticks of a millisecond, a tolerance of 10.
 func easy() *rules {
-	return &rules{layout: layout("20/0/4/8"), token: "me", tolerance: 10 * time.Millisecond}
+	return &rules{layout: layout("20/0/4/8"), token: "me", tolerance: 10 * time.Millisecond, grace: 12 * time.Second}
 }
 
 // strictly are the same in a pool whose claims wait for 1000: margin 40, reach 958.

@@ -105,6 +105,36 @@ func (s *Slots) move(ctx context.Context, reg *register.Register, decide func(fo
 	return m, err
 }
 
+// alarm makes newcomers wait: the store had less than it had confirmed to a holder here, and may
+// have forgotten other holders too. Alarm also writes a closed pool again: newcomers may have
+// begun their wait before this loss.
+func (s *Slots) alarm(ctx context.Context) error {
+	reg := s.register(poolKey(s.cfg.Pool))
+	reg.Patience = s.cfg.Patience
+	_, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
+		record := s.rules.closed(s.cfg.Generator.Time.Wall())
+		if found.Revision != 0 {
+			there, err := readRecord(found)
+			if err != nil {
+				return nil, err
+			}
+			// The first newcomer after the loss may have another layout, so that its ids equal
+			// those of this holder; another grace, so that it does not wait for this holder; or a
+			// weaker strict wait than other holders that the store has forgotten.
+			if there.agrees(record) == nil {
+				there.Strict = max(there.Strict, record.Strict)
+				record = there
+			}
+		}
+		record.Open = false
+		return register.Encode(record)
+	})
+	if err != nil {
+		return fmt.Errorf("make newcomers wait: %w", err)
+	}
+	return nil
+}
+
 // Release implements [Source]: it moves the fence back to last, so that the worker can be claimed
 // as soon as that tick has passed. If Release fails, the slot stays held until its fence.
 func (s *Slots) Release(ctx context.Context, held firn.Grant, last firn.Tick) error {

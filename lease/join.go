@@ -36,7 +36,7 @@ func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading,
 		return Pool{}, reading{}, err
 	}
 	own := *wrote != 0 && pool.revision == *wrote
-	next, wait, err := s.rules.enter(pool, own, s.notices(), now, here)
+	next, wait, err := s.rules.enter(pool, own, now, here)
 	if err != nil || next == nil {
 		return pool, here, err
 	}
@@ -106,36 +106,6 @@ func (s *Slots) writePool(ctx context.Context, over store.Revision, record Pool)
 		}
 	}
 	return 0, fmt.Errorf("lease: write pool %q: %w: its store began another life again and again", s.cfg.Pool, store.ErrUnavailable)
-}
-
-// alarm makes newcomers wait: the store had less than it had confirmed to a holder here, and may
-// have forgotten other holders too. Alarm also writes a closed pool again: newcomers may have
-// begun their wait before this loss.
-func (s *Slots) alarm(ctx context.Context) error {
-	reg := s.register(poolKey(s.cfg.Pool))
-	reg.Patience = s.cfg.Patience
-	_, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
-		record := s.rules.closed(s.notices(), s.cfg.Generator.Time.Wall())
-		if found.Revision != 0 {
-			there, err := readRecord(found)
-			if err != nil {
-				return nil, err
-			}
-			// The first newcomer after the loss may have another layout, so that its ids equal
-			// those of this holder; another grace, so that it does not wait for this holder; or a
-			// weaker strict wait than other holders that the store has forgotten.
-			if there.agrees(record) == nil {
-				there.Strict = max(there.Strict, record.Strict)
-				record = there
-			}
-		}
-		record.Open = false
-		return register.Encode(record)
-	})
-	if err != nil {
-		return fmt.Errorf("make newcomers wait: %w", err)
-	}
-	return nil
 }
 
 // unmoved checks the pool after a claim was confirmed. It returns an error unless the pool is as it

@@ -19,8 +19,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -28,7 +26,6 @@ import (
 	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
-	"github.com/firn-id/firn/store/register"
 )
 
 // Config configures [Open]. [Keep] has its own source of workers, and uses only Generator, Window,
@@ -117,19 +114,6 @@ type Lease struct {
 	err    error // of Close
 }
 
-// A State is a snapshot of a lease.
-type State struct {
-	Worker   int64
-	Fence    firn.Tick
-	Until    time.Time     // when the tick of the fence has ended
-	Left     time.Duration // from the present to the fence: how long the store may be unavailable
-	Renewals int64         // fences moved forward
-	Losses   int64         // workers taken by others
-	Switches int64         // workers left for another because the clock went back
-	Errors   int64         // exchanges with the store that failed
-	Last     error         // the latest of them, nil after one that succeeded
-}
-
 // Open joins the pool, takes a worker and keeps it until Close. Ctx bounds only
 // the joining. Errors are those of [Slots.Acquire] and of settings.
 func Open(ctx context.Context, cfg Config) (*Lease, error) {
@@ -150,18 +134,6 @@ func (cfg Config) Check() error {
 	}
 	return err
 }
-
-// A fitting source checks whether it can keep a lease, and knows how long a newcomer may
-// have to wait, not counting the calls of its store.
-type fitting interface {
-	fit(cfg Config) error
-	waits() time.Duration
-}
-
-// switches reports whether a chain takes another worker when the clock goes back.
-func switches(chain firn.Rollback) bool { return slices.Contains(chain, firn.SwitchWorker()) }
-
-var errNoOther = config.In("Rollback", firn.NewSyntaxError("rollback", "switch", "the worker is fixed, so there is no other to switch to: leave out switch, or the worker"))
 
 // Keep is [Open] over any source of workers, which knows its own pool: the settings of one are
 // refused here.
@@ -258,15 +230,6 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	return l, nil
 }
 
-// newAsk returns the ask for another worker: ticks at or after from that no earlier run on this
-// clock can have used.
-func (l *Lease) newAsk(from firn.Tick) Ask {
-	g := &l.cfg.Generator
-	wall := g.Time.Wall() // read once: the process may be paused between two readings
-	lead := tickOf(g.Layout, wall.Add(g.Lead()))
-	return Ask{Now: tickOf(g.Layout, wall), From: max(from, min(lead+1, g.Layout.MaxTick())), Window: l.window}
-}
-
 // maxCatchUps bounds how often a late first grant is renewed at once.
 const maxCatchUps = 8
 
@@ -309,18 +272,6 @@ func (l *Lease) Next(ctx context.Context) (firn.ID, error) { return l.gen.Next(c
 // Fill is [firn.Generator.Fill].
 func (l *Lease) Fill(ctx context.Context, ids []firn.ID) (int, error) { return l.gen.Fill(ctx, ids) }
 
-// State returns a snapshot.
-func (l *Lease) State() State {
-	g := l.gen.State()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := l.state
-	s.Worker, s.Fence = g.Worker, g.Fence
-	s.Until = endOf(g.Fence, l.cfg.Generator.Layout)
-	s.Left = s.Until.Sub(l.cfg.Generator.Time.Wall())
-	return s
-}
-
 // Close stops the generator and releases its worker, and workers left earlier whose release
 // failed. After Close no id is issued. Ctx bounds the calls of the store: if they fail, the
 // worker stays unused until its fence. Close may be called twice.
@@ -333,27 +284,6 @@ func (l *Lease) Close(ctx context.Context) error {
 		l.err = errors.Join(turns.Wait(context.WithoutCancel(ctx), l.cfg.Generator.Time, l.done), l.leave(ctx))
 	})
 	return l.err
-}
-
-// endsSoon is how long before the end of a layout users are warned. Readers of the ids may
-// have to change for another layout.
-const endsSoon = 90 * 24 * time.Hour
-
-// tellEnd logs once that the layout is about to run out of time, and once that it has.
-// Renewals do not show this: at the last tick they succeed for ever without moving the fence.
-func (l *Lease) tellEnd() {
-	layout := l.cfg.Generator.Layout
-	switch left := layout.End().Sub(l.cfg.Generator.Time.Wall()); {
-	case left > l.warnAt:
-	case left > 0:
-		l.warnAt = 0
-		l.cfg.Log.Warn("the layout runs out of time: move to another pool before, of a layout with more time bits, a longer unit or a later epoch",
-			"layout", layout.String(), "end", layout.End())
-	default:
-		l.warnAt = math.MinInt64
-		l.cfg.Log.Error("the layout ran out of time, and no id can be made by it: use another pool, of a layout with more time bits, a longer unit or a later epoch",
-			"layout", layout.String(), "end", layout.End())
-	}
 }
 
 // leave stops the generator and releases all workers held or left.
@@ -378,108 +308,4 @@ func (l *Lease) leave(ctx context.Context) error {
 		err = errors.Join(err, l.release(ctx, p))
 	}
 	return err
-}
-
-// run keeps the worker until ctx ends. The grace of newcomers relies on its timing: a look
-// begins one interval after the previous one began, and soon after a failed one.
-func (l *Lease) run(ctx context.Context) {
-	defer close(l.done)
-	clock := l.cfg.Generator.Time
-	pause, again := l.cfg.Look, register.Backoff{Random: l.cfg.Generator.Random}
-	for clock.Sleep(ctx, pause) == nil {
-		began := clock.Monotonic()
-		if l.turn(ctx) {
-			again.Tries = 0
-			pause = max(l.cfg.Look-(clock.Monotonic()-began), again.Next())
-		} else {
-			pause = min(l.cfg.Look, again.Next())
-		}
-	}
-}
-
-// turn keeps the worker, and only then releases the workers left: slow releases must not cost
-// the worker in use its fence. It returns false to look again soon.
-func (l *Lease) turn(ctx context.Context) bool {
-	l.tellEnd()
-	looked := l.keep(ctx)
-	l.giveBack(ctx)
-	return looked
-}
-
-// keep renews the fence when half the window is left, and otherwise looks at the
-// slot. It replaces a lost worker.
-func (l *Lease) keep(ctx context.Context) bool {
-	background := ctx
-	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, callTimeout)
-	defer cancel()
-	l.mu.Lock()
-	held := l.grant
-	l.mu.Unlock()
-	ask := l.ask()
-	var err error
-	if held.Through-ask.From <= l.window/2 {
-		var further firn.Grant
-		if further, err = l.source.Renew(ctx, held, ask); err == nil {
-			l.renewed(further)
-		}
-	} else {
-		err = l.source.Look(ctx, held)
-	}
-	switch {
-	case err == nil:
-		l.note(func(s *State) { s.Last = nil })
-	case errors.Is(err, ErrLost):
-		l.takeOther(background, held, ask, err)
-	case ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded):
-		l.failed("keep the worker", held.Worker, err)
-	}
-	return err == nil || errors.Is(err, ErrLost)
-}
-
-// ask returns the holder's present ask: to continue after its last id, or at the
-// present if that is later.
-func (l *Lease) ask() Ask {
-	now := l.gen.Now() // a call of Now also lets a steady clock that ran ahead return to the wall clock
-	if tick, err := l.cfg.Generator.Layout.Tick(l.cfg.Generator.Time.Wall()); err == nil {
-		now = tick
-	}
-	return Ask{Now: now, From: max(l.gen.State().Last+1, now), Window: l.window}
-}
-
-func (l *Lease) note(change func(*State)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	change(&l.state)
-}
-
-func (l *Lease) renewed(held firn.Grant) {
-	l.mu.Lock()
-	l.state.Renewals++
-	if l.grant.Worker == held.Worker {
-		l.grant = held
-	}
-	l.mu.Unlock()
-	if err := l.gen.Extend(held.Worker, held.Through); err != nil {
-		// The generator is between two workers, or closed: its fence stays, and
-		// the next turn renews the worker that it has then.
-		l.cfg.Log.Debug("renewed a worker not in use", "worker", held.Worker, "error", err)
-	}
-	l.cfg.Log.Debug("fence moved", "worker", held.Worker, "fence", l.fenceTime(held))
-}
-
-// failed records a failure. Of several in a row, only the first is logged as a warning.
-func (l *Lease) failed(what string, worker int64, err error) {
-	l.mu.Lock()
-	l.state.Errors++
-	level := slog.LevelWarn
-	if l.state.Last != nil {
-		level = slog.LevelDebug
-	}
-	l.state.Last = err
-	l.mu.Unlock()
-	l.cfg.Log.Log(context.Background(), level, "could not "+what, "worker", worker, "error", err)
-}
-
-func (l *Lease) fenceTime(g firn.Grant) string {
-	return l.cfg.Generator.Layout.Time(g.Through).Format(time.RFC3339Nano)
 }

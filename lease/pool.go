@@ -12,10 +12,10 @@ import (
 // What a newcomer does about a pool, and which slot it claims. Pure, like the other rules.
 
 // closed returns the record of a new pool.
-func (r *rules) closed(grace time.Duration, wall time.Time) Pool {
+func (r *rules) closed(wall time.Time) Pool {
 	return Pool{
 		Layout: r.layout, Made: wall.UTC(), Strict: Duration(r.strict),
-		Grace: Duration(grace), Tolerance: Duration(r.tolerance),
+		Grace: Duration(r.grace), Tolerance: Duration(r.tolerance),
 	}
 }
 
@@ -35,8 +35,8 @@ func (p *Pool) agrees(with Pool) error {
 // enter decides what a newcomer must do before it may claim a slot: if next is not nil, wait and
 // then write it as the pool's record. P is the pool as listed. Own: this newcomer has just closed
 // the pool because no holder seemed alive, or opened it again after that.
-func (r *rules) enter(p Pool, own bool, grace time.Duration, now firn.Tick, here reading) (next *Pool, wait time.Duration, err error) {
-	record := r.closed(grace, here.wall)
+func (r *rules) enter(p Pool, own bool, now firn.Tick, here reading) (next *Pool, wait time.Duration, err error) {
+	record := r.closed(here.wall)
 	next = &record
 	if p.revision == 0 {
 		next.Open = r.trusting

@@ -13,12 +13,11 @@ import (
 // What a newcomer does before it may claim a slot, at tick 1000 of a pool whose holders
 // take 12 seconds to notice a loss.
 func TestWhatANewcomerDoesFirst(t *testing.T) {
-	const notices = 12 * time.Second
 	life := "one"
 	at := reading{wall: easy().layout.Time(1000)}
 	clocked := at
 	clocked.there = easy().layout.Time(1004)
-	open := Pool{Layout: easy().layout, Open: true, Grace: Duration(notices), Tolerance: Duration(10 * time.Millisecond), Life: &life}
+	open := Pool{Layout: easy().layout, Open: true, Grace: Duration(easy().grace), Tolerance: Duration(10 * time.Millisecond), Life: &life}
 	with := func(change func(*Pool)) Pool { r := open; change(&r); return r }
 	closed := with(func(r *Pool) { r.Open = false })
 	strict := with(func(r *Pool) { r.Strict = Duration(time.Second) })
@@ -66,22 +65,22 @@ func TestWhatANewcomerDoesFirst(t *testing.T) {
 		for i := range p.Slots {
 			p.Slots[i].Until = endOf(p.Slots[i].Fence, c.r.layout)
 		}
-		next, wait, err := c.r.enter(p, false, notices, 1000, c.here)
+		next, wait, err := c.r.enter(p, false, 1000, c.here)
 		if got := entrance(c.record, next, wait, err); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
 	p := open
 	p.Name, p.Slots, p.revision = "p", []Slot{ended}, 1
-	if next, wait, err := easy().enter(p, true, notices, 1000, at); next != nil || wait != 0 || err != nil {
+	if next, wait, err := easy().enter(p, true, 1000, at); next != nil || wait != 0 || err != nil {
 		t.Errorf("who has waited and opened the pool writes %v after %v, %v", next, wait, err)
 	}
 	for _, trusting := range []bool{false, true} {
 		r := strictly()
 		r.trusting = trusting
-		next, wait, err := r.enter(Pool{}, false, notices, 1000, at)
+		next, wait, err := r.enter(Pool{}, false, 1000, at)
 		if err != nil || wait != 0 || next.Layout != r.layout || !next.Made.Equal(at.wall) || next.Open != trusting ||
-			next.Strict != Duration(time.Second) || next.Grace != Duration(notices) || next.Tolerance != Duration(10*time.Millisecond) || next.Life != nil {
+			next.Strict != Duration(time.Second) || next.Grace != Duration(easy().grace) || next.Tolerance != Duration(10*time.Millisecond) || next.Life != nil {
 			t.Errorf("it makes %+v after %v, %v", next, wait, err)
 		}
 	}

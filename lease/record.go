@@ -212,10 +212,27 @@ func (s *Slot) read(e store.Entry, l firn.Layout) error {
 // unused.
 func (s *Slot) blank() bool { return s.Free && s.Fence < 0 }
 
+// holder names the holder of a slot, for people.
+func (s Slot) holder() string {
+	if s.Host == "" {
+		return "process " + s.Owner
+	}
+	return fmt.Sprintf("process %d on %s", s.PID, s.Host)
+}
+
 // endOf returns when a tick has ended.
 func endOf(tick firn.Tick, l firn.Layout) time.Time {
 	if tick >= l.MaxTick() {
 		return l.End()
 	}
 	return l.Time(tick + 1)
+}
+
+// tickOf returns the tick that contains a time; outside the layout, its first or last tick.
+func tickOf(l firn.Layout, at time.Time) firn.Tick {
+	tick, err := l.Tick(at)
+	if err != nil && at.After(l.Epoch()) {
+		return l.MaxTick()
+	}
+	return tick
 }

@@ -75,6 +75,7 @@ func newSlots(cfg Config) (*Slots, error) {
 		cfg: cfg,
 		rules: rules{
 			layout: cfg.Generator.Layout, token: register.Token(), tolerance: cfg.Tolerance, strict: cfg.Strict,
+			grace:    cfg.Look + time.Duration(graceCalls*float64(cfg.Patience)),
 			trusting: ok && embedded.Embedded(),
 		},
 		held: map[int64]holding{}, starts: map[int64]firn.Tick{},
@@ -107,15 +108,9 @@ func (cfg *Config) check() error {
 	return errors.Join(errs...)
 }
 
-// notices is how long a holder with these settings may take to notice that the store has
-// forgotten it, and to write its slot again.
-func (s *Slots) notices() time.Duration {
-	return s.cfg.Look + time.Duration(graceCalls*float64(s.cfg.Patience))
-}
-
 // waits implements [fitting].
 func (s *Slots) waits() time.Duration {
-	return s.rules.wait() + 2*s.notices() // twice, in case the store changes its life in between
+	return s.rules.wait() + 2*s.rules.grace // twice, in case the store changes its life in between
 }
 
 // fit implements [fitting].

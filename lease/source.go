@@ -2,8 +2,11 @@ package lease
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 )
 
 // A Source grants workers. [Slots] is Firn's own, over a store. [Fixed] is one configured number.
@@ -74,3 +77,15 @@ func (f Fixed) Look(context.Context, firn.Grant) error { return nil }
 func (f Fixed) Release(context.Context, firn.Grant, firn.Tick) error { return nil }
 
 const endless = firn.Tick(firn.MaxID)
+
+// A fitting source checks whether it can keep a lease, and knows how long a newcomer may
+// have to wait, not counting the calls of its store.
+type fitting interface {
+	fit(cfg Config) error
+	waits() time.Duration
+}
+
+// switches reports whether a chain takes another worker when the clock goes back.
+func switches(chain firn.Rollback) bool { return slices.Contains(chain, firn.SwitchWorker()) }
+
+var errNoOther = config.In("Rollback", firn.NewSyntaxError("rollback", "switch", "the worker is fixed, so there is no other to switch to: leave out switch, or the worker"))

@@ -20,7 +20,7 @@ var mutants = []mutant{
 	{
 		name: "the fence moves before the write is confirmed", regime: sim.Durable,
 		edits: []edit{
-			{"lease/lease.go", "\t\tvar further firn.Grant\n", "\t\tfurther := held\n\t\tfurther.Through = ask.fence(held.After, l.cfg.Generator.Layout)\n\t\tl.renewed(further)\n"},
+			{"lease/keep.go", "\t\tvar further firn.Grant\n", "\t\tfurther := held\n\t\tfurther.Through = ask.fence(held.After, l.cfg.Generator.Layout)\n\t\tl.renewed(further)\n"},
 		},
 	},
 	{
@@ -173,13 +173,13 @@ var mutants = []mutant{
 	{
 		name: "the grace is a look, without the calls it makes", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/slots.go", "return s.cfg.Look + time.Duration(graceCalls*float64(s.cfg.Patience))", "return s.cfg.Look"},
+			{"lease/slots.go", "grace: cfg.Look + time.Duration(graceCalls*float64(cfg.Patience)),", "grace: cfg.Look,"},
 		},
 	},
 	{
 		name: "the calls of a look have no bound of their own", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/holding.go", "\treg.Patience = s.cfg.Patience\n", ""},
+			{"lease/holding.go", "\treg := s.slot(held.Worker)\n\treg.Patience = s.cfg.Patience\n", "\treg := s.slot(held.Worker)\n"},
 		},
 	},
 	{
@@ -254,7 +254,7 @@ var mutants = []mutant{
 	{
 		name: "an alarm leaves a pool alone that is closed", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/join.go", "\t\trecord.Open = false\n\t\treturn register.Encode(record)\n", "\t\tif found.Revision != 0 && !record.Open {\n\t\t\treturn nil, nil\n\t\t}\n\t\trecord.Open = false\n\t\treturn register.Encode(record)\n"},
+			{"lease/holding.go", "\t\trecord.Open = false\n\t\treturn register.Encode(record)\n", "\t\tif found.Revision != 0 && !record.Open {\n\t\t\treturn nil, nil\n\t\t}\n\t\trecord.Open = false\n\t\treturn register.Encode(record)\n"},
 		},
 	},
 	{
@@ -298,7 +298,7 @@ var mutants = []mutant{
 	{
 		name: "a strict claim does not wait", regime: sim.Strict,
 		edits: []edit{
-			{"lease/claim.go", "s.cfg.Generator.Time.Sleep(ctx, s.rules.wait())", "s.cfg.Time.Sleep(ctx, 1)"},
+			{"lease/claim.go", "s.cfg.Generator.Time.Sleep(ctx, s.rules.wait())", "s.cfg.Generator.Time.Sleep(ctx, 1)"},
 		},
 	},
 	{
@@ -354,7 +354,7 @@ var mutants = []mutant{
 	{
 		name: "a strict renewal reaches further than newcomers wait", regime: sim.Strict,
 		edits: []edit{
-			{"lease/holding.go", "wish = s.rules.bounded(Ask{now, ask.From, ask.Window}.fence(h.after, s.cfg.Generator.Layout), now)", "wish = Ask{now, ask.From, ask.Window}.fence(h.after, s.cfg.Layout)"},
+			{"lease/holding.go", "wish = s.rules.bounded(Ask{now, ask.From, ask.Window}.fence(h.after, s.cfg.Generator.Layout), now)", "wish = Ask{now, ask.From, ask.Window}.fence(h.after, s.cfg.Generator.Layout)"},
 		},
 	},
 	{

@@ -1,0 +1,98 @@
+package lease
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// A State is a snapshot of a lease.
+type State struct {
+	Worker   int64
+	Fence    firn.Tick
+	Until    time.Time     // when the tick of the fence has ended
+	Left     time.Duration // from the present to the fence: how long the store may be unavailable
+	Renewals int64         // fences moved forward
+	Losses   int64         // workers taken by others
+	Switches int64         // workers left for another because the clock went back
+	Errors   int64         // exchanges with the store that failed
+	Last     error         // the latest of them, nil after one that succeeded
+}
+
+// State returns a snapshot.
+func (l *Lease) State() State {
+	g := l.gen.State()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.state
+	s.Worker, s.Fence = g.Worker, g.Fence
+	s.Until = endOf(g.Fence, l.cfg.Generator.Layout)
+	s.Left = s.Until.Sub(l.cfg.Generator.Time.Wall())
+	return s
+}
+
+func (l *Lease) note(change func(*State)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(&l.state)
+}
+
+// failed records a failure. Of several in a row, only the first is logged as a warning.
+func (l *Lease) failed(what string, worker int64, err error) {
+	l.mu.Lock()
+	l.state.Errors++
+	level := slog.LevelWarn
+	if l.state.Last != nil {
+		level = slog.LevelDebug
+	}
+	l.state.Last = err
+	l.mu.Unlock()
+	l.cfg.Log.Log(context.Background(), level, "could not "+what, "worker", worker, "error", err)
+}
+
+func (l *Lease) fenceTime(g firn.Grant) string {
+	return l.cfg.Generator.Layout.Time(g.Through).Format(time.RFC3339Nano)
+}
+
+// endsSoon is how long before the end of a layout users are warned. Readers of the ids may
+// have to change for another layout.
+const endsSoon = 90 * 24 * time.Hour
+
+// tellEnd logs once that the layout is about to run out of time, and once that it has.
+// Renewals do not show this: at the last tick they succeed for ever without moving the fence.
+func (l *Lease) tellEnd() {
+	layout := l.cfg.Generator.Layout
+	switch left := layout.End().Sub(l.cfg.Generator.Time.Wall()); {
+	case left > l.warnAt:
+	case left > 0:
+		l.warnAt = 0
+		l.cfg.Log.Warn("the layout runs out of time: move to another pool before, of a layout with more time bits, a longer unit or a later epoch",
+			"layout", layout.String(), "end", layout.End())
+	default:
+		l.warnAt = math.MinInt64
+		l.cfg.Log.Error("the layout ran out of time, and no id can be made by it: use another pool, of a layout with more time bits, a longer unit or a later epoch",
+			"layout", layout.String(), "end", layout.End())
+	}
+}
+
+// newAsk returns the ask for another worker: ticks at or after from that no earlier run on this
+// clock can have used.
+func (l *Lease) newAsk(from firn.Tick) Ask {
+	g := &l.cfg.Generator
+	wall := g.Time.Wall() // read once: the process may be paused between two readings
+	lead := tickOf(g.Layout, wall.Add(g.Lead()))
+	return Ask{Now: tickOf(g.Layout, wall), From: max(from, min(lead+1, g.Layout.MaxTick())), Window: l.window}
+}
+
+// ask returns the holder's present ask: to continue after its last id, or at the
+// present if that is later.
+func (l *Lease) ask() Ask {
+	now := l.gen.Now() // a call of Now also lets a steady clock that ran ahead return to the wall clock
+	if tick, err := l.cfg.Generator.Layout.Tick(l.cfg.Generator.Time.Wall()); err == nil {
+		now = tick
+	}
+	return Ask{Now: now, From: max(l.gen.State().Last+1, now), Window: l.window}
+}
