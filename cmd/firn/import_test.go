@@ -144,9 +144,9 @@ func TestImportTakesOverCounters(t *testing.T) {
 	issues(t, store, "test", segment.Stripe{Stride: 1}, 100_002)
 	issues(t, store, "test_odd", segment.Stripe{Offset: 1, Stride: 2}, 100_003)
 	step(tinyURL, "tinyid --rename test_odd=test --rename test=x", 1, `"test" has offset 0 of stride 1, not offset 1 of stride 2`)
-	step(tinyURL, "tinyid --rename test_odd=test", 1, `"test" and "test_odd" would both be "test" here`)
+	step(tinyURL, "tinyid --rename test_odd=test", 1, `"test" and "test_odd" would both be named "test"`)
 	step(tinyURL, "tinyid --rename nosuch=test2", 1, `--rename "nosuch": the table has no such row`)
-	step(tinyURL, "tinyid --margin 9223372036854775807", 1, `"test" stands at 1, and 9223372036854775807 above that there are no ids left`)
+	step(tinyURL, "tinyid --margin 9223372036854775807", 1, `"test" is at 1, and a margin of 9223372036854775807 leaves no ids`)
 	step(tinyURL, "leaf", 1, `database "tiny" has no table leaf_alloc`, "mysql://…@127.0.0.1")
 
 	// JSON
@@ -175,8 +175,8 @@ func TestImportTakesOverCounters(t *testing.T) {
 	// what nobody needs any more is left out, whatever its row holds
 	sql("bad", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('zero', 1, 0), ('', 5, 1), ('a=b', 5, 1), ('top', 9223372036854775807, 1)")
 	step(bad, "leaf", 1, `row "zero": step 0 is out of range`)
-	step(bad, "leaf --skip zero --rename =none --rename a=b=ab", 1, `"top" stands at 9223372036854775807`, "leave it out by --skip")
-	step(bad, "leaf --skip zero --skip topp --rename =none --rename a=b=ab", 1, `"topp" is to be skipped, but table leaf_alloc has no such row`)
+	step(bad, "leaf --skip zero --rename =none --rename a=b=ab", 1, `"top" is at 9223372036854775807`, "leave it out with --skip")
+	step(bad, "leaf --skip zero --skip topp --rename =none --rename a=b=ab", 1, `--skip "topp": table leaf_alloc has no such row`)
 	step(bad, "leaf --skip zero --skip top --rename =none --rename a=b=ab", 0, "2 taken over", "  none: {", "  ab: {")
 	absent(t, store, "zero")
 	absent(t, store, "top")
@@ -185,7 +185,7 @@ func TestImportTakesOverCounters(t *testing.T) {
 	sql("tiny", "CREATE DATABASE firn")
 	sql("tiny", "GRANT ALL ON firn.* TO reader@'%'")
 	store = strings.Replace(leafURL, "/leaf", "/firn", 1)
-	step(leafURL, "leaf", 0, "12001  taken over", "# store: as given to firn import; its URL has a password")
+	step(leafURL, "leaf", 0, "12001  taken over", "# store: the URL given to firn import; it contains a password")
 	step(strings.Replace(leafURL, importPassword, "falsch", 1), "leaf", 1, "Access denied")
 }
 

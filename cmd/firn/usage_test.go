@@ -82,7 +82,7 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 		{"", "store make file:~/firn", `file:~/firn: ~ is not expanded`},
 		{"", "next --store redis:host", `write redis://HOST`},
 		{"", "next --store mysql://host", `names no database`},
-		{"", "next --store postgres://host:x", `it is no URL that PostgreSQL takes`},
+		{"", "next --store postgres://host:x", `it is not a URL that PostgreSQL accepts`},
 		{"", "next", `no home directory for the user.s store: .*; give --store, as in --store redis://`},
 		{"HOME=", "bench --processes 2 --duration 1ms", `no home directory`},
 		{"HOME=relative", "next", `"relative" is not an absolute path: .*; give --store`},

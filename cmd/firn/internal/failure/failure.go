@@ -1,5 +1,4 @@
-// Package failure gives every error that a request can end with its code and its
-// status, once for all protocols.
+// Package failure maps every error of a request to a status and a code, for all protocols.
 package failure
 
 import (
@@ -17,15 +16,15 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A Failure is an error as a client is to see it. The status is that of HTTP; other
-// protocols have theirs from it.
+// A Failure is an error in the form that clients see. Status is an HTTP status; other protocols
+// derive theirs from it.
 type Failure struct {
 	Status  int
 	Code    string        // a stable word for programs: lower case, with underscores
 	Message string        // for people: the value, the limit and the way out
-	Retry   time.Duration // when asking again makes sense; 0: it does not
+	Retry   time.Duration // when to retry; 0: a retry makes no sense
 
-	cause error // what the message was made of; nil without
+	cause error // the error behind the message, for the log; may be nil
 }
 
 func (f *Failure) Error() string { return f.Message }
@@ -43,16 +42,16 @@ func New(status int, code, format string, args ...any) *Failure {
 	return &Failure{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// BadRequest returns a failure for which the request is to blame.
+// BadRequest returns a failure with status 400.
 func BadRequest(code, format string, args ...any) *Failure {
 	return New(http.StatusBadRequest, code, format, args...)
 }
 
-// retry is when a server that cannot issue now is worth another try.
+// retry is when to retry if a server cannot issue ids now.
 const retry = time.Second
 
-// Of returns the failure for the client: err itself or what it wraps if that is a
-// Failure, else what the library's errors mean.
+// Of returns the failure for the client. If err is or wraps a Failure, that is returned; else the
+// library's errors decide.
 func Of(err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {
@@ -71,7 +70,7 @@ func classify(err error) (status int, code string) {
 	switch {
 	case errors.As(err, &tooLong):
 		return http.StatusRequestEntityTooLarge, "body_too_large"
-	case errors.Is(err, firn.ErrClockBack): // whatever kept it from another worker
+	case errors.Is(err, firn.ErrClockBack): // first, as it may wrap why no other worker could be acquired
 		return http.StatusServiceUnavailable, "clock_back"
 	case errors.Is(err, store.ErrNotFound):
 		return http.StatusNotFound, "not_found"
@@ -86,7 +85,7 @@ func classify(err error) (status int, code string) {
 	case errors.Is(err, context.Canceled):
 		return statusGone, "canceled"
 	case errors.Is(err, store.ErrForeign):
-		// Whatever is wrong with the store's content, the request is not to blame.
+		// The store's content is wrong; the request is not to blame. So this comes before ErrSyntax and ErrRange.
 		return http.StatusInternalServerError, "internal"
 	case errors.Is(err, firn.ErrTimeExhausted):
 		return http.StatusServiceUnavailable, "time_exhausted"
@@ -102,6 +101,6 @@ func classify(err error) (status int, code string) {
 	return http.StatusInternalServerError, "internal"
 }
 
-// statusGone is what logs and metrics show for a client that did not wait: nobody
-// receives it. (The number is nginx's.)
+// statusGone marks a request whose client has disconnected, in logs and metrics only. The number
+// is nginx's.
 const statusGone = 499

@@ -16,9 +16,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// What clients see has no address of the store in it, nor any other text of a driver;
-// the log has it all.
-func TestClientsAreNotToldWhatTheStoreSaid(t *testing.T) {
+// Clients must not see addresses of the store or other texts of a driver. The log has them.
+func TestMessagesHideTheStoresErrors(t *testing.T) {
 	read := &net.OpError{Op: "read", Net: "tcp", Err: errors.New("i/o timeout"),
 		Source: &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 38050}, Addr: &net.TCPAddr{IP: net.IPv4(10, 1, 2, 4), Port: 6379}}
 	failed := func(in, op, key string, err error) error {
@@ -32,16 +31,16 @@ func TestClientsAreNotToldWhatTheStoreSaid(t *testing.T) {
 	}{
 		{fmt.Errorf("sequence %q: add: %w", "txn", away), "store_unavailable", `sequence "txn": add: the store is unavailable`},
 		{fmt.Errorf("sequence %q: add: no answer within 5s: %w", "txn", &store.TextError{Kind: store.ErrUnavailable, Err: away}), "store_unavailable", `sequence "txn": add: no answer within 5s: the store is unavailable`},
-		{fmt.Errorf("%w: %w", store.ErrUnavailable, read), "store_unavailable", "unavailable: an error that only the log shows"},
-		{read, "internal", "an error that only the log shows"},
+		{fmt.Errorf("%w: %w", store.ErrUnavailable, read), "store_unavailable", "unavailable: the server's log has the error"},
+		{read, "internal", "the server's log has the error"},
 		{fmt.Errorf("%w; pool %q: %w", away, "default", &os.PathError{Op: "stat", Path: "/srv/firn.db", Err: os.ErrPermission}), "store_unavailable",
-			"the store is unavailable; pool \"default\": an error that only the log shows"},
+			"the store is unavailable; pool \"default\": the server's log has the error"},
 		// A name may have the words of an error.
 		{fmt.Errorf("sequence %q: add: %w", "unavailable-items", away), "store_unavailable", `sequence "unavailable-items": add: the store is unavailable`},
 		{fmt.Errorf("sequence %q: add: %w", "refused.not_found-mystore", denied), "internal", `sequence "refused.not_found-mystore": add: the store refused`},
 		{away, "store_unavailable", "the store is unavailable"},
 		{fmt.Errorf("sequence %q: read: %w", "txn", denied), "internal", `sequence "txn": read: the store refused`},
-		{fmt.Errorf("numbering: read the store's clock: %w", failed("sqlstore", "read the time", "", fmt.Errorf("dial tcp 10.1.2.3:3306: %w", context.DeadlineExceeded))), "timed_out", "numbering: read the store's clock: no answer of the store in time"},
+		{fmt.Errorf("numbering: read the store's clock: %w", failed("sqlstore", "read the time", "", fmt.Errorf("dial tcp 10.1.2.3:3306: %w", context.DeadlineExceeded))), "timed_out", "numbering: read the store's clock: the store did not answer in time"},
 		{failed("sqlstore", "get", "k", errors.New("10.1.2.3 said something new")), "internal", "the store failed"},
 		{fmt.Errorf("pool %q: %w", "default", failed("etcdstore", "get", "k", store.ErrNotFound)), "not_found", `pool "default": not found`},
 		{&firn.ClockBackError{Why: "switch: lease: " + away.Error(), Switch: fmt.Errorf("lease: %w", away)}, "clock_back", "clock moved back by 0s: it reads 0001-01-01T00:00:00.000Z after 0001-01-01T00:00:00.000Z; switch: lease: the store is unavailable"},
@@ -56,7 +55,7 @@ func TestClientsAreNotToldWhatTheStoreSaid(t *testing.T) {
 		var log bytes.Buffer
 		slog.New(slog.NewJSONHandler(&log, nil)).Info("request failed", "error", error(f))
 		if text := strings.ReplaceAll(log.String(), `\"`, `"`); !strings.Contains(text, c.err.Error()) {
-			t.Errorf("the log has %s and not %q", text, c.err)
+			t.Errorf("the log has %s, want %q in it", text, c.err)
 		}
 	}
 }

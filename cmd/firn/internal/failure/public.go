@@ -21,7 +21,7 @@ func Public(err error) string {
 		return Public(e.Err)
 	}
 	if !plain(err) {
-		return "an error that only the log shows"
+		return "the server's log has the error"
 	}
 	text := err.Error()
 	for _, part := range parts(err) {
@@ -32,7 +32,7 @@ func Public(err error) string {
 	return text
 }
 
-// kindOf names what is wrong with the store.
+// kindOf returns a text for the kind of a failed store call.
 func kindOf(err *store.CallError) string {
 	switch {
 	case errors.Is(err, store.ErrUnavailable):
@@ -44,7 +44,7 @@ func kindOf(err *store.CallError) string {
 	case errors.Is(err, store.ErrConflict):
 		return store.ErrConflict.Error()
 	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer of the store in time"
+		return "the store did not answer in time"
 	default:
 		return "the store failed"
 	}

@@ -1,6 +1,6 @@
-// Package idset is an exact set of ids that stays small for the ids of
-// generators: they are dense within a tick, so it keeps a bit for each in pages
-// of 4,096. A second of the default layout's full rate takes half a megabyte.
+// Package idset provides an exact set of ids, to find duplicates. It is small for generated ids:
+// they are dense within a tick, so the set keeps one bit per id, in pages of 4,096. The ids of
+// one second at the default layout's full rate take half a megabyte.
 package idset
 
 import (
@@ -33,11 +33,11 @@ type shard struct {
 	pages map[uint64]*page
 }
 
-// maxExamples bounds how many duplicates are remembered by name.
+// maxExamples bounds the duplicates that Examples returns.
 const maxExamples = 10
 
-// Add adds ids, which it reads fastest in increasing order, and returns how
-// many of them were in the set before.
+// Add adds ids and returns how many of them were already in the set. It is fastest for ids in
+// increasing order.
 func (s *Set) Add(ids []firn.ID) (duplicates int) {
 	for i := 0; i < len(ids); {
 		number := uint64(ids[i]) >> pageBits
@@ -77,7 +77,7 @@ func (s *Set) example(id firn.ID) {
 // Added returns how many ids were added, duplicates included.
 func (s *Set) Added() int64 { return s.added.Load() }
 
-// Duplicates returns how many of them were in the set already.
+// Duplicates returns how many of the added ids were already in the set.
 func (s *Set) Duplicates() int64 { return s.duplicates.Load() }
 
 // Examples returns the first few duplicates.

@@ -1,8 +1,8 @@
-// Package leafapi answers clients of Leaf, Meituan's issuing service, as its server
-// does: a key is a namespace.
+// Package leafapi implements the HTTP interface of Leaf, Meituan's id service. A key of Leaf is
+// the name of a namespace.
 //
-// Left out are /cache and /db, which show people the two buffers of a Leaf node and its
-// table: a namespace has neither, and is seen at /v1/namespaces, where access is checked.
+// Leaf's pages /cache and /db are left out. They show the two buffers of a Leaf node and its
+// table, which a namespace does not have; /v1/namespaces shows namespaces, and checks access.
 package leafapi
 
 import (
@@ -31,14 +31,13 @@ type API struct {
 	batches sync.Pool // of *issuing.Batch
 }
 
-// New returns the interface to a service. Times of ids are shown in zone; there it is
-// that of the machine or its variable TZ.
+// New returns the interface to a service. Decoded times are shown in zone; Leaf uses that of its
+// machine.
 func New(s *issuing.Service, zone *time.Location, log *slog.Logger) *API {
 	front := s.Front(issuing.Leaf)
 	return &API{front: front, reader: front.Reader(), zone: zone, log: log}
 }
 
-// The requests.
 const (
 	segmentPath   = "/api/segment/get/"
 	snowflakePath = "/api/snowflake/get/"
@@ -54,8 +53,8 @@ func (a *API) Register(mux *http.ServeMux) {
 	}
 }
 
-// Prefixed answers the interface's requests behind any prefix of the path, as
-// /gateway/api/segment/get/orders, and has next answer all else.
+// Prefixed serves the interface's requests below any prefix, such as
+// /gateway/api/segment/get/orders, and passes other requests to next.
 func (a *API) Prefixed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimSuffix(r.URL.Path, "/")
@@ -82,11 +81,11 @@ func (a *API) Prefixed(next http.Handler) http.Handler {
 
 // A mode is one of Leaf's two ways to make ids.
 type mode struct {
-	kinds []string                   // of namespaces
-	code  func(*failure.Failure) int // of a failure, in Leaf's numbers
+	kinds []string                   // kinds of namespaces that the mode serves
+	code  func(*failure.Failure) int // Leaf's number for a failure
 }
 
-// kindsFrom returns the kinds whose ids are numbers of these sources.
+// kindsFrom returns the kinds of these sources whose ids are numbers.
 func kindsFrom(sources ...settings.Source) (names []string) {
 	for _, k := range settings.Kinds {
 		if k.Numeric && slices.Contains(sources, k.Source) {
@@ -96,23 +95,24 @@ func kindsFrom(sources ...settings.Source) (names []string) {
 	return names
 }
 
-// fits refuses a namespace whose ids are not of the mode.
+// fits refuses a namespace that the mode does not serve.
 func (m mode) fits(ns *issuing.Namespace) error {
 	if ns.Numeric() && slices.Contains(m.kinds, ns.Kind()) {
 		return nil
 	}
-	return failure.New(http.StatusNotFound, errKind, "namespace %s is of kind %s, or written with a prefix: numbers of %s are asked for",
+	return failure.New(http.StatusNotFound, errKind, "namespace %s, of kind %s, is not served here: this path needs kind %s, without a prefix",
 		ns.Name(), ns.Kind(), strings.Join(m.kinds, " or "))
 }
 
-// The numbers of Leaf's failures. Its segments know: not initialised, no such key, no
-// ids left; its snowflakes: the clock still behind after a wait, interrupted, too far behind.
+// Leaf's numbers for failures. Segment mode: not initialised, unknown key, no ids left.
+// Snowflake mode: the clock is still behind after a wait, interrupted, the clock is too far
+// behind.
 const (
 	notInitialised, noKey, noIDs        = -1, -2, -3
 	stillBehind, interrupted, farBehind = -1, -2, -3
 )
 
-// errKind: the key is there, but its ids are not of the mode that was asked for.
+// errKind: the namespace exists, but the mode does not serve its kind.
 const errKind = "wrong_kind"
 
 var segmentMode = mode{
@@ -133,7 +133,7 @@ var snowflakeMode = mode{
 	code: func(f *failure.Failure) int {
 		switch f.Code {
 		case "unknown_namespace", "bad_request", errKind:
-			return noKey // there any key will do; here it is a namespace
+			return noKey // Leaf accepts any key here, but Firn needs a namespace
 		case "clock_back":
 			return farBehind
 		case "canceled":
@@ -143,7 +143,8 @@ var snowflakeMode = mode{
 	},
 }
 
-// serve answers one id, or the failure; never a number that is not an id.
+// serve answers with one id, or with an error in Leaf's form. A failure must never look like
+// an id.
 func (a *API) serve(w http.ResponseWriter, r *http.Request, key string, m mode) {
 	start := time.Now()
 	defer func() { a.front.Observe(time.Since(start)) }()
@@ -170,15 +171,15 @@ func (a *API) next(r *http.Request, key string, m mode, b []byte) ([]byte, error
 	if !ok {
 		batch = new(issuing.Batch)
 	}
-	defer a.batches.Put(batch) // one id holds nothing that would be released
+	defer a.batches.Put(batch) // a batch of one id holds nothing to release
 	if _, err := a.front.Issue(r.Context(), caller, issuing.Ask{Namespace: key, Count: 1, Fits: m.fits}, batch); err != nil {
 		return b, err
 	}
 	return strconv.AppendInt(b, int64(batch.IDs[0]), 10), nil
 }
 
-// fail answers an error. What Leaf does not know, as that a caller may not or asks too
-// often, keeps its status.
+// fail answers with an error. Leaf has no access control and no rate limits; such errors keep
+// their status.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, m mode, err error) {
 	f := failure.Of(err)
 	a.log.Debug("request failed", "method", r.Method, "path", r.URL.Path, "code", f.Code, "error", err)
@@ -192,7 +193,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, m mode, err error) {
 		fmt.Sprintf("Result{id=%d, status=EXCEPTION}", m.code(f)))
 }
 
-// decode takes an id of Leaf's layout apart, or of the namespace's that is named.
+// decode decodes an id: with the layout of the parameter namespace, else with Leaf's.
 func (a *API) decode(w http.ResponseWriter, r *http.Request) {
 	caller, err := a.front.Caller(r)
 	if err != nil {
@@ -218,7 +219,7 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request) {
 	case errors.As(err, &f) && f.Code == "bad_id":
 		httpapi.SpringNote(w, f)
 		httpapi.SpringAnswer(w, httpapi.SpringTypeJSON, []byte(`{"errorMsg":"snowflake Id反解析发生异常!"}`))
-	case err != nil: // of a namespace, which Leaf does not know
+	case err != nil: // an error of the parameter namespace, which Leaf does not have
 		f := failure.Of(err)
 		httpapi.SpringNote(w, f)
 		httpapi.SpringFail(w, r, f.Status, "", f.Message)

@@ -121,15 +121,14 @@ func TestAnswersAreThoseOfLeaf(t *testing.T) {
 		t.Errorf("after bad requests: %s", body)
 	}
 	if answer := ask(t, h, "GET", "/api/segment/get/orders", "Accept", "application/json, application/*+json"); answer.Header().Get("Content-Type") != js {
-		t.Errorf("for those who accept only JSON: %v", answer.Header())
+		t.Errorf("for a client that accepts only JSON: %v", answer.Header())
 	}
 	if answer := ask(t, h, "GET", "/api/segment/get/orders", "Authorization", "Basic eDp5"); answer.Code != http.StatusUnauthorized {
-		t.Errorf("another scheme than Bearer: %d", answer.Code)
+		t.Errorf("a scheme other than Bearer: %d", answer.Code)
 	}
 }
 
-// TestIDsOfLeafsLayoutAreTakenApartAsTheyWereMade on this very server.
-func TestIDsOfLeafsLayoutAreTakenApartAsTheyWereMade(t *testing.T) {
+func TestIssuedIDsDecode(t *testing.T) {
 	_, h := serve(t, memstore.New(nil), all)
 	text := ask(t, h, "GET", "/api/snowflake/get/flake").Body.String()
 	id, err := strconv.ParseInt(text, 10, 64)
@@ -138,7 +137,7 @@ func TestIDsOfLeafsLayoutAreTakenApartAsTheyWereMade(t *testing.T) {
 	}
 	made := time.UnixMilli(id>>22 + 1288834974657)
 	if age := time.Since(made); age < -time.Minute || age > time.Minute {
-		t.Errorf("%d was made at %v", id, made)
+		t.Errorf("the time of %d is %v", id, made)
 	}
 	body := ask(t, h, "GET", "/decodeSnowflakeId?snowflakeId="+text).Body.String()
 	want := `{"timestamp":"` + strconv.FormatInt(made.UnixMilli(), 10) + `(` + made.UTC().Add(8*time.Hour).Format("2006-01-02 15:04:05.000") +
@@ -148,7 +147,6 @@ func TestIDsOfLeafsLayoutAreTakenApartAsTheyWereMade(t *testing.T) {
 	}
 }
 
-// TestAFailureIsNeverAnID: with the store away, and after the end.
 func TestAFailureIsNeverAnID(t *testing.T) {
 	s := storetest.NewFaulty(memstore.New(nil))
 	service, h := serve(t, s, all)

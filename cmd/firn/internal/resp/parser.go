@@ -1,5 +1,5 @@
-// Package resp reads commands and writes replies of the Redis protocol, RESP2 and
-// RESP3, in memory: it does no input or output and allocates nothing for a command.
+// Package resp parses commands and writes replies of the Redis protocol, RESP2 and RESP3. It
+// works in memory, does no I/O, and does not allocate per command.
 package resp
 
 import (
@@ -7,16 +7,15 @@ import (
 	"fmt"
 )
 
-// Limits bounds what a client may send as one command. Zero values are not limits:
-// all must be set.
+// Limits bounds a command. All fields must be set: 0 allows nothing.
 type Limits struct {
-	Args    int // arguments of a command, its name among them
+	Args    int // arguments of a command, including its name
 	Bulk    int // bytes of an argument
-	Command int // bytes of a command as sent, and so of what a reader must keep
+	Command int // bytes of a whole command, and so of the reader's buffer
 }
 
-// A ProtocolError is what a client sent that is no command. After it nothing more
-// can be read from the connection.
+// A ProtocolError reports malformed input. The connection must be closed, because the next
+// command cannot be found.
 type ProtocolError string
 
 func (e ProtocolError) Error() string { return "Protocol error: " + string(e) }
@@ -31,33 +30,33 @@ const (
 	errBig        ProtocolError = "too big request"
 )
 
-// maxNumber is how many bytes a length may have, with its end of line: more than any
-// number needs that is in the limits.
+// maxNumber bounds the bytes of a length with its line break. It is more than any number within
+// the limits needs.
 const maxNumber = 24
 
-// A Parser reads commands from the front of a buffer that grows. The zero Parser is
-// ready; it may be used again for another connection after Reset.
+// A Parser parses commands at the front of a growing buffer. The zero Parser is ready to use.
+// After Reset it may be used for another connection.
 type Parser struct {
 	args  [][]byte
 	spans []span
-	pos   int // what has been read of an unfinished command
-	left  int // arguments that are missing of it; 0 before the count
+	pos   int // bytes of an incomplete command that are parsed
+	left  int // arguments of it that are still missing; 0 before the count is parsed
 }
 
-// A span is the place of an argument, counted from the front of its command: the
-// buffer may move before the command is whole.
+// A span is the position of an argument from the front of its command. It is not a slice, because
+// the buffer may move before the command is complete.
 type span struct{ from, to int }
 
 // Reset forgets an unfinished command.
 func (p *Parser) Reset() { p.pos, p.left, p.spans = 0, 0, p.spans[:0] }
 
-// Parse reads one command from the front of buf. It returns the arguments, and how
-// many bytes they took; 0 if the command is not whole: then Parse is to be called
-// again with the same bytes and more behind them, and goes on where it stopped.
-// There are no arguments where a client sent none, which is no error.
+// Parse parses one command at the front of buf. It returns the arguments, and the bytes that the
+// command takes. If n is 0, the command is incomplete: call Parse again with the same bytes and
+// more after them; it continues where it stopped. An empty command has no arguments, and is not
+// an error.
 //
-// The arguments lie in buf, in which an inline command's quotes are undone, and are
-// valid until the next call.
+// The arguments are slices of buf, valid until the next call. Parse removes the quotes of an
+// inline command in place.
 func (p *Parser) Parse(buf []byte, limits Limits) (args [][]byte, n int, err error) {
 	if len(buf) == 0 {
 		return nil, 0, nil
@@ -96,7 +95,7 @@ func (p *Parser) Parse(buf []byte, limits Limits) (args [][]byte, n int, err err
 	return p.args, n, nil
 }
 
-// bulk reads an argument and reports whether it is whole.
+// bulk parses an argument and reports whether it is complete.
 func (p *Parser) bulk(buf []byte, limits Limits) (done bool, err error) {
 	if p.pos >= len(buf) {
 		return false, nil
@@ -136,8 +135,8 @@ func printable(c byte) byte {
 	return c
 }
 
-// number reads a number that ends with its line, and returns where the next line
-// begins: 0 if the end is not there yet.
+// number parses a line with a number. Next is where the next line begins, or 0 if the line is
+// incomplete.
 func number(buf []byte, from int, wrong ProtocolError) (v int64, next int, err error) {
 	for at := from; at < len(buf); at++ {
 		if at-from >= maxNumber {
@@ -161,7 +160,7 @@ func number(buf []byte, from int, wrong ProtocolError) (v int64, next int, err e
 	return 0, 0, nil
 }
 
-// Int reads a decimal number as Redis does: without a plus, leading zeros or spaces.
+// Int parses a decimal number as Redis does: no plus sign, leading zeros or spaces are allowed.
 func Int(text []byte) (v int64, ok bool) {
 	digits := text
 	negative := len(text) > 0 && text[0] == '-'
@@ -180,14 +179,14 @@ func Int(text []byte) (v int64, ok bool) {
 	}
 	switch {
 	case negative && u <= 1<<63:
-		return -int64(u), true // of 1<<63 too, whose conversion is the least number already
+		return -int64(u), true // correct for 1<<63 too: the conversion yields the least int64, and so does its negation
 	case !negative && u < 1<<63:
 		return int64(u), true
 	}
 	return 0, false
 }
 
-// inline reads a command that a person typed: words with spaces between.
+// inline parses an inline command, as typed in telnet: words separated by spaces.
 func (p *Parser) inline(buf []byte, limits Limits) (args [][]byte, n int, err error) {
 	end := bytes.IndexByte(buf[p.pos:], '\n')
 	if end < 0 {
@@ -229,13 +228,13 @@ func (p *Parser) inline(buf []byte, limits Limits) (args [][]byte, n int, err er
 	}
 }
 
-// space reports whether c stands between words; a zero byte does, which in Redis
-// ends the line.
+// space reports whether c separates words. A zero byte does; in Redis it ends the line.
 func space(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' || c == 0 }
 
-// unquote undoes the quotes of the word at from, in place, as it never grows.
+// unquote removes the quotes and escapes of the word at from. It works in place, because a word
+// never grows.
 func unquote(line []byte, from int) (word []byte, next int, ok bool) {
-	var quote byte // the one that is open
+	var quote byte // the open quote; 0 outside quotes
 	to := from
 	put := func(c byte) { line[to] = c; to++ }
 	at := from
@@ -247,7 +246,7 @@ func unquote(line []byte, from int) (word []byte, next int, ok bool) {
 		case quote == 0 && (c == '"' || c == '\''):
 			quote = c
 		case quote != 0 && c == quote:
-			// What follows must be the end of the word.
+			// A closing quote must end the word.
 			if at+1 < len(line) && !space(line[at+1]) {
 				return nil, 0, false
 			}

@@ -21,8 +21,8 @@ var (
 	bulkLine  = regexp.MustCompile(`^(0|[1-9][0-9]{0,18})\r\n`)
 )
 
-// reference reads all commands of a stream that is whole, in the most obvious way. It
-// returns them, and the error that ends the stream; nil where it ends within a command.
+// reference parses all commands of a complete stream, in the most obvious way. It returns them,
+// and the error that ends the stream. A stream that ends within a command is not an error.
 func reference(stream string) (commands [][]string, err error) {
 	for stream != "" {
 		args, n, err := referenceOne(stream)
@@ -81,7 +81,7 @@ func referenceOne(s string) (args []string, n int, err error) {
 	return args, n, nil
 }
 
-// referenceLine matches a line with a number; n is 0 where its end is missing.
+// referenceLine matches a line with a number; n is 0 if the line is incomplete.
 func referenceLine(form *regexp.Regexp, s string) (v int64, n int, err error) {
 	if m := form.FindStringSubmatch(s); m != nil {
 		v, err := strconv.ParseInt(m[1], 10, 64)
@@ -130,7 +130,7 @@ func referenceInline(s string) (args []string, n int, err error) {
 		}
 		rest = rest[m[1]:]
 		if rest != "" && !strings.ContainsRune("\x00 \t\n\v\f\r", rune(rest[0])) {
-			return nil, 0, errProtocol // an open quote, or something behind a closed one
+			return nil, 0, errProtocol // an open quote, or text after a closing one
 		}
 		if len(args) == limits.Args || len(word) > limits.Bulk {
 			return nil, 0, errProtocol
@@ -153,8 +153,8 @@ func unescape(s string) string {
 	return s[1:]
 }
 
-// parse reads a stream that arrives in pieces as a server does, and returns what
-// reference does.
+// parse parses a stream that arrives in pieces, as a server does. Its results must equal those of
+// reference.
 func parse(stream []byte, piece func() int) (commands [][]string, err error) {
 	var p resp.Parser
 	var buf []byte

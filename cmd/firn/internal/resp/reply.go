@@ -2,16 +2,16 @@ package resp
 
 import "strconv"
 
-// A Version is that of the protocol in which replies are written.
+// A Version is a version of the protocol for replies.
 type Version int
 
-// The versions.
+// The versions RESP2 and RESP3.
 const (
 	V2 Version = 2
 	V3 Version = 3
 )
 
-// maxError bounds what an error says.
+// maxError bounds the text of an error, in bytes.
 const maxError = 1024
 
 // AppendInt appends an integer.
@@ -19,13 +19,13 @@ func AppendInt(b []byte, v int64) []byte {
 	return line(strconv.AppendInt(append(b, ':'), v, 10))
 }
 
-// AppendSimple appends a short text without line ends, as OK.
+// AppendSimple appends a short text without line breaks, such as OK.
 func AppendSimple(b []byte, text string) []byte {
 	return line(append(append(b, '+'), text...))
 }
 
-// AppendError appends an error, whose text begins with its kind, as "ERR ". Ends of
-// lines in it become spaces, and what is too long is cut off.
+// AppendError appends an error, whose text must begin with its kind, such as "ERR ". It replaces
+// line breaks by spaces, and cuts a long text.
 func AppendError(b []byte, text string) []byte {
 	b = append(b, '-')
 	for i := range min(len(text), maxError) {
@@ -47,8 +47,8 @@ func AppendBulk[T ~string | ~[]byte](b []byte, text T) []byte {
 // AppendArray begins an array of n replies, which follow.
 func AppendArray(b []byte, n int) []byte { return length(b, '*', n) }
 
-// AppendMap begins n pairs of name and value, which follow: as RESP2 has no maps, an
-// array there.
+// AppendMap begins a map of n pairs of name and value, which follow. RESP2 has no maps; there it
+// is an array.
 func AppendMap(b []byte, v Version, n int) []byte {
 	if v == V3 {
 		return length(b, '%', n)
@@ -56,7 +56,7 @@ func AppendMap(b []byte, v Version, n int) []byte {
 	return length(b, '*', 2*n)
 }
 
-// AppendSet begins a set of n replies, which follow.
+// AppendSet begins a set of n replies, which follow. In RESP2 it is an array.
 func AppendSet(b []byte, v Version, n int) []byte {
 	if v == V3 {
 		return length(b, '~', n)
@@ -64,7 +64,7 @@ func AppendSet(b []byte, v Version, n int) []byte {
 	return length(b, '*', n)
 }
 
-// AppendNull appends nothing, as a reply.
+// AppendNull appends the null reply.
 func AppendNull(b []byte, v Version) []byte {
 	if v == V3 {
 		return append(b, "_\r\n"...)

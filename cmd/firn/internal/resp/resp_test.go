@@ -35,7 +35,7 @@ func TestCommandsAreRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCommandIsAnErrorInTheWordsOfRedis(t *testing.T) {
+func TestMalformedInputGetsTheErrorsOfRedis(t *testing.T) {
 	for in, want := range map[string]string{
 		"*x\r\n":                     "invalid multibulk length",
 		"*01\r\n":                    "invalid multibulk length",
@@ -66,7 +66,7 @@ func TestWhatIsNoCommandIsAnErrorInTheWordsOfRedis(t *testing.T) {
 	}
 }
 
-func TestIntIsThatOfRedis(t *testing.T) {
+func TestIntAcceptsWhatRedisAccepts(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "1": 1, "-1": -1, "9223372036854775807": math.MaxInt64, "-9223372036854775808": math.MinInt64,
 	} {
@@ -76,7 +76,7 @@ func TestIntIsThatOfRedis(t *testing.T) {
 	}
 	for _, text := range []string{"", "-", "-0", "+1", "01", "1 ", "1.0", "9223372036854775808", "-9223372036854775809", "99999999999999999999", "0x1"} {
 		if v, ok := resp.Int([]byte(text)); ok {
-			t.Errorf("%q is %d", text, v)
+			t.Errorf("%q is %d, want no number", text, v)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestRepliesAreWritten(t *testing.T) {
 	}
 }
 
-func TestNothingIsAllocatedForACommand(t *testing.T) {
+func TestACommandDoesNotAllocate(t *testing.T) {
 	var p resp.Parser
 	in := []byte("*2\r\n$4\r\nINCR\r\n$6\r\norders\r\n")
 	half := in[:20]
@@ -149,7 +149,7 @@ func FuzzInt(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		v, ok := resp.Int([]byte(text))
 		if ok && string(resp.AppendInt(nil, v)) != ":"+text+"\r\n" {
-			t.Errorf("%q is read as %d", text, v)
+			t.Errorf("%q parses as %d", text, v)
 		}
 	})
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
-// withTokens is a configuration in which two tokens may use some namespaces each.
+// withTokens returns a configuration in which each token may use some of the namespaces.
 func withTokens(names ...string) string {
 	config := "namespaces: {users: {kind: segment}, orders: {}, slow: {kind: segment}}\nlimits: {rate: {slow: 2000/s}}\ntokens:\n"
 	for _, name := range names {
@@ -53,7 +53,7 @@ func TestATokenGrantsItsNamespaces(t *testing.T) {
 		{as(t.Context(), "shop"), "users", codes.OK},
 		{as(t.Context(), "desk"), "users", codes.OK},
 		{as(t.Context(), "shop"), "orders", codes.PermissionDenied},
-		{as(t.Context(), "nobody"), "users", codes.Unauthenticated},
+		{as(t.Context(), "unknown"), "users", codes.Unauthenticated},
 		{t.Context(), "users", codes.Unauthenticated},
 	} {
 		_, err := client.Generate(c.ctx, &firnv1.GenerateRequest{Namespace: c.namespace})
@@ -104,7 +104,7 @@ func TestARevokedTokenEndsItsStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	for err == nil {
-		_, err = shop.Recv() // a message sent before the revocation
+		_, err = shop.Recv() // first, messages sent before the revocation
 	}
 	if status.Code(err) != codes.Unauthenticated {
 		t.Error(err)
@@ -116,8 +116,8 @@ func TestARevokedTokenEndsItsStreams(t *testing.T) {
 	}
 }
 
-// The stream takes more than the rate allows at once.
-func TestAStreamIsServedAtItsRate(t *testing.T) {
+// The stream requests more than the rate allows at once.
+func TestAStreamContinuesAtItsRate(t *testing.T) {
 	client, _ := start(t, withTokens("shop")).dial(t)
 	start := time.Now()
 	stream, err := client.GenerateStream(as(t.Context(), "shop"), &firnv1.GenerateStreamRequest{
@@ -141,7 +141,7 @@ func TestAStreamIsServedAtItsRate(t *testing.T) {
 	}
 }
 
-func TestOverTLSFromTheConfiguration(t *testing.T) {
+func TestGRPCOverTheConfiguredTLS(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)

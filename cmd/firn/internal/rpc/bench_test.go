@@ -16,8 +16,8 @@ var forms = map[string]firnv1.Form{"list": firnv1.Form_FORM_LIST, "runs": firnv1
 
 func count(n int) *int32 { c := int32(n); return &c }
 
-// BenchmarkGenerate takes 1,000 ids a call, from two callers a processor on one
-// connection of grpc-go; server and client share the processors.
+// BenchmarkGenerate takes 1,000 ids a call, with 8 callers per processor on one connection of
+// grpc-go; server and client share the processors.
 func BenchmarkGenerate(b *testing.B) {
 	for name, form := range forms {
 		for _, namespace := range []string{"users", "wide"} {
@@ -38,7 +38,7 @@ func BenchmarkGenerate(b *testing.B) {
 	}
 }
 
-// BenchmarkGenerateStream takes them from one stream.
+// BenchmarkGenerateStream takes 1,000 ids a message from one stream.
 func BenchmarkGenerateStream(b *testing.B) {
 	for name, form := range forms {
 		for _, namespace := range []string{"users", "wide"} {

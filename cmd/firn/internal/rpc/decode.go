@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
-// Decode takes an id apart.
+// Decode returns the parts of an id.
 func (a *API) Decode(ctx context.Context, r *connect.Request[firnv1.DecodeRequest]) (*connect.Response[firnv1.DecodeResponse], error) {
 	asked := r.Msg
 	result, err := a.reader.Decode(callerIn(ctx), issuing.DecodeRequest{
@@ -28,7 +28,7 @@ func (a *API) Decode(ctx context.Context, r *connect.Request[firnv1.DecodeReques
 	}), nil
 }
 
-// ListNamespaces answers the states of namespaces.
+// ListNamespaces returns the states of namespaces.
 func (a *API) ListNamespaces(ctx context.Context, _ *connect.Request[firnv1.ListNamespacesRequest]) (*connect.Response[firnv1.ListNamespacesResponse], error) {
 	answer := &firnv1.ListNamespacesResponse{}
 	for _, s := range a.reader.List(callerIn(ctx)) {

@@ -21,7 +21,7 @@ const domain = "firn"
 func (a *API) fail(ctx context.Context, err error) *connect.Error {
 	out, lacks := clientError(ctx, err)
 	if lacks != nil {
-		a.log.Debug("an error is told without its details", "error", lacks)
+		a.log.Debug("an error is sent without details", "error", lacks)
 	}
 	a.log.Debug("request failed", "protocol", "rpc", "code", out.Code().String(), "error", err)
 	return out
@@ -62,8 +62,8 @@ var errorWriter = connect.NewErrorWriter()
 
 // codeOf returns the code that corresponds to a failure's HTTP status.
 func codeOf(ctx context.Context, f *failure.Failure) connect.Code {
-	// Whose time was up makes the difference between a client that asked for too
-	// little of it and a store that is away.
+	// If the client's own deadline has passed, it allowed too little time. Otherwise the server's
+	// timeout has passed: the store is unavailable.
 	if f.Code == "timed_out" && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return connect.CodeDeadlineExceeded
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-func TestEveryStatusHasItsCode(t *testing.T) {
+func TestEveryStatusMapsToACode(t *testing.T) {
 	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
 	a := &API{log: slog.New(slog.DiscardHandler)}

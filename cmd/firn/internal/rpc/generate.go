@@ -18,8 +18,8 @@ const maxKept = 128 << 10
 // memory is the reusable memory of an answer.
 type memory struct {
 	batch  issuing.Batch
-	answer firnv1.GenerateResponse // of streams
-	runs   []*firnv1.Run           // as many as the largest answer had
+	answer firnv1.GenerateResponse // only for streams
+	runs   []*firnv1.Run           // as many as the largest answer has had
 }
 
 func (a *API) remember() *memory {
@@ -36,7 +36,7 @@ func (a *API) keep(m *memory) {
 	}
 }
 
-// Generate answers ids.
+// Generate returns ids.
 func (a *API) Generate(ctx context.Context, r *connect.Request[firnv1.GenerateRequest]) (*connect.Response[firnv1.GenerateResponse], error) {
 	start := time.Now()
 	defer func() { a.front.Observe(time.Since(start)) }()

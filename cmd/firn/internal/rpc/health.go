@@ -16,8 +16,8 @@ import (
 // probes have no token.
 const healthService = "grpc.health.v1.Health"
 
-// look is how often a watch looks at the server's health.
-const look = time.Second
+// watchInterval is how often a watch reads the server's status.
+const watchInterval = time.Second
 
 func (a *API) registerHealth(mux *http.ServeMux, options connect.HandlerOption) {
 	const path = "/" + healthService + "/"
@@ -26,7 +26,7 @@ func (a *API) registerHealth(mux *http.ServeMux, options connect.HandlerOption) 
 	mux.Handle(path+"Watch", plain(connect.NewServerStreamHandler(path+"Watch", a.watch, options)))
 }
 
-// status returns the status of a service: "" is the whole server. It may be unknown here.
+// status returns the status of a service, which may be unknown; "" is the whole server.
 func (a *API) status(service string) health.HealthCheckResponse_ServingStatus {
 	switch {
 	case service != "" && service != firnv1connect.IDServiceName && service != healthService:
@@ -42,7 +42,7 @@ func (a *API) check(ctx context.Context, r *connect.Request[health.HealthCheckRe
 	status := a.status(r.Msg.GetService())
 	if status == health.HealthCheckResponse_SERVICE_UNKNOWN {
 		return nil, a.fail(ctx, failure.New(http.StatusNotFound, "unknown_service",
-			"unknown service %q: there are %q, %s and %s", r.Msg.GetService(), "", firnv1connect.IDServiceName, healthService))
+			"unknown service %q: known are %q, %s and %s", r.Msg.GetService(), "", firnv1connect.IDServiceName, healthService))
 	}
 	return connect.NewResponse(&health.HealthCheckResponse{Status: status}), nil
 }
@@ -67,7 +67,7 @@ func (a *API) watch(ctx context.Context, r *connect.Request[health.HealthCheckRe
 		return a.fail(ctx, err)
 	}
 	defer s.release()
-	ticker := time.NewTicker(look)
+	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
 	sent := health.HealthCheckResponse_UNKNOWN
 	for {

@@ -18,16 +18,16 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// A faulty store fails or holds writes on demand.
+// A faulty store fails or delays writes on demand.
 type faulty struct {
 	*memstore.Store
-	away atomic.Bool
-	hold atomic.Pointer[chan struct{}] // writes to counters wait for it to be closed
-	held atomic.Int64                  // how many wait
+	down atomic.Bool
+	hold atomic.Pointer[chan struct{}] // if not nil, writes to counters wait until it is closed
+	held atomic.Int64                  // how many writes wait
 }
 
 func (f *faulty) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	if f.away.Load() {
+	if f.down.Load() {
 		return store.Entry{}, store.ErrUnavailable
 	}
 	if hold := f.hold.Load(); hold != nil && strings.Contains(key, "sequence") {
@@ -60,7 +60,7 @@ func TestHealthFollowsTheServer(t *testing.T) {
 			t.Errorf("%q: %v", service, got)
 		}
 	}
-	if _, err := probe.Check(t.Context(), &health.HealthCheckRequest{Service: "nobody"}); status.Code(err) != codes.NotFound {
+	if _, err := probe.Check(t.Context(), &health.HealthCheckRequest{Service: "unknown"}); status.Code(err) != codes.NotFound {
 		t.Error(err)
 	}
 	all, err := probe.List(t.Context(), &health.HealthListRequest{})
@@ -72,7 +72,7 @@ func TestHealthFollowsTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unknown, err := probe.Watch(t.Context(), &health.HealthCheckRequest{Service: "nobody"})
+	unknown, err := probe.Watch(t.Context(), &health.HealthCheckRequest{Service: "unknown"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +85,8 @@ func TestHealthFollowsTheServer(t *testing.T) {
 	next(watch, health.HealthCheckResponse_SERVING)
 	next(unknown, health.HealthCheckResponse_SERVICE_UNKNOWN)
 
-	// The store goes away for longer than the window: no id can be issued.
-	s.away.Store(true)
+	// The store is down for longer than the window: no id can be issued.
+	s.down.Store(true)
 	next(watch, health.HealthCheckResponse_NOT_SERVING)
 	if got := check(""); got != health.HealthCheckResponse_NOT_SERVING {
 		t.Error(got)
@@ -94,13 +94,13 @@ func TestHealthFollowsTheServer(t *testing.T) {
 	if _, err := client.Generate(t.Context(), &firnv1.GenerateRequest{Namespace: "orders"}); status.Code(err) != codes.Unavailable {
 		t.Error(err)
 	}
-	s.away.Store(false)
+	s.down.Store(false)
 	next(watch, health.HealthCheckResponse_SERVING)
 	if _, err := client.Generate(t.Context(), &firnv1.GenerateRequest{Namespace: "orders"}); err != nil {
 		t.Error(err)
 	}
 
-	// At shutdown watchers get the status, then an error that sends them to another server.
+	// At shutdown a watch gets the status, and then an error that sends the client to another server.
 	if err := srv.stop(); err != nil {
 		t.Error(err)
 	}
@@ -112,9 +112,9 @@ func TestHealthFollowsTheServer(t *testing.T) {
 	}
 }
 
-// TestShuttingDownEndsStreamsAndAnswersRequests stops a server while a request waits for
-// the store, a stream is read, and another is not.
-func TestShuttingDownEndsStreamsAndAnswersRequests(t *testing.T) {
+// TestShutdownEndsStreamsAndAnswersRequests stops a server while a request waits for the store and
+// a stream is open.
+func TestShutdownEndsStreamsAndAnswersRequests(t *testing.T) {
 	s := &faulty{Store: memstore.New(nil)}
 	srv := startOver(t, "namespaces: {txn: {kind: sequence}, users: {kind: segment}}", s)
 	client, _ := srv.dial(t)
@@ -142,7 +142,7 @@ func TestShuttingDownEndsStreamsAndAnswersRequests(t *testing.T) {
 		a, err := generate()
 		answered <- answer{a, err}
 	}()
-	await(t, "the request to come to the store", func() bool { return s.held.Load() == 1 })
+	await(t, "the request to reach the store", func() bool { return s.held.Load() == 1 })
 
 	stopped := make(chan error, 1)
 	go func() { stopped <- srv.stop() }()
@@ -154,19 +154,19 @@ func TestShuttingDownEndsStreamsAndAnswersRequests(t *testing.T) {
 	}
 	select {
 	case a := <-answered:
-		t.Fatalf("answered before the store was: %v", a)
+		t.Fatalf("the request was answered before the store answered: %v", a)
 	case err := <-stopped:
-		t.Fatalf("stopped with a request under way: %v", err)
+		t.Fatalf("the server stopped during a request: %v", err)
 	default:
 	}
 	close(hold)
 	if a := <-answered; a.error != nil || !proto.Equal(a.GenerateResponse, &firnv1.GenerateResponse{Ids: []int64{3, 4}}) {
-		t.Errorf("the request under way: %v", a)
+		t.Errorf("the request during shutdown: %v", a)
 	}
 	if err := <-stopped; err != nil {
 		t.Error(err)
 	}
 	if _, err := stream.Recv(); errors.Is(err, io.EOF) {
-		t.Error("the stream ended as if it were whole")
+		t.Error("the stream ended as if it were complete")
 	}
 }

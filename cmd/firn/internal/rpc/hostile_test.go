@@ -38,7 +38,7 @@ func zipped(t testing.TB, content []byte) []byte {
 	return b.Bytes()
 }
 
-// h2c returns a client that speaks HTTP/2 in clear text, and only that.
+// h2c returns a client that uses only HTTP/2 in clear text.
 func h2c(t testing.TB) *http.Client {
 	t.Helper()
 	transport := &http.Transport{Protocols: new(http.Protocols)}
@@ -60,7 +60,7 @@ func TestHostileRequestsGetTheProtocolsOwnError(t *testing.T) {
 	for name, c := range map[string]struct {
 		path, contentType, encoding string
 		body                        []byte
-		want                        string // in status, headers, trailers and body
+		want                        string // part of the status, headers, trailers or body
 	}{
 		"connect, malformed JSON":     {"Generate", "application/json", "", []byte(`{"namespace":`), "invalid_argument"},
 		"connect, wrong type":         {"Generate", "application/json", "", []byte(`{"namespace":"users","count":"many"}`), "invalid_argument"},
@@ -85,7 +85,7 @@ func TestHostileRequestsGetTheProtocolsOwnError(t *testing.T) {
 		"gRPC, two messages":          {"Generate", "application/grpc", "", append(frame(0, good), frame(0, good)...), "Grpc-Status:[12]"},
 		"gRPC, bomb":                  {"Generate", "application/grpc", "grpc gzip", frame(1, bomb), "Grpc-Status:[8]"},
 		"gRPC, bomb below its limit":  {"Generate", "application/grpc", "grpc gzip", frame(1, zipped(t, make([]byte, 1<<20))), "Grpc-Status:[8]"},
-		"gRPC, compressed unsaid":     {"Generate", "application/grpc", "", frame(1, good), "Grpc-Status:[13]"},
+		"gRPC, no encoding header":    {"Generate", "application/grpc", "", frame(1, good), "Grpc-Status:[13]"},
 		"gRPC, unknown encoding":      {"Generate", "application/grpc", "grpc zstd", frame(1, good), "Grpc-Status:[12]"},
 		"gRPC-Web, malformed":         {"Generate", "application/grpc-web+proto", "", frame(0, []byte{0xff}), "Grpc-Status:[3]"},
 		"gRPC-Web, text form":         {"Generate", "application/grpc-web-text", "", []byte("AAAA"), "415"},
@@ -119,17 +119,17 @@ func TestHostileRequestsGetTheProtocolsOwnError(t *testing.T) {
 	var after runtime.MemStats
 	runtime.ReadMemStats(&after)
 	if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 {
-		t.Errorf("hostile requests made %d MB be allocated", grown>>20)
+		t.Errorf("hostile requests allocated %d MB", grown>>20)
 	}
-	// Others are unaffected.
+	// Other clients are unaffected.
 	client, _ := s.dial(t)
 	if _, err := client.Generate(t.Context(), &firnv1.GenerateRequest{Namespace: "users"}); err != nil {
 		t.Error(err)
 	}
 }
 
-// settle returns the number of goroutines once it is not above most, or has not changed
-// for a while.
+// settle waits until the number of goroutines is at most most, or no longer changes, and returns
+// it.
 func settle(most int) int {
 	n := runtime.NumGoroutine()
 	for same := 0; n > most && same < 50; same++ {
@@ -141,14 +141,14 @@ func settle(most int) int {
 	return n
 }
 
-// A sink is a response that can be streamed, into a recorder.
+// A sink is a recorder that supports deadlines, as streams need them.
 type sink struct{ *httptest.ResponseRecorder }
 
 func (sink) SetReadDeadline(time.Time) error  { return nil }
 func (sink) SetWriteDeadline(time.Time) error { return nil }
 
-// FuzzRequest sends any bytes as a request of any protocol: the answer has the protocol's
-// own form, nothing panics, and no goroutine is left behind.
+// FuzzRequest sends any bytes as a request of any protocol. It checks that the answer has the form
+// of the protocol, that nothing panics, and that no goroutine leaks.
 func FuzzRequest(f *testing.F) {
 	good, err := proto.Marshal(&firnv1.GenerateRequest{Namespace: "users", Count: count(3), Form: firnv1.Form_FORM_RUNS})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// deadlines is a response that counts how often its deadline moves.
+// deadlines is a response that counts how often its deadline is moved.
 type deadlines struct {
 	http.ResponseWriter
 	moved int
@@ -83,7 +83,7 @@ func TestAStreamWaitsForItsRate(t *testing.T) {
 		if f := failure.Of(err); took != longestWait || f.Code != "rate_limited" {
 			t.Error(took, err)
 		}
-		if w.moved < int(longestWait/stall) { // otherwise the wait would have cut the stream off
+		if w.moved < int(longestWait/stall) { // with fewer, the wait would end the stream
 			t.Errorf("the deadline was moved %d times in %v", w.moved, took)
 		}
 

@@ -30,7 +30,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// post sends a body as it is and returns the answer with its body read.
+// post sends a body and returns the answer's parts.
 func post(t *testing.T, url, contentType string, body []byte) (status int, header http.Header, got []byte) {
 	t.Helper()
 	answer, err := http.Post(url, contentType, bytes.NewReader(body))
@@ -51,7 +51,7 @@ func TestConnectIsJSONOverPlainHTTP(t *testing.T) {
 		`{"namespace":"users","count":2}`:                       `^\{"ids":\["\d+", *"\d+"\]\}$`,
 		`{"namespace":"users","count":2,"form":"FORM_RUNS"}`:    `^\{"runs":\[\{"first":"\d+", *"count":2, *"stride":"1"\}\]\}$`,
 		`{"namespace":"users","count":"2","from_the_future":1}`: `^\{"ids":\["\d+", *"\d+"\]\}$`,
-		`{"namespace":"nobody"}`:                                `^\{"code":"not_found","message":"unknown namespace.*"reason":"unknown_namespace"`,
+		`{"namespace":"unknown"}`:                               `^\{"code":"not_found","message":"unknown namespace.*"reason":"unknown_namespace"`,
 	} {
 		if status, _, got := post(t, base+"Generate", "application/json", []byte(body)); !regexp.MustCompile(want).Match(got) {
 			t.Errorf("%s: %d %s", body, status, got)
@@ -68,7 +68,7 @@ func TestConnectIsJSONOverPlainHTTP(t *testing.T) {
 			t.Errorf("GET %s: %s", method, answer.Status)
 		}
 	}
-	// A stream is a row of frames; the last one has the outcome.
+	// A stream is a sequence of frames; the last one has the outcome.
 	request := []byte(`{"namespace":"users","total":"3","batch":2}`)
 	_, _, got := post(t, base+"GenerateStream", "application/connect+json", frame(0, request))
 	var flags []byte
@@ -120,7 +120,7 @@ func TestReflectionShowsTheSchema(t *testing.T) {
 	}
 }
 
-func TestATokenIsReadFromTheMetadata(t *testing.T) {
+func TestATokenIsTakenFromTheMetadata(t *testing.T) {
 	client, _ := start(t, benchConfig).dial(t)
 	for header, want := range map[string]codes.Code{"Bearer secret": codes.OK, "Basic dXNlcg==": codes.Unauthenticated} {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", header)
@@ -138,7 +138,7 @@ func TestATokenIsReadFromTheMetadata(t *testing.T) {
 	}
 }
 
-func TestAClientsDeadlineIsKept(t *testing.T) {
+func TestAClientsDeadlineEndsItsCall(t *testing.T) {
 	s := &faulty{Store: memstore.New(nil)}
 	srv := startOver(t, "namespaces: {txn: {kind: sequence}}", s)
 	hold := make(chan struct{})
@@ -156,7 +156,7 @@ func TestAClientsDeadlineIsKept(t *testing.T) {
 	await(t, "the requests to leave the store", func() bool { return s.held.Load() <= 1 })
 }
 
-func TestOverTLSItIsHTTP2ByAgreement(t *testing.T) {
+func TestGRPCOverTLSNegotiatesHTTP2(t *testing.T) {
 	s := start(t, benchConfig)
 	h := httptest.NewUnstartedServer(s.Handler())
 	h.EnableHTTP2 = true
@@ -172,8 +172,8 @@ func TestOverTLSItIsHTTP2ByAgreement(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftBehind counts goroutines after clients that ended in every way.
-func TestNothingIsLeftBehind(t *testing.T) {
+// TestClientsLeakNothing counts goroutines and file descriptors after clients that disconnect.
+func TestClientsLeakNothing(t *testing.T) {
 	s := start(t, benchConfig)
 	use := func() {
 		client, conn := s.dial(t)

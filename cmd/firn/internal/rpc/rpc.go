@@ -1,6 +1,6 @@
-// Package rpc is the server's firn.v1.IDService over gRPC, gRPC-Web and Connect, with
-// reflection and the standard health service. It is served beside HTTP and JSON, on one
-// address: HTTP/2 in clear text or over TLS for gRPC, HTTP/1.1 too for the others.
+// Package rpc serves firn.v1.IDService over gRPC, gRPC-Web and Connect, with reflection and the
+// standard health service. It shares its address with the HTTP API. gRPC needs HTTP/2, in clear
+// text or over TLS; the others also work over HTTP/1.1.
 package rpc
 
 import (
@@ -34,8 +34,8 @@ type API struct {
 
 	ending  context.Context // done when streams must end
 	end     context.CancelFunc
-	streams chan struct{} // holds an element for every stream of ids
-	watches chan struct{} // and for every watch of health
+	streams chan struct{} // a semaphore: has an element for every open stream of ids
+	watches chan struct{} // the same for watches of health
 
 	stall, hurry time.Duration // see steering
 	memory       sync.Pool     // of *memory
@@ -63,8 +63,8 @@ func New(s *issuing.Service, log *slog.Logger) *API {
 func (a *API) Register(mux *http.ServeMux) {
 	limits := connect.WithHandlerOptions(
 		connect.WithReadMaxBytes(maxMessage),
-		// Requests may be compressed; answers never are: runs say the same in less
-		// space than gzip, and for less than a thousandth of its time.
+		// Requests may be compressed, answers never are: runs are smaller than gzipped lists, and
+		// take less than a thousandth of the time.
 		connect.WithCompressMinBytes(math.MaxInt),
 	)
 	path, ids := firnv1connect.NewIDServiceHandler(a, limits, connect.WithRequestGate(a.identify))
@@ -117,7 +117,7 @@ func (e *exchange) end() {
 // holding defers release until the answer is written.
 func holding(ctx context.Context, release func()) {
 	e, ok := ctx.Value(exchangeKey{}).(*exchange)
-	if !ok { // as in tests: no answer is written
+	if !ok { // only in tests, where no answer is written
 		release()
 		return
 	}

@@ -33,7 +33,7 @@ namespaces:
 limits: {batch: 5000}
 `
 
-// expand returns the ids of an answer one by one.
+// expand returns all ids of an answer as text.
 func expand(answer *firnv1.GenerateResponse) (ids []string) {
 	for _, id := range answer.GetIds() {
 		ids = append(ids, fmt.Sprint(id))
@@ -68,7 +68,7 @@ func TestEveryKindIsServedInBothForms(t *testing.T) {
 				}
 				ids := expand(answer)
 				if len(ids) != n {
-					t.Errorf("%s, %s: %d ids, not %d", namespace, name, len(ids), n)
+					t.Errorf("%s, %s: %d ids, want %d", namespace, name, len(ids), n)
 				}
 				for i, id := range ids {
 					if seen[id] || !regexp.MustCompile(want.form).MatchString(id) {
@@ -90,7 +90,7 @@ func TestEveryKindIsServedInBothForms(t *testing.T) {
 				}
 				for field, filled := range map[string]int{number: len(answer.GetIds()), few: len(answer.GetRuns()), text: len(answer.GetTexts())} {
 					if (filled > 0) != (field == expected) {
-						t.Errorf("%s, %s: %d in %s, they belong into %s", namespace, name, filled, field, expected)
+						t.Errorf("%s, %s: %d ids in %s, want all in %s", namespace, name, filled, field, expected)
 					}
 				}
 				if size := proto.Size(answer); expected == few && n == 3000 && namespace != "short" && namespace != "flakes" && size > 200 {
@@ -115,7 +115,7 @@ func number64(t *testing.T, id string) int64 {
 	return n
 }
 
-func TestErrorsHaveTheirCodeAndTheSharedReason(t *testing.T) {
+func TestErrorsHaveACodeAndTheSharedReason(t *testing.T) {
 	t.Setenv("RPC_TEST_KEYS", "3:000102030405060708090a0b0c0d0e0f")
 	client, _ := start(t, allKinds).dial(t)
 	generate := func(namespace string, n int) func() error {
@@ -149,10 +149,10 @@ func TestErrorsHaveTheirCodeAndTheSharedReason(t *testing.T) {
 		{generate("plain", -1), codes.InvalidArgument, "bad_count", "-1"},
 		{generate("plain", 5001), codes.ResourceExhausted, "batch_too_large", "limit of 5000"},
 		{generate("plain", 1<<31-1), codes.ResourceExhausted, "batch_too_large", "2147483647"},
-		{generate("nobody", 1), codes.NotFound, "unknown_namespace", "nobody"},
+		{generate("missing", 1), codes.NotFound, "unknown_namespace", "missing"},
 		{generate("", 1), codes.NotFound, "unknown_namespace", `""`},
 		{generate(strings.Repeat("x", 1000), 1), codes.NotFound, "unknown_namespace", "xxx"},
-		{stream(&firnv1.GenerateStreamRequest{Namespace: "nobody"}), codes.NotFound, "unknown_namespace", "nobody"},
+		{stream(&firnv1.GenerateStreamRequest{Namespace: "missing"}), codes.NotFound, "unknown_namespace", "missing"},
 		{stream(&firnv1.GenerateStreamRequest{Namespace: "plain", Batch: count(0)}), codes.InvalidArgument, "bad_count", "batch 0"},
 		{stream(&firnv1.GenerateStreamRequest{Namespace: "plain", Batch: count(5001)}), codes.ResourceExhausted, "batch_too_large", "5001"},
 		{stream(&firnv1.GenerateStreamRequest{Namespace: "plain", Total: proto.Int64(0)}), codes.InvalidArgument, "bad_count", "total 0"},
@@ -162,7 +162,7 @@ func TestErrorsHaveTheirCodeAndTheSharedReason(t *testing.T) {
 		{decode(&firnv1.DecodeRequest{Id: "1", Format: "roman"}), codes.InvalidArgument, "bad_format", "roman"},
 		{decode(&firnv1.DecodeRequest{Id: "1", Layout: "90/1/1/1"}), codes.InvalidArgument, "bad_layout", "90/1/1/1"},
 		{decode(&firnv1.DecodeRequest{Id: "1", Namespace: "txn"}), codes.InvalidArgument, "bad_request", "cannot be taken apart"},
-		{decode(&firnv1.DecodeRequest{Id: "1", Namespace: "nobody"}), codes.NotFound, "unknown_namespace", "nobody"},
+		{decode(&firnv1.DecodeRequest{Id: "1", Namespace: "missing"}), codes.NotFound, "unknown_namespace", "missing"},
 	} {
 		got := status.Convert(c.call())
 		var word string

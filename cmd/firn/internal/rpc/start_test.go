@@ -19,11 +19,11 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// A started server listens on a port of its own, as firn serve does.
+// A started server listens on its own port, as firn serve does.
 type started struct {
 	*server.Server
 	address string
-	stop    func() error // as SIGTERM; returns what Serve returned
+	stop    func() error // acts as SIGTERM does; returns Serve's error
 }
 
 // start serves a configuration over a memory store until the test ends.

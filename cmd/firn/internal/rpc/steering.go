@@ -15,8 +15,8 @@ const (
 	hurry = 5 * time.Second
 )
 
-// steering moves the deadlines of a stream. Otherwise the server's timeout for one answer
-// would end it.
+// steering moves the write deadline of a stream: the server's timeout for one answer would
+// otherwise end it.
 type steering struct {
 	control *http.ResponseController
 	stall   time.Duration
@@ -44,7 +44,7 @@ func (a *API) steer(ctx context.Context) (*steering, error) {
 		defer s.mu.Unlock()
 		s.hurry = true
 		if !s.over {
-			// Without effect the deadline before holds.
+			// If this fails, the earlier deadline stays in effect.
 			_ = s.control.SetWriteDeadline(time.Now().Add(a.hurry))
 		}
 	})

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxTotal bounds a stream, so that it cannot last for ever by mistake.
+	// maxTotal bounds a stream, which would otherwise last for ever if a client sets no total.
 	maxTotal = 1_000_000_000
 	// usualBatch is the default number of ids in a message.
 	usualBatch = 1000
@@ -81,8 +81,8 @@ func (a *API) plan(r *firnv1.GenerateStreamRequest) (total int64, batch int, err
 	return total, batch, nil
 }
 
-// paced calls issue until it succeeds, and waits while the client exceeds its rate: a
-// stream of millions of ids goes on at that rate.
+// paced calls issue until it succeeds. While the client exceeds its rate it waits, so that a
+// stream of millions of ids continues at that rate.
 func (a *API) paced(ctx context.Context, s *steering, issue func() error) error {
 	for waited := time.Duration(0); ; {
 		if a.ending.Err() != nil {
@@ -125,14 +125,14 @@ func busy(most int, what string) error {
 	return f
 }
 
-// enter takes a place if one is free.
-func enter(places chan struct{}) bool {
+// enter takes a place in a semaphore if one is free.
+func enter(semaphore chan struct{}) bool {
 	select {
-	case places <- struct{}{}:
+	case semaphore <- struct{}{}:
 		return true
 	default:
 		return false
 	}
 }
 
-func leave(places chan struct{}) { <-places }
+func leave(semaphore chan struct{}) { <-semaphore }

@@ -27,7 +27,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// newAPI serves the interface alone, by an HTTP server with timeouts that set may change.
+// newAPI serves only this interface, on an HTTP server that set may configure.
 func newAPI(t *testing.T, set func(*http.Server)) (*rpc.API, *httptest.Server) {
 	t.Helper()
 	service, err := issuing.Open(t.Context(), issuing.Config{
@@ -173,7 +173,7 @@ func TestAClientThatNeverReadsLosesItsStream(t *testing.T) {
 		_, err = s.Recv() // messages sent before, then the end
 	}
 	if errors.Is(err, io.EOF) || status.Code(err) == codes.OK {
-		t.Errorf("the end of a stream that was cut: %v", err)
+		t.Errorf("a stalled stream ended with %v", err)
 	}
 }
 
@@ -199,7 +199,7 @@ func await(t *testing.T, what string, reached func() bool) {
 	deadline := time.Now().Add(20 * time.Second)
 	for !reached() {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -234,7 +234,7 @@ func TestAnIncompleteRequestEnds(t *testing.T) {
 	}
 }
 
-func TestThereIsABoundOnStreams(t *testing.T) {
+func TestStreamsAreLimited(t *testing.T) {
 	api, h := newAPI(t, func(*http.Server) {})
 	client := firnv1connect.NewIDServiceClient(h2c(t), h.URL, connect.WithGRPC())
 	ask := func() error {

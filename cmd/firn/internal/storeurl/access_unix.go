@@ -24,7 +24,7 @@ func access(path string) error {
 // file by, so each name would be a store of its own.
 func oneName(info fs.FileInfo) error {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Nlink > 1 {
-		return fmt.Errorf("%w: the file has %d names (hard links), and each would be a store of its own: remove all but one", store.ErrRefused, s.Nlink)
+		return fmt.Errorf("%w: the file has %d names (hard links), and each would be a separate store: remove all but one", store.ErrRefused, s.Nlink)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// made returns the content of a store's file with n keys.
+// made returns the content of a store file with n keys.
 func made(t *testing.T, n int) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "firn.db")
@@ -30,7 +30,7 @@ func made(t *testing.T, n int) []byte {
 	return content
 }
 
-func TestABadFileIsNamedWithAWayOutAndLeftAlone(t *testing.T) {
+func TestABadFileIsRefusedAndNotChanged(t *testing.T) {
 	header := made(t, 1)
 	garbage := bytes.Clone(header)
 	for i := 100; i < len(garbage); i++ {
@@ -123,7 +123,7 @@ func TestATildeIsNotExpanded(t *testing.T) {
 	}
 }
 
-func TestOnlyAFileIsOpened(t *testing.T) {
+func TestOnlyARegularFileIsOpened(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -132,7 +132,7 @@ func TestOnlyAFileIsOpened(t *testing.T) {
 	for url, want := range map[string]string{
 		"sqlite:":                             "no path",
 		"sqlite:" + dir:                       "directory",
-		"sqlite:" + os.DevNull:                "no regular file",
+		"sqlite:" + os.DevNull:                "not a regular file",
 		"sqlite:" + filepath.Join(file, "db"): filepath.Join(file, "db"), // below a file
 	} {
 		if _, err := Open(context.Background(), url); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), url) {
@@ -141,9 +141,9 @@ func TestOnlyAFileIsOpened(t *testing.T) {
 	}
 }
 
-func TestAPageDamagedLaterIsNamed(t *testing.T) {
+func TestADamagedPageIsReported(t *testing.T) {
 	content := made(t, 100)
-	// All pages but the first, which has the schema, so that the file opens.
+	// Damage all pages except the first: it has the schema, so the file opens.
 	for i := 4096; i < len(content); i++ {
 		content[i] = 0xA5
 	}
@@ -163,7 +163,7 @@ func TestAPageDamagedLaterIsNamed(t *testing.T) {
 	}
 }
 
-func TestATableOfThatNameWhichIsNotOursIsRefused(t *testing.T) {
+func TestAForeignTableIsRefused(t *testing.T) {
 	for _, table := range []string{
 		"CREATE TABLE firn_registers (id INTEGER, name TEXT)",
 		"CREATE TABLE firn_registers (k TEXT PRIMARY KEY, v BLOB)",

@@ -9,8 +9,8 @@ import (
 	"github.com/firn-id/firn/store/filestore"
 )
 
-// Make is [Open], and first creates a store in a folder or in a SQLite file. The other stores are in
-// servers, which need no making.
+// Make is [Open], but first creates a store in a folder or in a SQLite file. The other stores are on
+// servers, and need no creation.
 func Make(ctx context.Context, text string) (store.Store, error) {
 	scheme, path, _ := strings.Cut(text, ":")
 	switch scheme {
@@ -22,7 +22,7 @@ func Make(ctx context.Context, text string) (store.Store, error) {
 	return Open(ctx, text)
 }
 
-// checkPath refuses a path that cannot be meant. Shells expand ~ only at the beginning of a word, and
+// checkPath refuses an empty path and one that begins with ~. Shells expand ~ only at the beginning of a word, and
 // the home of a service is not the user's.
 func checkPath(scheme, path, what, example string) error {
 	switch {

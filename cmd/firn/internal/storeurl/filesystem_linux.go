@@ -15,13 +15,13 @@ import (
 const (
 	ownDisk     = "put it on a disk of the machine itself, or use Redis, MySQL, PostgreSQL, etcd or ZooKeeper"
 	overNetwork = "its locks do not hold between machines, and ids can be issued twice"
-	amongMany   = "machines may share it, and a file serves one machine: ids can be issued twice"
-	inMemory    = "it is forgotten when the machine restarts, and counters begin again"
-	inContainer = "a container's own layer goes with the container, and counters begin again; another container has another file"
+	amongMany   = "several machines may share it, but a file serves only one: ids can be issued twice"
+	inMemory    = "its content is lost when the machine restarts, and counters begin again"
+	inContainer = "a container's own layer is removed with the container, and counters begin again; every container has its own file"
 )
 
-// passing lists the file systems that lose their content, by their numbers in statfs(2).
-var passing = map[uint32]store.Finding{
+// volatile lists the file systems that lose their content, by their numbers in statfs(2).
+var volatile = map[uint32]store.Finding{
 	unix.TMPFS_MAGIC:           {Says: "on tmpfs: " + inMemory, Advice: "put it on a disk"},
 	unix.RAMFS_MAGIC:           {Says: "on ramfs: " + inMemory, Advice: "put it on a disk"},
 	unix.OVERLAYFS_SUPER_MAGIC: {Says: "on overlay: " + inContainer, Advice: "put it in a volume"},
@@ -44,17 +44,16 @@ func examineFile(path string) ([]store.Finding, error) {
 		if option := unflushed(string(mounts), x.Mnt_id); option != "" {
 			found = store.Finding{
 				Subject: "file", Verdict: store.Doubtful,
-				Says:   "on a disk that is mounted with " + option + ": if power fails, what was confirmed is forgotten, and counters go back",
-				Advice: "mount it without that, unless the disk's cache outlasts a loss of power",
+				Says:   "on a disk that is mounted with " + option + ": a power failure loses confirmed writes, and counters go back",
+				Advice: "mount it without this option, unless the disk's cache survives a power failure",
 			}
 		}
 	}
 	return []store.Finding{found}, nil
 }
 
-// unflushed returns the mount option that leaves synced data in the cache of the disk, "" if there is
-// none. Mounts are in the format of proc_pid_mountinfo(5), whose last field has the options of the
-// file system.
+// unflushed returns the mount option that leaves synced data in the cache of the disk, or "". Mounts
+// are in the format of proc_pid_mountinfo(5), whose last field has the options of the file system.
 func unflushed(mounts string, id uint64) (option string) {
 	for line := range strings.Lines(mounts) {
 		fields := strings.Fields(line)
@@ -73,17 +72,17 @@ func unflushed(mounts string, id uint64) (option string) {
 
 // onFileSystem judges a file system by its number and, if machines may share it, its name.
 func onFileSystem(shared string, network bool, number uint32) store.Finding {
-	found, forgets := passing[number]
+	found, loses := volatile[number]
 	found.Subject = "file"
 	switch {
 	case network:
 		found.Verdict, found.Says, found.Advice = store.Bad, "on "+shared+": "+overNetwork, ownDisk
 	case shared != "":
 		found.Verdict, found.Says, found.Advice = store.Doubtful, "on "+shared+": "+amongMany, ownDisk
-	case forgets:
+	case loses:
 		found.Verdict = store.Doubtful
 	default:
-		found.Says = "on a disk of this machine, as far as its file system tells"
+		found.Says = "on a disk of this machine, judging by its file system"
 	}
 	return found
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-func TestAFileSystemThatIsNoDiskOfTheMachineIsNamed(t *testing.T) {
+func TestAFileSystemThatIsNotALocalDiskIsReported(t *testing.T) {
 	for _, test := range []struct {
 		shared  string
 		network bool
@@ -37,7 +37,7 @@ func TestAFileSystemThatIsNoDiskOfTheMachineIsNamed(t *testing.T) {
 	}
 }
 
-func TestADiskThatIsNotFlushedIsNamed(t *testing.T) {
+func TestAnUnflushedDiskIsReported(t *testing.T) {
 	const mounts = "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n" +
 		"44 27 7:0 / /nobarrier rw,relatime shared:1 - ext4 /dev/loop0 rw,nobarrier\n" +
 		"45 27 0:40 /sub /data rw,noatime - btrfs /dev/sdb rw,nobarrier,subvol=/sub\n" +
@@ -46,12 +46,12 @@ func TestADiskThatIsNotFlushedIsNamed(t *testing.T) {
 		"4 27 8:3 / /usual rw - f2fs /dev/sda3 rw,fsync_mode=posix\n"
 	for id, want := range map[uint64]string{27: "", 44: "nobarrier", 45: "nobarrier", 46: "fsync_mode=nobarrier", 47: "barrier=0", 4: "", 9: ""} {
 		if got := unflushed(mounts, id); got != want {
-			t.Errorf("%d: %q, not %q", id, got, want)
+			t.Errorf("%d: %q, want %q", id, got, want)
 		}
 	}
 }
 
-func TestTheFileSystemIsThatOfALinksTarget(t *testing.T) {
+func TestTheFileSystemOfALinksTargetIsExamined(t *testing.T) {
 	memory, err := os.MkdirTemp("/dev/shm", "firn")
 	if err != nil {
 		t.Fatal(err)

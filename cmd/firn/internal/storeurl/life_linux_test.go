@@ -8,7 +8,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-func TestAFileIsOneLifeUntilItIsCreatedAgain(t *testing.T) {
+func TestAFileKeepsItsLifeUntilItIsRecreated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "firn.db")
 	s := open(t, path)
 	life := func(s store.Store, key string) string {
@@ -28,10 +28,10 @@ func TestAFileIsOneLifeUntilItIsCreatedAgain(t *testing.T) {
 		remove(t, path, path+"-wal", path+"-shm")
 		now := life(open(t, path), "a")
 		if also := life(s, "b"); also != now {
-			t.Errorf("life %q, for a handle that was open before %q", now, also)
+			t.Errorf("life %q, for a handle opened earlier %q", now, also)
 		}
 		if seen[now] {
-			t.Errorf("the file was made anew, and has a life it had before: %q", now)
+			t.Errorf("the recreated file has an earlier life: %q", now)
 		}
 		seen[now] = true
 	}

@@ -15,8 +15,8 @@ import (
 // binary is a copy of the test binary that unprivileged users can run.
 const binary = "test-binary"
 
-// asNobody runs a job in a child process without root's rights: root may write read-only files.
-func asNobody(t *testing.T, dir, job, path string) (string, error) {
+// unprivileged runs a job in a child process without root's rights: root may write read-only files.
+func unprivileged(t *testing.T, dir, job, path string) (string, error) {
 	t.Helper()
 	cmd := start(job, path)
 	cmd.Path, cmd.Dir = filepath.Join(dir, binary), dir
@@ -41,7 +41,7 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-func TestAReadOnlyFileOrFolderIsNamedWithAWayOut(t *testing.T) {
+func TestAReadOnlyFileOrFolderIsRefused(t *testing.T) {
 	dir, err := os.MkdirTemp("", "firn-readonly") // the folders above t.TempDir may exclude unprivileged users
 	if err != nil {
 		t.Fatal(err)
@@ -62,11 +62,11 @@ func TestAReadOnlyFileOrFolderIsNamedWithAWayOut(t *testing.T) {
 		ok           bool
 		want         string
 	}{
-		{"all may be written", 0o777, 0o666, "count", true, ""},
+		{"a writable file and folder", 0o777, 0o666, "count", true, ""},
 		{"a read-only file", 0o777, 0o444, "open", false, "writable"},
-		{"a file that may not be read", 0o777, 0o000, "open", false, "writable"},
+		{"an unreadable file", 0o777, 0o000, "open", false, "writable"},
 		{"a read-only folder", 0o555, 0o666, "count", false, "writ"},
-		{"a folder that may not be entered", 0o000, 0o666, "open", false, "may be written"},
+		{"a folder without access", 0o000, 0o666, "open", false, "may be written"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			folder := filepath.Join(dir, strings.ReplaceAll(test.name, " ", "-"))
@@ -83,7 +83,7 @@ func TestAReadOnlyFileOrFolderIsNamedWithAWayOut(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			out, err := asNobody(t, dir, test.job, path)
+			out, err := unprivileged(t, dir, test.job, path)
 			if (err == nil) != test.ok || !strings.Contains(out, test.want) || !test.ok && !strings.Contains(out, path) {
 				t.Errorf("%v: %s", err, out)
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// remove removes a database, with its log or without.
+// remove removes files of a database.
 func remove(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -26,7 +26,7 @@ func remove(t *testing.T, names ...string) {
 	}
 }
 
-func TestAFileThatWasRemovedOrReplacedIsNoticedAtTheNextCall(t *testing.T) {
+func TestARemovedOrReplacedFileIsDetectedAtTheNextCall(t *testing.T) {
 	ctx := context.Background()
 	for name, replace := range map[string]func(t *testing.T, path string){
 		"removed":              func(t *testing.T, path string) { remove(t, path) },
@@ -53,19 +53,19 @@ func TestAFileThatWasRemovedOrReplacedIsNoticedAtTheNextCall(t *testing.T) {
 			replace(t, path)
 			if _, err := os.Stat(path); err != nil {
 				_, err := s.CompareAndSwap(ctx, "counter", revision, []byte("1001"))
-				expect(t, "a write to what is gone", err, store.ErrUnavailable, "is gone")
+				expect(t, "a write to a removed file", err, store.ErrUnavailable, "is gone")
 				if _, err := os.Stat(filepath.Dir(path)); name == "removed with its folder" && err == nil {
-					t.Error("its folder was made again")
+					t.Error("its folder was created again")
 				}
 				open(t, path) // creates it
 			}
 			if e, err := s.Get(ctx, "counter"); !errors.Is(err, store.ErrNotFound) {
-				t.Fatalf("it still reads %q from what is gone, %v", e.Value, err)
+				t.Fatalf("it still reads %q from the old file, %v", e.Value, err)
 			}
 			if _, err := s.CompareAndSwap(ctx, "counter", revision, []byte("1001")); !errors.Is(err, store.ErrConflict) {
-				t.Fatalf("a write over what is gone: %v", err)
+				t.Fatalf("a write over a revision of the old file: %v", err)
 			}
-			// It shares one store with other processes again.
+			// It shares the new file with other processes.
 			for round := range 3 {
 				if out, err := start("count", path).CombinedOutput(); err != nil {
 					t.Fatalf("%v: %s", err, out)
@@ -110,9 +110,9 @@ func TestARunningStoreDoesNotRecreateAMissingFile(t *testing.T) {
 	put(t, s, "counter", revision, "1001")
 }
 
-// A removed log takes the latest writes with it, and its index the locks. The file stays in its state
-// at the last checkpoint.
-func TestALogThatWasRemovedIsNoticedAtTheNextCall(t *testing.T) {
+// The latest writes are only in the log, and the locks are on its index: removing them loses both. The
+// file itself is as of the last checkpoint.
+func TestARemovedLogIsDetectedAtTheNextCall(t *testing.T) {
 	for name, gone := range map[string][]string{"log": {"-wal"}, "index": {"-shm"}, "both": {"-wal", "-shm"}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -132,7 +132,7 @@ func TestALogThatWasRemovedIsNoticedAtTheNextCall(t *testing.T) {
 			if n, err := increment(context.Background(), s); err != nil || n != 1001 {
 				t.Fatalf("at the next call: counted to %d, %v", n, err)
 			}
-			for round := range 3 { // it shares one store with other processes again
+			for round := range 3 { // it shares the new files with other processes
 				if out, err := start("count", path).CombinedOutput(); err != nil {
 					t.Fatalf("%v: %s", err, out)
 				}
@@ -145,7 +145,7 @@ func TestALogThatWasRemovedIsNoticedAtTheNextCall(t *testing.T) {
 	}
 }
 
-func TestAWriteToAVanishedFileIsNotAcknowledged(t *testing.T) {
+func TestAWriteToARemovedFileIsNotAcknowledged(t *testing.T) {
 	ctx := context.Background()
 	path := filepath.Join(t.TempDir(), "firn.db")
 	base, err := sqlite.NewConnector(dsn(path, true))
@@ -171,7 +171,7 @@ func TestAWriteToAVanishedFileIsNotAcknowledged(t *testing.T) {
 	remove(t, path)
 	_, err = c.ExecContext(ctx, "INSERT INTO a VALUES (1)", nil)
 	if !errors.Is(err, store.ErrUnavailable) || store.Unapplied(err) || errors.Is(err, driver.ErrBadConn) {
-		t.Errorf("a write to what is gone: %v, want the third outcome, and no second try", err)
+		t.Errorf("a write to a removed file: %v, want an unknown outcome, and no second try", err)
 	}
 	if err := c.ResetSession(ctx); !errors.Is(err, driver.ErrBadConn) {
 		t.Errorf("the connection would be used again: %v", err)

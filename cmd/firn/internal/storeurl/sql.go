@@ -53,11 +53,11 @@ func openMySQL(ctx context.Context, text string) (store.Store, error) {
 }
 
 // OpenMySQL opens the database of a mysql:// URL as it is, not as a store. It connects at its first
-// use. Its errors repeat no password in the URL; text that cannot be such a URL is [ErrURL].
+// use. Its errors repeat no password in the URL; for a text that cannot be such a URL the error is [ErrURL].
 func OpenMySQL(text string) (*sql.DB, error) {
 	scheme, _, _ := strings.Cut(text, "://")
 	if scheme != "mysql" {
-		return nil, urlErrorf("%q is no URL of a MySQL or MariaDB: write mysql://USER:PASSWORD@HOST:PORT/DATABASE", Redact(text))
+		return nil, urlErrorf("%q is not the URL of a MySQL or MariaDB: write mysql://USER:PASSWORD@HOST:PORT/DATABASE", Redact(text))
 	}
 	db, connections, err := mysqlDatabase(text)
 	if err != nil {
@@ -74,7 +74,7 @@ func mysqlDatabase(text string) (db *sql.DB, connections int, err error) {
 		u.Fail(errors.New("it names no database, as in mysql://USER:PASSWORD@HOST/DATABASE"))
 	}
 	if len(u.Hosts) > 1 {
-		u.Fail(errors.New("it names more than one host: name the primary, or what leads to it"))
+		u.Fail(errors.New("it names more than one host: name the primary, or a proxy to it"))
 	}
 	connections, ok := u.Int("connections", 1, 1000)
 	if !ok {
@@ -106,7 +106,7 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 	cfg, err := pgx.ParseConfig(text)
 	if err != nil {
 		// The driver's text quotes the URL, without what the driver takes for the password.
-		return nil, urlErrorf("%w: it is no URL that PostgreSQL takes: postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full; a password with one of @ : / ? # %% is escaped as in %%40", store.ErrRefused)
+		return nil, urlErrorf("%w: it is not a URL that PostgreSQL accepts: write postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full; in the password, escape @ : / ? # %% as in %%40", store.ErrRefused)
 	}
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "firn"
@@ -144,7 +144,7 @@ func keepWarning(c *pgconn.PgConn, n *pgconn.Notice) {
 func takeWarning(conn any) sqlstore.Session {
 	c, ok := conn.(*stdlib.Conn)
 	if !ok {
-		return sqlstore.Session{Warning: fmt.Sprintf("a %T shows no warnings", conn)}
+		return sqlstore.Session{Warning: fmt.Sprintf("warnings cannot be read from a %T", conn)}
 	}
 	data := c.Conn().PgConn().CustomData()
 	warning, _ := data[warningKey].(string)

@@ -58,7 +58,7 @@ func postgres(t *testing.T, args ...string) database {
 	return database{"postgres", servers.Postgres(t, args...), "pgx", "postgres:", "$1"}
 }
 
-// both runs a test on each database.
+// both runs a test on MariaDB and on PostgreSQL.
 func both(t *testing.T, test func(t *testing.T, d database)) {
 	t.Parallel()
 	t.Run("mariadb", func(t *testing.T) {
@@ -73,7 +73,7 @@ func both(t *testing.T, test func(t *testing.T, d database)) {
 	})
 }
 
-// fresh makes a database and returns its name.
+// fresh creates a database and returns its name.
 func (d database) fresh(t *testing.T, name string) string {
 	t.Helper()
 	d.raw(t, "", "CREATE DATABASE "+name)
@@ -112,7 +112,7 @@ func TestSQLConformance(t *testing.T) {
 	})
 }
 
-func TestManyOpenAnEmptyDatabaseAtOnce(t *testing.T) {
+func TestAnEmptyDatabaseCanBeOpenedConcurrently(t *testing.T) {
 	both(t, func(t *testing.T, d database) {
 		for round := range 5 {
 			name := d.fresh(t, fmt.Sprint("empty", round))
@@ -137,9 +137,8 @@ func TestManyOpenAnEmptyDatabaseAtOnce(t *testing.T) {
 	})
 }
 
-// A table that is renamed in two steps, or restored, is missing for a moment. An empty one in its
-// place would make the second step fail, and processes without knowledge of the old values would
-// restart counters.
+// A table that is renamed in two steps, or restored, is missing for a moment. A new empty table would
+// make the second step fail, and processes that do not know the old values would restart counters.
 func TestARunningStoreDoesNotRecreateAMissingTable(t *testing.T) {
 	both(t, func(t *testing.T, d database) {
 		ctx := context.Background()
@@ -179,15 +178,15 @@ func TestARunningStoreDoesNotRecreateAMissingTable(t *testing.T) {
 		d.raw(t, name, "DROP TABLE "+sqlstore.Table)
 		open()
 		if _, err := s.CompareAndSwap(ctx, "k", written.Revision, nil); !errors.Is(err, store.ErrConflict) {
-			t.Errorf("a write over what is gone, once another has made the table: %v", err)
+			t.Errorf("a write over a revision of the dropped table: %v", err)
 		}
 		if _, err := s.CompareAndSwap(ctx, "k", 0, nil); err != nil {
-			t.Errorf("a write anew: %v", err)
+			t.Errorf("a first write to the new table: %v", err)
 		}
 	})
 }
 
-// expect wants an error of a kind that contains all words and no password.
+// expect checks that an error is of a kind, and contains all words and no password.
 func expect(t *testing.T, what string, err, kind error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
@@ -200,7 +199,7 @@ func expect(t *testing.T, what string, err, kind error, words ...string) {
 		}
 	}
 	if strings.Contains(err.Error(), "geheim") {
-		t.Errorf("%s: %q has the password", what, err)
+		t.Errorf("%s: %q contains the password", what, err)
 	}
 }
 
@@ -216,7 +215,7 @@ func try(url string) error {
 	return errors.Join(err, s.Close())
 }
 
-func TestMySQLErrorsNameAWayOut(t *testing.T) {
+func TestMySQLErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	d := mariadb(t)
 	d.fresh(t, "shop")
@@ -229,16 +228,16 @@ func TestMySQLErrorsNameAWayOut(t *testing.T) {
 	}
 	d.raw(t, "made", sqlstore.MySQL.Schema())
 	if err := try(d.url("firn:geheim", "made")); err != nil {
-		t.Errorf("a table made by another: %v", err)
+		t.Errorf("a table created by another user: %v", err)
 	}
-	expect(t, "no right to make the table", try(d.url("firn:geheim", "shop")), store.ErrRefused, "CREATE TABLE", "have it made")
+	expect(t, "no right to create the table", try(d.url("firn:geheim", "shop")), store.ErrRefused, "CREATE TABLE", "have it made")
 	expect(t, "a reader", try(d.url("reader:geheim", "made")), store.ErrRefused, "SELECT, INSERT and UPDATE")
 	expect(t, "a wrong password", try(d.url("firn:geheimer", "made")), store.ErrRefused, "check user, password")
 	expect(t, "no such database", try(d.url("root:", "nothing")), store.ErrRefused, "no such database")
 	expect(t, "no database", try(d.url("root:", "")), store.ErrRefused, "names no database")
 	expect(t, "two hosts", try("mysql://u:geheim@a,b/c"), store.ErrRefused, "one host")
 	expect(t, "no server", try("mysql://u:geheim@"+servers.Nowhere(t)+"/c"), store.ErrUnavailable, "refused")
-	expect(t, "TLS to a server without", try(d.url("root:", "made")+"?tls=true"), store.ErrUnavailable, "TLS")
+	expect(t, "TLS to a server without TLS", try(d.url("root:", "made")+"?tls=true"), store.ErrUnavailable, "TLS")
 	d.raw(t, "made", "CREATE DATABASE foreigner")
 	d.raw(t, "foreigner", "CREATE TABLE "+sqlstore.Table+" (id INT, name TEXT)")
 	expect(t, "a foreign table", try(d.url("root:", "foreigner")), store.ErrRefused, "not one of Firn's")
@@ -246,7 +245,7 @@ func TestMySQLErrorsNameAWayOut(t *testing.T) {
 	expect(t, "a replica", try(d.url("firn:geheim", "made")), store.ErrRefused, "name the primary")
 }
 
-func TestPostgresErrorsNameAWayOut(t *testing.T) {
+func TestPostgresErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	d := postgres(t)
 	d.fresh(t, "shop")
@@ -259,15 +258,15 @@ func TestPostgresErrorsNameAWayOut(t *testing.T) {
 		d.raw(t, "made", statement)
 	}
 	if err := try(d.url("firn:geheim", "made")); err != nil {
-		t.Errorf("a table made by another: %v", err)
+		t.Errorf("a table created by another user: %v", err)
 	}
-	expect(t, "no right to make the table", try(d.url("firn:geheim", "shop")), store.ErrRefused, "CREATE TABLE", "have it made")
+	expect(t, "no right to create the table", try(d.url("firn:geheim", "shop")), store.ErrRefused, "CREATE TABLE", "have it made")
 	expect(t, "a reader", try(d.url("reader:geheim", "made")), store.ErrRefused, "SELECT, INSERT and UPDATE")
-	expect(t, "no such user", try(d.url("nobody:geheim", "made")), store.ErrRefused, "check user, password")
+	expect(t, "no such user", try(d.url("unknown:geheim", "made")), store.ErrRefused, "check user, password")
 	expect(t, "no such database", try(d.url("postgres:", "nothing")), store.ErrRefused, "no such database")
 	expect(t, "no server", try("postgres://u:geheim@"+servers.Nowhere(t)+"/c"), store.ErrUnavailable, "refused")
-	expect(t, "TLS to a server without", try(d.url("postgres:", "made")+"?sslmode=require"), store.ErrUnavailable, "TLS")
-	expect(t, "no URL", try("postgres://u:ge heim%zz@h/c"), store.ErrRefused, "no URL that PostgreSQL takes")
+	expect(t, "TLS to a server without TLS", try(d.url("postgres:", "made")+"?sslmode=require"), store.ErrUnavailable, "TLS")
+	expect(t, "an invalid URL", try("postgres://u:ge heim%zz@h/c"), store.ErrRefused, "not a URL that PostgreSQL accepts")
 	expect(t, "a replica", try(d.url("postgres:", "made")+"?default_transaction_read_only=on"), store.ErrRefused, "name the primary")
 	d.fresh(t, "foreigner")
 	d.raw(t, "foreigner", "CREATE TABLE "+sqlstore.Table+" (id INT, name TEXT)")
@@ -302,7 +301,7 @@ func TestAPostgresWriteThatNoStandbyHasIsUnconfirmed(t *testing.T) {
 	}
 	got, err := s.Get(ctx, "k")
 	if err != nil || string(got.Value) != "unconfirmed" {
-		t.Errorf("it was not applied, so this proves nothing: %q, %v", got.Value, err)
+		t.Errorf("the write was not applied, so this proves nothing: %q, %v", got.Value, err)
 	}
 }
 
@@ -336,7 +335,7 @@ func TestAPostgresThatMustBeVacuumedConfirmsWrites(t *testing.T) {
 	bare := stdlib.OpenDB(*cfg)
 	defer bare.Close()
 	if _, err := bare.Exec("CREATE TABLE writes (n INT)"); err != nil || warned != "varsup.c" {
-		t.Fatalf("it warns by %q, %v: this proves nothing", warned, err)
+		t.Fatalf("the server's warning is from %q, %v: this proves nothing", warned, err)
 	}
 	s, err := Open(ctx, d.url(d.admin, "postgres"))
 	if err != nil {
@@ -370,7 +369,7 @@ func TestSQLExamine(t *testing.T) {
 		}
 		for subject, f := range examine() {
 			if f.Verdict != store.Good || f.Subject != subject {
-				t.Errorf("a server as it comes: %v", f)
+				t.Errorf("a server with default settings: %v", f)
 			}
 		}
 		if d.driver == "mysql" {
@@ -378,7 +377,7 @@ func TestSQLExamine(t *testing.T) {
 		} else {
 			d.raw(t, "", "ALTER SYSTEM SET full_page_writes = off")
 			d.raw(t, "", "SELECT pg_reload_conf()")
-			for range 100 { // it is read with a delay
+			for range 100 { // the server applies the setting with a delay
 				if examine()["durability"].Verdict != store.Good {
 					break
 				}
@@ -386,7 +385,7 @@ func TestSQLExamine(t *testing.T) {
 			}
 		}
 		if f := examine()["durability"]; f.Verdict != store.Bad || f.Advice == "" {
-			t.Errorf("a server that does not wait for its disk: %v", f)
+			t.Errorf("a server that does not sync to its disk: %v", f)
 		}
 		if len(examine()) != 5 {
 			t.Errorf("%v", examine())
@@ -398,7 +397,7 @@ func TestSQLExamine(t *testing.T) {
 	})
 }
 
-// opened is a store that is closed when the test ends.
+// opened opens a store until the test ends.
 func opened(t *testing.T, url string) store.Store {
 	t.Helper()
 	s, err := Open(context.Background(), url)
@@ -423,13 +422,13 @@ func TestPostgresUsesTheHostThatTakesWrites(t *testing.T) {
 	put(t, opened(t, "postgres://postgres:@"+hosts+"/"+name), "several", 0, "v")
 	d.server.Kill()
 	if _, err := Open(context.Background(), "postgres://postgres:@"+hosts+"/"+name); !errors.Is(err, store.ErrUnavailable) || store.Unapplied(err) {
-		t.Errorf("while none takes writes: %v", err)
+		t.Errorf("while no host takes writes: %v", err)
 	}
 }
 
 // A server may begin sessions in another charset, in which the driver's quoted text has a different
 // meaning.
-func TestAMySQLOfAnotherCharsetIsAStore(t *testing.T) {
+func TestAMySQLServerMayHaveAnotherCharset(t *testing.T) {
 	t.Parallel()
 	d := mariadb(t, "--character-set-server=gbk", "--skip-character-set-client-handshake", "--init-connect=SET collation_connection=utf8mb3_unicode_ci")
 	name := d.fresh(t, "shop")

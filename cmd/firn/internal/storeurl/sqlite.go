@@ -101,7 +101,7 @@ func usable(path string) error {
 	case info.IsDir():
 		return fmt.Errorf("%w: it is a directory: name a file in it, as in sqlite:%s", store.ErrRefused, filepath.Join(path, "firn.db"))
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%w: it is no regular file (%s): name another path", store.ErrRefused, info.Mode().Type())
+		return fmt.Errorf("%w: it is not a regular file (%s): name another path", store.ErrRefused, info.Mode().Type())
 	}
 	if err := access(path); err != nil {
 		return fmt.Errorf("%w: %w; the file must be writable", store.ErrRefused, err)
@@ -113,7 +113,7 @@ func usable(path string) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	case alone:
-		return fmt.Errorf("%w: the file is mounted without its folder, and would be a store of its own here: mount the folder", store.ErrRefused)
+		return fmt.Errorf("%w: the file is mounted without its folder, and would be a separate store here: mount the folder", store.ErrRefused)
 	}
 	return oneName(info)
 }

@@ -92,7 +92,7 @@ const findTable = "SELECT 1 FROM " + sqlstore.Table + " LIMIT 0"
 var errGone = fmt.Errorf("%w: the file is gone: put it back, or end all that use it, and make an empty one with firn store make", store.ErrUnavailable)
 
 // errReplaced is the error of a write that may have gone to a file that no longer exists.
-var errReplaced = fmt.Errorf("%w: the file was removed or replaced meanwhile: end what uses it before doing so", store.ErrUnavailable)
+var errReplaced = fmt.Errorf("%w: the file was removed or replaced while in use: first end all processes that use it", store.ErrUnavailable)
 
 // sqliteConn lists the methods of the driver's connections that database/sql calls.
 type sqliteConn interface {

@@ -20,8 +20,8 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-// childVariable makes the test binary run a job on a file, in its own process: "job path". The parent
-// reads its standard output and exit status.
+// childVariable makes the test binary run a job on a file in a process of its own: "job path". The
+// parent reads its standard output and exit status.
 const childVariable = "FIRN_STOREURL_CHILD"
 
 func TestMain(m *testing.M) {
@@ -111,7 +111,7 @@ func put(t *testing.T, s store.Store, key string, old store.Revision, value stri
 	return e.Revision
 }
 
-// raw opens a file without Firn.
+// raw opens a file with the driver alone.
 func raw(t *testing.T, path string, statements ...string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", dsn(path, true))
@@ -147,7 +147,7 @@ func TestASQLiteFileIsAStore(t *testing.T) {
 	})
 }
 
-func TestWhatWasWrittenIsThereAfterReopening(t *testing.T) {
+func TestWritesSurviveReopening(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "made", "on", "the way", "firn.db")
 	s := open(t, path)
 	revision := put(t, s, "k", 0, "v")
@@ -174,7 +174,7 @@ func TestAFileMayHaveAnyName(t *testing.T) {
 }
 
 // After a link, ".." is the folder above the link's target.
-func TestAFileIsTheOneThatItsPathLeadsTo(t *testing.T) {
+func TestAPathIsResolvedAsByTheSystem(t *testing.T) {
 	dir := t.TempDir()
 	below := filepath.Join(dir, "disk", "below")
 	if err := os.MkdirAll(below, 0o755); err != nil {
@@ -205,7 +205,7 @@ func TestADatabaseInMemoryIsRefused(t *testing.T) {
 }
 
 // SQLite has a separate log and locks for each name.
-func TestAFileOfTwoNamesIsRefused(t *testing.T) {
+func TestAFileWithTwoNamesIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "firn.db")
 	put(t, open(t, path), "k", 0, "v")
 	if err := os.Link(path, path+".2"); err != nil {
@@ -219,7 +219,7 @@ func TestAFileOfTwoNamesIsRefused(t *testing.T) {
 }
 
 func TestManyProcessesLoseNoWrite(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "firn.db") // they race to make it, too
+	path := filepath.Join(t.TempDir(), "firn.db") // they race to create it, too
 	const processes = 12
 	var group sync.WaitGroup
 	for range processes {
@@ -236,7 +236,7 @@ func TestManyProcessesLoseNoWrite(t *testing.T) {
 	}
 }
 
-func TestANewFileMayBeOpenedByManyAtOnce(t *testing.T) {
+func TestANewFileCanBeOpenedConcurrently(t *testing.T) {
 	for range 40 {
 		path := filepath.Join(t.TempDir(), "firn.db")
 		begin := make(chan struct{})
@@ -265,7 +265,7 @@ func TestANewFileMayBeOpenedByManyAtOnce(t *testing.T) {
 	}
 }
 
-func TestAProcessKilledWhileWritingLeavesTheFileWhole(t *testing.T) {
+func TestAProcessKilledWhileWritingLeavesAnIntactFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "firn.db")
 	for round := range 8 {
 		cmd := start("forever", path)
@@ -288,7 +288,7 @@ func TestAProcessKilledWhileWritingLeavesTheFileWhole(t *testing.T) {
 			}
 		}
 		if err := cmd.Wait(); err == nil {
-			t.Fatal("the process ended by itself")
+			t.Fatal("the process ended before it was killed")
 		}
 		s := open(t, path)
 		n, err := increment(context.Background(), s)
@@ -303,7 +303,7 @@ func TestAProcessKilledWhileWritingLeavesTheFileWhole(t *testing.T) {
 	}
 }
 
-func TestALockedFileIsWaitedForAsLongAsTheContextLasts(t *testing.T) {
+func TestACallWaitsForALockedFileUntilItsContextEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "firn.db")
 	s := open(t, path)
 	revision := put(t, s, "k", 0, "v")
@@ -320,7 +320,7 @@ func TestALockedFileIsWaitedForAsLongAsTheContextLasts(t *testing.T) {
 		t.Errorf("waited %v with a deadline of 50 ms", waited)
 	}
 	if _, err := s.Get(context.Background(), "k"); err != nil {
-		t.Errorf("reading beside a writer: %v", err)
+		t.Errorf("a read during another's write: %v", err)
 	}
 	if _, err := lock.Exec("COMMIT"); err != nil {
 		t.Fatal(err)
@@ -343,7 +343,7 @@ func TestAnExclusivelyLockedFileIsNotOpened(t *testing.T) {
 	}
 }
 
-func TestAFullFileSaysSoAndKeepsWhatItHas(t *testing.T) {
+func TestAFullFileIsReportedAndKeepsItsContent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "firn.db")
 	revision := put(t, open(t, path), "k", 0, "v")
 	db := raw(t, path, "PRAGMA max_page_count = 5")
@@ -357,7 +357,7 @@ func TestAFullFileSaysSoAndKeepsWhatItHas(t *testing.T) {
 		t.Errorf("a full file: %v", err)
 	}
 	if _, err := s.Get(context.Background(), "big"); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("what did not fit: %v", err)
+		t.Errorf("the value that did not fit: %v", err)
 	}
 	put(t, s, "k", revision, "w")
 }

@@ -63,15 +63,15 @@ type memory struct{ *memstore.Store }
 func (memory) Examine(context.Context) ([]store.Finding, error) {
 	return []store.Finding{{
 		Subject: "persistence", Verdict: store.Bad,
-		Says:   "memory: ends with this process, and no other process sees it: counters restart, workers are granted twice, and ids repeat",
-		Advice: "use it for tests alone; file:FOLDER is the least for anything else",
+		Says:   "memory: exists only in this process and ends with it: counters restart, workers are granted twice, and ids repeat",
+		Advice: "use it only for tests; use at least file:FOLDER for anything else",
 	}}, nil
 }
 
-// ErrURL means that the text is not a store URL at all, independent of any server.
-var ErrURL = errors.New("no store URL")
+// ErrURL means that a text cannot be the URL of a store, whatever servers exist.
+var ErrURL = errors.New("not a store URL")
 
-// A urlError is an error that matches [ErrURL] without containing its text.
+// A urlError matches [ErrURL], but its text does not contain ErrURL's.
 type urlError struct{ error }
 
 func (urlError) Is(target error) bool { return target == ErrURL }
@@ -81,7 +81,7 @@ func urlErrorf(format string, args ...any) error { return urlError{fmt.Errorf(fo
 
 // Open opens the store of a URL. It creates no folder and no file; if there is none, the error is
 // [store.ErrNotFound]. Its errors, and those of the store, name the store and repeat no
-// password in the URL. Text that cannot be a store URL is [ErrURL].
+// password in the URL. For a text that cannot be a store URL the error is [ErrURL].
 func Open(ctx context.Context, text string) (store.Store, error) {
 	scheme, rest, ok := strings.Cut(text, ":")
 	open := openers[scheme]

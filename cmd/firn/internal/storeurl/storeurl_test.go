@@ -8,7 +8,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 )
 
-func TestAPasswordNeverComesBack(t *testing.T) {
+func TestErrorsNeverContainAPassword(t *testing.T) {
 	for _, test := range []struct{ url, want string }{
 		{"redis://user:s3cret@host:6379/0", "redis://…@host:6379/0"},
 		{"redis://:s3cret@host:6379", "redis://…@host:6379"},
@@ -65,7 +65,7 @@ func FuzzRedactKeepsNothingBeforeTheLastAt(f *testing.F) {
 	})
 }
 
-func TestMemoryTakesNothingElse(t *testing.T) {
+func TestMemoryTakesNothingAfterTheColon(t *testing.T) {
 	s, err := storeurl.Open(context.Background(), "memory:")
 	if err != nil {
 		t.Fatal(err)

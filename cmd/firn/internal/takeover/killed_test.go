@@ -13,9 +13,10 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// The server is killed again and again, also between a commit and its answer, while
-// processes of Firn's and nodes fetch: what fails is a gap and nothing comes twice.
-func TestASourceWhoseServerIsKilled(t *testing.T) {
+// Processes of Firn and nodes of the other system fetch ranges while the database is killed
+// repeatedly, also between a commit and its answer. A failed fetch may leave a gap, but never a
+// duplicate.
+func TestRangesAreUniqueWhileTheDatabaseIsKilled(t *testing.T) {
 	t.Parallel()
 	server := servers.MariaDB(t)
 	run(t, open(t, server, ""), "CREATE DATABASE live")
@@ -40,14 +41,14 @@ func TestASourceWhoseServerIsKilled(t *testing.T) {
 		}
 		for _, id := range ids {
 			if seen[name][id] {
-				t.Errorf("%d of %s a second time", id, name)
+				t.Errorf("%d of %s was issued twice", id, name)
 			}
 			seen[name][id] = true
 		}
 		made[name] += len(ids)
 		more.Broadcast()
 	}
-	// wait returns once both have made so many ids more.
+	// wait returns once each name has got so many more ids.
 	wait := func(ids int) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -83,11 +84,11 @@ func TestASourceWhoseServerIsKilled(t *testing.T) {
 		server.Kill()
 		server.Restart()
 	}
-	wait(2000) // they go on
+	wait(2000) // fetching continues after the last restart
 	cancel()
 	callers.Wait()
 	if failed == 0 {
-		t.Error("nothing failed")
+		t.Error("no fetch failed, so this proves nothing")
 	}
 	t.Logf("%v ids, %d failures", made, failed)
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// A server that is not strict writes the greatest number that a column holds in
-// the place of a greater one, and calls that a success.
-func TestNoRangeOfACounterThatItsColumnDoesNotHold(t *testing.T) {
+// Without strict mode, MariaDB stores the greatest value of a column instead of a greater one,
+// and reports success.
+func TestARangeThatItsColumnCannotHoldIsRefused(t *testing.T) {
 	t.Parallel()
 	server := servers.MariaDB(t)
 	for i, kind := range []string{"int", "int unsigned", "mediumint", "decimal(10)"} {
@@ -32,14 +32,14 @@ func TestNoRangeOfACounterThatItsColumnDoesNotHold(t *testing.T) {
 			} {
 				seen := map[firn.ID]bool{}
 				for range 5 {
-					r, err := s(db).Fetch(t.Context(), what, segment.Ask{Step: 100, Above: -1}) // a process that just began
+					r, err := s(db).Fetch(t.Context(), what, segment.Ask{Step: 100, Above: -1}) // as a new process
 					if err != nil {
 						says(t, what, err, "max_id", "BIGINT")
 						continue
 					}
 					for id := range r.All() {
 						if seen[id] || id <= firn.ID(most-151) {
-							t.Fatalf("%s: %d a second time", what, id)
+							t.Fatalf("%s: %d was issued twice", what, id)
 						}
 						seen[id] = true
 					}
@@ -52,7 +52,7 @@ func TestNoRangeOfACounterThatItsColumnDoesNotHold(t *testing.T) {
 	}
 }
 
-func TestTheLastIdsOfLeaf(t *testing.T) {
+func TestLeafIssuesItsLastIDsAndThenIsExhausted(t *testing.T) {
 	t.Parallel()
 	db := tables(t)(t, leafDDL, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('last', 9223372036854775800, 1)")
 	s := &leaf.Source{DB: db}

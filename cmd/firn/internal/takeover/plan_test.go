@@ -16,7 +16,7 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-// counters returns n of them, as TinyId might have.
+// counters returns n counters, as TinyId might have them.
 func counters(n int) (list []takeover.Foreign) {
 	for i := range n {
 		list = append(list, takeover.Foreign{
@@ -36,7 +36,7 @@ func plan(t *testing.T, s store.Store, list []takeover.Foreign, o takeover.Optio
 	return p
 }
 
-func TestATakeoverThatBreaksOffIsDoneAgain(t *testing.T) {
+func TestAnInterruptedImportCanBeRepeated(t *testing.T) {
 	s := storetest.NewFaulty(memstore.New(nil))
 	list := counters(20)
 	p := plan(t, s, list, takeover.Options{Margin: 0})
@@ -46,28 +46,28 @@ func TestATakeoverThatBreaksOffIsDoneAgain(t *testing.T) {
 		}
 		return storetest.Pass
 	}
-	told := 0
+	calls := 0
 	err := p.Apply(t.Context(), s, func(done, all int) {
-		if told++; done != told || all != 20 {
-			t.Errorf("%d of %d is told after %d", done, all, told)
+		if calls++; done != calls || all != 20 {
+			t.Errorf("call %d of progress: %d of %d", calls, done, all)
 		}
 	})
 	if !errors.Is(err, store.ErrRefused) {
 		t.Error(err)
 	}
-	says(t, "broken off", err, `"name007"`, "7 of 20 names were taken over, doing it again is safe")
+	says(t, "interrupted", err, `"name007"`, "7 of 20 names were taken over; it is safe to run the import again")
 	s.Script = nil
-	looked := 0
-	p = plan(t, s, list, takeover.Options{Margin: 0, Progress: func(int, int) { looked++ }})
-	if err := p.Apply(t.Context(), s, nil); err != nil || looked != 20 {
-		t.Errorf("%v, %d were looked at", err, looked)
+	calls = 0
+	p = plan(t, s, list, takeover.Options{Margin: 0, Progress: func(int, int) { calls++ }})
+	if err := p.Apply(t.Context(), s, nil); err != nil || calls != 20 {
+		t.Errorf("%v, %d calls of Progress", err, calls)
 	}
 	for i, r := range p.Rows {
 		outcome := takeover.Taken
 		if i < 7 {
 			outcome = takeover.Above
 		}
-		// the least id of the stripe above max_id, which is granted
+		// Now is the lowest id of the stripe above max_id, which is granted already.
 		if r.Outcome != outcome || r.Now <= uint64(r.MaxID) || r.Now > uint64(r.MaxID)+3 || r.Now%3 != uint64(i%3) {
 			t.Errorf("%+v", r)
 		}
@@ -77,7 +77,7 @@ func TestATakeoverThatBreaksOffIsDoneAgain(t *testing.T) {
 	}
 }
 
-func TestACounterThatMovesMeanwhileIsNotLowered(t *testing.T) {
+func TestACounterThatRisesAfterThePlanIsNotLowered(t *testing.T) {
 	s := memstore.New(nil)
 	list := counters(1)
 	p := plan(t, s, list, takeover.Options{Margin: -1})
@@ -92,7 +92,7 @@ func TestACounterThatMovesMeanwhileIsNotLowered(t *testing.T) {
 	}
 }
 
-func TestAllMistakesAreToldBeforeAnythingIsWritten(t *testing.T) {
+func TestMistakesAreFoundBeforeAnythingIsWritten(t *testing.T) {
 	s := storetest.NewFaulty(memstore.New(nil))
 	if _, err := s.CompareAndSwap(t.Context(), segment.Key("name001"), 0, []byte("foreign")); err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestAllMistakesAreToldBeforeAnythingIsWritten(t *testing.T) {
 	list := counters(4)
 	list[3].MaxID, list[3].Next = firn.MaxID, -1
 	_, err := takeover.Make(t.Context(), s, list, nil, takeover.Options{})
-	says(t, "mistakes", err, "name001", `"name002" has offset 0 of stride 1, not offset 2 of stride 3`, `"name003" stands at 9223372036854775807`)
+	says(t, "mistakes", err, "name001", `"name002" has offset 0 of stride 1, not offset 2 of stride 3`, `"name003" is at 9223372036854775807`)
 	for i := range 50 {
 		list = append(list, takeover.Foreign{Name: fmt.Sprintf("a %d", i), Stripe: segment.Stripe{Stride: 1}})
 	}
@@ -115,11 +115,11 @@ func TestAllMistakesAreToldBeforeAnythingIsWritten(t *testing.T) {
 		t.Error(err)
 	}
 	if n := s.Counts().CompareAndSwap; n != writes {
-		t.Errorf("%d writes", n-writes)
+		t.Errorf("a refused plan made %d writes", n-writes)
 	}
 }
 
-func TestTheConfigurationIsReadBackAsItIsMeant(t *testing.T) {
+func TestTheWrittenConfigurationSurvivesARoundTrip(t *testing.T) {
 	var list []takeover.Foreign
 	for _, name := range []string{"true", "No", "null", "1", "1.5", "0x1", "-", "---", "_", ".", "a.b", "orders", "Orders", "1e3", "n", "2026-11-21"} {
 		list = append(list, takeover.Foreign{Name: name, Step: 3, Stripe: segment.Stripe{Offset: 1, Stride: 7}})
@@ -159,7 +159,7 @@ func TestTheConfigurationIsReadBackAsItIsMeant(t *testing.T) {
 	}
 }
 
-func TestASystemThatGoesOnIsNoticed(t *testing.T) {
+func TestASystemThatStillIssuesIsDetected(t *testing.T) {
 	s := memstore.New(nil)
 	list := counters(40)
 	p := plan(t, s, list, takeover.Options{Margin: 0})
@@ -171,11 +171,11 @@ func TestASystemThatGoesOnIsNoticed(t *testing.T) {
 	}
 	says(t, "all moved", p.Moved(list), `"name007" has moved from 7000 to 7100`, "and 20 more")
 	if err := p.Moved(nil); err != nil {
-		t.Errorf("rows that are gone: %v", err)
+		t.Errorf("deleted rows: %v", err)
 	}
 }
 
-func TestAllMistakesOfAPlanAreToldAtOnce(t *testing.T) {
+func TestAnErrorListsAllMistakesOfAPlan(t *testing.T) {
 	s := memstore.New(nil)
 	if _, err := s.CompareAndSwap(t.Context(), segment.Key("name004"), 0, []byte("something else")); err != nil {
 		t.Fatal(err)
@@ -184,8 +184,8 @@ func TestAllMistakesOfAPlanAreToldAtOnce(t *testing.T) {
 	list[1].Name = "a b"
 	list[2].MaxID, list[2].Next = firn.MaxID, -1
 	p, err := takeover.Make(t.Context(), s, list, nil, takeover.Options{Rename: map[string]string{"nosuch": "x"}})
-	says(t, "a plan", err, `"a b" is no segment name`, `--rename "nosuch"`, "--rename OLD=NEW", `"name002" stands at 9223372036854775807`, "firn/segment:name004")
+	says(t, "a plan", err, `"a b" is no segment name`, `--rename "nosuch"`, "--rename OLD=NEW", `"name002" is at 9223372036854775807`, "firn/segment:name004")
 	if p != nil {
-		t.Errorf("a plan with mistakes: %+v", p)
+		t.Errorf("a plan in spite of mistakes: %+v", p)
 	}
 }

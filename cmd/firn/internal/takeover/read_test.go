@@ -41,8 +41,8 @@ func TestReadingTables(t *testing.T) {
 		}
 	})
 
-	// What is left out is not taken over, and begins again at 1.
-	t.Run("all of them, however few a session shows", func(t *testing.T) {
+	// A row that is left out would begin at 1 again.
+	t.Run("all rows, in spite of the session's sql_select_limit", func(t *testing.T) {
 		db := fresh(t, leafDDL, `INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 1, 1), ('b', 1, 1), ('c', 1, 1)`)
 		db.SetMaxOpenConns(1)
 		run(t, db, "SET sql_select_limit = 1")

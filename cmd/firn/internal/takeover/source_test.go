@@ -48,7 +48,7 @@ func TestLiveSources(t *testing.T) {
 		}
 	})
 
-	t.Run("what cannot be", func(t *testing.T) {
+	t.Run("bad names, steps and rows are refused", func(t *testing.T) {
 		db := fresh(t, leafDDL, infoDDL, `INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('last', 9223372036854775800, 1), ('below', -5, 1)`,
 			`INSERT INTO tiny_id_info (biz_type, delta, step) VALUES ('none', 0, 1)`)
 		for _, s := range []segment.Source{&leaf.Source{DB: db}, &tinyid.Source{DB: db}} {
@@ -69,10 +69,10 @@ func TestLiveSources(t *testing.T) {
 		_, err = (&tinyid.Source{DB: db}).Fetch(t.Context(), "none", segment.Ask{Step: 2, Above: -1})
 		says(t, "a delta of 0", err, "delta 0 is out of range")
 		if _, err := (&leaf.Source{}).Fetch(t.Context(), "x", segment.Ask{Step: 1}); err == nil {
-			t.Error("no database and no error")
+			t.Error("leaf without a database: no error")
 		}
 		if _, err := (&tinyid.Source{}).Fetch(t.Context(), "x", segment.Ask{Step: 1}); err == nil {
-			t.Error("no database and no error")
+			t.Error("tinyid without a database: no error")
 		}
 		db = fresh(t, `CREATE TABLE leaf_alloc (biz_tag varchar(9), max_id bigint, step int) ENGINE=InnoDB`,
 			`INSERT INTO leaf_alloc VALUES ('two', 1, 1), ('two', 500, 1)`)
@@ -111,7 +111,7 @@ func want(t *testing.T, s segment.Source, name string, ask segment.Ask, ids stri
 	t.Helper()
 	r, err := s.Fetch(t.Context(), name, ask)
 	if got := r.String(); err != nil || got != ids && (r.Count != 1 || fmt.Sprintf("%d to %d", r.First, r.First) != ids) {
-		t.Errorf("%+v brought %s, %v, want %s", ask, got, err, ids)
+		t.Errorf("%+v returned %s, %v, want %s", ask, got, err, ids)
 	}
 }
 
@@ -123,7 +123,7 @@ func at(t *testing.T, db *sql.DB, query string, want int64) {
 	}
 }
 
-// sideBySide has processes of Firn's and nodes of the other system issue at once.
+// sideBySide lets processes of Firn and nodes of the other system issue concurrently.
 func sideBySide(t *testing.T, source segment.Source, name string, stride firn.ID, node func(context.Context) ([]firn.ID, error)) {
 	t.Helper()
 	var (
@@ -168,7 +168,7 @@ func sideBySide(t *testing.T, source segment.Source, name string, stride firn.ID
 					return
 				}
 				if !slices.IsSorted(ids) {
-					t.Error("ids went back")
+					t.Error("ids decreased")
 				}
 				add(ids, nil)
 			}
@@ -181,7 +181,7 @@ func sideBySide(t *testing.T, source segment.Source, name string, stride firn.ID
 			t.Fatalf("%d was issued twice", id)
 		}
 		if id%stride != stride-1 {
-			t.Fatalf("%d is not of the stripe", id)
+			t.Fatalf("%d is outside the stripe", id)
 		}
 	}
 	t.Logf("%d ids, no duplicate", len(all))
@@ -209,8 +209,7 @@ func leafNode(ctx context.Context, db *sql.DB) ([]firn.ID, error) {
 	return ids, tx.Commit()
 }
 
-// tinyNode fetches a range as TinyId does, but that it does not give up after
-// three conflicts.
+// tinyNode fetches a range as TinyId does, except that it does not give up after three conflicts.
 func tinyNode(ctx context.Context, db *sql.DB, name string) ([]firn.ID, error) {
 	for {
 		var row, version, step, delta, remainder, from int64
@@ -239,8 +238,8 @@ func tinyNode(ctx context.Context, db *sql.DB, name string) ([]firn.ID, error) {
 
 var errLost = errors.New("the answer was lost")
 
-// losing is a driver that hands on to a database, and loses the answer of every
-// commit, and of every statement that changes something outside a transaction.
+// losing is a driver that forwards to a database, and loses the answer of every commit and of
+// every write outside a transaction.
 type losing struct{ db *sql.DB }
 
 func (l *losing) Driver() driver.Driver { return l.db.Driver() }
@@ -258,9 +257,11 @@ type losingConn struct {
 	tx *sql.Tx
 }
 
-func (c *losingConn) Prepare(string) (driver.Stmt, error) { return nil, errors.New("not prepared") }
-func (c *losingConn) Close() error                        { return c.c.Close() }
-func (c *losingConn) Begin() (driver.Tx, error)           { return nil, errors.New("without a context") }
+func (c *losingConn) Prepare(string) (driver.Stmt, error) {
+	return nil, errors.New("Prepare is not supported")
+}
+func (c *losingConn) Close() error              { return c.c.Close() }
+func (c *losingConn) Begin() (driver.Tx, error) { return nil, errors.New("Begin is not supported") }
 
 func (c *losingConn) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, error) {
 	var err error

@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/segment/tinyid"
 )
 
-// FromLeaf reads what Leaf has, but the names except.
+// FromLeaf reads Leaf's counters, except those named in except.
 func FromLeaf(ctx context.Context, db *sql.DB, except ...string) ([]Foreign, []Token, error) {
 	rows, err := leaf.Read(ctx, db, except...)
 	if err != nil {
@@ -30,7 +30,7 @@ func FromLeaf(ctx context.Context, db *sql.DB, except ...string) ([]Foreign, []T
 	return list, nil, empty(leaf.Table, len(list))
 }
 
-// FromTinyID reads what TinyId has, but the names except.
+// FromTinyID reads TinyId's counters and tokens, except the counters named in except.
 func FromTinyID(ctx context.Context, db *sql.DB, except ...string) ([]Foreign, []Token, error) {
 	rows, err := tinyid.Read(ctx, db, except...)
 	if err != nil {
@@ -43,7 +43,7 @@ func FromTinyID(ctx context.Context, db *sql.DB, except ...string) ([]Foreign, [
 	for _, r := range rows {
 		f := Foreign{Name: r.Type, MaxID: r.MaxID, Next: -1, Step: r.Step, Stripe: r.Stripe()}
 		if r.MaxID < math.MaxInt64 {
-			f.Next = int64(r.MaxID) + 1 // max_id itself is granted
+			f.Next = int64(r.MaxID) + 1 // max_id itself is already granted
 		}
 		list = append(list, f)
 	}
@@ -71,7 +71,7 @@ func FromTinyID(ctx context.Context, db *sql.DB, except ...string) ([]Foreign, [
 	return list, tokens, nil
 }
 
-// have returns an error that names each of names that has no row in table.
+// have returns an error for each of names that has no row in table.
 func have(ctx context.Context, db *sql.DB, table, column string, names []string) error {
 	var errs []error
 	for _, name := range names {
@@ -79,7 +79,7 @@ func have(ctx context.Context, db *sql.DB, table, column string, names []string)
 		err := db.QueryRowContext(ctx, "SELECT 1 FROM "+table+" WHERE "+column+" = ?", name).Scan(&found)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			errs = append(errs, fmt.Errorf("%q is to be skipped, but table %s has no such row", name, table))
+			errs = append(errs, fmt.Errorf("--skip %q: table %s has no such row", name, table))
 		case err != nil:
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// The tables as their projects make them.
+// The tables as the projects create them.
 const (
 	leafDDL = `CREATE TABLE leaf_alloc (
 		biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint(20) NOT NULL DEFAULT '1', step int(11) NOT NULL,
@@ -34,8 +34,8 @@ const (
 		('0f673adf80504e2eaa552f5d791b644c', 'test', '1'), ('0f673adf80504e2eaa552f5d791b644c', 'test_odd', '1')`
 )
 
-// tables starts a server and returns what makes databases in it, each filled by
-// statements.
+// tables starts a server and returns a function that creates a database in it and runs
+// statements there.
 func tables(t *testing.T) func(t *testing.T, statements ...string) *sql.DB {
 	t.Helper()
 	server := servers.MariaDB(t)
@@ -55,7 +55,7 @@ func tables(t *testing.T) func(t *testing.T, statements ...string) *sql.DB {
 func open(t *testing.T, server *servers.Server, name string, settings ...string) *sql.DB {
 	t.Helper()
 	cfg := mysql.NewConfig()
-	cfg.Logger = &mysql.NopLogger{} // of connections that are cut, which tests see themselves
+	cfg.Logger = &mysql.NopLogger{} // the driver would log cut connections, which tests cause themselves
 	cfg.Params = map[string]string{}
 	for _, setting := range settings {
 		before, after, _ := strings.Cut(setting, "=")
@@ -84,7 +84,7 @@ func run(t *testing.T, db *sql.DB, statements ...string) {
 	}
 }
 
-// says wants an error with all words.
+// says checks that an error contains all words.
 func says(t *testing.T, what string, err error, words ...string) {
 	t.Helper()
 	for _, word := range words {

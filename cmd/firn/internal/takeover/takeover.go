@@ -1,6 +1,5 @@
-// Package takeover moves the counters of other systems into segments of Firn's:
-// a plan that is checked whole, then written, never lowering a counter, so that
-// doing it again does no harm.
+// Package takeover imports the counters of other systems as segments. It checks a whole plan
+// before it writes anything. It never lowers a counter, so that an import can be repeated.
 package takeover
 
 import (
@@ -22,61 +21,61 @@ import (
 // A Foreign is a counter of another system.
 type Foreign struct {
 	Name   string
-	MaxID  firn.ID // as the table has it
-	Next   int64   // the least id that is not granted yet; -1: there is no such id
-	Step   int64   // how far the system moves it at once
+	MaxID  firn.ID // the value in the table
+	Next   int64   // the least id that is not granted yet; -1: all are granted
+	Step   int64   // how many ids the system takes at once
 	Stripe segment.Stripe
 }
 
-// A Token opens namespaces, by their names there.
+// A Token grants access to counters.
 type Token struct {
-	SHA256 string // in hex
-	Of     []string
+	SHA256 string   // in hex
+	Of     []string // the counters' names in the other system
 }
 
-// Options say how to take over.
+// Options configure a plan.
 type Options struct {
-	// Margin is how far above its MaxID a counter goes on; negative for the step
-	// of each.
+	// Margin is how many ids are left unused above those granted; negative: one step of the
+	// counter.
 	Margin int64
-	// Rename has the name here of those that are to have another.
+	// Rename maps a name in the other system to the name in Firn, if that differs.
 	Rename map[string]string
 	// Progress is called with how many names have been read. May be nil.
 	Progress func(done, all int)
 }
 
-// What happened to a name, or would.
+// The outcomes for a name.
 const (
-	Taken  = "taken over"    // there was no counter
-	Raised = "raised again"  // there was one, below
-	Above  = "already above" // there was one, and it stays
+	Taken  = "taken over"    // Firn had no counter
+	Raised = "raised again"  // Firn's counter was lower
+	Above  = "already above" // Firn's counter is high enough and is not changed
 )
 
-// A Row is what a plan does with one counter.
+// A Row is the plan for one counter.
 type Row struct {
 	Foreign
-	Here    string           // its name
-	Least   firn.ID          // where it is to go on, at least
-	Was     *segment.Counter // nil without one
-	Now     uint64
+	Here    string           // its name in Firn
+	Least   firn.ID          // the lowest id that it may issue next
+	Was     *segment.Counter // Firn's counter before; nil if there was no counter
+	Now     uint64           // the next id of Firn's counter after
 	Outcome string
 }
 
 // A Plan is what to do with all counters.
 type Plan struct {
 	Rows   []Row
-	Tokens []Token // by names there
+	Tokens []Token
 }
 
 const (
-	// callTimeout bounds what is done with one name.
+	// callTimeout bounds the store calls for one name.
 	callTimeout = 30 * time.Second
-	// maxMistakes bounds an error that names every mistake.
+	// maxMistakes bounds the mistakes that an error lists.
 	maxMistakes = 20
 )
 
-// Make makes a plan and writes nothing. The error names what must be put right
-// before anything is taken over, mistakes of all rows at once; there is no plan then.
+// Make makes a plan and writes nothing. An error lists the mistakes of all rows, which must be
+// corrected first; then there is no plan.
 func Make(ctx context.Context, s store.Store, counters []Foreign, tokens []Token, o Options) (*Plan, error) {
 	p := &Plan{Tokens: tokens}
 	unnamed := p.name(counters, o.Rename)
@@ -94,7 +93,7 @@ func Make(ctx context.Context, s store.Store, counters []Foreign, tokens []Token
 		switch {
 		case errors.Is(err, store.ErrForeign), errors.Is(err, segment.ErrStripe):
 			errs = append(errs, err)
-		case err != nil: // the store is away
+		case err != nil: // the store is unavailable
 			return nil, errors.Join(unnamed, errors.Join(few(errs)...), err)
 		}
 	}
@@ -104,7 +103,7 @@ func Make(ctx context.Context, s store.Store, counters []Foreign, tokens []Token
 	return p, nil
 }
 
-// few cuts a list of mistakes to a readable length.
+// few shortens a list of mistakes to maxMistakes.
 func few(errs []error) []error {
 	if len(errs) <= maxMistakes {
 		return errs
@@ -112,11 +111,11 @@ func few(errs []error) []error {
 	return append(errs[:maxMistakes:maxMistakes], fmt.Errorf("and %d more", len(errs)-maxMistakes))
 }
 
-// name finds the names here.
+// name sets the names in Firn.
 func (p *Plan) name(counters []Foreign, rename map[string]string) error {
 	var errs []error
 	refused := 0
-	from := map[string]string{} // the name there of a name here
+	from := map[string]string{} // maps a name in Firn to the name in the other system
 	unused := maps.Clone(rename)
 	for _, c := range counters {
 		here, renamed := rename[c.Name]
@@ -132,7 +131,7 @@ func (p *Plan) name(counters []Foreign, rename map[string]string) error {
 			continue
 		}
 		if other, taken := from[here]; taken {
-			errs = append(errs, fmt.Errorf("%q and %q would both be %q here: give one another name by --rename", other, c.Name, here))
+			errs = append(errs, fmt.Errorf("%q and %q would both be named %q: rename one with --rename", other, c.Name, here))
 		}
 		from[here] = c.Name
 		p.Rows = append(p.Rows, Row{Foreign: c, Here: here})
@@ -142,25 +141,25 @@ func (p *Plan) name(counters []Foreign, rename map[string]string) error {
 	}
 	errs = few(errs)
 	if refused > 0 {
-		errs = append(errs, errors.New("name each of them anew by --rename OLD=NEW, or leave it out by --skip"))
+		errs = append(errs, errors.New("rename each with --rename OLD=NEW, or leave it out with --skip"))
 	}
 	return errors.Join(errs...)
 }
 
-// aim sets where a counter is to go on.
+// aim sets the lowest id that a counter may issue next.
 func (r *Row) aim(margin int64) error {
 	if margin < 0 {
 		margin = r.Step
 	}
 	if r.Next < 0 || r.Next > math.MaxInt64-margin {
-		return fmt.Errorf("%q stands at %d, and %d above that there are no ids left: %d is the last; give a smaller --margin, or leave it out by --skip",
+		return fmt.Errorf("%q is at %d, and a margin of %d leaves no ids below the last, %d: use a smaller --margin, or leave it out with --skip",
 			r.Name, int64(r.MaxID), margin, int64(firn.MaxID))
 	}
 	r.Least = firn.ID(r.Next + margin)
 	return nil
 }
 
-// look finds what the store has, and so what is to be done.
+// look reads the store's counter and sets the outcome.
 func (r *Row) look(ctx context.Context, s store.Store) error {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -188,12 +187,12 @@ func first(s segment.Stripe, least firn.ID) uint64 {
 	return n + (uint64(s.Offset)+stride-n%stride)%stride
 }
 
-// Apply writes the plan, and calls progress, if not nil, after each name.
-// It can be called again, as can Make, whatever became of it.
+// Apply writes the plan, and calls progress, if not nil, after each name. After an error, Make
+// and Apply may be called again.
 func (p *Plan) Apply(ctx context.Context, s store.Store, progress func(done, all int)) error {
 	for i := range p.Rows {
 		if err := p.Rows[i].apply(ctx, s); err != nil {
-			return fmt.Errorf("%w; %d of %d names were taken over, doing it again is safe", err, i, len(p.Rows))
+			return fmt.Errorf("%w; %d of %d names were taken over; it is safe to run the import again", err, i, len(p.Rows))
 		}
 		if progress != nil {
 			progress(i+1, len(p.Rows))
@@ -207,13 +206,13 @@ func (r *Row) apply(ctx context.Context, s store.Store) error {
 	defer cancel()
 	now, err := segment.RaiseCounter(limited, s, r.Here, r.Least, r.Stripe)
 	if err == nil {
-		r.Now = now.Next // others may have moved it meanwhile
+		r.Now = now.Next // another process may have raised it further
 	}
 	return err
 }
 
-// Moved returns an error that names the counters that their system has moved since
-// they were read, as which it says what they are now. It has to be stopped then.
+// Moved compares the plan with the other system's counters as they are now. An error lists those
+// that have moved: the other system still issues ids, and must be stopped.
 func (p *Plan) Moved(now []Foreign) error {
 	at := map[string]firn.ID{}
 	for _, c := range now {
@@ -228,7 +227,7 @@ func (p *Plan) Moved(now []Foreign) error {
 	return errors.Join(few(errs)...)
 }
 
-// Skipped counts what tokens open that is no counter here.
+// Skipped counts the names in tokens that are not in the plan.
 func (p *Plan) Skipped() (n int) {
 	known := p.names()
 	for _, t := range p.Tokens {
@@ -241,7 +240,7 @@ func (p *Plan) Skipped() (n int) {
 	return n
 }
 
-// names has the name here of each name there.
+// names maps the names in the other system to those in Firn.
 func (p *Plan) names() map[string]string {
 	known := map[string]string{}
 	for _, r := range p.Rows {
@@ -250,16 +249,15 @@ func (p *Plan) names() map[string]string {
 	return known
 }
 
-// YAML returns the part of a server's configuration that serves what was taken
-// over. It depends on the tables' settings and not on where counters stand.
-// System is what they were taken from, in one word.
+// YAML returns the part of a server's configuration that serves the imported counters. It does
+// not depend on the counters' values. System names the other system in one word.
 func (p *Plan) YAML(system, storeURL string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Taken over from %s by firn import.\n", system)
 	if storeURL != "" {
 		fmt.Fprintf(&b, "store: %s\n", quoted(storeURL))
 	} else {
-		b.WriteString("# store: as given to firn import; its URL has a password, so that it is not repeated here\n")
+		b.WriteString("# store: the URL given to firn import; it contains a password, so it is not written here\n")
 	}
 	b.WriteString("namespaces:\n")
 	for _, r := range p.Rows {
@@ -281,7 +279,7 @@ func (p *Plan) YAML(system, storeURL string) []byte {
 			continue
 		}
 		if !wrote {
-			b.WriteString("# The secrets are those that clients have already: here are only their SHA-256.\ntokens:\n")
+			b.WriteString("# Clients keep their tokens. This file has only the SHA-256 of each.\ntokens:\n")
 			wrote = true
 		}
 		fmt.Fprintf(&b, "  - {name: %s-%d, sha256: \"%s\", namespaces: [%s]}\n", system, i+1, t.SHA256, strings.Join(of, ", "))
@@ -289,7 +287,7 @@ func (p *Plan) YAML(system, storeURL string) []byte {
 	return []byte(b.String())
 }
 
-// quoted writes text as YAML reads it back: in quotes but for plain words.
+// quoted returns text as a YAML string: in quotes, unless it is a plain word.
 func quoted(text string) string {
 	letters := strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
 	switch word := strings.ToLower(text); {

@@ -1,5 +1,4 @@
-// Package telemetry shows what the server does: the store as it is seen from here, and
-// traces.
+// Package telemetry provides metrics of store calls, and traces.
 package telemetry
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// watched is a store whose calls are counted, timed and traced.
+// watched counts, times and traces the calls of a store.
 type watched struct {
 	store   store.Store
 	seconds *prometheus.HistogramVec
@@ -23,37 +22,37 @@ type watched struct {
 	tracer  trace.Tracer
 }
 
-// A timed store is one that has a clock. Code above asks for that by interface, so a
-// watched store offers no more than the one within.
+// timed is a watched store with a clock. It is a type of its own because callers detect a clock by
+// the interface: a store without a clock must not seem to have one.
 type timed struct {
 	*watched
 	clock  store.Clock
 	offset prometheus.Gauge
 }
 
-// Watch returns the store with its calls observed: metrics go to a registry, spans to a
-// tracer, as children of those that make the calls.
+// Watch returns the store with its calls observed. Metrics go to the registry, and spans to the
+// tracer, as children of the callers' spans.
 func Watch(s store.Store, to *prometheus.Registry, tracer trace.Tracer) store.Store {
 	w := &watched{
 		store: s, tracer: tracer,
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "firn_store_request_seconds", Help: "How long calls of the store took, by operation.",
+			Name: "firn_store_request_seconds", Help: "Duration of store calls, by operation.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}, []string{"operation"}),
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "firn_store_errors_total", Help: "Calls of the store that failed, by operation. A conflict of two writers is none.",
+			Name: "firn_store_errors_total", Help: "Failed store calls, by operation. A conflict between two writers is not a failure.",
 		}, []string{"operation"}),
 	}
 	to.MustRegister(w.seconds, w.failed)
 	for _, operation := range []string{opGet, opSwap, opList, opNow} {
 		w.failed.WithLabelValues(operation) // so that rates begin at 0
 	}
-	clock, tells := s.(store.Clock)
-	if !tells {
+	clock, ok := s.(store.Clock)
+	if !ok {
 		return w
 	}
 	t := timed{w, clock, prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "firn_clock_offset_seconds", Help: "The store's clock less this machine's, when they were last compared.",
+		Name: "firn_clock_offset_seconds", Help: "The store's clock minus this machine's, at the last comparison.",
 	})}
 	to.MustRegister(t.offset)
 	return t
@@ -67,7 +66,7 @@ const (
 	opNow  = "now"
 )
 
-// observe begins a call; the function that it returns ends it.
+// observe records the start of a call; the returned function records its end.
 func (w *watched) observe(ctx context.Context, operation, key string) (context.Context, func(error)) {
 	start := time.Now()
 	ctx, span := w.tracer.Start(ctx, "store."+operation, trace.WithSpanKind(trace.SpanKindClient),
@@ -83,8 +82,7 @@ func (w *watched) observe(ctx context.Context, operation, key string) (context.C
 	}
 }
 
-// bad reports whether an error is one of the store's, rather than an answer or a caller
-// that left.
+// bad reports whether an error is a failure of the store, and not an answer or a canceled call.
 func bad(err error) bool {
 	return err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrConflict) && !errors.Is(err, context.Canceled)
 }
@@ -116,7 +114,7 @@ func (w *watched) List(ctx context.Context, prefix string) ([]store.Entry, error
 // Close implements [store.Store].
 func (w *watched) Close() error { return w.store.Close() }
 
-// Embedded implements [store.Embedded] as the store within does.
+// Embedded implements [store.Embedded] for the watched store.
 func (w *watched) Embedded() bool {
 	e, ok := w.store.(store.Embedded)
 	return ok && e.Embedded()

@@ -23,7 +23,7 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-// watched returns s, watched, and the registry of its metrics.
+// watched returns s with its calls observed, and the registry of its metrics.
 func watched(s store.Store) (store.Store, *prometheus.Registry) {
 	registry := prometheus.NewRegistry()
 	return telemetry.Watch(s, registry, telemetry.Off().Tracer()), registry
@@ -43,18 +43,18 @@ type withClock struct {
 
 func (w withClock) Now(context.Context) (time.Time, error) { return time.Now().Add(w.ahead), nil }
 
-func TestAWatchedStoreOffersWhatTheOneWithinDoes(t *testing.T) {
+func TestAWatchedStoreHasAClockIfTheStoreHas(t *testing.T) {
 	bare := memstore.New(nil)
 	for name, c := range map[string]struct {
 		store store.Store
 		clock bool
 	}{"no clock": {bare, false}, "clock": {withClock{bare, time.Hour}, true}} {
 		s, registry := watched(c.store)
-		clock, tells := s.(store.Clock)
-		if tells != c.clock {
-			t.Errorf("%s: clock %v", name, tells)
+		clock, ok := s.(store.Clock)
+		if ok != c.clock {
+			t.Errorf("%s: a clock: %v", name, ok)
 		}
-		if !tells {
+		if !ok {
 			continue
 		}
 		if now, err := clock.Now(t.Context()); err != nil || time.Until(now) < 59*time.Minute {
@@ -84,7 +84,7 @@ func gathered(t *testing.T, registry *prometheus.Registry, name string) (sum flo
 	return sum
 }
 
-func TestAConflictIsNoErrorOfTheStore(t *testing.T) {
+func TestAConflictIsNotCountedAsAStoreError(t *testing.T) {
 	s, registry := watched(memstore.New(nil))
 	if _, err := s.Get(t.Context(), "none"); !errors.Is(err, store.ErrNotFound) {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestAConflictIsNoErrorOfTheStore(t *testing.T) {
 	}
 }
 
-func TestSpansGoWhereTheEnvironmentSays(t *testing.T) {
+func TestSpansAreExportedToTheEnvironmentsEndpoint(t *testing.T) {
 	received := make(chan *collector.ExportTraceServiceRequest, 10)
 	sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -163,12 +163,12 @@ func TestSpansGoWhereTheEnvironmentSays(t *testing.T) {
 	delete(spans, "store.get")
 	for _, request := range spans {
 		if string(get.GetParentSpanId()) != string(request.GetSpanId()) || len(request.GetParentSpanId()) == 0 {
-			t.Errorf("the call of the store is no part of the request: %v, %v", get, request)
+			t.Errorf("the span of the store call is not a child of the request's: %v, %v", get, request)
 		}
 	}
 }
 
-func TestTracesAreOffUnlessAskedFor(t *testing.T) {
+func TestTracesAreOffByDefaultAndBadSettingsAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		set   map[string]string
 		fails string
@@ -179,7 +179,7 @@ func TestTracesAreOffUnlessAskedFor(t *testing.T) {
 		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER": "zipkin"}, "zipkin"},
 		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "4318"},
 		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": " "}, ""},
-		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "::bad"}, "OTEL_EXPORTER_OTLP_ENDPOINT=::bad: a URL is allowed, as http://collector:4318"},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "::bad"}, "OTEL_EXPORTER_OTLP_ENDPOINT=::bad: it must be a URL, such as http://collector:4318"},
 		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318"}, "OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318: "},
 		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://:4318"}, "OTEL_EXPORTER_OTLP_ENDPOINT=http://:4318: "},
 		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "ftp://me:secret@collector"}, "OTEL_EXPORTER_OTLP_ENDPOINT=…@collector: "},

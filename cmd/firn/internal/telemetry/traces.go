@@ -21,21 +21,20 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Traces are where spans go. The zero value is not usable; see [Start].
+// Traces export spans. The zero value is not usable; see [Start].
 type Traces struct {
 	provider trace.TracerProvider
 	stop     func(context.Context) error
 }
 
-// Off returns traces that go nowhere and cost next to nothing.
+// Off returns traces that discard all spans, at almost no cost.
 func Off() *Traces {
 	return &Traces{provider: noop.NewTracerProvider(), stop: func(context.Context) error { return nil }}
 }
 
-// Start sends traces where OpenTelemetry's environment variables say, over HTTP:
-// OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, with
-// OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME and the others of its specification. Without an
-// endpoint there are none.
+// Start exports traces over HTTP, configured by OpenTelemetry's environment variables:
+// OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_TRACES_SAMPLER,
+// OTEL_SERVICE_NAME and the others of its specification. Without an endpoint it returns [Off].
 func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, error) {
 	variable, endpoint := endpoint()
 	if endpoint == "" || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
@@ -50,7 +49,7 @@ func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, erro
 	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 		if protocol := os.Getenv(name); protocol != "" && protocol != "http/protobuf" {
-			return nil, fmt.Errorf("%s=%s: http/protobuf is allowed (collectors take it on port 4318)", name, protocol)
+			return nil, fmt.Errorf("%s=%s: only http/protobuf is supported (collectors accept it on port 4318)", name, protocol)
 		}
 	}
 	if err := checkEndpoint(variable, endpoint); err != nil {
@@ -62,7 +61,7 @@ func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, erro
 	}
 	about, err := resource.New(ctx,
 		resource.WithAttributes(semconv.ServiceName("firn"), semconv.ServiceVersion(version)),
-		resource.WithHost(), resource.WithFromEnv()) // the environment has the last word
+		resource.WithHost(), resource.WithFromEnv()) // last, so that the environment wins
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
@@ -71,7 +70,8 @@ func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, erro
 	return &Traces{provider: provider, stop: provider.Shutdown}, nil
 }
 
-// endpoint returns where traces go, and the variable that says so: that of traces goes first.
+// endpoint returns the endpoint for traces, and the variable that sets it. The one for traces
+// only has precedence.
 func endpoint() (variable, value string) {
 	for _, variable = range []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"} {
 		if value = strings.TrimSpace(os.Getenv(variable)); value != "" {
@@ -81,19 +81,20 @@ func endpoint() (variable, value string) {
 	return variable, value
 }
 
-// checkEndpoint refuses what the exporter would pass over, and send traces to localhost.
+// checkEndpoint refuses values that the exporter would ignore: it would send traces to localhost
+// instead.
 func checkEndpoint(variable, value string) error {
 	u, err := url.Parse(value)
 	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" {
 		return nil
 	}
 	if i := strings.LastIndexByte(value, '@'); i >= 0 {
-		value = "…" + value[i:] // a password may stand before it
+		value = "…" + value[i:] // drop what may be a password
 	}
-	return fmt.Errorf("%s=%s: a URL is allowed, as http://collector:4318 or https://collector:4318", variable, value)
+	return fmt.Errorf("%s=%s: it must be a URL, such as http://collector:4318 or https://collector:4318", variable, value)
 }
 
-// On reports whether spans go anywhere.
+// On reports whether spans are exported.
 func (t *Traces) On() bool {
 	_, off := t.provider.(noop.TracerProvider)
 	return !off
@@ -102,8 +103,8 @@ func (t *Traces) On() bool {
 // Tracer returns the tracer of the server's own spans.
 func (t *Traces) Tracer() trace.Tracer { return t.provider.Tracer("github.com/firn-id/firn/cmd/firn") }
 
-// Handler returns h with a span for every request but those of probes and scrapers, as
-// part of the trace that the request names.
+// Handler returns h with a span for every request, as part of the trace that the request names.
+// Requests of probes and scrapers have no span.
 func (t *Traces) Handler(h http.Handler) http.Handler {
 	if !t.On() {
 		return h
@@ -118,5 +119,5 @@ func (t *Traces) Handler(h http.Handler) http.Handler {
 	)
 }
 
-// Stop sends what is left.
+// Stop exports the remaining spans and ends the export.
 func (t *Traces) Stop(ctx context.Context) error { return t.stop(ctx) }

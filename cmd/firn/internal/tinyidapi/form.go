@@ -15,7 +15,7 @@ const (
 	end   = `,"code":200,"message":""}`
 )
 
-// appendIDs appends the answer with ids.
+// appendIDs appends an answer with ids.
 func appendIDs(b []byte, ids []firn.ID, simple bool) []byte {
 	if !simple {
 		b = append(append(b, begin...), '[')
@@ -46,8 +46,8 @@ func newSegment(r segment.Range) tinySegment {
 		max: int64(r.Last()), current: max(int64(r.First)-r.Stride, 0),
 		delta: r.Stride, remainder: int64(r.First) % r.Stride,
 	}
-	// A fifth of the way. The original multiplies 32-bit numbers, which overflow for
-	// ranges above 107,374,182 ids.
+	// The client loads after a fifth of the range, as in the original. That computes it in 32
+	// bits, which overflow for ranges above 107,374,182 ids.
 	s.loading = s.current + (s.max-s.current)/5
 	return s
 }
@@ -71,7 +71,7 @@ func (s tinySegment) append(b []byte, simple bool) []byte {
 	return append(append(b, '}'), end...)
 }
 
-// The codes of failures.
+// TinyId's codes of failures.
 const (
 	tokenError  = 5
 	systemError = 6

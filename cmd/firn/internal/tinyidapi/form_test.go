@@ -31,13 +31,13 @@ func TestAClientIssuesEveryIDOfARange(t *testing.T) {
 	} {
 		s := newSegment(r)
 		if s.firstID() != int64(r.First) || s.max != int64(r.Last()) || s.delta != r.Stride {
-			t.Errorf("%v: a client begins at %d and ends at %d by %d", r, s.firstID(), s.max, s.delta)
+			t.Errorf("%v: a client issues %d to %d by %d", r, s.firstID(), s.max, s.delta)
 		}
 		if s.current < 0 || s.loading < s.current || s.loading > s.max {
 			t.Errorf("%v: current %d, loading %d, max %d", r, s.current, s.loading, s.max)
 		}
 	}
-	// Above 107,374,182 ids a fifth overflows in 32 bits.
+	// The original's computation overflows here, see newSegment.
 	if s := newSegment(segment.Range{First: 1, Count: math.MaxInt32, Stride: 1}); s.loading != math.MaxInt32/5 {
 		t.Errorf("loading at %d", s.loading)
 	}
@@ -45,19 +45,19 @@ func TestAClientIssuesEveryIDOfARange(t *testing.T) {
 
 func TestFailuresAreCodes5And6(t *testing.T) {
 	for _, c := range []struct {
-		told *failure.Failure
-		want string
+		failure *failure.Failure
+		want    string
 	}{
 		{failure.New(401, "unauthorized", "x"), `{"data":null,"code":5,"message":"token is error"}`},
 		{failure.New(403, "forbidden", "x"), `{"data":null,"code":5,"message":"token is error"}`},
 		{failure.New(429, "rate_limited", `"a" > b & c`), `{"data":null,"code":6,"message":"\"a\" > b & c"}`},
 		{failure.New(503, "store_unavailable", "away"), `{"data":null,"code":6,"message":"away"}`},
 	} {
-		if got := string(failed(nil, request{}, "t", c.told)); got != c.want {
-			t.Errorf("%s: %s", c.told.Code, got)
+		if got := string(failed(nil, request{}, "t", c.failure)); got != c.want {
+			t.Errorf("%s: %s", c.failure.Code, got)
 		}
-		if got := failed(nil, request{simple: true}, "t", c.told); len(got) > 0 {
-			t.Errorf("%s: %s, which must be empty", c.told.Code, got)
+		if got := failed(nil, request{simple: true}, "t", c.failure); len(got) > 0 {
+			t.Errorf("%s: %s, want an empty answer", c.failure.Code, got)
 		}
 	}
 }

@@ -26,13 +26,13 @@ type API struct {
 	answers  sync.Pool          // of *answer
 }
 
-// A request is identified by the end of its path.
+// A request is one of TinyId's four.
 type request struct {
-	ids    bool // single ids, else a range
-	simple bool // the answer is a text, empty for failures; else JSON
+	ids    bool // it asks for single ids, else for a range
+	simple bool // the answer is plain text, empty for failures; else JSON
 }
 
-// An answer is the reusable memory of an answer.
+// An answer is reusable memory for an answer.
 type answer struct {
 	batch issuing.Batch
 	body  []byte
@@ -72,7 +72,7 @@ func (a *API) Prefixed(next http.Handler) http.Handler {
 	})
 }
 
-// lastTwo returns the last two parts of a path, as /id/nextId; empty without two.
+// lastTwo returns the last two parts of a path, such as /id/nextId, or "" if there are fewer.
 func lastTwo(path string) string {
 	last := strings.LastIndexByte(path, '/')
 	if last < 0 {
@@ -132,10 +132,10 @@ func (a *API) keep(made *answer) {
 // parameters are the parameters of a request.
 type parameters struct {
 	bizType, token string
-	count          int // 0 or negative: no id
+	count          int // the answer has no ids if it is 0 or less
 }
 
-// parse reads the parameters, of the query or of a form.
+// parse reads the parameters from the query or a form.
 func (a *API) parse(r *http.Request, asked request) (parameters, error) {
 	query := r.URL.Query()
 	if r.ContentLength != 0 {
@@ -148,7 +148,7 @@ func (a *API) parse(r *http.Request, asked request) (parameters, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
-		return p, failure.BadRequest("bad_count", "batchSize %q is no number from %d to %d", text, math.MinInt32, math.MaxInt32)
+		return p, failure.BadRequest("bad_count", "batchSize %q is not a number from %d to %d", text, math.MinInt32, math.MaxInt32)
 	}
 	p.count = min(int(n), a.front.Limits().Batch)
 	return p, nil
@@ -204,10 +204,10 @@ func (a *API) issue(r *http.Request, asked request, p parameters, made *answer) 
 	return appendIDs(b, made.batch.IDs, asked.simple), nil
 }
 
-// numeric refuses a namespace whose ids are texts.
+// numeric refuses a namespace whose ids are not numbers.
 func numeric(ns *issuing.Namespace) error {
 	if ns.Numeric() {
 		return nil
 	}
-	return failure.BadRequest("bad_format", "the ids of namespace %s, of kind %s, are no numbers", ns.Name(), ns.Kind())
+	return failure.BadRequest("bad_format", "the ids of namespace %s, of kind %s, are not numbers", ns.Name(), ns.Kind())
 }

@@ -111,7 +111,7 @@ func TestAnswersAreThoseOfTinyID(t *testing.T) {
 		{"GET", "/tinyid/id/nextSegmentIdSimple?bizType=carts", "", plain, ``, "no_ranges"},
 		{"GET", "/tinyid/id/nextIdSimple?bizType=carts", "", plain, ``, "bad_format"},
 		{"GET", "/tinyid/id/nextId?bizType=uuids&token=x", "", js,
-			`{"data":null,"code":6,"message":"the ids of namespace uuids, of kind uuid, are no numbers"}`, "bad_format"},
+			`{"data":null,"code":6,"message":"the ids of namespace uuids, of kind uuid, are not numbers"}`, "bad_format"},
 	} {
 		answer := ask(t, h, c.method, c.path, c.body)
 		if got := answer.Body.String(); answer.Code != http.StatusOK || got != c.want {
@@ -169,13 +169,12 @@ func TestABatchIsCapped(t *testing.T) {
 	for _, size := range []string{"50", "51", "2147483647"} {
 		got := ask(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=test&batchSize="+size, "").Body.String()
 		if n := strings.Count(got, ",") + 1; n != 50 {
-			t.Errorf("batchSize=%s answers %d ids", size, n)
+			t.Errorf("batchSize=%s returns %d ids", size, n)
 		}
 	}
 }
 
-// TestARangeIsBounded, however great the step of a namespace is.
-func TestARangeIsBounded(t *testing.T) {
+func TestARangeIsBoundedWhateverTheStep(t *testing.T) {
 	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces()})
 	if got := ask(t, h, "GET", "/tinyid/id/nextSegmentIdSimple?bizType=wide", "").Body.String(); got != "0,209715,1048576,1,0" {
 		t.Error(got)
@@ -233,7 +232,7 @@ func TestNumbersAreJSONForClientsThatAcceptOnlyJSON(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		if got := w.Header().Get("Content-Type"); got != want {
-			t.Errorf("Accept: %s answers %s", accept, got)
+			t.Errorf("Accept: %s returns %s", accept, got)
 		}
 	}
 }
@@ -245,7 +244,7 @@ func readSpan(t *testing.T, answer string) span {
 	t.Helper()
 	fields := strings.Split(answer, ",")
 	if len(fields) != 5 {
-		t.Fatalf("%q is no range", answer)
+		t.Fatalf("%q is not a range", answer)
 	}
 	var n [3]int64
 	for i := range n {
@@ -255,7 +254,7 @@ func readSpan(t *testing.T, answer string) span {
 		}
 	}
 	if n[0] >= n[2] || n[1] < n[0] || n[1] > n[2] {
-		t.Fatalf("%q: its parts are out of order", answer)
+		t.Fatalf("%q: the numbers are out of order", answer)
 	}
 	return span{n[0], n[2]}
 }
@@ -294,7 +293,7 @@ func TestServersOfOneStoreIssueDifferentIDs(t *testing.T) {
 		// Ranges of a sequence increase across all servers.
 		r := readSpan(t, ask(t, h, "GET", "/tinyid/id/nextSegmentIdSimple?bizType=txn", "").Body.String())
 		if r.current < before {
-			t.Fatalf("a range from %d after one up to %d", r.current, before)
+			t.Fatalf("a range that begins after %d follows one that ended at %d", r.current, before)
 		}
 		before = r.max
 	}
@@ -342,7 +341,7 @@ func TestRangesContinueWhileTheConfigurationChanges(t *testing.T) {
 	changes.Wait()
 }
 
-// TestWithoutAConfigurationABizTypeIsASnowflake, which has no ranges.
+// A snowflake namespace has no ranges.
 func TestWithoutAConfigurationABizTypeIsASnowflake(t *testing.T) {
 	_, h := open(t, memstore.New(nil), settings.Config{})
 	got := ask(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=anything&token=x", "").Body.String()
