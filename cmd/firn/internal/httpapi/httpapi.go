@@ -39,7 +39,7 @@ func (a *API) Register(mux *http.ServeMux) {
 	route := func(pattern string, methods string, h func(http.ResponseWriter, *http.Request) error) {
 		mux.Handle(pattern, a.handle(strings.Split(methods, ", "), h))
 	}
-	// Asking for ids has an effect, so there is no HEAD for it.
+	// A request for ids has an effect, so HEAD is not allowed.
 	route("/v1/ids/{namespace}", "GET, POST", a.ids)
 	route("/v1/decode/{id}", readMethods, a.decode)
 	route("/v1/namespaces", readMethods, a.listNamespaces)
@@ -49,8 +49,8 @@ func (a *API) Register(mux *http.ServeMux) {
 	route("/readyz", readMethods, a.ready)
 }
 
-// ready answers whether ids can be had, of all namespaces that are named. Where they can, but
-// not of all namespaces, the answer says which.
+// ready answers whether the server can issue ids, of all namespaces in the query if there are
+// any. If only some namespaces can issue, the answer names the others.
 func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
 	names := r.URL.Query()["namespace"]
 	if err := a.service.Ready(names...); err != nil {
@@ -63,7 +63,7 @@ func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
 	return plain(w, text)
 }
 
-// handle checks the method and answers the error.
+// handle checks the method, and answers errors of h.
 func (a *API) handle(methods []string, h func(http.ResponseWriter, *http.Request) error) http.Handler {
 	allowed := strings.Join(methods, ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +85,7 @@ func (a *API) notAllowed(w http.ResponseWriter, r *http.Request, allowed string)
 	return a.front.Refuse(failure.New(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not allowed here: %s", r.Method, allowed))
 }
 
-// Readable has h answer GET and HEAD, and refuses other methods as those of the interface are.
+// Readable passes GET and HEAD to h, and refuses other methods as the interface does.
 func (a *API) Readable(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -96,13 +96,13 @@ func (a *API) Readable(h http.Handler) http.Handler {
 	})
 }
 
-// Header values that are the same in every answer, to be shared.
+// Header values that answers share.
 var (
 	typeJSON = []string{"application/json"}
 	typeText = []string{"text/plain; charset=utf-8"}
 )
 
-// Fail answers an error in the one form that all have.
+// Fail answers an error in the form of all errors.
 func Fail(w http.ResponseWriter, err error) (status int) {
 	f := failure.Of(err)
 	if f.Retry > 0 {

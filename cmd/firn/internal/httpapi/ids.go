@@ -13,14 +13,13 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
-// maxKept bounds the memory that is kept for another answer.
+// maxKept bounds the memory that is kept for later answers.
 const maxKept = 1 << 20
 
-// buffered is how long an answer may be whose length net/http finds by itself, at less
-// cost.
+// buffered is up to which length net/http sets Content-Length by itself, at less cost.
 const buffered = 2 << 10
 
-// An answer is the memory of one, to be used again.
+// An answer is the reusable memory of an answer.
 type answer struct {
 	batch issuing.Batch
 	body  []byte
@@ -67,14 +66,14 @@ func (a *API) keep(made *answer) {
 	}
 }
 
-// parse returns what a request for ids asks for.
+// parse returns what a request asks for, and the form of its answer.
 func (a *API) parse(r *http.Request) (ask issuing.Ask, f form, err error) {
 	ask = issuing.Ask{Namespace: r.PathValue("namespace"), Count: 1}
 	if r.URL.RawQuery == "" {
 		f, err = parseForm("", "", r.Header.Get("Accept"))
 		return ask, f, err
 	}
-	// What cannot be read is not passed over: it may have been the count.
+	// An unreadable query is an error: the unreadable part may be the count.
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return ask, f, failure.BadRequest("bad_request", "the query cannot be read: %v", err)
@@ -98,7 +97,7 @@ type form struct {
 	readable bool
 	numbers  bool
 	text     bool
-	given    bool // format or numbers was asked for
+	given    bool // the request has format or numbers
 }
 
 func parseForm(format, numbers, accept string) (form, error) {
@@ -152,7 +151,7 @@ func (f form) contentType() []string {
 	return typeJSON
 }
 
-// fits refuses a form that the ids of a namespace cannot have.
+// fits returns an error if the ids of a namespace cannot be written in the form.
 func (f form) fits(ns *issuing.Namespace) error {
 	if !ns.Numeric() {
 		return failure.BadRequest("bad_format", "the ids of namespace %s, of kind %s, have one form: leave out format and numbers", ns.Name(), ns.Kind())
@@ -163,8 +162,8 @@ func (f form) fits(ns *issuing.Namespace) error {
 	return nil
 }
 
-// body writes the whole answer, so that one that cannot be written is an error
-// and not half an answer.
+// body writes the whole answer before anything is sent, so that a failure is an error and not
+// half an answer.
 func (f form) body(b []byte, ns *issuing.Namespace, made *issuing.Batch) ([]byte, error) {
 	namespace := ns.Name()
 	if !ns.Numeric() {

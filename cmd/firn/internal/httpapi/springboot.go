@@ -12,20 +12,19 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
-// Answers as Spring Boot 1.5 writes them, on which the servers of Leaf and TinyId run: their clients may rely on its
+// Answers in the form of Spring Boot 1.5, which the servers of Leaf and TinyId use: their clients may rely on its
 // content types and its form of errors.
 const (
 	SpringTypeJSON = "application/json;charset=UTF-8"
 	SpringTypeText = "text/plain;charset=UTF-8"
 )
 
-// SpringCodeHeader is the header with Firn's own code of a failure, for people and their tools:
-// the forms of other systems have no place for it.
+// SpringCodeHeader is the header with Firn's own code of a failure: the answers of other systems
+// have no field for it.
 const SpringCodeHeader = "Firn-Error"
 
-// SpringAccepts reports whether a request may be handled, and answers it if not. Any method
-// may, as with a handler there that names none; but OPTIONS, TRACE and CONNECT do not
-// come to one.
+// SpringAccepts reports whether the method of a request is allowed, and answers it if not. A
+// Spring handler without declared methods allows all except OPTIONS, TRACE and CONNECT.
 func SpringAccepts(w http.ResponseWriter, r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodPost, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodDelete:
@@ -37,9 +36,8 @@ func SpringAccepts(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// SpringTypeOfText returns the content type of an answer that is a text: JSON for those who
-// accept that rather than text, since a client that reads a number as JSON refuses
-// another type.
+// SpringTypeOfText returns the content type of a text: JSON for a client that prefers it, since
+// a client that parses a number as JSON refuses another type.
 func SpringTypeOfText(r *http.Request) string {
 	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		kind, _, _ := strings.Cut(part, ";")

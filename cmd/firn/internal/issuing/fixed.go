@@ -18,7 +18,7 @@ func (s *snapshot) allows(cfg settings.Config) error {
 		}
 		if key, from, to := s.namespaces[name].settings.Changed(now); key != "" {
 			return fmt.Errorf("namespaces.%s: %s cannot change from %s to %s while it is served, since its ids could repeat earlier ones: "+
-				"take a new name, or start the server anew if you know that they cannot", name, key, from, to)
+				"take a new name, or restart the server if you are sure that they cannot", name, key, from, to)
 		}
 	}
 	return nil

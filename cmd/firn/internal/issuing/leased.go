@@ -97,7 +97,7 @@ func (b *builder) openPool(ctx context.Context, set settings.Namespace) (*pool, 
 	}
 	if was != nil && (set.Worker != nil || was.pinned) {
 		return nil, fmt.Errorf("pool %s: settings of a pool with a fixed worker cannot change while it is in use: "+
-			"start the server anew, or leave out worker", name)
+			"restart the server, or leave out worker", name)
 	}
 	return b.service.open(ctx, cfg)
 }

@@ -44,7 +44,7 @@ func (s *Server) Apply(ctx context.Context, cfg settings.Config) error {
 		{"tls", (cfg.TLS == nil) != (old.TLS == nil)},
 	} {
 		if fixed.changed {
-			return fmt.Errorf("%s cannot change while the server runs: put it back, or start the server anew", fixed.key)
+			return fmt.Errorf("%s cannot change while the server runs: restore it, or restart the server", fixed.key)
 		}
 	}
 	if limited(old) && !limited(cfg) && cfg.Tokens == nil {

@@ -151,6 +151,6 @@ func TestAShutdownDuringStartupEndsTheServer(t *testing.T) {
 	}
 	stop()
 	if err := <-ended; err != nil {
-		t.Errorf("it did what it was told to, and ended with %v", err)
+		t.Errorf("a requested shutdown returned %v", err)
 	}
 }
