@@ -82,7 +82,7 @@ func TestCosIDIsServedIfItIsConfigured(t *testing.T) {
 		{"PATCH", "/segments/shop/order?step=100", 200, "100"},
 		{"GET", "/ids", 200, "1"},
 		{"GET", "/ids/as-string/orders", 200, "2"},
-		{"GET", "/ids/visits", 400, "no number"},
+		{"GET", "/ids/visits", 400, "not a 64-bit number"},
 		{"GET", "/ids/nobody", 400, `"code"`},
 	} {
 		status, body := do(step.method, step.path)
