@@ -173,7 +173,7 @@ var mutants = []mutant{
 	{
 		name: "the grace is a look, without the calls it makes", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/slots.go", "grace: cfg.Look + time.Duration(graceCalls*float64(cfg.Patience)),", "grace: cfg.Look,"},
+			{"lease/slots.go", "cfg.Look + time.Duration(graceCalls*float64(cfg.Patience)),", "cfg.Look,"},
 		},
 	},
 	{
