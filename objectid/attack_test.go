@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/objectid"
 )
 
-// jumpy is the machine's time with a wall clock that anybody may set.
+// jumpy is the machine's time with a wall clock that the test can set.
 type jumpy struct {
 	firn.TimeSource
 	set atomic.Int64
@@ -21,12 +21,11 @@ type jumpy struct {
 func (j *jumpy) Wall() time.Time { return j.TimeSource.Wall().Add(time.Duration(j.set.Load())) }
 
 func (j *jumpy) Sleep(ctx context.Context, d time.Duration) error {
-	j.set.Add(int64(d)) // as if it had passed
+	j.set.Add(int64(d)) // so that the wall clock shows d later
 	return j.TimeSource.Sleep(ctx, min(d, time.Millisecond))
 }
 
-// A clock that jumps while many callers ask: no id twice, none back.
-func TestCallersBesideAClockThatJumps(t *testing.T) {
+func TestConcurrentCallersGetUniqueIncreasingIDsWhileTheClockJumps(t *testing.T) {
 	clock := &jumpy{TimeSource: firn.SystemTime()}
 	g, err := objectid.New(objectid.Config{Time: clock})
 	if err != nil {
@@ -71,7 +70,7 @@ func TestCallersBesideAClockThatJumps(t *testing.T) {
 				mu.Lock()
 				for _, id := range ids {
 					if seen[id] {
-						t.Errorf("%v a second time", id)
+						t.Errorf("%v was issued twice", id)
 					}
 					seen[id] = true
 				}

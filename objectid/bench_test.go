@@ -7,15 +7,15 @@ import (
 	"github.com/firn-id/firn/objectid"
 )
 
-// The results go where the compiler cannot drop them.
+// The compiler cannot remove calls whose results are stored here.
 var (
 	benchID    objectid.ID
 	benchText  string
 	benchBytes []byte
 )
 
-// Above 60 ns an id nothing waits; quicker than that, Next reaches the
-// 16,777,216 ids a second that the counter has room for, and waits.
+// If Next takes less than 60 ns, it reaches the limit of the counter, 16,777,216 ids a second,
+// and waits.
 func BenchmarkNext(b *testing.B) {
 	g := mustNew(b, objectid.Config{})
 	b.ReportAllocs()
@@ -40,8 +40,8 @@ func BenchmarkNextParallel(b *testing.B) {
 	})
 }
 
-// BenchmarkNextUncapped changes generators before the counter is used up: what
-// a call itself costs.
+// BenchmarkNextUncapped measures the call itself: it takes a new generator before the counter is
+// used up.
 func BenchmarkNextUncapped(b *testing.B) {
 	g := mustNew(b, objectid.Config{})
 	b.ReportAllocs()

@@ -40,7 +40,7 @@ func ExampleParse() {
 	// "507f191e810c19729de860" is no object id: it has 22 digits, an object id has 24
 }
 
-// The historic form, of a machine and a process.
+// Make the five bytes of a machine and a process, as in the historic form.
 func ExampleHistoric() {
 	id, err := objectid.Parse("5c4a7fcc0ed0240001a79289")
 	if err != nil {

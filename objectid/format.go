@@ -7,7 +7,7 @@ import (
 )
 
 // Format implements [fmt.Formatter]: the 24 digits for %v, %s and %x, in upper
-// case for %X, quoted for %q, and objectid.ID("…") for %#v; with fmt's widths.
+// case for %X, quoted for %q, and objectid.ID("…") for %#v. It supports fmt's widths.
 func (id ID) Format(f fmt.State, verb rune) {
 	text := id.String()
 	switch verb {

@@ -11,7 +11,7 @@ import (
 	"github.com/firn-id/firn/objectid"
 )
 
-// seeds are texts at the edges of what is read.
+// seeds are texts at the limits of what Parse reads.
 var seeds = []string{
 	"", "0", "507f191e810c19729de860ea", "5C4A7FCC0ED0240001A79289", "507f191e810c19729de860e", "507f191e810c19729de860ea0",
 	"507f191e810c19729de860eg", "000000000000000000000000", "ffffffffffffffffffffffff", "507f191e810c19729de860é", "\xff\x00",

@@ -14,85 +14,83 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// Config is what [New] makes a generator of. Its zero value is a generator with
-// five random bytes on the machine's clock.
+// Config configures [New]. Its zero value gives a generator with five random bytes on the
+// machine's clock.
 type Config struct {
-	// Unique is the five bytes that no other generator has, such as a number that you
-	// give out, or [Historic]. Two generators that share them make equal ids. A
-	// leased worker is not enough: no fence ends these ids when the lease is lost.
-	// With given bytes the first id waits until the next second has begun,
-	// so that a restart makes no id again: see [New]. Default: drawn at random.
+	// Unique has five bytes that no other generator has, such as a number that you
+	// assign, or [Historic]. Two generators with equal bytes make equal ids. The number of a
+	// leased worker is not safe here: when the lease is lost, no fence stops these ids. If
+	// Unique is set, the first id waits until the next second begins, so that a restart
+	// repeats no id: see [New]. Default: random bytes.
 	Unique []byte
 
-	// Time is where time is read from. Default: [firn.SystemTime].
+	// Time is the source of time; tests replace it. Default: [firn.SystemTime].
 	Time firn.TimeSource
-	// Random is a source of 64 random bits, called by New only. Default: the
-	// operating system's, which copies of a process do not share.
+	// Random returns 64 random bits; only New calls it. Default: crypto/rand, which also
+	// differs between copies of a process, such as forks and restored snapshots.
 	Random func() uint64
 }
 
-// Historic returns the five bytes that ids had until 2018: three that name the
-// machine and the process id's low two.
+// Historic returns five bytes as ids had them until 2018: three of the machine and the low
+// two of the process id.
 func Historic(machine [3]byte, process uint16) []byte {
 	return binary.BigEndian.AppendUint16(machine[:], process)
 }
 
-// A Generator makes ids that are strictly increasing: an id asked for after
-// another was received is greater, whatever the clock does. Its methods may be
-// called from any number of goroutines.
+// A Generator makes strictly increasing ids: an id requested after another was received
+// is greater, whatever the clock does. Goroutines may share it.
 //
-// The counter goes on from one second to the next. When it comes round within
-// a second, or the clock goes back, the time part runs ahead of the clock
-// rather than repeat itself, within bounds: it is at most one second ahead of
-// the highest time that the clock has shown, which is room for 16,777,216 ids
-// a second for ever; callers who want more wait. While the clock is back the time
-// part stands still until that many have been made, and then moves on by at most
-// a second per second.
+// The counter continues from one second to the next. If it overflows within a second, or
+// the clock goes back, the time part runs ahead of the clock so that no id repeats. It is at
+// most one second ahead of the highest time that the clock has shown. That allows
+// 16,777,216 ids a second; further calls wait. While the clock is back, the time part
+// stands still until that many ids have been made, and then advances by at most one second
+// per second.
 //
-// The usual call is one reading of the monotonic clock and one atomic addition
-// to the next position, seconds<<24 | counter, whose carry is what runs ahead.
-// The wall clock is read when its next second is due, and ten times a second
-// besides, in case it was set: that is how late the time part may follow.
+// The usual call is one reading of the monotonic clock and one atomic addition to the next
+// position, seconds<<24 | counter; an overflowing counter carries into the seconds. The
+// wall clock is read when its next second is due, and at least ten times a second in case
+// it was set, so the time part follows it by a tenth of a second late at most.
 type Generator struct {
 	_    [64]byte
 	word atomic.Uint64 // the next position, or sealed; alone on its cache line
 	_    [56]byte
 
-	limit  atomic.Uint64 // positions from here on are not to be had without the lock
+	limit  atomic.Uint64 // positions from here on require the lock
 	closes atomic.Int64  // the monotonic reading at which the wall clock must be read
 	unique uint64
 	time   firn.TimeSource
 
 	mu    sync.Mutex    // guards all below
 	pos   uint64        // the next position while the word is sealed
-	high  int64         // the second that ids may be one ahead of: the highest read, or see decide
+	high  int64         // ids may be one second ahead of this: the highest second read, or see decide
 	since time.Duration // the monotonic reading when high last rose
 }
 
-// Why no position is issued twice: the word only grows while it is open, and
-// limit only grows. A caller reads limit first and adds after, and issues only
-// what lies below the limit that it read. Under the lock the word is taken back
-// by swapping in sealed, and min(word, limit) counts as used: whatever callers
-// issued lies below that, since the limit they read was this one or a smaller.
+// No position is issued twice. While the word is open, word and limit only grow. A caller
+// reads limit first and adds second, and issues only positions below the limit it read.
+// Under the lock the word is taken back by swapping in sealed, and the positions below
+// min(word, limit) count as used. All positions that callers issued are below that, since
+// the limit they read was this one or a smaller one.
 
 const (
-	// sealed marks the word as out of use: above every limit, and far enough from
-	// the end that additions cannot wrap it.
+	// sealed marks a word that may not be used. It is above every limit, and far enough from
+	// the maximum that additions cannot overflow it.
 	sealed = uint64(1) << 63
 	// maxTake bounds the ids that one addition takes.
 	maxTake = 1 << 24
-	// look is how often the wall clock is read at least.
+	// look is the longest time between two readings of the wall clock.
 	look = 100 * time.Millisecond
 )
 
 // New returns a generator. It starts at the clock's second, with a random counter.
 //
-// With given five bytes it starts instead above all that an earlier generator
-// with the same bytes can have made, provided that the clock has not gone back in
-// between: two seconds on, of which one must have passed before the first id.
+// If [Config.Unique] is set, it starts two seconds later, above all ids of an earlier
+// generator with the same bytes if the clock has not gone back in between. One of these
+// seconds must pass before the first id.
 //
-// Errors match [firn.ErrRange], for bytes that are not five and a clock that
-// shows a time before 1970, and [firn.ErrTimeExhausted] from February 2106 on.
+// Errors match [firn.ErrRange] if Unique does not have five bytes or the clock shows a time
+// before 1970, and [firn.ErrTimeExhausted] from February 2106 on.
 func New(cfg Config) (*Generator, error) {
 	if cfg.Time == nil {
 		cfg.Time = firn.SystemTime()
@@ -105,7 +103,7 @@ func New(cfg Config) (*Generator, error) {
 	second := now.Unix()
 	var errs []error
 	if given && len(cfg.Unique) != 5 {
-		errs = append(errs, firn.NewRangeError("number of unique bytes", int64(len(cfg.Unique)), 5, 5, "or none, to draw them at random"))
+		errs = append(errs, firn.NewRangeError("number of unique bytes", int64(len(cfg.Unique)), 5, 5, "leave Unique empty for random bytes"))
 	}
 	if second < 0 {
 		errs = append(errs, &firn.RangeError{
@@ -133,7 +131,7 @@ func New(cfg Config) (*Generator, error) {
 
 func systemRandom() uint64 {
 	var drawn [8]byte
-	rand.Read(drawn[:]) // it does not fail
+	rand.Read(drawn[:]) // never fails
 	return binary.NativeEndian.Uint64(drawn[:])
 }
 
@@ -142,10 +140,10 @@ func exhausted(now time.Time) error {
 		stamp(end), stamp(now), firn.ErrTimeExhausted)
 }
 
-// Next returns the next id. It waits when ids are one second ahead of the
-// clock: see [Generator]. The error matches [firn.ErrTimeExhausted] from
-// February 2106 on, or is [context.Cause] of a ctx that ended the wait, and comes with
-// the zero id. An id that needs no wait is returned even if ctx has ended.
+// Next returns the next id. It waits when ids are one second ahead of the clock: see
+// [Generator]. If ctx ends a wait, the error is [context.Cause] of ctx; an id that needs
+// no wait is returned even if ctx has ended. From February 2106 on the error matches
+// [firn.ErrTimeExhausted]. With an error the id is zero.
 func (g *Generator) Next(ctx context.Context) (ID, error) {
 	if int64(g.time.Monotonic()) < g.closes.Load() {
 		limit := g.limit.Load()
@@ -164,9 +162,8 @@ func (g *Generator) nextSlowly(ctx context.Context) (ID, error) {
 	return compose(p, g.unique), nil
 }
 
-// Fill fills ids with increasing ids, waiting as Next does where they do not
-// fit at once. It returns how many it has filled, and why not all: the errors of
-// Next.
+// Fill fills ids with increasing ids and waits as Next does. It returns how many it has
+// filled, and an error of Next if not all.
 func (g *Generator) Fill(ctx context.Context, ids []ID) (int, error) {
 	filled := 0
 	for filled < len(ids) {
@@ -205,8 +202,8 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (first, count uint
 	}
 }
 
-// decide takes the word back, reads the wall clock, takes up to n positions and
-// opens the word again. When it takes none, the caller should wait.
+// decide takes the word back, reads the wall clock, takes up to n positions and opens the
+// word again. If count is 0, the caller must wait.
 func (g *Generator) decide(n uint64) (first, count uint64, wait time.Duration, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -222,8 +219,8 @@ func (g *Generator) decide(n uint64) (first, count uint64, wait time.Duration, e
 	case second > g.high:
 		g.high, g.since = second, mono
 	case second < g.high && g.pos >= limit && mono-g.since >= time.Second:
-		// The clock is back and a second's ids are used up. Waiting for it could
-		// take hours, so a second that has really passed counts in its stead.
+		// The clock is back and the ids of a second are used up. Waiting for the clock could
+		// take hours, so one second of the monotonic clock counts instead.
 		g.high, g.since = g.high+1, mono
 	}
 	if g.pos>>24 < uint64(max(second, 0)) {

@@ -18,7 +18,7 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func newFakeTime() *faketime.Time { return faketime.New(noon) }
 
-// counting returns a source of randomness that makes counters begin at start.
+// counting returns a Random that makes counters begin at start.
 func counting(start uint64) func() uint64 { return func() uint64 { return start << 40 } }
 
 func mustNew(t testing.TB, cfg objectid.Config) *objectid.Generator {
@@ -79,7 +79,7 @@ func TestAnIDHasTheClocksSecondTheGeneratorsBytesAndACounter(t *testing.T) {
 	}
 }
 
-func TestGeneratorsDrawTheirBytesAndCounters(t *testing.T) {
+func TestGeneratorsHaveRandomBytesAndCounters(t *testing.T) {
 	clock := newFakeTime()
 	a, b := mustNext(t, mustNew(t, objectid.Config{Time: clock})), mustNext(t, mustNew(t, objectid.Config{Time: clock}))
 	if a.Parts().Unique == b.Parts().Unique || a.Parts().Counter == b.Parts().Counter {
@@ -87,7 +87,7 @@ func TestGeneratorsDrawTheirBytesAndCounters(t *testing.T) {
 	}
 }
 
-func TestACounterThatComesRoundRunsASecondAhead(t *testing.T) {
+func TestACounterThatOverflowsRunsASecondAhead(t *testing.T) {
 	clock := newFakeTime()
 	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0xffffff)})
 	a, b := mustNext(t, g), mustNext(t, g)
@@ -100,7 +100,7 @@ func TestACounterThatComesRoundRunsASecondAhead(t *testing.T) {
 	}
 }
 
-func TestACounterThatComesRoundBetweenSecondsDoesNotRunAhead(t *testing.T) {
+func TestACounterThatOverflowsBetweenSecondsDoesNotRunAhead(t *testing.T) {
 	clock := newFakeTime()
 	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0xffffff)})
 	mustNext(t, g)
@@ -121,7 +121,7 @@ func TestIDsAreAtMostOneSecondAheadHoweverManyAreMade(t *testing.T) {
 		}
 	}
 	if p, made := last.Parts(), uint64(0xfffff0+10<<22-1); uint64(p.Seconds)<<24|uint64(p.Counter) != uint64(noon.Unix())<<24+made {
-		t.Errorf("%s is the last id: some were left out", last)
+		t.Errorf("%s is the last id: some positions were skipped", last)
 	}
 	if clock.Slept() < time.Second || clock.Slept() > 2*time.Second {
 		t.Errorf("the callers slept for %v", clock.Slept())
@@ -161,13 +161,13 @@ func TestWhileTheClockIsBackTheTimePartStandsStill(t *testing.T) {
 	}
 }
 
-func TestWhileTheClockIsBackABurstGoesOnByASecondASecond(t *testing.T) {
+func TestWhileTheClockIsBackABurstAdvancesByASecondPerSecond(t *testing.T) {
 	clock := newFakeTime()
 	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0)})
 	last := fill(t, g, objectid.ID{}, 1)
 	clock.Step(-time.Hour)
 	clock.Pass(time.Second)
-	last = fill(t, g, last, 3<<24) // three seconds' worth, of which two are at hand and one has passed
+	last = fill(t, g, last, 3<<24) // the ids of three seconds: two are available at once, and one second has passed
 	if ahead := last.Time().Sub(noon); ahead > 3*time.Second || clock.Slept() < 900*time.Millisecond || clock.Slept() > 2*time.Second {
 		t.Errorf("ids are %v ahead after %v of waiting", ahead, clock.Slept())
 	}
@@ -202,7 +202,7 @@ func TestAGeneratorWithGivenBytesMakesNoIDOfItsPredecessor(t *testing.T) {
 	}
 }
 
-func TestNewRefusesWhatCannotBe(t *testing.T) {
+func TestNewRefusesInvalidSettings(t *testing.T) {
 	early, late := newFakeTime(), newFakeTime()
 	early.Set(time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC))
 	late.Set(time.Date(2106, 2, 7, 6, 28, 16, 0, time.UTC))
@@ -224,7 +224,7 @@ func TestNewRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-func TestTheLastSecondIsUsedAndNoneAfter(t *testing.T) {
+func TestTheLastSecondIsUsedAndNoIDFollows(t *testing.T) {
 	clock := newFakeTime()
 	clock.Set(time.Date(2106, 2, 7, 6, 28, 15, 0, time.UTC))
 	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0xfffffe)})
@@ -240,8 +240,7 @@ func TestTheLastSecondIsUsedAndNoneAfter(t *testing.T) {
 	}
 }
 
-// TestIDsAreUniqueAndIncreaseWhateverTheClockDoes has callers on all sides while the
-// clock jumps about and the counter comes round.
+// Many callers run concurrently while the clock jumps and the counter overflows.
 func TestIDsAreUniqueAndIncreaseWhateverTheClockDoes(t *testing.T) {
 	clock := newFakeTime()
 	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0xfff000)})

@@ -13,9 +13,9 @@ import (
 
 // An ID is a MongoDB ObjectID. Ids sort by time, bytewise and as text.
 //
-// As JSON, as text and in fmt and slog it is 24 lower-case hexadecimal digits;
-// in database/sql too; as binary its twelve bytes, id[:]. An ID is a plain
-// value: use it as a map key, compare it with ==.
+// In JSON, as text, in fmt, slog and database/sql it is 24 lower-case hexadecimal digits;
+// in binary its twelve bytes, id[:]. An ID is a plain value: use it as a map key, compare
+// it with ==.
 type ID [12]byte
 
 const (
@@ -24,9 +24,9 @@ const (
 	width      = 24 // of the text
 )
 
-// Parse reads 24 hexadecimal digits of either case. The error is a
-// *[firn.SyntaxError] that says what is wrong: the length, or which character at which
-// position (in bytes, from 1). Parse allocates for errors only.
+// Parse reads 24 hexadecimal digits of either case. The error is a *[firn.SyntaxError] that
+// says what is wrong: the length, or a character and its position (in bytes, from 1). Parse
+// allocates memory for errors only.
 func Parse(text string) (ID, error) { return parse(text) }
 
 // parse is generic so that bytes from JSON or a database need no copy.
@@ -45,7 +45,7 @@ func parse[T string | []byte](text T) (ID, error) {
 	return id, nil
 }
 
-// nibbles holds what a byte is worth as a hexadecimal digit, 0xff if it is none.
+// nibbles has the value of each byte as a hexadecimal digit; 0xff if the byte is no digit.
 var nibbles = func() (table [256]byte) {
 	for i := range table {
 		table[i] = 0xff
@@ -59,12 +59,12 @@ var nibbles = func() (table [256]byte) {
 	return table
 }()
 
-// refuse returns the error for a text that parse could not read.
+// refuse returns the error for a text that parse cannot read.
 func refuse(text string) error {
 	const what = "object id"
 	for at := range len(text) {
 		if nibbles[text[at]] > 0x0f {
-			return firn.NewSyntaxError(what, text, fmt.Sprintf("%s at position %d is no hexadecimal digit", character(text[at:]), at+1))
+			return firn.NewSyntaxError(what, text, fmt.Sprintf("%s at position %d is not a hexadecimal digit", character(text[at:]), at+1))
 		}
 	}
 	if text == "" {
@@ -91,7 +91,7 @@ func (id ID) String() string {
 // Parts are the fields of an id.
 type Parts struct {
 	Seconds uint32  // since 1970-01-01, without leap seconds: until February 2106
-	Unique  [5]byte // the generator's own, or its machine and process
+	Unique  [5]byte // of the generator; historically its machine and process
 	Counter uint32  // below 2^24
 }
 
@@ -99,13 +99,13 @@ type Parts struct {
 // counter of more than 24 bits.
 func Compose(p Parts) (ID, error) {
 	if p.Counter > maxCounter {
-		return ID{}, firn.NewRangeError("counter", int64(p.Counter), 0, maxCounter, "object ids have 24 bits for it")
+		return ID{}, firn.NewRangeError("counter", int64(p.Counter), 0, maxCounter, "its field has 24 bits")
 	}
 	return compose(uint64(p.Seconds)<<24|uint64(p.Counter), join(p.Unique)), nil
 }
 
 // compose returns the id at a position: seconds<<24 | counter, the number a
-// generator counts in.
+// generator counts.
 func compose(position, unique uint64) (id ID) {
 	binary.BigEndian.PutUint64(id[:8], position>>24<<32|unique>>8)
 	binary.BigEndian.PutUint32(id[8:], uint32(unique<<24|position&maxCounter))
@@ -117,7 +117,7 @@ func join(b [5]byte) uint64 {
 	return uint64(b[0])<<32 | uint64(binary.BigEndian.Uint32(b[1:]))
 }
 
-// Parts takes the id apart. Every id has parts.
+// Parts returns the fields of the id.
 func (id ID) Parts() Parts {
 	return Parts{Seconds: id.seconds(), Unique: [5]byte(id[4:9]), Counter: binary.BigEndian.Uint32(id[8:]) & maxCounter}
 }
@@ -127,17 +127,17 @@ func (id ID) seconds() uint32 { return binary.BigEndian.Uint32(id[:4]) }
 // Time returns when the id was made, in UTC, in whole seconds.
 func (id ID) Time() time.Time { return time.Unix(int64(id.seconds()), 0).UTC() }
 
-// Compare returns -1, 0 or +1 as id sorts before, with or after other: as
-// slices.SortFunc wants it.
+// Compare returns -1, 0 or +1 if id sorts before, is equal to, or sorts after other, for
+// slices.SortFunc.
 func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 
-// Span returns the smallest and the largest id whose time lies at or after from
-// and before to, for queries by time:
+// Span returns the smallest and the largest id with a time at or after from and before
+// to, for queries by time:
 //
 //	{_id: {$gte: lo, $lte: hi}}
 //
-// Times outside 1970 to February 2106 are cut to what ids can express. The
-// error is a *[firn.RangeError] when no second begins in between.
+// Times outside 1970 to February 2106 are moved to these limits. The error is a
+// *[firn.RangeError] if no second begins in between.
 func Span(from, to time.Time) (lo, hi ID, err error) {
 	first, last := max(begins(from), 0), min(begins(to)-1, maxSecond)
 	if first > last {
@@ -161,5 +161,5 @@ func begins(t time.Time) int64 {
 // end is the first moment that ids cannot express.
 var end = time.Unix(maxSecond+1, 0)
 
-// stamp is how errors write a moment.
+// stamp returns the form in which errors write a time.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

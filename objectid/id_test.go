@@ -26,7 +26,7 @@ func mustParse(t testing.TB, text string) objectid.ID {
 	return id
 }
 
-func TestKnownIDsAreReadAsPublished(t *testing.T) {
+func TestPublishedIDsDecodeToTheirPublishedParts(t *testing.T) {
 	file, err := os.ReadFile("../testdata/ids.json")
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestKnownIDsAreReadAsPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(known.ObjectID) < 2 {
-		t.Fatalf("only %d ids are known", len(known.ObjectID))
+		t.Fatalf("testdata has only %d ids", len(known.ObjectID))
 	}
 	for _, k := range known.ObjectID {
 		id := mustParse(t, k.Hex)
@@ -100,7 +100,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		"":                            "it is empty",
 		"507f191e810c19729de860e":     "it has 23 digits, an object id has 24",
 		"507f191e810c19729de860ea0":   "it has 25 digits",
-		"507f191e810c19729de860eg":    "'g' at position 24 is no hexadecimal digit",
+		"507f191e810c19729de860eg":    "'g' at position 24 is not a hexadecimal digit",
 		"507f191e-810c-1972-9de860ea": "'-' at position 9",
 		" 507f191e810c19729de860e":    "' ' at position 1",
 		"507f191e810c19729de860é":     "'é' at position 23",

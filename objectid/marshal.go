@@ -17,9 +17,8 @@ func (id ID) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON implements [json.Unmarshaler]. It reads the digits as a string,
-// and MongoDB's extended JSON, {"$oid": "…"}; null leaves id as it is, as
-// encoding/json has it for all types. For anything else the error is a
-// *[firn.SyntaxError] and id is unchanged.
+// and MongoDB's extended JSON, {"$oid": "…"}. Null leaves id unchanged, as is usual in
+// encoding/json. For anything else the error is a *[firn.SyntaxError] and id is unchanged.
 func (id *ID) UnmarshalJSON(text []byte) error {
 	if n := len(text); n == width+2 && text[0] == '"' && text[n-1] == '"' {
 		if parsed, err := parse(text[1 : n-1]); err == nil {
@@ -45,12 +44,12 @@ func (id *ID) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// plainJSON returns the string that is text, or that its only member $oid is.
+// plainJSON returns the JSON string in text, or the value of its only member $oid.
 func plainJSON(text []byte) (plain string, err error) {
 	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) {
 		return plain, json.Unmarshal(text, &plain)
 	}
-	var object map[string]string // names are matched exactly, unlike those of a struct
+	var object map[string]string // unlike a struct, it matches names exactly
 	if err := json.Unmarshal(text, &object); err != nil {
 		return "", err
 	}
@@ -69,8 +68,8 @@ func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 // and does not allocate when b has room.
 func (id ID) AppendText(b []byte) ([]byte, error) { return hex.AppendEncode(b, id[:]), nil }
 
-// UnmarshalText implements [encoding.TextUnmarshaler]: it reads what [Parse]
-// does, with the same errors, on which id is unchanged.
+// UnmarshalText implements [encoding.TextUnmarshaler]. It reads what [Parse] does, with the
+// same errors. On an error id is unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	parsed, err := parse(text)
 	if err == nil {
@@ -79,8 +78,8 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return err
 }
 
-// MarshalBinary implements [encoding.BinaryMarshaler], and so serves
-// encoding/gob: the twelve bytes.
+// MarshalBinary implements [encoding.BinaryMarshaler], which encoding/gob uses: the twelve
+// bytes.
 func (id ID) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 
 // AppendBinary implements [encoding.BinaryAppender]: it appends the twelve
@@ -88,7 +87,7 @@ func (id ID) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 func (id ID) AppendBinary(b []byte) ([]byte, error) { return append(b, id[:]...), nil }
 
 // UnmarshalBinary implements [encoding.BinaryUnmarshaler]: it reads twelve
-// bytes. The error is a *[firn.SyntaxError] for another length; id is unchanged then.
+// bytes. For another length the error is a *[firn.SyntaxError] and id is unchanged.
 func (id *ID) UnmarshalBinary(b []byte) error {
 	if len(b) != len(id) {
 		return firn.NewSyntaxError("binary object id", fmt.Sprintf("%x", b[:min(len(b), 64)]),

@@ -52,7 +52,7 @@ func TestOtherJSONIsRefused(t *testing.T) {
 	}
 	var id objectid.ID
 	err := json.Unmarshal([]byte(`"507f191e810c19729de860eg"`), &id)
-	if err == nil || !strings.Contains(err.Error(), "'g' at position 24 is no hexadecimal digit; 24 hexadecimal digits in a string") {
+	if err == nil || !strings.Contains(err.Error(), "'g' at position 24 is not a hexadecimal digit; 24 hexadecimal digits in a string") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -113,7 +113,7 @@ func TestFmtAndSlogShowTheDigits(t *testing.T) {
 	}
 }
 
-func TestWritingDoesNotAllocateWhereThereIsRoom(t *testing.T) {
+func TestAppendTextDoesNotAllocateIfThereIsRoom(t *testing.T) {
 	id, b := mustParse(t, known), make([]byte, 0, 64)
 	if n := testing.AllocsPerRun(100, func() {
 		b, _ = id.AppendText(b[:0])

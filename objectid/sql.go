@@ -8,12 +8,12 @@ import (
 )
 
 // Value implements [driver.Valuer]: the 24 digits, for a CHAR(24) column. For a
-// BINARY(12) one, give the database id[:].
+// BINARY(12) column, pass id[:].
 func (id ID) Value() (driver.Value, error) { return id.String(), nil }
 
-// Scan implements [database/sql.Scanner]: it reads a column of 24 digits, or
-// one of twelve bytes. A NULL is refused: scan a column that may hold one into
-// a sql.Null[objectid.ID]. The error is a *[firn.SyntaxError]; id is unchanged then.
+// Scan implements [database/sql.Scanner]: it reads a column of 24 digits or of twelve
+// bytes. It refuses NULL: scan a column that may be NULL into a sql.Null[objectid.ID]. The
+// error is a *[firn.SyntaxError], and then id is unchanged.
 func (id *ID) Scan(src any) error {
 	switch v := src.(type) {
 	case string:

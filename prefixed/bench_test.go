@@ -7,7 +7,7 @@ import (
 	"github.com/firn-id/firn/prefixed"
 )
 
-// The results go where the compiler cannot drop them.
+// The compiler cannot remove calls whose results are stored here.
 var (
 	benchText  string
 	benchBytes []byte

@@ -11,7 +11,7 @@ import (
 // digits are Crockford's (crockford.com/base32.html).
 const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// worth holds what a byte is worth as a digit, 0xff if it is none.
+// worth has the value of each byte as a digit; 0xff if the byte is no digit.
 var worth = func() (table [256]byte) {
 	for i := range table {
 		table[i] = 0xff
@@ -30,16 +30,16 @@ var worth = func() (table [256]byte) {
 	return table
 }()
 
-// maxBytes bounds what is read.
+// maxBytes bounds the length of ids.
 const maxBytes = 1024
 
 // width returns how many digits n bytes have.
 func width(n int) int { return n/5*8 + (n%5*8+4)/5 }
 
-// Bytes returns the bytes of an id after the prefix and an underscore, such as
-// id[:] of a UUID or an object id: as one big-endian number, in base32 of the
-// width that so many bytes have, 8/5 of their number rounded up. More than 1024
-// bytes, and none, give a text that nothing reads.
+// Bytes returns the prefix, an underscore and the bytes of an id, such as id[:] of a UUID
+// or an object id. The bytes are written as one big-endian number in base32 with a fixed
+// width: 8/5 of the number of bytes, rounded up. No bytes, or more than 1024, give a text
+// that ParseBytes refuses.
 func (p Prefix) Bytes(id []byte) string {
 	return string(p.AppendBytes(make([]byte, 0, len(p.text)+1+width(len(id))), id))
 }
@@ -51,8 +51,8 @@ func (p Prefix) AppendBytes(dst, id []byte) []byte {
 	start, n := len(dst), width(len(id))
 	dst = slices.Grow(dst, n)[:start+n]
 	out := dst[start:]
-	// Five bytes are eight digits. The bytes left over stand in front, so that the
-	// bits left over are zeros in the first digit.
+	// Five bytes make eight digits. The first group takes the remaining bytes, so that the
+	// unused bits are zeros in the first digit.
 	head := len(id) % 5
 	group(out[:width(head)], id[:head])
 	for out, id = out[width(head):], id[head:]; len(id) > 0; out, id = out[8:], id[5:] {
@@ -61,7 +61,7 @@ func (p Prefix) AppendBytes(dst, id []byte) []byte {
 	return dst
 }
 
-// group writes up to five bytes as a number that fills out.
+// group writes up to five bytes as a number that has as many digits as out is long.
 func group(out, id []byte) {
 	n := uint64(0)
 	for _, b := range id {
@@ -73,17 +73,17 @@ func group(out, id []byte) {
 	}
 }
 
-// ParseBytes reads what Bytes wrote of n bytes, its letters in either case, I
-// and L as 1 and O as 0. Errors: a *[firn.SyntaxError] that says what is wrong:
-// another prefix, naming both, the length, which character, or bits beyond the
-// bytes; a *[firn.RangeError] for n that is not from 1 to 1024.
+// ParseBytes reads an id of n bytes that Bytes wrote. It accepts either case, I and L as 1
+// and O as 0. The error is a *[firn.SyntaxError] that says what is wrong (another prefix,
+// the length, a character, or bits beyond the bytes), or a *[firn.RangeError] for n
+// outside 1 to 1024.
 //
 //	b, err := users.ParseBytes(text, 16)
 //	if err != nil { … }
 //	id := uuid.UUID(b)
 func (p Prefix) ParseBytes(text string, n int) ([]byte, error) {
 	if n < 1 || n > maxBytes {
-		return nil, firn.NewRangeError("number of bytes", int64(n), 1, maxBytes, "of an id with a prefix")
+		return nil, firn.NewRangeError("number of bytes", int64(n), 1, maxBytes, "the bytes of an id with a prefix")
 	}
 	rest, err := p.cut(text, width(n))
 	if err != nil {
@@ -100,13 +100,13 @@ func (p Prefix) ParseBytes(text string, n int) ([]byte, error) {
 	case bad:
 		return nil, p.badDigit(text)
 	case over:
-		return nil, firn.NewSyntaxError(p.what(), text, fmt.Sprintf("behind the prefix it has bits beyond %d bytes", n))
+		return nil, firn.NewSyntaxError(p.what(), text, fmt.Sprintf("the part after the prefix has more than %d bytes", n))
 	}
 	return id, nil
 }
 
-// ungroup is the inverse of group. It reports bits beyond the bytes and whether
-// a character was no digit.
+// ungroup is the inverse of group. It reports whether there are bits beyond the bytes, and
+// whether a character is no digit.
 func ungroup(id []byte, text string) (over, bad bool) {
 	n, seen := uint64(0), byte(0)
 	for i := range len(text) {
@@ -121,13 +121,13 @@ func ungroup(id []byte, text string) (over, bad bool) {
 	return n > 0, seen > 31
 }
 
-// badDigit returns the error for the first character behind the prefix that is no digit.
+// badDigit returns the error for the first character after the prefix that is no digit.
 func (p Prefix) badDigit(text string) error {
 	at := len(p.text) + 1
 	for at < len(text)-1 && worth[text[at]] <= 31 {
 		at++
 	}
-	return firn.NewSyntaxError(p.what(), text, fmt.Sprintf("behind the prefix %s at position %d is not in its alphabet",
+	return firn.NewSyntaxError(p.what(), text, fmt.Sprintf("after the prefix, %s at position %d is not in its alphabet",
 		character(text[at:]), at-len(p.text)))
 }
 

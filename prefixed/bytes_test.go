@@ -22,7 +22,7 @@ func mustHex(t testing.TB, text string) []byte {
 	return b
 }
 
-// Three of the UUIDs are those of the TypeID specification and of RFC 9562, A.6.
+// Three of the UUIDs come from the TypeID specification and from RFC 9562, A.6.
 func TestBytesAreANumberInBase32(t *testing.T) {
 	p := mustNew(t, "prefix")
 	for _, c := range []struct{ hex, want string }{
@@ -75,14 +75,14 @@ func TestParseBytesSaysWhatIsWrong(t *testing.T) {
 		n    int
 		want string
 	}{
-		{"ord_01H455VB4PEX5VSKNK084SN02Q", 16, `its prefix is "ord", "usr" is wanted`},
+		{"ord_01H455VB4PEX5VSKNK084SN02Q", 16, `its prefix is "ord", expected "usr"`},
 		{"01H455VB4PEX5VSKNK084SN02Q", 16, `it has no prefix`},
-		{"usr_01H455VB4PEX5VSKNK084SN02", 16, "25 characters follow the prefix, 26 should"},
-		{"usr_01H455VB4PEX5VSKNK084SN02Q", 12, "26 characters follow the prefix, 20 should"},
-		{"usr_", 1, "0 characters follow the prefix, 2 should"},
-		{"usr_81H455VB4PEX5VSKNK084SN02Q", 16, "behind the prefix it has bits beyond 16 bytes"},
-		{"usr_20000000000000000000", 12, "bits beyond 12 bytes"},
-		{"usr_U1H455VB4PEX5VSKNK084SN02Q", 16, "behind the prefix 'U' at position 1 is not in its alphabet"},
+		{"usr_01H455VB4PEX5VSKNK084SN02", 16, "25 characters follow the prefix, expected 26"},
+		{"usr_01H455VB4PEX5VSKNK084SN02Q", 12, "26 characters follow the prefix, expected 20"},
+		{"usr_", 1, "0 characters follow the prefix, expected 2"},
+		{"usr_81H455VB4PEX5VSKNK084SN02Q", 16, "the part after the prefix has more than 16 bytes"},
+		{"usr_20000000000000000000", 12, "more than 12 bytes"},
+		{"usr_U1H455VB4PEX5VSKNK084SN02Q", 16, "after the prefix, 'U' at position 1 is not in its alphabet"},
 		{"usr_01H455VB4PEX5VSKNK084SN02u", 16, "'u' at position 26"},
 		{"usr_01H455VB4PEX5VSKNK084SN0é", 16, "'é' at position 25"},
 		{"usr_01H455VB4PEX5V-KNK084SN02Q", 16, "'-' at position 15"},

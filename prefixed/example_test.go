@@ -25,10 +25,10 @@ func Example() {
 	// Output:
 	// ord_1786KEMYM8400
 	// 1414362783486840832 <nil>
-	// "usr_1786KEMYM8400" is no id with the prefix ord: its prefix is "usr", "ord" is wanted
+	// "usr_1786KEMYM8400" is no id with the prefix ord: its prefix is "usr", expected "ord"
 }
 
-// Ids that are bytes: here of MongoDB, and a TypeID.
+// Write an id of MongoDB, and read a TypeID.
 func ExamplePrefix_Bytes() {
 	docs, err := prefixed.New("doc")
 	if err != nil {
@@ -55,7 +55,7 @@ type invoice struct{}
 
 func (invoice) Prefix() string { return "inv" }
 
-// A field that has its prefix in JSON, and is a BIGINT in the database.
+// A field that has a prefix in JSON and is a BIGINT in the database.
 func ExampleID() {
 	type row struct {
 		ID prefixed.ID[invoice] `json:"id"`
@@ -68,5 +68,5 @@ func ExampleID() {
 	fmt.Println(err)
 	// Output:
 	// {"id":"inv_1786KEMYM8400"} <nil>
-	// "ord_1786KEMYM8400" is no id with the prefix inv: its prefix is "ord", "inv" is wanted
+	// "ord_1786KEMYM8400" is no id with the prefix inv: its prefix is "ord", expected "inv"
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/firn-id/firn/prefixed"
 )
 
-// number reads base32 by the book: the digits as those of package big, which
-// go on from 9 with a to v.
+// number reads base32 the simple way: it maps the digits to those of package big, which
+// are 0 to 9 and a to v.
 func number(text string) (*big.Int, bool) {
 	const digits, big32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ", "0123456789abcdefghijklmnopqrstuv"
 	other := []byte(text)

@@ -46,10 +46,10 @@ func TestNewRefusesOtherPrefixes(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                      "it is empty, 1 to 63 characters are allowed",
 		strings.Repeat("a", 64): "it has 64 bytes, at most 63",
-		"_ord":                  "an underscore may neither begin nor end it",
-		"ord_":                  "an underscore may neither begin nor end it",
-		"_":                     "an underscore may neither begin nor end it",
-		"Ord":                   "'O' at position 1 is none of a-z, 0-9 and _",
+		"_ord":                  "it may not begin or end with an underscore",
+		"ord_":                  "it may not begin or end with an underscore",
+		"_":                     "it may not begin or end with an underscore",
+		"Ord":                   "'O' at position 1 is not allowed: use a-z, 0-9 and _",
 		"or-d":                  "'-' at position 3",
 		"größe":                 "'ö' at position 3",
 		"or\xff":                "byte 0xff at position 3",
@@ -64,20 +64,20 @@ func TestNewRefusesOtherPrefixes(t *testing.T) {
 func TestParseIDSaysWhatIsWrong(t *testing.T) {
 	p := mustNew(t, "ord")
 	for text, want := range map[string]string{
-		"":                        `it has no prefix, "ord" is wanted`,
-		"1786KEMYM8400":           `it has no prefix, "ord" is wanted`,
-		"usr_1786KEMYM8400":       `its prefix is "usr", "ord" is wanted`,
-		"ORD_1786KEMYM8400":       `its prefix is "ORD", "ord" is wanted`,
-		"ord_line_1786KEMYM8400":  `its prefix is "ord_line", "ord" is wanted`,
-		"order_1786KEMYM8400":     `its prefix is "order", "ord" is wanted`,
-		"or_1786KEMYM8400":        `its prefix is "or", "ord" is wanted`,
-		"_1786KEMYM8400":          `its prefix is "", "ord" is wanted`,
+		"":                        `it has no prefix, expected "ord"`,
+		"1786KEMYM8400":           `it has no prefix, expected "ord"`,
+		"usr_1786KEMYM8400":       `its prefix is "usr", expected "ord"`,
+		"ORD_1786KEMYM8400":       `its prefix is "ORD", expected "ord"`,
+		"ord_line_1786KEMYM8400":  `its prefix is "ord_line", expected "ord"`,
+		"order_1786KEMYM8400":     `its prefix is "order", expected "ord"`,
+		"or_1786KEMYM8400":        `its prefix is "or", expected "ord"`,
+		"_1786KEMYM8400":          `its prefix is "", expected "ord"`,
 		"ord1786KEMYM8400":        `it has no prefix`,
 		"ord":                     `it has no prefix`,
-		"ord_":                    "0 characters follow the prefix, 13 should",
-		"ord_786KEMYM8400":        "12 characters follow the prefix, 13 should",
+		"ord_":                    "0 characters follow the prefix, expected 13",
+		"ord_786KEMYM8400":        "12 characters follow the prefix, expected 13",
 		"ord_01786KEMYM8400":      "14 characters follow the prefix",
-		"ord_1786KEMUM8400":       "behind the prefix 'U' at position 8 is not in its alphabet",
+		"ord_1786KEMUM8400":       "after the prefix, 'U' at position 8 is not in its alphabet",
 		"ord_8000000000000":       "above the greatest id",
 		"ord_-000000000001":       "ids are not negative",
 		"ord_0-00000000001":       "'-' at position 2",
@@ -91,7 +91,7 @@ func TestParseIDSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestSplitRefusesWhatHasNoPrefix(t *testing.T) {
+func TestSplitRefusesTextWithoutAPrefix(t *testing.T) {
 	for _, text := range []string{"", "1786KEMYM8400", "_1786KEMYM8400", "Ord_1786KEMYM8400", "ord__1786KEMYM8400"} {
 		if p, rest, err := prefixed.Split(text); p != (prefixed.Prefix{}) || rest != "" || !errors.Is(err, firn.ErrSyntax) {
 			t.Errorf("%q is split into %s and %s, %v", text, p, rest, err)
@@ -99,10 +99,10 @@ func TestSplitRefusesWhatHasNoPrefix(t *testing.T) {
 	}
 }
 
-func TestTheZeroPrefixWritesNothingThatIsRead(t *testing.T) {
+func TestTextsOfTheZeroPrefixAreRefused(t *testing.T) {
 	var zero prefixed.Prefix
 	text := zero.ID(7)
-	if id, err := zero.ParseID(text); id != 0 || !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "get one from New") {
+	if id, err := zero.ParseID(text); id != 0 || !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "get a Prefix from New") {
 		t.Errorf("%s is read as %d, %v", text, id, err)
 	}
 	if _, err := zero.ParseBytes(zero.Bytes(make([]byte, 16)), 16); !errors.Is(err, firn.ErrSyntax) {

@@ -7,8 +7,8 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A Kind names the prefix of its ids, always the same. It is an empty struct of
-// the program's own:
+// A Kind has the prefix of its ids, which must be constant. Define an empty struct for each
+// kind:
 //
 //	type order struct{}
 //
@@ -17,10 +17,10 @@ import (
 //	type OrderID = prefixed.ID[order]
 type Kind interface{ Prefix() string }
 
-// An ID is a [firn.ID] that has the prefix of its kind wherever it is text: in
-// JSON, as a map key, in fmt with %v and %s, in slog. In database/sql it is the number, a
-// BIGINT. Ids of different kinds are different types, which the compiler does
-// not let be mixed up. Convert it from and to a firn.ID.
+// An ID is a [firn.ID] that is text with the prefix of its kind in JSON, as a map key, in
+// fmt with %v and %s, and in slog. In database/sql it is the number, a BIGINT. Ids of
+// different kinds have different types, so the compiler finds a mix-up. Convert it from
+// and to a firn.ID.
 //
 // A prefix that [New] refuses makes the Marshal and Unmarshal methods fail with
 // its error.
@@ -42,8 +42,8 @@ func Parse[K Kind](text string) (ID[K], error) {
 	return ID[K](id), err
 }
 
-// String returns what [Prefix.ID] does: with a prefix that New refuses, a text
-// that begins with an underscore and is read by none.
+// String returns the text of [Prefix.ID]. If [New] refuses the prefix, the text begins with
+// an underscore and no Prefix reads it.
 func (id ID[K]) String() string {
 	p, _ := id.prefix()
 	return p.ID(firn.ID(id))
@@ -63,8 +63,8 @@ func (id ID[K]) AppendText(b []byte) ([]byte, error) {
 	return p.AppendID(b, firn.ID(id)), nil
 }
 
-// UnmarshalText implements [encoding.TextUnmarshaler], and so JSON: it reads
-// what [Parse] does, with the same errors, on which id is unchanged.
+// UnmarshalText implements [encoding.TextUnmarshaler], and so JSON. It reads what [Parse]
+// does, with the same errors. On an error id is unchanged.
 func (id *ID[K]) UnmarshalText(text []byte) error {
 	parsed, err := Parse[K](string(text))
 	if err == nil {

@@ -52,7 +52,7 @@ func TestATypedIDHasItsPrefixInJSON(t *testing.T) {
 func TestATypedIDRefusesAnotherPrefix(t *testing.T) {
 	id := orderID(42)
 	err := json.Unmarshal([]byte(`"usr_0000000000007"`), &id)
-	if id != 42 || !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), `its prefix is "usr", "ord" is wanted`) {
+	if id != 42 || !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), `its prefix is "usr", expected "ord"`) {
 		t.Errorf("it is read as %d, %v", id, err)
 	}
 	for _, text := range []string{`7`, `""`, `"7"`, `true`, `{}`} {
@@ -92,7 +92,7 @@ func TestATypedIDInFmtAndSlog(t *testing.T) {
 	}
 }
 
-func TestAKindWithAPrefixThatIsNoneFails(t *testing.T) {
+func TestAKindWithAnInvalidPrefixFails(t *testing.T) {
 	id := prefixed.ID[nameless](7)
 	if text, err := json.Marshal(id); err == nil || !errors.Is(err, firn.ErrSyntax) {
 		t.Errorf("JSON is %s, %v", text, err)

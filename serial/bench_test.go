@@ -7,14 +7,14 @@ import (
 	"github.com/firn-id/firn/serial"
 )
 
-// The results go where the compiler cannot drop them.
+// The compiler cannot remove calls whose results are stored here.
 var (
 	benchText  string
 	benchBytes []byte
 	benchID    firn.ID
 )
 
-const benchBase = firn.ID(1) << 60 // ids from here on, so that none has it easy
+const benchBase = firn.ID(1) << 60 // ids with many digits
 
 func BenchmarkText(b *testing.B) {
 	f := mustNew(b, serial.Config{})

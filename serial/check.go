@@ -2,24 +2,23 @@ package serial
 
 import "github.com/firn-id/firn"
 
-// A Check says which check digits end a serial. They are of the digits after
-// the prefix; the prefix itself is compared. Each check finds some typing errors
-// with certainty. Any other slips through once in 10 times or in 97, unless it
-// makes a field too great.
+// A Check says which check digits end a serial. They are computed from the digits after the
+// prefix. Each check always finds some kinds of typing errors. It misses other errors
+// once in 10 times (Luhn) or 97 times (Mod97), unless a field is then out of range.
 type Check uint8
 
 const (
-	// NoCheck is no check digits.
+	// NoCheck means that there are no check digits.
 	NoCheck Check = iota
-	// Luhn is one digit, as on bank cards (ISO/IEC 7812-1): it finds any one
-	// wrong digit, and any two neighbours swapped except 09 for 90 and back.
+	// Luhn is one digit, as on bank cards (ISO/IEC 7812-1). It finds any one wrong digit,
+	// and any two swapped neighbours except 09 and 90.
 	Luhn
-	// Mod97 is the two digits of ISO/IEC 7064 MOD 97-10, as in an IBAN: it finds any
-	// one wrong digit and any two neighbours swapped. The digits with the check
-	// have the remainder 1 when divided by 97.
+	// Mod97 is the two digits of ISO/IEC 7064 MOD 97-10, as in an IBAN. It finds any one
+	// wrong digit and any two swapped neighbours. The number with its check digits
+	// has the remainder 1 when divided by 97.
 	Mod97
 
-	checks // how many there are
+	checks // the number of checks
 )
 
 // String returns the name [ParseCheck] reads.
@@ -56,7 +55,7 @@ func (c Check) digits() int {
 	}
 }
 
-// of returns the check of decimal digits, as a number of [Check.digits] digits.
+// of returns the check of decimal digits: a number with [Check.digits] digits.
 func (c Check) of(digits []byte) uint64 {
 	switch c {
 	case Luhn:
@@ -85,7 +84,7 @@ func luhn(digits []byte) uint64 {
 func mod97(digits []byte) uint64 {
 	n := uint64(0)
 	for _, digit := range digits {
-		if n >= 1e18 { // one more digit would not fit
+		if n >= 1e18 { // the next digit would overflow
 			n %= 97
 		}
 		n = n*10 + uint64(digit-'0')

@@ -12,24 +12,24 @@ import (
 	"github.com/firn-id/firn/internal/config"
 )
 
-// Config is what [New] makes a format of. All who write or read the same
-// serials must have an equal one: nothing in a serial tells them apart.
+// Config configures [New]. All programs that write or read the same serials must have
+// equal settings: a serial does not contain them.
 type Config struct {
 	// Layout of the ids. Default: [firn.DefaultLayout].
 	Layout firn.Layout
-	// Width is how many characters a serial has, prefix and check digits
-	// included; at most 64. Zeros after the time fill it up. Default: 32.
+	// Width is how many characters a serial has, including prefix and check digits; at
+	// most 64. Zeros after the time fill the width. Default: 32.
 	Width int
-	// Prefix is what serials begin with: ASCII letters and digits. Default: none.
+	// Prefix begins each serial: ASCII letters and digits. Default: empty.
 	Prefix string
-	// Zone is whose clocks the time is read off. Default, and the best choice: UTC;
-	// time.FixedZone("UTC+8", 8*60*60) and the like are as good. A zone that sets
-	// its clocks back within the times of the layout, as for summer time, is refused: an hour
-	// that comes twice would make one serial of two ids. A named zone without
-	// that works until its government decides otherwise. time.Local is refused,
-	// since it is not the same on all machines.
+	// Zone is the time zone of the time. Default, and the best choice: UTC. A zone with one
+	// offset, such as time.FixedZone("UTC+8", 8*60*60), is as good. A zone that sets its
+	// clocks back within the times of the layout, as at the end of summer time, is refused:
+	// in the repeated hour two ids would have the same serial. A named zone without summer
+	// time works until its government introduces it. time.Local is refused, since it differs
+	// between machines.
 	Zone *time.Location
-	// Check says which digits at the end guard against typing errors. Default: [NoCheck].
+	// Check adds digits at the end that detect typing errors. Default: [NoCheck].
 	Check Check
 }
 
@@ -48,9 +48,9 @@ type Format struct {
 	layout   firn.Layout
 	prefix   string
 	width    int
-	decimals int     // of the second: 3, or as many more as tell ticks apart
+	decimals int     // decimals of the second: 3, or more if ticks need them
 	fill     int     // zeros between time and fields
-	fields   []field // those the layout has, in its order
+	fields   []field // the layout's fields below the time, in its order
 	zone     zone
 	location *time.Location
 	check    Check
@@ -75,10 +75,10 @@ func (f *field) of(p *firn.Parts) *int64 {
 	}
 }
 
-// New checks cfg and returns its format. The error names every mistake at once:
-// a *[firn.RangeError] for a width that does not fit, with the least that does, for a
-// check that is none, and for a zone further from UTC than a day; a
-// *[firn.SyntaxError] for a prefix with other characters and a zone that cannot be used.
+// New returns the format with the settings in cfg. The error names every mistake at once: a
+// *[firn.RangeError] for a width that does not fit (it names the least that does), for an
+// invalid check, and for a zone a day or more from UTC; a *[firn.SyntaxError] for a
+// prefix with other characters and for a zone that is refused.
 func New(cfg Config) (*Format, error) {
 	if cfg.Layout == (firn.Layout{}) {
 		cfg.Layout = firn.DefaultLayout()
@@ -96,7 +96,7 @@ func New(cfg Config) (*Format, error) {
 	var errs []error
 	if i := strings.IndexFunc(cfg.Prefix, func(r rune) bool { return !letterOrDigit(r) }); i >= 0 {
 		errs = append(errs, config.In("Prefix", firn.NewSyntaxError("prefix of serials", cfg.Prefix,
-			fmt.Sprintf("ASCII letters and digits are allowed, position %d has another", i+1))))
+			fmt.Sprintf("ASCII letters and digits are allowed, but position %d has another character", i+1))))
 	}
 	if cfg.Check >= checks {
 		errs = append(errs, config.In("Check", firn.NewRangeError("check", int64(cfg.Check), 0, int64(checks-1), "NoCheck, Luhn or Mod97")))
@@ -124,7 +124,7 @@ func letterOrDigit(r rune) bool {
 	return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
 }
 
-// least returns the width without any fill.
+// least returns the width without fill.
 func (f *Format) least() int {
 	n := len(f.prefix) + clockDigits + f.decimals + f.check.digits()
 	for _, field := range f.fields {
@@ -133,8 +133,8 @@ func (f *Format) least() int {
 	return n
 }
 
-// decimals returns how many decimals of a second tell every tick exactly, at
-// least the three of the milliseconds.
+// decimals returns how many decimals of a second write the time of any tick exactly, at
+// least three.
 func decimals(l firn.Layout) int {
 	digits := 3
 	for step := int64(time.Millisecond); digits < 9 && (int64(l.Unit())%step != 0 || int64(l.Epoch().Nanosecond())%step != 0); step /= 10 {
@@ -166,9 +166,8 @@ func (f *Format) Layout() firn.Layout { return f.layout }
 func (f *Format) Width() int { return f.width }
 
 // String returns the pattern of the format, such as
-// PAYyyyyMMddHHmmssSSS0000wwwwssssc: the prefix, the time, S and f for its
-// milliseconds and what is finer, 0 for the fill, d(atacenter), w(orker),
-// s(equence), c(heck).
+// PAYyyyyMMddHHmmssSSS0000wwwwssssc: the prefix, the time with S for milliseconds and f
+// for finer decimals, 0 for the fill, d(atacenter), w(orker), s(equence), c(heck).
 func (f *Format) String() string { return f.pattern(f.fill) }
 
 func (f *Format) pattern(fill int) string {

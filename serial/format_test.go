@@ -64,7 +64,7 @@ func TestASerialIsTheTimeThenTheFields(t *testing.T) {
 	}{
 		{"32 digits by default", serial.Config{Layout: classic},
 			"yyyyMMddHHmmssSSS0000000ddwwssss", "20210617133245173" + "0000000" + "02" + "01" + "0000"},
-		{"as wide as need be", serial.Config{Layout: classic, Width: 25},
+		{"the least width", serial.Config{Layout: classic, Width: 25},
 			"yyyyMMddHHmmssSSSddwwssss", "20210617133245173" + "02" + "01" + "0000"},
 		{"a zone of one offset", serial.Config{Layout: classic, Width: 25, Zone: eight},
 			"yyyyMMddHHmmssSSSddwwssss", "20210617213245173" + "02" + "01" + "0000"},
@@ -123,7 +123,7 @@ func TestTicksShorterThanAMillisecondHaveMoreDecimals(t *testing.T) {
 	}
 }
 
-func TestNewRefusesWhatDoesNotFit(t *testing.T) {
+func TestNewRefusesInvalidSettings(t *testing.T) {
 	for _, c := range []struct {
 		claim    string
 		cfg      serial.Config
@@ -136,17 +136,17 @@ func TestNewRefusesWhatDoesNotFit(t *testing.T) {
 		{"a width below 0", serial.Config{Width: -1}, firn.ErrRange, "width -1"},
 		{"a width of more than 64", serial.Config{Width: 65}, firn.ErrRange, "width 65 is out of range: 25 to 64"},
 		{"an endless prefix", serial.Config{Prefix: strings.Repeat("A", 5000)}, firn.ErrRange, "length of prefix 5000 is out of range: 0 to 39"},
-		{"a prefix with a hyphen", serial.Config{Prefix: "AB-"}, firn.ErrSyntax, "position 3 has another"},
-		{"a prefix with a digit that is not ASCII", serial.Config{Prefix: "٣"}, firn.ErrSyntax, "position 1 has another"},
-		{"a check that is none", serial.Config{Check: 3}, firn.ErrRange, "check 3 is out of range: 0 to 2"},
+		{"a prefix with a hyphen", serial.Config{Prefix: "AB-"}, firn.ErrSyntax, "position 3 has another character"},
+		{"a prefix with a digit that is not ASCII", serial.Config{Prefix: "٣"}, firn.ErrSyntax, "position 1 has another character"},
+		{"an invalid check", serial.Config{Check: 3}, firn.ErrRange, "check 3 is out of range: 0 to 2"},
 		{"a zone with summer time", serial.Config{Zone: mustZone(t, "Europe/Berlin")}, firn.ErrSyntax,
-			`"Europe/Berlin" is no zone of serials: it sets its clock back at 2025-10-26T01:00:00Z`},
+			`"Europe/Berlin" is no zone of serials: its clocks are set back at 2025-10-26T01:00:00Z`},
 		{"a zone that had summer time in the layout's years", serial.Config{Zone: mustZone(t, "Asia/Shanghai"), Layout: mustLayout(t, "41/0/10/12,epoch=1980-01-01")},
-			firn.ErrSyntax, "it sets its clock back at 1986-09-13T"},
+			firn.ErrSyntax, "its clocks are set back at 1986-09-13T"},
 		{"the machine's zone", serial.Config{Zone: time.Local}, firn.ErrSyntax, "it is not the same on all machines"},
 		{"a day off", serial.Config{Zone: time.FixedZone("far", 24*60*60)}, firn.ErrRange, "offset in seconds 86400 is out of range"},
 		{"a day off to the west", serial.Config{Zone: time.FixedZone("far", -24*60*60)}, firn.ErrRange, "offset in seconds -86400"},
-		{"every mistake is named", serial.Config{Zone: time.Local, Prefix: "-", Width: 3, Check: 9}, firn.ErrRange, "position 1 has another"},
+		{"every mistake is named", serial.Config{Zone: time.Local, Prefix: "-", Width: 3, Check: 9}, firn.ErrRange, "position 1 has another character"},
 	} {
 		f, err := serial.New(c.cfg)
 		if f != nil || !errors.Is(err, c.sentinel) || !strings.Contains(err.Error(), c.want) {
@@ -158,7 +158,7 @@ func TestNewRefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// randomFormat returns a format of any layout there is.
+// randomFormat returns a format of a random layout.
 func randomFormat(t testing.TB, r *rand.Rand) *serial.Format {
 	t.Helper()
 	for {
@@ -227,8 +227,8 @@ func TestEveryIDComesBackAndSerialsSortAsIDs(t *testing.T) {
 	}
 }
 
-func TestAZoneThatOnlyEverWentForwardIsUnambiguous(t *testing.T) {
-	// Nepal went forward by a quarter of an hour at the end of 1985.
+func TestAZoneThatWasOnlySetForwardIsUnambiguous(t *testing.T) {
+	// Nepal set its clocks forward by a quarter of an hour at the end of 1985.
 	l := mustLayout(t, "41/0/10/12,epoch=1985-01-01")
 	zone := mustZone(t, "Asia/Kathmandu")
 	f := mustNew(t, serial.Config{Layout: l, Width: 25, Zone: zone})
@@ -257,7 +257,7 @@ func TestAZoneThatOnlyEverWentForwardIsUnambiguous(t *testing.T) {
 			t.Errorf("%s was made at %v, %v, want %v", before, p.Time, err, c.at)
 		}
 	}
-	if id, err := f.Parse("19860101000730000" + "00010001"); !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "set forward past its time") {
+	if id, err := f.Parse("19860101000730000" + "00010001"); !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "skipped its time") {
 		t.Errorf("a time that was skipped is read as %d, %v", id, err)
 	}
 }
@@ -307,7 +307,7 @@ func TestAppendAndParseDoNotAllocate(t *testing.T) {
 	}
 }
 
-// partsOf returns the parts of an id that the layout can have made.
+// partsOf returns the parts of an id. It panics if the layout cannot have made it.
 func partsOf(l firn.Layout, id firn.ID) firn.Parts {
 	p, err := l.Decompose(id)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/serial"
 )
 
-// fuzzed are formats that differ in all that a format can have.
+// fuzzed returns formats that differ in every setting.
 func fuzzed(t testing.TB) []*serial.Format {
 	t.Helper()
 	return []*serial.Format{

@@ -9,20 +9,21 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// Parts are what a serial says.
+// Parts are the fields of a serial.
 type Parts struct {
 	firn.Parts           // tick, datacenter, worker, sequence
-	ID         firn.ID   // the id it was made of
+	ID         firn.ID   // the id of the serial
 	Time       time.Time // when the tick began, in the format's zone
 }
 
-// Parse returns the id whose serial text is. A text that it accepts is exactly
-// what [Format.Text] returns for the id. Errors: a *[firn.SyntaxError] for
-// another prefix, length, character, check, or filling than zeros, and for a time
-// that the clock skipped or that lies between two ticks; a *[firn.RangeError]
-// for a month, an hour or another field that is too great and for a time before the
-// layout's epoch; a *[firn.TimeExhaustedError] for one past its end. Parse
-// allocates for errors only.
+// Parse returns the id of a serial. It accepts only the exact text that [Format.Text]
+// returns for the id. It allocates memory for errors only. Errors are:
+//
+//   - a *[firn.SyntaxError] for a wrong prefix, length, character or check, for a fill that
+//     is not zeros, and for a time that the zone skipped or that is between two ticks;
+//   - a *[firn.RangeError] for a month, an hour or another field that is too great, and for
+//     a time before the layout's epoch;
+//   - a *[firn.TimeExhaustedError] for a time past the layout's end.
 func (f *Format) Parse(text string) (firn.ID, error) {
 	p, _, err := f.read(text)
 	if err != nil {
@@ -31,7 +32,7 @@ func (f *Format) Parse(text string) (firn.ID, error) {
 	return f.layout.Compose(p)
 }
 
-// Parts takes a serial apart. Errors are those of Parse.
+// Parts returns the fields of a serial. Errors are those of Parse.
 func (f *Format) Parts(text string) (Parts, error) {
 	p, t, err := f.read(text)
 	if err != nil {
@@ -46,7 +47,7 @@ func (f *Format) Parts(text string) (Parts, error) {
 
 const what = "serial"
 
-// read returns the fields of text, each in its range.
+// read returns the fields of text and checks their ranges.
 func (f *Format) read(text string) (p firn.Parts, t time.Time, err error) {
 	body, err := f.body(text)
 	if err != nil {
@@ -56,7 +57,7 @@ func (f *Format) read(text string) (p firn.Parts, t time.Time, err error) {
 	if p.Tick, t, err = f.tick(text, body[:digits]); err != nil {
 		return p, t, err
 	}
-	if strings.Trim(body[digits:digits+f.fill], "0") != "" { // as a number it could wrap
+	if strings.Trim(body[digits:digits+f.fill], "0") != "" { // read as a number, it could overflow
 		at := len(f.prefix) + digits
 		return p, t, firn.NewSyntaxError(what, text, fmt.Sprintf("only zeros are allowed at positions %d to %d, which fill the width", at+1, at+f.fill))
 	}
@@ -76,8 +77,8 @@ func (f *Format) read(text string) (p firn.Parts, t time.Time, err error) {
 	return p, t, nil
 }
 
-// body returns the digits between prefix and check, having checked all that can
-// be without knowing what they mean.
+// body returns the digits between prefix and check. It has checked the prefix, the
+// characters, the length and the check.
 func (f *Format) body(text string) (string, error) {
 	refuse := func(format string, args ...any) (string, error) {
 		return "", firn.NewSyntaxError(what, text, fmt.Sprintf(format, args...))
@@ -87,27 +88,27 @@ func (f *Format) body(text string) (string, error) {
 	case text == "":
 		return refuse("it is empty")
 	case !found:
-		return refuse("it begins with %q, %q is the prefix here", text[:min(len(text), len(f.prefix))], f.prefix)
+		return refuse("it begins with %q, the prefix is %q", text[:min(len(text), len(f.prefix))], f.prefix)
 	}
 	for i := range len(rest) {
 		if rest[i] < '0' || rest[i] > '9' {
-			return refuse("%s at position %d is no digit", character(rest[i:]), len(f.prefix)+i+1)
+			return refuse("%s at position %d is not a digit", character(rest[i:]), len(f.prefix)+i+1)
 		}
 	}
 	if len(text) != f.width {
-		return refuse("it has %d characters, %d are needed: %s", len(text), f.width, f)
+		return refuse("it has %d characters, expected %d: %s", len(text), f.width, f)
 	}
 	end := len(rest) - f.check.digits()
 	var buf [maxWidth]byte
 	digits := buf[:copy(buf[:], rest[:end])]
 	if got, want := take(rest[end:], f.check.digits()), f.check.of(digits); got != want {
-		return refuse("its %s check is %0*d, the rest asks for %0*d: a digit is wrong, or two are swapped",
+		return refuse("its %s check is %0*d, its digits require %0*d: a digit is wrong, or two are swapped",
 			f.check, f.check.digits(), got, f.check.digits(), want)
 	}
 	return rest[:end], nil
 }
 
-// tick returns the tick that digits name, and when it begins.
+// tick returns the tick of a time in digits, and when it begins.
 func (f *Format) tick(text, digits string) (firn.Tick, time.Time, error) {
 	year, month, day := take(digits, 4), take(digits[4:], 2), take(digits[6:], 2)
 	hour, minute, second := take(digits[8:], 2), take(digits[10:], 2), take(digits[12:], 2)
@@ -130,7 +131,7 @@ func (f *Format) tick(text, digits string) (firn.Tick, time.Time, error) {
 	local := time.Date(int(year), time.Month(month), int(day), int(hour), int(minute), int(second), 0, time.UTC)
 	unix, ok := f.zone.unix(local.Unix())
 	if !ok {
-		return 0, time.Time{}, firn.NewSyntaxError(what, text, fmt.Sprintf("the clocks of zone %s were set forward past its time", f.location))
+		return 0, time.Time{}, firn.NewSyntaxError(what, text, fmt.Sprintf("zone %s skipped its time when its clocks were set forward", f.location))
 	}
 	t := time.Unix(unix, int64(nanos))
 	tick, err := f.layout.Tick(t)
@@ -138,7 +139,7 @@ func (f *Format) tick(text, digits string) (firn.Tick, time.Time, error) {
 		return 0, time.Time{}, err
 	}
 	if !f.layout.Time(tick).Equal(t) {
-		return 0, time.Time{}, firn.NewSyntaxError(what, text, "its time falls between two ticks of "+f.layout.Unit().String())
+		return 0, time.Time{}, firn.NewSyntaxError(what, text, "its time is between two ticks of "+f.layout.Unit().String())
 	}
 	return tick, t, nil
 }

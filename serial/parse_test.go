@@ -23,12 +23,12 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		want        string
 	}{
 		{"no text", "", firn.ErrSyntax, "it is empty"},
-		{"another prefix", with(0, "TY"), firn.ErrSyntax, `it begins with "TY", "TX" is the prefix here`},
+		{"another prefix", with(0, "TY"), firn.ErrSyntax, `it begins with "TY", the prefix is "TX"`},
 		{"a prefix in another case", with(0, "tx"), firn.ErrSyntax, `it begins with "tx"`},
 		{"less than a prefix", "T", firn.ErrSyntax, `it begins with "T"`},
-		{"too short", good[:31], firn.ErrSyntax, "it has 31 characters, 32 are needed: TXyyyyMMddHHmmssSSS00000wwwwssss"},
+		{"too short", good[:31], firn.ErrSyntax, "it has 31 characters, expected 32: TXyyyyMMddHHmmssSSS00000wwwwssss"},
 		{"too long", good + "0", firn.ErrSyntax, "it has 33 characters"},
-		{"a letter", with(5, "x"), firn.ErrSyntax, "'x' at position 6 is no digit"},
+		{"a letter", with(5, "x"), firn.ErrSyntax, "'x' at position 6 is not a digit"},
 		{"a space", good + " ", firn.ErrSyntax, "' ' at position 33"},
 		{"a sign", with(2, "-"), firn.ErrSyntax, "'-' at position 3"},
 		{"month 13", with(6, "13"), firn.ErrRange, "month 13 is out of range: 1 to 12 are allowed"},
@@ -67,7 +67,7 @@ func TestEveryDayOfTwoCenturiesIsRead(t *testing.T) {
 	}
 }
 
-func TestATimeBetweenTwoTicksIsNoSerial(t *testing.T) {
+func TestATimeBetweenTwoTicksIsRefused(t *testing.T) {
 	f := mustNew(t, serial.Config{Layout: mustLayout(t, "sonyflake")}) // 10ms
 	const good = "20261120141503120" + "0000000" + "042" + "00017"
 	if _, err := f.Parse(good); err != nil {
@@ -79,7 +79,7 @@ func TestATimeBetweenTwoTicksIsNoSerial(t *testing.T) {
 	}
 }
 
-func TestAWideFillCannotWrapRound(t *testing.T) {
+func TestAWideFillCannotOverflow(t *testing.T) {
 	f := mustNew(t, serial.Config{Width: 64})
 	const wraps = "18446744073709551616" // 2^64
 	text := "20261120141503123" + strings.Repeat("0", 19) + wraps + "00170042"
@@ -92,7 +92,7 @@ func TestAWideFillCannotWrapRound(t *testing.T) {
 	}
 }
 
-func TestChecksFindTheErrorsTheyPromise(t *testing.T) {
+func TestChecksFindTheErrorsThatTheirDocumentationNames(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
 	for _, check := range []serial.Check{serial.Luhn, serial.Mod97} {

@@ -7,16 +7,16 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// Text returns the serial of id. Errors are a *[firn.RangeError] for an id that the
-// layout cannot have made, and for one of after the year 9999.
+// Text returns the serial of id. The error is a *[firn.RangeError] for an id that the
+// layout cannot have made, and for a time after the year 9999.
 func (f *Format) Text(id firn.ID) (string, error) {
 	var buf [maxWidth]byte
 	text, err := f.Append(buf[:0], id)
 	return string(text), err
 }
 
-// Append appends what Text returns to dst, and does not allocate when dst has
-// room. On an error, which is one of Text's, it returns dst as it was.
+// Append appends what Text returns to dst, and does not allocate when dst has room. Errors
+// are those of Text; with an error it returns dst unchanged.
 func (f *Format) Append(dst []byte, id firn.ID) ([]byte, error) {
 	p, err := f.layout.Decompose(id)
 	if err != nil {
@@ -52,7 +52,7 @@ func (f *Format) Append(dst []byte, id firn.ID) ([]byte, error) {
 	return dst, nil
 }
 
-// put writes n as that many digits and returns what follows them.
+// put writes n with the given number of digits and returns the rest of out.
 func put(out []byte, digits int, n uint64) []byte {
 	for i := digits - 1; i >= 0; i-- {
 		out[i] = '0' + byte(n%10)
@@ -61,5 +61,5 @@ func put(out []byte, digits int, n uint64) []byte {
 	return out[digits:]
 }
 
-// powers are those of ten.
+// powers has the powers of ten.
 var powers = [...]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6}

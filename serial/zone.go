@@ -7,8 +7,8 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A zone is how far the clock is ahead of UTC from which moment on; offsets
-// only grow, so that no local time comes twice and local times sort as moments do.
+// A zone lists the offsets from UTC and when each begins. Offsets only grow, so no local
+// time repeats, and local times sort as the times in UTC do.
 type zone []span
 
 const day = 24 * 60 * 60
@@ -18,11 +18,11 @@ type span struct {
 	offset int64 // seconds
 }
 
-// newZone returns what of location lies within the times of the layout.
+// newZone returns the offsets of location within the times of the layout.
 func newZone(location *time.Location, l firn.Layout) (zone, error) {
 	const what = "zone of serials"
 	if location == time.Local {
-		return nil, firn.NewSyntaxError(what, location.String(), "it is not the same on all machines; name one, UTC is best")
+		return nil, firn.NewSyntaxError(what, location.String(), "it is not the same on all machines; use UTC or another named zone")
 	}
 	_, offset := l.Epoch().In(location).Zone()
 	z := zone{{math.MinInt64, int64(offset)}}
@@ -37,15 +37,15 @@ func newZone(location *time.Location, l firn.Layout) (zone, error) {
 		}
 		switch _, offset := t.Zone(); {
 		case int64(offset) < last:
-			return nil, firn.NewSyntaxError(what, location.String(), "it sets its clock back at "+t.UTC().Format(time.RFC3339)+
-				", when local times repeat; use UTC or one offset for all times, as time.FixedZone gives")
+			return nil, firn.NewSyntaxError(what, location.String(), "its clocks are set back at "+t.UTC().Format(time.RFC3339)+
+				", which repeats local times; use UTC or a zone with one offset, from time.FixedZone")
 		case int64(offset) > last:
 			z = append(z, span{t.Unix(), int64(offset)})
 		}
 	}
 }
 
-// offset returns how far the clock is ahead at a moment in Unix seconds.
+// offset returns the offset from UTC at a time in Unix seconds.
 func (z zone) offset(unix int64) int64 {
 	i := len(z) - 1
 	for unix < z[i].from {
@@ -54,8 +54,8 @@ func (z zone) offset(unix int64) int64 {
 	return z[i].offset
 }
 
-// unix returns when the clock shows local, in seconds as if it were UTC; not ok
-// if it never does, since it was set forward past it.
+// unix returns the time at which local clocks show local, which is in seconds as if it were
+// UTC. If ok is false, the clocks were set forward past that time.
 func (z zone) unix(local int64) (unix int64, ok bool) {
 	i := len(z) - 1
 	for local-z[i].offset < z[i].from {

@@ -8,8 +8,8 @@ import (
 	"github.com/firn-id/firn/veil"
 )
 
-// Consecutive orders, as customers see their numbers. A real key comes from a
-// file or the environment: echo "1:$(openssl rand -hex 32)" > orders.key
+// The numbers that customers see of consecutive orders. Read real keys from a file or the
+// environment; this makes one: echo "1:$(openssl rand -hex 32)" > orders.key
 func Example() {
 	keys, err := veil.ParseKeys("1:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f # published: for examples only")
 	if err != nil {
@@ -36,7 +36,7 @@ func Example() {
 	// 5428362974144384681 DbqCMT2RnbJ 249681087299011315 <nil>
 }
 
-// A second key, for a veil that had version bits from its first day.
+// Add a second key. The veils have had version bits from the beginning.
 func ExampleConfig_rotation() {
 	before, err := veil.ParseKeys("1:000102030405060708090a0b0c0d0e0f")
 	if err != nil {
@@ -72,5 +72,5 @@ func ExampleConfig_rotation() {
 	// Output:
 	// 249681087299011313 <nil>
 	// true
-	// veil: unusable key: there are 2, and without version bits a veil does not tell which one it is of: set them, or make a Cipher for each key
+	// veil: unusable key: 2 keys require version bits, which identify the key of a veil: set VersionBits, or make a Cipher for each key
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// ErrKey is matched by every error about keys: text that is no key, a wrong
-// length, versions that clash. No such error repeats any of the key.
+// ErrKey is matched by every error about keys: malformed text, a wrong length, versions
+// that conflict. No such error contains any part of a key.
 var ErrKey = errors.New("unusable key")
 
 // maxMistakes bounds how many lines an error names.
@@ -21,22 +21,21 @@ const maxMistakes = 10
 // maxVersion is the greatest version of a key.
 const maxVersion = 999_999_999
 
-// A Key is an AES key with the version it is known by. It prints and logs as its
-// version and length; there is no way to get the key itself out of it.
-// A Key is immutable and may be used concurrently. The zero Key is none.
+// A Key is an AES key with a version. It prints and logs as its version and length; the
+// key itself cannot be read from it. A Key is immutable and may be used concurrently. The
+// zero Key is not valid.
 type Key struct {
 	version int
 	bits    int // 0 in the zero Key
-	// A function, into which fmt does not look. Methods are no guard: fmt cannot
-	// call them on a Key in an unexported field of what somebody prints, and it
-	// follows even a pointer when the verb is wrong for it.
+	// The key is in a function, since fmt does not print the contents of functions. A
+	// String method does not suffice: fmt cannot call it on a Key in an unexported field,
+	// and with a wrong verb fmt even follows pointers.
 	material func() []byte
 }
 
-// NewKey returns the key of 16, 24 or 32 bytes (AES-128, AES-192, AES-256),
-// which it copies, with a version from 0 to 999,999,999. Errors match [ErrKey].
-// Keys have to be random: take them from crypto/rand or
-// "openssl rand -hex 32", never from a password.
+// NewKey returns a key with 16, 24 or 32 bytes (AES-128, AES-192, AES-256), which it
+// copies, and a version from 0 to 999,999,999. Errors match [ErrKey]. Keys must be random:
+// make them with crypto/rand or "openssl rand -hex 32", never from a password.
 func NewKey(version int, key []byte) (Key, error) {
 	k, err := newKey(version, key)
 	if err != nil {
@@ -57,19 +56,18 @@ func newKey(version int, key []byte) (Key, error) {
 	return Key{}, keyError("the key of version %d has %d bytes: 16, 24 and 32 are allowed", version, len(key))
 }
 
-// ParseKeys reads keys from the content of a file or an environment variable,
-// and returns them as they stand there. Each line holds one:
+// ParseKeys reads keys from the content of a file or an environment variable and returns
+// them in the same order. Each line has one key:
 //
 //	# since 2026-11
 //	2:3f1d…  (VERSION:KEY)
 //	1:9ab0…
 //
-// VERSION is a whole number from 0 to 999,999,999, KEY the 16, 24 or 32 bytes
-// in hex, in either case, or base64, either alphabet, padded or not. What
-// consists of hex digits only is read as hex. Empty lines are skipped, and so
-// is all from a # to the end of a line, and a byte order mark at the beginning. The
-// error matches [ErrKey] and names the lines that are wrong, the first ten of them; it
-// repeats nothing of what stands there but a version.
+// VERSION is a whole number from 0 to 999,999,999. KEY is the 16, 24 or 32 bytes in hex (in
+// either case) or base64 (either alphabet, padded or not). A KEY of hex digits only is
+// read as hex. Empty lines, comments from # to the end of a line, and a byte order
+// mark at the beginning are skipped. The error matches [ErrKey] and names the first ten
+// wrong lines; it repeats only versions, never keys.
 func ParseKeys(text string) ([]Key, error) {
 	var (
 		keys []Key
@@ -85,7 +83,7 @@ func ParseKeys(text string) ([]Key, error) {
 		}
 		key, err := parseKey(line)
 		if earlier := seen[key.version]; err == nil && earlier > 0 {
-			err = keyError("version %d stands in line %d already", key.version, earlier)
+			err = keyError("version %d is already in line %d", key.version, earlier)
 		}
 		if err != nil {
 			if mistakes++; mistakes <= maxMistakes {
@@ -97,10 +95,10 @@ func ParseKeys(text string) ([]Key, error) {
 		keys = append(keys, key)
 	}
 	if len(keys) == 0 && len(errs) == 0 {
-		errs = append(errs, keyError("there is none: a line VERSION:HEX is wanted, such as 1: and 64 hex digits"))
+		errs = append(errs, keyError("there is no key: add a line VERSION:HEX, such as 1: and 64 hex digits"))
 	}
 	if mistakes > maxMistakes {
-		errs = append(errs, keyError("and %d more lines: it is no file of keys", mistakes-maxMistakes))
+		errs = append(errs, keyError("and %d more lines: this is not a file of keys", mistakes-maxMistakes))
 	}
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("veil: %w", errors.Join(errs...))
@@ -108,17 +106,17 @@ func ParseKeys(text string) ([]Key, error) {
 	return keys, nil
 }
 
-// parseKey reads VERSION:KEY. What is not clearly a version may be the key,
-// put in the wrong place, so errors say where they are and not what is there.
+// parseKey reads VERSION:KEY. A text in place of the version may be a misplaced key, so
+// errors name the position, not the text.
 func parseKey(line string) (Key, error) {
 	digits, text, found := strings.Cut(line, ":")
 	if !found {
-		return Key{}, keyError("it has no colon: VERSION:HEX is wanted")
+		return Key{}, keyError("it has no colon: write VERSION:HEX")
 	}
 	digits, text = strings.TrimSpace(digits), strings.TrimSpace(text)
 	version, err := strconv.ParseUint(digits, 10, 32)
 	if err != nil || version > maxVersion || len(digits) > len("999999999") {
-		return Key{}, keyError("before the colon stands no version: a whole number from 0 to %d is wanted", maxVersion)
+		return Key{}, keyError("there is no version before the colon: write a whole number from 0 to %d", maxVersion)
 	}
 	key, err := decodeKey(text)
 	if err != nil {
@@ -127,10 +125,10 @@ func parseKey(line string) (Key, error) {
 	return newKey(int(version), key)
 }
 
-// decodeKey returns the bytes of a key in hex or base64; its error goes on
-// from "the key of version 2".
+// decodeKey returns the bytes of a key in hex or base64. Its error continues "the key of
+// version 2".
 func decodeKey(text string) ([]byte, error) {
-	const wanted = "32, 48 or 64 hex digits (AES-128, 192, 256) are wanted, or the same bytes in base64"
+	const wanted = "write 32, 48 or 64 hex digits (AES-128, 192, 256), or the same bytes in base64"
 	if text == "" {
 		return nil, errors.New("is missing: " + wanted)
 	}
@@ -159,8 +157,8 @@ func decodeKey(text string) ([]byte, error) {
 	return key, nil
 }
 
-// String returns the version and the kind of key, such as "key 2 (AES-256)",
-// and nothing of the key itself.
+// String returns the version and the length of the key, such as "key 2 (AES-256)", and no
+// part of the key itself.
 func (k Key) String() string {
 	if k.bits == 0 {
 		return "no key"

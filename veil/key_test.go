@@ -69,21 +69,21 @@ func TestUnreadableKeysAreNamedAndNotShown(t *testing.T) {
 		claim, text string
 		want        []string
 	}{
-		{"nothing", " \n# only a comment\n", []string{"unusable key: there is none"}},
-		{"no colon", hex16, []string{"line 1: unusable key: it has no colon: VERSION:HEX is wanted"}},
-		{"version and key exchanged", hex16 + ":1", []string{"line 1: unusable key: before the colon stands no version"}},
-		{"a version too great", "1000000000:" + hex16, []string{"a whole number from 0 to 999999999 is wanted"}},
-		{"a negative version", "-1:" + hex16, []string{"before the colon stands no version"}},
-		{"no version", ":" + hex16, []string{"before the colon stands no version"}},
-		{"no key", "3:", []string{"the key of version 3 is missing: 32, 48 or 64 hex digits"}},
-		{"a digit lost", "3:" + hex16[1:], []string{"the key of version 3 has 31 hex digits: 32, 48 or 64"}},
+		{"nothing", " \n# only a comment\n", []string{"unusable key: there is no key"}},
+		{"no colon", hex16, []string{"line 1: unusable key: it has no colon: write VERSION:HEX"}},
+		{"version and key exchanged", hex16 + ":1", []string{"line 1: unusable key: there is no version before the colon"}},
+		{"a version too great", "1000000000:" + hex16, []string{"write a whole number from 0 to 999999999"}},
+		{"a negative version", "-1:" + hex16, []string{"there is no version before the colon"}},
+		{"no version", ":" + hex16, []string{"there is no version before the colon"}},
+		{"no key", "3:", []string{"the key of version 3 is missing: write 32, 48 or 64 hex digits"}},
+		{"a digit lost", "3:" + hex16[1:], []string{"the key of version 3 has 31 hex digits: write 32, 48 or 64"}},
 		{"two digits lost", "3:" + hex16[2:], []string{"the key of version 3 has 30 hex digits"}},
 		{"hex as long as base64", "3:" + hex24[:44], []string{"the key of version 3 has 44 hex digits"}},
 		{"a letter for a digit", "3:" + hex16[:31] + "!", []string{"version 3 is neither hex nor base64, see its character 32"}},
 		{"base64 of another length", "3:" + base64.StdEncoding.EncodeToString(make([]byte, 20)) + "=", []string{"base64 of 20 bytes"}},
 		{"base64 with bits to spare", "3:" + strings.Repeat("z", 22), []string{"neither hex nor base64"}},
 		{"both alphabets of base64", "3:+-" + strings.Repeat("A", 20), []string{"neither hex nor base64"}},
-		{"one version twice", "# keys\n3:" + hex16 + "\n3:" + hex24, []string{"line 3: unusable key: version 3 stands in line 2 already"}},
+		{"one version twice", "# keys\n3:" + hex16 + "\n3:" + hex24, []string{"line 3: unusable key: version 3 is already in line 2"}},
 		{"every mistake", "1:" + hex16[4:] + "\n2:" + hex16 + "\n" + hex32, []string{"line 1: unusable key", "line 3: unusable key"}},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestAKeyIsACopy(t *testing.T) {
 	}
 }
 
-// TestNothingPrintsAKey tries the ways in which values get into logs by accident.
+// The test tries the ways in which values get into logs by accident.
 func TestNothingPrintsAKey(t *testing.T) {
 	const b = 0xa7 // repeated, it is easy to find
 	key := newKey(t, 2, bytes.Repeat([]byte{b}, 32))
@@ -180,7 +180,7 @@ func FuzzParseKeys(f *testing.F) {
 		if len(list) == 0 {
 			t.Fatal("no keys and no error")
 		}
-		for _, key := range list { // what is read can be used
+		for _, key := range list { // New accepts the keys
 			if _, err := newCipher(t, veil.Config{Keys: []veil.Key{key}}).Veil(firn.MaxID); err != nil {
 				t.Fatal(err)
 			}
@@ -188,7 +188,7 @@ func FuzzParseKeys(f *testing.F) {
 	})
 }
 
-func TestAFileThatIsNoneOfKeysIsToldInFewLines(t *testing.T) {
+func TestAFileWithoutKeysGivesAShortError(t *testing.T) {
 	_, err := veil.ParseKeys(strings.Repeat("some other file\n", 10_000))
 	if !errors.Is(err, veil.ErrKey) || strings.Count(err.Error(), "\n") != 10 || !strings.Contains(err.Error(), "and 9990 more lines") {
 		t.Error(err)

@@ -11,9 +11,9 @@ import (
 	"github.com/firn-id/firn/veil"
 )
 
-// TestVeilsOfConsecutiveIDsShowNoOrder looks at what an onlooker sees. A test
-// of chance with bounds of five standard deviations; keys and ids are fixed, so
-// it says the same each time. The second half shows that it would notice.
+// The test looks for patterns that an onlooker could see. Its bounds are five standard
+// deviations; keys and ids are fixed, so the result is always the same. The second half
+// shows that the test finds the patterns of weak permutations.
 func TestVeilsOfConsecutiveIDsShowNoOrder(t *testing.T) {
 	const from = 249681087299011313 // an id of the default layout
 	for _, cfg := range []veil.Config{
@@ -52,7 +52,7 @@ func TestVeilsOfConsecutiveIDsShowNoOrder(t *testing.T) {
 		"two rounds of a Feistel net": func(id uint64) uint64 { return feistel(id, 2, mix) },
 	} {
 		if len(traces(63, from, weak)) == 0 {
-			t.Errorf("%s shows no order, says the test", name)
+			t.Errorf("the test finds no order in the veils of %s", name)
 		}
 	}
 	if seen := traces(63, from, func(id uint64) uint64 { return feistel(id, 10, mix) }); len(seen) > 0 {
@@ -69,7 +69,7 @@ func feistel(id uint64, rounds uint64, mix func(uint64) uint64) uint64 {
 	return a<<32 | b
 }
 
-// traces returns what in the veils of consecutive ids is not as in random numbers.
+// traces returns how the veils of consecutive ids differ from random numbers.
 func traces(width int, from uint64, f func(uint64) uint64) (seen []string) {
 	const (
 		n      = 1 << 14
@@ -125,7 +125,7 @@ func traces(width int, from uint64, f func(uint64) uint64) (seen []string) {
 		notice(fmt.Sprintf("correlation with the veil %d before", lag), correlation(values[lag:], values[:n-lag]), 0, 1/math.Sqrt(n))
 	}
 
-	// No step from one veil to the next is made twice, but by chance.
+	// Steps from one veil to the next repeat only by chance.
 	steps, repeated := map[uint64]bool{}, 0.0
 	for i := range n - 1 {
 		step := (veils[i+1] - veils[i]) & mask
@@ -135,12 +135,12 @@ func traces(width int, from uint64, f func(uint64) uint64) (seen []string) {
 		steps[step] = true
 	}
 	chance := float64(n) * n / 2 / math.Exp2(float64(width))
-	notice("steps made again", repeated, chance, math.Sqrt(chance)+0.1)
+	notice("repeated steps", repeated, chance, math.Sqrt(chance)+0.1)
 
 	return append(seen, avalanche(width, from, f)...)
 }
 
-// avalanche: one bit of an id changes each bit of the veil half of the time.
+// avalanche checks that each bit of an id changes each bit of the veil half of the time.
 func avalanche(width int, from uint64, f func(uint64) uint64) (seen []string) {
 	const (
 		samples = 1 << 10

@@ -15,16 +15,16 @@ const (
 // A permutation is FF1 under one key and one tweak, for numbers of one width
 // from 20 to 64 bits as strings of binary numerals, the highest first.
 //
-// It is quick because of what is constant. In each round FF1 makes a CBC-MAC of
-// the parameters (one block), the tweak, and in the last block the number of
-// the round with one half. All but the last block are the same for each id, so
-// what they chain to is computed once and a round costs a single AES. A half
-// has at most 32 bits, so y is the first 8 bytes of the MAC, and modulo a power
-// of two is a mask: no division, no big integers.
+// It is fast because most of the work is done once. In each round FF1 computes a CBC-MAC of
+// the parameters (one block), the tweak, and a last block with the round's number and one
+// half. All blocks but the last are the same for each id, so their chaining value is
+// computed once and a round costs a single AES. A half has at most 32 bits, so y is the
+// first 8 bytes of the MAC, and modulo a power of two is a mask. So there are no divisions
+// and no big integers.
 type permutation struct {
 	block       cipher.Block
-	high, low   uint64 // the last block before round and half are put in, chaining value included
-	round       uint   // where in low the round's number stands, in bits
+	high, low   uint64 // the last block without round and half, with the chaining value
+	round       uint   // the position of the round's number in low, in bits
 	split       uint   // bits of the right half, v in the standard
 	left, right uint64 // masks of the halves
 }
@@ -60,19 +60,19 @@ func newPermutation(block cipher.Block, bits int, tweak []byte) permutation {
 	}
 }
 
-// equal reports whether both are of one key and one tweak, as far as what they chain to tells: one of
-// 2^128 values.
+// equal reports whether both have the same key and tweak. It compares the 128-bit chaining
+// values.
 func (p *permutation) equal(q *permutation) bool { return p.high == q.high && p.low == q.low }
 
-// blocks lends out room for AES to work in: what is passed through the
-// interface cipher.Block would otherwise be allocated for each id.
+// blocks reuses AES blocks. Without it each id would allocate one, since the block is
+// passed through the interface cipher.Block.
 var blocks = sync.Pool{New: func() any { return new([16]byte) }}
 
 // veil is FF1.Encrypt of n, which must fit the width.
 func (p *permutation) veil(n uint64) uint64 {
 	room, _ := blocks.Get().(*[16]byte)
 	a, b := n>>p.split, n&p.right
-	for i := uint64(0); i < rounds; i += 2 { // two rounds, so that the halves need not change names
+	for i := uint64(0); i < rounds; i += 2 { // two rounds, so that the halves need not be swapped
 		a = (a + p.y(room, i, b)) & p.left
 		b = (b + p.y(room, i+1, a)) & p.right
 	}
@@ -92,7 +92,7 @@ func (p *permutation) unveil(n uint64) uint64 {
 	return a<<p.split | b
 }
 
-// y is steps 6.i to 6.iv of the standard, up to a multiple of 2^64.
+// y computes steps 6.i to 6.iv of the standard, modulo 2^64.
 func (p *permutation) y(room *[16]byte, round, half uint64) uint64 {
 	binary.BigEndian.PutUint64(room[:8], p.high)
 	binary.BigEndian.PutUint64(room[8:], p.low^(round<<p.round|half))

@@ -45,7 +45,7 @@ func keys(tb testing.TB, lengths ...int) []veil.Key {
 	return list
 }
 
-// TestVeilsAreThoseOfAnotherProgram pins what veils mean, in all later versions.
+// Later versions must make the same veils.
 func TestVeilsAreThoseOfAnotherProgram(t *testing.T) {
 	file, err := os.ReadFile("testdata/radix2.json")
 	if err != nil {
@@ -79,7 +79,7 @@ func TestVeilsAreThoseOfAnotherProgram(t *testing.T) {
 	}
 }
 
-func TestTheQuickFormIsTheGeneralForm(t *testing.T) {
+func TestTheFastFormEqualsFF1(t *testing.T) {
 	random := rand.New(rand.NewPCG(38, 7))
 	for range 300 {
 		material := make([]byte, []int{16, 24, 32}[random.IntN(3)])
@@ -172,7 +172,7 @@ func TestTheNewestKeyVeilsAndAllUnveil(t *testing.T) {
 				if got != id || err != nil {
 					t.Errorf("with keys %d to %d the veil of version %d is %d, %v", oldest+1, newest+1, version, got, err)
 				}
-			case got == id: // its bits came round to another key
+			case got == id: // another key has the same bits
 				t.Errorf("with keys %d to %d the veil of version %d is read", oldest+1, newest+1, version)
 			}
 		}
@@ -200,7 +200,7 @@ func TestNamespacesKeysAndWidthsVeilUnlike(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotFitIsRefused(t *testing.T) {
+func TestNumbersOutOfRangeAreRefused(t *testing.T) {
 	full := newCipher(t, veil.Config{Keys: keys(t, 16)})
 	js := newCipher(t, veil.Config{Keys: keys(t, 16), Bits: 53})
 	versioned := newCipher(t, veil.Config{Keys: keys(t, 16, 16, 16), VersionBits: 2})
@@ -209,7 +209,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		claim  string
 		do     func(firn.ID) (firn.ID, error)
 		number firn.ID
-		want   string // "" if it is let through
+		want   string // "" if it is accepted
 	}{
 		{"the greatest id", full.Veil, firn.MaxID, ""},
 		{"the greatest veil", full.Unveil, firn.MaxID, ""},
@@ -223,7 +223,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		{"an id in the version bits", versioned.Veil, 1 << 61, "id 2305843009213693952 is out of range: 0 to " +
 			"2305843009213693951 are allowed (veils have 63 bits, 2 of them for the key's version)"},
 		{"a negative id beside version bits", versioned.Veil, -1, "id -1 is out of range: 0 to 2305843009213693951 are allowed"},
-		{"version bits of nobody", versioned.Unveil, 5, "veil: no key of this version: veiled id 5 has the version bits of " +
+		{"version bits without a key", versioned.Unveil, 5, "veil: no key of this version: veiled id 5 has the version bits of " +
 			"version 0, 4, 8, …; known here: keys 3, 2, 1"},
 		{"an ID in a width of 64 bits", wide.Veil, 1, "VeilUint64"},
 		{"a veil in a width of 64 bits", wide.Unveil, 1, "UnveilUint64"},
@@ -255,7 +255,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
-func TestImpossibleSettingsAreAllNamed(t *testing.T) {
+func TestAllInvalidSettingsAreNamed(t *testing.T) {
 	one := keys(t, 16)
 	same := []veil.Key{newKey(t, 1, make([]byte, 16)), newKey(t, 2, make([]byte, 16))}
 	twice := []veil.Key{newKey(t, 1, make([]byte, 16)), newKey(t, 1, make([]byte, 24))}
@@ -266,21 +266,21 @@ func TestImpossibleSettingsAreAllNamed(t *testing.T) {
 		is    error
 		want  []string
 	}{
-		{"no key", veil.Config{}, veil.ErrKey, []string{"at least one is needed"}},
+		{"no key", veil.Config{}, veil.ErrKey, []string{"at least one is required"}},
 		{"a zero key", veil.Config{Keys: []veil.Key{one[0], {}}, VersionBits: 1}, veil.ErrKey, []string{"Keys[1] is the zero Key"}},
-		{"several keys and nothing to tell them apart", veil.Config{Keys: keys(t, 16, 16)}, veil.ErrKey,
-			[]string{"there are 2, and without version bits"}},
-		{"one key twice", veil.Config{Keys: same, VersionBits: 1}, veil.ErrKey, []string{"versions 1 and 2 are the same key"}},
-		{"one version twice", veil.Config{Keys: twice, VersionBits: 1}, veil.ErrKey, []string{"version 1 is there twice"}},
-		{"versions alike in the bits there are", veil.Config{Keys: alike, VersionBits: 2}, veil.ErrKey,
-			[]string{"versions 1 and 5 are alike in the 2 version bits"}},
+		{"several keys without version bits", veil.Config{Keys: keys(t, 16, 16)}, veil.ErrKey,
+			[]string{"2 keys require version bits"}},
+		{"one key twice", veil.Config{Keys: same, VersionBits: 1}, veil.ErrKey, []string{"versions 1 and 2 have the same key"}},
+		{"one version twice", veil.Config{Keys: twice, VersionBits: 1}, veil.ErrKey, []string{"two keys have version 1"}},
+		{"versions with equal version bits", veil.Config{Keys: alike, VersionBits: 2}, veil.ErrKey,
+			[]string{"versions 1 and 5 have the same 2 version bits"}},
 		{"too narrow", veil.Config{Keys: one, Bits: 19}, firn.ErrRange, []string{"bits 19 is out of range: 20 to 64"}},
 		{"too wide", veil.Config{Keys: one, Bits: 65}, firn.ErrRange, []string{"bits 65"}},
 		{"negative", veil.Config{Keys: one, Bits: -1, VersionBits: -1}, firn.ErrRange, []string{"bits -1", "version bits -1"}},
 		{"too little left", veil.Config{Keys: one, Bits: 21, VersionBits: 2}, firn.ErrRange, []string{"version bits 2 is out of range: 0 to 1"}},
 		{"too many version bits", veil.Config{Keys: one, VersionBits: 9}, firn.ErrRange, []string{"0 to 8"}},
 		{"everything", veil.Config{Bits: 5, VersionBits: 99, Namespace: strings.Repeat("o", 256)}, firn.ErrRange,
-			[]string{"bits 5", "version bits 99", "length of the namespace 256", "at least one is needed"}},
+			[]string{"bits 5", "version bits 99", "length of the namespace 256", "at least one is required"}},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			got, err := veil.New(c.cfg)
@@ -296,7 +296,7 @@ func TestImpossibleSettingsAreAllNamed(t *testing.T) {
 	}
 }
 
-func TestVeilsAreMadeByManyAtOnce(t *testing.T) {
+func TestACipherMayBeUsedConcurrently(t *testing.T) {
 	c := newCipher(t, veil.Config{Keys: keys(t, 16, 32), VersionBits: 1})
 	var group sync.WaitGroup
 	for g := range firn.ID(8) {
@@ -363,13 +363,13 @@ func FuzzVeilAndUnveil(f *testing.F) {
 	})
 }
 
-func TestVeilingMakesNoGarbage(t *testing.T) {
+func TestVeilAndUnveilDoNotAllocate(t *testing.T) {
 	c := newCipher(t, veil.Config{Keys: keys(t, 16, 32), VersionBits: 1})
 	veiled, err := c.Veil(7)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Under the race detector, pools forget on purpose: at most one a call then.
+	// Under the race detector sync.Pool drops values at random: then one allocation per call.
 	if got := testing.AllocsPerRun(1000, func() { _, _ = c.Veil(7); _, _ = c.Unveil(veiled) }); got >= 1 {
 		t.Errorf("Veil and Unveil allocate %v times", got)
 	}
@@ -390,8 +390,8 @@ func TestWhichKeysRepeatVeils(t *testing.T) {
 		"of the same version":         {of(1, 53, k[0]), of(1, 53, again), true},
 		"beside":                      {of(1, 53, k[0]), of(1, 53, k[0], k[1]), false},
 		"dropped":                     {of(1, 53, k[0], k[1]), of(1, 53, k[1]), false},
-		"a version that comes round":  {of(1, 53, k[0], k[1]), of(1, 53, k[1], k[2]), true},
-		"one that nobody had before":  {of(1, 53, k[1]), of(1, 53, k[1], k[2]), false},
+		"a version whose bits repeat": {of(1, 53, k[0], k[1]), of(1, 53, k[1], k[2]), true},
+		"a version with unused bits":  {of(1, 53, k[1]), of(1, 53, k[1], k[2]), false},
 		"another width":               {of(1, 53, k[0]), of(1, 54, k[0]), true},
 		"another number of versions":  {of(1, 53, k[0]), of(2, 53, k[0]), true},
 		"back to the key before that": {of(1, 53, k[0], k[1]), of(1, 53, k[0]), false},
