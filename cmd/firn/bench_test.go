@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// benched is what a benchmark prints as JSON.
+// benched is the JSON that a benchmark prints.
 type benched struct {
 	Target     string `json:"target"`
 	IDs        int64  `json:"ids"`
@@ -68,7 +68,7 @@ func TestBenchMeasuresGeneratorsAndServers(t *testing.T) {
 	}
 }
 
-func TestBenchSaysWhenTheRateWasNotReached(t *testing.T) {
+func TestBenchReportsThatTheRateWasNotReached(t *testing.T) {
 	run := session(t)
 	redis := servers.Redis(t)
 	status, out := run(nil, "bench", "--duration", "100ms", "--rate", "1000000/s", "redis://"+redis.Addr())
@@ -77,7 +77,7 @@ func TestBenchSaysWhenTheRateWasNotReached(t *testing.T) {
 	}
 }
 
-func TestBenchSaysWhatIsWrongWithATarget(t *testing.T) {
+func TestBenchRefusesBadTargetsAndFlags(t *testing.T) {
 	run := session(t)
 	var http string
 	for address := range serving(t, 1) {
@@ -127,7 +127,7 @@ func TestBenchSaysWhatIsWrongWithATarget(t *testing.T) {
 	}
 }
 
-func TestBenchOfProcessesMakesTheDefaultStore(t *testing.T) {
+func TestBenchOfProcessesCreatesTheDefaultStore(t *testing.T) {
 	home := t.TempDir()
 	status, output := session(t)([]string{"HOME=" + home}, "bench", "--processes", "2", "--duration", "10ms", "--json")
 	if status != 0 || !strings.Contains(output, `"processes"`) {

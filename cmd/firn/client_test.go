@@ -20,7 +20,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// A served is a process of firn serve, with addresses that it keeps.
+// A served is a process of firn serve. It keeps its addresses after a restart.
 type served struct {
 	t       *testing.T
 	folder  string
@@ -29,7 +29,7 @@ type served struct {
 	cmd     *exec.Cmd
 }
 
-// serving starts count servers over one store, that answer over HTTP.
+// serving starts HTTP servers that share one store, and returns them by their URLs.
 func serving(t *testing.T, count int) map[string]*served {
 	folder := configured(t, "namespaces: {orders: {}, txn: {kind: sequence}, visits: {kind: uuid, prefix: visit}}", sqliteStore(t))
 	all := map[string]*served{}
@@ -40,7 +40,7 @@ func serving(t *testing.T, count int) map[string]*served {
 	return all
 }
 
-// sqliteStore makes a store in a SQLite file, and returns its URL.
+// sqliteStore creates a store in a SQLite file, and returns its URL.
 func sqliteStore(t *testing.T) string {
 	t.Helper()
 	url := "sqlite:" + filepath.Join(t.TempDir(), "firn.db")
@@ -54,7 +54,7 @@ func sqliteStore(t *testing.T) string {
 	return url
 }
 
-// configured returns a folder with a configuration in it.
+// configured returns a folder with a configuration file.
 func configured(t *testing.T, namespaces, store string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -64,7 +64,7 @@ func configured(t *testing.T, namespaces, store string) (folder string) {
 	return folder
 }
 
-// startServed starts a server with the configuration in a folder, until the test ends.
+// startServed starts a server with the configuration in folder. It is killed when the test ends.
 func startServed(t *testing.T, folder, resp string) *served {
 	t.Helper()
 	s := &served{t: t, folder: folder, address: fmt.Sprintf("127.0.0.1:%d", servers.FreePort(t)), resp: resp}
@@ -89,7 +89,7 @@ func (s *served) start() {
 	for lines := bufio.NewScanner(log); lines.Scan(); {
 		fmt.Fprintln(&said, lines.Text())
 		if strings.Contains(lines.Text(), "msg=serving") {
-			go func() { // what it says later is of no interest, and must not block it
+			go func() { // read the rest of the log, so that the process does not block
 				for lines.Scan() {
 				}
 			}()
@@ -116,8 +116,8 @@ func (s *served) kill() {
 	}
 }
 
-// TestCallersOfTheClientSeeNoErrorWhileServersFail has one of three servers killed,
-// one stopped and resumed, and all of them killed for less than the buffer lasts.
+// TestCallersOfTheClientSeeNoErrorWhileServersFail kills one of three servers, pauses another,
+// and kills all of them for less time than the buffer lasts.
 func TestCallersOfTheClientSeeNoErrorWhileServersFail(t *testing.T) {
 	all := serving(t, 3)
 	var addresses []string
@@ -146,7 +146,7 @@ func TestCallersOfTheClientSeeNoErrorWhileServersFail(t *testing.T) {
 
 	var set idset.Set
 	last := make([]firn.ID, 4)
-	take := func(what string, each int) { // by four callers
+	take := func(what string, each int) { // with four callers
 		t.Helper()
 		var group sync.WaitGroup
 		for i := range last {
@@ -179,18 +179,18 @@ func TestCallersOfTheClientSeeNoErrorWhileServersFail(t *testing.T) {
 		}
 	}
 	ordered := strictly(t, c)
-	state := func() client.NamespaceState { return c.State().Namespaces[0] } // orders: the names are in order
+	state := func() client.NamespaceState { return c.State().Namespaces[0] } // orders: the list is sorted by name
 
-	take("all are there", 10_000)
+	take("all servers run", 10_000)
 	first.kill()
 	take("one is killed", 20_000)
 	second.signal(syscall.SIGSTOP)
-	take("one more is stopped", 20_000)
+	take("another is paused too", 20_000)
 	second.signal(syscall.SIGCONT)
 	returned(second)
 	first.start()
 	returned(first)
-	take("all are there again", 10_000)
+	take("all run again", 10_000)
 	ordered()
 
 	for deadline := time.Now().Add(time.Minute); state().Buffered < size*3/4; time.Sleep(10 * time.Millisecond) {
@@ -204,12 +204,12 @@ func TestCallersOfTheClientSeeNoErrorWhileServersFail(t *testing.T) {
 	waits := state().Waits
 	take("all are killed", size/2/4)
 	if s := state(); s.Waits != waits || s.Buffered == 0 {
-		t.Errorf("callers waited though ids were buffered: %+v", s)
+		t.Errorf("callers waited although ids were buffered: %+v", s)
 	}
 	for _, s := range all {
 		s.start()
 	}
-	take("all were killed and started", 20_000)
+	take("all are restarted", 20_000)
 	if set.Duplicates() != 0 || set.Added() == 0 {
 		t.Errorf("%d duplicates among %d ids: %v", set.Duplicates(), set.Added(), set.Examples())
 	}
@@ -224,8 +224,8 @@ func TestCallersOfTheClientSeeNoErrorWhileServersFail(t *testing.T) {
 	}
 }
 
-// strictly takes ids of a sequence until the function that it returns is called:
-// each must be greater than the one before, whichever server it is of.
+// strictly takes ids of a sequence until end is called. Each must be greater than the one before,
+// whichever server issued it.
 func strictly(t *testing.T, c *client.Client) (end func()) {
 	t.Helper()
 	txn, err := c.IDs("txn")

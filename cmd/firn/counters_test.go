@@ -17,8 +17,8 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/idset"
 )
 
-// readIDs reads ids, one a line, until enough are there or the output ends. What has no
-// end of line was cut off.
+// readIDs reads ids, one a line, until it has enough or the output ends. It drops a last line
+// without a line break, which a kill has cut off.
 func readIDs(t *testing.T, lines *bufio.Reader, enough int) (ids []firn.ID) {
 	t.Helper()
 	for len(ids) < enough {
@@ -35,8 +35,8 @@ func readIDs(t *testing.T, lines *bufio.Reader, enough int) (ids []firn.ID) {
 	return ids
 }
 
-// counting runs firn next for a kind until it has written so many ids, sends it a signal
-// and returns all that it wrote.
+// counting runs firn next for a kind until it has written enough ids, sends it a signal and
+// returns all ids that it wrote.
 func counting(t *testing.T, state, kind string, enough int, signal syscall.Signal) []firn.ID {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -57,10 +57,10 @@ func counting(t *testing.T, state, kind string, enough int, signal syscall.Signa
 	}
 	ids = append(ids, readIDs(t, lines, 1<<30)...)
 	if err := cmd.Wait(); err == nil {
-		t.Fatal("it ended by itself")
+		t.Fatal("the command ended before the signal")
 	}
 	if len(ids) < enough {
-		t.Fatalf("it made %d ids and is stuck", len(ids))
+		t.Fatalf("the command is stuck after %d ids", len(ids))
 	}
 	return ids
 }
@@ -69,16 +69,16 @@ func increasing(t *testing.T, last firn.ID, ids []firn.ID) firn.ID {
 	t.Helper()
 	for _, id := range ids {
 		if id <= last {
-			t.Fatalf("%d was made after %d", id, last)
+			t.Fatalf("%d follows %d", id, last)
 		}
 		last = id
 	}
 	return last
 }
 
-// TestKilledWhileCountingItGoesOnAbove kills the command with SIGKILL again and again, each
-// time at another moment. What the next makes is above all that was made.
-func TestKilledWhileCountingItGoesOnAbove(t *testing.T) {
+// TestAKilledCounterContinuesAboveAllIssuedIDs kills the command with SIGKILL repeatedly, each time
+// at another moment.
+func TestAKilledCounterContinuesAboveAllIssuedIDs(t *testing.T) {
 	for kind, lost := range map[string]firn.ID{"segment": 100_000, "sequence": 4096} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -86,7 +86,7 @@ func TestKilledWhileCountingItGoesOnAbove(t *testing.T) {
 			last := firn.ID(0)
 			for range 30 {
 				ids := counting(t, state, kind, 1+rand.IntN(20_000), syscall.SIGKILL)
-				// A kill loses no more than was fetched at once, and what is in the pipe has been read.
+				// A kill loses at most one fetched range and the ids in the output buffer.
 				if gap := ids[0] - last - 1; gap > lost+4096 {
 					t.Errorf("%d ids are missing after %d", gap, last)
 				}
@@ -96,9 +96,8 @@ func TestKilledWhileCountingItGoesOnAbove(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedSegmentGivesTheRestBack ends the command with SIGTERM: no id is missing
-// then.
-func TestAnInterruptedSegmentGivesTheRestBack(t *testing.T) {
+// TestATerminatedSegmentReturnsItsRest ends the command with SIGTERM. No id may be missing.
+func TestATerminatedSegmentReturnsItsRest(t *testing.T) {
 	state := t.TempDir()
 	var all []firn.ID
 	for range 10 {
@@ -106,14 +105,13 @@ func TestAnInterruptedSegmentGivesTheRestBack(t *testing.T) {
 	}
 	for i, id := range all {
 		if id != firn.ID(i+1) {
-			t.Fatalf("%d was made where %d was next", id, i+1)
+			t.Fatalf("id %d, want %d", id, i+1)
 		}
 	}
 }
 
-// TestManyCommandsCountTogether has short commands count one name each kind, sixteen at a
-// time.
-func TestManyCommandsCountTogether(t *testing.T) {
+// TestConcurrentCommandsShareACounter runs many short commands for one name, sixteen at a time.
+func TestConcurrentCommandsShareACounter(t *testing.T) {
 	const commands = 80
 	for _, kind := range []string{"segment", "sequence", "number"} {
 		t.Run(kind, func(t *testing.T) {
@@ -138,7 +136,7 @@ func TestManyCommandsCountTogether(t *testing.T) {
 						numbers := regexp.MustCompile(`(?m)^N-0*`).ReplaceAllString(string(out), "")
 						ids := readIDs(t, bufio.NewReader(strings.NewReader(numbers)), 1<<30)
 						if len(ids) != n {
-							t.Errorf("%d ids, not %d", len(ids), n)
+							t.Errorf("%d ids, want %d", len(ids), n)
 						}
 						increasing(t, 0, ids)
 						set.Add(ids)
@@ -194,7 +192,7 @@ func TestWrongUseOfCountersExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 			t.Errorf("%s firn next --kind %s exits with %d:\n%s", test.environment, test.args, status, out)
 		}
 	}
-	// What other kinds have in the environment does not disturb.
+	// Environment variables for other kinds are ignored.
 	url := sqliteStore(t)
 	for _, args := range []string{"segment --name a", "uuid", "snowflake"} {
 		if status, out := run([]string{"FIRN_STEP=5", "FIRN_LAYOUT=twitter", "FIRN_STORE=" + url, "FIRN_ZONE=UTC"},

@@ -16,7 +16,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/idset"
 )
 
-// firnCommand runs this test binary as firn, with a store that all of a test share.
+// firnCommand runs this test binary as firn. Commands with the same state folder share a store.
 func firnCommand(ctx context.Context, state string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "firn", args...)
 	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+state)
@@ -24,9 +24,9 @@ func firnCommand(ctx context.Context, state string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestKilledAndRestartedItMakesNoIDTwice kills a process with SIGKILL while it
-// makes ids, again and again, each time at another moment, and starts another.
-func TestKilledAndRestartedItMakesNoIDTwice(t *testing.T) {
+// TestKilledProcessesIssueNoIDTwice kills one process after another with SIGKILL while it issues
+// ids, each time at another moment.
+func TestKilledProcessesIssueNoIDTwice(t *testing.T) {
 	state := t.TempDir()
 	var set idset.Set
 	random := rand.New(rand.NewPCG(1, 1))
@@ -46,7 +46,7 @@ func TestKilledAndRestartedItMakesNoIDTwice(t *testing.T) {
 		for lines.Scan() {
 			id, err := firn.ParseID(lines.Text())
 			if err != nil {
-				break // the line that the kill cut off
+				break // the kill has cut off this line
 			}
 			ids = append(ids, id)
 			if len(ids) == kill {
@@ -56,12 +56,12 @@ func TestKilledAndRestartedItMakesNoIDTwice(t *testing.T) {
 			}
 		}
 		if err := cmd.Wait(); err == nil {
-			t.Fatal("it ended by itself")
+			t.Fatal("the process ended before it was killed")
 		}
 		if len(ids) < kill {
-			t.Fatalf("round %d: it made %d ids within a minute and is stuck", round, len(ids))
+			t.Fatalf("round %d: only %d ids within a minute", round, len(ids))
 		}
-		set.Add(ids[:len(ids)-1]) // the last line may be cut off and still be a number
+		set.Add(ids[:len(ids)-1]) // the last line may be cut off and still parse
 		cancel()
 	}
 	if set.Duplicates() != 0 {
@@ -70,8 +70,8 @@ func TestKilledAndRestartedItMakesNoIDTwice(t *testing.T) {
 	t.Logf("%d ids, no duplicate", set.Added())
 }
 
-// TestAThousandProcessesSixteenAtATime starts many short processes on one file.
-func TestAThousandProcessesSixteenAtATime(t *testing.T) {
+// TestAThousandProcessesShareAStore runs short processes, sixteen at a time.
+func TestAThousandProcessesShareAStore(t *testing.T) {
 	state := t.TempDir()
 	var set idset.Set
 	var group sync.WaitGroup
@@ -95,7 +95,7 @@ func TestAThousandProcessesSixteenAtATime(t *testing.T) {
 					ids = append(ids, id)
 				}
 				if len(ids) != n {
-					t.Errorf("%d ids, not %d", len(ids), n)
+					t.Errorf("%d ids, want %d", len(ids), n)
 				}
 				set.Add(ids)
 			}

@@ -27,7 +27,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// An object is what these tests look at of those in deploy/kubernetes.yaml.
+// An object has the fields of an object in deploy/kubernetes.yaml that these tests check.
 type object struct {
 	Kind string
 	Data map[string]string
@@ -78,7 +78,7 @@ func kubernetes(t *testing.T) map[string]object {
 	}
 }
 
-// certificate writes one for 127.0.0.1, and its key, and returns a client that trusts it.
+// certificate writes a certificate for 127.0.0.1 and its key, and returns a client that trusts it.
 func certificate(t *testing.T, certFile, keyFile string) *http.Client {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -109,9 +109,9 @@ func certificate(t *testing.T, certFile, keyFile string) *http.Client {
 	return &http.Client{Transport: transport, Timeout: 10 * time.Second}
 }
 
-// TestTheServerStartsAsTheKubernetesFileSays takes the container's arguments, variables, mounts
-// and probes as they stand there, with the mounts in a folder and ports that are free.
-func TestTheServerStartsAsTheKubernetesFileSays(t *testing.T) {
+// TestTheKubernetesDeploymentServes runs the container's command with its arguments, variables,
+// mounts and probes, but with the mounts in a folder and on free ports.
+func TestTheKubernetesDeploymentServes(t *testing.T) {
 	objects := kubernetes(t)
 	pod := objects["Deployment"].Spec.Template.Spec
 	if len(pod.Containers) != 1 || len(objects) != 4 {
@@ -142,7 +142,7 @@ func TestTheServerStartsAsTheKubernetesFileSays(t *testing.T) {
 		args = append(args, inFolder.Replace(arg))
 	}
 	cmd := exec.Command("firn", args...)
-	// As in the container: no home, and nothing else in the environment.
+	// As in the container: no HOME, and no other variables.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "FIRN_STORE=redis://" + servers.Redis(t).Addr() + "/0"}
 	port, _ := serveUntilTheEnd(t, cmd)
 
@@ -177,7 +177,7 @@ func TestTheServerStartsAsTheKubernetesFileSays(t *testing.T) {
 	}
 	for _, p := range objects["Service"].Spec.Ports {
 		if !names[p.TargetPort] {
-			t.Errorf("the service has a port %s that the container has not", p.TargetPort)
+			t.Errorf("the service has a port %s, but the container does not", p.TargetPort)
 		}
 	}
 	for _, c := range []struct {
@@ -196,9 +196,8 @@ func TestTheServerStartsAsTheKubernetesFileSays(t *testing.T) {
 	}
 }
 
-// TestTheServiceOfSystemdRunsACommandThatIs checks the unit's command, and its configuration in
-// the document.
-func TestTheServiceOfSystemdRunsACommandThatIs(t *testing.T) {
+// TestTheSystemdServiceRuns runs the unit's command, with the configuration in the document.
+func TestTheSystemdServiceRuns(t *testing.T) {
 	unit, err := os.ReadFile(filepath.Join(deploy, "firn.service"))
 	if err != nil {
 		t.Fatal(err)

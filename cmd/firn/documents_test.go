@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTheReadmesCommandsDoWhatTheySay types those that need no server.
-func TestTheReadmesCommandsDoWhatTheySay(t *testing.T) {
+// TestTheReadmesCommandsWork runs the commands that need no server.
+func TestTheReadmesCommandsWork(t *testing.T) {
 	r := newReader(t)
 	first, _, _ := strings.Cut(snippets(t, "README.md", "# Firn")[0].text, "\n")
 	out := r.types(snippet{"README.md", "sh", first})
@@ -24,27 +24,27 @@ func TestTheReadmesCommandsDoWhatTheySay(t *testing.T) {
 	}
 }
 
-// TestTheReadmesGoProgramHasAnID runs it as it stands.
-func TestTheReadmesGoProgramHasAnID(t *testing.T) {
+// TestTheReadmesGoProgramPrintsAnID runs the program unchanged.
+func TestTheReadmesGoProgramPrintsAnID(t *testing.T) {
 	s := snippets(t, "README.md", "## In a Go program")[0]
 	out := strings.TrimSuffix(strings.TrimSpace(newReader(t).types(s)), " <nil>")
 	newIDs(t, s, out, 1, map[string]bool{})
 }
 
-// TestTheProgramsOfTheRedisPageHaveIDs runs the programs that are whole there, and the session.
-func TestTheProgramsOfTheRedisPageHaveIDs(t *testing.T) {
+// TestTheProgramsOfTheRedisPagePrintIDs runs the complete programs of the page, and its session.
+func TestTheProgramsOfTheRedisPagePrintIDs(t *testing.T) {
 	r := newReader(t)
 	r.serve("firn serve")
 	had := map[string]bool{}
 	run := 0
 	for _, s := range snippets(t, "docs/redis.md", "## From your language") {
-		if s.language != "java" { // its library is not in any registry that tests use
+		if s.language != "java" { // its library is not in a registry that tests use
 			newIDs(t, s, r.types(s), 4, had)
 			run++
 		}
 	}
 	if run != 4 {
-		t.Errorf("%d programs were run", run)
+		t.Errorf("%d programs were run, want 4", run)
 	}
 	for _, s := range snippets(t, "docs/redis.md", "# The Redis protocol") {
 		if s.language != "console" {
@@ -60,8 +60,8 @@ func TestTheProgramsOfTheRedisPageHaveIDs(t *testing.T) {
 	}
 }
 
-// TestTheCommandsOfTheRPCPageAreAnswered types what is to be tried.
-func TestTheCommandsOfTheRPCPageAreAnswered(t *testing.T) {
+// TestTheExamplesOfTheRPCPageWork runs the examples under "Try it".
+func TestTheExamplesOfTheRPCPageWork(t *testing.T) {
 	r := newReader(t)
 	r.serve("firn serve")
 	had := map[string]bool{}
@@ -73,7 +73,7 @@ func TestTheCommandsOfTheRPCPageAreAnswered(t *testing.T) {
 			newIDs(t, s, r.types(s), 3, had)
 			answered["go"]++
 			continue
-		case s.language != "sh" || strings.Contains(s.text, "grpc_tools"): // which Debian does not have
+		case s.language != "sh" || strings.Contains(s.text, "grpc_tools"): // Debian does not have grpc_tools
 			continue
 		}
 		for _, line := range strings.Split(strings.TrimSpace(joined.Replace(s.text)), "\n") {
@@ -90,6 +90,6 @@ func TestTheCommandsOfTheRPCPageAreAnswered(t *testing.T) {
 		}
 	}
 	if answered["curl"] != 1 || answered["grpcurl"] != 1 || answered["go"] != 2 {
-		t.Errorf("what was tried: %v", answered)
+		t.Errorf("examples that printed ids: %v", answered)
 	}
 }

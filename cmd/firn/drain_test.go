@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// TestRequestsThatHadComeAreAnsweredWhenTheServerEnds stops a server, sends it a request on
-// each of many connections that it has served before, and tells it to end: as if it had
-// been too busy to read them before that.
-func TestRequestsThatHadComeAreAnsweredWhenTheServerEnds(t *testing.T) {
+// TestRequestsReceivedBeforeShutdownAreAnswered pauses a server, sends a request on each of many
+// connections that it has already served, and then sends SIGTERM. So the requests have arrived
+// before the shutdown, but are not read yet, as on a busy server.
+func TestRequestsReceivedBeforeShutdownAreAnswered(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "firn.yaml")
 	if err := os.WriteFile(file, []byte("store: 'memory:'\nlisten: {http: '127.0.0.1:0', resp: '127.0.0.1:0'}\nnamespaces: {orders: {}}\n"), 0o600); err != nil {
@@ -35,7 +35,7 @@ func TestRequestsThatHadComeAreAnsweredWhenTheServerEnds(t *testing.T) {
 		at = found.FindStringSubmatch(lines.Text())
 	}
 	if at == nil {
-		t.Fatal("it does not serve")
+		t.Fatal("the server did not start")
 	}
 	const each = 100
 	type client struct {

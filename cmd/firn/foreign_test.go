@@ -12,8 +12,8 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 )
 
-// TestForeignContentIsAFailureThatNamesItsKey puts what Firn never writes under keys
-// of a pool: no command may take it for wrong usage, nor for a slot.
+// TestForeignContentIsAFailureThatNamesItsKey stores values that Firn never writes under keys of a
+// pool. No command may treat them as wrong usage, or as a slot.
 func TestForeignContentIsAFailureThatNamesItsKey(t *testing.T) {
 	const (
 		pool = `{"layout":"41/0/10/12","open":true}`
@@ -53,8 +53,8 @@ func TestForeignContentIsAFailureThatNamesItsKey(t *testing.T) {
 	}
 }
 
-// TestForeignCountersAreNamedForAnyNumberOfIDs: what is asked for is not to blame.
-func TestForeignCountersAreNamedForAnyNumberOfIDs(t *testing.T) {
+// The error must blame the counter in the store, and not the requested number of ids.
+func TestAForeignCounterIsNamedForAnyNumberOfIDs(t *testing.T) {
 	const key = "firn/sequence/s"
 	url := "sqlite:" + filepath.Join(t.TempDir(), "firn.db")
 	s, err := storeurl.Make(context.Background(), url)

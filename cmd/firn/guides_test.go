@@ -11,9 +11,9 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
-// TestGuidesForMigratingSayWhatWorks takes the configurations, layouts and commands of the
-// guides as they are written.
-func TestGuidesForMigratingSayWhatWorks(t *testing.T) {
+// TestTheMigrationGuidesWork checks the configurations and layouts of the guides, and runs their
+// commands.
+func TestTheMigrationGuidesWork(t *testing.T) {
 	run := session(t)
 	block := regexp.MustCompile("(?ms)^ *```(yaml|sh|go)\n(.*?)^ *```$")
 	quotedLayout := regexp.MustCompile(`(?:ParseLayout\(|--layout )"?([^" )]+)`)
@@ -43,7 +43,7 @@ func TestGuidesForMigratingSayWhatWorks(t *testing.T) {
 			case "sh":
 				for line := range strings.Lines(text) {
 					words := strings.Fields(line)
-					// Those that need no server, and take no other command's output.
+					// Run only commands that need no server and no other command's output.
 					if len(words) < 2 || words[0] != "firn" || words[1] != "decode" && words[1] != "layout" && words[1] != "next" || strings.Contains(line, "$(") {
 						continue
 					}
@@ -55,7 +55,7 @@ func TestGuidesForMigratingSayWhatWorks(t *testing.T) {
 			}
 		}
 		if commands == 0 && from != "tinyid" {
-			t.Errorf("%s has no command that could be tried", name)
+			t.Errorf("%s has no command that was run", name)
 		}
 	}
 }

@@ -25,75 +25,75 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/idset"
 )
 
-// An absence says whether something is there. The zero value is.
-type absence struct {
+// An outage records whether a server or the store is down. The zero value is up.
+type outage struct {
 	mu      sync.Mutex
-	changes int           // odd while it is away
-	there   chan struct{} // closed when it is back
+	changes int           // odd while it is down
+	up      chan struct{} // closed when it is up again
 }
 
-func (a *absence) away()   { a.change(1) }
-func (a *absence) isBack() { a.change(0) }
+func (a *outage) begins() { a.change(1) }
+func (a *outage) ends()   { a.change(0) }
 
-func (a *absence) change(to int) {
+func (a *outage) change(to int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.changes%2 == to {
-		panic("this test is wrong: a server that is away goes away, or one that is there comes back")
+		panic("a mistake in this test: an outage begins or ends twice")
 	}
 	a.changes++
 	if to == 1 {
-		a.there = make(chan struct{})
+		a.up = make(chan struct{})
 	} else {
-		close(a.there)
+		close(a.up)
 	}
 }
 
-// now returns what since compares with.
-func (a *absence) now() int {
+// now returns a value for since.
+func (a *outage) now() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.changes
 }
 
-// since reports whether it was away then or at any time since.
-func (a *absence) since(then int) bool { return then%2 == 1 || a.now() != then }
+// since reports whether it was down then or at any time since.
+func (a *outage) since(then int) bool { return then%2 == 1 || a.now() != then }
 
-// wait waits until it is there, or ctx ends.
-func (a *absence) wait(ctx context.Context) {
+// wait waits until it is up, or ctx ends.
+func (a *outage) wait(ctx context.Context) {
 	a.mu.Lock()
-	there := a.there
+	up := a.up
 	a.mu.Unlock()
-	if there == nil {
+	if up == nil {
 		return
 	}
 	select {
-	case <-there:
+	case <-up:
 	case <-ctx.Done():
 	}
 }
 
-// A kind is what all callers of a namespace have found.
+// A kind holds the ids that all callers of a namespace received.
 type kind struct {
 	namespace string
 	strict    bool
 	set       idset.Set
-	greatest  atomic.Int64 // that anybody has received
+	greatest  atomic.Int64 // of all received ids
 }
 
-// add takes in ids that were received by somebody who asked when floor was the greatest
-// that had been, and says what is wrong with them.
+// add records received ids and checks them. Floor was the greatest received id when they were
+// requested: ids of a strict kind must be greater.
 func (k *kind) add(floor int64, ids []firn.ID) error {
 	last := ids[len(ids)-1]
 	if k.set.Add(ids) > 0 {
-		return fmt.Errorf("%d are there twice", ids)
+		return fmt.Errorf("duplicates among %d", ids)
 	}
 	if !k.strict {
 		return nil
 	}
 	for i, id := range ids {
 		if int64(id) <= floor || i > 0 && id <= ids[i-1] {
-			return fmt.Errorf("%d, and somebody had %d before they were asked for", ids, floor)
+			return fmt.Errorf("%d, but a caller had received %d before they were requested", ids, floor)
 		}
 	}
 	for {
@@ -104,26 +104,27 @@ func (k *kind) add(floor int64, ids []firn.ID) error {
 	}
 }
 
-// A conn takes some ids at once.
+// A conn takes a few ids per call.
 type conn struct {
 	take  func(ctx context.Context) ([]firn.ID, error)
 	close func()
 }
 
-// A caller takes ids one call after the other.
+// A caller takes ids, one call after the other.
 type caller struct {
 	t              *testing.T
 	name           string
 	kind           *kind
 	at             *member // nil: the Go client
-	store          *absence
+	store          *outage
 	connect        func(namespace string) (conn, error)
 	each           time.Duration
 	served, failed atomic.Int64
 }
 
-// run calls until ctx ends, with a new connection after each error. One is excused if the server was away meanwhile or, of a
-// sequence, the store; the Go client's callers have no excuse.
+// run calls until ctx ends, with a new connection after each error. An error is allowed if the
+// server was down during the call, or, for a sequence, the store. Callers of the Go client must
+// see no error.
 func (c *caller) run(ctx context.Context) {
 	tick := time.NewTicker(c.each)
 	defer tick.Stop()
@@ -148,7 +149,7 @@ func (c *caller) run(ctx context.Context) {
 	}
 }
 
-// call calls until there was an error; it returns one that is not excused.
+// call calls until there is an error. It returns an error that is not allowed.
 func (c *caller) call(ctx context.Context, conn conn, tick <-chan time.Time) error {
 	for ctx.Err() == nil {
 		<-tick
@@ -175,10 +176,10 @@ func (c *caller) call(ctx context.Context, conn conn, tick <-chan time.Time) err
 	return nil
 }
 
-// few is how many ids direct callers take at once.
+// few is how many ids direct callers take per call.
 const few = 3
 
-// protocols are those of a server, by name.
+// protocols maps the protocols of a server to functions that connect.
 func protocols(s *served) iter.Seq2[string, func(namespace string) (conn, error)] {
 	return maps.All(map[string]func(string) (conn, error){
 		"HTTP": func(namespace string) (conn, error) { return overHTTP(s.address, namespace), nil },
@@ -200,7 +201,7 @@ func overHTTP(address, namespace string) conn {
 			if err != nil {
 				return nil, err
 			}
-			defer func() { _ = answer.Body.Close() }() // it was read
+			defer func() { _ = answer.Body.Close() }() // the body is read to its end
 			body, err := io.ReadAll(answer.Body)
 			if err != nil || answer.StatusCode != http.StatusOK {
 				return nil, fmt.Errorf("%s: %s, %w", answer.Status, body, err)
@@ -225,7 +226,7 @@ func parse(texts []string) ([]firn.ID, error) {
 
 func checkFew(ids []firn.ID) error {
 	if len(ids) != few {
-		return fmt.Errorf("%d ids, not the %d asked for", len(ids), few)
+		return fmt.Errorf("%d ids, want %d", len(ids), few)
 	}
 	return nil
 }
@@ -247,7 +248,7 @@ func overRESP(address, namespace string) conn {
 			}
 			return ids, checkFew(ids)
 		},
-		close: func() { _ = c.Close() }, // nothing is under way
+		close: func() { _ = c.Close() }, // no request is open
 	}
 }
 
@@ -270,11 +271,11 @@ func overGRPC(address, namespace string) (conn, error) {
 			}
 			return ids, checkFew(ids)
 		},
-		close: func() { _ = c.Close() }, // nothing is under way
+		close: func() { _ = c.Close() }, // no request is open
 	}, nil
 }
 
-// clientOf takes one id at a time from the buffer, or of a sequence from a server.
+// clientOf takes one id per call from the client's buffer, or for a sequence from a server.
 func clientOf(ids *client.Namespace[firn.ID], strict bool) func(string) (conn, error) {
 	return func(string) (conn, error) {
 		return conn{close: func() {}, take: func(ctx context.Context) ([]firn.ID, error) {

@@ -15,52 +15,52 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// TestThreeServersOverOneStoreLoseNothingButWhatIsUnderWay has three servers under load
-// over all protocols while one is killed and started again, one stopped and resumed,
-// the store killed and restarted, and one told to end. A caller that is not
-// excused fails the test with its first error, its first id that anybody had before, and
-// its first id of a sequence that is not above all that were received before it asked.
-func TestThreeServersOverOneStoreLoseNothingButWhatIsUnderWay(t *testing.T) {
+// TestThreeServersLoseOnlyRequestsInFlight puts three servers over one store under load, over all
+// protocols. One server is killed and restarted, another paused and resumed, the store killed and
+// restarted, and the third server shut down and restarted. The test fails if a caller gets an
+// error that is not allowed, an id twice, or an id of a sequence that is not greater than all ids
+// received before it was requested.
+func TestThreeServersLoseOnlyRequestsInFlight(t *testing.T) {
 	l := startLoad(t)
 	all := func(*caller) bool { return true }
-	l.goOn("all are there", 50, all)
+	l.goOn("all servers run", 50, all)
 	l.full()
 	waits := l.waits()
 
-	first, second, third := l.member(0), l.member(1), l.member(2) // as the client asks them
+	first, second, third := l.member(0), l.member(1), l.member(2) // in the client's order
 	elsewhere := func(than *member) func(*caller) bool {
 		return func(c *caller) bool { return c.at != than }
 	}
 
-	first.away()
+	first.begins()
 	l.noticed("one is killed", first.kill, func(c *caller) bool { return c.at == first })
 	l.left(first)
 	l.goOn("one is killed", 100, elsewhere(first))
 	first.start()
-	first.isBack()
+	first.ends()
 	l.returned(first)
-	l.goOn("it is there again", 20, all)
+	l.goOn("it is restarted", 20, all)
 
-	second.away()
+	second.begins()
 	second.stop()
-	l.goOn("one is stopped", 100, elsewhere(second))
+	l.goOn("one is paused", 100, elsewhere(second))
 	second.signal(syscall.SIGCONT)
-	l.goOn("it goes on", 20, all)
-	second.isBack()
+	l.goOn("it is resumed", 20, all)
+	second.ends()
 
-	l.store.away()
+	l.store.begins()
 	l.noticed("the store is killed", l.redis.Kill, func(c *caller) bool { return c.kind == l.sequence && c.at != nil })
 	l.goOn("the store is killed", 100, func(c *caller) bool { return c.kind != l.sequence })
 	l.redis.Restart()
-	l.store.isBack()
-	l.goOn("the store is there again", 20, all)
+	l.store.ends()
+	l.goOn("the store is restarted", 20, all)
 
-	third.away()
-	l.noticed("one has ended", third.end, func(c *caller) bool { return c.at == third })
-	l.goOn("one has ended", 100, elsewhere(third))
+	third.begins()
+	l.noticed("one is shut down", third.end, func(c *caller) bool { return c.at == third })
+	l.goOn("one is shut down", 100, elsewhere(third))
 	third.start()
-	third.isBack()
-	l.goOn("all are there again", 50, all)
+	third.ends()
+	l.goOn("all run again", 50, all)
 
 	l.end()
 	for _, k := range l.kinds() {
@@ -70,36 +70,36 @@ func TestThreeServersOverOneStoreLoseNothingButWhatIsUnderWay(t *testing.T) {
 		t.Logf("%s: %d ids", k.namespace, k.set.Added())
 	}
 	if now := l.waits(); now != waits {
-		t.Errorf("callers waited %d times though ids were at hand: %+v", now-waits, l.client.State().Namespaces)
+		t.Errorf("callers waited %d times although ids were buffered: %+v", now-waits, l.client.State().Namespaces)
 	}
 }
 
 // A member is one of the servers.
 type member struct {
-	absence
+	outage
 	*served
 }
 
-// stop stops the process in its tracks, and returns when all of it stands still.
+// stop pauses the process, and returns when all its threads have stopped.
 func (m *member) stop() {
 	m.t.Helper()
 	m.signal(syscall.SIGSTOP)
-	until(m.t, "a server stands still", func() bool {
+	until(m.t, "a server is paused", func() bool {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.cmd.Process.Pid))
 		return err == nil && strings.Contains(string(status), "State:\tT")
 	})
 }
 
-// end tells the process to end, which it must do well.
+// end shuts the process down, which must succeed.
 func (m *member) end() {
 	m.t.Helper()
 	m.signal(syscall.SIGTERM)
 	if err := m.cmd.Wait(); err != nil {
-		m.t.Errorf("a server that was told to end: %v", err)
+		m.t.Errorf("shutdown of a server: %v", err)
 	}
 }
 
-// until polls for a state.
+// until polls until is returns true.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
@@ -113,18 +113,18 @@ func until(t *testing.T, what string, is func() bool) {
 }
 
 const (
-	// buffer is how many ids the Go client has at hand; its callers together take
-	// 2,000 a second of each namespace, where the machine can do that.
+	// buffer is how many ids the Go client buffers. Its callers together take 2,000 a second of
+	// each namespace, if the machine is fast enough.
 	buffer = 20_000
-	// each is how often a caller calls.
+	// The intervals between the calls of a caller.
 	eachDirect, eachBuffered = 5 * time.Millisecond, 2 * time.Millisecond
 )
 
-// A load is callers of three servers and of the Go client.
+// A load has callers of three servers and of the Go client.
 type load struct {
 	t                            *testing.T
 	redis                        *servers.Server
-	store                        absence
+	store                        outage
 	members                      map[string]*member // by address
 	snowflake, segment, sequence *kind
 	client                       *client.Client
@@ -136,8 +136,8 @@ type load struct {
 	parted, again map[string]bool // servers that the client has left, and returned to
 }
 
-// startLoad starts three servers, for each and each of three protocols and kinds a
-// caller, and callers of the Go client.
+// startLoad starts three servers, with a caller for each server, protocol and kind, and callers of
+// the Go client.
 func startLoad(t *testing.T) *load {
 	storeurl.QuietRedis()
 	l := &load{
@@ -187,7 +187,7 @@ func (l *load) kinds() []*kind { return []*kind{l.snowflake, l.segment, l.sequen
 // end ends the load; it may be called twice.
 func (l *load) end() {
 	l.stop()
-	for _, m := range l.members { // one that stands still would hold callers up
+	for _, m := range l.members { // a paused server would block its callers
 		if m.cmd.ProcessState == nil {
 			m.signal(syscall.SIGCONT)
 		}
@@ -196,17 +196,17 @@ func (l *load) end() {
 	l.client.Close()
 }
 
-// member returns a server by its place in the client's order.
+// member returns the i-th server in the client's order.
 func (l *load) member(i int) *member { return l.members[l.client.State().Servers[i].Server] }
 
-// note is told when the client leaves a server and when it returns.
+// note is the client's hook: it records that the client left a server or returned to it.
 func (l *load) note(server string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.parted[server], l.again[server] = err != nil, err == nil
 }
 
-// left waits until the client has left a server, returned until it is back.
+// left waits until the client has left a server, returned until the client uses it again.
 func (l *load) left(m *member) { l.t.Helper(); l.hears("the client leaves a server", l.parted, m) }
 func (l *load) returned(m *member) {
 	l.t.Helper()
@@ -222,7 +222,7 @@ func (l *load) hears(what string, of map[string]bool, m *member) {
 	})
 }
 
-// full waits until the buffers are as full as they are kept.
+// full waits until the buffers are filled.
 func (l *load) full() {
 	l.t.Helper()
 	until(l.t, "the buffers are filled", func() bool {
@@ -235,7 +235,7 @@ func (l *load) full() {
 	})
 }
 
-// waits is how many calls of the client's buffers found none at hand.
+// waits returns how many calls of the client found its buffers empty.
 func (l *load) waits() (n int64) {
 	for _, ns := range l.client.State().Namespaces {
 		if ns.Namespace != l.sequence.namespace {
@@ -245,20 +245,21 @@ func (l *load) waits() (n int64) {
 	return n
 }
 
-// goOn waits until each of the callers has got ids so many times more.
+// goOn waits until each of the callers has received ids the given number of times.
 func (l *load) goOn(what string, times int64, whose func(*caller) bool) {
 	l.t.Helper()
-	l.grows(what+": callers go on", times, func() {}, whose, func(c *caller) int64 { return c.served.Load() })
+	l.grows(what+": callers receive ids", times, func() {}, whose, func(c *caller) int64 { return c.served.Load() })
 }
 
-// noticed hurts something and waits until each of the callers has met an error, so that none
-// begins a request over a connection that has ended when all is well again.
-func (l *load) noticed(what string, hurt func(), whose func(*caller) bool) {
+// noticed causes a fault and waits until each of the callers has got an error. Otherwise a caller
+// could use a broken connection after the end of the outage, which would be an error that is not
+// allowed.
+func (l *load) noticed(what string, fault func(), whose func(*caller) bool) {
 	l.t.Helper()
-	l.grows(what+": callers notice", 1, hurt, whose, func(c *caller) int64 { return c.failed.Load() })
+	l.grows(what+": callers get an error", 1, fault, whose, func(c *caller) int64 { return c.failed.Load() })
 }
 
-// grows waits until a count of each of the callers is so much greater than before act.
+// grows calls act, and waits until a count of each of the callers has grown by that much.
 func (l *load) grows(what string, by int64, act func(), whose func(*caller) bool, count func(*caller) int64) {
 	l.t.Helper()
 	want := map[*caller]int64{}

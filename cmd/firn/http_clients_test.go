@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// startHTTP runs firn serve and returns the URL of HTTP.
+// startHTTP runs firn serve and returns its HTTP URL.
 func startHTTP(t *testing.T) string {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "firn.yaml")
@@ -26,7 +26,7 @@ func TestCurl(t *testing.T) {
 		{"/v1/ids/items", `\{"namespace":"items","ids":\["1"\]\}\n`},
 		{"-X POST /v1/ids/items?count=2&numbers=true", `\{"namespace":"items","ids":\[2,3\]\}\n`},
 		{"-H Accept:text/plain /v1/ids/items?count=2", `4\n5\n`},
-		{"--data count=2 /v1/ids/items", `\{"namespace":"items","ids":\["6"\]\}\n`}, // the count is in the address
+		{"--data count=2 /v1/ids/items", `\{"namespace":"items","ids":\["6"\]\}\n`}, // only the URL sets the count
 		{"--http1.0 /v1/ids/items", `\{"namespace":"items","ids":\["7"\]\}\n`},
 		{"--http2 /v1/ids/items", `\{"namespace":"items","ids":\["8"\]\}\n`},
 		{"--http2-prior-knowledge /v1/ids/items", `\{"namespace":"items","ids":\["9"\]\}\n`},

@@ -17,8 +17,8 @@ import (
 
 const importPassword = "geheim"
 
-// foreignDatabase makes a database of a name, filled by statements, and returns its URL,
-// with a password.
+// foreignDatabase creates a database, fills it with statements, and returns its URL, with a
+// password.
 func foreignDatabase(t *testing.T, at *servers.Server, name string, statements ...string) string {
 	t.Helper()
 	base := "mysql://root:@" + at.Addr() + "/"
@@ -44,7 +44,7 @@ func foreignDatabase(t *testing.T, at *servers.Server, name string, statements .
 	return "mysql://reader:" + importPassword + "@" + at.Addr() + "/" + name
 }
 
-// The tables as their projects make and fill them.
+// The tables as the projects create and fill them.
 const (
 	leafAlloc = `CREATE TABLE leaf_alloc (
 		biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint(20) NOT NULL DEFAULT '1', step int(11) NOT NULL,
@@ -67,14 +67,14 @@ const (
 	tokenSHA256 = "dd597b28f6abfa0cca033892db3cd19b61c4f75dc044a2bbdba909defd9f875d"
 )
 
-// imported is what --json prints.
+// imported is the JSON that firn import prints.
 type imported struct {
 	DryRun bool `json:"dry_run"`
 	Names  []struct{ Name, Was, Now, Outcome string }
 	YAML   string `json:"configuration"`
 }
 
-// TestImportTakesOverCounters plays whole takeovers from a real database.
+// TestImportTakesOverCounters runs complete imports from a real database.
 func TestImportTakesOverCounters(t *testing.T) {
 	t.Parallel()
 	database := servers.MariaDB(t)
@@ -136,7 +136,7 @@ func TestImportTakesOverCounters(t *testing.T) {
 		t.Error("a dry run wrote the configuration")
 	}
 	if out := step(tinyURL, "tinyid --config "+config, 0, "The configuration for firn serve is in "+config); strings.Contains(out, "min_step") {
-		t.Errorf("it is printed too:\n%s", out)
+		t.Errorf("the configuration is printed too:\n%s", out)
 	}
 	step(tinyURL, "tinyid --config "+config, 0, "Names: 0 taken over, 0 raised again, 2 already above.")
 	step(tinyURL, "tinyid --rename test=probe --config "+config, 1, "is there already and is not overwritten; nothing was taken over")
@@ -157,7 +157,7 @@ func TestImportTakesOverCounters(t *testing.T) {
 		t.Errorf("%v:\n%s", err, out)
 	}
 
-	// names that cannot be are told together, before anything is written
+	// all invalid names are reported together, before anything is written
 	bad := foreignDatabase(t, database, "bad", leafAlloc, `INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('fine', 1, 1), ('a b', 5, 1), ('shop:orders', 5, 1)`)
 	step(bad, "leaf", 1, `"a b" is no segment name`, `"shop:orders" is no segment name`, "--rename OLD=NEW", "nothing was taken over")
 	store = "sqlite:" + file
@@ -172,7 +172,7 @@ func TestImportTakesOverCounters(t *testing.T) {
 	sql("bad", "DELETE FROM leaf_alloc")
 	step(bad, "leaf", 1, "table leaf_alloc has no row to take over")
 
-	// what nobody needs any more is left out, whatever its row holds
+	// skipped rows are left out, whatever they contain
 	sql("bad", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('zero', 1, 0), ('', 5, 1), ('a=b', 5, 1), ('top', 9223372036854775807, 1)")
 	step(bad, "leaf", 1, `row "zero": step 0 is out of range`)
 	step(bad, "leaf --skip zero --rename =none --rename a=b=ab", 1, `"top" is at 9223372036854775807`, "leave it out with --skip")
@@ -203,7 +203,7 @@ func change(t *testing.T, at *servers.Server, name, statement string) {
 	}
 }
 
-// issues wants a name to go on with first.
+// issues checks that a name continues with first.
 func issues(t *testing.T, url, name string, stripe segment.Stripe, first int64) {
 	t.Helper()
 	s, err := storeurl.Open(t.Context(), url)
@@ -216,7 +216,7 @@ func issues(t *testing.T, url, name string, stripe segment.Stripe, first int64) 
 	}
 	for i := range int64(3) {
 		if id, err := names.Next(t.Context(), name); err != nil || int64(id) != first+i*stripe.Stride {
-			t.Errorf("%s: id %d is %d, %v, want %d", name, i, id, err, first+i*stripe.Stride)
+			t.Errorf("%s: id number %d is %d, %v, want %d", name, i, id, err, first+i*stripe.Stride)
 		}
 	}
 	if err := names.Close(t.Context()); err != nil {
@@ -227,7 +227,7 @@ func issues(t *testing.T, url, name string, stripe segment.Stripe, first int64) 
 	}
 }
 
-// absent wants a store to have no counter of a name.
+// absent checks that a store has no counter of a name.
 func absent(t *testing.T, url, name string) {
 	t.Helper()
 	s, err := storeurl.Open(t.Context(), url)
@@ -242,7 +242,7 @@ func absent(t *testing.T, url, name string) {
 	}
 }
 
-// checkConfig reads the file as a server would.
+// checkConfig checks the written configuration.
 func checkConfig(t *testing.T, path, store string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -250,7 +250,7 @@ func checkConfig(t *testing.T, path, store string) {
 		t.Fatal(err)
 	}
 	if _, err := settings.Read(path); err != nil {
-		t.Errorf("firn serve does not read it: %v", err)
+		t.Errorf("firn serve refuses it: %v", err)
 	}
 	type namespace struct {
 		Kind    string

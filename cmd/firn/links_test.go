@@ -15,7 +15,7 @@ var (
 	notInID    = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
 )
 
-// headingIDs are the fragments that GitHub gives the headings of a document.
+// headingIDs returns the fragments that GitHub generates for the headings of a document.
 func headingIDs(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -36,8 +36,8 @@ func headingIDs(t *testing.T, path string) map[string]bool {
 	return ids
 }
 
-// TestTheLinksOfTheDocumentsLeadSomewhere covers files of this repository and headings in them.
-func TestTheLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
+// TestTheLinksInDocumentsAreValid checks links to files of this repository and to their headings.
+func TestTheLinksInDocumentsAreValid(t *testing.T) {
 	root := filepath.Join("..", "..")
 	links := 0
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -65,9 +65,9 @@ func TestTheLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
 				target = filepath.Join(filepath.Dir(path), to)
 			}
 			if _, err := os.Stat(target); err != nil {
-				t.Errorf("%s: %s leads to no file", path, m[1])
+				t.Errorf("%s: %s: no such file", path, m[1])
 			} else if fragment != "" && filepath.Ext(target) == ".md" && !headingIDs(t, target)[fragment] {
-				t.Errorf("%s: %s leads to no heading", path, m[1])
+				t.Errorf("%s: %s: no such heading", path, m[1])
 			}
 		}
 		return nil

@@ -71,7 +71,7 @@ func dashboardQueries(t *testing.T) []string {
 	ids := map[int]bool{}
 	for _, p := range dashboard.Panels {
 		if ids[p.ID] || p.Title == "" || p.Type != "row" && len(p.Targets) == 0 {
-			t.Errorf("panel %d %q: twice, or without a title or a query", p.ID, p.Title)
+			t.Errorf("panel %d %q: duplicate, or without a title or a query", p.ID, p.Title)
 		}
 		ids[p.ID] = true
 		for _, target := range p.Targets {
@@ -81,7 +81,7 @@ func dashboardQueries(t *testing.T) []string {
 	return queries
 }
 
-func TestTheDashboardAsksWhatPrometheusUnderstands(t *testing.T) {
+func TestTheDashboardsQueriesAreValid(t *testing.T) {
 	rules := "groups:\n  - name: dashboard\n    rules:\n"
 	for i, query := range dashboardQueries(t) {
 		rules += fmt.Sprintf("      - {record: 'firn:panel:%d', expr: '%s'}\n", i, strings.ReplaceAll(query, "'", "''"))
@@ -93,7 +93,7 @@ func TestTheDashboardAsksWhatPrometheusUnderstands(t *testing.T) {
 	promtool(t, "check", "rules", path)
 }
 
-func TestDashboardAndAlertsNameMetricsThatThereAre(t *testing.T) {
+func TestDashboardAndAlertsUseExistingMetrics(t *testing.T) {
 	redis := servers.Redis(t)
 	s, err := storeurl.Open(t.Context(), "redis://"+redis.Addr()+"/0")
 	if err != nil {
@@ -150,7 +150,7 @@ func TestDashboardAndAlertsNameMetricsThatThereAre(t *testing.T) {
 	}
 	named := regexp.MustCompile(`\b(?:firn|go|process)_[a-z_]+\b`).FindAllString(strings.Join(dashboardQueries(t), "\n")+string(alerts), -1)
 	if len(named) < 40 {
-		t.Errorf("only %d metrics are named", len(named))
+		t.Errorf("only %d metrics are used", len(named))
 	}
 	for _, name := range named {
 		if !shown[name] {

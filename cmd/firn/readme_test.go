@@ -9,11 +9,10 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// decimals are numbers as long as ids of the layout firn, not within another word.
+// decimals matches numbers as long as ids of the layout firn, outside other words.
 var decimals = regexp.MustCompile(`\b\d{15,19}\b`)
 
-// newIDs fails the test unless there are count ids in what a snippet has printed, made now
-// and not among those before.
+// newIDs checks that a snippet printed count ids that are recent and not in before, and adds them.
 func newIDs(t *testing.T, s snippet, printed string, count int, before map[string]bool) {
 	t.Helper()
 	ids := decimals.FindAllString(printed, -1)
@@ -27,15 +26,15 @@ func newIDs(t *testing.T, s snippet, printed string, count int, before map[strin
 			continue
 		}
 		if made := id.Time(firn.DefaultLayout()); time.Since(made).Abs() > time.Hour || before[text] {
-			t.Errorf("%s, %s: id %s of %v, had before: %t", s.at, s.language, text, made, before[text])
+			t.Errorf("%s, %s: id %s of %v, seen before: %t", s.at, s.language, text, made, before[text])
 		}
 		before[text] = true
 	}
 }
 
-// TestTheReadmesProgramsHaveIDs starts the server as the README says, and runs what it says to
-// type, as it is written there but for the port.
-func TestTheReadmesProgramsHaveIDs(t *testing.T) {
+// TestTheReadmesProgramsPrintIDs starts the server as in the README, and runs the README's programs
+// and commands, unchanged except for the port.
+func TestTheReadmesProgramsPrintIDs(t *testing.T) {
 	blocks := snippets(t, "README.md", "## As a server")
 	r := newReader(t)
 	r.serve(blocks[0].text)

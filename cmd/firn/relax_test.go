@@ -44,6 +44,6 @@ func TestAStrictPoolIsShownAndCanBeRelaxed(t *testing.T) {
 		}
 	}
 	if _, out := run(nil, "workers", "--json", "--store", url); strings.Contains(out, "strict") {
-		t.Errorf("it is still said to be strict: %s", out)
+		t.Errorf("the pool is still shown as strict: %s", out)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 )
 
-// serveLogged starts a server by a configuration, and returns it with the lines of its log.
+// serveLogged starts a server with a configuration file, and returns it with a scanner of its log.
 func serveLogged(ctx context.Context, t *testing.T, folder, file string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	cmd := firnCommand(ctx, folder, "serve", "--config", file)
@@ -32,8 +32,9 @@ func serveLogged(ctx context.Context, t *testing.T, folder, file string) (*exec.
 	return cmd, bufio.NewScanner(log)
 }
 
-// TestAServerFollowsItsConfiguration sends a real process what an operator does.
-func TestAServerFollowsItsConfiguration(t *testing.T) {
+// TestAServerReloadsItsConfiguration changes the configuration of a running process, with and
+// without a signal.
+func TestAServerReloadsItsConfiguration(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "firn.yaml")
 	configure := func(text string) {
@@ -110,9 +111,9 @@ func TestAServerFollowsItsConfiguration(t *testing.T) {
 	}
 }
 
-// A hangup that comes while the server starts, as of a rotation of logs, ends nothing; and to
-// be told to end then is no failure.
-func TestAHangupWhileAServerStartsIsNoEnd(t *testing.T) {
+// A SIGHUP while the server starts, for example by a log rotation, must not end it; a SIGTERM then
+// ends it without an error.
+func TestSignalsDuringStartup(t *testing.T) {
 	folder := t.TempDir()
 	url := "sqlite:" + filepath.Join(folder, "firn.db")
 	s, err := storeurl.Make(t.Context(), url)
@@ -145,6 +146,6 @@ func TestAHangupWhileAServerStartsIsNoEnd(t *testing.T) {
 		continue
 	}
 	if err := cmd.Wait(); err != nil {
-		t.Errorf("it was told to end, and a hangup is nothing to it: %v", err)
+		t.Errorf("SIGHUP and SIGTERM during startup: %v", err)
 	}
 }

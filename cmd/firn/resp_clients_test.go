@@ -16,10 +16,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// clientTimeout bounds what a client of others may take.
+// clientTimeout bounds a run of a third-party client.
 const clientTimeout = 2 * time.Minute
 
-// forClients is what clients of others are tried with.
+// forClients is the configuration of the server for third-party clients.
 const forClients = `
 store: "memory:"
 listen: {http: "127.0.0.1:0", resp: "127.0.0.1:0"}
@@ -30,8 +30,8 @@ namespaces:
   uid:    {kind: uuid}
 `
 
-// startServer runs firn serve as its users do, and returns the Redis protocol's port
-// once it answers there. The test fails if it does not end well.
+// startServer runs firn serve, and returns the port of the Redis protocol once it serves. The test
+// fails if its shutdown fails.
 func startServer(t *testing.T) (port string) {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "firn.yaml")
@@ -44,8 +44,8 @@ func startServer(t *testing.T) (port string) {
 	return port
 }
 
-// serveUntilTheEnd starts a server and returns its ports once it serves. At the end of the
-// test it is interrupted, as by Ctrl-C with all of its process group, and must have given its workers back.
+// serveUntilTheEnd starts a server and returns its ports once it serves. At the end of the test its
+// process group is interrupted, as by Ctrl-C, and it must release its workers.
 func serveUntilTheEnd(t *testing.T, cmd *exec.Cmd) (http, resp string) {
 	t.Helper()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go run has the server as a child
@@ -56,11 +56,11 @@ func serveUntilTheEnd(t *testing.T, cmd *exec.Cmd) (http, resp string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// In a log as text or as JSON, in clear or with TLS.
+	// The log may be text or JSON, and the addresses with or without TLS.
 	addresses := regexp.MustCompile(`serving\W+http\W+https?://127\.0\.0\.1:(\d+)\W+resp\W+rediss?://127\.0\.0\.1:(\d+)`)
 	found := make(chan []string, 1)
 	ended := make(chan struct{})
-	var all strings.Builder // read once ended is closed
+	var all strings.Builder // must be read only after ended is closed
 	go func() {
 		defer close(ended)
 		for lines := bufio.NewScanner(log); lines.Scan(); {
@@ -77,7 +77,7 @@ func serveUntilTheEnd(t *testing.T, cmd *exec.Cmd) (http, resp string) {
 		<-ended
 		err := cmd.Wait()
 		if goRun := filepath.Base(cmd.Path) == "go"; err != nil && !goRun || !strings.Contains(all.String(), "worker released") {
-			t.Errorf("%s: %v: %s", cmd, err, all.String()) // go run exits with 1 whenever it is interrupted
+			t.Errorf("%s: %v: %s", cmd, err, all.String()) // an interrupted go run always exits with 1
 		}
 	})
 	select {
@@ -89,11 +89,11 @@ func serveUntilTheEnd(t *testing.T, cmd *exec.Cmd) (http, resp string) {
 	}
 }
 
-// needClient skips the test, or fails it where CI=true, if a client is not there.
-func needClient(t *testing.T, there bool, what string) {
+// needClient skips the test, or fails it if CI=true, if a client is not installed.
+func needClient(t *testing.T, installed bool, what string) {
 	t.Helper()
 	switch {
-	case there:
+	case installed:
 	case os.Getenv("CI") == "true":
 		t.Fatalf("%s is missing: run scripts/need-clients", what)
 	default:
@@ -101,7 +101,7 @@ func needClient(t *testing.T, there bool, what string) {
 	}
 }
 
-// run runs a client and returns what it prints.
+// run runs a client and returns its output.
 func run(t *testing.T, input, program string, args ...string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -205,7 +205,7 @@ func TestGoRedis(t *testing.T) {
 
 func TestPythonsRedis(t *testing.T) {
 	port := startServer(t)
-	const python = "/usr/bin/python3" // Debian's, whose packages it sees
+	const python = "/usr/bin/python3" // Debian's Python, which finds Debian's packages
 	needClient(t, exec.Command(python, "-c", "import redis").Run() == nil, "python3-redis")
 	if out := run(t, "", python, "testdata/clients/try.py", port); out != "ok\n" {
 		t.Error(out)

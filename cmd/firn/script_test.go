@@ -16,8 +16,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts plays the sessions in testdata/script. Each has a state folder of
-// its own.
+// TestScripts runs the sessions in testdata/script, each with a state folder of its own.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",

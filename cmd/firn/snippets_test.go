@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// A snippet is a block of code in a document.
+// A snippet is a code block in a document.
 type snippet struct{ at, language, text string }
 
-// snippets returns the blocks of code under a heading of a document, up to the next
-// heading of the same or a higher level.
+// snippets returns the code blocks under a heading of a document, up to the next heading of the
+// same or a higher level.
 func snippets(t *testing.T, document, heading string) []snippet {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", document))
@@ -48,21 +48,21 @@ func snippets(t *testing.T, document, heading string) []snippet {
 	return found
 }
 
-// howToRun is the first line of a program in a document: the file it is, the command that
-// runs it, and, after a comma, where or with what.
+// howToRun matches the first line of a program in a document: its file, the command that runs it,
+// and, after a comma, a remark.
 var howToRun = regexp.MustCompile(`^(?:<\?php )?(?://|#) ([\w/]+\.\w+): ([^,\n]+)`)
 
-// A reader types what documents say, in a folder that is a checkout of this repository.
+// A reader runs the commands and programs of documents, as in a checkout of this repository.
 type reader struct {
 	t       *testing.T
-	folder  string // for the files it makes
-	root    string // of the repository
-	clean   []string
-	replace *strings.Replacer // the addresses in the documents
+	folder  string            // for the programs' files
+	root    string            // of the repository
+	clean   []string          // the environment
+	replace *strings.Replacer // replaces the addresses in the documents
 }
 
-// newReader returns a reader who has the tools of tests at hand, and the command as bin/firn
-// and on the path.
+// newReader returns a reader with the tools that tests use, and with the command as bin/firn and in
+// PATH.
 func newReader(t *testing.T) *reader {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -80,7 +80,7 @@ func newReader(t *testing.T) *reader {
 	}
 	for name, path := range map[string]string{
 		"bin/firn":     firn,
-		"bin/python3":  "/usr/bin/python3", // Debian's, whose packages it sees
+		"bin/python3":  "/usr/bin/python3", // Debian's Python, which finds Debian's packages
 		"bin/grpcurl":  filepath.Join(root, ".tools/grpcurl-v*"),
 		"proto":        filepath.Join(root, "proto"),
 		"node_modules": filepath.Join(root, ".tools/clients/node_modules"),
@@ -102,8 +102,8 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// serve runs a command line that serves until the test ends, with the addresses from the
-// environment: others may have those that are the default.
+// serve runs a server's command line until the test ends. The environment sets free ports, because
+// the default ports may be in use.
 func (r *reader) serve(line string) {
 	r.t.Helper()
 	line, _, _ = strings.Cut(line, "#")
@@ -115,8 +115,8 @@ func (r *reader) serve(line string) {
 		"-p 7071", "-p "+resp, "port=7071", "port="+resp, "port: 7071", "port: "+resp)
 }
 
-// types returns what a snippet prints: of a program, which is saved as its first line says,
-// and of lines for the shell.
+// types runs a snippet and returns its output. A snippet is shell commands, or a program with
+// howToRun as its first line.
 func (r *reader) types(s snippet) string {
 	r.t.Helper()
 	text := s.text
@@ -133,7 +133,7 @@ func (r *reader) types(s snippet) string {
 		folder = r.root
 	case m == nil:
 	case s.language == "go":
-		// As if the file were in the checkout, which is not to be touched.
+		// Run it as if it were in the checkout, without writing there.
 		folder = r.root
 		environment = append(environment, "GOFLAGS=-overlay="+r.overlay(m[1], text))
 		text = m[2]
@@ -171,7 +171,7 @@ func (r *reader) save(name, text string) string {
 	return path
 }
 
-// overlay returns the file that shows a file to the go command in the checkout.
+// overlay returns an overlay file for the go command that adds a file to the checkout.
 func (r *reader) overlay(name, text string) string {
 	r.t.Helper()
 	return r.save("overlay.json", `{"Replace": {"`+filepath.Join(r.root, name)+`": "`+r.save(name, text)+`"}}`)

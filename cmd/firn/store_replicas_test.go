@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-func TestTheReplicasOfARedisAreShownAndLowered(t *testing.T) {
+func TestReplicasOfARedisCanBeShownAndLowered(t *testing.T) {
 	storeurl.QuietRedis()
 	run := session(t)
 	primary := servers.Redis(t, "--repl-diskless-sync-delay", "0")
@@ -35,7 +35,7 @@ func TestTheReplicasOfARedisAreShownAndLowered(t *testing.T) {
 		{nil, "store replicas 0", 1, "refused: 0 replicas: 1 are online; stop those that are to go first"},
 		{nil, "store replicas 1", 0, "1 replicas must have a write now, 1 before\n"},
 		{nil, "doctor", 0, "1 recorded, 1 attached, 1 of them online; a write waits for 1\n"},
-		{func() { replica.Kill(); until(t, "it to be gone", func() bool { return !online() }) }, "store replicas", 0, "No write is confirmed: start the missing replicas, or lower the number with firn store replicas 0.\n"},
+		{func() { replica.Kill(); until(t, "the replica to be gone", func() bool { return !online() }) }, "store replicas", 0, "No write is confirmed: start the missing replicas, or lower the number with firn store replicas 0.\n"},
 		{nil, "doctor", 1, "lower the number: firn store replicas 0\n"},
 		{nil, "store replicas 0", 0, "0 replicas must have a write now, 1 before; newcomers wait once until running holders have"},
 		{nil, "store replicas", 0, "recorded  0 (lowered at 2"},

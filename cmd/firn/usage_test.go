@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// session runs firn in a folder of its own, without a home but the one it is given.
+// session returns a function that runs firn in a folder of its own. HOME is set only if the
+// environment has it.
 func session(t *testing.T) func(environment []string, args ...string) (status int, output string) {
 	folder := t.TempDir()
 	var clean []string
@@ -44,7 +45,7 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 		hostly = `is no address to listen on: write HOST:PORT, as in 127\.0\.0\.1:7070`
 	)
 	for _, test := range []struct{ environment, args, want string }{
-		// what a flag's value is not
+		// malformed values of flags
 		{"", "next -n 99999999999999999999", `-n "99999999999999999999" ` + number + `-n 5\n`},
 		{"", "next --n=", `-n "" ` + number + `-n 5\n`},
 		{"FIRN_N=x", "next", `environment variable FIRN_N "x" ` + number + `FIRN_N=5\n`},
@@ -56,21 +57,21 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 		{"", "next --json=maybe", `--json "maybe" is no truth value: true and false are allowed, as in --json=true\n`},
 		{"", "bench --callers ten", `--callers "ten" is no number of callers: 1 to 10000 are allowed, as in --callers 100\n`},
 
-		// which variable it comes from
+		// errors name the environment variable
 		{"FIRN_WORKER=1024", "next --store memory:", `worker 1024 is out of range.*\nSet in the environment: FIRN_WORKER\n`},
 		{"FIRN_LAYOUT=nosuch", "next", `"nosuch" is no layout: .*\nSet in the environment: FIRN_LAYOUT\n`},
 		{"FIRN_LAYOUT=twitter", "serve --config store.yaml", `^firn: environment variable FIRN_LAYOUT: with a configuration \(--config\) these are settings of its namespaces`},
 		{"", "serve --config store.yaml --layout twitter", `^firn: --layout: with a configuration \(--config\) these are settings of its namespaces`},
 		{"FIRN_CONFIG=store.yaml", "serve --layout twitter", `^firn: --layout: with a configuration \(environment variable FIRN_CONFIG\) these are`},
 
-		// the empty pool
+		// an empty pool name
 		{"", "next --pool=", `--pool: "" is no pool name`},
 		{"FIRN_POOL=", "next", `environment variable FIRN_POOL: "" is no pool name`},
 		{"FIRN_POOL=", "workers", `environment variable FIRN_POOL: "" is no pool name`},
 		{"FIRN_POOL=", "doctor", `environment variable FIRN_POOL: "" is no pool name`},
 		{"", "workers release 1 --pool=", `--pool: "" is no pool name`},
 
-		// what is no store
+		// malformed store URLs
 		{"", "next --store=", `the store's URL is empty: .*, as in file:/`},
 		{"FIRN_STORE=", "workers", `environment variable FIRN_STORE: the store's URL is empty`},
 		{"FIRN_STORE=bogus://:geheim@x", "doctor", `environment variable FIRN_STORE: store "bogus://…@x": unknown scheme: memory:, `},
@@ -88,7 +89,7 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 		{"HOME=relative", "next", `"relative" is not an absolute path: .*; give --store`},
 		{"XDG_STATE_HOME=relative", "workers", `no home directory`},
 
-		// where a server would listen
+		// malformed addresses of a server
 		{"", "serve --http=", `--http: "" ` + hostly},
 		{"FIRN_HTTP=", "serve", `environment variable FIRN_HTTP: "" ` + hostly},
 		{"", "serve --http 127.0.0.1:", `--http: "127.0.0.1:" ` + hostly},
@@ -116,7 +117,7 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 	}
 }
 
-func TestTheCommandLineWinsOverTheFileAndThatOverTheEnvironment(t *testing.T) {
+func TestTheCommandLineOverridesTheFileWhichOverridesTheEnvironment(t *testing.T) {
 	run := session(t)
 	for _, test := range []struct {
 		environment, args string
@@ -147,7 +148,7 @@ func TestTheCommandLineWinsOverTheFileAndThatOverTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestTheDefaultStoreIsInTheStateFolderOfItsUser(t *testing.T) {
+func TestTheDefaultStoreIsInTheUsersStateFolder(t *testing.T) {
 	run, home := session(t), t.TempDir()
 	for _, test := range []struct {
 		environment []string
