@@ -1,9 +1,11 @@
 // Package store defines what Firn needs of a coordination store: a linearizable map of registers.
 // Leases, segments and sequences are written once, above it.
 //
-// Backends: memstore (this process), sqlstore (database/sql), and in modules of their own
-// redisstore, etcdstore and zkstore. To write your own, implement [Store] and run the
-// conformance suite, storetest.Run, against the real server.
+// Backends: memstore (this process), filestore (a folder of this machine), sqlstore (database/sql),
+// and in modules of their own redisstore, etcdstore and zkstore. To write your own, implement [Store]
+// and run the conformance suite, storetest.Run, against the real server.
+//
+// It is not for data of your own: values have at most 64 KiB, and a key is never deleted.
 package store
 
 import (

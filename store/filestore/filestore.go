@@ -3,8 +3,10 @@
 //	s, err := filestore.Make(filepath.Join(state, "firn"))
 //	l, err := lease.Open(ctx, lease.Config{Store: s})
 //
-// It is for the processes of one machine. Folders on a file system that machines share are refused:
-// locks do not reach across machines there, so two machines would issue the same ids.
+// It is for the processes of one machine, on Linux, macOS, the BSDs and Windows. Folders on a file system
+// that machines share are refused: locks do not reach across machines there, so two machines would issue
+// the same ids. Use a server's store for several machines, for containers or pods without a common
+// folder, and for pools of thousands of workers: each write rewrites the whole pool.
 //
 // # Files
 //

@@ -53,7 +53,7 @@ func TestARestoredSnapshotIsAsItWasAndGivesNoRevisionAgain(t *testing.T) {
 	if list, err := s.List(ctx, ""); err != nil || len(list) != 0 {
 		t.Errorf("wiped: %v, %v", list, err)
 	}
-	put(t, s, "k", 0, "anew")
+	put(t, s, "k", 0, "again")
 }
 
 func TestOnlyBeginLifeChangesTheLife(t *testing.T) {

@@ -91,7 +91,7 @@ func (r replicas) finding() store.Finding {
 			"two primaries that both answer are two stores", r.all, r.behind), r.advice).
 		When(r.unknown > 0, store.Doubtful, fmt.Sprintf("%d, and the account may not see whether writes wait for them", r.all), "grant it pg_monitor, or ask another account").
 		When(r.waits < r.all, store.Doubtful, fmt.Sprintf("%d, and a write waits for %d of them (%s)", r.all, r.waits, r.setting),
-			"promote none but the one that has most, as automatic failover does if told so").
+			"promote none but the one that has most, as automatic failover does if configured so").
 		When(r.mixed, store.Doubtful, fmt.Sprintf("%d, and another that connects by such a name acknowledges in the place of one (%s)", r.all, r.setting),
 			"give each a name of its own (cluster_name), and list the names: no *").
 		Else(fmt.Sprintf("%d, which have a write before it is confirmed (%s)", r.all, r.setting))

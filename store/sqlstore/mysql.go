@@ -152,7 +152,7 @@ func mysqlReplicas(is map[string]string) store.Finding {
 	case shown:
 		r.all = number("slaves_connected")
 	case is["process"] == "":
-		return store.Finding{Subject: "replicas", Verdict: store.Doubtful, Says: "not told", Advice: "grant PROCESS to have them counted"}
+		return store.Finding{Subject: "replicas", Verdict: store.Doubtful, Says: "unknown", Advice: "grant PROCESS to have them counted"}
 	default:
 		r.all = number("dumps")
 	}

@@ -11,6 +11,10 @@
 // sees what was acknowledged before its call. A session that does not commit by itself, or reads
 // uncommitted data, is refused, also if it became so while the store was open.
 //
+// Do not use it over a database without a lasting disk, or over a proxy that sends reads to replicas, and
+// give it a *sql.DB of its own: settings that another user of a connection leaves behind are not all
+// noticed. Where no database is running already, package filestore or a Redis needs less.
+//
 // Db must reach the primary alone, since a replica may be behind; in a Galera cluster, one
 // member, unless wsrep_sync_wait is set. What survives, and what begins a new life, is in
 // docs/store-faults.md.

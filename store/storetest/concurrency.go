@@ -62,7 +62,7 @@ func count(t *testing.T, handles []store.Store) {
 		t.Errorf("counted to %q, %v; want %s", e.Value, err, want)
 	}
 	if _, given := seen.Load(e.Revision); !given {
-		t.Errorf("the last revision, %d, was given to nobody", e.Revision)
+		t.Errorf("the last revision, %d, was returned to no writer", e.Revision)
 	}
 }
 

@@ -1,5 +1,8 @@
 // Package storetest has [Run], the conformance suite that every backend runs against the real server,
 // and [Faulty], a store that loses answers, for tests of code that uses a store.
+//
+// It is for tests alone. The suite cannot show what a store keeps in a loss of power unless
+// [Factory.Restart] plays one, nor how replicas behave: test those with the real setup.
 package storetest
 
 import (
@@ -52,7 +55,7 @@ func Run(t *testing.T, f Factory) {
 	claim("a write needs the present revision and draws a new one", true, swap)
 	claim("values come back byte for byte", true, values)
 	claim("a value belongs to whoever holds it", true, ownership)
-	claim("keys are told apart byte for byte", true, keys)
+	claim("keys are distinguished byte for byte", true, keys)
 	claim("a listing has what begins with the prefix, sorted by bytes", true, listing)
 	claim("a listing of thousands is whole", true, thousands)
 	claim("what is out of bounds is refused, what is just within is not", true, bounds)
@@ -68,7 +71,7 @@ func Run(t *testing.T, f Factory) {
 	claim("all handles name one life after a restart", several && restarts, livesAfter)
 	claim("a deleted key's revisions never come back", f.Delete != nil, recreated)
 	claim("what was acknowledged survives a restart", restarts, restarted)
-	claim("a silent server holds nobody beyond the context", f.Pause != nil, paused)
+	claim("a call to a silent server ends with its context", f.Pause != nil, paused)
 }
 
 func mustClose(t *testing.T, s store.Store) {

@@ -190,7 +190,7 @@ var faults = map[string]func() *broken{
 			return written, err
 		}}
 	},
-	"keys are told apart without case": func() *broken {
+	"keys are distinguished without case": func() *broken {
 		return &broken{
 			get: func(s store.Store, key string) (store.Entry, error) { return s.Get(bg, strings.ToLower(key)) },
 			swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
