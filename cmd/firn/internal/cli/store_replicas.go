@@ -30,7 +30,7 @@ func newStoreReplicas() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "replicas [N]",
-		Short: "Show or lower how many replicas of a Redis must have each write",
+		Short: "Show or set how many replicas of a Redis must have each write",
 		Long: `replicas shows how many replicas of a Redis must have a write before it counts: all that
 were ever attached at a time, as the store records it. The number rises by itself.
 
@@ -40,7 +40,10 @@ refused on a replica; if more than N replicas are online; if the Sentinels of th
 the cluster, name another primary or know more than N replicas (SENTINEL RESET, CLUSTER
 FORGET); and if Sentinels watch the server that the URL does not name. Without Sentinels
 or cluster nothing can be checked: be sure yourself. After that newcomers wait once until
-running holders have written their slots again.`,
+running holders have written their slots again.
+
+A number above those that are online is for replicas that are about to come: until they are
+there, no write is confirmed.`,
 		Example: `  firn store replicas --store 'redis://10.0.0.5,10.0.0.6,10.0.0.7:26379?master=main'
   firn store replicas 1 --store redis://10.0.0.5:6379/0`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -106,8 +109,11 @@ func setReplicas(ctx context.Context, out io.Writer, s *redisstore.Store, n int)
 		return err
 	}
 	after := ""
-	if n < before.Recorded {
+	switch {
+	case n < before.Recorded:
 		after = "; newcomers wait once until running holders have written their slots again"
+	case n > before.Online:
+		after = fmt.Sprintf("; %d are online: no write is confirmed until the others are", before.Online)
 	}
 	_, err = fmt.Fprintf(out, "%d replicas must have a write now, %d before%s\n", n, before.Recorded, after)
 	return err
