@@ -46,7 +46,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"store/register":           {root, root + "/store/storetest/faketime", root + "/store/register", root + "/internal/turns", root + "/store", root + "/store/memstore", root + "/store/storetest"},
 		"store/storetest/order":    {root + "/store/storetest/order"},
 		"segment":                  {root, root + "/internal/config", root + "/store/register", root + "/internal/demand", root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/segment", root + "/prefetch"},
-		"segment/leaf":             {root, root + "/internal/foreign", root + "/segment"},
+		"segment/leaf":             {root, root + "/internal/foreign", root + "/segment", root + "/segment/leaf"},
 		"segment/tinyid":           {root, root + "/store", root + "/internal/foreign", root + "/segment", root + "/segment/tinyid"},
 		"internal/foreign":         {root, root + "/store"},
 		"numbering":                {root, root + "/store/storetest/faketime", root + "/internal/config", root + "/numbering", root + "/sequence", root + "/store", root + "/store/memstore", root + "/store/storetest"},

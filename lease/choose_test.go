@@ -26,24 +26,24 @@ func TestWhichSlotIsChosen(t *testing.T) {
 		slots  []Slot
 		dc     int64
 		random uint64
-		want   int64 // -1: none
+		want   int64 // -1: no slot
 		fence  firn.Tick
 	}{
-		"the first of all":                     {eight, nil, 0, 0, 0, -1},
-		"any of all":                           {eight, nil, 0, 7, 7, -1},
-		"the first unused":                     {eight, gap, 1, 0, 3, -1},
-		"the next unused":                      {eight, gap, 1, 1, 5, -1},
-		"the last unused":                      {eight, gap, 1, 2, 6, -1},
-		"another datacenter's count for it":    {eight, gap, 0, 0, 0, -1},
-		"behind another datacenter's":          {eight, append(slots(0, 1, 1), gap...), 1, 0, 3, -1},
-		"the idle longest":                     {sixteen, ten, 0, 0, 1, 10},
-		"the eighth":                           {sixteen, ten, 0, 7, 2, 80},
-		"the ninth is not":                     {sixteen, ten, 0, 8, 1, 10},
-		"idle a tick ago":                      {eight, slots(0, 100, 100, 99, 100, 100, 100, 100, 100), 0, 5, 2, 99},
-		"none that is held":                    {eight, slots(0, 100, 100, 100, 100, 100, 100, 100, 100), 0, 5, -1, 0},
-		"one unused of many":                   {wide, slots(0, many[1:]...), 0, 0, 4095, -1},
-		"an idle one of more":                  {wide, slots(0, many...), 0, 0, 0, 0},
-		"an unused one of more, if none idles": {layout("20/0/13/8"), held(slots(0, many...)), 0, 0, 4096, -1},
+		"the first of all":                          {eight, nil, 0, 0, 0, -1},
+		"any of all":                                {eight, nil, 0, 7, 7, -1},
+		"the first unused":                          {eight, gap, 1, 0, 3, -1},
+		"the next unused":                           {eight, gap, 1, 1, 5, -1},
+		"the last unused":                           {eight, gap, 1, 2, 6, -1},
+		"another datacenter's count for it":         {eight, gap, 0, 0, 0, -1},
+		"behind another datacenter's":               {eight, append(slots(0, 1, 1), gap...), 1, 0, 3, -1},
+		"the idle longest":                          {sixteen, ten, 0, 0, 1, 10},
+		"the eighth":                                {sixteen, ten, 0, 7, 2, 80},
+		"the ninth is not":                          {sixteen, ten, 0, 8, 1, 10},
+		"idle a tick ago":                           {eight, slots(0, 100, 100, 99, 100, 100, 100, 100, 100), 0, 5, 2, 99},
+		"only slots that are not held":              {eight, slots(0, 100, 100, 100, 100, 100, 100, 100, 100), 0, 5, -1, 0},
+		"one unused of many":                        {wide, slots(0, many[1:]...), 0, 0, 4095, -1},
+		"an idle one of more":                       {wide, slots(0, many...), 0, 0, 0, 0},
+		"an unused one of more, if no slot is idle": {layout("20/0/13/8"), held(slots(0, many...)), 0, 0, 4096, -1},
 	} {
 		p := Pool{Layout: c.layout, Slots: c.slots}
 		got, ok := (&rules{layout: p.Layout, trusting: true}).choose(p, c.dc, 100, func() uint64 { return c.random })

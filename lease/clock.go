@@ -61,7 +61,7 @@ func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 		case offset.Abs() > s.cfg.Tolerance:
 			return reading{}, &ClockError{Here: here.wall, There: there, Whose: "the store's", Tolerance: s.cfg.Tolerance}
 		case try == maxClockTries:
-			return reading{}, fmt.Errorf("lease: %w: the store's clock took %v to answer, so that nothing within the tolerance of %v can be told of the clock here",
+			return reading{}, fmt.Errorf("lease: %w: the store's clock took %v to answer, too long to compare the clock here within the tolerance of %v",
 				store.ErrUnavailable, 2*half, s.cfg.Tolerance)
 		}
 	}

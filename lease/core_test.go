@@ -63,15 +63,15 @@ func TestAHolderKeepsWhatWasConfirmed(t *testing.T) {
 		now, wish firn.Tick
 		want      string
 	}{
-		"as it should be":                                     {slot("me", 100, 200), 150, 200, "nothing"},
-		"a wish for less":                                     {slot("me", 100, 200), 150, 199, "nothing"},
-		"a wish for more":                                     {slot("me", 100, 200), 150, 201, "(100,201]"},
-		"a wish for more, at the fence":                       {slot("me", 100, 200), 200, 201, "(100,201]"},
-		"a wish for more, after the fence":                    {slot("me", 100, 200), 201, 950, "lost"},
-		"no wish for more, after the fence":                   {slot("me", 100, 200), 201, 200, "nothing"},
-		"an earlier renewal went further":                     {slot("me", 100, 300), 150, 250, "(100,300]"},
-		"an earlier renewal went further, and none is due":    {slot("me", 100, 300), 150, 200, "nothing"},
-		"as before the claim, of a version that had no after": {old, 150, 200, "(100,200], alarm"},
+		"as it should be":                                        {slot("me", 100, 200), 150, 200, "nothing"},
+		"a wish for less":                                        {slot("me", 100, 200), 150, 199, "nothing"},
+		"a wish for more":                                        {slot("me", 100, 200), 150, 201, "(100,201]"},
+		"a wish for more, at the fence":                          {slot("me", 100, 200), 200, 201, "(100,201]"},
+		"a wish for more, after the fence":                       {slot("me", 100, 200), 201, 950, "lost"},
+		"no wish for more, after the fence":                      {slot("me", 100, 200), 201, 200, "nothing"},
+		"an earlier renewal went further":                        {slot("me", 100, 300), 150, 250, "(100,300]"},
+		"an earlier renewal went further, and no renewal is due": {slot("me", 100, 300), 150, 200, "nothing"},
+		"as before the claim, of a version that had no after":    {old, 150, 200, "(100,200], alarm"},
 		"gone":                                      {nil, 150, 200, "(100,200], alarm"},
 		"gone, with a wish":                         {nil, 150, 300, "(100,200], alarm"},
 		"gone, at the fence":                        {nil, 200, 200, "(100,200], alarm"},
@@ -202,28 +202,28 @@ func TestAClaimBeginsAboveAllThatMayHaveBeenUsed(t *testing.T) {
 		above firn.Tick
 		want  string
 	}{
-		"after the fence found":                         {easy(), used, Ask{Now: 1000, From: 1000, Window: 100}, -1, "(500,1100]"},
-		"above what the pool says":                      {easy(), used, Ask{Now: 1000, From: 1000, Window: 100}, 501, "(501,1100]"},
-		"beyond the present":                            {easy(), used, Ask{Now: 1000, From: 1000, Window: 100}, 2000, "(2000,2101]"},
-		"with a lead":                                   {easy(), used, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(500,1106]"},
-		"ahead of its fence":                            {easy(), used, Ask{Now: 400, From: 400, Window: 100}, -1, "(500,601]"},
-		"of a worker that nobody knows":                 {easy(), unused, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(1005,1106]"},
-		"by who runs ahead far":                         {easy(), unused, Ask{Now: 1000, From: 1900, Window: 100}, -1, "(1010,2000]"},
-		"of a worker that nobody knows, trusted":        {trusting, unused, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(-1,1106]"},
-		"of a slot whose fence is the first tick":       {easy(), Slot{Fence: 0, revision: 7}, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(0,1106]"},
-		"up to the end of the layout":                   {easy(), used, Ask{Now: end - 50, From: end - 50, Window: 100}, -1, fmt.Sprintf("(500,%d]", end)},
-		"of the last tick":                              {easy(), used, Ask{Now: end - 1, From: end, Window: 100}, end - 1, fmt.Sprintf("(%d,%d]", end-1, end)},
-		"of no tick":                                    {easy(), used, Ask{Now: end - 1, From: end, Window: 100}, end, "none"},
-		"strict: after the wait":                        {strictly(), used, Ask{Now: 1000, From: 1000, Window: 100}, -1, "(2011,2112]"},
-		"strict: above what is known":                   {strictly(), used, Ask{Now: 1000, From: 1000, Window: 100}, 2500, "(2500,2601]"},
-		"strict: no further than newcomers wait":        {strictly(), used, Ask{Now: 1000, From: 1000, Window: 2000}, -1, "(2011,2969]"},
-		"strict: nor by a tick beyond, as one reach":    {strictly(), used, Ask{Now: 1000, From: 1000, Window: 957}, -1, "(2011,2969]"},
-		"strict: of a worker that nobody knows as well": {strictly(), unused, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(2011,2112]"},
+		"after the fence found":                          {easy(), used, Ask{Now: 1000, From: 1000, Window: 100}, -1, "(500,1100]"},
+		"above what the pool says":                       {easy(), used, Ask{Now: 1000, From: 1000, Window: 100}, 501, "(501,1100]"},
+		"beyond the present":                             {easy(), used, Ask{Now: 1000, From: 1000, Window: 100}, 2000, "(2000,2101]"},
+		"with a lead":                                    {easy(), used, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(500,1106]"},
+		"ahead of its fence":                             {easy(), used, Ask{Now: 400, From: 400, Window: 100}, -1, "(500,601]"},
+		"of a worker that no slot names":                 {easy(), unused, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(1005,1106]"},
+		"by who runs ahead far":                          {easy(), unused, Ask{Now: 1000, From: 1900, Window: 100}, -1, "(1010,2000]"},
+		"of a worker that no slot names, trusted":        {trusting, unused, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(-1,1106]"},
+		"of a slot whose fence is the first tick":        {easy(), Slot{Fence: 0, revision: 7}, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(0,1106]"},
+		"up to the end of the layout":                    {easy(), used, Ask{Now: end - 50, From: end - 50, Window: 100}, -1, fmt.Sprintf("(500,%d]", end)},
+		"of the last tick":                               {easy(), used, Ask{Now: end - 1, From: end, Window: 100}, end - 1, fmt.Sprintf("(%d,%d]", end-1, end)},
+		"of no tick":                                     {easy(), used, Ask{Now: end - 1, From: end, Window: 100}, end, "no grant"},
+		"strict: after the wait":                         {strictly(), used, Ask{Now: 1000, From: 1000, Window: 100}, -1, "(2011,2112]"},
+		"strict: above what is known":                    {strictly(), used, Ask{Now: 1000, From: 1000, Window: 100}, 2500, "(2500,2601]"},
+		"strict: no further than newcomers wait":         {strictly(), used, Ask{Now: 1000, From: 1000, Window: 2000}, -1, "(2011,2969]"},
+		"strict: nor by a tick beyond, as one reach":     {strictly(), used, Ask{Now: 1000, From: 1000, Window: 957}, -1, "(2011,2969]"},
+		"strict: of a worker that no slot names as well": {strictly(), unused, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(2011,2112]"},
 	} {
 		h, err := c.r.claim(c.slot, c.ask, c.above)
 		got := fmt.Sprintf("(%d,%d]", h.after, h.fence)
 		if e := (*firn.TimeExhaustedError)(nil); errors.As(err, &e) && e.Layout == c.r.layout && e.End.Equal(e.Layout.End()) {
-			got = "none"
+			got = "no grant"
 		}
 		if got != c.want || err == nil && (h.worker != c.slot.Worker || h.over != c.slot.revision) {
 			t.Errorf("%s: %s (%v, %+v), want %s", name, got, err, h, c.want)

@@ -35,7 +35,7 @@ func TestTheEndOfALayoutIsLoggedOnceBeforeAndOnceAfter(t *testing.T) {
 			want = 0
 		}
 		if n := strings.Count(log.String(), "out of time"); n != want || !strings.Contains(log.String(), level) {
-			t.Errorf("%s it was told %d times:\n%s", when, n, log.String())
+			t.Errorf("%s it was logged %d times:\n%s", when, n, log.String())
 		}
 		log.Reset()
 	}

@@ -258,7 +258,7 @@ func TestTheCallsOfAnAlarmAreBoundedToo(t *testing.T) {
 			t.Errorf("it is closed as %+v, not %+v", p, before)
 		}
 		if n := strings.Count(log.String(), "the store has less than it had confirmed"); n != 2 {
-			t.Errorf("an operator is told %d times: %s", n, log.String())
+			t.Errorf("it is logged %d times: %s", n, log.String())
 		}
 	})
 }

@@ -203,7 +203,7 @@ func TestAStoreThatStartsANewLifeAtEachWrite(t *testing.T) {
 	st.life = func() string { return "two" }
 	must(s.Acquire(context.Background(), ask()))
 	if n := strings.Count(log.String(), "the store has another life than the pool was opened in"); n != 1 {
-		t.Errorf("an operator is told %d times: %s", n, log.String())
+		t.Errorf("it is logged %d times: %s", n, log.String())
 	}
 	if p := must(Inspect(context.Background(), w.mem, "default")); !p.Open || *p.Life != "two" {
 		t.Errorf("%+v in life %s", p, *p.Life)

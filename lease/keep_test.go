@@ -282,7 +282,7 @@ func TestOnlyTheFirstOfManyFailuresIsAWarning(t *testing.T) {
 			t.Errorf("turn %d: %t", i, looked)
 		}
 		if n := strings.Count(log.String(), "could not keep the worker"); n != c.warnings || !errors.Is(l.State().Last, c.err) {
-			t.Errorf("turn %d: told %d times, the last is %v", i, n, l.State().Last)
+			t.Errorf("turn %d: logged %d times, the last is %v", i, n, l.State().Last)
 		}
 	}
 	if s := l.State(); s.Errors != 3 {

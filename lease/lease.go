@@ -10,6 +10,10 @@
 // the store has a fence, and the holder may issue ids with times up to it. Only moving the
 // fence by compare-and-swap grants more. The argument is in docs/protocol.md.
 //
+// Use it where several processes make ids and no one may number them by hand. Do not use it if
+// each process has a fixed number already ([firn.New]), if ids must be small (package segment) or in
+// order over all processes (package sequence).
+//
 // A lease does not detect that a virtual machine was cloned while its process runs. Both
 // clones issue the same ids until the first of them looks at its slot.
 package lease

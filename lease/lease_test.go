@@ -809,7 +809,7 @@ func TestAnOperatorTakesASlotBack(t *testing.T) {
 		datacenter, worker int64
 		want               error
 	}{
-		{"none", 0, 1, store.ErrNotFound},
+		{"missing", 0, 1, store.ErrNotFound},
 		{"default", 1, 1, firn.ErrRange},
 		{"default", 0, 1024, firn.ErrRange},
 		{"default", 0, -1, firn.ErrRange},

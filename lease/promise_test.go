@@ -60,7 +60,7 @@ func TestAHolderCutOffWithAnOldPrimaryEndsAtItsFence(t *testing.T) {
 		w.mustTake(newcomer, 10)
 	}
 	if newcomer == nil {
-		t.Fatal("nobody was granted the worker on the new side")
+		t.Fatal("the worker was not granted on the new side")
 	}
 	if holder.State().Last == nil {
 		t.Error("the holder says nothing of its renewals")

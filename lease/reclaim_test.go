@@ -178,7 +178,7 @@ func TestAStrictPoolRefusesWhatItCannotKeep(t *testing.T) {
 		"a switch, which would wait as well": func(c *Config) {
 			c.Generator.Clock, c.Generator.Rollback = firn.ClockWall, firn.Rollback{firn.SwitchWorker()}
 		},
-		"a clock that is none": func(c *Config) { c.Generator.Clock = firn.ClockVirtual },
+		"a clock that does not run": func(c *Config) { c.Generator.Clock = firn.ClockVirtual },
 	} {
 		w := newWorld(t)
 		good := func(c *Config) {

@@ -29,7 +29,7 @@ func FuzzRecords(f *testing.F) {
 		p, err := readPool("p", entries)
 		if err != nil {
 			if !errors.Is(err, store.ErrForeign) {
-				t.Fatalf("%v is not told as what it is", err)
+				t.Fatalf("%v does not match its kind", err)
 			}
 			return
 		}

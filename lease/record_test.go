@@ -55,7 +55,7 @@ func TestTheRecordThatReclaimWrites(t *testing.T) {
 		t.Errorf("its holder may be alive: %+v, and again: %+v", taken, again)
 	}
 	if again := must(Reclaim(ctx, w.mem, "default", 0, 1, time.Time{})); !again.Gone {
-		t.Errorf("nobody has it any more: %+v", again)
+		t.Errorf("its holder is gone: %+v", again)
 	}
 	if err := json.Unmarshal(must(w.mem.Get(ctx, "firn/default/slot/0/1")).Value, &record); err != nil || !record.Until.Equal(noon.Add(time.Second)) {
 		t.Errorf("%+v, %v", record, err)
@@ -76,7 +76,7 @@ func TestTheRecordThatReclaimWrites(t *testing.T) {
 	if was, err := Relax(ctx, w.mem, "a/b"); was != 0 || !errors.Is(err, firn.ErrSyntax) {
 		t.Errorf("%v, %v", was, err)
 	}
-	if was, err := Relax(ctx, w.mem, "nobody"); was != 0 || !errors.Is(err, store.ErrNotFound) {
+	if was, err := Relax(ctx, w.mem, "missing"); was != 0 || !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("%v, %v", was, err)
 	}
 }

@@ -70,7 +70,7 @@ func TestRelaxReportsItsErrors(t *testing.T) {
 		w.shared(c)
 		c.Window, c.Tolerance, c.Strict = time.Minute, 2*time.Second, 80*time.Second
 	})
-	if _, err := Relax(ctx, w.store, "none"); !errors.Is(err, store.ErrNotFound) {
+	if _, err := Relax(ctx, w.store, "missing"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a pool that is not: %v", err)
 	}
 	for outcome, applied := range map[storetest.Outcome]bool{

@@ -11,7 +11,7 @@ import (
 type remote struct {
 	store.Store
 	clock func() time.Time
-	life  *string // nil: it has none
+	life  *string // nil: it has no life
 }
 
 func (r remote) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {

@@ -156,7 +156,7 @@ func TestOpenPassesItsSettingsToSlots(t *testing.T) {
 		}
 	}
 	if !strings.Contains(warned.String(), `msg="worker leased" pool=p0 worker=`) || !strings.Contains(warned.String(), "fence=2026-11-20T12:05:0") {
-		t.Errorf("an operator is told %s", warned.String())
+		t.Errorf("the log has %s", warned.String())
 	}
 	slots := must(NewSlots(Config{Store: w.mem, Pool: "p", Look: time.Second, Generator: firn.Config{Time: w.time}}))
 	if _, err := Keep(context.Background(), slots, Config{Look: 2 * time.Second, Generator: firn.Config{Time: w.time}}); !errors.Is(err, firn.ErrRange) || !strings.Contains(err.Error(), "look 2s") {

@@ -235,7 +235,7 @@ func TestAFenceThatHasPassedIsNotMoved(t *testing.T) {
 	w := newWorld(t)
 	holder, other := w.takenOverAndSetBack()
 	w.store.Script = func(c storetest.Call) storetest.Outcome {
-		if c.Op == storetest.OpList { // nobody can join
+		if c.Op == storetest.OpList { // no process can join
 			return storetest.FailUnapplied
 		}
 		return storetest.Pass
@@ -283,7 +283,7 @@ func TestAProcessThatWasPausedForLongTakesAnotherWorker(t *testing.T) {
 		"in a renewal":                {"41/0/1/12", 7 * time.Second, 6 * time.Second, time.Second},
 		"the only worker":             {"41/0/0/12", 13 * time.Second, 0, 20*time.Second + grace},
 		"the only worker, in a write": {"41/0/0/12", 7 * time.Second, 6 * time.Second, 32*time.Second + grace},
-		"until nobody seems alive":    {"41/0/1/12", 40 * time.Second, 0, time.Second + grace},
+		"until no holder seems alive": {"41/0/1/12", 40 * time.Second, 0, time.Second + grace},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -116,7 +116,7 @@ func (f *Format) PerPeriod() int64 { return f.block - 1 }
 // MaxReserve is the most numbers that one [Format.Reserve] returns.
 const MaxReserve = 1 << 20
 
-// Take returns n consecutive numbers of one period, or an error if fewer are left.
+// Reserve returns n consecutive numbers of one period, or an error if fewer are left.
 // If n is below 1, above [MaxReserve] or above PerPeriod, the error is a
 // *[firn.RangeError]. Other errors are those of Next.
 func (f *Format) Reserve(ctx context.Context, n int) ([]string, error) {

@@ -95,7 +95,7 @@ func parse(text string) (pieces []piece, p period, err error) {
 		}
 		parts, periods, ok := parseDate(field)
 		if !ok {
-			return nil, 0, refuse("{%s} is none of {n:WIDTH}, {yyyy}, {yy}, {MM}, {dd} or several of these, as in {yyyyMMdd}", field)
+			return nil, 0, refuse("{%s} is not one of {n:WIDTH}, {yyyy}, {yy}, {MM}, {dd} or several of these, as in {yyyyMMdd}", field)
 		}
 		pieces = append(pieces, parts...)
 		for _, each := range periods {

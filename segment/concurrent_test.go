@@ -274,7 +274,7 @@ func TestCloseWakesCallersThatWaitForAFetchThatHangs(t *testing.T) {
 		}
 		synctest.Wait()
 		if !errors.Is(woken, firn.ErrClosed) {
-			t.Errorf("a caller who waits was told: %v", woken)
+			t.Errorf("a waiting caller got: %v", woken)
 		}
 		close(hangs)
 	})

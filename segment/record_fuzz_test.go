@@ -24,7 +24,7 @@ func FuzzRecord(f *testing.F) {
 		now, err := readCounter(entry)
 		if err != nil {
 			if !errors.Is(err, store.ErrForeign) {
-				t.Fatalf("%v is not told as what it is", err)
+				t.Fatalf("%v does not match its kind", err)
 			}
 			return
 		}

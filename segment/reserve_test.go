@@ -124,7 +124,7 @@ func TestACallWhoseContextHasEndedTakesARowInMemoryAndStartsNoFetch(t *testing.T
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := n.Reserve(ended, 5); !errors.Is(err, context.Canceled) || n.State().Waits != 0 {
-		t.Errorf("with nothing at hand: %v, %+v", err, n.State())
+		t.Errorf("with nothing in memory: %v, %+v", err, n.State())
 	}
 	w.row(n, 8)
 	w.stage.settle() // two ids are left, and the next ten follow
@@ -132,7 +132,7 @@ func TestACallWhoseContextHasEndedTakesARowInMemoryAndStartsNoFetch(t *testing.T
 		t.Errorf("over the end of a range: %v, %v", r, err)
 	}
 	if _, err := n.Reserve(ended, 50); !errors.Is(err, context.Canceled) {
-		t.Errorf("with too little at hand: %v", err)
+		t.Errorf("with too little in memory: %v", err)
 	}
 	w.close(s)
 	if _, err := n.Reserve(ended, 5); !errors.Is(err, firn.ErrClosed) {
@@ -232,7 +232,7 @@ func TestTheNextRangeGoesToACallerThatWaitsForARow(t *testing.T) {
 		}
 	}
 	if woken == 0 {
-		t.Error("nobody has waited")
+		t.Error("no caller has waited")
 	}
 }
 

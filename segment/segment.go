@@ -7,7 +7,7 @@
 //	orders, err := s.Namespace("orders")
 //	id, err := orders.Next(ctx)
 //
-// A process moves the counter of a name forward by a step, by compare-and-swap, and issues the
+// Use it for primary keys, order numbers and whatever else should be short. A process moves the counter of a name forward by a step, by compare-and-swap, and issues the
 // ids between from memory. Before they are used up it fetches the next range in the
 // background. The step follows the demand, so that a range lasts for about a quarter of an
 // hour, and the store may be away that long. Ids of one process grow; those of several
@@ -39,7 +39,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Config configures [Open]. It applies to all names.
+// Config configures [New]. It applies to all names.
 type Config struct {
 	// Store keeps the counters. Required, unless there is a Source.
 	Store store.Store
@@ -159,7 +159,7 @@ type Segments struct {
 	err    error         // of Close; set before closed is closed
 }
 
-// Open checks cfg and returns segments without any name. It does not touch the store: a name
+// New checks cfg and returns segments without any name. It does not touch the store: a name
 // is read when its first id is asked for. The error names every impossible setting.
 func New(cfg Config) (*Segments, error) {
 	if err := cfg.check(); err != nil {

@@ -495,7 +495,7 @@ func TestAStoreThatWasSetBackDoesNotSetThisProcessBack(t *testing.T) {
 		} else {
 			w.mem.Restore(nil)
 		}
-		w.mustTake(n, 430) // checks that none is issued twice, nor out of order
+		w.mustTake(n, 430) // checks that each id is issued once and in order
 		w.stage.settle()
 	}
 	for _, words := range []string{"stands below", "next=201 ", "next=0 "} {

@@ -7,7 +7,7 @@ import (
 	"github.com/firn-id/firn/internal/config"
 )
 
-// NewSource returns the source that [Open] puts over cfg.Store, for passing whole ranges on:
+// NewSource returns the source that [New] puts over cfg.Store, for passing whole ranges on:
 // a range has as many ids as requested, except the last before Max. Settings used:
 // Store, Start, Max, Offset, Stride, Time, Random and Log. Its Fetch may be called concurrently
 // for one name too. Errors of Fetch: *[firn.RangeError] for a step that is not 1 to 2^40,

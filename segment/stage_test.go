@@ -18,7 +18,7 @@ import (
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // errStuck is what a wait ends with that nothing on stage can end.
-var errStuck = errors.New("nobody is left to act")
+var errStuck = errors.New("no actor is left")
 
 // stage is time and turns under a test's control, in one goroutine: what is
 // started in the background acts when somebody waits, or when the test says so,

@@ -128,7 +128,7 @@ func TestACallerThatLeavesDuringAWaitLeavesNothingRunning(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if l.calls != 0 {
-			t.Errorf("%d calls of the store for nobody", l.calls)
+			t.Errorf("%d calls of the store without a caller", l.calls)
 		}
 		l.until = time.Now()
 		want(t, txn, 3)

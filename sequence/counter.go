@@ -41,7 +41,7 @@ type request struct {
 	least  int64 // the counter is first raised to this
 	block  int64 // all ids lie in one block of this length; 0: no blocks
 
-	place *list.Element // in Sequence.waiting, or no longer there; guarded by the sequence's mu
+	place *list.Element // in Namespace.waiting, or no longer there; guarded by the sequence's mu
 	left  bool          // its caller has gone; guarded likewise
 	done  chan struct{} // closed once the rest is set
 

@@ -78,8 +78,8 @@ func (s *Namespace) Next(ctx context.Context) (firn.ID, error) {
 	return s.Reserve(ctx, 1)
 }
 
-// Take returns the first of n ids in a row, all of them the caller's, as INCRBY
-// does. Errors are those of [Sequence.Next], and a *[firn.RangeError] for n < 1.
+// Reserve returns the first of n ids in a row, all of them the caller's, as INCRBY
+// does. Errors are those of [Namespace.Next], and a *[firn.RangeError] for n < 1.
 func (s *Namespace) Reserve(ctx context.Context, n int64) (first firn.ID, err error) {
 	if err := config.Check("n", n, 1, math.MaxInt64, "ids to take"); err != nil {
 		return 0, fmt.Errorf("sequence %q: %w", s.name, err)
@@ -104,7 +104,7 @@ func (s *Namespace) ReserveIn(ctx context.Context, n int64, above firn.ID, block
 }
 
 // Fill fills dst with ids in a row and returns how many. If fewer are left, it fills the front
-// and returns an *[ExhaustedError]. Other errors are those of [Sequence.Next]; then dst is not
+// and returns an *[ExhaustedError]. Other errors are those of [Namespace.Next]; then dst is not
 // filled at all.
 func (s *Namespace) Fill(ctx context.Context, dst []firn.ID) (int, error) {
 	if len(dst) == 0 {
@@ -125,7 +125,7 @@ func (s *Namespace) Fill(ctx context.Context, dst []firn.ID) (int, error) {
 }
 
 // Raise makes all later ids greater than last: for a table that has ids already, or a store
-// that has forgotten some. It never lowers. Errors are those of [Sequence.Next], and a
+// that has forgotten some. It never lowers. Errors are those of [Namespace.Next], and a
 // *[firn.RangeError] for a last that is negative or above Max.
 func (s *Namespace) Raise(ctx context.Context, last firn.ID) error {
 	err := config.Check("last", last, 0, s.all.cfg.Max, "up to Max")

@@ -68,7 +68,7 @@ func TestAProcessThatSawOthersWaitsARandomTime(t *testing.T) {
 		p.see(time.Hour, fmt.Sprint(i))
 	}
 	if p.crowd != maxSeen || len(p.seen) != maxSeen || p.seen[maxSeen-1] != "39" {
-		t.Errorf("of many %d are told apart: %v", p.crowd, p.seen)
+		t.Errorf("of many %d are distinguished: %v", p.crowd, p.seen)
 	}
 	for range maxSeen {
 		p.see(time.Hour, "")

@@ -35,7 +35,7 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// Config configures [Open].
+// Config configures [New].
 type Config struct {
 	// Store is where the sequences are kept. Required; it is not closed.
 	Store store.Store
@@ -45,7 +45,7 @@ type Config struct {
 	Max firn.ID
 	// Strict refuses ids, with [ErrSetBack], when the record of a sequence has vanished or
 	// lies below what this process has seen of it, as in a store that was wiped or set back,
-	// until [Sequence.Raise] has put it right. Otherwise this process raises the record above
+	// until [Namespace.Raise] has put it right. Otherwise this process raises the record above
 	// what it has seen itself, and logs a warning: it never makes an id twice or goes
 	// back, but ids that only other processes have seen may be made again.
 	Strict bool
@@ -81,7 +81,7 @@ func (cfg Config) filled() (Config, error) {
 		config.Check("timeout", cfg.Timeout, time.Millisecond, maxTimeout, ""))...)
 }
 
-// Sequences are the sequences of one store. Make them with [Open]. Its methods
+// Sequences are the sequences of one store. Make them with [New]. Its methods
 // may be called concurrently.
 type Sequences struct {
 	cfg   Config
@@ -93,7 +93,7 @@ type Sequences struct {
 	names map[string]*Namespace
 }
 
-// Open checks cfg and returns the sequences of its store, which it does not touch yet.
+// New checks cfg and returns the sequences of its store, which it does not touch yet.
 func New(cfg Config) (*Sequences, error) {
 	cfg, err := cfg.filled()
 	if err != nil {

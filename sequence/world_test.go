@@ -222,10 +222,10 @@ func (c *client) CompareAndSwap(ctx context.Context, key string, old store.Revis
 }
 
 // travel has a call go to the store and its answer come back. What goes wrong
-// is that either is lost, or that the call arrives long after its caller was told
+// is that either is lost, or that the call arrives long after its caller got the answer
 // so.
 func travel[T any](ctx context.Context, c *client, do func() (T, error)) (value T, err error) {
-	w, none := c.p.w, *new(T)
+	w, zero := c.p.w, *new(T)
 	c.calls++
 	var answer error
 	back, lost := make(chan struct{}), make(chan struct{})
@@ -238,7 +238,7 @@ func travel[T any](ctx context.Context, c *client, do func() (T, error)) (value 
 		fault = w.random.IntN(24)
 	}
 	if w.away {
-		return none, fmt.Errorf("connect: %w", store.ErrUnavailable)
+		return zero, fmt.Errorf("connect: %w", store.ErrUnavailable)
 	}
 	if w.hung {
 		fault = 5
@@ -262,8 +262,8 @@ func travel[T any](ctx context.Context, c *client, do func() (T, error)) (value 
 	case closed(back):
 		return value, answer
 	case closed(lost):
-		return none, storetest.ErrAnswerLost
+		return zero, storetest.ErrAnswerLost
 	default:
-		return none, context.Cause(ctx)
+		return zero, context.Cause(ctx)
 	}
 }

@@ -13,6 +13,9 @@
 // and on biz_tag being its primary key. A commit counts once the server acknowledges it, as
 // for Leaf's nodes: ranges that a promoted replica does not have are granted again. A primary
 // acknowledges even when its semi-synchronous replication has given up waiting.
+//
+// Do not use it for a new system: [segment.Config.Store] needs no table of Leaf's. Once all nodes
+// of Leaf have ended, take the counters over into a store.
 package leaf
 
 import (

@@ -13,6 +13,9 @@
 // A commit counts once the server acknowledges it, as for TinyId's nodes: ranges that a promoted
 // replica does not have are granted again. A primary acknowledges even when its semi-synchronous
 // replication has given up waiting.
+//
+// Do not use it for a new system: [segment.Config.Store] needs no table of TinyId's. Once all
+// nodes of TinyId have ended, take the counters over into a store.
 package tinyid
 
 import (

@@ -17,7 +17,7 @@ import (
 // unlocked is a database whose one counter a node moves on between a look and the update,
 // as far, and whose commits may fail.
 type unlocked struct {
-	driver.Conn // for what nobody calls
+	driver.Conn // for what no test calls
 	meanwhile   bool
 	commit      error
 	maxID       int64
