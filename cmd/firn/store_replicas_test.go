@@ -40,7 +40,7 @@ func TestReplicasOfARedisCanBeShownAndLowered(t *testing.T) {
 		{nil, "store replicas 0", 0, "0 replicas must have a write now, 1 before; newcomers wait once until running holders have"},
 		{nil, "store replicas", 0, "recorded  0 (lowered at 2"},
 		{nil, "store replicas --json", 0, `{"recorded":0,"lowered":"2`},
-		{nil, "store replicas 1", 0, "1 replicas must have a write now, 0 before; 0 are online: no write is confirmed until the others are\n"},
+		{nil, "store replicas 1", 1, "applied, but not confirmed: 0 of 1 replicas have it"},
 		{nil, "store replicas 0", 0, "0 replicas must have a write now, 1 before"},
 		{nil, "store replicas many", 2, `"many" replicas: 0 to 100 are allowed`},
 		{nil, "store replicas 1 2", 2, "name one number"},

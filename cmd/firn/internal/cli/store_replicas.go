@@ -109,11 +109,8 @@ func setReplicas(ctx context.Context, out io.Writer, s *redisstore.Store, n int)
 		return err
 	}
 	after := ""
-	switch {
-	case n < before.Recorded:
+	if n < before.Recorded {
 		after = "; newcomers wait once until running holders have written their slots again"
-	case n > before.Online:
-		after = fmt.Sprintf("; %d are online: no write is confirmed until the others are", before.Online)
 	}
 	_, err = fmt.Fprintf(out, "%d replicas must have a write now, %d before%s\n", n, before.Recorded, after)
 	return err
