@@ -1,8 +1,7 @@
-// Package firnv1 is the messages of Firn's issuing service, and its client and server
-// for google.golang.org/grpc; the subpackage firnv1connect has those for Connect. All
-// but this file is made of proto/firn/v1/id.proto, with make proto.
+// Package firnv1 has the messages of Firn's id service, and its client and server for
+// google.golang.org/grpc. The subpackage firnv1connect has the client and server for Connect.
+// All files except this one are generated from proto/firn/v1/id.proto by make proto.
 //
-// A Go program that wants ids from a server may also speak HTTP and JSON, or the Redis
-// protocol; one that wants them without a server uses the library, which this package
-// is no part of.
+// A Go program can also get ids from a server over HTTP and JSON or over the Redis protocol. To
+// generate ids without a server, use the library; this package is not part of it.
 package firnv1

@@ -1,3 +1,3 @@
-// Package examples shows the library in programs that need more than the
-// standard library, here a SQL driver: see its tests.
+// Package examples has examples of the library that need more than the standard library, such as a
+// SQL driver. They are in its tests.
 package examples

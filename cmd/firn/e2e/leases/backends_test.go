@@ -21,17 +21,17 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// A backend is a real store, with the operations of an operator or an accident that its users do not
-// notice at once.
+// A backend is a real store, with operations that an operator or an accident may cause, and that its
+// users do not notice at once.
 type backend struct {
 	name  string
 	url   string
 	one   string // suffix that limits the URL to one connection
 	clock bool   // the store has a clock
 
-	// kill ends the server, back starts it again; hang stops it from answering, goOn resumes it. Nil
-	// without a server.
-	kill, back, hang, goOn func()
+	// kill ends the server, restart starts it again; pause stops it from answering, resume resumes
+	// it. Nil without a server.
+	kill, restart, pause, resume func()
 
 	// wipe empties the store, remove removes one key, restore puts earlier content back.
 	wipe    func(t *testing.T)
@@ -47,7 +47,7 @@ var makers = []struct {
 }
 
 func (b *backend) serve(s *servers.Server) {
-	b.kill, b.back, b.hang, b.goOn = s.Kill, s.Restart, s.Pause, s.Resume
+	b.kill, b.restart, b.pause, b.resume = s.Kill, s.Restart, s.Pause, s.Resume
 }
 
 // open returns a handle of its own, like a separate process.
@@ -75,7 +75,7 @@ func (b *backend) dump(t *testing.T) []store.Entry {
 	return list
 }
 
-// stored encodes a value as in Redis, etcd and ZooKeeper.
+// stored encodes an entry in the format of Redis, etcd and ZooKeeper.
 func stored(e store.Entry) string { return fmt.Sprintf("%016x\n%s", uint64(e.Revision), e.Value) }
 
 func check(t testing.TB, err error) {

@@ -21,7 +21,7 @@ func BenchmarkLease(b *testing.B) {
 			check(b, err)
 			defer s.Close()
 			slots := joining(b, s, "default")
-			b.Run("take and give back", func(b *testing.B) {
+			b.Run("acquire and release", func(b *testing.B) {
 				for b.Loop() {
 					grant, err := slots.Acquire(ctx, ask(b))
 					check(b, err)
@@ -72,8 +72,8 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkNextWhileTheStoreIs times a call with the store reachable and away: issuing an id does not
-// use the store.
+// BenchmarkNextWhileTheStoreIs times Next while the store is up and while it is down: issuing an id
+// does not use the store.
 func BenchmarkNextWhileTheStoreIs(b *testing.B) {
 	backend := onRedis(b)
 	ctx := context.Background()
@@ -94,10 +94,10 @@ func BenchmarkNextWhileTheStoreIs(b *testing.B) {
 			}
 		}
 	}
-	b.Run("there", next)
+	b.Run("up", next)
 	backend.kill()
-	b.Run("away", next)
-	backend.back()
-	b.Run("there again", next)
+	b.Run("down", next)
+	backend.restart()
+	b.Run("up again", next)
 	check(b, l.Close(ctx))
 }

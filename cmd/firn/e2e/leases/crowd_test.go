@@ -20,13 +20,13 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// TestAThousandJoinAtOnce makes a thousand processes with their own clients take workers of one pool
-// at the same moment, and then fills the pool.
+// TestAThousandJoinAtOnce lets a thousand clients, as of separate processes, acquire workers of one
+// pool at the same moment, and then fills the pool.
 func TestAThousandJoinAtOnce(t *testing.T) {
 	const many = 1000
 	table := "| store | calls without contention | s to the last of 1,000 | conflicts, median | most |\n| --- | --- | --- | --- | --- |\n"
 	for _, m := range makers {
-		t.Run(m.name, func(t *testing.T) { // one after the other, as they are timed
+		t.Run(m.name, func(t *testing.T) { // not in parallel, because they are timed
 			b := m.make(t)
 			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 			defer cancel()
@@ -97,7 +97,7 @@ func TestAThousandJoinAtOnce(t *testing.T) {
 				}
 			}
 			if n := late.Load(); n > 0 {
-				t.Logf("%d tries ended without an answer from the store, and were made again", n)
+				t.Logf("%d tries ended without an answer from the store, and were repeated", n)
 			}
 			slices.Sort(conflicts)
 			if len(conflicts) != many {

@@ -16,9 +16,9 @@ import (
 // that a run has many ranges.
 const demandTarget = time.Second
 
-// demands are the measured settings. Roomy is what an operator with such a demand sets: a step that
-// may grow to the demand of the target. Default are the default settings, whose greatest step is used
-// up in milliseconds. With tight ones the store cannot fetch as fast as callers take.
+// demands are the measured settings. An operator with such a demand would set roomy: the step may
+// grow to what callers take in the target time. With default, even the greatest step is used up in
+// milliseconds. With tight, callers take ids faster than the store can be asked for them.
 var demands = []struct {
 	name string
 	cfg  segment.Config

@@ -28,7 +28,7 @@ type plan struct {
 	name           string
 	offset, stride int64
 	step, most     int64         // the steps
-	target, pace   time.Duration // how long a range should last; time between calls, 0: none
+	target, pace   time.Duration // how long a range should last; the pause between calls
 	callers        int
 }
 
@@ -36,9 +36,9 @@ func (p plan) String() string {
 	return fmt.Sprintln(p.name, p.offset, p.stride, p.step, p.most, int64(p.target), int64(p.pace), p.callers)
 }
 
-// issue takes ids of a segment and writes a line for each call before the next one, until its input
-// ends or it is killed: the caller, the first id, how many ids, and how many are left; or the line of
-// complain.
+// issue takes ids of a segment until its input ends or it is killed. It writes a line for each call
+// before the next one: the caller, the first id, the number of ids, and how many are left; or the
+// line of complain.
 func issue(url, settings string) error {
 	var p plan
 	if _, err := fmt.Sscan(settings, &p.name, &p.offset, &p.stride, &p.step, &p.most, &p.target, &p.pace, &p.callers); err != nil {
@@ -94,7 +94,7 @@ const (
 	other       = "another error"
 )
 
-// complain writes "!", the number of the error, a colon and the error.
+// complain writes "! ", the kind of the error, a colon and the error.
 func complain(err error) {
 	which := other
 	switch {
@@ -200,7 +200,7 @@ func (i *issuer) made(t *testing.T, n int) {
 	before := len(i.calls)
 	i.mu.Unlock()
 	if !i.until(func(calls []issued, _ []string) bool { return len(calls) >= before+n }) {
-		t.Fatalf("a process ended by itself: %s %.500q", i.stderr.String(), i.failures)
+		t.Fatalf("a process ended early: %s %.500q", i.stderr.String(), i.failures)
 	}
 }
 

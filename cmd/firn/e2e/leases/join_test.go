@@ -68,8 +68,8 @@ func ask(t testing.TB) lease.Ask {
 	return lease.Ask{Now: now, From: now, Window: 300_000}
 }
 
-// TestAHolderAsksLittle counts a holder's calls of its store.
-func TestAHolderAsksLittle(t *testing.T) {
+// TestAHolderMakesFewStoreCalls counts the store calls of Look and Renew.
+func TestAHolderMakesFewStoreCalls(t *testing.T) {
 	for _, m := range makers {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()

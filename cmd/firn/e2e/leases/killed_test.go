@@ -14,14 +14,14 @@ import (
 	"github.com/firn-id/firn/segment"
 )
 
-// places are the processes that run at the same time: how long each waits between calls, and at most
+// slots are the processes that run at the same time: how long each waits between calls, and at most
 // how many calls it makes. The slow ones hold ranges that the others have long passed.
-var places = []struct {
+var slots = []struct {
 	pace  time.Duration
 	calls int
 }{{0, 1500}, {0, 1500}, {200 * time.Microsecond, 500}, {2 * time.Millisecond, 100}}
 
-// lives is how often each is started.
+// lives is how often the process in a slot is started.
 const lives = 10
 
 // A ledger holds the ids that all processes of a segment issued.
@@ -69,8 +69,8 @@ func (l *ledger) check() (greatest segment.Range) {
 }
 
 // TestKilledAndRestartedSegmentsIssueNoIDTwice kills processes with SIGKILL while they issue ids of
-// one name, each time at another moment, and starts others in their place; some close regularly.
-// Meanwhile the server is killed and restarted twice.
+// one name, each time at another moment, and starts others instead; some close regularly. During
+// this the server is killed and restarted twice.
 func TestKilledAndRestartedSegmentsIssueNoIDTwice(t *testing.T) {
 	for _, m := range makers {
 		t.Run(m.name, func(t *testing.T) {
@@ -78,16 +78,16 @@ func TestKilledAndRestartedSegmentsIssueNoIDTwice(t *testing.T) {
 			b := m.make(t)
 			all := &ledger{t: t, failures: map[string]int{}}
 			over := time.Now().Add(time.Minute)
-			total := len(places) * lives
-			ended := make(chan bool, total) // killed, of each life
+			total := len(slots) * lives
+			ended := make(chan bool, total) // for each process, whether it was killed
 			var group sync.WaitGroup
-			for _, place := range places {
+			for _, slot := range slots {
 				group.Go(func() {
 					for done := 0; done < lives; {
 						kill := rand.IntN(4) > 0
-						ok, err := live(b.url, all, place.pace, 1+rand.IntN(place.calls), kill)
+						ok, err := live(b.url, all, slot.pace, 1+rand.IntN(slot.calls), kill)
 						if err == nil && !ok && time.Now().After(over) {
-							err = fmt.Errorf("after %d lives the store is not reached any more", done)
+							err = fmt.Errorf("after %d processes the store is still unreachable", done)
 						}
 						if err != nil {
 							t.Error(err)
@@ -109,14 +109,14 @@ func TestKilledAndRestartedSegmentsIssueNoIDTwice(t *testing.T) {
 				}
 				if b.kill != nil && (count == total/3 || count == total*2/3) {
 					b.kill()
-					b.back()
+					b.restart()
 				}
 			}
 			greatest := all.check()
 			counter, err := segment.ReadCounter(context.Background(), b.open(t), "orders")
 			check(t, err)
 			if counter.Next <= uint64(greatest.Last()) {
-				t.Errorf("the counter stands at %d, below %d, which was issued", counter.Next, greatest.Last())
+				t.Errorf("the counter is at %d, but %d was issued", counter.Next, greatest.Last())
 			}
 			t.Logf("%d calls of %d processes, %d of them killed, up to %d; failed calls: %v", all.calls, count, killed, greatest.Last(), all.failures)
 		})
@@ -124,7 +124,7 @@ func TestKilledAndRestartedSegmentsIssueNoIDTwice(t *testing.T) {
 }
 
 // live starts a process and ends it after this many calls. It returns false if the process ended
-// before, because the server was away when it started.
+// early, because the server was down when it started.
 func live(url string, all *ledger, pace time.Duration, calls int, kill bool) (ok bool, err error) {
 	i, err := startIssuer(url, plan{name: "orders", stride: 1, step: 20, most: 500, target: 20 * time.Millisecond, pace: pace, callers: 2})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // their store.
 type fault struct {
 	name string
-	// needs reports whether a backend can play the row; nil: every backend can.
+	// needs reports whether a backend supports the row; nil: every backend does.
 	needs func(*backend) bool
 	// strict runs the row a second time with that setting, which must produce no duplicate; without it
 	// the duplicates are counted.
@@ -110,12 +110,12 @@ var faults = []fault{
 		w.until("a fresh window", func() bool { return p.lease.State().Left > w.window()*9/10 })
 		w.b.kill()
 		time.Sleep(window / 4)
-		w.b.back()
+		w.b.restart()
 		w.makes(p, 500)
 		if failures := p.failures(); len(failures) > 0 && p.lease.State().Left > 0 {
-			w.t.Logf("callers noticed: %v; the server took longer to come back than the window is", failures)
+			w.t.Logf("callers noticed: %v; the server took longer to restart than the window", failures)
 		}
-		w.until("renewals to go on", func() bool { s := p.lease.State(); return s.Last == nil && s.Left > window/2 })
+		w.until("renewals to continue", func() bool { s := p.lease.State(); return s.Last == nil && s.Left > window/2 })
 	}},
 	{name: "outage longer than the window", needs: served, do: func(w *world) {
 		p, q := w.start(), w.start()
@@ -123,16 +123,16 @@ var faults = []fault{
 		w.makes(q, 500)
 		w.b.kill()
 		w.until("the fence", func() bool { return p.failures()[firn.ErrFence.Error()] > 0 && q.failures()[firn.ErrFence.Error()] > 0 })
-		w.b.back()
+		w.b.restart()
 		w.makes(p, 500)
 		w.makes(q, 500)
 	}},
 	{name: "store that accepts connections and answers nothing", needs: served, do: func(w *world) {
 		p, q := w.start(), w.start()
 		w.makes(p, 500)
-		w.b.hang()
+		w.b.pause()
 		w.until("the fence", func() bool { return p.failures()[firn.ErrFence.Error()] > 0 })
-		w.b.goOn()
+		w.b.resume()
 		w.makes(p, 500)
 		w.makes(q, 500)
 	}},
@@ -142,7 +142,7 @@ var faults = []fault{
 			w.makes(p, 100)
 			w.makes(q, 100)
 			w.b.kill()
-			w.b.back()
+			w.b.restart()
 		}
 		w.makes(p, 500)
 		w.makes(q, 500)
@@ -179,8 +179,8 @@ var faults = []fault{
 		p, q := w.start(), w.start()
 		w.makes(p, 200)
 		w.makes(q, 200)
-		// A copy that lacks renewals, but is less than half a window old: its fences lie ahead for as long
-		// as holders need to look.
+		// Restore a copy that lacks renewals, but whose fences are still ahead for longer than holders
+		// need until their next look.
 		for {
 			p, q := p.lease.State(), q.lease.State()
 			older, taken := w.b.dump(w.t), time.Now()
@@ -207,7 +207,7 @@ var faults = []fault{
 		w.makes(q, 200)
 		w.b.restore(w.t, older)
 		r, err := w.try(0)
-		if err == nil { // three processes share two workers: it may lose its own to the holder it was taken from
+		if err == nil { // three processes share two workers: its worker's earlier holder may take it back
 			want := r.made() + 500
 			w.until("500 ids, or a full pool", func() bool { return r.made() >= want || errors.Is(r.lease.State().Last, lease.ErrFull) })
 			w.close(r)
@@ -221,7 +221,7 @@ var faults = []fault{
 		s, l := w.b.onLine(w.t)
 		p, err := w.over(s, 0, func(c *lease.Config) {
 			if !w.strict {
-				c.Window = 5 * window // longer than newcomers wait, like the windows
+				c.Window = 5 * window // longer than newcomers wait
 			}
 		})
 		if err != nil {
@@ -231,13 +231,13 @@ var faults = []fault{
 		w.until("a fresh window", func() bool { return p.lease.State().Left > w.window()*9/10 })
 		l.cut()
 		w.b.wipe(w.t)
-		// Both workers, so that one belongs to the process that is cut off.
+		// They take both workers, one of which belongs to the process that is cut off.
 		q, r := w.start(), w.start()
 		w.makes(q, 200)
 		w.makes(r, 200)
 		w.until("the fence", func() bool { return p.failures()[firn.ErrFence.Error()] > 0 })
 		l.mend()
-		w.close(p) // otherwise it takes one of the two workers
+		w.close(p) // otherwise it would take one of the two workers again
 		w.makes(q, 200)
 	}},
 	{name: "a process stopped past its window (SIGSTOP) and resumed", do: stopped},
@@ -268,8 +268,8 @@ func eightWorkers(c *lease.Config) {
 	c.Generator.Layout = l
 }
 
-// wrongClock lets a process with a wrong clock join: refused if the store has a clock, and otherwise
-// harmless.
+// wrongClock lets a process with a wrong clock join. It is refused if the store has a clock;
+// otherwise it does no harm.
 func wrongClock(w *world, offset time.Duration) {
 	p := w.start()
 	w.makes(p, 300)
@@ -316,7 +316,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// play runs a row, and returns its cell of the table.
+// play runs a row on a backend, and returns the cell of the table.
 func play(t *testing.T, b *backend, f fault, pool string) string {
 	w := &world{t: t, b: b, pool: pool}
 	f.do(w)

@@ -17,13 +17,14 @@ import (
 const (
 	window = 2 * time.Second
 	look   = 100 * time.Millisecond
-	// All clocks here are the same, and a worker stays unused for twice the tolerance after its fence.
+	// tolerance is small because all clocks here are the same: a worker stays unused for twice the
+	// tolerance after its fence.
 	tolerance = time.Second
-	// A strict pool has longer windows.
+	// A strict pool needs windows of sixteen times the tolerance.
 	strictTolerance = 200 * time.Millisecond
 	strictWindow    = 4 * time.Second
-	// pace is how often a process makes an id: less than a tick apart, so that two processes with the
-	// same worker make equal ids.
+	// pace is how often a process issues an id. It is less than a tick, so that two processes with the
+	// same worker would issue equal ids.
 	pace = 250 * time.Microsecond
 )
 
@@ -37,7 +38,7 @@ func (s *skewed) Wall() time.Time {
 	return s.TimeSource.Wall().Add(time.Duration(s.offset.Load()))
 }
 
-// A world is all processes of one pool, and their ids.
+// A world has all processes of one pool, and their ids.
 type world struct {
 	t      *testing.T
 	b      *backend
@@ -48,7 +49,8 @@ type world struct {
 	processes []*process
 }
 
-// A process makes ids as fast as pace allows, with its own lease over its own handle.
+// A process issues ids as fast as pace allows, with its own lease and its own connection to the
+// store.
 type process struct {
 	lease *lease.Lease
 	time  *skewed
@@ -61,7 +63,7 @@ type process struct {
 	slowest time.Duration
 }
 
-// twoWorkers is a layout that makes collisions likely: two workers, and few ids per tick.
+// twoWorkers is a layout with two workers, so that collisions are likely.
 var twoWorkers = func() firn.Layout {
 	l, err := firn.ParseLayout("41/0/1/12")
 	if err != nil {
@@ -184,19 +186,19 @@ func (w *world) until(what string, done func() bool) {
 	w.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(look / 10) {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("waited for %s in vain", what)
+			w.t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
 
-// crash ends a process without a release: it makes no more ids, and its background work loses the
-// store.
+// crash ends a process without a release: it issues no more ids, and its background work can no
+// longer reach the store.
 func (p *process) crash(s interface{ cut() }) {
 	p.end()
 	s.cut()
 }
 
-// end ends the making of ids.
+// end stops issuing ids.
 func (p *process) end() {
 	select {
 	case <-p.stop:
@@ -237,7 +239,7 @@ func (w *world) count() (ids, duplicates int) {
 			seen[id] = true
 			// Another worker's times may be earlier, and its number lower.
 			if s := p.lease.State(); id < last && s.Losses == 0 && s.Switches == 0 {
-				w.t.Errorf("a process made %d after %d", id, last)
+				w.t.Errorf("a process issued %d after %d", id, last)
 			}
 			last = id
 			ids++
@@ -246,7 +248,7 @@ func (w *world) count() (ids, duplicates int) {
 	return ids, duplicates
 }
 
-// A line is a store that can be cut off, like a partition that affects only one process.
+// A line is a connection to a store that can be cut, as by a network partition of one process.
 type line struct {
 	store.Store
 	gone atomic.Bool

@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child makes ids and prints them until its input ends.
+// child issues ids and prints them until its input ends.
 func child(url, pool string) error {
 	ctx := context.Background()
 	s, err := storeurl.Open(ctx, url)
@@ -76,7 +76,7 @@ func child(url, pool string) error {
 	}
 }
 
-// stopped stops a process for longer than its window, lets others take both workers, and resumes it.
+// stopped pauses a process for longer than its window, lets others take both workers, and resumes it.
 func stopped(w *world) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childStore+"="+w.b.url, childPool+"="+w.pool)
@@ -106,21 +106,21 @@ func stopped(w *world) {
 	q := w.start()
 	w.makes(q, 300)
 	var r *process
-	w.until("its worker to be granted to another", func() bool {
+	w.until("its worker to be granted to another process", func() bool {
 		r, err = w.try(0)
 		return err == nil
 	})
 	w.makes(r, 300)
 	w.close(r) // so that a worker is free for it again
 	check(w.t, cmd.Process.Signal(syscall.SIGCONT))
-	w.until("the process to go on", func() bool { return p.made() > before+300 })
+	w.until("the process to continue", func() bool { return p.made() > before+300 })
 	check(w.t, in.Close())
 	<-p.done
 	check(w.t, cmd.Wait())
 	seen := map[firn.ID]bool{}
 	for _, id := range p.ids {
 		if seen[id] {
-			w.t.Errorf("it made %d twice", id)
+			w.t.Errorf("it issued %d twice", id)
 		}
 		seen[id] = true
 	}
@@ -128,7 +128,7 @@ func stopped(w *world) {
 		other.mu.Lock()
 		for _, id := range other.ids {
 			if seen[id] {
-				w.t.Errorf("another made %d too", id)
+				w.t.Errorf("another process issued %d too", id)
 			}
 		}
 		other.mu.Unlock()

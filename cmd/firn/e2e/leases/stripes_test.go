@@ -10,9 +10,8 @@ import (
 	"github.com/firn-id/firn/segment"
 )
 
-// TestStripesOnTwoStores runs two processes that issue one name, each over its own store, which does
-// not know of the other. It takes one store away until its process has used up its range, and brings
-// it back.
+// TestStripesOnTwoStores runs two processes that issue ids of one name, each with a store of its own.
+// It kills one store until its process has used up its range, and restarts it.
 func TestStripesOnTwoStores(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -35,10 +34,10 @@ func TestStripesOnTwoStores(t *testing.T) {
 
 			stores[0].kill()
 			down.mu.Lock()
-			before := len(down.calls) // received before the store was certainly gone
+			before := len(down.calls) // received while the store was still up
 			down.mu.Unlock()
 			if !down.until(func(_ []issued, failures []string) bool { return len(failures) > 20 }) {
-				t.Fatalf("it ended by itself: %s", down.stderr.String())
+				t.Fatalf("the process ended early: %s", down.stderr.String())
 			}
 			down.mu.Lock()
 			left, issuedSince := down.calls[before-1].left, int64(0)
@@ -48,16 +47,16 @@ func TestStripesOnTwoStores(t *testing.T) {
 			failure := down.failures[0]
 			down.mu.Unlock()
 			if left == 0 || issuedSince < left {
-				t.Errorf("without its store it issued %d ids, and had %d", issuedSince, left)
+				t.Errorf("without its store the process issued %d ids, but had %d left", issuedSince, left)
 			}
 			for _, want := range []string{`fetch a range of "orders"`, unavailable} {
 				if !strings.Contains(failure, want) {
-					t.Errorf("then it fails with %q, which does not have %q", failure, want)
+					t.Errorf("then it fails with %q, want %q in it", failure, want)
 				}
 			}
 			up.made(t, 500) // the other process is not affected
 
-			stores[0].back()
+			stores[0].restart()
 			down.made(t, 500)
 			up.made(t, 500)
 			for _, i := range both {
@@ -65,7 +64,7 @@ func TestStripesOnTwoStores(t *testing.T) {
 			}
 			for _, failure := range up.failures {
 				if !strings.HasPrefix(failure, ended) {
-					t.Errorf("the process whose store was there failed: %s", failure)
+					t.Errorf("the process whose store was up failed: %s", failure)
 				}
 			}
 			seen := map[firn.ID]int{}
@@ -84,12 +83,12 @@ func TestStripesOnTwoStores(t *testing.T) {
 				}
 			}
 
-			// A process that is set to the other's stripe is refused.
+			// A process with the other store's stripe is refused.
 			_, err := segment.RaiseCounter(t.Context(), stores[0].open(t), "orders", 1, segment.Stripe{Offset: 1, Stride: 2})
 			if want := "offset 0 of stride 2, not offset 1 of stride 2"; err == nil || !strings.Contains(fmt.Sprint(err), want) {
 				t.Errorf("the other stripe on the first store: %v", err)
 			}
-			t.Logf("%d ids; %d of them without the store, which had %d; then %s", len(seen), issuedSince, left, failure)
+			t.Logf("%d ids; %d of them without the store, with %d left; then %s", len(seen), issuedSince, left, failure)
 		})
 	}
 }

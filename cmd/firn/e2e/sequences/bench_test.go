@@ -16,14 +16,14 @@ import (
 	"github.com/firn-id/firn/sequence"
 )
 
-// An increment is a store's own way to count.
+// An increment is a store's native counter.
 type increment struct {
 	name string
 	do   func(ctx context.Context) error
 }
 
-// BenchmarkSequence counts ids a second with many callers, from one process, with Firn and with the
-// store's own counter.
+// BenchmarkSequence measures ids per second with many callers in one process, with Firn and with the
+// store's native counter.
 func BenchmarkSequence(b *testing.B) {
 	for _, m := range []struct {
 		name   string
@@ -47,8 +47,8 @@ func BenchmarkSequence(b *testing.B) {
 						after := s.State()
 						b.ReportMetric(float64(after.Served-before.Served)/float64(after.Additions-before.Additions), "calls/addition")
 					})
-					for _, own := range m.native(b, backend, callers) {
-						b.Run(own.name, func(b *testing.B) { measure(b, callers, own.do) })
+					for _, native := range m.native(b, backend, callers) {
+						b.Run(native.name, func(b *testing.B) { measure(b, callers, native.do) })
 					}
 				})
 			}
@@ -112,7 +112,7 @@ func postgresIncrements(b *testing.B, t *backend, callers int) []increment {
 	}
 }
 
-// counter creates a table with a row that counts.
+// counter creates a table with a counter row.
 func counter(b *testing.B, driver, source string, callers int) *sql.DB {
 	db, err := sql.Open(driver, source)
 	check(b, err)
@@ -153,7 +153,7 @@ func etcdIncrements(b *testing.B, t *backend, _ int) []increment {
 				}
 			}
 		}},
-		{"revision", func(ctx context.Context) error { // of the whole etcd, taken for a counter
+		{"revision", func(ctx context.Context) error { // uses etcd's global revision as the counter
 			_, err := c.Put(ctx, "revision", "")
 			return err
 		}},

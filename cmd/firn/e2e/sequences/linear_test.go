@@ -44,7 +44,7 @@ func (h *history) now() int64 { return int64(time.Since(h.started)) }
 
 // call requests one id or several, and records the result.
 func (h *history) call(s *sequence.Namespace, who int, n int64) error {
-	// Some callers have no patience, and leave while their addition is in flight.
+	// Some callers give up while their addition is in flight.
 	patience := 10 * time.Second
 	if rand.IntN(10) == 0 {
 		patience = time.Duration(rand.IntN(2000)) * time.Microsecond
@@ -96,7 +96,7 @@ func (h *history) check(least int) {
 		operations[i] = porcupine.Operation{ClientId: c.Who, Input: taking(c.N), Call: c.Begin, Output: c.First, Return: c.End}
 	}
 	if got := porcupine.CheckOperationsTimeout(model, operations, time.Minute); got != porcupine.Ok {
-		h.t.Errorf("Porcupine says of %d calls: %v", len(operations), got)
+		h.t.Errorf("Porcupine's result for %d calls: %v", len(operations), got)
 	}
 	if err := order.Check(h.calls); err != nil {
 		h.t.Error(err)
@@ -111,13 +111,13 @@ func (h *history) check(least int) {
 func TestTheCheckerRefuses(t *testing.T) {
 	for _, test := range []struct {
 		what string
-		b    porcupine.Operation // beside one that took 1 and 2 from 0 to 10
+		b    porcupine.Operation // together with an operation that took 1 and 2, from time 0 to 10
 		want porcupine.CheckResult
 	}{
-		{"a later one above", porcupine.Operation{Input: taking(1), Output: int64(3), Call: 11, Return: 12}, porcupine.Ok},
-		{"with a gap", porcupine.Operation{Input: taking(1), Output: int64(30), Call: 11, Return: 12}, porcupine.Ok},
-		{"an id of both", porcupine.Operation{Input: taking(1), Output: int64(2), Call: 5, Return: 12}, porcupine.Illegal},
-		{"a later one below", porcupine.Operation{Input: taking(1), Output: int64(0), Call: 11, Return: 12}, porcupine.Illegal},
+		{"a later call, greater ids", porcupine.Operation{Input: taking(1), Output: int64(3), Call: 11, Return: 12}, porcupine.Ok},
+		{"a gap", porcupine.Operation{Input: taking(1), Output: int64(30), Call: 11, Return: 12}, porcupine.Ok},
+		{"a duplicate", porcupine.Operation{Input: taking(1), Output: int64(2), Call: 5, Return: 12}, porcupine.Illegal},
+		{"a later call, lower ids", porcupine.Operation{Input: taking(1), Output: int64(0), Call: 11, Return: 12}, porcupine.Illegal},
 	} {
 		a := porcupine.Operation{Input: taking(2), Output: int64(1), Call: 0, Return: 10}
 		test.b.ClientId = 1
@@ -147,8 +147,8 @@ func (h *history) callAll(group *sync.WaitGroup, s *sequence.Namespace, first in
 	}
 }
 
-// TestLinearizable makes processes take ids from real stores while their connections are cut and the
-// server is killed and restarted.
+// TestLinearizable lets clients, each with its own connections, take ids from real stores while
+// connections are cut and the server is killed and restarted.
 func TestLinearizable(t *testing.T) {
 	for _, m := range makers {
 		t.Run(m.name, func(t *testing.T) {

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	places      = 2                 // processes at once
-	generations = 8                 // starts per place
+	slots       = 2                 // concurrent processes
+	generations = 8                 // starts per slot
 	each        = 4                 // callers per process
-	most        = successes * 5 / 2 // calls that it answers
+	most        = successes * 5 / 2 // calls that a process answers
 )
 
 // childStore names the store for a child of the test.
@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve reads lines of a caller and a number of ids, and answers each with the caller and the first
-// id, or 0 for a failure, until its input ends or it is killed.
+// serve reads lines with a caller and a number of ids, and answers each with the caller and the first
+// id, or 0 for a failure. It runs until its input ends or it is killed.
 func serve(url string, in io.Reader, out io.Writer) error {
 	ctx := context.Background()
 	s, err := storeurl.Open(ctx, url)
@@ -148,10 +148,10 @@ func (c *child) take(who int, n int64) (first int64, ok bool) {
 	}
 }
 
-// TestKilledProcesses kills processes while they work, each time at another moment, and lets others
-// continue. Meanwhile the server is killed and restarted twice.
+// TestKilledProcesses kills processes while they issue ids, each time at another moment, and starts
+// others. During this the server is killed and restarted twice.
 func TestKilledProcesses(t *testing.T) {
-	const lives = places * generations
+	const lives = slots * generations
 	for _, m := range makers {
 		t.Run(m.name, func(t *testing.T) {
 			backend := m.make(t)
@@ -164,16 +164,16 @@ func TestKilledProcesses(t *testing.T) {
 			h := newHistory(t)
 			var group sync.WaitGroup
 			ended := make(chan int, lives) // the number of calls that each process answered
-			for place := range places {
+			for slot := range slots {
 				group.Go(func() {
 					for done := 0; done < generations && h.now() < int64(time.Minute); {
 						enough := 1 + rand.IntN(most)
-						received, err := h.live(url, (place*generations+done)*each, each, enough)
+						received, err := h.live(url, (slot*generations+done)*each, each, enough)
 						if err != nil {
 							t.Error(err)
 							return
 						}
-						if received >= enough { // otherwise the store was away when it started
+						if received >= enough { // otherwise the store was down when the process started
 							done++
 							ended <- received
 						}
@@ -198,9 +198,9 @@ func TestKilledProcesses(t *testing.T) {
 	}
 }
 
-// live makes callers take ids from a new process until they have enough, and then kills it while they
-// call. It returns how many calls were answered: too few if the process ended by itself, because the
-// store was away when it started.
+// live lets callers take ids from a new process until they have enough, and then kills it during
+// their calls. It returns how many calls were answered: too few if the process ended early, because
+// the store was down when it started.
 func (h *history) live(url string, first, callers, enough int) (received int, err error) {
 	c, err := spawn(url)
 	if err != nil {
@@ -239,7 +239,7 @@ func (h *history) live(url string, first, callers, enough int) (received int, er
 	}
 	for line := range strings.Lines(c.stderr.String()) {
 		if !strings.Contains(line, "unavailable") {
-			h.t.Errorf("a child says: %s", line)
+			h.t.Errorf("a child wrote: %s", line)
 		}
 	}
 	return received, nil

@@ -2,6 +2,6 @@
 
 package sequences
 
-// successes is how often each caller succeeds: less often under the race detector,
-// which makes Porcupine slow.
+// successes is how often each caller succeeds. It is lower with the race detector, which makes
+// Porcupine slow.
 const successes = 12

@@ -14,8 +14,8 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// warned opens a store as the package comment of sqlstore recommends for programs that open pgx
-// themselves.
+// warned opens a store that sees the driver's warnings, as the package comment of sqlstore
+// recommends for programs that open pgx themselves.
 func (e engine) warned(t *testing.T, name, settings string) store.Store {
 	t.Helper()
 	cfg, err := pgx.ParseConfig(e.source(e.admin(), name, settings))
@@ -87,7 +87,7 @@ func TestAPostgresWriteWhoseWaitForAStandbyIsCutShortIsUnconfirmed(t *testing.T)
 		expect(t, settings+": canceled", <-done, store.ErrUnavailable, "applied and not confirmed", "canceling wait for synchronous replication")
 		got, err := s.Get(context.Background(), "k")
 		if err != nil || string(got.Value) != value {
-			t.Fatalf("%s: read back %q, %v: it was not applied, so this proves nothing", settings, got.Value, err)
+			t.Fatalf("%s: read back %q, %v: the write was not applied, so this proves nothing", settings, got.Value, err)
 		}
 		revision = got.Revision
 	}
@@ -98,13 +98,13 @@ func TestAPostgresWriteWhoseWaitForAStandbyIsCutShortIsUnconfirmed(t *testing.T)
 	done = background(s, "k", revision, "settled")
 	servers.PostgresStandby(t, e.Server)
 	if err := <-done; err != nil {
-		t.Errorf("once a standby is there: %v", err)
+		t.Errorf("once a standby is connected: %v", err)
 	}
 	put(t, s, "new", 0, "")
 }
 
 // Without the driver's warnings the outcome is uncertain, so the write is not confirmed.
-func TestAPostgresWithStandbysIsNotConfirmedWithoutTheDriversWarnings(t *testing.T) {
+func TestAPostgresWriteWithStandbysIsUnconfirmedWithoutTheDriversWarnings(t *testing.T) {
 	t.Parallel()
 	e := postgres(t, "-c", "synchronous_standby_names=*", "-c", "synchronous_commit=local")
 	name := e.fresh(t, "shop")
@@ -151,7 +151,7 @@ func TestAPostgresNamesItsLife(t *testing.T) {
 		err := standby.connect(t, standby.source("postgres", name, "")).QueryRow("SELECT pg_is_in_recovery()").Scan(&recovery)
 		return err == nil && !recovery
 	})
-	seen("the standby that was promoted beside it", life(standby, "second"))
+	seen("the promoted standby", life(standby, "second"))
 	e.Kill()
 	e.Restart()
 	seen("the primary after a restart", life(e, "third"))
@@ -217,7 +217,7 @@ func TestAMySQLWriteThatNoReplicaAcknowledgedIsUnconfirmed(t *testing.T) {
 		t.Helper()
 		got, err := s.Get(context.Background(), "k")
 		if err != nil || string(got.Value) != want {
-			t.Fatalf("read back %q, %v: it was not applied, so this proves nothing", got.Value, err)
+			t.Fatalf("read back %q, %v: the write was not applied, so this proves nothing", got.Value, err)
 		}
 		revision = got.Revision
 	}
@@ -244,9 +244,9 @@ func TestAMySQLWriteThatNoReplicaAcknowledgedIsUnconfirmed(t *testing.T) {
 	expect(t, "after the time-out", err, store.ErrUnavailable, "applied and not confirmed", "replica")
 	readBack("timed out")
 	_, err = s.CompareAndSwap(context.Background(), "k", revision, []byte("not waited for"))
-	expect(t, "once it has given up", err, store.ErrUnavailable, "applied and not confirmed", "replica")
+	expect(t, "once the server no longer waits", err, store.ErrUnavailable, "applied and not confirmed", "replica")
 	_, err = e.mustOpen(t, e.source("root", name, "")).CompareAndSwap(context.Background(), "other", 0, nil)
-	expect(t, "by a store that was opened since", err, store.ErrUnavailable, "applied and not confirmed")
+	expect(t, "by a store opened later", err, store.ErrUnavailable, "applied and not confirmed")
 
 	replica.Resume()
 	until(t, "a write to be confirmed again", func() bool {
@@ -269,21 +269,21 @@ func TestAMySQLWriteFollowsTheServersCurrentSettings(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t, "--log-bin", "--server-id=1", "--rpl-semi-sync-master-timeout=1100")
 	s := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), ""))
-	revision := put(t, s, "k", 0, "nobody is waited for")
+	revision := put(t, s, "k", 0, "without waiting")
 	e.raw(t, "", "SET GLOBAL rpl_semi_sync_master_enabled = 1")
-	_, err := s.CompareAndSwap(context.Background(), "k", revision, []byte("a replica is"))
+	_, err := s.CompareAndSwap(context.Background(), "k", revision, []byte("waits for a replica"))
 	expect(t, "without a replica", err, store.ErrUnavailable, "applied and not confirmed", "replica")
 	e.raw(t, "", "SET GLOBAL rpl_semi_sync_master_enabled = 0")
-	until(t, "a write to be confirmed without", func() bool {
+	until(t, "a write to be confirmed without a replica", func() bool {
 		got, err := s.Get(context.Background(), "k")
 		if err == nil {
-			_, err = s.CompareAndSwap(context.Background(), "k", got.Revision, []byte("nobody is again"))
+			_, err = s.CompareAndSwap(context.Background(), "k", got.Revision, []byte("without waiting again"))
 		}
 		return err == nil
 	})
 }
 
-// A write that is not in the log waits for no replica, and reaches no replica.
+// A write that is not logged waits for no replica, and reaches no replica.
 func TestAMySQLWriteThatTheLogLeavesOutIsUnconfirmed(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t, "--log-bin", "--server-id=1", "--rpl-semi-sync-master-enabled=1", "--binlog-ignore-db=shop")

@@ -51,7 +51,7 @@ func (e engine) factory(settings string, outages bool) storetest.Factory {
 	return f
 }
 
-// silent waits until a server has stopped after the signal: its threads stop one by one.
+// silent waits until a paused server no longer answers: its threads stop one by one.
 func silent(t *testing.T, s store.Store) {
 	t.Helper()
 	for range 100 {
@@ -62,7 +62,7 @@ func silent(t *testing.T, s store.Store) {
 			return
 		}
 	}
-	t.Fatal("a paused server goes on to answer")
+	t.Fatal("a paused server still answers")
 }
 
 // TestConformance runs the suite with a driver's defaults, outages included, and with each setting

@@ -13,7 +13,7 @@ import (
 	"github.com/firn-id/firn/store/sqlstore"
 )
 
-func TestManyMakeTheTableAtOnce(t *testing.T) {
+func TestTheTableCanBeCreatedConcurrently(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		for round := range 10 {
 			source := e.source(e.admin(), e.fresh(t, fmt.Sprint("empty", round)), "")
@@ -33,9 +33,9 @@ func TestManyMakeTheTableAtOnce(t *testing.T) {
 	})
 }
 
-// A table that vanishes again and again under its writers becomes an empty store to each of them once
-// another store has been opened: until then the store is unavailable, and no call is refused.
-func TestATableDroppedUnderItsWritersIsAnEmptyStoreOnceOneIsOpened(t *testing.T) {
+// While the table is missing, the store is unavailable to its writers, and no call is refused. Opening
+// another store creates an empty table, which the writers then use.
+func TestWritersUseATableThatIsDroppedAndRecreated(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		ctx := context.Background()
 		name := e.fresh(t, "dropped")
@@ -87,7 +87,7 @@ func TestATableDroppedUnderItsWritersIsAnEmptyStoreOnceOneIsOpened(t *testing.T)
 	})
 }
 
-// Connections that an operator ends lose no write and repeat no write.
+// Ending connections must neither lose nor repeat a write.
 func TestConnectionsEndedByTheServerLoseNoWrite(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		name := e.fresh(t, "ended")
@@ -142,7 +142,7 @@ func TestConnectionsEndedByTheServerLoseNoWrite(t *testing.T) {
 			}
 			for _, id := range ids {
 				end := map[string]string{"mysql": "KILL %d", "pgx": "SELECT pg_terminate_backend(%d)"}[e.driver]
-				_, _ = admin.Exec(fmt.Sprintf(end, id)) // it may have ended by itself
+				_, _ = admin.Exec(fmt.Sprintf(end, id)) // the connection may have ended already
 			}
 		}
 		stop.Store(true)
@@ -155,7 +155,7 @@ func TestConnectionsEndedByTheServerLoseNoWrite(t *testing.T) {
 			got, err = s.Get(context.Background(), "counter")
 		}
 		if n := int64(len(got.Value)); err != nil || n < acknowledged.Load() || n > acknowledged.Load()+open.Load() {
-			t.Errorf("%d were applied (%v), %d acknowledged and %d left open", n, err, acknowledged.Load(), open.Load())
+			t.Errorf("%d writes were applied (%v), %d acknowledged, and %d had an unknown outcome", n, err, acknowledged.Load(), open.Load())
 		}
 	})
 }
@@ -170,10 +170,10 @@ func TestTheServersClockIsCloseToOurs(t *testing.T) {
 			before := time.Now()
 			now, err := s.(store.Clock).Now(context.Background())
 			if err != nil || now.Before(before.Add(-50*time.Millisecond)) || now.After(time.Now().Add(50*time.Millisecond)) {
-				t.Fatalf("it says %v at %v, %v", now, before, err)
+				t.Fatalf("the server's clock reads %v at %v, %v", now, before, err)
 			}
 			if !now.After(last) {
-				t.Fatalf("%v after %v: it has not the microseconds of its host", now, last)
+				t.Fatalf("%v after %v: the clock lacks microseconds", now, last)
 			}
 			last = now
 		}

@@ -1,3 +1,3 @@
-// Package sql has no code, only tests: of package sqlstore against real servers, through the drivers
-// that its users choose, with their usual settings. Tests of the URLs are in package storeurl.
+// Package sql has only tests: of package sqlstore with real servers, through the drivers and settings
+// that its users choose. The tests of URLs are in package storeurl.
 package sql

@@ -17,7 +17,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// An engine is a server whose test databases have names unique on that server.
+// An engine is a database server of a test. Each test creates its own databases.
 type engine struct {
 	*servers.Server
 	dialect sqlstore.Dialect
@@ -62,7 +62,7 @@ func (e engine) admin() string {
 	return "postgres"
 }
 
-// connect opens a database without Firn.
+// connect opens a database with the driver alone.
 func (e engine) connect(t *testing.T, source string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(e.driver, source)
@@ -84,7 +84,7 @@ func (e engine) raw(t *testing.T, database string, statements ...string) {
 	}
 }
 
-// fresh makes a database of that name and returns it.
+// fresh creates a database and returns its name.
 func (e engine) fresh(t *testing.T, name string) string {
 	t.Helper()
 	e.raw(t, "", "CREATE DATABASE "+name)
@@ -145,11 +145,12 @@ func put(t *testing.T, s store.Store, key string, old store.Revision, value stri
 
 const password = "geheim"
 
-// expect wants an error of exactly one kind that contains all words, and no password.
+// expect checks that an error is of a kind, refused or with an unknown outcome but not both, and
+// contains all words and no password.
 func expect(t *testing.T, what string, err, kind error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) || store.Unapplied(err) != errors.Is(kind, store.ErrRefused) {
-		t.Errorf("%s: %v, want %v alone", what, err, kind)
+		t.Errorf("%s: %v, want only %v", what, err, kind)
 		return
 	}
 	for _, word := range words {
@@ -158,6 +159,6 @@ func expect(t *testing.T, what string, err, kind error, words ...string) {
 		}
 	}
 	if strings.Contains(err.Error(), password) {
-		t.Errorf("%s: %q has the password", what, err)
+		t.Errorf("%s: %q contains the password", what, err)
 	}
 }

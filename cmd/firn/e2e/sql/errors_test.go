@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/store/sqlstore"
 )
 
-// account creates an account with the password that may use a table in database, but not create one.
+// account creates an account that may use tables in database, but not create them.
 func (e engine) account(t *testing.T, name, database string) {
 	t.Helper()
 	if e.driver == "mysql" {
@@ -28,7 +28,7 @@ func TestALoginWithoutAccessIsRefused(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		name := e.fresh(t, "shop")
 		e.account(t, "firn", name)
-		if e.driver == "pgx" { // its default is to trust every client
+		if e.driver == "pgx" { // the test server trusts every client by default
 			rules := "host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
 			if err := os.WriteFile(e.Path("data/pg_hba.conf"), []byte(rules), 0o644); err != nil {
 				t.Fatal(err)
@@ -45,17 +45,17 @@ func TestALoginWithoutAccessIsRefused(t *testing.T) {
 			return err != nil && !strings.Contains(err.Error(), "CREATE TABLE")
 		})
 		refused("a wrong password", e.source("firn:"+password+"er", name, ""), "password")
-		refused("no such account", e.source("nobody:"+password, name, ""), "check user, password")
+		refused("no such account", e.source("unknown:"+password, name, ""), "check user, password")
 		refused("no such database", e.source(e.admin(), "nothing", ""), "no such database", "nothing")
-		refused("an account that may not make the table", e.source("firn:"+password, name, ""), strings.TrimPrefix(e.dialect.Schema(), "CREATE TABLE IF NOT EXISTS "))
+		refused("an account that may not create the table", e.source("firn:"+password, name, ""), strings.TrimPrefix(e.dialect.Schema(), "CREATE TABLE IF NOT EXISTS "))
 		e.raw(t, name, e.dialect.Schema())
 		if err := e.try(e.source("firn:"+password, name, "")); err != nil {
-			t.Errorf("once the table was made by another: %v", err)
+			t.Errorf("with a table created by another account: %v", err)
 		}
 	})
 }
 
-func TestAForeignTableOfThatNameIsRefused(t *testing.T) {
+func TestAForeignTableIsRefused(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		name := e.fresh(t, "foreign_one")
 		e.raw(t, name, "CREATE TABLE "+sqlstore.Table+" (id INT, name TEXT)")
@@ -91,9 +91,9 @@ func TestAReplicaReadsAndRefusesToWrite(t *testing.T) {
 	})
 }
 
-// Read_only does not restrict an administrator. It fences a primary off before another is promoted,
-// and later writes to it are lost.
-func TestAReadOnlyMySQLIsNotWrittenByAnAdministrator(t *testing.T) {
+// An operator sets read_only on a primary before another server is promoted: later writes to it are
+// lost. The server lets administrators write anyway, so the store must refuse.
+func TestAReadOnlyMySQLIsNotWrittenEvenAsAnAdministrator(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t)
 	name := e.fresh(t, "shop")
@@ -127,7 +127,7 @@ func TestASessionThatMayOnlyReadIsRefused(t *testing.T) {
 	})
 }
 
-func TestARowLockedByAnotherIsWaitedForAndThenLeftOpen(t *testing.T) {
+func TestAWriteWaitsForALockedRowAndThenItsOutcomeIsUnknown(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		name := e.fresh(t, "shop")
 		setting := "innodb_lock_wait_timeout=1"
@@ -146,7 +146,7 @@ func TestARowLockedByAnotherIsWaitedForAndThenLeftOpen(t *testing.T) {
 		_, err = s.CompareAndSwap(context.Background(), "k", revision, []byte("w"))
 		expect(t, "a locked row", err, store.ErrUnavailable)
 		if got, err := s.Get(context.Background(), "k"); err != nil || string(got.Value) != "v" {
-			t.Errorf("reading beside the lock: %q, %v", got.Value, err)
+			t.Errorf("a read during the lock: %q, %v", got.Value, err)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer cancel()
@@ -188,7 +188,7 @@ func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }

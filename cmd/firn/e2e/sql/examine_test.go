@@ -11,14 +11,14 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// finds waits for an examination to report a text about replicas: they connect, and settings are read,
-// with a delay.
+// finds waits for an examination to report a text about replicas. It waits because replicas connect,
+// and servers apply settings, with a delay.
 func finds(t *testing.T, s store.Store, verdict store.Verdict, words string) {
 	t.Helper()
 	var last store.Finding
 	defer func() {
 		if t.Failed() {
-			t.Logf("the last was %v, %v", last.Verdict, last)
+			t.Logf("the last finding: %v, %v", last.Verdict, last)
 		}
 	}()
 	until(t, verdict.String()+" replicas: "+words, func() bool {
@@ -56,13 +56,13 @@ func TestStandbysOfPostgresThatNoWriteWaitsForAreBad(t *testing.T) {
 	finds(t, s, store.Doubtful, "a write waits for 1 of them")
 	waitFor("ANY 2 (a, b)")
 	finds(t, s, store.Good, "2, which have")
-	waitFor("nobody")
+	waitFor("unknown")
 	finds(t, s, store.Bad, "2, of which 2 are")
 	first.Kill()
 	second.Kill()
 	finds(t, s, store.Bad, "none connected, and writes wait for 1")
 
-	// Without a process that sends to standbys the server waits for no standby, whatever its settings.
+	// With max_wal_senders=0 the server waits for no standby, whatever its other settings.
 	e = postgres(t, "-c", "synchronous_standby_names=a", "-c", "max_wal_senders=0")
 	s = e.warned(t, e.fresh(t, "shop"), "")
 	put(t, s, "k", 0, "no standby is waited for")
@@ -113,7 +113,7 @@ func TestATableOfPostgresThatNoStandbyHasIsBad(t *testing.T) {
 	e.raw(t, name, "ALTER TABLE firn_registers SET LOGGED")
 	looks(t, s, "role", store.Good, "a primary")
 
-	// The same behind a view that looks like a logged table.
+	// An unlogged table behind a view, and one that is a partition, are reported too.
 	e.raw(t, name, "CREATE SCHEMA behind", "ALTER TABLE firn_registers SET SCHEMA behind", "CREATE VIEW firn_registers AS SELECT * FROM behind.firn_registers")
 	looks(t, s, "durability", store.Bad, "no table but stands for one")
 	e.raw(t, name, "DROP VIEW firn_registers", `CREATE TABLE firn_registers (LIKE behind.firn_registers INCLUDING ALL) PARTITION BY HASH (k)`,
@@ -130,7 +130,7 @@ func TestATableOfPostgresThatNoStandbyHasIsBad(t *testing.T) {
 	looks(t, s, "role", store.Bad, "a subscription")
 }
 
-// These settings let a PostgreSQL continue without damaged or unsynced data.
+// With these settings PostgreSQL continues to run after data was damaged or not synced.
 func TestAPostgresThatSkipsDamageIsBad(t *testing.T) {
 	t.Parallel()
 	for _, setting := range []string{"zero_damaged_pages", "ignore_checksum_failure", "data_sync_retry"} {
@@ -139,8 +139,8 @@ func TestAPostgresThatSkipsDamageIsBad(t *testing.T) {
 	}
 }
 
-// A write waits for either of two standbys that share a name, such as a copy of the first, and not for
-// both.
+// If two standbys share a name, for example because one is a copy of the other, a write waits for only
+// one of them.
 func TestStandbysOfPostgresThatShareANameAreDoubtful(t *testing.T) {
 	t.Parallel()
 	e := postgres(t, "-c", "synchronous_standby_names=ANY 2 (a, b)")
@@ -153,7 +153,7 @@ func TestStandbysOfPostgresThatShareANameAreDoubtful(t *testing.T) {
 }
 
 // "*" matches a subscriber of tables too, and a write waits for the first that connected.
-func TestAStandbyIsNotWaitedForWhereASubscriberIs(t *testing.T) {
+func TestASubscriberMayReplaceAStandbyInTheWait(t *testing.T) {
 	t.Parallel()
 	e, subscriber := postgres(t, "-c", "wal_level=logical"), postgres(t)
 	name := e.fresh(t, "shop")
@@ -172,9 +172,8 @@ func TestAStandbyIsNotWaitedForWhereASubscriberIs(t *testing.T) {
 	finds(t, s, store.Good, "1, which have")
 }
 
-// A MariaDB that takes the role of a replica when it starts after a crash undoes its latest confirmed
-// writes.
-func TestAMySQLThatUndoesWhatItConfirmedIsBad(t *testing.T) {
+// A MariaDB that is set to start as a replica rolls back its latest confirmed writes after a crash.
+func TestAMySQLThatRollsBackConfirmedWritesIsBad(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t, "--log-bin", "--server-id=1", "--sync-binlog=1", "--rpl-semi-sync-slave-enabled=1")
 	looks(t, e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "")), "durability", store.Good, "sync_binlog 1")
@@ -182,7 +181,7 @@ func TestAMySQLThatUndoesWhatItConfirmedIsBad(t *testing.T) {
 	looks(t, e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "")), "durability", store.Bad, "init_rpl_role")
 }
 
-func TestAClusterThatGoesOnInTwoPartsIsBad(t *testing.T) {
+func TestAClusterThatContinuesWhenItIsSplitIsBad(t *testing.T) {
 	t.Parallel()
 	e := galera(t)
 	s := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), ""))

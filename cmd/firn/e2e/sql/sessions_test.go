@@ -30,13 +30,12 @@ func TestAMySQLSessionThatDoesNotCommitIsRefused(t *testing.T) {
 	s := e.mustOpen(t, e.source("root", name, "autocommit=1"))
 	put(t, s, "k", 0, "v")
 	if _, err := e.mustOpen(t, e.source("root", name, "autocommit=1")).Get(context.Background(), "k"); err != nil {
-		t.Errorf("what the setting overrules: %v", err)
+		t.Errorf("a setting that overrides the server's: %v", err)
 	}
 }
 
-// A changed server setting applies to later sessions, so each session is checked, under a running
-// store.
-func TestAutocommitSwitchedOffUnderARunningStoreLosesNoWrite(t *testing.T) {
+// A changed server setting applies to later sessions, so a running store must check each session.
+func TestAutocommitSwitchedOffDuringOperationLosesNoWrite(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t)
 	name := e.fresh(t, "shop")
@@ -58,10 +57,10 @@ func TestAutocommitSwitchedOffUnderARunningStoreLosesNoWrite(t *testing.T) {
 	_, err = s.Get(context.Background(), "k")
 	expect(t, "a read of a snapshot that is never renewed", err, store.ErrRefused, "autocommit=1")
 	_, err = s.List(context.Background(), "")
-	expect(t, "such a listing", err, store.ErrRefused, "autocommit=1")
+	expect(t, "a listing of such a snapshot", err, store.ErrRefused, "autocommit=1")
 	e.raw(t, "", "SET GLOBAL autocommit = 1")
 	if got, err := s.Get(context.Background(), "k"); err != nil || string(got.Value) != "committed" {
-		t.Errorf("once it is on again: %q, %v", got.Value, err)
+		t.Errorf("once autocommit is on again: %q, %v", got.Value, err)
 	}
 	put(t, s, "k", written.Revision, "again")
 }
@@ -89,8 +88,8 @@ func (e engine) endSessions(t *testing.T, name string) {
 	}
 }
 
-// A write detects that the name now leads to a session of another server.
-func TestAMySQLWriteNamesTheLifeOfTheServerItRanOn(t *testing.T) {
+// A write must detect that its session is now on another server.
+func TestAMySQLWriteReturnsTheLifeOfItsServer(t *testing.T) {
 	t.Parallel()
 	first, second := mariadb(t), mariadb(t)
 	proxy := servers.NewProxy(t, first.Addr(), nil)
@@ -111,11 +110,11 @@ func TestAMySQLWriteNamesTheLifeOfTheServerItRanOn(t *testing.T) {
 		})
 		direct, err := e.mustOpen(t, e.source("root", "shop", "")).CompareAndSwap(context.Background(), fmt.Sprint(time.Now().UnixNano()), 0, nil)
 		if err != nil || got.Life == "" || got.Life != direct.Life {
-			t.Errorf("a write to %s has life %q, one that goes there directly %q, %v", e.Addr(), got.Life, direct.Life, err)
+			t.Errorf("a write to %s through the proxy has life %q, a direct one %q, %v", e.Addr(), got.Life, direct.Life, err)
 		}
 		lives[got.Life] = true
 
-		// Containers may share a name and a number, and start in one second.
+		// Containers may share a host name and a server id, and start in the same second.
 		var address string
 		if err := e.connect(t, e.source("root", "shop", "")).QueryRow("SELECT RIGHT(UUID(), 12)").Scan(&address); err != nil || !strings.Contains(got.Life, " "+address+" ") {
 			t.Errorf("life %q, %v; want the hardware address %s", got.Life, err, address)
@@ -129,13 +128,13 @@ func TestAMySQLWriteNamesTheLifeOfTheServerItRanOn(t *testing.T) {
 	first.Restart()
 	got, err := first.mustOpen(t, first.source("root", "shop", "")).CompareAndSwap(context.Background(), "after", 0, nil)
 	if err != nil || before[got.Life] {
-		t.Errorf("after a restart: life %q, which was there before, %v", got.Life, err)
+		t.Errorf("after a restart: life %q, as before, %v", got.Life, err)
 	}
 }
 
-// Another user of the connections may leave a transaction open on one, by a BEGIN that is a statement
-// like any other. Writes in that transaction are lost with it.
-func TestAWriteIsNotMadeInALeftOpenTransaction(t *testing.T) {
+// Another user of the same connections may execute BEGIN and leave the transaction open. A write in
+// that transaction would be lost with it.
+func TestAWriteIsNotMadeInAnotherUsersTransaction(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		name := e.fresh(t, "shop")
 		db := e.connect(t, e.source(e.admin(), name, ""))
@@ -145,7 +144,7 @@ func TestAWriteIsNotMadeInALeftOpenTransaction(t *testing.T) {
 			t.Fatal(err)
 		}
 		revision := put(t, s, "k", 0, "v")
-		for range 2 { // a session found so is closed, and the next one is new
+		for range 2 { // such a session is closed, and the second round uses a new one
 			if _, err := db.Exec("BEGIN"); err != nil {
 				t.Fatal(err)
 			}
@@ -158,14 +157,14 @@ func TestAWriteIsNotMadeInALeftOpenTransaction(t *testing.T) {
 			}
 			other, err := e.mustOpen(t, e.source(e.admin(), name, "")).Get(context.Background(), "k")
 			if err != nil || other.Revision != revision {
-				t.Errorf("another session reads %d of what is said to stand at %d, %v", other.Revision, revision, err)
+				t.Errorf("another session reads revision %d, want %d, %v", other.Revision, revision, err)
 			}
 		}
 	})
 }
 
-// Another user of the connections, or of a pooler's sessions, may make one look for tables elsewhere.
-// Firn would find no table there, and create it.
+// Another user of the same connections, or of a pooler's sessions, may change a session's database or
+// search path. Firn would find no table there, and create it.
 func TestAStoreStaysInItsSchema(t *testing.T) {
 	both(t, func(t *testing.T, e engine) {
 		ctx := context.Background()
@@ -195,12 +194,12 @@ func TestAStoreStaysInItsSchema(t *testing.T) {
 		}
 		if e.driver != "mysql" { // MySQL does not report the previous database
 			_, err := sqlstore.New(ctx, db, e.dialect)
-			expect(t, "a session that was led elsewhere", err, store.ErrRefused, "other-one", "public", "search_path")
+			expect(t, "a session with another search path", err, store.ErrRefused, "other-one", "public", "search_path")
 		}
 	})
 }
 
-func TestASearchPathThatIsSetForTheSessionIsKept(t *testing.T) {
+func TestASessionsOwnSearchPathIsUsed(t *testing.T) {
 	t.Parallel()
 	e := postgres(t)
 	name := e.fresh(t, "shop")
@@ -211,14 +210,14 @@ func TestASearchPathThatIsSetForTheSessionIsKept(t *testing.T) {
 	expect(t, "no schema at all", err, store.ErrRefused, "search_path")
 }
 
-func TestAMySQLThatTakesEmptyStringsForNULLIsAStore(t *testing.T) {
+func TestAMySQLMayTreatEmptyStringsAsNULL(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t)
 	s := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "sql_mode=%27EMPTY_STRING_IS_NULL%27"))
 	put(t, s, "k", put(t, s, "k", 0, "v"), "w")
 }
 
-func TestAListingIsWhole(t *testing.T) {
+func TestAListingIgnoresTheSessionsSelectLimit(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t)
 	s := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "sql_select_limit=2"))
@@ -243,7 +242,7 @@ func TestAMySQLSessionThatLogsStatementsIsRefused(t *testing.T) {
 }
 
 // A server may use its system's time zone, in which an hour repeats when summer time ends.
-func TestTheTimeOfAMySQLIsRightInTheHourThatComesTwice(t *testing.T) {
+func TestTheTimeOfAMySQLIsRightInTheHourThatRepeats(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t)
 	e.raw(t, "mysql",
@@ -261,7 +260,7 @@ func TestTheTimeOfAMySQLIsRightInTheHourThatComesTwice(t *testing.T) {
 
 // An uncommitted write may still be undone, for example by a crash; a session that reads it back would
 // take it for final.
-func TestAMySQLSessionThatReadsWhatIsNotCommittedIsRefused(t *testing.T) {
+func TestAMySQLSessionThatReadsUncommittedDataIsRefused(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t)
 	name := e.fresh(t, "shop")
@@ -303,11 +302,11 @@ func TestAMySQLSessionWhoseWritesAReplicaSkipsIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = s.CompareAndSwap(context.Background(), "new"+setting, 0, nil)
-		expect(t, setting+", on a session that was fit", err, store.ErrRefused, "replica")
+		expect(t, setting+", set during the session", err, store.ErrRefused, "replica")
 	}
 }
 
-// galera is a cluster of one member.
+// galera starts a cluster of one member.
 func galera(t *testing.T, args ...string) engine {
 	t.Helper()
 	base := servers.FreePort(t)
@@ -323,8 +322,8 @@ func galera(t *testing.T, args ...string) engine {
 	return e
 }
 
-// A member sends the others only what it would log.
-func TestAWriteThatGaleraLeavesOutIsUnconfirmed(t *testing.T) {
+// A member sends only logged writes to the others.
+func TestAWriteThatGaleraDoesNotReplicateIsUnconfirmed(t *testing.T) {
 	t.Parallel()
 	e := galera(t, "--binlog-ignore-db=shop")
 	_, err := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "")).CompareAndSwap(context.Background(), "k", 0, nil)
@@ -347,12 +346,12 @@ func TestAGaleraClusterHasOneLife(t *testing.T) {
 		t.Errorf("life %q, %v; want that of the cluster %s", got.Life, err, id)
 	}
 
-	// A member that does not replicate stands alone, also in sessions that began before.
+	// A member that stops replicating is a separate store, also in sessions that began before.
 	s := e.mustOpen(t, e.source("root", name, ""))
 	revision := put(t, s, "open", 0, "v")
 	e.raw(t, "", "SET GLOBAL wsrep_on = OFF")
 	_, err = s.CompareAndSwap(context.Background(), "open", revision, nil)
-	expect(t, "a member on its own", err, store.ErrRefused, "wsrep_on")
+	expect(t, "a member that does not replicate", err, store.ErrRefused, "wsrep_on")
 	_, err = e.open(e.source("root", name, "wsrep_on=0"))
 	expect(t, "a new session of it", err, store.ErrRefused, "wsrep_on")
 	e.raw(t, "", "SET GLOBAL wsrep_on = ON")
@@ -383,7 +382,7 @@ func TestAMySQLSessionThatConvertsKeysIsRefused(t *testing.T) {
 	for _, charset := range []string{"latin1", "utf8mb3", "gbk"} { // the default first
 		s := e.mustOpen(t, e.source("root", name, "charset="+charset))
 		if _, err := s.CompareAndSwap(context.Background(), "k", 0, nil); !errors.Is(err, store.ErrConflict) {
-			t.Errorf("%s: a key that is there: %v", charset, err)
+			t.Errorf("%s: an existing key: %v", charset, err)
 		}
 		if list, err := s.List(context.Background(), "k"); err != nil || len(list) != 1 {
 			t.Errorf("%s: lists %v, %v", charset, list, err)
@@ -391,7 +390,7 @@ func TestAMySQLSessionThatConvertsKeysIsRefused(t *testing.T) {
 	}
 }
 
-// A copy made by CREATE TABLE ... AS SELECT has no key, so two writers could insert one.
+// A copy made by CREATE TABLE ... AS SELECT has no primary key, so two writers could both insert a key.
 func TestATableOfMySQLWithoutItsPrimaryKeyIsRefused(t *testing.T) {
 	t.Parallel()
 	e := mariadb(t)
@@ -402,7 +401,7 @@ func TestATableOfMySQLWithoutItsPrimaryKeyIsRefused(t *testing.T) {
 	_, err := s.CompareAndSwap(context.Background(), "new", 0, nil)
 	expect(t, "a store that was open", err, store.ErrRefused, "ADD PRIMARY KEY (k)")
 	_, err = e.open(e.source("root", name, ""))
-	expect(t, "one that is opened", err, store.ErrRefused, "ADD PRIMARY KEY (k)")
+	expect(t, "a store opened later", err, store.ErrRefused, "ADD PRIMARY KEY (k)")
 	e.raw(t, name, "ALTER TABLE firn_registers ADD PRIMARY KEY (k)")
 	put(t, s, "new", 0, "v")
 }
@@ -417,18 +416,18 @@ func TestAKeyInsertedTwiceIsConfirmedAtMostOnce(t *testing.T) {
 	e.raw(t, name, "ALTER TABLE firn_registers ADD at DATETIME(6) NOT NULL DEFAULT NOW(6), DROP PRIMARY KEY, ADD PRIMARY KEY (k, at)",
 		"ALTER TABLE firn_registers PARTITION BY RANGE COLUMNS (at) (PARTITION p VALUES LESS THAN (MAXVALUE))")
 	revision := put(t, s, "k", 0, "first")
-	put(t, s, "k", revision, "is written on")
+	put(t, s, "k", revision, "again")
 	_, err := s.CompareAndSwap(context.Background(), "k", 0, []byte("second"))
-	expect(t, "who comes second", err, store.ErrUnavailable, "applied and not confirmed", "two rows")
+	expect(t, "the second writer", err, store.ErrUnavailable, "applied and not confirmed", "two rows")
 	_, err = s.Get(context.Background(), "k")
-	expect(t, "who reads it", err, store.ErrRefused, "two rows")
+	expect(t, "a reader", err, store.ErrRefused, "two rows")
 
 	few := e.mustOpen(t, e.source("root", name, "sql_select_limit=1"))
 	_, err = few.Get(context.Background(), "k")
-	expect(t, "who is shown one row", err, store.ErrRefused, "two rows")
+	expect(t, "a reader that is shown one row", err, store.ErrRefused, "two rows")
 	put(t, few, "other", 0, "first")
 	_, err = few.CompareAndSwap(context.Background(), "other", 0, []byte("second"))
-	expect(t, "who comes second, and is shown one row", err, store.ErrUnavailable, "applied and not confirmed", "two rows")
+	expect(t, "a second writer that is shown one row", err, store.ErrUnavailable, "applied and not confirmed", "two rows")
 }
 
 // An engine may report an inserted row to each writer and discard it.
@@ -439,11 +438,11 @@ func TestAKeyThatIsNotKeptIsUnconfirmed(t *testing.T) {
 	s := e.mustOpen(t, e.source("root", name, ""))
 	e.raw(t, name, "INSTALL SONAME 'ha_blackhole'", "ALTER TABLE firn_registers ENGINE=BLACKHOLE")
 	_, err := s.CompareAndSwap(context.Background(), "k", 0, nil)
-	expect(t, "thrown away", err, store.ErrUnavailable, "applied and not confirmed", "there once")
+	expect(t, "a discarded row", err, store.ErrUnavailable, "applied and not confirmed", "there once")
 }
 
-// Settings for old clients, and charsets that lack some characters.
-func TestAPostgresOfAnyEncodingIsAStore(t *testing.T) {
+// The databases also have bytea_output=escape, a setting for old clients.
+func TestAPostgresMayHaveAnyEncoding(t *testing.T) {
 	t.Parallel()
 	e := postgres(t)
 	for i, encoding := range []string{"UTF8", "LATIN1", "EUC_JP", "SQL_ASCII"} {
@@ -472,14 +471,14 @@ func TestATableOfMySQLThatCutsRevisionsIsRefused(t *testing.T) {
 	e.raw(t, name, "ALTER TABLE firn_registers MODIFY rev INT NOT NULL")
 	_, err := s.CompareAndSwap(context.Background(), "k", revision, []byte("w"))
 	if !errors.Is(err, store.ErrConflict) {
-		t.Errorf("a write over what it knew: %v", err)
+		t.Errorf("a write over the revision before: %v", err)
 	}
 	_, err = s.Get(context.Background(), "k")
 	expect(t, "a read", err, store.ErrRefused, "rev", "BIGINT")
 	_, err = s.List(context.Background(), "")
 	expect(t, "a listing", err, store.ErrRefused, "rev", "BIGINT")
 	_, err = e.open(e.source("root", name, ""))
-	expect(t, "a store that is opened", err, store.ErrRefused, "rev", "BIGINT")
+	expect(t, "a store opened later", err, store.ErrRefused, "rev", "BIGINT")
 	for _, kind := range []string{"BIGINT UNSIGNED", "BIGINT(20)"} {
 		e.raw(t, name, "ALTER TABLE firn_registers MODIFY rev "+kind+" NOT NULL", "DELETE FROM firn_registers")
 		put(t, s, "k", put(t, s, "k", 0, "v"), "w")
@@ -543,13 +542,13 @@ func TestProcessesSeeARecordRaisedByHand(t *testing.T) {
 		e.raw(t, name, `UPDATE firn_registers SET v = '{"last":"70000"}', rev = rev + 1 WHERE k = 'firn/sequence/txn'`,
 			`UPDATE firn_registers SET v = '{"next":"70000","stride":1}', rev = rev + 1 WHERE k = 'firn/segment:orders'`)
 		if id, err := txn.Next(ctx); err != nil || id != 70_001 {
-			t.Errorf("a sequence that was raised to 70000 goes on at %d, %v", id, err)
+			t.Errorf("a sequence raised to 70000 continues at %d, %v", id, err)
 		}
-		if err := segments.Close(ctx); err != nil { // it would give back its range
+		if err := segments.Close(ctx); err != nil { // it must not return its range
 			t.Fatal(err)
 		}
 		if c, err := segment.ReadCounter(ctx, s, "orders"); err != nil || c.Next != 70_000 {
-			t.Errorf("a counter that was raised to 70000 stands at %d, %v", c.Next, err)
+			t.Errorf("a counter raised to 70000 is at %d, %v", c.Next, err)
 		}
 	})
 }

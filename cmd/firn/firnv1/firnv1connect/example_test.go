@@ -34,13 +34,13 @@ func serve() (url string, stop func()) {
 }
 
 func ExampleNewIDServiceClient() {
-	url, stop := serve() // as http://127.0.0.1:7070
+	url, stop := serve() // such as http://127.0.0.1:7070
 	defer stop()
 
 	client := firnv1connect.NewIDServiceClient(http.DefaultClient, url)
 	count := int32(3)
 	request := connect.NewRequest(&firnv1.GenerateRequest{Namespace: "users", Count: &count})
-	request.Header().Set("Authorization", "Bearer TOKEN") // where the server wants one
+	request.Header().Set("Authorization", "Bearer TOKEN") // if the server requires a token
 	answer, err := client.Generate(context.Background(), request)
 	if err != nil {
 		fmt.Println(connect.CodeOf(err), err)
@@ -50,7 +50,7 @@ func ExampleNewIDServiceClient() {
 	// Output: [1 2 3]
 }
 
-// A stream answers millions of ids. In runs a thousand of them are some 20 bytes.
+// A stream returns millions of ids. As runs, a thousand of them take about 20 bytes.
 func ExampleIDServiceClient_generateStream() {
 	url, stop := serve()
 	defer stop()
@@ -68,10 +68,10 @@ func ExampleIDServiceClient_generateStream() {
 	for stream.Receive() {
 		for _, run := range stream.Msg().GetRuns() {
 			for id, n := run.GetFirst(), run.GetCount(); n > 0; id, n = id+run.GetStride(), n-1 {
-				ids++ // here is the id
+				ids++ // use id here
 			}
 		}
-		ids += len(stream.Msg().GetIds()) // of namespaces whose ids do not come in runs
+		ids += len(stream.Msg().GetIds()) // some namespaces do not return runs
 	}
 	if err := stream.Err(); err != nil {
 		fmt.Println(err)
