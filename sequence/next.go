@@ -13,7 +13,6 @@ import (
 	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
-	"github.com/firn-id/firn/store/register"
 )
 
 // A Namespace makes strictly increasing ids. Get one from [Sequences.Namespace]. Its
@@ -22,19 +21,12 @@ type Namespace struct {
 	all  *Sequences
 	name string
 
-	mu      sync.Mutex // guards what follows; never held while waiting
+	mu      sync.Mutex // guards what follows but the adder; never held while waiting
 	waiting list.List  // of *request, in order of arrival: those not in an addition yet
 	running bool       // a run is in progress and will take new requests
 	state   State
 
-	// What follows belongs to the goroutine that makes additions, while running.
-	record  register.Register
-	counter counter
-	pace    pace
-	backoff backoff
-	batch   []*request // the requests of the next addition, in order of arrival
-	writes  uint64
-	open    bool // the outcome of the latest write is unknown; the batch has its shares
+	adder adder
 }
 
 // A State is a snapshot of a sequence.
@@ -170,7 +162,7 @@ func (s *Namespace) join(r *request) error {
 	switch {
 	case s.waiting.Len() >= maxWaiting:
 		return fmt.Errorf("sequence %q: %d calls wait already: ask for several ids at once: %w", s.name, maxWaiting, store.ErrUnavailable)
-	case s.running && s.all.additions.Closed(), !s.running && !s.all.additions.Go(s.run):
+	case s.running && s.all.additions.Closed(), !s.running && !s.all.additions.Go(s.adder.run):
 		return fmt.Errorf("sequence %q: %w", s.name, firn.ErrClosed)
 	}
 	r.place = s.waiting.PushBack(r)

@@ -18,13 +18,13 @@ import (
 //   - a busy process that has seen no other makes a short break now and then, in which another
 //     gets in and is seen; some breaks are much longer, for a process further from the store.
 type pace struct {
-	trip  time.Duration // the mean time of a call of the store
-	ended time.Duration // when the latest attempt did
-	seen  []string      // the writers found by the latest reads: a token, or empty for this process
-	met   time.Duration // when another process was last seen
-	crowd int           // how many others were seen
-	wins  int           // additions since the latest break
-	bout  int           // how many additions there may be before the next break
+	trip   time.Duration // the mean time of a call of the store
+	ended  time.Duration // when the latest attempt did
+	seen   []string      // the writers found by the latest reads: a token, or empty for this process
+	met    time.Duration // when another process was last seen
+	others int           // how many others were seen
+	wins   int           // additions since the latest break
+	bout   int           // how many additions there may be before the next break
 }
 
 const (
@@ -46,12 +46,12 @@ const (
 // delay returns how long to wait before an attempt.
 func (p *pace) delay(now time.Duration, random func() uint64) time.Duration {
 	if now-p.met > forgetAfter {
-		p.seen, p.crowd = p.seen[:0], 0
+		p.seen, p.others = p.seen[:0], 0
 	}
 	unit := min(max(p.trip, minTrip), maxTrip)
 	since := now - p.ended
-	if p.crowd > 0 {
-		return max(time.Duration(random()%uint64(2*unit*time.Duration(p.crowd)))-since, 0)
+	if p.others > 0 {
+		return max(time.Duration(random()%uint64(2*unit*time.Duration(p.others)))-since, 0)
 	}
 	if p.bout == 0 {
 		p.bout = minBout
@@ -79,10 +79,10 @@ func (p *pace) see(now time.Duration, by string) {
 		p.seen = append(p.seen[:0], p.seen[1:]...)
 	}
 	p.seen = append(p.seen, by)
-	p.crowd = 0
+	p.others = 0
 	for i, one := range p.seen {
 		if one != "" && !slices.Contains(p.seen[:i], one) {
-			p.crowd++
+			p.others++
 		}
 	}
 }

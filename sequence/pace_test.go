@@ -47,8 +47,8 @@ func TestAProcessThatSawOthersWaitsARandomTime(t *testing.T) {
 	p := &pace{trip: time.Millisecond, ended: time.Hour}
 	for i, by := range []string{"a", "b", "a", "", "b"} {
 		p.see(time.Hour, by)
-		if want := min(i+1, 2); p.crowd != want {
-			t.Errorf("%d others were seen, want %d", p.crowd, want)
+		if want := min(i+1, 2); p.others != want {
+			t.Errorf("%d others were seen, want %d", p.others, want)
 		}
 	}
 	most := func() uint64 { return uint64(4*time.Millisecond) - 1 } // twice a trip for each of two
@@ -58,28 +58,28 @@ func TestAProcessThatSawOthersWaitsARandomTime(t *testing.T) {
 	if d := p.delay(time.Hour+time.Millisecond, most); d != 3*time.Millisecond-1 {
 		t.Errorf("some of it has passed: %v", d)
 	}
-	if d := p.delay(time.Hour+time.Second, most); d != 0 || p.crowd != 2 {
-		t.Errorf("all of it has passed: %v, %d", d, p.crowd)
+	if d := p.delay(time.Hour+time.Second, most); d != 0 || p.others != 2 {
+		t.Errorf("all of it has passed: %v, %d", d, p.others)
 	}
-	if d := p.delay(time.Hour+time.Second+1, most); d != 0 || p.crowd != 0 || len(p.seen) != 0 {
-		t.Errorf("the others have gone: %v, %d", d, p.crowd)
+	if d := p.delay(time.Hour+time.Second+1, most); d != 0 || p.others != 0 || len(p.seen) != 0 {
+		t.Errorf("the others have gone: %v, %d", d, p.others)
 	}
 	for i := range 40 {
 		p.see(time.Hour, fmt.Sprint(i))
 	}
-	if p.crowd != maxSeen || len(p.seen) != maxSeen || p.seen[maxSeen-1] != "39" {
-		t.Errorf("of many %d are distinguished: %v", p.crowd, p.seen)
+	if p.others != maxSeen || len(p.seen) != maxSeen || p.seen[maxSeen-1] != "39" {
+		t.Errorf("of many %d are distinguished: %v", p.others, p.seen)
 	}
 	for range maxSeen {
 		p.see(time.Hour, "")
 	}
-	if p.crowd != 0 {
-		t.Errorf("%d others are still seen", p.crowd)
+	if p.others != 0 {
+		t.Errorf("%d others are still seen", p.others)
 	}
 	p.see(time.Hour, "a")
 	p.see(time.Hour+time.Second, "") // which says nothing of when another was here
-	if p.delay(time.Hour+time.Second+1, most); p.crowd != 0 || p.bout != minBout {
-		t.Errorf("%d others are seen a second later, the next break is after %d", p.crowd, p.bout)
+	if p.delay(time.Hour+time.Second+1, most); p.others != 0 || p.bout != minBout {
+		t.Errorf("%d others are seen a second later, the next break is after %d", p.others, p.bout)
 	}
 }
 

@@ -119,8 +119,9 @@ func (a *Sequences) Namespace(name string) (*Namespace, error) {
 	}
 	s, ok := a.names[name]
 	if !ok {
-		s = &Namespace{
-			all: a, name: name,
+		s = &Namespace{all: a, name: name}
+		s.adder = adder{
+			of: s, all: a,
 			record:  register.Register{Store: a.cfg.Store, Key: "firn/sequence/" + name},
 			counter: counter{start: int64(a.cfg.Start), max: int64(a.cfg.Max)},
 		}
