@@ -92,11 +92,13 @@ func (d *osDisk) present() error {
 
 // begin creates a lock file without a life; the first write adds the life.
 func (d *osDisk) begin(mayMake bool) error {
-	flags := os.O_RDWR
-	if mayMake {
-		flags |= os.O_CREATE
+	f, err := os.OpenFile(d.path(lockName), os.O_RDWR, 0o600)
+	if mayMake && errors.Is(err, fs.ErrNotExist) {
+		if err := d.unused(); err != nil {
+			return err
+		}
+		f, err = os.OpenFile(d.path(lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	}
-	f, err := os.OpenFile(d.path(lockName), flags, 0o600)
 	if err != nil {
 		return err
 	}
@@ -104,6 +106,22 @@ func (d *osDisk) begin(mayMake bool) error {
 		err = syncFolder(os.Open, d.dir)
 	}
 	return err
+}
+
+// unused refuses a folder with registers and without a lock file: a process that still has the removed
+// file locked would write beside the holder of a new one.
+func (d *osDisk) unused() error {
+	entries, err := os.ReadDir(d.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if name := e.Name(); name == countsName || len(familiesOf([]string{name})) > 0 {
+			return fmt.Errorf("%w: %s is missing, and %s is there: end all processes that use the folder, and take it away, to begin with an empty store",
+				store.ErrRefused, lockName, name)
+		}
+	}
+	return nil
 }
 
 // tryLock takes the lock of the file that has the name now: a file that was removed or replaced after

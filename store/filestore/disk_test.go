@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/firn-id/firn/store"
 )
 
 // Windows does not rename a folder with open files.
@@ -41,5 +43,25 @@ func TestAWriterNeverWritesToAStoreInThePlaceOfItsOwn(t *testing.T) {
 	}
 	if err := d.write("registers-.1", nil, true); err == nil {
 		t.Error("a write is confirmed that is not where its name leads")
+	}
+}
+
+// immutable refuses to change the counts of writes, as a file system does that became read-only.
+type immutable struct{ disk }
+
+func (immutable) setCounts(map[string]uint64) error { return os.ErrPermission }
+
+func TestAWriteWithoutItsCountIsUnconfirmed(t *testing.T) {
+	s, err := Make(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.disk = immutable{s.disk}
+	_, err = s.CompareAndSwap(t.Context(), "k", 0, []byte("v"))
+	if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrRefused) {
+		t.Errorf("the write: %v, want it to be unavailable and not refused", err)
+	}
+	if e, err := s.Get(t.Context(), "k"); string(e.Value) != "v" || err != nil {
+		t.Errorf("it was not applied: %q, %v", e.Value, err)
 	}
 }

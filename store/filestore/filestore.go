@@ -332,7 +332,10 @@ func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (li
 		return "", err
 	}
 	counts[of] = f.writes
-	return life, s.disk.setCounts(counts)
+	if err := s.disk.setCounts(counts); err != nil { // the write itself is done
+		return "", unconfirmed(err)
+	}
+	return life, nil
 }
 
 // unconfirmed is the error of a write that other processes may see: never [store.ErrRefused].

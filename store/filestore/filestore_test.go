@@ -99,6 +99,17 @@ func TestOnlyMakeCreatesAStore(t *testing.T) {
 	expect(t, "a file in the place of a folder", err, store.ErrRefused, strconv.Quote(file), "folder")
 }
 
+// A process that is stopped in a write still has the removed file locked.
+func TestMakeAddsNoLockFileToRegisters(t *testing.T) {
+	dir := t.TempDir()
+	put(t, made(t, dir), "k", 0, "v")
+	if err := os.Remove(filepath.Join(dir, "firn.lock")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := filestore.Make(dir)
+	expect(t, "make", err, store.ErrRefused, "firn.lock is missing", "end all processes")
+}
+
 func TestRegistersOfAPoolAreTogetherAndNamesAreSafeEverywhere(t *testing.T) {
 	dir := t.TempDir()
 	s := made(t, dir)
