@@ -3,6 +3,7 @@ package segment
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store"
@@ -40,8 +41,12 @@ func (r Range) All() iter.Seq[firn.ID] {
 
 // AppendTo appends the ids to dst in order.
 func (r Range) AppendTo(dst []firn.ID) []firn.ID {
-	for id := range r.All() {
-		dst = append(dst, id)
+	begin := len(dst)
+	dst = slices.Grow(dst, max(r.Len(), 0))[:begin+max(r.Len(), 0)]
+	id := r.First
+	for i := begin; i < len(dst); i++ { // All would be slower
+		dst[i] = id
+		id += firn.ID(r.Stride)
 	}
 	return dst
 }
