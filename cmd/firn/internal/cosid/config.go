@@ -38,7 +38,7 @@ func (e *Denied) Error() string { return e.Reason }
 type Config struct {
 	// Store keeps machine numbers and segments. Required.
 	Store store.Store
-	// Time is the clock if the store has none, and times waits. Default: [firn.SystemTime].
+	// Time is the clock if the store has no clock, and times waits. Default: [firn.SystemTime].
 	Time firn.TimeSource
 	// Tolerance is how far the clocks of store and server may be apart. Default: 10s.
 	Tolerance time.Duration

@@ -25,7 +25,7 @@ const MaxBits = 31
 type Config struct {
 	// Store keeps all state. Required. If it is a [store.Clock], its time is used too.
 	Store store.Store
-	// Time is the clock if the store has none, and times waits. Default: [firn.SystemTime].
+	// Time is the clock if the store has no clock, and times waits. Default: [firn.SystemTime].
 	Time firn.TimeSource
 	// Tolerance is how far the clocks of store and server may be apart. Default: 10s.
 	Tolerance time.Duration
