@@ -1,4 +1,4 @@
-// Package config completes and checks settings.
+// Package config fills in defaults of settings and checks them.
 package config
 
 import (
@@ -11,7 +11,8 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// Fill puts defaults in the place of what is not set: the system's time, math/rand/v2, no log.
+// Fill sets the defaults of fields that are not set: the system's time, math/rand/v2, and a log that
+// discards everything.
 func Fill(time *firn.TimeSource, random *func() uint64, log **slog.Logger) {
 	*time = cmp.Or(*time, firn.SystemTime())
 	*log = cmp.Or(*log, slog.New(slog.DiscardHandler))
@@ -20,12 +21,13 @@ func Fill(time *firn.TimeSource, random *func() uint64, log **slog.Logger) {
 	}
 }
 
-// Mistake returns the error for a field of a package's Config, such as "is required".
+// Mistake returns the error for a field of a package's Config. The reason continues the field's name,
+// such as "is required".
 func Mistake(pkg, field, reason string) error {
 	return &firn.SyntaxError{Field: field, Reason: pkg + ": Config." + field + " " + reason}
 }
 
-// In returns err, a *[firn.RangeError] or *[firn.SyntaxError], as the mistake of a field of a Config.
+// In returns err, a *[firn.RangeError] or *[firn.SyntaxError], with the name of the field of a Config.
 func In(field string, err error) error {
 	var (
 		outside *firn.RangeError
@@ -40,8 +42,8 @@ func In(field string, err error) error {
 	return err
 }
 
-// Check returns a *[firn.RangeError] unless a value is from least to most. Where says what sets
-// these limits, and may be empty.
+// Check returns a *[firn.RangeError] unless value is from least to most. Where says what sets these
+// limits; it may be empty.
 func Check[T cmp.Ordered](what string, value, least, most T, where string) error {
 	if least <= value && value <= most {
 		return nil

@@ -54,7 +54,7 @@ func TestFill(t *testing.T) {
 	if clock != firn.SystemTime() || random == nil || log == nil {
 		t.Error("not all is set")
 	}
-	log.Error("nobody reads this")
+	log.Error("discarded")
 	set, drawn, own := struct{ firn.TimeSource }{clock}, func() uint64 { return 7 }, slog.Default()
 	clock, random, log = set, drawn, own
 	config.Fill(&clock, &random, &log)

@@ -1,5 +1,5 @@
-// Package demand decides how many ids are worth having at hand: as many as are issued in
-// a target time. It is pure: times and counts come in, a size goes out.
+// Package demand decides how many ids to prefetch: as many as callers use in a target time. It reads
+// no clock: times and counts are arguments.
 package demand
 
 import (
@@ -7,36 +7,36 @@ import (
 	"time"
 )
 
-// A Supply follows the demand for ids. Its zero value has not begun.
+// A Supply follows the demand for ids. Call Start before anything else.
 type Supply struct {
 	// Size is how many ids last for the target, within the limits; 0 before Start.
 	Size int64
 
-	at      time.Duration // when the present window of measuring began
+	at      time.Duration // when the present measuring window began
 	count   int64         // ids issued until then
-	elapsed time.Duration // how long the window before it was
-	used    int64         // ids issued in that
+	elapsed time.Duration // the length of the window before it
+	used    int64         // ids issued in the window before it
 }
 
 const (
-	// maxGrowth and maxShrink bound how much the size changes at once: growth
-	// follows a burst in a few steps, and a short lull costs little.
+	// maxGrowth and maxShrink bound how much the size changes at once: the size follows a burst in
+	// a few steps, and shrinks little in a short lull.
 	maxGrowth = 4
 	maxShrink = 2
 )
 
-// Limits are what a supply keeps to.
+// Limits bound the size of a supply.
 type Limits struct {
 	Least, Most int64
 	Target      time.Duration
 }
 
-// Start begins measuring, with the least size.
+// Start begins to measure, with the least size.
 func (s *Supply) Start(now time.Duration, l Limits) { *s = Supply{Size: l.Least, at: now} }
 
-// Measure adapts the size to what was issued since it was adapted last. A window too
-// short to tell anything, as of a burst, stays open. Calm says that a window has ended
-// that was long beside the target.
+// Measure adapts the size to the ids issued since the last change. A window that is too short to
+// measure, as in a burst, stays open. Calm reports that the window that ended was much longer than
+// the target.
 func (s *Supply) Measure(now time.Duration, issued int64, l Limits) (calm bool) {
 	elapsed, used := now-s.at, issued-s.count
 	if used < max(s.Size/8, 1) && elapsed < l.Target/4 {

@@ -49,7 +49,7 @@ func TestOneMeasureChangesTheSizeByABoundedFactor(t *testing.T) {
 		t.Errorf("after a lull: %d, calm %v", s.Size, calm)
 	}
 	if calm := s.Measure(time.Hour+time.Second, 1<<40+2, l); s.Size != 2000 || calm {
-		t.Errorf("a window that tells nothing: %d, calm %v", s.Size, calm)
+		t.Errorf("a window too short to measure: %d, calm %v", s.Size, calm)
 	}
 	if calm := s.Measure(time.Hour, 1<<41, l); s.Size != 8000 || calm {
 		t.Errorf("many in no time at all: %d, calm %v", s.Size, calm)

@@ -2,9 +2,9 @@
 // general form: any radix, any length, any tweak.
 //
 // It follows the standard's algorithms 7 and 8 step by step, with integers of
-// any size, and is slow. Package veil has a quick form for radix 2 and at most
-// 64 bits; its tests hold the quick form to this one, and this one's tests hold
-// it to the samples that NIST published.
+// any size, and is slow. Package veil has a fast form for radix 2 and at most
+// 64 bits. The tests of veil compare the fast form with this one; the tests of this
+// package compare it with the samples that NIST published.
 package ff1
 
 import (
@@ -29,8 +29,8 @@ type Cipher struct {
 	radix int64
 }
 
-// New returns a cipher for numerals from 0 to radix-1. Errors are those of a
-// radix other than 2 to 65536 and of a key of other than 16, 24 or 32 bytes.
+// New returns a cipher for numerals from 0 to radix-1. It fails for a radix
+// outside 2 to 65536 and for a key that does not have 16, 24 or 32 bytes.
 func New(key []byte, radix int) (*Cipher, error) {
 	if radix < 2 || radix > maxRadix {
 		return nil, fmt.Errorf("ff1: radix %d: 2 to %d are allowed", radix, maxRadix)
@@ -43,8 +43,8 @@ func New(key []byte, radix int) (*Cipher, error) {
 }
 
 // Encrypt is algorithm 7, FF1.Encrypt(K, T, X): it returns as many numerals as
-// x has. The error is one of a numeral not below the radix, and of an x so
-// short that there are fewer than a million like it.
+// x has. It fails if a numeral is not below the radix, or if x is so short that
+// there are fewer than a million strings of its length.
 func (c *Cipher) Encrypt(tweak []byte, x []uint16) ([]uint16, error) {
 	f, err := c.split(tweak, x)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *Cipher) split(tweak []byte, x []uint16) (*feistel, error) {
 	f.a, f.b = c.number(x[:f.u]), c.number(x[f.u:])
 	f.modulus = [2]*big.Int{c.power(f.u), c.power(f.v)}
 	if domain := new(big.Int).Mul(f.modulus[0], f.modulus[1]); domain.Cmp(big.NewInt(minDomain)) < 0 {
-		return nil, fmt.Errorf("ff1: %d numerals of radix %d: %v strings are too few, at least %d are needed",
+		return nil, fmt.Errorf("ff1: %d numerals of radix %d: only %v strings, at least %d are required",
 			n, c.radix, domain, minDomain)
 	}
 	bits := new(big.Int).Sub(f.modulus[1], big.NewInt(1)).BitLen() // ⌈v·log2(radix)⌉, exactly

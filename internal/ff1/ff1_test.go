@@ -53,16 +53,16 @@ func TestThePublishedSamplesEncryptAndDecrypt(t *testing.T) {
 	}
 }
 
-func TestWhatTheStandardDoesNotAllowIsRefused(t *testing.T) {
+func TestInputThatTheStandardForbidsIsRefused(t *testing.T) {
 	key := make([]byte, 16)
 	for _, radix := range []int{-1, 0, 1, 1<<16 + 1} {
 		if _, err := ff1.New(key, radix); err == nil {
-			t.Errorf("radix %d is let through", radix)
+			t.Errorf("radix %d is accepted", radix)
 		}
 	}
 	for _, n := range []int{0, 15, 17, 31, 33} {
 		if _, err := ff1.New(make([]byte, n), 10); err == nil {
-			t.Errorf("a key of %d bytes is let through", n)
+			t.Errorf("a key of %d bytes is accepted", n)
 		}
 	}
 	c, err := ff1.New(key, 10)
@@ -71,10 +71,10 @@ func TestWhatTheStandardDoesNotAllowIsRefused(t *testing.T) {
 	}
 	for _, x := range [][]uint16{nil, {1}, make([]uint16, 5), {0, 1, 2, 3, 4, 10}} {
 		if _, err := c.Encrypt(nil, x); err == nil {
-			t.Errorf("Encrypt lets %v through", x)
+			t.Errorf("Encrypt accepts %v", x)
 		}
 		if _, err := c.Decrypt(nil, x); err == nil {
-			t.Errorf("Decrypt lets %v through", x)
+			t.Errorf("Decrypt accepts %v", x)
 		}
 	}
 	x := []uint16{0, 1, 2, 3, 4, 5}

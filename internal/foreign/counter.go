@@ -16,22 +16,22 @@ type Counters struct {
 	System  string // for errors
 	Table   string
 	Key     string   // the column that names the counter
-	Columns []string // what is read of a row
+	Columns []string // the columns to read
 }
 
-// A Move is a statement that makes a counter stand at To.
+// A Move is a statement that sets a counter to To.
 type Move struct {
 	To        int64
 	Statement string
 	Args      []any
 }
 
-// Move moves the counter of name, or of the other name that it has in names. It calls read with
-// the row, and then decide. A counter that is not there is [store.ErrNotFound].
+// Move moves the counter of name; names maps names to other names in the table. It calls read with
+// the row, and then decide. The error for a missing counter is [store.ErrNotFound].
 //
-// Why no range of it is granted twice: the row stays locked from the first look to the commit,
-// the counter is seen to stand where the range ends, and Move returns nil only after the commit
-// was acknowledged. Where that answer was lost, the range is a gap.
+// No range is granted twice: the row stays locked from the first read to the commit, Move checks
+// that the counter has reached the end of the range, and returns nil only after the commit was
+// acknowledged. If that answer is lost, the range becomes a gap.
 func (c Counters) Move(ctx context.Context, db *sql.DB, names map[string]string, name string, step int64,
 	read func(r *Row), decide func(key string) (Move, error)) (err error) {
 	key, ok := names[name]
@@ -53,7 +53,8 @@ func (c Counters) Move(ctx context.Context, db *sql.DB, names map[string]string,
 	if err != nil {
 		return err
 	}
-	// It undoes what was not committed. If it fails the connection is lost, and the server undoes it.
+	// A rollback without effect after a commit. If it fails, the connection is lost and the server rolls
+	// back.
 	defer func() { _ = tx.Rollback() }()
 	found := 0
 	err = rows(ctx, tx, c.Table, c.Columns, "WHERE "+c.Key+" = ?"+unlimited+" FOR UPDATE", []any{key}, func(r *Row) {
@@ -64,9 +65,9 @@ func (c Counters) Move(ctx context.Context, db *sql.DB, names map[string]string,
 	case err != nil:
 		return err
 	case found == 0:
-		return fmt.Errorf("table %s has no row of that %s: %w: insert one, or correct the name", c.Table, c.Key, store.ErrNotFound)
-	case found > 1: // any of them could be the counter
-		return fmt.Errorf("table %s has %d rows of that %s, 1 is allowed: make it a unique key", c.Table, found, c.Key)
+		return fmt.Errorf("table %s has no row with that %s: %w: insert one, or correct the name", c.Table, c.Key, store.ErrNotFound)
+	case found > 1: // it is unclear which row is the counter
+		return fmt.Errorf("table %s has %d rows with that %s, only 1 is allowed: make it a unique key", c.Table, found, c.Key)
 	}
 	move, err := decide(key)
 	if err != nil {
@@ -76,18 +77,18 @@ func (c Counters) Move(ctx context.Context, db *sql.DB, names map[string]string,
 	if err != nil {
 		return err
 	}
-	// A server that is not strict writes the greatest number that a column holds in the place of a
-	// greater one, again and again.
+	// If a number is too great for its column, a server that is not in strict mode writes the column's
+	// greatest number instead. The next ranges would repeat.
 	var stands int64
 	if err := tx.QueryRowContext(ctx, "SELECT max_id FROM "+c.Table+" WHERE "+c.Key+" = ?", key).Scan(&stands); err != nil {
 		return err
 	}
 	if stands != move.To {
-		return fmt.Errorf("table %s: max_id is %d where %d was written: its column does not hold that, make it a BIGINT", c.Table, stands, move.To)
+		return fmt.Errorf("table %s: max_id is %d although %d was written: the column is too small, make it a BIGINT", c.Table, stands, move.To)
 	}
-	// In a table of an engine that locks no rows another may have moved it as far.
+	// In a table whose engine does not lock rows, another process may have moved it.
 	if changed, err := result.RowsAffected(); err != nil || changed != 1 {
-		return errors.Join(fmt.Errorf("table %s: %w: %d rows were changed, 1 is expected: make it a table of InnoDB", c.Table, store.ErrUnavailable, changed), err)
+		return errors.Join(fmt.Errorf("table %s: %w: %d rows were changed, expected 1: change the table's engine to InnoDB", c.Table, store.ErrUnavailable, changed), err)
 	}
 	return tx.Commit()
 }

@@ -1,5 +1,5 @@
-// Package foreign reads tables that another system made, in a MySQL or MariaDB, and
-// trusts nothing that it finds there.
+// Package foreign reads tables that another system made in a MySQL or MariaDB, and checks everything
+// that it reads.
 package foreign
 
 import (
@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// maxRows bounds what is read into memory: as many as segments may have names.
+	// maxRows bounds the rows read into memory: as many as segments may have namespaces.
 	maxRows = 1 << 20
-	// maxMistakes bounds an error that names every mistake.
+	// maxMistakes bounds how many mistakes an error names.
 	maxMistakes = 20
-	// unlimited has a query return all rows. Without it sql_select_limit leaves some out.
+	// unlimited makes a query return all rows, whatever sql_select_limit is.
 	unlimited = " LIMIT 18446744073709551615"
 )
 
-// check returns an error unless the database in use has the table with these columns, each by
-// itself or as f(column). Names are case-insensitive.
+// check returns an error unless the current database has the table with these columns, each as
+// column or f(column). Names are case-insensitive.
 func check(ctx context.Context, db *sql.DB, table string, columns []string) error {
 	var database sql.NullString
 	if err := db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {
@@ -36,7 +36,7 @@ func check(ctx context.Context, db *sql.DB, table string, columns []string) erro
 		return err
 	}
 	if len(have) == 0 {
-		return fmt.Errorf("database %q has no table %s that this account may read: name the database that has it, or grant SELECT on it",
+		return fmt.Errorf("database %q has no table %s that this user may read: name the database that has it, or grant SELECT on it",
 			database.String, table)
 	}
 	var missing []string
@@ -47,14 +47,13 @@ func check(ctx context.Context, db *sql.DB, table string, columns []string) erro
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("table %s of database %q has no column %s: it is another table of that name, or of an unknown version",
+		return fmt.Errorf("table %s of database %q has no column %s: it is a different table with that name, or of an unknown version",
 			table, database.String, strings.Join(missing, ", "))
 	}
 	return nil
 }
 
-// A Row is a row as text. Its methods take columns by their place in the query, and collect
-// what is wrong.
+// A Row is a row as text. Its methods take the index of a column in the query, and collect errors.
 type Row struct {
 	cells   []sql.NullString
 	columns []string
@@ -62,8 +61,8 @@ type Row struct {
 	errs    []error
 }
 
-// List returns what read makes of the rows of a system's table, in order of the column order,
-// where ok. The error names all columns that are missing, or all that is wrong with the rows.
+// List calls read for the rows of a system's table, sorted by the column order, and returns the
+// results for which ok is true. The error names all missing columns, or all mistakes in the rows.
 func List[T any](ctx context.Context, db *sql.DB, system, table, order string, columns []string, read func(r *Row) (made T, ok bool)) ([]T, error) {
 	var list []T
 	err := check(ctx, db, table, columns)
@@ -85,8 +84,8 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// rows calls read with the rows of table that a clause leaves, and returns all that their
-// methods found wrong.
+// rows calls read with the rows of table that a clause selects, and returns the errors that the rows
+// collected.
 func rows(ctx context.Context, db querier, table string, columns []string, clause string, args []any, read func(r *Row)) error {
 	var errs []error
 	mistakes, number := 0, 0
@@ -107,7 +106,7 @@ func rows(ctx context.Context, db querier, table string, columns []string, claus
 	return errors.Join(append(errs, err)...)
 }
 
-// each reads all rows as text: what a driver makes of a column is its own business.
+// each reads all rows as text, since drivers differ in the types they return.
 func each(ctx context.Context, db querier, query string, args []any, read func(cells []sql.NullString)) (err error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -125,7 +124,7 @@ func each(ctx context.Context, db querier, query string, args []any, read func(c
 	}
 	for n := 0; rows.Next(); n++ {
 		if n == maxRows {
-			return fmt.Errorf("there are more than %d rows, which is as many as are read", maxRows)
+			return fmt.Errorf("there are more than %d rows, the limit", maxRows)
 		}
 		if err := rows.Scan(into...); err != nil {
 			return err
@@ -135,7 +134,7 @@ func each(ctx context.Context, db querier, query string, args []any, read func(c
 	return rows.Err()
 }
 
-// Name has errors of this row begin with the text of column i.
+// Name makes errors of this row begin with the text of column i.
 func (r *Row) Name(i int) string {
 	r.named = r.Text(i)
 	return r.named
@@ -156,7 +155,7 @@ func (r *Row) Text(i int) string {
 	return r.cells[i].String
 }
 
-// Optional returns column i, "" where it is NULL.
+// Optional returns column i, or "" if it is NULL.
 func (r *Row) Optional(i int) string { return r.cells[i].String }
 
 // Whole returns column i, which must be a whole number from least to most.
@@ -170,7 +169,7 @@ func (r *Row) Whole(i int, least, most int64) int64 {
 	case errors.Is(err, strconv.ErrRange), err == nil && (n < least || n > most):
 		r.errs = append(r.errs, &firn.RangeError{What: r.columns[i], Value: text, Min: strconv.FormatInt(least, 10), Max: strconv.FormatInt(most, 10)})
 	case err != nil:
-		r.errs = append(r.errs, firn.NewSyntaxError("whole number", text, r.columns[i]+" must be one"))
+		r.errs = append(r.errs, firn.NewSyntaxError("whole number", text, r.columns[i]+" must be a whole number"))
 	default:
 		return n
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// What became of a mutant.
+// A fate is the result of trying a mutant.
 type fate string
 
 const (
@@ -43,15 +43,15 @@ type binary struct {
 	limit limit
 }
 
-// A limit ends a run: one that spins by the time of processors, which does not depend on what
-// else the machine does, one that hangs by the clock.
+// A limit ends a run. The limit of processor time ends a busy loop, independently of the machine's
+// load. The limit of elapsed time ends a run that hangs.
 type limit struct{ cost, elapsed time.Duration }
 
-// A verdict is what became of a mutant, and by which command.
+// A verdict is the fate of a mutant, and the command that decided it.
 type verdict struct {
 	fate fate
 	by   string
-	cost time.Duration // of processors
+	cost time.Duration // processor time
 }
 
 // try runs the commands with the nth mutant of a group, from 1, until one fails.
@@ -78,9 +78,9 @@ func (b *bench) try(ctx context.Context, g group, nth int) (verdict, error) {
 	return v, nil
 }
 
-// build returns a command with a group in it. How long the command takes when no mutant is on, the
-// first time, says how long it may take with one. A mutant that is alone is always on: the source as it
-// is stands for it then.
+// build returns a command with a group in it. The first run without a mutant sets the limits of the
+// runs with one. A mutant in a group of its own is always active, so its limits come from the original
+// source.
 func (b *bench) build(ctx context.Context, c command, g group) (*binary, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,7 +105,7 @@ func (b *bench) build(ctx context.Context, c command, g group) (*binary, error) 
 	return &binary{file, b.limits[name]}, nil
 }
 
-// made makes what a group of several, or the source alone, needs once.
+// made builds a group of several mutants, or the original source, once.
 func (b *bench) made(ctx context.Context, c command, g group) (string, error) {
 	if len(g) == 1 && g[0].edits != nil {
 		return b.make(ctx, c, g)
@@ -156,7 +156,7 @@ func (b *bench) make(ctx context.Context, c command, g group) (string, error) {
 	return file, nil
 }
 
-// The memory a mutant may have, in KiB: one that never stops growing must not take the machine with it.
+// memory limits a mutant's memory, in KiB, so that one that grows without end does not bring down the machine.
 const memory = 8 << 20
 
 // A ran command.
@@ -173,7 +173,7 @@ func (b *bench) run(ctx context.Context, c command, file string, most limit, nth
 	seconds := int(most.cost.Seconds()) + 1
 	args := []string{"-c", fmt.Sprintf(`ulimit -v %d; ulimit -t %d; exec "$0" "$@"`, memory, seconds), file}
 	if c.test {
-		// Without a timer of its own a test in which everybody waits ends at once.
+		// Without a timer of its own, a test in which all goroutines wait ends at once.
 		args = append(args, "-test.short", "-test.failfast", "-test.timeout=0")
 	}
 	cmd := exec.CommandContext(ctx, "sh", append(args, c.args...)...)
@@ -192,7 +192,7 @@ func (b *bench) run(ctx context.Context, c command, file string, most limit, nth
 	return r
 }
 
-// why returns the line of a failed command's output that tells most.
+// why returns the most informative line of a failed command's output.
 func why(output []byte) string {
 	lines := bytes.Split(bytes.TrimSpace(output), []byte("\n"))
 	for _, sign := range []string{"--- FAIL: ", "panic: ", "fatal error: ", "seed "} {

@@ -12,7 +12,7 @@ import (
 	"slices"
 )
 
-// A checker tells whether mutants of one source compile.
+// A checker finds out which mutants of one source compile.
 type checker struct {
 	src     *source
 	fset    *token.FileSet
@@ -48,8 +48,8 @@ func newChecker(src *source) (*checker, error) {
 	return c, err
 }
 
-// compile returns the mutants that compile. Those of a group are checked together: what is wrong
-// says by its place whose it is.
+// compile returns the mutants that compile. It checks a group at once: the position of an error shows
+// which mutant it belongs to.
 func (c *checker) compile(all []mutant) (good []mutant) {
 	for _, g := range groups(slices.DeleteFunc(all, func(m mutant) bool { return !parses(m) })) {
 		file, wrong := c.errors(g)
@@ -76,8 +76,8 @@ func parses(m mutant) bool {
 	return err == nil
 }
 
-// errors returns the places of what is wrong in a group. What is wrong in the other files comes of
-// the missing bodies.
+// errors returns the positions of the errors in a group. Errors in other files come from the removed
+// function bodies, so they do not count.
 func (c *checker) errors(g group) (file *ast.File, wrong []token.Pos) {
 	const name = "mutants"
 	file, err := parser.ParseFile(c.fset, name, g.text(), parser.SkipObjectResolution)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// others are the operators that may stand in an operator's place.
+// others has the operators that replace an operator.
 var others = map[token.Token][]string{
 	token.LSS: {"<=", ">="}, token.LEQ: {"<", ">"}, token.GTR: {">=", "<="}, token.GEQ: {">", "<"},
 	token.EQL: {"!="}, token.NEQ: {"=="},
@@ -19,7 +19,7 @@ var others = map[token.Token][]string{
 	token.BREAK: {"continue"}, token.CONTINUE: {"break"},
 }
 
-// operator puts others in the place of the operator of around that stands at pos.
+// operator replaces the operator at pos, which belongs to around, by others.
 func (g *generator) operator(around ast.Node, op token.Token, pos token.Pos) {
 	for _, other := range others[op] {
 		g.change(around, edit{g.at(pos), g.at(pos) + len(op.String()), other})
@@ -51,8 +51,7 @@ func (g *generator) expression(n ast.Node) {
 	}
 }
 
-// around returns what describes a change of the visited leaf: the expression or the
-// statement that it is part of.
+// around returns the expression or statement around the visited leaf, which describes a change of it.
 func (g *generator) around() ast.Node {
 	switch p := g.parent().(type) {
 	case *ast.BlockStmt, *ast.CaseClause, *ast.CompositeLit, *ast.FuncDecl, *ast.FuncLit, *ast.IfStmt, *ast.ForStmt:
@@ -62,7 +61,7 @@ func (g *generator) around() ast.Node {
 	}
 }
 
-// number puts a whole number off by one.
+// number changes a whole number by one.
 func (g *generator) number(e *ast.BasicLit) {
 	n, err := strconv.ParseInt(e.Value, 0, 64)
 	if e.Kind != token.INT || err != nil {
@@ -86,7 +85,7 @@ func (g *generator) extreme(e *ast.CallExpr) {
 	}
 }
 
-// literal drops each field of a composite literal that has a name.
+// literal drops each named field of a composite literal.
 func (g *generator) literal(e *ast.CompositeLit) {
 	for i, element := range e.Elts {
 		if _, keyed := element.(*ast.KeyValueExpr); keyed {
@@ -95,7 +94,7 @@ func (g *generator) literal(e *ast.CompositeLit) {
 	}
 }
 
-// without takes an element out of a list, and a comma beside it.
+// without removes an element of a list, and the comma beside it.
 func (g *generator) without(list []ast.Expr, i int) edit {
 	switch {
 	case i+1 < len(list):

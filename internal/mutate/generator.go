@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// A generator walks a source and collects its mutants. It knows no types: a change that
-// does not compile is dropped when it is built.
+// A generator walks a source and collects its mutants. It does not know types: mutants that do not
+// compile are dropped later.
 type generator struct {
 	*source
 	found []mutant
-	known map[string]bool // texts that there are already
+	known map[string]bool // texts of the mutants so far
 	path  []ast.Node      // from the file to the node visited
 }
 
@@ -44,13 +44,13 @@ func (g *generator) insert(p token.Pos, text string) edit {
 	return edit{g.at(p), g.at(p), text}
 }
 
-// change adds the mutant with edits, described by what it makes of the node around them.
+// change adds the mutant with edits, described by the node around them before and after.
 func (g *generator) change(around ast.Node, edits ...edit) {
 	after := apply(g.text, g.at(around.Pos()), g.at(around.End()), edits)
 	g.add(squeeze(g.of(around))+" -> "+squeeze(after), edits...)
 }
 
-// add adds the mutant with edits, the first of which says its place.
+// add adds the mutant with edits. The first edit is its position.
 func (g *generator) add(what string, edits ...edit) {
 	at := g.fset.Position(g.fset.File(g.file.Pos()).Pos(edits[0].from))
 	slices.SortFunc(edits, func(a, b edit) int { return a.from - b.from })
@@ -63,7 +63,7 @@ func (g *generator) add(what string, edits ...edit) {
 	}
 }
 
-// where returns the name of the declaration that is visited, and the function if it is one.
+// where returns the name of the visited declaration, and the function if it is one.
 func (g *generator) where() (string, *ast.FuncDecl) {
 	for _, n := range g.path {
 		switch d := n.(type) {
@@ -79,7 +79,7 @@ func (g *generator) where() (string, *ast.FuncDecl) {
 	return "-", nil
 }
 
-// results returns the types of what the function around the visited node returns, one for each value.
+// results returns the result types of the function around the visited node, one for each value.
 func (g *generator) results() []ast.Expr {
 	for _, n := range slices.Backward(g.path) {
 		var t *ast.FuncType
@@ -107,7 +107,7 @@ func (g *generator) results() []ast.Expr {
 
 const widest = 90
 
-// squeeze makes one line of a text, not too long.
+// squeeze makes a text a single line and shortens it.
 func squeeze(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if runes := []rune(text); len(runes) > widest {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// A group is the mutants of a source that are built together: each is a copy of its
-// function, and the function begins with a choice between the copies by the variable
-// mutantOn, which is 1 for the first. To build each alone takes longer than to run it.
+// A group is the mutants of a source that are built together, since building a mutant takes longer
+// than running it. Each mutant is a copy of its function. The function begins with a switch that calls
+// the copy chosen by the variable mutantOn, which is 1 for the first.
 type group []mutant
 
-// support is the file that goes into the package with a group.
+// support is the file added to the package with a group.
 const support = `
 import (
 	"os"
@@ -26,11 +26,11 @@ type mutantError struct{}
 func (mutantError) Error() string { return "mutant" }
 `
 
-// chooses is the variable of the environment that says which mutant of a group runs; 0: none.
+// chooses is the environment variable with the number of the active mutant of a group; 0: no mutant.
 const chooses = "FIRN_MUTANT"
 
-// groups puts together what may be built together: all mutants in functions that can be
-// called from themselves, and each other alone.
+// groups returns one group with all mutants in functions that can call a copy of themselves, and a
+// group for each other mutant.
 func groups(all []mutant) []group {
 	var joint group
 	var single []group
@@ -47,7 +47,7 @@ func groups(all []mutant) []group {
 	return single
 }
 
-// callable reports whether a function can hand on all it was called with.
+// callable reports whether a function can pass all its arguments to a copy.
 func callable(f *ast.FuncDecl) bool {
 	fields := f.Type.Params.List
 	if f.Recv != nil {
@@ -86,7 +86,7 @@ func (g group) text() []byte {
 	return []byte(apply(src.text, 0, len(src.text), edits) + copies.String())
 }
 
-// copied returns the name of the copy of its function that mutant i of a group is, from 0.
+// copied returns the name of the copy for mutant i of a group, from 0.
 func (m mutant) copied(i int) string { return fmt.Sprintf("%sMutant%d", m.within.Name.Name, i+1) }
 
 // call returns the statement with which f returns what its copy returns.

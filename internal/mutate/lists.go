@@ -27,7 +27,7 @@ func readList(file string) ([]entry, error) {
 		case line[0] != '\t' && line[0] != ' ':
 			list = append(list, entry{head: content})
 		case len(list) == 0:
-			return nil, fmt.Errorf("%s:%d: an indented line needs one above it that is not", file, i+1)
+			return nil, fmt.Errorf("%s:%d: an indented line must follow a line that is not indented", file, i+1)
 		default:
 			last := &list[len(list)-1]
 			last.body = append(last.body, content)
@@ -36,8 +36,7 @@ func readList(file string) ([]entry, error) {
 	return list, nil
 }
 
-// A command is what mutants are run with: the tests of a package, or a program that
-// must end well.
+// A command tests mutants: the tests of a package, or a program that must exit with status 0.
 type command struct {
 	test bool
 	pkg  string
@@ -52,7 +51,7 @@ func (c command) String() string {
 	return strings.Join(append([]string{verb, c.pkg}, c.args...), " ")
 }
 
-// A plan says which commands the mutants of a file must survive, the cheapest first.
+// A plan lists the commands that try the mutants of a file, the cheapest first.
 type plan []struct {
 	pattern  string
 	commands []command
@@ -84,7 +83,7 @@ func readPlan(file string) (plan, error) {
 	return p, nil
 }
 
-// of returns the commands for a file: those of the first pattern that it matches, else the tests
+// of returns the commands for a file: those of the first pattern that matches, otherwise the tests
 // of its package.
 func (p plan) of(file string) []command {
 	for _, step := range p {
@@ -95,7 +94,7 @@ func (p plan) of(file string) []command {
 	return []command{{test: true, pkg: "./" + path.Dir(file)}}
 }
 
-// readSurvivors returns the reasons of the survivors that are known, by their keys.
+// readSurvivors returns the reasons of the known survivors, by key.
 func readSurvivors(file string) (map[string]string, error) {
 	list, err := readList(file)
 	if err != nil {
@@ -107,7 +106,7 @@ func readSurvivors(file string) (map[string]string, error) {
 			return nil, fmt.Errorf("%s: no reason below %q", file, e.head)
 		}
 		if _, twice := known[e.head]; twice {
-			return nil, fmt.Errorf("%s: %q stands there twice", file, e.head)
+			return nil, fmt.Errorf("%s: %q is listed twice", file, e.head)
 		}
 		known[e.head] = strings.Join(e.body, " ")
 	}

@@ -39,7 +39,7 @@ func TestAPlanGivesTheCommandsOfTheFirstPatternThatMatches(t *testing.T) {
 
 func TestListsThatAreWrongAreErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"\ttest .\n":                           "needs one above it",
+		"\ttest .\n":                           "must follow a line",
 		"core.go\n\tlint .\n":                  "a command is test PACKAGE",
 		"core.go\n\ttest\n":                    "a command is test PACKAGE",
 		"[\n\ttest .\n":                        "syntax error in pattern",
@@ -52,7 +52,7 @@ func TestListsThatAreWrongAreErrors(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"core.go f: a -> b\n":                  "no reason below",
-		"core.go f: a\n\tx\ncore.go f: a\n\ty": "stands there twice",
+		"core.go f: a\n\tx\ncore.go f: a\n\ty": "is listed twice",
 	} {
 		if _, err := readSurvivors(written(t, text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("survivors %q: %v, not %q", text, err, want)
@@ -60,7 +60,7 @@ func TestListsThatAreWrongAreErrors(t *testing.T) {
 	}
 }
 
-// The lists of the repository name files that there are.
+// The lists of the repository name only existing files.
 func TestTheListsOfTheRepositoryAreRead(t *testing.T) {
 	p, err := readPlan("plan.txt")
 	if err != nil {

@@ -1,13 +1,12 @@
-// Command mutate makes every small wrong change of some files that it knows how to make,
-// and tells which of them no test notices. The sources stay as they are: a changed file
-// stands in an overlay of the build.
+// Command mutate makes small wrong changes (mutants) to files and reports those that no test
+// notices. It does not write to the sources: changed files are in an overlay of the build.
 //
 //	go run ./internal/mutate -files 'core.go,history.go'
 //	go run ./internal/mutate -files 'lease/*.go' -sample 200 -for 30m
 //	go run ./internal/mutate -files core.go -only core.go:123:7 -diff
 //
-// A survivor is a test that is missing, unless the change changes nothing that anybody
-// could see: those stand with the reason in survivors.txt.
+// A survivor means that a test is missing, unless the change has no visible effect: such survivors
+// are listed with the reason in survivors.txt.
 package main
 
 import (
@@ -34,19 +33,19 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.files, "files", "", "the files to change, below this folder, as core.go,lease/*.go")
-	flag.StringVar(&o.only, "only", "", "try the mutants at this place only, as core.go:123:7, or one of them, as core.go:123:7/2")
-	flag.StringVar(&o.results, "results", "", "keep results in this file, and do not try again what stands in it")
+	flag.StringVar(&o.files, "files", "", "the files to change, relative to this folder, such as core.go,lease/*.go")
+	flag.StringVar(&o.only, "only", "", "try only the mutants at this position, such as core.go:123:7, or one of them, such as core.go:123:7/2")
+	flag.StringVar(&o.results, "results", "", "keep results in this file, and skip mutants that it already has")
 	flag.StringVar(&o.commands, "plan", "internal/mutate/plan.txt", "the commands that must fail, by file")
-	flag.StringVar(&o.survivors, "survivors", "internal/mutate/survivors.txt", "the survivors that are known, with reasons")
-	flag.IntVar(&o.sample, "sample", 0, "try so many only, chosen at random (0: all)")
-	flag.Uint64Var(&o.seed, "seed", 1, "what -sample chooses by")
+	flag.StringVar(&o.survivors, "survivors", "internal/mutate/survivors.txt", "the known survivors, with reasons")
+	flag.IntVar(&o.sample, "sample", 0, "try only this many, chosen at random (0: all)")
+	flag.Uint64Var(&o.seed, "seed", 1, "the seed of -sample")
 	flag.IntVar(&o.parallel, "p", 2, "how many to try at a time")
-	flag.DurationVar(&o.lasts, "for", 0, "begin no more after this time (0: no end)")
-	flag.DurationVar(&o.slack, "slack", 5*time.Second, "what a command may take beyond four times its usual time")
+	flag.DurationVar(&o.lasts, "for", 0, "stop after this time (0: no limit)")
+	flag.DurationVar(&o.slack, "slack", 5*time.Second, "how much longer than four times its usual time a command may take")
 	flag.BoolVar(&o.listed, "listed", false, "try the listed survivors too")
 	flag.BoolVar(&o.again, "again", false, "try again the survivors in -results")
-	flag.BoolVar(&o.show, "list", false, "list the mutants and try none")
+	flag.BoolVar(&o.show, "list", false, "only list the mutants")
 	flag.BoolVar(&o.diff, "diff", false, "show what each changes, with -list or -only")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -59,7 +58,7 @@ func main() {
 
 func (o options) run(ctx context.Context, out io.Writer) (err error) {
 	if flag.NArg() > 0 || o.files == "" || o.parallel < 1 || o.sample < 0 {
-		return errors.New("say which files with -files, in quotes; -p is at least 1: see -help")
+		return errors.New("name the files with -files, in quotes; -p must be at least 1: see -help")
 	}
 	files, err := load(o.files)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // A tally counts the mutants of a file.
 type tally struct {
-	mutants, left                      int // left: not tried, for want of time
+	mutants, left                      int // left: not tried in the time
 	killed, timedOut, survived, listed int
 }
 
@@ -52,12 +52,12 @@ func (t tally) percent() string {
 	return fmt.Sprintf("%.1f", 100*float64(t.killed+t.timedOut)/float64(t.compiled()))
 }
 
-// A report is what a run has found.
+// A report has the results of a run.
 type report struct {
 	names   []string // of the files, in order
 	files   map[string]*tally
 	new     []result // survivors that are not listed
-	wrong   []string // keys listed of mutants that are killed, or that there are not
+	wrong   []string // listed keys of mutants that are killed or do not exist
 	cost    time.Duration
 	elapsed time.Duration
 }
@@ -105,7 +105,7 @@ func (r *report) print(w io.Writer) {
 		fmt.Fprintf(w, "  %s\n    %s\n", s.ID, s.Key)
 	}
 	if len(r.wrong) > 0 {
-		fmt.Fprintln(w, "\nlisted, and no survivors:")
+		fmt.Fprintln(w, "\nlisted, but not survivors:")
 	}
 	for _, key := range r.wrong {
 		fmt.Fprintf(w, "  %s\n", key)
@@ -121,5 +121,5 @@ func (r *report) err() error {
 	if len(r.new)+len(r.wrong) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d survivors are not listed, %d of the list are none", len(r.new), len(r.wrong))
+	return fmt.Errorf("%d survivors are not listed, %d listed mutants are not survivors", len(r.new), len(r.wrong))
 }

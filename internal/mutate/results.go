@@ -20,7 +20,7 @@ type result struct {
 	Hash   string  `json:"hash"` // of the mutated file: the same mutant of the same source
 	Fate   fate    `json:"fate"`
 	By     string  `json:"by,omitempty"`
-	Cost   float64 `json:"cost"` // seconds of processors
+	Cost   float64 `json:"cost"` // processor time in seconds
 	Listed string  `json:"-"`    // the reason why it was expected to survive
 	at     int     // its line
 }
@@ -30,15 +30,15 @@ func (m mutant) hash() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// A ledger keeps results in a file, so that a run goes on where another has stopped.
+// A ledger keeps results in a file, so that a run continues where an earlier one stopped.
 type ledger struct {
 	mu    sync.Mutex
 	file  *os.File // nil: results are not kept
 	known map[string]result
 }
 
-// openLedger reads what there is. Without a name nothing is kept. With again, survivors
-// are forgotten: the tests may be better now.
+// openLedger reads the results so far. Without a name it keeps nothing. With again, it drops survivors,
+// since the tests may have improved.
 func openLedger(name string, again bool) (*ledger, error) {
 	l := &ledger{known: map[string]result{}}
 	if name == "" {

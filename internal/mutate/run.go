@@ -32,8 +32,7 @@ type task struct {
 	nth   int
 }
 
-// choose takes the mutants of files that are to be tried. It notes listed survivors of them
-// that there are not.
+// choose selects the mutants of files to try. It records listed survivors that do not exist.
 func (r *run) choose(files []*source) {
 	var all []mutant
 	there, mine := map[string]bool{}, map[string]bool{}
@@ -61,7 +60,7 @@ func (r *run) choose(files []*source) {
 	}
 }
 
-// all tries them, several at a time, and prints what it has found.
+// all tries them, several at a time, and prints the report.
 func (r *run) all(ctx context.Context, out io.Writer) error {
 	r.begun = time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -95,8 +94,8 @@ func (r *run) all(ctx context.Context, out io.Writer) error {
 	return r.report.err()
 }
 
-// tasks reports those mutants of which it is known what becomes of them, and those that do not
-// compile. It returns the others in a random order: what is tried when the time is over is a sample.
+// tasks reports the mutants with a known result and those that do not compile. It returns the others in
+// random order, so that the mutants tried when the time is over are a random sample.
 func (r *run) tasks() (tasks []task, err error) {
 	files := map[*source][]mutant{}
 	for _, m := range r.chosen {
@@ -162,7 +161,7 @@ func (r *run) try(ctx context.Context, t task, out io.Writer) error {
 	return nil
 }
 
-// progress shows a line on a terminal, in the place of the last one.
+// progress replaces the last line on a terminal.
 func progress(line string) {
 	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 		fmt.Fprintf(os.Stderr, "\r\x1b[K%s", line)

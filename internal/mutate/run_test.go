@@ -11,7 +11,7 @@ import (
 
 const toy = `package toy
 
-// Clip lets through what is at most three.
+// Clip returns n, at most 3.
 func Clip(n int) int {
 	if n > 3 {
 		return 3
@@ -45,7 +45,7 @@ toy.go Clip: n > 3 -> n > 2
 	equivalent: three is three either way
 `
 
-// inToy makes the toy the working folder, and returns options that try it.
+// inToy changes to the folder of the toy, and returns options that try it.
 func inToy(t *testing.T, survivors string) options {
 	t.Helper()
 	dir := t.TempDir()
@@ -91,7 +91,7 @@ func TestMutantsAreKilledTimeOutAndSurvive(t *testing.T) {
 		t.Errorf("a listed survivor was tried:\n%s", kept)
 	}
 
-	// What stands in the results is not tried again.
+	// Mutants in the results are not tried again.
 	var second strings.Builder
 	begun := time.Now()
 	if err := o.run(context.Background(), &second); err == nil {
@@ -113,7 +113,7 @@ func TestMutantsAreKilledTimeOutAndSurvive(t *testing.T) {
 	}
 }
 
-func TestAListedSurvivorThatIsNoneIsAnError(t *testing.T) {
+func TestAListedSurvivorThatDoesNotExistIsAnError(t *testing.T) {
 	const key = "toy.go Clip: n > 3 -> n > 5"
 	o := inToy(t, key+"\n\tequivalent: it is not even a mutant\n")
 	o.only = "toy.go:5:7"

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// A source is a parsed file. Mutants are edits of its text, not of its tree, so that
-// whatever an edit does not touch stays as it was, comments and lines included.
+// A source is a parsed file. Mutants edit its text, not its tree, so that everything else stays
+// unchanged, including comments and line numbers.
 type source struct {
-	name string // below the module, with slashes
+	name string // relative to the module, with slashes
 	text []byte
 	fset *token.FileSet
 	file *ast.File
@@ -28,7 +28,7 @@ type mutant struct {
 	within    *ast.FuncDecl // that function, nil for a declaration
 	what      string        // one line
 	line, col int
-	nth       int // of those at the same place, from 1
+	nth       int // among the mutants at the same position, from 1
 	edits     []edit
 }
 
@@ -49,10 +49,10 @@ func (m mutant) id() string {
 
 func (m mutant) place() string { return fmt.Sprintf("%s:%d:%d", m.src.name, m.line, m.col) }
 
-// key names the mutant in later versions of the file too: it has no line number.
+// key identifies the mutant in later versions of the file as well: it has no line number.
 func (m mutant) key() string { return m.src.name + " " + m.fn + ": " + m.what }
 
-// apply returns text[from:to] with those edits that lie in it.
+// apply returns text[from:to] with the edits within it.
 func apply(text []byte, from, to int, edits []edit) string {
 	var b strings.Builder
 	for _, e := range edits {
@@ -67,7 +67,7 @@ func apply(text []byte, from, to int, edits []edit) string {
 	return b.String()
 }
 
-// load parses the files that match comma-separated patterns, tests left out.
+// load parses the files that match comma-separated patterns, except tests.
 func load(patterns string) ([]*source, error) {
 	var all []*source
 	for _, pattern := range strings.Split(patterns, ",") {
@@ -98,7 +98,7 @@ func load(patterns string) ([]*source, error) {
 
 func parse(name string, text []byte) (*source, error) {
 	fset := token.NewFileSet()
-	// Objects are resolved: evaluating a variable again needs its uses.
+	// Objects must be resolved: a mutant that evaluates a variable again needs its uses.
 	file, err := parser.ParseFile(fset, name, text, 0)
 	return &source{name: name, text: text, fset: fset, file: file}, err
 }

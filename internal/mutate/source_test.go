@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func sourceOf(t *testing.T, text string) *source {
 	t.Helper()
@@ -19,7 +19,7 @@ func sourceOf(t *testing.T, text string) *source {
 	return s
 }
 
-// The golden file is to be read: what each construct of kinds.txt may become.
+// Read the golden file: it shows what each construct of kinds.txt may become.
 func TestEachConstructIsChangedInAllKnownWays(t *testing.T) {
 	text, err := os.ReadFile("testdata/kinds.txt")
 	if err != nil {
@@ -65,8 +65,8 @@ func TestAMutantKeepsItsKeyWhenLinesMove(t *testing.T) {
 	}
 }
 
-// A function in a group does what its mutant does when that is on, and else what it always did.
-func TestAGroupHoldsEveryMutantBesideTheSource(t *testing.T) {
+// A function in a group does what its active mutant does; without one it does what the original does.
+func TestAGroupHasEveryMutantAndTheOriginal(t *testing.T) {
 	s := sourceOf(t, "package toy\n\nfunc (t *T[E]) sum(n int, more ...int) int { return n + more[0] }\nfunc stop() { halt(1) }\n")
 	all := s.mutants()
 	text := string(group(all).text())
@@ -82,7 +82,7 @@ func TestAGroupHoldsEveryMutantBesideTheSource(t *testing.T) {
 	sourceOf(t, text)
 }
 
-func TestWhatCannotBeCalledFromItselfIsBuiltAlone(t *testing.T) {
+func TestAMutantInAFunctionThatCannotCallACopyIsBuiltAlone(t *testing.T) {
 	s := sourceOf(t, "package toy\nconst c = 5\nfunc init() { f(1) }\nfunc g[T any](n int) int { return n * 2 }\nfunc h(_ int) int { return 9 }\nfunc k(n int) int { return n * 2 }\n")
 	for _, g := range groups(s.mutants()) {
 		for _, m := range g {

@@ -18,7 +18,7 @@ func (g *generator) statement(n ast.Node) {
 		}
 		g.onlyOnce(s.Body)
 	case *ast.RangeStmt:
-		g.add("the loop has no round", g.insert(s.Body.Lbrace+1, "if true { break };"))
+		g.add("the loop has no iteration", g.insert(s.Body.Lbrace+1, "if true { break };"))
 		g.onlyOnce(s.Body)
 	case *ast.BlockStmt:
 		g.list(s.List)
@@ -38,7 +38,7 @@ func (g *generator) statement(n ast.Node) {
 	}
 }
 
-// condition forces a condition and turns it round. A comparison is turned round by its operator.
+// condition forces a condition to true and false, and negates it. Comparisons are negated by another operator.
 func (g *generator) condition(where string, cond ast.Expr) {
 	g.force(where, cond, true)
 	g.force(where, cond, false)
@@ -53,8 +53,8 @@ func (g *generator) condition(where string, cond ast.Expr) {
 	g.add(where+" not: "+squeeze(g.of(cond)), g.insert(cond.Pos(), "!("), g.insert(cond.End(), ")"))
 }
 
-// force makes a condition always true or false. It is evaluated all the same: its
-// variables stay used, and a removed body is another mutant than a removed call.
+// force makes a condition always true or false. The condition is still evaluated: its variables stay
+// used, and removing a call in it is a different mutant.
 func (g *generator) force(where string, cond ast.Expr, to bool) {
 	text, rest := "false", ") && false"
 	if to {
@@ -63,8 +63,8 @@ func (g *generator) force(where string, cond ast.Expr, to bool) {
 	g.add(where+" "+text+": "+squeeze(g.of(cond)), g.insert(cond.Pos(), "("), g.insert(cond.End(), rest))
 }
 
-// branches empties the body and the else of an if that has both. Without an else an
-// empty body is the same as a condition that is false.
+// branches empties the body and the else of an if that has both. Without an else, an empty body
+// equals a condition that is false.
 func (g *generator) branches(s *ast.IfStmt) {
 	if s.Else == nil {
 		return
@@ -81,9 +81,9 @@ func (g *generator) empty(what string, b *ast.BlockStmt) {
 	}
 }
 
-// onlyOnce ends a loop after its first round.
+// onlyOnce ends a loop after its first iteration.
 func (g *generator) onlyOnce(b *ast.BlockStmt) {
-	g.add("the loop ends after one round", g.insert(b.Rbrace, ";break\n"))
+	g.add("the loop ends after one iteration", g.insert(b.Rbrace, ";break\n"))
 }
 
 // clause forces the conditions of a switch without a tag, drops single values of one
@@ -122,7 +122,7 @@ func (g *generator) list(list []ast.Stmt) {
 	}
 }
 
-// wholeBody reports whether the visited list is one that other mutants empty.
+// wholeBody reports whether other mutants empty the visited list.
 func (g *generator) wholeBody() bool {
 	switch g.parent().(type) {
 	case *ast.IfStmt, *ast.RangeStmt:
@@ -132,7 +132,7 @@ func (g *generator) wholeBody() bool {
 	return clause
 }
 
-// remove drops what a statement does. What it reads stays used, so that it compiles.
+// remove drops a statement. The variables it reads stay used, so that the mutant compiles.
 func (g *generator) remove(s ast.Stmt) {
 	if locks(s) {
 		return
@@ -155,14 +155,14 @@ func (g *generator) remove(s ast.Stmt) {
 	}
 }
 
-// unused puts statements where they are compiled and never run.
+// unused makes statements compile but never run.
 func (g *generator) unused(list []ast.Stmt) edit {
 	from, to := g.at(list[0].Pos()), g.at(list[len(list)-1].End())
 	return edit{from, to, "if false { " + string(g.text[from:to]) + "\n}"}
 }
 
-// locks reports whether a statement takes or gives back a mutex. What becomes of those
-// is told by the race detector, or by a test that hangs.
+// locks reports whether a statement locks or unlocks a mutex. The race detector, or a test that hangs,
+// finds such mistakes.
 func locks(s ast.Stmt) bool {
 	var call ast.Expr
 	switch s := s.(type) {
@@ -179,7 +179,7 @@ func locks(s ast.Stmt) bool {
 	return ok && strings.HasSuffix(strings.ToLower(method.Sel.Name), "lock")
 }
 
-// swap exchanges neighbours of which one may see what the other does.
+// swap exchanges neighbouring statements if one may depend on the other.
 func (g *generator) swap(a, b ast.Stmt) {
 	if locks(a) || locks(b) || !g.depend(a, b) {
 		return
@@ -219,8 +219,8 @@ func (g *generator) depend(a, b ast.Stmt) bool {
 	return callA || callB || names(a, pathsB) || names(b, pathsA)
 }
 
-// again evaluates a call without arguments at each use of the variable that keeps its
-// result: another moment, and perhaps another result.
+// again evaluates a call without arguments at each use of the variable with its result, when the
+// result may differ.
 func (g *generator) again(s ast.Stmt, rest ...ast.Node) {
 	d, ok := s.(*ast.AssignStmt)
 	if !ok || d.Tok != token.DEFINE || len(d.Lhs) != 1 || len(d.Rhs) != 1 {
@@ -247,8 +247,8 @@ func (g *generator) again(s ast.Stmt, rest ...ast.Node) {
 	}
 }
 
-// returned changes what a function returns: errors to none and none to one, truth to
-// the opposite, other values to nothing or off by one.
+// returned changes what a function returns: errors to nil and nil to an error, booleans to the
+// opposite, other values to zero or by one.
 func (g *generator) returned(s *ast.ReturnStmt) {
 	types := g.results()
 	if len(types) != len(s.Results) { // a call that returns them all
@@ -290,7 +290,7 @@ func (g *generator) value(s *ast.ReturnStmt, value ast.Expr, t string) {
 	}
 }
 
-// isNumber reports whether a type may be one of numbers: a plain name that is no text.
+// isNumber reports whether a type may be numeric: a plain name other than string.
 func isNumber(t string) bool {
 	return t != "string" && t != "any" && !strings.ContainsAny(t, "*[]{}( ")
 }

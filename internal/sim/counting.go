@@ -229,7 +229,7 @@ func (n *counts) fromSequence(ctx context.Context, i int) {
 		return
 	}
 	if first <= before {
-		o.find("order", n.m, "sequence %d: id %d after somebody had %d", i, first, before)
+		o.find("order", n.m, "sequence %d: id %d after %d was issued", i, first, before)
 	}
 	for id := first; id < first+2; id++ {
 		o.counted(n.l, fmt.Sprintf("sequence %d", i), uint64(segmentNames+i+1), id)

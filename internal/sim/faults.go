@@ -149,7 +149,7 @@ func (f *faults) happen(k kind, m *machine) {
 			m.advance()
 			m.base = noon.UnixNano() + w.now
 			m.disturbed()
-			w.trace.say(m, "its clock is put right")
+			w.trace.say(m, "its clock is corrected")
 		})
 	case suspend:
 		d := f.duration(maxPause)

@@ -50,7 +50,7 @@ func (o Options) Named(name string) (Options, error) {
 	for i, part := range strings.Split(name, ".") {
 		n, err := strconv.ParseUint(part, 10, 64)
 		if err != nil {
-			return o, fmt.Errorf("history %q: %q is no number", name, part)
+			return o, fmt.Errorf("history %q: %q is not a number", name, part)
 		}
 		if i == 0 {
 			o.Seed = n

@@ -33,7 +33,7 @@ type Result struct {
 	Faults     int           // how many happened
 	Kinds      [kinds]int    // how many of each kind
 	Lived      time.Duration // virtual
-	Finding    *Finding      // the first, nil if there is none
+	Finding    *Finding      // the first; nil if nothing was found
 	Story      []string      // with Options.Trace
 	Cover      []uint32      // the situations it reached
 
@@ -269,7 +269,7 @@ func (o *oracle) stuck(m *machine) {
 	case o.w.plan.maySpoil() && (err == nil || errors.Is(err, firn.ErrFence) || errors.Is(err, lease.ErrClock)):
 	case o.w.plan.maySpoil() && l.kept != nil && l.kept.State().Left > 2*o.w.plan.window:
 	default:
-		o.find("progress", m, "makes no id any more, its latest error: %v, why it got no worker: %v (%v)", err, l.refused, l.config)
+		o.find("progress", m, "makes no more ids; its latest error: %v; why it got no worker: %v (%v)", err, l.refused, l.config)
 	}
 }
 

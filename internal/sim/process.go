@@ -512,6 +512,6 @@ func (m *machine) takeAll() {
 		}
 	}
 	if !done && !w.oracle.stopped() {
-		w.oracle.find("progress", m, "newcomers do not get on")
+		w.oracle.find("progress", m, "newcomers make no progress")
 	}
 }

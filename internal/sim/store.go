@@ -71,7 +71,7 @@ func (s *register) suffer(k kind, r *rand.Rand) {
 	switch k {
 	case outage:
 		d := w.faults.duration(maxPause)
-		w.trace.say(nil, "the store is away for %v", time.Duration(d))
+		w.trace.say(nil, "the store is unavailable for %v", time.Duration(d))
 		s.down = max(s.down, w.now+d)
 	case unlink:
 		s.unlink(w.faults.duration(maxPause))

@@ -16,10 +16,10 @@ type Pool struct {
 	mu      sync.Mutex // guards all below; never held while waiting
 	queue   []func()
 	running int
-	idle    chan struct{} // closed when nothing runs any more; nil unless somebody waits
+	idle    chan struct{} // closed when no job runs any more; nil unless a caller waits
 }
 
-// Go has job run, once fewer than Most do. It returns false if the pool is closed.
+// Go runs job as soon as fewer than Most jobs run. It returns false if the pool is closed.
 func (p *Pool) Go(job func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,8 +39,8 @@ func (p *Pool) Go(job func()) bool {
 	return true
 }
 
-// Close drops the jobs that have not begun, and those to come. It returns false if that
-// was done before.
+// Close drops the jobs that have not begun and refuses new ones. It returns false if the pool was
+// already closed.
 func (p *Pool) Close() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func (p *Pool) next() (job func()) {
 	return job
 }
 
-// rest wakes those who wait if nothing runs. The caller holds mu.
+// rest wakes the callers of Wait if no job runs. The caller holds mu.
 func (p *Pool) rest() {
 	if p.running == 0 && p.idle != nil {
 		close(p.idle)

@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn/internal/turns"
 )
 
-func TestAPoolRunsSoManyJobsAtOnceAndIsWaitedFor(t *testing.T) {
+func TestAPoolRunsAtMostMostJobsAtOnceAndWaitReturnsAfterAll(t *testing.T) {
 	for most, want := range map[int]int64{0: 9, 1: 1, 3: 3} {
 		synctest.Test(t, func(t *testing.T) {
 			p := turns.Pool{Most: most}
@@ -54,7 +54,7 @@ func TestAPoolRunsSoManyJobsAtOnceAndIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAClosedPoolDropsWhatHasNotBegun(t *testing.T) {
+func TestAClosedPoolDropsJobsThatHaveNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := turns.Pool{Most: 1}
 		release := make(chan struct{})
@@ -64,12 +64,12 @@ func TestAClosedPoolDropsWhatHasNotBegun(t *testing.T) {
 				<-release
 				done++
 			}) {
-				t.Error("refused before it was closed")
+				t.Error("a job was refused before the pool was closed")
 			}
 			synctest.Wait()
 		}
 		if p.Closed() || !p.Close() || p.Close() || !p.Closed() {
-			t.Error("it is closed once")
+			t.Error("a second Close returned true")
 		}
 		if p.Go(func() { done++ }) {
 			t.Error("a closed pool took a job")

@@ -1,8 +1,8 @@
-// Package turns starts and blocks what runs in the background, so that a simulation can decide
-// the order: it uses goroutines, channels and timers, or a [firn.TimeSource] that is a [Scheduler].
+// Package turns starts background work and waits for it, so that a simulation can decide the order:
+// it uses goroutines, channels and timers, or a [firn.TimeSource] that is a [Scheduler].
 //
-// Users of this package wait only through it or the time source, and never with a lock held:
-// then one seed replays all of it.
+// Users of this package wait only through it or the time source, and never while they hold a lock.
+// Then one seed replays everything.
 package turns
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A Scheduler owns the order in which things happen.
+// A Scheduler decides the order of events in a simulation.
 type Scheduler interface {
 	// Go runs do beside the caller.
 	Go(do func())
@@ -29,8 +29,8 @@ func Go(timeSource any, do func()) {
 	go do()
 }
 
-// Wait returns nil once done is closed, or the cause of ctx if that ends first; nil if both have
-// happened before.
+// Wait returns nil once done is closed, or the cause of ctx if that ends first. If both have happened,
+// it returns nil.
 func Wait(ctx context.Context, timeSource any, done <-chan struct{}) error {
 	if s, ok := timeSource.(Scheduler); ok {
 		return s.Wait(ctx, done)

@@ -8,7 +8,7 @@ import (
 	"github.com/firn-id/firn/internal/turns"
 )
 
-func TestWhatIsDoneIsNotCalledOff(t *testing.T) {
+func TestWaitReturnsNilIfDoneAndContextHaveBothEnded(t *testing.T) {
 	why := errors.New("the caller has left")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)

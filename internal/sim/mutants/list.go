@@ -225,20 +225,20 @@ var mutants = []mutant{
 		},
 	},
 	{
-		name: "a worker that nobody knows of begins at the first tick", regime: sim.Reasserted,
+		name: "a worker without a record begins at the first tick", regime: sim.Reasserted,
 		edits: []edit{
 			{"lease/core.go", "\tif slot.Fence < 0 && !r.trusting {\n", "\tif slot.Fence < -1 && !r.trusting {\n"},
 		},
 	},
 	{
-		name: "holders do not write anew what vanished", regime: sim.Reasserted,
+		name: "holders do not write a vanished slot again", regime: sim.Reasserted,
 		harmless: "they raise the alarm at each look, so that newcomers wait for as long as they live",
 		edits: []edit{
 			{"lease/core.go", "\tcase m.forgot && unwritten:\n\t\tm.write = true", "\tcase m.forgot && unwritten:\n\t\tm.write = found != nil && found.revision != h.over"},
 		},
 	},
 	{
-		name: "holders do not write anew the fence of an older copy", regime: sim.Reasserted,
+		name: "holders do not write their fence over an older copy", regime: sim.Reasserted,
 		edits: []edit{
 			{"lease/core.go", "\tcase m.forgot && unwritten:\n\t\tm.write = true", "\tcase m.forgot && unwritten:\n\t\tm.write = found == nil || found.revision == h.over"},
 		},
@@ -270,7 +270,7 @@ var mutants = []mutant{
 		},
 	},
 	{
-		name: "a pool nobody lives in is opened over what was listed", regime: sim.Reasserted,
+		name: "a pool without holders is opened over what was listed", regime: sim.Reasserted,
 		edits: []edit{
 			{"lease/pool.go", "next.Settled, next.Open = unreleased, false\n", "next.Settled, wait = unreleased, time.Duration(p.Grace)\n"},
 		},
@@ -333,7 +333,7 @@ var mutants = []mutant{
 		},
 	},
 	{
-		name: "a strict claim that vanished is written anew", regime: sim.Strict,
+		name: "a strict claim that vanished is written again", regime: sim.Strict,
 		edits: []edit{
 			{"lease/core.go", "\tif found == nil || found.Owner != r.token || found.Free || found.After != h.after {\n\t\treturn move{}, lost(\"its slot changed while", "\tif found != nil && (found.Owner != r.token || found.Free || found.After != h.after) {\n\t\treturn move{}, lost(\"its slot changed while"},
 		},

@@ -66,7 +66,7 @@ func run() error {
 		}
 	}()
 	fmt.Printf("| # | wrong change | regime | histories needed | found as |\n| --: | --- | --- | --: | --- |\n")
-	// As many at a time as there are processors, told in their order.
+	// It plays as many at a time as there are processors, and reports them in order.
 	turn := make(chan struct{}, runtime.NumCPU())
 	var outcomes []chan outcome
 	for i, m := range mutants {

@@ -28,7 +28,7 @@ var (
 	seed   = flag.String("seed", "", "play this one only, as 4711 or 4711.3.12")
 	regime = flag.String("regime", "", "durable, reasserted, strict, counted, forgetful, alone or unprotected (default: all but the last in turn)")
 	only   = flag.String("only", "", "have no faults but these, as fork,crash")
-	plain  = flag.Bool("plain", false, "play one seed after the other, and change none")
+	plain  = flag.Bool("plain", false, "play one seed after the other, without changes")
 	steps  = flag.Int("steps", 0, "what happens in a history before its faults end (default: 10,000, in a small world 3,000)")
 	cores  = flag.Int("cores", runtime.GOMAXPROCS(0), "how many histories to play at a time")
 	story  = flag.Bool("trace", false, "tell the story, with -seed")

@@ -77,7 +77,7 @@ func TestLiveSources(t *testing.T) {
 		db = fresh(t, `CREATE TABLE leaf_alloc (biz_tag varchar(9), max_id bigint, step int) ENGINE=InnoDB`,
 			`INSERT INTO leaf_alloc VALUES ('two', 1, 1), ('two', 500, 1)`)
 		_, err = (&leaf.Source{DB: db}).Fetch(t.Context(), "two", segment.Ask{Step: 2, Above: -1})
-		says(t, "two rows", err, "2 rows of that biz_tag")
+		says(t, "two rows", err, "2 rows with that biz_tag")
 		at(t, db, "SELECT sum(max_id) FROM leaf_alloc", 501)
 	})
 
