@@ -1,5 +1,5 @@
-// Package bench measures Firn beside other generators and beside the floors
-// that any generator stands on. It is never published.
+// Package bench compares Firn with other generators and with the least cost of any generator, such
+// as a clock reading. It is never published.
 //
 //	go run ./bench/report      # from the repository's top: five runs, medians, a table
 //	go run ./bench/report segments

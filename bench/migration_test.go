@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// layout reads one that a guide for migrating names.
+// layout parses a layout from a migration guide.
 func layout(t *testing.T, text string) firn.Layout {
 	t.Helper()
 	l, err := firn.ParseLayout(text)
@@ -20,8 +20,8 @@ func layout(t *testing.T, text string) firn.Layout {
 	return l
 }
 
-// made returns ids of a generator that shares the space with what was there before, in
-// the half of the workers that is its own.
+// made returns ids of a generator that shares the id space with an older system. The generator has
+// half of the workers.
 func made(t *testing.T, l firn.Layout, datacenter, worker int64) []firn.ID {
 	t.Helper()
 	g, err := firn.New(worker, firn.Config{Layout: l, Datacenter: datacenter})
@@ -37,8 +37,7 @@ func made(t *testing.T, l firn.Layout, datacenter, worker int64) []firn.ID {
 	return ids
 }
 
-// TestIDsOfBwmarrinGoOn: what it made is read here and what is made here is read there, the
-// same; new ids are above the old, and differ in the node.
+// Firn and bwmarrin decode each other's ids alike. New ids are above the old ones and have other nodes.
 func TestIDsOfBwmarrinGoOn(t *testing.T) {
 	node, err := bwmarrin.NewNode(7)
 	if err != nil {
@@ -53,7 +52,7 @@ func TestIDsOfBwmarrinGoOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p.Worker != theirs.Node() || p.Sequence != theirs.Step() || twitter.Time(p.Tick).UnixMilli() != theirs.Time() {
-			t.Fatalf("%d is of node %d, step %d and time %d, and here %+v at %v", theirs, theirs.Node(), theirs.Step(), theirs.Time(), p, twitter.Time(p.Tick))
+			t.Fatalf("%d has node %d, step %d and time %d in bwmarrin, but %+v at %v in Firn", theirs, theirs.Node(), theirs.Step(), theirs.Time(), p, twitter.Time(p.Tick))
 		}
 		last = firn.ID(theirs.Int64())
 	}
@@ -69,12 +68,12 @@ func TestIDsOfBwmarrinGoOn(t *testing.T) {
 		}
 		p, err := upper.Decompose(id)
 		if err != nil || theirs.Node() != 512+5 || theirs.Step() != p.Sequence || theirs.Time() != upper.Time(p.Tick).UnixMilli() {
-			t.Fatalf("%d is %+v here, %v, and of node %d, step %d and time %d there", id, p, err, theirs.Node(), theirs.Step(), theirs.Time())
+			t.Fatalf("%d is %+v in Firn, %v, but has node %d, step %d and time %d in bwmarrin", id, p, err, theirs.Node(), theirs.Step(), theirs.Time())
 		}
 	}
 }
 
-// TestFormatsOfBwmarrinThatFirnReads are those that need no change in what is stored.
+// Stored texts in these formats need no change.
 func TestFormatsOfBwmarrinThatFirnReads(t *testing.T) {
 	const id = firn.ID(2124107596064866582)
 	theirs := bwmarrin.ParseInt64(int64(id))
@@ -93,19 +92,19 @@ func TestFormatsOfBwmarrinThatFirnReads(t *testing.T) {
 	if err := read.UnmarshalJSON(json); err != nil || read != id {
 		t.Errorf("JSON %s is %d, %v", json, read, err)
 	}
-	// Base 32, 58 and 64 have other digits there: the guide says so.
+	// bwmarrin has other digits for base 32, 58 and 64, as the guide says.
 	if got, err := firn.Base58.Parse(theirs.Base58()); err == nil && got == id {
-		t.Error("base 58 is the same after all: the guide is wrong")
+		t.Error("base 58 is the same: the guide is wrong")
 	}
 	if got, err := firn.Base32.Parse(theirs.Base32()); err == nil && got == id {
-		t.Error("base 32 is the same after all: the guide is wrong")
+		t.Error("base 32 is the same: the guide is wrong")
 	}
 	if got, err := firn.Base64.Parse(theirs.Base64()); err == nil && got == id {
-		t.Error("base 64 is the same after all: the guide is wrong")
+		t.Error("base 64 is the same: the guide is wrong")
 	}
 }
 
-// TestIDsOfSonyflakeGoOn, by the start of version 1 and that of version 2.
+// The test uses the start times of version 1 and version 2.
 func TestIDsOfSonyflakeGoOn(t *testing.T) {
 	for _, c := range []struct {
 		start       time.Time
@@ -120,7 +119,7 @@ func TestIDsOfSonyflakeGoOn(t *testing.T) {
 		}
 		whole, part := layout(t, c.whole), layout(t, c.part)
 		var last firn.ID
-		for range 500 { // two ticks' worth
+		for range 500 { // the ids of two ticks
 			raw, err := theirs.NextID()
 			if err != nil {
 				t.Fatal(err)
@@ -129,7 +128,7 @@ func TestIDsOfSonyflakeGoOn(t *testing.T) {
 			there := theirs.Decompose(raw)
 			if err != nil || p.Worker != there["machine"] || p.Sequence != there["sequence"] || int64(p.Tick) != there["time"] ||
 				!whole.Time(p.Tick).Equal(theirs.ToTime(raw)) {
-				t.Fatalf("%d is %v there and %+v here, %v", raw, there, p, err)
+				t.Fatalf("%d is %v in Sonyflake and %+v in Firn, %v", raw, there, p, err)
 			}
 			last = firn.ID(raw)
 		}
@@ -139,7 +138,7 @@ func TestIDsOfSonyflakeGoOn(t *testing.T) {
 			}
 			last = id
 			if there := theirs.Decompose(int64(id)); there["machine"] != 250<<8|3 {
-				t.Fatalf("%d is %v there", id, there)
+				t.Fatalf("%d is %v in Sonyflake", id, there)
 			}
 		}
 	}

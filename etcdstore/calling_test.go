@@ -20,12 +20,12 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// A giver is a proxy that passes calls on, and stops waiting for the answer to a write.
+// A giver is a proxy that forwards calls, and may give up waiting for the answer to a write.
 type giver struct {
 	pb.UnimplementedKVServer
 	to   pb.KVClient
 	says codes.Code // for the next write; 0: wait for the answer
-	away error      // for all calls, which are then not passed on; nil: pass them on
+	away error      // the answer to all calls, which are then not forwarded; nil: forward them
 	txns atomic.Int64
 }
 

@@ -43,7 +43,7 @@ func calling(members int) grpc.UnaryClientInterceptor {
 	}
 }
 
-// turnedAway reports whether a member refused a call before it started it.
+// turnedAway reports whether a member refused a call before it began to execute it.
 func turnedAway(err error) bool {
 	before := []error{rpctypes.ErrGRPCNoLeader, rpctypes.ErrGRPCNotSupportedForLearner}
 	return err != nil && slices.ContainsFunc(before, func(e error) bool { return rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(e) })
@@ -77,7 +77,7 @@ func (s *Store) agree(ctx context.Context, header *pb.ResponseHeader) error {
 	group.Wait()
 	for i, other := range of {
 		if other != 0 && other != id {
-			return fmt.Errorf("%w: %s is of the cluster %x, and an answer came from %x: name members of one", store.ErrUnavailable, named[i], other, id)
+			return fmt.Errorf("%w: %s belongs to the cluster %x, but an answer came from %x: name the members of one cluster", store.ErrUnavailable, named[i], other, id)
 		}
 	}
 	s.cluster.Store(id)

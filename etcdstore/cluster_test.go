@@ -18,7 +18,7 @@ func TestMembersOfTwoClustersAreNotOneStore(t *testing.T) {
 	defer cancel()
 	first, other := servers.Etcd(t), servers.Etcd(t, "--initial-cluster-token=other")
 	url := "etcd://" + first.Addr() + "," + other.Addr()
-	expect(t, "both are there", try(url), store.ErrUnavailable, "of the cluster", "name members of one")
+	expect(t, "both are there", try(url), store.ErrUnavailable, "to the cluster", "name the members of one cluster")
 
 	other.Kill()
 	s := open(t, url)
@@ -29,7 +29,7 @@ func TestMembersOfTwoClustersAreNotOneStore(t *testing.T) {
 	other.Restart()
 	for ; err == nil; _, err = s.Get(ctx, "k") {
 	}
-	expect(t, "the other came later", err, store.ErrUnavailable, "name members of one")
+	expect(t, "the other came later", err, store.ErrUnavailable, "name the members of one cluster")
 
 	first.Kill()
 	for !errors.Is(err, store.ErrNotFound) { // it replaced the first
@@ -51,7 +51,7 @@ func TestANameOfTwoClustersIsNotOneStore(t *testing.T) {
 	addrs := []string{servers.Etcd(t).Addr(), servers.Etcd(t, "--initial-cluster-token=other").Addr()}
 	balancer := servers.NewProxy(t, "", nil)
 	balancer.Choose(func(n int) string { return addrs[n%2] })
-	expect(t, "connections in turn", try("etcd://"+balancer.Addr()), store.ErrUnavailable, "of the cluster", "name members of one")
+	expect(t, "connections in turn", try("etcd://"+balancer.Addr()), store.ErrUnavailable, "to the cluster", "name the members of one cluster")
 
 	// The first two: one for the store's calls, one for the query of the cluster.
 	balancer.Choose(func(n int) string { return addrs[max(n-2, 0)%2] })

@@ -12,13 +12,14 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// answers are etcd's errors. ErrRefused is only for answers given before the server proposes a write.
+// answers maps etcd's errors to kinds and hints. ErrRefused is only for errors that a server returns
+// before it proposes a write.
 var answers = []struct {
 	err, kind error
 	hint      string
 }{
 	{rpctypes.ErrAuthFailed, store.ErrRefused, "check user and password"},
-	{rpctypes.ErrUserEmpty, store.ErrRefused, "it wants a user: etcd://USER:PASSWORD@HOST"},
+	{rpctypes.ErrUserEmpty, store.ErrRefused, "it requires a user: etcd://USER:PASSWORD@HOST"},
 	{rpctypes.ErrAuthNotEnabled, store.ErrRefused, "it has no users: leave USER:PASSWORD out of the URL"},
 	{rpctypes.ErrPermissionDenied, store.ErrRefused, "grant the user's role readwrite on the prefix: etcdctl role grant-permission ROLE readwrite --prefix=true PREFIX"},
 	{rpctypes.ErrRequestTooLarge, store.ErrRefused, "raise --max-request-bytes"},
@@ -40,7 +41,7 @@ func classify(err error) (hint string, kind error) {
 	case says("error reading server preface"):
 		return "if it speaks TLS, add ?tls=true", store.ErrUnavailable
 	case status.Code(err) == codes.Unimplemented:
-		return "it is no etcd v3", store.ErrRefused
+		return "it is not an etcd v3", store.ErrRefused
 	}
 	for _, a := range answers {
 		if says(a.err.Error()) { // client and server use different types

@@ -42,7 +42,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		alarms = append(alarms, status.Errors...)
 		if forgets(status.Version) {
 			versions = append(versions, store.Finding{Subject: "version", Verdict: store.Bad, Says: m.Name + " is an etcd " + status.Version,
-				Advice: "it may forget confirmed writes when it is killed, or where there are users: upgrade to 3.4.22, 3.5.6 or later"})
+				Advice: "it may lose confirmed writes when it is killed, or if it has users: upgrade to 3.4.22, 3.5.6 or later"})
 		}
 	}
 	clusters := s.clusters(ctx)
@@ -53,15 +53,15 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	}
 	return append([]store.Finding{
 		backend.Judge("quorum").
-			When(clusters > 1, store.Bad, fmt.Sprintf("connections to its address lead to %d clusters: each is a store of its own, and ids repeat", clusters), "name the members of one").
-			When(healthy < voters, verdict, says, fmt.Sprintf("start %s; it goes on as long as %d do", strings.Join(silent, ", "), most)).
-			When(voters == 1, store.Doubtful, says, "with three, one may fail; while this one is away, holders last until their fences").
-			When(voters%2 == 0, store.Doubtful, says, fmt.Sprintf("%d members stand no more failures than %d", voters, voters-1)).
+			When(clusters > 1, store.Bad, fmt.Sprintf("connections to its address lead to %d clusters: each is a separate store, and ids repeat", clusters), "name the members of one cluster").
+			When(healthy < voters, verdict, says, fmt.Sprintf("start %s; the cluster works as long as %d answer", strings.Join(silent, ", "), most)).
+			When(voters == 1, store.Doubtful, says, "with three members one may fail; without this one, holders continue until their fences").
+			When(voters%2 == 0, store.Doubtful, says, fmt.Sprintf("%d members tolerate no more failures than %d", voters, voters-1)).
 			Else(says),
 		backend.Judge("alarms").
 			When(len(alarms) > 0, store.Bad, strings.Join(alarms, "; "),
 				"see etcdctl alarm list; NOSPACE refuses all writes until the space is freed and the alarm disarmed").
-			Else("none"),
+			Else("no alarms"),
 	}, versions...), nil
 }
 

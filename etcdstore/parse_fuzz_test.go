@@ -18,7 +18,7 @@ func FuzzValue(f *testing.F) {
 		e, err := (&Store{prefix: "p/"}).parse([]byte(key), []byte(value))
 		if err != nil {
 			if !errors.Is(err, store.ErrRefused) {
-				t.Fatalf("%v is not told as what it is", err)
+				t.Fatalf("%v does not match ErrRefused", err)
 			}
 			return
 		}
@@ -28,7 +28,7 @@ func FuzzValue(f *testing.F) {
 	})
 }
 
-// FuzzURL: every accepted URL has a host.
+// FuzzURL checks that accepted URLs have a host.
 func FuzzURL(f *testing.F) {
 	for _, text := range []string{
 		"etcd://127.0.0.1:2379/firn", "etcd://u:secret@a:1,b:2/x?tls=true", "etcd://a?tls=maybe", "etcd://", "etcd://a:b/%zz", "redis://a", "",

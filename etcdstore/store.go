@@ -1,4 +1,4 @@
-// Package etcdstore is a [store.Store] in etcd v3.
+// Package etcdstore is a [store.Store] in etcd v3, for leases, segments and sequences.
 //
 //	s, err := etcdstore.Open(ctx, "etcd://10.0.0.5:2379,10.0.0.6:2379/shop")
 //	l, err := lease.Open(ctx, lease.Config{Store: s})
@@ -6,13 +6,16 @@
 // A register is a key in etcd; its value is the register's revision, a line feed and the register's
 // value. Inspect it with: etcdctl get --prefix firn/.
 //
-// The revision is drawn at random: etcd's own revisions start again in a new cluster, and go back with
+// The revision is a random number: etcd's own revisions start again in a new cluster, and go back with
 // a restored snapshot. A write compares the revision on the server, by the range of values that begin
 // with it.
 //
 // A life of the store is a term of a cluster: only a new leader can have lost acknowledged writes, and
 // an older copy begins a term above all that it knows of. A snapshot begins another cluster if it is
 // restored with another token.
+//
+// When not to use it: for more than some thousand writes a second, since each is a consensus round
+// with a disk write. Leases write rarely; for sequences under load prefer Redis or a SQL database.
 package etcdstore
 
 import (
@@ -33,7 +36,7 @@ type Store struct {
 	client  *clientv3.Client
 	prefix  string
 	calls   *backend.Calls
-	cluster atomic.Uint64 // of the named members; 0 while that is unknown
+	cluster atomic.Uint64 // the id of the cluster of the named members; 0 while unknown
 }
 
 // New returns a store over client, which Close closes; all its keys begin with prefix. It reads once,

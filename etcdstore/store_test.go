@@ -146,7 +146,7 @@ func TestUsersAndPrivileges(t *testing.T) {
 	if err := try(url("shop:geheim@")); err != nil {
 		t.Errorf("a user with what is needed: %v", err)
 	}
-	expect(t, "no user", try(url("")), store.ErrRefused, "wants a user")
+	expect(t, "no user", try(url("")), store.ErrRefused, "requires a user")
 	expect(t, "a wrong password", try(url("shop:geheimer@")), store.ErrRefused, "check user and password")
 	expect(t, "a reader", try(url("reader:geheim@")), store.ErrRefused, "grant")
 	expect(t, "another prefix", try("etcd://shop:geheim@"+server.Addr()+"/other"), store.ErrRefused, "grant")

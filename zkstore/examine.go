@@ -39,17 +39,17 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		}
 		if strings.HasPrefix(version, forgets+"-") {
 			versions = append(versions, store.Finding{Subject: "version", Verdict: store.Bad, Says: server + " is a ZooKeeper " + forgets,
-				Advice: "it passes on less than it has to servers that were away, which forget that for all once they lead: upgrade"})
+				Advice: "it may send incomplete data to servers that were down, and the rest is lost if one of them becomes the leader: upgrade"})
 		}
 	}
 	all, alone := strings.Join(modes, ", "), slices.Contains(modes, standalone)
 	says := fmt.Sprintf("%d of the %d servers named answer (%s)", len(modes), len(s.servers), all)
 	return append([]store.Finding{backend.Judge("ensemble").
 		When(strings.Count(all, "leader") > 1 || alone && len(modes) > 1 || len(ensembles) > 1, store.Bad, says,
-			"they are not of one ensemble: each process uses whichever it finds first, so ids repeat; see the lines server.N of each").
-		When(len(silent) > 0, store.Doubtful, says, "start "+strings.Join(silent, ", ")+", or see that 4lw.commands.whitelist has srvr; most must be up").
-		When(alone, store.Doubtful, says, "with three, one may fail; while this one is away, holders last until their fences").
-		When(len(s.servers) < 3, store.Doubtful, says, "name all servers of the ensemble, so that another is found when these fail").
+			"they do not belong to one ensemble: each process uses whichever it finds first, so ids repeat; compare their server.N lines").
+		When(len(silent) > 0, store.Doubtful, says, "start "+strings.Join(silent, ", ")+", or add srvr to 4lw.commands.whitelist; most servers must be up").
+		When(alone, store.Doubtful, says, "with three servers one may fail; without this one, holders continue until their fences").
+		When(len(s.servers) < 3, store.Doubtful, says, "name all servers of the ensemble, so that clients find another when these fail").
 		Else(says)}, versions...), nil
 }
 
@@ -93,7 +93,7 @@ func ask(ctx context.Context, server string) (mode, version string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	defer func() { _ = c.Close() }() // the answer was read
+	defer func() { _ = c.Close() }() // the answer has been read
 	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
 		return "", "", err
 	}

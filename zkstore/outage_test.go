@@ -77,7 +77,7 @@ func good(t *testing.T, s *zkstore.Store) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("the store is not good again: %v", err)
+			t.Fatalf("the store does not recover: %v", err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -182,7 +182,7 @@ func TestAnAbandonedWriteIsNotStarted(t *testing.T) {
 	}
 }
 
-func TestAReadIsDoneAgainOverTheNextConnection(t *testing.T) {
+func TestAReadIsRepeatedOverTheNextConnection(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := servers.ZooKeeper(t)

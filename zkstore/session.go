@@ -62,7 +62,7 @@ func (s *Store) begin(ctx context.Context, conn *zk.Conn) error {
 	return err
 }
 
-// watch replaces a connection that is gone. Calls that wait for it end as after a lost connection.
+// watch replaces a lost connection. Calls that wait for it return the error of a lost connection.
 func (s *Store) watch(ctx context.Context) {
 	for gone := false; ; {
 		select {

@@ -7,7 +7,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// A session that replaced another between the sync and the read may be with a server that is behind.
+// A session that was replaced between the sync and the read may be on a server that is behind.
 func TestAReadOverAnotherConnectionThanWasSyncedIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	s, err := Open(t.Context(), "zookeeper://"+servers.ZooKeeper(t).Addr())

@@ -1,4 +1,4 @@
-// Package zkstore is a [store.Store] in ZooKeeper.
+// Package zkstore is a [store.Store] in ZooKeeper, for leases, segments and sequences.
 //
 //	s, err := zkstore.Open(ctx, "zookeeper://10.0.0.5:2181,10.0.0.6:2181/shop")
 //	l, err := lease.Open(ctx, lease.Config{Store: s})
@@ -15,9 +15,9 @@
 // re-created, or restored, meanwhile and has reached the same version. A register set or restored by
 // hand gets its marker at the next write. Delete a register with deleteall.
 //
-// A sync precedes each read, since servers other than the leader may be behind. ZooKeeper answers it
-// without a majority: a leader that was cut off, and has not noticed yet (syncLimit ticks), may return
-// overwritten data. A write that relies on such a read is a conflict.
+// A sync precedes each read, since servers other than the leader may be behind. ZooKeeper answers a
+// sync without a majority: a leader that was cut off, and has not noticed yet (syncLimit ticks), may
+// return overwritten data. A write based on such a read fails with a conflict.
 //
 // A life of the store is an epoch of the ensemble: only a new leader can have lost acknowledged
 // writes, and an older copy begins an epoch above all that it knows of, except a copy restored under a
@@ -25,6 +25,9 @@
 //
 // The names of the znodes on one level must fit in a packet of 1 MB (jute.maxbuffer): some 30,000
 // of Firn's.
+//
+// When not to use it: for sequences under load, since each write is two exchanges and a consensus
+// round, or for more names than fit one level.
 package zkstore
 
 import (
@@ -47,7 +50,7 @@ type Store struct {
 	calls   *backend.Calls
 	servers []string
 	root    string // the path above all registers, without a final slash
-	auth    []byte // for the scheme digest; nil: no account
+	auth    []byte // user and password for the scheme digest; nil: no user
 	acl     []zk.ACL
 
 	conn     atomic.Pointer[zk.Conn] // the current session
@@ -190,7 +193,7 @@ func synced[T any](s *Store, read func(context.Context) (T, error)) func(context
 				value, err = read(ctx)
 			}
 			if err == nil && s.conn.Load() != conn {
-				err = zk.ErrConnectionClosed // perhaps of a server that has not caught up
+				err = zk.ErrConnectionClosed // the read may be from a server that is behind
 			}
 			lost := errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired)
 			if !lost || ctx.Err() != nil {

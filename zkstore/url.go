@@ -50,11 +50,11 @@ func Open(ctx context.Context, text string) (*Store, error) {
 func classify(err error) (hint string, kind error) {
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):
-		return "the znodes are another user's: zookeeper://USER:PASSWORD@HOST, or another path", store.ErrRefused
+		return "the znodes belong to another user: use zookeeper://USER:PASSWORD@HOST, or another path", store.ErrRefused
 	case errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.ErrInvalidACL):
 		return "check user and password", store.ErrRefused
 	case errors.Is(err, zk.ErrNoServer):
-		return "none of its servers could be reached", store.ErrUnavailable
+		return "no server could be reached", store.ErrUnavailable
 	default:
 		return "", store.ErrUnavailable
 	}

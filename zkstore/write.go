@@ -90,7 +90,7 @@ func (w *write) replace(ctx context.Context) (life string, err error) {
 			stat, err = w.mark(ctx, stat.Version)
 		}
 	}
-	return "", fmt.Errorf("%w: it is written by hand again and again", store.ErrUnavailable)
+	return "", fmt.Errorf("%w: the znode is written by hand again and again", store.ErrUnavailable)
 }
 
 // look reads the znode, and returns [store.ErrConflict] if its revision is not old.

@@ -38,7 +38,7 @@ func TestAWriteInFlightDoesNotOverwriteALaterOne(t *testing.T) {
 	operator := raw(t, server)
 	for name, meanwhile := range map[string]func(t *testing.T, path string, other store.Store){
 		// ZooKeeper counts its versions from 0 again.
-		"deleted and made anew": func(t *testing.T, path string, other store.Store) {
+		"deleted and created again": func(t *testing.T, path string, other store.Store) {
 			deleteAll(t, operator, path+"/k")
 			if _, err := other.CompareAndSwap(ctx, "k", 0, []byte("second")); err != nil {
 				t.Fatal(err)

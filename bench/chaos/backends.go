@@ -10,14 +10,14 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// A backend is a real store that runs.
+// A backend is a running real store.
 type backend struct {
-	url     string // what its users are given
+	url     string // for its users
 	clock   bool   // it has one of its own
-	forgets bool   // faults take its contents from it: nothing is counted in it
+	forgets bool   // faults remove its contents, so no counters are in it
 	nodes   []*node
 	faults  []fault
-	beyond  []fault // what is documented as not survived
+	beyond  []fault // faults that Firn documents it does not survive
 	wipe    func() error
 }
 
@@ -25,7 +25,7 @@ type backend struct {
 type node struct {
 	name   string
 	server *servers.Server
-	dying  func() error // what it keeps of its role for its next start; nil: what its files say
+	dying  func() error // called before it is killed, to keep its role for the next start; nil: its files keep it
 }
 
 // A maker starts a store whose users go through a network.
@@ -67,7 +67,7 @@ func relay(net *network.Network, name string, s *servers.Server) (*node, string,
 	return &node{name: name, server: s}, address, err
 }
 
-// single returns a store of one server, whose URL has the address in it.
+// single returns a store with one server; url is a format for its address.
 func single(net *network.Network, name, url string, clock bool, s *servers.Server) (*backend, error) {
 	n, address, err := relay(net, name, s)
 	if err != nil {
@@ -103,7 +103,7 @@ func onZooKeeper(h *host, net *network.Network, _ string) (*backend, error) {
 	return single(net, "zookeeper", "zookeeper://%s/chaos", false, servers.ZooKeeper(h))
 }
 
-// command runs a program to its end.
+// command runs a program and waits for its end.
 func command(name string, args ...string) error {
 	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s %q: %w: %s", name, args, err, out)

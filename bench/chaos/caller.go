@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/bench/internal/ledger"
 )
 
-// A stream is how ids of a namespace are asked for.
+// A stream describes how callers request ids of a namespace.
 type stream struct {
 	namespace string
 	count     int           // ids a call
@@ -31,7 +31,7 @@ var (
 	}
 )
 
-// A caller asks one server for ids of one namespace, one call after the other.
+// A caller requests ids of one namespace from one server, one call after the other.
 type caller struct {
 	world  *world
 	issuer *issuer
@@ -42,7 +42,7 @@ type caller struct {
 	in     *bufio.Reader
 }
 
-// answerTime bounds a call: a process that was stopped answers when it goes on.
+// answerTime bounds a call: a paused process answers when it continues.
 const answerTime = 30 * time.Second
 
 func (w *world) newCaller(i *issuer, s stream, n int) (*caller, error) {
@@ -57,7 +57,7 @@ func (w *world) newCaller(i *issuer, s stream, n int) (*caller, error) {
 	}, nil
 }
 
-// run calls until the context ends.
+// run makes calls until the context ends.
 func (c *caller) run(ctx context.Context) error {
 	defer c.client.CloseIdleConnections()
 	var runs ledger.Runs
@@ -81,7 +81,7 @@ func (c *caller) run(ctx context.Context) error {
 	return nil
 }
 
-// call makes a call. What came of an answer that was cut off counts: it was issued.
+// call makes a call. Ids of an incomplete answer count, since they were issued.
 func (c *caller) call(ctx context.Context, runs ledger.Runs) (ledger.Runs, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -94,7 +94,7 @@ func (c *caller) call(ctx context.Context, runs ledger.Runs) (ledger.Runs, error
 	if err != nil {
 		return runs, err
 	}
-	defer func() { _ = answer.Body.Close() }() // it was read, or the call has failed
+	defer func() { _ = answer.Body.Close() }() // it has been read, or the call has failed
 	if answer.StatusCode != http.StatusOK {
 		_, _ = io.Copy(io.Discard, answer.Body) // so that the connection can be used again
 		return runs, fmt.Errorf("%s: %s", c.url, answer.Status)
@@ -115,10 +115,10 @@ func readIDs(in *bufio.Reader, runs ledger.Runs) (ledger.Runs, error) {
 	}
 }
 
-// errNoID means that a line is something else.
+// errNoID means that a line is not an id.
 var errNoID = errors.New("not an id")
 
-// readID reads a line. One that is cut off is no id.
+// readID reads a line. An incomplete line is not an id.
 func readID(in *bufio.Reader, runs ledger.Runs) (ledger.Runs, error) {
 	line, err := in.ReadSlice('\n')
 	if err != nil {
@@ -134,7 +134,7 @@ func readID(in *bufio.Reader, runs ledger.Runs) (ledger.Runs, error) {
 	return runs.Add(id), nil
 }
 
-// rest waits, or until the context ends.
+// rest waits for d, or until the context ends.
 func rest(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return

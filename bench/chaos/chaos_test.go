@@ -13,7 +13,7 @@ import (
 	"github.com/firn-id/firn/bench/internal/ledger"
 )
 
-// TestASeedReplaysAPlan: what a step does follows from seed, store and number alone.
+// A step depends only on the seed, the store and its number.
 func TestASeedReplaysAPlan(t *testing.T) {
 	w := &world{issuers: []*issuer{{name: "a"}, {name: "b"}, {name: "c"}}}
 	faults := slices.Concat(processFaults(), networkFaults(), nodeFaults())
@@ -43,7 +43,7 @@ func TestASeedReplaysAPlan(t *testing.T) {
 	}
 }
 
-// TestAStepLeavesOneProcessAlone, and does at most one thing to the store.
+// A step leaves at least one process without a fault, and has at most one fault of the store.
 func TestAStepLeavesOneProcessAlone(t *testing.T) {
 	w := &world{issuers: []*issuer{{name: "a"}, {name: "b"}, {name: "c"}}}
 	faults := slices.Concat(processFaults(), networkFaults(), nodeFaults(), []fault{{name: "solo", weight: 5, solo: true}})
@@ -62,7 +62,7 @@ func TestAStepLeavesOneProcessAlone(t *testing.T) {
 	}
 	for _, f := range faults {
 		if seen[f.name] == 0 {
-			t.Errorf("%s is never done", f.name)
+			t.Errorf("the fault %q never occurs", f.name)
 		}
 	}
 }

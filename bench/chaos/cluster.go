@@ -14,10 +14,10 @@ import (
 // A redisCluster is three primaries with a replica each.
 type redisCluster struct {
 	nodes []*clusterNode
-	slot  int // that the key of Firn is in
+	slot  int // the slot of Firn's key
 }
 
-// A clusterNode is known to others by its relays, one for clients and one for nodes.
+// A clusterNode is reached through its relays, one for clients and one for other nodes.
 type clusterNode struct {
 	node
 	known, bus string
@@ -68,7 +68,7 @@ func startClusterNode(h *host, n *network.Network, name string) (r *clusterNode,
 	return r, err
 }
 
-// form makes the nodes a cluster.
+// form joins the nodes to a cluster.
 func (c *redisCluster) form() error {
 	first := c.nodes[0]
 	for k, r := range c.nodes {
@@ -113,7 +113,7 @@ func (c *redisCluster) form() error {
 	return err
 }
 
-// meet has the first node meet those it does not know yet. A handshake that is slow is given up.
+// meet makes the first node meet the nodes it does not know yet. The nodes abandon slow handshakes.
 func (c *redisCluster) meet() (bool, error) {
 	first := c.nodes[0]
 	known, err := redisCLI(first.server, "CLUSTER", "NODES")
@@ -133,7 +133,7 @@ func (c *redisCluster) meet() (bool, error) {
 	return all, nil
 }
 
-// primary is who has the slot of Firn's key, as most nodes say.
+// primary returns the node that has the slot of Firn's key according to most nodes.
 func (c *redisCluster) primary() (string, error) {
 	votes := map[string]int{}
 	for _, r := range c.nodes {
@@ -167,7 +167,7 @@ func (c *redisCluster) owner(nodes string) string {
 	return ""
 }
 
-// replaced waits until what was the primary follows another.
+// replaced waits until the former primary follows another.
 func (c *redisCluster) replaced(name string) error {
 	for _, r := range c.nodes {
 		if r.name != name {

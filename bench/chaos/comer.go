@@ -13,7 +13,7 @@ import (
 	"github.com/firn-id/firn/bench/internal/ledger"
 )
 
-// A comer runs firn next, again and again: newcomers, which leave soon.
+// A comer runs firn next again and again: processes with short lives.
 type comer struct {
 	world     *world
 	namespace string
@@ -48,11 +48,11 @@ func (c *comer) run(ctx context.Context) error {
 	return nil
 }
 
-// batch is how many ids of a process are one batch: each line was received when it was read, so
-// a batch is answered when its last was.
+// batch is how many ids of a process form one batch. A line is received when it is read, so the time of
+// the answer of a batch is that of its last line.
 const batch = 4096
 
-// one runs a process, and kills it when its life is over.
+// one runs a process, and kills it at the end of its life.
 func (c *comer) one(ctx context.Context, n int, life time.Duration) error {
 	c.world.comers.RLock()
 	defer c.world.comers.RUnlock()
@@ -67,7 +67,7 @@ func (c *comer) one(ctx context.Context, n int, life time.Duration) error {
 	}
 	asked := c.world.now()
 	if err := cmd.Start(); ctx.Err() != nil {
-		return nil // everything is over
+		return nil // the run is over
 	} else if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (c *comer) one(ctx context.Context, n int, life time.Duration) error {
 	in := bufio.NewReaderSize(pipe, 64<<10)
 	err = c.read(in, asked)
 	if failed := cmd.Wait(); failed != nil {
-		c.world.refusals.Add(1) // it was killed, or the store was away
+		c.world.refusals.Add(1) // it was killed, or the store was unreachable
 		if said.Len() > 0 {
 			c.world.log.printf("firn next: %v: %s", failed, strings.TrimSpace(said.String()))
 		}
@@ -83,7 +83,7 @@ func (c *comer) one(ctx context.Context, n int, life time.Duration) error {
 	return err
 }
 
-// read takes down what a process prints.
+// read records the ids that a process prints.
 func (c *comer) read(in *bufio.Reader, asked time.Duration) error {
 	var runs ledger.Runs
 	for more := true; more; {

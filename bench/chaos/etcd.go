@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// onEtcd is three members that know each other by relays.
+// onEtcd starts three members that reach each other through relays.
 func onEtcd(h *host, n *network.Network, _ string) (*backend, error) {
 	const members = 3
 	b := &backend{}
@@ -36,7 +36,7 @@ func onEtcd(h *host, n *network.Network, _ string) (*backend, error) {
 		starts[k] = func() {
 			peer := fmt.Sprintf("127.0.0.1:%d", servers.FreePort(h))
 			n.Node(m.name, "", peer)
-			// Members are healthy when they have found each other.
+			// Members are healthy once they have found each other.
 			m.server = servers.Etcd(h, "--name", m.name, "--listen-peer-urls", "http://"+peer,
 				"--initial-advertise-peer-urls", peers[k], "--initial-cluster", strings.Join(all, ","), "--initial-cluster-token", "chaos")
 			n.Node(m.name, m.server.Addr(), peer)

@@ -8,21 +8,21 @@ import (
 	"github.com/firn-id/firn/bench/internal/wallclock"
 )
 
-// A fault is something that Firn promises to survive.
+// A fault is an event that Firn promises to survive.
 type fault struct {
 	name   string
 	weight int
-	alone  bool // it changes the network or the store: not two at once
-	solo   bool // nothing else is done at the same time
+	alone  bool // it changes the network or the store: only one at a time
+	solo   bool // no other fault happens at the same time
 	do     func(w *world, a act) error
 	mark   uint32 // its number, from 1
 }
 
-// tolerance is by how much clocks may differ: Firn's default, 10 s, but for two clocks
-// that are both compared with a third.
+// tolerance is how much clocks may differ: Firn's default of 10 s, less a margin since two clocks are
+// both compared with a third.
 const tolerance = 8 * time.Second
 
-// processFaults are done to one firn serve.
+// processFaults affect one firn serve.
 func processFaults() []fault {
 	all := []fault{
 		{name: "stopped, less than a window", weight: 4, do: stopFor(50*time.Millisecond, 1500*time.Millisecond)},
@@ -57,15 +57,15 @@ func killed(w *world, a act) error {
 
 func ended(w *world, a act) error {
 	if err := a.on.leave(); err != nil {
-		w.log.printf("%s could not give back everything: %v", a.on.name, err) // the store may be away
+		w.log.printf("%s could not return everything: %v", a.on.name, err) // the store may be unreachable
 	}
 	time.Sleep(between(a.rng, 0, 100*time.Millisecond))
 	w.restart(a)
 	return nil
 }
 
-// restart starts a process again, perhaps with a wrong clock. One that is far behind could
-// wait for ever for a worker whose fence lies in its past, as others keep taking them.
+// restart starts a process again, perhaps with a wrong clock. The clock is never far behind: such a process
+// could wait forever for a worker with a fence in its past, since others take those first.
 func (w *world) restart(a act) {
 	ahead := time.Duration(0)
 	if most := w.store.newcomers(); a.rng.IntN(2) == 0 && wallclock.Supported() {
@@ -77,8 +77,8 @@ func (w *world) restart(a act) {
 	}
 }
 
-// newcomers is by how much their clocks may be ahead. A store that forgets a holder has no
-// other protection than that clocks agree within the grace.
+// newcomers returns how far the clocks of new processes may be ahead. If the store has lost a holder,
+// only the agreement of clocks within the grace protects it.
 func (b *backend) newcomers() time.Duration {
 	if b.forgets {
 		return time.Second
@@ -86,10 +86,9 @@ func (b *backend) newcomers() time.Duration {
 	return tolerance
 }
 
-// clockBy moves the wall clock of a process forth or back, and after a while to another
-// time within the tolerance, or puts it right. A store without a clock of its own cannot tell
-// that a process is far ahead, and its workers stay unused until that time: there it goes
-// back only.
+// clockBy sets the wall clock of a process forward or back, and after a while to another time within
+// the tolerance or to the right time. A store without a clock cannot detect that a process is far ahead,
+// and its workers would stay unused until that time. So over such a store the clock only goes back.
 func clockBy(from, to time.Duration) func(*world, act) error {
 	return func(w *world, a act) error {
 		offset := between(a.rng, from, to)
@@ -107,7 +106,7 @@ func clockBy(from, to time.Duration) func(*world, act) error {
 	}
 }
 
-// settled is where a clock comes to rest.
+// settled returns the offset that a clock keeps after a fault.
 func settled(rng *rand.Rand, offset time.Duration) time.Duration {
 	switch rng.IntN(3) {
 	case 0:
@@ -120,7 +119,7 @@ func settled(rng *rand.Rand, offset time.Duration) time.Duration {
 	return between(rng, -tolerance, tolerance)
 }
 
-// networkFaults are done to what is between processes and their store.
+// networkFaults affect the network between processes and their store.
 func networkFaults() []fault {
 	return []fault{
 		{name: "cut off, less than a window", weight: 3, alone: true, do: cutFor(100*time.Millisecond, 1500*time.Millisecond)},
@@ -128,7 +127,7 @@ func networkFaults() []fault {
 		{name: "answers of the store lost", weight: 4, alone: true, do: answersLost},
 		{name: "connections reset", weight: 2, alone: true, do: connectionsReset},
 		{name: "connections dead", weight: 2, alone: true, do: connectionsDead},
-		{name: "store cut off from everybody", weight: 3, alone: true, do: storeCut},
+		{name: "store cut off from all processes", weight: 3, alone: true, do: storeCut},
 	}
 }
 
@@ -141,7 +140,7 @@ func cutFor(from, to time.Duration) func(*world, act) error {
 	}
 }
 
-// answersLost has writes applied whose answers never come.
+// answersLost makes the store apply writes whose answers are lost.
 func answersLost(w *world, a act) error {
 	mine := func(client, _ string) bool { return client == a.on.name }
 	for range 1 + a.rng.IntN(4) {
@@ -162,7 +161,7 @@ func connectionsReset(w *world, a act) error {
 	return nil
 }
 
-// connectionsDead has all connections of a process hang for ever; new ones work.
+// connectionsDead makes all connections of a process hang forever; new connections work.
 func connectionsDead(w *world, a act) error {
 	for range 1 + a.rng.IntN(3) {
 		w.net.Hang(func(client, _ string) bool { return client == a.on.name })
@@ -189,7 +188,7 @@ func (w *world) isIssuer(name string) bool {
 	return false
 }
 
-// nodeFaults are done to the servers of the store, to one or to all.
+// nodeFaults affect one or all servers of the store.
 func nodeFaults() []fault {
 	return []fault{
 		{name: "store killed and restarted", weight: 4, alone: true, do: storeKilled},
@@ -197,7 +196,7 @@ func nodeFaults() []fault {
 	}
 }
 
-// nodeCut cuts off one node from everybody.
+// nodeCut cuts off one node from all others.
 func nodeCut(w *world, a act) error {
 	w.silence.leave(a.mark, time.Now())
 	defer func() { w.silence.back(time.Now()) }()
@@ -207,7 +206,7 @@ func nodeCut(w *world, a act) error {
 	return nil
 }
 
-// some chooses one node, or several.
+// some chooses one or several nodes.
 func (w *world) some(rng *rand.Rand) []*node {
 	all := w.store.nodes
 	n := 1
@@ -252,7 +251,7 @@ func storeStill(w *world, a act) error {
 	return each(chosen, func(n *node) { n.server.Resume() })
 }
 
-// each does something to all nodes at once.
+// each runs a function for all nodes concurrently.
 func each(nodes []*node, do func(*node)) error {
 	fs := make([]func(), len(nodes))
 	for k, n := range nodes {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// A guard is a process that kills the issuers when this one ends in whatever way: its
-// input ends then. Its last line has the process ids.
+// A guard is a process that kills the issuers when this process ends, even in a crash: the guard's
+// input then ends. Its last line has the process ids.
 type guard struct {
 	mu    sync.Mutex
 	in    io.WriteCloser
@@ -20,7 +20,7 @@ type guard struct {
 func newGuard() (*guard, error) {
 	g := &guard{lives: map[string]int{}}
 	g.cmd = exec.Command("sh", "-c", `last=; while read -r pids; do last=$pids; done; [ -z "$last" ] || kill -9 $last`)
-	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt at the terminal is not for it
+	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that an interrupt at the terminal does not end it
 	var err error
 	if g.in, err = g.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func newGuard() (*guard, error) {
 	return g, g.cmd.Start()
 }
 
-// watch has it kill a process; 0 takes the one of that name off.
+// watch adds a process to kill; 0 removes the process with that name.
 func (g *guard) watch(name string, pid int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -44,7 +44,7 @@ func (g *guard) watch(name string, pid int) error {
 	return err
 }
 
-// end dismisses it.
+// end ends the guard without killing.
 func (g *guard) end() error {
 	if _, err := fmt.Fprintln(g.in); err != nil {
 		return err

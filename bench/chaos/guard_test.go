@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestAGuardKillsWhatIsLeft: of two processes, the one that is not taken off.
+// Of two processes, the guard kills the one that is still watched.
 func TestAGuardKillsWhatIsLeft(t *testing.T) {
 	g, err := newGuard()
 	if err != nil {
@@ -25,7 +25,7 @@ func TestAGuardKillsWhatIsLeft(t *testing.T) {
 	if err := g.watch("b", 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.in.Close(); err != nil { // as the end of this process would
+	if err := g.in.Close(); err != nil { // as when this process ends
 		t.Fatal(err)
 	}
 	if err := g.cmd.Wait(); err != nil {

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// A host stands for the test in which package servers starts its servers.
+// A host takes the place of the test in which package servers starts its servers.
 type host struct {
-	testing.TB // nil: what is not here is not used
+	testing.TB // nil: methods not defined below are not used
 
 	mu       sync.Mutex
 	cleanups []func()
@@ -39,7 +39,7 @@ func (h *host) Fatal(args ...any)                 { panic(refusal{errors.New(fmt
 func (h *host) Fatalf(format string, args ...any) { h.Fatal(fmt.Sprintf(format, args...)) }
 func (h *host) Skipf(format string, args ...any)  { h.Fatal(fmt.Sprintf(format, args...)) }
 
-// end stops what was started, last things first, and returns what went wrong.
+// end stops what was started, in reverse order, and returns the errors.
 func (h *host) end() error {
 	h.mu.Lock()
 	cleanups := h.cleanups
@@ -53,7 +53,7 @@ func (h *host) end() error {
 	return errors.Join(h.errs...)
 }
 
-// attempt returns why a test would have ended.
+// attempt returns the error with which f would have ended a test.
 func attempt(f func()) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -68,7 +68,7 @@ func attempt(f func()) (err error) {
 	return nil
 }
 
-// together attempts several things at once.
+// together attempts several functions concurrently.
 func together(fs ...func()) error {
 	errs := make([]error, len(fs))
 	var group sync.WaitGroup

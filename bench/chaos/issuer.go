@@ -14,15 +14,15 @@ import (
 	"github.com/firn-id/firn/bench/internal/wallclock"
 )
 
-// What all processes of a store issue. Few workers and few ids a tick: two processes
-// that share a worker issue the same ids at once.
+// The settings of all processes of a store. There are few workers and few ids per tick, so that two
+// processes that share a worker issue the same ids at once.
 const (
 	layout       = "41/0/3/6"
 	wallWindow   = 2 * time.Second // and of firn next
 	steadyWindow = 4 * time.Second
 
-	// Over a store that forgets one window is longer than a new pool waits, so that a holder
-	// who did not notice still issues ids when newcomers come.
+	// Over a store that loses data the window is longer than a new pool waits, so that a holder that
+	// did not notice the loss still issues ids when new processes start.
 	wallForgets   = 6 * time.Second
 	steadyForgets = 20 * time.Second
 )
@@ -46,7 +46,7 @@ type issuer struct {
 	guard *guard
 }
 
-// newIssuer prepares one with a configuration in a folder.
+// newIssuer prepares a firn serve with its configuration in a folder.
 func newIssuer(name, firn, dir string, store *backend, net *network.Network, g *guard) (*issuer, error) {
 	address, err := program.FreeAddress()
 	if err != nil {
@@ -66,11 +66,11 @@ func newIssuer(name, firn, dir string, store *backend, net *network.Network, g *
 	return i, nil
 }
 
-// startTime is how long a start is tried again while the store is not at its best: a newcomer
-// may have to wait for holders several times.
+// startTime is how long a start is retried while the store has faults: a new process may have to wait
+// for holders several times.
 const startTime = 3 * time.Minute
 
-// start starts it, with a wall clock that is ahead from the beginning.
+// start starts it with a wall clock that is ahead.
 func (i *issuer) start(ahead time.Duration) (err error) {
 	i.Begun = func(pid int) error {
 		i.net.Process(pid, i.name)
@@ -94,19 +94,19 @@ func (i *issuer) start(ahead time.Duration) (err error) {
 	return nil
 }
 
-// kill ends it as a crash would.
+// kill ends it like a crash.
 func (i *issuer) kill() error {
 	i.up.Store(false)
 	return errors.Join(i.Kill(), i.guard.watch(i.name, 0))
 }
 
-// leave ends it in good order.
+// leave shuts it down.
 func (i *issuer) leave() error {
 	i.up.Store(false)
 	return errors.Join(i.End(), i.guard.watch(i.name, 0))
 }
 
-// stop has it stand still for a time.
+// stop pauses it for a time.
 func (i *issuer) stop(d time.Duration) error {
 	if err := wallclock.Stop(i.PID()); err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Command chaos does real faults to processes of the real firn over every real store, and
-// counts the ids that were issued twice or out of order. Run it at the repository's top;
-// docs/chaos.md says what it does.
+// Command chaos injects real faults into processes of the real firn over every real store, and
+// counts the ids that were issued twice or out of order. Run it in the root of the repository;
+// docs/chaos.md describes it.
 //
 //	go run ./bench/chaos -for 1m -stores redis,postgres -seed 7
 package main
@@ -31,7 +31,7 @@ type settings struct {
 	seed   uint64
 	short  bool
 	beyond bool
-	firn   string // a binary that exists
+	firn   string // an existing binary
 	keep   string
 }
 
@@ -39,13 +39,13 @@ const shortLength = 12 * time.Second
 
 func main() {
 	var s settings
-	flag.StringVar(&s.stores, "stores", "", "which, as \"redis,etcd\" (default: "+strings.Join(names(), ",")+")")
-	flag.DurationVar(&s.length, "for", 4*time.Minute, "how long faults are done to each store")
-	flag.Uint64Var(&s.seed, "seed", rand.Uint64N(1_000_000), "what the plan of faults follows from")
+	flag.StringVar(&s.stores, "stores", "", "the stores, such as \"redis,etcd\" (default: "+strings.Join(names(), ",")+")")
+	flag.DurationVar(&s.length, "for", 4*time.Minute, "how long each store is tested")
+	flag.Uint64Var(&s.seed, "seed", rand.Uint64N(1_000_000), "the seed of the plan of faults")
 	flag.BoolVar(&s.short, "short", false, "the short form: "+shortLength.String()+" for each store")
-	flag.BoolVar(&s.beyond, "beyond", false, "also faults that are documented as not survived (stores that are set back)")
+	flag.BoolVar(&s.beyond, "beyond", false, "include faults that Firn documents it does not survive (stores that are set back)")
 	flag.StringVar(&s.firn, "firn", "", "the binary (default: it is built)")
-	flag.StringVar(&s.keep, "keep", "", "a folder for everything that was received and said; without it that is kept only if something was found")
+	flag.StringVar(&s.keep, "keep", "", "a folder for all received ids and logs; without it they are kept only if a check fails")
 	flag.Parse()
 	if s.short {
 		s.length = shortLength
@@ -65,7 +65,7 @@ func names() (all []string) {
 	return all
 }
 
-// choice is the stores of a run.
+// choice returns the stores of a run.
 func choice(s settings) (chosen []maker, err error) {
 	if s.stores == "" {
 		for _, m := range makers {
@@ -85,10 +85,10 @@ func choice(s settings) (chosen []maker, err error) {
 	return chosen, nil
 }
 
-// errFound means that ids were issued that must not be.
+// errFound means that ids were issued twice or out of order.
 var errFound = errors.New("ids were issued twice or out of order")
 
-// errStuck means that a process stood still.
+// errStuck means that a server did not start.
 var errStuck = errors.New("a server did not start")
 
 func run(ctx context.Context, out io.Writer, s settings) (err error) {
@@ -129,7 +129,7 @@ func run(ctx context.Context, out io.Writer, s settings) (err error) {
 	return nil
 }
 
-// folder makes the folder of a run. When that is over, it goes if nothing was found and nobody wants it.
+// folder makes the folder of a run. It is removed at the end if no check failed and -keep is not set.
 func folder(keep string) (dir string, done func(error) error, err error) {
 	if keep != "" {
 		return keep, func(err error) error { return err }, os.MkdirAll(keep, 0o755)
@@ -142,11 +142,11 @@ func folder(keep string) (dir string, done func(error) error, err error) {
 		if err == nil {
 			return os.RemoveAll(dir)
 		}
-		return fmt.Errorf("%w; all that was received and said is in %s", err, dir)
+		return fmt.Errorf("%w; all received ids and logs are in %s", err, dir)
 	}, nil
 }
 
-// play starts a store, hurts it, and checks what was received.
+// play starts a store, injects faults, and checks the received ids.
 func (m maker) play(ctx context.Context, s settings, dir string) (r result, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return r, err

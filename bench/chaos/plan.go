@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// A plan says which faults are done, in which order and how. It depends on nothing but the seed and the
-// store: what a step draws does not depend on how others went.
+// A plan lists faults and their order. It depends only on the seed and the store: the random numbers of
+// a step do not depend on the results of others.
 type plan struct {
 	seed   uint64
 	name   string
-	faults []fault // that fit the store
+	faults []fault // possible with the store
 }
 
 // rng returns the numbers of a step.
 func (p plan) rng(step int) *rand.Rand {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(p.name)) // it cannot fail
+	_, _ = h.Write([]byte(p.name)) // never fails
 	return rand.New(rand.NewPCG(p.seed^h.Sum64(), uint64(step)))
 }
 
@@ -55,7 +55,7 @@ func (p plan) step(w *world, n int) step {
 	return s
 }
 
-// choose takes a fault by weight.
+// choose draws a fault by weight.
 func choose(rng *rand.Rand, faults []fault) fault {
 	sum := 0
 	for _, f := range faults {
@@ -76,7 +76,7 @@ func between(rng *rand.Rand, from, to time.Duration) time.Duration {
 	return from + time.Duration(rng.Int64N(int64(to-from)+1))
 }
 
-// do does a step. The first of its faults is what the ids of the time count for.
+// do executes a step. Ids received meanwhile count for its first fault.
 func (w *world) do(s step, n int) error {
 	w.mark.Store(s.acts[0].mark)
 	defer w.mark.Store(0)

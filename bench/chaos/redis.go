@@ -14,10 +14,10 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// A redisNode is a Redis that others know by the address of its relay.
+// A redisNode is a Redis that others reach through its relay.
 type redisNode struct {
 	node
-	known string // its relay
+	known string // the address of its relay
 	args  []string
 }
 
@@ -27,13 +27,13 @@ func newRedis(net *network.Network, name string) (*redisNode, error) {
 	return &redisNode{node: node{name: name}, known: known}, err
 }
 
-// start starts it, with what it announces to others, as a replica or a primary.
+// start starts it as a replica or a primary, with the addresses that it announces to others.
 func (r *redisNode) start(h *host, n *network.Network, of *redisNode) {
 	role := "no one"
 	if of != nil {
 		role = strings.Replace(of.known, ":", " ", 1)
 	}
-	// A start takes the role from its arguments: see keepRole.
+	// At a start, the arguments set the role: see keepRole.
 	r.args = []string{"--replicaof", role, "--replica-announce-ip", "127.0.0.1", "--replica-announce-port", port(r.known),
 		"--repl-diskless-sync-delay", "0", "--repl-timeout", "5"}
 	r.server = servers.Redis(h, r.args...)
@@ -41,8 +41,8 @@ func (r *redisNode) start(h *host, n *network.Network, of *redisNode) {
 	n.Node(r.name, r.server.Addr())
 }
 
-// keepRole has the next start take the role that the node has now, as the configuration
-// file that Sentinel has written would.
+// keepRole makes the next start keep the present role of the node, as the configuration file that
+// Sentinel writes would.
 func (r *redisNode) keepRole() error {
 	role, err := r.role()
 	if err != nil {
@@ -55,13 +55,13 @@ func (r *redisNode) keepRole() error {
 	return nil
 }
 
-// role is the answer to ROLE: master, or slave, host, port and state of the link.
+// role returns the answer to ROLE: master, or slave, host, port and state of the link.
 func (r *redisNode) role() ([]string, error) {
 	out, err := r.cli("ROLE")
 	return strings.Fields(out), err
 }
 
-// cli sends it a command, past all relays.
+// cli sends it a command, not through relays.
 func (r *redisNode) cli(args ...string) (string, error) { return redisCLI(r.server, args...) }
 
 func redisCLI(s *servers.Server, args ...string) (string, error) {
@@ -79,7 +79,7 @@ func redisCLI(s *servers.Server, args ...string) (string, error) {
 // waitTime bounds how long a store may take to settle.
 const waitTime = 60 * time.Second
 
-// await waits for something that a store does by itself.
+// await waits until a condition holds that a store reaches by itself.
 func await(what string, is func() (bool, error)) error {
 	var last error
 	for deadline := time.Now().Add(waitTime); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
@@ -89,7 +89,7 @@ func await(what string, is func() (bool, error)) error {
 		}
 		last = err
 	}
-	return fmt.Errorf("not within %v: %s: %w", waitTime, what, last)
+	return fmt.Errorf("timeout after %v: %s: %w", waitTime, what, last)
 }
 
 // follows waits until a node is a replica that has caught up with its primary.
@@ -100,7 +100,7 @@ func (r *redisNode) follows() error {
 	})
 }
 
-// onReplica is a primary with a replica, and nobody but an operator to promote it.
+// onReplica is a primary with a replica that only an operator promotes.
 func onReplica(h *host, n *network.Network, _ string) (*backend, error) {
 	p := &pair{apart: map[string]bool{}}
 	for k := range p.nodes {
@@ -138,7 +138,7 @@ type pair struct {
 
 	mu      sync.Mutex
 	primary int
-	apart   map[string]bool // clients who are with the other
+	apart   map[string]bool // clients that reach the other one
 }
 
 func (p *pair) route(client string) (string, int) {
@@ -151,7 +151,7 @@ func (p *pair) route(client string) (string, int) {
 	return p.nodes[k].name, 0
 }
 
-// promote makes the replica a primary, and has all clients but one turn to it.
+// promote makes the replica a primary, and routes all clients but one to it.
 func (p *pair) promote(w *world, apart string) error {
 	old, next := p.nodes[p.primary], p.nodes[1-p.primary]
 	if _, err := next.cli("REPLICAOF", "NO", "ONE"); err != nil {
@@ -191,14 +191,14 @@ func (p *pair) lose(w *world, a act) error {
 	return old.follows()
 }
 
-// port returns that of an address that came from a listener.
+// port returns the port of a listener's address.
 func port(address string) string {
 	_, port, _ := net.SplitHostPort(address)
 	return port
 }
 
-// fork cuts off the primary together with one process, and promotes the replica for everybody
-// else. Afterwards the old primary becomes a replica.
+// fork cuts off the primary together with one process, and promotes the replica for all others.
+// Afterwards the old primary becomes a replica.
 func (p *pair) fork(w *world, a act) error {
 	w.silence.leave(a.mark, time.Now())
 	defer func() { w.silence.back(time.Now()) }()

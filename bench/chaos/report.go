@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/bench/internal/ledger"
 )
 
-// A row is what was seen while a fault was done.
+// A row has the results during one kind of fault.
 type row struct {
 	fault           string
 	done            int64
@@ -18,15 +18,15 @@ type row struct {
 	silence         quiet
 }
 
-// A result is what came of a store.
+// A result has the results of one store.
 type result struct {
 	rows     []row
 	refusals int64 // calls that failed
-	stuck    int64 // starts that did not come to an end
+	stuck    int64 // starts that did not finish
 	examples []string
 }
 
-// number gives the faults their numbers.
+// number numbers the faults.
 func (w *world) number() {
 	for k := range w.store.faults {
 		w.store.faults[k].mark = uint32(k + 1)
@@ -34,7 +34,7 @@ func (w *world) number() {
 	w.done = make([]atomic.Int64, len(w.store.faults)+1)
 }
 
-// check looks at all that was received.
+// check checks all received ids.
 func (w *world) check() (r result, err error) {
 	silences := w.silence.end(w.mark.Load(), time.Now())
 	r.refusals, r.stuck = w.refusals.Load(), w.stuck.Load()
@@ -62,7 +62,7 @@ func (w *world) check() (r result, err error) {
 		for mark, c := range found.ByMark {
 			r.rows[mark].disorder += c.Bad
 		}
-		r.explain(namespace, "not greater than one that was received before", found)
+		r.explain(namespace, "although a greater or equal id was received before", found)
 	}
 	return r, nil
 }
@@ -83,7 +83,7 @@ func (r result) print(out io.Writer, store string) {
 	for _, row := range append(r.rows, row{"all", t.done, t.ids, t.twice, t.disorder, t.silence}) {
 		fmt.Fprintf(out, "| %s | %d | %d | %d | %d | %v |\n", row.fault, row.done, row.ids, row.twice, row.disorder, row.silence)
 	}
-	fmt.Fprintf(out, "\n%d calls failed, as they may; %d starts did not come to an end in %v.\n", r.refusals, r.stuck, startTime)
+	fmt.Fprintf(out, "\n%d calls failed, which is allowed; %d starts did not finish within %v.\n", r.refusals, r.stuck, startTime)
 	for _, line := range r.examples {
 		fmt.Fprintln(out, line)
 	}

@@ -59,7 +59,7 @@ func onSentinel(h *host, n *network.Network, _ string) (*backend, error) {
 	return b, nil
 }
 
-// watch starts a Sentinel that knows everything, and is known, by relays.
+// watch starts a Sentinel. It reaches all servers, and is reached, through relays.
 func (s *sentinelSet) watch(h *host, n *network.Network, name string) (string, error) {
 	known, err := n.Relay(network.To(name, 0))
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *sentinelSet) watch(h *host, n *network.Network, name string) (string, e
 	for _, c := range []string{
 		"CONFIG SET announce-ip 127.0.0.1",
 		"CONFIG SET announce-port " + port(known),
-		// Others that have heard of it by its own address hear of it by the relay's only now.
+		// Other Sentinels may know it by its own address; from now on it announces the relay's.
 		"REMOVE " + watched,
 		"MONITOR " + watched + " 127.0.0.1 " + port(s.nodes[0].known) + " 2",
 		"SET " + watched + " down-after-milliseconds 1000 failover-timeout 4000",
@@ -100,7 +100,7 @@ func (s *sentinelSet) complete() (bool, error) {
 	return true, nil
 }
 
-// primary is what most Sentinels say.
+// primary returns the primary according to most Sentinels.
 func (s *sentinelSet) primary() (string, error) {
 	votes := map[string]int{}
 	for _, server := range s.sentinels {
@@ -118,7 +118,7 @@ func (s *sentinelSet) primary() (string, error) {
 	return "", fmt.Errorf("the Sentinels do not agree: %v", votes)
 }
 
-// replaced waits until what was the primary follows another.
+// replaced waits until the former primary follows another.
 func (s *sentinelSet) replaced(name string) error {
 	for _, r := range s.nodes {
 		if r.name == name {
@@ -128,8 +128,8 @@ func (s *sentinelSet) replaced(name string) error {
 	return nil
 }
 
-// split cuts off the primary together with one process until others have promoted another node, and
-// some time beyond.
+// split cuts off the primary together with one process until the others have promoted another node,
+// and for some time after that.
 func split(primary func() (string, error), replaced func(name string) error) func(*world, act) error {
 	return func(w *world, a act) error {
 		w.silence.leave(a.mark, time.Now())

@@ -13,8 +13,8 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// setBack is a store that forgets: it is wiped, and restarted from an older copy of its files. What
-// counters issue is repeated then, by design, so that only snowflake ids are made.
+// setBack is a store that loses data: it is wiped, and restarted from an older copy of its files. By
+// design counters then repeat ids, so only snowflake ids are made.
 func setBack(make func(*host, *network.Network, string) (*backend, error), wipe func(*servers.Server) error) func(*host, *network.Network, string) (*backend, error) {
 	return func(h *host, n *network.Network, dir string) (*backend, error) {
 		b, err := make(h, n, dir)
@@ -43,17 +43,17 @@ func setBack(make func(*host, *network.Network, string) (*backend, error), wipe 
 	}
 }
 
-// noticed is how old a copy is that a newcomer knows by itself: older than a window, twice the
-// tolerance that it has for fences, and what clocks may differ by here.
+// noticed is how old a copy must be for a new process to detect it: older than a window plus twice the
+// tolerance for fences plus the difference of clocks in this test.
 const noticed = wallForgets + 20*time.Second + 2*time.Second
 
-// checkIn is how long living holders have to notice what happened to the store before one
-// of them is hurt: more than a look (3 s) and its calls. So long it also takes until all who lost
-// their worker have another.
+// checkIn is how long living holders have to notice what happened to the store before the next fault
+// of a process: more than a look (3 s) and its calls. It also suffices for all holders that lost their
+// worker to get another.
 const checkIn = 6 * time.Second
 
-// storeSetBack copies the files of the store, lets time pass, and restarts it from
-// the copy. Nobody comes meanwhile: that a claim is forgotten is not promised to be harmless.
+// storeSetBack copies the files of the store, lets time pass, and restarts it from the copy. No process
+// starts meanwhile: Firn does not promise that the loss of a claim is harmless.
 func storeSetBack(from, to time.Duration) func(*world, act) error {
 	return func(w *world, a act) error {
 		w.comers.Lock()
@@ -62,13 +62,13 @@ func storeSetBack(from, to time.Duration) func(*world, act) error {
 			time.Sleep(between(a.rng, from, to))
 			return nil
 		})
-		w.comers.Unlock() // newcomers at once
+		w.comers.Unlock() // new processes start at once
 		time.Sleep(checkIn)
 		return err
 	}
 }
 
-// claimForgotten has a process take another worker between copy and restart.
+// claimForgotten makes a process acquire another worker between copy and restart.
 func claimForgotten(w *world, a act) error {
 	err := w.setBack(a, func() error { return killed(w, a) })
 	time.Sleep(checkIn)
@@ -102,7 +102,7 @@ func (w *world) setBack(a act, meanwhile func() error) error {
 	return errors.Join(err, each(nodes, func(n *node) { n.server.Restart() }))
 }
 
-// replaceFiles makes a folder have what another has, with owners and modes.
+// replaceFiles replaces the contents of a folder with those of another, with owners and modes.
 func replaceFiles(from, to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
@@ -125,15 +125,15 @@ func storeWiped(w *world, a act) error {
 	return err
 }
 
-// wipedUnseen wipes the store while a holder cannot know of it.
+// wipedUnseen wipes the store while a holder is cut off and cannot notice.
 func wipedUnseen(w *world, a act) error {
 	w.net.Block(func(client, _ string, _ bool) bool { return client == a.on.name })
 	defer w.net.Block(nil)
 	return storeWiped(w, a)
 }
 
-// wipedDead wipes the store while the connections of a holder hang. It has new ones, if it
-// does not wait too long for the old.
+// wipedDead wipes the store while the connections of a holder hang. The holder can open new ones if it
+// does not wait too long for the old ones.
 func wipedDead(w *world, a act) error {
 	w.net.Hang(func(client, _ string) bool { return client == a.on.name })
 	err := storeWiped(w, a)
@@ -144,7 +144,7 @@ func wipedDead(w *world, a act) error {
 // wipedOff wipes the store while the clock of a holder is so far off that it cannot renew.
 func wipedOff(w *world, a act) error {
 	offset := -between(a.rng, time.Minute, 10*time.Minute)
-	if w.store.clock && a.rng.IntN(4) == 0 { // mostly behind: then it goes on to its fence
+	if w.store.clock && a.rng.IntN(4) == 0 { // mostly behind: then it continues to its fence
 		offset = -offset
 	}
 	if err := a.on.clock(offset); err != nil {
@@ -171,7 +171,7 @@ func wipeEtcd(s *servers.Server) error {
 	return command("env", "ETCDCTL_API=3", "etcdctl", "--endpoints", s.Addr(), "del", "", "--from-key")
 }
 
-// wipeZooKeeper removes the files: its tools stumble over nodes that come and go.
+// wipeZooKeeper removes the files, since ZooKeeper's tools fail when znodes come and go.
 func wipeZooKeeper(s *servers.Server) error {
 	return errors.Join(attempt(s.Kill), os.RemoveAll(s.Path("data/version-2")), attempt(s.Restart))
 }

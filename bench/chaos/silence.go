@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// A silence measures the longest time without an id of a namespace, for each mark, while the store
-// could be reached. Some process is always up, cut off by nothing: faults leave one alone.
+// A silence measures, for each mark, the longest time without an id of a namespace while the store was
+// reachable. At least one process always runs without a fault.
 type silence struct {
 	mu      sync.Mutex
-	since   map[string]time.Time // of each namespace; none before its first id
-	away    int                  // how many faults keep the store away
+	since   map[string]time.Time // by namespace; missing before its first id
+	away    int                  // how many faults make the store unreachable
 	longest map[uint32]quiet
 }
 
@@ -32,7 +32,7 @@ func newSilence() *silence {
 	return &silence{since: map[string]time.Time{}, longest: map[uint32]quiet{}}
 }
 
-// arrived takes down that an id came.
+// arrived records that an id was received.
 func (s *silence) arrived(mark uint32, namespace string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *silence) noteAll(mark uint32, now time.Time) {
 	}
 }
 
-// leave takes down that the store goes away, back that it is there again: what it takes
+// leave records that the store becomes unreachable; back records that it is reachable again. The time
 // until the next id counts from then.
 func (s *silence) leave(mark uint32, now time.Time) {
 	s.mu.Lock()
@@ -74,7 +74,7 @@ func (s *silence) back(now time.Time) {
 	}
 }
 
-// end counts silences that have not ended, and returns the longest.
+// end includes silences that have not ended, and returns the longest.
 func (s *silence) end(mark uint32, now time.Time) map[uint32]quiet {
 	s.mu.Lock()
 	defer s.mu.Unlock()

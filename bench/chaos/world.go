@@ -16,7 +16,7 @@ import (
 	"github.com/firn-id/firn/bench/internal/network"
 )
 
-// A world is a store, the processes that issue ids over it, and what was received of them.
+// A world is a store, the processes that issue ids over it, and the ids received from them.
 type world struct {
 	firn    string // the binary
 	dir     string
@@ -26,28 +26,28 @@ type world struct {
 	guard   *guard
 
 	began    time.Time
-	mark     atomic.Uint32 // the fault that is going on: its place among faults, from 1
+	mark     atomic.Uint32 // the present fault: its index among faults, from 1
 	silence  *silence
 	done     []atomic.Int64 // how often each fault was
 	ids      atomic.Int64
 	refusals atomic.Int64 // calls that failed
-	stuck    atomic.Int64 // starts that never came to an end
+	stuck    atomic.Int64 // starts that did not finish
 	log      logger
 
-	comers sync.RWMutex // each firn next has a share
+	comers sync.RWMutex // each firn next holds a read lock
 
 	mu      sync.Mutex
 	files   map[string][]string // of each namespace
 	writers []*ledger.Writer
 }
 
-// serverCount is how many firn serve there are. No two faults hurt the same, so that one is always well.
+// serverCount is the number of firn serve processes. At most two have a fault at a time, so one never has.
 const serverCount = 3
 
-// now is when it is, by the monotonic clock.
+// now returns the time since the start, by the monotonic clock.
 func (w *world) now() time.Duration { return time.Since(w.began) }
 
-// ledger makes a file for what a caller receives of a namespace.
+// ledger creates a file for the ids that a caller receives of a namespace.
 func (w *world) ledger(namespace, name string) (*ledger.Writer, error) {
 	path := filepath.Join(w.dir, namespace+"."+name)
 	out, err := ledger.Create(path)
@@ -61,7 +61,7 @@ func (w *world) ledger(namespace, name string) (*ledger.Writer, error) {
 	return out, nil
 }
 
-// receive takes down the ids of a call.
+// receive records the ids of a call.
 func (w *world) receive(namespace string, out *ledger.Writer, asked time.Duration, runs ledger.Runs) error {
 	if len(runs) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func (w *world) receive(namespace string, out *ledger.Writer, asked time.Duratio
 	return out.Add(ledger.Batch{Asked: asked, Answered: w.now(), Mark: mark, Runs: runs})
 }
 
-// play runs processes over a store and does faults to them for a time.
+// play runs processes over a store and injects faults for a time.
 func (w *world) play(ctx context.Context, length time.Duration, p plan) (err error) {
 	defer func() {
 		for _, out := range w.writers {
@@ -112,7 +112,7 @@ func (w *world) play(ctx context.Context, length time.Duration, p plan) (err err
 
 var errOver = errors.New("the time is over")
 
-// hurt does one fault after the other.
+// hurt injects one fault after the other.
 func (w *world) hurt(ctx context.Context, length time.Duration, p plan) error {
 	for n, end := 1, time.Now().Add(length); time.Now().Before(end) && ctx.Err() == nil; n++ {
 		s := p.step(w, n)
@@ -127,7 +127,7 @@ func (w *world) hurt(ctx context.Context, length time.Duration, p plan) error {
 	return nil
 }
 
-// revive starts what did not start again: twice in a row is an error.
+// revive starts processes that did not restart. Failing twice in a row is an error.
 func (w *world) revive() (err error) {
 	for _, i := range w.issuers {
 		if !i.up.Load() {
@@ -137,7 +137,7 @@ func (w *world) revive() (err error) {
 	return err
 }
 
-// runners are all who ask for ids.
+// runners returns the functions of all callers.
 func (w *world) runners(rng *rand.Rand) (all []func(context.Context) error, err error) {
 	streams := generated
 	if !w.store.forgets {
@@ -190,7 +190,7 @@ func (w *world) endIssuers() (err error) {
 	for _, i := range w.issuers {
 		if i.up.Load() {
 			if failed := i.leave(); failed != nil {
-				w.log.printf("%s could not give back everything: %v", i.name, failed)
+				w.log.printf("%s could not return everything: %v", i.name, failed)
 			}
 		}
 		err = errors.Join(err, os.WriteFile(filepath.Join(w.dir, i.name+".log"), []byte(i.Log.String()), 0o600))
@@ -198,7 +198,7 @@ func (w *world) endIssuers() (err error) {
 	return err
 }
 
-// A logger writes down what is done, and when.
+// A logger records events with their time.
 type logger struct {
 	mu    sync.Mutex
 	began time.Time

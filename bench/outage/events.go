@@ -13,13 +13,13 @@ import (
 	"github.com/firn-id/firn/bench/internal/program"
 )
 
-// An event is something that no request should notice.
+// An event should not delay any request.
 type event struct {
 	name   string
 	happen func() error
 }
 
-// away is how long the store is.
+// away is how long the store is unreachable.
 const away = 3 * time.Second
 
 func events(s *server, redis *program.Program) []event {
@@ -45,7 +45,7 @@ func events(s *server, redis *program.Program) []event {
 	}
 }
 
-// reload has the server follow another configuration, several times.
+// reload makes the server load another configuration, several times.
 func (s *server) reload(all bool) error {
 	for range 3 {
 		if all {
@@ -66,7 +66,7 @@ func (s *server) reload(all bool) error {
 	return nil
 }
 
-// inForce is what the server says of a new configuration.
+// inForce is the server's log message for a new configuration.
 const inForce = `msg="in force: configuration"`
 
 // handOver takes the server's worker away and waits until it has another.
@@ -111,7 +111,7 @@ func (s *server) worker() (int64, error) {
 func wait(what string, is func() bool) error {
 	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("not within 30 s: %s", what)
+			return fmt.Errorf("timeout after 30 s: %s", what)
 		}
 	}
 	return nil

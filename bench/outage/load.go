@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// A target is what a load is put on.
+// A target is the protocol, kind and address that a load uses.
 type target struct{ protocol, kind, url string }
 
 // A result is what firn bench prints.
 type result struct {
-	PerSecond float64       `json:"ids_per_second"` // and calls: each takes one
+	PerSecond float64       `json:"ids_per_second"` // equals calls per second: each call takes one id
 	Timed     int64         `json:"calls_timed"`
 	Median    time.Duration `json:"median_ns"`
 	P99       time.Duration `json:"p99_ns"`
@@ -31,7 +31,7 @@ type result struct {
 	Unbegun   int64         `json:"calls_not_begun"`
 }
 
-// merge returns medians of rounds, and the greatest of the greatest.
+// merge returns the medians of rounds, and the greatest of all maxima.
 func merge(rounds []result) (m result) {
 	median := func(of func(result) time.Duration) time.Duration {
 		values := make([]time.Duration, len(rounds))
@@ -56,8 +56,8 @@ func merge(rounds []result) (m result) {
 	return m
 }
 
-// bench puts a load on a target, with a rate of calls or, if that is 0, one call after the
-// other. A call that fails is an error.
+// bench puts a load on a target: calls at a rate or, if rate is 0, one call after the other. A failed
+// call is an error.
 func (s *server) bench(t target, set settings, rate int) (r result, err error) {
 	args := []string{"bench", "--json", "--callers", strconv.Itoa(set.callers), "--duration", set.duration.String(), t.url}
 	if rate > 0 {
@@ -78,8 +78,8 @@ func (s *server) bench(t target, set settings, rate int) (r result, err error) {
 // 50 ms, and how many there were.
 var seconds = regexp.MustCompile(`firn_request_seconds_(?:bucket\{protocol="(\w+)",le="0.05"\}|count\{protocol="(\w+)"\}) (\d+)`)
 
-// slow returns how many requests took longer than 50 ms in the server, by protocol: from when
-// a request was read until its answer was made.
+// slow returns how many requests took longer than 50 ms in the server, by protocol: from reading the
+// request to the finished answer.
 func (s *server) slow() (map[string]int, error) {
 	answer, err := http.Get("http://" + s.Address + "/metrics")
 	if err != nil {
@@ -99,15 +99,15 @@ func (s *server) slow() (map[string]int, error) {
 		slow[names[m[1]]] -= n
 		slow[names[m[2]]] += n
 	}
-	delete(slow, "") // the other of the two, and other protocols
+	delete(slow, "") // from the group that did not match
 	if len(slow) != len(names) {
 		return nil, fmt.Errorf("GET /metrics: %s, and no firn_request_seconds of three protocols", answer.Status)
 	}
 	return slow, nil
 }
 
-// during puts a load on all targets, has something happen meanwhile, and returns what the
-// loads found and how late a timer was.
+// during puts a load on all targets, makes an event happen meanwhile, and returns the results of the
+// loads and how late a timer was.
 func during(set settings, s *server, targets []target, happen func() error) (found []result, late time.Duration, err error) {
 	var (
 		loads sync.WaitGroup
@@ -124,9 +124,9 @@ func during(set settings, s *server, targets []target, happen func() error) (fou
 	return found, stop(), errors.Join(errs...)
 }
 
-// timer sleeps a millisecond at a time until the function that it returns is called, which
-// says by how much a sleep was too long: so long the machine had no processor for this
-// program, and may have had none for the server and its load.
+// timer sleeps a millisecond at a time until the returned function is called, which returns by how much
+// the longest sleep was too long. For that time this program got no processor, and the server and
+// its load may have been without one as well.
 func timer() (stop func() time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	late := make(chan time.Duration)

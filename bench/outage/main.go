@@ -1,11 +1,11 @@
-// Command outage measures how long requests to firn serve take: at half the load that it
-// can bear, and while its store is away, its configuration is reloaded and its worker is
-// taken by another. Run it at the repository's top; it needs redis-server and eight minutes.
+// Command outage measures how long requests to firn serve take: at half of the greatest load, and
+// while its store is unreachable, its configuration is reloaded, or another process takes its worker.
+// Run it in the root of the repository; it needs redis-server and eight minutes.
 //
 //	go run ./bench/outage
 //
-// Calls begin on schedule and are timed from when they were due (firn bench --rate), so
-// that a halt is seen by all calls of its time.
+// Calls begin on schedule and are timed from when they were due (firn bench --rate), so that all calls
+// during a pause show it.
 package main
 
 import (
@@ -34,11 +34,11 @@ func main() {
 	flag.IntVar(&s.callers, "callers", 32, "callers of a load")
 	flag.DurationVar(&s.duration, "duration", 8*time.Second, "of each measurement, at least 6s")
 	flag.IntVar(&s.rate, "rate", 300, "calls a second of each of the six loads while something happens")
-	flag.IntVar(&s.rounds, "rounds", 3, "how often everything is measured: medians of what can be borne and of quantiles, the greatest of the greatest")
-	flag.StringVar(&s.only, "only", "", "nothing but the events with these words, as \"stands still\"")
+	flag.IntVar(&s.rounds, "rounds", 3, "how often everything is measured; prints medians of rates and quantiles, and the greatest of all maxima")
+	flag.StringVar(&s.only, "only", "", "only the events with these words, such as \"stands still\"")
 	flag.Parse()
 	if s.duration < 6*time.Second || s.rounds < 1 || s.callers < 1 || s.rate < 1 {
-		fmt.Fprintln(os.Stderr, "outage: -duration is 6s at least; -rounds, -callers and -rate are 1 at least")
+		fmt.Fprintln(os.Stderr, "outage: -duration must be at least 6s; -rounds, -callers and -rate at least 1")
 		os.Exit(2)
 	}
 	if err := run(os.Stdout, s); err != nil {
@@ -57,7 +57,7 @@ func run(out io.Writer, s settings) (err error) {
 	if err != nil {
 		return err
 	}
-	// It keeps every write.
+	// Redis syncs every write to disk.
 	redis, err := program.Redis(dir, "--save", "", "--appendonly", "yes", "--appendfsync", "always")
 	if err != nil {
 		return err
@@ -79,8 +79,7 @@ func run(out io.Writer, s settings) (err error) {
 	return happenings(out, s, server, redis)
 }
 
-// saturation finds out how much each protocol can bear, and how long calls take at half of
-// it.
+// saturation measures the greatest rate of each protocol, and how long calls take at half of it.
 func saturation(out io.Writer, s settings, server *server) error {
 	fmt.Fprintf(out, "One snowflake id a call, %d callers; medians of %d\n\n", s.callers, s.rounds)
 	fmt.Fprintln(out, "| protocol | calls a second | at half of that: median | p99 | p99.9 | greatest | calls > 50 ms |")
@@ -106,11 +105,10 @@ func saturation(out io.Writer, s settings, server *server) error {
 	return nil
 }
 
-// happenings measures all protocols and kinds at a moderate rate at once, while something
-// happens.
+// happenings measures all protocols and kinds at once, at a moderate rate, during events.
 func happenings(out io.Writer, s settings, server *server, redis *program.Program) error {
 	fmt.Fprintf(out, "Six loads at once, each of %d calls a second; medians of %d, and the greatest of all.\n", s.rate, s.rounds)
-	fmt.Fprintln(out, "In the server: requests of the protocol that took longer than 50 ms there. A timer: how late one was meanwhile that has nothing to do with it.")
+	fmt.Fprintln(out, "In the server: requests of the protocol that took longer than 50 ms there. A timer: how late an independent timer was meanwhile.")
 	fmt.Fprintln(out, "\n| what happens | protocol | kind | p99.9 | greatest | calls > 50 ms | in the server | a timer |")
 	fmt.Fprintln(out, "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")
 	targets := append(server.targets("orders"), server.targets("items")...)
@@ -147,7 +145,7 @@ func happenings(out io.Writer, s settings, server *server, redis *program.Progra
 	return nil
 }
 
-// short rounds a duration to what is worth to be printed.
+// short rounds a duration for printing.
 func short(d time.Duration) time.Duration {
 	if d < time.Millisecond {
 		return d.Round(10 * time.Microsecond)

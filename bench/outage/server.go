@@ -38,8 +38,8 @@ func startServer(dir, firn, redis string) (*server, error) {
 	return s, s.Start()
 }
 
-// configure writes the configuration. The window is short, so that fences are moved
-// in every measurement.
+// configure writes the configuration. The window is short, so that leases are renewed in every
+// measurement.
 func (s *server) configure() error {
 	text := fmt.Sprintf("store: %s\nnamespaces:\n  orders: {window: 20s, ahead: %dms}\n  items: {kind: segment, max_step: %d}\n",
 		s.store, 10+s.version, 1_000_000+s.version)
@@ -49,7 +49,7 @@ func (s *server) configure() error {
 	return os.WriteFile(s.config, []byte(text), 0o600)
 }
 
-// targets are a namespace over all protocols.
+// targets returns a namespace over all protocols.
 func (s *server) targets(namespace string) []target {
 	kind := map[string]string{"orders": "snowflake", "items": "segment"}[namespace]
 	return []target{

@@ -1,8 +1,8 @@
-// Command report runs benchmarks several times in one go and prints the medians as
-// a Markdown table: of the generators, or of what its argument names. Run it at the
-// repository's top.
+// Command report runs benchmarks several times and prints the medians as a Markdown
+// table: those of the generators, or those that its argument names. Run it in the root
+// of the repository.
 //
-//	go run ./bench/report             # Firn's generator beside others
+//	go run ./bench/report             # Firn's generator and others
 //	go run ./bench/report segments    # segments under full demand, on real stores
 package main
 
@@ -32,7 +32,7 @@ func run(args []string) error {
 	case len(args) == 1 && args[0] == "segments":
 		return segments()
 	default:
-		return fmt.Errorf("%q: nothing, for the generators, and segments are allowed", args)
+		return fmt.Errorf("%q: write no argument, for the generators, or segments", args)
 	}
 }
 
@@ -105,7 +105,7 @@ func (f *figures) median(name, unit string) float64 {
 	return v[len(v)/2]
 }
 
-// read takes the output of go test apart.
+// read parses the output of go test.
 func read(out []byte) *figures {
 	f := &figures{values: map[string]map[string][]float64{}}
 	lines := bufio.NewScanner(bytes.NewReader(out))

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// segments prints what full-speed demand on segments makes of callers and store.
+// segments prints how callers and store do when segments issue ids at full speed.
 func segments() error {
 	table, err := measure("./cmd/firn/e2e/leases", "Segment", "-benchtime", "5x", "-count", "3", "-timeout", "20m")
 	if err != nil {
@@ -16,7 +16,7 @@ func segments() error {
 	for _, name := range table.names {
 		parts := strings.Split(name, "/")
 		if len(parts) != 4 {
-			return fmt.Errorf("%q is no figure of segments", name)
+			return fmt.Errorf("unexpected figure of segments: %q", name)
 		}
 		target := "–"
 		if table.has2(name, "writes/target") {

@@ -1,6 +1,5 @@
-// Command resp measures INCR over the Redis protocol: Firn beside redis-server itself,
-// both driven by redis-benchmark, in turn and several times, so that what else the
-// machine does hits both.
+// Command resp measures INCR over the Redis protocol and compares Firn with redis-server. Both are
+// driven by redis-benchmark, in turn and several times, so that other load on the machine affects both.
 //
 //	make build && go run ./bench/resp
 package main
@@ -24,7 +23,7 @@ import (
 
 func main() {
 	firn := flag.String("firn", "bin/firn", "the binary to measure")
-	rounds := flag.Int("rounds", 5, "how often each is measured; the median counts")
+	rounds := flag.Int("rounds", 5, "how often each is measured; prints medians")
 	clients := flag.Int("clients", 50, "connections")
 	seconds := flag.Float64("seconds", 1.5, "about how long one measurement takes")
 	check := flag.Bool("check", false, "fail if Firn is below 0.8 of redis-server at pipeline 1, or below it at 16 and 64")
@@ -35,7 +34,7 @@ func main() {
 	}
 }
 
-// config has namespaces of both kinds that the usual INCR is for.
+// config has namespaces of both kinds for which INCR is used.
 const config = `store: "memory:"
 listen: {http: "127.0.0.1:0"}
 namespaces:
@@ -50,11 +49,11 @@ type target struct {
 	key    string
 }
 
-// A result is what redis-benchmark says.
+// A result has the figures of redis-benchmark.
 type result struct{ perSecond, p50, p99 float64 }
 
-// loads are what is measured. With one thread, as usual, redis-benchmark itself is what is
-// busy all the time where pipelines are long.
+// loads are the measured loads. With one thread, the default, redis-benchmark itself is the bottleneck
+// when pipelines are long.
 var loads = []struct {
 	pipeline, threads int
 	least             float64 // of redis-server's rate
@@ -83,7 +82,7 @@ func measure(out io.Writer, firn string, rounds, clients int, seconds float64, c
 	var missed []string
 	for _, p := range loads {
 		results := make([][]result, len(targets))
-		count, enough := 20_000*p.pipeline, 0 // to warm up, and to see how many are enough
+		count, enough := 20_000*p.pipeline, 0 // to warm up, and to find out how many requests are enough
 		for round := -1; round < rounds; round++ {
 			for i, t := range targets {
 				r, err := benchmark(t, clients, p.pipeline, p.threads, count)
@@ -94,7 +93,7 @@ func measure(out io.Writer, firn string, rounds, clients int, seconds float64, c
 					results[i] = append(results[i], r)
 				}
 				if round < 0 && i == 0 {
-					// With threads it looks only every quarter of a second whether it is done.
+					// With threads it checks only every quarter of a second whether it is done.
 					enough = int(r.perSecond * seconds * float64(2*p.threads-1))
 				}
 			}
@@ -108,7 +107,7 @@ func measure(out io.Writer, firn string, rounds, clients int, seconds float64, c
 			fmt.Fprintf(out, "| %d | %d | %s | %.0f (%.0f to %.0f) | %.2f | %.2f | %.2f |\n", p.pipeline, p.threads, t.name, rates, least.perSecond, most.perSecond, rates/base,
 				median(results[i], func(r result) float64 { return r.p50 }), median(results[i], func(r result) float64 { return r.p99 }))
 			if rates < p.least*base {
-				missed = append(missed, fmt.Sprintf("%s at pipeline %d with %d threads: %.2f, at least %.1f is wanted", t.name, p.pipeline, p.threads, rates/base, p.least))
+				missed = append(missed, fmt.Sprintf("%s at pipeline %d with %d threads: %.2f, at least %.1f is required", t.name, p.pipeline, p.threads, rates/base, p.least))
 			}
 		}
 	}
@@ -164,7 +163,7 @@ func benchmark(t target, clients, pipeline, threads, count int) (result, error) 
 	return r, err
 }
 
-// startRedis starts a redis-server that keeps nothing, as its own benchmarks have it.
+// startRedis starts a redis-server without persistence, as in its own benchmarks.
 func startRedis(dir string) (*program.Program, error) {
 	p, err := program.Redis(dir, "--save", "", "--appendonly", "no")
 	if err != nil {
@@ -185,7 +184,7 @@ func startFirn(dir, firn string) (*program.Program, error) {
 	}
 	p := &program.Program{Address: address, Path: firn, Says: program.Serving, Args: []string{"serve", "--config", path, "--resp", address}}
 	if err := p.Start(); err != nil {
-		return nil, fmt.Errorf("%w (make build makes it)", err)
+		return nil, fmt.Errorf("%w (build it with make build)", err)
 	}
 	return p, nil
 }

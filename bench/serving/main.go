@@ -1,6 +1,6 @@
-// Command serving measures firn serve over HTTP beside a bare net/http handler, each
-// driven by wrk in turn, and over gRPC by h2load, and prints medians and ratios. Run it at
-// the repository's top; it needs wrk, h2load (Debian: nghttp2-client) and three minutes.
+// Command serving compares firn serve over HTTP with a bare net/http handler, both driven by wrk,
+// measures it over gRPC with h2load, and prints medians and ratios. Run it in the root of the
+// repository; it needs wrk, h2load (Debian: nghttp2-client) and three minutes.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/firn-id/firn/bench/internal/program"
 )
 
-// bareAddress, in the environment, makes this program the handler to compare with.
+// bareAddress is an environment variable that makes this program the handler to compare with.
 const bareAddress = "FIRN_BARE"
 
 // constant is as long as an answer with one id.
@@ -113,7 +113,7 @@ func run(rounds int, duration time.Duration) (err error) {
 	fmt.Println("| | requests a second | × the constant | ids a second |")
 	fmt.Println("| --- | --- | --- | --- |")
 	for _, r := range rows {
-		// Ratios within a round, where both had the same neighbours.
+		// Compare within a round, where both had the same load on the machine.
 		ratios := make([]float64, rounds)
 		for i := range ratios {
 			ratios[i] = r.perSecond[i] / rows[0].perSecond[i]
@@ -164,8 +164,8 @@ const generate = "/firn.v1.IDService/Generate"
 // message asks for 1,000 ids of namespace wide as runs: fields 1 to 3 of GenerateRequest.
 var message = []byte("\x0a\x04wide\x10\xe8\x07\x18\x02")
 
-// requests writes what the load generators read: a script for wrk that posts the message
-// as Connect has it, and for h2load the message with gRPC's five bytes before it.
+// requests writes the input of the load generators: a script for wrk that posts the message for Connect,
+// and for h2load the message after gRPC's prefix of five bytes.
 func requests(dir string) (connect, grpc string, err error) {
 	connect, grpc = filepath.Join(dir, "connect.lua"), filepath.Join(dir, "grpc.bin")
 	var bytes strings.Builder
@@ -199,7 +199,7 @@ func wrk(connections int, url string, more ...string) load {
 	}
 }
 
-// h2load drives gRPC: connections with so many calls at once each.
+// h2load drives gRPC; calls is the number of concurrent calls per connection.
 func h2load(connections, calls int, url, body string) load {
 	return func(d time.Duration) (float64, error) {
 		out, err := exec.Command("h2load", "-c", strconv.Itoa(connections), "-m", strconv.Itoa(calls), "-D", strconv.Itoa(int(d.Seconds())),

@@ -19,9 +19,9 @@ const chunkRuns = 1 << 20
 // maxFindings bounds how many examples are kept.
 const maxFindings = 4
 
-// Findings are what a check found.
+// Findings are the results of a check.
 type Findings struct {
-	IDs, Bad int64            // all, and those that should not be
+	IDs, Bad int64            // all ids, and those that must not have been issued
 	ByMark   map[uint32]Count // the same for each mark
 	Examples []Example
 }
@@ -29,7 +29,7 @@ type Findings struct {
 // A Count is a part of Findings.
 type Count struct{ IDs, Bad int64 }
 
-// An Example is ids that should not be, and why: from what other call.
+// An Example has wrong ids and the two calls that conflict.
 type Example struct {
 	IDs       Run
 	It, Other Place
@@ -65,7 +65,7 @@ func (f *Findings) example(e Example) {
 	}
 }
 
-// A piece is a run and where it came from.
+// A piece is a run and its origin.
 type piece struct {
 	Run
 	asked, answered time.Duration
@@ -74,8 +74,8 @@ type piece struct {
 
 const pieceSize = 40
 
-// Duplicates finds the ids that are in the files more than once. Each issue of an id
-// but one is bad; it counts for the mark of the later answer. Temporary files go to a folder.
+// Duplicates finds the ids that occur more than once in the files. All occurrences but one are bad; each
+// counts for the mark of the later answer. Temporary files are in dir.
 func Duplicates(files []string, dir string) (Findings, error) {
 	return duplicates(files, dir, chunkRuns)
 }
@@ -91,7 +91,7 @@ func duplicates(files []string, dir string, chunk int) (f Findings, err error) {
 	if err != nil {
 		return f, err
 	}
-	var furthest *piece // the run that reaches furthest of those that begin below
+	var furthest *piece // among the runs that begin below, the one with the greatest id
 	err = merge(sorted, func(p piece) {
 		if furthest != nil && p.First <= furthest.Last() {
 			both := Run{p.First, min(p.Last(), furthest.Last()) - p.First + 1}
@@ -214,7 +214,7 @@ func (s *stream) advance() (bool, error) {
 	return true, nil
 }
 
-// merge hands on the pieces of all streams in order of their first id.
+// merge calls do with the pieces of all streams in order of their first id.
 func merge(streams []*stream, do func(piece)) error {
 	var open []*stream
 	for _, s := range streams {

@@ -1,9 +1,8 @@
-// Package ledger keeps what many callers received from many processes, on disk, and
-// finds in bounded memory the ids that were issued twice, and those of a sequence
-// that came out of order.
+// Package ledger stores on disk the ids that many callers received from many processes. In bounded memory
+// it finds the ids that were issued twice, and ids of a sequence that were issued out of order.
 //
-// Every caller writes a file of its own, in the order of its calls. Ids that follow
-// each other are kept as one run, so that hundreds of millions fit in megabytes.
+// Each caller writes its own file, in the order of its calls. Consecutive ids are stored as one run, so
+// that hundreds of millions fit in megabytes.
 package ledger
 
 import (
@@ -16,7 +15,7 @@ import (
 	"time"
 )
 
-// A Run is ids that follow each other.
+// A Run is a range of consecutive ids.
 type Run struct{ First, Count int64 }
 
 // Last returns the greatest id of a run.
@@ -34,7 +33,7 @@ func (r Runs) Add(id int64) Runs {
 	return append(r, Run{id, 1})
 }
 
-// Count returns how many ids they are.
+// Count returns the number of ids.
 func (r Runs) Count() (n int64) {
 	for _, run := range r {
 		n += run.Count
@@ -46,14 +45,14 @@ func (r Runs) Count() (n int64) {
 // files: before the request was sent, and after the answer was read.
 type Batch struct {
 	Asked, Answered time.Duration
-	Mark            uint32 // what was going on: the meaning is the caller's
+	Mark            uint32 // chosen by the caller, such as the present fault
 	Runs            Runs
 }
 
 const (
 	headSize = 8 + 8 + 4 + 4
 	runSize  = 16
-	maxRuns  = 1 << 26 // more is a file that was not written by this package
+	maxRuns  = 1 << 26 // with more, the file is not from this package
 )
 
 // A Writer writes the batches of one caller.
@@ -72,7 +71,7 @@ func Create(path string) (*Writer, error) {
 	return &Writer{file: f, out: bufio.NewWriterSize(f, 1<<16)}, nil
 }
 
-// Add writes a batch. Those without ids are left out.
+// Add writes a batch. It skips batches without ids.
 func (w *Writer) Add(b Batch) error {
 	if len(b.Runs) == 0 {
 		return nil
@@ -98,7 +97,7 @@ type reader struct {
 	path  string
 	file  *os.File
 	in    *bufio.Reader
-	batch Batch // the one that was read last; its runs are overwritten by the next
+	batch Batch // the last one read; the next read overwrites its runs
 	buf   []byte
 }
 
@@ -122,7 +121,7 @@ func (r *reader) next() (bool, error) {
 	}
 	n := int(binary.LittleEndian.Uint32(head[20:]))
 	if n > maxRuns {
-		return false, fmt.Errorf("%s: a batch of %d runs; at most %d are possible", r.path, n, maxRuns)
+		return false, fmt.Errorf("%s: a batch has %d runs, at most %d are possible", r.path, n, maxRuns)
 	}
 	if cap(r.buf) < n*runSize {
 		r.buf = make([]byte, n*runSize)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Order finds the ids that are not greater than all ids of calls that were answered before
-// theirs was asked. The calls of each file came one after the other.
+// Order finds the ids that are not greater than all ids of calls that were answered before theirs was
+// sent. The calls of each file were made one after the other.
 func Order(files []string) (f Findings, err error) {
 	f.ByMark = map[uint32]Count{}
 	asked, err := openAll(files)
@@ -61,7 +61,7 @@ func notAbove(runs Runs, bound int64) (n int64) {
 	return n
 }
 
-// cursors are files that are read side by side; those that have ended are closed and nil.
+// cursors are files that are read in parallel; files that have ended are closed and nil.
 type cursors []*reader
 
 func openAll(files []string) (all cursors, err error) {

@@ -1,6 +1,6 @@
-// Package network stands between programs of one machine and cuts them off from
-// each other. It knows which process made a connection, so that programs that were given
-// one address can be cut apart.
+// Package network relays connections between programs on one machine and can cut them off from each
+// other. It knows which process made a connection, so that it can separate programs that use the same
+// address.
 package network
 
 import (
@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// A Rule says whether what a client sends to a node stays on its way, or what the node answers.
+// A Rule reports whether to hold back what a client sends to a node, or what the node answers.
 type Rule func(client, node string, answer bool) bool
 
-// A Network is relays between clients and nodes. Its methods may be called concurrently.
+// A Network has relays between clients and nodes. Its methods may be called concurrently.
 type Network struct {
 	mu        sync.Mutex
 	changed   chan struct{} // closed when the rule changes or a connection ends
@@ -35,7 +35,7 @@ type conn struct {
 	pid    int      // of the client
 	node   string
 	closed bool
-	dead   bool // nothing that is sent arrives any more
+	dead   bool // nothing arrives any more
 }
 
 // New returns a network without relays.
@@ -88,8 +88,8 @@ func (n *Network) Relay(route Route) (string, error) {
 // To is a route to an address of one node.
 func To(node string, which int) Route { return func(string) (string, int) { return node, which } }
 
-// Block has a rule hold back what it names, until another is set: as in a network
-// that loses everything, it goes on its way afterwards. Nil lets everything pass.
+// Block sets the rule for what to hold back. Held data continues when the rule changes, as with
+// retransmissions in a real network. Nil lets everything pass.
 func (n *Network) Block(rule Rule) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -97,7 +97,7 @@ func (n *Network) Block(rule Rule) {
 	n.wake()
 }
 
-// Reset ends the connections that are chosen, with what is on its way through them.
+// Reset ends the chosen connections and drops the data in transit.
 func (n *Network) Reset(chosen func(client, node string) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -108,8 +108,8 @@ func (n *Network) Reset(chosen func(client, node string) bool) {
 	}
 }
 
-// Hang has the connections that are chosen go on without anything ever arriving, as if a node
-// on the way had forgotten them. Those that come later are not concerned.
+// Hang keeps the chosen connections open, but nothing arrives any more, as if a firewall had forgotten
+// them. Later connections are not affected.
 func (n *Network) Hang(chosen func(client, node string) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -136,13 +136,13 @@ func (n *Network) Close() (err error) {
 	return err
 }
 
-// wake has those that wait look again.
+// wake makes waiting goroutines check again.
 func (n *Network) wake() {
 	close(n.changed)
 	n.changed = make(chan struct{})
 }
 
-// end closes a connection. That it cannot be closed means that it is.
+// end closes a connection. An error means that it is already closed.
 func (n *Network) end(c *conn) {
 	c.closed = true
 	_ = c.client.Close()
@@ -153,7 +153,7 @@ func (n *Network) end(c *conn) {
 	n.wake()
 }
 
-// name returns the name of a process, by what it listens on if need be.
+// name returns the name of a process, if necessary that of the node whose address it listens on.
 func (n *Network) name(pid int) string {
 	if name, ok := n.names[pid]; ok || pid == 0 {
 		return name
@@ -169,7 +169,7 @@ func (n *Network) name(pid int) string {
 	return ""
 }
 
-// join passes on what client and node say to each other.
+// join forwards data between client and node.
 func (n *Network) join(client net.Conn, route Route) {
 	c := &conn{client: client, pid: owner(client.RemoteAddr())}
 	n.mu.Lock()
@@ -180,7 +180,7 @@ func (n *Network) join(client net.Conn, route Route) {
 		return
 	}
 	node, which := route(n.name(c.pid))
-	address := "" // of a node that is not known
+	address := "" // stays empty for an unknown node
 	if addresses := n.nodes[node]; which < len(addresses) {
 		address = addresses[which]
 	}
@@ -214,7 +214,7 @@ func (n *Network) join(client net.Conn, route Route) {
 	<-answers
 }
 
-// copy passes on one direction until either side ends it, and then ends both.
+// copy forwards one direction until either side ends it, and then ends both.
 func (n *Network) copy(c *conn, to io.Writer, from io.Reader, answer bool) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -239,8 +239,8 @@ func (n *Network) isDead(c *conn) bool {
 	return c.dead
 }
 
-// pass waits until the rule lets a direction of a connection pass, or it is dead. It returns
-// false if the connection has ended before.
+// pass waits until the rule lets a direction of a connection pass, or the connection is dead. It returns
+// false if the connection has ended.
 func (n *Network) pass(c *conn, answer bool) bool {
 	for {
 		n.mu.Lock()
@@ -254,7 +254,7 @@ func (n *Network) pass(c *conn, answer bool) bool {
 	}
 }
 
-// Sides returns a rule that keeps those of a group and all others apart.
+// Sides returns a rule that separates a group from all others.
 func Sides(group ...string) Rule {
 	return func(client, node string, _ bool) bool {
 		return slices.Contains(group, client) != slices.Contains(group, node)

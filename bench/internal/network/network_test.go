@@ -96,7 +96,7 @@ func closing(t *testing.T, n *network.Network) {
 	})
 }
 
-func TestWhatIsCutOffIsSilentAndGoesOnAfterwards(t *testing.T) {
+func TestABlockedConnectionIsSilentAndContinuesAfterwards(t *testing.T) {
 	n := network.New()
 	closing(t, n)
 	n.Process(os.Getpid(), "me")
@@ -125,7 +125,7 @@ func TestWhatIsCutOffIsSilentAndGoesOnAfterwards(t *testing.T) {
 	to[1].hears("b 3")
 }
 
-func TestARouteCanDifferByClientAndResetEndsWhatWasMadeBefore(t *testing.T) {
+func TestARouteCanDifferByClientAndResetEndsEarlierConnections(t *testing.T) {
 	n := network.New()
 	closing(t, n)
 	n.Process(os.Getpid(), "me")
@@ -152,7 +152,7 @@ func TestARouteCanDifferByClientAndResetEndsWhatWasMadeBefore(t *testing.T) {
 	talk(t, address).says("3", "b 3")
 }
 
-func TestADeadConnectionIsSilentForEverAndANewOneIsNot(t *testing.T) {
+func TestADeadConnectionStaysSilentAndANewOneWorks(t *testing.T) {
 	n := network.New()
 	closing(t, n)
 	n.Process(os.Getpid(), "me")
@@ -173,7 +173,7 @@ func TestADeadConnectionIsSilentForEverAndANewOneIsNot(t *testing.T) {
 	first.hearsNothing()
 }
 
-func TestANodeIsKnownAsAClientByWhatItListensOn(t *testing.T) {
+func TestANodeIsRecognizedAsAClientByTheAddressItListensOn(t *testing.T) {
 	n := network.New()
 	closing(t, n)
 	l, err := net.Listen("tcp", "127.0.0.1:0") // this process is node c

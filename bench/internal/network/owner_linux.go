@@ -19,7 +19,7 @@ type socket struct {
 	inode  string
 }
 
-// sockets returns those on IPv4, and on IPv6 of IPv4's addresses.
+// sockets returns the sockets on IPv4, and those on IPv6 with IPv4 addresses.
 func sockets() (all []socket) {
 	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		f, err := os.Open(name)
@@ -36,7 +36,7 @@ func sockets() (all []socket) {
 				all = append(all, socket{address, fields[3] == "0A", fields[9]})
 			}
 		}
-		_ = f.Close() // it was read
+		_ = f.Close() // it has been read
 	}
 	return all
 }
@@ -69,7 +69,7 @@ func owner(address net.Addr) int {
 	return 0
 }
 
-// family returns this process and those it started, among which clients are.
+// family returns this process and its children, which include the clients.
 func family() []int {
 	all := []int{os.Getpid()}
 	lists, err := filepath.Glob("/proc/self/task/*/children")
@@ -102,8 +102,8 @@ func has(pid int, inode string) bool {
 	})
 }
 
-// listensOn returns the addresses that a process listens on. One that listens on all has
-// that of loopback too.
+// listensOn returns the addresses that a process listens on. For a process that listens on all addresses
+// it adds the loopback address.
 func listensOn(pid int) (addresses []string) {
 	open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	if err != nil {

@@ -4,7 +4,7 @@ package network
 
 import "net"
 
-// Without /proc nobody is known: rules then hold for all alike.
+// Without /proc owners are unknown, so rules apply to all processes.
 func owner(net.Addr) int { return 0 }
 
 func listensOn(int) []string { return nil }

@@ -1,5 +1,5 @@
-// Package program runs the programs that are measured: servers that listen on loopback,
-// and end with what measures them.
+// Package program runs the programs that are measured: servers that listen on loopback and end with the
+// measuring program.
 package program
 
 import (
@@ -19,17 +19,17 @@ import (
 // patience bounds how long a program may take to listen.
 const patience = 30 * time.Second
 
-// A Program is one that listens on an address when it runs.
+// A Program listens on an address while it runs.
 type Program struct {
 	Address string
 	Path    string
 	Args    []string
-	Env     []string // beside this process's own
-	Says    string   // what it says when it can be used; empty: it can when it listens
-	Log     Log      // what it has said, over all its runs
+	Env     []string // in addition to this process's environment
+	Says    string   // its log message when it is ready; empty: it is ready when it listens
+	Log     Log      // its output, over all runs
 
-	// Begun, if there is one, is called with the process id of each run as soon as there is
-	// one: before the program has done much.
+	// Begun, if set, is called with the process id of each run right after the start of the
+	// process.
 	Begun func(pid int) error
 
 	cmd   *exec.Cmd
@@ -37,7 +37,7 @@ type Program struct {
 	err   error         // why, after that
 }
 
-// Start runs the program and waits until it can be used.
+// Start runs the program and waits until it is ready.
 func (p *Program) Start() error {
 	before := p.Log.Count(p.Says)
 	p.cmd = exec.Command(p.Path, p.Args...)
@@ -67,12 +67,12 @@ func (p *Program) Start() error {
 		case <-time.After(20 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
-			return errors.Join(fmt.Errorf("%s cannot be used on %s: %w\n%s", p.cmd, p.Address, err, p.Log.String()), p.Kill())
+			return errors.Join(fmt.Errorf("%s is not ready on %s: %w\n%s", p.cmd, p.Address, err, p.Log.String()), p.Kill())
 		}
 	}
 }
 
-// listens tries the address.
+// listens tries to connect to the address.
 func (p *Program) listens() error {
 	conn, err := net.DialTimeout("tcp", p.Address, time.Second)
 	if err != nil {
@@ -94,11 +94,11 @@ func (p *Program) Kill() error {
 	return err
 }
 
-// End lets it end, stopped or not. After Kill it does nothing.
+// End terminates it, even if it is paused, and waits. After Kill it does nothing.
 func (p *Program) End() error {
 	select {
 	case <-p.ended:
-		return nil // an error is why nobody started it again
+		return nil // Start has returned the error of a failed start
 	default:
 	}
 	err := errors.Join(p.Signal(syscall.SIGCONT), p.Signal(syscall.SIGTERM))
@@ -115,8 +115,8 @@ func FreeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// BuildFirn builds the command into a folder and returns its path. The working directory
-// is the repository's top.
+// BuildFirn builds the command into a folder and returns its path. The working directory must be the
+// root of the repository.
 func BuildFirn(dir string) (string, error) {
 	firn := filepath.Join(dir, "firn")
 	if out, err := exec.Command("go", "build", "-trimpath", "-o", firn, "./cmd/firn").CombinedOutput(); err != nil {
@@ -125,7 +125,7 @@ func BuildFirn(dir string) (string, error) {
 	return firn, nil
 }
 
-// Serving is what firn serve says when it issues ids.
+// Serving is the log message of firn serve when it is ready.
 const Serving = "msg=serving"
 
 // Redis returns a redis-server with its files in a folder.
@@ -141,7 +141,7 @@ func Redis(dir string, settings ...string) (*Program, error) {
 	return &Program{Address: address, Path: "redis-server", Args: append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", dir}, settings...)}, nil
 }
 
-// A Log keeps what a program says.
+// A Log keeps the output of a program.
 type Log struct {
 	mu   sync.Mutex
 	said bytes.Buffer
@@ -159,7 +159,7 @@ func (l *Log) String() string {
 	return l.said.String()
 }
 
-// Count returns how often something was said.
+// Count returns how often words occur.
 func (l *Log) Count(words string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
