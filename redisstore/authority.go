@@ -41,7 +41,7 @@ func (s *Store) authority(ctx context.Context, n int) (run string, asked time.Ti
 	case s.sentinels != nil:
 		err = errors.Join(askSentinels(ctx, s.sentinels, run, n))
 	case s.watched(ctx, node):
-		err = fmt.Errorf("%w: Sentinels watch over this server, and may promote another: name them in the URL, with ?master=NAME", store.ErrRefused)
+		err = fmt.Errorf("%w: Sentinels monitor this server and may promote another one: name them in the URL, with ?master=NAME", store.ErrRefused)
 	}
 	return run, asked, err
 }
@@ -76,7 +76,7 @@ func askSentinels(ctx context.Context, url *redis.UniversalOptions, run string, 
 	group.Wait()
 	objection = errors.Join(objections...)
 	if objection == nil && !slices.Contains(doubts, nil) {
-		doubt = fmt.Errorf("whether another server is the primary is not known: %w", errors.Join(doubts...))
+		doubt = fmt.Errorf("cannot find out whether another server is the primary: %w", errors.Join(doubts...))
 	}
 	return objection, doubt
 }
@@ -193,7 +193,7 @@ func (s *Store) askNamed(ctx context.Context, node *redis.Client) error {
 		options.Addr = addr
 		group.Go(func() {
 			member := redis.NewClient(&options)
-			defer func() { _ = member.Close() }() // the answers were read
+			defer func() { _ = member.Close() }() // all answers have been read
 			objections[i] = askMember(ctx, member, id, slot)
 		})
 	}
@@ -223,7 +223,7 @@ func (s *Store) alone(ctx context.Context, node *redis.Client) error {
 		there, err := keysAt(ctx, &options, slot)
 		switch {
 		case err != nil:
-			return fmt.Errorf("%w: there is no set in the cluster, and whether %s has it is not known: start that, or have it forgotten (CLUSTER FORGET %s): %w",
+			return fmt.Errorf("%w: there is no set in the cluster, and server %s, which may have it, does not answer: start it, or remove it with CLUSTER FORGET %s: %w",
 				store.ErrUnavailable, options.Addr, fields[0], err)
 		case there > 0:
 			return fmt.Errorf("%w: there is no set in the cluster, but %s has keys of its slot %d: finish the move with redis-cli --cluster fix",
@@ -243,7 +243,7 @@ func reachedAt(address, another string) string {
 	_, name, _ := strings.Cut(more, ",")
 	name, _, _ = strings.Cut(name, ",")
 	if theirs, _, err := net.SplitHostPort(another); err == nil && net.ParseIP(theirs) == nil {
-		host = cmp.Or(name, theirs) // if they have no names, all are behind one
+		host = cmp.Or(name, theirs) // without a name of their own, all servers have that of another
 	}
 	return net.JoinHostPort(host, address[port+1:]) // brackets, for IPv6
 }

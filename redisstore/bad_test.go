@@ -81,7 +81,7 @@ func TestBadServersAreNamedWithAWayOut(t *testing.T) {
 		kind      error
 		words     []string
 	}{
-		{"no password", "redis://" + closed.Addr(), store.ErrRefused, []string{"wants a password"}},
+		{"no password", "redis://" + closed.Addr(), store.ErrRefused, []string{"requires a password"}},
 		{"a wrong password", "redis://:geheimer@" + closed.Addr(), store.ErrRefused, []string{"check user and password"}},
 		{"a user who may only read", "redis://reader:geheim@" + open.Addr(), store.ErrRefused, []string{"the user needs"}},
 		{"a user without the key", "redis://stranger:geheim@" + open.Addr(), store.ErrRefused, []string{"the user needs"}},
@@ -89,10 +89,10 @@ func TestBadServersAreNamedWithAWayOut(t *testing.T) {
 		{"a replica", "redis://" + replica.Addr(), store.ErrRefused, []string{"name the primary"}},
 		{"a full server", "redis://" + full.Addr(), store.ErrRefused, []string{"raise maxmemory"}},
 		{"a key of another type", "redis://" + foreign.Addr(), store.ErrRefused, []string{"?key=NAME"}},
-		{"a server that evicts", "redis://" + evicts.Addr(), store.ErrRefused, []string{"allkeys-lru", "firn may go", "noeviction"}},
+		{"a server that evicts", "redis://" + evicts.Addr(), store.ErrRefused, []string{"allkeys-lru", "firn may be evicted", "noeviction"}},
 		{"no server", "redis://:geheim@" + servers.Nowhere(t), store.ErrUnavailable, []string{"refused"}},
 		{"a silent server", "redis://:geheim@" + servers.Silent(t), store.ErrUnavailable, nil},
-		{"no cluster", "redis://" + open.Addr() + "?cluster=true", store.ErrRefused, []string{"no cluster"}},
+		{"no cluster", "redis://" + open.Addr() + "?cluster=true", store.ErrRefused, []string{"not a cluster"}},
 		{"no Sentinel", "redis://" + open.Addr() + "?master=main", store.ErrUnavailable, []string{"Sentinel"}},
 		{"TLS to a server without", "rediss://" + open.Addr(), store.ErrUnavailable, []string{"redis:// instead"}},
 	} {
@@ -112,7 +112,7 @@ func TestBadServersAreNamedWithAWayOut(t *testing.T) {
 	}
 	defer waits.Close()
 	_, err = write(waits, "k")
-	expect(t, "a replica without its primary", err, store.ErrUnavailable, "primary is away")
+	expect(t, "a replica without its primary", err, store.ErrUnavailable, "primary is unreachable")
 	s, err := redisstore.Open(ctx, "redis://"+foreign.Addr()+"?key=members")
 	if err != nil {
 		t.Fatal(err)
@@ -218,10 +218,10 @@ func TestExamine(t *testing.T) {
 		{"a durable server", nil, map[string]store.Verdict{"persistence": store.Good, "eviction": store.Good, "replicas": store.Good}, "nothing acknowledged is lost"},
 		{"one that syncs each second", []string{"--appendfsync", "everysec"}, map[string]store.Verdict{"persistence": store.Doubtful}, "everysec"},
 		{"one that does not sync beside a rewrite", []string{"--no-appendfsync-on-rewrite", "yes"}, map[string]store.Verdict{"persistence": store.Doubtful}, "set no-appendfsync-on-rewrite no"},
-		{"one that keeps nothing", []string{"--appendonly", "no"}, map[string]store.Verdict{"persistence": store.Bad}, "a restart with a changed file would begin empty"},
+		{"one without persistence", []string{"--appendonly", "no"}, map[string]store.Verdict{"persistence": store.Bad}, "a restart with a changed file would begin empty"},
 		{"one with snapshots", []string{"--appendonly", "no", "--save", "60 1000"}, map[string]store.Verdict{"persistence": store.Bad}, "60 1000"},
-		{"one that evicts what expires", []string{"--maxmemory-policy", "volatile-lru"}, map[string]store.Verdict{"eviction": store.Good}, "never evicted"},
-		{"one that tells nothing", []string{"--rename-command", "CONFIG", ""}, map[string]store.Verdict{"persistence": store.Doubtful, "eviction": store.Good}, "not told"},
+		{"one that evicts only keys with an expiry", []string{"--maxmemory-policy", "volatile-lru"}, map[string]store.Verdict{"eviction": store.Good}, "never evicted"},
+		{"one without CONFIG", []string{"--rename-command", "CONFIG", ""}, map[string]store.Verdict{"persistence": store.Doubtful, "eviction": store.Good}, "appendfsync unknown"},
 	} {
 		s := open(t, "redis://"+servers.Redis(t, test.args...).Addr())
 		findings, err := s.Examine(ctx)
@@ -253,7 +253,7 @@ func TestExamineFindsWhatAnOperatorDidToARunningServer(t *testing.T) {
 	if err := operator.Do(ctx, "bgrewriteaof").Err(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "a file", func() bool { // it is no longer in use then
+	await(t, "a file", func() bool { // then it is no longer in use
 		info := operator.Info(ctx, "persistence").Val()
 		return contains(info, "aof_rewrite_in_progress:0") && !contains(info, "aof_base_size:0")
 	})
@@ -271,7 +271,7 @@ func TestExamineFindsWhatAnOperatorDidToARunningServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := findings[0]; f.Verdict != store.Doubtful || !contains(f.Says, "is being written anew") {
+	if f := findings[0]; f.Verdict != store.Doubtful || !contains(f.Says, "is being rewritten") {
 		t.Errorf("%v: %v", f.Verdict, f)
 	}
 	if f := findings[1]; f.Verdict != store.Bad || !contains(f.String(), "expires in 1h") || !contains(f.Advice, "PERSIST firn") {

@@ -12,47 +12,47 @@ import (
 
 const (
 	permissions = "the user needs: +zrangebylex +zcount +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key; +select for a database other than 0, +cluster in a cluster"
-	unknown     = "it does not know a command that Firn needs, or it was renamed"
+	unknown     = "it lacks a command that Firn needs, or the command was renamed"
 	// merged refuses both members, of a key or of the record of the replicas: nothing shows which is the
 	// later, and the older one would bring back a superseded state.
 	merged = "the key has two members, as when a copy was merged into the set: remove the older one"
 )
 
-// replies are a server's error replies, by the beginning of their text. All but the first group mean
-// that nothing was written: a script gets them at its first write or before.
+// replies maps the beginning of a server's error reply to a kind and a hint. All but the first group
+// mean that nothing was written: a script gets them at its first write or before.
 var replies = []struct {
 	begin string // after "ERR ", separated by |
 	kind  error
 	hint  string
 }{
-	{"LOADING", store.ErrUnavailable, "it is reading its data: try again"},
-	{"BUSY", store.ErrUnavailable, "another script keeps it busy"},
+	{"LOADING", store.ErrUnavailable, "it is loading its data: try again"},
+	{"BUSY", store.ErrUnavailable, "it is running another script"},
 	{"CLUSTERDOWN", store.ErrUnavailable, "the cluster has no server for this key"},
-	{"MASTERDOWN", store.ErrUnavailable, "its primary is away"},
+	{"MASTERDOWN", store.ErrUnavailable, "its primary is unreachable"},
 	{"TRYAGAIN", store.ErrUnavailable, "the key is being moved: try again"},
 	{"max number of clients", store.ErrUnavailable, "raise maxclients"},
 
-	{"NOAUTH", store.ErrRefused, "it wants a password: redis://:PASSWORD@HOST"},
+	{"NOAUTH", store.ErrRefused, "it requires a password: redis://:PASSWORD@HOST"},
 	{"WRONGPASS", store.ErrRefused, "check user and password"},
-	{"AUTH", store.ErrRefused, "it has no password or no such user: check the URL"},
+	{"AUTH", store.ErrRefused, "it has no password, or the user does not exist: check the URL"},
 	{"NOPERM|The user executing the script can't run|ACL failure in script", store.ErrRefused, permissions},
 	{"READONLY", store.ErrRefused, "it is a replica: name the primary, or Sentinels and ?master=NAME"},
 	{"WRONGTYPE", store.ErrRefused, "the key holds something else: name another with ?key=NAME"},
 	{"OOM", store.ErrRefused, "its memory is full: raise maxmemory"},
 	{"MISCONF", store.ErrRefused, "it cannot write to its disk: see its log"},
 	{"NOREPLICAS", store.ErrRefused, "it has fewer replicas than min-replicas-to-write"},
-	{"DB index|invalid DB index", store.ErrRefused, "the URL ends in the number of a database, as redis://HOST:6379/0"},
+	{"DB index|invalid DB index", store.ErrRefused, "end the URL with the number of a database, such as redis://HOST:6379/0"},
 	{"SELECT is not allowed in cluster mode", store.ErrRefused, "a cluster has database 0 only"},
 	{"unknown command|Unknown Redis command", store.ErrRefused, unknown},
 	{"Write commands not allowed after non deterministic", store.ErrRefused, "set lua-replicate-commands yes"},
-	{"This instance has cluster support disabled", store.ErrRefused, "it is no cluster: leave out ?cluster=true, and name one host"},
+	{"This instance has cluster support disabled", store.ErrRefused, "it is not a cluster: leave out ?cluster=true, and name one host"},
 	{"MOVED", store.ErrRefused, "it belongs to a cluster: add ?cluster=true"},
 	{"CONFLICT", store.ErrConflict, ""},
-	{"OTHER|LATE", store.ErrRefused, "look which server is the primary, and try again"},
-	{"RECORD", store.ErrRefused, "that is no record of replicas: remove the member, then set the number with firn store replicas N"},
+	{"OTHER|LATE", store.ErrRefused, "find out which server is the primary, and try again"},
+	{"RECORD", store.ErrRefused, "the record of the replicas is malformed: remove the member, then set the number with firn store replicas N"},
 	{"TWICE", store.ErrRefused, merged},
-	{"SCORE", store.ErrRefused, "a member of the set has a score that is not 0, and hides others: see ZRANGE firn 0 -1 WITHSCORES, remove it, and give programs a key each with ?key=NAME"},
-	{"DENIED", store.ErrRefused, "it runs in protected mode: it needs a password, or to be reached over loopback"},
+	{"SCORE", store.ErrRefused, "a member of the set has a score other than 0, which hides other members: find it with ZRANGE firn 0 -1 WITHSCORES, remove it, and give each program its own key with ?key=NAME"},
+	{"DENIED", store.ErrRefused, "it runs in protected mode: set a password, or connect over loopback"},
 }
 
 // before is a possible prefix of a reply's text: Redis before 7.0 puts it before an error that a
@@ -68,7 +68,7 @@ func classify(err error) (hint string, kind error) {
 	case says("first record does not look like a TLS handshake"):
 		hint = "it does not speak TLS: use redis:// instead of rediss://"
 	case says("redis: all sentinels specified in configuration are unreachable"):
-		hint = "no Sentinel answers, or none knows ?master=NAME"
+		hint = "no Sentinel answers, or they do not know ?master=NAME"
 	case errors.As(err, &reply):
 		text := before.ReplaceAllString(reply.Error(), "")
 		for _, r := range replies {

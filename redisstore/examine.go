@@ -28,10 +28,10 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 			return nil, err
 		}
 		setting := func(name string) string { // the account may lack the privilege for CONFIG
-			if value, told := node.ConfigGet(ctx, name).Val()[name]; told {
+			if value, ok := node.ConfigGet(ctx, name).Val()[name]; ok {
 				return value
 			}
-			return "not told"
+			return "unknown"
 		}
 		expiry := node.TTL(ctx, s.cfg.Key).Val()
 		servers, err := serversBehind(ctx, node)
@@ -46,12 +46,12 @@ func persists(info map[string]string, setting func(string) string) store.Finding
 	sync := setting("appendfsync")
 	rewrites := info["aof_rewrite_in_progress"] == "1" || info["aof_rewrite_scheduled"] == "1" || info["aof_last_bgrewrite_status"] != "ok"
 	return backend.Judge("persistence").
-		When(info["aof_enabled"] != "1", store.Bad, fmt.Sprintf("appendonly no, save %q: a restart forgets the workers taken since the last snapshot", setting("save")),
+		When(info["aof_enabled"] != "1", store.Bad, fmt.Sprintf("appendonly no, save %q: a restart forgets the workers acquired since the last snapshot", setting("save")),
 			// A restart with that setting would lose everything: a snapshot is not loaded if that file is
 			// missing.
 			"CONFIG SET appendonly yes, appendfsync always while it runs, and CONFIG REWRITE once INFO says aof_rewrite_in_progress:0; a restart with a changed file would begin empty. Or use a strict pool").
 		// INFO shows a rewrite next to a complete file in the same way.
-		When(rewrites, store.Doubtful, "appendonly yes, and its file is being written anew, or could not be: if that is since it was turned on, or since the server was a replica, a crash goes back to an older file, or to none",
+		When(rewrites, store.Doubtful, "appendonly yes, and its file is being rewritten, or the rewrite failed: until the first rewrite since it was turned on, or since the server was a replica, a crash falls back to an older file or to no data",
 			"wait until INFO says aof_rewrite_in_progress:0, or see its log").
 		When(sync != "always", store.Doubtful, "appendonly yes, appendfsync "+sync+": a loss of power loses the last moments", "set appendfsync always, or use a strict pool").
 		When(setting("no-appendfsync-on-rewrite") == "yes", store.Doubtful,
@@ -64,9 +64,9 @@ func persists(info map[string]string, setting func(string) string) store.Finding
 func (s *Store) evicts(info map[string]string, expiry time.Duration) store.Finding {
 	policy, key := info["maxmemory_policy"], s.cfg.Key
 	return backend.Judge("eviction").
-		When(expiry > 0, store.Bad, fmt.Sprintf("%s expires in %v, and with it who holds which worker", key, expiry), "PERSIST "+key+", and find out who set the expiry").
-		When(policy == "", store.Doubtful, "maxmemory-policy is not told", "see that it is noeviction or a volatile one").
-		When(strings.HasPrefix(policy, "allkeys-"), store.Bad, "maxmemory-policy "+policy+": when memory is full, "+key+" may go, and with it who holds which worker",
+		When(expiry > 0, store.Bad, fmt.Sprintf("%s expires in %v, and the record of who holds which worker with it", key, expiry), "PERSIST "+key+", and find out who set the expiry").
+		When(policy == "", store.Doubtful, "INFO does not show maxmemory-policy", "make sure that it is noeviction or a volatile one").
+		When(strings.HasPrefix(policy, "allkeys-"), store.Bad, "maxmemory-policy "+policy+": when memory is full, "+key+" may be evicted, and the record of who holds which worker with it",
 			"set maxmemory-policy noeviction or a volatile one; the key has no expiry, so those never evict it").
 		Else("maxmemory-policy " + policy + ": " + key + " is never evicted")
 }
@@ -74,8 +74,8 @@ func (s *Store) evicts(info map[string]string, expiry time.Duration) store.Findi
 // maxProbes bounds how many connections serversBehind opens.
 const maxProbes = 8
 
-// serversBehind returns how many servers connections lead to: a name may have several addresses, and a
-// load balancer may stand between.
+// serversBehind returns how many servers connections lead to: a name may have several addresses, and
+// there may be a load balancer.
 func serversBehind(ctx context.Context, node *redis.Client) (int, error) {
 	runs := map[string]bool{}
 	for range max(min(maxProbes, node.Options().PoolSize/2), 1) { // leave some for other callers
@@ -93,7 +93,7 @@ func serversBehind(ctx context.Context, node *redis.Client) (int, error) {
 // replicates reports which writers wait for how many replicas, by the record and the URL. All
 // processes share the record, so one process can examine it for the others.
 func (s *Store) replicates(info map[string]string, r Replicas, servers int, another error, watched bool, setting func(string) string) store.Finding {
-	const forgets = "a failover may forget who holds a worker and which ids were given, and ids repeat"
+	const forgets = "a failover may lose the record of who holds a worker and which ids were issued, and ids repeat"
 	all := max(r.Recorded, r.Online)
 	need := s.wanted(all)
 	counts := fmt.Sprintf("%d recorded, %d attached, %d of them online; a write waits for %d", r.Recorded, r.Attached, r.Online, need)
@@ -102,25 +102,25 @@ func (s *Store) replicates(info map[string]string, r Replicas, servers int, anot
 		fewer = "start the missing ones, or leave out ?replicas"
 	}
 	j := backend.Judge("replicas").
-		When(servers > 1, store.Bad, fmt.Sprintf("connections to its address lead to %d servers: each is a store of its own, and ids repeat", servers),
+		When(servers > 1, store.Bad, fmt.Sprintf("connections to its address lead to %d servers: each is a separate store, and ids repeat", servers),
 			"name one primary, or Sentinels and ?master=NAME: no balancer, and no name with several addresses").
-		When(another != nil, store.Bad, fmt.Sprintf("not all that the URL names agree on the primary: %v", another),
-			"name Sentinels, or servers, that are of one setup: each process asks whichever answers first, so ids repeat; during a failover look again").
+		When(another != nil, store.Bad, fmt.Sprintf("the servers in the URL do not agree on the primary: %v", another),
+			"name Sentinels or servers of one setup only: each process asks whichever answers first, so ids repeat; during a failover, check again later").
 		When(info["role"] == "slave", store.Bad, "it is a replica, which refuses writes", "name the primary, or Sentinels and ?master=NAME").
-		When(need > r.Online, store.Bad, counts+": no write is confirmed, so newcomers and sequences wait, and holders go on to their fence", fewer).
+		When(need > r.Online, store.Bad, counts+": no write is confirmed, so new processes and sequences wait, and holders continue until their fence", fewer).
 		When(need == 0 && all > 0, store.Bad, counts+": "+forgets, "leave out ?replicas").
-		When(need < all, store.Doubtful, counts+": where another replica is promoted, "+forgets, "leave out ?replicas").
-		When(watched, store.Doubtful, counts+"; Sentinels watch over it that the URL does not name: they may promote another server, which nobody would notice", "name them, with ?master=NAME").
-		When(r.Attached > r.Online, store.Doubtful, counts+": where one that is not online is promoted, "+forgets, "promote none before it is online: replica-priority 0 until then")
+		When(need < all, store.Doubtful, counts+": if another replica is promoted, "+forgets, "leave out ?replicas").
+		When(watched, store.Doubtful, counts+"; Sentinels that the URL does not name monitor it: they may promote another server unnoticed", "name them, with ?master=NAME").
+		When(r.Attached > r.Online, store.Doubtful, counts+": if one that is not online is promoted, "+forgets, "promote none before it is online: replica-priority 0 until then")
 	if all == 0 {
-		return j.Else("none: there is nothing to fail over to")
+		return j.Else("no replicas: no failover can lose writes")
 	}
 	return j.
 		When(setting("replica-ignore-maxmemory") == "no", store.Doubtful, counts+"; replica-ignore-maxmemory is no: a replica whose memory is full acknowledges what it drops, and once it is promoted, ids repeat",
 			"set replica-ignore-maxmemory yes on all servers").
-		When(setting("replica-read-only") == "no", store.Doubtful, counts+"; replica-read-only is no: who writes to a replica may have it drop what it acknowledges", "set replica-read-only yes on all servers").
+		When(setting("replica-read-only") == "no", store.Doubtful, counts+"; replica-read-only is no: a program that writes to a replica may make it drop what it acknowledged", "set replica-read-only yes on all servers").
 		When(s.cluster != nil && setting("cluster-allow-replica-migration") == "yes", store.Doubtful,
-			counts+"; the cluster may move one away, and no write is confirmed then, or one here in the place of one that is away: if that is promoted later, "+forgets,
+			counts+"; the cluster may move a replica away, and then no write is confirmed, or move one here to replace a missing one: if the missing one is promoted later, "+forgets,
 			"set cluster-allow-replica-migration no on all its nodes").
 		Else(counts)
 }

@@ -162,7 +162,7 @@ func TestANumberIsNotLoweredWithoutTheSentinelsThatWatch(t *testing.T) {
 	}
 	replicas[0].Kill()
 	await(t, "it to be gone", func() bool { return replicaLines(operator) == "" })
-	expect(t, "by a URL of the server", s.SetReplicas(ctx, 0), store.ErrRefused, "Sentinels watch", "?master=NAME")
+	expect(t, "by a URL of the server", s.SetReplicas(ctx, 0), store.ErrRefused, "Sentinels monitor", "?master=NAME")
 	for _, w := range watchers {
 		w.Kill()
 	}
@@ -171,7 +171,7 @@ func TestANumberIsNotLoweredWithoutTheSentinelsThatWatch(t *testing.T) {
 }
 
 // Two servers and a Sentinel: the new primary has no replica until the old one is back, or until an
-// operator declares that there will be none.
+// operator declares that it will not come back.
 func TestAFailoverOfTwoServers(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -225,7 +225,7 @@ func TestAClusterFailsOverAndMovesTheSet(t *testing.T) {
 	if there, err := s.Replicas(ctx); err != nil || there.Recorded != 1 {
 		t.Errorf("%+v, %v", there, err)
 	}
-	if f := verdict(t, s); f.Verdict != store.Doubtful || !contains(f.Says, "in the place of one that is away") {
+	if f := verdict(t, s); f.Verdict != store.Doubtful || !contains(f.Says, "to replace a missing one") {
 		t.Errorf("%v: %v", f.Verdict, f)
 	}
 	if err := follower.ClusterFailover(ctx).Err(); err != nil {
@@ -299,7 +299,7 @@ func TestNothingIsWrittenToASetThatMayHaveBeenCopied(t *testing.T) {
 		return !errors.Is(err, store.ErrUnavailable)
 	})
 	if err != nil {
-		t.Errorf("the copy has not what was confirmed: %v", err)
+		t.Errorf("the copy lacks a confirmed write: %v", err)
 	}
 }
 
@@ -326,7 +326,7 @@ func TestASetMovedWithoutItsSlotIsNotCreatedAgain(t *testing.T) {
 	late := open(t, "redis://"+addrs[0]+"?cluster=true")
 	expect(t, "the replica of the owner", second(write(late, "k")), store.ErrRefused, "no set", addrs[1], "redis-cli --cluster fix")
 	all[1].Kill()
-	expect(t, "without the other", second(write(late, "k")), store.ErrUnavailable, "is not known", addrs[1])
+	expect(t, "without the other", second(write(late, "k")), store.ErrUnavailable, "does not answer", addrs[1])
 }
 
 func second[A, B any](_ A, b B) B { return b }

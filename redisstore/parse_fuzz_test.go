@@ -19,7 +19,7 @@ func FuzzMember(f *testing.F) {
 		e, err := parse(member)
 		if err != nil {
 			if !errors.Is(err, store.ErrRefused) {
-				t.Fatalf("%v is not told as what it is", err)
+				t.Fatalf("%v does not match ErrRefused", err)
 			}
 			return
 		}
@@ -29,7 +29,7 @@ func FuzzMember(f *testing.F) {
 	})
 }
 
-// FuzzURL: an error does not repeat the password, and what is accepted has a host.
+// FuzzURL checks that errors do not repeat the password, and that accepted URLs have a host.
 func FuzzURL(f *testing.F) {
 	for _, text := range []string{
 		"redis://:secret@127.0.0.1:6379/0", "rediss://u:secret@h,h2:6379/3?sentinel=main", "redis://h/99999999999999999999",

@@ -58,7 +58,7 @@ func TestAReplicaPromotedBesideALivingPrimaryStopsBoth(t *testing.T) {
 		unconfirmed(t, open(t, "redis://"+replicas[0].Addr()), "on the promoted one", "0 of 1")
 		if seen { // otherwise no process there knows that it ever had a replica
 			unconfirmed(t, before, "on the old primary", "0 of 1")
-			unconfirmed(t, open(t, "redis://"+p.Addr()), "on the old primary, opened anew", "0 of 1")
+			unconfirmed(t, open(t, "redis://"+p.Addr()), "a new handle on the old primary", "0 of 1")
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestAWriteIsConfirmedWhileTheFirstReplicaOnlyLoads(t *testing.T) {
 	}
 }
 
-func TestAReaderOfTheStreamIsNoReplica(t *testing.T) {
+func TestAReaderOfTheStreamDoesNotCountAsAReplica(t *testing.T) {
 	t.Parallel()
 	// Like redis-cli --replica and programs that copy changes elsewhere: it acknowledges nothing.
 	p := primary(t)
@@ -147,7 +147,7 @@ func TestAReaderOfTheStreamIsNoReplica(t *testing.T) {
 	await(t, "it to be attached", func() bool { return contains(replicaLines(operator), "state=online,offset=0,") })
 	s := open(t, "redis://"+p.Addr())
 	confirmed(t, s, "beside it")
-	if f := verdict(t, s); f.Verdict != store.Good || !contains(f.Says, "none") {
+	if f := verdict(t, s); f.Verdict != store.Good || !contains(f.Says, "no replicas") {
 		t.Errorf("%v: %v", f.Verdict, f)
 	}
 	if got := recorded(t, p.Addr()); len(got) != 0 {
@@ -305,7 +305,7 @@ func TestAReplicaThatIsBackWhileAWriteWaitsDoesNotCountForOneThatIsAway(t *testi
 	wrote := make(chan struct{})
 	go func() {
 		defer close(wrote)
-		unconfirmed(t, s, "with one away", "come back")
+		unconfirmed(t, s, "with one away", "reconnected")
 	}()
 	await(t, "the write to wait", func() bool { return contains(operator.ClientList(ctx).Val(), "cmd=wait") })
 	offset := regexp.MustCompile(`offset=\d+`)
@@ -436,7 +436,7 @@ func TestALostRecordIsRestoredByAHandleThatKnewIt(t *testing.T) {
 	}
 }
 
-func TestTheRecordIsNoKey(t *testing.T) {
+func TestTheRecordCannotBeReadAsAKey(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	p, _ := withReplicas(t, 1)
@@ -466,20 +466,20 @@ func TestTheRecordIsNoKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = write(s, "k")
-	expect(t, "a record that is none", err, store.ErrRefused, "many", "remove the member")
+	expect(t, "a malformed record", err, store.ErrRefused, "many", "remove the member")
 	_, err = s.Examine(ctx)
-	expect(t, "a record that is none, examined", err, store.ErrRefused, "many", "remove the member")
+	expect(t, "a malformed record, examined", err, store.ErrRefused, "many", "remove the member")
 }
 
 func TestAnOperatorMayWaitForFewerAndDoctorSaysWhatThatLoses(t *testing.T) {
 	t.Parallel()
 	p, replicas := withReplicas(t, 2)
-	all, one, none, three := open(t, "redis://"+p.Addr()), open(t, "redis://"+p.Addr()+"?replicas=1"), open(t, "redis://"+p.Addr()+"?replicas=0"), open(t, "redis://"+p.Addr()+"?replicas=3")
-	confirmed(t, none, "none")
+	all, one, zero, three := open(t, "redis://"+p.Addr()), open(t, "redis://"+p.Addr()+"?replicas=1"), open(t, "redis://"+p.Addr()+"?replicas=0"), open(t, "redis://"+p.Addr()+"?replicas=3")
+	confirmed(t, zero, "zero")
 	unconfirmed(t, three, "three", "2 of 3")
 	replicas[0].Pause()
 	confirmed(t, one, "one")
-	confirmed(t, none, "none")
+	confirmed(t, zero, "zero")
 	unconfirmed(t, all, "all", "1 of 2") // although only other handles have written before
 	replicas[0].Resume()
 	for _, test := range []struct {
@@ -488,8 +488,8 @@ func TestAnOperatorMayWaitForFewerAndDoctorSaysWhatThatLoses(t *testing.T) {
 		says string
 	}{
 		{all, store.Good, "waits for 2"},
-		{one, store.Doubtful, "waits for 1: where another replica is promoted, a failover may forget"},
-		{none, store.Bad, "waits for 0: a failover may forget"},
+		{one, store.Doubtful, "waits for 1: if another replica is promoted, a failover may lose"},
+		{zero, store.Bad, "waits for 0: a failover may lose"},
 		{three, store.Bad, "waits for 3: no write is confirmed"},
 		{open(t, "redis://"+replicas[1].Addr()), store.Bad, "it is a replica"},
 	} {
@@ -767,7 +767,7 @@ func TestClientsThatBreakWhatAWritePromisesAreRefused(t *testing.T) {
 		"up to 3 times": {},
 		"ReadTimeout":   {MaxRetries: -1, ReadTimeout: time.Second},
 		"unanswered":    {MaxRetries: -1, ReadTimeout: -1}, // such a call would keep its connection for ever
-		"its memory":    {MaxRetries: -1, Protocol: 3, ClientSideCacheConfig: &redis.ClientSideCacheConfig{}},
+		"caches reads":    {MaxRetries: -1, Protocol: 3, ClientSideCacheConfig: &redis.ClientSideCacheConfig{}},
 	} {
 		options.Addrs = []string{addr}
 		client := redis.NewUniversalClient(&options)

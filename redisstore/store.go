@@ -1,16 +1,22 @@
-// Package redisstore is a [store.Store] in Redis: one server, one watched over
-// by Sentinels, or a cluster.
+// Package redisstore is a [store.Store] in Redis, for leases, segments and sequences. It
+// works with a single server, a server with Sentinels, or a cluster.
 //
 //	s, err := redisstore.Open(ctx, "redis://:secret@10.0.0.5:6379/0")
 //	l, err := lease.Open(ctx, lease.Config{Store: s})
 //
-// Everything is in one sorted set: a cluster keeps it in one place, a listing is one command, and an
-// eviction takes all or nothing. Newcomers notice that a whole pool has vanished and wait for its
-// holders; a single vanished slot would just look free. Inspect it with redis-cli: ZRANGE firn 0 -1.
+// Everything is in one sorted set. So a cluster keeps it on one server, a listing is one command, and
+// an eviction removes all or nothing. New processes notice that a whole pool has vanished and wait for
+// its holders; a single vanished slot would look free. Inspect the set with redis-cli:
+// ZRANGE firn 0 -1.
 //
 // Redis acknowledges a write before its disk or a replica has it. So each write waits, in the same
 // round trip, until all replicas that were ever attached have it: see [Store.CompareAndSwap]. The
 // requirements for a server are in docs/stores.md and docs/redis-replicas.md.
+//
+// When not to use it: on a server that may evict the set or loses acknowledged writes in a crash
+// (appendfsync other than always), unless the pool is strict; [Store.Examine] reports both. If you
+// already run etcd, ZooKeeper or a SQL database, use that: they persist a write before they
+// acknowledge it.
 package redisstore
 
 import (
@@ -28,7 +34,7 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// Config is the configuration for [New].
+// Config configures [New].
 type Config struct {
 	// Key names the sorted set. Applications that share a server and should not see each other's pools
 	// need different keys. Default: "firn".
@@ -53,7 +59,7 @@ type Store struct {
 	calls     *backend.Calls
 
 	mu     sync.Mutex
-	latest record // that this handle has seen
+	latest record // the latest that this handle has seen
 }
 
 // New returns a store over client, which Close closes. It writes nothing. The error is
@@ -81,7 +87,8 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 		if f := s.evicts(info, 0); f.Verdict == store.Bad {
 			return nil, fmt.Errorf("%w: %s: %s", store.ErrRefused, f.Says, f.Advice)
 		}
-		// So that the first write need not be sent twice. A loading server does not show its replicas yet.
+		// With a known record the first write is not sent twice. A loading server does not show its
+		// replicas yet.
 		if _, err := s.count(ctx); err != nil {
 			if _, kind := classify(err); errors.Is(kind, store.ErrRefused) {
 				return nil, err
@@ -104,15 +111,15 @@ func (s *Store) check() error {
 		s.cluster, retries, read = c, c.Options().MaxRetries, c.Options().ReadTimeout
 		replicas = c.Options().ReadOnly
 	default:
-		return fmt.Errorf("a client of type %T: *redis.Client and *redis.ClusterClient are supported", s.client)
+		return fmt.Errorf("the client has type %T: *redis.Client and *redis.ClusterClient are supported", s.client)
 	}
 	switch {
 	case s.cfg.ConfirmTimeout < time.Millisecond:
-		return fmt.Errorf("ConfirmTimeout is %v: at least 1ms is needed", s.cfg.ConfirmTimeout)
+		return fmt.Errorf("ConfirmTimeout is %v: it must be at least 1ms", s.cfg.ConfirmTimeout)
 	case replicas:
-		return errors.New("the client reads from replicas, which may be old: set ReadOnly, RouteByLatency and RouteRandomly to false")
+		return errors.New("the client reads from replicas, which may be behind: set ReadOnly, RouteByLatency and RouteRandomly to false")
 	case caches:
-		return errors.New("the client answers reads from its memory, also while the server does not answer, or has forgotten: set ClientSideCacheConfig and ClientSideCache to nil")
+		return errors.New("the client caches reads, which hides an outage or lost data of the server: set ClientSideCacheConfig and ClientSideCache to nil")
 	case retries > 0:
 		return fmt.Errorf("the client repeats commands up to %d times: set MaxRetries to -1", retries)
 	case read <= 0:

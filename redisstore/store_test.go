@@ -164,7 +164,7 @@ func TestConformanceOnACluster(t *testing.T) {
 	// It would write while its key is being moved, and create a set although another server has it.
 	for _, addr := range addrs {
 		_, err := redisstore.Open(context.Background(), "redis://"+addr)
-		expect(t, "a client that is not told of the cluster", err, store.ErrRefused, "?cluster=true")
+		expect(t, "a client of a single server in a cluster", err, store.ErrRefused, "?cluster=true")
 	}
 }
 

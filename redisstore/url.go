@@ -28,7 +28,7 @@ import (
 //	key=NAME               of the sorted set; default firn
 //	replicas=N             that must have a write; default all that were ever attached
 //	cluster=true           one host of a cluster is enough
-//	master=NAME            the hosts are Sentinels that watch over NAME
+//	master=NAME            the hosts are Sentinels that monitor NAME
 //	sentinel_password=...  of the Sentinels
 //	tls_ca=FILE            certificates that may sign the server's
 //	tls_cert=FILE          a certificate to show, with its tls_key=FILE
@@ -54,7 +54,7 @@ func Open(ctx context.Context, text string) (*Store, error) {
 
 const (
 	dialTimeout = 5 * time.Second
-	callTimeout = 3 * time.Second // holders look again after as long
+	callTimeout = 3 * time.Second // as long as holders wait between looks by default
 	poolSize    = 16              // bounds connections: a lease needs one, sequences a few
 	defaultPort = "6379"
 	// maxIdle is shorter than the time after which firewalls forget an idle connection. Each silently
@@ -87,7 +87,7 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 	if database := strings.TrimSuffix(u.Path, "/"); database != "" {
 		n, err := strconv.Atoi(database)
 		if err != nil || n < 0 {
-			u.Fail(fmt.Errorf("database %q is not a number from 0 up", database))
+			u.Fail(fmt.Errorf("database %q is not a number from 0", database))
 		}
 		options.DB = n
 	}

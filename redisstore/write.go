@@ -83,7 +83,7 @@ func (s *Store) follow(ctx context.Context, wait time.Duration) error {
 // meanwhile, or if the server has another history and so may have lost the write.
 func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.Script, args ...any) (life string, err error) {
 	conn := node.Conn()
-	defer func() { _ = conn.Close() }() // back to the pool, or broken
+	defer func() { _ = conn.Close() }() // return it to the pool, or drop it if it is broken
 	deadline := time.Now().Add(s.cfg.ConfirmTimeout)
 	asked, excess := s.wanted(s.known().n), 0
 	for n := 1; ; n++ {
@@ -98,7 +98,7 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 		switch {
 		case err != nil:
 		case need > 0 && x.after.excess > excess:
-			err = errors.New("a replica has come back while it waited, and may have acknowledged it twice")
+			err = errors.New("a replica reconnected during the wait, and may have acknowledged the write twice")
 		case x.after.primary == 0:
 			err = errors.New("the server has become a replica")
 		case x.acknowledged >= need && need == all && x.after.history == x.history:

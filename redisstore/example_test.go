@@ -1,0 +1,37 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/redisstore"
+)
+
+// Lease a worker in a Redis, and make ids with it. Close the lease before the store, so that
+// another process can have the worker at once.
+func Example() {
+	ctx := context.Background()
+	s, err := redisstore.Open(ctx, "redis://:secret@10.0.0.5:6379/0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	l, err := lease.Open(ctx, lease.Config{Store: s, Pool: "orders"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 3 {
+		id, err := l.Next(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(id)
+	}
+	if err := l.Close(ctx); err != nil {
+		log.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		log.Fatal(err)
+	}
+}
