@@ -1,11 +1,11 @@
 /* A fork of the store, as a model for Spin. See README.md.
  *
  * One register, in NC copies. Server 0 is the primary. A replica is promoted beside it,
- * and both answer: each call may reach either. Clocks show anything: uniqueness rests on
- * the fences and on what "confirmed" means, and on no clock.
+ * and both answer: each call may reach either. Clocks show any time: uniqueness depends on
+ * the fences and on the meaning of "confirmed", not on clocks.
  *
- *   -DLOWERED    an operator has the new primary confirm without its replicas
- *   -DBOTH       with LOWERED: the old one too, while it is cut off
+ *   -DLOWERED    an operator lets the new primary confirm without its replicas
+ *   -DBOTH       with LOWERED: also the old one, while it is cut off
  *   -DM_...      a guard removed
  */
 #ifndef NC
@@ -27,10 +27,10 @@ typedef Slot { byte fence; byte own; byte rev }
 
 Slot copy[NC];
 byte follows[NC];       /* which primary a replica is attached to, or AWAY; a primary follows itself */
-bit alone[NC];          /* as the register of the store has it: no replica need confirm */
-byte top = 0;           /* the promoted one; 0 while there is none */
+bit alone[NC];          /* as in the store's register: it confirms without replicas */
+byte top = 0;           /* the promoted server; 0 before a promotion */
 byte draw = 1;
-bit used[T + 1];        /* ticks handed out */
+bit used[T + 1];        /* issued ticks */
 
 #define PRIMARY(x) (follows[x] == x)
 #define HAS(x, y) (follows[y] == x)
@@ -52,7 +52,7 @@ inline sendAll(from) {
 	}
 	i = 0
 }
-/* Any server that takes itself for a primary. */
+/* Any server that considers itself the primary. */
 inline connect(x) {
 	if
 	:: PRIMARY(0) -> x = 0
@@ -81,12 +81,12 @@ inline confirm(at) {
 #else
 	:: PRIMARY(at) && ALL_ATTACHED(at) -> sendAll(at); result = 1
 #endif
-	:: result = 2 /* it is not, or the answer is lost */
+	:: result = 2 /* it does not confirm, or the answer is lost */
 	fi
 }
 
 /* One write of fence f by owner o over revision r, at server x, and its confirmation there.
- * result: 1 confirmed, 0 not applied, 2 not known. w is the revision drawn for it. */
+ * result: 1 confirmed, 0 not applied, 2 unknown. w is its revision. */
 inline swap(o, f, r) {
 	d_step { w = draw; draw++ }
 	atomic {
@@ -120,7 +120,7 @@ inline swap(o, f, r) {
 }
 
 proctype Process() {
-	byte own, fence, rev, pos;      /* the slot held: own is 0 while it is not */
+	byte own, fence, rev, pos;      /* the slot held; own is 0 without a slot */
 	byte c, f, rf, rr, result, w, x, i;
 end:	atomic { c = 0; f = 0; rf = 0; rr = 0; result = 0; w = 0; x = 0; i = 0 };
 	do
@@ -147,7 +147,7 @@ end:	atomic { c = 0; f = 0; rf = 0; rr = 0; result = 0; w = 0; x = 0; i = 0 };
 		:: else
 		fi;
 		goto end }
-	:: atomic { own != 0 -> /* hand out a tick */
+	:: atomic { own != 0 -> /* issue a tick */
 		select (c : 1 .. T);
 		c = (c > pos -> c : pos);
 		if
@@ -187,7 +187,7 @@ end:	atomic { c = 0; f = 0; rf = 0; rr = 0; result = 0; w = 0; x = 0; i = 0 };
 		:: else -> own = 0; fence = 0; rev = 0; pos = 0
 		fi;
 		goto end }
-	:: atomic { own != 0 && draw <= WRITES -> /* give back */
+	:: atomic { own != 0 && draw <= WRITES -> /* release */
 		connect(x);
 		f = (pos > 1 -> pos - 1 : 0); c = own; rr = rev;
 		own = 0; fence = 0; rev = 0; pos = 0 };
@@ -197,20 +197,20 @@ end:	atomic { c = 0; f = 0; rf = 0; rr = 0; result = 0; w = 0; x = 0; i = 0 };
 	od
 }
 
-/* What nobody controls. */
+/* Events outside the protocol. */
 active proctype World() {
 	byte i, k;
 end:	do
-	:: atomic { select (k : 0 .. NC - 1); /* a replica loses its primary, or finds one, and has what that has */
+	:: atomic { select (k : 0 .. NC - 1); /* a replica loses its primary, or finds one and copies its data */
 		if
 		:: !PRIMARY(k) && follows[k] != AWAY -> follows[k] = AWAY
 		:: follows[k] == AWAY && PRIMARY(0) -> follows[k] = 0; send(k, 0)
 		:: follows[k] == AWAY && top != 0 -> follows[k] = top; send(k, top)
-		:: !PRIMARY(k) && follows[k] != AWAY -> i = follows[k]; send(k, i) /* in its own time */
+		:: !PRIMARY(k) && follows[k] != AWAY -> i = follows[k]; send(k, i) /* asynchronously */
 		:: else
 		fi;
 		i = 0; k = 0 }
-	:: atomic { top == 0 -> /* a replica is promoted beside the primary, which goes on */
+	:: atomic { top == 0 -> /* a replica is promoted while the primary continues */
 		select (k : 1 .. NC - 1);
 		top = k; follows[k] = k; k = 0 }
 	:: atomic { top != 0 && PRIMARY(0) -> /* the old primary is found, and made a replica */

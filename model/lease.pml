@@ -1,14 +1,14 @@
 /* The lease protocol of Firn as a model for Spin. See README.md.
  *
- * Processes hand out ticks of workers; no tick of a worker may be handed out
- * twice. Everything else is there to make that go wrong.
+ * Processes hand out ticks of workers; no tick of a worker may be issued
+ * twice. Everything else tries to break this.
  *
  *   -DSTEPS          clocks are independent of each other and step both ways
  *   -DWIPE           the store may be wiped     -DRESTORE  or set back to a copy
  *   -DGRACE          a new pool grants nothing for two units of time, and holders look within one
  *   -DSTRICT         a claim waits a window, and looks, before it is used
- *   -DPAUSED         with GRACE: holders look when they like
- *   -DM_...          a guard removed        -DREACH_... a state that must be met
+ *   -DPAUSED         with GRACE: holders look at any time
+ *   -DM_...          a guard removed        -DREACH_... a state that must be reached
  */
 #ifndef NP
 #define NP 2            /* processes */
@@ -31,7 +31,7 @@
 #define WRITES 6        /* writes tried, successful or not */
 #endif
 #ifndef LOSSES
-#define LOSSES 1        /* times that the store forgets */
+#define LOSSES 1        /* how often the store loses data */
 #endif
 #define NONE NS
 
@@ -39,11 +39,11 @@ typedef Slot { bit there; byte fence; byte own; byte rev }
 
 Slot store[NS];
 byte real = 1;           /* the true time */
-byte draw = 1;          /* the next revision: never used twice, whatever the store forgets */
-byte pool = 1;          /* the pool's record: 0 while there is none, else which life of it */
+byte draw = 1;          /* the next revision: never used twice, whatever the store loses */
+byte pool = 1;          /* the pool's record: its life, or 0 without a record */
 byte lives = 1;
 bit granting = 1;           /* the pool grants workers */
-bit used[NS * (T + 1)]; /* ticks handed out */
+bit used[NS * (T + 1)]; /* issued ticks */
 
 #if defined(WIPE) || defined(RESTORE)
 byte losses = 0;
@@ -54,11 +54,11 @@ bit copied = 0;
 #endif
 
 #ifdef GRACE
-byte made;               /* when the pool was */
+byte made;               /* when the pool was created */
 #define MADE made = real
-bit holds[NP], looked[NP]; /* who holds a slot, and has looked at it since the store forgot */
+bit holds[NP], looked[NP]; /* processes that hold a slot, and have looked at it since the store lost data */
 #define HOLD(x) holds[id] = x
-#ifndef PAUSED /* time does not pass half the grace before every holder alive has looked */
+#ifndef PAUSED /* half the grace does not pass before every living holder has looked */
 #define PROMPT (pool == 0 || real == made || (!(holds[0] && !looked[0]) && !(holds[1] && !looked[1])))
 #else
 #define PROMPT true
@@ -76,7 +76,7 @@ bit latePending = 0;
 Slot late; byte lateSlot, lateRev; bit lateThere;
 
 #define MATCHES(k, t, r) (store[k].there == (t) && (!(t) || store[k].rev == (r)))
-/* What a clock shows is read into c: anything, or the true time. */
+/* Read a clock into c: any time, or the true time. */
 #ifdef STEPS
 #define READ_CLOCK select (c : 1 .. T)
 #define LEAD true       /* ids may run ahead of the clock as far as the fence */
@@ -86,7 +86,7 @@ Slot late; byte lateSlot, lateRev; bit lateThere;
 #endif
 
 /* One compare-and-swap of slot k, from (t, r) to fence f. result: 1 applied, 0
- * not applied, 2 the answer was lost, and no read tells. w is the revision drawn for it. */
+ * not applied, 2 the answer was lost and reading does not show it. w is its revision. */
 inline swap(k, t, r, f, blind) {
 	d_step { w = draw; draw++ }
 	if
@@ -123,7 +123,7 @@ inline swap(k, t, r, f, blind) {
 
 inline leave() { s = NONE; HOLD(0); fence = 0; rev = 0; pos = 0 }
 
-/* Look at the slot held: it is ours, or written anew, or left. */
+/* Look at the slot held: it is ours, or is written again, or is left. */
 inline examine() {
 	atomic { seen = store[s].there; so = store[s].own; sr = store[s].rev; READ_CLOCK;
 #ifdef M_NO_REASSERT
@@ -160,7 +160,7 @@ inline examine() {
 #endif
 		if
 		:: result == 1 ->
-			atomic { rev = w; LOOKED; /* and the pool, not open yet, if it is gone too */
+			atomic { rev = w; LOOKED; /* also create the pool, not open yet, if it is gone too */
 				if
 				:: pool == 0 -> lives++; pool = lives; MADE
 				:: else
@@ -174,7 +174,7 @@ inline examine() {
 
 proctype Process(byte id) {
 	byte me = id + 1;
-	byte s = NONE, fence, rev, pos;         /* the slot held, and what of it is ours */
+	byte s = NONE, fence, rev, pos;         /* the slot held, and our interval */
 	byte c, k, rf, rr, start, f, result, w, so, sr, t, joined;
 	bit rt, seen;
 	leave();
@@ -195,7 +195,7 @@ end:	atomic { c = 0; k = 0; rf = 0; rr = 0; start = 0; f = 0; result = 0; w = 0;
 		fi;
 #ifdef GRACE
 		if
-		:: joined == 0 -> /* make the pool */
+		:: joined == 0 -> /* create the pool */
 			lives++; pool = lives; made = real; goto end
 		:: joined != 0 && !granting -> /* wait out the grace */
 #ifndef M_NO_GRACE
@@ -236,7 +236,7 @@ end:	atomic { c = 0; k = 0; rf = 0; rr = 0; start = 0; f = 0; result = 0; w = 0;
 		:: result == 1 ->
 			atomic {
 #if defined(STRICT) && !defined(M_NO_WAIT) && !defined(M_WAIT_FROM_READ)
-				start = (real + WAIT > start -> real + WAIT : start); /* from now, that it is written */
+				start = (real + WAIT > start -> real + WAIT : start); /* from the answer to the write */
 #endif
 				s = k; fence = f; rev = w; pos = start + 1 }
 #if defined(STRICT) && !defined(M_NO_WAIT)
@@ -252,15 +252,15 @@ end:	atomic { c = 0; k = 0; rf = 0; rr = 0; start = 0; f = 0; result = 0; w = 0;
 #if defined(GRACE) && !defined(M_NO_POOL_CHECK)
 			atomic {
 				if
-				:: !rt && (pool != joined) -> leave(); goto end /* created where it had not looked */
+				:: !rt && (pool != joined) -> leave(); goto end /* created in a pool other than the one it read */
 				:: else
 				fi
 			};
 #endif
 			goto end
-		:: else -> HOLD(0); goto end /* conflict, or not known: another slot is as good */
+		:: else -> HOLD(0); goto end /* conflict, or unknown: try another slot */
 		fi
-	:: atomic { s != NONE -> /* hand out a tick */
+	:: atomic { s != NONE -> /* issue a tick */
 		READ_CLOCK; t = (c > pos -> c : pos);
 		if
 #ifdef M_NO_FENCE
@@ -296,10 +296,10 @@ end:	atomic { c = 0; k = 0; rf = 0; rr = 0; start = 0; f = 0; result = 0; w = 0;
 		if
 		:: atomic { result == 1 -> fence = f; rev = w; goto end }
 		:: result == 0 -> examine(); goto end
-		:: result == 2 -> goto end /* not known: the fence stays */
+		:: result == 2 -> goto end /* unknown: the fence stays */
 		fi
 	:: s != NONE && draw <= WRITES -> examine(); goto end
-	:: atomic { s != NONE && draw <= WRITES -> /* give back */
+	:: atomic { s != NONE && draw <= WRITES -> /* release */
 #ifdef M_RELEASE_REMOVES
 		if
 		:: MATCHES(s, 1, rev) -> store[s].there = 0; store[s].fence = 0; store[s].own = 0; store[s].rev = 0
@@ -316,7 +316,7 @@ end:	atomic { c = 0; k = 0; rf = 0; rr = 0; start = 0; f = 0; result = 0; w = 0;
 		swap(s, 1, rev, f, 0);
 #ifdef M_RELEASE_RUNNING
 		if
-		:: result == 1 -> rev = w; goto end /* and the generator goes on */
+		:: result == 1 -> rev = w; goto end /* and the generator continues */
 		:: true
 		fi;
 #endif
@@ -326,7 +326,7 @@ end:	atomic { c = 0; k = 0; rf = 0; rr = 0; start = 0; f = 0; result = 0; w = 0;
 	od
 }
 
-/* What nobody controls. */
+/* Events outside the protocol. */
 active proctype World() {
 	byte i;
 end:	do

@@ -1,8 +1,8 @@
-/* A store that forgets, as a model for Spin. See README.md.
+/* A store that loses data, as a model for Spin. See README.md.
  *
  * The store is wiped, or set back to a copy. Holders look at their slots and write
- * again what is missing; newcomers must wait for them. Clocks are right, and answers
- * are not lost: lease.pml and fork.pml have that.
+ * missing ones again; newcomers must wait for them. Clocks are right, and answers
+ * are not lost: lease.pml and fork.pml cover that.
  *
  *   -DLIFE       the store is wiped or set back, and begins a new life
  *   -DSAME       the store is wiped, and its life stays the same
@@ -10,8 +10,8 @@
  *   -DYOUNG      with SILENT: also a copy in which a fence still lies ahead
  *   -DBETWEEN    with SILENT: also while a newcomer is between its list and its claim
  *   -DFIXED      the copy was taken earlier: each holder has written its slot since
- *   -DHELD=n     so many of the processes hold a slot at the beginning
- *   -DPAUSED     holders look when they like
+ *   -DHELD=n     n processes hold a slot at the beginning
+ *   -DPAUSED     holders look at any time
  *   -DM_...      a guard removed
  */
 #ifndef NP
@@ -30,7 +30,7 @@
 #define W 4             /* the window */
 #endif
 #ifndef WRITES
-#define WRITES 6        /* writes, until no claim or renewal is begun any more */
+#define WRITES 6        /* after this many writes no claim or renewal begins */
 #endif
 #ifndef LOOK
 #define LOOK 1          /* time between two looks, at most */
@@ -55,7 +55,7 @@
 #endif
 #define NONE NS
 
-/* free: given back by its owner. write: the writes of a slot are numbered upward. */
+/* free: released by its owner. write: the number of the slot's latest write. */
 typedef Slot { bit there; bit free; byte fence; byte after; byte own; byte rev; byte write }
 /* upto: fences up to this one have been waited for. */
 typedef Pool { byte rev; byte life; bit open; byte upto }
@@ -63,9 +63,9 @@ typedef Pool { byte rev; byte life; bit open; byte upto }
 Slot store[NS], copy[NS];
 Pool pool, poolCopy;
 byte real = 2;          /* the true time */
-byte draw = 1;          /* the next revision: never used twice, whatever the store forgets */
+byte draw = 1;          /* the next revision: never used twice, whatever the store loses */
 byte life = 1;          /* of the store */
-bit lost = 0;           /* the store has forgotten */
+bit lost = 0;           /* the store has lost data */
 #ifdef FIXED
 #define copied true
 #define FIRST 2
@@ -78,9 +78,9 @@ bit lost = 0;           /* the store has forgotten */
 bit copied = 0;
 #define FIRST 1
 #endif
-bit used[NS];           /* the tick that is now has been handed out */
-bit did[NP];            /* and by whom */
-byte slotOf[NP], fenceOf[NP]; /* ids are made up to the fence also while calls are under way */
+bit used[NS];           /* the present tick has been issued */
+bit did[NP];            /* and by which process */
+byte slotOf[NP], fenceOf[NP]; /* ids are issued up to the fence, also during calls */
 byte due[NP];           /* until when a process must have looked; 0: it holds nothing */
 #if defined(SILENT) && !defined(BETWEEN)
 bit joins[NP];
@@ -163,14 +163,14 @@ end:	atomic {
 		swap(MINE, rev, own, after, real + W, 0, write + 1);
 		if
 		:: ok -> FENCE = real + W; rev = store[MINE].rev; write++; due[id] = real + LOOKS; goto end
-		:: else -> due[id] = real + CALL; goto look /* in the same turn */
+		:: else -> due[id] = real + CALL; goto look /* within the same look */
 		fi }
 #ifdef M_REFUSED_CLOCK
-	:: atomic { MINE != NONE -> due[id] = real + LOOKS; goto end } /* the renewal is refused for the clock, and that is all */
+	:: atomic { MINE != NONE -> due[id] = real + LOOKS; goto end } /* the renewal is refused because of the clock, without other effects */
 #endif
 	:: atomic { MINE != NONE -> due[id] = real + CALL; goto look }
 
-	:: atomic { MINE != NONE && draw <= WRITES -> /* give back: the last tick handed out is now, or before */
+	:: atomic { MINE != NONE && draw <= WRITES -> /* release: the last issued tick is the present one or earlier */
 		f = (did[id] -> real : real - 1);
 		f = (f < FENCE -> f : FENCE);
 		f = (f > after -> f : after);
@@ -206,7 +206,7 @@ end:	atomic {
 make:	/* the pool has no record */
 	atomic { swapPool(0, life, 0, 0); goto end };
 
-mark:	/* no fence lies ahead, and somebody never left: close the pool, and wait */
+mark:	/* no fence is ahead, and a process never left: close the pool, and wait */
 	atomic { swapPool(listed.rev, listed.life, 0, seen); goto end };
 
 wait:	/* the pool is not open: wait the whole grace, and open it */
@@ -221,7 +221,7 @@ claim:	atomic {
 		f = real + W;
 		own = draw;
 		swap(k, found.rev, own, found.fence, f, 0, found.write + 1);
-		seen = life; /* the answer names it */
+		seen = life; /* as in the answer */
 		if
 		:: !ok -> own = 0; goto end
 		:: else -> rev = store[k].rev; due[id] = real + CALL
@@ -271,7 +271,7 @@ look:	atomic { put(found, store[MINE]) };
 			:: else
 			fi;
 #endif
-			/* Ours up to the fence. There is nothing left to look after. */
+			/* Ours up to the fence. There is no slot to watch any more. */
 			rev = 0; due[id] = 0; goto rest
 		:: else /* gone, or older */
 		fi };
@@ -286,22 +286,22 @@ look:	atomic { put(found, store[MINE]) };
 		swap(MINE, found.rev, own, after, FENCE, 0, seen + 1);
 		if
 		:: ok -> rev = store[MINE].rev; write = store[MINE].write
-		:: else -> clear(found); goto look /* somebody wrote it meanwhile */
+		:: else -> clear(found); goto look /* another process wrote it meanwhile */
 		fi };
 #ifdef M_MARK_AFTER
 	close();
 #endif
 	atomic { due[id] = real + LOOKS; goto end };
 
-rest:	/* go on up to the fence, without a slot */
+rest:	/* continue up to the fence, without a slot */
 	atomic { clear(found); listed.rev = 0; listed.life = 0; listed.open = 0; listed.upto = 0; ok = 0; seen = 0 };
 endrest:	atomic { true -> leave(); goto end }
 }
 
 #ifdef SILENT
 #define NEW_LIFE skip
-/* What the copy says must be a reason to wait: somebody held a slot, and nobody has
- * waited for that one yet. A fence that lies ahead would be no such reason. */
+/* The copy must show a reason to wait: a process held a slot, and no process has waited for
+ * its fence yet. A fence ahead would not be such a reason. */
 #define FORGOTTEN(k) (copy[k].there && !copy[k].free && copy[k].fence > poolCopy.upto)
 #ifdef YOUNG
 #define OLD(k) true
@@ -314,7 +314,7 @@ endrest:	atomic { true -> leave(); goto end }
 #define MAY_RESTORE true
 #endif
 
-/* What nobody controls. */
+/* Events outside the protocol. */
 active proctype World() {
 	byte i;
 end:	do
@@ -322,7 +322,7 @@ end:	do
 		for (i : 0 .. NS - 1) { used[i] = 0 }
 		for (i : 0 .. NP - 1) { did[i] = 0 }
 		i = 0 }
-	:: atomic { select (i : 0 .. NP - 1); /* a process hands out the tick that is now */
+	:: atomic { select (i : 0 .. NP - 1); /* a process issues the present tick */
 		if
 		:: slotOf[i] != NONE && !did[i] && real <= fenceOf[i] ->
 			assert(!used[slotOf[i]]);
