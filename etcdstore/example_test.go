@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/etcdstore"
+	"github.com/firn-id/firn/lease"
 )
 
 // Lease a worker in an etcd cluster, and make ids with it. Close the lease before the store, so that

@@ -767,7 +767,7 @@ func TestClientsThatBreakWhatAWritePromisesAreRefused(t *testing.T) {
 		"up to 3 times": {},
 		"ReadTimeout":   {MaxRetries: -1, ReadTimeout: time.Second},
 		"unanswered":    {MaxRetries: -1, ReadTimeout: -1}, // such a call would keep its connection for ever
-		"caches reads":    {MaxRetries: -1, Protocol: 3, ClientSideCacheConfig: &redis.ClientSideCacheConfig{}},
+		"caches reads":  {MaxRetries: -1, Protocol: 3, ClientSideCacheConfig: &redis.ClientSideCacheConfig{}},
 	} {
 		options.Addrs = []string{addr}
 		client := redis.NewUniversalClient(&options)
