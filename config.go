@@ -198,10 +198,16 @@ func (cfg *Config) check() error {
 	return errors.Join(errs...)
 }
 
-// Lead returns how far ids may run ahead of the clock under cfg: Ahead, or its
-// default. It is 0 for ClockVirtual without a bound, which has no clock to be
-// ahead of.
-func (cfg Config) Lead() time.Duration { return time.Duration(max(cfg.aheadNanos(), 0)) }
+// Lead returns how far ids may run ahead of the wall clock under cfg: Ahead, or its default, and
+// 2 ms more for ClockSteady, which may itself be ahead by that. It is 0 for ClockVirtual without a
+// bound, which has no clock to be ahead of.
+func (cfg Config) Lead() time.Duration {
+	lead := max(cfg.aheadNanos(), 0)
+	if cfg.Clock == ClockSteady {
+		lead = saturatingAdd(lead, steadySlack)
+	}
+	return time.Duration(lead)
+}
 
 // aheadNanos returns the lead in ns as the core uses it.
 func (cfg *Config) aheadNanos() int64 {

@@ -270,7 +270,7 @@ func TestAGeneratorMayStartAtTheEpoch(t *testing.T) {
 
 func TestAGeneratorStartsOnlyIfItsLeadEndsWithinTheLayout(t *testing.T) {
 	short := mustLayout("20/0/6/3,unit=1s")
-	for left, starts := range map[time.Duration]bool{20 * time.Second: false, 20*time.Second + 1: true} {
+	for left, starts := range map[time.Duration]bool{20*time.Second + 2*time.Millisecond: false, 20*time.Second + 2*time.Millisecond + 1: true} {
 		clock := faketime.New(short.End().Add(-left))
 		if _, err := firn.New(0, firn.Config{Layout: short, Ahead: 20 * time.Second, Time: clock}); (err == nil) != starts || !starts && !errors.Is(err, firn.ErrTimeExhausted) {
 			t.Errorf("%v before the end: %v", left, err)

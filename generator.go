@@ -31,6 +31,9 @@ type Generator struct {
 	mu        sync.Mutex // guards all below
 	core      core
 	steady    steady
+	alone     bool  // without a fence: only the wall clock separates it from the worker's other lives
+	highest   int64 // of a generator that is alone: the wall clock's latest reading,
+	back      bool  // and whether that has gone back since
 	closed    bool
 	halted    bool          // set by Halt until Replace
 	switching chan struct{} // closed when the switch in progress ends; nil without one
@@ -115,7 +118,7 @@ func New(worker int64, cfg Config) (*Generator, error) {
 		after = start - 1
 	} else {
 		now := unixNanos(cfg.Time.Wall())
-		tick, ok := cfg.Layout.tickAt(saturatingAdd(now, cfg.aheadNanos()))
+		tick, ok := cfg.Layout.tickAt(saturatingAdd(now, int64(cfg.Lead())))
 		switch {
 		case !ok:
 			return nil, &TimeExhaustedError{Layout: cfg.Layout, End: cfg.Layout.End()}
@@ -165,7 +168,8 @@ func newGenerator(cfg Config, grant Grant) *Generator {
 		g.core.history = newHistory(p.ticks)
 	}
 	mono, wall := g.clocks()
-	if grant.Through != unbounded { // see NewLeased
+	g.alone, g.highest = grant.Through == unbounded, wall
+	if !g.alone { // see NewLeased
 		wall = max(wall, cfg.Layout.nanos(grant.After+1))
 	}
 	g.steady = startSteady(mono, wall)
@@ -369,12 +373,31 @@ func (g *Generator) now() int64 {
 			mono, wall = g.clocks()
 			g.steady.look(mono, wall, g.used())
 		}
-		return g.steady.at(mono)
+		at := g.steady.at(mono)
+		if g.alone {
+			at = g.bounded(at)
+		}
+		return at
 	case g.core.ahead < 0: // ClockVirtual without a bound
 		return 0
 	default:
 		return unixNanos(g.time.Wall())
 	}
+}
+
+// bounded keeps a ClockSteady without a fence within steadySlack of the wall clock, between two looks
+// too: if a slewed wall clock is slower than the monotonic one, the next life of the worker, which
+// begins [Config.Lead] above the wall, would otherwise repeat ids. If the wall clock went back, New
+// promises nothing, and the clock goes on until the wall has caught up.
+func (g *Generator) bounded(at int64) int64 {
+	wall := unixNanos(g.time.Wall())
+	limit := saturatingAdd(wall, steadySlack)
+	g.back = at > limit && (g.back || wall < g.highest)
+	if g.back {
+		return at
+	}
+	g.highest = wall
+	return min(at, max(limit, g.core.seenAt))
 }
 
 // used returns the time, in Unix ns, below which the steady clock must not go back.

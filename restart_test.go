@@ -138,3 +138,38 @@ func TestAHaltedGeneratorIssuesNothingUntilItHasAnotherGrant(t *testing.T) {
 		t.Error("halted after the end")
 	}
 }
+
+// slewed is a time source whose wall clock is slower than its monotonic clock, as while it is slewed.
+type slewed struct {
+	*faketime.Time
+	begun time.Time
+	ppm   int64
+}
+
+func (s slewed) Wall() time.Time {
+	passed := s.Time.Monotonic()
+	return s.begun.Add(passed - passed*time.Duration(s.ppm)/1_000_000)
+}
+
+// The wall clock never goes back here, but between two looks the steady clock runs ahead of it.
+func TestARestartBesideASlewedWallClockRepeatsNoID(t *testing.T) {
+	l := mustLayout("41/0/14/4")
+	for _, ppm := range []int64{500, 5_000, 50_000, 200_000} {
+		clock := slewed{newFakeTime(), noon, ppm}
+		last := firn.ID(-1)
+		for life := range 8 {
+			g, err := firn.New(7, firn.Config{Layout: l, Time: clock})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for begun := clock.Monotonic(); clock.Monotonic()-begun < 995*time.Millisecond; {
+				id, err := g.Next(t.Context())
+				if err != nil || id <= last {
+					t.Fatalf("%d ppm, life %d: %d after %d, %v", ppm, life, id, last, err)
+				}
+				last = id
+			}
+			g.Stop()
+		}
+	}
+}

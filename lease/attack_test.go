@@ -339,7 +339,7 @@ func TestAttackAClockSetRightBetweenTheWishAndItsCheck(t *testing.T) {
 		c.Generator.Layout = layout("41/0/0/8")
 		c.Generator.Ahead = -1
 		c.Window, c.Tolerance = 40*time.Second, e
-		c.Strict = c.Window + 4*e + 2*time.Millisecond
+		c.Strict = c.Window + c.Generator.Lead() + 4*e + 2*time.Millisecond
 		return remote{w.store, func() time.Time { return w.time.Wall().Add(server) }, nil}
 	}
 	clock := &setBackClock{w.time, 2 * e}

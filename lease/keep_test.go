@@ -13,6 +13,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store/storetest"
+	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 // A tardy source takes its time with each claim, or fails renewals.
@@ -533,5 +534,29 @@ func TestAWorkerIsNotGrantedAgainBeforeItIsInstalled(t *testing.T) {
 	clock.Pass(2 * time.Minute)
 	if _, err := l.other(context.Background(), l.newAsk(0)); err == nil || l.spare[2] != first {
 		t.Errorf("%v; %+v is to be installed, and %+v is", err, first, l.spare[2])
+	}
+}
+
+// An earlier life of the same number may have used the layout's last tick.
+func TestAFixedWorkerRestartedInTheLastTickRepeatsNoID(t *testing.T) {
+	short := layout("20/0/6/3,unit=1s")
+	clock := faketime.New(short.End().Add(-500 * time.Millisecond))
+	for _, kind := range []firn.ClockKind{firn.ClockSteady, firn.ClockWall} {
+		seen := map[firn.ID]bool{}
+		for range 3 {
+			l, err := Keep(t.Context(), Fixed(1), Config{Generator: firn.Config{Layout: short, Clock: kind, Ahead: -1, Start: firn.StartZero, Time: clock}})
+			if err != nil {
+				if !errors.Is(err, firn.ErrTimeExhausted) {
+					t.Error(err)
+				}
+				continue
+			}
+			if id, err := l.Next(t.Context()); err == nil && seen[id] || err != nil && !errors.Is(err, firn.ErrTimeExhausted) {
+				t.Errorf("%v: %d again, %v", kind, id, err)
+			} else if err == nil {
+				seen[id] = true
+			}
+			must(0, l.Close(t.Context()))
+		}
 	}
 }

@@ -311,7 +311,7 @@ func TestInAStrictPoolTwoClocksMayDifferByTwiceTheTolerance(t *testing.T) {
 					c.Generator.Time = skewed{w.time, offset}
 					c.Generator.Ahead = -1
 					c.Window, c.Tolerance = 40*time.Second, tolerance
-					c.Strict = c.Window + 4*tolerance + 2*c.Generator.Layout.Unit()
+					c.Strict = c.Window + c.Generator.Lead() + 4*tolerance + 2*c.Generator.Layout.Unit()
 				}
 			}
 			cutOff := w.start(strict(offsets[0])) // it never looks again

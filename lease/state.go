@@ -84,7 +84,11 @@ func (l *Lease) newAsk(from firn.Tick) Ask {
 	g := &l.cfg.Generator
 	wall := g.Time.Wall() // read once: the process may be paused between two readings
 	lead := tickOf(g.Layout, wall.Add(g.Lead()))
-	return Ask{Now: tickOf(g.Layout, wall), From: max(from, min(lead+1, g.Layout.MaxTick())), Window: l.window}
+	most := g.Layout.MaxTick()
+	if _, fences := l.source.(fitting); !fences {
+		most++ // an earlier life may have used the last tick: nothing is left
+	}
+	return Ask{Now: tickOf(g.Layout, wall), From: max(from, min(lead+1, most)), Window: l.window}
 }
 
 // ask returns the holder's present ask: to continue after its last id, or at the

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -60,7 +59,7 @@ func (a *alone) settings(l *life) lease.Config {
 	// Every life needs at least the lead of its predecessors, which have reached as far ahead.
 	g.Ahead = pick(stream(a.m.w.Seed, streamServers<<16|uint64(a.m.id)), 0, -1, time.Second)
 	if r.IntN(3) == 0 {
-		g.Ahead = cmp.Or(g.Ahead, g.Lead()) // an earlier life on a steady clock had no more
+		g.Ahead = g.Lead() // an earlier life on a steady clock had no more
 		g.Clock = firn.ClockWall
 	}
 	l.bounds(&c, p)

@@ -16,6 +16,7 @@ type machine struct {
 	// The clock shows base plus the time since from, slightly faster or slower.
 	base, from int64
 	ppm        int64
+	slewed     int64 // by how many ppm the wall clock is slower than the monotonic one
 	mono       int64 // reading of the monotonic clock, with the same rate, at from
 	asleep     int64 // the monotonic clock stands still until then
 	slept      int64 // how long it has stood still in total
@@ -49,6 +50,9 @@ func newMachine(w *world, id int) *machine {
 		m.base -= m.leg / 10 * 9 // then it looks right to code that ignores how long the answer took
 	}
 	m.ppm = r.Int64N(2*w.plan.drift+1) - w.plan.drift
+	if w.plan.regime == Alone { // only the wall clock separates its lives
+		m.slewed = pick[int64](r, 0, 500, 20_000)
+	}
 	m.proc = newProcess(w.plan.process, m)
 	return m
 }
@@ -74,7 +78,10 @@ func (m *machine) advance() {
 	m.from = m.w.now
 }
 
-func (m *machine) wall() int64 { return m.base + m.scaled(m.w.now-m.from) }
+func (m *machine) wall() int64 {
+	d := m.scaled(m.w.now - m.from)
+	return m.base + d - d/1_000_000*m.slewed - d%1_000_000*m.slewed/1_000_000
+}
 
 func (m *machine) monotonic() int64 {
 	return m.mono + m.scaled(max(m.w.now-max(m.from, m.asleep), 0))
@@ -234,7 +241,7 @@ func (m *machine) mend() {
 	if m.w.plan.regime != Alone { // it must not go back in that regime
 		m.base = noon.UnixNano() + m.w.now
 	}
-	m.ppm = 0
+	m.ppm, m.slewed = 0, 0
 	m.cut, m.leg = 0, 0
 	m.disturbed()
 }

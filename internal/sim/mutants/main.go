@@ -110,17 +110,17 @@ func choose(only string) (map[int]bool, error) {
 	for _, text := range strings.Split(only, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > len(mutants) {
-			return nil, fmt.Errorf("-only %q: %q is not a number from 1 to %d", only, text, len(mutants))
+			return nil, fmt.Errorf("-only %q: %q is no number from 1 to %d", only, text, len(mutants))
 		}
 		chosen[n] = true
 	}
 	return chosen, nil
 }
 
-// An outcome is the result of playing a mutant.
+// What became of a mutant.
 type outcome struct {
-	it     bool // the mutant was found
-	needed int  // how many histories it took
+	it     bool // was found
+	needed int  // how many histories
 	kind   string
 	played int
 	err    error
@@ -128,7 +128,7 @@ type outcome struct {
 
 func (o outcome) histories() string {
 	if !o.it {
-		return fmt.Sprintf("not in %d", o.played)
+		return fmt.Sprintf("none in %d", o.played)
 	}
 	return fmt.Sprint(o.needed)
 }
