@@ -125,6 +125,7 @@ func onSQLite(t testing.TB) *backend {
 	check(t, err)
 	check(t, s.Close())
 	onSQL(b, connect(t, "sqlite", "file:"+file+"?_pragma=busy_timeout(10000)"), "?, ?, ?")
+	b.wipe = func(t *testing.T) { b.restore(t, nil) } // without its table it is refused to newcomers
 	return b
 }
 
