@@ -123,7 +123,7 @@ func (s *Store) SetReplicas(ctx context.Context, n int) error {
 		life, err = s.write(ctx, setReplicas, n, asked.Add(answerHolds).UnixMicro(), run)
 		if redis.HasErrorPrefix(err, "ONLINE ") {
 			online := strings.TrimPrefix(err.Error(), "ONLINE ")
-			err = fmt.Errorf("%w: %d replicas: %s are online; stop those that are to go first", store.ErrRefused, n, online)
+			err = fmt.Errorf("%w: %d replicas, but %s online: stop the ones to remove first", store.ErrRefused, n, online)
 		}
 		return life, err
 	})

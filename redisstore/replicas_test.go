@@ -551,7 +551,7 @@ func TestANumberIsLoweredForRunningHandlesAndNewOnes(t *testing.T) {
 	p, replicas := withReplicas(t, 2)
 	running, operator := open(t, "redis://"+p.Addr()), open(t, "redis://"+p.Addr())
 	confirmed(t, running, "with both")
-	for n, word := range map[int]string{1: "2 are online", -1: "0 to 100", 101: "0 to 100"} {
+	for n, word := range map[int]string{1: "2 online", -1: "0 to 100", 101: "0 to 100"} {
 		expect(t, "too few or too many", operator.SetReplicas(ctx, n), store.ErrRefused, word)
 	}
 	expect(t, "on a replica", open(t, "redis://"+replicas[0].Addr()).SetReplicas(ctx, 2), store.ErrRefused, "replica")

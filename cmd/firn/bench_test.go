@@ -63,7 +63,7 @@ func TestBenchMeasuresGeneratorsAndServers(t *testing.T) {
 		}
 	}
 	status, out := run(nil, "bench", "--duration", "50ms", "--pipeline", "4", atRedis)
-	if want := `(?s)ids in .* s from redis://…@127.* a second.*4 ids a call, 4 commands at once\na call took .* in the median, .* at the 99th percentile, .* at the 99.9th.*took longer than 50ms`; status != 0 || !regexp.MustCompile(want).MatchString(out) {
+	if want := `(?s)ids in .* s from redis://…@127.* a second.*4 ids per call, 4 commands at once\ncall latency: median .*, p99 .*, p99\.9 .*, max .*took longer than 50ms`; status != 0 || !regexp.MustCompile(want).MatchString(out) {
 		t.Errorf("%d: %s", status, out)
 	}
 }
@@ -72,7 +72,7 @@ func TestBenchReportsThatTheRateWasNotReached(t *testing.T) {
 	run := session(t)
 	redis := servers.Redis(t)
 	status, out := run(nil, "bench", "--duration", "100ms", "--rate", "1000000/s", "redis://"+redis.Addr())
-	if want := `1 ids a call, 1000000/s calls due\n(?s).*\(100,000 timed\).*\n[0-9,]+ of them were due and not begun`; status != 0 || !regexp.MustCompile(want).MatchString(out) {
+	if want := `1 id per call, 1000000/s calls due\n(?s).*\(100,000 timed\).*\n[0-9,]+ calls? (was|were) due but not started`; status != 0 || !regexp.MustCompile(want).MatchString(out) {
 		t.Errorf("%d: %s", status, out)
 	}
 }
@@ -105,19 +105,19 @@ func TestBenchRefusesBadTargetsAndFlags(t *testing.T) {
 		{"redis://a,b", 2, `one host is measured`},
 		{"--pipeline -1 redis://h", 2, `--pipeline -1 is out of range: 1 to 10000`},
 		{"--pipeline many redis://h", 2, `--pipeline "many" is no number of commands: 1 to 10000`},
-		{"--rate 10/s", 2, `--rate, --pipeline, --buffered and --token-file are for a benchmark of a server: give its URL`},
+		{"--rate 10/s", 2, `--rate, --pipeline, --buffered and --token-file need a server: give its URL`},
 		{"--rate 10 " + http, 2, `"10" is no rate of calls (--rate): write calls in a time, as in 5000/s or 600/m, at most 1000000/s`},
 		{"--rate 2000000/s " + http, 2, `at most 1000000/s`},
 		{"--rate 10/s grpc://h?stream=true", 2, `--rate is for requests: a server fills a stream as fast as it is read`},
 		{"--rate 10/s redis://127.0.0.1:1", 1, `INCR bench: dial tcp 127.0.0.1:1: connect: connection refused`},
-		{"--buffered", 2, `for a benchmark of a server: give its URL`},
+		{"--buffered", 2, `need a server: give its URL`},
 		{"--processes 2 " + http, 2, `--processes are for a benchmark here`},
 		{"--token-file nosuch " + http, 1, `token: open nosuch`},
 		{"--token-file " + token + " " + http + "/nosuch", 1, `404 unknown_namespace: unknown namespace "nosuch"`},
 		{"--buffered " + http + "/txn", 1, `unsupported kind: sequence promises that each id is greater`},
 		{http + "/visits", 1, `for ids that are texts use Client.Texts`},
 		{"http://127.0.0.1:1", 1, `http://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused`},
-		{"--buffered http://127.0.0.1:1", 1, `no ids were made in the time given: http://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused`},
+		{"--buffered http://127.0.0.1:1", 1, `no ids were issued within --duration: http://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused`},
 		{"redis://127.0.0.1:1", 1, `INCR bench: dial tcp 127.0.0.1:1: connect: connection refused`},
 	} {
 		status, out := run(nil, strings.Fields("bench --duration 100ms "+test.args)...)

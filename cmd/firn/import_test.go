@@ -139,7 +139,7 @@ func TestImportTakesOverCounters(t *testing.T) {
 		t.Errorf("the configuration is printed too:\n%s", out)
 	}
 	step(tinyURL, "tinyid --config "+config, 0, "Names: 0 taken over, 0 raised again, 2 already above.")
-	step(tinyURL, "tinyid --rename test=probe --config "+config, 1, "is there already and is not overwritten; nothing was taken over")
+	step(tinyURL, "tinyid --rename test=probe --config "+config, 1, "already exists and is not overwritten; nothing was imported")
 	checkConfig(t, config, store)
 	issues(t, store, "test", segment.Stripe{Stride: 1}, 100_002)
 	issues(t, store, "test_odd", segment.Stripe{Offset: 1, Stride: 2}, 100_003)
@@ -159,7 +159,7 @@ func TestImportTakesOverCounters(t *testing.T) {
 
 	// all invalid names are reported together, before anything is written
 	bad := foreignDatabase(t, database, "bad", leafAlloc, `INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('fine', 1, 1), ('a b', 5, 1), ('shop:orders', 5, 1)`)
-	step(bad, "leaf", 1, `"a b" is no segment name`, `"shop:orders" is no segment name`, "--rename OLD=NEW", "nothing was taken over")
+	step(bad, "leaf", 1, `"a b" is no segment name`, `"shop:orders" is no segment name`, "--rename OLD=NEW", "nothing was imported")
 	store = "sqlite:" + file
 	absent(t, store, "fine")
 	step(bad, "leaf --rename shop:orders=shop.orders", 1, `"a b" is no segment name`)

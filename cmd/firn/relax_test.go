@@ -30,7 +30,7 @@ func TestAStrictPoolIsShownAndCanBeRelaxed(t *testing.T) {
 		{"workers --json", 0, `"strict":"1m20s"`},
 		{"doctor", 0, "default: 0 of 1,024 workers are held; it is strict: a claim waits 1m20s\n"},
 		{"next", 1, `pool "default" has the strict wait 1m20s, not 0s: use that of the pool, or another pool (flags --strict and --pool; firn workers relax ends`},
-		{"workers relax --pool other", 1, `nobody has joined pool "other" in store sqlite:`},
+		{"workers relax --pool other", 1, `pool "other" does not exist in store sqlite:`},
 		{"workers relax --pool=", 2, `"" is no pool name`},
 		{"workers relax now", 2, "Try: firn workers relax --help"},
 		{"workers relax", 0, "pool default is no longer strict; a claim waited 1m20s\n"},

@@ -54,7 +54,7 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 		{"", "next --ahead=", `--ahead "" is no duration: up to 8760h, .*, as in --ahead 10ms\n`},
 		{"", "next --window 99999999h", `--window "99999999h" is no duration: up to 720h, as in --window 5m\n`},
 		{"FIRN_WINDOW=", "next", `environment variable FIRN_WINDOW "" is no duration: up to 720h, as in FIRN_WINDOW=5m\n`},
-		{"", "next --json=maybe", `--json "maybe" is no truth value: true and false are allowed, as in --json=true\n`},
+		{"", "next --json=maybe", `--json "maybe": true and false are allowed, as in --json=true\n`},
 		{"", "bench --callers ten", `--callers "ten" is no number of callers: 1 to 10000 are allowed, as in --callers 100\n`},
 
 		// errors name the environment variable
@@ -96,14 +96,17 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 		{"", "serve --http :", `--http: ":" ` + hostly},
 		{"", "serve --http 7070", `--http: "7070" ` + hostly},
 		{"", "serve --http off", `--http: "off" ` + hostly},
-		{"", "serve --resp=", `--resp: "" ` + hostly + `.*; off for none`},
+		{"", "serve --resp=", `--resp: "" ` + hostly + `.*; off disables it`},
 		{"FIRN_RESP=7071", "serve", `environment variable FIRN_RESP: "7071" ` + hostly},
 
 		{"", "next 5", `^firn: firn next takes no arguments, but got "5": for that many ids write -n 5\n`},
 		{"", "serve orders", `^firn: firn serve takes no arguments, but got "orders"\n`},
+		{"", "bench one two", `^firn: firn bench takes one TARGET, but got 2\n`},
+		{"", "layout one two", `^firn: firn layout takes one LAYOUT, but got 2\n`},
+		{"", "serve --linger -5s", `^firn: --linger -5s is out of range: 0s to 10m0s are allowed\n`},
 		{"", "completion tcsh", `completion "tcsh": bash, fish, powershell, zsh are allowed`},
-		{"", "help bogus", `help bogus: there is no such command`},
-		{"", "help workers bogus", `help workers bogus: there is no such command`},
+		{"", "help bogus", `unknown command "bogus"`},
+		{"", "help workers bogus", `unknown command "workers bogus"`},
 	} {
 		var environment []string
 		if test.environment != "" {

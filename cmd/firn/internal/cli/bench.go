@@ -41,13 +41,13 @@ const (
 )
 
 // errNoIDs is the outcome of a benchmark that measured nothing.
-var errNoIDs = errors.New("no ids were made in the time given")
+var errNoIDs = errors.New("no ids were issued within --duration")
 
 func (l *load) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntVar(&l.callers, "callers", 1, "concurrent callers in each process")
-	flags.IntVar(&l.batch, "batch", 1, "ids a call takes")
-	flags.DurationVar(&l.duration, "duration", 3*time.Second, "how long")
+	flags.IntVar(&l.batch, "batch", 1, "ids per call")
+	flags.DurationVar(&l.duration, "duration", 3*time.Second, "duration of the measurement")
 }
 
 func (l *load) check() error {
@@ -79,23 +79,23 @@ func newBench() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "bench [TARGET]",
-		Short: "Measure the generator here, or a running server, and check for duplicates",
-		Long: `bench measures how fast ids are made: here, in one process or several that share
-the store, or by the server at TARGET:
+		Short: "Measure a local generator or a running server, and check for duplicates",
+		Long: `bench measures how fast ids are generated: in this process, in several processes that
+share the store, or by the server at TARGET:
 
-  http://HOST:PORT/NAMESPACE    firn serve, each call a request; --buffered: calls
-  https://…                     take from the buffer of the Go client
+  http://HOST:PORT/NAMESPACE    firn serve, one request per call; with --buffered,
+  https://…                     calls of the Go client, from its buffer
   redis://HOST:PORT/KEY         INCR, of firn serve or of Redis; --pipeline
   rediss://…
-  grpc://HOST:PORT/NAMESPACE    each call a request; ?stream=true: one stream a caller
+  grpc://HOST:PORT/NAMESPACE    one request per call; ?stream=true: one stream per caller
   grpcs://…
 
-Each caller calls as soon as it was answered. With --rate calls to a server begin on
-schedule, whether or not those before are answered, and are timed from when they were
-due: what clients see that do not wait for each other. Give enough --callers for the
-calls that are under way at a time.
+Each caller sends the next call as soon as the last one is answered. With --rate, calls
+to a server start on a fixed schedule, even if earlier ones are still open, and are timed
+from when they were due: that is the latency independent clients see. Use enough
+--callers for all calls in flight.
 
-Without a namespace it is "bench". A token is read from --token-file, or from the
+The default namespace is "bench". A token is read from --token-file, or from the
 environment variable FIRN_TOKEN. With --verify every id of all callers and
 processes goes into one exact set; a duplicate is an error.`,
 		Example: `  firn bench --layout 41/0/0/22 --pool bench-wide
@@ -105,7 +105,7 @@ processes goes into one exact set; a duplicate is an error.`,
   firn bench --buffered http://127.0.0.1:7070/orders
   firn bench --callers 50 --rate 20000/s grpc://127.0.0.1:7070/orders
   firn bench --callers 50 --pipeline 16 redis://127.0.0.1:7071/orders`,
-		Args: func(cmd *cobra.Command, args []string) error { return usage(cobra.MaximumNArgs(1)(cmd, args)) },
+		Args: func(cmd *cobra.Command, args []string) error { return atMostOne(cmd, args, "TARGET") },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := l.check(); err != nil {
 				return usage(err)
@@ -128,7 +128,7 @@ processes goes into one exact set; a duplicate is an error.`,
 				r.Target = storeurl.Redact(args[0])
 				err = benchTarget(cmd.Context(), args[0], l, &r)
 			case l.pipeline != 0 || l.buffered || l.tokenFile != "" || pace != "":
-				return usage(errors.New("--rate, --pipeline, --buffered and --token-file are for a benchmark of a server: give its URL"))
+				return usage(errors.New("--rate, --pipeline, --buffered and --token-file need a server: give its URL"))
 			case l.processes > 1:
 				r.Target = "generators of several processes"
 				err = benchProcesses(cmd.Context(), flags, l, &r)
@@ -155,9 +155,9 @@ processes goes into one exact set; a duplicate is an error.`,
 	l.add(cmd)
 	cmd.Flags().IntVar(&l.processes, "processes", 1, "processes that share the store, each with its own worker")
 	cmd.Flags().IntVar(&l.pipeline, "pipeline", 0, "commands sent at once, to redis:// (default 1)")
-	cmd.Flags().StringVar(&pace, "rate", "", "calls of all callers in a time, as 5000/s, timed from when they were due (default one after the other)")
+	cmd.Flags().StringVar(&pace, "rate", "", "total rate of calls, such as 5000/s, timed from when each was due (default: each caller calls again at once)")
 	cmd.Flags().BoolVar(&l.buffered, "buffered", false, "take from the Go client's buffer, of http://")
-	cmd.Flags().StringVar(&l.tokenFile, "token-file", "", "file with the token that a server wants")
+	cmd.Flags().StringVar(&l.tokenFile, "token-file", "", "file with the token for the server")
 	cmd.Flags().BoolVar(&l.verify, "verify", false, "put every id into one set and fail on a duplicate")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

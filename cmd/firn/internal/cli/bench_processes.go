@@ -77,7 +77,7 @@ func benchProcesses(ctx context.Context, flags generatorFlags, l load, r *report
 		return err
 	}
 	if flags.store == "memory:" {
-		return usage(errors.New("--processes need a store that they can share; memory: is each one's own"))
+		return usage(errors.New("--processes needs a shared store; each process has its own memory:"))
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -37,7 +37,7 @@ func redisTarget(text string, l load) (target, error) {
 		u.Fail(errors.New("INCR gives one id: --pipeline sends many at once, and --batch is for http://"))
 	}
 	if l.buffered || l.tokenFile != "" {
-		u.Fail(errors.New("--buffered and --token-file are for http://; a password stands in the URL"))
+		u.Fail(errors.New("--buffered and --token-file are for http://; put the password into the URL"))
 	}
 	if err := u.Err(); err != nil {
 		return nil, usage(fmt.Errorf("target %q: %w", storeurl.Redact(text), err))

@@ -57,7 +57,12 @@ func (r report) print(out io.Writer, asJSON bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s ids in %.2f s from %s: %s a second, %.1f ns each\n",
 		thousands(r.IDs), r.Seconds, r.Target, thousands(int64(r.PerSecond)), r.Nanos)
-	fmt.Fprintf(&b, "%d callers in each of %d processes, %d ids a call", r.Callers, r.Processes, r.Batch*max(r.Pipeline, 1))
+	each := ""
+	if r.Processes > 1 {
+		each = "each of "
+	}
+	fmt.Fprintf(&b, "%s in %s%s, %s per call", count(int64(r.Callers), "caller"), each,
+		plural(int64(r.Processes), "process", "processes"), count(int64(r.Batch*max(r.Pipeline, 1)), "id"))
 	if r.Buffered {
 		b.WriteString(", from a buffer")
 	}
@@ -69,12 +74,12 @@ func (r report) print(out io.Writer, asJSON bool) error {
 	}
 	b.WriteByte('\n')
 	if r.Timed > 0 {
-		fmt.Fprintf(&b, "a call took %v in the median, %v at the 99th percentile, %v at the 99.9th, %v at most (%s timed); %s took longer than %v\n",
+		fmt.Fprintf(&b, "call latency: median %v, p99 %v, p99.9 %v, max %v (%s timed); %s took longer than %v\n",
 			r.Median, r.P99, r.P999, r.Max, thousands(r.Timed), thousands(r.Slow), slowCall)
 	}
 	if r.Unbegun > 0 {
-		fmt.Fprintf(&b, "%s of them were due and not begun when the time was over, and count as long as they had waited: more --callers, or a lower --rate\n",
-			thousands(r.Unbegun))
+		fmt.Fprintf(&b, "%s due but not started when the time was over, timed up to then: use more --callers, or a lower --rate\n",
+			plural(r.Unbegun, "call was", "calls were"))
 	}
 	if r.Verified {
 		fmt.Fprintf(&b, "%d duplicates\n", r.Duplicates)

@@ -82,21 +82,21 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "firn",
 		Short: "Unique ids for distributed systems",
-		Long: `firn makes unique, time-ordered 64-bit ids, safely beside any number of other
-processes, takes them apart, and serves them over HTTP, gRPC and the Redis protocol.
+		Long: `firn generates unique, time-ordered 64-bit ids across any number of processes,
+decodes them, and serves them over HTTP, gRPC and the Redis protocol.
 
-  firn next -n 5          five ids, made here
-  firn decode ID          what is in an id
-  firn layout             the layouts it knows
-  firn serve              an issuing service on http://127.0.0.1:7070
-  firn workers            who holds which worker
-  firn store replicas     how many replicas of a Redis must have a write
-  firn token              a token for the server
-  firn doctor             what is wrong with the clock or the store
-  firn import leaf        go on where Leaf, or TinyId, stands
+  firn next -n 5          generate five ids
+  firn decode ID          decode an id
+  firn layout             list the layouts
+  firn serve              serve ids on http://127.0.0.1:7070
+  firn workers            list workers and their holders
+  firn store replicas     show how many Redis replicas must confirm a write
+  firn token              create a token for the server
+  firn doctor             check the clock and the store
+  firn import leaf        import the counters of Leaf or TinyId
 
-Every flag can come from the environment: --store as FIRN_STORE, and so on. The
-command line wins over a configuration file, and that over the environment.`,
+Every flag can be set in the environment: --store as FIRN_STORE, and so on. The
+command line overrides a configuration file, which overrides the environment.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -140,12 +140,20 @@ func newHelp() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return usage(fmt.Errorf("help %s: there is no such command", strings.Join(args, " ")))
+				return usage(fmt.Errorf("unknown command %q", strings.Join(args, " ")))
 			}
 			topic.InitDefaultHelpFlag()
 			return topic.Help()
 		},
 	}
+}
+
+// atMostOne refuses a second argument as wrong usage.
+func atMostOne(cmd *cobra.Command, args []string, name string) error {
+	if len(args) > 1 {
+		return usage(fmt.Errorf("%s takes one %s, but got %d", cmd.CommandPath(), name, len(args)))
+	}
+	return nil
 }
 
 // noArgs refuses arguments as wrong usage.

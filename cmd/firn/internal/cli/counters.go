@@ -56,7 +56,7 @@ func (f *kindFlags) counted(flags *pflag.FlagSet, set settings.Namespace, n int6
 			return counted{}, errors.Join(nameErr, fmt.Errorf("--kind %s needs a --template, as in --template 'ORD{yyyyMMdd}-{n:6}'", k.Name))
 		}
 		if _, made, err := set.NumberFormat(); err == nil && n > made.PerPeriod() { // else some are used up before it turns out
-			nameErr = errors.Join(nameErr, firn.NewRangeError("number of ids, -n", n, 1, made.PerPeriod(), "template "+set.Template))
+			nameErr = errors.Join(nameErr, firn.NewRangeError("-n", n, 1, made.PerPeriod(), "template "+set.Template))
 		}
 	}
 	c := counted{set: set, name: f.name, n: n, log: log}

@@ -33,11 +33,11 @@ func newDecode() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "decode ID…",
-		Short: "Take ids apart and draw their bits",
-		Long: `decode says what is in ids, as their layout has it. Ids may be written in any
-encoding; where several fit, the first is taken that gives a time not far in the
-future, and the others are named. UUIDs, ObjectIDs, serials of 32 digits and ids with
-a prefix are known by their form. - reads ids from standard input, one a line.`,
+		Short: "Decode ids and draw their bits",
+		Long: `decode shows the parts of ids. It detects the encoding; if several fit, it uses the
+first one that gives a time not far in the future, and lists the others. It recognizes
+UUIDs, ObjectIDs, serials of 32 digits and ids with a prefix. - reads ids from standard
+input, one per line.`,
 		Example: `  firn decode 1541815603606036480 --layout twitter
   firn decode 1414362783486840832 --layout classic --json
   firn next -n 3 | firn decode -
@@ -119,12 +119,12 @@ a prefix are known by their form. - reads ids from standard input, one a line.`,
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().StringVar(&kind, "kind", "", "what they are: "+decodableNames("or")+" (default: told from the text)")
-	cmd.Flags().StringVar(&flags.set.Prefix, "prefix", "", "what ids begin with")
+	cmd.Flags().StringVar(&kind, "kind", "", "kind of the ids: "+decodableNames("or")+" (default: detected)")
+	cmd.Flags().StringVar(&flags.set.Prefix, "prefix", "", "prefix of the serials")
 	addSettings(cmd.Flags(), &flags.set, settings.Group(settings.Serial{}, settings.Dated{}))
 	forKinds(cmd.Flags(), aboutDecode)
-	cmd.Flags().StringVar(&format, "format", "", "how the ids are written (default: told from the text)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	cmd.Flags().StringVar(&format, "format", "", "encoding of the ids (default: detected)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 
@@ -218,10 +218,10 @@ func explain(out io.Writer, text string, l firn.Layout, r decode.Result) {
 		line("id", "%d", r.ID)
 	}
 	line("time", "%s", r.Time.Format("2006-01-02T15:04:05.999999999Z07:00"))
-	line("tick", "%d of %v since %s", r.Tick, l.Unit(), l.Epoch().Format(time.RFC3339Nano))
+	line("tick", "%d (ticks of %v since %s)", r.Tick, l.Unit(), l.Epoch().Format(time.RFC3339Nano))
 	for _, f := range fields(l, r) {
 		if f.value != "" {
-			line(f.name, "%s of 0 to %d", f.value, f.greatest)
+			line(f.name, "%s (0 to %d)", f.value, f.greatest)
 		}
 	}
 	if s, err := l.Readable(r.ID); err == nil {

@@ -36,11 +36,11 @@ func newDoctor() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what is wrong with the clock, the store or the configuration",
-		Long: `doctor opens the store and says how long a read takes, how far its clock and the
-one here are apart, whether its settings keep what it acknowledged, and how full
-the pool is. What is not good comes with what to do about it. It writes nothing but
-the table that a database must have.
+		Short: "Check the clock, the store and the configuration",
+		Long: `doctor opens the store and reports the time of a read, the difference between its
+clock and this machine's, whether its settings keep acknowledged writes, and how full
+the pool is. Each problem comes with advice. It writes nothing, except that it creates
+a missing table in a database.
 
 It exits with status 1 when something is bad.`,
 		Example: `  firn doctor --store redis://127.0.0.1:6379/0

@@ -93,10 +93,13 @@ func unreadable(f *pflag.Flag, name, assign, value string) error {
 	if len(value) > 64 {
 		value = value[:64] + "…"
 	}
-	return fmt.Errorf("%s %q is no %s: %s, as in %s%s", name, value, kind, allowed, assign, example)
+	if kind != "" {
+		kind = " is no " + kind
+	}
+	return fmt.Errorf("%s %q%s: %s, as in %s%s", name, value, kind, allowed, assign, example)
 }
 
-// wanted says what a flag takes.
+// wanted says what a flag takes; the kind is empty where what is allowed says it all.
 func wanted(f *pflag.Flag) (kind, allowed, example string) {
 	switch f.Name {
 	case "n":
@@ -129,7 +132,7 @@ func wanted(f *pflag.Flag) (kind, allowed, example string) {
 		return cmp.Or(s.Noun, s.Key), allowed, cmp.Or(s.Example, s.Default)
 	}
 	if f.Value.Type() == "bool" {
-		return "truth value", "true and false are allowed", "true"
+		return "", "true and false are allowed", "true"
 	}
 	return "value of type " + f.Value.Type(), "leave it out for its default", f.DefValue
 }

@@ -69,7 +69,7 @@ func examineOffset(ctx context.Context, s store.Store) (store.Finding, error) {
 	if !ok {
 		embedded, ok := s.(store.Embedded)
 		if ok && embedded.Embedded() {
-			f.Says = "the store is on this host and has no other clock"
+			f.Says = "the store is on this machine and uses its clock"
 			return f, nil
 		}
 		f.Says = "the store has none to compare with: the slots of others are taken instead"

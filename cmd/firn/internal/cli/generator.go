@@ -45,9 +45,9 @@ func (f *generatorFlags) add(cmd *cobra.Command, window time.Duration) {
 	f.makes = true
 	addSettings(flags, &f.set, settings.Group(settings.Pooled{}))
 	setDefault(flags, "window", window.String())
-	flags.Lookup("window").Usage = flagged("window")[0].Help + "; 3m with --strict unless it is set"
-	flags.BoolVar(&f.pinnedAhead, "worker-ahead", false, "with --worker: do not wait until its fence has passed, issue times above it")
-	flags.BoolVar(&f.verbose, "verbose", false, "log to standard error what the lease, or the counter, does")
+	flags.Lookup("window").Usage = flagged("window")[0].Help + " and the default 3m"
+	flags.BoolVar(&f.pinnedAhead, "worker-ahead", false, "with --worker: do not wait until its fence has passed; issue ids with times after it")
+	flags.BoolVar(&f.verbose, "verbose", false, "log what the lease or the counter does to standard error")
 }
 
 // config returns the lease that the flags ask for, but for its store.

@@ -38,7 +38,7 @@ var (
 func newImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import leaf|tinyid",
-		Short: "Take over the counters of Leaf or TinyId as segments",
+		Short: "Import the counters of Leaf or TinyId as segments",
 		Example: `  firn import leaf --from mysql://leaf:PASSWORD@db.example:3306/leaf --store redis://127.0.0.1:6379/0 --dry-run
   firn import tinyid --from mysql://tiny:PASSWORD@db.example:3306/tinyid --config firn.yaml`,
 	}
@@ -60,33 +60,32 @@ func newImportOf(from system) *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   from.word,
-		Short: "Take over the counters in " + from.tables,
-		Long: fmt.Sprintf(`import %s reads %s and has a segment of each
-name go on above its counter: at max_id and a margin, which is one step of its row
-unless --margin says otherwise. A counter that is there is never lowered, so that
-import may run twice. All is checked before anything is written, and nothing is
-written to the tables. What firn serve needs to serve the names is printed as YAML,
-or written to a new file by --config.
+		Short: "Import the counters in " + from.tables,
+		Long: fmt.Sprintf(`import %s reads %s and creates a segment for each name,
+which continues above max_id plus a margin: one step of its row, or --margin. It never
+lowers an existing counter, so it can be repeated. It checks everything before it
+writes, and never writes to the tables of %[3]s. It prints the configuration for
+firn serve as YAML, or writes it to a new file with --config.
 
-Stop %[3]s first: a node of it that goes on fetching passes the margin, and then
-ids are issued twice. To have both issue at once, use the live source instead: see
+Stop %[3]s first: a node that continues to fetch passes the margin, and then ids are
+issued twice. To run both at the same time, use the live source instead: see
 docs/import.md.
 
-Give a URL with a password in FIRN_FROM: others on the machine see command lines.`, from.word, from.tables, from.name),
+Put a URL with a password in FIRN_FROM: other users of the machine can see command lines.`, from.word, from.tables, from.name),
 		Example: fmt.Sprintf(`  firn import %s --from mysql://USER:PASSWORD@HOST:3306/DATABASE --dry-run
   firn import %[1]s --from mysql://USER:PASSWORD@HOST:3306/DATABASE --rename 'shop:orders=orders' --config firn.yaml`, from.word),
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, from) },
 	}
-	f.addStore(cmd, "store that the segments are kept in, as redis://HOST or file:FOLDER (see docs/stores.md)")
+	f.addStore(cmd, "store for the segments, such as redis://HOST or file:FOLDER (see docs/stores.md)")
 	flags := cmd.Flags()
-	flags.StringVar(&f.from, "from", "", "database of "+from.name+", as mysql://USER:PASSWORD@HOST:PORT/DATABASE")
-	flags.Int64Var(&f.margin, "margin", -1, "how far above max_id to go on")
+	flags.StringVar(&f.from, "from", "", "database of "+from.name+", such as mysql://USER:PASSWORD@HOST:PORT/DATABASE")
+	flags.Int64Var(&f.margin, "margin", -1, "ids to leave unused above max_id")
 	flags.Lookup("margin").DefValue = "the step of each row"
-	flags.StringArrayVar(&f.rename, "rename", nil, "another name for one, as OLD=NEW; may be given again")
-	flags.StringArrayVar(&f.skip, "skip", nil, "leave this name out, whatever its row holds; may be given again")
+	flags.StringArrayVar(&f.rename, "rename", nil, "rename a counter: OLD=NEW; repeatable")
+	flags.StringArrayVar(&f.skip, "skip", nil, "do not import this name, whatever its row holds; repeatable")
 	flags.StringVar(&f.config, "config", "", "write the YAML to this file, which must be new")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "write nothing, and show what would be")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be written, and write nothing")
 	flags.BoolVar(&f.asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -117,7 +116,7 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 	plan, err := takeover.Make(cmd.Context(), s, counters, tokens, options)
 	looking.end()
 	if err != nil {
-		return fmt.Errorf("nothing was taken over:\n%w", err)
+		return fmt.Errorf("nothing was imported:\n%w", err)
 	}
 	url := f.store
 	if storeurl.Redact(url) != url {
@@ -166,7 +165,7 @@ func (f *importFlags) options() (takeover.Options, error) {
 	for _, text := range f.rename {
 		at := strings.LastIndexByte(text, '=') // an old name may have one, or be empty
 		if at < 0 || at == len(text)-1 {
-			errs = append(errs, firn.NewSyntaxError("renaming", text, "write --rename OLD=NEW"))
+			errs = append(errs, fmt.Errorf("--rename %q: write OLD=NEW", text))
 			continue
 		}
 		before, after := text[:at], text[at+1:]
@@ -180,7 +179,7 @@ func (f *importFlags) options() (takeover.Options, error) {
 		errs = append(errs, fmt.Errorf("%s is empty: name a file", origin(f.flags, "config")))
 	}
 	if f.from == "" {
-		errs = append(errs, errors.New("no database: give --from mysql://USER:PASSWORD@HOST:PORT/DATABASE, or FIRN_FROM in the environment"))
+		errs = append(errs, errors.New("--from is missing: write mysql://USER:PASSWORD@HOST:PORT/DATABASE, or set FIRN_FROM"))
 	}
 	return o, errors.Join(errs...)
 }
@@ -199,7 +198,7 @@ func (f *importFlags) openFor(ctx context.Context) (store.Store, error) {
 		return nil, err
 	}
 	if f.store == "memory:" {
-		return nil, usage(fmt.Errorf("%s: memory: forgets with this process what it takes over: name another store", origin(f.flags, "store")))
+		return nil, usage(fmt.Errorf("%s: memory: ends with this process: name another store", origin(f.flags, "store")))
 	}
 	f.makes = !f.dryRun
 	s, err := f.open(ctx, "")
@@ -221,14 +220,14 @@ func (f *importFlags) keepYAML(text string) (err error) {
 		if have, readErr := os.ReadFile(f.config); readErr == nil && bytes.Equal(have, []byte(text)) {
 			return nil
 		}
-		return fmt.Errorf("%s: %s is there already and is not overwritten; nothing was taken over: name another file", origin(f.flags, "config"), f.config)
+		return fmt.Errorf("%s: %s already exists and is not overwritten; nothing was imported: name another file", origin(f.flags, "config"), f.config)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w; nothing was taken over", origin(f.flags, "config"), err)
+		return fmt.Errorf("%s: %w; nothing was imported", origin(f.flags, "config"), err)
 	}
 	_, err = io.WriteString(file, text)
 	if err = errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("%s: %w; nothing was taken over", origin(f.flags, "config"), errors.Join(err, os.Remove(f.config)))
+		return fmt.Errorf("%s: %w; nothing was imported", origin(f.flags, "config"), errors.Join(err, os.Remove(f.config)))
 	}
 	return nil
 }

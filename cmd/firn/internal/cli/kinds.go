@@ -45,8 +45,8 @@ func (f *kindFlags) add(cmd *cobra.Command, set *settings.Namespace) {
 	f.set = set
 	flags := cmd.Flags()
 	flags.StringVar(&f.kind, "kind", settings.Kinds[0].Name, kindHelp())
-	flags.StringVar(&f.name, "name", "", "what is counted, as orders; each name has a counter of its own in the store")
-	flags.Int64Var(&f.step, "step", 0, fmt.Sprintf("how many ids are fetched at once (default: as many as are asked for, up to %d)", mostAtOnce))
+	flags.StringVar(&f.name, "name", "", "name of the counter, such as orders")
+	flags.Int64Var(&f.step, "step", 0, fmt.Sprintf("ids to fetch at once (default: -n, up to %d)", mostAtOnce))
 	addSettings(flags, set, settings.All())
 	forKinds(flags, aboutNext)
 }

@@ -52,16 +52,15 @@ func newLayout() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "layout [LAYOUT]",
-		Short: "Show what a layout can do, or list the presets",
-		Long: `layout shows what a layout can do: its first and last moment, workers and ids per
-second. With --at it gives the smallest and the largest id of a moment, with
---until too those of a span, for queries by time. Without LAYOUT it lists the
-presets.`,
+		Short: "Show the limits of a layout, or list the presets",
+		Long: `layout shows the limits of a layout: its first and last time, its workers, its ids
+per second. --at prints the smallest and the largest id of a moment, --at and --until
+those of a span, for queries by time. Without LAYOUT it lists the presets.`,
 		Example: `  firn layout
   firn layout uid-generator
   firn layout 39/4/8/12 --unit 10ms --epoch 2026-01-01
   firn layout firn --at 2026-11-20T22:15:03Z --until 2026-11-21T00:00:00Z`,
-		Args: func(cmd *cobra.Command, args []string) error { return usage(cobra.MaximumNArgs(1)(cmd, args)) },
+		Args: func(cmd *cobra.Command, args []string) error { return atMostOne(cmd, args, "LAYOUT") },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			named := len(args) == 1
 			if named && given(cmd.Flags(), "layout") {
@@ -91,7 +90,7 @@ presets.`,
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&at, "at", "", "show the smallest and largest id of this moment: RFC 3339, a date, Unix milliseconds, or now")
-	cmd.Flags().StringVar(&until, "until", "", "with --at: of the span up to this moment, not included")
+	cmd.Flags().StringVar(&until, "until", "", "with --at: also the largest id before this moment")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -231,6 +230,16 @@ func age(l firn.Layout) string {
 
 // thousands writes a count for people.
 func thousands(n int64) string { return grouped(fmt.Sprint(n)) }
+
+// count writes a number of things, as in "1 id" and "2 ids".
+func count(n int64, thing string) string { return plural(n, thing, thing+"s") }
+
+func plural(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return thousands(n) + " " + many
+}
 
 // perSecond writes how many there are a second. That may be more than an int64 holds.
 func perSecond(n float64) string { return grouped(fmt.Sprintf("%.0f", math.Trunc(n))) }

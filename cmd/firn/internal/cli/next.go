@@ -27,12 +27,11 @@ func newNext() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "next",
-		Short: "Make ids on this machine, safe beside others on the same store",
-		Long: `next makes ids on this machine. It leases a worker from the store, so that any
-number of processes that share the store never make the same id, and gives it
-back when done. Segments, sequences and business numbers are counted in the
-store instead, under a name. The store is a file of this user unless --store
-says otherwise.`,
+		Short: "Generate ids on this machine",
+		Long: `next generates ids on this machine. It leases a worker from the store, so that no
+two processes with the same store and pool generate the same id, and returns it
+at the end. Segments, sequences and numbers use a named counter in the store
+instead. The default store is a folder of this user.`,
 		Example: `  firn next
   firn next -n 5 --format base58
   firn next --layout sonyflake --pool flakes
@@ -45,7 +44,7 @@ says otherwise.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if n < 1 {
-				return usage(firn.NewRangeError("number of ids, -n", n, 1, int64(firn.MaxID), ""))
+				return usage(firn.NewRangeError("-n", n, 1, int64(firn.MaxID), ""))
 			}
 			k, set, err := as.parse(cmd.Flags())
 			if err != nil {
@@ -77,9 +76,9 @@ says otherwise.`,
 	}
 	flags.add(cmd, 2*time.Second)
 	as.add(cmd, &flags.set)
-	cmd.Flags().Int64VarP(&n, "n", "n", 1, "how many")
+	cmd.Flags().Int64VarP(&n, "n", "n", 1, "number of ids")
 	cmd.Flags().StringVar(&format, "format", "decimal", formatHelp)
-	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"ids":["…"]}, whole even if fewer than asked for could be made`)
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"ids":["…"]}; valid JSON even if some ids could not be made`)
 	return cmd
 }
 

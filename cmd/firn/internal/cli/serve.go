@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
@@ -44,10 +45,10 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve ids over HTTP, gRPC and the Redis protocol",
-		Long: `serve issues ids until it is interrupted; then it answers a moment longer (--linger),
-lets requests under way end and gives its workers back. Interrupted again, a second
-later or more, it ends at once. Without a configuration file, namespaces are made on
-first use and share one generator, which the flags describe.`,
+		Long: `serve issues ids until it is interrupted. Then it keeps serving for a moment (--linger),
+finishes open requests and releases its workers. A second interrupt, at least a second
+later, ends it at once. Without a configuration file, namespaces are created on first
+use and share one generator, which the flags configure.`,
 		Example: `  firn serve
   firn serve --config firn.yaml --http 0.0.0.0:7070
   curl -X POST 'http://127.0.0.1:7070/v1/ids/orders?count=3'
@@ -59,7 +60,7 @@ first use and share one generator, which the flags describe.`,
 				return usage(err)
 			}
 			if linger < 0 || linger > longestLinger {
-				return usage(fmt.Errorf("%s: %v is not from 0s to %v", origin(cmd.Flags(), "linger"), linger, longestLinger))
+				return usage(&firn.RangeError{What: origin(cmd.Flags(), "linger"), Value: linger.String(), Min: "0s", Max: longestLinger.String()})
 			}
 			base, err := flags.config(cmd.ErrOrStderr())
 			if err != nil {
@@ -126,12 +127,12 @@ first use and share one generator, which the flags describe.`,
 		},
 	}
 	flags.add(cmd, 5*time.Minute)
-	cmd.Flags().Lookup("verbose").Usage = "log requests over HTTP and gRPC that failed too, and why connections of the Redis protocol ended"
+	cmd.Flags().Lookup("verbose").Usage = "also log failed HTTP and gRPC requests, and why Redis connections ended"
 	cmd.Flags().StringVar(&configFile, "config", "", "YAML file with namespaces (see docs/server.md)")
 	cmd.Flags().StringVar(&http, "http", defaultHTTP, "address of HTTP and gRPC")
-	cmd.Flags().StringVar(&resp, "resp", defaultRESP, "address of the Redis protocol; off for none")
-	cmd.Flags().DurationVar(&linger, "linger", time.Second, "how long to go on answering, not ready any more, when told to end: as balancers need to notice")
-	cmd.Flags().StringVar(&logFormat, "log", "text", "form of the log on standard error: text or json")
+	cmd.Flags().StringVar(&resp, "resp", defaultRESP, "address of the Redis protocol; off disables it")
+	cmd.Flags().DurationVar(&linger, "linger", time.Second, "how long to keep serving after a shutdown request, while /readyz already fails, so that load balancers notice")
+	cmd.Flags().StringVar(&logFormat, "log", "text", "format of the log on standard error: text or json")
 	return cmd
 }
 
@@ -237,7 +238,7 @@ func pickAddress(flags *pflag.FlagSet, name, flag, file string) (address, error)
 	err := settings.CheckAddress(flag)
 	switch {
 	case err != nil && name == "resp":
-		return address{}, fmt.Errorf("%s: %w; off for none", from, err)
+		return address{}, fmt.Errorf("%s: %w; off disables it", from, err)
 	case err != nil:
 		return address{}, fmt.Errorf("%s: %w", from, err)
 	}

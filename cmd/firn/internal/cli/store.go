@@ -23,7 +23,7 @@ type storeFlags struct {
 }
 
 func (f *storeFlags) add(cmd *cobra.Command) {
-	f.addStore(cmd, "store that workers are leased from, as file:FOLDER or redis://HOST (see docs/stores.md)")
+	f.addStore(cmd, "store to lease workers from, such as file:FOLDER or redis://HOST (see docs/stores.md)")
 	for _, pool := range flagged("pool") {
 		f.flags.StringVar(&f.pool, pool.Flag, pool.Default, pool.Help)
 	}
@@ -72,7 +72,7 @@ func (f *storeFlags) open(ctx context.Context, file string) (store.Store, error)
 	if f.byDefault && f.makes {
 		open = storeurl.Make
 		if filestore.InContainer() {
-			fmt.Fprintf(os.Stderr, "firn: in a container: other containers have other stores, and their ids can be equal: name one store for all with --store (this is %s)\n", f.store)
+			fmt.Fprintf(os.Stderr, "firn: in a container, the default store %s is not shared, and other containers can issue the same ids: use one store for all with --store\n", f.store)
 		}
 	}
 	s, err := open(ctx, f.store)
@@ -80,7 +80,7 @@ func (f *storeFlags) open(ctx context.Context, file string) (store.Store, error)
 	case err == nil:
 		return s, nil
 	case f.byDefault && errors.Is(err, store.ErrNotFound):
-		return nil, fmt.Errorf("%w: there is no store in %s yet: firn next or firn serve makes it, or name another with --store", store.ErrNotFound, f.store)
+		return nil, fmt.Errorf("%w: there is no store in %s yet: firn next or firn serve creates it, or name another with --store", store.ErrNotFound, f.store)
 	case file != "" && !given(f.flags, "store"):
 		return nil, fmt.Errorf("configuration: %w", err)
 	case byEnvironment(f.flags.Lookup("store")):

@@ -13,11 +13,11 @@ import (
 func newStoreMake() *cobra.Command {
 	return &cobra.Command{
 		Use:   "make file:FOLDER|sqlite:PATH",
-		Short: "Make a store in a folder or a SQLite file of this machine",
-		Long: `make creates a store, and the folders on the way. Other commands open it with --store and never
-create one there, so that a path with a mistake is an error and not another, empty store, whose ids
-repeat. If the store exists, make changes nothing. The default store is created by the first command
-that makes ids. Stores in servers need no making.`,
+		Short: "Create a store in a folder or a SQLite file of this machine",
+		Long: `make creates a store in a folder or a SQLite file, and the folders above it. Other commands open
+it with --store and never create one, so a mistyped path is an error and not a new, empty store
+whose ids repeat. If the store exists, make changes nothing. The default store is created by the
+first command that generates ids. Stores in servers need not be created.`,
 		Example: `  firn store make file:/srv/firn
   firn store make sqlite:/srv/firn/firn.db
   firn next --store file:/srv/firn`,
@@ -25,7 +25,7 @@ that makes ids. Stores in servers need no making.`,
 			if len(args) == 1 && (strings.HasPrefix(args[0], "file:") || strings.HasPrefix(args[0], "sqlite:")) {
 				return nil
 			}
-			return usage(errors.New("name one store, as in firn store make file:/srv/firn or sqlite:/srv/firn/firn.db; other stores need no making"))
+			return usage(errors.New("name one store, as in firn store make file:/srv/firn or sqlite:/srv/firn/firn.db; other stores need not be created"))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := storeurl.Make(cmd.Context(), args[0])

@@ -16,7 +16,7 @@ import (
 func newStore() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "store",
-		Short: "Make a store in a folder, or show and set what a store keeps about itself",
+		Short: "Create a store, or show and set its replicas",
 	}
 	cmd.AddCommand(newStoreMake(), newStoreReplicas())
 	onlyItsCommands(cmd)
@@ -30,20 +30,20 @@ func newStoreReplicas() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "replicas [N]",
-		Short: "Show or set how many replicas of a Redis must have each write",
-		Long: `replicas shows how many replicas of a Redis must have a write before it counts: all that
-were ever attached at a time, as the store records it. The number rises by itself.
+		Short: "Show or set how many Redis replicas must confirm each write",
+		Long: `replicas shows how many replicas of a Redis must confirm each write: the most that were
+ever attached at the same time, as recorded in the store. It rises automatically.
 
-After replicas were taken away for good, lower it with N, or no write is confirmed. That is
+After removing replicas for good, lower it with N; until then no write is confirmed. That is
 safe only if no other server has this data and is a primary or may become one. It is
 refused on a replica; if more than N replicas are online; if the Sentinels of the URL, or
 the cluster, name another primary or know more than N replicas (SENTINEL RESET, CLUSTER
 FORGET); and if Sentinels watch the server that the URL does not name. Without Sentinels
-or cluster nothing can be checked: be sure yourself. After that newcomers wait once until
-running holders have written their slots again.
+or cluster nothing can be checked: you must be sure. New processes then wait once, until
+running holders have rewritten their slots.
 
-A number above those that are online is for replicas that are about to come: until they are
-there, no write is confirmed.`,
+A number above those online is for replicas that are about to be added: until they are
+attached, no write is confirmed.`,
 		Example: `  firn store replicas --store 'redis://10.0.0.5,10.0.0.6,10.0.0.7:26379?master=main'
   firn store replicas 1 --store redis://10.0.0.5:6379/0`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -83,7 +83,7 @@ there, no write is confirmed.`,
 			return showReplicas(cmd.OutOrStdout(), there)
 		},
 	}
-	flags.addStore(cmd, "Redis whose replicas are meant, as redis://HOST (see docs/stores.md)")
+	flags.addStore(cmd, "Redis to show or change, such as redis://HOST (see docs/stores.md)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -110,8 +110,8 @@ func setReplicas(ctx context.Context, out io.Writer, s *redisstore.Store, n int)
 	}
 	after := ""
 	if n < before.Recorded {
-		after = "; newcomers wait once until running holders have written their slots again"
+		after = "; new processes wait once until running holders have rewritten their slots"
 	}
-	_, err = fmt.Fprintf(out, "%d replicas must have a write now, %d before%s\n", n, before.Recorded, after)
+	_, err = fmt.Fprintf(out, "writes now need %s (before: %d)%s\n", count(int64(n), "replica"), before.Recorded, after)
 	return err
 }

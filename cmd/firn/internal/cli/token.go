@@ -35,10 +35,10 @@ func newToken() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Make a token for the configuration of a server",
-		Long: `token makes a secret of 32 random bytes and prints it, once, with the line for tokens
-in the configuration, which has its SHA-256 only. With --hash it reads a secret that
-exists already from standard input, and prints the line alone.`,
+		Short: "Create a token for a server",
+		Long: `token creates a secret of 32 random bytes and prints it once, with the line for tokens
+in the configuration, which contains only its SHA-256. --hash reads an existing secret
+from standard input and prints only the line.`,
 		Example: `  firn token --name shop --namespaces 'orders,user-*'
   firn token --name prometheus --admin
   printf %s "$OLD" | firn token --name old --hash`,
@@ -67,9 +67,9 @@ exists already from standard input, and prints the line alone.`,
 			return made.show(cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&made.Name, "name", "token", "what it is called in the configuration and in logs")
-	cmd.Flags().StringSliceVar(&made.Namespaces, "namespaces", []string{"*"}, "what it opens: names, or patterns as order-*; none with --admin alone")
-	cmd.Flags().BoolVar(&made.Admin, "admin", false, "let it look at pools and metrics")
+	cmd.Flags().StringVar(&made.Name, "name", "token", "name in the configuration and in logs")
+	cmd.Flags().StringSliceVar(&made.Namespaces, "namespaces", []string{"*"}, "namespaces that it may use: names, or patterns such as order-*; with --admin alone the default is no namespace")
+	cmd.Flags().BoolVar(&made.Admin, "admin", false, "also allow reading pools and metrics")
 	cmd.Flags().BoolVar(&hash, "hash", false, "read the secret from standard input")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

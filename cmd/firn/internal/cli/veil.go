@@ -26,9 +26,9 @@ type veilFlags struct {
 func (f *veilFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.keyFile, "key-file", "", "file with lines VERSION:KEY, a key being 16, 24 or 32 bytes in hex or base64 (default: the content of "+keyVariable+")")
-	flags.StringVar(&f.namespace, "namespace", "", "what the ids are of, as orders: veils of one namespace are unlike those of another")
-	flags.IntVar(&f.bits, "bits", veil.DefaultBits, "width of veils in bits: 53 for JavaScript numbers, 20 to 63 else")
-	flags.IntVar(&f.versionBits, "version-bits", 0, "how many of them carry the version of the key: needed for more than one key")
+	flags.StringVar(&f.namespace, "namespace", "", "namespace of the ids, such as orders: each namespace veils differently")
+	flags.IntVar(&f.bits, "bits", veil.DefaultBits, "width of veiled ids in bits, 20 to 63; 53 fits JavaScript numbers")
+	flags.IntVar(&f.versionBits, "version-bits", 0, "how many of the bits hold the key version; needed with more than one key")
 	flags.StringVar(&f.format, "format", "decimal", formatHelp)
 }
 
@@ -52,17 +52,17 @@ func (f *veilFlags) cipher() (*veil.Cipher, error) {
 }
 
 func newVeil() *cobra.Command {
-	return veiling("veil", "Hide the order and number of ids behind a key", `veil turns ids into numbers of the same width that tell nothing about when and how
-many were made, by FF1 of NIST SP 800-38G. unveil turns them back, with the key.
-Ids come as arguments, or one a line on standard input with -.`,
+	return veiling("veil", "Hide the order and number of ids behind a key", `veil encrypts ids to numbers of the same width, which do not reveal when and how many
+ids were issued (FF1 of NIST SP 800-38G). unveil reverses it with the key. Ids come as
+arguments, or one per line on standard input with -.`,
 		`  echo "1:$(openssl rand -hex 32)" > order.key
   firn veil --key-file order.key 249807960190540619
   firn next -n 3 | firn veil --key-file order.key - | firn unveil --key-file order.key -`, (*veil.Cipher).Veil)
 }
 
 func newUnveil() *cobra.Command {
-	return veiling("unveil", "Turn veiled ids back into ids", `unveil undoes firn veil, with the same key, namespace and width. Every number
-of the width unveils into some id: whether that was ever made, look up.`,
+	return veiling("unveil", "Turn veiled ids back into ids", `unveil reverses firn veil, with the same key, namespace and width. Every number of
+that width unveils to some id; check that the id exists.`,
 		"  firn unveil --key-file order.key 1234567890123456789", (*veil.Cipher).Unveil)
 }
 

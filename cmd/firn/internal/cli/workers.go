@@ -21,18 +21,18 @@ import (
 func newWorkers() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workers",
-		Short: "Show who holds which worker, take one back, or end a strict pool",
-		Long: `workers shows the slots of a pool: each worker that was ever held, by whom, since
-when, and until when unless renewed: when the tick of its fence has ended. It is free
-then if its holder gave it back, and twice the tolerance of clocks (20s) later if not.
-Nothing is written.`,
+		Short: "List workers, release one, or end the strict mode of a pool",
+		Long: `workers lists the slots of a pool: each worker that was ever held, its holder, since
+when, and the time of its fence. After that time, unless it was renewed, the worker is
+free: at once if its holder returned it, else after twice the clock tolerance (20s).
+It writes nothing.`,
 		Example: `  firn workers --store redis://127.0.0.1:6379/0
   firn workers list --pool payments --json
   firn workers release 17
   firn workers relax --pool payments`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage(fmt.Errorf("%q: list, release and relax are what workers can do", args[0]))
+				return usage(fmt.Errorf("workers %q: list, release and relax are allowed", args[0]))
 			}
 			return nil
 		},
@@ -58,7 +58,7 @@ func newWorkersList() *cobra.Command {
 				pool, err := issuing.ReadPool(ctx, s, flags.pool)
 				switch {
 				case errors.Is(err, store.ErrNotFound):
-					return nobodyJoined(flags)
+					return noPool(flags)
 				case err != nil:
 					return misuse(err)
 				case asJSON:
@@ -73,8 +73,19 @@ func newWorkersList() *cobra.Command {
 	return cmd
 }
 
-func nobodyJoined(flags storeFlags) error {
-	return fmt.Errorf("nobody has joined pool %q in store %s yet", flags.pool, storeurl.Redact(flags.store))
+func noPool(flags storeFlags) error {
+	return fmt.Errorf("pool %q does not exist in store %s: no process has joined it yet", flags.pool, storeurl.Redact(flags.store))
+}
+
+// missing returns noPool instead of err if the pool does not exist. A worker that was never
+// used is not found either.
+func missing(ctx context.Context, s store.Store, flags storeFlags, err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		if _, poolErr := lease.Inspect(ctx, s, flags.pool); errors.Is(poolErr, store.ErrNotFound) {
+			return noPool(flags)
+		}
+	}
+	return misuse(err)
 }
 
 // storePatience bounds the commands that look at a store once.
@@ -120,7 +131,7 @@ func showSlots(out io.Writer, p issuing.Pool) error {
 	if p.Strict != "" {
 		strict = fmt.Sprintf(", strict (a claim waits %s)", p.Strict)
 	}
-	_, err := fmt.Fprintf(out, "\npool %s, layout %s%s: %d live, %d idle, %d given back, %d ahead of the clock, %s never used\n",
+	_, err := fmt.Fprintf(out, "\npool %s, layout %s%s: %d live, %d idle, %d returned, %d ahead of the clock, %s unused\n",
 		p.Pool, p.Layout, strict, counts[issuing.SlotLive], counts[issuing.SlotIdle], counts[issuing.SlotGiven], counts[issuing.SlotAhead], thousands(p.Workers-used))
 	return err
 }
@@ -152,17 +163,17 @@ func newWorkersRelease() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "release WORKER",
-		Short: "Take a worker away from its holder",
-		Long: `release takes a worker away from its holder, which goes on with another at its next
-look. The fence stays, so nothing is issued twice, and the worker is granted again
-once that has passed by any clock, twice the tolerance (20s) later: release is safe
-whether the holder lives or not.
+		Short: "Release a worker from its holder",
+		Long: `release takes a worker from its holder, which continues with another at its next check
+of the store. The fence stays, so no id is issued twice; the worker is granted again
+once the fence has passed by twice the tolerance (20s). So release is safe even if the
+holder is running.
 
-With --holder-is-gone you answer for it that the holder has ended, that its clock was
-right, and that its ids were not ahead of it: by a virtual clock, or by an --ahead that
-is longer than the tolerance. Then the fence is moved back to now, or rather that
-tolerance (10s) ahead, and the worker is granted again after that. If you are wrong, ids
-are made twice. The fence of a worker that its holder gave back stays.`,
+With --holder-is-gone you guarantee that the holder has ended, that its clock was right
+and that its ids were not ahead of it (by a virtual clock, or by an --ahead longer than
+the tolerance). Then the fence moves back to 10s (the tolerance) from now, and the worker
+is granted again after that. If the guarantee is wrong, ids are issued twice. The fence
+of a returned worker stays.`,
 		Example: `  firn workers release 17 --store redis://127.0.0.1:6379/0`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -180,12 +191,12 @@ are made twice. The fence of a worker that its holder gave back stays.`,
 				if gone {
 					var err error
 					if last, err = lastPossible(ctx, s, flags.pool); err != nil {
-						return misuse(err)
+						return missing(ctx, s, flags, err)
 					}
 				}
 				slot, err := lease.Reclaim(ctx, s, flags.pool, datacenter, worker, last)
 				if err != nil {
-					return misuse(err)
+					return missing(ctx, s, flags, err)
 				}
 				later := ""
 				if slot.Taken && !slot.Gone {
@@ -199,7 +210,7 @@ are made twice. The fence of a worker that its holder gave back stays.`,
 	}
 	flags.add(cmd)
 	cmd.Flags().Int64Var(&datacenter, "datacenter", 0, "datacenter number of the worker")
-	cmd.Flags().BoolVar(&gone, "holder-is-gone", false, "move the fence back: its holder has ended for certain, and its clock was right")
+	cmd.Flags().BoolVar(&gone, "holder-is-gone", false, "move the fence back; only if the holder has certainly ended and its clock was right")
 	return cmd
 }
 
@@ -207,15 +218,15 @@ func newWorkersRelax() *cobra.Command {
 	var flags storeFlags
 	cmd := &cobra.Command{
 		Use:   "relax",
-		Short: "End the strict wait of a pool",
-		Long: `relax makes a pool that is strict one that is not: claims are used at once again, and
-processes without --strict may join. Nothing is issued twice by it, but the pool is
-then as safe as any other: what the store forgets, claims no longer outwait.
+		Short: "End the strict mode of a pool",
+		Long: `relax ends the strict mode of a pool: claimed workers are used at once, and processes
+without --strict may join. It causes no duplicates itself, but the pool no longer
+tolerates a store that loses data.
 
 Running processes keep their workers until they are restarted. A process that still has
---strict cannot join, or take another worker, while any worker is held. Once none is, it
-makes the pool strict again; so does a running one that finds data missing in the store.
-End such processes first, or restart them without --strict.`,
+--strict cannot join, or take another worker, while any worker is held. Once no worker is
+held, it makes the pool strict again; so does a running process that finds data missing
+in the store. End such processes first, or restart them without --strict.`,
 		Example: `  firn workers relax --pool payments --store redis://127.0.0.1:6379/0`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -223,7 +234,7 @@ End such processes first, or restart them without --strict.`,
 				had, err := lease.Relax(ctx, s, flags.pool)
 				switch {
 				case errors.Is(err, store.ErrNotFound):
-					return nobodyJoined(flags)
+					return noPool(flags)
 				case err != nil:
 					return misuse(err)
 				case had == 0:

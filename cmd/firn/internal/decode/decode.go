@@ -61,7 +61,7 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 			return r, err
 		}
 		_, err := firn.ParseID(text)
-		return Result{}, fmt.Errorf("%w; nor is it one in any other encoding, nor a readable id", err)
+		return Result{}, fmt.Errorf("%w; it fits no other encoding and is not a readable id either", err)
 	}
 	best := 0
 	for i, r := range readings {

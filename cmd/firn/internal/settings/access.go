@@ -113,7 +113,7 @@ func (c Config) checkAccess(report reporter) {
 			report(errors.New("a token has sha256 (firn token makes one), or certificate"), at)
 		}
 		if len(t.Namespaces) == 0 && !t.Admin {
-			report(errors.New("a token without namespaces opens nothing: write namespaces: [\"*\"] for all of them, or admin: true for pools and metrics"), at)
+			report(errors.New("a token needs namespaces: write namespaces: [\"*\"] for all of them, or admin: true for pools and metrics"), at)
 		}
 		for j, pattern := range t.Namespaces {
 			report(access.CheckPattern(pattern), at, fmt.Sprintf("namespaces[%d]", j))

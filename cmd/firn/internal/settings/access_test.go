@@ -15,7 +15,7 @@ const hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 func TestMistakesInAccessAndLimitsAreNamed(t *testing.T) {
 	token := func(rest string) string { return "tokens:\n  - {name: shop, " + rest + "}\n" }
 	for text, want := range map[string][]string{
-		token("sha256: " + hash):                                                                                     {"line 2", "tokens[0]", "opens nothing"},
+		token("sha256: " + hash):                                                                                     {"line 2", "tokens[0]", "needs namespaces"},
 		token("sha256: abc, namespaces: [a]"):                                                                        {"tokens[0].sha256", "64 hex digits", "firn token"},
 		token("sha256: " + hash + "00, namespaces: [a]"):                                                             {"tokens[0].sha256", "64 hex digits"},
 		token("namespaces: [a]"):                                                                                     {"tokens[0]", "firn token makes one"},

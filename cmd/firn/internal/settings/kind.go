@@ -113,15 +113,15 @@ func (k *Kind) Only(n Namespace) Namespace {
 type (
 	// Counted are ids that a counter in the store counts.
 	Counted struct {
-		From firn.ID `yaml:"from" flag:"first" config:"Start" default:"1" is:"id" allowed:"1 to 9223372036854775807" example:"1" help:"the least id, where a name begins that the store does not know"`
+		From firn.ID `yaml:"from" flag:"first" config:"Start" default:"1" is:"id" allowed:"1 to 9223372036854775807" example:"1" help:"first id of a name that is new in the store"`
 	}
 	// Dated are ids in which a time is written.
 	Dated struct {
-		Zone string `yaml:"zone" flag:"zone" default:"UTC" allowed:"UTC, an offset as +08:00, or a name as Asia/Shanghai" help:"whose clocks and calendar the time is read off, as UTC or +08:00"`
+		Zone string `yaml:"zone" flag:"zone" default:"UTC" allowed:"UTC, an offset such as +08:00, or a name such as Asia/Shanghai" help:"time zone, such as UTC or +08:00"`
 	}
 	// Prefixed are ids that may have a prefix.
 	Prefixed struct {
-		Prefix string `yaml:"prefix" flag:"prefix" example:"ord" help:"what ids begin with: ord makes ord_…, in fixed-width base32 that sorts; serials have it within their width"`
+		Prefix string `yaml:"prefix" flag:"prefix" example:"ord" help:"prefix of the ids: ord makes ord_… in sortable fixed-width base32; in serials it counts towards the width"`
 	}
 	// Veiled are ids that do not show their order.
 	Veiled struct {

@@ -92,20 +92,20 @@ func (n Namespace) agrees(name string, all map[string]Namespace) (key string, er
 		mine, err := n.Lease()
 		theirs, otherErr := all[other].Lease()
 		if err == nil && otherErr == nil && !reflect.DeepEqual(mine, theirs) {
-			return "pool", fmt.Errorf("pool %s is shared with namespace %s, which has other settings (%s): "+
-				"give them the same, or another pool", n.PoolName(), other, differences(n, all[other]))
+			return "pool", fmt.Errorf("namespaces %s and %s share pool %s but differ in %s: "+
+				"use the same settings, or another pool", other, name, n.PoolName(), differences(all[other], n))
 		}
 	}
 	return "", nil
 }
 
-// differences names the settings of a pool that two namespaces have not in common.
+// differences names the settings of a pool in which two namespaces differ, with both values.
 func differences(a, b Namespace) string {
 	var all []string
 	for _, s := range ofNamespaces {
-		if mine, theirs := s.of(a), s.of(b); s.group == reflect.TypeFor[Pooled]() && mine != theirs {
-			all = append(all, fmt.Sprintf("%s %s, not %s", s.Key, theirs, mine))
+		if one, two := s.of(a), s.of(b); s.group == reflect.TypeFor[Pooled]() && one != two {
+			all = append(all, fmt.Sprintf("%s (%s, %s)", s.Key, one, two))
 		}
 	}
-	return strings.Join(all, "; ")
+	return strings.Join(all, ", ")
 }

@@ -14,7 +14,7 @@ var numbers = &Kind{
 
 // Number has the settings of business numbers.
 type Number struct {
-	Template string `yaml:"template" flag:"template" example:"ORD{yyyyMMdd}-{n:6}" help:"what numbers look like, as ORD{yyyyMMdd}-{n:6}; they begin at 1 again in each year, month or day that it has; required"`
+	Template string `yaml:"template" flag:"template" example:"ORD{yyyyMMdd}-{n:6}" help:"format of the numbers, such as ORD{yyyyMMdd}-{n:6}; they restart at 1 each year, month or day in it; required"`
 }
 
 // NumberFormat returns the settings of a number, but for its counter, and a format that can be

@@ -17,8 +17,8 @@ type Segment struct {
 	MinStep int64    `yaml:"min_step" default:"1000" allowed:"1 to 1099511627776" help:"how many ids a range has at least"`
 	MaxStep int64    `yaml:"max_step" default:"1000000" allowed:"min_step to 1099511627776" help:"how many ids a range has at most"`
 	Target  Duration `yaml:"target" default:"15m" is:"duration" allowed:"1ms to 720h" example:"15m" help:"how long a range should last: ranges grow and shrink with demand"`
-	Stride  int64    `yaml:"stride" flag:"stride" default:"1" is:"stride" allowed:"1 to 1048576" example:"2" help:"the distance of ids, where several stores that know nothing of each other serve one name"`
-	Offset  int64    `yaml:"offset" flag:"offset" default:"0" is:"offset" allowed:"whole numbers below the stride" example:"1" help:"the remainder of ids divided by stride, another on each of the stores"`
+	Stride  int64    `yaml:"stride" flag:"stride" default:"1" is:"stride" allowed:"1 to 1048576" example:"2" help:"distance between ids, if several independent stores serve one name"`
+	Offset  int64    `yaml:"offset" flag:"offset" default:"0" is:"offset" allowed:"whole numbers below the stride" example:"1" help:"remainder of ids modulo stride, different on each store"`
 }
 
 // SegmentConfig returns the settings of a segment, but for its store.

@@ -44,7 +44,7 @@ type Config struct {
 // Listen says on which addresses.
 type Listen struct {
 	HTTP string `yaml:"http" default:"127.0.0.1:7070" flag:"http" help:"HTTP and gRPC"`
-	RESP string `yaml:"resp" default:"127.0.0.1:7071" flag:"resp" help:"the Redis protocol; off for none"`
+	RESP string `yaml:"resp" default:"127.0.0.1:7071" flag:"resp" help:"the Redis protocol; off disables it"`
 }
 
 // Off stands for no address.
@@ -114,7 +114,7 @@ func Parse(path string, source []byte) (Config, error) {
 	if err != nil {
 		help := keysHelp()
 		if syntax := new(yaml.SyntaxError); errors.As(err, &syntax) {
-			help = "this is no YAML: what belongs together is indented by the same number of spaces, and never by tabs"
+			help = "invalid YAML: indent by spaces, not tabs, and lines of one block by the same number"
 		}
 		return Config{}, fmt.Errorf("configuration %s:\n%s\n%s", path, withoutSecrets(yaml.FormatError(err, false, true)), help)
 	}

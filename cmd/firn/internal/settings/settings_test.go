@@ -59,15 +59,15 @@ func TestAMistakeInTheConfigurationNamesFileLineAndKey(t *testing.T) {
 		"namespaces:\n  a: {clock: wall, rollback: [history], ahead: 5ms}":     {"line 2", "namespaces.a.ahead", "history"},
 		"namespaces:\n  a: {window: 1ms}":                                      {"line 2", "namespaces.a.window", "100ms"},
 		"namespaces:\n  a/b: {}":                                               {"namespaces.a/b", "namespace name"},
-		"namespaces:\n  a: {}\n  b: {layout: twitter}":                         {"line 3", "namespaces.b.pool: pool default is shared with namespace a, which has other settings (layout firn, not twitter)"},
+		"namespaces:\n  a: {}\n  b: {layout: twitter}":                         {"line 3", "namespaces.b.pool: namespaces a and b share pool default but differ in layout (firn, twitter)"},
 		"limits: {connections: -1}":                                            {"limits.connections", "-1", "1000000"},
 		"listen: {resp: 7071}":                                                 {"line 1", "listen.resp", "7071"},
 		"limits: {batch: -1}":                                                  {"limits.batch", "-1"},
 		"limits: {batch: 0}":                                                   {"line 1", "limits.batch", "0 is out of range", "1 to 10000000"},
 		"limits:\n  connections: 0":                                            {"line 2", "limits.connections", "0 is out of range", "1 to 1000000"},
 		"limits:\n  body: 0":                                                   {"line 2", "limits.body", "0 is out of range", "1024 to 16777216"},
-		"namespaces: [":                                                        {"[1:", "this is no YAML"},
-		"namespaces:\n\ta: {}":                                                 {"[2:1]", "never by tabs"},
+		"namespaces: [":                                                        {"[1:", "invalid YAML"},
+		"namespaces:\n\ta: {}":                                                 {"[2:1]", "indent by spaces, not tabs"},
 		"namespaces: [orders]":                                                 {"[1:", "in namespaces: {NAME: {…}}: kind"},
 		"listen: 0.0.0.0:7070":                                                 {"[1:", "in listen: {http, resp}"},
 		"namespaces:\n  a: {layout: x, clock: y, worker: -1}":                  {"namespaces.a.layout", "namespaces.a.clock", "namespaces.a.worker"},
@@ -95,7 +95,7 @@ func TestNamespacesOfOnePoolAgreeInValuesNotInText(t *testing.T) {
 	if _, err := settings.Parse("firn.yaml", fmt.Appendf(nil, both, "1s")); err != nil {
 		t.Error(err)
 	}
-	if _, err := settings.Parse("firn.yaml", fmt.Appendf(nil, both, "2s")); err == nil || !strings.Contains(err.Error(), "ahead 1s, not 2s") {
+	if _, err := settings.Parse("firn.yaml", fmt.Appendf(nil, both, "2s")); err == nil || !strings.Contains(err.Error(), "ahead (1s, 2s)") {
 		t.Error(err)
 	}
 }

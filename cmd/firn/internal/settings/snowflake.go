@@ -17,17 +17,17 @@ var snowflake = &Kind{
 
 // Pooled has the settings of a pool's generator. Namespaces of one pool agree in them.
 type Pooled struct {
-	Pool       string   `yaml:"pool" flag:"pool" default:"default" help:"pool whose ids must never collide; all who join have one layout"`
-	Layout     string   `yaml:"layout" flag:"layout" default:"firn" help:"layout: a preset (see firn layout) or bits as 41/0/10/12"`
-	Unit       string   `yaml:"unit" flag:"unit" unset:"the layout's" example:"1ms" help:"length of a tick, as 1ms"`
-	Epoch      string   `yaml:"epoch" flag:"epoch" unset:"the layout's" example:"2025-01-01" help:"when ticks begin: RFC 3339, a date or Unix milliseconds"`
+	Pool       string   `yaml:"pool" flag:"pool" default:"default" help:"pool of processes whose ids never collide; all use the same layout"`
+	Layout     string   `yaml:"layout" flag:"layout" default:"firn" help:"layout: a preset (see firn layout) or bits, such as 41/0/10/12"`
+	Unit       string   `yaml:"unit" flag:"unit" unset:"the layout's" example:"1ms" help:"length of a tick, such as 1ms"`
+	Epoch      string   `yaml:"epoch" flag:"epoch" unset:"the layout's" example:"2025-01-01" help:"start of the first tick: RFC 3339, a date or Unix milliseconds"`
 	Clock      string   `yaml:"clock" flag:"clock" default:"steady" allowed:"steady, wall, virtual" help:"where time comes from: steady, wall or virtual"`
-	Rollback   []string `yaml:"rollback" flag:"rollback" unset:"refuse" example:"wait 500ms, history 2000, switch, refuse" help:"with clock wall, what is tried when it goes back, as \"wait 500ms, history 2000, switch, refuse\""`
-	Ahead      Duration `yaml:"ahead" flag:"ahead" unset:"10ms with clock steady" is:"duration" allowed:"up to 8760h, or a negative one for not at all" example:"10ms" help:"how far ids may run ahead of the clock; negative: not at all"`
+	Rollback   []string `yaml:"rollback" flag:"rollback" unset:"refuse" example:"wait 500ms, history 2000, switch, refuse" help:"with clock wall: what to do when the clock goes back, such as \"wait 500ms, history 2000, switch, refuse\""`
+	Ahead      Duration `yaml:"ahead" flag:"ahead" unset:"10ms with clock steady" is:"duration" allowed:"up to 8760h, or a negative one for not at all" example:"10ms" help:"how far ids may run ahead of the clock; negative for not at all"`
 	Start      string   `yaml:"start" flag:"start" default:"carry" allowed:"carry, zero, random" help:"where the sequence begins in a new tick: carry, zero or random"`
-	Window     Duration `yaml:"window" flag:"window" unset:"5m" is:"duration" allowed:"up to 720h" example:"5m" help:"how far the fence is kept ahead: the store outage that is survived; with strict 161s at least"`
-	Strict     Duration `yaml:"strict" flag:"strict" unset:"no wait" is:"duration" allowed:"up to 1440h, or 0 for no wait" example:"5m10s" help:"how long a claim waits before it is used, so that not even a store that forgot its holders makes a duplicate: the longest window of the pool and 41s at least; all who join need the same; needs Redis, MySQL or PostgreSQL"`
-	Worker     *int64   `yaml:"worker" flag:"worker" config:"Pinned" unset:"the one idle longest" is:"worker number" allowed:"whole numbers from 0 to what the layout has" example:"0" help:"take this worker and no other"`
+	Window     Duration `yaml:"window" flag:"window" unset:"5m" is:"duration" allowed:"up to 720h" example:"5m" help:"how far ahead the fence is kept, which is the longest store outage without errors; with strict the minimum is 161s"`
+	Strict     Duration `yaml:"strict" flag:"strict" unset:"no wait" is:"duration" allowed:"up to 1440h, or 0 for no wait" example:"5m10s" help:"how long a claimed worker waits before use, so that ids stay unique even if the store loses data: at least the longest window in the pool plus 41s; the same for all processes of the pool; needs Redis, MySQL or PostgreSQL"`
+	Worker     *int64   `yaml:"worker" flag:"worker" config:"Pinned" unset:"the one idle longest" is:"worker number" allowed:"whole numbers from 0 to what the layout has" example:"0" help:"use only this worker"`
 	Datacenter int64    `yaml:"datacenter" flag:"datacenter" default:"0" is:"datacenter number" allowed:"whole numbers from 0 to what the layout has" example:"0" help:"datacenter number, in layouts that have one"`
 }
 

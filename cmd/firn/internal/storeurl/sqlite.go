@@ -70,7 +70,7 @@ func openSQLite(ctx context.Context, path string, makes bool) (store.Store, erro
 
 // errNoStore: only firn store make creates a store, so that a path with a mistake does not become
 // another, empty store, whose ids repeat.
-var errNoStore = fmt.Errorf("%w: there is no store in it: name another path, or make one with firn store make", store.ErrNotFound)
+var errNoStore = fmt.Errorf("%w: there is no store in it: name another path, or create one with firn store make", store.ErrNotFound)
 
 // dsn returns the driver's name for path. SQLite creates a missing file if makes is set.
 func dsn(path string, makes bool) string {
