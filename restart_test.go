@@ -147,7 +147,7 @@ type slewed struct {
 }
 
 func (s slewed) Wall() time.Time {
-	passed := s.Time.Monotonic()
+	passed := s.Monotonic()
 	return s.begun.Add(passed - passed*time.Duration(s.ppm)/1_000_000)
 }
 
