@@ -77,7 +77,7 @@ func benchProcesses(ctx context.Context, flags generatorFlags, l load, r *report
 		return err
 	}
 	if flags.store == "memory:" {
-		return usage(errors.New("--processes needs a shared store; each process has its own memory:"))
+		return usage(errors.New("--processes needs a shared store; memory: belongs to one process"))
 	}
 	self, err := os.Executable()
 	if err != nil {
