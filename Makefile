@@ -122,7 +122,7 @@ stress: build ## the published stress: 100 callers for 30 seconds into one set, 
 	scripts/stress bin/firn
 
 .PHONY: proto
-proto: ## make the code of proto/ anew (the tools are installed into .tools)
+proto: ## generate the code of proto/ (the tools are installed into .tools)
 	scripts/proto
 
 .PHONY: proto-check
@@ -130,7 +130,7 @@ proto-check: ## fail if the code of proto/ is not what is committed
 	scripts/proto -check
 
 .PHONY: reference
-reference: ## make docs/configuration.md anew from the settings that the code declares
+reference: ## generate docs/configuration.md from the settings that the code declares
 	go run ./cmd/firn/internal/settings/reference > docs/configuration.md
 
 .PHONY: tidy

@@ -180,7 +180,9 @@ func (cfg *Config) check() error {
 	}
 	bound("StartBelow", "start below", cfg.StartBelow, 1, saturatingAdd(l.MaxSequence(), 1), "sequence of "+where)
 	rollback := func(what, reason string) {
-		errs = append(errs, &SyntaxError{Field: "Rollback", What: "rollback chain " + what, Text: cfg.Rollback.String(), Reason: reason})
+		e := NewSyntaxError("rollback chain "+what, cfg.Rollback.String(), reason)
+		e.Field = "Rollback"
+		errs = append(errs, e)
 	}
 	if len(cfg.Rollback) > 0 && cfg.Clock != ClockWall {
 		rollback("for clock "+cfg.Clock.String(), "that clock never goes back; choose clock wall or no rollback")

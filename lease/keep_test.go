@@ -560,3 +560,14 @@ func TestAFixedWorkerRestartedInTheLastTickRepeatsNoID(t *testing.T) {
 		}
 	}
 }
+
+// A layout whose ticks fill 63 bits has no tick after its last one: sums must not overflow.
+func TestAnAskOf63BitsOfTimeBeginsAheadOfTheClock(t *testing.T) {
+	whole := layout("63/0/0/0,unit=1ns")
+	clock := faketime.New(whole.Epoch().Add(time.Hour))
+	l := must(Keep(t.Context(), Fixed(0), Config{Generator: firn.Config{Layout: whole, Time: clock}}))
+	if ask := l.newAsk(0); ask.From <= ask.Now {
+		t.Errorf("a new holder would begin at %d, its clock shows %d", ask.From, ask.Now)
+	}
+	must(0, l.Close(t.Context()))
+}

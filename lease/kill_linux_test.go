@@ -176,7 +176,7 @@ func killAt(t *testing.T, k int, dir string) (report, bool) {
 	runtime.LockOSThread() // only the thread that started a process traces it
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
-		if errors.Is(err, syscall.EPERM) {
+		if errors.Is(err, syscall.EPERM) && os.Getenv("CI") != "true" {
 			t.Skipf("this system lets no process trace another: %v", err)
 		}
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func killAt(t *testing.T, k int, dir string) (report, bool) {
 	if err := errors.Join(out.Close(), cmd.Process.Release()); err != nil {
 		t.Fatal(err)
 	}
-	if status.Exited() && status.ExitStatus() == notTraced {
+	if status.Exited() && status.ExitStatus() == notTraced && os.Getenv("CI") != "true" {
 		t.Skip("this system stops no process at its calls")
 	}
 	if status.Exited() && status.ExitStatus() != 0 {

@@ -34,27 +34,6 @@ type Source interface {
 	Release(ctx context.Context, held firn.Grant, last firn.Tick) error
 }
 
-// An Ask is what a holder requests from a [Source].
-type Ask struct {
-	Now    firn.Tick // what the holder's clock shows
-	From   firn.Tick // the tick that it would issue next; for a new holder, the first that no earlier run on this clock can have used
-	Window firn.Tick // how many ticks beyond From it wants
-}
-
-// fence returns how far a grant that begins after a tick should reach, within the layout.
-func (a Ask) fence(after firn.Tick, layout firn.Layout) firn.Tick {
-	from := max(a.Now, a.From, after+1)
-	if from > layout.MaxTick()-a.Window {
-		return layout.MaxTick()
-	}
-	return from + a.Window
-}
-
-// at returns the same ask as of now, equally far ahead of the clock.
-func (a Ask) at(now firn.Tick, layout firn.Layout) Ask {
-	return Ask{Now: now, From: min(a.From+max(now-a.Now, 0), layout.MaxTick()), Window: a.Window}
-}
-
 // Fixed is a [Source] of one number, which no other process may use. It has no fence: a restart
 // repeats no id under the conditions of [firn.New]. A Virtual clock without a bound, or with From,
 // does not meet them.

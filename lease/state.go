@@ -77,26 +77,3 @@ func (l *Lease) tellEnd() {
 			"layout", layout.String(), "end", layout.End())
 	}
 }
-
-// newAsk returns the ask for another worker: ticks at or after from that no earlier run on this
-// clock can have used.
-func (l *Lease) newAsk(from firn.Tick) Ask {
-	g := &l.cfg.Generator
-	wall := g.Time.Wall() // read once: the process may be paused between two readings
-	lead := tickOf(g.Layout, wall.Add(g.Lead()))
-	most := g.Layout.MaxTick()
-	if _, fences := l.source.(fitting); !fences {
-		most++ // an earlier life may have used the last tick: nothing is left
-	}
-	return Ask{Now: tickOf(g.Layout, wall), From: max(from, min(lead+1, most)), Window: l.window}
-}
-
-// ask returns the holder's present ask: to continue after its last id, or at the
-// present if that is later.
-func (l *Lease) ask() Ask {
-	now := l.gen.Now() // a call of Now also lets a steady clock that ran ahead return to the wall clock
-	if tick, err := l.cfg.Generator.Layout.Tick(l.cfg.Generator.Time.Wall()); err == nil {
-		now = tick
-	}
-	return Ask{Now: now, From: max(l.gen.State().Last+1, now), Window: l.window}
-}

@@ -18,7 +18,7 @@ func FuzzDecode(f *testing.F) {
 		e, err := backend.Decode(key, text, "place")
 		if err != nil {
 			if !errors.Is(err, store.ErrRefused) {
-				t.Fatalf("%v is not told as what it is", err)
+				t.Fatalf("foreign content is not refused: %v", err)
 			}
 			return
 		}

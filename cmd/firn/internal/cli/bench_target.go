@@ -22,8 +22,8 @@ type target interface {
 	close() error
 }
 
-// A background is a target that may ask its server in the background: the time can be
-// over before any call has told why there are no ids.
+// A background is a target that may ask its server in the background: the measurement can
+// end before a call has returned the reason why there are no ids.
 type background interface {
 	// latest returns the error of the latest request, nil if there is none.
 	latest() error

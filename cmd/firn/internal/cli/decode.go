@@ -153,9 +153,9 @@ func kindToDecode(flags *pflag.FlagSet, name string) (*settings.Kind, error) {
 	return nil, nil
 }
 
-// knownSerials returns what serials are like, nil if none are to be known.
+// knownSerials returns the format of serials, nil if the flags describe none.
 func knownSerials(flags *pflag.FlagSet, set settings.Namespace) (*serial.Format, error) {
-	set.Prefix = "" // of the environment: serials that have one are not told from the text
+	set.Prefix = "" // from the environment: serials with a prefix are not recognized by their form
 	of := settings.Group(settings.Serial{}, settings.Dated{})
 	f, err := set.SerialFormat()
 	if err = errors.Join(emptied(flags, set, of), err); err == nil {

@@ -208,9 +208,9 @@ func (f *importFlags) openFor(ctx context.Context) (store.Store, error) {
 	return s, err
 }
 
-// keepYAML writes the file of --config, if one is wanted. It stands before the
-// counters are written, so that a file in the way is told of before that; one with
-// this very content is left by an earlier run.
+// keepYAML writes the file of --config, if that is set. Call it before counters are
+// written: a file with other content is an error then. A file with the same content is
+// left from an earlier run.
 func (f *importFlags) keepYAML(text string) (err error) {
 	if f.config == "" {
 		return nil

@@ -94,7 +94,7 @@ use and share one generator, which the flags configure.`,
 			s, err := flags.open(ctx, cfg.Store)
 			switch {
 			case err != nil && ctx.Err() != nil:
-				log.Info("ended before the store was open, as it was told to", "error", err)
+				log.Info("shut down during startup", "error", err)
 				return nil
 			case err != nil:
 				return err

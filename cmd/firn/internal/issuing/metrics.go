@@ -48,13 +48,13 @@ var (
 	descSwitches = describe("pool", "firn_lease_switches_total", "Workers left for another because the clock went back.")
 	descErrors   = describe("pool", "firn_lease_errors_total", "Exchanges with the store that failed.")
 
-	descLeft     = describe("namespace", "firn_segment_left", "Ids at hand.")
+	descLeft     = describe("namespace", "firn_segment_left", "Ids in memory.")
 	descLasts    = describe("namespace", "firn_segment_lasts_seconds", "How long they last at the present demand: how long the store may stay away.")
-	descFill     = describe("namespace", "firn_segment_fill", "Ids at hand as a part of what one fetch asks for; above 1 with ranges fetched ahead.")
+	descFill     = describe("namespace", "firn_segment_fill", "Ids in memory, as a part of one fetch; above 1 with ranges fetched ahead.")
 	descStep     = describe("namespace", "firn_segment_step", "Ids that the next fetch asks for.")
 	descFetches  = describe("namespace", "firn_segment_fetches_total", "Fetches of ranges that have ended.")
 	descFailures = describe("namespace", "firn_segment_failures_total", "Fetches that brought no range.")
-	descWaits    = describe("namespace", "firn_segment_waits_total", "Requests that found no id at hand.")
+	descWaits    = describe("namespace", "firn_segment_waits_total", "Requests that found no id in memory.")
 
 	descAdditions = describe("namespace", "firn_sequence_additions_total", "Additions in the store.")
 	descCalls     = describe("namespace", "firn_sequence_issued_total", "Ids made of them.")

@@ -113,7 +113,7 @@ func (c *conn) clientSwitch(args [][]byte) {
 
 func (c *conn) clientReply(args [][]byte) {
 	if !is(args[0], "on") {
-		c.refuse("ERR CLIENT REPLY " + string(args[0][:min(len(args[0]), shown)]) + " is not supported: an id that nobody reads is of no use")
+		c.refuse("ERR CLIENT REPLY " + string(args[0][:min(len(args[0]), shown)]) + " is not supported: only ON is, since ids must reach the client")
 		return
 	}
 	c.ok()
