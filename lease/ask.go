@@ -3,7 +3,6 @@ package lease
 import (
 	"math"
 
-
 	"github.com/firn-id/firn"
 )
 
