@@ -14,8 +14,8 @@ import (
 func TestAChainIsParsedOrRefusedWithTheReason(t *testing.T) {
 	const (
 		known = "wait [LIMIT [TRIES]], history [TICKS], ahead TICKS, switch and refuse are allowed"
-		tries = "is no rollback policy: TRIES is a number from 1 to 1000, such as wait 500ms 2"
-		ticks = "is no rollback policy: TICKS is a number from 1 to 1048576, such as history 2000"
+		tries = "is not a valid rollback policy: TRIES is a number from 1 to 1000, such as wait 500ms 2"
+		ticks = "is not a valid rollback policy: TICKS is a number from 1 to 1048576, such as history 2000"
 	)
 	for _, c := range []struct{ text, chain, wrong string }{
 		{"", "", ""},
@@ -28,28 +28,28 @@ func TestAChainIsParsedOrRefusedWithTheReason(t *testing.T) {
 		{"wait 1s 0", "", "wait tries 0 is out of range: 1 to 1000 are allowed (rollback policy wait 1s 0)"},
 		{"wait 1s 1001", "", `"wait 1s 1001" ` + tries},
 		{"wait 1s x", "", `"wait 1s x" ` + tries},
-		{"wait x", "", `"wait x" is no rollback policy: LIMIT is a duration, such as wait 500ms`},
-		{"wait 1s 1 1", "", `"wait 1s 1 1" is no rollback policy: wait takes at most 2 settings; ` + known},
+		{"wait x", "", `"wait x" is not a valid rollback policy: LIMIT is a duration, such as wait 500ms`},
+		{"wait 1s 1 1", "", `"wait 1s 1 1" is not a valid rollback policy: wait takes at most 2 settings; ` + known},
 		{"history 1", "history 1", ""},
 		{"history 1048576", "history 1048576", ""},
 		{"history 0", "", "history ticks 0 is out of range: 1 to 1048576 are allowed (rollback policy history 0)"},
 		{"history 1048577", "", `"history 1048577" ` + ticks},
 		{"history x", "", `"history x" ` + ticks},
-		{"history 1 1", "", `"history 1 1" is no rollback policy: history takes at most 1 settings; ` + known},
+		{"history 1 1", "", `"history 1 1" is not a valid rollback policy: history takes at most 1 settings; ` + known},
 		{"ahead 1", "ahead 1", ""},
 		{"ahead 9223372036854775807", "ahead 9223372036854775807", ""},
 		{"ahead 0", "", "ahead ticks 0 is out of range: 1 to 9223372036854775807 are allowed (rollback policy ahead 0)"},
-		{"ahead", "", `"ahead" is no rollback policy: TICKS is missing: write a number, such as ahead 1000`},
-		{"ahead x", "", `"ahead x" is no rollback policy: TICKS is a number, such as ahead 1000`},
-		{"ahead 1 1", "", `"ahead 1 1" is no rollback policy: ahead takes at most 1 settings; ` + known},
-		{"switch 1", "", `"switch 1" is no rollback policy: switch takes at most 0 settings; ` + known},
-		{"refuse 1", "", `"refuse 1" is no rollback policy: refuse takes at most 0 settings; ` + known},
-		{"fly", "", `"fly" is no rollback policy: ` + known},
-		{"wait,", "", `"" is no rollback policy: ` + known},
-		{"refuse, wait", "", `"refuse, wait 500ms 2" is no rollback chain: refuse ends a chain: later policies are never tried`},
-		{"wait, refuse, wait 1s", "", `"wait 500ms 2, refuse, wait 1s 2" is no rollback chain: refuse ends a chain: later policies are never tried` +
-			"\n" + `"wait 500ms 2, refuse, wait 1s 2" is no rollback chain: a chain may have each policy once`},
-		{"fly, wait 0s, swim", "", `"fly" is no rollback policy: ` + known + "\n" + `"swim" is no rollback policy: ` + known +
+		{"ahead", "", `"ahead" is not a valid rollback policy: TICKS is missing: write a number, such as ahead 1000`},
+		{"ahead x", "", `"ahead x" is not a valid rollback policy: TICKS is a number, such as ahead 1000`},
+		{"ahead 1 1", "", `"ahead 1 1" is not a valid rollback policy: ahead takes at most 1 settings; ` + known},
+		{"switch 1", "", `"switch 1" is not a valid rollback policy: switch takes at most 0 settings; ` + known},
+		{"refuse 1", "", `"refuse 1" is not a valid rollback policy: refuse takes at most 0 settings; ` + known},
+		{"fly", "", `"fly" is not a valid rollback policy: ` + known},
+		{"wait,", "", `"" is not a valid rollback policy: ` + known},
+		{"refuse, wait", "", `"refuse, wait 500ms 2" is not a valid rollback chain: refuse ends a chain: later policies are never tried`},
+		{"wait, refuse, wait 1s", "", `"wait 500ms 2, refuse, wait 1s 2" is not a valid rollback chain: refuse ends a chain: later policies are never tried` +
+			"\n" + `"wait 500ms 2, refuse, wait 1s 2" is not a valid rollback chain: a chain may have each policy once`},
+		{"fly, wait 0s, swim", "", `"fly" is not a valid rollback policy: ` + known + "\n" + `"swim" is not a valid rollback policy: ` + known +
 			"\nwait 0s is out of range: 1ns to 1h are allowed (rollback policy wait 0s 2)"},
 	} {
 		chain, err := firn.ParseRollback(c.text)
@@ -73,7 +73,7 @@ func TestAChainMadeOfPoliciesIsCheckedAsWell(t *testing.T) {
 		{firn.History(1<<20 + 1), "history ticks 1048577 is out of range: 1 to 1048576 are allowed (rollback policy history 1048577)"},
 		{firn.RunAhead(1), ""},
 		{firn.Refuse(), ""},
-		{firn.Policy{}, `"" is no rollback policy: make one with Refuse, Wait, History, RunAhead or SwitchWorker`},
+		{firn.Policy{}, `"" is not a valid rollback policy: make one with Refuse, Wait, History, RunAhead or SwitchWorker`},
 	} {
 		_, err := firn.New(0, firn.Config{Clock: firn.ClockWall, Rollback: firn.Rollback{c.policy}, Time: newFakeTime()})
 		if (err != nil) != (c.wrong != "") || err != nil && !strings.Contains(err.Error(), c.wrong) {

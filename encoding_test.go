@@ -225,7 +225,7 @@ func TestEncodingErrorsSayWhatIsWrong(t *testing.T) {
 		text     string
 		want     string // part of the error
 	}{
-		{"empty", firn.Decimal, "", `"" is no decimal id: it is empty`},
+		{"empty", firn.Decimal, "", `"" is not a valid decimal id: it is empty`},
 		{"empty base64url", firn.Base64URL, "", "it is empty"},
 		{"0x without digits", firn.Hex, "0x", "'x' at position 2 is not in its alphabet"},
 		{"negative", firn.Decimal, "-5", "ids are not negative"},

@@ -47,7 +47,7 @@ func (e *SyntaxError) Error() string {
 	if e.What == "" {
 		return e.Reason
 	}
-	return fmt.Sprintf("%q is no %s: %s", e.Text, e.What, e.Reason)
+	return fmt.Sprintf("%q is not a valid %s: %s", e.Text, e.What, e.Reason)
 }
 
 // Is reports whether target is [ErrSyntax].

@@ -39,7 +39,7 @@ func ExampleEncoding_Compact() {
 	// Output:
 	// /orders/4HRGSz9vBsV
 	// 1414362783486840832 <nil>
-	// "4PQnO" is no base58 id: 'O' at position 5 is not in its alphabet
+	// "4PQnO" is not a valid base58 id: 'O' at position 5 is not in its alphabet
 }
 
 // Ids are strings in JSON, which JavaScript reads exactly. Strings and numbers are
@@ -62,7 +62,7 @@ func ExampleID_MarshalJSON() {
 	// Output:
 	// {"id":"1414362783486840832","total":1250} <nil>
 	// 1414362783486840832 1414362783486840001 <nil>
-	// "1.41436278348684e18" is no id in JSON: it has a fraction or an exponent; a whole number from 0 to 9223372036854775807 is allowed, as a string or a number
+	// "1.41436278348684e18" is not a valid id in JSON: it has a fraction or an exponent; a whole number from 0 to 9223372036854775807 is allowed, as a string or a number
 }
 
 // To decode an id, use the layout it was made with.

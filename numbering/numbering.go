@@ -242,7 +242,7 @@ func (f *Format) begins(id firn.ID) (at time.Time, ok bool) {
 }
 
 func (f *Format) foreign(id firn.ID) error {
-	return fmt.Errorf("numbering: %d is no number of template %q: the counter is used for something else too", id, f.cfg.Template)
+	return fmt.Errorf("numbering: %d is not a valid number of template %q: the counter is used for something else too", id, f.cfg.Template)
 }
 
 // text formats an id of the counter.

@@ -22,7 +22,7 @@ func TestANarrowerTemplateOfOneCounterIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		text, err := process(t, s, numbering.Config{Template: test.narrow, Time: c}).Next(context.Background())
-		if err == nil || !strings.Contains(err.Error(), "is no number of template") {
+		if err == nil || !strings.Contains(err.Error(), "is not a valid number of template") {
 			t.Errorf("after %s, %s makes %q, %v", test.wide, test.narrow, text, err)
 		}
 	}
@@ -56,7 +56,7 @@ func TestATemplateThatDoesNotMatchTheCounterUsesNoNumbers(t *testing.T) {
 		for range 3 {
 			wrong := process(t, s, numbering.Config{Template: test.wrong, Time: c})
 			for range 3 {
-				if text, err := wrong.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "is no number of template") {
+				if text, err := wrong.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "is not a valid number of template") {
 					t.Errorf("after %s, %s makes %q, %v", test.right, test.wrong, text, err)
 				}
 			}
@@ -91,7 +91,7 @@ func TestAWiderTemplateMovesTheCounter(t *testing.T) {
 	if text := next(t, process(t, s, numbering.Config{Template: "{yyyyMMdd}-{n:3}", Time: c})); text != "20261120-001" {
 		t.Error(text)
 	}
-	if text, err := narrow.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "is no number of template") {
+	if text, err := narrow.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "is not a valid number of template") {
 		t.Errorf("%s, %v", text, err)
 	}
 }

@@ -37,7 +37,7 @@ func ExampleParse() {
 	fmt.Println(err)
 	// Output:
 	// 2012-10-17 20:46:22 +0000 UTC 15229162
-	// "507f191e810c19729de860" is no object id: it has 22 digits, an object id has 24
+	// "507f191e810c19729de860" is not a valid object id: it has 22 digits, an object id has 24
 }
 
 // Make the five bytes of a machine and a process, as in the historic form.

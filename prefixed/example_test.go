@@ -25,7 +25,7 @@ func Example() {
 	// Output:
 	// ord_1786KEMYM8400
 	// 1414362783486840832 <nil>
-	// "usr_1786KEMYM8400" is no id with the prefix ord: its prefix is "usr", expected "ord"
+	// "usr_1786KEMYM8400" is not a valid id with the prefix ord: its prefix is "usr", expected "ord"
 }
 
 // Write an id of MongoDB, and read a TypeID.
@@ -68,5 +68,5 @@ func ExampleID() {
 	fmt.Println(err)
 	// Output:
 	// {"id":"inv_1786KEMYM8400"} <nil>
-	// "ord_1786KEMYM8400" is no id with the prefix inv: its prefix is "ord", expected "inv"
+	// "ord_1786KEMYM8400" is not a valid id with the prefix inv: its prefix is "ord", expected "inv"
 }

@@ -67,7 +67,7 @@ func (r Range) String() string {
 func (r Range) check() error {
 	switch {
 	case r.First < 0:
-		return fmt.Errorf("%w: a range from %d, which is no id", ErrSource, r.First)
+		return fmt.Errorf("%w: a range from %d, which is not a valid id", ErrSource, r.First)
 	case r.Stride < 1 || r.Stride > maxStride:
 		return fmt.Errorf("%w: a range of stride %d, 1 to %d are allowed", ErrSource, r.Stride, maxStride)
 	case r.Count < 1 || r.Count-1 > int64(firn.MaxID-r.First)/r.Stride:

@@ -32,7 +32,7 @@ func decode(e store.Entry) (last int64, by string, err error) {
 		if wrong == nil {
 			return int64(number), r.By, nil
 		}
-		err = firn.NewSyntaxError("last", r.Last, fmt.Sprintf("it is a number in quotes, 0 to %d", firn.MaxID))
+		err = firn.NewSyntaxError("last id", r.Last, fmt.Sprintf("it is a number in quotes, 0 to %d", firn.MaxID))
 	}
 	return 0, "", register.Foreign(e.Key, "name", err)
 }

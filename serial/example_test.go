@@ -29,7 +29,7 @@ func Example() {
 	// Output:
 	// 20210617133245173000000201000035 <nil>
 	// 1414362783486840832 <nil>
-	// "20210617133245173000000201000053" is no serial: its mod97 check is 53, its digits require 35: a digit is wrong, or two are swapped
+	// "20210617133245173000000201000053" is not a valid serial: its mod97 check is 53, its digits require 35: a digit is wrong, or two are swapped
 }
 
 // Local time, for users who all live eight hours east of Greenwich.

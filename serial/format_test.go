@@ -140,7 +140,7 @@ func TestNewRefusesInvalidSettings(t *testing.T) {
 		{"a prefix with a digit that is not ASCII", serial.Config{Prefix: "٣"}, firn.ErrSyntax, "position 1 has another character"},
 		{"an invalid check", serial.Config{Check: 3}, firn.ErrRange, "check 3 is out of range: 0 to 2"},
 		{"a zone with summer time", serial.Config{Zone: mustZone(t, "Europe/Berlin")}, firn.ErrSyntax,
-			`"Europe/Berlin" is no zone of serials: its clocks are set back at 2025-10-26T01:00:00Z`},
+			`"Europe/Berlin" is not a valid zone of serials: its clocks are set back at 2025-10-26T01:00:00Z`},
 		{"a zone that had summer time in the layout's years", serial.Config{Zone: mustZone(t, "Asia/Shanghai"), Layout: mustLayout(t, "41/0/10/12,epoch=1980-01-01")},
 			firn.ErrSyntax, "its clocks are set back at 1986-09-13T"},
 		{"the machine's zone", serial.Config{Zone: time.Local}, firn.ErrSyntax, "it is not the same on all machines"},

@@ -74,7 +74,7 @@ func TestAForeignCounterIsNamedForAnyNumberOfIDs(t *testing.T) {
 		if err != nil && !errors.As(err, &exit) {
 			t.Fatalf("%s: %v", args, err)
 		}
-		if status := cmd.ProcessState.ExitCode(); status != 1 || !strings.Contains(string(out), key+`" was not written by Firn: "-5" is no last`) {
+		if status := cmd.ProcessState.ExitCode(); status != 1 || !strings.Contains(string(out), key+`" was not written by Firn: "-5" is not a valid last id`) {
 			t.Errorf("%s exits with %d: %s", args, status, out)
 		}
 	}

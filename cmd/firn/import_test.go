@@ -159,10 +159,10 @@ func TestImportTakesOverCounters(t *testing.T) {
 
 	// all invalid names are reported together, before anything is written
 	bad := foreignDatabase(t, database, "bad", leafAlloc, `INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('fine', 1, 1), ('a b', 5, 1), ('shop:orders', 5, 1)`)
-	step(bad, "leaf", 1, `"a b" is no segment name`, `"shop:orders" is no segment name`, "--rename OLD=NEW", "nothing was imported")
+	step(bad, "leaf", 1, `"a b" is not a valid segment name`, `"shop:orders" is not a valid segment name`, "--rename OLD=NEW", "nothing was imported")
 	store = "sqlite:" + file
 	absent(t, store, "fine")
-	step(bad, "leaf --rename shop:orders=shop.orders", 1, `"a b" is no segment name`)
+	step(bad, "leaf --rename shop:orders=shop.orders", 1, `"a b" is not a valid segment name`)
 	got, output := run([]string{"FIRN_FROM=" + bad, "FIRN_STORE=" + store}, "import", "leaf", "--rename", "a b=a-b", "--rename", "shop:orders=shop.orders")
 	if got != 0 || !strings.Contains(output, `"a b"`) || !strings.Contains(output, "3 taken over") {
 		t.Errorf("%d:\n%s", got, output)

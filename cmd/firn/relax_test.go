@@ -31,7 +31,7 @@ func TestAStrictPoolIsShownAndCanBeRelaxed(t *testing.T) {
 		{"doctor", 0, "default: 0 of 1,024 workers are held; it is strict: a claim waits 1m20s\n"},
 		{"next", 1, `pool "default" has the strict wait 1m20s, not 0s: use that of the pool, or another pool (flags --strict and --pool; firn workers relax ends`},
 		{"workers relax --pool other", 1, `pool "other" does not exist in store sqlite:`},
-		{"workers relax --pool=", 2, `"" is no pool name`},
+		{"workers relax --pool=", 2, `"" is not a valid pool name`},
 		{"workers relax now", 2, "Try: firn workers relax --help"},
 		{"workers relax", 0, "pool default is no longer strict; a claim waited 1m20s\n"},
 		{"workers relax", 0, "pool default is not strict\n"},

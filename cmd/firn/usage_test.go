@@ -41,35 +41,35 @@ func session(t *testing.T) func(environment []string, args ...string) (status in
 func TestWrongUsageExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 	run := session(t)
 	const (
-		number = `is no number of ids: 1 to 9223372036854775807 are allowed, as in `
-		hostly = `is no address to listen on: write HOST:PORT, as in 127\.0\.0\.1:7070`
+		number = `is not a valid number of ids: 1 to 9223372036854775807 are allowed, as in `
+		hostly = `is not a valid address to listen on: write HOST:PORT, as in 127\.0\.0\.1:7070`
 	)
 	for _, test := range []struct{ environment, args, want string }{
 		// malformed values of flags
 		{"", "next -n 99999999999999999999", `-n "99999999999999999999" ` + number + `-n 5\n`},
 		{"", "next --n=", `-n "" ` + number + `-n 5\n`},
 		{"FIRN_N=x", "next", `environment variable FIRN_N "x" ` + number + `FIRN_N=5\n`},
-		{"", "next --worker 1e3", `--worker "1e3" is no worker number: whole numbers from 0 .*, as in --worker 0\n`},
+		{"", "next --worker 1e3", `--worker "1e3" is not a valid worker number: whole numbers from 0 .*, as in --worker 0\n`},
 		{"", "next --worker -1", `worker -1 is out of range: 0 to 1023 are allowed`},
-		{"", "next --ahead=", `--ahead "" is no duration: up to 8760h, .*, as in --ahead 10ms\n`},
-		{"", "next --window 99999999h", `--window "99999999h" is no duration: up to 720h, as in --window 5m\n`},
-		{"FIRN_WINDOW=", "next", `environment variable FIRN_WINDOW "" is no duration: up to 720h, as in FIRN_WINDOW=5m\n`},
+		{"", "next --ahead=", `--ahead "" is not a valid duration: up to 8760h, .*, as in --ahead 10ms\n`},
+		{"", "next --window 99999999h", `--window "99999999h" is not a valid duration: up to 720h, as in --window 5m\n`},
+		{"FIRN_WINDOW=", "next", `environment variable FIRN_WINDOW "" is not a valid duration: up to 720h, as in FIRN_WINDOW=5m\n`},
 		{"", "next --json=maybe", `--json "maybe": true and false are allowed, as in --json=true\n`},
-		{"", "bench --callers ten", `--callers "ten" is no number of callers: 1 to 10000 are allowed, as in --callers 100\n`},
+		{"", "bench --callers ten", `--callers "ten" is not a valid number of callers: 1 to 10000 are allowed, as in --callers 100\n`},
 
 		// errors name the environment variable
 		{"FIRN_WORKER=1024", "next --store memory:", `worker 1024 is out of range.*\nSet in the environment: FIRN_WORKER\n`},
-		{"FIRN_LAYOUT=nosuch", "next", `"nosuch" is no layout: .*\nSet in the environment: FIRN_LAYOUT\n`},
+		{"FIRN_LAYOUT=nosuch", "next", `"nosuch" is not a valid layout: .*\nSet in the environment: FIRN_LAYOUT\n`},
 		{"FIRN_LAYOUT=twitter", "serve --config store.yaml", `^firn: environment variable FIRN_LAYOUT: with a configuration \(--config\) these are settings of its namespaces`},
 		{"", "serve --config store.yaml --layout twitter", `^firn: --layout: with a configuration \(--config\) these are settings of its namespaces`},
 		{"FIRN_CONFIG=store.yaml", "serve --layout twitter", `^firn: --layout: with a configuration \(environment variable FIRN_CONFIG\) these are`},
 
 		// an empty pool name
-		{"", "next --pool=", `--pool: "" is no pool name`},
-		{"FIRN_POOL=", "next", `environment variable FIRN_POOL: "" is no pool name`},
-		{"FIRN_POOL=", "workers", `environment variable FIRN_POOL: "" is no pool name`},
-		{"FIRN_POOL=", "doctor", `environment variable FIRN_POOL: "" is no pool name`},
-		{"", "workers release 1 --pool=", `--pool: "" is no pool name`},
+		{"", "next --pool=", `--pool: "" is not a valid pool name`},
+		{"FIRN_POOL=", "next", `environment variable FIRN_POOL: "" is not a valid pool name`},
+		{"FIRN_POOL=", "workers", `environment variable FIRN_POOL: "" is not a valid pool name`},
+		{"FIRN_POOL=", "doctor", `environment variable FIRN_POOL: "" is not a valid pool name`},
+		{"", "workers release 1 --pool=", `--pool: "" is not a valid pool name`},
 
 		// malformed store URLs
 		{"", "next --store=", `the store's URL is empty: .*, as in file:/`},
@@ -132,7 +132,7 @@ func TestTheCommandLineOverridesTheFileWhichOverridesTheEnvironment(t *testing.T
 		{"", "store make sqlite:env.db", 0, `^sqlite:env\.db\n`},
 		{"FIRN_STORE=bogus://x", "doctor --config store.yaml", 0, `^store sqlite:file\.db\n`},
 		{"FIRN_STORE=sqlite:env.db", "doctor --config http.yaml --store sqlite:line.db", 0, `^store sqlite:line\.db\n`},
-		{"FIRN_STORE=sqlite:env.db", "doctor --config port.yaml", 1, `line 1: listen\.http: "127\.0\.0\.1:" is no address`},
+		{"FIRN_STORE=sqlite:env.db", "doctor --config port.yaml", 1, `line 1: listen\.http: "127\.0\.0\.1:" is not a valid address`},
 		{"FIRN_STORE=sqlite:env.db", "doctor", 0, `^store sqlite:env\.db\n`},
 		{"FIRN_STORE=memory:", "serve --config bad.yaml", 1, `^firn: configuration: store "memory:x": memory: takes nothing`},
 		{"FIRN_HTTP=", "serve --config http.yaml", 1, `listen on 127\.0\.0\.1:99999 \(listen.http in the configuration\)`},

@@ -58,6 +58,6 @@ var SQLite = Dialect{
 		{"11", store.ErrUnavailable, "the file is damaged: restore or repair it, or name another path"},
 		{"13", store.ErrUnavailable, "free space on its disk"},
 		{"14", store.ErrUnavailable, "the path must be a file in a folder that exists and may be written"},
-		{"26", store.ErrRefused, "the file is no SQLite database: move it away, or name another path"},
+		{"26", store.ErrRefused, "the file is not a SQLite database: move it away, or name another path"},
 	},
 }

@@ -98,7 +98,7 @@ func TestSQLiteRefusesOnlyUnappliedWrites(t *testing.T) {
 		{15, store.ErrUnavailable, "locked"},
 		{19, nil, ""}, // a constraint, which our table has not
 		{23, store.ErrRefused, "writable"},
-		{26, store.ErrRefused, "no SQLite database"},
+		{26, store.ErrRefused, "not a SQLite database"},
 		{101, nil, ""}, // not an error
 	} {
 		var failing bool

@@ -110,7 +110,7 @@ func choose(only string) (map[int]bool, error) {
 	for _, text := range strings.Split(only, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > len(mutants) {
-			return nil, fmt.Errorf("-only %q: %q is no number from 1 to %d", only, text, len(mutants))
+			return nil, fmt.Errorf("-only %q: %q is not a whole number from 1 to %d", only, text, len(mutants))
 		}
 		chosen[n] = true
 	}

@@ -94,7 +94,7 @@ func unreadable(f *pflag.Flag, name, assign, value string) error {
 		value = value[:64] + "…"
 	}
 	if kind != "" {
-		kind = " is no " + kind
+		kind = " is not a valid " + kind
 	}
 	return fmt.Errorf("%s %q%s: %s, as in %s%s", name, value, kind, allowed, assign, example)
 }

@@ -81,7 +81,7 @@ func (a *API) parse(r *http.Request) (ask issuing.Ask, f form, err error) {
 	if query.Has("count") {
 		text := query.Get("count")
 		if ask.Count, err = strconv.Atoi(text); err != nil {
-			return ask, f, failure.BadRequest("bad_count", "count %q is no number from 1 to %d", text, a.front.Limits().Batch)
+			return ask, f, failure.BadRequest("bad_count", "count %q is not a whole number from 1 to %d", text, a.front.Limits().Batch)
 		}
 	}
 	if f, err = parseForm(query.Get("format"), query.Get("numbers"), r.Header.Get("Accept")); f.given {

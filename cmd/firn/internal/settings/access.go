@@ -56,7 +56,7 @@ func (t Token) sum() (*[sha256.Size]byte, error) {
 	b, err := hex.DecodeString(t.SHA256)
 	if err != nil || len(b) != sha256.Size {
 		// What stands there may be the secret itself, so it is not repeated.
-		return nil, errors.New("this is no SHA-256: write the 64 hex digits that firn token prints, or firn token --hash for a secret that you have")
+		return nil, errors.New("this is not a SHA-256: write the 64 hex digits that firn token prints, or firn token --hash for a secret that you have")
 	}
 	sum := [sha256.Size]byte(b)
 	if sum == sha256.Sum256(nil) {

@@ -32,7 +32,7 @@ func TestMistakesInAccessAndLimitsAreNamed(t *testing.T) {
 		"anonymous: yes please":                                    {"[1:", "anonymous"},
 		"limits: {rate: {orders: 5}}":                              {"limits.rate.orders", "50000/s"},
 		"limits: {rate: {'o/x': 5/s}}":                             {"limits.rate.o/x", "pattern of namespaces"},
-		"limits: {rate: {b: 5/s}}\nnamespaces: {a: {}}":            {"limits.rate.b", "no namespace of this configuration"},
+		"limits: {rate: {b: 5/s}}\nnamespaces: {a: {}}":            {"limits.rate.b", "the configuration has no namespace of this name"},
 		"limits: {body: 10}":                                       {"limits.body", "1024"},
 		"limits: {connections: -1}":                                {"limits.connections", "-1"},
 		"limits: {bodies: 1}":                                      {"bodies", "connections"},

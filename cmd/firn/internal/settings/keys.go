@@ -70,7 +70,7 @@ func readKeyFile(file string) (text []byte, err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	text, err = io.ReadAll(io.LimitReader(f, maxKeyBytes+1))
 	if err == nil && len(text) > maxKeyBytes {
-		return nil, fmt.Errorf("%s is larger than %d bytes: it is no file of keys", file, maxKeyBytes)
+		return nil, fmt.Errorf("%s is larger than %d bytes: it is not a file of keys", file, maxKeyBytes)
 	}
 	return text, err
 }

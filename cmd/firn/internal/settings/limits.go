@@ -74,7 +74,7 @@ func (l Limits) check(namespaces map[string]Namespace, report reporter) {
 		_, err := access.ParseRate(l.Rate[pattern])
 		report(err, "limits", "rate", pattern)
 		if _, known := namespaces[pattern]; !known && len(namespaces) > 0 && !strings.Contains(pattern, "*") {
-			report(firn.NewSyntaxError("namespace of this configuration", pattern, "write the name of one, or a pattern as order-*"), "limits", "rate", pattern)
+			report(firn.NewSyntaxError("namespace", pattern, "the configuration has no namespace of this name: write the name of one, or a pattern such as order-*"), "limits", "rate", pattern)
 		}
 	}
 }

@@ -42,8 +42,8 @@ func TestABadFileIsRefusedAndNotChanged(t *testing.T) {
 		want    string
 		is      error
 	}{
-		{"text", []byte(strings.Repeat("dear diary\n", 1000)), "no SQLite database", store.ErrRefused},
-		{"a short text", []byte("hi"), "no SQLite database", store.ErrRefused},
+		{"text", []byte(strings.Repeat("dear diary\n", 1000)), "not a SQLite database", store.ErrRefused},
+		{"a short text", []byte("hi"), "not a SQLite database", store.ErrRefused},
 		{"a good header and garbage", garbage, "damaged", store.ErrUnavailable},
 	} {
 		path := filepath.Join(t.TempDir(), "firn.db")

@@ -184,7 +184,7 @@ func TestAnErrorListsAllMistakesOfAPlan(t *testing.T) {
 	list[1].Name = "a b"
 	list[2].MaxID, list[2].Next = firn.MaxID, -1
 	p, err := takeover.Make(t.Context(), s, list, nil, takeover.Options{Rename: map[string]string{"nosuch": "x"}})
-	says(t, "a plan", err, `"a b" is no segment name`, `--rename "nosuch"`, "--rename OLD=NEW", `"name002" is at 9223372036854775807`, "firn/segment:name004")
+	says(t, "a plan", err, `"a b" is not a valid segment name`, `--rename "nosuch"`, "--rename OLD=NEW", `"name002" is at 9223372036854775807`, "firn/segment:name004")
 	if p != nil {
 		t.Errorf("a plan in spite of mistakes: %+v", p)
 	}

@@ -72,7 +72,7 @@ func TestReadingTables(t *testing.T) {
 			`ALTER TABLE leaf_alloc MODIFY max_id decimal(30,0)`)
 		_, err := leaf.Read(t.Context(), db)
 		says(t, "leaf", err, `row "null": max_id is NULL`, `row "negative": max_id -5 is out of range: 0 to 9223372036854775807`,
-			`row "huge": max_id 99999999999999999999 is out of range`, `row "huge": "x" is no whole number: step must be a whole number`,
+			`row "huge": max_id 99999999999999999999 is out of range`, `row "huge": "x" is not a valid whole number: step must be a whole number`,
 			`row "zero": step 0 is out of range: 1 to 2147483647`, `row 1: biz_tag is NULL`)
 		db = fresh(t, infoDDL, `INSERT INTO tiny_id_info (biz_type, max_id, step, delta, remainder) VALUES ('a', 1, NULL, 1, 0), ('b', -1, 5, 0, 0),
 			('c', 1, 5, 2, 2), ('d', 1, 5, 2, -1), ('e', 1, 5, 1048577, 0)`, tokenDDL, `ALTER TABLE tiny_id_token MODIFY token varchar(9)`,
