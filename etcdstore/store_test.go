@@ -172,6 +172,7 @@ func TestBadServersAreNamedWithAWayOut(t *testing.T) {
 	}
 	for url, word := range map[string]string{
 		"http://h":             "begins with etcd://",
+		"h:2379":               `"h:2379": a URL begins with etcd://, as in etcd://h:2379`,
 		"etcd://":              "names no host",
 		"etcd://h?tls=perhaps": "neither true nor false",
 		"etcd://h?tls_ca=x":    "tls=true",

@@ -50,10 +50,7 @@ const (
 )
 
 func parseURL(text string) (clientv3.Config, string, error) {
-	u := hosturl.Parse(text, defaultPort)
-	if u.Scheme != "etcd" {
-		u.Fail(errors.New("a URL begins with etcd://"))
-	}
+	u := hosturl.Parse(text, defaultPort, "etcd")
 	cfg := clientv3.Config{
 		Username: u.User, Password: u.Password,
 		DialTimeout: dialTimeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAlive,

@@ -175,6 +175,7 @@ func TestBadURLs(t *testing.T) {
 	t.Parallel()
 	for url, word := range map[string]string{
 		"http://h":                           "begins with",
+		"h:6379":                             `"h:6379": a URL begins with redis:// or rediss://, as in redis://h:6379`,
 		"redis://":                           "names no host",
 		"redis://:geheim@":                   "names no host",
 		"redis://h,/0":                       "names no host",

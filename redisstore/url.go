@@ -63,10 +63,7 @@ const (
 )
 
 func parseURL(text string) (*redis.UniversalOptions, Config, error) {
-	u := hosturl.Parse(text, defaultPort)
-	if u.Scheme != "redis" && u.Scheme != "rediss" {
-		u.Fail(errors.New("a URL begins with redis:// or rediss://"))
-	}
+	u := hosturl.Parse(text, defaultPort, "redis", "rediss")
 	options := &redis.UniversalOptions{
 		Addrs: u.Hosts, Username: u.User, Password: u.Password,
 		Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,

@@ -171,6 +171,7 @@ func TestBadServersAndURLs(t *testing.T) {
 		"zookeeper://u:geheim@" + servers.Nowhere(t): {store.ErrUnavailable, "no server could be reached"},
 		"zookeeper://no..host":                       {store.ErrUnavailable, "zkstore: open \"no..host:2181\""},
 		"http://h":                                   {store.ErrRefused, "begins with zookeeper://"},
+		"h:2181":                                     {store.ErrRefused, `"h:2181": a URL begins with zookeeper://, as in zookeeper://h:2181`},
 		"zookeeper://":                               {store.ErrRefused, "names no host"},
 		"zookeeper://h/a//b":                         {store.ErrRefused, "without a name"},
 		"zookeeper://h/a/":                           {store.ErrRefused, "a slash too many"},

@@ -20,10 +20,7 @@ import (
 // All znodes are below PATH, which the first write creates. With a user, only that user can access
 // them (scheme digest).
 func Open(ctx context.Context, text string) (*Store, error) {
-	u := hosturl.Parse(text, "2181")
-	if u.Scheme != "zookeeper" {
-		u.Fail(errors.New("a URL begins with zookeeper://"))
-	}
+	u := hosturl.Parse(text, "2181", "zookeeper")
 	root := u.Levels()
 	if root != "" {
 		u.Fail(store.CheckKey(root))

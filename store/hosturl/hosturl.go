@@ -30,14 +30,23 @@ type URL struct {
 	settings map[string][]string
 	known    []string
 	errs     []error
+	other    bool // the scheme is another: nothing else was read
 }
 
-// Parse reads a URL. Hosts without a port get defaultPort. Only the URL's Err returns errors, so that
-// it reports all mistakes at once.
-func Parse(text, defaultPort string) *URL {
-	u := &URL{}
+// Parse reads a URL with one of the schemes. Hosts without a port get defaultPort. Only the URL's Err
+// returns errors, so that it reports all mistakes at once.
+func Parse(text, defaultPort string, schemes ...string) *URL {
 	scheme, rest, _ := strings.Cut(text, "://")
-	u.Scheme = scheme
+	u := &URL{Scheme: scheme}
+	if !slices.Contains(schemes, scheme) {
+		example := Redact(text)
+		if strings.ContainsAny(example, "…/") || strings.Contains(text, "://") || !strings.Contains(text, ":") {
+			example = net.JoinHostPort("127.0.0.1", defaultPort)
+		}
+		u.Fail(fmt.Errorf("%q: a URL begins with %s://, as in %s://%s", Redact(text), strings.Join(schemes, ":// or "), schemes[0], example))
+		u.other = true
+		return u
+	}
 	rest, query, _ := strings.Cut(rest, "?")
 	// At the last @, since a password may have been left unescaped.
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
@@ -98,9 +107,9 @@ func (u *URL) Levels() string {
 	return u.Path
 }
 
-// Fail adds a mistake. A nil error adds nothing.
+// Fail adds a mistake. A nil error adds nothing, and so does any other if the scheme is not one of Parse's.
 func (u *URL) Fail(err error) {
-	if err != nil {
+	if err != nil && !u.other {
 		u.errs = append(u.errs, err)
 	}
 }
@@ -190,4 +199,27 @@ func (u *URL) Err() error {
 		errs = append(errs, fmt.Errorf("there is no setting %s: %s are", name, strings.Join(slices.Compact(u.known), ", ")))
 	}
 	return errors.Join(errs...)
+}
+
+// Redact returns a URL for people to read, without anything that may be a password. It does not
+// parse: an unescaped password, the common mistake, must not slip through either. So it drops
+// everything before the last @, and everything after the first sign of a query or a setting.
+func Redact(text string) string {
+	scheme, rest, ok := strings.Cut(text, ":")
+	start := scheme + ":"
+	if !ok || strings.ContainsAny(scheme, "@=?&; ") {
+		start, rest = "", text // no scheme
+	}
+	if strings.HasPrefix(rest, "//") {
+		start, rest = start+"//", rest[2:]
+	}
+	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
+		start, rest = start+"…@", rest[i+1:]
+	} else if i := strings.IndexByte(rest, ':'); i >= 0 && strings.TrimLeft(rest[i+1:], "0123456789") == rest[i+1:] {
+		return start + "…" // not a port after the colon: the @ is missing
+	}
+	if i := strings.IndexAny(rest, "?=&;# "); i >= 0 {
+		rest = rest[:i+1] + "…"
+	}
+	return start + rest
 }

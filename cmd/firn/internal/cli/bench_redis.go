@@ -20,7 +20,7 @@ type redisServer struct {
 }
 
 func redisTarget(text string, l load) (target, error) {
-	u := hosturl.Parse(text, "6379")
+	u := hosturl.Parse(text, "6379", "redis", "rediss")
 	options := &redis.Options{
 		Username: u.User, Password: u.Password, TLSConfig: u.TLS(u.Scheme == "rediss", "rediss://"),
 		Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,

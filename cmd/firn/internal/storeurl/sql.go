@@ -68,7 +68,7 @@ func OpenMySQL(text string) (*sql.DB, error) {
 }
 
 func mysqlDatabase(text string) (db *sql.DB, connections int, err error) {
-	u := hosturl.Parse(text, "3306")
+	u := hosturl.Parse(text, "3306", "mysql")
 	database := strings.TrimSuffix(u.Path, "/")
 	if database == "" {
 		u.Fail(errors.New("it names no database, as in mysql://USER:PASSWORD@HOST/DATABASE"))

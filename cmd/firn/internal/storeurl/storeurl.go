@@ -2,9 +2,11 @@
 package storeurl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/firn-id/firn/redisstore"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/filestore"
+	"github.com/firn-id/firn/store/hosturl"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/zkstore"
 )
@@ -98,6 +101,8 @@ func Open(ctx context.Context, text string) (store.Store, error) {
 		return openFolder(rest, filestore.Open)
 	case scheme == "sqlite":
 		return openSQLite(ctx, rest, false)
+	case open == nil && isHost(text):
+		return nil, urlErrorf("store %q has no scheme: %s are supported, as in %s://%[1]s", Redact(text), Supported, cmp.Or(schemeOf[rest], "redis"))
 	case open == nil:
 		return nil, urlErrorf("store %q: unknown scheme: %s are supported", Redact(text), Supported)
 	case !strings.HasPrefix(rest, "//"):
@@ -110,28 +115,19 @@ func Open(ctx context.Context, text string) (store.Store, error) {
 	return s, nil
 }
 
-// Redact returns a store URL for people to read, without anything that may be a password. It does not
-// parse: an unescaped password, the common mistake, must not slip through either. So it drops
-// everything before the last @, and everything after the first sign of a query or a setting.
+// schemeOf has the scheme for each store's usual port.
+var schemeOf = map[string]string{"6379": "redis", "2379": "etcd", "2181": "zookeeper", "3306": "mysql", "5432": "postgres"}
+
+// isHost reports whether a text is HOST:PORT.
+func isHost(text string) bool {
+	_, port, err := net.SplitHostPort(text)
+	return err == nil && port != "" && strings.Trim(port, "0123456789") == ""
+}
+
+// Redact returns a store URL for people to read, without anything that may be a password.
 func Redact(text string) string {
-	scheme, rest, ok := strings.Cut(text, ":")
-	if scheme == "sqlite" || scheme == "file" {
-		return text // a path, which may contain any of these characters
+	if strings.HasPrefix(text, "sqlite:") || strings.HasPrefix(text, "file:") {
+		return text // a path, which may contain any characters
 	}
-	start := scheme + ":"
-	if !ok || strings.ContainsAny(scheme, "@=?&; ") {
-		start, rest = "", text // no scheme
-	}
-	if strings.HasPrefix(rest, "//") {
-		start, rest = start+"//", rest[2:]
-	}
-	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
-		start, rest = start+"…@", rest[i+1:]
-	} else if i := strings.IndexByte(rest, ':'); i >= 0 && strings.TrimLeft(rest[i+1:], "0123456789") == rest[i+1:] {
-		return start + "…" // not a port after the colon: the @ is missing
-	}
-	if i := strings.IndexAny(rest, "?=&;# "); i >= 0 {
-		rest = rest[:i+1] + "…"
-	}
-	return start + rest
+	return hosturl.Redact(text)
 }
