@@ -110,12 +110,12 @@ func TestImportTakesOverCounters(t *testing.T) {
 	if status, out := run(nil, "store", "make", store); status != 0 || out != store+"\n" {
 		t.Fatalf("firn store make exits with %d:\n%s", status, out)
 	}
-	step(leafURL, "leaf --dry-run", 0, "leaf-segment-test  leaf-segment-test  1       2000  -       -    2001  taken over\n",
-		"Names: 1 taken over, 0 raised again, 0 already above.", "This was a dry run: nothing was written.",
+	step(leafURL, "leaf --dry-run", 0, "leaf-segment-test  leaf-segment-test  1       2000  -       -    2001  created\n",
+		"Names: 1 created, 0 raised, 0 unchanged.", "This was a dry run: nothing was written.",
 		"Leaf must be stopped before", "\nnamespaces:\n  \"leaf-segment-test\": {kind: segment, min_step: 2000}\n")
-	step(leafURL, "leaf", 0, "2001  taken over")
-	step(leafURL, "leaf", 0, "  2001  2001  already above")
-	step(leafURL, "leaf --margin 0", 0, "  2001  2001  already above")
+	step(leafURL, "leaf", 0, "2001  created")
+	step(leafURL, "leaf", 0, "  2001  2001  unchanged")
+	step(leafURL, "leaf --margin 0", 0, "  2001  2001  unchanged")
 	served := filepath.Join(t.TempDir(), "leaf.yaml")
 	step(leafURL, "leaf --config "+served, 0)
 	cfg, err := settings.Read(served)
@@ -123,14 +123,14 @@ func TestImportTakesOverCounters(t *testing.T) {
 		t.Errorf("firn serve reads %+v, %v", cfg, err)
 	}
 	sql("leaf", "UPDATE leaf_alloc SET max_id = 10001")
-	step(leafURL, "leaf --dry-run", 0, "  2001  12001  raised again")
-	step(leafURL, "leaf --margin 5", 0, "  2001  10006  raised again")
+	step(leafURL, "leaf --dry-run", 0, "  2001  12001  raised to 12001")
+	step(leafURL, "leaf --margin 5", 0, "  2001  10006  raised to 10006")
 	issues(t, store, "leaf-segment-test", segment.Stripe{Stride: 1}, 10006)
-	step(leafURL, "leaf --rename leaf-segment-test=orders", 0, "orders  leaf-segment-test", "  -    12001  taken over", "  orders: {kind: segment,")
+	step(leafURL, "leaf --rename leaf-segment-test=orders", 0, "orders  leaf-segment-test", "  -    12001  created", "  orders: {kind: segment,")
 
 	// TinyId: stripes, tokens and a file
 	config := filepath.Join(t.TempDir(), "firn.yaml")
-	step(tinyURL, "tinyid --dry-run --config "+config, 0, "test_odd", "1 of 2", "100002  taken over", "100003  taken over",
+	step(tinyURL, "tinyid --dry-run --config "+config, 0, "test_odd", "1 of 2", "100002  created", "100003  created",
 		"Left out: 1 of the tokens in tiny_id_token", `sha256: "`+tokenSHA256+`", namespaces: [test, test_odd]`)
 	if _, err := os.Stat(config); err == nil {
 		t.Error("a dry run wrote the configuration")
@@ -138,7 +138,7 @@ func TestImportTakesOverCounters(t *testing.T) {
 	if out := step(tinyURL, "tinyid --config "+config, 0, "The configuration for firn serve is in "+config); strings.Contains(out, "min_step") {
 		t.Errorf("the configuration is printed too:\n%s", out)
 	}
-	step(tinyURL, "tinyid --config "+config, 0, "Names: 0 taken over, 0 raised again, 2 already above.")
+	step(tinyURL, "tinyid --config "+config, 0, "Names: 0 created, 0 raised, 2 unchanged.")
 	step(tinyURL, "tinyid --rename test=probe --config "+config, 1, "already exists and is not overwritten; nothing was imported")
 	checkConfig(t, config, store)
 	issues(t, store, "test", segment.Stripe{Stride: 1}, 100_002)
@@ -153,7 +153,7 @@ func TestImportTakesOverCounters(t *testing.T) {
 	var shown imported
 	out := step(tinyURL, "tinyid --json --margin 200000", 0)
 	if err := json.Unmarshal([]byte(out), &shown); err != nil || len(shown.Names) != 2 || shown.DryRun ||
-		shown.Names[1].Now != "200003" || shown.Names[1].Outcome != "raised again" || shown.Names[1].Was == "" {
+		shown.Names[1].Now != "200003" || shown.Names[1].Outcome != "raised" || shown.Names[1].Was == "" {
 		t.Errorf("%v:\n%s", err, out)
 	}
 
@@ -164,20 +164,20 @@ func TestImportTakesOverCounters(t *testing.T) {
 	absent(t, store, "fine")
 	step(bad, "leaf --rename shop:orders=shop.orders", 1, `"a b" is not a valid segment name`)
 	got, output := run([]string{"FIRN_FROM=" + bad, "FIRN_STORE=" + store}, "import", "leaf", "--rename", "a b=a-b", "--rename", "shop:orders=shop.orders")
-	if got != 0 || !strings.Contains(output, `"a b"`) || !strings.Contains(output, "3 taken over") {
+	if got != 0 || !strings.Contains(output, `"a b"`) || !strings.Contains(output, "3 created") {
 		t.Errorf("%d:\n%s", got, output)
 	}
 	sql("bad", "UPDATE leaf_alloc SET step = -1")
 	step(bad, "leaf", 1, `row "a b": step -1 is out of range`, `row "fine": step -1`)
 	sql("bad", "DELETE FROM leaf_alloc")
-	step(bad, "leaf", 1, "table leaf_alloc has no row to take over")
+	step(bad, "leaf", 1, "table leaf_alloc has no row to import")
 
 	// skipped rows are left out, whatever they contain
 	sql("bad", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('zero', 1, 0), ('', 5, 1), ('a=b', 5, 1), ('top', 9223372036854775807, 1)")
 	step(bad, "leaf", 1, `row "zero": step 0 is out of range`)
 	step(bad, "leaf --skip zero --rename =none --rename a=b=ab", 1, `"top" is at 9223372036854775807`, "leave it out with --skip")
 	step(bad, "leaf --skip zero --skip topp --rename =none --rename a=b=ab", 1, `--skip "topp": table leaf_alloc has no such row`)
-	step(bad, "leaf --skip zero --skip top --rename =none --rename a=b=ab", 0, "2 taken over", "  none: {", "  ab: {")
+	step(bad, "leaf --skip zero --skip top --rename =none --rename a=b=ab", 0, "2 created", "  none: {", "  ab: {")
 	absent(t, store, "zero")
 	absent(t, store, "top")
 
@@ -185,7 +185,7 @@ func TestImportTakesOverCounters(t *testing.T) {
 	sql("tiny", "CREATE DATABASE firn")
 	sql("tiny", "GRANT ALL ON firn.* TO reader@'%'")
 	store = strings.Replace(leafURL, "/leaf", "/firn", 1)
-	step(leafURL, "leaf", 0, "12001  taken over", "# store: the URL given to firn import; it contains a password")
+	step(leafURL, "leaf", 0, "12001  created", "# store: the URL given to firn import; it contains a password")
 	step(strings.Replace(leafURL, importPassword, "falsch", 1), "leaf", 1, "Access denied")
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// A system is what counters can be taken over from.
+// A system is another system whose counters can be imported.
 type system struct {
 	word, name string // as in a command, and as its makers write it
 	tables     string
@@ -111,7 +111,7 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", storeurl.Redact(f.from), err)
 	}
-	looking := newProgress(cmd, "looked at")
+	looking := newProgress(cmd, "checked")
 	options.Progress = looking.at
 	plan, err := takeover.Make(cmd.Context(), s, counters, tokens, options)
 	looking.end()
@@ -128,7 +128,7 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 		if err := f.keepYAML(report.YAML); err != nil {
 			return err
 		}
-		writing := newProgress(cmd, "took over")
+		writing := newProgress(cmd, "imported")
 		err := plan.Apply(cmd.Context(), s, writing.at)
 		writing.end()
 		if err != nil {
@@ -142,12 +142,12 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 	return errors.Join(report.write(cmd.OutOrStdout(), from, f.config), moved)
 }
 
-// moved looks once more at what was taken over: a system that was not stopped may
-// show itself by that.
+// moved reads the other system's counters once more. It returns an error if one has changed since:
+// then the system is still running.
 func (f *importFlags) moved(ctx context.Context, db *sql.DB, from system, plan *takeover.Plan) error {
 	now, _, err := from.read(ctx, db, f.skip...)
 	if err != nil {
-		return fmt.Errorf("all names were taken over; whether %s goes on could not be seen: %s: %w", from.name, storeurl.Redact(f.from), err)
+		return fmt.Errorf("all names were imported; whether %s is still running could not be checked: %s: %w", from.name, storeurl.Redact(f.from), err)
 	}
 	if err := plan.Moved(now); err != nil {
 		return fmt.Errorf("%s is still running: stop it, and do this again before ids are issued here:\n%w", from.name, err)

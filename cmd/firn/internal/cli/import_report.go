@@ -34,23 +34,27 @@ func (r importReport) write(out io.Writer, from system, config string) error {
 		if row.Stripe.Stride > 1 {
 			stripe = fmt.Sprintf("%d of %d", row.Stripe.Offset, row.Stripe.Stride)
 		}
+		outcome := row.Outcome
+		if outcome == takeover.Raised {
+			outcome += fmt.Sprintf(" to %d", row.Now)
+		}
 		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\t%d\t%s\n",
-			row.Here, printable(row.Name), int64(row.MaxID), row.Step, stripe, was, row.Now, row.Outcome)
+			row.Here, printable(row.Name), int64(row.MaxID), row.Step, stripe, was, row.Now, outcome)
 		counts[row.Outcome]++
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nNames: %s %s, %s %s, %s %s.\n",
-		thousands(int64(counts[takeover.Taken])), takeover.Taken, thousands(int64(counts[takeover.Raised])), takeover.Raised,
-		thousands(int64(counts[takeover.Above])), takeover.Above)
+		thousands(int64(counts[takeover.Created])), takeover.Created, thousands(int64(counts[takeover.Raised])), takeover.Raised,
+		thousands(int64(counts[takeover.Unchanged])), takeover.Unchanged)
 	if r.DryRun {
 		fmt.Fprintln(out, "This was a dry run: nothing was written.")
 	}
 	if r.Skipped > 0 {
-		fmt.Fprintf(out, "Left out: %s of the tokens in %s, for a biz_type that was not taken over.\n", thousands(int64(r.Skipped)), tinyid.TokenTable)
+		fmt.Fprintf(out, "Left out: %s of the tokens in %s, for a biz_type that was not imported.\n", thousands(int64(r.Skipped)), tinyid.TokenTable)
 	}
-	fmt.Fprintf(out, "%s must be stopped before ids are issued here: a node of it that goes on fetching passes the\nmargin. For both at once there is the live source, see docs/import.md.\n", from.name)
+	fmt.Fprintf(out, "%s must be stopped before ids are issued here: a node that continues to fetch passes the\nmargin. To run both at the same time, use the live source: see docs/import.md.\n", from.name)
 	if config != "" && !r.DryRun {
 		_, err := fmt.Fprintf(out, "The configuration for firn serve is in %s.\n", config)
 		return err

@@ -55,7 +55,7 @@ func TestAnInterruptedImportCanBeRepeated(t *testing.T) {
 	if !errors.Is(err, store.ErrRefused) {
 		t.Error(err)
 	}
-	says(t, "interrupted", err, `"name007"`, "7 of 20 names were taken over; it is safe to run the import again")
+	says(t, "interrupted", err, `"name007"`, "7 of 20 names were imported; it is safe to run the import again")
 	s.Script = nil
 	calls = 0
 	p = plan(t, s, list, takeover.Options{Margin: 0, Progress: func(int, int) { calls++ }})
@@ -63,9 +63,9 @@ func TestAnInterruptedImportCanBeRepeated(t *testing.T) {
 		t.Errorf("%v, %d calls of Progress", err, calls)
 	}
 	for i, r := range p.Rows {
-		outcome := takeover.Taken
+		outcome := takeover.Created
 		if i < 7 {
-			outcome = takeover.Above
+			outcome = takeover.Unchanged
 		}
 		// Now is the lowest id of the stripe above max_id, which is granted already.
 		if r.Outcome != outcome || r.Now <= uint64(r.MaxID) || r.Now > uint64(r.MaxID)+3 || r.Now%3 != uint64(i%3) {

@@ -89,7 +89,7 @@ func have(ctx context.Context, db *sql.DB, table, column string, names []string)
 
 func empty(table string, rows int) error {
 	if rows == 0 {
-		return fmt.Errorf("table %s has no row to take over", table)
+		return fmt.Errorf("table %s has no row to import", table)
 	}
 	return nil
 }

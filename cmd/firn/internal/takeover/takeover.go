@@ -46,9 +46,9 @@ type Options struct {
 
 // The outcomes for a name.
 const (
-	Taken  = "taken over"    // Firn had no counter
-	Raised = "raised again"  // Firn's counter was lower
-	Above  = "already above" // Firn's counter is high enough and is not changed
+	Created   = "created"   // Firn had no counter
+	Raised    = "raised"    // Firn's counter was lower
+	Unchanged = "unchanged" // Firn's counter is high enough
 )
 
 // A Row is the plan for one counter.
@@ -166,13 +166,13 @@ func (r *Row) look(ctx context.Context, s store.Store) error {
 	was, err := segment.ReadCounter(limited, s, r.Here)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		r.Outcome = Taken
+		r.Outcome = Created
 	case err != nil:
 		return err
 	case was.Stripe != r.Stripe:
 		return &segment.StripeError{Name: r.Here, Have: was.Stripe, Want: r.Stripe}
 	case was.Next >= uint64(r.Least):
-		r.Was, r.Now, r.Outcome = &was, was.Next, Above
+		r.Was, r.Now, r.Outcome = &was, was.Next, Unchanged
 		return nil
 	default:
 		r.Was, r.Outcome = &was, Raised
@@ -192,7 +192,7 @@ func first(s segment.Stripe, least firn.ID) uint64 {
 func (p *Plan) Apply(ctx context.Context, s store.Store, progress func(done, all int)) error {
 	for i := range p.Rows {
 		if err := p.Rows[i].apply(ctx, s); err != nil {
-			return fmt.Errorf("%w; %d of %d names were taken over; it is safe to run the import again", err, i, len(p.Rows))
+			return fmt.Errorf("%w; %d of %d names were imported; it is safe to run the import again", err, i, len(p.Rows))
 		}
 		if progress != nil {
 			progress(i+1, len(p.Rows))
@@ -253,7 +253,7 @@ func (p *Plan) names() map[string]string {
 // not depend on the counters' values. System names the other system in one word.
 func (p *Plan) YAML(system, storeURL string) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Taken over from %s by firn import.\n", system)
+	fmt.Fprintf(&b, "# Imported from %s by firn import.\n", system)
 	if storeURL != "" {
 		fmt.Fprintf(&b, "store: %s\n", quoted(storeURL))
 	} else {
