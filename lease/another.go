@@ -11,8 +11,8 @@ import (
 	"github.com/firn-id/firn/internal/turns"
 )
 
-// How a lease takes another worker, after a loss or for the policy switch, and releases the
-// workers it has left.
+// How a lease takes another worker, after a loss or for the policy switch, and releases the ones it
+// left.
 
 // takeOther replaces a lost worker. Until it succeeds the generator continues up to its fence:
 // these ticks stay its own unless the store has granted them again.
@@ -44,9 +44,9 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	}
 }
 
-// halt stops the generator if another process may have been granted the same ticks, unless the
-// generator has another worker already. It releases the lost worker, so that its next grant begins
-// above the ticks used here. If the release fails, the next turn finds the same loss.
+// halt stops the generator if another process may have been granted the same ticks. It releases the
+// lost worker, so that its next grant begins above the ticks used here. If that fails, the next turn
+// finds the same loss.
 func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 	if !errors.Is(cause, ErrOverlap) || !l.gen.Halt(lost.Worker) {
 		return
@@ -64,10 +64,9 @@ func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 	}
 }
 
-// search acquires another worker. Meanwhile the generator uses the lost one up to its fence, and
-// search looks at its slot: if the store has forgotten who took it, the worker is held again, and
-// cancel ends the search. Errors of these looks are not reported: a store that fails a look also
-// fails the search.
+// search acquires another worker. Meanwhile the generator uses the lost one up to its fence, and search
+// looks at its slot: if the store has forgotten who took it, it is held again, and cancel ends the
+// search. A failed look is not reported: the same store fails the search.
 func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask Ask) (grant firn.Grant, err error) {
 	clock := l.cfg.Generator.Time
 	done := make(chan struct{})
@@ -100,8 +99,8 @@ func (l *Lease) patience() time.Duration {
 	return callTimeout
 }
 
-// other acquires a worker beside the one in use, and puts it in spare. It refuses a worker that
-// the source granted twice, and one that arrives after Close.
+// other acquires a worker beside the one in use, into spare. It refuses a worker that the source
+// granted twice, and one that arrives after Close.
 func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 	grant, err := l.source.Acquire(ctx, ask)
 	if err != nil {
@@ -125,8 +124,7 @@ func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 	return grant, nil
 }
 
-// unused releases a grant under which no id was issued. It has its own timeout, as ctx may have
-// ended.
+// unused releases a grant under which no id was issued, even if ctx has ended.
 func (l *Lease) unused(ctx context.Context, grant firn.Grant) error {
 	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), l.cfg.Generator.Time, defaultPatience)
 	defer cancel()
@@ -170,8 +168,8 @@ type pendingRelease struct {
 	last  firn.Tick
 }
 
-// pendingReleases empties the list of workers left, and returns those that are not held again
-// under a later grant. The caller holds mu.
+// pendingReleases empties the list of workers left, and returns those not held again. The caller holds
+// mu.
 func (l *Lease) pendingReleases() []pendingRelease {
 	due := slices.DeleteFunc(l.left, func(p pendingRelease) bool {
 		_, again := l.spare[p.grant.Worker]
@@ -190,8 +188,8 @@ func (l *Lease) release(ctx context.Context, p pendingRelease) error {
 	return nil
 }
 
-// giveBack releases the workers left. It retries a failed release at each turn until the fence
-// has passed. Close retries once more, as it may have interrupted the release.
+// giveBack releases the workers left. It retries a failed release each turn until the fence has passed;
+// Close retries once more.
 func (l *Lease) giveBack(ctx context.Context) {
 	l.mu.Lock()
 	due := l.pendingReleases()

@@ -28,16 +28,15 @@ func (s *Slots) pick(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
 	return slot, nil
 }
 
-// A process that waits for a pinned worker reads its slot at random intervals between these, so
-// that many waiting processes do not read at once.
+// A process that waits for a pinned worker reads its slot at random intervals between these.
 const (
 	minWaitLook = time.Second
 	maxWaitLook = 2 * time.Second
 )
 
-// waitFor waits until the fence of a pinned worker has passed, or its holder has moved it back.
-// It grants nothing: after errHeld the caller reads the pool again and decides. A failed read does
-// not end the wait, as the store is not needed before the fence has passed.
+// waitFor waits until the fence of a pinned worker has passed, or its holder has moved it back. It
+// grants nothing: after errHeld the caller reads the pool again. A failed read does not end the wait,
+// as the store is not needed before the fence has passed.
 func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
 	s.cfg.Log.Info("waiting for the fence of a pinned worker", "worker", slot.Worker, "pool", s.cfg.Pool, "holder", slot.holder(), "until", slot.Until)
 	for warned := false; ; {
@@ -65,10 +64,9 @@ func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
 	}
 }
 
-// lookFor reads the slot that waitFor waits for, and returns the slot to wait for from now on:
-// the one seen before, unless the slot was written since. If the store forgot the slot, or was set
-// back to an older copy, a holder that has not noticed may still use ticks up to the fence seen
-// before. A newcomer seldom reads at that moment; a waiting process always does.
+// lookFor reads the slot that waitFor waits for, and returns the slot to wait for from now on. If the
+// store forgot the slot, or was set back to an older copy, that is the one seen before: a holder that
+// has not noticed may still use ticks up to its fence.
 func (s *Slots) lookFor(ctx context.Context, seen Slot) (Slot, error) {
 	reg := s.slot(seen.Worker)
 	reg.Patience = s.cfg.Patience
@@ -86,8 +84,8 @@ func (s *Slots) lookFor(ctx context.Context, seen Slot) (Slot, error) {
 	return *found, nil
 }
 
-// claim takes a slot by moving its fence forward. Afterwards it checks that the preconditions
-// still hold: the pool, the life of the store and, in a strict pool, the claim itself after its wait.
+// claim takes a slot by moving its fence forward. Afterwards it checks that the pool, the life of the
+// store and, in a strict pool, the claim itself are still what they were.
 func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.Grant, error) {
 	h, err := s.begin(slot, ask, s.rules.above(pool, ask))
 	if err != nil {
@@ -101,8 +99,7 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 		}
 		again := !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrUnavailable)
 		if !store.Unapplied(err) {
-			// The claim may have been applied, or may be applied later. No id was issued under
-			// it; at worst the worker stays unused until its fence.
+			// It may be applied, even later. At worst the worker stays unused until its fence.
 			err = errors.Join(err, s.unclaim(ctx, h, slot))
 		}
 		if again {
@@ -141,8 +138,8 @@ func (s *Slots) begin(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	return h, err
 }
 
-// unbegin forgets the start of a claim that was certainly never written. Otherwise every lost race
-// for a slot would delay the start of the next claim by a tick, and a tick may be long.
+// unbegin forgets the start of a claim that was certainly never written. Otherwise every lost race for
+// a slot would delay the next claim by a tick, and a tick may be long.
 func (s *Slots) unbegin(h holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,10 +155,10 @@ func (s *Slots) hold(h holding) {
 	s.held[h.worker], s.starts[h.worker] = h, max(s.starts[h.worker], h.after)
 }
 
-// outwait waits until every holder whose claim the store has lost has reached its fence. Then it
-// writes this claim again, over exactly the record of the claim. So it notices if the claim was
-// lost during the wait, when others may have claimed; and if the claim is lost later, its window
-// began at that write. It checks the clock again, since the machine may have slept.
+// outwait waits until every holder whose claim the store has lost has reached its fence. Then it checks
+// the clock again, since the machine may have slept, and writes this claim over exactly its own record.
+// So it notices if the claim was lost during the wait, when others may have claimed; and if it is lost
+// later, its window began at that write.
 func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, ask Ask) (holding, error) {
 	s.cfg.Log.Info("a strict pool: waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", s.rules.wait())
 	if err := s.cfg.Generator.Time.Sleep(ctx, s.rules.wait()); err != nil {
@@ -171,8 +168,8 @@ func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, 
 	if err != nil {
 		return h, err
 	}
-	// Use the checked clock, not a later reading of the wall clock: if the wall clock was stepped,
-	// the fence would lie further ahead than newcomers wait.
+	// By the checked clock: if the wall clock was stepped, the fence could lie further ahead than
+	// newcomers wait.
 	now := tickOf(s.cfg.Generator.Layout, s.wall(here))
 	reg.Forget()
 	m, err := s.move(ctx, reg, func(found *Slot) (move, error) {
@@ -187,8 +184,7 @@ func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, 
 	return m.holding, nil
 }
 
-// unclaim restores the previous fence of a slot under which no id was issued. It has its own
-// timeout, as ctx may have ended.
+// unclaim restores the previous fence of a slot under which no id was issued, even if ctx has ended.
 func (s *Slots) unclaim(ctx context.Context, h holding, before Slot) error {
 	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), s.cfg.Generator.Time, s.cfg.Patience)
 	defer cancel()

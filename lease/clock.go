@@ -28,8 +28,8 @@ func (s *Slots) wall(from reading) time.Time {
 	return from.wall.Add(s.cfg.Generator.Time.Monotonic() - from.mono)
 }
 
-// latest returns the present tick by a reading or by the wall clock, whichever is later. To judge
-// whether a fence has passed, the later time is the safe side.
+// latest returns the present tick by a reading or by the wall clock, whichever is later: the safe side
+// for judging whether a fence has passed.
 func (s *Slots) latest(from reading) firn.Tick {
 	return max(tickOf(s.cfg.Generator.Layout, s.wall(from)), tickOf(s.cfg.Generator.Layout, s.cfg.Generator.Time.Wall()))
 }
@@ -37,9 +37,8 @@ func (s *Slots) latest(from reading) firn.Tick {
 // maxClockTries bounds how often the store's clock is read because it answered late.
 const maxClockTries = 3
 
-// checkClock compares the wall clock with the store's, if it has one, and returns the reading.
-// The store may have read its clock at any moment of the round trip, so half the round trip
-// counts as uncertainty.
+// checkClock compares the wall clock with the store's, if it has one. The store may have read its clock
+// at any moment of the round trip, so half of that counts as uncertainty.
 func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 	clock, ok := s.cfg.Store.(store.Clock)
 	if !ok {
@@ -86,9 +85,8 @@ func (s *Slots) beside(ctx context.Context, do func() error) (here reading, cloc
 	return here, errors.Join(clockErr, waitErr), err
 }
 
-// present returns the present tick. Time may have passed since the ask: a wait for a grace, a
-// queue of writers or a fence. The tick comes from a checked reading. Earlier readings do not
-// count: the clock may have been wrong.
+// present returns the present tick, by a checked reading: time may have passed since the ask, and the
+// clock may have been wrong then.
 func (s *Slots) present(ask Ask, checked reading) (firn.Tick, error) {
 	wall := s.wall(checked)
 	if then := s.cfg.Generator.Layout.Time(ask.Now); then.Sub(wall) > s.cfg.Tolerance {

@@ -10,17 +10,15 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// rules decide what a process does about the slots of its pool. They are pure: the input is what
-// the store shows, the time and the wanted fence; the output is what to write, or why not.
-// The safety argument is in docs/protocol.md; its steps are:
+// rules decide what a process does about the slots of its pool. They are pure: from what the store
+// shows, the time and the wanted fence they decide what to write, or why not. The safety argument is in
+// docs/protocol.md; its steps are:
 //
-//   - A grant is (after, fence]. A claim starts at the fence it found, or later; a
-//     renewal keeps the start and moves the fence forward. The write is a
-//     compare-and-swap over the record found, and counts once it is confirmed.
-//   - Confirmed ticks belong to their holder for good. If the store has less, the holder
-//     writes them again, unless another may have been granted the worker since.
-//   - In a strict pool no fence lies further ahead than newcomers wait, by any two
-//     clocks that may be in use.
+//   - A grant is (after, fence]. A claim starts at the fence it found, or later; a renewal keeps the
+//     start and moves the fence forward. Each writes by compare-and-swap, and counts once confirmed.
+//   - Confirmed ticks belong to their holder for good. If the store has less, the holder writes them
+//     again, unless another may have been granted the worker since.
+//   - In a strict pool no fence lies further ahead than newcomers wait, by any two clocks in use.
 type rules struct {
 	layout    firn.Layout
 	token     string
@@ -33,14 +31,12 @@ type rules struct {
 
 // A holding is the confirmed grant of a holder.
 type holding struct {
-	worker int64
-	after  firn.Tick // the start of the grant; no two claims of a worker in this process have the same
-	fence  firn.Tick
-	since  time.Time
-	over   store.Revision // the revision that the claim replaced; 0: the slot had no record
-	// overlap is the loss, if another may have been granted the same ticks. It is kept until
-	// the last tick used is written.
-	overlap error
+	worker  int64
+	after   firn.Tick // the start of the grant; no two claims of a worker in this process have the same
+	fence   firn.Tick
+	since   time.Time
+	over    store.Revision // the revision that the claim replaced; 0: the slot had no record
+	overlap error          // the loss, if another may have been granted the same ticks; kept until the last tick used is written
 }
 
 // A move is what a holder writes.
@@ -87,9 +83,8 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 // errPast ends a holding for good: it is neither renewed nor released.
 var errPast = lost("its fence has passed, or may have by the clock of another")
 
-// late returns [errPast] if the move would renew a fence that has passed. Another may have been
-// granted the worker since, and the store may have forgotten that. More ticks then need a claim,
-// because only a claim detects what the store has forgotten.
+// late returns [errPast] if the move would renew a fence that has passed: another may have been granted
+// the worker since, and only a claim detects that the store has forgotten it.
 func (r *rules) late(h holding, m move, now firn.Tick) error {
 	if m.fence > h.fence && (h.fence < now || r.ended(h.fence, now)) {
 		return errPast
@@ -98,8 +93,7 @@ func (r *rules) late(h holding, m move, now firn.Tick) error {
 }
 
 // idle reports whether a worker may be claimed: its holder released it, or its fence has passed by
-// every clock in use, including that of a holder that was cut off. So a claim of another process
-// that the store has forgotten never lies above a fence that has not passed by its holder's clock.
+// every clock in use, including that of a holder that was cut off.
 func (r *rules) idle(s Slot, now firn.Tick) bool {
 	return s.Fence < 0 || s.Fence < now-r.after(s)
 }
@@ -117,9 +111,8 @@ func (r *rules) idleAt(s Slot) time.Time {
 	return endOf(s.Fence, r.layout).Add(time.Duration(r.after(s)) * r.layout.Unit())
 }
 
-// forgot reports whether the store has less of a slot than it had confirmed to the holder: the
-// record before the claim, an older copy, an earlier claim of this process, or another grant of
-// the same ticks.
+// forgot reports whether the store has less of a slot than it had confirmed: the record before the
+// claim, an older copy, an earlier claim of this process, or another grant of the same ticks.
 func (r *rules) forgot(h holding, found *Slot) bool {
 	switch {
 	case found == nil, found.revision == h.over:
@@ -135,11 +128,11 @@ func overlap(why string) error { return fmt.Errorf("%w: %w", ErrOverlap, lost(wh
 
 func lost(why string) error { return fmt.Errorf("%w: %s", ErrLost, why) }
 
-// leave decides what to write when a slot is released, given the last tick used. If another process
-// has the slot by now, leave writes nothing, unless the store was set back so that the other's grant
-// begins, or would begin, below that tick. That grant must end too: its holder finds this record in
-// its place. Leave also writes nothing after the fence: another may have been granted the worker
-// since, and a slot that was never released tells newcomers that the store has forgotten that.
+// leave decides what to write when a slot is released, given the last tick used. If another process has
+// the slot by now, leave writes only if the store was set back so that the other's grant begins, or
+// would begin, below that tick: that grant must end too, and its holder finds this record. It writes
+// nothing after the fence: another may have been granted the worker since, and a slot that was never
+// released tells newcomers that the store has forgotten that.
 func (r *rules) leave(h holding, found *Slot, now, last firn.Tick) move {
 	m := move{holding: h, free: true, forgot: r.forgot(h, found)}
 	m.fence = min(h.fence, last)
@@ -156,10 +149,9 @@ func (r *rules) leave(h holding, found *Slot, now, last firn.Tick) move {
 	return m
 }
 
-// unclaim decides what to write to a slot whose claim was not used. If the record is still this
-// claim, it restores the fence from before, and whether the slot was released then. The start of
-// the claim stays, above that fence: an earlier holder that comes back finds its worker lost,
-// but not its ticks granted again.
+// unclaim decides what to write to a slot whose claim was not used. If the record is still this claim,
+// it restores the fence from before. The start of the claim stays, above that fence: an earlier holder
+// that comes back finds its worker lost, but not its ticks granted again.
 func (r *rules) unclaim(h holding, found *Slot, before Slot) move {
 	m := move{holding: h, free: before.Free || before.revision == 0}
 	m.fence, m.taken = before.Fence, before.Taken
@@ -222,7 +214,7 @@ func (r *rules) outwaited(h holding, found *Slot, now firn.Tick, ask Ask) (move,
 func (r *rules) margin() time.Duration { return 4 * r.tolerance }
 
 // wait is how long a claim waits in a strict pool: the strict wait, and the error of this process's
-// clock. Holders do not include that error, as it differs between processes.
+// clock.
 func (r *rules) wait() time.Duration {
 	if r.strict == 0 {
 		return 0
@@ -230,11 +222,11 @@ func (r *rules) wait() time.Duration {
 	return r.strict + r.tolerance
 }
 
-// reach is how far ahead of the clock a fence may lie in a strict pool, in ticks. Let S be
-// the strict wait, W and L a holder's window and lead, and e its tolerance. A forgotten fence
-// is at most T1 + e + W + L by the clock of one server. A newcomer starts at T2 + S or
-// later by the clock of another server, which may be 2e behind. So W + L must be at most
-// S - 3e, less one unit each for rounding; another e is a reserve.
+// reach is how far ahead of the clock a fence may lie in a strict pool, in ticks. Let S be the strict
+// wait, W and L a holder's window and lead, and e its tolerance. A forgotten fence is at most T1 + e +
+// W + L by the clock of one server. A newcomer starts at T2 + S or later by that of another server,
+// which may be 2e behind. So W + L must be at most S - 3e, less a unit each for rounding; another e is
+// a reserve.
 func (r *rules) reach() firn.Tick { return max(r.ticks(r.strict-r.margin())-2, 0) }
 
 // bounded limits a fence to the reach. A generator that runs further ahead waits there.
@@ -259,9 +251,9 @@ func (r *rules) beyond(fence, now firn.Tick) bool {
 
 func (r *rules) ticks(d time.Duration) firn.Tick { return firn.Tick(d / r.layout.Unit()) }
 
-// covers returns an error if the strict wait is too short for how far ahead a holder may issue, or
-// the window is too short to renew in time: a holder gives its worker up a margin before the fence,
-// and renews between a half and a quarter of the window before the fence.
+// covers returns an error if the strict wait is too short for how far ahead a holder may issue, or the
+// window too short to renew in time: a holder gives its worker up a margin before the fence, and renews
+// between a half and a quarter of the window before it.
 func (r *rules) covers(window, lead time.Duration) error {
 	if r.strict == 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The sentinels a caller branches on with [errors.Is].
+// The errors to branch on, with [errors.Is].
 var (
 	// ErrLost: the worker belongs to another now.
 	ErrLost = errors.New("lease: worker lost")

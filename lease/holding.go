@@ -66,8 +66,6 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	}
 	if err != nil {
 		err = fmt.Errorf("lease: keep worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err)
-		// Looks go on: the confirmed ticks are held up to their fence, and the store may still
-		// forget them.
 		if errors.Is(err, ErrOverlap) {
 			s.change(h, func(h *holding) { h.overlap = err })
 		}
@@ -80,9 +78,8 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	return held, clockErr
 }
 
-// move writes what decide returns for a slot, and returns it once the write is confirmed. If the
-// store has less than it had confirmed, move first makes newcomers wait: a newcomer that sees the
-// slot written again must see the pool closed, as other holders may not have noticed the loss yet.
+// move writes what decide returns for a slot, and returns it once confirmed. If the store has less than
+// it had confirmed, move first makes newcomers wait: other holders may not have noticed the loss yet.
 func (s *Slots) move(ctx context.Context, reg *register.Register, decide func(found *Slot) (move, error)) (m move, err error) {
 	warned := false
 	_, err = reg.Update(ctx, func(entry store.Entry) ([]byte, error) {
@@ -105,9 +102,8 @@ func (s *Slots) move(ctx context.Context, reg *register.Register, decide func(fo
 	return m, err
 }
 
-// alarm makes newcomers wait: the store had less than it had confirmed to a holder here, and may
-// have forgotten other holders too. Alarm also writes a closed pool again: newcomers may have
-// begun their wait before this loss.
+// alarm makes newcomers wait: the store may have forgotten other holders too. It also writes a closed
+// pool again: newcomers may have begun their wait before this loss.
 func (s *Slots) alarm(ctx context.Context) error {
 	reg := s.register(poolKey(s.cfg.Pool))
 	reg.Patience = s.cfg.Patience
@@ -118,9 +114,8 @@ func (s *Slots) alarm(ctx context.Context) error {
 			if err != nil {
 				return nil, err
 			}
-			// The first newcomer after the loss may have another layout, so that its ids equal
-			// those of this holder; another grace, so that it does not wait for this holder; or a
-			// weaker strict wait than other holders that the store has forgotten.
+			// The first newcomer after the loss may have another layout, whose ids equal those of
+			// this holder; another grace, too short for it; or a weaker strict wait than others have.
 			if there.agrees(record) == nil {
 				there.Strict = max(there.Strict, record.Strict)
 				record = there
@@ -154,8 +149,7 @@ func (s *Slots) Release(ctx context.Context, held firn.Grant, last firn.Tick) er
 	return nil
 }
 
-// holding returns the holding of a grant. A worker that was lost and claimed again has another
-// holding: late calls for the earlier grant must not touch it.
+// holding returns the holding of a grant: late calls for an earlier grant must not touch a later one.
 func (s *Slots) holding(held firn.Grant) (holding, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,8 +210,8 @@ func (s *Slots) parse(entry store.Entry) (*Slot, error) {
 	return found, nil
 }
 
-// encode makes a slot's record, with a number above that of the record it replaces. The numbers of
-// a slot grow from owner to owner, so that an older copy can be detected without a clock.
+// encode makes a slot's record. Its number is above that of the record it replaces, and so grows from
+// owner to owner: an older copy can be detected without a clock.
 func (s *Slots) encode(m move, over *Slot) ([]byte, error) {
 	s.mu.Lock()
 	if over != nil {

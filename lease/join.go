@@ -10,9 +10,9 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// join lists the pool, compares clocks, and does what a newcomer must do before it may claim
-// a slot. After errAgain the caller lists the pool again. Wrote keeps the revision at which this
-// newcomer closed the pool because no holder seemed alive, or opened it again; else 0.
+// join lists the pool, compares clocks, and does what a newcomer must do before it may claim a slot.
+// After errAgain the caller lists the pool again. Wrote keeps the revision at which this newcomer
+// closed the pool, because no holder seemed alive, or opened it again; else 0.
 func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading, error) {
 	var entries []store.Entry
 	here, clockErr, err := s.beside(ctx, func() (err error) {
@@ -56,8 +56,8 @@ func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading,
 	return Pool{}, reading{}, err
 }
 
-// attend waits, and reads the pool's record meanwhile. It returns errAgain if the record was
-// written, or could not be read within a look's time: holders cannot look while the store hangs.
+// attend waits. It returns errAgain if the pool's record was written meanwhile, or could not be read
+// within a look's time: holders cannot look while the store hangs.
 func (s *Slots) attend(ctx context.Context, pool Pool, wait time.Duration) error {
 	for left := wait; left > 0; left -= s.cfg.Patience {
 		if err := s.cfg.Generator.Time.Sleep(ctx, min(left, s.cfg.Patience)); err != nil {
@@ -89,9 +89,8 @@ func (s *Slots) unwritten(ctx context.Context, pool Pool) error {
 // maxLives bounds how often writePool writes because the store began another life.
 const maxLives = 4
 
-// writePool writes the pool's record over a revision, and again until it names the life that
-// confirmed it. Success is errMade, so that the caller reads the pool again: holders may have come
-// back. If another process wrote the record, the error is errAgain.
+// writePool writes the pool's record over a revision, and again until it names the life that confirmed
+// it. Success is errMade, so that the caller reads the pool again: holders may have come back.
 func (s *Slots) writePool(ctx context.Context, over store.Revision, record Pool) (store.Revision, error) {
 	reg := s.register(poolKey(s.cfg.Pool))
 	for range maxLives {
@@ -108,8 +107,8 @@ func (s *Slots) writePool(ctx context.Context, over store.Revision, record Pool)
 	return 0, fmt.Errorf("lease: write pool %q: %w: its store began another life again and again", s.cfg.Pool, store.ErrUnavailable)
 }
 
-// unmoved checks the pool after a claim was confirmed. It returns an error unless the pool is as it
-// was listed: open, in the life that confirmed the claim, and not wiped or alarmed meanwhile.
+// unmoved returns an error unless the pool, after a claim was confirmed, is as it was listed: open, in
+// the life that confirmed the claim, and not wiped or alarmed meanwhile.
 func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
 	if record, same := s.rules.confirmedIn(pool, life); !same {
 		s.cfg.Log.Warn("the store has another life than the pool was opened in: it may have forgotten holders", "pool", s.cfg.Pool, "was", *pool.Life, "is", life)
@@ -118,9 +117,8 @@ func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
 	}
 	err := errSlow
 	for try := 0; try < maxTries && errors.Is(err, errSlow); try++ {
-		// During a slow answer the store may have forgotten the claim, and newcomers may have
-		// waited out the time for this process to notice: it is a holder now, and their wait
-		// assumes calls no longer than Patience.
+		// The store may forget the claim during a slow answer, and the wait of newcomers assumes that
+		// holders, of which this process is one now, notice within Patience.
 		err = s.unwritten(ctx, pool)
 	}
 	return err

@@ -9,8 +9,8 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// run keeps the worker until ctx ends. The grace of newcomers relies on its timing: a look
-// begins one interval after the previous one began, and soon after a failed one.
+// run keeps the worker until ctx ends. The grace of newcomers relies on a look that begins one interval
+// after the previous one began, and soon after a failed one.
 func (l *Lease) run(ctx context.Context) {
 	defer close(l.done)
 	clock := l.cfg.Generator.Time
@@ -26,8 +26,8 @@ func (l *Lease) run(ctx context.Context) {
 	}
 }
 
-// turn keeps the worker, and only then releases the workers left: slow releases must not cost
-// the worker in use its fence. It returns false to look again soon.
+// turn keeps the worker, and then releases those left: slow releases must not cost it its fence. False:
+// look again soon.
 func (l *Lease) turn(ctx context.Context) bool {
 	l.tellEnd()
 	looked := l.keep(ctx)
@@ -35,8 +35,8 @@ func (l *Lease) turn(ctx context.Context) bool {
 	return looked
 }
 
-// keep renews the fence when half the window is left, and otherwise looks at the
-// slot. It replaces a lost worker.
+// keep renews the fence when half the window is left, else looks at the slot, and replaces a lost
+// worker.
 func (l *Lease) keep(ctx context.Context) bool {
 	background := ctx
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, callTimeout)

@@ -6,16 +6,16 @@
 //	defer l.Close(ctx)
 //	id, err := l.Next(ctx)
 //
-// A lease is a promise about the times inside the ids, not about when they are made. A slot in
-// the store has a fence, and the holder may issue ids with times up to it. Only moving the
-// fence by compare-and-swap grants more. The argument is in docs/protocol.md.
+// A lease is a promise about the times inside the ids, not about when they are made. A slot in the
+// store has a fence, and the holder may issue ids with times up to it. Only moving the fence by
+// compare-and-swap grants more. The argument is in docs/protocol.md.
 //
-// Use it where several processes make ids and no one may number them by hand. Do not use it if
-// each process has a fixed number already ([firn.New]), if ids must be small (package segment) or in
-// order over all processes (package sequence).
+// Use it where several processes make ids and no one may number them by hand. Do not use it if each
+// process has a fixed number already ([firn.New]), if ids must be small (package segment) or in order
+// over all processes (package sequence).
 //
-// A lease does not detect that a virtual machine was cloned while its process runs. Both
-// clones issue the same ids until the first of them looks at its slot.
+// A lease does not detect that a virtual machine was cloned while its process runs. Both clones issue
+// the same ids until the first of them looks at its slot.
 package lease
 
 import (
@@ -23,6 +23,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,42 +47,42 @@ type Config struct {
 	// sets them.
 	Generator firn.Config
 
-	// Window is how far ahead the fence is kept. The store may be unavailable that long
-	// unnoticed. A crashed holder's worker stays unused that long (plus twice the
-	// tolerance of clocks, in stores that are not embedded). The fence is renewed when
-	// half the window is left. Window is rounded up to whole units. Default: 5m.
+	// Window is how far ahead the fence is kept. The store may be unavailable that long unnoticed. A
+	// crashed holder's worker stays unused that long (plus twice Tolerance, in stores that are not
+	// embedded). The fence is renewed when half the window is left. Window is rounded up to whole
+	// units. Default: 5m.
 	Window time.Duration
-	// Look is the longest time between two looks of a holder at its slot, and Patience bounds
-	// each call of a look. If the store may have forgotten holders, newcomers wait for a look
-	// and its calls: the grace, 12s by default. Both must be the same for all members, as a wiped
-	// store does not know them. Holders look at least four times a Window. Default: 3s and 2s.
+	// Look is the longest time between two looks of a holder at its slot, and Patience bounds each call
+	// of a look. If the store may have forgotten holders, newcomers wait for a look and its calls: the
+	// grace, 12s by default. Both must be the same for all members, as a wiped store does not know
+	// them. Holders look at least four times a Window. Default: 3s and 2s.
 	Look, Patience time.Duration
-	// Tolerance is how far the clock here may differ from the store's, or lie behind
-	// that of the other holders. It must be the same for all members. Default: 10s.
+	// Tolerance is how far the clock here may differ from the store's, or lie behind that of the other
+	// holders. It must be the same for all members. Default: 10s.
 	Tolerance time.Duration
 	// Strict is how long a claim waits, plus Tolerance, before it is used. It is then written again
-	// over exactly its own record. This is safe even if the store has lost a claim (wiped, set back
-	// to an older copy, failed over) whose holder was paused or cut off. Strict must be at least the
-	// longest window of the pool, its generators' lead, four times Tolerance and two units
-	// together. It must be the same for all members. Windows are then at least sixteen times
-	// Tolerance and four units. It needs a store with a clock. Zero: no such wait.
+	// over exactly its own record. This is safe even if the store has lost a claim (wiped, set back to
+	// an older copy, failed over) whose holder was paused or cut off. Strict must be at least the
+	// longest window of the pool, its generators' lead, four times Tolerance and two units together,
+	// and the same for all members. Windows are then at least sixteen times Tolerance and four units.
+	// It needs a store with a clock. Zero: no such wait.
 	Strict time.Duration
 
 	// Pinned, if set, is the only worker that may be taken.
 	Pinned *int64
-	// PinnedAhead takes the pinned worker at once while its fence lies ahead, as after a
-	// crash, and issues times above the fence, ahead of the clock. The previous holder must have
-	// ended: otherwise, if the store forgets this claim, both issue equal ids until they look.
-	// Without PinnedAhead, Acquire reads the slot every 1 to 2 seconds until the fence has passed
-	// or the worker was released, as long as its context lasts. Not allowed in a strict pool.
+	// PinnedAhead takes the pinned worker at once while its fence lies ahead, as after a crash, and
+	// issues times above the fence, ahead of the clock. The previous holder must have ended: otherwise,
+	// if the store forgets this claim, both issue equal ids until they look. Without PinnedAhead,
+	// Acquire reads the slot every 1 to 2 seconds until it is free, as long as its context lasts. Not
+	// allowed in a strict pool.
 	PinnedAhead bool
 
 	// Host and PID are recorded for operators only. Default: those of this process.
 	Host string
 	PID  int
 
-	// Log receives what an operator should know: why a newcomer waits, data losses of the
-	// store, failed renewals. Default: nothing.
+	// Log receives what an operator should know: why a newcomer waits, data losses of the store, failed
+	// renewals. Default: nothing.
 	Log *slog.Logger
 }
 
@@ -94,8 +96,8 @@ const (
 	callTimeout = 10 * time.Second
 )
 
-// A Lease is a generator whose worker is kept in the background. Its methods may
-// be called concurrently.
+// A Lease is a generator whose worker is kept in the background. Its methods may be called
+// concurrently.
 type Lease struct {
 	source Source
 	gen    *firn.Generator
@@ -118,8 +120,8 @@ type Lease struct {
 	err    error // of Close
 }
 
-// Open joins the pool, takes a worker and keeps it until Close. Ctx bounds only
-// the joining. Errors are those of [Slots.Acquire] and of settings.
+// Open joins the pool, takes a worker and keeps it until Close. Ctx bounds only the joining. Errors are
+// those of [Slots.Acquire] and of settings.
 func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	source, err := NewSlots(cfg)
 	if err != nil {
@@ -129,8 +131,8 @@ func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	return keep(ctx, source, cfg)
 }
 
-// Check returns the mistakes that [Open] would find before its first call of the store, whether or
-// not there is a store yet.
+// Check returns the mistakes that [Open] would find before its first call of the store, with or without
+// one.
 func (cfg Config) Check() error {
 	source, err := newSlots(cfg)
 	if err == nil {
@@ -139,18 +141,12 @@ func (cfg Config) Check() error {
 	return err
 }
 
-// Keep is [Open] over any source of workers, which knows its own pool: the settings of one are
-// refused here.
+// Keep is [Open] over any source of workers, which knows its own pool: the settings of one are refused
+// here.
 func Keep(ctx context.Context, source Source, cfg Config) (*Lease, error) {
-	for _, set := range []struct {
-		field string
-		given bool
-	}{
-		{"Store", cfg.Store != nil}, {"Pool", cfg.Pool != ""}, {"Patience", cfg.Patience != 0}, {"Tolerance", cfg.Tolerance != 0},
-		{"Strict", cfg.Strict != 0}, {"Pinned", cfg.Pinned != nil}, {"PinnedAhead", cfg.PinnedAhead}, {"Host", cfg.Host != ""}, {"PID", cfg.PID != 0},
-	} {
-		if set.given {
-			return nil, config.Mistake("lease", set.field, "belongs to the source of Keep: leave it out, or call Open")
+	for i, given := range reflect.VisibleFields(reflect.TypeOf(cfg)) {
+		if !slices.Contains([]string{"Generator", "Window", "Look", "Log"}, given.Name) && !reflect.ValueOf(cfg).Field(i).IsZero() {
+			return nil, config.Mistake("lease", given.Name, "belongs to the source of Keep: leave it out, or call Open")
 		}
 	}
 	return keep(ctx, source, cfg)
@@ -237,11 +233,10 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 // maxCatchUps bounds how often a late first grant is renewed at once.
 const maxCatchUps = 8
 
-// acquire takes a worker with more than half a window left. A claim's fence is chosen before
-// the claim is sent, so behind a queue of writers a short window may be over when it is
-// granted. Then acquire renews it at once, and extends the window by the store's delay. Waits
-// before the claim, for a grace or for another's fence, do not count. If the clock went back
-// meanwhile, acquire renews too: a renewal compares the clock with the store's.
+// acquire takes a worker with more than half a window left. A claim's fence is chosen before the claim
+// is sent, so behind a queue of writers a short window may be over when it is granted. Then acquire
+// renews it at once, and extends the window by the store's delay. It also renews if the clock went back
+// meanwhile: a renewal compares the clock with the store's.
 func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	g := &l.cfg.Generator
 	grant, err := l.source.Acquire(ctx, ask)
@@ -276,9 +271,9 @@ func (l *Lease) Next(ctx context.Context) (firn.ID, error) { return l.gen.Next(c
 // Fill is [firn.Generator.Fill].
 func (l *Lease) Fill(ctx context.Context, ids []firn.ID) (int, error) { return l.gen.Fill(ctx, ids) }
 
-// Close stops the generator and releases its worker, and workers left earlier whose release
-// failed. After Close no id is issued. Ctx bounds the calls of the store: if they fail, the
-// worker stays unused until its fence. Close may be called twice.
+// Close stops the generator and releases its worker, and workers left whose release failed. After Close
+// no id is issued. Ctx bounds the calls of the store: if they fail, the worker stays unused until its
+// fence. Close may be called twice.
 func (l *Lease) Close(ctx context.Context) error {
 	l.closed.Do(func() {
 		l.mu.Lock()

@@ -32,9 +32,9 @@ func (p *Pool) agrees(with Pool) error {
 	return nil
 }
 
-// enter decides what a newcomer must do before it may claim a slot: if next is not nil, wait and
-// then write it as the pool's record. P is the pool as listed. Own: this newcomer has just closed
-// the pool because no holder seemed alive, or opened it again after that.
+// enter decides what a newcomer must do before it may claim a slot: if next is not nil, wait and then
+// write it as the record of p, the pool as listed. Own: this newcomer has just closed the pool because
+// no holder seemed alive, or opened it again after that.
 func (r *rules) enter(p Pool, own bool, now firn.Tick, here reading) (next *Pool, wait time.Duration, err error) {
 	record := r.closed(here.wall)
 	next = &record
@@ -69,9 +69,9 @@ func (r *rules) enter(p Pool, own bool, now firn.Tick, here reading) (next *Pool
 			next.From = max(next.From, tickOf(r.layout, here.there.Add(r.tolerance))+1) // a tick for rounding
 		}
 	case unreleased > next.Settled && allPassed && !own:
-		// All fences have passed, and some holder never released its worker: the store may have
-		// been set back. The pool is closed first, and then opened over exactly that revision, so
-		// that a second return to the same copy is noticed.
+		// All fences have passed, and some holder never released its worker: the store may have been
+		// set back. Close the pool, then open it over exactly that revision: a second return to the
+		// same copy is then noticed.
 		next.Settled, next.Open = unreleased, false
 	default:
 		return nil, 0, nil
@@ -79,10 +79,9 @@ func (r *rules) enter(p Pool, own bool, now firn.Tick, here reading) (next *Pool
 	return next, wait, nil
 }
 
-// mayChangeStrict returns an error unless this process may give the pool its own strict wait. The
-// first process with the setting turns it on; joining never turns it off. It cannot be turned on
-// while slots are held: their holders do not know the setting, and may have longer windows. A slot
-// counts as held until it may be claimed.
+// mayChangeStrict returns an error unless this process may give the pool its own strict wait. The first
+// process with the setting turns it on, while no slot is held: holders do not know the setting, and may
+// have longer windows. Joining never turns it off. A slot counts as held until it may be claimed.
 func (r *rules) mayChangeStrict(p Pool, wall time.Time) error {
 	if p.Strict != 0 {
 		return &PoolError{Pool: p.Name, Have: "the strict wait " + p.Strict.String(), Want: r.strict.String()}
@@ -103,10 +102,10 @@ func (r *rules) mayChangeStrict(p Pool, wall time.Time) error {
 	return nil
 }
 
-// unreleased returns the latest fence of the slots that their holders never released, and whether
-// all these fences have passed. A fence ahead was written within the last window; in a copy older
-// than a window there is no such fence. A slot that its holder released proves nothing: its ids may
-// have run far ahead of any clock. Nor does a slot that was taken back, before its fence has passed.
+// unreleased returns the latest fence of the slots that their holders never released, and whether all
+// these fences have passed. A fence ahead was written within the last window; a copy older than a
+// window has no such fence. A slot that its holder released proves nothing: its ids may have run far
+// ahead of any clock. Nor does a slot that was taken back, before its fence has passed.
 func (r *rules) unreleased(p Pool, now firn.Tick) (latest firn.Tick, allPassed bool) {
 	latest, allPassed = -1, true
 	for _, s := range p.Slots {
@@ -118,9 +117,9 @@ func (r *rules) unreleased(p Pool, now firn.Tick) (latest firn.Tick, allPassed b
 	return latest, allPassed
 }
 
-// confirmedIn returns what the record should be, given the life of the store that confirmed it,
-// and whether it is right already. A pool is open only in the life that it names; a new pool
-// learns its life.
+// confirmedIn returns what the record should be, given the life of the store that confirmed it, and
+// whether it is right already. A pool is open only in the life that it names; a new pool learns its
+// life.
 func (r *rules) confirmedIn(record Pool, life string) (Pool, bool) {
 	if record.Life != nil && *record.Life == life {
 		return record, true
@@ -130,13 +129,13 @@ func (r *rules) confirmedIn(record Pool, life string) (Pool, bool) {
 	return record, false
 }
 
-// fewOldest: newcomers choose at random from this many slots, those idle longest. Simultaneous
-// newcomers then seldom choose the same slot.
+// fewOldest: newcomers choose at random from this many slots, those idle longest, and so seldom the
+// same one.
 const fewOldest = 8
 
 // reuseAbove is the number of slots from which idle slots are preferred to workers never used.
-// Without it, a pool with millions of workers and short-lived holders would gain a slot per
-// process, and every newcomer reads all slots.
+// Otherwise a pool with short-lived holders would gain a slot per process, and every newcomer reads all
+// slots.
 const reuseAbove = 4096
 
 // choose picks the slot to claim. Ok is false when every worker is held at tick now.
@@ -184,9 +183,9 @@ func (r *rules) nextIdle(p Pool, datacenter int64) time.Time {
 	return next
 }
 
-// clockOfOthers returns the median of when the held slots were written, by their owners' clocks.
-// By at least half of these clocks it is that time or later. Ok is false for fewer than three held
-// slots: one wrong clock must not keep newcomers out.
+// clockOfOthers returns the median of when the held slots were written, by their owners' clocks: at
+// least half of these clocks show that or later. Ok is false for fewer than three held slots: one wrong
+// clock must not keep newcomers out.
 func clockOfOthers(p Pool) (at time.Time, ok bool) {
 	var times []time.Time
 	for _, s := range p.Slots {

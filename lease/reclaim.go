@@ -11,17 +11,16 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// Reclaim takes a slot away from its holder, for an operator. At its next look the holder
-// leaves it for another worker. The fence does not move, so no id is issued twice. The worker
-// is granted again once the fence has passed by every clock in use.
+// Reclaim takes a slot away from its holder, for an operator. At its next look the holder leaves it for
+// another worker. The fence does not move, so no id is issued twice. The worker is granted again once
+// the fence has passed by every clock in use.
 //
-// With gone, the operator guarantees that the holder has ended and made no id with a time
-// after gone. Then a fence further ahead is moved back to gone. If the guarantee is wrong, ids
-// are duplicated. The zero time keeps the fence. So does a slot that its holder released: that
-// fence is the last tick used.
+// With gone, the operator guarantees that the holder has ended and made no id with a time after gone.
+// Then a fence further ahead is moved back to gone. If the guarantee is wrong, ids are duplicated. The
+// zero time keeps the fence. So does a slot that its holder released: that fence is the last tick used.
 //
-// Reclaim returns the new slot. Errors: [store.ErrNotFound] when there is no such pool or
-// slot, [store.ErrConflict] when the holder wrote it meanwhile, and the store's.
+// Reclaim returns the new slot. Errors: [store.ErrNotFound] when there is no such pool or slot,
+// [store.ErrConflict] when the holder wrote it meanwhile, and the store's.
 func Reclaim(ctx context.Context, s store.Store, pool string, datacenter, worker int64, gone time.Time) (Slot, error) {
 	p, err := Inspect(ctx, s, pool)
 	if err != nil {
@@ -57,13 +56,12 @@ func Reclaim(ctx context.Context, s store.Store, pool string, datacenter, worker
 }
 
 // Relax makes a strict pool not strict: claims are used at once again, and processes without the
-// setting may join. It returns the strict wait that the pool had, zero if the pool was not strict.
+// setting may join. It returns the strict wait that the pool had, or zero.
 //
 // Relax makes no duplicates: slots and fences stay, and holders keep their settings until they are
-// restarted. But claims no longer wait for holders that the store has forgotten. Stop strict
-// processes first. A strict process that joins, or needs another worker, is refused while the pool
-// has a holder, and makes the pool strict again when it has no holder. A strict process that finds
-// that the store has forgotten something also makes it strict again.
+// restarted. But claims no longer wait for holders that the store has forgotten. Stop strict processes
+// first: one that needs a worker is refused while the pool has a holder, and makes the pool strict
+// again when it has none or when it finds that the store has forgotten something.
 //
 // Errors: [store.ErrNotFound] when there is no such pool, [store.ErrForeign], and the store's.
 // It may be called again after any of them.

@@ -40,17 +40,14 @@ type Pool struct {
 	Name   string      `json:"-"`
 	Layout firn.Layout `json:"layout"`
 	Made   time.Time   `json:"made"`
-	// Open: workers are granted. While it is false, newcomers wait for holders of an
-	// earlier life to re-assert their slots.
+	// Open: workers are granted. While it is false, newcomers wait for holders of an earlier life.
 	Open bool `json:"open"`
 	// Strict is how long a claim waits before it is used.
 	Strict Duration `json:"strict,omitzero"`
-	// Grace is how long newcomers wait for holders to notice that the store has forgotten
-	// them. It is the same for all who join.
+	// Grace is how long newcomers wait for holders to notice that the store has forgotten them.
 	Grace Duration `json:"grace,omitzero"`
-	// Tolerance is how far the clock of a member may be from the store's. It is the same for all,
-	// as each member allows for the clocks of the others. Records of older versions, which lack
-	// it, have the default.
+	// Tolerance is how far the clock of a member may be from the store's. Records of older versions,
+	// which lack it, have the default.
 	Tolerance Duration `json:"tolerance"`
 	// Life is the life of the store in which the pool is open. Nil: not learnt yet.
 	Life *string `json:"life,omitempty"`
@@ -79,16 +76,15 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A Slot is the store's record of a worker. No two writes have the same Owner and Write, so
-// equal bytes are the same write.
+// A Slot is the store's record of a worker. No two writes have the same Owner and Write.
 type Slot struct {
 	Datacenter int64     `json:"-"`
 	Worker     int64     `json:"-"`
 	After      firn.Tick `json:"after,string"` // the owner may issue from the next tick on
 	Fence      firn.Tick `json:"fence,string"` // no id of the worker has been or may be issued with a later time
-	// Until is when the tick of the fence has ended. From then on the worker may be granted again,
-	// or twice the tolerance of clocks later if its holder did not release it. The stored value is
-	// when that tick begins; it is for people only.
+	// Until is when the tick of the fence has ended. From then on the worker may be granted again, or
+	// twice the tolerance of clocks later if its holder did not release it. The stored value, for
+	// people only, is when that tick begins.
 	Until time.Time `json:"until"`
 	Free  bool      `json:"free,omitempty"`  // released
 	Taken bool      `json:"taken,omitempty"` // released, but not by its holder, which may not know yet
@@ -130,8 +126,8 @@ func Inspect(ctx context.Context, s store.Store, pool string) (Pool, error) {
 	return p, err
 }
 
-// readPool parses a pool's entries, in the order of their keys. Without a pool record the
-// revision is 0, and there are no slots.
+// readPool parses a pool's entries, in the order of their keys. Without a pool record there are no
+// slots.
 func readPool(name string, entries []store.Entry) (Pool, error) {
 	p := Pool{Name: name}
 	for _, e := range entries {
@@ -177,15 +173,8 @@ func readRecord(e store.Entry) (Pool, error) {
 // checkSlot returns an error for a slot that a layout has no bits for.
 func checkSlot(l firn.Layout, datacenter, worker int64) error {
 	return errors.Join(
-		config.In("Datacenter", checkNumber(l, "datacenter", datacenter, 0, l.MaxDatacenter())),
-		config.In("Pinned", checkNumber(l, "worker", worker, 0, l.MaxWorker())))
-}
-
-func checkNumber(l firn.Layout, what string, value, least, most int64) error {
-	if value < least || value > most {
-		return firn.NewRangeError(what, value, least, most, "layout "+l.Bits())
-	}
-	return nil
+		config.In("Datacenter", config.Check("datacenter", datacenter, 0, l.MaxDatacenter(), "layout "+l.Bits())),
+		config.In("Pinned", config.Check("worker", worker, 0, l.MaxWorker(), "layout "+l.Bits())))
 }
 
 // noFence marks a record without a fence.
@@ -199,7 +188,7 @@ func (s *Slot) read(e store.Entry, l firn.Layout) error {
 		err = errors.New("it names no fence, or no owner")
 	}
 	if err == nil {
-		err = checkNumber(l, "fence", int64(s.Fence), -1, int64(l.MaxTick()))
+		err = config.Check("fence", int64(s.Fence), -1, int64(l.MaxTick()), "layout "+l.Bits())
 	}
 	if err != nil {
 		return register.Foreign(e.Key, "pool", err)
@@ -208,8 +197,7 @@ func (s *Slot) read(e store.Entry, l firn.Layout) error {
 	return nil
 }
 
-// blank reports whether the slot is equivalent to a missing one: its first claim was released
-// unused.
+// blank reports whether the slot is as good as missing: its first claim was released unused.
 func (s *Slot) blank() bool { return s.Free && s.Fence < 0 }
 
 // holder names the holder of a slot, for people.

@@ -16,9 +16,9 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// Slots is Firn's lease protocol over a store: a [Source] that never grants a tick of a
-// worker twice. To grant or renew it moves the fence of a slot from F to F' by
-// compare-and-swap, and the grant is (F, F']. Its methods may be called concurrently.
+// Slots is Firn's lease protocol over a store: a [Source] that never grants a tick of a worker twice.
+// To grant or renew it moves the fence of a slot from F to F' by compare-and-swap, and the grant is (F,
+// F']. Its methods may be called concurrently.
 type Slots struct {
 	cfg   Config
 	rules rules

@@ -57,8 +57,8 @@ func (l *Lease) fenceTime(g firn.Grant) string {
 	return l.cfg.Generator.Layout.Time(g.Through).Format(time.RFC3339Nano)
 }
 
-// endsSoon is how long before the end of a layout users are warned. Readers of the ids may
-// have to change for another layout.
+// endsSoon is how long before the end of a layout users are warned: readers of the ids may have to
+// change too.
 const endsSoon = 90 * 24 * time.Hour
 
 // tellEnd logs once that the layout is about to run out of time, and once that it has.
