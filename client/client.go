@@ -10,44 +10,33 @@
 //	...
 //	id, err := orders.Next(ctx)
 //
-// [Namespace.Next] takes an id from a buffer: tens of nanoseconds, no allocation, no
-// request. The client fills the buffer in the background, with one request at a time.
-// The buffer's size follows the demand, so that its ids last for [Buffer.Target]. If all
-// servers are down for longer, callers wait; after [Config.Wait] they fail.
+// [Namespace.Next] takes an id from a buffer: tens of nanoseconds, no allocation, no request. The
+// client fills the buffer in the background, with one request at a time, to a size that follows the
+// demand: its ids last for [Buffer.Target]. If all servers are down for longer, callers wait; after
+// [Config.Wait] they fail.
 //
-// All servers use one store and are equal. The client puts them in a random order and
-// asks the first. It leaves a server that fails, and returns to it when it answers again.
+// All servers use one store and are equal. The client puts them in a random order and asks the first.
+// It leaves a server that fails, and returns to it when it answers again.
 //
 // # What is promised
 //
-// No id is issued twice, whatever fails. The ids of a broken or late answer are lost:
-// they become gaps.
+// No id is issued twice, whatever fails. The ids of a broken or late answer are lost: they become gaps.
 //
-// Where ids grow (kinds snowflake and segment, not veiled), the ids of [Namespace.Next]
-// grow within one client, even when it changes servers. Two clients have two buffers, so
-// one may issue lower ids than the other did before. The kinds sequence and number
-// promise that every id is greater than all ids issued before it, anywhere. A buffer
-// would break that: Next refuses them with [ErrKind]. Use [Namespace.Fetch], which asks
-// a server at each call.
+// Where ids grow (kinds snowflake and segment, not veiled), the ids of [Namespace.Next] grow within one
+// client, even when it changes servers. Two clients have two buffers, so one may issue lower ids than
+// the other did before. The kinds sequence and number promise that every id is greater than all issued
+// before it, anywhere. A buffer would break that: Next refuses them with [ErrKind]. Use
+// [Namespace.Fetch], which asks a server at each call.
 //
 // # When not to use it
 //
-// A Go program that can reach the store needs no server: it makes ids itself, with
-// packages lease and segment. A program that wants few ids, and each made at the moment
-// of the call, needs no buffer: it can use Fetch, or plain HTTP.
+// A Go program that can reach the store needs no server: it makes ids itself, with packages lease and
+// segment. A program that wants few ids, each made at the moment of the call, can use Fetch, or plain
+// HTTP.
 package client
 
-// The files in layers. A file calls only files below it:
-//
-//	client     New, and a name's Namespace
-//	namespace  what callers use
-//	source     fills a buffer: the kind of its ids, and their order
-//	pass       asks one server after another
-//	servers    which servers to ask: those left, in doubt or refusing
-//	wire       one request
-//	ids        ids in an answer
-//	config     settings
-//	errors     errors
+// The files in layers, each calling only later ones: client, namespace, source (fills a buffer), pass (asks
+// one server after another), servers (which to ask), wire (one request), ids, config, errors.
 
 import (
 	"fmt"
@@ -58,8 +47,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A Client gets ids from several equal servers. Its methods may be called
-// concurrently.
+// A Client gets ids from several equal servers. Its methods may be called concurrently.
 type Client struct {
 	cfg     *Config
 	servers *servers
@@ -69,8 +57,7 @@ type Client struct {
 	texts   map[string]*Namespace[string]
 }
 
-// New returns a client. It sends no request yet. The error names every invalid
-// setting.
+// New returns a client. It sends no request yet. The error names every invalid setting.
 func New(cfg Config) (*Client, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -81,17 +68,16 @@ func New(cfg Config) (*Client, error) {
 	}, nil
 }
 
-// IDs returns the namespace of that name, whose ids are numbers: kinds snowflake,
-// segment and sequence, without a prefix. It sends no request yet. Until Close, the
-// same name gives the same Namespace. The error matches [firn.ErrSyntax] if the name is
-// invalid, [firn.ErrRange] after 10,000 namespaces, of both types, and [firn.ErrClosed]
-// after Close.
+// IDs returns the namespace of that name, whose ids are numbers: kinds snowflake, segment and sequence,
+// without a prefix. It sends no request yet. Until Close, the same name gives the same Namespace. The
+// error matches [firn.ErrSyntax] if the name is invalid, [firn.ErrRange] after 10,000 namespaces, of
+// both types, and [firn.ErrClosed] after Close.
 func (c *Client) IDs(name string) (*Namespace[firn.ID], error) {
 	return open(c, c.numbers, name, numbers)
 }
 
-// Texts is like IDs, for ids of any kind as text: serial, number, uuid, objectid, ids
-// with a prefix, and numbers.
+// Texts is like IDs, for ids of any kind as text: serial, number, uuid, objectid, with a prefix, and
+// numbers.
 func (c *Client) Texts(name string) (*Namespace[string], error) {
 	return open(c, c.texts, name, texts)
 }
@@ -111,7 +97,11 @@ func open[T firn.ID | string](c *Client, all map[string]*Namespace[T], name stri
 	if have := len(c.numbers) + len(c.texts); have >= maxNamespaces {
 		return nil, firn.NewRangeError("number of namespaces", int64(have)+1, 1, maxNamespaces, "of one client, all of which it keeps")
 	}
-	n := &Namespace[T]{name: name, cfg: c.cfg, source: newSource(name, f, c.cfg, c.servers)}
+	buffer, ok := c.cfg.Buffers[name]
+	if !ok {
+		buffer = c.cfg.Buffer
+	}
+	n := &Namespace[T]{name: name, cfg: c.cfg, source: &source[T]{name: name, form: f, buffer: buffer, servers: c.servers, batch: maxBatch}}
 	all[name] = n
 	return n, nil
 }
@@ -137,10 +127,9 @@ func (c *Client) State() State {
 	return s
 }
 
-// Close ends the client. Calls that wait fail with [firn.ErrClosed]; buffered ids are
-// lost and become gaps. A call that begins after Close returns no id. Close returns once
-// all calls and background work have ended. Its error is always nil. It may be called
-// twice, and concurrently.
+// Close ends the client. Calls that wait fail with [firn.ErrClosed]; buffered ids are lost and become
+// gaps. A call that begins after Close returns no id. Close returns once all calls and background work
+// have ended. Its error is always nil. It may be called twice, and concurrently.
 func (c *Client) Close() error {
 	c.servers.end() // first, so that no server is blamed for a request cut off here
 	var group sync.WaitGroup

@@ -21,25 +21,23 @@ import (
 
 // Config configures [New]. Only Servers is required.
 type Config struct {
-	// Servers are the addresses of 1 to 64 servers over one store, as
-	// "http://10.0.0.1:7070" or "https://ids.example.org/firn". Redirects are not
-	// followed.
+	// Servers are the addresses of 1 to 64 servers over one store, as "http://10.0.0.1:7070" or
+	// "https://ids.example.org/firn". Redirects are not followed.
 	Servers []string
 	// Token is sent to these servers, as Bearer. Over http, others can read it on the
 	// way. Default: no token.
 	Token string
-	// TLS is for https addresses. It cannot be combined with HTTP. Default: the
-	// system's authorities.
+	// TLS is for https addresses. It cannot be combined with HTTP. Default: the system's authorities.
 	TLS *tls.Config
-	// HTTP sends the requests: for a proxy, a transport of your own, traces.
-	// Default: the client's own, without a proxy, closed with the client.
+	// HTTP sends the requests: for a proxy, a transport of your own, traces. Default: the client's own,
+	// without a proxy, closed with the client.
 	HTTP *http.Client
 
-	// Timeout bounds one request, 1ms to 1m. A server that takes longer is left. If it
-	// is too short, a busy server is taken for a dead one. Default: 2s.
+	// Timeout bounds one request, 1ms to 1m. A server that takes longer is left: with too short a
+	// time-out, a busy server is taken for a dead one. Default: 2s.
 	Timeout time.Duration
-	// Wait bounds how long a call waits for ids that are not buffered, in addition to
-	// its context, 1ms to 1h. Default: 5s.
+	// Wait bounds how long a call waits for ids that are not buffered, in addition to its context, 1ms
+	// to 1h. Default: 5s.
 	Wait time.Duration
 	// Buffer configures the buffer of a namespace that is not in Buffers.
 	Buffer Buffer
@@ -58,39 +56,34 @@ type Config struct {
 
 // A Buffer is the settings of a namespace's buffer.
 type Buffer struct {
-	// Min and Max bound how many ids it holds, 1 to 1,048,576; Min is at most Max.
-	// Defaults: 100 and 100,000.
+	// Min and Max bound how many ids it holds, 1 to 1,048,576; Min is at most Max. Defaults: 100 and
+	// 100,000.
 	Min, Max int
-	// Target is how long the buffered ids should last at the recent demand. The
-	// buffer is refilled when a quarter is used up, so all servers may be away for
-	// three quarters of Target. With a longer Target, ids are older when they are
-	// issued and more are lost at Close. 1ms to 24h. Default: 1m.
+	// Target is how long the buffered ids should last at the recent demand. The buffer is refilled when
+	// a quarter is used up, so all servers may be away for three quarters of Target. With a longer
+	// Target, ids are older when they are issued and more are lost at Close. 1ms to 24h. Default: 1m.
 	Target time.Duration
-	// MaxAge drops ids that have been buffered for longer; at least 1ms. It costs Next a
-	// reading of the clock. Default: no limit.
+	// MaxAge drops ids that have been buffered for longer; at least 1ms. It costs Next a reading of the
+	// clock. Default: no limit.
 	MaxAge time.Duration
-	// AnyKind buffers a namespace of any kind, even if the token may not read the
-	// kind. Ids of a sequence are then no longer greater than all that others
-	// received before.
+	// AnyKind buffers a namespace of any kind, even if the token may not read the kind. Ids of a
+	// sequence are then no longer greater than all that others received before.
 	AnyKind bool
-	// AnyOrder takes ids as they come. By default, where the kind's ids grow, ids that
-	// are not above the one before are dropped, as after a change of servers. Set it
-	// for segments if one address is a load balancer in front of several servers:
-	// their ranges interleave, and most ids would be dropped.
+	// AnyOrder takes ids as they come. By default, where the kind's ids grow, ids that are not above the
+	// one before are dropped, as after a change of servers. Set it for segments if one address is a load
+	// balancer in front of several servers: their ranges interleave, and most ids would be dropped.
 	AnyOrder bool
 }
 
-// Hooks are called as things happen, for metrics. They run concurrently, in calls of
-// Next and Fetch and in the background. They must return soon and must not call
-// Close. No hook is called for a buffered id: [Client.State] counts those.
+// Hooks are called as things happen, for metrics: concurrently, in calls of Next and Fetch and in the
+// background. They must return soon and must not call Close. [Client.State] counts the buffered ids.
 type Hooks struct {
 	// Request is called after each request to a server.
 	Request func(Request)
-	// Server is called when a server is left (err says why) and when it is back
-	// (err is nil).
+	// Server is called when a server is left (err says why) and when it is back (err is nil).
 	Server func(server string, err error)
-	// Waited is called when a call of Next or Fill that found too few ids in the
-	// buffer has ended. Err is what it returned.
+	// Waited is called when a call of Next or Fill that found too few ids in the buffer has ended, with
+	// its error.
 	Waited func(namespace string, waited time.Duration, err error)
 }
 

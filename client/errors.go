@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,28 +8,27 @@ import (
 	"time"
 )
 
-// The errors to branch on, with [errors.Is]. After Close the error is [firn.ErrClosed];
-// when a context ends first, its cause. A call returns a lasting error at once.
+// The errors to branch on, with [errors.Is]. After Close the error is [firn.ErrClosed]; when a context
+// ends first, its cause. A call returns a lasting error at once.
 var (
 	// ErrUnknownNamespace: the servers have no such namespace (404). It lasts.
 	ErrUnknownNamespace = errors.New("unknown namespace")
 	// ErrDenied: the token is missing, wrong, or not for that namespace (401, 403). It lasts.
 	ErrDenied = errors.New("denied")
-	// ErrRequest: the servers reject the request, as for too many ids at once
-	// (400, 405, 413). It lasts.
+	// ErrRequest: the servers reject the request, as for too many ids at once (400, 405, 413). It lasts.
 	ErrRequest = errors.New("request refused")
 	// ErrKind: the call does not support the kind of the namespace. It lasts.
 	ErrKind = errors.New("unsupported kind")
 	// ErrLimited: the servers limit the rate (429). [Error.RetryAfter] says how long.
 	ErrLimited = errors.New("rate limited")
-	// ErrUnavailable: no server gave ids in the time that the call may wait. The error
-	// includes the [Error] of every server.
+	// ErrUnavailable: no server gave ids in the time that the call may wait. The error includes every
+	// server's [Error].
 	ErrUnavailable = errors.New("servers unavailable")
 )
 
 var (
-	// errAnswer: the answer does not hold ids, or not the ids asked for. Callers get
-	// ErrUnavailable, since another server may answer correctly.
+	// errAnswer: the answer does not hold the ids asked for. Callers get ErrUnavailable: another server
+	// may answer correctly.
 	errAnswer = errors.New("unusable answer")
 	// errBehind: a server's ids are below those of another server.
 	errBehind = errors.New("ids of this server go back and were dropped")
@@ -91,8 +89,7 @@ func (e *Error) sentinel() error {
 	}
 }
 
-// away reports whether the server itself is unavailable, not just the ids of one
-// namespace.
+// away reports whether the server itself is unavailable, not just the ids of one namespace.
 func (e *Error) away() bool {
 	switch e.Status {
 	case 0:
@@ -145,10 +142,10 @@ func shown(text string) string {
 	if len(text) > maxShown {
 		text, cut = text[:maxShown], "…"
 	}
-	return string(bytes.Map(func(r rune) rune {
+	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == 0xfffd {
 			return ' '
 		}
 		return r
-	}, []byte(text))) + cut
+	}, text) + cut
 }

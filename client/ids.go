@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 
 	"github.com/firn-id/firn"
 )
@@ -24,30 +25,16 @@ const (
 var numbers = form[firn.ID]{
 	numbers: true,
 	read: func(line []byte) (firn.ID, error) {
-		if len(line) == 0 || len(line) > maxDigits {
-			return 0, notANumber(line)
+		n, err := strconv.ParseUint(string(line), 10, 63)
+		if err == nil && len(line) <= maxDigits {
+			return firn.ID(n), nil
 		}
-		var n uint64
-		for _, c := range line {
-			if c < '0' || c > '9' {
-				return 0, notANumber(line)
-			}
-			n = n*10 + uint64(c-'0')
+		if _, err := texts.read(line); err != nil { // no id at all
+			return 0, err
 		}
-		if n > uint64(firn.MaxID) {
-			return 0, notANumber(line)
-		}
-		return firn.ID(n), nil
+		return 0, fmt.Errorf("%w: the id %q is not a number of 63 bits; for ids that are texts use Client.Texts", ErrKind, shown(string(line)))
 	},
 	above: func(from, to firn.ID) int64 { return int64(to - from) },
-}
-
-// notANumber distinguishes ids of another kind from text that is no id at all.
-func notANumber(line []byte) error {
-	if _, err := texts.read(line); err != nil {
-		return err
-	}
-	return fmt.Errorf("%w: the id %q is not a number of 63 bits; for ids that are texts use Client.Texts", ErrKind, shown(string(line)))
 }
 
 var texts = form[string]{
@@ -66,8 +53,8 @@ var texts = form[string]{
 	above: func(string, string) int64 { return 0 },
 }
 
-// fill reads an answer that must hold exactly as many ids as dst, one per line. An
-// answer without the last line break has been cut off, perhaps within a number.
+// fill reads an answer that must hold exactly as many ids as dst, one per line. An answer without the
+// last line break has been cut off, perhaps within a number.
 func (f form[T]) fill(dst []T, body []byte) error {
 	for i := range dst {
 		end := bytes.IndexByte(body, '\n')

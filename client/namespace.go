@@ -12,12 +12,9 @@ import (
 	"github.com/firn-id/firn/prefetch"
 )
 
-// A Namespace is a named source of ids on the servers, with a buffer in this process.
-// Its methods may be called concurrently.
-//
-// The first call of Next, TryNext or Fill starts the buffer. From then on it is
-// refilled, one request at a time, whenever a quarter of it is used up, until the
-// client is closed.
+// A Namespace is a named source of ids on the servers, with a buffer in this process. Its methods may
+// be called concurrently. The first call of Next, TryNext or Fill starts the buffer. From then on it is
+// refilled, one request at a time, whenever a quarter of it is used up, until the client is closed.
 type Namespace[T firn.ID | string] struct {
 	buf    atomic.Pointer[prefetch.Buffer[T]] // nil until the first call that needs it
 	name   string
@@ -29,14 +26,12 @@ type Namespace[T firn.ID | string] struct {
 // String returns the name.
 func (n *Namespace[T]) String() string { return n.name }
 
-// Next returns the next id. It returns a buffered id at once, even if ctx has
-// ended. Otherwise it waits for the request that all callers share, as long as ctx
-// and [Config.Wait] allow. If ctx ends first, and only then, the error matches its
-// cause; if all servers had failed by then, it also matches why. Otherwise it
-// matches [ErrLimited] or [ErrUnavailable]. A lasting error is returned as soon
-// as a server says so: [ErrUnknownNamespace], [ErrDenied], [ErrRequest], [ErrKind].
-// Other callers get it too for about a second; then the servers are asked again.
-// After Close the error is [firn.ErrClosed].
+// Next returns the next id. It returns a buffered id at once, even if ctx has ended. Otherwise it waits
+// for the request that all callers share, as long as ctx and [Config.Wait] allow. If ctx ends first,
+// and only then, the error matches its cause; if all servers had failed by then, it also matches why.
+// Otherwise it matches [ErrLimited] or [ErrUnavailable]. A lasting error is returned as soon as a
+// server says so: [ErrUnknownNamespace], [ErrDenied], [ErrRequest], [ErrKind]. Other callers get it too
+// for about a second; then the servers are asked again. After Close the error is [firn.ErrClosed].
 func (n *Namespace[T]) Next(ctx context.Context) (T, error) {
 	if b := n.buf.Load(); b != nil {
 		if id, ok := b.TryNext(); ok {
@@ -57,8 +52,8 @@ func (n *Namespace[T]) TryNext() (id T, ok bool) {
 	return b.TryNext()
 }
 
-// Fill fills dst from the buffer, and waits as Next does if too few ids are
-// buffered. It returns how many it has filled, and why not all.
+// Fill fills dst from the buffer, and waits as Next does if too few ids are buffered. It returns how
+// many it has filled, and why not all.
 func (n *Namespace[T]) Fill(ctx context.Context, dst []T) (int, error) {
 	filled := 0
 	if b := n.buf.Load(); b != nil {
@@ -91,11 +86,10 @@ func (n *Namespace[T]) fillSlowly(ctx context.Context, dst []T) (int, error) {
 	return filled, err
 }
 
-// Fetch returns count ids that a server made after the call, past the buffer: all from
-// one answer, or an error. This is how ids of a sequence keep their promise. It asks
-// server after server until one answers, as long as ctx and [Config.Wait] allow.
-// Errors are those of Next, and a *[firn.RangeError] unless count is 1 to 10,000,000. If
-// the servers give fewer at once, the error is [ErrRequest].
+// Fetch returns count ids that a server made after the call, past the buffer: all from one answer, or
+// an error. So ids of a sequence keep their promise. It asks server after server until one answers, as
+// long as ctx and [Config.Wait] allow. Errors are those of Next, and a *[firn.RangeError] unless count
+// is 1 to 10,000,000. If the servers give fewer at once, the error is [ErrRequest].
 func (n *Namespace[T]) Fetch(ctx context.Context, count int) ([]T, error) {
 	if count < 1 || count > maxFetch {
 		return nil, firn.NewRangeError("number of ids", int64(count), 1, maxFetch, "")
@@ -108,8 +102,12 @@ func (n *Namespace[T]) Fetch(ctx context.Context, count int) ([]T, error) {
 	waiting, cancel := context.WithTimeoutCause(calling, n.cfg.Wait, errWaited)
 	defer cancel()
 	ids := make([]T, count)
-	last, err := n.source.fetch(waiting, ids)
-	if err != nil {
+	var last error // of the latest pass over the servers
+	if err := n.source.servers.persist(waiting, question{
+		namespace: n.name,
+		failed:    func(err error) { last = err },
+		ask:       func(ctx context.Context, one *server) error { return n.source.request(ctx, one, ids) },
+	}, n.cfg.Time.Monotonic()+n.cfg.Wait); err != nil {
 		return nil, n.explain(calling, err, last)
 	}
 	return ids, nil
@@ -121,9 +119,8 @@ const maxFetch = 10_000_000
 // errWaited is the cause of a wait that Config.Wait has ended.
 var errWaited = errors.New("waited long enough")
 
-// explain makes the caller's error of err, which is not nil. Ctx is the caller's own. Last
-// says why the servers gave nothing when they were last asked; nil if they have not
-// answered.
+// explain makes the caller's error of err, which is not nil. Ctx is the caller's own. Last says why the
+// servers gave nothing when they were last asked; nil if they have not answered.
 func (n *Namespace[T]) explain(ctx context.Context, err, last error) error {
 	cause := context.Cause(ctx)
 	var lasting lastingError
@@ -203,8 +200,8 @@ func (n *Namespace[T]) state() NamespaceState {
 	return s
 }
 
-// close ends the buffer: it issues no id after close returns. The servers have ended
-// before, so no later call makes a buffer.
+// close ends the buffer: it issues no id after close returns. As the servers have ended, no call makes
+// another.
 func (n *Namespace[T]) close() {
 	n.mu.Lock()
 	b := n.buf.Load()

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -16,8 +17,8 @@ type question struct {
 	failed func(error)
 }
 
-// persist passes over the servers until one answers, the error lasts, a rate limit
-// lasts past the given monotonic time, or ctx ends.
+// persist passes over the servers until one answers, the error lasts, a rate limit lasts past the given
+// monotonic time, or ctx ends.
 func (s *servers) persist(ctx context.Context, q question, until time.Duration) error {
 	for try := 1; ; try++ {
 		changed, err := s.pass(ctx, q)
@@ -49,9 +50,8 @@ func (s *servers) persist(ctx context.Context, q question, until time.Duration) 
 	}
 }
 
-// pass asks each present server once. A lasting error counts only if no other server
-// answers: settings reach servers one after another. If no server is present, changed
-// is closed once one is.
+// pass asks each present server once. A lasting error counts only if no other server answers: settings
+// reach servers one after another. If no server is present, changed is closed once one is.
 func (s *servers) pass(ctx context.Context, q question) (changed <-chan struct{}, err error) {
 	list, changed, err := s.present(q.namespace, q.first)
 	if list == nil {
@@ -74,22 +74,18 @@ func (s *servers) pass(ctx context.Context, q question) (changed <-chan struct{}
 			errs = append(errs, err)
 		}
 	}
-	if lasting != nil {
-		return nil, lasting
-	}
-	return nil, errs
+	return nil, cmp.Or(lasting, error(errs))
 }
 
-// attempt asks one server, and leaves it if it is away. Others is how many servers
-// there are to ask, including this one.
+// attempt asks one server, and leaves it if it is away. Others is how many servers are left to ask.
 func (s *servers) attempt(ctx context.Context, q question, one *server, others int) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause // no request would be sent: that says nothing about the server
 	}
 	limit := s.cfg.Timeout
 	if deadline, ok := ctx.Deadline(); ok && others > 1 {
-		// A caller with a short deadline must still reach a second server. A deadline
-		// is on the system's clock, whatever Config.Time is.
+		// A caller with a short deadline must still reach a second server. A deadline is on the
+		// system's clock, whatever Config.Time is.
 		limit = min(limit, max(time.Until(deadline)/2, time.Millisecond))
 	}
 	asking, cancel := context.WithTimeoutCause(ctx, limit, noAnswer(limit))
@@ -101,8 +97,7 @@ func (s *servers) attempt(ctx context.Context, q question, one *server, others i
 	took := s.cfg.Time.Monotonic() - start
 	early := asking.Err() != nil && took < s.cfg.Timeout/4
 	if away && context.Cause(ctx) != nil {
-		// This error also goes to callers that wait for the server and whose contexts have
-		// not ended.
+		// This error also goes to callers whose contexts have not ended.
 		err = &Error{Server: one.address, Err: noAnswer(took.Round(time.Millisecond))}
 	}
 	s.note(one, q.namespace, err, !away)

@@ -12,9 +12,9 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A server is one address and what the client knows about it. The client leaves a server
-// that is away, and probes it until it answers. It asks a present server after the others
-// while the server is in doubt, or refuses ids of the namespace.
+// A server is one address and what the client knows about it. The client leaves a server that is away,
+// and probes it until it answers. It asks a present server after the others while that is in doubt, or
+// refuses ids of the namespace.
 type server struct {
 	address string
 
@@ -30,9 +30,9 @@ type server struct {
 	retries  map[string]retry // by namespace, of which a client has maxNamespaces at most
 }
 
-// A retry is due at a server that refused ids of a namespace but may have ids of others:
-// for example, the namespace's pool is past its fence. Callers of the namespace ask other
-// servers first, and from time to time one caller tries this one again.
+// A retry is due at a server that refused ids of a namespace but may have ids of others: for example,
+// the namespace's pool is past its fence. Callers of the namespace ask other servers first, and from
+// time to time one caller tries this one again.
 type retry struct {
 	tries int           // in a row
 	until time.Duration // when to try again
@@ -97,9 +97,8 @@ func (s *servers) wait() {
 	s.wire.close()
 }
 
-// present returns the servers that have not been left: first before the others, and
-// servers that are unlikely to answer last. If all have been left, err says why, and
-// changed is closed once one is back.
+// present returns the servers that have not been left: first before the others, and servers that are
+// unlikely to answer last. If all have been left, err says why, and changed is closed once one is back.
 func (s *servers) present(namespace string, first *server) (list []*server, changed <-chan struct{}, err error) {
 	now := s.cfg.Time.Monotonic()
 	s.mu.Lock()
@@ -153,9 +152,8 @@ func (s *servers) refused(one *server, namespace string, err error) {
 	one.retries[namespace] = retry{tries, s.cfg.Time.Monotonic() + s.backoff(tries, err)}
 }
 
-// refuses reports whether to ask other servers before this one. When it is time to
-// try again it returns false to one caller only: the others would all wait for what
-// is most likely another refusal. The caller holds mu.
+// refuses reports whether to ask other servers before this one. When it is time to try again it returns
+// false to one caller only: most likely the answer is another refusal. The caller holds mu.
 func (one *server) refuses(namespace string, now time.Duration) bool {
 	r, ok := one.retries[namespace]
 	if !ok {
@@ -168,8 +166,8 @@ func (one *server) refuses(namespace string, now time.Duration) bool {
 	return false
 }
 
-// leave stops asking a server that failed until it answers a probe. Like doubt, it is called
-// within calls that Close waits for.
+// leave stops asking a server that failed until it answers a probe. Close waits for the callers of
+// leave and doubt, and then for probes.
 func (s *servers) leave(one *server, err error) {
 	now := s.cfg.Time.Monotonic()
 	s.mu.Lock()
@@ -209,8 +207,7 @@ func (s *servers) returnTo(one *server, failures int, err error) {
 	}
 }
 
-// answered records the result of probing a server that was left, and returns the failures
-// in a row.
+// answered records the result of probing a server that was left, and returns its failures in a row.
 func (s *servers) answered(one *server, err error) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,15 +224,13 @@ func (s *servers) answered(one *server, err error) int {
 	return one.failures
 }
 
-// maxEarly is how many requests in a row may be given up before Config.Timeout until
-// the server is in doubt. A single one says more about its caller than about the
-// server. But without a limit, callers with short deadlines would keep waiting for a
-// server that hangs, for ever.
+// maxEarly is how many requests in a row may be given up before Config.Timeout until the server is in
+// doubt. A single one says more about its caller than about the server; but callers with short
+// deadlines must not wait for a server that hangs for ever.
 const maxEarly = 3
 
-// doubt records that a request was given up early, without an answer. Callers ask a
-// server in doubt after the others. A probe with the whole time-out decides whether
-// the server is left. Any answer in the meantime ends the doubt.
+// doubt records that a request was given up early, without an answer. Callers ask a server in doubt after
+// the others, until it answers. A probe with the whole time-out decides whether the server is left.
 func (s *servers) doubt(one *server) {
 	s.mu.Lock()
 	one.early++
@@ -247,9 +242,8 @@ func (s *servers) doubt(one *server) {
 		return
 	}
 	s.probes.Go(func() {
-		// The first probe is sent at once, so that one impatient caller does not keep
-		// others from a healthy server. If probes are answered but requests still bring
-		// nothing, the server is probed and asked first less and less often.
+		// The first probe is sent at once, so that an impatient caller does not keep others from a
+		// healthy server. If only probes are answered, the server is probed and asked first less often.
 		if failures > 0 && s.cfg.Time.Sleep(s.life, s.backoff(failures, nil)) != nil {
 			return
 		}
@@ -270,9 +264,9 @@ func (s *servers) doubt(one *server) {
 	})
 }
 
-// probe asks whether a server is present. Every answer that is not a server failure
-// counts: the server may hide its readiness from clients without the right to see it,
-// and a server that is not ready because of one pool still has ids of others.
+// probe asks whether a server is present. Every answer that is not a server failure counts: the server
+// may hide its readiness from this client, and one that is not ready because of one pool still has ids
+// of others.
 func (s *servers) probe(one *server) error {
 	ctx, cancel := context.WithTimeoutCause(s.life, s.cfg.Timeout, noAnswer(s.cfg.Timeout))
 	defer cancel()
@@ -285,15 +279,15 @@ func (s *servers) probe(one *server) error {
 }
 
 const (
-	// minBackoff is the mean wait after a first failure. It doubles up to
-	// maxBackoff, which bounds how long a recovery goes unnoticed.
+	// minBackoff is the mean wait after a first failure. It doubles up to maxBackoff, which bounds how
+	// long a recovery goes unnoticed.
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 2 * time.Second
 )
 
-// backoff returns how long to wait after a number of failures in a row, at least one.
-// The wait is not shorter than the server asks for; but a server that fails may ask for
-// maxBackoff at most, since others may recover before.
+// backoff returns how long to wait after a number of failures in a row, at least one: no shorter than
+// the server asks for; but a server that fails may ask for maxBackoff at most, since others may recover
+// before.
 func (s *servers) backoff(failures int, err error) time.Duration {
 	d := min(minBackoff<<min(max(failures, 1)-1, 16), maxBackoff)
 	d = d/2 + time.Duration(s.cfg.Random()%uint64(d))
@@ -308,8 +302,8 @@ func (s *servers) backoff(failures int, err error) time.Duration {
 	}
 }
 
-// noAnswer is the cause of a request that took too long. It does not match a context's
-// end in [errors.Is]: the caller's context has not ended.
+// noAnswer is the cause of a request that took too long. It matches no context's end: the caller's has
+// not ended.
 func noAnswer(d time.Duration) error {
 	return fmt.Errorf("no answer within %v", d)
 }

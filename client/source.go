@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// maxBatch is the most ids that one request asks for: a server's default limit.
-	// If a server allows fewer, the client asks it for fewer.
+	// maxBatch is the most ids that one request asks for: a server's default limit. If a server allows
+	// fewer, the client asks it for fewer.
 	maxBatch = 100_000
-	// maxSkips bounds the requests in a row that skip ids of a segment; maxGap
-	// bounds the ids that are worth skipping in total.
+	// maxSkips bounds the requests in a row that skip ids of a segment; maxGap bounds the ids worth
+	// skipping in all.
 	maxSkips = 10
 	maxGap   = 100_000_000
 )
@@ -54,27 +54,7 @@ type kind struct {
 	ranks bool   // its ids come from ranges, so taking ids skips a range
 }
 
-func newSource[T firn.ID | string](name string, f form[T], cfg *Config, s *servers) *source[T] {
-	buffer, ok := cfg.Buffers[name]
-	if !ok {
-		buffer = cfg.Buffer
-	}
-	return &source[T]{name: name, form: f, buffer: buffer, servers: s, batch: maxBatch}
-}
-
-// fetch fills dst, past the buffer, by one request to the first server that answers. Last is
-// the error of the latest pass over the servers.
-func (s *source[T]) fetch(ctx context.Context, dst []T) (last, err error) {
-	err = s.servers.persist(ctx, question{
-		namespace: s.name,
-		failed:    func(err error) { last = err },
-		ask:       func(ctx context.Context, one *server) error { return s.request(ctx, one, dst) },
-	}, s.servers.cfg.Time.Monotonic()+s.servers.cfg.Wait)
-	return last, err
-}
-
-// Fill fills the front of dst with ids of one answer. Its errors last: it retries the
-// others itself.
+// Fill fills the front of dst with ids of one answer. Its errors last: it retries the others itself.
 func (s *source[T]) Fill(ctx context.Context, dst []T) (int, error) {
 	count, err := s.fill(ctx, dst)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
@@ -118,9 +98,8 @@ func (s *source[T]) fill(ctx context.Context, dst []T) (count int, err error) {
 	return count, nil
 }
 
-// fillFrom gets ids from one server and drops those that are not above the ones before.
-// This is why a goroutine never sees ids go back: the buffer keeps the order in which
-// ids are filled in.
+// fillFrom gets ids from one server and drops those that are not above the ones before. So a goroutine
+// never sees ids go back: the buffer keeps the order in which ids are filled in.
 func (s *source[T]) fillFrom(ctx context.Context, one *server, dst []T, k kind) (int, error) {
 	for skips := 0; ; skips++ {
 		got, err := s.requestSome(ctx, one, dst)
@@ -178,9 +157,8 @@ func (s *source[T]) requestSome(ctx context.Context, one *server, dst []T) (int,
 	}
 }
 
-// request asks one server for as many ids as dst holds. Every request has a URL of its own:
-// a cache that ignores methods and headers would otherwise answer it with ids it has
-// already given out.
+// request asks one server for as many ids as dst holds. Every request has a URL of its own: a cache
+// that ignores methods and headers would otherwise answer it with ids it has already given out.
 func (s *source[T]) request(ctx context.Context, one *server, dst []T) error {
 	return s.servers.wire.exchange(ctx, one.address, exchange{
 		namespace: s.name, count: len(dst),
@@ -199,8 +177,8 @@ var (
 	numeric = []string{"snowflake", "segment", "sequence"}
 )
 
-// learn returns the kind if it may be buffered, and asks for it if it is not known.
-// Issued says that the namespace has issued ids.
+// learn returns the kind if it may be buffered, and asks for it if it is not known. Issued says that
+// the namespace has issued ids.
 func (s *source[T]) learn(ctx context.Context, issued bool) (kind, error) {
 	s.mu.Lock()
 	k := s.kind
@@ -224,8 +202,8 @@ func (s *source[T]) learn(ctx context.Context, issued bool) (kind, error) {
 	return k, nil
 }
 
-// askKind asks the servers for the kind of the namespace. The kind is not known while
-// the namespace does not exist: some servers make a namespace on first use.
+// askKind asks the servers for the kind of the namespace. The kind is not known while the namespace
+// does not exist: some servers make one on first use.
 func (s *source[T]) askKind(ctx context.Context) (kind, error) {
 	var described struct {
 		Kind   string          `json:"kind"`

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,7 +83,7 @@ func (w *wire) exchange(ctx context.Context, address string, x exchange) error {
 	return err
 }
 
-var bodies = sync.Pool{New: func() any { return new([]byte) }}
+var bodies sync.Pool // of *bytes.Buffer
 
 func (w *wire) roundTrip(ctx context.Context, address string, x exchange) error {
 	req, err := http.NewRequestWithContext(ctx, x.method, address+x.path, nil)
@@ -102,21 +103,26 @@ func (w *wire) roundTrip(ctx context.Context, address string, x exchange) error 
 	if err != nil {
 		return &Error{Server: address, Err: transportError(ctx, err)}
 	}
-	kept, ok := bodies.Get().(*[]byte)
+	buf, ok := bodies.Get().(*bytes.Buffer)
 	if !ok {
-		kept = new([]byte)
+		buf = new(bytes.Buffer)
 	}
+	defer func() {
+		if buf.Cap() <= maxKept {
+			buf.Reset()
+			bodies.Put(buf)
+		}
+	}()
 	most := x.most
 	if answer.StatusCode != http.StatusOK {
 		most = maxMessage
 	}
-	body, err := readAll((*kept)[:0], answer.Body, most)
-	defer func() {
-		if cap(body) <= maxKept {
-			*kept = body[:0]
-			bodies.Put(kept)
-		}
-	}()
+	_, err = buf.ReadFrom(io.LimitReader(answer.Body, int64(most)+1))
+	if buf.Len() > most {
+		buf.Truncate(most)
+		err = fmt.Errorf("%w: it is longer than %d bytes", errAnswer, most)
+	}
+	body := buf.Bytes()
 	if closed := answer.Body.Close(); err == nil {
 		err = closed
 	}
@@ -151,8 +157,8 @@ func (x exchange) readAnswer(h http.Header, body []byte) error {
 	return nil
 }
 
-// transportError strips the request from an error, since the server's address is reported
-// already, and replaces the end of a context by its cause.
+// transportError strips the request from an error, since the server's address is reported already, and
+// replaces the end of a context by its cause.
 func transportError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -162,30 +168,10 @@ func transportError(ctx context.Context, err error) error {
 		err = e.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		// Time-outs of packages net and http match context.DeadlineExceeded. A caller
-		// would take that for the end of its own context, which has not ended.
+		// A caller would take a time-out of package net or http for the end of its own context.
 		return errors.New(err.Error())
 	}
 	return err
-}
-
-// readAll appends the content of r to buf, up to most bytes.
-func readAll(buf []byte, r io.Reader, most int) ([]byte, error) {
-	for {
-		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
-		}
-		n, err := r.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		switch {
-		case len(buf) > most:
-			return buf[:most], fmt.Errorf("%w: it is longer than %d bytes", errAnswer, most)
-		case err == io.EOF:
-			return buf, nil
-		case err != nil:
-			return buf, err
-		}
-	}
 }
 
 // refusal reads an answer that is an error.

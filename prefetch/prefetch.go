@@ -6,18 +6,18 @@
 //	defer b.Close()
 //	id, err := b.Next(ctx)
 //
-// A source is anything that fills a slice with ids: a client of a server of your own, a
-// statement of a database. Ids leave the buffer in the order in which the source made them.
-// Ids that are in the buffer at Close are never issued.
+// A source is anything that fills a slice with ids: a client of a server of your own, a statement of a
+// database. Ids leave the buffer in the order in which the source made them. Ids in the buffer at Close
+// are never issued.
 //
 // # When not to use it
 //
-// A [firn.Generator], a lease and a segment make ids in this process: a buffer in front of
-// them is no faster. Package client has a buffer of this kind inside.
+// A [firn.Generator], a lease and a segment make ids in this process: a buffer in front of them is no
+// faster. Package client has a buffer of this kind inside.
 //
-// A buffered id was made some time before it is issued. Its time is that of its making (set
-// Config.MaxAge where that matters), and another process may have received greater ids
-// before. Do not buffer a source that promises each id to be greater than all before it.
+// A buffered id was made some time before it is issued. Its time is that of its making (set Config.MaxAge
+// where that matters), and another process may have received greater ids before. Do not buffer a source
+// that promises each id to be greater than all before it.
 package prefetch
 
 import (
@@ -38,8 +38,8 @@ import (
 
 // A Source makes ids. Everything in this module that issues ids is one.
 type Source[T any] interface {
-	// Fill fills the front of dst and returns how many ids it wrote: at least one, or
-	// an error. It returns soon after ctx ends. The buffer makes one call at a time.
+	// Fill fills the front of dst and returns how many ids it wrote: at least one, or an error. It
+	// returns soon after ctx ends. The buffer makes one call at a time.
 	Fill(ctx context.Context, dst []T) (int, error)
 }
 
@@ -49,26 +49,23 @@ type Config[T any] struct {
 	Source Source[T]
 	// Size is the most ids that the buffer holds, 1 to 1,048,576. Default: 1,024.
 	Size int
-	// MinSize is the smallest size that the buffer shrinks to, 1 to Size. If it is
-	// below Size, the buffer follows the demand. Default: Size.
+	// MinSize is the smallest size that the buffer shrinks to, 1 to Size. Below Size, the buffer follows
+	// the demand. Default: Size.
 	MinSize int
-	// Target is how long a full buffer should last at the recent demand, within
-	// MinSize and Size. It has no effect if those are equal. Default: one minute.
+	// Target is how long a full buffer should last at the recent demand, within MinSize and Size, if
+	// those differ. Default: one minute.
 	Target time.Duration
-	// Refill is the number of ids left at which the buffer is filled again, below
-	// Size. It shrinks in proportion while the buffer is smaller. Default: half of Size.
+	// Refill is the number of ids left at which the buffer is filled again, below Size. It shrinks in
+	// proportion while the buffer is smaller. Default: half of Size.
 	Refill int
-	// MaxAge drops ids that are older, counted from when the source returned them;
-	// at least 1ms. A caller that is already waiting in Next or Fill gets one,
-	// whatever its age. Default: no limit.
+	// MaxAge drops ids that are older, counted from when the source returned them; at least 1ms. A caller
+	// that is already waiting gets one, whatever its age. Default: no limit.
 	MaxAge time.Duration
-	// Pause is for sources whose errors last because they retry by themselves.
-	// After an error the buffer waits about that long (half more or less), at most
-	// 24h, and then asks the source again only when a caller wants an id.
-	// Default: the buffer asks again by itself, after 1 to 250 ms.
+	// Pause is for sources whose errors last because they retry by themselves. After an error the buffer
+	// waits about that long (half more or less), at most 24h, and then asks the source again only when a
+	// caller wants an id. Default: the buffer asks again by itself, after 1 to 250 ms.
 	Pause time.Duration
-	// Time is the clock for MaxAge and Target, and for the wait after a failure.
-	// Default: [firn.SystemTime].
+	// Time is the clock for MaxAge, Target and the wait after a failure. Default: [firn.SystemTime].
 	Time firn.TimeSource
 	// Random draws the length of that wait. Default: math/rand/v2.
 	Random func() uint64
@@ -78,8 +75,8 @@ const (
 	defaultSize   = 1024
 	maxSize       = 1 << 20
 	defaultTarget = time.Minute
-	// minBackoff is the mean wait after a first failure of the source; it
-	// doubles up to maxBackoff, which bounds how long recovery goes unnoticed.
+	// minBackoff is the mean wait after a first failure of the source; it doubles up to maxBackoff, which
+	// bounds how long recovery goes unnoticed.
 	minBackoff = time.Millisecond
 	maxBackoff = 250 * time.Millisecond
 	// minAge is more than a caller needs to come back for the rest of a batch.
@@ -89,8 +86,7 @@ const (
 	endless = math.MaxInt64 / time.Hour * time.Hour
 )
 
-// A Buffer is a bounded buffer in front of a source. Its methods may be called
-// concurrently; ids leave it in the order in which the source made them.
+// A Buffer is a bounded buffer in front of a source. Its methods may be called concurrently.
 type Buffer[T any] struct {
 	cfg    Config[T]
 	cancel context.CancelFunc
@@ -125,8 +121,8 @@ type State struct {
 	Err      error         // of the latest attempt to fill, nil if it filled
 }
 
-// New returns a buffer that starts filling at once. Close stops it. The error
-// names every invalid setting.
+// New returns a buffer that starts filling at once. Close stops it. The error names every invalid
+// setting.
 func New[T any](cfg Config[T]) (*Buffer[T], error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -162,10 +158,9 @@ func (cfg *Config[T]) complete() error {
 	return err
 }
 
-// Next returns the next id. If the buffer is empty, it waits until there is an id,
-// ctx ends (the error is its cause), the source fails (the error is the source's;
-// the buffer keeps trying, see Config.Pause) or the buffer is closed
-// ([firn.ErrClosed]).
+// Next returns the next id. If the buffer is empty, it waits until there is an id, ctx ends (the error is
+// its cause), the source fails (the error is the source's; the buffer keeps trying, see Config.Pause) or
+// the buffer is closed ([firn.ErrClosed]).
 func (b *Buffer[T]) Next(ctx context.Context) (T, error) {
 	if id, ok := b.TryNext(); ok {
 		return id, nil
@@ -180,8 +175,7 @@ func (b *Buffer[T]) TryNext() (T, bool) {
 	return b.pop()
 }
 
-// TryFill moves buffered ids into dst, as many as fit, and returns how many; it
-// never waits.
+// TryFill moves buffered ids into dst, as many as fit, and returns how many; it never waits.
 func (b *Buffer[T]) TryFill(dst []T) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -195,8 +189,8 @@ func (b *Buffer[T]) TryFill(dst []T) int {
 	return len(dst)
 }
 
-// Fill fills dst, and waits as Next does when the buffer runs empty. It returns
-// how many ids it wrote, with an error if not all.
+// Fill fills dst, and waits as Next does when the buffer runs empty. It returns how many ids it wrote,
+// with an error if not all.
 func (b *Buffer[T]) Fill(ctx context.Context, dst []T) (int, error) {
 	filled := b.TryFill(dst)
 	for filled < len(dst) {
@@ -239,8 +233,7 @@ func (b *Buffer[T]) wait(ctx context.Context) (T, error) {
 	}
 }
 
-// sleep waits for a change, or until ctx ends. The caller holds mu; sleep unlocks
-// it while waiting.
+// sleep waits for a change, or until ctx ends. The caller holds mu; sleep unlocks it meanwhile.
 func (b *Buffer[T]) sleep(ctx context.Context) error {
 	if b.changed == nil {
 		b.changed = make(chan struct{})
@@ -251,8 +244,8 @@ func (b *Buffer[T]) sleep(ctx context.Context) error {
 	return turns.Wait(ctx, b.cfg.Time, changed)
 }
 
-// failure returns why waiting is of no use; nil if the caller should wait. Failures
-// is State.Failures when the caller arrived. The caller holds mu.
+// failure returns why waiting is of no use, or nil. Failures is State.Failures when the caller arrived.
+// The caller holds mu.
 func (b *Buffer[T]) failure(failures int64) error {
 	switch {
 	case b.closed:
@@ -274,9 +267,9 @@ func (b *Buffer[T]) State() State {
 	return s
 }
 
-// Close stops filling, fails waiting callers with [firn.ErrClosed] and drops the
-// buffered ids. It returns once no call of the source is running. Its error is always nil.
-// It may be called twice, and concurrently.
+// Close stops filling, fails waiting callers with [firn.ErrClosed] and drops the buffered ids. It returns
+// once no call of the source is running. Its error is always nil. It may be called twice, and
+// concurrently.
 func (b *Buffer[T]) Close() error {
 	b.mu.Lock()
 	b.closed = true

@@ -31,14 +31,12 @@ func (b *Buffer[T]) size() int { return int(b.supply.Size) }
 
 // wanting reports whether the buffer should be filled. The caller holds mu.
 func (b *Buffer[T]) wanting() bool {
-	// In proportion to the size, and always below it: a full buffer needs no refill.
-	// The product does not fit in an int of 32 bits.
+	// Below the size: a full buffer needs no refill. The product does not fit in an int of 32 bits.
 	refill := int64(b.cfg.Refill) * b.supply.Size / int64(b.cfg.Size)
 	return int64(b.count) <= min(refill, b.supply.Size-1)
 }
 
-// pop takes the oldest id within MaxAge, and starts a refill if the buffer is low.
-// The caller holds mu.
+// pop takes the oldest id within MaxAge, and starts a refill if the buffer is low. The caller holds mu.
 func (b *Buffer[T]) pop() (id T, ok bool) {
 	if b.cfg.MaxAge > 0 {
 		b.expire()
@@ -83,9 +81,8 @@ func (b *Buffer[T]) expire() {
 	}
 }
 
-// serve gives one id to each waiter, in order, and returns the ids left over. If it only
-// woke the waiters, their ids might be older than MaxAge before they run, and the source
-// would make them again and again. The caller holds mu.
+// serve gives one id to each waiter, in order, and returns the ids left over. If it only woke the
+// waiters, their ids might expire before they run, and be made again and again. The caller holds mu.
 func (b *Buffer[T]) serve(ids []T) []T {
 	for w := b.waiters.after; len(ids) > 0 && w != &b.waiters; w = b.waiters.after {
 		w.leave()
