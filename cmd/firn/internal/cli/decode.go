@@ -112,6 +112,9 @@ input, one per line.`,
 					explainContents(out, text, t)
 				} else {
 					explain(out, text, layout, r)
+					if layout == firn.DefaultLayout() {
+						suggestLayouts(out, decode.Guesses(r.ID, layout, time.Now()))
+					}
 				}
 				return nil
 			}
@@ -234,6 +237,17 @@ func explain(out io.Writer, text string, l firn.Layout, r decode.Result) {
 	line("read as", "%s", r.Encoding)
 	for _, other := range r.Others {
 		line("", "(as %s it would be %d: --format %s)", other.Encoding, other.ID, other.Encoding)
+	}
+}
+
+// suggestLayouts lists layouts for an id whose time is not plausible.
+func suggestLayouts(out io.Writer, guesses []decode.Guess) {
+	if len(guesses) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "%-11s the time is implausible: does the id have another layout?\n", "hint")
+	for _, g := range guesses {
+		fmt.Fprintf(out, "%-11s %s with --layout %s (%s)\n", "", g.Time.Format(time.RFC3339), g.Preset.Name, g.Preset.Remark)
 	}
 }
 
