@@ -36,8 +36,8 @@ func newToken() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Create a token for a server",
-		Long: `token creates a secret of 32 random bytes and prints it once, with the line for tokens
-in the configuration, which contains only its SHA-256. --hash reads an existing secret
+		Long: `token creates a secret of 32 random bytes and prints it once, with the line to add below
+tokens: in the configuration, which contains only its SHA-256. --hash reads an existing secret
 from standard input and prints only the line.`,
 		Example: `  firn token --name shop --namespaces 'orders,user-*'
   firn token --name prometheus --admin
@@ -109,6 +109,6 @@ func (t tokenMade) show(out io.Writer) error {
 	if t.Secret != "" {
 		fmt.Fprintf(out, "# the secret, for the client: it is shown this once\n%s\n\n", t.Secret)
 	}
-	_, err := fmt.Fprintf(out, "# for the configuration of the server\ntokens:\n%s", t.line())
+	_, err := fmt.Fprintf(out, "# for the configuration of the server: add this line below tokens:\n%s", t.line())
 	return err
 }
