@@ -129,10 +129,6 @@ func (b *Book) Config() Config { return b.config }
 // OpenMetrics reports whether metrics are shown to anyone.
 func (b *Book) OpenMetrics() bool { return b.config.OpenMetrics }
 
-// LocalOnly reports whether only callers on this machine are served, because the
-// configuration has neither tokens nor anonymous.
-func (b *Book) LocalOnly() bool { return b.local != nil }
-
 // Identify returns the caller with these credentials. A wrong token is an error even where
 // no token is needed. If no tokens are configured at all, it ignores the token.
 func (b *Book) Identify(c Credentials) (*Caller, error) {

@@ -71,7 +71,7 @@ func TestATokenAllowsItsNamespacesAndNoOthers(t *testing.T) {
 func TestWithoutConfigurationOnlyThisMachineIsServed(t *testing.T) {
 	b := book(access.Config{})
 	local, err := b.Identify(access.Credentials{Local: true})
-	if err != nil || !local.May("x") || !local.Admin() || !b.LocalOnly() {
+	if err != nil || !local.May("x") || !local.Admin() {
 		t.Errorf("%+v, %v", local, err)
 	}
 	// Without configured tokens any token is ignored: some clients always send one.

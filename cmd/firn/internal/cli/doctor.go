@@ -39,7 +39,8 @@ func newDoctor() *cobra.Command {
 		Short: "Check the clock, the store and the configuration",
 		Long: `doctor opens the store and reports the time of a read, the difference between its
 clock and this machine's, whether its settings keep acknowledged writes, and how full
-the pool is. Each problem comes with advice. It writes nothing, except that it creates
+the pool is. With --config it also reports tokens that name no namespace, and listeners
+that receive tokens unencrypted. Each problem comes with advice. It writes nothing, except that it creates
 a missing table in a database.
 
 It exits with status 1 when something is bad.`,
@@ -75,6 +76,7 @@ It exits with status 1 when something is bad.`,
 			case !errors.Is(err, store.ErrNotFound):
 				return misuse(err)
 			}
+			findings = append(findings, cfg.Examine(cfg.Listen.HTTP, cfg.Listen.RESP)...)
 			r := doctorReport{Store: storeurl.Redact(flags.store)}
 			bad := 0
 			for _, f := range findings {

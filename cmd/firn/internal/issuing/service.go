@@ -247,9 +247,6 @@ func unknown(format string, args ...any) error {
 	return failure.New(http.StatusNotFound, "unknown_namespace", format, args...)
 }
 
-// LocalOnly reports whether only callers on this machine are served.
-func (s *Service) LocalOnly() bool { return s.now.Load().access.LocalOnly() }
-
 // Drain makes Ready report the shutdown, so that load balancers use other servers. The
 // service still issues ids until Close.
 func (s *Service) Drain() { s.draining.Store(true) }

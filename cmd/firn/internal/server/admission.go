@@ -1,7 +1,6 @@
 package server
 
 import (
-	"net"
 	"net/http"
 
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
@@ -19,11 +18,13 @@ func guarded(reader issuing.Reader, next http.Handler) http.Handler {
 	})
 }
 
-// warnExposed warns that a listener which other machines can reach refuses all of them.
-func (s *Server) warnExposed(at net.Addr) {
-	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsLoopback() || !s.service.LocalOnly() {
+// warnDoubtful logs what is doubtful about the configuration in force, once the server serves.
+func (s *Server) warnDoubtful() {
+	listeners := s.addresses.Load()
+	if listeners == nil {
 		return
 	}
-	s.log.Warn("requests from other machines are refused: the configuration has neither tokens nor anonymous",
-		"listener", at.String(), "advice", "make a token with firn token, or write anonymous: [\"*\"] to serve everyone who can reach it")
+	for _, f := range s.settings().Examine(*listeners...) {
+		s.log.Warn(f.Says, "advice", f.Advice)
+	}
 }

@@ -213,6 +213,7 @@ func (f *follower) finish(ctx context.Context, out outcome) {
 	s.inForce()
 	s.metrics.reloads.WithLabelValues(resultOK).Inc()
 	s.logReload("configuration", a.cause, nil, details...)
+	s.warnDoubtful()
 }
 
 // apply reads the file and serves it. It runs in a goroutine of its own, so it may read

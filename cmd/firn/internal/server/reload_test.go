@@ -338,8 +338,10 @@ func TestMetricsAreForAdministratorsAndHealthForAll(t *testing.T) {
 	check("/v1/pools/default/workers", "", 401)
 }
 
-func TestAnExposedServerWarnsThatItRefusesOtherMachines(t *testing.T) {
-	for text, want := range map[string]bool{"namespaces: {orders: {}}\n": true, "anonymous: ['*']\n": false} {
+func TestAnExposedServerWarnsThatItRefusesOtherMachinesOrReceivesTokensUnencrypted(t *testing.T) {
+	const refuses, readable = "requests from other machines to [::]:", "unencrypted"
+	token := "tokens: [{name: shop, sha256: '" + access.Hash("s") + "', namespaces: [orders]}]\n"
+	for text, want := range map[string]string{"namespaces: {orders: {}}\n": refuses, "anonymous: ['*']\n": "", "namespaces: {orders: {}}\n" + token: readable} {
 		v := serveOn(t, "0.0.0.0:0", text)
 		_, port, err := net.SplitHostPort(v.addr)
 		if err != nil {
@@ -352,8 +354,10 @@ func TestAnExposedServerWarnsThatItRefusesOtherMachines(t *testing.T) {
 		if err := answer.Body.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(v.log.String(), "requests from other machines are refused"); got != want {
-			t.Errorf("%q: %v", text, v.log)
+		for _, warning := range []string{refuses, readable} {
+			if got := strings.Contains(v.log.String(), warning); got != (want == warning) {
+				t.Errorf("%q: %v", text, v.log)
+			}
 		}
 		v.stop()
 	}

@@ -32,6 +32,15 @@ func (l Listeners) Close() error {
 	return errors.Join(errs...)
 }
 
+// addresses returns the addresses of the listeners.
+func (l Listeners) addresses() []string {
+	all := []string{l.HTTP.Addr().String()}
+	if l.RESP != nil {
+		all = append(all, l.RESP.Addr().String())
+	}
+	return all
+}
+
 // A front serves one listener, as [http.Server] does.
 type front struct {
 	name     string
@@ -122,9 +131,10 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 		}
 		return errors.Join(err, <-ended)
 	}
-	s.warnExposed(on.HTTP.Addr())
+	addresses := on.addresses()
+	s.addresses.Store(&addresses)
+	s.warnDoubtful()
 	if on.RESP != nil {
-		s.warnExposed(on.RESP.Addr())
 		begin(front{"resp", bounded, s.resp})
 		running++
 	}

@@ -62,7 +62,8 @@ type Server struct {
 	certificates *certificates     // nil without TLS
 	http         atomic.Pointer[http.Handler]
 	timeouts     timeouts
-	lingering    atomic.Bool // since shutdown was requested
+	lingering    atomic.Bool              // since shutdown was requested
+	addresses    atomic.Pointer[[]string] // of the listeners; nil before the server serves
 
 	applying       sync.Mutex // held while a configuration is applied
 	cfg            atomic.Pointer[settings.Config]
