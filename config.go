@@ -188,6 +188,7 @@ func (cfg *Config) check() error {
 		rollback("for clock "+cfg.Clock.String(), "that clock never goes back; choose clock wall or no rollback")
 	}
 	errs = append(errs, cfg.Rollback.check())
+	bound("Rollback", "ahead ticks", int64(cfg.Rollback.find(policyAhead).ticks), 0, int64(maxAhead)/l.unit, maxAhead.String()+" of "+where)
 	if cfg.Rollback.find(policyHistory).kind != 0 && cfg.Ahead > 0 {
 		errs = append(errs, &RangeError{
 			Field: "Ahead", What: "ahead", Value: cfg.Ahead.String(), Min: "0", Max: "0",
@@ -200,15 +201,19 @@ func (cfg *Config) check() error {
 	return errors.Join(errs...)
 }
 
-// Lead returns how far ids may run ahead of the wall clock under cfg: Ahead, or its default, and
-// 2 ms more for ClockSteady, which may itself be ahead by that. It is 0 for ClockVirtual without a
-// bound, which has no clock to be ahead of.
+// Lead returns how far ids may run ahead of the wall clock under cfg: Ahead, or its default, or
+// the ticks of [RunAhead] if these are more; and 2 ms more for ClockSteady, which may itself be
+// ahead by that. It is 0 for ClockVirtual without a bound, which has no clock to be ahead of.
 func (cfg Config) Lead() time.Duration {
+	if cfg.Layout == (Layout{}) {
+		cfg.Layout = DefaultLayout()
+	}
 	lead := max(cfg.aheadNanos(), 0)
 	if cfg.Clock == ClockSteady {
 		lead = saturatingAdd(lead, steadySlack)
 	}
-	return time.Duration(lead)
+	unit := cfg.Layout.unit
+	return time.Duration(max(lead, unit*min(int64(cfg.Rollback.find(policyAhead).ticks), math.MaxInt64/unit)))
 }
 
 // aheadNanos returns the lead in ns as the core uses it.

@@ -512,8 +512,8 @@ func TestStopIsFinalAndReturnsTheLastTick(t *testing.T) {
 func TestConcurrentCallersShareNoID(t *testing.T) {
 	chains := map[string]firn.Rollback{
 		"wait":    {firn.Wait(time.Second, 10)},
-		"history": {firn.History(64), firn.RunAhead(1 << 40)},
-		"ahead":   {firn.RunAhead(1 << 40)},
+		"history": {firn.History(64), firn.RunAhead(1 << 34)},
+		"ahead":   {firn.RunAhead(1 << 34)},
 		"switch":  {firn.SwitchWorker()},
 		"steady":  nil,
 	}

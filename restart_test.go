@@ -173,3 +173,41 @@ func TestARestartBesideASlewedWallClockRepeatsNoID(t *testing.T) {
 		}
 	}
 }
+
+// The policy ahead lets ids run ahead of the clock long after the step back that it served.
+func TestARestartRepeatsNoIDOfThePolicyAhead(t *testing.T) {
+	small, err := firn.ParseLayout("41/0/18/4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ahead := range []time.Duration{-1, 10 * time.Millisecond} {
+		clock := newFakeTime()
+		seen := map[firn.ID]int{}
+		for life := range 3 {
+			g, err := firn.New(7, firn.Config{Layout: small, Clock: firn.ClockWall, Ahead: ahead, Rollback: firn.Rollback{firn.RunAhead(1000)}, Start: firn.StartZero, Time: clock})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range 40_000 {
+				id, err := g.Next(t.Context())
+				if errors.Is(err, firn.ErrClockBack) { // the policy is used up
+					clock.Pass(time.Millisecond)
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if before, ok := seen[id]; ok {
+					t.Fatalf("life %d repeats %d of life %d", life, id, before)
+				}
+				seen[id] = life
+				if n == 0 {
+					clock.Step(-20 * time.Millisecond)
+				}
+			}
+			if ids := g.State().Last; life == 0 && g.Layout().Time(ids).Sub(clock.Wall()) < time.Second-10*time.Millisecond {
+				t.Fatal("the ids are not ahead of the clock")
+			}
+		}
+	}
+}

@@ -60,7 +60,8 @@ func Wait(limit time.Duration, tries int) Policy {
 func History(ticks int) Policy { return Policy{kind: policyHistory, ticks: Tick(ticks)} }
 
 // RunAhead ignores the clock and counts on from the last tick, up to the given number of
-// ticks ahead of the clock. Ids stay in order.
+// ticks ahead of the clock, 8760h at most. Ids stay in order. Without a lease a restart waits that
+// long, since the earlier process may have used those ticks.
 func RunAhead(ticks int64) Policy { return Policy{kind: policyAhead, ticks: Tick(ticks)} }
 
 // SwitchWorker acquires another worker, through [Config.Switch], and continues at the

@@ -25,6 +25,7 @@ type rules struct {
 	tolerance time.Duration
 	strict    time.Duration
 	grace     time.Duration // how long a holder may take to notice that the store has forgotten it, and to write its slot again
+	counts    firn.Tick     // how far ahead of its clock a holder counts on under the policy ahead
 	// trusting: the store is embedded and keeps what it confirmed.
 	trusting bool
 }
@@ -194,7 +195,13 @@ func (r *rules) above(p Pool, ask Ask) firn.Tick {
 
 // lead is how far ahead of its clock a former holder may have run: as far as the process that
 // asks may, and at most the tolerance. It is negative for a virtual clock that is behind.
-func (r *rules) lead(ask Ask) firn.Tick { return min(ask.From-1-ask.Now, r.ticks(r.tolerance)) }
+func (r *rules) lead(ask Ask) firn.Tick {
+	lead := ask.From - 1 - ask.Now
+	if r.counts > 0 {
+		lead = max(lead, r.counts)
+	}
+	return min(lead, r.ticks(r.tolerance))
+}
 
 // outwaited decides about a claim in a strict pool after its wait: the record found must be the one
 // that the claim wrote. The grant starts at the present, if that is later.

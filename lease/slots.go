@@ -80,6 +80,9 @@ func newSlots(cfg Config) (*Slots, error) {
 		},
 		held: map[int64]holding{}, starts: map[int64]firn.Tick{},
 	}
+	if cfg.Generator.Rollback != nil {
+		s.rules.counts = s.rules.ticks(cfg.Generator.Lead())
+	}
 	s.check(s.read())
 	return s, nil
 }
@@ -130,7 +133,7 @@ func (s *Slots) fit(cfg Config) error {
 	return errors.Join(
 		config.Check("datacenter", g.Datacenter, s.cfg.Generator.Datacenter, s.cfg.Generator.Datacenter, "that of the slots"),
 		config.Check("look", cfg.Look, 1, s.cfg.Look, "the pool's, by which newcomers wait"),
-		s.rules.covers(cfg.Window, cfg.Generator.Lead()))
+		s.rules.covers(cfg.Window, fencedLead(cfg.Generator)))
 }
 
 // Acquire implements [Source]: it joins the pool, creates it if needed, and claims a slot.

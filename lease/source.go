@@ -96,12 +96,22 @@ func (a Ask) at(now firn.Tick, layout firn.Layout) Ask {
 func (l *Lease) newAsk(from firn.Tick) Ask {
 	g := &l.cfg.Generator
 	wall := g.Time.Wall() // read once: the process may be paused between two readings
-	lead := tickOf(g.Layout, wall.Add(g.Lead()))
-	most := g.Layout.MaxTick()
-	if _, fences := l.source.(fitting); !fences && most < math.MaxInt64 {
-		most++ // an earlier life may have used the last tick: nothing is left
+	lead, most := fencedLead(*g), g.Layout.MaxTick()
+	if _, fences := l.source.(fitting); !fences {
+		lead = g.Lead()
+		if most < math.MaxInt64 {
+			most++ // an earlier life may have used the last tick: nothing is left
+		}
 	}
-	return Ask{Now: tickOf(g.Layout, wall), From: max(from, min(lead, most-1)+1), Window: l.window}
+	reach := tickOf(g.Layout, wall.Add(lead))
+	return Ask{Now: tickOf(g.Layout, wall), From: max(from, min(reach, most-1)+1), Window: l.window}
+}
+
+// fencedLead is the lead for which a fence is requested in advance. The policy ahead is not counted:
+// it serves only after a step back, and a fence that far ahead would outlive a crash by as much.
+func fencedLead(cfg firn.Config) time.Duration {
+	cfg.Rollback = nil
+	return cfg.Lead()
 }
 
 // ask returns the holder's present ask: to continue after its last id, or at the

@@ -3,14 +3,16 @@ package sim
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/lease"
 )
 
-// An alone process has a worker number of its own, and no store: only its clock, which does not go
-// back, keeps its lives apart.
+// An alone process has a worker number of its own, and no store: only its clock, which is not behind
+// at a restart, keeps its lives apart.
 type alone struct{ m *machine }
 
 func (*alone) leave(*life) {}
@@ -18,6 +20,10 @@ func (*alone) leave(*life) {}
 func (a *alone) run(l *life) {
 	m, w := a.m, a.m.w
 	l.grants = nil
+	if behind := m.shown - m.wall(); behind >= 0 { // a restart repeats ids unless the clock has caught up
+		m.rest(l, behind+1)
+		return
+	}
 	w.faults.reach(m, begun, true, &fate{})
 	cfg := a.settings(l)
 	gen, end, err := a.begin(cfg)
@@ -57,8 +63,18 @@ func (a *alone) settings(l *life) lease.Config {
 	g.Layout, g.Time, g.Random = p.layout, a.m, a.m.w.library.Uint64
 	g.Start = pick(r, firn.StartCarry, firn.StartZero, firn.StartRandom)
 	// Every life needs at least the lead of its predecessors, which have reached as far ahead.
-	g.Ahead = pick(stream(a.m.w.Seed, streamServers<<16|uint64(a.m.id)), 0, -1, time.Second)
-	if r.IntN(3) == 0 {
+	of := stream(a.m.w.Seed, streamServers<<16|uint64(a.m.id))
+	g.Ahead = pick(of, 0, -1, time.Second)
+	switch walled := r.IntN(3) == 0; {
+	case a.m.walled:
+		g.Clock = firn.ClockWall
+		if g.Rollback = pick(of, unswitched...); g.Ahead > 0 && strings.Contains(g.Rollback.String(), "history") {
+			g.Ahead = -1
+		}
+		if g.Lead() > 5*time.Second { // each start would wait that long
+			g.Rollback = nil
+		}
+	case walled:
 		g.Ahead = g.Lead() // an earlier life on a steady clock had no more
 		g.Clock = firn.ClockWall
 	}
@@ -67,6 +83,11 @@ func (a *alone) settings(l *life) lease.Config {
 	l.config = (*config)(&c)
 	return c
 }
+
+// unswitched are the chains of a generator that has one worker.
+var unswitched = slices.DeleteFunc(slices.Clone(chains), func(chain firn.Rollback) bool {
+	return slices.Contains(chain, firn.SwitchWorker())
+})
 
 // begin makes the generator, and returns the function that ends it.
 func (a *alone) begin(cfg lease.Config) (*firn.Generator, func(), error) {

@@ -32,6 +32,9 @@ type machine struct {
 	most   int64  // greatest lead of its clock over the true time
 	before moment // the latest step of its process
 
+	walled bool  // without a lease: all its lives read the wall clock for each id, so it may go back
+	shown  int64 // the latest time that its wall clock has shown
+
 	readings int // it stands still after this many more clock readings; 0: it does not
 
 	tasks []*task
@@ -52,6 +55,7 @@ func newMachine(w *world, id int) *machine {
 	m.ppm = r.Int64N(2*w.plan.drift+1) - w.plan.drift
 	if w.plan.regime == Alone { // only the wall clock separates its lives
 		m.slewed = pick[int64](r, 0, 500, 20_000)
+		m.walled = r.IntN(3) == 0
 	}
 	m.proc = newProcess(w.plan.process, m)
 	return m
@@ -90,6 +94,7 @@ func (m *machine) monotonic() int64 {
 // Wall implements [firn.TimeSource].
 func (m *machine) Wall() time.Time {
 	m.tick()
+	m.shown = max(m.shown, m.wall())
 	return time.Unix(0, m.wall())
 }
 
@@ -228,8 +233,12 @@ func (m *machine) suspend(d int64) {
 	m.slept += d
 }
 
-// stepClock sets the wall clock forward or back.
+// stepClock sets the wall clock forward or back. A generator without a lease that counts with the
+// monotonic clock is promised a clock that is not set back.
 func (m *machine) stepClock(by int64) {
+	if m.w.plan.regime == Alone && by < 0 && !m.walled {
+		return
+	}
 	m.advance()
 	m.base += by
 	m.disturbed()

@@ -128,12 +128,12 @@ var regimes = map[Regime]regime{
 		faults:  slices.Concat(clockFaults, processFaults, networkFaults, serverFaults, losses),
 		draw:    drawCounting,
 	},
-	// Generators without a lease, restarted again and again for the same worker, with clocks that do not
-	// go back meanwhile. Promised: no duplicate.
+	// Generators without a lease, restarted again and again for the same worker, with clocks that are
+	// not behind at a restart. Promised: no duplicate.
 	Alone: {
 		process: "alone",
-		faults:  []kind{forwardStep, suspend, pause, atClock, crash, leave},
-		pairs:   [][2]kind{{atClock, crash}, {atClock, leave}},
+		faults:  []kind{forwardStep, suspend, pause, atClock, crash, leave, backStep},
+		pairs:   [][2]kind{{atClock, crash}, {atClock, leave}, {backStep, crash}},
 		draw: func(p *plan, r *rand.Rand) {
 			p.skew = time.Minute
 			p.drift = pick[int64](r, 0, 20, 500)

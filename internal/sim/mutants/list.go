@@ -380,4 +380,8 @@ var mutants = []mutant{
 			{"generator.go", "\t\tafter = tick\n\t}\n\treturn newGenerator(cfg, Grant{Worker: worker, After: after", "\t\tafter = tick - 1\n\t}\n\treturn newGenerator(cfg, Grant{Worker: worker, After: after"},
 		},
 	},
+	{
+		name: "a restart does not count the ticks of the policy ahead", regime: sim.Alone,
+		edits: []edit{{"config.go", "max(lead, unit*min(", "max(lead, 0*min("}},
+	},
 }
