@@ -39,7 +39,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"lease":                    {root, root + "/internal/config", root + "/store/register", root + "/store/storetest/faketime", root + "/store", root + "/store/filestore", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/lease"},
 		"client":                   {root, root + "/internal/config", root + "/client", root + "/prefetch", root + "/store"},
 		"prefetch":                 {root, root + "/internal/config", root + "/internal/demand", root + "/internal/turns", root + "/prefetch"},
-		"sequence":                 {root, root + "/internal/config", root + "/store/register", root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/store/storetest/order", root + "/lease", root + "/sequence"},
+		"sequence":                 {root, root + "/internal/config", root + "/store/register", root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/store/storetest/order", root + "/lease", root + "/segment", root + "/sequence"},
 		"store/backend":            {root + "/store/backend", root + "/store"},
 		"internal/config":          {root, root + "/internal/config"},
 		"internal/demand":          {},
@@ -61,7 +61,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"internal/sim/mutants":     {root + "/internal/sim"},
 		"internal/mutate":          {},
 		"scripts/zipdir":           {},
-		"veil":                     {root, root + "/veil", root + "/internal/ff1"},
+		"veil":                     {root, root + "/store", root + "/veil", root + "/internal/ff1"},
 		"internal/ff1":             {root + "/internal/ff1"},
 	}
 	modules := map[string]bool{"cmd": true, "bench": true, "redisstore": true, "etcdstore": true, "zkstore": true}

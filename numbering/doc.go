@@ -12,6 +12,9 @@
 // at once: when the first of them finds that a new one has begun. After that no
 // process issues a number of the old period, whatever its clock shows.
 //
+// The store keeps the template with the counter: a process with another template is
+// refused with store.ErrTaken.
+//
 // Numbers are unique and increase. A failed call may leave a gap, and each call asks
 // the store. Do not use it where the law forbids gaps, where numbers must not show how
 // many were issued (see package veil), or for many ids a second: package segment is

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -36,7 +35,9 @@ type Config struct {
 	Template string
 	// Zone is the time zone of the dates. Default: UTC.
 	Zone *time.Location
-	// Counter counts. All formats over one counter must have the same template.
+	// Counter counts. All formats over one counter must have the same template. A Counter with a method
+	// Declare(form string) error sees to that, as a [sequence.Namespace] does: another template gets a
+	// *[store.TakenError].
 	Counter Counter
 	// Time is the clock that decides the period. Default: [firn.SystemTime].
 	Time firn.TimeSource
@@ -59,7 +60,6 @@ type Format struct {
 
 	mu     sync.Mutex
 	latest comparison
-	fits   atomic.Bool // the counter's position has been checked against the template
 }
 
 // ErrExhausted says that the period has no number left.
@@ -71,7 +71,7 @@ const recheck = time.Minute
 // defaultTimeout equals the default timeout of sequences.
 const defaultTimeout = 5 * time.Second
 
-// New checks cfg. Errors match [firn.ErrSyntax] and name the allowed values.
+// New checks cfg. Errors match [firn.ErrSyntax] and name the allowed values, or are those of the counter's Declare.
 func New(cfg Config) (*Format, error) {
 	if cfg.Counter == nil {
 		return nil, config.Mistake("numbering", "Counter", "is required")
@@ -92,6 +92,11 @@ func New(cfg Config) (*Format, error) {
 	}
 	for range f.width {
 		f.block *= 10
+	}
+	if c, ok := cfg.Counter.(interface{ Declare(form string) error }); ok {
+		if err := c.Declare("template " + cfg.Template); err != nil {
+			return nil, err
+		}
 	}
 	return f, nil
 }
@@ -131,9 +136,6 @@ func (f *Format) Reserve(ctx context.Context, n int) ([]string, error) {
 		return nil, firn.NewRangeError("year of the clock", int64(y), 1, 9999, "")
 	}
 	above := firn.ID(f.period.index(now) * f.block)
-	if err := f.fit(ctx, above); err != nil {
-		return nil, err
-	}
 	first, err := f.cfg.Counter.ReserveIn(ctx, int64(n), above, f.block)
 	if errors.Is(err, sequence.ErrExhausted) {
 		return nil, f.exhausted(err)
@@ -210,30 +212,6 @@ func (c comparison) holds(wall time.Time, mono time.Duration) bool {
 	return c.known && passed < recheck && (wall.Sub(c.wall)-passed).Abs() < time.Second
 }
 
-// fit checks, before the first number, that the counter's position is one of this template:
-// otherwise each failed call would use up numbers of the right template. Only a sequence is
-// known to report its block when asked for a whole one, which it cannot grant because it
-// never issues a block's first id. It reads its record as it does to take numbers.
-func (f *Format) fit(ctx context.Context, above firn.ID) error {
-	counter, ok := f.cfg.Counter.(*sequence.Namespace)
-	if !ok || f.fits.Load() {
-		return nil
-	}
-	_, err := counter.ReserveIn(ctx, f.block, above, f.block)
-	var in *sequence.ExhaustedError
-	if !errors.As(err, &in) {
-		return err
-	}
-	if in.Block == 0 { // the counter itself is exhausted; that does not show its position
-		return nil
-	}
-	if _, ok := f.begins(in.Max); !ok {
-		return f.foreign(in.Max)
-	}
-	f.fits.Store(true)
-	return nil
-}
-
 // begins returns when the period of a counter's id begins; ok is false if the id has no period.
 func (f *Format) begins(id firn.ID) (at time.Time, ok bool) {
 	// Format dates in UTC, where every day has a midnight.
@@ -241,16 +219,12 @@ func (f *Format) begins(id firn.ID) (at time.Time, ok bool) {
 	return at, ok && at.Year() <= 9999 // a counter of wider numbers has years like 20261
 }
 
-func (f *Format) foreign(id firn.ID) error {
-	return fmt.Errorf("numbering: %d is not a valid number of template %q: the counter is used for something else too", id, f.cfg.Template)
-}
-
 // text formats an id of the counter.
 func (f *Format) text(id firn.ID) (string, error) {
 	at, ok := f.begins(id)
 	number := int64(id) % f.block
 	if !ok || number == 0 {
-		return "", f.foreign(id)
+		return "", fmt.Errorf("numbering: %d is not a valid number of template %q: the counter is used for something else too", id, f.cfg.Template)
 	}
 	var b strings.Builder
 	for _, p := range f.pieces {

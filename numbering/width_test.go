@@ -7,26 +7,10 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn/numbering"
+	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/storetest"
 )
-
-// A narrower template would read the position of a counter of wider numbers as the year 20261.
-func TestANarrowerTemplateOfOneCounterIsRefused(t *testing.T) {
-	c := newClock("2026-11-20T12:00:00Z")
-	for _, test := range []struct{ wide, narrow string }{
-		{"{yyyy}-{n:5}", "{yyyy}-{n:4}"}, {"{yyyyMMdd}-{n:6}", "{yyyyMMdd}-{n:5}"}, {"{n:2}", "{n:1}"},
-	} {
-		s := newStore()
-		wide := process(t, s, numbering.Config{Template: test.wide, Time: c})
-		if _, err := wide.Reserve(context.Background(), 12); err != nil {
-			t.Fatal(err)
-		}
-		text, err := process(t, s, numbering.Config{Template: test.narrow, Time: c}).Next(context.Background())
-		if err == nil || !strings.Contains(err.Error(), "is not a valid number of template") {
-			t.Errorf("after %s, %s makes %q, %v", test.wide, test.narrow, text, err)
-		}
-	}
-}
 
 func TestNumbersWithoutAPeriodRunOut(t *testing.T) {
 	f := process(t, newStore(), numbering.Config{Template: "{n:1}", Time: newClock("2026-11-20T12:00:00Z")})
@@ -39,24 +23,24 @@ func TestNumbersWithoutAPeriodRunOut(t *testing.T) {
 	}
 }
 
-// A misconfigured process may retry for ever.
-func TestATemplateThatDoesNotMatchTheCounterUsesNoNumbers(t *testing.T) {
+// A narrower template would read a counter of wider numbers as the year 20261, a wider one would take the counter
+// over, and one of the same width would print the old date. A misconfigured process may retry for ever.
+func TestAnotherTemplateOfACounterIsRefusedAndUsesNoNumbers(t *testing.T) {
 	c := newClock("2026-11-20T12:00:00Z")
 	for _, test := range []struct{ right, wrong, second string }{
-		{"{yyyyMMdd}-{n:3}", "{yyyyMMdd}-{n:2}", "20261120-002"}, {"{n:3}", "{n:1}", "012"}, {"{yyyy}-{n:5}", "{yyyy}-{n:4}", "2026-00002"},
+		{"{yyyyMMdd}-{n:3}", "{yyyyMMdd}-{n:2}", "20261120-002"}, {"{n:3}", "{n:1}", "002"}, {"{yyyy}-{n:5}", "{yyyy}-{n:4}", "2026-00002"},
+		{"{yyyyMMdd}-{n:2}", "{yyyyMMdd}-{n:3}", "20261120-02"}, {"B{yyyyMM}-{n:4}", "B{yyyy}-{n:6}", "B202611-0002"}, {"B{yyyy}1{n:3}", "B{yyyy}{n:4}", "B20261002"},
+		{"{yyyy}-{n:5}", "{yyyyMM}-{n:5}", "2026-00002"}, {"A{n:3}", "B{n:3}", "A002"},
 	} {
 		s := newStore()
 		right := process(t, s, numbering.Config{Template: test.right, Time: c})
-		if test.right == "{n:3}" {
-			if _, err := right.Reserve(t.Context(), 10); err != nil {
-				t.Fatal(err)
-			}
-		}
 		next(t, right)
 		for range 3 {
 			wrong := process(t, s, numbering.Config{Template: test.wrong, Time: c})
 			for range 3 {
-				if text, err := wrong.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "is not a valid number of template") {
+				text, err := wrong.Next(t.Context())
+				want := store.TakenError{Counter: "orders", What: "form", Have: "template " + test.right, Want: "template " + test.wrong}
+				if taken := new(store.TakenError); !errors.As(err, &taken) || *taken != want || !errors.Is(err, store.ErrTaken) {
 					t.Errorf("after %s, %s makes %q, %v", test.right, test.wrong, text, err)
 				}
 			}
@@ -67,8 +51,66 @@ func TestATemplateThatDoesNotMatchTheCounterUsesNoNumbers(t *testing.T) {
 	}
 }
 
+// The counter of one process has one template too, and no plain ids beside it.
+func TestACounterDeclaresOneForm(t *testing.T) {
+	all, err := sequence.New(sequence.Config{Store: newStore()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, template string
+		want           error
+	}{{"a", "A{n:3}", nil}, {"a", "A{n:3}", nil}, {"a", "B{n:3}", store.ErrTaken}, {"b", "A{n:3}", nil}, {"plain", "A{n:3}", store.ErrTaken}} {
+		counter, err := all.Namespace(c.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.name == "plain" {
+			if _, err := counter.Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := numbering.New(numbering.Config{Template: c.template, Counter: counter}); !errors.Is(err, c.want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// An operator may write a record by hand.
+func TestARecordWithoutAFormGetsThatOfItsFirstWriter(t *testing.T) {
+	s, c := newStore(), newClock("2026-11-20T12:00:00Z")
+	if _, err := s.CompareAndSwap(t.Context(), "firn/counter:orders", 0, []byte(`{"last":"2026005"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if text := next(t, process(t, s, numbering.Config{Template: "{yyyy}-{n:3}", Time: c})); text != "2026-006" {
+		t.Error(text)
+	}
+	if text, err := process(t, s, numbering.Config{Template: "{yyyy}/{n:3}", Time: c}).Next(t.Context()); !errors.Is(err, store.ErrTaken) {
+		t.Errorf("%q, %v", text, err)
+	}
+	const far = `{"kind":"sequence","last":"20260005"}` // the year 20260
+	if _, err := s.CompareAndSwap(t.Context(), "firn/counter:far", 0, []byte(far)); err != nil {
+		t.Fatal(err)
+	}
+	all, err := sequence.New(sequence.Config{Store: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counter, err := all.Namespace("far")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := numbering.New(numbering.Config{Template: "{yyyy}-{n:3}", Counter: counter, Time: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := f.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "20260006 is not a valid number of template") {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 // The first number takes a read and a write, the next one a write.
-func TestCheckingTheCounterCostsNoExtraCalls(t *testing.T) {
+func TestTheFormCostsNoExtraCalls(t *testing.T) {
 	s := newStore()
 	calls := 0
 	s.Script = func(storetest.Call) storetest.Outcome {
@@ -80,18 +122,5 @@ func TestCheckingTheCounterCostsNoExtraCalls(t *testing.T) {
 		if next(t, f); calls != want {
 			t.Errorf("%d calls of the store for %d numbers, want %d", calls, i+1, want)
 		}
-	}
-}
-
-func TestAWiderTemplateMovesTheCounter(t *testing.T) {
-	c := newClock("2026-11-20T12:00:00Z")
-	s := newStore()
-	narrow := process(t, s, numbering.Config{Template: "{yyyyMMdd}-{n:2}", Time: c})
-	next(t, narrow)
-	if text := next(t, process(t, s, numbering.Config{Template: "{yyyyMMdd}-{n:3}", Time: c})); text != "20261120-001" {
-		t.Error(text)
-	}
-	if text, err := narrow.Next(t.Context()); err == nil || !strings.Contains(err.Error(), "is not a valid number of template") {
-		t.Errorf("%s, %v", text, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/register"
 	"github.com/firn-id/firn/store/storetest"
 )
 
@@ -24,9 +25,9 @@ func TestRaiseRaisesTheStoreEvenIfThisProcessIsFurther(t *testing.T) {
 		w.mustTake(n, 500)
 		w.stage.settle()
 		if wiped {
-			w.mem.Delete(segment.Key("orders"))
+			w.mem.Delete(register.CounterKey("orders"))
 		} else {
-			entry, err := w.mem.Get(ctx, segment.Key("orders"))
+			entry, err := w.mem.Get(ctx, register.CounterKey("orders"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 )
 
 // A Counter is where the ids of a name continue, according to the store.
@@ -17,22 +18,22 @@ type Counter struct {
 	Stripe Stripe
 }
 
-// ReadCounter returns the counter of name. Errors: [store.ErrNotFound] if there is no counter,
-// [store.ErrForeign], *[firn.SyntaxError] for an invalid name, and the store's.
+// ReadCounter returns the counter of name, in whatever form. Errors: [store.ErrNotFound] if there is no counter,
+// *[store.TakenError] if it is no segment, [store.ErrForeign], *[firn.SyntaxError] for an invalid name, and the store's.
 func ReadCounter(ctx context.Context, s store.Store, name string) (Counter, error) {
 	if err := store.CheckName("segment", name); err != nil {
 		return Counter{}, err
 	}
-	entry, err := s.Get(ctx, Key(name))
+	entry, err := s.Get(ctx, register.CounterKey(name))
 	if err != nil {
 		return Counter{}, fmt.Errorf("segment: read the counter of %q: %w", name, err)
 	}
-	c, err := readCounter(entry)
+	c, err := readCounter(name, entry, &register.Use{Kind: kind})
 	return c.Counter, err
 }
 
 // RaiseCounter makes the counter of name not less than least, to take over from another
-// system, and returns it. It makes a missing counter and never lowers one. Processes keep using
+// system, and returns it. It makes a missing counter, whose form ([Config.Form]) its first user decides, and never lowers one. Processes keep using
 // the ranges that they hold, and do not give them back. Errors are those of ReadCounter except
 // the first, *[StripeError] if the counter has another stripe, and *[firn.RangeError].
 func RaiseCounter(ctx context.Context, s store.Store, name string, least firn.ID, stripe Stripe) (Counter, error) {
@@ -43,7 +44,9 @@ func RaiseCounter(ctx context.Context, s store.Store, name string, least firn.ID
 	if least < 0 {
 		return Counter{}, firn.NewRangeError("least id", int64(least), 0, math.MaxInt64, "")
 	}
-	return newCounters(&cfg).raise(ctx, name, uint64(least))
+	c := newCounters(&cfg)
+	c.mine.Form = store.Form{}
+	return c.raise(ctx, name, uint64(least))
 }
 
 // raise is [RaiseCounter] for a least of up to 2^63. It also writes a counter that is already
@@ -61,7 +64,7 @@ func (c *counters) raise(ctx context.Context, name string, least uint64) (Counte
 			return nil, err
 		}
 		raised.Next = max(c.stripe.from(least), now.Next)
-		return c.encode(raised.Next, 0)
+		return c.encode(now.use, raised.Next, 0)
 	})
 	if err != nil {
 		return Counter{}, explain("raise the counter of", name, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/register"
 	"github.com/firn-id/firn/store/storetest"
 )
 
@@ -170,7 +171,7 @@ func TestACounterThatIsFurtherIsWrittenAsItIs(t *testing.T) {
 
 func TestACounterThatCannotBeRaisedStays(t *testing.T) {
 	s := memstore.New(nil)
-	if _, err := s.CompareAndSwap(t.Context(), segment.Key("foreign"), 0, []byte("{}")); err != nil {
+	if _, err := s.CompareAndSwap(t.Context(), register.CounterKey("foreign"), 0, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := segment.RaiseCounter(t.Context(), s, "odd", 1, odd); err != nil {

@@ -32,13 +32,13 @@ type counters struct {
 const maxLost = 1 << 16
 
 func newCounters(cfg *Config) *counters {
-	mine := record{Offset: cfg.Offset, Stride: cfg.Stride, Writer: register.Token(), PID: os.Getpid()}
+	mine := record{Use: register.Use{Kind: kind, Form: cfg.Form}, Offset: cfg.Offset, Stride: cfg.Stride, Writer: register.Token(), PID: os.Getpid()}
 	mine.Host, _ = os.Hostname() // for operators only
 	return &counters{cfg: cfg, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, mine: mine, lost: map[string]*register.Register{}}
 }
 
 // Fetch implements [Source]. Errors: *[firn.RangeError], *[ExhaustedError],
-// *[StripeError], [store.ErrForeign] and the store's.
+// *[StripeError], *[store.TakenError], [store.ErrForeign] and the store's.
 //
 // Only a write that the store has confirmed grants a range. A write that may have been applied
 // grants nothing. If its record is found, here or by the next fetch of the name, the next write
@@ -63,7 +63,7 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 }
 
 func (c *counters) register(name string) *register.Register {
-	return &register.Register{Store: c.cfg.Store, Key: Key(name), Time: c.cfg.Time, Random: c.cfg.Random}
+	return &register.Register{Store: c.cfg.Store, Key: register.CounterKey(name), Time: c.cfg.Time, Random: c.cfg.Random}
 }
 
 // takeLost returns the register of name that knows the lost range. Only one fetch gets it: two
@@ -92,7 +92,7 @@ func (c *counters) keepLost(name string, r *register.Register) {
 // explain says what failed. A conflict is store.ErrUnavailable: the caller may try again.
 func explain(what, name string, err error) error {
 	switch {
-	case errors.Is(err, store.ErrForeign), errors.Is(err, ErrStripe), errors.Is(err, ErrExhausted):
+	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrTaken), errors.Is(err, ErrStripe), errors.Is(err, ErrExhausted):
 		return err
 	case errors.Is(err, store.ErrConflict):
 		err = fmt.Errorf("others were quicker each time: %w (%w)", store.ErrUnavailable, err)
@@ -119,17 +119,18 @@ func (c *counters) advance(name string, entry store.Entry, ours bool, ask Ask) (
 		return Range{}, nil, &ExhaustedError{Name: name, Next: next, Max: c.cfg.Max}
 	}
 	grant = Range{First: firn.ID(next), Count: ask.Step, Stride: c.stripe.Stride}.upTo(c.cfg.Max)
-	value, err = c.encode(next+uint64(grant.Count)*uint64(grant.Stride), grant.Count)
+	grant.use = now.use
+	value, err = c.encode(now.use, next+uint64(grant.Count)*uint64(grant.Stride), grant.Count)
 	return grant, value, err
 }
 
 // read returns the counter in entry, or a counter at 0 if the store has no record. Errors:
-// [store.ErrForeign], *[StripeError].
+// [store.ErrForeign], *[store.TakenError], *[StripeError].
 func (c *counters) read(name string, entry store.Entry) (counter, error) {
 	if entry.Revision == 0 {
-		return counter{}, nil
+		return counter{use: &c.mine.Use}, nil
 	}
-	now, err := readCounter(entry)
+	now, err := readCounter(name, entry, &c.mine.Use)
 	if err == nil && now.Stripe != c.stripe {
 		err = &StripeError{Name: name, Have: now.Stripe, Want: c.stripe}
 	}
@@ -143,7 +144,7 @@ func (c *counters) Return(ctx context.Context, name string, unused Range) (bool,
 	if unused.revision == 0 {
 		return false, nil
 	}
-	value, err := c.encode(uint64(unused.First), -unused.Count)
+	value, err := c.encode(unused.use, uint64(unused.First), -unused.Count)
 	if err != nil {
 		return false, err
 	}
@@ -159,8 +160,8 @@ func (c *counters) Return(ctx context.Context, name string, unused Range) (bool,
 	return true, nil
 }
 
-func (c *counters) encode(next uint64, step int64) ([]byte, error) {
+func (c *counters) encode(use *register.Use, next uint64, step int64) ([]byte, error) {
 	r := c.mine
-	r.Next, r.Step, r.Write, r.At = strconv.FormatUint(next, 10), step, c.writes.Add(1), c.cfg.Time.Wall().UTC()
+	r.Use, r.Next, r.Step, r.Write, r.At = *use, strconv.FormatUint(next, 10), step, c.writes.Add(1), c.cfg.Time.Wall().UTC()
 	return register.Encode(r)
 }

@@ -53,7 +53,7 @@ type State struct {
 func (n *Namespace) String() string { return n.name }
 
 // Next returns the next id. If no id is in memory it waits for the fetch that all callers share,
-// and fails if that fails: with *[ExhaustedError], *[StripeError], [store.ErrForeign], [ErrOrder],
+// and fails if that fails: with *[ExhaustedError], *[StripeError], *[store.TakenError], [store.ErrForeign], [ErrOrder],
 // [ErrSource], the store's error or [firn.ErrClosed]. After any but the last the name stays
 // usable, and the store is asked again after a short pause. A [Source] whose ranges lie above
 // Max is asked again after about a minute. If ctx ends the wait, the error is [context.Cause] of

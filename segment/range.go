@@ -7,6 +7,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 )
 
 // A Range is Count ids, from First on, Stride apart. The zero Range is empty.
@@ -18,6 +19,7 @@ type Range struct {
 	// The write that granted this range, and the write that it replaced. Both are 0 for
 	// a range of another source.
 	revision, over store.Revision
+	use            *register.Use // in the record of that write
 }
 
 // Len returns how many ids the range holds.

@@ -13,10 +13,11 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// A record is what the store keeps for a name, under firn/segment:NAME, as small readable JSON.
-// (A pool's keys are firn/POOL/…, and pool names have no colon.) Other processes read only next,
-// offset and stride. Writer and write together make equal bytes the same write; its writer reads step.
+// A record is what the store keeps for a name, under [register.CounterKey], as small readable JSON. Other
+// processes read only the use, next, offset and stride. Writer and write together make equal bytes the
+// same write; its writer reads step.
 type record struct {
+	register.Use
 	Next   string    `json:"next"` // the next range begins here; a string, since some tools lose integers above 2^53
 	Offset int64     `json:"offset"`
 	Stride int64     `json:"stride"`
@@ -29,30 +30,32 @@ type record struct {
 }
 
 const (
-	keyPrefix = "firn/segment:"
+	kind = "segment"
 	// maxNext bounds the next id, which may lie above the last: by a stride.
 	maxNext = uint64(math.MaxInt64) + maxStride
 )
-
-// Key returns the key under which a store keeps the counter of name.
-func Key(name string) string { return keyPrefix + name }
 
 // A counter is the content of a record.
 type counter struct {
 	Counter
 	step int64
+	use  *register.Use // of this record, and of the next write
 }
 
-// readCounter reads a record. The error is a [store.ErrForeign].
-func readCounter(e store.Entry) (counter, error) {
+// readCounter reads the record of name for a use. Errors: [store.ErrForeign], *[store.TakenError].
+func readCounter(name string, e store.Entry, use *register.Use) (counter, error) {
 	foreign := func(why error) (counter, error) {
 		return counter{}, register.Foreign(e.Key, "name", why)
 	}
 	var r record
-	if err := json.Unmarshal(e.Value, &r); err != nil {
+	if err := cmp.Or(json.Unmarshal(e.Value, &r), r.Check()); err != nil {
 		return foreign(err)
 	}
-	c := counter{Counter: Counter{Stripe: Stripe{Offset: r.Offset, Stride: r.Stride}}, step: r.Step}
+	use, err := use.Over(name, r.Use)
+	if err != nil {
+		return counter{}, err
+	}
+	c := counter{Counter: Counter{Stripe: Stripe{Offset: r.Offset, Stride: r.Stride}}, step: r.Step, use: use}
 	if err := c.Stripe.check(); err != nil {
 		return foreign(err)
 	}

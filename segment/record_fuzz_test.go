@@ -7,6 +7,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 )
 
 // FuzzRecord reads what anybody may have put under the key of a name. Whatever
@@ -15,20 +16,21 @@ func FuzzRecord(f *testing.F) {
 	for _, value := range []string{
 		`{"next":"1001","offset":0,"stride":1,"step":1000,"writer":"5ad1","write":1,"host":"h","pid":4711,"at":"2026-11-20T12:00:00Z"}`,
 		`{"next":"9223372036854775808","stride":1}`, `{"next":"9223372036855824383","offset":1048575,"stride":1048576}`,
+		`{"kind":"segment","form":"plain","next":"7","stride":1}`, `{"form":"veil","keys":{"0":"ab"},"next":"7","stride":1}`, `{"kind":"sequence","last":"7"}`,
 		`{"next":"0","offset":0,"stride":7}`, `{"next":"","stride":1}`, `{"next":"+1","stride":1}`, `null`, `[]`, ``,
 	} {
 		f.Add([]byte(value), int64(-1), int64(1000))
 	}
 	f.Fuzz(func(t *testing.T, value []byte, above, step int64) {
-		entry := store.Entry{Key: Key("orders"), Value: value, Revision: 1}
-		now, err := readCounter(entry)
+		entry := store.Entry{Key: register.CounterKey("orders"), Value: value, Revision: 1}
+		now, err := readCounter("orders", entry, &register.Use{Kind: kind})
 		if err != nil {
-			if !errors.Is(err, store.ErrForeign) {
+			if !errors.Is(err, store.ErrForeign) && !errors.Is(err, store.ErrTaken) {
 				t.Fatalf("%v does not match its kind", err)
 			}
 			return
 		}
-		cfg := Config{Store: nothing{}, Offset: now.Stripe.Offset, Stride: now.Stripe.Stride}
+		cfg := Config{Store: nothing{}, Form: now.use.Form, Offset: now.Stripe.Offset, Stride: now.Stripe.Stride}
 		if err := cfg.check(); err != nil {
 			t.Fatalf("a stripe that no process can have: %v", err)
 		}
@@ -48,7 +50,7 @@ func FuzzRecord(f *testing.F) {
 			t.Fatalf("%v of %+v, asked for %+v", r, now, ask)
 		}
 		entry.Value = written
-		after, err := readCounter(entry)
+		after, err := readCounter("orders", entry, &register.Use{Kind: kind})
 		if err != nil {
 			t.Fatalf("what was written cannot be read: %v", err)
 		}

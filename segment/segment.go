@@ -43,7 +43,7 @@ import (
 type Config struct {
 	// Store keeps the counters. Required, unless there is a Source.
 	Store store.Store
-	// Source hands out ranges instead of the Store; it ignores Start, Offset and Stride.
+	// Source hands out ranges instead of the Store; it ignores Start, Offset, Stride and Form.
 	Source Source
 
 	// MinStep and MaxStep bound how many ids are fetched at once, and so how many ids of
@@ -66,6 +66,11 @@ type Config struct {
 	// Stride, up to 1,048,576. This lets independent stores serve one name. The store keeps
 	// them with each name. Default: all ids.
 	Offset, Stride int64
+
+	// Form says what the program makes of the ids before it shows them: veil.Cipher.Form returns that of a veil. The
+	// store keeps it with each name, and a process with another gets a *[store.TakenError]. Default:
+	// [store.Plain].
+	Form store.Form
 
 	// Fetches is how many fetches may be in progress at once, 1 to 1,024. Default: 16.
 	Fetches int
@@ -126,6 +131,7 @@ func (c *Config) fill() error {
 	c.Start = cmp.Or(c.Start, 1)
 	c.Max = cmp.Or(c.Max, firn.MaxID)
 	c.Stride = cmp.Or(c.Stride, 1)
+	c.Form.Name = cmp.Or(c.Form.Name, store.Plain)
 	config.Fill(&c.Time, &c.Random, &c.Log)
 
 	return errors.Join(
@@ -134,6 +140,7 @@ func (c *Config) fill() error {
 		config.In("MinStep", config.Check("least step", c.MinStep, 1, maxStep, "")),
 		config.In("MaxStep", config.Check("greatest step", c.MaxStep, min(c.MinStep, maxStep), maxStep, "not below the least step")),
 		config.Check("chain", c.Chain, 1, maxChain, ""),
+		config.In("Form", c.Form.Check()),
 		config.Check("fetches", c.Fetches, 1, maxFetches, ""),
 		config.Check("number of names", c.MaxNames, 1, 1<<30, ""),
 		cmp.Or(config.Check("last id", c.Max, 1, firn.MaxID, ""), config.In("Start", config.Check("first id", c.Start, 0, c.Max, "not above the last"))),

@@ -13,6 +13,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 	"github.com/firn-id/firn/store/storetest"
 )
 
@@ -586,17 +587,17 @@ func TestForeignContentIsRefusedAndLeftAsItIs(t *testing.T) {
 		`{"next":"1001","offset":0,"stride":2097152}`, `{"next":" 1","stride":1}`, `{"next":"1e3","stride":1}`,
 	} {
 		w := newWorld(t, 1)
-		if _, err := w.mem.CompareAndSwap(context.Background(), segment.Key("orders"), 0, []byte(content)); err != nil {
+		if _, err := w.mem.CompareAndSwap(context.Background(), register.CounterKey("orders"), 0, []byte(content)); err != nil {
 			t.Fatal(err)
 		}
 		_, err := w.take(w.orders(), 1)
-		if !errors.Is(err, store.ErrForeign) || !strings.Contains(err.Error(), "firn/segment:orders") {
+		if !errors.Is(err, store.ErrForeign) || !strings.Contains(err.Error(), "firn/counter:orders") {
 			t.Errorf("%s: %v", content, err)
 		}
 		if strings.Contains(content, "18446744073709551615") && !strings.Contains(err.Error(), "next id 18446744073709551615 is out of range: 0 to 9223372036855824383 are allowed") {
 			t.Errorf("%s: %v", content, err)
 		}
-		if e, err := w.mem.Get(context.Background(), segment.Key("orders")); err != nil || string(e.Value) != content {
+		if e, err := w.mem.Get(context.Background(), register.CounterKey("orders")); err != nil || string(e.Value) != content {
 			t.Errorf("%s became %s, %v", content, e.Value, err)
 		}
 	}

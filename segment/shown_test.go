@@ -13,6 +13,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 	"github.com/firn-id/firn/store/storetest"
 )
 
@@ -102,7 +103,7 @@ func TestIDsGivenBackAreCountedAndRecorded(t *testing.T) {
 	if !strings.Contains(log.String(), `msg="segments closed" names=5 "given back"=4`) {
 		t.Error(log.String())
 	}
-	e, err := w.mem.Get(t.Context(), segment.Key("n0"))
+	e, err := w.mem.Get(t.Context(), register.CounterKey("n0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +183,7 @@ func TestNamesAreListedInOrderAndTheLoopMayEndEarly(t *testing.T) {
 	if strings.Join(names, "") != "ab" {
 		t.Error(names)
 	}
-	if _, err := w.mem.CompareAndSwap(t.Context(), segment.Key("foreign"), 0, []byte("{}")); err != nil {
+	if _, err := w.mem.CompareAndSwap(t.Context(), register.CounterKey("foreign"), 0, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	if c, err := segment.ReadCounter(t.Context(), w.mem, "foreign"); !errors.Is(err, store.ErrForeign) {
@@ -224,7 +225,7 @@ func TestARaiseTakesNoIDs(t *testing.T) {
 	if _, err := segment.RaiseCounter(t.Context(), w.mem, "orders", 50, whole); err != nil {
 		t.Fatal(err)
 	}
-	if e, err := w.mem.Get(t.Context(), segment.Key("orders")); err != nil || !strings.Contains(string(e.Value), `"next":"50","offset":0,"stride":1,"step":0,`) || strings.Contains(string(e.Value), `"writer":""`) {
+	if e, err := w.mem.Get(t.Context(), register.CounterKey("orders")); err != nil || !strings.Contains(string(e.Value), `"next":"50","offset":0,"stride":1,"step":0,`) || strings.Contains(string(e.Value), `"writer":""`) {
 		t.Errorf("%s, %v", e.Value, err)
 	}
 }

@@ -27,6 +27,7 @@ type adder struct {
 	of      *Namespace
 	all     *Sequences
 	record  register.Register
+	use     *register.Use // of the next write, according to the latest read
 	counter counter
 	pace    pace
 	backoff backoff
@@ -138,8 +139,9 @@ func (a *adder) look(ctx context.Context) error {
 	}
 	var last int64
 	var by string
+	a.use = a.of.use()
 	if entry.Revision != 0 {
-		if last, by, err = decode(entry); err != nil {
+		if last, by, a.use, err = decode(a.of.name, entry, a.use); err != nil {
 			return err
 		}
 	}
@@ -197,7 +199,7 @@ func (a *adder) refuse() bool {
 func (a *adder) write(ctx context.Context, last int64) error {
 	a.writes++
 	value, err := register.Encode(record{
-		Last: strconv.FormatInt(last, 10), By: a.all.token, Write: a.writes, At: a.all.cfg.Time.Wall().UTC(),
+		Use: *a.use, Last: strconv.FormatInt(last, 10), By: a.all.token, Write: a.writes, At: a.all.cfg.Time.Wall().UTC(),
 	})
 	if err != nil {
 		return err
@@ -298,7 +300,7 @@ func (a *adder) dismiss(done func(*request) bool) {
 func (a *adder) explain(ctx context.Context, op string, err error) error {
 	a.counter.read = false
 	switch {
-	case errors.Is(err, store.ErrForeign), errors.Is(err, ErrSetBack), errors.Is(err, store.ErrRefused):
+	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrTaken), errors.Is(err, ErrSetBack), errors.Is(err, store.ErrRefused):
 	case ctx.Err() != nil:
 		err = fmt.Errorf("no answer within %v: %w", a.all.cfg.Timeout, &store.TextError{Kind: store.ErrUnavailable, Err: err})
 	case !errors.Is(err, store.ErrUnavailable):

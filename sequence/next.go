@@ -13,6 +13,7 @@ import (
 	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 )
 
 // A Namespace makes strictly increasing ids. Get one from [Sequences.Namespace]. Its
@@ -24,6 +25,7 @@ type Namespace struct {
 	mu      sync.Mutex // guards what follows but the adder; never held while waiting
 	waiting list.List  // of *request, in order of arrival: those not in an addition yet
 	running bool       // a run is in progress and will take new requests
+	form    store.Form // what the ids are made into; without a name until the first request
 	state   State
 
 	adder adder
@@ -57,13 +59,33 @@ const maxWaiting = 1 << 16
 // String returns the name.
 func (s *Namespace) String() string { return s.name }
 
+// Declare sets the name of the form in which the program shows the ids, as Config.Form does; package numbering
+// declares its template. The error is a *[store.TakenError] if this process has declared another, or has asked for
+// ids before.
+func (s *Namespace) Declare(form string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	with, err := store.Form{Name: form}.With(s.name, s.form)
+	if err == nil {
+		s.form = with
+	}
+	return err
+}
+
+// use returns what this process uses the counter for.
+func (s *Namespace) use() *register.Use {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &register.Use{Kind: kind, Form: s.form}
+}
+
 // Timeout returns the Config.Timeout of the sequence.
 func (s *Namespace) Timeout() time.Duration { return s.all.cfg.Timeout }
 
 // Next returns the next id: greater than every id that any caller had received
 // when Next was called. It waits for the addition in progress and then for its own.
 //
-// Errors: the cause of ctx; *[ExhaustedError]; *[SetBackError]; [store.ErrForeign];
+// Errors: the cause of ctx; *[ExhaustedError]; *[SetBackError]; *[store.TakenError]; [store.ErrForeign];
 // [firn.ErrClosed]; and the store's, store.ErrUnavailable or store.ErrRefused.
 // A call that failed may have used ids up; they become gaps.
 func (s *Namespace) Next(ctx context.Context) (firn.ID, error) {
@@ -165,6 +187,7 @@ func (s *Namespace) join(r *request) error {
 	case s.running && s.all.additions.Closed(), !s.running && !s.all.additions.Go(s.adder.run):
 		return fmt.Errorf("sequence %q: %w", s.name, firn.ErrClosed)
 	}
+	s.form.Name = cmp.Or(s.form.Name, store.Plain)
 	r.place = s.waiting.PushBack(r)
 	s.running = true
 	return nil

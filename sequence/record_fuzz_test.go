@@ -17,14 +17,15 @@ func FuzzRecord(f *testing.F) {
 	for _, seed := range []string{
 		`{"last":"1042","by":"9f86d081884c7d65","write":17,"at":"2026-11-21T09:00:00Z"}`,
 		`{"last":"9223372036854775807"}`, `{"last":"9223372036854775808"}`, `{"last":"-1"}`, `{"last":"+1"}`, `{"last":1}`, `{}`, ``, `null`,
+		`{"kind":"segment","next":"7","stride":1}`, `{"kind":"sequence","form":"veil","keys":{"0":"ab"},"last":"7"}`,
 		`{"last":"1","last":"2"}`, `{"LAST":"3"}`, `{"last":"1"}{"last":"2"}`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, value []byte) {
-		last, by, err := decode(store.Entry{Key: "firn/sequence/txn", Value: value, Revision: 1})
+		last, by, use, err := decode("txn", store.Entry{Key: "firn/counter:txn", Value: value, Revision: 1}, &register.Use{Kind: kind})
 		if err != nil {
-			if !errors.Is(err, store.ErrForeign) || !strings.Contains(err.Error(), "firn/sequence/txn") || last != 0 || by != "" {
+			if !errors.Is(err, store.ErrTaken) && (!errors.Is(err, store.ErrForeign) || !strings.Contains(err.Error(), "firn/counter:txn")) || last != 0 || by != "" {
 				t.Fatalf("%q: %d, %q, %v", value, last, by, err)
 			}
 			return
@@ -32,11 +33,11 @@ func FuzzRecord(f *testing.F) {
 		if last < 0 || firn.ID(last) > firn.MaxID {
 			t.Fatalf("%q: %d is no id", value, last)
 		}
-		again, err := register.Encode(record{Last: strconv.FormatInt(last, 10), By: by})
+		again, err := register.Encode(record{Use: *use, Last: strconv.FormatInt(last, 10), By: by})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if other, who, err := decode(store.Entry{Value: again}); other != last || who != by || err != nil {
+		if other, who, same, err := decode("txn", store.Entry{Value: again}, use); other != last || who != by || same != use || err != nil {
 			t.Fatalf("%q became %q: %d, %q, %v", value, again, other, who, err)
 		}
 	})

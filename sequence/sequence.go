@@ -15,7 +15,7 @@
 // Use it for versions of transactions and for messages in order. If ids need only be unique, or
 // in order within one process, a generator over a lease makes them without the store.
 //
-// Not checked: that all processes use one store and one name for it, and that the store keeps
+// Not checked: that all processes use one store, and that the store keeps
 // what it acknowledged. Config.Strict is for stores that may forget.
 package sequence
 
@@ -49,6 +49,10 @@ type Config struct {
 	// what it has seen itself, and logs a warning: it never makes an id twice or goes
 	// back, but ids that only other processes have seen may be made again.
 	Strict bool
+	// Form says what the program makes of the ids before it shows them: veil.Cipher.Form returns that of a veil. The
+	// store keeps it with each name, and a process with another gets a *[store.TakenError]. Default:
+	// that of [Namespace.Declare], else [store.Plain].
+	Form store.Form
 	// Timeout bounds an attempt at an addition: if the store does not answer, calls fail
 	// after at most twice that. It also bounds a row of attempts that fail although no other
 	// process writes. 1ms to 24h. Default: 5s.
@@ -77,6 +81,7 @@ func (cfg Config) filled() (Config, error) {
 		errs = append(errs, config.Mistake("sequence", "Store", "is required"))
 	}
 	return cfg, errors.Join(append(errs,
+		config.In("Form", cfg.Form.Check()),
 		cmp.Or(config.Check("max", cfg.Max, 1, firn.MaxID, "ids of a sequence"), config.Check("start", cfg.Start, 1, cfg.Max, "up to Max")),
 		config.Check("timeout", cfg.Timeout, time.Millisecond, maxTimeout, ""))...)
 }
@@ -119,10 +124,10 @@ func (a *Sequences) Namespace(name string) (*Namespace, error) {
 	}
 	s, ok := a.names[name]
 	if !ok {
-		s = &Namespace{all: a, name: name}
+		s = &Namespace{all: a, name: name, form: a.cfg.Form}
 		s.adder = adder{
 			of: s, all: a,
-			record:  register.Register{Store: a.cfg.Store, Key: "firn/sequence/" + name},
+			record:  register.Register{Store: a.cfg.Store, Key: register.CounterKey(name)},
 			counter: counter{start: int64(a.cfg.Start), max: int64(a.cfg.Max)},
 		}
 		a.names[name] = s

@@ -22,7 +22,7 @@ import (
 
 var background = context.Background()
 
-const key = "firn/sequence/txn"
+const key = "firn/counter:txn"
 
 // open returns a sequence over s, as a process of its own would have.
 func open(t *testing.T, s store.Store, cfg sequence.Config) *sequence.Namespace {
@@ -89,7 +89,7 @@ func TestIdsAreInARow(t *testing.T) {
 		t.Errorf("%+v", state)
 	}
 	entry, err := s.Get(background, key)
-	if err != nil || !bytes.HasPrefix(entry.Value, []byte(`{"last":"100","by":"`)) {
+	if err != nil || !bytes.HasPrefix(entry.Value, []byte(`{"kind":"sequence","form":"plain","last":"100","by":"`)) {
 		t.Errorf("the record is %s, %v", entry.Value, err)
 	}
 	if txn.String() != "txn" {

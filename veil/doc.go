@@ -36,7 +36,8 @@
 //
 // Two keys with equal version bits, or without version bits, may make the same veil of
 // different ids: a veil that was shown under a dropped key may appear again.
-// [Cipher.Repeats] reports whether that can happen.
+// [Cipher.Repeats] reports whether that can happen. If the veiled ids come from a segment or a sequence, give
+// its Config the cipher's [Cipher.Form]: the store then refuses such keys, in all processes.
 //
 // If the version is stored elsewhere (in a column, in the URL), use one [Cipher] for each
 // key instead; then the version takes no bits.

@@ -4,12 +4,17 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/aes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
 )
 
 const (
@@ -63,6 +68,7 @@ type Cipher struct {
 	mark              uint64 // the newest version's bits, in place
 	// byVersion is indexed by a veil's version bits; nil if there is no key.
 	byVersion []*permutation
+	form      store.Form
 }
 
 // New returns a cipher. The error names every mistake in cfg. It matches [ErrKey] if keys
@@ -79,19 +85,29 @@ func New(cfg Config) (*Cipher, error) {
 		bits: cfg.Bits, versionBits: cfg.VersionBits, namespace: cfg.Namespace,
 		byVersion: make([]*permutation, 1<<cfg.VersionBits),
 	}
+	c.form = store.Form{Name: fmt.Sprintf("veil of %d bits, %d of them for the version", c.bits, c.versionBits), Keys: map[string]string{}}
 	for _, key := range keys {
 		block, err := aes.NewCipher(key.material())
 		if err != nil {
 			return nil, keyError("%v: %w", key, err)
 		}
 		p := newPermutation(block, c.idBits(), []byte(cfg.Namespace))
-		c.byVersion[key.version&(len(c.byVersion)-1)] = &p
+		tag := key.version & (len(c.byVersion) - 1)
+		c.byVersion[tag] = &p
+		c.form.Keys[strconv.Itoa(tag)] = fingerprint(key, cfg.Namespace)
 		c.versions = append(c.versions, key.version)
 	}
 	tag := keys[0].version & (len(c.byVersion) - 1)
 	c.newest = c.byVersion[tag]
 	c.mark = uint64(tag) << c.idBits() // 0 without version bits, also where the shift is 64
 	return c, nil
+}
+
+// fingerprint identifies a key and a namespace, and reveals no more of the key.
+func fingerprint(key Key, namespace string) string {
+	h := hmac.New(sha256.New, key.material())
+	h.Write([]byte("firn veil of namespace " + namespace))
+	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
 func (cfg *Config) check() error {
@@ -241,6 +257,13 @@ func (c *Cipher) Repeats(before *Cipher) bool {
 	}
 	was := before.byVersion[c.mark>>c.idBits()]
 	return was != nil && !was.equal(c.newest)
+}
+
+// Form returns the form of veiled ids, for the counter that makes the ids: Config.Form of package segment or
+// sequence. The store then keeps a fingerprint of each key under its version bits, and
+// refuses a process with another key for them, a later version too.
+func (c *Cipher) Form() store.Form {
+	return store.Form{Name: c.form.Name, Keys: maps.Clone(c.form.Keys)}
 }
 
 // MaxID returns the greatest id that can be veiled. With a width of 64 bits it returns

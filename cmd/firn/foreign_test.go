@@ -55,7 +55,7 @@ func TestForeignContentIsAFailureThatNamesItsKey(t *testing.T) {
 
 // The error must blame the counter in the store, and not the requested number of ids.
 func TestAForeignCounterIsNamedForAnyNumberOfIDs(t *testing.T) {
-	const key = "firn/sequence/s"
+	const key = "firn/counter:s"
 	url := "sqlite:" + filepath.Join(t.TempDir(), "firn.db")
 	s, err := storeurl.Make(context.Background(), url)
 	if err != nil {

@@ -100,8 +100,8 @@ func unseal(text []byte) ([]byte, error) {
 const maxFamily = 72
 
 // family returns the group of registers that share files, which is the beginning of a key: a pool
-// ("firn/orders" for "firn/orders/slot/3"), or all counters of a kind ("firn/sequence" for
-// "firn/sequence/invoices", "firn/segment" for "firn/segment:orders").
+// ("firn/orders" for "firn/orders/slot/3"), or all counters ("firn/counter"
+// for "firn/counter:orders").
 func family(key string) string {
 	parts := strings.SplitN(key, "/", 3)
 	of := parts[0]

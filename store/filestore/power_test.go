@@ -214,7 +214,7 @@ func history(seed uint64, careless func(*weakDisk)) error {
 	r := rand.New(rand.NewPCG(seed, 1))
 	d := &weakDisk{random: r, names: map[string]*weakFile{}, named: map[string]*weakFile{}}
 	careless(d)
-	keys := []string{"firn/a/pool", "firn/a/slot/1", "firn/b/pool", "firn/sequence/c", "firn/segment:d"}
+	keys := []string{"firn/a/pool", "firn/a/slot/1", "firn/b/pool", "firn/counter:c", "firn/counter:d"}
 	least, most := map[string]int64{}, map[string]int64{} // confirmed, and possibly written
 	ctx := context.Background()
 	for range 40 {

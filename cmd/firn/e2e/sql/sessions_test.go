@@ -539,8 +539,8 @@ func TestProcessesSeeARecordRaisedByHand(t *testing.T) {
 		if _, err := orders.Take(ctx, 1); err != nil {
 			t.Fatal(err)
 		}
-		e.raw(t, name, `UPDATE firn_registers SET v = '{"last":"70000"}', rev = rev + 1 WHERE k = 'firn/sequence/txn'`,
-			`UPDATE firn_registers SET v = '{"next":"70000","stride":1}', rev = rev + 1 WHERE k = 'firn/segment:orders'`)
+		e.raw(t, name, `UPDATE firn_registers SET v = '{"last":"70000"}', rev = rev + 1 WHERE k = 'firn/counter:txn'`,
+			`UPDATE firn_registers SET v = '{"next":"70000","stride":1}', rev = rev + 1 WHERE k = 'firn/counter:orders'`)
 		if id, err := txn.Next(ctx); err != nil || id != 70_001 {
 			t.Errorf("a sequence raised to 70000 continues at %d, %v", id, err)
 		}

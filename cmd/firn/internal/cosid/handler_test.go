@@ -15,6 +15,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/cosid"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/register"
 	"github.com/firn-id/firn/store/storetest"
 	"github.com/firn-id/firn/store/storetest/faketime"
 )
@@ -329,6 +330,24 @@ func TestConfigurationMistakesAreErrors(t *testing.T) {
 	} {
 		if _, err := cosid.Handler(cfg); err == nil {
 			t.Errorf("no error for %+v", cfg)
+		}
+	}
+}
+
+// A name that a store has for something else has no ranges, whether or not this server serves it.
+func TestTheStoreRefusesRangesOfOtherCounters(t *testing.T) {
+	cfg := config()
+	for name, value := range map[string]string{"sequence": `{"kind":"sequence","last":"7"}`, "veiled": `{"kind":"segment","form":"veil of 63 bits","next":"7","stride":1}`} {
+		key := register.CounterKey("ns." + name)
+		if _, err := cfg.Store.CompareAndSwap(t.Context(), key, 0, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+		w, body := ask(serve(t, cfg), "PATCH /segments/ns/"+name+"?step=10")
+		if w.Code != 400 || !strings.Contains(body, "use another name") {
+			t.Errorf("%s: %d %s", name, w.Code, body)
+		}
+		if e, err := cfg.Store.Get(t.Context(), key); err != nil || string(e.Value) != value {
+			t.Errorf("%s became %s, %v", name, e.Value, err)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func classify(err error) (status int, code string) {
 		return http.StatusServiceUnavailable, "timed_out"
 	case errors.Is(err, context.Canceled):
 		return statusGone, "canceled"
-	case errors.Is(err, store.ErrForeign):
+	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrTaken):
 		// The store's content is wrong; the request is not to blame. So this comes before ErrSyntax and ErrRange.
 		return http.StatusInternalServerError, "internal"
 	case errors.Is(err, firn.ErrTimeExhausted):

@@ -23,7 +23,7 @@ func TestMessagesHideTheStoresErrors(t *testing.T) {
 	failed := func(in, op, key string, err error) error {
 		return &store.CallError{Store: in, Op: op, Key: key, Err: err, Hint: "hint"}
 	}
-	away := failed("redisstore", "compare-and-swap", "firn/sequence/txn", fmt.Errorf("%w: %w", store.ErrUnavailable, read))
+	away := failed("redisstore", "compare-and-swap", "firn/counter:txn", fmt.Errorf("%w: %w", store.ErrUnavailable, read))
 	denied := failed("sqlstore", "get", "k", fmt.Errorf("%w: Error 1045: Access denied for user 'firn'@'10.1.2.3'", store.ErrRefused))
 	for _, c := range []struct {
 		err           error

@@ -736,7 +736,7 @@ type pairedStore struct {
 }
 
 func (s *pairedStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	if s.closing.Load() && strings.HasPrefix(key, "firn/segment:") {
+	if s.closing.Load() && strings.HasPrefix(key, "firn/counter:") {
 		s.both.Done()
 		met := make(chan struct{})
 		go func() { s.both.Wait(); close(met) }()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/prefixed"
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/veil"
 )
 
@@ -59,11 +60,27 @@ func (b *builder) onFirstUse(ctx context.Context) error {
 
 func (b *builder) add(ctx context.Context, cfg settings.Config, name string) error {
 	set := cfg.Namespaces[name]
-	made, err := b.base(ctx, name, set)
+	cipher, err := cipherOf(cfg, name)
+	if err != nil {
+		return err
+	}
+	var ciphers []*veil.Cipher
+	if was := b.old.namespaces[name]; was != nil && cipher != nil {
+		ciphers = was.ciphers
+		if slices.ContainsFunc(ciphers, cipher.Repeats) {
+			return errRepeats
+		}
+	}
+	var form store.Form
+	if cipher != nil {
+		form = cipher.Form()
+	}
+	made, err := b.base(ctx, name, set, form)
 	if err != nil {
 		return err
 	}
 	ns := b.service.namespace(name, set, made, b.made.limits)
+	ns.form = form
 	b.made.namespaces[name] = ns // from here on it is closed if building fails
 	if format := set.Of().Format; format != nil {
 		write, err := format(set)
@@ -73,23 +90,11 @@ func (b *builder) add(ctx context.Context, cfg settings.Config, name string) err
 		ns.texts = &written{ns.numbers, write}
 		return nil
 	}
-	if set.Veil != nil {
-		cipher, err := set.Veil.Cipher(name)
-		switch {
-		case err != nil && set.Veil.KeyFile != "":
-			return cfg.At(err, "namespaces", name, "veil", "key_file")
-		case err != nil:
-			return cfg.At(err, "namespaces", name, "veil", "key_env")
+	if cipher != nil {
+		if !slices.ContainsFunc(ciphers, func(c *veil.Cipher) bool { return c.String() == cipher.String() }) {
+			ciphers = append(slices.Clip(ciphers), cipher)
 		}
-		if was := b.old.namespaces[name]; was != nil {
-			ns.ciphers = was.ciphers
-		}
-		if slices.ContainsFunc(ns.ciphers, cipher.Repeats) {
-			return errRepeats
-		}
-		if !slices.ContainsFunc(ns.ciphers, func(c *veil.Cipher) bool { return c.String() == cipher.String() }) {
-			ns.ciphers = append(slices.Clip(ns.ciphers), cipher)
-		}
+		ns.ciphers = ciphers
 		ns.numbers = veiled{ns.numbers, cipher}
 		ns.cipher = cipher
 	}
@@ -103,20 +108,37 @@ func (b *builder) add(ctx context.Context, cfg settings.Config, name string) err
 	return nil
 }
 
-// base returns the source of a namespace's ids, before they are veiled or formatted.
-func (b *builder) base(ctx context.Context, name string, set settings.Namespace) (base, error) {
+// cipherOf returns the veil of a namespace, or nil.
+func cipherOf(cfg settings.Config, name string) (*veil.Cipher, error) {
+	set := cfg.Namespaces[name].Veil
+	if set == nil {
+		return nil, nil //nolint:nilnil // most namespaces have no veil
+	}
+	cipher, err := set.Cipher(name)
+	switch {
+	case err != nil && set.KeyFile != "":
+		return nil, cfg.At(err, "namespaces", name, "veil", "key_file")
+	case err != nil:
+		return nil, cfg.At(err, "namespaces", name, "veil", "key_env")
+	}
+	return cipher, nil
+}
+
+// base returns the source of a namespace's ids, before they are veiled or formatted. A counter's record has
+// the form before it makes an id for it.
+func (b *builder) base(ctx context.Context, name string, set settings.Namespace, form store.Form) (base, error) {
 	if set.Generated() {
 		return leased{b.made.pools[set.PoolName()]}, nil
 	}
 	was := b.old.namespaces[name]
-	if was != nil && reflect.DeepEqual(bare(was.settings), bare(set)) {
+	if was != nil && reflect.DeepEqual(bare(was.settings), bare(set)) && reflect.DeepEqual(was.form, form) {
 		return was.base, nil
 	}
 	switch set.Of().Source {
 	case settings.Ranges:
-		return b.segments(ctx, was, name, set)
+		return b.segments(ctx, was, name, set, form)
 	case settings.Counter:
-		return b.sequence(ctx, was, name, set)
+		return b.sequence(ctx, was, name, set, form)
 	case settings.Template:
 		return b.number(ctx, was, name, set)
 	default:

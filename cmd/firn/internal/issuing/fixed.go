@@ -9,7 +9,8 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
-// allows refuses settings under which a served namespace could repeat its ids.
+// allows refuses settings under which a served namespace could repeat its ids. The store refuses those of counters too, on all
+// servers and after a restart, but only once an id is asked for.
 func (s *snapshot) allows(cfg settings.Config) error {
 	for _, name := range slices.Sorted(maps.Keys(s.namespaces)) {
 		now, declared := cfg.Namespaces[name]
@@ -18,7 +19,7 @@ func (s *snapshot) allows(cfg settings.Config) error {
 		}
 		if key, from, to := s.namespaces[name].settings.Changed(now); key != "" {
 			return fmt.Errorf("namespaces.%s: %s cannot change from %s to %s while it is served, since its ids could repeat earlier ones: "+
-				"take a new name, or restart the server if you are sure that they cannot", name, key, from, to)
+				"take a new name; a restart permits it for pools, if you are sure that they cannot", name, key, from, to)
 		}
 	}
 	return nil
@@ -26,4 +27,4 @@ func (s *snapshot) allows(cfg settings.Config) error {
 
 // errRepeats refuses a change of keys; [snapshot.allows] cannot, as it does not read keys.
 var errRepeats = errors.New("veil: the newest key differs from an earlier one with the same version bits, or without any: ids could repeat earlier ones. " +
-	"Set version_bits from the start, and give each key a version that differs in them; take a new name, or restart the server if you are sure that no id can repeat")
+	"Set version_bits from the start, and give each key a version that differs in them; take a new name; a restart permits it for pools, if you are sure that no id can repeat")

@@ -9,6 +9,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/prefixed"
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/veil"
 )
 
@@ -20,6 +21,7 @@ type Namespace struct {
 	numbers  numbers      // nil for kinds whose ids are not numbers
 	texts    texts        // nil where ids are answered as numbers
 	cipher   *veil.Cipher // nil where ids are not veiled
+	form     store.Form   // of the base's counter, if it has one
 
 	ciphers []*veil.Cipher // one for each set of versions that was in force
 

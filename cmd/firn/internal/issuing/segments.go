@@ -8,6 +8,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/store"
 )
 
 // segments makes ids from ranges of a counter.
@@ -75,9 +76,9 @@ func (s *segments) able() error {
 // segments returns the ranges of a namespace, above those of the source that it replaces,
 // since the store may have lost them. If the old source has ids in memory, segments fetches
 // some for the new one, so that callers neither wait for the store nor fail while it is away.
-func (b *builder) segments(ctx context.Context, was *Namespace, name string, set settings.Namespace) (base, error) {
+func (b *builder) segments(ctx context.Context, was *Namespace, name string, set settings.Namespace, form store.Form) (base, error) {
 	cfg := set.SegmentConfig()
-	cfg.Store, cfg.Log = b.service.store, b.log(name)
+	cfg.Store, cfg.Form, cfg.Log = b.service.store, form, b.log(name)
 	var old segment.State
 	if was != nil {
 		if s, ok := was.base.(*segments); ok {

@@ -9,6 +9,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store"
 )
 
 // sequences makes strictly increasing ids.
@@ -73,8 +74,8 @@ func (s *sequences) able() error {
 func (s *sequences) look(ctx context.Context) error { return s.one.Raise(ctx, 0) }
 
 // sequence returns the counter of a namespace.
-func (b *builder) sequence(ctx context.Context, was *Namespace, name string, set settings.Namespace) (base, error) {
-	made, err := newSequences(name, sequence.Config{Store: b.service.store, Start: set.From, Log: b.log(name)})
+func (b *builder) sequence(ctx context.Context, was *Namespace, name string, set settings.Namespace, form store.Form) (base, error) {
+	made, err := newSequences(name, sequence.Config{Store: b.service.store, Start: set.From, Form: form, Log: b.log(name)})
 	if err != nil {
 		return nil, err
 	}

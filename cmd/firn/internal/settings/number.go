@@ -3,7 +3,6 @@ package settings
 import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/numbering"
-	"github.com/firn-id/firn/sequence"
 )
 
 // numbers makes texts in which a template writes the time and a counter.
@@ -29,7 +28,7 @@ func (n Namespace) number(found Mistakes) (cfg numbering.Config, format *numberi
 	cfg = numbering.Config{Template: n.Template, Time: firn.SystemTime()}
 	cfg.Zone, found["zone"] = ParseZone(n.Zone)
 	check := cfg
-	check.Counter = (*sequence.Namespace)(nil) // which is not asked
+	check.Counter = struct{ numbering.Counter }{} // which is not asked
 	format, found["template"] = numbering.New(check)
 	return cfg, format
 }

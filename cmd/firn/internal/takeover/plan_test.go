@@ -13,6 +13,7 @@ import (
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/register"
 	"github.com/firn-id/firn/store/storetest"
 )
 
@@ -41,7 +42,7 @@ func TestAnInterruptedImportCanBeRepeated(t *testing.T) {
 	list := counters(20)
 	p := plan(t, s, list, takeover.Options{Margin: 0})
 	s.Script = func(c storetest.Call) storetest.Outcome {
-		if c.Key == segment.Key("name007") && c.Op == storetest.OpCompareAndSwap {
+		if c.Key == register.CounterKey("name007") && c.Op == storetest.OpCompareAndSwap {
 			return storetest.Refuse
 		}
 		return storetest.Pass
@@ -94,7 +95,7 @@ func TestACounterThatRisesAfterThePlanIsNotLowered(t *testing.T) {
 
 func TestMistakesAreFoundBeforeAnythingIsWritten(t *testing.T) {
 	s := storetest.NewFaulty(memstore.New(nil))
-	if _, err := s.CompareAndSwap(t.Context(), segment.Key("name001"), 0, []byte("foreign")); err != nil {
+	if _, err := s.CompareAndSwap(t.Context(), register.CounterKey("name001"), 0, []byte("foreign")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := segment.RaiseCounter(t.Context(), s, "name002", 1, segment.Stripe{Stride: 1}); err != nil {
@@ -177,14 +178,14 @@ func TestASystemThatStillIssuesIsDetected(t *testing.T) {
 
 func TestAnErrorListsAllMistakesOfAPlan(t *testing.T) {
 	s := memstore.New(nil)
-	if _, err := s.CompareAndSwap(t.Context(), segment.Key("name004"), 0, []byte("something else")); err != nil {
+	if _, err := s.CompareAndSwap(t.Context(), register.CounterKey("name004"), 0, []byte("something else")); err != nil {
 		t.Fatal(err)
 	}
 	list := counters(6)
 	list[1].Name = "a b"
 	list[2].MaxID, list[2].Next = firn.MaxID, -1
 	p, err := takeover.Make(t.Context(), s, list, nil, takeover.Options{Rename: map[string]string{"nosuch": "x"}})
-	says(t, "a plan", err, `"a b" is not a valid segment name`, `--rename "nosuch"`, "--rename OLD=NEW", `"name002" is at 9223372036854775807`, "firn/segment:name004")
+	says(t, "a plan", err, `"a b" is not a valid segment name`, `--rename "nosuch"`, "--rename OLD=NEW", `"name002" is at 9223372036854775807`, "firn/counter:name004")
 	if p != nil {
 		t.Errorf("a plan in spite of mistakes: %+v", p)
 	}

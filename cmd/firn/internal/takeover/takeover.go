@@ -91,7 +91,7 @@ func Make(ctx context.Context, s store.Store, counters []Foreign, tokens []Token
 		}
 		err := r.look(ctx, s)
 		switch {
-		case errors.Is(err, store.ErrForeign), errors.Is(err, segment.ErrStripe):
+		case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrTaken), errors.Is(err, segment.ErrStripe):
 			errs = append(errs, err)
 		case err != nil: // the store is unavailable
 			return nil, errors.Join(unnamed, errors.Join(few(errs)...), err)

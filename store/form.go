@@ -1,0 +1,96 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/firn-id/firn"
+)
+
+// A Form is what programs make of the ids of a counter before they show them: texts of a template, veils. Two
+// forms of one counter can repeat each other's ids. So the store keeps the form with the counter, and
+// refuses a process with another with [ErrTaken]. The zero Form is unknown and agrees with each.
+type Form struct {
+	// Name of the form: up to 256 bytes of printable text.
+	Name string `json:"form,omitempty"`
+	// Keys may become more and never change: the fingerprint of a veil's key under each of its version bits. Up
+	// to 256, of up to 64 printable bytes, as are their values.
+	Keys map[string]string `json:"keys,omitempty"`
+}
+
+// Plain is the form of ids that are shown as they are, in any notation of numbers.
+const Plain = "plain"
+
+const (
+	maxFormBytes = 256
+	maxFormKeys  = 256
+	maxKeyBytes  = 64 // of a Form's key, and of its value
+)
+
+// Check returns a *[firn.RangeError] for a form out of these bounds, or a *[firn.SyntaxError] for one with unprintable
+// characters.
+func (f Form) Check() error {
+	errs := []error{checkText("form", f.Name, maxFormBytes)}
+	if len(f.Keys) > maxFormKeys {
+		errs = append(errs, firn.NewRangeError("number of a form's keys", int64(len(f.Keys)), 0, maxFormKeys, ""))
+	}
+	for key, value := range f.Keys {
+		errs = append(errs, cmp.Or(checkText("key of a form", key, maxKeyBytes), checkText("key "+strconv.Quote(key)+" of a form", value, maxKeyBytes)))
+	}
+	return errors.Join(errs...)
+}
+
+func checkText(what, text string, most int) error {
+	switch {
+	case len(text) > most:
+		return firn.NewRangeError("length of the "+what, int64(len(text)), 0, int64(most), "in bytes")
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return firn.NewSyntaxError(what, text, "printable text is allowed")
+	}
+	return nil
+}
+
+// With returns what both forms of a counter say. The error is a *[TakenError] if they differ.
+func (f Form) With(counter string, other Form) (Form, error) {
+	if f.Name != "" && other.Name != "" && f.Name != other.Name {
+		return f, &TakenError{Counter: counter, What: "form", Have: other.Name, Want: f.Name}
+	}
+	f.Name = cmp.Or(f.Name, other.Name)
+	for key, have := range other.Keys {
+		if want, ok := f.Keys[key]; ok && want != have {
+			return f, &TakenError{Counter: counter, What: "key " + key, Have: have, Want: want}
+		}
+	}
+	if len(f.Keys) == 0 {
+		f.Keys = other.Keys
+	} else if len(other.Keys) > 0 {
+		f.Keys = maps.Clone(f.Keys)
+		maps.Copy(f.Keys, other.Keys)
+	}
+	return f, f.Check()
+}
+
+// ErrTaken is matched by *[TakenError]: the counter of that name is something else.
+var ErrTaken = errors.New("name taken")
+
+// A TakenError reports that the counter of a name is of another kind, or that its ids are shown in another form. No
+// id was issued.
+type TakenError struct {
+	Counter    string // the name
+	What       string // in what they differ: "kind", "form", or "key" and its version
+	Have, Want string // what the store has, or this process had before, and what was asked for
+}
+
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("the counter %q has the %s %q, not %q, and ids could repeat: use another name, or the settings of those who use it",
+		e.Counter, e.What, e.Have, e.Want)
+}
+
+// Is reports whether target is [ErrTaken].
+func (e *TakenError) Is(target error) bool { return target == ErrTaken }
