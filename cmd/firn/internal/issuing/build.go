@@ -30,16 +30,15 @@ func (b *builder) build(ctx context.Context, cfg settings.Config) error {
 	if err := b.openPools(ctx, cfg.Namespaces); err != nil {
 		return err
 	}
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
 		err := b.add(ctx, cfg, name)
-		if place := new(settings.PlaceError); errors.As(err, &place) {
-			return err
+		if place := new(settings.PlaceError); err != nil && !errors.As(err, &place) {
+			err = fmt.Errorf("namespace %s: %w", name, err)
 		}
-		if err != nil {
-			return fmt.Errorf("namespace %s: %w", name, err)
-		}
+		errs = append(errs, err)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // onFirstUse prepares for namespaces that are made on first use.

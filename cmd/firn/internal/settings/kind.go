@@ -2,6 +2,7 @@ package settings
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -75,6 +76,11 @@ func KindOf(name string) (*Kind, error) {
 
 // Settings returns the settings of the kind.
 func (k *Kind) Settings() []Setting { return Group(k.settings...) }
+
+// lacks is the error about a setting that the kind does not have.
+func (k *Kind) lacks(key string) error {
+	return fmt.Errorf("a namespace of kind %s has no %s: it has %s", k.Name, key, strings.Join(keysOf(k.Settings()), ", "))
+}
 
 // Fixed returns the settings that cannot change while a namespace is served, since its ids could repeat
 // earlier ones: segments and sequences have separate counters, stripes of one counter overlap, ids of

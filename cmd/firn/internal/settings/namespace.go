@@ -62,11 +62,11 @@ func (n Namespace) Mistakes() Mistakes {
 	if err != nil {
 		return Mistakes{"kind": err}
 	}
-	has := keys(k.Settings())
+	has := keysOf(k.Settings())
 	found := Mistakes{}
 	for _, s := range ofNamespaces {
 		if s.IsSet(n) && s.Key != "kind" && !slices.Contains(has, s.Key) {
-			found[s.Key] = fmt.Errorf("a namespace of kind %s has no %s: it has %s", k.Name, s.Key, strings.Join(has, ", "))
+			found[s.Key] = k.lacks(s.Key)
 		}
 	}
 	if n.Prefix != "" && k.Format == nil {

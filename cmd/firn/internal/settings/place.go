@@ -10,13 +10,16 @@ import (
 // keys, as far as they are known.
 type PlaceError struct {
 	Path string // of the file; empty for a configuration of none
-	Line string // "line 3: ", or nothing
+	Line int    // 0 if it is not known
 	Keys []string
 	Err  error
 }
 
 func (e *PlaceError) Error() string {
-	text := fmt.Sprintf("%s%s: %v", e.Line, strings.Join(e.Keys, "."), e.Err)
+	text := fmt.Sprintf("%s: %v", strings.Join(e.Keys, "."), e.Err)
+	if e.Line > 0 {
+		text = fmt.Sprintf("line %d: %s", e.Line, text)
+	}
 	if e.Path != "" {
 		text = "configuration " + e.Path + ": " + text
 	}
@@ -26,8 +29,10 @@ func (e *PlaceError) Error() string {
 // Unwrap returns the mistake.
 func (e *PlaceError) Unwrap() error { return e.Err }
 
-// At returns err, of what these keys say, as a *[PlaceError].
-func (c Config) At(err error, keys ...string) error {
+// At returns err, about the setting with these keys, as a *[PlaceError].
+func (c Config) At(err error, keys ...string) error { return c.at(err, keys) }
+
+func (c Config) at(err error, keys []string) *PlaceError {
 	return &PlaceError{Path: c.path, Line: line(c.source, keys), Keys: keys, Err: err}
 }
 

@@ -78,8 +78,8 @@ func (s Setting) of(n Namespace) string {
 	return cmp.Or(s.Default, s.Unset)
 }
 
-// keys returns the keys of settings.
-func keys(of []Setting) []string {
+// keysOf returns the keys of settings.
+func keysOf(of []Setting) []string {
 	var all []string
 	for _, s := range of {
 		all = append(all, s.Key)

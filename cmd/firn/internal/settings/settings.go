@@ -5,8 +5,6 @@ package settings
 
 import (
 	"bytes"
-	"cmp"
-	"encoding"
 	"errors"
 	"fmt"
 	"io"
@@ -74,19 +72,6 @@ func Sections() []Section {
 	}
 }
 
-// keysHelp lists what each section of the file allows, for messages.
-func keysHelp() string {
-	lines := []string{"allowed are"}
-	for _, s := range Sections() {
-		lines = append(lines, "  in "+cmp.Or(s.Key, "the file")+": "+fmt.Sprintf(s.Form, strings.Join(keys(s.Settings), ", ")))
-	}
-	lines = append(lines, "  in namespaces: {NAME: {…}}: kind, and as the kind is")
-	for _, k := range Kinds {
-		lines = append(lines, "    "+k.Name+": "+strings.Join(keys(k.Settings()), ", "))
-	}
-	return strings.Join(lines, "\n")
-}
-
 // Read reads and checks a file. An error names file, line and key, and
 // what would be allowed; all impossible values are reported at once.
 func Read(path string) (Config, error) {
@@ -99,33 +84,29 @@ func Read(path string) (Config, error) {
 
 // Parse is [Read] of a file's content.
 func Parse(path string, source []byte) (Config, error) {
-	var keys map[string]any
+	var given any
 	cfg := Config{path: path, source: source}
-	err := unmarshal(source, &cfg, yaml.Strict())
-	if err == nil {
-		err = unmarshal(source, &keys)
+	if err := unmarshal(source, &given); err != nil {
+		return Config{}, cfg.unreadable(err)
 	}
-	if errors.Is(err, errSecond) {
-		return Config{}, fmt.Errorf("configuration %s: %w", path, err)
-	}
-	if err := cfg.badTexts(); err != nil {
-		return Config{}, err
-	}
-	if err != nil {
-		help := keysHelp()
-		if syntax := new(yaml.SyntaxError); errors.As(err, &syntax) {
-			help = "invalid YAML: indent by spaces, not tabs, and lines of one block by the same number"
-		}
-		return Config{}, fmt.Errorf("configuration %s:\n%s\n%s", path, withoutSecrets(yaml.FormatError(err, false, true)), help)
-	}
-	if len(keys) == 0 {
+	if keys, _ := given.(map[string]any); len(keys) == 0 {
 		return Config{}, fmt.Errorf("configuration %s: %w", path, errNothing)
 	}
-	var errs []error
+	var mistakes []*PlaceError
+	var misread []string // the places of values that cannot be read
 	report := func(err error, keys ...string) {
-		if err != nil {
-			errs = append(errs, cfg.At(err, keys...))
+		if at := strings.Join(keys, "."); err != nil && !slices.ContainsFunc(misread, func(place string) bool {
+			return place == at || strings.HasPrefix(place, at+".") || strings.HasPrefix(place, at+"[")
+		}) {
+			mistakes = append(mistakes, cfg.at(err, keys))
 		}
+	}
+	readable := withoutMisread(given, reflect.TypeFor[Config](), Setting{}, nil, func(err error, keys ...string) {
+		report(err, keys...)
+		misread = append(misread, strings.Join(keys, "."))
+	})
+	if err := cfg.decode(source, readable, len(misread) > 0); err != nil {
+		return Config{}, errors.Join(inOrder(mistakes), err)
 	}
 	if cfg.Listen.HTTP != "" {
 		report(CheckAddress(cfg.Listen.HTTP), "listen", "http")
@@ -143,36 +124,49 @@ func Parse(path string, source []byte) (Config, error) {
 		for _, key := range slices.Sorted(maps.Keys(mistakes)) {
 			report(mistakes[key], slices.DeleteFunc([]string{"namespaces", name, key}, func(s string) bool { return s == "" })...)
 		}
-		if key, err := ns.agrees(name, cfg.Namespaces); err != nil {
+		if key, err := ns.agrees(name, cfg.Namespaces); err != nil && len(misread) == 0 {
 			report(err, "namespaces", name, key)
 		}
 	}
-	return cfg, errors.Join(errs...)
+	return cfg, inOrder(mistakes)
 }
 
-// badTexts returns the mistakes in settings that read their text themselves, which the parser
-// reports without their place.
-func (c Config) badTexts() error {
-	var raw struct {
-		Namespaces map[string]map[string]any `yaml:"namespaces"`
-	}
-	if unmarshal(c.source, &raw) != nil {
-		return nil // which is reported otherwise
-	}
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(raw.Namespaces)) {
-		for _, s := range ofNamespaces {
-			text, given := raw.Namespaces[name][s.Key]
-			reads, ok := s.In(new(Namespace)).(encoding.TextUnmarshaler)
-			if !ok || !given || text == nil {
-				continue
-			}
-			if err := reads.UnmarshalText(fmt.Append(nil, text)); err != nil {
-				errs = append(errs, c.At(err, "namespaces", name, s.Key))
-			}
-		}
+// inOrder joins mistakes in the order of their lines.
+func inOrder(mistakes []*PlaceError) error {
+	slices.SortStableFunc(mistakes, func(a, b *PlaceError) int { return a.Line - b.Line })
+	errs := make([]error, len(mistakes))
+	for i, m := range mistakes {
+		errs[i] = m
 	}
 	return errors.Join(errs...)
+}
+
+// decode fills c from the file, or, if it has mistakes, from what is readable of it: the other
+// checks then report their mistakes too.
+func (c *Config) decode(source []byte, readable any, mistakes bool) error {
+	if !mistakes {
+		if err := unmarshal(source, c, yaml.Strict()); err != nil {
+			return c.unreadable(err)
+		}
+		return nil
+	}
+	rest, err := yaml.Marshal(readable)
+	if err != nil {
+		return c.unreadable(err)
+	}
+	return unmarshal(rest, c)
+}
+
+// unreadable returns an error of the YAML library with the file's path, and without secrets.
+func (c *Config) unreadable(err error) error {
+	if errors.Is(err, errSecond) {
+		return fmt.Errorf("configuration %s: %w", c.path, err)
+	}
+	help := ""
+	if syntax := new(yaml.SyntaxError); errors.As(err, &syntax) {
+		help = "\ninvalid YAML: indent by spaces, not tabs, and lines of one block by the same number"
+	}
+	return fmt.Errorf("configuration %s:\n%s%s", c.path, withoutSecrets(yaml.FormatError(err, false, true)), help)
 }
 
 // errYAML is a text at which the parser gave up.
@@ -239,32 +233,31 @@ func CheckAddress(address string) error {
 	return nil
 }
 
-// line says where in the file the value of a key stands, or of the one above it
-// where it is missing.
-func line(source []byte, keys []string) string {
+// line returns the line of a key's value or, if it is missing, that of the key above it; 0 if neither is known.
+func line(source []byte, keys []string) int {
 	for ; len(keys) > 0; keys = keys[:len(keys)-1] {
-		if at := lineOf(source, keys); at != "" {
+		if at := lineOf(source, keys); at > 0 {
 			return at
 		}
 	}
-	return ""
+	return 0
 }
 
-func lineOf(source []byte, keys []string) (at string) {
+func lineOf(source []byte, keys []string) (at int) {
 	defer func() {
 		if recover() != nil { // as in unmarshal
-			at = ""
+			at = 0
 		}
 	}()
 	path, err := yaml.PathString("$." + strings.Join(keys, "."))
 	if err != nil {
-		return ""
+		return 0
 	}
 	node, err := path.ReadNode(bytes.NewReader(source))
 	if err != nil || node == nil || node.GetToken() == nil {
-		return ""
+		return 0
 	}
-	return fmt.Sprintf("line %d: ", node.GetToken().Position.Line)
+	return node.GetToken().Position.Line
 }
 
 // KeyFiles returns the files with veil keys that the configuration names.

@@ -42,12 +42,12 @@ func TestMistakesInKindsAreNamed(t *testing.T) {
 
 func TestAMistakeInTheConfigurationNamesFileLineAndKey(t *testing.T) {
 	for text, want := range map[string][]string{
-		"stroe: x":                                                             {"[1:1]", "stroe", "allowed are", "namespaces"},
-		"namespaces:\n  a: {layuot: firn}":                                     {"[2:", "layuot", "rollback"},
+		"stroe: x":                                                             {"line 1: stroe: there is no such setting: store, listen, namespaces"},
+		"namespaces:\n  a: {layuot: firn}":                                     {"line 2: namespaces.a.layuot: a namespace of kind snowflake has no layuot: it has pool, layout"},
 		"namespaces:\n  a: {layout: 41/9/9/9}":                                 {"line 2", "namespaces.a.layout", "at most 63"},
 		"namespaces:\n  a:\n    clock: sundial":                                {"line 3", "namespaces.a.clock", "steady, wall and virtual"},
 		"namespaces:\n  a: {worker: 5000}":                                     {"line 2", "namespaces.a.worker", "0 to 1023"},
-		"namespaces:\n  a: {worker: many}":                                     {"[2:", "many"},
+		"namespaces:\n  a: {worker: many}":                                     {`line 2: namespaces.a.worker: "many" is not a valid worker number: whole numbers from 0`},
 		"namespaces:\n  a: {datacenter: 1}":                                    {"namespaces.a.datacenter", "0 to 0"},
 		"namespaces:\n  a: {clock: wall, rollback: [pray]}":                    {"namespaces.a.rollback", "wait [LIMIT"},
 		"namespaces:\n  a: {ahead: soon}":                                      {"namespaces.a.ahead", "500ms"},
@@ -68,8 +68,8 @@ func TestAMistakeInTheConfigurationNamesFileLineAndKey(t *testing.T) {
 		"limits:\n  body: 0":                                                   {"line 2", "limits.body", "0 is out of range", "1024 to 16777216"},
 		"namespaces: [":                                                        {"[1:", "invalid YAML"},
 		"namespaces:\n\ta: {}":                                                 {"[2:1]", "indent by spaces, not tabs"},
-		"namespaces: [orders]":                                                 {"[1:", "in namespaces: {NAME: {…}}: kind"},
-		"listen: 0.0.0.0:7070":                                                 {"[1:", "in listen: {http, resp}"},
+		"namespaces: [orders]":                                                 {"line 1: namespaces: write entries, as in {orders: {kind: segment}}"},
+		"listen: 0.0.0.0:7070":                                                 {`line 1: listen: "0.0.0.0:7070" is not a valid listen: write its settings: {http, resp}`},
 		"namespaces:\n  a: {layout: x, clock: y, worker: -1}":                  {"namespaces.a.layout", "namespaces.a.clock", "namespaces.a.worker"},
 	} {
 		path := filepath.Join(t.TempDir(), "firn.yaml")
@@ -87,6 +87,40 @@ func TestAMistakeInTheConfigurationNamesFileLineAndKey(t *testing.T) {
 	}
 	if _, err := settings.Read(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func TestAllMistakesAreReportedAtOnce(t *testing.T) {
+	const text = `listen: {http: nowhere}
+limits: {batch: lots, body: 1}
+colour: red
+namespaces:
+  a: {kind: segmnt}
+  b: {kind: segment, min_step: many, target: 3x, layout: firn}
+  c: 5
+  d: {kind: uuid, version: 5}
+tokens:
+  - {name: t, sha256: abc, namespaces: x}
+`
+	_, err := settings.Parse("firn.yaml", []byte(text))
+	want := []string{
+		`line 1: listen.http: "nowhere" is not a valid address`,
+		`line 2: limits.batch: "lots" is not a valid batch`, "line 2: limits.body: body 1 is out of range",
+		"line 3: colour: there is no such setting",
+		`line 5: namespaces.a.kind: "segmnt" is not a valid kind`,
+		`line 6: namespaces.b.min_step: "many" is not a valid min_step`, `line 6: namespaces.b.target: "3x" is not a valid duration`,
+		"line 6: namespaces.b.layout: a namespace of kind segment has no layout",
+		"line 7: namespaces.c: write its settings",
+		"line 8: namespaces.d.version: UUID version 5 is out of range",
+		"line 10: tokens[0].sha256: this is not a SHA-256", "line 10: tokens[0].namespaces",
+	}
+	for _, w := range want {
+		if err == nil || !strings.Contains(err.Error(), w) {
+			t.Errorf("%v\nlacks %q", err, w)
+		}
+	}
+	if err != nil && strings.Count(err.Error(), "\n")+1 != len(want) {
+		t.Errorf("it reports what is not a mistake:\n%v", err)
 	}
 }
 

@@ -1,0 +1,119 @@
+package settings
+
+import (
+	"cmp"
+	"encoding"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/firn-id/firn"
+)
+
+// withoutMisread returns what the file has at these keys, without the values that cannot be read as a setting of this
+// type. It reports each of them, and each unknown key. The YAML library stops at the first, and names types of Go.
+func withoutMisread(given any, as reflect.Type, s Setting, keys []string, report reporter) any {
+	for as.Kind() == reflect.Pointer {
+		as = as.Elem()
+	}
+	entries, isMap := given.(map[string]any)
+	items, isList := given.([]any)
+	switch {
+	case given == nil:
+		return nil
+	case isMap && as.Kind() == reflect.Struct:
+		of := declared(as)
+		for _, key := range slices.Sorted(maps.Keys(entries)) {
+			at := append(slices.Clone(keys), key)
+			i := slices.IndexFunc(of, func(s Setting) bool { return s.Key == key })
+			if i < 0 {
+				report(unknownKey(as, of, key, entries), at...)
+				delete(entries, key)
+				continue
+			}
+			entries[key] = withoutMisread(entries[key], as.FieldByIndex(of[i].field).Type, of[i], at, report)
+		}
+		return entries
+	case isMap && as.Kind() == reflect.Map:
+		for _, key := range slices.Sorted(maps.Keys(entries)) {
+			entries[key] = withoutMisread(entries[key], as.Elem(), Setting{Key: key}, append(slices.Clone(keys), key), report)
+		}
+		return entries
+	case isList && as.Kind() == reflect.Slice:
+		for i := range items {
+			at := slices.Clone(keys)
+			at[len(at)-1] += fmt.Sprintf("[%d]", i)
+			items[i] = withoutMisread(items[i], as.Elem(), Setting{Key: s.Key}, at, report)
+		}
+		return items
+	}
+	if err := misread(given, as, s, isMap || isList); err != nil {
+		report(err, keys...)
+		return nil
+	}
+	return given
+}
+
+// unknownKey is the error about a key that a part of the file does not have.
+func unknownKey(part reflect.Type, of []Setting, key string, entries map[string]any) error {
+	if part == reflect.TypeFor[Namespace]() {
+		kind, _ := entries["kind"].(string)
+		if k, err := KindOf(kind); err == nil {
+			return k.lacks(key)
+		}
+	}
+	return fmt.Errorf("there is no such setting: %s are allowed", strings.Join(keysOf(of), ", "))
+}
+
+// misread returns an error if a value of the file cannot be read as this type.
+func misread(given any, as reflect.Type, s Setting, composite bool) error {
+	into := reflect.New(as).Interface()
+	if text, ok := into.(encoding.TextUnmarshaler); ok && !composite {
+		return text.UnmarshalText(fmt.Append(nil, given))
+	}
+	if _, ok := given.(string); ok && as.Kind() == reflect.String {
+		return nil
+	}
+	written, err := yaml.Marshal(given)
+	if err == nil {
+		err = unmarshal(written, into)
+	}
+	if err == nil {
+		return nil
+	}
+	allowed := allowedIn(as, s)
+	if composite || as.Kind() == reflect.Struct && s.Key != "listen" || as == reflect.TypeFor[[]Token]() {
+		return errors.New(allowed) // a text in this place may be a secret
+	}
+	return firn.NewSyntaxError(cmp.Or(s.Noun, s.Key), fmt.Sprint(given), allowed)
+}
+
+// allowedIn says what a setting of a type may be.
+func allowedIn(as reflect.Type, s Setting) string {
+	example := ""
+	if s.Example != "" {
+		example = ", as in " + s.Example
+	}
+	switch as.Kind() {
+	case reflect.Bool:
+		return "true and false are allowed"
+	case reflect.Int, reflect.Int64:
+		return cmp.Or(s.Allowed, "whole numbers") + " are allowed"
+	case reflect.Struct:
+		if as == reflect.TypeFor[Namespace]() {
+			return "write its settings, as in {kind: segment}, or {} for the defaults"
+		}
+		return "write its settings: {" + strings.Join(keysOf(declared(as)), ", ") + "}"
+	case reflect.Map:
+		return "write entries" + cmp.Or(example, ", as in {NAME: VALUE}")
+	case reflect.Slice:
+		return "write a list" + cmp.Or(example, ", as in [ONE, ANOTHER]")
+	default:
+		return "write one value" + example
+	}
+}
